@@ -19,16 +19,17 @@ PURE    := ./lab/simulation ./lab/montecarlo ./internal/report ./internal/analyz
 # Packages of which only the tests that TIMED names measure, hold something to a time or look at all that is on the host. The others of their tests compute
 # or wait, and run with PURE. internal/arch sees to it that each name is that of one test of these packages, and of no other test.
 MIXED   := ./internal/cli ./internal/area/identity ./internal/run/drive ./lab/servers
-TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterruptedRunThatCannotUndo|TestKilledRuns|TestOneWriter|$\
-           TestPlaneScript|TestScripts|TestSearches|$\
-           TestCausesUnderLoad|TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|TestRecoverRestarts|$\
-           TestShapeInSmall|TestThrottleStandsIn|TestTreatmentsSideBySide|TestURLKeepsToMaxRate|TestVerifyCatchesALiftedLimit|$\
-           TestVerifyCatchesWhatIsNotInForce|TestVerifyPresets|TestVictimsDoNotAllocate|$\
-           TestAnInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|TestFlappingProbeIsNotSaidForEver|TestGauges|TestGoingOn|$\
-           TestLooksStopARun|TestLostBlocksAreReplaced|TestSlowProbesHoldNothingUp|TestSoak|TestSoakAborts|TestSoakInterrupted|TestSoakRamp|$\
-           TestSoakSurvivesARestart|TestTheHostIsWatched|TestWitness|TestWitnessOfACapacityLadderAndASoak|$\
-           TestWorkersAreAllAtWorkInTheWindow|$\
-           TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestServes
+TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestInterruptedRunThatCannotUndo|$\
+           TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches|TestCausesUnderLoad|$\
+           TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|$\
+           TestRecoverRestarts|TestShapeInSmall|TestThrottleStandsIn|TestTreatmentsSideBySide|TestURLKeepsToMaxRate|$\
+           TestVerifyCatchesALiftedLimit|TestVerifyCatchesWhatIsNotInForce|TestVerifyPresets|$\
+           TestVictimsDoNotAllocate|TestInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|$\
+           TestFlappingProbeWarningsAreLimited|TestGaugesReadProbes|TestResumedRunMeasuresMissingBlocks|$\
+           TestInterimLooksStopARun|TestLostBlocksAreReplaced|TestHangingProbeDelaysNothing|TestSoak|TestSoakAborts|$\
+           TestSoakInterrupted|TestSoakRamp|TestSoakSurvivesARestart|TestBlocksRecordHostLoad|$\
+           TestServedCountsMatchCallsSent|TestServedCountsOfALadderAndASoak|TestAllWorkersRunInTheWindow|$\
+           TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestFixturesServe
 # What make race tests: with other packages BESIDE them, RACED as MIXED, and ALONE.
 BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture
 RACED   := $(filter-out ./internal/cli,$(MIXED))

@@ -16,14 +16,14 @@ import (
 	"tare/internal/metric"
 )
 
-// TestExamplesAreValid reads every example and every template as `tare validate` does: none may have a finding, not
-// even a warning.
+// TestExamplesAreValid reads every example and every template as `tare validate` does, and wants no finding, not even a
+// warning.
 func TestExamplesAreValid(t *testing.T) {
-	experiments(t)
+	exampleExperiments(t)
 }
 
-// experiments are all examples and templates, by name.
-func experiments(t *testing.T) map[string]*config.Experiment {
+// exampleExperiments returns all examples and templates by name.
+func exampleExperiments(t *testing.T) map[string]*config.Experiment {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -54,9 +54,10 @@ func experiments(t *testing.T) map[string]*config.Experiment {
 	return out
 }
 
-// TestRefusalsSuggestWhatIsAccepted crosses every example and template with all that a budget can name: what a refusal
-// says to write is accepted, or refused at another part; and what areas foretell are metrics that budgets know.
-func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
+// TestRejectedBudgetsSuggestAcceptedOnes crosses every example and template with every budget. A budget that a
+// rejection suggests is accepted, or rejected for another reason; every metric that an area forecasts is one that
+// budgets know.
+func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
 	metrics := []string{"capacity", "slo_capacity", "pool_wait", "nothing"}
 	for _, m := range metric.Known() {
 		metrics = append(metrics, m.Name)
@@ -66,7 +67,7 @@ func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
 	}
 	suggestion := regexp.MustCompile(`^write (".*")$`)
 	cells := map[string][2]int{} // accepted and refused, by area and question
-	for name, e := range experiments(t) {
+	for name, e := range exampleExperiments(t) {
 		scope := e.Scope()
 		cell := e.Area + " " + string(e.Question)
 		for _, x := range scope.Treatments {

@@ -56,7 +56,7 @@ type killable struct {
 	listing func(t *testing.T) []string
 }
 
-// killables has at least one experiment of each area, with nothing but what tare brings.
+// killables returns at least one experiment of each area, none of which needs other programs.
 func killables() []killable {
 	const small = "seed: 1\nload: {rate: 20/s, max_rate: 50/s, duration: 1s, timeout: 10s}\n"
 	return []killable{
@@ -78,12 +78,12 @@ func killables() []killable {
 				"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n",
 		},
 		{name: "imagepull", points: 2, life: 3 * time.Second, needs: func(t *testing.T, _ string, _ *killable) {
-			withPlane(t)
+			requirePlane(t)
 		}, experiment: "name: imagepull\narea: imagepull\nquestion: compare\n" +
 			"target: {operations: [check, pull], rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: " +
 			"[{accessor: cached}]\nfixed: {records: 20}\nblocks: 3\nseed: 1\n"},
 		{name: "admission", points: 1, life: 6 * time.Second, needs: func(t *testing.T, _ string, _ *killable) {
-			withPlane(t)
+			requirePlane(t)
 		}, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
 			"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" +
 			small},
@@ -96,21 +96,20 @@ func killables() []killable {
 	}
 }
 
-// TestKilledRuns ends runs of every area with SIGKILL at random points, half of them early, where the journal and the
-// world can disagree. Whatever the point, the record must stay readable, and undo must leave nothing behind, however
-// often it is called.
+// TestKilledRuns ends runs of every area with SIGKILL at random moments, half of them early, when journal and system
+// may disagree. The record must stay readable, and undo must remove everything, however often it is called.
 func TestKilledRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts and kills many runs")
 	}
 	bin := buildTare(t)
-	adopt(t)
+	adoptOrphans(t)
 	undone := 0
 	for _, k := range killables() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-			t.Cleanup(reap)
+			t.Cleanup(reapOrphans)
 			if k.needs != nil {
 				k.needs(t, bin, &k)
 			}
@@ -122,13 +121,13 @@ func TestKilledRuns(t *testing.T) {
 	}
 }
 
-// sweep kills runs, undoes them, and compares what there is with what there was. It returns how many kills left
-// something to undo.
+// sweep kills runs, undoes them, and compares the system before and after. It returns how many kills left something to
+// undo.
 func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 	points := k.points
 	before := k.traces(t)
 	if *kills > 0 {
-		points, k.life = *kills, k.measured(t, bin)
+		points, k.life = *kills, k.runWhole(t, bin)
 	}
 	early, swept, differences := 0, 0, 0
 	for i := range points {
@@ -138,7 +137,7 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		if late {
 			after = time.Duration(rng.Float64() * float64(k.life))
 		}
-		folder := k.folder(t)
+		folder := k.newFolder(t)
 		dir, something := k.kill(t, bin, folder, after, late)
 		switch {
 		case something:
@@ -146,11 +145,11 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		case dir == "":
 			early++
 		}
-		diff := k.differs(t, before)
+		diff := k.diffTraces(t, before)
 		if dir == "" && k.trials && len(diff) > 0 {
 			tare(t, bin, folder, "plan", "x.yaml")
 			swept++
-			diff = k.differs(t, before)
+			diff = k.diffTraces(t, before)
 		}
 		if len(diff) > 0 {
 			differences += len(diff)
@@ -167,22 +166,22 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 	return undone
 }
 
-// measured carries a whole run out, which must leave nothing, and returns how long it takes.
-func (k *killable) measured(t *testing.T, bin string) time.Duration {
+// runWhole completes a run, which must leave nothing behind, and returns its duration.
+func (k *killable) runWhole(t *testing.T, bin string) time.Duration {
 	before := k.traces(t)
 	began := time.Now()
-	if out, code := tare(t, bin, k.folder(t), "run", "x.yaml"); code == ExitError || code == ExitUsage {
+	if out, code := tare(t, bin, k.newFolder(t), "run", "x.yaml"); code == ExitError || code == ExitUsage {
 		t.Fatalf("a whole run: exit %d\n%s", code, out)
 	}
 	took := time.Since(began)
-	if diff := k.differs(t, before); len(diff) > 0 {
+	if diff := k.diffTraces(t, before); len(diff) > 0 {
 		t.Errorf("after a whole run the host is not as it was:\n%s", strings.Join(diff, "\n"))
 	}
 	return took
 }
 
-// folder is a new folder with the experiment.
-func (k *killable) folder(t *testing.T) string {
+// newFolder returns a new folder that holds the experiment.
+func (k *killable) newFolder(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(k.experiment), 0o600); err != nil {
 		t.Fatal(err)
@@ -224,8 +223,8 @@ func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late
 	return record, undone
 }
 
-// resume goes on with a comparison that was killed and undone: blocks that were complete are not measured again, and at
-// the end all are there.
+// resume resumes a comparison that was killed and undone: complete blocks are not measured again, and at the end no
+// block is missing.
 func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
 	out, code := tare(t, bin, filepath.Dir(filepath.Dir(dir)), "run", "--resume", dir)
 	switch {
@@ -402,8 +401,9 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 	}
 }
 
-// TestOneWriter: nobody may undo a run, or go on with it, while it goes on. An interrupt then ends it in order.
-func TestOneWriter(t *testing.T) {
+// TestRunningRecordIsLocked: no other process may undo or resume a run that is in progress. An interrupt then ends that
+// run in order.
+func TestRunningRecordIsLocked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}

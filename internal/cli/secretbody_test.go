@@ -25,8 +25,8 @@ load: {rates: [20/s], duration: 1s, timeout: 2s}
 seed: 1
 `
 
-// TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint, and nothing else, even where the endpoint
-// sends back what it got.
+// TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint and nothing else, even if the endpoint sends it
+// back.
 func TestNoSecretOfABodyIsWritten(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
@@ -59,7 +59,7 @@ func TestNoSecretOfABodyIsWritten(t *testing.T) {
 	}
 }
 
-// TestLiteralSecretsStopARun before there is a record, and without repeating them.
+// TestLiteralSecretsStopARun before there is a record, and without printing them.
 func TestLiteralSecretsStopARun(t *testing.T) {
 	bin := buildTare(t)
 	for name, change := range map[string]func(string) string{

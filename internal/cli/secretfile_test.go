@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestExposedSecretsAreReported: whoever runs tare is told before, and whoever reads the report learns it, too. One
-// that others can write stops the run.
+// TestExposedSecretsAreReported: whoever runs tare is warned, and so is whoever reads the report. A secret file that
+// others can write stops the run.
 func TestExposedSecretsAreReported(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
-	l := &leaky{mode: "good"}
+	l := &leakyEndpoint{mode: "good"}
 	server := httptest.NewServer(l)
 	defer server.Close()
 	dir := secretDir(t, server.URL)

@@ -18,8 +18,8 @@ import (
 	"tare/internal/run"
 )
 
-// scale is a target whose operations have a clock of their own, which is exact: what a call costs is known.
-type scale struct {
+// An exactTarget is a target whose operations have an exact clock of their own, so that the cost of a call is known.
+type exactTarget struct {
 	mu             sync.Mutex
 	turns          []string // treatment of each batch, in order
 	sizes          map[int]int
@@ -28,29 +28,29 @@ type scale struct {
 	cost           func(treatment string) float64
 }
 
-func (*scale) Name() string                                                     { return "scale" }
-func (*scale) Offers() area.Offers                                              { return area.Offers{} }
-func (*scale) NewSpec() area.Spec                                               { return nil }
-func (*scale) Preflight(context.Context, area.Spec, area.Env) []area.Finding    { return nil }
-func (s *scale) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return s, nil }
-func (*scale) Undo(context.Context, []area.Change, area.Env) error              { return nil }
-func (*scale) Prepare(context.Context, design.Treatment, area.Journal) error    { return nil }
-func (*scale) Verify(context.Context, design.Treatment) error                   { return nil }
-func (*scale) Endpoint(design.Treatment) (*load.Endpoint, error)                { return nil, nil }
-func (*scale) Probes(design.Treatment) []probe.Probe                            { return nil }
-func (*scale) Recover(context.Context, design.Treatment) error                  { return nil }
-func (*scale) Notes() []string                                                  { return nil }
-func (*scale) Close(context.Context) error                                      { return nil }
+func (*exactTarget) Name() string                                                     { return "scale" }
+func (*exactTarget) Offers() area.Offers                                              { return area.Offers{} }
+func (*exactTarget) NewSpec() area.Spec                                               { return nil }
+func (*exactTarget) Preflight(context.Context, area.Spec, area.Env) []area.Finding    { return nil }
+func (s *exactTarget) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return s, nil }
+func (*exactTarget) Undo(context.Context, []area.Change, area.Env) error              { return nil }
+func (*exactTarget) Prepare(context.Context, design.Treatment, area.Journal) error    { return nil }
+func (*exactTarget) Verify(context.Context, design.Treatment) error                   { return nil }
+func (*exactTarget) Endpoint(design.Treatment) (*load.Endpoint, error)                { return nil, nil }
+func (*exactTarget) Probes(design.Treatment) []probe.Probe                            { return nil }
+func (*exactTarget) Recover(context.Context, design.Treatment) error                  { return nil }
+func (*exactTarget) Notes() []string                                                  { return nil }
+func (*exactTarget) Close(context.Context) error                                      { return nil }
 
-func (s *scale) Enter(context.Context, design.Treatment) error {
+func (s *exactTarget) Enter(context.Context, design.Treatment) error {
 	s.standing++
 	s.most = max(s.most, s.standing)
 	return nil
 }
 
-func (s *scale) Leave(context.Context, design.Treatment) error { s.standing--; return nil }
+func (s *exactTarget) Leave(context.Context, design.Treatment) error { s.standing--; return nil }
 
-func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
+func (s *exactTarget) Operations(t design.Treatment) ([]load.Operation, error) {
 	op := func(name string) load.Operation {
 		return load.Operation{
 			Name: name, Weight: 1, Rounds: 4, Span: time.Millisecond, Negative: name == "idle",
@@ -72,17 +72,19 @@ func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{op("work"), op("idle")}, nil
 }
 
-// opened is an area that opens a given target.
-type opened struct {
+// An openedArea is an area that opens a given target.
+type openedArea struct {
 	area.Area
 	target area.Target
 }
 
-func (o opened) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return o.target, nil }
+func (o openedArea) Open(context.Context, area.Spec, area.Env) (area.Target, error) {
+	return o.target, nil
+}
 
 var threeArms = design.Arms([]design.Treatment{{ID: "off", Baseline: true}, {ID: "on"}})
 
-func start(t *testing.T, s *scale, b run.Blocks) (run.Request, func() *record.Record) {
+func start(t *testing.T, s *exactTarget, b run.Blocks) (run.Request, func() *record.Record) {
 	t.Helper()
 	s.sizes = map[int]int{}
 	if s.cost == nil {
@@ -112,10 +114,10 @@ func start(t *testing.T, s *scale, b run.Blocks) (run.Request, func() *record.Re
 	}, read
 }
 
-// TestArmsTakeTurns: within a block all arms stand at once, and in every round each has one turn, in orders that
-// differ.
+// TestArmsTakeTurns: within a block all arms are prepared at the same time, and in every round each has one turn, in
+// varying order.
 func TestArmsTakeTurns(t *testing.T) {
-	s := &scale{}
+	s := &exactTarget{}
 	req, open := start(t, s, run.Blocks{Most: 3, Margin: 0.02})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
@@ -157,8 +159,8 @@ func TestArmsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestLostBlocksAreReplaced: a look at which blocks turn out to be lost waits for others in their place, within the
-// spare ones and the time.
+// TestLostBlocksAreReplaced: a look that finds lost blocks waits for their replacements, within the spare blocks and
+// the time.
 func TestLostBlocksAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -212,7 +214,7 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 				d.More = max(0, look+d.Lost-n)
 				return d, nil
 			}
-			req, open := start(t, &scale{}, c.b)
+			req, open := start(t, &exactTarget{}, c.b)
 			if _, err := Do(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +235,7 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 	}
 }
 
-func TestLooksStopARun(t *testing.T) {
+func TestInterimLooksStopARun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		b      run.Blocks
@@ -254,7 +256,7 @@ func TestLooksStopARun(t *testing.T) {
 				}
 				return run.Decision{Reason: "more"}, nil
 			}
-			req, open := start(t, &scale{}, c.b)
+			req, open := start(t, &exactTarget{}, c.b)
 			if _, err := Do(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
@@ -268,10 +270,10 @@ func TestLooksStopARun(t *testing.T) {
 	}
 }
 
-// TestAnInterruptDropsTheBlock: what was begun is not judged, and what was put in force is taken back.
-func TestAnInterruptDropsTheBlock(t *testing.T) {
+// TestInterruptDropsTheBlock: an incomplete block is not analyzed, and its treatment is undone.
+func TestInterruptDropsTheBlock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &scale{}
+	s := &exactTarget{}
 	s.fail = func(_ string, turn int) error {
 		if turn == 150 {
 			cancel()
@@ -294,10 +296,10 @@ func TestAnInterruptDropsTheBlock(t *testing.T) {
 	}
 }
 
-// TestGoingOn: a run that goes on makes the blocks that are missing, in the orders that the whole plan has, with
-// batches of the old size.
-func TestGoingOn(t *testing.T) {
-	whole, part := &scale{}, &scale{}
+// TestResumedRunMeasuresMissingBlocks: a resumed run measures only the missing blocks, in the order of the whole plan,
+// with batches of the old size.
+func TestResumedRunMeasuresMissingBlocks(t *testing.T) {
+	whole, part := &exactTarget{}, &exactTarget{}
 	seven := map[string]int{"off": 7, "on": 7, "aa": 7}
 	sizes := map[string]map[string]int{"work": seven, "idle": seven}
 	req, _ := start(t, whole, run.Blocks{Most: 4, Sizes: sizes})
@@ -319,14 +321,14 @@ func TestGoingOn(t *testing.T) {
 func TestBadMeasurementsEndTheRun(t *testing.T) {
 	broken := errors.New("the worker died")
 	for name, c := range map[string]struct {
-		s    *scale
+		s    *exactTarget
 		want string
 	}{
-		"an error": {&scale{fail: func(id string, turn int) error {
+		"an error": {&exactTarget{fail: func(id string, turn int) error {
 			return map[bool]error{true: broken}[id == "on" &&
 				turn > 9]
 		}}, "under on: the worker died"},
-		"a negative": {&scale{cost: func(string) float64 { return -1 }}, "wall = -2"},
+		"a negative": {&exactTarget{cost: func(string) float64 { return -1 }}, "wall = -2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req, open := start(t, c.s, run.Blocks{Most: 2})
@@ -341,9 +343,9 @@ func TestBadMeasurementsEndTheRun(t *testing.T) {
 	}
 }
 
-// TestTheHostIsWatched: every block tells what the host did meanwhile, and what of it was this process.
-func TestTheHostIsWatched(t *testing.T) {
-	req, open := start(t, &scale{}, run.Blocks{Most: 2})
+// TestBlocksRecordHostLoad: every block records the load of the host and the share of this process in it.
+func TestBlocksRecordHostLoad(t *testing.T) {
+	req, open := start(t, &exactTarget{}, run.Blocks{Most: 2})
 	if _, err := Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
@@ -362,30 +364,30 @@ func TestTheHostIsWatched(t *testing.T) {
 	}
 }
 
-// odd is a scale with another operation under the treatment "on".
-type odd struct {
-	*scale
+// An oddTarget is an exactTarget with another operation under the treatment "on".
+type oddTarget struct {
+	*exactTarget
 	change func(*load.Operation)
 }
 
-func (o *odd) Operations(t design.Treatment) ([]load.Operation, error) {
-	ops, err := o.scale.Operations(t)
+func (o *oddTarget) Operations(t design.Treatment) ([]load.Operation, error) {
+	ops, err := o.exactTarget.Operations(t)
 	if t.ID == "on" {
 		o.change(&ops[1])
 	}
 	return ops, err
 }
 
-// TestArmsHaveTheSameOperations: arms that are in force together and cannot be compared are not measured.
+// TestArmsHaveTheSameOperations: arms of one block whose operations differ are not measured.
 func TestArmsHaveTheSameOperations(t *testing.T) {
 	for name, change := range map[string]func(*load.Operation){
 		"another name":        func(op *load.Operation) { op.Name = "rest" },
 		"no clock of its own": func(op *load.Operation) { op.Batch = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scale{}
+			s := &exactTarget{}
 			req, open := start(t, s, run.Blocks{Most: 1})
-			req.Area = opened{s, &odd{s, change}}
+			req.Area = openedArea{s, &oddTarget{s, change}}
 			_, err := Do(t.Context(), req)
 			if err == nil || !strings.Contains(err.Error(), "do not have the same operations") {
 				t.Errorf("error %v", err)
