@@ -22,9 +22,10 @@ MIXED   := ./internal/cli ./internal/area/identity ./internal/run/drive ./lab/se
 TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestInterruptedRunThatCannotUndo|$\
            TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches|TestCausesUnderLoad|$\
            TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|$\
-           TestRecoverRestarts|TestShapeInSmall|TestThrottleStandsIn|TestTreatmentsSideBySide|TestURLKeepsToMaxRate|$\
-           TestVerifyCatchesALiftedLimit|TestVerifyCatchesWhatIsNotInForce|TestVerifyPresets|$\
-           TestVictimsDoNotAllocate|TestInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|$\
+           TestRecoverRestarts|TestBacklogPlusOneCallsGetStuck|TestEndpointLimitsItselfWithoutControlGroups|$\
+           TestTreatmentsSideBySide|TestMaxRateLimitsAllRequests|TestVerifyRejectsALiftedLimit|$\
+           TestVerifyRejectsMissingKnobs|TestVerifyPresets|TestCheckingAnswersDoesNotAllocate|$\
+           TestInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|$\
            TestFlappingProbeWarningsAreLimited|TestGaugesReadProbes|TestResumedRunMeasuresMissingBlocks|$\
            TestInterimLooksStopARun|TestLostBlocksAreReplaced|TestHangingProbeDelaysNothing|TestSoak|TestSoakAborts|$\
            TestSoakInterrupted|TestSoakRamp|TestSoakSurvivesARestart|TestBlocksRecordHostLoad|$\

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCheckHeaders: what a header of the file must not be, and that its line is not shown, since it may hold a secret.
+// TestCheckHeaders rejects bad headers of the file without printing the line, which may hold a secret.
 func TestCheckHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		headers map[string]string

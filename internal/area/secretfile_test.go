@@ -76,9 +76,8 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 	}
 }
 
-// TestLinksToSecretsAreFollowedWithCare: a link leads through two folders, and each of them could be somebody else's to
-// change.
-func TestLinksToSecretsAreFollowedWithCare(t *testing.T) {
+// TestLinksToSecretsAreChecked: a link leads through two folders, either of which another user might control.
+func TestLinksToSecretsAreChecked(t *testing.T) {
 	dir, path := secretFile(t, 0o600)
 	from := filepath.Join(t.TempDir(), "from")
 	link := filepath.Join(from, "link")
@@ -95,9 +94,9 @@ func TestLinksToSecretsAreFollowedWithCare(t *testing.T) {
 	}
 }
 
-// TestSecretsOfKubernetesAreRead: a volume is a sticky folder that all may write, with links to files of root that all
-// may read.
-func TestSecretsOfKubernetesAreRead(t *testing.T) {
+// TestKubernetesSecretVolumesAreRead: such a volume is a sticky folder that everybody may write, with links to files of
+// root that everybody may read.
+func TestKubernetesSecretVolumesAreRead(t *testing.T) {
 	volume := filepath.Join(t.TempDir(), "serviceaccount")
 	stamped := filepath.Join(volume, "..2026_11_22_15_00_00.123")
 	path := filepath.Join(volume, "token")
@@ -112,8 +111,8 @@ func TestSecretsOfKubernetesAreRead(t *testing.T) {
 	}
 }
 
-// TestPipesAreSecrets: token: {file: /dev/stdin}, and the <(…) of a shell.
-func TestPipesAreSecrets(t *testing.T) {
+// TestSecretsAreReadFromPipes: token: {file: /dev/stdin}, and the <(…) of a shell.
+func TestSecretsAreReadFromPipes(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)
 	_, err = w.WriteString("hunter2\n")
@@ -125,8 +124,8 @@ func TestPipesAreSecrets(t *testing.T) {
 	}
 }
 
-// TestReadableSecretsAreSaid, with the command that mends it.
-func TestReadableSecretsAreSaid(t *testing.T) {
+// TestReadableSecretFilesAreReported, with the command that fixes it.
+func TestReadableSecretFilesAreReported(t *testing.T) {
 	_, private := secretFile(t, 0o600)
 	_, readable := secretFile(t, 0o640)
 	_, all := secretFile(t, 0o604)

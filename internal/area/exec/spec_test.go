@@ -15,8 +15,8 @@ import (
 	"tare/lab/areatest"
 )
 
-// told are settings.
-func told(pairs ...string) map[string]Setting {
+// settings returns settings from pairs of name and value.
+func settings(pairs ...string) map[string]Setting {
 	out := map[string]Setting{}
 	for i := 0; i < len(pairs); i += 2 {
 		out[pairs[i]] = Setting{pairs[i+1]}
@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{title: "plain", spec: Spec{Program: program}},
 		{title: "all fields", spec: Spec{
-			Program: program, Dir: "x", Env: []Variable{"MY_TOKEN", "_x1"}, Settings: told("size", "1", "a.b-c_d", "x y"),
+			Program: program, Dir: "x", Env: []Variable{"MY_TOKEN", "_x1"}, Settings: settings("size", "1", "a.b-c_d", "x y"),
 			Operations: []string{"load", "a-b_c.d"},
 			Fresh:      freshRun, Patience: unit.Duration(time.Minute), PrepareWithin: unit.Duration(time.Hour), Rounds: 3,
 			Span: unit.Duration(time.Second),
@@ -85,28 +85,28 @@ func TestValidate(t *testing.T) {
 		},
 
 		{
-			title: "a setting's name", spec: Spec{Program: program, Settings: told("a b", "1")}, path: "settings",
+			title: "a setting's name", spec: Spec{Program: program, Settings: settings("a b", "1")}, path: "settings",
 			says: "want a name of letters",
 		},
 		{
-			title: "a long setting's name", spec: Spec{Program: program, Settings: told(strings.Repeat("a", 65), "1")},
+			title: "a long setting's name", spec: Spec{Program: program, Settings: settings(strings.Repeat("a", 65), "1")},
 			path: "settings", says: "want a name of letters",
 		},
 		{
-			title: "an empty setting", spec: Spec{Program: program, Settings: told("a", "")}, path: "settings.a",
+			title: "an empty setting", spec: Spec{Program: program, Settings: settings("a", "")}, path: "settings.a",
 			says: "cannot be empty",
 		},
 		{
-			title: "a setting of two lines", spec: Spec{Program: program, Settings: told("a", "x\ny")}, path: "settings.a",
+			title: "a setting of two lines", spec: Spec{Program: program, Settings: settings("a", "x\ny")}, path: "settings.a",
 			says: "one line",
 		},
 		{
-			title: "a long setting", spec: Spec{Program: program, Settings: told("a", strings.Repeat("ä", 257))},
+			title: "a long setting", spec: Spec{Program: program, Settings: settings("a", strings.Repeat("ä", 257))},
 			path: "settings.a", says: "at most 256",
 		},
-		{title: "the longest setting", spec: Spec{Program: program, Settings: told("a", strings.Repeat("ä", 256))}},
+		{title: "the longest setting", spec: Spec{Program: program, Settings: settings("a", strings.Repeat("ä", 256))}},
 		{
-			title: "a setting that is varied", spec: Spec{Program: program, Settings: told("n", "1", "m", "2")},
+			title: "a setting that is varied", spec: Spec{Program: program, Settings: settings("n", "1", "m", "2")},
 			levels: [][]string{{"k", "1"}, {"k", "2", "n", "3"}}, path: "settings.n", says: "a factor already",
 		},
 
@@ -166,8 +166,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What is refused as a variable's name may be a value: the error does not hold it.
-func TestVariablesAreConcealed(t *testing.T) {
+// TestInvalidVariableNamesAreNotPrinted: an invalid name may be a secret value, so the error does not contain it.
+func TestInvalidVariableNamesAreNotPrinted(t *testing.T) {
 	if !Variable("").MayBeSecret() {
 		t.Error("what is no name may be shown")
 	}
@@ -189,10 +189,10 @@ func TestVariablesAreConcealed(t *testing.T) {
 	}
 }
 
-// A spec is written into the record, and read from it when a run goes on.
+// TestSpecSurvivesTheRecord: a spec that is written into the record is read back unchanged when a run is resumed.
 func TestSpecSurvivesTheRecord(t *testing.T) {
 	want := Spec{
-		Program: []string{"python3", "x.py"}, Env: []Variable{"TOKEN"}, Settings: told("size", "65536", "deep", "true"),
+		Program: []string{"python3", "x.py"}, Env: []Variable{"TOKEN"}, Settings: settings("size", "65536", "deep", "true"),
 		Operations: []string{"load"},
 		Fresh:      freshRun, Patience: unit.Duration(time.Minute), Rounds: 5, Span: unit.Duration(time.Second),
 	}
@@ -213,7 +213,7 @@ func TestSpecSurvivesTheRecord(t *testing.T) {
 }
 
 func TestLevelsAreSettingsAndFactors(t *testing.T) {
-	s := Spec{Settings: told("size", "10", "mode", "x")}
+	s := Spec{Settings: settings("size", "10", "mode", "x")}
 	got := s.levels(treatment("check", "none", "mode", "y"))
 	if d := cmp.Diff(map[string]string{"size": "10", "check": "none", "mode": "y"}, got); d != "" {
 		t.Error(d)
@@ -224,7 +224,7 @@ func TestLevelsAreSettingsAndFactors(t *testing.T) {
 	}
 }
 
-func TestBatchesAreForetold(t *testing.T) {
+func TestForecastOfBatches(t *testing.T) {
 	for _, c := range []struct {
 		spec Spec
 		want []area.Batches

@@ -19,7 +19,7 @@ import (
 	"tare/lab/areatest"
 )
 
-// TestSecretsOf: no adapter can forget a secret, since they are found by their type.
+// TestSecretsOf: secrets are found by their type, so an adapter cannot forget one.
 func TestSecretsOf(t *testing.T) {
 	e := func(name string) area.Secret { return area.Secret{Env: name} }
 	s := &Spec{
@@ -37,9 +37,9 @@ func TestSecretsOf(t *testing.T) {
 	}
 }
 
-// TestRotatedFile: requests that were rendered before follow a file that changes, and keep what they have when it is
-// gone.
-func TestRotatedFile(t *testing.T) {
+// TestRotatedSecretFile: requests that were already rendered follow a file that changes, and keep the last value when
+// it is removed.
+func TestRotatedSecretFile(t *testing.T) {
 	x := secretFile(t, "token", "first")
 	spec := &Spec{HTTP: &HTTP{Bearer: x}}
 	creds, err := newCredentials(spec, nil, 2)
@@ -84,7 +84,7 @@ func TestRotatedFile(t *testing.T) {
 	has("second")
 }
 
-// TestLeaseIsRenewed: at half of its life, and again soon after a failure; calls have the old one meanwhile.
+// TestLeaseIsRenewed at half of its life, and again soon after a failure; until then calls use the old one.
 func TestLeaseIsRenewed(t *testing.T) {
 	fake := clock.NewFake(time.Unix(1000, 0))
 	creds, err := newCredentials(&Spec{}, nil, 1)
@@ -141,7 +141,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 	}
 }
 
-func TestExpired(t *testing.T) {
+func TestExpiredCredentials(t *testing.T) {
 	creds, err := newCredentials(&Spec{}, nil, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -182,15 +182,15 @@ func TestNumbersInTemplates(t *testing.T) {
 	}
 }
 
-// TestTLS: what preflight says of certificates, and that calls go through with the right ones.
+// TestTLS: preflight reports bad certificates, and calls succeed with good ones.
 func TestTLS(t *testing.T) {
 	later := time.Now().Add(time.Hour)
-	good, named, old := newPapers(t, "localhost", later), newPapers(t, "idp.example", later),
-		newPapers(t, "localhost", time.Now().Add(-time.Hour))
+	good, named, old := issueCertificates(t, "localhost", later), issueCertificates(t, "idp.example", later),
+		issueCertificates(t, "localhost", time.Now().Add(-time.Hour))
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}
 	secret := secretFile(t, "secret", planted)
-	open, strict := secure(t, good, false, srv), secure(t, good, true, srv)
-	other, expired := secure(t, named, false, srv), secure(t, old, false, srv)
+	open, strict := serveTLS(t, good, false, srv), serveTLS(t, good, true, srv)
+	other, expired := serveTLS(t, named, false, srv), serveTLS(t, old, false, srv)
 	plain := serve(t, srv)
 	for _, c := range []struct {
 		name, url string
@@ -227,7 +227,7 @@ func TestTLS(t *testing.T) {
 			if err := tg.Verify(t.Context(), standard); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
-			everyGood(t, tg, 2)
+			wantGoodCalls(t, tg, 2)
 			if end, err := tg.Endpoint(standard); err != nil || end.TLS == nil {
 				t.Errorf("%s: endpoint %+v, %v", c.name, end, err)
 			}
@@ -241,8 +241,8 @@ func TestTLS(t *testing.T) {
 }
 
 func TestInsecureIsNoted(t *testing.T) {
-	p := newPapers(t, "elsewhere", time.Now().Add(-time.Hour))
-	spec := clientSpec(secure(t, p, false, &oauthServer{clients: map[string]string{"robot": planted}}),
+	p := issueCertificates(t, "elsewhere", time.Now().Add(-time.Hour))
+	spec := clientSpec(serveTLS(t, p, false, &oauthServer{clients: map[string]string{"robot": planted}}),
 		secretFile(t, "secret", planted))
 	spec.TLS = &area.TLS{Insecure: true}
 	if f := (Area{}).Preflight(t.Context(), spec, testEnv(t)); len(f) != 1 || f[0].Severity != area.Warning {
@@ -254,7 +254,7 @@ func TestInsecureIsNoted(t *testing.T) {
 	}
 }
 
-// TestNoSecretInErrors: servers that throw our own secrets and their tokens back at us do not get them into an error.
+// TestNoSecretInErrors: no error repeats a secret or token that a server sends back.
 func TestNoSecretInErrors(t *testing.T) {
 	secret := secretFile(t, "secret", planted)
 	for name, answer := range map[string]func(w http.ResponseWriter, got string){
@@ -263,17 +263,17 @@ func TestNoSecretInErrors(t *testing.T) {
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`{"error":"` + got + `"}`))
 		},
-		"as no HTTP":  func(w http.ResponseWriter, got string) { raw(t, w, got+"\r\n\r\n") },
-		"as a status": func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 "+got+" x\r\n\r\n") },
-		"as a header": func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 200 OK\r\n"+got+"\r\n\r\n") },
+		"as no HTTP":  func(w http.ResponseWriter, got string) { writeRaw(t, w, got+"\r\n\r\n") },
+		"as a status": func(w http.ResponseWriter, got string) { writeRaw(t, w, "HTTP/1.1 "+got+" x\r\n\r\n") },
+		"as a header": func(w http.ResponseWriter, got string) { writeRaw(t, w, "HTTP/1.1 200 OK\r\n"+got+"\r\n\r\n") },
 		"as a length": func(w http.ResponseWriter, got string) {
-			raw(t, w, "HTTP/1.1 200 OK\r\nContent-Length: "+got+"\r\n\r\n")
+			writeRaw(t, w, "HTTP/1.1 200 OK\r\nContent-Length: "+got+"\r\n\r\n")
 		},
 		"as an encoding": func(w http.ResponseWriter, got string) {
-			raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: "+got+"\r\n\r\n")
+			writeRaw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: "+got+"\r\n\r\n")
 		},
 		"as a chunk": func(w http.ResponseWriter, got string) {
-			raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+got+"\r\n")
+			writeRaw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+got+"\r\n")
 		},
 		"as a redirect": func(w http.ResponseWriter, got string) {
 			w.Header().Set("Location", "http://"+got+"/")
@@ -311,8 +311,8 @@ func TestNoSecretInErrors(t *testing.T) {
 	}
 }
 
-// raw answers with bytes of its own.
-func raw(t testing.TB, w http.ResponseWriter, text string) {
+// writeRaw answers with raw bytes.
+func writeRaw(t testing.TB, w http.ResponseWriter, text string) {
 	t.Helper()
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -323,16 +323,16 @@ func raw(t testing.TB, w http.ResponseWriter, text string) {
 	_ = c.Close()
 }
 
-// TestLoadGoesThrough carries calls over both engines: plaintext, and TLS with a client certificate.
-func TestLoadGoesThrough(t *testing.T) {
-	p := newPapers(t, "localhost", time.Now().Add(time.Hour))
+// TestLoadUsesCredentials makes calls with both engines, in plaintext and over TLS with a client certificate.
+func TestLoadUsesCredentials(t *testing.T) {
+	p := issueCertificates(t, "localhost", time.Now().Add(time.Hour))
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}
 	plain := httptest.NewServer(srv)
 	defer plain.Close()
 	for _, c := range []struct {
 		url string
 		tls *area.TLS
-	}{{plain.URL, nil}, {secure(t, p, true, srv), &area.TLS{CA: p.ca, Cert: p.cert, Key: area.Secret{File: p.key}}}} {
+	}{{plain.URL, nil}, {serveTLS(t, p, true, srv), &area.TLS{CA: p.ca, Cert: p.cert, Key: area.Secret{File: p.key}}}} {
 		spec := clientSpec(c.url, secretFile(t, "secret", planted))
 		spec.TLS = c.tls
 		spec.OIDC.Audience, spec.Expect.Audience = "a/{n}", "a/{n}"

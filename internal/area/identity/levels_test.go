@@ -21,7 +21,7 @@ func levels(all ...map[string]string) []design.Treatment {
 
 type m = map[string]string
 
-// TestTreatments holds what a comparison may vary: each refusal says which treatment, and why.
+// TestTreatments checks what a comparison may vary: each rejection names the treatment and the reason.
 func TestTreatments(t *testing.T) {
 	const near, other, far = "http://127.0.0.1:9001", "http://127.0.0.1:9002", "http://192.0.2.1"
 	gce := func() *Spec { return &Spec{Adapter: "gce-metadata"} }
@@ -117,8 +117,8 @@ func TestTreatments(t *testing.T) {
 	}
 }
 
-// TestUnderLeavesTheFileAlone: treatments share the section.
-func TestUnderLeavesTheFileAlone(t *testing.T) {
+// TestUnderDoesNotChangeTheSection: treatments share the section.
+func TestUnderDoesNotChangeTheSection(t *testing.T) {
 	s := &Spec{Adapter: "imdsv2", URL: "http://127.0.0.1:1", IMDS: &IMDS{Role: "reader", TTL: unit.Duration(time.Hour)}}
 	u, err := s.under(m{"imds.ttl": "2h", "identities": "7"})
 	if err != nil {
@@ -135,7 +135,7 @@ func TestUnderLeavesTheFileAlone(t *testing.T) {
 	}
 }
 
-// TestEveryFactorCanBeALevel: what factors lists is what setLevel takes, for every adapter.
+// TestEveryFactorCanBeALevel: setLevel accepts every factor in the list of factors, for every adapter.
 func TestEveryFactorCanBeALevel(t *testing.T) {
 	for _, a := range adapters() {
 		s := &Spec{Adapter: AdapterName(a.name), URL: "http://127.0.0.1:1"}
@@ -149,7 +149,7 @@ func TestEveryFactorCanBeALevel(t *testing.T) {
 	}
 }
 
-// TestLoopbackOfTreatments: one address elsewhere is enough to need a bound.
+// TestLoopbackOfTreatments: one treatment with a remote address makes max_rate necessary.
 func TestLoopbackOfTreatments(t *testing.T) {
 	s := &Spec{Adapter: "gce-metadata"}
 	for _, c := range []struct {

@@ -60,7 +60,8 @@ func startSweeper() (done func(), err error) {
 	return func() { _ = in.Close(); _ = c.Wait() }, nil
 }
 
-// sweepGroups waits for the end of standard input, which is that of the process pid, and removes its control groups.
+// sweepGroups waits until standard input ends, which is when the process pid ends, and removes that process's control
+// groups.
 func sweepGroups(pid int) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT) // they are meant for the tests
 	_, _ = io.Copy(io.Discard, os.Stdin)

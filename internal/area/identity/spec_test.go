@@ -13,7 +13,7 @@ import (
 	"tare/internal/unit"
 )
 
-func TestEveryKnobIsInTheFile(t *testing.T) {
+func TestEveryKnobHasAField(t *testing.T) {
 	file, knobs := reflect.TypeFor[Embedded](), reflect.TypeFor[reference.Knobs]()
 	for _, f := range reflect.VisibleFields(knobs) {
 		if f.Anonymous {
@@ -48,8 +48,8 @@ func TestEveryKnobIsInTheFile(t *testing.T) {
 	}
 }
 
-// TestLevels sets every knob by a level and reads it back.
-func TestLevels(t *testing.T) {
+// TestLevelsSetKnobs sets every knob by a level and reads it back.
+func TestLevelsSetKnobs(t *testing.T) {
 	levels := map[string]string{
 		"preset": "healthy", "cpu_quota": "250m", "cpu_per_request": "1ms", "procs": "2", "max_conns": "7", "backlog": "9",
 		"idle_timeout": "3s",

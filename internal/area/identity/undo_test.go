@@ -17,7 +17,7 @@ import (
 	"tare/lab/areatest"
 )
 
-// TestUndo leaves a target as a killed run would, and undoes it from the journal's data alone, twice.
+// TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.
 func TestUndo(t *testing.T) {
 	opened, err := Area{}.Open(t.Context(), embedded("blog-2020"), testEnv(t))
 	if err != nil {
@@ -57,8 +57,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestGroupsOfOnePathAreApart: two runs whose records have the same path do not share a control group.
-func TestGroupsOfOnePathAreApart(t *testing.T) {
+// TestRunsOfOnePathHaveOwnControlGroups: two runs whose records have the same path do not share a control group.
+func TestRunsOfOnePathHaveOwnControlGroups(t *testing.T) {
 	dir := t.TempDir()
 	seen := map[string]bool{}
 	for range 2 {
@@ -87,7 +87,7 @@ func TestGroupsOfOnePathAreApart(t *testing.T) {
 	}
 }
 
-func TestUndoRefusesNonsense(t *testing.T) {
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	for _, c := range []area.Change{
 		{Kind: "namespace"},
 		{Kind: area.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
@@ -102,8 +102,8 @@ func TestUndoRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestNothingWithoutAJournal: a journal that cannot be written stops everything before it begins.
-func TestNothingWithoutAJournal(t *testing.T) {
+// TestPrepareNeedsAJournal: Prepare changes nothing if the journal cannot be written.
+func TestPrepareNeedsAJournal(t *testing.T) {
 	opened, err := Area{}.Open(t.Context(), embedded("blog-2020"), testEnv(t))
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestNothingWithoutAJournal(t *testing.T) {
 	}
 }
 
-// TestNoSecretsOnDisk looks for tokens and keys in all that a run leaves behind.
+// TestNoSecretsOnDisk looks for tokens and keys in everything that a run leaves on disk.
 func TestNoSecretsOnDisk(t *testing.T) {
 	spec := embedded("healthy")
 	tg, j := prepared(t, spec, standard)

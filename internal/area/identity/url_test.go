@@ -19,7 +19,7 @@ import (
 	"tare/lab/areatest"
 )
 
-// TestURL measures an endpoint that is not ours.
+// TestURL measures an external endpoint.
 func TestURL(t *testing.T) {
 	const mine = "robot@project.iam.gserviceaccount.com"
 	strict := true
@@ -105,8 +105,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestURLKeepsToMaxRate: what is asked outside of the load is paced, too, over all treatments together.
-func TestURLKeepsToMaxRate(t *testing.T) {
+// TestMaxRateLimitsAllRequests: max_rate also limits requests outside of the load, over all treatments together.
+func TestMaxRateLimitsAllRequests(t *testing.T) {
 	var asked atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -146,8 +146,9 @@ func TestURLKeepsToMaxRate(t *testing.T) {
 	}
 }
 
-// TestAnswersHaveABound: the beginning of an endless answer is no token, and is not asked for again until time is over.
-func TestAnswersHaveABound(t *testing.T) {
+// TestLongAnswersAreRejected: the beginning of an endless answer is no token, and the request is not repeated until the
+// time is over.
+func TestLongAnswersAreRejected(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
@@ -159,7 +160,8 @@ func TestAnswersHaveABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
+	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
+	if !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
 	if err := opened.Close(t.Context()); err != nil {

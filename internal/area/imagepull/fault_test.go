@@ -18,8 +18,7 @@ import (
 	"tare/lab/areatest"
 )
 
-// TestDamagedRecords: a record that is not what was written is refused by its file's name, before anything is measured
-// of it.
+// TestDamagedRecords: a damaged record is rejected by the name of its file, before anything is measured.
 func TestDamagedRecords(t *testing.T) {
 	for title, harm := range map[string]func(path string) error{
 		"no JSON":   func(path string) error { return os.WriteFile(path, []byte("{ this is no record"), 0o600) },
@@ -48,7 +47,7 @@ func TestDamagedRecords(t *testing.T) {
 				tr := treatment("accessor", accessor, "records", "30")
 				spec := &Spec{Dir: t.TempDir()}
 				tg, _ := opened(t, spec, tr)
-				all := records(t, spec.Dir)
+				all := recordFiles(t, spec.Dir)
 				if len(all) != 30 {
 					t.Fatalf("%d records, want 30", len(all))
 				}
@@ -62,7 +61,7 @@ func TestDamagedRecords(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), filepath.Base(all[17])) {
 					t.Errorf("%v does not name %s", err, filepath.Base(all[17]))
 				}
-				if n := len(records(t, spec.Dir)); n != 30 && title != "not there" || n < 29 {
+				if n := len(recordFiles(t, spec.Dir)); n != 30 && title != "not there" || n < 29 {
 					t.Errorf("%d records are left of 30", n)
 				}
 			})
@@ -70,11 +69,11 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestUnwritableFolder: where no folder can be made, Prepare says so, and nothing is journaled as left.
+// TestUnwritableFolder: Prepare reports a folder that it cannot create, and leaves nothing pending in the journal.
 func TestUnwritableFolder(t *testing.T) {
-	haveBinary(t)
+	requireBinary(t)
 	tr := treatment("accessor", "cached")
-	dir := unwritable(t)
+	dir := unwritableFolder(t)
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir}, testEnv(t, tr))
 	if !slices.ContainsFunc(found, func(f area.Finding) bool {
 		return f.Severity == area.Error && f.Path == "dir" && strings.Contains(f.Message, dir)
@@ -95,8 +94,8 @@ func TestUnwritableFolder(t *testing.T) {
 	j.WantAllUndone(t)
 }
 
-// programs are the pids of journaled processes that live.
-func programs(t testing.TB, changes []area.Change) (out []int) {
+// livePIDs returns the PIDs of journaled processes that are alive.
+func livePIDs(t testing.TB, changes []area.Change) (out []int) {
 	t.Helper()
 	for _, c := range changes {
 		if c.Kind != area.ProcessKind {
@@ -123,13 +122,13 @@ func alive(pid int) bool {
 	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
 }
 
-// TestKilledInABatch: a program that is killed while it measures ends the batch with an error that says so, and nothing
-// of it is left.
+// TestKilledInABatch: when a program is killed while it measures, the batch ends with an error that says so, and
+// nothing is left behind.
 func TestKilledInABatch(t *testing.T) {
 	tr := treatment("accessor", "directfs")
 	tg, j := opened(t, &Spec{}, tr)
-	entered(t, tg, tr)
-	pids := programs(t, j.Pending())
+	enterAndVerify(t, tg, tr)
+	pids := livePIDs(t, j.Pending())
 	if len(pids) != 1 {
 		t.Fatalf("processes %v, want one", pids)
 	}
@@ -172,7 +171,7 @@ func TestParent(t *testing.T) {
 		}
 	}
 	for _, a := range arms {
-		entered(t, tg, a)
+		enterAndVerify(t, tg, a)
 	}
 	areatest.AwaitKill(t)
 }
@@ -180,10 +179,9 @@ func TestParent(t *testing.T) {
 // recordsBeside is the folder for records of the run whose journal is at path.
 func recordsBeside(path string) string { return filepath.Join(filepath.Dir(path), "records") }
 
-// TestUndoAfterKill kills a run that has its programs up, by a signal that lets it do nothing, and undoes it from the
-// journal alone.
+// TestUndoAfterKill kills a run whose programs are running, with SIGKILL, and undoes it from the journal alone.
 func TestUndoAfterKill(t *testing.T) {
-	haveBinary(t)
+	requireBinary(t)
 	journal := filepath.Join(t.TempDir(), "journal")
 	dir := recordsBeside(journal)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -191,21 +189,21 @@ func TestUndoAfterKill(t *testing.T) {
 	}
 	output, kill := areatest.StartParent(t, journal)
 	changes := areatest.ReadJournal(t, journal)
-	pids := programs(t, changes)
+	pids := livePIDs(t, changes)
 	kill()
-	if len(pids) != 3 || len(records(t, dir)) < 200 {
-		t.Errorf("%d programs, %d records, want 3 and at least 200; the run printed\n%s", len(pids), len(records(t, dir)),
+	if len(pids) != 3 || len(recordFiles(t, dir)) < 200 {
+		t.Errorf("%d programs, %d records, want 3 and at least 200; the run printed\n%s", len(pids), len(recordFiles(t, dir)),
 			output)
 	}
 	areatest.UndoTwice(t, Area{}, changes, area.Env{Clock: testEnv(t).Clock, Log: testEnv(t).Log})
 	nothingLeft(t, dir)
-	if left := programs(t, changes); len(left) > 0 {
+	if left := livePIDs(t, changes); len(left) > 0 {
 		t.Errorf("programs %v are left", left)
 	}
 }
 
-// TestUndoRefusesNonsense: what this area does not make is not touched.
-func TestUndoRefusesNonsense(t *testing.T) {
+// TestUndoRejectsForeignChanges: undo touches nothing that this area does not create.
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	keep := t.TempDir()
 	for _, c := range []area.Change{
 		{Area: areaName, Kind: "namespace"},

@@ -27,8 +27,8 @@ func testEnv(t testing.TB, treatments ...design.Treatment) area.Env {
 	return env
 }
 
-// haveBinary skips, loudly, where there is no tare-plane yet: tests do not build for minutes.
-func haveBinary(t testing.TB) {
+// requireBinary skips the test if tare-plane is not built: tests do not build for minutes.
+func requireBinary(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: pull managers are started, which -short leaves out")
@@ -45,7 +45,7 @@ func haveBinary(t testing.TB) {
 // the target, which must undo all changes and leave no file.
 func opened(t testing.TB, spec *Spec, treatments ...design.Treatment) (area.Target, *areatest.Journal) {
 	t.Helper()
-	haveBinary(t)
+	requireBinary(t)
 	if spec.Dir == "" {
 		spec.Dir = t.TempDir()
 	}
@@ -67,8 +67,8 @@ func nothingLeft(t testing.TB, dir string) {
 	}
 }
 
-// entered brings a treatment in force, and has it proved.
-func entered(t testing.TB, tg area.Target, tr design.Treatment) {
+// enterAndVerify enters a treatment and verifies it.
+func enterAndVerify(t testing.TB, tg area.Target, tr design.Treatment) {
 	t.Helper()
 	if err := tg.Enter(t.Context(), tr); err != nil {
 		t.Fatal(err)
@@ -91,8 +91,8 @@ func operationOf(t testing.TB, tg area.Target, tr design.Treatment, name string)
 	return ops[i]
 }
 
-// batch makes n calls, and returns what one cost by metric.
-func batch(t testing.TB, tg area.Target, tr design.Treatment, name string, n int) map[string]float64 {
+// runBatch makes n calls and returns the cost of one by metric.
+func runBatch(t testing.TB, tg area.Target, tr design.Treatment, name string, n int) map[string]float64 {
 	t.Helper()
 	samples, err := operationOf(t, tg, tr, name).Batch(t.Context(), n)
 	if err != nil {
@@ -105,8 +105,8 @@ func batch(t testing.TB, tg area.Target, tr design.Treatment, name string, n int
 	return out
 }
 
-// records are the files below dir that hold one image each, in order.
-func records(t testing.TB, dir string) (out []string) {
+// recordFiles returns the files below dir that hold one image each, sorted.
+func recordFiles(t testing.TB, dir string) (out []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && filepath.Base(filepath.Dir(path)) == "pulled" &&

@@ -10,8 +10,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestMemory: the memory of all processes together is compared with what is free; more than that is a warning, since
-// the kernel may find some.
+// TestMemory: Preflight compares the memory of all processes together with what is free. Too little is only a warning,
+// since the kernel may free some.
 func TestMemory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "meminfo")
 	arms := []design.Treatment{treatment("accessor", "cached"), treatment("accessor", "directfs", "records", "1000",

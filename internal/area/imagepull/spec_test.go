@@ -192,8 +192,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestAdvise: what is sound, and may surprise.
-func TestAdvise(t *testing.T) {
+// TestAdviceFindings checks the notes about settings that are valid and may surprise.
+func TestAdviceFindings(t *testing.T) {
 	for _, c := range []struct {
 		title  string
 		spec   Spec
@@ -230,7 +230,7 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// TestLevels: what the program is told, with the section's levels below the treatment's.
+// TestLevels: the program receives the treatment's levels, and the section's where the treatment has none.
 func TestLevels(t *testing.T) {
 	usual := map[string]string{
 		"accessor": "cached", "records": "100", "hits": "100", "pattern": "uniform", "concurrency": "1", "stripes": "1",
@@ -293,7 +293,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// FuzzPlan: levels come to a plan within all bounds, whose own words come to the same plan, or to an error in one line.
+// FuzzPlan: levels lead to a plan within all limits, whose words lead to the same plan, or to an error in one line.
 func FuzzPlan(f *testing.F) {
 	f.Add("lru:100", "100", "75%", "zipf", "1.1", "31", "")
 	f.Add("CachedLRU(5)", "1", "0", "churn", "2e0", "1", "9")
@@ -329,7 +329,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// FuzzShare: what is read is written as it is read.
+// FuzzShare: a share is written as it was read.
 func FuzzShare(f *testing.F) {
 	for _, s := range []string{"0", "100%", " 7 %", "101", "-0", "+1", "1e1", "١"} {
 		f.Add(s)
@@ -350,7 +350,7 @@ func FuzzShare(f *testing.F) {
 	})
 }
 
-// TestOperations: the harness's own is always there, once, and the forecast counts it.
+// TestOperations: the harness's own operation is present exactly once, and the forecast counts it.
 func TestOperations(t *testing.T) {
 	for _, c := range []struct{ chosen, want []string }{
 		{nil, []string{opCheck, opEmpty}},
@@ -380,8 +380,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestWordsAreListed: editors show what the descriptions list.
-func TestWordsAreListed(t *testing.T) {
+// TestDescriptionsListWords: editors show what the descriptions list.
+func TestDescriptionsListWords(t *testing.T) {
 	for field, words := range map[string][]string{
 		"Operations": names()[:6], "Accessor": accessors(),
 		"Pattern": patterns(),
@@ -408,8 +408,8 @@ func TestWordsAreListed(t *testing.T) {
 	}
 }
 
-// TestSectionSaysLevels: every factor's field of the section comes to a level.
-func TestSectionSaysLevels(t *testing.T) {
+// TestSectionSetsLevels: the section's field of every factor sets a level.
+func TestSectionSetsLevels(t *testing.T) {
 	s := &Spec{
 		Accessor: "lru", Size: new(1), Records: new(2), Hits: new(Share(3)), Pattern: "churn", Exponent: new(4.5),
 		Window: new(5), Turnover: new(Share(6)),

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // treatment shortens the tests' many calls.
 var treatment = areatest.Treatment
 
-func bare() design.Treatment {
+func baseline() design.Treatment {
 	t := treatment("enforcer", "none")
 	t.Baseline = true
 	return t
@@ -44,18 +44,18 @@ func prepared(t testing.TB, spec *Spec, treatments ...design.Treatment) (*target
 	return tg, j
 }
 
-// entered brings the treatment in force, or skips the test where this kernel cannot.
-func entered(t testing.TB, tg *target, tr design.Treatment) {
+// enter enters the treatment, or skips the test if this kernel cannot enforce it.
+func enter(t testing.TB, tg *target, tr design.Treatment) {
 	t.Helper()
-	needs(t, tr.Levels[factorEnforcer])
+	requireEnforcer(t, tr.Levels[factorEnforcer])
 	if err := tg.Enter(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// needs skips where the kernel does not have the enforcer. Where it has, an enforcer that cannot be put in force is a
-// failure.
-func needs(t testing.TB, enforcer string) {
+// requireEnforcer skips the test if the kernel does not have the enforcer. If the kernel has it, failing to enforce is
+// an error.
+func requireEnforcer(t testing.TB, enforcer string) {
 	t.Helper()
 	switch enforcer {
 	case enforcerLandlock:

@@ -155,8 +155,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestWorkloadsAreListed: editors show what the description lists.
-func TestWorkloadsAreListed(t *testing.T) {
+// TestDescriptionListsWorkloads: editors show what the description lists.
+func TestDescriptionListsWorkloads(t *testing.T) {
 	f, _ := reflect.TypeFor[Spec]().FieldByName("Workloads")
 	_, list, _ := strings.Cut(f.Tag.Get("jsonschema_description"), ": ")
 	if d := cmp.Diff(kinds(), strings.Split(strings.TrimSuffix(list, "."), ", ")); d != "" {
@@ -189,7 +189,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// FuzzShare: what is read is exact, and small enough to be made.
+// FuzzShare: a share is read exactly, and is small enough to plant.
 func FuzzShare(f *testing.F) {
 	for _, s := range []string{"2%", "0.1%", "1000%", "33.3%", "1e3%", " 5 %", "NaN%", "-0%"} {
 		f.Add(s)
@@ -209,7 +209,7 @@ func FuzzShare(f *testing.F) {
 	})
 }
 
-// FuzzPlan: levels either have a plan that its enforcer can express and describe, or an error in one line.
+// FuzzPlan: levels lead to a plan that its enforcer can express and describe, or to an error in one line.
 func FuzzPlan(f *testing.F) {
 	f.Add("seccomp", "RuntimeDefault", "4", "0", "2%", "a")
 	f.Add("landlock", "", "50", "1", "", "")
@@ -241,7 +241,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// TestNegativeControls: which operations no treatment can act on, seen from the baseline.
+// TestNegativeControls lists the operations that no treatment can affect, relative to the baseline.
 func TestNegativeControls(t *testing.T) {
 	for _, c := range []struct {
 		title string
@@ -250,7 +250,7 @@ func TestNegativeControls(t *testing.T) {
 	}{
 		{
 			"against nothing",
-			[]design.Treatment{bare(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "5")},
+			[]design.Treatment{baseline(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "5")},
 			[][]string{nil, {"fork", "compute"}, {"fork", "syscall", "compute"}},
 		},
 		{
@@ -265,17 +265,17 @@ func TestNegativeControls(t *testing.T) {
 		},
 		{
 			"nothing against nothing is what is asked",
-			[]design.Treatment{bare(), treatment("enforcer", "none", "planted", "0%")},
+			[]design.Treatment{baseline(), treatment("enforcer", "none", "planted", "0%")},
 			[][]string{nil, nil},
 		},
 		{
 			"a planted cost is real",
-			[]design.Treatment{bare(), treatment("enforcer", "landlock", "planted", "2%")},
+			[]design.Treatment{baseline(), treatment("enforcer", "landlock", "planted", "2%")},
 			[][]string{nil, nil},
 		},
 		{
 			"the A/A arm is a control already",
-			[]design.Treatment{bare(), {ID: "aa", Control: design.AA, Of: "enforcer=none", Levels: bare().Levels}},
+			[]design.Treatment{baseline(), {ID: "aa", Control: design.AA, Of: "enforcer=none", Levels: baseline().Levels}},
 			[][]string{nil, nil},
 		},
 	} {
@@ -301,10 +301,10 @@ func TestNegativeControls(t *testing.T) {
 	}
 }
 
-// TestTargetInOrder: what is asked for out of turn is an error, and notes say what is in force.
-func TestTargetInOrder(t *testing.T) {
+// TestTargetRejectsCallsOutOfOrder: a step out of order is an error, and notes say what is in force.
+func TestTargetRejectsCallsOutOfOrder(t *testing.T) {
 	four := treatment("enforcer", "seccomp", "rules", "4")
-	tg, j := prepared(t, &Spec{Workloads: []string{"open"}}, bare(), four, treatment("planted", "2%"))
+	tg, j := prepared(t, &Spec{Workloads: []string{"open"}}, baseline(), four, treatment("planted", "2%"))
 	if err := tg.Prepare(t.Context(), four, j); err == nil {
 		t.Error("prepared twice")
 	}
@@ -320,7 +320,7 @@ func TestTargetInOrder(t *testing.T) {
 	if err := tg.Leave(t.Context(), four); err != nil {
 		t.Errorf("left without having been entered: %v", err)
 	}
-	entered(t, tg, four)
+	enter(t, tg, four)
 	if err := tg.Enter(t.Context(), four); err == nil {
 		t.Error("entered twice")
 	}
@@ -332,15 +332,15 @@ func TestTargetInOrder(t *testing.T) {
 	}
 }
 
-// TestFreshWorkers: each stay has a worker and a folder of its own.
+// TestFreshWorkers: each Enter starts a worker with a folder of its own.
 func TestFreshWorkers(t *testing.T) {
-	tg, j := prepared(t, &Spec{Workloads: []string{"syscall"}}, bare())
+	tg, j := prepared(t, &Spec{Workloads: []string{"syscall"}}, baseline())
 	pids, dirs := map[int]bool{}, map[string]bool{}
 	for range 3 {
-		entered(t, tg, bare())
-		s := tg.arms[bare().ID].sample
+		enter(t, tg, baseline())
+		s := tg.arms[baseline().ID].sample
 		pids[s.worker.child.PID], dirs[s.dir] = true, true
-		if err := tg.Leave(t.Context(), bare()); err != nil {
+		if err := tg.Leave(t.Context(), baseline()); err != nil {
 			t.Fatal(err)
 		}
 		if left := len(j.Pending()); left != 1 {
@@ -352,32 +352,32 @@ func TestFreshWorkers(t *testing.T) {
 	}
 }
 
-// TestPlanted finds a cost that is known because it was planted, among arms that take turns. The bounds are wide: the
-// machine may be busy.
-func TestPlanted(t *testing.T) {
+// TestPlantedCostIsFound finds a planted cost among arms that take turns. The bounds are wide, since the machine may be
+// busy.
+func TestPlantedCostIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	arms := []design.Treatment{
-		bare(), treatment("enforcer", "none", "planted", "0%"),
+		baseline(), treatment("enforcer", "none", "planted", "0%"),
 		treatment("enforcer", "none", "planted", "50%"),
 	}
 	tg, _ := prepared(t, &Spec{Workloads: []string{"syscall"}}, arms...)
-	got := interleaved(t, tg, arms, "syscall", 10_000, 15, 5)
+	got := measureInterleaved(t, tg, arms, "syscall", 10_000, 15, 5)
 	if got[1] < 0.85 || got[1] > 1.15 || got[2] < 1.3 || got[2] > 1.7 {
 		t.Errorf("nothing planted costs %.3f, 50 %% costs %.3f of the baseline", got[1], got[2])
 	}
 }
 
-// TestPlantedIsExact counts the calls that are made: the share of every batch of every arm is whole.
-func TestPlantedIsExact(t *testing.T) {
-	arms := []design.Treatment{bare(), treatment("planted", "2%"), treatment("planted", "30%")}
+// TestPlantedCallsAreExact counts the calls that are made: every batch of every arm makes exactly its share.
+func TestPlantedCallsAreExact(t *testing.T) {
+	arms := []design.Treatment{baseline(), treatment("planted", "2%"), treatment("planted", "30%")}
 	tg, _ := prepared(t, &Spec{Workloads: []string{"syscall"}}, arms...)
 	for n, want := range map[int][]int{1: {50, 51, 65}, 50: {50, 51, 65}, 51: {100, 102, 130}, 1000: {1000, 1020, 1300}} {
 		for i, a := range arms {
-			entered(t, tg, a)
+			enter(t, tg, a)
 			made := 0
-			o := operation{name: "x", run: counted(&made)}
+			o := operation{name: "x", run: countCalls(&made)}
 			if _, err := tg.batch(tg.arms[a.ID], o)(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
@@ -391,11 +391,11 @@ func TestPlantedIsExact(t *testing.T) {
 	}
 }
 
-// TestPreflight: a program that cannot be a worker is a finding for each enforcer that is needed, and only for those.
+// TestPreflight: a program that cannot be a worker is a finding for each enforcer that is needed, and for no other.
 func TestPreflight(t *testing.T) {
 	env := areatest.Env(t)
-	env.Treatments = []design.Treatment{bare(), treatment("enforcer", "seccomp")}
-	needs(t, enforcerSeccomp)
+	env.Treatments = []design.Treatment{baseline(), treatment("enforcer", "seccomp")}
+	requireEnforcer(t, enforcerSeccomp)
 	if found := (Area{}).Preflight(t.Context(), &Spec{}, env); len(found) > 0 {
 		t.Fatalf("this host can, and yet: %v", found)
 	}

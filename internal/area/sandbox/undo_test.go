@@ -22,7 +22,7 @@ func TestParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []design.Treatment{
-		bare(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "2"),
+		baseline(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "2"),
 	} {
 		if err := opened.Prepare(t.Context(), a, journal); err != nil {
 			t.Fatal(err)
@@ -44,10 +44,10 @@ func installedDaemons() []string {
 	return out
 }
 
-// TestUndoAfterKill kills a run that has its workers and daemons up, by a signal that lets it do nothing, and undoes it
-// from the journal alone.
+// TestUndoAfterKill kills a run whose workers and daemons are running, with SIGKILL, and undoes it from the journal
+// alone.
 func TestUndoAfterKill(t *testing.T) {
-	needs(t, enforcerLandlock)
+	requireEnforcer(t, enforcerLandlock)
 	journal := filepath.Join(t.TempDir(), "journal")
 	output, kill := areatest.StartParent(t, journal)
 	changes := areatest.ReadJournal(t, journal)
@@ -61,7 +61,7 @@ func TestUndoAfterKill(t *testing.T) {
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s is left: %v", path, err)
 			}
-			if left := inside(t, path); len(left) > 0 {
+			if left := processesIn(t, path); len(left) > 0 {
 				t.Errorf("processes %v still work in %s", left, path)
 			}
 			continue
@@ -72,8 +72,8 @@ func TestUndoAfterKill(t *testing.T) {
 	}
 }
 
-// inside lists living processes that work below path.
-func inside(t *testing.T, path string) (out []int) {
+// processesIn returns the live processes that work below path.
+func processesIn(t *testing.T, path string) (out []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {
@@ -88,7 +88,7 @@ func inside(t *testing.T, path string) (out []int) {
 	return out
 }
 
-// stateOf is a process's state; empty when there is none.
+// stateOf returns a process's state, empty if there is no such process.
 func stateOf(pid string) string {
 	b, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
@@ -98,21 +98,21 @@ func stateOf(pid string) string {
 	return rest[:1]
 }
 
-// TestUndoWhileRunning undoes workers that still run: another process may do so.
+// TestUndoWhileRunning undoes workers that still run, as another process may.
 func TestUndoWhileRunning(t *testing.T) {
-	tg, j := prepared(t, &Spec{Workloads: []string{"open"}, Real: installedDaemons()}, bare())
-	entered(t, tg, bare())
-	child := tg.arms[bare().ID].sample.worker.child
+	tg, j := prepared(t, &Spec{Workloads: []string{"open"}, Real: installedDaemons()}, baseline())
+	enter(t, tg, baseline())
+	child := tg.arms[baseline().ID].sample.worker.child
 	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{})
 	if err := child.Wait(t.Context()); err == nil {
 		t.Error("the worker was not killed")
 	}
-	if _, err := operationOf(t, tg, bare(), "open").Batch(t.Context(), 1); err == nil {
+	if _, err := operationOf(t, tg, baseline(), "open").Batch(t.Context(), 1); err == nil {
 		t.Error("a batch after undo")
 	}
 }
 
-func TestUndoRefusesNonsense(t *testing.T) {
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	keep := t.TempDir()
 	for _, c := range []area.Change{
 		{Kind: "namespace"},
@@ -134,8 +134,8 @@ func TestUndoRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestNothingWithoutAJournal: what cannot be journaled is not made.
-func TestNothingWithoutAJournal(t *testing.T) {
+// TestPrepareNeedsAJournal: nothing is created that cannot be journaled.
+func TestPrepareNeedsAJournal(t *testing.T) {
 	full := errors.New("disk full")
 	for _, kind := range []string{changeFolder, area.ProcessKind} {
 		tg, j := prepared(t, &Spec{Workloads: []string{"open"}})
@@ -145,9 +145,9 @@ func TestNothingWithoutAJournal(t *testing.T) {
 			}
 			return nil
 		}
-		err := tg.Prepare(t.Context(), bare(), j)
+		err := tg.Prepare(t.Context(), baseline(), j)
 		if err == nil {
-			err = tg.Enter(t.Context(), bare())
+			err = tg.Enter(t.Context(), baseline())
 		}
 		if !errors.Is(err, full) {
 			t.Errorf("without a journal for a %s: %v", kind, err)
