@@ -14,8 +14,8 @@ import (
 	"tare/internal/plane"
 )
 
-// stranger is a policy that denies pods with this label everywhere, and is not of the run.
-func stranger(name, expression string) []*unstructured.Unstructured {
+// foreignPolicy is a policy of somebody else that denies pods with this label everywhere.
+func foreignPolicy(name, expression string) []*unstructured.Unstructured {
 	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
@@ -43,8 +43,8 @@ func plural(kind string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: r}
 }
 
-// plant creates objects behind tare's back.
-func plant(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
+// createBehind creates objects that tare does not know of.
+func createBehind(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
 		if _, err := p.admin.Dynamic().Resource(plural(o.GetKind())).Create(t.Context(), o,
@@ -54,16 +54,16 @@ func plant(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 	}
 }
 
-// pull deletes an object behind tare's back.
-func pull(t *testing.T, p *arm, kind, name string) {
+// deleteBehind deletes an object without telling tare.
+func deleteBehind(t *testing.T, p *arm, kind, name string) {
 	t.Helper()
 	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// refused waits until Verify says no, and looks for words in what it says. A fault takes time to show.
-func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
+// wantVerifyFails waits until Verify fails, with these words in its error. A fault takes time to show.
+func wantVerifyFails(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 	t.Helper()
 	p := armOf(t, tg, tr)
 	begin := p.env.Clock.Now()
@@ -84,8 +84,9 @@ func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 	}
 }
 
-// TestPlantedFaults shows that a treatment that is not in force, or not alone, is not measured.
-func TestPlantedFaults(t *testing.T) {
+// TestVerifyFindsPlantedFaults: a treatment that is not in force, or that is not the only one in force, is not
+// measured.
+func TestVerifyFindsPlantedFaults(t *testing.T) {
 	t.Parallel()
 	vap := []string{"mechanism", "vap", "policies", "3"}
 	name := func(p *arm, k int) string { return mechanism.Policies(p.population, p.scope())[k].Name }
@@ -96,23 +97,26 @@ func TestPlantedFaults(t *testing.T) {
 		says   []string
 	}{
 		{
-			"policy gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) },
+			"policy gone", vap, func(t *testing.T, p *arm) { deleteBehind(t, p, "ValidatingAdmissionPolicy", name(p, 1)) },
 			[]string{"c-relevant-00002"},
 		},
 		{
-			"binding gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) },
+			"binding gone", vap, func(t *testing.T, p *arm) {
+				deleteBehind(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2))
+			},
 			[]string{"c-relevant-00003"},
 		},
 		{"all bindings gone", vap, func(t *testing.T, p *arm) {
 			for k := range 3 {
-				pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))
+				deleteBehind(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))
 			}
 		}, []string{"not in force", "was admitted, and must be denied"}},
 		{"another policy decides too", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
-			plant(t, p, stranger("a-stranger", "!('tare.dev/deny' in object.metadata.?labels.orValue({}))"))
+			createBehind(t, p, foreignPolicy("a-stranger", "!('tare.dev/deny' in object.metadata.?labels.orValue({}))"))
 		}, []string{"not these alone", "and not"}},
 		{"no baseline", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
-			plant(t, p, stranger("a-stranger", "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))"))
+			createBehind(t, p, foreignPolicy("a-stranger",
+				"object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))"))
 		}, []string{"the baseline is none", "denied by a stranger"}},
 		{"webhook stopped", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
 			if err := p.webhook.Signal(syscall.SIGKILL); err != nil {
@@ -120,7 +124,7 @@ func TestPlantedFaults(t *testing.T) {
 			}
 		}, []string{"webhook"}},
 		{"webhook not asked", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
-			pull(t, p, "ValidatingWebhookConfiguration", name(p, 1))
+			deleteBehind(t, p, "ValidatingWebhookConfiguration", name(p, 1))
 		}, []string{"c-relevant-00002"}},
 		{"another namespace label", []string{"mechanism", "psa"}, func(t *testing.T, p *arm) {
 			patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
@@ -130,7 +134,7 @@ func TestPlantedFaults(t *testing.T) {
 			}
 		}, []string{"not in force"}},
 		{"mutation missing", []string{"mechanism", "map", "policies", "2"}, func(t *testing.T, p *arm) {
-			pull(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
+			deleteBehind(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
 		}, []string{"annotation"}},
 		{"caller without rights", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
 			a, err := p.setter.do(t.Context(), "DELETE",
@@ -141,7 +145,7 @@ func TestPlantedFaults(t *testing.T) {
 		}, []string{"cannot create resource"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			haveBinary(t, plane.V136)
+			requireBinary(t, plane.V136)
 			t.Parallel()
 			tg, j := opened(t, &Spec{}, testEnv(t))
 			tr := treatment(c.levels...)
@@ -152,7 +156,7 @@ func TestPlantedFaults(t *testing.T) {
 				t.Fatalf("before the fault: %v", err)
 			}
 			c.fault(t, armOf(t, tg, tr))
-			refused(t, tg, tr, c.says...)
+			wantVerifyFails(t, tg, tr, c.says...)
 		})
 	}
 }

@@ -22,10 +22,10 @@ import (
 	"tare/lab/areatest"
 )
 
-// foreignCluster is a cluster that is not the run's: a control plane by its kubeconfig.
+// foreignCluster starts a control plane that the run knows by its kubeconfig only.
 func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
-	haveBinary(t, plane.V136)
+	requireBinary(t, plane.V136)
 	b, err := plane.Find(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +45,8 @@ func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 	}
 }
 
-// listing names every object of a cluster, but for those that a cluster makes by itself as time goes by.
-func listing(t *testing.T, config *rest.Config) []string {
+// listObjects lists every object of a cluster, except those that a cluster makes by itself as time passes.
+func listObjects(t *testing.T, config *rest.Config) []string {
 	t.Helper()
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -84,15 +84,15 @@ func listing(t *testing.T, config *rest.Config) []string {
 	return out
 }
 
-// settled lists until two lists are equal: a control plane makes objects of its own for some seconds after its start.
-func settled(t *testing.T, config *rest.Config) []string {
+// awaitSettled lists objects until two lists are equal: a new control plane makes objects of its own for some seconds.
+func awaitSettled(t *testing.T, config *rest.Config) []string {
 	t.Helper()
-	last := listing(t, config)
+	last := listObjects(t, config)
 	for range 30 {
 		if err := testEnv(t).Clock.Sleep(t.Context(), 5*pause); err != nil {
 			t.Fatal(err)
 		}
-		now := listing(t, config)
+		now := listObjects(t, config)
 		if slices.Equal(now, last) {
 			return now
 		}
@@ -105,17 +105,16 @@ func settled(t *testing.T, config *rest.Config) []string {
 // wantUnchanged fails the test unless the cluster holds the objects that it held before.
 func wantUnchanged(t *testing.T, config *rest.Config, before []string) {
 	t.Helper()
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
+	if diff := cmp.Diff(before, awaitSettled(t, config)); diff != "" {
 		t.Errorf("the cluster's objects have changed (-before +after):\n%s", diff)
 	}
 }
 
-// TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves
-// nothing behind.
+// TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves nothing behind.
 func TestForeignCluster(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
-	before := settled(t, config)
+	before := awaitSettled(t, config)
 	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10}, testEnv(t, "create-pod-dry-run", "create-pod",
 		"update-pod", "delete-configmap"))
 	arms := []design.Treatment{
@@ -129,7 +128,7 @@ func TestForeignCluster(t *testing.T) {
 		}
 	}
 	for _, k := range []int{2, 0, 1, 3, 4, 2} {
-		stay(t, tg, arms[k], 20)
+		runTrial(t, tg, arms[k], 20)
 	}
 	if err := tg.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -138,11 +137,11 @@ func TestForeignCluster(t *testing.T) {
 	wantUnchanged(t, config, before)
 }
 
-// TestUndoForeign takes back, from the journal's data alone and twice, what a run left that was killed within a trial.
+// TestUndoForeign undoes what a run left that was killed within a trial, twice, from the journal's data alone.
 func TestUndoForeign(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
-	before := settled(t, config)
+	before := awaitSettled(t, config)
 	env := testEnv(t, "create-pod", "update-configmap")
 	o, err := Area{}.Open(t.Context(), &Spec{Kubeconfig: kubeconfig, Objects: 10}, env)
 	if err != nil {
@@ -165,7 +164,7 @@ func TestUndoForeign(t *testing.T) {
 	if _, err := tg.Operations(arms[0]); err != nil {
 		t.Fatal(err)
 	}
-	offered(t, tg, arms[0], 10)
+	offer(t, tg, arms[0], 10)
 	text, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)

@@ -29,8 +29,8 @@ func testEnv(t testing.TB, operations ...string) area.Env {
 	return env
 }
 
-// haveBinary skips, loudly, where there is no control plane of that release yet: tests do not build for minutes.
-func haveBinary(t testing.TB, v plane.Version) {
+// requireBinary skips the test if no control plane of that release is built: tests do not build for minutes.
+func requireBinary(t testing.TB, v plane.Version) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: control planes are started, which -short leaves out")
@@ -46,7 +46,7 @@ func opened(t testing.TB, spec *Spec, env area.Env) (*target, *areatest.Journal)
 	return areatest.Open[*target](t, Area{}, spec, env)
 }
 
-// armOf is the arm of a treatment that has been prepared.
+// armOf returns the arm of a treatment that has been prepared.
 func armOf(t testing.TB, tg *target, tr design.Treatment) *arm {
 	t.Helper()
 	p, err := tg.arms.Of(tr)

@@ -22,8 +22,8 @@ func clusterLacking(t *testing.T, lacks ...string) (kubeconfig string) {
 	})
 }
 
-// TestPreflightAsksForMetrics: a run can do without that right, and is told what it loses; it cannot do without the
-// others.
+// TestPreflightAsksForMetrics: without the right to read metrics a run is warned about what it loses; without another
+// right it cannot start.
 func TestPreflightAsksForMetrics(t *testing.T) {
 	for _, c := range []struct {
 		lacks      []string
@@ -59,7 +59,7 @@ func TestPreflightAsksForMetrics(t *testing.T) {
 	}
 }
 
-// TestNoteOfMetrics: a report carries what it lacks because the server's own metrics could not be read.
+// TestNoteOfMetrics: the report says what it lacks because the server's metrics could not be read.
 func TestNoteOfMetrics(t *testing.T) {
 	c, err := cluster.New(t.Context(), cluster.Options{Run: "x", Kubeconfig: clusterLacking(t), Clock: testEnv(t).Clock})
 	if err != nil {

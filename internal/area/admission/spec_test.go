@@ -118,8 +118,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestUnder holds that levels do not leak from one treatment into another, or into the section.
-func TestUnder(t *testing.T) {
+// TestLevelsStayInTheirTreatment: levels of one treatment change neither another treatment nor the section.
+func TestLevelsStayInTheirTreatment(t *testing.T) {
 	s := &Spec{Embedded: &Embedded{Nodes: 3}, Webhook: &Webhook{Listen: "127.0.0.1:9"}}
 	u, err := s.Under(treatment("mechanism", "webhook", "nodes", "7", "etcd", "disk", "webhook_latency", "9ms",
 		"policies", "4"))
@@ -235,8 +235,8 @@ func TestOperationNames(t *testing.T) {
 	}
 }
 
-// TestKeys holds that arms share a control plane exactly when they differ in their policies only.
-func TestKeys(t *testing.T) {
+// TestArmsShareAControlPlane: arms share a control plane exactly if they differ in their policies only.
+func TestArmsShareAControlPlane(t *testing.T) {
 	key := func(pairs ...string) string {
 		p, err := (&Spec{}).plan(treatment(pairs...))
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// standing is a place that has been prepared as far as rendering needs.
-func standing(t testing.TB, names ...string) *arm {
+// renderingArm returns an arm that is prepared as far as rendering needs.
+func renderingArm(t testing.TB, names ...string) *arm {
 	t.Helper()
 	ops, err := chosen(names)
 	if err != nil {
@@ -56,8 +56,8 @@ func wires(t testing.TB, p *arm) []load.Operation {
 	return ops
 }
 
-// TestRequests reads back what every operation renders: that it is a whole request of the caller, with JSON where there
-// is a body, and that no two calls write the same.
+// TestRequests reads back what every operation renders: a whole request of the caller, with JSON if there is a body,
+// and no two calls write the same object.
 func TestRequests(t *testing.T) {
 	var names []string
 	for _, name := range operationNames() {
@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	p := standing(t, names...)
+	p := renderingArm(t, names...)
 	for k, op := range wires(t, p) {
 		o := p.operations[k]
 		bodies, paths := map[string]bool{}, map[string]bool{}
@@ -104,9 +104,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestDoomed holds that delete asks for the very names under which its stock was made.
-func TestDoomed(t *testing.T) {
-	p := standing(t, "delete-pod")
+// TestDeleteUsesStockNames: delete requests the names under which its stock was made.
+func TestDeleteUsesStockNames(t *testing.T) {
+	p := renderingArm(t, "delete-pod")
 	op := wires(t, p)[0]
 	for i := range uint64(3) {
 		if raw := string(op.Wire.Render(nil, 9)); !strings.Contains(raw, "/pods/"+p.doomed(resources()[0])+serial(i)+" ") {
@@ -115,9 +115,9 @@ func TestDoomed(t *testing.T) {
 	}
 }
 
-// TestEpochs holds that no name comes twice, however often the mix is made.
-func TestEpochs(t *testing.T) {
-	p := standing(t, "create-pod")
+// TestNamesNeverRepeat: no name is used twice, however often the mix is made.
+func TestNamesNeverRepeat(t *testing.T) {
+	p := renderingArm(t, "create-pod")
 	seen := map[string]bool{}
 	for range 3 {
 		op := wires(t, p)[0]
@@ -147,7 +147,7 @@ const (
 	podBody = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"kubernetes.io/psp":"b"}}}`
 )
 
-// realStatus is what a real API server has answered, recorded by the tests of package mechanism.
+// realStatus returns what a real API server answered, as recorded by the tests of package mechanism.
 func realStatus(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("mechanism", "testdata", "status", name+".json"))
@@ -205,9 +205,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestHotPath holds that rendering and judging do not allocate.
-func TestHotPath(t *testing.T) {
-	w, err := standing(t).wire(operations()[1], "t")
+// TestHotPathDoesNotAllocate: neither rendering nor judging allocates.
+func TestHotPathDoesNotAllocate(t *testing.T) {
+	w, err := renderingArm(t).wire(operations()[1], "t")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func FuzzKubeconfig(f *testing.F) {
 		}
 		config, plugin, err := configOf(t.Context(), c, chosen, Options{})
 		if err != nil {
-			if named(c) {
+			if nameHoldsSecret(c) {
 				return
 			}
 			noSecret(t, err)
@@ -57,8 +57,8 @@ func FuzzKubeconfig(f *testing.F) {
 	})
 }
 
-// named reports whether what an error may name holds the secret's word itself.
-func named(c *api.Config) bool {
+// nameHoldsSecret reports whether a name that an error may contain holds the secret itself.
+func nameHoldsSecret(c *api.Config) bool {
 	for _, x := range c.Clusters {
 		if strings.Contains(x.Server+x.TLSServerName, secretWord) {
 			return true

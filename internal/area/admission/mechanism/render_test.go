@@ -238,7 +238,7 @@ func TestNothingActsOutsideOfTheNamespace(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotConfinedIsSeen(t *testing.T) {
+func TestUnconfinedPoliciesAreFound(t *testing.T) {
 	for name, text := range map[string]string{
 		"binding of everything":   `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"a"},"spec":{"policyName":"a"}}`,
 		"binding of two":          `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"name":"a"},"spec":{"matchResources":{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["tare-r7f3a-1","kube-system"]}]}}}}`,
@@ -259,7 +259,7 @@ func TestWhatIsNotConfinedIsSeen(t *testing.T) {
 	}
 }
 
-func TestWhatDecidesStandsWhereItWasWanted(t *testing.T) {
+func TestDecidingPolicyIsAtItsPosition(t *testing.T) {
 	for _, position := range []Position{First, Last} {
 		all := Policies(Population{Total: 9, Bound: 6, Useable: 2, Position: position}, testScope())
 		want := Unbound

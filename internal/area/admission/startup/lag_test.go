@@ -18,11 +18,11 @@ import (
 func TestMarksFollowEvents(t *testing.T) {
 	a := newAPI(t)
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	var lags []time.Duration
 	for i := range uint64(100) {
-		r := called(t, o, i)
+		r := makeCall(t, o, i)
 		if r.Outcome != load.OK {
 			t.Fatalf("%+v", r)
 		}
