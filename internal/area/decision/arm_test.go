@@ -22,8 +22,9 @@ import (
 	"tare/internal/probe"
 )
 
-// TestRestart kills the decision point; another takes its place at the same address, and is counted.
-func TestRestart(t *testing.T) {
+// TestKilledServerIsRestarted kills the decision point: another one starts at the same address, and the restart is
+// counted.
+func TestKilledServerIsRestarted(t *testing.T) {
 	spec := embedded(engine.Cedar, Planted{})
 	spec.Policies = 3
 	tg, j := prepared(t, spec)
@@ -59,8 +60,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestGiveUp: a decision point that does not stay up is an error in the end, not a loop for ever.
-func TestGiveUp(t *testing.T) {
+// TestRestartsAreLimited: a decision point that keeps ending is an error in the end, not an endless loop.
+func TestRestartsAreLimited(t *testing.T) {
 	ends := []time.Time{}
 	begin := time.Unix(0, 0)
 	for i := range 30 {
@@ -88,7 +89,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestUndo leaves a target as a killed run would, and undoes it from the journal's data alone, twice.
+// TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.
 func TestUndo(t *testing.T) {
 	spec := embedded(engine.PDPX, Planted{})
 	tg, j := prepared(t, spec)
@@ -114,7 +115,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-func TestUndoRefusesNonsense(t *testing.T) {
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	for _, c := range []area.Change{
 		{Kind: "namespace"},
 		{Kind: area.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
@@ -128,8 +129,8 @@ func TestUndoRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestNothingWithoutAJournal: a journal that cannot be written stops everything before it begins.
-func TestNothingWithoutAJournal(t *testing.T) {
+// TestPrepareNeedsAJournal: Prepare changes nothing if the journal cannot be written.
+func TestPrepareNeedsAJournal(t *testing.T) {
 	tg, j := opened(t, embedded(engine.Cedar, Planted{}), testEnv(t))
 	full := errors.New("disk full")
 	j.Deny = func(area.Change) error { return full }
@@ -138,7 +139,7 @@ func TestNothingWithoutAJournal(t *testing.T) {
 	}
 }
 
-// TestNoSecretsOnDisk looks for the password of the embedded pdpx server in all that a run leaves behind.
+// TestNoSecretsOnDisk looks for the password of the embedded pdpx server in everything that a run leaves on disk.
 func TestNoSecretsOnDisk(t *testing.T) {
 	env := testEnv(t)
 	tg, j := opened(t, embedded(engine.PDPX, Planted{}), env)
@@ -224,8 +225,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestSideBySide gives each treatment a decision point of its own.
-func TestSideBySide(t *testing.T) {
+// TestTreatmentsSideBySide: each treatment has a decision point of its own.
+func TestTreatmentsSideBySide(t *testing.T) {
 	a := design.Treatment{ID: "a", Levels: map[string]string{"engine": "cedar", "policies": "2"}}
 	b := design.Treatment{ID: "b", Levels: map[string]string{"engine": "pdpx", "policies": "2"}}
 	tg, j := opened(t, &Spec{}, testEnv(t))
@@ -256,8 +257,8 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestCounted compares pdpx's own counts with what was asked of it.
-func TestCounted(t *testing.T) {
+// TestCountsMatchQuestions compares pdpx's own counts with the questions that were asked.
+func TestCountsMatchQuestions(t *testing.T) {
 	tg, _ := prepared(t, embedded(engine.PDPX, Planted{}))
 	before, err := tg.Counted(t.Context(), standard)
 	if err != nil {
@@ -294,8 +295,8 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// TestCloseWhileDown: whatever the keeper is doing just now, nothing is left behind.
-func TestCloseWhileDown(t *testing.T) {
+// TestCloseDuringARestart: Close leaves no process behind, whatever state a restart is in.
+func TestCloseDuringARestart(t *testing.T) {
 	for i := range 8 {
 		tg, j := prepared(t, embedded(engine.Cedar, Planted{}))
 		p := tg.arm(standard.ID)
@@ -313,7 +314,7 @@ func TestCloseWhileDown(t *testing.T) {
 	}
 }
 
-// TestRecover kills a decision point that hangs, and has another in its place.
+// TestRecover kills a decision point that hangs, and starts another one in its place.
 func TestRecover(t *testing.T) {
 	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
 	p := tg.arm(standard.ID)
@@ -340,8 +341,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// awaitStopped waits until every thread of a process has stopped: the signal is given to one of them, and the others
-// run on until that one has had a processor.
+// awaitStopped waits until every thread of a process has stopped: the signal stops one thread, and the others run on
+// until that one has had a processor.
 func awaitStopped(t *testing.T, pid int) {
 	t.Helper()
 	for range 3000 {
@@ -363,17 +364,17 @@ func awaitStopped(t *testing.T, pid int) {
 	t.Fatalf("process %d has not stopped within 30 s", pid)
 }
 
-// hasty is a clock whose pauses are short.
-type hasty struct{ clock.System }
+// shortSleeps is a clock whose sleeps are short.
+type shortSleeps struct{ clock.System }
 
-func (h hasty) Sleep(ctx context.Context, _ time.Duration) error {
+func (h shortSleeps) Sleep(ctx context.Context, _ time.Duration) error {
 	return h.System.Sleep(ctx, time.Millisecond)
 }
 
-// TestKeepsDying: after too many ends there is an error, and nothing is left running.
-func TestKeepsDying(t *testing.T) {
+// TestProcessThatKeepsEnding: after too many restarts there is an error, and no process is left.
+func TestProcessThatKeepsEnding(t *testing.T) {
 	env := testEnv(t)
-	env.Clock = hasty{}
+	env.Clock = shortSleeps{}
 	tg, j := opened(t, embedded(engine.Cedar, Planted{}), env)
 	if err := tg.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)

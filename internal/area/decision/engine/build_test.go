@@ -27,12 +27,12 @@ func TestJavaVersion(t *testing.T) {
 	}
 }
 
-// TestVersionsAreThoseThatArePinned: what a launch tells is what the build files hold.
-func TestVersionsAreThoseThatArePinned(t *testing.T) {
+// TestVersionsMatchTheBuildFiles: a launch reports the versions in the build files.
+func TestVersionsMatchTheBuildFiles(t *testing.T) {
 	for file, want := range map[string]string{
 		"opa/go.mod":              "github.com/open-policy-agent/opa v" + opaVersion + "\n",
-		"xacml/att.sha256":        "/xacml-pdp-" + last(xacmlVersions[ATT]) + ".jar\n",
-		"xacml/authzforce.sha256": "/authzforce-ce-core-pdp-engine-" + last(xacmlVersions[AuthzForce]) + ".jar\n",
+		"xacml/att.sha256":        "/xacml-pdp-" + lastWord(xacmlVersions[ATT]) + ".jar\n",
+		"xacml/authzforce.sha256": "/authzforce-ce-core-pdp-engine-" + lastWord(xacmlVersions[AuthzForce]) + ".jar\n",
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "engines", file))
 		if err != nil {
@@ -44,13 +44,13 @@ func TestVersionsAreThoseThatArePinned(t *testing.T) {
 	}
 }
 
-func last(words string) string {
+func lastWord(words string) string {
 	f := strings.Fields(words)
 	return f[len(f)-1]
 }
 
-// TestCurrent: what Find uses is what is current, and nothing else is.
-func TestCurrent(t *testing.T) {
+// TestCurrentBuilds: Find uses exactly the builds that count as current.
+func TestCurrentBuilds(t *testing.T) {
 	h := Host{Cache: t.TempDir(), Getenv: func(string) (string, bool) { return "", false }}
 	_, name, err := opaModule()
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// pinnedTo is a library with this content.
+// pinnedTo returns a library with the checksum of this content.
 func pinnedTo(content string) library {
 	return library{path: "org/example/x/1/x-1.jar", sum: sumOf([]byte(content))}
 }
 
-// TestLibraryIsWhatIsPinned, wherever it comes from; what is not does not reach the folder.
-func TestLibraryIsWhatIsPinned(t *testing.T) {
+// TestLibraryMustMatchItsChecksum wherever it comes from; any other file does not reach the folder.
+func TestLibraryMustMatchItsChecksum(t *testing.T) {
 	const right = "right"
 	endless := func(w http.ResponseWriter) {
 		for chunk := make([]byte, 1<<20); ; {
@@ -82,9 +82,8 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 	}
 }
 
-// TestNothingIsCompiledBeforeItIsChecked: a repository that gives another library makes the build fail before the
-// compiler runs.
-func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
+// TestLibrariesAreCheckedBeforeCompiling: a repository with another library fails the build before the compiler runs.
+func TestLibrariesAreCheckedBeforeCompiling(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("evil"))
 	}))
@@ -115,9 +114,9 @@ func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
 	}
 }
 
-// TestNoProcessorRuns: a library on the class path that names an annotation processor does not get it run by the
-// compiler.
-func TestNoProcessorRuns(t *testing.T) {
+// TestAnnotationProcessorsDoNotRun: the compiler does not run an annotation processor that a library on the class path
+// names.
+func TestAnnotationProcessorsDoNotRun(t *testing.T) {
 	javac, err := exec.LookPath("javac")
 	if err != nil {
 		t.Skip("SKIPPED: no javac in PATH, and it is a compiler that is to be tried")
@@ -168,7 +167,7 @@ public class Evil extends AbstractProcessor {
 	}
 }
 
-// TestLibrariesArePinned: each has a sum, and a name of its own in the folder that all of them share.
+// TestLibrariesArePinned: each has a checksum, and its own name in the folder that all of them share.
 func TestLibrariesArePinned(t *testing.T) {
 	for k, want := range map[Kind]int{ATT: 18, AuthzForce: 44} {
 		all, err := libraries(k)
@@ -189,7 +188,7 @@ func TestLibrariesArePinned(t *testing.T) {
 	}
 }
 
-// TestJarsAreCheckedAtEveryStart: one that was changed, one too many and one too few are refused.
+// TestJarsAreCheckedAtEveryStart: a changed, an additional and a missing one are rejected.
 func TestJarsAreCheckedAtEveryStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lib")
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -88,7 +88,7 @@ func TestXACMLDecides(t *testing.T) {
 				t.Fatalf("N=%d: policy %d is %+v", n, i, p)
 			}
 		}
-		for name, q := range asked(set) {
+		for name, q := range questionsOf(set) {
 			if got, want := doc.permits(t, q), q.Want == model.Permit; got != want {
 				t.Errorf("N=%d %s: permitted %v, want %v", n, name, got, want)
 			}

@@ -115,7 +115,7 @@ func body(text string) []byte {
 	return bodies[text]
 }
 
-// What the judges say can be checked with encoding/json: no body is a Permit in which Permit does not stand.
+// FuzzPDPXJudges checks the judges with encoding/json: a body without Permit is never a Permit.
 func FuzzPDPXJudges(f *testing.F) {
 	for _, seed := range []string{onePolicy, `{"status":"Permit"}`, `{"status":"Deny"}`, `{"policies":{}}`, `{"policies":{},"status":"error"}`, `{"\u0073tatus":"Permit"}`, `{"healthy":true}`, `{"permitDecisionsCount":1,"denyDecisionsCount":0,"notApplicableDecisionsCount":0,"indeterminantDecisionsCount":0}`} {
 		f.Add(200, []byte(seed))
@@ -183,7 +183,7 @@ func utf8Names(b []byte) bool {
 	return true
 }
 
-// Requests differ in the call's number alone, and keep their length.
+// TestPDPXRequestsAreNumbered: requests differ only in the call's number, and keep their length.
 func TestPDPXRequestsAreNumbered(t *testing.T) {
 	s := &Session{Host: "pdp:6969", Base: "/gateway", Username: "u", Password: "p"}
 	numbered := 0
@@ -267,7 +267,7 @@ func TestPDPXValidate(t *testing.T) {
 	}
 }
 
-// Over TLS the same requests are answered.
+// TestPDPXOverTLS: the same requests are answered over TLS.
 func TestPDPXOverTLS(t *testing.T) {
 	serverTLS, clientTLS := testTLS(t)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -289,7 +289,7 @@ func TestPDPXOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen := drive(t, s, load.Auto, []load.Operation{op}); seen["deny"] < 500 {
+	if seen := runOperations(t, s, load.Auto, []load.Operation{op}); seen["deny"] < 500 {
 		t.Errorf("%v", seen)
 	}
 }

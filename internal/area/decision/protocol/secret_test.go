@@ -9,8 +9,8 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// TestSecretsInRequests go over the wire in place of their names, and nowhere else: an answer that sends them back is
-// quoted without them.
+// TestSecretsInRequests replace their names on the wire and nowhere else: an answer that sends them back is quoted
+// without them.
 func TestSecretsInRequests(t *testing.T) {
 	const secret = `hun"ter2{b}`
 	s := &Session{Host: "pdp", Secrets: map[string]string{"a": secret, "b": "other"}}

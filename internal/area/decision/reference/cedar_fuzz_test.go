@@ -11,8 +11,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// FuzzCedarRequest: whatever is asked, the answer is a decision or an error with text, never a panic; and what is
-// permitted always holds the one subject, action and resource that the policy names.
+// FuzzCedarRequest: the answer to any request is a decision or an error with a text, never a panic; a permitted request
+// names the one subject, action and resource of the policy.
 func FuzzCedarRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"subject":{"type":"User","id":"alice","properties":{"role":"r"}},"action":{"name":"read"},"resource":{"type":"Doc","id":"d"}}`,

@@ -61,7 +61,7 @@ func statisticsOf(t *testing.T, p *pdpx) statistics {
 	return s
 }
 
-// One answer of each kind, and how it is counted.
+// TestPDPXDecides: one answer of each kind, and how it is counted.
 func TestPDPXDecides(t *testing.T) {
 	for _, c := range []struct {
 		name, planted, body, want string
@@ -268,7 +268,7 @@ func TestPDPXHeaders(t *testing.T) {
 	}
 }
 
-// Under concurrency not one decision is lost, and each application has its own.
+// TestPDPXCountsExactly: concurrent decisions are all counted, each for its application.
 func TestPDPXCountsExactly(t *testing.T) {
 	p := newTestPDPX(t, clock.System{}, engine.Config{N: 2})
 	h := p.handler()

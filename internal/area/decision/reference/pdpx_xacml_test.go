@@ -30,8 +30,8 @@ func TestTargetApplies(t *testing.T) {
 	}
 }
 
-// The tables of XACML 3.0, appendix C, for pairs, which the algorithms must give in either order.
-func TestCombining(t *testing.T) {
+// TestCombiningAlgorithms follows the tables of XACML 3.0, appendix C, for pairs in either order.
+func TestCombiningAlgorithms(t *testing.T) {
 	const na, p, d, ip, id, idp = notApplicable, permits, denies, indeterminateP, indeterminateD, indeterminateDP
 	for _, c := range []struct {
 		a, b                         xacmlDecision
@@ -138,8 +138,8 @@ func TestGuardPolicies(t *testing.T) {
 	}
 }
 
-// What the frequency limiters say at the beginning of a day they say all through it: nothing enters or leaves the
-// window.
+// TestHistoryIsStableOverADay: the frequency limiters answer the same throughout a day, since nothing enters or leaves
+// the window.
 func TestHistoryIsStableOverADay(t *testing.T) {
 	c := clock.NewFake(time.Unix(1.7e9, 0))
 	h := newHistory(c)
@@ -196,7 +196,7 @@ func TestHistoryCountsWhatCounts(t *testing.T) {
 	}
 }
 
-// Each monitoring policy is found by its ID, by its type, and by both: always alone.
+// TestMonitoringSelectsOne: each monitoring policy is found by its ID, by its type, and by both, always alone.
 func TestMonitoringSelectsOne(t *testing.T) {
 	const n = 12
 	a, err := newMonitoring(n)
