@@ -13,7 +13,7 @@ import (
 	"tare/internal/build"
 )
 
-// TestStepEndsWithItsContext, with everything that it started.
+// TestStepEndsWithItsContext and with everything that it started.
 func TestStepEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -27,8 +27,8 @@ func TestStepEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestStepTellsLines as they come, whole, and the whole in the end.
-func TestStepTellsLines(t *testing.T) {
+// TestStepReportsLines as they come, whole, and all of them at the end.
+func TestStepReportsLines(t *testing.T) {
 	var lines []string
 	out, err := build.Step{
 		Path: "/bin/sh", Args: []string{
@@ -45,7 +45,7 @@ func TestStepTellsLines(t *testing.T) {
 	}
 }
 
-// TestStepKeepsSecrets: a command gets what it needs to find its way, what it is told, and nothing else of the
+// TestStepKeepsSecrets: a command gets the variables that it needs, those that it is given, and nothing else of the
 // environment.
 func TestStepKeepsSecrets(t *testing.T) {
 	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "JAVA_TOOL_OPTIONS", "JDK_JAVAC_OPTIONS", "HTTPS_PROXY"} {
@@ -79,8 +79,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestHashKnowsEverything that a result is made of: contents, names, their borders, and words.
-func TestHashKnowsEverything(t *testing.T) {
+// TestHashCoversAllInputs: contents, names, the borders between them, and arguments.
+func TestHashCoversAllInputs(t *testing.T) {
 	files := fstest.MapFS{
 		"d/a": {Data: []byte("x")}, "d/b": {Data: []byte("y")}, "d/a2": {Data: []byte("x")},
 		"d/ab": {Data: []byte("x\nd/b 1\ny")},

@@ -8,7 +8,7 @@ import (
 	"tare/internal/design"
 )
 
-// TestCommentsHoldNoCredentials: the source goes into the record with its comments.
+// TestCommentsHoldNoCredentials: the source is recorded with its comments.
 func TestCommentsHoldNoCredentials(t *testing.T) {
 	head := "name: x\narea: identity\nquestion: capacity\n"
 	for _, secret := range []string{
@@ -30,8 +30,8 @@ func TestCommentsHoldNoCredentials(t *testing.T) {
 	}
 }
 
-// TestLiteralSecretsAreRefused wherever text may stand, and nothing repeats them.
-func TestLiteralSecretsAreRefused(t *testing.T) {
+// TestLiteralSecretsAreRejected in every text, and never printed.
+func TestLiteralSecretsAreRejected(t *testing.T) {
 	head := "name: x\narea: identity\nquestion: capacity\ntarget: "
 	for target, says := range map[string]string{
 		`{url: '{"user": "a", "password": "hunter2"}'}`:                           `looks like the value of "password"`,
@@ -67,7 +67,7 @@ type namedArea struct{ fakeArea }
 
 func (namedArea) NewSpec() area.Spec { return &namedSpec{} }
 
-// hushedSpec finds a secret of its own.
+// hushedSpec finds secrets itself.
 type hushedSpec struct{ fakeSpec }
 
 func (*hushedSpec) Validate(design.Question, []design.Treatment) []area.Finding {
@@ -78,8 +78,8 @@ type hushedArea struct{ fakeArea }
 
 func (hushedArea) NewSpec() area.Spec { return &hushedSpec{} }
 
-// TestNamesOfSecrets: an attribute whose name says that it is a secret cannot have a literal value; and what an area
-// calls a secret is not shown.
+// TestNamesOfSecrets: an attribute whose name says that it is a secret cannot have a literal value; what an area calls
+// a secret is not printed.
 func TestNamesOfSecrets(t *testing.T) {
 	offers := area.Offers{AnyRate: area.Yes}
 	areas := fakeAreas{namedArea{fakeArea{"named", offers}}, hushedArea{fakeArea{"hushed", offers}}}

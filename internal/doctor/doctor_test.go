@@ -21,13 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens")
 
-// TestExamine examines this machine in short and looks at what every examination must give, and that it leaves nothing.
+// TestExamine examines this machine briefly and checks what every examination must return, and that it leaves nothing
+// behind.
 func TestExamine(t *testing.T) {
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Examine(t.Context(), Options{Self: self(t), Clock: clock.System{}, Time: MinTime, Seed: 1})
+	d, err := Examine(t.Context(), Options{Self: testBinary(t), Clock: clock.System{}, Time: MinTime, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,22 +86,23 @@ func TestExamineEndsWithItsContext(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := Examine(ctx, Options{Self: self(t), Clock: clock.System{}, Time: time.Hour, Seed: 1}); err == nil {
+	if _, err := Examine(ctx, Options{Self: testBinary(t), Clock: clock.System{}, Time: time.Hour, Seed: 1}); err == nil {
 		t.Error("no error")
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
-	if _, err := Examine(t.Context(), Options{Self: self(t), Clock: clock.System{}, Time: time.Millisecond}); err == nil {
+	o := Options{Self: testBinary(t), Clock: clock.System{}, Time: time.Millisecond}
+	if _, err := Examine(t.Context(), o); err == nil {
 		t.Error("a millisecond is enough")
 	}
 }
 
 func TestTrials(t *testing.T) {
-	if _, err := runTrial(t.Context(), self(t), trialNothing, nil); err != nil {
+	if _, err := runTrial(t.Context(), testBinary(t), trialNothing, nil); err != nil {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := runTrial(t.Context(), self(t), "nonsense", nil); err == nil ||
+	if _, err := runTrial(t.Context(), testBinary(t), "nonsense", nil); err == nil ||
 		!strings.Contains(err.Error(), "no trial") {
 		t.Errorf("nonsense: %v", err)
 	}
@@ -117,7 +119,7 @@ func TestTrials(t *testing.T) {
 		},
 		trialLandlock: func() error { return tryOpen("/proc/self/status") },
 	} {
-		found, err := runTrial(t.Context(), self(t), name, nil)
+		found, err := runTrial(t.Context(), testBinary(t), name, nil)
 		t.Logf("%s: %q, %v", name, found, err)
 		if err == nil && !strings.Contains(found, "refused") {
 			t.Errorf("%s found %q", name, found)
@@ -128,7 +130,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestNamespaceRightsAreProved: outside of a name space of its own the trial must not claim rights.
+// TestNamespaceRightsAreProved: the trial must not claim rights when it runs outside of a new name space.
 func TestNamespaceRightsAreProved(t *testing.T) {
 	if unix.Geteuid() == 0 {
 		t.Skip("root has the right to name this host, and the test would")
@@ -138,7 +140,7 @@ func TestNamespaceRightsAreProved(t *testing.T) {
 	}
 }
 
-func TestBrokenChildIsBroken(t *testing.T) {
+func TestChildThatFailsIsReported(t *testing.T) {
 	x := &examiner{Options: Options{Self: "/nowhere/tare"}, root: os.DirFS("/")}
 	var d Diagnosis
 	x.children(t.Context(), &d)

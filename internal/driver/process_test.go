@@ -50,7 +50,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestPinned: the program runs where it is told to.
+// TestPinned: the program runs on the given processor.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	cpus, err := proc.Allowed()

@@ -94,7 +94,7 @@ func TestDaemonsCostPerRequest(t *testing.T) {
 	}
 }
 
-// TestDaemonsWriteOnlyInTheirDirectory looks at what each holds open for writing.
+// TestDaemonsWriteOnlyInTheirDirectory checks what each has open for writing.
 func TestDaemonsWriteOnlyInTheirDirectory(t *testing.T) {
 	for _, name := range Daemons() {
 		t.Run(name, func(t *testing.T) {
