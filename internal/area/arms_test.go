@@ -42,7 +42,7 @@ func TestArms(t *testing.T) {
 		t.Error("a treatment is prepared twice")
 	}
 	if got, err := arms.Of(design.Treatment{ID: "b"}); err != nil || got != b {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("arm of b: got %v, %v", got, err)
 	}
 	for _, id := range []string{"c", "d"} {
 		if got, err := arms.Of(design.Treatment{ID: id}); err == nil || got != nil {

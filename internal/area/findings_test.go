@@ -51,7 +51,7 @@ func TestFaultIn(t *testing.T) {
 		"nothing of these": {design.Treatment{ID: "x"}, "", "", "policies: 0 is too few"},
 	} {
 		if f := FaultIn(c.t, c.path, err); f.Path != c.where || f.Message != c.saying || f.Severity != Error {
-			t.Errorf("%s: %+v", name, f)
+			t.Errorf("%s: got %+v, want %q at %q", name, f, c.saying, c.where)
 		}
 	}
 }

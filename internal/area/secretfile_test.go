@@ -67,7 +67,7 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 			got, err := (Secret{File: path}).Resolve(nil)
 			switch {
 			case c.says == "" && (err != nil || got != "hunter2"):
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v; want the secret", got, err)
 			case c.says != "" && (err == nil || got != "" || !strings.Contains(err.Error(), c.says) ||
 				strings.Contains(err.Error(), "hunter2")):
 				t.Errorf("%q, %v; want %q", got, err, c.says)
@@ -88,7 +88,7 @@ func TestLinksToSecretsAreChecked(t *testing.T) {
 	for _, open := range []string{from, dir} {
 		must(t, os.Chmod(open, 0o777))
 		if _, err := (Secret{File: link}).Resolve(nil); err == nil || !strings.Contains(err.Error(), open) {
-			t.Errorf("%s: %v", open, err)
+			t.Errorf("got an error without %s: %v", open, err)
 		}
 		must(t, os.Chmod(open, 0o700))
 	}
@@ -104,7 +104,7 @@ func TestKubernetesSecretVolumesAreRead(t *testing.T) {
 		os.WriteFile(filepath.Join(stamped, "token"), []byte("hunter2"), 0o644),
 		os.Symlink(filepath.Base(stamped), filepath.Join(volume, "..data")), os.Symlink("..data/token", path))
 	if got, err := (Secret{File: path}).Resolve(nil); err != nil || got != "hunter2" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v; want the secret", got, err)
 	}
 	if found := ExposedSecrets(&secretSpec{A: Secret{File: path}}, nil); len(found) > 0 {
 		t.Errorf("found %+v", found)
@@ -120,7 +120,7 @@ func TestSecretsAreReadFromPipes(t *testing.T) {
 	defer func() { _ = r.Close() }()
 	if got, err := (Secret{File: "/proc/self/fd/" + strconv.FormatUint(uint64(r.Fd()), 10)}).Resolve(nil); err != nil ||
 		got != "hunter2" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v; want the secret", got, err)
 	}
 }
 

@@ -244,7 +244,7 @@ func TestOverall(t *testing.T) {
 	}
 	var v budget.Verdict
 	if err := v.UnmarshalText([]byte("not-measured")); err != nil || v != budget.NotMeasured {
-		t.Errorf("%v, %v", v, err)
+		t.Errorf("got %v, %v; want not-measured", v, err)
 	}
 	if err := v.UnmarshalText([]byte("ok")); err == nil {
 		t.Error("\"ok\" is a verdict")
@@ -278,17 +278,17 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var syntax *budget.SyntaxError
 			if !errors.As(err, &syntax) || syntax.Column < 1 || syntax.Column > len(text)+1 {
-				t.Errorf("%q: %#v", text, err)
+				t.Errorf("%q: got %#v, want a syntax error at its column", text, err)
 			}
 			return
 		}
 		if b.Metric == "" || math.IsNaN(b.Limit.Value) || math.IsInf(b.Limit.Value, 0) || b.At < 0 {
-			t.Errorf("%q: %+v", text, b)
+			t.Errorf("%q is accepted as invalid budget %+v", text, b)
 		}
 		again, err := budget.Parse(b.String())
 		again.Text = b.Text
 		if err != nil || !cmp.Equal(again, b) {
-			t.Errorf("%q → %q: %v\n%s", text, b.String(), err, cmp.Diff(b, again))
+			t.Errorf("%q prints as %q, which is read back with %v\n%s", text, b.String(), err, cmp.Diff(b, again))
 		}
 	})
 }

@@ -39,7 +39,7 @@ func TestModuleIsBuilt(t *testing.T) {
 	t.Setenv("GOARCH", "mips")
 	g, dir := findGo(t), t.TempDir()
 	if !strings.HasPrefix(g.Version, "go1.") || g.Cache == "" || g.ModCache == "" {
-		t.Errorf("%+v", g)
+		t.Errorf("got toolchain %+v", g)
 	}
 	work := filepath.Join(dir, "src")
 	if err := program.Unpack(work); err != nil {
@@ -47,7 +47,7 @@ func TestModuleIsBuilt(t *testing.T) {
 	}
 	n, err := g.Packages(t.Context(), program, work, nil)
 	if err != nil || n.All < 2 || n.Stale < 1 || n.Stale > n.All {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("got packages %+v, %v; want some that are not built", n, err)
 	}
 	var lines []string
 	if err := g.Build(t.Context(), program, work, dir, func(line string) { lines = append(lines, line) }); err != nil {
@@ -145,11 +145,11 @@ func TestFaults(t *testing.T) {
 		_, err = g.Packages(t.Context(), program, bin, nil)
 		fault, ok := errors.AsType[*build.GoFault](err)
 		if !ok {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: got %v, want a Fault", name, err)
 		}
 		c.want.Tail = build.Tail(c.script)
 		if diff := cmp.Diff(c.want, *fault); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: fault (-want +got):\n%s", name, diff)
 		}
 	}
 }

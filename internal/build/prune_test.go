@@ -219,7 +219,7 @@ func TestUseIsNoted(t *testing.T) {
 		t.Helper()
 		items, err := c.Items(surveyOf("x"))
 		if err != nil || len(items) != 1 {
-			t.Fatalf("%+v, %v", items, err)
+			t.Fatalf("got items %+v, %v; want one", items, err)
 		}
 		return items[0].Used
 	}
@@ -256,7 +256,7 @@ func TestNoCache(t *testing.T) {
 	items, err := c.Items(surveyOf())
 	removed, _, err2 := c.Prune(surveyOf(), true)
 	if len(items) != 0 || len(removed) != 0 || err != nil || err2 != nil {
-		t.Errorf("%v, %v, %v, %v", items, removed, err, err2)
+		t.Errorf("without a cache: items %v, removed %v, %v, %v", items, removed, err, err2)
 	}
 	if _, err := os.Stat(c.Dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder was made: %v", err)

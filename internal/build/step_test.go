@@ -41,7 +41,7 @@ func TestStepReportsLines(t *testing.T) {
 		t.Error(diff)
 	}
 	if out != "one\ntwo\n\nthree\r\nfour" || err == nil || err.Error() != "exit status 3" {
-		t.Errorf("%q, %v", out, err)
+		t.Errorf("got output %q, %v; want its lines and exit status 3", out, err)
 	}
 }
 
@@ -72,10 +72,10 @@ func TestStepKeepsSecrets(t *testing.T) {
 func TestTail(t *testing.T) {
 	got := build.Tail("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n\n")
 	if got != "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13" {
-		t.Errorf("%q", got)
+		t.Errorf("got tail %q, want lines 2 to 13", got)
 	}
 	if got := build.Tail(""); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf("got tail %q of nothing", got)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestHashCoversAllInputs(t *testing.T) {
 	} {
 		h, err := build.Hash(files, c.paths, c.words...)
 		if err != nil || len(h) != 12 {
-			t.Errorf("%s: %q, %v", name, h, err)
+			t.Errorf("%s: got hash %q, %v; want 12 characters", name, h, err)
 		}
 		if other := seen[h]; other != "" {
 			t.Errorf("%s and %s have one hash", name, other)

@@ -45,7 +45,7 @@ func exampleExperiments(t *testing.T) map[string]*config.Experiment {
 	for name, src := range sources {
 		e, found := config.Parse(name, src, all.List{})
 		if len(found) > 0 {
-			t.Errorf("%s: %v", name, found)
+			t.Errorf("%s: got findings %v, want none", name, found)
 		}
 		if e != nil {
 			out[name] = e

@@ -257,7 +257,7 @@ func TestInjectionByReports(t *testing.T) {
 			var b bytes.Buffer
 			if err := encode(&b, r); err != nil {
 				if !slices.Contains(ofBlocks, form) {
-					t.Errorf("%s: %s: %v", form, name, err)
+					t.Errorf("form %s of %s: %v", form, name, err)
 				}
 				continue
 			}

@@ -84,7 +84,7 @@ func TestLiteralSecretsStopARun(t *testing.T) {
 		for _, args := range [][]string{{"validate", "x.yaml"}, {"plan", "x.yaml"}, {"run", "x.yaml"}} {
 			said := secretRun(t, bin, dir, args...)
 			if !strings.Contains(string(said), "secret") && !strings.Contains(string(said), "must not hold one") {
-				t.Errorf("%s: %v: %s", name, args, said)
+				t.Errorf("%s: %v printed no rejection of the secret: %s", name, args, said)
 			}
 			noSecret(t, name+": "+args[0], said)
 		}

@@ -275,7 +275,7 @@ func clusterObjects(t *testing.T, kubeconfig string) (out []string) {
 		}
 		list, err := client.Resource(gvr).List(context.Background(), metav1.ListOptions{})
 		if err != nil {
-			t.Fatalf("%v: %v", gvr, err)
+			t.Fatalf("list %v: %v", gvr, err)
 		}
 		for i := range list.Items {
 			o := &list.Items[i]

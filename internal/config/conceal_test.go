@@ -54,11 +54,11 @@ func TestRejectedSecretsAreNotPrinted(t *testing.T) {
 			}
 		}
 		if !HasErrors(ds) || !strings.Contains(out.String(), says) || strings.Contains(out.String(), "ter2") {
-			t.Errorf("%s:\n%s", words, &out)
+			t.Errorf("%s: want an error without the value:\n%s", words, &out)
 		}
 	}
 	if _, ds := Parse("x.yaml", []byte("name: x\narea: shy\nquestion: capacity\ntarget: {words: [good]}\n"),
 		areas); HasErrors(ds) {
-		t.Errorf("%v", ds)
+		t.Errorf("an accepted value has findings %v", ds)
 	}
 }

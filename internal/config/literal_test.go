@@ -21,12 +21,12 @@ func TestCommentsHoldNoCredentials(t *testing.T) {
 		out := written(t, ds, data)
 		if !strings.Contains(out, "x.yaml:4:1  this line holds a token or a private key") ||
 			strings.Contains(out, secret[5:15]) {
-			t.Errorf("%s:\n%s", secret, out)
+			t.Errorf("%s is not reported, or printed:\n%s", secret, out)
 		}
 	}
 	if _, ds := Parse("x.yaml", []byte(head+"# token: {file: token}, such as eyJ… or ghp_…\ntarget: {}\n"),
 		testAreas()); HasErrors(ds) {
-		t.Errorf("%v", ds)
+		t.Errorf("a comment about tokens has findings %v", ds)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestLiteralSecretsAreRejected(t *testing.T) {
 		_, ds := Parse("x.yaml", data, testAreas())
 		out := written(t, ds, data)
 		if !strings.Contains(out, says) || strings.Contains(out, "hunter2") || strings.Contains(out, "eyJ") {
-			t.Errorf("%s:\n%s", target, out)
+			t.Errorf("%s is not reported, or printed:\n%s", target, out)
 		}
 	}
 	for _, target := range []string{
@@ -53,7 +53,7 @@ func TestLiteralSecretsAreRejected(t *testing.T) {
 		"{workloads: ['--password-file=/x', 'PASSWORD=$PW run']}",
 	} {
 		if _, ds := Parse("x.yaml", []byte(head+target+"\n"), testAreas()); HasErrors(ds) {
-			t.Errorf("%s: %v", target, ds)
+			t.Errorf("%s: got findings %v, want none", target, ds)
 		}
 	}
 }
@@ -92,11 +92,11 @@ func TestNamesOfSecrets(t *testing.T) {
 		data := []byte("name: x\nquestion: capacity\narea: " + target + "\n")
 		_, ds := Parse("x.yaml", data, areas)
 		if out := written(t, ds, data); !strings.Contains(out, says) || strings.Contains(out, "hunter2") {
-			t.Errorf("%s:\n%s", target, out)
+			t.Errorf("%s is not reported, or printed:\n%s", target, out)
 		}
 	}
 	fine := "name: x\nquestion: capacity\narea: named\ntarget: {context: {password: \"{pw}\", role: token}}\n"
 	if _, ds := Parse("x.yaml", []byte(fine), areas); HasErrors(ds) {
-		t.Errorf("%v", ds)
+		t.Errorf("got findings %v, want none", ds)
 	}
 }

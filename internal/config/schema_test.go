@@ -53,7 +53,7 @@ func TestSchemaAcceptsGoodFiles(t *testing.T) {
 			continue
 		}
 		if err := schema.Validate(instance); err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("the schema rejects %s: %v", file, err)
 		}
 	}
 }

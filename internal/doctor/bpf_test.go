@@ -83,20 +83,20 @@ func TestBPFLSM(t *testing.T) {
 		"a wrong number": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: btfOf(lsmHook)}}},
 	} {
 		if c := x.bpfLSM(); c.State != Missing || c.Found == "" || c.Cause == "" || c.Next == "" {
-			t.Errorf("%s: %+v", name, c)
+			t.Errorf("%s: got %+v, want Missing with a cause and a next step", name, c)
 		}
 	}
 	c := (&examiner{root: os.DirFS("/")}).bpfLSM()
 	t.Logf("here: %+v", c)
 	if c.State != OK && (c.Cause == "" || c.Next == "") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want OK, or a cause and a next step", c)
 	}
 }
 
 func TestModules(t *testing.T) {
 	x := &examiner{root: fstest.MapFS{"sys/kernel/security/lsm": {Data: []byte("lockdown,capability,bpf\n")}}}
 	if names, ok := x.modules(); !ok || strings.Join(names, " ") != "lockdown capability bpf" {
-		t.Errorf("%v, %v", names, ok)
+		t.Errorf("got modules %v, %v", names, ok)
 	}
 	names, ok := (&examiner{root: fstest.MapFS{}}).modules()
 	t.Logf("here: %v, %v", names, ok)

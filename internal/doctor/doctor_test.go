@@ -42,7 +42,7 @@ func TestExamine(t *testing.T) {
 		}
 		seen[c.Name] = true
 		if c.Group == "" || c.State == "" || c.Found == "" {
-			t.Errorf("%+v", c)
+			t.Errorf("check lacks its group, state or finding: %+v", c)
 		}
 		if (c.State == Limited || c.State == Missing) && (c.Cause == "" || c.Next == "") {
 			t.Errorf("neither cause nor next step: %+v", c)
@@ -68,7 +68,7 @@ func TestExamine(t *testing.T) {
 	}
 	for _, w := range d.Noise.Work {
 		if w.Pairs == 0 || w.Error != "" || w.Seconds <= 0 {
-			t.Errorf("%+v", w)
+			t.Errorf("work was not measured: %+v", w)
 		}
 	}
 	if after, err := os.Hostname(); err != nil || after != name {
@@ -145,10 +145,10 @@ func TestChildThatFailsIsReported(t *testing.T) {
 	var d Diagnosis
 	x.children(t.Context(), &d)
 	if !d.Broken() || d.Checks[0].Cause == "" || d.Checks[0].Next == "" {
-		t.Errorf("%+v", d.Checks)
+		t.Errorf("got %+v, want Broken with a cause and a next step", d.Checks)
 	}
 	if c := x.seccomp(t.Context()); c.State != Missing || c.Cause == "" {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want Missing with a cause", c)
 	}
 	if _, err := x.fork(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("fork: %v", err)

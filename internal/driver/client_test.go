@@ -241,7 +241,7 @@ func TestTry(t *testing.T) {
 	good := &actor{}
 	d, err := Try(t.Context(), good.program(t), 0)
 	if err != nil || d.Name != "actor" || len(d.Operations) != 2 || d.Took <= 0 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got description %+v, %v", d, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(good.World, "trace")); string(text) != "describe\nstop\n" {
 		t.Errorf("asked %q, %v", text, err)
@@ -278,7 +278,7 @@ func TestDriverHasItsOwnEnvironment(t *testing.T) {
 	}
 	text, err := os.ReadFile(log)
 	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), "A=b") {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("got environment %s, %v; want A=b and nothing of tare's", text, err)
 	}
 }
 

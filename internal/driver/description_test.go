@@ -203,7 +203,7 @@ func TestHarnessIsMeasured(t *testing.T) {
 		{[]string{"either"}, []string{"either", "loop", "clocks"}},
 	} {
 		if diff := cmp.Diff(c.want, d.chosen(c.names)); diff != "" {
-			t.Errorf("%v: %s", c.names, diff)
+			t.Errorf("chosen of %v (-want +got):\n%s", c.names, diff)
 		}
 	}
 }

@@ -109,11 +109,11 @@ func TestOperations(t *testing.T) {
 		t.Fatal(ops, err)
 	}
 	if o := ops[0]; o.Name != "empty" || !o.Harness || o.Most != 0 || o.Span != 0 || o.Rounds != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("got %+v, want the harness's operation", o)
 	}
 	if o := ops[1]; o.Name != "work" || o.Harness || o.Most != 1000 || o.Overhead != "empty" ||
 		o.Span != 3*time.Millisecond || o.Rounds != 7 || o.Weight != 1 || o.Expect != "done" {
-		t.Errorf("%+v", o)
+		t.Errorf("got %+v, want the operation as described", o)
 	}
 	s.c.Operations, s.c.Span, s.c.Rounds = []string{"work"}, time.Second, 2
 	if ops, err = s.Operations(baseline()); err != nil || len(ops) != 2 || ops[1].Span != time.Second ||
@@ -253,11 +253,11 @@ func TestNoLevels(t *testing.T) {
 	}
 	text, err := os.ReadFile(s.leftInWorld(t)[0])
 	if err != nil || !strings.Contains(string(text), `"levels":{}`) {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("got change %s, %v; want an empty map of levels", text, err)
 	}
 	back, err := parsePrepared(*s.arms[0].prepared)
 	if err != nil || back.Preparation.Levels == nil || len(back.Preparation.Operations) != 2 {
-		t.Errorf("%+v, %v", back, err)
+		t.Errorf("read back %+v, %v; want levels and two operations", back, err)
 	}
 }
 

@@ -215,11 +215,11 @@ func TestNoSecretInTheJournal(t *testing.T) {
 	}
 	text, err := json.Marshal(c)
 	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), "TOKEN") {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("got change %s, %v; want the variable's name without its value", text, err)
 	}
 	back, err := parsePrepared(c)
 	if err != nil || back.Argv[0] != p.Path || back.Patience != time.Minute || back.Preparation.Levels["a"] != "b" {
-		t.Errorf("%+v, %v", back, err)
+		t.Errorf("read back %+v, %v", back, err)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestRestoreFolder(t *testing.T) {
 		}
 	}
 	if is, err := os.Stat(missing); err != nil || !is.IsDir() {
-		t.Errorf("%v, %v", is, err)
+		t.Errorf("the missing folder was not restored: %v, %v", is, err)
 	}
 	wantError(t, restoreFolder(link), "no folder any more")
 }

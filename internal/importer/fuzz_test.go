@@ -46,7 +46,7 @@ func fuzzParser(f *testing.F, format importer.Format, samples ...string) {
 		}
 		for _, s := range d.Series {
 			if _, ok := metric.Find(s.Metric); !ok || s.Treatment.ID == "" || s.Operation == "" {
-				t.Fatalf("%q %q %q", s.Treatment.ID, s.Operation, s.Metric)
+				t.Fatalf("accepted an incomplete series %q %q %q", s.Treatment.ID, s.Operation, s.Metric)
 			}
 			for _, r := range s.Repetitions {
 				if len(r.Values) == 0 || r.N < 1 {

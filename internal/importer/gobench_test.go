@@ -47,7 +47,7 @@ func TestEndlessConfigurationIsBounded(t *testing.T) {
 		fmt.Fprintf(&b, "k%d: v\nUnit k%d a=b\n", i, i)
 	}
 	if d, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err != nil || len(d.Series) != 1 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got %+v, %v; want one series", d, err)
 	}
 	b.WriteString("BenchmarkX 1 1 ns/op\n")
 	if _, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err == nil ||

@@ -246,7 +246,7 @@ func TestManyNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(d.Series) == 0 || d.Series[0].Operation != "requests" || d.Series[0].Values() != 100 {
-		t.Errorf("%q", seriesOf(d))
+		t.Errorf("got series %q, want one operation with 100 values", seriesOf(d))
 	}
 }
 
@@ -263,7 +263,7 @@ func TestVaryingLevel(t *testing.T) {
 	}
 	if got := seriesOf(d); !strings.HasPrefix(got[1], "attack=none | requests") ||
 		!strings.Contains(strings.Join(got, "\n"), "attack=seccomp | requests") {
-		t.Errorf("%q", got)
+		t.Errorf("got series %q, want two treatments", got)
 	}
 }
 
@@ -386,7 +386,7 @@ func TestSameNameTwice(t *testing.T) {
 		"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1",
 		"c (3) | command | wall | 1 of 1",
 	}; !cmp.Equal(want, seriesOf(d)) {
-		t.Errorf("%q", seriesOf(d))
+		t.Errorf("got series %q, want %q", seriesOf(d), want)
 	}
 	const jmh = `{"benchmark":"b","mode":"avgt","threads":%d,"primaryMetric":{"scoreUnit":"us/op","rawData":[[1]]}}`
 	d, err = importer.Read(strings.NewReader("["+fmt.Sprintf(jmh, 1)+","+fmt.Sprintf(jmh, 4)+"]"), "f", "")
@@ -397,7 +397,7 @@ func TestSameNameTwice(t *testing.T) {
 		"jmh", "imported | b | wall | 1 of 1",
 		"imported | b (2) | wall | 1 of 1",
 	}; !cmp.Equal(want, seriesOf(d)) {
-		t.Errorf("%q", seriesOf(d))
+		t.Errorf("got series %q, want %q", seriesOf(d), want)
 	}
 }
 
@@ -413,7 +413,7 @@ func TestGzip(t *testing.T) {
 	}
 	d, err := importer.Read(bytes.NewReader(b.Bytes()), "f", "")
 	if err != nil || d.Format != importer.GoBench || d.Series[0].Repetitions[0].N != 10 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got %+v, %v; want results of 10 iterations", d, err)
 	}
 	if _, err := importer.Read(bytes.NewReader(b.Bytes()[:b.Len()/2]), "f", ""); err == nil {
 		t.Error("half of a compressed file was imported")
@@ -425,7 +425,7 @@ func TestSummariesHaveNoInterval(t *testing.T) {
 	for _, name := range []string{"k6-export.json", "k6-summary.json", "vegeta-report.json", "hyperfine-summary.json"} {
 		d := readSample(t, name)
 		if !slices.ContainsFunc(d.Warnings, func(s string) bool { return strings.Contains(s, "summary only") }) {
-			t.Errorf("%s: %q", name, d.Warnings)
+			t.Errorf("%s: warnings %q, want one about the summary", name, d.Warnings)
 		}
 		for _, s := range d.Series {
 			if s.Values() != 1 {

@@ -25,7 +25,7 @@ func TestWrite(t *testing.T) {
 		}
 		if len(r.Warnings) > 0 || !r.Plan.Unblocked || r.Header.Area != importer.Area || r.Header.Question != "compare" ||
 			r.Finish == nil || r.Header.Experiment.SHA256 != "5a" {
-			t.Errorf("%s: %+v %+v %q", name, r.Header, r.Plan, r.Warnings)
+			t.Errorf("%s: got header %+v, plan %+v, warnings %q", name, r.Header, r.Plan, r.Warnings)
 		}
 		if !d.Started.IsZero() && !r.Header.Started.Equal(d.Started) {
 			t.Errorf("%s: started %v, want %v", name, r.Header.Started, d.Started)

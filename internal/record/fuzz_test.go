@@ -176,7 +176,7 @@ func FuzzInterval(f *testing.F) {
 		iv.Hist.Quantile(0.99)
 		var again Interval
 		if err := again.setTag(iv.tag()); err != nil && !strings.Contains(string(iv.Measure), "|") {
-			t.Errorf("%q: %v", iv.tag(), err)
+			t.Errorf("tag %q cannot be read back: %v", iv.tag(), err)
 		} else if name, ok := iv.Measure.Phase(); ok && (err != nil || again.Measure != iv.Measure) {
 			t.Errorf("phase %q came back as %q, %v", name, again.Measure, err)
 		}

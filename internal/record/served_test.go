@@ -41,7 +41,7 @@ func TestPhasesRoundTrip(t *testing.T) {
 		if name, ok := iv.Measure.Phase(); ok {
 			got[name] += iv.Hist.Count()
 			if iv.Measure != PhaseMeasure(name) || iv.Operation != "token" || iv.Outcome != load.OK {
-				t.Errorf("%+v", iv)
+				t.Errorf("got interval %+v", iv)
 			}
 			return
 		}

@@ -385,7 +385,7 @@ func TestServersAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range hostile.All() {
 		if seen[s.Name] || len(s.Want.Outcomes) == 0 || len(s.Want.Causes) == 0 {
-			t.Errorf("%+v", s.Want)
+			t.Errorf("duplicate name, or no outcome or cause: %+v", s.Want)
 		}
 		seen[s.Name] = true
 	}

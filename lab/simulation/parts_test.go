@@ -313,10 +313,10 @@ func TestDrawnCompositions(t *testing.T) {
 	for i := range n {
 		c := Draw(5, i)
 		if err := c.Validate(); err != nil {
-			t.Fatalf("%d: %v", i, err)
+			t.Fatalf("composition %d: %v", i, err)
 		}
 		if len(c.Parts) < 3 || !c.has(service) {
-			t.Fatalf("%d: %s", i, c)
+			t.Fatalf("composition %d has no service, or fewer than 3 parts: %s", i, c)
 		}
 		for _, p := range c.Parts {
 			kinds[p.Kind]++
@@ -351,7 +351,7 @@ func TestTruthIsReproducible(t *testing.T) {
 		}
 		truth := c.Truth()
 		if d := cmp.Diff(truth, again.Truth()); d != "" {
-			t.Errorf("%s: %s", c, d)
+			t.Errorf("%s: truth differs when computed again:\n%s", c, d)
 		}
 		a, err := SearchWorld(t.Context(), c, truth)
 		if err != nil {
@@ -362,7 +362,7 @@ func TestTruthIsReproducible(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(a.Result, b.Result); d != "" {
-			t.Errorf("%s: %s", c, d)
+			t.Errorf("%s: results differ:\n%s", c, d)
 		}
 	}
 }

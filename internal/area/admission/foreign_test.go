@@ -72,7 +72,7 @@ func listObjects(t *testing.T, config *rest.Config) []string {
 			}
 			list, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
-				t.Fatalf("%v: %v", gvr, err)
+				t.Fatalf("list %v: %v", gvr, err)
 			}
 			for i := range list.Items {
 				o := &list.Items[i]

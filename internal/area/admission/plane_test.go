@@ -68,7 +68,7 @@ func runTrial(t *testing.T, tg *target, tr design.Treatment, calls float64) {
 	for what, n := range got {
 		total += n
 		if !slices.ContainsFunc(tg.operations, func(o operation) bool { return what == o.name+" "+load.OK.String() }) {
-			t.Errorf("%d × %s: %v", n, what, causes)
+			t.Errorf("%d calls of one trial ended as %q, which no operation expects: %v", n, what, causes)
 		}
 	}
 	if total < int(calls) {

@@ -206,7 +206,7 @@ func TestValidate(t *testing.T) {
 			"irrelevant", "match-conditions", "useable", "1")},
 	} {
 		if got := (&Spec{}).Validate(design.Compare, fine); len(got) > 0 {
-			t.Errorf("%v: %+v", fine, got)
+			t.Errorf("levels %v: got findings %+v, want none", fine, got)
 		}
 	}
 }

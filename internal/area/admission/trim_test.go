@@ -130,7 +130,7 @@ func TestPlanBuildsNothing(t *testing.T) {
 	var said []string
 	for _, f := range (Area{}).Preflight(t.Context(), &Spec{}, env) {
 		if f.Severity == area.Error {
-			t.Errorf("%+v", f)
+			t.Errorf("a plan has an error: %+v", f)
 		}
 		if strings.Contains(f.Message, "a run builds it") {
 			said = append(said, f.Message)

@@ -73,7 +73,7 @@ func TestRequests(t *testing.T) {
 			raw := op.Wire.Render(nil, 0) // the engine's number may come twice
 			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 			if err != nil {
-				t.Fatalf("%s: %v\n%s", o.name, err, raw)
+				t.Fatalf("read back the request of %s: %v\n%s", o.name, err, raw)
 			}
 			body, err := io.ReadAll(r.Body)
 			if err != nil || (len(body) > 0 && !json.Valid(body)) {
@@ -81,7 +81,7 @@ func TestRequests(t *testing.T) {
 			}
 			if r.Header.Get("Authorization") != "Bearer hunter2" || r.Host != "127.0.0.1:6443" ||
 				!strings.HasPrefix(r.URL.Path, strings.TrimSuffix(o.resource.path("tare-x-0"), "/")) {
-				t.Errorf("%s: %s", o.name, raw)
+				t.Errorf("%s: want the caller's credentials, host and path in %s", o.name, raw)
 			}
 			if dry := r.URL.Query().Get("dryRun") == "All"; dry != o.dryRun {
 				t.Errorf("%s: dry run is %t", o.name, dry)
@@ -139,7 +139,7 @@ func TestStored(t *testing.T) {
 	b, err := stored([]byte(`{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7","managedFields":[1]},"spec":{"x":1},"status":{"y":2}}`))
 	if err != nil || strings.Contains(string(b), "resourceVersion") || strings.Contains(string(b), "status") ||
 		!strings.Contains(string(b), load.CallMark) || !strings.Contains(string(b), `"spec":{"x":1}`) {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("stored object %s, %v; want its spec and the call's mark, and neither a version nor a status", b, err)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestCompareCounts(t *testing.T) {
 		{map[string]uint64{"a": 1, "z": 1}, []string{"a"}, "should not be: z"},
 	} {
 		if err := compareCounts("counts", c.got, c.want); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v", c.want, err)
+			t.Errorf("compare with %v: error %v, want one with %q", c.want, err, c.says)
 		}
 	}
 }

@@ -225,8 +225,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestTreatmentsSideBySide: each treatment has a decision point of its own.
-func TestTreatmentsSideBySide(t *testing.T) {
+// TestTreatmentsHaveOwnDecisionPoints starts one for each treatment.
+func TestTreatmentsHaveOwnDecisionPoints(t *testing.T) {
 	a := design.Treatment{ID: "a", Levels: map[string]string{"engine": "cedar", "policies": "2"}}
 	b := design.Treatment{ID: "b", Levels: map[string]string{"engine": "pdpx", "policies": "2"}}
 	tg, j := opened(t, &Spec{}, testEnv(t))

@@ -63,7 +63,7 @@ func TestOneWrongAnswerFails(t *testing.T) {
 func TestURLErrorsHoldNoCredentials(t *testing.T) {
 	for _, text := range []string{"http://me:hunter2@pdp", "http://me:hunter2@pdp:x", "http://me:hunter2@/", "http://me:hunter2@pdp/%zz", "ftp://me:hunter2@pdp"} {
 		if _, err := parseURL(text, []string{"http"}); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%v", err)
+			t.Errorf("error %v; want one without the password", err)
 		}
 	}
 }

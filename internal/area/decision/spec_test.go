@@ -269,7 +269,7 @@ func TestLevels(t *testing.T) {
 	if out.Embedded.Engine != engine.PDPX || out.Adapter != "pdpx" || out.Policies != 7 || out.Position != model.First ||
 		out.Batch != 2 ||
 		out.Embedded.Planted.Answer != "always-permit" || out.Embedded.Planted.Leak != 2<<20 {
-		t.Errorf("%+v, %+v", out, out.Embedded)
+		t.Errorf("levels give %+v, %+v", out, out.Embedded)
 	}
 	if !reflect.DeepEqual(s, &Spec{Embedded: &Embedded{Planted: &Planted{}}}) {
 		t.Errorf("the levels changed the section itself: %+v", s)
@@ -293,7 +293,7 @@ func TestLevels(t *testing.T) {
 	} {
 		found := (&Spec{}).Validate(design.Compare, []design.Treatment{{ID: design.ID(levels), Levels: levels}})
 		if len(found) != 1 || found[0].Path != "" || !strings.Contains(found[0].Message, "treatment") {
-			t.Errorf("%v: %+v", levels, found)
+			t.Errorf("levels %v: got %+v, want one finding about the treatment", levels, found)
 		}
 	}
 	varied := []design.Treatment{

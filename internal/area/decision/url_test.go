@@ -294,7 +294,7 @@ func TestProcessBehindURLIsFound(t *testing.T) {
 		spec.Process = process
 		tg, j := opened(t, spec, testEnv(t))
 		if err := tg.Prepare(t.Context(), standard, j); err == nil || !strings.HasPrefix(err.Error(), "process: ") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: Prepare returned %v, want an error about the process", what, err)
 		}
 	}
 }
@@ -471,8 +471,8 @@ func TestPDPXBehindURL(t *testing.T) {
 	}
 }
 
-// TestMaxRateLimitsAllRequests: loading policies, canaries and the rehearsal also stay below max_rate.
-func TestMaxRateLimitsAllRequests(t *testing.T) {
+// TestMaxRateLimitsLoadingAndCanaries: loading policies, canaries and the rehearsal also stay below max_rate.
+func TestMaxRateLimitsLoadingAndCanaries(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
 	var mu sync.Mutex
 	var came []time.Time

@@ -115,7 +115,7 @@ func TestExplain(t *testing.T) {
 			want = "does not understand"
 		}
 		if !strings.Contains(got, want) || !strings.Contains(got, "what came") {
-			t.Errorf("%d: %s", status, got)
+			t.Errorf("status %d: %s, want %q", status, got, want)
 		}
 	}
 	got := explain(model.Question{Name: "mine", Want: model.Deny}, protocol.Answer{

@@ -100,7 +100,7 @@ func TestProgramIsFoundFromItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Path != path || p.Dir != filepath.Join(dir, "sub") || p.Name != "run.sh" {
-		t.Errorf("%+v", p)
+		t.Errorf("got program %+v, want run.sh in its folder", p)
 	}
 	if d := cmp.Diff([]string{"a b"}, p.Args); d != "" {
 		t.Error(d)

@@ -69,7 +69,7 @@ func TestPageShowsRealAnswers(t *testing.T) {
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("%v\n%s", err, &stderr)
+			t.Fatalf("the example failed: %v\n%s", err, &stderr)
 		}
 		said := strings.Split(strings.TrimSpace(string(out)), "\n")
 		if len(said) != len(d[1]) {
@@ -91,7 +91,7 @@ func withoutMeasurements(t *testing.T, line string) any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal([]byte(line), &v); err != nil {
-		t.Fatalf("%s: %v", line, err)
+		t.Fatalf("answer %s: %v", line, err)
 	}
 	if ok, _ := v["ok"].(map[string]any); ok != nil {
 		if total, _ := ok["total"].(map[string]any); total != nil {
@@ -115,7 +115,7 @@ func TestPageShowsRealRequests(t *testing.T) {
 			in := json.NewDecoder(strings.NewReader(line))
 			in.DisallowUnknownFields()
 			if err := in.Decode(&r); err != nil {
-				t.Errorf("%s: %v", line, err)
+				t.Errorf("request %s: %v", line, err)
 			}
 			text, err := json.Marshal(r)
 			if err != nil {
@@ -129,7 +129,7 @@ func TestPageShowsRealRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(tare, page); d != "" {
-				t.Errorf("%s:\n%s", line, d)
+				t.Errorf("request %s (-tare +page):\n%s", line, d)
 			}
 			asked[r.Do] = true
 		}

@@ -121,7 +121,7 @@ func TestPreflight(t *testing.T) {
 			if f.Severity == area.Error {
 				bad = append(bad, f)
 			} else if f.Severity == area.Info && !strings.Contains(f.Message, "shelly 2 (") {
-				t.Errorf("%s: %s", c.title, f.Message)
+				t.Errorf("%s: got note %s, want the program and its version", c.title, f.Message)
 			}
 		}
 		if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
@@ -129,7 +129,7 @@ func TestPreflight(t *testing.T) {
 		}
 		if len(c.says) == 0 {
 			if len(bad) > 0 {
-				t.Errorf("%s: %+v", c.title, bad)
+				t.Errorf("%s: got errors %+v, want none", c.title, bad)
 			}
 			continue
 		}
@@ -155,7 +155,7 @@ func TestPreflightQuotesPython(t *testing.T) {
 		found := Area{}.Preflight(t.Context(), &Spec{Program: []string{interpreter, c.file}, Dir: dir}, testEnv(t))
 		if len(found) != 1 || !strings.HasPrefix(found[0].Message, c.file+": ") ||
 			!strings.Contains(found[0].Message, c.says) {
-			t.Errorf("%s: %+v", c.file, found)
+			t.Errorf("%s: got %+v, want one finding with %q", c.file, found, c.says)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestPlanListsChanges(t *testing.T) {
 	} {
 		if got := strings.Join((Area{}).Creates(&Spec{Program: []string{"python3", "-u", "lib/x.py"}, Fresh: c.fresh}, two),
 			"\n"); !strings.Contains(got, c.says) {
-			t.Errorf("%s", got)
+			t.Errorf("the plan is %q, want %q", got, c.says)
 		}
 	}
 }

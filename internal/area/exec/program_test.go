@@ -54,7 +54,7 @@ func openPrepared(t *testing.T, s *Spec, env area.Env, j area.Journal) area.Targ
 	} {
 		for _, tr := range env.Treatments {
 			if err := step(t.Context(), tr); err != nil {
-				t.Fatalf("%s: %v", tr.ID, err)
+				t.Fatalf("step of %s: %v", tr.ID, err)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func TestExamples(t *testing.T) {
 				}
 				ops, err := target.Operations(none)
 				if err != nil || len(ops) != 2 || ops[0].Harness || !ops[1].Harness || ops[0].Span != 20*time.Millisecond {
-					t.Errorf("%+v, %v", ops, err)
+					t.Errorf("got operations %+v, %v", ops, err)
 				}
 				notes := strings.Join(target.Notes(), "\n")
 				for _, want := range []string{"the program: " + words[0], "the calls were made by hash", "page cache"} {
@@ -213,7 +213,7 @@ func TestExampleRejectsATreatment(t *testing.T) {
 	var j areatest.Journal
 	err = target.Prepare(t.Context(), bad, &j)
 	if err == nil || !strings.Contains(err.Error(), "size=0: want 1 to") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want the program's own error about size=0", err)
 	}
 	if err := target.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -272,7 +272,7 @@ func TestNamedProcessesCount(t *testing.T) {
 		_ = worker.Wait()
 	}()
 	if text, err := bufio.NewReader(stdout).ReadString('\n'); text != "ready\n" {
-		t.Fatalf("%q, %v", text, err)
+		t.Fatalf("the worker printed %q, %v; want ready", text, err)
 	}
 	named, unnamed := treatment("named", "yes"), treatment("named", "no")
 	env := testEnv(t, named, unnamed)

@@ -178,13 +178,13 @@ func TestInvalidVariableNamesAreNotPrinted(t *testing.T) {
 		var v Variable
 		err := v.UnmarshalText([]byte(text))
 		if (err == nil) != good {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("name %q: got %v, want error %t", text, err, !good)
 		}
 		if err == nil {
 			continue
 		}
 		if strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("name %q: the error contains the value: %v", text, err)
 		}
 	}
 }
@@ -202,10 +202,10 @@ func TestSpecSurvivesTheRecord(t *testing.T) {
 	}
 	var got Spec
 	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatalf("%s: %v", text, err)
+		t.Fatalf("read back %s: %v", text, err)
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s\n%s", text, d)
+		t.Errorf("read back %s (-want +got):\n%s", text, d)
 	}
 	if !strings.Contains(string(text), `"size":"65536"`) {
 		t.Errorf("a setting is its text: %s", text)
@@ -274,7 +274,7 @@ func FuzzVariable(f *testing.F) {
 		}
 		// "=" makes it no name, whatever follows: nothing of it may be shown.
 		if err := v.UnmarshalText([]byte("hunter2=" + text)); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("hunter2=%q: got %v, want an error without the value", text, err)
 		}
 	})
 }

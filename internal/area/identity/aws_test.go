@@ -355,7 +355,7 @@ func TestAWSCanaries(t *testing.T) {
 		}
 		tg, _ := prepared(t, spec, standard)
 		if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "must be refused") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Verify returned %v, want that strangers must be refused", name, err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func runTrial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sam
 	t.Helper()
 	for _, step := range []func(context.Context, design.Treatment) error{tg.Enter, tg.Verify} {
 		if err := step(t.Context(), tr); err != nil {
-			t.Fatalf("%s: %v", tr.ID, err)
+			t.Fatalf("step of %s: %v", tr.ID, err)
 		}
 	}
 	ops, err := tg.Operations(tr)
@@ -273,12 +273,12 @@ func TestUnreachableEndpointIsNamed(t *testing.T) {
 	arms := design.Arms(levels(m{"url": srv.URL}, m{"url": dead}))
 	f := Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
 	if len(f) != 1 || f[0].Severity != area.Error || !strings.Contains(f[0].Message, `treatment "url=`+dead+`": cannot connect`) || f[0].Hint == "" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want one error that names the treatment of %s", f, dead)
 	}
 	arms = design.Arms(levels(m{"url": dead, "identities": "1"}, m{"url": dead, "identities": "2"}))
 	f = Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
 	if len(f) != 1 || strings.Contains(f[0].Message, "treatment") { // it is about all
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want one finding that names no treatment", f)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestPreflightChecksEachTreatment(t *testing.T) {
 	arms := design.Arms(levels(m{"backlog": "128"}, m{"backlog": "1000000"}))
 	f := Area{}.Preflight(t.Context(), embedded("healthy"), area.Env{Treatments: arms})
 	if len(f) != 1 || f[0].Severity != area.Warning || !strings.HasPrefix(f[0].Message, `treatment "backlog=1000000": net.core.somaxconn clips`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want one warning about backlog=1000000", f)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestSecretsOf(t *testing.T) {
 	}
 	slices.Sort(names)
 	if !slices.Equal(names, []string{"A", "B", "C", "D", "E"}) {
-		t.Errorf("%v", names)
+		t.Errorf("found secrets %v, want A to E", names)
 	}
 }
 
@@ -220,12 +220,12 @@ func TestTLS(t *testing.T) {
 		f := Area{}.Preflight(t.Context(), spec, testEnv(t))
 		if c.path == "" {
 			if len(f) > 0 {
-				t.Errorf("%s: %v", c.name, f)
+				t.Errorf("%s: got findings %v, want none", c.name, f)
 				continue
 			}
 			tg, _ := prepared(t, spec, standard)
 			if err := tg.Verify(t.Context(), standard); err != nil {
-				t.Errorf("%s: %v", c.name, err)
+				t.Errorf("%s: verify: %v", c.name, err)
 			}
 			wantGoodCalls(t, tg, 2)
 			if end, err := tg.Endpoint(standard); err != nil || end.TLS == nil {
@@ -358,7 +358,7 @@ func TestLoadUsesCredentials(t *testing.T) {
 			t.Fatal(err)
 		}
 		if pr := s.Progress(); pr.Done[load.OK] != 30 {
-			t.Errorf("%s: %+v", c.url, pr)
+			t.Errorf("%s: got %+v, want 30 good calls", c.url, pr)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

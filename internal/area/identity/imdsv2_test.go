@@ -135,7 +135,7 @@ func TestIMDSv2ExpiredSession(t *testing.T) {
 	}
 	o, err := tg.arm(standard.ID).call(t.Context(), ops[0].Wire, 0, 10*time.Second)
 	if o != load.Wrong || err == nil || !strings.Contains(err.Error(), causes()[leaseRefused]) {
-		t.Errorf("%v: %v", o, err)
+		t.Errorf("got %v, %v; want Wrong because the session is unknown", o, err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestIMDSv2Login(t *testing.T) {
 		s.host = strings.TrimPrefix(m.URL, "http://")
 		_, err := imdsv2().login(t.Context(), s, 0, doerFor(t, m.URL))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		}
 	}
 	m := startIMDSv2(t, fixture.Config{}, "node")

@@ -136,7 +136,7 @@ func TestK8sCanaries(t *testing.T) {
 		for _, c := range refusals {
 			got, err := p.client(0).Do(t.Context(), c.request, 10*time.Second)
 			if err != nil || !c.wasRefused(got.Status, got.Body) {
-				t.Errorf("%s: %s: %d, %v", adapter, c.name, got.Status, err)
+				t.Errorf("%s: %s was not refused: status %d, %v", adapter, c.name, got.Status, err)
 			}
 			if c.wasRefused(201, []byte(`{"kind":"TokenReview","status":{"authenticated":true,"user":{"username":"x"}}}`)) || c.wasRefused(500, nil) {
 				t.Errorf("%s: %s: a good answer or an error passes for a refusal", adapter, c.name)
@@ -202,7 +202,7 @@ func TestK8sReviewFailures(t *testing.T) {
 		p := findArm(t, &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &c.o})
 		o, err := p.call(t.Context(), p.adapter.wire(p.session("test")), 0, 10*time.Second)
 		if o != load.Wrong || err == nil || !strings.Contains(err.Error(), causes()[c.cause]) {
-			t.Errorf("%s: %v, %v", c.name, o, err)
+			t.Errorf("%s: got %v, %v; want Wrong with %q", c.name, o, err, causes()[c.cause])
 		}
 	}
 	spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &K8s{

@@ -105,7 +105,7 @@ func TestTreatments(t *testing.T) {
 			got := c.spec.Validate(design.Compare, c.treatments)
 			if c.want == "" {
 				if len(got) > 0 {
-					t.Fatalf("%+v", got)
+					t.Fatalf("got findings %+v, want none", got)
 				}
 				return
 			}
@@ -131,7 +131,7 @@ func TestUnderDoesNotChangeTheSection(t *testing.T) {
 	e := embedded("healthy")
 	if _, err := e.under(m{"cache": "off", "preset": "cpu-only"}); err != nil || e.Embedded.Cache != nil ||
 		*e.Embedded.Preset != "healthy" {
-		t.Errorf("%+v, %v", e.Embedded, err)
+		t.Errorf("levels give %+v, %v; want preset healthy without a cache section", e.Embedded, err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestEveryFactorCanBeALevel(t *testing.T) {
 			_, err := s.under(m{name: "1h"}) // a text, or a wrong number: never an unknown factor
 			if err != nil && (strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "no such") ||
 				strings.Contains(err.Error(), errNoLevel.Error())) {
-				t.Errorf("%s: %v", a.name, err)
+				t.Errorf("factor of %s is no level: %v", a.name, err)
 			}
 		}
 	}

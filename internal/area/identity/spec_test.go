@@ -216,7 +216,7 @@ func TestValidate(t *testing.T) {
 		got := c.spec.Validate(c.question, c.treatments)
 		if c.want == "" {
 			if len(got) > 0 {
-				t.Errorf("%s: %+v", c.name, got)
+				t.Errorf("%s: got findings %+v, want none", c.name, got)
 			}
 			continue
 		}
@@ -237,7 +237,7 @@ func TestLoopback(t *testing.T) {
 		"http://10.0.0.1": false, "http://[::ffff:127.0.0.1]": true,
 	} {
 		if got := (&Spec{URL: u}).Loopback(); got != want {
-			t.Errorf("%q: %v", u, got)
+			t.Errorf("Loopback of %q is %v, want the opposite", u, got)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func FuzzCPU(f *testing.F) {
 		var again CPU
 		if err != nil || again.UnmarshalText(b) != nil || float64(again) < float64(c)*0.999999 ||
 			float64(again) > float64(c)*1.000001 {
-			t.Fatalf("%q → %s → %v", s, b, float64(again))
+			t.Fatalf("%q is written as %s, which is read as %v", s, b, float64(again))
 		}
 	})
 }

@@ -312,7 +312,7 @@ func TestVaultMethods(t *testing.T) {
 	} {
 		tg, _ := prepared(t, &Spec{Adapter: "vault-login", URL: url + c.base, Vault: &c.o}, standard)
 		if err := tg.Verify(t.Context(), standard); err != nil {
-			t.Errorf("%s: %v", c.o.Method, err)
+			t.Errorf("%s: verify: %v", c.o.Method, err)
 		}
 		wantGoodCalls(t, tg, 3)
 	}

@@ -93,7 +93,7 @@ func FuzzReadOAuth(f *testing.F) {
 		}
 		o, v := oauthRefusal(400, body)
 		if o.String() == "" || v < noCause || int(v) >= len(causes()) {
-			t.Fatalf("%q: %v, %d", body, o, v)
+			t.Fatalf("%q: got outcome %v, unknown cause %d", body, o, v)
 		}
 	})
 }

@@ -40,12 +40,12 @@ func TestDiskFindings(t *testing.T) {
 		found := c.disk.judge("/d", c.need, 1)
 		if len(c.says) == 0 {
 			if len(found) > 0 {
-				t.Errorf("%s: %v", c.title, found)
+				t.Errorf("%s: got findings %v, want none", c.title, found)
 			}
 			continue
 		}
 		if len(found) != 1 || found[0].Severity != c.severity || found[0].Hint == "" || found[0].Path != "dir" {
-			t.Errorf("%s: %+v", c.title, found)
+			t.Errorf("%s: got %+v, want one finding about dir with a hint", c.title, found)
 			continue
 		}
 		for _, w := range c.says {
@@ -91,7 +91,7 @@ func TestPreflightRejectsUnwritableFolders(t *testing.T) {
 		}
 	}
 	if found := (&Spec{Dir: dir}).judgeFolder(nil); len(found) > 0 {
-		t.Errorf("%v", found)
+		t.Errorf("got findings %v, want none", found)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
@@ -117,7 +117,7 @@ func TestTooManyRecords(t *testing.T) {
 	dir := t.TempDir()
 	d, err := lookAt(dir)
 	if err != nil || d.kind == "" || d.free <= 0 {
-		t.Fatalf("%+v: %v", d, err)
+		t.Fatalf("free space of a folder: %+v: %v", d, err)
 	}
 	var many []design.Treatment
 	for range int(math.Ceil(float64(d.free)/float64(mostFilled*secretBytes))) + 1 {
@@ -126,6 +126,6 @@ func TestTooManyRecords(t *testing.T) {
 	found := (&Spec{Dir: dir}).judgeFolder(many)
 	if len(found) == 0 || found[0].Severity != area.Error ||
 		!strings.Contains(found[0].Message, "free, and the records of") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want an error about the free space", found)
 	}
 }

@@ -78,7 +78,7 @@ func TestUnwritableFolder(t *testing.T) {
 	if !slices.ContainsFunc(found, func(f area.Finding) bool {
 		return f.Severity == area.Error && f.Path == "dir" && strings.Contains(f.Message, dir)
 	}) {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want an error that names the folder", found)
 	}
 	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, testEnv(t, tr))
 	if err != nil {

@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 		found := s.judgeMemory(arms, file)
 		if warns := len(found) == 1 && found[0].Severity == area.Warning &&
 			strings.Contains(found[0].Message, "39.1 MiB are free"); warns != c.warns || len(found) > 1 {
-			t.Errorf("%q: %+v", c.meminfo, found)
+			t.Errorf("%q: got %+v, want warning %t", c.meminfo, found, c.warns)
 		}
 	}
 	if free, err := available("/proc/meminfo"); err != nil || free <= 0 {

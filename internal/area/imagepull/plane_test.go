@@ -139,7 +139,7 @@ func TestPreflight(t *testing.T) {
 	dir := t.TempDir()
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir}, testEnv(t, treatment("accessor", "cached")))
 	if len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, "Kubernetes v1.36") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want the version of Kubernetes", found)
 	}
 	nothingLeft(t, dir)
 	for title, script := range map[string]string{
@@ -155,7 +155,7 @@ func TestPreflight(t *testing.T) {
 		found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir, Binary: path}, testEnv(t))
 		if len(found) != 1 || found[0].Severity != area.Error || found[0].Path != "binary" || found[0].Hint == "" ||
 			!strings.Contains(found[0].Message, path) {
-			t.Errorf("%s: %+v", title, found)
+			t.Errorf("%s: got %+v, want one error about binary with a hint", title, found)
 		}
 	}
 }

@@ -217,12 +217,12 @@ func TestAdviceFindings(t *testing.T) {
 			treatments = append(treatments, treatment(l...))
 		}
 		if found := c.spec.Validate(design.Compare, treatments); len(found) > 0 {
-			t.Errorf("%s: %v", c.title, found)
+			t.Errorf("%s: got findings %v, want none", c.title, found)
 		}
 		found := c.spec.advise(treatments)
 		switch {
 		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
+			t.Errorf("%s: got advice %v, want none", c.title, found)
 		case c.says == "":
 		case len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, c.says):
 			t.Errorf("%s: %+v, want %q", c.title, found, c.says)
@@ -282,13 +282,13 @@ func TestLevels(t *testing.T) {
 	} {
 		p, err := c.spec.plan(treatment(c.levels...))
 		if err != nil {
-			t.Errorf("%s: %v", c.title, err)
+			t.Errorf("%s: got %v, want no error", c.title, err)
 			continue
 		}
 		want := maps.Clone(usual)
 		maps.Copy(want, c.differ)
 		if d := cmp.Diff(want, p.levels()); d != "" {
-			t.Errorf("%s: %s", c.title, d)
+			t.Errorf("%s: levels (-want +got):\n%s", c.title, d)
 		}
 	}
 }
@@ -366,7 +366,7 @@ func TestOperations(t *testing.T) {
 		for _, b := range s.Batches() {
 			of = append(of, b.Operation)
 			if b.Rounds != 7 || b.Span != 3*time.Millisecond+collecting {
-				t.Errorf("%+v", b)
+				t.Errorf("got batches %+v, want 7 rounds of 3 ms", b)
 			}
 		}
 		if d := cmp.Diff(c.want, of); d != "" {
@@ -375,7 +375,7 @@ func TestOperations(t *testing.T) {
 	}
 	for _, b := range new(Spec).Batches() {
 		if b.Rounds != 16 || b.Span != 20*time.Millisecond+collecting {
-			t.Errorf("%+v", b)
+			t.Errorf("got batches %+v, want 16 rounds of 20 ms", b)
 		}
 	}
 }

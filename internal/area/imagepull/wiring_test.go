@@ -129,13 +129,13 @@ func TestProgramReceivesItsLevels(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(p.levels(), got.Preparation.Levels); d != "" {
-			t.Errorf("%s: %s", a.ID, d)
+			t.Errorf("%s: levels (-want +got):\n%s", a.ID, d)
 		}
 		if d := cmp.Diff([]string{opPull, opCheck, opEmpty, opEmptyTimed}, got.Preparation.Operations); d != "" {
-			t.Errorf("%s: %s", a.ID, d)
+			t.Errorf("%s: operations (-want +got):\n%s", a.ID, d)
 		}
 		if filepath.Dir(got.Preparation.Folder) != spec.Dir || got.Preparation.Treatment != a.ID {
-			t.Errorf("%+v", got.Preparation)
+			t.Errorf("got preparation %+v, want its treatment, in the section's folder", got.Preparation)
 		}
 		if d := cmp.Diff([]string{driver.Mark + "=" + got.Preparation.Folder, "TMPDIR=" + os.TempDir()},
 			slices.Sorted(slices.Values(got.Env))); d != "" {
@@ -233,12 +233,12 @@ func TestPlanBuildsNothing(t *testing.T) {
 	}
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: t.TempDir()}, env)
 	if len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, "builds it, once") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want that a run builds the program", found)
 	}
 	nothingLeft(t, filepath.Join(empty, "plane"))
 	if found := (Area{}).Preflight(t.Context(), withStandIn(t, Spec{}), env); len(found) != 1 ||
 		!strings.Contains(found[0].Message, "v1.36.99") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want the stand-in's version", found)
 	}
 }
 

@@ -93,7 +93,7 @@ func TestDo(t *testing.T) {
 	c.Local = netip.MustParseAddr("127.1.0.9")
 	a, err := c.Do(t.Context(), []byte(get), within)
 	if err != nil || a.Status != 401 || a.Header.Get("A") != "b" || string(a.Body) != "no" {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("got %+v, %v; want status 401 with its header and body", a, err)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestTLS(t *testing.T) {
 		}
 		if err != nil {
 			if f, _ := area.ExplainTLS(err); f.Path != "tls.server_name" {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want an error about tls.server_name", name, err)
 			}
 		}
 	}

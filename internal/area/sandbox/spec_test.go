@@ -295,7 +295,7 @@ func TestNegativeControls(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(c.want[i], got); d != "" {
-				t.Errorf("%s: %s: %s", c.title, a.ID, d)
+				t.Errorf("%s: controls of %s (-want +got):\n%s", c.title, a.ID, d)
 			}
 		}
 	}
@@ -406,7 +406,7 @@ func TestPreflight(t *testing.T) {
 		name, _, _ := strings.Cut(f.Message, ":")
 		of = append(of, name)
 		if f.Severity != area.Error || f.Hint == "" || !strings.Contains(f.Message, "exit status 1") {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v, want an error with the exit status and a hint", f)
 		}
 	}
 	if !slices.Equal(of, []string{"none", "seccomp"}) {

@@ -127,6 +127,6 @@ func TestSoakOnATerminal(t *testing.T) {
 func TestEmptySliceShowsNothing(t *testing.T) {
 	m := sliceMoment(record.Slice{}, record.Slice{End: time.Second})
 	if m.rate != 0 || m.errors != 0 || m.p99 != 0 || m.cpu >= 0 || m.rss >= 0 || target(m, 0) != "" {
-		t.Errorf("%+v", m)
+		t.Errorf("an empty slice shows %+v, want no values", m)
 	}
 }

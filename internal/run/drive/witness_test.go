@@ -230,7 +230,7 @@ func TestServedCountsThatCannotBeRead(t *testing.T) {
 				s := trial.Served[0]
 				if !strings.Contains(s.Error, c.err) || (c.err == "") != (s.Error == "") || len(s.Requests) != c.rows ||
 					s.Restarted != c.again {
-					t.Errorf("%+v", s)
+					t.Errorf("got %+v, want error %q, %d rows, restarted %t", s, c.err, c.rows, c.again)
 				}
 			}
 			if len(r.Warned) > 0 {

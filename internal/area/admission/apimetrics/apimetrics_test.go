@@ -89,7 +89,7 @@ func TestVersions(t *testing.T) {
 				}
 			}
 			if p := part(s, "admission", want.plugin, "validate CREATE"); p.Count < 31 || !(p.Seconds > 0) {
-				t.Errorf("%+v", p)
+				t.Errorf("got %+v, want at least 31 validations and their time", p)
 			}
 			if p := part(s, "webhook", "wv.tare.dev", "validating CREATE"); p.Count != want.webhook || !(p.Seconds > 0) {
 				t.Errorf("%+v, want %d calls", p, want.webhook)
@@ -224,7 +224,7 @@ func TestStorage(t *testing.T) {
 			`,operation="get"} 2` + "\n"
 		want := []area.ServedPart{{Part: "storage", Name: want, Action: "get", Count: 2, Seconds: 0.5}}
 		if d := cmp.Diff(want, parse(t, []byte(text)).Parts); d != "" {
-			t.Errorf("%s: %s", label, d)
+			t.Errorf("%s: parts (-want +got):\n%s", label, d)
 		}
 	}
 }

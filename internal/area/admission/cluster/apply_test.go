@@ -163,7 +163,7 @@ func TestObjectsThatCannotBeApplied(t *testing.T) {
 		if err := c.Apply(t.Context(), []*unstructured.Unstructured{o}, 1); err == nil {
 			t.Errorf("%s: no error", want)
 		} else if strings.ContainsRune(err.Error(), '\x1b') {
-			t.Errorf("%q", err)
+			t.Errorf("the error contains a control character: %q", err)
 		}
 	}
 	if n := s.count("POST"); n > 0 {
@@ -227,11 +227,11 @@ func TestStockTemplates(t *testing.T) {
 		}
 		if o.Metadata.Name != StockName("s-", 255) || o.Metadata.Namespace != "n" ||
 			o.Metadata.Labels[OwnerLabel] != "run-1" || o.Metadata.Labels["a"] != "b" {
-			t.Errorf("%s: %+v", s, o.Metadata)
+			t.Errorf("%s: metadata %+v lacks the name, the namespace or a label", s, o.Metadata)
 		}
 		if s == Pods && o.Spec.SchedulerName != NoScheduler || s == Deployments &&
 			(o.Spec.Replicas == nil || *o.Spec.Replicas != 0) {
-			t.Errorf("%s: %s", s, text)
+			t.Errorf("%s: its pods could run: %s", s, text)
 		}
 	}
 }
@@ -268,6 +268,6 @@ func TestRules(t *testing.T) {
 	rules, err := CallerRules([]string{"create-pod-dry-run", "list-configmap", "pod-startup"})
 	if err != nil || fmt.Sprint(Rights(rules)) != "[create pods list pods watch pods list configmaps]" &&
 		fmt.Sprint(Rights(rules)) != "[list configmaps create pods list pods watch pods]" {
-		t.Errorf("%v, %v", Rights(rules), err)
+		t.Errorf("got rights %v, %v; want create, list and watch pods, and list configmaps", Rights(rules), err)
 	}
 }

@@ -187,7 +187,7 @@ func TestPluginsThatFail(t *testing.T) {
 		_, err := New(t.Context(), Options{Run: "run-1", Kubeconfig: path})
 		wantError(t, err, "here", path, want, name)
 		if strings.Contains(fmt.Sprint(err), "secret") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the error contains the secret: %v", name, err)
 		}
 	}
 	path := write(t, kubeconfig(s.server.URL, s.ca(), pluginUser("hangs")))

@@ -167,7 +167,7 @@ func TestExposedCredentialsAreReported(t *testing.T) {
 		said := strings.Join(k.Notes(), "; ")
 		if exposed := strings.Contains(said, "credentials of the kubeconfig were sent"); exposed != (c.says != "") ||
 			!strings.Contains(said, c.says) {
-			t.Errorf("%s: %q", name, said)
+			t.Errorf("%s: notes %q, want %q", name, said, c.says)
 		}
 	}
 }

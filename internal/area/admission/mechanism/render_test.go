@@ -47,7 +47,7 @@ func TestRenderedObjectsAreThoseOfTheGoldens(t *testing.T) {
 	for name, c := range goldens {
 		r, err := Render(c.kind, c.p, testScope())
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("render %s: %v", name, err)
 			continue
 		}
 		var got bytes.Buffer
@@ -118,7 +118,7 @@ func TestRenderedObjectsAreOfTheAPI(t *testing.T) {
 			d := json.NewDecoder(bytes.NewReader(text))
 			d.DisallowUnknownFields()
 			if err := d.Decode(fresh()); err != nil {
-				t.Errorf("%s: %s %s: %v", name, o.GetKind(), o.GetName(), err)
+				t.Errorf("decode strictly: %s: %s %s: %v", name, o.GetKind(), o.GetName(), err)
 			}
 		}
 	}

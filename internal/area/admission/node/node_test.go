@@ -62,7 +62,7 @@ func TestOnlyLoopback(t *testing.T) {
 		"https://2130706433": false,
 	} {
 		if err := checkLoopback(server); (err == nil) != ok {
-			t.Errorf("%q: %v", server, err)
+			t.Errorf("checkLoopback(%q) returned %v, want the opposite", server, err)
 		}
 	}
 	err := Run(t.Context(), Config{Server: "https://198.51.100.1:6443", Nodes: 1}, func(Ready) error { return nil })
@@ -301,7 +301,7 @@ func TestRunEnds(t *testing.T) {
 	gone := errors.New("the parent is gone")
 	err := Run(ctx, a.config(3), func(r Ready) error {
 		if r.Nodes != 3 || !contains(r.Note, "control plane only", "3 nodes are simulated") {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v, want 3 nodes and a note about the simulation", r)
 		}
 		cancel(gone)
 		return nil

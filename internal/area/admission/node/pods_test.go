@@ -234,7 +234,7 @@ func TestRunningStatus(t *testing.T) {
 	s := got.Status
 	if got.Metadata.UID != "u1" || s.Phase != corev1.PodRunning || s.PodIP != "10.0.0.1" ||
 		s.StartTime.Unix() != now.Unix() {
-		t.Errorf("%s", body)
+		t.Errorf("got status %s, want Running at 10.0.0.1 from now", body)
 	}
 	if len(s.InitContainerStatuses) != 2 || s.InitContainerStatuses[0].State.Terminated == nil ||
 		s.InitContainerStatuses[1].State.Running == nil {

@@ -24,7 +24,7 @@ func TestMarksFollowEvents(t *testing.T) {
 	for i := range uint64(100) {
 		r := makeCall(t, o, i)
 		if r.Outcome != load.OK {
-			t.Fatalf("%+v", r)
+			t.Fatalf("got %+v, want a good call", r)
 		}
 		a.mu.Lock()
 		written := a.written[nameOf(i)]

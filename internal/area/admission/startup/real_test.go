@@ -163,7 +163,7 @@ func TestPodsStartOnARealControlPlane(t *testing.T) {
 				t.Errorf("%d phases", len(cells[0].Phases))
 			}
 			if s := w.Stats(); s.Awaited != 0 || s.Late != 0 || s.Missed != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("statistics %+v, want no pod that is awaited, late or missed", s)
 			}
 		})
 	}
@@ -188,7 +188,7 @@ func TestWatchSurvivesAServerRestart(t *testing.T) {
 		}
 	}
 	if s := w.Stats(); s.Awaited != 0 || s.Watches < 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("statistics %+v, want no awaited pod and at least 2 watches", s)
 	}
 }
 

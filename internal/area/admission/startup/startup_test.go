@@ -88,7 +88,7 @@ func TestPhasesOfAPod(t *testing.T) {
 	w := startWatch(t, a)
 	r := makeCall(t, operation(t, w, a, nil), 7)
 	if r.Outcome != load.OK || r.Status != http.StatusCreated || r.Cause != 0 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want a good call with status 201", r)
 	}
 	if r.Sent.IsZero() || r.FirstByte.Before(r.Sent) || r.BytesIn < 300 || r.BytesOut < uint64(len(podJSON(nameOf(7)))) {
 		t.Errorf("sent %v, first byte %v, %d bytes in, %d out", r.Sent, r.FirstByte, r.BytesIn, r.BytesOut)
@@ -117,7 +117,7 @@ func TestPhasesOfAPod(t *testing.T) {
 		t.Errorf("conditions %v: both ends are whole seconds", got[Conditions])
 	}
 	if s := w.Stats(); s.Lists != 1 || s.Watches != 1 || len(s.Notes()) > 0 {
-		t.Errorf("%+v %v", s, s.Notes())
+		t.Errorf("statistics %+v, notes %v; want one list, one watch, no note", s, s.Notes())
 	}
 }
 
@@ -155,7 +155,7 @@ func TestAllContainersMustBeStarted(t *testing.T) {
 	close(half)
 	all.Wait()
 	if r := <-done; r.Outcome != load.OK {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a good call", r)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestNoRequestIsRepeated(t *testing.T) {
 	o := operation(t, w, a, nil)
 	for i := range uint64(5) {
 		if r := makeCall(t, o, i); r.Outcome != load.Failed && r.Outcome != load.ConnFailed {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v, want a failed call", r)
 		}
 	}
 	a.mu.Lock()
@@ -317,7 +317,7 @@ func TestDuplicateWaitIsRejected(t *testing.T) {
 	}
 	r := makeCall(t, o, 3)
 	if r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "another call waits") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a failure because another call waits", r)
 	}
 	if len(a.posts) != 0 {
 		t.Error("it was created all the same")

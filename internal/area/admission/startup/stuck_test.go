@@ -119,14 +119,14 @@ func TestCallEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	r := o.Call(ctx, 1)
 	if r.Outcome != load.Timeout || !strings.Contains(r.Cause.Text(o.Causes), "never scheduled") {
-		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+		t.Errorf("got %v, %q; want a timeout of a pod that was never scheduled", r.Outcome, r.Cause.Text(o.Causes))
 	}
 	// What comes late concerns nobody.
 	a.schedule(nameOf(1))
 	a.start(nameOf(1))
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }
 	if r := makeCall(t, o, 2); r.Outcome != load.OK {
-		t.Errorf("%+v", r)
+		t.Errorf("next call: got %+v, want OK", r)
 	}
 	if n := w.Stats().Awaited; n != 0 {
 		t.Errorf("%d pods are kept", n)
@@ -139,7 +139,7 @@ func TestPodsThatGo(t *testing.T) {
 	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	if r := makeCall(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
-		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+		t.Errorf("got %v, %q; want a failure because the pod was deleted", r.Outcome, r.Cause.Text(o.Causes))
 	}
 }
 
@@ -153,7 +153,7 @@ func TestCloseEndsWaits(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		if r := makeCall(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "closed") {
-			t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+			t.Errorf("got %v, %q; want a failure because the watch was closed", r.Outcome, r.Cause.Text(o.Causes))
 		}
 	})
 	answeredPod(t, w, nameOf(1))
@@ -181,7 +181,7 @@ func TestBrokenWatchIsResumed(t *testing.T) {
 		}
 	}
 	if s := w.Stats(); s.Late != 0 || s.Lists != 1 || s.Watches != 6 {
-		t.Errorf("%+v", s)
+		t.Errorf("statistics %+v, want one list, 6 watches and no late pod", s)
 	}
 }
 
@@ -224,14 +224,14 @@ func TestMissedEventsAreListed(t *testing.T) {
 	r := makeCall(t, o, 1)
 	got := phasesOf(r)
 	if r.Outcome != load.OK || got[Startup] <= 0 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want a good call with its startup time", r)
 	}
 	if _, ok := got[Running]; ok {
 		t.Errorf("phases %v: nobody saw when it was scheduled", got)
 	}
 	s := w.Stats()
 	if s.Lists != 2 || s.Late != 1 || len(s.Notes()) != 1 || !strings.Contains(s.Notes()[0], "1 times; 1 calls") {
-		t.Errorf("%+v: %v", s, s.Notes())
+		t.Errorf("statistics %+v, notes %v; want 2 lists, one late pod and a note", s, s.Notes())
 	}
 	// One that was seen, and is in no later list, has gone.
 	a.afterPost = func(name string) {
@@ -241,7 +241,7 @@ func TestMissedEventsAreListed(t *testing.T) {
 		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
 	}
 	if r := makeCall(t, o, 2); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
-		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+		t.Errorf("got %v, %q; want a failure because the pod was deleted", r.Outcome, r.Cause.Text(o.Causes))
 	}
 }
 
@@ -259,16 +259,16 @@ func TestSilentWatchIsRestarted(t *testing.T) {
 	var all sync.WaitGroup
 	all.Go(func() {
 		if r := makeCall(t, o, 1); r.Outcome != load.OK {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v, want a good call", r)
 		}
 	})
 	w.check(t.Context(), answeredPod(t, w, nameOf(1)))
 	if s := w.Stats(); s.Missed != 1 || !strings.Contains(fmt.Sprint(s.Notes()), "1 pods ran without") {
-		t.Errorf("%+v: %v", s, s.Notes())
+		t.Errorf("statistics %+v, notes %v; want one missed pod and its note", s, s.Notes())
 	}
 	a.set(false, func() { a.frozen = false })
 	all.Wait()
 	if s := w.Stats(); s.Watches < 2 && s.Lists < 2 { // the reflector lists when a watch was short
-		t.Errorf("%+v", s)
+		t.Errorf("statistics %+v, want a second watch or list", s)
 	}
 }

@@ -69,7 +69,7 @@ func TestReviewsAreDecided(t *testing.T) {
 		}
 		if got.APIVersion != reviewVersion || got.Kind != reviewKind || got.Response.UID != "705ab4f5" ||
 			got.Response.Allowed != c.allowed {
-			t.Errorf("%s: %s", name, r.Body)
+			t.Errorf("%s: got %s, want a review with the request's uid and its decision", name, r.Body)
 		}
 		if !c.allowed && (got.Response.Status == nil || got.Response.Status.Code != 403 ||
 			!strings.Contains(got.Response.Status.Message, "c-relevant-00001")) {

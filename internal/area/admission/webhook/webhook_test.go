@@ -106,7 +106,7 @@ func TestServesBothProtocols(t *testing.T) {
 		}
 		counts := readCounts(t, client, r)
 		if counts.Reviews != 1 || counts.Connections != 1 || (counts.HTTP2 == 1) != (c.want == 2) {
-			t.Errorf("%s: %+v", name, counts)
+			t.Errorf("%s: counts %+v, want one review on one connection", name, counts)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestConfigIsRefused(t *testing.T) {
 	} {
 		err := Run(t.Context(), cfg, func(Ready) error { return errors.New("became ready") })
 		if err == nil || strings.Contains(err.Error(), "became ready") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want that the configuration is rejected", name, err)
 		}
 	}
 }

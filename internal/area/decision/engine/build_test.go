@@ -22,7 +22,7 @@ func TestJavaVersion(t *testing.T) {
 		"": {"", 0}, "version \"x\"": {"", 0},
 	} {
 		if version, major := javaVersion(out); version != want.version || major != want.major {
-			t.Errorf("%q: %q, %d", out, version, major)
+			t.Errorf("version of %q: got %q, %d", out, version, major)
 		}
 	}
 }
@@ -78,6 +78,6 @@ func TestCurrentBuilds(t *testing.T) {
 	}
 	items, err := h.Built().Items(build.Survey{Wanted: current})
 	if err != nil || len(items) != 1 || items[0].State != build.Current {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("got builds %+v, %v; want one that is current", items, err)
 	}
 }

@@ -95,7 +95,7 @@ func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 			Result *bool `json:"result"`
 		}
 		if err := json.Unmarshal(answer, &out); err != nil || out.Result == nil {
-			t.Fatalf("%s: %v", answer, err)
+			t.Fatalf("answer %s: %v", answer, err)
 		}
 		if *out.Result {
 			return model.Permit, string(answer)
@@ -104,7 +104,7 @@ func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 	}
 	var out struct{ Response []struct{ Decision string } }
 	if err := json.Unmarshal(answer, &out); err != nil || len(out.Response) != 1 {
-		t.Fatalf("%s: %v", answer, err)
+		t.Fatalf("answer %s: %v", answer, err)
 	}
 	words := map[string]model.Decision{
 		"Permit": model.Permit, "Deny": model.Deny, "NotApplicable": model.NotApplicable,

@@ -121,7 +121,7 @@ func TestEmbeddedEnginesNeedNothing(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"serve", "decision", string(k)}, l.Args); diff != "" || l.Path != "/self" ||
 			l.Kind != k || l.Java || l.Version == "" {
-			t.Errorf("%+v", l)
+			t.Errorf("got launch %+v, want tare's own server of that kind", l)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestOPAInPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.Path != "/self" || !strings.HasPrefix(l.Version, "OPA 0.70.0 (/") {
-		t.Errorf("%+v", l)
+		t.Errorf("got launch %+v, want OPA 0.70.0 through tare's binary", l)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestCacheFolder(t *testing.T) {
 	h := fakeHost(t, nil, nil)
 	h.Cache = ""
 	if got, err := h.CacheFolder(); err != nil || got != "/c/tare/engines" {
-		t.Errorf("%q (%v)", got, err)
+		t.Errorf("got folder %q (%v), want /c/tare/engines", got, err)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestPrepareWritesThePolicies(t *testing.T) {
 			names = append(names, e.Name())
 		}
 		if diff := cmp.Diff(c.files, names); diff != "" || cfg.N != 7 || cfg.Addr != "127.0.0.1:0" {
-			t.Errorf("%s: %+v %s", c.kind, cfg, diff)
+			t.Errorf("%s: configuration %+v, files (-want +got):\n%s", c.kind, cfg, diff)
 		}
 		if c.holds == "" {
 			continue

@@ -71,7 +71,7 @@ func TestLibraryMustMatchItsChecksum(t *testing.T) {
 			got, _ := os.ReadFile(filepath.Join(dir, "x-1.jar")) // compared below
 			switch {
 			case c.err == "" && (err != nil || string(got) != right):
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got library %q, %v; want the pinned one", got, err)
 			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || got != nil):
 				t.Errorf("%d bytes, error %v; want none and %q", len(got), err, c.err)
 			}
@@ -106,7 +106,7 @@ func TestLibrariesAreCheckedBeforeCompiling(t *testing.T) {
 		err = r.Make(t.Context(), t.TempDir())
 		if missing := new(Missing); err == nil || errors.As(err, &missing) ||
 			!strings.Contains(err.Error(), "is not what tare pins") {
-			t.Errorf("%s: %v", k, err)
+			t.Errorf("%s: got %v, want an error about the checksum", k, err)
 		}
 	}
 	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
@@ -178,7 +178,7 @@ func TestLibrariesArePinned(t *testing.T) {
 		for _, l := range all {
 			if len(l.sum) != 64 || strings.Trim(l.sum, "0123456789abcdef") != "" || seen[l.name()] ||
 				!strings.HasSuffix(l.path, ".jar") {
-				t.Errorf("%s: %+v", k, l)
+				t.Errorf("%s: bad checksum or name of %+v", k, l)
 			}
 			seen[l.name()] = true
 		}
@@ -204,7 +204,7 @@ func TestJarsAreCheckedAtEveryStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := checkJars(ATT, dir); err == nil || !strings.Contains(err.Error(), "found "+name+" with SHA-256 ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want an error with its checksum", name, err)
 		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)

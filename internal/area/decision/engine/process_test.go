@@ -90,7 +90,7 @@ func TestEnginesEndWithStandardInput(t *testing.T) {
 			}
 			r := bufio.NewReader(out)
 			if said, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(said, `{"ready":{"addr":"127.0.0.1:`) {
-				t.Fatalf("%q, %v", said, err)
+				t.Fatalf("got first line %q, %v; want the address", said, err)
 			}
 			if err := in.Close(); err != nil {
 				t.Fatal(err)
@@ -117,7 +117,7 @@ func TestEnginesRejectInvalidRequests(t *testing.T) {
 			}
 			for _, body := range []string{`{"Request":`, `{]`, "\xff\xfe"} {
 				if status, text := p.post(t, path, body); status != http.StatusBadRequest || len(text) == 0 {
-					t.Errorf("%q: %d %s", body, status, text)
+					t.Errorf("request %q: got status %d, %s; want 400 with a text", body, status, text)
 				}
 			}
 			if k != engine.OPA {
@@ -196,7 +196,7 @@ func TestPlantedFaultsInXACML(t *testing.T) {
 			} {
 				p := start(t, l, 1, func(c *engine.Config) { c.Answer = answer })
 				if got, text := p.ask(t, model.Set{N: 1}.Forbidden(model.First)); got != want {
-					t.Errorf("%s: %s", answer, text)
+					t.Errorf("planted %s: got answer %s", answer, text)
 				}
 			}
 			p := start(t, l, 1, func(c *engine.Config) { c.Delay = 3600 })
@@ -290,7 +290,7 @@ func TestSupervisedOPA(t *testing.T) {
 		}
 		var ready engine.Ready
 		if err := json.Unmarshal(child.Ready, &ready); err != nil || ready.LoadSeconds <= 0 {
-			t.Fatalf("%s: %v", child.Ready, err)
+			t.Fatalf("ready line %s: %v; want the load time", child.Ready, err)
 		}
 		_, said := point{ready: ready}.post(t, "/", "")
 		pid, err := strconv.Atoi(string(said))
@@ -298,7 +298,7 @@ func TestSupervisedOPA(t *testing.T) {
 			t.Fatalf("%q is not another process than %d", said, child.PID)
 		}
 		if err := end(child); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("end of %s: %v", name, err)
 		}
 		<-child.Exited()
 		awaitEnd(t, pid)
@@ -337,7 +337,7 @@ func TestOtherUsersCannotReachOPAsPolicies(t *testing.T) {
 	} {
 		said := answerToStranger(t, x.method, "http://"+p.ready.Addr+x.path, x.body)
 		if !strings.HasPrefix(said, "403 ") && !strings.HasPrefix(said, "404 ") && !strings.HasPrefix(said, "405 ") {
-			t.Errorf("%s %s: %s", x.method, x.path, said)
+			t.Errorf("%s %s: got %s, want 403, 404 or 405", x.method, x.path, said)
 		}
 	}
 	if after, said := p.ask(t, set.Forbidden(model.Last)); after != before {

@@ -35,7 +35,7 @@ func TestCedarDecides(t *testing.T) {
 		set := model.Set{N: n}
 		policies, err := cedar.NewPolicySetFromBytes("policies.cedar", set.Cedar())
 		if err != nil {
-			t.Fatalf("N=%d: %v", n, err)
+			t.Fatalf("N=%d: parse the policies: %v", n, err)
 		}
 		if got := len(maps.Collect(policies.All())); got != n {
 			t.Errorf("N=%d: %d policies", n, got)
@@ -47,7 +47,7 @@ func TestCedarDecides(t *testing.T) {
 				Resource:  cedar.NewEntityUID(cedar.EntityType(q.Resource.Type), cedar.String(q.Resource.ID)),
 			})
 			if len(diagnostic.Errors) > 0 {
-				t.Errorf("N=%d %s: %v", n, name, diagnostic.Errors)
+				t.Errorf("N=%d %s: evaluation errors %v", n, name, diagnostic.Errors)
 			}
 			if want := q.Want == model.Permit; bool(decision) != want {
 				t.Errorf("N=%d %s: allowed %v, want %v", n, name, decision, want)

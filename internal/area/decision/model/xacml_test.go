@@ -76,7 +76,7 @@ func TestXACMLDecides(t *testing.T) {
 		set := model.Set{N: n}
 		var doc xacmlSet
 		if err := xml.Unmarshal(set.XACML(), &doc); err != nil {
-			t.Fatalf("N=%d: %v", n, err)
+			t.Fatalf("N=%d: parse the policy set: %v", n, err)
 		}
 		if doc.ID != model.XACMLRoot || len(doc.Policies) != n ||
 			doc.Algorithm != "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-unless-permit" {

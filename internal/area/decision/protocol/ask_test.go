@@ -65,7 +65,7 @@ func TestAsk(t *testing.T) {
 	} {
 		a, err := findAdapter(t, c.adapter).Ask(t.Context(), startAnswering(t, c.status, c.body), questions[c.want])
 		if err != nil {
-			t.Errorf("%s: %v", c.adapter, err)
+			t.Errorf("ask %s: %v", c.adapter, err)
 			continue
 		}
 		if want := (Answer{c.d, c.o, c.status, c.text}); a != want {
@@ -101,7 +101,7 @@ func TestAskSendsWhatTheLoadSends(t *testing.T) {
 			got <- b[:n]
 		}()
 		if _, err := findAdapter(t, name).Ask(t.Context(), s, questions[model.Permit]); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("ask %s: %v", name, err)
 		}
 		if b := <-got; string(b) != string(want) {
 			t.Errorf("%s: asked\n%s, the load sends\n%s", name, b, want)
@@ -125,7 +125,7 @@ func TestAskOverTLS(t *testing.T) {
 	roots.AddCert(server.Certificate())
 	s.TLS = &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
 	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.OK {
-		t.Errorf("%+v %v", a, err)
+		t.Errorf("got %+v, %v; want OK", a, err)
 	}
 	s.TLS.ServerName = "other.example"
 	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err == nil {
@@ -143,7 +143,7 @@ func TestAskHostileAnswers(t *testing.T) {
 		s := startRaw(t, raw)
 		a, err := authZEN().Ask(t.Context(), s, questions[model.Permit])
 		if err == nil || a.Outcome == load.OK && a.Decision == model.Permit {
-			t.Errorf("%s: %+v, %v", name, a, err)
+			t.Errorf("%s: got %+v, %v; want an error", name, a, err)
 			continue
 		}
 		if strings.Contains(err.Error(), "secret") {
@@ -187,7 +187,7 @@ func TestAskHonoursItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
 	if a, err := authZEN().Ask(ctx, sessionTo(t, server), questions[model.Permit]); err == nil {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v after the context ended, want an error", a)
 	}
 }
 

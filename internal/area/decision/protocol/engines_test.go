@@ -103,7 +103,7 @@ func TestAlwaysPermitIsDetected(t *testing.T) {
 	for _, q := range knownQuestions(set) {
 		got, err := authZEN().Ask(t.Context(), s, q)
 		if err != nil || got.Decision != model.Permit || (got.Outcome == load.OK) != (q.Want == model.Permit) {
-			t.Errorf("%s: %+v, %v", q.Name, got, err)
+			t.Errorf("%s: got %+v, %v; want Permit, which is OK only if it is the known answer", q.Name, got, err)
 		}
 	}
 }

@@ -201,7 +201,7 @@ func TestExtAuthzSends(t *testing.T) {
 	q := model.Set{N: 8}.Ask(model.Last)
 	q.Context = map[string]string{"zone": "eu", "app": "shop"}
 	if r, _ := checkCall(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want OK", r)
 	}
 	if b := <-got; !bytes.Equal(b, unhex(t, goldenQuestion)) {
 		t.Errorf("it was sent %x", b)
@@ -224,7 +224,7 @@ func TestExtAuthzHangs(t *testing.T) {
 	})
 	r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 200*time.Millisecond)
 	if r.Outcome != load.Timeout || r.Status != 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a timeout without a status", r)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestExtAuthzOverTLS(t *testing.T) {
 	a.session.TLS = clientTLS
 	r, _ := checkCall(t, a.session, model.Set{N: 1}.Forbidden(model.Last), 10*time.Second)
 	if r.Outcome != load.Denied {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want Denied", r)
 	}
 	plain := &Session{Addr: a.session.Addr, Host: "pdp"}
 	if r, _ := checkCall(t, plain, model.Set{N: 1}.Forbidden(model.Last), 2*time.Second); r.Outcome == load.Denied ||
@@ -373,7 +373,7 @@ func TestSessionCloseLeavesNothing(t *testing.T) {
 		a := startAuthz(t, nil, always(t, goldenOK))
 		for range 3 * grpcConns {
 			if r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 10*time.Second); r.Outcome != load.OK {
-				t.Fatalf("%+v", r)
+				t.Fatalf("got %+v, want OK", r)
 			}
 		}
 	})

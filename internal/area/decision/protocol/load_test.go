@@ -189,7 +189,7 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 	o, err := openFGA().Load(t.Context(), s, model.Set{N: 120}, "mine")
 	x, _ := sectionOf[OpenFGA](o)
 	if want := (OpenFGA{Store: fmt.Sprintf("%026d", 1), Model: store}); err != nil || x != want || o.Path != "kept" {
-		t.Fatalf("%+v, %v", o, err)
+		t.Fatalf("got options %+v, %v", o, err)
 	}
 	if want := []int{100, 100, 40}; fmt.Sprint(stub.writes) != fmt.Sprint(want) {
 		t.Errorf("tuples a write: %v, want %v", stub.writes, want)

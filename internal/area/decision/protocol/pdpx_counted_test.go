@@ -108,7 +108,7 @@ func TestBadPDPXStatistics(t *testing.T) {
 		answer.Store(&c.body)
 		_, err := pdpx().Counted(t.Context(), s)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: %v", c.body, err)
+			t.Errorf("statistics %s: error %v, want %q without the password", c.body, err, c.want)
 		}
 	}
 	body := `{"permitDecisionsCount":12345678901,"denyDecisionsCount":2,"notApplicableDecisionsCount":3,"indeterminantDecisionsCount":4}`
@@ -116,7 +116,7 @@ func TestBadPDPXStatistics(t *testing.T) {
 	got, err := pdpx().Counted(t.Context(), s)
 	if err != nil || got["permit"] != 12345678901 || got["deny"] != 2 || got["not-applicable"] != 3 ||
 		got["indeterminate"] != 4 {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("got counts %v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -151,7 +151,7 @@ func TestPDPXRevealsNothingFalse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Counted != model.Permit && got.Counted != model.None {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want Permit or nothing counted", got)
 		}
 	}
 }

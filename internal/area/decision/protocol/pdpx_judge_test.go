@@ -199,7 +199,7 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 		}
 		if !strings.Contains(first, path) || !strings.Contains(first, "Authorization: Basic ") ||
 			strings.Contains(first, load.CallMark) {
-			t.Errorf("%s: %s", q.Name, first)
+			t.Errorf("%s: request lacks its path or credentials, or holds the call's mark: %s", q.Name, first)
 		}
 		for _, i := range []uint64{1, 2, 1<<64 - 1} {
 			raw := op.Wire.Render([]byte("before"), i)
@@ -232,7 +232,7 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if raw := string(op.Wire.Render(nil, 0)); !strings.HasPrefix(raw, "GET /policy/pdpx/v1/healthcheck HTTP/1.1\r\n") {
-		t.Errorf("%s", raw)
+		t.Errorf("got request %s, want the health check", raw)
 	}
 }
 
@@ -283,14 +283,14 @@ func TestPDPXOverTLS(t *testing.T) {
 	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", TLS: clientTLS}
 	q := pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMaxDeny)
 	if got, err := pdpx().Ask(t.Context(), s, q); err != nil || got.Outcome != load.Denied {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v; want Denied", got, err)
 	}
 	op, err := pdpx().Operation(s, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if seen := runOperations(t, s, load.Auto, []load.Operation{op}); seen["deny"] < 500 {
-		t.Errorf("%v", seen)
+		t.Errorf("got answers %v, want at least 500 denials", seen)
 	}
 }
 
@@ -314,7 +314,7 @@ func FuzzPDPXRequest(f *testing.F) {
 		raw := op.Wire.Render(nil, 3)
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 		if err != nil {
-			t.Fatalf("%q: %v", raw, err)
+			t.Fatalf("read back %q: %v", raw, err)
 		}
 		sent, err := io.ReadAll(r.Body)
 		if err != nil || int64(len(sent)) != r.ContentLength {

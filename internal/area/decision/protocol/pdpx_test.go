@@ -77,7 +77,7 @@ func TestPDPXQuestionsGetTheKnownAnswers(t *testing.T) {
 			for _, q := range questions {
 				got, err := pdpx().Ask(t.Context(), s, q)
 				if err != nil {
-					t.Fatalf("%s: %v", q.Name, err)
+					t.Fatalf("ask %s: %v", q.Name, err)
 				}
 				want := load.OK
 				if q.Want == model.Deny || q.Want == model.NotApplicable {

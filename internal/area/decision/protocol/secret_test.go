@@ -26,7 +26,7 @@ func TestSecretsInRequests(t *testing.T) {
 		_, body, _ := strings.Cut(sent, "\r\n\r\n")
 		var got struct{ Input map[string]any }
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
-			t.Fatalf("%s: %v: %s", name, err, body)
+			t.Fatalf("%s: request is not JSON: %v: %s", name, err, body)
 		}
 		at := got.Input
 		if c, ok := at["context"].(map[string]any); ok {
@@ -41,7 +41,7 @@ func TestSecretsInRequests(t *testing.T) {
 		for _, answer := range []string{body, secret} {
 			if said := s.describe(500, NotJSON, model.None, "", []byte(answer)); strings.Contains(said, "hun") ||
 				strings.Contains(said, "other") {
-				t.Errorf("%s: %s", name, said)
+				t.Errorf("%s: the description contains a secret: %s", name, said)
 			}
 		}
 	}

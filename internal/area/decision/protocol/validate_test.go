@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 	} {
 		err := findAdapter(t, c.adapter).Validate(c.o, c.q)
 		if c.want == "" && err != nil {
-			t.Errorf("%s %+v: %v", c.adapter, c.o, err)
+			t.Errorf("%s %+v: got %v, want no error", c.adapter, c.o, err)
 		}
 		if c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s %+v: %v, want an error about %s", c.adapter, c.o, err, c.want)

@@ -60,7 +60,7 @@ func checkAnswer(t *testing.T, answer []byte, body string) {
 		Evaluations []struct{ Decision *bool }
 	}
 	if err := json.Unmarshal(answer, &out); err != nil {
-		t.Fatalf("%s: %v", answer, err)
+		t.Fatalf("answer %s: %v", answer, err)
 	}
 	if out.Decision == nil && len(out.Evaluations) == 0 {
 		t.Fatalf("%s holds no decision", answer)

@@ -166,7 +166,7 @@ func TestCedarBatch(t *testing.T) {
 	one := fmt.Sprintf(`{"subject":%s,"action":{"name":"read"},"resource":{"type":"Doc","id":"doc0"}`, alice)
 	for _, body := range []string{one + "}", one + `,"evaluations":[]}`} {
 		if status, got, _ := s.post(t, evaluationsPath, body); status != http.StatusOK || got != t1 {
-			t.Errorf("%s: %d %s", body, status, got)
+			t.Errorf("batch %s: got %d %s, want 200 true", body, status, got)
 		}
 	}
 	if status, got, _ := s.post(t, evaluationsPath, batch("first_come", yes)); status != http.StatusBadRequest ||
@@ -300,7 +300,7 @@ func TestCedarMetrics(t *testing.T) {
 	s.post(t, evaluationPath, "{")
 	status, text, header := s.get(t, "/metrics")
 	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") {
-		t.Fatalf("%d %v", status, header)
+		t.Fatalf("metrics: got status %d, headers %v", status, header)
 	}
 	values := map[string]float64{}
 	for line := range strings.Lines(text) {

@@ -53,7 +53,7 @@ func TestRunPDPXEndsGracefully(t *testing.T) {
 	}
 	var head [12]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil || string(head[:]) != "HTTP/1.1 200" {
-		t.Fatalf("%q, %v", head, err)
+		t.Fatalf("got head %q, %v; want status 200", head, err)
 	}
 	if err := stop(); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
@@ -177,7 +177,7 @@ func TestPDPXSlowClients(t *testing.T) {
 		}
 		answer, err := io.ReadAll(conn) // ends when the server closes
 		if err != nil || strings.Contains(string(answer), "200 OK") {
-			t.Errorf("%s: %v, %q", name, err, answer)
+			t.Errorf("%s: got %v, %q; want no answer with status 200", name, err, answer)
 		}
 		_ = conn.Close()
 	}

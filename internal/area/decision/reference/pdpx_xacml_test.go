@@ -25,7 +25,7 @@ func TestTargetApplies(t *testing.T) {
 		{"one of both", target{{{attrPolicyID, "a"}, {attrPolicyType, "u"}}}, false},
 	} {
 		if got := c.t.applies(b); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
+			t.Errorf("%s: applies is %v, want the opposite", c.name, got)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestHistoryCountsWhatCounts(t *testing.T) {
 	} {
 		h := &history{clock: clock.NewFake(now), rows: []operation{c.row}}
 		if got, err := h.count(b, window); got != c.want || err != nil {
-			t.Errorf("%s: %d, %v", c.name, got, err)
+			t.Errorf("%s: got count %d, %v, want %d", c.name, got, err, c.want)
 		}
 	}
 	if _, err := (&history{clock: clock.NewFake(now)}).count(&bags{attrActor: {"A"}}, window); !errors.Is(err,

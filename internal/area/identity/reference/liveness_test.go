@@ -45,7 +45,7 @@ func TestPresetsAreValid(t *testing.T) {
 			t.Errorf("%s: no preset or no help", name)
 		}
 		if err := k.Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("preset %s is invalid: %v", name, err)
 		}
 	}
 	if _, ok := Preset("nothing"); ok {

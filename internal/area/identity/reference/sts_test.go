@@ -225,7 +225,7 @@ func TestQuota(t *testing.T) {
 			case status == 200 && body != "":
 				good++
 			default:
-				t.Fatalf("%s: %d %s", mode, status, body)
+				t.Fatalf("mode %s: unexpected status %d: %s", mode, status, body)
 			}
 			d.clock.Advance(time.Second / offered)
 		}

@@ -26,7 +26,7 @@ func TestProgramIsAnELF(t *testing.T) {
 			t.Fatalf("%s: %v", arch, err)
 		}
 		if f.Machine != machine || f.Type != elf.ET_EXEC || len(f.Progs) != 1 {
-			t.Errorf("%s: %+v", arch, f.FileHeader)
+			t.Errorf("%s: got header %+v", arch, f.FileHeader)
 		}
 		p := f.Progs[0]
 		if p.Type != elf.PT_LOAD || p.Flags != elf.PF_R|elf.PF_X || p.Filesz != uint64(len(b)) || f.Entry <= p.Vaddr ||

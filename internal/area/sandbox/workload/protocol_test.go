@@ -81,17 +81,17 @@ func TestClientReportsFailures(t *testing.T) {
 	f, ok := errors.AsType[*Failure](err)
 	if !ok || !cmp.Equal(*f, Failure{Op: "open", Call: "openat", Errno: syscall.EACCES}) ||
 		!errors.Is(err, syscall.EACCES) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want the failure of openat", err)
 	}
 	if _, err := c.Run(t.Context(), "nothing", 5); err == nil || !strings.Contains(err.Error(), "unknown workload") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want an unknown workload", err)
 	}
 	got, err := c.Run(t.Context(), "open", 5)
 	if diff := cmp.Diff(Cost{N: 5, Wall: 10, CPU: 9, Instructions: 8, Counted: true}, got); diff != "" || err != nil {
 		t.Errorf("after two refusals: %v %s", err, diff)
 	}
 	if errno, err := c.Try(t.Context(), "open", "/"); errno != syscall.EPERM || err != nil {
-		t.Errorf("%v %v", errno, err)
+		t.Errorf("got errno %v, %v; want EPERM", errno, err)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestServeRejectsInvalidRequests(t *testing.T) {
 func TestServeContinuesAfterAFailedRequest(t *testing.T) {
 	c, _ := start(t)
 	if _, err := c.Run(t.Context(), "execl", 1); err == nil || !strings.Contains(err.Error(), `unknown workload "execl"`) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want an unknown workload", err)
 	}
 	for what, args := range map[string][]string{
 		"chmod": {"/"}, "open": nil, "connect": {"http"}, "syscall": {"fork"},
