@@ -40,11 +40,11 @@ func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {
 		"without it how many policies looked at a request is known from samples alone", "Kubernetes v1.36.3",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
+			t.Errorf("the output lacks %q:\n%s", want, out)
 		}
 	}
 	if strings.Contains(out, "mutating") || strings.Contains(out+errs, areatest.ClusterToken) {
-		t.Errorf("too much:\n%s", out)
+		t.Errorf("the output holds an unused right or the token:\n%s", out)
 	}
 	if code, out, errs := run("--metrics=false", "--mechanism", "vap"); code != 0 || errs != "" ||
 		strings.Contains(out, "/metrics") || !strings.Contains(out, "lacks 1 of 14:") {

@@ -73,7 +73,7 @@ func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
 		for _, x := range scope.Treatments {
 			arm := scope.Of(&x)
 			if len(arm.Operations) == 0 && e.Area != "exec" || len(arm.Metrics) == 0 && arm.Unread == "" && !arm.Open {
-				t.Errorf("%s: nothing is foretold of %s: %+v", name, x.ID, arm)
+				t.Errorf("%s: no forecast for %s: %+v", name, x.ID, arm)
 			}
 			for _, m := range arm.Metrics {
 				if !slices.Contains(metrics, m) {
@@ -97,7 +97,7 @@ func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
 				}
 				cells[cell] = [2]int{n[0], n[1] + 1}
 				if column := budget.Column(b.Text, r.Part); column < 1 || column > len(b.Text) || r.Reason == "" {
-					t.Errorf("%s: %s: refused at column %d: %v", name, b.Text, column, r)
+					t.Errorf("%s: %s: rejected at column %d: %v", name, b.Text, column, r)
 				}
 				if s := suggestion.FindStringSubmatch(r.Write); s != nil {
 					text, err := strconv.Unquote(s[1])
@@ -106,20 +106,20 @@ func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
 					}
 					again, err := budget.Parse(text)
 					if err != nil {
-						t.Errorf("%s: %s: it says to write what cannot be read: %v", name, b.Text, err)
+						t.Errorf("%s: %s: the suggestion cannot be parsed: %v", name, b.Text, err)
 					} else if r2 := scope.Refuse(again); r2 != nil && r2.Part == r.Part && r2.Reason == r.Reason {
-						t.Errorf("%s: %s: it says to write %q, which is refused: %v", name, b.Text, text, r2)
+						t.Errorf("%s: %s: the suggestion %q is rejected: %v", name, b.Text, text, r2)
 					}
 				}
 			}
 		}
 	}
 	if len(cells) < 12 {
-		t.Errorf("only %v", cells)
+		t.Errorf("got only %v", cells)
 	}
 	for cell, n := range cells {
 		if n[0] == 0 || n[1] == 0 {
-			t.Errorf("%s: %d budgets are accepted, %d refused", cell, n[0], n[1])
+			t.Errorf("%s: %d budgets are accepted, %d rejected", cell, n[0], n[1])
 		}
 	}
 }

@@ -87,7 +87,7 @@ func TestUndoRejectsForeignRecords(t *testing.T) {
 				t.Errorf("an escape sequence of the record reaches the terminal: %q", text)
 			}
 			if text, code := tare(t, bin, t.TempDir(), "run", "--resume", dir); code != ExitUsage {
-				t.Errorf("going on: exit %d\n%s", code, text)
+				t.Errorf("resume: exit %d\n%s", code, text)
 			}
 			if _, err := os.Stat(proof); !os.IsNotExist(err) {
 				t.Error("the program that the record names was run")
@@ -139,7 +139,7 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 		return w.Dir()
 	}
 	if text, code := tare(t, bin, t.TempDir(), "undo", gone(key)); code != ExitPass || !strings.Contains(text, "undone") {
-		t.Errorf("its own: exit %d\n%s", code, text)
+		t.Errorf("own record: exit %d\n%s", code, text)
 	}
 	dir := gone(nil)
 	if text, code := tare(t, bin, t.TempDir(), "undo", "--yes", dir); code != ExitPass ||
@@ -148,7 +148,7 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 	}
 	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitPass ||
 		!strings.Contains(text, "nothing to undo") {
-		t.Errorf("again: exit %d\n%s", code, text)
+		t.Errorf("second undo: exit %d\n%s", code, text)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestUndoReportsDamagedLines(t *testing.T) {
 func TestForeignRecordsAreNotWritten(t *testing.T) {
 	bin := buildTare(t)
 	if os.Geteuid() != 0 {
-		t.Skip("wants root, to give a record to another user")
+		t.Skip("needs root to give a record to another user")
 	}
 	dir := craftRecord(t, nil, hostname(t), "/nowhere/proof")
 	for what, change := range map[string]func() error{

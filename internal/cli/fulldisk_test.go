@@ -31,7 +31,7 @@ func smallDisk(t *testing.T) string {
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("wants root, to mount a file system")
+		t.Skip("needs root to mount a file system")
 	}
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("this host mounts no tmpfs: %v", err)
@@ -170,7 +170,7 @@ func TestUndoOnFullDisk(t *testing.T) {
 			}
 			for _, want := range []string{"undone  folder x", "nothing to undo"} {
 				if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitPass || !strings.Contains(text, want) {
-					t.Errorf("with room again: exit %d, want the words %q\n%s", code, want, text)
+					t.Errorf("after freeing the disk: exit %d, want %q\n%s", code, want, text)
 				}
 			}
 		})
@@ -229,7 +229,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 		"next: tare undo " + name,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the output does not say %q:\n%s", want, text)
+			t.Errorf("the output lacks %q:\n%s", want, text)
 		}
 	}
 	if left := leftovers(); left != "" {
@@ -240,7 +240,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 	}
 	for _, want := range []string{"undone  ", "nothing to undo"} {
 		if text, code := tare(t, bin, dir, "undo", name); code != ExitPass || !strings.Contains(text, want) {
-			t.Errorf("with room again: exit %d, want the words %q\n%s", code, want, text)
+			t.Errorf("after freeing the disk: exit %d, want %q\n%s", code, want, text)
 		}
 	}
 }
@@ -270,14 +270,14 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	_ = run.Wait()
 	text := run.out.String()
 	if code := run.ProcessState.ExitCode(); code != ExitError {
-		t.Errorf("exit %d, want %d: something is left behind\n%s", code, ExitError, text)
+		t.Errorf("exit %d, want %d, since a change is not undone\n%s", code, ExitError, text)
 	}
 	for _, want := range []string{
 		"undo what the run created", busy, "device or resource busy", "not undone", "folder",
 		"next: tare undo " + name,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the output does not say %q:\n%s", want, text)
+			t.Errorf("the output lacks %q:\n%s", want, text)
 		}
 	}
 	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted ||
@@ -291,7 +291,7 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 		t.Errorf("undo: exit %d\n%s", code, text)
 	}
 	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted || !strings.Contains(text, "interrupted") {
-		t.Errorf("the report behind the undo: exit %d\n%s", code, text)
+		t.Errorf("report after undo: exit %d\n%s", code, text)
 	}
 	if left := leftovers(); left != "" {
 		t.Errorf("left behind:\n%s", left)

@@ -117,7 +117,7 @@ func TestKilledRuns(t *testing.T) {
 		})
 	}
 	if undone == 0 && !t.Failed() {
-		t.Error("no kill left anything to undo: the test has tried nothing")
+		t.Error("no kill left anything to undo, so nothing was tested")
 	}
 }
 
@@ -153,7 +153,7 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		}
 		if len(diff) > 0 {
 			differences += len(diff)
-			t.Errorf("killed after %s, undone (%s): the host is not as it was:\n%s", after, dir, strings.Join(diff, "\n"))
+			t.Errorf("killed after %s, undone (%s): the host has changed:\n%s", after, dir, strings.Join(diff, "\n"))
 			before = k.traces(t)
 		}
 		if dir != "" && k.resumed != "" && i%3 == 0 {
@@ -171,11 +171,11 @@ func (k *killable) runWhole(t *testing.T, bin string) time.Duration {
 	before := k.traces(t)
 	began := time.Now()
 	if out, code := tare(t, bin, k.newFolder(t), "run", "x.yaml"); code == ExitError || code == ExitUsage {
-		t.Fatalf("a whole run: exit %d\n%s", code, out)
+		t.Fatalf("complete run: exit %d\n%s", code, out)
 	}
 	took := time.Since(began)
 	if diff := k.diffTraces(t, before); len(diff) > 0 {
-		t.Errorf("after a whole run the host is not as it was:\n%s", strings.Join(diff, "\n"))
+		t.Errorf("a complete run has changed the host:\n%s", strings.Join(diff, "\n"))
 	}
 	return took
 }
@@ -230,9 +230,9 @@ func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
 	switch {
 	case strings.Contains(out, "has all its "):
 	case code != ExitPass && code != ExitInvalid:
-		t.Errorf("killed after %s, going on: exit %d\n%s", after, code, out)
+		t.Errorf("killed after %s, resumed: exit %d\n%s", after, code, out)
 	case !strings.Contains(out, k.resumed):
-		t.Errorf("killed after %s, going on does not come to %q:\n%s", after, k.resumed, out)
+		t.Errorf("killed after %s, resumed: the output lacks %q:\n%s", after, k.resumed, out)
 	}
 }
 
@@ -286,7 +286,7 @@ func TestInterruptedRun(t *testing.T) {
 				t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
 			}
 			if !strings.Contains(out.String(), c.hint) {
-				t.Errorf("the output does not say %q:\n%s", c.hint, &out)
+				t.Errorf("the output lacks %q:\n%s", c.hint, &out)
 			}
 			records, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
 			if len(records) != 1 {
@@ -297,7 +297,7 @@ func TestInterruptedRun(t *testing.T) {
 			}
 			if text, code := tare(t, bin, dir, "report", records[0]); code != ExitInterrupted ||
 				!strings.Contains(text, c.status) {
-				t.Errorf("report: exit %d, want %d and the words %q\n%s", code, ExitInterrupted, c.status, text)
+				t.Errorf("report: exit %d, want %d and %q\n%s", code, ExitInterrupted, c.status, text)
 			}
 			if c.signals == 1 {
 				if left := leftovers(); left != "" {
@@ -436,7 +436,7 @@ func TestRunningRecordIsLocked(t *testing.T) {
 	name := filepath.Dir(records[0])
 	for _, args := range [][]string{{"undo", name}, {"run", "--resume", name}} {
 		if text, code := tare(t, bin, dir, args...); code != ExitError || !strings.Contains(text, "is in use by run") {
-			t.Errorf("tare %v while the run goes on: exit %d\n%s", args, code, text)
+			t.Errorf("tare %v during the run: exit %d\n%s", args, code, text)
 		}
 	}
 	_ = run.Process.Signal(os.Interrupt)
@@ -445,7 +445,7 @@ func TestRunningRecordIsLocked(t *testing.T) {
 		t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
 	}
 	if text, code := tare(t, bin, dir, "undo", name); code != ExitPass || !strings.Contains(text, "nothing to undo") {
-		t.Errorf("undo behind an interrupt: exit %d\n%s", code, text)
+		t.Errorf("undo after an interrupt: exit %d\n%s", code, text)
 	}
 	if left := leftovers(); left != "" {
 		t.Errorf("left behind:\n%s", left)

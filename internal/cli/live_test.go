@@ -41,7 +41,7 @@ func runUntilAccepted(t *testing.T, bin, experiment string, judge func(*report.R
 		t.Logf("%v\n%s", last, out)
 	}
 	if !valid {
-		t.Skipf("SKIPPED: in %d attempts the generator was late every time: this host is too busy to measure on", attempts)
+		t.Skipf("SKIPPED: the generator was late in all %d attempts: this host is too busy to measure on", attempts)
 	}
 	t.Errorf("%d attempts, the last: %v", attempts, last)
 }

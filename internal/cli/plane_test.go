@@ -42,7 +42,7 @@ func TestPlaneScript(t *testing.T) {
 					Args: []string{"tare", "plane", "down", "--all"}, Stdout: out, Stderr: out,
 					Getenv: e.Getenv,
 				}) != ExitPass {
-					t.Error("a plane is left")
+					t.Error("a plane is still running")
 				}
 			})
 			return nil

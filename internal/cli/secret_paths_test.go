@@ -346,7 +346,7 @@ func TestNoSecretOfCallersIsWritten(t *testing.T) {
 				defer server.Close()
 				r.writeFile("x.yaml", strings.Replace(experiment, "URL", server.URL, 1))
 				if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == ExitUsage {
-					t.Errorf("the experiment was refused: the test has tried nothing\n%s", &r.said)
+					t.Errorf("the experiment was rejected, so nothing was tested\n%s", &r.said)
 				}
 				if mode == "status" {
 					r.runReaders()
@@ -381,7 +381,7 @@ seed: 1
 					"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: "+
 					"%q}}]\n", server.URL, r.secret))
 			if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == ExitUsage {
-				t.Errorf("the experiment was refused: the test has tried nothing\n%s", &r.said)
+				t.Errorf("the experiment was rejected, so nothing was tested\n%s", &r.said)
 			}
 			r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "doctor", "--rbac", "x.yaml")
 			r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "doctor", "--rbac", "--kubeconfig", "given/kubeconfig")
@@ -415,7 +415,7 @@ func TestLiteralSecretsAreNotPrinted(t *testing.T) {
 			r.writeSecretFile("x.yaml", strings.ReplaceAll(text, "SECRET", r.secret))
 			for _, args := range [][]string{{"validate"}, {"-v", "plan"}, {"run"}, {"run", "--dry-run"}} {
 				if code := r.tare(0, nil, append(args, "given/x.yaml")...); code != ExitUsage {
-					t.Errorf("tare %v: exit %d, want it refused\n%s", args, code, &r.said)
+					t.Errorf("tare %v: exit %d, want a rejection\n%s", args, code, &r.said)
 				}
 			}
 			r.searchSecret()
@@ -492,7 +492,7 @@ func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 			if mode == "never" {
 				r.wantChild("secretdriver")
 			} else if !strings.HasSuffix(mode, "logs") && !strings.Contains(r.said.String(), "********") {
-				t.Errorf("nothing was masked: the program did not give its secret away\n%s", &r.said)
+				t.Errorf("nothing was masked: the program did not print its secret\n%s", &r.said)
 			}
 		})
 	}

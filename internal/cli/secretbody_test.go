@@ -89,7 +89,7 @@ func TestLiteralSecretsStopARun(t *testing.T) {
 			noSecret(t, name+": "+args[0], said)
 		}
 		if records, _ := filepath.Glob(filepath.Join(dir, "results", "*")); len(records) > 0 {
-			t.Errorf("%s: a record was made: %v", name, records)
+			t.Errorf("%s: the rejected experiment has a record: %v", name, records)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func compileSchema(t *testing.T, areas Areas) *jsonschema.Schema {
 	}
 	s, err := c.Compile(SchemaFile)
 	if err != nil {
-		t.Fatalf("the schema is none: %v", err)
+		t.Fatalf("the schema is invalid: %v", err)
 	}
 	return s
 }

@@ -274,7 +274,7 @@ func TestConnect(t *testing.T) {
 		t.Errorf("got %+v, want OK", c)
 	}
 	if err := connect(t.Context(), "192.0.2.1"); err == nil {
-		t.Error("connected from an address that is not ours")
+		t.Error("connected from an address that this host does not have")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -168,7 +168,7 @@ func TestPreparationIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := s.arms[1].preparation; a.Run == b.Run || a.Folder == b.Folder || len(a.Folder) != len(b.Folder) {
-		t.Errorf("%+v and %+v are not told apart", a, b)
+		t.Errorf("two treatments share a run or a folder: %+v, %+v", a, b)
 	}
 	if err := s.Prepare(t.Context(), other, s.ledger); err == nil {
 		t.Error("a treatment is prepared twice")

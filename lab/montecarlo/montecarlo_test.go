@@ -8,8 +8,8 @@ import (
 	"tare/internal/stat"
 )
 
-// The studies are small, seeded, and their bounds are four standard errors of a share wide around what the full tables
-// show: a wrong formula is well outside.
+// smallStudy returns a small, seeded study. Its bounds are four standard errors of a share around what the full tables
+// show; a wrong formula is far outside.
 func smallStudy(n int) Study { return Study{Seed: 20, N: n, Workers: 2} }
 
 func wantWithin(t *testing.T, name string, got, lo, hi float64) {
@@ -193,7 +193,7 @@ func TestKneeOf(t *testing.T) {
 	}
 }
 
-// Steps of half as much again are found where they are, their factor is covered, and nothing else is called a step.
+// TestTurnOf: steps of 50 % are found where they are, intervals cover their factor, and nothing else is called a step.
 func TestTurnOf(t *testing.T) {
 	for _, turn := range Turns() {
 		if turn.Factor == 1.1 { // too small for this noise
@@ -266,7 +266,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Trends cover what they say wherever windows' values forget within a few windows; the line alone does not.
+// TestTrendCoverage: intervals of trends have their coverage if a window's value forgets the previous ones within a few
+// windows; those of the fitted line alone do not.
 func TestTrendCoverage(t *testing.T) {
 	all := Courses()
 	for _, c := range []struct {

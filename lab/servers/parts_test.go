@@ -55,7 +55,7 @@ func TestOverload(t *testing.T) {
 		}},
 		{"error-document", func(t *testing.T, x *trial, calls []*sentCall) {
 			if n := countReplies(calls); n[200] != len(calls) {
-				t.Errorf("%v, want 200 for all %d", n, len(calls))
+				t.Errorf("got replies %v, want 200 for all %d", n, len(calls))
 			}
 			x.advanceTo(x.now() + time.Minute)
 			if bad := countFailed(x, x.offer(160, 4*time.Second)); bad == 0 {
@@ -71,7 +71,7 @@ func TestOverload(t *testing.T) {
 				}
 			}
 			if n[503] == 0 || n[-1] != 0 {
-				t.Errorf("%v, want some 503", n)
+				t.Errorf("got replies %v, want some 503", n)
 			}
 		}},
 		{"lifo", func(t *testing.T, x *trial, calls []*sentCall) {
@@ -80,12 +80,12 @@ func TestOverload(t *testing.T) {
 				t.Errorf("the median of the last calls is %v; the newest should be served first", m)
 			}
 			if n := countReplies(calls); n[-1] == 0 {
-				t.Errorf("%v: no call was left behind", n)
+				t.Errorf("got replies %v, want some calls without one", n)
 			}
 		}},
 		{"early-drop", func(t *testing.T, _ *trial, calls []*sentCall) {
 			if n := countReplies(calls[len(calls)/2:]); n[503] < len(calls)/8 || n[503] > len(calls)/4 {
-				t.Errorf("%v of the second half, want a third of it dropped", n)
+				t.Errorf("got replies %v to the second half, want a third of it dropped", n)
 			}
 		}},
 		{"collapse", func(t *testing.T, x *trial, _ []*sentCall) {
@@ -101,7 +101,7 @@ func TestOverload(t *testing.T) {
 		{"dies", func(t *testing.T, x *trial, _ []*sentCall) { wantNoRecovery(t, x) }},
 		{"restarts", func(t *testing.T, x *trial, calls []*sentCall) {
 			if n := countReplies(calls); n[0] < 200 {
-				t.Errorf("%v, want those that waited reset", n)
+				t.Errorf("got replies %v, want waiting calls to be reset", n)
 			}
 			x.advanceTo(x.now() + 5*time.Second)
 			if bad := countFailed(x, x.offer(100, 2*time.Second)); bad > 0 {
@@ -110,12 +110,12 @@ func TestOverload(t *testing.T) {
 		}},
 		{"silence", func(t *testing.T, _ *trial, calls []*sentCall) {
 			if n := countReplies(calls); n[-1] < 200 || n[200]+n[-1] != len(calls) {
-				t.Errorf("%v, want good answers and silence only", n)
+				t.Errorf("got replies %v, want good answers and silence only", n)
 			}
 		}},
 		{"errors-and-bucket", func(t *testing.T, _ *trial, calls []*sentCall) {
 			if n := countReplies(calls); n[500] == 0 || n[500] > n[200]/20 {
-				t.Errorf("%v, want 500 for 1 %%", n)
+				t.Errorf("got replies %v, want 500 for 1 %%", n)
 			}
 		}},
 	} {

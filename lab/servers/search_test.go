@@ -154,19 +154,19 @@ func checkResult(t *testing.T, truth Truth, r capacity.Result) {
 	t.Helper()
 	t.Logf("%.4g/s [%.4g, %.4g], at least %.4g/s, %s: %s", r.Rate, r.Lo, r.Hi, r.AtLeast, r.Signature.Class, r.Reason)
 	if r.AtLeast > 1.05*truth.Rate {
-		t.Errorf("at least %.4g/s, where the truth is %.4g/s", r.AtLeast, truth.Rate)
+		t.Errorf("the search claims at least %.4g/s, the truth is %.4g/s", r.AtLeast, truth.Rate)
 	}
 	if r.Rate > 0 && r.Hi > 0 && (r.Lo > 1.05*truth.Rate || r.Hi < 0.95*truth.Rate) {
-		t.Errorf("%.4g/s [%.4g, %.4g], where the truth is %.4g/s", r.Rate, r.Lo, r.Hi, truth.Rate)
+		t.Errorf("the search finds %.4g/s [%.4g, %.4g], the truth is %.4g/s", r.Rate, r.Lo, r.Hi, truth.Rate)
 	}
 	if c := r.Signature.Class; !slices.Contains(truth.Classes, c) && c != signature.Unknown && c != signature.Client {
-		t.Errorf("%s, where the truth is %v", c, truth.Classes)
+		t.Errorf("the search finds class %s, the truth is %v", c, truth.Classes)
 	}
 	if !r.Valid {
 		t.Skipf("SKIPPED: tare or its host was the limit: %s", r.Reason)
 	}
 	if r.Stop == capacity.StopTime {
-		t.Skipf("SKIPPED: the search did not come to its end in a minute on this host")
+		t.Skipf("SKIPPED: the search did not end within a minute on this host")
 	}
 	if r.Rate == 0 {
 		t.Errorf("no answer: %s", r.Reason)

@@ -171,11 +171,11 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range All() {
 		if seen[f.Name] || f.Truth.Rate <= 0 || f.Truth.Formula == "" || len(f.Truth.Classes) == 0 {
-			t.Errorf("%s: not unique, or without a truth: %+v", f.Name, f.Truth)
+			t.Errorf("%s: name is not unique, or truth is missing: %+v", f.Name, f.Truth)
 		}
 		seen[f.Name] = true
 	}
 	if len(seen) < 25 {
-		t.Errorf("%d fixtures", len(seen))
+		t.Errorf("got only %d fixtures", len(seen))
 	}
 }

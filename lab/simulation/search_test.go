@@ -89,7 +89,7 @@ func checkOutcome(t *testing.T, k Kind, i int, o Outcome) {
 		t.Errorf("%d: %v/s was offered, above the maximum of %v/s", i, o.Peak, opts.MaxRate)
 	}
 	if o.Truth.Capacity == 0 && r.Broke {
-		t.Errorf("%d: a capacity of %v/s is claimed where there is none", i, r.Rate)
+		t.Errorf("%d: the search claims a capacity of %v/s of a server without one", i, r.Rate)
 	}
 	if o.Truth.Stop != capacity.StopFound && r.Stop != o.Truth.Stop {
 		t.Errorf("%d: it ended with %q (%s), want %q", i, r.Stop, r.Reason, o.Truth.Stop)

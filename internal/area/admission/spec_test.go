@@ -41,7 +41,7 @@ func TestPlan(t *testing.T) {
 		}, ""},
 		{"vap on 1.24", Spec{Embedded: &Embedded{Version: "1.24"}}, []string{"mechanism", "vap"}, nil, "no policies in CEL"},
 		{
-			"no policies are none",
+			"no policies mean mechanism none",
 			Spec{},
 			[]string{"mechanism", "vap", "policies", "0"},
 			func(p plan) bool { return p.kind == mechanism.None }, "",
@@ -178,7 +178,7 @@ func TestValidate(t *testing.T) {
 			"webhook", "no treatment uses it", area.Error,
 		},
 		{
-			"a level that nobody has",
+			"a level without a treatment",
 			Spec{Level: "baseline", Mechanism: "vap"},
 			nil, "level",
 			"no treatment uses it", area.Error,

@@ -149,7 +149,7 @@ func TestPlanBuildsNothing(t *testing.T) {
 	wrong.Look = true
 	if found := (Area{}).Preflight(t.Context(), &Spec{}, wrong); len(found) == 0 || found[0].Severity != area.Error ||
 		!strings.Contains(found[0].Message, "is no program") {
-		t.Errorf("a binary that is none: %+v", found)
+		t.Errorf("a file that is no control plane: got %+v", found)
 	}
 	env.Look = false // for comparison: the run itself does build
 	if _, err := os.Stat(built); err == nil {

@@ -156,7 +156,7 @@ func TestAWSWritesNoSecret(t *testing.T) {
 		everyOK(t, makeCalls(t, tg, 2))
 		files, err := filepath.Glob(filepath.Join(tg.env.Dir, "*"))
 		if err != nil || len(j.Changes()) != 0 {
-			t.Errorf("%v, changes %v", err, j.Changes())
+			t.Errorf("got %v, journaled changes %v, want none", err, j.Changes())
 		}
 		for _, f := range files {
 			if b, err := os.ReadFile(f); err != nil || bytes.Contains(b, []byte("eyJ")) || bytes.Contains(b, []byte("ASIA")) {
@@ -165,7 +165,7 @@ func TestAWSWritesNoSecret(t *testing.T) {
 		}
 		if text := fmt.Sprintf("%v %+v %#v", tg.arm(standard.ID).session("x"), tg.Notes(), spec); strings.Contains(text,
 			"eyJ") {
-			t.Errorf("printed: %s", text)
+			t.Errorf("a formatted secret shows its value: %s", text)
 		}
 	}
 }
@@ -293,7 +293,7 @@ func FuzzPickXML(f *testing.F) {
 			!strings.Contains(err.Error(), "entity") && !strings.Contains(err.Error(), "encoding") &&
 			!strings.Contains(err.Error(), "version") &&
 			!strings.Contains(err.Error(), "unescaped ]]>") {
-			t.Errorf("%q is read, and encoding/xml says %v", b, err)
+			t.Errorf("pickXML accepts %q, encoding/xml fails with %v", b, err)
 		}
 		if out[0] != nil && !bytes.Contains(b, out[0]) {
 			t.Errorf("%q: found %q", b, out[0])

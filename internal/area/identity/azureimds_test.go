@@ -84,7 +84,7 @@ func TestAzureTransientErrors(t *testing.T) {
 	}()
 	prepared(t, &Spec{Adapter: "azure-imds", URL: a.URL}, standard)
 	if n := a.Calls(); n < 3 {
-		t.Errorf("%d calls: the endpoint was not asked again", n)
+		t.Errorf("%d calls: the transient error was not retried", n)
 	}
 }
 

@@ -134,7 +134,7 @@ func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 		t.Errorf("the quota of 50 was proven with %d exchanges", sts)
 	}
 	if e, sts := verify(); e > 1 || sts > 1 {
-		t.Errorf("the second time took %d requests and %d exchanges", e, sts)
+		t.Errorf("the second Verify made %d requests and %d exchanges", e, sts)
 	}
 	if err := tg.arm("default").restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -230,7 +230,7 @@ func TestEndpointsSideBySide(t *testing.T) {
 	one, two := startIMDSv2(t, fixture.Config{}, "node"), startIMDSv2(t, fixture.Config{}, "node")
 	tg, j, arms := prepareArms(t, &Spec{Adapter: "imdsv2"}, levels(m{"url": one.URL}, m{"url": two.URL}))
 	if len(j.Changes()) != 0 {
-		t.Errorf("changes %v", j.Changes())
+		t.Errorf("got changes %v, want none", j.Changes())
 	}
 	for i, tr := range arms {
 		end, err := tg.Endpoint(tr)
@@ -247,11 +247,11 @@ func TestEndpointsSideBySide(t *testing.T) {
 	notes := strings.Join(tg.Notes(), "\n")
 	if !strings.Contains(notes, "2 arms share the endpoint at "+strings.TrimPrefix(one.URL, "http://")) ||
 		strings.Contains(notes, strings.TrimPrefix(two.URL, "http://")) {
-		t.Errorf("notes %q", notes)
+		t.Errorf("got notes %q", notes)
 	}
 	two.Forget() // its sessions are gone: only its own treatment may notice
 	if err := tg.Verify(t.Context(), arms[1]); err == nil {
-		t.Error("a treatment whose endpoint refuses is in force")
+		t.Error("Verify accepts a treatment whose endpoint refuses")
 	}
 	if err := tg.Verify(t.Context(), arms[0]); err != nil {
 		t.Error(err)

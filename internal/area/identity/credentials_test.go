@@ -66,7 +66,7 @@ func TestRotatedSecretFile(t *testing.T) {
 	fake := clock.NewFake(time.Unix(1000, 0))
 	r := renewer{creds: creds, clock: fake, log: slog.New(slog.DiscardHandler)}
 	if !r.needed() {
-		t.Error("a file needs no renewal")
+		t.Error("a secret file has a renewal")
 	}
 	write("second\n")
 	r.readFiles()
@@ -137,7 +137,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 		t.Errorf("renewed again after %v, want half of 100s", next)
 	}
 	if got := string(reqs.appendTo(nil, 0)); got != "lease=two;" {
-		t.Errorf("calls have %q", got)
+		t.Errorf("calls use %q", got)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestExpiredCredentials(t *testing.T) {
 	}
 	creds.set(1, lease{value: "a while", lives: time.Minute}, start)
 	if creds.expired(start.Add(59*time.Second)) || !creds.expired(start.Add(time.Minute)) {
-		t.Error("the end of a lease")
+		t.Error("a lease ends at the wrong time")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestNumbersInTemplates(t *testing.T) {
 	b := s.request(0, "POST", s.unique("/x/{n}?a={n}"), []byte(s.unique(`{"a":"{n}"}`)))
 	tmpl := load.NewTemplate(b)
 	if n := bytes.Count(b, []byte(load.CallMark)); n != 3 {
-		t.Fatalf("%d holes", n)
+		t.Fatalf("the template has %d holes", n)
 	}
 	if _, fixed := tmpl.Fixed(); fixed {
 		t.Fatal("a template with holes is the same for all calls")
@@ -212,8 +212,8 @@ func TestTLS(t *testing.T) {
 		},
 		{"plaintext", strings.Replace(plain, "http:", "https:", 1), &area.TLS{CA: good.ca}, "url", "http://"},
 		{"key of another", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: area.Secret{File: named.key}}, "tls", "PEM"},
-		{"key that is none", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: secret}, "tls", "PEM"},
-		{"authority that is none", open, &area.TLS{CA: good.key}, "tls", "PEM"},
+		{"invalid key", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: secret}, "tls", "PEM"},
+		{"invalid authority", open, &area.TLS{CA: good.key}, "tls", "PEM"},
 	} {
 		spec := clientSpec(c.url, secret)
 		spec.TLS = c.tls

@@ -91,7 +91,7 @@ func TestValidate(t *testing.T) {
 			says: "belongs to accessor lru",
 		},
 		{
-			title: "a size that nobody has", spec: Spec{Size: new(60)}, path: "size", severity: area.Error,
+			title: "an impossible size", spec: Spec{Size: new(60)}, path: "size", severity: area.Error,
 			says: "no treatment uses it",
 		},
 		{
@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 			says: "above 1",
 		},
 		{
-			title: "an exponent that is none", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}}, severity: area.Error,
+			title: "an exponent that is no number", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}}, severity: area.Error,
 			says: "above 1",
 		},
 		{

@@ -79,10 +79,10 @@ func TestTargetCountsAreReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(c.want, open().Trials[0].Answers); d != "" {
-				t.Errorf("(-want +got):\n%s", d)
+				t.Errorf("answers (-want +got):\n%s", d)
 			}
 			if waited := clk.Now().Sub(time.Unix(0, 0)); waited > 10*time.Second {
-				t.Errorf("it waited for %v", waited)
+				t.Errorf("it waited for %v in all", waited)
 			}
 		})
 	}
@@ -101,7 +101,7 @@ func TestCountsOfAComparisonIncludeWarmUp(t *testing.T) {
 	}
 	r := open()
 	if len(r.Trials) != len(threeArms) {
-		t.Fatalf("%d trials", len(r.Trials))
+		t.Fatalf("got %d trials", len(r.Trials))
 	}
 	for _, trial := range r.Trials {
 		countsAgree(t, trial)

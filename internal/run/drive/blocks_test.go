@@ -123,10 +123,10 @@ func TestArmsTakeTurns(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	if s.most != 3 || s.standing != 0 {
-		t.Errorf("%d arms stood at once, %d are left", s.most, s.standing)
+		t.Errorf("%d arms were prepared at the same time, %d were not closed", s.most, s.standing)
 	}
 	if s.sizes[100] == 0 {
-		t.Errorf("batch sizes %v: 1 ms of calls of 10 µs are 100", s.sizes)
+		t.Errorf("batch sizes are %v, want 100: 1 ms of calls of 10 µs", s.sizes)
 	}
 	orders := map[string]bool{}
 	turns := s.turns
@@ -140,7 +140,7 @@ func TestArmsTakeTurns(t *testing.T) {
 		turns = turns[3:]
 	}
 	if len(orders) < 4 {
-		t.Errorf("only the orders %v were drawn", orders)
+		t.Errorf("drew only the orders %v", orders)
 	}
 	r := open()
 	if n := r.CompleteBlocks(); n != 3 || r.Plan.Margin != 0.02 || r.Plan.Blocks != 3 ||
@@ -149,11 +149,11 @@ func TestArmsTakeTurns(t *testing.T) {
 	}
 	for _, trial := range r.Trials {
 		if len(trial.Batches) != 4 || !slices.Equal(trial.Negative, []string{"idle"}) {
-			t.Fatalf("trial %+v", trial)
+			t.Fatalf("got trial %+v", trial)
 		}
 		for _, b := range trial.Batches {
 			if len(b.Values) != 4 || b.N != 100 {
-				t.Errorf("batches %+v", b)
+				t.Errorf("got batches %+v", b)
 			}
 		}
 	}
@@ -229,7 +229,7 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 				t.Errorf("asked after %v, want %v; looks %+v, want %+v", asked, c.asked, r.Looks, c.looked)
 			}
 			if n := len(r.Plan.Trials); n != c.b.Most*len(r.Plan.Treatments) {
-				t.Errorf("%d trials are planned", n)
+				t.Errorf("%d trials are in the plan", n)
 			}
 		})
 	}
@@ -292,7 +292,7 @@ func TestInterruptDropsTheBlock(t *testing.T) {
 		}
 	}
 	if s.standing != 0 || dropped != 3 || r.CompleteBlocks() == 0 {
-		t.Errorf("%d arms are left, %d trials dropped, %d blocks", s.standing, dropped, r.CompleteBlocks())
+		t.Errorf("%d arms were not closed, %d trials dropped, %d blocks", s.standing, dropped, r.CompleteBlocks())
 	}
 }
 
@@ -337,7 +337,7 @@ func TestBadMeasurementsEndTheRun(t *testing.T) {
 				t.Errorf("%s, %v; want %q", status, err, c.want)
 			}
 			if r := open(); c.s.standing != 0 || r.CompleteBlocks() != 0 {
-				t.Errorf("%d arms are left, %d blocks count", c.s.standing, r.CompleteBlocks())
+				t.Errorf("%d arms were not closed, %d blocks are complete", c.s.standing, r.CompleteBlocks())
 			}
 		})
 	}
@@ -351,7 +351,7 @@ func TestBlocksRecordHostLoad(t *testing.T) {
 	}
 	r := open()
 	if len(r.Host) != 2 || r.Host[1].Block != 1 {
-		t.Fatalf("surroundings %+v", r.Host)
+		t.Fatalf("got host readings %+v", r.Host)
 	}
 	seen := map[string]bool{}
 	for _, s := range r.Host[0].Samples {
@@ -359,7 +359,7 @@ func TestBlocksRecordHostLoad(t *testing.T) {
 	}
 	for _, want := range []string{"host host_cpu", "host host_all", "tare cpu"} {
 		if !seen[want] {
-			t.Errorf("there is no %q among %v", want, seen)
+			t.Errorf("no reading of %q among %v", want, seen)
 		}
 	}
 }
@@ -393,7 +393,7 @@ func TestArmsHaveTheSameOperations(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if r := open(); s.standing != 0 || len(s.turns) != 0 || len(r.Trials) != 0 {
-				t.Errorf("%d arms are left after %d turns and %d trials", s.standing, len(s.turns), len(r.Trials))
+				t.Errorf("%d arms were not closed after %d turns and %d trials", s.standing, len(s.turns), len(r.Trials))
 			}
 		})
 	}

@@ -60,11 +60,11 @@ func sumEndedCalls(slices []record.Slice) (all, measured uint64, causes map[load
 func auditSoak(t *testing.T, r *record.Record) *record.Trial {
 	t.Helper()
 	if len(r.Warnings) > 0 || len(r.Trials) != 1 {
-		t.Fatalf("reading: %q, %d trials", r.Warnings, len(r.Trials))
+		t.Fatalf("read the record: warnings %q, %d trials", r.Warnings, len(r.Trials))
 	}
 	trial := r.Trials[0]
 	if trial.HasCalls() {
-		t.Error("the calls were kept")
+		t.Error("the record keeps single calls")
 	}
 	var due uint64
 	for i, s := range trial.Slices {
@@ -75,7 +75,7 @@ func auditSoak(t *testing.T, r *record.Record) *record.Trial {
 	}
 	all, measured, _ := sumEndedCalls(trial.Slices)
 	if all > due {
-		t.Errorf("%d calls ended of %d that were due", all, due)
+		t.Errorf("%d calls ended, %d were due", all, due)
 	}
 	var counted, read uint64
 	for _, c := range trial.Counts {
@@ -113,7 +113,7 @@ func countsAgree(t *testing.T, trial *record.Trial) {
 	for _, word := range []string{"permit", "deny"} {
 		said := uint64(a.After[word] - a.Before[word])
 		if seen := a.Seen[word]; seen == 0 || said < seen || said > seen+a.Unanswered {
-			t.Errorf("%q: seen %d, said %d, without an answer %d; %s", word, seen, said, a.Unanswered, a.Error)
+			t.Errorf("%q: callers saw %d, the target counts %d, %d calls had no answer; %s", word, seen, said, a.Unanswered, a.Error)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestSoakSurvivesARestart(t *testing.T) {
 			refused := causes[load.CauseConnect]
 			// Each worker tries 20 times a second while nobody is there.
 			if refused < workers || refused > workers*20*4 {
-				t.Errorf("%d calls found nobody, causes %v, %d calls in all", refused, causes, all)
+				t.Errorf("%d calls were refused, causes %v, %d calls in all", refused, causes, all)
 			}
 			if last.Restarts != 1 {
 				t.Errorf("%d restarts were seen, want 1", last.Restarts)
@@ -230,10 +230,10 @@ func TestSoakSurvivesARestart(t *testing.T) {
 			}
 			end := trial.Slices[len(trial.Slices)-1]
 			if len(end.Operations) == 0 || end.Operations[0].Outcomes[0].Outcome != load.OK {
-				t.Errorf("nothing was answered in the end: %+v", end)
+				t.Errorf("no call was answered after the restart: %+v", end)
 			}
 			if a := trial.Answers[0]; a.Error != "" || a.After["permit"] >= float64(a.Seen["permit"]) {
-				t.Errorf("the target counts from 0 since it was started anew: %+v", a)
+				t.Errorf("the target's counts begin at 0 after its restart: %+v", a)
 			}
 		})
 	}
@@ -325,7 +325,7 @@ func TestSoakRamp(t *testing.T) {
 		t.Errorf("%d calls were due in the ramp's first slice, %d in its last", first.Due, last.Due)
 	}
 	if r.Plan.Load.Arrivals != "ramp" {
-		t.Errorf("the plan says %q", r.Plan.Load.Arrivals)
+		t.Errorf("the plan has arrivals %q", r.Plan.Load.Arrivals)
 	}
 }
 
@@ -366,7 +366,7 @@ func TestHangingProbeDelaysNothing(t *testing.T) {
 	}
 	for i, s := range trial.Slices {
 		if len(withoutHost(s.Samples)) != 2 || s.Samples[0].Subject != "site" || s.Samples[0].At < s.End {
-			t.Errorf("slice %d to %v has the readings %v", i, s.End, s.Samples)
+			t.Errorf("slice %d, which ends at %v, has readings %v", i, s.End, s.Samples)
 		}
 	}
 }

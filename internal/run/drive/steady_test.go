@@ -31,7 +31,7 @@ func TestAllWorkersRunInTheWindow(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the workers were still starting: %v", poor)
+	t.Errorf("workers were still starting in the window of %v", poor)
 }
 
 // poorFirstQuarters names the arms with less than half as many calls in the first quarter of the window as in the last.

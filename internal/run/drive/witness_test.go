@@ -121,7 +121,7 @@ func TestServedCountsMatchCallsSent(t *testing.T) {
 		}
 		s := trial.Served[0]
 		if len(s.Requests) != 1 || s.Requests[0].Verb != "POST" || len(s.Parts) != 1 || s.Error != "" || s.Restarted {
-			t.Fatalf("%+v: want only what has changed", s)
+			t.Fatalf("got %+v, want only the counts that have changed", s)
 		}
 		// A call of the warm-up may be under way when the target is asked.
 		if n := s.Requests[0].Count; n+8 < calls || n > calls || n < 40 || s.Requests[0].Seconds != float64(n)/2 ||
@@ -134,7 +134,7 @@ func TestServedCountsMatchCallsSent(t *testing.T) {
 		t.Errorf("order of readings (-want +got):\n%s", d)
 	}
 	if len(c.patience) != len(r.Trials)*2 || slices.Max(c.patience) > 10*time.Second {
-		t.Errorf("patience %v", c.patience)
+		t.Errorf("readings had these deadlines: %v", c.patience)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestServedCountsOfALadderAndASoak(t *testing.T) {
 				t.Errorf("the target counts %d, %d calls were made, %d phases", n, calls, phases)
 			}
 			if c.readings != 2 {
-				t.Errorf("asked %d times", c.readings)
+				t.Errorf("the target was read %d times, want 2", c.readings)
 			}
 		})
 	}
@@ -234,7 +234,7 @@ func TestServedCountsThatCannotBeRead(t *testing.T) {
 				}
 			}
 			if len(r.Warned) > 0 {
-				t.Errorf("warnings %v: the analysis has them from the record", r.Warned)
+				t.Errorf("got warnings %v, want none: the analysis takes them from the record", r.Warned)
 			}
 		})
 	}

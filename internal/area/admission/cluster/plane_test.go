@@ -247,7 +247,7 @@ func tryRemove(t *testing.T, c, other *Cluster) {
 	}
 	for _, name := range []string{"foreign", "others"} {
 		if _, err := c.Dynamic().Resource(vaps).Get(ctx, name, metav1.GetOptions{}); err != nil {
-			t.Errorf("%s is not ours: %v", name, err)
+			t.Errorf("%s does not belong to this run: %v", name, err)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func TestFailedUpdatesAreRetried(t *testing.T) {
 	}
 }
 
-// A worker that lost a pod for whatever reason is reminded by the resync.
+// TestResyncFindsLostPods: the resync reminds a worker of a pod that it lost.
 func TestResyncFindsLostPods(t *testing.T) {
 	a := newAPI(t)
 	p := startDriver(t, a)

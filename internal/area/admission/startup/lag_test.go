@@ -12,9 +12,9 @@ import (
 	"tare/internal/load"
 )
 
-// The mark stands right behind the event: half of the pods are marked within 100 ms of when the server wrote the event
-// that they run, on however busy a machine, and none before. What it is on this one is logged; it holds the loopback,
-// TLS and HTTP/2, and the decoding.
+// TestMarksFollowEvents: half of the pods are marked within 100 ms after the server wrote the event that they run,
+// however busy the machine, and none before. The test logs this machine's delay, which includes loopback, TLS, HTTP/2
+// and decoding.
 func TestMarksFollowEvents(t *testing.T) {
 	a := newAPI(t)
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }

@@ -320,7 +320,7 @@ func TestDuplicateWaitIsRejected(t *testing.T) {
 		t.Errorf("got %+v, want a failure because another call waits", r)
 	}
 	if len(a.posts) != 0 {
-		t.Error("it was created all the same")
+		t.Error("the second pod of that name was created")
 	}
 	w.track.forget(x)
 	if d := cmp.Diff(0, w.Stats().Awaited); d != "" {

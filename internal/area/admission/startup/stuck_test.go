@@ -185,7 +185,7 @@ func TestBrokenWatchIsResumed(t *testing.T) {
 	}
 }
 
-// A pod that only a list ever showed has no phases by the watch.
+// TestListedPodHasNoWatchPhases: a pod that only a list showed has no phases from the watch.
 func TestListedPodHasNoWatchPhases(t *testing.T) {
 	a := newAPI(t)
 	w := startWatch(t, a)

@@ -382,7 +382,7 @@ func TestSessionCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// After Close the session can be used again.
+// TestClosedSessionCanBeUsedAgain after Close.
 func TestClosedSessionCanBeUsedAgain(t *testing.T) {
 	a := startAuthz(t, nil, always(t, goldenOK))
 	q := model.Set{N: 1}.Ask(model.Last)

@@ -156,7 +156,7 @@ func TestPDPXRevealsNothingFalse(t *testing.T) {
 	}
 }
 
-// A decision point that closes each connection is asked all the same.
+// TestPDPXThatClosesConnections after each answer is asked on new ones.
 func TestPDPXThatClosesConnections(t *testing.T) {
 	permits := 0
 	var mu sync.Mutex

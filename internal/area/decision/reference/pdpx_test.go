@@ -78,7 +78,7 @@ func TestPDPXDecides(t *testing.T) {
 			statistics{DenyDecisionsCount: 1},
 		},
 		{"count as a number", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), `"6"`, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
-		{"count that is none", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
+		{"invalid count", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
 		{"absent", "", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
 
 		{"planted permit", "always-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{PermitDecisionsCount: 1}},
