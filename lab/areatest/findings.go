@@ -5,7 +5,21 @@ import (
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/design"
 )
+
+// Validate returns the findings about a section for a question (empty: Compare) and treatments with these levels, each
+// in pairs as for Treatment.
+func Validate(s area.Spec, q design.Question, levels [][]string) []area.Finding {
+	if q == "" {
+		q = design.Compare
+	}
+	var treatments []design.Treatment
+	for _, l := range levels {
+		treatments = append(treatments, Treatment(l...))
+	}
+	return s.Validate(q, treatments)
+}
 
 // WantFinding fails the test unless found is the one finding want, whose message may be longer than that of want. An
 // empty message wants no finding.

@@ -149,14 +149,7 @@ func TestValidate(t *testing.T) {
 		},
 		{title: "few rounds", spec: Spec{Program: program, Rounds: 2}, path: "rounds", says: "want 3 to 1000"},
 	} {
-		var treatments []design.Treatment
-		for _, l := range c.levels {
-			treatments = append(treatments, treatment(l...))
-		}
-		if c.q == "" {
-			c.q = design.Compare
-		}
-		found := c.spec.Validate(c.q, treatments)
+		found := areatest.Validate(&c.spec, c.q, c.levels)
 		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
 		for _, f := range found {
 			if strings.Contains(fmt.Sprint(f), "hunter") {

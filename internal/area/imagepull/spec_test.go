@@ -108,8 +108,9 @@ func TestValidate(t *testing.T) {
 			says: "above 1",
 		},
 		{
-			title: "an exponent that is no number", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}}, severity: area.Error,
-			says: "above 1",
+			title: "an exponent that is no number", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}},
+			severity: area.Error,
+			says:     "above 1",
 		},
 		{
 			title: "a window of scan", levels: [][]string{{"pattern", "scan", "window", "5"}}, severity: area.Error,
@@ -180,14 +181,7 @@ func TestValidate(t *testing.T) {
 			says: "pattern acts on check and new-namespace only",
 		},
 	} {
-		var treatments []design.Treatment
-		for _, l := range c.levels {
-			treatments = append(treatments, treatment(l...))
-		}
-		if c.q == "" {
-			c.q = design.Compare
-		}
-		found := c.spec.Validate(c.q, treatments)
+		found := areatest.Validate(&c.spec, c.q, c.levels)
 		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: c.severity, Message: c.says})
 	}
 }

@@ -143,14 +143,7 @@ func TestValidate(t *testing.T) {
 			levels: [][]string{{"enforcer", "none"}, {"command", "b"}}, says: "cannot be compared with",
 		},
 	} {
-		var treatments []design.Treatment
-		for _, l := range c.levels {
-			treatments = append(treatments, treatment(l...))
-		}
-		if c.q == "" {
-			c.q = design.Compare
-		}
-		found := c.spec.Validate(c.q, treatments)
+		found := areatest.Validate(&c.spec, c.q, c.levels)
 		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
 	}
 }

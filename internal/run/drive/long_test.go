@@ -113,7 +113,8 @@ func countsAgree(t *testing.T, trial *record.Trial) {
 	for _, word := range []string{"permit", "deny"} {
 		said := uint64(a.After[word] - a.Before[word])
 		if seen := a.Seen[word]; seen == 0 || said < seen || said > seen+a.Unanswered {
-			t.Errorf("%q: callers saw %d, the target counts %d, %d calls had no answer; %s", word, seen, said, a.Unanswered, a.Error)
+			t.Errorf("%q: callers saw %d, the target counts %d, %d calls had no answer; %s",
+				word, seen, said, a.Unanswered, a.Error)
 		}
 	}
 }

@@ -162,18 +162,23 @@ func TestCloseEndsWaits(t *testing.T) {
 	w.Close() // twice
 }
 
-// TestBrokenWatchIsResumed where it ended, without losing a pod.
-func TestBrokenWatchIsResumed(t *testing.T) {
-	a := newAPI(t)
-	w := startWatch(t, a)
-	o := operation(t, w, a, nil)
+// startUnwatched makes the server start each pod while the watch shows nothing, and then calls thaw and ends the watch.
+func startUnwatched(t *testing.T, w *Watch, a *api, thaw func()) {
 	a.afterPost = func(name string) {
 		awaitPod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
 		a.set(false, func() { a.frozen = true })
 		a.schedule(name)
 		a.start(name)
-		a.set(true, func() { a.frozen = false })
+		a.set(true, thaw)
 	}
+}
+
+// TestBrokenWatchIsResumed where it ended, without losing a pod.
+func TestBrokenWatchIsResumed(t *testing.T) {
+	a := newAPI(t)
+	w := startWatch(t, a)
+	o := operation(t, w, a, nil)
+	startUnwatched(t, w, a, func() { a.frozen = false })
 	for i := range uint64(5) {
 		r := makeCall(t, o, i)
 		if r.Outcome != load.OK || len(r.Marks) != 7 {
@@ -214,13 +219,7 @@ func TestMissedEventsAreListed(t *testing.T) {
 	a := newAPI(t)
 	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
-	a.afterPost = func(name string) {
-		awaitPod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
-		a.set(false, func() { a.frozen = true })
-		a.schedule(name)
-		a.start(name)
-		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
-	}
+	startUnwatched(t, w, a, func() { a.frozen, a.oldest = false, len(a.log) })
 	r := makeCall(t, o, 1)
 	got := phasesOf(r)
 	if r.Outcome != load.OK || got[Startup] <= 0 {
