@@ -22,8 +22,8 @@ type session struct {
 
 type step struct {
 	command string
-	want    []string // lines; "…" stands for anything, a line that is only "…" for any lines
-	exit    int      // from a line "exit N" in the form "# exit N" behind the command
+	want    []string // lines; "…" matches any text, a line that is only "…" any lines
+	exit    int      // from "# exit N" after the command
 }
 
 // TestDocsShowRealOutput runs every console block in the project's Markdown and compares its output. Blocks of one page

@@ -37,7 +37,7 @@ func mount(t *testing.T, dir, options string) {
 		t.Skipf("this host mounts no tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
-		// the test has done it
+		// the test has unmounted it itself
 		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("unmount %s: %v", dir, err)
 		}

@@ -40,19 +40,18 @@ seed: 1
 // A killable is an experiment whose runs are killed.
 type killable struct {
 	name, experiment string
-	// points is how often a run is killed where -kills does not say it; life is about how long a run takes on an idle
+	// points is how often a run is killed unless -kills says otherwise; life is about the duration of a run on an idle
 	// host.
 	points int
 	life   time.Duration
-	// resumed says what a run prints that was killed and undone, and has then been gone on with; empty: it cannot be
-	// gone on with.
+	// resumed is printed by a run that was killed, undone and resumed; empty: such a run cannot be resumed.
 	resumed string
-	// trials says that a kill may leave a folder for trials before there is a record, which nothing can undo: the next
-	// command with the experiment removes it.
+	// trials says that a kill may leave a folder for trials before there is a record, so that undo cannot remove it. The
+	// next command with the experiment does.
 	trials bool
-	// needs skips what this host cannot run, and puts in place what the experiment needs besides.
+	// needs skips the test if this host cannot run it, and provides what else the experiment needs.
 	needs func(t *testing.T, bin string, k *killable)
-	// listing lists what there is besides what is on this host: the objects of a cluster.
+	// listing lists what a run could leave elsewhere: the objects of a cluster.
 	listing func(t *testing.T) []string
 }
 

@@ -34,11 +34,11 @@ type testRunner struct{ *testing.M }
 
 // Run implements testscript.TestingM.
 func (b testRunner) Run() int {
-	state, err := os.MkdirTemp("", "tare-state-") // the key of whoever runs the tests is not touched
+	state, err := os.MkdirTemp("", "tare-state-") // tests do not use the user's own key
 	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
 		panic(fmt.Sprintf("no folder for a key: %v", err))
 	}
-	// as in a script's background: the runs that tests interrupt would ignore it too, until they listen
+	// a shell ignores SIGINT for background jobs, and children would inherit that
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
@@ -93,7 +93,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode},
-		// The records that must be readable for ever are a script's to write to.
+		// Scripts work on copies of the records that every version must be able to read.
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			return os.CopyFS(filepath.Join(e.WorkDir, "records"),

@@ -33,7 +33,7 @@ const (
 // peakHeap returns the largest heap while a command runs, minus what was in use before.
 func peakHeap(t *testing.T, args ...string) (heap int64, code int, out string) {
 	t.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(20)) // what is garbage is hardly counted
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // so that hardly any garbage is counted
 	debug.FreeOSMemory()
 	before := heapInUse()
 	done, sampled := make(chan struct{}), make(chan int64)

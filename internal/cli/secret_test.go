@@ -36,7 +36,7 @@ func secretForms() []string {
 	for _, s := range []string{plantedEnv, plantedFile, plantedAnswer} {
 		out = append(out, base64.StdEncoding.EncodeToString([]byte(s))[:12], fmt.Sprintf("%x", s)[:24])
 	}
-	return append(out, "Pl4nted") // what is left of one that was cut
+	return append(out, "Pl4nted") // the rest of a truncated secret
 }
 
 // A leakyEndpoint is a token endpoint that sends every secret back in the way that its mode says. seen counts requests
@@ -97,8 +97,7 @@ seed: 1
 func TestNoSecretIsWritten(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
-	// Each waits most of the time for an endpoint that does not become better: they wait side by side, and hold no
-	// other test up.
+	// Each mostly waits for an endpoint that stays broken, so they run in parallel.
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, x := range []struct {

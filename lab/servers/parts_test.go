@@ -194,7 +194,7 @@ func TestLateTimers(t *testing.T) {
 	if last := x.calls[999]; last.done != 10*time.Second {
 		t.Errorf("1000 services of 10 ms ended at %v, want 10 s", last.done)
 	}
-	if x.rig.ran != 1000 || x.rig.late != 858 { // of each seven, only that at the end of the 70 ms is in time
+	if x.rig.ran != 1000 || x.rig.late != 858 { // of seven events only the one at the end of the 70 ms is in time
 		t.Errorf("%d of %d events were late", x.rig.late, x.rig.ran)
 	}
 }

@@ -57,7 +57,7 @@ func TestSearch(t *testing.T) {
 	}
 	for _, name := range []string{"token-bucket", "fixed-window", "per-client", "gcra"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait, mostly
+			t.Parallel() // they mostly wait
 			f := newTrialOf(t, name).f
 			addr, stop := startChild(t, name)
 			s, err := load.Open(t.Context(), load.Config{

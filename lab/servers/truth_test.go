@@ -23,7 +23,7 @@ type trial struct {
 type sentCall struct {
 	*call
 
-	due, done time.Duration // done is 0 while there is no answer
+	due, done time.Duration // done is 0 until the answer
 	reply     reply
 }
 

@@ -96,7 +96,7 @@ func (e *testEngine) reconcile() {
 		for i := range templates.Items {
 			kind, _, _ := unstructured.NestedString(templates.Items[i].Object, "spec", "kind")
 			wanted[strings.ToLower(kind)+"."+rulesGroup] = true
-			_, _ = e.client.Resource(definitionsGVR).Create(ctx, definition(kind), metav1.CreateOptions{}) // there, or next time
+			_, _ = e.client.Resource(definitionsGVR).Create(ctx, definition(kind), metav1.CreateOptions{}) // retried next time
 		}
 	}
 	var rules []string
@@ -107,7 +107,7 @@ func (e *testEngine) reconcile() {
 	for i := range defined.Items {
 		name := defined.Items[i].GetName()
 		if !wanted[name] {
-			_ = e.client.Resource(definitionsGVR).Delete(ctx, name, metav1.DeleteOptions{}) // gone, or next time
+			_ = e.client.Resource(definitionsGVR).Delete(ctx, name, metav1.DeleteOptions{}) // retried next time
 			continue
 		}
 		plural, _, _ := strings.Cut(name, ".")
@@ -265,7 +265,7 @@ func TestEngine(t *testing.T) {
 		Delete(t.Context(), "hosts-00002", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	wantVerifyFails(t, tg, arms[2], "hosts-00002") // the two that are left deny the pod as well
+	wantVerifyFails(t, tg, arms[2], "hosts-00002") // the other two deny the pod as well
 	if err := tg.Leave(t.Context(), arms[2]); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestUndoEngine(t *testing.T) {
 	if err := tg.Enter(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
-	armOf(t, tg, tr).stopRenewal() // what follows is as in another process
+	armOf(t, tg, tr).stopRenewal() // as if another process did the rest
 	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{Clock: env.Clock, Log: env.Log})
 	wantUnchanged(t, config, before)
 }

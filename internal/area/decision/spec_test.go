@@ -95,7 +95,7 @@ func TestValidate(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec Spec
 		path string
-		says string // empty: nothing is wrong
+		says string // empty: valid
 	}{
 		"the default":             {Spec{}, "", ""},
 		"an embedded pdpx":        {Spec{Embedded: &Embedded{Engine: engine.PDPX}, Policies: 7}, "", ""},

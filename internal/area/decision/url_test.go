@@ -204,7 +204,7 @@ func TestWrongCredentials(t *testing.T) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.token = plantedSecret // so that Close may look for what there may be
+	f.token = plantedSecret // so that Close looks for loaded policies
 }
 
 // startXACML starts an XACML decision point that always returns the same decision.
@@ -247,7 +247,7 @@ func TestVerifyChecksExpectedAnswers(t *testing.T) {
 
 // TestProcessBehindURLIsFound finds the process behind a loopback URL.
 func TestProcessBehindURLIsFound(t *testing.T) {
-	// An embedded decision point serves as somebody else's.
+	// An embedded decision point stands in for an external one.
 	theirs, _ := prepared(t, embedded(engine.Cedar, Planted{}))
 	p := theirs.arm(standard.ID)
 	c, _ := p.latest()
@@ -497,7 +497,7 @@ func TestMaxRateLimitsLoadingAndCanaries(t *testing.T) {
 	took := time.Since(begin)
 	mu.Lock()
 	defer mu.Unlock()
-	// The rehearsal has a bound of its own besides that of single requests: at their seam one request may be early.
+	// The rehearsal has its own limit beside that of single requests, so one request may be early between the two.
 	if most := rate*took.Seconds() + 2; float64(len(came)) > most || len(came) < 8 {
 		t.Errorf("%d requests in %v, want at most %.0f", len(came), took, most)
 	}

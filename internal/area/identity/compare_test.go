@@ -277,7 +277,7 @@ func TestUnreachableEndpointIsNamed(t *testing.T) {
 	}
 	arms = design.Arms(levels(m{"url": dead, "identities": "1"}, m{"url": dead, "identities": "2"}))
 	f = Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
-	if len(f) != 1 || strings.Contains(f[0].Message, "treatment") { // it is about all
+	if len(f) != 1 || strings.Contains(f[0].Message, "treatment") { // about all treatments
 		t.Errorf("got %+v, want one finding that names no treatment", f)
 	}
 }

@@ -16,21 +16,21 @@ import (
 type wireCase struct {
 	adapter, operation string
 	spec               *Spec
-	subject            string // whose token it has to be; empty: nobody knows
+	subject            string // the subject of the token; empty: unknown
 	status             int    // of good answers
 	// answer renders one from parts.
 	answer func(p answerParts) string
 	// claims are those of a good token; nil: its tokens are opaque.
 	claims map[string]any
-	// dates are values of the expiry that are in the past or mean nothing; nil: the answer has none.
+	// dates are expiry values in the past, or without a meaning; nil: the answer has no expiry.
 	dates []string
 	// date is the value of a good expiry.
 	date string
-	// opaque tokens may be anything: what the claims of a JWT say is nobody's business.
+	// opaque tokens may be anything, so that the claims of a JWT are not checked.
 	opaque bool
 	// raw answers are no JSON objects.
 	raw bool
-	// outcomes are statuses that mean something else here than usually.
+	// outcomes are those of statuses with a special meaning for this adapter.
 	outcomes map[int]load.Outcome
 }
 
@@ -455,7 +455,7 @@ func FuzzAnswers(f *testing.F) {
 				}
 			}
 			if o == load.OK && !s.v.raw && !json.Valid(body) {
-				// Only bytes within strings that are no UTF-8 are passed over.
+				// Invalid UTF-8 is accepted within strings only.
 				if json.Valid([]byte(strings.ToValidUTF8(string(body), "?"))) {
 					continue
 				}

@@ -31,7 +31,7 @@ func TestTreatments(t *testing.T) {
 		spec       *Spec
 		treatments []design.Treatment
 		severity   area.Severity
-		path, want string // nothing: no finding
+		path, want string // empty: no finding
 	}{
 		{"cache", embedded("healthy"), levels(m{"cache": "on"}, m{"cache": "off"}), 0, "", ""},
 		{"identities", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "1000"}), 0, "", ""},
@@ -140,7 +140,7 @@ func TestEveryFactorCanBeALevel(t *testing.T) {
 	for _, a := range adapters() {
 		s := &Spec{Adapter: AdapterName(a.name), URL: "http://127.0.0.1:1"}
 		for _, name := range s.factors() {
-			_, err := s.under(m{name: "1h"}) // a text, or a wrong number: never an unknown factor
+			_, err := s.under(m{name: "1h"}) // a text or a wrong number, but no unknown factor
 			if err != nil && (strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "no such") ||
 				strings.Contains(err.Error(), errNoLevel.Error())) {
 				t.Errorf("factor of %s is no level: %v", a.name, err)

@@ -254,7 +254,7 @@ func TestOIDCCallers(t *testing.T) {
 	if err != nil || end.Keys != 2 || end.Local(1).String() != "127.1.0.2" {
 		t.Errorf("endpoint %+v: %v", end, err)
 	}
-	srv.claims = func(c map[string]any) { c["sub"] = "alice" } // everybody gets Alice's
+	srv.claims = func(c map[string]any) { c["sub"] = "alice" } // every caller gets Alice's token
 	out, why := callOutcomes(t, tg, 2)
 	if out[0] != load.OK || out[1] != load.Wrong || !strings.Contains(why[1], "somebody else") {
 		t.Errorf("Bob with Alice's token: %v, %q", out, why)
@@ -283,7 +283,7 @@ func TestSharedToken(t *testing.T) {
 	}
 	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
 	if err == nil || (!strings.Contains(err.Error(), "another identity has got")) {
-		// The two are warmed up at the same time: it is found at the latest by a later call.
+		// Both callers are warmed up at the same time, so it may take a later call to find it.
 		p, e := opened.(*target).arms.Of(standard)
 		if e != nil {
 			t.Fatal(err, e)

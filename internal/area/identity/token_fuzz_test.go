@@ -48,7 +48,7 @@ func FuzzMember(f *testing.F) {
 			return
 		}
 		if len(value) > 0 && !json.Valid(value) {
-			// Like all of the walker's values, bytes that are no UTF-8 pass.
+			// Invalid UTF-8 is accepted, as in all values of the walker.
 			if !jsonscan.IsValue(value) {
 				t.Fatalf("%q: found %q", body, value)
 			}
@@ -65,7 +65,7 @@ func FuzzLifetime(f *testing.F) {
 		defer memtest.Bound(t, len(value))()
 		const now = 1_800_000_000
 		if v := lifetime(value, now); v == noCause && lifetime(value, now+(1<<60)) == noCause {
-			// Only lives in seconds from now are good for ever.
+			// Only lifetimes in seconds from now never expire.
 			n, ok := seconds(value)
 			if inner := jsonscan.Text(value); inner != nil {
 				n, ok = seconds(inner)

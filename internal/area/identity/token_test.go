@@ -91,7 +91,7 @@ func TestCheckForeignToken(t *testing.T) {
 		{2, "c", load.OK},
 		{4, "c", load.Wrong},
 		{0, "d", load.OK}, // renewed
-		{1, "a", load.OK}, // nobody's any more
+		{1, "a", load.OK}, // of no identity any more
 	} {
 		if got := w.Check(c.i, 200, body(c.token)); got != c.want {
 			t.Errorf("answer %d: %v, want %v", n, got, c.want)

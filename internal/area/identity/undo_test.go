@@ -130,7 +130,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	if err != nil || token == "" {
 		t.Fatalf("no token: %v", err)
 	}
-	// Failures are what ends up in logs: a restart, a refused exchange, an STS that is gone.
+	// Failures are logged: a restart, a refused exchange, an STS that has ended.
 	if err := p.restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func TestVerifyRejectsMissingKnobs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			spec := embedded(c.preset)
 			if strings.HasPrefix(c.preset, "sts") {
-				spec.Embedded.QuotaRate = new(unit.Rate(5)) // a rate that a busy machine outruns, too
+				spec.Embedded.QuotaRate = new(unit.Rate(5)) // a rate that even a busy machine exceeds
 			}
 			tg, _ := prepared(t, spec, standard)
 			p := tg.arm("default")

@@ -63,9 +63,9 @@ func TestGaugesReadProbes(t *testing.T) {
 		}
 	}
 	read(4)
-	f.value = math.NaN() // says nothing, and cannot be written
+	f.value = math.NaN() // no value, which JSON cannot represent
 	read(2)
-	f.value, f.took = 1, 2*time.Second // too late to be of that instant
+	f.value, f.took = 1, 2*time.Second // too late for that instant
 	read(0)
 	f.took, f.err = 0, errors.New("no such process")
 	read(0)

@@ -26,7 +26,7 @@ import (
 type countingTarget struct {
 	exactTarget
 	calls atomic.Uint64
-	now   func(reading int, s *area.Served) (*area.Served, error) // changes what it says; readings from 1
+	now   func(reading int, s *area.Served) (*area.Served, error) // changes a reading; readings are counted from 1
 
 	mu       sync.Mutex
 	readings int
@@ -161,8 +161,8 @@ func TestServedCountsOfALadderAndASoak(t *testing.T) {
 				t.Fatalf("warnings %v, served %v", r.Warned, r.Trials[0].Served)
 			}
 			s := r.Trials[0].Served[0]
-			// At the beginning of what a soak measures, and at the end of a search, calls are under way; a search makes calls
-			// that are in no histogram.
+			// Calls are in flight when a soak's window begins and when a search ends; a search makes calls that are in no
+			// histogram.
 			if n := s.Requests[0].Count; n+20 < calls || n > calls+100 || calls < 30 || phases != calls {
 				t.Errorf("the target counts %d, %d calls were made, %d phases", n, calls, phases)
 			}
