@@ -159,7 +159,8 @@ func TestProofsRejectEachFlaw(t *testing.T) {
 		},
 		{"Landlock", lock, fakeWorker{open, denied(fifo)}, ""},
 		{
-			"no Landlock", lock, fakeWorker{open, denied(nil)},
+			"no Landlock", lock,
+			fakeWorker{open, denied(nil)},
 			"fifo /x/proof.fifo must be refused with EACCES, and gave success",
 		},
 		{

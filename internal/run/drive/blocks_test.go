@@ -28,7 +28,8 @@ type exactTarget struct {
 	cost           func(treatment string) float64
 }
 
-func (*exactTarget) Name() string                                                     { return "scale" }
+func (*exactTarget) Name() string { return "scale" }
+
 func (*exactTarget) Offers() area.Offers                                              { return area.Offers{} }
 func (*exactTarget) NewSpec() area.Spec                                               { return nil }
 func (*exactTarget) Preflight(context.Context, area.Spec, area.Env) []area.Finding    { return nil }
