@@ -15,20 +15,22 @@ PURE    := ./lab/simulation ./lab/montecarlo ./internal/report ./internal/analyz
            ./internal/area/admission/apimetrics ./internal/area/all \
            ./internal/area/decision/model ./internal/budget ./internal/capacity ./internal/chart ./internal/clock \
            ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question ./internal/report/... ./internal/run \
-           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/fixture ./lab/memtest
+           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/areatest ./lab/fixture ./lab/memtest
 # Packages of which only the tests that TIMED names measure, hold something to a time or look at all that is on the host. The others of their tests compute
 # or wait, and run with PURE. internal/arch sees to it that each name is that of one test of these packages, and of no other test.
 MIXED   := ./internal/cli ./internal/area/identity ./internal/run/drive ./lab/servers
-TIMED   := TestDiskFullDuringRun|TestDocsAreTrue|TestInterruptedRun|TestInterruptedRunThatCannotUndo|TestKilledRuns|TestOneWriter|$\
-           TestPlaneScript|TestScripts|TestSearches|$\
-           TestCausesUnderLoad|TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|TestRecoverRestarts|$\
-           TestShapeInSmall|TestThrottleStandsIn|TestTreatmentsSideBySide|TestURLKeepsToMaxRate|TestVerifyCatchesALiftedLimit|$\
-           TestVerifyCatchesWhatIsNotInForce|TestVerifyPresets|TestVictimsDoNotAllocate|$\
-           TestAnInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|TestFlappingProbeIsNotSaidForEver|TestGauges|TestGoingOn|$\
-           TestLooksStopARun|TestLostBlocksAreReplaced|TestSlowProbesHoldNothingUp|TestSoak|TestSoakAborts|TestSoakInterrupted|TestSoakRamp|$\
-           TestSoakSurvivesARestart|TestTheHostIsWatched|TestWitness|TestWitnessOfACapacityLadderAndASoak|$\
-           TestWorkersAreAllAtWorkInTheWindow|$\
-           TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestServes
+TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestInterruptedRunThatCannotUndo|$\
+           TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches|TestCausesUnderLoad|$\
+           TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|$\
+           TestRecoverRestarts|TestBacklogPlusOneCallsGetStuck|TestEndpointLimitsItselfWithoutControlGroups|$\
+           TestTreatmentsSideBySide|TestMaxRateLimitsAllRequests|TestVerifyRejectsALiftedLimit|$\
+           TestVerifyRejectsMissingKnobs|TestVerifyPresets|TestCheckingAnswersDoesNotAllocate|$\
+           TestInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|$\
+           TestFlappingProbeWarningsAreLimited|TestGaugesReadProbes|TestResumedRunMeasuresMissingBlocks|$\
+           TestInterimLooksStopARun|TestLostBlocksAreReplaced|TestHangingProbeDelaysNothing|TestSoak|TestSoakAborts|$\
+           TestSoakInterrupted|TestSoakRamp|TestSoakSurvivesARestart|TestBlocksRecordHostLoad|$\
+           TestServedCountsMatchCallsSent|TestServedCountsOfALadderAndASoak|TestAllWorkersRunInTheWindow|$\
+           TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestFixturesServe
 # The timed tests of these, and all tests of WAITING, leave the processors idle for most of their time: three packages run at once. Those of internal/cli
 # run real experiments, and have the host to themselves.
 WAITED  := $(filter-out ./internal/cli,$(MIXED))
@@ -36,7 +38,7 @@ WAITED  := $(filter-out ./internal/cli,$(MIXED))
 WAITING := ./internal/load ./lab/hostile ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/area/imagepull \
            ./internal/probe ./internal/proc ./internal/doctor ./lab/bench
 # What make race tests besides WAITED and WAITING.
-BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture
+BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture ./lab/areatest
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simulation ./lab/cmd/...,$(PURE)) \

@@ -36,7 +36,7 @@ func TestImportsPointDown(t *testing.T) {
 		pkg := filepath.ToSlash(filepath.Dir(file))[len("../"):]
 		for _, imp := range imports {
 			if to, ok := strings.CutPrefix(imp, module); ok {
-				if why := forbidden(pkg, to); why != "" {
+				if why := whyForbidden(pkg, to); why != "" {
 					t.Errorf("%s: %s imports %s: %s", file, pkg, to, why)
 				}
 			}
@@ -47,7 +47,7 @@ func TestImportsPointDown(t *testing.T) {
 	})
 }
 
-// TestProductImportsNoRig keeps the rigs of tare/lab out of the binary: only tests and lab itself import them.
+// TestProductImportsNoRig keeps the packages of tare/lab out of the binary: only tests and lab itself import them.
 func TestProductImportsNoRig(t *testing.T) {
 	files := 0
 	eachFile(t, "../..", func(file string, imports []string) {
@@ -63,7 +63,7 @@ func TestProductImportsNoRig(t *testing.T) {
 	}
 }
 
-// rigInProduct is true where a file that is neither a test nor part of lab imports a package of lab.
+// rigInProduct reports whether a file that is neither a test nor part of lab imports a package of lab.
 func rigInProduct(file, imp string) bool {
 	isRig := imp == "tare/lab" || strings.HasPrefix(imp, "tare/lab/")
 	return isRig && !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(file, "../../lab/")
@@ -102,9 +102,9 @@ func eachFile(t *testing.T, root string, do func(file string, imports []string))
 	}
 }
 
-// forbidden says why pkg may not import to, or nothing. The packages of one area, and a package and its own
-// sub-packages, may import one another: the compiler already refuses circles among them.
-func forbidden(pkg, to string) string {
+// whyForbidden returns why pkg may not import to, or nothing. The packages of one area, and a package and its
+// sub-packages, may import each other: the compiler rejects cycles among them.
+func whyForbidden(pkg, to string) string {
 	from, at := level(pkg), level(to)
 	switch {
 	case pkg == to || below(pkg, to) || below(to, pkg) || (familyOf(pkg) != "" && familyOf(pkg) == familyOf(to)):
@@ -149,7 +149,7 @@ func level(pkg string) int {
 	return 0
 }
 
-func TestForbiddenSeesViolations(t *testing.T) {
+func TestForbiddenFindsViolations(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"load", "area"},
 		{"load", "design"},
@@ -160,22 +160,23 @@ func TestForbiddenSeesViolations(t *testing.T) {
 		{"run", "analyze"},
 		{"stat", "cli"},
 	} {
-		if forbidden(c.from, c.to) == "" {
+		if whyForbidden(c.from, c.to) == "" {
 			t.Errorf("%s may import %s, and should not", c.from, c.to)
 		}
 	}
-	if why := forbidden("area/identity", "load"); why != "" {
+	if why := whyForbidden("area/identity", "load"); why != "" {
 		t.Errorf("area/identity may not import load: %s", why)
 	}
 }
 
-func TestRigInProductSeesViolations(t *testing.T) {
+func TestRigInProductFindsViolations(t *testing.T) {
 	for _, c := range []struct {
 		file, imp string
 		want      bool
 	}{
 		{"../../cmd/tare/main.go", "tare/lab/servers", true},
 		{"../../internal/load/dial.go", "tare/lab/hostile", true},
+		{"../../internal/area/exec/area.go", "tare/lab/areatest", true},
 		{"../../internal/load/dial_test.go", "tare/lab/hostile", false},
 		{"../../lab/cmd/tare-bench/main.go", "tare/lab/bench", false},
 		{"../../internal/cli/run.go", "tare/internal/run", false},

@@ -33,7 +33,7 @@ func TestTimedTestsAreOfMixedPackages(t *testing.T) {
 	}
 }
 
-// makeVariable is what the Makefile assigns to a variable, with its continued lines as one.
+// makeVariable returns what the Makefile assigns to a variable, with continued lines joined.
 func makeVariable(t *testing.T, name string) string {
 	t.Helper()
 	src, err := os.ReadFile("../../Makefile")
@@ -48,13 +48,13 @@ func makeVariable(t *testing.T, name string) string {
 	return m[1]
 }
 
-// testsByName are the folders of the tests of each name, from the root of the module.
+// testsByName returns the folders of the tests of each name, relative to the module's root.
 func testsByName(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && slices.Contains([]string{"testdata", "bin", "results", ".git"}, d.Name()) {
-			return skipped(err)
+			return skipDir(err)
 		}
 		if d.IsDir() || !strings.HasSuffix(file, "_test.go") {
 			return nil
@@ -77,8 +77,8 @@ func testsByName(t *testing.T) map[string][]string {
 	return out
 }
 
-// skipped is err, or that a folder is passed over.
-func skipped(err error) error {
+// skipDir returns err or, without one, that the folder is skipped.
+func skipDir(err error) error {
 	if err != nil {
 		return err
 	}

@@ -38,19 +38,19 @@ var (
 func TestQuestionsAreKnownByTheirProperties(t *testing.T) {
 	gotNamed, gotDriven := map[string]int{}, map[string]int{}
 	eachProductFile(t, func(name string, f *ast.File) {
-		if n := naming(f); n > 0 {
+		if n := countNames(f); n > 0 {
 			gotNamed[name] = n
 		}
-		if n := selectors(f, "question", answers); n > 0 {
+		if n := countSelectors(f, "question", answers); n > 0 {
 			gotDriven[name] = n
 		}
 	})
-	holdTo(t, "names of questions", named, gotNamed)
-	holdTo(t, "looks at drives and answers", driven, gotDriven)
+	wantCounts(t, "names of questions", named, gotNamed)
+	wantCounts(t, "looks at drives and answers", driven, gotDriven)
 }
 
-// holdTo compares counts by file.
-func holdTo(t *testing.T, what string, want, got map[string]int) {
+// wantCounts compares counts by file.
+func wantCounts(t *testing.T, what string, want, got map[string]int) {
 	t.Helper()
 	both := maps.Clone(want)
 	maps.Copy(both, got)
@@ -84,10 +84,10 @@ func eachProductFile(t *testing.T, do func(name string, f *ast.File)) {
 	}
 }
 
-// naming counts the constants design.Compare and so on, and texts of the same value where a question is expected.
-func naming(f *ast.File) int {
-	n := selectors(f, "design", questionNames) + selectors(f, "question", []string{"AddForTest"}) +
-		selectors(f, "drive", []string{"AddForTest"}) + selectors(f, "analyze", []string{"AddForTest"})
+// countNames counts the constants design.Compare and so on, and equal strings where a question is expected.
+func countNames(f *ast.File) int {
+	n := countSelectors(f, "design", questionNames) + countSelectors(f, "question", []string{"AddForTest"}) +
+		countSelectors(f, "drive", []string{"AddForTest"}) + countSelectors(f, "analyze", []string{"AddForTest"})
 	ast.Inspect(f, func(x ast.Node) bool {
 		switch x := x.(type) {
 		case *ast.CallExpr: // design.Question("soak")
@@ -104,7 +104,7 @@ func naming(f *ast.File) int {
 	return n
 }
 
-func selectors(f *ast.File, pkg string, names []string) (n int) {
+func countSelectors(f *ast.File, pkg string, names []string) (n int) {
 	ast.Inspect(f, func(x ast.Node) bool {
 		if e, ok := x.(ast.Expr); ok && isSelector(e, pkg, names) {
 			n++
@@ -138,7 +138,7 @@ func isName(e ast.Expr) bool {
 	return err == nil && slices.ContainsFunc(questionNames, func(n string) bool { return strings.EqualFold(n, text) })
 }
 
-func TestNamingSeesNames(t *testing.T) {
+func TestCountNames(t *testing.T) {
 	for code, want := range map[string]int{
 		`q == design.Soak`:             1,
 		`r.Question == "scale"`:        1,
@@ -155,12 +155,12 @@ func TestNamingSeesNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := naming(f); got != want {
+		if got := countNames(f); got != want {
 			t.Errorf("%s: %d names, want %d", code, got, want)
 		}
 	}
 	f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nvar _ = a.Drive == question.Blocks", 0)
-	if err != nil || selectors(f, "question", answers) != 1 {
+	if err != nil || countSelectors(f, "question", answers) != 1 {
 		t.Errorf("a look at a drive is not seen: %v", err)
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"tare/internal/design"
 )
 
-// half is an arm that may not be ready, and cannot be closed well.
-type half struct {
+// A testArm may not be ready, and fails to close.
+type testArm struct {
 	index  int
 	ready  bool
 	closed int
 	err    error
 }
 
-func (h *half) Ready() bool { return h.ready }
+func (h *testArm) Ready() bool { return h.ready }
 
-func (h *half) Close(context.Context) error {
+func (h *testArm) Close(context.Context) error {
 	h.closed++
 	return h.err
 }
 
 func TestArms(t *testing.T) {
-	var arms Arms[*half]
-	create := func(id string, ready bool, err error) *half {
+	var arms Arms[*testArm]
+	create := func(id string, ready bool, err error) *testArm {
 		h, e := arms.Add(design.Treatment{ID: id},
-			func(index int) *half { return &half{index: index, ready: ready, err: err} })
+			func(index int) *testArm { return &testArm{index: index, ready: ready, err: err} })
 		if e != nil {
 			t.Fatal(e)
 		}
@@ -38,11 +38,11 @@ func TestArms(t *testing.T) {
 	if b.index != 0 || a.index != 1 || c.index != 2 {
 		t.Errorf("numbers %d, %d, %d", b.index, a.index, c.index)
 	}
-	if _, err := arms.Add(design.Treatment{ID: "c"}, func(int) *half { return &half{} }); err == nil {
+	if _, err := arms.Add(design.Treatment{ID: "c"}, func(int) *testArm { return &testArm{} }); err == nil {
 		t.Error("a treatment is prepared twice")
 	}
 	if got, err := arms.Of(design.Treatment{ID: "b"}); err != nil || got != b {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("arm of b: got %v, %v", got, err)
 	}
 	for _, id := range []string{"c", "d"} {
 		if got, err := arms.Of(design.Treatment{ID: id}); err == nil || got != nil {

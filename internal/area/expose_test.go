@@ -46,10 +46,10 @@ func TestSecretsAreNotExposed(t *testing.T) {
 		case CheckExposure(u, c.tls, c.section, true) != nil:
 			t.Errorf("%s: refused although the file allows it", name)
 		case c.says == "" && (err != nil || note != ""):
-			t.Errorf("%s: %v, %q", name, err, note)
+			t.Errorf("%s: got %v, note %q; want neither", name, err, note)
 		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) ||
 			!strings.Contains(err.Error(), "expose_secrets: true") || !strings.Contains(note, c.says)):
-			t.Errorf("%s: %v, %q", name, err, note)
+			t.Errorf("%s: got %v, note %q; want %q in both", name, err, note, c.says)
 		}
 	}
 }

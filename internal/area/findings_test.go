@@ -9,7 +9,7 @@ import (
 	"tare/internal/design"
 )
 
-// TestJudgeEach: every treatment is judged, without treatments a single one that has no levels; no finding comes twice.
+// TestJudgeEach: every treatment is checked, or a single one without levels if there is none; no finding is repeated.
 func TestJudgeEach(t *testing.T) {
 	judge := func(tr design.Treatment) []Finding {
 		return []Finding{Fault("url", errors.New("url: bad"), ""), Fault("", errors.New(tr.ID), "")}
@@ -51,12 +51,12 @@ func TestFaultIn(t *testing.T) {
 		"nothing of these": {design.Treatment{ID: "x"}, "", "", "policies: 0 is too few"},
 	} {
 		if f := FaultIn(c.t, c.path, err); f.Path != c.where || f.Message != c.saying || f.Severity != Error {
-			t.Errorf("%s: %+v", name, f)
+			t.Errorf("%s: got %+v, want %q at %q", name, f, c.saying, c.where)
 		}
 	}
 }
 
-// TestTrimMissing drops what needs something that is not there, which is looked for once.
+// TestTrimMissing drops treatments that need something missing, and looks for it once.
 func TestTrimMissing(t *testing.T) {
 	of := func(names ...string) (out []design.Treatment) {
 		for i, name := range names {

@@ -14,7 +14,7 @@ import (
 	"tare/internal/ratelimit"
 )
 
-// TestForwardedPortsNeedMaxRate: a program that is called like a port-forward listens.
+// TestForwardedPortsNeedMaxRate: a listener that belongs to kubectl forwards to another host.
 func TestForwardedPortsNeedMaxRate(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

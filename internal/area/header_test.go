@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCheckHeaders: what a header of the file must not be, and that its line is not shown, since it may hold a secret.
+// TestCheckHeaders rejects bad headers of the file without printing the line, which may hold a secret.
 func TestCheckHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		headers map[string]string
@@ -40,7 +40,7 @@ func TestCheckHeaders(t *testing.T) {
 		found := CheckHeaders("callers[1].", c.headers, c.secret, "content-type")
 		if c.path == "" {
 			if len(found) > 0 {
-				t.Errorf("%s: %+v", name, found)
+				t.Errorf("%s: got findings %+v, want none", name, found)
 			}
 			continue
 		}
@@ -49,7 +49,7 @@ func TestCheckHeaders(t *testing.T) {
 			continue
 		}
 		if inFile := c.headers != nil; found[0].Secret != inFile || found[0].Severity != Error {
-			t.Errorf("%s: %+v", name, found[0])
+			t.Errorf("%s: got %+v, want an error that marks the header as secret only if it is in the file", name, found[0])
 		}
 	}
 }

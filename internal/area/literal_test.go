@@ -2,8 +2,8 @@ package area
 
 import "testing"
 
-// TestLiteralSecrets are found by the name before them, in all that people paste into a file, and what is none is left
-// alone.
+// TestLiteralSecrets are recognized by the name before them, in everything that people paste into a file; other texts
+// are accepted.
 func TestLiteralSecrets(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"role": "x", "password": "hunter2"}`:                   "password",

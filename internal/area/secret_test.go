@@ -41,7 +41,7 @@ func TestSecretResolve(t *testing.T) {
 		case (err != nil) != (c.bad != "") || got != c.want:
 			t.Errorf("%s: %q, %v; want %q", c.s, got, err, c.want)
 		case err != nil && (!strings.Contains(err.Error(), c.bad) || strings.Contains(err.Error(), "hunter2")):
-			t.Errorf("%s: %v", c.s, err)
+			t.Errorf("%s: got %v, want %q without the secret", c.s, err, c.bad)
 		}
 	}
 	if _, err := (Secret{File: filepath.Join(dir, "none")}).Resolve(env); !errors.Is(err, os.ErrNotExist) {

@@ -67,7 +67,7 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 			got, err := (Secret{File: path}).Resolve(nil)
 			switch {
 			case c.says == "" && (err != nil || got != "hunter2"):
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got %q, %v; want the secret", got, err)
 			case c.says != "" && (err == nil || got != "" || !strings.Contains(err.Error(), c.says) ||
 				strings.Contains(err.Error(), "hunter2")):
 				t.Errorf("%q, %v; want %q", got, err, c.says)
@@ -76,9 +76,8 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 	}
 }
 
-// TestLinksToSecretsAreFollowedWithCare: a link leads through two folders, and each of them could be somebody else's to
-// change.
-func TestLinksToSecretsAreFollowedWithCare(t *testing.T) {
+// TestLinksToSecretsAreChecked: a link leads through two folders, either of which another user might control.
+func TestLinksToSecretsAreChecked(t *testing.T) {
 	dir, path := secretFile(t, 0o600)
 	from := filepath.Join(t.TempDir(), "from")
 	link := filepath.Join(from, "link")
@@ -89,15 +88,15 @@ func TestLinksToSecretsAreFollowedWithCare(t *testing.T) {
 	for _, open := range []string{from, dir} {
 		must(t, os.Chmod(open, 0o777))
 		if _, err := (Secret{File: link}).Resolve(nil); err == nil || !strings.Contains(err.Error(), open) {
-			t.Errorf("%s: %v", open, err)
+			t.Errorf("got an error without %s: %v", open, err)
 		}
 		must(t, os.Chmod(open, 0o700))
 	}
 }
 
-// TestSecretsOfKubernetesAreRead: a volume is a sticky folder that all may write, with links to files of root that all
-// may read.
-func TestSecretsOfKubernetesAreRead(t *testing.T) {
+// TestKubernetesSecretVolumesAreRead: such a volume is a sticky folder that everybody may write, with links to files of
+// root that everybody may read.
+func TestKubernetesSecretVolumesAreRead(t *testing.T) {
 	volume := filepath.Join(t.TempDir(), "serviceaccount")
 	stamped := filepath.Join(volume, "..2026_11_22_15_00_00.123")
 	path := filepath.Join(volume, "token")
@@ -105,15 +104,15 @@ func TestSecretsOfKubernetesAreRead(t *testing.T) {
 		os.WriteFile(filepath.Join(stamped, "token"), []byte("hunter2"), 0o644),
 		os.Symlink(filepath.Base(stamped), filepath.Join(volume, "..data")), os.Symlink("..data/token", path))
 	if got, err := (Secret{File: path}).Resolve(nil); err != nil || got != "hunter2" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v; want the secret", got, err)
 	}
 	if found := ExposedSecrets(&secretSpec{A: Secret{File: path}}, nil); len(found) > 0 {
 		t.Errorf("found %+v", found)
 	}
 }
 
-// TestPipesAreSecrets: token: {file: /dev/stdin}, and the <(…) of a shell.
-func TestPipesAreSecrets(t *testing.T) {
+// TestSecretsAreReadFromPipes: token: {file: /dev/stdin}, and the <(…) of a shell.
+func TestSecretsAreReadFromPipes(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)
 	_, err = w.WriteString("hunter2\n")
@@ -121,12 +120,12 @@ func TestPipesAreSecrets(t *testing.T) {
 	defer func() { _ = r.Close() }()
 	if got, err := (Secret{File: "/proc/self/fd/" + strconv.FormatUint(uint64(r.Fd()), 10)}).Resolve(nil); err != nil ||
 		got != "hunter2" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v; want the secret", got, err)
 	}
 }
 
-// TestReadableSecretsAreSaid, with the command that mends it.
-func TestReadableSecretsAreSaid(t *testing.T) {
+// TestReadableSecretFilesAreReported, with the command that fixes it.
+func TestReadableSecretFilesAreReported(t *testing.T) {
 	_, private := secretFile(t, 0o600)
 	_, readable := secretFile(t, 0o640)
 	_, all := secretFile(t, 0o604)

@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// totals are of a server that counts; more adds to them as requests come.
-type totals struct {
+// A testServed is a server's counters; more adds requests to them.
+type testServed struct {
 	Served
 	rng *rand.Rand
 }
 
-func (s *totals) more(verb string, n int) {
+func (s *testServed) more(verb string, n int) {
 	i := 0
 	for i < len(s.Requests) && s.Requests[i].Verb != verb {
 		i++
@@ -41,7 +41,7 @@ func (s *totals) more(verb string, n int) {
 	}
 }
 
-func (s *totals) copy() *Served {
+func (s *testServed) copy() *Served {
 	c := s.Served
 	c.Requests = append([]ServedRequests(nil), s.Requests...)
 	for i := range c.Requests {
@@ -52,11 +52,11 @@ func (s *totals) copy() *Served {
 	return &c
 }
 
-// What comes in between is what a second server would have counted that saw only that.
+// TestSince: the difference of two readings is what a second server would have counted in between.
 func TestSince(t *testing.T) {
 	for seed := range uint64(50) {
-		all := &totals{rng: rand.New(rand.NewPCG(seed, 1)), Served: Served{Started: 5}}
-		only := &totals{Served: Served{Started: 5}}
+		all := &testServed{rng: rand.New(rand.NewPCG(seed, 1)), Served: Served{Started: 5}}
+		only := &testServed{Served: Served{Started: 5}}
 		all.more("GET", 10)
 		all.more("POST", int(seed))
 		all.more("LIST", 3)
@@ -82,7 +82,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-func (s *Served) copyOf() *Served { return (&totals{Served: *s}).copy() }
+func (s *Served) copyOf() *Served { return (&testServed{Served: *s}).copy() }
 
 func TestSinceARestart(t *testing.T) {
 	row := func(n uint64) ServedRequests {

@@ -15,7 +15,7 @@ import (
 	"tare/lab/memtest"
 )
 
-func abs(v float64, u metric.Unit) budget.Limit {
+func absolute(v float64, u metric.Unit) budget.Limit {
 	return budget.Limit{Value: v, Unit: u, Against: budget.Absolute}
 }
 
@@ -24,10 +24,10 @@ func TestParse(t *testing.T) {
 		text string
 		want budget.Budget
 	}{
-		{"capacity >= 100/s", budget.Budget{Metric: "capacity", Op: ">=", Limit: abs(100, metric.PerSecond)}},
+		{"capacity >= 100/s", budget.Budget{Metric: "capacity", Op: ">=", Limit: absolute(100, metric.PerSecond)}},
 		{"response.p99 <= 500ms at 50/s", budget.Budget{
 			Metric: "response", Quantile: "p99", Op: "<=",
-			Limit: abs(0.5, metric.Seconds), At: 50,
+			Limit: absolute(0.5, metric.Seconds), At: 50,
 		}},
 		{"seccomp: exec.cpu <= +5%", budget.Budget{
 			Treatment: "seccomp", Operation: "exec", Metric: "cpu", Op: "<=",
@@ -35,14 +35,14 @@ func TestParse(t *testing.T) {
 		}},
 		{"create-pod.cpu <= 10ms", budget.Budget{
 			Operation: "create-pod", Metric: "cpu", Op: "<=",
-			Limit: abs(0.01, metric.Seconds),
+			Limit: absolute(0.01, metric.Seconds),
 		}},
-		{"error <= 0.1%", budget.Budget{Metric: "error", Op: "<=", Limit: abs(0.001, metric.Ratio)}},
+		{"error <= 0.1%", budget.Budget{Metric: "error", Op: "<=", Limit: absolute(0.001, metric.Ratio)}},
 		{"monitoring.response.p99 <= 50ms", budget.Budget{
 			Operation: "monitoring", Metric: "response", Quantile: "p99",
-			Op: "<=", Limit: abs(0.05, metric.Seconds),
+			Op: "<=", Limit: absolute(0.05, metric.Seconds),
 		}},
-		{"rss drift <= 1MiB/h", budget.Budget{Metric: "rss", Drift: true, Op: "<=", Limit: abs(1<<20, metric.Bytes)}},
+		{"rss drift <= 1MiB/h", budget.Budget{Metric: "rss", Drift: true, Op: "<=", Limit: absolute(1<<20, metric.Bytes)}},
 		{"response.p50 drift <= +2 ms / min", budget.Budget{
 			Metric: "response", Quantile: "p50", Drift: true, Op: "<=",
 			Limit: budget.Limit{Value: 0.12, Unit: metric.Seconds, Against: budget.Difference},
@@ -59,17 +59,17 @@ func TestParse(t *testing.T) {
 			"mode=enforce policies=10: a.b.response.p99.9<=1s",
 			budget.Budget{
 				Treatment: "mode=enforce policies=10", Operation: "a.b", Metric: "response", Quantile: "p999",
-				Op: "<=", Limit: abs(1, metric.Seconds),
+				Op: "<=", Limit: absolute(1, metric.Seconds),
 			},
 		},
 		{"image=x:1: response.max <= 1s", budget.Budget{
 			Treatment: "image=x:1", Metric: "response", Quantile: "max", Op: "<=",
-			Limit: abs(1, metric.Seconds),
+			Limit: absolute(1, metric.Seconds),
 		}},
-		{"  threads  <=  30  ", budget.Budget{Metric: "threads", Op: "<=", Limit: abs(30, metric.Count)}},
+		{"  threads  <=  30  ", budget.Budget{Metric: "threads", Op: "<=", Limit: absolute(30, metric.Count)}},
 		{"x: rss <= 64 MiB at 6000/min", budget.Budget{
 			Treatment: "x", Metric: "rss", Op: "<=",
-			Limit: abs(64<<20, metric.Bytes), At: 100,
+			Limit: absolute(64<<20, metric.Bytes), At: 100,
 		}},
 	} {
 		got, err := budget.Parse(c.text)
@@ -89,9 +89,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestLimitIsPrintedAsItIsJudged: a limit prints in the unit and over the time in which it was given, and reads back as
-// exactly the same one.
-func TestLimitIsPrintedAsItIsJudged(t *testing.T) {
+// TestLimitRoundTrips: a limit prints in the unit and for the duration in which it was given, and is read back exactly.
+func TestLimitRoundTrips(t *testing.T) {
 	for text, want := range map[string]string{
 		"rss drift <= 1MiB/d":             "rss drift <= 1MiB/d",
 		"rss drift <= 1.3 B / min":        "rss drift <= 1B/min", // whole bytes are judged
@@ -209,7 +208,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideMirrors: turning the sign of everything turns <= into >=, and a wider interval never decides more.
+// TestDecideMirrors: negating everything turns <= into >=, and a wider interval never decides more.
 func TestDecideMirrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10000 {
@@ -245,7 +244,7 @@ func TestOverall(t *testing.T) {
 	}
 	var v budget.Verdict
 	if err := v.UnmarshalText([]byte("not-measured")); err != nil || v != budget.NotMeasured {
-		t.Errorf("%v, %v", v, err)
+		t.Errorf("got %v, %v; want not-measured", v, err)
 	}
 	if err := v.UnmarshalText([]byte("ok")); err == nil {
 		t.Error("\"ok\" is a verdict")
@@ -279,17 +278,17 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var syntax *budget.SyntaxError
 			if !errors.As(err, &syntax) || syntax.Column < 1 || syntax.Column > len(text)+1 {
-				t.Errorf("%q: %#v", text, err)
+				t.Errorf("%q: got %#v, want a syntax error at its column", text, err)
 			}
 			return
 		}
 		if b.Metric == "" || math.IsNaN(b.Limit.Value) || math.IsInf(b.Limit.Value, 0) || b.At < 0 {
-			t.Errorf("%q: %+v", text, b)
+			t.Errorf("%q is accepted as invalid budget %+v", text, b)
 		}
 		again, err := budget.Parse(b.String())
 		again.Text = b.Text
 		if err != nil || !cmp.Equal(again, b) {
-			t.Errorf("%q → %q: %v\n%s", text, b.String(), err, cmp.Diff(b, again))
+			t.Errorf("%q prints as %q, which is read back with %v\n%s", text, b.String(), err, cmp.Diff(b, again))
 		}
 	})
 }

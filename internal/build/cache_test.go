@@ -18,7 +18,7 @@ import (
 	"tare/internal/build"
 )
 
-func cache(t *testing.T) build.Cache {
+func newCache(t *testing.T) build.Cache {
 	t.Helper()
 	return build.Cache{
 		Dir: filepath.Join(t.TempDir(), "my [cache"), Sub: "engines", Log: slog.New(slog.DiscardHandler),
@@ -26,9 +26,9 @@ func cache(t *testing.T) build.Cache {
 	}
 }
 
-// TestBuiltOnce: of many that want the same at the same time, one builds, and all get what it built, whole.
+// TestBuiltOnce: if many want the same at the same time, one builds, and all get the complete result.
 func TestBuiltOnce(t *testing.T) {
-	c := cache(t)
+	c := newCache(t)
 	var builds atomic.Int32
 	r := build.Recipe{Name: "x", Lock: "x", Make: func(_ context.Context, dir string) error {
 		builds.Add(1)
@@ -59,9 +59,9 @@ func TestBuiltOnce(t *testing.T) {
 	}
 }
 
-// TestBuildThatFailsLeavesNothing, and one that was killed is cleared away by the next.
+// TestBuildThatFailsLeavesNothing, and the next build removes what a killed one left.
 func TestBuildThatFailsLeavesNothing(t *testing.T) {
-	c := cache(t)
+	c := newCache(t)
 	// the last one may be at work
 	for _, left := range []string{"x.lock1.123.tmp", "x-older.1.lock1.124.tmp", "y.lock2.125.tmp"} {
 		if err := os.MkdirAll(filepath.Join(c.Dir, left), 0o700); err != nil {
@@ -93,9 +93,9 @@ func TestBuildThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestWaitForAnotherBuildEnds with the context, and is told once: to the caller, or to the log.
+// TestWaitForAnotherBuildEnds with the context, and is reported once: to the caller, or in the log.
 func TestWaitForAnotherBuildEnds(t *testing.T) {
-	c := cache(t)
+	c := newCache(t)
 	var log bytes.Buffer
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	has, free := make(chan struct{}), make(chan struct{})
@@ -145,8 +145,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestNoFolder: what is run from the cache must be what we put there.
-func TestNoFolder(t *testing.T) {
+// TestUnsafeCacheIsRejected: programs run from the cache must be those that tare put there.
+func TestUnsafeCacheIsRejected(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "open")
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, says := range map[string]string{open: "others may write to", filepath.Join(file, "x"): "not a directory"} {
-		c := cache(t)
+		c := newCache(t)
 		c.Dir = dir
 		_, _, err1 := c.Has("x")
 		_, err2 := c.Get(t.Context(), build.Recipe{Name: "x", Lock: "x"})

@@ -23,7 +23,7 @@ var program = build.GoModule{
 	Files: []string{"src/go.mod.txt", "src/main.go.txt"}, LDFlags: "-X main.said=built", Binary: "prog",
 }
 
-func golang(t *testing.T) build.Go {
+func findGo(t *testing.T) build.Go {
 	t.Helper()
 	g, err := build.FindGo(t.Context(), os.LookupEnv)
 	if err != nil {
@@ -32,15 +32,14 @@ func golang(t *testing.T) build.Go {
 	return g
 }
 
-// TestModuleIsBuilt by a real toolchain: with its flags, whatever the user has set, and nothing but the program is
-// left.
+// TestModuleIsBuilt by a real toolchain with its flags, whatever the user has set, and only the program is left.
 func TestModuleIsBuilt(t *testing.T) {
 	t.Setenv("GOFLAGS", "nonsense")
 	t.Setenv("GOWORK", "/none/go.work")
 	t.Setenv("GOARCH", "mips")
-	g, dir := golang(t), t.TempDir()
+	g, dir := findGo(t), t.TempDir()
 	if !strings.HasPrefix(g.Version, "go1.") || g.Cache == "" || g.ModCache == "" {
-		t.Errorf("%+v", g)
+		t.Errorf("got toolchain %+v", g)
 	}
 	work := filepath.Join(dir, "src")
 	if err := program.Unpack(work); err != nil {
@@ -48,7 +47,7 @@ func TestModuleIsBuilt(t *testing.T) {
 	}
 	n, err := g.Packages(t.Context(), program, work, nil)
 	if err != nil || n.All < 2 || n.Stale < 1 || n.Stale > n.All {
-		t.Errorf("%+v, %v", n, err)
+		t.Errorf("got packages %+v, %v; want some that are not built", n, err)
 	}
 	var lines []string
 	if err := g.Build(t.Context(), program, work, dir, func(line string) { lines = append(lines, line) }); err != nil {
@@ -63,11 +62,11 @@ func TestModuleIsBuilt(t *testing.T) {
 	}
 }
 
-// TestModuleIsRefused by a real toolchain: the words that faults are known by are those of this version of Go.
-func TestModuleIsRefused(t *testing.T) {
+// TestFaultsOfARealToolchain: this version of Go prints the messages by which faults are recognized.
+func TestFaultsOfARealToolchain(t *testing.T) {
 	t.Setenv("GOPROXY", "off")
 	t.Setenv("GOMODCACHE", t.TempDir())
-	g := golang(t)
+	g := findGo(t)
 	for name, c := range map[string]struct {
 		mod, main string
 		fault     build.Fault
@@ -108,7 +107,7 @@ func TestModuleIsRefused(t *testing.T) {
 	}
 }
 
-// TestFaults: faults are identified by the toolchain's messages; the line is quoted, shortened.
+// TestFaults: faults are recognized by the toolchain's messages; the line is quoted, shortened.
 func TestFaults(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for name, c := range map[string]struct {
@@ -146,11 +145,11 @@ func TestFaults(t *testing.T) {
 		_, err = g.Packages(t.Context(), program, bin, nil)
 		fault, ok := errors.AsType[*build.GoFault](err)
 		if !ok {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: got %v, want a Fault", name, err)
 		}
 		c.want.Tail = build.Tail(c.script)
 		if diff := cmp.Diff(c.want, *fault); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+			t.Errorf("%s: fault (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"tare/lab/memtest"
 )
 
-// FuzzMarker: whatever lies in a folder, it is ours only by a marker of our form, for just this name or for what is
-// being built under it.
+// FuzzMarker: a folder belongs to tare only by a valid marker for its name, or for the build that makes it.
 func FuzzMarker(f *testing.F) {
 	for _, text := range []string{
 		"", "{}", `{"schema":"tare.built/v1","name":"x"}`,
@@ -53,7 +52,7 @@ func FuzzMarker(f *testing.F) {
 	})
 }
 
-// TestBelow finds the folders of the cache that a process names, however it names them.
+// TestBelow finds the folders of the cache that a process refers to, in whatever way.
 func TestBelow(t *testing.T) {
 	for text, want := range map[string]string{
 		"/c/plane/1.36-x/tare-plane":                             "1.36-x",

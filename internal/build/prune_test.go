@@ -17,8 +17,8 @@ import (
 	"tare/internal/build"
 )
 
-// made builds a folder with a file of so many bytes.
-func made(t *testing.T, c build.Cache, name string, bytes int) string {
+// buildFolder builds a folder with a file of that many bytes.
+func buildFolder(t *testing.T, c build.Cache, name string, bytes int) string {
 	t.Helper()
 	dir, err := c.Get(t.Context(), build.Recipe{Name: name, Lock: "x", Make: func(_ context.Context, dir string) error {
 		return os.WriteFile(filepath.Join(dir, "program"), make([]byte, bytes), 0o600)
@@ -29,16 +29,16 @@ func made(t *testing.T, c build.Cache, name string, bytes int) string {
 	return dir
 }
 
-// only is a survey of a tare that would use these folders, an hour from now.
-func only(names ...string) build.Survey {
+// surveyOf returns a survey of a tare that would use these folders, an hour from now.
+func surveyOf(names ...string) build.Survey {
 	return build.Survey{
 		Wanted: func(name string) bool { return slices.Contains(names, name) },
 		Now:    time.Now().Add(time.Hour),
 	}
 }
 
-// states are what is in the cache, by name, with why it must stay.
-func states(t *testing.T, c build.Cache, s build.Survey) map[string]string {
+// itemStates returns the items of the cache by name, each with the reason why it must stay.
+func itemStates(t *testing.T, c build.Cache, s build.Survey) map[string]string {
 	t.Helper()
 	items, err := c.Items(s)
 	if err != nil {
@@ -58,12 +58,11 @@ func namesOf(items []build.Item) (out []string) {
 	return out
 }
 
-// TestPruneRemovesTheOldAndNothingElse: what is ours and not used goes; what is used, strange, copied, renamed or a
-// link stays.
-func TestPruneRemovesTheOldAndNothingElse(t *testing.T) {
-	c := cache(t)
-	made(t, c, "new", 10)
-	old := made(t, c, "old", 5000)
+// TestPruneRemovesUnusedBuilds and keeps what is used, foreign, copied, renamed or a link.
+func TestPruneRemovesUnusedBuilds(t *testing.T) {
+	c := newCache(t)
+	buildFolder(t, c, "new", 10)
+	old := buildFolder(t, c, "old", 5000)
 	outside := filepath.Join(t.TempDir(), "outside")
 	forged := `{"schema": "tare.built/v1", "name": "../` + filepath.Base(outside) + `"}`
 	for _, err := range []error{
@@ -84,19 +83,19 @@ func TestPruneRemovesTheOldAndNothingElse(t *testing.T) {
 		"new": "current", "old": "old", "copy": "strange", "old.one": "strange", "photos": "strange",
 		"forged": "strange",
 	}
-	if diff := cmp.Diff(want, states(t, c, only("new"))); diff != "" {
+	if diff := cmp.Diff(want, itemStates(t, c, surveyOf("new"))); diff != "" {
 		t.Error(diff)
 	}
-	removed, kept, err := c.Prune(only("new"), false)
+	removed, kept, err := c.Prune(surveyOf("new"), false)
 	if err != nil || len(removed) != 1 || removed[0].Name != "old" || removed[0].Bytes < 5000 || removed[0].Bytes > 5200 ||
 		removed[0].Used.IsZero() || len(kept) != 0 {
 		t.Errorf("removed %+v, kept %+v, %v", removed, kept, err)
 	}
 	delete(want, "old")
-	if diff := cmp.Diff(want, states(t, c, only("new"))); diff != "" {
+	if diff := cmp.Diff(want, itemStates(t, c, surveyOf("new"))); diff != "" {
 		t.Error(diff)
 	}
-	if removed, _, err := c.Prune(only("new"), true); err != nil || !slices.Equal(namesOf(removed), []string{"new"}) {
+	if removed, _, err := c.Prune(surveyOf("new"), true); err != nil || !slices.Equal(namesOf(removed), []string{"new"}) {
 		t.Errorf("with all: removed %v, %v", namesOf(removed), err)
 	}
 	for _, path := range []string{"copy/program", "old.one/program", "outside/program", "photos", "forged", "letter"} {
@@ -106,15 +105,15 @@ func TestPruneRemovesTheOldAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestPruneKeepsWhatIsUsed: a program that runs, and one whose folder is in the arguments of another, as a JVM's class
-// path is; and what was looked for just now. When they have ended, it goes.
+// TestPruneKeepsWhatIsUsed: a running program, a folder in the arguments of a process, such as a JVM's class path, and
+// what was looked up just now. It is removed when they have ended.
 func TestPruneKeepsWhatIsUsed(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Skip("SKIPPED: there is no sleep")
 	}
-	c := cache(t)
-	runs, path, idle := made(t, c, "runs", 1), made(t, c, "path", 1), made(t, c, "idle", 1)
+	c := newCache(t)
+	runs, path, idle := buildFolder(t, c, "runs", 1), buildFolder(t, c, "path", 1), buildFolder(t, c, "idle", 1)
 	binary, err := os.ReadFile(sleep)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 		all = append(all, cmd)
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	}
-	removed, kept, err := c.Prune(only(), true)
+	removed, kept, err := c.Prune(surveyOf(), true)
 	if err != nil || !slices.Equal(namesOf(removed), []string{"idle"}) ||
 		!slices.Equal(namesOf(kept), []string{"path", "runs"}) {
 		t.Fatalf("removed %v, kept %+v, %v", namesOf(removed), kept, err)
@@ -153,22 +152,23 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	just := only()
+	just := surveyOf()
 	just.Now = time.Now()
 	if removed, kept, err := c.Prune(just, true); err != nil || len(removed) != 0 || len(kept) != 2 ||
 		!strings.Contains(kept[0].Busy, "less than a minute ago") {
 		t.Errorf("right after it was looked for: removed %v, kept %+v, %v", namesOf(removed), kept, err)
 	}
-	if removed, _, err := c.Prune(only(), false); err != nil || !slices.Equal(namesOf(removed), []string{"path", "runs"}) {
+	removed, _, err = c.Prune(surveyOf(), false)
+	if err != nil || !slices.Equal(namesOf(removed), []string{"path", "runs"}) {
 		t.Errorf("when they had ended: removed %v, %v", namesOf(removed), err)
 	}
 }
 
-// TestPruneBesideABuild: what is being built stays, and becomes whole; what a killed build and a killed removal left
-// goes.
+// TestPruneBesideABuild: a build in progress stays and completes; what a killed build and a killed removal left is
+// removed.
 func TestPruneBesideABuild(t *testing.T) {
-	c := cache(t)
-	old := made(t, c, "old", 100)
+	c := newCache(t)
+	old := buildFolder(t, c, "old", 100)
 	marker, err := os.ReadFile(filepath.Join(old, ".tare-built.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestPruneBesideABuild(t *testing.T) {
 		done <- err
 	}()
 	<-has
-	removed, kept, err := c.Prune(only(), true)
+	removed, kept, err := c.Prune(surveyOf(), true)
 	if err != nil || !slices.Equal(namesOf(removed), []string{"old", "old.prune.9.tmp", "old.y.123.tmp"}) {
 		t.Errorf("removed %v, %v", namesOf(removed), err)
 	}
@@ -203,22 +203,23 @@ func TestPruneBesideABuild(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"next": "old", "other.y.123.tmp": "strange"}, states(t, c, only())); diff != "" {
+	want := map[string]string{"next": "old", "other.y.123.tmp": "strange"}
+	if diff := cmp.Diff(want, itemStates(t, c, surveyOf())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestUseIsNoted: who looks for something notes when, and gives a mark to what was built before there were any, without
-// making it younger.
+// TestUseIsNoted: looking something up records the time, and marks builds from before there were marks without making
+// them younger.
 func TestUseIsNoted(t *testing.T) {
-	c := cache(t)
-	dir := made(t, c, "x", 1)
+	c := newCache(t)
+	dir := buildFolder(t, c, "x", 1)
 	file, before := filepath.Join(dir, ".tare-built.json"), time.Unix(1e9, 0)
 	used := func() time.Time {
 		t.Helper()
-		items, err := c.Items(only("x"))
+		items, err := c.Items(surveyOf("x"))
 		if err != nil || len(items) != 1 {
-			t.Fatalf("%+v, %v", items, err)
+			t.Fatalf("got items %+v, %v; want one", items, err)
 		}
 		return items[0].Used
 	}
@@ -249,23 +250,23 @@ func TestUseIsNoted(t *testing.T) {
 	}
 }
 
-// TestNoCache: nothing is made by looking, and where others may write nothing is removed.
+// TestNoCache: looking creates nothing, and nothing is removed where others may write.
 func TestNoCache(t *testing.T) {
-	c := cache(t)
-	items, err := c.Items(only())
-	removed, _, err2 := c.Prune(only(), true)
+	c := newCache(t)
+	items, err := c.Items(surveyOf())
+	removed, _, err2 := c.Prune(surveyOf(), true)
 	if len(items) != 0 || len(removed) != 0 || err != nil || err2 != nil {
-		t.Errorf("%v, %v, %v, %v", items, removed, err, err2)
+		t.Errorf("without a cache: items %v, removed %v, %v, %v", items, removed, err, err2)
 	}
 	if _, err := os.Stat(c.Dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the folder was made: %v", err)
 	}
-	made(t, c, "x", 1)
+	buildFolder(t, c, "x", 1)
 	if err := os.Chmod(c.Dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	none := new(build.NoFolder)
-	if _, _, err := c.Prune(only(), true); !errors.As(err, &none) {
+	if _, _, err := c.Prune(surveyOf(), true); !errors.As(err, &none) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(c.Dir, "x")); err != nil {

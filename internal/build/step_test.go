@@ -13,7 +13,7 @@ import (
 	"tare/internal/build"
 )
 
-// TestStepEndsWithItsContext, with everything that it started.
+// TestStepEndsWithItsContext and with everything that it started.
 func TestStepEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -27,8 +27,8 @@ func TestStepEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestStepTellsLines as they come, whole, and the whole in the end.
-func TestStepTellsLines(t *testing.T) {
+// TestStepReportsLines as they come, whole, and all of them at the end.
+func TestStepReportsLines(t *testing.T) {
 	var lines []string
 	out, err := build.Step{
 		Path: "/bin/sh", Args: []string{
@@ -41,11 +41,11 @@ func TestStepTellsLines(t *testing.T) {
 		t.Error(diff)
 	}
 	if out != "one\ntwo\n\nthree\r\nfour" || err == nil || err.Error() != "exit status 3" {
-		t.Errorf("%q, %v", out, err)
+		t.Errorf("got output %q, %v; want its lines and exit status 3", out, err)
 	}
 }
 
-// TestStepKeepsSecrets: a command gets what it needs to find its way, what it is told, and nothing else of the
+// TestStepKeepsSecrets: a command gets the variables that it needs, those that it is given, and nothing else of the
 // environment.
 func TestStepKeepsSecrets(t *testing.T) {
 	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "JAVA_TOOL_OPTIONS", "JDK_JAVAC_OPTIONS", "HTTPS_PROXY"} {
@@ -72,15 +72,15 @@ func TestStepKeepsSecrets(t *testing.T) {
 func TestTail(t *testing.T) {
 	got := build.Tail("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n\n")
 	if got != "2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13" {
-		t.Errorf("%q", got)
+		t.Errorf("got tail %q, want lines 2 to 13", got)
 	}
 	if got := build.Tail(""); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf("got tail %q of nothing", got)
 	}
 }
 
-// TestHashKnowsEverything that a result is made of: contents, names, their borders, and words.
-func TestHashKnowsEverything(t *testing.T) {
+// TestHashCoversAllInputs: contents, names, the borders between them, and arguments.
+func TestHashCoversAllInputs(t *testing.T) {
 	files := fstest.MapFS{
 		"d/a": {Data: []byte("x")}, "d/b": {Data: []byte("y")}, "d/a2": {Data: []byte("x")},
 		"d/ab": {Data: []byte("x\nd/b 1\ny")},
@@ -96,7 +96,7 @@ func TestHashKnowsEverything(t *testing.T) {
 	} {
 		h, err := build.Hash(files, c.paths, c.words...)
 		if err != nil || len(h) != 12 {
-			t.Errorf("%s: %q, %v", name, h, err)
+			t.Errorf("%s: got hash %q, %v; want 12 characters", name, h, err)
 		}
 		if other := seen[h]; other != "" {
 			t.Errorf("%s and %s have one hash", name, other)

@@ -22,12 +22,13 @@ type session struct {
 
 type step struct {
 	command string
-	want    []string // lines; "…" stands for anything, a line that is only "…" for any lines
-	exit    int      // from a line "exit N" in the form "# exit N" behind the command
+	want    []string // lines; "…" matches any text, a line that is only "…" any lines
+	exit    int      // from "# exit N" after the command
 }
 
-// TestDocsAreTrue executes every console block in the project's Markdown. Blocks of one page share a folder.
-func TestDocsAreTrue(t *testing.T) {
+// TestDocsShowRealOutput runs every console block in the project's Markdown and compares its output. Blocks of one page
+// share a folder.
+func TestDocsShowRealOutput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: the pages run real measurements")
 	}
@@ -115,7 +116,7 @@ func (st step) check(t *testing.T, s session, dir, path string) {
 	}
 }
 
-// removeNewRuns removes the runs in dir that are not among those that were there before.
+// removeNewRuns removes the runs in dir that are not listed in before.
 func removeNewRuns(t *testing.T, dir string, before []string) {
 	t.Helper()
 	now, _ := filepath.Glob(filepath.Join(dir, resultsDir, "*"))
@@ -133,7 +134,7 @@ func removeNewRuns(t *testing.T, dir string, before []string) {
 // on a quiet one, and tare rightly says of others that it was late.
 const mostTries = 5
 
-// run runs the command once. wrong is in what it differs from the page; late: because the generator was.
+// run runs the command once. wrong is the difference from the page; late reports whether the load generator was late.
 func (st step) run(t *testing.T, dir, path string) (wrong string, late bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", st.command)
@@ -150,14 +151,14 @@ func (st step) run(t *testing.T, dir, path string) (wrong string, late bool) {
 	if st.exit == ExitUsage || st.exit == ExitError {
 		got += stderr.String()
 	}
-	if want := strings.Join(st.want, "\n"); !pattern(want).MatchString(strings.TrimRight(got, "\n")) {
+	if want := strings.Join(st.want, "\n"); !pagePattern(want).MatchString(strings.TrimRight(got, "\n")) {
 		return fmt.Sprintf("printed\n%s\nthe page shows\n%s", got, want), late
 	}
 	return "", false
 }
 
-// pattern turns what a page shows into an expression: numbers may differ in value, "…" stands for anything.
-func pattern(want string) *regexp.Regexp {
+// pagePattern turns a page's output into a regular expression: numbers may have other values, "…" matches any text.
+func pagePattern(want string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`\A`)
 	for i, line := range strings.Split(strings.TrimRight(want, "\n"), "\n") {
@@ -177,7 +178,8 @@ func pattern(want string) *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }
 
-func TestPatternSeesDifferences(t *testing.T) {
+// TestPagePatternRejectsOtherOutput checks that a changed word fails, and that another number does not.
+func TestPagePatternRejectsOtherOutput(t *testing.T) {
 	for _, c := range []struct {
 		want, got string
 		match     bool
@@ -190,7 +192,7 @@ func TestPatternSeesDifferences(t *testing.T) {
 		{"", "", true},
 		{"", "x", false},
 	} {
-		if pattern(c.want).MatchString(c.got) != c.match {
+		if pagePattern(c.want).MatchString(c.got) != c.match {
 			t.Errorf("pattern(%q) on %q: want match %v", c.want, c.got, c.match)
 		}
 	}

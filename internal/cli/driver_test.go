@@ -16,7 +16,7 @@ import (
 // which only itself can take back, and starts a process in a session of its own, which outlives it.
 const killedDriver = "killed-driver"
 
-// runDriver is the whole life of such a program.
+// runDriver is the main function of a driver program.
 func runDriver() {
 	requests, answers := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
@@ -51,7 +51,7 @@ func answerDriver(r driver.Request) (any, error) {
 	case driver.DoPrepare:
 		outlives := exec.Command("sleep", "1000")
 		outlives.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		return driver.Prepared{}, errors.Join(os.WriteFile(outside(r), nil, 0o600), outlives.Start())
+		return driver.Prepared{}, errors.Join(os.WriteFile(outsideFile(r), nil, 0o600), outlives.Start())
 	case driver.DoVerify:
 		return driver.Verified{Checks: []string{"it waits"}}, nil
 	case driver.DoOperate:
@@ -61,14 +61,14 @@ func answerDriver(r driver.Request) (any, error) {
 		}
 		return driver.Cost{Calls: *r.Calls, Total: map[string]float64{"wall": time.Since(begin).Seconds()}}, nil
 	case driver.DoUndo:
-		if err := os.Remove(outside(r)); !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(outsideFile(r)); !errors.Is(err, os.ErrNotExist) {
 			return struct{}{}, err
 		}
 	}
 	return struct{}{}, nil
 }
 
-// outside is the file that a treatment makes outside of its folder.
-func outside(r driver.Request) string {
+// outsideFile returns the file that a treatment makes outside of its folder.
+func outsideFile(r driver.Request) string {
 	return filepath.Join(os.TempDir(), "outside-"+filepath.Base(r.Folder))
 }

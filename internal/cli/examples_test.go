@@ -16,14 +16,14 @@ import (
 	"tare/internal/metric"
 )
 
-// TestExamplesAreValid reads every example and every template as `tare validate` does: none may have a finding, not
-// even a warning.
+// TestExamplesAreValid reads every example and every template as `tare validate` does, and wants no finding, not even a
+// warning.
 func TestExamplesAreValid(t *testing.T) {
-	experiments(t)
+	exampleExperiments(t)
 }
 
-// experiments are all examples and templates, by name.
-func experiments(t *testing.T) map[string]*config.Experiment {
+// exampleExperiments returns all examples and templates by name.
+func exampleExperiments(t *testing.T) map[string]*config.Experiment {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -45,7 +45,7 @@ func experiments(t *testing.T) map[string]*config.Experiment {
 	for name, src := range sources {
 		e, found := config.Parse(name, src, all.List{})
 		if len(found) > 0 {
-			t.Errorf("%s: %v", name, found)
+			t.Errorf("%s: got findings %v, want none", name, found)
 		}
 		if e != nil {
 			out[name] = e
@@ -54,9 +54,10 @@ func experiments(t *testing.T) map[string]*config.Experiment {
 	return out
 }
 
-// TestRefusalsSuggestWhatIsAccepted crosses every example and template with all that a budget can name: what a refusal
-// says to write is accepted, or refused at another part; and what areas foretell are metrics that budgets know.
-func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
+// TestRejectedBudgetsSuggestAcceptedOnes crosses every example and template with every budget. A budget that a
+// rejection suggests is accepted, or rejected for another reason; every metric that an area forecasts is one that
+// budgets know.
+func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
 	metrics := []string{"capacity", "slo_capacity", "pool_wait", "nothing"}
 	for _, m := range metric.Known() {
 		metrics = append(metrics, m.Name)
@@ -66,13 +67,13 @@ func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
 	}
 	suggestion := regexp.MustCompile(`^write (".*")$`)
 	cells := map[string][2]int{} // accepted and refused, by area and question
-	for name, e := range experiments(t) {
+	for name, e := range exampleExperiments(t) {
 		scope := e.Scope()
 		cell := e.Area + " " + string(e.Question)
 		for _, x := range scope.Treatments {
 			arm := scope.Of(&x)
 			if len(arm.Operations) == 0 && e.Area != "exec" || len(arm.Metrics) == 0 && arm.Unread == "" && !arm.Open {
-				t.Errorf("%s: nothing is foretold of %s: %+v", name, x.ID, arm)
+				t.Errorf("%s: no forecast for %s: %+v", name, x.ID, arm)
 			}
 			for _, m := range arm.Metrics {
 				if !slices.Contains(metrics, m) {
@@ -96,7 +97,7 @@ func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
 				}
 				cells[cell] = [2]int{n[0], n[1] + 1}
 				if column := budget.Column(b.Text, r.Part); column < 1 || column > len(b.Text) || r.Reason == "" {
-					t.Errorf("%s: %s: refused at column %d: %v", name, b.Text, column, r)
+					t.Errorf("%s: %s: rejected at column %d: %v", name, b.Text, column, r)
 				}
 				if s := suggestion.FindStringSubmatch(r.Write); s != nil {
 					text, err := strconv.Unquote(s[1])
@@ -105,20 +106,20 @@ func TestRefusalsSuggestWhatIsAccepted(t *testing.T) {
 					}
 					again, err := budget.Parse(text)
 					if err != nil {
-						t.Errorf("%s: %s: it says to write what cannot be read: %v", name, b.Text, err)
+						t.Errorf("%s: %s: the suggestion cannot be parsed: %v", name, b.Text, err)
 					} else if r2 := scope.Refuse(again); r2 != nil && r2.Part == r.Part && r2.Reason == r.Reason {
-						t.Errorf("%s: %s: it says to write %q, which is refused: %v", name, b.Text, text, r2)
+						t.Errorf("%s: %s: the suggestion %q is rejected: %v", name, b.Text, text, r2)
 					}
 				}
 			}
 		}
 	}
 	if len(cells) < 12 {
-		t.Errorf("only %v", cells)
+		t.Errorf("got only %v", cells)
 	}
 	for cell, n := range cells {
 		if n[0] == 0 || n[1] == 0 {
-			t.Errorf("%s: %d budgets are accepted, %d refused", cell, n[0], n[1])
+			t.Errorf("%s: %d budgets are accepted, %d rejected", cell, n[0], n[1])
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"tare/internal/record"
 )
 
-// crafted is a record with one pending change, which would run a shell; key and host are those of whoever makes it.
-func crafted(t *testing.T, key record.Key, host, proof string) string {
+// craftRecord writes a record with one pending change that would run a shell. key and host are those of its author.
+func craftRecord(t *testing.T, key record.Key, host, proof string) string {
 	t.Helper()
 	program, err := json.Marshal([]string{"/bin/sh", "-c", "touch " + proof})
 	if err != nil {
@@ -41,7 +41,7 @@ func crafted(t *testing.T, key record.Key, host, proof string) string {
 	return w.Dir()
 }
 
-// ownKey is the key of the user who runs tare in these tests.
+// ownKey returns the key of the user who runs these tests.
 func ownKey(t *testing.T) record.Key {
 	t.Helper()
 	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
@@ -60,17 +60,20 @@ func hostname(t *testing.T) string {
 	return name
 }
 
-// TestForeignRecordsAreShownAndRefused: a record that somebody else has made, or changed, runs nothing.
-func TestForeignRecordsAreShownAndRefused(t *testing.T) {
+// TestUndoRejectsForeignRecords checks that undo shows a record that somebody else wrote or changed, and runs nothing
+// from it.
+func TestUndoRejectsForeignRecords(t *testing.T) {
 	bin := buildTare(t)
 	key := ownKey(t)
 	for name, craft := range map[string]func(proof string) string{
-		"without a seal": func(proof string) string { return crafted(t, nil, hostname(t), proof) },
-		"another key":    func(proof string) string { return crafted(t, bytes.Repeat([]byte{7}, 32), hostname(t), proof) },
-		"another host":   func(proof string) string { return crafted(t, key, "elsewhere", proof) },
+		"without a seal": func(proof string) string { return craftRecord(t, nil, hostname(t), proof) },
+		"another key": func(proof string) string {
+			return craftRecord(t, bytes.Repeat([]byte{7}, 32), hostname(t), proof)
+		},
+		"another host": func(proof string) string { return craftRecord(t, key, "elsewhere", proof) },
 		"changed since": func(proof string) string {
-			dir := crafted(t, key, hostname(t), "/nowhere/proof")
-			return edited(t, dir, `touch `, `touch `+proof+" ")
+			dir := craftRecord(t, key, hostname(t), "/nowhere/proof")
+			return replaceInJournal(t, dir, `touch `, `touch `+proof+" ")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +87,7 @@ func TestForeignRecordsAreShownAndRefused(t *testing.T) {
 				t.Errorf("an escape sequence of the record reaches the terminal: %q", text)
 			}
 			if text, code := tare(t, bin, t.TempDir(), "run", "--resume", dir); code != ExitUsage {
-				t.Errorf("going on: exit %d\n%s", code, text)
+				t.Errorf("resume: exit %d\n%s", code, text)
 			}
 			if _, err := os.Stat(proof); !os.IsNotExist(err) {
 				t.Error("the program that the record names was run")
@@ -93,8 +96,8 @@ func TestForeignRecordsAreShownAndRefused(t *testing.T) {
 	}
 }
 
-// edited replaces a text in a record's journal.
-func edited(t *testing.T, dir, old, text string) string {
+// replaceInJournal replaces a text in a record's journal.
+func replaceInJournal(t *testing.T, dir, old, text string) string {
 	t.Helper()
 	journal := filepath.Join(dir, record.JournalFile)
 	b, err := os.ReadFile(journal)
@@ -111,8 +114,9 @@ func edited(t *testing.T, dir, old, text string) string {
 	return dir
 }
 
-// TestOwnRecordIsUndone: what this user has sealed needs no word; --yes undoes what nobody has.
-func TestOwnRecordIsUndone(t *testing.T) {
+// TestUndoTrustsOwnRecordsOnly: a record that this user sealed is undone without a question, an unsealed one only with
+// --yes.
+func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 	bin := buildTare(t)
 	key := ownKey(t)
 	gone := func(key record.Key) string {
@@ -135,7 +139,7 @@ func TestOwnRecordIsUndone(t *testing.T) {
 		return w.Dir()
 	}
 	if text, code := tare(t, bin, t.TempDir(), "undo", gone(key)); code != ExitPass || !strings.Contains(text, "undone") {
-		t.Errorf("its own: exit %d\n%s", code, text)
+		t.Errorf("own record: exit %d\n%s", code, text)
 	}
 	dir := gone(nil)
 	if text, code := tare(t, bin, t.TempDir(), "undo", "--yes", dir); code != ExitPass ||
@@ -144,28 +148,28 @@ func TestOwnRecordIsUndone(t *testing.T) {
 	}
 	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitPass ||
 		!strings.Contains(text, "nothing to undo") {
-		t.Errorf("again: exit %d\n%s", code, text)
+		t.Errorf("second undo: exit %d\n%s", code, text)
 	}
 }
 
-// TestUndoSaysWhatItCouldNotRead: a line that is damaged may have been a change.
-func TestUndoSaysWhatItCouldNotRead(t *testing.T) {
+// TestUndoReportsDamagedLines: a damaged line may have been a change.
+func TestUndoReportsDamagedLines(t *testing.T) {
 	bin := buildTare(t)
 	key := ownKey(t)
-	dir := edited(t, crafted(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
+	dir := replaceInJournal(t, craftRecord(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
 	if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitError ||
 		!strings.Contains(text, "cannot read lines [2] of the journal") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
 }
 
-// TestRecordsOfOthersAreNotWrittenTo: neither those of another user, nor those that others may write.
-func TestRecordsOfOthersAreNotWrittenTo(t *testing.T) {
+// TestForeignRecordsAreNotWritten: neither a record of another user nor one that others can write is changed.
+func TestForeignRecordsAreNotWritten(t *testing.T) {
 	bin := buildTare(t)
 	if os.Geteuid() != 0 {
-		t.Skip("wants root, to give a record to another user")
+		t.Skip("needs root to give a record to another user")
 	}
-	dir := crafted(t, nil, hostname(t), "/nowhere/proof")
+	dir := craftRecord(t, nil, hostname(t), "/nowhere/proof")
 	for what, change := range map[string]func() error{
 		"belongs to another user": func() error { return os.Chown(dir, 65534, 65534) },
 		"other users may write":   func() error { return os.Chmod(dir, 0o777) },
@@ -184,11 +188,11 @@ func TestRecordsOfOthersAreNotWrittenTo(t *testing.T) {
 	}
 }
 
-// TestResumeWantsTheExperimentThatItBeganWith.
-func TestResumeWantsTheExperimentThatItBeganWith(t *testing.T) {
+// TestResumeRejectsAChangedExperiment checks that a run goes on only with the experiment file that it began with.
+func TestResumeRejectsAChangedExperiment(t *testing.T) {
 	bin := buildTare(t)
 	key := ownKey(t)
-	dir := crafted(t, key, hostname(t), "/nowhere/proof")
+	dir := craftRecord(t, key, hostname(t), "/nowhere/proof")
 	if err := os.WriteFile(filepath.Join(dir, record.ExperimentFile), []byte("name: y\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

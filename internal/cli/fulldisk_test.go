@@ -19,7 +19,7 @@ import (
 	"tare/internal/record"
 )
 
-// smallDisk mounts a file system of one mebibyte.
+// smallDisk mounts a file system of 1 MiB.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,21 +31,21 @@ func smallDisk(t *testing.T) string {
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("wants root, to mount a file system")
+		t.Skip("needs root to mount a file system")
 	}
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("this host mounts no tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
-		// the test has done it
+		// the test has unmounted it itself
 		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
 }
 
-// fill leaves no byte of the disk on which dir is.
-func fill(t *testing.T, dir string) (filler string) {
+// fillDisk fills the disk of dir to the last byte.
+func fillDisk(t *testing.T, dir string) (filler string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -65,8 +65,8 @@ func fill(t *testing.T, dir string) (filler string) {
 	return f.Name()
 }
 
-// fillNames leaves no room for another file either.
-func fillNames(t *testing.T, dir string) {
+// fillInodes leaves no room for another file.
+func fillInodes(t *testing.T, dir string) {
 	t.Helper()
 	for i := range 1000 {
 		f, err := os.CreateTemp(dir, "name-")
@@ -85,8 +85,8 @@ func fillNames(t *testing.T, dir string) {
 	}
 }
 
-// leftFolder is a record with one pending change: a folder that is there.
-func leftFolder(t *testing.T, results string) (dir, folder string) {
+// recordOfFolder writes a record with one pending change, an existing folder.
+func recordOfFolder(t *testing.T, results string) (dir, folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -109,7 +109,7 @@ func leftFolder(t *testing.T, results string) (dir, folder string) {
 	return w.Dir(), folder
 }
 
-// fillPage adds a note that ends the journal where a page of the disk ends: what is added next needs another one.
+// fillPage adds a note so that the journal ends at a page boundary of the disk: the next line needs another page.
 func fillPage(t *testing.T, journal string) {
 	t.Helper()
 	const page, head, tail = 4096, `{"schema":"tare.record/v1","kind":"note","at":"2026-01-01T00:00:00Z","data":{"text":"`, `"}}` + "\n"
@@ -126,21 +126,21 @@ func fillPage(t *testing.T, journal string) {
 	}
 }
 
-// TestUndoWithoutRoom: an undo that cannot write undoes everything all the same, and says what it could not write.
-// Calling it again is harmless.
-func TestUndoWithoutRoom(t *testing.T) {
+// TestUndoOnFullDisk: an undo that cannot write to the record undoes everything, reports what it could not write, and
+// can be repeated.
+func TestUndoOnFullDisk(t *testing.T) {
 	bin := buildTare(t)
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, disk string) (mend func() error)
 		says  string
 	}{
 		"full": {func(t *testing.T, disk string) func() error {
-			filler := fill(t, disk)
+			filler := fillDisk(t, disk)
 			return func() error { return os.Remove(filler) }
 		}, "no space left on device"},
 		"full of files": {func(t *testing.T, disk string) func() error {
-			filler := fill(t, disk)
-			fillNames(t, disk)
+			filler := fillDisk(t, disk)
+			fillInodes(t, disk)
 			return func() error { return os.Remove(filler) }
 		}, "no space left on device"},
 		"read-only": {func(t *testing.T, disk string) func() error {
@@ -153,7 +153,7 @@ func TestUndoWithoutRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := smallDisk(t)
-			dir, folder := leftFolder(t, disk)
+			dir, folder := recordOfFolder(t, disk)
 			mend := c.spoil(t, disk)
 			for range 2 {
 				text, code := tare(t, bin, t.TempDir(), "undo", dir)
@@ -170,27 +170,27 @@ func TestUndoWithoutRoom(t *testing.T) {
 			}
 			for _, want := range []string{"undone  folder x", "nothing to undo"} {
 				if text, code := tare(t, bin, t.TempDir(), "undo", dir); code != ExitPass || !strings.Contains(text, want) {
-					t.Errorf("with room again: exit %d, want the words %q\n%s", code, want, text)
+					t.Errorf("after freeing the disk: exit %d, want %q\n%s", code, want, text)
 				}
 			}
 		})
 	}
 }
 
-// started is a run in a process of its own.
-type started struct {
+// A startedRun is a run in its own process.
+type startedRun struct {
 	*exec.Cmd
 	out bytes.Buffer
 }
 
-// startRun starts a comparison of many blocks in dir, and waits until its first trial has ended.
-func startRun(t *testing.T, bin, dir, results string) (run *started, name string) {
+// startRun starts a comparison of many blocks in dir and waits until its first trial has ended.
+func startRun(t *testing.T, bin, dir, results string) (run *startedRun, name string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"),
 		[]byte(strings.Replace(comparedExperiment, "blocks: 4", "blocks: 160", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run = &started{Cmd: exec.CommandContext(t.Context(), bin, "run", "--results", results, "x.yaml")}
+	run = &startedRun{Cmd: exec.CommandContext(t.Context(), bin, "run", "--results", results, "x.yaml")}
 	run.Dir, run.Stdout, run.Stderr = dir, &run.out, &run.out
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func startRun(t *testing.T, bin, dir, results string) (run *started, name string
 	return nil, ""
 }
 
-// TestDiskFullDuringRun: the run ends, undoes its changes, and says that the record does not know it.
+// TestDiskFullDuringRun: the run ends, undoes its changes, and reports that the record does not say so.
 func TestDiskFullDuringRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
@@ -218,7 +218,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 	leftovers := watchLeftovers(t, bin)
 	disk, dir := smallDisk(t), t.TempDir()
 	run, name := startRun(t, bin, dir, disk)
-	filler := fill(t, disk)
+	filler := fillDisk(t, disk)
 	_ = run.Wait()
 	text := run.out.String()
 	if code := run.ProcessState.ExitCode(); code != ExitError {
@@ -229,7 +229,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 		"next: tare undo " + name,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the output does not say %q:\n%s", want, text)
+			t.Errorf("the output lacks %q:\n%s", want, text)
 		}
 	}
 	if left := leftovers(); left != "" {
@@ -240,12 +240,13 @@ func TestDiskFullDuringRun(t *testing.T) {
 	}
 	for _, want := range []string{"undone  ", "nothing to undo"} {
 		if text, code := tare(t, bin, dir, "undo", name); code != ExitPass || !strings.Contains(text, want) {
-			t.Errorf("with room again: exit %d, want the words %q\n%s", code, want, text)
+			t.Errorf("after freeing the disk: exit %d, want %q\n%s", code, want, text)
 		}
 	}
 }
 
-// TestInterruptedRunThatCannotUndo: whoever interrupts a run is told what it could not undo, and how to go on.
+// TestInterruptedRunThatCannotUndo: an interrupted run names the changes that it could not undo, and the command to
+// retry.
 func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
@@ -269,14 +270,14 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	_ = run.Wait()
 	text := run.out.String()
 	if code := run.ProcessState.ExitCode(); code != ExitError {
-		t.Errorf("exit %d, want %d: something is left behind\n%s", code, ExitError, text)
+		t.Errorf("exit %d, want %d, since a change is not undone\n%s", code, ExitError, text)
 	}
 	for _, want := range []string{
 		"undo what the run created", busy, "device or resource busy", "not undone", "folder",
 		"next: tare undo " + name,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the output does not say %q:\n%s", want, text)
+			t.Errorf("the output lacks %q:\n%s", want, text)
 		}
 	}
 	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted ||
@@ -290,7 +291,7 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 		t.Errorf("undo: exit %d\n%s", code, text)
 	}
 	if text, code := tare(t, bin, dir, "report", name); code != ExitInterrupted || !strings.Contains(text, "interrupted") {
-		t.Errorf("the report behind the undo: exit %d\n%s", code, text)
+		t.Errorf("report after undo: exit %d\n%s", code, text)
 	}
 	if left := leftovers(); left != "" {
 		t.Errorf("left behind:\n%s", left)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +20,8 @@ import (
 
 var everyPlace = flag.Bool("everyplace", false, "the tests of hostile files attack every place, not every eighth")
 
-// said is all that a command prints, run in this process.
-func said(t *testing.T, args ...string) (text string, code int) {
+// runInProcess runs a command in this process and returns everything that it prints, and its exit code.
+func runInProcess(t *testing.T, args ...string) (text string, code int) {
 	t.Helper()
 	var out bytes.Buffer
 	a := &app{Env: Env{
@@ -33,29 +32,29 @@ func said(t *testing.T, args ...string) (text string, code int) {
 	return out.String(), code
 }
 
-// A hostess feeds commands with attacks and looks at what they print.
-type hostess struct {
+// An injector runs commands on input with injected texts and checks what they print.
+type injector struct {
 	*testing.T
 	tried, shown int
 	reported     map[string]bool
 }
 
-func newHostess(t *testing.T) *hostess { return &hostess{T: t, reported: map[string]bool{}} }
+func newInjector(t *testing.T) *injector { return &injector{T: t, reported: map[string]bool{}} }
 
-// attack is the next attack; marker is by what it is found.
-func (h *hostess) attack(where string) string {
+// nextAttack returns the next text to inject. It contains the marker.
+func (h *injector) nextAttack(where string) string {
 	h.tried++
 	return strings.ReplaceAll(attacks[h.tried%len(attacks)], "@", "zq"+regexp.MustCompile(`\W`).ReplaceAllString(where, "")+"qz")
 }
 
-// check looks at what a command says of an attack.
-func (h *hostess) check(where string, args ...string) int {
+// check checks what a command prints about an injected text.
+func (h *injector) check(where string, args ...string) int {
 	h.Helper()
-	text, code := said(h.T, args...)
+	text, code := runInProcess(h.T, args...)
 	if marker.MatchString(text) {
 		h.shown++
 	}
-	for _, f := range append(uncontrolled(text), uncommanded(text)...) {
+	for _, f := range append(findControlCharacters(text), findCICommands(text)...) {
 		if what := args[0] + f.what + where; !h.reported[what] {
 			h.reported[what] = true
 			h.Errorf("tare %s with an attack in %s: %s: %q", args[0], where, f.what, f.where)
@@ -64,19 +63,19 @@ func (h *hostess) check(where string, args ...string) int {
 	return code
 }
 
-// enough fails where attacks were not even shown: then nothing was tried.
-func (h *hostess) enough(n int) {
+// wantAtLeast fails the test unless at least n injected texts were printed: otherwise nothing was tested.
+func (h *injector) wantAtLeast(n int) {
 	h.Logf("%d attacks, %d of them in what commands print", h.tried, h.shown)
 	if h.shown < n {
 		h.Errorf("only %d of %d attacks came to be printed, want %d", h.shown, h.tried, n)
 	}
 }
 
-// TestHostileRecordsStayText puts an attack into every text and every name of records, one after the other, and runs
-// what reads records.
-func TestHostileRecordsStayText(t *testing.T) {
+// TestInjectionByRecords injects texts into every value and key of records, one at a time, and runs the commands that
+// read records.
+func TestInjectionByRecords(t *testing.T) {
 	t.Parallel()
-	h := newHostess(t)
+	h := newInjector(t)
 	records, _ := filepath.Glob(filepath.Join("..", "analyze", "testdata", "records", "*", record.JournalFile))
 	for i, journal := range records {
 		src, err := os.ReadFile(journal)
@@ -93,66 +92,57 @@ func TestHostileRecordsStayText(t *testing.T) {
 		}
 		places := map[string]bool{}
 		for _, line := range lines {
-			spoiled(line, kindOf(line), func(path, s string) string { places[path] = true; return s })
+			mapTexts(line, lineKind(line), func(path, s string) string { places[path] = true; return s })
 		}
-		for n, place := range sorted(places) {
+		for n, place := range sortedKeys(places) {
 			if !*everyPlace && n%8 != i%8 {
 				continue
 			}
-			h.record(filepath.Dir(journal), lines, place)
+			h.checkRecord(filepath.Dir(journal), lines, place)
 		}
 	}
-	h.enough(len(records) * 5)
+	h.wantAtLeast(len(records) * 5)
 }
 
-// kindOf is what a line of a journal is about.
-func kindOf(line any) string {
+// lineKind returns what a line of a journal is about.
+func lineKind(line any) string {
 	m, _ := line.(map[string]any)
 	kind, _ := m["kind"].(string)
 	return kind
 }
 
-func sorted(set map[string]bool) []string {
-	var out []string
-	for s := range set {
-		out = append(out, s)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// spoiled is a JSON value with other texts, keys of objects among them.
-func spoiled(v any, path string, other func(path, s string) string) any {
+// mapTexts returns a JSON value in which other has replaced every text, including the keys of objects.
+func mapTexts(v any, path string, other func(path, s string) string) any {
 	switch x := v.(type) {
 	case string:
 		return other(path, x)
 	case []any:
 		out := make([]any, len(x))
 		for i := range x {
-			out[i] = spoiled(x[i], path, other)
+			out[i] = mapTexts(x[i], path, other)
 		}
 		return out
 	case map[string]any:
 		out := map[string]any{}
 		for k, e := range x {
-			out[other(path+"."+k+" (name)", k)] = spoiled(e, path+"."+k, other)
+			out[other(path+"."+k+" (name)", k)] = mapTexts(e, path+"."+k, other)
 		}
 		return out
 	}
 	return v
 }
 
-// record runs what reads records on a copy of one with an attack at a place.
-func (h *hostess) record(from string, lines []any, place string) {
+// checkRecord runs the commands that read records on a copy of one, with a text injected at place.
+func (h *injector) checkRecord(from string, lines []any, place string) {
 	results := h.TempDir()
 	dir := filepath.Join(results, "r")
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		h.Fatal(err)
 	}
-	attack := h.attack(place)
+	attack := h.nextAttack(place)
 	var b bytes.Buffer
 	for _, line := range lines {
-		text, err := json.Marshal(spoiled(line, kindOf(line), func(path, s string) string {
+		text, err := json.Marshal(mapTexts(line, lineKind(line), func(path, s string) string {
 			if path == place {
 				return attack
 			}
@@ -178,10 +168,10 @@ func (h *hostess) record(from string, lines []any, place string) {
 	}
 }
 
-// TestHostileExperimentsStayText puts an attack in the place of every name and value of the examples.
-func TestHostileExperimentsStayText(t *testing.T) {
+// TestInjectionByExperiments injects texts into every name and value of the examples.
+func TestInjectionByExperiments(t *testing.T) {
 	t.Parallel()
-	h := newHostess(t)
+	h := newInjector(t)
 	examples, _ := filepath.Glob(filepath.Join("..", "..", "examples", "*.yaml"))
 	file := filepath.Join(t.TempDir(), "x.yaml")
 	for _, example := range examples {
@@ -199,7 +189,7 @@ func TestHostileExperimentsStayText(t *testing.T) {
 			}
 			whole := *n
 			where := filepath.Base(example) + " " + n.Value
-			n.Value, n.Tag, n.Style = h.attack(fmt.Sprint(filepath.Base(example), i)), "!!str", yaml.DoubleQuotedStyle
+			n.Value, n.Tag, n.Style = h.nextAttack(fmt.Sprint(filepath.Base(example), i)), "!!str", yaml.DoubleQuotedStyle
 			text, err := yaml.Marshal(&doc)
 			if err != nil {
 				t.Fatal(err)
@@ -213,10 +203,10 @@ func TestHostileExperimentsStayText(t *testing.T) {
 			}
 		}
 	}
-	h.enough(len(examples))
+	h.wantAtLeast(len(examples))
 }
 
-// scalars are the names and values of a document.
+// scalars returns the names and values of a YAML document.
 func scalars(n *yaml.Node) (out []*yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
 		return []*yaml.Node{n}
@@ -227,10 +217,10 @@ func scalars(n *yaml.Node) (out []*yaml.Node) {
 	return out
 }
 
-// TestHostileImportsStayText puts an attack in the place of every word of other tools' results.
-func TestHostileImportsStayText(t *testing.T) {
+// TestInjectionByImports injects texts into every word of other tools' results.
+func TestInjectionByImports(t *testing.T) {
 	t.Parallel()
-	h := newHostess(t)
+	h := newInjector(t)
 	files, _ := filepath.Glob(filepath.Join("..", "importer", "testdata", "*.*"))
 	word := regexp.MustCompile(`[A-Za-z_]{3,}`)
 	for _, file := range files {
@@ -242,28 +232,28 @@ func TestHostileImportsStayText(t *testing.T) {
 		for _, w := range word.FindAllString(string(src[:min(len(src), 20_000)]), -1) {
 			words[w] = true
 		}
-		for i, w := range sorted(words) {
+		for i, w := range sortedKeys(words) {
 			if !*everyPlace && i%8 != 0 {
 				continue
 			}
 			dir := t.TempDir()
 			spoiled := filepath.Join(dir, filepath.Base(file))
 			where := filepath.Base(file) + " " + w
-			if err := os.WriteFile(spoiled, bytes.ReplaceAll(src, []byte(w), quotedFor(file, h.attack(where))),
+			if err := os.WriteFile(spoiled, bytes.ReplaceAll(src, []byte(w), quotedFor(file, h.nextAttack(where))),
 				0o600); err != nil {
 				t.Fatal(err)
 			}
-			if h.check(where, "import", spoiled, "--name", h.attack(where+"name"), "--results", dir) == ExitPass {
+			if h.check(where, "import", spoiled, "--name", h.nextAttack(where+"name"), "--results", dir) == ExitPass {
 				runs, _ := filepath.Glob(filepath.Join(dir, "*", record.JournalFile))
 				h.check(where, "report", filepath.Dir(runs[0]))
 				h.check(where, "list", "runs", "--results", dir)
 			}
 		}
 	}
-	h.enough(len(files) * 3)
+	h.wantAtLeast(len(files) * 3)
 }
 
-// quotedFor is a text as a file of that name holds it.
+// quotedFor returns s as it is quoted in the format of that file.
 func quotedFor(file, s string) []byte {
 	var b bytes.Buffer
 	switch filepath.Ext(file) {
@@ -277,10 +267,10 @@ func quotedFor(file, s string) []byte {
 	return []byte(s)
 }
 
-// TestHostileArgumentsStayText gives attacks to commands, as a script does that takes them from elsewhere.
-func TestHostileArgumentsStayText(t *testing.T) {
+// TestInjectionByArguments passes such texts as arguments, as a script may that takes them from elsewhere.
+func TestInjectionByArguments(t *testing.T) {
 	t.Parallel()
-	h := newHostess(t)
+	h := newInjector(t)
 	results := t.TempDir()
 	for _, attack := range attacks {
 		for _, args := range [][]string{
@@ -314,5 +304,5 @@ func TestHostileArgumentsStayText(t *testing.T) {
 			}
 		}
 	}
-	h.enough(len(attacks))
+	h.wantAtLeast(len(attacks))
 }

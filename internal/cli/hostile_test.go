@@ -41,7 +41,8 @@ var attacks = []string{
 	"=HYPERLINK(\"http://evil.example/@\")", "@SUM(@)", "+1+@", "-1-@",
 }
 
-// A filler fills a model with attacks: every string, key of a map and element, whatever the model comes to hold.
+// A filler sets every string, map key and element of a model to a text to inject, including fields that are added
+// later.
 type filler struct {
 	*rand.Rand
 	t      *testing.T
@@ -87,7 +88,8 @@ func words[T ~string](all []T) []string {
 	return out
 }
 
-// text is an attack that names the field at path, or as often, where the field knows some, a valid word.
+// text returns an injected text that names the field at path or, half the time where the field has valid words, one of
+// these.
 func (f *filler) text(path string, t reflect.Type) string {
 	field := path[strings.LastIndexByte(path, '.')+1:]
 	choice := valid[t]
@@ -113,8 +115,8 @@ func (f *filler) text(path string, t reflect.Type) string {
 	return s
 }
 
-// there decides whether an optional part is.
-func (f *filler) there(path string) bool {
+// includes decides whether to set an optional part.
+func (f *filler) includes(path string) bool {
 	if strings.Count(path, ".") == 1 {
 		return f.wants(path[1:])
 	}
@@ -138,19 +140,19 @@ func (f *filler) fill(v reflect.Value, path string) {
 			f.fill(v.Index(i), path)
 		}
 	case reflect.Pointer:
-		if f.there(path) {
+		if f.includes(path) {
 			v.Set(reflect.New(v.Type().Elem()))
 			f.fill(v.Elem(), path)
 		}
 	case reflect.Slice:
-		if f.there(path) {
+		if f.includes(path) {
 			v.Set(reflect.MakeSlice(v.Type(), 3, 3))
 			for i := range v.Len() {
 				f.fill(v.Index(i), path)
 			}
 		}
 	case reflect.Map:
-		if f.there(path) {
+		if f.includes(path) {
 			f.fillMap(v, path)
 		}
 	case reflect.Struct:
@@ -180,8 +182,8 @@ func (f *filler) fillStruct(v reflect.Value, path string) {
 	}
 }
 
-// parts are the fields of a report that may be absent.
-func parts() (out []string) {
+// optionalParts returns the fields of a report that may be absent.
+func optionalParts() (out []string) {
 	for field := range reflect.TypeFor[report.Report]().Fields() {
 		if k := field.Type.Kind(); k == reflect.Slice || k == reflect.Pointer || k == reflect.Map {
 			out = append(out, field.Name)
@@ -190,8 +192,8 @@ func parts() (out []string) {
 	return out
 }
 
-// hostileReports are reports in which every text is an attack: every attack in all fields, every part alone and every
-// part left out, and random parts of all kinds.
+// hostileReports calls each with reports in which every text is injected: each text in all fields, each part alone,
+// each part left out, and random sets of parts.
 func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 	make1 := func(name string, seed uint64, f filler) {
 		f.Rand, f.t, f.names = rand.New(rand.NewPCG(seed, 7)), t, map[string]string{}
@@ -207,7 +209,7 @@ func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 	for i, a := range attacks {
 		make1(fmt.Sprintf("attack %q", a), uint64(i), filler{attack: a, wants: all, whole: true})
 	}
-	for i, part := range parts() {
+	for i, part := range optionalParts() {
 		make1("only "+part, uint64(i), filler{wants: func(p string) bool {
 			return p == part ||
 				p == "Treatments" && i%2 == 0
@@ -224,8 +226,8 @@ func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 	}
 }
 
-// hostileForms are all the forms of a report, and what else the command line makes of one.
-func hostileForms() map[string]report.Encoder {
+// outputForms returns an encoder for every form in which the command line prints a report.
+func outputForms() map[string]report.Encoder {
 	all := encoders()
 	all["annotations"], all["summary"] = report.Annotations, report.StepSummary
 	all["text, 60 columns"], all["text in color"] = report.Style{Width: 60}.Text, report.Style{Color: true}.Text
@@ -245,22 +247,22 @@ func hostileForms() map[string]report.Encoder {
 	return all
 }
 
-// TestHostileReportsStayText encodes reports full of attacks in every form: no text may control a terminal, be a
-// command of a CI system or become markup, and what other programs read has to stay what it was.
-func TestHostileReportsStayText(t *testing.T) {
+// TestInjectionByReports encodes reports full of injected texts in every form: no text may control a terminal, become a
+// command of a CI system or become markup, and machine-readable forms must decode to the same values.
+func TestInjectionByReports(t *testing.T) {
 	t.Parallel()
 	written, reported := map[string]int{}, map[string]bool{}
 	hostileReports(t, func(name string, r *report.Report) {
-		for form, encode := range hostileForms() {
+		for form, encode := range outputForms() {
 			var b bytes.Buffer
 			if err := encode(&b, r); err != nil {
 				if !slices.Contains(ofBlocks, form) {
-					t.Errorf("%s: %s: %v", form, name, err)
+					t.Errorf("form %s of %s: %v", form, name, err)
 				}
 				continue
 			}
 			written[form]++
-			for _, f := range examined(form, b.String(), r) {
+			for _, f := range findInjections(form, b.String(), r) {
 				if what := form + " " + f.what + " " + f.field(); !reported[what] {
 					reported[what] = true
 					t.Errorf("%s: %s: %s in %s: %q", form, name, f.what, f.field(), f.where)
@@ -268,7 +270,7 @@ func TestHostileReportsStayText(t *testing.T) {
 			}
 		}
 	})
-	for form := range hostileForms() {
+	for form := range outputForms() {
 		if written[form] < 5 {
 			t.Errorf("%s: only %d reports could be written", form, written[form])
 		}
@@ -278,20 +280,20 @@ func TestHostileReportsStayText(t *testing.T) {
 // ofBlocks are the forms of other tools, which not every report can take.
 var ofBlocks = []string{"benchfmt", "hyperfine", "github-action-benchmark"}
 
-// A found is a place where a text became more than text.
-type found struct{ what, where string }
+// An injection is a place where an injected text became more than text.
+type injection struct{ what, where string }
 
 var marker = regexp.MustCompile(`zq(\w+?)qz`)
 
-// field is the field of the report that did it.
-func (f found) field() string {
+// field returns the field of the report that the text came from.
+func (f injection) field() string {
 	if m := marker.FindStringSubmatch(f.where); m != nil {
 		return m[1]
 	}
 	return "an unknown field"
 }
 
-// around is a place and what surrounds it, so that the next field's name is in it.
+// around returns the text around a place, wide enough to show the name of the next field.
 func around(s string, from, to int) string { return s[max(0, from-40):min(len(s), to+120)] }
 
 var (
@@ -300,20 +302,20 @@ var (
 	ownAnnotation   = regexp.MustCompile(`^::(error|warning|notice) title=[^:,]+::\S`)
 )
 
-// examined finds in one form of a report what should not be in it.
-func examined(form, out string, r *report.Report) []found {
+// findInjections returns the injections in one form of a report.
+func findInjections(form, out string, r *report.Report) []injection {
 	if form == "text in color" {
 		out = ownColor.ReplaceAllString(out, "")
 	}
-	all := uncontrolled(out)
+	all := findControlCharacters(out)
 	if form != "annotations" {
-		all = append(all, uncommanded(out)...)
+		all = append(all, findCICommands(out)...)
 	}
-	examine, ok := map[string]func(string, *report.Report) []found{
-		"annotations": annotationsFound, "markdown": markdownFound, "summary": markdownFound, "html": pageFound,
-		"junit": junitFound, "json": jsonFound, "yaml": yamlFound,
-		"hyperfine": anyJSONFound, "github-action-benchmark": anyJSONFound, "openmetrics": openMetricsFound,
-		"benchfmt": benchfmtFound, "windows": windowsFound,
+	examine, ok := map[string]func(string, *report.Report) []injection{
+		"annotations": findInAnnotations, "markdown": findInMarkdown, "summary": findInMarkdown, "html": findInPage,
+		"junit": findInJUnit, "json": findInJSON, "yaml": findInYAML,
+		"hyperfine": findInAnyJSON, "github-action-benchmark": findInAnyJSON, "openmetrics": findInOpenMetrics,
+		"benchfmt": findInBenchfmt, "windows": findFormulas,
 	}[form]
 	if ok {
 		all = append(all, examine(out, r)...)
@@ -321,40 +323,40 @@ func examined(form, out string, r *report.Report) []found {
 	return all
 }
 
-// uncontrolled finds characters that a terminal obeys or does not show.
-func uncontrolled(out string) []found {
+// findControlCharacters finds characters that a terminal obeys or hides.
+func findControlCharacters(out string) []injection {
 	for i, c := range out {
 		bidi := c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 || c == 0x200e || c == 0x200f || c == 0x61c
 		hidden := c == 0x200b || c == 0xfeff || c == 0x2060 || c == 0x2028 || c == 0x2029 || c >= 0xe0000 && c <= 0xe007f
 		if unicode.IsControl(c) && c != '\n' && c != '\t' || bidi || hidden {
-			return []found{{fmt.Sprintf("the character %U", c), around(out, i, i)}}
+			return []injection{{fmt.Sprintf("the character %U", c), around(out, i, i)}}
 		}
 	}
 	return nil
 }
 
-// uncommanded finds commands of CI systems.
-func uncommanded(out string) []found {
-	var all []found
+// findCICommands finds commands of CI systems.
+func findCICommands(out string) []injection {
+	var all []injection
 	for line := range strings.Lines(out) {
 		if strings.HasPrefix(strings.TrimSpace(line), "::") {
-			all = append(all, found{"a command of GitHub", around(line, 0, 40)})
+			all = append(all, injection{"a command of GitHub", around(line, 0, 40)})
 		}
 	}
 	if at := commandAnywhere.FindStringIndex(out); at != nil {
-		all = append(all, found{"a command in a line", around(out, at[0], at[1])})
+		all = append(all, injection{"a command in a line", around(out, at[0], at[1])})
 	}
 	return all
 }
 
-func annotationsFound(out string, _ *report.Report) []found {
-	var all []found
+func findInAnnotations(out string, _ *report.Report) []injection {
+	var all []injection
 	if n := strings.Count(out, "\n"); n > report.MaxAnnotations {
-		all = append(all, found{fmt.Sprint(n, " annotations"), out})
+		all = append(all, injection{fmt.Sprint(n, " annotations"), out})
 	}
 	for line := range strings.Lines(out) {
 		if !ownAnnotation.MatchString(line) || commandAnywhere.MatchString(line) {
-			all = append(all, found{"another command", line})
+			all = append(all, injection{"another command", line})
 		}
 	}
 	return all
@@ -365,18 +367,19 @@ var (
 	liveMark    = regexp.MustCompile("<|`|\\]\\(|~~|\\[|(^|[^*])\\*([^*]|$)|&[^la]|(?m)^(- )?(# hd|> qt|- li|\\+ pl|1\\. ol)")
 )
 
-// markdownFound finds marks that the encoder did not make, and rows of other lengths than their table's head.
-func markdownFound(out string, _ *report.Report) []found {
-	var all []found
+// findInMarkdown finds markup that the encoder did not write, and rows whose length differs from that of their table's
+// head.
+func findInMarkdown(out string, _ *report.Report) []injection {
+	var all []injection
 	bare := escapedMark.ReplaceAllString(out, "")
 	if at := liveMark.FindStringIndex(bare); at != nil {
-		all = append(all, found{"a mark of Markdown", around(bare, at[0], at[1])})
+		all = append(all, injection{"a mark of Markdown", around(bare, at[0], at[1])})
 	}
 	bars := 0
 	for line := range strings.Lines(bare) {
 		n := strings.Count(line, "|")
 		if bars > 0 && n > 0 && n != bars || n > 0 && !strings.HasPrefix(line, "|") {
-			all = append(all, found{"a cell too many", line})
+			all = append(all, injection{"a cell too many", line})
 		}
 		bars = n
 	}
@@ -390,19 +393,19 @@ var (
 		table caption thead tbody tr th td dl dt dd pre code script svg desc g path line rect circle text tspan polyline polygon defs clipPath use pattern`)
 )
 
-// pageFound reads a page as strictly as XML is read: elements and attributes have to be those of pages.
-func pageFound(out string, _ *report.Report) []found {
+// findInPage parses an HTML page as strictly as XML: its elements and attributes must be those of tare's pages.
+func findInPage(out string, _ *report.Report) []injection {
 	for _, m := range pageScript.FindAllStringSubmatch(out, -1) {
 		if strings.Contains(m[1], "json") && !json.Valid([]byte(m[2])) {
-			return []found{{"broken data", around(m[2], 0, 200)}}
+			return []injection{{"broken data", around(m[2], 0, 200)}}
 		}
 	}
-	return markupFound(pageScript.ReplaceAllString(pageParts.ReplaceAllString(out, ""), "$1</script>"), pageNames,
+	return findInMarkup(pageScript.ReplaceAllString(pageParts.ReplaceAllString(out, ""), "$1</script>"), pageNames,
 		strings.Fields("lang class id href aria-label aria-labelledby role tabindex scope open type data-timeline"))
 }
 
-// markupFound finds elements and attributes of other names, and addresses. Those of drawings are told by their element.
-func markupFound(out string, names, attributes []string) []found {
+// findInMarkup finds unexpected elements, attributes and addresses. Drawings are recognized by their element.
+func findInMarkup(out string, names, attributes []string) []injection {
 	d := xml.NewDecoder(strings.NewReader(out))
 	drawing := 0
 	for {
@@ -413,40 +416,42 @@ func markupFound(out string, names, attributes []string) []found {
 				drawing++
 			}
 			if !slices.Contains(names, x.Name.Local) {
-				return []found{{"the element " + x.Name.Local, around(out, int(d.InputOffset()), int(d.InputOffset()))}}
+				return []injection{{"the element " + x.Name.Local, around(out, int(d.InputOffset()), int(d.InputOffset()))}}
 			}
 			for _, a := range x.Attr {
 				n := strings.ToLower(a.Name.Local)
 				if drawing == 0 && !slices.Contains(attributes, n) || strings.HasPrefix(n, "on") || n == "style" ||
 					n == "href" && !strings.HasPrefix(a.Value, "#") {
-					return []found{{"the attribute " + n, around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
+					return []injection{{"the attribute " + n, around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
 				}
 			}
 		case xml.EndElement:
 			drawing = max(0, drawing-1)
 		case xml.Comment, xml.Directive:
-			return []found{{"a comment or a directive", around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
+			return []injection{{"a comment or a directive", around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return []found{{"broken markup: " + err.Error(), around(out, int(d.InputOffset()), int(d.InputOffset()))}}
+			return []injection{{"broken markup: " + err.Error(), around(out, int(d.InputOffset()), int(d.InputOffset()))}}
 		}
 	}
 }
 
-func junitFound(out string, _ *report.Report) []found {
-	return markupFound(out, strings.Fields(
+func findInJUnit(out string, _ *report.Report) []injection {
+	return findInMarkup(out, strings.Fields(
 		"testsuites testsuite properties property testcase skipped error failure system-out system-err"),
 		strings.Fields("name tests failures errors time skipped timestamp hostname value classname message type"))
 }
 
-// jsonFound finds values that are not the report's.
-func jsonFound(out string, r *report.Report) []found { return valuesFound(out, r, json.Unmarshal) }
+// findInJSON finds values that are not the report's.
+func findInJSON(out string, r *report.Report) []injection {
+	return findInValues(out, r, json.Unmarshal)
+}
 
-func yamlFound(out string, r *report.Report) []found {
-	return valuesFound(out, r, func(b []byte, v any) error {
+func findInYAML(out string, r *report.Report) []injection {
+	return findInValues(out, r, func(b []byte, v any) error {
 		var any2 any
 		if err := yaml.Unmarshal(b, &any2); err != nil {
 			return err
@@ -459,27 +464,27 @@ func yamlFound(out string, r *report.Report) []found {
 	})
 }
 
-func valuesFound(out string, r *report.Report, decode func([]byte, any) error) []found {
+func findInValues(out string, r *report.Report, decode func([]byte, any) error) []injection {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return []found{{err.Error(), ""}}
+		return []injection{{err.Error(), ""}}
 	}
 	var want, got any
 	if err := json.Unmarshal(b, &want); err != nil {
-		return []found{{err.Error(), ""}}
+		return []injection{{err.Error(), ""}}
 	}
 	if err := decode([]byte(out), &got); err != nil {
-		return []found{{"broken syntax: " + err.Error(), around(out, 0, 0)}}
+		return []injection{{"broken syntax: " + err.Error(), around(out, 0, 0)}}
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		return []found{{"another value", d}}
+		return []injection{{"another value", d}}
 	}
 	return nil
 }
 
-func anyJSONFound(out string, _ *report.Report) []found {
+func findInAnyJSON(out string, _ *report.Report) []injection {
 	if !json.Valid([]byte(out)) {
-		return []found{{"broken JSON", out}}
+		return []injection{{"broken JSON", out}}
 	}
 	return nil
 }
@@ -489,34 +494,34 @@ var (
 	benchmarkLine = regexp.MustCompile(`^(# .*|Unit \S+ better=\w+|(experiment|area): \S.*|Benchmark\S+ 1( \S+ \S+)+|)\n$`)
 )
 
-func openMetricsFound(out string, _ *report.Report) []found {
-	all := linesFound(out, metricLine)
+func findInOpenMetrics(out string, _ *report.Report) []injection {
+	all := findInLines(out, metricLine)
 	if strings.Count(out, "# EOF") != 1 && strings.Count(out, "\n# EOF\n") != 1 {
-		all = append(all, found{"an end before the end", out})
+		all = append(all, injection{"an end before the end", out})
 	}
 	return all
 }
 
-func benchfmtFound(out string, _ *report.Report) []found { return linesFound(out, benchmarkLine) }
+func findInBenchfmt(out string, _ *report.Report) []injection { return findInLines(out, benchmarkLine) }
 
-func linesFound(out string, line *regexp.Regexp) []found {
+func findInLines(out string, line *regexp.Regexp) []injection {
 	for l := range strings.Lines(out) {
 		if !line.MatchString(l) {
-			return []found{{"a line of another form", l}}
+			return []injection{{"a line of another form", l}}
 		}
 	}
 	return nil
 }
 
-// windowsFound finds cells that a spreadsheet computes.
-func windowsFound(out string, _ *report.Report) []found {
+// findFormulas finds cells that a spreadsheet would compute.
+func findFormulas(out string, _ *report.Report) []injection {
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if err != nil {
-		return []found{{err.Error(), out}}
+		return []injection{{err.Error(), out}}
 	}
 	for _, cell := range slices.Concat(rows...) {
 		if marker.MatchString(cell) && strings.ContainsAny(cell[:1], "=+-@") {
-			return []found{{"a formula", cell}}
+			return []injection{{"a formula", cell}}
 		}
 	}
 	return nil

@@ -40,23 +40,22 @@ seed: 1
 // A killable is an experiment whose runs are killed.
 type killable struct {
 	name, experiment string
-	// points is how often a run is killed where -kills does not say it; life is about how long a run takes on an idle
+	// points is how often a run is killed unless -kills says otherwise; life is about the duration of a run on an idle
 	// host.
 	points int
 	life   time.Duration
-	// resumed says what a run prints that was killed and undone, and has then been gone on with; empty: it cannot be
-	// gone on with.
+	// resumed is printed by a run that was killed, undone and resumed; empty: such a run cannot be resumed.
 	resumed string
-	// trials says that a kill may leave a folder for trials before there is a record, which nothing can undo: the next
-	// command with the experiment removes it.
+	// trials says that a kill may leave a folder for trials before there is a record, so that undo cannot remove it. The
+	// next command with the experiment does.
 	trials bool
-	// needs skips what this host cannot run, and puts in place what the experiment needs besides.
+	// needs skips the test if this host cannot run it, and provides what else the experiment needs.
 	needs func(t *testing.T, bin string, k *killable)
-	// listing lists what there is besides what is on this host: the objects of a cluster.
+	// listing lists what a run could leave elsewhere: the objects of a cluster.
 	listing func(t *testing.T) []string
 }
 
-// killables has at least one experiment of each area, with nothing but what tare brings.
+// killables returns at least one experiment of each area, none of which needs other programs.
 func killables() []killable {
 	const small = "seed: 1\nload: {rate: 20/s, max_rate: 50/s, duration: 1s, timeout: 10s}\n"
 	return []killable{
@@ -78,12 +77,12 @@ func killables() []killable {
 				"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 4\nseed: 1\n",
 		},
 		{name: "imagepull", points: 2, life: 3 * time.Second, needs: func(t *testing.T, _ string, _ *killable) {
-			withPlane(t)
+			requirePlane(t)
 		}, experiment: "name: imagepull\narea: imagepull\nquestion: compare\n" +
 			"target: {operations: [check, pull], rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: " +
 			"[{accessor: cached}]\nfixed: {records: 20}\nblocks: 3\nseed: 1\n"},
 		{name: "admission", points: 1, life: 6 * time.Second, needs: func(t *testing.T, _ string, _ *killable) {
-			withPlane(t)
+			requirePlane(t)
 		}, experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
 			"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" +
 			small},
@@ -96,21 +95,20 @@ func killables() []killable {
 	}
 }
 
-// TestKilledRuns ends runs of every area with SIGKILL at random points, half of them early, where the journal and the
-// world can disagree. Whatever the point, the record must stay readable, and undo must leave nothing behind, however
-// often it is called.
+// TestKilledRuns ends runs of every area with SIGKILL at random moments, half of them early, when journal and system
+// may disagree. The record must stay readable, and undo must remove everything, however often it is called.
 func TestKilledRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts and kills many runs")
 	}
 	bin := buildTare(t)
-	adopt(t)
+	adoptOrphans(t)
 	undone := 0
 	for _, k := range killables() {
 		t.Run(k.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-			t.Cleanup(reap)
+			t.Cleanup(reapOrphans)
 			if k.needs != nil {
 				k.needs(t, bin, &k)
 			}
@@ -118,17 +116,17 @@ func TestKilledRuns(t *testing.T) {
 		})
 	}
 	if undone == 0 && !t.Failed() {
-		t.Error("no kill left anything to undo: the test has tried nothing")
+		t.Error("no kill left anything to undo, so nothing was tested")
 	}
 }
 
-// sweep kills runs, undoes them, and compares what there is with what there was. It returns how many kills left
-// something to undo.
+// sweep kills runs, undoes them, and compares the system before and after. It returns how many kills left something to
+// undo.
 func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 	points := k.points
 	before := k.traces(t)
 	if *kills > 0 {
-		points, k.life = *kills, k.measured(t, bin)
+		points, k.life = *kills, k.runWhole(t, bin)
 	}
 	early, swept, differences := 0, 0, 0
 	for i := range points {
@@ -138,7 +136,7 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		if late {
 			after = time.Duration(rng.Float64() * float64(k.life))
 		}
-		folder := k.folder(t)
+		folder := k.newFolder(t)
 		dir, something := k.kill(t, bin, folder, after, late)
 		switch {
 		case something:
@@ -146,15 +144,15 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		case dir == "":
 			early++
 		}
-		diff := k.differs(t, before)
+		diff := k.diffTraces(t, before)
 		if dir == "" && k.trials && len(diff) > 0 {
 			tare(t, bin, folder, "plan", "x.yaml")
 			swept++
-			diff = k.differs(t, before)
+			diff = k.diffTraces(t, before)
 		}
 		if len(diff) > 0 {
 			differences += len(diff)
-			t.Errorf("killed after %s, undone (%s): the host is not as it was:\n%s", after, dir, strings.Join(diff, "\n"))
+			t.Errorf("killed after %s, undone (%s): the host has changed:\n%s", after, dir, strings.Join(diff, "\n"))
 			before = k.traces(t)
 		}
 		if dir != "" && k.resumed != "" && i%3 == 0 {
@@ -167,22 +165,22 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 	return undone
 }
 
-// measured carries a whole run out, which must leave nothing, and returns how long it takes.
-func (k *killable) measured(t *testing.T, bin string) time.Duration {
+// runWhole completes a run, which must leave nothing behind, and returns its duration.
+func (k *killable) runWhole(t *testing.T, bin string) time.Duration {
 	before := k.traces(t)
 	began := time.Now()
-	if out, code := tare(t, bin, k.folder(t), "run", "x.yaml"); code == ExitError || code == ExitUsage {
-		t.Fatalf("a whole run: exit %d\n%s", code, out)
+	if out, code := tare(t, bin, k.newFolder(t), "run", "x.yaml"); code == ExitError || code == ExitUsage {
+		t.Fatalf("complete run: exit %d\n%s", code, out)
 	}
 	took := time.Since(began)
-	if diff := k.differs(t, before); len(diff) > 0 {
-		t.Errorf("after a whole run the host is not as it was:\n%s", strings.Join(diff, "\n"))
+	if diff := k.diffTraces(t, before); len(diff) > 0 {
+		t.Errorf("a complete run has changed the host:\n%s", strings.Join(diff, "\n"))
 	}
 	return took
 }
 
-// folder is a new folder with the experiment.
-func (k *killable) folder(t *testing.T) string {
+// newFolder returns a new folder that holds the experiment.
+func (k *killable) newFolder(t *testing.T) string {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(k.experiment), 0o600); err != nil {
 		t.Fatal(err)
@@ -224,16 +222,16 @@ func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late
 	return record, undone
 }
 
-// resume goes on with a comparison that was killed and undone: blocks that were complete are not measured again, and at
-// the end all are there.
+// resume resumes a comparison that was killed and undone: complete blocks are not measured again, and at the end no
+// block is missing.
 func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
 	out, code := tare(t, bin, filepath.Dir(filepath.Dir(dir)), "run", "--resume", dir)
 	switch {
 	case strings.Contains(out, "has all its "):
 	case code != ExitPass && code != ExitInvalid:
-		t.Errorf("killed after %s, going on: exit %d\n%s", after, code, out)
+		t.Errorf("killed after %s, resumed: exit %d\n%s", after, code, out)
 	case !strings.Contains(out, k.resumed):
-		t.Errorf("killed after %s, going on does not come to %q:\n%s", after, k.resumed, out)
+		t.Errorf("killed after %s, resumed: the output lacks %q:\n%s", after, k.resumed, out)
 	}
 }
 
@@ -287,7 +285,7 @@ func TestInterruptedRun(t *testing.T) {
 				t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
 			}
 			if !strings.Contains(out.String(), c.hint) {
-				t.Errorf("the output does not say %q:\n%s", c.hint, &out)
+				t.Errorf("the output lacks %q:\n%s", c.hint, &out)
 			}
 			records, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
 			if len(records) != 1 {
@@ -298,7 +296,7 @@ func TestInterruptedRun(t *testing.T) {
 			}
 			if text, code := tare(t, bin, dir, "report", records[0]); code != ExitInterrupted ||
 				!strings.Contains(text, c.status) {
-				t.Errorf("report: exit %d, want %d and the words %q\n%s", code, ExitInterrupted, c.status, text)
+				t.Errorf("report: exit %d, want %d and %q\n%s", code, ExitInterrupted, c.status, text)
 			}
 			if c.signals == 1 {
 				if left := leftovers(); left != "" {
@@ -402,8 +400,9 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 	}
 }
 
-// TestOneWriter: nobody may undo a run, or go on with it, while it goes on. An interrupt then ends it in order.
-func TestOneWriter(t *testing.T) {
+// TestRunningRecordIsLocked: no other process may undo or resume a run that is in progress. An interrupt then ends that
+// run in order.
+func TestRunningRecordIsLocked(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}
@@ -436,7 +435,7 @@ func TestOneWriter(t *testing.T) {
 	name := filepath.Dir(records[0])
 	for _, args := range [][]string{{"undo", name}, {"run", "--resume", name}} {
 		if text, code := tare(t, bin, dir, args...); code != ExitError || !strings.Contains(text, "is in use by run") {
-			t.Errorf("tare %v while the run goes on: exit %d\n%s", args, code, text)
+			t.Errorf("tare %v during the run: exit %d\n%s", args, code, text)
 		}
 	}
 	_ = run.Process.Signal(os.Interrupt)
@@ -445,7 +444,7 @@ func TestOneWriter(t *testing.T) {
 		t.Errorf("exit %d, want %d\n%s", code, ExitInterrupted, &out)
 	}
 	if text, code := tare(t, bin, dir, "undo", name); code != ExitPass || !strings.Contains(text, "nothing to undo") {
-		t.Errorf("undo behind an interrupt: exit %d\n%s", code, text)
+		t.Errorf("undo after an interrupt: exit %d\n%s", code, text)
 	}
 	if left := leftovers(); left != "" {
 		t.Errorf("left behind:\n%s", left)

@@ -23,14 +23,14 @@ import (
 // invalid.
 const attempts = 3
 
-// live runs an experiment with the real binary until judge accepts its report. On a host too busy to measure on, the
-// test is skipped.
-func live(t *testing.T, bin, experiment string, judge func(*report.Report) error) {
+// runUntilAccepted runs an experiment with the real binary until judge accepts its report. It skips the test on a host
+// too busy to measure on.
+func runUntilAccepted(t *testing.T, bin, experiment string, judge func(*report.Report) error) {
 	t.Helper()
 	var last error
 	valid := false
 	for range attempts {
-		rep, out := liveOnce(t, bin, experiment)
+		rep, out := runOnce(t, bin, experiment)
 		if rep.Verdict == report.Invalid {
 			t.Logf("this host is too busy to measure on:\n%s", out)
 			continue
@@ -42,12 +42,12 @@ func live(t *testing.T, bin, experiment string, judge func(*report.Report) error
 		t.Logf("%v\n%s", last, out)
 	}
 	if !valid {
-		t.Skipf("SKIPPED: in %d attempts the generator was late every time: this host is too busy to measure on", attempts)
+		t.Skipf("SKIPPED: the generator was late in all %d attempts: this host is too busy to measure on", attempts)
 	}
 	t.Errorf("%d attempts, the last: %v", attempts, last)
 }
 
-func liveOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
+func runOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(experiment), 0o600); err != nil {
@@ -110,17 +110,17 @@ func presetSearches(bin string) (all []liveSearch) {
 		{"healthy", "4s", 300, nil},
 	} {
 		all = append(all, liveSearch{"preset/" + c.preset, func(t *testing.T) {
-			live(t, bin, fmt.Sprintf("name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
+			runUntilAccepted(t, bin, fmt.Sprintf("name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, embedded: {preset: %s}}\nload: {timeout: %s, max_rate: %d/s}\n",
 				c.preset, c.timeout, c.maxRate),
-				func(rep *report.Report) error { return isClass(rep, c.want) })
+				func(rep *report.Report) error { return wantClass(rep, c.want) })
 		}})
 	}
 	return all
 }
 
-// isClass says what is wrong when the target did not break in one of the given ways; none: it must not break.
-func isClass(rep *report.Report, want []string) error {
+// wantClass returns an error unless the target broke in one of the given ways; with none it must not break.
+func wantClass(rep *report.Report, want []string) error {
 	got := rep.Capacity[0]
 	switch {
 	case got.Broke != (want != nil):
@@ -149,8 +149,8 @@ http {
 }
 `
 
-// nginx serves the token path from a static file, behind a real rate limiter.
-func nginx(t *testing.T, limit string) string {
+// startNginx serves the token path from a static file, behind a real rate limiter.
+func startNginx(t *testing.T, limit string) string {
 	t.Helper()
 	bin, err := exec.LookPath("nginx")
 	if err != nil {
@@ -208,14 +208,14 @@ func nginxSearches(bin string) (all []liveSearch) {
 		"delay":  {"burst=20000", []string{"queue"}},
 	} {
 		all = append(all, liveSearch{"nginx/" + name, func(t *testing.T) {
-			url := nginx(t, c.limit)
-			live(t, bin, "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+
+			url := startNginx(t, c.limit)
+			runUntilAccepted(t, bin, "name: nginx\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, url: "+url+"}\nload: {timeout: 10s, max_rate: 3000/s}\n",
 				func(rep *report.Report) error {
 					if r := rep.Capacity[0].Rate; r == nil || math.Abs(*r-100) > 2 {
 						return fmt.Errorf("capacity %v, the limiter is set to 100/s", r)
 					}
-					return isClass(rep, c.want)
+					return wantClass(rep, c.want)
 				})
 		}})
 	}

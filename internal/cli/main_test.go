@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
 func TestMain(m *testing.M) {
-	testscript.Main(built{m}, map[string]func(){
+	testscript.Main(testRunner{m}, map[string]func(){
 		"tare": func() {
 			os.Exit(Main(context.Background(), Env{
 				Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
@@ -29,16 +29,16 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// built runs the tests, and then removes the binary that they have built.
-type built struct{ *testing.M }
+// testRunner runs the tests and then removes the binary that they built.
+type testRunner struct{ *testing.M }
 
 // Run implements testscript.TestingM.
-func (b built) Run() int {
-	state, err := os.MkdirTemp("", "tare-state-") // the key of whoever runs the tests is not touched
+func (b testRunner) Run() int {
+	state, err := os.MkdirTemp("", "tare-state-") // tests do not use the user's own key
 	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
 		panic(fmt.Sprintf("no folder for a key: %v", err))
 	}
-	// as in a script's background: the runs that tests interrupt would ignore it too, until they listen
+	// a shell ignores SIGINT for background jobs, and children would inherit that
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
@@ -84,16 +84,16 @@ func buildTare(t *testing.T) string {
 // originalTemp is the folder for temporary files before any test has set another.
 var originalTemp = os.TempDir()
 
-// TestScripts runs the command line as a person would: arguments in, streams, files and exit codes out. What waits runs
-// beside what computes.
+// TestScripts runs the command line as a person would: arguments in; streams, files and exit codes out. Scripts that
+// wait run beside scripts that compute.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
-		// The records that must be readable for ever are a script's to write to.
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode},
+		// Scripts work on copies of the records that every version must be able to read.
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			return os.CopyFS(filepath.Join(e.WorkDir, "records"),
@@ -102,8 +102,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits checks a command's exit code: "exits 2 tare run".
-func exits(ts *testscript.TestScript, _ bool, args []string) {
+// checkExitCode checks a command's exit code: "exits 2 tare run".
+func checkExitCode(ts *testscript.TestScript, _ bool, args []string) {
 	want, args := args[0], args[1:]
 	err := ts.Exec(args[0], args[1:]...)
 	got := "0"

@@ -30,12 +30,12 @@ const (
 	memoryOfImports = 320 << 20 // whatever the file
 )
 
-// peakOf is the largest heap while a command runs, beyond what was in use before.
-func peakOf(t *testing.T, args ...string) (heap int64, code int, out string) {
+// peakHeap returns the largest heap while a command runs, minus what was in use before.
+func peakHeap(t *testing.T, args ...string) (heap int64, code int, out string) {
 	t.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(20)) // what is garbage is hardly counted
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // so that hardly any garbage is counted
 	debug.FreeOSMemory()
-	before := inUse()
+	before := heapInUse()
 	done, sampled := make(chan struct{}), make(chan int64)
 	go func() {
 		most := before
@@ -46,7 +46,7 @@ func peakOf(t *testing.T, args ...string) (heap int64, code int, out string) {
 				sampled <- most
 				return
 			case <-tick.C:
-				most = max(most, inUse())
+				most = max(most, heapInUse())
 			}
 		}
 	}()
@@ -56,14 +56,14 @@ func peakOf(t *testing.T, args ...string) (heap int64, code int, out string) {
 	return <-sampled - before, code, b.String()
 }
 
-// inUse are the bytes of objects on the heap, garbage that was not swept yet included.
-func inUse() int64 {
+// heapInUse returns the bytes of objects on the heap, including garbage that is not swept yet.
+func heapInUse() int64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64())
 }
 
-// craftedRecord is a record of a question, with what add writes into it and the lines that follow.
+// craftedRecord writes a record of a question, with what add writes into it and the lines that follow.
 func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record.Writer) error,
 	lines ...string,
 ) string {
@@ -103,8 +103,8 @@ func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record
 	return w.Dir()
 }
 
-// batched writes a complete trial with one value of each operation.
-func batched(w *record.Writer, arm, block int, operations ...string) error {
+// writeBatchTrial writes a complete trial with one value of each operation.
+func writeBatchTrial(w *record.Writer, arm, block int, operations ...string) error {
 	id := fmt.Sprint("t", arm)
 	if err := w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: id, Block: block}}); err != nil {
 		return err
@@ -127,7 +127,7 @@ func operationNames(n int) (out []string) {
 	return out
 }
 
-// hostileRecords are small records whose analysis could take any memory.
+// hostileRecords returns small records whose analysis could take unbounded memory.
 func hostileRecords(t *testing.T) map[string]string {
 	t.Helper()
 	nothing := func(*record.Writer) error { return nil }
@@ -136,7 +136,7 @@ func hostileRecords(t *testing.T) map[string]string {
 			for _, block := range []int{0, 1, 2, 99_999} {
 				for arm := range 2 {
 					if err == nil {
-						err = batched(w, arm, block, operationNames(200)...)
+						err = writeBatchTrial(w, arm, block, operationNames(200)...)
 					}
 				}
 			}
@@ -146,11 +146,11 @@ func hostileRecords(t *testing.T) map[string]string {
 			for block := range 1500 {
 				for arm := range 2 {
 					if err == nil {
-						err = batched(w, arm, block, "one")
+						err = writeBatchTrial(w, arm, block, "one")
 					}
 				}
 			}
-			return batched(w, 0, 1500, operationNames(1500)...)
+			return writeBatchTrial(w, 0, 1500, operationNames(1500)...)
 		}),
 		"hundreds of operations in a call each": craftedRecord(t, design.Compare, 10, func(w *record.Writer) (err error) {
 			for arm := range 10 {
@@ -231,16 +231,15 @@ func sizeOf(t *testing.T, dir string) (n int64) {
 	return n
 }
 
-// TestRecordsTakeMemoryByTheirSize: what a record from elsewhere can cost is bounded by how large it is, in every form
-// of its report.
-func TestRecordsTakeMemoryByTheirSize(t *testing.T) {
+// TestRecordsTakeBoundedMemory: the size of a record bounds the memory that each form of its report takes.
+func TestRecordsTakeBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: writes large reports")
 	}
 	for name, dir := range hostileRecords(t) {
 		t.Run(name, func(t *testing.T) {
 			size := sizeOf(t, dir)
-			heap, code, out := peakOf(t, "report", dir, "-o", "json="+filepath.Join(t.TempDir(), "r.json"), "-o",
+			heap, code, out := peakHeap(t, "report", dir, "-o", "json="+filepath.Join(t.TempDir(), "r.json"), "-o",
 				"text="+filepath.Join(t.TempDir(), "r.txt"))
 			t.Logf("%d bytes took %.1f MiB: %d for each, beyond the first %d MiB", size, float64(heap)/(1<<20),
 				max(0, heap-memoryAtFirst)/size, memoryAtFirst>>20)
@@ -254,8 +253,8 @@ func TestRecordsTakeMemoryByTheirSize(t *testing.T) {
 	}
 }
 
-// bomb is a gzip file of one member: head, n times unit, tail. What is repeated is compressed once, without a look at
-// what stands before it.
+// bomb returns a gzip file of one member: head, n times unit, tail. The repeated part is compressed only once, without
+// reference to the text before it.
 func bomb(t *testing.T, head, unit string, n int, tail string) string {
 	t.Helper()
 	const each = 10_000
@@ -278,7 +277,7 @@ func bomb(t *testing.T, head, unit string, n int, tail string) string {
 	return name
 }
 
-// deflated is a text as blocks of a deflate stream that goes on.
+// deflated returns text as blocks of a deflate stream that continues.
 func deflated(t *testing.T, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -295,8 +294,8 @@ func deflated(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// TestBombsAreGzip: what the tests of memory read is what they mean to.
-func TestBombsAreGzip(t *testing.T) {
+// TestBombsDecompress checks that a bomb is the gzip file that the memory tests expect.
+func TestBombsDecompress(t *testing.T) {
 	f, err := os.Open(bomb(t, "head", "unit", 20_000, "tail"))
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +312,7 @@ func TestBombsAreGzip(t *testing.T) {
 	}
 }
 
-// bombs are small files that become hundreds of megabytes, in each format.
+// bombs returns small files that decompress to hundreds of megabytes, one of each format.
 func bombs() map[string]struct {
 	format, head, unit string
 	n                  int
@@ -351,7 +350,7 @@ func bombs() map[string]struct {
 	}
 }
 
-// TestImportsTakeBoundedMemory: what is compressed may become anything; what an import costs is bounded all the same.
+// TestImportsTakeBoundedMemory: an import takes bounded memory, however much a compressed file expands.
 func TestImportsTakeBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: decompresses gigabytes")
@@ -360,7 +359,7 @@ func TestImportsTakeBoundedMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := bomb(t, c.head, c.unit, c.n, c.tail)
 			size := sizeOf(t, file)
-			heap, code, out := peakOf(t, "import", "--format", c.format, "--results", t.TempDir(), file)
+			heap, code, out := peakHeap(t, "import", "--format", c.format, "--results", t.TempDir(), file)
 			t.Logf("%d bytes, which become %d, took %.1f MiB: exit %d, %.200s", size, len(c.unit)*c.n, float64(heap)/(1<<20),
 				code, out)
 			if heap > memoryOfImports {

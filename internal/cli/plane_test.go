@@ -14,7 +14,7 @@ import (
 	"tare/internal/plane"
 )
 
-// TestPlaneScript runs a real control plane, where one was built or named. It builds none: that takes minutes.
+// TestPlaneScript runs a real control plane if one is built or named. It builds none, which takes minutes.
 func TestPlaneScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a control plane takes seconds and 500 MiB")
@@ -29,7 +29,7 @@ func TestPlaneScript(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "plane"),
 		RequireExplicitExec: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":      exits,
+			"exits":      checkExitCode,
 			"killholder": killHolder,
 		},
 		Setup: func(e *testscript.Env) error {
@@ -42,7 +42,7 @@ func TestPlaneScript(t *testing.T) {
 					Args: []string{"tare", "plane", "down", "--all"}, Stdout: out, Stderr: out,
 					Getenv: e.Getenv,
 				}) != ExitPass {
-					t.Error("a plane is left")
+					t.Error("a plane is still running")
 				}
 			})
 			return nil

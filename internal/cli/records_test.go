@@ -16,12 +16,12 @@ import (
 	"tare/internal/record"
 )
 
-// TestRecordScripts runs the commands that work on records, with records of runs whose truth is known below results/.
+// TestRecordScripts runs the commands that work on records; results/ holds records whose true values are known.
 func TestRecordScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/records", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode},
 		Setup: func(e *testscript.Env) error {
 			results := filepath.Join(e.WorkDir, "results")
 			at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -41,7 +41,7 @@ func TestRecordScripts(t *testing.T) {
 	})
 }
 
-// fakeRun makes the record of a comparison of none and seccomp: 20 blocks of batches, with noise that the arms of a
+// fakeRun writes the record of a comparison of none and seccomp: 20 blocks of batches, with noise that the arms of a
 // block share.
 type fakeRun struct {
 	name, kernel string

@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// A secretRoom is a folder in which all that tare writes comes to lie: results, cache, state, temporary files. Its
-// secret is in the environment, in a file, and wherever else a test puts it.
+// A secretRoom is a folder that receives everything that tare writes: results, cache, state, temporary files. Its
+// secret is in the environment, in a file, and wherever a test puts it.
 type secretRoom struct {
 	*testing.T
 	bin, dir, secret string
@@ -33,7 +33,7 @@ type secretRoom struct {
 	seen    map[string]bool // children, by their command
 }
 
-// newSecretRoom makes a room with an experiment, in which SECRET is the secret and DIR the folder.
+// newSecretRoom makes a room with an experiment, in which SECRET stands for the secret and DIR for the folder.
 func newSecretRoom(t *testing.T, experiment string) *secretRoom {
 	t.Helper()
 	r := &secretRoom{T: t, bin: buildTare(t), dir: t.TempDir(), seen: map[string]bool{}}
@@ -43,15 +43,15 @@ func newSecretRoom(t *testing.T, experiment string) *secretRoom {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(r.deserted)
-	r.give("key", r.secret+"\n")
-	r.put("x.yaml", experiment)
+	t.Cleanup(r.awaitEmpty)
+	r.writeSecretFile("key", r.secret+"\n")
+	r.writeFile("x.yaml", experiment)
 	return r
 }
 
-// deserted waits until no process is at work in the room, which is then removed: children of a run that was killed end
-// a moment after it, and may write until then.
-func (r *secretRoom) deserted() {
+// awaitEmpty waits until no process uses the room, which is then removed: the children of a killed run end a moment
+// after it and may write until then.
+func (r *secretRoom) awaitEmpty() {
 	for range 200 {
 		if !r.isUsed() {
 			return
@@ -75,18 +75,20 @@ func (r *secretRoom) isUsed() bool {
 	return false
 }
 
-// put writes a file that tare reads and that holds no secret.
-func (r *secretRoom) put(name, text string) {
+// writeFile writes a file that tare reads and that holds no secret.
+func (r *secretRoom) writeFile(name, text string) {
 	r.Helper()
 	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
 		r.Fatal(err)
 	}
 }
 
-// give writes a file that holds the secret.
-func (r *secretRoom) give(name, text string) { r.put(filepath.Join("given", name), text) }
+// writeSecretFile writes a file that holds the secret.
+func (r *secretRoom) writeSecretFile(name, text string) {
+	r.writeFile(filepath.Join("given", name), text)
+}
 
-// command is tare in the room.
+// command returns a tare command in the room.
 func (r *secretRoom) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, r.bin, args...)
 	c.Dir = r.dir
@@ -99,8 +101,8 @@ func (r *secretRoom) command(ctx context.Context, args ...string) *exec.Cmd {
 	return c
 }
 
-// tare runs a command to its end, or to a signal, and looks at its children meanwhile. Of several signals each comes
-// after the time again.
+// tare runs a command until it ends or is signalled, and watches its children. Each of several signals is sent after
+// the same pause.
 func (r *secretRoom) tare(after time.Duration, signals []syscall.Signal, args ...string) int {
 	r.Helper()
 	limited, cancel := context.WithTimeout(r.Context(), 2*time.Minute)
@@ -127,7 +129,7 @@ func (r *secretRoom) tare(after time.Duration, signals []syscall.Signal, args ..
 	return c.ProcessState.ExitCode()
 }
 
-// watch looks at the command line and the environment of every process on the host that is younger than the run, until
+// watch checks the command line and the environment of every process on the host that is younger than the run, until
 // done.
 func (r *secretRoom) watch(run int, done <-chan struct{}) {
 	for {
@@ -162,8 +164,8 @@ func (r *secretRoom) watch(run int, done <-chan struct{}) {
 	}
 }
 
-// readers runs every command that reads what runs have left, then undo.
-func (r *secretRoom) readers() {
+// runReaders runs every command that reads what runs have left, and then undo.
+func (r *secretRoom) runReaders() {
 	r.Helper()
 	for _, args := range [][]string{
 		{"validate", "x.yaml"},
@@ -192,8 +194,8 @@ func (r *secretRoom) readers() {
 	}
 }
 
-// search looks for the secret in all that was printed and written.
-func (r *secretRoom) search() {
+// searchSecret looks for the secret in everything that was printed and written.
+func (r *secretRoom) searchSecret() {
 	r.Helper()
 	forms := [][]byte{
 		[]byte(r.secret), []byte(fmt.Sprintf("%x", r.secret)), base64Of(r.secret),
@@ -234,25 +236,25 @@ func orSkip(err error) error {
 	return filepath.SkipDir
 }
 
-// base64Of is as much of a text's encoding as stands whatever follows it.
+// base64Of returns the part of a text's encoding that does not depend on what follows the text.
 func base64Of(s string) []byte {
 	text, _ := json.Marshal([]byte(s[:len(s)/3*3]))
 	return bytes.Trim(text, `"`)
 }
 
-// saw fails unless a child of tare with such a command line was looked at.
-func (r *secretRoom) saw(what string) {
+// wantChild fails the test unless a child of tare with such a command line was checked.
+func (r *secretRoom) wantChild(what string) {
 	r.Helper()
 	for command := range r.seen {
 		if strings.Contains(command, what) {
 			return
 		}
 	}
-	r.Errorf("no child %q was seen, only %v: the test has tried nothing\n%s", what, sorted(r.seen), &r.said)
+	r.Errorf("no child %q was seen, only %v: the test has tried nothing\n%s", what, sortedKeys(r.seen), &r.said)
 }
 
-// TestNoSecretReachesChildren: what tare starts itself holds nothing of an environment full of secrets, whether the run
-// ends well, is interrupted or killed, nor while it is undone.
+// TestNoSecretReachesChildren: the environment of tare's children holds no secret, whether the run completes, is
+// interrupted or is killed, and while it is undone.
 func TestNoSecretReachesChildren(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ experiment, child string }{
@@ -267,15 +269,15 @@ func TestNoSecretReachesChildren(t *testing.T) {
 			r.tare(0, nil, "-v", "run", "x.yaml")
 			r.tare(time.Second, []syscall.Signal{syscall.SIGINT}, "run", "x.yaml")
 			r.tare(time.Second, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml")
-			r.readers()
-			r.search()
-			r.saw(c.child)
+			r.runReaders()
+			r.searchSecret()
+			r.wantChild(c.child)
 		})
 	}
 }
 
-// echoes is a server that gives back whatever it was sent, in each of its modes.
-func (r *secretRoom) echoes(mode string) http.Handler {
+// echoServer is a server that sends back everything that it was sent, in each of its modes.
+func (r *secretRoom) echoServer(mode string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		var all bytes.Buffer
 		_ = q.Write(&all)
@@ -312,7 +314,7 @@ func (r *secretRoom) echoes(mode string) http.Handler {
 
 var echoModes = []string{"refuses", "status", "redirects", "hangs", "cuts", "nonsense"}
 
-// TestNoSecretOfCallersIsWritten: credentials of every kind, against servers that give them back in every way.
+// TestNoSecretOfCallersIsWritten uses credentials of every kind against servers that echo them in every way.
 func TestNoSecretOfCallersIsWritten(t *testing.T) {
 	t.Parallel()
 	const load = "load: {rates: [10/s], duration: 1s, timeout: 1s}\nseed: 1\n"
@@ -340,22 +342,22 @@ func TestNoSecretOfCallersIsWritten(t *testing.T) {
 			t.Run(name+" "+mode, func(t *testing.T) {
 				t.Parallel()
 				r := newSecretRoom(t, "")
-				server := httptest.NewServer(r.echoes(mode))
+				server := httptest.NewServer(r.echoServer(mode))
 				defer server.Close()
-				r.put("x.yaml", strings.Replace(experiment, "URL", server.URL, 1))
+				r.writeFile("x.yaml", strings.Replace(experiment, "URL", server.URL, 1))
 				if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == ExitUsage {
-					t.Errorf("the experiment was refused: the test has tried nothing\n%s", &r.said)
+					t.Errorf("the experiment was rejected, so nothing was tested\n%s", &r.said)
 				}
 				if mode == "status" {
-					r.readers()
+					r.runReaders()
 				}
-				r.search()
+				r.searchSecret()
 			})
 		}
 	}
 }
 
-// TestNoSecretOfAKubeconfigIsWritten: a token of a kubeconfig, against API servers that give it back in every way.
+// TestNoSecretOfAKubeconfigIsWritten uses a kubeconfig's token against API servers that echo it in every way.
 func TestNoSecretOfAKubeconfigIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, mode := range echoModes {
@@ -371,27 +373,28 @@ load: {rate: 5/s, operations: [{create-pod-dry-run: 1}], duration: 1s, max_rate:
 blocks: 3
 seed: 1
 `)
-			server := httptest.NewTLSServer(r.echoes(mode))
+			server := httptest.NewTLSServer(r.echoServer(mode))
 			defer server.Close()
-			r.give("kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, "+
-				"context: {cluster: c, user: u}}]\n"+
-				"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: "+
-				"%q}}]\n", server.URL, r.secret))
+			r.writeSecretFile("kubeconfig", fmt.Sprintf(
+				"apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, "+
+					"context: {cluster: c, user: u}}]\n"+
+					"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: "+
+					"%q}}]\n", server.URL, r.secret))
 			if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == ExitUsage {
-				t.Errorf("the experiment was refused: the test has tried nothing\n%s", &r.said)
+				t.Errorf("the experiment was rejected, so nothing was tested\n%s", &r.said)
 			}
 			r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "doctor", "--rbac", "x.yaml")
 			r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "doctor", "--rbac", "--kubeconfig", "given/kubeconfig")
 			if mode == "status" {
-				r.readers()
+				r.runReaders()
 			}
-			r.search()
+			r.searchSecret()
 		})
 	}
 }
 
-// TestNoSecretOfAFileIsRepeated: secrets that stand in a file by mistake are refused, and not printed.
-func TestNoSecretOfAFileIsRepeated(t *testing.T) {
+// TestLiteralSecretsAreNotPrinted: secrets that are in a file by mistake are rejected, and not printed.
+func TestLiteralSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ was, is string }{
 		"password in a URL": {"http://127.0.0.1:1", "http://weigher:SECRET@127.0.0.1:1"},
@@ -409,18 +412,18 @@ func TestNoSecretOfAFileIsRepeated(t *testing.T) {
 			if !strings.Contains(text, "SECRET") {
 				t.Fatalf("%q is not in the experiment", c.was)
 			}
-			r.give("x.yaml", strings.ReplaceAll(text, "SECRET", r.secret))
+			r.writeSecretFile("x.yaml", strings.ReplaceAll(text, "SECRET", r.secret))
 			for _, args := range [][]string{{"validate"}, {"-v", "plan"}, {"run"}, {"run", "--dry-run"}} {
 				if code := r.tare(0, nil, append(args, "given/x.yaml")...); code != ExitUsage {
-					t.Errorf("tare %v: exit %d, want it refused\n%s", args, code, &r.said)
+					t.Errorf("tare %v: exit %d, want a rejection\n%s", args, code, &r.said)
 				}
 			}
-			r.search()
+			r.searchSecret()
 		})
 	}
 }
 
-// secretDriver is a program of the area exec that gives its secret away in the way that its argument says.
+// secretDriver is a program of the area exec that prints its secret in the way that its argument says.
 func secretDriver() {
 	mode, secret := os.Args[1], os.Getenv("PLANTED")
 	lines := bufio.NewScanner(os.Stdin)
@@ -458,8 +461,8 @@ func secretDriver() {
 	}
 }
 
-// TestNoSecretOfAProgramIsWritten: a program of exec that was given the secret holds it, and whatever it says of it is
-// written nowhere.
+// TestNoSecretOfAProgramIsWritten: a program of the area exec receives the secret, and nothing that it prints about it
+// is written anywhere.
 func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -483,13 +486,13 @@ func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 			r.tare(0, nil, "-v", "run", "x.yaml")
 			if strings.HasPrefix(mode, "undo") || mode == "operate-errs" {
 				r.tare(300*time.Millisecond, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml")
-				r.readers()
+				r.runReaders()
 			}
-			r.search()
+			r.searchSecret()
 			if mode == "never" {
-				r.saw("secretdriver")
+				r.wantChild("secretdriver")
 			} else if !strings.HasSuffix(mode, "logs") && !strings.Contains(r.said.String(), "********") {
-				t.Errorf("nothing was masked: the program did not give its secret away\n%s", &r.said)
+				t.Errorf("nothing was masked: the program did not print its secret\n%s", &r.said)
 			}
 		})
 	}

@@ -27,8 +27,8 @@ const (
 	plantedAnswer = "Pl4nted-access-token-facade"
 )
 
-// planted lists the secrets in the forms that they take on the wire and in encodings of it.
-func planted() []string {
+// secretForms returns the secrets in the forms that they take on the wire and in its encodings.
+func secretForms() []string {
 	out := []string{plantedEnv, plantedFile, plantedAnswer, url.QueryEscape(plantedEnv)}
 	for _, userinfo := range []string{"weigher:" + plantedEnv, "weigher:" + url.QueryEscape(plantedEnv)} {
 		out = append(out, base64.StdEncoding.EncodeToString([]byte(userinfo)))
@@ -36,18 +36,18 @@ func planted() []string {
 	for _, s := range []string{plantedEnv, plantedFile, plantedAnswer} {
 		out = append(out, base64.StdEncoding.EncodeToString([]byte(s))[:12], fmt.Sprintf("%x", s)[:24])
 	}
-	return append(out, "Pl4nted") // what is left of one that was cut
+	return append(out, "Pl4nted") // the rest of a truncated secret
 }
 
-// leaky is a token endpoint that gives every secret back in the way that its mode says. seen counts requests with the
-// right secrets.
-type leaky struct {
+// A leakyEndpoint is a token endpoint that sends every secret back in the way that its mode says. seen counts requests
+// with the right secrets.
+type leakyEndpoint struct {
 	mode string
 	seen atomic.Int64
 	good int64 // answers that are good before the mode begins
 }
 
-func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *leakyEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	dump, _ := httputil.DumpRequest(r, true)
 	_, secret, _ := r.BasicAuth()
 	if s, err := url.QueryUnescape(secret); err != nil || s != plantedEnv || r.Header.Get("X-Api-Key") != plantedFile {
@@ -92,13 +92,12 @@ budget: ["response.p99 <= 500ms at 20/s"]
 seed: 1
 `
 
-// TestNoSecretIsWritten runs against endpoints that give secrets back in every way, and looks for them in all that the
-// runs leave.
+// TestNoSecretIsWritten runs against endpoints that send secrets back in every way, and looks for them in everything
+// that the runs leave.
 func TestNoSecretIsWritten(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
-	// Each waits most of the time for an endpoint that does not become better: they wait side by side, and hold no
-	// other test up.
+	// Each mostly waits for an endpoint that stays broken, so they run in parallel.
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, x := range []struct {
@@ -106,7 +105,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 		good int64 // answers before that: 0 is broken from the beginning, otherwise under load only
 	}{{"good", 0}, {"echo", 0}, {"echo", 12}, {"redirect", 12}, {"no-json", 12}, {"not-http", 0}, {"not-http", 12}} {
 		secrets := func(t *testing.T) {
-			l := &leaky{mode: x.mode, good: x.good}
+			l := &leakyEndpoint{mode: x.mode, good: x.good}
 			server := httptest.NewServer(l)
 			defer server.Close()
 			dir := secretDir(t, server.URL)
@@ -114,7 +113,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 				"markdown=r.md",
 				"-o", "html=r.html", "-o", "junit=r.xml", "-o", "openmetrics=r.prom")
 			if l.seen.Load() == 0 {
-				t.Fatalf("the endpoint saw no call with the secrets: the test has tried nothing\n%s", said)
+				t.Fatalf("no call with the secrets reached the endpoint, so nothing was tested\n%s", said)
 			}
 			for _, args := range [][]string{{"validate", "x.yaml"}, {"plan", "x.yaml"}, {"list", "runs"}} {
 				said = append(said, secretRun(t, bin, dir, args...)...)
@@ -132,10 +131,10 @@ func TestNoSecretIsWritten(t *testing.T) {
 	}
 }
 
-// TestNoSecretInACore crashes a run in a way that makes Go leave a core dump.
-func TestNoSecretInACore(t *testing.T) {
+// TestNoSecretInACoreDump crashes a run in a way that makes Go leave a core dump.
+func TestNoSecretInACoreDump(t *testing.T) {
 	bin := buildTare(t)
-	l := &leaky{mode: "good"}
+	l := &leakyEndpoint{mode: "good"}
 	server := httptest.NewServer(l)
 	defer server.Close()
 	dir := secretDir(t, server.URL)
@@ -174,7 +173,7 @@ func secretDir(t *testing.T, url string) string {
 	return dir
 }
 
-// secretRun runs tare and returns all that it said.
+// secretRun runs tare and returns everything that it printed.
 func secretRun(t *testing.T, bin, dir string, args ...string) []byte {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), bin, args...)
@@ -188,7 +187,7 @@ func secretRun(t *testing.T, bin, dir string, args ...string) []byte {
 
 func noSecret(t *testing.T, where string, b []byte) {
 	t.Helper()
-	for _, s := range planted() {
+	for _, s := range secretForms() {
 		if i := bytes.Index(b, []byte(s)); i >= 0 {
 			t.Errorf("%s holds a secret: …%s…", where, b[max(0, i-80):min(len(b), i+80)])
 			return
@@ -196,7 +195,7 @@ func noSecret(t *testing.T, where string, b []byte) {
 	}
 }
 
-// noSecretBelow reads every file below dir but the one that the secret was planted in.
+// noSecretBelow reads every file below dir except the one that holds the secret.
 func noSecretBelow(t *testing.T, dir string) {
 	t.Helper()
 	files := 0

@@ -25,8 +25,8 @@ load: {rates: [20/s], duration: 1s, timeout: 2s}
 seed: 1
 `
 
-// TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint, and nothing else, even where the endpoint
-// sends back what it got.
+// TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint and nothing else, even if the endpoint sends it
+// back.
 func TestNoSecretOfABodyIsWritten(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
@@ -59,7 +59,7 @@ func TestNoSecretOfABodyIsWritten(t *testing.T) {
 	}
 }
 
-// TestLiteralSecretsStopARun before there is a record, and without repeating them.
+// TestLiteralSecretsStopARun before there is a record, and without printing them.
 func TestLiteralSecretsStopARun(t *testing.T) {
 	bin := buildTare(t)
 	for name, change := range map[string]func(string) string{
@@ -84,12 +84,12 @@ func TestLiteralSecretsStopARun(t *testing.T) {
 		for _, args := range [][]string{{"validate", "x.yaml"}, {"plan", "x.yaml"}, {"run", "x.yaml"}} {
 			said := secretRun(t, bin, dir, args...)
 			if !strings.Contains(string(said), "secret") && !strings.Contains(string(said), "must not hold one") {
-				t.Errorf("%s: %v: %s", name, args, said)
+				t.Errorf("%s: %v printed no rejection of the secret: %s", name, args, said)
 			}
 			noSecret(t, name+": "+args[0], said)
 		}
 		if records, _ := filepath.Glob(filepath.Join(dir, "results", "*")); len(records) > 0 {
-			t.Errorf("%s: a record was made: %v", name, records)
+			t.Errorf("%s: the rejected experiment has a record: %v", name, records)
 		}
 	}
 }

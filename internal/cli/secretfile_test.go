@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestExposedSecretsAreReported: whoever runs tare is told before, and whoever reads the report learns it, too. One
-// that others can write stops the run.
+// TestExposedSecretsAreReported: whoever runs tare is warned, and so is whoever reads the report. A secret file that
+// others can write stops the run.
 func TestExposedSecretsAreReported(t *testing.T) {
 	t.Parallel()
 	bin := buildTare(t)
-	l := &leaky{mode: "good"}
+	l := &leakyEndpoint{mode: "good"}
 	server := httptest.NewServer(l)
 	defer server.Close()
 	dir := secretDir(t, server.URL)
@@ -32,7 +32,7 @@ func TestExposedSecretsAreReported(t *testing.T) {
 	mode(0o622)
 	if said := string(secretRun(t, bin, dir, "run", "x.yaml")); !strings.Contains(said, "other users can write key") ||
 		!strings.Contains(said, "chmod 600 key") || l.seen.Load() > 0 {
-		t.Errorf("a file that others can write, and %d calls:\n%s", l.seen.Load(), said)
+		t.Errorf("%d calls were made with a secret file that others can write:\n%s", l.seen.Load(), said)
 	}
 	mode(0o644)
 	said := string(secretRun(t, bin, dir, "run", "x.yaml", "-o", "text", "-o", "json=r.json"))
@@ -42,7 +42,7 @@ func TestExposedSecretsAreReported(t *testing.T) {
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "r.json")); err != nil ||
 		!strings.Contains(string(b), "other users can read the file with secrets key") {
-		t.Errorf("the report does not say it: %v\n%s", err, b)
+		t.Errorf("the report lacks the warning: %v\n%s", err, b)
 	}
 	noSecretBelow(t, dir)
 }

@@ -27,8 +27,9 @@ import (
 	"tare/internal/run/drive"
 )
 
-// toy is a question that only this test asks: whether the target answers at all, at the rates of the file.
-func toy() *question.Question {
+// toyQuestion returns a question that exists only in this test: does the target answer at all, at the rates of the
+// file?
+func toyQuestion() *question.Question {
 	return &question.Question{
 		Name: "toy", Asks: "does it answer at all?",
 		Drive: question.Search, Answer: question.Rate,
@@ -51,17 +52,18 @@ func toy() *question.Question {
 	}
 }
 
-// TestAToyQuestion takes a question that is only in the list through everything that a file goes through.
-func TestAToyQuestion(t *testing.T) {
+// TestNewQuestionNeedsOnlyItsEntry adds a question to the list and takes it through every step that a file goes
+// through.
+func TestNewQuestionNeedsOnlyItsEntry(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(toyTarget))
 	defer srv.Close()
 	t.Chdir(t.TempDir())
 	good := "name: blink\narea: identity\nquestion: toy\ntarget: {adapter: gce-metadata, url: " + srv.URL + "}\n" +
 		"load: {rates: [50/s], duration: 1s}\nbudget: [error <= 50% at 50/s]\n"
-	if code, out := toyTold(t, good, "validate"); code == 0 || !strings.Contains(out, "toy") {
+	if code, out := runToy(t, good, "validate"); code == 0 || !strings.Contains(out, "toy") {
 		t.Errorf("before the question is in the list: exit code %d\n%s", code, out)
 	}
-	question.AddForTest(t, toy())
+	question.AddForTest(t, toyQuestion())
 	for want, text := range map[string]string{
 		"toy needs load.rates: [50/s]":                     strings.Replace(good, "rates: [50/s], ", "", 1),
 		"a toy has nothing to hold its treatments against": good + "baseline: {preset: a}\n",
@@ -70,7 +72,7 @@ func TestAToyQuestion(t *testing.T) {
 		"area sandbox does not answer toy: an enforcer":    strings.Replace(good, "identity", "sandbox", 1),
 		"a drift needs the question soak, and this is toy": strings.Replace(good, "error <= 50%", "error drift <= 5%/h", 1),
 	} {
-		if code, out := toyTold(t, text, "validate"); code != ExitUsage || !strings.Contains(out, want) {
+		if code, out := runToy(t, text, "validate"); code != ExitUsage || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, want %q in\n%s", code, want, out)
 		}
 	}
@@ -82,7 +84,7 @@ func TestAToyQuestion(t *testing.T) {
 	if err != nil || len(records) != 1 {
 		t.Fatalf("records %v, error %v", records, err)
 	}
-	code, out := told(t, "report", records[0], "-o", "json")
+	code, out := runTare(t, "report", records[0], "-o", "json")
 	if code != 0 && code != ExitInvalid || !strings.Contains(out, `"question":"toy"`) &&
 		!strings.Contains(out, `"question": "toy"`) {
 		t.Errorf("exit code %d\n%s", code, out)
@@ -94,7 +96,7 @@ var single = question.Drive{Name: "single"}
 
 const singleCalls = 5
 
-// measureSingle measures one trial after another, and records how many of its calls were answered well.
+// measureSingle measures one trial after another, and records how many of its calls succeeded.
 func measureSingle(ctx context.Context, s *run.Stage, plan []design.Trial) error {
 	for _, trial := range plan {
 		one := func(ctx context.Context, arms []*run.Arm) error { return callOneByOne(ctx, arms[0]) }
@@ -124,7 +126,7 @@ func callOneByOne(ctx context.Context, a *run.Arm) (err error) {
 	)
 }
 
-// viewSingle says one line for each call.
+// viewSingle prints one line for each call.
 func viewSingle(s *drive.Screen) func(run.Event) {
 	return func(e run.Event) {
 		if good, ok := e.Detail.(int); ok {
@@ -133,7 +135,7 @@ func viewSingle(s *drive.Screen) func(run.Event) {
 	}
 }
 
-// analyzeSingle puts what measureSingle recorded into the notes of the report.
+// analyzeSingle writes what measureSingle recorded into the notes of the report.
 func analyzeSingle(rec *record.Record, rep *report.Report) error {
 	for _, t := range rec.Trials {
 		for _, s := range t.Steps {
@@ -144,19 +146,20 @@ func analyzeSingle(rec *record.Record, rep *report.Report) error {
 	return nil
 }
 
-// TestAToyDrive takes a question that measures in a way of its own through a run, its live view, and its report. It
-// adds only what is here: a value of question.Drive, an entry of the list of drives, and one of the list of analyses.
-func TestAToyDrive(t *testing.T) {
+// TestNewDriveNeedsOnlyItsEntries takes a question that measures in its own way through a run, its live view and its
+// report. It adds only what is in this file: a value of question.Drive, an entry of the list of drives, and one of the
+// list of analyses.
+func TestNewDriveNeedsOnlyItsEntries(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(toyTarget))
 	defer srv.Close()
 	t.Chdir(t.TempDir())
-	q := toy()
+	q := toyQuestion()
 	q.Drive, q.Answer = single, question.Answer{Name: "notes"}
 	q.CheckLoad, q.Form = func(question.File) {}, question.Form{}
 	question.AddForTest(t, q)
 	file := "name: blink\narea: identity\nquestion: toy\ntarget: {adapter: gce-metadata, url: " + srv.URL + "}\n"
 	const unknown = `this tare cannot measure question "toy"`
-	if code, out := toyTold(t, file, "run"); code != ExitError || !strings.Contains(out, unknown) {
+	if code, out := runToy(t, file, "run"); code != ExitError || !strings.Contains(out, unknown) {
 		t.Errorf("before the drive is in its list: exit code %d, want %q in\n%s", code, unknown, out)
 	}
 	drive.AddForTest(t, single, drive.Drive{
@@ -167,9 +170,9 @@ func TestAToyDrive(t *testing.T) {
 	expectToy(t, file, "run", "blink  5 good answers so far", "default: 5 of 5 single calls were answered well")
 }
 
-// TestAToyQuestionIsInTheSchema: editors know it as soon as it is in the list.
-func TestAToyQuestionIsInTheSchema(t *testing.T) {
-	question.AddForTest(t, toy())
+// TestNewQuestionIsInTheSchema: editors know a question as soon as it is in the list.
+func TestNewQuestionIsInTheSchema(t *testing.T) {
+	question.AddForTest(t, toyQuestion())
 	schema, err := config.Schema((&app{}).areas)
 	if err != nil {
 		t.Fatal(err)
@@ -197,10 +200,10 @@ func toyTarget(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// expectToy runs a command, on a file with text unless that is empty. A busy host may make a run invalid.
+// expectToy runs a command, on a file with text unless that is empty. On a busy host a run may be invalid.
 func expectToy(t *testing.T, text, command string, wants ...string) {
 	t.Helper()
-	code, out := toyTold(t, text, command)
+	code, out := runToy(t, text, command)
 	if code != 0 && code != ExitInvalid {
 		t.Errorf("%s: exit code %d\n%s", command, code, out)
 	}
@@ -211,19 +214,19 @@ func expectToy(t *testing.T, text, command string, wants ...string) {
 	}
 }
 
-func toyTold(t *testing.T, text, command string) (int, string) {
+func runToy(t *testing.T, text, command string) (int, string) {
 	t.Helper()
 	if text == "" {
-		return told(t, command)
+		return runTare(t, command)
 	}
 	if err := os.WriteFile("x.yaml", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return told(t, command, "x.yaml")
+	return runTare(t, command, "x.yaml")
 }
 
-// told runs tare in this process and returns its exit code and all that it says.
-func told(t *testing.T, args ...string) (int, string) {
+// runTare runs tare in this process and returns its exit code and everything that it prints.
+func runTare(t *testing.T, args ...string) (int, string) {
 	t.Helper()
 	var out bytes.Buffer
 	code := Main(t.Context(), Env{

@@ -25,10 +25,9 @@ import (
 	"tare/internal/plane"
 )
 
-// adopt makes this process the parent of whatever loses its own until the end of the test: all that a killed tare has
-// started, at any remove, is then found below this process, whatever it is called and whatever it has made of its
-// session and environment.
-func adopt(t *testing.T) {
+// adoptOrphans makes this process the parent of orphans until the end of the test. Whatever a killed tare started,
+// directly or not, is then a child of this process, whatever its name, session and environment.
+func adoptOrphans(t *testing.T) {
 	t.Helper()
 	set := func(on uintptr) {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, on, 0, 0, 0); err != nil {
@@ -39,8 +38,8 @@ func adopt(t *testing.T) {
 	t.Cleanup(func() { set(0) })
 }
 
-// reap waits for the orphans that have ended. No exec.Cmd may run meanwhile.
-func reap() {
+// reapOrphans waits for the orphans that have ended. No exec.Cmd may run meanwhile.
+func reapOrphans() {
 	for {
 		if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
 			return
@@ -48,22 +47,23 @@ func reap() {
 	}
 }
 
-// traces lists what tare could leave on this host and in a cluster, a line each: processes, control groups, mounts,
+// traces lists what tare could leave on this host and in a cluster, one per line: processes, control groups, mounts,
 // folders and objects.
 func (k *killable) traces(t *testing.T) []string {
 	t.Helper()
-	out := slices.Concat(processes(), controlGroups(), mounts(t), folders(os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")),
-		ofTare("/dev/shm"))
+	out := slices.Concat(liveDescendants(), idleControlGroups(), mounts(t),
+		filesBelow(os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")),
+		foldersOfTare("/dev/shm"))
 	if k.listing != nil {
 		out = append(out, k.listing(t)...)
 	}
 	return out
 }
 
-// differs compares what there is with before, and returns lines that begin with + or -. What goes away within some
-// seconds is no difference: the kernel takes a moment to end the children of a killed process, and what others do on
-// this host comes and goes.
-func (k *killable) differs(t *testing.T, before []string) (diff []string) {
+// diffTraces compares the traces with before, and returns the lines that differ, marked + or -. A difference that goes
+// away within some seconds does not count: the kernel takes a moment to end the children of a killed process, and other
+// users' traces come and go.
+func (k *killable) diffTraces(t *testing.T, before []string) (diff []string) {
 	t.Helper()
 	for try := range 50 {
 		now := k.traces(t)
@@ -89,8 +89,8 @@ func (k *killable) differs(t *testing.T, before []string) (diff []string) {
 	return diff
 }
 
-// processes are those below this one that have not ended, with the sockets of loopback on which they listen.
-func processes() (out []string) {
+// liveDescendants returns the live descendants of this process, with the sockets of loopback on which they listen.
+func liveDescendants() (out []string) {
 	parents, ended := map[int]int{}, map[int]bool{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, s := range stats {
@@ -116,9 +116,9 @@ func processes() (out []string) {
 	return out
 }
 
-// controlGroups are those with tare in their name in which nothing runs: what runs is listed itself, or belongs to
-// somebody else.
-func controlGroups() (out []string) {
+// idleControlGroups returns the control groups with tare in their name that have no process: processes are listed
+// themselves, or belong to somebody else.
+func idleControlGroups() (out []string) {
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.Contains(d.Name(), "tare") &&
 			len(readAll(filepath.Join(path, "cgroup.procs"))) == 0 {
@@ -141,8 +141,8 @@ func mounts(t *testing.T) (out []string) {
 	return out
 }
 
-// folders are all files below roots, but for the folder in which locks lie: all runs share it.
-func folders(roots ...string) (out []string) {
+// filesBelow returns all files below roots, except the folder of locks, which all runs share.
+func filesBelow(roots ...string) (out []string) {
 	for _, root := range roots {
 		_ = filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
 			if err == nil && path != root && !strings.HasPrefix(filepath.Base(path), "tare-locks") {
@@ -154,8 +154,8 @@ func folders(roots ...string) (out []string) {
 	return out
 }
 
-// ofTare are tare's folders in a folder that it shares with others.
-func ofTare(in string) (out []string) {
+// foldersOfTare returns tare's folders in a shared folder.
+func foldersOfTare(in string) (out []string) {
 	paths, _ := filepath.Glob(filepath.Join(in, "*tare*"))
 	for _, path := range paths {
 		out = append(out, "file "+path)
@@ -163,11 +163,11 @@ func ofTare(in string) (out []string) {
 	return out
 }
 
-// watchLeftovers returns a function that says what tare has left since: files in the folder for temporary files,
-// control groups, and processes of bin. Control groups that were there before belong to others.
+// watchLeftovers returns a function that lists what tare has left since: temporary files, control groups, and processes
+// of bin. Control groups that existed before belong to others.
 func watchLeftovers(t *testing.T, bin string) func() string {
 	t.Helper()
-	before := controlGroups()
+	before := idleControlGroups()
 	return func() string {
 		t.Helper()
 		return leftovers(bin, before)
@@ -178,8 +178,8 @@ func leftovers(bin string, groupsBefore []string) string {
 	var left []string
 	for range 20 { // the kernel takes a moment to end children of a killed parent
 		stats, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		groups := slices.DeleteFunc(controlGroups(), func(g string) bool { return slices.Contains(groupsBefore, g) })
-		left = slices.Concat(groups, ofTare(os.TempDir()))
+		groups := slices.DeleteFunc(idleControlGroups(), func(g string) bool { return slices.Contains(groupsBefore, g) })
+		left = slices.Concat(groups, foldersOfTare(os.TempDir()))
 		for _, s := range stats {
 			if line := readAll(s); bytes.HasPrefix(line, []byte(bin+"\x00serve\x00")) {
 				left = append(left, fmt.Sprintf("process %s: %q", s, line))
@@ -193,7 +193,7 @@ func leftovers(bin string, groupsBefore []string) string {
 	return strings.Join(left, "\n")
 }
 
-// withEngines compares OPA with Cedar where OPA has been built, and else Cedar with itself.
+// withEngines compares OPA with Cedar if OPA is built, and otherwise Cedar with itself.
 func withEngines(t *testing.T, _ string, k *killable) {
 	t.Helper()
 	other := "cedar, position: absent"
@@ -206,8 +206,8 @@ func withEngines(t *testing.T, _ string, k *killable) {
 	k.experiment = strings.ReplaceAll(k.experiment, "$(ENGINE)", other)
 }
 
-// withPlane skips where tare-plane has not been built, which takes minutes.
-func withPlane(t *testing.T) plane.Binary {
+// requirePlane skips the test if tare-plane is not built, which takes minutes.
+func requirePlane(t *testing.T) plane.Binary {
 	t.Helper()
 	b, ok := plane.Cached(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
 	if !ok {
@@ -220,7 +220,7 @@ func withPlane(t *testing.T) plane.Binary {
 // namespaces.
 func withCluster(t *testing.T, bin string, k *killable) {
 	t.Helper()
-	b := withPlane(t)
+	b := requirePlane(t)
 	dir := t.TempDir()
 	t.Setenv(plane.Variable, b.Path)
 	t.Setenv("TARE_CACHE", filepath.Join(dir, "cache")) // logs of planes lie there
@@ -237,9 +237,9 @@ func withCluster(t *testing.T, bin string, k *killable) {
 	_, file, _ := strings.Cut(out, "export KUBECONFIG=")
 	file, _, _ = strings.Cut(file, "\n")
 	k.experiment = strings.ReplaceAll(k.experiment, "$(KUBECONFIG)", file)
-	k.listing = func(t *testing.T) []string { return objects(t, file) }
+	k.listing = func(t *testing.T) []string { return clusterObjects(t, file) }
 	for last := []string{}; ; { // a control plane makes objects of its own for some seconds after its start
-		now := objects(t, file)
+		now := clusterObjects(t, file)
 		if slices.Equal(now, last) {
 			return
 		}
@@ -248,8 +248,8 @@ func withCluster(t *testing.T, bin string, k *killable) {
 	}
 }
 
-// objects names every object of a cluster, but for those that a cluster makes by itself as time goes by.
-func objects(t *testing.T, kubeconfig string) (out []string) {
+// clusterObjects lists every object of a cluster, except those that a cluster makes by itself as time passes.
+func clusterObjects(t *testing.T, kubeconfig string) (out []string) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -275,7 +275,7 @@ func objects(t *testing.T, kubeconfig string) (out []string) {
 		}
 		list, err := client.Resource(gvr).List(context.Background(), metav1.ListOptions{})
 		if err != nil {
-			t.Fatalf("%v: %v", gvr, err)
+			t.Fatalf("list %v: %v", gvr, err)
 		}
 		for i := range list.Items {
 			o := &list.Items[i]

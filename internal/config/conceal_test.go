@@ -8,7 +8,7 @@ import (
 	"tare/internal/area"
 )
 
-// shyWord reads itself, and refuses all but "good", which may be a secret then.
+// shyWord accepts "good" only. Anything else may be a secret.
 type shyWord string
 
 func (shyWord) MayBeSecret() bool { return true }
@@ -29,8 +29,9 @@ type shyArea struct{ fakeArea }
 
 func (shyArea) NewSpec() area.Spec { return &shySpec{} }
 
-// What may be a secret is not in what is printed: neither in the message nor in the line of source below it.
-func TestConceal(t *testing.T) {
+// TestRejectedSecretsAreNotPrinted: a rejected value that may be a secret is neither in the message nor in the quoted
+// source line.
+func TestRejectedSecretsAreNotPrinted(t *testing.T) {
 	areas := fakeAreas{shyArea{fakeArea{"shy", area.Offers{AnyRate: area.Yes}}}}
 	for words, says := range map[string]string{
 		"[good, KEY=hunter2]":                      "want another word",
@@ -53,11 +54,11 @@ func TestConceal(t *testing.T) {
 			}
 		}
 		if !HasErrors(ds) || !strings.Contains(out.String(), says) || strings.Contains(out.String(), "ter2") {
-			t.Errorf("%s:\n%s", words, &out)
+			t.Errorf("%s: want an error without the value:\n%s", words, &out)
 		}
 	}
 	if _, ds := Parse("x.yaml", []byte("name: x\narea: shy\nquestion: capacity\ntarget: {words: [good]}\n"),
 		areas); HasErrors(ds) {
-		t.Errorf("%v", ds)
+		t.Errorf("an accepted value has findings %v", ds)
 	}
 }

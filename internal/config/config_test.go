@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestBadFiles holds every file under testdata/bad to its golden diagnostics.
+// TestBadFiles compares the diagnostics of every file under testdata/bad with its golden file.
 func TestBadFiles(t *testing.T) {
 	files := glob(t, "testdata/bad/*.yaml")
 	if len(files) < 40 {
@@ -36,7 +36,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestGoodFiles parses the files under testdata/good, and holds their warnings to golden files.
+// TestGoodFiles parses the files under testdata/good and compares their warnings with golden files.
 func TestGoodFiles(t *testing.T) {
 	for _, file := range glob(t, "testdata/good/*.yaml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestParseReadsEverything(t *testing.T) {
 	}
 }
 
-// TestWriteShape is the example of the design, to the letter.
+// TestWriteShape compares the output with the example of the design, byte for byte.
 func TestWriteShape(t *testing.T) {
 	source := []byte("a: 1\nb: 2\nc: 3\nd: 4\nload:\n  duraton: 10s\n")
 	d := Diagnostic{

@@ -21,8 +21,8 @@ full:
   blocks: 40
 `
 
-// TestWhole: with --full, fields of section full stand in the place of the file's own, and nothing else changes.
-func TestWhole(t *testing.T) {
+// TestFullReplacesFields: with --full, the fields of section full replace the file's own, and nothing else changes.
+func TestFullReplacesFields(t *testing.T) {
 	e, ds := Parse("x.yaml", []byte(shortened), testAreas())
 	if e == nil {
 		t.Fatal(ds)
@@ -45,8 +45,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestWholeIsJudged: what is wrong only with --full is told without it, at its line.
-func TestWholeIsJudged(t *testing.T) {
+// TestFullIsCheckedAlways: an error that occurs only with --full is reported without it, at its line.
+func TestFullIsCheckedAlways(t *testing.T) {
 	bad := strings.Replace(shortened, "  load: {duration: 20s}", "  treatments: [{n: 5}]", 1)
 	e, ds := Parse("x.yaml", []byte(bad), testAreas())
 	if e != nil {

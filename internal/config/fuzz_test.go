@@ -108,8 +108,8 @@ func TestWrittenExperimentsCanBeRead(t *testing.T) {
 	})
 }
 
-// TestNothingRepeatsASecret plants one wherever it could stand, and looks for it in everything that is printed.
-func TestNothingRepeatsASecret(t *testing.T) {
+// TestSecretsAreNeverPrinted plants a secret in every place, and looks for it in everything that is printed.
+func TestSecretsAreNeverPrinted(t *testing.T) {
 	const secret = "hunter2"
 	head := "name: x\narea: identity\nquestion: capacity\n"
 	for _, tail := range []string{
@@ -144,7 +144,7 @@ func TestNothingRepeatsASecret(t *testing.T) {
 	}
 }
 
-// TestParseIsBounded feeds input that could take forever.
+// TestParseIsBounded parses input that could take forever.
 func TestParseIsBounded(t *testing.T) {
 	head := "name: x\narea: identity\nquestion: scale\ntarget: {}\n"
 	var bomb strings.Builder

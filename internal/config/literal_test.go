@@ -8,7 +8,7 @@ import (
 	"tare/internal/design"
 )
 
-// TestCommentsHoldNoCredentials: the source goes into the record with its comments.
+// TestCommentsHoldNoCredentials: the source is recorded with its comments.
 func TestCommentsHoldNoCredentials(t *testing.T) {
 	head := "name: x\narea: identity\nquestion: capacity\n"
 	for _, secret := range []string{
@@ -21,17 +21,17 @@ func TestCommentsHoldNoCredentials(t *testing.T) {
 		out := written(t, ds, data)
 		if !strings.Contains(out, "x.yaml:4:1  this line holds a token or a private key") ||
 			strings.Contains(out, secret[5:15]) {
-			t.Errorf("%s:\n%s", secret, out)
+			t.Errorf("%s is not reported, or printed:\n%s", secret, out)
 		}
 	}
 	if _, ds := Parse("x.yaml", []byte(head+"# token: {file: token}, such as eyJ… or ghp_…\ntarget: {}\n"),
 		testAreas()); HasErrors(ds) {
-		t.Errorf("%v", ds)
+		t.Errorf("a comment about tokens has findings %v", ds)
 	}
 }
 
-// TestLiteralSecretsAreRefused wherever text may stand, and nothing repeats them.
-func TestLiteralSecretsAreRefused(t *testing.T) {
+// TestLiteralSecretsAreRejected in every text, and never printed.
+func TestLiteralSecretsAreRejected(t *testing.T) {
 	head := "name: x\narea: identity\nquestion: capacity\ntarget: "
 	for target, says := range map[string]string{
 		`{url: '{"user": "a", "password": "hunter2"}'}`:                           `looks like the value of "password"`,
@@ -45,7 +45,7 @@ func TestLiteralSecretsAreRefused(t *testing.T) {
 		_, ds := Parse("x.yaml", data, testAreas())
 		out := written(t, ds, data)
 		if !strings.Contains(out, says) || strings.Contains(out, "hunter2") || strings.Contains(out, "eyJ") {
-			t.Errorf("%s:\n%s", target, out)
+			t.Errorf("%s is not reported, or printed:\n%s", target, out)
 		}
 	}
 	for _, target := range []string{
@@ -53,7 +53,7 @@ func TestLiteralSecretsAreRefused(t *testing.T) {
 		"{workloads: ['--password-file=/x', 'PASSWORD=$PW run']}",
 	} {
 		if _, ds := Parse("x.yaml", []byte(head+target+"\n"), testAreas()); HasErrors(ds) {
-			t.Errorf("%s: %v", target, ds)
+			t.Errorf("%s: got findings %v, want none", target, ds)
 		}
 	}
 }
@@ -67,7 +67,7 @@ type namedArea struct{ fakeArea }
 
 func (namedArea) NewSpec() area.Spec { return &namedSpec{} }
 
-// hushedSpec finds a secret of its own.
+// hushedSpec finds secrets itself.
 type hushedSpec struct{ fakeSpec }
 
 func (*hushedSpec) Validate(design.Question, []design.Treatment) []area.Finding {
@@ -78,8 +78,8 @@ type hushedArea struct{ fakeArea }
 
 func (hushedArea) NewSpec() area.Spec { return &hushedSpec{} }
 
-// TestNamesOfSecrets: an attribute whose name says that it is a secret cannot have a literal value; and what an area
-// calls a secret is not shown.
+// TestNamesOfSecrets: an attribute whose name says that it is a secret cannot have a literal value; what an area calls
+// a secret is not printed.
 func TestNamesOfSecrets(t *testing.T) {
 	offers := area.Offers{AnyRate: area.Yes}
 	areas := fakeAreas{namedArea{fakeArea{"named", offers}}, hushedArea{fakeArea{"hushed", offers}}}
@@ -92,11 +92,11 @@ func TestNamesOfSecrets(t *testing.T) {
 		data := []byte("name: x\nquestion: capacity\narea: " + target + "\n")
 		_, ds := Parse("x.yaml", data, areas)
 		if out := written(t, ds, data); !strings.Contains(out, says) || strings.Contains(out, "hunter2") {
-			t.Errorf("%s:\n%s", target, out)
+			t.Errorf("%s is not reported, or printed:\n%s", target, out)
 		}
 	}
 	fine := "name: x\nquestion: capacity\narea: named\ntarget: {context: {password: \"{pw}\", role: token}}\n"
 	if _, ds := Parse("x.yaml", []byte(fine), areas); HasErrors(ds) {
-		t.Errorf("%v", ds)
+		t.Errorf("got findings %v, want none", ds)
 	}
 }

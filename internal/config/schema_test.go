@@ -24,8 +24,8 @@ var onlyParse = []string{
 	"spec-finding-on-target", "spin", "treatment-factor", "utf16", "workloads-elsewhere", "workloads-max-rate",
 }
 
-func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
-	schema := compiled(t, testAreas())
+func TestSchemaRejectsWhatParseRejects(t *testing.T) {
+	schema := compileSchema(t, testAreas())
 	compared := 0
 	for _, file := range glob(t, "testdata/bad/*.yaml") {
 		name := filepath.Base(file[:len(file)-len(".yaml")])
@@ -45,7 +45,7 @@ func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
 }
 
 func TestSchemaAcceptsGoodFiles(t *testing.T) {
-	schema := compiled(t, testAreas())
+	schema := compileSchema(t, testAreas())
 	for _, file := range glob(t, "testdata/good/*.yaml") {
 		instance, ok := plainValue(read(t, file))
 		if !ok {
@@ -53,12 +53,12 @@ func TestSchemaAcceptsGoodFiles(t *testing.T) {
 			continue
 		}
 		if err := schema.Validate(instance); err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("the schema rejects %s: %v", file, err)
 		}
 	}
 }
 
-// TestSchemaHasTheFieldsOfParse compares the names that the reflector and the walker see.
+// TestSchemaHasTheFieldsOfParse compares the names in the reflected schema with those that the parser walks.
 func TestSchemaHasTheFieldsOfParse(t *testing.T) {
 	for _, v := range []any{Experiment{}, Load{}, Pin{}, fakeSpec{}, fakeEmbedded{}, Workload{}} {
 		typ := typeOf(v)
@@ -85,7 +85,7 @@ func TestSchemaOfImpossibleType(t *testing.T) {
 	}
 }
 
-func compiled(t *testing.T, areas Areas) *jsonschema.Schema {
+func compileSchema(t *testing.T, areas Areas) *jsonschema.Schema {
 	t.Helper()
 	data, err := Schema(areas)
 	if err != nil {
@@ -102,12 +102,12 @@ func compiled(t *testing.T, areas Areas) *jsonschema.Schema {
 	}
 	s, err := c.Compile(SchemaFile)
 	if err != nil {
-		t.Fatalf("the schema is none: %v", err)
+		t.Fatalf("the schema is invalid: %v", err)
 	}
 	return s
 }
 
-// plainValue reads a file as a YAML library without our checks does.
+// plainValue reads a file as a YAML library does, without tare's checks.
 func plainValue(data []byte) (v any, ok bool) {
 	if err := yaml.Load(data, &v); err != nil || v == nil {
 		return nil, false
@@ -115,7 +115,7 @@ func plainValue(data []byte) (v any, ok bool) {
 	return jsonValue(v), true
 }
 
-// jsonValue turns YAML's maps and times into what JSON has.
+// jsonValue converts YAML's maps and times to JSON's values.
 func jsonValue(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
@@ -133,7 +133,8 @@ func jsonValue(v any) any {
 	return v
 }
 
-// TestUnitPatternsAgree holds the schema's patterns to what package unit reads, and to what the file may say.
+// TestUnitPatternsAgree compares the schema's patterns with what package unit reads, and with what the file may
+// contain.
 func TestUnitPatternsAgree(t *testing.T) {
 	numbers := []string{"", "0", "1", "10", "1.5", "1.", ".5", "1.2.3", "-1", "+1", "1e3", "1 ", "x", "²"}
 	suffixes := []string{

@@ -8,7 +8,7 @@ import (
 	"tare/internal/design"
 )
 
-func TestTemplateThatIsNotThere(t *testing.T) {
+func TestUnknownTemplate(t *testing.T) {
 	for _, area := range []string{"cookery", "../identity", "", "identity\x00"} {
 		_, err := Template(area, design.Capacity)
 		if err == nil || !strings.Contains(err.Error(), "identity-capacity") {
@@ -17,7 +17,7 @@ func TestTemplateThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestExperimentAsJSON: factors keep their order, and a secret stays a place.
+// TestExperimentAsJSON: factors keep their order, and a secret stays a reference.
 func TestExperimentAsJSON(t *testing.T) {
 	e, ds := Parse("full.yaml", read(t, "testdata/good/full.yaml"), testAreas())
 	if e == nil {

@@ -42,7 +42,7 @@ func TestEveryBlockHoldsEveryTreatmentOnce(t *testing.T) {
 	})
 }
 
-// TestLongerPlansBeginAlike is what lets blocks be added to a finished run.
+// TestLongerPlansBeginAlike, so that blocks can be added to a finished run.
 func TestLongerPlansBeginAlike(t *testing.T) {
 	short := Plan(Experiment{Treatments: treatments(5), Blocks: 4, Seed: 7})
 	long := Plan(Experiment{Treatments: treatments(5), Blocks: 9, Seed: 7})
@@ -54,7 +54,7 @@ func TestLongerPlansBeginAlike(t *testing.T) {
 	}
 }
 
-// TestPositionsAreFair: over many blocks each treatment stands first about equally often. With 4,000 blocks of 4 the
+// TestPositionsAreFair: over many blocks each treatment is first about equally often. With 4,000 blocks of 4 the
 // standard deviation of a count is 27.
 func TestPositionsAreFair(t *testing.T) {
 	first := map[string]int{}

@@ -12,8 +12,9 @@ import (
 	"tare/lab/memtest"
 )
 
-// btf builds types: an integer, a struct of two members, a prototype of one argument, then a function of each name.
-func btf(names ...string) []byte {
+// btfOf returns BTF types: an integer, a struct of two members, a prototype of one argument, then a function of each
+// name.
+func btfOf(names ...string) []byte {
 	order := binary.NativeEndian
 	strs := []byte{0}
 	var types []byte
@@ -42,7 +43,7 @@ func btf(names ...string) []byte {
 }
 
 func TestBTFFunction(t *testing.T) {
-	good := btf("first", lsmHook+"_more", lsmHook)
+	good := btfOf("first", lsmHook+"_more", lsmHook)
 	if id, ok := btfFunction(good, lsmHook); !ok || id != 6 {
 		t.Errorf("type %d (%v), want 6", id, ok)
 	}
@@ -50,7 +51,7 @@ func TestBTFFunction(t *testing.T) {
 		t.Errorf("a struct was taken for a function: type %d", id)
 	}
 	for name, raw := range map[string][]byte{
-		"nothing": nil, "no hook": btf("first"), "torn header": good[:20], "torn types": good[:60],
+		"nothing": nil, "no hook": btfOf("first"), "torn header": good[:20], "torn types": good[:60],
 		"other magic": append([]byte{0, 0}, good[2:]...),
 		"unknown kind": []byte(strings.Replace(string(good), string(binary.NativeEndian.AppendUint32(nil, 13<<24|1)),
 			string(binary.NativeEndian.AppendUint32(nil, 30<<24|1)), 1)),
@@ -62,8 +63,8 @@ func TestBTFFunction(t *testing.T) {
 }
 
 func FuzzBTF(f *testing.F) {
-	f.Add(btf("a", lsmHook))
-	f.Add(btf())
+	f.Add(btfOf("a", lsmHook))
+	f.Add(btfOf())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		defer memtest.Bound(t, len(raw))()
 		if id, ok := btfFunction(raw, lsmHook); ok && (id == 0 || len(raw) < btfHeader+int(id)*btfType ||
@@ -76,26 +77,26 @@ func FuzzBTF(f *testing.F) {
 func TestBPFLSM(t *testing.T) {
 	for name, x := range map[string]*examiner{
 		"no types": {root: fstest.MapFS{}},
-		"no hooks": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: btf("first")}}},
+		"no hooks": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: btfOf("first")}}},
 		"nonsense": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: []byte("nonsense")}}},
 		// The third type is no function of this kernel, so that it refuses the program, whatever rights we have.
-		"a wrong number": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: btf(lsmHook)}}},
+		"a wrong number": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: btfOf(lsmHook)}}},
 	} {
 		if c := x.bpfLSM(); c.State != Missing || c.Found == "" || c.Cause == "" || c.Next == "" {
-			t.Errorf("%s: %+v", name, c)
+			t.Errorf("%s: got %+v, want Missing with a cause and a next step", name, c)
 		}
 	}
 	c := (&examiner{root: os.DirFS("/")}).bpfLSM()
 	t.Logf("here: %+v", c)
 	if c.State != OK && (c.Cause == "" || c.Next == "") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want OK, or a cause and a next step", c)
 	}
 }
 
 func TestModules(t *testing.T) {
 	x := &examiner{root: fstest.MapFS{"sys/kernel/security/lsm": {Data: []byte("lockdown,capability,bpf\n")}}}
 	if names, ok := x.modules(); !ok || strings.Join(names, " ") != "lockdown capability bpf" {
-		t.Errorf("%v, %v", names, ok)
+		t.Errorf("got modules %v, %v", names, ok)
 	}
 	names, ok := (&examiner{root: fstest.MapFS{}}).modules()
 	t.Logf("here: %v, %v", names, ok)
@@ -104,7 +105,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-func TestLoadBPFRefusesNonsense(t *testing.T) {
+func TestLoadBPFRejectsInvalidPrograms(t *testing.T) {
 	if err := loadBPF(unix.BPF_PROG_TYPE_LSM, unix.BPF_LSM_MAC, 1<<31); err == nil {
 		t.Error("a program for a function that there is not was loaded")
 	}

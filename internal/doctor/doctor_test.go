@@ -21,13 +21,14 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens")
 
-// TestExamine examines this machine in short and looks at what every examination must give, and that it leaves nothing.
+// TestExamine examines this machine briefly and checks what every examination must return, and that it leaves nothing
+// behind.
 func TestExamine(t *testing.T) {
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := Examine(t.Context(), Options{Self: self(t), Clock: clock.System{}, Time: MinTime, Seed: 1})
+	d, err := Examine(t.Context(), Options{Self: testBinary(t), Clock: clock.System{}, Time: MinTime, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestExamine(t *testing.T) {
 		}
 		seen[c.Name] = true
 		if c.Group == "" || c.State == "" || c.Found == "" {
-			t.Errorf("%+v", c)
+			t.Errorf("check lacks its group, state or finding: %+v", c)
 		}
 		if (c.State == Limited || c.State == Missing) && (c.Cause == "" || c.Next == "") {
 			t.Errorf("neither cause nor next step: %+v", c)
@@ -67,7 +68,7 @@ func TestExamine(t *testing.T) {
 	}
 	for _, w := range d.Noise.Work {
 		if w.Pairs == 0 || w.Error != "" || w.Seconds <= 0 {
-			t.Errorf("%+v", w)
+			t.Errorf("work was not measured: %+v", w)
 		}
 	}
 	if after, err := os.Hostname(); err != nil || after != name {
@@ -85,22 +86,23 @@ func TestExamineEndsWithItsContext(t *testing.T) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := Examine(ctx, Options{Self: self(t), Clock: clock.System{}, Time: time.Hour, Seed: 1}); err == nil {
+	if _, err := Examine(ctx, Options{Self: testBinary(t), Clock: clock.System{}, Time: time.Hour, Seed: 1}); err == nil {
 		t.Error("no error")
 	}
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
-	if _, err := Examine(t.Context(), Options{Self: self(t), Clock: clock.System{}, Time: time.Millisecond}); err == nil {
+	o := Options{Self: testBinary(t), Clock: clock.System{}, Time: time.Millisecond}
+	if _, err := Examine(t.Context(), o); err == nil {
 		t.Error("a millisecond is enough")
 	}
 }
 
 func TestTrials(t *testing.T) {
-	if _, err := runTrial(t.Context(), self(t), trialNothing, nil); err != nil {
+	if _, err := runTrial(t.Context(), testBinary(t), trialNothing, nil); err != nil {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := runTrial(t.Context(), self(t), "nonsense", nil); err == nil ||
+	if _, err := runTrial(t.Context(), testBinary(t), "nonsense", nil); err == nil ||
 		!strings.Contains(err.Error(), "no trial") {
 		t.Errorf("nonsense: %v", err)
 	}
@@ -117,7 +119,7 @@ func TestTrials(t *testing.T) {
 		},
 		trialLandlock: func() error { return tryOpen("/proc/self/status") },
 	} {
-		found, err := runTrial(t.Context(), self(t), name, nil)
+		found, err := runTrial(t.Context(), testBinary(t), name, nil)
 		t.Logf("%s: %q, %v", name, found, err)
 		if err == nil && !strings.Contains(found, "refused") {
 			t.Errorf("%s found %q", name, found)
@@ -128,7 +130,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// TestNamespaceRightsAreProved: outside of a name space of its own the trial must not claim rights.
+// TestNamespaceRightsAreProved: the trial must not claim rights when it runs outside of a new name space.
 func TestNamespaceRightsAreProved(t *testing.T) {
 	if unix.Geteuid() == 0 {
 		t.Skip("root has the right to name this host, and the test would")
@@ -138,15 +140,15 @@ func TestNamespaceRightsAreProved(t *testing.T) {
 	}
 }
 
-func TestBrokenChildIsBroken(t *testing.T) {
+func TestChildThatFailsIsReported(t *testing.T) {
 	x := &examiner{Options: Options{Self: "/nowhere/tare"}, root: os.DirFS("/")}
 	var d Diagnosis
 	x.children(t.Context(), &d)
 	if !d.Broken() || d.Checks[0].Cause == "" || d.Checks[0].Next == "" {
-		t.Errorf("%+v", d.Checks)
+		t.Errorf("got %+v, want Broken with a cause and a next step", d.Checks)
 	}
 	if c := x.seccomp(t.Context()); c.State != Missing || c.Cause == "" {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want Missing with a cause", c)
 	}
 	if _, err := x.fork(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("fork: %v", err)

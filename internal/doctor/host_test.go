@@ -63,7 +63,7 @@ func TestCPUQuota(t *testing.T) {
 		}
 		check := c.x.quota()
 		if (check.State == Limited) != (c.share > 0) || check.State == Limited && (check.Cause == "" || check.Next == "") {
-			t.Errorf("%s: %+v", name, check)
+			t.Errorf("%s: got %+v, want Limited with a cause and a next step only if there is a quota", name, check)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestPortRange(t *testing.T) {
 	c := files(file, "32768 60999").ports()
 	if c.Values["rate_at_30s_timeout"] != 28232.0/30 || !strings.Contains(c.Found, "28232") ||
 		!strings.Contains(c.Found, "941/s") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want 28232 ports and 941/s", c)
 	}
 }
 
@@ -108,7 +108,7 @@ func FuzzHostFiles(f *testing.F) {
 			steal(x.pressures(t.Context()), x.pressures(t.Context())),
 		} {
 			if c.Group == "" || c.Name == "" || c.State == "" || c.Found == "" {
-				t.Errorf("%+v", c)
+				t.Errorf("check lacks its group, name, state or finding: %+v", c)
 			}
 			if (c.State == Limited || c.State == Missing || c.State == Broken) && c.Cause == "" {
 				t.Errorf("no cause: %+v", c)
@@ -161,7 +161,7 @@ func TestVirtual(t *testing.T) {
 		}
 	}
 	if c := files("proc/cpuinfo", "flags : fpu\n").virtual(); c.Found != "no sign of any" {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want no sign of virtualization", c)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestSpread(t *testing.T) {
 	}
 	if s := spreadOf(ns); s.p50 != 50*time.Microsecond || s.p99 != 99*time.Microsecond ||
 		s.max != 100*time.Microsecond || s.n != 100 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
@@ -235,11 +235,11 @@ func TestTimersMeasure(t *testing.T) {
 	x := &examiner{Options: Options{Time: time.Second}, root: fstest.MapFS{}, cpus: 2}
 	for _, c := range x.timers(t.Context()) {
 		if c.State == Broken {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v, want a check that is not Broken", c)
 		}
 		if c.Name == "timers" && (c.Values["sleeps"] < 5 || c.Values["p99"] < c.Values["p50"] ||
 			c.Values["max"] < c.Values["p99"]) {
-			t.Errorf("%+v", c)
+			t.Errorf("got %+v, want 5 sleeps and ordered quantiles", c)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestTimersMeasure(t *testing.T) {
 func TestOneCPUGetsNoPriority(t *testing.T) {
 	x := &examiner{cpus: 1}
 	if c, err := x.priority(); err == nil || c.State != Limited || c.Next == "" {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("got %+v, %v; want Limited with a next step", c, err)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestRefusalOfPriority(t *testing.T) {
 	x := files("proc/self/cgroup", "2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us", "0")
 	if cause, next := x.explainRefusal(); !strings.Contains(cause,
 		"/sys/fs/cgroup/cpu,cpuacct/a has no real-time budget") || next == "" {
-		t.Errorf("%s; %s", cause, next)
+		t.Errorf("got cause %s; next %s", cause, next)
 	}
 	for name, x := range map[string]*examiner{
 		"budget":   files("proc/self/cgroup", "2:cpu:/a", "sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", "950000"),
@@ -264,22 +264,22 @@ func TestRefusalOfPriority(t *testing.T) {
 		"no group": files(),
 	} {
 		if cause, next := x.explainRefusal(); !strings.Contains(cause, "CAP_SYS_NICE") || next == "" {
-			t.Errorf("%s: %s; %s", name, cause, next)
+			t.Errorf("%s: got cause %s; next %s; want CAP_SYS_NICE", name, cause, next)
 		}
 	}
 }
 
 func TestConnect(t *testing.T) {
 	if c := loopback(t.Context()); c.State != OK {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want OK", c)
 	}
 	if err := connect(t.Context(), "192.0.2.1"); err == nil {
-		t.Error("connected from an address that is not ours")
+		t.Error("connected from an address that this host does not have")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if c := loopback(ctx); c.State != Broken || c.Cause == "" || c.Next == "" {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want Broken with a cause and a next step", c)
 	}
 }
 
@@ -291,14 +291,14 @@ func TestLatenessIsMeasured(t *testing.T) {
 	defer s.close()
 	late, c := lateness(t.Context(), s.addr, 200*time.Millisecond)
 	if c.State == Broken || late == nil {
-		t.Fatalf("%+v", c)
+		t.Fatalf("got %+v, want lateness", c)
 	}
 	if late.Calls != 200 || late.P50 > late.P99 || late.P99 > late.Max || late.Achieved <= 0 || late.Achieved > 1 {
-		t.Errorf("%+v", *late)
+		t.Errorf("got %+v, want 200 calls and ordered quantiles", *late)
 	}
 	// A server that is not there is no measurement.
 	if late, c := lateness(t.Context(), netip.MustParseAddrPort("127.0.0.1:1"), 200*time.Millisecond); late != nil ||
 		c.State != Broken || c.Cause == "" {
-		t.Errorf("%+v, %+v", late, c)
+		t.Errorf("got %+v, %+v; want Broken with a cause", late, c)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also the program that runs trials in children.
+// TestMain lets this test binary run trials as its own child.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == TrialCommand {
 		if err := Trial(context.Background(), os.Args[2], os.Stdout); err != nil {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func self(t *testing.T) string {
+func testBinary(t *testing.T) string {
 	t.Helper()
 	name, err := os.Executable()
 	if err != nil {

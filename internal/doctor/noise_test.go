@@ -12,18 +12,18 @@ import (
 	"tare/internal/stat"
 )
 
-// synthetic is work whose every sample takes 5 ms times e^N(0, σ): a host with known noise. A drift makes it slower and
+// A syntheticWork takes 5 ms times e^N(0, σ) for each sample: a host with known noise. A drift makes it slower and
 // slower, and arms differ by effect where the second of the two is known.
-type synthetic struct {
+type syntheticWork struct {
 	now   int64
 	rng   *rand.Rand
 	sigma float64
 	drift float64 // per second
 }
 
-func (s *synthetic) clock() int64 { return s.now }
+func (s *syntheticWork) clock() int64 { return s.now }
 
-func (s *synthetic) work() micro {
+func (s *syntheticWork) work() micro {
 	return micro{"synthetic", func(context.Context) (effort, error) {
 		t := 5e-3 * math.Exp(s.sigma*s.rng.NormFloat64()+s.drift*float64(s.now)/1e9)
 		s.now += int64(t * 1e9)
@@ -31,7 +31,7 @@ func (s *synthetic) work() micro {
 	}}
 }
 
-func (s *synthetic) floor(t *testing.T, length time.Duration) *Floor {
+func (s *syntheticWork) floor(t *testing.T, length time.Duration) *Floor {
 	t.Helper()
 	found := interleave(t.Context(), []micro{s.work()}, length, s.rng, s.clock)
 	f := floorOf(found[0].pairs, func(e effort) float64 { return e.wall }, found[0].spent, 1)
@@ -41,8 +41,8 @@ func (s *synthetic) floor(t *testing.T, length time.Duration) *Floor {
 	return f
 }
 
-// truth is the half width that 95 % intervals have in a run of 2 minutes on a host with noise σ: 1.96·√2·σ ÷ √pairs.
-func truth(sigma float64) float64 {
+// trueHalfWidth is the half width of 95 % intervals in a run of 2 minutes on a host with noise σ: 1.96·√2·σ ÷ √pairs.
+func trueHalfWidth(sigma float64) float64 {
 	pairs := RunLength.Seconds() / 10e-3
 	return math.Expm1(1.96 * math.Sqrt2 * sigma / math.Sqrt(pairs))
 }
@@ -54,9 +54,9 @@ func TestFloorOfKnownNoise(t *testing.T) {
 			var ratios []float64
 			covered := 0
 			for seed := range uint64(rounds) {
-				s := &synthetic{rng: rand.New(rand.NewPCG(seed, 7)), sigma: sigma}
+				s := &syntheticWork{rng: rand.New(rand.NewPCG(seed, 7)), sigma: sigma}
 				f := s.floor(t, length)
-				ratios = append(ratios, f.Ratio/truth(sigma))
+				ratios = append(ratios, f.Ratio/trueHalfWidth(sigma))
 				if math.Abs(math.Log1p(f.Difference)) <= f.HalfWidth {
 					covered++
 				}
@@ -78,14 +78,14 @@ func TestFloorOfKnownNoise(t *testing.T) {
 	}
 }
 
-// TestFloorMeansWhatItSays carries out runs of 2 minutes in which one arm is slower: at the floor every other run sees
-// it, far below hardly any.
-func TestFloorMeansWhatItSays(t *testing.T) {
+// TestFloorIsHalfPower simulates runs of 2 minutes in which one arm is slower: about every other run detects a
+// difference of the floor, and hardly any one far below it.
+func TestFloorIsHalfPower(t *testing.T) {
 	const rounds, sigma = 300, 0.05
 	seen := map[float64]int{}
 	for seed := range uint64(rounds) {
 		rng := rand.New(rand.NewPCG(seed, 8))
-		floor := math.Log1p((&synthetic{rng: rng, sigma: sigma}).floor(t, 10*time.Second).Ratio)
+		floor := math.Log1p((&syntheticWork{rng: rng, sigma: sigma}).floor(t, 10*time.Second).Ratio)
 		for _, times := range []float64{0.25, 1, 1.43, 2} {
 			// The mean log ratio of a run of 2 minutes, by its 20 blocks of 600 pairs each.
 			x := make([]float64, blocks)
@@ -109,7 +109,7 @@ func TestFloorMeansWhatItSays(t *testing.T) {
 func TestDriftIsNoDifference(t *testing.T) {
 	differs := 0
 	for seed := range uint64(100) {
-		s := &synthetic{rng: rand.New(rand.NewPCG(seed, 9)), sigma: 0.01, drift: 0.05}
+		s := &syntheticWork{rng: rand.New(rand.NewPCG(seed, 9)), sigma: 0.01, drift: 0.05}
 		if s.floor(t, 5*time.Second).Differs {
 			differs++
 		}
@@ -119,9 +119,8 @@ func TestDriftIsNoDifference(t *testing.T) {
 	}
 }
 
-// TestDifferenceBetweenTheArmsIsSeen: what is not equal is reported as a difference, so that a host on which it happens
-// is not trusted.
-func TestDifferenceBetweenTheArmsIsSeen(t *testing.T) {
+// TestDifferenceOfEqualArmsIsReported: a host on which equal arms differ is not to be trusted.
+func TestDifferenceOfEqualArmsIsReported(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	pairs := make([][2]effort, 400)
 	for i := range pairs {
@@ -133,7 +132,7 @@ func TestDifferenceBetweenTheArmsIsSeen(t *testing.T) {
 	}
 }
 
-func TestTooLittleSaysNothing(t *testing.T) {
+func TestTooFewSamplesGiveNoFloor(t *testing.T) {
 	one := [2]effort{{1, 1}, {1, 1}}
 	wall := func(e effort) float64 { return e.wall }
 	if f := floorOf([][2]effort{one, one, one, one}, wall, time.Second, 1); f != nil {
@@ -211,7 +210,7 @@ func lastIndex(all []string, s string) int {
 	return last
 }
 
-func TestPairsGoBothWaysRound(t *testing.T) {
+func TestPairsAreInBothOrders(t *testing.T) {
 	calls := 0.0
 	m := micro{"x", func(context.Context) (effort, error) { calls++; return effort{wall: calls}, nil }}
 	for first := range 2 {
@@ -229,7 +228,7 @@ func TestBurstsAreCovered(t *testing.T) {
 	const rounds = 200
 	covered := 0
 	for seed := range uint64(rounds) {
-		s := &synthetic{rng: rand.New(rand.NewPCG(seed, 10)), sigma: 0.01}
+		s := &syntheticWork{rng: rand.New(rand.NewPCG(seed, 10)), sigma: 0.01}
 		disturbed := rand.New(rand.NewPCG(seed, 11))
 		calm := s.work()
 		until, loud := int64(0), false

@@ -17,7 +17,7 @@ import (
 	"tare/internal/proc"
 )
 
-// actor is a driver that behaves as it is told. Its zero value behaves well.
+// An actor is a driver that behaves as the test says. Its zero value behaves well.
 type actor struct {
 	World string // a folder: what is prepared, is there; so is the trace of all requests
 	// At is the request at which it does How. From on that time.
@@ -88,7 +88,7 @@ func (a *actor) say(answer any) {
 	fmt.Println(string(b))
 }
 
-// answer is what a good driver says.
+// answer returns a good driver's answer.
 func (a *actor) answer(r Request) Answer {
 	ok := func(v any) Answer {
 		b, err := json.Marshal(v)
@@ -162,7 +162,7 @@ func (a *actor) operate(r Request) Cost {
 	return c
 }
 
-// misbehave returns the exit status, −1: it goes on.
+// misbehave returns the exit status, or −1 to go on.
 func (a *actor) misbehave(r Request) int {
 	switch a.How {
 	case "hang":
@@ -244,7 +244,7 @@ func (a *actor) misbehave(r Request) int {
 	return -1
 }
 
-// program is the actor as a program.
+// program returns the actor as a program.
 func (a *actor) program(t testing.TB) Program {
 	t.Helper()
 	if a.World == "" {

@@ -12,8 +12,8 @@ import (
 	"tare/internal/area"
 )
 
-// TestBadDrivers: whatever a driver does wrong, and when, has a clear error; its process is gone then, and nothing is
-// left after Close.
+// TestBadDrivers: whatever a driver does wrong, and when, the error is clear, its process ends, and nothing is left
+// after Close.
 func TestBadDrivers(t *testing.T) {
 	asked := []string{DoDescribe, DoPrepare, DoVerify, DoOperate}
 	for how, c := range map[string]struct {
@@ -75,7 +75,7 @@ func TestBadDrivers(t *testing.T) {
 					wantError(t, err, strings.ReplaceAll(part, "AT", at))
 				}
 				if dead := how != "refuse"; err != nil && dead {
-					s.nobody(t)
+					s.wantNoProcess(t)
 				}
 				s.actor.At = "" // so that it can undo
 				for _, a := range s.arms {
@@ -87,7 +87,7 @@ func TestBadDrivers(t *testing.T) {
 	}
 }
 
-// TestBadCosts: whatever a driver counts wrongly is no figure.
+// TestBadCosts: a cost that is not possible is rejected.
 func TestBadCosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
@@ -128,8 +128,8 @@ func TestBadCosts(t *testing.T) {
 	}
 }
 
-// TestCountsComeAndGo: what is counted is the same in all answers.
-func TestCountsComeAndGo(t *testing.T) {
+// TestAnswersMustCountTheSame: all answers must have the same counts.
+func TestAnswersMustCountTheSame(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{Cost: map[string]float64{"wall": 1e-9}, Second: map[string]float64{"wall": 1e-9, "hits": 1}},
 		nil)
@@ -144,8 +144,8 @@ func TestCountsComeAndGo(t *testing.T) {
 	wantError(t, err, "it counted wall of work before, and wall, hits now")
 }
 
-// TestChildrenThatComeAndGo: their CPU time cannot be known from outside, and is not guessed.
-func TestChildrenThatComeAndGo(t *testing.T) {
+// TestShortLivedChildrenAreNotCounted: their CPU time cannot be known from outside, and is not guessed.
+func TestShortLivedChildrenAreNotCounted(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoOperate, How: "spawn", Cost: map[string]float64{"wall": 1e-9}}, nil)
 	defer s.close(t)
@@ -167,8 +167,8 @@ func TestTwoAnswers(t *testing.T) {
 	}
 }
 
-// TestNothingVerified: a proof without a check is rejected.
-func TestNothingVerified(t *testing.T) {
+// TestVerifyNeedsAProof: a verification without a check is rejected.
+func TestVerifyNeedsAProof(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoVerify, How: "ok", Answer: `{"checks":[]}`}, nil)
 	defer s.close(t)
@@ -195,8 +195,8 @@ func TestBadPIDs(t *testing.T) {
 	}
 }
 
-// TestUntidyEnds: drivers that do not end as they should are ended, and a note tells.
-func TestUntidyEnds(t *testing.T) {
+// TestDriversThatDoNotStopAreKilled, which a note reports.
+func TestDriversThatDoNotStopAreKilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		actor actor
 		want  string
@@ -226,7 +226,7 @@ func TestUntidyEnds(t *testing.T) {
 			if err := s.Leave(t.Context(), baseline()); err != nil {
 				t.Error(err)
 			}
-			s.nobody(t)
+			s.wantNoProcess(t)
 			notes := strings.Join(s.Notes(), "\n")
 			if c.want == "" && strings.Contains(notes, "stop") || !strings.Contains(notes, c.want) {
 				t.Errorf("want %q in:\n%s", c.want, notes)
@@ -241,7 +241,7 @@ func TestTry(t *testing.T) {
 	good := &actor{}
 	d, err := Try(t.Context(), good.program(t), 0)
 	if err != nil || d.Name != "actor" || len(d.Operations) != 2 || d.Took <= 0 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got description %+v, %v", d, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(good.World, "trace")); string(text) != "describe\nstop\n" {
 		t.Errorf("asked %q, %v", text, err)
@@ -266,8 +266,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsItsOwn: nothing of tare's environment reaches a driver that was not given it.
-func TestEnvironmentIsItsOwn(t *testing.T) {
+// TestDriverHasItsOwnEnvironment: it receives no variable of tare's that it was not given.
+func TestDriverHasItsOwnEnvironment(t *testing.T) {
 	t.Setenv("TARE_SECRET", "hunter2")
 	log := filepath.Join(t.TempDir(), "log")
 	for _, p := range []Program{{}, {Env: []string{}}, {Env: []string{"A=b"}}} {
@@ -278,8 +278,8 @@ func TestEnvironmentIsItsOwn(t *testing.T) {
 	}
 	text, err := os.ReadFile(log)
 	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), "A=b") {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("got environment %s, %v; want A=b and nothing of tare's", text, err)
 	}
 }
 
-var _ area.Journal = (*ledger)(nil)
+var _ area.Journal = (*testJournal)(nil)

@@ -130,18 +130,18 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPrepareRefusesWhatCheckRefuses: the program may be another one than preflight has seen.
-func TestPrepareRefusesWhatCheckRefuses(t *testing.T) {
+// TestPrepareChecksTheDescriptionAgain: the program may have changed since preflight.
+func TestPrepareChecksTheDescriptionAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, func(c *Config) { c.Operations = []string{"works"} })
 	defer s.close(t)
 	wantError(t, s.Prepare(t.Context(), baseline(), s.ledger), `no operation "works"`, "it has empty, work")
-	if made := s.made(t); len(made) > 0 {
+	if made := s.leftInWorld(t); len(made) > 0 {
 		t.Error(made)
 	}
 }
 
-// FuzzAnswer: no line crashes the parser, and what it takes for a cost is one.
+// FuzzAnswer: no line makes the parser panic, and an accepted cost is valid.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
 		`{"id":7,"ok":{"calls":3,"total":{"wall":1e-3,"cpu":2e-3}}}`, `{"id":7,"error":"no","next":"go"}`,
@@ -186,7 +186,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// TestHarnessIsMeasured beside what was chosen, if its cost is in that.
+// TestHarnessIsMeasured beside the chosen operations, if their cost includes it.
 func TestHarnessIsMeasured(t *testing.T) {
 	d := Description{Operations: []Operation{
 		{Name: "loop", Harness: true},
@@ -203,7 +203,7 @@ func TestHarnessIsMeasured(t *testing.T) {
 		{[]string{"either"}, []string{"either", "loop", "clocks"}},
 	} {
 		if diff := cmp.Diff(c.want, d.chosen(c.names)); diff != "" {
-			t.Errorf("%v: %s", c.names, diff)
+			t.Errorf("chosen of %v (-want +got):\n%s", c.names, diff)
 		}
 	}
 }

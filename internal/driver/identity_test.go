@@ -18,8 +18,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestIdentity: what makes a program another one changes its identity, and what does not leaves it.
-func TestIdentity(t *testing.T) {
+// TestProgramIdentity: whatever makes a program another one changes its identity; nothing else does.
+func TestProgramIdentity(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "driver.py")
 	described := goodDescription()
@@ -72,8 +72,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestProgramChangesUnderRun: a program whose file is written to between two blocks, or which is another one in another
-// arm, is not measured on.
+// TestProgramChangesUnderRun: a program whose file changes between two blocks, or differs between arms, is not measured
+// any further.
 func TestProgramChangesUnderRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestProgramChangesUnderRun(t *testing.T) {
 			func(t *testing.T, file string) { t.Helper(); write(t, file, "longer than before") },
 			"the script was changed since the run began",
 		},
-		"another one": {replace, "the script was changed since the run began"},
+		"another one": {replaceFile, "the script was changed since the run began"},
 		"gone": {func(t *testing.T, file string) {
 			t.Helper()
 			if err := os.Remove(file); err != nil {
@@ -123,8 +123,8 @@ func TestProgramChangesUnderRun(t *testing.T) {
 	}
 }
 
-// replace puts another file of the same length and time in a file's place.
-func replace(t *testing.T, file string) {
+// replaceFile replaces a file by another one of the same length and time.
+func replaceFile(t *testing.T, file string) {
 	t.Helper()
 	was, err := os.Stat(file)
 	if err != nil {
@@ -139,8 +139,8 @@ func replace(t *testing.T, file string) {
 	}
 }
 
-// TestArmsOfOneProgram: arms whose programs describe themselves otherwise are not compared.
-func TestArmsOfOneProgram(t *testing.T) {
+// TestArmsMustDescribeThemselvesAlike: arms whose programs describe themselves differently are not compared.
+func TestArmsMustDescribeThemselvesAlike(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
 	other := goodDescription()

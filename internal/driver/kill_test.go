@@ -20,23 +20,23 @@ import (
 	"tare/internal/proc"
 )
 
-// plot is what a parent to be killed is told.
-type plot struct {
+// A parentPlan is what a parent to be killed is to do.
+type parentPlan struct {
 	Program Program
 	Parent  string
 	Until   string // it says "here" after prepare or operate; or nothing comes of it: "never"
 }
 
-// printed is a journal on stdout.
-type printed struct{ out io.Writer }
+// A printedJournal writes changes to stdout.
+type printedJournal struct{ out io.Writer }
 
-func (p printed) Intend(c area.Change) error { return json.NewEncoder(p.out).Encode(c) }
+func (p printedJournal) Intend(c area.Change) error { return json.NewEncoder(p.out).Encode(c) }
 
-func (printed) Undone(area.Change) error { return nil }
+func (printedJournal) Undone(area.Change) error { return nil }
 
-// parent is the process that is killed: it prepares a treatment, and waits.
-func parent() int {
-	var p plot
+// runParent is the process that is killed: it prepares a treatment and waits.
+func runParent() int {
+	var p parentPlan
 	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
 		return 2
 	}
@@ -44,7 +44,7 @@ func parent() int {
 		Area: "exec", Env: area.Env{}, Parent: p.Parent,
 		Arm: func(tr design.Treatment) (Arm, error) { return Arm{Program: p.Program, Levels: tr.Levels}, nil },
 	})
-	err := t.Prepare(context.Background(), baseline(), printed{os.Stdout})
+	err := t.Prepare(context.Background(), baseline(), printedJournal{os.Stdout})
 	if err == nil && p.Until == DoOperate {
 		ops, _ := t.Operations(baseline())
 		_, err = ops[1].Batch(context.Background(), 5)
@@ -54,9 +54,9 @@ func parent() int {
 	return 1
 }
 
-// slay starts a parent, waits until its driver has been asked at, kills it, and gives what it has journaled, the latest
-// first.
-func (s *stage) slay(t *testing.T, at string) []area.Change {
+// killParent starts a parent, kills it once its driver has received the request at, and returns what it has journaled,
+// the latest first.
+func (s *stage) killParent(t *testing.T, at string) []area.Change {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), roleEnv+"=parent")
@@ -66,7 +66,7 @@ func (s *stage) slay(t *testing.T, at string) []area.Change {
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
-	p := plot{Program: s.actor.program(t), Parent: s.parent, Until: at}
+	p := parentPlan{Program: s.actor.program(t), Parent: s.parent, Until: at}
 	p.Program.Dir = s.parent
 	if err := json.NewEncoder(in).Encode(p); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func (s *stage) slay(t *testing.T, at string) []area.Change {
 			lines <- in.Text()
 		}
 	}()
-	for until := time.Now().Add(20 * time.Second); !strings.Contains(s.asked(t), at); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(20 * time.Second); !strings.Contains(s.requests(t), at); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatalf("the driver was never asked to %s", at)
 		}
@@ -98,8 +98,8 @@ func (s *stage) slay(t *testing.T, at string) []area.Change {
 	return changes
 }
 
-// TestKilled: after kill −9 no driver keeps running, and Undo undoes the rest, twice.
-func TestKilled(t *testing.T) {
+// TestKilledRunIsUndone: after kill −9 no driver keeps running, and Undo undoes everything else, twice.
+func TestKilledRunIsUndone(t *testing.T) {
 	for name, c := range map[string]struct {
 		actor actor
 		at    string
@@ -114,12 +114,12 @@ func TestKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, c.actor, nil)
-			changes := s.slay(t, c.at)
+			changes := s.killParent(t, c.at)
 			kinds := ""
 			for _, x := range changes {
 				kinds = x.Kind + " " + kinds
 				if x.Kind == area.ProcessKind {
-					s.gone(t, x)
+					s.awaitEnd(t, x)
 				}
 				if x.Kind == FolderKind && strings.Contains(name, "took") {
 					if err := os.RemoveAll(x.Data["path"]); err != nil {
@@ -134,49 +134,49 @@ func TestKilled(t *testing.T) {
 			if kinds != want {
 				t.Fatalf("journaled %s; want %s", kinds, want)
 			}
-			if c.at != DoDescribe && len(s.made(t)) != 1 {
+			if c.at != DoDescribe && len(s.leftInWorld(t)) != 1 {
 				t.Fatal("nothing is there to be undone")
 			}
 			s.actor.At, s.actor.Stubborn = "", false
-			s.restage(t)
+			s.setActor(t)
 			for range 2 {
 				if err := Undo(t.Context(), changes, s.env); err != nil {
 					t.Error(err)
 				}
 			}
-			s.clean(t)
+			s.wantClean(t)
 		})
 	}
 }
 
-// TestNamedProcessIsEnded: a process that has left its session and cleared its environment is found by what the program
-// said of it, after kill −9 and at the end of a run.
+// TestNamedProcessIsEnded: a process that has left its session and cleared its environment is found by the program's
+// report about it, after kill −9 and at the end of a run.
 func TestNamedProcessIsEnded(t *testing.T) {
 	t.Parallel()
 	t.Run("after kill -9", func(t *testing.T) {
 		t.Parallel()
 		s := newStage(t, actor{At: DoPrepare, How: "daemon"}, nil)
 		var daemon []area.Change
-		changes := s.slay(t, DoOperate)
+		changes := s.killParent(t, DoOperate)
 		for _, c := range changes {
 			if c.Kind == NamedKind {
 				daemon = append(daemon, c)
 			}
 		}
-		if len(daemon) != 1 || !alive(t, daemon[0]) {
+		if len(daemon) != 1 || !isAlive(t, daemon[0]) {
 			t.Fatalf("journaled %v; want one process, which lives", changes)
 		}
 		s.actor.At = ""
-		s.restage(t)
+		s.setActor(t)
 		for range 2 {
 			if err := Undo(t.Context(), changes, s.env); err != nil {
 				t.Error(err)
 			}
-			if alive(t, daemon[0]) {
+			if isAlive(t, daemon[0]) {
 				t.Error("it lives on")
 			}
 		}
-		s.clean(t)
+		s.wantClean(t)
 	})
 	t.Run("at the end", func(t *testing.T) {
 		t.Parallel()
@@ -189,18 +189,18 @@ func TestNamedProcessIsEnded(t *testing.T) {
 			t.Fatalf("not journaled: %v", s.ledger.pending)
 		}
 		daemon := s.ledger.pending[i]
-		if !alive(t, daemon) {
+		if !isAlive(t, daemon) {
 			t.Fatal("it does not live")
 		}
 		s.close(t)
-		if alive(t, daemon) || len(s.ledger.pending) > 0 {
+		if isAlive(t, daemon) || len(s.ledger.pending) > 0 {
 			t.Errorf("it lives on, or %v is left", s.ledger.pending)
 		}
 	})
 }
 
-// alive reports whether a journaled process is there and has not ended.
-func alive(t *testing.T, c area.Change) bool {
+// isAlive reports whether a journaled process is still running.
+func isAlive(t *testing.T, c area.Change) bool {
 	t.Helper()
 	stat, err := os.ReadFile("/proc/" + c.Data["pid"] + "/stat")
 	if err != nil {
@@ -211,8 +211,8 @@ func alive(t *testing.T, c area.Change) bool {
 	return fields[0] != "Z" && fields[19] == c.Data["start_ticks"]
 }
 
-// TestNamedProcessOfOthers: a process that was there before the program is not taken for the program's own.
-func TestNamedProcessOfOthers(t *testing.T) {
+// TestEarlierProcessIsNotEnded: a process that existed before the program does not belong to the program.
+func TestEarlierProcessIsNotEnded(t *testing.T) {
 	t.Parallel()
 	server := exec.Command("/bin/sleep", "60")
 	if err := server.Start(); err != nil {
@@ -244,8 +244,8 @@ func TestNamedProcessOfOthers(t *testing.T) {
 	}
 }
 
-// restage makes a restarted program behave as the actor does now: its environment is not in the journal.
-func (s *stage) restage(t *testing.T) {
+// setActor makes a restarted program behave as the actor does now, since its environment is not in the journal.
+func (s *stage) setActor(t *testing.T) {
 	t.Helper()
 	p := s.actor.program(t)
 	s.env.Getenv = func(name string) (string, bool) {
@@ -258,7 +258,7 @@ func (s *stage) restage(t *testing.T) {
 	}
 }
 
-func (s *stage) gone(t *testing.T, c area.Change) {
+func (s *stage) awaitEnd(t *testing.T, c area.Change) {
 	t.Helper()
 	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		text, err := os.ReadFile(filepath.Join("/proc", c.Data["pid"], "stat"))
@@ -269,8 +269,7 @@ func (s *stage) gone(t *testing.T, c area.Change) {
 	t.Errorf("driver %s outlives its parent", c.Data["pid"])
 }
 
-// TestGrandchildren: what a driver started and left behind ends with its arm: in its own group with it, elsewhere with
-// its folder.
+// TestGrandchildren: processes that a driver left end with its arm: those of its group with it, others with its folder.
 func TestGrandchildren(t *testing.T) {
 	for _, how := range []string{"", "die"} {
 		t.Run("the driver "+how, func(t *testing.T) {
@@ -292,7 +291,7 @@ func TestGrandchildren(t *testing.T) {
 			if living(group) || living(session) {
 				t.Errorf("they live on: %v %v", living(group), living(session))
 			}
-			s.clean(t)
+			s.wantClean(t)
 		})
 	}
 }

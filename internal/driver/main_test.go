@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "parent":
-		os.Exit(parent())
+		os.Exit(runParent())
 	case "sleeper":
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Minute)
@@ -41,8 +41,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// ledger is a journal that remembers. It compares each intention with the state at that time.
-type ledger struct {
+// A testJournal keeps changes in memory, and compares each with the state of the system at that time.
+type testJournal struct {
 	mu      sync.Mutex
 	pending []area.Change
 	lines   []string
@@ -50,7 +50,7 @@ type ledger struct {
 	fail    string // a kind that cannot be journaled
 }
 
-func (l *ledger) Intend(c area.Change) error {
+func (l *testJournal) Intend(c area.Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fail == c.Kind {
@@ -64,7 +64,7 @@ func (l *ledger) Intend(c area.Change) error {
 	return nil
 }
 
-func (l *ledger) Undone(c area.Change) error {
+func (l *testJournal) Undone(c area.Change) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, "-"+c.Kind)
@@ -75,11 +75,11 @@ func (l *ledger) Undone(c area.Change) error {
 	return nil
 }
 
-// stage is a target of one actor.
+// A stage is a target of one actor.
 type stage struct {
 	*Target
 	actor  *actor
-	ledger *ledger
+	ledger *testJournal
 	parent string
 	env    area.Env
 }
@@ -91,7 +91,7 @@ func baseline() design.Treatment {
 
 func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 	t.Helper()
-	s := &stage{actor: &a, ledger: &ledger{}, parent: t.TempDir()}
+	s := &stage{actor: &a, ledger: &testJournal{}, parent: t.TempDir()}
 	p := a.program(t)
 	s.env = area.Env{
 		Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Clock: clock.System{},
@@ -116,7 +116,7 @@ func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 	return s
 }
 
-// enter brings the baseline up to where batches can be made.
+// enter prepares, enters and verifies the baseline, so that batches can be made.
 func (s *stage) enter(t testing.TB) error {
 	t.Helper()
 	if err := s.Prepare(t.Context(), baseline(), s.ledger); err != nil {
@@ -153,23 +153,24 @@ func (s *stage) sample(t testing.TB, name string, n int) (map[string]float64, er
 	return nil, nil
 }
 
-// clean is an error unless nothing is left: no process, no folder, nothing in the world, nothing in the journal.
-func (s *stage) clean(t testing.TB) {
+// wantClean fails the test if anything is left: a process, a folder, something in the actor's world, or a pending
+// change.
+func (s *stage) wantClean(t testing.TB) {
 	t.Helper()
 	if left, err := os.ReadDir(s.parent); err != nil || len(left) > 0 {
 		t.Errorf("left in the parent folder: %v, %v", left, err)
 	}
-	if made := s.made(t); len(made) > 0 {
+	if made := s.leftInWorld(t); len(made) > 0 {
 		t.Errorf("left in the world: %v", made)
 	}
 	if len(s.ledger.pending) > 0 {
 		t.Errorf("left in the journal: %v", s.ledger.pending)
 	}
-	s.nobody(t)
+	s.wantNoProcess(t)
 }
 
-// nobody is an error while a process carries the mark of a folder of this stage.
-func (s *stage) nobody(t testing.TB) {
+// wantNoProcess fails the test if a process carries the mark of one of this stage's folders.
+func (s *stage) wantNoProcess(t testing.TB) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil || len(all) == 0 {
@@ -183,8 +184,8 @@ func (s *stage) nobody(t testing.TB) {
 	}
 }
 
-// made is what drivers have made outside of their folders.
-func (s *stage) made(t testing.TB) []string {
+// leftInWorld returns what drivers have made outside of their folders.
+func (s *stage) leftInWorld(t testing.TB) []string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(s.actor.World, "made-*"))
 	if err != nil {
@@ -193,7 +194,7 @@ func (s *stage) made(t testing.TB) []string {
 	return list
 }
 
-func (s *stage) asked(t testing.TB) string {
+func (s *stage) requests(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.actor.World, "trace"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

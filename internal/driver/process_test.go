@@ -38,7 +38,7 @@ func TestProbes(t *testing.T) {
 		subjects = append(subjects, p.Subject())
 		got, err := p.Read(t.Context())
 		if rss, ok := probe.Find(got, p.Subject(), probe.RSS); err != nil || !ok || rss < 1<<16 {
-			t.Errorf("%s: %v, %v", p.Subject(), rss, err)
+			t.Errorf("memory of %s: %v, %v", p.Subject(), rss, err)
 		}
 	}
 	if d := cmp.Diff([]string{"actor", "server"}, subjects); d != "" {
@@ -50,7 +50,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestPinned: the program runs where it is told to.
+// TestPinned: the program runs on the given processor.
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	cpus, err := proc.Allowed()
@@ -64,6 +64,6 @@ func TestPinned(t *testing.T) {
 	}
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(s.process(s.arms[0]).client.child.PID) + "/status")
 	if err != nil || !strings.Contains(string(status), "Cpus_allowed_list:\t"+strconv.Itoa(cpus[0])+"\n") {
-		t.Errorf("%s, %v", status, err)
+		t.Errorf("got status %s, %v; want the first processor only", status, err)
 	}
 }

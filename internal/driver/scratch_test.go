@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestTryLeavesNothingToBeRemoved: there is no journal yet while a program is tried, so that a kill in this moment must
-// leave nothing.
-func TestTryLeavesNothingToBeRemoved(t *testing.T) {
+// TestTryLeavesNothing: no journal exists yet while a program is tried, so a kill at this moment must leave nothing.
+func TestTryLeavesNothing(t *testing.T) {
 	a := &actor{At: DoDescribe, How: "hang"}
 	p := a.program(t)
 	temp := t.TempDir()

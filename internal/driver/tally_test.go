@@ -20,7 +20,7 @@ func TestTally(t *testing.T) {
 		y.add(b.calls, 1, one(b.value))
 	}
 	if d := cmp.Diff([]float64{3, 1, 2}, y.values["wall"]); d != "" || y.calls != 100 || len(y.passed) != 3 {
-		t.Errorf("%+v: %s", y, d)
+		t.Errorf("got %+v, values (-want +got):\n%s", y, d)
 	}
 	if got := y.stopwatch("x", []float64{0.1, 0.01, 0.3}); !strings.Contains(got,
 		"asking alone takes 100 ms, which is 10% of a batch of 100 calls") {

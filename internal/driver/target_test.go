@@ -14,14 +14,13 @@ import (
 	"tare/internal/design"
 )
 
-// TestLife measures two treatments in two blocks, and looks at what was asked, at what was journaled and when, and at
-// what is left.
-func TestLife(t *testing.T) {
+// TestTwoTreatmentsInTwoBlocks checks the requests, the journal and its order, and that nothing is left.
+func TestTwoTreatmentsInTwoBlocks(t *testing.T) {
 	for name, fresh := range map[string]bool{"a process per block": true, "one process": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, actor{}, func(c *Config) { c.Fresh, c.Notes = fresh, []string{"noted by the area"} })
-			s.ledger.look = func(c area.Change, undone bool) { s.judge(t, c, undone) }
+			s.ledger.look = func(c area.Change, undone bool) { s.checkJournalLine(t, c, undone) }
 			slow := design.Treatment{ID: "mode=slow", Levels: map[string]string{"mode": "slow", "size": "9"}}
 			both := []design.Treatment{baseline(), slow}
 			for _, tr := range both {
@@ -62,8 +61,8 @@ func TestLife(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			s.clean(t)
-			asked := s.asked(t)
+			s.wantClean(t)
+			asked := s.requests(t)
 			if n, want := strings.Count(asked, DoDescribe), map[bool]int{true: 2 + 4 + 2, false: 2}[fresh]; n != want {
 				t.Errorf("%d processes were started, want %d", n, want)
 			}
@@ -74,9 +73,9 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// judge holds a line of the journal against the world: what is intended is not there yet, what is undone is there no
-// more.
-func (s *stage) judge(t *testing.T, c area.Change, undone bool) {
+// checkJournalLine compares a journal line with the system: an intended change does not exist yet, an undone one no
+// longer exists.
+func (s *stage) checkJournalLine(t *testing.T, c area.Change, undone bool) {
 	switch c.Kind {
 	case FolderKind:
 		if _, err := os.Stat(c.Data["path"]); err == nil {
@@ -91,7 +90,7 @@ func (s *stage) judge(t *testing.T, c area.Change, undone bool) {
 		if undone && err == nil {
 			t.Error("process undone: it is there")
 		}
-		if n := strings.Count(s.asked(t), DoDescribe); !undone &&
+		if n := strings.Count(s.requests(t), DoDescribe); !undone &&
 			n != strings.Count(strings.Join(s.ledger.lines, " "), "+process")-1 {
 			t.Errorf("process intended: it has been asked already (%d)", n)
 		}
@@ -110,11 +109,11 @@ func TestOperations(t *testing.T) {
 		t.Fatal(ops, err)
 	}
 	if o := ops[0]; o.Name != "empty" || !o.Harness || o.Most != 0 || o.Span != 0 || o.Rounds != 0 {
-		t.Errorf("%+v", o)
+		t.Errorf("got %+v, want the harness's operation", o)
 	}
 	if o := ops[1]; o.Name != "work" || o.Harness || o.Most != 1000 || o.Overhead != "empty" ||
 		o.Span != 3*time.Millisecond || o.Rounds != 7 || o.Weight != 1 || o.Expect != "done" {
-		t.Errorf("%+v", o)
+		t.Errorf("got %+v, want the operation as described", o)
 	}
 	s.c.Operations, s.c.Span, s.c.Rounds = []string{"work"}, time.Second, 2
 	if ops, err = s.Operations(baseline()); err != nil || len(ops) != 2 || ops[1].Span != time.Second ||
@@ -134,7 +133,7 @@ func (s *stage) close(t testing.TB) {
 	if err := s.Close(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
-	s.clean(t)
+	s.wantClean(t)
 }
 
 // TestPreparationIsTheSame: each process of a treatment gets the same run, folder and levels, and each treatment its
@@ -146,7 +145,7 @@ func TestPreparationIsTheSame(t *testing.T) {
 	if err := s.enter(t); err != nil {
 		t.Fatal(err)
 	}
-	made := s.made(t)
+	made := s.leftInWorld(t)
 	if len(made) != 1 {
 		t.Fatalf("two processes made %v", made)
 	}
@@ -169,15 +168,15 @@ func TestPreparationIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b := s.arms[1].preparation; a.Run == b.Run || a.Folder == b.Folder || len(a.Folder) != len(b.Folder) {
-		t.Errorf("%+v and %+v are not told apart", a, b)
+		t.Errorf("two treatments share a run or a folder: %+v, %+v", a, b)
 	}
 	if err := s.Prepare(t.Context(), other, s.ledger); err == nil {
 		t.Error("a treatment is prepared twice")
 	}
 }
 
-// TestTareTakesTheTimeThatTheProgramDoesNot lets the program burn 1 ms of CPU time a call and count something else.
-func TestTareTakesTheTimeThatTheProgramDoesNot(t *testing.T) {
+// TestTareMeasuresWhatTheProgramDoesNot: the program burns 1 ms of CPU time a call and counts something else.
+func TestTareMeasuresWhatTheProgramDoesNot(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoOperate, How: "burn", Cost: map[string]float64{"allocations": 3}}, nil)
 	defer s.close(t)
@@ -243,7 +242,7 @@ func TestOneWatchForAllArms(t *testing.T) {
 	wantError(t, err, "wall was counted by the program", "by tare", "cannot be compared")
 }
 
-// TestNoLevels: a treatment without levels has an empty map of them, not null, also when it is undone.
+// TestNoLevels: a treatment without levels has an empty map of them, not null, also in undo.
 func TestNoLevels(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
@@ -252,13 +251,13 @@ func TestNoLevels(t *testing.T) {
 	if err := s.Prepare(t.Context(), plain, s.ledger); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(s.made(t)[0])
+	text, err := os.ReadFile(s.leftInWorld(t)[0])
 	if err != nil || !strings.Contains(string(text), `"levels":{}`) {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("got change %s, %v; want an empty map of levels", text, err)
 	}
 	back, err := parsePrepared(*s.arms[0].prepared)
 	if err != nil || back.Preparation.Levels == nil || len(back.Preparation.Operations) != 2 {
-		t.Errorf("%+v, %v", back, err)
+		t.Errorf("read back %+v, %v; want levels and two operations", back, err)
 	}
 }
 
@@ -277,7 +276,7 @@ func TestChangedProgram(t *testing.T) {
 	wantError(t, s.Enter(t.Context(), baseline()), `version "1"`, `version "2"`, "one program")
 }
 
-// TestInterrupt: a context that ends in the middle of a request ends the process; Close starts another to undo.
+// TestInterrupt: a context that ends during a request ends the process; Close starts another one to undo.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{At: DoOperate, How: "hang", Answer: ""}, nil)
@@ -303,15 +302,15 @@ func TestInterrupt(t *testing.T) {
 	s.close(t)
 }
 
-// TestJournalRefuses: what cannot be journaled is not made.
-func TestJournalRefuses(t *testing.T) {
+// TestPrepareNeedsAJournal: nothing is created that cannot be journaled.
+func TestPrepareNeedsAJournal(t *testing.T) {
 	for _, kind := range []string{FolderKind, area.ProcessKind, PreparedKind} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, actor{}, nil)
 			s.ledger.fail = kind
 			wantError(t, s.Prepare(t.Context(), baseline(), s.ledger), "journal", "disk full")
-			if made := s.made(t); len(made) > 0 {
+			if made := s.leftInWorld(t); len(made) > 0 {
 				t.Errorf("made nonetheless: %v", made)
 			}
 			left, err := os.ReadDir(s.parent)
@@ -330,8 +329,8 @@ func TestFolderThatCannotBeMade(t *testing.T) {
 	s.close(t)
 }
 
-// TestContained: nothing but processes and folders is journaled, and nobody is asked to undo.
-func TestContained(t *testing.T) {
+// TestContainedProgramIsNotAskedToUndo: only processes and folders are journaled.
+func TestContainedProgramIsNotAskedToUndo(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, func(c *Config) { c.Contained, c.Fresh = true, true })
 	if err := s.enter(t); err != nil {
@@ -340,16 +339,16 @@ func TestContained(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if asked := s.asked(t); strings.Contains(asked, DoUndo) {
+	if asked := s.requests(t); strings.Contains(asked, DoUndo) {
 		t.Error(asked)
 	}
 	if strings.Contains(strings.Join(s.ledger.lines, " "), PreparedKind) || len(s.ledger.pending) > 0 {
 		t.Error(s.ledger.lines, s.ledger.pending)
 	}
-	s.nobody(t)
+	s.wantNoProcess(t)
 }
 
-// BenchmarkAsk is one round trip: a request of no calls, and its answer.
+// BenchmarkAsk is one round trip: a request for no calls, and its answer.
 func BenchmarkAsk(b *testing.B) {
 	s := newStage(b, actor{}, nil)
 	defer s.close(b)

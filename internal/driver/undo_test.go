@@ -13,8 +13,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// TestUndoWithoutTheProgram: the error says what was prepared, by whom and where; the folder stays until the program is
-// back.
+// TestUndoWithoutTheProgram: the error says what was prepared, by which program and where; the folder stays until the
+// program is back.
 func TestUndoWithoutTheProgram(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
@@ -53,10 +53,10 @@ func TestUndoWithoutTheProgram(t *testing.T) {
 		t.Error(err)
 	}
 	s.ledger.pending = nil
-	s.clean(t)
+	s.wantClean(t)
 }
 
-// install puts this binary somewhere.
+// install copies this binary to path.
 func install(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/exe")
@@ -68,8 +68,8 @@ func install(t *testing.T, path string) {
 	}
 }
 
-// TestUndoGoesOn: one treatment that cannot be undone does not keep another from it.
-func TestUndoGoesOn(t *testing.T) {
+// TestUndoContinuesAfterAnError: a treatment that cannot be undone does not keep another one from it.
+func TestUndoContinuesAfterAnError(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
 	other := design.Treatment{ID: "mode=slow"}
@@ -86,10 +86,10 @@ func TestUndoGoesOn(t *testing.T) {
 	}
 	wantError(t, Undo(t.Context(), changes, s.env), "/nowhere/driver", other.ID)
 	left, err := os.ReadDir(s.parent)
-	if err != nil || len(left) != 1 || len(s.made(t)) != 1 {
-		t.Errorf("left %v, %v, %v; want those of one treatment", left, s.made(t), err)
+	if err != nil || len(left) != 1 || len(s.leftInWorld(t)) != 1 {
+		t.Errorf("left %v, %v, %v; want those of one treatment", left, s.leftInWorld(t), err)
 	}
-	s.nobody(t)
+	s.wantNoProcess(t)
 	for i, c := range changes {
 		if c.Kind == PreparedKind {
 			changes[i].Data["program"] = `["/proc/self/exe"]`
@@ -99,14 +99,14 @@ func TestUndoGoesOn(t *testing.T) {
 		t.Error(err)
 	}
 	s.ledger.pending = nil
-	s.clean(t)
+	s.wantClean(t)
 	// The target finds all of it undone.
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestUndoWithoutALog: a program undoes also where nothing can be written beside the record.
+// TestUndoWithoutALog: a program undoes even if nothing can be written beside the record.
 func TestUndoWithoutALog(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, actor{}, nil)
@@ -119,10 +119,10 @@ func TestUndoWithoutALog(t *testing.T) {
 		t.Error(err)
 	}
 	s.ledger.pending = nil
-	s.clean(t)
+	s.wantClean(t)
 }
 
-// TestUndoFails: programs that hang, die or refuse when they are to undo.
+// TestUndoFails: programs that hang, exit or refuse during undo.
 func TestUndoFails(t *testing.T) {
 	for how, want := range map[string]string{
 		"hang": "no answer to undo within 1s", "die": "exit status 3",
@@ -145,20 +145,20 @@ func TestUndoFails(t *testing.T) {
 				}
 			}
 			wantError(t, Undo(t.Context(), s.ledger.pending, s.env), want, s.arms[0].preparation.Folder)
-			s.nobody(t)
+			s.wantNoProcess(t)
 			s.actor.At = ""
-			s.restage(t)
+			s.setActor(t)
 			if err := Undo(t.Context(), s.ledger.pending, s.env); err != nil {
 				t.Error(err)
 			}
 			s.ledger.pending = nil
-			s.clean(t)
+			s.wantClean(t)
 		})
 	}
 }
 
-// TestUndoTouchesOurOwnOnly: a journal that was tampered with, or is of something else, removes nothing.
-func TestUndoTouchesOurOwnOnly(t *testing.T) {
+// TestUndoRejectsForeignChanges: a manipulated journal, or one of something else, removes nothing.
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	good := filepath.Join(dir, "tare-exec-0123456789abcdef")
@@ -203,7 +203,7 @@ func TestUndoTouchesOurOwnOnly(t *testing.T) {
 	}
 }
 
-// TestNoSecretInTheJournal: the environment's values stay out of it.
+// TestNoSecretInTheJournal: the journal does not contain values of the environment.
 func TestNoSecretInTheJournal(t *testing.T) {
 	p := Program{Name: "x", Path: "/bin/x", Env: []string{"TOKEN=hunter2", "PATH=/bin"}}
 	c, err := preparedChange("exec", p, Preparation{
@@ -215,11 +215,11 @@ func TestNoSecretInTheJournal(t *testing.T) {
 	}
 	text, err := json.Marshal(c)
 	if err != nil || strings.Contains(string(text), "hunter2") || !strings.Contains(string(text), "TOKEN") {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("got change %s, %v; want the variable's name without its value", text, err)
 	}
 	back, err := parsePrepared(c)
 	if err != nil || back.Argv[0] != p.Path || back.Patience != time.Minute || back.Preparation.Levels["a"] != "b" {
-		t.Errorf("%+v, %v", back, err)
+		t.Errorf("read back %+v, %v", back, err)
 	}
 }
 
@@ -235,13 +235,13 @@ func TestRestoreFolder(t *testing.T) {
 		}
 	}
 	if is, err := os.Stat(missing); err != nil || !is.IsDir() {
-		t.Errorf("%v, %v", is, err)
+		t.Errorf("the missing folder was not restored: %v, %v", is, err)
 	}
 	wantError(t, restoreFolder(link), "no folder any more")
 }
 
-// TestFolderThatIsWriteProtected: programs that make such folders leave nothing all the same.
-func TestFolderThatIsWriteProtected(t *testing.T) {
+// TestWriteProtectedFoldersAreRemoved: programs that make such folders leave nothing all the same.
+func TestWriteProtectedFoldersAreRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")
 	if err := os.MkdirAll(filepath.Join(path, "a", "b"), 0o700); err != nil {
@@ -258,7 +258,7 @@ func TestFolderThatIsWriteProtected(t *testing.T) {
 	}
 }
 
-// FuzzPrepared: no journal crashes the reader, and what it reads names a program and one of tare's folders.
+// FuzzPrepared: no journal makes the reader panic; what it accepts names a program and one of tare's folders.
 func FuzzPrepared(f *testing.F) {
 	f.Add(`["/bin/x","-a"]`, `["PATH"]`, `{"a":"b"}`, `["work"]`, "/tmp/tare-exec-0123456789abcdef", "2m")
 	f.Add(`[]`, `null`, `null`, `null`, "/", "-1s")

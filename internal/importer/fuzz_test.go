@@ -14,9 +14,8 @@ import (
 	"tare/internal/metric"
 )
 
-// fuzz feeds anything to one parser. What it accepts must be fit for a record: finite values of known metrics, in
-// bounds.
-func fuzz(f *testing.F, format importer.Format, samples ...string) {
+// fuzzParser feeds a parser. What it accepts must be fit for a record: finite values of known metrics, within limits.
+func fuzzParser(f *testing.F, format importer.Format, samples ...string) {
 	f.Helper()
 	for _, name := range samples {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
@@ -33,10 +32,10 @@ func fuzz(f *testing.F, format importer.Format, samples ...string) {
 		f.Add(z.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		before := allocated()
+		before := allocatedBytes()
 		d, err := importer.Read(bytes.NewReader(src), "f", format)
 		// Buffers take 5 MiB; what is compressed may become 250 times its size.
-		if took := allocated() - before; took > 16<<20+1000*unfolded(src) {
+		if took := allocatedBytes() - before; took > 16<<20+1000*decompressedSize(src) {
 			t.Errorf("%d bytes took %d", len(src), took)
 		}
 		if err != nil {
@@ -47,7 +46,7 @@ func fuzz(f *testing.F, format importer.Format, samples ...string) {
 		}
 		for _, s := range d.Series {
 			if _, ok := metric.Find(s.Metric); !ok || s.Treatment.ID == "" || s.Operation == "" {
-				t.Fatalf("%q %q %q", s.Treatment.ID, s.Operation, s.Metric)
+				t.Fatalf("accepted an incomplete series %q %q %q", s.Treatment.ID, s.Operation, s.Metric)
 			}
 			for _, r := range s.Repetitions {
 				if len(r.Values) == 0 || r.N < 1 {
@@ -63,15 +62,15 @@ func fuzz(f *testing.F, format importer.Format, samples ...string) {
 	})
 }
 
-// allocated are the bytes that this process has allocated so far.
-func allocated() uint64 {
+// allocatedBytes returns the bytes that this process has allocated so far.
+func allocatedBytes() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
-// unfolded is how long src is, or becomes when it is decompressed, up to a limit.
-func unfolded(src []byte) uint64 {
+// decompressedSize returns the length of src or, if it is compressed, that of its content, up to a limit.
+func decompressedSize(src []byte) uint64 {
 	z, err := gzip.NewReader(bytes.NewReader(src))
 	if err != nil {
 		return uint64(len(src))
@@ -80,26 +79,28 @@ func unfolded(src []byte) uint64 {
 	return uint64(n)
 }
 
-func FuzzGoBench(f *testing.F) { fuzz(f, importer.GoBench, "go-before.txt") }
+func FuzzGoBench(f *testing.F) { fuzzParser(f, importer.GoBench, "go-before.txt") }
 
 func FuzzHyperfine(f *testing.F) {
-	fuzz(f, importer.Hyperfine, "hyperfine.json", "hyperfine2.json", "hyperfine-scan.json", "hyperfine-summary.json")
+	fuzzParser(f, importer.Hyperfine, "hyperfine.json", "hyperfine2.json", "hyperfine-scan.json", "hyperfine-summary.json")
 }
 
-func FuzzK6(f *testing.F) { fuzz(f, importer.K6, "k6.json") }
+func FuzzK6(f *testing.F) { fuzzParser(f, importer.K6, "k6.json") }
 
-func FuzzK6Summary(f *testing.F) { fuzz(f, importer.K6Summary, "k6-export.json", "k6-summary.json") }
+func FuzzK6Summary(f *testing.F) {
+	fuzzParser(f, importer.K6Summary, "k6-export.json", "k6-summary.json")
+}
 
-func FuzzVegeta(f *testing.F) { fuzz(f, importer.Vegeta, "vegeta.json") }
+func FuzzVegeta(f *testing.F) { fuzzParser(f, importer.Vegeta, "vegeta.json") }
 
-func FuzzVegetaSummary(f *testing.F) { fuzz(f, importer.VegetaSummary, "vegeta-report.json") }
+func FuzzVegetaSummary(f *testing.F) { fuzzParser(f, importer.VegetaSummary, "vegeta-report.json") }
 
-func FuzzJMH(f *testing.F) { fuzz(f, importer.JMH, "jmh.json") }
+func FuzzJMH(f *testing.F) { fuzzParser(f, importer.JMH, "jmh.json") }
 
-func FuzzJMeter(f *testing.F) { fuzz(f, importer.JMeter, "jmeter.jtl", "jmeter.xml") }
+func FuzzJMeter(f *testing.F) { fuzzParser(f, importer.JMeter, "jmeter.jtl", "jmeter.xml") }
 
 // FuzzDetect leaves the format to be found.
 func FuzzDetect(f *testing.F) {
-	fuzz(f, "", "go-before.txt", "hyperfine.json", "k6-export.json", "vegeta-report.json", "jmh.json",
+	fuzzParser(f, "", "go-before.txt", "hyperfine.json", "k6-export.json", "vegeta-report.json", "jmh.json",
 		"jmeter.xml", "jmeter.jtl")
 }

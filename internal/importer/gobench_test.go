@@ -10,7 +10,7 @@ import (
 	"tare/internal/importer"
 )
 
-// TestGoAllocations: bytes and objects are taken line by line as they are written, also where they come without a time.
+// TestGoAllocations: bytes and objects are read from each line, also from lines without a time.
 func TestGoAllocations(t *testing.T) {
 	const src = `BenchmarkOpen-4 20 200 ns/op 12345678 B/op 3 allocs/op
 BenchmarkOpen-4 20 210.7 ns/op 0 B/op 0 allocs/op
@@ -39,15 +39,15 @@ BenchmarkClose-4 20 -5 B/op 1 allocs/op
 	}
 }
 
-// TestConfigurationWithoutAnEnd: what benchfmt would keep of a hostile file is bounded, and results among it are read.
-func TestConfigurationWithoutAnEnd(t *testing.T) {
+// TestEndlessConfigurationIsBounded: what benchfmt keeps of a hostile file is bounded, and the results in it are read.
+func TestEndlessConfigurationIsBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("goos: linux\nBenchmarkX 1 1 ns/op\n")
 	for i := range 100_000 {
 		fmt.Fprintf(&b, "k%d: v\nUnit k%d a=b\n", i, i)
 	}
 	if d, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err != nil || len(d.Series) != 1 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got %+v, %v; want one series", d, err)
 	}
 	b.WriteString("BenchmarkX 1 1 ns/op\n")
 	if _, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err == nil ||

@@ -18,8 +18,8 @@ import (
 	"tare/internal/importer"
 )
 
-// read reads a sample of testdata.
-func read(t *testing.T, name string) *importer.Data {
+// readSample reads a file of testdata.
+func readSample(t *testing.T, name string) *importer.Data {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", name))
 	if err != nil {
@@ -37,8 +37,8 @@ func read(t *testing.T, name string) *importer.Data {
 	return d
 }
 
-// shape is the series of a file: treatment, operation, metric, repetitions × values.
-func shape(d *importer.Data) []string {
+// seriesOf lists the series of a file: treatment, operation, metric, repetitions × values.
+func seriesOf(d *importer.Data) []string {
 	out := []string{string(d.Format)}
 	for _, s := range d.Series {
 		out = append(out, fmt.Sprintf("%s | %s | %s | %d of %d", s.Treatment.ID, s.Operation, s.Metric,
@@ -97,8 +97,8 @@ func TestSamples(t *testing.T) {
 			"imported | script | service | 1 of 1", "imported | script | error | 1 of 1",
 		},
 	} {
-		d := read(t, name)
-		if diff := cmp.Diff(want, shape(d)); diff != "" {
+		d := readSample(t, name)
+		if diff := cmp.Diff(want, seriesOf(d)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 		if d.Malformed != 0 {
@@ -107,7 +107,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestUnits: what tools write in nanoseconds, milliseconds and operations per millisecond is in base units afterwards.
+// TestUnits: nanoseconds, milliseconds and operations per millisecond are converted to base units.
 func TestUnits(t *testing.T) {
 	const jmh = `[{"benchmark":"b","mode":"%s","primaryMetric":{"scoreUnit":"%s","rawData":[[%v,%v]]}}]`
 	for _, c := range []struct {
@@ -152,7 +152,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestGoConfiguration: what varies within a file makes treatments, what does not is no level.
+// TestGoConfiguration: settings that vary within a file make treatments; constant ones are no levels.
 func TestGoConfiguration(t *testing.T) {
 	const src = `goos: linux
 enforcer: none
@@ -174,7 +174,7 @@ BenchmarkOpen-4 30 300 ns/op
 		"enforcer=seccomp gomaxprocs=4 | a.Open | allocated | 1 of 1",
 		"enforcer=seccomp gomaxprocs=4 | b.Open | wall | 1 of 1",
 	}
-	if diff := cmp.Diff(want, shape(d)); diff != "" {
+	if diff := cmp.Diff(want, seriesOf(d)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if n := d.Series[2].Repetitions[0].N; n != 20 {
@@ -185,7 +185,8 @@ BenchmarkOpen-4 30 300 ns/op
 	}
 }
 
-// TestSlices: calls are cut in the order in which they were sent, whatever the order of the file, and none is lost.
+// TestSlices: calls are cut into slices in the order in which they were sent, whatever their order in the file, and
+// none is lost.
 func TestSlices(t *testing.T) {
 	var lines []string
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -233,7 +234,7 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// TestManyNames: requests whose names have numbers in them do not become as many operations.
+// TestManyNames: requests whose names contain numbers do not become as many operations.
 func TestManyNames(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("timeStamp,elapsed,label,success\n")
@@ -245,7 +246,7 @@ func TestManyNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(d.Series) == 0 || d.Series[0].Operation != "requests" || d.Series[0].Values() != 100 {
-		t.Errorf("%q", shape(d))
+		t.Errorf("got series %q, want one operation with 100 values", seriesOf(d))
 	}
 }
 
@@ -260,13 +261,13 @@ func TestVaryingLevel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := shape(d); !strings.HasPrefix(got[1], "attack=none | requests") ||
+	if got := seriesOf(d); !strings.HasPrefix(got[1], "attack=none | requests") ||
 		!strings.Contains(strings.Join(got, "\n"), "attack=seccomp | requests") {
-		t.Errorf("%q", got)
+		t.Errorf("got series %q, want two treatments", got)
 	}
 }
 
-// TestMalformedLines: one bad line costs that line, and is named.
+// TestMalformedLines: a malformed line is skipped and named.
 func TestMalformedLines(t *testing.T) {
 	const k6 = `{"type":"Point","metric":"http_req_duration","data":{"time":"2026-01-02T03:04:05Z","value":12.5,"tags":{"name":"u"}}}`
 	const vegeta = `{"code":200,"timestamp":"2026-01-02T03:04:05Z","latency":25}`
@@ -311,8 +312,8 @@ func TestMalformedLines(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be imported says where and why, and what to do.
-func TestRefused(t *testing.T) {
+// TestRejectedFiles: the error says where and why, and what to do.
+func TestRejectedFiles(t *testing.T) {
 	for _, c := range []struct {
 		name, src string
 		format    importer.Format
@@ -357,8 +358,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestHostileNames: what a file calls its operations is shown to people, so it can hold no line breaks and no
-// terminal's commands.
+// TestHostileNames: names of operations are shown to people, so they cannot contain line breaks or terminal commands.
 func TestHostileNames(t *testing.T) {
 	const src = "{\"results\":[{\"command\":\"a\\u001b[31mb\\nc\",\"times\":[1]," +
 		"\"parameters\":{\"x\\r\":\"\\u0007\"}},{\"command\":\"%s\",\"times\":[1]}]}"
@@ -375,7 +375,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestSameNameTwice: two results of one name were two measurements, and are not mixed.
+// TestSameNameTwice: two results of one name are two measurements, and are not mixed.
 func TestSameNameTwice(t *testing.T) {
 	d, err := importer.Read(strings.NewReader(
 		`{"results":[{"command":"c","times":[1]},{"command":"c","times":[2]},{"command":"c","times":[3]}]}`), "f", "")
@@ -385,8 +385,8 @@ func TestSameNameTwice(t *testing.T) {
 	if want := []string{
 		"hyperfine", "c | command | wall | 1 of 1", "c (2) | command | wall | 1 of 1",
 		"c (3) | command | wall | 1 of 1",
-	}; !cmp.Equal(want, shape(d)) {
-		t.Errorf("%q", shape(d))
+	}; !cmp.Equal(want, seriesOf(d)) {
+		t.Errorf("got series %q, want %q", seriesOf(d), want)
 	}
 	const jmh = `{"benchmark":"b","mode":"avgt","threads":%d,"primaryMetric":{"scoreUnit":"us/op","rawData":[[1]]}}`
 	d, err = importer.Read(strings.NewReader("["+fmt.Sprintf(jmh, 1)+","+fmt.Sprintf(jmh, 4)+"]"), "f", "")
@@ -396,12 +396,12 @@ func TestSameNameTwice(t *testing.T) {
 	if want := []string{
 		"jmh", "imported | b | wall | 1 of 1",
 		"imported | b (2) | wall | 1 of 1",
-	}; !cmp.Equal(want, shape(d)) {
-		t.Errorf("%q", shape(d))
+	}; !cmp.Equal(want, seriesOf(d)) {
+		t.Errorf("got series %q, want %q", seriesOf(d), want)
 	}
 }
 
-// TestGzip: k6 compresses when its file is named so.
+// TestGzip: k6 compresses a file whose name ends in .gz.
 func TestGzip(t *testing.T) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -413,19 +413,19 @@ func TestGzip(t *testing.T) {
 	}
 	d, err := importer.Read(bytes.NewReader(b.Bytes()), "f", "")
 	if err != nil || d.Format != importer.GoBench || d.Series[0].Repetitions[0].N != 10 {
-		t.Errorf("%+v, %v", d, err)
+		t.Errorf("got %+v, %v; want results of 10 iterations", d, err)
 	}
 	if _, err := importer.Read(bytes.NewReader(b.Bytes()[:b.Len()/2]), "f", ""); err == nil {
 		t.Error("half of a compressed file was imported")
 	}
 }
 
-// TestSummariesSaySo: figures without single values carry no interval, and are said to.
-func TestSummariesSaySo(t *testing.T) {
+// TestSummariesHaveNoInterval: figures without single values have no interval, and the report says so.
+func TestSummariesHaveNoInterval(t *testing.T) {
 	for _, name := range []string{"k6-export.json", "k6-summary.json", "vegeta-report.json", "hyperfine-summary.json"} {
-		d := read(t, name)
+		d := readSample(t, name)
 		if !slices.ContainsFunc(d.Warnings, func(s string) bool { return strings.Contains(s, "summary only") }) {
-			t.Errorf("%s: %q", name, d.Warnings)
+			t.Errorf("%s: warnings %q, want one about the summary", name, d.Warnings)
 		}
 		for _, s := range d.Series {
 			if s.Values() != 1 {

@@ -10,10 +10,10 @@ import (
 	"tare/internal/record"
 )
 
-// TestWrite: the record holds what was read, value by value, and says that nothing of it was interleaved.
+// TestWrite: the record contains the values that were read, and says that they were not interleaved.
 func TestWrite(t *testing.T) {
 	for _, name := range []string{"hyperfine.json", "jmh.json", "k6.json", "go-before.txt", "vegeta-report.json"} {
-		d := read(t, name)
+		d := readSample(t, name)
 		dir, err := d.Write(t.TempDir(), record.Header{Experiment: record.Experiment{Name: "n", SHA256: "5a"}},
 			clock.System{})
 		if err != nil {
@@ -25,7 +25,7 @@ func TestWrite(t *testing.T) {
 		}
 		if len(r.Warnings) > 0 || !r.Plan.Unblocked || r.Header.Area != importer.Area || r.Header.Question != "compare" ||
 			r.Finish == nil || r.Header.Experiment.SHA256 != "5a" {
-			t.Errorf("%s: %+v %+v %q", name, r.Header, r.Plan, r.Warnings)
+			t.Errorf("%s: got header %+v, plan %+v, warnings %q", name, r.Header, r.Plan, r.Warnings)
 		}
 		if !d.Started.IsZero() && !r.Header.Started.Equal(d.Started) {
 			t.Errorf("%s: started %v, want %v", name, r.Header.Started, d.Started)

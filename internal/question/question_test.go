@@ -10,11 +10,11 @@ import (
 	"tare/internal/design"
 )
 
-// TestEveryPropertyIsFilledIn names what a question leaves out.
-func TestEveryPropertyIsFilledIn(t *testing.T) {
+// TestEveryPropertyIsSet for every question, and names those that are not.
+func TestEveryPropertyIsSet(t *testing.T) {
 	seen := map[design.Question]bool{}
 	for _, q := range All() {
-		for _, name := range leftOut(q) {
+		for _, name := range unsetProperties(q) {
 			t.Errorf("%s leaves out %s", q.Name, name)
 		}
 		if seen[q.Name] {
@@ -37,22 +37,22 @@ func TestEveryPropertyIsFilledIn(t *testing.T) {
 	}
 }
 
-// TestLeftOutPropertiesAreSeen takes one property after another out.
-func TestLeftOutPropertiesAreSeen(t *testing.T) {
+// TestUnsetPropertiesAreFound clears one property after another.
+func TestUnsetPropertiesAreFound(t *testing.T) {
 	for _, name := range []string{
 		"Name", "Asks", "Drive", "Answer", "LeastTreatments", "Needs", "CheckTreatments", "CheckLoad", "Form",
 		"MaxConnections", "AbortAfter", "Budgets", "Takes",
 	} {
 		q := *soak()
 		reflect.ValueOf(&q).Elem().FieldByName(name).SetZero()
-		if got := leftOut(&q); !slices.Equal(got, []string{name}) {
+		if got := unsetProperties(&q); !slices.Equal(got, []string{name}) {
 			t.Errorf("without %s the test sees %v left out", name, got)
 		}
 	}
 }
 
-// leftOut lists the properties of q that are not filled in.
-func leftOut(q *Question) (out []string) {
+// unsetProperties returns the properties of q that are not set.
+func unsetProperties(q *Question) (out []string) {
 	v := reflect.ValueOf(q).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name

@@ -18,7 +18,7 @@ import (
 	"tare/internal/load"
 )
 
-// A file of version 1, which had no causes, stays readable.
+// TestOldCallsFile: a file of version 1, which had no causes, can still be read.
 func TestOldCallsFile(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "records", "calls-v1.bin"))
 	must(t, err)
@@ -42,9 +42,9 @@ func TestOldCallsFile(t *testing.T) {
 	}
 }
 
-// TestEachCallsGivesParts: what Calls gives at once, EachCalls gives in parts of a chunk at most, and Calls asks for no
-// more room than it needs.
-func TestEachCallsGivesParts(t *testing.T) {
+// TestEachCallsReadsInChunks: EachCalls reads the same calls as Calls, at most a chunk at a time, and Calls allocates
+// only what it needs.
+func TestEachCallsReadsInChunks(t *testing.T) {
 	w, err := Create(t.TempDir(), Header{Experiment: Experiment{Name: "parts"}}, nil, clock.NewFake(epoch))
 	must(t, err)
 	trial := design.Trial{Treatment: "a"}
@@ -72,8 +72,8 @@ func TestEachCallsGivesParts(t *testing.T) {
 	}
 }
 
-// Every cause survives, alone and with a status and an errno, and takes two bytes at most.
-func TestCausesSurvive(t *testing.T) {
+// TestCausesRoundTrip: every cause is read back, alone and with a status and an errno, and takes at most two bytes.
+func TestCausesRoundTrip(t *testing.T) {
 	var calls []load.Call
 	for k := range 256 {
 		calls = append(calls, load.Call{Cause: load.Cause(k)}, load.Call{Cause: load.Cause(k), Status: 65535, Errno: 65535},

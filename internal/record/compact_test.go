@@ -13,7 +13,7 @@ import (
 	"tare/internal/metric"
 )
 
-// TestEachCount: the cells are those that the library lists.
+// TestEachCount: the cells are those of the library.
 func TestEachCount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, lowest := range []int64{1, 2, 1000} {
@@ -40,7 +40,7 @@ func TestEachCount(t *testing.T) {
 	}
 }
 
-// TestAddSlice: a slice stays what it is, without room to grow, and shares its names with the one before it.
+// TestAddSlice: a slice is not changed later, has no spare capacity, and shares its names with the one before.
 func TestAddSlice(t *testing.T) {
 	one := func() Slice {
 		x := Slice{

@@ -40,7 +40,7 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-func TestAppendMendsTail(t *testing.T) {
+func TestAppendRepairsTornTail(t *testing.T) {
 	for name, c := range map[string]struct {
 		cut     int
 		notes   int
@@ -90,7 +90,7 @@ func TestDamagedMiddleLine(t *testing.T) {
 	}
 }
 
-func TestNewerIsRefused(t *testing.T) {
+func TestNewerVersionIsRejected(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.Close())
 	path := filepath.Join(w.Dir(), JournalFile)
@@ -157,7 +157,7 @@ func TestCallsFileOutsideTheRecord(t *testing.T) {
 	}
 }
 
-// TestCallsFilesAreOfOneTrial: a record whose journal names one file again and again does not have its calls as often.
+// TestCallsFilesAreOfOneTrial: a journal that names one file many times does not read its calls as often.
 func TestCallsFilesAreOfOneTrial(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(100, 1)))
@@ -173,8 +173,9 @@ func TestCallsFilesAreOfOneTrial(t *testing.T) {
 	}
 }
 
-// TestHistogramsThatUnfold: a short line can hold any number of values by compression, which no measurement does.
-func TestHistogramsThatUnfold(t *testing.T) {
+// TestCompressedHistogramsAreBounded: a short line could expand to any number of values by compression, which no
+// measurement does.
+func TestCompressedHistogramsAreBounded(t *testing.T) {
 	encode := func(values int64) string {
 		h := hdrhistogram.New(1, 1<<62, digits)
 		for v := range values {
@@ -193,7 +194,7 @@ func TestHistogramsThatUnfold(t *testing.T) {
 	}
 }
 
-// TestDamagedLinesAreCounted: a journal of nothing but damage does not cost a sentence for each line.
+// TestDamagedLinesAreCounted: a journal full of damage does not get a sentence for each line.
 func TestDamagedLinesAreCounted(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.Close())
@@ -208,9 +209,9 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 	}
 }
 
-// TestFilesWithoutAnEnd: a record from elsewhere may have a pipe or a device in a file's place, and is not read
-// forever.
-func TestFilesWithoutAnEnd(t *testing.T) {
+// TestPipesAndDevicesAreNotRead: a foreign record may have a pipe or a device in place of a file, which must not be
+// read forever.
+func TestPipesAndDevicesAreNotRead(t *testing.T) {
 	for name, place := range map[string]func(path string) error{
 		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"device": func(path string) error { return os.Symlink("/dev/zero", path) },

@@ -16,8 +16,7 @@ import (
 	"tare/internal/load"
 )
 
-// FuzzJournal: whatever a journal holds, it is read or refused, and nothing that was read can be asked in a way that
-// panics.
+// FuzzJournal: any journal is read or rejected, and a record that was read never panics.
 func FuzzJournal(f *testing.F) {
 	w, err := Create(f.TempDir(), testHeader(), nil, fakeClock())
 	if err != nil {
@@ -41,9 +40,9 @@ func FuzzJournal(f *testing.F) {
 	f.Add([]byte("{\"schema\":\"tare.record/v9\"}\n\n\x00"))
 	dir := w.Dir()
 	f.Fuzz(func(t *testing.T, b []byte) {
-		before := allocated()
+		before := allocatedBytes()
 		r, err := readJournal(bytes.NewReader(b), dir)
-		withinBound(t, before, 1<<20, 300, len(b))
+		wantBoundedMemory(t, before, 1<<20, 300, len(b))
 		if err != nil {
 			return
 		}
@@ -74,22 +73,23 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// allocated are the bytes that this process has allocated so far.
-func allocated() uint64 {
+// allocatedBytes returns the bytes that this process has allocated so far.
+func allocatedBytes() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
-// withinBound fails if more was allocated since before than so many bytes at first and for each byte that was read.
-func withinBound(t *testing.T, before, first, perByte uint64, n int) {
+// wantBoundedMemory fails the test if more was allocated since before than first bytes, plus perByte for each byte that
+// was read.
+func wantBoundedMemory(t *testing.T, before, first, perByte uint64, n int) {
 	t.Helper()
-	if took := allocated() - before; took > first+perByte*uint64(n) {
+	if took := allocatedBytes() - before; took > first+perByte*uint64(n) {
 		t.Errorf("%d bytes took %d", n, took)
 	}
 }
 
-// FuzzCallsFile: a damaged file ends the reading, it never breaks it.
+// FuzzCallsFile: a damaged file ends the reading without a panic.
 func FuzzCallsFile(f *testing.F) {
 	var b bytes.Buffer
 	calls := randomCalls(3, 4)
@@ -100,7 +100,7 @@ func FuzzCallsFile(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add(b.Bytes()[:len(b.Bytes())-3])
 	f.Fuzz(func(t *testing.T, b []byte) {
-		before := allocated()
+		before := allocatedBytes()
 		c, err := newCallsReader(bytes.NewReader(b), "x")
 		n := 0
 		for err == nil {
@@ -109,14 +109,14 @@ func FuzzCallsFile(f *testing.F) {
 				n += len(got)
 			}
 		}
-		withinBound(t, before, 2<<20, 100, len(b)) // a chunk has its place before it is read
+		wantBoundedMemory(t, before, 2<<20, 100, len(b)) // a chunk has its place before it is read
 		if n*leastCall > len(b) {
 			t.Errorf("%d calls from %d bytes", n, len(b))
 		}
 	})
 }
 
-// FuzzCalls: calls survive encoding, and any payload decodes or is refused.
+// FuzzCalls: calls survive encoding, and any payload is decoded or rejected.
 func FuzzCalls(f *testing.F) {
 	f.Add(encodedCalls(randomCalls(20, 2)), 20)
 	f.Add([]byte{0x7f, 0, 0xff, 0xff}, 1)
@@ -148,7 +148,7 @@ func encodedCalls(calls []load.Call) []byte {
 	return b
 }
 
-// FuzzInterval: a line of the latency file is read or refused.
+// FuzzInterval: a line of the latency file is read or rejected.
 func FuzzInterval(f *testing.F) {
 	h := &hist.Histogram{}
 	for i := range int64(200) {
@@ -166,16 +166,17 @@ func FuzzInterval(f *testing.F) {
 	f.Add("Tag=a|0|x|ok|response")
 	f.Add("Tag=a|0|x|ok|phase.a%2Cb,0,0,0,HISTFAAAAB")
 	f.Fuzz(func(t *testing.T, line string) {
-		before := allocated()
+		before := allocatedBytes()
 		iv, err := parseInterval(line)
-		withinBound(t, before, 8<<20, 400, len(line)) // HdrHistogram's own array is of half a megabyte, whatever the line
+		// The array of HdrHistogram takes half a megabyte, whatever the line.
+		wantBoundedMemory(t, before, 8<<20, 400, len(line))
 		if err != nil {
 			return
 		}
 		iv.Hist.Quantile(0.99)
 		var again Interval
 		if err := again.setTag(iv.tag()); err != nil && !strings.Contains(string(iv.Measure), "|") {
-			t.Errorf("%q: %v", iv.tag(), err)
+			t.Errorf("tag %q cannot be read back: %v", iv.tag(), err)
 		} else if name, ok := iv.Measure.Phase(); ok && (err != nil || again.Measure != iv.Measure) {
 			t.Errorf("phase %q came back as %q, %v", name, again.Measure, err)
 		}

@@ -17,7 +17,7 @@ import (
 
 func fakeClock() *clock.Fake { return clock.NewFake(epoch) }
 
-// The test binary is its own child: it takes the lock and waits to be killed.
+// TestMain lets the test binary be its own child, which takes the lock and waits to be killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("LOCK_CHILD"); dir != "" {
 		if _, err := Lock(dir, "http://127.0.0.1:80", Holder{Run: "child", Since: epoch}); err != nil {
@@ -60,7 +60,7 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	}
 }
 
-// lockedByChild starts a process that has taken a lock in dir, and lives until it is killed.
+// lockedByChild starts a process that takes a lock in dir and waits to be killed.
 func lockedByChild(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	child := exec.Command(os.Args[0])
@@ -85,7 +85,7 @@ func killChild(t *testing.T, child *exec.Cmd) {
 	}
 }
 
-// TestStaleLocksAreDropped: those of the dead go, those of the living stay.
+// TestStaleLocksAreDropped: locks of dead processes are removed, those of live ones stay.
 func TestStaleLocksAreDropped(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "locks")
 	must(t, DropStale(dir)) // there is none
@@ -121,7 +121,7 @@ func TestLockOfADeadProcessIsTakenOver(t *testing.T) {
 	must(t, held.Unlock())
 }
 
-// TestLockThatOutlivesItsHolder: a process that a killed holder was about to start has the lock for a moment.
+// TestLockThatOutlivesItsHolder: a child that a killed holder was about to start has the lock for a moment.
 func TestLockThatOutlivesItsHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "locks")
 	child := lockedByChild(t, dir)
@@ -179,7 +179,7 @@ func TestLockHasOneHolderAtATime(t *testing.T) {
 	}
 }
 
-func TestLockIsTakenInAFolderOfOnesOwnOnly(t *testing.T) {
+func TestLockFolderMustBelongToTheUser(t *testing.T) {
 	base := t.TempDir()
 	victim := filepath.Join(base, "victim")
 	must(t, os.WriteFile(victim, []byte("precious"), 0o600))

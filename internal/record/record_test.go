@@ -23,7 +23,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 
-// randomCalls has every field set somewhere, and calls that are outstanding, unsent and failed.
+// randomCalls returns calls that set every field somewhere, including outstanding, unsent and failed ones.
 func randomCalls(n int, seed uint64) []load.Call {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	calls := make([]load.Call, n)
@@ -335,7 +335,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-func TestWriteFailureSticks(t *testing.T) {
+func TestWriterFailsForeverAfterAnError(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.journal.Close())
 	if err := w.Note(Note{}); err == nil {

@@ -8,9 +8,9 @@ import (
 	"tare/internal/clock"
 )
 
-// TestRunsOfOnePathHaveNamesOfTheirOwn: two containers whose records have the same path, or which go on with copies of
-// one record, must not take each other's objects for their own.
-func TestRunsOfOnePathHaveNamesOfTheirOwn(t *testing.T) {
+// TestRunsOfOnePathHaveOwnNames: two containers whose records have the same path, or that resume copies of one record,
+// must not mistake each other's objects for their own.
+func TestRunsOfOnePathHaveOwnNames(t *testing.T) {
 	results := t.TempDir()
 	names := map[string]string{}
 	named := func(who string, w *Writer) {

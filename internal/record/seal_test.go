@@ -63,7 +63,7 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 	}
 }
 
-func TestKeyIsMadeOnceAndIsOnesOwn(t *testing.T) {
+func TestKeyIsMadeOnceAndPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "tare")
 	keys := make([]Key, 16)
 	var wg sync.WaitGroup

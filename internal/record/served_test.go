@@ -28,8 +28,8 @@ func phased(names ...string) load.Cell {
 	return c
 }
 
-// Phases come back whatever they are called, those without a name and without a value included.
-func TestPhases(t *testing.T) {
+// TestPhasesRoundTrip: phases of any name are read back, also without a name or without a value.
+func TestPhasesRoundTrip(t *testing.T) {
 	names := []string{"post", "created-to-watch", "a b,c|d\n%=é", ""}
 	w, _ := create(t)
 	must(t, w.TrialBegin(begin("a", 0)), w.Cells("a", 0, []load.Cell{phased(names...)}),
@@ -41,7 +41,7 @@ func TestPhases(t *testing.T) {
 		if name, ok := iv.Measure.Phase(); ok {
 			got[name] += iv.Hist.Count()
 			if iv.Measure != PhaseMeasure(name) || iv.Operation != "token" || iv.Outcome != load.OK {
-				t.Errorf("%+v", iv)
+				t.Errorf("got interval %+v", iv)
 			}
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"tare/internal/metric"
 )
 
-// testSlice is of treatment a and has every field set.
+// testSlice returns a slice of treatment a with every field set.
 func testSlice(i int) Slice {
 	start := time.Duration(i) * 10 * time.Second
 	return Slice{
@@ -84,9 +84,8 @@ func TestSlicesAndAnswers(t *testing.T) {
 	}
 }
 
-// A killed run keeps all slices but the one that was being written, and the histograms that were flushed.
-// TestSliceOfTooManyOperations: what no load can have measured is damage.
-func TestSliceOfTooManyOperations(t *testing.T) {
+// TestImpossibleSliceIsDamage: a slice with more operations than a load can have is damage.
+func TestImpossibleSliceIsDamage(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.TrialBegin(begin("a", 0)), w.Slice(Slice{Treatment: "a", Operations: make([]SliceOperation, 256)}),
 		w.Slice(Slice{Treatment: "a", Operations: make([]SliceOperation, 257)}), w.Close())
@@ -95,6 +94,8 @@ func TestSliceOfTooManyOperations(t *testing.T) {
 	}
 }
 
+// TestTornSlice: a killed run keeps all slices except the one that was being written, and the histograms that were
+// flushed.
 func TestTornSlice(t *testing.T) {
 	w, _ := create(t)
 	must(t, w.TrialBegin(begin("a", 0)), w.Slice(testSlice(0)), w.Cells("a", 0, testCells(100)), w.Slice(testSlice(1)),
@@ -120,7 +121,7 @@ func TestTornSlice(t *testing.T) {
 	}
 }
 
-// Histograms may be written piece by piece: counts add up, and every piece is read.
+// TestHistogramsInPieces: histograms may be written piece by piece; every piece is read, and counts add up.
 func TestHistogramsInPieces(t *testing.T) {
 	w, clk := create(t)
 	const pieces, calls = 7, 50
@@ -145,8 +146,8 @@ func TestHistogramsInPieces(t *testing.T) {
 	}
 }
 
-// What cannot be written as JSON is refused, and does no harm to what follows.
-func TestSliceWithoutANumber(t *testing.T) {
+// TestNonFiniteSliceIsRejected: what JSON cannot represent is rejected, without harm to what follows.
+func TestNonFiniteSliceIsRejected(t *testing.T) {
 	w, _ := create(t)
 	s := testSlice(0)
 	s.Samples[0].Value = math.NaN()

@@ -9,8 +9,8 @@ import (
 	"tare/internal/load"
 )
 
-// cell is one of n calls, of which sent were sent.
-func cell(op int, o load.Outcome, n, sent int, causes ...load.CauseCount) load.Cell {
+// testCell returns a cell of n calls, of which sent were sent.
+func testCell(op int, o load.Outcome, n, sent int, causes ...load.CauseCount) load.Cell {
 	c := load.Cell{Operation: op, Outcome: o, Response: &hist.Histogram{}, Service: &hist.Histogram{}, Causes: causes}
 	c.Response.RecordN(1, uint64(n))
 	c.Service.RecordN(1, uint64(sent))
@@ -31,43 +31,43 @@ func TestAccountCountsAnswers(t *testing.T) {
 		seen       map[string]uint64
 		unanswered uint64
 	}{
-		"good":                     {cell(0, load.OK, 5, 5), map[string]uint64{"permit": 5}, 0},
-		"denied as it should be":   {cell(1, load.Denied, 4, 4), map[string]uint64{"deny": 4}, 0},
-		"an answer without a word": {cell(2, load.OK, 3, 3), map[string]uint64{}, 0},
+		"good":                     {testCell(0, load.OK, 5, 5), map[string]uint64{"permit": 5}, 0},
+		"denied as it should be":   {testCell(1, load.Denied, 4, 4), map[string]uint64{"deny": 4}, 0},
+		"an answer without a word": {testCell(2, load.OK, 3, 3), map[string]uint64{}, 0},
 		"wrong": {
-			cell(0, load.Wrong, 3, 3, own(1, 200, 2), own(0, 200, 1)),
+			testCell(0, load.Wrong, 3, 3, own(1, 200, 2), own(0, 200, 1)),
 			map[string]uint64{"deny": 2},
 			0,
 		},
-		"wrong, of no known meaning": {cell(1, load.Wrong, 2, 2, own(1, 200, 2)), map[string]uint64{}, 0},
-		"timeouts": {cell(0, load.Timeout, 7, 4, load.CauseCount{Cause: load.CauseNoByte, Count: 4},
+		"wrong, of no known meaning": {testCell(1, load.Wrong, 2, 2, own(1, 200, 2)), map[string]uint64{}, 0},
+		"timeouts": {testCell(0, load.Timeout, 7, 4, load.CauseCount{Cause: load.CauseNoByte, Count: 4},
 			load.CauseCount{Cause: load.CauseNoConnection, Count: 3}), map[string]uint64{}, 4},
-		"refused connections": {cell(0, load.ConnFailed, 9, 0, load.CauseCount{
+		"refused connections": {testCell(0, load.ConnFailed, 9, 0, load.CauseCount{
 			Cause: load.CauseConnect, Errno: 111,
 			Count: 9,
 		}), map[string]uint64{}, 0},
-		"resets": {cell(0, load.ConnFailed, 9, 9,
+		"resets": {testCell(0, load.ConnFailed, 9, 9,
 			load.CauseCount{Cause: load.CauseClosedEarly, Errno: 104, Count: 9}), map[string]uint64{}, 9},
 		"answers of 500": {
-			cell(0, load.Failed, 6, 6, load.CauseCount{Status: 500, Count: 6}),
+			testCell(0, load.Failed, 6, 6, load.CauseCount{Status: 500, Count: 6}),
 			map[string]uint64{},
 			0,
 		},
 		"closed without an answer": {
-			cell(0, load.Failed, 6, 6, load.CauseCount{Cause: load.CauseClosedEarly, Count: 6}),
+			testCell(0, load.Failed, 6, 6, load.CauseCount{Cause: load.CauseClosedEarly, Count: 6}),
 			map[string]uint64{},
 			6,
 		},
-		"cut within an answer": {cell(0, load.Failed, 2, 2, load.CauseCount{
+		"cut within an answer": {testCell(0, load.Failed, 2, 2, load.CauseCount{
 			Cause: load.CauseClosedWithin, Status: 200,
 			Count: 2,
 		}), map[string]uint64{}, 2},
-		"redirects": {cell(0, load.Failed, 2, 2, load.CauseCount{
+		"redirects": {testCell(0, load.Failed, 2, 2, load.CauseCount{
 			Cause: load.CauseRedirect, Status: 302,
 			Count: 2,
 		}), map[string]uint64{}, 0},
 		"shed": {
-			cell(0, load.Refused, 2, 2, load.CauseCount{Status: 429, Count: 2}),
+			testCell(0, load.Refused, 2, 2, load.CauseCount{Status: 429, Count: 2}),
 			map[string]uint64{},
 			0,
 		},

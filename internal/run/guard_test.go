@@ -17,7 +17,7 @@ func TestGuard(t *testing.T) {
 		want  int // the look at which it aborts, −1: never
 	}{
 		{"healthy", []look{{10, 0}, {10, 1}, {10, 0}, {10, 0}, {10, 0}}, -1},
-		{"fails for good", []look{{10, 0}, {0, 10}, {0, 10}, {0, 10}, {0, 10}}, 4},
+		{"keeps failing", []look{{10, 0}, {0, 10}, {0, 10}, {0, 10}, {0, 10}}, 4},
 		{"a better moment resets", []look{{0, 10}, {0, 10}, {0, 10}, {9, 1}, {0, 10}, {0, 10}, {0, 10}, {0, 10}}, 7},
 		{"half is enough", []look{{5, 5}, {5, 5}, {5, 5}, {5, 5}}, 3},
 		{"silence says nothing", []look{{0, 10}, {0, 0}, {0, 0}, {0, 0}, {9, 1}}, -1},

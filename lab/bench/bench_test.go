@@ -63,15 +63,15 @@ func TestJobs(t *testing.T) {
 	} {
 		r, err := j.Run(t.Context())
 		if err != nil || r.Offered == 0 || r.Good != r.Ended || r.Ended < r.Offered {
-			t.Errorf("%s: %+v, %v", name, r, err)
+			t.Errorf("%s: got %+v, %v; want that every call ended well", name, r, err)
 		}
 		if j.Keep && (r.Recorded != r.Offered || r.Ended != r.Offered ||
 			r.Offered != int(math.Round(j.Rate*j.Length.Seconds()))) {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("%s: got %+v, want a record of every call", name, r)
 		}
 		// 100 calls at 200/s are a queue of half a second; the warm-up at 100/s leaves none.
 		if name == "limited" && (r.Response[1] < 0.3 || r.Response[1] > 3) {
-			t.Errorf("%s: p99 %g s", name, r.Response[1])
+			t.Errorf("%s: p99 is %g s, want 0.3 to 3 s", name, r.Response[1])
 		}
 	}
 }

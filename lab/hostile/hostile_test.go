@@ -20,12 +20,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo is a GET of a path that is the call's number; the right answer says it back.
-type echo struct{ padding []byte }
+// An echoCall is a GET of a path that is the call's number; the right answer repeats it.
+type echoCall struct{ padding []byte }
 
-func (echo) ConnKey(uint64) int { return 0 }
+func (echoCall) ConnKey(uint64) int { return 0 }
 
-func (w echo) Render(dst []byte, i uint64) []byte {
+func (w echoCall) Render(dst []byte, i uint64) []byte {
 	dst = append(dst, "GET /"...)
 	dst = strconv.AppendUint(dst, i, 10)
 	dst = append(dst, " HTTP/1.1\r\nHost: target.test\r\n"...)
@@ -33,7 +33,7 @@ func (w echo) Render(dst []byte, i uint64) []byte {
 	return append(dst, "\r\n"...)
 }
 
-func (w echo) Check(i uint64, status int, body []byte) load.Outcome {
+func (w echoCall) Check(i uint64, status int, body []byte) load.Outcome {
 	switch {
 	case status != 200:
 		return load.Failed
@@ -45,7 +45,7 @@ func (w echo) Check(i uint64, status int, body []byte) load.Outcome {
 
 const foreign = "the body is another's"
 
-func (w echo) Explain(i uint64, status int, body []byte) int {
+func (w echoCall) Explain(i uint64, status int, body []byte) int {
 	if w.Check(i, status, body) == load.Wrong {
 		return 0
 	}
@@ -53,7 +53,7 @@ func (w echo) Explain(i uint64, status int, body []byte) int {
 }
 
 func config(r *hostile.Running, s hostile.Server, engine load.Engine) load.Config {
-	w := echo{}
+	w := echoCall{}
 	if s.Big {
 		w.padding = fmt.Appendf(nil, "X-Padding: %s\r\n", make([]byte, 8<<20))
 	}
@@ -141,8 +141,7 @@ func drain(t *testing.T, s load.Stream) load.Progress {
 	return s.Progress()
 }
 
-// Every call ends, as it should, for the right cause and in time; and once the server has become a good one, all is
-// well.
+// TestCallsEndForTheRightCause and in time; once the server behaves, calls succeed.
 func TestCallsEndForTheRightCause(t *testing.T) {
 	eachServer(t, func(t *testing.T, r *hostile.Running, s hostile.Server, c load.Config) {
 		stream := open(t, c)
@@ -150,7 +149,7 @@ func TestCallsEndForTheRightCause(t *testing.T) {
 		drain(t, stream)
 		unsent := 0
 		for i, call := range stream.Calls(0) {
-			if stalled(call, s) {
+			if isStalled(call, s) {
 				unsent++
 				continue
 			}
@@ -163,7 +162,7 @@ func TestCallsEndForTheRightCause(t *testing.T) {
 		if s.Name == "redirects in a loop" && r.Requests() != 11 {
 			t.Errorf("%d requests for 11 calls: redirects were followed", r.Requests())
 		}
-		recovers(t, r, s, stream)
+		wantRecovery(t, r, s, stream)
 	})
 }
 
@@ -176,9 +175,9 @@ func offer(t *testing.T, s load.Stream, p load.Process) load.Segment {
 	return g
 }
 
-// stalled reports whether a call was not sent within its whole timeout, to a server that would not have kept it from
-// being sent: that says something of the machine that this runs on, and nothing of the server.
-func stalled(call load.Call, s hostile.Server) bool {
+// isStalled reports whether a call was not sent within its whole timeout to a server that would not have prevented it.
+// The cause is then this machine, not the server.
+func isStalled(call load.Call, s hostile.Server) bool {
 	return call.Outcome == load.Timeout && call.Sent == 0 && !slices.Contains(s.Want.Causes, call.Cause)
 }
 
@@ -201,9 +200,9 @@ func judge(t *testing.T, what string, call load.Call, s hostile.Server, c load.C
 	}
 }
 
-// recovers mends the server and wants good answers on the same stream. Connections that were closed under the client
-// may cost it a call each, before that.
-func recovers(t *testing.T, r *hostile.Running, s hostile.Server, stream load.Stream) {
+// wantRecovery makes the server behave and wants good answers on the same stream. Connections that were closed under
+// the client may cost it a call each before that.
+func wantRecovery(t *testing.T, r *hostile.Running, s hostile.Server, stream load.Stream) {
 	t.Helper()
 	if err := r.Mend(); err != nil {
 		t.Fatal(err)
@@ -228,7 +227,7 @@ func recovers(t *testing.T, r *hostile.Running, s hostile.Server, stream load.St
 	}
 }
 
-// A second answer is never taken for the next call's, however fast the calls follow one another.
+// TestAnswersAreNeverSwapped: a second answer is never taken for that of the next call, however soon that follows.
 func TestAnswersAreNeverSwapped(t *testing.T) {
 	for _, s := range hostile.All() {
 		if !slices.Contains([]string{
@@ -262,8 +261,9 @@ func TestAnswersAreNeverSwapped(t *testing.T) {
 	}
 }
 
-// Thousands of calls to a server that never ends cost no more memory, descriptors or bytes than a few.
-func TestNothingGrows(t *testing.T) {
+// TestEndlessServerCostsBoundedResources: thousands of calls to a server that never ends need no more memory,
+// descriptors or bytes than a few.
+func TestEndlessServerCostsBoundedResources(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: thousands of calls that wait for their timeout")
 	}
@@ -280,7 +280,7 @@ func TestNothingGrows(t *testing.T) {
 		}
 		worst = slices.DeleteFunc(worst, func(name string) bool { return name == s.Name })
 		for _, engine := range []load.Engine{load.Fast, load.Std} {
-			t.Run(s.Name+"/"+string(engine), func(t *testing.T) { grows(t, s, engine) })
+			t.Run(s.Name+"/"+string(engine), func(t *testing.T) { wantNoGrowth(t, s, engine) })
 		}
 	}
 	if len(worst) > 0 {
@@ -288,7 +288,7 @@ func TestNothingGrows(t *testing.T) {
 	}
 }
 
-func grows(t *testing.T, s hostile.Server, engine load.Engine) {
+func wantNoGrowth(t *testing.T, s hostile.Server, engine load.Engine) {
 	r, err := s.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -351,8 +351,8 @@ func descriptors(t *testing.T, r *hostile.Running) int {
 	return len(fds) - r.Connections()
 }
 
-// What a server says unasked may be somebody's token: it is shown to nobody.
-func TestNothingIsLogged(t *testing.T) {
+// TestUnrequestedTextIsNotLogged: what a server sends unrequested may be a token.
+func TestUnrequestedTextIsNotLogged(t *testing.T) {
 	var said bytes.Buffer
 	log.SetOutput(&said)
 	defer log.SetOutput(os.Stderr)
@@ -380,12 +380,12 @@ func TestNothingIsLogged(t *testing.T) {
 	}
 }
 
-// The fixtures themselves: unique names, enough of them, each with an end that is told.
-func TestServersAreToldApart(t *testing.T) {
+// TestServersAreDistinct: unique names, enough servers, each with a described end.
+func TestServersAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range hostile.All() {
 		if seen[s.Name] || len(s.Want.Outcomes) == 0 || len(s.Want.Causes) == 0 {
-			t.Errorf("%+v", s.Want)
+			t.Errorf("duplicate name, or no outcome or cause: %+v", s.Want)
 		}
 		seen[s.Name] = true
 	}

@@ -2,14 +2,14 @@ package memtest
 
 import "testing"
 
-// probe is a test that only remembers whether it failed.
-type probe struct {
+// A testRecorder is a test that only records whether it failed.
+type testRecorder struct {
 	testing.TB
 	failed bool
 }
 
-func (p *probe) Helper()               {}
-func (p *probe) Errorf(string, ...any) { p.failed = true }
+func (p *testRecorder) Helper()               {}
+func (p *testRecorder) Errorf(string, ...any) { p.failed = true }
 
 var kept []byte
 
@@ -18,7 +18,7 @@ func TestBound(t *testing.T) {
 		read, takes int
 		fails       bool
 	}{{0, 0, false}, {0, AnyCase / 2, false}, {0, 2 * AnyCase, true}, {4096, 2 * AnyCase, false}, {4096, 16 << 20, true}} {
-		p := &probe{TB: t}
+		p := &testRecorder{TB: t}
 		end := Bound(p, c.read)
 		kept = make([]byte, c.takes)
 		if end(); p.failed != c.fails {

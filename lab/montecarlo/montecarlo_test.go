@@ -8,11 +8,11 @@ import (
 	"tare/internal/stat"
 )
 
-// The studies are small, seeded, and their bounds are four standard errors of a share wide around what the full tables
-// show: a wrong formula is well outside.
-func study(n int) Study { return Study{Seed: 20, N: n, Workers: 2} }
+// smallStudy returns a small, seeded study. Its bounds are four standard errors of a share around what the full tables
+// show; a wrong formula is far outside.
+func smallStudy(n int) Study { return Study{Seed: 20, N: n, Workers: 2} }
 
-func within(t *testing.T, name string, got, lo, hi float64) {
+func wantWithin(t *testing.T, name string, got, lo, hi float64) {
 	t.Helper()
 	if !(lo <= got && got <= hi) {
 		t.Errorf("%s: %.4f is not within %.3f … %.3f", name, got, lo, hi)
@@ -21,69 +21,69 @@ func within(t *testing.T, name string, got, lo, hi float64) {
 
 func TestMedianCoverage(t *testing.T) {
 	for _, w := range Worlds() {
-		c, err := MedianCoverage(t.Context(), study(800), w, 20)
+		c, err := MedianCoverage(t.Context(), smallStudy(800), w, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, w.Name, c.Share, 0.925, 0.98)
+		wantWithin(t, w.Name, c.Share, 0.925, 0.98)
 	}
 }
 
 func TestTailCoverage(t *testing.T) {
 	worlds := Worlds()
 	for _, w := range []World{worlds[1], worlds[3], worlds[7], worlds[8]} {
-		c, err := TailCoverage(t.Context(), study(300), w, 20)
+		c, err := TailCoverage(t.Context(), smallStudy(300), w, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, w.Name, c.Share, 0.91, 0.985)
+		wantWithin(t, w.Name, c.Share, 0.91, 0.985)
 	}
 }
 
 func TestFalsePositives(t *testing.T) {
 	hosts := Hosts()
 	for _, h := range []Host{hosts[1], hosts[3]} {
-		f, err := FalsePositives(t.Context(), study(300), h)
+		f, err := FalsePositives(t.Context(), smallStudy(300), h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, h.Name+", five looks", f.Looks, 0.01, 0.1)
-		within(t, h.Name+", every block", f.EveryBlock, 0.2, 0.45) // the simulation must be able to see a bad design
+		wantWithin(t, h.Name+", five looks", f.Looks, 0.01, 0.1)
+		wantWithin(t, h.Name+", every block", f.EveryBlock, 0.2, 0.45) // the simulation must be able to see a bad design
 		if h.Name == hosts[3].Name {
-			within(t, h.Name+", sequential", f.Sequential[1], 0.5, 0.9)
+			wantWithin(t, h.Name+", sequential", f.Sequential[1], 0.5, 0.9)
 		}
 	}
 }
 
 func TestFalseEquivalence(t *testing.T) {
 	for _, n := range Noises() {
-		at, overall, err := FalseEquivalence(t.Context(), study(1500), n)
+		at, overall, err := FalseEquivalence(t.Context(), smallStudy(1500), n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range at {
-			within(t, n.Name, v, 0.0006, stat.LookAlpha/2+0.009)
+			wantWithin(t, n.Name, v, 0.0006, stat.LookAlpha/2+0.009)
 			if v > overall {
 				t.Errorf("look %d: %v exceeds the %v of any", i, v, overall)
 			}
 		}
-		within(t, n.Name+", any look", overall, 0.01, 0.05)
+		wantWithin(t, n.Name+", any look", overall, 0.01, 0.05)
 	}
 }
 
 func TestFamilyError(t *testing.T) {
 	for name := range families() {
-		f, err := FamilyError(t.Context(), study(1000), name)
+		f, err := FamilyError(t.Context(), smallStudy(1000), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, name+", Holm", f.AnyHolm, 0, 0.07)
-		within(t, name+", beyond the margin", f.BeyondMargin, 0, 0.07)
-		within(t, name+", Benjamini–Hochberg", f.Discoveries, 0, 0.07)
+		wantWithin(t, name+", Holm", f.AnyHolm, 0, 0.07)
+		wantWithin(t, name+", beyond the margin", f.BeyondMargin, 0, 0.07)
+		wantWithin(t, name+", Benjamini–Hochberg", f.Discoveries, 0, 0.07)
 		if name == "no effect" {
-			within(t, name+", unadjusted", f.AnyRaw, 0.13, 0.26)
+			wantWithin(t, name+", unadjusted", f.AnyRaw, 0.13, 0.26)
 		} else {
-			within(t, name+", found", f.Found, 0.9, 1)
+			wantWithin(t, name+", found", f.Found, 0.9, 1)
 		}
 	}
 }
@@ -93,28 +93,28 @@ func TestFamilyError(t *testing.T) {
 // blocks, where the rank test can find none.
 func TestExplore(t *testing.T) {
 	for _, x := range Explorations() {
-		none, err := Explore(t.Context(), study(400), x, exploredBlocks, 0, 0, mean())
+		none, err := Explore(t.Context(), smallStudy(400), x, exploredBlocks, 0, 0, mean())
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, x.Name+", no effect", none.Any, 0, stat.LookAlpha+0.023)
-		some, err := Explore(t.Context(), study(400), x, exploredBlocks, 4, 20, mean())
+		wantWithin(t, x.Name+", no effect", none.Any, 0, stat.LookAlpha+0.023)
+		some, err := Explore(t.Context(), smallStudy(400), x, exploredBlocks, 4, 20, mean())
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, x.Name+", false", some.False, 0, stat.LookAlpha+0.004)
-		within(t, x.Name+", missed", some.Missed, 0, stat.LookAlpha+0.006)
-		within(t, x.Name+", found", some.Found, 0.7, 1)
+		wantWithin(t, x.Name+", false", some.False, 0, stat.LookAlpha+0.004)
+		wantWithin(t, x.Name+", missed", some.Missed, 0, stat.LookAlpha+0.006)
+		wantWithin(t, x.Name+", found", some.Found, 0.7, 1)
 	}
-	byRank, err := Explore(t.Context(), study(50), Explorations()[0], exploredBlocks, 20, 20, rank())
+	byRank, err := Explore(t.Context(), smallStudy(50), Explorations()[0], exploredBlocks, 20, 20, rank())
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, "found by the rank test", byRank.Found, 0, 0)
+	wantWithin(t, "found by the rank test", byRank.Found, 0, 0)
 }
 
 func TestPowerAt(t *testing.T) {
-	cells, err := PowerAt(t.Context(), study(800), 40, []float64{0.01, 0.05}, []float64{0, 0.02, 0.05})
+	cells, err := PowerAt(t.Context(), smallStudy(800), 40, []float64{0.01, 0.05}, []float64{0, 0.02, 0.05})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,102 +128,102 @@ func TestPowerAt(t *testing.T) {
 	} {
 		c := cells[i]
 		for k, got := range []float64{c.Regressed, c.Differs, c.Equivalent} {
-			within(t, "power", got, want[k]-0.07, want[k]+0.07)
+			wantWithin(t, "power", got, want[k]-0.07, want[k]+0.07)
 		}
 	}
 }
 
 func TestPowerAtMDE(t *testing.T) {
 	for _, blocks := range []int{10, 40} {
-		p, err := PowerAtMDE(t.Context(), study(1200), Noises()[0], blocks)
+		p, err := PowerAtMDE(t.Context(), smallStudy(1200), Noises()[0], blocks)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, "power at the minimum detectable effect", p, 0.75, 0.86)
+		wantWithin(t, "power at the minimum detectable effect", p, 0.75, 0.86)
 	}
 }
 
 func TestPromised(t *testing.T) {
 	for _, effect := range []float64{0, 0.03} {
-		p, err := Promised(t.Context(), study(300), effect, 20)
+		p, err := Promised(t.Context(), smallStudy(300), effect, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, "promised", p.Announced, 0.45, 0.9)
-		within(t, "kept", p.Kept, 0.77, 1)
+		wantWithin(t, "promised", p.Announced, 0.45, 0.9)
+		wantWithin(t, "kept", p.Kept, 0.77, 1)
 	}
 }
 
 func TestGrowthOf(t *testing.T) {
 	long := Ladders()[1]
 	for _, l := range stat.Laws() {
-		g, err := GrowthOf(t.Context(), study(120), l, long, 0.02)
+		g, err := GrowthOf(t.Context(), smallStudy(120), l, long, 0.02)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, string(l)+" named wrongly", g.Wrong, 0, 0.03)
-		within(t, string(l)+" with a knee", g.FalseKnee, 0, 0.08)
-		within(t, string(l)+" with a step", g.FalseStep, 0, 0.05)
+		wantWithin(t, string(l)+" named wrongly", g.Wrong, 0, 0.03)
+		wantWithin(t, string(l)+" with a knee", g.FalseKnee, 0, 0.08)
+		wantWithin(t, string(l)+" with a step", g.FalseStep, 0, 0.05)
 		if l == stat.Constant {
-			within(t, "constant named", g.Right, 0, 0) // it is a bound, never a law
+			wantWithin(t, "constant named", g.Right, 0, 0) // it is a bound, never a law
 			continue
 		}
-		within(t, string(l)+" named rightly", g.Right, 0.85, 1)
-		within(t, string(l)+" c1", g.C1, 0.87, 1)
-		within(t, string(l)+" breaks inside", g.Inside, 0.87, 1)
-		within(t, string(l)+" breaks beyond", g.Beyond, 0.87, 1)
+		wantWithin(t, string(l)+" named rightly", g.Right, 0.85, 1)
+		wantWithin(t, string(l)+" c1", g.C1, 0.87, 1)
+		wantWithin(t, string(l)+" breaks inside", g.Inside, 0.87, 1)
+		wantWithin(t, string(l)+" breaks beyond", g.Beyond, 0.87, 1)
 	}
 }
 
 func TestKneeOf(t *testing.T) {
 	for shape := range shapes(1, 10) {
-		k, err := KneeOf(t.Context(), study(80), shape, Ladders()[1], 0.02)
+		k, err := KneeOf(t.Context(), smallStudy(80), shape, Ladders()[1], 0.02)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, shape+" found", k.Found, 0.95, 1)
-		within(t, shape+" covered", k.Covered, 0.9, 1)
-		within(t, shape+" near", k.Within, 0.95, 1)
+		wantWithin(t, shape+" found", k.Found, 0.95, 1)
+		wantWithin(t, shape+" covered", k.Covered, 0.9, 1)
+		wantWithin(t, shape+" near", k.Within, 0.95, 1)
 		// Where only one in eight is found, it is the luckiest: its interval must be wide enough all the same.
-		k, err = KneeOf(t.Context(), study(400), shape, Ladders()[1], 0.1)
+		k, err = KneeOf(t.Context(), smallStudy(400), shape, Ladders()[1], 0.1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, shape+" covered at 10 %", k.Covered, 0.75, 1) // of some sixty
+		wantWithin(t, shape+" covered at 10 %", k.Covered, 0.75, 1) // of some sixty
 	}
 }
 
-// Steps of half as much again are found where they are, their factor is covered, and nothing else is called a step.
+// TestTurnOf: steps of 50 % are found where they are, intervals cover their factor, and nothing else is called a step.
 func TestTurnOf(t *testing.T) {
 	for _, turn := range Turns() {
 		if turn.Factor == 1.1 { // too small for this noise
 			continue
 		}
-		x, err := TurnOf(t.Context(), study(80), turn, 0.03)
+		x, err := TurnOf(t.Context(), smallStudy(80), turn, 0.03)
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch {
 		case turn.Factor > 0:
-			within(t, turn.Name+" found", x.Placed, 0.95, 1)
-			within(t, turn.Name+" covered", x.Covered, 0.86, 1)
-			within(t, turn.Name+" taken for a bend", x.Bend, 0, 0.05)
-			within(t, turn.Name+" bias", x.Bias, -0.02, 0.02)
+			wantWithin(t, turn.Name+" found", x.Placed, 0.95, 1)
+			wantWithin(t, turn.Name+" covered", x.Covered, 0.86, 1)
+			wantWithin(t, turn.Name+" taken for a bend", x.Bend, 0, 0.05)
+			wantWithin(t, turn.Name+" bias", x.Bias, -0.02, 0.02)
 			if turn.Factor > 1 {
-				within(t, turn.Name+" breaks in the step", x.Broken, 0.95, 1)
+				wantWithin(t, turn.Name+" breaks in the step", x.Broken, 0.95, 1)
 			}
 		case turn.Bend > 0:
-			within(t, turn.Name+" found", x.Bend, 0.9, 1)
-			within(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
-			within(t, turn.Name+" covered", x.Covered, 0.9, 1)
-			within(t, turn.Name+" bias", x.Bias, -0.1, 0.1)
+			wantWithin(t, turn.Name+" found", x.Bend, 0.9, 1)
+			wantWithin(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
+			wantWithin(t, turn.Name+" covered", x.Covered, 0.9, 1)
+			wantWithin(t, turn.Name+" bias", x.Bias, -0.1, 0.1)
 		default:
-			within(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
+			wantWithin(t, turn.Name+" taken for a step", x.Step, 0, 0.05)
 		}
 	}
 }
 
-// The number of workers must not show.
+// TestReproducible: the result does not depend on the number of workers.
 func TestReproducible(t *testing.T) {
 	w := Worlds()[7]
 	one, _ := MedianCoverage(t.Context(), Study{Seed: 3, N: 50, Workers: 1}, w, 10)
@@ -234,19 +234,19 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// The slow path must raise p99 much more than the 5 % of everything else, and p50 hardly more.
+// TestTruth: the slow path raises p99 by much more than the 5 % of everything else, and p50 hardly more.
 func TestTruth(t *testing.T) {
 	worlds := Worlds()
 	slow := worlds[len(worlds)-1]
-	within(t, "plain p99", worlds[0].truth(0.99), 0.0487, 0.0489)
-	within(t, "p50 with a slow path", slow.truth(0.5), 0.05, 0.06)
-	within(t, "p99 with a slow path", slow.truth(0.99), 0.8, 0.9)
+	wantWithin(t, "plain p99", worlds[0].truth(0.99), 0.0487, 0.0489)
+	wantWithin(t, "p50 with a slow path", slow.truth(0.5), 0.05, 0.06)
+	wantWithin(t, "p99 with a slow path", slow.truth(0.99), 0.8, 0.9)
 }
 
 func TestTables(t *testing.T) {
 	var titles []string
 	for _, table := range []int{1, 2, 3} { // the quick ones
-		tab, err := Tables()[table](t.Context(), study(20))
+		tab, err := Tables()[table](t.Context(), smallStudy(20))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Trends cover what they say wherever windows' values forget within a few windows; the line alone does not.
+// TestTrendCoverage: intervals of trends have their coverage if a window's value forgets the previous ones within a few
+// windows; those of the fitted line alone do not.
 func TestTrendCoverage(t *testing.T) {
 	all := Courses()
 	for _, c := range []struct {
@@ -281,13 +282,13 @@ func TestTrendCoverage(t *testing.T) {
 		{all[6], 300, 0.95, 1},
 		{all[8], 300, 0.88, 0.98},
 	} {
-		x, err := TrendCoverage(t.Context(), study(300), c.course, c.windows)
+		x, err := TrendCoverage(t.Context(), smallStudy(300), c.course, c.windows)
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, c.course.Name, x.Share, c.lo, c.hi)
+		wantWithin(t, c.course.Name, x.Share, c.lo, c.hi)
 		if c.course.Name == all[2].Name {
-			within(t, "least squares alone", x.Line, 0.4, 0.75) // the simulation must be able to see a bad interval
+			wantWithin(t, "least squares alone", x.Line, 0.4, 0.75) // the simulation must be able to see a bad interval
 		}
 	}
 }
@@ -295,25 +296,25 @@ func TestTrendCoverage(t *testing.T) {
 func TestMeanCoverage(t *testing.T) {
 	truths := means()
 	for _, c := range []Course{Courses()[0], Courses()[2], Courses()[6]} {
-		v, err := MeanCoverage(t.Context(), study(300), c, 60, truths[c.Name])
+		v, err := MeanCoverage(t.Context(), smallStudy(300), c, 60, truths[c.Name])
 		if err != nil {
 			t.Fatal(err)
 		}
-		within(t, c.Name, v, 0.9, 1)
+		wantWithin(t, c.Name, v, 0.9, 1)
 	}
 }
 
-// Half a MiB a minute is found in ten minutes; a twentieth is not.
+// TestLeak: half a MiB a minute is found in ten minutes; a twentieth of that is not.
 func TestLeak(t *testing.T) {
-	found, held, err := Leak(t.Context(), study(120), 1.0/30, 300)
+	found, held, err := Leak(t.Context(), smallStudy(120), 1.0/30, 300)
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, "found", found, 0.99, 1)
-	within(t, "held", held, 0.94, 1)
-	few, _, err := Leak(t.Context(), study(120), 0.01/30, 60)
+	wantWithin(t, "found", found, 0.99, 1)
+	wantWithin(t, "held", held, 0.94, 1)
+	few, _, err := Leak(t.Context(), smallStudy(120), 0.01/30, 60)
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, "a small one in two minutes", few, 0, 0.08)
+	wantWithin(t, "a small one in two minutes", few, 0, 0.08)
 }

@@ -20,24 +20,24 @@ import (
 	"tare/internal/signature"
 )
 
-// plain asks for the token, as so many callers in turn.
-type plain struct{ callers int }
+// A tokenCall asks for the token, as that many callers in turn.
+type tokenCall struct{ callers int }
 
-var _ load.Wire = plain{}
+var _ load.Wire = tokenCall{}
 
 // ConnKey implements load.Wire.
-func (p plain) ConnKey(i uint64) int { return int(i % uint64(p.callers)) }
+func (p tokenCall) ConnKey(i uint64) int { return int(i % uint64(p.callers)) }
 
-// addressOf is the source address of a caller.
+// addressOf returns the source address of a caller.
 func addressOf(caller int) netip.Addr { return netip.AddrFrom4([4]byte{127, 1, 0, byte(caller + 1)}) }
 
 // Render implements load.Wire.
-func (plain) Render(dst []byte, _ uint64) []byte {
+func (tokenCall) Render(dst []byte, _ uint64) []byte {
 	return append(dst, "GET /token HTTP/1.1\r\nHost: target\r\n\r\n"...)
 }
 
 // Check implements load.Wire.
-func (plain) Check(_ uint64, status int, body []byte) load.Outcome {
+func (tokenCall) Check(_ uint64, status int, body []byte) load.Outcome {
 	switch {
 	case status == 429 || status == 503:
 		return load.Refused
@@ -49,21 +49,21 @@ func (plain) Check(_ uint64, status int, body []byte) load.Outcome {
 	return load.OK
 }
 
-// TestSearch searches the capacity of limiters over real sockets. On a host
-// that holds up tare or the server there is no answer to judge.
+// TestSearch searches the capacity of limiters over real sockets. A search during which the host delayed tare or the
+// server is not judged.
 func TestSearch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches for up to a minute")
 	}
 	for _, name := range []string{"token-bucket", "fixed-window", "per-client", "gcra"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait, mostly
-			f := trialOf(t, name).f
-			addr, stop := apart(t, name)
+			t.Parallel() // they mostly wait
+			f := newTrialOf(t, name).f
+			addr, stop := startChild(t, name)
 			s, err := load.Open(t.Context(), load.Config{
 				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: f.Callers, Local: addressOf}, KeepCalls: true,
 				Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate,
-				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: plain{f.Callers}}},
+				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: tokenCall{f.Callers}}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -79,7 +79,7 @@ func TestSearch(t *testing.T) {
 			if late := stop(); late > MostLate {
 				t.Skipf("SKIPPED: the host was late for %.1f %% of what the server did", 100*late)
 			}
-			judge(t, f.Truth, capacity.Assess(trace))
+			checkResult(t, f.Truth, capacity.Assess(trace))
 		})
 	}
 }
@@ -87,8 +87,8 @@ func TestSearch(t *testing.T) {
 // serverVariable names the fixture that this program is to be, in its environment.
 const serverVariable = "TARE_TEST_SERVER"
 
-// serveApart serves the fixture of that name until in ends. It says its address, and then how late it was.
-func serveApart(name string, in io.Reader, out io.Writer) error {
+// serveChild serves the fixture of that name until in ends. It prints its address, and at the end how late it was.
+func serveChild(name string, in io.Reader, out io.Writer) error {
 	i := slices.IndexFunc(All(), func(f Fixture) bool { return f.Name == name })
 	if i < 0 {
 		return fmt.Errorf("no fixture %s", name)
@@ -103,9 +103,9 @@ func serveApart(name string, in io.Reader, out io.Writer) error {
 	return errors.Join(err, ended, late, r.Stop())
 }
 
-// apart serves a fixture from a process of its own, as its callers would hold up its timers in theirs. stop ends it,
-// and says how late it was.
-func apart(t *testing.T, name string) (addr netip.AddrPort, stop func() float64) {
+// startChild serves a fixture from its own process, since callers would delay its timers in theirs. stop ends it and
+// returns how late it was.
+func startChild(t *testing.T, name string) (addr netip.AddrPort, stop func() float64) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -149,24 +149,24 @@ func apart(t *testing.T, name string) (addr netip.AddrPort, stop func() float64)
 	}
 }
 
-// judge holds a result against the truth: it may say too little, and nothing that is not so.
-func judge(t *testing.T, truth Truth, r capacity.Result) {
+// checkResult compares a result with the truth: it may claim less, and nothing that is wrong.
+func checkResult(t *testing.T, truth Truth, r capacity.Result) {
 	t.Helper()
 	t.Logf("%.4g/s [%.4g, %.4g], at least %.4g/s, %s: %s", r.Rate, r.Lo, r.Hi, r.AtLeast, r.Signature.Class, r.Reason)
 	if r.AtLeast > 1.05*truth.Rate {
-		t.Errorf("at least %.4g/s, where the truth is %.4g/s", r.AtLeast, truth.Rate)
+		t.Errorf("the search claims at least %.4g/s, the truth is %.4g/s", r.AtLeast, truth.Rate)
 	}
 	if r.Rate > 0 && r.Hi > 0 && (r.Lo > 1.05*truth.Rate || r.Hi < 0.95*truth.Rate) {
-		t.Errorf("%.4g/s [%.4g, %.4g], where the truth is %.4g/s", r.Rate, r.Lo, r.Hi, truth.Rate)
+		t.Errorf("the search finds %.4g/s [%.4g, %.4g], the truth is %.4g/s", r.Rate, r.Lo, r.Hi, truth.Rate)
 	}
 	if c := r.Signature.Class; !slices.Contains(truth.Classes, c) && c != signature.Unknown && c != signature.Client {
-		t.Errorf("%s, where the truth is %v", c, truth.Classes)
+		t.Errorf("the search finds class %s, the truth is %v", c, truth.Classes)
 	}
 	if !r.Valid {
 		t.Skipf("SKIPPED: tare or its host was the limit: %s", r.Reason)
 	}
 	if r.Stop == capacity.StopTime {
-		t.Skipf("SKIPPED: the search did not come to its end in a minute on this host")
+		t.Skipf("SKIPPED: the search did not end within a minute on this host")
 	}
 	if r.Rate == 0 {
 		t.Errorf("no answer: %s", r.Reason)

@@ -15,10 +15,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain: every goroutine has an owner that waits for it. Started by apart, it is a server.
+// TestMain checks that no goroutine leaks. Started by startChild, this binary is a server.
 func TestMain(m *testing.M) {
 	if name := os.Getenv(serverVariable); name != "" {
-		if err := serveApart(name, os.Stdin, os.Stdout); err != nil {
+		if err := serveChild(name, os.Stdin, os.Stdout); err != nil {
 			panic(err)
 		}
 		return
@@ -58,8 +58,8 @@ func get(ctx context.Context, r *Running) (reply, error) {
 	return reply{a.StatusCode, string(body)}, errors.Join(err, a.Body.Close())
 }
 
-// TestServes has every fixture that can be had here answer a call.
-func TestServes(t *testing.T) {
+// TestFixturesServe calls every fixture that this host can run.
+func TestFixturesServe(t *testing.T) {
 	for _, f := range All() {
 		t.Run(f.Name, func(t *testing.T) {
 			if err := f.Missing(); err != nil {
@@ -78,8 +78,8 @@ func TestServes(t *testing.T) {
 	}
 }
 
-// crowd makes n calls at once, and counts the replies by status; 0 are those without one.
-func crowd(t *testing.T, r *Running, n int) map[int]int {
+// callAtOnce makes n calls at once and counts the replies by status; 0 stands for no reply.
+func callAtOnce(t *testing.T, r *Running, n int) map[int]int {
 	t.Helper()
 	count := map[int]int{}
 	var mu sync.Mutex
@@ -99,25 +99,25 @@ func crowd(t *testing.T, r *Running, n int) map[int]int {
 	return count
 }
 
-// TestProxiesRefuse sends each proxy that refuses more calls at once than it lets pass.
+// TestProxiesRefuse sends each proxy that rejects calls more calls at once than it lets pass.
 func TestProxiesRefuse(t *testing.T) {
 	for name, status := range map[string]int{
 		"nginx-limit-req-nodelay": 429, "nginx-limit-req-delay": 503, "nginx-limit-conn": 503,
 		"haproxy-queue-timeout": 503, "haproxy-stick-table": 429, "haproxy-tarpit": 429,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := trialOf(t, name).f
+			f := newTrialOf(t, name).f
 			if err := f.Missing(); err != nil {
 				t.Skipf("SKIPPED: %v", err)
 			}
-			if n := crowd(t, start(t, f), 400); n[200] == 0 || n[status] == 0 || n[200]+n[status] != 400 {
+			if n := callAtOnce(t, start(t, f), 400); n[200] == 0 || n[status] == 0 || n[200]+n[status] != 400 {
 				t.Errorf("replies %v, want some 200 and some %d", n, status)
 			}
 		})
 	}
 }
 
-// TestCrashes: a crash resets connections and refuses new ones, and then the server is back at the same address.
+// TestCrashes: a crash resets connections and refuses new ones; then the server is back at the same address.
 func TestCrashes(t *testing.T) {
 	r := start(t, Fixture{Name: "crashes", build: func(r *rig) part {
 		return r.station(&station{servers: 1, service: constant(time.Hour), grown: func(waiting int) {
@@ -131,7 +131,7 @@ func TestCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer idle.Close() //nolint:errcheck // it is reset
-	if n := crowd(t, r, 4); n[0] != 4 {
+	if n := callAtOnce(t, r, 4); n[0] != 4 {
 		t.Errorf("replies %v, want none", n)
 	}
 	if _, err := idle.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
@@ -151,7 +151,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// TestAcceptLimit: connections beyond the limit are established, and are served when another one closes.
+// TestAcceptLimit: connections above the limit are established, and are served once another one closes.
 func TestAcceptLimit(t *testing.T) {
 	r := start(t, Fixture{Name: "crowded", conns: 1, backlog: 16, build: func(*rig) part { return serve }})
 	first, err := net.Dial("tcp", r.Addr.String())

@@ -23,7 +23,7 @@ type trial struct {
 type sentCall struct {
 	*call
 
-	due, done time.Duration // done is 0 while there is no answer
+	due, done time.Duration // done is 0 until the answer
 	reply     reply
 }
 
@@ -34,11 +34,11 @@ func newTrial(f Fixture) *trial {
 	return t
 }
 
-// now is the instant on the fixture's timeline.
+// now returns the time on the fixture's timeline.
 func (t *trial) now() time.Duration { return t.clock.Now().Sub(t.rig.begun) }
 
-// until lets time pass.
-func (t *trial) until(at time.Duration) {
+// advanceTo advances the time.
+func (t *trial) advanceTo(at time.Duration) {
 	for len(t.rig.due) > 0 && t.rig.due[0].at <= at {
 		t.clock.Advance(t.rig.due[0].at - t.now())
 		t.rig.mu.Lock()
@@ -67,24 +67,24 @@ func (t *trial) offer(rate float64, d time.Duration) []*sentCall {
 	for i := 0; ; i++ {
 		at := seconds(float64(i) / rate)
 		if at >= d {
-			t.until(begun + d)
+			t.advanceTo(begun + d)
 			return t.calls[from:]
 		}
-		t.until(begun + at)
+		t.advanceTo(begun + at)
 		t.call()
 	}
 }
 
-// fine is whether a call was answered well in time.
-func (t *trial) fine(c *sentCall) bool {
+// succeeded reports whether a call was answered well in time.
+func (t *trial) succeeded(c *sentCall) bool {
 	return c.done > 0 && c.reply == good && c.done-c.due <= t.f.Timeout
 }
 
-// median is the median response of the calls that were answered well.
-func (t *trial) median(calls []*sentCall) time.Duration {
+// medianResponse returns the median response time of the calls that succeeded.
+func (t *trial) medianResponse(calls []*sentCall) time.Duration {
 	var response []time.Duration
 	for _, c := range calls {
-		if t.fine(c) {
+		if t.succeeded(c) {
 			response = append(response, c.done-c.due)
 		}
 	}
@@ -95,9 +95,9 @@ func (t *trial) median(calls []*sentCall) time.Duration {
 	return response[len(response)/2]
 }
 
-// sustained reports whether a warm copy of f holds rate: 99 % of the calls are answered well, and not later and later.
-// Ten minutes decide that where credits are spent, and three elsewhere.
-func sustained(f Fixture, rate float64) bool {
+// isSustained reports whether a warm copy of f sustains rate: 99 % of the calls succeed, and response times do not
+// grow. It runs for ten minutes if the server spends credits, and three otherwise.
+func isSustained(f Fixture, rate float64) bool {
 	t := newTrial(f)
 	t.offer(0.9*f.Truth.Rate, 2*time.Minute)
 	d := 3 * time.Minute
@@ -105,10 +105,10 @@ func sustained(f Fixture, rate float64) bool {
 		d = 10 * time.Minute
 	}
 	calls := t.offer(rate, d)
-	t.until(t.now() + f.Timeout)
+	t.advanceTo(t.now() + f.Timeout)
 	bad := 0
 	for _, c := range calls {
-		if !t.fine(c) {
+		if !t.succeeded(c) {
 			bad++
 		}
 	}
@@ -117,11 +117,12 @@ func sustained(f Fixture, rate float64) bool {
 		share = 0.015 // 1 % fail at any rate
 	}
 	q := len(calls) / 4
-	return float64(bad) <= share*float64(len(calls)) && t.median(calls[3*q:]) <= t.median(calls[:q])+seconds(0.2)
+	return float64(bad) <= share*float64(len(calls)) &&
+		t.medianResponse(calls[3*q:]) <= t.medianResponse(calls[:q])+seconds(0.2)
 }
 
-// TestTruth offers each fixture 3 % less and 3 % more than its truth, in virtual time.
-func TestTruth(t *testing.T) {
+// TestTruthIsCapacity offers each fixture 3 % less and 3 % more than its true capacity, in virtual time.
+func TestTruthIsCapacity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: it computes in one goroutine, where the race detector has nothing to find")
 	}
@@ -130,17 +131,17 @@ func TestTruth(t *testing.T) {
 			continue // its limit is in the proxy
 		}
 		t.Run(f.Name, func(t *testing.T) {
-			if rate := 0.97 * f.Truth.Rate; !sustained(f, rate) {
+			if rate := 0.97 * f.Truth.Rate; !isSustained(f, rate) {
 				t.Errorf("%.1f/s, 3 %% below the truth, is not sustained", rate)
 			}
-			if rate := 1.03 * f.Truth.Rate; sustained(f, rate) {
+			if rate := 1.03 * f.Truth.Rate; isSustained(f, rate) {
 				t.Errorf("%.1f/s, 3 %% above the truth, is sustained", rate)
 			}
 		})
 	}
 }
 
-// TestBurst sends many calls at once to each fixture with an allowance.
+// TestBurst sends many calls at once to each fixture with a burst allowance.
 func TestBurst(t *testing.T) {
 	for _, f := range All() {
 		if f.proxy != nil || f.Truth.Burst == 0 {
@@ -151,11 +152,11 @@ func TestBurst(t *testing.T) {
 			for range 1000 {
 				x.call()
 			}
-			x.until(5 * time.Second)
+			x.advanceTo(5 * time.Second)
 			passed := 0
 			for _, c := range x.calls {
 				// Errors that come at any rate take tokens as well.
-				if x.fine(c) || c.reply.status == http.StatusInternalServerError {
+				if x.succeeded(c) || c.reply.status == http.StatusInternalServerError {
 					passed++
 				}
 			}
@@ -170,11 +171,11 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range All() {
 		if seen[f.Name] || f.Truth.Rate <= 0 || f.Truth.Formula == "" || len(f.Truth.Classes) == 0 {
-			t.Errorf("%s: not unique, or without a truth: %+v", f.Name, f.Truth)
+			t.Errorf("%s: name is not unique, or truth is missing: %+v", f.Name, f.Truth)
 		}
 		seen[f.Name] = true
 	}
 	if len(seen) < 25 {
-		t.Errorf("%d fixtures", len(seen))
+		t.Errorf("got only %d fixtures", len(seen))
 	}
 }

@@ -21,8 +21,9 @@ func each(callers int, rule func() rule) (out perCaller) {
 	return out
 }
 
-// TestWhoseLimitItIs: the same limits, of each caller or of all together. No sentence may be false; most must be said.
-func TestWhoseLimitItIs(t *testing.T) {
+// TestLimitOwnerIsNamed: the same limits, of each caller or of all together. No sentence may be false; most must be
+// printed.
+func TestLimitOwnerIsNamed(t *testing.T) {
 	limits := map[string]func(rng *rand.Rand, rate float64) rule{
 		"token-bucket": func(rng *rand.Rand, rate float64) rule {
 			burst := 1 + rate*2*rng.Float64()

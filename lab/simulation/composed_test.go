@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Simple compositions have a capacity that arithmetic knows.
+// TestTruthOfSimpleCompositions: the capacity of simple compositions follows from arithmetic.
 func TestTruthOfSimpleCompositions(t *testing.T) {
 	of := func(parts ...Part) Composition {
 		return Composition{Seed: 3, MaxRate: 2000, Timeout: 10, Latency: 0.002, Parts: parts}

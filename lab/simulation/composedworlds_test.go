@@ -62,7 +62,7 @@ func TestComposedWorlds(t *testing.T) {
 		if bound, ok := gates[g.Name]; ok {
 			g.Bound = bound
 		}
-		if hits, of := g.misses(worlds); hits > allowance(of, g.share()) {
+		if hits, of := g.misses(worlds); hits > allowedMisses(of, g.share()) {
 			value, _ := g.Reached(worlds)
 			t.Errorf("%s: %.2f, the bound is %g", g.Name, value, g.Bound)
 			for _, o := range worlds.Outcomes {
@@ -74,9 +74,9 @@ func TestComposedWorlds(t *testing.T) {
 	}
 }
 
-// allowance is how many of n may miss a goal by chance when each does with probability p: more happen once in a
-// thousand times.
-func allowance(n int, p float64) int {
+// allowedMisses returns how many of n may miss a goal if each does with probability p: more happen once in a thousand
+// times.
+func allowedMisses(n int, p float64) int {
 	if p <= 0 {
 		return 0
 	}
@@ -92,14 +92,14 @@ func allowance(n int, p float64) int {
 	return n
 }
 
-func TestAllowance(t *testing.T) {
+func TestAllowedMisses(t *testing.T) {
 	// Of 200 that each miss with 1 %, at most 8 do in 99.9 % of the cases; of 100 with 50 %, at most 65.
 	for _, c := range []struct {
 		n    int
 		p    float64
 		want int
 	}{{200, 0.01, 8}, {100, 0.5, 65}, {200, 0, 0}} {
-		if got := allowance(c.n, c.p); got != c.want {
+		if got := allowedMisses(c.n, c.p); got != c.want {
 			t.Errorf("allowance(%d, %v) is %d, want %d", c.n, c.p, got, c.want)
 		}
 	}

@@ -15,12 +15,12 @@ import (
 	"tare/internal/stat"
 )
 
-// made is a composition of the given parts with a client that waits for 10 s and a network of 1 ms.
-func made(parts ...Part) Composition {
+// compose returns a composition of the given parts with a client that waits for 10 s and a network delay of 1 ms.
+func compose(parts ...Part) Composition {
 	return Composition{Seed: 2, MaxRate: 5000, Timeout: 10, Latency: 0.001, Parts: parts}
 }
 
-func with(k PartKind, numbers ...any) Part {
+func newPart(k PartKind, numbers ...any) Part {
 	p := Part{Kind: k, With: map[string]float64{}}
 	for i := 0; i < len(numbers); i += 2 {
 		p.With[numbers[i].(string)] = numbers[i+1].(float64)
@@ -30,10 +30,10 @@ func with(k PartKind, numbers ...any) Part {
 
 func (p Part) refusing(how string) Part { p.Refusal = how; return p }
 
-func workers(n, mean float64) Part { return with(service, "workers", n, "mean", mean) }
+func workers(n, mean float64) Part { return newPart(service, "workers", n, "mean", mean) }
 
-// offered are the calls of a world after rate was offered for d and nothing for as long as the client waits.
-func offered(t *testing.T, c Composition, rate float64, d time.Duration) ([]load.Call, *World) {
+// offer returns the calls of a world after rate was offered for d, and nothing for as long as the client waits.
+func offer(t *testing.T, c Composition, rate float64, d time.Duration) ([]load.Call, *World) {
 	t.Helper()
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func offered(t *testing.T, c Composition, rate float64, d time.Duration) ([]load
 	return w.Calls(0), w
 }
 
-func goodOf(calls []load.Call) (n int) {
+func countGood(calls []load.Call) (n int) {
 	for _, c := range calls {
 		if c.Outcome.Good() {
 			n++
@@ -72,8 +72,8 @@ func TestRefusals(t *testing.T) {
 		{refuseSilent, load.Timeout, 0},
 		{"", load.Refused, 429},
 	} {
-		limit := with(tokenBucket, "rate", 10.0, "burst", 5.0).refusing(c.how)
-		calls, _ := offered(t, made(limit, workers(16, 0.01), with(tarpit, "delay", 0.5)), 100, 2*time.Second)
+		limit := newPart(tokenBucket, "rate", 10.0, "burst", 5.0).refusing(c.how)
+		calls, _ := offer(t, compose(limit, workers(16, 0.01), newPart(tarpit, "delay", 0.5)), 100, 2*time.Second)
 		bad := 0
 		for _, x := range calls {
 			if x.Outcome.Good() {
@@ -96,27 +96,27 @@ func TestRefusals(t *testing.T) {
 
 func TestQueuePolicies(t *testing.T) {
 	serve := workers(1, 0.01)
-	calls, _ := offered(t, made(serve, with(shedByAge, "age", 0.2)), 200, 4*time.Second)
+	calls, _ := offer(t, compose(serve, newPart(shedByAge, "age", 0.2)), 200, 4*time.Second)
 	for _, c := range calls {
 		s, refused := c.Service().Seconds(), c.Outcome == load.Refused
 		if refused && math.Abs(s-0.2013) > 0.001 || c.Outcome.Good() && s > 0.22 {
 			t.Fatalf("shed by age 0.2 s: %s after %.4f s", c.Outcome, s)
 		}
 	}
-	if n := goodOf(calls); n < 380 || n > 430 {
+	if n := countGood(calls); n < 380 || n > 430 {
 		t.Errorf("%d calls in 4 s of 100/s and a queue of 0.2 s", n)
 	}
-	calls, _ = offered(t, made(serve, with(shedByLength, "length", 7.0)), 200, 4*time.Second)
+	calls, _ = offer(t, compose(serve, newPart(shedByLength, "length", 7.0)), 200, 4*time.Second)
 	for _, c := range calls {
 		if s := c.Service().Seconds(); c.Outcome == load.Refused && s > 0.002 || c.Outcome.Good() && s > 0.09 {
 			t.Fatalf("shed by length 7: %s after %.4f s", c.Outcome, s)
 		}
 	}
-	calls, _ = offered(t, made(serve, with(earlyDrop, "low", 5.0, "high", 50.0)), 200, 4*time.Second)
-	if n, slowest := goodOf(calls), longest(calls); n < 390 || n > 450 || slowest < 0.15 || slowest > 0.52 {
+	calls, _ = offer(t, compose(serve, newPart(earlyDrop, "low", 5.0, "high", 50.0)), 200, 4*time.Second)
+	if n, slowest := countGood(calls), longestResponse(calls); n < 390 || n > 450 || slowest < 0.15 || slowest > 0.52 {
 		t.Errorf("early drop from 5 to 50: %d calls, the slowest after %.3f s", n, slowest)
 	}
-	calls, _ = offered(t, made(serve, with(lastInFirstOut, "length", 10.0)), 200, 4*time.Second)
+	calls, _ = offer(t, compose(serve, newPart(lastInFirstOut, "length", 10.0)), 200, 4*time.Second)
 	late := 0
 	for _, c := range calls[400:600] { // at 2 s, 200 wait
 		if c.Outcome.Good() && c.Service() < 150*time.Millisecond {
@@ -128,7 +128,7 @@ func TestQueuePolicies(t *testing.T) {
 	}
 }
 
-func longest(calls []load.Call) float64 {
+func longestResponse(calls []load.Call) float64 {
 	most := 0.0
 	for _, c := range calls {
 		if c.Outcome.Good() {
@@ -138,10 +138,11 @@ func longest(calls []load.Call) float64 {
 	return most
 }
 
-// In the queue of a server that works for abandoned calls there are those of clients that have given up.
+// TestAbandonedCalls: the queue of a server that works for abandoned calls contains those of clients that have given
+// up.
 func TestAbandonedCalls(t *testing.T) {
 	for _, abandoned := range []float64{0, 1} {
-		c := made(with(service, "workers", 1.0, "mean", 0.01, "abandoned", abandoned))
+		c := compose(newPart(service, "workers", 1.0, "mean", 0.01, "abandoned", abandoned))
 		c.Timeout = 2
 		w := c.World()
 		p := load.Constant{Rate: 200, Duration: 20 * time.Second}
@@ -157,9 +158,9 @@ func TestAbandonedCalls(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	for _, refuses := range []float64{0, 1} {
-		c := made(workers(1, 0.01), with(stopsForever, "length", 50.0, "refuses", refuses))
-		calls, w := offered(t, c, 200, 4*time.Second)
-		if n := goodOf(calls); n < 40 || n > 60 {
+		c := compose(workers(1, 0.01), newPart(stopsForever, "length", 50.0, "refuses", refuses))
+		calls, w := offer(t, c, 200, 4*time.Second)
+		if n := countGood(calls); n < 40 || n > 60 {
 			t.Errorf("%d calls before 50 waited", n)
 		}
 		fresh := w.Fresh(t.Context(), 0, 0, time.Second)
@@ -170,9 +171,9 @@ func TestMemory(t *testing.T) {
 			t.Error("a copy of it is dead as well")
 		}
 	}
-	c := made(workers(1, 0.01), with(crash, "length", 50.0, "down", 3.0))
-	calls, _ := offered(t, c, 200, time.Second)
-	if n := goodOf(calls); n < 40 || n > 60 {
+	c := compose(workers(1, 0.01), newPart(crash, "length", 50.0, "down", 3.0))
+	calls, _ := offer(t, c, 200, time.Second)
+	if n := countGood(calls); n < 40 || n > 60 {
 		t.Errorf("%d calls before the crash", n)
 	}
 	w := c.World()
@@ -198,23 +199,24 @@ func TestChangesWithTime(t *testing.T) {
 		}
 		return stat.Quantile(s, 0.5)
 	}
-	cold, _ := offered(t, made(workers(8, 0.01), with(coldCount, "calls", 300.0, "factor", 5.0)), 50, 10*time.Second)
+	cold, _ := offer(t, compose(workers(8, 0.01), newPart(coldCount, "calls", 300.0, "factor", 5.0)), 50, 10*time.Second)
 	if a, b := median(cold[:300]), median(cold[300:]); math.Abs(a-0.051) > 0.002 || math.Abs(b-0.011) > 0.001 {
 		t.Errorf("cold by count: %.4f s, then %.4f s", a, b)
 	}
-	cold, _ = offered(t, made(workers(8, 0.01), with(coldTime, "seconds", 4.0, "factor", 5.0)), 50, 10*time.Second)
+	cold, _ = offer(t, compose(workers(8, 0.01), newPart(coldTime, "seconds", 4.0, "factor", 5.0)), 50, 10*time.Second)
 	if a, b := median(cold[:200]), median(cold[201:]); math.Abs(a-0.051) > 0.002 || math.Abs(b-0.011) > 0.001 {
 		t.Errorf("cold by time: %.4f s, then %.4f s", a, b)
 	}
-	scaled, _ := offered(t, made(workers(2, 0.01), with(autoscaling, "after", 10.0, "factor", 2.0)), 90, 30*time.Second)
+	scaling := newPart(autoscaling, "after", 10.0, "factor", 2.0)
+	scaled, _ := offer(t, compose(workers(2, 0.01), scaling), 90, 30*time.Second)
 	if a, b := median(scaled[:800]), median(scaled[1200:]); a < 0.02 || math.Abs(b-0.011) > 0.001 {
 		t.Errorf("autoscaling after 10 s: %.4f s, then %.4f s", a, b)
 	}
-	spent, _ := offered(t, made(workers(2, 0.01), with(credits, "seconds", 1.0, "factor", 4.0)), 60, 40*time.Second)
-	if a, b := longest(spent[:400]), longest(spent[2000:]); a > 0.02 || b < 2 {
+	spent, _ := offer(t, compose(workers(2, 0.01), newPart(credits, "seconds", 1.0, "factor", 4.0)), 60, 40*time.Second)
+	if a, b := longestResponse(spent[:400]), longestResponse(spent[2000:]); a > 0.02 || b < 2 {
 		t.Errorf("credits: the slowest of the first calls took %.3f s, of the last %.3f s", a, b)
 	}
-	calls, _ := offered(t, made(workers(8, 0.01), with(jitter, "most", 0.004)), 50, 20*time.Second)
+	calls, _ := offer(t, compose(workers(8, 0.01), newPart(jitter, "most", 0.004)), 50, 20*time.Second)
 	var s []float64
 	for _, c := range calls {
 		s = append(s, c.Service().Seconds()-0.011)
@@ -226,25 +228,25 @@ func TestChangesWithTime(t *testing.T) {
 }
 
 func TestEntrance(t *testing.T) {
-	calls, _ := offered(t, made(workers(64, 0.1), with(connectionLimit, "limit", 10.0)), 300, 4*time.Second)
+	calls, _ := offer(t, compose(workers(64, 0.1), newPart(connectionLimit, "limit", 10.0)), 300, 4*time.Second)
 	refused := 0
 	for _, c := range calls {
 		if c.Errno == uint16(syscall.ECONNREFUSED) {
 			refused++
 		}
 	}
-	if n := goodOf(calls); n < 350 || n > 410 || refused+n != len(calls) {
+	if n := countGood(calls); n < 350 || n > 410 || refused+n != len(calls) {
 		t.Errorf("10 connections of 0.1 s each: %d of %d calls in 4 s, %d refused", n, len(calls), refused)
 	}
 	// Slots stay taken by idle connections, and a listen queue of backlog + 1 fills with others.
-	_, w := offered(t, made(workers(64, 0.1), with(acceptLimit, "slots", 10.0, "backlog", 20.0)), 300, time.Second)
+	_, w := offer(t, compose(workers(64, 0.1), newPart(acceptLimit, "slots", 10.0, "backlog", 20.0)), 300, time.Second)
 	s := w.server.(*composed)
 	if a := s.entrance.accept; a.taken > 10 || len(a.queue) > 21 {
 		t.Errorf("%d slots are taken and %d connections wait", a.taken, len(a.queue))
 	}
 	// A limit per client takes no notice of other clients.
-	limit := with(tokenBucket, "rate", 1.0, "burst", 1.0, "per_client", 1.0)
-	_, w = offered(t, made(limit, workers(8, 0.01)), 300, time.Second)
+	limit := newPart(tokenBucket, "rate", 1.0, "burst", 1.0, "per_client", 1.0)
+	_, w = offer(t, compose(limit, workers(8, 0.01)), 300, time.Second)
 	for range 5 {
 		if c := w.Fresh(t.Context(), 0, 0, time.Second); !c.Outcome.Good() {
 			t.Error("a fresh call of another client is refused")
@@ -252,7 +254,7 @@ func TestEntrance(t *testing.T) {
 	}
 }
 
-func TestComposedWorldKeepsItsBooks(t *testing.T) {
+func TestComposedWorldCountsAddUp(t *testing.T) {
 	for i := range 40 {
 		c := Draw(3, i)
 		w := c.World()
@@ -261,12 +263,12 @@ func TestComposedWorldKeepsItsBooks(t *testing.T) {
 			if _, err := w.Offer(t.Context(), load.Constant{Rate: rate, Duration: d}, time.Second, nil); err != nil {
 				t.Fatal(err)
 			}
-			checkBooks(t, c, w)
+			checkCounts(t, c, w)
 		}
 		if err := w.Wait(t.Context(), c.timeout()+time.Second, time.Second, nil); err != nil {
 			t.Fatal(err)
 		}
-		checkBooks(t, c, w)
+		checkCounts(t, c, w)
 		s := w.server.(*composed)
 		if w.Progress().Open() != 0 {
 			t.Errorf("%s: %d calls are open after their timeout", c, w.Progress().Open())
@@ -281,7 +283,7 @@ func TestComposedWorldKeepsItsBooks(t *testing.T) {
 	}
 }
 
-func checkBooks(t *testing.T, c Composition, w *World) {
+func checkCounts(t *testing.T, c Composition, w *World) {
 	t.Helper()
 	p := w.Progress()
 	var done [load.Outcomes]uint64
@@ -311,10 +313,10 @@ func TestDrawnCompositions(t *testing.T) {
 	for i := range n {
 		c := Draw(5, i)
 		if err := c.Validate(); err != nil {
-			t.Fatalf("%d: %v", i, err)
+			t.Fatalf("composition %d: %v", i, err)
 		}
 		if len(c.Parts) < 3 || !c.has(service) {
-			t.Fatalf("%d: %s", i, c)
+			t.Fatalf("composition %d has no service, or fewer than 3 parts: %s", i, c)
 		}
 		for _, p := range c.Parts {
 			kinds[p.Kind]++
@@ -349,7 +351,7 @@ func TestTruthIsReproducible(t *testing.T) {
 		}
 		truth := c.Truth()
 		if d := cmp.Diff(truth, again.Truth()); d != "" {
-			t.Errorf("%s: %s", c, d)
+			t.Errorf("%s: truth differs when computed again:\n%s", c, d)
 		}
 		a, err := SearchWorld(t.Context(), c, truth)
 		if err != nil {
@@ -360,7 +362,7 @@ func TestTruthIsReproducible(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(a.Result, b.Result); d != "" {
-			t.Errorf("%s: %s", c, d)
+			t.Errorf("%s: results differ:\n%s", c, d)
 		}
 	}
 }
@@ -391,8 +393,8 @@ func TestTruthsAreRemembered(t *testing.T) {
 }
 
 func TestShrink(t *testing.T) {
-	c := made(workers(7, 0.0123), with(tokenBucket, "rate", 123.4, "burst", 56.0), with(jitter, "most", 0.00123),
-		with(drift, "period", 30.0, "share", 0.03))
+	c := compose(workers(7, 0.0123), newPart(tokenBucket, "rate", 123.4, "burst", 56.0), newPart(jitter, "most", 0.00123),
+		newPart(drift, "period", 30.0, "share", 0.03))
 	small := Shrink(c, func(c Composition) bool {
 		p, ok := c.part(tokenBucket)
 		return ok && c.has(service) && p.With["rate"] > 110
@@ -408,12 +410,12 @@ func TestShrink(t *testing.T) {
 func TestBadCompositions(t *testing.T) {
 	for _, c := range []Composition{
 		{},
-		made(with("magic")),
-		made(with(jitter)),
-		made(with(jitter, "most", -1.0)),
-		made(with(jitter, "most", 1.0, "least", 1.0)),
-		made(with(tokenBucket, "rate", 1.0, "burst", 1.0).refusing("418")),
-		made(Part{Kind: jitter, With: map[string]float64{"most": 1}, Distribution: "round"}),
+		compose(newPart("magic")),
+		compose(newPart(jitter)),
+		compose(newPart(jitter, "most", -1.0)),
+		compose(newPart(jitter, "most", 1.0, "least", 1.0)),
+		compose(newPart(tokenBucket, "rate", 1.0, "burst", 1.0).refusing("418")),
+		compose(Part{Kind: jitter, With: map[string]float64{"most": 1}, Distribution: "round"}),
 	} {
 		if c.Validate() == nil {
 			t.Errorf("%s is taken", c)

@@ -18,7 +18,7 @@ import (
 	"tare/internal/signature"
 )
 
-// goals are what every kind has to reach over the tested instances: shares in percent, seconds at most (0: no bound).
+// goals are what every kind must reach over the tested instances: shares in percent, seconds at most (0: no limit).
 type goals struct {
 	within2, within5, class, seconds float64
 }
@@ -80,7 +80,7 @@ func TestSearchFindsTheTruth(t *testing.T) {
 	}
 }
 
-// checkOutcome holds for every search, whatever the server.
+// checkOutcome checks what holds for every search, whatever the server.
 func checkOutcome(t *testing.T, k Kind, i int, o Outcome) {
 	t.Helper()
 	_, opts, _ := Instance(k, 7, i)
@@ -89,7 +89,7 @@ func checkOutcome(t *testing.T, k Kind, i int, o Outcome) {
 		t.Errorf("%d: %v/s was offered, above the maximum of %v/s", i, o.Peak, opts.MaxRate)
 	}
 	if o.Truth.Capacity == 0 && r.Broke {
-		t.Errorf("%d: a capacity of %v/s is claimed where there is none", i, r.Rate)
+		t.Errorf("%d: the search claims a capacity of %v/s of a server without one", i, r.Rate)
 	}
 	if o.Truth.Stop != capacity.StopFound && r.Stop != o.Truth.Stop {
 		t.Errorf("%d: it ended with %q (%s), want %q", i, r.Stop, r.Reason, o.Truth.Stop)
@@ -119,7 +119,7 @@ func kind(t *testing.T, name string) Kind {
 	return Kind{}
 }
 
-// A record can be read again: the numbers depend on the trace and its calls alone, also after a journey through JSON.
+// TestAssessSurvivesJSON: the numbers depend on the trace and its calls alone, also after a round trip through JSON.
 func TestAssessSurvivesJSON(t *testing.T) {
 	for _, name := range []string{
 		"token-bucket", "mm1", "accept-queue", "concurrency-limit", "collapse", "no-limit",
@@ -156,9 +156,9 @@ func TestAssessSurvivesJSON(t *testing.T) {
 	}
 }
 
-// gke is a server like the one of the published report: 100m of CPU, 64 connections, a backlog of 1024, about 150 calls
-// a second.
-func gke() *World {
+// gkeServer is a server like that of the published report: 100m of CPU, 64 connections, a backlog of 1024, about 150
+// calls a second.
+func gkeServer() *World {
 	k := Kind{Name: "gke", make: func(r *recipe) {
 		r.capacity = 160
 		r.throttle(0.1)
@@ -174,7 +174,8 @@ func gke() *World {
 }
 
 func TestLadderReproducesThePublishedTable(t *testing.T) {
-	trace, err := capacity.Ladder(t.Context(), gke(), capacity.Options{MaxRate: 2000, SLO: time.Second}, nil, 10, 100, 150,
+	o := capacity.Options{MaxRate: 2000, SLO: time.Second}
+	trace, err := capacity.Ladder(t.Context(), gkeServer(), o, nil, 10, 100, 150,
 		500, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +215,7 @@ func TestLadderReproducesThePublishedTable(t *testing.T) {
 }
 
 func TestSearchNamesTheFullListenQueue(t *testing.T) {
-	trace, err := capacity.Search(t.Context(), gke(), capacity.Options{MaxRate: 2000}, nil)
+	trace, err := capacity.Search(t.Context(), gkeServer(), capacity.Options{MaxRate: 2000}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +236,7 @@ func TestSearchNamesTheFullListenQueue(t *testing.T) {
 func TestSearchReportsAWedgedTarget(t *testing.T) {
 	w, o, _ := Instance(kind(t, "token-bucket"), 1, 0)
 	o.Timeout, w.timeout = 5*time.Second, 5*time.Second
-	broken := &wedging{server: w.server}
+	broken := &wedgingRule{server: w.server}
 	w.server = broken
 	trace, err := capacity.Search(t.Context(), w, o, func(e capacity.Event) {
 		broken.dead = broken.dead || e.Step.Role == capacity.RoleRecovery
@@ -248,12 +249,12 @@ func TestSearchReportsAWedgedTarget(t *testing.T) {
 	}
 }
 
-// A target that answers nothing any more from the first confirmation on holds no rate, although the ages of its calls
-// fall from one to the next.
-func TestSearchBelievesNoSilence(t *testing.T) {
+// TestSilentTargetHoldsNoRate: a target that stops answering at the first confirmation holds no rate, although the ages
+// of its calls fall.
+func TestSilentTargetHoldsNoRate(t *testing.T) {
 	for _, name := range []string{"mm1", "collapse", "leaky-queue"} {
 		w, o, truth := Instance(kind(t, name), 1, 0)
-		broken := &wedging{server: w.server}
+		broken := &wedgingRule{server: w.server}
 		w.server = broken
 		trace, err := capacity.Search(t.Context(), w, o, func(e capacity.Event) {
 			broken.dead = broken.dead || e.Step.Role == capacity.RoleConfirmHigh
@@ -273,13 +274,13 @@ func TestSearchBelievesNoSilence(t *testing.T) {
 	}
 }
 
-// wedging answers nothing once it is dead.
-type wedging struct {
+// wedgingRule answers nothing once it is dead.
+type wedgingRule struct {
 	server
 	dead bool
 }
 
-func (s *wedging) request(w *World, j *job, c *conn) {
+func (s *wedgingRule) request(w *World, j *job, c *conn) {
 	if !s.dead {
 		s.server.request(w, j, c)
 	}
@@ -305,7 +306,7 @@ func TestSearchFindsTheObjective(t *testing.T) {
 	}
 }
 
-func TestSearchStopsWhenTold(t *testing.T) {
+func TestSearchStopsWithItsContext(t *testing.T) {
 	w, o, _ := Instance(kind(t, "mdc"), 1, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	trace, err := capacity.Search(ctx, w, o, func(e capacity.Event) {
@@ -322,7 +323,7 @@ func TestSearchStopsWhenTold(t *testing.T) {
 	capacity.Assess(trace)
 }
 
-func TestSearchRefusesNonsense(t *testing.T) {
+func TestSearchRejectsInvalidSettings(t *testing.T) {
 	w, _, _ := Instance(kind(t, "mdc"), 1, 0)
 	for _, o := range []capacity.Options{{Start: -1}, {MaxRate: math.NaN()}, {Timeout: -1}, {MaxSeconds: -3}} {
 		if _, err := capacity.Search(t.Context(), w, o, nil); err == nil {
@@ -334,7 +335,7 @@ func TestSearchRefusesNonsense(t *testing.T) {
 	}
 }
 
-func TestWorldKeepsItsBooks(t *testing.T) {
+func TestWorldCountsAddUp(t *testing.T) {
 	for _, name := range []string{"token-bucket", "accept-queue", "connection-refused", "quota-hang"} {
 		w, _, _ := Instance(kind(t, name), 2, 0)
 		if _, err := w.Offer(t.Context(), load.Constant{Rate: 1000, Duration: 3 * time.Second}, time.Second,
@@ -370,7 +371,7 @@ func TestWorldKeepsItsBooks(t *testing.T) {
 	}
 }
 
-func TestOfferRefusesTooMuch(t *testing.T) {
+func TestOfferRejectsTooManyCalls(t *testing.T) {
 	w, o, _ := Instance(kind(t, "mdc"), 1, 0)
 	if _, err := w.Offer(t.Context(), load.Constant{Rate: 2 * o.MaxRate, Duration: time.Second}, time.Second,
 		nil); err == nil {
@@ -378,9 +379,9 @@ func TestOfferRefusesTooMuch(t *testing.T) {
 	}
 }
 
-// TestPlay: herds are offered as they were planned, with the target brought into its state before, and looked at after
-// all has ended.
-func TestPlay(t *testing.T) {
+// TestBurstsAreOfferedAsPlanned: the target is brought into its state before each burst, and read after all calls have
+// ended.
+func TestBurstsAreOfferedAsPlanned(t *testing.T) {
 	var k Kind
 	for _, k = range Kinds() {
 		if k.Name == "mdc" {
@@ -420,7 +421,7 @@ func TestPlay(t *testing.T) {
 		t.Errorf("the herd: %.0f %% succeed, the slowest after %.2f s, where the work is %.2f s", 100*p.Success, p.Max, work)
 	}
 	broken := errors.New("no")
-	if _, err := capacity.Play(t.Context(), gke(), capacity.Options{}, nil, []capacity.Planned{
+	if _, err := capacity.Play(t.Context(), gkeServer(), capacity.Options{}, nil, []capacity.Planned{
 		{
 			Name: "x", Rate: 1, Process: load.Burst{Calls: 1, Over: time.Second},
 			Before: func(context.Context) error { return broken },

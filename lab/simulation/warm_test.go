@@ -7,8 +7,8 @@ import (
 	"tare/internal/capacity"
 )
 
-// TestSlowServiceIsBoundedOnly: what breaks a service says nothing before it has answered enough calls to be warm, and
-// the time may not suffice for them.
+// TestSlowServiceIsBoundedOnly: the break of a service says nothing before it has answered enough calls to be warm, for
+// which the time may not suffice.
 func TestSlowServiceIsBoundedOnly(t *testing.T) {
 	for _, c := range []struct {
 		name             string

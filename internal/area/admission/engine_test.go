@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,16 +21,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/lab/areatest"
 )
 
-// engine is a policy engine as third parties build them: it runs beside the cluster, defines a kind for each template
-// that it finds, whose resource has a name that nobody would guess, and its webhook denies pods on the host's network
-// in the name of each rule of such a kind. When a template goes, it takes its definition away, some time later.
-type engine struct {
+// A testEngine is a third-party policy engine: it runs beside the cluster, defines a kind for each template that it
+// finds, under a resource name that cannot be guessed from the kind, and its webhook denies pods on the host's network
+// in the name of each rule of such a kind. Some time after a template is removed, it removes the kind.
+type testEngine struct {
 	t      *testing.T
 	client dynamic.Interface
 	server *httptest.Server
@@ -56,13 +54,13 @@ var (
 const rulesGroup = "rules.engine.example"
 
 // runEngine runs an engine until the test ends.
-func runEngine(t *testing.T, config *rest.Config) *engine {
+func runEngine(t *testing.T, config *rest.Config) *testEngine {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{t: t, client: client, stop: make(chan struct{})}
+	e := &testEngine{t: t, client: client, stop: make(chan struct{})}
 	e.server = httptest.NewUnstartedServer(e)
 	e.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	e.server.StartTLS()
@@ -86,8 +84,8 @@ func runEngine(t *testing.T, config *rest.Config) *engine {
 	return e
 }
 
-// reconcile makes the definitions what the templates ask for, and reads the rules.
-func (e *engine) reconcile() {
+// reconcile creates and removes kinds as the templates say, and reads the rules.
+func (e *testEngine) reconcile() {
 	ctx := e.t.Context()
 	wanted := map[string]bool{}
 	templates, err := e.client.Resource(templatesGVR).List(ctx, metav1.ListOptions{})
@@ -98,7 +96,7 @@ func (e *engine) reconcile() {
 		for i := range templates.Items {
 			kind, _, _ := unstructured.NestedString(templates.Items[i].Object, "spec", "kind")
 			wanted[strings.ToLower(kind)+"."+rulesGroup] = true
-			_, _ = e.client.Resource(definitionsGVR).Create(ctx, definition(kind), metav1.CreateOptions{}) // there, or next time
+			_, _ = e.client.Resource(definitionsGVR).Create(ctx, definition(kind), metav1.CreateOptions{}) // retried next time
 		}
 	}
 	var rules []string
@@ -109,7 +107,7 @@ func (e *engine) reconcile() {
 	for i := range defined.Items {
 		name := defined.Items[i].GetName()
 		if !wanted[name] {
-			_ = e.client.Resource(definitionsGVR).Delete(ctx, name, metav1.DeleteOptions{}) // gone, or next time
+			_ = e.client.Resource(definitionsGVR).Delete(ctx, name, metav1.DeleteOptions{}) // retried next time
 			continue
 		}
 		plural, _, _ := strings.Cut(name, ".")
@@ -126,7 +124,7 @@ func (e *engine) reconcile() {
 	e.rules = rules
 }
 
-// definition defines the kind of a template's rules. Its plural is the kind in small letters, whatever that is.
+// definition defines the kind of a template's rules. Its plural is the kind in lower case.
 func definition(kind string) *unstructured.Unstructured {
 	plural := strings.ToLower(kind)
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -146,7 +144,7 @@ func definition(kind string) *unstructured.Unstructured {
 }
 
 // ServeHTTP implements http.Handler: the engine's webhook.
-func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *testEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		Request struct {
 			UID    string `json:"uid"`
@@ -178,9 +176,9 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// manifests writes what puts the engine's policies in force: the definition of its templates, a template, a rule for
-// each policy, of a kind that is there only when the engine has read the template, and the webhook.
-func (e *engine) manifests() *Manifests {
+// manifests writes the files that bring the engine's policies in force: the definition of its templates, a template, a
+// rule for each policy, of a kind that exists only once the engine has read the template, and the webhook.
+func (e *testEngine) manifests() *Manifests {
 	dir := e.t.TempDir()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: e.server.Certificate().Raw})
 	for name, text := range map[string]string{
@@ -221,8 +219,8 @@ webhooks:
 	}
 }
 
-// foretold looks for the one kind that only the engine will define, and for nothing that stops the run.
-func foretold(t *testing.T, findings []area.Finding) {
+// wantFutureKind wants a finding about the one kind that only the engine will define, and nothing that stops the run.
+func wantFutureKind(t *testing.T, findings []area.Finding) {
 	t.Helper()
 	said := false
 	for _, f := range findings {
@@ -236,12 +234,12 @@ func foretold(t *testing.T, findings []area.Finding) {
 	}
 }
 
-// TestEngine weighs an engine that runs beside a cluster that is not ours, with one policy and with three: kinds come
-// and go with the policies, all of the policies are proved, and nothing is left.
+// TestEngine measures an engine on an external cluster with one policy and with three: kinds come and go with the
+// policies, all policies are verified, and nothing is left behind.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
-	before := settled(t, config)
+	before := awaitSettled(t, config)
 	e := runEngine(t, config)
 	spec := &Spec{Kubeconfig: kubeconfig, Objects: 10, Manifests: e.manifests()}
 	arms := []design.Treatment{
@@ -250,7 +248,7 @@ func TestEngine(t *testing.T) {
 	}
 	env := testEnv(t)
 	env.Treatments = arms
-	foretold(t, Area{}.Preflight(t.Context(), spec, env))
+	wantFutureKind(t, Area{}.Preflight(t.Context(), spec, env))
 	tg, j := opened(t, spec, env)
 	for _, tr := range arms {
 		if err := tg.Prepare(t.Context(), tr, j); err != nil {
@@ -258,7 +256,7 @@ func TestEngine(t *testing.T) {
 		}
 	}
 	for _, k := range []int{1, 0, 2, 2, 1} {
-		stay(t, tg, arms[k], 10)
+		runTrial(t, tg, arms[k], 10)
 	}
 	if err := tg.Enter(t.Context(), arms[2]); err != nil {
 		t.Fatal(err)
@@ -267,32 +265,28 @@ func TestEngine(t *testing.T) {
 		Delete(t.Context(), "hosts-00002", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, tg, arms[2], "hosts-00002") // the two that are left deny the pod as well
+	wantVerifyFails(t, tg, arms[2], "hosts-00002") // the other two deny the pod as well
 	if err := tg.Leave(t.Context(), arms[2]); err != nil {
 		t.Fatal(err)
 	}
 	none := armOf(t, tg, arms[0])
-	plant(t, none, stranger("engine-stranger", "!object.spec.?hostNetwork.orValue(false)"))
-	refused(t, tg, arms[0], "the baseline is none", "denied by a stranger")
-	pull(t, none, "ValidatingAdmissionPolicyBinding", "engine-stranger")
-	pull(t, none, "ValidatingAdmissionPolicy", "engine-stranger")
+	createBehind(t, none, foreignPolicy("engine-stranger", "!object.spec.?hostNetwork.orValue(false)"))
+	wantVerifyFails(t, tg, arms[0], "the baseline is none", "denied by a stranger")
+	deleteBehind(t, none, "ValidatingAdmissionPolicyBinding", "engine-stranger")
+	deleteBehind(t, none, "ValidatingAdmissionPolicy", "engine-stranger")
 	if err := tg.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("changes are left: %v", left)
-	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	j.WantAllUndone(t)
+	wantUnchanged(t, config, before)
 }
 
-// TestUndoEngine takes an engine's policies back from the journal's data alone, twice, kinds included that were not
-// there when the journal was written.
+// TestUndoEngine undoes an engine's policies twice from the journal's data alone, including kinds that did not exist
+// when the journal was written.
 func TestUndoEngine(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
-	before := settled(t, config)
+	before := awaitSettled(t, config)
 	e := runEngine(t, config)
 	env := testEnv(t)
 	o, err := Area{}.Open(t.Context(), &Spec{Kubeconfig: kubeconfig, Objects: 10, Manifests: e.manifests()}, env)
@@ -300,7 +294,7 @@ func TestUndoEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	tg, _ := o.(*target)
-	j := &memory{}
+	j := &areatest.Journal{}
 	tr := treatment("mechanism", "manifests", "policies", "2")
 	if err := tg.Prepare(t.Context(), tr, j); err != nil {
 		t.Fatal(err)
@@ -308,25 +302,7 @@ func TestUndoEngine(t *testing.T) {
 	if err := tg.Enter(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
-	armOf(t, tg, tr).stopRenewal() // what follows is as in another process
-	var changes []area.Change
-	for _, c := range slices.Backward(j.changes) {
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var again area.Change
-		if err := json.Unmarshal(text, &again); err != nil {
-			t.Fatal(err)
-		}
-		changes = append(changes, again)
-	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: env.Clock, Log: env.Log}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	armOf(t, tg, tr).stopRenewal() // as if another process did the rest
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{Clock: env.Clock, Log: env.Log})
+	wantUnchanged(t, config, before)
 }

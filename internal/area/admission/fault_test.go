@@ -15,8 +15,8 @@ import (
 	"tare/internal/plane"
 )
 
-// stranger is a policy that denies pods with this label everywhere, and is not of the run.
-func stranger(name, expression string) []*unstructured.Unstructured {
+// foreignPolicy is a policy of somebody else that denies pods with this label everywhere.
+func foreignPolicy(name, expression string) []*unstructured.Unstructured {
 	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
@@ -44,8 +44,8 @@ func plural(kind string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: r}
 }
 
-// plant creates objects behind tare's back.
-func plant(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
+// createBehind creates objects that tare does not know of.
+func createBehind(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, o := range objects {
 		if _, err := p.admin.Dynamic().Resource(plural(o.GetKind())).Create(t.Context(), o,
@@ -55,16 +55,16 @@ func plant(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 	}
 }
 
-// pull deletes an object behind tare's back.
-func pull(t *testing.T, p *arm, kind, name string) {
+// deleteBehind deletes an object without telling tare.
+func deleteBehind(t *testing.T, p *arm, kind, name string) {
 	t.Helper()
 	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// refused waits until Verify says no, and looks for words in what it says. A fault takes time to show.
-func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
+// wantVerifyFails waits until Verify fails, with these words in its error. A fault takes time to show.
+func wantVerifyFails(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 	t.Helper()
 	p := armOf(t, tg, tr)
 	begin := p.env.Clock.Now()
@@ -85,22 +85,23 @@ func refused(t *testing.T, tg *target, tr design.Treatment, words ...string) {
 	}
 }
 
-// plantStranger plants a policy that denies what expression says, until the end of the test.
-func plantStranger(t *testing.T, p *arm, expression string) {
+// createStranger creates a policy that denies what expression says, until the end of the test.
+func createStranger(t *testing.T, p *arm, expression string) {
 	t.Helper()
-	objects := stranger("a-stranger", expression)
-	plant(t, p, objects)
+	objects := foreignPolicy("a-stranger", expression)
+	createBehind(t, p, objects)
 	t.Cleanup(func() {
 		for _, o := range objects {
-			pull(t, p, o.GetKind(), o.GetName())
+			deleteBehind(t, p, o.GetKind(), o.GetName())
 		}
 	})
 }
 
-// TestPlantedFaults shows that a treatment that is not in force, or not alone, is not measured.
-func TestPlantedFaults(t *testing.T) {
+// TestVerifyFindsPlantedFaults: a treatment that is not in force, or that is not the only one in force, is not
+// measured.
+func TestVerifyFindsPlantedFaults(t *testing.T) {
 	t.Parallel()
-	haveBinary(t, plane.V136)
+	requireBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Shared: true}}, testEnv(t))
 	vap := []string{"mechanism", "vap", "policies", "3"}
 	const webhookStopped = "webhook stopped"
@@ -112,26 +113,28 @@ func TestPlantedFaults(t *testing.T) {
 		says   []string
 	}{
 		{
-			"policy gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicy", name(p, 1)) },
+			"policy gone", vap, func(t *testing.T, p *arm) { deleteBehind(t, p, "ValidatingAdmissionPolicy", name(p, 1)) },
 			[]string{"c-relevant-00002"},
 		},
 		{
-			"binding gone", vap, func(t *testing.T, p *arm) { pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2)) },
+			"binding gone", vap, func(t *testing.T, p *arm) {
+				deleteBehind(t, p, "ValidatingAdmissionPolicyBinding", name(p, 2))
+			},
 			[]string{"c-relevant-00003"},
 		},
 		{"all bindings gone", vap, func(t *testing.T, p *arm) {
 			for k := range 3 {
-				pull(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))
+				deleteBehind(t, p, "ValidatingAdmissionPolicyBinding", name(p, k))
 			}
 		}, []string{"not in force", "was admitted, and must be denied"}},
 		{"another policy decides too", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
-			plantStranger(t, p, "!('tare.dev/deny' in object.metadata.?labels.orValue({}))")
+			createStranger(t, p, "!('tare.dev/deny' in object.metadata.?labels.orValue({}))")
 		}, []string{"not these alone", "and not"}},
 		{"no baseline", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
-			plantStranger(t, p, "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))")
+			createStranger(t, p, "object.spec.containers.all(c, !c.?securityContext.?privileged.orValue(false))")
 		}, []string{"the baseline is none", "denied by a stranger"}},
 		{"webhook not asked", []string{"mechanism", "webhook", "policies", "2"}, func(t *testing.T, p *arm) {
-			pull(t, p, "ValidatingWebhookConfiguration", name(p, 1))
+			deleteBehind(t, p, "ValidatingWebhookConfiguration", name(p, 1))
 		}, []string{"c-relevant-00002"}},
 		{"another namespace label", []string{"mechanism", "psa"}, func(t *testing.T, p *arm) {
 			patch := []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`)
@@ -141,7 +144,7 @@ func TestPlantedFaults(t *testing.T) {
 			}
 		}, []string{"not in force"}},
 		{"mutation missing", []string{"mechanism", "map", "policies", "2"}, func(t *testing.T, p *arm) {
-			pull(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
+			deleteBehind(t, p, "MutatingAdmissionPolicyBinding", name(p, 1))
 		}, []string{"annotation"}},
 		{"caller without rights", []string{"mechanism", "none"}, func(t *testing.T, p *arm) {
 			a, err := p.setter.do(t.Context(), "DELETE",
@@ -170,7 +173,7 @@ func TestPlantedFaults(t *testing.T) {
 				t.Fatalf("before the fault: %v", err)
 			}
 			c.fault(t, armOf(t, tg, tr))
-			refused(t, tg, tr, c.says...)
+			wantVerifyFails(t, tg, tr, c.says...)
 			err := tg.Leave(t.Context(), tr)
 			if stopped := c.name == webhookStopped; stopped != (err != nil) ||
 				stopped && !strings.Contains(err.Error(), "ended by itself") {

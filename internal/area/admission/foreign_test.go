@@ -19,12 +19,13 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/plane"
+	"tare/lab/areatest"
 )
 
-// foreignCluster is a cluster that is not the run's: a control plane by its kubeconfig.
+// foreignCluster starts a control plane that the run knows by its kubeconfig only.
 func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
-	haveBinary(t, plane.V136)
+	requireBinary(t, plane.V136)
 	b, err := plane.Find(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +45,8 @@ func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 	}
 }
 
-// listing names every object of a cluster, but for those that a cluster makes by itself as time goes by.
-func listing(t *testing.T, config *rest.Config) []string {
+// listObjects lists every object of a cluster, except those that a cluster makes by itself as time passes.
+func listObjects(t *testing.T, config *rest.Config) []string {
 	t.Helper()
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -71,7 +72,7 @@ func listing(t *testing.T, config *rest.Config) []string {
 			}
 			list, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{})
 			if err != nil {
-				t.Fatalf("%v: %v", gvr, err)
+				t.Fatalf("list %v: %v", gvr, err)
 			}
 			for i := range list.Items {
 				o := &list.Items[i]
@@ -83,15 +84,15 @@ func listing(t *testing.T, config *rest.Config) []string {
 	return out
 }
 
-// settled lists until two lists are equal: a control plane makes objects of its own for some seconds after its start.
-func settled(t *testing.T, config *rest.Config) []string {
+// awaitSettled lists objects until two lists are equal: a new control plane makes objects of its own for some seconds.
+func awaitSettled(t *testing.T, config *rest.Config) []string {
 	t.Helper()
-	last := listing(t, config)
+	last := listObjects(t, config)
 	for range 30 {
 		if err := testEnv(t).Clock.Sleep(t.Context(), 5*pause); err != nil {
 			t.Fatal(err)
 		}
-		now := listing(t, config)
+		now := listObjects(t, config)
 		if slices.Equal(now, last) {
 			return now
 		}
@@ -101,12 +102,19 @@ func settled(t *testing.T, config *rest.Config) []string {
 	return nil
 }
 
-// TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves
-// nothing behind.
+// wantUnchanged fails the test unless the cluster holds the objects that it held before.
+func wantUnchanged(t *testing.T, config *rest.Config, before []string) {
+	t.Helper()
+	if diff := cmp.Diff(before, awaitSettled(t, config)); diff != "" {
+		t.Errorf("the cluster's objects have changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves nothing behind.
 func TestForeignCluster(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
-	before := settled(t, config)
+	before := awaitSettled(t, config)
 	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10}, testEnv(t, "create-pod-dry-run", "create-pod",
 		"update-pod", "delete-configmap"))
 	arms := []design.Treatment{
@@ -120,31 +128,27 @@ func TestForeignCluster(t *testing.T) {
 		}
 	}
 	for _, k := range []int{2, 0, 1, 3, 4, 2} {
-		stay(t, tg, arms[k], 20)
+		runTrial(t, tg, arms[k], 20)
 	}
 	if err := tg.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("changes are left: %v", left)
-	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	j.WantAllUndone(t)
+	wantUnchanged(t, config, before)
 }
 
-// TestUndoForeign takes back, from the journal's data alone and twice, what a run left that was killed within a trial.
+// TestUndoForeign undoes what a run left that was killed within a trial, twice, from the journal's data alone.
 func TestUndoForeign(t *testing.T) {
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
-	before := settled(t, config)
+	before := awaitSettled(t, config)
 	env := testEnv(t, "create-pod", "update-configmap")
 	o, err := Area{}.Open(t.Context(), &Spec{Kubeconfig: kubeconfig, Objects: 10}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tg, _ := o.(*target)
-	j := &memory{}
+	j := &areatest.Journal{}
 	arms := []design.Treatment{
 		treatment("mechanism", "vap", "policies", "5"),
 		treatment("mechanism", "webhook", "policies", "2"),
@@ -160,29 +164,15 @@ func TestUndoForeign(t *testing.T) {
 	if _, err := tg.Operations(arms[0]); err != nil {
 		t.Fatal(err)
 	}
-	offered(t, tg, arms[0], 10)
-	var changes []area.Change
-	for _, c := range j.changes {
-		text, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "Bearer") || strings.Contains(string(text), config.BearerToken) {
-			t.Errorf("the journal holds a credential: %s", text)
-		}
-		var again area.Change
-		if err := json.Unmarshal(text, &again); err != nil {
-			t.Fatal(err)
-		}
-		changes = append([]area.Change{again}, changes...)
+	offer(t, tg, arms[0], 10)
+	text, err := json.Marshal(j.Changes())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: env.Clock, Log: env.Log}); err != nil {
-			t.Fatal(err)
-		}
+	if strings.Contains(string(text), "Bearer") || strings.Contains(string(text), config.BearerToken) {
+		t.Errorf("the journal holds a credential: %s", text)
 	}
-	if diff := cmp.Diff(before, settled(t, config)); diff != "" {
-		t.Errorf("the cluster is not as it was (-before +after):\n%s", diff)
-	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{Clock: env.Clock, Log: env.Log})
+	wantUnchanged(t, config, before)
 	armOf(t, tg, arms[0]).stopRenewal()
 }

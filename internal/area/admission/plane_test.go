@@ -2,7 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -13,8 +12,8 @@ import (
 	"tare/internal/plane"
 )
 
-// offered sends a few calls of each operation of a treatment, as a run does, and returns how many ended how.
-func offered(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[string]int, causes []string) {
+// offer sends a few calls of each operation of a treatment, as a run does, and counts how they ended.
+func offer(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[string]int, causes []string) {
 	t.Helper()
 	ops, err := tg.Operations(tr)
 	if err != nil {
@@ -55,8 +54,8 @@ func offered(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[
 	return out, causes
 }
 
-// stay takes a treatment through one trial.
-func stay(t *testing.T, tg *target, tr design.Treatment, calls float64) {
+// runTrial takes a treatment through one trial.
+func runTrial(t *testing.T, tg *target, tr design.Treatment, calls float64) {
 	t.Helper()
 	if err := tg.Enter(t.Context(), tr); err != nil {
 		t.Fatalf("enter: %v", err)
@@ -64,12 +63,12 @@ func stay(t *testing.T, tg *target, tr design.Treatment, calls float64) {
 	if err := tg.Verify(t.Context(), tr); err != nil {
 		t.Fatalf("verify: %v", err)
 	}
-	got, causes := offered(t, tg, tr, calls)
+	got, causes := offer(t, tg, tr, calls)
 	total := 0
 	for what, n := range got {
 		total += n
 		if !slices.ContainsFunc(tg.operations, func(o operation) bool { return what == o.name+" "+load.OK.String() }) {
-			t.Errorf("%d × %s: %v", n, what, causes)
+			t.Errorf("%d calls of one trial ended as %q, which no operation expects: %v", n, what, causes)
 		}
 	}
 	if total < int(calls) {
@@ -80,7 +79,7 @@ func stay(t *testing.T, tg *target, tr design.Treatment, calls float64) {
 	}
 }
 
-// TestMechanisms takes every mechanism through two trials, on a control plane of its own.
+// TestMechanisms takes every mechanism through two trials, each on its own control plane.
 func TestMechanisms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -98,15 +97,14 @@ func TestMechanisms(t *testing.T) {
 	} {
 		tr := treatment(c.levels...)
 		t.Run(tr.ID, func(t *testing.T) {
-			haveBinary(t, c.version)
+			requireBinary(t, c.version)
 			t.Parallel()
 			tg, j := opened(t, &Spec{}, testEnv(t))
 			if err := tg.Prepare(t.Context(), tr, j); err != nil {
 				t.Fatal(err)
 			}
-			folders := folders(j)
 			for range 2 {
-				stay(t, tg, tr, 10)
+				runTrial(t, tg, tr, 10)
 			}
 			served, err := tg.Witnessed(t.Context(), tr)
 			if err != nil || served == nil || len(served.Requests) == 0 {
@@ -115,31 +113,16 @@ func TestMechanisms(t *testing.T) {
 			if err := tg.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			for _, dir := range folders {
-				if _, err := os.Stat(dir); err == nil {
-					t.Errorf("folder %s is left", dir)
-				}
-			}
+			j.WantAllUndone(t)
 		})
 	}
 }
 
-func folders(j *memory) (out []string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, c := range j.changes {
-		if c.Kind == changeFolder {
-			out = append(out, c.Data["path"])
-		}
-	}
-	return out
-}
-
-// TestOperations makes calls of every operation, with simulated nodes, on a shared control plane, whose policies come
+// TestOperations makes calls of every operation, with simulated nodes, on a shared control plane whose policies come
 // and go.
 func TestOperations(t *testing.T) {
 	t.Parallel()
-	haveBinary(t, plane.V136)
+	requireBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Nodes: 3, Shared: true}, Objects: 30}, testEnv(t, operationNames()...))
 	arms := []design.Treatment{
 		treatment("mechanism", "none"), treatment("mechanism", "vap", "policies", "3"),
@@ -154,7 +137,7 @@ func TestOperations(t *testing.T) {
 		t.Errorf("%d control planes were started, want one that is shared", n)
 	}
 	for _, k := range []int{0, 1, 2, 0, 1} {
-		stay(t, tg, arms[k], 60)
+		runTrial(t, tg, arms[k], 60)
 	}
 	var notes int
 	for _, n := range tg.Notes() {
@@ -167,11 +150,10 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestManifests puts an engine in force that is known by its files only, on a shared control plane, so that it comes
-// and goes.
+// TestManifests enters and leaves an engine that is known by its files only, on a shared control plane.
 func TestManifests(t *testing.T) {
 	t.Parallel()
-	haveBinary(t, plane.V136)
+	requireBinary(t, plane.V136)
 	s := &Spec{
 		Embedded: &Embedded{Shared: true},
 		Manifests: &Manifests{
@@ -187,22 +169,22 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	for _, k := range []int{0, 1, 0, 1} {
-		stay(t, tg, arms[k], 10)
+		runTrial(t, tg, arms[k], 10)
 	}
 	if err := tg.Enter(t.Context(), arms[1]); err != nil {
 		t.Fatal(err)
 	}
-	pull(t, armOf(t, tg, arms[1]), "ValidatingAdmissionPolicyBinding", armOf(t, tg, arms[1]).namespace+".engine")
-	refused(t, tg, arms[1], "the manifests deny the bad pod")
+	deleteBehind(t, armOf(t, tg, arms[1]), "ValidatingAdmissionPolicyBinding", armOf(t, tg, arms[1]).namespace+".engine")
+	wantVerifyFails(t, tg, arms[1], "the manifests deny the bad pod")
 	if err := tg.Leave(t.Context(), arms[1]); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRecover restarts a control plane that has lost its etcd; its objects are still there.
+// TestRecover restarts a control plane that has lost its etcd; its objects still exist.
 func TestRecover(t *testing.T) {
 	t.Parallel()
-	haveBinary(t, plane.V136)
+	requireBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Etcd: plane.Disk}}, testEnv(t))
 	tr := treatment("mechanism", "vap", "policies", "2")
 	if err := tg.Prepare(t.Context(), tr, j); err != nil {
@@ -221,10 +203,10 @@ func TestRecover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refused(t, tg, tr, "etcd")
+	wantVerifyFails(t, tg, tr, "etcd")
 	p.patience = time.Second
 	if err := tg.Recover(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
-	stay(t, tg, tr, 10)
+	runTrial(t, tg, tr, 10)
 }

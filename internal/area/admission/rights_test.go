@@ -1,78 +1,29 @@
 package admission
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
-	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
 	"tare/internal/load"
+	"tare/lab/areatest"
 )
 
-// denying is a cluster of somebody's that answers what is asked before a run; its user lacks these rights: "delete
-// namespaces", "get /metrics".
-func denying(t *testing.T, lacks ...string) (kubeconfig string) {
+// clusterLacking is a cluster whose user lacks some rights, such as "delete namespaces", and which refuses its metrics.
+func clusterLacking(t *testing.T, lacks ...string) (kubeconfig string) {
 	t.Helper()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := map[string]any{}
-		switch r.Method + " " + r.URL.Path {
-		case "GET /version":
-			answer = map[string]any{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
-		case "POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews":
-			var in struct {
-				Spec struct {
-					ResourceAttributes    struct{ Verb, Resource string }
-					NonResourceAttributes struct{ Verb, Path string }
-				}
-			}
-			if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-				t.Error(err)
-			}
-			a, b := in.Spec.ResourceAttributes, in.Spec.NonResourceAttributes
-			no := slices.Contains(lacks, a.Verb+" "+a.Resource) || slices.Contains(lacks, b.Verb+" "+b.Path)
-			answer = map[string]any{
-				"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-				"status": map[string]any{"allowed": !no},
-			}
-		case "GET /metrics":
-			w.WriteHeader(http.StatusForbidden)
-			answer = map[string]any{
-				"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": http.StatusForbidden, "reason": "Forbidden",
-				"message": `forbidden: User "jane" cannot get path "/metrics"`,
-			}
-		default:
-			t.Errorf("%s %s was not to be asked", r.Method, r.URL.Path)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(answer); err != nil {
-			t.Error(err)
-		}
-	}))
-	t.Cleanup(s.Close)
-	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{
-		Type:  "CERTIFICATE",
-		Bytes: s.Certificate().Raw,
-	}))
-	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-"clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority-data": %q}}], "users": [{"name": "u", "user": {"token": "s3cret"}}]}`, s.URL, ca)
-	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig
+	return areatest.Cluster(t, lacks, map[string]areatest.Answer{
+		"GET /metrics": {Status: http.StatusForbidden, Body: map[string]any{
+			"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": http.StatusForbidden, "reason": "Forbidden",
+			"message": `forbidden: User "jane" cannot get path "/metrics"`,
+		}},
+	})
 }
 
-// TestPreflightAsksForMetrics: a run can do without that right, and is told what it loses; it cannot do without the
-// others.
+// TestPreflightAsksForMetrics: without the right to read metrics a run is warned about what it loses; without another
+// right it cannot start.
 func TestPreflightAsksForMetrics(t *testing.T) {
 	for _, c := range []struct {
 		lacks      []string
@@ -88,7 +39,7 @@ func TestPreflightAsksForMetrics(t *testing.T) {
 		},
 	} {
 		got := map[area.Severity][]string{}
-		for _, f := range (Area{}).Preflight(t.Context(), &Spec{Kubeconfig: denying(t, c.lacks...)}, testEnv(t)) {
+		for _, f := range (Area{}).Preflight(t.Context(), &Spec{Kubeconfig: clusterLacking(t, c.lacks...)}, testEnv(t)) {
 			got[f.Severity] = append(got[f.Severity], f.Message)
 			if f.Severity != area.Info && f.Hint == "" {
 				t.Errorf("%v: no next step: %+v", c.lacks, f)
@@ -108,9 +59,9 @@ func TestPreflightAsksForMetrics(t *testing.T) {
 	}
 }
 
-// TestNoteOfMetrics: a report carries what it lacks because the server's own metrics could not be read.
+// TestNoteOfMetrics: the report says what it lacks because the server's metrics could not be read.
 func TestNoteOfMetrics(t *testing.T) {
-	c, err := cluster.New(t.Context(), cluster.Options{Run: "x", Kubeconfig: denying(t), Clock: testEnv(t).Clock})
+	c, err := cluster.New(t.Context(), cluster.Options{Run: "x", Kubeconfig: clusterLacking(t), Clock: testEnv(t).Clock})
 	if err != nil {
 		t.Fatal(err)
 	}

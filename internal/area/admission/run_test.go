@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestRunsOfOnePathAreApart: what two runs make on one cluster has names and labels of its own, though both have their
-// records under the same path.
-func TestRunsOfOnePathAreApart(t *testing.T) {
+// TestRunsOfOnePathHaveOwnNames: two runs whose records have the same path use different names and labels on a cluster.
+func TestRunsOfOnePathHaveOwnNames(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"x",
 "clusters":[{"name":"x","cluster":{"server":"http://127.0.0.1:1"}}],"users":[{"name":"x","user":{}}],

@@ -41,7 +41,7 @@ func TestPlan(t *testing.T) {
 		}, ""},
 		{"vap on 1.24", Spec{Embedded: &Embedded{Version: "1.24"}}, []string{"mechanism", "vap"}, nil, "no policies in CEL"},
 		{
-			"no policies are none",
+			"no policies mean mechanism none",
 			Spec{},
 			[]string{"mechanism", "vap", "policies", "0"},
 			func(p plan) bool { return p.kind == mechanism.None }, "",
@@ -118,8 +118,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestUnder holds that levels do not leak from one treatment into another, or into the section.
-func TestUnder(t *testing.T) {
+// TestLevelsStayInTheirTreatment: levels of one treatment change neither another treatment nor the section.
+func TestLevelsStayInTheirTreatment(t *testing.T) {
 	s := &Spec{Embedded: &Embedded{Nodes: 3}, Webhook: &Webhook{Listen: "127.0.0.1:9"}}
 	u, err := s.Under(treatment("mechanism", "webhook", "nodes", "7", "etcd", "disk", "webhook_latency", "9ms",
 		"policies", "4"))
@@ -178,7 +178,7 @@ func TestValidate(t *testing.T) {
 			"webhook", "no treatment uses it", area.Error,
 		},
 		{
-			"a level that nobody has",
+			"a level without a treatment",
 			Spec{Level: "baseline", Mechanism: "vap"},
 			nil, "level",
 			"no treatment uses it", area.Error,
@@ -206,7 +206,7 @@ func TestValidate(t *testing.T) {
 			"irrelevant", "match-conditions", "useable", "1")},
 	} {
 		if got := (&Spec{}).Validate(design.Compare, fine); len(got) > 0 {
-			t.Errorf("%v: %+v", fine, got)
+			t.Errorf("levels %v: got findings %+v, want none", fine, got)
 		}
 	}
 }
@@ -235,8 +235,8 @@ func TestOperationNames(t *testing.T) {
 	}
 }
 
-// TestKeys holds that arms share a control plane exactly when they differ in their policies only.
-func TestKeys(t *testing.T) {
+// TestArmsShareAControlPlane: arms share a control plane exactly if they differ in their policies only.
+func TestArmsShareAControlPlane(t *testing.T) {
 	key := func(pairs ...string) string {
 		p, err := (&Spec{}).plan(treatment(pairs...))
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 	"tare/internal/plane"
 )
 
-// lacking is a host that cannot run a control plane: each variable names a missing file.
-func lacking(t *testing.T) area.Env {
+// hostWithoutPrograms is a host that cannot run a control plane: each variable names a missing file.
+func hostWithoutPrograms(t *testing.T) area.Env {
 	t.Helper()
 	env := testEnv(t)
 	none := filepath.Join(t.TempDir(), "none")
@@ -23,8 +23,8 @@ func lacking(t *testing.T) area.Env {
 	return env
 }
 
-func TestTrimSaysWhatIsLeftOut(t *testing.T) {
-	env := lacking(t)
+func TestTrimReportsDroppedTreatments(t *testing.T) {
+	env := hostWithoutPrograms(t)
 	far := &Spec{}
 	baseline := treatment("kubeconfig", "k", "mechanism", "none")
 	baseline.Baseline = true
@@ -50,7 +50,7 @@ func TestTrimSaysWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestPreflightSaysWhatIsMissing(t *testing.T) {
+func TestPreflightReportsMissingPrograms(t *testing.T) {
 	find := func(s *Spec, env area.Env, says string) {
 		t.Helper()
 		for _, f := range (Area{}).Preflight(t.Context(), s, env) {
@@ -60,7 +60,7 @@ func TestPreflightSaysWhatIsMissing(t *testing.T) {
 		}
 		t.Errorf("no finding says %q: %+v", says, Area{}.Preflight(t.Context(), s, env))
 	}
-	env := lacking(t)
+	env := hostWithoutPrograms(t)
 	find(&Spec{}, env, "is no program that may be executed")
 	find(&Spec{Kubeconfig: "/no/such/kubeconfig"}, env, "read kubeconfig")
 	dir := t.TempDir()
@@ -103,8 +103,8 @@ func TestRemoveFolderTouchesNothingElse(t *testing.T) {
 	}
 }
 
-// looking is a host with a Go toolchain that says its version and notes if it is to do more, with an empty cache.
-func looking(t *testing.T) (env area.Env, built string) {
+// hostWithGo is a host with an empty cache and a Go toolchain that prints its version and notes any other request.
+func hostWithGo(t *testing.T) (env area.Env, built string) {
 	t.Helper()
 	bin, cache := t.TempDir(), t.TempDir()
 	built = filepath.Join(bin, "built")
@@ -119,10 +119,9 @@ func looking(t *testing.T) (env area.Env, built string) {
 	return env, built
 }
 
-// TestLook: for a plan nothing is built. What a run would build is said, and what it could not have is missing as it is
-// for the run.
-func TestLook(t *testing.T) {
-	env, built := looking(t)
+// TestPlanBuildsNothing: a plan reports what a run would build, and what would be missing for the run.
+func TestPlanBuildsNothing(t *testing.T) {
+	env, built := hostWithGo(t)
 	env.Look = true
 	env.Treatments = []design.Treatment{
 		treatment("mechanism", "none"), treatment("mechanism", "vap"),
@@ -131,7 +130,7 @@ func TestLook(t *testing.T) {
 	var said []string
 	for _, f := range (Area{}).Preflight(t.Context(), &Spec{}, env) {
 		if f.Severity == area.Error {
-			t.Errorf("%+v", f)
+			t.Errorf("a plan has an error: %+v", f)
 		}
 		if strings.Contains(f.Message, "a run builds it") {
 			said = append(said, f.Message)
@@ -146,11 +145,11 @@ func TestLook(t *testing.T) {
 	if _, err := os.Stat(built); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something was built: %v", err)
 	}
-	wrong := lacking(t)
+	wrong := hostWithoutPrograms(t)
 	wrong.Look = true
 	if found := (Area{}).Preflight(t.Context(), &Spec{}, wrong); len(found) == 0 || found[0].Severity != area.Error ||
 		!strings.Contains(found[0].Message, "is no program") {
-		t.Errorf("a binary that is none: %+v", found)
+		t.Errorf("a file that is no control plane: got %+v", found)
 	}
 	env.Look = false // for comparison: the run itself does build
 	if _, err := os.Stat(built); err == nil {

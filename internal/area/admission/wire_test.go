@@ -17,8 +17,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// standing is a place that has been prepared as far as rendering needs.
-func standing(t testing.TB, names ...string) *arm {
+// renderingArm returns an arm that is prepared as far as rendering needs.
+func renderingArm(t testing.TB, names ...string) *arm {
 	t.Helper()
 	ops, err := chosen(names)
 	if err != nil {
@@ -56,8 +56,8 @@ func wires(t testing.TB, p *arm) []load.Operation {
 	return ops
 }
 
-// TestRequests reads back what every operation renders: that it is a whole request of the caller, with JSON where there
-// is a body, and that no two calls write the same.
+// TestRequests reads back what every operation renders: a whole request of the caller, with JSON if there is a body,
+// and no two calls write the same object.
 func TestRequests(t *testing.T) {
 	var names []string
 	for _, name := range operationNames() {
@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	p := standing(t, names...)
+	p := renderingArm(t, names...)
 	for k, op := range wires(t, p) {
 		o := p.operations[k]
 		bodies, paths := map[string]bool{}, map[string]bool{}
@@ -73,7 +73,7 @@ func TestRequests(t *testing.T) {
 			raw := op.Wire.Render(nil, 0) // the engine's number may come twice
 			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 			if err != nil {
-				t.Fatalf("%s: %v\n%s", o.name, err, raw)
+				t.Fatalf("read back the request of %s: %v\n%s", o.name, err, raw)
 			}
 			body, err := io.ReadAll(r.Body)
 			if err != nil || (len(body) > 0 && !json.Valid(body)) {
@@ -81,7 +81,7 @@ func TestRequests(t *testing.T) {
 			}
 			if r.Header.Get("Authorization") != "Bearer hunter2" || r.Host != "127.0.0.1:6443" ||
 				!strings.HasPrefix(r.URL.Path, strings.TrimSuffix(o.resource.path("tare-x-0"), "/")) {
-				t.Errorf("%s: %s", o.name, raw)
+				t.Errorf("%s: want the caller's credentials, host and path in %s", o.name, raw)
 			}
 			if dry := r.URL.Query().Get("dryRun") == "All"; dry != o.dryRun {
 				t.Errorf("%s: dry run is %t", o.name, dry)
@@ -104,9 +104,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestDoomed holds that delete asks for the very names under which its stock was made.
-func TestDoomed(t *testing.T) {
-	p := standing(t, "delete-pod")
+// TestDeleteUsesStockNames: delete requests the names under which its stock was made.
+func TestDeleteUsesStockNames(t *testing.T) {
+	p := renderingArm(t, "delete-pod")
 	op := wires(t, p)[0]
 	for i := range uint64(3) {
 		if raw := string(op.Wire.Render(nil, 9)); !strings.Contains(raw, "/pods/"+p.doomed(resources()[0])+serial(i)+" ") {
@@ -115,9 +115,9 @@ func TestDoomed(t *testing.T) {
 	}
 }
 
-// TestEpochs holds that no name comes twice, however often the mix is made.
-func TestEpochs(t *testing.T) {
-	p := standing(t, "create-pod")
+// TestNamesNeverRepeat: no name is used twice, however often the mix is made.
+func TestNamesNeverRepeat(t *testing.T) {
+	p := renderingArm(t, "create-pod")
 	seen := map[string]bool{}
 	for range 3 {
 		op := wires(t, p)[0]
@@ -139,7 +139,7 @@ func TestStored(t *testing.T) {
 	b, err := stored([]byte(`{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7","managedFields":[1]},"spec":{"x":1},"status":{"y":2}}`))
 	if err != nil || strings.Contains(string(b), "resourceVersion") || strings.Contains(string(b), "status") ||
 		!strings.Contains(string(b), load.CallMark) || !strings.Contains(string(b), `"spec":{"x":1}`) {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("stored object %s, %v; want its spec and the call's mark, and neither a version nor a status", b, err)
 	}
 }
 
@@ -147,7 +147,7 @@ const (
 	podBody = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","annotations":{"kubernetes.io/psp":"b"}}}`
 )
 
-// realStatus is what a real API server has answered, recorded by the tests of package mechanism.
+// realStatus returns what a real API server answered, as recorded by the tests of package mechanism.
 func realStatus(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("mechanism", "testdata", "status", name+".json"))
@@ -205,9 +205,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestHotPath holds that rendering and judging do not allocate.
-func TestHotPath(t *testing.T) {
-	w, err := standing(t).wire(operations()[1], "t")
+// TestHotPathDoesNotAllocate: neither rendering nor judging allocates.
+func TestHotPathDoesNotAllocate(t *testing.T) {
+	w, err := renderingArm(t).wire(operations()[1], "t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestCompareCounts(t *testing.T) {
 		{map[string]uint64{"a": 1, "z": 1}, []string{"a"}, "should not be: z"},
 	} {
 		if err := compareCounts("counts", c.got, c.want); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%v: %v", c.want, err)
+			t.Errorf("compare with %v: error %v, want one with %q", c.want, err, c.says)
 		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"tare/internal/area/decision/protocol"
 )
 
-// TestAdapters: whatever the file, the schema and the list of adapters say about an adapter comes from its value.
-func TestAdapters(t *testing.T) {
+// TestAdaptersComeFromTheirValue: the file, the schema and the list of adapters take everything that they say about an
+// adapter from its value.
+func TestAdaptersComeFromTheirValue(t *testing.T) {
 	help := (Area{}).Adapters()
 	for _, a := range protocol.Adapters() {
 		if a.Section != "" && !area.Section(&Spec{}, a.Section).IsValid() {
@@ -46,15 +47,16 @@ func TestAdapters(t *testing.T) {
 		{"Secrets", "Not for %s.", func(a protocol.Adapter) bool { return a.Binary }, " and "},
 	} {
 		f, ok := reflect.TypeFor[Spec]().FieldByName(c.field)
-		want := fmt.Sprintf(c.text, listed(c.which, c.last))
+		want := fmt.Sprintf(c.text, listAdapters(c.which, c.last))
 		if description := f.Tag.Get("jsonschema_description"); !ok || !strings.Contains(description, want) {
 			t.Errorf("%s is described as %q, without %q", c.field, description, want)
 		}
 	}
 }
 
-// listed are the names of the adapters that are so, with commas and last in front of the last.
-func listed(which func(a protocol.Adapter) bool, last string) string {
+// listAdapters lists the names of the adapters for which which is true, separated by commas and, before the last one,
+// by last.
+func listAdapters(which func(a protocol.Adapter) bool, last string) string {
 	var names []string
 	for _, a := range protocol.Adapters() {
 		if which(a) {
@@ -65,7 +67,7 @@ func listed(which func(a protocol.Adapter) bool, last string) string {
 	return strings.Join(append(names[:max(0, n-1):max(0, n-1)], strings.Join(names[max(0, n-1):], last)), ", ")
 }
 
-// TestAdaptersAreDocumented holds the documentation to the list: a row for each adapter, which says what it can do.
+// TestAdaptersAreDocumented compares the documentation with the list: a row for each adapter, with its abilities.
 func TestAdaptersAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/decision.md")
 	if err != nil {

@@ -22,8 +22,9 @@ import (
 	"tare/internal/probe"
 )
 
-// TestRestart kills the decision point; another takes its place at the same address, and is counted.
-func TestRestart(t *testing.T) {
+// TestKilledServerIsRestarted kills the decision point: another one starts at the same address, and the restart is
+// counted.
+func TestKilledServerIsRestarted(t *testing.T) {
 	spec := embedded(engine.Cedar, Planted{})
 	spec.Policies = 3
 	tg, j := prepared(t, spec)
@@ -48,8 +49,8 @@ func TestRestart(t *testing.T) {
 	if after.PID == before.PID || p.addr() != addr || p.restarted() != 1 {
 		t.Errorf("pid %d → %d, address %v → %v, %d restarts", before.PID, after.PID, addr, p.addr(), p.restarted())
 	}
-	if n := len(j.changes); n != 2 || j.left() != 1 {
-		t.Errorf("%d changes journaled, %d open; want two processes, of which one lives", n, j.left())
+	if n := len(j.Changes()); n != 2 || len(j.Pending()) != 1 {
+		t.Errorf("%d changes journaled, %d open; want two processes, of which one lives", n, len(j.Pending()))
 	}
 	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "started again 1 times") {
 		t.Errorf("notes %s", notes)
@@ -59,8 +60,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestGiveUp: a decision point that does not stay up is an error in the end, not a loop for ever.
-func TestGiveUp(t *testing.T) {
+// TestRestartsAreLimited: a decision point that keeps ending is an error in the end, not an endless loop.
+func TestRestartsAreLimited(t *testing.T) {
 	ends := []time.Time{}
 	begin := time.Unix(0, 0)
 	for i := range 30 {
@@ -88,13 +89,13 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// TestUndo leaves a target as a killed run would, and undoes it from the journal's data alone, twice.
+// TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.
 func TestUndo(t *testing.T) {
 	spec := embedded(engine.PDPX, Planted{})
 	tg, j := prepared(t, spec)
 	p := tg.arm(standard.ID)
 	p.stopKeeper() // the killed run's keeper
-	data, err := json.Marshal(j.changes)
+	data, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-func TestUndoRefusesNonsense(t *testing.T) {
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	for _, c := range []area.Change{
 		{Kind: "namespace"},
 		{Kind: area.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
@@ -128,16 +129,17 @@ func TestUndoRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestNothingWithoutAJournal: a journal that cannot be written stops everything before it begins.
-func TestNothingWithoutAJournal(t *testing.T) {
+// TestPrepareNeedsAJournal: Prepare changes nothing if the journal cannot be written.
+func TestPrepareNeedsAJournal(t *testing.T) {
 	tg, j := opened(t, embedded(engine.Cedar, Planted{}), testEnv(t))
-	j.deny = errors.New("disk full")
-	if err := tg.Prepare(t.Context(), standard, j); !errors.Is(err, j.deny) {
+	full := errors.New("disk full")
+	j.Deny = func(area.Change) error { return full }
+	if err := tg.Prepare(t.Context(), standard, j); !errors.Is(err, full) {
 		t.Errorf("prepare: %v", err)
 	}
 }
 
-// TestNoSecretsOnDisk looks for the password of the embedded pdpx server in all that a run leaves behind.
+// TestNoSecretsOnDisk looks for the password of the embedded pdpx server in everything that a run leaves on disk.
 func TestNoSecretsOnDisk(t *testing.T) {
 	env := testEnv(t)
 	tg, j := opened(t, embedded(engine.PDPX, Planted{}), env)
@@ -165,7 +167,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 			t.Errorf("%s holds the password", what)
 		}
 	}
-	journal, err := json.Marshal(j.changes)
+	journal, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,8 +225,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestSideBySide gives each treatment a decision point of its own.
-func TestSideBySide(t *testing.T) {
+// TestTreatmentsHaveOwnDecisionPoints starts one for each treatment.
+func TestTreatmentsHaveOwnDecisionPoints(t *testing.T) {
 	a := design.Treatment{ID: "a", Levels: map[string]string{"engine": "cedar", "policies": "2"}}
 	b := design.Treatment{ID: "b", Levels: map[string]string{"engine": "pdpx", "policies": "2"}}
 	tg, j := opened(t, &Spec{}, testEnv(t))
@@ -255,8 +257,8 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestCounted compares pdpx's own counts with what was asked of it.
-func TestCounted(t *testing.T) {
+// TestCountsMatchQuestions compares pdpx's own counts with the questions that were asked.
+func TestCountsMatchQuestions(t *testing.T) {
 	tg, _ := prepared(t, embedded(engine.PDPX, Planted{}))
 	before, err := tg.Counted(t.Context(), standard)
 	if err != nil {
@@ -293,8 +295,8 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// TestCloseWhileDown: whatever the keeper is doing just now, nothing is left behind.
-func TestCloseWhileDown(t *testing.T) {
+// TestCloseDuringARestart: Close leaves no process behind, whatever state a restart is in.
+func TestCloseDuringARestart(t *testing.T) {
 	for i := range 8 {
 		tg, j := prepared(t, embedded(engine.Cedar, Planted{}))
 		p := tg.arm(standard.ID)
@@ -303,8 +305,8 @@ func TestCloseWhileDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
-		if err := tg.Close(t.Context()); err != nil || j.left() > 0 {
-			t.Errorf("close: %v, %d changes left", err, j.left())
+		if err := tg.Close(t.Context()); err != nil || len(j.Pending()) > 0 {
+			t.Errorf("close: %v, %d changes left", err, len(j.Pending()))
 		}
 		if c, down := p.latest(); !down && alive(c) {
 			t.Error("a decision point is still running")
@@ -312,7 +314,7 @@ func TestCloseWhileDown(t *testing.T) {
 	}
 }
 
-// TestRecover kills a decision point that hangs, and has another in its place.
+// TestRecover kills a decision point that hangs, and starts another one in its place.
 func TestRecover(t *testing.T) {
 	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
 	p := tg.arm(standard.ID)
@@ -339,8 +341,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// awaitStopped waits until every thread of a process has stopped: the signal is given to one of them, and the others
-// run on until that one has had a processor.
+// awaitStopped waits until every thread of a process has stopped: the signal stops one thread, and the others run on
+// until that one has had a processor.
 func awaitStopped(t *testing.T, pid int) {
 	t.Helper()
 	for range 3000 {
@@ -362,17 +364,17 @@ func awaitStopped(t *testing.T, pid int) {
 	t.Fatalf("process %d has not stopped within 30 s", pid)
 }
 
-// hasty is a clock whose pauses are short.
-type hasty struct{ clock.System }
+// shortSleeps is a clock whose sleeps are short.
+type shortSleeps struct{ clock.System }
 
-func (h hasty) Sleep(ctx context.Context, _ time.Duration) error {
+func (h shortSleeps) Sleep(ctx context.Context, _ time.Duration) error {
 	return h.System.Sleep(ctx, time.Millisecond)
 }
 
-// TestKeepsDying: after too many ends there is an error, and nothing is left running.
-func TestKeepsDying(t *testing.T) {
+// TestProcessThatKeepsEnding: after too many restarts there is an error, and no process is left.
+func TestProcessThatKeepsEnding(t *testing.T) {
 	env := testEnv(t)
-	env.Clock = hasty{}
+	env.Clock = shortSleeps{}
 	tg, j := opened(t, embedded(engine.Cedar, Planted{}), env)
 	if err := tg.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)
@@ -392,7 +394,7 @@ func TestKeepsDying(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "ended more than 10 times within 1m0s") {
 		t.Errorf("leave: %v", err)
 	}
-	if p.restarted() != mostEnds || j.left() != 0 {
-		t.Errorf("%d restarts, %d processes left; want %d and none", p.restarted(), j.left(), mostEnds)
+	if p.restarted() != mostEnds || len(j.Pending()) != 0 {
+		t.Errorf("%d restarts, %d processes left; want %d and none", p.restarted(), len(j.Pending()), mostEnds)
 	}
 }

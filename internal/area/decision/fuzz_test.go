@@ -10,8 +10,8 @@ import (
 	"tare/internal/load"
 )
 
-// FuzzParseURL: what is taken has a host and neither credentials nor a query; what is refused for its credentials is
-// not quoted.
+// FuzzParseURL: an accepted URL has a host and neither credentials nor a query; the error of one with credentials does
+// not quote it.
 func FuzzParseURL(f *testing.F) {
 	for _, seed := range []string{
 		"http://127.0.0.1:8181", "pdp:6969", "https://[::1]:6969/policy/pdpx/v1/", "http://me:hunter2@pdp", "grpc://x", "http://pdp?x=1", "://", "http://%zz", "",
@@ -30,8 +30,8 @@ func FuzzParseURL(f *testing.F) {
 	})
 }
 
-// TestJudgeCells: one wrong answer is one too many, and an operation that fails must say why.
-func TestJudgeCells(t *testing.T) {
+// TestOneWrongAnswerFails: a single wrong answer is an error, and the error of an operation that fails says why.
+func TestOneWrongAnswerFails(t *testing.T) {
 	one := func() *hist.Histogram {
 		h := &hist.Histogram{}
 		h.Record(1000)
@@ -59,11 +59,11 @@ func TestJudgeCells(t *testing.T) {
 	}
 }
 
-// TestURLErrorsHoldNoCredentials: they may be quoted in a log.
+// TestURLErrorsHoldNoCredentials, since errors are logged.
 func TestURLErrorsHoldNoCredentials(t *testing.T) {
 	for _, text := range []string{"http://me:hunter2@pdp", "http://me:hunter2@pdp:x", "http://me:hunter2@/", "http://me:hunter2@pdp/%zz", "ftp://me:hunter2@pdp"} {
 		if _, err := parseURL(text, []string{"http"}); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%v", err)
+			t.Errorf("error %v; want one without the password", err)
 		}
 	}
 }

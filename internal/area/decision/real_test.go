@@ -12,8 +12,8 @@ import (
 	"tare/internal/probe"
 )
 
-// TestRealEngines proves the engines that have to be built in force, at each position, and reads a JVM's collections.
-// It is skipped loudly where the host lacks one, and fails where TARE_ENGINES says that it must be there.
+// TestRealEngines verifies the engines that must be built, at each position, and reads a JVM's garbage collections. It
+// skips an engine that the host lacks, unless TARE_ENGINES names it.
 func TestRealEngines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: it starts real engines")

@@ -14,8 +14,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestEnumsAreTheCode: what the schema allows is what there is.
-func TestEnumsAreTheCode(t *testing.T) {
+// TestSchemaEnumsMatchTheCode: the schema allows the values that the code knows.
+func TestSchemaEnumsMatchTheCode(t *testing.T) {
 	enum := func(in reflect.Type, field string) []string {
 		f, ok := in.FieldByName(field)
 		if !ok {
@@ -52,8 +52,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	}
 }
 
-// TestSectionsArrive: an adapter gets its own options, and no others.
-func TestSectionsArrive(t *testing.T) {
+// TestAdapterGetsItsOwnOptions and no others.
+func TestAdapterGetsItsOwnOptions(t *testing.T) {
 	s := Spec{Path: "p"}
 	of := map[string]any{"": nil} // by section
 	for f := range reflect.TypeFor[Spec]().Fields() {
@@ -78,24 +78,24 @@ func TestSectionsArrive(t *testing.T) {
 	}
 }
 
-func requests() []Request {
+func testRequests() []Request {
 	return []Request{{Name: "yes", Expect: "permit"}, {Name: "no", Expect: "deny"}}
 }
 
-// secretive are requests whose context holds a token.
-func secretive(token string) []Request {
-	out := requests()
+// requestsWithSecret returns requests whose context contains a token.
+func requestsWithSecret(token string) []Request {
+	out := testRequests()
 	out[0].Context = map[string]string{"token": token}
 	return out
 }
 
-// TestValidate finds what is wrong, where, and says so.
+// TestValidate checks the findings of Validate and their paths.
 func TestValidate(t *testing.T) {
 	const local = "http://127.0.0.1:8080"
 	for name, c := range map[string]struct {
 		spec Spec
 		path string
-		says string // empty: nothing is wrong
+		says string // empty: valid
 	}{
 		"the default":             {Spec{}, "", ""},
 		"an embedded pdpx":        {Spec{Embedded: &Embedded{Engine: engine.PDPX}, Policies: 7}, "", ""},
@@ -104,7 +104,7 @@ func TestValidate(t *testing.T) {
 			Adapter: "pdpx", URL: "https://pdp:6969", Username: "u",
 			Password: area.Secret{Env: "P"},
 		}, "", ""},
-		"requests": {Spec{Adapter: "authzen", URL: local, Requests: requests()}, "", ""},
+		"requests": {Spec{Adapter: "authzen", URL: local, Requests: testRequests()}, "", ""},
 		"loaded":   {Spec{Adapter: "opa", URL: local, Load: true, Policies: 5, Position: model.First}, "", ""},
 
 		"secrets in the clear": {Spec{
@@ -113,7 +113,7 @@ func TestValidate(t *testing.T) {
 		}, "url", "expose_secrets: true"},
 		"secrets over plain gRPC": {Spec{
 			Adapter: "ext-authz", URL: "grpc://pdp:9191", Token: area.Secret{Env: "P"},
-			Requests: requests(),
+			Requests: testRequests(),
 		}, "url", "over grpc://"},
 		"secrets to anybody": {
 			Spec{
@@ -127,15 +127,15 @@ func TestValidate(t *testing.T) {
 		}, "", ""},
 
 		"secrets in requests": {Spec{
-			Adapter: "opa", URL: local, Requests: secretive("{jwt}"),
+			Adapter: "opa", URL: local, Requests: requestsWithSecret("{jwt}"),
 			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
 		}, "", ""},
 		"secrets of nothing": {Spec{
-			Adapter: "opa", URL: local, Requests: requests(),
+			Adapter: "opa", URL: local, Requests: testRequests(),
 			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
 		}, "secrets", "does not stand in the body"},
 		"secrets of ext-authz": {Spec{
-			Adapter: "ext-authz", URL: "grpc://127.0.0.1:1", Requests: secretive("{jwt}"),
+			Adapter: "ext-authz", URL: "grpc://127.0.0.1:1", Requests: requestsWithSecret("{jwt}"),
 			Secrets: map[string]area.Secret{"jwt": {File: "t"}},
 		}, "secrets", "no JSON"},
 		"secrets of embedded ones": {Spec{Secrets: map[string]area.Secret{"jwt": {File: "t"}}}, "secrets", "leave it out"},
@@ -164,30 +164,30 @@ func TestValidate(t *testing.T) {
 		"nothing known":  {Spec{Adapter: "authzen", URL: local}, "requests", "questions whose answers are known"},
 		"nothing loaded": {Spec{Adapter: "opa", URL: local}, "requests", "load: true"},
 		"no deny": {
-			Spec{Adapter: "authzen", URL: local, Requests: requests()[:1]},
+			Spec{Adapter: "authzen", URL: local, Requests: testRequests()[:1]},
 			"requests",
 			"would not be found out",
 		},
 		"twice": {
-			Spec{Adapter: "authzen", URL: local, Requests: append(requests(), requests()...)},
+			Spec{Adapter: "authzen", URL: local, Requests: append(testRequests(), testRequests()...)},
 			"requests[2].name", "twice",
 		},
 		"no JSON": {Spec{
 			Adapter: "authzen", URL: local,
-			Requests: append(requests(), Request{Name: "x", Body: "{", Expect: "deny"}),
+			Requests: append(testRequests(), Request{Name: "x", Body: "{", Expect: "deny"}),
 		}, "requests[2].body", "JSON"},
 		"load and requests": {
-			Spec{Adapter: "opa", URL: local, Load: true, Requests: requests()},
+			Spec{Adapter: "opa", URL: local, Load: true, Requests: testRequests()},
 			"requests",
 			"leave out one",
 		},
 		"load of authzen": {
-			Spec{Adapter: "authzen", URL: local, Load: true, Requests: requests()},
+			Spec{Adapter: "authzen", URL: local, Load: true, Requests: testRequests()},
 			"load",
 			"no way to put policies",
 		},
 		"policies of others": {
-			Spec{Adapter: "authzen", URL: local, Requests: requests(), Policies: 4},
+			Spec{Adapter: "authzen", URL: local, Requests: testRequests(), Policies: 4},
 			"policies",
 			"not ours to say",
 		},
@@ -226,7 +226,7 @@ func TestValidate(t *testing.T) {
 		},
 		"another's options": {Spec{OPA: &protocol.OPA{Path: "x"}}, "opa", "options of opa, not of authzen"},
 		"the rule of opa as path": {
-			Spec{Adapter: "opa", URL: local, Path: "authz/allow", Requests: requests()},
+			Spec{Adapter: "opa", URL: local, Path: "authz/allow", Requests: testRequests()},
 			"path",
 			"write opa: {path: authz/allow}",
 		},
@@ -256,7 +256,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestLevels: each factor changes the section, within its limits, and leaves the original alone.
+// TestLevels: each factor changes the section, within its limits, and leaves the original unchanged.
 func TestLevels(t *testing.T) {
 	s := &Spec{Embedded: &Embedded{Planted: &Planted{}}}
 	out, err := s.under(map[string]string{
@@ -269,7 +269,7 @@ func TestLevels(t *testing.T) {
 	if out.Embedded.Engine != engine.PDPX || out.Adapter != "pdpx" || out.Policies != 7 || out.Position != model.First ||
 		out.Batch != 2 ||
 		out.Embedded.Planted.Answer != "always-permit" || out.Embedded.Planted.Leak != 2<<20 {
-		t.Errorf("%+v, %+v", out, out.Embedded)
+		t.Errorf("levels give %+v, %+v", out, out.Embedded)
 	}
 	if !reflect.DeepEqual(s, &Spec{Embedded: &Embedded{Planted: &Planted{}}}) {
 		t.Errorf("the levels changed the section itself: %+v", s)
@@ -293,7 +293,7 @@ func TestLevels(t *testing.T) {
 	} {
 		found := (&Spec{}).Validate(design.Compare, []design.Treatment{{ID: design.ID(levels), Levels: levels}})
 		if len(found) != 1 || found[0].Path != "" || !strings.Contains(found[0].Message, "treatment") {
-			t.Errorf("%v: %+v", levels, found)
+			t.Errorf("levels %v: got %+v, want one finding about the treatment", levels, found)
 		}
 	}
 	varied := []design.Treatment{
@@ -305,8 +305,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestUnder: one endpoint against another, or against an embedded one.
-func TestUnder(t *testing.T) {
+// TestLevelsChooseTheEndpoint: one URL against another, or against an embedded engine.
+func TestLevelsChooseTheEndpoint(t *testing.T) {
 	s := &Spec{Requests: nil}
 	here := design.Treatment{ID: "here", Levels: map[string]string{"engine": "opa"}}
 	there := design.Treatment{ID: "there", Levels: map[string]string{"adapter": "opa", "url": "https://opa:8181"}}
@@ -323,8 +323,8 @@ func TestUnder(t *testing.T) {
 	}
 }
 
-// TestQuestions: the known refusals stay when operations are left out.
-func TestQuestions(t *testing.T) {
+// TestDenyQuestionsAreAlwaysAsked, even if operations leave them out.
+func TestDenyQuestionsAreAlwaysAsked(t *testing.T) {
 	names := func(list []model.Question) string {
 		var out []string
 		for _, q := range list {
@@ -352,7 +352,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestSectionSurvivesTheJournal: undo reads the section again from JSON.
+// TestSectionSurvivesTheJournal: undo reads the section back from JSON.
 func TestSectionSurvivesTheJournal(t *testing.T) {
 	s := Spec{
 		Adapter: "opa", URL: "https://opa:8181", Load: true, Policies: 9, Position: model.First,
@@ -370,8 +370,8 @@ func TestSectionSurvivesTheJournal(t *testing.T) {
 	}
 }
 
-// TestCreates and locks, for the plan.
-func TestCreates(t *testing.T) {
+// TestPlanListsChanges and locks.
+func TestPlanListsChanges(t *testing.T) {
 	arms := []design.Treatment{
 		{Levels: map[string]string{"engine": "cedar"}},
 		{Levels: map[string]string{"engine": "cedar"}},

@@ -26,6 +26,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/probe"
 	"tare/internal/ratelimit"
+	"tare/lab/areatest"
 )
 
 // fakeOPA is the part of OPA's REST API that Load, Unload and questions use. It evaluates the model's policies itself.
@@ -102,9 +103,9 @@ func opaSpec(url string) *Spec {
 	return &Spec{Adapter: "opa", URL: url, Token: area.Secret{Env: "OPA_TOKEN"}, Load: true, Policies: 4}
 }
 
-// TestLoad puts policies into a decision point that is not ours, proves them in force, and takes them out again; what
-// was there stays.
-func TestLoad(t *testing.T) {
+// TestLoadPolicies loads policies into an external decision point, verifies them, and removes them; other policies
+// stay.
+func TestLoadPolicies(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
 	defer server.Close()
@@ -122,12 +123,12 @@ func TestLoad(t *testing.T) {
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}
-	journal, err := json.Marshal(j.changes)
+	journal, err := json.Marshal(j.Changes())
 	if err != nil || !bytes.Contains(journal, []byte("OPA_TOKEN")) || bytes.Contains(journal, []byte(plantedSecret)) {
 		t.Errorf("the journal is to name the place of the token, and not hold it: %s, %v", journal, err)
 	}
-	if err := tg.Close(t.Context()); err != nil || j.left() > 0 {
-		t.Errorf("close: %v, %d changes left", err, j.left())
+	if err := tg.Close(t.Context()); err != nil || len(j.Pending()) > 0 {
+		t.Errorf("close: %v, %d changes left", err, len(j.Pending()))
 	}
 	if got := f.loaded(); !slices.Equal(got, []string{"theirs"}) {
 		t.Errorf("after the run the decision point holds %v", got)
@@ -135,9 +136,9 @@ func TestLoad(t *testing.T) {
 	noSecret(t, env.Dir, plantedSecret)
 }
 
-// TestUndoLoad is what `tare undo` does after kill −9: secrets come from their places again, twice is no error, and
-// without the secret the error says where it is looked for.
-func TestUndoLoad(t *testing.T) {
+// TestUndoLoadedPolicies: undo after kill −9 reads the secrets again, may be repeated, and without the secret its error
+// says where the secret is expected.
+func TestUndoLoadedPolicies(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
 	defer server.Close()
@@ -146,34 +147,23 @@ func TestUndoLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &memory{}
+	j := &areatest.Journal{}
 	if err := o.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(j.changes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var changes []area.Change
-	if err := json.Unmarshal(data, &changes); err != nil {
-		t.Fatal(err)
-	}
+	changes := j.Pending()
 	if err := (Area{}).Undo(t.Context(), changes, testEnv(t)); err == nil || !strings.Contains(err.Error(), "OPA_TOKEN") ||
 		len(f.loaded()) != 2 {
 		t.Errorf("undo without the secret: %v, modules %v", err, f.loaded())
 	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, env); err != nil {
-			t.Fatal(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, changes, env)
 	if got := f.loaded(); !slices.Equal(got, []string{"theirs"}) {
 		t.Errorf("after undo the decision point holds %v", got)
 	}
 }
 
-// TestUndoLeavesOtherRuns: two runs whose records have the same path put policies into one decision point at the same
-// instant; undoing one leaves the other's.
+// TestUndoLeavesOtherRuns: two runs whose records have the same path load policies into one decision point at the same
+// instant; undoing one run leaves the policies of the other.
 func TestUndoLeavesOtherRuns(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
 	server := httptest.NewServer(f)
@@ -187,11 +177,11 @@ func TestUndoLeavesOtherRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &memory{}
+		j := &areatest.Journal{}
 		if err := o.Prepare(t.Context(), standard, j); err != nil {
 			t.Fatal(err)
 		}
-		changes[i] = j.changes
+		changes[i] = j.Changes()
 	}
 	before := f.loaded()
 	if err := (Area{}).Undo(t.Context(), changes[0], testEnv(t, "OPA_TOKEN", plantedSecret)); err != nil {
@@ -202,7 +192,7 @@ func TestUndoLeavesOtherRuns(t *testing.T) {
 	}
 }
 
-// TestWrongCredentials names the cause, and not the secret.
+// TestWrongCredentials are named as the cause, without the secret.
 func TestWrongCredentials(t *testing.T) {
 	f := &fakeOPA{token: "another", n: 4, modules: map[string]string{}}
 	server := httptest.NewServer(f)
@@ -214,11 +204,11 @@ func TestWrongCredentials(t *testing.T) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.token = plantedSecret // so that Close may look for what there may be
+	f.token = plantedSecret // so that Close looks for loaded policies
 }
 
-// answering is an XACML decision point that always says the same.
-func answering(t *testing.T, decision string) *httptest.Server {
+// startXACML starts an XACML decision point that always returns the same decision.
+func startXACML(t *testing.T, decision string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -237,15 +227,15 @@ func xacmlSpec(url string) *Spec {
 	}}
 }
 
-// TestVerifyRequests: questions about somebody else's policies are held to what the file expects of them.
-func TestVerifyRequests(t *testing.T) {
+// TestVerifyChecksExpectedAnswers: requests about external policies must get the answers that the file expects.
+func TestVerifyChecksExpectedAnswers(t *testing.T) {
 	for decision, want := range map[string]string{
 		"Permit":        `canary "steal": the decision point permits a request that must be refused`,
 		"Deny":          `canary "read": this request is denied, although a policy should permit it`,
 		"NotApplicable": `canary "steal": the decision is not-applicable, and deny was expected`,
 		"Indeterminate": `answered with Indeterminate, which is neither yes nor no`,
 	} {
-		tg, j := opened(t, xacmlSpec(answering(t, decision).URL), testEnv(t))
+		tg, j := opened(t, xacmlSpec(startXACML(t, decision).URL), testEnv(t))
 		if err := tg.Prepare(t.Context(), standard, j); err != nil {
 			t.Fatal(err)
 		}
@@ -255,9 +245,9 @@ func TestVerifyRequests(t *testing.T) {
 	}
 }
 
-// TestAttach finds the process behind a loopback URL.
-func TestAttach(t *testing.T) {
-	// An embedded decision point serves as somebody else's.
+// TestProcessBehindURLIsFound finds the process behind a loopback URL.
+func TestProcessBehindURLIsFound(t *testing.T) {
+	// An embedded decision point stands in for an external one.
 	theirs, _ := prepared(t, embedded(engine.Cedar, Planted{}))
 	p := theirs.arm(standard.ID)
 	c, _ := p.latest()
@@ -304,14 +294,15 @@ func TestAttach(t *testing.T) {
 		spec.Process = process
 		tg, j := opened(t, spec, testEnv(t))
 		if err := tg.Prepare(t.Context(), standard, j); err == nil || !strings.HasPrefix(err.Error(), "process: ") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: Prepare returned %v, want an error about the process", what, err)
 		}
 	}
 }
 
-// TestNobodyThere: a decision point that cannot be reached is found before the run, and a slow start is waited for.
-func TestNobodyThere(t *testing.T) {
-	server := answering(t, "Permit")
+// TestUnreachableDecisionPoint: preflight finds a decision point that cannot be reached, and a slow start is waited
+// for.
+func TestUnreachableDecisionPoint(t *testing.T) {
+	server := startXACML(t, "Permit")
 	url := server.URL
 	server.Close()
 	found := (Area{}).Preflight(t.Context(), xacmlSpec(url), testEnv(t))
@@ -334,7 +325,7 @@ func TestMissingSecret(t *testing.T) {
 	}
 }
 
-// noSecret looks through all files below dir.
+// noSecret fails the test if a file below dir contains the secret.
 func noSecret(t *testing.T, dir, secret string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -352,7 +343,7 @@ func noSecret(t *testing.T, dir, secret string) {
 	}
 }
 
-// TestTrim leaves out what the host lacks, and says how it can be had.
+// TestTrim drops what the host lacks, and says how to install it.
 func TestTrim(t *testing.T) {
 	arm := func(levels ...string) design.Treatment {
 		m := map[string]string{}
@@ -393,8 +384,8 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// TestLook: for a plan nothing is built; what a run would build is said, and kept.
-func TestLook(t *testing.T) {
+// TestPlanBuildsNothing: a plan reports, and remembers, what a run would build.
+func TestPlanBuildsNothing(t *testing.T) {
 	bin := t.TempDir()
 	for name, says := range map[string]string{"java": "echo 'openjdk version \"17.0.15\"' >&2", "javac": "exit 1"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+says+"\n"), 0o700); err != nil {
@@ -431,8 +422,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestPDPXBehindURL: a PDP with basic authentication that is not ours, with its own counts, asked for what it has
-// policies for.
+// TestPDPXBehindURL measures an external PDP with basic authentication and its own counts, with questions about its
+// policies.
 func TestPDPXBehindURL(t *testing.T) {
 	theirs, _ := prepared(t, embedded(engine.PDPX, Planted{}))
 	p := theirs.arm(standard.ID)
@@ -480,9 +471,8 @@ func TestPDPXBehindURL(t *testing.T) {
 	}
 }
 
-// TestMaxRateHoldsForOurOwnQuestions: policies on their way, canaries and the rehearsal stay below the file's max_rate,
-// too.
-func TestMaxRateHoldsForOurOwnQuestions(t *testing.T) {
+// TestMaxRateLimitsLoadingAndCanaries: loading policies, canaries and the rehearsal also stay below max_rate.
+func TestMaxRateLimitsLoadingAndCanaries(t *testing.T) {
 	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
 	var mu sync.Mutex
 	var came []time.Time
@@ -507,13 +497,13 @@ func TestMaxRateHoldsForOurOwnQuestions(t *testing.T) {
 	took := time.Since(begin)
 	mu.Lock()
 	defer mu.Unlock()
-	// The rehearsal has a bound of its own besides that of single requests: at their seam one request may be early.
+	// The rehearsal has its own limit beside that of single requests, so one request may be early between the two.
 	if most := rate*took.Seconds() + 2; float64(len(came)) > most || len(came) < 8 {
 		t.Errorf("%d requests in %v, want at most %.0f", len(came), took, most)
 	}
 }
 
-// TestMetricsGetNoCredentialsInTheClear where the decision point itself is asked over TLS.
+// TestMetricsGetNoCredentialsInTheClear if the decision point itself is reached over TLS.
 func TestMetricsGetNoCredentialsInTheClear(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -537,7 +527,7 @@ func TestMetricsGetNoCredentialsInTheClear(t *testing.T) {
 	}
 }
 
-// TestExposedSecretsAreNoted: a run that the file allowed to give secrets away says so in its report.
+// TestExposedSecretsAreNoted: the report says that the experiment file allowed secrets to be sent in the clear.
 func TestExposedSecretsAreNoted(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://pdp.example": "secrets were sent to pdp.example over http://", "https://pdp.example": "",

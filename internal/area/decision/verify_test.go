@@ -12,9 +12,9 @@ import (
 	"tare/internal/unit"
 )
 
-// TestVerifyRefusesPlanted: a decision point that decides nothing is found out, whatever the fault, and the sentence
-// says what it does.
-func TestVerifyRefusesPlanted(t *testing.T) {
+// TestVerifyRejectsPlantedAnswers: Verify rejects a decision point that does not decide, whatever its fault, and says
+// what it does.
+func TestVerifyRejectsPlantedAnswers(t *testing.T) {
 	for _, c := range []struct {
 		kind   engine.Kind
 		answer string
@@ -56,7 +56,7 @@ func TestVerifyRefusesPlanted(t *testing.T) {
 	}
 }
 
-// TestVerifyPositions proves each position, and that every measured question has the known answer.
+// TestVerifyPositions verifies each position, and that every measured question has the known answer.
 func TestVerifyPositions(t *testing.T) {
 	for _, position := range []model.Position{model.First, model.Last, model.Absent} {
 		for _, batch := range []int{1, 7} {
@@ -85,8 +85,8 @@ func TestVerifyPositions(t *testing.T) {
 	}
 }
 
-// TestNotReady: 409 is waited for, and when patience ends the error says what to do.
-func TestNotReady(t *testing.T) {
+// TestNotReadyIsAwaited: 409 is retried; when patience ends, the error says what to do.
+func TestNotReadyIsAwaited(t *testing.T) {
 	spec := embedded(engine.PDPX, Planted{NotReady: unit.Duration(1200 * time.Millisecond)})
 	spec.Policies = 3
 	tg, _ := prepared(t, spec)
@@ -103,7 +103,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// TestExplain has a sentence for each answer without a decision, with the next step.
+// TestExplain: each answer without a decision has a sentence with the next step.
 func TestExplain(t *testing.T) {
 	for status, want := range map[int]string{
 		http.StatusUnauthorized: "check username, password or token", http.StatusForbidden: "may not ask",
@@ -115,7 +115,7 @@ func TestExplain(t *testing.T) {
 			want = "does not understand"
 		}
 		if !strings.Contains(got, want) || !strings.Contains(got, "what came") {
-			t.Errorf("%d: %s", status, got)
+			t.Errorf("status %d: %s, want %q", status, got, want)
 		}
 	}
 	got := explain(model.Question{Name: "mine", Want: model.Deny}, protocol.Answer{

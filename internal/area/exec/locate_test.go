@@ -12,8 +12,8 @@ import (
 	"tare/internal/area"
 )
 
-// put writes a file below dir.
-func put(t *testing.T, dir, name, text string, mode os.FileMode) string {
+// writeFile writes a file below dir.
+func writeFile(t *testing.T, dir, name, text string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -25,8 +25,8 @@ func put(t *testing.T, dir, name, text string, mode os.FileMode) string {
 	return path
 }
 
-// getenv is an environment.
-func getenv(pairs ...string) func(string) (string, bool) {
+// testGetenv returns an environment.
+func testGetenv(pairs ...string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		for i := 0; i < len(pairs); i += 2 {
 			if pairs[i] == name {
@@ -40,13 +40,13 @@ func getenv(pairs ...string) func(string) (string, bool) {
 func TestLocate(t *testing.T) {
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
-	put(t, first, "plain", "#!/bin/sh\n", 0o644) // not executable: passed over
-	inSecond := put(t, second, "plain", "#!/bin/sh\n", 0o755)
-	own := put(t, dir, "own", "#!/bin/sh\n", 0o755)
-	put(t, dir, "text.py", "print(1)\n", 0o644)
-	put(t, dir, "lost.py", "#!/nowhere/python3 -u\nprint(1)\n", 0o755)
-	put(t, dir, "windows.py", "#!/bin/sh\r\nprint(1)\n", 0o755)
-	put(t, dir, "nobody", "#!\n", 0o755)
+	writeFile(t, first, "plain", "#!/bin/sh\n", 0o644) // not executable: passed over
+	inSecond := writeFile(t, second, "plain", "#!/bin/sh\n", 0o755)
+	own := writeFile(t, dir, "own", "#!/bin/sh\n", 0o755)
+	writeFile(t, dir, "text.py", "print(1)\n", 0o644)
+	writeFile(t, dir, "lost.py", "#!/nowhere/python3 -u\nprint(1)\n", 0o755)
+	writeFile(t, dir, "windows.py", "#!/bin/sh\r\nprint(1)\n", 0o755)
+	writeFile(t, dir, "nobody", "#!\n", 0o755)
 	if err := os.Mkdir(filepath.Join(first, "folder"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -91,16 +91,16 @@ func TestLocate(t *testing.T) {
 
 func TestProgramIsFoundFromItsFolder(t *testing.T) {
 	dir := t.TempDir()
-	path := put(t, dir, "sub/run.sh", "#!/bin/sh\n", 0o755)
+	path := writeFile(t, dir, "sub/run.sh", "#!/bin/sh\n", 0o755)
 	t.Chdir(dir)
-	env := area.Env{Getenv: getenv("PATH", "/bin", "HOME", "/root", "TOKEN", "hunter2", "OTHER", "x")}
+	env := area.Env{Getenv: testGetenv("PATH", "/bin", "HOME", "/root", "TOKEN", "hunter2", "OTHER", "x")}
 	s := Spec{Program: []string{"./run.sh", "a b"}, Dir: "sub", Env: []Variable{"TOKEN"}}
 	p, err := s.program(env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Path != path || p.Dir != filepath.Join(dir, "sub") || p.Name != "run.sh" {
-		t.Errorf("%+v", p)
+		t.Errorf("got program %+v, want run.sh in its folder", p)
 	}
 	if d := cmp.Diff([]string{"a b"}, p.Args); d != "" {
 		t.Error(d)
@@ -112,7 +112,7 @@ func TestProgramIsFoundFromItsFolder(t *testing.T) {
 
 func TestProgramSaysWhatIsMissing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	put(t, ".", "file", "", 0o644)
+	writeFile(t, ".", "file", "", 0o644)
 	for _, c := range []struct {
 		spec       Spec
 		path, says string
@@ -126,7 +126,7 @@ func TestProgramSaysWhatIsMissing(t *testing.T) {
 		},
 		{Spec{Program: []string{"no-such-program"}}, "program[0]", "no program"},
 	} {
-		_, err := c.spec.program(area.Env{Getenv: getenv("PATH", os.Getenv("PATH"), "HOME", "/")})
+		_, err := c.spec.program(area.Env{Getenv: testGetenv("PATH", os.Getenv("PATH"), "HOME", "/")})
 		h, ok := errors.AsType[hinted](err)
 		if !ok || h.path != c.path || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v at %q", c.spec, err, h.path)

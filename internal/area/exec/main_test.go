@@ -15,14 +15,14 @@ import (
 	"tare/internal/proc"
 )
 
-// TestMain lets this test binary be a driver, and a worker that a driver asks.
+// TestMain lets this test binary be a driver, and a worker that a driver calls.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "be-a-driver" {
-		beDriver()
+		runDriver()
 		return
 	}
 	if len(os.Args) == 3 && os.Args[1] == "be-a-worker" {
-		beWorker(os.Args[2])
+		runWorker(os.Args[2])
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -31,8 +31,9 @@ func TestMain(m *testing.M) {
 // burns is the CPU time that the worker takes for a call.
 const burns = 2 * time.Millisecond
 
-// beWorker burns CPU for each byte that it gets on the socket, and gives it back, until its standard input ends.
-func beWorker(socket string) {
+// runWorker burns CPU time for each byte that it receives on the socket, sends the byte back, and ends with its
+// standard input.
+func runWorker(socket string) {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -65,9 +66,9 @@ func beWorker(socket string) {
 	}
 }
 
-// beDriver has calls made by a worker that is no child of it. It names that process only if the level "named" says so,
-// and counts no CPU time.
-func beDriver() {
+// runDriver is a driver whose calls are made by a worker that it did not start. It names that process only if the level
+// "named" says so, and counts no CPU time.
+func runDriver() {
 	var worker net.Conn
 	answers := json.NewEncoder(os.Stdout)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {

@@ -18,20 +18,20 @@ import (
 	"tare/internal/driver"
 )
 
-// page is docs/reference/exec.md.
-func page(t *testing.T) string {
+// readPage returns docs/reference/exec.md.
+func readPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), "docs", "reference", "exec.md"))
+	text, err := os.ReadFile(filepath.Join(projectRoot(t), "docs", "reference", "exec.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// dialogues are the blocks of requests and answers on the page.
+// dialogues returns the blocks of requests and answers on the page.
 func dialogues(t *testing.T) (out [][2][]string) {
 	t.Helper()
-	for _, block := range regexp.MustCompile("(?s)```text\n(> .*?)```").FindAllStringSubmatch(page(t), -1) {
+	for _, block := range regexp.MustCompile("(?s)```text\n(> .*?)```").FindAllStringSubmatch(readPage(t), -1) {
 		var d [2][]string
 		for line := range strings.Lines(block[1]) {
 			switch text := strings.TrimSuffix(line[2:], "\n"); line[0] {
@@ -51,8 +51,9 @@ func dialogues(t *testing.T) (out [][2][]string) {
 	return out
 }
 
-// The example really answers the page's requests with the page's answers, but for the figures that it measures.
-func TestPageShowsWhatIsSaid(t *testing.T) {
+// TestPageShowsRealAnswers: the example answers the page's requests with the page's answers, except for the measured
+// numbers.
+func TestPageShowsRealAnswers(t *testing.T) {
 	interpreter := python(t)
 	all := dialogues(t)
 	if len(all) < 2 {
@@ -62,20 +63,20 @@ func TestPageShowsWhatIsSaid(t *testing.T) {
 	for _, d := range all {
 		mine := t.TempDir()
 		cmd := exec.CommandContext(t.Context(), interpreter, "examples/exec/hash.py")
-		cmd.Dir = root(t)
+		cmd.Dir = projectRoot(t)
 		cmd.Stdin = strings.NewReader(folder.ReplaceAllString(strings.Join(d[0], "\n")+"\n", mine))
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("%v\n%s", err, &stderr)
+			t.Fatalf("the example failed: %v\n%s", err, &stderr)
 		}
 		said := strings.Split(strings.TrimSpace(string(out)), "\n")
 		if len(said) != len(d[1]) {
 			t.Fatalf("%d answers, the page shows %d:\n%s", len(said), len(d[1]), out)
 		}
 		for i, want := range d[1] {
-			if diff := cmp.Diff(unmeasured(t, want), unmeasured(t, said[i])); diff != "" {
+			if diff := cmp.Diff(withoutMeasurements(t, want), withoutMeasurements(t, said[i])); diff != "" {
 				t.Errorf("to %s (-page +hash.py):\n%s", d[0][i], diff)
 			}
 		}
@@ -85,12 +86,12 @@ func TestPageShowsWhatIsSaid(t *testing.T) {
 	}
 }
 
-// unmeasured is an answer without the values of what it measured.
-func unmeasured(t *testing.T, line string) any {
+// withoutMeasurements returns an answer without its measured values.
+func withoutMeasurements(t *testing.T, line string) any {
 	t.Helper()
 	var v map[string]any
 	if err := json.Unmarshal([]byte(line), &v); err != nil {
-		t.Fatalf("%s: %v", line, err)
+		t.Fatalf("answer %s: %v", line, err)
 	}
 	if ok, _ := v["ok"].(map[string]any); ok != nil {
 		if total, _ := ok["total"].(map[string]any); total != nil {
@@ -105,8 +106,8 @@ func unmeasured(t *testing.T, line string) any {
 	return v
 }
 
-// The page's requests are those that tare sends: the same fields, and none that it does not know.
-func TestPageShowsWhatIsAsked(t *testing.T) {
+// TestPageShowsRealRequests: the page's requests have the fields that tare sends, and no others.
+func TestPageShowsRealRequests(t *testing.T) {
 	asked := map[string]bool{}
 	for _, d := range dialogues(t) {
 		for _, line := range d[0] {
@@ -114,7 +115,7 @@ func TestPageShowsWhatIsAsked(t *testing.T) {
 			in := json.NewDecoder(strings.NewReader(line))
 			in.DisallowUnknownFields()
 			if err := in.Decode(&r); err != nil {
-				t.Errorf("%s: %v", line, err)
+				t.Errorf("request %s: %v", line, err)
 			}
 			text, err := json.Marshal(r)
 			if err != nil {
@@ -128,7 +129,7 @@ func TestPageShowsWhatIsAsked(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(tare, page); d != "" {
-				t.Errorf("%s:\n%s", line, d)
+				t.Errorf("request %s (-tare +page):\n%s", line, d)
 			}
 			asked[r.Do] = true
 		}
@@ -143,9 +144,9 @@ func TestPageShowsWhatIsAsked(t *testing.T) {
 	}
 }
 
-// Every field of the protocol and of the target's section is explained.
+// TestPageExplainsEveryField: the page explains every field of the protocol and of the target's section.
 func TestPageExplainsEveryField(t *testing.T) {
-	text := page(t)
+	text := readPage(t)
 	if want := fmt.Sprintf("## The protocol, version %d\n", driver.Protocol); !strings.Contains(text, want) {
 		t.Errorf("no heading %q", want)
 	}

@@ -27,9 +27,9 @@ func replying(text ...string) []string {
 func TestPreflight(t *testing.T) {
 	good := replying(described, `{"id":2,"ok":{}}`)
 	dir := t.TempDir()
-	put(t, dir, "syntax.py", "def f(:\n", 0o644)
-	put(t, dir, "plain.txt", "hello\n", 0o644)
-	put(t, dir, "no-format", "hello\n", 0o755)
+	writeFile(t, dir, "syntax.py", "def f(:\n", 0o644)
+	writeFile(t, dir, "plain.txt", "hello\n", 0o644)
+	writeFile(t, dir, "no-format", "hello\n", 0o755)
 	for _, c := range []struct {
 		title  string
 		spec   Spec
@@ -39,7 +39,7 @@ func TestPreflight(t *testing.T) {
 		next   string
 	}{
 		{
-			title: "good", spec: Spec{Program: good, Settings: told("size", "1"), Operations: []string{"load"}},
+			title: "good", spec: Spec{Program: good, Settings: settings("size", "1"), Operations: []string{"load"}},
 			levels: []string{"check", "hmac"},
 		},
 		{
@@ -59,7 +59,8 @@ func TestPreflight(t *testing.T) {
 			says: []string{`no level "hmca"`, `did you mean "hmac"?`}, next: "none, hmac",
 		},
 		{
-			title: "an unknown setting", spec: Spec{Program: good, Settings: told("sise", "1")}, path: "target.settings.sise",
+			title: "an unknown setting", spec: Spec{Program: good, Settings: settings("sise", "1")},
+			path: "target.settings.sise",
 			says: []string{`no factor "sise"`, `did you mean "size"?`},
 		},
 		{
@@ -111,7 +112,7 @@ func TestPreflight(t *testing.T) {
 		if c.levels != nil {
 			treatments = []design.Treatment{treatment(c.levels...)}
 		}
-		env := outside(t, treatments...)
+		env := testEnv(t, treatments...)
 		if c.spec.Dir == "nowhere" {
 			t.Chdir(dir)
 		}
@@ -120,7 +121,7 @@ func TestPreflight(t *testing.T) {
 			if f.Severity == area.Error {
 				bad = append(bad, f)
 			} else if f.Severity == area.Info && !strings.Contains(f.Message, "shelly 2 (") {
-				t.Errorf("%s: %s", c.title, f.Message)
+				t.Errorf("%s: got note %s, want the program and its version", c.title, f.Message)
 			}
 		}
 		if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
@@ -128,7 +129,7 @@ func TestPreflight(t *testing.T) {
 		}
 		if len(c.says) == 0 {
 			if len(bad) > 0 {
-				t.Errorf("%s: %+v", c.title, bad)
+				t.Errorf("%s: got errors %+v, want none", c.title, bad)
 			}
 			continue
 		}
@@ -145,28 +146,28 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// A script with a mistake is told with its own words.
+// TestPreflightQuotesPython: the error of a script quotes Python's message.
 func TestPreflightQuotesPython(t *testing.T) {
 	interpreter := python(t)
 	dir := t.TempDir()
-	put(t, dir, "syntax.py", "def f(:\n", 0o644)
+	writeFile(t, dir, "syntax.py", "def f(:\n", 0o644)
 	for _, c := range []struct{ file, says string }{{"syntax.py", "SyntaxError"}, {"missing.py", "No such file"}} {
-		found := Area{}.Preflight(t.Context(), &Spec{Program: []string{interpreter, c.file}, Dir: dir}, outside(t))
+		found := Area{}.Preflight(t.Context(), &Spec{Program: []string{interpreter, c.file}, Dir: dir}, testEnv(t))
 		if len(found) != 1 || !strings.HasPrefix(found[0].Message, c.file+": ") ||
 			!strings.Contains(found[0].Message, c.says) {
-			t.Errorf("%s: %+v", c.file, found)
+			t.Errorf("%s: got %+v, want one finding with %q", c.file, found, c.says)
 		}
 	}
 }
 
-// What hangs is not waited for longer than the person does, and does not live on.
+// TestPreflightCanBeInterrupted: an interrupt ends a program that hangs.
 func TestPreflightCanBeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := time.Now()
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	found := Area{}.Preflight(ctx, &Spec{Program: []string{"sh", "-c", "echo $$ > " + pidFile + "; exec sleep 1000"}},
-		outside(t))
+		testEnv(t))
 	if len(found) != 1 || found[0].Severity != area.Error || time.Since(began) > 30*time.Second {
 		t.Errorf("%+v after %v", found, time.Since(began))
 	}
@@ -177,7 +178,7 @@ func TestPreflightCanBeInterrupted(t *testing.T) {
 	}
 }
 
-func TestByHand(t *testing.T) {
+func TestShellCommandOfRequests(t *testing.T) {
 	s := Spec{Program: []string{"sh", "-c", "read -r a; echo \"it's $a\""}}
 	if got, want := s.manualCommand("/a b"),
 		`cd '/a b' && printf '{"id":1,"do":"describe","protocol":1}\n{"id":2,"do":"stop"}\n' | sh -c 'read -r a; echo "it'\''s $a"'`; got != want {
@@ -185,7 +186,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-func TestCreates(t *testing.T) {
+func TestPlanListsChanges(t *testing.T) {
 	two := []design.Treatment{treatment("a", "1"), treatment("a", "2")}
 	for _, c := range []struct {
 		fresh,
@@ -196,7 +197,7 @@ func TestCreates(t *testing.T) {
 	} {
 		if got := strings.Join((Area{}).Creates(&Spec{Program: []string{"python3", "-u", "lib/x.py"}, Fresh: c.fresh}, two),
 			"\n"); !strings.Contains(got, c.says) {
-			t.Errorf("%s", got)
+			t.Errorf("the plan is %q, want %q", got, c.says)
 		}
 	}
 }

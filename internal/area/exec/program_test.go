@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,55 +21,13 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/proc"
+	"tare/lab/areatest"
 )
 
-// memory is a journal that remembers.
-type memory struct {
-	mu   sync.Mutex
-	all  []area.Change
-	open map[string]area.Change
-}
+var treatment = areatest.Treatment
 
-func (m *memory) Intend(c area.Change) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.open == nil {
-		m.open = map[string]area.Change{}
-	}
-	m.all = append(m.all, c)
-	m.open[c.Kind+" "+c.ID] = c
-	return nil
-}
-
-func (m *memory) Undone(c area.Change) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.open, c.Kind+" "+c.ID)
-	return nil
-}
-
-// pending are the changes that are still there, the latest first.
-func (m *memory) pending() (out []area.Change) {
-	for _, c := range slices.Backward(m.all) {
-		if _, ok := m.open[c.Kind+" "+c.ID]; ok &&
-			!slices.ContainsFunc(out, func(o area.Change) bool { return o.Kind == c.Kind && o.ID == c.ID }) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-func (m *memory) folders() (out []string) {
-	for _, c := range m.all {
-		if c.Kind == "folder" {
-			out = append(out, c.Data["path"])
-		}
-	}
-	return out
-}
-
-// outside is the world as a run sees it, with temporary files in a folder of the test's own.
-func outside(t *testing.T, treatments ...design.Treatment) area.Env {
+// testEnv returns a run's environment, with temporary files in the test's own folder.
+func testEnv(t *testing.T, treatments ...design.Treatment) area.Env {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	return area.Env{
@@ -79,8 +36,8 @@ func outside(t *testing.T, treatments ...design.Treatment) area.Env {
 	}
 }
 
-// begin opens a target, and prepares, enters and verifies its treatments.
-func begin(t *testing.T, s *Spec, env area.Env, j area.Journal) area.Target {
+// openPrepared opens a target, and prepares, enters and verifies its treatments.
+func openPrepared(t *testing.T, s *Spec, env area.Env, j area.Journal) area.Target {
 	t.Helper()
 	for _, f := range (Area{}).Preflight(t.Context(), s, env) {
 		if f.Severity == area.Error {
@@ -97,15 +54,15 @@ func begin(t *testing.T, s *Spec, env area.Env, j area.Journal) area.Target {
 	} {
 		for _, tr := range env.Treatments {
 			if err := step(t.Context(), tr); err != nil {
-				t.Fatalf("%s: %v", tr.ID, err)
+				t.Fatalf("step of %s: %v", tr.ID, err)
 			}
 		}
 	}
 	return target
 }
 
-// costs are the least costs of a call over a few batches, by metric.
-func costs(t *testing.T, target area.Target, tr design.Treatment, name string, calls int) map[string]float64 {
+// leastCosts returns the lowest costs of a call over a few batches, by metric.
+func leastCosts(t *testing.T, target area.Target, tr design.Treatment, name string, calls int) map[string]float64 {
 	t.Helper()
 	ops, err := target.Operations(tr)
 	if err != nil {
@@ -130,8 +87,8 @@ func costs(t *testing.T, target area.Target, tr design.Treatment, name string, c
 	return out
 }
 
-// finish closes a target. Nothing may be left.
-func finish(t *testing.T, target area.Target, env area.Env, j *memory) {
+// closeTarget closes a target, which must leave nothing behind.
+func closeTarget(t *testing.T, target area.Target, env area.Env, j *areatest.Journal) {
 	t.Helper()
 	for _, tr := range env.Treatments {
 		if err := target.Leave(t.Context(), tr); err != nil {
@@ -144,26 +101,20 @@ func finish(t *testing.T, target area.Target, env area.Env, j *memory) {
 	nothingLeft(t, j)
 }
 
-func nothingLeft(t *testing.T, j *memory) {
+// nothingLeft fails the test unless folders were journaled, all changes are undone and no temporary file is left.
+func nothingLeft(t *testing.T, j *areatest.Journal) {
 	t.Helper()
-	if left := j.pending(); len(left) > 0 {
-		t.Errorf("still journaled: %v", left)
-	}
-	if len(j.folders()) == 0 {
+	if len(j.Folders()) == 0 {
 		t.Error("no folder was journaled")
 	}
-	for _, path := range j.folders() {
-		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is still there: %v", path, err)
-		}
-	}
+	j.WantAllUndone(t)
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "tare-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// root is the project's folder.
-func root(t *testing.T) string {
+// projectRoot returns the project's folder.
+func projectRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -172,7 +123,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// python is the interpreter itself, without the script that some hosts put before it; it skips loudly without one.
+// python returns the path of the interpreter itself, not of a wrapper script. It skips the test if there is none.
 func python(t *testing.T) string {
 	t.Helper()
 	path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
@@ -185,45 +136,46 @@ func python(t *testing.T) string {
 	return strings.TrimSpace(string(path))
 }
 
-// compiled is the example in Go.
-func compiled(t *testing.T) string {
+// buildExample builds the example in Go.
+func buildExample(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("SKIPPED: there is no Go toolchain on this host, so the example in Go is not tried")
 	}
 	path := filepath.Join(t.TempDir(), "hash")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./examples/exec/hash")
-	cmd.Dir = root(t)
+	cmd.Dir = projectRoot(t)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return path
 }
 
-// Both examples do what they say: checking costs, more than the loop; each proves itself; nothing is left.
+// TestExamples: in both examples checking costs more than the empty loop; each verifies itself and leaves nothing
+// behind.
 func TestExamples(t *testing.T) {
 	for name, program := range map[string]func(*testing.T) []string{
 		"python": func(t *testing.T) []string { return []string{python(t), "examples/exec/hash.py"} },
-		"go":     func(t *testing.T) []string { return []string{compiled(t)} },
+		"go":     func(t *testing.T) []string { return []string{buildExample(t)} },
 	} {
 		for _, fresh := range []string{"", freshRun} {
 			t.Run(name+fresh, func(t *testing.T) {
 				words := program(t)
 				none, sha, mac := treatment("check", "none"), treatment("check", "sha256"), treatment("check", "hmac")
-				env := outside(t, none, sha, mac)
-				s := &Spec{Program: words, Dir: root(t), Settings: told("size", "1048576"), Fresh: fresh}
-				var j memory
-				target := begin(t, s, env, &j)
-				without := costs(t, target, none, "load", 5)
+				env := testEnv(t, none, sha, mac)
+				s := &Spec{Program: words, Dir: projectRoot(t), Settings: settings("size", "1048576"), Fresh: fresh}
+				var j areatest.Journal
+				target := openPrepared(t, s, env, &j)
+				without := leastCosts(t, target, none, "load", 5)
 				for _, tr := range []design.Treatment{sha, mac} {
-					with := costs(t, target, tr, "load", 5)
+					with := leastCosts(t, target, tr, "load", 5)
 					for _, m := range []string{"wall", "cpu"} {
 						if with[m] < without[m]+100e-6 { // SHA-256 of a MiB at 10 GB/s
 							t.Errorf("%s under %s: %v, without %v", m, tr.ID, with[m], without[m])
 						}
 					}
 				}
-				loop := costs(t, target, none, "empty", 10000)
+				loop := leastCosts(t, target, none, "empty", 10000)
 				if loop["wall"] <= 0 || loop["wall"] > without["wall"]/10 {
 					t.Errorf("the loop takes %v a call, loading %v", loop["wall"], without["wall"])
 				}
@@ -232,7 +184,7 @@ func TestExamples(t *testing.T) {
 				}
 				ops, err := target.Operations(none)
 				if err != nil || len(ops) != 2 || ops[0].Harness || !ops[1].Harness || ops[0].Span != 20*time.Millisecond {
-					t.Errorf("%+v, %v", ops, err)
+					t.Errorf("got operations %+v, %v", ops, err)
 				}
 				notes := strings.Join(target.Notes(), "\n")
 				for _, want := range []string{"the program: " + words[0], "the calls were made by hash", "page cache"} {
@@ -240,27 +192,28 @@ func TestExamples(t *testing.T) {
 						t.Errorf("no note says %q:\n%s", want, notes)
 					}
 				}
-				finish(t, target, env, &j)
+				closeTarget(t, target, env, &j)
 			})
 		}
 	}
 }
 
-// A treatment that the program cannot have is an error in its own words, and nothing is left of it.
-func TestExampleRefuses(t *testing.T) {
+// TestExampleRejectsATreatment: the error of an unsupported treatment is in the program's words, and nothing is left
+// behind.
+func TestExampleRejectsATreatment(t *testing.T) {
 	bad := treatment("check", "none", "size", "0")
-	env := outside(t, bad)
+	env := testEnv(t, bad)
 	target, err := Area{}.Open(t.Context(), &Spec{
 		Program: []string{python(t), "examples/exec/hash.py"},
-		Dir:     root(t),
+		Dir:     projectRoot(t),
 	}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var j memory
+	var j areatest.Journal
 	err = target.Prepare(t.Context(), bad, &j)
 	if err == nil || !strings.Contains(err.Error(), "size=0: want 1 to") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want the program's own error about size=0", err)
 	}
 	if err := target.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -268,13 +221,13 @@ func TestExampleRefuses(t *testing.T) {
 	nothingLeft(t, &j)
 }
 
-// What a run leaves that was killed, is undone from its journal alone, in any folder, and twice.
-func TestUndoAfterAKill(t *testing.T) {
+// TestUndoAfterKill undoes what a killed run left, from its journal alone, in another folder, twice.
+func TestUndoAfterKill(t *testing.T) {
 	tr := treatment("check", "hmac")
-	env := outside(t, tr)
-	var j memory
-	begin(t, &Spec{Program: []string{python(t), "examples/exec/hash.py"}, Dir: root(t)}, env, &j)
-	left := j.pending()
+	env := testEnv(t, tr)
+	var j areatest.Journal
+	openPrepared(t, &Spec{Program: []string{python(t), "examples/exec/hash.py"}, Dir: projectRoot(t)}, env, &j)
+	left := j.Pending()
 	kinds := map[string]bool{}
 	for _, c := range left {
 		kinds[c.Kind] = true
@@ -283,11 +236,7 @@ func TestUndoAfterAKill(t *testing.T) {
 		t.Errorf("journaled are %v", got)
 	}
 	t.Chdir(t.TempDir())
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), left, env); err != nil {
-			t.Error(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, left, env)
 	for _, c := range left {
 		if c.Kind != area.ProcessKind {
 			_ = j.Undone(c)
@@ -305,7 +254,7 @@ func TestUndoAfterAKill(t *testing.T) {
 	nothingLeft(t, &j)
 }
 
-// The CPU time of processes that a program names counts, and their memory is read; without their names neither.
+// TestNamedProcessesCount: the CPU time and memory of processes that a program names are measured, and not otherwise.
 func TestNamedProcessesCount(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -323,19 +272,19 @@ func TestNamedProcessesCount(t *testing.T) {
 		_ = worker.Wait()
 	}()
 	if text, err := bufio.NewReader(stdout).ReadString('\n'); text != "ready\n" {
-		t.Fatalf("%q, %v", text, err)
+		t.Fatalf("the worker printed %q, %v; want ready", text, err)
 	}
 	named, unnamed := treatment("named", "yes"), treatment("named", "no")
-	env := outside(t, named, unnamed)
+	env := testEnv(t, named, unnamed)
 	t.Setenv("MY_TOKEN", "hunter2")
 	s := &Spec{
 		Program: []string{self, "be-a-driver"}, Env: []Variable{"MY_TOKEN"},
-		Settings:   told("socket", socket, "pid", strconv.Itoa(worker.Process.Pid)),
+		Settings:   settings("socket", socket, "pid", strconv.Itoa(worker.Process.Pid)),
 		Operations: []string{"ask"},
 	}
-	var j memory
-	target := begin(t, s, env, &j)
-	with, without := costs(t, target, named, "ask", 10), costs(t, target, unnamed, "ask", 10)
+	var j areatest.Journal
+	target := openPrepared(t, s, env, &j)
+	with, without := leastCosts(t, target, named, "ask", 10), leastCosts(t, target, unnamed, "ask", 10)
 	if with["cpu"] < burns.Seconds() || without["cpu"] > burns.Seconds()/2 {
 		t.Errorf("a call takes %v of CPU with the worker named, %v without; the worker burns %v", with["cpu"],
 			without["cpu"], burns)
@@ -352,8 +301,8 @@ func TestNamedProcessesCount(t *testing.T) {
 			t.Errorf("%s: probes of %v, want %v", tr, subjects, want)
 		}
 	}
-	finish(t, target, env, &j)
-	for _, c := range j.all {
+	closeTarget(t, target, env, &j)
+	for _, c := range j.Changes() {
 		for key, value := range c.Data {
 			if strings.Contains(value, "hunter2") {
 				t.Errorf("the journal holds the value of a variable in %s of %s", key, c.Kind)

@@ -12,20 +12,11 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 )
 
-// treatment makes a treatment of pairs: factor, level.
-func treatment(pairs ...string) design.Treatment {
-	t := design.Treatment{Levels: map[string]string{}}
-	for i := 0; i < len(pairs); i += 2 {
-		t.Levels[pairs[i]] = pairs[i+1]
-	}
-	t.ID = design.ID(t.Levels)
-	return t
-}
-
-// told are settings.
-func told(pairs ...string) map[string]Setting {
+// settings returns settings from pairs of name and value.
+func settings(pairs ...string) map[string]Setting {
 	out := map[string]Setting{}
 	for i := 0; i < len(pairs); i += 2 {
 		out[pairs[i]] = Setting{pairs[i+1]}
@@ -45,7 +36,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{title: "plain", spec: Spec{Program: program}},
 		{title: "all fields", spec: Spec{
-			Program: program, Dir: "x", Env: []Variable{"MY_TOKEN", "_x1"}, Settings: told("size", "1", "a.b-c_d", "x y"),
+			Program: program, Dir: "x", Env: []Variable{"MY_TOKEN", "_x1"}, Settings: settings("size", "1", "a.b-c_d", "x y"),
 			Operations: []string{"load", "a-b_c.d"},
 			Fresh:      freshRun, Patience: unit.Duration(time.Minute), PrepareWithin: unit.Duration(time.Hour), Rounds: 3,
 			Span: unit.Duration(time.Second),
@@ -94,28 +85,28 @@ func TestValidate(t *testing.T) {
 		},
 
 		{
-			title: "a setting's name", spec: Spec{Program: program, Settings: told("a b", "1")}, path: "settings",
+			title: "a setting's name", spec: Spec{Program: program, Settings: settings("a b", "1")}, path: "settings",
 			says: "want a name of letters",
 		},
 		{
-			title: "a long setting's name", spec: Spec{Program: program, Settings: told(strings.Repeat("a", 65), "1")},
+			title: "a long setting's name", spec: Spec{Program: program, Settings: settings(strings.Repeat("a", 65), "1")},
 			path: "settings", says: "want a name of letters",
 		},
 		{
-			title: "an empty setting", spec: Spec{Program: program, Settings: told("a", "")}, path: "settings.a",
+			title: "an empty setting", spec: Spec{Program: program, Settings: settings("a", "")}, path: "settings.a",
 			says: "cannot be empty",
 		},
 		{
-			title: "a setting of two lines", spec: Spec{Program: program, Settings: told("a", "x\ny")}, path: "settings.a",
+			title: "a setting of two lines", spec: Spec{Program: program, Settings: settings("a", "x\ny")}, path: "settings.a",
 			says: "one line",
 		},
 		{
-			title: "a long setting", spec: Spec{Program: program, Settings: told("a", strings.Repeat("ä", 257))},
+			title: "a long setting", spec: Spec{Program: program, Settings: settings("a", strings.Repeat("ä", 257))},
 			path: "settings.a", says: "at most 256",
 		},
-		{title: "the longest setting", spec: Spec{Program: program, Settings: told("a", strings.Repeat("ä", 256))}},
+		{title: "the longest setting", spec: Spec{Program: program, Settings: settings("a", strings.Repeat("ä", 256))}},
 		{
-			title: "a setting that is varied", spec: Spec{Program: program, Settings: told("n", "1", "m", "2")},
+			title: "a setting that is varied", spec: Spec{Program: program, Settings: settings("n", "1", "m", "2")},
 			levels: [][]string{{"k", "1"}, {"k", "2", "n", "3"}}, path: "settings.n", says: "a factor already",
 		},
 
@@ -158,23 +149,8 @@ func TestValidate(t *testing.T) {
 		},
 		{title: "few rounds", spec: Spec{Program: program, Rounds: 2}, path: "rounds", says: "want 3 to 1000"},
 	} {
-		var treatments []design.Treatment
-		for _, l := range c.levels {
-			treatments = append(treatments, treatment(l...))
-		}
-		if c.q == "" {
-			c.q = design.Compare
-		}
-		found := c.spec.Validate(c.q, treatments)
-		switch {
-		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
-		case c.says == "":
-		case len(found) != 1:
-			t.Errorf("%s: %d findings: %v", c.title, len(found), found)
-		case found[0].Path != c.path || found[0].Severity != area.Error || !strings.Contains(found[0].Message, c.says):
-			t.Errorf("%s: %+v, want %q at %q", c.title, found[0], c.says, c.path)
-		}
+		found := areatest.Validate(&c.spec, c.q, c.levels)
+		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
 		for _, f := range found {
 			if strings.Contains(fmt.Sprint(f), "hunter") {
 				t.Errorf("%s: %v shows what may be a credential", c.title, f)
@@ -183,8 +159,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What is refused as a variable's name may be a value: the error does not hold it.
-func TestVariablesAreConcealed(t *testing.T) {
+// TestInvalidVariableNamesAreNotPrinted: an invalid name may be a secret value, so the error does not contain it.
+func TestInvalidVariableNamesAreNotPrinted(t *testing.T) {
 	if !Variable("").MayBeSecret() {
 		t.Error("what is no name may be shown")
 	}
@@ -195,21 +171,21 @@ func TestVariablesAreConcealed(t *testing.T) {
 		var v Variable
 		err := v.UnmarshalText([]byte(text))
 		if (err == nil) != good {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("name %q: got %v, want error %t", text, err, !good)
 		}
 		if err == nil {
 			continue
 		}
 		if strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("name %q: the error contains the value: %v", text, err)
 		}
 	}
 }
 
-// A spec is written into the record, and read from it when a run goes on.
+// TestSpecSurvivesTheRecord: a spec that is written into the record is read back unchanged when a run is resumed.
 func TestSpecSurvivesTheRecord(t *testing.T) {
 	want := Spec{
-		Program: []string{"python3", "x.py"}, Env: []Variable{"TOKEN"}, Settings: told("size", "65536", "deep", "true"),
+		Program: []string{"python3", "x.py"}, Env: []Variable{"TOKEN"}, Settings: settings("size", "65536", "deep", "true"),
 		Operations: []string{"load"},
 		Fresh:      freshRun, Patience: unit.Duration(time.Minute), Rounds: 5, Span: unit.Duration(time.Second),
 	}
@@ -219,10 +195,10 @@ func TestSpecSurvivesTheRecord(t *testing.T) {
 	}
 	var got Spec
 	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatalf("%s: %v", text, err)
+		t.Fatalf("read back %s: %v", text, err)
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s\n%s", text, d)
+		t.Errorf("read back %s (-want +got):\n%s", text, d)
 	}
 	if !strings.Contains(string(text), `"size":"65536"`) {
 		t.Errorf("a setting is its text: %s", text)
@@ -230,7 +206,7 @@ func TestSpecSurvivesTheRecord(t *testing.T) {
 }
 
 func TestLevelsAreSettingsAndFactors(t *testing.T) {
-	s := Spec{Settings: told("size", "10", "mode", "x")}
+	s := Spec{Settings: settings("size", "10", "mode", "x")}
 	got := s.levels(treatment("check", "none", "mode", "y"))
 	if d := cmp.Diff(map[string]string{"size": "10", "check": "none", "mode": "y"}, got); d != "" {
 		t.Error(d)
@@ -241,7 +217,7 @@ func TestLevelsAreSettingsAndFactors(t *testing.T) {
 	}
 }
 
-func TestBatchesAreForetold(t *testing.T) {
+func TestForecastOfBatches(t *testing.T) {
 	for _, c := range []struct {
 		spec Spec
 		want []area.Batches
@@ -291,7 +267,7 @@ func FuzzVariable(f *testing.F) {
 		}
 		// "=" makes it no name, whatever follows: nothing of it may be shown.
 		if err := v.UnmarshalText([]byte("hunter2=" + text)); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("hunter2=%q: got %v, want an error without the value", text, err)
 		}
 	})
 }

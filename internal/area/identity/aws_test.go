@@ -15,6 +15,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 	"tare/lab/memtest"
 )
@@ -32,7 +33,7 @@ func startSTS(t *testing.T, c fixture.Config) *fixture.STS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, m)
+	closeAtEnd(t, m)
 	return m
 }
 
@@ -42,7 +43,7 @@ func startEKSAgent(t *testing.T, c fixture.Config) *fixture.EKSAgent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, m)
+	closeAtEnd(t, m)
 	return m
 }
 
@@ -51,7 +52,7 @@ type issuing interface {
 	Issue(subject, audience string, expires time.Time) (string, error)
 }
 
-func issued(t *testing.T, from issuing, subject, audience string, life time.Duration) area.Secret {
+func issueToken(t *testing.T, from issuing, subject, audience string, life time.Duration) area.Secret {
 	t.Helper()
 	token, err := from.Issue(subject, audience, time.Now().Add(life))
 	if err != nil {
@@ -62,7 +63,7 @@ func issued(t *testing.T, from issuing, subject, audience string, life time.Dura
 
 func TestSTSWebIdentity(t *testing.T) {
 	m := startSTS(t, fixture.Config{})
-	jwt := issued(t, m, subjectA, "sts.amazonaws.com", time.Hour)
+	jwt := issueToken(t, m, subjectA, "sts.amazonaws.com", time.Hour)
 	spec := &Spec{
 		Adapter: "sts-web-identity", URL: m.URL, STS: &STS{
 			RoleARN: testRole, SessionName: "app-1",
@@ -70,24 +71,26 @@ func TestSTSWebIdentity(t *testing.T) {
 		},
 		Expect: &Expect{Subject: subjectA, Audience: "sts.amazonaws.com"},
 	}
-	everyOK(t, rehearse(t, spec, 5))
+	everyOK(t, callOnce(t, spec, 5))
 	spec.STS, spec.Expect = &STS{Token: jwt}, nil
-	spec.Callers = []Caller{{Name: testRole}, {Name: otherRole, Token: issued(t, m, "b", "sts.amazonaws.com", time.Hour)}}
-	everyOK(t, rehearse(t, spec, 4))
+	other := issueToken(t, m, "b", "sts.amazonaws.com", time.Hour)
+	spec.Callers = []Caller{{Name: testRole}, {Name: otherRole, Token: other}}
+	everyOK(t, callOnce(t, spec, 4))
 }
 
 func TestEKSPodIdentity(t *testing.T) {
 	m := startEKSAgent(t, fixture.Config{})
-	spec := &Spec{Adapter: "eks-pod-identity", URL: m.URL, EKS: &EKS{Token: issued(t, m, subjectA, eksTokens, time.Hour)}}
-	everyOK(t, rehearse(t, spec, 5))
+	token := issueToken(t, m, subjectA, eksTokens, time.Hour)
+	spec := &Spec{Adapter: "eks-pod-identity", URL: m.URL, EKS: &EKS{Token: token}}
+	everyOK(t, callOnce(t, spec, 5))
 	spec.EKS, spec.Callers = nil, []Caller{
-		{Token: issued(t, m, subjectA, eksTokens, time.Hour)},
-		{Token: issued(t, m, "b", eksTokens, time.Hour)},
+		{Token: issueToken(t, m, subjectA, eksTokens, time.Hour)},
+		{Token: issueToken(t, m, "b", eksTokens, time.Hour)},
 	}
-	everyOK(t, rehearse(t, spec, 4))
+	everyOK(t, callOnce(t, spec, 4))
 }
 
-// TestAWSRefusals: what the services refuse is an error that says so, and holds no token.
+// TestAWSRefusals: a refusal of the services is an error that says so and holds no token.
 func TestAWSRefusals(t *testing.T) {
 	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t, fixture.Config{})
 	lives := startSTS(t, fixture.Config{Lifetime: -time.Hour})
@@ -95,7 +98,7 @@ func TestAWSRefusals(t *testing.T) {
 	ask := func(token area.Secret) *Spec {
 		return &Spec{Adapter: "eks-pod-identity", URL: agent.URL, EKS: &EKS{Token: token}}
 	}
-	good := issued(t, sts, subjectA, "sts.amazonaws.com", time.Hour)
+	good := issueToken(t, sts, subjectA, "sts.amazonaws.com", time.Hour)
 	expecting := assume(sts, STS{RoleARN: testRole, Token: good})
 	expecting.Expect = &Expect{Audience: "other"}
 	other := assume(sts, STS{RoleARN: testRole, Token: good})
@@ -105,29 +108,29 @@ func TestAWSRefusals(t *testing.T) {
 		cause verdict
 	}{
 		"sts, another audience": {
-			assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "other", time.Hour)}),
+			assume(sts, STS{RoleARN: testRole, Token: issueToken(t, sts, subjectA, "other", time.Hour)}),
 			credentialRefused,
 		},
-		"sts, expired": {assume(sts, STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com",
+		"sts, expired": {assume(sts, STS{RoleARN: testRole, Token: issueToken(t, sts, subjectA, "sts.amazonaws.com",
 			-time.Hour)}), credentialRefused},
-		"sts, forged": {assume(sts, STS{RoleARN: testRole, Token: issued(t, lives, subjectA, "sts.amazonaws.com",
+		"sts, forged": {assume(sts, STS{RoleARN: testRole, Token: issueToken(t, lives, subjectA, "sts.amazonaws.com",
 			time.Hour)}), credentialRefused},
 		"sts, another role": {assume(sts, STS{RoleARN: testRole + "2", Token: good}), credentialRefused},
 		"sts, expired answer": {assume(lives, STS{
 			RoleARN: testRole,
-			Token:   issued(t, lives, subjectA, "sts.amazonaws.com", time.Hour),
+			Token:   issueToken(t, lives, subjectA, "sts.amazonaws.com", time.Hour),
 		}), hasExpired},
 		"sts, audience of answer": {expecting, otherAudience},
 		"sts, subject of answer":  {other, otherSubject},
-		"eks, another audience":   {ask(issued(t, agent, subjectA, "sts.amazonaws.com", time.Hour)), credentialRefused},
-		"eks, expired":            {ask(issued(t, agent, subjectA, eksTokens, -time.Hour)), credentialRefused},
-		"eks, forged":             {ask(issued(t, sts, subjectA, eksTokens, time.Hour)), credentialRefused},
+		"eks, another audience":   {ask(issueToken(t, agent, subjectA, "sts.amazonaws.com", time.Hour)), credentialRefused},
+		"eks, expired":            {ask(issueToken(t, agent, subjectA, eksTokens, -time.Hour)), credentialRefused},
+		"eks, forged":             {ask(issueToken(t, sts, subjectA, eksTokens, time.Hour)), credentialRefused},
 	} {
 		opened, err := Area{}.Open(t.Context(), c.spec, testEnv(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+		if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 			!strings.Contains(err.Error(), causes()[c.cause]) {
 			t.Errorf("%s: %v, want %q", name, err, causes()[c.cause])
 		} else if strings.Contains(err.Error(), "eyJ") {
@@ -139,21 +142,21 @@ func TestAWSRefusals(t *testing.T) {
 	}
 }
 
-// TestAWSWritesNoSecret: neither tokens nor credentials come into the run's folder or the journal.
+// TestAWSWritesNoSecret: neither the run's folder nor the journal holds tokens or credentials.
 func TestAWSWritesNoSecret(t *testing.T) {
 	sts, agent := startSTS(t, fixture.Config{}), startEKSAgent(t, fixture.Config{})
 	for _, spec := range []*Spec{
 		{
 			Adapter: "sts-web-identity", URL: sts.URL,
-			STS: &STS{RoleARN: testRole, Token: issued(t, sts, subjectA, "sts.amazonaws.com", time.Hour)},
+			STS: &STS{RoleARN: testRole, Token: issueToken(t, sts, subjectA, "sts.amazonaws.com", time.Hour)},
 		},
-		{Adapter: "eks-pod-identity", URL: agent.URL, EKS: &EKS{Token: issued(t, agent, subjectA, eksTokens, time.Hour)}},
+		{Adapter: "eks-pod-identity", URL: agent.URL, EKS: &EKS{Token: issueToken(t, agent, subjectA, eksTokens, time.Hour)}},
 	} {
 		tg, j := prepared(t, spec, standard)
-		everyOK(t, calls(t, tg, 2))
+		everyOK(t, makeCalls(t, tg, 2))
 		files, err := filepath.Glob(filepath.Join(tg.env.Dir, "*"))
-		if err != nil || len(j.changes) != 0 {
-			t.Errorf("%v, changes %v", err, j.changes)
+		if err != nil || len(j.Changes()) != 0 {
+			t.Errorf("got %v, journaled changes %v, want none", err, j.Changes())
 		}
 		for _, f := range files {
 			if b, err := os.ReadFile(f); err != nil || bytes.Contains(b, []byte("eyJ")) || bytes.Contains(b, []byte("ASIA")) {
@@ -162,12 +165,12 @@ func TestAWSWritesNoSecret(t *testing.T) {
 		}
 		if text := fmt.Sprintf("%v %+v %#v", tg.arm(standard.ID).session("x"), tg.Notes(), spec); strings.Contains(text,
 			"eyJ") {
-			t.Errorf("printed: %s", text)
+			t.Errorf("a formatted secret shows its value: %s", text)
 		}
 	}
 }
 
-// TestAWSThrottling: STS says with 400 that there were too many calls.
+// TestAWSThrottling: STS reports too many calls with status 400.
 func TestAWSThrottling(t *testing.T) {
 	for name, c := range map[string]struct {
 		a      adapter
@@ -210,7 +213,7 @@ func stsError(code string) string {
 	return `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>` + code + `</Code></Error></ErrorResponse>`
 }
 
-// stsAnswer is a good answer of the session's time with that token; date may be another, and extra more elements of the
+// stsAnswer returns a good answer with that token. date replaces the session's expiry; extra is added to the
 // credentials.
 func stsAnswer(token, date, extra string) string {
 	return `<?xml version="1.0"?>
@@ -227,33 +230,33 @@ func stsAnswer(token, date, extra string) string {
 </AssumeRoleWithWebIdentityResponse>`
 }
 
-// TestHostileXML: a good status around a bad document is no success.
-func TestHostileXML(t *testing.T) {
+// TestMalformedXMLIsNoSuccess: a good status with a malformed document is no success.
+func TestMalformedXMLIsNoSuccess(t *testing.T) {
 	s := fakeSession(opCredentials, 1)
 	s.spec, s.subjects = &Spec{STS: &STS{RoleARN: testRole}, Expect: &Expect{Audience: "https://aud.invalid/"}},
 		[]string{"robot"}
 	w := stsWebIdentity().wire(s)
 	const date = "2027-01-15T08:00:01Z"
 	good := stsAnswer("token", date, "")
-	judged(t, w, "good", 200, good, load.OK)
+	wantOutcome(t, w, "good", 200, good, load.OK)
 	for n := range len(good) {
-		judged(t, w, fmt.Sprintf("cut off after %d", n), 200, good[:n], load.Wrong)
+		wantOutcome(t, w, fmt.Sprintf("cut off after %d", n), 200, good[:n], load.Wrong)
 	}
 	for _, d := range append(stampDates(), `""`, `"2027-01-15T08:00:00Z"`) {
-		judged(t, w, "an expiry of "+d, 200, stsAnswer("token", strings.Trim(d, `"`), ""), load.Wrong)
+		wantOutcome(t, w, "an expiry of "+d, 200, stsAnswer("token", strings.Trim(d, `"`), ""), load.Wrong)
 	}
 	for _, token := range []string{
 		"", " ", "a b", "a\x00b", "töken", "a&amp;b", "<![CDATA[a]]>", "<!-- -->a",
 		"<b>a</b>",
 	} {
-		judged(t, w, "a token of "+token, 200, stsAnswer(token, date, ""), load.Wrong)
+		wantOutcome(t, w, "a token of "+token, 200, stsAnswer(token, date, ""), load.Wrong)
 	}
 	for _, extra := range []string{
 		"<SessionToken>token</SessionToken>", "<SessionToken/>", "<Expiration>" + date + "</Expiration>", "x", "<a", "<a>",
 		"</a>", "<a b>x</a>", "<a b=c>x</a>",
 		"<!DOCTYPE a>", "<?a?>", strings.Repeat("<a>", 1e5), "<a></b>",
 	} {
-		judged(t, w, "also "+extra, 200, stsAnswer("token", date, extra), load.Wrong)
+		wantOutcome(t, w, "also "+extra, 200, stsAnswer("token", date, extra), load.Wrong)
 	}
 	for _, c := range [][2]string{
 		{"/reader/", "/writer/"},
@@ -265,12 +268,12 @@ func TestHostileXML(t *testing.T) {
 		{"AssumeRoleWithWebIdentityResponse", "AssumeRoleResponse"},
 		{"Credentials>", "credentials>"},
 	} {
-		judged(t, w, c[1]+" for "+c[0], 200, strings.ReplaceAll(good, c[0], c[1]), load.Wrong)
+		wantOutcome(t, w, c[1]+" for "+c[0], 200, strings.ReplaceAll(good, c[0], c[1]), load.Wrong)
 	}
-	judged(t, w, "a document after it", 200, good+good, load.Wrong)
+	wantOutcome(t, w, "a document after it", 200, good+good, load.Wrong)
 }
 
-// FuzzPickXML: what is found, encoding/xml finds too, and nothing is found in what it does not read.
+// FuzzPickXML: whatever pickXML finds, encoding/xml finds too, and it finds nothing in what encoding/xml rejects.
 func FuzzPickXML(f *testing.F) {
 	f.Add([]byte(stsAnswer("token", "2027-01-15T08:00:01Z", "")))
 	for _, s := range []string{"<a><b><c>x</c></b></a>", "<a><b><c/></b></a>", `<a x="1" y='<'><b><c>&lt;</c></b></a>`, "<a>", "<a></a></a>", "<a/>", "<a><b><c>x<d/></c></b></a>"} {
@@ -290,7 +293,7 @@ func FuzzPickXML(f *testing.F) {
 			!strings.Contains(err.Error(), "entity") && !strings.Contains(err.Error(), "encoding") &&
 			!strings.Contains(err.Error(), "version") &&
 			!strings.Contains(err.Error(), "unescaped ]]>") {
-			t.Errorf("%q is read, and encoding/xml says %v", b, err)
+			t.Errorf("pickXML accepts %q, encoding/xml fails with %v", b, err)
 		}
 		if out[0] != nil && !bytes.Contains(b, out[0]) {
 			t.Errorf("%q: found %q", b, out[0])
@@ -332,13 +335,13 @@ func TestAWSOptions(t *testing.T) {
 	}
 }
 
-// TestAWSCanaries: an endpoint that gives credentials to anybody is found out.
+// TestAWSCanaries: Verify rejects an endpoint that gives credentials to anybody.
 func TestAWSCanaries(t *testing.T) {
 	m := startSTS(t, fixture.Config{})
 	lax := map[string]string{"eks-pod-identity": fmt.Sprintf(
 		`{"AccessKeyId":"ASIA1","SecretAccessKey":"x","Token":"t","AccountId":"1","Expiration":%q}`, time.Now().Add(time.Hour).Format(time.RFC3339))}
 	lax["sts-web-identity"] = stsAnswer("t", time.Now().Add(time.Hour).Format(time.RFC3339), "")
-	jwt := issued(t, m, "robot", "x", time.Hour)
+	jwt := issueToken(t, m, "robot", "x", time.Hour)
 	for name, answer := range lax {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(answer))
@@ -352,7 +355,7 @@ func TestAWSCanaries(t *testing.T) {
 		}
 		tg, _ := prepared(t, spec, standard)
 		if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "must be refused") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Verify returned %v, want that strangers must be refused", name, err)
 		}
 	}
 }

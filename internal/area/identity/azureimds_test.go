@@ -15,20 +15,20 @@ func startAzure(t *testing.T) *fixture.AzureIMDS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, a)
+	closeAtEnd(t, a)
 	return a
 }
 
-// TestAzureIMDS: the service's texts and emulators' numbers, from the cache and past it.
+// TestAzureIMDS reads the numbers as the service and as emulators write them, from the cache and around it.
 func TestAzureIMDS(t *testing.T) {
 	for _, numeric := range []bool{false, true} {
 		a := startAzure(t)
 		a.NumericExpiry = numeric
-		everyOK(t, rehearse(t, &Spec{Adapter: "azure-imds", URL: a.URL}, 5))
+		everyOK(t, callOnce(t, &Spec{Adapter: "azure-imds", URL: a.URL}, 5))
 		if n := a.Mints(); n != 1 {
 			t.Errorf("token: %d tokens were signed, want 1", n)
 		}
-		everyOK(t, rehearse(t, &Spec{Adapter: "azure-imds", URL: a.URL, Operation: opFresh}, 5))
+		everyOK(t, callOnce(t, &Spec{Adapter: "azure-imds", URL: a.URL, Operation: opFresh}, 5))
 		if n := a.Mints(); n < 6 {
 			t.Errorf("fresh: %d tokens were signed, want one for each call", n)
 		}
@@ -38,7 +38,7 @@ func TestAzureIMDS(t *testing.T) {
 // TestAzureIdentities: each caller gets the token of its own identity, for its own resource.
 func TestAzureIdentities(t *testing.T) {
 	a := startAzure(t)
-	everyOK(t, rehearse(t, &Spec{
+	everyOK(t, callOnce(t, &Spec{
 		Adapter: "azure-imds", URL: a.URL, Azure: &Azure{Resource: "https://vault.azure.net"},
 		Callers: []Caller{{Name: "one"}, {Name: "two", Audience: "https://storage.azure.com/?a=b&c"}},
 	}, 4))
@@ -47,9 +47,9 @@ func TestAzureIdentities(t *testing.T) {
 	}
 }
 
-// TestAzureTransient: what the documentation says to try again is tried again before the load, and counted as such
-// within it.
-func TestAzureTransient(t *testing.T) {
+// TestAzureTransientErrors: errors that Azure documents as transient are retried before the load, and counted as
+// transient during it.
+func TestAzureTransientErrors(t *testing.T) {
 	for _, c := range []struct {
 		faults fixture.Faults
 		want   load.Outcome
@@ -84,7 +84,7 @@ func TestAzureTransient(t *testing.T) {
 	}()
 	prepared(t, &Spec{Adapter: "azure-imds", URL: a.URL}, standard)
 	if n := a.Calls(); n < 3 {
-		t.Errorf("%d calls: the endpoint was not asked again", n)
+		t.Errorf("%d calls: the transient error was not retried", n)
 	}
 }
 

@@ -16,11 +16,13 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 )
 
-// several prepares all arms of a comparison, the A/A arm among them, as a run does.
-func several(t testing.TB, spec *Spec, treatments []design.Treatment) (*target, *memory, []design.Treatment) {
+// prepareArms prepares all arms of a comparison, including the A/A arm, as a run does.
+func prepareArms(t testing.TB, spec *Spec, treatments []design.Treatment,
+) (*target, *areatest.Journal, []design.Treatment) {
 	t.Helper()
 	arms := design.Arms(treatments)
 	tg, j := prepared(t, spec, arms[0])
@@ -32,12 +34,12 @@ func several(t testing.TB, spec *Spec, treatments []design.Treatment) (*target, 
 	return tg, j, arms
 }
 
-// a trial makes n calls one after another as the runner's trials do, and returns what the probes say of them.
-func trial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sample {
+// runTrial makes n calls one after another, as a trial does, and returns what the probes report about them.
+func runTrial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sample {
 	t.Helper()
 	for _, step := range []func(context.Context, design.Treatment) error{tg.Enter, tg.Verify} {
 		if err := step(t.Context(), tr); err != nil {
-			t.Fatalf("%s: %v", tr.ID, err)
+			t.Fatalf("step of %s: %v", tr.ID, err)
 		}
 	}
 	ops, err := tg.Operations(tr)
@@ -67,11 +69,11 @@ func trial(t testing.TB, tg *target, tr design.Treatment, n int) []metric.Sample
 	return delta
 }
 
-// TestProbesCountEachTrial: what the probes say of a trial is that trial's, and that treatment's.
+// TestProbesCountEachTrial: the probes report on that trial and that treatment only.
 func TestProbesCountEachTrial(t *testing.T) {
 	const n = 40
 	treatments := levels(m{"cache": "true", "singleflight": "false"}, m{"cache": "false", "singleflight": "false"})
-	tg, _, arms := several(t, embedded("healthy"), treatments)
+	tg, _, arms := prepareArms(t, embedded("healthy"), treatments)
 	seen := map[int]bool{}
 	for _, tr := range arms {
 		seen[tg.arm(tr.ID).endpoint.PID] = true
@@ -81,7 +83,7 @@ func TestProbesCountEachTrial(t *testing.T) {
 	}
 	for range 2 {
 		for _, tr := range arms {
-			d := trial(t, tg, tr, n)
+			d := runTrial(t, tg, tr, n)
 			cached := tr.Levels["cache"] == "true"
 			for _, x := range []struct {
 				q            probe.Quantity
@@ -102,8 +104,8 @@ func TestProbesCountEachTrial(t *testing.T) {
 	}
 }
 
-// TestVerifyIsCheapTheSecondTime: it runs before every trial, so what it does then must not grow with the limits that
-// it has proven.
+// TestVerifyIsCheapTheSecondTime: Verify runs before every trial, so its cost must not grow with the limits that it has
+// already proven.
 func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 	tg, _ := prepared(t, embedded("sts-quota-reject"), standard)
 	asked := func() (endpoint, sts int64) {
@@ -132,7 +134,7 @@ func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 		t.Errorf("the quota of 50 was proven with %d exchanges", sts)
 	}
 	if e, sts := verify(); e > 1 || sts > 1 {
-		t.Errorf("the second time took %d requests and %d exchanges", e, sts)
+		t.Errorf("the second Verify made %d requests and %d exchanges", e, sts)
 	}
 	if err := tg.arm("default").restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -142,8 +144,8 @@ func TestVerifyIsCheapTheSecondTime(t *testing.T) {
 	}
 }
 
-// TestEnterFillsANewCache: a restarted endpoint has lost its cache, and the trial after it must not find it cold.
-func TestEnterFillsANewCache(t *testing.T) {
+// TestEnterWarmsARestartedCache: a restarted endpoint has lost its cache, which must be warm again for the next trial.
+func TestEnterWarmsARestartedCache(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Identities = 30
 	tg, _ := prepared(t, spec, standard)
@@ -151,7 +153,7 @@ func TestEnterFillsANewCache(t *testing.T) {
 	if err := p.restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if misses, ok := probe.Find(trial(t, tg, standard, 60), serverEndpoint, probe.CacheMisses); !ok || misses != 0 {
+	if misses, ok := probe.Find(runTrial(t, tg, standard, 60), serverEndpoint, probe.CacheMisses); !ok || misses != 0 {
 		t.Errorf("%v misses after a restart (%v)", misses, ok)
 	}
 	before, err := p.endpoint.admin.Counters(t.Context())
@@ -167,8 +169,8 @@ func TestEnterFillsANewCache(t *testing.T) {
 	}
 }
 
-// TestAudiencesAreForgotten: what one trial leaves in the cache is not there in the next.
-func TestAudiencesAreForgotten(t *testing.T) {
+// TestCachedAudiencesEndWithTheTrial: a trial does not find in the cache what the previous one left.
+func TestCachedAudiencesEndWithTheTrial(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Operation = opIdentity
 	tg, _ := prepared(t, spec, standard)
@@ -200,8 +202,7 @@ func TestAudiencesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestNegativeControls: tokens for new audiences are never cached, so that the cache cannot act on them; the signature
-// can.
+// TestNegativeControls: tokens for new audiences are never cached, so the cache cannot affect them; the signature can.
 func TestNegativeControls(t *testing.T) {
 	treatments := levels(
 		m{"cache": "true", "operation": "identity"}, m{"cache": "false", "operation": "identity"},
@@ -211,7 +212,7 @@ func TestNegativeControls(t *testing.T) {
 		ID: "base of tokens", Baseline: true,
 		Levels: m{"cache": "true", "operation": "token"},
 	})
-	tg, _, arms := several(t, embedded("healthy"), treatments)
+	tg, _, arms := prepareArms(t, embedded("healthy"), treatments)
 	want := []bool{false, true, false, false, false, false}
 	for i, tr := range arms {
 		ops, err := tg.Operations(tr)
@@ -224,12 +225,12 @@ func TestNegativeControls(t *testing.T) {
 	}
 }
 
-// TestEndpointsSideBySide compares two endpoints that are not ours.
+// TestEndpointsSideBySide compares two external endpoints.
 func TestEndpointsSideBySide(t *testing.T) {
 	one, two := startIMDSv2(t, fixture.Config{}, "node"), startIMDSv2(t, fixture.Config{}, "node")
-	tg, j, arms := several(t, &Spec{Adapter: "imdsv2"}, levels(m{"url": one.URL}, m{"url": two.URL}))
-	if len(j.changes) != 0 {
-		t.Errorf("changes %v", j.changes)
+	tg, j, arms := prepareArms(t, &Spec{Adapter: "imdsv2"}, levels(m{"url": one.URL}, m{"url": two.URL}))
+	if len(j.Changes()) != 0 {
+		t.Errorf("got changes %v, want none", j.Changes())
 	}
 	for i, tr := range arms {
 		end, err := tg.Endpoint(tr)
@@ -239,26 +240,26 @@ func TestEndpointsSideBySide(t *testing.T) {
 		if want := []string{one.URL, two.URL, one.URL}[i]; "http://"+end.Addr.String() != want {
 			t.Errorf("%s is at %v, want %s", tr.ID, end.Addr, want)
 		}
-		if d := trial(t, tg, tr, 10); len(d) == 0 {
+		if d := runTrial(t, tg, tr, 10); len(d) == 0 {
 			t.Errorf("%s: no samples", tr.ID)
 		}
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	if !strings.Contains(notes, "2 arms share the endpoint at "+strings.TrimPrefix(one.URL, "http://")) ||
 		strings.Contains(notes, strings.TrimPrefix(two.URL, "http://")) {
-		t.Errorf("notes %q", notes)
+		t.Errorf("got notes %q", notes)
 	}
 	two.Forget() // its sessions are gone: only its own treatment may notice
 	if err := tg.Verify(t.Context(), arms[1]); err == nil {
-		t.Error("a treatment whose endpoint refuses is in force")
+		t.Error("Verify accepts a treatment whose endpoint refuses")
 	}
 	if err := tg.Verify(t.Context(), arms[0]); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestADeadEndpointIsNamed: of many treatments, the one that cannot be reached.
-func TestADeadEndpointIsNamed(t *testing.T) {
+// TestUnreachableEndpointIsNamed: the error names the treatment whose endpoint cannot be reached.
+func TestUnreachableEndpointIsNamed(t *testing.T) {
 	srv := httptest.NewServer(nil)
 	defer srv.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -272,26 +273,26 @@ func TestADeadEndpointIsNamed(t *testing.T) {
 	arms := design.Arms(levels(m{"url": srv.URL}, m{"url": dead}))
 	f := Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
 	if len(f) != 1 || f[0].Severity != area.Error || !strings.Contains(f[0].Message, `treatment "url=`+dead+`": cannot connect`) || f[0].Hint == "" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want one error that names the treatment of %s", f, dead)
 	}
 	arms = design.Arms(levels(m{"url": dead, "identities": "1"}, m{"url": dead, "identities": "2"}))
 	f = Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
-	if len(f) != 1 || strings.Contains(f[0].Message, "treatment") { // it is about all
-		t.Errorf("%+v", f)
+	if len(f) != 1 || strings.Contains(f[0].Message, "treatment") { // about all treatments
+		t.Errorf("got %+v, want one finding that names no treatment", f)
 	}
 }
 
-// TestPreflightJudgesEachTreatment: a level may ask for more than the host gives.
-func TestPreflightJudgesEachTreatment(t *testing.T) {
+// TestPreflightChecksEachTreatment: a level may need more than the host has.
+func TestPreflightChecksEachTreatment(t *testing.T) {
 	arms := design.Arms(levels(m{"backlog": "128"}, m{"backlog": "1000000"}))
 	f := Area{}.Preflight(t.Context(), embedded("healthy"), area.Env{Treatments: arms})
 	if len(f) != 1 || f[0].Severity != area.Warning || !strings.HasPrefix(f[0].Message, `treatment "backlog=1000000": net.core.somaxconn clips`) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want one warning about backlog=1000000", f)
 	}
 }
 
-// sizes are the treatments of a growth experiment.
-func sizes(n ...int) []design.Treatment {
+// growthTreatments returns the treatments of a growth experiment.
+func growthTreatments(n ...int) []design.Treatment {
 	var all []m
 	for _, x := range n {
 		all = append(all, m{"identities": strconv.Itoa(x)})
@@ -299,15 +300,16 @@ func sizes(n ...int) []design.Treatment {
 	return levels(all...)
 }
 
-// TestThirteenSizes keeps 14 endpoints, up to a thousand identities each, and holds that all are warm; a killed run's
-// journal undoes them all.
-func TestThirteenSizes(t *testing.T) {
+// TestFourteenWarmEndpoints keeps 14 endpoints of up to 1,000 identities each and checks that all are warm; the journal
+// of a killed run undoes them all.
+func TestFourteenWarmEndpoints(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 28 processes")
 	}
-	tg, j, arms := several(t, embedded("healthy"), sizes(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000))
-	if len(j.changes) != 28 {
-		t.Errorf("%d changes are journaled, want 28 processes", len(j.changes))
+	sizes := growthTreatments(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000)
+	tg, j, arms := prepareArms(t, embedded("healthy"), sizes)
+	if len(j.Changes()) != 28 {
+		t.Errorf("%d changes are journaled, want 28 processes", len(j.Changes()))
 	}
 	var fds, rss float64
 	for _, tr := range arms {
@@ -320,13 +322,13 @@ func TestThirteenSizes(t *testing.T) {
 		if err != nil || end.Keys != want {
 			t.Errorf("%s: %d identities (%v)", tr.ID, end.Keys, err)
 		}
-		d := trial(t, tg, tr, 5)
+		d := runTrial(t, tg, tr, 5)
 		x, _ := probe.Find(d, serverEndpoint, probe.FDs)
 		y, _ := probe.Find(d, serverEndpoint, probe.RSS)
 		fds, rss = fds+x, rss+y
 	}
 	t.Logf("14 endpoints have %v descriptors and %.0f MB", fds, rss/1e6)
-	data, err := json.Marshal(j.changes)
+	data, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)
 	}

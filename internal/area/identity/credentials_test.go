@@ -16,9 +16,10 @@ import (
 	"tare/internal/area"
 	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/lab/areatest"
 )
 
-// TestSecretsOf: no adapter can forget a secret, since they are found by their type.
+// TestSecretsOf: secrets are found by their type, so an adapter cannot forget one.
 func TestSecretsOf(t *testing.T) {
 	e := func(name string) area.Secret { return area.Secret{Env: name} }
 	s := &Spec{
@@ -32,13 +33,13 @@ func TestSecretsOf(t *testing.T) {
 	}
 	slices.Sort(names)
 	if !slices.Equal(names, []string{"A", "B", "C", "D", "E"}) {
-		t.Errorf("%v", names)
+		t.Errorf("found secrets %v, want A to E", names)
 	}
 }
 
-// TestRotatedFile: requests that were rendered before follow a file that changes, and keep what they have when it is
-// gone.
-func TestRotatedFile(t *testing.T) {
+// TestRotatedSecretFile: requests that were already rendered follow a file that changes, and keep the last value when
+// it is removed.
+func TestRotatedSecretFile(t *testing.T) {
 	x := secretFile(t, "token", "first")
 	spec := &Spec{HTTP: &HTTP{Bearer: x}}
 	creds, err := newCredentials(spec, nil, 2)
@@ -65,7 +66,7 @@ func TestRotatedFile(t *testing.T) {
 	fake := clock.NewFake(time.Unix(1000, 0))
 	r := renewer{creds: creds, clock: fake, log: slog.New(slog.DiscardHandler)}
 	if !r.needed() {
-		t.Error("a file needs no renewal")
+		t.Error("a secret file has a renewal")
 	}
 	write("second\n")
 	r.readFiles()
@@ -83,7 +84,7 @@ func TestRotatedFile(t *testing.T) {
 	has("second")
 }
 
-// TestLeaseIsRenewed: at half of its life, and again soon after a failure; calls have the old one meanwhile.
+// TestLeaseIsRenewed at half of its life, and again soon after a failure; until then calls use the old one.
 func TestLeaseIsRenewed(t *testing.T) {
 	fake := clock.NewFake(time.Unix(1000, 0))
 	creds, err := newCredentials(&Spec{}, nil, 1)
@@ -136,11 +137,11 @@ func TestLeaseIsRenewed(t *testing.T) {
 		t.Errorf("renewed again after %v, want half of 100s", next)
 	}
 	if got := string(reqs.appendTo(nil, 0)); got != "lease=two;" {
-		t.Errorf("calls have %q", got)
+		t.Errorf("calls use %q", got)
 	}
 }
 
-func TestExpired(t *testing.T) {
+func TestExpiredCredentials(t *testing.T) {
 	creds, err := newCredentials(&Spec{}, nil, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +153,7 @@ func TestExpired(t *testing.T) {
 	}
 	creds.set(1, lease{value: "a while", lives: time.Minute}, start)
 	if creds.expired(start.Add(59*time.Second)) || !creds.expired(start.Add(time.Minute)) {
-		t.Error("the end of a lease")
+		t.Error("a lease ends at the wrong time")
 	}
 }
 
@@ -162,7 +163,7 @@ func TestNumbersInTemplates(t *testing.T) {
 	b := s.request(0, "POST", s.unique("/x/{n}?a={n}"), []byte(s.unique(`{"a":"{n}"}`)))
 	tmpl := load.NewTemplate(b)
 	if n := bytes.Count(b, []byte(load.CallMark)); n != 3 {
-		t.Fatalf("%d holes", n)
+		t.Fatalf("the template has %d holes", n)
 	}
 	if _, fixed := tmpl.Fixed(); fixed {
 		t.Fatal("a template with holes is the same for all calls")
@@ -181,15 +182,15 @@ func TestNumbersInTemplates(t *testing.T) {
 	}
 }
 
-// TestTLS: what preflight says of certificates, and that calls go through with the right ones.
+// TestTLS: preflight reports bad certificates, and calls succeed with good ones.
 func TestTLS(t *testing.T) {
 	later := time.Now().Add(time.Hour)
-	good, named, old := newPapers(t, "localhost", later), newPapers(t, "idp.example", later),
-		newPapers(t, "localhost", time.Now().Add(-time.Hour))
+	good, named, old := issueCertificates(t, "localhost", later), issueCertificates(t, "idp.example", later),
+		issueCertificates(t, "localhost", time.Now().Add(-time.Hour))
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}
 	secret := secretFile(t, "secret", planted)
-	open, strict := secure(t, good, false, srv), secure(t, good, true, srv)
-	other, expired := secure(t, named, false, srv), secure(t, old, false, srv)
+	open, strict := serveTLS(t, good, false, srv), serveTLS(t, good, true, srv)
+	other, expired := serveTLS(t, named, false, srv), serveTLS(t, old, false, srv)
 	plain := serve(t, srv)
 	for _, c := range []struct {
 		name, url string
@@ -211,22 +212,22 @@ func TestTLS(t *testing.T) {
 		},
 		{"plaintext", strings.Replace(plain, "http:", "https:", 1), &area.TLS{CA: good.ca}, "url", "http://"},
 		{"key of another", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: area.Secret{File: named.key}}, "tls", "PEM"},
-		{"key that is none", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: secret}, "tls", "PEM"},
-		{"authority that is none", open, &area.TLS{CA: good.key}, "tls", "PEM"},
+		{"invalid key", strict, &area.TLS{CA: good.ca, Cert: good.cert, Key: secret}, "tls", "PEM"},
+		{"invalid authority", open, &area.TLS{CA: good.key}, "tls", "PEM"},
 	} {
 		spec := clientSpec(c.url, secret)
 		spec.TLS = c.tls
 		f := Area{}.Preflight(t.Context(), spec, testEnv(t))
 		if c.path == "" {
 			if len(f) > 0 {
-				t.Errorf("%s: %v", c.name, f)
+				t.Errorf("%s: got findings %v, want none", c.name, f)
 				continue
 			}
 			tg, _ := prepared(t, spec, standard)
 			if err := tg.Verify(t.Context(), standard); err != nil {
-				t.Errorf("%s: %v", c.name, err)
+				t.Errorf("%s: verify: %v", c.name, err)
 			}
-			everyGood(t, tg, 2)
+			wantGoodCalls(t, tg, 2)
 			if end, err := tg.Endpoint(standard); err != nil || end.TLS == nil {
 				t.Errorf("%s: endpoint %+v, %v", c.name, end, err)
 			}
@@ -240,8 +241,8 @@ func TestTLS(t *testing.T) {
 }
 
 func TestInsecureIsNoted(t *testing.T) {
-	p := newPapers(t, "elsewhere", time.Now().Add(-time.Hour))
-	spec := clientSpec(secure(t, p, false, &oauthServer{clients: map[string]string{"robot": planted}}),
+	p := issueCertificates(t, "elsewhere", time.Now().Add(-time.Hour))
+	spec := clientSpec(serveTLS(t, p, false, &oauthServer{clients: map[string]string{"robot": planted}}),
 		secretFile(t, "secret", planted))
 	spec.TLS = &area.TLS{Insecure: true}
 	if f := (Area{}).Preflight(t.Context(), spec, testEnv(t)); len(f) != 1 || f[0].Severity != area.Warning {
@@ -253,7 +254,7 @@ func TestInsecureIsNoted(t *testing.T) {
 	}
 }
 
-// TestNoSecretInErrors: servers that throw our own secrets and their tokens back at us do not get them into an error.
+// TestNoSecretInErrors: no error repeats a secret or token that a server sends back.
 func TestNoSecretInErrors(t *testing.T) {
 	secret := secretFile(t, "secret", planted)
 	for name, answer := range map[string]func(w http.ResponseWriter, got string){
@@ -262,17 +263,17 @@ func TestNoSecretInErrors(t *testing.T) {
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`{"error":"` + got + `"}`))
 		},
-		"as no HTTP":  func(w http.ResponseWriter, got string) { raw(t, w, got+"\r\n\r\n") },
-		"as a status": func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 "+got+" x\r\n\r\n") },
-		"as a header": func(w http.ResponseWriter, got string) { raw(t, w, "HTTP/1.1 200 OK\r\n"+got+"\r\n\r\n") },
+		"as no HTTP":  func(w http.ResponseWriter, got string) { writeRaw(t, w, got+"\r\n\r\n") },
+		"as a status": func(w http.ResponseWriter, got string) { writeRaw(t, w, "HTTP/1.1 "+got+" x\r\n\r\n") },
+		"as a header": func(w http.ResponseWriter, got string) { writeRaw(t, w, "HTTP/1.1 200 OK\r\n"+got+"\r\n\r\n") },
 		"as a length": func(w http.ResponseWriter, got string) {
-			raw(t, w, "HTTP/1.1 200 OK\r\nContent-Length: "+got+"\r\n\r\n")
+			writeRaw(t, w, "HTTP/1.1 200 OK\r\nContent-Length: "+got+"\r\n\r\n")
 		},
 		"as an encoding": func(w http.ResponseWriter, got string) {
-			raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: "+got+"\r\n\r\n")
+			writeRaw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: "+got+"\r\n\r\n")
 		},
 		"as a chunk": func(w http.ResponseWriter, got string) {
-			raw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+got+"\r\n")
+			writeRaw(t, w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+got+"\r\n")
 		},
 		"as a redirect": func(w http.ResponseWriter, got string) {
 			w.Header().Set("Location", "http://"+got+"/")
@@ -293,7 +294,7 @@ func TestNoSecretInErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			err = opened.Prepare(ctx, standard, &memory{})
+			err = opened.Prepare(ctx, standard, &areatest.Journal{})
 			cancel()
 			if err == nil || strings.Contains(err.Error(), planted) || strings.Contains(log.String(), planted) {
 				t.Errorf("%s, %s: error or log: %v %s", spec.Adapter, name, err, log.String())
@@ -310,8 +311,8 @@ func TestNoSecretInErrors(t *testing.T) {
 	}
 }
 
-// raw answers with bytes of its own.
-func raw(t testing.TB, w http.ResponseWriter, text string) {
+// writeRaw answers with raw bytes.
+func writeRaw(t testing.TB, w http.ResponseWriter, text string) {
 	t.Helper()
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -322,16 +323,16 @@ func raw(t testing.TB, w http.ResponseWriter, text string) {
 	_ = c.Close()
 }
 
-// TestLoadGoesThrough carries calls over both engines: plaintext, and TLS with a client certificate.
-func TestLoadGoesThrough(t *testing.T) {
-	p := newPapers(t, "localhost", time.Now().Add(time.Hour))
+// TestLoadUsesCredentials makes calls with both engines, in plaintext and over TLS with a client certificate.
+func TestLoadUsesCredentials(t *testing.T) {
+	p := issueCertificates(t, "localhost", time.Now().Add(time.Hour))
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}
 	plain := httptest.NewServer(srv)
 	defer plain.Close()
 	for _, c := range []struct {
 		url string
 		tls *area.TLS
-	}{{plain.URL, nil}, {secure(t, p, true, srv), &area.TLS{CA: p.ca, Cert: p.cert, Key: area.Secret{File: p.key}}}} {
+	}{{plain.URL, nil}, {serveTLS(t, p, true, srv), &area.TLS{CA: p.ca, Cert: p.cert, Key: area.Secret{File: p.key}}}} {
 		spec := clientSpec(c.url, secretFile(t, "secret", planted))
 		spec.TLS = c.tls
 		spec.OIDC.Audience, spec.Expect.Audience = "a/{n}", "a/{n}"
@@ -357,7 +358,7 @@ func TestLoadGoesThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		if pr := s.Progress(); pr.Done[load.OK] != 30 {
-			t.Errorf("%s: %+v", c.url, pr)
+			t.Errorf("%s: got %+v, want 30 good calls", c.url, pr)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -12,30 +12,30 @@ import (
 	"tare/lab/memtest"
 )
 
-// A victim is an operation with answers that it must take and answers that it must not.
-type victim struct {
+// A wireCase is an operation with answers that it must accept and answers that it must not.
+type wireCase struct {
 	adapter, operation string
 	spec               *Spec
-	subject            string // whose token it has to be; empty: nobody knows
+	subject            string // the subject of the token; empty: unknown
 	status             int    // of good answers
 	// answer renders one from parts.
-	answer func(p parts) string
+	answer func(p answerParts) string
 	// claims are those of a good token; nil: its tokens are opaque.
 	claims map[string]any
-	// dates are values of the expiry that are in the past or mean nothing; nil: the answer has none.
+	// dates are expiry values in the past, or without a meaning; nil: the answer has no expiry.
 	dates []string
 	// date is the value of a good expiry.
 	date string
-	// opaque tokens may be anything: what the claims of a JWT say is nobody's business.
+	// opaque tokens may be anything, so that the claims of a JWT are not checked.
 	opaque bool
 	// raw answers are no JSON objects.
 	raw bool
-	// outcomes are statuses that mean something else here than usually.
+	// outcomes are those of statuses with a special meaning for this adapter.
 	outcomes map[int]load.Outcome
 }
 
-// parts of an answer: raw JSON values, empty ones are left out.
-type parts struct{ token, date, extra string }
+// answerParts are the raw JSON values of an answer; empty ones are left out.
+type answerParts struct{ token, date, extra string }
 
 const (
 	past     = 1_800_000_000 // the session's time
@@ -76,48 +76,48 @@ func jwtClaims(more map[string]any) map[string]any {
 	return c
 }
 
-// victims are the operations of all adapters.
-func victims() []victim {
-	bearer := func(extra ...string) func(p parts) string {
-		return func(p parts) string {
+// wireCases returns one case for each adapter's operation.
+func wireCases() []wireCase {
+	bearer := func(extra ...string) func(p answerParts) string {
+		return func(p answerParts) string {
 			return wrap(object(append([]string{"access_token", p.token, "expires_in", p.date, "token_type", `"Bearer"`}, extra...)...), p.extra)
 		}
 	}
 	expect := &Expect{Audience: "https://aud.invalid/", Issuer: "issuer"}
-	review := func(p parts) string {
+	review := func(p answerParts) string {
 		return `{"kind":"TokenReview","status":` + wrap(object("authenticated", p.date, "user", `{"username":`+first(p.token, `""`)+`}`, "audiences", `["vault"]`), p.extra) + `}`
 	}
-	return []victim{
+	return []wireCase{
 		{
 			adapter: "gce-metadata", operation: opToken, status: 200, answer: bearer(), dates: secondsDates(), date: "3599",
 			opaque: true,
 		},
 		{
 			adapter: "gce-metadata", operation: opIdentity, status: 200, raw: true, subject: "robot",
-			answer: func(p parts) string { return strings.Trim(p.token, `"`) },
+			answer: func(p answerParts) string { return strings.Trim(p.token, `"`) },
 			claims: jwtClaims(map[string]any{"aud": "https://tare.invalid/n1/0", "email": fakeSession("", 1).emails[0]}),
 		},
 		{
 			adapter: "imdsv2", operation: opCredentials, status: 200, opaque: true, dates: stampDates(), date: `"2027-01-15T08:00:01Z"`,
-			answer: func(p parts) string {
+			answer: func(p answerParts) string {
 				return wrap(object("Code", `"Success"`, "Type", `"AWS-HMAC"`, "AccessKeyId", `"ASIA1"`, "SecretAccessKey", `"x"`, "Token", p.token, "Expiration", p.date), p.extra)
 			},
 		},
 		{
 			adapter: "imdsv2", operation: opSession, status: 200, opaque: true, raw: true,
-			answer: func(p parts) string {
+			answer: func(p answerParts) string {
 				return strings.NewReplacer(`"`, "", ".", "").Replace(p.token)
 			},
 		},
 		{
 			adapter: "eks-pod-identity", operation: opCredentials, status: 200, opaque: true, dates: stampDates(), date: `"2027-01-15T08:00:01Z"`,
-			answer: func(p parts) string {
+			answer: func(p answerParts) string {
 				return wrap(object("AccessKeyId", `"ASIA1"`, "SecretAccessKey", `"x"`, "Token", p.token, "AccountId", `"1"`, "Expiration", p.date), p.extra)
 			},
 		},
-		{ // TestHostileXML has its tokens and dates
+		{ // TestMalformedXMLIsNoSuccess has its tokens and dates
 			adapter: "sts-web-identity", operation: opCredentials, status: 200, opaque: true, raw: true, subject: "robot",
-			answer: func(p parts) string { return stsAnswer(strings.Trim(p.token, `"`), "2027-01-15T08:00:01Z", "") },
+			answer: func(p answerParts) string { return stsAnswer(strings.Trim(p.token, `"`), "2027-01-15T08:00:01Z", "") },
 			spec:   &Spec{STS: &STS{RoleARN: testRole}},
 		},
 		{
@@ -128,7 +128,7 @@ func victims() []victim {
 		},
 		{
 			adapter: "k8s-tokenrequest", operation: opToken, status: 201, dates: stampDates(), date: `"2027-01-15T09:00:00Z"`,
-			answer: func(p parts) string {
+			answer: func(p answerParts) string {
 				return `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":` + wrap(object("token", p.token, "expirationTimestamp", p.date), p.extra) + `}`
 			},
 			spec: &Spec{
@@ -148,14 +148,14 @@ func victims() []victim {
 		},
 		{
 			adapter: "vault-login", operation: "login", status: 200, dates: []string{"0", "-1"}, date: "3600", opaque: true,
-			answer: func(p parts) string {
+			answer: func(p answerParts) string {
 				return `{"request_id":"x","auth":` + wrap(object("client_token", p.token, "lease_duration", p.date, "renewable", "true"), p.extra) + `}`
 			},
 			spec: &Spec{Vault: &Vault{Method: "approle", RoleID: "robot"}},
 		},
 		{
 			adapter: "http-token", operation: opToken, status: 200, dates: []string{"0", "-1", `"soon"`, "null", `"1970-01-01T00:00:00Z"`}, date: "300",
-			answer: func(p parts) string {
+			answer: func(p answerParts) string {
 				return wrap(object("data", "{"+object("jwt", p.token, "lives", p.date)+"}"), p.extra)
 			},
 			spec:    &Spec{HTTP: &HTTP{Path: "/t", Token: "data.jwt", Expires: "data.lives"}, Expect: expect},
@@ -164,8 +164,8 @@ func victims() []victim {
 	}
 }
 
-// session is the one under which the victim is tested.
-func (v victim) session() session {
+// session returns the session under which the case is tested.
+func (v wireCase) session() session {
 	s := fakeSession(v.operation, 1)
 	s.spec, s.subjects = v.spec, []string{v.subject}
 	if s.spec == nil {
@@ -174,8 +174,8 @@ func (v victim) session() session {
 	return s
 }
 
-// token is a good token as raw JSON, with some claims changed; nil ones are left out.
-func (v victim) token(t testing.TB, header string, change map[string]any) string {
+// token returns a good token as raw JSON, with some claims changed; nil ones are left out.
+func (v wireCase) token(t testing.TB, header string, change map[string]any) string {
 	t.Helper()
 	switch {
 	case v.adapter == "k8s-tokenreview":
@@ -189,30 +189,30 @@ func (v victim) token(t testing.TB, header string, change map[string]any) string
 			delete(claims, k)
 		}
 	}
-	return `"` + forge(t, header, claims) + `"`
+	return `"` + unsignedJWT(t, header, claims) + `"`
 }
 
-func (v victim) good(t testing.TB) parts {
+func (v wireCase) goodParts(t testing.TB) answerParts {
 	t.Helper()
-	return parts{token: v.token(t, rsHeader, nil), date: v.date}
+	return answerParts{token: v.token(t, rsHeader, nil), date: v.date}
 }
 
-// each runs do for every victim whose adapter is there.
-func eachVictim(t *testing.T, do func(t *testing.T, v victim, w load.Wire)) {
+// eachWireCase runs do for every case whose adapter is available.
+func eachWireCase(t *testing.T, do func(t *testing.T, v wireCase, w load.Wire)) {
 	t.Helper()
-	for _, v := range victims() {
+	for _, v := range wireCases() {
 		a, err := findAdapter(v.adapter)
 		if err != nil {
-			continue // TestEveryAdapterIsAVictim knows which are there
+			continue // TestEveryAdapterHasAWireCase knows which are there
 		}
 		t.Run(v.adapter+"/"+v.operation, func(t *testing.T) { do(t, v, a.wire(v.session())) })
 	}
 }
 
-// TestEveryAdapterIsAVictim: an adapter must not come without its hostile answers.
-func TestEveryAdapterIsAVictim(t *testing.T) {
+// TestEveryAdapterHasAWireCase: every adapter is tested with hostile answers.
+func TestEveryAdapterHasAWireCase(t *testing.T) {
 	listed := map[string]bool{}
-	for _, v := range victims() {
+	for _, v := range wireCases() {
 		listed[v.adapter+"/"+v.operation] = true
 	}
 	listed["azure-imds/fresh"] = true // the same answers as token's
@@ -225,8 +225,8 @@ func TestEveryAdapterIsAVictim(t *testing.T) {
 	}
 }
 
-// judged fails the test unless the answer gets that outcome, and unless the wire says why it is not good.
-func judged(t *testing.T, w load.Wire, name string, status int, body string, want load.Outcome) {
+// wantOutcome fails the test unless the answer has that outcome and, if it is not good, the wire explains why.
+func wantOutcome(t *testing.T, w load.Wire, name string, status int, body string, want load.Outcome) {
 	t.Helper()
 	short := body
 	if len(short) > 300 {
@@ -253,12 +253,12 @@ func judged(t *testing.T, w load.Wire, name string, status int, body string, wan
 	}
 }
 
-// TestHostileBodies: with a good status, only a good body is a success.
-func TestHostileBodies(t *testing.T) {
-	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
-		good := v.answer(v.good(t))
-		judged(t, w, "good", v.status, good, load.OK)
-		judged(t, w, "good with blanks around", v.status, " \n"+good+"\r\n", load.OK)
+// TestOnlyGoodBodiesSucceed: a good status with a bad body is no success.
+func TestOnlyGoodBodiesSucceed(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		good := v.answer(v.goodParts(t))
+		wantOutcome(t, w, "good", v.status, good, load.OK)
+		wantOutcome(t, w, "good with blanks around", v.status, " \n"+good+"\r\n", load.OK)
 		for name, body := range map[string]string{
 			"nothing": "", "blanks": " \r\n\t", "null": "null", "true": "true", "number": "1", "text": `"x"`, "array": "[]", "array of objects": "[" + good + "]",
 			"empty object": "{}", "page": "<html><head><title>Log in</title></head><body>Log in</body></html>",
@@ -272,53 +272,53 @@ func TestHostileBodies(t *testing.T) {
 			"status":      `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Forbidden","code":403}`,
 			"code":        `{"Code":"AssumeRoleUnauthorizedAccess","Message":"no","LastUpdated":"2027-01-15T08:00:00Z"}`,
 		} {
-			judged(t, w, name, v.status, body, load.Wrong)
+			wantOutcome(t, w, name, v.status, body, load.Wrong)
 		}
 		if v.raw {
 			return
 		}
 		for n := range len(good) - 1 {
-			judged(t, w, fmt.Sprintf("cut off after %d", n), v.status, good[:n], load.Wrong)
+			wantOutcome(t, w, fmt.Sprintf("cut off after %d", n), v.status, good[:n], load.Wrong)
 		}
-		judged(t, w, "a comma more", v.status, good[:len(good)-1]+",}", load.Wrong)
-		judged(t, w, "a brace more", v.status, good+"}", load.Wrong)
+		wantOutcome(t, w, "a comma more", v.status, good[:len(good)-1]+",}", load.Wrong)
+		wantOutcome(t, w, "a brace more", v.status, good+"}", load.Wrong)
 	})
 }
 
-// TestHostileTokens: a good form around a bad token is no success.
-func TestHostileTokens(t *testing.T) {
-	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
-		with := func(name string, change func(p *parts)) {
-			p := v.good(t)
+// TestBadTokensFail: a well-formed answer with a bad token is no success.
+func TestBadTokensFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		with := func(name string, change func(p *answerParts)) {
+			p := v.goodParts(t)
 			change(&p)
-			judged(t, w, name, v.status, v.answer(p), load.Wrong)
+			wantOutcome(t, w, name, v.status, v.answer(p), load.Wrong)
 		}
-		with("no token", func(p *parts) { p.token = "" })
-		with("an empty token", func(p *parts) { p.token = `""` })
+		with("no token", func(p *answerParts) { p.token = "" })
+		with("an empty token", func(p *answerParts) { p.token = `""` })
 		if v.raw {
 			return
 		}
 		for _, x := range []string{"null", "1", "true", "{}", "[]", `["x"]`} {
-			with("a token that is "+x, func(p *parts) { p.token = x })
+			with("a token that is "+x, func(p *answerParts) { p.token = x })
 		}
 		for _, x := range []string{`"a b"`, "\"a\\u0000b\"", "\"t\u00f6ken\"", "\"a\\nb\"", "\"a\nb\""} {
-			with("a token with "+x, func(p *parts) { p.token = x })
+			with("a token with "+x, func(p *answerParts) { p.token = x })
 		}
 		for _, d := range v.dates {
-			with("an expiry of "+d, func(p *parts) { p.date = d })
+			with("an expiry of "+d, func(p *answerParts) { p.date = d })
 		}
 	})
 }
 
-// TestHostileClaims: a JWT for somebody else, for another audience, from somebody else, expired or unsigned is no
+// TestForeignClaimsFail: a JWT for somebody else, for another audience, from another issuer, expired or unsigned is no
 // success.
-func TestHostileClaims(t *testing.T) {
-	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
+func TestForeignClaimsFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
 		if v.claims == nil {
 			return
 		}
 		enc := base64.RawURLEncoding.EncodeToString
-		good := v.good(t)
+		good := v.goodParts(t)
 		other := "sub"
 		if _, ok := v.claims["email"]; ok {
 			other = "email"
@@ -334,7 +334,7 @@ func TestHostileClaims(t *testing.T) {
 		} {
 			p := good
 			p.token = v.token(t, rsHeader, change)
-			judged(t, w, name, v.status, v.answer(p), load.Wrong)
+			wantOutcome(t, w, name, v.status, v.answer(p), load.Wrong)
 		}
 		claims, err := json.Marshal(v.claims)
 		if err != nil {
@@ -354,14 +354,15 @@ func TestHostileClaims(t *testing.T) {
 		} {
 			p := good
 			p.token = `"` + token + `"`
-			judged(t, w, name, v.status, v.answer(p), load.Wrong)
+			wantOutcome(t, w, name, v.status, v.answer(p), load.Wrong)
 		}
 	})
 }
 
-// TestHostileDuplicates: readers differ in which of two members of one name they take, so that neither may pass.
-func TestHostileDuplicates(t *testing.T) {
-	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
+// TestDuplicateMembersFail: readers differ in which of two members of one name they use, so an answer with two is no
+// success.
+func TestDuplicateMembersFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
 		if v.raw {
 			return
 		}
@@ -370,20 +371,20 @@ func TestHostileDuplicates(t *testing.T) {
 			"vault-login": "client_token", "http-token": "data",
 		}[v.adapter]
 		name = first(name, "access_token")
-		for _, second := range []string{`""`, "null", "{}", v.good(t).token} {
+		for _, second := range []string{`""`, "null", "{}", v.goodParts(t).token} {
 			for _, key := range []string{name, fmt.Sprintf(`\u%04x`, name[0]) + name[1:]} {
-				p := v.good(t)
+				p := v.goodParts(t)
 				p.extra = `"` + key + `":` + second
-				judged(t, w, "a second "+key+" is "+second, v.status, v.answer(p), load.Wrong)
+				wantOutcome(t, w, "a second "+key+" is "+second, v.status, v.answer(p), load.Wrong)
 			}
 		}
 	})
 }
 
-// TestHostileStatuses: another status is no success, whatever the body says, and each has its class.
-func TestHostileStatuses(t *testing.T) {
-	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
-		good := v.answer(v.good(t))
+// TestOtherStatusesFail: an answer with another status is no success, whatever its body, and each status has its class.
+func TestOtherStatusesFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		good := v.answer(v.goodParts(t))
 		want := map[int]load.Outcome{
 			100: load.Failed, 200: load.Wrong, 201: load.Wrong, 202: load.Wrong, 204: load.Wrong, 206: load.Wrong,
 			300: load.Wrong, 301: load.Wrong, 302: load.Wrong, 303: load.Wrong, 304: load.Wrong, 307: load.Wrong,
@@ -401,16 +402,16 @@ func TestHostileStatuses(t *testing.T) {
 				if status/100 == 2 {
 					name = "another good status"
 				}
-				judged(t, w, name, status, body, o)
+				wantOutcome(t, w, name, status, body, o)
 			}
 		}
 	})
 }
 
-// TestVictimsDoNotAllocate: judging is on the hot path.
-func TestVictimsDoNotAllocate(t *testing.T) {
-	eachVictim(t, func(t *testing.T, v victim, w load.Wire) {
-		body, buf := []byte(v.answer(v.good(t))), make([]byte, 0, 4096)
+// TestCheckingAnswersDoesNotAllocate: every call of the load checks an answer.
+func TestCheckingAnswersDoesNotAllocate(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		body, buf := []byte(v.answer(v.goodParts(t))), make([]byte, 0, 4096)
 		n := testing.AllocsPerRun(200, func() {
 			buf = w.Render(buf[:0], 0)
 			if w.Check(0, v.status, body) != load.OK {
@@ -423,20 +424,20 @@ func TestVictimsDoNotAllocate(t *testing.T) {
 	})
 }
 
-// FuzzHostile: no answer makes a wire panic, every cause has words, and what passes for good is JSON, or a token
+// FuzzAnswers: no answer makes a wire panic, every cause has a text, and an accepted answer is JSON, or the token
 // itself.
-func FuzzHostile(f *testing.F) {
-	for _, v := range victims() {
-		f.Add(v.status, []byte(v.answer(v.good(f))))
+func FuzzAnswers(f *testing.F) {
+	for _, v := range wireCases() {
+		f.Add(v.status, []byte(v.answer(v.goodParts(f))))
 	}
 	f.Add(200, []byte(`{"access_token":"x","expires_in":"1","resource":"https:\/\/management.azure.com\/","token_type":"bearer"}`))
 	f.Add(201, []byte(`{"status":{"authenticated":true,"user":{"username":"x"}}}`))
 	type subject struct {
-		v victim
+		v wireCase
 		w load.Wire
 	}
 	var all []subject
-	for _, v := range victims() {
+	for _, v := range wireCases() {
 		if a, err := findAdapter(v.adapter); err == nil {
 			all = append(all, subject{v, a.wire(v.session())})
 		}
@@ -454,7 +455,7 @@ func FuzzHostile(f *testing.F) {
 				}
 			}
 			if o == load.OK && !s.v.raw && !json.Valid(body) {
-				// Only bytes within strings that are no UTF-8 are passed over.
+				// Invalid UTF-8 is accepted within strings only.
 				if json.Valid([]byte(strings.ToValidUTF8(string(body), "?"))) {
 					continue
 				}

@@ -10,15 +10,16 @@ import (
 	"tare/internal/area/oneshot"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 )
 
-// rehearse prepares and verifies spec against a fixture, and makes n calls of its only operation.
-func rehearse(t *testing.T, spec *Spec, n int) []load.Outcome {
+// callOnce prepares and verifies spec against a fixture, and makes n calls of its only operation.
+func callOnce(t *testing.T, spec *Spec, n int) []load.Outcome {
 	t.Helper()
 	tg, j := prepared(t, spec, standard)
-	if len(j.changes) != 0 {
-		t.Errorf("a URL target made changes: %v", j.changes)
+	if len(j.Changes()) != 0 {
+		t.Errorf("a URL target made changes: %v", j.Changes())
 	}
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
@@ -26,11 +27,11 @@ func rehearse(t *testing.T, spec *Spec, n int) []load.Outcome {
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}
-	return calls(t, tg, n)
+	return makeCalls(t, tg, n)
 }
 
-// calls makes n calls, each on a new connection.
-func calls(t *testing.T, tg *target, n int) (out []load.Outcome) {
+// makeCalls makes n calls, each on a new connection.
+func makeCalls(t *testing.T, tg *target, n int) (out []load.Outcome) {
 	t.Helper()
 	ops, err := tg.Operations(standard)
 	if err != nil {
@@ -56,7 +57,7 @@ func everyOK(t *testing.T, outcomes []load.Outcome) {
 	}
 }
 
-func closing(t *testing.T, c interface{ Close() error }) {
+func closeAtEnd(t *testing.T, c interface{ Close() error }) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
@@ -71,14 +72,14 @@ func startIMDSv2(t *testing.T, c fixture.Config, role string) *fixture.IMDSv2 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, m)
+	closeAtEnd(t, m)
 	return m
 }
 
 func TestIMDSv2(t *testing.T) {
 	for _, operation := range []string{"", opCredentials, opSession} {
 		m := startIMDSv2(t, fixture.Config{}, "node")
-		everyOK(t, rehearse(t, &Spec{Adapter: "imdsv2", URL: m.URL, Operation: OperationName(operation)}, 5))
+		everyOK(t, callOnce(t, &Spec{Adapter: "imdsv2", URL: m.URL, Operation: OperationName(operation)}, 5))
 		sessions := m.Sessions()
 		if operation == opSession && sessions < 5 {
 			t.Errorf("session: %d session tokens for 5 calls", sessions)
@@ -89,10 +90,10 @@ func TestIMDSv2(t *testing.T) {
 	}
 }
 
-// TestIMDSv2Role: the role that the file names is not asked for.
+// TestIMDSv2Role: a role that the file names is not requested from the service.
 func TestIMDSv2Role(t *testing.T) {
 	m := startIMDSv2(t, fixture.Config{}, "node")
-	everyOK(t, rehearse(t, &Spec{
+	everyOK(t, callOnce(t, &Spec{
 		Adapter: "imdsv2", URL: m.URL,
 		IMDS: &IMDS{Role: "node", TTL: unit.Duration(time.Minute)},
 	}, 1))
@@ -100,7 +101,7 @@ func TestIMDSv2Role(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 		!strings.Contains(err.Error(), causes()[notActive]) {
 		t.Errorf("another role: %v", err)
 	}
@@ -109,13 +110,13 @@ func TestIMDSv2Role(t *testing.T) {
 	}
 }
 
-// TestIMDSv2Renewal: a session token that is about to end is replaced, and requests go on with the new one.
+// TestIMDSv2Renewal: a session token that is about to end is replaced, and later requests use the new one.
 func TestIMDSv2Renewal(t *testing.T) {
 	m := startIMDSv2(t, fixture.Config{}, "node")
 	tg, _ := prepared(t, &Spec{Adapter: "imdsv2", URL: m.URL, IMDS: &IMDS{TTL: unit.Duration(2 * time.Second)}}, standard)
 	until := time.Now().Add(20 * time.Second)
 	for m.Sessions() < 3 && time.Now().Before(until) {
-		everyOK(t, calls(t, tg, 1))
+		everyOK(t, makeCalls(t, tg, 1))
 		time.Sleep(50 * time.Millisecond)
 	}
 	if n := m.Sessions(); n < 3 {
@@ -123,8 +124,8 @@ func TestIMDSv2Renewal(t *testing.T) {
 	}
 }
 
-// TestIMDSv2Lapsed: when the service has forgotten the session, calls say so.
-func TestIMDSv2Lapsed(t *testing.T) {
+// TestIMDSv2ExpiredSession: calls report that the service no longer knows the session.
+func TestIMDSv2ExpiredSession(t *testing.T) {
 	m := startIMDSv2(t, fixture.Config{}, "node")
 	tg, _ := prepared(t, &Spec{Adapter: "imdsv2", URL: m.URL}, standard)
 	m.Forget()
@@ -134,7 +135,7 @@ func TestIMDSv2Lapsed(t *testing.T) {
 	}
 	o, err := tg.arm(standard.ID).call(t.Context(), ops[0].Wire, 0, 10*time.Second)
 	if o != load.Wrong || err == nil || !strings.Contains(err.Error(), causes()[leaseRefused]) {
-		t.Errorf("%v: %v", o, err)
+		t.Errorf("got %v, %v; want Wrong because the session is unknown", o, err)
 	}
 }
 
@@ -153,7 +154,7 @@ func TestIMDSv2Login(t *testing.T) {
 		s.host = strings.TrimPrefix(m.URL, "http://")
 		_, err := imdsv2().login(t.Context(), s, 0, doerFor(t, m.URL))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		}
 	}
 	m := startIMDSv2(t, fixture.Config{}, "node")
@@ -210,7 +211,7 @@ func TestTimestamp(t *testing.T) {
 	}
 }
 
-// FuzzTimestamp: what we accept, package time reads as the same instant.
+// FuzzTimestamp: package time reads every accepted timestamp as the same instant.
 func FuzzTimestamp(f *testing.F) {
 	for _, s := range []string{
 		"2027-01-15T08:00:00Z", "2027-01-15T10:30:00.5+02:30", "0000-01-01T00:00:00Z",

@@ -12,10 +12,11 @@ import (
 	"tare/internal/area"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 	"tare/lab/fixture"
 )
 
-// startKubernetes starts an API server behind https. Callers' tokens are in files, and so is its authority.
+// startKubernetes starts an API server over HTTPS. The callers' tokens are in files, and so is its authority.
 func startKubernetes(t *testing.T, c fixture.Config) (k *fixture.Kubernetes, trust *area.TLS,
 	secret func(string) area.Secret,
 ) {
@@ -29,7 +30,7 @@ func startKubernetes(t *testing.T, c fixture.Config) (k *fixture.Kubernetes, tru
 	if err != nil {
 		t.Fatal(err)
 	}
-	closing(t, k)
+	closeAtEnd(t, k)
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -57,17 +58,17 @@ func TestK8sTokenRequest(t *testing.T) {
 	} {
 		before, _ := k.Counts()
 		o.Token = secret("requester")
-		everyOK(t, rehearse(t, &Spec{Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust, K8s: &o}, 5))
+		everyOK(t, callOnce(t, &Spec{Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust, K8s: &o}, 5))
 		if after, _ := k.Counts(); after-before < 5 {
 			t.Errorf("%+v: %d tokens were signed for 5 calls", o, after-before)
 		}
 	}
 }
 
-// TestK8sCallers: each caller asks with its own credential for its own account.
+// TestK8sCallers: each caller uses its own credential, for its own account.
 func TestK8sCallers(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
-	everyOK(t, rehearse(t, &Spec{
+	everyOK(t, callOnce(t, &Spec{
 		Adapter: "k8s-tokenrequest", URL: k.URL, TLS: trust, K8s: &K8s{Namespace: "team", Token: secret("requester")},
 		Callers: []Caller{{Name: "robot"}, {Name: "team/cleaner", Token: secret("admin"), Audience: "x"}},
 	}, 4))
@@ -102,7 +103,7 @@ func TestK8sDenied(t *testing.T) {
 	}
 }
 
-// findArm does of Prepare what needs no good answer.
+// findArm does the part of Prepare that needs no good answer.
 func findArm(t *testing.T, spec *Spec) *arm {
 	t.Helper()
 	plan, err := spec.plan(standard)
@@ -135,7 +136,7 @@ func TestK8sCanaries(t *testing.T) {
 		for _, c := range refusals {
 			got, err := p.client(0).Do(t.Context(), c.request, 10*time.Second)
 			if err != nil || !c.wasRefused(got.Status, got.Body) {
-				t.Errorf("%s: %s: %d, %v", adapter, c.name, got.Status, err)
+				t.Errorf("%s: %s was not refused: status %d, %v", adapter, c.name, got.Status, err)
 			}
 			if c.wasRefused(201, []byte(`{"kind":"TokenReview","status":{"authenticated":true,"user":{"username":"x"}}}`)) || c.wasRefused(500, nil) {
 				t.Errorf("%s: %s: a good answer or an error passes for a refusal", adapter, c.name)
@@ -144,7 +145,7 @@ func TestK8sCanaries(t *testing.T) {
 	}
 }
 
-// TestK8sTokenReview: of a given token, of the caller's own, and of one that is minted for it.
+// TestK8sTokenReview reviews a given token, the caller's own, and one that is minted for it.
 func TestK8sTokenReview(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	now := time.Now()
@@ -165,17 +166,17 @@ func TestK8sTokenReview(t *testing.T) {
 	} {
 		o.Token = secret("admin")
 		_, before := k.Counts()
-		everyOK(t, rehearse(t, &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &o}, 5))
+		everyOK(t, callOnce(t, &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &o}, 5))
 		if _, after := k.Counts(); after-before < 5 {
 			t.Errorf("%+v: %d reviews for 5 calls", o, after-before)
 		}
 	}
 	spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &K8s{Token: secret("admin"), Namespace: "team"}}
 	spec.Callers = []Caller{{Token: secret(own)}, {Name: "cleaner"}}
-	everyOK(t, rehearse(t, spec, 4))
+	everyOK(t, callOnce(t, spec, 4))
 }
 
-// TestK8sReviewFailures: a token that is not good, or not for us, is not a success.
+// TestK8sReviewFailures: a review of a bad token, or of one for another audience, is not a success.
 func TestK8sReviewFailures(t *testing.T) {
 	k, trust, secret := startKubernetes(t, fixture.Config{})
 	now := time.Now()
@@ -201,7 +202,7 @@ func TestK8sReviewFailures(t *testing.T) {
 		p := findArm(t, &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &c.o})
 		o, err := p.call(t.Context(), p.adapter.wire(p.session("test")), 0, 10*time.Second)
 		if o != load.Wrong || err == nil || !strings.Contains(err.Error(), causes()[c.cause]) {
-			t.Errorf("%s: %v, %v", c.name, o, err)
+			t.Errorf("%s: got %v, %v; want Wrong with %q", c.name, o, err, causes()[c.cause])
 		}
 	}
 	spec := &Spec{Adapter: "k8s-tokenreview", URL: k.URL, TLS: trust, K8s: &K8s{
@@ -212,7 +213,7 @@ func TestK8sReviewFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 		!strings.Contains(err.Error(), "mint a token to review: status 403") {
 		t.Errorf("without the right to mint: %v", err)
 	}
@@ -256,8 +257,8 @@ func TestK8sOptions(t *testing.T) {
 	}
 }
 
-// TestK8sRequest looks at the bodies that are sent.
-func TestK8sRequest(t *testing.T) {
+// TestK8sRequestBodies checks the bodies that are sent.
+func TestK8sRequestBodies(t *testing.T) {
 	s := fakeSession(opToken, 1)
 	s.base = "/clusters/a"
 	s.spec = &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{`"a<b`, "n-{n}"}}}

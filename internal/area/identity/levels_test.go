@@ -21,7 +21,7 @@ func levels(all ...map[string]string) []design.Treatment {
 
 type m = map[string]string
 
-// TestTreatments holds what a comparison may vary: each refusal says which treatment, and why.
+// TestTreatments checks what a comparison may vary: each rejection names the treatment and the reason.
 func TestTreatments(t *testing.T) {
 	const near, other, far = "http://127.0.0.1:9001", "http://127.0.0.1:9002", "http://192.0.2.1"
 	gce := func() *Spec { return &Spec{Adapter: "gce-metadata"} }
@@ -31,7 +31,7 @@ func TestTreatments(t *testing.T) {
 		spec       *Spec
 		treatments []design.Treatment
 		severity   area.Severity
-		path, want string // nothing: no finding
+		path, want string // empty: no finding
 	}{
 		{"cache", embedded("healthy"), levels(m{"cache": "on"}, m{"cache": "off"}), 0, "", ""},
 		{"identities", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "1000"}), 0, "", ""},
@@ -105,7 +105,7 @@ func TestTreatments(t *testing.T) {
 			got := c.spec.Validate(design.Compare, c.treatments)
 			if c.want == "" {
 				if len(got) > 0 {
-					t.Fatalf("%+v", got)
+					t.Fatalf("got findings %+v, want none", got)
 				}
 				return
 			}
@@ -117,8 +117,8 @@ func TestTreatments(t *testing.T) {
 	}
 }
 
-// TestUnderLeavesTheFileAlone: treatments share the section.
-func TestUnderLeavesTheFileAlone(t *testing.T) {
+// TestUnderDoesNotChangeTheSection: treatments share the section.
+func TestUnderDoesNotChangeTheSection(t *testing.T) {
 	s := &Spec{Adapter: "imdsv2", URL: "http://127.0.0.1:1", IMDS: &IMDS{Role: "reader", TTL: unit.Duration(time.Hour)}}
 	u, err := s.under(m{"imds.ttl": "2h", "identities": "7"})
 	if err != nil {
@@ -131,25 +131,25 @@ func TestUnderLeavesTheFileAlone(t *testing.T) {
 	e := embedded("healthy")
 	if _, err := e.under(m{"cache": "off", "preset": "cpu-only"}); err != nil || e.Embedded.Cache != nil ||
 		*e.Embedded.Preset != "healthy" {
-		t.Errorf("%+v, %v", e.Embedded, err)
+		t.Errorf("levels give %+v, %v; want preset healthy without a cache section", e.Embedded, err)
 	}
 }
 
-// TestEveryFactorCanBeALevel: what factors lists is what setLevel takes, for every adapter.
+// TestEveryFactorCanBeALevel: setLevel accepts every factor in the list of factors, for every adapter.
 func TestEveryFactorCanBeALevel(t *testing.T) {
 	for _, a := range adapters() {
 		s := &Spec{Adapter: AdapterName(a.name), URL: "http://127.0.0.1:1"}
 		for _, name := range s.factors() {
-			_, err := s.under(m{name: "1h"}) // a text, or a wrong number: never an unknown factor
+			_, err := s.under(m{name: "1h"}) // a text or a wrong number, but no unknown factor
 			if err != nil && (strings.Contains(err.Error(), "unknown") || strings.Contains(err.Error(), "no such") ||
 				strings.Contains(err.Error(), errNoLevel.Error())) {
-				t.Errorf("%s: %v", a.name, err)
+				t.Errorf("factor of %s is no level: %v", a.name, err)
 			}
 		}
 	}
 }
 
-// TestLoopbackOfTreatments: one address elsewhere is enough to need a bound.
+// TestLoopbackOfTreatments: one treatment with a remote address makes max_rate necessary.
 func TestLoopbackOfTreatments(t *testing.T) {
 	s := &Spec{Adapter: "gce-metadata"}
 	for _, c := range []struct {

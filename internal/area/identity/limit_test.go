@@ -16,9 +16,8 @@ import (
 	"tare/internal/proc"
 )
 
-// TestThrottleStandsIn: without control groups the endpoint limits itself, says so in every report, and still serves
-// about 163/s.
-func TestThrottleStandsIn(t *testing.T) {
+// TestEndpointLimitsItselfWithoutControlGroups: it says so in every report, and still serves about 163/s.
+func TestEndpointLimitsItselfWithoutControlGroups(t *testing.T) {
 	tg, j := prepared(t, embedded("cpu-only"), standard, func(tg *target) {
 		tg.planGroup = func(string) (string, error) { return "", fmt.Errorf("test: %w", proc.ErrNoCgroup) }
 	})
@@ -31,12 +30,12 @@ func TestThrottleStandsIn(t *testing.T) {
 	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, noteThrottle) {
 		t.Errorf("notes %q", notes)
 	}
-	for _, c := range j.changes {
+	for _, c := range j.Changes() {
 		if c.Kind == changeCgroup {
 			t.Errorf("a group is journaled that was never made: %v", c)
 		}
 	}
-	throttledNear163(t, tg)
+	wantThrottledNear163(t, tg)
 }
 
 func TestGroupLimits(t *testing.T) {
@@ -47,13 +46,13 @@ func TestGroupLimits(t *testing.T) {
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
 	}
-	throttledNear163(t, tg)
+	wantThrottledNear163(t, tg)
 }
 
-// throttledNear163 overloads the endpoint for 2 s. More than its price allows it can never serve. That it serves about
-// as much, and is held back by its limit while it does, shows only while this host gives it that much: a try during
-// which others had the processors is made again.
-func throttledNear163(t *testing.T, tg *target) {
+// wantThrottledNear163 overloads the endpoint for 2 s. It must never serve more than its price allows. It serves about
+// as much, held back by its limit, only if this host gives it that much processor time, so a try during which others
+// used the processors is repeated.
+func wantThrottledNear163(t *testing.T, tg *target) {
 	t.Helper()
 	const tries = 8
 	wrong := ""
@@ -62,12 +61,12 @@ func throttledNear163(t *testing.T, tg *target) {
 			if try == tries {
 				t.Skipf("SKIPPED: in %d tries others had this host's processors every time; the last: %s", tries, wrong)
 			}
-			free := share(t)
+			free := cpuShare(t)
 			if err := tg.Enter(t.Context(), standard); err != nil { // periods count from here
 				t.Fatal(err)
 			}
-			rate := overloaded(t, tg)
-			free = min(free, share(t))
+			rate := overload(t, tg)
+			free = min(free, cpuShare(t))
 			throttled := tg.Observe(t.Context(), standard).Throttled
 			if throttled == nil {
 				t.Fatal("the share of throttled periods is not known")
@@ -88,12 +87,12 @@ func throttledNear163(t *testing.T, tg *target) {
 	t.Error("on a quiet host, twice: " + wrong)
 }
 
-// overloaded is how many calls a second the endpoint serves when 300 are asked of it.
-func overloaded(t *testing.T, tg *target) float64 {
+// overload returns how many calls a second the endpoint serves of 300/s.
+func overload(t *testing.T, tg *target) float64 {
 	t.Helper()
 	const seconds = 2
 	in := 0
-	for _, c := range burst(t, tg, 300, seconds*time.Second, time.Minute, 64) {
+	for _, c := range offerBurst(t, tg, 300, seconds*time.Second, time.Minute, 64) {
 		if c.Outcome != load.OK {
 			t.Fatalf("a call ended as %v", c.Outcome)
 		}
@@ -104,8 +103,8 @@ func overloaded(t *testing.T, tg *target) float64 {
 	return float64(in) / seconds
 }
 
-// share is how much of each processor this host gives to threads that want all of it, at worst.
-func share(t *testing.T) float64 {
+// cpuShare returns the smallest share of a processor that this host gives to threads that want all of it.
+func cpuShare(t *testing.T) float64 {
 	t.Helper()
 	const long = 200 * time.Millisecond
 	before, begin := load.ProcessCPU(), time.Now()
@@ -121,8 +120,8 @@ func share(t *testing.T) float64 {
 	return (load.ProcessCPU() - before) / time.Since(begin).Seconds() / float64(n)
 }
 
-// TestGroupOfAPanicIsRemoved kills tests that have a control group: nothing of them may stay on this host.
-func TestGroupOfAPanicIsRemoved(t *testing.T) {
+// TestControlGroupsOfKilledTestsAreRemoved kills tests that have a control group, none of which may stay on this host.
+func TestControlGroupsOfKilledTestsAreRemoved(t *testing.T) {
 	if os.Getenv("TARE_TEST_DIE") != "" {
 		tg, _ := prepared(t, embedded("cpu-only"), standard)
 		fmt.Printf("group %s\n", tg.arm(standard.ID).group.Path())
@@ -132,7 +131,7 @@ func TestGroupOfAPanicIsRemoved(t *testing.T) {
 	if _, err := proc.PlanCgroup(proc.CgroupName("x", serverEndpoint)); err != nil {
 		t.Skip("no control group on this host")
 	}
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestGroupOfAPanicIsRemoved$")
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestControlGroupsOfKilledTestsAreRemoved$")
 	c.Env = append(os.Environ(), "TARE_TEST_DIE=1")
 	c.WaitDelay = 10 * time.Second
 	out, err := c.Output()

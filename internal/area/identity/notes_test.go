@@ -8,7 +8,7 @@ import (
 	"tare/internal/area"
 )
 
-// TestExposedSecretsAreNoted: a run that the file allowed to give secrets away says so in its report.
+// TestExposedSecretsAreNoted: the report says that the experiment file allowed secrets to be sent in the clear.
 func TestExposedSecretsAreNoted(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://idp.example": "secrets were sent to idp.example over http://", "https://idp.example": "",

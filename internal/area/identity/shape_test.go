@@ -11,8 +11,8 @@ import (
 
 var long = flag.Bool("long", false, "also run the tests at the size of the published report, about 90 s")
 
-// burst offers rate for d on up to conns new connections and waits until every call has ended.
-func burst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, conns int) []load.Call {
+// offerBurst offers rate for d on up to conns new connections and waits until every call has ended.
+func offerBurst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, conns int) []load.Call {
 	t.Helper()
 	tr := design.Treatment{ID: "default"}
 	ops, err := tg.Operations(tr)
@@ -48,8 +48,8 @@ func burst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, con
 	return s.Calls(0)
 }
 
-// shape counts the calls that ended well, and those that were sent and never answered.
-func shape(calls []load.Call) (good, stuck, other int) {
+// countShape counts the calls that succeeded, those that were sent and never answered, and all others.
+func countShape(calls []load.Call) (good, stuck, other int) {
 	for _, c := range calls {
 		switch {
 		case c.Outcome.Good():
@@ -74,8 +74,8 @@ func TestPublishedShape(t *testing.T) {
 		rate, share, tolerance float64
 	}{{100, 1, 0}, {150, 1, 0}, {500, 0.59, 0.03}, {1000, 0.795, 0.05}} {
 		start := time.Now()
-		calls := burst(t, tg, want.rate, 5*time.Second, 30*time.Second, 4096)
-		good, stuck, other := shape(calls)
+		calls := offerBurst(t, tg, want.rate, 5*time.Second, 30*time.Second, 4096)
+		good, stuck, other := countShape(calls)
 		inWindow := 0
 		for _, c := range calls {
 			if c.Outcome.Good() && c.Done < 5*time.Second {
@@ -100,9 +100,9 @@ func TestPublishedShape(t *testing.T) {
 	}
 }
 
-// TestShapeInSmall: whatever the rate, exactly backlog + 1 calls get stuck: the kernel queues a connection more than
-// listen(2) was told.
-func TestShapeInSmall(t *testing.T) {
+// TestBacklogPlusOneCallsGetStuck: whatever the rate, exactly backlog + 1 calls get stuck, since the kernel queues one
+// connection more than listen(2) asked for.
+func TestBacklogPlusOneCallsGetStuck(t *testing.T) {
 	const backlog = 16
 	spec := embedded("blog-2020")
 	spec.Embedded.MaxConns, spec.Embedded.Backlog = new(8), new(backlog)
@@ -110,8 +110,8 @@ func TestShapeInSmall(t *testing.T) {
 	tr := design.Treatment{ID: "default"}
 	shares := map[float64]float64{}
 	for _, rate := range []float64{300, 600} {
-		calls := burst(t, tg, rate, time.Second, 8*time.Second, 4096)
-		good, stuck, other := shape(calls)
+		calls := offerBurst(t, tg, rate, time.Second, 8*time.Second, 4096)
+		good, stuck, other := countShape(calls)
 		t.Logf("%v/s: %d good, %d stuck, %d other", rate, good, stuck, other)
 		if stuck != backlog+1 || other != 0 {
 			t.Errorf("%v/s: %d calls got stuck and %d failed otherwise, want %d and 0", rate, stuck, other, backlog+1)

@@ -13,7 +13,7 @@ import (
 	"tare/internal/unit"
 )
 
-func TestEveryKnobIsInTheFile(t *testing.T) {
+func TestEveryKnobHasAField(t *testing.T) {
 	file, knobs := reflect.TypeFor[Embedded](), reflect.TypeFor[reference.Knobs]()
 	for _, f := range reflect.VisibleFields(knobs) {
 		if f.Anonymous {
@@ -48,8 +48,8 @@ func TestEveryKnobIsInTheFile(t *testing.T) {
 	}
 }
 
-// TestLevels sets every knob by a level and reads it back.
-func TestLevels(t *testing.T) {
+// TestLevelsSetKnobs sets every knob by a level and reads it back.
+func TestLevelsSetKnobs(t *testing.T) {
 	levels := map[string]string{
 		"preset": "healthy", "cpu_quota": "250m", "cpu_per_request": "1ms", "procs": "2", "max_conns": "7", "backlog": "9",
 		"idle_timeout": "3s",
@@ -216,7 +216,7 @@ func TestValidate(t *testing.T) {
 		got := c.spec.Validate(c.question, c.treatments)
 		if c.want == "" {
 			if len(got) > 0 {
-				t.Errorf("%s: %+v", c.name, got)
+				t.Errorf("%s: got findings %+v, want none", c.name, got)
 			}
 			continue
 		}
@@ -237,7 +237,7 @@ func TestLoopback(t *testing.T) {
 		"http://10.0.0.1": false, "http://[::ffff:127.0.0.1]": true,
 	} {
 		if got := (&Spec{URL: u}).Loopback(); got != want {
-			t.Errorf("%q: %v", u, got)
+			t.Errorf("Loopback of %q is %v, want the opposite", u, got)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func FuzzCPU(f *testing.F) {
 		var again CPU
 		if err != nil || again.UnmarshalText(b) != nil || float64(again) < float64(c)*0.999999 ||
 			float64(again) > float64(c)*1.000001 {
-			t.Fatalf("%q → %s → %v", s, b, float64(again))
+			t.Fatalf("%q is written as %s, which is read as %v", s, b, float64(again))
 		}
 	})
 }

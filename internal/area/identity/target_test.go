@@ -88,7 +88,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestRecoverRestarts: while a client keeps all slots, only a restart brings the endpoint back, at the same address.
+// TestRecoverRestarts: while a client holds all slots, only a restart makes the endpoint answer again, at the same
+// address.
 func TestRecoverRestarts(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Embedded.MaxConns = new(2)
@@ -119,8 +120,8 @@ func TestRecoverRestarts(t *testing.T) {
 	if !strings.Contains(strings.Join(tg.Notes(), "\n"), "restarted 1 times") {
 		t.Errorf("notes %q", tg.Notes())
 	}
-	if n := len(j.changes); n != 3 || j.left() != 2 {
-		t.Errorf("%d changes journaled, %d open; want the restarted endpoint as a third", n, j.left())
+	if n := len(j.Changes()); n != 3 || len(j.Pending()) != 2 {
+		t.Errorf("%d changes journaled, %d open; want the restarted endpoint as a third", n, len(j.Pending()))
 	}
 }
 
@@ -150,7 +151,7 @@ func TestLivenessRestarts(t *testing.T) {
 	}
 }
 
-// TestTreatmentsSideBySide gives each treatment servers of its own.
+// TestTreatmentsSideBySide: each treatment has servers of its own.
 func TestTreatmentsSideBySide(t *testing.T) {
 	on := design.Treatment{ID: "cache=on", Levels: map[string]string{"cache": "on"}}
 	off := design.Treatment{ID: "cache=off", Levels: map[string]string{"cache": "off"}}

@@ -15,6 +15,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/load"
+	"tare/lab/areatest"
 )
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
@@ -26,8 +27,8 @@ func serve(t testing.TB, h http.Handler) string {
 	return srv.URL
 }
 
-// TestAdapters: each says all that people need to know of it.
-func TestAdapters(t *testing.T) {
+// TestAdaptersAreDescribed: each has all the texts that people need.
+func TestAdaptersAreDescribed(t *testing.T) {
 	for _, a := range adapters() {
 		if a.section != "" && !slices.Contains(sectionNames(), a.section) {
 			t.Errorf("%s: the file has no section %q", a.name, a.section)
@@ -48,8 +49,8 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// TestAdaptersAreDocumented holds the documentation to the list: the adapters in its order, their operations, answers
-// and options.
+// TestAdaptersAreDocumented compares the documentation with the list of adapters: order, operations, answers and
+// options.
 func TestAdaptersAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/identity.md")
 	if err != nil {
@@ -103,8 +104,8 @@ func clientSpec(url string, secret area.Secret) *Spec {
 	}
 }
 
-// made makes calls of the prepared treatment's operation and returns how they ended.
-func made(t testing.TB, tg *target, n int) (out []load.Outcome, why []string) {
+// callOutcomes makes calls of the prepared treatment's operation and returns how they ended.
+func callOutcomes(t testing.TB, tg *target, n int) (out []load.Outcome, why []string) {
 	t.Helper()
 	ops, err := tg.Operations(standard)
 	if err != nil || len(ops) != 1 {
@@ -125,9 +126,9 @@ func made(t testing.TB, tg *target, n int) (out []load.Outcome, why []string) {
 	return out, why
 }
 
-func everyGood(t testing.TB, tg *target, n int) {
+func wantGoodCalls(t testing.TB, tg *target, n int) {
 	t.Helper()
-	out, why := made(t, tg, n)
+	out, why := callOutcomes(t, tg, n)
 	for i, o := range out {
 		if o != load.OK {
 			t.Errorf("call %d: %v: %s", i, o, why[i])
@@ -161,7 +162,7 @@ func TestOIDCClientCredentials(t *testing.T) {
 		if err := tg.Verify(t.Context(), standard); err != nil {
 			t.Errorf("auth %q: %v", auth, err)
 		}
-		everyGood(t, tg, 3)
+		wantGoodCalls(t, tg, 3)
 	}
 	if len(audiences) != 1 {
 		t.Errorf("audiences %v", audiences)
@@ -170,8 +171,8 @@ func TestOIDCClientCredentials(t *testing.T) {
 	cold.OIDC.Audience, cold.Expect.Audience = "cold/{n}", "cold/{n}"
 	tg, _ := prepared(t, cold, standard)
 	clear(audiences)
-	everyGood(t, tg, 3)
-	everyGood(t, tg, 3)
+	wantGoodCalls(t, tg, 3)
+	wantGoodCalls(t, tg, 3)
 	if len(audiences) != 6 {
 		t.Errorf("six calls asked for %d audiences: %v", len(audiences), audiences)
 	}
@@ -182,7 +183,7 @@ func TestOIDCClientCredentials(t *testing.T) {
 	}
 }
 
-// TestOIDCWrongTokens: what a prepared target says of answers with status 200 that are no good.
+// TestOIDCWrongTokens: a prepared target rejects bad answers with status 200.
 func TestOIDCWrongTokens(t *testing.T) {
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}
 	tg, _ := prepared(t, clientSpec(serve(t, srv), secretFile(t, "secret", planted)), standard)
@@ -221,14 +222,14 @@ func TestOIDCWrongTokens(t *testing.T) {
 		{"redirect", nil, code(302, ""), load.Wrong, "redirect"},
 	} {
 		srv.claims, srv.answer = c.claims, c.answer
-		out, why := made(t, tg, 1)
+		out, why := callOutcomes(t, tg, 1)
 		if out[0] != c.want || !strings.Contains(why[0], c.why) {
 			t.Errorf("%s: %v: %q, want %v with %q", c.name, out[0], why[0], c.want, c.why)
 		}
 	}
 }
 
-// TestOIDCCallers: each caller exchanges a token of its own, and must get its own back.
+// TestOIDCCallers: each caller exchanges a token of its own and must get its own back.
 func TestOIDCCallers(t *testing.T) {
 	srv := &oauthServer{clients: map[string]string{"gateway": planted}, tokens: map[string]string{
 		planted + "-a": "alice",
@@ -248,13 +249,13 @@ func TestOIDCCallers(t *testing.T) {
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Error(err)
 	}
-	everyGood(t, tg, 4)
+	wantGoodCalls(t, tg, 4)
 	end, err := tg.Endpoint(standard)
 	if err != nil || end.Keys != 2 || end.Local(1).String() != "127.1.0.2" {
 		t.Errorf("endpoint %+v: %v", end, err)
 	}
-	srv.claims = func(c map[string]any) { c["sub"] = "alice" } // everybody gets Alice's
-	out, why := made(t, tg, 2)
+	srv.claims = func(c map[string]any) { c["sub"] = "alice" } // every caller gets Alice's token
+	out, why := callOutcomes(t, tg, 2)
 	if out[0] != load.OK || out[1] != load.Wrong || !strings.Contains(why[1], "somebody else") {
 		t.Errorf("Bob with Alice's token: %v, %q", out, why)
 	}
@@ -262,7 +263,7 @@ func TestOIDCCallers(t *testing.T) {
 		_, _ = io.WriteString(w, `{"access_token":"`+rawJWT([]byte(`{"sub":"","exp":9999999999}`))+`","token_type":"Bearer"}`)
 		return true
 	}
-	if out, _ := made(t, tg, 1); out[0] != load.Wrong {
+	if out, _ := callOutcomes(t, tg, 1); out[0] != load.Wrong {
 		t.Errorf("a token without a subject, where there was one: %v", out)
 	}
 }
@@ -280,9 +281,9 @@ func TestSharedToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = opened.Prepare(t.Context(), standard, &memory{})
+	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
 	if err == nil || (!strings.Contains(err.Error(), "another identity has got")) {
-		// The two are warmed up at the same time: it is found at the latest by a later call.
+		// Both callers are warmed up at the same time, so it may take a later call to find it.
 		p, e := opened.(*target).arms.Of(standard)
 		if e != nil {
 			t.Fatal(err, e)
@@ -311,9 +312,9 @@ func TestVaultMethods(t *testing.T) {
 	} {
 		tg, _ := prepared(t, &Spec{Adapter: "vault-login", URL: url + c.base, Vault: &c.o}, standard)
 		if err := tg.Verify(t.Context(), standard); err != nil {
-			t.Errorf("%s: %v", c.o.Method, err)
+			t.Errorf("%s: verify: %v", c.o.Method, err)
 		}
-		everyGood(t, tg, 3)
+		wantGoodCalls(t, tg, 3)
 	}
 }
 
@@ -325,11 +326,11 @@ func TestVaultWrongAnswers(t *testing.T) {
 	}
 	tg, _ := prepared(t, spec, standard)
 	srv.entity = func(string) string { return "entity-eve" }
-	if out, why := made(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "somebody else") {
+	if out, why := callOutcomes(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "somebody else") {
 		t.Errorf("another entity's token: %v, %q", out, why)
 	}
 	srv.entity, srv.lease = nil, 0
-	if out, why := made(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "expired") {
+	if out, why := callOutcomes(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "expired") {
 		t.Errorf("a lease of 0: %v, %q", out, why)
 	}
 	srv.lease, srv.lax = 300, true
@@ -374,7 +375,7 @@ func TestHTTPToken(t *testing.T) {
 		t.Error(err)
 	}
 	clear(paths)
-	everyGood(t, tg, 4)
+	wantGoodCalls(t, tg, 4)
 	if len(paths) != 4 {
 		t.Errorf("four cold calls went to %v", paths)
 	}
@@ -395,7 +396,7 @@ func TestLifetime(t *testing.T) {
 // TestTokenWiresDoNotAllocate holds for a JWT with an audience and for a new request in each call.
 func TestTokenWiresDoNotAllocate(t *testing.T) {
 	s := fakeSession(opToken, 3)
-	jwt := forge(t, rsHeader, map[string]any{
+	jwt := unsignedJWT(t, rsHeader, map[string]any{
 		"sub": "robot", "aud": []string{"a", "vault"},
 		"exp": s.clock.Now().Unix() + 9, "iss": "i",
 	})

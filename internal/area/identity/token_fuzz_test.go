@@ -35,7 +35,7 @@ func FuzzClaims(f *testing.F) {
 	})
 }
 
-// FuzzMember: what is found is a whole value, and nothing is found in what is no JSON.
+// FuzzMember: member finds whole values only, and nothing in invalid JSON.
 func FuzzMember(f *testing.F) {
 	for _, s := range []string{`{"a":{"b":"x"}}`, `{"a":{"b":["x"]}}`, `{"a":1}`, `{"a":{"b":"x"}`, `{"a":{"b":1},"a":{"b":2}}`} {
 		f.Add([]byte(s))
@@ -48,7 +48,7 @@ func FuzzMember(f *testing.F) {
 			return
 		}
 		if len(value) > 0 && !json.Valid(value) {
-			// Like all of the walker's values, bytes that are no UTF-8 pass.
+			// Invalid UTF-8 is accepted, as in all values of the walker.
 			if !jsonscan.IsValue(value) {
 				t.Fatalf("%q: found %q", body, value)
 			}
@@ -56,7 +56,7 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// FuzzLifetime: no value is both alive and long past.
+// FuzzLifetime: no value counts as both alive and long expired.
 func FuzzLifetime(f *testing.F) {
 	for _, s := range []string{"300", `"2027-01-15T08:00:01Z"`, `"300"`, "1e9", "-0", `"`, "1.5", "999999999999999999"} {
 		f.Add([]byte(s))
@@ -65,7 +65,7 @@ func FuzzLifetime(f *testing.F) {
 		defer memtest.Bound(t, len(value))()
 		const now = 1_800_000_000
 		if v := lifetime(value, now); v == noCause && lifetime(value, now+(1<<60)) == noCause {
-			// Only lives in seconds from now are good for ever.
+			// Only lifetimes in seconds from now never expire.
 			n, ok := seconds(value)
 			if inner := jsonscan.Text(value); inner != nil {
 				n, ok = seconds(inner)
@@ -79,7 +79,7 @@ func FuzzLifetime(f *testing.F) {
 	})
 }
 
-// FuzzReadOAuth and readLogin never read a token out of what is no JSON.
+// FuzzReadOAuth: neither readOAuth nor readLogin reads a token from invalid JSON.
 func FuzzReadOAuth(f *testing.F) {
 	for _, s := range []string{goodToken, `{"auth":{"client_token":"x","lease_duration":1}}`, `{"auth":null}`, `{"error":"slow_down"}`, `{`} {
 		f.Add([]byte(s))
@@ -93,7 +93,7 @@ func FuzzReadOAuth(f *testing.F) {
 		}
 		o, v := oauthRefusal(400, body)
 		if o.String() == "" || v < noCause || int(v) >= len(causes()) {
-			t.Fatalf("%q: %v, %d", body, o, v)
+			t.Fatalf("%q: got outcome %v, unknown cause %d", body, o, v)
 		}
 	})
 }

@@ -73,7 +73,7 @@ func TestCheckToken(t *testing.T) {
 	}
 }
 
-// TestCheckForeignToken: with identities of their own accounts, none may get another's token.
+// TestCheckForeignToken: a caller with an identity of its own must not get another's token.
 func TestCheckForeignToken(t *testing.T) {
 	body := func(token string) []byte {
 		return []byte(`{"access_token":"` + token + `","expires_in":9,"token_type":"Bearer"}`)
@@ -91,7 +91,7 @@ func TestCheckForeignToken(t *testing.T) {
 		{2, "c", load.OK},
 		{4, "c", load.Wrong},
 		{0, "d", load.OK}, // renewed
-		{1, "a", load.OK}, // nobody's any more
+		{1, "a", load.OK}, // of no identity any more
 	} {
 		if got := w.Check(c.i, 200, body(c.token)); got != c.want {
 			t.Errorf("answer %d: %v, want %v", n, got, c.want)
@@ -105,8 +105,8 @@ func TestCheckForeignToken(t *testing.T) {
 	}
 }
 
-// forge makes a JWT with a signature that nobody checks.
-func forge(t testing.TB, header string, claims map[string]any) string {
+// unsignedJWT returns a JWT with a signature that nobody checks.
+func unsignedJWT(t testing.TB, header string, claims map[string]any) string {
 	t.Helper()
 	b, err := json.Marshal(claims)
 	if err != nil {
@@ -136,23 +136,29 @@ func TestCheckIdentity(t *testing.T) {
 		name, body string
 		want       load.Outcome
 	}{
-		{"good", forge(t, rs, claims(nil)), load.OK},
-		{"good with a newline", forge(t, rs, claims(nil)) + "\n", load.OK},
-		{"another call's audience", forge(t, rs, claims(map[string]any{"aud": "https://tare.invalid/n1/4"})), load.Wrong},
-		{"another run's audience", forge(t, rs, claims(map[string]any{"aud": "https://tare.invalid/n0/5"})), load.Wrong},
-		{"no audience", forge(t, rs, claims(map[string]any{"aud": nil})), load.Wrong},
-		{"another identity", forge(t, rs, claims(map[string]any{"email": s.emails[0]})), load.Wrong},
-		{"no identity", forge(t, rs, claims(map[string]any{"email": nil})), load.Wrong},
-		{"no subject", forge(t, rs, claims(map[string]any{"sub": nil})), load.Wrong},
-		{"expired", forge(t, rs, claims(map[string]any{"exp": exp})), load.Wrong},
-		{"no expiry", forge(t, rs, claims(map[string]any{"exp": nil})), load.Wrong},
-		{"unsigned", forge(t, `{"alg":"none"}`, claims(nil)), load.Wrong},
-		{"no algorithm", forge(t, `{}`, claims(nil)), load.Wrong},
-		{"no signature", strings.TrimSuffix(forge(t, rs, claims(nil)),
+		{"good", unsignedJWT(t, rs, claims(nil)), load.OK},
+		{"good with a newline", unsignedJWT(t, rs, claims(nil)) + "\n", load.OK},
+		{
+			"another call's audience", unsignedJWT(t, rs, claims(map[string]any{"aud": "https://tare.invalid/n1/4"})),
+			load.Wrong,
+		},
+		{
+			"another run's audience", unsignedJWT(t, rs, claims(map[string]any{"aud": "https://tare.invalid/n0/5"})),
+			load.Wrong,
+		},
+		{"no audience", unsignedJWT(t, rs, claims(map[string]any{"aud": nil})), load.Wrong},
+		{"another identity", unsignedJWT(t, rs, claims(map[string]any{"email": s.emails[0]})), load.Wrong},
+		{"no identity", unsignedJWT(t, rs, claims(map[string]any{"email": nil})), load.Wrong},
+		{"no subject", unsignedJWT(t, rs, claims(map[string]any{"sub": nil})), load.Wrong},
+		{"expired", unsignedJWT(t, rs, claims(map[string]any{"exp": exp})), load.Wrong},
+		{"no expiry", unsignedJWT(t, rs, claims(map[string]any{"exp": nil})), load.Wrong},
+		{"unsigned", unsignedJWT(t, `{"alg":"none"}`, claims(nil)), load.Wrong},
+		{"no algorithm", unsignedJWT(t, `{}`, claims(nil)), load.Wrong},
+		{"no signature", strings.TrimSuffix(unsignedJWT(t, rs, claims(nil)),
 			base64.RawURLEncoding.EncodeToString([]byte("signature"))), load.Wrong},
 		{"two parts", "a.b", load.Wrong},
-		{"four parts", forge(t, rs, claims(nil)) + ".x", load.Wrong},
-		{"too large", forge(t, rs, claims(map[string]any{"x": strings.Repeat("x", maxClaims)})), load.Wrong},
+		{"four parts", unsignedJWT(t, rs, claims(nil)) + ".x", load.Wrong},
+		{"too large", unsignedJWT(t, rs, claims(map[string]any{"x": strings.Repeat("x", maxClaims)})), load.Wrong},
 		{"access token", goodToken, load.Wrong},
 		{"nothing", "", load.Wrong},
 	} {
@@ -162,10 +168,10 @@ func TestCheckIdentity(t *testing.T) {
 	}
 }
 
-// FuzzCheck: no answer makes a checker panic, and what it accepts, encoding/json must accept too.
+// FuzzCheck: no answer makes a checker panic, and encoding/json accepts whatever it accepts.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(goodToken))
-	f.Add([]byte(forge(f, `{"alg":"RS256"}`, map[string]any{"aud": "https://tare.invalid/n1/0", "exp": 1_900_000_000, "sub": "1", "email": "gsa-127-1-0-1@tare-reference.iam.gserviceaccount.com"})))
+	f.Add([]byte(unsignedJWT(f, `{"alg":"RS256"}`, map[string]any{"aud": "https://tare.invalid/n1/0", "exp": 1_900_000_000, "sub": "1", "email": "gsa-127-1-0-1@tare-reference.iam.gserviceaccount.com"})))
 	f.Add([]byte("a.b.c"))
 	f.Add([]byte(`{"access_token":"x","expires_in":1e9,"token_type":"Bearer"}`))
 	token, id := gceMetadata().wire(fakeSession(opToken, 1)), gceMetadata().wire(fakeSession(opIdentity, 1))
@@ -257,7 +263,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// realAnswer is an answer to call 0 of the usual length.
+// realAnswer returns an answer to call 0 of the usual length.
 func realAnswer(t testing.TB, s session) []byte {
 	t.Helper()
 	if s.operation == opToken {

@@ -99,7 +99,7 @@ func TestValidateTokens(t *testing.T) {
 		}
 		if c.want == "" {
 			if len(got) > 0 {
-				t.Errorf("%s: %+v", c.name, got)
+				t.Errorf("%s: got findings %+v, want none", c.name, got)
 			}
 			continue
 		}

@@ -142,15 +142,15 @@ func (v *vaultServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"lease_duration":0,"data":null,"auth":{"client_token":"hvs.%d","entity_id":%q,"lease_duration":%d,"renewable":true}}`, v.issued.Add(1), entity, v.lease)
 }
 
-// A papers folder holds an authority, a server's and a client's certificate.
-type papers struct {
+// A certificates folder holds an authority, and a server's and a client's certificate.
+type certificates struct {
 	ca, cert, key string // files; cert and key are the client's
 	server        tls.Certificate
 	pool          *x509.CertPool
 }
 
-// newPapers issues certificates; the server's is for name and the loopback address, until expires.
-func newPapers(t testing.TB, name string, expires time.Time) papers {
+// issueCertificates issues certificates; the server's is for name and the loopback address, until expires.
+func issueCertificates(t testing.TB, name string, expires time.Time) certificates {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(file, kind string, der []byte) string {
@@ -174,7 +174,7 @@ func newPapers(t testing.TB, name string, expires time.Time) papers {
 		}
 		return der
 	}
-	p := papers{pool: x509.NewCertPool()}
+	p := certificates{pool: x509.NewCertPool()}
 	ca := issue(1, root, rootKey)
 	p.ca = write("ca.pem", "CERTIFICATE", ca)
 	parsed, err := x509.ParseCertificate(ca)
@@ -214,8 +214,8 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// secure serves h over TLS; strict wants a client certificate.
-func secure(t testing.TB, p papers, strict bool, h http.Handler) string {
+// serveTLS serves h over TLS; strict requires a client certificate.
+func serveTLS(t testing.TB, p certificates, strict bool, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)

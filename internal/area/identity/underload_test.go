@@ -8,18 +8,18 @@ import (
 	"tare/lab/fixture"
 )
 
-// ending is how calls end: their outcome, status and own cause.
+// An ending is how a call ends: outcome, status and cause.
 type ending struct {
 	outcome load.Outcome
 	status  uint16
 	cause   verdict
 }
 
-// endings counts the calls of a short load, which must come to n.
-func endings(t *testing.T, tg *target, n int) map[ending]int {
+// countEndings counts the calls of a short load by how they ended; they must be n.
+func countEndings(t *testing.T, tg *target, n int) map[ending]int {
 	t.Helper()
 	const rate = 200
-	calls := burst(t, tg, rate, time.Duration(n)*time.Second/rate, 20*time.Second, 64)
+	calls := offerBurst(t, tg, rate, time.Duration(n)*time.Second/rate, 20*time.Second, 64)
 	if len(calls) != n {
 		t.Fatalf("%d calls, want %d", len(calls), n)
 	}
@@ -36,12 +36,12 @@ func endings(t *testing.T, tg *target, n int) map[ending]int {
 	return count
 }
 
-// TestCausesUnderLoad: what a server does to calls is counted by outcome, status and cause, on both engines.
+// TestCausesUnderLoad: both engines count calls by outcome, status and cause, whatever the server does.
 func TestCausesUnderLoad(t *testing.T) {
 	const n = 60
 	expect := func(t *testing.T, tg *target, want map[ending]int) {
 		t.Helper()
-		got := endings(t, tg, n)
+		got := countEndings(t, tg, n)
 		for e, k := range want {
 			if got[e] != k {
 				t.Errorf("%d calls ended as %+v, want %d; all: %+v", got[e], e, k, got)

@@ -9,40 +9,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
+	"tare/lab/areatest"
 )
 
-// TestUndo leaves a target as a killed run would, and undoes it from the journal's data alone, twice.
+// TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.
 func TestUndo(t *testing.T) {
 	opened, err := Area{}.Open(t.Context(), embedded("blog-2020"), testEnv(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &memory{}
+	j := &areatest.Journal{}
 	if err := opened.Prepare(t.Context(), standard, j); err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(j.changes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		var changes []area.Change
-		if err := json.Unmarshal(data, &changes); err != nil {
-			t.Fatal(err)
-		}
-		slices.Reverse(changes) // the latest first
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{})
 	kinds := map[string]int{}
-	for _, c := range j.changes {
+	for _, c := range j.Changes() {
 		kinds[c.Kind]++
 		if c.Kind == changeCgroup {
 			if _, err := os.Stat(c.Data["path"]); !errors.Is(err, fs.ErrNotExist) {
@@ -65,13 +52,13 @@ func TestUndo(t *testing.T) {
 	if err := tg.Leave(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "ended by itself") {
 		t.Errorf("leave after the kill: %v", err)
 	}
-	if err := opened.Close(t.Context()); err != nil || j.left() != 0 {
-		t.Errorf("close after undo: %v, %d changes left", err, j.left())
+	if err := opened.Close(t.Context()); err != nil || len(j.Pending()) != 0 {
+		t.Errorf("close after undo: %v, %d changes left", err, len(j.Pending()))
 	}
 }
 
-// TestGroupsOfOnePathAreApart: two runs whose records have the same path do not share a control group.
-func TestGroupsOfOnePathAreApart(t *testing.T) {
+// TestRunsOfOnePathHaveOwnControlGroups: two runs whose records have the same path do not share a control group.
+func TestRunsOfOnePathHaveOwnControlGroups(t *testing.T) {
 	dir := t.TempDir()
 	seen := map[string]bool{}
 	for range 2 {
@@ -86,7 +73,7 @@ func TestGroupsOfOnePathAreApart(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if err := o.Prepare(t.Context(), standard, &memory{}); err != nil {
+		if err := o.Prepare(t.Context(), standard, &areatest.Journal{}); err != nil {
 			t.Fatal(err)
 		}
 		group := o.(*target).arm("default").group
@@ -100,7 +87,7 @@ func TestGroupsOfOnePathAreApart(t *testing.T) {
 	}
 }
 
-func TestUndoRefusesNonsense(t *testing.T) {
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	for _, c := range []area.Change{
 		{Kind: "namespace"},
 		{Kind: area.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
@@ -115,14 +102,14 @@ func TestUndoRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestNothingWithoutAJournal: a journal that cannot be written stops everything before it begins.
-func TestNothingWithoutAJournal(t *testing.T) {
+// TestPrepareNeedsAJournal: Prepare changes nothing if the journal cannot be written.
+func TestPrepareNeedsAJournal(t *testing.T) {
 	opened, err := Area{}.Open(t.Context(), embedded("blog-2020"), testEnv(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	full := errors.New("disk full")
-	j := &memory{deny: full}
+	j := &areatest.Journal{Deny: func(area.Change) error { return full }}
 	if err := opened.Prepare(t.Context(), standard, j); !errors.Is(err, full) {
 		t.Errorf("prepare: %v", err)
 	}
@@ -131,7 +118,7 @@ func TestNothingWithoutAJournal(t *testing.T) {
 	}
 }
 
-// TestNoSecretsOnDisk looks for tokens and keys in all that a run leaves behind.
+// TestNoSecretsOnDisk looks for tokens and keys in everything that a run leaves on disk.
 func TestNoSecretsOnDisk(t *testing.T) {
 	spec := embedded("healthy")
 	tg, j := prepared(t, spec, standard)
@@ -143,7 +130,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	if err != nil || token == "" {
 		t.Fatalf("no token: %v", err)
 	}
-	// Failures are what ends up in logs: a restart, a refused exchange, an STS that is gone.
+	// Failures are logged: a restart, a refused exchange, an STS that has ended.
 	if err := p.restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +147,7 @@ func TestNoSecretsOnDisk(t *testing.T) {
 	if err != nil || got.Status != 500 {
 		t.Errorf("without an STS: status %d, %v", got.Status, err)
 	}
-	journal, err := json.Marshal(j.changes)
+	journal, err := json.Marshal(j.Changes())
 	if err != nil {
 		t.Fatal(err)
 	}

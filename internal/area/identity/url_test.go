@@ -16,9 +16,10 @@ import (
 	"tare/internal/area/oneshot"
 	"tare/internal/design"
 	"tare/internal/ratelimit"
+	"tare/lab/areatest"
 )
 
-// TestURL measures an endpoint that is not ours.
+// TestURL measures an external endpoint.
 func TestURL(t *testing.T) {
 	const mine = "robot@project.iam.gserviceaccount.com"
 	strict := true
@@ -37,8 +38,8 @@ func TestURL(t *testing.T) {
 	defer srv.Close()
 	spec := &Spec{Adapter: "gce-metadata", URL: srv.URL, Account: accountEmail}
 	tg, j := prepared(t, spec, standard)
-	if len(j.changes) != 0 {
-		t.Errorf("a URL target made changes: %v", j.changes)
+	if len(j.Changes()) != 0 {
+		t.Errorf("a URL target made changes: %v", j.Changes())
 	}
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestPrepareFailsOnWrongAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); err == nil ||
+	if err := opened.Prepare(t.Context(), standard, &areatest.Journal{}); err == nil ||
 		!strings.Contains(err.Error(), "not the token that was asked for") {
 		t.Errorf("prepare: %v", err)
 	}
@@ -104,8 +105,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestURLKeepsToMaxRate: what is asked outside of the load is paced, too, over all treatments together.
-func TestURLKeepsToMaxRate(t *testing.T) {
+// TestMaxRateLimitsAllRequests: max_rate also limits requests outside of the load, over all treatments together.
+func TestMaxRateLimitsAllRequests(t *testing.T) {
 	var asked atomic.Int64
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
@@ -126,7 +127,7 @@ func TestURLKeepsToMaxRate(t *testing.T) {
 	t.Cleanup(func() { _ = tg.Close(context.Background()) })
 	begin := time.Now()
 	for _, tr := range []design.Treatment{{ID: "a"}, {ID: "b"}} {
-		if err := tg.Prepare(t.Context(), tr, &memory{}); err != nil {
+		if err := tg.Prepare(t.Context(), tr, &areatest.Journal{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := tg.Enter(t.Context(), tr); err != nil {
@@ -145,8 +146,9 @@ func TestURLKeepsToMaxRate(t *testing.T) {
 	}
 }
 
-// TestAnswersHaveABound: the beginning of an endless answer is no token, and is not asked for again until time is over.
-func TestAnswersHaveABound(t *testing.T) {
+// TestLongAnswersAreRejected: the beginning of an endless answer is no token, and the request is not repeated until the
+// time is over.
+func TestLongAnswersAreRejected(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
@@ -158,7 +160,8 @@ func TestAnswersHaveABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := opened.Prepare(t.Context(), standard, &memory{}); !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
+	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
+	if !errors.Is(err, oneshot.ErrTooLong) || asked != 1 {
 		t.Errorf("asked %d times: %v", asked, err)
 	}
 	if err := opened.Close(t.Context()); err != nil {

@@ -11,7 +11,7 @@ import (
 	"tare/internal/unit"
 )
 
-// TestVerifyPresets proves that every preset can be prepared and that its canaries see it in force.
+// TestVerifyPresets: every preset can be prepared, and Verify finds it in force.
 func TestVerifyPresets(t *testing.T) {
 	for _, preset := range reference.Presets() {
 		t.Run(preset, func(t *testing.T) {
@@ -39,8 +39,8 @@ func TestVerifyPresets(t *testing.T) {
 	}
 }
 
-// TestVerifyCatchesWhatIsNotInForce expects knobs that the servers do not have.
-func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
+// TestVerifyRejectsMissingKnobs expects knobs that the servers do not have.
+func TestVerifyRejectsMissingKnobs(t *testing.T) {
 	for _, c := range []struct {
 		name, preset string
 		change       func(*arm)
@@ -74,7 +74,7 @@ func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			spec := embedded(c.preset)
 			if strings.HasPrefix(c.preset, "sts") {
-				spec.Embedded.QuotaRate = new(unit.Rate(5)) // a rate that a busy machine outruns, too
+				spec.Embedded.QuotaRate = new(unit.Rate(5)) // a rate that even a busy machine exceeds
 			}
 			tg, _ := prepared(t, spec, standard)
 			p := tg.arm("default")
@@ -89,8 +89,8 @@ func TestVerifyCatchesWhatIsNotInForce(t *testing.T) {
 	}
 }
 
-// TestVerifyCatchesALiftedLimit takes the CPU limit away behind the target's back.
-func TestVerifyCatchesALiftedLimit(t *testing.T) {
+// TestVerifyRejectsALiftedLimit removes the CPU limit without telling the target.
+func TestVerifyRejectsALiftedLimit(t *testing.T) {
 	tg, _ := prepared(t, embedded("cpu-only"), standard)
 	p := tg.arm("default")
 	if p.group == nil {

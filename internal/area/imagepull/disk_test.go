@@ -11,7 +11,7 @@ import (
 	"tare/internal/design"
 )
 
-func TestDiskJudges(t *testing.T) {
+func TestDiskFindings(t *testing.T) {
 	roomy := disk{kind: "ext4", free: 1 << 40, inodes: 1 << 30}
 	few := need{bytes: 100 * leastBlock, files: 100}
 	for _, c := range []struct {
@@ -40,12 +40,12 @@ func TestDiskJudges(t *testing.T) {
 		found := c.disk.judge("/d", c.need, 1)
 		if len(c.says) == 0 {
 			if len(found) > 0 {
-				t.Errorf("%s: %v", c.title, found)
+				t.Errorf("%s: got findings %v, want none", c.title, found)
 			}
 			continue
 		}
 		if len(found) != 1 || found[0].Severity != c.severity || found[0].Hint == "" || found[0].Path != "dir" {
-			t.Errorf("%s: %+v", c.title, found)
+			t.Errorf("%s: got %+v, want one finding about dir with a hint", c.title, found)
 			continue
 		}
 		for _, w := range c.says {
@@ -56,8 +56,8 @@ func TestDiskJudges(t *testing.T) {
 	}
 }
 
-// TestNeed: what treatments need adds up; one that keeps no records needs nothing.
-func TestNeed(t *testing.T) {
+// TestDiskNeedAddsUp: the disk space of treatments adds up; one without records needs none.
+func TestDiskNeedAddsUp(t *testing.T) {
 	s := &Spec{Records: new(1000)}
 	one := s.need(nil)
 	if one.files != 1000 || one.bytes != 1000*leastBlock {
@@ -72,8 +72,8 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestFolders: where no record can be written is said before anything is made, and nothing is left.
-func TestFolders(t *testing.T) {
+// TestPreflightRejectsUnwritableFolders: Preflight reports a folder that cannot be written, and leaves nothing behind.
+func TestPreflightRejectsUnwritableFolders(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -81,7 +81,7 @@ func TestFolders(t *testing.T) {
 	}
 	bad := map[string]string{
 		filepath.Join(dir, "none"): "no such file", file: "is no folder",
-		unwritable(t): "no record can be written there",
+		unwritableFolder(t): "no record can be written there",
 	}
 	for path, says := range bad {
 		found := (&Spec{Dir: path}).judgeFolder(nil)
@@ -91,7 +91,7 @@ func TestFolders(t *testing.T) {
 		}
 	}
 	if found := (&Spec{Dir: dir}).judgeFolder(nil); len(found) > 0 {
-		t.Errorf("%v", found)
+		t.Errorf("got findings %v, want none", found)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
@@ -99,8 +99,8 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// unwritable is a folder in which not even root can make a file.
-func unwritable(t testing.TB) string {
+// unwritableFolder returns a folder in which not even root can create a file.
+func unwritableFolder(t testing.TB) string {
 	t.Helper()
 	if os.Geteuid() == 0 {
 		return "/proc"
@@ -112,12 +112,12 @@ func unwritable(t testing.TB) string {
 	return dir
 }
 
-// TestTooMany: a host has no room for what nobody has room for.
-func TestTooMany(t *testing.T) {
+// TestTooManyRecords: Preflight rejects more records than the disk has space for.
+func TestTooManyRecords(t *testing.T) {
 	dir := t.TempDir()
 	d, err := lookAt(dir)
 	if err != nil || d.kind == "" || d.free <= 0 {
-		t.Fatalf("%+v: %v", d, err)
+		t.Fatalf("free space of a folder: %+v: %v", d, err)
 	}
 	var many []design.Treatment
 	for range int(math.Ceil(float64(d.free)/float64(mostFilled*secretBytes))) + 1 {
@@ -126,6 +126,6 @@ func TestTooMany(t *testing.T) {
 	found := (&Spec{Dir: dir}).judgeFolder(many)
 	if len(found) == 0 || found[0].Severity != area.Error ||
 		!strings.Contains(found[0].Message, "free, and the records of") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want an error about the free space", found)
 	}
 }

@@ -1,13 +1,10 @@
 package imagepull
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,10 +15,10 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/lab/areatest"
 )
 
-// TestDamagedRecords: a record that is not what was written is refused by its file's name, before anything is measured
-// of it.
+// TestDamagedRecords: a damaged record is rejected by the name of its file, before anything is measured.
 func TestDamagedRecords(t *testing.T) {
 	for title, harm := range map[string]func(path string) error{
 		"no JSON":   func(path string) error { return os.WriteFile(path, []byte("{ this is no record"), 0o600) },
@@ -50,7 +47,7 @@ func TestDamagedRecords(t *testing.T) {
 				tr := treatment("accessor", accessor, "records", "30")
 				spec := &Spec{Dir: t.TempDir()}
 				tg, _ := opened(t, spec, tr)
-				all := records(t, spec.Dir)
+				all := recordFiles(t, spec.Dir)
 				if len(all) != 30 {
 					t.Fatalf("%d records, want 30", len(all))
 				}
@@ -64,7 +61,7 @@ func TestDamagedRecords(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), filepath.Base(all[17])) {
 					t.Errorf("%v does not name %s", err, filepath.Base(all[17]))
 				}
-				if n := len(records(t, spec.Dir)); n != 30 && title != "not there" || n < 29 {
+				if n := len(recordFiles(t, spec.Dir)); n != 30 && title != "not there" || n < 29 {
 					t.Errorf("%d records are left of 30", n)
 				}
 			})
@@ -72,35 +69,33 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestUnwritableFolder: where no folder can be made, Prepare says so, and nothing is journaled as left.
+// TestUnwritableFolder: Prepare reports a folder that it cannot create, and leaves nothing pending in the journal.
 func TestUnwritableFolder(t *testing.T) {
-	haveBinary(t)
+	requireBinary(t)
 	tr := treatment("accessor", "cached")
-	dir := unwritable(t)
+	dir := unwritableFolder(t)
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir}, testEnv(t, tr))
 	if !slices.ContainsFunc(found, func(f area.Finding) bool {
 		return f.Severity == area.Error && f.Path == "dir" && strings.Contains(f.Message, dir)
 	}) {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want an error that names the folder", found)
 	}
 	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, testEnv(t, tr))
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &memory{}
+	j := &areatest.Journal{}
 	if err := tg.Prepare(t.Context(), tr, j); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("prepared in %s: %v", dir, err)
 	}
 	if err := tg.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("%v is left", left)
-	}
+	j.WantAllUndone(t)
 }
 
-// programs are the pids of journaled processes that live.
-func programs(t testing.TB, changes []area.Change) (out []int) {
+// livePIDs returns the PIDs of journaled processes that are alive.
+func livePIDs(t testing.TB, changes []area.Change) (out []int) {
 	t.Helper()
 	for _, c := range changes {
 		if c.Kind != area.ProcessKind {
@@ -127,13 +122,13 @@ func alive(pid int) bool {
 	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
 }
 
-// TestKilledInABatch: a program that is killed while it measures ends the batch with an error that says so, and nothing
-// of it is left.
+// TestKilledInABatch: when a program is killed while it measures, the batch ends with an error that says so, and
+// nothing is left behind.
 func TestKilledInABatch(t *testing.T) {
 	tr := treatment("accessor", "directfs")
 	tg, j := opened(t, &Spec{}, tr)
-	entered(t, tg, tr)
-	pids := programs(t, j.left())
+	enterAndVerify(t, tg, tr)
+	pids := livePIDs(t, j.Pending())
 	if len(pids) != 1 {
 		t.Fatalf("processes %v, want one", pids)
 	}
@@ -158,132 +153,57 @@ func TestKilledInABatch(t *testing.T) {
 	}
 }
 
-// parentVariable makes this test binary a run that enters arms, says so, and waits to be killed. Its value is the
-// folder for its records; the journal lies beside it.
-const parentVariable = "TARE_TEST_IMAGEPULL_PARENT"
-
-// onDisk is a journal that a killed process leaves.
-type onDisk struct{ file *os.File }
-
-func (d onDisk) write(kind string, c area.Change) error {
-	line, err := json.Marshal(map[string]any{"kind": kind, "change": c})
-	if err == nil {
-		_, err = d.file.Write(append(line, '\n'))
-	}
-	return err
-}
-
-func (d onDisk) Intend(c area.Change) error { return d.write("intend", c) }
-func (d onDisk) Undone(c area.Change) error { return d.write("undone", c) }
-
 // TestParent is no test: TestUndoAfterKill runs it in a process of its own.
 func TestParent(t *testing.T) {
-	dir := os.Getenv(parentVariable)
-	if dir == "" {
-		t.Skip("only for TestUndoAfterKill")
-	}
-	f, err := os.Create(dir + ".journal") //nolint:gosec // a file of the test's
-	if err != nil {
-		t.Fatal(err)
-	}
+	journal, path := areatest.ParentJournal(t)
 	arms := []design.Treatment{
-		treatment("accessor", "disabled"), treatment("accessor", "directfs"),
-		treatment("accessor", "cached"),
+		treatment("accessor", "disabled"), treatment("accessor", "directfs"), treatment("accessor", "cached"),
 	}
 	env := testEnv(t, arms...)
-	env.Dir = filepath.Dir(dir) // the test that kills this one removes it
-	tg, err := Area{}.Open(t.Context(), &Spec{Dir: dir}, env)
+	env.Dir = filepath.Dir(path) // the test that kills this one removes it
+	tg, err := Area{}.Open(t.Context(), &Spec{Dir: recordsBeside(path)}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range arms {
-		if err := tg.Prepare(t.Context(), a, onDisk{f}); err != nil {
+		if err := tg.Prepare(t.Context(), a, journal); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, a := range arms {
-		entered(t, tg, a)
+		enterAndVerify(t, tg, a)
 	}
-	if _, err := os.Stdout.WriteString("\nENTERED\n"); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(time.Minute)
+	areatest.AwaitKill(t)
 }
 
-// TestUndoAfterKill kills a run that has its programs up, by a signal that lets it do nothing, and undoes it from the
-// journal alone.
+// recordsBeside is the folder for records of the run whose journal is at path.
+func recordsBeside(path string) string { return filepath.Join(filepath.Dir(path), "records") }
+
+// TestUndoAfterKill kills a run whose programs are running, with SIGKILL, and undoes it from the journal alone.
 func TestUndoAfterKill(t *testing.T) {
-	haveBinary(t)
-	dir := filepath.Join(t.TempDir(), "records")
+	requireBinary(t)
+	journal := filepath.Join(t.TempDir(), "journal")
+	dir := recordsBeside(journal)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	output, kill := areatest.StartParent(t, journal)
+	changes := areatest.ReadJournal(t, journal)
+	pids := livePIDs(t, changes)
+	kill()
+	if len(pids) != 3 || len(recordFiles(t, dir)) < 200 {
+		t.Errorf("%d programs, %d records, want 3 and at least 200; the run printed\n%s", len(pids), len(recordFiles(t, dir)),
+			output)
 	}
-	parent := exec.CommandContext(t.Context(), self, "-test.run", "^TestParent$", "-test.v")
-	parent.Env = append(os.Environ(), parentVariable+"="+dir)
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said, lines := "", bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "ENTERED" {
-		said += lines.Text() + "\n"
-	}
-	changes := journaled(t, dir+".journal")
-	pids := programs(t, changes)
-	if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	_ = parent.Wait() // it was killed
-	if len(pids) != 3 || len(records(t, dir)) < 200 {
-		t.Errorf("%d programs, %d records; the run said\n%s", len(pids), len(records(t, dir)), said)
-	}
-	for range 2 {
-		if err := (Area{}).Undo(t.Context(), changes, area.Env{Clock: testEnv(t).Clock, Log: testEnv(t).Log}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	areatest.UndoTwice(t, Area{}, changes, area.Env{Clock: testEnv(t).Clock, Log: testEnv(t).Log})
 	nothingLeft(t, dir)
-	if left := programs(t, changes); len(left) > 0 {
+	if left := livePIDs(t, changes); len(left) > 0 {
 		t.Errorf("programs %v are left", left)
 	}
 }
 
-// journaled are the changes that a killed run left, the latest first.
-func journaled(t testing.TB, file string) []area.Change {
-	t.Helper()
-	b, err := os.ReadFile(file) //nolint:gosec // a file of the test's
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := &memory{}
-	for line := range strings.Lines(string(b)) {
-		var e struct {
-			Kind   string
-			Change area.Change
-		}
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		apply := j.Intend
-		if e.Kind == "undone" {
-			apply = j.Undone
-		}
-		if err := apply(e.Change); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return j.left()
-}
-
-// TestUndoRefusesNonsense: what this area does not make is not touched.
-func TestUndoRefusesNonsense(t *testing.T) {
+// TestUndoRejectsForeignChanges: undo touches nothing that this area does not create.
+func TestUndoRejectsForeignChanges(t *testing.T) {
 	keep := t.TempDir()
 	for _, c := range []area.Change{
 		{Area: areaName, Kind: "namespace"},

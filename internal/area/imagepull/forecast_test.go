@@ -8,8 +8,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestForecast: processes start once and in each block, records are written once and found in each block, and only
-// where there are any.
+// TestForecast: processes start once and in each block; records are written once and read in each block, if there are
+// any.
 func TestForecast(t *testing.T) {
 	t.Parallel()
 	arm := func(accessor, records string) design.Treatment {

@@ -10,8 +10,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestMemory: the memory of all processes together is compared with what is free; more than that is a warning, since
-// the kernel may find some.
+// TestMemory: Preflight compares the memory of all processes together with what is free. Too little is only a warning,
+// since the kernel may free some.
 func TestMemory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "meminfo")
 	arms := []design.Treatment{treatment("accessor", "cached"), treatment("accessor", "directfs", "records", "1000",
@@ -36,7 +36,7 @@ func TestMemory(t *testing.T) {
 		found := s.judgeMemory(arms, file)
 		if warns := len(found) == 1 && found[0].Severity == area.Warning &&
 			strings.Contains(found[0].Message, "39.1 MiB are free"); warns != c.warns || len(found) > 1 {
-			t.Errorf("%q: %+v", c.meminfo, found)
+			t.Errorf("%q: got %+v, want warning %t", c.meminfo, found, c.warns)
 		}
 	}
 	if free, err := available("/proc/meminfo"); err != nil || free <= 0 {

@@ -13,8 +13,8 @@ import (
 	"tare/internal/design"
 )
 
-// TestCosts holds what upstream's pull manager costs against what is known of it: objects are counted exactly, shares
-// are as asked for, and times are in order.
+// TestCosts compares the costs of upstream's pull manager with what is known of it: objects are exact, shares match the
+// level, and times are in the expected order.
 func TestCosts(t *testing.T) {
 	off, files, memory := treatment("accessor", "disabled"), treatment("accessor", "directfs"),
 		treatment("accessor", "cached")
@@ -23,11 +23,11 @@ func TestCosts(t *testing.T) {
 	got := map[string]map[string]float64{}
 	empty := map[string]map[string]float64{}
 	for _, tr := range []design.Treatment{off, files, memory} {
-		entered(t, tg, tr)
-		batch(t, tg, tr, opCheck, 400) // whatever is made at first
-		got[tr.ID] = batch(t, tg, tr, opCheck, 400)
-		empty[tr.ID] = batch(t, tg, tr, opEmpty, 400)
-		if pull := batch(t, tg, tr, opPull, 10); pull["wall"] <= 0 || pull["cpu"] <= 0 {
+		enterAndVerify(t, tg, tr)
+		runBatch(t, tg, tr, opCheck, 400) // whatever is made at first
+		got[tr.ID] = runBatch(t, tg, tr, opCheck, 400)
+		empty[tr.ID] = runBatch(t, tg, tr, opEmpty, 400)
+		if pull := runBatch(t, tg, tr, opPull, 10); pull["wall"] <= 0 || pull["cpu"] <= 0 {
 			t.Errorf("%s: a pull costs %v", tr.ID, pull)
 		}
 		if err := tg.Leave(t.Context(), tr); err != nil {
@@ -63,16 +63,16 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestSameSequence: a batch of the same length asks for the same in every process of a treatment, so that blocks differ
-// by chance alone.
+// TestSameSequence: batches of the same length make the same requests in every process of a treatment, so that blocks
+// differ by chance only.
 func TestSameSequence(t *testing.T) {
 	tr := treatment("accessor", "lru:10", "pattern", "zipf", "hits", "70%", "records", "60")
 	tg, _ := opened(t, &Spec{}, tr)
 	var hits []float64
 	for range 2 {
-		entered(t, tg, tr)
+		enterAndVerify(t, tg, tr)
 		for range 2 {
-			m := batch(t, tg, tr, opCheck, 200)
+			m := runBatch(t, tg, tr, opCheck, 200)
 			hits = append(hits, m["hits"])
 			if m["cache-hits"] <= 0 || m["cache-hits"] >= 1 {
 				t.Errorf("a cache of 10 for 60 images answers %v of the checks", m["cache-hits"])
@@ -89,19 +89,19 @@ func TestSameSequence(t *testing.T) {
 	}
 }
 
-// TestFilled: there are as many records as the treatment says, before and after operations that make some and take them
-// away.
-func TestFilled(t *testing.T) {
+// TestRecordsStayComplete: the number of records matches the treatment before and after operations that add and remove
+// some.
+func TestRecordsStayComplete(t *testing.T) {
 	tr := treatment("accessor", "directfs", "records", "250")
 	spec := &Spec{Operations: []string{opPull, opNewNamespace, opPrune}, Dir: t.TempDir()}
 	tg, _ := opened(t, spec, tr)
-	if n := len(records(t, spec.Dir)); n != 250 {
+	if n := len(recordFiles(t, spec.Dir)); n != 250 {
 		t.Errorf("%d records are there, want 250", n)
 	}
-	entered(t, tg, tr)
+	enterAndVerify(t, tg, tr)
 	for _, name := range spec.Operations {
-		batch(t, tg, tr, name, 3)
-		if n := len(records(t, spec.Dir)); n != 250 {
+		runBatch(t, tg, tr, name, 3)
+		if n := len(recordFiles(t, spec.Dir)); n != 250 {
 			t.Errorf("%d records are there after %s, want 250", n, name)
 		}
 	}
@@ -110,13 +110,12 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// TestRecordsAreAsLargeAsForetold: what Preflight holds against the free space is what comes to lie there, or somewhat
-// more.
-func TestRecordsAreAsLargeAsForetold(t *testing.T) {
+// TestForecastOfDiskSpace: records take the disk space that Preflight expects, or somewhat less.
+func TestForecastOfDiskSpace(t *testing.T) {
 	tr := treatment("accessor", "directfs", "records", "20", "secrets", "50")
 	spec := &Spec{Dir: t.TempDir()}
 	opened(t, spec, tr)
-	all := records(t, spec.Dir)
+	all := recordFiles(t, spec.Dir)
 	if len(all) != 20 {
 		t.Fatalf("%d records, want 20", len(all))
 	}
@@ -133,14 +132,14 @@ func TestRecordsAreAsLargeAsForetold(t *testing.T) {
 	}
 }
 
-// TestPreflight: an existing program is named; a file that is no program, and one without a pull manager, are rejected
-// with a next step.
+// TestPreflight: an existing program is named; a file that is no program, or that has no pull manager, is rejected with
+// a next step.
 func TestPreflight(t *testing.T) {
-	haveBinary(t)
+	requireBinary(t)
 	dir := t.TempDir()
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir}, testEnv(t, treatment("accessor", "cached")))
 	if len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, "Kubernetes v1.36") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want the version of Kubernetes", found)
 	}
 	nothingLeft(t, dir)
 	for title, script := range map[string]string{
@@ -156,7 +155,7 @@ func TestPreflight(t *testing.T) {
 		found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir, Binary: path}, testEnv(t))
 		if len(found) != 1 || found[0].Severity != area.Error || found[0].Path != "binary" || found[0].Hint == "" ||
 			!strings.Contains(found[0].Message, path) {
-			t.Errorf("%s: %+v", title, found)
+			t.Errorf("%s: got %+v, want one error about binary with a hint", title, found)
 		}
 	}
 }

@@ -14,16 +14,8 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 )
-
-// treatment has the levels of "factor", "level", … in turn.
-func treatment(pairs ...string) design.Treatment {
-	levels := map[string]string{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		levels[pairs[i]] = pairs[i+1]
-	}
-	return design.Treatment{ID: design.ID(levels), Levels: levels}
-}
 
 func TestValidate(t *testing.T) {
 	for _, c := range []struct {
@@ -99,7 +91,7 @@ func TestValidate(t *testing.T) {
 			says: "belongs to accessor lru",
 		},
 		{
-			title: "a size that nobody has", spec: Spec{Size: new(60)}, path: "size", severity: area.Error,
+			title: "an impossible size", spec: Spec{Size: new(60)}, path: "size", severity: area.Error,
 			says: "no treatment uses it",
 		},
 		{
@@ -116,8 +108,9 @@ func TestValidate(t *testing.T) {
 			says: "above 1",
 		},
 		{
-			title: "an exponent that is none", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}}, severity: area.Error,
-			says: "above 1",
+			title: "an exponent that is no number", levels: [][]string{{"pattern", "zipf", "exponent", "NaN"}},
+			severity: area.Error,
+			says:     "above 1",
 		},
 		{
 			title: "a window of scan", levels: [][]string{{"pattern", "scan", "window", "5"}}, severity: area.Error,
@@ -188,28 +181,13 @@ func TestValidate(t *testing.T) {
 			says: "pattern acts on check and new-namespace only",
 		},
 	} {
-		var treatments []design.Treatment
-		for _, l := range c.levels {
-			treatments = append(treatments, treatment(l...))
-		}
-		if c.q == "" {
-			c.q = design.Compare
-		}
-		found := c.spec.Validate(c.q, treatments)
-		switch {
-		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
-		case c.says == "":
-		case len(found) != 1:
-			t.Errorf("%s: %d findings: %v", c.title, len(found), found)
-		case found[0].Path != c.path || found[0].Severity != c.severity || !strings.Contains(found[0].Message, c.says):
-			t.Errorf("%s: %+v, want %v %q at %q", c.title, found[0], c.severity, c.says, c.path)
-		}
+		found := areatest.Validate(&c.spec, c.q, c.levels)
+		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: c.severity, Message: c.says})
 	}
 }
 
-// TestAdvise: what is sound, and may surprise.
-func TestAdvise(t *testing.T) {
+// TestAdviceFindings checks the notes about settings that are valid and may surprise.
+func TestAdviceFindings(t *testing.T) {
 	for _, c := range []struct {
 		title  string
 		spec   Spec
@@ -233,12 +211,12 @@ func TestAdvise(t *testing.T) {
 			treatments = append(treatments, treatment(l...))
 		}
 		if found := c.spec.Validate(design.Compare, treatments); len(found) > 0 {
-			t.Errorf("%s: %v", c.title, found)
+			t.Errorf("%s: got findings %v, want none", c.title, found)
 		}
 		found := c.spec.advise(treatments)
 		switch {
 		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
+			t.Errorf("%s: got advice %v, want none", c.title, found)
 		case c.says == "":
 		case len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, c.says):
 			t.Errorf("%s: %+v, want %q", c.title, found, c.says)
@@ -246,7 +224,7 @@ func TestAdvise(t *testing.T) {
 	}
 }
 
-// TestLevels: what the program is told, with the section's levels below the treatment's.
+// TestLevels: the program receives the treatment's levels, and the section's where the treatment has none.
 func TestLevels(t *testing.T) {
 	usual := map[string]string{
 		"accessor": "cached", "records": "100", "hits": "100", "pattern": "uniform", "concurrency": "1", "stripes": "1",
@@ -298,18 +276,18 @@ func TestLevels(t *testing.T) {
 	} {
 		p, err := c.spec.plan(treatment(c.levels...))
 		if err != nil {
-			t.Errorf("%s: %v", c.title, err)
+			t.Errorf("%s: got %v, want no error", c.title, err)
 			continue
 		}
 		want := maps.Clone(usual)
 		maps.Copy(want, c.differ)
 		if d := cmp.Diff(want, p.levels()); d != "" {
-			t.Errorf("%s: %s", c.title, d)
+			t.Errorf("%s: levels (-want +got):\n%s", c.title, d)
 		}
 	}
 }
 
-// FuzzPlan: levels come to a plan within all bounds, whose own words come to the same plan, or to an error in one line.
+// FuzzPlan: levels lead to a plan within all limits, whose words lead to the same plan, or to an error in one line.
 func FuzzPlan(f *testing.F) {
 	f.Add("lru:100", "100", "75%", "zipf", "1.1", "31", "")
 	f.Add("CachedLRU(5)", "1", "0", "churn", "2e0", "1", "9")
@@ -345,7 +323,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// FuzzShare: what is read is written as it is read.
+// FuzzShare: a share is written as it was read.
 func FuzzShare(f *testing.F) {
 	for _, s := range []string{"0", "100%", " 7 %", "101", "-0", "+1", "1e1", "١"} {
 		f.Add(s)
@@ -366,7 +344,7 @@ func FuzzShare(f *testing.F) {
 	})
 }
 
-// TestOperations: the harness's own is always there, once, and the forecast counts it.
+// TestOperations: the harness's own operation is present exactly once, and the forecast counts it.
 func TestOperations(t *testing.T) {
 	for _, c := range []struct{ chosen, want []string }{
 		{nil, []string{opCheck, opEmpty}},
@@ -382,7 +360,7 @@ func TestOperations(t *testing.T) {
 		for _, b := range s.Batches() {
 			of = append(of, b.Operation)
 			if b.Rounds != 7 || b.Span != 3*time.Millisecond+collecting {
-				t.Errorf("%+v", b)
+				t.Errorf("got batches %+v, want 7 rounds of 3 ms", b)
 			}
 		}
 		if d := cmp.Diff(c.want, of); d != "" {
@@ -391,13 +369,13 @@ func TestOperations(t *testing.T) {
 	}
 	for _, b := range new(Spec).Batches() {
 		if b.Rounds != 16 || b.Span != 20*time.Millisecond+collecting {
-			t.Errorf("%+v", b)
+			t.Errorf("got batches %+v, want 16 rounds of 20 ms", b)
 		}
 	}
 }
 
-// TestWordsAreListed: editors show what the descriptions list.
-func TestWordsAreListed(t *testing.T) {
+// TestDescriptionsListWords: editors show what the descriptions list.
+func TestDescriptionsListWords(t *testing.T) {
 	for field, words := range map[string][]string{
 		"Operations": names()[:6], "Accessor": accessors(),
 		"Pattern": patterns(),
@@ -424,8 +402,8 @@ func TestWordsAreListed(t *testing.T) {
 	}
 }
 
-// TestSectionSaysLevels: every factor's field of the section comes to a level.
-func TestSectionSaysLevels(t *testing.T) {
+// TestSectionSetsLevels: the section's field of every factor sets a level.
+func TestSectionSetsLevels(t *testing.T) {
 	s := &Spec{
 		Accessor: "lru", Size: new(1), Records: new(2), Hits: new(Share(3)), Pattern: "churn", Exponent: new(4.5),
 		Window: new(5), Turnover: new(Share(6)),

@@ -15,17 +15,18 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/driver"
+	"tare/lab/areatest"
 )
 
-// TestMain lets this test binary stand in for tare-plane: it says its version, and it speaks the protocol as a pull
-// manager that does nothing but write down what it is told.
+// TestMain lets this test binary stand in for tare-plane: it prints its version, and speaks the protocol as a pull
+// manager that only records what it receives.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "version":
 		fmt.Println(`{"kubernetes":"v1.36.99","etcd":"v3.6.8","go":"go1.26.8","protocol":"2"}`)
 		os.Exit(0)
 	case len(os.Args) == 2 && os.Args[1] == programArgument:
-		if err := standIn(); err != nil {
+		if err := runStandIn(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -34,16 +35,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// told is what the stand-in writes down.
-type told struct {
+// received is what the stand-in records.
+type received struct {
 	Preparation driver.Preparation
 	Env         []string
 }
 
-// toldFile is where it writes that down, beside its folder, which is removed.
-func toldFile(folder string) string { return folder + ".told" }
+// receivedFile is where the stand-in records it, beside its folder, which is removed.
+func receivedFile(folder string) string { return folder + ".told" }
 
-func standIn() error {
+func runStandIn() error {
 	lines, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout)
 	for lines.Scan() {
 		var r driver.Request
@@ -77,11 +78,11 @@ func answer(r driver.Request) (any, error) {
 		}
 		return d, nil
 	case driver.DoPrepare:
-		text, err := json.Marshal(told{Preparation: *r.Preparation, Env: os.Environ()})
+		text, err := json.Marshal(received{Preparation: *r.Preparation, Env: os.Environ()})
 		if err != nil {
 			return nil, err
 		}
-		return driver.Prepared{}, os.WriteFile(toldFile(r.Folder), text, 0o600)
+		return driver.Prepared{}, os.WriteFile(receivedFile(r.Folder), text, 0o600)
 	case driver.DoVerify:
 		return driver.Verified{Checks: []string{"it stands in"}}, nil
 	case driver.DoOperate:
@@ -93,8 +94,8 @@ func answer(r driver.Request) (any, error) {
 	return struct{}{}, nil
 }
 
-// stoodIn is a spec whose program is the stand-in.
-func stoodIn(t testing.TB, s Spec) *Spec {
+// withStandIn returns a spec whose program is the stand-in.
+func withStandIn(t testing.TB, s Spec) *Spec {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -104,43 +105,43 @@ func stoodIn(t testing.TB, s Spec) *Spec {
 	return &s
 }
 
-// TestProgramIsTold: the program gets the levels of each treatment, the operations of the file with the harness's own,
-// a folder where the file says, and nothing of the user's environment.
-func TestProgramIsTold(t *testing.T) {
+// TestProgramReceivesItsLevels: the program receives the levels of each treatment, the operations of the file and the
+// harness's own, a folder where the file says, and no environment of the user.
+func TestProgramReceivesItsLevels(t *testing.T) {
 	t.Setenv("GOGC", "off")
 	t.Setenv("TARE_PLANE", "/bin/false") // what the file names goes first
-	spec := stoodIn(t, Spec{Operations: []string{opPull, opCheck}, Records: new(7)})
+	spec := withStandIn(t, Spec{Operations: []string{opPull, opCheck}, Records: new(7)})
 	arms := []design.Treatment{treatment("accessor", "Disabled"), treatment("accessor", "CachedLRU(5)", "hits", "50%")}
 	env := testEnv(t, arms...)
 	tg, err := Area{}.Open(t.Context(), spec, env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &memory{}
+	j := &areatest.Journal{}
 	for i, a := range arms {
 		if err := tg.Prepare(t.Context(), a, j); err != nil {
 			t.Fatal(err)
 		}
-		entered(t, tg, a)
-		got := said(t, spec.Dir, i+1)
+		enterAndVerify(t, tg, a)
+		got := readReceived(t, spec.Dir, i+1)
 		p, err := spec.plan(a)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(p.levels(), got.Preparation.Levels); d != "" {
-			t.Errorf("%s: %s", a.ID, d)
+			t.Errorf("%s: levels (-want +got):\n%s", a.ID, d)
 		}
 		if d := cmp.Diff([]string{opPull, opCheck, opEmpty, opEmptyTimed}, got.Preparation.Operations); d != "" {
-			t.Errorf("%s: %s", a.ID, d)
+			t.Errorf("%s: operations (-want +got):\n%s", a.ID, d)
 		}
 		if filepath.Dir(got.Preparation.Folder) != spec.Dir || got.Preparation.Treatment != a.ID {
-			t.Errorf("%+v", got.Preparation)
+			t.Errorf("got preparation %+v, want its treatment, in the section's folder", got.Preparation)
 		}
 		if d := cmp.Diff([]string{driver.Mark + "=" + got.Preparation.Folder, "TMPDIR=" + os.TempDir()},
 			slices.Sorted(slices.Values(got.Env))); d != "" {
 			t.Errorf("%s: its environment: %s", a.ID, d)
 		}
-		if m := batch(t, tg, a, opCheck, 10); m["wall"] != 4e-9 || m["cpu"] != 2e-9 {
+		if m := runBatch(t, tg, a, opCheck, 10); m["wall"] != 4e-9 || m["cpu"] != 2e-9 {
 			t.Errorf("ten calls of 4 ns come to %v each", m)
 		}
 	}
@@ -148,13 +149,11 @@ func TestProgramIsTold(t *testing.T) {
 	if err := tg.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if left := j.left(); len(left) > 0 {
-		t.Errorf("%v is left", left)
-	}
+	j.WantAllUndone(t)
 }
 
-// said is what the newest of n programs was told.
-func said(t testing.TB, dir string, n int) told {
+// readReceived returns what the newest of n programs received.
+func readReceived(t testing.TB, dir string, n int) received {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*.told"))
 	if err != nil || len(all) != n {
@@ -172,7 +171,7 @@ func said(t testing.TB, dir string, n int) told {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out told
+	var out received
 	if err := json.Unmarshal(text, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +191,7 @@ func judgeNotes(t testing.TB, notes []string, dir string) {
 	}
 }
 
-// TestProcessors: calls that come one at a time have the last processor; where several are made at a time, there are
-// all.
+// TestProcessors: calls one at a time use the last processor; several at a time use all of them.
 func TestProcessors(t *testing.T) {
 	env := testEnv(t, treatment("accessor", "cached"))
 	env.CPUs = []int{2, 5, 7}
@@ -216,8 +214,8 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
-// TestLook: for a plan nothing is built; what is not there yet is said.
-func TestLook(t *testing.T) {
+// TestPlanBuildsNothing: a plan builds nothing, and reports what is missing.
+func TestPlanBuildsNothing(t *testing.T) {
 	env := testEnv(t)
 	env.Look = true
 	empty, bin := t.TempDir(), t.TempDir()
@@ -235,17 +233,17 @@ func TestLook(t *testing.T) {
 	}
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: t.TempDir()}, env)
 	if len(found) != 1 || found[0].Severity != area.Info || !strings.Contains(found[0].Message, "builds it, once") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want that a run builds the program", found)
 	}
 	nothingLeft(t, filepath.Join(empty, "plane"))
-	if found := (Area{}).Preflight(t.Context(), stoodIn(t, Spec{}), env); len(found) != 1 ||
+	if found := (Area{}).Preflight(t.Context(), withStandIn(t, Spec{}), env); len(found) != 1 ||
 		!strings.Contains(found[0].Message, "v1.36.99") {
-		t.Errorf("%+v", found)
+		t.Errorf("got %+v, want the stand-in's version", found)
 	}
 }
 
-// TestCreates: a plan says what a run leaves where, while it lasts.
-func TestCreates(t *testing.T) {
+// TestPlanListsChanges: a plan lists what a run creates while it lasts.
+func TestPlanListsChanges(t *testing.T) {
 	lines := strings.Join((Area{}).Creates(&Spec{Dir: "/d", Records: new(1000)},
 		[]design.Treatment{treatment("accessor", "directfs"), treatment("accessor", "disabled")}), "\n")
 	for _, want := range []string{"2 process(es)", "1000 record(s)", "3.91 MiB", "2 folder(s) below /d"} {

@@ -33,7 +33,7 @@ func exchange(conn net.Conn) error {
 	return err
 }
 
-// TestEndlessAnswers: whichever part of an answer does not end, tare stops reading, and says so.
+// TestEndlessAnswers: tare stops reading an endless answer, whichever part of it is endless, and says so.
 func TestEndlessAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: it reads in one goroutine, where the race detector has nothing to find")
@@ -93,12 +93,12 @@ func TestDo(t *testing.T) {
 	c.Local = netip.MustParseAddr("127.1.0.9")
 	a, err := c.Do(t.Context(), []byte(get), within)
 	if err != nil || a.Status != 401 || a.Header.Get("A") != "b" || string(a.Body) != "no" {
-		t.Errorf("%+v, %v", a, err)
+		t.Errorf("got %+v, %v; want status 401 with its header and body", a, err)
 	}
 }
 
-// TestLocal: a request comes from the source address that was asked for.
-func TestLocal(t *testing.T) {
+// TestSourceAddress: a request comes from the source address that was given.
+func TestSourceAddress(t *testing.T) {
 	from := ""
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from = r.RemoteAddr }))
 	t.Cleanup(s.Close)
@@ -124,8 +124,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestLimit: nothing is sent while the limit does not allow it.
-func TestLimit(t *testing.T) {
+// TestLimitHoldsRequestsBack: nothing is sent while the limit does not allow it.
+func TestLimitHoldsRequestsBack(t *testing.T) {
 	c := serve(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 	c.Limit = ratelimit.New(clock.System{}, 1e-3)
 	if _, err := c.Do(t.Context(), []byte(get), within); err != nil {
@@ -138,8 +138,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestConn: requests share a connection until the server closes it, with or without a word.
-func TestConn(t *testing.T) {
+// TestConnectionIsReused until the server closes it, announced or not.
+func TestConnectionIsReused(t *testing.T) {
 	var conns []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conns = append(conns, r.RemoteAddr)
@@ -184,7 +184,7 @@ func TestTLS(t *testing.T) {
 		}
 		if err != nil {
 			if f, _ := area.ExplainTLS(err); f.Path != "tls.server_name" {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got %v, want an error about tls.server_name", name, err)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"tare/internal/area/sandbox/workload"
 )
 
-// policies are one of each kind that can be put in force.
+// policies returns one policy of each kind that can be enforced.
 func policies() map[string][]string {
 	return map[string][]string{
 		"none":              {"enforcer", "none"},
@@ -28,13 +28,13 @@ func policies() map[string][]string {
 	}
 }
 
-// TestEnforced puts every policy in force, lets it be proved, runs every workload under it, and looks from outside.
-func TestEnforced(t *testing.T) {
+// TestPoliciesAreEnforced enters every policy, verifies it, runs every workload under it, and checks it from outside.
+func TestPoliciesAreEnforced(t *testing.T) {
 	for title, levels := range policies() {
 		t.Run(title, func(t *testing.T) {
 			tr := treatment(levels...)
 			tg, _ := prepared(t, &Spec{Workloads: kinds()}, tr)
-			entered(t, tg, tr)
+			enter(t, tg, tr)
 			if err := tg.Verify(t.Context(), tr); err != nil {
 				t.Fatal(err)
 			}
@@ -58,12 +58,13 @@ func kinds() []string {
 	return out
 }
 
-// TestProofsFail holds every proof against every other enforcer's worker: a proof that cannot fail proves nothing.
-func TestProofsFail(t *testing.T) {
+// TestProofsRejectOtherEnforcers runs every proof against the worker of every other enforcer: a proof that cannot fail
+// proves nothing.
+func TestProofsRejectOtherEnforcers(t *testing.T) {
 	for title, levels := range policies() {
 		tr := treatment(levels...)
 		tg, _ := prepared(t, &Spec{Workloads: []string{"fork"}}, tr)
-		entered(t, tg, tr)
+		enter(t, tg, tr)
 		s := tg.arms[tr.ID].sample
 		for _, e := range enforcers() {
 			p := s.worker.policy
@@ -79,20 +80,20 @@ func TestProofsFail(t *testing.T) {
 	}
 }
 
-// fiction answers attempts as it is told.
-type fiction struct {
+// A fakeWorker answers attempts as the test says.
+type fakeWorker struct {
 	status workload.Status
 	answer func(what string, args []string) (syscall.Errno, error)
 }
 
-func (f fiction) Try(_ context.Context, what string, args ...string) (syscall.Errno, error) {
+func (f fakeWorker) Try(_ context.Context, what string, args ...string) (syscall.Errno, error) {
 	return f.answer(what, args)
 }
 
-func (f fiction) Status(context.Context) (workload.Status, error) { return f.status, nil }
+func (f fakeWorker) Status(context.Context) (workload.Status, error) { return f.status, nil }
 
-// TestProofsSeeEachFlaw gives proofs a worker with one thing wrong at a time.
-func TestProofsSeeEachFlaw(t *testing.T) {
+// TestProofsRejectEachFlaw runs proofs against a worker with one flaw at a time.
+func TestProofsRejectEachFlaw(t *testing.T) {
 	denied := func(refused map[string]syscall.Errno) func(string, []string) (syscall.Errno, error) {
 		return func(what string, args []string) (syscall.Errno, error) {
 			if what == trySyscall {
@@ -124,50 +125,54 @@ func TestProofsSeeEachFlaw(t *testing.T) {
 	for _, c := range []struct {
 		title  string
 		policy Policy
-		worker fiction
+		worker fakeWorker
 		wrong  string // empty: the proof holds
 	}{
-		{"four rules", seccomp4, fiction{filtered, denied(four)}, ""},
+		{"four rules", seccomp4, fakeWorker{filtered, denied(four)}, ""},
 		{
 			"a rule is missing", seccomp4,
-			fiction{filtered, denied(without(four, "mount", unix.EFAULT))},
+			fakeWorker{filtered, denied(without(four, "mount", unix.EFAULT))},
 			"mount must be refused with EPERM, and gave EFAULT",
 		},
-		{"the filter's own call", seccomp4, fiction{filtered, denied(without(four, canary(), unix.ENOSYS))}, canary() +
+		{"the filter's own call", seccomp4, fakeWorker{filtered, denied(without(four, canary(), unix.ENOSYS))}, canary() +
 			" must be refused"},
 		{
 			"too much is refused", seccomp4,
-			fiction{filtered, denied(without(four, "getppid", unix.EPERM))},
+			fakeWorker{filtered, denied(without(four, "getppid", unix.EPERM))},
 			"getppid must be allowed, and gave EPERM",
 		},
-		{"no filter", seccomp4, fiction{open, denied(four)}, "seccomp mode 0"},
+		{"no filter", seccomp4, fakeWorker{open, denied(four)}, "seccomp mode 0"},
 		{
 			"two filters", seccomp4,
-			fiction{workload.Status{Seccomp: 2, Filters: 2, NoNewPrivs: true}, denied(four)},
+			fakeWorker{workload.Status{Seccomp: 2, Filters: 2, NoNewPrivs: true}, denied(four)},
 			"with 2 filter(s)",
 		},
 		{
 			"Docker's", docker,
-			fiction{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.ENOSYS})},
+			fakeWorker{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.ENOSYS})},
 			"",
 		},
 		{
 			"Docker's with clone3", docker,
-			fiction{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.EINVAL})},
+			fakeWorker{filtered, denied(map[string]syscall.Errno{canary(): unix.EPERM, "clone3": unix.EINVAL})},
 			"clone3 must be refused with ENOSYS",
 		},
-		{"Landlock", lock, fiction{open, denied(fifo)}, ""},
-		{"no Landlock", lock, fiction{open, denied(nil)}, "fifo /x/proof.fifo must be refused with EACCES, and gave success"},
+		{"Landlock", lock, fakeWorker{open, denied(fifo)}, ""},
+		{
+			"no Landlock", lock,
+			fakeWorker{open, denied(nil)},
+			"fifo /x/proof.fifo must be refused with EACCES, and gave success",
+		},
 		{
 			"Landlock refuses files", lock,
-			fiction{open, denied(without(fifo, tryCreate, unix.EACCES))},
+			fakeWorker{open, denied(without(fifo, tryCreate, unix.EACCES))},
 			"create /x/proof.file must be allowed",
 		},
-		{"Landlock and seccomp", lock, fiction{filtered, denied(fifo)}, "want mode 0"},
-		{"nothing", bareWorker, fiction{open, denied(nil)}, ""},
-		{"a container's profile", bareWorker, fiction{filtered, denied(nil)}, "want mode 0"},
-		{"a sandbox around it", bareWorker, fiction{open, denied(fifo)}, "must be allowed, and gave EACCES"},
-		{"new privileges", bareWorker, fiction{workload.Status{}, denied(nil)}, "no_new_privs is not set"},
+		{"Landlock and seccomp", lock, fakeWorker{filtered, denied(fifo)}, "want mode 0"},
+		{"nothing", bareWorker, fakeWorker{open, denied(nil)}, ""},
+		{"a container's profile", bareWorker, fakeWorker{filtered, denied(nil)}, "want mode 0"},
+		{"a sandbox around it", bareWorker, fakeWorker{open, denied(fifo)}, "must be allowed, and gave EACCES"},
+		{"new privileges", bareWorker, fakeWorker{workload.Status{}, denied(nil)}, "no_new_privs is not set"},
 	} {
 		e, err := findEnforcer(c.policy.Enforcer)
 		if err != nil {
@@ -179,13 +184,13 @@ func TestProofsSeeEachFlaw(t *testing.T) {
 		}
 	}
 	gone := errors.New("worker is gone")
-	broken := fiction{filtered, func(string, []string) (syscall.Errno, error) { return 0, gone }}
+	broken := fakeWorker{filtered, func(string, []string) (syscall.Errno, error) { return 0, gone }}
 	if err := (seccompFilter{}).ProveDeny(t.Context(), seccomp4, broken); !errors.Is(err, gone) {
 		t.Errorf("a worker that is gone: %v", err)
 	}
 }
 
-// TestDockerDefault compares the translation with what is known of the profile.
+// TestDockerDefault compares the translated profile with what is known of Docker's.
 func TestDockerDefault(t *testing.T) {
 	policy, err := dockerDefault()
 	if err != nil {

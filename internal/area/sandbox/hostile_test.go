@@ -14,14 +14,14 @@ import (
 	"tare/internal/area/sandbox/workload"
 )
 
-// hostileWorker says how the workers of this test binary are to misbehave. A file in the temporary folder holds it:
-// workers get no environment variable of the test's own.
+// hostileWorker returns how the workers of this test binary are to misbehave. A file in the temporary folder holds it,
+// since workers do not get the test's environment.
 func hostileWorker() string {
 	b, _ := os.ReadFile(filepath.Join(os.TempDir(), "hostile-worker"))
 	return string(b)
 }
 
-// makeHostile has the workers of a test misbehave.
+// makeHostile makes the workers of a test misbehave.
 func makeHostile(t *testing.T, what string) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
@@ -30,7 +30,7 @@ func makeHostile(t *testing.T, what string) {
 	}
 }
 
-// misbehave is a worker as it should not be.
+// misbehave is a worker that misbehaves in the given way.
 func misbehave(what string) {
 	fmt.Println(`{"ready":{}}`)
 	requests, answers := bufio.NewReader(os.NewFile(requestsFD, "requests")), os.NewFile(answersFD, "answers")
@@ -55,8 +55,7 @@ func misbehave(what string) {
 	time.Sleep(time.Hour)
 }
 
-// TestHostileWorker: whatever a worker does, the error says so with the last line of its log, and it is gone
-// afterwards.
+// TestHostileWorker: whatever a worker does, the error quotes the last line of its log, and the worker ends.
 func TestHostileWorker(t *testing.T) {
 	for what, says := range map[string]string{
 		"dies":    "exit status 3",
@@ -67,13 +66,13 @@ func TestHostileWorker(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			makeHostile(t, what)
-			tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, bare())
+			tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, baseline())
 			tg.patience = 500 * time.Millisecond
-			if err := tg.Enter(t.Context(), bare()); err != nil {
+			if err := tg.Enter(t.Context(), baseline()); err != nil {
 				t.Fatal(err)
 			}
-			child := tg.arms[bare().ID].sample.worker.child
-			_, err := operationOf(t, tg, bare(), "open").Batch(t.Context(), 10)
+			child := tg.arms[baseline().ID].sample.worker.child
+			_, err := operationOf(t, tg, baseline(), "open").Batch(t.Context(), 10)
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -87,53 +86,53 @@ func TestHostileWorker(t *testing.T) {
 			default:
 				t.Error("the worker still runs")
 			}
-			if err := tg.Leave(t.Context(), bare()); err != nil {
+			if err := tg.Leave(t.Context(), baseline()); err != nil {
 				t.Errorf("leave: %v", err)
 			}
 		})
 	}
 }
 
-// TestProofOfAWorkerThatDied: Verify fails, and says why.
-func TestProofOfAWorkerThatDied(t *testing.T) {
+// TestVerifyReportsADeadWorker: Verify fails, and says why.
+func TestVerifyReportsADeadWorker(t *testing.T) {
 	makeHostile(t, "dies")
-	tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, bare())
-	if err := tg.Enter(t.Context(), bare()); err != nil {
+	tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, baseline())
+	if err := tg.Enter(t.Context(), baseline()); err != nil {
 		t.Fatal(err)
 	}
-	if err := tg.Verify(t.Context(), bare()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if err := tg.Verify(t.Context(), baseline()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("verify: %v", err)
 	}
 }
 
-// TestInterrupt: a batch under way ends at once, and the worker with it.
+// TestInterrupt: an interrupt ends a running batch immediately, and its worker.
 func TestInterrupt(t *testing.T) {
-	tg, _ := prepared(t, &Spec{Workloads: []string{"compute"}}, bare())
-	entered(t, tg, bare())
+	tg, _ := prepared(t, &Spec{Workloads: []string{"compute"}}, baseline())
+	enter(t, tg, baseline())
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := operationOf(t, tg, bare(), "compute").Batch(ctx, 1<<29); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := operationOf(t, tg, baseline(), "compute").Batch(ctx, 1<<29); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("interrupted batch: %v", err)
 	}
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("the interrupt took %v", took)
 	}
-	if err := tg.Leave(t.Context(), bare()); err != nil {
+	if err := tg.Leave(t.Context(), baseline()); err != nil {
 		t.Errorf("leave: %v", err)
 	}
 }
 
-// TestRefusedCallIsTheWorkloads: a worker that reports a failed call keeps running.
-func TestRefusedCallIsTheWorkloads(t *testing.T) {
+// TestFailedCallKeepsTheWorker: a worker that reports a failed call keeps running.
+func TestFailedCallKeepsTheWorker(t *testing.T) {
 	spec := &Spec{Commands: []Command{{Name: "fails", Run: []string{"false"}}, {Name: "works", Run: []string{"true"}}}}
-	tg, _ := prepared(t, spec, bare())
-	entered(t, tg, bare())
+	tg, _ := prepared(t, spec, baseline())
+	enter(t, tg, baseline())
 	var f *workload.Failure
-	if _, err := operationOf(t, tg, bare(), "fails").Batch(t.Context(), 1); !errors.As(err, &f) {
+	if _, err := operationOf(t, tg, baseline(), "fails").Batch(t.Context(), 1); !errors.As(err, &f) {
 		t.Errorf("a command that fails: %v", err)
 	}
-	s, err := operationOf(t, tg, bare(), "works").Batch(t.Context(), 2)
+	s, err := operationOf(t, tg, baseline(), "works").Batch(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,17 +11,17 @@ import (
 	"tare/internal/load"
 )
 
-// interleaved measures blocks of rounds in which each arm has one batch of n calls, and returns for each arm the CPU
-// time of one call as the median of its blocks' ratios to the first arm, in which a block's value is the median of its
-// rounds.
-func interleaved(t testing.TB, tg *target, arms []design.Treatment, op string, n, rounds, blocks int) []float64 {
+// measureInterleaved measures blocks of rounds in which each arm has one batch of n calls. For each arm it returns the
+// CPU time of a call: the median over blocks of the ratio to the first arm, where the value of a block is the median of
+// its rounds.
+func measureInterleaved(t testing.TB, tg *target, arms []design.Treatment, op string, n, rounds, blocks int) []float64 {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))
 	ratios := make([][]float64, len(arms))
 	for range blocks {
 		batches := make([]func() float64, len(arms))
 		for _, i := range rng.Perm(len(arms)) {
-			entered(t, tg, arms[i])
+			enter(t, tg, arms[i])
 			if err := tg.Verify(t.Context(), arms[i]); err != nil {
 				t.Fatal(err)
 			}
@@ -90,8 +90,8 @@ func middle(x []float64) float64 {
 	return (s[len(s)/2] + s[(len(s)-1)/2]) / 2
 }
 
-// counted is an operation that only says how many calls it was asked for.
-func counted(calls *int) func(context.Context, *sample, int) (workload.Cost, error) {
+// countCalls is an operation that reports the number of calls that it was asked for.
+func countCalls(calls *int) func(context.Context, *sample, int) (workload.Cost, error) {
 	return func(_ context.Context, _ *sample, n int) (workload.Cost, error) {
 		*calls += n
 		return workload.Cost{N: n, Wall: 1, CPU: 1}, nil

@@ -8,7 +8,7 @@ import (
 	"tare/internal/design"
 )
 
-// TestRealWorkloads runs what is installed under every enforcer.
+// TestRealWorkloads runs every installed daemon under every enforcer.
 func TestRealWorkloads(t *testing.T) {
 	spec := &Spec{}
 	for _, name := range realNames() {
@@ -24,11 +24,12 @@ func TestRealWorkloads(t *testing.T) {
 		spec.Real = spec.Real[:1]
 	}
 	arms := []design.Treatment{
-		bare(), treatment("enforcer", "seccomp", "mode", "RuntimeDefault"), treatment("enforcer", "landlock", "rules", "3"),
+		baseline(), treatment("enforcer", "seccomp", "mode", "RuntimeDefault"),
+		treatment("enforcer", "landlock", "rules", "3"),
 	}
 	tg, j := prepared(t, spec, arms...)
 	for _, a := range arms {
-		entered(t, tg, a)
+		enter(t, tg, a)
 		if err := tg.Verify(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +47,9 @@ func TestRealWorkloads(t *testing.T) {
 			}
 		}
 	}
-	if want := 1 + len(arms)*(1+len(spec.daemons())); j.left() != want {
-		t.Errorf("%d changes are journaled, want %d: a folder, and a worker and its daemons for each arm", j.left(), want)
+	if want := 1 + len(arms)*(1+len(spec.daemons())); len(j.Pending()) != want {
+		t.Errorf("%d changes are journaled, want %d: a folder, and a worker and its daemons for each arm",
+			len(j.Pending()), want)
 	}
 	if len(workload.Daemons()) == 0 {
 		t.Error("package workload knows no daemons")

@@ -14,6 +14,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/unit"
+	"tare/lab/areatest"
 )
 
 func TestValidate(t *testing.T) {
@@ -142,28 +143,13 @@ func TestValidate(t *testing.T) {
 			levels: [][]string{{"enforcer", "none"}, {"command", "b"}}, says: "cannot be compared with",
 		},
 	} {
-		var treatments []design.Treatment
-		for _, l := range c.levels {
-			treatments = append(treatments, treatment(l...))
-		}
-		if c.q == "" {
-			c.q = design.Compare
-		}
-		found := c.spec.Validate(c.q, treatments)
-		switch {
-		case c.says == "" && len(found) > 0:
-			t.Errorf("%s: %v", c.title, found)
-		case c.says == "":
-		case len(found) != 1:
-			t.Errorf("%s: %d findings: %v", c.title, len(found), found)
-		case found[0].Path != c.path || found[0].Severity != area.Error || !strings.Contains(found[0].Message, c.says):
-			t.Errorf("%s: %+v, want %q at %q", c.title, found[0], c.says, c.path)
-		}
+		found := areatest.Validate(&c.spec, c.q, c.levels)
+		areatest.WantFinding(t, c.title, found, area.Finding{Path: c.path, Severity: area.Error, Message: c.says})
 	}
 }
 
-// TestWorkloadsAreListed: editors show what the description lists.
-func TestWorkloadsAreListed(t *testing.T) {
+// TestDescriptionListsWorkloads: editors show what the description lists.
+func TestDescriptionListsWorkloads(t *testing.T) {
 	f, _ := reflect.TypeFor[Spec]().FieldByName("Workloads")
 	_, list, _ := strings.Cut(f.Tag.Get("jsonschema_description"), ": ")
 	if d := cmp.Diff(kinds(), strings.Split(strings.TrimSuffix(list, "."), ", ")); d != "" {
@@ -196,7 +182,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// FuzzShare: what is read is exact, and small enough to be made.
+// FuzzShare: a share is read exactly, and is small enough to plant.
 func FuzzShare(f *testing.F) {
 	for _, s := range []string{"2%", "0.1%", "1000%", "33.3%", "1e3%", " 5 %", "NaN%", "-0%"} {
 		f.Add(s)
@@ -216,7 +202,7 @@ func FuzzShare(f *testing.F) {
 	})
 }
 
-// FuzzPlan: levels either have a plan that its enforcer can express and describe, or an error in one line.
+// FuzzPlan: levels lead to a plan that its enforcer can express and describe, or to an error in one line.
 func FuzzPlan(f *testing.F) {
 	f.Add("seccomp", "RuntimeDefault", "4", "0", "2%", "a")
 	f.Add("landlock", "", "50", "1", "", "")
@@ -248,7 +234,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// TestNegativeControls: which operations no treatment can act on, seen from the baseline.
+// TestNegativeControls lists the operations that no treatment can affect, relative to the baseline.
 func TestNegativeControls(t *testing.T) {
 	for _, c := range []struct {
 		title string
@@ -257,7 +243,7 @@ func TestNegativeControls(t *testing.T) {
 	}{
 		{
 			"against nothing",
-			[]design.Treatment{bare(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "5")},
+			[]design.Treatment{baseline(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "5")},
 			[][]string{nil, {"fork", "compute"}, {"fork", "syscall", "compute"}},
 		},
 		{
@@ -272,17 +258,17 @@ func TestNegativeControls(t *testing.T) {
 		},
 		{
 			"nothing against nothing is what is asked",
-			[]design.Treatment{bare(), treatment("enforcer", "none", "planted", "0%")},
+			[]design.Treatment{baseline(), treatment("enforcer", "none", "planted", "0%")},
 			[][]string{nil, nil},
 		},
 		{
 			"a planted cost is real",
-			[]design.Treatment{bare(), treatment("enforcer", "landlock", "planted", "2%")},
+			[]design.Treatment{baseline(), treatment("enforcer", "landlock", "planted", "2%")},
 			[][]string{nil, nil},
 		},
 		{
 			"the A/A arm is a control already",
-			[]design.Treatment{bare(), {ID: "aa", Control: design.AA, Of: "enforcer=none", Levels: bare().Levels}},
+			[]design.Treatment{baseline(), {ID: "aa", Control: design.AA, Of: "enforcer=none", Levels: baseline().Levels}},
 			[][]string{nil, nil},
 		},
 	} {
@@ -302,16 +288,16 @@ func TestNegativeControls(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(c.want[i], got); d != "" {
-				t.Errorf("%s: %s: %s", c.title, a.ID, d)
+				t.Errorf("%s: controls of %s (-want +got):\n%s", c.title, a.ID, d)
 			}
 		}
 	}
 }
 
-// TestTargetInOrder: what is asked for out of turn is an error, and notes say what is in force.
-func TestTargetInOrder(t *testing.T) {
+// TestTargetRejectsCallsOutOfOrder: a step out of order is an error, and notes say what is in force.
+func TestTargetRejectsCallsOutOfOrder(t *testing.T) {
 	four := treatment("enforcer", "seccomp", "rules", "4")
-	tg, j := prepared(t, &Spec{Workloads: []string{"open"}}, bare(), four, treatment("planted", "2%"))
+	tg, j := prepared(t, &Spec{Workloads: []string{"open"}}, baseline(), four, treatment("planted", "2%"))
 	if err := tg.Prepare(t.Context(), four, j); err == nil {
 		t.Error("prepared twice")
 	}
@@ -327,7 +313,7 @@ func TestTargetInOrder(t *testing.T) {
 	if err := tg.Leave(t.Context(), four); err != nil {
 		t.Errorf("left without having been entered: %v", err)
 	}
-	entered(t, tg, four)
+	enter(t, tg, four)
 	if err := tg.Enter(t.Context(), four); err == nil {
 		t.Error("entered twice")
 	}
@@ -339,18 +325,18 @@ func TestTargetInOrder(t *testing.T) {
 	}
 }
 
-// TestFreshWorkers: each stay has a worker and a folder of its own.
+// TestFreshWorkers: each Enter starts a worker with a folder of its own.
 func TestFreshWorkers(t *testing.T) {
-	tg, j := prepared(t, &Spec{Workloads: []string{"syscall"}}, bare())
+	tg, j := prepared(t, &Spec{Workloads: []string{"syscall"}}, baseline())
 	pids, dirs := map[int]bool{}, map[string]bool{}
 	for range 3 {
-		entered(t, tg, bare())
-		s := tg.arms[bare().ID].sample
+		enter(t, tg, baseline())
+		s := tg.arms[baseline().ID].sample
 		pids[s.worker.child.PID], dirs[s.dir] = true, true
-		if err := tg.Leave(t.Context(), bare()); err != nil {
+		if err := tg.Leave(t.Context(), baseline()); err != nil {
 			t.Fatal(err)
 		}
-		if left := j.left(); left != 1 {
+		if left := len(j.Pending()); left != 1 {
 			t.Errorf("%d changes are left between stays, want the folder", left)
 		}
 	}
@@ -359,32 +345,32 @@ func TestFreshWorkers(t *testing.T) {
 	}
 }
 
-// TestPlanted finds a cost that is known because it was planted, among arms that take turns. The bounds are wide: the
-// machine may be busy.
-func TestPlanted(t *testing.T) {
+// TestPlantedCostIsFound finds a planted cost among arms that take turns. The bounds are wide, since the machine may be
+// busy.
+func TestPlantedCostIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	arms := []design.Treatment{
-		bare(), treatment("enforcer", "none", "planted", "0%"),
+		baseline(), treatment("enforcer", "none", "planted", "0%"),
 		treatment("enforcer", "none", "planted", "50%"),
 	}
 	tg, _ := prepared(t, &Spec{Workloads: []string{"syscall"}}, arms...)
-	got := interleaved(t, tg, arms, "syscall", 10_000, 15, 5)
+	got := measureInterleaved(t, tg, arms, "syscall", 10_000, 15, 5)
 	if got[1] < 0.85 || got[1] > 1.15 || got[2] < 1.3 || got[2] > 1.7 {
 		t.Errorf("nothing planted costs %.3f, 50 %% costs %.3f of the baseline", got[1], got[2])
 	}
 }
 
-// TestPlantedIsExact counts the calls that are made: the share of every batch of every arm is whole.
-func TestPlantedIsExact(t *testing.T) {
-	arms := []design.Treatment{bare(), treatment("planted", "2%"), treatment("planted", "30%")}
+// TestPlantedCallsAreExact counts the calls that are made: every batch of every arm makes exactly its share.
+func TestPlantedCallsAreExact(t *testing.T) {
+	arms := []design.Treatment{baseline(), treatment("planted", "2%"), treatment("planted", "30%")}
 	tg, _ := prepared(t, &Spec{Workloads: []string{"syscall"}}, arms...)
 	for n, want := range map[int][]int{1: {50, 51, 65}, 50: {50, 51, 65}, 51: {100, 102, 130}, 1000: {1000, 1020, 1300}} {
 		for i, a := range arms {
-			entered(t, tg, a)
+			enter(t, tg, a)
 			made := 0
-			o := operation{name: "x", run: counted(&made)}
+			o := operation{name: "x", run: countCalls(&made)}
 			if _, err := tg.batch(tg.arms[a.ID], o)(t.Context(), n); err != nil {
 				t.Fatal(err)
 			}
@@ -398,11 +384,11 @@ func TestPlantedIsExact(t *testing.T) {
 	}
 }
 
-// TestPreflight: a program that cannot be a worker is a finding for each enforcer that is needed, and only for those.
+// TestPreflight: a program that cannot be a worker is a finding for each enforcer that is needed, and for no other.
 func TestPreflight(t *testing.T) {
-	env := testEnv(t)
-	env.Treatments = []design.Treatment{bare(), treatment("enforcer", "seccomp")}
-	needs(t, enforcerSeccomp)
+	env := areatest.Env(t)
+	env.Treatments = []design.Treatment{baseline(), treatment("enforcer", "seccomp")}
+	requireEnforcer(t, enforcerSeccomp)
 	if found := (Area{}).Preflight(t.Context(), &Spec{}, env); len(found) > 0 {
 		t.Fatalf("this host can, and yet: %v", found)
 	}
@@ -413,7 +399,7 @@ func TestPreflight(t *testing.T) {
 		name, _, _ := strings.Cut(f.Message, ":")
 		of = append(of, name)
 		if f.Severity != area.Error || f.Hint == "" || !strings.Contains(f.Message, "exit status 1") {
-			t.Errorf("%+v", f)
+			t.Errorf("got %+v, want an error with the exit status and a hint", f)
 		}
 	}
 	if !slices.Equal(of, []string{"none", "seccomp"}) {
@@ -421,7 +407,7 @@ func TestPreflight(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if found := (Area{}).Preflight(ctx, &Spec{}, testEnv(t)); len(found) != len(enforcers()) {
+	if found := (Area{}).Preflight(ctx, &Spec{}, areatest.Env(t)); len(found) != len(enforcers()) {
 		t.Errorf("an interrupted preflight found %v", fmt.Sprint(found))
 	}
 }

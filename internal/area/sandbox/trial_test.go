@@ -9,8 +9,9 @@ import (
 	"tare/internal/proc"
 )
 
-// TestSweep: trial folders of the dead go, those of the living and what has another name stay.
-func TestSweep(t *testing.T) {
+// TestSweepRemovesFoldersOfDeadProcesses: trial folders of dead processes are removed; those of live ones and other
+// folders stay.
+func TestSweepRemovesFoldersOfDeadProcesses(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ours, err := trialFolder()
 	if err != nil {

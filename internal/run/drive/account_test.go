@@ -17,15 +17,15 @@ import (
 	"tare/internal/run"
 )
 
-// silent is a target that says what it counted only when it is asked often enough.
-type silent struct {
-	scale
+// A lateCounter is a target that reports its counts only when asked often enough.
+type lateCounter struct {
+	exactTarget
 	fails int
 	asked int
 	keeps bool
 }
 
-func (s *silent) Counted(context.Context, design.Treatment) (map[string]float64, error) {
+func (s *lateCounter) Counted(context.Context, design.Treatment) (map[string]float64, error) {
 	if s.asked++; s.asked <= s.fails {
 		return nil, errors.New("503 Service Unavailable")
 	}
@@ -35,40 +35,40 @@ func (s *silent) Counted(context.Context, design.Treatment) (map[string]float64,
 	return map[string]float64{"permit": float64(s.asked)}, nil
 }
 
-var _ area.Ledger = (*silent)(nil)
+var _ area.Ledger = (*lateCounter)(nil)
 
-func TestAccountAsksAgain(t *testing.T) {
+func TestTargetCountsAreReadAgain(t *testing.T) {
 	trial := design.Trial{Treatment: "here"}
 	for name, c := range map[string]struct {
-		target *silent
+		target *lateCounter
 		want   []record.Answers
 	}{
 		"at once": {
-			&silent{keeps: true},
+			&lateCounter{keeps: true},
 			[]record.Answers{{
 				Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 1},
 				After: map[string]float64{"permit": 2},
 			}},
 		},
 		"while starting": {
-			&silent{keeps: true, fails: 3},
+			&lateCounter{keeps: true, fails: 3},
 			[]record.Answers{{
 				Treatment: "here", Seen: map[string]uint64{}, Before: map[string]float64{"permit": 4},
 				After: map[string]float64{"permit": 5},
 			}},
 		},
 		"never": {
-			&silent{fails: 99},
+			&lateCounter{fails: 99},
 			[]record.Answers{{
 				Treatment: "here", Seen: map[string]uint64{},
 				Error: "read the target's own counts: 503 Service Unavailable",
 			}},
 		},
-		"keeps none": {&silent{}, nil},
+		"keeps none": {&lateCounter{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := clock.NewFake(time.Unix(0, 0))
-			req, open := start(t, &c.target.scale, run.Blocks{})
+			req, open := start(t, &c.target.exactTarget, run.Blocks{})
 			req.Env.Clock = clk
 			a := &run.Arm{Stage: &run.Stage{Request: req, Target: c.target}, Trial: trial}
 			a.Treatment.ID = "here"
@@ -79,20 +79,21 @@ func TestAccountAsksAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(c.want, open().Trials[0].Answers); d != "" {
-				t.Errorf("(-want +got):\n%s", d)
+				t.Errorf("answers (-want +got):\n%s", d)
 			}
 			if waited := clk.Now().Sub(time.Unix(0, 0)); waited > 10*time.Second {
-				t.Errorf("it waited for %v", waited)
+				t.Errorf("it waited for %v in all", waited)
 			}
 		})
 	}
 }
 
-// Trials of a comparison are compared with the target's counts too, including their warm-up.
-func TestAccountOfAComparison(t *testing.T) {
-	v := &visited{site: newSite(t)}
-	req, open := start(t, &v.scale, run.Blocks{Most: 1})
-	req.Area = opened{Area: &v.scale, target: v}
+// TestCountsOfAComparisonIncludeWarmUp: the counts of a comparison's trials are compared with the target's, including
+// their warm-up.
+func TestCountsOfAComparisonIncludeWarmUp(t *testing.T) {
+	v := &serverTarget{site: newTestServer(t)}
+	req, open := start(t, &v.exactTarget, run.Blocks{Most: 1})
+	req.Area = openedArea{Area: &v.exactTarget, target: v}
 	req.Load = run.Load{Config: load.Config{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8}, Rate: 300}
 	req.Load.Duration = 300 * time.Millisecond
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
@@ -100,10 +101,10 @@ func TestAccountOfAComparison(t *testing.T) {
 	}
 	r := open()
 	if len(r.Trials) != len(threeArms) {
-		t.Fatalf("%d trials", len(r.Trials))
+		t.Fatalf("got %d trials", len(r.Trials))
 	}
 	for _, trial := range r.Trials {
-		agree(t, trial)
+		countsAgree(t, trial)
 		var window, all uint64
 		for _, c := range trial.Counts {
 			window += c.Count

@@ -18,8 +18,8 @@ import (
 	"tare/internal/run"
 )
 
-// scale is a target whose operations have a clock of their own, which is exact: what a call costs is known.
-type scale struct {
+// An exactTarget is a target whose operations have an exact clock of their own, so that the cost of a call is known.
+type exactTarget struct {
 	mu             sync.Mutex
 	turns          []string // treatment of each batch, in order
 	sizes          map[int]int
@@ -28,29 +28,30 @@ type scale struct {
 	cost           func(treatment string) float64
 }
 
-func (*scale) Name() string                                                     { return "scale" }
-func (*scale) Offers() area.Offers                                              { return area.Offers{} }
-func (*scale) NewSpec() area.Spec                                               { return nil }
-func (*scale) Preflight(context.Context, area.Spec, area.Env) []area.Finding    { return nil }
-func (s *scale) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return s, nil }
-func (*scale) Undo(context.Context, []area.Change, area.Env) error              { return nil }
-func (*scale) Prepare(context.Context, design.Treatment, area.Journal) error    { return nil }
-func (*scale) Verify(context.Context, design.Treatment) error                   { return nil }
-func (*scale) Endpoint(design.Treatment) (*load.Endpoint, error)                { return nil, nil }
-func (*scale) Probes(design.Treatment) []probe.Probe                            { return nil }
-func (*scale) Recover(context.Context, design.Treatment) error                  { return nil }
-func (*scale) Notes() []string                                                  { return nil }
-func (*scale) Close(context.Context) error                                      { return nil }
+func (*exactTarget) Name() string { return "scale" }
 
-func (s *scale) Enter(context.Context, design.Treatment) error {
+func (*exactTarget) Offers() area.Offers                                              { return area.Offers{} }
+func (*exactTarget) NewSpec() area.Spec                                               { return nil }
+func (*exactTarget) Preflight(context.Context, area.Spec, area.Env) []area.Finding    { return nil }
+func (s *exactTarget) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return s, nil }
+func (*exactTarget) Undo(context.Context, []area.Change, area.Env) error              { return nil }
+func (*exactTarget) Prepare(context.Context, design.Treatment, area.Journal) error    { return nil }
+func (*exactTarget) Verify(context.Context, design.Treatment) error                   { return nil }
+func (*exactTarget) Endpoint(design.Treatment) (*load.Endpoint, error)                { return nil, nil }
+func (*exactTarget) Probes(design.Treatment) []probe.Probe                            { return nil }
+func (*exactTarget) Recover(context.Context, design.Treatment) error                  { return nil }
+func (*exactTarget) Notes() []string                                                  { return nil }
+func (*exactTarget) Close(context.Context) error                                      { return nil }
+
+func (s *exactTarget) Enter(context.Context, design.Treatment) error {
 	s.standing++
 	s.most = max(s.most, s.standing)
 	return nil
 }
 
-func (s *scale) Leave(context.Context, design.Treatment) error { s.standing--; return nil }
+func (s *exactTarget) Leave(context.Context, design.Treatment) error { s.standing--; return nil }
 
-func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
+func (s *exactTarget) Operations(t design.Treatment) ([]load.Operation, error) {
 	op := func(name string) load.Operation {
 		return load.Operation{
 			Name: name, Weight: 1, Rounds: 4, Span: time.Millisecond, Negative: name == "idle",
@@ -72,17 +73,19 @@ func (s *scale) Operations(t design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{op("work"), op("idle")}, nil
 }
 
-// opened is an area that opens a given target.
-type opened struct {
+// An openedArea is an area that opens a given target.
+type openedArea struct {
 	area.Area
 	target area.Target
 }
 
-func (o opened) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return o.target, nil }
+func (o openedArea) Open(context.Context, area.Spec, area.Env) (area.Target, error) {
+	return o.target, nil
+}
 
 var threeArms = design.Arms([]design.Treatment{{ID: "off", Baseline: true}, {ID: "on"}})
 
-func start(t *testing.T, s *scale, b run.Blocks) (run.Request, func() *record.Record) {
+func start(t *testing.T, s *exactTarget, b run.Blocks) (run.Request, func() *record.Record) {
 	t.Helper()
 	s.sizes = map[int]int{}
 	if s.cost == nil {
@@ -112,19 +115,19 @@ func start(t *testing.T, s *scale, b run.Blocks) (run.Request, func() *record.Re
 	}, read
 }
 
-// TestArmsTakeTurns: within a block all arms stand at once, and in every round each has one turn, in orders that
-// differ.
+// TestArmsTakeTurns: within a block all arms are prepared at the same time, and in every round each has one turn, in
+// varying order.
 func TestArmsTakeTurns(t *testing.T) {
-	s := &scale{}
+	s := &exactTarget{}
 	req, open := start(t, s, run.Blocks{Most: 3, Margin: 0.02})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}
 	if s.most != 3 || s.standing != 0 {
-		t.Errorf("%d arms stood at once, %d are left", s.most, s.standing)
+		t.Errorf("%d arms were prepared at the same time, %d were not closed", s.most, s.standing)
 	}
 	if s.sizes[100] == 0 {
-		t.Errorf("batch sizes %v: 1 ms of calls of 10 µs are 100", s.sizes)
+		t.Errorf("batch sizes are %v, want 100: 1 ms of calls of 10 µs", s.sizes)
 	}
 	orders := map[string]bool{}
 	turns := s.turns
@@ -138,7 +141,7 @@ func TestArmsTakeTurns(t *testing.T) {
 		turns = turns[3:]
 	}
 	if len(orders) < 4 {
-		t.Errorf("only the orders %v were drawn", orders)
+		t.Errorf("drew only the orders %v", orders)
 	}
 	r := open()
 	if n := r.CompleteBlocks(); n != 3 || r.Plan.Margin != 0.02 || r.Plan.Blocks != 3 ||
@@ -147,18 +150,18 @@ func TestArmsTakeTurns(t *testing.T) {
 	}
 	for _, trial := range r.Trials {
 		if len(trial.Batches) != 4 || !slices.Equal(trial.Negative, []string{"idle"}) {
-			t.Fatalf("trial %+v", trial)
+			t.Fatalf("got trial %+v", trial)
 		}
 		for _, b := range trial.Batches {
 			if len(b.Values) != 4 || b.N != 100 {
-				t.Errorf("batches %+v", b)
+				t.Errorf("got batches %+v", b)
 			}
 		}
 	}
 }
 
-// TestLostBlocksAreReplaced: a look at which blocks turn out to be lost waits for others in their place, within the
-// spare ones and the time.
+// TestLostBlocksAreReplaced: a look that finds lost blocks waits for their replacements, within the spare blocks and
+// the time.
 func TestLostBlocksAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -212,7 +215,7 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 				d.More = max(0, look+d.Lost-n)
 				return d, nil
 			}
-			req, open := start(t, &scale{}, c.b)
+			req, open := start(t, &exactTarget{}, c.b)
 			if _, err := Do(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
@@ -227,13 +230,13 @@ func TestLostBlocksAreReplaced(t *testing.T) {
 				t.Errorf("asked after %v, want %v; looks %+v, want %+v", asked, c.asked, r.Looks, c.looked)
 			}
 			if n := len(r.Plan.Trials); n != c.b.Most*len(r.Plan.Treatments) {
-				t.Errorf("%d trials are planned", n)
+				t.Errorf("%d trials are in the plan", n)
 			}
 		})
 	}
 }
 
-func TestLooksStopARun(t *testing.T) {
+func TestInterimLooksStopARun(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		b      run.Blocks
@@ -254,7 +257,7 @@ func TestLooksStopARun(t *testing.T) {
 				}
 				return run.Decision{Reason: "more"}, nil
 			}
-			req, open := start(t, &scale{}, c.b)
+			req, open := start(t, &exactTarget{}, c.b)
 			if _, err := Do(t.Context(), req); err != nil {
 				t.Fatal(err)
 			}
@@ -268,10 +271,10 @@ func TestLooksStopARun(t *testing.T) {
 	}
 }
 
-// TestAnInterruptDropsTheBlock: what was begun is not judged, and what was put in force is taken back.
-func TestAnInterruptDropsTheBlock(t *testing.T) {
+// TestInterruptDropsTheBlock: an incomplete block is not analyzed, and its treatment is undone.
+func TestInterruptDropsTheBlock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &scale{}
+	s := &exactTarget{}
 	s.fail = func(_ string, turn int) error {
 		if turn == 150 {
 			cancel()
@@ -290,14 +293,14 @@ func TestAnInterruptDropsTheBlock(t *testing.T) {
 		}
 	}
 	if s.standing != 0 || dropped != 3 || r.CompleteBlocks() == 0 {
-		t.Errorf("%d arms are left, %d trials dropped, %d blocks", s.standing, dropped, r.CompleteBlocks())
+		t.Errorf("%d arms were not closed, %d trials dropped, %d blocks", s.standing, dropped, r.CompleteBlocks())
 	}
 }
 
-// TestGoingOn: a run that goes on makes the blocks that are missing, in the orders that the whole plan has, with
-// batches of the old size.
-func TestGoingOn(t *testing.T) {
-	whole, part := &scale{}, &scale{}
+// TestResumedRunMeasuresMissingBlocks: a resumed run measures only the missing blocks, in the order of the whole plan,
+// with batches of the old size.
+func TestResumedRunMeasuresMissingBlocks(t *testing.T) {
+	whole, part := &exactTarget{}, &exactTarget{}
 	seven := map[string]int{"off": 7, "on": 7, "aa": 7}
 	sizes := map[string]map[string]int{"work": seven, "idle": seven}
 	req, _ := start(t, whole, run.Blocks{Most: 4, Sizes: sizes})
@@ -319,14 +322,14 @@ func TestGoingOn(t *testing.T) {
 func TestBadMeasurementsEndTheRun(t *testing.T) {
 	broken := errors.New("the worker died")
 	for name, c := range map[string]struct {
-		s    *scale
+		s    *exactTarget
 		want string
 	}{
-		"an error": {&scale{fail: func(id string, turn int) error {
+		"an error": {&exactTarget{fail: func(id string, turn int) error {
 			return map[bool]error{true: broken}[id == "on" &&
 				turn > 9]
 		}}, "under on: the worker died"},
-		"a negative": {&scale{cost: func(string) float64 { return -1 }}, "wall = -2"},
+		"a negative": {&exactTarget{cost: func(string) float64 { return -1 }}, "wall = -2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req, open := start(t, c.s, run.Blocks{Most: 2})
@@ -335,21 +338,21 @@ func TestBadMeasurementsEndTheRun(t *testing.T) {
 				t.Errorf("%s, %v; want %q", status, err, c.want)
 			}
 			if r := open(); c.s.standing != 0 || r.CompleteBlocks() != 0 {
-				t.Errorf("%d arms are left, %d blocks count", c.s.standing, r.CompleteBlocks())
+				t.Errorf("%d arms were not closed, %d blocks are complete", c.s.standing, r.CompleteBlocks())
 			}
 		})
 	}
 }
 
-// TestTheHostIsWatched: every block tells what the host did meanwhile, and what of it was this process.
-func TestTheHostIsWatched(t *testing.T) {
-	req, open := start(t, &scale{}, run.Blocks{Most: 2})
+// TestBlocksRecordHostLoad: every block records the load of the host and the share of this process in it.
+func TestBlocksRecordHostLoad(t *testing.T) {
+	req, open := start(t, &exactTarget{}, run.Blocks{Most: 2})
 	if _, err := Do(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
 	r := open()
 	if len(r.Host) != 2 || r.Host[1].Block != 1 {
-		t.Fatalf("surroundings %+v", r.Host)
+		t.Fatalf("got host readings %+v", r.Host)
 	}
 	seen := map[string]bool{}
 	for _, s := range r.Host[0].Samples {
@@ -357,41 +360,41 @@ func TestTheHostIsWatched(t *testing.T) {
 	}
 	for _, want := range []string{"host host_cpu", "host host_all", "tare cpu"} {
 		if !seen[want] {
-			t.Errorf("there is no %q among %v", want, seen)
+			t.Errorf("no reading of %q among %v", want, seen)
 		}
 	}
 }
 
-// odd is a scale with another operation under the treatment "on".
-type odd struct {
-	*scale
+// An oddTarget is an exactTarget with another operation under the treatment "on".
+type oddTarget struct {
+	*exactTarget
 	change func(*load.Operation)
 }
 
-func (o *odd) Operations(t design.Treatment) ([]load.Operation, error) {
-	ops, err := o.scale.Operations(t)
+func (o *oddTarget) Operations(t design.Treatment) ([]load.Operation, error) {
+	ops, err := o.exactTarget.Operations(t)
 	if t.ID == "on" {
 		o.change(&ops[1])
 	}
 	return ops, err
 }
 
-// TestArmsHaveTheSameOperations: arms that are in force together and cannot be compared are not measured.
+// TestArmsHaveTheSameOperations: arms of one block whose operations differ are not measured.
 func TestArmsHaveTheSameOperations(t *testing.T) {
 	for name, change := range map[string]func(*load.Operation){
 		"another name":        func(op *load.Operation) { op.Name = "rest" },
 		"no clock of its own": func(op *load.Operation) { op.Batch = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scale{}
+			s := &exactTarget{}
 			req, open := start(t, s, run.Blocks{Most: 1})
-			req.Area = opened{s, &odd{s, change}}
+			req.Area = openedArea{s, &oddTarget{s, change}}
 			_, err := Do(t.Context(), req)
 			if err == nil || !strings.Contains(err.Error(), "do not have the same operations") {
 				t.Errorf("error %v", err)
 			}
 			if r := open(); s.standing != 0 || len(s.turns) != 0 || len(r.Trials) != 0 {
-				t.Errorf("%d arms are left after %d turns and %d trials", s.standing, len(s.turns), len(r.Trials))
+				t.Errorf("%d arms were not closed after %d turns and %d trials", s.standing, len(s.turns), len(r.Trials))
 			}
 		})
 	}

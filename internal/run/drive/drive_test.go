@@ -10,7 +10,7 @@ import (
 
 // TestUnknownQuestionsAreNotMeasured: nothing is opened for a question that no drive answers.
 func TestUnknownQuestionsAreNotMeasured(t *testing.T) {
-	s := &scale{}
+	s := &exactTarget{}
 	req, open := start(t, s, run.Blocks{Most: 1})
 	req.Question = "guess"
 	status, err := Do(t.Context(), req)

@@ -18,8 +18,8 @@ import (
 	"tare/internal/run"
 )
 
-// flaky is a probe that says what it is told to.
-type flaky struct {
+// A flakyProbe is a probe that returns what the test sets.
+type flakyProbe struct {
 	clock *clock.Fake
 	took  time.Duration
 	value float64
@@ -27,9 +27,9 @@ type flaky struct {
 	err   error
 }
 
-func (*flaky) Subject() string { return "pdp" }
+func (*flakyProbe) Subject() string { return "pdp" }
 
-func (f *flaky) Read(context.Context) ([]metric.Sample, error) {
+func (f *flakyProbe) Read(context.Context) ([]metric.Sample, error) {
 	f.clock.Advance(f.took)
 	if f.err != nil {
 		return nil, f.err
@@ -40,10 +40,11 @@ func (f *flaky) Read(context.Context) ([]metric.Sample, error) {
 	}, nil
 }
 
-func TestGauges(t *testing.T) {
-	f := &flaky{clock: clock.NewFake(time.Unix(0, 0)), value: 1, born: 7}
-	v := &visited{probes: []probe.Probe{f, f}} // two probes may be about one subject
-	req, open := start(t, &v.scale, run.Blocks{})
+// TestGaugesReadProbes checks what is recorded when a probe has no value, is late, fails, or finds another process.
+func TestGaugesReadProbes(t *testing.T) {
+	f := &flakyProbe{clock: clock.NewFake(time.Unix(0, 0)), value: 1, born: 7}
+	v := &serverTarget{probes: []probe.Probe{f, f}} // two probes may be about one subject
+	req, open := start(t, &v.exactTarget, run.Blocks{})
 	req.Env.Clock = f.clock
 	g := newGauges(&run.Arm{Stage: &run.Stage{Request: req, Target: v}, Treatment: design.Treatment{ID: "here"}})
 	at := time.Duration(0)
@@ -51,7 +52,7 @@ func TestGauges(t *testing.T) {
 		t.Helper()
 		at += 10 * time.Second
 		got, err := g.read(t.Context(), func() time.Duration { return at })
-		got = ofTarget(got)
+		got = withoutHost(got)
 		if err != nil || len(got) != want {
 			t.Fatalf("at %v: %v, %v; want %d values", at, got, err, want)
 		}
@@ -62,9 +63,9 @@ func TestGauges(t *testing.T) {
 		}
 	}
 	read(4)
-	f.value = math.NaN() // says nothing, and cannot be written
+	f.value = math.NaN() // no value, which JSON cannot represent
 	read(2)
-	f.value, f.took = 1, 2*time.Second // too late to be of that instant
+	f.value, f.took = 1, 2*time.Second // too late for that instant
 	read(0)
 	f.took, f.err = 0, errors.New("no such process")
 	read(0)
@@ -84,11 +85,11 @@ func TestGauges(t *testing.T) {
 	}
 }
 
-// A probe that comes and goes all day does not fill the record with warnings.
-func TestFlappingProbeIsNotSaidForEver(t *testing.T) {
-	f := &flaky{clock: clock.NewFake(time.Unix(0, 0))}
-	v := &visited{probes: []probe.Probe{f}}
-	req, open := start(t, &v.scale, run.Blocks{})
+// TestFlappingProbeWarningsAreLimited: a probe that fails and recovers all day does not fill the record with warnings.
+func TestFlappingProbeWarningsAreLimited(t *testing.T) {
+	f := &flakyProbe{clock: clock.NewFake(time.Unix(0, 0))}
+	v := &serverTarget{probes: []probe.Probe{f}}
+	req, open := start(t, &v.exactTarget, run.Blocks{})
 	req.Env.Clock = f.clock
 	g := newGauges(&run.Arm{Stage: &run.Stage{Request: req, Target: v}, Treatment: design.Treatment{ID: "here"}})
 	for i := range 1000 {
@@ -105,7 +106,7 @@ func TestFlappingProbeIsNotSaidForEver(t *testing.T) {
 	}
 }
 
-// ofTarget leaves out what the host says of itself, which every slice has too.
-func ofTarget(all []metric.Sample) []metric.Sample {
+// withoutHost returns the samples without those of the host, which every slice has.
+func withoutHost(all []metric.Sample) []metric.Sample {
 	return slices.DeleteFunc(slices.Clone(all), func(s metric.Sample) bool { return s.Subject == probe.HostSubject })
 }

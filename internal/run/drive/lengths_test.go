@@ -10,9 +10,9 @@ import (
 	"tare/internal/run"
 )
 
-// TestLengthsOfBatches: arms whose calls cost about what the baseline's do make as many in a batch; those that are far
-// dearer or far cheaper make batches that last as long; and an operation's own bound holds.
-func TestLengthsOfBatches(t *testing.T) {
+// TestBatchSizes: arms whose calls cost about as much as the baseline's make as many in a batch; much dearer or cheaper
+// ones make batches that take as long; and the limit of an operation applies.
+func TestBatchSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		most int
 		own  float64 // seconds of CPU of a call of the other arm; elapsed time is twice that
@@ -29,14 +29,14 @@ func TestLengthsOfBatches(t *testing.T) {
 		"and far apart": {500, 5e-9, 500, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scale{cost: func(treatment string) float64 {
+			s := &exactTarget{cost: func(treatment string) float64 {
 				if treatment == "on" {
 					return c.own
 				}
 				return 5e-6
 			}}
 			req, open := start(t, s, run.Blocks{Most: 1, Margin: 0.02})
-			req.Area = opened{s, &bounding{s, c.most}}
+			req.Area = openedArea{s, &boundedTarget{s, c.most}}
 			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 				t.Fatal(status, err)
 			}
@@ -56,14 +56,14 @@ func TestLengthsOfBatches(t *testing.T) {
 	}
 }
 
-// bounding is a scale whose operations bound their batches, of 1 ms.
-type bounding struct {
-	*scale
+// A boundedTarget is an exactTarget whose operations limit their batches to 1 ms.
+type boundedTarget struct {
+	*exactTarget
 	most int
 }
 
-func (b *bounding) Operations(t design.Treatment) ([]load.Operation, error) {
-	ops, err := b.scale.Operations(t)
+func (b *boundedTarget) Operations(t design.Treatment) ([]load.Operation, error) {
+	ops, err := b.exactTarget.Operations(t)
 	for i := range ops {
 		ops[i].Most, ops[i].Span = b.most, time.Millisecond
 	}

@@ -24,9 +24,9 @@ import (
 	"tare/internal/run"
 )
 
-// hasty is a stream whose time is a fake clock's: a day passes in seconds. Its calls are made up one by one, and go
-// where those of an engine go: into histograms, from one Take to the next.
-type hasty struct {
+// A fakeStream is a stream on a fake clock: a day passes in seconds. It makes up its calls one by one and adds them to
+// histograms as an engine does, from one Take to the next.
+type fakeStream struct {
 	clock    *clock.Fake
 	began    time.Time
 	ops      int
@@ -45,23 +45,24 @@ type bundle struct {
 
 const bundleSize = 2500
 
-func newHasty(c *clock.Fake) func(context.Context, load.Config) (load.Stream, error) {
+func newFakeStream(c *clock.Fake) func(context.Context, load.Config) (load.Stream, error) {
 	return func(_ context.Context, conf load.Config) (load.Stream, error) {
 		if conf.KeepCalls {
 			return nil, errors.New("a long run must not keep its calls")
 		}
-		return &hasty{
+		return &fakeStream{
 			clock: c, began: c.Now(), ops: len(conf.Operations), rng: rand.NewPCG(conf.Seed, 1),
 			cells: make([]*load.Cell, len(conf.Operations)*load.Outcomes),
 		}, nil
 	}
 }
 
-func (h *hasty) Meter() load.Meter { return load.Meter{} }
+func (h *fakeStream) Meter() load.Meter { return load.Meter{} }
 
-func (h *hasty) Now() time.Duration { return h.clock.Now().Sub(h.began) }
+func (h *fakeStream) Now() time.Duration { return h.clock.Now().Sub(h.began) }
 
-func (h *hasty) Offer(ctx context.Context, p load.Process, poll time.Duration, stop func() bool) (load.Segment, error) {
+func (h *fakeStream) Offer(ctx context.Context, p load.Process, poll time.Duration, stop func() bool,
+) (load.Segment, error) {
 	seg := load.Segment{Start: h.Now(), End: h.Now() + p.Length()}
 	for h.Now() < seg.End {
 		if err := ctx.Err(); err != nil {
@@ -71,10 +72,10 @@ func (h *hasty) Offer(ctx context.Context, p load.Process, poll time.Duration, s
 		step := min(poll, seg.End-h.Now())
 		h.clock.Advance(step)
 		for h.owed += p.Peak() * step.Seconds(); h.owed >= bundleSize; h.owed -= bundleSize {
-			h.bundle()
+			h.addBundle()
 		}
 		for ; h.owed >= 1 && p.Peak() < 100; h.owed-- {
-			h.call()
+			h.addCall()
 		}
 		if stop() {
 			seg.Stopped, seg.End = true, h.Now()
@@ -84,8 +85,8 @@ func (h *hasty) Offer(ctx context.Context, p load.Process, poll time.Duration, s
 	return seg, nil
 }
 
-// call makes up a call: its times spread over two decades, and one in a thousand ends badly, for one of many reasons.
-func (h *hasty) call() {
+// addCall makes up a call: times spread over two decades, and one call in a thousand fails for one of many reasons.
+func (h *fakeStream) addCall() {
 	i := h.progress.Due
 	h.progress.Due++
 	h.progress.Sent++
@@ -116,13 +117,13 @@ func (h *hasty) call() {
 	}
 }
 
-// bundle offers the calls of one of twenty bundles, each of which was drawn call by call.
-func (h *hasty) bundle() {
+// addBundle offers the calls of one of twenty bundles, each of which was drawn call by call.
+func (h *fakeStream) addBundle() {
 	if h.bundles == nil {
 		for range 20 {
-			maker := &hasty{ops: h.ops, rng: h.rng, cells: make([]*load.Cell, len(h.cells))}
+			maker := &fakeStream{ops: h.ops, rng: h.rng, cells: make([]*load.Cell, len(h.cells))}
 			for range bundleSize {
-				maker.call()
+				maker.addCall()
 			}
 			h.bundles = append(h.bundles, bundle{maker.progress, maker.Take()})
 		}
@@ -140,7 +141,7 @@ func (h *hasty) bundle() {
 	}
 }
 
-func (h *hasty) cell(op int, o load.Outcome) *load.Cell {
+func (h *fakeStream) cell(op int, o load.Outcome) *load.Cell {
 	c := &h.cells[op*load.Outcomes+int(o)]
 	if *c == nil {
 		*c = emptyCell(op, o)
@@ -155,7 +156,7 @@ func emptyCell(op int, o load.Outcome) *load.Cell {
 	}
 }
 
-func (h *hasty) Take() []load.Cell {
+func (h *fakeStream) Take() []load.Cell {
 	var out []load.Cell
 	for i, c := range h.cells {
 		if c != nil {
@@ -166,40 +167,42 @@ func (h *hasty) Take() []load.Cell {
 	return out
 }
 
-func (h *hasty) Progress() load.Progress { p := h.progress; p.Now = h.Now(); return p }
+func (h *fakeStream) Progress() load.Progress { p := h.progress; p.Now = h.Now(); return p }
 
-func (h *hasty) Cycle(context.Context, load.Closed, time.Duration, func() bool) (load.Segment, error) {
+func (h *fakeStream) Cycle(context.Context, load.Closed, time.Duration, func() bool) (load.Segment, error) {
 	return load.Segment{}, errors.New("this stream has no workers")
 }
 
-func (h *hasty) Wait(context.Context, time.Duration, time.Duration, func() bool) error { return nil }
+func (h *fakeStream) Wait(context.Context, time.Duration, time.Duration, func() bool) error {
+	return nil
+}
 
-func (h *hasty) Fresh(context.Context, int, uint64, time.Duration) load.Call { return load.Call{} }
-func (h *hasty) DropIdle()                                                   {}
-func (h *hasty) Reset()                                                      {}
-func (h *hasty) Calls(time.Duration) []load.Call                             { return nil }
+func (h *fakeStream) Fresh(context.Context, int, uint64, time.Duration) load.Call { return load.Call{} }
+func (h *fakeStream) DropIdle()                                                   {}
+func (h *fakeStream) Reset()                                                      {}
+func (h *fakeStream) Calls(time.Duration) []load.Call                             { return nil }
 
-func (h *hasty) Close() error { return nil }
+func (h *fakeStream) Close() error { return nil }
 
-// five is a target with five operations, and with as many probes' values as a JVM in a control group has.
-type five struct {
-	scale
+// fiveOperations is a target with five operations, and with as many values of probes as a JVM in a control group has.
+type fiveOperations struct {
+	exactTarget
 	clock *clock.Fake
 	began time.Time
 }
 
-func (*five) Operations(design.Treatment) ([]load.Operation, error) {
+func (*fiveOperations) Operations(design.Treatment) ([]load.Operation, error) {
 	var ops []load.Operation
 	for _, name := range []string{"healthcheck", "statistics", "monitoring", "guard-minmax", "guard-frequency"} {
-		ops = append(ops, load.Operation{Name: name, Weight: 1, Wire: siteCall{"/", name}, Answer: "permit"})
+		ops = append(ops, load.Operation{Name: name, Weight: 1, Wire: serverCall{"/", name}, Answer: "permit"})
 	}
 	return ops, nil
 }
 
-func (f *five) Probes(design.Treatment) []probe.Probe { return []probe.Probe{f} }
-func (*five) Subject() string                         { return "policy decision point" }
+func (f *fiveOperations) Probes(design.Treatment) []probe.Probe { return []probe.Probe{f} }
+func (*fiveOperations) Subject() string                         { return "policy decision point" }
 
-func (f *five) Read(context.Context) ([]metric.Sample, error) {
+func (f *fiveOperations) Read(context.Context) ([]metric.Sample, error) {
 	at := f.clock.Now().Sub(f.began)
 	var out []metric.Sample
 	for i, q := range probe.Quantities() {
@@ -212,24 +215,24 @@ func (f *five) Read(context.Context) ([]metric.Sample, error) {
 	return out, nil
 }
 
-// TestSoakOfADay holds a day at 1,000/s against its bounds: 200 MB on disk, 100 MB of memory.
+// TestSoakOfADay records a day at 1,000/s and checks the bounds: 200 MB on disk, 100 MB of memory.
 func TestSoakOfADay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: it computes for a minute, in the goroutines of TestSoak")
 	}
 	length, rate := 24*time.Hour, 1000.0
 	clk := clock.NewFake(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
-	f := &five{clock: clk, began: clk.Now()}
-	req, open := soakOf(t, f, run.Load{Config: load.Config{Timeout: 5 * time.Second}, Rate: rate, Duration: length})
-	req.Env.Clock, req.Open = clk, newHasty(clk)
+	f := &fiveOperations{clock: clk, began: clk.Now()}
+	req, open := soakRequest(t, f, run.Load{Config: load.Config{Timeout: 5 * time.Second}, Rate: rate, Duration: length})
+	req.Env.Clock, req.Open = clk, newFakeStream(clk)
 	var live, peak, held uint64
 	cuts := 0
 	var last Soak
 	req.Events = func(e run.Event) {
-		if soaking(e) == nil || !soaking(e).Cut {
+		if soakState(e) == nil || !soakState(e).Cut {
 			return
 		}
-		last = *soaking(e)
+		last = *soakState(e)
 		var m runtime.MemStats
 		if cuts++; cuts%100 == 1 {
 			runtime.ReadMemStats(&m)
@@ -251,8 +254,8 @@ func TestSoakOfADay(t *testing.T) {
 	if disk > 200e6 || peak > 100e6 || live > 100e6 {
 		t.Errorf("%d bytes on disk, %d live, %d at the peak", disk, live, peak)
 	}
-	trial := audit(t, open())
-	_, measured, _ := ended(trial.Slices)
+	trial := auditSoak(t, open())
+	_, measured, _ := sumEndedCalls(trial.Slices)
 	if want := rate * length.Seconds(); math.Abs(float64(measured)-want) > want/1000 {
 		t.Errorf("%d calls were measured, want %g", measured, want)
 	}
@@ -284,10 +287,10 @@ func folderSize(t *testing.T, dir string) (size int64) {
 	return size
 }
 
-// holding is a stream of which max_rate holds 5 calls back during the warm-up, and 7 later.
-type holding struct{ load.Stream }
+// heldBackStream is a stream of which max_rate holds back 5 calls during the warm-up, and 7 later.
+type heldBackStream struct{ load.Stream }
 
-func (h holding) Progress() load.Progress {
+func (h heldBackStream) Progress() load.Progress {
 	p := h.Stream.Progress()
 	if p.Held = 5; p.Now > 10*time.Second {
 		p.Held = 12
@@ -295,15 +298,17 @@ func (h holding) Progress() load.Progress {
 	return p
 }
 
-// TestSoakWarnsOfWhatItMeasures: calls that were held back during the warm-up are no fault of the measured part.
-func TestSoakWarnsOfWhatItMeasures(t *testing.T) {
+// TestSoakWarningsIgnoreWarmUp: calls that were held back during the warm-up cause no warning about the measured part.
+func TestSoakWarningsIgnoreWarmUp(t *testing.T) {
 	clk := clock.NewFake(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
-	f := &five{clock: clk, began: clk.Now()}
-	req, open := soakOf(t, f, run.Load{Config: load.Config{Timeout: time.Second}, Rate: 10, Duration: 30 * time.Second})
+	f := &fiveOperations{clock: clk, began: clk.Now()}
+	req, open := soakRequest(t, f, run.Load{
+		Config: load.Config{Timeout: time.Second}, Rate: 10, Duration: 30 * time.Second,
+	})
 	req.Env.Clock = clk
 	req.Open = func(ctx context.Context, c load.Config) (load.Stream, error) {
-		s, err := newHasty(clk)(ctx, c)
-		return holding{s}, err
+		s, err := newFakeStream(clk)(ctx, c)
+		return heldBackStream{s}, err
 	}
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)

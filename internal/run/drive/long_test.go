@@ -19,24 +19,24 @@ import (
 	"tare/internal/run"
 )
 
-// soakOf asks for a soak of a target.
-func soakOf(t *testing.T, target area.Target, l run.Load) (run.Request, func() *record.Record) {
+// soakRequest returns the request for a soak of a target.
+func soakRequest(t *testing.T, target area.Target, l run.Load) (run.Request, func() *record.Record) {
 	t.Helper()
-	var s scale
+	var s exactTarget
 	req, open := start(t, &s, run.Blocks{})
-	req.Area, req.Question, req.Load = opened{Area: &s, target: target}, design.Soak, l
+	req.Area, req.Question, req.Load = openedArea{Area: &s, target: target}, design.Soak, l
 	req.Treatments = []design.Treatment{{ID: "here", Baseline: true}}
 	return req, open
 }
 
-// soaking returns the state of the soak that an event is of, or nil.
-func soaking(e run.Event) *Soak {
+// soakState returns the state of the soak that an event is about, or nil.
+func soakState(e run.Event) *Soak {
 	s, _ := e.Detail.(*Soak)
 	return s
 }
 
-// ended adds up what the slices say of calls that ended, in all and of what is measured.
-func ended(slices []record.Slice) (all, measured uint64, causes map[load.Cause]uint64) {
+// sumEndedCalls adds up the calls that ended in slices: all of them, and those of the measured window.
+func sumEndedCalls(slices []record.Slice) (all, measured uint64, causes map[load.Cause]uint64) {
 	causes = map[load.Cause]uint64{}
 	for _, s := range slices {
 		for i := range s.Operations {
@@ -55,16 +55,16 @@ func ended(slices []record.Slice) (all, measured uint64, causes map[load.Cause]u
 	return all, measured, causes
 }
 
-// audit checks what holds of every soak, however it ended: slices without a gap, the same calls in slices, histograms
-// and counts, and a window that is what the slices measured.
-func audit(t *testing.T, r *record.Record) *record.Trial {
+// auditSoak checks what holds for every soak, however it ended: no gap between slices; the same calls in slices,
+// histograms and counts; a window that covers the measured slices.
+func auditSoak(t *testing.T, r *record.Record) *record.Trial {
 	t.Helper()
 	if len(r.Warnings) > 0 || len(r.Trials) != 1 {
-		t.Fatalf("reading: %q, %d trials", r.Warnings, len(r.Trials))
+		t.Fatalf("read the record: warnings %q, %d trials", r.Warnings, len(r.Trials))
 	}
 	trial := r.Trials[0]
 	if trial.HasCalls() {
-		t.Error("the calls were kept")
+		t.Error("the record keeps single calls")
 	}
 	var due uint64
 	for i, s := range trial.Slices {
@@ -73,9 +73,9 @@ func audit(t *testing.T, r *record.Record) *record.Trial {
 			t.Errorf("slice %d is from %v to %v, warm-up %v", i, s.Start, s.End, s.WarmUp)
 		}
 	}
-	all, measured, _ := ended(trial.Slices)
+	all, measured, _ := sumEndedCalls(trial.Slices)
 	if all > due {
-		t.Errorf("%d calls ended of %d that were due", all, due)
+		t.Errorf("%d calls ended, %d were due", all, due)
 	}
 	var counted, read uint64
 	for _, c := range trial.Counts {
@@ -103,8 +103,8 @@ func audit(t *testing.T, r *record.Record) *record.Trial {
 	return trial
 }
 
-// agree checks that both sides count the same answers, but for those that nobody saw.
-func agree(t *testing.T, trial *record.Trial) {
+// countsAgree checks that both sides count the same answers, except for those that never arrived.
+func countsAgree(t *testing.T, trial *record.Trial) {
 	t.Helper()
 	if len(trial.Answers) != 1 {
 		t.Fatalf("answers %v", trial.Answers)
@@ -113,7 +113,8 @@ func agree(t *testing.T, trial *record.Trial) {
 	for _, word := range []string{"permit", "deny"} {
 		said := uint64(a.After[word] - a.Before[word])
 		if seen := a.Seen[word]; seen == 0 || said < seen || said > seen+a.Unanswered {
-			t.Errorf("%q: seen %d, said %d, without an answer %d; %s", word, seen, said, a.Unanswered, a.Error)
+			t.Errorf("%q: callers saw %d, the target counts %d, %d calls had no answer; %s",
+				word, seen, said, a.Unanswered, a.Error)
 		}
 	}
 }
@@ -130,13 +131,13 @@ func TestSoak(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := &visited{site: newSite(t)}
-			v.probes = []probe.Probe{pulse{v.site}}
+			v := &serverTarget{site: newTestServer(t)}
+			v.probes = []probe.Probe{serverProbe{v.site}}
 			l.Timeout, l.MaxConns, l.Duration = 5*time.Second, 8, 2*time.Second
-			req, open := soakOf(t, v, l)
+			req, open := soakRequest(t, v, l)
 			var warm, cuts int
 			req.Events = func(e run.Event) {
-				if soaking(e) != nil && soaking(e).Cut {
+				if soakState(e) != nil && soakState(e).Cut {
 					cuts++
 				}
 				if e.Phase == run.WarmingUp {
@@ -147,12 +148,12 @@ func TestSoak(t *testing.T) {
 				t.Fatal(status, err)
 			}
 			r := open()
-			trial := audit(t, r)
-			agree(t, trial)
+			trial := auditSoak(t, r)
+			countsAgree(t, trial)
 			if len(r.Warned) > 0 || !trial.Complete() || len(r.Host) != 1 {
 				t.Errorf("warnings %v, end %v, %d readings of the host", r.Warned, trial.End, len(r.Host))
 			}
-			all, _, causes := ended(trial.Slices)
+			all, _, causes := sumEndedCalls(trial.Slices)
 			if causes[load.OwnCauses] == 0 || len(causes) != 1 {
 				t.Errorf("causes %v: the strange operation is answered with the opposite, and nothing else goes wrong", causes)
 			}
@@ -173,44 +174,44 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// A target that restarts in the middle loses calls, and nothing else.
+// TestSoakSurvivesARestart: a target that restarts in the middle loses calls, and nothing else.
 func TestSoakSurvivesARestart(t *testing.T) {
 	for _, engine := range []load.Engine{load.Fast, load.Std} {
 		t.Run(string(engine), func(t *testing.T) {
 			t.Parallel()
-			v := &visited{site: newSite(t)}
-			v.probes = []probe.Probe{pulse{v.site}}
+			v := &serverTarget{site: newTestServer(t)}
+			v.probes = []probe.Probe{serverProbe{v.site}}
 			const workers = 4
-			req, open := soakOf(t, v, run.Load{
+			req, open := soakRequest(t, v, run.Load{
 				Config:   load.Config{Engine: engine, Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
 				Duration: 5 * time.Second, Closed: &load.Closed{Workers: workers}, Abort: &run.Abort{Share: 0.5, For: time.Minute},
 			})
 			var stopped, again bool
 			var last Soak
 			req.Events = func(e run.Event) {
-				if soaking(e) == nil {
+				if soakState(e) == nil {
 					return
 				}
-				last = *soaking(e)
-				switch at := soaking(e).Elapsed; {
+				last = *soakState(e)
+				switch at := soakState(e).Elapsed; {
 				case !stopped && at > 1800*time.Millisecond:
 					stopped = true
 					v.site.stop()
 				case !again && at > 3500*time.Millisecond:
 					again = true
-					v.site.again(t)
+					v.site.restart(t)
 				}
 			}
 			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 				t.Fatal(status, err)
 			}
 			r := open()
-			trial := audit(t, r)
-			all, _, causes := ended(trial.Slices)
+			trial := auditSoak(t, r)
+			all, _, causes := sumEndedCalls(trial.Slices)
 			refused := causes[load.CauseConnect]
 			// Each worker tries 20 times a second while nobody is there.
 			if refused < workers || refused > workers*20*4 {
-				t.Errorf("%d calls found nobody, causes %v, %d calls in all", refused, causes, all)
+				t.Errorf("%d calls were refused, causes %v, %d calls in all", refused, causes, all)
 			}
 			if last.Restarts != 1 {
 				t.Errorf("%d restarts were seen, want 1", last.Restarts)
@@ -221,7 +222,7 @@ func TestSoakSurvivesARestart(t *testing.T) {
 			}
 			missing := 0
 			for _, s := range trial.Slices {
-				if len(ofTarget(s.Samples)) == 0 {
+				if len(withoutHost(s.Samples)) == 0 {
 					missing++
 				}
 			}
@@ -230,16 +231,16 @@ func TestSoakSurvivesARestart(t *testing.T) {
 			}
 			end := trial.Slices[len(trial.Slices)-1]
 			if len(end.Operations) == 0 || end.Operations[0].Outcomes[0].Outcome != load.OK {
-				t.Errorf("nothing was answered in the end: %+v", end)
+				t.Errorf("no call was answered after the restart: %+v", end)
 			}
 			if a := trial.Answers[0]; a.Error != "" || a.After["permit"] >= float64(a.Seen["permit"]) {
-				t.Errorf("the target counts from 0 since it was started anew: %+v", a)
+				t.Errorf("the target's counts begin at 0 after its restart: %+v", a)
 			}
 		})
 	}
 }
 
-// An interrupt keeps all that was measured.
+// TestSoakInterrupted: an interrupted soak keeps everything that it measured.
 func TestSoakInterrupted(t *testing.T) {
 	for name, at := range map[string]time.Duration{
 		"measuring":  2200 * time.Millisecond,
@@ -247,16 +248,16 @@ func TestSoakInterrupted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := &visited{site: newSite(t)}
-			v.probes = []probe.Probe{pulse{v.site}}
-			req, open := soakOf(t, v, run.Load{
+			v := &serverTarget{site: newTestServer(t)}
+			v.probes = []probe.Probe{serverProbe{v.site}}
+			req, open := soakRequest(t, v, run.Load{
 				Config:   load.Config{Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
 				Duration: 9 * time.Second, Closed: &load.Closed{Workers: 4},
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			req.Events = func(e run.Event) {
-				if soaking(e) != nil && soaking(e).Elapsed > at {
+				if soakState(e) != nil && soakState(e).Elapsed > at {
 					cancel()
 				}
 			}
@@ -264,8 +265,8 @@ func TestSoakInterrupted(t *testing.T) {
 				t.Fatal(status, err)
 			}
 			r := open()
-			trial := audit(t, r)
-			agree(t, trial)
+			trial := auditSoak(t, r)
+			countsAgree(t, trial)
 			if trial.End == nil || trial.End.Status != record.Interrupted || r.Finish.Status != record.Interrupted ||
 				len(r.Warned) > 0 {
 				t.Errorf("the trial ended %v, the run %v, warnings %v", trial.End, r.Finish, r.Warned)
@@ -277,20 +278,20 @@ func TestSoakInterrupted(t *testing.T) {
 	}
 }
 
-// A target that fails for too long ends the soak, which keeps what it has.
+// TestSoakAborts: a target that fails for too long ends the soak, which keeps what it measured.
 func TestSoakAborts(t *testing.T) {
-	v := &visited{site: newSite(t)}
-	req, open := soakOf(t, v, run.Load{
+	v := &serverTarget{site: newTestServer(t)}
+	req, open := soakRequest(t, v, run.Load{
 		Config:   load.Config{Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
 		Duration: 9 * time.Second, Closed: &load.Closed{Workers: 4},
 		Abort: &run.Abort{Share: 0.5, For: 500 * time.Millisecond},
 	})
 	stopped := false
 	req.Events = func(e run.Event) {
-		if soaking(e) != nil && soaking(e).Elapsed > 2*time.Second && !stopped {
+		if soakState(e) != nil && soakState(e).Elapsed > 2*time.Second && !stopped {
 			stopped = true
 			v.site.stop()
-			v.site.again(t) // so that the test can end it once more
+			v.site.restart(t) // so that the test can end it once more
 			v.site.mu.Lock()
 			v.site.counts["broken"] = 1
 			v.site.mu.Unlock()
@@ -299,16 +300,16 @@ func TestSoakAborts(t *testing.T) {
 	if status, err := Do(t.Context(), req); status != record.Errored || !errors.Is(err, run.ErrAborted) {
 		t.Fatal(status, err)
 	}
-	trial := audit(t, open())
+	trial := auditSoak(t, open())
 	if trial.End == nil || trial.End.Status != record.Errored || trial.Window == nil || len(trial.Answers) != 1 {
 		t.Errorf("end %v, window %v, answers %v", trial.End, trial.Window, trial.Answers)
 	}
 }
 
-// A ramp is warmed up at its rate, and then begins at nothing.
+// TestSoakRamp: the warm-up of a ramp is at its rate; the ramp itself begins at zero.
 func TestSoakRamp(t *testing.T) {
-	v := &visited{site: newSite(t)}
-	req, open := soakOf(t, v, run.Load{
+	v := &serverTarget{site: newTestServer(t)}
+	req, open := soakRequest(t, v, run.Load{
 		Config: load.Config{Timeout: 5 * time.Second, MaxConns: 8},
 		Rate:   400, Ramp: true, Duration: 3 * time.Second,
 	})
@@ -316,8 +317,8 @@ func TestSoakRamp(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	r := open()
-	trial := audit(t, r)
-	all, measured, _ := ended(trial.Slices)
+	trial := auditSoak(t, r)
+	all, measured, _ := sumEndedCalls(trial.Slices)
 	if warm := all - measured; warm < 350 || warm > 500 || measured < 500 || measured > 700 {
 		t.Errorf("%d calls in the warm-up, %d in the ramp: want about 400 and 600", all-measured, measured)
 	}
@@ -325,24 +326,24 @@ func TestSoakRamp(t *testing.T) {
 		t.Errorf("%d calls were due in the ramp's first slice, %d in its last", first.Due, last.Due)
 	}
 	if r.Plan.Load.Arrivals != "ramp" {
-		t.Errorf("the plan says %q", r.Plan.Load.Arrivals)
+		t.Errorf("the plan has arrivals %q", r.Plan.Load.Arrivals)
 	}
 }
 
-// slow is a probe that hangs.
-type slow struct{}
+// A hangingProbe never returns.
+type hangingProbe struct{}
 
-func (slow) Subject() string { return "slow" }
-func (slow) Read(ctx context.Context) ([]metric.Sample, error) {
+func (hangingProbe) Subject() string { return "slow" }
+func (hangingProbe) Read(ctx context.Context) ([]metric.Sample, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-// A probe that hangs is absent, and holds up neither the load nor the other probes.
-func TestSlowProbesHoldNothingUp(t *testing.T) {
-	v := &visited{site: newSite(t)}
-	v.probes = []probe.Probe{slow{}, pulse{v.site}}
-	req, open := soakOf(t, v, run.Load{
+// TestHangingProbeDelaysNothing: a probe that hangs has no values, and delays neither the load nor the other probes.
+func TestHangingProbeDelaysNothing(t *testing.T) {
+	v := &serverTarget{site: newTestServer(t)}
+	v.probes = []probe.Probe{hangingProbe{}, serverProbe{v.site}}
+	req, open := soakRequest(t, v, run.Load{
 		Config: load.Config{Engine: load.Fast, Timeout: 5 * time.Second, MaxConns: 8},
 		Rate:   200, Duration: 4 * time.Second,
 	})
@@ -350,8 +351,8 @@ func TestSlowProbesHoldNothingUp(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	r := open()
-	trial := audit(t, r)
-	all, _, _ := ended(trial.Slices)
+	trial := auditSoak(t, r)
+	all, _, _ := sumEndedCalls(trial.Slices)
 	if all != 1000 {
 		t.Errorf("%d calls, want 200 a second for 1 s and 4 s", all)
 	}
@@ -365,8 +366,8 @@ func TestSlowProbesHoldNothingUp(t *testing.T) {
 		t.Errorf("warnings %v, want one about the slow probe while the load lasts", r.Warned)
 	}
 	for i, s := range trial.Slices {
-		if len(ofTarget(s.Samples)) != 2 || s.Samples[0].Subject != "site" || s.Samples[0].At < s.End {
-			t.Errorf("slice %d to %v has the readings %v", i, s.End, s.Samples)
+		if len(withoutHost(s.Samples)) != 2 || s.Samples[0].Subject != "site" || s.Samples[0].At < s.End {
+			t.Errorf("slice %d, which ends at %v, has readings %v", i, s.End, s.Samples)
 		}
 	}
 }

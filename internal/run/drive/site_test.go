@@ -19,8 +19,8 @@ import (
 	"tare/internal/probe"
 )
 
-// site is a small server on loopback that counts its answers, and can be restarted at the same address.
-type site struct {
+// A testServer is a small server on loopback that counts its answers and can be restarted at the same address.
+type testServer struct {
 	mu     sync.Mutex
 	addr   netip.AddrPort
 	counts map[string]float64
@@ -29,9 +29,9 @@ type site struct {
 	done   chan struct{}
 }
 
-func newSite(t *testing.T) *site {
+func newTestServer(t *testing.T) *testServer {
 	t.Helper()
-	s := &site{counts: map[string]float64{}}
+	s := &testServer{counts: map[string]float64{}}
 	if err := s.start("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func (s *site) start(addr string) error {
+func (s *testServer) start(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func (s *site) start(addr string) error {
 	return nil
 }
 
-// stop ends the server with all its connections; what it has counted is gone.
-func (s *site) stop() {
+// stop ends the server and all its connections, and resets its counts.
+func (s *testServer) stop() {
 	s.mu.Lock()
 	server, done := s.server, s.done
 	s.mu.Unlock()
@@ -68,8 +68,8 @@ func (s *site) stop() {
 	s.mu.Unlock()
 }
 
-// again starts it where it was.
-func (s *site) again(t *testing.T) {
+// restart starts the server again at its address.
+func (s *testServer) restart(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		err := s.start(s.addr.String())
@@ -83,7 +83,7 @@ func (s *site) again(t *testing.T) {
 	}
 }
 
-func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *testServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := "permit"
 	if r.URL.Path == "/deny" || r.URL.Path == "/strange" {
 		answer = "deny"
@@ -98,15 +98,15 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(answer))
 }
 
-// siteCall asks the site, and expects an answer.
-type siteCall struct{ path, want string }
+// A serverCall sends a request to a testServer and expects an answer.
+type serverCall struct{ path, want string }
 
-func (siteCall) ConnKey(uint64) int { return 0 }
-func (q siteCall) Render(dst []byte, _ uint64) []byte {
+func (serverCall) ConnKey(uint64) int { return 0 }
+func (q serverCall) Render(dst []byte, _ uint64) []byte {
 	return fmt.Appendf(dst, "GET %s HTTP/1.1\r\nHost: site\r\n\r\n", q.path)
 }
 
-func (q siteCall) Check(_ uint64, status int, body []byte) load.Outcome {
+func (q serverCall) Check(_ uint64, status int, body []byte) load.Outcome {
 	switch {
 	case status != http.StatusOK:
 		return load.Failed
@@ -116,43 +116,43 @@ func (q siteCall) Check(_ uint64, status int, body []byte) load.Outcome {
 	return load.Wrong
 }
 
-func (q siteCall) Explain(_ uint64, status int, _ []byte) int {
+func (q serverCall) Explain(_ uint64, status int, _ []byte) int {
 	if status == http.StatusOK {
 		return 0
 	}
 	return -1
 }
 
-// visited is a target of questions.
-type visited struct {
-	scale
-	site   *site
+// A serverTarget is a target that calls a testServer.
+type serverTarget struct {
+	exactTarget
+	site   *testServer
 	probes []probe.Probe
 }
 
-func (v *visited) Operations(design.Treatment) ([]load.Operation, error) {
-	op := func(name string, weight int, q siteCall, causes []string) load.Operation {
+func (v *serverTarget) Operations(design.Treatment) ([]load.Operation, error) {
+	op := func(name string, weight int, q serverCall, causes []string) load.Operation {
 		return load.Operation{
 			Name: name, Weight: weight, Wire: q, Answer: q.want, Causes: []string{"it said the opposite"},
 			CauseAnswers: causes,
 		}
 	}
 	return []load.Operation{
-		op("ask", 3, siteCall{"/permit", "permit"}, []string{"deny"}),
-		op("refused", 1, siteCall{"/deny", "deny"}, []string{"permit"}),
-		op("strange", 1, siteCall{"/strange", "permit"}, []string{"deny"}),
+		op("ask", 3, serverCall{"/permit", "permit"}, []string{"deny"}),
+		op("refused", 1, serverCall{"/deny", "deny"}, []string{"permit"}),
+		op("strange", 1, serverCall{"/strange", "permit"}, []string{"deny"}),
 	}, nil
 }
 
-func (v *visited) Endpoint(design.Treatment) (*load.Endpoint, error) {
+func (v *serverTarget) Endpoint(design.Treatment) (*load.Endpoint, error) {
 	v.site.mu.Lock()
 	defer v.site.mu.Unlock()
 	return &load.Endpoint{Addr: v.site.addr, Host: "site"}, nil
 }
 
-func (v *visited) Probes(design.Treatment) []probe.Probe { return v.probes }
+func (v *serverTarget) Probes(design.Treatment) []probe.Probe { return v.probes }
 
-func (v *visited) Counted(context.Context, design.Treatment) (map[string]float64, error) {
+func (v *serverTarget) Counted(context.Context, design.Treatment) (map[string]float64, error) {
 	v.site.mu.Lock()
 	defer v.site.mu.Unlock()
 	if v.site.server == nil {
@@ -163,14 +163,14 @@ func (v *visited) Counted(context.Context, design.Treatment) (map[string]float64
 	return out, nil
 }
 
-var _ area.Ledger = (*visited)(nil)
+var _ area.Ledger = (*serverTarget)(nil)
 
-// pulse is a probe of the site.
-type pulse struct{ site *site }
+// A serverProbe probes a testServer.
+type serverProbe struct{ site *testServer }
 
-func (pulse) Subject() string { return "site" }
+func (serverProbe) Subject() string { return "site" }
 
-func (p pulse) Read(context.Context) ([]metric.Sample, error) {
+func (p serverProbe) Read(context.Context) ([]metric.Sample, error) {
 	p.site.mu.Lock()
 	defer p.site.mu.Unlock()
 	if p.site.server == nil {

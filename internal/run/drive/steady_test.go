@@ -12,34 +12,34 @@ import (
 	"tare/internal/run"
 )
 
-// caller is a target whose only operation is a call that takes a while.
-type caller struct{ scale }
+// A sleepingTarget is a target whose only operation takes a while.
+type sleepingTarget struct{ exactTarget }
 
-func (*caller) Operations(design.Treatment) ([]load.Operation, error) {
+func (*sleepingTarget) Operations(design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{{Name: "call", Weight: 1, Call: func(context.Context, uint64) load.Result {
 		time.Sleep(2 * time.Millisecond)
 		return load.Result{Outcome: load.OK}
 	}}}, nil
 }
 
-// TestWorkersAreAllAtWorkInTheWindow: workers start during the warm-up, which is not measured. A host that stalls can
-// make a first quarter poor, but not every time.
-func TestWorkersAreAllAtWorkInTheWindow(t *testing.T) {
+// TestAllWorkersRunInTheWindow: workers start during the warm-up, which is not measured. A host that stalls can make
+// one first quarter poor, but not every one.
+func TestAllWorkersRunInTheWindow(t *testing.T) {
 	var poor []string
 	for range 4 {
 		if poor = poorFirstQuarters(t); len(poor) == 0 {
 			return
 		}
 	}
-	t.Errorf("the workers were still starting: %v", poor)
+	t.Errorf("workers were still starting in the window of %v", poor)
 }
 
 // poorFirstQuarters names the arms with less than half as many calls in the first quarter of the window as in the last.
 func poorFirstQuarters(t *testing.T) (poor []string) {
 	t.Helper()
-	s := &caller{}
-	req, open := start(t, &s.scale, run.Blocks{Most: 1})
-	req.Area = opened{Area: &s.scale, target: s}
+	s := &sleepingTarget{}
+	req, open := start(t, &s.exactTarget, run.Blocks{Most: 1})
+	req.Area = openedArea{Area: &s.exactTarget, target: s}
 	const length = 800 * time.Millisecond
 	req.Load = run.Load{
 		Config:   load.Config{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8},

@@ -19,7 +19,8 @@ import (
 	"tare/internal/term"
 )
 
-// soakEvents are those of a soak of ten minutes whose target is started anew in the fourth, with slices of two seconds.
+// soakEvents returns the events of a soak of ten minutes with slices of two seconds, whose target restarts in the
+// fourth minute.
 func soakEvents() []run.Event {
 	var events []run.Event
 	var p load.Progress
@@ -91,7 +92,7 @@ func sameAsFile(t *testing.T, name, got string) {
 	}
 }
 
-// Where there is no terminal, a soak says one line a minute, and one for each thing that happens.
+// TestSoakInPlainLines: without a terminal a soak prints one line a minute, and one for each event.
 func TestSoakInPlainLines(t *testing.T) {
 	var b bytes.Buffer
 	show := NewView(design.Soak, "xacml", term.NewView(&b, false, nil, time.Now))
@@ -112,7 +113,7 @@ func TestSoakOnATerminal(t *testing.T) {
 	for i, e := range soakEvents() {
 		v.show(e)
 		if i == 0 || i%130 == 1 {
-			lines := v.lines(e, soaking(e))
+			lines := v.lines(e, soakState(e))
 			if len(lines) > 8 {
 				t.Errorf("%d lines", len(lines))
 			}
@@ -122,10 +123,10 @@ func TestSoakOnATerminal(t *testing.T) {
 	sameAsFile(t, "view_soak_live.txt", strings.Join(shown, "\n"))
 }
 
-// A slice without a call, and one without a reading, show nothing that is not known.
+// TestEmptySliceShowsNothing: the view shows no values for a slice without calls or without readings.
 func TestEmptySliceShowsNothing(t *testing.T) {
 	m := sliceMoment(record.Slice{}, record.Slice{End: time.Second})
 	if m.rate != 0 || m.errors != 0 || m.p99 != 0 || m.cpu >= 0 || m.rss >= 0 || target(m, 0) != "" {
-		t.Errorf("%+v", m)
+		t.Errorf("an empty slice shows %+v, want no values", m)
 	}
 }

@@ -22,11 +22,11 @@ import (
 	"tare/internal/run"
 )
 
-// counting is a target that counts the calls it is sent, as a server would.
-type counting struct {
-	scale
+// A countingTarget counts the calls that it is sent, as a server would.
+type countingTarget struct {
+	exactTarget
 	calls atomic.Uint64
-	now   func(reading int, s *area.Served) (*area.Served, error) // changes what it says; readings from 1
+	now   func(reading int, s *area.Served) (*area.Served, error) // changes a reading; readings are counted from 1
 
 	mu       sync.Mutex
 	readings int
@@ -34,7 +34,7 @@ type counting struct {
 	patience []time.Duration
 }
 
-func (c *counting) Operations(design.Treatment) ([]load.Operation, error) {
+func (c *countingTarget) Operations(design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{{Name: "call", Weight: 1, Call: func(context.Context, uint64) load.Result {
 		c.calls.Add(1)
 		sent := time.Now()
@@ -43,7 +43,7 @@ func (c *counting) Operations(design.Treatment) ([]load.Operation, error) {
 	}}}, nil
 }
 
-func (c *counting) Witnessed(ctx context.Context, _ design.Treatment) (*area.Served, error) {
+func (c *countingTarget) Witnessed(ctx context.Context, _ design.Treatment) (*area.Served, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.readings++
@@ -66,25 +66,25 @@ func (c *counting) Witnessed(ctx context.Context, _ design.Treatment) (*area.Ser
 	return s, nil
 }
 
-func (c *counting) Probes(design.Treatment) []probe.Probe { return []probe.Probe{reading{c}} }
+func (c *countingTarget) Probes(design.Treatment) []probe.Probe { return []probe.Probe{orderProbe{c}} }
 
-// reading is a probe that notes when it is read.
-type reading struct{ *counting }
+// An orderProbe notes when it is read.
+type orderProbe struct{ *countingTarget }
 
-func (reading) Subject() string { return "server" }
+func (orderProbe) Subject() string { return "server" }
 
-func (r reading) Read(context.Context) ([]metric.Sample, error) {
+func (r orderProbe) Read(context.Context) ([]metric.Sample, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.order = append(r.order, "probe")
 	return nil, nil
 }
 
-// witnessing runs one experiment on a target and gives its record.
-func witnessing(t *testing.T, c *counting, q design.Question, l run.Load) *record.Record {
+// recordServed runs one experiment on a target and returns its record.
+func recordServed(t *testing.T, c *countingTarget, q design.Question, l run.Load) *record.Record {
 	t.Helper()
-	req, open := start(t, &c.scale, run.Blocks{Most: 2})
-	req.Area, req.Question = opened{Area: &c.scale, target: c}, q
+	req, open := start(t, &c.exactTarget, run.Blocks{Most: 2})
+	req.Area, req.Question = openedArea{Area: &c.exactTarget, target: c}, q
 	req.Load = l
 	if q != design.Compare {
 		req.Treatments, req.Blocks = req.Treatments[:1], run.Blocks{}
@@ -96,11 +96,11 @@ func witnessing(t *testing.T, c *counting, q design.Question, l run.Load) *recor
 	return open()
 }
 
-// TestWitness: what the target counts between its readings is what was sent in the window, warm-up excluded, and the
-// probes are read within.
-func TestWitness(t *testing.T) {
-	c := &counting{}
-	r := witnessing(t, c, design.Compare, run.Load{Rate: 100, Duration: 500 * time.Millisecond})
+// TestServedCountsMatchCallsSent: between its two readings the target counts the calls of the window, without the
+// warm-up, and the probes are read in between.
+func TestServedCountsMatchCallsSent(t *testing.T) {
+	c := &countingTarget{}
+	r := recordServed(t, c, design.Compare, run.Load{Rate: 100, Duration: 500 * time.Millisecond})
 	if len(r.Warned) > 0 || len(r.Trials) != 2*len(threeArms) {
 		t.Fatalf("%d trials, warnings %v", len(r.Trials), r.Warned)
 	}
@@ -121,7 +121,7 @@ func TestWitness(t *testing.T) {
 		}
 		s := trial.Served[0]
 		if len(s.Requests) != 1 || s.Requests[0].Verb != "POST" || len(s.Parts) != 1 || s.Error != "" || s.Restarted {
-			t.Fatalf("%+v: want only what has changed", s)
+			t.Fatalf("got %+v, want only the counts that have changed", s)
 		}
 		// A call of the warm-up may be under way when the target is asked.
 		if n := s.Requests[0].Count; n+8 < calls || n > calls || n < 40 || s.Requests[0].Seconds != float64(n)/2 ||
@@ -134,19 +134,19 @@ func TestWitness(t *testing.T) {
 		t.Errorf("order of readings (-want +got):\n%s", d)
 	}
 	if len(c.patience) != len(r.Trials)*2 || slices.Max(c.patience) > 10*time.Second {
-		t.Errorf("patience %v", c.patience)
+		t.Errorf("readings had these deadlines: %v", c.patience)
 	}
 }
 
-func TestWitnessOfACapacityLadderAndASoak(t *testing.T) {
+func TestServedCountsOfALadderAndASoak(t *testing.T) {
 	for q, l := range map[design.Question]run.Load{
 		design.Capacity: {Rates: []float64{50, 100}, Duration: 300 * time.Millisecond},
 		design.Soak:     {Rate: 100, Duration: 2 * time.Second},
 	} {
 		t.Run(string(q), func(t *testing.T) {
 			t.Parallel()
-			c := &counting{}
-			r := witnessing(t, c, q, l)
+			c := &countingTarget{}
+			r := recordServed(t, c, q, l)
 			var calls, phases uint64
 			if _, err := r.Trials[0].Histograms(func(iv *record.Interval) {
 				if iv.Measure == record.Response {
@@ -161,19 +161,19 @@ func TestWitnessOfACapacityLadderAndASoak(t *testing.T) {
 				t.Fatalf("warnings %v, served %v", r.Warned, r.Trials[0].Served)
 			}
 			s := r.Trials[0].Served[0]
-			// At the beginning of what a soak measures, and at the end of a search, calls are under way; a search makes calls
-			// that are in no histogram.
+			// Calls are in flight when a soak's window begins and when a search ends; a search makes calls that are in no
+			// histogram.
 			if n := s.Requests[0].Count; n+20 < calls || n > calls+100 || calls < 30 || phases != calls {
 				t.Errorf("the target counts %d, %d calls were made, %d phases", n, calls, phases)
 			}
 			if c.readings != 2 {
-				t.Errorf("asked %d times", c.readings)
+				t.Errorf("the target was read %d times, want 2", c.readings)
 			}
 		})
 	}
 }
 
-func TestWitnessThatCannotBeRead(t *testing.T) {
+func TestServedCountsThatCannotBeRead(t *testing.T) {
 	recently := float64(time.Now().Add(time.Hour).Unix())
 	for name, c := range map[string]struct {
 		now     func(int, *area.Served) (*area.Served, error)
@@ -186,31 +186,34 @@ func TestWitnessThatCannotBeRead(t *testing.T) {
 			now: func(int, *area.Served) (*area.Served, error) { return nil, errors.New("forbidden") },
 			err: "forbidden",
 		},
-		"not once": {now: after(func(*area.Served) (*area.Served, error) { return nil, errors.New("gone") }), err: "gone"},
-		"silent":   {now: after(func(*area.Served) (*area.Served, error) { return nil, nil }), err: "no longer reports"},
+		"not once": {
+			now: atSecond(func(*area.Served) (*area.Served, error) { return nil, errors.New("gone") }), err: "gone",
+		},
+		"silent": {now: atSecond(func(*area.Served) (*area.Served, error) { return nil, nil }), err: "no longer reports"},
 		"measures nothing": {
 			now: func(int, *area.Served) (*area.Served, error) { return nil, nil }, nothing: true,
 		},
-		"no number": {now: after(func(s *area.Served) (*area.Served, error) {
+		"no number": {now: atSecond(func(s *area.Served) (*area.Served, error) {
 			s.Parts[0].Seconds = math.Inf(1)
 			return s, nil
 		}), err: "not finite"},
-		"started anew": {now: after(func(s *area.Served) (*area.Served, error) {
+		"started anew": {now: atSecond(func(s *area.Served) (*area.Served, error) {
 			s.Started = recently
 			return s, nil
 		}), rows: 2, again: true},
-		"counts went down": {now: after(func(s *area.Served) (*area.Served, error) {
+		"counts went down": {now: atSecond(func(s *area.Served) (*area.Served, error) {
 			s.Requests[1].Count = 3
 			return s, nil
 		}), rows: 2, again: true},
-		"another server": {now: after(func(s *area.Served) (*area.Served, error) {
+		"another server": {now: atSecond(func(s *area.Served) (*area.Served, error) {
 			s.Started = 2000
 			return s, nil
 		}), err: "two servers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := witnessing(t, &counting{now: c.now}, design.Compare, run.Load{Rate: 50, Duration: 100 * time.Millisecond})
+			l := run.Load{Rate: 50, Duration: 100 * time.Millisecond}
+			r := recordServed(t, &countingTarget{now: c.now}, design.Compare, l)
 			if len(r.Warnings) > 0 {
 				t.Fatal(r.Warnings)
 			}
@@ -227,18 +230,18 @@ func TestWitnessThatCannotBeRead(t *testing.T) {
 				s := trial.Served[0]
 				if !strings.Contains(s.Error, c.err) || (c.err == "") != (s.Error == "") || len(s.Requests) != c.rows ||
 					s.Restarted != c.again {
-					t.Errorf("%+v", s)
+					t.Errorf("got %+v, want error %q, %d rows, restarted %t", s, c.err, c.rows, c.again)
 				}
 			}
 			if len(r.Warned) > 0 {
-				t.Errorf("warnings %v: the analysis has them from the record", r.Warned)
+				t.Errorf("got warnings %v, want none: the analysis takes them from the record", r.Warned)
 			}
 		})
 	}
 }
 
-// after changes every second reading: the one after what is measured.
-func after(change func(*area.Served) (*area.Served, error)) func(int, *area.Served) (*area.Served, error) {
+// atSecond applies change to every second reading, the one after the measured window.
+func atSecond(change func(*area.Served) (*area.Served, error)) func(int, *area.Served) (*area.Served, error) {
 	return func(reading int, s *area.Served) (*area.Served, error) {
 		if reading%2 == 1 {
 			return s, nil

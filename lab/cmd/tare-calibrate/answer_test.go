@@ -62,7 +62,7 @@ func TestRead(t *testing.T) {
 func TestReadNeedsACapacity(t *testing.T) {
 	for _, text := range []string{`{}`, `{"capacity": []}`, `not a report`} {
 		if a, err := read([]byte(text), servers.Fixture{}, 1); err == nil {
-			t.Errorf("%s: %+v", text, a)
+			t.Errorf("%s is accepted as %+v", text, a)
 		}
 	}
 }

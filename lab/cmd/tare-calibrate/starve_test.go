@@ -63,7 +63,7 @@ func TestStarvedGenerators(t *testing.T) {
 					t.Fatal(err)
 				}
 				if x.opinion.Verdict == signature.RuledOut {
-					t.Errorf("%.0f/s, p99 %.3g s: %+v", x.rate, x.p99, x.opinion)
+					t.Errorf("%.0f/s, p99 %.3g s: starvation is ruled out: %+v", x.rate, x.p99, x.opinion)
 				}
 			})
 		}

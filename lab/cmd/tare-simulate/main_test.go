@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The page shows what the command prints: the same tables with the same columns.
+// TestStatisticsPage compares the page with what the command prints: the same tables with the same columns.
 func TestStatisticsPage(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-stat", "-n", "2", "-seed", "5"}, &out, io.Discard); err != nil {

@@ -19,9 +19,9 @@ import (
 	"tare/lab/memtest"
 )
 
-// excerpts are of real servers that had served the same 20 dry runs and 11 creations of a pod, among others; 1.24 with
-// PodSecurityPolicy, 1.36 with three policies that validate and one that mutates, both with two webhooks that cannot be
-// reached.
+// excerpt returns metrics of real servers that had served the same 20 dry runs and 11 creations of a pod, among others:
+// 1.24 with PodSecurityPolicy, 1.36 with three validating policies and one mutating one, both with two webhooks that
+// cannot be reached.
 func excerpt(t testing.TB, version string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", version+".txt"))
@@ -89,7 +89,7 @@ func TestVersions(t *testing.T) {
 				}
 			}
 			if p := part(s, "admission", want.plugin, "validate CREATE"); p.Count < 31 || !(p.Seconds > 0) {
-				t.Errorf("%+v", p)
+				t.Errorf("got %+v, want at least 31 validations and their time", p)
 			}
 			if p := part(s, "webhook", "wv.tare.dev", "validating CREATE"); p.Count != want.webhook || !(p.Seconds > 0) {
 				t.Errorf("%+v, want %d calls", p, want.webhook)
@@ -106,7 +106,7 @@ func TestVersions(t *testing.T) {
 
 var sample = regexp.MustCompile(`^([a-z_]+)\{(.*)\} (\S+)$`)
 
-// TestSums holds all rows against sums that are made another way.
+// TestSums compares the sum of all rows with sums that are computed in another way.
 func TestSums(t *testing.T) {
 	for _, version := range []string{"1.24", "1.36"} {
 		s, text := parse(t, excerpt(t, version)), string(excerpt(t, version))
@@ -224,7 +224,7 @@ func TestStorage(t *testing.T) {
 			`,operation="get"} 2` + "\n"
 		want := []area.ServedPart{{Part: "storage", Name: want, Action: "get", Count: 2, Seconds: 0.5}}
 		if d := cmp.Diff(want, parse(t, []byte(text)).Parts); d != "" {
-			t.Errorf("%s: %s", label, d)
+			t.Errorf("%s: parts (-want +got):\n%s", label, d)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// What a text makes us keep is bounded.
+// TestRowsAreBounded: a hostile text makes Parse keep a bounded number of rows.
 func TestRowsAreBounded(t *testing.T) {
 	var b bytes.Buffer
 	for i := range mostRows + 1 {
@@ -315,7 +315,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// BenchmarkParse is of a text as long as that of a server that has evaluated 1,000 policies, most of which is not read.
+// BenchmarkParse parses a text as long as that of a server that has evaluated 1,000 policies, most of which is skipped.
 func BenchmarkParse(b *testing.B) {
 	var text bytes.Buffer
 	text.Write(excerpt(b, "1.36"))

@@ -18,10 +18,9 @@ import (
 	"tare/internal/load"
 )
 
-// TestLimitBoundsEveryRequest: also the repeated ones, those of discovery, and those of several clusters that share a
-// limit.
-func TestLimitBoundsEveryRequest(t *testing.T) {
-	s := serve(t)
+// TestLimitAppliesToEveryRequest: to repeated requests, to discovery, and to several clusters that share a limit.
+func TestLimitAppliesToEveryRequest(t *testing.T) {
+	s := startFakeServer(t)
 	const rate = 100.0
 	o := s.options(t, rate)
 	a, b := connect(t, o), connect(t, o)
@@ -58,9 +57,10 @@ func TestLimitBoundsEveryRequest(t *testing.T) {
 	}
 }
 
-// TestRemovalOrder: what acts goes before what it acts by, whatever the order given, and each before the next begins.
+// TestRemovalOrder: bindings go before policies, in whatever order they are given, and each is gone before the next is
+// removed.
 func TestRemovalOrder(t *testing.T) {
-	s := serve(t)
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	ns := object("v1", "Namespace", "", "n")
 	objects := []*unstructured.Unstructured{
@@ -92,10 +92,10 @@ func TestRemovalOrder(t *testing.T) {
 	}
 }
 
-// TestStockGoesWithItsNamespace: who may not list pods everywhere can still take a run's namespaces away; but nothing
-// else is passed over.
+// TestStockGoesWithItsNamespace: a user who may not list pods in all namespaces can still remove a run's namespaces;
+// nothing else is skipped.
 func TestStockGoesWithItsNamespace(t *testing.T) {
-	s := serve(t)
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	if err := c.Apply(t.Context(), []*unstructured.Unstructured{object("v1", "Namespace", "", "n")}, 1); err != nil {
 		t.Fatal(err)
@@ -118,9 +118,9 @@ func TestStockGoesWithItsNamespace(t *testing.T) {
 		"validatingadmissionpolicies")
 }
 
-// TestWaitsForOneThatGoes: Apply waits for an object of this run that is being deleted, and creates it again.
-func TestWaitsForOneThatGoes(t *testing.T) {
-	s := serve(t)
+// TestApplyAwaitsDeletion: Apply waits for an object of this run that is being deleted, and creates it again.
+func TestApplyAwaitsDeletion(t *testing.T) {
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	o := object("v1", "ConfigMap", "n", "a")
 	if err := c.Apply(t.Context(), []*unstructured.Unstructured{o}, 1); err != nil {
@@ -148,7 +148,7 @@ func TestWaitsForOneThatGoes(t *testing.T) {
 }
 
 func TestObjectsThatCannotBeApplied(t *testing.T) {
-	s := serve(t)
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	for want, o := range map[string]*unstructured.Unstructured{
 		"needs a name":              object("v1", "ConfigMap", "n", ""),
@@ -163,7 +163,7 @@ func TestObjectsThatCannotBeApplied(t *testing.T) {
 		if err := c.Apply(t.Context(), []*unstructured.Unstructured{o}, 1); err == nil {
 			t.Errorf("%s: no error", want)
 		} else if strings.ContainsRune(err.Error(), '\x1b') {
-			t.Errorf("%q", err)
+			t.Errorf("the error contains a control character: %q", err)
 		}
 	}
 	if n := s.count("POST"); n > 0 {
@@ -204,8 +204,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestShapes: the objects are JSON with a mark in the name's place, so that load fills in what StockName says.
-func TestShapes(t *testing.T) {
+// TestStockTemplates: templates are JSON with a mark in place of the name, which the load replaces with StockName.
+func TestStockTemplates(t *testing.T) {
 	shape := Shape{
 		Namespace: "n", Run: "run-1", Labels: map[string]string{"a": "b", OwnerLabel: "other"},
 		Scheduler: NoScheduler,
@@ -227,11 +227,11 @@ func TestShapes(t *testing.T) {
 		}
 		if o.Metadata.Name != StockName("s-", 255) || o.Metadata.Namespace != "n" ||
 			o.Metadata.Labels[OwnerLabel] != "run-1" || o.Metadata.Labels["a"] != "b" {
-			t.Errorf("%s: %+v", s, o.Metadata)
+			t.Errorf("%s: metadata %+v lacks the name, the namespace or a label", s, o.Metadata)
 		}
 		if s == Pods && o.Spec.SchedulerName != NoScheduler || s == Deployments &&
 			(o.Spec.Replicas == nil || *o.Spec.Replicas != 0) {
-			t.Errorf("%s: %s", s, text)
+			t.Errorf("%s: its pods could run: %s", s, text)
 		}
 	}
 }
@@ -268,6 +268,6 @@ func TestRules(t *testing.T) {
 	rules, err := CallerRules([]string{"create-pod-dry-run", "list-configmap", "pod-startup"})
 	if err != nil || fmt.Sprint(Rights(rules)) != "[create pods list pods watch pods list configmaps]" &&
 		fmt.Sprint(Rights(rules)) != "[list configmaps create pods list pods watch pods]" {
-		t.Errorf("%v, %v", Rights(rules), err)
+		t.Errorf("got rights %v, %v; want create, list and watch pods, and list configmaps", Rights(rules), err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"tare/internal/clock"
 )
 
-// certificate is a self-signed one with its key, both PEM.
+// certificate returns a self-signed certificate and its key in PEM.
 func certificate(t *testing.T) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -48,15 +48,14 @@ func certificate(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-func put(t *testing.T, dir, name string, text []byte, mode os.FileMode) {
+func writeFile(t *testing.T, dir, name string, text []byte, mode os.FileMode) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), text, mode); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestCredentials: each way to say who we are reaches the server, both in our own requests and in the headers for the
-// load.
+// TestCredentials: each kind of credential reaches the server, in tare's own requests and in the headers for the load.
 func TestCredentials(t *testing.T) {
 	cert, key := certificate(t)
 	b64 := base64.StdEncoding.EncodeToString
@@ -79,21 +78,21 @@ func TestCredentials(t *testing.T) {
 		{name: "certificate", user: fmt.Sprintf("client-certificate-data: %q, client-key-data: %q", b64(cert),
 			b64(key)), cert: true},
 		{name: "certificate files", user: "client-certificate: cert, client-key: key", cert: true},
-		{name: "plugin", user: plugin1("says-token"), want: map[string]string{"Authorization": "Bearer of-the-plugin"}},
-		{name: "plugin with a certificate", user: plugin1("says-pair"), cert: true},
+		{name: "plugin", user: pluginUser("says-token"), want: map[string]string{"Authorization": "Bearer of-the-plugin"}},
+		{name: "plugin with a certificate", user: pluginUser("says-pair"), cert: true},
 		{name: "nobody", user: ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := serve(t)
+			s := startFakeServer(t)
 			s.server.TLS.ClientAuth = tls.RequestClientCert
 			peers := make(chan int, 8)
 			s.first = func(_ http.ResponseWriter, r *http.Request) bool { peers <- len(r.TLS.PeerCertificates); return false }
 			path := write(t, kubeconfig(s.server.URL, s.ca(), c.user))
 			dir := filepath.Dir(path)
-			put(t, dir, "token", []byte("from-a-file\n"), 0o600)
-			put(t, dir, "cert", cert, 0o600)
-			put(t, dir, "key", key, 0o600)
-			plugins(t, dir, cert, key)
+			writeFile(t, dir, "token", []byte("from-a-file\n"), 0o600)
+			writeFile(t, dir, "cert", cert, 0o600)
+			writeFile(t, dir, "key", key, 0o600)
+			writePlugins(t, dir, cert, key)
 			k := connect(t, Options{Run: "run-1", Kubeconfig: path})
 			if _, err := k.Version(t.Context()); err != nil {
 				t.Fatal(err)
@@ -138,14 +137,14 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// plugin1 is a user whose credentials come from a program beside the kubeconfig.
-func plugin1(name string) string {
+// pluginUser is a user whose credentials come from a program beside the kubeconfig.
+func pluginUser(name string) string {
 	return fmt.Sprintf("exec: {apiVersion: client.authentication.k8s.io/v1, command: ./%s, interactiveMode: "+
 		"IfAvailable, provideClusterInfo: true, env: [{name: GREETING, value: hello}]}", name)
 }
 
-// plugins writes programs that answer as plugins do, or do not.
-func plugins(t *testing.T, dir string, cert, key []byte) {
+// writePlugins writes programs that answer as plugins do, or fail to.
+func writePlugins(t *testing.T, dir string, cert, key []byte) {
 	t.Helper()
 	pair, err := json.Marshal(map[string]any{
 		"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
@@ -154,7 +153,7 @@ func plugins(t *testing.T, dir string, cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir, "pair.json", pair, 0o600)
+	writeFile(t, dir, "pair.json", pair, 0o600)
 	head := `{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {`
 	for name, script := range map[string]string{
 		"says-token": `test "$GREETING" = hello && case "$KUBERNETES_EXEC_INFO" in *https://127.0.0.1*) echo '` + head +
@@ -171,33 +170,33 @@ func plugins(t *testing.T, dir string, cert, key []byte) {
 		"counts": fmt.Sprintf(`echo x >> %s; echo '%s"token": "token-'$(wc -l < %[1]s | tr -d ' ')'", "expirationTimestamp": "2030-01-01T00:00:00Z"}}'`,
 			filepath.Join(dir, "count"), head),
 	} {
-		put(t, dir, name, []byte("#!/bin/sh\n"+script+"\n"), 0o700)
+		writeFile(t, dir, name, []byte("#!/bin/sh\n"+script+"\n"), 0o700)
 	}
 }
 
 func TestPluginsThatFail(t *testing.T) {
 	cert, key := certificate(t)
-	s := serve(t)
+	s := startFakeServer(t)
 	for name, want := range map[string]string{
 		"fails": "exit status 3", "garbage": "not an ExecCredential", "empty": "neither a token nor",
 		"other": "not an ExecCredential of",
 		"half":  "without its key", "broken": "do not belong together", "endless": `exec plugin`, "missing": "exec plugin",
 	} {
-		path := write(t, kubeconfig(s.server.URL, s.ca(), plugin1(name)))
-		plugins(t, filepath.Dir(path), cert, key)
+		path := write(t, kubeconfig(s.server.URL, s.ca(), pluginUser(name)))
+		writePlugins(t, filepath.Dir(path), cert, key)
 		_, err := New(t.Context(), Options{Run: "run-1", Kubeconfig: path})
 		wantError(t, err, "here", path, want, name)
 		if strings.Contains(fmt.Sprint(err), "secret") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: the error contains the secret: %v", name, err)
 		}
 	}
-	path := write(t, kubeconfig(s.server.URL, s.ca(), plugin1("hangs")))
-	plugins(t, filepath.Dir(path), cert, key)
+	path := write(t, kubeconfig(s.server.URL, s.ca(), pluginUser("hangs")))
+	writePlugins(t, filepath.Dir(path), cert, key)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := New(ctx, Options{Run: "run-1", Kubeconfig: path})
 	wantError(t, err, "in time", "hangs")
-	always := strings.Replace(plugin1("says-token"), "IfAvailable", "Always", 1)
+	always := strings.Replace(pluginUser("says-token"), "IfAvailable", "Always", 1)
 	_, err = New(t.Context(), Options{Run: "run-1", Kubeconfig: write(t, kubeconfig(s.server.URL, s.ca(), always))})
 	wantError(t, err, "interactiveMode")
 	if n := s.count(""); n > 0 {
@@ -205,11 +204,11 @@ func TestPluginsThatFail(t *testing.T) {
 	}
 }
 
-// TestPluginIsAskedAgain: when its credential ends, or when the server refuses it, and not before.
+// TestPluginIsAskedAgain when its credential expires or the server rejects it, and not before.
 func TestPluginIsAskedAgain(t *testing.T) {
-	s := serve(t)
-	path := write(t, kubeconfig(s.server.URL, s.ca(), plugin1("counts")))
-	plugins(t, filepath.Dir(path), nil, nil)
+	s := startFakeServer(t)
+	path := write(t, kubeconfig(s.server.URL, s.ca(), pluginUser("counts")))
+	writePlugins(t, filepath.Dir(path), nil, nil)
 	clk := clock.NewFake(time.Date(2029, 12, 31, 0, 0, 0, 0, time.UTC))
 	c := connect(t, Options{Run: "run-1", Kubeconfig: path, Clock: clk})
 	got := func() string {
@@ -243,8 +242,8 @@ func TestPluginIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestInsecureIsSaid(t *testing.T) {
-	s := serve(t)
+func TestInsecureClustersAreReported(t *testing.T) {
+	s := startFakeServer(t)
 	text := strings.Replace(kubeconfig(s.server.URL, nil, "token: "+token), `certificate-authority-data: ""`,
 		"insecure-skip-tls-verify: true", 1)
 	c := connect(t, Options{Run: "run-1", Kubeconfig: write(t, text)})

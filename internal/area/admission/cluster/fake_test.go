@@ -18,8 +18,9 @@ import (
 	"tare/internal/ratelimit"
 )
 
-// store is as much of an API server as this package uses, in memory: it creates, gets, lists by label and deletes.
-type store struct {
+// A fakeServer is as much of an API server as this package uses, in memory: it creates, gets, lists by label and
+// deletes.
+type fakeServer struct {
 	mu      sync.Mutex
 	objects map[string]map[string]any // by path
 	asked   []string                  // "GET /api/v1/…"
@@ -32,10 +33,10 @@ type store struct {
 
 const token = "tok-5ecret-0f-the-user"
 
-// serve starts a store behind TLS.
-func serve(t *testing.T) *store {
+// startFakeServer starts a fakeServer behind TLS.
+func startFakeServer(t *testing.T) *fakeServer {
 	t.Helper()
-	s := &store{objects: map[string]map[string]any{}}
+	s := &fakeServer{objects: map[string]map[string]any{}}
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.EnableHTTP2 = true
 	s.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -44,12 +45,12 @@ func serve(t *testing.T) *store {
 	return s
 }
 
-func (s *store) ca() []byte {
+func (s *fakeServer) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
 }
 
 // options reach the store by a kubeconfig.
-func (s *store) options(t *testing.T, rate float64) Options {
+func (s *fakeServer) options(t *testing.T, rate float64) Options {
 	t.Helper()
 	return Options{
 		Run: "run-1", Kubeconfig: write(t, kubeconfig(s.server.URL, s.ca(), "token: "+token)),
@@ -58,7 +59,7 @@ func (s *store) options(t *testing.T, rate float64) Options {
 	}
 }
 
-func (s *store) count(prefix string) (n int) {
+func (s *fakeServer) count(prefix string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asked {
@@ -70,7 +71,7 @@ func (s *store) count(prefix string) (n int) {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
 	s.headers = append(s.headers, r.Header.Clone())
@@ -118,7 +119,7 @@ func resourceOf(name, kind string, namespaced bool) any {
 	return map[string]any{"name": name, "kind": kind, "namespaced": namespaced, "verbs": []string{"list"}}
 }
 
-func (s *store) create(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) create(w http.ResponseWriter, r *http.Request) {
 	var o map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
 		status(w, 400, "BadRequest", err.Error())
@@ -138,7 +139,7 @@ func (s *store) create(w http.ResponseWriter, r *http.Request) {
 
 // list answers with the objects below a path ("" namespace: in all of them) that carry the label, in pages as the
 // server likes them.
-func (s *store) list(w http.ResponseWriter, r *http.Request) {
+func (s *fakeServer) list(w http.ResponseWriter, r *http.Request) {
 	resource := r.URL.Path[strings.LastIndex(r.URL.Path, "/"):] + "/"
 	in := strings.TrimSuffix(r.URL.Path, strings.TrimSuffix(resource, "/"))
 	name, value, _ := strings.Cut(r.URL.Query().Get("labelSelector"), "=")

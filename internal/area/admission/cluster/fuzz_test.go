@@ -45,20 +45,20 @@ func FuzzKubeconfig(f *testing.F) {
 		}
 		config, plugin, err := configOf(t.Context(), c, chosen, Options{})
 		if err != nil {
-			if named(c) {
+			if nameHoldsSecret(c) {
 				return
 			}
 			noSecret(t, err)
 			return
 		}
 		if plugin != nil || config.Host == "" || config.QPS != -1 || config.Proxy == nil {
-			t.Errorf("%v", config)
+			t.Errorf("an accepted kubeconfig gives an unsafe configuration %v", config)
 		}
 	})
 }
 
-// named reports whether what an error may name holds the secret's word itself.
-func named(c *api.Config) bool {
+// nameHoldsSecret reports whether a name that an error may contain holds the secret itself.
+func nameHoldsSecret(c *api.Config) bool {
 	for _, x := range c.Clusters {
 		if strings.Contains(x.Server+x.TLSServerName, secretWord) {
 			return true
@@ -160,7 +160,7 @@ func FuzzKinds(f *testing.F) {
 		kinds, err := parseKinds(text, schema.GroupVersion{Group: "apps", Version: "v1"})
 		for _, k := range kinds {
 			if err != nil || k.Resource == "" || k.Kind == "" || k.Group != "apps" || strings.Contains(k.Resource, "/") {
-				t.Errorf("%+v, %v", k, err)
+				t.Errorf("got kind %+v, %v; want one of group apps with its resource", k, err)
 			}
 		}
 	})
@@ -176,7 +176,7 @@ func FuzzScrub(f *testing.F) {
 		g.learn("Bearer " + secret)
 		got := g.scrub(words)
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\r\n\a\b\x00") || len(got) > mostWords+len("…") {
-			t.Errorf("%q", got)
+			t.Errorf("scrubbed text is not printable, or too long: %q", got)
 		}
 		const replaced = "[credential]"
 		if len(secret) >= leastSecret && strings.Contains(got, secret) && !strings.ContainsAny(secret, "[] ?…") &&

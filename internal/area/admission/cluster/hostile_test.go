@@ -43,7 +43,7 @@ var ask = map[string]func(ctx context.Context, c *Cluster) error{
 	},
 }
 
-// TestHostileServers: none makes us wait without end, believe that something is done, go elsewhere, or repeat a
+// TestHostileServers: no server makes tare wait forever, report success wrongly, follow it elsewhere, or print a
 // credential.
 func TestHostileServers(t *testing.T) {
 	var elsewhere atomic.Int64
@@ -96,7 +96,7 @@ func TestHostileServers(t *testing.T) {
 	for how, first := range servers {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t)
+			s := startFakeServer(t)
 			s.first = first
 			o := s.options(t, 0)
 			o.Timeout, o.Patience = 300*time.Millisecond, 300*time.Millisecond
@@ -121,8 +121,8 @@ func TestHostileServers(t *testing.T) {
 	})
 }
 
-// TestNotBelieved: a server that does not say what it was asked for is not believed.
-func TestNotBelieved(t *testing.T) {
+// TestIncompleteAnswersAreRejected: a server must say what it was asked for.
+func TestIncompleteAnswersAreRejected(t *testing.T) {
 	foreign := map[string]any{
 		"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
 		"metadata": map[string]any{}, "items": []any{
@@ -132,7 +132,7 @@ func TestNotBelieved(t *testing.T) {
 			}},
 		},
 	}
-	s := serve(t)
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	s.first = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Query().Has("limit") {
@@ -159,9 +159,9 @@ func TestNotBelieved(t *testing.T) {
 	}
 }
 
-// TestPromisesAreNotKept: a server that says yes to every removal and removes nothing is given up, and was told once.
-func TestPromisesAreNotKept(t *testing.T) {
-	s := serve(t)
+// TestRemovalIsVerified: tare gives up on a server that accepts every removal and removes nothing, after asking once.
+func TestRemovalIsVerified(t *testing.T) {
+	s := startFakeServer(t)
 	o := s.options(t, 0)
 	o.Patience = time.Second
 	c := connect(t, o)
@@ -180,9 +180,9 @@ func TestPromisesAreNotKept(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswer: an answer that does not end is given up.
+// TestEndlessAnswer: reading an endless answer is given up.
 func TestEndlessAnswer(t *testing.T) {
-	s := serve(t)
+	s := startFakeServer(t)
 	o := s.options(t, 0)
 	o.Timeout = time.Minute
 	c := connect(t, o)
@@ -198,9 +198,9 @@ func TestEndlessAnswer(t *testing.T) {
 	wantError(t, err, "longer than 64 MiB")
 }
 
-// TestUntrustedServer: another server at the same address gets no request.
+// TestUntrustedServer: another server at the same address receives no request.
 func TestUntrustedServer(t *testing.T) {
-	s := serve(t)
+	s := startFakeServer(t)
 	stranger, _ := certificate(t)
 	text := kubeconfig(s.server.URL, stranger, "token: "+token)
 	c := connect(t, Options{Run: "run-1", Kubeconfig: write(t, text)})
@@ -213,7 +213,7 @@ func TestUntrustedServer(t *testing.T) {
 
 // TestErrorsKeepCauses: scrubbed errors keep their types.
 func TestErrorsKeepCauses(t *testing.T) {
-	s := serve(t)
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	s.first = func(w http.ResponseWriter, _ *http.Request) bool {
 		status(w, 403, "Forbidden", "no "+token)

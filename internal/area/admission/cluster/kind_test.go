@@ -18,8 +18,8 @@ var (
 	rules    = schema.GroupVersionResource{Group: "x.example", Version: "v1", Resource: "rules"}
 )
 
-// later lets a store serve Rules while on says so, as an engine's definitions come and go.
-func later(s *store, on func() bool) {
+// serveRulesWhile makes a server define Rules while on says so, as an engine's kinds come and go.
+func serveRulesWhile(s *fakeServer, on func() bool) {
 	s.first = func(w http.ResponseWriter, r *http.Request) bool {
 		switch there := on(); {
 		case r.URL.Path == "/apis/x.example/v1" && there:
@@ -36,13 +36,13 @@ func later(s *store, on func() bool) {
 	}
 }
 
-// TestKindsThatCome: a kind that is there some time after the object before it is waited for; without one before it
-// there is nothing to wait for.
-func TestKindsThatCome(t *testing.T) {
-	s := serve(t)
+// TestKindsDefinedLaterAreAwaited: Apply waits for a kind that appears some time after the object before it; without
+// such an object it does not wait.
+func TestKindsDefinedLaterAreAwaited(t *testing.T) {
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	var asked atomic.Int64
-	later(s, func() bool { return asked.Add(1) > 3 })
+	serveRulesWhile(s, func() bool { return asked.Add(1) > 3 })
 	rule := object("x.example/v1", "Rules", "", "r")
 	wantError(t, c.Apply(t.Context(), []*unstructured.Unstructured{rule}, 1), "x.example/v1 Rules",
 		"does not have this kind")
@@ -51,14 +51,14 @@ func TestKindsThatCome(t *testing.T) {
 	if err := c.Apply(t.Context(), objects, 1); err != nil {
 		t.Fatal(err)
 	}
-	later(s, func() bool { return false })
+	serveRulesWhile(s, func() bool { return false })
 	c.patience = time.Second
 	wantError(t, c.Apply(t.Context(), []*unstructured.Unstructured{objects[0], object("x.example/v2", "Rules", "", "r")},
 		1), "Rules", "1s after", "engine")
 }
 
-// TestUnsettledAnswers: what an API server says while a kind comes or goes, or a webhook's server starts, is not its
-// last word; other refusals are.
+// TestUnsettledAnswers: errors of a kind that comes or goes, or of a webhook that starts, are retried; other errors are
+// not.
 func TestUnsettledAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		code            int
@@ -83,7 +83,7 @@ func TestUnsettledAnswers(t *testing.T) {
 		"webhook that says no":    {403, "Forbidden", `admission webhook "a" denied the request`, nil, false},
 		"server that is not well": {500, "InternalError", "Internal error occurred: etcd", nil, false},
 	} {
-		s := serve(t)
+		s := startFakeServer(t)
 		cl := connect(t, s.options(t, 0))
 		var tries atomic.Int64
 		s.first = func(w http.ResponseWriter, r *http.Request) bool {
@@ -103,14 +103,15 @@ func TestUnsettledAnswers(t *testing.T) {
 	}
 }
 
-// TestKindsThatGo: objects of a kind that came are removed by the resource that the server names, after what acts and
-// before all else, from a journal that knew the kind only; the kind is gone at the end, or named.
-func TestKindsThatGo(t *testing.T) {
-	s := serve(t)
+// TestKindsThatGoAreRemoved: objects of a kind that was defined later are removed by the resource that the server
+// names, after the policies and before everything else, from a journal that knows only the kind. At the end the kind is
+// gone, or named in an error.
+func TestKindsThatGoAreRemoved(t *testing.T) {
+	s := startFakeServer(t)
 	o := s.options(t, 0)
 	o.Run = "run-1"
 	c := connect(t, o)
-	later(s, func() bool { return false })
+	serveRulesWhile(s, func() bool { return false })
 	standing, coming, err := c.Lookup(t.Context(),
 		[]schema.GroupVersionKind{ruleKind, {Version: "v1", Kind: "ConfigMap"}, ruleKind})
 	if err != nil || !cmp.Equal(coming, []schema.GroupVersionKind{ruleKind}) ||
@@ -123,7 +124,7 @@ func TestKindsThatGo(t *testing.T) {
 	}
 	var there atomic.Bool
 	there.Store(true)
-	later(s, there.Load)
+	serveRulesWhile(s, there.Load)
 	objects := []*unstructured.Unstructured{
 		object("v1", "ConfigMap", "n", "template"),
 		object("x.example/v1", "Rules", "", "r"), binding(t, "b", "n"),
@@ -162,14 +163,13 @@ func TestKindsThatGo(t *testing.T) {
 	}
 }
 
-// TestRememberedKinds: a kind that was there, and has gone with who defined it, is empty; one that the server has and
-// does not list is an error.
+// TestRememberedKinds: DeleteAll takes a kind whose definition is gone to have no objects.
 func TestRememberedKinds(t *testing.T) {
-	s := serve(t)
+	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	var there atomic.Bool
 	there.Store(true)
-	later(s, there.Load)
+	serveRulesWhile(s, there.Load)
 	if has, err := c.Has(t.Context(), rules); !has || err != nil {
 		t.Fatalf("has: %v, %v", has, err)
 	}

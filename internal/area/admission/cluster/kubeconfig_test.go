@@ -133,7 +133,7 @@ func TestSeveralContexts(t *testing.T) {
 	}
 }
 
-// TestProxyOfTheEnvironment: the load goes directly, so nothing else may take another way.
+// TestProxyOfTheEnvironment: tare's own requests use no proxy, since the load connects directly.
 func TestProxyOfTheEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	c := connect(t, Options{Run: "r", Kubeconfig: write(t, kubeconfig("https://one.example", nil, ""))})
@@ -145,8 +145,8 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestExposedCredentialsAreAllowedAndSaid: by the file, and without a word where nothing is given away.
-func TestExposedCredentialsAreAllowedAndSaid(t *testing.T) {
+// TestExposedCredentialsAreReported where the file allows them, and nothing is reported where nothing is exposed.
+func TestExposedCredentialsAreReported(t *testing.T) {
 	insecure := func(text string) string {
 		return strings.Replace(text, `certificate-authority-data: ""`, "insecure-skip-tls-verify: true", 1)
 	}
@@ -167,12 +167,12 @@ func TestExposedCredentialsAreAllowedAndSaid(t *testing.T) {
 		said := strings.Join(k.Notes(), "; ")
 		if exposed := strings.Contains(said, "credentials of the kubeconfig were sent"); exposed != (c.says != "") ||
 			!strings.Contains(said, c.says) {
-			t.Errorf("%s: %q", name, said)
+			t.Errorf("%s: notes %q, want %q", name, said, c.says)
 		}
 	}
 }
 
-// TestKubeconfigsThatOthersCanWrite could name a plugin, which we would start.
+// TestKubeconfigsThatOthersCanWrite are rejected: they could name a plugin, which tare would start.
 func TestKubeconfigsThatOthersCanWrite(t *testing.T) {
 	path := write(t, kubeconfig("https://one.example", nil, "token: "+token))
 	if err := os.Chmod(path, 0o666); err != nil {
@@ -182,8 +182,8 @@ func TestKubeconfigsThatOthersCanWrite(t *testing.T) {
 	wantError(t, err, "other users can write", "chmod 600 "+path)
 }
 
-// TestFilesOfKubeconfigsThatOthersCanWrite hold the key or the token of a context's user; those of other users are not
-// looked at.
+// TestFilesOfKubeconfigsThatOthersCanWrite are rejected if they hold the key or token of the context's user; files of
+// other users are not checked.
 func TestFilesOfKubeconfigsThatOthersCanWrite(t *testing.T) {
 	for _, field := range []string{"tokenFile", "client-key"} {
 		secret := filepath.Join(t.TempDir(), "secret")

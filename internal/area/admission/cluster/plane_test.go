@@ -59,7 +59,7 @@ func TestRealPlane(t *testing.T) {
 	t.Run("version", func(t *testing.T) {
 		v, err := c.Version(t.Context())
 		if err != nil || !strings.HasPrefix(v.GitVersion, "v1.36.") {
-			t.Errorf("%+v, %v", v, err)
+			t.Errorf("version %+v, %v; want 1.36", v, err)
 		}
 		if has, err := c.Has(t.Context(), psps); has || err != nil {
 			t.Errorf("has PodSecurityPolicies: %v, %v", has, err)
@@ -101,7 +101,8 @@ func tryCreate(t *testing.T, c, other *Cluster) {
 	got, err := c.Dynamic().Resource(vaps).Get(ctx, "b", metav1.GetOptions{})
 	if err != nil || got.GetGeneration() != 1 || got.GetLabels()[OwnerLabel] != "run-1" ||
 		got.GetLabels()[ManagerLabel] != Manager {
-		t.Errorf("%v %v, %v", got.GetGeneration(), got.GetLabels(), err)
+		t.Errorf("got generation %v, labels %v, %v; want generation 1 and the run's labels",
+			got.GetGeneration(), got.GetLabels(), err)
 	}
 }
 
@@ -246,7 +247,7 @@ func tryRemove(t *testing.T, c, other *Cluster) {
 	}
 	for _, name := range []string{"foreign", "others"} {
 		if _, err := c.Dynamic().Resource(vaps).Get(ctx, name, metav1.GetOptions{}); err != nil {
-			t.Errorf("%s is not ours: %v", name, err)
+			t.Errorf("%s does not belong to this run: %v", name, err)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func TestJudge(t *testing.T) {
 		err := c.probe.Judge(c.status, []byte(c.body))
 		switch {
 		case c.fault == "" && err != nil:
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want no error", name, err)
 		case c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):
 			t.Errorf("%s: %v, want %q", name, err, c.fault)
 		}

@@ -206,7 +206,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for _, o := range objects {
 			if o.GetName() == "" || o.GetKind() == "" || o.GetLabels()[RunLabel] != "r7f3a" {
-				t.Fatalf("not whole, or not ours: %v", o.Object)
+				t.Fatalf("object lacks a field, or the run's labels: %v", o.Object)
 			}
 			again, err := o.DeepCopy().MarshalJSON()
 			if err != nil {

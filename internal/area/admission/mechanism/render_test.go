@@ -47,7 +47,7 @@ func TestRenderedObjectsAreThoseOfTheGoldens(t *testing.T) {
 	for name, c := range goldens {
 		r, err := Render(c.kind, c.p, testScope())
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("render %s: %v", name, err)
 			continue
 		}
 		var got bytes.Buffer
@@ -118,7 +118,7 @@ func TestRenderedObjectsAreOfTheAPI(t *testing.T) {
 			d := json.NewDecoder(bytes.NewReader(text))
 			d.DisallowUnknownFields()
 			if err := d.Decode(fresh()); err != nil {
-				t.Errorf("%s: %s %s: %v", name, o.GetKind(), o.GetName(), err)
+				t.Errorf("decode strictly: %s: %s %s: %v", name, o.GetKind(), o.GetName(), err)
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func TestNothingActsOutsideOfTheNamespace(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotConfinedIsSeen(t *testing.T) {
+func TestUnconfinedPoliciesAreFound(t *testing.T) {
 	for name, text := range map[string]string{
 		"binding of everything":   `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicyBinding","metadata":{"name":"a"},"spec":{"policyName":"a"}}`,
 		"binding of two":          `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"MutatingAdmissionPolicyBinding","metadata":{"name":"a"},"spec":{"matchResources":{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["tare-r7f3a-1","kube-system"]}]}}}}`,
@@ -259,7 +259,7 @@ func TestWhatIsNotConfinedIsSeen(t *testing.T) {
 	}
 }
 
-func TestWhatDecidesStandsWhereItWasWanted(t *testing.T) {
+func TestDecidingPolicyIsAtItsPosition(t *testing.T) {
 	for _, position := range []Position{First, Last} {
 		all := Policies(Population{Total: 9, Bound: 6, Useable: 2, Position: position}, testScope())
 		want := Unbound

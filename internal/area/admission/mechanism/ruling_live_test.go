@@ -172,13 +172,13 @@ func (a *api) refusals() {
 	a.put(core, `{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: tare-quota}, spec: {hard: {pods: "0"}}}`)
 	quota := `{"status":{"hard":{"pods":"0"},"used":{"pods":"0"}}}`
 	if code, body := a.patch("/api/v1/namespaces/tare-quota/resourcequotas/q/status", quota); code != http.StatusOK {
-		a.t.Fatalf("%d %s", code, body) // no controller runs that would do it
+		a.t.Fatalf("set the quota's status: %d %s", code, body) // no controller runs that would do it
 	}
 	core.Resource = "limitranges"
 	a.put(core, `{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: tare-limits}, spec: {limits: [{type: Container, max: {cpu: "1"}}]}}`)
 	if code, body := a.send(a.plane.AdminToken, http.MethodDelete, "/api/v1/namespaces/tare-ends",
 		nil); code != http.StatusOK {
-		a.t.Fatalf("%d %s", code, body)
+		a.t.Fatalf("delete namespace tare-ends: %d %s", code, body)
 	}
 	a.expressions()
 	a.webhooks()

@@ -12,7 +12,7 @@ import (
 	"tare/lab/memtest"
 )
 
-// TestRulingOf judges what a real API server has answered, and what it must not be taken for.
+// TestRulingOf judges what a real API server answered, and what must not be taken for its answer.
 func TestRulingOf(t *testing.T) {
 	for _, c := range refusedCases() {
 		body, err := os.ReadFile(statusFile(c.name))

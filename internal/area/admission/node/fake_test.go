@@ -32,11 +32,11 @@ type api struct {
 	mu     sync.Mutex
 	nodes  map[string]*corev1.Node
 	leases map[string]*coordinationv1.Lease
-	asked  []asked
+	asked  []seenRequest
 	answer func(method, path string) int // a status to refuse with, 0: as usual
 }
 
-type asked struct{ method, path, body string }
+type seenRequest struct{ method, path, body string }
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
@@ -77,7 +77,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
-	a.asked = append(a.asked, asked{r.Method, r.URL.Path, string(body)})
+	a.asked = append(a.asked, seenRequest{r.Method, r.URL.Path, string(body)})
 	w.Header().Set("Content-Type", "application/json")
 	if a.answer != nil {
 		if code := a.answer(r.Method, r.URL.Path); code != 0 {
@@ -241,8 +241,8 @@ func (a *api) count(method, end string) (n int) {
 	return n
 }
 
-// requests are those that came since the last call of requests: "GET /path".
-func (a *api) requests() (out []string) {
+// newRequests returns the requests since its last call: "GET /path".
+func (a *api) newRequests() (out []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, q := range a.asked {
@@ -253,13 +253,13 @@ func (a *api) requests() (out []string) {
 	return out
 }
 
-func (a *api) refuse(f func(method, path string) int) {
+func (a *api) refuseWhere(f func(method, path string) int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answer = f
 }
 
-// eventually waits until f says so.
+// eventually waits until f returns true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {

@@ -48,7 +48,8 @@ func TestConfigsThatAreRefused(t *testing.T) {
 	}
 }
 
-// Simulated nodes on a real cluster would attract real pods: nothing that is not on loopback by number is ever asked.
+// TestOnlyLoopback: simulated nodes on a real cluster would attract real pods, so only numeric loopback addresses are
+// accepted.
 func TestOnlyLoopback(t *testing.T) {
 	for server, ok := range map[string]bool{
 		"https://127.0.0.1:6443": true, "https://127.8.9.10:1": true, "https://[::1]:6443": true,
@@ -61,7 +62,7 @@ func TestOnlyLoopback(t *testing.T) {
 		"https://2130706433": false,
 	} {
 		if err := checkLoopback(server); (err == nil) != ok {
-			t.Errorf("%q: %v", server, err)
+			t.Errorf("checkLoopback(%q) returned %v, want the opposite", server, err)
 		}
 	}
 	err := Run(t.Context(), Config{Server: "https://198.51.100.1:6443", Nodes: 1}, func(Ready) error { return nil })
@@ -70,7 +71,7 @@ func TestOnlyLoopback(t *testing.T) {
 	}
 }
 
-// FuzzLoopback: what is accepted is dialled at a loopback address.
+// FuzzLoopback: an accepted address is a loopback address when it is dialled.
 func FuzzLoopback(f *testing.F) {
 	for _, s := range []string{
 		"https://127.0.0.1:6443", "https://[::1]", "https://10.1.1.1",
@@ -141,7 +142,7 @@ func TestRegistration(t *testing.T) {
 			t.Errorf("lease of %s: %+v", name, l)
 		}
 	}
-	if n := len(a.requests()); n != 3*30 {
+	if n := len(a.newRequests()); n != 3*30 {
 		t.Errorf("%d requests for 30 new nodes", n)
 	}
 	// Another simulator takes over what is there.
@@ -158,7 +159,7 @@ func TestRegistration(t *testing.T) {
 
 func TestRegistrationFailsAndIsRepeated(t *testing.T) {
 	a := newAPI(t)
-	a.refuse(func(method, _ string) int {
+	a.refuseWhere(func(method, _ string) int {
 		if method == http.MethodPost {
 			return http.StatusForbidden
 		}
@@ -172,7 +173,7 @@ func TestRegistrationFailsAndIsRepeated(t *testing.T) {
 		t.Errorf("%d requests though all are forbidden", n)
 	}
 	failures := 3
-	a.refuse(func(method, path string) int { // the leases' namespace comes a little later
+	a.refuseWhere(func(method, path string) int { // the leases' namespace comes a little later
 		if method == http.MethodPost && strings.HasSuffix(path, "/leases") && failures > 0 {
 			failures--
 			return http.StatusNotFound
@@ -183,7 +184,7 @@ func TestRegistrationFailsAndIsRepeated(t *testing.T) {
 		t.Errorf("%d leases: %v", len(a.leases), err)
 	}
 	// A server that never answers is given up.
-	a.refuse(func(string, string) int { return http.StatusInternalServerError })
+	a.refuseWhere(func(string, string) int { return http.StatusInternalServerError })
 	k := clock.NewFake(time.Unix(1e9, 0))
 	if err := a.fleet(1, k).registerAll(t.Context()); err == nil || k.Now().Sub(time.Unix(1e9, 0)) < patience {
 		t.Errorf("after %v: %v", k.Now().Sub(time.Unix(1e9, 0)), err)
@@ -208,7 +209,8 @@ func TestOtherNodesAreRefused(t *testing.T) {
 	}
 }
 
-// All nodes have their turn once in each round, evenly spread; what was missed in a long pause is not made up for.
+// TestHeartbeatsAreSpread: all nodes have their turn once in each round, evenly spread; turns missed in a long pause
+// are dropped.
 func TestHeartbeatsAreSpread(t *testing.T) {
 	for _, n := range []int{1, 3, 1000, MostNodes} {
 		k := clock.NewFake(time.Unix(1e9, 0))
@@ -242,13 +244,13 @@ func TestRenewal(t *testing.T) {
 	f := a.fleet(1, k)
 	n := f.nodes[0]
 	f.renew(t.Context(), n)
-	if got := a.requests(); len(got) != 0 {
+	if got := a.newRequests(); len(got) != 0 {
 		t.Errorf("before it is registered: %v", got)
 	}
 	if err := f.registerAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	a.requests()
+	a.newRequests()
 	const (
 		lease  = "PUT /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/tare-node-00000"
 		read   = "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/tare-node-00000"
@@ -282,7 +284,7 @@ func TestRenewal(t *testing.T) {
 		}
 		k.Advance(c.pass)
 		f.renew(t.Context(), n)
-		got := a.requests()
+		got := a.newRequests()
 		if d := cmp.Diff(sorted(c.want), got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
@@ -292,14 +294,14 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// A simulator whose caller goes away ends, and has left nothing behind in this process.
+// TestRunEnds: a simulator ends when its context does, and leaves no goroutine.
 func TestRunEnds(t *testing.T) {
 	a := newAPI(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("the parent is gone")
 	err := Run(ctx, a.config(3), func(r Ready) error {
 		if r.Nodes != 3 || !contains(r.Note, "control plane only", "3 nodes are simulated") {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v, want 3 nodes and a note about the simulation", r)
 		}
 		cancel(gone)
 		return nil

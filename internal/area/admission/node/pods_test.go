@@ -42,8 +42,8 @@ func deleted(p *corev1.Pod) {
 	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(1, 0)}, &grace
 }
 
-// driven starts the workers of a fleet of one node, and ends them with the test.
-func driven(t *testing.T, a *api) *pods {
+// startDriver starts the workers of a fleet of one node, and ends them with the test.
+func startDriver(t *testing.T, a *api) *pods {
 	t.Helper()
 	p := a.fleet(1, clock.System{}).pods
 	ctx, cancel := context.WithCancel(t.Context())
@@ -55,7 +55,7 @@ func driven(t *testing.T, a *api) *pods {
 
 func TestPodsAreDriven(t *testing.T) {
 	a := newAPI(t)
-	p := driven(t, a)
+	p := startDriver(t, a)
 	zero := int64(0)
 	for _, one := range []*corev1.Pod{
 		bound("runs", "u1", nil),
@@ -82,24 +82,24 @@ func TestPodsAreDriven(t *testing.T) {
 			}
 		}
 	}
-	if d := cmp.Diff(want, a.requests()); d != "" {
+	if d := cmp.Diff(want, a.newRequests()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if err := p.Resync(); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(20 * time.Millisecond)
-	if got := a.requests(); len(got) != 0 {
+	if got := a.newRequests(); len(got) != 0 {
 		t.Errorf("what is done was done again: %v", got)
 	}
 }
 
-// What fails is tried again until it succeeds; a pod that has gone is left alone.
-func TestFailuresAreRepeated(t *testing.T) {
+// TestFailedUpdatesAreRetried until they succeed; a pod that is gone is left alone.
+func TestFailedUpdatesAreRetried(t *testing.T) {
 	a := newAPI(t)
-	p := driven(t, a)
+	p := startDriver(t, a)
 	left := map[string]int{"busy": 3, "conflict": 2, "gone": 1000}
-	a.refuse(func(_, path string) int {
+	a.refuseWhere(func(_, path string) int {
 		for name, code := range map[string]int{"busy": 500, "conflict": 409, "gone": 404} {
 			if strings.Contains(path, name) && left[name] > 0 {
 				left[name]--
@@ -131,10 +131,10 @@ func TestFailuresAreRepeated(t *testing.T) {
 	}
 }
 
-// A worker that lost a pod for whatever reason is reminded by the resync.
-func TestNoPodIsStuck(t *testing.T) {
+// TestResyncFindsLostPods: the resync reminds a worker of a pod that it lost.
+func TestResyncFindsLostPods(t *testing.T) {
 	a := newAPI(t)
-	p := driven(t, a)
+	p := startDriver(t, a)
 	key := types.NamespacedName{Namespace: "ns", Name: "lost"}
 	p.mu.Lock()
 	p.known[key] = newPod(bound("lost", "u", nil), time.Now()) // known, and in no queue
@@ -147,7 +147,7 @@ func TestNoPodIsStuck(t *testing.T) {
 
 func TestListsReplaceWhatIsKnown(t *testing.T) {
 	a := newAPI(t)
-	p := driven(t, a)
+	p := startDriver(t, a)
 	for i := range 10 {
 		if err := p.Add(bound(fmt.Sprint("p", i), fmt.Sprint(i),
 			func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })); err != nil {
@@ -183,8 +183,9 @@ func TestListsReplaceWhatIsKnown(t *testing.T) {
 	}
 }
 
-// With a latency, a pod runs that long after its node saw it, however many events and resyncs come in between.
-func TestLatency(t *testing.T) {
+// TestLatencyDelaysRunning: a pod runs that long after its node saw it, however many events and resyncs come in
+// between.
+func TestLatencyDelaysRunning(t *testing.T) {
 	a := newAPI(t)
 	f := a.fleet(1, clock.System{})
 	const latency = 200 * time.Millisecond
@@ -233,7 +234,7 @@ func TestRunningStatus(t *testing.T) {
 	s := got.Status
 	if got.Metadata.UID != "u1" || s.Phase != corev1.PodRunning || s.PodIP != "10.0.0.1" ||
 		s.StartTime.Unix() != now.Unix() {
-		t.Errorf("%s", body)
+		t.Errorf("got status %s, want Running at 10.0.0.1 from now", body)
 	}
 	if len(s.InitContainerStatuses) != 2 || s.InitContainerStatuses[0].State.Terminated == nil ||
 		s.InitContainerStatuses[1].State.Running == nil {
@@ -266,7 +267,7 @@ func size(p *pods) int {
 }
 
 // all are the requests so far.
-func (a *api) all() []asked {
+func (a *api) all() []seenRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.asked)

@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// realPlane starts a control plane, and skips loudly where there is no binary of it.
-func realPlane(t testing.TB, v plane.Version) *plane.Plane {
+// startRealPlane starts a control plane, and skips the test if its binary is not built.
+func startRealPlane(t testing.TB, v plane.Version) *plane.Plane {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: nothing was tried on a real control plane")
@@ -103,8 +103,8 @@ func simulate(t testing.TB, cfg Config) (*proc.Child, Ready) {
 	return c, ready
 }
 
-// until tries f until it has nothing to object.
-func until(t testing.TB, within time.Duration, f func() error) {
+// retryUntil tries f until it returns no error.
+func retryUntil(t testing.TB, within time.Duration, f func() error) {
 	t.Helper()
 	deadline := time.Now().Add(within)
 	for {
@@ -119,8 +119,8 @@ func until(t testing.TB, within time.Duration, f func() error) {
 	}
 }
 
-// healthy checks that n nodes are Ready and without taints.
-func healthy(ctx context.Context, c *client, n int) error {
+// wantReadyNodes returns an error unless n nodes are Ready and without taints.
+func wantReadyNodes(ctx context.Context, c *client, n int) error {
 	var list corev1.NodeList
 	if err := c.core.Get().Resource("nodes").Do(ctx).Into(&list); err != nil {
 		return err
@@ -154,7 +154,7 @@ func createPods(t testing.TB, c *client, prefix string, n int) {
 				Containers:     []corev1.Container{{Name: "a", Image: "example/a"}, {Name: "b", Image: "example/b"}},
 			},
 		}
-		until(t, 30*time.Second, func() error { // the default ServiceAccount may take a moment
+		retryUntil(t, 30*time.Second, func() error { // the default ServiceAccount may take a moment
 			return c.core.Post().Namespace("default").Resource("pods").Body(pod).Do(t.Context()).Error()
 		})
 	}
@@ -166,8 +166,8 @@ func listPods(ctx context.Context, c *client, set string) ([]corev1.Pod, error) 
 	return list.Items, err
 }
 
-// allRunning checks that n pods run as a kubelet would say it, each at an address of its own.
-func allRunning(ctx context.Context, c *client, set string, n int) error {
+// wantRunningPods returns an error unless n pods run, as a kubelet reports it, each at its own address.
+func wantRunningPods(ctx context.Context, c *client, set string, n int) error {
 	pods, err := listPods(ctx, c, set)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func deletePods(t testing.TB, c *client, set string) {
 		"set="+set).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, time.Minute, func() error {
+	retryUntil(t, time.Minute, func() error {
 		left, err := listPods(t.Context(), c, set)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%d pods are left: %s since %v", len(left), left[0].Name, left[0].DeletionTimestamp)
@@ -230,7 +230,7 @@ func TestNodesAreReadyAndPodsRunAndGo(t *testing.T) {
 	}{{plane.V136, 10}, {plane.V136, 200}, {plane.V124, 10}} {
 		t.Run(fmt.Sprintf("%s with %d", c.version, c.nodes), func(t *testing.T) {
 			t.Parallel()
-			p := realPlane(t, c.version)
+			p := startRealPlane(t, c.version)
 			cfg := configOf(p, c.nodes)
 			_, ready := simulate(t, cfg)
 			t.Logf("%d nodes registered in %.2f s", ready.Nodes, ready.Seconds)
@@ -238,19 +238,19 @@ func TestNodesAreReadyAndPodsRunAndGo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := healthy(t.Context(), api, c.nodes); err != nil { // at once, and not after a while
+			if err := wantReadyNodes(t.Context(), api, c.nodes); err != nil { // at once, and not after a while
 				t.Error(err)
 			}
 			createPods(t, api, "some", 50)
-			until(t, time.Minute, func() error { return allRunning(t.Context(), api, "some", 50) })
+			retryUntil(t, time.Minute, func() error { return wantRunningPods(t.Context(), api, "some", 50) })
 			deletePods(t, api, "some")
 		})
 	}
 }
 
-func TestARestartOfTheServerIsSurvived(t *testing.T) {
+func TestNodesSurviveAServerRestart(t *testing.T) {
 	t.Parallel()
-	p := realPlane(t, plane.V136)
+	p := startRealPlane(t, plane.V136)
 	cfg := configOf(p, 20)
 	child, _ := simulate(t, cfg)
 	api, err := dial(cfg)
@@ -258,13 +258,13 @@ func TestARestartOfTheServerIsSurvived(t *testing.T) {
 		t.Fatal(err)
 	}
 	createPods(t, api, "before", 10)
-	until(t, time.Minute, func() error { return allRunning(t.Context(), api, "before", 10) })
+	retryUntil(t, time.Minute, func() error { return wantRunningPods(t.Context(), api, "before", 10) })
 	if err := p.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, time.Minute, func() error { return healthy(t.Context(), api, 20) })
+	retryUntil(t, time.Minute, func() error { return wantReadyNodes(t.Context(), api, 20) })
 	createPods(t, api, "after", 10)
-	until(t, time.Minute, func() error { return allRunning(t.Context(), api, "after", 10) })
+	retryUntil(t, time.Minute, func() error { return wantRunningPods(t.Context(), api, "after", 10) })
 	deletePods(t, api, "before")
 	select {
 	case <-child.Exited():
@@ -273,9 +273,9 @@ func TestARestartOfTheServerIsSurvived(t *testing.T) {
 	}
 }
 
-func TestASimulatorRefusesRealNodes(t *testing.T) {
+func TestSimulatorRejectsRealNodes(t *testing.T) {
 	t.Parallel()
-	p := realPlane(t, plane.V136)
+	p := startRealPlane(t, plane.V136)
 	cfg := configOf(p, 1)
 	api, err := dial(cfg)
 	if err != nil {

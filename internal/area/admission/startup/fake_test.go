@@ -269,7 +269,7 @@ func (a *api) set(cut bool, change func()) {
 	a.changed.Broadcast()
 }
 
-// eventually waits until f says so.
+// eventually waits until f returns true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {

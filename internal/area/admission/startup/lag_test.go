@@ -12,19 +12,19 @@ import (
 	"tare/internal/load"
 )
 
-// The mark stands right behind the event: half of the pods are marked within 100 ms of when the server wrote the event
-// that they run, on however busy a machine, and none before. What it is on this one is logged; it holds the loopback,
-// TLS and HTTP/2, and the decoding.
+// TestMarksFollowEvents: half of the pods are marked within 100 ms after the server wrote the event that they run,
+// however busy the machine, and none before. The test logs this machine's delay, which includes loopback, TLS, HTTP/2
+// and decoding.
 func TestMarksFollowEvents(t *testing.T) {
 	a := newAPI(t)
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	var lags []time.Duration
 	for i := range uint64(100) {
-		r := called(t, o, i)
+		r := makeCall(t, o, i)
 		if r.Outcome != load.OK {
-			t.Fatalf("%+v", r)
+			t.Fatalf("got %+v, want a good call", r)
 		}
 		a.mu.Lock()
 		written := a.written[nameOf(i)]

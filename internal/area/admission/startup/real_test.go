@@ -41,8 +41,8 @@ func serveNodes() int {
 	return 0
 }
 
-// realPlane starts a control plane with simulated nodes, and skips loudly where there is no binary of it.
-func realPlane(t testing.TB, v plane.Version, nodes int) (*plane.Plane, *proc.Child) {
+// startRealPlane starts a control plane with simulated nodes, and skips the test if its binary is not built.
+func startRealPlane(t testing.TB, v plane.Version, nodes int) (*plane.Plane, *proc.Child) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: no pod was started on a real control plane")
@@ -146,7 +146,7 @@ func startPods(t testing.TB, o load.Operation, rate float64, d time.Duration) []
 func TestPodsStartOnARealControlPlane(t *testing.T) {
 	for _, v := range []plane.Version{plane.V136, plane.V124} {
 		t.Run(string(v), func(t *testing.T) {
-			p, _ := realPlane(t, v, 10)
+			p, _ := startRealPlane(t, v, 10)
 			w, o := realWatch(t, p)
 			cells := startPods(t, o, 20, 3*time.Second)
 			if len(cells) != 1 || cells[0].Outcome != load.OK || cells[0].Response.Count() != 60 {
@@ -163,15 +163,15 @@ func TestPodsStartOnARealControlPlane(t *testing.T) {
 				t.Errorf("%d phases", len(cells[0].Phases))
 			}
 			if s := w.Stats(); s.Awaited != 0 || s.Late != 0 || s.Missed != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("statistics %+v, want no pod that is awaited, late or missed", s)
 			}
 		})
 	}
 }
 
-// A watch outlives the server, and no pod that was created is lost.
-func TestTheWatchOutlivesTheServer(t *testing.T) {
-	p, _ := realPlane(t, plane.V136, 10)
+// TestWatchSurvivesAServerRestart: no pod that was created is lost.
+func TestWatchSurvivesAServerRestart(t *testing.T) {
+	p, _ := startRealPlane(t, plane.V136, 10)
 	w, o := realWatch(t, p)
 	if err := p.Restart(t.Context()); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestTheWatchOutlivesTheServer(t *testing.T) {
 		}
 	}
 	if s := w.Stats(); s.Awaited != 0 || s.Watches < 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("statistics %+v, want no awaited pod and at least 2 watches", s)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestTheWatchOutlivesTheServer(t *testing.T) {
 func BenchmarkPodStartup(b *testing.B) {
 	for _, nodes := range []int{10, 1000} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
-			p, c := realPlane(b, plane.V136, nodes)
+			p, c := startRealPlane(b, plane.V136, nodes)
 			_, o := realWatch(b, p)
 			cpu := func() float64 {
 				samples, err := probe.Process{Name: "nodes", PID: c.PID, Light: true}.Read(b.Context())

@@ -29,8 +29,8 @@ func pemOf(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// watching starts a watch at a, and checks in the end that it keeps nothing of any pod.
-func watching(t *testing.T, a *api) *Watch {
+// startWatch starts a watch at a, and checks at the end of the test that it keeps no pod.
+func startWatch(t *testing.T, a *api) *Watch {
 	t.Helper()
 	w, err := Start(t.Context(), Config{API: a.config(), Namespace: testNamespace, Selector: testSelector})
 	if err != nil {
@@ -58,8 +58,8 @@ func operation(t *testing.T, w *Watch, a *api, change func(*Pods)) load.Operatio
 	return o
 }
 
-// called makes call i, with an end to it in any case.
-func called(t *testing.T, o load.Operation, i uint64) load.Result {
+// makeCall makes call i, with a time limit.
+func makeCall(t *testing.T, o load.Operation, i uint64) load.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -85,10 +85,10 @@ func TestPhasesOfAPod(t *testing.T) {
 		time.Sleep(2 * step)
 		a.start(name)
 	}
-	w := watching(t, a)
-	r := called(t, operation(t, w, a, nil), 7)
+	w := startWatch(t, a)
+	r := makeCall(t, operation(t, w, a, nil), 7)
 	if r.Outcome != load.OK || r.Status != http.StatusCreated || r.Cause != 0 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want a good call with status 201", r)
 	}
 	if r.Sent.IsZero() || r.FirstByte.Before(r.Sent) || r.BytesIn < 300 || r.BytesOut < uint64(len(podJSON(nameOf(7)))) {
 		t.Errorf("sent %v, first byte %v, %d bytes in, %d out", r.Sent, r.FirstByte, r.BytesIn, r.BytesOut)
@@ -117,11 +117,11 @@ func TestPhasesOfAPod(t *testing.T) {
 		t.Errorf("conditions %v: both ends are whole seconds", got[Conditions])
 	}
 	if s := w.Stats(); s.Lists != 1 || s.Watches != 1 || len(s.Notes()) > 0 {
-		t.Errorf("%+v %v", s, s.Notes())
+		t.Errorf("statistics %+v, notes %v; want one list, one watch, no note", s, s.Notes())
 	}
 }
 
-// A pod whose containers are not all started does not run yet, whatever its phase.
+// TestAllContainersMustBeStarted: a pod is not running until all of its containers have started, whatever its phase.
 func TestAllContainersMustBeStarted(t *testing.T) {
 	a := newAPI(t)
 	half := make(chan struct{})
@@ -141,12 +141,12 @@ func TestAllContainersMustBeStarted(t *testing.T) {
 		p.Status.ContainerStatuses[1].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 		a.put("MODIFIED", p)
 	}
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	done := make(chan load.Result, 1)
 	var all sync.WaitGroup
-	all.Go(func() { done <- called(t, o, 1) })
-	pod(t, w, nameOf(1), func(x *await) bool { return !x.first.IsZero() })
+	all.Go(func() { done <- makeCall(t, o, 1) })
+	awaitPod(t, w, nameOf(1), func(x *await) bool { return !x.first.IsZero() })
 	select {
 	case r := <-done:
 		t.Errorf("it ran before its second container was started: %+v", r)
@@ -155,13 +155,13 @@ func TestAllContainersMustBeStarted(t *testing.T) {
 	close(half)
 	all.Wait()
 	if r := <-done; r.Outcome != load.OK {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a good call", r)
 	}
 }
 
 func TestAnswersAreJudged(t *testing.T) {
 	a := newAPI(t)
-	w := watching(t, a)
+	w := startWatch(t, a)
 	code := http.StatusForbidden
 	a.onPost = func(rw http.ResponseWriter, _ *http.Request) bool {
 		refuse(rw, code, `pods "p" is forbidden: ValidatingAdmissionPolicy 'a-1' denied request`)
@@ -192,7 +192,7 @@ func TestAnswersAreJudged(t *testing.T) {
 	} {
 		code = c.code
 		o := operation(t, w, a, c.change)
-		r := called(t, o, 1)
+		r := makeCall(t, o, 1)
 		if r.Outcome != c.outcome || r.Cause.Text(o.Causes) != c.cause || int(r.Status) != c.code {
 			t.Errorf("status %d: %v, %q", c.code, r.Outcome, r.Cause.Text(o.Causes))
 		}
@@ -205,18 +205,18 @@ func TestAnswersAreJudged(t *testing.T) {
 	}
 }
 
-// A limiter of one request a second is set, and a hundred calls must not feel it; all go over HTTP/2, on another
-// connection than the watch's.
+// TestCallsAreNotLimited: a limit of one request a second does not slow down a hundred calls, which use HTTP/2 on
+// another connection than the watch.
 func TestCallsAreNotLimited(t *testing.T) {
 	a := newAPI(t)
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	begin := time.Now()
 	var all sync.WaitGroup
 	for i := range uint64(100) {
 		all.Go(func() {
-			if r := called(t, o, i); r.Outcome != load.OK {
+			if r := makeCall(t, o, i); r.Outcome != load.OK {
 				t.Errorf("call %d: %+v", i, r)
 			}
 		})
@@ -242,15 +242,15 @@ func TestCallsAreNotLimited(t *testing.T) {
 	}
 }
 
-// What net/http would send again must be sent once.
+// TestNoRequestIsRepeated: requests that net/http would retry are sent once.
 func TestNoRequestIsRepeated(t *testing.T) {
 	a := newAPI(t)
 	a.onPost = func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	for i := range uint64(5) {
-		if r := called(t, o, i); r.Outcome != load.Failed && r.Outcome != load.ConnFailed {
-			t.Errorf("%+v", r)
+		if r := makeCall(t, o, i); r.Outcome != load.Failed && r.Outcome != load.ConnFailed {
+			t.Errorf("got %+v, want a failed call", r)
 		}
 	}
 	a.mu.Lock()
@@ -262,7 +262,7 @@ func TestNoRequestIsRepeated(t *testing.T) {
 
 func TestUnusablePods(t *testing.T) {
 	a := newAPI(t)
-	w := watching(t, a)
+	w := startWatch(t, a)
 	good := Pods{Caller: a.config(), Pod: podJSON(load.CallMark)}
 	for want, change := range map[string]func(*Pods){
 		"number of the call": func(p *Pods) { p.Pod = podJSON("same") },
@@ -306,21 +306,21 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// Two waits for one name would take each other's events.
-func TestANameIsAwaitedOnce(t *testing.T) {
+// TestDuplicateWaitIsRejected: two waits for one name would take each other's events.
+func TestDuplicateWaitIsRejected(t *testing.T) {
 	a := newAPI(t)
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	x, ok := w.track.expect(nameOf(3))
 	if !ok {
 		t.Fatal("the name is free")
 	}
-	r := called(t, o, 3)
+	r := makeCall(t, o, 3)
 	if r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "another call waits") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a failure because another call waits", r)
 	}
 	if len(a.posts) != 0 {
-		t.Error("it was created all the same")
+		t.Error("the second pod of that name was created")
 	}
 	w.track.forget(x)
 	if d := cmp.Diff(0, w.Stats().Awaited); d != "" {

@@ -20,8 +20,8 @@ func badCA(a *api) *rest.Config {
 	return c
 }
 
-// pod waits until a pod is awaited and so.
-func pod(t *testing.T, w *Watch, name string, so func(*await) bool) (out *await) {
+// awaitPod waits until so is true of an awaited pod.
+func awaitPod(t *testing.T, w *Watch, name string, so func(*await) bool) (out *await) {
 	t.Helper()
 	eventually(t, "pod "+name, func() bool {
 		w.track.mu.Lock()
@@ -34,11 +34,11 @@ func pod(t *testing.T, w *Watch, name string, so func(*await) bool) (out *await)
 
 func answeredPod(t *testing.T, w *Watch, name string) *await {
 	t.Helper()
-	return pod(t, w, name, func(x *await) bool { return !x.answered.IsZero() })
+	return awaitPod(t, w, name, func(x *await) bool { return !x.answered.IsZero() })
 }
 
-// offered makes one call through the load's engine, with its timeout, and returns what the engine made of it.
-func offered(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
+// offerCall makes one call through the load's engine, with its timeout, and returns what the engine recorded.
+func offerCall(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
 	t.Helper()
 	s, err := load.Open(t.Context(), load.Config{
 		Engine: load.Std, Operations: []load.Operation{o}, Timeout: timeout,
@@ -67,9 +67,9 @@ func offered(t *testing.T, o load.Operation, timeout time.Duration) load.Call {
 	return calls[0]
 }
 
-// Each way to hang has a cause of its own, also when the engine gives the call up; and nothing is kept of a pod that
-// came too late.
-func TestTimeoutsSayHowFarThePodCame(t *testing.T) {
+// TestTimeoutsNameThePhase: each way to hang has its own cause, also when the engine gives up the call; nothing is kept
+// of a pod that comes too late.
+func TestTimeoutsNameThePhase(t *testing.T) {
 	const timeout = 700 * time.Millisecond
 	for want, prepare := range map[string]func(a *api, w func() *Watch){
 		"request to create the pod was not answered": func(a *api, _ func() *Watch) {
@@ -96,9 +96,9 @@ func TestTimeoutsSayHowFarThePodCame(t *testing.T) {
 			a := newAPI(t)
 			var w *Watch
 			prepare(a, func() *Watch { return w })
-			w = watching(t, a)
+			w = startWatch(t, a)
 			o := operation(t, w, a, func(p *Pods) { p.Causes = []string{"one of the judge's"} })
-			c := offered(t, o, timeout)
+			c := offerCall(t, o, timeout)
 			if c.Outcome != load.Timeout || !strings.Contains(c.Cause.Text(o.Causes), want) {
 				t.Errorf("by the engine: %v, %q", c.Outcome, c.Cause.Text(o.Causes))
 			}
@@ -110,23 +110,23 @@ func TestTimeoutsSayHowFarThePodCame(t *testing.T) {
 	}
 }
 
-// A call says the same when its own context ends first.
-func TestACallKeepsItsContext(t *testing.T) {
+// TestCallEndsWithItsContext and reports the same as when the engine gives it up.
+func TestCallEndsWithItsContext(t *testing.T) {
 	a := newAPI(t)
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	r := o.Call(ctx, 1)
 	if r.Outcome != load.Timeout || !strings.Contains(r.Cause.Text(o.Causes), "never scheduled") {
-		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+		t.Errorf("got %v, %q; want a timeout of a pod that was never scheduled", r.Outcome, r.Cause.Text(o.Causes))
 	}
 	// What comes late concerns nobody.
 	a.schedule(nameOf(1))
 	a.start(nameOf(1))
 	a.afterPost = func(name string) { a.schedule(name); a.start(name) }
-	if r := called(t, o, 2); r.Outcome != load.OK {
-		t.Errorf("%+v", r)
+	if r := makeCall(t, o, 2); r.Outcome != load.OK {
+		t.Errorf("next call: got %+v, want OK", r)
 	}
 	if n := w.Stats().Awaited; n != 0 {
 		t.Errorf("%d pods are kept", n)
@@ -136,10 +136,10 @@ func TestACallKeepsItsContext(t *testing.T) {
 func TestPodsThatGo(t *testing.T) {
 	a := newAPI(t)
 	a.afterPost = func(name string) { a.schedule(name); a.put("DELETED", a.pod(name)) }
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
-	if r := called(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
-		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+	if r := makeCall(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
+		t.Errorf("got %v, %q; want a failure because the pod was deleted", r.Outcome, r.Cause.Text(o.Causes))
 	}
 }
 
@@ -152,8 +152,8 @@ func TestCloseEndsWaits(t *testing.T) {
 	o := operation(t, w, a, nil)
 	var all sync.WaitGroup
 	all.Go(func() {
-		if r := called(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "closed") {
-			t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+		if r := makeCall(t, o, 1); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "closed") {
+			t.Errorf("got %v, %q; want a failure because the watch was closed", r.Outcome, r.Cause.Text(o.Causes))
 		}
 	})
 	answeredPod(t, w, nameOf(1))
@@ -162,33 +162,38 @@ func TestCloseEndsWaits(t *testing.T) {
 	w.Close() // twice
 }
 
-// A watch that breaks off goes on where it ended, and no pod is lost: not one.
-func TestABrokenWatchIsResumed(t *testing.T) {
-	a := newAPI(t)
-	w := watching(t, a)
-	o := operation(t, w, a, nil)
+// startUnwatched makes the server start each pod while the watch shows nothing, and then calls thaw and ends the watch.
+func startUnwatched(t *testing.T, w *Watch, a *api, thaw func()) {
 	a.afterPost = func(name string) {
-		pod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
+		awaitPod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
 		a.set(false, func() { a.frozen = true })
 		a.schedule(name)
 		a.start(name)
-		a.set(true, func() { a.frozen = false })
+		a.set(true, thaw)
 	}
+}
+
+// TestBrokenWatchIsResumed where it ended, without losing a pod.
+func TestBrokenWatchIsResumed(t *testing.T) {
+	a := newAPI(t)
+	w := startWatch(t, a)
+	o := operation(t, w, a, nil)
+	startUnwatched(t, w, a, func() { a.frozen = false })
 	for i := range uint64(5) {
-		r := called(t, o, i)
+		r := makeCall(t, o, i)
 		if r.Outcome != load.OK || len(r.Marks) != 7 {
 			t.Errorf("call %d: %+v", i, r)
 		}
 	}
 	if s := w.Stats(); s.Late != 0 || s.Lists != 1 || s.Watches != 6 {
-		t.Errorf("%+v", s)
+		t.Errorf("statistics %+v, want one list, 6 watches and no late pod", s)
 	}
 }
 
-// A pod that only a list ever showed has no phases by the watch.
-func TestAPodThatOnlyAListShowed(t *testing.T) {
+// TestListedPodHasNoWatchPhases: a pod that only a list showed has no phases from the watch.
+func TestListedPodHasNoWatchPhases(t *testing.T) {
 	a := newAPI(t)
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	a.set(false, func() { a.frozen = true })
 	a.afterPost = func(name string) {
@@ -196,7 +201,7 @@ func TestAPodThatOnlyAListShowed(t *testing.T) {
 		a.start(name)
 		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
 	}
-	r := called(t, o, 1)
+	r := makeCall(t, o, 1)
 	got := phasesOf(r)
 	for _, name := range []string{Scheduled, Running, WatchToWatch} {
 		if d, ok := got[name]; ok {
@@ -208,46 +213,42 @@ func TestAPodThatOnlyAListShowed(t *testing.T) {
 	}
 }
 
-// Where the server has forgotten what came meanwhile, a list tells of it, and the report is told of the list.
-func TestWhatWasMissedIsListed(t *testing.T) {
+// TestMissedEventsAreListed: if the server no longer has the missed events, the pods are listed, and the report says
+// so.
+func TestMissedEventsAreListed(t *testing.T) {
 	a := newAPI(t)
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
-	a.afterPost = func(name string) {
-		pod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
-		a.set(false, func() { a.frozen = true })
-		a.schedule(name)
-		a.start(name)
-		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
-	}
-	r := called(t, o, 1)
+	startUnwatched(t, w, a, func() { a.frozen, a.oldest = false, len(a.log) })
+	r := makeCall(t, o, 1)
 	got := phasesOf(r)
 	if r.Outcome != load.OK || got[Startup] <= 0 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want a good call with its startup time", r)
 	}
 	if _, ok := got[Running]; ok {
 		t.Errorf("phases %v: nobody saw when it was scheduled", got)
 	}
 	s := w.Stats()
 	if s.Lists != 2 || s.Late != 1 || len(s.Notes()) != 1 || !strings.Contains(s.Notes()[0], "1 times; 1 calls") {
-		t.Errorf("%+v: %v", s, s.Notes())
+		t.Errorf("statistics %+v, notes %v; want 2 lists, one late pod and a note", s, s.Notes())
 	}
 	// One that was seen, and is in no later list, has gone.
 	a.afterPost = func(name string) {
-		pod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
+		awaitPod(t, w, name, func(x *await) bool { return !x.first.IsZero() })
 		a.set(false, func() { a.frozen = true })
 		a.put("DELETED", a.pod(name))
 		a.set(true, func() { a.frozen, a.oldest = false, len(a.log) })
 	}
-	if r := called(t, o, 2); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
-		t.Errorf("%v, %q", r.Outcome, r.Cause.Text(o.Causes))
+	if r := makeCall(t, o, 2); r.Outcome != load.Failed || !strings.Contains(r.Cause.Text(o.Causes), "deleted") {
+		t.Errorf("got %v, %q; want a failure because the pod was deleted", r.Outcome, r.Cause.Text(o.Causes))
 	}
 }
 
-// A running pod that the watch does not show is found by a request; the watch is then restarted, and shows it.
-func TestASilentWatchIsBegunAnew(t *testing.T) {
+// TestSilentWatchIsRestarted: a request finds a running pod that the watch does not show; the watch is then restarted,
+// and shows it.
+func TestSilentWatchIsRestarted(t *testing.T) {
 	a := newAPI(t)
-	w := watching(t, a)
+	w := startWatch(t, a)
 	o := operation(t, w, a, nil)
 	a.afterPost = func(name string) {
 		a.set(false, func() { a.frozen = true })
@@ -256,17 +257,17 @@ func TestASilentWatchIsBegunAnew(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		if r := called(t, o, 1); r.Outcome != load.OK {
-			t.Errorf("%+v", r)
+		if r := makeCall(t, o, 1); r.Outcome != load.OK {
+			t.Errorf("got %+v, want a good call", r)
 		}
 	})
 	w.check(t.Context(), answeredPod(t, w, nameOf(1)))
 	if s := w.Stats(); s.Missed != 1 || !strings.Contains(fmt.Sprint(s.Notes()), "1 pods ran without") {
-		t.Errorf("%+v: %v", s, s.Notes())
+		t.Errorf("statistics %+v, notes %v; want one missed pod and its note", s, s.Notes())
 	}
 	a.set(false, func() { a.frozen = false })
 	all.Wait()
 	if s := w.Stats(); s.Watches < 2 && s.Lists < 2 { // the reflector lists when a watch was short
-		t.Errorf("%+v", s)
+		t.Errorf("statistics %+v, want a second watch or list", s)
 	}
 }

@@ -69,7 +69,7 @@ func TestReviewsAreDecided(t *testing.T) {
 		}
 		if got.APIVersion != reviewVersion || got.Kind != reviewKind || got.Response.UID != "705ab4f5" ||
 			got.Response.Allowed != c.allowed {
-			t.Errorf("%s: %s", name, r.Body)
+			t.Errorf("%s: got %s, want a review with the request's uid and its decision", name, r.Body)
 		}
 		if !c.allowed && (got.Response.Status == nil || got.Response.Status.Code != 403 ||
 			!strings.Contains(got.Response.Status.Message, "c-relevant-00001")) {
@@ -82,7 +82,7 @@ func TestReviewsAreDecided(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReviewIsRefused(t *testing.T) {
+func TestInvalidReviewsAreRejected(t *testing.T) {
 	good := reviewOf(`{}`)
 	for name, c := range map[string]struct {
 		method, path, body string
@@ -152,7 +152,7 @@ func TestLatencyPasses(t *testing.T) {
 	}
 }
 
-// FuzzReview holds against whatever a caller sends: an answer in JSON with the caller's uid, or a refusal.
+// FuzzReview: the answer to any request is JSON with the caller's uid, or a rejection.
 func FuzzReview(f *testing.F) {
 	f.Add("/validate/c-relevant-00001", []byte(reviewOf(`{"labels":{"tare.dev/deny":"all"}}`)))
 	f.Add("/mutate/c-relevant-00001", []byte(reviewOf(`{"annotations":{"a":"b"}}`)))

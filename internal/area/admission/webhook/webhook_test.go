@@ -60,8 +60,8 @@ func start(t *testing.T, cfg Config) Ready {
 	}
 }
 
-// trusting is a client that trusts the webhook's authority alone, and offers HTTP/2 or does not.
-func trusting(t *testing.T, r Ready, http2 bool) *http.Client {
+// clientOf returns a client that trusts the webhook's authority alone, with or without HTTP/2.
+func clientOf(t *testing.T, r Ready, http2 bool) *http.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(r.CA) {
@@ -99,14 +99,14 @@ func TestServesBothProtocols(t *testing.T) {
 		"HTTP/1.1 is all that it has": {true, true, 1},
 	} {
 		r := start(t, Config{HTTP1: c.http1})
-		client := trusting(t, r, c.asked)
+		client := clientOf(t, r, c.asked)
 		proto, body := ask(t, client, r.URL+"/validate/a")
 		if proto != c.want || !strings.Contains(body, `"allowed":true`) {
 			t.Errorf("%s: HTTP/%d: %s", name, proto, body)
 		}
 		counts := readCounts(t, client, r)
 		if counts.Reviews != 1 || counts.Connections != 1 || (counts.HTTP2 == 1) != (c.want == 2) {
-			t.Errorf("%s: %+v", name, counts)
+			t.Errorf("%s: counts %+v, want one review on one connection", name, counts)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestCertificateIsForItsNamesOnly(t *testing.T) {
 	if !strings.HasPrefix(r.URL, "https://localhost:") {
 		t.Errorf("URL %s", r.URL)
 	}
-	client := trusting(t, r, true)
+	client := clientOf(t, r, true)
 	if resp, err := client.Get("https://" + r.Addr + CountsPath); err == nil {
 		_ = resp.Body.Close()
 		t.Error("a certificate of localhost was taken for 127.0.0.1's")
@@ -141,10 +141,10 @@ func TestCertificateIsForItsNamesOnly(t *testing.T) {
 	}
 }
 
-func TestLatencyIsAtLeastWhatWasAsked(t *testing.T) {
+func TestLatencyIsAtLeastTheConfigured(t *testing.T) {
 	const want = 30 * time.Millisecond
 	r := start(t, Config{Latency: want})
-	client := trusting(t, r, true)
+	client := clientOf(t, r, true)
 	began := time.Now()
 	for range 3 {
 		ask(t, client, r.URL+"/validate/a")
@@ -163,14 +163,14 @@ func TestConfigIsRefused(t *testing.T) {
 	} {
 		err := Run(t.Context(), cfg, func(Ready) error { return errors.New("became ready") })
 		if err == nil || strings.Contains(err.Error(), "became ready") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want that the configuration is rejected", name, err)
 		}
 	}
 }
 
-// TestChildCostsLittle runs the webhook as it is run in earnest, and bounds what one review costs its process,
-// generously: what is measured must be the API server's cost.
-func TestChildCostsLittle(t *testing.T) {
+// TestReviewCostsLittle runs the webhook as a run does and limits the CPU time of one review, generously: the cost to
+// be measured must be the API server's.
+func TestReviewCostsLittle(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestChildCostsLittle(t *testing.T) {
 	if err := json.Unmarshal(child.Ready, &r); err != nil {
 		t.Fatal(err)
 	}
-	client := trusting(t, r, true)
+	client := clientOf(t, r, true)
 	const n = 2000
 	before := cpuOf(t, child.PID)
 	for range n {
@@ -219,10 +219,10 @@ func cpuOf(t *testing.T, pid int) time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// TestStrangersAreNotAnswered: a client that does not know the path reads no counts and changes none.
+// TestStrangersAreNotAnswered: a client that does not know the path can neither read nor change the counts.
 func TestStrangersAreNotAnswered(t *testing.T) {
 	r := start(t, Config{})
-	client := trusting(t, r, true)
+	client := clientOf(t, r, true)
 	before := readCounts(t, client, r)
 	for _, path := range []string{"/validate/a", "/mutate/a", CountsPath, "/", "/ABC/validate/a"} {
 		resp, err := client.Post("https://"+r.Addr+path, "application/json", strings.NewReader(reviewOf(`{"name":"a"}`)))

@@ -22,17 +22,17 @@ func TestJavaVersion(t *testing.T) {
 		"": {"", 0}, "version \"x\"": {"", 0},
 	} {
 		if version, major := javaVersion(out); version != want.version || major != want.major {
-			t.Errorf("%q: %q, %d", out, version, major)
+			t.Errorf("version of %q: got %q, %d", out, version, major)
 		}
 	}
 }
 
-// TestVersionsAreThoseThatArePinned: what a launch tells is what the build files hold.
-func TestVersionsAreThoseThatArePinned(t *testing.T) {
+// TestVersionsMatchTheBuildFiles: a launch reports the versions in the build files.
+func TestVersionsMatchTheBuildFiles(t *testing.T) {
 	for file, want := range map[string]string{
 		"opa/go.mod":              "github.com/open-policy-agent/opa v" + opaVersion + "\n",
-		"xacml/att.sha256":        "/xacml-pdp-" + last(xacmlVersions[ATT]) + ".jar\n",
-		"xacml/authzforce.sha256": "/authzforce-ce-core-pdp-engine-" + last(xacmlVersions[AuthzForce]) + ".jar\n",
+		"xacml/att.sha256":        "/xacml-pdp-" + lastWord(xacmlVersions[ATT]) + ".jar\n",
+		"xacml/authzforce.sha256": "/authzforce-ce-core-pdp-engine-" + lastWord(xacmlVersions[AuthzForce]) + ".jar\n",
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "engines", file))
 		if err != nil {
@@ -44,13 +44,13 @@ func TestVersionsAreThoseThatArePinned(t *testing.T) {
 	}
 }
 
-func last(words string) string {
+func lastWord(words string) string {
 	f := strings.Fields(words)
 	return f[len(f)-1]
 }
 
-// TestCurrent: what Find uses is what is current, and nothing else is.
-func TestCurrent(t *testing.T) {
+// TestCurrentBuilds: Find uses exactly the builds that count as current.
+func TestCurrentBuilds(t *testing.T) {
 	h := Host{Cache: t.TempDir(), Getenv: func(string) (string, bool) { return "", false }}
 	_, name, err := opaModule()
 	if err != nil {
@@ -78,6 +78,6 @@ func TestCurrent(t *testing.T) {
 	}
 	items, err := h.Built().Items(build.Survey{Wanted: current})
 	if err != nil || len(items) != 1 || items[0].State != build.Current {
-		t.Errorf("%+v, %v", items, err)
+		t.Errorf("got builds %+v, %v; want one that is current", items, err)
 	}
 }

@@ -19,19 +19,19 @@ import (
 	"tare/internal/proc"
 )
 
-// host is this machine. What is built stays in the user's cache folder: a second run of the tests builds nothing.
-func host(t *testing.T) engine.Host {
+// testHost is this machine. Builds stay in the user's cache folder, so a second run of the tests builds nothing.
+func testHost(t *testing.T) engine.Host {
 	t.Helper()
 	return engine.Host{Self: os.Args[0], Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Getenv: os.LookupEnv}
 }
 
-// find skips loudly where the host lacks the engine, and fails where TARE_ENGINES says that it must be there.
-func find(t *testing.T, k engine.Kind) engine.Launch {
+// findEngine skips the test if the host lacks the engine, unless TARE_ENGINES names it.
+func findEngine(t *testing.T, k engine.Kind) engine.Launch {
 	t.Helper()
 	if testing.Short() && !strings.HasPrefix(t.Name(), "TestEnginesDecide") {
 		t.Skip("SKIPPED in short mode: it starts real engines")
 	}
-	l, err := engine.Find(t.Context(), k, host(t))
+	l, err := engine.Find(t.Context(), k, testHost(t))
 	if missing := new(engine.Missing); errors.As(err, &missing) && os.Getenv("TARE_ENGINES") == "" {
 		t.Skipf("SKIPPED, this host cannot run %s: %s; to have it: %s", k, missing.Reason, missing.Next)
 	}
@@ -79,7 +79,7 @@ func start(t *testing.T, l engine.Launch, n int, plant func(*engine.Config)) poi
 	return p
 }
 
-// ask asks in the engine's own protocol, without the adapters, which could share a mistake with it.
+// ask asks in the engine's own protocol, not through the adapters, which could share a mistake with it.
 func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 	t.Helper()
 	path, body := "/services/pdp", xacmlRequest(q)
@@ -95,7 +95,7 @@ func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 			Result *bool `json:"result"`
 		}
 		if err := json.Unmarshal(answer, &out); err != nil || out.Result == nil {
-			t.Fatalf("%s: %v", answer, err)
+			t.Fatalf("answer %s: %v", answer, err)
 		}
 		if *out.Result {
 			return model.Permit, string(answer)
@@ -104,7 +104,7 @@ func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 	}
 	var out struct{ Response []struct{ Decision string } }
 	if err := json.Unmarshal(answer, &out); err != nil || len(out.Response) != 1 {
-		t.Fatalf("%s: %v", answer, err)
+		t.Fatalf("answer %s: %v", answer, err)
 	}
 	words := map[string]model.Decision{
 		"Permit": model.Permit, "Deny": model.Deny, "NotApplicable": model.NotApplicable,
@@ -165,11 +165,11 @@ func xacmlRequest(q model.Question) any {
 
 var external = []engine.Kind{engine.ATT, engine.AuthzForce, engine.OPA}
 
-// TestEnginesDecideAsTheModelWants: every engine gives the known answers, wherever the policy stands.
-func TestEnginesDecideAsTheModelWants(t *testing.T) {
+// TestEnginesDecideLikeTheModel: every engine gives the known answers, at every position of the policy.
+func TestEnginesDecideLikeTheModel(t *testing.T) {
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
-			l := find(t, k)
+			l := findEngine(t, k)
 			for _, n := range []int{1, 100} {
 				began := time.Now()
 				p, set := start(t, l, n, nil), model.Set{N: n}

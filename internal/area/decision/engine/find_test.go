@@ -16,9 +16,8 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// madeUp is a host with the given environment, whose programs are shell scripts, by name, in its only folder of
-// programs.
-func madeUp(t *testing.T, env, programs map[string]string) engine.Host {
+// fakeHost is a host with the given environment, whose programs are shell scripts in its only folder of programs.
+func fakeHost(t *testing.T, env, programs map[string]string) engine.Host {
 	t.Helper()
 	bin := t.TempDir()
 	for name, script := range programs {
@@ -39,8 +38,8 @@ const goSays = `if [ "$1" = env ]; then echo '{"GOVERSION": "go1.26.8"}'; exit 0
 
 const java17 = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
 
-// TestMissing: what a host lacks is told, with a next step, and is no failure of ours.
-func TestMissing(t *testing.T) {
+// TestMissingProgramsAreReported with a next step, and not as a failure of tare.
+func TestMissingProgramsAreReported(t *testing.T) {
 	jdk := map[string]string{"java": java17, "javac": "exit 1"}
 	golang := func(says string) map[string]string {
 		return map[string]string{"go": goSays + "echo '" + says + "' >&2; exit 1"}
@@ -70,7 +69,7 @@ func TestMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// nobody listens there
-			h := madeUp(t, map[string]string{engine.Repository: "http://u:secret@127.0.0.1:1"}, c.programs)
+			h := fakeHost(t, map[string]string{engine.Repository: "http://u:secret@127.0.0.1:1"}, c.programs)
 			_, err := engine.Find(t.Context(), c.kind, h)
 			missing := new(engine.Missing)
 			if !errors.As(err, &missing) {
@@ -86,7 +85,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestBuildsThatFail for other reasons than the host's are errors that quote the build.
+// TestBuildsThatFail for other reasons than missing programs are errors that quote the build.
 func TestBuildsThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind     engine.Kind
@@ -100,47 +99,47 @@ func TestBuildsThatFail(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := engine.Find(t.Context(), c.kind, madeUp(t, nil, c.programs))
+			_, err := engine.Find(t.Context(), c.kind, fakeHost(t, nil, c.programs))
 			missing := new(engine.Missing)
 			if err == nil || errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want %q", err, c.says)
 			}
 		})
 	}
-	if _, err := engine.Find(t.Context(), "none", madeUp(t, nil, nil)); err == nil ||
+	if _, err := engine.Find(t.Context(), "none", fakeHost(t, nil, nil)); err == nil ||
 		!strings.Contains(err.Error(), "not one of [cedar pdpx") {
 		t.Errorf("unknown kind: %v", err)
 	}
 }
 
-// TestOwnDecisionPoints need nothing of the host.
-func TestOwnDecisionPoints(t *testing.T) {
+// TestEmbeddedEnginesNeedNothing need nothing of the host.
+func TestEmbeddedEnginesNeedNothing(t *testing.T) {
 	for _, k := range []engine.Kind{engine.Cedar, engine.PDPX} {
-		l, err := engine.Find(t.Context(), k, madeUp(t, nil, nil))
+		l, err := engine.Find(t.Context(), k, fakeHost(t, nil, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"serve", "decision", string(k)}, l.Args); diff != "" || l.Path != "/self" ||
 			l.Kind != k || l.Java || l.Version == "" {
-			t.Errorf("%+v", l)
+			t.Errorf("got launch %+v, want tare's own server of that kind", l)
 		}
 	}
 }
 
-// TestOPAInPath is used where no OPA has been built, and through our own binary.
+// TestOPAInPath is used if no OPA is built, and is run by tare's own binary.
 func TestOPAInPath(t *testing.T) {
-	h := madeUp(t, nil, map[string]string{"opa": "echo 'Version: 0.70.0'; echo 'Build Commit: x'"})
+	h := fakeHost(t, nil, map[string]string{"opa": "echo 'Version: 0.70.0'; echo 'Build Commit: x'"})
 	l, err := engine.Find(t.Context(), engine.OPA, h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if l.Path != "/self" || !strings.HasPrefix(l.Version, "OPA 0.70.0 (/") {
-		t.Errorf("%+v", l)
+		t.Errorf("got launch %+v, want OPA 0.70.0 through tare's binary", l)
 	}
 }
 
-// TestNoFolder: a host without a place of its own is one that lacks something.
-func TestNoFolder(t *testing.T) {
+// TestUnusableCacheIsMissing: a host without a safe cache folder lacks something.
+func TestUnusableCacheIsMissing(t *testing.T) {
 	open := filepath.Join(t.TempDir(), "open")
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
 		t.Fatal(err)
@@ -151,7 +150,7 @@ func TestNoFolder(t *testing.T) {
 	}
 	for dir, says := range map[string]string{open: "others may write to", filepath.Join(file, "x"): "not a directory"} {
 		for _, k := range []engine.Kind{engine.OPA, engine.ATT} {
-			h := madeUp(t, nil, map[string]string{"java": java17, "opa": "echo 'Version: 1.0.0'"})
+			h := fakeHost(t, nil, map[string]string{"java": java17, "opa": "echo 'Version: 1.0.0'"})
 			h.Cache = dir
 			_, err := engine.Find(t.Context(), k, h)
 			if missing := new(engine.Missing); !errors.As(err, &missing) || !strings.Contains(missing.Reason, says) {
@@ -170,21 +169,21 @@ func TestCacheFolder(t *testing.T) {
 		{"/a", map[string]string{"TARE_CACHE": "/b"}, "/a"},
 		{"", map[string]string{"TARE_CACHE": "/b"}, "/b/engines"},
 	} {
-		h := madeUp(t, c.env, nil)
+		h := fakeHost(t, c.env, nil)
 		h.Cache = c.cache
 		if got, err := h.CacheFolder(); err != nil || got != c.want {
 			t.Errorf("%q (%v), want %q", got, err, c.want)
 		}
 	}
 	t.Setenv("XDG_CACHE_HOME", "/c")
-	h := madeUp(t, nil, nil)
+	h := fakeHost(t, nil, nil)
 	h.Cache = ""
 	if got, err := h.CacheFolder(); err != nil || got != "/c/tare/engines" {
-		t.Errorf("%q (%v)", got, err)
+		t.Errorf("got folder %q (%v), want /c/tare/engines", got, err)
 	}
 }
 
-// TestPrepareWritesThePolicies in the language of each kind, readable by us alone.
+// TestPrepareWritesThePolicies in the language of each kind, readable only by this user.
 func TestPrepareWritesThePolicies(t *testing.T) {
 	for _, c := range []struct {
 		kind  engine.Kind
@@ -215,7 +214,7 @@ func TestPrepareWritesThePolicies(t *testing.T) {
 			names = append(names, e.Name())
 		}
 		if diff := cmp.Diff(c.files, names); diff != "" || cfg.N != 7 || cfg.Addr != "127.0.0.1:0" {
-			t.Errorf("%s: %+v %s", c.kind, cfg, diff)
+			t.Errorf("%s: configuration %+v, files (-want +got):\n%s", c.kind, cfg, diff)
 		}
 		if c.holds == "" {
 			continue
@@ -244,9 +243,8 @@ func TestKindsAndAdapters(t *testing.T) {
 	}
 }
 
-// TestSeek builds nothing: each program that would says so if it is asked to. What is lacking is missing, as it is for
-// Find.
-func TestSeek(t *testing.T) {
+// TestSeekBuildsNothing: every program that builds fails the test. What is missing is the same as for Find.
+func TestSeekBuildsNothing(t *testing.T) {
 	golang := map[string]string{"go": goSays + "echo built >&2; exit 1"}
 	jdk := map[string]string{"java": java17, "javac": "echo built; exit 1"}
 	for name, c := range map[string]struct {
@@ -265,7 +263,7 @@ func TestSeek(t *testing.T) {
 		"no compiler":       {engine.AuthzForce, map[string]string{"java": java17}, false, "javac was not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := madeUp(t, nil, c.programs)
+			h := fakeHost(t, nil, c.programs)
 			there, err := engine.Seek(t.Context(), c.kind, h)
 			missing := new(engine.Missing)
 			if errors.As(err, &missing) != (c.reason != "") || !strings.Contains(missing.Reason, c.reason) ||
@@ -277,7 +275,7 @@ func TestSeek(t *testing.T) {
 			}
 		})
 	}
-	if _, err := engine.Seek(t.Context(), "none", madeUp(t, nil, nil)); err == nil {
+	if _, err := engine.Seek(t.Context(), "none", fakeHost(t, nil, nil)); err == nil {
 		t.Error("an unknown kind was found")
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// pinnedTo is a library with this content.
+// pinnedTo returns a library with the checksum of this content.
 func pinnedTo(content string) library {
 	return library{path: "org/example/x/1/x-1.jar", sum: sumOf([]byte(content))}
 }
 
-// TestLibraryIsWhatIsPinned, wherever it comes from; what is not does not reach the folder.
-func TestLibraryIsWhatIsPinned(t *testing.T) {
+// TestLibraryMustMatchItsChecksum wherever it comes from; any other file does not reach the folder.
+func TestLibraryMustMatchItsChecksum(t *testing.T) {
 	const right = "right"
 	endless := func(w http.ResponseWriter) {
 		for chunk := make([]byte, 1<<20); ; {
@@ -71,7 +71,7 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 			got, _ := os.ReadFile(filepath.Join(dir, "x-1.jar")) // compared below
 			switch {
 			case c.err == "" && (err != nil || string(got) != right):
-				t.Errorf("%q, %v", got, err)
+				t.Errorf("got library %q, %v; want the pinned one", got, err)
 			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || got != nil):
 				t.Errorf("%d bytes, error %v; want none and %q", len(got), err, c.err)
 			}
@@ -82,9 +82,8 @@ func TestLibraryIsWhatIsPinned(t *testing.T) {
 	}
 }
 
-// TestNothingIsCompiledBeforeItIsChecked: a repository that gives another library makes the build fail before the
-// compiler runs.
-func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
+// TestLibrariesAreCheckedBeforeCompiling: a repository with another library fails the build before the compiler runs.
+func TestLibrariesAreCheckedBeforeCompiling(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("evil"))
 	}))
@@ -107,7 +106,7 @@ func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
 		err = r.Make(t.Context(), t.TempDir())
 		if missing := new(Missing); err == nil || errors.As(err, &missing) ||
 			!strings.Contains(err.Error(), "is not what tare pins") {
-			t.Errorf("%s: %v", k, err)
+			t.Errorf("%s: got %v, want an error about the checksum", k, err)
 		}
 	}
 	if _, err := os.Stat(ran); !errors.Is(err, os.ErrNotExist) {
@@ -115,9 +114,9 @@ func TestNothingIsCompiledBeforeItIsChecked(t *testing.T) {
 	}
 }
 
-// TestNoProcessorRuns: a library on the class path that names an annotation processor does not get it run by the
-// compiler.
-func TestNoProcessorRuns(t *testing.T) {
+// TestAnnotationProcessorsDoNotRun: the compiler does not run an annotation processor that a library on the class path
+// names.
+func TestAnnotationProcessorsDoNotRun(t *testing.T) {
 	javac, err := exec.LookPath("javac")
 	if err != nil {
 		t.Skip("SKIPPED: no javac in PATH, and it is a compiler that is to be tried")
@@ -168,7 +167,7 @@ public class Evil extends AbstractProcessor {
 	}
 }
 
-// TestLibrariesArePinned: each has a sum, and a name of its own in the folder that all of them share.
+// TestLibrariesArePinned: each has a checksum, and its own name in the folder that all of them share.
 func TestLibrariesArePinned(t *testing.T) {
 	for k, want := range map[Kind]int{ATT: 18, AuthzForce: 44} {
 		all, err := libraries(k)
@@ -179,7 +178,7 @@ func TestLibrariesArePinned(t *testing.T) {
 		for _, l := range all {
 			if len(l.sum) != 64 || strings.Trim(l.sum, "0123456789abcdef") != "" || seen[l.name()] ||
 				!strings.HasSuffix(l.path, ".jar") {
-				t.Errorf("%s: %+v", k, l)
+				t.Errorf("%s: bad checksum or name of %+v", k, l)
 			}
 			seen[l.name()] = true
 		}
@@ -189,7 +188,7 @@ func TestLibrariesArePinned(t *testing.T) {
 	}
 }
 
-// TestJarsAreCheckedAtEveryStart: one that was changed, one too many and one too few are refused.
+// TestJarsAreCheckedAtEveryStart: a changed, an additional and a missing one are rejected.
 func TestJarsAreCheckedAtEveryStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lib")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -205,7 +204,7 @@ func TestJarsAreCheckedAtEveryStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := checkJars(ATT, dir); err == nil || !strings.Contains(err.Error(), "found "+name+" with SHA-256 ") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want an error with its checksum", name, err)
 		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)

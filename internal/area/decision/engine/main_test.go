@@ -44,9 +44,9 @@ func TestMain(m *testing.M) {
 			return engine.RunOPA(ctx, cfg, func(r engine.Ready) error { return ready(r) })
 		})
 	case "stranger":
-		err = stranger(os.Args[1], os.Args[2], os.Args[3])
+		err = requestAsStranger(os.Args[1], os.Args[2], os.Args[3])
 	case "parent":
-		err = parent(engine.Kind(os.Args[1]), os.Args[2])
+		err = runParent(engine.Kind(os.Args[1]), os.Args[2])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// fakeOPA knows of opa what RunOPA uses of it.
+// fakeOPA is a fake of opa with the commands that RunOPA uses.
 func fakeOPA(args []string) error {
 	if slices.Equal(args, []string{"version"}) {
 		_, err := fmt.Println("Version: 9.8.7\nBuild Commit: none")
@@ -93,8 +93,8 @@ func fakeOPA(args []string) error {
 	return nil
 }
 
-// stranger sends one request and prints the status and the body of the answer.
-func stranger(method, url, body string) error {
+// requestAsStranger sends one request and prints the status and the body of the answer.
+func requestAsStranger(method, url, body string) error {
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		return err
@@ -109,8 +109,8 @@ func stranger(method, url, body string) error {
 	return err
 }
 
-// parent starts a decision point, prints its pid and waits to be killed.
-func parent(k engine.Kind, dir string) error {
+// runParent starts a decision point, prints its PID and waits to be killed.
+func runParent(k engine.Kind, dir string) error {
 	ctx := context.Background()
 	l, err := engine.Find(ctx, k, engine.Host{Self: os.Args[0], Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 	"tare/internal/proc"
 )
 
-// TestEnginesEndWithTheirParent, even one that is killed with SIGKILL.
+// TestEnginesEndWithTheirParent even if that is killed with SIGKILL.
 func TestEnginesEndWithTheirParent(t *testing.T) {
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
-			find(t, k)
+			findEngine(t, k)
 			cmd := exec.CommandContext(t.Context(), os.Args[0], string(k), t.TempDir())
 			cmd.Env = append(os.Environ(), role+"=parent")
 			in, err1 := cmd.StdinPipe()
@@ -43,13 +43,13 @@ func TestEnginesEndWithTheirParent(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait() // says that it was killed
-			gone(t, pid)
+			awaitEnd(t, pid)
 		})
 	}
 }
 
-// gone waits for the end of a process, however busy the machine is.
-func gone(t *testing.T, pid int) {
+// awaitEnd waits for the end of a process, however busy the machine is.
+func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -64,11 +64,11 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
-// TestEnginesEndWithStandardInput: the second safeguard alone, without a signal.
+// TestEnginesEndWithStandardInput: the second safeguard, without a signal.
 func TestEnginesEndWithStandardInput(t *testing.T) {
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
-			l := find(t, k)
+			l := findEngine(t, k)
 			cfg, err := l.Prepare(t.TempDir(), model.Set{N: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -90,7 +90,7 @@ func TestEnginesEndWithStandardInput(t *testing.T) {
 			}
 			r := bufio.NewReader(out)
 			if said, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(said, `{"ready":{"addr":"127.0.0.1:`) {
-				t.Fatalf("%q, %v", said, err)
+				t.Fatalf("got first line %q, %v; want the address", said, err)
 			}
 			if err := in.Close(); err != nil {
 				t.Fatal(err)
@@ -106,18 +106,18 @@ func TestEnginesEndWithStandardInput(t *testing.T) {
 	}
 }
 
-// TestEnginesRefuseWhatTheyCannotRead with status 400 and text, and go on.
-func TestEnginesRefuseWhatTheyCannotRead(t *testing.T) {
+// TestEnginesRejectInvalidRequests with status 400 and a text, and keep running.
+func TestEnginesRejectInvalidRequests(t *testing.T) {
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
-			p := start(t, find(t, k), 1, nil)
+			p := start(t, findEngine(t, k), 1, nil)
 			path := "/services/pdp"
 			if k == engine.OPA {
 				path = "/v1/data/authz/allow"
 			}
 			for _, body := range []string{`{"Request":`, `{]`, "\xff\xfe"} {
 				if status, text := p.post(t, path, body); status != http.StatusBadRequest || len(text) == 0 {
-					t.Errorf("%q: %d %s", body, status, text)
+					t.Errorf("request %q: got status %d, %s; want 400 with a text", body, status, text)
 				}
 			}
 			if k != engine.OPA {
@@ -139,13 +139,13 @@ func TestEnginesRefuseWhatTheyCannotRead(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreLoadedBeforeReady: an engine that reads them with its first request would tell a false time of
-// loading, and answer that request late. So the policies are taken away before it is asked.
+// TestPoliciesAreLoadedBeforeReady: an engine that loads them with its first request would report a wrong load time,
+// and answer that request late. So the policies are removed before the first request.
 func TestPoliciesAreLoadedBeforeReady(t *testing.T) {
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
 			var file string
-			p := start(t, find(t, k), 1, func(c *engine.Config) { file = c.File })
+			p := start(t, findEngine(t, k), 1, func(c *engine.Config) { file = c.File })
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
@@ -156,11 +156,11 @@ func TestPoliciesAreLoadedBeforeReady(t *testing.T) {
 	}
 }
 
-// TestBrokenPoliciesAreNotServed, though one of the engines would.
+// TestBrokenPoliciesAreNotServed, which one of the engines would do.
 func TestBrokenPoliciesAreNotServed(t *testing.T) {
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
-			l, dir := find(t, k), t.TempDir()
+			l, dir := findEngine(t, k), t.TempDir()
 			cfg, err := l.Prepare(dir, model.Set{N: 3})
 			if err != nil {
 				t.Fatal(err)
@@ -185,18 +185,18 @@ func TestBrokenPoliciesAreNotServed(t *testing.T) {
 	}
 }
 
-// TestPlantedInXACML: the same faults as in our own decision points.
-func TestPlantedInXACML(t *testing.T) {
+// TestPlantedFaultsInXACML: the same faults as in the embedded decision points.
+func TestPlantedFaultsInXACML(t *testing.T) {
 	for _, k := range []engine.Kind{engine.ATT, engine.AuthzForce} {
 		t.Run(string(k), func(t *testing.T) {
-			l := find(t, k)
+			l := findEngine(t, k)
 			for answer, want := range map[string]model.Decision{
 				"always-permit": model.Permit,
 				"indeterminate": model.Indeterminate,
 			} {
 				p := start(t, l, 1, func(c *engine.Config) { c.Answer = answer })
 				if got, text := p.ask(t, model.Set{N: 1}.Forbidden(model.First)); got != want {
-					t.Errorf("%s: %s", answer, text)
+					t.Errorf("planted %s: got answer %s", answer, text)
 				}
 			}
 			p := start(t, l, 1, func(c *engine.Config) { c.Delay = 3600 })
@@ -207,10 +207,10 @@ func TestPlantedInXACML(t *testing.T) {
 	}
 }
 
-// TestLeakInXACML: a JVM's memory grows by what was planted, and nothing of it is collected.
+// TestLeakInXACML: a JVM's memory grows by the planted amount, and none of it is collected.
 func TestLeakInXACML(t *testing.T) {
 	const perSec = 64 << 20
-	p := start(t, find(t, engine.ATT), 1, func(c *engine.Config) { c.Leak = perSec })
+	p := start(t, findEngine(t, engine.ATT), 1, func(c *engine.Config) { c.Leak = perSec })
 	before, began := resident(t, p.PID), time.Now()
 	for deadline := began.Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		grown := resident(t, p.PID) - before
@@ -247,7 +247,7 @@ func resident(t *testing.T, pid int) int64 {
 }
 
 func TestNothingIsPlantedInOPA(t *testing.T) {
-	l := find(t, engine.OPA)
+	l := findEngine(t, engine.OPA)
 	dir := t.TempDir()
 	cfg, err := l.Prepare(dir, model.Set{N: 1})
 	if err != nil {
@@ -263,7 +263,7 @@ func TestNothingIsPlantedInOPA(t *testing.T) {
 	}
 }
 
-// TestSupervisedOPA: an opa that knows nothing of us runs as a child of a child, and ends with it.
+// TestSupervisedOPA: an opa without tare's supervision runs as a child of a child, and ends with it.
 func TestSupervisedOPA(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\n" + role + "=opa exec '" + os.Args[0] + "' \"$@\"\n"
@@ -290,7 +290,7 @@ func TestSupervisedOPA(t *testing.T) {
 		}
 		var ready engine.Ready
 		if err := json.Unmarshal(child.Ready, &ready); err != nil || ready.LoadSeconds <= 0 {
-			t.Fatalf("%s: %v", child.Ready, err)
+			t.Fatalf("ready line %s: %v; want the load time", child.Ready, err)
 		}
 		_, said := point{ready: ready}.post(t, "/", "")
 		pid, err := strconv.Atoi(string(said))
@@ -298,10 +298,10 @@ func TestSupervisedOPA(t *testing.T) {
 			t.Fatalf("%q is not another process than %d", said, child.PID)
 		}
 		if err := end(child); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("end of %s: %v", name, err)
 		}
 		<-child.Exited()
-		gone(t, pid)
+		awaitEnd(t, pid)
 	}
 	broken := cfg
 	broken.File = filepath.Join(t.TempDir(), "policies.rego")
@@ -311,13 +311,13 @@ func TestSupervisedOPA(t *testing.T) {
 	}
 }
 
-// TestOtherUsersCannotReachOPAsPolicies: loopback is open to every user of the host, so what is there must be of no use
-// to them.
+// TestOtherUsersCannotReachOPAsPolicies: every user of the host can connect to loopback, so an API there must be of no
+// use to them.
 func TestOtherUsersCannotReachOPAsPolicies(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("wants root, to be another user")
 	}
-	p := start(t, find(t, engine.OPA), 1, nil)
+	p := start(t, findEngine(t, engine.OPA), 1, nil)
 	set := model.Set{N: 1}
 	before, _ := p.ask(t, set.Forbidden(model.Last))
 	for _, x := range []struct{ method, path, body string }{
@@ -335,9 +335,9 @@ func TestOtherUsersCannotReachOPAsPolicies(t *testing.T) {
 		{http.MethodPost, "/", `{}`},
 		{http.MethodPost, "/v1/data/../policies", `{}`},
 	} {
-		said := asStranger(t, x.method, "http://"+p.ready.Addr+x.path, x.body)
+		said := answerToStranger(t, x.method, "http://"+p.ready.Addr+x.path, x.body)
 		if !strings.HasPrefix(said, "403 ") && !strings.HasPrefix(said, "404 ") && !strings.HasPrefix(said, "405 ") {
-			t.Errorf("%s %s: %s", x.method, x.path, said)
+			t.Errorf("%s %s: got %s, want 403, 404 or 405", x.method, x.path, said)
 		}
 	}
 	if after, said := p.ask(t, set.Forbidden(model.Last)); after != before {
@@ -345,8 +345,8 @@ func TestOtherUsersCannotReachOPAsPolicies(t *testing.T) {
 	}
 }
 
-// asStranger is what a request of another user is answered.
-func asStranger(t *testing.T, method, url, body string) string {
+// answerToStranger returns the answer to a request of another user.
+func answerToStranger(t *testing.T, method, url, body string) string {
 	t.Helper()
 	self, err := os.Open(os.Args[0])
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 // sizes are numbers of policies that tests render.
 var sizes = []int{1, 2, 3, 10, 200}
 
-// asked are the questions about a set, with the decision that each wants.
-func asked(s model.Set) map[string]model.Question {
+// questionsOf returns the questions about a set, with the decision that each expects.
+func questionsOf(s model.Set) map[string]model.Question {
 	return map[string]model.Question{
 		"permit first": s.Ask(model.First), "permit last": s.Ask(model.Last), "absent": s.Ask(model.Absent),
 		"deny first": s.Forbidden(model.First), "deny last": s.Forbidden(model.Last),
-		"of another role": strange(s.Ask(model.Last),
+		"of another role": changed(s.Ask(model.Last),
 			func(q *model.Question) { q.Subject.Properties[model.RoleKey] = "nobody" }),
-		"another action": strange(s.Ask(model.Last), func(q *model.Question) { q.Action = "write" }),
+		"another action": changed(s.Ask(model.Last), func(q *model.Question) { q.Action = "write" }),
 	}
 }
 
-func strange(q model.Question, change func(*model.Question)) model.Question {
+func changed(q model.Question, change func(*model.Question)) model.Question {
 	q.Want = model.Deny
 	change(&q)
 	return q
@@ -35,19 +35,19 @@ func TestCedarDecides(t *testing.T) {
 		set := model.Set{N: n}
 		policies, err := cedar.NewPolicySetFromBytes("policies.cedar", set.Cedar())
 		if err != nil {
-			t.Fatalf("N=%d: %v", n, err)
+			t.Fatalf("N=%d: parse the policies: %v", n, err)
 		}
 		if got := len(maps.Collect(policies.All())); got != n {
 			t.Errorf("N=%d: %d policies", n, got)
 		}
-		for name, q := range asked(set) {
+		for name, q := range questionsOf(set) {
 			decision, diagnostic := cedar.Authorize(policies, principal(q), cedar.Request{
 				Principal: cedar.NewEntityUID(cedar.EntityType(q.Subject.Type), cedar.String(q.Subject.ID)),
 				Action:    cedar.NewEntityUID("Action", cedar.String(q.Action)),
 				Resource:  cedar.NewEntityUID(cedar.EntityType(q.Resource.Type), cedar.String(q.Resource.ID)),
 			})
 			if len(diagnostic.Errors) > 0 {
-				t.Errorf("N=%d %s: %v", n, name, diagnostic.Errors)
+				t.Errorf("N=%d %s: evaluation errors %v", n, name, diagnostic.Errors)
 			}
 			if want := q.Want == model.Permit; bool(decision) != want {
 				t.Errorf("N=%d %s: allowed %v, want %v", n, name, decision, want)

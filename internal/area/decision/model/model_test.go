@@ -42,7 +42,7 @@ func TestQuestions(t *testing.T) {
 			if c.q.Resource.ID != c.resource || c.q.Subject.Properties[model.DepartmentKey] != c.dept || c.q.Want != c.want ||
 				c.q.Name != c.called ||
 				c.q.Policy != model.PolicyKind {
-				t.Errorf("N=%d %s: %+v", n, name, c.q)
+				t.Errorf("N=%d %s: got question %+v", n, name, c.q)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func TestOpenFGASchemaNamesWhatTuplesUse(t *testing.T) {
 	}
 	if doc.Version != "1.1" || len(doc.Types) != 3 || doc.Types[0].Type != model.SubjectType ||
 		doc.Types[2].Type != model.ResourceType {
-		t.Fatalf("%+v", doc)
+		t.Fatalf("got schema %+v, want version 1.1 with 3 types", doc)
 	}
 	users := doc.Types[2].Metadata.Relations[model.Action].Users
 	if len(users) != 1 || users[0].Type != doc.Types[1].Type {

@@ -12,7 +12,7 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// opaPath is an Open Policy Agent in PATH; without one the test is skipped.
+// opaPath returns the path of an Open Policy Agent in PATH. It skips the test if there is none.
 func opaPath(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("opa")
@@ -22,8 +22,8 @@ func opaPath(t *testing.T) string {
 	return path
 }
 
-// input is what OPA is asked: an AuthZEN evaluation request.
-func input(t *testing.T, q model.Question) string {
+// opaInput returns OPA's input: an AuthZEN evaluation request.
+func opaInput(t *testing.T, q model.Question) string {
 	t.Helper()
 	entity := func(e model.Entity) map[string]any {
 		return map[string]any{"type": e.Type, "id": e.ID, "properties": e.Properties}
@@ -37,8 +37,8 @@ func input(t *testing.T, q model.Question) string {
 	return string(b)
 }
 
-// evaluated runs opa eval; evals is how many expressions it evaluated.
-func evaluated(t *testing.T, opa, file, in string) (allowed bool, evals int) {
+// evalOPA runs opa eval; evals is the number of evaluated expressions.
+func evalOPA(t *testing.T, opa, file, in string) (allowed bool, evals int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), opa, "eval", "--format", "json", "--profile", "--profile-limit", "100000",
 		"--stdin-input", "--data", file, "data.authz.allow")
@@ -70,8 +70,8 @@ func TestRegoDecides(t *testing.T) {
 	for _, n := range []int{1, 10, 200} {
 		set := model.Set{N: n}
 		file := written(t, set.Rego(model.RegoPackage))
-		for name, q := range asked(set) {
-			allowed, _ := evaluated(t, opa, file, input(t, q))
+		for name, q := range questionsOf(set) {
+			allowed, _ := evalOPA(t, opa, file, opaInput(t, q))
 			if want := q.Want == model.Permit; allowed != want {
 				t.Errorf("N=%d %s: allowed %v, want %v", n, name, allowed, want)
 			}
@@ -88,8 +88,8 @@ func written(t *testing.T, module []byte) string {
 	return file
 }
 
-// TestRegoIsIndexed counts the expressions that one question evaluates: they are as many for many policies as for few.
-// Control: with the same equalities about a function of the input, into which no index looks, they grow.
+// TestRegoIsIndexed: a question evaluates as many expressions with many policies as with few. Control: if the same
+// equalities are about a function of the input, which no index covers, the number grows.
 func TestRegoIsIndexed(t *testing.T) {
 	opa := opaPath(t)
 	work := func(n int, hide bool) int {
@@ -98,7 +98,7 @@ func TestRegoIsIndexed(t *testing.T) {
 		if hide {
 			module = regexp.MustCompile(`(input[.a-z]+) ==`).ReplaceAll(module, []byte("trim_space($1) =="))
 		}
-		allowed, evals := evaluated(t, opa, written(t, module), input(t, set.Ask(model.Last)))
+		allowed, evals := evalOPA(t, opa, written(t, module), opaInput(t, set.Ask(model.Last)))
 		if !allowed {
 			t.Fatalf("N=%d, hidden %v: denied", n, hide)
 		}

@@ -76,7 +76,7 @@ func TestXACMLDecides(t *testing.T) {
 		set := model.Set{N: n}
 		var doc xacmlSet
 		if err := xml.Unmarshal(set.XACML(), &doc); err != nil {
-			t.Fatalf("N=%d: %v", n, err)
+			t.Fatalf("N=%d: parse the policy set: %v", n, err)
 		}
 		if doc.ID != model.XACMLRoot || len(doc.Policies) != n ||
 			doc.Algorithm != "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-unless-permit" {
@@ -88,7 +88,7 @@ func TestXACMLDecides(t *testing.T) {
 				t.Fatalf("N=%d: policy %d is %+v", n, i, p)
 			}
 		}
-		for name, q := range asked(set) {
+		for name, q := range questionsOf(set) {
 			if got, want := doc.permits(t, q), q.Want == model.Permit; got != want {
 				t.Errorf("N=%d %s: permitted %v, want %v", n, name, got, want)
 			}

@@ -63,9 +63,9 @@ func TestAsk(t *testing.T) {
 			"status 503 Service Unavailable, it says: try later\uFFFD",
 		},
 	} {
-		a, err := find(t, c.adapter).Ask(t.Context(), answering(t, c.status, c.body), questions[c.want])
+		a, err := findAdapter(t, c.adapter).Ask(t.Context(), startAnswering(t, c.status, c.body), questions[c.want])
 		if err != nil {
-			t.Errorf("%s: %v", c.adapter, err)
+			t.Errorf("ask %s: %v", c.adapter, err)
 			continue
 		}
 		if want := (Answer{c.d, c.o, c.status, c.text}); a != want {
@@ -76,7 +76,7 @@ func TestAsk(t *testing.T) {
 
 // TestAskSendsWhatTheLoadSends compares the bytes on the wire.
 func TestAskSendsWhatTheLoadSends(t *testing.T) {
-	for name := range answers() {
+	for name := range answerCases() {
 		var d net.ListenConfig
 		l, err := d.Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
@@ -86,7 +86,7 @@ func TestAskSendsWhatTheLoadSends(t *testing.T) {
 			Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", Base: "/b", Token: "t0ken",
 			Options: Options{Section: &OpenFGA{Store: store}},
 		}
-		want := operation(t, name, s, questions[model.Permit], 1).Wire.Render(nil, 0)
+		want := newOperation(t, name, s, questions[model.Permit], 1).Wire.Render(nil, 0)
 		got := make(chan []byte, 1)
 		go func() {
 			conn, err := l.Accept()
@@ -100,8 +100,8 @@ func TestAskSendsWhatTheLoadSends(t *testing.T) {
 			_ = conn.Close()
 			got <- b[:n]
 		}()
-		if _, err := find(t, name).Ask(t.Context(), s, questions[model.Permit]); err != nil {
-			t.Errorf("%s: %v", name, err)
+		if _, err := findAdapter(t, name).Ask(t.Context(), s, questions[model.Permit]); err != nil {
+			t.Errorf("ask %s: %v", name, err)
 		}
 		if b := <-got; string(b) != string(want) {
 			t.Errorf("%s: asked\n%s, the load sends\n%s", name, b, want)
@@ -125,7 +125,7 @@ func TestAskOverTLS(t *testing.T) {
 	roots.AddCert(server.Certificate())
 	s.TLS = &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
 	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.OK {
-		t.Errorf("%+v %v", a, err)
+		t.Errorf("got %+v, %v; want OK", a, err)
 	}
 	s.TLS.ServerName = "other.example"
 	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err == nil {
@@ -140,25 +140,25 @@ func TestAskHostileAnswers(t *testing.T) {
 		"a short body":    "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"decision\":true}",
 		"a broken header": "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
 	} {
-		s := raws(t, raw)
+		s := startRaw(t, raw)
 		a, err := authZEN().Ask(t.Context(), s, questions[model.Permit])
 		if err == nil || a.Outcome == load.OK && a.Decision == model.Permit {
-			t.Errorf("%s: %+v, %v", name, a, err)
+			t.Errorf("%s: got %+v, %v; want an error", name, a, err)
 			continue
 		}
 		if strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v quotes the answer", name, err)
 		}
 	}
-	s := raws(t, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"+strings.Repeat(" ", 9000000))
+	s := startRaw(t, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"+strings.Repeat(" ", 9000000))
 	if a, err := authZEN().Ask(t.Context(), s, questions[model.Permit]); err != nil || a.Outcome != load.Failed ||
 		!strings.Contains(a.Text, "longer than") {
 		t.Errorf("a huge body: %+v, %v", a, err)
 	}
 }
 
-// raws serves bytes to one connection.
-func raws(t *testing.T, raw string) *Session {
+// startRaw serves bytes to one connection.
+func startRaw(t *testing.T, raw string) *Session {
 	t.Helper()
 	var d net.ListenConfig
 	l, err := d.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -187,12 +187,12 @@ func TestAskHonoursItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
 	if a, err := authZEN().Ask(ctx, sessionTo(t, server), questions[model.Permit]); err == nil {
-		t.Errorf("%+v", a)
+		t.Errorf("got %+v after the context ended, want an error", a)
 	}
 }
 
 func TestTextsHoldNoSecrets(t *testing.T) {
-	s := answering(t, 401, `you sent cGRwOmh1c2gtaHVzaA== that is hush-hush, and bearer tok-123 with k-456`)
+	s := startAnswering(t, 401, `you sent cGRwOmh1c2gtaHVzaA== that is hush-hush, and bearer tok-123 with k-456`)
 	s.Username, s.Password, s.Headers = "pdp", "hush-hush", map[string]string{"X-Key": "k-456"}
 	a, err := authZEN().Ask(t.Context(), s, questions[model.Permit])
 	if err != nil {
@@ -220,7 +220,8 @@ func TestTextsHoldNoSecrets(t *testing.T) {
 }
 
 func TestTextsAreShort(t *testing.T) {
-	a, err := authZEN().Ask(t.Context(), answering(t, 500, strings.Repeat("ä", 5000)+"\xff"), questions[model.Permit])
+	s := startAnswering(t, 500, strings.Repeat("ä", 5000)+"\xff")
+	a, err := authZEN().Ask(t.Context(), s, questions[model.Permit])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,18 +47,18 @@ func startCedar(t *testing.T, set model.Set, answer string) *Session {
 	}
 }
 
-// known are questions about a set, at all its positions.
-func known(set model.Set) []model.Question {
+// knownQuestions returns questions about a set, at all its positions.
+func knownQuestions(set model.Set) []model.Question {
 	return []model.Question{
 		set.Ask(model.First), set.Ask(model.Last), set.Ask(model.Absent), set.Forbidden(model.First),
 		set.Forbidden(model.Last),
 	}
 }
 
-// answersAll asks every question once, and then as the load asks, one and several at a time.
-func answersAll(t *testing.T, a Adapter, s *Session, set model.Set) {
+// wantAllAnswers asks every question once, and then as the load asks, one and several at a time.
+func wantAllAnswers(t *testing.T, a Adapter, s *Session, set model.Set) {
 	t.Helper()
-	for _, q := range known(set) {
+	for _, q := range knownQuestions(set) {
 		want := Answer{Decision: q.Want, Outcome: load.Denied, Status: 200}
 		if q.Want == model.Permit {
 			want.Outcome = load.OK
@@ -84,7 +84,7 @@ func answersAll(t *testing.T, a Adapter, s *Session, set model.Set) {
 				}
 				ops = append(ops, op)
 			}
-			if seen := drive(t, s, kind, ops); seen["permit"] == 0 || seen["deny"] == 0 {
+			if seen := runOperations(t, s, kind, ops); seen["permit"] == 0 || seen["deny"] == 0 {
 				t.Errorf("%d at once on %s: %v", n, kind, seen)
 			}
 		}
@@ -93,23 +93,22 @@ func answersAll(t *testing.T, a Adapter, s *Session, set model.Set) {
 
 func TestCedarAnswers(t *testing.T) {
 	for _, n := range []int{1, 30} {
-		answersAll(t, authZEN(), startCedar(t, model.Set{N: n}, ""), model.Set{N: n})
+		wantAllAnswers(t, authZEN(), startCedar(t, model.Set{N: n}, ""), model.Set{N: n})
 	}
 }
 
-func TestAlwaysPermitIsSeen(t *testing.T) {
+func TestAlwaysPermitIsDetected(t *testing.T) {
 	set := model.Set{N: 3}
 	s := startCedar(t, set, "always-permit")
-	for _, q := range known(set) {
+	for _, q := range knownQuestions(set) {
 		got, err := authZEN().Ask(t.Context(), s, q)
 		if err != nil || got.Decision != model.Permit || (got.Outcome == load.OK) != (q.Want == model.Permit) {
-			t.Errorf("%s: %+v, %v", q.Name, got, err)
+			t.Errorf("%s: got %+v, %v; want Permit, which is OK only if it is the known answer", q.Name, got, err)
 		}
 	}
 }
 
-// TestJavaEnginesAnswer runs where TARE_ENGINES says that the engines can be had: they may have to be fetched and
-// built.
+// TestJavaEnginesAnswer runs if TARE_ENGINES names the engines, which may have to be fetched and built.
 func TestJavaEnginesAnswer(t *testing.T) {
 	if os.Getenv("TARE_ENGINES") == "" {
 		t.Skip("SKIPPED: TARE_ENGINES is not set, so the XACML engines were not asked through their adapter")
@@ -141,7 +140,7 @@ func TestJavaEnginesAnswer(t *testing.T) {
 			if err := json.Unmarshal(child.Ready, &ready); err != nil {
 				t.Fatal(err)
 			}
-			answersAll(t, xacml(), &Session{Addr: netip.MustParseAddrPort(ready.Addr), Host: ready.Addr}, set)
+			wantAllAnswers(t, xacml(), &Session{Addr: netip.MustParseAddrPort(ready.Addr), Host: ready.Addr}, set)
 		})
 	}
 }

@@ -71,7 +71,7 @@ func TestExtAuthzReadsEnvoysResponses(t *testing.T) {
 	} {
 		r, ok := readCheckResponse(unhex(t, c.hex))
 		if !ok || r.code != c.code || string(r.message) != c.message || r.denied != c.denied || r.decision() != c.decision {
-			t.Errorf("%s: %+v, %v, %v", c.name, r, ok, r.decision())
+			t.Errorf("%s: got %+v, %v, decision %v", c.name, r, ok, r.decision())
 		}
 	}
 	whole := unhex(t, goldenDenied)

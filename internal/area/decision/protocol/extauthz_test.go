@@ -142,7 +142,7 @@ func TestExtAuthzAnswers(t *testing.T) {
 	}
 }
 
-// Every gRPC status is an outcome that is not good, with a cause of its own; none is a decision.
+// TestExtAuthzStatuses: every gRPC status is a failure with its own cause, and never a decision.
 func TestExtAuthzStatuses(t *testing.T) {
 	for code, want := range map[codes.Code]struct {
 		outcome load.Outcome
@@ -186,7 +186,7 @@ func TestExtAuthzStatuses(t *testing.T) {
 	}
 }
 
-// The server sees what was meant to be sent, with the credentials beside it.
+// TestExtAuthzSends: the server receives the request as it was meant, and the credentials beside it.
 func TestExtAuthzSends(t *testing.T) {
 	got := make(chan []byte, 1)
 	seen := make(chan metadata.MD, 1)
@@ -201,7 +201,7 @@ func TestExtAuthzSends(t *testing.T) {
 	q := model.Set{N: 8}.Ask(model.Last)
 	q.Context = map[string]string{"zone": "eu", "app": "shop"}
 	if r, _ := checkCall(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want OK", r)
 	}
 	if b := <-got; !bytes.Equal(b, unhex(t, goldenQuestion)) {
 		t.Errorf("it was sent %x", b)
@@ -224,13 +224,13 @@ func TestExtAuthzHangs(t *testing.T) {
 	})
 	r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 200*time.Millisecond)
 	if r.Outcome != load.Timeout || r.Status != 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a timeout without a status", r)
 	}
 }
 
-// A decision point that dies with calls in flight fails them; when it is back at the same address, calls are good
-// again.
-func TestExtAuthzDiesAndComesBack(t *testing.T) {
+// TestExtAuthzRestart: calls in flight fail when the decision point ends; calls succeed when it is back at the same
+// address.
+func TestExtAuthzRestart(t *testing.T) {
 	inside := make(chan struct{}, 1)
 	a := startAuthz(t, nil, func(stream grpc.ServerStream, _ []byte) ([]byte, error) {
 		inside <- struct{}{}
@@ -288,7 +288,7 @@ func TestExtAuthzOverTLS(t *testing.T) {
 	a.session.TLS = clientTLS
 	r, _ := checkCall(t, a.session, model.Set{N: 1}.Forbidden(model.Last), 10*time.Second)
 	if r.Outcome != load.Denied {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want Denied", r)
 	}
 	plain := &Session{Addr: a.session.Addr, Host: "pdp"}
 	if r, _ := checkCall(t, plain, model.Set{N: 1}.Forbidden(model.Last), 2*time.Second); r.Outcome == load.Denied ||
@@ -300,7 +300,7 @@ func TestExtAuthzOverTLS(t *testing.T) {
 	}
 }
 
-// testTLS is a certificate for 127.0.0.1 and pdp, and the trust in it.
+// testTLS returns a certificate for 127.0.0.1 and pdp, and a client that trusts it.
 func testTLS(t *testing.T) (server, client *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -330,8 +330,8 @@ func testTLS(t *testing.T) (server, client *tls.Config) {
 		&tls.Config{RootCAs: pool, ServerName: "pdp", MinVersion: tls.VersionTLS12}
 }
 
-// A few hundred calls through the load engine are all as wanted, and the decision point answered as often as the
-// callers say.
+// TestExtAuthzUnderLoad: a few hundred calls through the load engine all succeed, and the decision point counts as
+// many.
 func TestExtAuthzUnderLoad(t *testing.T) {
 	set := model.Set{N: 4}
 	permit, err := checkRequest(&Session{Host: "pdp:9191"}, set.Ask(model.Last))
@@ -356,7 +356,7 @@ func TestExtAuthzUnderLoad(t *testing.T) {
 		}
 		ops = append(ops, op)
 	}
-	seen := drive(t, a.session, load.Std, ops)
+	seen := runOperations(t, a.session, load.Std, ops)
 	server := map[string]float64{}
 	for range len(counted) {
 		server[<-counted]++
@@ -366,14 +366,14 @@ func TestExtAuthzUnderLoad(t *testing.T) {
 	}
 }
 
-// Nothing is left of a session that was closed: no connection, no goroutine.
+// TestSessionCloseLeavesNothing: no connection and no goroutine.
 func TestSessionCloseLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("calls", func(t *testing.T) {
 		a := startAuthz(t, nil, always(t, goldenOK))
 		for range 3 * grpcConns {
 			if r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 10*time.Second); r.Outcome != load.OK {
-				t.Fatalf("%+v", r)
+				t.Fatalf("got %+v, want OK", r)
 			}
 		}
 	})
@@ -382,8 +382,8 @@ func TestSessionCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// After Close the session can be used again.
-func TestSessionClose(t *testing.T) {
+// TestClosedSessionCanBeUsedAgain after Close.
+func TestClosedSessionCanBeUsedAgain(t *testing.T) {
 	a := startAuthz(t, nil, always(t, goldenOK))
 	q := model.Set{N: 1}.Ask(model.Last)
 	_, op := checkCall(t, a.session, q, 10*time.Second)
@@ -400,8 +400,8 @@ func TestSessionClose(t *testing.T) {
 	}
 }
 
-// What speaks HTTP/2 and is no gRPC server is told from a decision point that is away.
-func TestExtAuthzOfNoGRPC(t *testing.T) {
+// TestExtAuthzWithoutGRPC: an HTTP/2 server without gRPC is told apart from one that cannot be reached.
+func TestExtAuthzWithoutGRPC(t *testing.T) {
 	for _, c := range []struct {
 		status  int
 		outcome load.Outcome

@@ -8,23 +8,23 @@ import (
 	"tare/internal/load"
 )
 
-// A said is an answer and the decision or verdict that is in it. Published examples are marked with their place.
-type said struct {
+// An answerCase is an answer, and its decision or verdict. Published examples name their source.
+type answerCase struct {
 	status int
 	body   string
 	want   model.Decision
 	why    Verdict
 }
 
-func answers() map[string][]said {
-	return map[string][]said{
+func answerCases() map[string][]answerCase {
+	return map[string][]answerCase{
 		"authzen": authZENAnswers(), "opa": opaAnswers(), "xacml": xacmlAnswers(), "openfga": openFGAAnswers(),
 		"k8s-sar": sarAnswers(),
 	}
 }
 
-func authZENAnswers() []said {
-	return []said{
+func authZENAnswers() []answerCase {
+	return []answerCase{
 		{200, `{"decision": true}`, model.Permit, Fine}, // section 6.2
 		// section 5.5.2
 		{200, `{"decision": false, "context": {"id": "0", "reason_admin": {"en": "Request failed policy C076E82F"}}}`, model.Deny, Fine},
@@ -42,8 +42,8 @@ func authZENAnswers() []said {
 	}
 }
 
-func opaAnswers() []said {
-	return []said{
+func opaAnswers() []answerCase {
+	return []answerCase{
 		{200, `{"result": true}`, model.Permit, Fine}, // rest-api#get-a-document-with-input
 		{200, `{"result":false,"decision_id":"b84cf736-1a47-4ebc-a8ea-1d1c21c29ec2","metrics":{"x":1}}`, model.Deny, Fine},
 		{200, `{}`, model.NotApplicable, Fine}, // the document is not defined
@@ -60,8 +60,8 @@ func opaAnswers() []said {
 	}
 }
 
-func xacmlAnswers() []said {
-	return []said{
+func xacmlAnswers() []answerCase {
+	return []answerCase{
 		{200, `{"Response":[{"Decision":"Permit"}]}`, model.Permit, Fine}, // JSON profile 1.1, section 7
 		{200, `{"Response":{"Decision":"Deny"}}`, model.Deny, Fine},
 		{200, `{"Response":[{"Decision":"NotApplicable","Status":{"StatusCode":{"Value":"urn:oasis:names:tc:xacml:1.0:status:ok"}}}]}`, model.NotApplicable, Fine},
@@ -83,8 +83,8 @@ func xacmlAnswers() []said {
 	}
 }
 
-func openFGAAnswers() []said {
-	return []said{
+func openFGAAnswers() []answerCase {
+	return []answerCase{
 		{200, `{"allowed":true, "resolution":""}`, model.Permit, Fine},
 		{200, `{"allowed":false, "resolution":""}`, model.Deny, Fine},
 		{200, `{"allowed":0}`, model.None, NotJSON},
@@ -99,9 +99,9 @@ func openFGAAnswers() []said {
 	}
 }
 
-func sarAnswers() []said {
+func sarAnswers() []answerCase {
 	const head = `{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", `
-	return []said{
+	return []answerCase{
 		{200, head + `"status": {"allowed": true}}`, model.Permit, Fine}, // the webhook's page, "permit the request"
 		{201, head + `"status": {"allowed": true}}`, model.Permit, Fine},
 		{200, head + `"status": {"allowed": false, "reason": "user does not have read access to the namespace"}}`, model.NotApplicable, Fine},
@@ -123,9 +123,9 @@ func sarAnswers() []said {
 	}
 }
 
-// common are answers that mean the same in every protocol.
-func common() []said {
-	return []said{
+// commonAnswers returns answers that mean the same in every protocol.
+func commonAnswers() []answerCase {
+	return []answerCase{
 		{200, ``, model.None, NoDecision},
 		{200, " \n", model.None, NoDecision},
 		{200, `{`, model.None, NotJSON},
@@ -148,8 +148,9 @@ func common() []said {
 	}
 }
 
-// deserves is what an answer is worth where want is wanted: written down here a second time, from the contract.
-func (a said) deserves(want model.Decision) (load.Outcome, Verdict) {
+// wantOutcome returns the outcome of an answer to a question that expects want: written a second time here, from the
+// contract.
+func (a answerCase) wantOutcome(want model.Decision) (load.Outcome, Verdict) {
 	switch {
 	case a.why != Fine:
 		if a.why == NotReady {
@@ -174,13 +175,13 @@ func (a said) deserves(want model.Decision) (load.Outcome, Verdict) {
 }
 
 func TestAnswersAreJudged(t *testing.T) {
-	for name, own := range answers() {
+	for name, own := range answerCases() {
 		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
 		for want, q := range questions {
-			op := operation(t, name, s, q, 1)
-			for _, a := range append(own, common()...) {
-				o, why := a.deserves(want)
-				if gotO, got := judged(op, a.status, a.body); gotO != o || got != why {
+			op := newOperation(t, name, s, q, 1)
+			for _, a := range append(own, commonAnswers()...) {
+				o, why := a.wantOutcome(want)
+				if gotO, got := judgeAnswer(op, a.status, a.body); gotO != o || got != why {
 					t.Errorf("%s wants %v, %d %.120s: %v %d, want %v %d", name, want, a.status, a.body, gotO, got, o, why)
 				}
 			}
@@ -188,17 +189,17 @@ func TestAnswersAreJudged(t *testing.T) {
 	}
 }
 
-// TestAnswersAreCut cuts every good answer everywhere: no part of an answer is a decision.
-func TestAnswersAreCut(t *testing.T) {
-	for name, own := range answers() {
-		op := operation(t, name, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
+// TestTruncatedAnswersAreNoDecision truncates every good answer at every byte.
+func TestTruncatedAnswersAreNoDecision(t *testing.T) {
+	for name, own := range answerCases() {
+		op := newOperation(t, name, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
 			questions[model.Permit], 1)
 		for _, a := range own {
 			if a.status != 200 || a.want == model.None {
 				continue
 			}
 			for i := range len(a.body) {
-				if o, why := judged(op, 200, a.body[:i]); o != load.Wrong || (why != NotJSON && why != NoDecision) {
+				if o, why := judgeAnswer(op, 200, a.body[:i]); o != load.Wrong || (why != NotJSON && why != NoDecision) {
 					t.Errorf("%s: %s is %v, verdict %d", name, a.body[:i], o, why)
 				}
 			}
@@ -235,20 +236,20 @@ func TestBatches(t *testing.T) {
 		{model.Permit, 503, list(yes, yes, yes), load.Refused, Fine},
 		{model.Permit, 401, ``, load.Wrong, WrongCredentials},
 	} {
-		op := operation(t, "authzen", &Session{Host: "h"}, questions[c.want], 3)
-		if o, why := judged(op, c.status, c.body); o != c.o || why != c.why {
+		op := newOperation(t, "authzen", &Session{Host: "h"}, questions[c.want], 3)
+		if o, why := judgeAnswer(op, c.status, c.body); o != c.o || why != c.why {
 			t.Errorf("wants %v, %d %s: %v %d, want %v %d", c.want, c.status, c.body, o, why, c.o, c.why)
 		}
 	}
 }
 
 func TestJudgingDoesNotAllocate(t *testing.T) {
-	for name, own := range answers() {
+	for name, own := range answerCases() {
 		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
 		for _, n := range []int{1, 3} {
-			op := operation(t, name, s, questions[model.Deny], n)
-			own := append(own, common()...)
-			own = append(own, said{200, `{"evaluations":[{"decision":false},{"decision":false},{"decision":false,"context":{"error":{}}}]}`, 0, 0})
+			op := newOperation(t, name, s, questions[model.Deny], n)
+			own := append(own, commonAnswers()...)
+			own = append(own, answerCase{200, `{"evaluations":[{"decision":false},{"decision":false},{"decision":false,"context":{"error":{}}}]}`, 0, 0})
 			bodies := make([][]byte, len(own))
 			for i, a := range own {
 				bodies[i] = []byte(a.body)
@@ -270,8 +271,8 @@ func TestJudgingDoesNotAllocate(t *testing.T) {
 
 // BenchmarkJudge is what judging costs of every answer under load.
 func BenchmarkJudge(b *testing.B) {
-	for name, own := range answers() {
-		op, err := find(b, name).Operation(&Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
+	for name, own := range answerCases() {
+		op, err := findAdapter(b, name).Operation(&Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
 			questions[model.Permit], 1)
 		if err != nil {
 			b.Fatal(err)
@@ -287,7 +288,7 @@ func BenchmarkJudge(b *testing.B) {
 }
 
 func TestSameKey(t *testing.T) {
-	op := operation(t, "opa", &Session{Host: "h"}, questions[model.Permit], 1)
+	op := newOperation(t, "opa", &Session{Host: "h"}, questions[model.Permit], 1)
 	if op.Wire.ConnKey(0) != 0 || op.Wire.ConnKey(1<<40) != 0 {
 		t.Error("connections have more than one identity")
 	}

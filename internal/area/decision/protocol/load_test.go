@@ -18,21 +18,21 @@ import (
 	"tare/internal/load"
 )
 
-// realOPA is an Open Policy Agent in PATH, and realOpenFGA an OpenFGA. Without one the test is skipped.
-func realOPA(t *testing.T) *Session {
+// startOPA starts an Open Policy Agent from PATH. It skips the test if there is none.
+func startOPA(t *testing.T) *Session {
 	t.Helper()
-	return started(t, "/health", "opa", "run", "--server", "--disable-telemetry", "--log-level", "error", "--addr")
+	return startProgram(t, "/health", "opa", "run", "--server", "--disable-telemetry", "--log-level", "error", "--addr")
 }
 
-func realOpenFGA(t *testing.T) *Session {
+func startOpenFGA(t *testing.T) *Session {
 	t.Helper()
-	return started(t, "/healthz", "openfga", "run", "--playground-enabled=false", "--metrics-enabled=false",
+	return startProgram(t, "/healthz", "openfga", "run", "--playground-enabled=false", "--metrics-enabled=false",
 		"--log-level=error",
 		"--grpc-addr=127.0.0.1:0", "--http-addr")
 }
 
-// started runs a server from PATH on a free port until the test's end; the port is its last argument.
-func started(t *testing.T, health, program string, args ...string) *Session {
+// startProgram runs a server from PATH on a free port, its last argument, until the test ends.
+func startProgram(t *testing.T, health, program string, args ...string) *Session {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -63,12 +63,12 @@ func started(t *testing.T, health, program string, args ...string) *Session {
 	return nil
 }
 
-func TestRealOPA(t *testing.T) { loads(t, opa(), realOPA(t)) }
+func TestRealOPA(t *testing.T) { loadTwoSets(t, opa(), startOPA(t)) }
 
-func TestRealOpenFGA(t *testing.T) { loads(t, openFGA(), realOpenFGA(t)) }
+func TestRealOpenFGA(t *testing.T) { loadTwoSets(t, openFGA(), startOpenFGA(t)) }
 
-// loads puts two sets into a real decision point, one beside the other, asks, and takes one out again.
-func loads(t *testing.T, a Adapter, s *Session) {
+// loadTwoSets loads two sets into a real decision point, asks about both, and removes one.
+func loadTwoSets(t *testing.T, a Adapter, s *Session) {
 	t.Helper()
 	const twoName = "tare-a-run-with-a-name-that-is-as-long-as-any-name-can-be-18a5f3d1c2b4e6f7-12"
 	small, large := model.Set{N: 1}, model.Set{N: 250}
@@ -80,11 +80,11 @@ func loads(t *testing.T, a Adapter, s *Session) {
 	if s.Options, err = a.Load(t.Context(), s, large, twoName); err != nil {
 		t.Fatal(err)
 	}
-	answersAll(t, a, s, large)
+	wantAllAnswers(t, a, s, large)
 	if err := a.Unload(t.Context(), &before, twoName); err != nil { // as another process would
 		t.Fatal(err)
 	}
-	gone(t, a, s, large)
+	wantUnloaded(t, a, s, large)
 	s.Options = other
 	if got, err := a.Ask(t.Context(), s, small.Ask(model.First)); err != nil || got.Outcome != load.OK {
 		t.Errorf("the policies beside those that were taken out: %+v, %v", got, err)
@@ -94,7 +94,7 @@ func loads(t *testing.T, a Adapter, s *Session) {
 			t.Error(err)
 		}
 	}
-	gone(t, a, s, small)
+	wantUnloaded(t, a, s, small)
 }
 
 // storeOf is the store that the options name.
@@ -103,8 +103,8 @@ func storeOf(o Options) string {
 	return x.Store
 }
 
-// gone wants that what was loaded is not there any more.
-func gone(t *testing.T, a Adapter, s *Session, set model.Set) {
+// wantUnloaded fails the test if a set is still loaded.
+func wantUnloaded(t *testing.T, a Adapter, s *Session, set model.Set) {
 	t.Helper()
 	if a.Name == "openfga" { // it answers from its cache for a while: look at the stores
 		status, body, err := s.do(t.Context(), request{method: "GET", path: "/stores"}, askTimeout)
@@ -118,8 +118,8 @@ func gone(t *testing.T, a Adapter, s *Session, set model.Set) {
 	}
 }
 
-// A storeStub is as much of OpenFGA's store API as loading needs.
-type storeStub struct {
+// A fakeStores is as much of OpenFGA's store API as loading needs.
+type fakeStores struct {
 	mu      sync.Mutex
 	names   map[string]string // by ID
 	writes  []int             // tuples in each write
@@ -130,7 +130,7 @@ type storeStub struct {
 	requests int
 }
 
-func (s *storeStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *fakeStores) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	body, _ := io.ReadAll(r.Body)
@@ -167,7 +167,7 @@ func (s *storeStub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // list answers one store a page, and does not know the query's name.
-func (s *storeStub) list(w http.ResponseWriter, r *http.Request) {
+func (s *fakeStores) list(w http.ResponseWriter, r *http.Request) {
 	s.pages++
 	at := 1
 	if token := r.URL.Query().Get("continuation_token"); token != "" {
@@ -181,7 +181,7 @@ func (s *storeStub) list(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestOpenFGALoadInBatches(t *testing.T) {
-	stub := &storeStub{names: map[string]string{}}
+	stub := &fakeStores{names: map[string]string{}}
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
 	s := sessionTo(t, server)
@@ -189,7 +189,7 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 	o, err := openFGA().Load(t.Context(), s, model.Set{N: 120}, "mine")
 	x, _ := sectionOf[OpenFGA](o)
 	if want := (OpenFGA{Store: fmt.Sprintf("%026d", 1), Model: store}); err != nil || x != want || o.Path != "kept" {
-		t.Fatalf("%+v, %v", o, err)
+		t.Fatalf("got options %+v, %v", o, err)
 	}
 	if want := []int{100, 100, 40}; fmt.Sprint(stub.writes) != fmt.Sprint(want) {
 		t.Errorf("tuples a write: %v, want %v", stub.writes, want)
@@ -211,7 +211,7 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 
 func TestOpenFGALoadErrors(t *testing.T) {
 	for _, path := range []string{"/stores", "/authorization-models", "/write"} {
-		server := httptest.NewServer(&storeStub{names: map[string]string{}, fail: path})
+		server := httptest.NewServer(&fakeStores{names: map[string]string{}, fail: path})
 		s := sessionTo(t, server)
 		o, err := openFGA().Load(t.Context(), s, model.Set{N: 3}, "mine")
 		if err == nil || !strings.Contains(err.Error(), "load 3 policies: POST "+"/stores") ||
@@ -232,7 +232,7 @@ func TestLoadErrors(t *testing.T) {
 			{400, `{"code":"invalid_parameter"}`},
 			{500, ``},
 		} {
-			s := answering(t, c.status, c.body)
+			s := startAnswering(t, c.status, c.body)
 			_, err := a.Load(t.Context(), s, set, "x")
 			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("status %d", c.status)) ||
 				!strings.Contains(err.Error(), c.body) {
@@ -243,7 +243,7 @@ func TestLoadErrors(t *testing.T) {
 				t.Errorf("%s unloads after %d: %v", name, c.status, err)
 			}
 		}
-		gone := answering(t, 200, `{}`)
+		gone := startAnswering(t, 200, `{}`)
 		gone.Addr = closedPort(t)
 		if _, err := a.Load(t.Context(), gone, set, "x"); err == nil {
 			t.Errorf("%s loads into nobody", name)
@@ -253,11 +253,11 @@ func TestLoadErrors(t *testing.T) {
 		}
 	}
 	for _, body := range []string{``, `{}`, `[]`, `x`} {
-		if o, err := openFGA().Load(t.Context(), answering(t, 201, body), set, "x"); err == nil {
+		if o, err := openFGA().Load(t.Context(), startAnswering(t, 201, body), set, "x"); err == nil {
 			t.Errorf("a store without an ID: %+v", o)
 		}
 	}
-	if err := opa().Unload(t.Context(), answering(t, 404, `{}`), "x"); err != nil {
+	if err := opa().Unload(t.Context(), startAnswering(t, 404, `{}`), "x"); err != nil {
 		t.Errorf("there is nothing to take out: %v", err)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// The published trap, and how it is seen: without guard policies all answers are Permit, and NotApplicable is counted.
+// TestPDPXReveals the published trap: without guard policies all answers are Permit, and the statistics count
+// NotApplicable.
 func TestPDPXReveals(t *testing.T) {
 	for _, c := range []struct {
 		planted string
@@ -55,7 +56,7 @@ func TestPDPXReveals(t *testing.T) {
 	}
 }
 
-// Other callers are counted too. A count proves something only where it is too small.
+// TestRevealAmongOthers: other callers are counted too, so only a count that is too small proves something.
 func TestRevealAmongOthers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -91,8 +92,8 @@ func TestRevealAmongOthers(t *testing.T) {
 	}
 }
 
-// What statistics say that are not the promised ones is an error in words, and keeps the password to itself.
-func TestPDPXCountedErrors(t *testing.T) {
+// TestBadPDPXStatistics: the error of unexpected statistics says what is wrong, without the password.
+func TestBadPDPXStatistics(t *testing.T) {
 	var answer atomic.Pointer[string]
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, *answer.Load())
@@ -107,7 +108,7 @@ func TestPDPXCountedErrors(t *testing.T) {
 		answer.Store(&c.body)
 		_, err := pdpx().Counted(t.Context(), s)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%s: %v", c.body, err)
+			t.Errorf("statistics %s: error %v, want %q without the password", c.body, err, c.want)
 		}
 	}
 	body := `{"permitDecisionsCount":12345678901,"denyDecisionsCount":2,"notApplicableDecisionsCount":3,"indeterminantDecisionsCount":4}`
@@ -115,7 +116,7 @@ func TestPDPXCountedErrors(t *testing.T) {
 	got, err := pdpx().Counted(t.Context(), s)
 	if err != nil || got["permit"] != 12345678901 || got["deny"] != 2 || got["not-applicable"] != 3 ||
 		got["indeterminate"] != 4 {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("got counts %v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -124,7 +125,8 @@ func TestPDPXCountedErrors(t *testing.T) {
 	}
 }
 
-// Whatever others ask meanwhile, a question that a policy permits is never said to have none.
+// TestPDPXRevealsNothingFalse: whatever others ask meanwhile, a question that a policy permits is never reported as
+// having no policy.
 func TestPDPXRevealsNothingFalse(t *testing.T) {
 	s := startPDPX(t, engine.Config{N: 1})
 	questions := PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First)
@@ -149,13 +151,13 @@ func TestPDPXRevealsNothingFalse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Counted != model.Permit && got.Counted != model.None {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got %+v, want Permit or nothing counted", got)
 		}
 	}
 }
 
-// A decision point that closes each connection is asked all the same.
-func TestPDPXTalksOnConnectionsThatClose(t *testing.T) {
+// TestPDPXThatClosesConnections after each answer is asked on new ones.
+func TestPDPXThatClosesConnections(t *testing.T) {
 	permits := 0
 	var mu sync.Mutex
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -115,7 +115,7 @@ func body(text string) []byte {
 	return bodies[text]
 }
 
-// What the judges say can be checked with encoding/json: no body is a Permit in which Permit does not stand.
+// FuzzPDPXJudges checks the judges with encoding/json: a body without Permit is never a Permit.
 func FuzzPDPXJudges(f *testing.F) {
 	for _, seed := range []string{onePolicy, `{"status":"Permit"}`, `{"status":"Deny"}`, `{"policies":{}}`, `{"policies":{},"status":"error"}`, `{"\u0073tatus":"Permit"}`, `{"healthy":true}`, `{"permitDecisionsCount":1,"denyDecisionsCount":0,"notApplicableDecisionsCount":0,"indeterminantDecisionsCount":0}`} {
 		f.Add(200, []byte(seed))
@@ -183,7 +183,7 @@ func utf8Names(b []byte) bool {
 	return true
 }
 
-// Requests differ in the call's number alone, and keep their length.
+// TestPDPXRequestsAreNumbered: requests differ only in the call's number, and keep their length.
 func TestPDPXRequestsAreNumbered(t *testing.T) {
 	s := &Session{Host: "pdp:6969", Base: "/gateway", Username: "u", Password: "p"}
 	numbered := 0
@@ -199,7 +199,7 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 		}
 		if !strings.Contains(first, path) || !strings.Contains(first, "Authorization: Basic ") ||
 			strings.Contains(first, load.CallMark) {
-			t.Errorf("%s: %s", q.Name, first)
+			t.Errorf("%s: request lacks its path or credentials, or holds the call's mark: %s", q.Name, first)
 		}
 		for _, i := range []uint64{1, 2, 1<<64 - 1} {
 			raw := op.Wire.Render([]byte("before"), i)
@@ -232,7 +232,7 @@ func TestPDPXRequestsAreNumbered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if raw := string(op.Wire.Render(nil, 0)); !strings.HasPrefix(raw, "GET /policy/pdpx/v1/healthcheck HTTP/1.1\r\n") {
-		t.Errorf("%s", raw)
+		t.Errorf("got request %s, want the health check", raw)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestPDPXValidate(t *testing.T) {
 	}
 }
 
-// Over TLS the same requests are answered.
+// TestPDPXOverTLS: the same requests are answered over TLS.
 func TestPDPXOverTLS(t *testing.T) {
 	serverTLS, clientTLS := testTLS(t)
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -283,14 +283,14 @@ func TestPDPXOverTLS(t *testing.T) {
 	s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp", TLS: clientTLS}
 	q := pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{}, model.First), pdpxMinMaxDeny)
 	if got, err := pdpx().Ask(t.Context(), s, q); err != nil || got.Outcome != load.Denied {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v; want Denied", got, err)
 	}
 	op, err := pdpx().Operation(s, q, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen := drive(t, s, load.Auto, []load.Operation{op}); seen["deny"] < 500 {
-		t.Errorf("%v", seen)
+	if seen := runOperations(t, s, load.Auto, []load.Operation{op}); seen["deny"] < 500 {
+		t.Errorf("got answers %v, want at least 500 denials", seen)
 	}
 }
 
@@ -314,7 +314,7 @@ func FuzzPDPXRequest(f *testing.F) {
 		raw := op.Wire.Render(nil, 3)
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 		if err != nil {
-			t.Fatalf("%q: %v", raw, err)
+			t.Fatalf("read back %q: %v", raw, err)
 		}
 		sent, err := io.ReadAll(r.Body)
 		if err != nil || int64(len(sent)) != r.ContentLength {

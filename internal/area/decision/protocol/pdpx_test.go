@@ -51,8 +51,8 @@ func pdpxQuestion(t *testing.T, questions []model.Question, name string) model.Q
 	return model.Question{}
 }
 
-// Every question is answered as it wants to be, for each N and position, with and without the options of old releases.
-func TestPDPXQuestionsAreAnsweredAsWanted(t *testing.T) {
+// TestPDPXQuestionsGetTheKnownAnswers for each N and position, with and without the options of old releases.
+func TestPDPXQuestionsGetTheKnownAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		n        int
@@ -77,7 +77,7 @@ func TestPDPXQuestionsAreAnsweredAsWanted(t *testing.T) {
 			for _, q := range questions {
 				got, err := pdpx().Ask(t.Context(), s, q)
 				if err != nil {
-					t.Fatalf("%s: %v", q.Name, err)
+					t.Fatalf("ask %s: %v", q.Name, err)
 				}
 				want := load.OK
 				if q.Want == model.Deny || q.Want == model.NotApplicable {
@@ -92,8 +92,8 @@ func TestPDPXQuestionsAreAnsweredAsWanted(t *testing.T) {
 	}
 }
 
-// The mix of the published test through the load engines: every call is good, and the decision point counted exactly
-// what the callers saw.
+// TestPDPXUnderLoad runs the mix of the published test through the load engines: every call succeeds, and the decision
+// point counts exactly what the callers saw.
 func TestPDPXUnderLoad(t *testing.T) {
 	for _, kind := range []load.Engine{load.Fast, load.Std} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestPDPXUnderLoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			seen := drive(t, s, kind, ops)
+			seen := runOperations(t, s, kind, ops)
 			after, err := pdpx().Counted(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)
@@ -126,9 +126,9 @@ func TestPDPXUnderLoad(t *testing.T) {
 	}
 }
 
-// drive runs ops in a closed loop for a few hundred calls, all of which must be good, and sums their answers by the
-// words.
-func drive(t *testing.T, s *Session, kind load.Engine, ops []load.Operation) map[string]float64 {
+// runOperations runs ops in a closed loop for a few hundred calls, all of which must succeed, and counts the answers by
+// their words.
+func runOperations(t *testing.T, s *Session, kind load.Engine, ops []load.Operation) map[string]float64 {
 	t.Helper()
 	stream, err := load.Open(t.Context(), load.Config{
 		Engine: kind, Operations: ops, Seed: 1, Timeout: 20 * time.Second, KeepCalls: true,

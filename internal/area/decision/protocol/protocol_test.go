@@ -48,8 +48,8 @@ func sessionTo(t *testing.T, server *httptest.Server) *Session {
 	return &Session{Addr: addr, Host: u.Host, Options: Options{Section: &OpenFGA{Store: store}}}
 }
 
-// answering serves the same answer to everything.
-func answering(t *testing.T, status int, body string) *Session {
+// startAnswering serves the same answer to every request.
+func startAnswering(t *testing.T, status int, body string) *Session {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -60,8 +60,8 @@ func answering(t *testing.T, status int, body string) *Session {
 	return sessionTo(t, server)
 }
 
-// find is Find in tests.
-func find(t testing.TB, name string) Adapter {
+// findAdapter is Find in tests.
+func findAdapter(t testing.TB, name string) Adapter {
 	t.Helper()
 	a, err := Find(name)
 	if err != nil {
@@ -70,8 +70,8 @@ func find(t testing.TB, name string) Adapter {
 	return a
 }
 
-// rendered is the request of an operation, read back by net/http.
-func rendered(t *testing.T, op load.Operation) (*http.Request, []byte) {
+// render returns the request of an operation as net/http reads it back.
+func render(t *testing.T, op load.Operation) (*http.Request, []byte) {
 	t.Helper()
 	raw := op.Wire.Render(nil, 7)
 	if again := op.Wire.Render([]byte("x"), 8); !bytes.Equal(again, append([]byte("x"), raw...)) {
@@ -92,18 +92,18 @@ func rendered(t *testing.T, op load.Operation) (*http.Request, []byte) {
 	return r, body
 }
 
-// operation is the wire of a question.
-func operation(t *testing.T, name string, s *Session, q model.Question, n int) load.Operation {
+// newOperation returns the operation of a question.
+func newOperation(t *testing.T, name string, s *Session, q model.Question, n int) load.Operation {
 	t.Helper()
-	op, err := find(t, name).Operation(s, q, n)
+	op, err := findAdapter(t, name).Operation(s, q, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return op
 }
 
-// judged is what the operation's wire says of an answer.
-func judged(op load.Operation, status int, body string) (load.Outcome, Verdict) {
+// judgeAnswer returns what the operation's wire says of an answer.
+func judgeAnswer(op load.Operation, status int, body string) (load.Outcome, Verdict) {
 	o := op.Wire.Check(0, status, []byte(body))
 	if o == load.OK || o == load.Denied {
 		return o, Fine
@@ -113,7 +113,7 @@ func judged(op load.Operation, status int, body string) (load.Outcome, Verdict) 
 
 func TestFind(t *testing.T) {
 	for _, name := range []string{"authzen", "opa", "xacml", "openfga", "k8s-sar"} {
-		if a := find(t, name); a.Name != name || len(a.Schemes) == 0 || !slices.Contains(Names(), name) {
+		if a := findAdapter(t, name); a.Name != name || len(a.Schemes) == 0 || !slices.Contains(Names(), name) {
 			t.Errorf("%s is %q with schemes %q", name, a.Name, a.Schemes)
 		}
 	}
@@ -121,15 +121,14 @@ func TestFind(t *testing.T) {
 		t.Error("opal is found")
 	}
 	for _, name := range []string{"opa", "openfga"} {
-		if a := find(t, name); a.Load == nil || a.Unload == nil {
+		if a := findAdapter(t, name); a.Load == nil || a.Unload == nil {
 			t.Errorf("%s loads no policies", name)
 		}
 	}
 }
 
-// TestEveryAdapterIsWhole: whatever Operation, Ask and Validate need of an adapter is there, and answers to it are
-// judged by a test.
-func TestEveryAdapterIsWhole(t *testing.T) {
+// TestEveryAdapterIsComplete: each has what Operation, Ask and Validate need, and a test judges its answers.
+func TestEveryAdapterIsComplete(t *testing.T) {
 	elsewhere := []string{"pdpx", "ext-authz"} // TestPDPXJudges, TestExtAuthzAnswers
 	for _, a := range adapters() {
 		if a.title == "" || len(a.decisions) == 0 || len(a.Schemes) == 0 {
@@ -138,7 +137,7 @@ func TestEveryAdapterIsWhole(t *testing.T) {
 		if own := a.operation != nil && a.ask != nil; own == (a.call != nil) {
 			t.Errorf("%s is rendered in two ways, or in none", a.Name)
 		}
-		if len(answers()[a.Name]) == 0 && !slices.Contains(elsewhere, a.Name) {
+		if len(answerCases()[a.Name]) == 0 && !slices.Contains(elsewhere, a.Name) {
 			t.Errorf("no test judges answers to %s", a.Name)
 		}
 	}
@@ -160,8 +159,8 @@ func TestCausesHaveWords(t *testing.T) {
 	}
 }
 
-// TestRequests holds what is rendered against the published examples, by what they mean.
-func TestRequests(t *testing.T) {
+// TestRequestsMatchPublishedExamples by their meaning, not their bytes.
+func TestRequestsMatchPublishedExamples(t *testing.T) {
 	const subject = `{"type":"User","id":"alice","properties":{"role":"role9","dept":"d9"}}`
 	const question = `{"subject":` + subject + `,"action":{"name":"read"},"resource":{"type":"Doc","id":"doc9"}}`
 	for _, c := range []struct {
@@ -209,21 +208,21 @@ func TestRequests(t *testing.T) {
 				{"AttributeId":"urn:oasis:names:tc:xacml:1.0:resource:resource-id","DataType":"http://www.w3.org/2001/XMLSchema#string","Value":"doc9"}]}]}}`},
 	} {
 		s := &Session{Host: "pdp:1", Options: c.options}
-		op := operation(t, c.adapter, s, questions[model.Permit], c.n)
-		r, body := rendered(t, op)
+		op := newOperation(t, c.adapter, s, questions[model.Permit], c.n)
+		r, body := render(t, op)
 		if r.Method != "POST" || r.URL.Path != c.path || r.Host != "pdp:1" || r.Header.Get("Content-Type") != c.media ||
 			r.Header.Get("Accept") != c.media {
 			t.Errorf("%s: %s %s to %s with %v", c.adapter, r.Method, r.URL, r.Host, r.Header)
 		}
-		same(t, c.adapter, body, c.body)
+		wantSameJSON(t, c.adapter, body, c.body)
 		if op.Name != "permit" || op.Weight < 1 || op.Answer != "permit" || op.Expect == "" {
 			t.Errorf("%s: operation %+v", c.adapter, op)
 		}
 	}
 }
 
-// same compares two JSON documents by what they mean.
-func same(t *testing.T, what string, got []byte, want string) {
+// wantSameJSON compares two JSON documents by their meaning.
+func wantSameJSON(t *testing.T, what string, got []byte, want string) {
 	t.Helper()
 	var a, b any
 	if err := json.Unmarshal(got, &a); err != nil {
@@ -290,9 +289,9 @@ func TestQuestionsOfTheFile(t *testing.T) {
 			{"CategoryId":"` + model.XACMLEnvironment + `","Attribute":[{"AttributeId":"urn:x:y","DataType":"` + model.XACMLString + `","Value":"v"}]}]}}`,
 		},
 	} {
-		op := operation(t, c.adapter, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}, c.q, 1)
-		_, body := rendered(t, op)
-		same(t, name, body, c.body)
+		op := newOperation(t, c.adapter, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}, c.q, 1)
+		_, body := render(t, op)
+		wantSameJSON(t, name, body, c.body)
 	}
 }
 
@@ -317,7 +316,7 @@ func TestCredentialsAndHeaders(t *testing.T) {
 		},
 	} {
 		c.s.Host, c.s.Base = "pdp", "/base"
-		r, _ := rendered(t, operation(t, "authzen", &c.s, questions[model.Permit], 1))
+		r, _ := render(t, newOperation(t, "authzen", &c.s, questions[model.Permit], 1))
 		for h, want := range c.want {
 			if got := r.Header.Get(h); got != want || len(r.Header.Values(h)) > 1 {
 				t.Errorf("%s: header %s is %q, want %q", name, h, r.Header.Values(h), want)
@@ -329,7 +328,7 @@ func TestCredentialsAndHeaders(t *testing.T) {
 	}
 }
 
-// closedPort is an address where nobody listens.
+// closedPort returns an address where nobody listens.
 func closedPort(t *testing.T) netip.AddrPort {
 	t.Helper()
 	server := httptest.NewServer(nil)
@@ -338,10 +337,10 @@ func closedPort(t *testing.T) netip.AddrPort {
 }
 
 func TestOpenFGANeedsAStore(t *testing.T) {
-	if _, err := find(t, "openfga").Operation(&Session{}, questions[model.Permit], 1); err == nil {
+	if _, err := findAdapter(t, "openfga").Operation(&Session{}, questions[model.Permit], 1); err == nil {
 		t.Error("no store, no error")
 	}
-	if _, err := find(t, "openfga").Ask(context.Background(), &Session{}, questions[model.Permit]); err == nil {
+	if _, err := findAdapter(t, "openfga").Ask(context.Background(), &Session{}, questions[model.Permit]); err == nil {
 		t.Error("no store, no error")
 	}
 }

@@ -11,19 +11,19 @@ import (
 
 func seed(f *testing.F) {
 	f.Helper()
-	for _, all := range answers() {
+	for _, all := range answerCases() {
 		for _, a := range all {
 			f.Add([]byte(a.body))
 		}
 	}
-	for _, a := range common() {
+	for _, a := range commonAnswers() {
 		if len(a.body) < 1000 {
 			f.Add([]byte(a.body))
 		}
 	}
 }
 
-// member is the value of that name in an object, with encoding/json: nil where there is none, or more than one.
+// member returns the value of that name in an object by encoding/json, or nil if there is none or more than one.
 func member(b []byte, name string) (found json.RawMessage) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') || !json.Valid(b) {
@@ -42,7 +42,7 @@ func member(b []byte, name string) (found json.RawMessage) {
 	return found
 }
 
-// permits says with encoding/json alone which answers are a Permit: the readers must not see one where it sees none.
+// permits says by encoding/json alone which answers are a Permit. The readers must not find one where it does not.
 func permits() map[string]func(b []byte) bool {
 	return map[string]func(b []byte) bool{
 		"authzen": func(b []byte) bool { return string(member(b, "decision")) == "true" },
@@ -71,7 +71,7 @@ func permits() map[string]func(b []byte) bool {
 	}
 }
 
-// FuzzNoFalsePermit feeds every reader: none may see a Permit that is not there, or panic.
+// FuzzNoFalsePermit feeds every reader: none may panic or find a Permit that is not in the answer.
 func FuzzNoFalsePermit(f *testing.F) {
 	seed(f)
 	readers := map[string]reader{

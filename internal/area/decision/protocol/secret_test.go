@@ -9,8 +9,8 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// TestSecretsInRequests go over the wire in place of their names, and nowhere else: an answer that sends them back is
-// quoted without them.
+// TestSecretsInRequests replace their names on the wire and nowhere else: an answer that sends them back is quoted
+// without them.
 func TestSecretsInRequests(t *testing.T) {
 	const secret = `hun"ter2{b}`
 	s := &Session{Host: "pdp", Secrets: map[string]string{"a": secret, "b": "other"}}
@@ -26,7 +26,7 @@ func TestSecretsInRequests(t *testing.T) {
 		_, body, _ := strings.Cut(sent, "\r\n\r\n")
 		var got struct{ Input map[string]any }
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
-			t.Fatalf("%s: %v: %s", name, err, body)
+			t.Fatalf("%s: request is not JSON: %v: %s", name, err, body)
 		}
 		at := got.Input
 		if c, ok := at["context"].(map[string]any); ok {
@@ -41,7 +41,7 @@ func TestSecretsInRequests(t *testing.T) {
 		for _, answer := range []string{body, secret} {
 			if said := s.describe(500, NotJSON, model.None, "", []byte(answer)); strings.Contains(said, "hun") ||
 				strings.Contains(said, "other") {
-				t.Errorf("%s: %s", name, said)
+				t.Errorf("%s: the description contains a secret: %s", name, said)
 			}
 		}
 	}

@@ -41,9 +41,9 @@ func TestValidate(t *testing.T) {
 		{"k8s-sar", Options{Path: "authorize"}, with(questions[model.NotApplicable]), ""},
 		{"k8s-sar", Options{Path: "\x00"}, all, "path: "},
 	} {
-		err := find(t, c.adapter).Validate(c.o, c.q)
+		err := findAdapter(t, c.adapter).Validate(c.o, c.q)
 		if c.want == "" && err != nil {
-			t.Errorf("%s %+v: %v", c.adapter, c.o, err)
+			t.Errorf("%s %+v: got %v, want no error", c.adapter, c.o, err)
 		}
 		if c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 			t.Errorf("%s %+v: %v, want an error about %s", c.adapter, c.o, err, c.want)

@@ -11,8 +11,8 @@ import (
 	"tare/lab/memtest"
 )
 
-// FuzzCedarRequest: whatever is asked, the answer is a decision or an error with text, never a panic; and what is
-// permitted always holds the one subject, action and resource that the policy names.
+// FuzzCedarRequest: the answer to any request is a decision or an error with a text, never a panic; a permitted request
+// names the one subject, action and resource of the policy.
 func FuzzCedarRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"subject":{"type":"User","id":"alice","properties":{"role":"r"}},"action":{"name":"read"},"resource":{"type":"Doc","id":"d"}}`,
@@ -60,7 +60,7 @@ func checkAnswer(t *testing.T, answer []byte, body string) {
 		Evaluations []struct{ Decision *bool }
 	}
 	if err := json.Unmarshal(answer, &out); err != nil {
-		t.Fatalf("%s: %v", answer, err)
+		t.Fatalf("answer %s: %v", answer, err)
 	}
 	if out.Decision == nil && len(out.Evaluations) == 0 {
 		t.Fatalf("%s holds no decision", answer)

@@ -21,7 +21,7 @@ import (
 	"tare/internal/clock"
 )
 
-// cedarServer is one that runs, with n policies of the model.
+// A cedarServer is a running Cedar server with n policies of the model.
 type cedarServer struct {
 	ready engine.Ready
 	url   string
@@ -91,8 +91,8 @@ func do(t *testing.T, req *http.Request) (int, string, http.Header) {
 	return resp.StatusCode, strings.TrimSpace(string(b)), resp.Header
 }
 
-// asked is the model's question in AuthZEN's form.
-func asked(t *testing.T, q model.Question) string {
+// authzenOf returns the model's question as an AuthZEN request.
+func authzenOf(t *testing.T, q model.Question) string {
 	t.Helper()
 	entity := func(e model.Entity) any {
 		return map[string]any{"type": e.Type, "id": e.ID, "properties": e.Properties}
@@ -107,7 +107,7 @@ func asked(t *testing.T, q model.Question) string {
 	return string(b)
 }
 
-func TestCedarDecidesAsTheModelWants(t *testing.T) {
+func TestCedarMatchesTheModel(t *testing.T) {
 	for _, n := range []int{1, 2, 100} {
 		s, set := startCedar(t, engine.Config{}, n), model.Set{N: n}
 		if s.ready.LoadSeconds <= 0 {
@@ -118,7 +118,7 @@ func TestCedarDecidesAsTheModelWants(t *testing.T) {
 			set.Forbidden(model.Last),
 		} {
 			want := fmt.Sprintf(`{"decision":%v}`, q.Want == model.Permit)
-			status, got, header := s.post(t, evaluationPath, asked(t, q))
+			status, got, header := s.post(t, evaluationPath, authzenOf(t, q))
 			if status != http.StatusOK || got != want {
 				t.Errorf("%d policies, %s of %s: %d %s, want %s", n, q.Name, q.Resource.ID, status, got, want)
 			}
@@ -166,7 +166,7 @@ func TestCedarBatch(t *testing.T) {
 	one := fmt.Sprintf(`{"subject":%s,"action":{"name":"read"},"resource":{"type":"Doc","id":"doc0"}`, alice)
 	for _, body := range []string{one + "}", one + `,"evaluations":[]}`} {
 		if status, got, _ := s.post(t, evaluationsPath, body); status != http.StatusOK || got != t1 {
-			t.Errorf("%s: %d %s", body, status, got)
+			t.Errorf("batch %s: got %d %s, want 200 true", body, status, got)
 		}
 	}
 	if status, got, _ := s.post(t, evaluationsPath, batch("first_come", yes)); status != http.StatusBadRequest ||
@@ -242,7 +242,7 @@ func TestCedarPlantedAnswers(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			s := startCedar(t, engine.Config{Answer: fault}, set.N)
 			ask := func(q model.Question) string {
-				status, text, _ := s.post(t, evaluationPath, asked(t, q))
+				status, text, _ := s.post(t, evaluationPath, authzenOf(t, q))
 				return fmt.Sprint(status, " ", text)
 			}
 			got := answers{ask(set.Ask(model.Last)), ask(set.Forbidden(model.Last)), ask(set.Ask(model.Absent))}
@@ -273,7 +273,7 @@ func TestCedarRefusesItsConfig(t *testing.T) {
 	}
 }
 
-// TestCedarIsReadyAfterItsDelay uses a clock that the test moves.
+// TestCedarIsReadyAfterItsDelay on a fake clock.
 func TestCedarIsReadyAfterItsDelay(t *testing.T) {
 	c := clock.NewFake(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	d, err := newCedar(c, engine.Config{File: os.DevNull, Delay: 2})
@@ -290,17 +290,17 @@ func TestCedarIsReadyAfterItsDelay(t *testing.T) {
 	}
 }
 
-// TestCedarCounts: what it tells of itself is what it was asked.
-func TestCedarCounts(t *testing.T) {
+// TestCedarMetrics: its metrics count the questions that were asked.
+func TestCedarMetrics(t *testing.T) {
 	s, set := startCedar(t, engine.Config{}, 2), model.Set{N: 2}
 	for range 3 {
-		s.post(t, evaluationPath, asked(t, set.Ask(model.First)))
+		s.post(t, evaluationPath, authzenOf(t, set.Ask(model.First)))
 	}
-	s.post(t, evaluationPath, asked(t, set.Forbidden(model.First)))
+	s.post(t, evaluationPath, authzenOf(t, set.Forbidden(model.First)))
 	s.post(t, evaluationPath, "{")
 	status, text, header := s.get(t, "/metrics")
 	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") {
-		t.Fatalf("%d %v", status, header)
+		t.Fatalf("metrics: got status %d, headers %v", status, header)
 	}
 	values := map[string]float64{}
 	for line := range strings.Lines(text) {
@@ -330,7 +330,7 @@ func TestCedarCounts(t *testing.T) {
 	}
 }
 
-func TestCedarTellsWhereItIs(t *testing.T) {
+func TestCedarReportsItsAddress(t *testing.T) {
 	s := startCedar(t, engine.Config{}, 1)
 	_, text, _ := s.get(t, metadataPath)
 	var got map[string]string

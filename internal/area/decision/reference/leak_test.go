@@ -19,8 +19,8 @@ func newRecorder(t *testing.T, h http.Handler, method, path, body string) *httpt
 	return w
 }
 
-// resident is the memory of this process that is not backed by a file, in bytes: RssAnon of proc_pid_status(5).
-func resident(t *testing.T) int64 {
+// anonymousMemory returns the memory of this process that no file backs, in bytes: RssAnon of proc_pid_status(5).
+func anonymousMemory(t *testing.T) int64 {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -39,13 +39,13 @@ func resident(t *testing.T) int64 {
 	return 0
 }
 
-// TestLeakGrowsAtItsRate: over each of ten hours of a clock that the test moves, the process grows by the leak of that
-// hour, across the end of a chunk as well. What the test itself allocates is far below.
+// TestLeakGrowsAtItsRate: over each of ten hours of a fake clock the process grows by the leak of that hour, also
+// across the end of a chunk. The test itself allocates far less.
 func TestLeakGrowsAtItsRate(t *testing.T) {
 	const perSec, hour = 4096, 3600 // 14 MiB an hour
 	c := clock.NewFake(time.Unix(0, 0))
 	l := &leak{clock: c, began: c.Now(), perSec: perSec, cancel: func() {}}
-	before := resident(t)
+	before := anonymousMemory(t)
 	for i := int64(1); i <= 10; i++ {
 		c.Advance(hour * time.Second)
 		if err := l.grow(); err != nil {
@@ -55,7 +55,7 @@ func TestLeakGrowsAtItsRate(t *testing.T) {
 		if l.touched != want {
 			t.Errorf("after %d h %d bytes are kept, want %d", i, l.touched, want)
 		}
-		if got := resident(t) - before; got < want-(4<<20) || got > want+(8<<20) {
+		if got := anonymousMemory(t) - before; got < want-(4<<20) || got > want+(8<<20) {
 			t.Errorf("after %d h the process has grown by %d bytes, want %d", i, got, want)
 		}
 	}
@@ -65,16 +65,16 @@ func TestLeakGrowsAtItsRate(t *testing.T) {
 	if err := l.stop(); err != nil {
 		t.Error(err)
 	}
-	if got := resident(t) - before; got > 16<<20 {
+	if got := anonymousMemory(t) - before; got > 16<<20 {
 		t.Errorf("after the end %d bytes are left", got)
 	}
 }
 
-// TestLeakRuns: the goroutine keeps up with the clock of the machine and ends when it is told to.
+// TestLeakRuns: the goroutine keeps up with the machine's clock and stops when told to.
 func TestLeakRuns(t *testing.T) {
 	l := startLeak(clock.System{}, 100<<20)
-	before, deadline := resident(t), time.Now().Add(30*time.Second)
-	for resident(t)-before < 20<<20 {
+	before, deadline := anonymousMemory(t), time.Now().Add(30*time.Second)
+	for anonymousMemory(t)-before < 20<<20 {
 		if time.Now().After(deadline) {
 			t.Fatal("the process does not grow")
 		}

@@ -40,7 +40,7 @@ func runTestPDPX(t *testing.T, cfg engine.Config) (addr string, stop func() erro
 	}
 }
 
-// An answer that is under way is finished at the end, and then the port is free.
+// TestRunPDPXEndsGracefully: an answer in progress is finished, and then the port is free.
 func TestRunPDPXEndsGracefully(t *testing.T) {
 	addr, stop := runTestPDPX(t, engine.Config{N: 1, Leak: 1 << 20})
 	conn, err := net.Dial("tcp", addr)
@@ -53,7 +53,7 @@ func TestRunPDPXEndsGracefully(t *testing.T) {
 	}
 	var head [12]byte
 	if _, err := io.ReadFull(conn, head[:]); err != nil || string(head[:]) != "HTTP/1.1 200" {
-		t.Fatalf("%q, %v", head, err)
+		t.Fatalf("got head %q, %v; want status 200", head, err)
 	}
 	if err := stop(); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
@@ -63,7 +63,7 @@ func TestRunPDPXEndsGracefully(t *testing.T) {
 	}
 }
 
-// Nothing is left behind after the end: no goroutine, no connection, no memory that was leaked on purpose.
+// TestRunPDPXLeavesNothing: no goroutine, no connection and no leaked memory remains after the end.
 func TestRunPDPXLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	addr, stop := runTestPDPX(t, engine.Config{N: 10, Leak: 8 << 20})
@@ -135,7 +135,8 @@ func FuzzPDPXDecision(f *testing.F) {
 	})
 }
 
-// A client that never finishes its request is not waited for: with the server's own timeouts, made shorter.
+// TestPDPXSlowClients: the server does not wait for a client that never finishes its request. Its timeouts are
+// shortened.
 func TestPDPXSlowClients(t *testing.T) {
 	srv := newServer(newTestPDPX(t, clock.System{}, engine.Config{N: 1}).handler())
 	const faster = 100
@@ -176,7 +177,7 @@ func TestPDPXSlowClients(t *testing.T) {
 		}
 		answer, err := io.ReadAll(conn) // ends when the server closes
 		if err != nil || strings.Contains(string(answer), "200 OK") {
-			t.Errorf("%s: %v, %q", name, err, answer)
+			t.Errorf("%s: got %v, %q; want no answer with status 200", name, err, answer)
 		}
 		_ = conn.Close()
 	}

@@ -61,7 +61,7 @@ func statisticsOf(t *testing.T, p *pdpx) statistics {
 	return s
 }
 
-// One answer of each kind, and how it is counted.
+// TestPDPXDecides: one answer of each kind, and how it is counted.
 func TestPDPXDecides(t *testing.T) {
 	for _, c := range []struct {
 		name, planted, body, want string
@@ -78,7 +78,7 @@ func TestPDPXDecides(t *testing.T) {
 			statistics{DenyDecisionsCount: 1},
 		},
 		{"count as a number", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), `"6"`, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
-		{"count that is none", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
+		{"invalid count", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
 		{"absent", "", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
 
 		{"planted permit", "always-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{PermitDecisionsCount: 1}},
@@ -132,7 +132,7 @@ func TestPDPXMonitoringAnswer(t *testing.T) {
 		}
 		policy := got.Policies[model.MonitoringID]
 		if len(got.Policies) != 1 || len(policy) != len(c.want) || policy["type"] != model.MonitoringType {
-			t.Fatalf("%s: %s", c.query, w.Body)
+			t.Fatalf("query %s: got %s, want one monitoring policy", c.query, w.Body)
 		}
 		for _, name := range c.want {
 			if policy[name] == nil {
@@ -188,7 +188,7 @@ func TestPDPXRefuses(t *testing.T) {
 		var e errorResponse
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.ResponseCode != c.code || e.ErrorMessage == "" ||
 			e.ErrorDetails == nil {
-			t.Errorf("%s: %v, %s", c.name, err, w.Body)
+			t.Errorf("%s: got %v, %s; want an error response", c.name, err, w.Body)
 		}
 	}
 	if s := statisticsOf(t, p); s.TotalErrorCount != errors || s.PermitDecisionsCount+s.NotApplicableDecisionsCount != 0 {
@@ -221,7 +221,7 @@ func TestPDPXCredentials(t *testing.T) {
 			w := ask(t, p, "GET", path, "", c.with)
 			asks := w.Header().Get("WWW-Authenticate")
 			if w.Code != c.status || (c.status == 401) != strings.HasPrefix(asks, `Basic realm="`) {
-				t.Errorf("%s, %s: %d, %q", c.name, path, w.Code, asks)
+				t.Errorf("%s, %s: got status %d, challenge %q", c.name, path, w.Code, asks)
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func TestPDPXHeaders(t *testing.T) {
 	})
 	if got := w.Header().Get("X-ONAP-RequestID"); got != "622431a4-9dea-4eae-b443-3b2164639c64" ||
 		w.Header().Get("X-LatestVersion") != "1.0.0" {
-		t.Errorf("%v", w.Header())
+		t.Errorf("got headers %v", w.Header())
 	}
 	a, b := ask(t, p, "GET", "/healthcheck", ""), ask(t, p, "GET", "/healthcheck", "")
 	first, second := a.Header().Get("X-ONAP-RequestID"), b.Header().Get("X-ONAP-RequestID")
@@ -268,7 +268,7 @@ func TestPDPXHeaders(t *testing.T) {
 	}
 }
 
-// Under concurrency not one decision is lost, and each application has its own.
+// TestPDPXCountsExactly: concurrent decisions are all counted, each for its application.
 func TestPDPXCountsExactly(t *testing.T) {
 	p := newTestPDPX(t, clock.System{}, engine.Config{N: 2})
 	h := p.handler()

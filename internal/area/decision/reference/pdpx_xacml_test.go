@@ -25,13 +25,13 @@ func TestTargetApplies(t *testing.T) {
 		{"one of both", target{{{attrPolicyID, "a"}, {attrPolicyType, "u"}}}, false},
 	} {
 		if got := c.t.applies(b); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
+			t.Errorf("%s: applies is %v, want the opposite", c.name, got)
 		}
 	}
 }
 
-// The tables of XACML 3.0, appendix C, for pairs, which the algorithms must give in either order.
-func TestCombining(t *testing.T) {
+// TestCombiningAlgorithms follows the tables of XACML 3.0, appendix C, for pairs in either order.
+func TestCombiningAlgorithms(t *testing.T) {
 	const na, p, d, ip, id, idp = notApplicable, permits, denies, indeterminateP, indeterminateD, indeterminateDP
 	for _, c := range []struct {
 		a, b                         xacmlDecision
@@ -138,8 +138,8 @@ func TestGuardPolicies(t *testing.T) {
 	}
 }
 
-// What the frequency limiters say at the beginning of a day they say all through it: nothing enters or leaves the
-// window.
+// TestHistoryIsStableOverADay: the frequency limiters answer the same throughout a day, since nothing enters or leaves
+// the window.
 func TestHistoryIsStableOverADay(t *testing.T) {
 	c := clock.NewFake(time.Unix(1.7e9, 0))
 	h := newHistory(c)
@@ -187,7 +187,7 @@ func TestHistoryCountsWhatCounts(t *testing.T) {
 	} {
 		h := &history{clock: clock.NewFake(now), rows: []operation{c.row}}
 		if got, err := h.count(b, window); got != c.want || err != nil {
-			t.Errorf("%s: %d, %v", c.name, got, err)
+			t.Errorf("%s: got count %d, %v, want %d", c.name, got, err, c.want)
 		}
 	}
 	if _, err := (&history{clock: clock.NewFake(now)}).count(&bags{attrActor: {"A"}}, window); !errors.Is(err,
@@ -196,7 +196,7 @@ func TestHistoryCountsWhatCounts(t *testing.T) {
 	}
 }
 
-// Each monitoring policy is found by its ID, by its type, and by both: always alone.
+// TestMonitoringSelectsOne: each monitoring policy is found by its ID, by its type, and by both, always alone.
 func TestMonitoringSelectsOne(t *testing.T) {
 	const n = 12
 	a, err := newMonitoring(n)

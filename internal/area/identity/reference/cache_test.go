@@ -10,8 +10,8 @@ import (
 	"tare/internal/clock"
 )
 
-// vault is a cache on a clock that the test moves, with a mint that numbers its tokens.
-type vault struct {
+// A testCache is a cache on a fake clock, with a mint that numbers its tokens.
+type testCache struct {
 	*cache
 	clock  *clock.Fake
 	owner  *gate
@@ -19,15 +19,15 @@ type vault struct {
 	fail   error
 }
 
-func newVault(t *testing.T, k EndpointKnobs) *vault {
+func newTestCache(t *testing.T, k EndpointKnobs) *testCache {
 	t.Helper()
 	c := clock.NewFake(time.Unix(1_000_000, 0))
 	g := newGate()
-	return &vault{cache: newCache(context.Background(), k, 7, c, g), clock: c, owner: g}
+	return &testCache{cache: newCache(context.Background(), k, 7, c, g), clock: c, owner: g}
 }
 
-// token gets a credential and waits for a refresh that it may have started.
-func (v *vault) token(t *testing.T) string {
+// token gets a credential and waits for the refresh that it may have started.
+func (v *testCache) token(t *testing.T) string {
 	t.Helper()
 	got, err := v.get(t.Context(), "k", func(context.Context) (credential, error) {
 		v.minted++
@@ -48,7 +48,7 @@ func (v *vault) token(t *testing.T) string {
 }
 
 func TestCacheUntilExpiry(t *testing.T) {
-	v := newVault(t, EndpointKnobs{Cache: true, Singleflight: true})
+	v := newTestCache(t, EndpointKnobs{Cache: true, Singleflight: true})
 	for i, c := range []struct {
 		later time.Duration
 		want  string
@@ -68,14 +68,14 @@ func TestCacheUntilExpiry(t *testing.T) {
 }
 
 func TestCacheOff(t *testing.T) {
-	v := newVault(t, EndpointKnobs{Singleflight: true})
+	v := newTestCache(t, EndpointKnobs{Singleflight: true})
 	if a, b := v.token(t), v.token(t); a != "1" || b != "2" {
 		t.Errorf("tokens %s and %s", a, b)
 	}
 }
 
 func TestEarlyRefreshServesTheOldToken(t *testing.T) {
-	v := newVault(t, EndpointKnobs{Cache: true, Singleflight: true, RefreshEarly: 10 * time.Minute})
+	v := newTestCache(t, EndpointKnobs{Cache: true, Singleflight: true, RefreshEarly: 10 * time.Minute})
 	v.token(t)
 	v.clock.Advance(50*time.Minute - time.Second)
 	if got := v.token(t); got != "1" || v.minted != 1 {
@@ -94,7 +94,7 @@ func TestEarlyRefreshServesTheOldToken(t *testing.T) {
 }
 
 func TestFailedRefreshKeepsTheTokenAndWaits(t *testing.T) {
-	v := newVault(t, EndpointKnobs{Cache: true, Singleflight: true, RefreshEarly: 10 * time.Minute})
+	v := newTestCache(t, EndpointKnobs{Cache: true, Singleflight: true, RefreshEarly: 10 * time.Minute})
 	v.token(t)
 	v.clock.Advance(55 * time.Minute)
 	v.fail = errors.New("down")
@@ -114,10 +114,10 @@ func TestFailedRefreshKeepsTheTokenAndWaits(t *testing.T) {
 	}
 }
 
-// TestJitterSpreadsRefreshes: with jitter the refreshes of tokens that were made together come at different times, all
-// within the range.
+// TestJitterSpreadsRefreshes: with jitter, tokens that were made together are refreshed at different times, all within
+// the range.
 func TestJitterSpreadsRefreshes(t *testing.T) {
-	v := newVault(t, EndpointKnobs{Cache: true, RefreshEarly: 5 * time.Minute, Jitter: 10 * time.Minute})
+	v := newTestCache(t, EndpointKnobs{Cache: true, RefreshEarly: 5 * time.Minute, Jitter: 10 * time.Minute})
 	expires := v.clock.Now().Add(time.Hour)
 	seen := map[int]int{}
 	for i := range 300 {
@@ -137,7 +137,7 @@ func TestJitterSpreadsRefreshes(t *testing.T) {
 }
 
 func TestCacheIsBounded(t *testing.T) {
-	v := newVault(t, EndpointKnobs{Cache: true})
+	v := newTestCache(t, EndpointKnobs{Cache: true})
 	for i := range maxEntries + 100 {
 		v.store(fmt.Sprint(i), credential{"x", v.clock.Now().Add(time.Hour)})
 	}
@@ -146,7 +146,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestGateLetsNobodyInAfterShut(t *testing.T) {
+func TestClosedGateAdmitsNobody(t *testing.T) {
 	g := newGate()
 	if !g.enter() {
 		t.Fatal("an open gate is closed")

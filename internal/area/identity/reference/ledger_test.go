@@ -8,7 +8,7 @@ import (
 	"tare/internal/proc"
 )
 
-// TestLedgerPrice: whatever the work around it costs, a request costs the price in total.
+// TestLedgerPrice: a request costs its price in total, whatever the work around it costs.
 func TestLedgerPrice(t *testing.T) {
 	const price = 600 * time.Microsecond
 	var cpu atomic.Int64
@@ -27,7 +27,7 @@ func TestLedgerPrice(t *testing.T) {
 	}
 }
 
-// TestLedgerForgivesIdleWork: what the process does by itself makes at most one request cheaper.
+// TestLedgerForgivesIdleWork: the process's own work makes at most one request cheaper.
 func TestLedgerForgivesIdleWork(t *testing.T) {
 	l := &ledger{cost: time.Millisecond}
 	l.book(0)

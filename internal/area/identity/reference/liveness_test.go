@@ -12,8 +12,8 @@ import (
 	"tare/internal/clock"
 )
 
-// TestWatch restarts after the given number of failures in a row, and not before.
-func TestWatch(t *testing.T) {
+// TestLivenessRestartsAfterFailures: the restart comes after the given number of failures in a row, and not before.
+func TestLivenessRestartsAfterFailures(t *testing.T) {
 	answers := []int{200, 500, 500, 200, 500, 500, 500, 200}
 	var asked, restarts atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
@@ -45,7 +45,7 @@ func TestPresetsAreValid(t *testing.T) {
 			t.Errorf("%s: no preset or no help", name)
 		}
 		if err := k.Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("preset %s is invalid: %v", name, err)
 		}
 	}
 	if _, ok := Preset("nothing"); ok {
@@ -57,7 +57,7 @@ func TestPresetsAreValid(t *testing.T) {
 	}
 }
 
-func TestValidateRefuses(t *testing.T) {
+func TestValidateRejectsBadKnobs(t *testing.T) {
 	for name, change := range map[string]func(*Knobs){
 		"cpu_quota":         func(k *Knobs) { k.CPUQuota = -1 },
 		"least":             func(k *Knobs) { k.CPUQuota = 0.001 },

@@ -139,7 +139,7 @@ func TestSingleflight(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if n := debug(t, p.sts.Admin).Exchanges; n < c.least || n > c.most {
+			if n := readCounters(t, p.sts.Admin).Exchanges; n < c.least || n > c.most {
 				t.Errorf("%d requests made %d exchanges, want %d…%d", callers, n, c.least, c.most)
 			}
 		})
@@ -163,8 +163,8 @@ func TestUnavailableFirst(t *testing.T) {
 	}
 }
 
-// TestDrop sends requests that are read and never answered, in the share that was set.
-func TestDrop(t *testing.T) {
+// TestDroppedRequestsAreNotAnswered: the given share of requests is read and never answered.
+func TestDroppedRequestsAreNotAnswered(t *testing.T) {
 	p := healthyPair(t, func(k *Knobs) { k.Drop = 0.5 })
 	answered := 0
 	for range 60 {
@@ -177,7 +177,7 @@ func TestDrop(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	c := debug(t, p.end.Admin)
+	c := readCounters(t, p.end.Admin)
 	if c.Dropped < 15 || c.Dropped > 45 || int64(answered) > 60-c.Dropped {
 		t.Errorf("of 60 requests %d were dropped and %d answered", c.Dropped, answered)
 	}
@@ -234,7 +234,7 @@ func TestListenQueue(t *testing.T) {
 	if ask(t, conns[slots], 300*time.Millisecond) {
 		t.Error("a connection in the queue is answered")
 	}
-	if n := debug(t, p.end.Admin).Connections; n != slots {
+	if n := readCounters(t, p.end.Admin).Connections; n != slots {
 		t.Errorf("%d connections are accepted, not %d", n, slots)
 	}
 	_ = conns[0].Close()
@@ -271,7 +271,7 @@ func TestUpstreamConns(t *testing.T) {
 			}
 			return
 		default:
-			most = max(most, debug(t, p.sts.Admin).Connections)
+			most = max(most, readCounters(t, p.sts.Admin).Connections)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // TestMain: every goroutine has an owner that waits for it.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair is a running STS and endpoint.
+// A pair is a running STS and endpoint.
 type pair struct {
 	t        *testing.T
 	signer   *Signer
@@ -86,7 +86,7 @@ func (p *pair) run(serve func(context.Context, func(Ready) error) error) Ready {
 	return Ready{}
 }
 
-// get asks the endpoint as a workload does.
+// get sends the endpoint a workload's request.
 func (p *pair) get(path string, header ...string) (int, string) {
 	p.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "http://"+p.end.Addr+path, nil)
@@ -115,8 +115,8 @@ func (p *pair) get(path string, header ...string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// debug reads the counters at an admin address.
-func debug(t *testing.T, addr string) Counters {
+// readCounters reads the counters at an admin address.
+func readCounters(t *testing.T, addr string) Counters {
 	t.Helper()
 	a := NewAdmin(addr)
 	defer a.Close()
@@ -127,9 +127,9 @@ func debug(t *testing.T, addr string) Counters {
 	return c
 }
 
-// TestStrangersDoNotReachTheAdminAddress: every user of the host can connect to it, and must neither empty the cache
-// nor read what was counted.
-func TestStrangersDoNotReachTheAdminAddress(t *testing.T) {
+// TestAdminAddressRejectsOtherUsers: every user of the host can connect to it, and must neither empty the cache nor
+// read the counters.
+func TestAdminAddressRejectsOtherUsers(t *testing.T) {
 	p := healthyPair(t, nil)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for _, admin := range []string{p.end.Admin, p.sts.Admin} {

@@ -14,15 +14,15 @@ import (
 	"tare/internal/clock"
 )
 
-// desk is an STS without a network, on a clock that the test moves.
-type desk struct {
+// A testSTS is an STS without a network, on a fake clock.
+type testSTS struct {
 	t      *testing.T
 	sts    *sts
 	signer *Signer
 	clock  *clock.Fake
 }
 
-func newDesk(t *testing.T, alg Algorithm, k STSKnobs) *desk {
+func newTestSTS(t *testing.T, alg Algorithm, k STSKnobs) *testSTS {
 	t.Helper()
 	signer, err := NewSigner(alg)
 	if err != nil {
@@ -37,10 +37,10 @@ func newDesk(t *testing.T, alg Algorithm, k STSKnobs) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{t, s, signer, c}
+	return &testSTS{t, s, signer, c}
 }
 
-func (d *desk) claims() Claims {
+func (d *testSTS) claims() Claims {
 	now := d.clock.Now()
 	return Claims{
 		Issuer: clusterURL, Subject: WorkloadOf(netip.MustParseAddr("127.1.0.1")).Subject(), Audience: Pool,
@@ -48,7 +48,7 @@ func (d *desk) claims() Claims {
 	}
 }
 
-func (d *desk) sign(c Claims) string {
+func (d *testSTS) sign(c Claims) string {
 	d.t.Helper()
 	s, err := d.signer.Sign(c)
 	if err != nil {
@@ -57,15 +57,15 @@ func (d *desk) sign(c Claims) string {
 	return s
 }
 
-// form is a good exchange of token.
-func form(token string) url.Values {
+// exchangeForm returns a good exchange of token.
+func exchangeForm(token string) url.Values {
 	return url.Values{
 		"grant_type": {grantExchange}, "audience": {audience(Pool)}, "subject_token_type": {typeJWT},
 		"subject_token": {token},
 	}
 }
 
-func (d *desk) post(ctx context.Context, path, bearer, kind, body string) (int, string) {
+func (d *testSTS) post(ctx context.Context, path, bearer, kind, body string) (int, string) {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)).WithContext(ctx)
 	r.Header.Set("Content-Type", kind)
 	if bearer != "" {
@@ -76,26 +76,26 @@ func (d *desk) post(ctx context.Context, path, bearer, kind, body string) (int, 
 	return w.Code, w.Body.String()
 }
 
-func (d *desk) exchange(f url.Values) (int, string) {
+func (d *testSTS) exchange(f url.Values) (int, string) {
 	return d.post(context.Background(), "/v1/token", "", "application/x-www-form-urlencoded", f.Encode())
 }
 
 func TestExchange(t *testing.T) {
 	for _, alg := range []Algorithm{RS256, ES256} {
 		t.Run(string(alg), func(t *testing.T) {
-			d := newDesk(t, alg, base().STSKnobs)
+			d := newTestSTS(t, alg, base().STSKnobs)
 			good := d.sign(d.claims())
 			claims := func(change func(*Claims)) url.Values {
 				c := d.claims()
 				change(&c)
-				return form(d.sign(c))
+				return exchangeForm(d.sign(c))
 			}
 			with := func(name, value string) url.Values {
-				f := form(good)
+				f := exchangeForm(good)
 				f.Set(name, value)
 				return f
 			}
-			other := newDesk(t, alg, base().STSKnobs)
+			other := newTestSTS(t, alg, base().STSKnobs)
 			parts := strings.Split(good, ".")
 			flipped := parts[0] + "." + parts[1] + "." + string(parts[2][0]^1) + parts[2][1:]
 			for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestExchange(t *testing.T) {
 				status int
 				code   string
 			}{
-				{"good", form(good), 200, `"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"`},
+				{"good", exchangeForm(good), 200, `"issued_token_type":"urn:ietf:params:oauth:token-type:access_token"`},
 				{"no grant", with("grant_type", ""), 400, "unsupported_grant_type"},
 				{"another grant", with("grant_type", "client_credentials"), 400, "unsupported_grant_type"},
 				{
@@ -127,7 +127,7 @@ func TestExchange(t *testing.T) {
 				{"claims of another token", with("subject_token", parts[0]+"."+strings.Split(d.sign(Claims{}), ".")[1]+"."+
 					parts[2]), 400, "does not match the trusted key"},
 				{"another's signature", with("subject_token", other.sign(d.claims())), 400, "does not match the trusted key"},
-				{"unsigned", with("subject_token", unsigned(good)), 400, "signature"},
+				{"unsigned", with("subject_token", withoutSignature(good)), 400, "signature"},
 				{"expired", claims(func(c *Claims) { c.Expires = d.clock.Now().Unix() }), 400, "expired"},
 				{
 					"from the future", claims(func(c *Claims) { c.IssuedAt = d.clock.Now().Add(2 * time.Minute).Unix() }), 400,
@@ -155,15 +155,15 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// unsigned is the attack of RFC 8725, section 2.1.
-func unsigned(token string) string {
+// withoutSignature applies the attack of RFC 8725, section 2.1.
+func withoutSignature(token string) string {
 	parts := strings.Split(token, ".")
 	return "eyJhbGciOiJub25lIn0." + parts[1] + "."
 }
 
 // TestImpersonation follows a federated token to access and identity tokens.
 func TestImpersonation(t *testing.T) {
-	d := newDesk(t, ES256, base().STSKnobs)
+	d := newTestSTS(t, ES256, base().STSKnobs)
 	w := WorkloadOf(netip.MustParseAddr("127.1.0.1"))
 	federated, err := d.sts.sealed("ya29.d.", bearer{Subject: w.Subject(), Expires: d.clock.Now().Add(time.Hour)})
 	if err != nil {
@@ -208,7 +208,7 @@ func TestQuota(t *testing.T) {
 	for _, mode := range []Mode{Reject, Tarpit} {
 		k := base().STSKnobs
 		k.QuotaRate, k.QuotaBurst, k.QuotaMode = rate, burst, mode
-		d := newDesk(t, ES256, k)
+		d := newTestSTS(t, ES256, k)
 		good := 0
 		for range offered * seconds {
 			// A request whose client has left at once ends also when it is never answered.
@@ -217,7 +217,7 @@ func TestQuota(t *testing.T) {
 				cancel()
 			}
 			c := d.claims()
-			status, body := d.post(ctx, "/v1/token", "", "application/x-www-form-urlencoded", form(d.sign(c)).Encode())
+			status, body := d.post(ctx, "/v1/token", "", "application/x-www-form-urlencoded", exchangeForm(d.sign(c)).Encode())
 			cancel()
 			switch {
 			case status == 429 && mode == Reject && strings.Contains(body, "RESOURCE_EXHAUSTED"):
@@ -225,7 +225,7 @@ func TestQuota(t *testing.T) {
 			case status == 200 && body != "":
 				good++
 			default:
-				t.Fatalf("%s: %d %s", mode, status, body)
+				t.Fatalf("mode %s: unexpected status %d: %s", mode, status, body)
 			}
 			d.clock.Advance(time.Second / offered)
 		}
@@ -256,16 +256,16 @@ func TestQueueLendsTokens(t *testing.T) {
 	}
 }
 
-// TestPoolsHaveTheirOwnQuota keeps canaries from using up what is measured.
+// TestPoolsHaveTheirOwnQuota: canaries do not use up the quota that is measured.
 func TestPoolsHaveTheirOwnQuota(t *testing.T) {
 	k := base().STSKnobs
 	k.QuotaRate, k.QuotaBurst, k.QuotaMode = 0.001, 1, Reject
-	d := newDesk(t, ES256, k)
+	d := newTestSTS(t, ES256, k)
 	for _, pool := range []string{"a.svc.id.goog", "b.svc.id.goog"} {
 		for i, want := range []int{200, 429} {
 			c := d.claims()
 			c.Audience = pool
-			f := form(d.sign(c))
+			f := exchangeForm(d.sign(c))
 			f.Set("audience", audience(pool))
 			if status, body := d.exchange(f); status != want {
 				t.Errorf("%s, exchange %d: %d %s, want %d", pool, i, status, body, want)
@@ -283,7 +283,7 @@ func TestEndpointPassesQuotaOn(t *testing.T) {
 			t.Errorf("request %d: %d %s, want %d", i, status, body, want)
 		}
 	}
-	if c := debug(t, p.end.Admin); c.OverQuota != 1 {
+	if c := readCounters(t, p.end.Admin); c.OverQuota != 1 {
 		t.Errorf("the endpoint counts %d over quota", c.OverQuota)
 	}
 }

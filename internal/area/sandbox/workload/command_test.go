@@ -99,7 +99,7 @@ func TestCommandFailures(t *testing.T) {
 	}
 }
 
-// TestHungCommandIsKilled with all that it started, by the worker's own deadline and when the client goes away.
+// TestHungCommandIsKilled with everything that it started, at the worker's deadline and when the client goes away.
 func TestHungCommandIsKilled(t *testing.T) {
 	hang := func(dir string) Command {
 		return Command{Name: "hang", Dir: dir, Run: []string{"sh", "-c", "sleep 60 & echo $! > child; echo $$ > self; wait"}}
@@ -110,7 +110,7 @@ func TestHungCommandIsKilled(t *testing.T) {
 	if _, err := c.Command(ctx, hang(dir), 1); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("%v; want that time is over", err)
 	}
-	dies(t, dir)
+	awaitEnd(t, dir)
 
 	c, dir = start(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -118,11 +118,11 @@ func TestHungCommandIsKilled(t *testing.T) {
 	if _, err := c.Command(ctx, hang(dir), 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; want that it was cancelled", err)
 	}
-	dies(t, dir)
+	awaitEnd(t, dir)
 }
 
-// dies waits until the processes that left their pids in dir are gone.
-func dies(t *testing.T, dir string) {
+// awaitEnd waits until the processes that left their PIDs in dir have ended.
+func awaitEnd(t *testing.T, dir string) {
 	t.Helper()
 	for _, file := range []string{"self", "child"} {
 		pid, err := os.ReadFile(filepath.Join(dir, file))

@@ -94,7 +94,7 @@ func TestDaemonsCostPerRequest(t *testing.T) {
 	}
 }
 
-// TestDaemonsWriteOnlyInTheirDirectory looks at what each holds open for writing.
+// TestDaemonsWriteOnlyInTheirDirectory checks what each has open for writing.
 func TestDaemonsWriteOnlyInTheirDirectory(t *testing.T) {
 	for _, name := range Daemons() {
 		t.Run(name, func(t *testing.T) {
@@ -152,16 +152,16 @@ func TestMissingNamesItsPackage(t *testing.T) {
 	_, err := NewProgram("sysbench-cpu")
 	m, ok := errors.AsType[*Missing](err)
 	if !ok || m.Program != "sysbench" || !strings.Contains(err.Error(), "apt-get install sysbench") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want that sysbench is missing", err)
 	}
 	if _, err := newShell(t.TempDir()); err == nil || !strings.Contains(err.Error(), "apt-get install dash") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want that dash is missing", err)
 	}
 	if _, err := NewProgram("stress"); err == nil || !strings.Contains(err.Error(), "unknown program") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want an unknown program", err)
 	}
 	if _, err := NewDaemon("apache2", t.TempDir()); err == nil || !strings.Contains(err.Error(), "unknown daemon") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want an unknown daemon", err)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestProgramsRun(t *testing.T) {
 		}
 		cost, err := c.Command(t.Context(), cmd, 1)
 		if err != nil || cost.CPU < time.Millisecond {
-			t.Errorf("%s: %+v, %v", name, cost, err)
+			t.Errorf("%s: got cost %+v, %v; want at least 1 ms of CPU time", name, cost, err)
 		}
 		t.Logf("%s: %v of CPU time", name, cost.CPU)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDeniedCallIsAnError refuses one system call at a time to a worker: the workloads that make it must fail and name
-// it, and not be fast.
+// TestDeniedCallIsAnError denies a worker one system call at a time: the workloads that make it must fail and name it,
+// and not be fast.
 func TestDeniedCallIsAnError(t *testing.T) {
 	kinds := map[string][]string{ // denied: kinds that make it
 		"execve":     {"exec", "spawn", "shell"},
@@ -52,7 +52,7 @@ func TestDeniedCallIsAnError(t *testing.T) {
 	}
 }
 
-// TestWorkloadSurvivesItsFailure runs a kind that fails, and then another and the first one again, in the same worker.
+// TestWorkloadSurvivesItsFailure runs a kind that fails, then another one and the first one again, in the same worker.
 func TestWorkloadSurvivesItsFailure(t *testing.T) {
 	c, dir := start(t)
 	if _, err := c.Run(t.Context(), "exec", 5); err != nil {

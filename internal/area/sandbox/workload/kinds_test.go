@@ -46,11 +46,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestKindsCost checks what must hold of every cost: it is there, the one thread and its children used no more CPU time
-// than passed, and a call costs about the same in a small batch as in one of eight times the calls.
+// TestKindsCost checks that every cost is present, that the thread and its children used no more CPU time than has
+// passed, and that a call costs about the same in a batch eight times as large.
 func TestKindsCost(t *testing.T) {
 	c, dir := start(t)
-	before := list(t, dir)
+	before := listFiles(t, dir)
 	for _, k := range Kinds() {
 		t.Run(k.Name, func(t *testing.T) {
 			n := max(1, calibrate(t, c, k)/2)
@@ -66,12 +66,12 @@ func TestKindsCost(t *testing.T) {
 			t.Errorf("%.0f ns a call in batches of %d, %.0f in batches of %d", few, n, many, 8*n)
 		})
 	}
-	if after := list(t, dir); after != before {
+	if after := listFiles(t, dir); after != before {
 		t.Errorf("the workloads left something: %s, before %s", after, before)
 	}
 }
 
-// cpuPerCall runs a batch whose cost must be possible.
+// cpuPerCall runs a batch, and fails the test if its cost is impossible.
 func cpuPerCall(t *testing.T, c *Client, kind string, n int) float64 {
 	t.Helper()
 	cost, err := c.Run(t.Context(), kind, n)
@@ -87,7 +87,7 @@ func cpuPerCall(t *testing.T, c *Client, kind string, n int) float64 {
 	return float64(cost.CPU) / float64(n)
 }
 
-func list(t *testing.T, dir string) string {
+func listFiles(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -100,8 +100,8 @@ func list(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// count sums a number in a file of the kernel: the first field that follows each key.
-func count(t *testing.T, file string, key string) int {
+// sumKernelFile sums a number in a file of the kernel: the first field after each key.
+func sumKernelFile(t *testing.T, file string, key string) int {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -121,8 +121,8 @@ func count(t *testing.T, file string, key string) int {
 	return 0
 }
 
-// tcp is a counter of /proc/net/snmp.
-func tcp(t *testing.T, name string) int {
+// tcpCounter returns a counter of /proc/net/snmp.
+func tcpCounter(t *testing.T, name string) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/net/snmp")
 	if err != nil {
@@ -149,8 +149,8 @@ func tcp(t *testing.T, name string) int {
 	return 0
 }
 
-// local runs n calls of a kind in this process, on the thread whose counters the test reads.
-func local(t *testing.T, kind, dir string, n int) {
+// runLocal runs n calls of a kind in this process, on the thread whose counters the test reads.
+func runLocal(t *testing.T, kind, dir string, n int) {
 	t.Helper()
 	w := &worker{dir: dir, halt: &atomic.Bool{}, routines: make(map[string]routine)}
 	defer w.close()
@@ -159,9 +159,9 @@ func local(t *testing.T, kind, dir string, n int) {
 	}
 }
 
-// TestKindsDoWhatTheySay compares n calls with what the kernel counted: exactly where the counter is this thread's own,
-// at least where it is the system's.
-func TestKindsDoWhatTheySay(t *testing.T) {
+// TestKindsMakeTheirSystemCalls compares n calls with the kernel's counts: exactly if the counter is this thread's own,
+// at least if it is the system's.
+func TestKindsMakeTheirSystemCalls(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dir := t.TempDir()
@@ -169,13 +169,13 @@ func TestKindsDoWhatTheySay(t *testing.T) {
 		t.Fatal(err)
 	}
 	const io, stat = "/proc/thread-self/io", "/proc/stat"
-	procs := func() int { return count(t, stat, "processes") }
-	accepted := func() int { return tcp(t, "PassiveOpens") }
-	read := func() int { return count(t, io, "rchar") }
-	written := func() int { return count(t, io, "wchar") }
+	procs := func() int { return sumKernelFile(t, stat, "processes") }
+	accepted := func() int { return tcpCounter(t, "PassiveOpens") }
+	read := func() int { return sumKernelFile(t, io, "rchar") }
+	written := func() int { return sumKernelFile(t, io, "wchar") }
 	switches := func() int {
 		const status = "/proc/thread-self/status"
-		return count(t, status, "voluntary_ctxt_switches") + count(t, status, "nonvoluntary_ctxt_switches")
+		return sumKernelFile(t, status, "voluntary_ctxt_switches") + sumKernelFile(t, status, "nonvoluntary_ctxt_switches")
 	}
 	for _, k := range []struct {
 		kind    string
@@ -205,7 +205,7 @@ func TestKindsDoWhatTheySay(t *testing.T) {
 			k.want /= 70
 		}
 		before := k.counter()
-		local(t, k.kind, dir, n)
+		runLocal(t, k.kind, dir, n)
 		got := k.counter() - before
 		if slack := 16 << 10; got < k.want || k.own && got > k.want+slack {
 			t.Errorf("%d calls of %s: the kernel counted %d instead of %d", n, k.kind, got, k.want)
@@ -213,8 +213,8 @@ func TestKindsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestKindsUseTheirFile counts by inotify(7) what is done to a file. Equal events in a row are told once, so each is
-// asked for with one that comes between.
+// TestKindsUseTheirFile counts by inotify(7) what is done to a file. Equal events in a row are reported once, so each
+// is counted with one that comes between.
 func TestKindsUseTheirFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := Setup(dir); err != nil {
@@ -238,9 +238,9 @@ func TestKindsUseTheirFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		runtime.LockOSThread()
-		local(t, k.kind, dir, k.n)
+		runLocal(t, k.kind, dir, k.n)
 		runtime.UnlockOSThread()
-		got := events(t, fd, unix.IN_OPEN|unix.IN_CREATE)
+		got := countEvents(t, fd, unix.IN_OPEN|unix.IN_CREATE)
 		if got != k.n {
 			t.Errorf("%d calls of %s: %d events", k.n, k.kind, got)
 		}
@@ -248,8 +248,8 @@ func TestKindsUseTheirFile(t *testing.T) {
 	}
 }
 
-// events counts events of a kind until there are no more.
-func events(t *testing.T, fd int, mask uint32) (n int) {
+// countEvents counts events of a kind until there are no more.
+func countEvents(t *testing.T, fd int, mask uint32) (n int) {
 	t.Helper()
 	buf := make([]byte, 64<<10)
 	for {
@@ -282,7 +282,7 @@ func TestCopyCopies(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, sourceFile), planted, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		local(t, size.kind, dir, 10)
+		runLocal(t, size.kind, dir, 10)
 		got, err := os.ReadFile(filepath.Join(dir, targetFile))
 		if err != nil {
 			t.Fatal(err)
@@ -293,7 +293,7 @@ func TestCopyCopies(t *testing.T) {
 	}
 }
 
-// TestHaltEndsABatch asks for more calls than can be made and stops them.
+// TestHaltEndsABatch halts a batch of more calls than can be made.
 func TestHaltEndsABatch(t *testing.T) {
 	dir := t.TempDir()
 	if err := Setup(dir); err != nil {

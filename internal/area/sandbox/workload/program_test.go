@@ -26,7 +26,7 @@ func TestProgramIsAnELF(t *testing.T) {
 			t.Fatalf("%s: %v", arch, err)
 		}
 		if f.Machine != machine || f.Type != elf.ET_EXEC || len(f.Progs) != 1 {
-			t.Errorf("%s: %+v", arch, f.FileHeader)
+			t.Errorf("%s: got header %+v", arch, f.FileHeader)
 		}
 		p := f.Progs[0]
 		if p.Type != elf.PT_LOAD || p.Flags != elf.PF_R|elf.PF_X || p.Filesz != uint64(len(b)) || f.Entry <= p.Vaddr ||
@@ -41,8 +41,8 @@ func TestProgramIsAnELF(t *testing.T) {
 
 // TestProgramExecutesItself counts its execve calls with strace.
 func TestProgramExecutesItself(t *testing.T) {
-	path := planted(t, runtime.GOARCH)
-	needs(t, "strace")
+	path := plantedProgram(t, runtime.GOARCH)
+	requireProgram(t, "strace")
 	for counter, want := range counters() {
 		out, err := exec.Command("strace", append([]string{"-f", "-e", "trace=execve", path}, counter...)...).CombinedOutput()
 		if err != nil {
@@ -60,8 +60,8 @@ func TestProgramForARM64(t *testing.T) {
 	if runtime.GOARCH == "arm64" {
 		t.Skip("it is the native program here")
 	}
-	path := planted(t, "arm64")
-	needs(t, "qemu-aarch64-static")
+	path := plantedProgram(t, "arm64")
+	requireProgram(t, "qemu-aarch64-static")
 	for counter, want := range counters() {
 		out, err := exec.Command("qemu-aarch64-static", append([]string{"-strace", path}, counter...)...).CombinedOutput()
 		if want == 0 {
@@ -86,8 +86,8 @@ func counters() iter.Seq2[[]string, int] {
 	}
 }
 
-// planted writes the program of an architecture.
-func planted(t *testing.T, arch string) string {
+// plantedProgram writes the program of an architecture.
+func plantedProgram(t *testing.T, arch string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
 	b, err := program(arch)
@@ -100,7 +100,7 @@ func planted(t *testing.T, arch string) string {
 	return path
 }
 
-func needs(t *testing.T, program string) {
+func requireProgram(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
 		t.Skipf("SKIPPED: %s is not installed", program)

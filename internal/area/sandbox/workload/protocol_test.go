@@ -22,8 +22,8 @@ import (
 
 const greeting = `{"protocol":"tare-workload","version":1}` + "\n"
 
-// canned is a worker that says the same whatever it is asked.
-func canned(said string) *Client {
+// cannedWorker is a worker that always gives the same answer.
+func cannedWorker(said string) *Client {
 	return NewClient(discard{}, io.NopCloser(strings.NewReader(said)))
 }
 
@@ -32,7 +32,7 @@ type discard struct{}
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (discard) Close() error                { return nil }
 
-func TestClientRefusesGarbage(t *testing.T) {
+func TestClientRejectsInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ said, want string }{
 		"nothing":           {"", "ended before its hello"},
 		"no hello":          {"ready\n", "not an object"},
@@ -58,7 +58,7 @@ func TestClientRefusesGarbage(t *testing.T) {
 			"\n", "errno 4096"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := canned(c.said)
+			client := cannedWorker(c.said)
 			_, err := client.Run(t.Context(), "open", 5)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v; want %q", err, c.want)
@@ -70,33 +70,33 @@ func TestClientRefusesGarbage(t *testing.T) {
 	}
 }
 
-func TestClientTellsFailures(t *testing.T) {
+func TestClientReportsFailures(t *testing.T) {
 	said := greeting +
 		`{"id":1,"error":"open: openat: permission denied","failed":{"op":"open","call":"openat","errno":13}}` + "\n" +
 		`{"id":2,"error":"unknown workload"}` + "\n" +
 		`{"id":3,"cost":{"n":5,"wall_ns":10,"cpu_ns":9,"instructions":8,"counted":true}}` + "\n" +
 		`{"id":4,"errno":1}` + "\n"
-	c := canned(said)
+	c := cannedWorker(said)
 	_, err := c.Run(t.Context(), "open", 5)
 	f, ok := errors.AsType[*Failure](err)
 	if !ok || !cmp.Equal(*f, Failure{Op: "open", Call: "openat", Errno: syscall.EACCES}) ||
 		!errors.Is(err, syscall.EACCES) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want the failure of openat", err)
 	}
 	if _, err := c.Run(t.Context(), "nothing", 5); err == nil || !strings.Contains(err.Error(), "unknown workload") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want an unknown workload", err)
 	}
 	got, err := c.Run(t.Context(), "open", 5)
 	if diff := cmp.Diff(Cost{N: 5, Wall: 10, CPU: 9, Instructions: 8, Counted: true}, got); diff != "" || err != nil {
 		t.Errorf("after two refusals: %v %s", err, diff)
 	}
 	if errno, err := c.Try(t.Context(), "open", "/"); errno != syscall.EPERM || err != nil {
-		t.Errorf("%v %v", errno, err)
+		t.Errorf("got errno %v, %v; want EPERM", errno, err)
 	}
 }
 
-func TestClientRefusesWhatCannotBeAsked(t *testing.T) {
-	c := canned(greeting)
+func TestClientRejectsInvalidRequests(t *testing.T) {
+	c := cannedWorker(greeting)
 	for _, n := range []int{0, -1, maxCalls + 1} {
 		if _, err := c.Run(t.Context(), "open", n); err == nil {
 			t.Errorf("%d calls were asked for", n)
@@ -110,11 +110,11 @@ func TestClientRefusesWhatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestClientHonoursItsContext speaks to a worker that says hello and hangs.
-func TestClientHonoursItsContext(t *testing.T) {
+// TestClientEndsWithItsContext: the worker says hello and hangs.
+func TestClientEndsWithItsContext(t *testing.T) {
 	for name, hello := range map[string]string{"hangs at once": "", "hangs after hello": greeting} {
 		t.Run(name, func(t *testing.T) {
-			in, out, say := silent(t)
+			in, out, say := silentWorker(t)
 			go func() { _, _ = io.WriteString(say, hello) }()
 			c := NewClient(in, out)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -129,7 +129,7 @@ func TestClientHonoursItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c := canned(greeting + `{"id":1,"errno":0}` + "\n")
+	c := cannedWorker(greeting + `{"id":1,"errno":0}` + "\n")
 	if _, err := c.Try(ctx, "open", "/"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; want that it was cancelled", err)
 	}
@@ -138,8 +138,8 @@ func TestClientHonoursItsContext(t *testing.T) {
 	}
 }
 
-// silent makes pipes to a worker that reads nothing.
-func silent(t *testing.T) (in, out, say *os.File) {
+// silentWorker returns pipes to a worker that reads nothing.
+func silentWorker(t *testing.T) (in, out, say *os.File) {
 	t.Helper()
 	_, in, err := os.Pipe()
 	if err != nil {
@@ -153,7 +153,7 @@ func silent(t *testing.T) (in, out, say *os.File) {
 	return in, out, say
 }
 
-// TestServeEndsWithItsContext starts a worker within this process.
+// TestServeEndsWithItsContext in a worker within this process.
 func TestServeEndsWithItsContext(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -167,7 +167,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestServeRefusesGarbage(t *testing.T) {
+func TestServeRejectsInvalidRequests(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"no object":       {"run open 5\n", "not an object"},
 		"no verb":         {`{"id":1}` + "\n", "unknown verb"},
@@ -188,11 +188,11 @@ func TestServeRefusesGarbage(t *testing.T) {
 	}
 }
 
-// TestServeAnswersWhatItCannotDo goes on after requests that are well formed.
-func TestServeAnswersWhatItCannotDo(t *testing.T) {
+// TestServeContinuesAfterAFailedRequest if the request is well formed.
+func TestServeContinuesAfterAFailedRequest(t *testing.T) {
 	c, _ := start(t)
 	if _, err := c.Run(t.Context(), "execl", 1); err == nil || !strings.Contains(err.Error(), `unknown workload "execl"`) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want an unknown workload", err)
 	}
 	for what, args := range map[string][]string{
 		"chmod": {"/"}, "open": nil, "connect": {"http"}, "syscall": {"fork"},
@@ -242,13 +242,13 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzClient lets a worker say anything at all.
+// FuzzClient lets a worker send anything.
 func FuzzClient(f *testing.F) {
 	f.Add([]byte(greeting + `{"id":1,"cost":{"n":5,"wall_ns":10,"cpu_ns":9}}` + "\n" + `{"id":2,"status":{}}`))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		defer memtest.Bound(t, len(said))()
-		c := canned(string(said))
+		c := cannedWorker(string(said))
 		cost, err := c.Run(t.Context(), "open", 5)
 		if err == nil && (cost.N != 5 || cost.Wall <= 0) {
 			t.Errorf("cost %+v of %q", cost, said)
@@ -317,8 +317,8 @@ func FuzzReadLine(f *testing.F) {
 	})
 }
 
-// TestAbandonedBatchEndsTheWorker asks for more calls than can be made and goes away; start checks that the worker
-// ends.
+// TestAbandonedBatchEndsTheWorker requests more calls than can be made and abandons the batch; start checks that the
+// worker ends.
 func TestAbandonedBatchEndsTheWorker(t *testing.T) {
 	for _, kind := range []string{"compute", "exec", "switch", "shell"} {
 		t.Run(kind, func(t *testing.T) {
