@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"tare/internal/clock"
@@ -63,6 +64,15 @@ type Spec interface {
 	Validate(q design.Question, treatments []design.Treatment) []Finding
 	// Loopback reports whether all traffic stays on this machine, so that max_rate may be left out.
 	Loopback() bool
+}
+
+// SpecOf returns s as the area's own type; it fails if s is another area's.
+func SpecOf[S Spec](s Spec) (S, error) {
+	own, ok := s.(S)
+	if !ok {
+		return own, fmt.Errorf("a spec of type %T is not this area's", s)
+	}
+	return own, nil
 }
 
 // A Target is an opened system under test.

@@ -1,15 +1,43 @@
 package area
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"tare/internal/design"
 )
 
-// Fault returns a finding that stops a run.
+// Fault returns a finding that stops a run. Without a hint, it has the one that err carries.
 func Fault(path string, err error, hint string) Finding {
-	return Finding{Path: path, Severity: Error, Message: err.Error(), Hint: hint}
+	return Finding{Path: path, Severity: Error, Message: err.Error(), Hint: cmp.Or(hint, HintOf(err))}
+}
+
+// WithHint returns err with a hint, the next step for the user.
+func WithHint(err error, hint string) error { return hinted{err, hint} }
+
+type hinted struct {
+	error
+
+	hint string
+}
+
+// Unwrap returns the error without its hint.
+func (h hinted) Unwrap() error { return h.error }
+
+// Hint returns the next step.
+func (h hinted) Hint() string { return h.hint }
+
+// HintOf returns the hint that err carries, by a method Hint; empty if it carries none.
+func HintOf(err error) string {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return h.Hint()
+	}
+	return ""
 }
 
 // FaultVaried returns a finding about a field that the file gives although the treatments vary it.

@@ -114,3 +114,19 @@ func TestTrimMissing(t *testing.T) {
 		}
 	}
 }
+
+func TestFaultShowsTheHintThatTheErrorCarries(t *testing.T) {
+	err := fmt.Errorf("find it: %w", WithHint(errors.New("no engine"), "install it"))
+	for name, c := range map[string]struct {
+		err        error
+		hint, want string
+	}{
+		"an error's own":       {err, "", "install it"},
+		"the caller's instead": {err, "build it", "build it"},
+		"none":                 {errors.New("no engine"), "", ""},
+	} {
+		if f := Fault("embedded", c.err, c.hint); f.Hint != c.want || f.Severity != Error || f.Message != c.err.Error() {
+			t.Errorf("%s: %+v, want hint %q", name, f, c.want)
+		}
+	}
+}

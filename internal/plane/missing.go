@@ -18,6 +18,9 @@ type Missing struct {
 // Error implements error.
 func (m *Missing) Error() string { return m.What + ": " + m.Reason }
 
+// Hint returns the next step.
+func (m *Missing) Hint() string { return m.Next }
+
 // what names a version in messages.
 func what(v Version) string { return "the control plane of Kubernetes " + string(v) }
 

@@ -13,9 +13,9 @@ import (
 // Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and finds
 // embedded ones, which may build them unless this is only a look. It asks no question.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	treatments := env.Treatments
 	if len(treatments) == 0 {

@@ -2,7 +2,6 @@ package decision
 
 import (
 	"context"
-	"errors"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
@@ -31,9 +30,5 @@ func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment
 
 // findingOf returns the finding about an engine that this host cannot have.
 func findingOf(err error) area.Finding {
-	f := area.Fault("embedded.engine", err, "")
-	if m, ok := errors.AsType[*engine.Missing](err); ok {
-		f.Hint = m.Next
-	}
-	return f
+	return area.Fault("embedded.engine", err, "")
 }

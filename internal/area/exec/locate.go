@@ -13,7 +13,7 @@ import (
 	"tare/internal/driver"
 )
 
-// A hinted error carries a next step.
+// A hinted error is about the field at path, and carries a next step.
 type hinted struct {
 	error
 
@@ -21,6 +21,9 @@ type hinted struct {
 }
 
 func (h hinted) Unwrap() error { return h.error }
+
+// Hint returns the next step, for area.Fault.
+func (h hinted) Hint() string { return h.hint }
 
 func hint(path, next, format string, args ...any) error {
 	return hinted{error: fmt.Errorf(format, args...), path: path, hint: next}

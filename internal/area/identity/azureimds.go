@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -58,21 +59,16 @@ func azureValidate(s *Spec, _ string) error {
 	return nil
 }
 
-func azureOptions(s *Spec) Azure {
-	if s == nil || s.Azure == nil {
-		return Azure{}
-	}
-	return *s.Azure
-}
+func azureOptions(s *Spec) Azure { return optionsOf(s, func(s *Spec) *Azure { return s.Azure }) }
 
 // azureAudience is what the token of an identity is for.
 func azureAudience(s session, key int) string {
-	return s.unique(first(s.caller(key).Audience, azureOptions(s.spec).Resource, azureResource))
+	return s.unique(cmp.Or(s.caller(key).Audience, azureOptions(s.spec).Resource, azureResource))
 }
 
 func azureURL(s session, key int) string {
 	p := s.base + azurePath + url.QueryEscape(azureAudience(s, key))
-	if id := first(s.caller(key).Name, azureOptions(s.spec).ClientID); id != "" {
+	if id := cmp.Or(s.caller(key).Name, azureOptions(s.spec).ClientID); id != "" {
 		p += "&client_id=" + url.QueryEscape(id)
 	}
 	if s.operation == opFresh {

@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"cmp"
+
 	"tare/internal/clock"
 	"tare/internal/load"
 )
@@ -30,7 +32,7 @@ func newExpected(s session) *expected {
 		if key < len(s.subjects) {
 			learned = s.subjects[key]
 		}
-		x.subjects[key] = first(c.Subject, e.Subject, learned)
+		x.subjects[key] = cmp.Or(c.Subject, e.Subject, learned)
 		audience := e.Audience
 		if audience != "" && c.Audience != "" {
 			audience = c.Audience

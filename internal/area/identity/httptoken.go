@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,20 +45,15 @@ const tokenPlace = "{token}"
 
 // httpOptions fills in defaults.
 func httpOptions(s *Spec) HTTP {
-	var o HTTP
-	if s != nil && s.HTTP != nil {
-		o = *s.HTTP
-	}
+	o := optionsOf(s, func(s *Spec) *HTTP { return s.HTTP })
 	if o.Method == "" {
 		o.Method = http.MethodGet
 		if o.Body != "" {
 			o.Method = http.MethodPost
 		}
 	}
-	o.Token = first(o.Token, "access_token")
-	if o.Status == 0 {
-		o.Status = http.StatusOK
-	}
+	o.Token = cmp.Or(o.Token, "access_token")
+	o.Status = cmp.Or(o.Status, http.StatusOK)
 	return o
 }
 
@@ -157,7 +153,7 @@ func httpRequest(s session, key int, token string) []byte {
 	if token != "" && !strings.Contains(o.Body, tokenPlace) {
 		headers = append(headers, "Authorization: Bearer "+token)
 	}
-	return s.request(key, o.Method, first(s.base+s.unique(o.Path), "/"), body, headers...)
+	return s.request(key, o.Method, cmp.Or(s.base+s.unique(o.Path), "/"), body, headers...)
 }
 
 // fill puts the caller's token and the secrets into the body. It does so once: what looks like a place in a secret is

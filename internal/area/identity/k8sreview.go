@@ -94,10 +94,7 @@ func mint(ctx context.Context, s session, key int, do doer) (lease, error) {
 	case got.Status != http.StatusCreated || len(token) == 0:
 		return lease{}, fmt.Errorf("mint a token to review: status %d: %w", got.Status, errNoToken)
 	}
-	life := time.Duration(k8sOptions(s.spec).Expiration)
-	if life == 0 {
-		life = k8sLife
-	}
+	life := k8sOptions(s.spec).life()
 	if exp, ok := expiryOf(token); ok { // the API server may grant less than was asked for
 		life = min(life, max(time.Second, time.Unix(exp, 0).Sub(now)))
 	}

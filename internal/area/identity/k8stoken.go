@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,12 +58,10 @@ const (
 	k8sUnsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ0YXJlIn0." // alg none, sub tare
 )
 
-func k8sOptions(s *Spec) K8s {
-	if s == nil || s.K8s == nil {
-		return K8s{}
-	}
-	return *s.K8s
-}
+func k8sOptions(s *Spec) K8s { return optionsOf(s, func(s *Spec) *K8s { return s.K8s }) }
+
+// life returns the lifetime that is asked for.
+func (o K8s) life() time.Duration { return cmp.Or(time.Duration(o.Expiration), k8sLife) }
 
 // validateK8s looks at what both adapters have.
 func validateK8s(o K8s, s *Spec) error {
@@ -111,7 +110,7 @@ func splitAccount(name string) (namespace, account string) {
 func k8sAccount(s session, key int) (namespace, account string) {
 	o := k8sOptions(s.spec)
 	ns, sa := splitAccount(s.caller(key).Name)
-	return first(ns, o.Namespace, k8sDefault), first(sa, o.ServiceAccount, k8sDefault)
+	return cmp.Or(ns, o.Namespace, k8sDefault), cmp.Or(sa, o.ServiceAccount, k8sDefault)
 }
 
 // k8sOwner is the subject of that account's tokens.
@@ -138,10 +137,7 @@ func k8sHeaders(token string) []string {
 
 // tokenRequest renders the request for one identity; audiences go in as they are.
 func tokenRequest(s session, key int, audiences []string, headers ...string) []byte {
-	life := time.Duration(k8sOptions(s.spec).Expiration)
-	if life == 0 {
-		life = k8sLife
-	}
+	life := k8sOptions(s.spec).life()
 	type spec struct {
 		Audiences         []string `json:"audiences,omitempty"`
 		ExpirationSeconds int64    `json:"expirationSeconds"`
@@ -196,7 +192,7 @@ func k8sStrangers(request func(headers ...string) []byte) []canary {
 func tokenRequestReader(s session) reader {
 	j, x := newJudge(s), newExpected(s)
 	for key := range x.subjects {
-		x.subjects[key] = first(x.subjects[key], k8sOwner(s, key))
+		x.subjects[key] = cmp.Or(x.subjects[key], k8sOwner(s, key))
 		if audiences := k8sAudiences(s, key); len(audiences) > 0 {
 			x.audiences[key] = load.NewTemplate([]byte(s.unique(audiences[0])))
 		}

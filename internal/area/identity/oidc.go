@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -59,12 +60,7 @@ const (
 
 const formType = "Content-Type: application/x-www-form-urlencoded"
 
-func oidcOptions(s *Spec) OIDC {
-	if s == nil || s.OIDC == nil {
-		return OIDC{}
-	}
-	return *s.OIDC
-}
+func oidcOptions(s *Spec) OIDC { return optionsOf(s, func(s *Spec) *OIDC { return s.OIDC }) }
 
 func oidcValidate(s *Spec, _ string) error {
 	o := oidcOptions(s)
@@ -181,14 +177,14 @@ func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	if o.Grant == grantExchange {
 		form.Set("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange")
 		form.Set("subject_token", secrets.subject)
-		form.Set("subject_token_type", first(tokenType(o.SubjectType), tokenType("access_token")))
+		form.Set("subject_token_type", cmp.Or(tokenType(o.SubjectType), tokenType("access_token")))
 		set("requested_token_type", tokenType(o.RequestType))
 	}
-	set("audience", s.unique(first(c.Audience, o.Audience)))
+	set("audience", s.unique(cmp.Or(c.Audience, o.Audience)))
 	set("scope", s.unique(o.Scope))
 	set("resource", s.unique(o.Resource))
 	headers := []string{"Accept: application/json", formType}
-	client := first(c.Name, o.ClientID)
+	client := cmp.Or(c.Name, o.ClientID)
 	switch o.authOf(secrets.client) {
 	case authBasic:
 		// RFC 6749, section 2.3.1: both are form-encoded first.
@@ -200,7 +196,7 @@ func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	default:
 		set("client_id", client)
 	}
-	return s.request(key, http.MethodPost, first(s.base+o.TokenPath, "/"), []byte(form.Encode()), headers...)
+	return s.request(key, http.MethodPost, cmp.Or(s.base+o.TokenPath, "/"), []byte(form.Encode()), headers...)
 }
 
 // authOf is how the client authenticates.

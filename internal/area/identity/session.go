@@ -66,16 +66,6 @@ func (s session) lease(key int) string {
 	return s.creds.lease(key)
 }
 
-// first is the first text that is not empty: a caller's own, then the adapter's option, then a default.
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
 // headerLines are the headers that the file asks for, sorted, as "Name: value".
 func (s session) headerLines(key int) []string {
 	all := maps.Clone(s.headers)

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -138,7 +139,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{
-		spec: u, operation: string(u.Operation), identities: max(1, u.Identities), as: first(u.Account, accountDefault),
+		spec: u, operation: string(u.Operation), identities: max(1, u.Identities), as: cmp.Or(u.Account, accountDefault),
 		headers: u.Headers,
 	}
 	if p.adapter, err = findAdapter(string(u.Adapter)); err != nil {
@@ -168,7 +169,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 
 // ask looks at what is asked for, and by how many.
 func (p *plan) ask() error {
-	p.operation = first(p.operation, p.adapter.operations[0].name)
+	p.operation = cmp.Or(p.operation, p.adapter.operations[0].name)
 	if p.identities > maxIdentities {
 		return fmt.Errorf("identities: %d is not a number from 1 to %d", p.identities, maxIdentities)
 	}

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,12 +53,9 @@ const projectedToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 // vaultOptions fills in defaults.
 func vaultOptions(s *Spec) Vault {
-	var o Vault
-	if s != nil && s.Vault != nil {
-		o = *s.Vault
-	}
-	o.Method = first(o.Method, "kubernetes")
-	o.Mount = strings.Trim(first(o.Mount, o.Method), "/")
+	o := optionsOf(s, func(s *Spec) *Vault { return s.Vault })
+	o.Method = cmp.Or(o.Method, "kubernetes")
+	o.Mount = strings.Trim(cmp.Or(o.Mount, o.Method), "/")
 	return o
 }
 
@@ -118,7 +116,7 @@ func vaultValidate(s *Spec, _ string) error {
 	for i, c := range append([]Caller{{Name: o.Username}}, s.Callers...) {
 		if o.Method == "userpass" && c.Name != "" && (strings.ContainsAny(c.Name, "/?#%") || !visible([]byte(c.Name))) {
 			return fmt.Errorf("%s: a user's name stands in the path, and must have no blanks, slashes or percent signs",
-				first(map[bool]string{true: "vault.username"}[i == 0], "callers"))
+				cmp.Or(map[bool]string{true: "vault.username"}[i == 0], "callers"))
 		}
 	}
 	return nil
@@ -147,7 +145,7 @@ const forgedJWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ0YXJlLWNhbmFyeSJ9." +
 	"dGFyZS1jYW5hcnk" //nolint:gosec // a forgery by design
 
 // nameOf is the role, role ID or user of an identity.
-func (o Vault) nameOf(s session, key int) string { return first(s.caller(key).Name, o.identity()) }
+func (o Vault) nameOf(s session, key int) string { return cmp.Or(s.caller(key).Name, o.identity()) }
 
 func vaultRequest(s session, key int, name, secret string) []byte {
 	o := vaultOptions(s.spec)

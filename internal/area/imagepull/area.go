@@ -48,9 +48,9 @@ func (Area) NewSpec() area.Spec { return &Spec{} }
 
 // Open implements area.Area. It locates the program, which Preflight has checked, and starts nothing.
 func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return nil, fmt.Errorf("open imagepull: a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, fmt.Errorf("open imagepull: %w", err)
 	}
 	binary, err := spec.find(ctx, env)
 	if err != nil {

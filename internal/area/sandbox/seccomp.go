@@ -10,6 +10,7 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
 
+	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 )
 
@@ -66,7 +67,7 @@ func (seccompFilter) Express(p Policy) error {
 // Probe implements Enforcer.
 func (s seccompFilter) Probe(ctx context.Context, try func(context.Context, Policy) error) error {
 	if err := try(ctx, Policy{Enforcer: s.Name(), Mode: AlwaysAllow}); err != nil {
-		return withHint(err, "seccomp needs a kernel with CONFIG_SECCOMP_FILTER, and no filter around tare itself that "+
+		return area.WithHint(err, "seccomp needs a kernel with CONFIG_SECCOMP_FILTER, and no filter around tare itself that "+
 			"forbids further ones")
 	}
 	return nil

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"syscall"
@@ -57,25 +56,3 @@ var (
 	metricCPU          = metric.CPU.Name
 	metricInstructions = metric.Instructions.Name
 )
-
-// A hinted error carries a next step.
-type hinted struct {
-	cause error
-	hint  string
-}
-
-func withHint(err error, hint string) error { return &hinted{cause: err, hint: hint} }
-
-// Error implements error.
-func (h *hinted) Error() string { return h.cause.Error() }
-
-// Unwrap returns the cause.
-func (h *hinted) Unwrap() error { return h.cause }
-
-// hintOf returns the next step that err carries, or "".
-func hintOf(err error) string {
-	if h, ok := errors.AsType[*hinted](err); ok {
-		return h.hint
-	}
-	return ""
-}

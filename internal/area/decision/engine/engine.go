@@ -112,3 +112,6 @@ type Missing struct {
 
 // Error implements error.
 func (m *Missing) Error() string { return string(m.Kind) + ": " + m.Reason }
+
+// Hint returns the next step.
+func (m *Missing) Hint() string { return m.Next }
