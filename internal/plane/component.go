@@ -158,7 +158,7 @@ func (p *Plane) spawnOne(ctx context.Context, name string) (*proc.Child, error) 
 	})
 	if err != nil && born && p.config.Gone != nil { // proc.Start has ended the process
 		if gone := p.config.Gone(name); gone != nil {
-			return nil, fmt.Errorf("%w; and to note its end: %w", err, gone)
+			return nil, fmt.Errorf("%w; recording its end in the journal failed, too: %w", err, gone)
 		}
 	}
 	return c, err

@@ -122,7 +122,7 @@ func checkHead(answer *http.Response) error {
 	case code >= 300 && code <= 399:
 		return fmt.Errorf("status %d: redirects are not followed: give the address that it leads to", code)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return fmt.Errorf("status %d: it wants other credentials", code)
+		return fmt.Errorf("status %d: the endpoint does not accept these credentials", code)
 	case code != http.StatusOK:
 		return fmt.Errorf("status %d, want 200", code)
 	case answer.Header.Get("Content-Encoding") != "" && answer.Header.Get("Content-Encoding") != "identity":

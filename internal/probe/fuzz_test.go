@@ -55,7 +55,7 @@ func FuzzTables(f *testing.F) {
 		"proc/self/net/snmp", "sys/fs/cgroup/limited/cpu.stat", "proc/100/smaps_rollup", "proc/100/status")
 	f.Fuzz(func(t *testing.T, text string) {
 		defer memtest.Bound(t, len(text))()
-		for _, m := range []map[string]float64{keyed(text), parseColonLines(text), parseSockstat(text), parsePairs(text)} {
+		for _, m := range []map[string]float64{parseKeyed(text), parseColonLines(text), parseSockstat(text), parsePairs(text)} {
 			for k, v := range m {
 				check(t, k, v)
 			}

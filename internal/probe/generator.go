@@ -29,14 +29,14 @@ func (Generator) Subject() string { return GeneratorSubject }
 
 // Read implements Probe.
 func (g Generator) Read(ctx context.Context) ([]metric.Sample, error) {
-	root := host(g.Root)
+	root := rootFS(g.Root)
 	out := samples{subject: GeneratorSubject}
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
 		return nil, fmt.Errorf("probe generator: read CPU clock: %w", err)
 	}
 	out.add(CPU, float64(ts.Nano())/1e9)
-	if rss, ok := parseColonLines(read(root, "proc/self/status"))["VmRSS"]; ok {
+	if rss, ok := parseColonLines(readText(root, "proc/self/status"))["VmRSS"]; ok {
 		out.add(RSS, rss)
 	}
 	text, err := readRequired(ctx, root, "proc/stat")
@@ -62,11 +62,11 @@ func (g Generator) Read(ctx context.Context) ([]metric.Sample, error) {
 // Throttled is for how long CPU quotas have throttled this process's control group and its ancestors, in seconds summed
 // over processors. It is 0 where there is no quota.
 func (g Generator) Throttled() float64 {
-	root := host(g.Root)
+	root := rootFS(g.Root)
 	sum := 0.0
 	for _, own := range ownGroups(root) {
 		for dir := own; dir != "sys/fs/cgroup" && dir != "."; dir = path.Dir(dir) {
-			stat := keyed(read(root, dir+"/cpu.stat"))
+			stat := parseKeyed(readText(root, dir+"/cpu.stat"))
 			sum += stat["throttled_usec"]*1e-6 + stat["throttled_time"]*1e-9
 		}
 	}

@@ -135,8 +135,8 @@ func (r rule) matches(e exposed) bool {
 		(r.q != GCTime || !strings.HasSuffix(r.partOf(e), " Cycles"))
 }
 
-// released is heap that Go has returned to the operating system; heap_sys still counts it.
-const released = "go_memstats_heap_released_bytes"
+// heapReleased is heap that Go has returned to the operating system; heap_sys still counts it.
+const heapReleased = "go_memstats_heap_released_bytes"
 
 // tally sums the samples of an exposition for the rules and the user's series.
 type tally struct {
@@ -178,7 +178,7 @@ func (t *tally) add(e exposed) {
 			t.bySeries[s.text] += e.value
 		}
 	}
-	if e.name == released {
+	if e.name == heapReleased {
 		t.released = e.value
 	}
 }

@@ -26,14 +26,14 @@ func (l ListenQueue) Subject() string { return l.Name }
 // Read implements Probe. It sums over several sockets on the port (IPv4 and IPv6, SO_REUSEPORT). The error wraps
 // ErrGone when nothing listens there. The limit is only known in tare's own network namespace.
 func (l ListenQueue) Read(ctx context.Context) ([]metric.Sample, error) {
-	root, base := host(l.Root), netDir(l.PID)
+	root, base := rootFS(l.Root), netDir(l.PID)
 	var depth float64
 	found := false
 	for _, name := range []string{"tcp", "tcp6"} {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("probe %s: %w", l.Name, err)
 		}
-		if d, ok := parseListenQueue(read(root, base+name), l.Port); ok {
+		if d, ok := parseListenQueue(readText(root, base+name), l.Port); ok {
 			depth += d
 			found = true
 		}
@@ -96,7 +96,7 @@ func (SockStat) Subject() string { return HostSubject }
 
 // Read implements Probe.
 func (s SockStat) Read(ctx context.Context) ([]metric.Sample, error) {
-	root, base := host(s.Root), netDir(s.PID)
+	root, base := rootFS(s.Root), netDir(s.PID)
 	text, err := readRequired(ctx, root, base+"sockstat")
 	if err != nil {
 		return nil, fmt.Errorf("probe sockets: %w", err)
@@ -111,7 +111,7 @@ func (s SockStat) Read(ctx context.Context) ([]metric.Sample, error) {
 			out.add(f.q, v)
 		}
 	}
-	ext, snmp := parsePairs(read(root, base+"netstat")), parsePairs(read(root, base+"snmp"))
+	ext, snmp := parsePairs(readText(root, base+"netstat")), parsePairs(readText(root, base+"snmp"))
 	for _, f := range []struct {
 		from map[string]float64
 		key  string
@@ -137,7 +137,7 @@ func parseSockstat(text string) map[string]float64 {
 			continue
 		}
 		for i := 1; i+1 < len(f); i += 2 {
-			if v, ok := number(f[i+1]); ok {
+			if v, ok := parseNumber(f[i+1]); ok {
 				m[f[i]] = v
 			}
 		}
@@ -162,7 +162,7 @@ func parsePairs(text string) map[string]float64 {
 			continue
 		}
 		for i := 1; i < len(f); i++ {
-			if v, ok := number(f[i]); ok {
+			if v, ok := parseNumber(f[i]); ok {
 				m[strings.TrimSuffix(f[0], ":")+"."+names[i]] = v
 			}
 		}

@@ -15,10 +15,10 @@ const (
 
 // childLog is the file that holds the child's stderr.
 type childLog struct {
-	path  string
-	file  *os.File
-	start int64 // where this child's lines begin
-	veil  veil
+	path    string
+	file    *os.File
+	start   int64 // where this child's lines begin
+	secrets secretMask
 }
 
 func (l *childLog) open(path string) error {

@@ -58,7 +58,8 @@ func statField(stat []byte, field int) (uint64, error) {
 // is not the parent.
 func KillStale(id ID) (killed bool, err error) {
 	if id.PID <= 1 || id.StartTicks == 0 {
-		return false, fmt.Errorf("kill stale process: pid %d with start time %d names none", id.PID, id.StartTicks)
+		return false, fmt.Errorf("kill stale process: pid %d with start time %d does not identify a process", id.PID,
+			id.StartTicks)
 	}
 	// The pidfd is opened before the start time is read: from then on it cannot refer to another process.
 	fd, err := unix.PidfdOpen(id.PID, 0)
