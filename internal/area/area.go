@@ -184,7 +184,7 @@ const (
 	Error
 )
 
-// String is the severity's word.
+// String returns the severity's word.
 func (s Severity) String() string {
 	switch s {
 	case Warning:

@@ -226,7 +226,7 @@ func (e *std) recordSizes(c *goCall, in, out int) {
 	c.in, c.out = uint64(in), uint64(out)
 }
 
-// headLength is the length of an HTTP/2 answer's head as HTTP/1.1: its length on the wire depends on what the
+// headLength returns the length of an HTTP/2 answer's head as HTTP/1.1: its length on the wire depends on what the
 // connection has carried before (RFC 7541), and not on the answer.
 func headLength(r *http.Response) int {
 	n := len("HTTP/1.1 200 ") + len(http.StatusText(r.StatusCode)) + 2*len("\r\n")

@@ -223,7 +223,7 @@ func (g *segment) workers(elapsed int64, k, n int) int {
 	return (min(due, g.closed.Workers) + n - 1 - k) / n
 }
 
-// wallNow is CLOCK_REALTIME in ns.
+// wallNow returns CLOCK_REALTIME in ns.
 func wallNow() int64 {
 	return time.Now().UnixNano() //nolint:forbidigo // the kernel's receive timestamps are on this clock
 }

@@ -180,7 +180,7 @@ func (s *shard) isLazy() bool {
 	return s.pool.stamps && s.source.isOpen() && s.tally[nWaiting] == 0
 }
 
-// due is the next instant at which the shard has to act without an event.
+// due returns the next instant at which the shard has to act without an event.
 func (s *shard) due() int64 {
 	due := never
 	if c := s.calls.oldest; c != nil {

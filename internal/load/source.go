@@ -148,7 +148,7 @@ func (q *queue) pop() {
 	q.n--
 }
 
-// due is when the segment has to act next.
+// due returns when the segment has to act next.
 func (s *source) due() int64 {
 	if s.seg == nil {
 		return never

@@ -189,7 +189,7 @@ func realTime() bool {
 // shortSlice is the shortest time slice that the kernel grants.
 const shortSlice = 100 * time.Microsecond
 
-// processors is how many processors this thread may run on.
+// processors returns how many processors this thread may run on.
 func processors() int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {

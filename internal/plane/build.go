@@ -69,8 +69,8 @@ func (h Host) buildIn(ctx context.Context, v Version, m build.GoModule, g build.
 	return g.Build(ctx, m, work, dir, p.compiled)
 }
 
-// announcement is the message for a person who waits for the compilation: 547 s of CPU for all packages, and 14 s to
-// link them.
+// announcement returns the message for a person who waits for the compilation: 547 s of CPU for all packages, and 14 s
+// to link them.
 func announcement(v Version, n build.Packages) string {
 	const all = 5 // minutes on two cores that are idle
 	if n.Stale*all < n.All {

@@ -50,7 +50,7 @@ func findPorts(ctx context.Context) (ports, error) {
 	return ports{server: p[0], scheduler: p[1], controller: p[2]}, nil
 }
 
-// url is the address of a component on loopback.
+// url returns the address of a component on loopback.
 func url(port uint16) string {
 	return "https://127.0.0.1:" + strconv.Itoa(int(port))
 }

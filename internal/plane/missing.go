@@ -78,7 +78,7 @@ func explainGoFault(f *build.GoFault) (reason, next string) {
 	return "", ""
 }
 
-// namingHint is the alternative: to name an existing binary.
+// namingHint returns the alternative: to name an existing binary.
 func namingHint(s source) string {
 	return ", or name a binary that was built elsewhere: $" + s.variable + ", or " + s.field + " in the experiment"
 }

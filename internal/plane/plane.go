@@ -223,8 +223,8 @@ func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err 
 	return dir, p.recordFolder(dir)
 }
 
-// quotaOf is the limit of etcd's database for so many free bytes: it must not fill the host's memory or disk. Beyond
-// it, etcd refuses writes.
+// quotaOf returns the limit of etcd's database for so many free bytes: it must not fill the host's memory or disk.
+// Beyond it, etcd refuses writes.
 func quotaOf(free uint64) uint64 { return max(leastData, min(mostData, free/2)) }
 
 // recordFolder records a folder before it is made, so that it is always removed.
@@ -246,10 +246,10 @@ func (p *Plane) components() []string {
 	return []string{Etcd, APIServer}
 }
 
-// Server is the URL of kube-apiserver: "https://127.0.0.1:PORT".
+// Server returns the URL of kube-apiserver: "https://127.0.0.1:PORT".
 func (p *Plane) Server() string { return url(p.ports.server) }
 
-// Kubeconfig is the path of the administrator's kubeconfig, which Close removes.
+// Kubeconfig returns the path of the administrator's kubeconfig, which Close removes.
 func (p *Plane) Kubeconfig() string { return p.secrets.path(adminFile) }
 
 // remove deletes the plane's folders.

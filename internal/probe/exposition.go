@@ -148,7 +148,7 @@ func (e Exposition) client() (c *http.Client, closeIdle func()) {
 	return c, closeIdle
 }
 
-// redactedURL is the URL without what may be secret: user, query and fragment.
+// redactedURL returns the URL without what may be secret: user, query and fragment.
 func (e Exposition) redactedURL() string {
 	u, err := url.Parse(e.URL)
 	if err != nil {

@@ -59,8 +59,8 @@ func (g Generator) Read(ctx context.Context) ([]metric.Sample, error) {
 	return out.list, nil
 }
 
-// Throttled is for how long CPU quotas have throttled this process's control group and its ancestors, in seconds summed
-// over processors. It is 0 where there is no quota.
+// Throttled returns for how long CPU quotas have throttled this process's control group and its ancestors, in seconds
+// summed over processors. It is 0 where there is no quota.
 func (g Generator) Throttled() float64 {
 	root := rootFS(g.Root)
 	sum := 0.0

@@ -112,7 +112,7 @@ func findPerfFile(root fs.FS, pid int, start uint64) (string, error) {
 	return "", fmt.Errorf("%w: /%s was left behind by another process", ErrNoJVM, candidates[0])
 }
 
-// innerPID is the number of a process in its innermost pid namespace: the last of NSpid (proc_pid_status(5)).
+// innerPID returns the number of a process in its innermost pid namespace: the last of NSpid (proc_pid_status(5)).
 func innerPID(root fs.FS, pid int) int {
 	for line := range strings.Lines(readText(root, "proc/"+strconv.Itoa(pid)+"/status")) {
 		list, ok := strings.CutPrefix(line, "NSpid:")

@@ -109,8 +109,8 @@ func parseListeners(text string, port uint16) []string {
 	return inodes
 }
 
-// nobodyListens is the error for a port without a listener. It names a process that listens in another visible network
-// namespace, if any.
+// nobodyListens returns the error for a port without a listener. It names a process that listens in another visible
+// network namespace, if any.
 func nobodyListens(root fs.FS, port uint16) error {
 	ours, err := fs.ReadLink(root, "proc/self/ns/net")
 	if err != nil {
@@ -220,7 +220,7 @@ func descends(root fs.FS, pid int, set map[int]bool) bool {
 	return false
 }
 
-// comm is the name of a process's program, as the kernel keeps it (proc_pid_comm(5)): at most 15 bytes.
+// comm returns the name of a process's program, as the kernel keeps it (proc_pid_comm(5)): at most 15 bytes.
 func comm(root fs.FS, pid int) string {
 	return printable(strings.TrimSuffix(readText(root, "proc/"+strconv.Itoa(pid)+"/comm"), "\n"), 64)
 }

@@ -82,9 +82,9 @@ const (
 	processRules
 )
 
-// rules are the series of the Prometheus client libraries for Go and Java (two generations), of Micrometer, and those
-// common to all client libraries. If several rules for a quantity match, the first counts: the others report the same
-// under other names.
+// rules returns the series of the Prometheus client libraries for Go and Java (two generations), of Micrometer, and
+// those common to all client libraries. If several rules for a quantity match, the first counts: the others report the
+// same under other names.
 func rules() []rule {
 	heap, meta := label{"area", "heap"}, label{"id", "Metaspace"}
 	pool, by := label{"pool", "Metaspace"}, []string{"gc", "action"}

@@ -228,8 +228,8 @@ func Find(samples []metric.Sample, subject string, q Quantity) (float64, bool) {
 	return samples[i].Value, true
 }
 
-// Share is the quotient of two metrics of a subject, such as steal over host_all, or throttled_periods over periods. ok
-// is false unless both are present and whole is positive.
+// Share returns the quotient of two metrics of a subject, such as steal over host_all, or throttled_periods over
+// periods. ok is false unless both are present and whole is positive.
 func Share(samples []metric.Sample, subject string, part, whole Quantity) (float64, bool) {
 	p, ok1 := Find(samples, subject, part)
 	w, ok2 := Find(samples, subject, whole)

@@ -47,7 +47,7 @@ func (q Quota) withDefaults() (Quota, error) {
 	return q, nil
 }
 
-// perPeriod is the CPU time granted in each period, in whole microseconds as the kernel counts.
+// perPeriod returns the CPU time granted in each period, in whole microseconds as the kernel counts.
 func (q Quota) perPeriod() time.Duration {
 	return time.Duration(q.Share * float64(q.Period)).Round(time.Microsecond)
 }
@@ -128,7 +128,7 @@ func (c *Cgroup) limit(q Quota) error {
 	return c.write("cpu.cfs_quota_us", strconv.FormatInt(quota, 10))
 }
 
-// Path is the group's directory.
+// Path returns the group's directory.
 func (c *Cgroup) Path() string { return c.path }
 
 // V2 reports whether the group is in the unified hierarchy.

@@ -125,8 +125,8 @@ func membership(text string) map[string]string {
 // mount is a mounted hierarchy: the group root is visible at point.
 type mount struct{ root, point string }
 
-// dirOf is the directory where the group is visible. A group outside the mount (another cgroup namespace) is visible at
-// the mount point.
+// dirOf returns the directory where the group is visible. A group outside the mount (another cgroup namespace) is
+// visible at the mount point.
 func (m mount) dirOf(group string) string {
 	rel, err := filepath.Rel(m.root, group)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
@@ -135,8 +135,8 @@ func (m mount) dirOf(group string) string {
 	return filepath.Join(m.point, rel)
 }
 
-// findMount finds a mount by type and, if given, by one of its super options, in proc_pid_mountinfo(5) format:
-// id parent major:minor root point options [tags] - type source super-options.
+// findMount finds a mount by type and, if given, by one of its super options, in proc_pid_mountinfo(5) format: id
+// parent major:minor root point options [tags] - type source super-options.
 func findMount(mountinfo, fstype, option string) (mount, bool) {
 	for line := range strings.Lines(mountinfo) {
 		left, right, ok := strings.Cut(line, " - ")

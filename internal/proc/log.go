@@ -39,7 +39,7 @@ func (l *childLog) open(path string) error {
 
 func (l *childLog) close() { closeAll(l.file) }
 
-// tail is the end of an error message: the last lines of the log, indented.
+// tail returns the end of an error message: the last lines of the log, indented.
 func (l *childLog) tail() string {
 	if l.path == "" {
 		return " (no log was kept)"

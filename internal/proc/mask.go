@@ -26,7 +26,7 @@ func newSecretMask(secrets []string) secretMask {
 	return v
 }
 
-// unescaped is a text as JSON without HTML escapes.
+// unescaped returns a text as JSON without HTML escapes.
 func unescaped(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -52,7 +52,7 @@ func (v secretMask) apply(text []byte) []byte {
 	return text
 }
 
-// longest is the length of the longest secret.
+// longest returns the length of the longest secret.
 func (v secretMask) longest() (n int) {
 	for _, s := range v {
 		n = max(n, len(s))

@@ -198,7 +198,7 @@ func (c *Child) notReady(r readyLine) error {
 	return fmt.Errorf("%w%s", r.err, c.log.tail())
 }
 
-// Exited is closed when the child has ended, for whatever reason.
+// Exited returns a channel that is closed when the child has ended, for whatever reason.
 func (c *Child) Exited() <-chan struct{} { return c.exited }
 
 // Wait waits until the child has ended. It returns nil for exit status 0, and otherwise an error with the status and
@@ -225,7 +225,7 @@ func (c *Child) Status() string {
 	return c.err.Error()
 }
 
-// Tail is the end of an error message about the child: the last lines of its log, or that it has none.
+// Tail returns the end of an error message about the child: the last lines of its log, or that it has none.
 func (c *Child) Tail() string { return c.log.tail() }
 
 // MaskSecrets masks, in place, the child's secrets in a text that it wrote.

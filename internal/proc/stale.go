@@ -16,8 +16,8 @@ import (
 // reapWithin is how long KillStale waits for the end of a process that it killed.
 const reapWithin = 5 * time.Second
 
-// StartTicks is the start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc_pid_stat(5)).
-// The error is fs.ErrNotExist when there is no such process.
+// StartTicks returns the start time of a process in clock ticks since boot (field 22 of /proc/PID/stat,
+// proc_pid_stat(5)). The error is fs.ErrNotExist when there is no such process.
 func StartTicks(pid int) (uint64, error) { return statOf(pid, fieldStart) }
 
 // Fields of /proc/PID/stat, counted from 1 as in proc_pid_stat(5).

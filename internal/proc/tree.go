@@ -119,7 +119,7 @@ func descendants(pid int) ([]int, error) {
 	return list, nil
 }
 
-// reapedBy is a number that grows whenever the process has reaped a child: the page faults of all such children
+// reapedBy returns a number that grows whenever the process has reaped a child: the page faults of all such children
 // (cminflt, field 11 of /proc/PID/stat, proc_pid_stat(5)). Every process has page faults, while its CPU time, in ticks
 // of 10 ms, mostly rounds to 0.
 func reapedBy(pid int) (uint64, error) { return statOf(pid, fieldFaults) }

@@ -66,7 +66,8 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 	return fmt.Errorf("serve: decision has no server %q, only %s, %s and %s", name, engine.Cedar, engine.PDPX, engine.OPA)
 }
 
-// Undo implements area.Area: it kills journaled processes, and takes policies out of decision points that are not ours.
+// Undo implements area.Area: it kills journaled processes, and removes policies from decision points that tare did not
+// start.
 func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	return area.UndoEach(changes, func(c area.Change) error {
 		switch c.Kind {

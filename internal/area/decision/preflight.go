@@ -46,7 +46,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	return out
 }
 
-// findEngine reports an engine that this host cannot have, and for a look one that a run would build.
+// findEngine reports an engine that this host does not support and, for a look, one that a run would build.
 func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding {
 	there, err := find(ctx, k, env)
 	switch {
@@ -61,8 +61,8 @@ func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding
 	return nil
 }
 
-// find finds an engine, and builds it if necessary; for a look it builds nothing, and there reports whether it is
-// there.
+// find finds an engine, and builds it if necessary. For a look it builds nothing, and there reports whether it is
+// built.
 func find(ctx context.Context, k engine.Kind, env area.Env) (there bool, err error) {
 	if env.Look {
 		return engine.Seek(ctx, k, host(env))

@@ -67,7 +67,7 @@ func (s *Spec) code(path, dir string) map[string]string {
 	return out
 }
 
-// name is the program's name in errors and tables: its file, or the script that it interprets.
+// name returns the program's name in errors and tables: its file, or the script that it interprets.
 func (s *Spec) name() string {
 	for _, arg := range s.Program[1:] {
 		if _, script := interpreters()[filepath.Ext(arg)]; script && !strings.HasPrefix(arg, "-") {

@@ -98,13 +98,13 @@ func finding(err error) area.Finding {
 	return area.Fault(path, err, "")
 }
 
-// manualCommand is a command line that shows the user the program's answer.
+// manualCommand returns a command line that shows the user the program's answer.
 func (s *Spec) manualCommand(dir string) string {
 	return fmt.Sprintf(`cd %s && printf '{"id":1,"do":"describe","protocol":%d}\n{"id":2,"do":"stop"}\n' | %s`,
 		shellWord(dir), driver.Protocol, s.commandLine())
 }
 
-// commandLine is the program with its arguments, as typed in a shell.
+// commandLine returns the program with its arguments, as typed in a shell.
 func (s *Spec) commandLine() string {
 	words := make([]string, 0, len(s.Program))
 	for _, w := range s.Program {

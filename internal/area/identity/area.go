@@ -55,7 +55,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}, nil
 }
 
-// hostFindings says what of the knobs this host cannot give.
+// hostFindings reports the knobs that this host does not support.
 func hostFindings(k reference.Knobs) []area.Finding {
 	var out []area.Finding
 	if k.CPUQuota > 0 {

@@ -42,7 +42,7 @@ func newExpected(s session) *expected {
 	return x
 }
 
-// of is what the token of call i must be. It does not allocate unless the audience differs from call to call.
+// of returns what the token of call i must be. It does not allocate unless the audience differs from call to call.
 func (x *expected) of(i uint64, key int) wanted {
 	a := x.audiences[key]
 	w := wanted{subject: x.subjects[key], issuer: x.issuer, now: x.clock.Now().Unix()}

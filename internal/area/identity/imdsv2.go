@@ -93,7 +93,7 @@ func roleName(b []byte) bool {
 	return len(b) > 0 && len(b) <= 64
 }
 
-// imdsTTLOf is the life of session tokens that is asked for, in seconds.
+// imdsTTLOf returns the life of session tokens that is asked for, in seconds.
 func imdsTTLOf(s session) string {
 	life := time.Duration(imdsOptions(s.spec).TTL)
 	if life == 0 {
@@ -134,8 +134,8 @@ func imdsLogin(ctx context.Context, s session, key int, do doer) (lease, error) 
 	return lease{value: string(token) + " " + role, lives: time.Duration(seconds) * time.Second}, err
 }
 
-// imdsRole is the instance's, unless the file names one. Each call asks for the credentials of one role: which, has to
-// be known before.
+// imdsRole returns the role that the file names or, without one, the instance's. Each call asks for the credentials of
+// one role, which must be known before.
 func imdsRole(ctx context.Context, s session, key int, do doer, token string) (string, error) {
 	if role := cmp.Or(s.caller(key).Name, imdsOptions(s.spec).Role); role != "" {
 		return role, nil

@@ -104,7 +104,7 @@ func (s *Spec) certified() bool { return s.TLS != nil && s.TLS.Cert != "" }
 
 func hasToken(c Caller) bool { return !c.Token.IsZero() }
 
-// everyCaller reports whether there are callers and all have what is asked for.
+// everyCaller reports whether there are callers and have is true for all of them.
 func (s *Spec) everyCaller(have func(Caller) bool) bool {
 	for _, c := range s.Callers {
 		if !have(c) {
@@ -130,9 +130,9 @@ func tokenType(name string) string {
 	return name
 }
 
-// oidcCanaries: a client with another secret, or another token to exchange. The client exists: clients are not locked
-// out by that. Where a client certificate stands for the secret, the wrong secret comes with a client that does not
-// exist.
+// oidcCanaries returns a request with a wrong client secret, or with a forged token to exchange. The client exists: a
+// wrong secret does not lock clients out. If a client certificate replaces the secret, the canary names a client that
+// does not exist.
 func oidcCanaries(s session) []canary {
 	const forged = "tare-canary-this-is-not-the-secret"
 	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
@@ -152,11 +152,11 @@ func oidcCanaries(s session) []canary {
 	return []canary{c}
 }
 
-// oidcSecrets are what a request proves itself with.
+// oidcSecrets are the credentials in a request.
 type oidcSecrets struct{ client, subject string }
 
-// oidcSecretsOf are those of one identity. A caller's token is the subject token in an exchange, and the client's
-// secret otherwise.
+// oidcSecretsOf returns the secrets of one identity. A caller's token is the subject token in an exchange, and the
+// client's secret otherwise.
 func oidcSecretsOf(s session, key int) oidcSecrets {
 	o := oidcOptions(s.spec)
 	if o.Grant == grantExchange {
@@ -165,7 +165,7 @@ func oidcSecretsOf(s session, key int) oidcSecrets {
 	return oidcSecrets{client: s.token(key, o.ClientSecret)}
 }
 
-// oidcRequest is the request of one identity.
+// oidcRequest returns the request of one identity.
 func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	o, c := oidcOptions(s.spec), s.caller(key)
 	form := url.Values{"grant_type": {grantClient}}
@@ -199,7 +199,7 @@ func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	return s.request(key, http.MethodPost, cmp.Or(s.base+o.TokenPath, "/"), []byte(form.Encode()), headers...)
 }
 
-// authOf is how the client authenticates.
+// authOf returns how the client authenticates.
 func (o OIDC) authOf(secret string) string {
 	switch {
 	case o.Auth != "":
@@ -262,7 +262,7 @@ func oauthRefusal(status int, body []byte) (load.Outcome, verdict) {
 	return refusal(status)
 }
 
-// oauthError is the member error of an error response, nil when there is none.
+// oauthError returns the member error of an error response, nil if it has none.
 func oauthError(body []byte) []byte {
 	code, _ := jsonscan.Member(body, "error")
 	return jsonscan.Text(code)

@@ -66,7 +66,7 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 	}}
 }
 
-// awaitAlert waits for an alert of a server that is not content with us. One that waits for a request is.
+// awaitAlert waits for the TLS alert of a server that rejects the client. A server that waits for a request accepts it.
 func (plan) awaitAlert(conn net.Conn, secure bool) error {
 	if !secure {
 		return nil

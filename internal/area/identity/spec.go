@@ -93,7 +93,7 @@ const (
 // maxIdentities is how many source addresses 127.1.0.1 … 127.1.255.250 there are.
 const maxIdentities = 256 * 250
 
-// sourceOf is the source address of an identity on the loopback network.
+// sourceOf returns the source address of an identity on the loopback network.
 func sourceOf(key int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 1, byte(key / 250), byte(1 + key%250)})
 }

@@ -134,7 +134,7 @@ func stsReader(s session) reader {
 	}
 }
 
-// stsSubjectOf is whose token was exchanged.
+// stsSubjectOf returns whose token was exchanged.
 func stsSubjectOf(body []byte) string {
 	var f [1][]byte
 	pickXML(body, stsRoot, f[:], stsSubject)

@@ -84,7 +84,7 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 	}
 	if s.Identities > 1 && len(s.Callers) == 0 && !s.Loopback() {
 		out = append(out, area.Fault("identities",
-			errors.New("identities are told apart by source address, which only loopback targets let us choose"),
+			errors.New("identities are distinguished by source address, which can be chosen for loopback targets only"),
 			"leave it out"))
 	}
 	if s.TLS != nil && u != nil && u.Scheme != "https" {

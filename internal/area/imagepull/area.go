@@ -90,8 +90,8 @@ const describeWithin = time.Minute
 // programArgument starts tare-plane as a pull manager.
 const programArgument = "pull-manager"
 
-// program is the pull manager as a child process. Its environment holds only a folder for temporary files: the user's
-// settings, such as those of Go's garbage collector, must not affect it.
+// program returns the pull manager as a child process. Its environment holds only a folder for temporary files: the
+// user's settings, such as those of Go's garbage collector, must not affect it.
 func program(b plane.Binary, env area.Env) driver.Program {
 	return driver.Program{
 		Name: programArgument, Path: b.Path, Args: []string{programArgument}, Dir: env.Dir,

@@ -44,10 +44,10 @@ func name(e syscall.Errno) string {
 	return fmt.Sprintf("errno %d", int(e))
 }
 
-// fifoIn is the named pipe that proofs try to create: no workload creates any.
+// fifoIn returns the named pipe that proofs try to create: no workload creates any.
 func fifoIn(dir string) string { return filepath.Join(dir, "proof.fifo") }
 
-// fileIn is the file that proofs create beside it.
+// fileIn returns the file that proofs create beside it.
 func fileIn(dir string) string { return filepath.Join(dir, "proof.file") }
 
 // The metrics of a batch.

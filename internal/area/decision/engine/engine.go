@@ -33,7 +33,7 @@ func descriptions() []description {
 	}
 }
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() (kinds []Kind) {
 	for _, d := range descriptions() {
 		kinds = append(kinds, d.kind)
@@ -49,10 +49,10 @@ func (Kind) Words() (names []string) {
 	return names
 }
 
-// Adapter is the protocol that the kind speaks; empty for a kind that is not among Kinds.
+// Adapter returns the protocol that the kind speaks; empty for a kind that is not among Kinds.
 func (k Kind) Adapter() string { return k.describe().adapter }
 
-// Help is one line about the kind.
+// Help returns one line about the kind.
 func (k Kind) Help() string { return k.describe().help }
 
 func (k Kind) describe() description {
