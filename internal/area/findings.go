@@ -58,14 +58,19 @@ func FaultIn(t design.Treatment, path string, err error) Finding {
 	return f
 }
 
+// AtLeastOne returns treatments or, if there are none, a single one without levels.
+func AtLeastOne(treatments []design.Treatment) []design.Treatment {
+	if len(treatments) == 0 {
+		return []design.Treatment{{ID: design.ID(nil)}}
+	}
+	return treatments
+}
+
 // JudgeEach returns what judge finds about each treatment. Without treatments it judges a single one that has no
 // levels. The same finding about several treatments comes once.
 func JudgeEach(treatments []design.Treatment, judge func(t design.Treatment) []Finding) (out []Finding) {
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
 	seen := map[string]bool{}
-	for _, t := range treatments {
+	for _, t := range AtLeastOne(treatments) {
 		for _, f := range judge(t) {
 			if key := f.Path + f.Message; !seen[key] {
 				seen[key] = true

@@ -130,3 +130,13 @@ func TestFaultShowsTheHintThatTheErrorCarries(t *testing.T) {
 		}
 	}
 }
+
+func TestAtLeastOne(t *testing.T) {
+	if got := AtLeastOne(nil); len(got) != 1 || got[0].ID != design.ID(nil) || got[0].Levels != nil {
+		t.Errorf("without treatments: %+v, want one without levels", got)
+	}
+	two := []design.Treatment{{ID: "a"}, {ID: "b"}}
+	if got := AtLeastOne(two); len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" {
+		t.Errorf("%+v, want the two treatments as they were", got)
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/mechanism"
-	"tare/internal/design"
 	"tare/internal/plane"
 )
 
@@ -42,13 +41,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	treatments := env.Treatments
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
 	var out []area.Finding
 	var plans []plan
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(env.Treatments) {
 		p, err := spec.plan(t)
 		if err == nil {
 			err = p.checkOperations(chosen)

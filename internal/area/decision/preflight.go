@@ -7,7 +7,6 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/oneshot"
-	"tare/internal/design"
 )
 
 // Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and finds
@@ -17,13 +16,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	treatments := env.Treatments
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
 	var out []area.Finding
 	tried := map[string]bool{}
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(env.Treatments) {
 		p, err := spec.plan(t)
 		if err != nil {
 			out = append(out, area.Fault("", err, ""))

@@ -15,13 +15,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	treatments := env.Treatments
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
 	var v preview
 	tried := map[string][]area.Finding{}
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(env.Treatments) {
 		if t.Control == design.AA {
 			continue // it repeats another
 		}

@@ -25,11 +25,8 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	if out = append(out, s.judgeCallers()...); len(out) > 0 {
 		return out
 	}
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
 	var plans []planned
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(treatments) {
 		p, findings := s.judge(t)
 		out = append(out, findings...)
 		plans = append(plans, planned{t, p})

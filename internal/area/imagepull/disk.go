@@ -66,11 +66,8 @@ const (
 
 // need estimates the disk space of the treatments' records.
 func (s *Spec) need(treatments []design.Treatment) need {
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
 	var n need
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(treatments) {
 		p, err := s.plan(t)
 		if err != nil || p.accessor == disabled {
 			continue // there is nothing to read

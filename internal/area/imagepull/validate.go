@@ -99,10 +99,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 
 // any reports whether such holds for some treatment's plan.
 func (s *Spec) any(treatments []design.Treatment, such func(*plan) bool) bool {
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(treatments) {
 		if p, err := s.plan(t); err == nil && such(&p) {
 			return true
 		}

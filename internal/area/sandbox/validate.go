@@ -26,9 +26,7 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 	if s.Span != 0 && (time.Duration(s.Span) < time.Millisecond || time.Duration(s.Span) > 10*time.Second) {
 		wrong("span", "leave it out for the default", "span: want 1ms to 10s")
 	}
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
+	treatments = area.AtLeastOne(treatments)
 	chosen := 0
 	for _, t := range treatments {
 		if _, err := s.plan(t); err != nil {
