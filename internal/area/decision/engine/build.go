@@ -11,10 +11,6 @@ func (h Host) cache() build.Cache {
 	return build.Cache{Dir: h.Cache, Sub: "engines", Log: h.Log, Getenv: h.Getenv}
 }
 
-// CacheFolder returns the folder of built decision points: Host.Cache, or $TARE_CACHE/engines, or tare/engines in the
-// user's cache folder.
-func (h Host) CacheFolder() (string, error) { return h.cache().Folder() }
-
 // look finds an executable file in the PATH that the host was given.
 func (h Host) look(name string) (string, bool) { return build.Look(name, h.Getenv) }
 

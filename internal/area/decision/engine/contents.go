@@ -6,7 +6,8 @@ import (
 	"tare/internal/build"
 )
 
-// Built returns the cache of built decision points: see CacheFolder.
+// Built returns the cache of built decision points: Host.Cache, or $TARE_CACHE/engines, or tare/engines in the user's
+// cache folder.
 func (h Host) Built() build.Cache { return h.cache() }
 
 // Current reports, by name, which folders of the cache Find would use. It fails if tare's own sources cannot be read.

@@ -67,7 +67,7 @@ func (k Kind) describe() description {
 // Host is what Find may use.
 type Host struct {
 	Self   string // path of this binary
-	Cache  string // folder for what is built; empty: see CacheFolder
+	Cache  string // folder for what is built; empty: see Built
 	Log    *slog.Logger
 	Getenv func(name string) (string, bool)
 }
