@@ -140,6 +140,7 @@ var (
 		"CPU time that the hypervisor gave to others while this host wanted it (/proc/stat, steal).")
 	Load = lower("load", metric.Count, Gauge, "Tasks that ran or waited, averaged over a minute (/proc/loadavg).")
 
+	// Records of older releases hold these; no probe reads them now.
 	TCPInUse    = lower("tcp_in_use", metric.Count, Gauge, "TCP sockets in use (/proc/net/sockstat).")
 	TCPTimeWait = lower("tcp_time_wait", metric.Count, Gauge,
 		"TCP sockets in TIME_WAIT; each holds an ephemeral port (/proc/net/sockstat).")
