@@ -14,8 +14,8 @@ type selector struct {
 	want exposed
 }
 
-// parseSelector parses a series as a user names it: `name`, or `name{label="x",…}`. Omitted labels match all values, and
-// matching samples are summed.
+// parseSelector parses a series as a user names it: `name`, or `name{label="x",…}`. Omitted labels match all values,
+// and matching samples are summed.
 func parseSelector(text string) (selector, error) {
 	s := selector{text: text}
 	name, rest := takeName(strings.TrimSpace(text))

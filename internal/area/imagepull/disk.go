@@ -113,8 +113,8 @@ func (d disk) judge(dir string, n need, arms int) (out []area.Finding) {
 			size(max(0, d.free)), plural(arms, "treatment"), size(n.bytes)), next))
 	}
 	if files := n.files + int64(arms)*spareFiles; d.inodes >= 0 && files > d.inodes {
-		out = append(out, area.Fault("dir", fmt.Errorf("dir: the file system of %s can hold %d more files, and the records of "+
-			"%s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
+		out = append(out, area.Fault("dir", fmt.Errorf("dir: the file system of %s can hold %d more files, and the records "+
+			"of %s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
 	}
 	if d.kind == "nfs" || d.kind == "fuse" || d.kind == "9p" {
 		out = append(out, area.Finding{
