@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ResolveHost finds the address behind a URL, IPv4 first: metadata servers have no other. Without a port it is that of
-// the scheme.
+// ResolveHost returns the address behind a URL, IPv4 first, since metadata servers have only that. Without a port the
+// scheme's is used.
 func ResolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	port := uint64(80)
 	if u.Scheme == "https" || u.Scheme == "grpcs" {
@@ -37,11 +37,11 @@ func ResolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
 }
 
-// HostPort is the host of a URL with its port, or with its scheme where it has no port.
+// HostPort returns the host of a URL with its port or, without one, with its scheme.
 func HostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)) }
 
-// LoopbackURL reports whether the host of a URL is this machine, as LoopbackHost does. An empty URL is of a server that
-// tare starts itself, which is.
+// LoopbackURL reports whether the host of a URL is this machine, as LoopbackHost does. An empty URL means a server that
+// tare starts on this machine.
 func LoopbackURL(text string) bool {
 	if text == "" {
 		return true
@@ -50,8 +50,8 @@ func LoopbackURL(text string) bool {
 	return err == nil && LoopbackHost(u.Hostname())
 }
 
-// LoopbackHost reports whether a URL's host is this machine: a loopback address, or localhost. Another name counts as
-// elsewhere: what it means may change between validation and the run.
+// LoopbackHost reports whether a URL's host is this machine: a loopback address, or localhost. Any other name does not
+// count as this machine: what it resolves to may change between validation and the run.
 func LoopbackHost(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

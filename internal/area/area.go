@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"tare/internal/clock"
@@ -27,8 +28,8 @@ type Area interface {
 	Preflight(ctx context.Context, s Spec, env Env) []Finding
 	// Open makes the system under test reachable. It changes nothing yet.
 	Open(ctx context.Context, s Spec, env Env) (Target, error)
-	// Undo takes back journaled changes, which come with the latest first, in that order. It must work in a new process
-	// after kill −9, and twice.
+	// Undo undoes journaled changes in the order given, the latest first. It must work in a new process after kill −9, and
+	// when it is called twice.
 	Undo(ctx context.Context, changes []Change, env Env) error
 }
 
@@ -38,16 +39,16 @@ type Offers struct {
 	SteadyLoad Offer // a steady load for as long as is wanted
 }
 
-// An Offer is one thing that an area can do, or cannot for a reason. The zero value is that it cannot.
+// An Offer says whether an area can do one thing, and if not, why not. The zero value says that it cannot.
 type Offer struct {
 	Given  bool
 	Reason string // why not; empty when given
 }
 
-// Yes is an offer that is given.
+// Yes is the offer of what an area can do.
 var Yes = Offer{Given: true}
 
-// No is an offer that is not given, with the reason.
+// No returns the offer of what an area cannot do, with the reason.
 func No(reason string) Offer { return Offer{Reason: reason} }
 
 // A Server is an area that brings servers of its own. They run as child processes of this binary.
@@ -65,18 +66,27 @@ type Spec interface {
 	Loopback() bool
 }
 
+// SpecOf returns s as the area's own type; it fails if s is another area's.
+func SpecOf[S Spec](s Spec) (S, error) {
+	own, ok := s.(S)
+	if !ok {
+		return own, fmt.Errorf("a spec of type %T is not this area's", s)
+	}
+	return own, nil
+}
+
 // A Target is an opened system under test.
 type Target interface {
-	// Prepare does what is slow, once per treatment: start a child process, fill a control plane, log in. Everything that
-	// it creates is journaled first. Treatments stand side by side unless CarriesOver says otherwise.
+	// Prepare does the slow work, once per treatment: start a child process, fill a control plane, log in. Everything that
+	// it creates is journaled first. The treatments coexist unless CarriesOver says otherwise.
 	Prepare(ctx context.Context, t design.Treatment, j Journal) error
-	// Enter does what is cheap, before each trial.
+	// Enter does the cheap work before each trial.
 	Enter(ctx context.Context, t design.Treatment) error
 	// Verify proves the treatment in force: what it must refuse is refused, what it must allow is allowed.
 	Verify(ctx context.Context, t design.Treatment) error
 	// Operations is the mix. The first call follows Prepare.
 	Operations(t design.Treatment) ([]load.Operation, error)
-	// Endpoint is where Wire operations go; nil when there are none.
+	// Endpoint is where Wire operations go; nil without such operations.
 	Endpoint(t design.Treatment) (*load.Endpoint, error)
 	Probes(t design.Treatment) []probe.Probe
 	// Leave undoes Enter, after each trial.
@@ -93,12 +103,12 @@ type Target interface {
 type Journal interface {
 	// Intend writes c durably. Only then may the change be made.
 	Intend(c Change) error
-	// Undone writes that the change is no longer there.
+	// Undone records that the change has been undone.
 	Undone(c Change) error
 }
 
-// A Change is something that an area creates, as data enough to find and remove it in a new process. Journal containers
-// (a namespace, a cgroup, a process), not their contents.
+// A Change describes something that an area creates, in enough detail to find and remove it in a new process. Journal
+// containers (a namespace, a cgroup, a process), not their contents.
 type Change struct {
 	Area string            `json:"area"`
 	Kind string            `json:"kind"` // "process", "cgroup", "namespace"
@@ -113,17 +123,17 @@ type Env struct {
 	Self  string // path of this binary, for child processes
 	Log   *slog.Logger
 	Clock clock.Clock
-	// Getenv looks up an environment variable, for secrets; nil: there are none.
+	// Getenv looks up an environment variable, for secrets; nil: no variable is set.
 	Getenv func(name string) (string, bool)
-	// Look says that nothing is going to be measured: only what would be done is wanted, so nothing is built or started
-	// for it.
+	// Look says that nothing will be measured: the caller only wants to know what a run would do, so nothing is built or
+	// started.
 	Look bool
-	// Treatments are what is going to be measured, for Preflight and Open; empty: not known.
+	// Treatments are the treatments that will be measured, for Preflight and Open; empty: unknown.
 	Treatments []design.Treatment
 	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty:
 	// the area's default.
 	Operations []string
-	// Limit bounds what targets that are not the area's own are sent, over the whole run: its load, and the area's checks;
+	// Limit bounds the requests to targets that tare did not start, over the whole run: the load and the area's checks;
 	// nil: no bound.
 	Limit *ratelimit.Limiter
 	// CPUs are the processors on which the area's own servers may run, from 0; empty: all.
@@ -138,8 +148,8 @@ func Environment(get func(name string) (string, bool)) func(name string) (string
 	return get
 }
 
-// Processors are those on which the area's own servers may run: CPUs, or where these are not said, all that this
-// process may use. There is at least one.
+// Processors returns the processors on which the area's own servers may run: CPUs or, if that is empty, all that this
+// process may use. It fails if there are none.
 func (e Env) Processors() ([]int, error) {
 	cpus := e.CPUs
 	if len(cpus) == 0 {
@@ -149,18 +159,18 @@ func (e Env) Processors() ([]int, error) {
 		}
 	}
 	if len(cpus) == 0 {
-		return nil, errors.New("there is no processor to run on")
+		return nil, errors.New("this process may not use any processor: check its CPU affinity (taskset -p)")
 	}
 	return cpus, nil
 }
 
-// A Finding is something that the person should know about a file or a host.
+// A Finding is something that the user should know about a file or a host.
 type Finding struct {
 	Path     string // "target.embedded.preset"
 	Severity Severity
 	Message  string // what is wrong, and its cause
 	Hint     string // the next step
-	// Secret says that what stands at Path may be a secret, so that the line is not to be shown.
+	// Secret says that the value at Path may be a secret, so that the line must not be shown.
 	Secret bool
 }
 
@@ -174,7 +184,7 @@ const (
 	Error
 )
 
-// String is the severity's word.
+// String returns the severity's word.
 func (s Severity) String() string {
 	switch s {
 	case Warning:

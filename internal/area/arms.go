@@ -13,19 +13,19 @@ import (
 
 // An Arm is what a target has set up for one treatment.
 type Arm interface {
-	// Ready reports whether Target.Prepare has gone through.
+	// Ready reports whether Target.Prepare has succeeded.
 	Ready() bool
-	// Close takes back what Prepare has made, also if it has not gone through.
+	// Close removes what Prepare has made, even if Prepare failed.
 	Close(ctx context.Context) error
 }
 
-// Arms are the arms of a target, side by side. The zero Arms are none. Several goroutines may use them.
+// Arms holds the arms of a target. The zero value is empty. Several goroutines may use it.
 type Arms[A Arm] struct {
 	mu          sync.Mutex
 	byTreatment map[string]A
 }
 
-// Add makes the arm of a treatment with a number that is unique within the target, from 0. From now on Close finds it.
+// Add makes the arm of a treatment, with an index from 0 that is unique within the target. Close will close it.
 func (s *Arms[A]) Add(t design.Treatment, create func(index int) A) (a A, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Arms[A]) Add(t design.Treatment, create func(index int) A) (a A, err er
 	return a, nil
 }
 
-// Of is the arm of a treatment that has been prepared.
+// Of returns the arm of a treatment. It fails unless the treatment has been prepared.
 func (s *Arms[A]) Of(t design.Treatment) (a A, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Arms[A]) Of(t design.Treatment) (a A, err error) {
 	return a, fmt.Errorf("treatment %q is not prepared", t.ID)
 }
 
-// Ready are the arms that have been prepared, in the order of their treatments' IDs.
+// Ready returns the prepared arms, in the order of their treatments' IDs.
 func (s *Arms[A]) Ready() (out []A) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Arms[A]) Ready() (out []A) {
 	return out
 }
 
-// Close closes all arms at the same time, and forgets them.
+// Close closes and removes all arms, concurrently.
 func (s *Arms[A]) Close(ctx context.Context) error {
 	s.mu.Lock()
 	arms := slices.Collect(maps.Values(s.byTreatment))

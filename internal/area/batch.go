@@ -2,10 +2,9 @@ package area
 
 import "time"
 
-// A Batcher is a Spec whose operations have a clock of their own: they run at their own pace, in batches, and nothing
-// is offered to them at a rate.
+// A Batcher is a Spec whose operations time themselves: they run in batches at their own pace, not at an offered rate.
 type Batcher interface {
-	// Batches are the operations of one trial, for a forecast of how long it takes.
+	// Batches returns the batches of each operation in one trial, for a forecast of its duration.
 	Batches() []Batches
 }
 
@@ -16,13 +15,13 @@ type Batches struct {
 	Span      time.Duration // of one batch
 }
 
-// What holds where neither a file nor an operation says how many batches make a trial, and how long one lasts.
+// The defaults for how many batches make a trial, and how long one lasts.
 const (
 	UsualRounds = 16
 	UsualSpan   = 5 * time.Millisecond
 )
 
-// OrUsual fills in what is not said.
+// OrUsual fills in the defaults.
 func (b Batches) OrUsual() Batches {
 	if b.Rounds == 0 {
 		b.Rounds = UsualRounds

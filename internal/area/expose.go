@@ -5,7 +5,7 @@ import (
 	"net/url"
 )
 
-// hintExposed is how a secret is kept from others, or given away on purpose.
+// hintExposed says how to accept that others can read a secret.
 const hintExposed = "where that is accepted, say so in the file: expose_secrets: true, and every report will say it"
 
 // Exposure says how others on the network could read the secrets that are sent to u, or get them by answering in its
@@ -23,8 +23,8 @@ func Exposure(u *url.URL, t *TLS) string {
 	return ""
 }
 
-// CheckExposure refuses to send the secrets of a section to u in a way in which others could get them, unless the file
-// allows it.
+// CheckExposure returns an error if others could get the secrets of a section on their way to u, unless allowed is
+// true.
 func CheckExposure(u *url.URL, t *TLS, section any, allowed bool) error {
 	how := Exposure(u, t)
 	if how == "" || allowed || len(SentSecrets(section)) == 0 {
@@ -37,7 +37,7 @@ func CheckExposure(u *url.URL, t *TLS, section any, allowed bool) error {
 	return fmt.Errorf("secrets would go to %s %s: %s; %s", u.Host, how, mend, hintExposed)
 }
 
-// ConnectionNotes are what every report must say of how the target at u was reached with the secrets of a section.
+// ConnectionNotes returns the notes that every report must carry on how the secrets of a section were sent to u.
 func ConnectionNotes(u *url.URL, t *TLS, section any) (notes []string) {
 	if t != nil && t.Insecure {
 		notes = append(notes, NoteInsecure)
@@ -48,7 +48,8 @@ func ConnectionNotes(u *url.URL, t *TLS, section any) (notes []string) {
 	return notes
 }
 
-// noteExposure says that the secrets of a section were sent to u in the open; empty: they were not.
+// noteExposure returns the note that others could read the secrets of a section on their way to u; empty if they could
+// not.
 func noteExposure(u *url.URL, t *TLS, section any) string {
 	how := Exposure(u, t)
 	if how == "" || len(SentSecrets(section)) == 0 {

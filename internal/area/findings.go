@@ -1,15 +1,43 @@
 package area
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"tare/internal/design"
 )
 
-// Fault returns a finding that stops a run.
+// Fault returns a finding that stops a run. Without a hint, it has the one that err carries.
 func Fault(path string, err error, hint string) Finding {
-	return Finding{Path: path, Severity: Error, Message: err.Error(), Hint: hint}
+	return Finding{Path: path, Severity: Error, Message: err.Error(), Hint: cmp.Or(hint, HintOf(err))}
+}
+
+// WithHint returns err with a hint, the next step for the user.
+func WithHint(err error, hint string) error { return hinted{err, hint} }
+
+type hinted struct {
+	error
+
+	hint string
+}
+
+// Unwrap returns the error without its hint.
+func (h hinted) Unwrap() error { return h.error }
+
+// Hint returns the next step.
+func (h hinted) Hint() string { return h.hint }
+
+// HintOf returns the hint that err carries, by a method Hint; empty if it carries none.
+func HintOf(err error) string {
+	if h, ok := errors.AsType[interface {
+		error
+		Hint() string
+	}](err); ok {
+		return h.Hint()
+	}
+	return ""
 }
 
 // FaultVaried returns a finding about a field that the file gives although the treatments vary it.
@@ -30,14 +58,19 @@ func FaultIn(t design.Treatment, path string, err error) Finding {
 	return f
 }
 
+// AtLeastOne returns treatments or, if there are none, a single one without levels.
+func AtLeastOne(treatments []design.Treatment) []design.Treatment {
+	if len(treatments) == 0 {
+		return []design.Treatment{{ID: design.ID(nil)}}
+	}
+	return treatments
+}
+
 // JudgeEach returns what judge finds about each treatment. Without treatments it judges a single one that has no
 // levels. The same finding about several treatments comes once.
 func JudgeEach(treatments []design.Treatment, judge func(t design.Treatment) []Finding) (out []Finding) {
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
 	seen := map[string]bool{}
-	for _, t := range treatments {
+	for _, t := range AtLeastOne(treatments) {
 		for _, f := range judge(t) {
 			if key := f.Path + f.Message; !seen[key] {
 				seen[key] = true

@@ -114,3 +114,29 @@ func TestTrimMissing(t *testing.T) {
 		}
 	}
 }
+
+func TestFaultShowsTheHintThatTheErrorCarries(t *testing.T) {
+	err := fmt.Errorf("find it: %w", WithHint(errors.New("no engine"), "install it"))
+	for name, c := range map[string]struct {
+		err        error
+		hint, want string
+	}{
+		"an error's own":       {err, "", "install it"},
+		"the caller's instead": {err, "build it", "build it"},
+		"none":                 {errors.New("no engine"), "", ""},
+	} {
+		if f := Fault("embedded", c.err, c.hint); f.Hint != c.want || f.Severity != Error || f.Message != c.err.Error() {
+			t.Errorf("%s: %+v, want hint %q", name, f, c.want)
+		}
+	}
+}
+
+func TestAtLeastOne(t *testing.T) {
+	if got := AtLeastOne(nil); len(got) != 1 || got[0].ID != design.ID(nil) || got[0].Levels != nil {
+		t.Errorf("without treatments: %+v, want one without levels", got)
+	}
+	two := []design.Treatment{{ID: "a"}, {ID: "b"}}
+	if got := AtLeastOne(two); len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" {
+		t.Errorf("%+v, want the two treatments as they were", got)
+	}
+}

@@ -2,10 +2,10 @@ package area
 
 import "tare/internal/design"
 
-// A Forecaster is a Spec that says before a run what its trials will measure, so that limits on anything else can be
-// refused.
+// A Forecaster is a Spec that says before a run what its trials will measure, so that budgets for anything else can be
+// rejected.
 type Forecaster interface {
-	// Forecast is about one treatment. Where Validate refuses the treatment, it is open.
+	// Forecast returns the forecast for one treatment. It is arbitrary for a treatment that Validate rejects.
 	Forecast(q design.Question, t design.Treatment) Forecast
 }
 
@@ -20,5 +20,5 @@ type Forecast struct {
 	Unread, Instead string
 }
 
-// ProcessMetrics are what every process of a target has that tare can read.
+// ProcessMetrics returns the metrics of every process of a target that tare can read.
 func ProcessMetrics() []string { return []string{"cpu", "rss", "threads", "fds"} }

@@ -7,8 +7,8 @@ import (
 	"tare/internal/probe"
 )
 
-// Unseen returns an error where a loopback address may lead to another machine, as a port-forward does, and nothing
-// bounds what would be sent there: its listener is no process that can be seen on this host, or one that only forwards.
+// Unseen returns a finding if a loopback address may lead to another machine, as a port-forward does, and the rate is
+// unbounded: no visible process of this host listens there, or one that only forwards.
 func Unseen(addr netip.AddrPort, env Env) []Finding {
 	if env.Limit != nil || !addr.Addr().IsLoopback() {
 		return nil

@@ -11,8 +11,8 @@ import (
 // headerSecrets are parts of the names of headers that usually carry secrets.
 var headerSecrets = []string{"authorization", "cookie", "token", "secret", "key", "password", "credential"}
 
-// CheckHeaders returns what is wrong with the further headers of the section at path. own are those of its protocol, in
-// lower case.
+// CheckHeaders returns what is wrong with the user's headers in the section at path. own are the headers that the
+// protocol sets itself, in lower case.
 func CheckHeaders(path string, headers map[string]string, secret map[string]Secret, own ...string) (out []Finding) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if err := checkHeader(name, headers[name], own); err != nil {
@@ -43,12 +43,12 @@ func checkHeader(name, value string, own []string) error {
 	return checkHeaderName(name, own)
 }
 
-// IsHeaderValue reports whether value can stand in a header: it is printable ASCII.
+// IsHeaderValue reports whether value may be the value of a header: it is printable ASCII.
 func IsHeaderValue(value string) bool {
 	return !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
-// checkHeaderName rejects what is no name of a header, those that carry HTTP itself, and the protocol's own.
+// checkHeaderName rejects invalid names, the headers that HTTP itself needs, and those that the protocol sets itself.
 func checkHeaderName(name string, own []string) error {
 	lower := strings.ToLower(name)
 	switch lower {

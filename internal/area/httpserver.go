@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// shutWithin bounds how long ServeHTTP waits for answers under way at the end.
+// shutWithin bounds how long ServeHTTP waits at the end for requests in flight.
 const shutWithin = 2 * time.Second
 
-// ServeHTTP serves srv on l, with TLS if it has a configuration, until ctx ends; then it waits for answers under way.
-// It calls ready when it serves. It returns why it ended, which may be ctx's error.
+// ServeHTTP serves srv on l, with TLS if it has a configuration, until ctx ends; then it waits for requests in flight.
+// It calls ready once it serves. It returns why it ended, which may be ctx's error.
 func ServeHTTP(ctx context.Context, l net.Listener, srv *http.Server, ready func() error) error {
 	served := make(chan error, 1)
 	go func() {
@@ -34,7 +34,7 @@ func ServeHTTP(ctx context.Context, l net.Listener, srv *http.Server, ready func
 	return errors.Join(err, shut(srv, served))
 }
 
-// shut waits for answers under way and then for the server's goroutine.
+// shut waits for requests in flight and then for the server's goroutine.
 func shut(srv *http.Server, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutWithin)
 	defer cancel()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// secretNames are names whose values are secrets wherever they stand, in lower case and with underscores.
+// secretNames are names whose values are always secrets, in lower case and with underscores.
 var secretNames = []string{
 	"password", "passwd", "passphrase", "pwd", "client_secret", "client_assertion", "secret_id", "secret_key",
 	"secret_access_key", "aws_secret_access_key",
@@ -18,22 +18,22 @@ var secretNames = []string{
 	"actor_token", "session_token", "x_vault_token", "private_key",
 }
 
-// IsSecretName reports whether a field, a flag or a header of this name holds a secret, without doubt. more are further
+// IsSecretName reports whether a field, a flag or a header of this name certainly holds a secret. more are further
 // names, in lower case.
 func IsSecretName(name string, more ...string) bool {
 	name = strings.ReplaceAll(strings.ToLower(strings.TrimLeft(name, "-")), "-", "_")
 	return slices.Contains(secretNames, name) || slices.Contains(more, name)
 }
 
-// before is a name and what comes between it and its value in JSON, forms, queries, headers and command lines; after is
-// the value, empty where there is none.
+// before matches a name and what separates it from its value in JSON, forms, queries, headers and command lines; after
+// matches the value, which may be empty.
 var (
 	before = regexp.MustCompile(`([A-Za-z][A-Za-z0-9_-]*)\\?["']?\s*[:=]\s*\\?["']?`)
 	after  = regexp.MustCompile(`^[^\s"'&,;)}\]\\]*`)
 )
 
-// LiteralSecret finds a secret that stands in a text as it is, and not as a place for one ({name}, $NAME, <name>): the
-// name before it. more are further names that mean a secret in this text, in lower case.
+// LiteralSecret finds a secret that a text holds literally, not as a placeholder ({name}, $NAME, <name>), and returns
+// the name before it. more are further names of secrets in this text, in lower case.
 func LiteralSecret(text string, more ...string) (name string, found bool) {
 	for _, at := range before.FindAllStringSubmatchIndex(text, -1) {
 		if name := text[at[2]:at[3]]; IsSecretName(name, more...) && IsLiteral(after.FindString(text[at[1]:])) {
@@ -43,8 +43,7 @@ func LiteralSecret(text string, more ...string) (name string, found bool) {
 	return "", false
 }
 
-// IsLiteral reports whether a value could be a secret itself: it is there, and is neither a placeholder nor a word for
-// nothing.
+// IsLiteral reports whether a value may itself be a secret: it is not empty, no placeholder, and no word such as null.
 func IsLiteral(value string) bool {
 	return value != "" && !strings.ContainsRune("{$<*[(%", rune(value[0])) &&
 		!slices.Contains([]string{"true", "false", "null", "none"}, strings.ToLower(value))
@@ -52,8 +51,8 @@ func IsLiteral(value string) bool {
 
 var placeName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// CheckPlaces refuses secrets whose names cannot stand in a text as {name}, or that do not stand in any. taken are
-// names that mean something else there. Errors begin with the secret's name.
+// CheckPlaces rejects secrets whose names cannot be placeholders ({name}), or whose placeholders no text has. taken are
+// placeholders with another meaning. Errors begin with the secret's name.
 func CheckPlaces(secrets map[string]Secret, texts []string, taken ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		switch {
@@ -68,7 +67,7 @@ func CheckPlaces(secrets map[string]Secret, texts []string, taken ...string) err
 	return nil
 }
 
-// JSONText is a value as it stands between the quotes of a JSON string.
+// JSONText returns a value as the inside of a JSON string, without the quotes.
 func JSONText(value string) string {
 	b, err := json.Marshal(value)
 	if err != nil || len(b) < 2 {

@@ -20,7 +20,7 @@ func QueueDepth(ctx context.Context, q probe.ListenQueue) *int {
 	return new(int(depth))
 }
 
-// Restartable is a probe of a server that may be started again: Now is the probe of the one that runs now.
+// Restartable is a probe of a server that may be restarted: Now returns the probe of the running one.
 type Restartable struct {
 	Name string // the subject
 	Now  func() probe.Probe

@@ -20,8 +20,8 @@ type Process struct {
 	journal Journal
 }
 
-// StartProcess starts a process that the journal knows by that area and id before it does anything, and reads into
-// ready what it says when it is ready. After an error there is no process.
+// StartProcess starts a process, journaled under area and id before it does anything, and decodes its ready message
+// into ready. After an error no process is left.
 func StartProcess(ctx context.Context, j Journal, area, id string, s proc.Spec, ready any) (*Process, error) {
 	p := &Process{name: s.Name, journal: j}
 	s.Born = func(who proc.ID) error {
@@ -42,7 +42,7 @@ func StartProcess(ctx context.Context, j Journal, area, id string, s proc.Spec, 
 	return p, nil
 }
 
-// Stop ends the process and waits for it. One that has ended already is no error.
+// Stop ends the process and waits for its end. It is no error if the process has already ended.
 func (p *Process) Stop(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -53,7 +53,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return p.undone()
 }
 
-// undone journals that the process is no more, if the journal knows of it.
+// undone journals that the process has ended, if it was journaled.
 func (p *Process) undone() error {
 	if p.change.ID == "" {
 		return nil
@@ -65,7 +65,7 @@ func (p *Process) undone() error {
 	return err
 }
 
-// Failed is why the process has ended by itself; nil: it runs.
+// Failed returns why the process has ended by itself; nil while it runs.
 func (p *Process) Failed() error {
 	if p == nil {
 		return nil
@@ -81,7 +81,7 @@ func (p *Process) Failed() error {
 	return fmt.Errorf("%s has ended by itself", p.name)
 }
 
-// LogFile is where a process of that name writes its log; empty: the run has no folder.
+// LogFile returns the path of the log of a process; empty if the run has no folder.
 func (e Env) LogFile(name string, index int) string {
 	if e.Dir == "" {
 		return ""
@@ -89,18 +89,17 @@ func (e Env) LogFile(name string, index int) string {
 	return filepath.Join(e.Dir, fmt.Sprintf("%s-%d.log", name, index))
 }
 
-// ProcessKind is the kind of changes that are processes.
+// ProcessKind is the kind of a Change that is a process.
 const ProcessKind = "process"
 
-// ProcessChange is a process as a change of an area: its pid with its start time, so that a pid that was given to
-// another is told apart.
+// ProcessChange returns a process as a Change: its pid with its start time, which detects that the pid was reused.
 func ProcessChange(area, id string, p proc.ID) Change {
 	return Change{Area: area, Kind: ProcessKind, ID: id, Data: map[string]string{
 		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10),
 	}}
 }
 
-// KillProcess takes back a ProcessChange. A process that is gone is no error.
+// KillProcess undoes a ProcessChange. It is no error if the process has ended.
 func KillProcess(c Change) error {
 	pid, err := strconv.Atoi(c.Data["pid"])
 	if err != nil {
@@ -114,7 +113,7 @@ func KillProcess(c Change) error {
 	return err
 }
 
-// UndoEach takes back changes one after another, in the order given, and goes on after errors.
+// UndoEach undoes changes one after another, in the order given, and continues after errors.
 func UndoEach(changes []Change, undo func(Change) error) error {
 	var errs []error
 	for _, c := range changes {

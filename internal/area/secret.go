@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// A Secret says where a value is found that must not be written into a file. It holds the place, never the value, so
-// that it can be printed and journaled. Exactly one field is set; the zero Secret is none.
+// A Secret says where to find a value that must not be written into a file. It holds the location, never the value, so
+// that it can be printed and journaled. Exactly one field is set; the zero Secret means no secret.
 type Secret struct {
 	Env  string `yaml:"env,omitempty" json:"env,omitempty"`   // name of an environment variable
 	File string `yaml:"file,omitempty" json:"file,omitempty"` // path of a file
 }
 
-// maxSecret bounds what is read of a file, in bytes.
+// maxSecret bounds how much of a file is read, in bytes.
 const maxSecret = 1 << 20
 
-// IsZero reports whether no place is named.
+// IsZero reports whether there is no secret.
 func (s Secret) IsZero() bool { return s == Secret{} }
 
-// String names the place: "{env: NAME}" or "{file: path}".
+// String returns the location: "{env: NAME}" or "{file: path}".
 func (s Secret) String() string {
 	switch {
 	case s.Env != "":
@@ -31,8 +31,8 @@ func (s Secret) String() string {
 	}
 }
 
-// Resolve reads the value, without line ends after it. getenv looks up an environment variable. It is an error when
-// there is no value; no error holds any part of one.
+// Resolve reads the value, without trailing line ends. getenv looks up an environment variable. It fails if the value
+// is missing; no error quotes any part of a value.
 func (s Secret) Resolve(getenv func(name string) (string, bool)) (string, error) {
 	var value string
 	switch {

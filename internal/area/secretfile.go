@@ -15,8 +15,9 @@ import (
 	"tare/internal/design"
 )
 
-// OpenSecret opens a file with secrets to be read. It refuses one that other users can write, or replace because they
-// can write a folder on the way to it: what is in it decides who we are, and in a kubeconfig also what is run.
+// OpenSecret opens a file with secrets for reading. It refuses a file that other users can write, or replace because
+// they can write to a folder above it: its content decides as whom tare acts and, in a kubeconfig, which programs it
+// runs.
 func OpenSecret(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -28,8 +29,8 @@ func OpenSecret(path string) (*os.File, error) {
 	return f, nil
 }
 
-// CheckSecretFile returns the error with which OpenSecret would refuse a file that exists. One that cannot be opened is
-// left to whoever needs it.
+// CheckSecretFile returns the error with which OpenSecret would refuse an existing file. It ignores a file that cannot
+// be opened: whoever needs it will report that.
 func CheckSecretFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -38,8 +39,8 @@ func CheckSecretFile(path string) error {
 	return errors.Join(guarded(f, path), f.Close())
 }
 
-// guarded is an error where other users can change what f holds. What cannot be written by anybody, as a secret that
-// Kubernetes mounts, is fine, and so is what is no file, as a pipe.
+// guarded returns an error if other users can change the content of f. It accepts a file that nobody can write, such as
+// a secret that Kubernetes mounts, and whatever is not a regular file, such as a pipe.
 func guarded(f *os.File, path string) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -65,7 +66,7 @@ func guarded(f *os.File, path string) error {
 	return nil
 }
 
-// foldersOf are the folders above a file, by its own path and by that of what it is a link to.
+// foldersOf returns the folders above a file: by its own path, and by the path that it links to.
 func foldersOf(path string) []string {
 	found := map[string]bool{}
 	above := func(path string) {
@@ -84,9 +85,9 @@ func foldersOf(path string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// othersWrite reports whether other users can replace what is in a folder. With the sticky bit, as /tmp has it and the
-// volumes of Kubernetes, they can replace only what is theirs. A group of the owner's own, which has the owner's
-// number, has no other member.
+// othersWrite reports whether other users can replace the files in a folder. With the sticky bit, which /tmp and the
+// volumes of Kubernetes have, they can replace only their own. A private group, with the owner's number, has no other
+// member.
 func othersWrite(info os.FileInfo) bool {
 	mode := info.Mode()
 	if mode&fs.ModeSticky != 0 {
@@ -97,11 +98,11 @@ func othersWrite(info os.FileInfo) bool {
 	return mode.Perm()&0o002 != 0 || (mode.Perm()&0o020 != 0 && !private)
 }
 
-// SecretFiler is a Spec that names files with secrets which are no Secret: a kubeconfig.
+// SecretFiler is a Spec that names files with secrets by other means than a Secret: a kubeconfig.
 type SecretFiler interface{ SecretFiles() []string }
 
-// ExposedSecrets warns of files named in the sections of all treatments that other users can read. What cannot be
-// opened is left to whoever needs it.
+// ExposedSecrets warns of files, named in the sections of all treatments, that other users can read. It ignores files
+// that cannot be opened: whoever needs them will report that.
 func ExposedSecrets(s Spec, treatments []design.Treatment) (out []Finding) {
 	var paths []string
 	for _, section := range Specs(s, treatments) {
@@ -124,7 +125,7 @@ func ExposedSecrets(s Spec, treatments []design.Treatment) (out []Finding) {
 	return out
 }
 
-// exposed says who else can read a file.
+// exposed returns a warning if other users can read a file.
 func exposed(path string) (Finding, bool) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -152,7 +153,7 @@ func exposed(path string) (Finding, bool) {
 	return replaceable(path)
 }
 
-// replaceable warns of a folder on the way to a file that belongs to another user, who can put another file there.
+// replaceable returns a warning if a folder above a file belongs to another user, who can replace the file.
 func replaceable(path string) (Finding, bool) {
 	for _, dir := range foldersOf(path) {
 		info, err := os.Stat(dir)
@@ -171,7 +172,7 @@ func replaceable(path string) (Finding, bool) {
 	return Finding{}, false
 }
 
-// stranger is who owns a file, where that is neither root nor the user of this process.
+// stranger returns the owner of a file; foreign reports that it is neither root nor the user of this process.
 func stranger(info os.FileInfo) (owner uint32, foreign bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid() {
@@ -180,8 +181,8 @@ func stranger(info os.FileInfo) (owner uint32, foreign bool) {
 	return st.Uid, true
 }
 
-// mounted reports whether somebody has put the file there for this process alone: Kubernetes, whose volumes lead
-// through the link ..data, or another that gives secrets by a mount which cannot be written.
+// mounted reports whether the file was mounted for this process: by Kubernetes, whose volumes have a link ..data, or
+// read-only by another manager of secrets.
 func mounted(f *os.File, path string) bool {
 	if _, err := os.Readlink(filepath.Join(filepath.Dir(path), "..data")); err == nil {
 		return true
@@ -189,10 +190,10 @@ func mounted(f *os.File, path string) bool {
 	return readOnly(f)
 }
 
-// SecretsOf lists the secrets in a section of a file, each once.
+// SecretsOf returns the secrets in a section of a file, each once.
 func SecretsOf(section any) []Secret { return secretsOf(section, nil) }
 
-// SentSecrets lists those that go over the network, each once: not the private keys of TLS.
+// SentSecrets returns the secrets that are sent over the network, each once: all but the private keys of TLS.
 func SentSecrets(section any) []Secret { return secretsOf(section, reflect.TypeFor[TLS]()) }
 
 func secretsOf(section any, except reflect.Type) []Secret {

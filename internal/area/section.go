@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// FieldName is the name of a field in the file.
+// FieldName returns the name of a field in the file.
 func FieldName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 	return name
 }
 
-// FieldNames are the names of a struct's fields in the file, in order.
+// FieldNames returns the names of a struct's fields in the file, in order.
 func FieldNames(t reflect.Type) (names []string) {
 	for f := range t.Fields() {
 		names = append(names, FieldName(f))
@@ -20,8 +20,8 @@ func FieldNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// Section returns the field of that name in spec, a pointer to a Spec, where an adapter's own options are; the zero
-// Value if there is none.
+// Section returns the field of spec, a pointer to a Spec, that holds an adapter's own options under that name; the zero
+// Value without such a field.
 func Section(spec any, name string) reflect.Value {
 	v := reflect.ValueOf(spec).Elem()
 	if i := slices.Index(FieldNames(v.Type()), name); name != "" && i >= 0 {

@@ -6,18 +6,18 @@ import (
 	"tare/internal/design"
 )
 
-// A Witness is a Target that measures on its own clock the requests that it serves, and the parts of its work.
+// A Witness is a Target that times the requests that it serves, and the parts of its work, by its own clock.
 type Witness interface {
-	// Witnessed is what the target has measured so far: totals that only grow until it is started anew. It may cost the
-	// target some work, and is called right outside of what is measured. Without an error and without a result, the target
+	// Witnessed returns what the target has measured so far: totals that grow until it restarts. It may cost the target
+	// some work, so it is called just before and after the measured period. It returns nil without an error if the target
 	// measures nothing.
 	Witnessed(ctx context.Context, t design.Treatment) (*Served, error)
 }
 
-// Served is what a target has measured of its requests: totals so far, or what came between two of them. Times in
-// seconds. Rows of one key (verb, resource, scope; part, name, action) are unique.
+// Served is what a target has measured of its requests: totals so far, or the difference of two. Times are in seconds.
+// Rows of one key (verb, resource, scope; part, name, action) are unique.
 type Served struct {
-	// Started is when the target began to count, in seconds since the epoch by its own clock; 0: not known. It tells apart
+	// Started is when the target began to count, in seconds since the epoch by its own clock; 0: unknown. It distinguishes
 	// servers that take turns.
 	Started  float64          `json:"started,omitempty"`
 	Requests []ServedRequests `json:"requests,omitempty"`
@@ -30,7 +30,7 @@ type ServedRequests struct {
 	Resource string `json:"resource"`
 	Scope    string `json:"scope,omitempty"` // "resource", "namespace", "cluster"
 	Count    uint64 `json:"count"`
-	// DryRuns are those of Count that were to change nothing.
+	// DryRuns are the dry runs among Count.
 	DryRuns uint64 `json:"dry_runs,omitempty"`
 	// Seconds are all of their time; SLISeconds the time without what a service level indicator leaves out: webhooks, and
 	// waiting in queues of priority and fairness. SLICount is how many requests SLISeconds and SLIBuckets are of, which
@@ -53,13 +53,12 @@ type ServedBucket struct {
 
 // ServedPart is one part of the target's work, such as "admission/ValidatingAdmissionPolicy validate CREATE",
 // "webhook/NAME validating CREATE" or "storage create pods". Parts overlap: the plugins of "admission" that call
-// webhooks wait for them, and webhooks of one request may run side by side. A control plane tells the operations of
-// admission apart, not the resources.
+// webhooks wait for them, and webhooks of one request may run side by side. A control plane distinguishes the
+// operations of admission, not the resources.
 type ServedPart struct {
 	Part string `json:"part"` // "admission", "webhook", "storage"
 	Name string `json:"name"` // within the part: a plugin, a webhook, a resource
-	// of a plugin "admit CREATE", "validate CREATE", of a webhook "admit CREATE", "validating CREATE", of storage
-	// "create"
+	// of a plugin "admit CREATE", "validate CREATE", of a webhook "admit CREATE", "validating CREATE", of storage "create"
 	Action  string  `json:"action"`
 	Count   uint64  `json:"count"`
 	Seconds float64 `json:"seconds"`

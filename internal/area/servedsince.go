@@ -1,8 +1,8 @@
 package area
 
-// Since is what came between before and s, two totals of one target: rows that are new count whole, those without a
-// change are left out. When the target was started anew in between, which is seen when a total has gone down or is
-// gone, or when Started has changed, restarted is true and the result is s as it is: what was counted before is lost.
+// Since returns the difference between two totals of one target. A new row counts as a whole, and unchanged rows are
+// left out. If the target restarted in between (a total is lower or missing, or Started differs), restarted is true and
+// the result is s itself: the counts before the restart are lost.
 func (s *Served) Since(before *Served) (diff Served, restarted bool) {
 	if s.Started != before.Started {
 		return *s, true
@@ -34,15 +34,15 @@ func (s *Served) Since(before *Served) (diff Served, restarted bool) {
 	return diff, false
 }
 
-// key is the row without its numbers.
+// key returns the row's key.
 func (r *ServedRequests) key() servedKey {
 	return servedKey{r.Verb, r.Resource, r.Scope}
 }
 
-// servedKey names a row.
+// servedKey identifies a row.
 type servedKey [3]string
 
-// since is false where a total has gone down. A row that o does not have counts whole.
+// since returns the difference to o, an earlier total of the same row; ok is false if a total went down.
 func (r *ServedRequests) since(o *ServedRequests) (d ServedRequests, ok bool) {
 	if o == nil {
 		return *r, true

@@ -22,7 +22,7 @@ type TLS struct {
 // NoteInsecure must be in every report of a run that verified no certificate.
 const NoteInsecure = "the server's certificate was not verified (tls.insecure)"
 
-// WarnInsecure is the finding about a section that verifies no certificate.
+// WarnInsecure returns the finding about a section that verifies no certificate.
 func WarnInsecure() Finding {
 	return Finding{
 		Path: "tls.insecure", Severity: Warning, Message: NoteInsecure + ": credentials go to whoever answers",
@@ -131,7 +131,7 @@ func ExplainTLS(err error) (f Finding, ok bool) {
 	return f, true
 }
 
-// explainAlert is about a server that ended the handshake, or the connection right after it.
+// explainAlert returns f with the message of a server that ended the TLS handshake, or the connection right after it.
 func explainAlert(f Finding, err error) Finding {
 	words := err.Error()
 	if i := strings.Index(words, "tls: "); i >= 0 {

@@ -22,8 +22,8 @@ type Worded interface {
 	Words() []string
 }
 
-// Specs are the sections of all treatments: s itself where they cannot change it, or where there are none. A treatment
-// that Validate refuses is left out.
+// Specs returns the sections of all treatments: s itself where they cannot change it, or where there are none. A
+// treatment that Validate refuses is left out.
 func Specs(s Spec, treatments []design.Treatment) []Spec {
 	v, ok := s.(Varied)
 	if !ok || len(treatments) == 0 {

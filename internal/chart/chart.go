@@ -184,7 +184,7 @@ type Forest struct {
 	Empty                     string
 }
 
-// Text is what stands at the right of a row: estimate, interval and verdict.
+// Text returns what stands at the right of a row: estimate, interval and verdict.
 func (c Forest) Text(r ForestRow) string {
 	text := r.estimate(c.Axis)
 	glyph := cmp.Or(oneLine(r.Glyph), r.Verdict.look().glyph)

@@ -64,7 +64,7 @@ func lanes(marks []mark, size float64) []mark {
 	return placed
 }
 
-// spanMarks are the labels of the spans as far as they fit into one line, those of the longest spans first.
+// spanMarks returns the labels of the spans as far as they fit into one line, those of the longest spans first.
 func (p *plot) spanMarks() []mark {
 	type wide struct {
 		mark

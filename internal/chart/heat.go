@@ -71,7 +71,7 @@ func (g *grid) measure() {
 	g.numbered = g.fits()
 }
 
-// at is the i-th label, or none.
+// at returns the i-th label, empty if there are fewer.
 func at(labels []string, i int) string {
 	if i < len(labels) {
 		return oneLine(labels[i])
@@ -91,7 +91,7 @@ func (g *grid) nothing() float64 {
 	return height
 }
 
-// shade is a value's kind and opacity.
+// shade returns a value's kind and opacity.
 func (g *grid) shade(v float64) (Kind, float64) {
 	if !placed(v) {
 		return Neutral, 0
@@ -151,7 +151,7 @@ func (g *grid) fits() bool {
 	return true
 }
 
-// value is a cell's, or NaN.
+// value returns the value of a cell, or NaN.
 func (g *grid) value(i, j int) float64 {
 	if i < len(g.Values) && j < len(g.Values[i]) && placed(g.Values[i][j]) {
 		return g.Values[i][j]

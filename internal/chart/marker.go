@@ -24,7 +24,7 @@ func (c *canvas) marker(m shape, x, y, r float64, hollow bool, title string) {
 	c.close(element)
 }
 
-// outline is the path of a marker; all have about the same area.
+// outline returns the path of a marker; all have about the same area.
 func outline(m shape, x, y, r float64) string {
 	var path strings.Builder
 	corners := []xy{{-r, -r}, {r, -r}, {r, r}, {-r, r}}

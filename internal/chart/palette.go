@@ -17,7 +17,7 @@ const (
 // Colors is the number of colours that [Color] tells apart.
 const Colors = 8
 
-// Color is the i-th colour of the palette, counted from 0; it wraps around after [Colors].
+// Color returns the i-th colour of the palette, counted from 0; it wraps around after [Colors].
 func Color(i int) Kind { return firstColor + Kind(((i%Colors)+Colors)%Colors) }
 
 type shape int

@@ -148,7 +148,7 @@ func coloured(panels []Panel) []Panel {
 	return out
 }
 
-// sharedX is the range of X over the data of all panels.
+// sharedX returns the range of X over the data of all panels.
 func sharedX(panels []Panel) (scale, bool) {
 	e := extent{axis: panels[0].X}
 	for _, p := range panels {
@@ -170,7 +170,7 @@ func sharedX(panels []Panel) (scale, bool) {
 	return e.scale(0)
 }
 
-// rangeY is the panel's range of Y, over the points and intervals that have an X.
+// rangeY returns the panel's range of Y, over the points and intervals that have an X.
 func (p Panel) rangeY(x scale, ticks int) (scale, bool) {
 	e := extent{axis: p.Y}
 	for _, s := range p.Series {
@@ -190,7 +190,7 @@ func (p Panel) rangeY(x scale, ticks int) (scale, bool) {
 	return e.scale(ticks)
 }
 
-// uprightTicks is how many labels a vertical axis holds.
+// uprightTicks returns how many labels a vertical axis holds.
 func (f frame) uprightTicks(length float64) int { return max(int(length/(2.4*f.font)), 3) }
 
 // upright chooses the ticks of a vertical axis: a label every three lines of text or more.
@@ -226,7 +226,7 @@ func (p *plot) draw(last bool) {
 	}
 }
 
-// nothing is an empty frame with a sentence: numbers on the axes of nothing would be invented.
+// nothing returns an empty frame with a sentence: numbers on the axes of nothing would be invented.
 func (p *plot) nothing() {
 	sentence := p.Empty
 	if sentence == "" {

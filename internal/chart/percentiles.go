@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// panel is the chart as a panel with a tail axis.
+// panel returns the chart as a panel with a tail axis.
 func (p Percentiles) panel() Panel {
 	y := p.Y
 	y.Log = true

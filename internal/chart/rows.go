@@ -70,7 +70,7 @@ func (c Forest) rowChart() rowChart {
 	return out
 }
 
-// estimate is the row's value with its interval in words.
+// estimate returns the row's value with its interval in words.
 func (r ForestRow) estimate(a Axis) string {
 	if r.Text != "" {
 		return oneLine(r.Text)
@@ -122,7 +122,7 @@ func rows(f frame, c rowChart) drawing {
 	return d
 }
 
-// vertical are the rules, all of which cross the one axis.
+// vertical returns the rules, all of which cross the one axis.
 func (c rowChart) vertical() []Rule {
 	rules := make([]Rule, len(c.rules))
 	for i, r := range c.rules {
@@ -232,7 +232,7 @@ func (t *table) shade(s Span, from, to, y, height float64) {
 	t.out.close("rect")
 }
 
-// divider is the line over the rows that are apart.
+// divider returns the line over the rows that are apart.
 func (t *table) divider(y float64) {
 	t.out.line("divider", 2, y, t.frame.width-2, y, "stroke-opacity", "0.35")
 }
@@ -246,7 +246,7 @@ func (t *table) none() {
 	t.out.label("none", "middle", t.left+t.width/2, t.top+t.height+1.3*t.font, t.width, t.font, sentence)
 }
 
-// zero is the line from which a linear axis counts.
+// zero returns the line from which a linear axis counts.
 func (t *table) zero() {
 	if !t.data || !t.X.placeable(0) || t.x.pos(0) < 0 || t.x.pos(0) > 1 {
 		return
@@ -254,7 +254,7 @@ func (t *table) zero() {
 	t.upright("zero", t.px(0), "stroke-opacity", "0.6")
 }
 
-// upright is a line down the plot; in the narrow layout only through the marks, not through the text over them.
+// upright returns a line down the plot; in the narrow layout only through the marks, not through the text over them.
 func (t *table) upright(class string, x float64, attrs ...any) {
 	if !t.narrow {
 		t.out.line(class, x, t.top, x, t.top+t.height, attrs...)
@@ -266,7 +266,7 @@ func (t *table) upright(class string, x float64, attrs ...any) {
 	}
 }
 
-// middle is where the i-th row's mark is.
+// middle returns where the i-th row's mark is.
 func (t *table) middle(i int) float64 {
 	y := t.top + float64(i)*t.pitch
 	switch {
@@ -340,7 +340,7 @@ func (t *table) marker(k Kind) shape {
 	return k.look().marker
 }
 
-// whisker is the interval, with an arrow where it goes on beyond the frame.
+// whisker returns the interval, with an arrow where it goes on beyond the frame.
 func (t *table) whisker(r row, y float64) {
 	lo, hi := t.left+t.x.bound(r.lo, false)*t.width, t.left+t.x.bound(r.hi, true)*t.width
 	t.out.line("whisker", lo, y, hi, y, "stroke-width", "2")

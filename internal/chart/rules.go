@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// spanEnds are the sides of a span on the page, held in the frame; ok is false if nothing of it is inside.
+// spanEnds returns the sides of a span on the page, held in the frame; ok is false if nothing of it is inside.
 func (p *plot) spanEnds(s Span) (from, to float64, ok bool) {
 	if math.IsNaN(s.From) || math.IsNaN(s.To) || s.From > s.To {
 		return 0, 0, false
@@ -69,12 +69,12 @@ func (p *plot) rules() {
 	}
 }
 
-// ruleLabel is the text of a horizontal rule.
+// ruleLabel returns the text of a horizontal rule.
 func (p *plot) ruleLabel(r Rule) string {
 	return arrowed(p.y.pos(r.At), "↓", "↑", withGlyph(r.Label, r.Kind))
 }
 
-// marginRight is the room that the labels of horizontal rules take, at most a quarter of the page.
+// marginRight returns the room that the labels of horizontal rules take, at most a quarter of the page.
 func (p *plot) marginRight() float64 {
 	var room float64
 	if p.narrow {

@@ -25,7 +25,7 @@ func (a Axis) placeable(v float64) bool {
 	return true
 }
 
-// warp is the axis' transformation: the scale is linear in it.
+// warp returns the axis' transformation: the scale is linear in it.
 func (a Axis) warp(v float64) float64 {
 	switch {
 	case a.tail:
@@ -36,16 +36,16 @@ func (a Axis) warp(v float64) float64 {
 	return v
 }
 
-// pos is where v lies, 0 at the axis' lower end and 1 at its upper one; it may lie outside. v must be placeable.
+// pos returns where v lies, 0 at the axis' lower end and 1 at its upper one; it may lie outside. v must be placeable.
 func (s scale) pos(v float64) float64 {
 	lo, hi := s.axis.warp(s.lo), s.axis.warp(s.hi)
 	return (s.axis.warp(v) - lo) / (hi - lo)
 }
 
-// held is pos, held within the frame.
+// held returns pos, held within the frame.
 func (s scale) held(v float64) float64 { return min(max(s.pos(v), 0), 1) }
 
-// bound is where the end of an interval lies: infinite and unplaceable ends reach the edge they point to.
+// bound returns where the end of an interval lies: infinite and unplaceable ends reach the edge they point to.
 func (s scale) bound(v float64, upper bool) float64 {
 	switch {
 	case s.axis.placeable(v):
@@ -118,7 +118,7 @@ func (s scale) apart(lo, hi float64) bool {
 	return b-a > max(1e-290, 1e-9*max(math.Abs(a), math.Abs(b)))
 }
 
-// fixed is the axis' own ends, without those that cannot be.
+// fixed returns the axis' own ends, without those that cannot be.
 func (e *extent) fixed() (lo, hi *float64) {
 	lo, hi = e.axis.Min, e.axis.Max
 	if lo != nil && !e.axis.placeable(*lo) {
@@ -177,7 +177,7 @@ func (s *scale) round(n int) {
 	s.lo, s.hi = math.Floor(s.lo/step+1e-9)*step, math.Ceil(s.hi/step-1e-9)*step
 }
 
-// roundLog is the next of 1, 2 and 5 times a power of ten, below or above v.
+// roundLog returns the next of 1, 2 and 5 times a power of ten, below or above v.
 func roundLog(v float64, up bool) float64 {
 	decade := math.Pow(10, math.Floor(math.Log10(v)))
 	const slack = 1e-9

@@ -58,7 +58,7 @@ func (p Panel) signed(s Series) bool {
 	return several > 1 && s.lined() && !s.Dash && !s.Dots && s.Name != ""
 }
 
-// signs are the few points of a line that get a marker: those next to evenly spaced places, shifted from series to
+// signs returns the few points of a line that get a marker: those next to evenly spaced places, shifted from series to
 // series so that markers of lines that coincide do not.
 func (p *plot) signs(s Series, points []point) []point {
 	if !p.signed(s) {
@@ -89,7 +89,7 @@ func (p *plot) signs(s Series, points []point) []point {
 // xy is a position on the page.
 type xy struct{ x, y float64 }
 
-// unheld are the positions of a stretch, which may lie outside the frame, with the corners of a step chart put in.
+// unheld returns the positions of a stretch, which may lie outside the frame, with the corners of a step chart put in.
 func (p *plot) unheld(run []point, step bool) []xy {
 	pts := make([]xy, 0, len(run))
 	for _, pt := range run {
@@ -306,7 +306,7 @@ func (p *plot) dot(s Series, pt point) {
 	p.out.marker(s.Kind.look().marker, x, y, p.font*0.3, outside, text)
 }
 
-// polyline is the path through all points.
+// polyline returns the path through all points.
 func polyline(pts []xy) string {
 	var path strings.Builder
 	for i, q := range pts {

@@ -103,13 +103,13 @@ func (c *canvas) tag(element string, attrs []any) {
 	}
 }
 
-// line is a straight stroke in the current colour.
+// line returns a straight stroke in the current colour.
 func (c *canvas) line(class string, x1, y1, x2, y2 float64, attrs ...any) {
 	all := append([]any{"class", class, "x1", x1, "y1", y1, "x2", x2, "y2", y2, "stroke", "currentColor"}, attrs...)
 	c.empty("line", all...)
 }
 
-// label is text that is cut to a width and then has the whole of it in its title.
+// label returns text that is cut to a width and then has the whole of it in its title.
 func (c *canvas) label(class, anchor string, x, y, room, size float64, s string, attrs ...any) {
 	s = oneLine(s)
 	if anchor == "start" {

@@ -25,7 +25,7 @@ func textWidth(s string, size float64) float64 {
 	return em * size
 }
 
-// advance is a character's width in em.
+// advance returns a character's width in em.
 func advance(r rune) float64 {
 	switch {
 	case unicode.Is(unicode.Mn, r):
@@ -116,7 +116,7 @@ func coord(v float64) string {
 	return s
 }
 
-// write is the axis' Format, or four significant digits.
+// write returns the axis' Format, or four significant digits.
 func (a Axis) write(v float64) string { return written(a.Format, v) }
 
 func written(format func(float64) string, v float64) string {

@@ -36,7 +36,7 @@ func (s scale) ticks(n int) []float64 {
 	return all
 }
 
-// inside are the values that the range holds, in order and once each.
+// inside returns the values that the range holds, in order and once each.
 func (s scale) inside(values []float64) []float64 {
 	var kept []float64
 	const slack = 1e-6
@@ -54,7 +54,7 @@ var timeSteps = []float64{
 	1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600,
 }
 
-// step is the least round step that gives at most n ticks.
+// step returns the least round step that gives at most n ticks.
 func (s scale) step(n int) float64 {
 	span := s.hi - s.lo
 	rough := span / float64(max(n-1, 1))
@@ -78,7 +78,7 @@ func (s scale) step(n int) float64 {
 	return 10 * decade * unit
 }
 
-// evenTicks are multiples of a round step. Multiplying, not adding, keeps 0.3 from becoming 0.30000000000000004.
+// evenTicks returns multiples of a round step. Multiplying, not adding, keeps 0.3 from becoming 0.30000000000000004.
 func (s scale) evenTicks(n int) []float64 {
 	step := s.step(n)
 	first, last := math.Ceil(s.lo/step-1e-6), math.Floor(s.hi/step+1e-6)
@@ -131,7 +131,8 @@ func (s scale) logTicks(n int) []float64 {
 	return best
 }
 
-// decades are the mantissas' multiples of every so many powers of ten, counted from 1 so that 1 itself is among them.
+// decades returns the mantissas' multiples of every so many powers of ten, counted from 1 so that 1 itself is among
+// them.
 func (s scale) decades(first, last, every int, mantissas []float64) []float64 {
 	var all []float64
 	start := int(math.Ceil(float64(first)/float64(every))) * every
@@ -146,7 +147,7 @@ func (s scale) decades(first, last, every int, mantissas []float64) []float64 {
 	return all
 }
 
-// tailTicks are p0, p50, p90, p99, …, without those too close to the lower end.
+// tailTicks returns p0, p50, p90, p99, …, without those too close to the lower end.
 func (s scale) tailTicks() []float64 {
 	all := []float64{0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999, 0.9999999}
 	if s.lo < 0.1 {

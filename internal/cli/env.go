@@ -90,7 +90,7 @@ func (a *app) execute(ctx context.Context) int {
 	return x.code
 }
 
-// root is the command tree.
+// root returns the command tree.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tare",
@@ -129,7 +129,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// buildVersion is the linker's version, or the module's; commit is "unknown" outside a checkout.
+// buildVersion returns the linker's version, or the module's; commit is "unknown" outside a checkout.
 func buildVersion() (v, commit string) {
 	v, commit = version, "unknown"
 	info, ok := debug.ReadBuildInfo()

@@ -57,7 +57,7 @@ func (a *app) initCommand() *cobra.Command {
 	return c
 }
 
-// firstQuestion is the question that an area's own template asks.
+// firstQuestion returns the question that an area's own template asks.
 func firstQuestion(area string) string {
 	for _, name := range config.Templates() {
 		if q, ok := strings.CutPrefix(name, area+"-"); ok {

@@ -78,7 +78,7 @@ func (a *app) importFile(file, name string, format importer.Format, results stri
 	return nil
 }
 
-// baseName is the file's name without its folder and endings.
+// baseName returns the file's name without its folder and endings.
 func baseName(file string) string {
 	base := filepath.Base(file)
 	if i := strings.IndexByte(base, '.'); i > 0 {

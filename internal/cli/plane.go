@@ -108,11 +108,11 @@ func (a *app) planesFolder() (string, error) {
 func (a *app) planeUp(ctx context.Context, o holdOptions, file string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	shelf, err := a.stateFolder()
+	states, err := a.stateFolder()
 	if err != nil {
 		return err
 	}
-	there, err := a.alreadyUp(ctx, shelf, o)
+	there, err := a.alreadyUp(ctx, states, o)
 	if there || err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (a *app) planeUp(ctx context.Context, o holdOptions, file string) error {
 	if err != nil {
 		return err
 	}
-	o.Shelf, o.Logs = shelf.Dir, filepath.Join(logs, o.Name)
+	o.StateFolder, o.Logs = states.Dir, filepath.Join(logs, o.Name)
 	o.Binary, err = plane.Find(ctx, o.Version, plane.Host{
 		Path: file, Log: a.logger(a.Stderr), Getenv: a.lookup, Clock: clock.System{},
 		Tell: func(line string) { a.tell("%s\n", line) },
@@ -172,8 +172,8 @@ func nodesText(n int) string {
 }
 
 // alreadyUp reports a running plane of this name with the wanted options, and removes the remains of a lost one.
-func (a *app) alreadyUp(ctx context.Context, shelf plane.KeptFolder, o holdOptions) (bool, error) {
-	k, ok, err := shelf.Get(o.Name)
+func (a *app) alreadyUp(ctx context.Context, states plane.KeptFolder, o holdOptions) (bool, error) {
+	k, ok, err := states.Get(o.Name)
 	if !ok || err != nil {
 		return false, err
 	}
@@ -193,7 +193,7 @@ func (a *app) alreadyUp(ctx context.Context, shelf plane.KeptFolder, o holdOptio
 	case plane.Lost, plane.Broken:
 	}
 	a.tell("removing the remains of an earlier plane %s\n", k.Name)
-	return false, errors.Join(k.End(ctx), shelf.Drop(k.Name))
+	return false, errors.Join(k.End(ctx), states.Drop(k.Name))
 }
 
 // printUp writes shell commands to standard output and a message to standard error.
@@ -256,12 +256,12 @@ func (a *app) planeDownCommand() *cobra.Command {
 }
 
 func (a *app) planeDown(ctx context.Context, name string, every bool) error {
-	shelf, err := a.stateFolder()
+	states, err := a.stateFolder()
 	if err != nil {
 		return err
 	}
 	if !every {
-		k, ok, err := shelf.Get(name)
+		k, ok, err := states.Get(name)
 		switch {
 		case err != nil:
 			return err
@@ -269,11 +269,11 @@ func (a *app) planeDown(ctx context.Context, name string, every bool) error {
 			a.print("no plane %s is up\n", name)
 			return nil
 		}
-		return a.endPlane(ctx, shelf, k)
+		return a.endPlane(ctx, states, k)
 	}
-	list, err := shelf.List()
+	list, err := states.List()
 	for _, k := range list {
-		err = errors.Join(err, a.endPlane(ctx, shelf, k))
+		err = errors.Join(err, a.endPlane(ctx, states, k))
 	}
 	if len(list) == 0 && err == nil {
 		a.print("no plane is up\n")
@@ -281,13 +281,13 @@ func (a *app) planeDown(ctx context.Context, name string, every bool) error {
 	return err
 }
 
-func (a *app) endPlane(ctx context.Context, shelf plane.KeptFolder, k plane.Kept) error {
+func (a *app) endPlane(ctx context.Context, states plane.KeptFolder, k plane.Kept) error {
 	begin := clock.System{}.Now()
 	// A holder that is asked to end removes the state file itself. This removes it for a holder that could not.
 	if err := k.End(ctx); err != nil {
 		return fmt.Errorf("end plane %s: %w; its state is kept, so you can run this command again", k.Name, err)
 	}
-	if err := errors.Join(shelf.Drop(k.Name), os.RemoveAll(k.Logs)); err != nil {
+	if err := errors.Join(states.Drop(k.Name), os.RemoveAll(k.Logs)); err != nil {
 		return fmt.Errorf("end plane %s: %w", k.Name, err)
 	}
 	a.print("plane %s is down, after %s\n", k.Name,

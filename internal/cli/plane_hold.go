@@ -57,13 +57,14 @@ func (a *app) holdPlane(ctx context.Context, o holdOptions) error {
 		return err
 	}
 	now := clock.System{}.Now()
-	lock, err := record.Lock(lockFolder(), "plane "+filepath.Join(o.Shelf, o.Name), record.Holder{Run: o.Name, Since: now})
+	lock, err := record.Lock(lockFolder(), "plane "+filepath.Join(o.StateFolder, o.Name),
+		record.Holder{Run: o.Name, Since: now})
 	if err != nil {
 		return a.sendLine(holderLine{Failed: fmt.Sprintf("another process holds plane %s, or is about to", o.Name)})
 	}
 	defer lock.Unlock() //nolint:errcheck // the kernel does it, too
 	h := &holder{
-		options: o, shelf: plane.KeptFolder{Dir: o.Shelf}, log: a.logger(a.Stderr),
+		options: o, states: plane.KeptFolder{Dir: o.StateFolder}, log: a.logger(a.Stderr),
 		kept: plane.Kept{
 			Name: o.Name, Version: o.Version, Kubernetes: o.Binary.Kubernetes, Etcd: o.Etcd, PSP: o.PSP, Nodes: o.Nodes,
 			Holder: proc.ID{PID: os.Getpid(), StartTicks: ticks}, Since: now.UTC().Truncate(time.Second), Logs: o.Logs,
@@ -85,7 +86,7 @@ func (a *app) sendLine(l holderLine) error {
 // A holder keeps a plane running and its state file up to date.
 type holder struct {
 	options holdOptions
-	shelf   plane.KeptFolder
+	states  plane.KeptFolder
 	log     *slog.Logger
 
 	mu   sync.Mutex
@@ -96,7 +97,7 @@ type holder struct {
 func (h *holder) hold(ctx context.Context, say func(holderLine) error) error {
 	p, nodes, err := h.start(ctx)
 	if err != nil {
-		return errors.Join(err, say(holderLine{Failed: err.Error()}), h.shelf.Drop(h.options.Name))
+		return errors.Join(err, say(holderLine{Failed: err.Error()}), h.states.Drop(h.options.Name))
 	}
 	why := h.announce(p, say)
 	if why == nil {
@@ -109,7 +110,7 @@ func (h *holder) hold(ctx context.Context, say func(holderLine) error) error {
 	}
 	why = errors.Join(why, p.Close(closing))
 	if why == nil {
-		return h.shelf.Drop(h.options.Name)
+		return h.states.Drop(h.options.Name)
 	}
 	return errors.Join(why, h.update(func(k *plane.Kept) { k.Failed = why.Error() }))
 }
@@ -192,7 +193,7 @@ func (h *holder) update(what func(*plane.Kept)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	what(&h.kept)
-	return h.shelf.Put(h.kept)
+	return h.states.Put(h.kept)
 }
 
 func (h *holder) born(name string, id proc.ID) error {

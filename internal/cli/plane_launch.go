@@ -25,14 +25,14 @@ const (
 
 // holdOptions tell a holder what to start. It reads them from its standard input.
 type holdOptions struct {
-	Name    string        `json:"name"`
-	Version plane.Version `json:"version"`
-	Binary  plane.Binary  `json:"binary"`
-	Nodes   int           `json:"nodes"`
-	Etcd    string        `json:"etcd"`
-	PSP     bool          `json:"psp"`
-	Shelf   string        `json:"shelf"`
-	Logs    string        `json:"logs"`
+	Name        string        `json:"name"`
+	Version     plane.Version `json:"version"`
+	Binary      plane.Binary  `json:"binary"`
+	Nodes       int           `json:"nodes"`
+	Etcd        string        `json:"etcd"`
+	PSP         bool          `json:"psp"`
+	StateFolder string        `json:"shelf"`
+	Logs        string        `json:"logs"`
 }
 
 // launch starts a holder in its own session, and returns when the holder reports that the plane is ready.

@@ -58,11 +58,11 @@ func (a *app) planeStatusCommand() *cobra.Command {
 }
 
 func (a *app) planeStates(ctx context.Context) ([]planeStatus, error) {
-	shelf, err := a.stateFolder()
+	states, err := a.stateFolder()
 	if err != nil {
 		return nil, err
 	}
-	kept, err := shelf.List()
+	kept, err := states.List()
 	list := make([]planeStatus, 0, len(kept))
 	for _, k := range kept {
 		s := planeStatus{Kept: k, State: k.State(), Components: []componentStatus{}}

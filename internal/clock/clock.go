@@ -1,4 +1,4 @@
-// Package clock is the only home of wall-clock time, so that tests can replace it.
+// Package clock is the only package that reads the wall clock, so that tests can replace it.
 package clock
 
 import (
@@ -37,7 +37,7 @@ func (System) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Fake is a clock that moves only when somebody sleeps on it or calls Advance.
+// Fake is a clock that moves only in Sleep and Advance.
 type Fake struct {
 	mu  sync.Mutex
 	now time.Time
@@ -55,7 +55,7 @@ func (f *Fake) Now() time.Time {
 	return f.now
 }
 
-// Sleep moves the clock forward by d at once.
+// Sleep moves the clock forward by d immediately.
 func (f *Fake) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (x *examiner) timers(ctx context.Context) []Check {
 	return []Check{timer, priority}
 }
 
-// resolution is the timers' resolution as the kernel reports it; 1 ns means high-resolution timers.
+// resolution returns the timers' resolution as the kernel reports it; 1 ns means high-resolution timers.
 func (x *examiner) resolution() string {
 	var ts unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -91,7 +91,7 @@ func spreadOf(ns []float64) spread {
 	return spread{p50: at(.5), p99: at(.99), max: at(1), n: len(ns)}
 }
 
-// String is "p50 3 µs, p99 40 µs, max 310 µs".
+// String returns "p50 3 µs, p99 40 µs, max 310 µs".
 func (s spread) String() string {
 	return fmt.Sprintf("p50 %s, p99 %s, max %s", unit.Seconds(s.p50.Seconds()), unit.Seconds(s.p99.Seconds()),
 		unit.Seconds(s.max.Seconds()))

@@ -159,7 +159,7 @@ var (
 func (c *client) transfer(line []byte) (answer []byte, took time.Duration, err error) {
 	if n := c.lines.Buffered(); n > 0 {
 		said, _ := c.lines.Peek(n) // what has been read so far
-		return c.child.Veil(slices.Clone(said)), 0, errUnasked
+		return c.child.MaskSecrets(slices.Clone(said)), 0, errUnasked
 	}
 	asked, err := monotonic()
 	if err != nil {
@@ -169,10 +169,10 @@ func (c *client) transfer(line []byte) (answer []byte, took time.Duration, err e
 		return nil, 0, err
 	}
 	if answer, err = readLine(c.lines); err != nil {
-		return c.child.Veil(answer), 0, err
+		return c.child.MaskSecrets(answer), 0, err
 	}
 	answered, err := monotonic()
-	return c.child.Veil(answer), answered - asked, err
+	return c.child.MaskSecrets(answer), answered - asked, err
 }
 
 // readLine returns a line without its end. With an error it returns what was read.

@@ -153,7 +153,7 @@ func TestShortLivedChildrenAreNotCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.sample(t, "work", 2)
-	wantError(t, err, "does not count cpu", "come and gone", `let it count "cpu" itself`)
+	wantError(t, err, "does not count cpu", "have ended since", `let it count "cpu" itself`)
 }
 
 func TestTwoAnswers(t *testing.T) {

@@ -60,7 +60,7 @@ func (c Cost) valid(calls int, passed time.Duration) error {
 	return nil
 }
 
-// names are the metrics that the program counted, in the order of reports.
+// names returns the metrics that the program counted, in the order of reports.
 func (c Cost) names() []string {
 	return slices.DeleteFunc(countedNames(), func(name string) bool {
 		_, ok := c.Total[name]

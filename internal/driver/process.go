@@ -185,7 +185,7 @@ func isAncestor(pid int) bool {
 	return false
 }
 
-// roots are the processes that do the work: the program, and those that it named.
+// roots returns the processes that do the work: the program, and those that it named.
 func (s *process) roots() []int {
 	out := []int{s.client.child.PID}
 	for _, name := range slices.Sorted(maps.Keys(s.pids)) {

@@ -92,10 +92,10 @@ func (p Program) environment(folder string) []string {
 	return env
 }
 
-// Usual are the names of variables without secrets that interpreters and compilers need.
+// Usual returns the names of variables without secrets that interpreters and compilers need.
 func Usual() []string { return []string{"PATH", "HOME", "LANG", "TMPDIR", "USER"} }
 
-// secrets are the values of the environment that must not appear in anything the program writes.
+// secrets returns the values of the environment that must not appear in anything the program writes.
 func (p Program) secrets() (out []string) {
 	for _, v := range p.Env {
 		if name, value, _ := strings.Cut(v, "="); !slices.Contains(Usual(), name) {

@@ -28,7 +28,7 @@ func Scratch(dir string) (*os.File, error) {
 // scratchLog is a log that is read only after a failure.
 type scratchLog struct{ *os.File }
 
-// path is where this process can open the log again.
+// path returns where this process can open the log again.
 func (l scratchLog) path() string { return fmt.Sprintf("/proc/self/fd/%d", l.Fd()) }
 
 // withoutLog is an error that quotes a scratchLog, without its path, which is of no use to the user.

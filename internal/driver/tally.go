@@ -32,8 +32,8 @@ func (t *tally) add(calls int, passed float64, samples []load.BatchSample) {
 	}
 }
 
-// stopwatch is the note that times are tare's own, around a request, and how much of them is the request itself. asking
-// are the seconds that requests of no calls took.
+// stopwatch returns the note that times are tare's own, around a request, and how much of them is the request itself.
+// asking are the seconds that requests of no calls took.
 func (t *tally) stopwatch(name string, asking []float64) string {
 	text := fmt.Sprintf("%s: the program does not count wall, so that is tare's stopwatch around each request", name)
 	if len(asking) == 0 {

@@ -52,7 +52,7 @@ type prepared struct {
 	Patience    time.Duration
 }
 
-// preparedChange is the change for what a program is about to prepare.
+// preparedChange returns the change for what a program is about to prepare.
 func preparedChange(areaName string, p Program, what Preparation, patience time.Duration) (area.Change, error) {
 	var names []string
 	for _, v := range p.Env {

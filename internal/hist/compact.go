@@ -2,7 +2,7 @@ package hist
 
 import "slices"
 
-// few holds the cells that are not empty, ascending.
+// few holds the non-empty cells, ascending.
 type few struct {
 	cell  []uint16
 	count []uint64
@@ -15,9 +15,8 @@ const mostFew = 4096
 // mostAdds is the number of additions above which their time matters more than the memory of an array.
 const mostAdds = 1 << 14
 
-// Compact returns an empty histogram that takes 10 bytes for each cell that is not empty, up to mostFew. It is for
-// histograms with few values, of which a record can have thousands: one that is added to often takes an array of all
-// cells.
+// Compact returns an empty histogram that takes 10 bytes for each non-empty cell, up to mostFew. It is for histograms
+// with few values, of which a record can have thousands. After many additions it takes an array of all cells.
 func Compact() Histogram { return Histogram{few: &few{}} }
 
 func (f *few) add(i int, n uint64) {
@@ -43,7 +42,7 @@ func (h *Histogram) spread() {
 	}
 }
 
-// each calls f for every cell that is not empty, ascending, until it returns false.
+// each calls f for every non-empty cell, ascending, until f returns false.
 func (h *Histogram) each(f func(i int, count uint64) bool) {
 	if h.few != nil {
 		for k, c := range h.few.cell {

@@ -75,7 +75,7 @@ func (e *Exact) Each(i int, f func(v int64) bool) {
 	}
 }
 
-// A cursor stands after the i smallest values; value is the last of these.
+// A cursor is positioned after the i smallest values; value is the last of them.
 type cursor struct {
 	of    *Exact
 	i, at int
@@ -85,7 +85,7 @@ type cursor struct {
 // from returns a cursor before the m-th mark.
 func (e *Exact) from(m int) cursor { return cursor{of: e, i: m * markEvery} }
 
-// next goes to the next value, and reports whether there is one.
+// next moves to the next value; it reports false after the last one.
 func (c *cursor) next() bool {
 	if c.i >= c.of.n {
 		return false
@@ -139,7 +139,7 @@ func merged(x, y *Exact) *Exact {
 	return out
 }
 
-// A Sorter turns values in any order into an Exact, and keeps but few of them uncompressed. The zero value is ready.
+// A Sorter turns values in any order into an Exact, and keeps only a few of them uncompressed. The zero value is ready.
 type Sorter struct {
 	values []int64
 	runs   []*Exact
@@ -191,8 +191,8 @@ const (
 	fewValues = 1024 // below which comparing is faster than counting digits
 )
 
-// sort puts the values in ascending order: by their digits from the least significant one, of those in which they
-// differ.
+// sort sorts the values in ascending order: a radix sort over the digits in which they differ, the least significant
+// first.
 func (s *Sorter) sort() {
 	if len(s.values) < fewValues {
 		slices.Sort(s.values)

@@ -121,13 +121,13 @@ func (h *Histogram) Merge(o *Histogram) {
 // Count returns how many values were recorded.
 func (h *Histogram) Count() uint64 { return h.n }
 
-// Min is the smallest value, exactly; 0 when empty.
+// Min returns the smallest value, exactly; 0 when empty.
 func (h *Histogram) Min() int64 { return h.minV }
 
-// Max is the largest value, exactly; 0 when empty.
+// Max returns the largest value, exactly; 0 when empty.
 func (h *Histogram) Max() int64 { return h.maxV }
 
-// Mean is the exact mean; NaN when empty.
+// Mean returns the exact mean; NaN when empty.
 func (h *Histogram) Mean() float64 {
 	if h.n == 0 {
 		return math.NaN()
@@ -135,7 +135,7 @@ func (h *Histogram) Mean() float64 {
 	return h.sum / float64(h.n)
 }
 
-// Stddev is the standard deviation with n − 1; NaN below two values.
+// Stddev returns the standard deviation with n − 1; NaN below two values.
 func (h *Histogram) Stddev() float64 {
 	if h.n < 2 {
 		return math.NaN()
@@ -144,7 +144,7 @@ func (h *Histogram) Stddev() float64 {
 	return math.Sqrt(max(0, (h.sum2-h.sum*h.sum/n)/(n-1)))
 }
 
-// Quantile is the value at rank ⌈q·n⌉ (nearest rank), to within 0.2 %; NaN when empty. q is clamped to 0…1.
+// Quantile returns the value at rank ⌈q·n⌉ (nearest rank), to within 0.2 %; NaN when empty. q is clamped to 0…1.
 func (h *Histogram) Quantile(q float64) float64 {
 	if h.n == 0 {
 		return math.NaN()

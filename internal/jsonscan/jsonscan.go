@@ -1,5 +1,5 @@
 // Package jsonscan reads JSON (RFC 8259) in answers under load: it finds members of objects and elements of arrays
-// without allocating, and refuses a text that is malformed anywhere.
+// without allocating, and rejects a text that is malformed anywhere.
 package jsonscan
 
 import (
@@ -12,8 +12,8 @@ import (
 // MaxDepth bounds the nesting of texts that are accepted.
 const MaxDepth = 64
 
-// Pick finds members of the object that is the whole of b, by name: value k goes to out[k], raw, and stays nil where
-// there is none. It is false when b is no object, is malformed anywhere, or holds one of the names twice: readers
+// Pick finds members of the object b by name: the raw value of names[k] goes to out[k], which stays nil if b lacks that
+// name. It returns false if b is no object, is malformed anywhere, or holds one of the names twice, since readers
 // differ in which of the two they take (section 4). It moves b to the heap; for a b on the stack use Object or Member.
 func Pick(b []byte, out [][]byte, names ...string) bool {
 	clear(out)
@@ -35,8 +35,8 @@ func Pick(b []byte, out [][]byte, names ...string) bool {
 	}
 }
 
-// Member is the member of that name in the object that is the whole of b, raw; nil where there is none. ok is false as
-// with Pick. b stays on the stack if it is there.
+// Member returns the raw member of that name of the object b, nil if b lacks it. ok is false as with Pick. It leaves b
+// on the stack.
 func Member(b []byte, name string) (raw []byte, ok bool) {
 	s := Object(b)
 	for {
@@ -52,7 +52,7 @@ func Member(b []byte, name string) (raw []byte, ok bool) {
 	}
 }
 
-// A Scanner goes through the members of one object, or the elements of one array. It keeps a position, not slices: a
+// A Scanner iterates over the members of one object, or the elements of one array. It keeps a position, not slices: a
 // slice that is stored through a pointer would move its array to the heap.
 type Scanner struct {
 	src   []byte
@@ -62,10 +62,10 @@ type Scanner struct {
 	whole bool
 }
 
-// Object begins at the object that is the whole of b but for white space.
+// Object returns a Scanner of the object b, which white space may surround.
 func Object(b []byte) Scanner { return begin(b, '{') }
 
-// Array begins at the array that is the whole of b but for white space.
+// Array returns a Scanner of the array b, which white space may surround.
 func Array(b []byte) Scanner { return begin(b, '[') }
 
 func begin(b []byte, open byte) Scanner {
@@ -78,8 +78,8 @@ func begin(b []byte, open byte) Scanner {
 	return s
 }
 
-// Next returns the next member or element: its name with quotes, nil in an array, and its value, both raw. ok is false
-// at the end, be it good or bad: ask Whole.
+// Next returns the next member or element: its quoted name, nil in an array, and its raw value. ok is false at the end
+// of the text and at an error: Whole distinguishes them.
 func (s *Scanner) Next() (key, raw []byte, ok bool) {
 	i, b := s.at, s.src
 	s.at = -1
@@ -113,11 +113,11 @@ func (s *Scanner) Next() (key, raw []byte, ok bool) {
 	return key, b[i:s.at], true
 }
 
-// Whole reports whether Next has reached the end of a well-formed object or array that nothing follows.
+// Whole reports whether Next has reached the end of a well-formed object or array, with nothing after it.
 func (s *Scanner) Whole() bool { return s.whole }
 
-// Text is the content of a string that holds no escapes, nil for anything else: tokens, types and addresses never need
-// any.
+// Text returns the content of a string without escapes, nil for anything else: tokens, types and addresses need no
+// escapes.
 func Text(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' || bytes.IndexByte(raw, '\\') >= 0 {
 		return nil
@@ -125,8 +125,8 @@ func Text(raw []byte) []byte {
 	return raw[1 : len(raw)-1]
 }
 
-// Is reports whether raw is a string that says want: "\u0064eny" says deny as well. It does not know characters in two
-// escapes.
+// Is reports whether raw is a string equal to want, escapes included: "\u0064eny" equals deny. It does not decode
+// surrogate pairs.
 func Is[T string | []byte](raw []byte, want T) bool {
 	if len(raw) < len(want)+2 || raw[0] != '"' { // escapes only make it longer
 		return false
@@ -146,8 +146,8 @@ func Is[T string | []byte](raw []byte, want T) bool {
 	return len(want) == 0
 }
 
-// character appends the first byte of a string's inside, or the character of the escape there. n is how many bytes say
-// it; 0: this is not known.
+// character appends the first byte of b, the inside of a string, or the character of the escape there. n is the number
+// of bytes that it takes in b; 0: unsupported escape.
 func character(dst, b []byte) (c []byte, n int) {
 	switch {
 	case b[0] != '\\':
@@ -182,7 +182,7 @@ func codePoint(b []byte) rune {
 	return v
 }
 
-// Int is the value of a number without fraction or exponent that fits into 18 digits.
+// Int returns the value of a number without fraction or exponent, of up to 18 digits.
 func Int(raw []byte) (int64, bool) {
 	minus := len(raw) > 0 && raw[0] == '-'
 	d := raw
@@ -205,10 +205,10 @@ func Int(raw []byte) (int64, bool) {
 // IsNumber reports whether all of b is a number.
 func IsNumber(b []byte) bool { return len(b) > 0 && number(b, 0) == len(b) }
 
-// IsValue reports whether all of b is one value, with nothing around it.
+// IsValue reports whether b is exactly one value, with nothing around it.
 func IsValue(b []byte) bool { return len(b) > 0 && value(b, 0, 1) == len(b) }
 
-// Digits is how many digits b begins with.
+// Digits returns the number of digits at the start of b.
 func Digits(b []byte) int {
 	n := 0
 	for n < len(b) && b[n] >= '0' && b[n] <= '9' {
@@ -220,9 +220,9 @@ func Digits(b []byte) int {
 // IsBlank reports whether b is nothing but white space.
 func IsBlank(b []byte) bool { return blank(b, 0) == len(b) }
 
-// The rest are functions over a text and a position in it. A position of −1 is a text that is malformed.
+// The functions below take a text and a position in it, and return a position, or −1 if the text is malformed.
 
-// blank is the first position from i on that is no white space.
+// blank returns the first position from i on without white space.
 func blank(b []byte, i int) int {
 	for i >= 0 && i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -230,7 +230,7 @@ func blank(b []byte, i int) int {
 	return i
 }
 
-// value is the end of the value that begins at i; depth is that of an object or array there, from 1 for the outermost.
+// value returns the end of the value that begins at i; depth is the nesting of an object or array there, from 1.
 func value(b []byte, i, depth int) int {
 	if i < 0 || i >= len(b) {
 		return -1
@@ -260,7 +260,7 @@ func word(b []byte, i int, w string) int {
 	return -1
 }
 
-// nested is the end of the object or array that begins at i.
+// nested returns the end of the object or array that begins at i.
 func nested(b []byte, i, depth int) int {
 	object := b[i] == '{'
 	end := b[i] + 2
@@ -289,7 +289,7 @@ func nested(b []byte, i, depth int) int {
 	}
 }
 
-// quoted is the end of the string that begins at i, behind its closing quote.
+// quoted returns the end of the string that begins at i, after its closing quote.
 func quoted(b []byte, i int) int {
 	if i < 0 || i >= len(b) || b[i] != '"' {
 		return -1
@@ -311,9 +311,9 @@ func quoted(b []byte, i int) int {
 	return -1
 }
 
-// plain is how many bytes at the beginning of b surely mean themselves in a string. It looks at eight at a time: tokens
-// are long, and every answer under load is read. The tests for a byte below n and for a byte equal to c are those of
-// Hacker's Delight, section 6-1; a false alarm only ends the count early.
+// plain returns a number of bytes at the start of b that are plain characters of a string. It tests eight at a time:
+// tokens are long, and every answer under load is read. The tests for a byte below n and for a byte equal to c are
+// those of Hacker's Delight, section 6-1; a false positive only ends the count early.
 func plain(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -327,7 +327,7 @@ func plain(b []byte) int {
 	return i
 }
 
-// escape is the length of an escape after its backslash; 0: it is none.
+// escape returns the length of an escape without its backslash; 0: invalid.
 func escape(b []byte) int {
 	switch {
 	case len(b) == 0:
@@ -345,7 +345,7 @@ func escape(b []byte) int {
 	return 5
 }
 
-// number is the end of the number that begins at i.
+// number returns the end of the number that begins at i.
 func number(b []byte, i int) int {
 	if b[i] == '-' {
 		i++

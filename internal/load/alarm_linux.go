@@ -11,7 +11,7 @@ import (
 // alarm lets one goroutine, on its own thread, sleep with microsecond precision, and lets others wake it.
 type alarm struct {
 	poller poller
-	bell   int
+	waker  int
 }
 
 func newAlarm() (*alarm, error) {
@@ -20,37 +20,38 @@ func newAlarm() (*alarm, error) {
 	if a.poller.fd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("create epoll: %w", err)
 	}
-	if a.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if a.waker, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		_ = unix.Close(a.poller.fd)
 		return nil, fmt.Errorf("create eventfd: %w", err)
 	}
-	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellSlot}
-	if err = unix.EpollCtl(a.poller.fd, unix.EPOLL_CTL_ADD, a.bell, &ev); err != nil {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: wakerSlot}
+	if err = unix.EpollCtl(a.poller.fd, unix.EPOLL_CTL_ADD, a.waker, &ev); err != nil {
 		a.close()
 		return nil, fmt.Errorf("register eventfd: %w", err)
 	}
 	return a, nil
 }
 
-// bellSlot marks the eventfd among the events.
-const bellSlot = -1
+// wakerSlot marks the eventfd among the events.
+const wakerSlot = -1
 
-// ring wakes the sleeper, or makes its next sleep short.
-func (a *alarm) ring() { _, _ = unix.Write(a.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+// wake wakes the sleeper, or makes its next sleep short.
+func (a *alarm) wake() { _, _ = unix.Write(a.waker, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// sleep waits for ns nanoseconds, indefinitely if negative, or until ring.
+// sleep waits for ns nanoseconds, indefinitely if negative, or until wake.
 func (a *alarm) sleep(ns int64) {
 	if a.poller.wait(ns, true) > 0 {
-		a.hush()
+		a.drain()
 	}
 }
 
-func (a *alarm) hush() {
+// drain resets the eventfd after a wake.
+func (a *alarm) drain() {
 	var b [8]byte
-	_, _ = unix.Read(a.bell, b[:])
+	_, _ = unix.Read(a.waker, b[:])
 }
 
 func (a *alarm) close() {
-	_ = unix.Close(a.bell)
+	_ = unix.Close(a.waker)
 	_ = unix.Close(a.poller.fd)
 }

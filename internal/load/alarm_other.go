@@ -6,32 +6,32 @@ import "time"
 
 // alarm lets one goroutine sleep, and lets others wake it. It uses the runtime's timers, which are up to a millisecond
 // late.
-type alarm struct{ bell chan struct{} }
+type alarm struct{ waker chan struct{} }
 
-func newAlarm() (*alarm, error) { return &alarm{bell: make(chan struct{}, 1)}, nil }
+func newAlarm() (*alarm, error) { return &alarm{waker: make(chan struct{}, 1)}, nil }
 
-// ring wakes the sleeper, or makes its next sleep short.
-func (a *alarm) ring() {
+// wake wakes the sleeper, or makes its next sleep short.
+func (a *alarm) wake() {
 	select {
-	case a.bell <- struct{}{}:
+	case a.waker <- struct{}{}:
 	default:
 	}
 }
 
-// sleep waits for ns nanoseconds, indefinitely if negative, or until ring.
+// sleep waits for ns nanoseconds, indefinitely if negative, or until wake.
 func (a *alarm) sleep(ns int64) {
 	if ns < 0 {
-		<-a.bell
+		<-a.waker
 		return
 	}
 	t := time.NewTimer(time.Duration(ns))
 	defer t.Stop()
 	select {
-	case <-a.bell:
+	case <-a.waker:
 	case <-t.C:
 	}
 }
 
 func (a *alarm) close() {}
 
-func sharpen() {}
+func clearTimerSlack() {}

@@ -7,7 +7,7 @@ import (
 )
 
 // Arrivals is an arrival process in progress. Next returns the next intended instant as an offset from the segment's
-// start, never decreasing; ok is false when there is none.
+// start, never decreasing; ok is false after the last one.
 type Arrivals interface {
 	Next() (at time.Duration, ok bool)
 }

@@ -29,7 +29,7 @@ func (c *Call) forgetLate() {
 	}
 }
 
-// Response is the user's response time: done − intended. Zero while outstanding.
+// Response returns the user's response time: done − intended. Zero while outstanding.
 func (c Call) Response() time.Duration {
 	if c.Done == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (c Call) Response() time.Duration {
 	return c.Done - c.Intended
 }
 
-// Service is done − sent. Zero while outstanding, and for a call that was never sent.
+// Service returns done − sent. Zero while outstanding, and for a call that was never sent.
 func (c Call) Service() time.Duration {
 	if c.Done == 0 || c.Sent == 0 {
 		return 0
@@ -45,7 +45,7 @@ func (c Call) Service() time.Duration {
 	return c.Done - c.Sent
 }
 
-// Lateness is the generator's own delay: sent − max(intended, ready). Zero for a call that was never sent.
+// Lateness returns the generator's own delay: sent − max(intended, ready). Zero for a call that was never sent.
 func (c Call) Lateness() time.Duration {
 	if c.Sent == 0 {
 		return 0
@@ -53,7 +53,7 @@ func (c Call) Lateness() time.Duration {
 	return max(0, c.Sent-max(c.Intended, c.Ready))
 }
 
-// PoolWait is how long the call waited for a free connection: part of the response time, and due to the target.
+// PoolWait returns how long the call waited for a free connection: part of the response time, and due to the target.
 func (c Call) PoolWait() time.Duration {
 	if c.Ready == 0 {
 		return 0

@@ -118,8 +118,8 @@ func (o *Operation) explain(i uint64, status int, body []byte) Cause {
 	return 0
 }
 
-// stuck returns the cause of a Go call that timed out.
-func (o *Operation) stuck(i uint64) Cause {
+// stuckCause returns the cause of a Go call that timed out.
+func (o *Operation) stuckCause(i uint64) Cause {
 	if o.Stuck != nil {
 		if k := o.Stuck(i); k >= 0 && k <= math.MaxUint8-int(OwnCauses) {
 			return OwnCauses + Cause(k)

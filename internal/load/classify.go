@@ -70,9 +70,9 @@ func classify(err error, sent, answered bool) (Outcome, uint16, Cause) {
 	return Failed, 0, why
 }
 
-// tlsCause returns the cause of a TLS error; 0: it is none. The target may reject a certificate, or its absence, only
-// after the client has sent its request (RFC 8446, section 4.4.2.4): that is an alert too, as long as no answer has
-// begun.
+// tlsCause returns the cause of a TLS error, 0 for any other error. The target may reject a certificate, or its
+// absence, only after the client has sent its request (RFC 8446, section 4.4.2.4): that is an alert too, as long as no
+// answer has begun.
 func tlsCause(err error, answered bool) Cause {
 	var (
 		authority x509.UnknownAuthorityError

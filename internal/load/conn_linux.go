@@ -25,7 +25,7 @@ type conn struct {
 	gen           int32  // distinguishes the successive connections of a slot
 	slot          int32
 	key           int32
-	asked         int32 // bytes of the request
+	requestLen    int32 // bytes of the request
 	probation     uint8 // answers still to be checked for being unsolicited
 	stamped       bool  // the kernel timestamps its received bytes
 	state         connState
@@ -47,38 +47,38 @@ func (s *shard) grow() {
 	for c := p.dialing.first; c != nil && c.since+s.timeout <= s.now; c = p.dialing.first {
 		s.discard(c)
 	}
-	for p.wishes.n > 0 && (p.credit > 0 || s.now >= p.nextDial) && p.room() {
-		key := p.wishes.pop()
+	for p.dialRequests.n > 0 && (p.replaceable > 0 || s.now >= p.nextDial) && p.hasRoom() {
+		key := p.dialRequests.pop()
 		k := &p.keys[key]
-		k.wished = false
+		k.dialRequested = false
 		if k.waiting <= k.dialing {
 			continue
 		}
 		if p.size >= p.most {
 			s.discard(p.idle.first) // of another identity: this one has no idle connection
 		}
-		if p.credit > 0 {
-			p.credit--
+		if p.replaceable > 0 {
+			p.replaceable--
 		} else {
 			p.nextDial += p.dialGap
 		}
 		if e := s.dial(key); e != 0 {
 			s.failDial(key, e)
 		}
-		p.wish(k, key)
+		p.requestDial(k, key)
 	}
 }
 
 // failDial ends the oldest waiting call of this key: its dial failed, and timed calls are never retried.
 func (s *shard) failDial(key int32, e syscall.Errno) {
-	s.pool.credit = 0
+	s.pool.replaceable = 0
 	k := &s.pool.keys[key]
 	if c := k.first; c != nil {
 		s.unqueue(c)
 		c.cause = CauseConnect
 		s.finish(c, ConnFailed, uint16(e), max(s.clock.now(), c.intended))
 	}
-	s.pool.wish(k, key)
+	s.pool.requestDial(k, key)
 }
 
 // dial starts a connection. Its events report the result.
@@ -163,9 +163,9 @@ func (s *shard) discard(c *conn) {
 		p.keys[c.key].dialing--
 		p.dialing.remove(c)
 		s.tally[nConnecting]--
-		p.wish(&p.keys[c.key], c.key)
+		p.requestDial(&p.keys[c.key], c.key)
 	case idle:
-		p.unlink(c)
+		p.removeIdle(c)
 		s.tally[nEstablished]--
 	case busy:
 		s.tally[nEstablished]--
@@ -211,14 +211,14 @@ func (s *shard) connected(c *conn) bool {
 	s.tally[nConnecting]--
 	s.tally[nEstablished]++
 	c.since = s.clock.now()
-	if s.serve(c) == armed {
+	if s.serve(c) == stepWrite {
 		s.write(c)
 	}
 	return true
 }
 
 // serve assigns a free connection to the call of its key that has waited longest, or to the next one of a closed loop.
-func (s *shard) serve(conn *conn) turn {
+func (s *shard) serve(conn *conn) nextStep {
 	k := &s.pool.keys[conn.key]
 	for c := k.first; c != nil; c = k.first {
 		s.unqueue(c)
@@ -226,8 +226,8 @@ func (s *shard) serve(conn *conn) turn {
 			s.finish(c, Timeout, 0, limit)
 			continue
 		}
-		if !s.holdsBack(conn, c) && s.prepare(conn, c) {
-			return armed
+		if !s.delayedByLimit(conn, c) && s.prepare(conn, c) {
+			return stepWrite
 		}
 	}
 	if s.source.ready > 0 {
@@ -235,14 +235,14 @@ func (s *shard) serve(conn *conn) turn {
 		if c := s.nextCall(); c != nil && c.key == conn.key && s.sends.limit == nil {
 			c.ready = max(c.intended, conn.since)
 			if s.prepare(conn, c) {
-				return armed
+				return stepWrite
 			}
 		} else if c != nil {
-			s.pool.rest(conn)
+			s.pool.makeIdle(conn)
 			s.dispatch(c)
-			return settled
+			return stepNone
 		}
 	}
-	s.pool.rest(conn)
-	return settled
+	s.pool.makeIdle(conn)
+	return stepNone
 }

@@ -153,7 +153,7 @@ func delayBucket(v uint64) int {
 	return min(delayBuckets-1, (shift+1)<<delayBits+int(v>>shift)-1<<delayBits)
 }
 
-// delayBound is the upper end of a bucket, in ns.
+// delayBound returns the upper end of a bucket, in ns.
 func delayBound(i int) float64 {
 	if i < 1<<delayBits {
 		return float64(i + 1)
@@ -230,7 +230,7 @@ func goDelays(before, after []uint64, bounds []float64) *Delays {
 	return out
 }
 
-// finiteBound is the upper bound of a bucket; for the last, which has none, the lower one.
+// finiteBound returns the upper bound of a bucket; for the last, which has none, the lower one.
 func finiteBound(bounds []float64, i int) float64 {
 	if b := bounds[i+1]; !math.IsInf(b, 0) {
 		return max(0, b)

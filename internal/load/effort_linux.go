@@ -40,7 +40,7 @@ func allThreads() map[int]threadTime {
 	return out
 }
 
-// usableProcessors is how many processors the Go code of this process can use at a time.
+// usableProcessors returns how many processors the Go code of this process can use at a time.
 func usableProcessors() int { return min(runtime.GOMAXPROCS(0), processors()) }
 
 func (e *std) meter(m *Meter) {

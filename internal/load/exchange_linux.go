@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How the loss of a connection is classified: a reset or a broken pipe, whichever side noticed it first, is ConnFailed
-// with its errno. That holds even if the connection had been idle and the request may never have been seen, since timed
-// calls are never retried. An orderly close before the response is complete is Failed: the target chose it.
+// A lost connection is classified as follows. A reset or a broken pipe, whichever side noticed it first, is ConnFailed
+// with its errno, even if the connection had been idle and the target may never have seen the request: timed calls are
+// never retried. An orderly close before the response is complete is Failed, since the target chose it.
 
-// prepare renders the request of c into s.out for immediate sending on conn. It returns false if there is none: the
-// call has ended.
+// prepare renders the request of c into s.out for immediate sending on conn. It returns false if the operation renders
+// none: the call has then ended.
 func (s *shard) prepare(conn *conn, c *liveCall) bool {
 	s.out = s.cfg.Operations[c.op].Wire.Render(s.out[:0], c.i)
 	if len(s.out) == 0 {
@@ -22,7 +22,7 @@ func (s *shard) prepare(conn *conn, c *liveCall) bool {
 		return false
 	}
 	conn.state, conn.call, c.conn = busy, c, conn
-	conn.asked = int32(len(s.out))
+	conn.requestLen = int32(len(s.out))
 	conn.parser.begin(s.out[0] == 'H')
 	s.tally[nSent]++
 	s.tally[nInFlight]++
@@ -38,17 +38,17 @@ func (s *shard) send(conn *conn, c *liveCall) {
 	if s.prepare(conn, c) {
 		s.write(conn)
 	} else {
-		s.pool.rest(conn)
+		s.pool.makeIdle(conn)
 	}
 }
 
 func (s *shard) write(conn *conn) {
 	n, e := send(conn.fd, s.out)
-	s.wrote(conn, n, e)
+	s.recordWrite(conn, n, e)
 }
 
-// wrote records how much of s.out was sent on conn.
-func (s *shard) wrote(conn *conn, n int, e syscall.Errno) {
+// recordWrite records how much of s.out was sent on conn.
+func (s *shard) recordWrite(conn *conn, n int, e syscall.Errno) {
 	c := conn.call
 	if c.entry != nil {
 		c.entry.sent(c.intended, c.ready, c.sent, c.op, conn.id)
@@ -57,7 +57,7 @@ func (s *shard) wrote(conn *conn, n int, e syscall.Errno) {
 	case e == unix.EAGAIN:
 		n = 0
 	case e != 0:
-		s.cut(conn, e)
+		s.loseConn(conn, e)
 		return
 	}
 	s.tally[nBytesOut] += uint64(n)
@@ -75,7 +75,7 @@ func (s *shard) flush(c *conn) {
 			return
 		}
 		if e != 0 {
-			s.cut(c, e)
+			s.loseConn(c, e)
 			return
 		}
 		s.tally[nBytesOut] += uint64(n)
@@ -85,21 +85,21 @@ func (s *shard) flush(c *conn) {
 	c.unsent = nil
 }
 
-// cut ends the call on c, and c itself, which is lost: with e, or in good order if e is 0.
-func (s *shard) cut(c *conn, e syscall.Errno) {
+// loseConn ends c, which the target reset with e or closed in good order (e is 0), and the call on it.
+func (s *shard) loseConn(c *conn, e syscall.Errno) {
 	why := CauseClosedWithin
 	if c.call.first == 0 {
 		why = CauseClosedEarly
 	}
 	if e != 0 {
-		s.fail(c, ConnFailed, uint16(e), why)
+		s.failCall(c, ConnFailed, uint16(e), why)
 		return
 	}
-	s.fail(c, Failed, c.status(), why)
+	s.failCall(c, Failed, c.status(), why)
 }
 
-// fail ends the call on c, and c.
-func (s *shard) fail(c *conn, o Outcome, code uint16, why Cause) {
+// failCall ends the call on c with outcome o, and closes c.
+func (s *shard) failCall(c *conn, o Outcome, code uint16, why Cause) {
 	call := c.call
 	call.cause = why
 	s.drop(c)
@@ -110,28 +110,28 @@ func (s *shard) fail(c *conn, o Outcome, code uint16, why Cause) {
 func (s *shard) read(c *conn, ending bool) {
 	for more := true; more; {
 		n, at, e := s.recv(c)
-		more = s.digest(c, n, at, e, ending)
+		more = s.handleRead(c, n, at, e, ending)
 	}
 }
 
-// digest handles the result of one read and reports whether there is more to read.
-func (s *shard) digest(c *conn, n int, at int64, e syscall.Errno, ending bool) bool {
+// handleRead handles the result of one read and reports whether there is more to read.
+func (s *shard) handleRead(c *conn, n int, at int64, e syscall.Errno, ending bool) bool {
 	switch {
 	case e == unix.EAGAIN:
 		return false
 	case e == unix.EINTR:
 		return true
 	case e != 0 || n == 0:
-		s.lost(c, e)
+		s.handleClose(c, e)
 		return false
 	}
-	switch s.take(c, s.in[:n], at, ending) {
-	case armed:
+	switch s.consume(c, s.in[:n], at, ending) {
+	case stepWrite:
 		s.write(c)
-	case reading:
+	case stepRead:
 		// A short read has emptied the socket; an ending connection still has its end to report.
 		return n == len(s.in) || ending
-	case settled:
+	case stepNone:
 	}
 	return false
 }
@@ -158,15 +158,15 @@ func (s *shard) recv(c *conn) (n int, at int64, e syscall.Errno) {
 	return n, now, e
 }
 
-// lost handles the end of a connection.
-func (s *shard) lost(c *conn, e syscall.Errno) {
+// handleClose handles the end of c, which may complete its response.
+func (s *shard) handleClose(c *conn, e syscall.Errno) {
 	switch {
 	case c.call == nil:
 		s.discard(c)
 	case e == 0 && c.parser.eof():
 		s.complete(c, s.clock.now(), false)
 	default:
-		s.cut(c, e)
+		s.loseConn(c, e)
 	}
 }
 
@@ -178,45 +178,45 @@ func (c *conn) status() uint16 {
 	return uint16(c.parser.status)
 }
 
-// turn is the state of a connection after bytes were read from it.
-type turn uint8
+// nextStep says what a connection needs after bytes were read from it.
+type nextStep uint8
 
 const (
-	settled turn = iota // nothing is to be done with it now
-	reading             // its response goes on
-	armed               // s.out holds its next request
+	stepNone  nextStep = iota // nothing
+	stepRead                  // more of its response
+	stepWrite                 // its next request, which s.out holds, must be written
 )
 
-// take passes arrived bytes to the response that is being read.
-func (s *shard) take(c *conn, b []byte, at int64, ending bool) turn {
+// consume passes arrived bytes to the response that c is reading.
+func (s *shard) consume(c *conn, b []byte, at int64, ending bool) nextStep {
 	s.tally[nBytesIn] += uint64(len(b))
 	call := c.call
 	if call == nil {
 		s.discard(c) // unsolicited
-		return settled
+		return stepNone
 	}
 	call.in += uint32(len(b))
 	at = max(at, call.sent)
 	if call.first == 0 {
 		call.first = at
-		if (c.probation > 0 || at-call.sent < soonest) && s.unasked(c) {
-			s.fail(c, Failed, 0, CauseUnasked)
-			return settled
+		if (c.probation > 0 || at-call.sent < soonestAnswer) && s.isUnsolicited(c) {
+			s.failCall(c, Failed, 0, CauseUnasked)
+			return stepNone
 		}
 	}
 	done, rest, err := c.parser.feed(b, &s.template)
 	if err != nil {
-		s.fail(c, Failed, c.status(), parseCause(err))
-		return settled
+		s.failCall(c, Failed, c.status(), parseCause(err))
+		return stepNone
 	}
 	if !done {
-		return reading
+		return stepRead
 	}
 	return s.complete(c, at, len(rest) == 0 && len(c.unsent) == 0 && !c.parser.close && !ending)
 }
 
 // complete judges the response and frees the connection for the next call.
-func (s *shard) complete(conn *conn, at int64, reusable bool) turn {
+func (s *shard) complete(conn *conn, at int64, reusable bool) nextStep {
 	c := conn.call
 	at = max(at, c.sent)
 	o, status := Timeout, conn.parser.status
@@ -230,11 +230,11 @@ func (s *shard) complete(conn *conn, at int64, reusable bool) turn {
 	}
 	if !reusable {
 		if o != Timeout {
-			s.pool.credit = min(s.pool.credit+1, s.pool.most)
+			s.pool.replaceable = min(s.pool.replaceable+1, s.pool.most)
 		}
 		s.drop(conn)
 		s.finish(c, o, uint16(status), at)
-		return settled
+		return stepNone
 	}
 	s.tally[nInFlight]--
 	conn.call, conn.since = nil, at
@@ -250,16 +250,16 @@ func (s *shard) complete(conn *conn, at int64, reusable bool) turn {
 // arrive sooner than a target can answer. Together with a check for unread bytes before an idle connection is used,
 // this misses one case: a late second answer on a connection that is never idle.
 const (
-	probation = 4
-	soonest   = int64(30e3)
+	probation     = 4
+	soonestAnswer = int64(30e3)
 )
 
-// unasked reports whether the answer on c arrived before its request had.
-func (s *shard) unasked(c *conn) bool {
+// isUnsolicited reports whether the answer on c arrived before its request had.
+func (s *shard) isUnsolicited(c *conn) bool {
 	if c.probation > 0 {
 		c.probation--
 	}
-	return unacknowledged(c.fd) >= int(c.asked)-len(c.unsent)
+	return unacknowledged(c.fd) >= int(c.requestLen)-len(c.unsent)
 }
 
 // setStamps turns receive timestamps on or off: on all sockets, or on a sample of them.

@@ -4,6 +4,6 @@ package load
 
 import "errors"
 
-const fastMissing = "this system has no epoll that we know"
+const fastMissing = "it needs Linux on amd64, arm64 or riscv64"
 
 func newFast(Config, streamClock) (carrier, error) { return nil, errors.New(fastMissing) }

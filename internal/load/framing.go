@@ -49,7 +49,7 @@ func parseHeader(b []byte, head bool) (framing, error) {
 			return f, err
 		}
 	}
-	return f, f.settle(head, coded)
+	return f, f.setBodyEnd(head, coded)
 }
 
 func statusLine(b []byte) (f framing, err error) {
@@ -120,8 +120,8 @@ func decimal(b []byte) (n int64, ok bool) {
 	return n, len(b) > 0
 }
 
-// settle determines how the body ends (RFC 9112, section 6.3).
-func (f *framing) settle(head, coded bool) error {
+// setBodyEnd determines how the body ends (RFC 9112, section 6.3).
+func (f *framing) setBodyEnd(head, coded bool) error {
 	switch {
 	case f.status == 101:
 		return errSwitching

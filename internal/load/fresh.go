@@ -38,7 +38,7 @@ func (s *stream) Fresh(ctx context.Context, op int, i uint64, timeout time.Durat
 	if ctx.Err() != nil || c.Done > c.Intended+timeout {
 		c.Outcome, c.Done = Timeout, max(c.Intended+timeout, c.Sent)
 		c.forgetLate()
-		c.Cause = c.freshExpired(o.Wire == nil, err)
+		c.Cause = c.freshTimeoutCause(o.Wire == nil, err)
 	}
 	if c.Outcome != ConnFailed {
 		c.Errno = 0
@@ -49,8 +49,8 @@ func (s *stream) Fresh(ctx context.Context, op int, i uint64, timeout time.Durat
 	return c
 }
 
-// freshExpired returns the cause of a timeout of a call on its own connection.
-func (c *Call) freshExpired(goCall bool, err error) Cause {
+// freshTimeoutCause returns the cause of a timeout of a call on its own connection.
+func (c *Call) freshTimeoutCause(goCall bool, err error) Cause {
 	switch shake := (*handshakeError)(nil); {
 	case goCall:
 		return CauseNoReturn

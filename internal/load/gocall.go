@@ -4,27 +4,27 @@ import "context"
 
 // goCall is a call that engine std carries. The engine's lock guards it.
 type goCall struct {
-	i       uint64
-	rec     Call // Done is set once it has ended, even when its worker is still busy with it
-	entry   *entry
-	cancel  context.CancelFunc // while a worker has it
-	segment uint32
-	worker  uint32 // the closed loop whose worker made it, 0: none
-	free    int64  // when a worker was free for it
-	key     int
-	link    *link       // that carries it
-	answer  chan ending // how it ended on its link
-	older   *goCall
-	newer   *goCall
-	queue   *waitList
-	given   bool // it has a worker, and is not sent yet
-	ended   bool
-	held    bool   // delayed by the rate limit
-	ready   int64  // when it would have been sent without the rate limit, if that delayed it
-	counted int64  // when the rate limit counted it, until it is sent
-	wanting bool   // it waits for an HTTP/2 connection
-	in, out uint64 // bytes of answer and request
-	marks   []Mark // the phases that it reported
+	i            uint64
+	rec          Call // Done is set once it has ended, even when its worker is still busy with it
+	entry        *entry
+	cancel       context.CancelFunc // while a worker has it
+	segment      uint32
+	worker       uint32 // the closed loop whose worker made it, 0: none
+	free         int64  // when a worker was free for it
+	key          int
+	link         *link       // that carries it
+	answer       chan ending // how it ended on its link
+	older        *goCall
+	newer        *goCall
+	queue        *waitList
+	given        bool // it has a worker, and is not sent yet
+	ended        bool
+	held         bool   // delayed by the rate limit
+	ready        int64  // when it would have been sent without the rate limit, if that delayed it
+	counted      int64  // when the rate limit counted it, until it is sent
+	waitsForDial bool   // it waits for an HTTP/2 connection
+	in, out      uint64 // bytes of answer and request
+	marks        []Mark // the phases that it reported
 }
 
 // ending is how and when a call ended. code is a status, or the errno of a ConnFailed call.
@@ -35,8 +35,8 @@ type ending struct {
 	at      int64
 }
 
-// hold records that the rate limit delays c, which could have been sent at ready.
-func (c *goCall) hold(ready int64) {
+// recordDelay records that the rate limit delays c, which could have been sent at ready.
+func (c *goCall) recordDelay(ready int64) {
 	c.held = true
 	if c.ready == 0 {
 		c.ready = ready

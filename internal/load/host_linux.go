@@ -33,8 +33,8 @@ func checkHost(conns, sources int) error {
 	return l.Check(conns, sources)
 }
 
-// ProcessCPU is the CPU time of this process so far, in seconds, for differences. 0 where the system does not report
-// it.
+// ProcessCPU returns the CPU time of this process so far, in seconds, for differences. 0 where the system does not
+// report it.
 func ProcessCPU() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

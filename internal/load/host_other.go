@@ -7,14 +7,14 @@ import "net"
 // checkHost checks no limits here: a connection that cannot be established ends as ConnFailed with its errno.
 func checkHost(conns, sources int) error { return Limits{}.Check(conns, sources) }
 
-// ProcessCPU is 0 here: the CPU time of this process cannot be read.
+// ProcessCPU returns 0 here: the CPU time of this process cannot be read.
 func ProcessCPU() float64 { return 0 }
 
-// unacknowledgedOn is unknown here.
+// unacknowledgedOn returns 0: the number is unknown here.
 func unacknowledgedOn(net.Conn) int { return 0 }
 
-// unreadOn is unknown here.
+// unreadOn returns 0: the number is unknown here.
 func unreadOn(net.Conn) int { return 0 }
 
-// abortedOn is unknown here.
+// abortedOn returns false: a reset cannot be detected here.
 func abortedOn(net.Conn) bool { return false }

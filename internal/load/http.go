@@ -11,7 +11,7 @@ import (
 
 // exchange performs an operation over HTTP.
 func (e *std) exchange(ctx context.Context, w *worker, c *goCall, op *Operation) ending {
-	w.request = op.Wire.Render(shed(w.request), c.i)
+	w.request = op.Wire.Render(reset(w.request), c.i)
 	if len(w.request) == 0 {
 		return ending{outcome: Failed, cause: CauseRequest, at: e.clock.now()}
 	}
@@ -21,29 +21,29 @@ func (e *std) exchange(ctx context.Context, w *worker, c *goCall, op *Operation)
 	if e.modern != nil && !e.modern.refused[c.key].Load() {
 		return e.modern.exchange(ctx, w, c, op)
 	}
-	return e.overLink(ctx, w, c)
+	return e.exchangeHTTP1(ctx, w, c)
 }
 
-// overLink performs the request w.request of c over HTTP/1.1.
-func (e *std) overLink(ctx context.Context, w *worker, c *goCall) ending {
+// exchangeHTTP1 performs the request w.request of c over HTTP/1.1.
+func (e *std) exchangeHTTP1(ctx context.Context, w *worker, c *goCall) ending {
 	for {
-		l, err := e.obtain(ctx, c.key)
+		l, err := e.acquireLink(ctx, c.key)
 		if err != nil {
 			return e.failed(c, err)
 		}
-		if err := e.turn(ctx, c, l.since); err != nil {
-			e.giveBack(l)
+		if err := e.awaitRateLimit(ctx, c, l.since); err != nil {
+			e.returnLink(l)
 			return e.failed(c, err)
 		}
 		switch e.assign(l, c, w.request) {
 		case assigned:
 			n, err := l.conn.Write(w.request)
-			return e.outcome(ctx, l, c, n, err)
-		case stillborn:
+			return e.awaitEnding(ctx, l, c, n, err)
+		case closedUnused:
 			return e.failed(c, l.lost)
-		case overtaken:
+		case callEnded:
 			return ending{}
-		case stale:
+		case linkClosed:
 		}
 	}
 }
@@ -52,18 +52,18 @@ func (e *std) overLink(ctx context.Context, w *worker, c *goCall) ending {
 type assignment uint8
 
 const (
-	assigned  assignment = iota
-	stillborn            // the target closed the link before it was used
-	overtaken            // the call has ended meanwhile
-	stale                // the idle link is closed: the call needs another
+	assigned     assignment = iota
+	closedUnused            // the target closed the new link before it was used
+	callEnded               // the call has ended meanwhile
+	linkClosed              // the idle link is closed: the call needs another
 )
 
-// atOnce is the length up to which a request always fits into an empty socket buffer: writing it does not block, and an
-// answer that arrives before the write returns does not count against the link.
-const atOnce = 4 << 10
+// unblockedLen is the length up to which a request always fits into an empty socket buffer, so that writing it does not
+// block. The link may be used again after an answer that arrives before such a write has returned.
+const unblockedLen = 4 << 10
 
-// busy reports whether a request that may block is still being written.
-func (l *link) busy() bool { return l.writes && l.asked > atOnce }
+// isWriting reports whether a request that may block is still being written.
+func (l *link) isWriting() bool { return l.writing && l.requestLen > unblockedLen }
 
 // assign assigns c to l.
 func (e *std) assign(l *link, c *goCall, request []byte) assignment {
@@ -71,31 +71,31 @@ func (e *std) assign(l *link, c *goCall, request []byte) assignment {
 	defer e.mu.Unlock()
 	switch {
 	case c.ended:
-		e.rest(l)
-		return overtaken
+		e.makeAvailable(l)
+		return callEnded
 	case l.gone && (l.used || l.lost == nil):
-		return stale
+		return linkClosed
 	case !l.gone && l.used && unreadOn(l.raw.Conn) > 0: // its reader has yet to notice unsolicited bytes
 		e.drop(l)
-		return stale
+		return linkClosed
 	}
 	e.markSent(c, l.raw.id, l.since)
 	if l.gone {
-		return stillborn
+		return closedUnused
 	}
-	l.call, l.asked, l.writes, l.used = c, len(request), true, true
+	l.call, l.requestLen, l.writing, l.used = c, len(request), true, true
 	c.link, c.answer = l, make(chan ending, 1)
 	l.parser.begin(request[0] == 'H')
 	return assigned
 }
 
-// outcome waits for the end of c on l; n bytes of its request were written, with err.
-func (e *std) outcome(ctx context.Context, l *link, c *goCall, n int, err error) ending {
+// awaitEnding returns how c ends on l, after n bytes of its request were written with error err.
+func (e *std) awaitEnding(ctx context.Context, l *link, c *goCall, n int, err error) ending {
 	e.mu.Lock()
 	c.out = uint64(n)
 	mine := l.call == c // otherwise the link may carry another call by now
 	if mine {
-		l.writes = false
+		l.writing = false
 	}
 	cut := err != nil && mine
 	end := l.end
@@ -135,14 +135,14 @@ func (e *std) readLink(l *link) {
 	b := make([]byte, 16<<10)
 	for {
 		n, err := l.conn.Read(b)
-		if !e.digest(l, b[:n], err) {
+		if !e.handleRead(l, b[:n], err) {
 			return
 		}
 	}
 }
 
-// digest passes what arrived to the call on l and reports whether the link continues.
-func (e *std) digest(l *link, b []byte, err error) bool {
+// handleRead passes what arrived to the call on l and reports whether the link continues.
+func (e *std) handleRead(l *link, b []byte, err error) bool {
 	at := e.clock.now()
 	c, early := e.arrived(l, len(b), at, err)
 	if c == nil {
@@ -166,26 +166,26 @@ func (e *std) digest(l *link, b []byte, err error) bool {
 		if end.outcome == Failed {
 			end.code = status
 		}
-		return !e.leave(l, c, end, err) && e.release(l, c, end, false)
+		return !e.leaveToWriter(l, c, end, err) && e.release(l, c, end, false)
 	}
 	return true
 }
 
-// leave lets the writer of the request decide how the call ends, and reports whether it does. Only one system call
-// reports a reset, all others see a closed connection: if the writer saw it, it was a reset. It waits for a long
+// leaveToWriter lets the writer of the request decide how the call ends, and reports whether it does. Only one system
+// call reports a reset, all others see a closed connection: if the writer saw it, it was a reset. It waits for a long
 // request only if its writing must fail.
-func (e *std) leave(l *link, c *goCall, end ending, err error) bool {
+func (e *std) leaveToWriter(l *link, c *goCall, end ending, err error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.call != c || !l.writes || !errors.Is(err, io.EOF) || l.busy() && !abortedOn(l.raw.Conn) {
+	if l.call != c || !l.writing || !errors.Is(err, io.EOF) || l.isWriting() && !abortedOn(l.raw.Conn) {
 		return false
 	}
 	l.end = &end
 	return true
 }
 
-// arrived records the arrival of n bytes, or of the end, on l and returns the call that they belong to; without one it
-// closes the link. early: they arrived before the request had, and are no answer to it.
+// arrived records that n bytes, or the end, arrived on l, and returns the call that they belong to; without a call it
+// closes the link. early reports that they arrived before the request reached the target, so they do not answer it.
 func (e *std) arrived(l *link, n int, at int64, err error) (c *goCall, early bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -198,7 +198,7 @@ func (e *std) arrived(l *link, n int, at int64, err error) (c *goCall, early boo
 	if n > 0 && c.rec.FirstByte == 0 && !c.ended {
 		c.rec.FirstByte = max(ns(at), c.rec.Sent)
 		// TLS messages of its own, such as session tickets, may arrive at any time.
-		early = e.cfg.Endpoint.TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.asked)
+		early = e.cfg.Endpoint.TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.requestLen)
 	}
 	return c, early
 }
@@ -222,8 +222,8 @@ func (e *std) release(l *link, c *goCall, end ending, reusable bool) bool {
 	}
 	l.call, c.link = nil, nil
 	c.answer <- end
-	if reusable && !l.busy() && !l.gone {
-		e.rest(l)
+	if reusable && !l.isWriting() && !l.gone {
+		e.makeAvailable(l)
 		return true
 	}
 	e.drop(l)

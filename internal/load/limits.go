@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Connections is the maximum number of connections that the stream can need: min(MaxConns, MaxRate × Timeout), since no
-// more calls can be outstanding.
+// Connections returns the maximum number of connections that the stream can need: min(MaxConns, MaxRate × Timeout),
+// since no more calls can be outstanding.
 func (c *Config) Connections() int {
 	if need := math.Ceil(c.MaxRate * c.Timeout.Seconds()); c.MaxRate > 0 && need < float64(c.MaxConns) {
 		return max(1, int(need))
@@ -15,7 +15,7 @@ func (c *Config) Connections() int {
 	return c.MaxConns
 }
 
-// sources is the number of source addresses of the connections.
+// sources returns the number of source addresses of the connections.
 func (e *Endpoint) sources() int {
 	if e.Local == nil {
 		return 1

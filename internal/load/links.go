@@ -12,19 +12,19 @@ import (
 // A link is an HTTP/1.1 connection of engine std. Its reader uses it alone between the request and the end of the
 // answer; the engine's lock guards everything else.
 type link struct {
-	conn   net.Conn // plaintext as we see it
-	raw    *countedConn
-	key    int
-	since  int64   // when it became free
-	call   *goCall // the call that it carries
-	asked  int     // bytes of its request
-	writes bool    // they are still being written
-	end    *ending // how the call ends unless its writer learns better
-	gone   bool
-	used   bool
-	lost   error // why it is gone, if the target ended it
-	parser parser
-	known  template
+	conn       net.Conn // plaintext as we see it
+	raw        *countedConn
+	key        int
+	since      int64   // when it became free
+	call       *goCall // the call that it carries
+	requestLen int     // bytes of its request
+	writing    bool    // they are still being written
+	end        *ending // how the call ends unless its writer learns better
+	gone       bool
+	used       bool
+	lost       error // why it is gone, if the target ended it
+	parser     parser
+	known      template
 }
 
 // A waiter is a call that waits for a link.
@@ -52,25 +52,25 @@ type links struct {
 // keyLinks are the links of one identity.
 type keyLinks struct {
 	idle                 []*link // the last used on top
-	hoping, dialing      int
+	waiting, dialing     int
 	connecting, securing int // connections being established, for links or HTTP/2: before and in the TLS handshake
 }
 
 func (p *links) init(ctx context.Context, c Config) {
 	p.most, p.keys, p.all = c.MaxConns, make([]keyLinks, c.Endpoint.Keys), map[*link]bool{}
-	p.restart(ctx)
+	p.restartDials(ctx)
 }
 
-// restart makes dials belong to ctx from now on, and cancels those in progress.
-func (p *links) restart(ctx context.Context) {
+// restartDials makes dials belong to ctx from now on, and cancels those in progress.
+func (p *links) restartDials(ctx context.Context) {
 	if p.stop != nil {
 		p.stop()
 	}
 	p.base, p.stop = context.WithCancel(ctx)
 }
 
-// obtain returns a link for a call: an idle one, or else the first that becomes free or is established.
-func (e *std) obtain(ctx context.Context, key int) (*link, error) {
+// acquireLink returns a link for a call: an idle one, or else the first that becomes free or is established.
+func (e *std) acquireLink(ctx context.Context, key int) (*link, error) {
 	e.mu.Lock()
 	k := &e.links.keys[key]
 	if n := len(k.idle); n > 0 {
@@ -81,7 +81,7 @@ func (e *std) obtain(ctx context.Context, key int) (*link, error) {
 	}
 	h := &waiter{key: key, got: make(chan linkOrErr, 1)}
 	e.links.waiters = append(e.links.waiters, h)
-	k.hoping++
+	k.waiting++
 	e.dialFor(key)
 	e.mu.Unlock()
 	select {
@@ -91,33 +91,33 @@ func (e *std) obtain(ctx context.Context, key int) (*link, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.links.forget(h) {
+	if !e.links.removeWaiter(h) {
 		if f := <-h.got; f.link != nil {
-			e.rest(f.link)
+			e.makeAvailable(f.link)
 		}
 	}
 	return nil, ctx.Err()
 }
 
-// forget removes h. It reports false if h has been answered.
-func (p *links) forget(h *waiter) bool {
+// removeWaiter removes h. It reports false if h already has its link or error.
+func (p *links) removeWaiter(h *waiter) bool {
 	i := slices.Index(p.waiters, h)
 	if i < 0 {
 		return false
 	}
 	p.waiters = slices.Delete(p.waiters, i, i+1)
-	p.keys[h.key].hoping--
+	p.keys[h.key].waiting--
 	return true
 }
 
-// answer gives f to the call of key that has waited longest; false: none waits.
-func (p *links) answer(key int, f linkOrErr) bool {
-	if p.keys[key].hoping == 0 {
+// serveWaiter gives f to the call of key that has waited longest. It reports false if none waits.
+func (p *links) serveWaiter(key int, f linkOrErr) bool {
+	if p.keys[key].waiting == 0 {
 		return false
 	}
 	for _, h := range p.waiters {
 		if h.key == key {
-			p.forget(h)
+			p.removeWaiter(h)
 			h.got <- f
 			return true
 		}
@@ -125,24 +125,24 @@ func (p *links) answer(key int, f linkOrErr) bool {
 	return false
 }
 
-// rest makes l available for the next call of its identity.
-func (e *std) rest(l *link) {
+// makeAvailable makes l available for the next call of its identity.
+func (e *std) makeAvailable(l *link) {
 	if l.gone {
 		return
 	}
 	l.since = e.clock.now()
-	if !e.links.answer(l.key, linkOrErr{link: l}) {
+	if !e.links.serveWaiter(l.key, linkOrErr{link: l}) {
 		k := &e.links.keys[l.key]
 		k.idle = append(k.idle, l)
 		e.dialMore()
 	}
 }
 
-// giveBack makes l, obtained for a call that has ended, available again.
-func (e *std) giveBack(l *link) {
+// returnLink makes l, obtained for a call that has ended, available again.
+func (e *std) returnLink(l *link) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rest(l)
+	e.makeAvailable(l)
 }
 
 // drop closes l. It closes a TLS connection without close_notify, which could block.
@@ -180,7 +180,7 @@ func (e *std) dialFor(key int) bool {
 	p := &e.links
 	k := &p.keys[key]
 	switch {
-	case k.hoping <= k.dialing:
+	case k.waiting <= k.dialing:
 		return true
 	case e.closing || (p.size >= p.most && !p.makeRoom()):
 		return false
@@ -219,7 +219,7 @@ func (e *std) makeLink(ctx context.Context, key int) {
 		e.links.size--
 		// A dial that timed out, or was cancelled, says nothing about a call that has time left.
 		if o, _, why := classify(err, false, false); o != Timeout && why != CauseAbandoned {
-			e.links.answer(key, linkOrErr{err: err})
+			e.links.serveWaiter(key, linkOrErr{err: err})
 		}
 		e.dialMore()
 		return
@@ -237,7 +237,7 @@ func (e *std) addLink(conn net.Conn, raw *countedConn, key int) {
 	l := &link{conn: conn, raw: raw, key: key}
 	e.links.all[l] = true
 	e.all.Go(func() { e.readLink(l) })
-	e.rest(l)
+	e.makeAvailable(l)
 }
 
 // dropLinks closes every link, or only the idle ones.
@@ -252,22 +252,22 @@ func (e *std) dropLinks(busy bool) {
 // connect establishes a connection for an identity, with TLS unless conf is nil. raw counts its bytes.
 func (e *std) connect(ctx context.Context, key int, conf *tls.Config) (conn net.Conn, raw *countedConn, err error) {
 	e.census.dialing()
-	if err := e.holdBack(ctx); err != nil {
+	if err := e.awaitDialGap(ctx); err != nil {
 		e.census.failed()
 		return nil, nil, err
 	}
-	e.phase(key, 1, 0)
+	e.addDialPhases(key, 1, 0)
 	c, err := e.cfg.Endpoint.dial(ctx, key)
-	e.phase(key, -1, 0)
+	e.addDialPhases(key, -1, 0)
 	if err != nil {
 		e.census.failed()
 	} else {
 		raw = &countedConn{Conn: c, id: e.conns.Add(1), e: e}
 		e.census.made()
 		if conn = raw; conf != nil {
-			e.phase(key, 0, 1)
+			e.addDialPhases(key, 0, 1)
 			conn, err = handshake(ctx, raw, conf)
-			e.phase(key, 0, -1)
+			e.addDialPhases(key, 0, -1)
 		}
 	}
 	e.mu.Lock()
@@ -283,16 +283,16 @@ func (e *std) connect(ctx context.Context, key int, conf *tls.Config) (conn net.
 	return conn, raw, err
 }
 
-// phase records that so many more connections of an identity are dialing, or in the TLS handshake.
-func (e *std) phase(key, connecting, securing int) {
+// addDialPhases counts connections of an identity that are dialing, and that are in the TLS handshake.
+func (e *std) addDialPhases(key, connecting, securing int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.links.keys[key].connecting += connecting
 	e.links.keys[key].securing += securing
 }
 
-// holdBack limits the rate of failing dials: the next one follows a growth gap later.
-func (e *std) holdBack(ctx context.Context) error {
+// awaitDialGap waits before a dial that follows a failed one, so that failing dials keep a growth gap.
+func (e *std) awaitDialGap(ctx context.Context) error {
 	e.mu.Lock()
 	wait := int64(0)
 	if e.nextDial > 0 {
@@ -307,7 +307,7 @@ func (e *std) holdBack(ctx context.Context) error {
 	return sleepNS(ctx, wait)
 }
 
-// sleepNS waits for so many ns.
+// sleepNS waits for so many ns, or returns the error of ctx.
 func sleepNS(ctx context.Context, wait int64) error {
 	t := time.NewTimer(ns(wait))
 	defer t.Stop()

@@ -62,16 +62,16 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	defer context.AfterFunc(base, cancel)()
-	if err := m.pass(ctx, &m.gates[key]); err != nil {
+	if err := m.awaitDial(ctx, &m.gates[key]); err != nil {
 		return nil, err
 	}
-	defer m.passed(&m.gates[key])
+	defer m.endDial(&m.gates[key])
 	conn, raw, err := e.connect(ctx, key, e.cfg.Endpoint.tls(true))
 	if err != nil {
 		return nil, err
 	}
 	if secure, ok := conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol == "h2" {
-		return conn, m.keep(raw, key)
+		return conn, m.track(raw, key)
 	}
 	m.refused[key].Store(true)
 	e.mu.Lock()
@@ -81,8 +81,8 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 	return nil, errNotModern
 }
 
-// keep records a connection, so that it can be closed: net/http closes only idle ones.
-func (m *modern) keep(raw *countedConn, key int) error {
+// track records a connection, so that it can be closed: net/http closes only idle ones.
+func (m *modern) track(raw *countedConn, key int) error {
 	e := m.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -155,9 +155,9 @@ func (m *modern) parseRequest(ctx context.Context, b []byte) (*http.Request, err
 // exchange performs the request w.request of c.
 func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operation) ending {
 	e := m.e
-	answer, err := m.ask(m.trace(ctx, c), w, c)
+	answer, err := m.roundTrip(m.trace(ctx, c), w, c)
 	if errors.Is(err, errNotModern) {
-		return e.overLink(ctx, w, c)
+		return e.exchangeHTTP1(ctx, w, c)
 	}
 	if err != nil {
 		return e.failed(c, err)
@@ -165,7 +165,7 @@ func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operati
 	defer func() { _ = answer.Body.Close() }()
 	status := uint16(answer.StatusCode)
 	body, err := w.read(answer.Body)
-	e.weigh(c, headLength(answer)+body, len(w.request))
+	e.recordSizes(c, headLength(answer)+body, len(w.request))
 	if err != nil {
 		end := e.failed(c, err)
 		if end.outcome == Failed {
@@ -181,14 +181,14 @@ func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operati
 	return end
 }
 
-// mostAsked bounds how often a request is repeated that the target has not processed.
-const mostAsked = 4
+// maxAttempts bounds how often a request is repeated that the target has not processed.
+const maxAttempts = 4
 
-// ask makes the request, and repeats it if the target has not processed it because it is closing the connection: that
-// is neither an answer nor a failure, and every client continues on another connection (RFC 9113, sections 6.8 and
-// 8.7). A kube-apiserver with --goaway-chance does so often. The call's time includes it.
-func (m *modern) ask(ctx context.Context, w *worker, c *goCall) (*http.Response, error) {
-	defer m.want(c, false)
+// roundTrip sends the request and returns the answer. It repeats it if the target has not processed it because it is
+// closing the connection: that is neither an answer nor a failure, and every client continues on another connection
+// (RFC 9113, sections 6.8 and 8.7). A kube-apiserver with --goaway-chance does so often. The call's time includes it.
+func (m *modern) roundTrip(ctx context.Context, w *worker, c *goCall) (*http.Response, error) {
+	defer m.setWaiting(c, false)
 	for n := 1; ; n++ {
 		r, err := m.parseRequest(ctx, w.request)
 		if err != nil {
@@ -198,35 +198,35 @@ func (m *modern) ask(ctx context.Context, w *worker, c *goCall) (*http.Response,
 		if err == nil || ctx.Err() != nil {
 			return answer, err
 		}
-		if again := unseen(err) || (n == 1 && refused(err)); !again || n >= mostAsked {
+		if again := isUnprocessed(err) || (n == 1 && isStreamRefused(err)); !again || n >= maxAttempts {
 			return nil, err
 		}
 	}
 }
 
-// unseen reports whether the target has not processed a request, according to the text of net/http's error, which has
-// no better type: the request was beyond the last one that a GOAWAY promises to answer, or was not sent, as the
-// connection had just ended. net/http would retry by itself if it knew the body, but also after errors that leave it
-// open whether the request was processed.
-func unseen(err error) bool {
+// isUnprocessed reports whether the target has not processed a request, according to the text of net/http's error,
+// which has no better type: the request was beyond the last one that a GOAWAY promises to answer, or was not sent, as
+// the connection had just ended. net/http would retry by itself if it knew the body, but also after errors that leave
+// it open whether the request was processed.
+func isUnprocessed(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "received Server's graceful shutdown GOAWAY") ||
 		strings.Contains(text, "cannot rewind body after connection loss")
 }
 
-// refused reports whether the target has refused a stream without processing it: calls on a new connection may exceed
-// the number that it accepts, which it could not announce before. Another connection is then used; a target that sheds
-// load in this way is asked once more only.
-func refused(err error) bool { return strings.Contains(err.Error(), "REFUSED_STREAM") }
+// isStreamRefused reports whether the target has refused a stream without processing it: calls on a new connection may
+// exceed the number that it accepts, which it could not announce before. Another connection is then used; a target that
+// sheds load in this way is asked once more only.
+func isStreamRefused(err error) bool { return strings.Contains(err.Error(), "REFUSED_STREAM") }
 
-// weigh records the sizes of a call's answer and request.
-func (e *std) weigh(c *goCall, in, out int) {
+// recordSizes records the sizes of a call's answer and request.
+func (e *std) recordSizes(c *goCall, in, out int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c.in, c.out = uint64(in), uint64(out)
 }
 
-// headLength is the length of an HTTP/2 answer's head as HTTP/1.1: its length on the wire depends on what the
+// headLength returns the length of an HTTP/2 answer's head as HTTP/1.1: its length on the wire depends on what the
 // connection has carried before (RFC 7541), and not on the answer.
 func headLength(r *http.Response) int {
 	n := len("HTTP/1.1 200 ") + len(http.StatusText(r.StatusCode)) + 2*len("\r\n")
@@ -242,15 +242,15 @@ func headLength(r *http.Response) int {
 func (m *modern) trace(ctx context.Context, c *goCall) context.Context {
 	e := m.e
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { m.want(c, true) },
+		GetConn: func(string) { m.setWaiting(c, true) },
 		GotConn: func(info httptrace.GotConnInfo) {
-			m.want(c, false)
+			m.setWaiting(c, false)
 			since := int64(0)
 			if !info.Reused {
 				since = e.clock.now()
 			}
-			_ = e.turn(ctx, c, since) // with an error the call has ended, which net/http sees next
-			c.counted = 0             // sent again, it counts again
+			_ = e.awaitRateLimit(ctx, c, since) // with an error the call has ended, which net/http sees next
+			c.counted = 0                       // sent again, it counts again
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.markSent(c, number(info.Conn), since)
@@ -278,7 +278,7 @@ func number(c net.Conn) uint32 {
 
 // read reads the body into w.body, as far as Check sees it, and discards the rest. It returns the length of both.
 func (w *worker) read(body io.Reader) (int, error) {
-	w.body = shed(w.body)
+	w.body = reset(w.body)
 	if cap(w.body) == 0 {
 		w.body = make([]byte, 0, 4<<10)
 	}

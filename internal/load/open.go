@@ -37,7 +37,7 @@ func Open(ctx context.Context, c Config) (Stream, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := c.settle(); err != nil {
+	if err := c.normalize(); err != nil {
 		return nil, fmt.Errorf("open load stream: %w", err)
 	}
 	if err := checkHost(c.Connections(), c.Endpoint.sources()); err != nil {
@@ -59,8 +59,8 @@ func Open(ctx context.Context, c Config) (Stream, error) {
 	return s, nil
 }
 
-// settle fills in defaults and rejects invalid fields.
-func (c *Config) settle() error {
+// normalize fills in defaults and rejects invalid fields.
+func (c *Config) normalize() error {
 	if err := c.settleNumbers(); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *Config) settle() error {
 	if wires > 0 && !c.Endpoint.Addr.IsValid() {
 		return errors.New("operations over the wire need an endpoint: set Endpoint.Addr")
 	}
-	why := c.notFast(calls)
+	why := c.whyNotFast(calls)
 	switch c.Engine {
 	case Auto:
 		if c.Engine = Fast; why != "" {
@@ -79,17 +79,17 @@ func (c *Config) settle() error {
 		}
 	case Fast:
 		if why != "" {
-			return fmt.Errorf("engine fast cannot be used: %s; take engine std", why)
+			return fmt.Errorf("engine fast cannot be used: %s; use engine std", why)
 		}
 	case Std:
 	default:
-		return fmt.Errorf("unknown engine %q: take fast or std, or leave it out", c.Engine)
+		return fmt.Errorf("unknown engine %q: use fast or std, or leave it out", c.Engine)
 	}
 	return nil
 }
 
-// notFast says why engine fast cannot carry this load, or "".
-func (c *Config) notFast(calls int) string {
+// whyNotFast says why engine fast cannot carry this load, or "".
+func (c *Config) whyNotFast(calls int) string {
 	switch {
 	case c.Endpoint.TLS != nil:
 		return "it speaks plaintext only, and the endpoint wants TLS"
@@ -223,7 +223,7 @@ func (g *segment) workers(elapsed int64, k, n int) int {
 	return (min(due, g.closed.Workers) + n - 1 - k) / n
 }
 
-// wallNow is CLOCK_REALTIME in ns.
+// wallNow returns CLOCK_REALTIME in ns.
 func wallNow() int64 {
 	return time.Now().UnixNano() //nolint:forbidigo // the kernel's receive timestamps are on this clock
 }

@@ -86,11 +86,12 @@ type parser struct {
 // begin prepares the parser for the answer to the next request.
 func (p *parser) begin(head bool) {
 	p.state, p.head, p.seen, p.fed, p.interim = inHeader, head, 0, 0, 0
-	p.buf, p.body = shed(p.buf), shed(p.body)
+	p.buf, p.body = reset(p.buf), reset(p.body)
 	p.whole = nil
 }
 
-func shed(b []byte) []byte {
+// reset empties b for reuse, or drops it if one answer made it large.
+func reset(b []byte) []byte {
 	if cap(b) > keepBody {
 		return nil
 	}

@@ -22,14 +22,14 @@ func (t table) mark(c *Call, marks []Mark, clock streamClock) {
 			continue
 		}
 		if h := cell.phase(m.Name); h != nil {
-			h.Record(int64(m.lasted(c.Sent, clock)))
+			h.Record(int64(m.duration(c.Sent, clock)))
 		}
 	}
 }
 
-// lasted returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it compares
+// duration returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it compares
 // wall-clock times.
-func (m *Mark) lasted(sent time.Duration, clock streamClock) time.Duration {
+func (m *Mark) duration(sent time.Duration, clock streamClock) time.Duration {
 	if m.From.IsZero() {
 		return max(0, time.Duration(clock.at(m.At))-sent)
 	}

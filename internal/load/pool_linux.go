@@ -68,12 +68,12 @@ func (l *callList) remove(c *liveCall) {
 // keyPool holds an identity's idle connections, the last used on top, and the calls that wait for one.
 type keyPool struct {
 	callQueue
-	idle    *conn
-	dialing int
-	wished  bool // in the queue of keys that need a connection
+	idle          *conn
+	dialing       int
+	dialRequested bool // it is in pool.dialRequests
 }
 
-// callQueue holds calls that wait, the first to go first.
+// callQueue holds waiting calls, first in, first out.
 type callQueue struct {
 	first, last *liveCall
 	waiting     int
@@ -112,46 +112,47 @@ func (q *callQueue) remove(c *liveCall) {
 
 // pool is a shard's share of the connections.
 type pool struct {
-	conns    []*conn // by slot
-	vacant   []int32
-	size     int // connections in any state
-	most     int
-	keys     []keyPool
-	idle     connList // the longest unused first
-	dialing  connList // the oldest first
-	wishes   ring     // keys with more waiting calls than dials
-	nextDial int64
-	dialGap  int64
-	credit   int  // connections that the target closed after an answer: they may be replaced immediately
-	stamps   bool // sockets carry receive timestamps
-	sampling bool // some of them do
-	made     uint32
-	shards   uint32
-	shard    uint32
-	remote   netip.AddrPort
+	conns        []*conn // by slot
+	vacant       []int32
+	size         int // connections in any state
+	most         int
+	keys         []keyPool
+	idle         connList // the longest unused first
+	dialing      connList // the oldest first
+	dialRequests ring     // keys with more waiting calls than dials in progress
+	nextDial     int64
+	dialGap      int64
+	replaceable  int  // connections that the target closed after an answer: each may be replaced immediately
+	stamps       bool // sockets carry receive timestamps
+	sampling     bool // some of them do
+	made         uint32
+	shards       uint32
+	shard        uint32
+	remote       netip.AddrPort
 }
 
 func (p *pool) init(c Config, k int) {
 	p.most = (c.MaxConns + c.Shards - 1 - k) / c.Shards
 	p.keys = make([]keyPool, c.Endpoint.Keys)
-	p.wishes.slots = make([]int32, c.Endpoint.Keys)
+	p.dialRequests.slots = make([]int32, c.Endpoint.Keys)
 	p.dialGap = c.growGap() * int64(c.Shards)
 	p.shards, p.shard, p.remote = uint32(c.Shards), uint32(k), c.Endpoint.Addr
 }
 
-// room reports whether one more connection is possible, perhaps in place of an idle one.
-func (p *pool) room() bool { return p.size < p.most || p.idle.first != nil }
+// hasRoom reports whether one more connection is possible, perhaps in place of an idle one.
+func (p *pool) hasRoom() bool { return p.size < p.most || p.idle.first != nil }
 
 // queue makes a call wait for the first free connection: one that becomes idle, or a new one.
 func (p *pool) queue(k *keyPool, c *liveCall) {
 	k.push(c)
-	p.wish(k, c.key)
+	p.requestDial(k, c.key)
 }
 
-func (p *pool) wish(k *keyPool, key int32) {
-	if !k.wished && k.waiting > k.dialing {
-		k.wished = true
-		p.wishes.push(key)
+// requestDial queues a key for a dial if it has more waiting calls than dials in progress.
+func (p *pool) requestDial(k *keyPool, key int32) {
+	if !k.dialRequested && k.waiting > k.dialing {
+		k.dialRequested = true
+		p.dialRequests.push(key)
 	}
 }
 
@@ -168,15 +169,15 @@ func (p *pool) stuck(c *liveCall, timeout int64) bool {
 	return d.since <= c.intended+timeout/2
 }
 
-// take returns the most recently used connection: the others may be closed in time.
-func (p *pool) take(k *keyPool) *conn {
+// takeIdle returns the most recently used connection: the others may be closed in time.
+func (p *pool) takeIdle(k *keyPool) *conn {
 	c := k.idle
-	p.unlink(c)
+	p.removeIdle(c)
 	return c
 }
 
-// rest makes c idle.
-func (p *pool) rest(c *conn) {
+// makeIdle makes c idle.
+func (p *pool) makeIdle(c *conn) {
 	k := &p.keys[c.key]
 	c.state = idle
 	c.under = k.idle
@@ -187,8 +188,8 @@ func (p *pool) rest(c *conn) {
 	p.idle.add(c)
 }
 
-// unlink removes c from the idle connections.
-func (p *pool) unlink(c *conn) {
+// removeIdle removes c from the idle connections.
+func (p *pool) removeIdle(c *conn) {
 	k := &p.keys[c.key]
 	if c.over != nil {
 		c.over.under = c.under

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// lookEvery is the interval at which the priority is applied to new threads and this process's CPU use is checked, in
-	// ns.
-	lookEvery = int64(50e6)
+	// updateEvery is the interval at which the priority is applied to new threads and this process's CPU use is checked,
+	// in ns.
+	updateEvery = int64(50e6)
 	// idleEnough and tooBusy are shares of one CPU: a process that uses less may run before others, one that uses more
 	// would starve them.
 	idleEnough, tooBusy = 0.25, 0.5
@@ -27,11 +27,11 @@ type priority struct {
 	cpu         float64
 }
 
-// look acquires or releases the priority, depending on what the process has used since the last look.
-func (p *priority) look(now int64, open bool) {
+// update acquires or releases the priority, depending on what the process has used since the last look.
+func (p *priority) update(now int64, open bool) {
 	switch {
 	case !open:
-		p.giveBack()
+		p.release()
 		p.at, p.next = 0, 0
 		return
 	case p.refused || now < p.next:
@@ -41,28 +41,28 @@ func (p *priority) look(now int64, open bool) {
 	if p.at > 0 {
 		busy = (cpu - p.cpu) / (float64(now-p.at) / 1e9)
 	}
-	p.cpu, p.at, p.next = cpu, now, now+lookEvery
+	p.cpu, p.at, p.next = cpu, now, now+updateEvery
 	switch {
 	case busy > tooBusy:
-		p.giveBack()
+		p.release()
 	case p.on || busy < idleEnough:
-		p.refused = !preferAll(true)
+		p.refused = !setProcessPriority(true)
 		p.on = !p.refused
 	}
 }
 
-// giveBack returns the process to normal priority.
-func (p *priority) giveBack() {
+// release returns the process to normal priority.
+func (p *priority) release() {
 	if p.on {
-		preferAll(false)
+		setProcessPriority(false)
 	}
 	p.on = false
 }
 
-// preferAll sets or clears the priority of every thread of the process. It reports whether anything was granted. It
-// does nothing if there are fewer processors than the Go runtime uses: two spinning threads could then block a third
-// that they wait for.
-func preferAll(on bool) (granted bool) {
+// setProcessPriority sets or clears the priority of every thread of the process. It reports whether anything was
+// granted. It does nothing if there are fewer processors than the Go runtime uses: two spinning threads could then
+// block a third that they wait for.
+func setProcessPriority(on bool) (granted bool) {
 	if on && runtime.GOMAXPROCS(0) > processors() {
 		return false
 	}
@@ -71,7 +71,7 @@ func preferAll(on bool) (granted bool) {
 		return false
 	}
 	for _, t := range threads {
-		if id, err := strconv.Atoi(t.Name()); err == nil && preferThread(id, on) == nil {
+		if id, err := strconv.Atoi(t.Name()); err == nil && setThreadPriority(id, on) == nil {
 			granted = true
 		}
 	}

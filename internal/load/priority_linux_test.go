@@ -38,28 +38,28 @@ func preferred(t *testing.T) (n, all int) {
 // TestPriorityIsForThoseWhoSleep: all threads get it while an open loop uses little, none while it uses much, and none
 // afterwards.
 func TestPriorityIsForThoseWhoSleep(t *testing.T) {
-	if !preferAll(true) {
+	if !setProcessPriority(true) {
 		t.Skip("this host grants no priority: it takes CAP_SYS_NICE, and as many processors as the Go runtime uses")
 	}
-	preferAll(false)
+	setProcessPriority(false)
 	var p priority
-	defer p.giveBack()
-	p.look(1, true)
+	defer p.release()
+	p.update(1, true)
 	if n, _ := preferred(t); n == 0 || !p.on {
 		t.Skip("without the right to a real-time priority there is only a shorter time slice, which cannot be told here")
 	}
 	burned := ProcessCPU()
 	for ProcessCPU()-burned < 0.1 {
 	}
-	p.look(1+int64(time.Second)/10, true) // all of a CPU in the time between, as far as it knows
+	p.update(1+int64(time.Second)/10, true) // all of a CPU in the time between, as far as it knows
 	if n, all := preferred(t); n != 0 || p.on {
 		t.Errorf("%d of %d threads go before others while the process is busy", n, all)
 	}
-	p.look(1+int64(100*time.Second), true)
+	p.update(1+int64(100*time.Second), true)
 	if n, _ := preferred(t); n == 0 || !p.on {
 		t.Error("no thread goes before others after the process has come to rest")
 	}
-	p.look(1+int64(101*time.Second), false)
+	p.update(1+int64(101*time.Second), false)
 	if n, all := preferred(t); n != 0 {
 		t.Errorf("%d of %d threads go before others after the segment", n, all)
 	}

@@ -5,6 +5,6 @@ package load
 // priority is not available here.
 type priority struct{}
 
-func (*priority) look(int64, bool) {}
+func (*priority) update(int64, bool) {}
 
-func (*priority) giveBack() {}
+func (*priority) release() {}

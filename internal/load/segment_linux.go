@@ -2,14 +2,14 @@
 
 package load
 
-// launchMost bounds the sends in a row before answers are checked.
-const launchMost = 64
+// maxLaunches bounds the sends in a row before answers are checked.
+const maxLaunches = 64
 
 func (s *shard) begin(g *segment) {
 	s.sent = 0
 	s.source.begin(g)
 	// Spinning with a real-time priority would block every other thread on the processor.
-	s.preferred = g.process != nil && s.cfg.Spin == 0 && !s.first && prefer(true) == nil
+	s.hasPriority = g.process != nil && s.cfg.Spin == 0 && !s.keepsPriority && setPriority(true) == nil
 	// If answers count from when they are read, a sample of the connections shows how long they waited.
 	stamps := g.process != nil && !s.cfg.Precise
 	s.setStamps(stamps, !stamps)
@@ -23,14 +23,14 @@ func (s *shard) end(g *segment) {
 	s.now = s.clock.now()
 	for s.source.isOpen() && s.startNext() {
 	}
-	s.settle()
+	s.reportSegment()
 }
 
-// settle reports the segment's sums.
-func (s *shard) settle() {
+// reportSegment reports the segment's sums.
+func (s *shard) reportSegment() {
 	g, offered, next := s.source.stop()
-	if s.preferred {
-		s.preferred = prefer(false) != nil
+	if s.hasPriority {
+		s.hasPriority = setPriority(false) != nil
 	}
 	s.board.publish(&s.tally)
 	g.finish(offered, s.sent, next)
@@ -38,22 +38,22 @@ func (s *shard) settle() {
 
 // launch starts the calls that are due.
 func (s *shard) launch() {
-	s.source.hire(s.now)
-	for n := 0; n < launchMost && s.startNext(); n++ {
+	s.source.startWorkers(s.now)
+	for n := 0; n < maxLaunches && s.startNext(); n++ {
 	}
 	s.resume()
-	if s.source.over(s.now) {
-		s.settle()
+	if s.source.hasEnded(s.now) {
+		s.reportSegment()
 	}
 }
 
-// holdsBack counts c, for which conn is free, as sent, or queues it if the rate limit delays it. That is not waiting
-// for a connection.
-func (s *shard) holdsBack(conn *conn, c *liveCall) bool {
+// delayedByLimit reports whether the rate limit delays c, for which conn is free. If so it queues c, which then does
+// not wait for a connection; otherwise it counts c as sent.
+func (s *shard) delayedByLimit(conn *conn, c *liveCall) bool {
 	if c.ready == 0 {
 		c.ready = max(c.intended, conn.since)
 	}
-	if s.sends.limit == nil || s.sends.take(c.intended, s.clock.now()) == 0 {
+	if s.sends.limit == nil || s.sends.admit(c.intended, s.clock.now()) == 0 {
 		return false
 	}
 	c.held = true
@@ -66,9 +66,9 @@ func (s *shard) holdsBack(conn *conn, c *liveCall) bool {
 	return true
 }
 
-// resume sends what the rate limit no longer delays.
+// resume sends the calls that the rate limit no longer delays.
 func (s *shard) resume() {
-	for n := 0; n < launchMost && s.held.first != nil; n++ {
+	for n := 0; n < maxLaunches && s.held.first != nil; n++ {
 		c := s.held.first
 		if s.sends.wait(c.intended, s.now, 0) > 0 {
 			return
@@ -100,7 +100,7 @@ func (s *shard) startNext() bool {
 
 // nextCall returns the next due call of the segment; nil when none is due yet.
 func (s *shard) nextCall() *liveCall {
-	i, at, worker, ok := s.source.pop(s.now)
+	i, at, worker, ok := s.source.nextDue(s.now)
 	if !ok {
 		return nil
 	}
@@ -133,14 +133,14 @@ func (s *shard) dispatch(c *liveCall) {
 	if k.idle == nil || c.intended+s.timeout <= s.now {
 		// The intervals between dials count from when there was something to dial for, so that the shard's own delays do not
 		// slow the growth.
-		if s.pool.wishes.n == 0 {
+		if s.pool.dialRequests.n == 0 {
 			s.pool.nextDial = max(s.pool.nextDial, c.intended)
 		}
 		s.pool.queue(k, c)
 		s.tally[nWaiting]++
 		return
 	}
-	if !s.holdsBack(k.idle, c) {
-		s.send(s.pool.take(k), c)
+	if !s.delayedByLimit(k.idle, c) {
+		s.send(s.pool.takeIdle(k), c)
 	}
 }

@@ -9,15 +9,15 @@ import (
 
 // sends applies the run's rate limit to a stream. A call that is sent on time follows its arrival process, which keeps
 // to the rate on average and may be ahead of it by a second. A late call, delayed by the generator or the target, may
-// be ahead by a tenth of a second only: a stall must not end in a flood.
+// be ahead by a tenth of a second only: a stall must not end in a burst.
 type sends struct {
 	limit *ratelimit.Limiter
 	shift time.Duration // from the stream's time to the limit's
 	ahead struct{ prompt, late time.Duration }
 }
 
-// promptly is how long after its intended instant a call still counts as on time.
-const promptly = int64(10 * time.Millisecond)
+// onTimeWithin is how long after its intended instant a call still counts as on time.
+const onTimeWithin = int64(10 * time.Millisecond)
 
 func newSends(l *ratelimit.Limiter, clock streamClock) (s sends) {
 	if l == nil {
@@ -30,14 +30,14 @@ func newSends(l *ratelimit.Limiter, clock streamClock) (s sends) {
 }
 
 func (s *sends) mayBeAhead(intended, now int64) time.Duration {
-	if now-intended <= promptly {
+	if now-intended <= onTimeWithin {
 		return s.ahead.prompt
 	}
 	return s.ahead.late
 }
 
-// take counts a call that is sent now, and returns 0; or it returns how long, in ns, the call has to wait.
-func (s *sends) take(intended, now int64) int64 {
+// admit counts a call that is sent now and returns 0, or returns how long, in ns, the call has to wait.
+func (s *sends) admit(intended, now int64) int64 {
 	if s.limit == nil {
 		return 0
 	}
@@ -52,16 +52,16 @@ func (s *sends) wait(intended, now int64, others int) int64 {
 	return max(0, int64(s.limit.Ahead(s.shift+ns(now))+s.limit.Takes(others)-s.mayBeAhead(intended, now)))
 }
 
-// turn waits until c, which has a worker and since then a connection, may be sent, and counts it. A call that finds its
-// connection closed and needs another counts once.
-func (e *std) turn(ctx context.Context, c *goCall, since int64) error {
-	if e.sends.limit == nil || c.counted != 0 && e.clock.now()-c.counted <= promptly {
+// awaitRateLimit waits until the rate limit admits c, whose worker has had a connection since that instant, and counts
+// it. A call that finds its connection closed and needs another counts once.
+func (e *std) awaitRateLimit(ctx context.Context, c *goCall, since int64) error {
+	if e.sends.limit == nil || c.counted != 0 && e.clock.now()-c.counted <= onTimeWithin {
 		return nil
 	}
 	for {
 		now := e.clock.now()
-		wait := e.sends.take(int64(c.rec.Intended), now)
-		e.keptWaiting(c, wait > 0, since)
+		wait := e.sends.admit(int64(c.rec.Intended), now)
+		e.recordDelay(c, wait > 0, since)
 		if wait == 0 {
 			c.counted = now
 			return nil
@@ -72,8 +72,8 @@ func (e *std) turn(ctx context.Context, c *goCall, since int64) error {
 	}
 }
 
-// keptWaiting records whether the rate limit delays c, which has a worker.
-func (e *std) keptWaiting(c *goCall, held bool, since int64) {
+// recordDelay records whether the rate limit delays c, which has a worker.
+func (e *std) recordDelay(c *goCall, held bool, since int64) {
 	if c.held == held {
 		return // only its worker sets it from now on
 	}
@@ -81,6 +81,6 @@ func (e *std) keptWaiting(c *goCall, held bool, since int64) {
 	defer e.mu.Unlock()
 	if c.held = held; held && !c.ended {
 		e.tally[nHeld]++
-		c.hold(max(int64(c.rec.Intended), c.free, since))
+		c.recordDelay(max(int64(c.rec.Intended), c.free, since))
 	}
 }

@@ -21,8 +21,8 @@ type shard struct {
 	timeout int64
 	handoff bool // there is no spare processor: never hold one while blocked
 
-	first     bool // its thread was given a real-time priority with the process, and keeps it
-	preferred bool // its thread has a real-time priority during an open-loop segment
+	keepsPriority bool // its thread inherited a real-time priority, and keeps it
+	hasPriority   bool // its thread has a real-time priority during an open-loop segment
 
 	alarm *alarm // its poller waits for the connections too
 	mail  atomic.Bool
@@ -74,7 +74,7 @@ func (s *shard) post(do func()) {
 	s.box = append(s.box, do)
 	s.mu.Unlock()
 	s.mail.Store(true)
-	s.alarm.ring()
+	s.alarm.wake()
 }
 
 func (s *shard) readMail() {
@@ -92,8 +92,8 @@ func (s *shard) readMail() {
 // too.
 func (s *shard) run() {
 	runtime.LockOSThread()
-	sharpen()
-	s.first = realTime()
+	clearTimerSlack()
+	s.keepsPriority = realTime()
 	s.thread.Store(int32(unix.Gettid()))
 	for !s.closing {
 		s.now = s.clock.now()
@@ -125,7 +125,7 @@ func (s *shard) shut() {
 
 // The waits of a shard, in ns.
 const (
-	lazyMost = int64(1e6) // the longest delay of lazy reaping
+	maxLazy  = int64(1e6) // the longest delay of lazy reaping
 	spinPoll = int64(8e3) // while spinning, check for answers if this much time is left
 )
 
@@ -145,7 +145,7 @@ func (s *shard) sleep() {
 		s.poll(0, false)
 	case left <= spin:
 		s.spin(due, left)
-	case s.lazy() && left <= lazyMost && s.tally[nInFlight] > 0:
+	case s.isLazy() && left <= maxLazy && s.tally[nInFlight] > 0:
 		nap(left-spin, s.handoff)
 		if spin == 0 {
 			s.now = s.clock.now()
@@ -174,20 +174,20 @@ func (s *shard) spin(due, left int64) {
 	s.spun.Store(s.spun.Load() + s.clock.now() - began)
 }
 
-// lazy reports whether answers may wait: in an open loop in which the kernel timestamps their arrival and no call waits
-// for their connections.
-func (s *shard) lazy() bool {
+// isLazy reports whether arrived answers may wait to be read: in an open loop in which the kernel timestamps their
+// arrival, while no call waits for a connection.
+func (s *shard) isLazy() bool {
 	return s.pool.stamps && s.source.isOpen() && s.tally[nWaiting] == 0
 }
 
-// due is the next instant at which the shard has to act without an event.
+// due returns the next instant at which the shard has to act without an event.
 func (s *shard) due() int64 {
 	due := never
 	if c := s.calls.oldest; c != nil {
 		due = c.intended + s.timeout
 	}
-	if s.pool.wishes.n > 0 && s.pool.room() {
-		if s.pool.credit > 0 {
+	if s.pool.dialRequests.n > 0 && s.pool.hasRoom() {
+		if s.pool.replaceable > 0 {
 			return s.now
 		}
 		due = min(due, s.pool.nextDial)
@@ -212,8 +212,8 @@ func (s *shard) poll(ns int64, handoff bool) bool {
 	}
 	for i := range n {
 		ev := &s.alarm.poller.events[i]
-		if ev.Fd == bellSlot {
-			s.alarm.hush()
+		if ev.Fd == wakerSlot {
+			s.alarm.drain()
 			continue
 		}
 		c := s.pool.conns[ev.Fd]
@@ -229,15 +229,15 @@ func (s *shard) poll(ns int64, handoff bool) bool {
 		got, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(c.fd), uintptr(unsafe.Pointer(&s.in[0])),
 			uintptr(len(s.in)), 0, 0, 0)
 		if n := int(got); e != 0 || n == 0 || n == len(s.in) {
-			if s.digest(c, n, s.clock.now(), e, false) {
+			if s.handleRead(c, n, s.clock.now(), e, false) {
 				s.read(c, false)
 			}
 			continue
 		}
-		if s.take(c, s.in[:got], s.clock.now(), false) == armed {
+		if s.consume(c, s.in[:got], s.clock.now(), false) == stepWrite {
 			put, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&s.out[0])),
 				uintptr(len(s.out)), unix.MSG_NOSIGNAL, 0, 0)
-			s.wrote(c, int(put), e)
+			s.recordWrite(c, int(put), e)
 		}
 	}
 	return true
@@ -294,7 +294,7 @@ func (s *shard) reset() {
 			s.discard(c)
 		}
 	}
-	s.pool.credit = 0
+	s.pool.replaceable = 0
 }
 
 func (s *shard) dropIdle() {

@@ -12,11 +12,11 @@ type source struct {
 
 	arrivals Arrivals
 	at       int64 // when the next arrival is due
-	more     bool
+	hasNext  bool
 
 	started int   // workers that have started
 	ready   int   // workers without a call
-	rest    queue // workers without a call that pause: until when
+	paused  queue // workers without a call that pause: until when
 	next    int64 // with a bounded rate: when the next call may start
 	gap     int64
 }
@@ -45,30 +45,30 @@ func (s *source) isOpen() bool   { return s.seg != nil && s.seg.process != nil }
 func (s *source) isClosed() bool { return s.seg != nil && s.seg.process == nil }
 func (s *source) end() int64     { return s.seg.start + s.seg.length }
 
-// over reports whether the segment has ended.
-func (s *source) over(now int64) bool {
-	return s.seg != nil && now >= s.end() && (!s.isOpen() || !s.more)
+// hasEnded reports whether the segment has ended.
+func (s *source) hasEnded(now int64) bool {
+	return s.seg != nil && now >= s.end() && (!s.isOpen() || !s.hasNext)
 }
 
 // skip skips n arrivals.
 func (s *source) skip(n int) {
 	for range n + 1 {
 		at, ok := s.arrivals.Next()
-		s.at, s.more = s.seg.start+int64(at), ok
+		s.at, s.hasNext = s.seg.start+int64(at), ok
 		if !ok {
 			return
 		}
 	}
 }
 
-// pop returns the next call that is due: its number in the stream, its intended instant and, in a closed loop, the
+// nextDue returns the next call that is due: its number in the stream, its intended instant and, in a closed loop, the
 // segment whose worker makes it.
-func (s *source) pop(now int64) (i uint64, at int64, worker uint32, ok bool) {
+func (s *source) nextDue(now int64) (i uint64, at int64, worker uint32, ok bool) {
 	if s.seg == nil {
 		return 0, 0, 0, false
 	}
 	if s.seg.process != nil {
-		if !s.more || s.at > now {
+		if !s.hasNext || s.at > now {
 			return 0, 0, 0, false
 		}
 		i, at = s.seg.base+s.i*s.seg.stride, s.at
@@ -96,10 +96,10 @@ const leastPause = int64(50 * time.Millisecond)
 
 func pause(workers int) int64 { return max(leastPause, int64(workers)*int64(time.Millisecond)) }
 
-// hire lets those workers start, or continue, whose time has come.
-func (s *source) hire(now int64) {
-	for s.rest.n > 0 && s.rest.first() <= now {
-		s.rest.pop()
+// startWorkers starts the workers that are due, and ends the pauses that are over.
+func (s *source) startWorkers(now int64) {
+	for s.paused.n > 0 && s.paused.first() <= now {
+		s.paused.pop()
 		s.ready++
 	}
 	if !s.isClosed() || now < s.seg.start || s.started == s.seg.closed.Workers {
@@ -111,12 +111,12 @@ func (s *source) hire(now int64) {
 	}
 }
 
-// release records that a call has ended at that instant; its worker is free, or pauses.
+// release records that a call has ended at that instant, which frees its worker or makes it pause.
 func (s *source) release(worker uint32, at int64, paused bool) {
 	switch {
 	case worker == 0 || !s.isClosed() || s.seg.id != worker:
 	case paused:
-		s.rest.push(at + pause(s.seg.closed.Workers))
+		s.paused.push(at + pause(s.seg.closed.Workers))
 	default:
 		s.ready++
 	}
@@ -148,13 +148,13 @@ func (q *queue) pop() {
 	q.n--
 }
 
-// due is when the segment has to act next.
+// due returns when the segment has to act next.
 func (s *source) due() int64 {
 	if s.seg == nil {
 		return never
 	}
 	if s.isOpen() {
-		if s.more {
+		if s.hasNext {
 			return s.at
 		}
 		return s.end()
@@ -163,8 +163,8 @@ func (s *source) due() int64 {
 	if s.ready > 0 {
 		due = min(due, s.next)
 	}
-	if s.rest.n > 0 {
-		due = min(due, s.rest.first())
+	if s.paused.n > 0 {
+		due = min(due, s.paused.first())
 	}
 	if ramp := int64(s.seg.closed.Ramp); s.started < s.seg.workers(ramp, s.k, s.shards) {
 		w := s.k + s.started*s.shards

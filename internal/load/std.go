@@ -73,9 +73,9 @@ func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 // pace starts calls when they are due. It has its own thread: Go's timers may be a millisecond late.
 func (e *std) pace() {
 	runtime.LockOSThread()
-	sharpen()
+	clearTimerSlack()
 	var first priority
-	defer first.giveBack()
+	defer first.release()
 	for {
 		e.mu.Lock()
 		if e.closing {
@@ -89,7 +89,7 @@ func (e *std) pace() {
 		e.due = e.nextDue()
 		due, open := e.due, e.source.isOpen()
 		e.mu.Unlock()
-		first.look(now, open)
+		first.update(now, open)
 		if due == never {
 			e.alarm.sleep(-1)
 		} else if left := due - e.clock.now(); left > 0 {
@@ -122,7 +122,7 @@ func (e *std) expire(now int64) {
 }
 
 func (e *std) launch(now int64) {
-	e.source.hire(now)
+	e.source.startWorkers(now)
 	for {
 		c := e.nextCall(now)
 		if c == nil {
@@ -133,15 +133,15 @@ func (e *std) launch(now int64) {
 	for c := e.held.first(); c != nil && !e.mustWait(c, now); c = e.held.first() {
 		e.dispatch(e.held.pop(), now)
 	}
-	if e.source.over(now) {
-		e.settle()
+	if e.source.hasEnded(now) {
+		e.reportSegment()
 	}
 }
 
 // dispatch assigns a call to a worker. The call waits if the rate limit delays it, or no worker is free.
 func (e *std) dispatch(c *goCall, now int64) {
 	if e.mustWait(c, now) {
-		e.hold(c, int64(c.rec.Intended))
+		e.delay(c, int64(c.rec.Intended))
 		return
 	}
 	c.held = false
@@ -160,41 +160,40 @@ func (e *std) dispatch(c *goCall, now int64) {
 }
 
 func (e *std) give(w *worker, c *goCall) {
-	e.taken(c)
+	e.markGiven(c)
 	w.next <- c
 }
 
-// taken records that a worker has c.
-func (e *std) taken(c *goCall) {
+// markGiven records that a worker has c.
+func (e *std) markGiven(c *goCall) {
 	c.given = true
 	e.given++
 }
 
-// notGiven records that c is sent, or has ended.
-func (e *std) notGiven(c *goCall) {
+// clearGiven records that c no longer waits in its worker: it was sent, or has ended.
+func (e *std) clearGiven(c *goCall) {
 	if c.given {
 		c.given = false
 		e.given--
 	}
 }
 
-// mustWait reports whether the rate limit delays a late call. Others that have a worker and are not sent yet precede
-// it.
+// mustWait reports whether the rate limit delays a late call. Calls that have a worker and are not sent yet go first.
 func (e *std) mustWait(c *goCall, now int64) bool {
 	due := int64(c.rec.Intended)
-	return now-due > promptly && e.sends.wait(due, now, e.given) > 0
+	return now-due > onTimeWithin && e.sends.wait(due, now, e.given) > 0
 }
 
-// hold queues a call until the rate limit lets it go. It could have been sent at ready.
-func (e *std) hold(c *goCall, ready int64) {
-	c.hold(ready)
+// delay queues a call until the rate limit admits it. It could have been sent at ready.
+func (e *std) delay(c *goCall, ready int64) {
+	c.recordDelay(ready)
 	e.tally[nHeld]++
 	e.held.push(c)
 }
 
 // nextCall returns the next due call of the segment.
 func (e *std) nextCall(now int64) *goCall {
-	i, at, worker, ok := e.source.pop(now)
+	i, at, worker, ok := e.source.nextDue(now)
 	if !ok {
 		return nil
 	}
@@ -225,8 +224,8 @@ func (e *std) grow(now int64) {
 func (e *std) work(w *worker) {
 	for c := range w.next {
 		for c != nil {
-			e.carry(w, c)
-			next, more := e.after(w)
+			e.perform(w, c)
+			next, more := e.nextFor(w)
 			if !more {
 				return
 			}
@@ -235,9 +234,9 @@ func (e *std) work(w *worker) {
 	}
 }
 
-// after returns the worker's next call: the one that has waited longest, or its next in a closed loop. Without one it
+// nextFor returns the next call of w: the one that has waited longest or, in a closed loop, a new one. Without a call w
 // becomes idle. more is false when the engine closes.
-func (e *std) after(w *worker) (c *goCall, more bool) {
+func (e *std) nextFor(w *worker) (c *goCall, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing {
@@ -245,7 +244,7 @@ func (e *std) after(w *worker) (c *goCall, more bool) {
 	}
 	now := e.clock.now()
 	for c = e.waiting.pop(); c != nil && e.mustWait(c, now); c = e.waiting.pop() {
-		e.hold(c, now)
+		e.delay(c, now)
 	}
 	if c == nil && e.source.isClosed() {
 		c = e.nextCall(now)
@@ -253,17 +252,17 @@ func (e *std) after(w *worker) (c *goCall, more bool) {
 	if c == nil {
 		e.idle = append(e.idle, w)
 	} else {
-		e.taken(c)
+		e.markGiven(c)
 		c.free = now
 	}
 	if e.source.due() < e.due || e.held.live > 0 {
-		e.alarm.ring()
+		e.alarm.wake()
 	}
 	return c, true
 }
 
-// carry performs one call and records it, unless it has ended meanwhile.
-func (e *std) carry(w *worker, c *goCall) {
+// perform performs one call and records it, unless it has ended meanwhile.
+func (e *std) perform(w *worker, c *goCall) {
 	ctx, cancel := context.WithCancel(e.base)
 	defer cancel()
 	e.mu.Lock()
@@ -299,7 +298,7 @@ func (e *std) markSent(c *goCall, conn uint32, since int64) {
 		c.ready = max(int64(c.rec.Intended), c.free, since)
 	}
 	c.rec.Ready = ns(c.ready)
-	e.notGiven(c)
+	e.clearGiven(c)
 	e.tally[nWaiting]--
 	e.tally[nInFlight]++
 	e.tally[nSent]++
@@ -313,7 +312,7 @@ func (e *std) markSent(c *goCall, conn uint32, since int64) {
 
 // invoke performs an operation that is a Go call.
 func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
-	if err := e.turn(ctx, c, 0); err != nil {
+	if err := e.awaitRateLimit(ctx, c, 0); err != nil {
 		return ending{ConnFailed, uint16(syscall.ECONNABORTED), CauseAbandoned, e.clock.now()}
 	}
 	e.mu.Lock()
@@ -336,7 +335,7 @@ func (e *std) invoke(ctx context.Context, op *Operation, c *goCall) ending {
 // finish records how a call ended.
 func (e *std) finish(c *goCall, end ending) {
 	if end.outcome == Timeout && end.cause == 0 {
-		end.cause = e.expired(c, end.at)
+		end.cause = e.timeoutCause(c, end.at)
 	}
 	e.open.remove(c)
 	c.ended = true
@@ -358,7 +357,7 @@ func (e *std) finish(c *goCall, end ending) {
 		e.drop(l)
 	}
 	c.unqueue()
-	e.notGiven(c)
+	e.clearGiven(c)
 	e.tally[nDone+int(end.outcome)]++
 	c.rec.Outcome, c.rec.Cause, c.rec.Done = end.outcome, end.cause, ns(max(end.at, int64(c.rec.Sent)))
 	c.rec.forgetLate()
@@ -372,11 +371,11 @@ func (e *std) finish(c *goCall, end ending) {
 	}
 }
 
-// expired returns the cause of a timeout at that instant, by the phase that the call had reached.
-func (e *std) expired(c *goCall, at int64) Cause {
+// timeoutCause returns the cause of a timeout at that instant, by the phase that the call had reached.
+func (e *std) timeoutCause(c *goCall, at int64) Cause {
 	switch {
 	case e.cfg.Operations[c.rec.Operation].Call != nil && c.rec.Sent != 0:
-		return e.cfg.Operations[c.rec.Operation].stuck(c.i)
+		return e.cfg.Operations[c.rec.Operation].stuckCause(c.i)
 	case c.rec.Sent != 0 && c.rec.FirstByte != 0 && int64(c.rec.FirstByte) <= at:
 		return CauseNoEnd
 	case c.rec.Sent != 0:
@@ -392,7 +391,7 @@ func (e *std) expired(c *goCall, at int64) Cause {
 	return CauseNoConnection
 }
 
-func (e *std) settle() {
+func (e *std) reportSegment() {
 	g, offered, next := e.source.stop()
 	g.finish(offered, e.sent, next)
 }
@@ -402,7 +401,7 @@ func (e *std) begin(g *segment) {
 	defer e.mu.Unlock()
 	g.left, e.sent = 1, 0
 	e.source.begin(g)
-	e.alarm.ring()
+	e.alarm.wake()
 }
 
 func (e *std) end(g *segment) {
@@ -415,10 +414,10 @@ func (e *std) end(g *segment) {
 		e.launch(e.clock.now())
 	}
 	if e.source.seg == g {
-		e.settle()
+		e.reportSegment()
 	}
 	if !e.closing {
-		e.alarm.ring() // the pacer releases its priority
+		e.alarm.wake() // the pacer releases its priority
 	}
 }
 
@@ -453,7 +452,7 @@ func (e *std) reset() {
 	for c := e.open.oldest; c != nil; c = e.open.oldest {
 		e.finish(c, ending{ConnFailed, uint16(syscall.ECONNABORTED), CauseAbandoned, max(now, int64(c.rec.Intended))})
 	}
-	e.links.restart(e.base) // dials are cancelled with their calls
+	e.links.restartDials(e.base) // dials are cancelled with their calls
 	e.dropLinks(true)
 	e.modern.drop()
 	e.mu.Unlock()
@@ -469,7 +468,7 @@ func (e *std) close() error {
 	e.mu.Unlock()
 	e.links.stop()
 	e.cancel()
-	e.alarm.ring()
+	e.alarm.wake()
 	for _, w := range idle {
 		close(w.next)
 	}

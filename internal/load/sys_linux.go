@@ -89,7 +89,7 @@ func (p *poller) wait(ns int64, handoff bool) int {
 	}
 	if handoff && ns != 0 {
 		// Under load there are always events, and the scheduler need not be told.
-		if n := p.look(0); n > 0 || p.old {
+		if n := p.waitRaw(0); n > 0 || p.old {
 			return n
 		}
 		p.ts = unix.NsecToTimespec(max(ns, 0))
@@ -104,11 +104,11 @@ func (p *poller) wait(ns int64, handoff bool) int {
 		}
 		return int(n)
 	}
-	return p.look(max(ns, 0))
+	return p.waitRaw(max(ns, 0))
 }
 
-// look waits without telling the scheduler.
-func (p *poller) look(ns int64) int {
+// waitRaw waits without telling the Go scheduler, which keeps the processor reserved for this thread.
+func (p *poller) waitRaw(ns int64) int {
 	p.ts = unix.NsecToTimespec(ns)
 	n, _, e := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])),
 		uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.ts)), 0, 0)
@@ -147,22 +147,22 @@ func nap(ns int64, handoff bool) {
 	_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 }
 
-// sharpen makes this thread's timers fire immediately instead of up to 50 µs late.
-func sharpen() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+// clearTimerSlack makes this thread's timers fire immediately instead of up to 50 µs late.
+func clearTimerSlack() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// prefer makes this thread run as soon as it wakes, before all others on its processor, or reverts that. Only a thread
-// that mostly sleeps may ask: in an open loop it does, in a closed loop it would starve the target. Without the right
-// to it (CAP_SYS_NICE, or RLIMIT_RTPRIO) it gets a short time slice instead (Linux 6.12; ignored before), which needs
-// no right: among equals, the thread with the shorter slice is woken sooner.
+// setPriority makes this thread run as soon as it wakes, before all others on its processor, or reverts that. Only a
+// thread that mostly sleeps may ask: in an open loop it does, in a closed loop it would starve the target. Without the
+// right to it (CAP_SYS_NICE, or RLIMIT_RTPRIO) it gets a short time slice instead (Linux 6.12; ignored before), which
+// needs no right: among equals, the thread with the shorter slice is woken sooner.
 //
 // A process with one processor gets no more than that either. The Go runtime spins while it waits for a garbage
 // collector's thread that is scanning this goroutine's stack; when this thread has preempted that one, and there is no
 // other processor for it, both stall until the kernel throttles real-time threads: 950 ms, again and again.
-func prefer(on bool) error { return preferThread(0, on) }
+func setPriority(on bool) error { return setThreadPriority(0, on) }
 
-// preferThread does so for a thread of this process, 0 for the calling one. Threads of equal priority take turns, so
-// one that spins, waiting for another, does not block that one indefinitely.
-func preferThread(id int, on bool) error {
+// setThreadPriority does so for a thread of this process, 0 for the calling one. Threads of equal priority take turns,
+// so one that spins, waiting for another, does not block that one indefinitely.
+func setThreadPriority(id int, on bool) error {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 	if on && processors() > 1 {
 		first := attr
@@ -189,7 +189,7 @@ func realTime() bool {
 // shortSlice is the shortest time slice that the kernel grants.
 const shortSlice = 100 * time.Microsecond
 
-// processors is how many processors this thread may run on.
+// processors returns how many processors this thread may run on.
 func processors() int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {

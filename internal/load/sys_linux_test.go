@@ -29,16 +29,16 @@ func TestPollerOldAndNew(t *testing.T) {
 					t.Errorf("old %v: %d events after %v of %v", old, n, took, d)
 				}
 			}
-			a.ring()
-			if n := a.poller.wait(int64(10*time.Second), handoff); n != 1 || a.poller.events[0].Fd != bellSlot {
+			a.wake()
+			if n := a.poller.wait(int64(10*time.Second), handoff); n != 1 || a.poller.events[0].Fd != wakerSlot {
 				t.Errorf("old %v: %d events after a ring", old, n)
 			}
-			a.hush()
+			a.drain()
 			if n := a.poller.wait(0, handoff); n != 0 {
 				t.Errorf("old %v: %d events after hush", old, n)
 			}
 		}
-		go a.ring()
+		go a.wake()
 		a.sleep(-1)
 		if a.poller.old != old {
 			t.Errorf("the poller changed to old = %v", a.poller.old)
@@ -85,7 +85,7 @@ func TestNoRealTimeOnOneProcessor(t *testing.T) {
 				return
 			}
 			for _, on := range []bool{true, false} {
-				if err := prefer(on); err != nil {
+				if err := setPriority(on); err != nil {
 					t.Errorf("prefer(%v): %v", on, err)
 				}
 				attr, err := unix.SchedGetAttr(0, 0)

@@ -74,7 +74,7 @@ func TestAutoPicksTheEngine(t *testing.T) {
 		if fastMissing != "" {
 			c.want = Std
 		}
-		if err := c.conf.settle(); err != nil || c.conf.Engine != c.want {
+		if err := c.conf.normalize(); err != nil || c.conf.Engine != c.want {
 			t.Errorf("engine %q (%v), want %q", c.conf.Engine, err, c.want)
 		}
 	}

@@ -34,7 +34,7 @@ func (h Host) compile(ctx context.Context, v Version, s source) (Binary, error) 
 	dir, err := h.cache().Get(ctx, build.Recipe{
 		Name: name, Lock: lockName, Within: buildWithin,
 		Waiting: func() { h.tell("another process is compiling a control plane: waiting for it") },
-		Make:    func(ctx context.Context, dir string) error { return h.fill(ctx, v, m, g, dir) },
+		Make:    func(ctx context.Context, dir string) error { return h.buildIn(ctx, v, m, g, dir) },
 	})
 	if err != nil {
 		return Binary{}, explain(v, s, err)
@@ -42,8 +42,8 @@ func (h Host) compile(ctx context.Context, v Version, s source) (Binary, error) 
 	return inCache(filepath.Join(dir, m.Binary)).identify(ctx, v)
 }
 
-// fill builds m in dir, and reports progress.
-func (h Host) fill(ctx context.Context, v Version, m build.GoModule, g build.Go, dir string) error {
+// buildIn builds m in dir, and reports progress.
+func (h Host) buildIn(ctx context.Context, v Version, m build.GoModule, g build.Go, dir string) error {
 	if n, ok := toFetch(g, m); ok {
 		if err := checkRoom([]need{n}, diskOf); err != nil {
 			return err
@@ -69,8 +69,8 @@ func (h Host) fill(ctx context.Context, v Version, m build.GoModule, g build.Go,
 	return g.Build(ctx, m, work, dir, p.compiled)
 }
 
-// announcement is the message for a person who waits for the compilation: 547 s of CPU for all packages, and 14 s to
-// link them.
+// announcement returns the message for a person who waits for the compilation: 547 s of CPU for all packages, and 14 s
+// to link them.
 func announcement(v Version, n build.Packages) string {
 	const all = 5 // minutes on two cores that are idle
 	if n.Stale*all < n.All {

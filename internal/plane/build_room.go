@@ -67,13 +67,13 @@ type disk struct {
 	free int64
 }
 
-// checkRoom checks that every disk has room for all that goes there. The error is a *diskFullError, or one of the
-// function of.
-func checkRoom(all []need, of func(path string) (disk, error)) error {
+// checkRoom checks that every disk has room for all that goes there. diskAt returns the disk below a path. The error is
+// a *diskFullError, or one that diskAt returns.
+func checkRoom(all []need, diskAt func(path string) (disk, error)) error {
 	takes := map[uint64]*diskFullError{}
 	var order []uint64
 	for _, n := range all {
-		d, err := of(n.path)
+		d, err := diskAt(n.path)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func diskOf(path string) (disk, error) {
 			err = unix.Statfs(path, &s)
 		}
 		if err != nil {
-			return disk{}, fmt.Errorf("how much is free on the disk of %s: %w", path, err)
+			return disk{}, fmt.Errorf("free space on the disk of %s: %w", path, err)
 		}
 		return disk{id: at.Dev, free: int64(s.Bavail) * s.Bsize}, nil
 	}

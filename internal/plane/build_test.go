@@ -157,11 +157,11 @@ func TestNewestWithoutGo(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "1.36-0-file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok, err := newest(filepath.Join(dir, "1.36-0-")); got != filepath.Join(dir, "1.36-0-go1.26.8") ||
+	if got, ok, err := newestFolder(filepath.Join(dir, "1.36-0-")); got != filepath.Join(dir, "1.36-0-go1.26.8") ||
 		!ok || err != nil {
 		t.Errorf("%q, %v, %v", got, ok, err)
 	}
-	if got, ok, err := newest(filepath.Join(dir, "1.36-2-")); ok || err != nil {
+	if got, ok, err := newestFolder(filepath.Join(dir, "1.36-2-")); ok || err != nil {
 		t.Errorf("%q, %v, %v", got, ok, err)
 	}
 }

@@ -69,7 +69,7 @@ func (a *authority) server(now time.Time) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a server's certificate: %w", err)
 	}
-	text, err := private(k)
+	text, err := encodePrivate(k)
 	return block("CERTIFICATE", der), text, err
 }
 
@@ -94,9 +94,9 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// private encodes a key as "EC PRIVATE KEY" (SEC 1), which every version of Kubernetes reads, also for service
+// encodePrivate encodes a key as "EC PRIVATE KEY" (SEC 1), which every version of Kubernetes reads, also for service
 // accounts.
-func private(key *ecdsa.PrivateKey) ([]byte, error) {
+func encodePrivate(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("write a key: %w", err)
@@ -104,8 +104,8 @@ func private(key *ecdsa.PrivateKey) ([]byte, error) {
 	return block("EC PRIVATE KEY", der), nil
 }
 
-// public encodes the public key as "PUBLIC KEY" (PKIX).
-func public(key *ecdsa.PrivateKey) ([]byte, error) {
+// encodePublic encodes the public key as "PUBLIC KEY" (PKIX).
+func encodePublic(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {
 		return nil, fmt.Errorf("write a key: %w", err)

@@ -118,7 +118,7 @@ func TestServiceAccountKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := public(key)
+	text, err := encodePublic(key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func findPorts(ctx context.Context) (ports, error) {
 	return ports{server: p[0], scheduler: p[1], controller: p[2]}, nil
 }
 
-// url is the address of a component on loopback.
+// url returns the address of a component on loopback.
 func url(port uint16) string {
 	return "https://127.0.0.1:" + strconv.Itoa(int(port))
 }
@@ -158,7 +158,7 @@ func (p *Plane) spawnOne(ctx context.Context, name string) (*proc.Child, error) 
 	})
 	if err != nil && born && p.config.Gone != nil { // proc.Start has ended the process
 		if gone := p.config.Gone(name); gone != nil {
-			return nil, fmt.Errorf("%w; and to note its end: %w", err, gone)
+			return nil, fmt.Errorf("%w; recording its end in the journal failed, too: %w", err, gone)
 		}
 	}
 	return c, err

@@ -8,7 +8,7 @@ import (
 	"tare/internal/build"
 )
 
-// Built is the cache of built binaries: $TARE_CACHE/plane, or tare/plane in the user's cache folder.
+// Built returns the cache of built binaries: $TARE_CACHE/plane, or tare/plane in the user's cache folder.
 func (h Host) Built() build.Cache { return h.cache() }
 
 // Current reports, by name, which folders of the cache Find would use: those built from the current sources with the

@@ -24,7 +24,7 @@ const (
 func (k Kept) End(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, holderWithin)
 	defer cancel()
-	err := ask(ctx, k.Holder)
+	err := terminate(ctx, k.Holder)
 	_, killed := proc.KillStale(k.Holder) // if it still runs
 	return errors.Join(err, killed, k.Clear())
 }
@@ -49,7 +49,7 @@ func (k Kept) Clear() error {
 // RemoveFolder removes a folder that a plane made and reported to Config.Folder. It succeeds if the folder does not
 // exist, and refuses others.
 func RemoveFolder(dir string) error {
-	if !ours(dir) {
+	if !isPlaneFolder(dir) {
 		return fmt.Errorf("remove folder: %q is not a folder of a plane", dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -58,9 +58,9 @@ func RemoveFolder(dir string) error {
 	return nil
 }
 
-// ask sends SIGTERM and waits until the process or ctx has ended; neither is an error.
-func ask(ctx context.Context, id proc.ID) error {
-	fd, err := open(id)
+// terminate sends SIGTERM and waits until the process or ctx has ended; neither is an error.
+func terminate(ctx context.Context, id proc.ID) error {
+	fd, err := openProcess(id)
 	if err != nil || fd < 0 {
 		return err
 	}
@@ -69,7 +69,7 @@ func ask(ctx context.Context, id proc.ID) error {
 		return fmt.Errorf("end process %d: %w", id.PID, err)
 	}
 	for ctx.Err() == nil {
-		if ended, err := ended(fd, lookEvery); ended || err != nil {
+		if ended, err := awaitEnd(fd, lookEvery); ended || err != nil {
 			return err
 		}
 	}
@@ -78,17 +78,17 @@ func ask(ctx context.Context, id proc.ID) error {
 
 // alive reports whether the process still runs; a zombie does not.
 func alive(id proc.ID) bool {
-	fd, err := open(id)
+	fd, err := openProcess(id)
 	if err != nil || fd < 0 {
 		return false
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing to lose
-	over, err := ended(fd, 0)
+	over, err := awaitEnd(fd, 0)
 	return err == nil && !over
 }
 
-// open returns a pidfd of the process, or -1 when it has ended. From then on it cannot refer to another process.
-func open(id proc.ID) (int, error) {
+// openProcess returns a pidfd of the process, or -1 when it has ended. From then on it cannot refer to another process.
+func openProcess(id proc.ID) (int, error) {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return -1, nil
@@ -103,8 +103,8 @@ func open(id proc.ID) (int, error) {
 	return fd, nil
 }
 
-// ended reports whether the process behind a pidfd ends within d: the pidfd then becomes readable.
-func ended(fd int, d time.Duration) (bool, error) {
+// awaitEnd reports whether the process behind a pidfd ends within d: the pidfd then becomes readable.
+func awaitEnd(fd int, d time.Duration) (bool, error) {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, int(d/time.Millisecond))
 	if err != nil && !errors.Is(err, unix.EINTR) {

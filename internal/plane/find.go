@@ -146,7 +146,7 @@ func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool,
 	}
 	dir, ok, err := h.cache().Has(name)
 	if none != nil && err == nil {
-		if dir, ok, err = newest(dir); ok {
+		if dir, ok, err = newestFolder(dir); ok {
 			_, ok, err = h.cache().Has(filepath.Base(dir)) // marks it as used
 		}
 	}
@@ -156,8 +156,8 @@ func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool,
 	return inCache(filepath.Join(dir, m.Binary)), ok, nil
 }
 
-// newest returns the most recent folder with this prefix.
-func newest(prefix string) (dir string, ok bool, err error) {
+// newestFolder returns the most recent folder with this prefix.
+func newestFolder(prefix string) (dir string, ok bool, err error) {
 	entries, err := os.ReadDir(filepath.Dir(prefix))
 	var made time.Time
 	for _, e := range entries {
@@ -207,7 +207,7 @@ func (c candidate) identify(ctx context.Context, v Version) (Binary, error) {
 }
 
 func (c candidate) refuse(v Version, reason string) (Binary, error) {
-	return Binary{}, &Missing{What: what(v), Reason: fmt.Sprintf("%s (%s) %s", c.path, c.by, reason), Next: c.next}
+	return Binary{}, &Missing{What: nameOf(v), Reason: fmt.Sprintf("%s (%s) %s", c.path, c.by, reason), Next: c.next}
 }
 
 // parseVersion parses the output of "tare-plane version": a line of JSON, possibly among warnings of libraries. The

@@ -42,20 +42,20 @@ const mostKept = 1 << 20
 
 var keptName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
-// CheckName reports whether a plane may have this name, which is part of files' names.
+// CheckName returns an error if a plane must not have this name, which becomes part of files' names.
 func CheckName(name string) error {
 	if !keptName.MatchString(name) {
-		return fmt.Errorf("name %q: want up to 40 of a to z, 0 to 9 and '-', not '-' first", name)
+		return fmt.Errorf("name %q: use up to 40 of a to z, 0 to 9 and '-', and do not begin with '-'", name)
 	}
 	return nil
 }
 
-// ParseKept reads a state file. What it names will be killed and removed, so it rejects all that a plane cannot have
-// written: process 1 is no component, and folders must have the names that a plane gives them.
+// ParseKept reads a state file. The processes and folders in it will be killed and removed, so it rejects whatever a
+// plane cannot have written: process 1, and folders whose names a plane does not give.
 func ParseKept(text []byte) (Kept, error) {
 	var k Kept
 	if len(text) > mostKept {
-		return Kept{}, fmt.Errorf("%d bytes are no state file", len(text))
+		return Kept{}, fmt.Errorf("a state file cannot have %d bytes", len(text))
 	}
 	if err := json.Unmarshal(text, &k); err != nil {
 		return Kept{}, err
@@ -72,17 +72,17 @@ func ParseKept(text []byte) (Kept, error) {
 	}
 	for _, id := range ids {
 		if id.PID <= 1 || id.StartTicks == 0 {
-			return Kept{}, fmt.Errorf("process %d, started at %d, names none", id.PID, id.StartTicks)
+			return Kept{}, fmt.Errorf("pid %d with start time %d does not identify a process", id.PID, id.StartTicks)
 		}
 	}
-	if bad := slices.IndexFunc(k.Folders, func(dir string) bool { return !ours(dir) }); bad >= 0 {
+	if bad := slices.IndexFunc(k.Folders, func(dir string) bool { return !isPlaneFolder(dir) }); bad >= 0 {
 		return Kept{}, fmt.Errorf("folder %q is not a folder of a plane", k.Folders[bad])
 	}
 	return k, nil
 }
 
-// ours reports whether a plane may have created the folder.
-func ours(dir string) bool {
+// isPlaneFolder reports whether a plane may have created the folder.
+func isPlaneFolder(dir string) bool {
 	return filepath.IsAbs(dir) && filepath.Clean(dir) == dir && strings.HasPrefix(filepath.Base(dir), folderPrefix)
 }
 
@@ -161,7 +161,7 @@ func (s KeptFolder) Get(name string) (k Kept, ok bool, err error) {
 		k, err = ParseKept(text)
 	}
 	if err == nil && k.Name != name {
-		err = fmt.Errorf("it is about plane %q", k.Name)
+		err = fmt.Errorf("it describes plane %q", k.Name)
 	}
 	if err != nil {
 		return Kept{}, false, fmt.Errorf("state file %s: %w; once nothing of the plane runs, remove it", file, err)
@@ -171,7 +171,7 @@ func (s KeptFolder) Get(name string) (k Kept, ok bool, err error) {
 
 // List returns all readable state files, by name, and the joined errors of the others.
 func (s KeptFolder) List() ([]Kept, error) {
-	files, err := filepath.Glob(filepath.Join(escape(s.Dir), "*.json"))
+	files, err := filepath.Glob(filepath.Join(escapePattern(s.Dir), "*.json"))
 	if err != nil {
 		return nil, fmt.Errorf("list planes: %w", err)
 	}
@@ -187,8 +187,8 @@ func (s KeptFolder) List() ([]Kept, error) {
 	return list, errors.Join(errs...)
 }
 
-// escape makes a path match only itself as a pattern.
-func escape(path string) string {
+// escapePattern makes a path match only itself as a pattern.
+func escapePattern(path string) string {
 	return regexp.MustCompile(`[*?\[\\]`).ReplaceAllString(path, `\$0`)
 }
 

@@ -18,16 +18,19 @@ type Missing struct {
 // Error implements error.
 func (m *Missing) Error() string { return m.What + ": " + m.Reason }
 
-// what names a version in messages.
-func what(v Version) string { return "the control plane of Kubernetes " + string(v) }
+// Hint returns the next step.
+func (m *Missing) Hint() string { return m.Next }
+
+// nameOf names a version in messages.
+func nameOf(v Version) string { return "the control plane of Kubernetes " + string(v) }
 
 // explain turns an error of a build into a *Missing where a person can do something about it.
 func explain(v Version, s source, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("build %s: %w; Go keeps what it has compiled, so that the next build goes on from there", what(v),
+		return fmt.Errorf("build %s: %w; Go keeps what it has compiled, so that the next build goes on from there", nameOf(v),
 			err)
 	}
-	out := &Missing{What: what(v), Reason: err.Error()}
+	out := &Missing{What: nameOf(v), Reason: err.Error()}
 	if _, ok := errors.AsType[*build.NoFolder](err); ok {
 		out.Next = "set " + build.Variable + " to a folder of your own"
 		return out
@@ -39,11 +42,11 @@ func explain(v Version, s source, err error) error {
 	}
 	fault, ok := errors.AsType[*build.GoFault](err)
 	if !ok {
-		return fmt.Errorf("build %s: %w", what(v), err)
+		return fmt.Errorf("build %s: %w", nameOf(v), err)
 	}
-	reason, next := cause(fault)
+	reason, next := explainGoFault(fault)
 	if next == "" {
-		return fmt.Errorf("build %s: %w", what(v), err)
+		return fmt.Errorf("build %s: %w", nameOf(v), err)
 	}
 	out.Reason, out.Next = reason, next+namingHint(s)
 	return out
@@ -51,8 +54,9 @@ func explain(v Version, s source, err error) error {
 
 const installGo = "install Go 1.26 or newer (https://go.dev/dl)"
 
-// cause explains a fault of the toolchain and what to do about it; next is empty where the user can do nothing.
-func cause(f *build.GoFault) (reason, next string) {
+// explainGoFault explains a fault of the toolchain and what to do about it; next is empty where the user can do
+// nothing.
+func explainGoFault(f *build.GoFault) (reason, next string) {
 	switch f.Fault {
 	case build.NoGo:
 		return f.Says, installGo
@@ -74,7 +78,7 @@ func cause(f *build.GoFault) (reason, next string) {
 	return "", ""
 }
 
-// namingHint is the alternative: to name an existing binary.
+// namingHint returns the alternative: to name an existing binary.
 func namingHint(s source) string {
 	return ", or name a binary that was built elsewhere: $" + s.variable + ", or " + s.field + " in the experiment"
 }

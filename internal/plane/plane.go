@@ -66,8 +66,8 @@ type Config struct {
 	Gone   func(name string) error
 }
 
-// owned are the flags of kube-apiserver that the plane itself sets.
-var owned = []string{
+// reservedFlags are the flags of kube-apiserver that the plane itself sets.
+var reservedFlags = []string{
 	"etcd-servers", "bind-address", "secure-port", "cert-dir", "tls-cert-file", "tls-private-key-file", "token-auth-file",
 	"authorization-mode",
 	"service-account-issuer", "service-account-key-file", "service-account-signing-key-file", "anonymous-auth",
@@ -89,13 +89,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Etcd != Tmpfs && c.Etcd != Disk:
-		return c, fmt.Errorf("etcd on %q: want %s or %s", c.Etcd, Tmpfs, Disk)
+		return c, fmt.Errorf("etcd on %q is not possible: use %s or %s", c.Etcd, Tmpfs, Disk)
 	case c.PSP && c.Binary.Version != V124:
 		return c, fmt.Errorf("PodSecurityPolicy needs version %s of the control plane, not %s", V124, c.Binary.Version)
 	}
 	for _, f := range c.Flags {
 		name, _, _ := strings.Cut(strings.TrimPrefix(f, "--"), "=")
-		for _, o := range owned {
+		for _, o := range reservedFlags {
 			if name == o {
 				return c, fmt.Errorf("flag --%s of kube-apiserver is the plane's own", o)
 			}
@@ -147,7 +147,7 @@ func Start(ctx context.Context, c Config) (*Plane, error) {
 		switch {
 		case err == nil:
 			return p, nil
-		case !taken(err) || try == startTries || ctx.Err() != nil:
+		case !isPortTaken(err) || try == startTries || ctx.Err() != nil:
 			return nil, fmt.Errorf("start control plane: %w", err)
 		}
 		c.Log.Warn("a port was taken meanwhile: starting the control plane on others", slog.Int("try", try))
@@ -160,7 +160,7 @@ func start(ctx context.Context, c Config) (*Plane, error) {
 	p.turn.Lock()
 	err := p.prepare(ctx)
 	if err == nil {
-		err = p.up(ctx)
+		err = p.startAll(ctx)
 	}
 	p.turn.Unlock()
 	if err != nil {
@@ -181,7 +181,7 @@ func (p *Plane) prepare(ctx context.Context) (err error) {
 	if p.ports, err = findPorts(ctx); err != nil {
 		return err
 	}
-	if err := p.keep(p.secrets.dir); err != nil {
+	if err := p.recordFolder(p.secrets.dir); err != nil {
 		return err
 	}
 	if err := p.secrets.write(p.config.Clock.Now()); err != nil {
@@ -220,18 +220,18 @@ func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err 
 	}
 	p.quota = quotaOf(free)
 	dir := filepath.Join(p.config.Dir, filepath.Base(p.secrets.dir)+"-etcd")
-	return dir, p.keep(dir)
+	return dir, p.recordFolder(dir)
 }
 
-// quotaOf is the limit of etcd's database for so many free bytes: it must not fill the host's memory or disk. Beyond
-// it, etcd refuses writes.
+// quotaOf returns the limit of etcd's database for so many free bytes: it must not fill the host's memory or disk.
+// Beyond it, etcd refuses writes.
 func quotaOf(free uint64) uint64 { return max(leastData, min(mostData, free/2)) }
 
-// keep records a folder before it is made, so that it is always removed.
-func (p *Plane) keep(dir string) error {
+// recordFolder records a folder before it is made, so that it is always removed.
+func (p *Plane) recordFolder(dir string) error {
 	if p.config.Folder != nil {
 		if err := p.config.Folder(dir); err != nil {
-			return fmt.Errorf("note folder %s: %w", dir, err)
+			return fmt.Errorf("record folder %s: %w", dir, err)
 		}
 	}
 	p.folders = append(p.folders, dir)
@@ -246,10 +246,10 @@ func (p *Plane) components() []string {
 	return []string{Etcd, APIServer}
 }
 
-// Server is the URL of kube-apiserver: "https://127.0.0.1:PORT".
+// Server returns the URL of kube-apiserver: "https://127.0.0.1:PORT".
 func (p *Plane) Server() string { return url(p.ports.server) }
 
-// Kubeconfig is the path of the administrator's kubeconfig, which Close removes.
+// Kubeconfig returns the path of the administrator's kubeconfig, which Close removes.
 func (p *Plane) Kubeconfig() string { return p.secrets.path(adminFile) }
 
 // remove deletes the plane's folders.

@@ -27,7 +27,7 @@ const (
 )
 
 // freePorts finds n free ports on loopback. It holds all of them until the last is found, so that they differ; another
-// process may take one afterwards (see taken).
+// process may take one afterwards (see isPortTaken).
 func freePorts(ctx context.Context, n int) ([]uint16, error) {
 	below := ephemeral()
 	held := make([]net.Listener, 0, n)
@@ -89,7 +89,7 @@ func ephemeral() int {
 	return n
 }
 
-// awaitFree waits until nobody listens on ports.
+// awaitFree waits until no process listens on ports.
 func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 	until := c.Now().Add(portsFreeWithin)
 	for _, p := range ports {
@@ -100,7 +100,7 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 				break
 			}
 			if !errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("look whether port %d is free again: %w", p, err)
+				return fmt.Errorf("check whether port %d is free again: %w", p, err)
 			}
 			if !c.Now().Before(until) {
 				return fmt.Errorf("a process still listens on 127.0.0.1:%d: find it with 'ss -ltnp sport = :%d'", p, p)
@@ -113,8 +113,8 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 	return nil
 }
 
-// taken reports whether a component ended because another process listens on one of its ports: all components quote the
-// kernel's error.
-func taken(err error) bool {
+// isPortTaken reports whether a component ended because another process listens on one of its ports: all components
+// quote the kernel's error.
+func isPortTaken(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "address already in use")
 }

@@ -95,7 +95,7 @@ func TestTaken(t *testing.T) {
 	}
 	defer l.Close() //nolint:errcheck // it never accepted anything
 	_, err = listen(t.Context(), l.Addr().(*net.TCPAddr).Port)
-	if !taken(err) || taken(nil) || taken(errors.New("permission denied")) {
-		t.Errorf("taken(%v) = %v", err, taken(err))
+	if !isPortTaken(err) || isPortTaken(nil) || isPortTaken(errors.New("permission denied")) {
+		t.Errorf("isPortTaken(%v) = %v", err, isPortTaken(err))
 	}
 }

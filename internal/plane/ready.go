@@ -20,28 +20,28 @@ const (
 	mostSaid = 16 << 10
 )
 
-// up starts the components and waits until each is healthy. etcd and kube-apiserver start together: the server waits
-// for its store itself. The other two look for the server once and then sleep for a second, so they start as soon as it
-// answers at all. It then sleeps for a second itself before it creates its default roles
+// startAll starts the components and waits until each is healthy. etcd and kube-apiserver start together: the server
+// waits for its store itself. The other two look for the server once and then sleep for a second, so they start as soon
+// as it answers at all. It then sleeps for a second itself before it creates its default roles
 // (kubernetes/pkg/registry/rbac/rest, "wait.Poll(1*time.Second").
-func (p *Plane) up(ctx context.Context) error {
+func (p *Plane) startAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Within, fmt.Errorf("not ready within %v", p.config.Within))
 	defer cancel()
 	defer p.client.CloseIdleConnections()
 	if err := p.spawn(ctx, Etcd, APIServer); err != nil {
-		return orCause(ctx, err)
+		return causeOr(ctx, err)
 	}
 	if p.config.Nodes {
-		if err := p.await(ctx, APIServer, p.serving); err != nil {
+		if err := p.await(ctx, APIServer, p.checkServing); err != nil {
 			return err
 		}
 		if err := p.spawn(ctx, Scheduler, ControllerManager); err != nil {
-			return orCause(ctx, err)
+			return causeOr(ctx, err)
 		}
 	}
 	for _, c := range p.components() {
 		for _, path := range p.healthURLs(c) {
-			if err := p.await(ctx, c, func(ctx context.Context) error { return p.ask(ctx, path) }); err != nil {
+			if err := p.await(ctx, c, func(ctx context.Context) error { return p.checkHealth(ctx, path) }); err != nil {
 				return err
 			}
 		}
@@ -70,8 +70,8 @@ func (p *Plane) healthURLs(component string) []string {
 	return nil // etcd: the server's readiness depends on it
 }
 
-// orCause returns why the context ended, if it has, and else err.
-func orCause(ctx context.Context, err error) error {
+// causeOr returns why the context ended, if it has, and else err.
+func causeOr(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return context.Cause(ctx)
 	}
@@ -98,9 +98,9 @@ func (p *Plane) await(ctx context.Context, component string, ask func(context.Co
 	}
 }
 
-// serving returns nil when the server answers, with any status.
-func (p *Plane) serving(ctx context.Context) error {
-	if err := p.ask(ctx, p.Server()+"/readyz"); err != nil && !errors.Is(err, errUnhealthy) {
+// checkServing returns nil when the server answers, with any status.
+func (p *Plane) checkServing(ctx context.Context) error {
+	if err := p.checkHealth(ctx, p.Server()+"/readyz"); err != nil && !errors.Is(err, errUnhealthy) {
 		return err
 	}
 	return nil
@@ -109,8 +109,8 @@ func (p *Plane) serving(ctx context.Context) error {
 // errUnhealthy is an answer that is not 200.
 var errUnhealthy = errors.New("unhealthy")
 
-// ask returns nil when the URL answers 200. Components other than the server need no credentials.
-func (p *Plane) ask(ctx context.Context, url string) error {
+// checkHealth returns nil when the URL answers 200. Components other than the server need no credentials.
+func (p *Plane) checkHealth(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)

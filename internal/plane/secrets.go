@@ -73,8 +73,8 @@ func (s *secrets) write(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	accountKey, err1 := private(account)
-	accountPublic, err2 := public(account)
+	accountKey, err1 := encodePrivate(account)
+	accountPublic, err2 := encodePublic(account)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func TestSecretFolderIsNobodyElses(t *testing.T) {
 		t.Error("a folder that was there already was taken for one's own")
 	}
 	a, b := secretFolder(), secretFolder()
-	if a == b || !ours(a) || filepath.Dir(a) != filepath.Dir(b) {
+	if a == b || !isPlaneFolder(a) || filepath.Dir(a) != filepath.Dir(b) {
 		t.Errorf("folders %q and %q", a, b)
 	}
 }

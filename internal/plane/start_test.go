@@ -281,7 +281,7 @@ func TestFailedStart(t *testing.T) {
 func TestPortTakenMeanwhile(t *testing.T) {
 	d := &diary{}
 	p := begin(t, d.config(t, fakeBinary(t, "taken")))
-	if err := p.ask(t.Context(), p.Server()+"/readyz"); err != nil {
+	if err := p.checkHealth(t.Context(), p.Server()+"/readyz"); err != nil {
 		t.Error(err)
 	}
 	end(t, p)

@@ -15,7 +15,7 @@ import (
 func (p *Plane) Close(ctx context.Context) error {
 	p.turn.Lock()
 	defer p.turn.Unlock()
-	err := p.down(ctx)
+	err := p.stopAll(ctx)
 	if p.client != nil {
 		p.client.CloseIdleConnections()
 	}
@@ -31,17 +31,17 @@ func (p *Plane) Restart(ctx context.Context) error {
 	if len(p.folders) == 0 {
 		return errors.New("restart control plane: it is closed")
 	}
-	if err := p.down(ctx); err != nil {
+	if err := p.stopAll(ctx); err != nil {
 		return fmt.Errorf("restart control plane: %w", err)
 	}
-	if err := p.up(ctx); err != nil {
+	if err := p.startAll(ctx); err != nil {
 		return fmt.Errorf("restart control plane: %w", err)
 	}
 	return nil
 }
 
-// down stops the components in the reverse order of their dependencies.
-func (p *Plane) down(ctx context.Context) error {
+// stopAll stops the components in the reverse order of their dependencies.
+func (p *Plane) stopAll(ctx context.Context) error {
 	err := errors.Join(p.stop(ctx, Scheduler, ControllerManager), p.stop(ctx, APIServer), p.stop(ctx, Etcd))
 	if p.ports == (ports{}) {
 		return err

@@ -20,7 +20,7 @@ const (
 	V124 Version = "1.24" // the last with PodSecurityPolicy
 )
 
-// Versions are all versions.
+// Versions returns all versions.
 func Versions() []Version { return []Version{V136, V124} }
 
 // A source is what a version is built from, and how the user names a binary instead.
@@ -100,7 +100,7 @@ func versionFlags(kubernetes string) string {
 // notInNames are characters of a Go development version that a folder's name should not have.
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9.+-]+`)
 
-// folderName is the binary's folder in the cache: it depends on the sources, their flags, and the toolchain, which
+// folderName returns the binary's folder in the cache: it depends on the sources, their flags, and the toolchain, which
 // affects the binary's speed.
 func folderName(v Version, m build.GoModule, toolchain string) (string, error) {
 	words := append([]string{runtime.GOOS, runtime.GOARCH, m.LDFlags}, m.Flags...)

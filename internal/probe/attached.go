@@ -45,7 +45,7 @@ func (a *Attached) Subject() string { return a.Name }
 func (a *Attached) Read(ctx context.Context) ([]metric.Sample, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	root := host(a.Root)
+	root := rootFS(a.Root)
 	if a.at.pid != 0 && a.at.fd != "" && !a.at.stillHeld(root) {
 		a.at = holder{}
 	}
@@ -80,7 +80,7 @@ func (a *Attached) resolve(root fs.FS) error {
 	}
 	at, err := findListener(root, a.Port, a.Root == nil)
 	if err != nil {
-		return fmt.Errorf("find who listens on port %d: %w", a.Port, err)
+		return fmt.Errorf("find the process that listens on port %d: %w", a.Port, err)
 	}
 	a.at = at
 	return nil
@@ -95,7 +95,7 @@ func (a *Attached) process(ctx context.Context) ([]metric.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(list, a.jvm(host(a.Root), tree)...), nil
+	return append(list, a.jvm(rootFS(a.Root), tree)...), nil
 }
 
 // jvm returns the values of the JVM among the processes of the tree. While there is none, it searches less and less
@@ -104,7 +104,7 @@ func (a *Attached) jvm(root fs.FS, tree []int) []metric.Sample {
 	const often, seldom = 10, 32
 	a.reads++
 	out := samples{subject: a.Name}
-	if slices.Contains(tree, a.vm.pid) && a.vm.read(root, &out) == nil {
+	if slices.Contains(tree, a.vm.pid) && a.vm.addTo(root, &out) == nil {
 		return out.list
 	}
 	a.vm = vm{}
@@ -112,7 +112,7 @@ func (a *Attached) jvm(root fs.FS, tree []int) []metric.Sample {
 		return nil
 	}
 	at, err := oneJVM(root, tree)
-	if err != nil || at.read(root, &out) != nil {
+	if err != nil || at.addTo(root, &out) != nil {
 		a.misses++
 		return nil
 	}

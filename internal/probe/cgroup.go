@@ -26,7 +26,7 @@ func (c Cgroup) Subject() string { return c.Name }
 
 // Read implements Probe. The error wraps ErrGone when none of the directories is there.
 func (c Cgroup) Read(ctx context.Context) ([]metric.Sample, error) {
-	root := host(c.Root)
+	root := rootFS(c.Root)
 	out := samples{subject: c.Name}
 	found := false
 	for _, p := range c.Paths {
@@ -62,7 +62,7 @@ func readGroup(root fs.FS, dir string, out *samples) {
 // pressure.
 func readGroupFiles(root fs.FS, dir string, out *samples) {
 	const micro, nano = 1e-6, 1e-9
-	stat := keyed(read(root, dir+"/cpu.stat"))
+	stat := parseKeyed(readText(root, dir+"/cpu.stat"))
 	for _, f := range []struct {
 		key   string
 		q     Quantity
@@ -89,7 +89,7 @@ func readGroupFiles(root fs.FS, dir string, out *samples) {
 		{"memory.peak", MemoryPeak, 1},
 		{"memory.max_usage_in_bytes", MemoryPeak, 1},
 	} {
-		if v, ok := number(read(root, dir+"/"+f.name)); ok {
+		if v, ok := parseNumber(readText(root, dir+"/"+f.name)); ok {
 			out.add(f.q, v*f.scale)
 		}
 	}
@@ -102,7 +102,7 @@ func readGroupPressure(root fs.FS, dir string, out *samples) {
 		name string
 		q    Quantity
 	}{{"cpu.pressure", CgroupPressureCPU}, {"memory.pressure", CgroupPressureMemory}, {"io.pressure", CgroupPressureIO}} {
-		if v, ok := parsePressure(read(root, dir+"/"+f.name)); ok {
+		if v, ok := parsePressure(readText(root, dir+"/"+f.name)); ok {
 			out.add(f.q, v)
 		}
 	}
@@ -112,7 +112,7 @@ func readGroupPressure(root fs.FS, dir string, out *samples) {
 // mount points, and at the mount points themselves, for a process that sees only its own group there.
 func ownGroups(root fs.FS) []string {
 	var dirs []string
-	for line := range strings.Lines(read(root, "proc/self/cgroup")) {
+	for line := range strings.Lines(readText(root, "proc/self/cgroup")) {
 		part := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		if len(part) != 3 {
 			continue
@@ -126,7 +126,7 @@ func ownGroups(root fs.FS) []string {
 	}
 	for _, d := range dirs {
 		d = path.Clean(d)
-		if _, limited := keyed(read(root, d+"/cpu.stat"))["nr_periods"]; limited {
+		if _, limited := parseKeyed(readText(root, d+"/cpu.stat"))["nr_periods"]; limited {
 			return []string{d}
 		}
 	}

@@ -122,7 +122,7 @@ func checkHead(answer *http.Response) error {
 	case code >= 300 && code <= 399:
 		return fmt.Errorf("status %d: redirects are not followed: give the address that it leads to", code)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return fmt.Errorf("status %d: it wants other credentials", code)
+		return fmt.Errorf("status %d: the endpoint does not accept these credentials", code)
 	case code != http.StatusOK:
 		return fmt.Errorf("status %d, want 200", code)
 	case answer.Header.Get("Content-Encoding") != "" && answer.Header.Get("Content-Encoding") != "identity":
@@ -148,7 +148,7 @@ func (e Exposition) client() (c *http.Client, closeIdle func()) {
 	return c, closeIdle
 }
 
-// redactedURL is the URL without what may be secret: user, query and fragment.
+// redactedURL returns the URL without what may be secret: user, query and fragment.
 func (e Exposition) redactedURL() string {
 	u, err := url.Parse(e.URL)
 	if err != nil {

@@ -55,7 +55,7 @@ func FuzzTables(f *testing.F) {
 		"proc/self/net/snmp", "sys/fs/cgroup/limited/cpu.stat", "proc/100/smaps_rollup", "proc/100/status")
 	f.Fuzz(func(t *testing.T, text string) {
 		defer memtest.Bound(t, len(text))()
-		for _, m := range []map[string]float64{keyed(text), parseColonLines(text), parseSockstat(text), parsePairs(text)} {
+		for _, m := range []map[string]float64{parseKeyed(text), parseColonLines(text)} {
 			for k, v := range m {
 				check(t, k, v)
 			}
@@ -108,7 +108,7 @@ func FuzzExposition(f *testing.F) {
 	f.Add("# TYPE a histogram\na_bucket{le=\"1\",} 3 1 # {} 1\n{\"a\"} 1", `{"a"}`)
 	f.Fuzz(func(t *testing.T, text, series string) {
 		defer memtest.Bound(t, len(text)+len(series))()
-		if CheckSeries(series) != nil {
+		if _, err := parseSelector(series); err != nil {
 			series = "a"
 		}
 		sum, err := newTally([]ruleSet{goRules, jvmRules, processRules}, []string{series})
@@ -134,4 +134,34 @@ func FuzzExposition(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestParseSelector(t *testing.T) {
+	for text, good := range map[string]bool{
+		"a":                      true,
+		` a_b:c{d="e"} `:         true,
+		`a{d="e",}`:              true,
+		`a{}`:                    true,
+		`{"a.b"}`:                true,
+		`a_bucket{le="0.5"}`:     true,
+		"":                       false,
+		"{}":                     false,
+		`{d="e"}`:                false,
+		`a{d=~"e"}`:              false,
+		`a{d="e"`:                false,
+		`a b`:                    false,
+		`a{d="e"} 1`:             false,
+		`rate(a[5m])`:            false,
+		"1a":                     false,
+		"a_bucket":               false,
+		`a_bucket{d="e"}`:        false,
+		`a{"quoted" , b="c"}`:    false,
+		`a{b="unfinished \`:      false,
+		`{"a.b", "c.d"="e"} x`:   false,
+		`{"a.b", "second name"}`: false,
+	} {
+		if _, err := parseSelector(text); (err == nil) != good {
+			t.Errorf("%q: %v, want good: %v", text, err, good)
+		}
+	}
 }

@@ -14,13 +14,13 @@ import (
 // that includes the generator, and groups outside what is mounted here. The result may be empty. The error wraps
 // ErrGone when the process has ended.
 func GroupOf(root fs.FS, pid int) ([]string, error) {
-	fsys := host(root)
-	text := read(fsys, "proc/"+strconv.Itoa(pid)+"/cgroup")
+	fsys := rootFS(root)
+	text := readText(fsys, "proc/"+strconv.Itoa(pid)+"/cgroup")
 	if text == "" {
 		return nil, fmt.Errorf("control group of process %d: %w", pid, ErrGone)
 	}
-	mounts := groupMounts(read(fsys, "proc/self/mountinfo"))
-	ours := groupDirs(read(fsys, "proc/self/cgroup"), mounts)
+	mounts := groupMounts(readText(fsys, "proc/self/mountinfo"))
+	ours := groupDirs(readText(fsys, "proc/self/cgroup"), mounts)
 	var dirs []string
 	for _, d := range groupDirs(text, mounts) {
 		if holds := func(o string) bool { return o == d || strings.HasPrefix(o, d+"/") }; slices.ContainsFunc(ours, holds) {

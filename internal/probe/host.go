@@ -26,7 +26,7 @@ func (Host) Subject() string { return HostSubject }
 
 // Read implements Probe.
 func (h Host) Read(ctx context.Context) ([]metric.Sample, error) {
-	root := host(h.Root)
+	root := rootFS(h.Root)
 	text, err := readRequired(ctx, root, "proc/stat")
 	if err != nil {
 		return nil, fmt.Errorf("probe host: %w", err)
@@ -37,7 +37,7 @@ func (h Host) Read(ctx context.Context) ([]metric.Sample, error) {
 	}
 	out := samples{subject: HostSubject}
 	cpu.samples(&out)
-	first, _, _ := strings.Cut(read(root, "proc/loadavg"), " ")
+	first, _, _ := strings.Cut(readText(root, "proc/loadavg"), " ")
 	if load, err := strconv.ParseFloat(first, 64); err == nil && load >= 0 {
 		out.add(Load, load)
 	}
@@ -47,14 +47,14 @@ func (h Host) Read(ctx context.Context) ([]metric.Sample, error) {
 // Governors lists the distinct CPU frequency governors in use, sorted. It is empty where the machine shows none, as
 // most virtual machines do. With any governor but "performance", CPU time depends on load.
 func (h Host) Governors() []string {
-	root := host(h.Root)
+	root := rootFS(h.Root)
 	files, err := fs.Glob(root, "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
 	if err != nil {
 		return nil
 	}
 	var names []string
 	for _, f := range files {
-		if g := strings.TrimSpace(read(root, f)); g != "" {
+		if g := strings.TrimSpace(readText(root, f)); g != "" {
 			names = append(names, g)
 		}
 	}
@@ -79,7 +79,7 @@ func parseHostCPU(text string) (hostCPU, error) {
 	}
 	var c hostCPU
 	for i, s := range f[1:min(len(f), 1+counted)] {
-		v, ok := number(s)
+		v, ok := parseNumber(s)
 		if !ok {
 			return hostCPU{}, fmt.Errorf("malformed /proc/stat: %.60q", line)
 		}
@@ -100,7 +100,7 @@ func parseHostCPU(text string) (hostCPU, error) {
 // host does not report all of them.
 func (h Host) Processors(cpus []int) (busy, all, stolen float64, ok bool) {
 	found := 0
-	for line := range strings.Lines(read(host(h.Root), "proc/stat")) {
+	for line := range strings.Lines(readText(rootFS(h.Root), "proc/stat")) {
 		name, isCPU := strings.CutPrefix(line, "cpu")
 		if !isCPU {
 			break
@@ -142,13 +142,13 @@ func (p PSI) Read(ctx context.Context) ([]metric.Sample, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("probe pressure: %w", err)
 	}
-	root := host(p.Root)
+	root := rootFS(p.Root)
 	out := samples{subject: HostSubject}
 	for _, f := range []struct {
 		name string
 		q    Quantity
 	}{{"cpu", PressureCPU}, {"memory", PressureMemory}, {"io", PressureIO}} {
-		if v, ok := parsePressure(read(root, "proc/pressure/"+f.name)); ok {
+		if v, ok := parsePressure(readText(root, "proc/pressure/"+f.name)); ok {
 			out.add(f.q, v)
 		}
 	}
@@ -165,7 +165,7 @@ func parsePressure(text string) (float64, bool) {
 		}
 		for _, kv := range f[1:] {
 			if total, ok := strings.CutPrefix(kv, "total="); ok {
-				v, ok := number(total)
+				v, ok := parseNumber(total)
 				return v * 1e-6, ok
 			}
 		}

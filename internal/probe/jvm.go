@@ -41,13 +41,13 @@ func (j JVM) Read(ctx context.Context) ([]metric.Sample, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("probe %s: %w", j.Name, err)
 	}
-	root := host(j.Root)
+	root := rootFS(j.Root)
 	at, err := j.locate(root)
 	if err != nil {
 		return nil, fmt.Errorf("probe %s: process %d: %w", j.Name, j.PID, err)
 	}
 	out := samples{subject: j.Name}
-	if err := at.read(root, &out); err != nil {
+	if err := at.addTo(root, &out); err != nil {
 		return nil, fmt.Errorf("probe %s: process %d: %w", j.Name, j.PID, err)
 	}
 	out.add(Started, float64(at.start))
@@ -63,17 +63,17 @@ type vm struct {
 
 // locate finds the file. It reads the process's maps, which is too slow for every second.
 func (j JVM) locate(root fs.FS) (vm, error) {
-	s, err := parseStat(read(root, "proc/"+strconv.Itoa(j.PID)+"/stat"))
+	s, err := parseStat(readText(root, "proc/"+strconv.Itoa(j.PID)+"/stat"))
 	if err != nil || (j.StartTicks != 0 && s.start != j.StartTicks) {
 		return vm{}, ErrGone
 	}
-	file, err := perfFile(root, j.PID, s.start)
+	file, err := findPerfFile(root, j.PID, s.start)
 	return vm{pid: j.PID, start: s.start, file: file}, err
 }
 
-// read adds the JVM's values to out if it is still the same process.
-func (v vm) read(root fs.FS, out *samples) error {
-	if s, err := parseStat(read(root, "proc/"+strconv.Itoa(v.pid)+"/stat")); err != nil || s.start != v.start {
+// addTo adds the JVM's values to out if it is still the same process.
+func (v vm) addTo(root fs.FS, out *samples) error {
+	if s, err := parseStat(readText(root, "proc/"+strconv.Itoa(v.pid)+"/stat")); err != nil || s.start != v.start {
 		return ErrGone
 	}
 	p, err := readPerfData(root, v.file)
@@ -84,10 +84,10 @@ func (v vm) read(root fs.FS, out *samples) error {
 	return nil
 }
 
-// perfFile finds the performance data of a process: the file under its own number in its own root. It rejects a file
-// left by an earlier process of that number, and one of another container that shares /tmp: the process must have the
-// file mapped or, where its maps are not readable, the JVM of the file must have started with the process.
-func perfFile(root fs.FS, pid int, start uint64) (string, error) {
+// findPerfFile finds the performance data of a process: the file under its own number in its own root. It rejects a
+// file left by an earlier process of that number, and one of another container that shares /tmp: the process must have
+// the file mapped or, where its maps are not readable, the JVM of the file must have started with the process.
+func findPerfFile(root fs.FS, pid int, start uint64) (string, error) {
 	dir := "proc/" + strconv.Itoa(pid)
 	inner := innerPID(root, pid)
 	candidates, err := fs.Glob(root, dir+"/root/tmp/hsperfdata_*/"+strconv.Itoa(inner))
@@ -102,7 +102,7 @@ func perfFile(root fs.FS, pid int, start uint64) (string, error) {
 	if len(candidates) == 0 {
 		return "", ErrNoJVM
 	}
-	maps := read(root, dir+"/maps")
+	maps := readText(root, dir+"/maps")
 	for _, c := range candidates {
 		name := "/" + path.Base(path.Dir(c)) + "/" + path.Base(c)
 		if maps == "" && startedWith(root, c, start) || mapsFile(maps, name) {
@@ -112,9 +112,9 @@ func perfFile(root fs.FS, pid int, start uint64) (string, error) {
 	return "", fmt.Errorf("%w: /%s was left behind by another process", ErrNoJVM, candidates[0])
 }
 
-// innerPID is the number of a process in its innermost pid namespace: the last of NSpid (proc_pid_status(5)).
+// innerPID returns the number of a process in its innermost pid namespace: the last of NSpid (proc_pid_status(5)).
 func innerPID(root fs.FS, pid int) int {
-	for line := range strings.Lines(read(root, "proc/"+strconv.Itoa(pid)+"/status")) {
+	for line := range strings.Lines(readText(root, "proc/"+strconv.Itoa(pid)+"/status")) {
 		list, ok := strings.CutPrefix(line, "NSpid:")
 		if f := strings.Fields(list); ok && len(f) > 0 {
 			if n, err := strconv.Atoi(f[len(f)-1]); err == nil && n > 0 {
@@ -142,7 +142,7 @@ func startedWith(root fs.FS, file string, start uint64) bool {
 	const inaccuracy, script = 5, 60 // seconds; of btime one, the rest for a clock that is being set
 	p, err := readPerfData(root, file)
 	begun, ok := p.count("sun.rt.createVmBeginTime") // ms since the epoch
-	boot, known := keyed(read(root, "proc/stat"))["btime"]
+	boot, known := parseKeyed(readText(root, "proc/stat"))["btime"]
 	if err != nil || !ok || !known {
 		return false
 	}

@@ -36,9 +36,9 @@ var forwarders = []string{
 // one is visible), ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other
 // users' processes may not be looked at, and ErrForwarder when a proxy such as docker-proxy listens.
 func Listener(root fs.FS, port uint16) (pid int, startTicks uint64, err error) {
-	h, err := findListener(host(root), port, root == nil)
+	h, err := findListener(rootFS(root), port, root == nil)
 	if err != nil {
-		return 0, 0, fmt.Errorf("find who listens on port %d: %w", port, err)
+		return 0, 0, fmt.Errorf("find the process that listens on port %d: %w", port, err)
 	}
 	return h.pid, h.start, nil
 }
@@ -86,7 +86,7 @@ func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 func listening(root fs.FS, dir string, port uint16) map[string]bool {
 	links := make(map[string]bool)
 	for _, name := range []string{"tcp", "tcp6"} {
-		for _, inode := range parseListeners(read(root, dir+name), port) {
+		for _, inode := range parseListeners(readText(root, dir+name), port) {
 			links["socket:["+inode+"]"] = true
 		}
 	}
@@ -102,15 +102,15 @@ func parseListeners(text string, port uint16) []string {
 		if len(f) <= inode || f[state] != listen || !strings.HasSuffix(f[1], want) {
 			continue
 		}
-		if n, ok := number(f[inode]); ok && n > 0 {
+		if n, ok := parseNumber(f[inode]); ok && n > 0 {
 			inodes = append(inodes, f[inode])
 		}
 	}
 	return inodes
 }
 
-// nobodyListens is the error for a port without a listener. It names a process that listens in another visible network
-// namespace, if any.
+// nobodyListens returns the error for a port without a listener. It names a process that listens in another visible
+// network namespace, if any.
 func nobodyListens(root fs.FS, port uint16) error {
 	ours, err := fs.ReadLink(root, "proc/self/ns/net")
 	if err != nil {
@@ -167,7 +167,7 @@ func holders(root fs.FS, links map[string]bool) (found []holder, refused int) {
 			if err != nil || !links[link] {
 				continue
 			}
-			if s, err := parseStat(read(root, dir+"/stat")); err == nil {
+			if s, err := parseStat(readText(root, dir+"/stat")); err == nil {
 				found = append(found, holder{pid: pid, start: s.start, fd: name, link: link})
 			}
 			break
@@ -209,7 +209,7 @@ func pickServer(root fs.FS, found []holder, live bool) (holder, error) {
 func descends(root fs.FS, pid int, set map[int]bool) bool {
 	const generations = 1000
 	for range generations {
-		s, err := parseStat(read(root, "proc/"+strconv.Itoa(pid)+"/stat"))
+		s, err := parseStat(readText(root, "proc/"+strconv.Itoa(pid)+"/stat"))
 		if err != nil || s.parent <= 0 || s.parent == pid {
 			return false
 		}
@@ -220,9 +220,9 @@ func descends(root fs.FS, pid int, set map[int]bool) bool {
 	return false
 }
 
-// comm is the name of a process's program, as the kernel keeps it (proc_pid_comm(5)): at most 15 bytes.
+// comm returns the name of a process's program, as the kernel keeps it (proc_pid_comm(5)): at most 15 bytes.
 func comm(root fs.FS, pid int) string {
-	return printable(strings.TrimSuffix(read(root, "proc/"+strconv.Itoa(pid)+"/comm"), "\n"), 64)
+	return printable(strings.TrimSuffix(readText(root, "proc/"+strconv.Itoa(pid)+"/comm"), "\n"), 64)
 }
 
 // Found is a live process: its identity and its command.
@@ -235,12 +235,12 @@ type Found struct {
 }
 
 // ByPID returns the live process with this number. The error wraps ErrGone when there is none.
-func ByPID(pid int) (Found, error) { return byPID(host(nil), pid) }
+func ByPID(pid int) (Found, error) { return byPID(rootFS(nil), pid) }
 
 func byPID(root fs.FS, pid int) (Found, error) {
 	const longest = 200
 	dir := "proc/" + strconv.Itoa(pid)
-	text := read(root, dir+"/stat")
+	text := readText(root, dir+"/stat")
 	if text == "" {
 		return Found{}, fmt.Errorf("process %d: %w", pid, ErrGone)
 	}
@@ -248,7 +248,7 @@ func byPID(root fs.FS, pid int) (Found, error) {
 	if err != nil {
 		return Found{}, fmt.Errorf("process %d: %w", pid, err)
 	}
-	command := strings.TrimSpace(strings.ReplaceAll(read(root, dir+"/cmdline"), "\x00", " "))
+	command := strings.TrimSpace(strings.ReplaceAll(readText(root, dir+"/cmdline"), "\x00", " "))
 	if command == "" {
 		command = comm(root, pid)
 	}

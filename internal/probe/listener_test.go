@@ -316,7 +316,7 @@ func TestAttachedToAStartScript(t *testing.T) {
 
 // TestOurParentWithoutUs: the generator's cost is not the target's, also when the target has started the generator.
 func TestOurParentWithoutUs(t *testing.T) {
-	parent, err := byPID(host(nil), os.Getppid())
+	parent, err := byPID(rootFS(nil), os.Getppid())
 	if err != nil {
 		t.Skipf("SKIPPED: the parent of this test cannot be seen: %v", err)
 	}
@@ -339,7 +339,7 @@ func FuzzListeners(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		defer memtest.Bound(t, len(s))()
 		for _, inode := range parseListeners(s, 6969) {
-			if n, ok := number(inode); !ok || n <= 0 {
+			if n, ok := parseNumber(inode); !ok || n <= 0 {
 				t.Errorf("inode %q", inode)
 			}
 		}

@@ -44,7 +44,7 @@ func (p Process) Read(ctx context.Context) ([]metric.Sample, error) {
 
 // readTree also returns the processes that it read, the root first.
 func (p Process) readTree(ctx context.Context) (list []metric.Sample, pids []int, err error) {
-	root := host(p.Root)
+	root := rootFS(p.Root)
 	all, err := processes(ctx, root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("probe %s: %w", p.Name, err)
@@ -118,7 +118,7 @@ func processes(ctx context.Context, root fs.FS) (map[int]status, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if s, err := parseStat(read(root, "proc/"+d.Name()+"/stat")); err == nil {
+		if s, err := parseStat(readText(root, "proc/"+d.Name()+"/stat")); err == nil {
 			all[pid] = s
 		}
 	}
@@ -158,7 +158,7 @@ func (u *usage) add(root fs.FS, pid int, s status, live bool) {
 	u.cpu += s.waited + ownCPU(pid, s, live)
 	var rollup map[string]float64
 	if !u.light {
-		rollup = parseColonLines(read(root, base+"/smaps_rollup"))
+		rollup = parseColonLines(readText(root, base+"/smaps_rollup"))
 	}
 	if rss, ok := rollup["Rss"]; ok {
 		u.rss += rss
@@ -169,7 +169,7 @@ func (u *usage) add(root fs.FS, pid int, s status, live bool) {
 		u.pss += pss
 		u.pssN++
 	}
-	if peak, ok := parseColonLines(read(root, base+"/status"))["VmHWM"]; ok {
+	if peak, ok := parseColonLines(readText(root, base+"/status"))["VmHWM"]; ok {
 		u.peak += peak
 		u.peakN++
 	}
@@ -217,7 +217,7 @@ func parseColonLines(text string) map[string]float64 {
 	for line := range strings.Lines(text) {
 		k, v, ok := strings.Cut(line, ":")
 		kib, isSize := strings.CutSuffix(strings.TrimSpace(v), " kB")
-		if n, isNumber := number(kib); ok && isSize && isNumber {
+		if n, isNumber := parseNumber(kib); ok && isSize && isNumber {
 			m[k] = n * 1024
 		}
 	}

@@ -14,13 +14,8 @@ type selector struct {
 	want exposed
 }
 
-// CheckSeries returns an error unless text is a series as a user names it: `name`, or `name{label="x",…}`. Omitted
-// labels match all values, and matching samples are summed.
-func CheckSeries(text string) error {
-	_, err := parseSelector(text)
-	return err
-}
-
+// parseSelector parses a series as a user names it: `name`, or `name{label="x",…}`. Omitted labels match all values,
+// and matching samples are summed.
 func parseSelector(text string) (selector, error) {
 	s := selector{text: text}
 	name, rest := takeName(strings.TrimSpace(text))
@@ -82,9 +77,9 @@ const (
 	processRules
 )
 
-// rules are the series of the Prometheus client libraries for Go and Java (two generations), of Micrometer, and those
-// common to all client libraries. If several rules for a quantity match, the first counts: the others report the same
-// under other names.
+// rules returns the series of the Prometheus client libraries for Go and Java (two generations), of Micrometer, and
+// those common to all client libraries. If several rules for a quantity match, the first counts: the others report the
+// same under other names.
 func rules() []rule {
 	heap, meta := label{"area", "heap"}, label{"id", "Metaspace"}
 	pool, by := label{"pool", "Metaspace"}, []string{"gc", "action"}
@@ -135,8 +130,8 @@ func (r rule) matches(e exposed) bool {
 		(r.q != GCTime || !strings.HasSuffix(r.partOf(e), " Cycles"))
 }
 
-// released is heap that Go has returned to the operating system; heap_sys still counts it.
-const released = "go_memstats_heap_released_bytes"
+// heapReleased is heap that Go has returned to the operating system; heap_sys still counts it.
+const heapReleased = "go_memstats_heap_released_bytes"
 
 // tally sums the samples of an exposition for the rules and the user's series.
 type tally struct {
@@ -178,7 +173,7 @@ func (t *tally) add(e exposed) {
 			t.bySeries[s.text] += e.value
 		}
 	}
-	if e.name == released {
+	if e.name == heapReleased {
 		t.released = e.value
 	}
 }

@@ -25,250 +25,133 @@ const (
 	Birth                // identifies the subject's process: if it differs, the two readings are of different processes
 )
 
+// lower returns a quantity of which less is better.
+func lower(name string, unit metric.Unit, kind Kind, help string) Quantity {
+	return Quantity{metric.Metric{Name: name, Unit: unit, Better: metric.Lower, Help: help}, kind}
+}
+
 // The quantities that the probes of this package read. CPU times of a tree or host are in CPU-seconds; elapsed times
 // are in seconds.
 var (
-	CPU = Quantity{metric.Metric{
-		Name: "cpu", Unit: metric.CPUSeconds, Better: metric.Lower,
-		Help: "CPU time, user and system, of the subject's processes, " +
-			"live and reaped children included (CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime); of a process " +
-			"on another host, its own (process_cpu_seconds_total).",
-	}, Lifetime}
-	RSS = Quantity{metric.Metric{
-		Name: "rss", Unit: metric.Bytes, Better: metric.Lower,
-		Help: "Resident memory, summed over the subject's processes; " +
-			"pages that they share count once for each (proc_pid_smaps_rollup, else proc_pid_stat(5)).",
-	}, Gauge}
-	PSS = Quantity{metric.Metric{
-		Name: "pss", Unit: metric.Bytes, Better: metric.Lower,
-		Help: "Proportional resident memory: a page shared by n processes counts " +
-			"1/n for each (proc_pid_smaps_rollup).",
-	}, Gauge}
-	RSSPeak = Quantity{metric.Metric{
-		Name: "rss_peak", Unit: metric.Bytes, Better: metric.Lower,
-		Help: "Largest resident memory since the process started, summed over the subject's processes (VmHWM).",
-	}, Gauge}
-	Threads = Quantity{metric.Metric{
-		Name: "threads", Unit: metric.Count, Better: metric.Lower,
-		Help: "Threads of the subject's processes.",
-	}, Gauge}
-	FDs = Quantity{metric.Metric{
-		Name: "fds", Unit: metric.Count, Better: metric.Lower,
-		Help: "Open file descriptors of the subject's processes.",
-	}, Gauge}
-	Processes = Quantity{metric.Metric{
-		Name: "processes", Unit: metric.Count, Better: metric.Lower,
-		Help: "Live processes in the subject's tree.",
-	}, Gauge}
+	CPU = lower("cpu", metric.CPUSeconds, Lifetime,
+		"CPU time, user and system, of the subject's processes, live and reaped children included "+
+			"(CLOCK_PROCESS_CPUTIME_ID, proc_pid_stat(5) cutime and cstime); of a process on another host, its own "+
+			"(process_cpu_seconds_total).")
+	RSS = lower("rss", metric.Bytes, Gauge,
+		"Resident memory, summed over the subject's processes; pages that they share count once for each "+
+			"(proc_pid_smaps_rollup, else proc_pid_stat(5)).")
+	PSS = lower("pss", metric.Bytes, Gauge,
+		"Proportional resident memory: a page shared by n processes counts 1/n for each (proc_pid_smaps_rollup).")
+	RSSPeak = lower("rss_peak", metric.Bytes, Gauge,
+		"Largest resident memory since the process started, summed over the subject's processes (VmHWM).")
+	Threads   = lower("threads", metric.Count, Gauge, "Threads of the subject's processes.")
+	FDs       = lower("fds", metric.Count, Gauge, "Open file descriptors of the subject's processes.")
+	Processes = lower("processes", metric.Count, Gauge, "Live processes in the subject's tree.")
 
-	Started = Quantity{metric.Metric{
-		Name: "started", Unit: metric.Count, Better: metric.Lower,
-		Help: "When the subject's root process was started, in clock ticks since the host's boot (proc_pid_stat(5), " +
-			"starttime), or, on another host, in seconds since the epoch (process_start_time_seconds). A process that was " +
-			"replaced has other counters than its successor.",
-	}, Birth}
+	Started = lower("started", metric.Count, Birth,
+		"When the subject's root process was started, in clock ticks since the host's boot (proc_pid_stat(5), "+
+			"starttime), or, on another host, in seconds since the epoch (process_start_time_seconds). A process that "+
+			"was replaced has other counters than its successor.")
 
-	CgroupCPU = Quantity{metric.Metric{
-		Name: "cgroup_cpu", Unit: metric.CPUSeconds, Better: metric.Lower,
-		Help: "CPU time of all processes that were in the control group (cpu.stat usage_usec, cpuacct.usage).",
-	}, Counter}
-	Periods = Quantity{metric.Metric{
-		Name: "periods", Unit: metric.Count, Better: metric.Lower,
-		Help: "CFS periods in which the control group had work (cpu.stat nr_periods).",
-	}, Counter}
-	ThrottledPeriods = Quantity{metric.Metric{
-		Name: "throttled_periods", Unit: metric.Count, Better: metric.Lower,
-		Help: "CFS periods in which the control group used up its quota and had to wait (cpu.stat nr_throttled).",
-	}, Counter}
-	ThrottledTime = Quantity{
-		metric.Metric{
-			Name: "throttled_time", Unit: metric.Seconds, Better: metric.Lower,
-			Help: "Time for which the control group was held back, summed over CPUs (cpu.stat throttled_usec, throttled_time).",
-		},
-		Counter,
-	}
-	Memory = Quantity{metric.Metric{
-		Name: "memory", Unit: metric.Bytes, Better: metric.Lower,
-		Help: "Memory charged to the control group, page cache included (memory.current, memory.usage_in_bytes).",
-	}, Gauge}
-	MemoryPeak = Quantity{
-		metric.Metric{
-			Name: "memory_peak", Unit: metric.Bytes, Better: metric.Lower,
-			Help: "Largest memory charged to the control group since it was made (memory.peak, memory.max_usage_in_bytes).",
-		},
-		Gauge,
-	}
+	CgroupCPU = lower("cgroup_cpu", metric.CPUSeconds, Counter,
+		"CPU time of all processes that were in the control group (cpu.stat usage_usec, cpuacct.usage).")
+	Periods = lower("periods", metric.Count, Counter,
+		"CFS periods in which the control group had work (cpu.stat nr_periods).")
+	ThrottledPeriods = lower("throttled_periods", metric.Count, Counter,
+		"CFS periods in which the control group used up its quota and had to wait (cpu.stat nr_throttled).")
+	ThrottledTime = lower("throttled_time", metric.Seconds, Counter,
+		"Time for which the control group was held back, summed over CPUs (cpu.stat throttled_usec, throttled_time).")
+	Memory = lower("memory", metric.Bytes, Gauge,
+		"Memory charged to the control group, page cache included (memory.current, memory.usage_in_bytes).")
+	MemoryPeak = lower("memory_peak", metric.Bytes, Gauge,
+		"Largest memory charged to the control group since it was made (memory.peak, memory.max_usage_in_bytes).")
 
-	CgroupPressureCPU = Quantity{
-		metric.Metric{
-			Name: "cgroup_pressure_cpu", Unit: metric.Seconds, Better: metric.Lower,
-			Help: "Time in which some task of the control group waited for a CPU, its own quota included (cpu.pressure, some).",
-		},
-		Counter,
-	}
-	CgroupPressureMemory = Quantity{metric.Metric{
-		Name: "cgroup_pressure_memory", Unit: metric.Seconds,
-		Better: metric.Lower, Help: "Time in which some task of the control group waited for memory, its own limit " +
-			"included (memory.pressure, some).",
-	}, Counter}
-	CgroupPressureIO = Quantity{metric.Metric{
-		Name: "cgroup_pressure_io", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time in which some task of the control group waited for I/O (io.pressure, some).",
-	}, Counter}
+	CgroupPressureCPU = lower("cgroup_pressure_cpu", metric.Seconds, Counter,
+		"Time in which some task of the control group waited for a CPU, its own quota included (cpu.pressure, some).")
+	CgroupPressureMemory = lower("cgroup_pressure_memory", metric.Seconds, Counter,
+		"Time in which some task of the control group waited for memory, its own limit included (memory.pressure, "+
+			"some).")
+	CgroupPressureIO = lower("cgroup_pressure_io", metric.Seconds, Counter,
+		"Time in which some task of the control group waited for I/O (io.pressure, some).")
 
-	ListenQueueDepth = Quantity{metric.Metric{
-		Name: "listen_queue", Unit: metric.Count, Better: metric.Lower,
-		Help: "Connections that the kernel has established and the server has not accepted: rx_queue of the listening " +
-			"socket (/proc/net/tcp).",
-	}, Gauge}
+	ListenQueueDepth = lower("listen_queue", metric.Count, Gauge,
+		"Connections that the kernel has established and the server has not accepted: rx_queue of the listening "+
+			"socket (/proc/net/tcp).")
 	ListenQueueLimit = Quantity{metric.Metric{
 		Name: "listen_queue_limit", Unit: metric.Count, Better: metric.Higher,
 		Help: "The listening socket's backlog; the kernel queues one connection more than this (sock_diag(7), " +
 			"idiag_wqueue).",
 	}, Gauge}
 
-	PressureCPU = Quantity{metric.Metric{
-		Name: "pressure_cpu", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time in which some task of the host waited for a CPU (/proc/pressure/cpu, some).",
-	}, Counter}
-	PressureMemory = Quantity{metric.Metric{
-		Name: "pressure_memory", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time in which some task of the host waited for memory (/proc/pressure/memory, some).",
-	}, Counter}
-	PressureIO = Quantity{metric.Metric{
-		Name: "pressure_io", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time in which some task of the host waited for I/O (/proc/pressure/io, some).",
-	}, Counter}
+	PressureCPU = lower("pressure_cpu", metric.Seconds, Counter,
+		"Time in which some task of the host waited for a CPU (/proc/pressure/cpu, some).")
+	PressureMemory = lower("pressure_memory", metric.Seconds, Counter,
+		"Time in which some task of the host waited for memory (/proc/pressure/memory, some).")
+	PressureIO = lower("pressure_io", metric.Seconds, Counter,
+		"Time in which some task of the host waited for I/O (/proc/pressure/io, some).")
 
-	Upstream = Quantity{metric.Metric{
-		Name: "upstream_calls", Unit: metric.Count, Better: metric.Lower,
-		Help: "Calls that the target made, or tried to make, to what stands behind it: at a token endpoint, exchanges at " +
-			"its STS.",
-	}, Counter}
+	Upstream = lower("upstream_calls", metric.Count, Counter,
+		"Calls that the target made, or tried to make, to what stands behind it: at a token endpoint, exchanges at "+
+			"its STS.")
 	CacheHits = Quantity{metric.Metric{
 		Name: "cache_hits", Unit: metric.Count, Better: metric.Higher,
 		Help: "Calls that the target answered from its cache, by its own count.",
 	}, Lifetime}
-	CacheMisses = Quantity{metric.Metric{
-		Name: "cache_misses", Unit: metric.Count, Better: metric.Lower,
-		Help: "Calls for which the target's cache had nothing good, by its own count; concurrent calls that share an " +
-			"answer count once.",
-	}, Lifetime}
-	CacheRenewed = Quantity{metric.Metric{
-		Name: "cache_renewals", Unit: metric.Count, Better: metric.Lower,
-		Help: "Cached values that the target renewed before they expired, by its own count.",
-	}, Lifetime}
-	Distinct = Quantity{metric.Metric{
-		Name: "distinct_tokens", Unit: metric.Count, Better: metric.Lower,
-		Help: "Different tokens among all answers, as the callers saw them: one for each identity where the endpoint " +
-			"caches, one for each call where it does not.",
-	}, Counter}
+	CacheMisses = lower("cache_misses", metric.Count, Lifetime,
+		"Calls for which the target's cache had nothing good, by its own count; concurrent calls that share an "+
+			"answer count once.")
+	CacheRenewed = lower("cache_renewals", metric.Count, Lifetime,
+		"Cached values that the target renewed before they expired, by its own count.")
+	Distinct = lower("distinct_tokens", metric.Count, Counter,
+		"Different tokens among all answers, as the callers saw them: one for each identity where the endpoint "+
+			"caches, one for each call where it does not.")
 
-	GCCount = Quantity{metric.Metric{
-		Name: "gc_count", Unit: metric.Count, Better: metric.Lower,
-		Help: "Garbage collections, by collector: of a JVM from its performance data (sun.gc.collector.N.invocations), of " +
-			"a Go program from go_gc_duration_seconds_count.",
-	}, Lifetime}
-	GCTime = Quantity{metric.Metric{
-		Name: "gc_time", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time that the program stood still for garbage collections, by collector (sun.gc.collector.N.time ÷ " +
-			"sun.os.hrt.frequency; go_gc_duration_seconds_sum).",
-	}, Lifetime}
-	HeapUsed = Quantity{
-		metric.Metric{
-			Name: "heap_used", Unit: metric.Bytes, Better: metric.Lower,
-			Help: "Heap in use: of a JVM the sum of its generations' spaces, of a Go program go_memstats_heap_inuse_bytes.",
-		},
-		Gauge,
-	}
-	HeapCommitted = Quantity{metric.Metric{
-		Name: "heap_committed", Unit: metric.Bytes, Better: metric.Lower,
-		Help: "Heap that the program holds from the operating system, used or not.",
-	}, Gauge}
-	Metaspace = Quantity{metric.Metric{
-		Name: "metaspace", Unit: metric.Bytes, Better: metric.Lower,
-		Help: "Memory of a JVM's class metadata (sun.gc.metaspace.used).",
-	}, Gauge}
-	Safepoints = Quantity{
-		metric.Metric{
-			Name: "safepoints", Unit: metric.Count, Better: metric.Lower,
-			Help: "Times that a JVM stopped all its threads, for garbage collections and anything else (sun.rt.safepoints).",
-		},
-		Lifetime,
-	}
-	SafepointTime = Quantity{metric.Metric{
-		Name: "safepoint_time", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time for which a JVM's threads stood still at safepoints (sun.rt.safepointTime).",
-	}, Lifetime}
-	Goroutines = Quantity{metric.Metric{
-		Name: "goroutines", Unit: metric.Count, Better: metric.Lower,
-		Help: "Goroutines of a Go program (go_goroutines).",
-	}, Gauge}
-	SeriesTotal = Quantity{metric.Metric{
-		Name: "series_total", Unit: metric.Count, Better: metric.Lower,
-		Help: "What a counter of the target's metrics endpoint grew by; the part names the series.",
-	}, Lifetime}
-	SeriesValue = Quantity{metric.Metric{
-		Name: "series_value", Unit: metric.Count, Better: metric.Lower,
-		Help: "What a gauge of the target's metrics endpoint said last; the part names the series.",
-	}, Gauge}
-	StartSeconds = Quantity{metric.Metric{
-		Name: "start_seconds", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time from the start of the target's process until it answered, its policies loaded.",
-	}, Gauge}
-	LoadSeconds = Quantity{metric.Metric{
-		Name: "load_seconds", Unit: metric.Seconds, Better: metric.Lower,
-		Help: "Time that the target took to load its policies, by its own clock; part of start_seconds.",
-	}, Gauge}
+	GCCount = lower("gc_count", metric.Count, Lifetime,
+		"Garbage collections, by collector: of a JVM from its performance data (sun.gc.collector.N.invocations), of "+
+			"a Go program from go_gc_duration_seconds_count.")
+	GCTime = lower("gc_time", metric.Seconds, Lifetime,
+		"Time that the program stood still for garbage collections, by collector (sun.gc.collector.N.time ÷ "+
+			"sun.os.hrt.frequency; go_gc_duration_seconds_sum).")
+	HeapUsed = lower("heap_used", metric.Bytes, Gauge,
+		"Heap in use: of a JVM the sum of its generations' spaces, of a Go program go_memstats_heap_inuse_bytes.")
+	HeapCommitted = lower("heap_committed", metric.Bytes, Gauge,
+		"Heap that the program holds from the operating system, used or not.")
+	Metaspace  = lower("metaspace", metric.Bytes, Gauge, "Memory of a JVM's class metadata (sun.gc.metaspace.used).")
+	Safepoints = lower("safepoints", metric.Count, Lifetime,
+		"Times that a JVM stopped all its threads, for garbage collections and anything else (sun.rt.safepoints).")
+	SafepointTime = lower("safepoint_time", metric.Seconds, Lifetime,
+		"Time for which a JVM's threads stood still at safepoints (sun.rt.safepointTime).")
+	Goroutines  = lower("goroutines", metric.Count, Gauge, "Goroutines of a Go program (go_goroutines).")
+	SeriesTotal = lower("series_total", metric.Count, Lifetime,
+		"What a counter of the target's metrics endpoint grew by; the part names the series.")
+	SeriesValue = lower("series_value", metric.Count, Gauge,
+		"What a gauge of the target's metrics endpoint said last; the part names the series.")
+	StartSeconds = lower("start_seconds", metric.Seconds, Gauge,
+		"Time from the start of the target's process until it answered, its policies loaded.")
+	LoadSeconds = lower("load_seconds", metric.Seconds, Gauge,
+		"Time that the target took to load its policies, by its own clock; part of start_seconds.")
 
-	HostCPU = Quantity{metric.Metric{
-		Name: "host_cpu", Unit: metric.CPUSeconds, Better: metric.Lower,
-		Help: "CPU time that the host's CPUs spent busy, that is, neither idle, nor waiting for I/O, nor stolen " +
-			"(/proc/stat).",
-	}, Counter}
-	HostAll = Quantity{
-		metric.Metric{
-			Name: "host_all", Unit: metric.CPUSeconds, Better: metric.Lower,
-			Help: "All time of the host's CPUs: busy, idle, waiting and stolen (/proc/stat). The denominator of shares.",
-		},
-		Counter,
-	}
-	Steal = Quantity{metric.Metric{
-		Name: "steal", Unit: metric.CPUSeconds, Better: metric.Lower,
-		Help: "CPU time that the hypervisor gave to others while this host wanted it (/proc/stat, steal).",
-	}, Counter}
-	Load = Quantity{metric.Metric{
-		Name: "load", Unit: metric.Count, Better: metric.Lower,
-		Help: "Tasks that ran or waited, averaged over a minute (/proc/loadavg).",
-	}, Gauge}
+	HostCPU = lower("host_cpu", metric.CPUSeconds, Counter,
+		"CPU time that the host's CPUs spent busy, that is, neither idle, nor waiting for I/O, nor stolen "+
+			"(/proc/stat).")
+	HostAll = lower("host_all", metric.CPUSeconds, Counter,
+		"All time of the host's CPUs: busy, idle, waiting and stolen (/proc/stat). The denominator of shares.")
+	Steal = lower("steal", metric.CPUSeconds, Counter,
+		"CPU time that the hypervisor gave to others while this host wanted it (/proc/stat, steal).")
+	Load = lower("load", metric.Count, Gauge, "Tasks that ran or waited, averaged over a minute (/proc/loadavg).")
 
-	TCPInUse = Quantity{metric.Metric{
-		Name: "tcp_in_use", Unit: metric.Count, Better: metric.Lower,
-		Help: "TCP sockets in use (/proc/net/sockstat).",
-	}, Gauge}
-	TCPTimeWait = Quantity{metric.Metric{
-		Name: "tcp_time_wait", Unit: metric.Count, Better: metric.Lower,
-		Help: "TCP sockets in TIME_WAIT; each holds an ephemeral port (/proc/net/sockstat).",
-	}, Gauge}
-	TCPOrphans = Quantity{metric.Metric{
-		Name: "tcp_orphans", Unit: metric.Count, Better: metric.Lower,
-		Help: "TCP sockets that no process holds any more (/proc/net/sockstat).",
-	}, Gauge}
-	ListenOverflows = Quantity{
-		metric.Metric{
-			Name: "listen_overflows", Unit: metric.Count, Better: metric.Lower,
-			Help: "Times that a connection found a full listen queue, over all sockets (/proc/net/netstat, ListenOverflows).",
-		},
-		Counter,
-	}
-	ListenDrops = Quantity{metric.Metric{
-		Name: "listen_drops", Unit: metric.Count, Better: metric.Lower,
-		Help: "Connection requests dropped at listening sockets for any reason (/proc/net/netstat, ListenDrops).",
-	}, Counter}
-	TCPRetransmitted = Quantity{metric.Metric{
-		Name: "tcp_retransmitted", Unit: metric.Count, Better: metric.Lower,
-		Help: "TCP segments sent again (/proc/net/snmp, RetransSegs).",
-	}, Counter}
+	// Records of older releases hold these; no probe reads them now.
+	TCPInUse    = lower("tcp_in_use", metric.Count, Gauge, "TCP sockets in use (/proc/net/sockstat).")
+	TCPTimeWait = lower("tcp_time_wait", metric.Count, Gauge,
+		"TCP sockets in TIME_WAIT; each holds an ephemeral port (/proc/net/sockstat).")
+	TCPOrphans = lower("tcp_orphans", metric.Count, Gauge,
+		"TCP sockets that no process holds any more (/proc/net/sockstat).")
+	ListenOverflows = lower("listen_overflows", metric.Count, Counter,
+		"Times that a connection found a full listen queue, over all sockets (/proc/net/netstat, ListenOverflows).")
+	ListenDrops = lower("listen_drops", metric.Count, Counter,
+		"Connection requests dropped at listening sockets for any reason (/proc/net/netstat, ListenDrops).")
+	TCPRetransmitted = lower("tcp_retransmitted", metric.Count, Counter,
+		"TCP segments sent again (/proc/net/snmp, RetransSegs).")
 )
 
 // Quantities returns all quantities that the probes of this package read, for "tare explain" and for Delta.
@@ -280,7 +163,8 @@ func Quantities() []Quantity {
 		ListenQueueDepth, ListenQueueLimit,
 		PressureCPU, PressureMemory, PressureIO,
 		Upstream, CacheHits, CacheMisses, CacheRenewed, Distinct,
-		GCCount, GCTime, HeapUsed, HeapCommitted, Metaspace, Safepoints, SafepointTime, Goroutines, SeriesTotal, SeriesValue,
+		GCCount, GCTime, HeapUsed, HeapCommitted, Metaspace, Safepoints, SafepointTime, Goroutines,
+		SeriesTotal, SeriesValue,
 		StartSeconds, LoadSeconds,
 		HostCPU, HostAll, Steal, Load,
 		TCPInUse, TCPTimeWait, TCPOrphans, ListenOverflows, ListenDrops, TCPRetransmitted,
@@ -345,8 +229,8 @@ func Find(samples []metric.Sample, subject string, q Quantity) (float64, bool) {
 	return samples[i].Value, true
 }
 
-// Share is the quotient of two metrics of a subject, such as steal over host_all, or throttled_periods over periods. ok
-// is false unless both are present and whole is positive.
+// Share returns the quotient of two metrics of a subject, such as steal over host_all, or throttled_periods over
+// periods. ok is false unless both are present and whole is positive.
 func Share(samples []metric.Sample, subject string, part, whole Quantity) (float64, bool) {
 	p, ok1 := Find(samples, subject, part)
 	w, ok2 := Find(samples, subject, whole)

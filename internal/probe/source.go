@@ -19,8 +19,8 @@ var ErrGone = errors.New("the subject of the probe is gone")
 // tick is the unit of CPU times in /proc, USER_HZ: 1/100 s on every architecture that Go supports.
 const tick = 0.01
 
-// host returns root or, if that is nil, the file system of this machine.
-func host(root fs.FS) fs.FS {
+// rootFS returns root or, if that is nil, the file system of this machine.
+func rootFS(root fs.FS) fs.FS {
 	if root == nil {
 		return os.DirFS("/")
 	}
@@ -54,8 +54,8 @@ func printable(s string, longest int) string {
 	return strings.ToValidUTF8(s[:min(len(s), longest)], "")
 }
 
-// read returns the text of a file, or "" if it does not exist or is not readable: the values are then absent.
-func read(root fs.FS, name string) string {
+// readText returns the text of a file, or "" if it does not exist or is not readable: the values are then absent.
+func readText(root fs.FS, name string) string {
 	b, err := fs.ReadFile(root, name)
 	if err != nil {
 		return ""
@@ -76,18 +76,18 @@ func readRequired(ctx context.Context, root fs.FS, name string) (string, error) 
 	return string(b), nil
 }
 
-// number parses a non-negative count as the kernel prints it.
-func number(s string) (float64, bool) {
+// parseNumber parses a non-negative count as the kernel prints it.
+func parseNumber(s string) (float64, bool) {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
 	return float64(n), err == nil
 }
 
-// keyed parses lines of "key value", as in cpu.stat, and ignores values that are no numbers.
-func keyed(text string) map[string]float64 {
+// parseKeyed parses lines of "key value", as in cpu.stat, and ignores values that are no numbers.
+func parseKeyed(text string) map[string]float64 {
 	m := make(map[string]float64)
 	for line := range strings.Lines(text) {
 		if k, v, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			if n, ok := number(v); ok {
+			if n, ok := parseNumber(v); ok {
 				m[k] = n
 			}
 		}

@@ -67,7 +67,7 @@ func (b *Burner) Burn(d time.Duration) (time.Duration, error) {
 	}
 }
 
-// hashes is the number of hashes that fit into d, at least one. It covers nine tenths of the rest, so that a slow
+// hashes returns the number of hashes that fit into d, at least one. It covers nine tenths of the rest, so that a slow
 // calibration does not overshoot.
 func (b *Burner) hashes(d time.Duration) int {
 	return max(1, int(d*batch*9/(b.unit*10)))

@@ -47,7 +47,7 @@ func (q Quota) withDefaults() (Quota, error) {
 	return q, nil
 }
 
-// perPeriod is the CPU time granted in each period, in whole microseconds as the kernel counts.
+// perPeriod returns the CPU time granted in each period, in whole microseconds as the kernel counts.
 func (q Quota) perPeriod() time.Duration {
 	return time.Duration(q.Share * float64(q.Period)).Round(time.Microsecond)
 }
@@ -62,7 +62,7 @@ type Cgroup struct {
 // character that is not allowed in a file name, or is unreadable, by '-'.
 func CgroupName(run, subject string) string {
 	clean := func(r rune) rune {
-		if okInName(r) {
+		if isNameRune(r) {
 			return r
 		}
 		return '-'
@@ -70,7 +70,7 @@ func CgroupName(run, subject string) string {
 	return cgroupPrefix + strings.Map(clean, run) + "-" + strings.Map(clean, subject)
 }
 
-func okInName(r rune) bool {
+func isNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
 }
 
@@ -86,7 +86,7 @@ func PlanCgroup(name string) (string, error) {
 
 func findHierarchy(name string) (hierarchy, error) {
 	if !strings.HasPrefix(name, cgroupPrefix) || len(name) > 128 ||
-		strings.ContainsFunc(name, func(r rune) bool { return !okInName(r) }) {
+		strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) }) {
 		return hierarchy{}, fmt.Errorf("control group name %q: want %s<run>-<subject>, see CgroupName", name, cgroupPrefix)
 	}
 	return planHierarchy("/")
@@ -128,7 +128,7 @@ func (c *Cgroup) limit(q Quota) error {
 	return c.write("cpu.cfs_quota_us", strconv.FormatInt(quota, 10))
 }
 
-// Path is the group's directory.
+// Path returns the group's directory.
 func (c *Cgroup) Path() string { return c.path }
 
 // V2 reports whether the group is in the unified hierarchy.

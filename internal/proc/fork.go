@@ -34,7 +34,7 @@ func (c *Child) fork() (<-chan readyLine, error) {
 	if err := files.open(); err != nil {
 		return nil, err
 	}
-	c.log.veil = newVeil(c.spec.Secrets)
+	c.log.secrets = newSecretMask(c.spec.Secrets)
 	if err := c.log.open(c.spec.LogFile); err != nil {
 		files.close()
 		return nil, err

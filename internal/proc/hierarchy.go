@@ -46,7 +46,7 @@ func planV1(root, mountinfo string, own map[string]string) (hierarchy, error) {
 	if !ok {
 		return hierarchy{}, errors.New("v1: the cpu controller is not mounted")
 	}
-	dir := filepath.Join(root, m.under(own["cpu"]))
+	dir := filepath.Join(root, m.dirOf(own["cpu"]))
 	if err := unix.Access(dir, unix.W_OK); err != nil {
 		return hierarchy{}, fmt.Errorf("v1: %s is not writable: %w", dir, err)
 	}
@@ -62,7 +62,7 @@ func planV2(root, mountinfo string, own map[string]string) (hierarchy, error) {
 		return hierarchy{}, errors.New("v2: not mounted")
 	}
 	top := filepath.Join(root, m.point)
-	for dir := filepath.Join(root, m.under(own[""])); ; dir = filepath.Dir(dir) {
+	for dir := filepath.Join(root, m.dirOf(own[""])); ; dir = filepath.Dir(dir) {
 		err := canDelegate(dir)
 		if err == nil {
 			return hierarchy{dir: dir, v2: true}, nil
@@ -125,9 +125,9 @@ func membership(text string) map[string]string {
 // mount is a mounted hierarchy: the group root is visible at point.
 type mount struct{ root, point string }
 
-// under is the directory where the group is visible. A group outside the mount (another cgroup namespace) is visible at
-// the mount point.
-func (m mount) under(group string) string {
+// dirOf returns the directory where the group is visible. A group outside the mount (another cgroup namespace) is
+// visible at the mount point.
+func (m mount) dirOf(group string) string {
 	rel, err := filepath.Rel(m.root, group)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 		return m.point
@@ -135,8 +135,8 @@ func (m mount) under(group string) string {
 	return filepath.Join(m.point, rel)
 }
 
-// findMount finds a mount by type and, if given, by one of its super options, in proc_pid_mountinfo(5) format:
-// id parent major:minor root point options [tags] - type source super-options.
+// findMount finds a mount by type and, if given, by one of its super options, in proc_pid_mountinfo(5) format: id
+// parent major:minor root point options [tags] - type source super-options.
 func findMount(mountinfo, fstype, option string) (mount, bool) {
 	for line := range strings.Lines(mountinfo) {
 		left, right, ok := strings.Cut(line, " - ")

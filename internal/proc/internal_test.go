@@ -57,7 +57,7 @@ func FuzzMountinfo(f *testing.F) {
 			if m, ok := findMount(mounts, fstype, ""); ok && m.point == "" {
 				t.Errorf("found a mount without a point in %q", mounts)
 			} else if ok {
-				_ = m.under(own["cpu"])
+				_ = m.dirOf(own["cpu"])
 			}
 		}
 	})

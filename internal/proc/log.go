@@ -15,10 +15,10 @@ const (
 
 // childLog is the file that holds the child's stderr.
 type childLog struct {
-	path  string
-	file  *os.File
-	start int64 // where this child's lines begin
-	veil  veil
+	path    string
+	file    *os.File
+	start   int64 // where this child's lines begin
+	secrets secretMask
 }
 
 func (l *childLog) open(path string) error {
@@ -39,7 +39,7 @@ func (l *childLog) open(path string) error {
 
 func (l *childLog) close() { closeAll(l.file) }
 
-// tail is the end of an error message: the last lines of the log, indented.
+// tail returns the end of an error message: the last lines of the log, indented.
 func (l *childLog) tail() string {
 	if l.path == "" {
 		return " (no log was kept)"

@@ -38,8 +38,8 @@ type Spec struct {
 	Talk bool
 	// LogFile receives the child's stderr, appended. Empty: it is discarded, and errors cannot quote it.
 	LogFile string
-	// Secrets are values known to the child that its log, Tail and Veil must mask. Values of less than shortestSecret
-	// bytes are not masked: they occur as ordinary words.
+	// Secrets are values known to the child that its log, Tail and MaskSecrets must mask. Values of less than
+	// shortestSecret bytes are not masked: they occur as ordinary words.
 	Secrets []string
 	// ReadyWithin bounds the wait for the ready line. Default 10 s.
 	ReadyWithin time.Duration
@@ -123,7 +123,7 @@ func Start(ctx context.Context, spec Spec) (*Child, error) {
 func (c *Child) configure(config []byte) error {
 	ticks, err := StartTicks(c.PID)
 	if err != nil {
-		return c.orExit(fmt.Errorf("read start time: %w", err))
+		return c.exitOr(fmt.Errorf("read start time: %w", err))
 	}
 	c.StartTicks = ticks
 	if c.spec.Cgroup != nil {
@@ -145,16 +145,16 @@ func (c *Child) configure(config []byte) error {
 // send writes to the child's stdin, which can block when the child does not read.
 func (c *Child) send(line []byte) error {
 	if err := c.stdin.SetWriteDeadline(clock.System{}.Now().Add(c.spec.ReadyWithin)); err != nil {
-		return c.orExit(fmt.Errorf("send config: %w", err))
+		return c.exitOr(fmt.Errorf("send config: %w", err))
 	}
 	if _, err := c.stdin.Write(line); err != nil {
-		return c.orExit(fmt.Errorf("send config: %w", err))
+		return c.exitOr(fmt.Errorf("send config: %w", err))
 	}
 	return nil
 }
 
-// orExit returns the child's exit as the error if it has ended, and else err, which the exit would merely have caused.
-func (c *Child) orExit(err error) error {
+// exitOr returns the child's exit as the error if it has ended, and else err, which the exit would merely have caused.
+func (c *Child) exitOr(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	when := "before it read its config"
@@ -190,7 +190,7 @@ func (c *Child) awaitReady(ctx context.Context, ready <-chan readyLine) error {
 // explanation.
 func (c *Child) notReady(r readyLine) error {
 	if r.eof {
-		if err := c.orExit(r.err); !errors.Is(err, r.err) {
+		if err := c.exitOr(r.err); !errors.Is(err, r.err) {
 			return err
 		}
 	}
@@ -198,7 +198,7 @@ func (c *Child) notReady(r readyLine) error {
 	return fmt.Errorf("%w%s", r.err, c.log.tail())
 }
 
-// Exited is closed when the child has ended, for whatever reason.
+// Exited returns a channel that is closed when the child has ended, for whatever reason.
 func (c *Child) Exited() <-chan struct{} { return c.exited }
 
 // Wait waits until the child has ended. It returns nil for exit status 0, and otherwise an error with the status and
@@ -225,11 +225,11 @@ func (c *Child) Status() string {
 	return c.err.Error()
 }
 
-// Tail is the end of an error message about the child: the last lines of its log, or that it has none.
+// Tail returns the end of an error message about the child: the last lines of its log, or that it has none.
 func (c *Child) Tail() string { return c.log.tail() }
 
-// Veil masks, in place, the child's secrets in a text that it wrote.
-func (c *Child) Veil(said []byte) []byte { return c.log.veil.over(said) }
+// MaskSecrets masks, in place, the child's secrets in a text that it wrote.
+func (c *Child) MaskSecrets(said []byte) []byte { return c.log.secrets.apply(said) }
 
 // Stop sends SIGTERM to the child's process group, and SIGKILL after Spec.Grace or the end of ctx. It returns when the
 // child has been reaped; a child that has ended already is no error. Use Exited and Wait to notice an unexpected end.

@@ -16,8 +16,8 @@ import (
 // reapWithin is how long KillStale waits for the end of a process that it killed.
 const reapWithin = 5 * time.Second
 
-// StartTicks is the start time of a process in clock ticks since boot (field 22 of /proc/PID/stat, proc_pid_stat(5)).
-// The error is fs.ErrNotExist when there is no such process.
+// StartTicks returns the start time of a process in clock ticks since boot (field 22 of /proc/PID/stat,
+// proc_pid_stat(5)). The error is fs.ErrNotExist when there is no such process.
 func StartTicks(pid int) (uint64, error) { return statOf(pid, fieldStart) }
 
 // Fields of /proc/PID/stat, counted from 1 as in proc_pid_stat(5).
@@ -58,7 +58,8 @@ func statField(stat []byte, field int) (uint64, error) {
 // is not the parent.
 func KillStale(id ID) (killed bool, err error) {
 	if id.PID <= 1 || id.StartTicks == 0 {
-		return false, fmt.Errorf("kill stale process: pid %d with start time %d names none", id.PID, id.StartTicks)
+		return false, fmt.Errorf("kill stale process: pid %d with start time %d does not identify a process", id.PID,
+			id.StartTicks)
 	}
 	// The pidfd is opened before the start time is read: from then on it cannot refer to another process.
 	fd, err := unix.PidfdOpen(id.PID, 0)

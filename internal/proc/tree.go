@@ -24,11 +24,11 @@ type Tree struct {
 // of ended processes in whole ticks only.
 func NewTree(roots ...int) (*Tree, error) {
 	if len(roots) == 0 {
-		return nil, errors.New("process tree: of no process")
+		return nil, errors.New("process tree: no root process is given")
 	}
 	t := &Tree{roots: slices.Clone(roots)}
 	var err error
-	t.pids, t.reaped, err = census(roots)
+	t.pids, t.reaped, err = listTree(roots)
 	if err != nil {
 		return nil, fmt.Errorf("process tree of %s: %w", joinPIDs(roots), err)
 	}
@@ -53,22 +53,22 @@ func (t *Tree) CPU() (time.Duration, error) {
 
 // Unchanged returns an error if a process has started or ended since NewTree, or both.
 func (t *Tree) Unchanged() error {
-	now, reaped, err := census(t.roots)
+	now, reaped, err := listTree(t.roots)
 	switch {
 	case err != nil:
 		return fmt.Errorf("process tree of %s: %w", joinPIDs(t.roots), err)
 	case !slices.Equal(now, t.pids):
 		return fmt.Errorf("the processes were %v and are %v now: their CPU time is not comparable", t.pids, now)
 	case !slices.Equal(reaped, t.reaped):
-		return fmt.Errorf("children of the processes %v have come and gone: their CPU time is not known", t.pids)
+		return fmt.Errorf("children of the processes %v have ended since: their CPU time is unknown", t.pids)
 	}
 	return nil
 }
 
 func joinPIDs(pids []int) string { return strings.Trim(fmt.Sprint(pids), "[]") }
 
-// census lists the processes below roots, and reapedBy for each of them.
-func census(roots []int) (pids []int, reaped []uint64, err error) {
+// listTree lists the processes below roots, and reapedBy for each of them.
+func listTree(roots []int) (pids []int, reaped []uint64, err error) {
 	for _, root := range roots {
 		below, err := descendants(root)
 		if err != nil {
@@ -119,7 +119,7 @@ func descendants(pid int) ([]int, error) {
 	return list, nil
 }
 
-// reapedBy is a number that grows whenever the process has reaped a child: the page faults of all such children
+// reapedBy returns a number that grows whenever the process has reaped a child: the page faults of all such children
 // (cminflt, field 11 of /proc/PID/stat, proc_pid_stat(5)). Every process has page faults, while its CPU time, in ticks
 // of 10 ms, mostly rounds to 0.
 func reapedBy(pid int) (uint64, error) { return statOf(pid, fieldFaults) }

@@ -56,8 +56,8 @@ func TestTreeNoticesChildrenThatCameAndWent(t *testing.T) {
 		t.Error(err)
 	}
 	parent.do(t, "/bin/true; echo done")
-	if err := tree.Unchanged(); err == nil || !strings.Contains(err.Error(), "come and gone") {
-		t.Errorf("%v; want that a child has come and gone", err)
+	if err := tree.Unchanged(); err == nil || !strings.Contains(err.Error(), "have ended since") {
+		t.Errorf("%v; want that a child has ended", err)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"tare/internal/clock"
 )
 
-// A Limiter bounds the rate of requests over all who share it. It keeps the instant up to which the requests so far use
-// up the bound (generic cell rate algorithm): how far that is ahead of now says how many were sent too early. Nil is no
-// bound.
+// A Limiter bounds the rate of requests of all who share it. It keeps the instant up to which the requests so far use
+// up the bound (generic cell rate algorithm): the further that is ahead of now, the more were sent too early. A nil
+// Limiter sets no bound.
 type Limiter struct {
 	clock  clock.Clock
 	rate   float64
@@ -24,7 +24,7 @@ type Limiter struct {
 // tick is the resolution: 1/1024 ns, so that rounding the gap costs less than 10⁻⁶ of a rate of a million a second.
 const tick = 1024
 
-// New returns a bound of rate requests a second; nil, which is no bound, for 0.
+// New returns a limiter of rate requests a second; for 0 it returns nil, which sets no bound.
 func New(c clock.Clock, rate float64) *Limiter {
 	if !(rate > 0) {
 		return nil
@@ -32,7 +32,7 @@ func New(c clock.Clock, rate float64) *Limiter {
 	return &Limiter{clock: c, rate: rate, start: c.Now(), gap: int64(math.Ceil(min(1e9/rate*tick, math.MaxInt64/4)))}
 }
 
-// Rate is the bound in 1/s; 0: none.
+// Rate returns the bound in 1/s; 0: unbounded.
 func (l *Limiter) Rate() float64 {
 	if l == nil {
 		return 0
@@ -40,7 +40,7 @@ func (l *Limiter) Rate() float64 {
 	return l.rate
 }
 
-// Takes is how long n requests take at the bound.
+// Takes returns how long n requests take at the bound.
 func (l *Limiter) Takes(n int) time.Duration {
 	if l == nil {
 		return 0
@@ -48,17 +48,17 @@ func (l *Limiter) Takes(n int) time.Duration {
 	return time.Duration(min(float64(n)/l.rate*1e9, math.MaxInt64/2))
 }
 
-// Since is t on the limiter's own time, which Take wants.
+// Since converts t to the limiter's own time, which Take expects.
 func (l *Limiter) Since(t time.Time) time.Duration { return t.Sub(l.start) }
 
-// Ahead is how much too early the requests so far were sent, at instant now; negative when they were fewer than the
-// bound allows.
+// Ahead returns by how much the requests so far are ahead of the bound at instant now; negative when there were fewer
+// than it allows.
 func (l *Limiter) Ahead(now time.Duration) time.Duration {
 	return time.Duration((l.usedUp.Load() - int64(now)*tick) / tick)
 }
 
-// Take counts a request that is sent at now, and returns 0. Where the requests before it are more than ahead too early,
-// it counts nothing and returns how long they are.
+// Take counts a request that is sent at now, and returns 0. If the earlier requests are ahead of the bound by more than
+// ahead, it counts nothing and returns the excess.
 func (l *Limiter) Take(now, ahead time.Duration) time.Duration {
 	t := int64(now) * tick
 	for {
@@ -72,11 +72,11 @@ func (l *Limiter) Take(now, ahead time.Duration) time.Duration {
 	}
 }
 
-// onTime is how late a sleeper may wake and still go.
+// onTime is how late a sleeper may wake and still be admitted.
 const onTime = 10 * time.Millisecond
 
-// Wait returns when a request may be sent, which it has then counted, or with ctx's error. Requests that wait go one
-// gap apart: nothing is saved up, and those that sleep through a stall of the host queue up again.
+// Wait blocks until a request may be sent, and counts it; it fails with ctx's error. Waiting requests are one gap
+// apart: unused time is lost, and requests that oversleep, because the host stalled, queue up again.
 func (l *Limiter) Wait(ctx context.Context) error {
 	if l == nil {
 		return ctx.Err()
@@ -93,7 +93,7 @@ func (l *Limiter) Wait(ctx context.Context) error {
 	}
 }
 
-// reserve counts a request at the first instant at which none is too early, and returns that instant.
+// reserve counts a request at the first instant at which the bound allows it, and returns that instant.
 func (l *Limiter) reserve(now time.Duration) time.Duration {
 	t := int64(now) * tick
 	for {

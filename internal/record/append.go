@@ -13,12 +13,8 @@ import (
 	"tare/internal/clock"
 )
 
-// Append opens the record in dir so that a new process can continue the run. It cuts off a torn last line and writes a
-// warning.
-func Append(dir string, c clock.Clock) (*Writer, error) {
-	return appendTo(dir, c, resumption{ID: rand.Text()})
-}
-
+// appendTo opens the record in dir so that a new process can continue the run. It cuts off a torn last line and writes
+// a warning.
 func appendTo(dir string, c clock.Clock, by resumption) (*Writer, error) {
 	path := filepath.Join(dir, JournalFile)
 	dropped, err := mendTail(path)
@@ -47,8 +43,8 @@ func appendTo(dir string, c clock.Clock, by resumption) (*Writer, error) {
 	return w, nil
 }
 
-// Continue opens a record that was read, to append to it as Append does. It seals what it writes if the key is that of
-// the record.
+// Continue opens a record that was read, to append to it: it cuts off a torn last line, with a warning. It seals what
+// it writes if the key is that of the record.
 func (r *Record) Continue(key Key, c clock.Clock) (*Writer, error) {
 	return r.goOn(key, c, resumption{ID: rand.Text()})
 }

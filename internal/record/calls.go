@@ -119,8 +119,8 @@ func (d *decoder) byte() byte {
 	return d.b[d.at-1]
 }
 
-// uvarint reads eight bytes at once, where there are, and closes the gaps between their groups of seven bits: lengths
-// that vary from field to field would cost a wrong guess of the processor each.
+// uvarint reads eight bytes at once if it can, and packs their groups of seven bits: a loop over fields of varying
+// length would cost a branch misprediction for each.
 func (d *decoder) uvarint() uint64 {
 	if d.at+8 <= len(d.b) {
 		u := binary.LittleEndian.Uint64(d.b[d.at:])

@@ -53,7 +53,7 @@ func TestAppendRepairsTornTail(t *testing.T) {
 			whole, err := os.ReadFile(path)
 			must(t, err)
 			must(t, os.WriteFile(path, whole[:len(whole)-c.cut], 0o600))
-			again, err := Append(w.Dir(), clock.NewFake(epoch))
+			again, err := appendTo(w.Dir(), clock.NewFake(epoch), resumption{ID: "ABCDEFGHIJKLMNOP"})
 			must(t, err)
 			must(t, again.Finish(Finish{Status: Complete}), again.Close())
 			r := open(t, w.Dir())

@@ -98,8 +98,8 @@ func (iv *Interval) setTag(tag string) error {
 	return errors.Join(err1, err2, err3, iv.Outcome.UnmarshalText([]byte(f[3])), iv.Measure.setField(f[4]))
 }
 
-// latencyHead is the head of a latency file in the format of the HdrHistogram tools. Times of lines are seconds since
-// the epoch.
+// latencyHead returns the head of a latency file in the format of the HdrHistogram tools. Times of lines are seconds
+// since the epoch.
 func latencyHead(start time.Time) []byte {
 	var b bytes.Buffer
 	w := hdrhistogram.NewHistogramLogWriter(&b)

@@ -284,7 +284,7 @@ func TestPending(t *testing.T) {
 		t.Errorf("pending (-want +got):\n%s", d)
 	}
 	must(t, w.Close())
-	again, err := Append(w.Dir(), clock.System{})
+	again, err := appendTo(w.Dir(), clock.System{}, resumption{ID: "ABCDEFGHIJKLMNOP"})
 	must(t, err)
 	must(t, again.Undone(ch("3")), again.Undone(ch("1")), again.Close())
 	if p := open(t, w.Dir()).Pending(); len(p) != 0 {
@@ -297,7 +297,7 @@ func TestRepeatedTrial(t *testing.T) {
 	one, two := randomCalls(10, 1), randomCalls(20, 2)
 	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, one),
 		w.TrialEnd(TrialEnd{Treatment: "a", Status: Dropped}), w.Close())
-	w, err := Append(w.Dir(), clock.NewFake(epoch))
+	w, err := appendTo(w.Dir(), clock.NewFake(epoch), resumption{ID: "ABCDEFGHIJKLMNOP"})
 	must(t, err)
 	must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, two),
 		w.TrialEnd(TrialEnd{Treatment: "a", Status: Complete}), w.Close())

@@ -15,9 +15,6 @@ import (
 // HasCalls reports whether raw calls of the trial were kept.
 func (t *Trial) HasCalls() bool { return len(t.calls) > 0 }
 
-// HasHistograms reports whether histograms of the trial were kept.
-func (t *Trial) HasHistograms() bool { return len(t.cells) > 0 }
-
 // Calls reads the trial's raw calls, in the order of writing. From a damaged file it returns what precedes the damage;
 // Open has warned of the rest.
 func (t *Trial) Calls() ([]load.Call, error) {

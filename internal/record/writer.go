@@ -46,7 +46,7 @@ type openTrial struct {
 	operations []string
 }
 
-// Folder is the name of a run's folder: the experiment's name, made safe for a path, and the start in UTC.
+// Folder returns the name of a run's folder: the experiment's name, made safe for a path, and the start in UTC.
 func Folder(name string, started time.Time) string {
 	safe := strings.Map(func(r rune) rune {
 		switch {
@@ -124,11 +124,12 @@ const nameLength = 12
 // nameOf returns an id as part of an object's name: lower-case letters and digits.
 func nameOf(id string) string { return strings.ToLower(id[:nameLength]) }
 
-// Run is the random prefix of the names of all that this process makes on servers and hosts. It is kept in the record.
-// No other run has it, wherever its record lies, and neither does a process that continues a copy of the record.
+// Run returns the random prefix of the names of all that this process makes on servers and hosts. It is kept in the
+// record. No other run has it, wherever its record lies, and neither does a process that continues a copy of the
+// record.
 func (w *Writer) Run() string { return w.run }
 
-// Dir is the record's folder.
+// Dir returns the record's folder.
 func (w *Writer) Dir() string { return w.dir }
 
 // Plan writes the plan.

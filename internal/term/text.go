@@ -98,7 +98,7 @@ func Align(rows [][]string, sides ...Side) []string {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], Width(clean(cell)))
+			widths[i] = max(widths[i], Width(makeInert(cell)))
 		}
 	}
 	lines := make([]string, len(rows))
@@ -109,9 +109,9 @@ func Align(rows [][]string, sides ...Side) []string {
 				b.WriteString(blanks(gap))
 			}
 			if i < len(sides) && sides[i] == Right {
-				b.WriteString(PadLeft(clean(cell), widths[i]))
+				b.WriteString(PadLeft(makeInert(cell), widths[i]))
 			} else {
-				b.WriteString(PadRight(clean(cell), widths[i]))
+				b.WriteString(PadRight(makeInert(cell), widths[i]))
 			}
 		}
 		lines[n] = strings.TrimRight(b.String(), " ")
@@ -158,8 +158,8 @@ func Progress(share float64, width int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", width-full)
 }
 
-// clean makes text from other sources harmless: no character in it can move the cursor or break the line.
-func clean(s string) string {
+// makeInert makes text from other sources harmless: no character in it can move the cursor or break the line.
+func makeInert(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':

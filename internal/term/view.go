@@ -49,7 +49,7 @@ type View struct {
 // or dumb TERM.
 func New(w io.Writer, getenv func(string) string) *View {
 	file, ok := w.(interface{ Fd() uintptr })
-	live := ok && term.IsTerminal(int(file.Fd())) && wanted(getenv)
+	live := ok && term.IsTerminal(int(file.Fd())) && isWanted(getenv)
 	size := func() (int, int) { return defaultWidth, defaultHeight }
 	if live {
 		size = func() (int, int) {
@@ -64,8 +64,9 @@ func New(w io.Writer, getenv func(string) string) *View {
 	return NewView(w, live, size, time.Now) //nolint:forbidigo // see above
 }
 
-// wanted checks the environment; see https://no-color.org for NO_COLOR, which here disables every escape code.
-func wanted(getenv func(string) string) bool {
+// isWanted reports whether the environment allows a live view. NO_COLOR (https://no-color.org) disables every escape
+// code here.
+func isWanted(getenv func(string) string) bool {
 	t := getenv("TERM")
 	return getenv("NO_COLOR") == "" && getenv("CI") == "" && t != "" && t != "dumb"
 }
@@ -99,7 +100,7 @@ func (v *View) Plain(line string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.live && !v.closed {
-		v.emit([]byte(Inert(clean(line)) + "\n"))
+		v.emit([]byte(Inert(makeInert(line)) + "\n"))
 	}
 }
 
@@ -158,7 +159,7 @@ func (v *View) redraw(above []byte) {
 	v.drawn = v.drawn[:0]
 	for _, line := range v.lines[:min(len(v.lines), maxLines, height-1)] {
 		// The last column stays free: terminals differ in when they wrap.
-		line = Truncate(clean(line), width-1)
+		line = Truncate(makeInert(line), width-1)
 		b.WriteString(line + clearLine + "\n")
 		v.drawn = append(v.drawn, Width(line))
 	}

@@ -13,7 +13,7 @@ func TestWanted(t *testing.T) {
 		{map[string]string{"TERM": "dumb"}, false},
 		{map[string]string{}, false},
 	} {
-		if got := wanted(func(k string) string { return c.env[k] }); got != c.want {
+		if got := isWanted(func(k string) string { return c.env[k] }); got != c.want {
 			t.Errorf("%v: %v, want %v", c.env, got, c.want)
 		}
 	}

@@ -38,9 +38,9 @@ func (Area) NewSpec() area.Spec { return &Spec{} }
 
 // Open implements area.Area. It changes nothing and connects to nothing.
 func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return nil, fmt.Errorf("open admission: a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, fmt.Errorf("open admission: %w", err)
 	}
 	chosen, err := chosen(env.Operations)
 	if err != nil {

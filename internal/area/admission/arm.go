@@ -128,8 +128,8 @@ func (p *arm) connect(ctx context.Context) (err error) {
 	return p.identify(ctx)
 }
 
-// policyOptions is the same connection with a separate label for the policies of one treatment, so that they can be
-// removed alone.
+// policyOptions returns the same connection with a separate label for the policies of one treatment, so that they can
+// be removed alone.
 func policyOptions(o cluster.Options, index int) cluster.Options {
 	o.Run = fmt.Sprintf("%s-p%d", o.Run, index)
 	return o

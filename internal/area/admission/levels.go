@@ -18,7 +18,7 @@ const (
 	maxObjects  = 5000
 )
 
-// factors are the factors that treatments can vary.
+// factors returns the factors that treatments can vary.
 func factors() []string {
 	return []string{
 		"mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",

@@ -41,7 +41,7 @@ type resource struct {
 	plural string // "pods"
 }
 
-// resources are the kinds, in their order.
+// resources returns the kinds, in their order.
 func resources() []resource {
 	return []resource{
 		{"pod", "Pod", "", "pods"},

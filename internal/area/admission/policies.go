@@ -34,7 +34,7 @@ type policies struct {
 	changed time.Time // when they were created last
 }
 
-// scope is where the treatment's policies act: in its namespace only.
+// scope returns where the treatment's policies act: in its namespace only.
 func (p *arm) scope() mechanism.Scope {
 	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace}
 	if !p.foreign {
@@ -157,7 +157,7 @@ func (p *arm) awaitProof(ctx context.Context, proof mechanism.Proof, what string
 	}
 }
 
-// contents are the resources that an arm creates in a cluster besides its policies.
+// contents returns the resources that an arm creates in a cluster besides its policies.
 func contents() []schema.GroupVersionResource {
 	out := []schema.GroupVersionResource{}
 	for _, r := range resources() {

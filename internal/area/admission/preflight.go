@@ -16,7 +16,6 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/mechanism"
-	"tare/internal/design"
 	"tare/internal/plane"
 )
 
@@ -34,21 +33,17 @@ const (
 // a look, and that the host has memory for them; that a user's cluster answers, and that the user has the rights for
 // the run. It changes nothing.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	chosen, err := chosen(env.Operations)
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	treatments := env.Treatments
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
 	var out []area.Finding
 	var plans []plan
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(env.Treatments) {
 		p, err := spec.plan(t)
 		if err == nil {
 			err = p.checkOperations(chosen)

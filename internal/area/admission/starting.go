@@ -36,7 +36,7 @@ func (p *arm) watchPods(ctx context.Context) (err error) {
 	return nil
 }
 
-// startup is the operation that creates a pod and waits until it is seen running.
+// startup returns the operation that creates a pod and waits until it is seen running.
 func (p *arm) startup(name string) (load.Operation, error) {
 	m := p.maker
 	m.scheduler = "" // the cluster's own
@@ -99,7 +99,7 @@ func (p *arm) checkMetrics(ctx context.Context) error {
 	return nil
 }
 
-// marks are the parts of an answer that the policies put into the measured pod.
+// marks returns the parts of an answer that the policies put into the measured pod.
 func (p *arm) marks() [][]byte {
 	var out [][]byte
 	switch p.kind {

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 
 	"tare/internal/area"
 	"tare/internal/design"
@@ -32,9 +31,5 @@ func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment
 
 // findingOf turns the error into a finding.
 func findingOf(err error) area.Finding {
-	f := area.Fault("embedded", err, "")
-	if m, ok := errors.AsType[*plane.Missing](err); ok {
-		f.Hint = m.Next
-	}
-	return f
+	return area.Fault("embedded", err, "")
 }

@@ -38,9 +38,9 @@ func (Area) NewSpec() area.Spec { return &Spec{} }
 
 // Open implements area.Area. It changes nothing and connects to nothing.
 func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return nil, fmt.Errorf("open decision: a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, fmt.Errorf("open decision: %w", err)
 	}
 	return &target{
 		spec: spec, env: env, patience: readyWithin, warmth: rehearsal{warmWorkers, warmCalls, warmWithin},
@@ -66,7 +66,8 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 	return fmt.Errorf("serve: decision has no server %q, only %s, %s and %s", name, engine.Cedar, engine.PDPX, engine.OPA)
 }
 
-// Undo implements area.Area: it kills journaled processes, and takes policies out of decision points that are not ours.
+// Undo implements area.Area: it kills journaled processes, and removes policies from decision points that tare did not
+// start.
 func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	return area.UndoEach(changes, func(c area.Change) error {
 		switch c.Kind {

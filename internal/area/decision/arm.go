@@ -20,7 +20,7 @@ const (
 	callTimeout = 10 * time.Second
 	// readyWithin is how long a decision point may say that it is not ready.
 	readyWithin = time.Minute
-	// pause is between two tries.
+	// pause is the time between two attempts.
 	pause = 250 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ type arm struct {
 
 	session  *protocol.Session
 	attached []probe.Probe // of a decision point behind a URL
-	// lost says why nothing can be read of its process; empty: something can.
+	// lost says why its process cannot be read; empty: it can.
 	lost string
 	// loaded is what Load has made; nil: nothing.
 	loaded  *area.Change
@@ -64,14 +64,14 @@ type child struct {
 	seconds float64 // from its start until it was ready
 }
 
-// addr is where the decision point listens.
+// addr returns where the decision point listens.
 func (p *arm) addr() netip.AddrPort { return p.session.Addr }
 
 func (p *arm) endpoint() *load.Endpoint {
 	return &load.Endpoint{Addr: p.session.Addr, Host: p.session.Host, TLS: p.session.TLS, Keys: 1}
 }
 
-// operations are the timed calls, in the order of the questions.
+// operations returns the timed calls, in the order of the questions.
 func (p *arm) operations() ([]load.Operation, error) {
 	var out []load.Operation
 	for _, q := range p.questions {
@@ -84,7 +84,7 @@ func (p *arm) operations() ([]load.Operation, error) {
 	return out, nil
 }
 
-// Close implements area.Arm: it ends the child, and takes back the policies.
+// Close implements area.Arm: it ends the child, and removes the policies.
 func (p *arm) Close(ctx context.Context) error {
 	if p.stopKeeper != nil {
 		p.stopKeeper()

@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	// startWithin bounds the start of an embedded decision point with its policies: a JVM on a busy host takes its
-	// time.
+	// startWithin bounds the start of an embedded decision point with its policies: a JVM on a busy host takes its time.
 	startWithin = 2 * time.Minute
 	// embeddedUser is the user of the embedded pdpx server; its password is made up for each run.
 	embeddedUser = "healthcheck"
 )
 
-// host is what finding an engine needs.
+// host returns what finding an engine needs.
 func host(env area.Env) engine.Host {
 	return engine.Host{Self: env.Self, Log: env.Log, Getenv: env.Getenv}
 }
@@ -89,7 +88,7 @@ func (p *arm) spawn(ctx context.Context) (*child, error) {
 	return c, nil
 }
 
-// latest is the child that was started last, and whether it has ended.
+// latest returns the child that was started last, and whether it has ended.
 func (p *arm) latest() (c *child, down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // A decision point that ends by itself is started again at the same address, as a supervisor would, until it has ended
 // too often.
 const (
-	// mostEnds within endsWithin are the end of it.
+	// mostEnds within endsWithin: it is not started again.
 	mostEnds   = 10
 	endsWithin = time.Minute
 	// leastBackoff is the pause before the first new start; it doubles with each end, up to mostBackoff.
@@ -61,7 +61,7 @@ func (p *arm) keepRunning(ctx context.Context) {
 	}
 }
 
-// ended notes that c has ended.
+// ended records that c has ended.
 func (p *arm) ended(c *child) {
 	p.mu.Lock()
 	p.down = true
@@ -79,7 +79,7 @@ func (p *arm) giveUp(err error) {
 	p.broken = err
 }
 
-// recent are the ends within endsWithin of the last.
+// recent returns the ends within endsWithin before the last one.
 func recent(ends []time.Time) []time.Time {
 	for len(ends) > 0 && ends[len(ends)-1].Sub(ends[0]) > endsWithin {
 		ends = ends[1:]
@@ -92,21 +92,21 @@ func backoff(ends int) time.Duration {
 	return min(leastBackoff<<max(0, ends-1), mostBackoff)
 }
 
-// failed is why the decision point is not started any more; nil: it runs, or will.
+// failed returns why the decision point is not started any more; nil: it runs, or will.
 func (p *arm) failed() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken
 }
 
-// restarted is how often another child took the place of one that had ended.
+// restarted returns how often a child that had ended was replaced.
 func (p *arm) restarted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.restarts
 }
 
-// running waits until there is a child.
+// running waits until a child runs.
 func (p *arm) running(ctx context.Context) error {
 	if p.url != nil {
 		return nil

@@ -19,7 +19,7 @@ const (
 	maxBatch    = 1000
 )
 
-// factors are what treatments can vary.
+// factors returns what treatments can vary.
 func factors() []string {
 	return []string{
 		"engine", "adapter", "url", "policies", "position", "batch", "planted.answer",

@@ -30,7 +30,7 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes are what every report must carry.
+// notes returns what every report must carry.
 func (p *arm) notes() (out []string) {
 	if p.url != nil {
 		return p.urlNotes()
@@ -52,7 +52,7 @@ func (p *arm) notes() (out []string) {
 	return append(out, p.refusalNote()...)
 }
 
-// refusalNote says how a refusal looks, where that is not Deny.
+// refusalNote says what a refusal looks like if that is not Deny.
 func (p *arm) refusalNote() (out []string) {
 	for _, q := range p.questions {
 		if p.loose && q.Want == model.NotApplicable && q.Name != absentName {
@@ -63,7 +63,7 @@ func (p *arm) refusalNote() (out []string) {
 	return out
 }
 
-// urlNotes are those of a decision point that is not ours.
+// urlNotes returns the notes on a decision point that tare did not start.
 func (p *arm) urlNotes() (out []string) {
 	out = area.ConnectionNotes(p.url, p.spec.TLS, p.spec)
 	if p.lost != "" {

@@ -30,7 +30,7 @@ type plan struct {
 	options   protocol.Options
 	questions []model.Question // the mix
 	refusals  []model.Question // what must not be permitted, besides the mix
-	// loose says that the questions are ours: whether a policy that does not hold is a Deny or NotApplicable is up to the
+	// loose says that the questions are tare's own: whether an unmet policy means Deny or NotApplicable depends on the
 	// policies' language.
 	loose bool
 }
@@ -106,7 +106,8 @@ func (p *plan) choose() (err error) {
 	return err
 }
 
-// engine is the embedded decision point that the section asks for, or the first that speaks the adapter's protocol.
+// engine returns the embedded decision point that the section asks for, or the first that speaks the adapter's
+// protocol.
 func (s *Spec) engine() (engine.Kind, error) {
 	if s.Embedded != nil && s.Embedded.Engine != "" {
 		if !slices.Contains(engine.Kinds(), s.Embedded.Engine) {
@@ -125,7 +126,7 @@ func (s *Spec) engine() (engine.Kind, error) {
 	return "", fmt.Errorf("url: there is no embedded decision point that speaks %s: name the one to measure", s.Adapter)
 }
 
-// options are what the file says to the adapter.
+// options returns what the file says to the adapter.
 func (s *Spec) options(a protocol.Adapter) protocol.Options {
 	o := protocol.Options{Path: s.Path}
 	if area.HasSection(s, a.Section) {
@@ -134,7 +135,7 @@ func (s *Spec) options(a protocol.Adapter) protocol.Options {
 	return o
 }
 
-// judgeEmbedded refuses what only a decision point behind a URL has.
+// judgeEmbedded rejects options that only a decision point behind a URL has.
 func (p *plan) judgeEmbedded() error {
 	s := p.spec
 	for _, x := range []struct {
@@ -167,7 +168,7 @@ func (p *plan) judgeEmbedded() error {
 	return p.judgePlanted()
 }
 
-// judgePlanted looks at words that may have come as levels.
+// judgePlanted checks words that may be levels.
 func (p *plan) judgePlanted() error {
 	if a := p.planted.Answer; a != "" && !slices.Contains(plantedAnswers(), a) {
 		return fmt.Errorf("planted.answer: %q is not one of %s", a, strings.Join(plantedAnswers(), ", "))
@@ -179,7 +180,7 @@ func plantedAnswers() []string {
 	return []string{"always-permit", "not-applicable-as-permit", "indeterminate"}
 }
 
-// judgeURL refuses what makes no sense behind a URL.
+// judgeURL rejects options that have no meaning for a decision point behind a URL.
 func (p *plan) judgeURL() error {
 	s := p.spec
 	loads, own := p.adapter.Load != nil, p.adapter.Questions != nil
@@ -210,7 +211,7 @@ func (p *plan) judgeURL() error {
 	return p.judgeAttachment()
 }
 
-// judgeSecrets looks at the places of secrets in the requests.
+// judgeSecrets checks the placeholders of secrets in the requests.
 func (s *Spec) judgeSecrets(a protocol.Adapter) error {
 	if len(s.Secrets) > 0 && a.Binary {
 		return fmt.Errorf("secrets: a request of %s is no JSON, in which they could stand: use secret_headers", a.Name)
@@ -228,7 +229,7 @@ func (s *Spec) judgeSecrets(a protocol.Adapter) error {
 	return nil
 }
 
-// judgeAttachment looks at where the decision point's own figures come from.
+// judgeAttachment checks where the decision point's own figures come from.
 func (p *plan) judgeAttachment() error {
 	if x := p.spec.Process; x != nil {
 		n := 0

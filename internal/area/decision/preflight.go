@@ -7,23 +7,18 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/oneshot"
-	"tare/internal/design"
 )
 
 // Preflight implements area.Area: it reads secrets, connects once to each decision point behind a URL, and finds
 // embedded ones, which may build them unless this is only a look. It asks no question.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
-	}
-	treatments := env.Treatments
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	var out []area.Finding
 	tried := map[string]bool{}
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(env.Treatments) {
 		p, err := spec.plan(t)
 		if err != nil {
 			out = append(out, area.Fault("", err, ""))
@@ -46,7 +41,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	return out
 }
 
-// findEngine reports an engine that this host cannot have, and for a look one that a run would build.
+// findEngine reports an engine that this host does not support and, for a look, one that a run would build.
 func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding {
 	there, err := find(ctx, k, env)
 	switch {
@@ -61,8 +56,8 @@ func findEngine(ctx context.Context, k engine.Kind, env area.Env) []area.Finding
 	return nil
 }
 
-// find finds an engine, and builds it if necessary; for a look it builds nothing, and there reports whether it is
-// there.
+// find finds an engine, and builds it if necessary. For a look it builds nothing, and there reports whether it is
+// built.
 func find(ctx context.Context, k engine.Kind, env area.Env) (there bool, err error) {
 	if env.Look {
 		return engine.Seek(ctx, k, host(env))

@@ -70,8 +70,8 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 	return out
 }
 
-// attach finds the processes of a decision point behind a URL. What the file names must be there; what is only looked
-// for may be missing, and the report says so.
+// attach finds the processes of a decision point behind a URL. Those that the file names must exist; others may be
+// missing, and the report says so.
 func (p *arm) attach(ctx context.Context) error {
 	if p.url == nil {
 		return nil
@@ -102,7 +102,7 @@ func (p *arm) attach(ctx context.Context) error {
 	return p.attachMetrics(ctx)
 }
 
-// isRunning reports whether there is a process of that ID.
+// isRunning reports whether a process with that ID exists.
 func isRunning(pid int) bool {
 	_, err := probe.ByPID(pid)
 	return err == nil
@@ -127,7 +127,7 @@ func (p *arm) attachMetrics(ctx context.Context) error {
 	return nil
 }
 
-// credentials are the session's, as headers.
+// credentials returns the session's, as headers.
 func (p *arm) credentials() http.Header {
 	r := http.Request{Header: http.Header{}}
 	switch s := p.session; {
@@ -139,7 +139,7 @@ func (p *arm) credentials() http.Header {
 	return r.Header
 }
 
-// portOf is where a successor of the named process would listen.
+// portOf returns where a successor of the named process would listen.
 func (p *arm) portOf(named *Process) uint16 {
 	switch {
 	case named.Port != 0:

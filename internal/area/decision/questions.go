@@ -40,7 +40,7 @@ func (p *plan) chooseQuestions() error {
 	return nil
 }
 
-// questions are the file's own.
+// questions returns the file's own questions.
 func (s *Spec) questions() ([]model.Question, error) {
 	var out []model.Question
 	for i, r := range s.Requests {

@@ -92,7 +92,7 @@ func (p *arm) reach(ctx context.Context) error {
 	return nil
 }
 
-// policiesChange is what Load is about to make, as data: the section of the file says how the decision point is
+// policiesChange returns what Load is about to make, as data: the section of the file says how the decision point is
 // reached, and where its secrets are, never what they are.
 func (p *arm) policiesChange() (area.Change, error) {
 	section, err := json.Marshal(p.spec)
@@ -119,7 +119,7 @@ func (p *arm) unload(ctx context.Context) error {
 	return p.journal.Undone(*p.loaded)
 }
 
-// undoPolicies is unload in another process: secrets are read again from the places that the file named.
+// undoPolicies returns unload in another process: secrets are read again from the places that the file named.
 func undoPolicies(ctx context.Context, c area.Change, env area.Env) error {
 	var s Spec
 	if err := json.Unmarshal([]byte(c.Data["target"]), &s); err != nil {

@@ -96,7 +96,7 @@ func (t *target) Counted(ctx context.Context, tr design.Treatment) (map[string]f
 	return p.counted(ctx)
 }
 
-// counted is nil where the decision point keeps no counts that the adapter can read.
+// counted returns nil where the decision point keeps no counts that the adapter can read.
 func (p *arm) counted(ctx context.Context) (map[string]float64, error) {
 	if p.adapter.Counted == nil {
 		return nil, nil

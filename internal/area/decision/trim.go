@@ -2,14 +2,13 @@ package decision
 
 import (
 	"context"
-	"errors"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
 	"tare/internal/design"
 )
 
-// Trim implements area.Trimmer: it drops treatments whose engine this host cannot have.
+// Trim implements area.Trimmer: it drops treatments whose engine this host does not support.
 func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment, env area.Env,
 ) (kept []design.Treatment, out []area.Finding) {
 	spec, ok := s.(*Spec)
@@ -18,7 +17,7 @@ func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment
 	}
 	need := func(t design.Treatment) area.Need {
 		p, err := spec.plan(t)
-		if err != nil { // Validate speaks of it
+		if err != nil { // Validate reports the error
 			return area.Need{}
 		}
 		return area.Need{Name: string(p.kind), Find: func() error {
@@ -29,11 +28,7 @@ func (Area) Trim(ctx context.Context, s area.Spec, treatments []design.Treatment
 	return area.TrimMissing("an engine", engine.Kind("").Words(), treatments, need, findingOf)
 }
 
-// findingOf returns the finding about an engine that this host cannot have.
+// findingOf returns the finding about an engine that this host does not support.
 func findingOf(err error) area.Finding {
-	f := area.Fault("embedded.engine", err, "")
-	if m, ok := errors.AsType[*engine.Missing](err); ok {
-		f.Hint = m.Next
-	}
-	return f
+	return area.Fault("embedded.engine", err, "")
 }

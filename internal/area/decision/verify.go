@@ -107,7 +107,7 @@ func explain(q model.Question, a protocol.Answer) string {
 		a.Decision, q.Want, a.Decision, a.Text)
 }
 
-// explainStatus is about answers without a decision.
+// explainStatus returns the status of an answer without a decision, and what to do about it.
 func explainStatus(a protocol.Answer) string {
 	next := "look at the decision point's log"
 	switch a.Status {

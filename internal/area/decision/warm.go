@@ -124,7 +124,7 @@ func judgeCells(ops []load.Operation, cells []load.Cell) error {
 	return nil
 }
 
-// causeText is the most frequent cause in words, with its status.
+// causeText returns the most frequent cause in words, with its status.
 func causeText(op load.Operation, causes []load.CauseCount) string {
 	most := slices.MaxFunc(causes, func(a, b load.CauseCount) int { return int(a.Count) - int(b.Count) })
 	text := most.Cause.Text(op.Causes)

@@ -43,9 +43,9 @@ func (Area) NewSpec() area.Spec { return &Spec{} }
 
 // Open implements area.Area. It finds the program and starts nothing.
 func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return nil, fmt.Errorf("open exec: a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, fmt.Errorf("open exec: %w", err)
 	}
 	program, err := spec.program(env)
 	if err != nil {

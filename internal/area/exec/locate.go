@@ -13,7 +13,7 @@ import (
 	"tare/internal/driver"
 )
 
-// A hinted error carries a next step.
+// A hinted error is about the field at path, and carries a next step.
 type hinted struct {
 	error
 
@@ -21,6 +21,9 @@ type hinted struct {
 }
 
 func (h hinted) Unwrap() error { return h.error }
+
+// Hint returns the next step, for area.Fault.
+func (h hinted) Hint() string { return h.hint }
 
 func hint(path, next, format string, args ...any) error {
 	return hinted{error: fmt.Errorf(format, args...), path: path, hint: next}
@@ -64,7 +67,7 @@ func (s *Spec) code(path, dir string) map[string]string {
 	return out
 }
 
-// name is the program's name in errors and tables: its file, or the script that it interprets.
+// name returns the program's name in errors and tables: its file, or the script that it interprets.
 func (s *Spec) name() string {
 	for _, arg := range s.Program[1:] {
 		if _, script := interpreters()[filepath.Ext(arg)]; script && !strings.HasPrefix(arg, "-") {

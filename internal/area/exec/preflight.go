@@ -18,9 +18,9 @@ import (
 // Preflight implements area.Area: it finds the program, lets it describe itself, and checks the file against the
 // description. It prepares nothing and leaves nothing behind.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	program, err := spec.program(env)
 	if err != nil {
@@ -37,7 +37,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 			next = "a script needs a first line such as #!/usr/bin/env python3, or what runs it before it in program; a " +
 				"binary must be of this machine's kind"
 		}
-		return []area.Finding{{Path: "target.program", Severity: area.Error, Message: err.Error(), Hint: next}}
+		return []area.Finding{area.Fault("target.program", err, next)}
 	}
 	out := spec.check(d.Description, env.Treatments)
 	for i := range out {
@@ -50,9 +50,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 
 // Program implements area.Programmed.
 func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Program, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return area.Program{}, fmt.Errorf("a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return area.Program{}, err
 	}
 	p, err := spec.program(env)
 	if err != nil {
@@ -91,20 +91,20 @@ func brief(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
 // finding turns an error into a finding.
 func finding(err error) area.Finding {
-	f := area.Finding{Path: "target", Severity: area.Error, Message: err.Error()}
+	path := "target"
 	if h, ok := errors.AsType[hinted](err); ok {
-		f.Path, f.Hint = "target."+h.path, h.hint
+		path += "." + h.path
 	}
-	return f
+	return area.Fault(path, err, "")
 }
 
-// manualCommand is a command line that shows the user the program's answer.
+// manualCommand returns a command line that shows the user the program's answer.
 func (s *Spec) manualCommand(dir string) string {
 	return fmt.Sprintf(`cd %s && printf '{"id":1,"do":"describe","protocol":%d}\n{"id":2,"do":"stop"}\n' | %s`,
 		shellWord(dir), driver.Protocol, s.commandLine())
 }
 
-// commandLine is the program with its arguments, as typed in a shell.
+// commandLine returns the program with its arguments, as typed in a shell.
 func (s *Spec) commandLine() string {
 	words := make([]string, 0, len(s.Program))
 	for _, w := range s.Program {

@@ -17,8 +17,8 @@ import (
 // is another file, and a line in adapters. The comment on its function says the adapter's identity selector, cache key,
 // cold path, success and error classes.
 //
-// What an adapter need not do: resolve secrets, renew them, dial, speak TLS, retry, or time anything. It reads its
-// options and secrets from a session and renders requests.
+// An adapter does not resolve or renew secrets, dial, speak TLS, retry, or time anything. It reads its options and
+// secrets from a session and renders requests.
 type adapter struct {
 	name string // the word in experiment files
 	help string // one line about it
@@ -28,8 +28,8 @@ type adapter struct {
 	reach   reach
 	// operations are what can be asked for, the default first.
 	operations []operation
-	// validate looks at the adapter's own options. Its errors begin with the option's path and a colon:
-	// "oidc.client_id: …". nil: all are good.
+	// validate looks at the adapter's own options. Its errors begin with the option's path and a colon: "oidc.client_id:
+	// …". nil: all are good.
 	validate func(s *Spec, operation string) error
 	// canaries are requests that the endpoint must refuse. A refusal must not lock anybody out.
 	canaries func(s session) []canary
@@ -37,11 +37,10 @@ type adapter struct {
 	refused func(status int, body []byte) (load.Outcome, verdict)
 
 	// login obtains for one identity what its calls need first: a session token. It is obtained in Prepare and renewed
-	// outside the timed path; session.lease returns the one that holds. While it is renewed, requests go on with the
-	// old one. Errors must not quote the answer, which may be a secret. s.lease is empty. nil: calls need nothing.
+	// outside the timed path; session.lease returns the one that holds. While it is renewed, requests go on with the old
+	// one. Errors must not quote the answer, which may be a secret. s.lease is empty. nil: calls need nothing.
 	login func(ctx context.Context, s session, key int, do doer) (lease, error)
-	// whoami asks for the account of the caller, and account reads it from the answer; nil: the endpoint cannot be
-	// asked.
+	// whoami asks for the account of the caller, and account reads it from the answer; nil: the endpoint cannot be asked.
 	whoami  func(s session) []byte
 	account func(body []byte) (email string, err error)
 }
@@ -55,10 +54,10 @@ type operation struct {
 	status  int // of a good answer; 0: 200
 	// reader makes what judges the bodies of good statuses.
 	reader func(s session) reader
-	// subject is whose token a good answer holds, "" where it does not say. What Prepare learns, later answers are held
-	// to: session.subjects. nil: answers never say.
+	// subject returns the subject of the token in a good answer, "" if the answer does not name it. Later answers must
+	// have the subject that Prepare has learned: session.subjects. nil: answers never name it.
 	subject func(body []byte) string
-	// wire is instead of all these for requests that are different in each call, or another status for each file.
+	// wire replaces all of these for requests that differ in each call, or with a status that the file sets.
 	wire func(s session) load.Wire
 }
 
@@ -74,7 +73,7 @@ func (a adapter) operation(name string) operation {
 	return a.operations[0]
 }
 
-// offers are the names of the operations.
+// offers returns the names of the operations.
 func (a adapter) offers() (names []string) {
 	for _, o := range a.operations {
 		names = append(names, o.name)
@@ -82,7 +81,7 @@ func (a adapter) offers() (names []string) {
 	return names
 }
 
-// wire is the timed operation of a session.
+// wire returns the timed operation of a session.
 func (a adapter) wire(s session) load.Wire {
 	o := a.operation(s.operation)
 	if o.wire != nil {
@@ -111,8 +110,8 @@ type reach struct {
 	path     bool // the URL may have a path, to which the adapter adds its own: session.base
 }
 
-// A learner is a wire whose good answers say whose token they hold. What Prepare learns, later answers are held to:
-// session.subjects.
+// A learner is a wire whose good answers name the subject of their token. Later answers must have the subject that
+// Prepare has learned: session.subjects.
 type learner interface {
 	subject(i uint64, body []byte) string // empty: it does not say
 }
@@ -121,7 +120,7 @@ type learner interface {
 // ours.
 type doer func(ctx context.Context, key int, request []byte) (oneshot.Answer, error)
 
-// A lease is what login has obtained, and how long it lives from when it was asked for; 0: for ever.
+// A lease is what login has obtained, and how long it lives from the request on; 0: it never expires.
 type lease struct {
 	value string
 	lives time.Duration
@@ -144,7 +143,7 @@ func (c canary) wasRefused(status int, body []byte) bool {
 	return slices.Contains(c.statuses, status)
 }
 
-// want is the refusal in words.
+// want returns the refusal in words.
 func (c canary) want() string {
 	if len(c.statuses) == 0 {
 		return "be refused"
@@ -180,8 +179,8 @@ func findAdapter(name string) (adapter, error) {
 	return adapter{}, fmt.Errorf("adapter: %q is not one of %s", name, strings.Join(AdapterName("").Words(), ", "))
 }
 
-// outcomeOf is what a status other than success means to someone who asked for a token of his own, where the protocol
-// says nothing else. A refusal of access is Wrong, not Denied: the control had to say yes.
+// outcomeOf returns the outcome of a status other than success, unless the protocol defines another. A refusal of
+// access is Wrong, not Denied: the control should have allowed it.
 func outcomeOf(status int) load.Outcome {
 	switch {
 	case status == 429 || status == 503:

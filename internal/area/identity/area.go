@@ -45,9 +45,9 @@ func (Area) NewSpec() area.Spec { return &Spec{} }
 
 // Open implements area.Area. It changes nothing and connects to nothing.
 func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return nil, fmt.Errorf("open identity: a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, fmt.Errorf("open identity: %w", err)
 	}
 	return &target{
 		spec: spec, env: env, signers: map[reference.Algorithm]*reference.Signer{}, planGroup: proc.PlanCgroup,
@@ -55,7 +55,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}, nil
 }
 
-// hostFindings says what of the knobs this host cannot give.
+// hostFindings reports the knobs that this host does not support.
 func hostFindings(k reference.Knobs) []area.Finding {
 	var out []area.Finding
 	if k.CPUQuota > 0 {

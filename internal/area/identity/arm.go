@@ -156,8 +156,8 @@ func (p *arm) spawn(ctx context.Context, name string, group *proc.Cgroup, config
 	return c, nil
 }
 
-// makeGroup makes a control group for the endpoint, or decides for the throttle inside the process where none can be
-// had.
+// makeGroup makes a control group for the endpoint, or chooses the throttle inside the process if the host allows no
+// group.
 func (p *arm) makeGroup() error {
 	name := proc.CgroupName(p.env.Run, serverEndpoint+"-"+strconv.Itoa(p.index))
 	path, err := p.planGroup(name)

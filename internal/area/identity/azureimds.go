@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -58,21 +59,16 @@ func azureValidate(s *Spec, _ string) error {
 	return nil
 }
 
-func azureOptions(s *Spec) Azure {
-	if s == nil || s.Azure == nil {
-		return Azure{}
-	}
-	return *s.Azure
-}
+func azureOptions(s *Spec) Azure { return optionsOf(s, func(s *Spec) *Azure { return s.Azure }) }
 
-// azureAudience is what the token of an identity is for.
+// azureAudience returns what the token of an identity is for.
 func azureAudience(s session, key int) string {
-	return s.unique(first(s.caller(key).Audience, azureOptions(s.spec).Resource, azureResource))
+	return s.unique(cmp.Or(s.caller(key).Audience, azureOptions(s.spec).Resource, azureResource))
 }
 
 func azureURL(s session, key int) string {
 	p := s.base + azurePath + url.QueryEscape(azureAudience(s, key))
-	if id := first(s.caller(key).Name, azureOptions(s.spec).ClientID); id != "" {
+	if id := cmp.Or(s.caller(key).Name, azureOptions(s.spec).ClientID); id != "" {
 		p += "&client_id=" + url.QueryEscape(id)
 	}
 	if s.operation == opFresh {
@@ -110,7 +106,8 @@ func azureReader(s session) reader {
 	}
 }
 
-// azureRefusal is what a status other than 200 means here. 404 and 410 are the service's own absence, which passes.
+// azureRefusal returns what a status other than 200 means here. 404 and 410 are the service's own absence, which
+// passes.
 func azureRefusal(status int, body []byte) (load.Outcome, verdict) {
 	switch {
 	case status == http.StatusNotFound || status == http.StatusGone:
@@ -147,13 +144,14 @@ func readAzure(body, resource []byte, now int64) (token []byte, v verdict) {
 	return token, noCause
 }
 
-// azureSubject is whose token a good answer holds.
+// azureSubject returns whose token a good answer holds.
 func azureSubject(body []byte) string {
 	token, _ := jsonscan.Member(body, "access_token")
 	return subjectOf(jsonscan.Text(token))
 }
 
-// eitherNumber is the value of a whole number, or of a text of one: the service writes texts, some emulators numbers.
+// eitherNumber returns the value of a whole number, or of a text of one: the service writes texts, some emulators
+// numbers.
 func eitherNumber(value []byte) (int64, bool) {
 	if t := jsonscan.Text(value); t != nil {
 		return jsonscan.Int(t)

@@ -43,14 +43,14 @@ func (p *arm) verifySTS(ctx context.Context) error {
 
 var errNotRefused = errors.New("it did not")
 
-// canaryPool is a workload-identity pool with a quota of its own, so that canaries leave the measured one alone.
+// canaryPool returns a workload-identity pool with a quota of its own, so that canaries leave the measured one alone.
 func (p *arm) canaryPool() string {
 	p.probed++
 	return fmt.Sprintf("verify-%d-%d.svc.id.goog", p.index, p.probed)
 }
 
-// verifyQuota uses up the burst of a pool of its own and looks at what becomes of the exchanges after it. Never may
-// more pass than the burst and what has come since. Quotas that one caller cannot reach are only read back.
+// verifyQuota uses up the burst of a pool of its own and checks the exchanges after it: no more may pass than the burst
+// and the tokens that have accrued since. Quotas that one caller cannot reach are only read back.
 func (p *arm) verifyQuota(ctx context.Context) error {
 	if p.knobs.QuotaRate == 0 || p.knobs.QuotaBurst > maxCanaries {
 		return nil
@@ -84,8 +84,8 @@ func (p *arm) verifyQuota(ctx context.Context) error {
 	}
 }
 
-// limited makes one exchange and reports whether it met the quota, in the mode that was set. Where nothing but slowness
-// can be seen from here, the STS's own count tells a wait for the quota from a slow host.
+// limited makes one exchange and reports whether it met the quota, in the mode that was set. If only slowness is
+// visible here, the STS's own count distinguishes a wait for the quota from a slow host.
 func (p *arm) limited(ctx context.Context, x *reference.Exchanger, pool string) (bool, error) {
 	before, err := p.overQuota(ctx)
 	if err != nil {
@@ -175,8 +175,8 @@ func (p *arm) verifySharing(ctx context.Context) error {
 		p.knobs.Singleflight, sharers, tries)
 }
 
-// sharing judges the number of exchanges: it may show that singleflight is as it should be, or that it is not, or
-// nothing, when the requests did not meet. Requests that miss each other are answered by the cache, where there is one.
+// sharing judges the number of exchanges: they may prove that singleflight is as configured (shown), or that it is not
+// (wrong), or nothing, if the requests did not overlap. A cache answers requests that did not overlap.
 func (p *arm) sharing(exchanges int64) (shown, wrong bool) {
 	switch {
 	case p.knobs.Singleflight && p.knobs.Cache:

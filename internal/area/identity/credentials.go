@@ -78,14 +78,14 @@ func (c *credentials) lease(key int) string {
 	return c.leases[key].value
 }
 
-// follow renders r anew whenever something changes, for as long as somebody else uses r.
+// follow renders r again whenever a credential changes, for as long as r is in use.
 func (c *credentials) follow(r *requests) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.followed = append(c.followed, weak.Make(r))
 }
 
-// set takes what login has obtained.
+// set stores what login has obtained.
 func (c *credentials) set(key int, l lease, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *credentials) renderOf(key int) {
 	}
 }
 
-// following are the requests that are still in use.
+// following returns the requests that are still in use.
 func (c *credentials) following() []*requests {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +158,8 @@ func (c *credentials) rotates() bool {
 	return false
 }
 
-// due is the identity whose lease must be renewed next, and when: at half of its life. ok is false when none ever has
-// to be.
+// due returns the identity whose lease must be renewed next, and when: at half of its life. ok is false if no lease
+// ever needs renewal.
 func (c *credentials) due() (key int, at time.Time, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

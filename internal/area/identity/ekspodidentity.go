@@ -48,12 +48,7 @@ type EKS struct {
 	Token area.Secret `yaml:"token,omitempty" json:"token,omitzero" jsonschema_description:"The pod's JWT: {file: path} or {env: NAME}. A file is read again while the run lasts."`
 }
 
-func eksOptions(s *Spec) EKS {
-	if s == nil || s.EKS == nil {
-		return EKS{}
-	}
-	return *s.EKS
-}
+func eksOptions(s *Spec) EKS { return optionsOf(s, func(s *Spec) *EKS { return s.EKS }) }
 
 // eksRequest renders the request with a token; empty: without one.
 func eksRequest(s session, key int, token string) []byte {

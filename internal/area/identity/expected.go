@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"cmp"
+
 	"tare/internal/clock"
 	"tare/internal/load"
 )
@@ -30,7 +32,7 @@ func newExpected(s session) *expected {
 		if key < len(s.subjects) {
 			learned = s.subjects[key]
 		}
-		x.subjects[key] = first(c.Subject, e.Subject, learned)
+		x.subjects[key] = cmp.Or(c.Subject, e.Subject, learned)
 		audience := e.Audience
 		if audience != "" && c.Audience != "" {
 			audience = c.Audience
@@ -40,7 +42,7 @@ func newExpected(s session) *expected {
 	return x
 }
 
-// of is what the token of call i must be. It does not allocate unless the audience differs from call to call.
+// of returns what the token of call i must be. It does not allocate unless the audience differs from call to call.
 func (x *expected) of(i uint64, key int) wanted {
 	a := x.audiences[key]
 	w := wanted{subject: x.subjects[key], issuer: x.issuer, now: x.clock.Now().Unix()}

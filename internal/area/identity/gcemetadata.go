@@ -85,7 +85,7 @@ func gceTokens(s session) load.Wire {
 	return w
 }
 
-// gcePath is that of the account to ask for.
+// gcePath returns the path of the account to ask for.
 func gcePath(s session, key int) string {
 	account := s.account
 	if account == accountEmail {
@@ -194,7 +194,7 @@ func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
 	return load.OK
 }
 
-// want is what the token of call i has to say; the audience is appended to buf.
+// want returns what the token of call i has to say; the audience is appended to buf.
 func (w *gceIdentity) want(buf []byte, i uint64) wanted {
 	return wanted{
 		audience: strconv.AppendUint(append(buf, w.prefix...), i, 10), email: w.email(i), named: true, signed: true,
@@ -214,7 +214,7 @@ func (w *gceIdentity) Explain(i uint64, status int, body []byte) int {
 	return int(claims(token, w.want(nil, i), false))
 }
 
-// email is the account whose token call i has to get.
+// email returns the account whose token call i has to get.
 func (w *gceIdentity) email(i uint64) string {
 	if w.s.account != accountDefault && w.s.account != accountEmail {
 		return w.s.account

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -85,7 +86,7 @@ func wireCases() []wireCase {
 	}
 	expect := &Expect{Audience: "https://aud.invalid/", Issuer: "issuer"}
 	review := func(p answerParts) string {
-		return `{"kind":"TokenReview","status":` + wrap(object("authenticated", p.date, "user", `{"username":`+first(p.token, `""`)+`}`, "audiences", `["vault"]`), p.extra) + `}`
+		return `{"kind":"TokenReview","status":` + wrap(object("authenticated", p.date, "user", `{"username":`+cmp.Or(p.token, `""`)+`}`, "audiences", `["vault"]`), p.extra) + `}`
 	}
 	return []wireCase{
 		{
@@ -370,7 +371,7 @@ func TestDuplicateMembersFail(t *testing.T) {
 			"imdsv2": "Token", "eks-pod-identity": "Token", "k8s-tokenrequest": "token", "k8s-tokenreview": "authenticated",
 			"vault-login": "client_token", "http-token": "data",
 		}[v.adapter]
-		name = first(name, "access_token")
+		name = cmp.Or(name, "access_token")
 		for _, second := range []string{`""`, "null", "{}", v.goodParts(t).token} {
 			for _, key := range []string{name, fmt.Sprintf(`\u%04x`, name[0]) + name[1:]} {
 				p := v.goodParts(t)

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,7 +37,7 @@ func httpToken() adapter {
 	}
 }
 
-// wholeBody is the path of a token that is all of the answer.
+// wholeBody is the path that means the whole answer.
 const wholeBody = "-"
 
 // tokenPlace stands for the caller's token in a body.
@@ -44,20 +45,15 @@ const tokenPlace = "{token}"
 
 // httpOptions fills in defaults.
 func httpOptions(s *Spec) HTTP {
-	var o HTTP
-	if s != nil && s.HTTP != nil {
-		o = *s.HTTP
-	}
+	o := optionsOf(s, func(s *Spec) *HTTP { return s.HTTP })
 	if o.Method == "" {
 		o.Method = http.MethodGet
 		if o.Body != "" {
 			o.Method = http.MethodPost
 		}
 	}
-	o.Token = first(o.Token, "access_token")
-	if o.Status == 0 {
-		o.Status = http.StatusOK
-	}
+	o.Token = cmp.Or(o.Token, "access_token")
+	o.Status = cmp.Or(o.Status, http.StatusOK)
 	return o
 }
 
@@ -115,7 +111,7 @@ func memberPath(path string) bool {
 	return strings.Count(path, ".") < jsonscan.MaxDepth
 }
 
-// httpCanaries: without the caller's credential, if it has one, and with another.
+// httpCanaries returns requests without the caller's credential, if it has one, and with a wrong one.
 func httpCanaries(s session) []canary {
 	if s.token(0, httpOptions(s.spec).Bearer) == "" && !s.hasSecretHeaders() && len(httpOptions(s.spec).Secrets) == 0 {
 		return nil // nothing that we send proves who we are
@@ -157,11 +153,11 @@ func httpRequest(s session, key int, token string) []byte {
 	if token != "" && !strings.Contains(o.Body, tokenPlace) {
 		headers = append(headers, "Authorization: Bearer "+token)
 	}
-	return s.request(key, o.Method, first(s.base+s.unique(o.Path), "/"), body, headers...)
+	return s.request(key, o.Method, cmp.Or(s.base+s.unique(o.Path), "/"), body, headers...)
 }
 
-// fill puts the caller's token and the secrets into the body. It does so once: what looks like a place in a secret is
-// none.
+// fill replaces the placeholders in the body by the caller's token and the secrets, in one pass: placeholders within a
+// secret are left alone.
 func (s session) fill(o HTTP, token string) []byte {
 	places := []string{tokenPlace, quoted(o.Body, token)}
 	for name, x := range o.Secrets {
@@ -170,7 +166,7 @@ func (s session) fill(o HTTP, token string) []byte {
 	return []byte(strings.NewReplacer(places...).Replace(s.unique(o.Body)))
 }
 
-// says reports whether the file gives a header.
+// says reports whether the file sets a header.
 func (s session) says(name string, key int) bool {
 	for _, line := range s.headerLines(key) {
 		if given, _, _ := strings.Cut(line, ":"); strings.EqualFold(given, name) {
@@ -180,7 +176,7 @@ func (s session) says(name string, key int) bool {
 	return false
 }
 
-// contentType is that of a body: JSON if it looks so, and else a form.
+// contentType returns the media type of a body: JSON if it begins like an object, and else a form.
 func contentType(body string) string {
 	if strings.HasPrefix(strings.TrimSpace(body), "{") {
 		return "application/json"
@@ -188,7 +184,7 @@ func contentType(body string) string {
 	return "application/x-www-form-urlencoded"
 }
 
-// quoted is a token as it must stand within a body's string or form value.
+// quoted returns a token as escaped for a string or form value of the body.
 func quoted(body, token string) string {
 	if contentType(body) != "application/json" {
 		return url.QueryEscape(token)
@@ -236,7 +232,7 @@ func httpWire(s session) load.Wire {
 	}
 }
 
-// member finds a member of a well-formed object by its path; nil when it is not there. It does not allocate.
+// member finds a member of a well-formed object by its path; nil if it is missing. It does not allocate.
 func member(body []byte, path []string) (value []byte, whole bool) {
 	value, whole = jsonscan.Member(body, path[0])
 	switch {
@@ -248,7 +244,7 @@ func member(body []byte, path []string) (value []byte, whole bool) {
 	return member(value, path[1:])
 }
 
-// sinceEpoch tells a date from a life in seconds: no token lives for 30 years.
+// sinceEpoch separates dates from lifetimes, both in seconds: no token lives for 30 years.
 const sinceEpoch = 1_000_000_000
 
 // lifetime judges when an answer says that its token expires: seconds from now, seconds since 1970, or RFC 3339.

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,7 @@ func imdsValidate(s *Spec, _ string) error {
 	return nil
 }
 
-func imdsOptions(s *Spec) IMDS {
-	if s == nil || s.IMDS == nil {
-		return IMDS{}
-	}
-	return *s.IMDS
-}
+func imdsOptions(s *Spec) IMDS { return optionsOf(s, func(s *Spec) *IMDS { return s.IMDS }) }
 
 // roleName reports whether b is 1 to 64 characters of those that IAM allows in names of roles.
 func roleName(b []byte) bool {
@@ -97,7 +93,7 @@ func roleName(b []byte) bool {
 	return len(b) > 0 && len(b) <= 64
 }
 
-// imdsTTLOf is the life of session tokens that is asked for, in seconds.
+// imdsTTLOf returns the life of session tokens that is asked for, in seconds.
 func imdsTTLOf(s session) string {
 	life := time.Duration(imdsOptions(s.spec).TTL)
 	if life == 0 {
@@ -138,10 +134,10 @@ func imdsLogin(ctx context.Context, s session, key int, do doer) (lease, error) 
 	return lease{value: string(token) + " " + role, lives: time.Duration(seconds) * time.Second}, err
 }
 
-// imdsRole is the instance's, unless the file names one. Each call asks for the credentials of one role: which, has to
-// be known before.
+// imdsRole returns the role that the file names or, without one, the instance's. Each call asks for the credentials of
+// one role, which must be known before.
 func imdsRole(ctx context.Context, s session, key int, do doer, token string) (string, error) {
-	if role := first(s.caller(key).Name, imdsOptions(s.spec).Role); role != "" {
+	if role := cmp.Or(s.caller(key).Name, imdsOptions(s.spec).Role); role != "" {
 		return role, nil
 	}
 	got, err := do(ctx, key, s.request(key, http.MethodGet, s.base+imdsRoles, nil, imdsHeader+token))

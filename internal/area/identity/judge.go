@@ -12,7 +12,7 @@ import (
 // A verdict says why an answer is not good, as an index of causes; noCause: the status says it all.
 type verdict int
 
-// The verdicts. Their numbers stand in records: append only.
+// The verdicts. Records contain their numbers, so they are append-only.
 const (
 	noCause verdict = iota - 1
 	notJSON
@@ -35,7 +35,7 @@ const (
 	notActive
 )
 
-// causes are the verdicts in words, by number. They are the Operation.Causes of every adapter.
+// causes returns the verdicts in words, by number. They are the Operation.Causes of every adapter.
 func causes() []string {
 	return []string{
 		notJSON:                "the answer is no JSON, or has not the form that the protocol promises",
@@ -59,7 +59,7 @@ func causes() []string {
 	}
 }
 
-// A wanted is what a token has to be. Empty fields are not looked at.
+// A wanted says what a token must be. Empty fields are not checked.
 type wanted struct {
 	subject  string
 	audience []byte // one of the token's audiences
@@ -88,7 +88,7 @@ func (j *judge) known(key int, token []byte) bool {
 	return j.seen[key].Load() == maphash.Bytes(j.seed, token)
 }
 
-// take notes a good token of an identity; it reports false when another identity has it.
+// take records a good token of an identity; it reports false if another identity has it.
 func (j *judge) take(key int, token []byte) bool {
 	h := maphash.Bytes(j.seed, token)
 	if j.distinct {
@@ -103,8 +103,8 @@ func (j *judge) take(key int, token []byte) bool {
 }
 
 // token judges a token that a good answer holds: its characters, and if it is a JWT its claims. lives says whether the
-// answer itself promised a life. An opaque token has no claims, so it passes where none are wanted. It does not
-// allocate.
+// answer itself promised a life. An opaque token has no claims, so it is accepted when no claims are expected. It does
+// not allocate.
 func (j *judge) token(key int, token []byte, want wanted, lives bool) verdict {
 	if len(token) == 0 {
 		return noToken
@@ -119,7 +119,7 @@ func (j *judge) token(key int, token []byte, want wanted, lives bool) verdict {
 	return j.owns(key, token)
 }
 
-// owns is the last question about a good token: whether another identity has it.
+// owns checks that no other identity has the good token, and records it as this identity's.
 func (j *judge) owns(key int, token []byte) verdict {
 	if !j.known(key, token) && !j.take(key, token) {
 		return alreadyOthers
@@ -131,9 +131,10 @@ func (j *judge) owns(key int, token []byte) verdict {
 // A tokenWire is a wire of requests that are rendered ahead, and of answers that look judges.
 type tokenWire struct {
 	*requests
-	// look judges an answer; it must not allocate. noCause with another outcome than OK: the status says it all.
+	// look judges an answer; it must not allocate. noCause with an outcome other than OK means that the status says it
+	// all.
 	look func(i uint64, key, status int, body []byte) (load.Outcome, verdict)
-	// who is the subject of a good answer; nil: it does not say.
+	// who returns the subject of a good answer; nil: answers do not name it.
 	who func(body []byte) string
 }
 
@@ -168,7 +169,7 @@ func (w *tokenWire) subject(_ uint64, body []byte) string {
 	return w.who(body)
 }
 
-// wrong is the outcome of an answer whose status is good and whose content is not.
+// wrong returns the outcome of an answer whose status is good and whose content is not.
 func wrong(v verdict) (load.Outcome, verdict) {
 	if v == noCause {
 		return load.OK, noCause
@@ -176,7 +177,7 @@ func wrong(v verdict) (load.Outcome, verdict) {
 	return load.Wrong, v
 }
 
-// refusal is what a status other than success means, where the protocol says nothing else.
+// refusal returns what a status other than success means, where the protocol says nothing else.
 func refusal(status int) (load.Outcome, verdict) {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -187,8 +188,8 @@ func refusal(status int) (load.Outcome, verdict) {
 	return outcomeOf(status), noCause
 }
 
-// refusing reads the statuses of a protocol in which some mean a mistake of ours, or of the file: the verdict of each.
-// Others mean what refusalOrBusy says.
+// refusing returns a classifier of statuses for a protocol in which some mean a mistake of tare or of the file:
+// mistakes holds their verdicts. refusalOrBusy classifies all others.
 func refusing(mistakes map[int]verdict) func(status int, body []byte) (load.Outcome, verdict) {
 	return func(status int, _ []byte) (load.Outcome, verdict) {
 		if v, ok := mistakes[status]; ok {
@@ -209,7 +210,7 @@ func refusalOrBusy(status int) (load.Outcome, verdict) {
 	return refusal(status)
 }
 
-// malformed is the verdict on a body that has not the form that was promised: no JSON at all, or nothing.
+// malformed returns the verdict on a body without the promised form: no JSON, or empty.
 func malformed(body []byte) verdict {
 	if jsonscan.IsBlank(body) {
 		return noToken

@@ -83,7 +83,7 @@ func payloadOf(dst, token []byte) (payload []byte, ok bool) {
 	return decode(dst, token[i+1:i+1+j])
 }
 
-// subjectOf is the claim sub of a signed JWT, "" when there is none.
+// subjectOf returns the claim sub of a signed JWT, "" if it has none.
 func subjectOf(token []byte) string {
 	var buf [maxClaims]byte
 	payload, _ := payloadOf(buf[:], token)
@@ -105,7 +105,7 @@ func holds(value, want []byte) bool {
 	}
 }
 
-// seconds is the whole part of a NumericDate (RFC 7519, section 2), which may have a fraction or an exponent.
+// seconds returns the whole part of a NumericDate (RFC 7519, section 2), which may have a fraction or an exponent.
 func seconds(value []byte) (int64, bool) {
 	if bytes.ContainsAny(value, "eE") && jsonscan.IsNumber(value) {
 		v, err := strconv.ParseFloat(string(value), 64)

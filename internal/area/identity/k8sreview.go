@@ -60,10 +60,10 @@ func validateReview(s *Spec, _ string) error {
 	return validateK8s(o, s)
 }
 
-// mints reports whether the tokens that are reviewed are made for it.
+// mints reports whether tare creates the tokens that are reviewed.
 func mints(o K8s) bool { return o.ReviewToken.IsZero() && o.ServiceAccount != "" }
 
-// minted reports whether the token of one identity is made for it.
+// minted reports whether tare creates the token that is reviewed for one identity.
 func minted(s session, key int) bool {
 	o, c := k8sOptions(s.spec), s.caller(key)
 	return c.Token.IsZero() && (mints(o) || (o.ReviewToken.IsZero() && c.Name != ""))
@@ -94,17 +94,14 @@ func mint(ctx context.Context, s session, key int, do doer) (lease, error) {
 	case got.Status != http.StatusCreated || len(token) == 0:
 		return lease{}, fmt.Errorf("mint a token to review: status %d: %w", got.Status, errNoToken)
 	}
-	life := time.Duration(k8sOptions(s.spec).Expiration)
-	if life == 0 {
-		life = k8sLife
-	}
+	life := k8sOptions(s.spec).life()
 	if exp, ok := expiryOf(token); ok { // the API server may grant less than was asked for
 		life = min(life, max(time.Second, time.Unix(exp, 0).Sub(now)))
 	}
 	return lease{value: string(token), lives: life}, nil
 }
 
-// lasting are the audiences that are the same in every call: the others only make the call new.
+// lasting returns the audiences that are the same in every call; the others only make each call unique.
 func lasting(s session, key int) (out [][]byte) {
 	for _, x := range k8sAudiences(s, key) {
 		if !strings.Contains(x, placeholder) {
@@ -114,7 +111,7 @@ func lasting(s session, key int) (out [][]byte) {
 	return out
 }
 
-// expiryOf is the claim exp of a JWT.
+// expiryOf returns the claim exp of a JWT.
 func expiryOf(token []byte) (int64, bool) {
 	var buf [maxClaims]byte
 	payload, _ := payloadOf(buf[:], token)
@@ -122,7 +119,7 @@ func expiryOf(token []byte) (int64, bool) {
 	return seconds(exp)
 }
 
-// reviewed is the token of an identity that is reviewed.
+// reviewed returns the token that is reviewed for an identity.
 func reviewed(s session, key int) string {
 	if minted(s, key) {
 		return s.lease(key)
@@ -134,8 +131,8 @@ func reviewed(s session, key int) string {
 	return s.token(key, o.Token)
 }
 
-// reviewer is the caller's own credential. Where callers name the tokens that are reviewed, all of them use the
-// option's.
+// reviewer returns the caller's own credential. If callers name the tokens that are reviewed, all of them use the
+// credential of the option.
 func reviewer(s session, key int) string {
 	o := k8sOptions(s.spec)
 	if !o.Token.IsZero() {
@@ -161,7 +158,8 @@ func tokenReview(s session, key int, token string, headers ...string) []byte {
 	return s.request(key, http.MethodPost, s.base+"/apis/authentication.k8s.io/v1/tokenreviews", body, headers...)
 }
 
-// reviewCanaries: a forged token must be found out, which the API server says with 201.
+// reviewCanaries returns a review of a forged token, which the API server must report as unauthenticated, with status
+// 201.
 func reviewCanaries(s session) []canary {
 	bearer := reviewer(s, 0)
 	out := []canary{{
@@ -180,7 +178,7 @@ func reviewCanaries(s session) []canary {
 	})...)
 }
 
-// forgedFrom is a token like a good one with a signature that is nobody's: to be found out, it has to be verified.
+// forgedFrom returns a good token with an invalid signature: only a verification of the signature detects it.
 func forgedFrom(token string) string {
 	head, sig, ok := cutLast(token, ".")
 	if !ok {

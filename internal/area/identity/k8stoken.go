@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,14 +58,12 @@ const (
 	k8sUnsigned = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ0YXJlIn0." // alg none, sub tare
 )
 
-func k8sOptions(s *Spec) K8s {
-	if s == nil || s.K8s == nil {
-		return K8s{}
-	}
-	return *s.K8s
-}
+func k8sOptions(s *Spec) K8s { return optionsOf(s, func(s *Spec) *K8s { return s.K8s }) }
 
-// validateK8s looks at what both adapters have.
+// life returns the lifetime that is asked for.
+func (o K8s) life() time.Duration { return cmp.Or(time.Duration(o.Expiration), k8sLife) }
+
+// validateK8s checks the options that both adapters share.
 func validateK8s(o K8s, s *Spec) error {
 	switch life := time.Duration(o.Expiration); {
 	case o.Namespace != "" && !dnsName(o.Namespace):
@@ -99,7 +98,7 @@ func dnsName(s string) bool {
 	return s != "" && len(s) <= 253 && s[0] != '-' && s[0] != '.'
 }
 
-// splitAccount takes "namespace/account" or "account" apart.
+// splitAccount splits "namespace/account" or "account".
 func splitAccount(name string) (namespace, account string) {
 	if ns, sa, ok := strings.Cut(name, "/"); ok {
 		return ns, sa
@@ -107,20 +106,20 @@ func splitAccount(name string) (namespace, account string) {
 	return "", name
 }
 
-// k8sAccount is the service account of an identity.
+// k8sAccount returns the service account of an identity.
 func k8sAccount(s session, key int) (namespace, account string) {
 	o := k8sOptions(s.spec)
 	ns, sa := splitAccount(s.caller(key).Name)
-	return first(ns, o.Namespace, k8sDefault), first(sa, o.ServiceAccount, k8sDefault)
+	return cmp.Or(ns, o.Namespace, k8sDefault), cmp.Or(sa, o.ServiceAccount, k8sDefault)
 }
 
-// k8sOwner is the subject of that account's tokens.
+// k8sOwner returns the subject of that account's tokens.
 func k8sOwner(s session, key int) string {
 	namespace, account := k8sAccount(s, key)
 	return k8sSubject + namespace + ":" + account
 }
 
-// k8sAudiences are those that an identity asks for, with {n} in them still.
+// k8sAudiences returns the audiences that an identity asks for, with {n} not yet replaced.
 func k8sAudiences(s session, key int) []string {
 	if a := s.caller(key).Audience; a != "" {
 		return []string{a}
@@ -128,7 +127,7 @@ func k8sAudiences(s session, key int) []string {
 	return k8sOptions(s.spec).Audiences
 }
 
-// k8sHeaders are the protocol's own. A caller without a token is known by its client certificate.
+// k8sHeaders returns the protocol's own headers. A caller without a token is identified by its client certificate.
 func k8sHeaders(token string) []string {
 	if token == "" {
 		return []string{k8sJSON, k8sAccept}
@@ -138,10 +137,7 @@ func k8sHeaders(token string) []string {
 
 // tokenRequest renders the request for one identity; audiences go in as they are.
 func tokenRequest(s session, key int, audiences []string, headers ...string) []byte {
-	life := time.Duration(k8sOptions(s.spec).Expiration)
-	if life == 0 {
-		life = k8sLife
-	}
+	life := k8sOptions(s.spec).life()
 	type spec struct {
 		Audiences         []string `json:"audiences,omitempty"`
 		ExpirationSeconds int64    `json:"expirationSeconds"`
@@ -160,7 +156,7 @@ func tokenRequest(s session, key int, audiences []string, headers ...string) []b
 	return s.request(key, http.MethodPost, path, body, headers...)
 }
 
-// uniqueAll makes {n} new in each of texts.
+// uniqueAll returns texts with {n} replaced, so that each call is unique.
 func uniqueAll(s session, texts []string) []string {
 	out := make([]string, 0, len(texts))
 	for _, t := range texts {
@@ -169,8 +165,8 @@ func uniqueAll(s session, texts []string) []string {
 	return out
 }
 
-// tokenRequestCanaries: nobody without a credential, and nobody with an unsigned one, may have a token. Where a client
-// certificate speaks for the caller, the API server looks no further, and no account may be one that is not there.
+// tokenRequestCanaries returns requests without a credential and with an unsigned one, which the API server must
+// reject. With a client certificate it checks no token; the canary then asks for an account that does not exist.
 func tokenRequestCanaries(s session) []canary {
 	audiences := uniqueAll(s, k8sAudiences(s, 0))
 	if s.token(0, k8sOptions(s.spec).Token) != "" {
@@ -184,7 +180,8 @@ func tokenRequestCanaries(s session) []canary {
 	}}
 }
 
-// k8sStrangers are callers that the API server must not serve: whether with 401 or 403 depends on its anonymous access.
+// k8sStrangers returns requests of callers that the API server must reject, with 401 or 403 depending on its anonymous
+// access.
 func k8sStrangers(request func(headers ...string) []byte) []canary {
 	statuses := []int{http.StatusUnauthorized, http.StatusForbidden}
 	return []canary{
@@ -196,7 +193,7 @@ func k8sStrangers(request func(headers ...string) []byte) []canary {
 func tokenRequestReader(s session) reader {
 	j, x := newJudge(s), newExpected(s)
 	for key := range x.subjects {
-		x.subjects[key] = first(x.subjects[key], k8sOwner(s, key))
+		x.subjects[key] = cmp.Or(x.subjects[key], k8sOwner(s, key))
 		if audiences := k8sAudiences(s, key); len(audiences) > 0 {
 			x.audiences[key] = load.NewTemplate([]byte(s.unique(audiences[0])))
 		}
@@ -257,5 +254,5 @@ func k8sStatus(body []byte, kind string) (status []byte, v verdict) {
 	return status, noCause
 }
 
-// errNoToken is an answer without what was asked for; the answer itself may be a secret.
+// errNoToken reports an answer without a token. It does not quote the answer, which may be a secret.
 var errNoToken = errors.New("the answer holds no good token")

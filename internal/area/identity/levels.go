@@ -78,7 +78,7 @@ func (s *Spec) setLevel(name, level string) error {
 	return nil
 }
 
-// section is the name of the adapter's own options; empty: it has none.
+// section returns the name of the adapter's own options; empty: it has none.
 func (s *Spec) section() string {
 	a, err := findAdapter(string(s.Adapter))
 	if err != nil {

@@ -32,7 +32,7 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes are what every report must carry.
+// notes returns what every report must carry.
 func (p *arm) notes() []string {
 	if p.url != nil {
 		return area.ConnectionNotes(p.url, p.spec.TLS, p.spec)

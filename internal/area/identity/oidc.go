@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -59,12 +60,7 @@ const (
 
 const formType = "Content-Type: application/x-www-form-urlencoded"
 
-func oidcOptions(s *Spec) OIDC {
-	if s == nil || s.OIDC == nil {
-		return OIDC{}
-	}
-	return *s.OIDC
-}
+func oidcOptions(s *Spec) OIDC { return optionsOf(s, func(s *Spec) *OIDC { return s.OIDC }) }
 
 func oidcValidate(s *Spec, _ string) error {
 	o := oidcOptions(s)
@@ -108,7 +104,7 @@ func (s *Spec) certified() bool { return s.TLS != nil && s.TLS.Cert != "" }
 
 func hasToken(c Caller) bool { return !c.Token.IsZero() }
 
-// everyCaller reports whether there are callers and all have what is asked for.
+// everyCaller reports whether there are callers and have is true for all of them.
 func (s *Spec) everyCaller(have func(Caller) bool) bool {
 	for _, c := range s.Callers {
 		if !have(c) {
@@ -134,9 +130,9 @@ func tokenType(name string) string {
 	return name
 }
 
-// oidcCanaries: a client with another secret, or another token to exchange. The client exists: clients are not locked
-// out by that. Where a client certificate stands for the secret, the wrong secret comes with a client that does not
-// exist.
+// oidcCanaries returns a request with a wrong client secret, or with a forged token to exchange. The client exists: a
+// wrong secret does not lock clients out. If a client certificate replaces the secret, the canary names a client that
+// does not exist.
 func oidcCanaries(s session) []canary {
 	const forged = "tare-canary-this-is-not-the-secret"
 	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
@@ -156,11 +152,11 @@ func oidcCanaries(s session) []canary {
 	return []canary{c}
 }
 
-// oidcSecrets are what a request proves itself with.
+// oidcSecrets are the credentials in a request.
 type oidcSecrets struct{ client, subject string }
 
-// oidcSecretsOf are those of one identity. A caller's token is the subject token in an exchange, and the client's
-// secret otherwise.
+// oidcSecretsOf returns the secrets of one identity. A caller's token is the subject token in an exchange, and the
+// client's secret otherwise.
 func oidcSecretsOf(s session, key int) oidcSecrets {
 	o := oidcOptions(s.spec)
 	if o.Grant == grantExchange {
@@ -169,7 +165,7 @@ func oidcSecretsOf(s session, key int) oidcSecrets {
 	return oidcSecrets{client: s.token(key, o.ClientSecret)}
 }
 
-// oidcRequest is the request of one identity.
+// oidcRequest returns the request of one identity.
 func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	o, c := oidcOptions(s.spec), s.caller(key)
 	form := url.Values{"grant_type": {grantClient}}
@@ -181,14 +177,14 @@ func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	if o.Grant == grantExchange {
 		form.Set("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange")
 		form.Set("subject_token", secrets.subject)
-		form.Set("subject_token_type", first(tokenType(o.SubjectType), tokenType("access_token")))
+		form.Set("subject_token_type", cmp.Or(tokenType(o.SubjectType), tokenType("access_token")))
 		set("requested_token_type", tokenType(o.RequestType))
 	}
-	set("audience", s.unique(first(c.Audience, o.Audience)))
+	set("audience", s.unique(cmp.Or(c.Audience, o.Audience)))
 	set("scope", s.unique(o.Scope))
 	set("resource", s.unique(o.Resource))
 	headers := []string{"Accept: application/json", formType}
-	client := first(c.Name, o.ClientID)
+	client := cmp.Or(c.Name, o.ClientID)
 	switch o.authOf(secrets.client) {
 	case authBasic:
 		// RFC 6749, section 2.3.1: both are form-encoded first.
@@ -200,10 +196,10 @@ func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	default:
 		set("client_id", client)
 	}
-	return s.request(key, http.MethodPost, first(s.base+o.TokenPath, "/"), []byte(form.Encode()), headers...)
+	return s.request(key, http.MethodPost, cmp.Or(s.base+o.TokenPath, "/"), []byte(form.Encode()), headers...)
 }
 
-// authOf is how the client authenticates.
+// authOf returns how the client authenticates.
 func (o OIDC) authOf(secret string) string {
 	switch {
 	case o.Auth != "":
@@ -266,7 +262,7 @@ func oauthRefusal(status int, body []byte) (load.Outcome, verdict) {
 	return refusal(status)
 }
 
-// oauthError is the member error of an error response, nil when there is none.
+// oauthError returns the member error of an error response, nil if it has none.
 func oauthError(body []byte) []byte {
 	code, _ := jsonscan.Member(body, "error")
 	return jsonscan.Text(code)

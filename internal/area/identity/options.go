@@ -84,3 +84,13 @@ type Caller struct {
 	Address       string                 `yaml:"address,omitempty" json:"address,omitempty" jsonschema_description:"Source address of its connections, such as 127.1.0.7."`
 	Subject       string                 `yaml:"subject,omitempty" json:"subject,omitempty" jsonschema_description:"Claim sub that its tokens must have, instead of expect.subject."`
 }
+
+// optionsOf returns a section of s; it is empty where the file leaves it out.
+func optionsOf[T any](s *Spec, section func(s *Spec) *T) (o T) {
+	if s != nil {
+		if given := section(s); given != nil {
+			o = *given
+		}
+	}
+	return o
+}

@@ -18,20 +18,14 @@ const alertWithin = 500 * time.Millisecond
 // preflight reads what calls will need, and connects once. No token is asked for.
 func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Finding {
 	if _, err := newCredentials(s, env.Getenv, p.identities); err != nil {
-		return []area.Finding{{
-			Severity: area.Error, Message: err.Error(),
-			Hint: "set the variable or write the file, and see that tare may read it",
-		}}
+		return []area.Finding{area.Fault("", err, "set the variable or write the file, and see that tare may read it")}
 	}
 	c := oneshot.Client{}
 	var out []area.Finding
 	if p.url.Scheme == "https" {
 		var err error
 		if c.TLS, err = s.TLS.Config(p.url.Hostname(), env.Getenv); err != nil {
-			return []area.Finding{{
-				Path: "tls", Severity: area.Error, Message: err.Error(),
-				Hint: "name files in PEM that tare may read",
-			}}
+			return []area.Finding{area.Fault("tls", err, "name files in PEM that tare may read")}
 		}
 		if s.TLS != nil && s.TLS.Insecure {
 			out = append(out, area.WarnInsecure())
@@ -60,13 +54,11 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 	if f, ok := area.ExplainTLS(err); ok {
 		return []area.Finding{f}
 	}
-	return []area.Finding{{
-		Path: "url", Severity: area.Error, Message: fmt.Sprintf("cannot connect to %s: %v", p.url.Host, err),
-		Hint: "see that it runs, and run tare where it can be reached: a metadata server answers only its own node",
-	}}
+	return []area.Finding{area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err),
+		"see that it runs, and run tare where it can be reached: a metadata server answers only its own node")}
 }
 
-// awaitAlert waits for an alert of a server that is not content with us. One that waits for a request is.
+// awaitAlert waits for the TLS alert of a server that rejects the client. A server that waits for a request accepts it.
 func (plan) awaitAlert(conn net.Conn, secure bool) error {
 	if !secure {
 		return nil

@@ -11,17 +11,13 @@ import (
 // Preflight implements area.Area. It tries what each treatment will need: an address that two treatments share is tried
 // once.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
-	}
-	treatments := env.Treatments
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	var v preview
 	tried := map[string][]area.Finding{}
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(env.Treatments) {
 		if t.Control == design.AA {
 			continue // it repeats another
 		}

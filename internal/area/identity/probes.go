@@ -49,7 +49,7 @@ func (p *arm) groupProbe() probe.Probe {
 // throttling counts CFS periods, or those of the throttle that stands in for them.
 type throttling struct{ periods, throttled float64 }
 
-// throttling is absent where nothing limits the CPU.
+// throttling returns the counters; ok is false if nothing limits the CPU.
 func (p *arm) throttling(ctx context.Context) (throttling, bool) {
 	switch {
 	case p.group != nil:

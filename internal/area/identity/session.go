@@ -31,10 +31,10 @@ type session struct {
 	creds     *credentials // nil: there are no secrets and no leases
 }
 
-// identities is how many callers ask in turn: call i is identity i modulo this.
+// identities returns how many callers ask in turn: call i is identity i modulo this.
 func (s session) identities() int { return len(s.emails) }
 
-// caller is what the file says of one identity; the zero Caller when it says nothing.
+// caller returns the file's entry for one identity; the zero Caller without one.
 func (s session) caller(key int) Caller {
 	if s.spec != nil && key < len(s.spec.Callers) {
 		return s.spec.Callers[key]
@@ -42,7 +42,7 @@ func (s session) caller(key int) Caller {
 	return Caller{}
 }
 
-// secret is the value behind x as it is now, "" for the zero Secret. It may only go into a request's bytes.
+// secret returns the current value of x, "" for the zero Secret. It may only go into a request's bytes.
 func (s session) secret(x area.Secret) string {
 	if s.creds == nil {
 		return ""
@@ -50,7 +50,7 @@ func (s session) secret(x area.Secret) string {
 	return s.creds.secret(x)
 }
 
-// token is the credential of one identity: that of its caller entry, or else the adapter's option.
+// token returns the credential of one identity: that of its caller entry, or else the adapter's option.
 func (s session) token(key int, otherwise area.Secret) string {
 	if t := s.caller(key).Token; !t.IsZero() {
 		return s.secret(t)
@@ -58,7 +58,7 @@ func (s session) token(key int, otherwise area.Secret) string {
 	return s.secret(otherwise)
 }
 
-// lease is what login has obtained for an identity.
+// lease returns what login has obtained for an identity.
 func (s session) lease(key int) string {
 	if s.creds == nil {
 		return ""
@@ -66,17 +66,7 @@ func (s session) lease(key int) string {
 	return s.creds.lease(key)
 }
 
-// first is the first text that is not empty: a caller's own, then the adapter's option, then a default.
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
-// headerLines are the headers that the file asks for, sorted, as "Name: value".
+// headerLines returns the headers that the file asks for, sorted, as "Name: value".
 func (s session) headerLines(key int) []string {
 	all := maps.Clone(s.headers)
 	if all == nil {
@@ -151,7 +141,7 @@ func (r *requests) renewOne(key int) {
 	}
 }
 
-// key is the identity of call i.
+// key returns the identity of call i.
 func (r *requests) key(i uint64) int { return int(i % uint64(len(r.now))) }
 
 // appendTo appends the request of call i.

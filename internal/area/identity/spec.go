@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -92,7 +93,7 @@ const (
 // maxIdentities is how many source addresses 127.1.0.1 … 127.1.255.250 there are.
 const maxIdentities = 256 * 250
 
-// sourceOf is the source address of an identity on the loopback network.
+// sourceOf returns the source address of an identity on the loopback network.
 func sourceOf(key int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 1, byte(key / 250), byte(1 + key%250)})
 }
@@ -138,7 +139,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{
-		spec: u, operation: string(u.Operation), identities: max(1, u.Identities), as: first(u.Account, accountDefault),
+		spec: u, operation: string(u.Operation), identities: max(1, u.Identities), as: cmp.Or(u.Account, accountDefault),
 		headers: u.Headers,
 	}
 	if p.adapter, err = findAdapter(string(u.Adapter)); err != nil {
@@ -168,7 +169,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 
 // ask looks at what is asked for, and by how many.
 func (p *plan) ask() error {
-	p.operation = first(p.operation, p.adapter.operations[0].name)
+	p.operation = cmp.Or(p.operation, p.adapter.operations[0].name)
 	if p.identities > maxIdentities {
 		return fmt.Errorf("identities: %d is not a number from 1 to %d", p.identities, maxIdentities)
 	}

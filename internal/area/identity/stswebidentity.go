@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -67,11 +68,8 @@ var (
 )
 
 func stsOptions(s *Spec) STS {
-	var o STS
-	if s != nil && s.STS != nil {
-		o = *s.STS
-	}
-	o.SessionName = first(o.SessionName, "tare")
+	o := optionsOf(s, func(s *Spec) *STS { return s.STS })
+	o.SessionName = cmp.Or(o.SessionName, "tare")
 	return o
 }
 
@@ -101,7 +99,7 @@ func stsRequest(s session, key int, token string) []byte {
 	o := stsOptions(s.spec)
 	form := url.Values{
 		"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"},
-		"RoleArn": {first(s.caller(key).Name, o.RoleARN)}, "RoleSessionName": {o.SessionName}, "WebIdentityToken": {token},
+		"RoleArn": {cmp.Or(s.caller(key).Name, o.RoleARN)}, "RoleSessionName": {o.SessionName}, "WebIdentityToken": {token},
 	}
 	if o.Duration > 0 {
 		form.Set("DurationSeconds", strconv.Itoa(int(time.Duration(o.Duration)/time.Second)))
@@ -113,7 +111,7 @@ func stsReader(s session) reader {
 	j, x, o := newJudge(s), newExpected(s), stsOptions(s.spec)
 	assumed := make([][]byte, s.identities()) // the end of the ARN of each identity's session
 	for key := range assumed {
-		role := roleARN.ReplaceAllString(first(s.caller(key).Name, o.RoleARN), "$2")
+		role := roleARN.ReplaceAllString(cmp.Or(s.caller(key).Name, o.RoleARN), "$2")
 		assumed[key] = []byte(":assumed-role/" + role + "/" + o.SessionName)
 	}
 	return func(i uint64, key int, body []byte) verdict {
@@ -136,7 +134,7 @@ func stsReader(s session) reader {
 	}
 }
 
-// stsSubjectOf is whose token was exchanged.
+// stsSubjectOf returns whose token was exchanged.
 func stsSubjectOf(body []byte) string {
 	var f [1][]byte
 	pickXML(body, stsRoot, f[:], stsSubject)

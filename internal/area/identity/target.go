@@ -71,7 +71,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	return err
 }
 
-// signer is the key that all treatments with one algorithm sign with.
+// signer returns the key that all treatments with one algorithm sign with.
 func (t *target) signer(a reference.Algorithm) (*reference.Signer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,8 +19,8 @@ type planned struct {
 	plan
 }
 
-// judgeTogether looks at what treatments mean beside each other. Only trials in blocks compare one with
-// another; other questions give each an answer of its own.
+// judgeTogether looks at what treatments mean beside each other. Only trials in blocks compare one with another; other
+// questions give each an answer of its own.
 func judgeTogether(q design.Question, all []planned) []area.Finding {
 	if !question.Of(q).Drive.InBlocks {
 		return nil
@@ -94,15 +94,15 @@ func cacheKnobs(k *reference.Knobs) {
 	k.Cache, k.Singleflight, k.RefreshEarly, k.Jitter = false, false, 0, 0
 }
 
-// alike reports whether two treatments run alike but for the knobs that without takes out.
+// alike reports whether two treatments run alike apart from the knobs that without removes.
 func (p plan) alike(o plan, without func(*reference.Knobs)) bool {
 	without(&p.knobs)
 	without(&o.knobs)
 	return p.same(o)
 }
 
-// untouched reports whether treatment p cannot act on its operation, seen from the baseline b: identity tokens for
-// audiences that nobody has asked for before are never cached, shared or renewed, whatever the knobs say.
+// untouched reports whether treatment p, compared to the baseline b, cannot affect its operation: identity tokens for
+// new audiences are never cached, shared or renewed, whatever the knobs say.
 func untouched(p, b plan) bool {
 	return p.url == nil && b.url == nil && p.operation == opIdentity && p.alike(b, cacheKnobs)
 }

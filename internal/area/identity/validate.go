@@ -25,11 +25,8 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	if out = append(out, s.judgeCallers()...); len(out) > 0 {
 		return out
 	}
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
 	var plans []planned
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(treatments) {
 		p, findings := s.judge(t)
 		out = append(out, findings...)
 		plans = append(plans, planned{t, p})
@@ -84,7 +81,7 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 	}
 	if s.Identities > 1 && len(s.Callers) == 0 && !s.Loopback() {
 		out = append(out, area.Fault("identities",
-			errors.New("identities are told apart by source address, which only loopback targets let us choose"),
+			errors.New("identities are distinguished by source address, which can be chosen for loopback targets only"),
 			"leave it out"))
 	}
 	if s.TLS != nil && u != nil && u.Scheme != "https" {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,16 +53,13 @@ const projectedToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 // vaultOptions fills in defaults.
 func vaultOptions(s *Spec) Vault {
-	var o Vault
-	if s != nil && s.Vault != nil {
-		o = *s.Vault
-	}
-	o.Method = first(o.Method, "kubernetes")
-	o.Mount = strings.Trim(first(o.Mount, o.Method), "/")
+	o := optionsOf(s, func(s *Spec) *Vault { return s.Vault })
+	o.Method = cmp.Or(o.Method, "kubernetes")
+	o.Mount = strings.Trim(cmp.Or(o.Mount, o.Method), "/")
 	return o
 }
 
-// secret is where the method's credential is.
+// secret returns the location of the method's credential.
 func (o Vault) secret() area.Secret {
 	switch o.Method {
 	case "approle":
@@ -72,7 +70,7 @@ func (o Vault) secret() area.Secret {
 	return o.JWT
 }
 
-// identity is the method's name for the caller.
+// identity returns the caller's name as the method calls it.
 func (o Vault) identity() string {
 	switch o.Method {
 	case "approle":
@@ -118,14 +116,14 @@ func vaultValidate(s *Spec, _ string) error {
 	for i, c := range append([]Caller{{Name: o.Username}}, s.Callers...) {
 		if o.Method == "userpass" && c.Name != "" && (strings.ContainsAny(c.Name, "/?#%") || !visible([]byte(c.Name))) {
 			return fmt.Errorf("%s: a user's name stands in the path, and must have no blanks, slashes or percent signs",
-				first(map[bool]string{true: "vault.username"}[i == 0], "callers"))
+				cmp.Or(map[bool]string{true: "vault.username"}[i == 0], "callers"))
 		}
 	}
 	return nil
 }
 
-// vaultCanaries: a credential that nobody has issued. For userpass also the user is made up, since real ones are locked
-// out after some failures.
+// vaultCanaries returns a login with a forged credential. For userpass the user is made up, too, since Vault locks real
+// ones out after some failures.
 func vaultCanaries(s session) []canary {
 	o := vaultOptions(s.spec)
 	name := o.nameOf(s, 0)
@@ -146,8 +144,8 @@ func vaultCanaries(s session) []canary {
 const forgedJWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ0YXJlLWNhbmFyeSJ9." +
 	"dGFyZS1jYW5hcnk" //nolint:gosec // a forgery by design
 
-// nameOf is the role, role ID or user of an identity.
-func (o Vault) nameOf(s session, key int) string { return first(s.caller(key).Name, o.identity()) }
+// nameOf returns the role, role ID or user of an identity.
+func (o Vault) nameOf(s session, key int) string { return cmp.Or(s.caller(key).Name, o.identity()) }
 
 func vaultRequest(s session, key int, name, secret string) []byte {
 	o := vaultOptions(s.spec)
@@ -207,8 +205,8 @@ func readLogin(body []byte) (a vaultAuth, ok bool) {
 	return a, ok
 }
 
-// judge compares the entity that the token is for. A lease of 0 is a token that never expires, which roots have and
-// logins have not.
+// judge compares the entity that the token is for. A lease of 0 means a token that never expires, which root tokens are
+// and logins never give.
 func (a vaultAuth) judge(j *judge, key int, entity string) verdict {
 	switch {
 	case len(a.token) == 0:
@@ -225,7 +223,7 @@ func (a vaultAuth) judge(j *judge, key int, entity string) verdict {
 	return j.owns(key, a.token)
 }
 
-// vaultRefusal is Vault's own meaning of statuses: 472 and 473 are standby nodes that do not answer themselves.
+// vaultRefusal returns Vault's own meaning of statuses: 472 and 473 are standby nodes that do not answer themselves.
 func vaultRefusal(status int, _ []byte) (load.Outcome, verdict) {
 	if status == 472 || status == 473 {
 		return load.Refused, temporarilyUnavailable

@@ -97,7 +97,7 @@ func (p *arm) verifyOwner(ctx context.Context) error {
 	return nil
 }
 
-// owner is the account whose token the identity has to get.
+// owner returns the account whose token the identity has to get.
 func (p *arm) owner(key int) string {
 	if p.as == accountDefault || p.as == accountEmail {
 		return p.emails[key]

@@ -27,7 +27,7 @@ const (
 	recoverWithin = 15 * time.Second
 )
 
-// host is the Host header: embedded endpoints are called by the name that workloads use.
+// host returns the Host header: embedded endpoints are called by the name that workloads use.
 func (p *arm) host() string {
 	if p.url != nil {
 		return p.url.Host
@@ -56,7 +56,7 @@ func (p *arm) local() func(key int) netip.Addr {
 	return nil
 }
 
-// session is what the adapter works with; nonce makes its audiences new.
+// session returns what the adapter works with; nonce makes its audiences new.
 func (p *arm) session(nonce string) session {
 	return session{
 		host: p.host(), headers: p.headers, operation: p.operation, account: p.as, emails: p.emails,
@@ -66,7 +66,7 @@ func (p *arm) session(nonce string) session {
 	}
 }
 
-// base is the path of the URL, to which adapters add theirs.
+// base returns the path of the URL, to which adapters add theirs.
 func (p *arm) base() string {
 	if p.url == nil {
 		return ""
@@ -74,7 +74,7 @@ func (p *arm) base() string {
 	return strings.TrimRight(p.url.EscapedPath(), "/")
 }
 
-// addressOf is the source address that the file gives a caller.
+// addressOf returns the source address that the file gives a caller.
 func (p *arm) addressOf(key int) netip.Addr {
 	if key >= len(p.spec.Callers) || p.spec.Callers[key].Address == "" {
 		return netip.Addr{}
@@ -174,7 +174,7 @@ func (p *arm) call(ctx context.Context, w load.Wire, i uint64, timeout time.Dura
 	return outcome, err
 }
 
-// answer is call with the body of the answer.
+// answer returns call with the body of the answer.
 func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, []byte, error) {
 	got, err := p.client(w.ConnKey(i)).Do(ctx, w.Render(nil, i), timeout)
 	status, body := got.Status, got.Body

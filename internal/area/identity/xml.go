@@ -66,7 +66,7 @@ func put(out [][]byte, paths []string, parent, name, text []byte) bool {
 	return true
 }
 
-// withoutDeclaration is b without white space around it and without <?xml …?>.
+// withoutDeclaration returns b without white space around it and without <?xml …?>.
 func withoutDeclaration(b []byte) []byte {
 	b = bytes.TrimSpace(b)
 	if rest, ok := bytes.CutPrefix(b, []byte("<?xml ")); ok {

@@ -48,9 +48,9 @@ func (Area) NewSpec() area.Spec { return &Spec{} }
 
 // Open implements area.Area. It locates the program, which Preflight has checked, and starts nothing.
 func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return nil, fmt.Errorf("open imagepull: a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, fmt.Errorf("open imagepull: %w", err)
 	}
 	binary, err := spec.find(ctx, env)
 	if err != nil {
@@ -90,8 +90,8 @@ const describeWithin = time.Minute
 // programArgument starts tare-plane as a pull manager.
 const programArgument = "pull-manager"
 
-// program is the pull manager as a child process. Its environment holds only a folder for temporary files: the user's
-// settings, such as those of Go's garbage collector, must not affect it.
+// program returns the pull manager as a child process. Its environment holds only a folder for temporary files: the
+// user's settings, such as those of Go's garbage collector, must not affect it.
 func program(b plane.Binary, env area.Env) driver.Program {
 	return driver.Program{
 		Name: programArgument, Path: b.Path, Args: []string{programArgument}, Dir: env.Dir,

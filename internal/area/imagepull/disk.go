@@ -66,11 +66,8 @@ const (
 
 // need estimates the disk space of the treatments' records.
 func (s *Spec) need(treatments []design.Treatment) need {
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
 	var n need
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(treatments) {
 		p, err := s.plan(t)
 		if err != nil || p.accessor == disabled {
 			continue // there is nothing to read
@@ -94,16 +91,16 @@ func (s *Spec) judgeFolder(treatments []design.Treatment) []area.Finding {
 	info, err := os.Stat(dir)
 	switch {
 	case err != nil:
-		return []area.Finding{fault("dir", fmt.Sprintf("dir: %v", err), next)}
+		return []area.Finding{area.Fault("dir", fmt.Errorf("dir: %w", err), next)}
 	case !info.IsDir():
-		return []area.Finding{fault("dir", fmt.Sprintf("dir: %s is no folder", dir), next)}
+		return []area.Finding{area.Fault("dir", fmt.Errorf("dir: %s is no folder", dir), next)}
 	}
 	if err := tryWrite(dir); err != nil {
-		return []area.Finding{fault("dir", fmt.Sprintf("dir: no record can be written there: %v", err), next)}
+		return []area.Finding{area.Fault("dir", fmt.Errorf("dir: no record can be written there: %w", err), next)}
 	}
 	d, err := lookAt(dir)
 	if err != nil {
-		return []area.Finding{fault("dir", err.Error(), next)}
+		return []area.Finding{area.Fault("dir", err, next)}
 	}
 	return d.judge(dir, s.need(treatments), max(1, len(treatments)))
 }
@@ -112,12 +109,12 @@ func (s *Spec) judgeFolder(treatments []design.Treatment) []area.Finding {
 func (d disk) judge(dir string, n need, arms int) (out []area.Finding) {
 	const next = "free some, name a folder on another file system with dir, or take fewer records or treatments"
 	if n.bytes > d.free {
-		out = append(out, fault("dir", fmt.Sprintf("dir: %s has %s free, and the records of %s take about %s", dir,
+		out = append(out, area.Fault("dir", fmt.Errorf("dir: %s has %s free, and the records of %s take about %s", dir,
 			size(max(0, d.free)), plural(arms, "treatment"), size(n.bytes)), next))
 	}
 	if files := n.files + int64(arms)*spareFiles; d.inodes >= 0 && files > d.inodes {
-		out = append(out, fault("dir", fmt.Sprintf("dir: the file system of %s can hold %d more files, and the records of "+
-			"%s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
+		out = append(out, area.Fault("dir", fmt.Errorf("dir: the file system of %s can hold %d more files, and the records "+
+			"of %s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
 	}
 	if d.kind == "nfs" || d.kind == "fuse" || d.kind == "9p" {
 		out = append(out, area.Finding{

@@ -76,7 +76,7 @@ type plan struct {
 	secrets     int
 }
 
-// defaults are a node with 100 images, one pod at a time, and a kubelet with default settings.
+// defaults returns a node with 100 images, one pod at a time, and a kubelet with default settings.
 func defaults() plan {
 	return plan{
 		accessor: cached, size: 100, records: 100, hits: 100, pattern: uniform, exponent: 1.1, window: 50, turnover: 10,

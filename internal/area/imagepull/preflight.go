@@ -2,7 +2,6 @@ package imagepull
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,20 +14,20 @@ import (
 // Preflight implements area.Area. It checks that the program is available, which may build it, that it has the pull
 // manager and its operations, and that records can be written to their folder. It leaves nothing behind.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return []area.Finding{fault("", fmt.Sprintf("a spec of type %T is not this area's", s), "")}
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	out := append(spec.advise(env.Treatments), spec.judgeFolder(env.Treatments)...)
 	out = append(out, spec.judgeMemory(env.Treatments, "/proc/meminfo")...)
 	if _, err := processors(spec, env); err != nil {
-		out = append(out, fault("", err.Error(), ""))
+		out = append(out, area.Fault("", err, ""))
 	}
 	if env.Look {
 		b, there, err := plane.Seek(ctx, plane.V136, spec.host(env))
 		switch {
 		case err != nil:
-			return append(out, missing(fmt.Errorf("find the pull manager: %w", err)))
+			return append(out, area.Fault("binary", fmt.Errorf("find the pull manager: %w", err), ""))
 		case !there:
 			return append(out, area.Finding{
 				Path: "binary", Severity: area.Info,
@@ -39,7 +38,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	}
 	b, err := spec.find(ctx, env)
 	if err != nil {
-		return append(out, missing(err))
+		return append(out, area.Fault("binary", err, ""))
 	}
 	return append(out, spec.judgeProgram(ctx, b, env)...)
 }
@@ -48,7 +47,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) []area.Finding {
 	d, err := describe(ctx, b)
 	if err != nil {
-		return []area.Finding{fault("binary", err.Error(), "name another tare-plane, or none to have tare build it")}
+		return []area.Finding{area.Fault("binary", err, "name another tare-plane, or none to have tare build it")}
 	}
 	out := []area.Finding{{
 		Path: "binary", Severity: area.Info,
@@ -68,9 +67,9 @@ func describe(ctx context.Context, b plane.Binary) (driver.Introduction, error) 
 
 // Program implements area.Programmed. The path of tare-plane is not part of its identity.
 func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Program, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return area.Program{}, fmt.Errorf("a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return area.Program{}, err
 	}
 	var out area.Program
 	if env.Look {
@@ -108,15 +107,6 @@ func (s *Spec) find(ctx context.Context, env area.Env) (plane.Binary, error) {
 		return b, fmt.Errorf("find the pull manager: %w", err)
 	}
 	return b, nil
-}
-
-// missing turns the error into a finding.
-func missing(err error) area.Finding {
-	f := fault("binary", err.Error(), "")
-	if m, ok := errors.AsType[*plane.Missing](err); ok {
-		f.Hint = m.Next
-	}
-	return f
 }
 
 // processors returns where the programs run: the last processor while calls are made one at a time, since the host's

@@ -21,10 +21,10 @@ func parseShare(text string) (Share, error) {
 	return Share(x), nil
 }
 
-// level is the form for the program: "75".
+// level returns the form for the program: "75".
 func (s Share) level() string { return strconv.FormatFloat(float64(s), 'f', -1, 64) }
 
-// String is the form of the file: "75%".
+// String returns the form of the file: "75%".
 func (s Share) String() string { return s.level() + "%" }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -1,6 +1,7 @@
 package imagepull
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,28 +28,23 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 
 func isError(f area.Finding) bool { return f.Severity == area.Error }
 
-// fault returns a finding that stops a run.
-func fault(path, message, hint string) area.Finding {
-	return area.Finding{Path: path, Severity: area.Error, Message: message, Hint: hint}
-}
-
 // judgeSection checks what no treatment can change.
 func (s *Spec) judgeSection() (out []area.Finding) {
 	for i, name := range s.Operations {
 		path := fmt.Sprintf("operations[%d]", i)
 		switch {
 		case !slices.Contains(names(), name):
-			out = append(out, fault(path, fmt.Sprintf("there is no operation %q; there are %s%s", name,
+			out = append(out, area.Fault(path, fmt.Errorf("there is no operation %q; there are %s%s", name,
 				strings.Join(names(), ", "), spelling.DidYouMean(name, names())), ""))
 		case slices.Contains(s.Operations[:i], name):
-			out = append(out, fault(path, fmt.Sprintf("%q is given twice", name), ""))
+			out = append(out, area.Fault(path, fmt.Errorf("%q is given twice", name), ""))
 		}
 	}
 	if span := s.Span.Std(); span != 0 && (span < time.Millisecond || span > 10*time.Second) {
-		out = append(out, fault("span", "span: want 1ms to 10s", "leave it out for the default"))
+		out = append(out, area.Fault("span", errors.New("span: want 1ms to 10s"), "leave it out for the default"))
 	}
 	if s.Rounds != 0 && (s.Rounds < 3 || s.Rounds > 1000) {
-		out = append(out, fault("rounds", "rounds: want 3 to 1000", "leave it out for the default"))
+		out = append(out, area.Fault("rounds", errors.New("rounds: want 3 to 1000"), "leave it out for the default"))
 	}
 	return out
 }
@@ -59,17 +55,16 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 	if err == nil {
 		return nil
 	}
-	message := err.Error()
-	factor, _, _ := strings.Cut(message, ":")
+	factor, _, _ := strings.Cut(err.Error(), ":")
 	path := factor
-	if _, level := t.Levels[factor]; level || s.given()[factor] == "" {
-		path, message = "", fmt.Sprintf("treatment %q: %s", t.ID, message)
+	if s.given()[factor] == "" {
+		path = ""
 	}
-	hint := ""
+	f := area.FaultIn(t, path, err)
 	if factor == factorStripes {
-		hint = fmt.Sprintf("use up to %d", maxStripes)
+		f.Hint = fmt.Sprintf("use up to %d", maxStripes)
 	}
-	return []area.Finding{fault(path, message, hint)}
+	return []area.Finding{f}
 }
 
 // rejectDuplicates rejects treatments that differ in their words only: any difference between them is noise.
@@ -82,7 +77,7 @@ func (s *Spec) rejectDuplicates(treatments []design.Treatment) (out []area.Findi
 		}
 		key := design.ID(p.levels())
 		if other, twice := first[key]; twice {
-			out = append(out, fault("", fmt.Sprintf("treatment %q is %q in other words: both are %s", t.ID, other, key),
+			out = append(out, area.Fault("", fmt.Errorf("treatment %q is %q in other words: both are %s", t.ID, other, key),
 				"leave one of them out"))
 			continue
 		}
@@ -95,7 +90,7 @@ func (s *Spec) rejectDuplicates(treatments []design.Treatment) (out []area.Findi
 func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 	for _, factor := range slices.Sorted(maps.Keys(s.given())) {
 		if !s.any(treatments, func(p *plan) bool { return p.uses(factor) }) {
-			out = append(out, fault(factor, fmt.Sprintf("%s: no treatment uses it: it belongs to %s", factor, owner(factor)),
+			out = append(out, area.Fault(factor, fmt.Errorf("%s: no treatment uses it: it belongs to %s", factor, owner(factor)),
 				"leave it out"))
 		}
 	}
@@ -104,10 +99,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 
 // any reports whether such holds for some treatment's plan.
 func (s *Spec) any(treatments []design.Treatment, such func(*plan) bool) bool {
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{}}
-	}
-	for _, t := range treatments {
+	for _, t := range area.AtLeastOne(treatments) {
 		if p, err := s.plan(t); err == nil && such(&p) {
 			return true
 		}

@@ -146,7 +146,7 @@ func (c *Conn) exchange(request []byte) (a Answer, err error) {
 	return a, c.tooLong(err)
 }
 
-// tooLong is err, or that the answer did not end where it had to.
+// tooLong returns err, or that the answer did not end where it had to.
 func (c *Conn) tooLong(err error) error {
 	if err != nil && c.bound.N <= 0 {
 		return ErrTooLong

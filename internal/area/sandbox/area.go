@@ -56,9 +56,9 @@ func (Area) NewSpec() area.Spec { return &Spec{} }
 
 // Open implements area.Area. It changes nothing.
 func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, error) {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return nil, fmt.Errorf("open sandbox: a spec of type %T is not this area's", s)
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
 	cpus, err := workerCPU(env)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 // realSysbench stands for all programs of sysbench.
 const realSysbench = "sysbench"
 
-// realNames are the allowed values of `real`.
+// realNames returns the allowed values of `real`.
 func realNames() []string {
 	return append(append(workload.Daemons(), realSysbench), workload.Programs()...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 )
 
@@ -233,8 +234,8 @@ func TestNoLandlock(t *testing.T) {
 		{unix.EOPNOTSUPP, "switched off"},
 		{unix.EPERM, "operation not permitted"},
 	} {
-		if err := noLandlock(c.err); !strings.Contains(err.Error(), c.says) || hintOf(err) == "" {
-			t.Errorf("%v: %v, next %q", c.err, err, hintOf(err))
+		if err := noLandlock(c.err); !strings.Contains(err.Error(), c.says) || area.HintOf(err) == "" {
+			t.Errorf("%v: %v, next %q", c.err, err, area.HintOf(err))
 		}
 	}
 }

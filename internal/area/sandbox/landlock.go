@@ -9,6 +9,8 @@ import (
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"tare/internal/area"
 )
 
 // landlockRules is Landlock (landlock(7)): a process gives up rights on files, for itself and its descendants. The
@@ -66,13 +68,13 @@ func (l landlockRules) Probe(ctx context.Context, try func(context.Context, Poli
 func noLandlock(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
-		return withHint(errors.New("kernel without Landlock (ENOSYS)"),
+		return area.WithHint(errors.New("kernel without Landlock (ENOSYS)"),
 			"use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK, or leave landlock out")
 	case errors.Is(err, unix.EOPNOTSUPP):
-		return withHint(errors.New("the kernel has Landlock, and it is switched off (EOPNOTSUPP)"),
+		return area.WithHint(errors.New("the kernel has Landlock, and it is switched off (EOPNOTSUPP)"),
 			"boot with landlock in lsm=…, or leave landlock out")
 	}
-	return withHint(fmt.Errorf("ask for Landlock: %w", err),
+	return area.WithHint(fmt.Errorf("ask for Landlock: %w", err),
 		"a container's seccomp profile may refuse it: run tare outside of it")
 }
 

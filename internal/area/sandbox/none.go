@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"errors"
+
+	"tare/internal/area"
 )
 
 // none is the baseline: nothing confines the worker. That is proved, since a container runtime may already confine this
@@ -33,7 +35,7 @@ func (none) Express(p Policy) error {
 // Probe implements Enforcer.
 func (n none) Probe(ctx context.Context, try func(context.Context, Policy) error) error {
 	if err := try(ctx, Policy{Enforcer: n.Name()}); err != nil {
-		return withHint(err, "the baseline is not bare; run tare outside of containers and sandboxes, or with their "+
+		return area.WithHint(err, "the baseline is not bare; run tare outside of containers and sandboxes, or with their "+
 			"profiles switched off (docker run --security-opt seccomp=unconfined)")
 	}
 	return nil

@@ -18,13 +18,13 @@ import (
 // Preflight implements area.Area: with each enforcer that the experiment needs it confines a child and proves its
 // policy. It leaves nothing behind.
 func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
-	spec, ok := s.(*Spec)
-	if !ok {
-		return []area.Finding{{Severity: area.Error, Message: fmt.Sprintf("a spec of type %T is not this area's", s)}}
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	cpus, err := workerCPU(env)
 	if err != nil {
-		return []area.Finding{{Severity: area.Error, Message: err.Error()}}
+		return []area.Finding{area.Fault("", err, "")}
 	}
 	if err := sweep(); err != nil {
 		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
@@ -37,7 +37,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		if err == nil {
 			continue
 		}
-		out = append(out, area.Finding{Severity: area.Error, Message: e.Name() + ": " + err.Error(), Hint: hintOf(err)})
+		out = append(out, area.Fault("", fmt.Errorf("%s: %w", e.Name(), err), ""))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
 
+	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 )
 
@@ -25,7 +26,7 @@ var firstRules = []string{"ptrace", "mknod", "mount", "_sysctl"}
 // keptCalls are refused by no rule: the worker may need them, or proofs use them.
 var keptCalls = []string{"getpid", "getppid", "clone3", "perf_event_open"}
 
-// ruleCalls are the system calls that rules refuse, in order: firstRules, then all that a worker can try and no
+// ruleCalls returns the system calls that rules refuse, in order: firstRules, then all that a worker can try and no
 // workload uses.
 func ruleCalls() []string {
 	calls := slices.Clone(firstRules)
@@ -66,7 +67,7 @@ func (seccompFilter) Express(p Policy) error {
 // Probe implements Enforcer.
 func (s seccompFilter) Probe(ctx context.Context, try func(context.Context, Policy) error) error {
 	if err := try(ctx, Policy{Enforcer: s.Name(), Mode: AlwaysAllow}); err != nil {
-		return withHint(err, "seccomp needs a kernel with CONFIG_SECCOMP_FILTER, and no filter around tare itself that "+
+		return area.WithHint(err, "seccomp needs a kernel with CONFIG_SECCOMP_FILTER, and no filter around tare itself that "+
 			"forbids further ones")
 	}
 	return nil
@@ -165,7 +166,7 @@ func filter(p Policy) (*sec.Policy, error) {
 	return policy, nil
 }
 
-// refusedCalls are the calls that the policy's rules refuse.
+// refusedCalls returns the calls that the policy's rules refuse.
 func refusedCalls(p Policy) []string {
 	calls := ruleCalls()
 	return slices.Clone(calls[:min(p.Rules, len(calls))])
@@ -186,7 +187,7 @@ func nativeCalls(names []string) []string {
 	return out
 }
 
-// canary is the call that every filter here refuses: uselib, which no program has used since a.out, or, on an
+// canary returns the call that every filter here refuses: uselib, which no program has used since a.out, or, on an
 // architecture that never had it, a call that the kernel rejects as invalid before it checks permissions. Neither
 // returns EPERM by itself.
 func canary() string {

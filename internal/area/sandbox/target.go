@@ -197,7 +197,7 @@ func (t *target) negative(a *arm, o operation) bool {
 	return enforced
 }
 
-// bases are the arms that treatments are compared to: the baselines or, without one, the first treatment.
+// bases returns the arms that treatments are compared to: the baselines or, without one, the first treatment.
 func (t *target) bases() []*arm {
 	var out []*arm
 	for _, b := range t.order {

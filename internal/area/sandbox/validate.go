@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,9 +26,7 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 	if s.Span != 0 && (time.Duration(s.Span) < time.Millisecond || time.Duration(s.Span) > 10*time.Second) {
 		wrong("span", "leave it out for the default", "span: want 1ms to 10s")
 	}
-	if len(treatments) == 0 {
-		treatments = []design.Treatment{{ID: design.ID(nil)}}
-	}
+	treatments = area.AtLeastOne(treatments)
 	chosen := 0
 	for _, t := range treatments {
 		if _, err := s.plan(t); err != nil {
@@ -60,7 +59,7 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	for i, name := range s.Workloads {
 		path := fmt.Sprintf("workloads[%d]", i)
 		if !slices.Contains(known, name) {
-			wrong(path, "", "there is no workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, known), ";"),
+			wrong(path, "", "there is no workload %q%s there are %s", name, cmp.Or(spelling.DidYouMean(name, known), ";"),
 				strings.Join(known, ", "))
 			continue
 		}
@@ -82,21 +81,13 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	for i, name := range s.Real {
 		path := fmt.Sprintf("real[%d]", i)
 		if !slices.Contains(realNames(), name) {
-			wrong(path, "", "there is no real workload %q%s there are %s", name, orElse(spelling.DidYouMean(name, realNames()),
+			wrong(path, "", "there is no real workload %q%s there are %s", name, cmp.Or(spelling.DidYouMean(name, realNames()),
 				";"), strings.Join(realNames(), ", "))
 		}
 	}
 	for _, name := range append(s.daemons(), s.programs()...) {
 		take("real", name)
 	}
-}
-
-// orElse returns text, or otherwise if it is empty.
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // plainName reports whether a budget can name the operation.

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"syscall"
@@ -45,10 +44,10 @@ func name(e syscall.Errno) string {
 	return fmt.Sprintf("errno %d", int(e))
 }
 
-// fifoIn is the named pipe that proofs try to create: no workload creates any.
+// fifoIn returns the named pipe that proofs try to create: no workload creates any.
 func fifoIn(dir string) string { return filepath.Join(dir, "proof.fifo") }
 
-// fileIn is the file that proofs create beside it.
+// fileIn returns the file that proofs create beside it.
 func fileIn(dir string) string { return filepath.Join(dir, "proof.file") }
 
 // The metrics of a batch.
@@ -57,25 +56,3 @@ var (
 	metricCPU          = metric.CPU.Name
 	metricInstructions = metric.Instructions.Name
 )
-
-// A hinted error carries a next step.
-type hinted struct {
-	cause error
-	hint  string
-}
-
-func withHint(err error, hint string) error { return &hinted{cause: err, hint: hint} }
-
-// Error implements error.
-func (h *hinted) Error() string { return h.cause.Error() }
-
-// Unwrap returns the cause.
-func (h *hinted) Unwrap() error { return h.cause }
-
-// hintOf returns the next step that err carries, or "".
-func hintOf(err error) string {
-	if h, ok := errors.AsType[*hinted](err); ok {
-		return h.hint
-	}
-	return ""
-}

@@ -17,7 +17,7 @@ type Right struct {
 	Path                  string // "/metrics"; then there is no resource
 }
 
-// String is "delete pods" or "create validatingadmissionpolicies.admissionregistration.k8s.io".
+// String returns "delete pods" or "create validatingadmissionpolicies.admissionregistration.k8s.io".
 func (r Right) String() string {
 	if r.Path != "" {
 		return r.Verb + " " + r.Path
@@ -28,7 +28,7 @@ func (r Right) String() string {
 // metricsPath is the path of the server's own metrics.
 const metricsPath = "/metrics"
 
-// MetricsRight is the right to read the server's own metrics.
+// MetricsRight returns the right to read the server's own metrics.
 func MetricsRight() Right { return Right{Verb: "get", Path: metricsPath} }
 
 // Optional says what a run loses without the right; ok is false for a right that a run needs.

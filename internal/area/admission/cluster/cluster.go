@@ -159,7 +159,7 @@ func (c *Cluster) connect(timeout time.Duration) error {
 // Close closes idle connections.
 func (c *Cluster) Close() { c.transport.CloseIdleConnections() }
 
-// Run is the run's id.
+// Run returns the run's id.
 func (c *Cluster) Run() string { return c.run }
 
 // Location returns where the cluster is.
@@ -168,10 +168,10 @@ func (c *Cluster) Location() Location { return c.location }
 // Notes returns what every report must say about the connection.
 func (c *Cluster) Notes() []string { return c.notes }
 
-// Host is the value of the Host header: the server's host, with the port if the URL has one.
+// Host returns the value of the Host header: the server's host, with the port if the URL has one.
 func (c *Cluster) Host() string { return c.url.Host }
 
-// Prefix is the path below which the server's API is: "" unless the URL has one ("/k8s/clusters/c-1").
+// Prefix returns the path below which the server's API is: "" unless the URL has one ("/k8s/clusters/c-1").
 func (c *Cluster) Prefix() string { return strings.TrimSuffix(c.url.EscapedPath(), "/") }
 
 // Addr returns the server's address, preferably IPv4.
@@ -237,10 +237,11 @@ func (c *Cluster) Header(ctx context.Context) (http.Header, error) {
 	return got, nil
 }
 
-// Config is for clients of other packages: without a rate limit and without a timeout, so that it can watch.
+// Config returns the configuration for clients of other packages: without a rate limit and without a timeout, so that
+// they can watch.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// Dynamic is a client whose requests respect Options.Limit.
+// Dynamic returns a client whose requests respect Options.Limit.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
 // String names the location in errors.

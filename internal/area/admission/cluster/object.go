@@ -42,7 +42,7 @@ func checkRun(id string) error {
 	return nil
 }
 
-// Labels are the labels of every object of the run.
+// Labels returns the labels of every object of the run.
 func (c *Cluster) Labels() map[string]string {
 	return map[string]string{OwnerLabel: c.run, ManagerLabel: Manager}
 }

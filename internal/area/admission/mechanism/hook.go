@@ -17,7 +17,7 @@ const (
 // run's namespace only, and not for long.
 const webhookTimeout = 5
 
-// WebhookName is the name of a policy's webhook in answers and metrics. It needs three parts.
+// WebhookName returns the name of a policy's webhook in answers and metrics. It needs three parts.
 func WebhookName(one Policy) string { return one.Name + ".tare.dev" }
 
 // hook renders a configuration of one webhook, as engines are installed: each with a configuration of its own. One

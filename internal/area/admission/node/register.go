@@ -169,7 +169,7 @@ func (f *fleet) object(name string, now time.Time) *corev1.Node {
 	}
 }
 
-// conditions are those of a healthy node.
+// conditions returns those of a healthy node.
 func conditions(now time.Time) []corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	out := []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}

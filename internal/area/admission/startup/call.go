@@ -75,8 +75,8 @@ func (s *starter) finish(ctx context.Context, a *await, r posted) load.Result {
 	return out
 }
 
-// marks are the phases of a pod that was seen running, except those whose beginning was not seen, because a list showed
-// both at once. The tracker's lock is held.
+// marks returns the phases of a pod that was seen running, except those whose beginning was not seen, because a list
+// showed both at once. The tracker's lock is held.
 func (a *await) marks(r *posted) []load.Mark {
 	out := []load.Mark{
 		{Name: Startup, From: r.Sent, At: a.running},

@@ -66,13 +66,13 @@ func (s *scale) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(r)
 }
 
-// requestLength is the length of r as HTTP/1.1: over HTTP/2 it depends on the connection's earlier requests.
+// requestLength returns the length of r as HTTP/1.1: over HTTP/2 it depends on the connection's earlier requests.
 func requestLength(r *http.Request) uint64 {
 	n := len(r.Method) + len(" ") + len(r.URL.RequestURI()) + len(" HTTP/1.1\r\nHost: ") + len(r.URL.Host) + 2*len("\r\n")
 	return uint64(n+headerLength(r.Header)) + uint64(max(0, r.ContentLength))
 }
 
-// answerLength is the same for the head of an answer.
+// answerLength returns the same for the head of an answer.
 func answerLength(r *http.Response) uint64 {
 	return uint64(len("HTTP/1.1 200 ") + len(http.StatusText(r.StatusCode)) + 2*len("\r\n") + headerLength(r.Header))
 }

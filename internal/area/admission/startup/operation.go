@@ -140,7 +140,7 @@ func (s *starter) operation(p Pods) load.Operation {
 	return o
 }
 
-// byStatus is the default Judge.
+// byStatus returns the default Judge.
 func byStatus(status int, _ []byte) (load.Outcome, int) {
 	switch {
 	case status == http.StatusCreated:
@@ -168,7 +168,7 @@ func (s *starter) stuck(i uint64) int {
 
 func (s *starter) nameOf(i uint64) string { return string(s.name.AppendTo(nil, i)) }
 
-// stage is the cause of a wait that timed out. The tracker's lock is held.
+// stage returns the cause of a wait that timed out. The tracker's lock is held.
 func (a *await) stage(open bool) int {
 	switch {
 	case a.answered.IsZero():

@@ -6,19 +6,15 @@ import (
 	"tare/internal/build"
 )
 
-// cache is where what is built lies.
+// cache returns the cache of built decision points.
 func (h Host) cache() build.Cache {
 	return build.Cache{Dir: h.Cache, Sub: "engines", Log: h.Log, Getenv: h.Getenv}
 }
 
-// CacheFolder is the folder of built decision points: Host.Cache, or $TARE_CACHE/engines, or tare/engines in the user's
-// cache folder.
-func (h Host) CacheFolder() (string, error) { return h.cache().Folder() }
-
 // look finds an executable file in the PATH that the host was given.
 func (h Host) look(name string) (string, bool) { return build.Look(name, h.Getenv) }
 
-// missing tells what a person can do about a cache that cannot be used; other errors pass.
+// missing adds what the user can do about an unusable cache; it returns other errors unchanged.
 func missing(k Kind, err error) error {
 	if folder := new(build.NoFolder); errors.As(err, &folder) {
 		return &Missing{Kind: k, Reason: folder.Error(), Next: "set " + build.Variable + " to a folder of your own"}

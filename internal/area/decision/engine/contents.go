@@ -6,10 +6,11 @@ import (
 	"tare/internal/build"
 )
 
-// Built is where decision points are that were built: see CacheFolder.
+// Built returns the cache of built decision points: Host.Cache, or $TARE_CACHE/engines, or tare/engines in the user's
+// cache folder.
 func (h Host) Built() build.Cache { return h.cache() }
 
-// Current says which folders of the cache Find would use, by their names. The error is one of our own sources.
+// Current reports, by name, which folders of the cache Find would use. It fails if tare's own sources cannot be read.
 func (h Host) Current() (wanted func(name string) bool, err error) {
 	_, opa, err := opaModule()
 	if err != nil {

@@ -33,7 +33,7 @@ func descriptions() []description {
 	}
 }
 
-// Kinds are all kinds.
+// Kinds returns all kinds.
 func Kinds() (kinds []Kind) {
 	for _, d := range descriptions() {
 		kinds = append(kinds, d.kind)
@@ -49,10 +49,10 @@ func (Kind) Words() (names []string) {
 	return names
 }
 
-// Adapter is the protocol that the kind speaks; empty for a kind that is not among Kinds.
+// Adapter returns the protocol that the kind speaks; empty for a kind that is not among Kinds.
 func (k Kind) Adapter() string { return k.describe().adapter }
 
-// Help is one line about the kind.
+// Help returns one line about the kind.
 func (k Kind) Help() string { return k.describe().help }
 
 func (k Kind) describe() description {
@@ -67,7 +67,7 @@ func (k Kind) describe() description {
 // Host is what Find may use.
 type Host struct {
 	Self   string // path of this binary
-	Cache  string // folder for what is built; empty: see CacheFolder
+	Cache  string // folder for what is built; empty: see Built
 	Log    *slog.Logger
 	Getenv func(name string) (string, bool)
 }
@@ -112,3 +112,6 @@ type Missing struct {
 
 // Error implements error.
 func (m *Missing) Error() string { return string(m.Kind) + ": " + m.Reason }
+
+// Hint returns the next step.
+func (m *Missing) Hint() string { return m.Next }

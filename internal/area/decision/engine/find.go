@@ -23,8 +23,8 @@ func Find(ctx context.Context, k Kind, h Host) (Launch, error) {
 	return Launch{}, fmt.Errorf("embedded decision point %q is not one of %v", k, Kinds())
 }
 
-// Seek is Find without building, for those who only want to know what would be done: there is false when Find would
-// build the engine. The error is Find's, as far as it can be known without a build.
+// Seek is Find without building, to announce what Find would do: there is false if Find would build the engine. It
+// returns Find's error as far as it is known without a build.
 func Seek(ctx context.Context, k Kind, h Host) (there bool, err error) {
 	switch k {
 	case OPA:
@@ -37,12 +37,12 @@ func Seek(ctx context.Context, k Kind, h Host) (there bool, err error) {
 	return err == nil, err
 }
 
-// own is a decision point in this binary.
+// own returns how to launch a decision point in this binary.
 func (h Host) own(k Kind, version string) Launch {
 	return Launch{Kind: k, Path: h.Self, Args: []string{"serve", "decision", string(k)}, Version: version}
 }
 
-// moduleVersion is the version of a module that this binary was built with, without its v.
+// moduleVersion returns the version of a module that this binary was built with, without its v.
 func moduleVersion(path string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

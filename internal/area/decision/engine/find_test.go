@@ -171,14 +171,14 @@ func TestCacheFolder(t *testing.T) {
 	} {
 		h := fakeHost(t, c.env, nil)
 		h.Cache = c.cache
-		if got, err := h.CacheFolder(); err != nil || got != c.want {
+		if got, err := h.Built().Folder(); err != nil || got != c.want {
 			t.Errorf("%q (%v), want %q", got, err, c.want)
 		}
 	}
 	t.Setenv("XDG_CACHE_HOME", "/c")
 	h := fakeHost(t, nil, nil)
 	h.Cache = ""
-	if got, err := h.CacheFolder(); err != nil || got != "/c/tare/engines" {
+	if got, err := h.Built().Folder(); err != nil || got != "/c/tare/engines" {
 		t.Errorf("got folder %q (%v), want /c/tare/engines", got, err)
 	}
 }

@@ -85,7 +85,7 @@ func (b javaBuild) fetch(ctx context.Context, lib string) ([]string, error) {
 	return checkJars(b.kind, lib)
 }
 
-// javaFiles are the sources of package tare and of its subpackage for one engine.
+// javaFiles returns the sources of package tare and of its subpackage for one engine.
 func javaFiles(root, kind string) ([]string, error) {
 	var files []string
 	for _, folder := range []string{"tare", "tare/" + kind} {

@@ -30,7 +30,7 @@ const (
 	mostLibrary = 64 << 20
 )
 
-// A library is a jar of which the content is pinned.
+// A library is a jar with a pinned content.
 type library struct {
 	path string // in a Maven repository: "org/slf4j/slf4j-api/2.0.20/slf4j-api-2.0.20.jar"
 	sum  string // SHA-256, hexadecimal
@@ -55,7 +55,7 @@ func libraries(k Kind) ([]library, error) {
 	return all, nil
 }
 
-// A source is where libraries come from. Whatever it gives is used only if it is what is pinned.
+// A source is where libraries come from. A library is used only if it matches its pinned checksum.
 type source struct {
 	local  string // Maven's folder of this user, in which a library may be already; empty: there is none
 	remote string // URL of a repository
@@ -82,8 +82,8 @@ type unreachable struct {
 // Error implements error.
 func (u *unreachable) Error() string { return u.url + ": " + u.err.Error() }
 
-// put writes a library to dir once its checksum is known to be right. The error is an *unreachable, or says that the
-// library is another one.
+// put writes a library to dir after checking its checksum. The error is an *unreachable, or says that the content
+// differs.
 func (s source) put(ctx context.Context, l library, dir string) error {
 	text, err := os.ReadFile(filepath.Join(s.local, filepath.FromSlash(l.path)))
 	if s.local == "" || err != nil || sumOf(text) != l.sum { // there is none, or another one

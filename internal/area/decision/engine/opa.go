@@ -18,7 +18,7 @@ const opaVersion = "1.22.0"
 
 const opaSource = "opasource"
 
-// opaModule is how the pinned OPA is built, and the name of its folder in the cache.
+// opaModule returns how the pinned OPA is built, and the name of its folder in the cache.
 func opaModule() (m build.GoModule, name string, err error) {
 	sources, err := build.Below(engines.Sources, opaSource)
 	if err != nil {
@@ -73,7 +73,7 @@ func seekOPA(ctx context.Context, h Host) (there bool, err error) {
 
 var opaSays = regexp.MustCompile(`(?m)^Version: (\S+)$`)
 
-// foundOPA wraps an opa that knows nothing of our protocol: see RunOPA.
+// foundOPA wraps an opa that does not speak package proc's protocol: see RunOPA.
 func foundOPA(ctx context.Context, h Host, path string) (Launch, error) {
 	out, err := build.Step{Path: path, Args: []string{"version"}}.Run(ctx)
 	m := opaSays.FindStringSubmatch(out)
@@ -104,7 +104,7 @@ func buildOPA(ctx context.Context, h Host, m build.GoModule, dir string) error {
 	return explainGo(err)
 }
 
-// explainGo tells what a person can do about a toolchain that cannot build; nil stays nil.
+// explainGo adds what the user can do about a toolchain that cannot build; it returns nil for nil.
 func explainGo(err error) error {
 	fault := new(build.GoFault)
 	if !errors.As(err, &fault) {

@@ -42,8 +42,8 @@ func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 	return cfg, nil
 }
 
-// authzForceConfig is AuthzForce's own configuration (its schema pdp.xsd, version 8), which its server reads beside the
-// policies.
+// authzForceConfig returns AuthzForce's own configuration (its schema pdp.xsd, version 8), which its server reads
+// beside the policies.
 func authzForceConfig(policies string) []byte {
 	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
 <pdp xmlns="http://authzforce.github.io/core/xmlns/pdp/8" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" version="8.0.0">

@@ -23,7 +23,7 @@ var jvmArgs = []string{
 	"-Dsun.net.httpserver.maxIdleConnections=10000", "-Dsun.net.httpserver.idleInterval=86400",
 }
 
-// xacmlRecipe is how an engine is built.
+// xacmlRecipe returns how an engine is built.
 func xacmlRecipe(k Kind, h Host) (build.Recipe, error) {
 	sources, err := build.Below(engines.Sources, "xacml")
 	if err != nil {

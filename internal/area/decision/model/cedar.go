@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Cedar is the set as Cedar policies (https://docs.cedarpolicy.com/policies/syntax-policy.html), policy i at place i.
-// The subject's role is a parent Role::"role<i>" of the principal, its department an attribute.
+// Cedar returns the set as Cedar policies (https://docs.cedarpolicy.com/policies/syntax-policy.html), policy i at place
+// i. The subject's role is a parent Role::"role<i>" of the principal, its department an attribute.
 //
 // What no policy permits is denied, by default: Cedar has no not-applicable, so deny and absent are both Deny.
 func (s Set) Cedar() []byte {

@@ -21,7 +21,7 @@ const (
 
 var decisionNames = [...]string{"none", "permit", "deny", "not-applicable", "indeterminate"}
 
-// String is the decision's word in files, records and reports.
+// String returns the decision's word in files, records and reports.
 func (d Decision) String() string {
 	if int(d) < len(decisionNames) {
 		return decisionNames[d]
@@ -39,7 +39,7 @@ func ParseDecision(word string) (Decision, error) {
 	return None, fmt.Errorf("%q is not one of permit, deny, not-applicable", word)
 }
 
-// Position says where among the policies the one stands that decides a question.
+// Position is the position, among the policies, of the one that decides a question.
 type Position string
 
 // The positions. With Absent there is no policy about the question's resource.
@@ -87,7 +87,7 @@ const (
 	PolicyKind = "access"
 )
 
-// index is the number of the policy at p.
+// index returns the number of the policy at p.
 func (s Set) index(p Position) int {
 	switch p {
 	case First:
@@ -99,7 +99,8 @@ func (s Set) index(p Position) int {
 	return max(0, s.N-1)
 }
 
-// Ask is the question that the policy at p answers with Permit; at Absent there is none, and the answer is not Permit.
+// Ask returns the question that the policy at p answers with Permit. At Absent no policy applies, and the answer is not
+// Permit.
 func (s Set) Ask(p Position) Question {
 	q := s.question(s.index(p), s.index(p))
 	q.Name, q.Want = "permit", Permit
@@ -109,7 +110,8 @@ func (s Set) Ask(p Position) Question {
 	return q
 }
 
-// Forbidden is the known deny: the policy at p is about its resource, and its condition does not hold.
+// Forbidden returns a question that must be denied: the policy at p applies to its resource, and its condition does not
+// hold.
 func (s Set) Forbidden(p Position) Question {
 	i := s.index(p)
 	q := s.question(i, i+1)

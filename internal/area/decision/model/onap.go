@@ -38,8 +38,8 @@ const (
 	FrequencyKind  = "guard-frequency"
 )
 
-// Monitoring is the ID and the type of monitoring policy i of the reference decision point. Each has a type of its own:
-// a request that names ID and type is answered with all policies that have one or the other.
+// Monitoring returns the ID and the type of monitoring policy i of the reference decision point. Each has a type of its
+// own: a request that names ID and type is answered with all policies that have one or the other.
 func Monitoring(i int) (id, policyType string) {
 	if i == 0 {
 		return MonitoringID, MonitoringType
@@ -47,5 +47,5 @@ func Monitoring(i int) (id, policyType string) {
 	return fmt.Sprintf("%s.%d", MonitoringID, i), fmt.Sprintf("%s.%d", MonitoringType, i)
 }
 
-// Index is the number of the policy at p; at Absent, a number that no policy has.
+// Index returns the number of the policy at p; at Absent, a number that no policy has.
 func (s Set) Index(p Position) int { return s.index(p) }

@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// OpenFGASchema is the set's authorization model for OpenFGA (https://openfga.dev/docs/configuration-language, in its
-// JSON form), the body of POST /stores/{id}/authorization-models. In the modelling language it says:
+// OpenFGASchema returns the set's authorization model for OpenFGA (https://openfga.dev/docs/configuration-language, in
+// its JSON form), the body of POST /stores/{id}/authorization-models. In the modelling language it says:
 //
 //	model
 //	  schema 1.1
@@ -51,10 +51,10 @@ type TupleCondition struct {
 // OpenFGATuplesEach is how many tuples make one policy.
 const OpenFGATuplesEach = 2
 
-// OpenFGATuples are the set's relationships, OpenFGATuplesEach per policy, in the order of the policies: the members of
-// role<i> read doc<i> where the question's context has department d<i>; and the subject is a member of role<i>. The
-// subject has all roles at once, since a question to OpenFGA cannot say which role somebody acts in; with the
-// department, it can.
+// OpenFGATuples returns the set's relationships, OpenFGATuplesEach per policy, in the order of the policies: the
+// members of role<i> read doc<i> where the question's context has department d<i>; and the subject is a member of
+// role<i>. The subject has all roles at once, since a question to OpenFGA cannot say which role somebody acts in; with
+// the department, it can.
 //
 // A question is answered from the relationships of its resource alone, so that a position among the policies has no
 // meaning to OpenFGA. What no relationship allows is not allowed: deny and absent are both Deny.

@@ -11,9 +11,9 @@ const (
 	RegoRule    = "allow"
 )
 
-// Rego is the set as one Rego module (version 1, https://www.openpolicyagent.org/docs/policy-language) of package pkg,
-// whose parts are identifiers with dots between them. Its input is an AuthZEN evaluation request. Each policy is one
-// rule of equalities between input and constants, which OPA looks up in an index instead of trying them in turn
+// Rego returns the set as one Rego module (version 1, https://www.openpolicyagent.org/docs/policy-language) of package
+// pkg, whose parts are identifiers with dots between them. Its input is an AuthZEN evaluation request. Each policy is
+// one rule of equalities between input and constants, which OPA looks up in an index instead of trying them in turn
 // (policy-performance#use-indexed-statements).
 //
 // What no rule allows is false, by default: deny and absent are both Deny. Where the rule itself is not there, nothing

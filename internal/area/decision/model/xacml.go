@@ -21,7 +21,7 @@ const (
 // XACMLRoot is the PolicySetId of a set.
 const XACMLRoot = "root"
 
-// XACMLAttribute is the AttributeId of a property. One whose name holds a colon is an identifier already.
+// XACMLAttribute returns the AttributeId of a property. One whose name holds a colon is an identifier already.
 func XACMLAttribute(property string) string {
 	if strings.Contains(property, ":") {
 		return property
@@ -37,8 +37,8 @@ const (
 	xacmlPolicies = "urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-unless-permit"
 )
 
-// XACML is the set as one XACML 3.0 PolicySet, policy i at place i: its target is resource and role, its rule's the
-// action, and its condition the department.
+// XACML returns the set as one XACML 3.0 PolicySet, policy i at place i: its target is resource and role, its rule's
+// the action, and its condition the department.
 //
 // The set is deny-unless-permit: deny and absent are both Deny, and it is never NotApplicable or Indeterminate
 // (appendix C.6). A request without an attribute is denied as well, since none must be present.

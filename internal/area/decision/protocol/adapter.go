@@ -43,17 +43,17 @@ type Adapter struct {
 	operation func(s *Session, q model.Question) (load.Operation, error)
 	ask       func(ctx context.Context, s *Session, q model.Question) (Answer, error)
 
-	// Questions are the protocol's own, instead of the model's: the mix about the policy at position of set, and what
-	// must be refused besides. nil: the model's.
+	// Questions are the protocol's own, instead of the model's: the mix about the policy at position of set, and what must
+	// be refused besides. nil: the model's.
 	Questions func(o Options, set model.Set, position model.Position) (mix, refusals []model.Question, err error)
 	// Load fills a running decision point with policies under name, which is unique to the run, and returns the options
 	// with which they are asked for: the caller stores them in Session.Options before the first question. Policies that
 	// were there before are not touched. nil: the protocol has no way to do so.
 	Load func(ctx context.Context, s *Session, set model.Set, name string) (Options, error)
-	// Unload takes away what Load made under name, also after an error and from another process; it needs no options. It
-	// succeeds where there is nothing.
+	// Unload removes what Load made under name, even after an error and from another process; it needs no options. It
+	// succeeds if there is nothing to remove.
 	Unload func(ctx context.Context, s *Session, name string) error
-	// Counted reads the decision point's own counts, by the words of model.Decision; nil: it keeps none.
+	// Counted reads the decision point's own counts, by the words of model.Decision; nil: it keeps no counts.
 	Counted func(ctx context.Context, s *Session) (map[string]float64, error)
 	// CheckCounts asks q, which wants Permit, a few times, and compares the answers with what the decision point counted
 	// meanwhile; nil: its answers say what it counts.
@@ -76,7 +76,7 @@ func adapters() []Adapter {
 // Adapters lists what can be measured, in the order of the schema.
 func Adapters() []Adapter { return adapters() }
 
-// Names are the words of all adapters in experiment files.
+// Names returns the words of all adapters in experiment files.
 func Names() (names []string) {
 	for _, a := range adapters() {
 		names = append(names, a.Name)
@@ -93,14 +93,14 @@ func Find(name string) (Adapter, error) {
 	return Adapter{}, fmt.Errorf("adapter: %q is not one of %s", name, strings.Join(Names(), ", "))
 }
 
-// webSchemes are those of adapters over HTTP.
+// webSchemes returns the schemes of adapters over HTTP.
 func webSchemes() []string { return []string{"http", "https"} }
 
 // Batches reports whether one request can carry several questions.
 func (a Adapter) Batches() bool { return a.batch != nil }
 
-// Operation is the timed call: of one question, or of a batch of the same question n times. Its Causes and CauseAnswers
-// are those of this package; its answers are judged by the question's Want.
+// Operation returns the timed call: of one question, or of a batch of the same question n times. Its Causes and
+// CauseAnswers are those of this package; its answers are judged by the question's Want.
 func (a Adapter) Operation(s *Session, q model.Question, n int) (load.Operation, error) {
 	if a.operation != nil {
 		return a.operation(s, q)

@@ -49,7 +49,7 @@ func (s *Session) ask(ctx context.Context, c call) (Answer, error) {
 	return s.answer(status, body, c), nil
 }
 
-// answer is what came back to a call in words, as its judge judges it.
+// answer returns what came back to a call in words, as its judge judges it.
 func (s *Session) answer(status int, body []byte, c call) Answer {
 	o, v, d := c.judge(status, body)
 	detail := ""

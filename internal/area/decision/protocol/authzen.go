@@ -9,8 +9,8 @@ import (
 	"tare/internal/load"
 )
 
-// authZEN is the OpenID AuthZEN Authorization API 1.0 (https://openid.net/specs/authorization-api-1_0.html), sections 6
-// (access evaluation) and 7 (access evaluations).
+// authZEN returns the adapter for the OpenID AuthZEN Authorization API 1.0
+// (https://openid.net/specs/authorization-api-1_0.html), sections 6 (access evaluation) and 7 (access evaluations).
 //
 //	request   POST /access/v1/evaluation
 //	          {"subject":{"type","id","properties"},"action":{"name"},"resource":{"type","id"},"context"}
@@ -97,7 +97,7 @@ func hasError(raw []byte) bool {
 	return raw != nil && jsonscan.Pick(raw, f[:], "error") && !isNull(f[0])
 }
 
-// wantsAll is the judge of a batch of the same question n times: every decision must be the wanted one.
+// wantsAll returns the judge of a batch of the same question n times: every decision must be the wanted one.
 func wantsAll(want model.Decision, n int) judge {
 	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
 		if status != 200 {
@@ -142,7 +142,7 @@ func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, mod
 	return o, v, odd
 }
 
-// contextOf is what an answer says besides its decision.
+// contextOf returns what an answer says besides its decision.
 func contextOf(body []byte) string {
 	var f [1][]byte
 	if !jsonscan.Pick(body, f[:], "context") || isNull(f[0]) {

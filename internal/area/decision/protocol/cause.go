@@ -2,8 +2,8 @@ package protocol
 
 import "tare/internal/area/decision/model"
 
-// Verdict says why an answer is not the expected one, as an index of Causes. Their numbers stand in records: append
-// only.
+// Verdict says why an answer is not the expected one, as an index of Causes. Records contain the numbers, so they are
+// append-only.
 type Verdict int
 
 // The verdicts. Fine: outcome and status say it all.
@@ -33,7 +33,7 @@ const (
 	NotProto
 )
 
-// Causes are the verdicts in words, by number: the Operation.Causes of every adapter.
+// Causes returns the verdicts in words, by number: the Operation.Causes of every adapter.
 func Causes() []string {
 	return []string{
 		NotJSON:           "the answer is no JSON, or has not the form that the protocol promises",
@@ -61,7 +61,7 @@ func Causes() []string {
 	}
 }
 
-// CauseAnswers are the decisions that answers with these causes held.
+// CauseAnswers returns the decisions that answers with these causes held.
 func CauseAnswers() []string {
 	out := make([]string, len(Causes()))
 	out[SaysPermit] = model.Permit.String()
@@ -72,7 +72,7 @@ func CauseAnswers() []string {
 	return out
 }
 
-// Says is the verdict on a decision that was not the wanted one.
+// Says returns the verdict on a decision that was not the wanted one.
 func Says(got model.Decision) Verdict {
 	switch got {
 	case model.Permit:

@@ -10,7 +10,8 @@ import (
 	"tare/internal/load"
 )
 
-// extAuthz is Envoy's external authorization (envoy.service.auth.v3.Authorization/Check) over gRPC.
+// extAuthz returns the adapter for Envoy's external authorization (envoy.service.auth.v3.Authorization/Check) over
+// gRPC.
 //
 //	request   CheckRequest: the source's principal; method, path, host and headers of an HTTP request; context
 //	          extensions. See attributesOf. A question's body is a whole one as JSON:
@@ -43,7 +44,7 @@ func validCheck(body []byte) error {
 	return err
 }
 
-// checkOperation is the timed call. The connections are the session's: Close it in the end.
+// checkOperation returns the timed call. The connections are the session's: Close it in the end.
 func checkOperation(s *Session, q model.Question) (load.Operation, error) {
 	m, err := checkRequest(s, q)
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *Session) describeCheck(r checked, v Verdict, d model.Decision) string {
 	return text + ")"
 }
 
-// decision is what the message says.
+// decision returns what the message says.
 func (r checkResponse) decision() model.Decision {
 	switch codes.Code(r.code) { //nolint:exhaustive // a code that is none of these is one in which nothing was decided
 	case codes.OK:
@@ -119,7 +120,7 @@ func (r checkResponse) decision() model.Decision {
 	return model.Indeterminate
 }
 
-// judge says what an answer is worth where want was wanted.
+// judge compares the answer with the expected decision.
 func (r checked) judge(want model.Decision) (load.Outcome, Verdict, model.Decision) {
 	if r.code != codes.OK {
 		o, v := r.refusal()
@@ -133,7 +134,7 @@ func (r checked) judge(want model.Decision) (load.Outcome, Verdict, model.Decisi
 	return o, v, d
 }
 
-// refusal is what a gRPC status means that is not OK.
+// refusal returns what a gRPC status means that is not OK.
 func (r checked) refusal() (load.Outcome, Verdict) {
 	switch r.code { //nolint:exhaustive // the others are OtherStatus
 	case codes.DeadlineExceeded, codes.Canceled:
@@ -154,7 +155,7 @@ func (r checked) refusal() (load.Outcome, Verdict) {
 	return load.Failed, statusVerdict(r.code)
 }
 
-// statusVerdict is a gRPC status as a verdict.
+// statusVerdict returns the verdict for a gRPC status.
 func statusVerdict(c codes.Code) Verdict {
 	switch c { //nolint:exhaustive // the others are OtherStatus
 	case codes.Unavailable:

@@ -38,7 +38,7 @@ type grpcLines struct {
 	clock    clock.Clock
 }
 
-// grpcLines are the session's connections. They are made when they are first used, and last until Close.
+// grpcLines returns the session's connections. They are made when they are first used, and last until Close.
 func (s *Session) grpcLines() (*grpcLines, error) {
 	if s.lines == nil {
 		lines, err := newGRPCLines(s, grpcConns)
@@ -151,8 +151,8 @@ func (l *grpcLines) check(ctx context.Context, i uint64, m []byte) checked {
 	return r
 }
 
-// httpOf is the HTTP status of an answer that was none of gRPC's, such as a proxy's 503; 0: there was no answer. gRPC
-// makes a status of its own of it, and leaves the number only in these words (grpc-go, internal/transport).
+// httpOf returns the HTTP status of an answer that was none of gRPC's, such as a proxy's 503; 0: there was no answer.
+// gRPC makes a status of its own of it, and leaves the number only in these words (grpc-go, internal/transport).
 func httpOf(text string) uint16 {
 	rest, ok := strings.CutPrefix(text, "unexpected HTTP status code received from server: ")
 	if !ok || len(rest) < 3 {
@@ -165,7 +165,7 @@ func httpOf(text string) uint16 {
 	return uint16(code)
 }
 
-// result is r for the load engine. The sizes are of the messages with what stands before them, without HTTP/2's
+// result returns r for the load engine. The sizes are of the messages with what stands before them, without HTTP/2's
 // headers.
 func (r checked) result(o load.Outcome, v Verdict) load.Result {
 	out := load.Result{Outcome: o, Status: r.http, BytesOut: uint64(r.sent)}

@@ -52,7 +52,7 @@ type authHTTP struct {
 	Body     string            `json:"body,omitempty"`
 }
 
-// checkRequest is a question as a CheckRequest.
+// checkRequest returns a question as a CheckRequest.
 func checkRequest(s *Session, q model.Question) ([]byte, error) {
 	if len(q.Body) == 0 {
 		return protoMessage(nil, 1, attributesOf(s, q).proto()), nil
@@ -80,9 +80,9 @@ func readAttributes(body json.RawMessage) (attributeContext, error) {
 	return *doc.Attributes, nil
 }
 
-// attributesOf is a question as Envoy would tell it: the subject is the principal of the source, the resource the path,
-// the action the method; all of them, and the properties, are headers too, because policies look there. The question's
-// context are the context extensions.
+// attributesOf returns a question as Envoy would tell it: the subject is the principal of the source, the resource the
+// path, the action the method; all of them, and the properties, are headers too, because policies look there. The
+// question's context are the context extensions.
 func attributesOf(s *Session, q model.Question) attributeContext {
 	headers := map[string]string{}
 	add := func(prefix string, e model.Entity) {
@@ -105,7 +105,7 @@ func attributesOf(s *Session, q model.Question) attributeContext {
 	}
 }
 
-// headerName is a property as a header.
+// headerName returns a property as a header.
 func headerName(property string) string {
 	return "x-" + strings.Map(func(r rune) rune {
 		if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
@@ -115,8 +115,8 @@ func headerName(property string) string {
 	}, strings.ToLower(property))
 }
 
-// methodOf is an action as an HTTP method: the verbs of the field have one, a method is its own, and the rest is done
-// with POST.
+// methodOf returns an action as an HTTP method: the verbs of the field have one, a method is its own, and the rest is
+// done with POST.
 func methodOf(action string) string {
 	switch strings.ToLower(action) {
 	case "read", "get", "list", "view", "watch":

@@ -11,8 +11,9 @@ import (
 	"tare/internal/load"
 )
 
-// k8sSAR is the authorization webhook of Kubernetes (https://kubernetes.io/docs/reference/access-authn-authz/webhook/),
-// and the API server itself with path apis/authorization.k8s.io/v1/subjectaccessreviews.
+// k8sSAR returns the adapter for the authorization webhook of Kubernetes
+// (https://kubernetes.io/docs/reference/access-authn-authz/webhook/), and the API server itself with path
+// apis/authorization.k8s.io/v1/subjectaccessreviews.
 //
 //	request   POST <url>
 //	          {"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{"user","groups","extra",
@@ -76,10 +77,10 @@ type sarPath struct {
 	Verb string `json:"verb"`
 }
 
-// sarOf is a question as a review: the subject's ID is the user; its properties role and groups are groups, all others
-// extra. The resource's type and ID are resource and name, its properties namespace, group, version and subresource
-// what they are called; with type url, its ID is the path of a non-resource request. The context has no place in a
-// review.
+// sarOf returns a question as a review: the subject's ID is the user; its properties role and groups are groups, all
+// others extra. The resource's type and ID are resource and name, its properties namespace, group, version and
+// subresource what they are called; with type url, its ID is the path of a non-resource request. The context has no
+// place in a review.
 func sarOf(q model.Question) sar {
 	out := sar{APIVersion: sarVersion, Kind: sarKind, Spec: sarSpec{User: q.Subject.ID}}
 	for _, name := range slices.Sorted(maps.Keys(q.Subject.Properties)) {
@@ -152,7 +153,7 @@ func readReview(body []byte) (model.Decision, Verdict) {
 	return model.NotApplicable, Fine
 }
 
-// reasonOf is what an answer says besides its decision.
+// reasonOf returns what an answer says besides its decision.
 func reasonOf(body []byte) string {
 	var r struct {
 		Status struct{ Reason, EvaluationError string }

@@ -7,7 +7,8 @@ import (
 	"tare/internal/jsonscan"
 )
 
-// opa is the data API of Open Policy Agent (https://www.openpolicyagent.org/docs/rest-api#get-a-document-with-input).
+// opa returns the adapter for the data API of Open Policy Agent
+// (https://www.openpolicyagent.org/docs/rest-api#get-a-document-with-input).
 //
 //	request   POST /v1/data/<path> {"input":{…}}: the question as AuthZEN says it; the path names a rule; the default
 //	          is authz/allow, the rule of the decision point that tare starts itself
@@ -32,7 +33,7 @@ type OPA struct {
 	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"The rule below /v1/data, such as authz/allow. It must give true, false, or nothing. Default with load: the rule that is loaded."`
 }
 
-// rule is the path of the rule that the file names; empty: none.
+// rule returns the path of the rule that the file names; empty: none.
 func (o Options) rule() string {
 	x, _ := sectionOf[OPA](o)
 	return x.Path

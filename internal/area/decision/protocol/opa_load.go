@@ -42,7 +42,7 @@ func unloadOPA(ctx context.Context, s *Session, name string) error {
 
 func opaModule(name string) string { return "/v1/policies/" + url.PathEscape(name) }
 
-// identifier is name as an identifier of Rego, of at least two characters, so that it is none of its keywords.
+// identifier returns name as an identifier of Rego, of at least two characters, so that it is none of its keywords.
 func identifier(name string) string {
 	return "p_" + strings.Map(func(r rune) rune {
 		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z') {

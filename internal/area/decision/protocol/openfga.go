@@ -11,7 +11,7 @@ import (
 	"tare/internal/load"
 )
 
-// openFGA is the check of OpenFGA (https://openfga.dev/api/service#/Relationship%20Queries/Check).
+// openFGA returns the adapter for the check of OpenFGA (https://openfga.dev/api/service#/Relationship%20Queries/Check).
 //
 //	request   POST /stores/{store}/check
 //	          {"tuple_key":{"user":"User:alice","relation":"read","object":"Doc:doc0"},"authorization_model_id",
@@ -43,8 +43,8 @@ func validOpenFGA(o Options) error {
 	return cmp.Or(validID("openfga.store", x.Store), validID("openfga.model", x.Model))
 }
 
-// validID says what is wrong with the ID of a store or model, which is a ULID (https://github.com/ulid/spec). Empty is
-// none.
+// validID says what is wrong with the ID of a store or model, which is a ULID (https://github.com/ulid/spec). An empty
+// ID means none is given.
 func validID(option, id string) error {
 	if id != "" && len(id) != 26 {
 		return fmt.Errorf("%s: %q is no ID: one has 26 capital letters and digits, and is not the name", option, id)

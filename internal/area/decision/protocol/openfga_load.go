@@ -95,7 +95,7 @@ func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
 // maxStoreName is how many characters the name of a store may have; at least 3.
 const maxStoreName = 64
 
-// storeName is name as OpenFGA takes it. Where that is not name itself, it ends with a checksum, so that different
+// storeName returns name as OpenFGA takes it. Where that is not name itself, it ends with a checksum, so that different
 // names stay different.
 func storeName(name string) string {
 	plain := strings.Map(func(r rune) rune {
@@ -112,7 +112,7 @@ func storeName(name string) string {
 	return plain[:min(len(plain), maxStoreName-len(tail))] + tail
 }
 
-// batches are the elements of all, at most n at a time.
+// batches returns the elements of all, at most n at a time.
 func batches[T any](all iter.Seq[T], n int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		var batch []T

@@ -9,8 +9,8 @@ import (
 	"tare/internal/load"
 )
 
-// pdpx is the API of ONAP's policy decision point (onap/policy-xacml-pdp, openapi.yaml: "Policy Xacml PDP"), below
-// /policy/pdpx/v1.
+// pdpx returns the adapter for the API of ONAP's policy decision point (onap/policy-xacml-pdp, openapi.yaml: "Policy
+// Xacml PDP"), below /policy/pdpx/v1.
 //
 //	requests  GET healthcheck, GET statistics, POST decision
 //	          {"ONAPName","ONAPComponent","ONAPInstance","requestId","action","resource"}; with option xacml, POST xacml
@@ -115,8 +115,8 @@ type guardRequest struct {
 	VFCount   string `json:"vfCount,omitempty"`
 }
 
-// readPDPXRequest reads a request for a decision as the file or Questions have it; the error goes on with
-// "the body of …".
+// readPDPXRequest reads a request for a decision as the file or Questions have it; the error goes on with "the body of
+// …".
 func readPDPXRequest(body json.RawMessage) (pdpxRequest, error) {
 	var r pdpxRequest
 	if len(body) == 0 {
@@ -137,7 +137,7 @@ func readPDPXRequest(body json.RawMessage) (pdpxRequest, error) {
 	return r, nil
 }
 
-// policyID is the first policy ID that is asked for; empty: none.
+// policyID returns the first policy ID that is asked for; empty: none.
 func (r pdpxRequest) policyID() string { return firstText(r.Resource.PolicyID) }
 
 // about says in words what a request is about.
@@ -157,7 +157,7 @@ func (r pdpxRequest) about([]byte) string {
 	return text
 }
 
-// firstText is a string, or the first of a list of strings.
+// firstText returns a string, or the first of a list of strings.
 func firstText(raw json.RawMessage) string {
 	var one string
 	if len(raw) == 0 || json.Unmarshal(raw, &one) == nil {

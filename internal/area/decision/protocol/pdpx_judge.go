@@ -30,8 +30,8 @@ func guardStatus(raw []byte) (model.Decision, Verdict) {
 	return model.None, NoDecision
 }
 
-// judge is that of answers to a monitoring request. Permit is the policy that was asked for; other policies are one
-// too, but the wrong one.
+// judge returns the judge of answers to a monitoring request. The requested policy is Permit; any other policy is a
+// wrong Permit.
 func (r pdpxRequest) judge(want model.Decision) judge {
 	id := r.policyID()
 	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
@@ -107,7 +107,7 @@ func judgeHealth(status int, body []byte) (load.Outcome, Verdict, model.Decision
 	return load.OK, Fine, model.None
 }
 
-// pdpxCounters are the counts of decisions in statistics, in the order of counted.
+// pdpxCounters returns the counts of decisions in statistics, in the order of counted.
 func pdpxCounters() []string {
 	return []string{
 		"permitDecisionsCount", "denyDecisionsCount", "notApplicableDecisionsCount",

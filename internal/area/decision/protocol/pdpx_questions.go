@@ -81,7 +81,7 @@ func pdpxMix(o Options, set model.Set, position model.Position) (mix, refusals [
 	return mix, refusals, nil
 }
 
-// PDPXQuestions are healthcheck and statistics, which want no decision (model.None), then the questions of the
+// PDPXQuestions returns healthcheck and statistics, which want no decision (model.None), then the questions of the
 // published test (monitoring, guard-minmax, guard-frequency), and a known deny for each kind of policy:
 // monitoring-absent asks for a policy that is not deployed, and wants NotApplicable; guard-minmax-deny has a vfCount
 // beyond the maximum; guard-frequency-deny an operation that is over its limit. The last is left out where the options

@@ -23,8 +23,8 @@ type request struct {
 // jsonMedia is the media type of most of these protocols.
 const jsonMedia = "application/json"
 
-// render is the whole HTTP/1.1 request with the session's credentials and headers. A header of the session replaces the
-// protocol's own.
+// render returns the whole HTTP/1.1 request with the session's credentials and headers. A header of the session
+// replaces the protocol's own.
 func (r request) render(s *Session) []byte {
 	r.body = s.fill(r.body)
 	path := s.Base + r.path
@@ -55,7 +55,7 @@ func (s *Session) fill(body []byte) []byte {
 	return []byte(strings.NewReplacer(places...).Replace(string(body)))
 }
 
-// headers are the lines "Name: value": the protocol's, then the session's, sorted.
+// headers returns the lines "Name: value": the protocol's, then the session's, sorted.
 func (r request) headers(s *Session) []string {
 	media := r.media
 	if media == "" {
@@ -84,7 +84,7 @@ func (r request) headers(s *Session) []string {
 	return lines
 }
 
-// authorization is the credential of s as the header's value, empty without one. A token goes before a password.
+// authorization returns the credential of s as the header's value, empty without one. A token goes before a password.
 func (s *Session) authorization() string {
 	switch {
 	case s.Token != "":
@@ -101,7 +101,7 @@ func (s Session) String() string { return "session of " + s.Host + s.Base }
 // GoString does the same.
 func (s Session) GoString() string { return s.String() }
 
-// posted is a POST of document as JSON, or of raw where the question brings its own body.
+// posted returns a POST of document as JSON, or of raw where the question brings its own body.
 func posted(path, media string, raw json.RawMessage, document any) (request, error) {
 	r := request{method: "POST", path: path, media: media, body: raw}
 	if len(raw) > 0 {
@@ -115,7 +115,7 @@ func posted(path, media string, raw json.RawMessage, document any) (request, err
 	return r, nil
 }
 
-// below is path as it stands below a URL: with one slash before it and none behind; otherwise without one.
+// below returns path as it stands below a URL: with one slash before it and none behind; otherwise without one.
 func below(path, otherwise string) string {
 	if path = strings.Trim(path, "/"); path == "" {
 		return otherwise

@@ -37,7 +37,7 @@ func readBool(raw []byte) (model.Decision, Verdict) {
 // isNull reports whether a value is null or not there.
 func isNull(raw []byte) bool { return raw == nil || string(raw) == "null" }
 
-// malformed is the verdict on a body that has not the promised form: nothing at all, or no JSON.
+// malformed returns the verdict on a body that has not the promised form: nothing at all, or no JSON.
 func malformed(body []byte) Verdict {
 	if jsonscan.IsBlank(body) {
 		return NoDecision
@@ -85,7 +85,7 @@ type call struct {
 	numbered bool
 }
 
-// operation is the timed call.
+// operation returns the timed call.
 func (c call) operation(s *Session, q model.Question) load.Operation {
 	o := operationOf(q, c.expect)
 	o.Weight = max(1, c.weight)
@@ -97,7 +97,7 @@ func (c call) operation(s *Session, q model.Question) load.Operation {
 	return o
 }
 
-// operationOf is the timed call of a question without what makes it. expect says in words which answer is good.
+// operationOf returns the timed call of a question without what makes it. expect says in words which answer is good.
 func operationOf(q model.Question, expect string) load.Operation {
 	o := load.Operation{Name: q.Name, Weight: 1, Expect: expect, Causes: Causes(), CauseAnswers: CauseAnswers()}
 	if q.Want != model.None {
@@ -106,7 +106,8 @@ func operationOf(q model.Question, expect string) load.Operation {
 	return o
 }
 
-// wants is the judge of answers to a question: a good status (200) with a body in which read finds the wanted decision.
+// wants returns the judge of answers to a question: a good status (200) with a body in which read finds the wanted
+// decision.
 func wants(want model.Decision, read reader) judge {
 	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
 		if status != 200 {
@@ -138,7 +139,7 @@ func judgeDecision(want, got model.Decision) (load.Outcome, Verdict) {
 	return load.Denied, Fine
 }
 
-// refusal is what a status other than success means, where the protocol says nothing else.
+// refusal returns what a status other than success means, where the protocol says nothing else.
 func refusal(status int) (load.Outcome, Verdict) {
 	switch status {
 	case 400, 411, 413, 415, 422:

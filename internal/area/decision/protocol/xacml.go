@@ -11,8 +11,8 @@ import (
 	"tare/internal/jsonscan"
 )
 
-// xacml is the JSON profile of XACML 3.0 over REST (OASIS, JSON Profile of XACML 3.0 Version 1.1; REST Profile of XACML
-// v3.0 Version 1.1).
+// xacml returns the adapter for the JSON profile of XACML 3.0 over REST (OASIS, JSON Profile of XACML 3.0 Version 1.1;
+// REST Profile of XACML v3.0 Version 1.1).
 //
 //	request   POST <path> {"Request":{"Category":[{"CategoryId","Attribute":[{"AttributeId","DataType","Value"}]}]}},
 //	          application/xacml+json. The shorthands AccessSubject, Action, Resource are not used: there are engines that
@@ -52,7 +52,7 @@ type xacmlAttribute struct {
 	Value       string `json:"Value"`
 }
 
-// xacmlRequest is a question in the profile's words. The subject's and the resource's properties, and the context,
+// xacmlRequest returns a question in the profile's words. The subject's and the resource's properties, and the context,
 // become attributes whose identifiers are model.XACMLAttribute of their names.
 func xacmlRequest(q model.Question) any {
 	var doc struct {
@@ -79,7 +79,7 @@ func xacmlRequest(q model.Question) any {
 	return doc
 }
 
-// xacmlResult is the one result of an answer.
+// xacmlResult returns the one result of an answer.
 func xacmlResult(body []byte) ([]byte, Verdict) {
 	var f [1][]byte
 	if !jsonscan.Pick(body, f[:], "Response") {
@@ -144,8 +144,8 @@ func xacmlDecision(raw []byte) (model.Decision, Verdict) {
 	return model.None, NotJSON
 }
 
-// statusOf is what an answer says besides its decision, such as
-// "status urn:oasis:names:tc:xacml:1.0:status:processing-error: …".
+// statusOf returns what an answer says besides its decision, such as "status
+// urn:oasis:names:tc:xacml:1.0:status:processing-error: …".
 func statusOf(body []byte) string {
 	result, v := xacmlResult(body)
 	if v != Fine {

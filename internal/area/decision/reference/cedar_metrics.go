@@ -52,7 +52,7 @@ const (
 	goroutines  = "/sched/goroutines:goroutines"
 )
 
-// goMetrics are the series that Go's Prometheus client has under these names.
+// goMetrics returns the series that Go's Prometheus client has under these names.
 func goMetrics() string {
 	samples := []metrics.Sample{
 		{Name: heapObjects},
@@ -76,7 +76,7 @@ func goMetrics() string {
 	return b.String()
 }
 
-// uint64Of is 0 for a figure that this version of Go does not have.
+// uint64Of returns 0 for a figure that this version of Go does not have.
 func uint64Of(s metrics.Sample) uint64 {
 	if s.Value.Kind() != metrics.KindUint64 {
 		return 0

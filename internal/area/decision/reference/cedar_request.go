@@ -151,7 +151,8 @@ func (e authzenEntity) cedar() (cedar.Entity, error) {
 	}, nil
 }
 
-// roles are the groups that the property "role" puts an entity into: AuthZEN has properties, Cedar's roles are parents.
+// roles returns the groups that the property "role" puts an entity into: AuthZEN has properties, Cedar's roles are
+// parents.
 func roles(attributes cedar.Record) cedar.EntityUIDSet {
 	role, ok := attributes.Get("role")
 	if !ok {

@@ -69,7 +69,7 @@ func newPDPX(c clock.Clock, cfg engine.Config) (*pdpx, error) {
 	return p, nil
 }
 
-// inventory is how many policies there are, and how many types they have.
+// inventory returns how many policies there are, and how many types they have.
 func inventory(all ...*application) (policies, types int) {
 	seen := map[string]bool{}
 	for _, a := range all {
@@ -81,7 +81,7 @@ func inventory(all ...*application) (policies, types int) {
 	return policies, len(seen)
 }
 
-// newUUID is a random UUID (RFC 9562, version 4).
+// newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails: crypto/rand ends the process instead

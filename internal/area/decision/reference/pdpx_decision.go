@@ -77,7 +77,7 @@ func (p *pdpx) configure(w http.ResponseWriter, q decisionRequest, abbreviated b
 	writeBytes(w, "application/json", policiesAnswer(d, documents, abbreviated))
 }
 
-// forged is the planted fault always-permit: a policy for whatever was asked for.
+// forged returns the planted fault always-permit: a policy for whatever was asked for.
 func forged(b *bags) (xacmlDecision, []*document, error) {
 	id, kind := "any", "onap.policies.monitoring.any"
 	if len(b[attrPolicyID]) > 0 {
@@ -87,7 +87,7 @@ func forged(b *bags) (xacmlDecision, []*document, error) {
 	return permits, []*document{d}, err
 }
 
-// policiesAnswer is {"policies":{ID: policy, …}}.
+// policiesAnswer returns {"policies":{ID: policy, …}}.
 func policiesAnswer(d xacmlDecision, documents []*document, abbreviated bool) []byte {
 	out := []byte(`{"policies":{`)
 	for i, doc := range documents {
@@ -154,7 +154,7 @@ func guardBags(raw json.RawMessage) (*bags, error) {
 	return b, nil
 }
 
-// scalar is the text of a string, number or boolean.
+// scalar returns the text of a string, number or boolean.
 func scalar(raw json.RawMessage) (string, bool) {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -164,7 +164,7 @@ func scalar(raw json.RawMessage) (string, bool) {
 	return text, text != "" && text[0] != '{' && text[0] != '['
 }
 
-// strs is a string, or a list of strings.
+// strs returns a string, or a list of strings.
 func strs(raw json.RawMessage) ([]string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

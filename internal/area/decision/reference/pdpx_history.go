@@ -35,7 +35,7 @@ type history struct {
 // indeterminate.
 var errUnknown = errors.New("actor, operation or target is missing")
 
-// count is how many operations ended within the window and were not refused by a guard.
+// count returns how many operations ended within the window and were not refused by a guard.
 func (h *history) count(b *bags, window time.Duration) (int, error) {
 	if len(b[attrActor]) != 1 || len(b[attrOperation]) != 1 || len(b[attrTarget]) != 1 {
 		return 0, errUnknown
@@ -63,7 +63,7 @@ const (
 	longAgo = 2 * frequencyWindow
 )
 
-// newHistory is a history in which FrequencyWithin was done less often than the limit within the window, and
+// newHistory returns a history in which FrequencyWithin was done less often than the limit within the window, and
 // FrequencyOver more often. Both have rows that do not count: too old, refused by a guard, on another target. Counting
 // them would deny the one, or hide the other.
 func newHistory(c clock.Clock) *history {

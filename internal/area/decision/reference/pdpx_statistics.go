@@ -20,7 +20,7 @@ func (c *appCounts) count(d xacmlDecision) {
 	}
 }
 
-// metrics are the counts by ONAP's names; those of what never happened are not there.
+// metrics returns the counts by ONAP's names; those of what never happened are not there.
 func (c *appCounts) metrics() map[string]int64 {
 	all := map[string]int64{
 		"updatePermitDecisionsCount":        c.permit.Load(),

@@ -66,7 +66,7 @@ func adminHandler(secret string, count func() Counters, flush func()) http.Handl
 // newSecret makes what a caller has to know.
 func newSecret() string { return rand.Text() }
 
-// adminBase is the address of an admin server with the path that its handler wants.
+// adminBase returns the address of an admin server with the path that its handler wants.
 func adminBase(l net.Listener, secret string) string { return l.Addr().String() + "/" + secret }
 
 // serve runs srv on l until shut.

@@ -18,7 +18,7 @@ const (
 	mintTimeout = 30 * time.Second
 	// retryAfter is the pause after an early refresh that failed.
 	retryAfter = time.Second
-	// maxEntries bounds the cache: unique audiences would fill it for ever.
+	// maxEntries bounds the cache: unique audiences would fill it without end.
 	maxEntries = 1 << 16
 )
 
@@ -92,7 +92,7 @@ func (c *cache) get(ctx context.Context, key string, m mint) (credential, error)
 	}
 }
 
-// lookup finds a credential that is still good, and has it renewed when that is due.
+// lookup finds a valid credential, and starts its renewal if that is due.
 func (c *cache) lookup(key string, m mint) (credential, bool) {
 	if !c.on {
 		return credential{}, false
@@ -111,8 +111,8 @@ func (c *cache) lookup(key string, m mint) (credential, bool) {
 	return e.credential, true
 }
 
-// join returns the flight for key, a new one if there is none. A credential that came in since the lookup is taken as
-// it is.
+// join returns the flight for key, and starts one if necessary. If a credential has arrived since the lookup, the
+// flight returns that.
 func (c *cache) join(key string, m mint) *flight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func (c *cache) store(key string, got credential) {
 	c.entries[key] = e
 }
 
-// flush forgets every credential. One that is on its way is stored when it comes.
+// flush drops every credential. A credential that is being made is still stored.
 func (c *cache) flush() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func RunEndpoint(ctx context.Context, cfg EndpointConfig, ready func(Ready) erro
 	return runEndpoint(ctx, clock.System{}, cfg, ready)
 }
 
-// procs is the GOMAXPROCS that the knobs ask for; 0: the runtime's own.
+// procs returns the GOMAXPROCS that the knobs ask for; 0: the runtime's own.
 func (k EndpointKnobs) procs() int {
 	if k.Procs > 0 {
 		return k.Procs

@@ -131,7 +131,7 @@ func (x *Exchanger) Exchange(ctx context.Context, jwt, pool string) (string, err
 	return answer.Token, err
 }
 
-// Email asks the STS whose an access token is.
+// Email asks the STS for the owner of an access token.
 func (x *Exchanger) Email(ctx context.Context, token string) (string, error) {
 	var answer struct {
 		Email string `json:"email"`

@@ -2,7 +2,7 @@ package reference
 
 import "sync"
 
-// A gate counts who is inside, and can be closed and waited for. Unlike sync.WaitGroup it may be entered while it is
+// A gate counts its users, and can be closed and waited for. Unlike a sync.WaitGroup it may be entered while it is
 // being closed.
 type gate struct {
 	mu     sync.Mutex
@@ -13,7 +13,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{empty: make(chan struct{})} }
 
-// enter reports whether the gate is still open, and counts the caller in.
+// enter reports whether the gate is still open, and then counts the caller.
 func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

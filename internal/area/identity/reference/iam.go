@@ -70,8 +70,8 @@ func (t *sts) identityToken(w http.ResponseWriter, r *http.Request, email string
 	writeJSON(w, map[string]string{"token": token})
 }
 
-// info says whose an access token is, as https://oauth2.googleapis.com/tokeninfo does. The token comes in the body, so
-// that it is in no URL.
+// info answers with the owner of an access token, as https://oauth2.googleapis.com/tokeninfo does. The token is sent in
+// the body, so that no URL contains it.
 func (t *sts) info(w http.ResponseWriter, r *http.Request) {
 	who, ok := t.unsealed("ya29.c.", r.PostFormValue("access_token"))
 	if !ok {

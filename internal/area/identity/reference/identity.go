@@ -24,13 +24,13 @@ type Workload struct {
 	Email   string // the service account that it may act as: "gsa-127-1-0-3@…"
 }
 
-// WorkloadOf is the identity of the caller at addr: in a cluster, the pod with this address.
+// WorkloadOf returns the identity of the caller at addr: in a cluster, the pod with this address.
 func WorkloadOf(addr netip.Addr) Workload {
 	name := strings.NewReplacer(".", "-", ":", "-").Replace(addr.Unmap().WithZone("").String())
 	return Workload{Account: "ksa-" + name, Email: "gsa-" + name + emailDomain}
 }
 
-// Subject is the workload's name in service-account JWTs.
+// Subject returns the workload's name in service-account JWTs.
 func (w Workload) Subject() string { return subjectStart + w.Account }
 
 // mayActAs is the policy of the reference: the account ksa-x may act as gsa-x, and as nobody else.
@@ -39,10 +39,10 @@ func mayActAs(subject, email string) bool {
 	return ok && email == "gsa-"+name+emailDomain
 }
 
-// audience is the audience parameter of an exchange in pool.
+// audience returns the audience parameter of an exchange in pool.
 func audience(pool string) string { return "identitynamespace:" + pool + ":" + clusterURL }
 
-// poolOf is the reverse of audience; ok is false when a is no such audience.
+// poolOf returns the reverse of audience; ok is false when a is no such audience.
 func poolOf(a string) (pool string, ok bool) {
 	pool, ok = strings.CutPrefix(a, "identitynamespace:")
 	if !ok {

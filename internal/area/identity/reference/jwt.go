@@ -82,10 +82,10 @@ func ParseSigner(der []byte) (*Signer, error) {
 	return nil, fmt.Errorf("read the signing key: unsupported kind %T", key)
 }
 
-// Private is the key in PKCS #8 form, to be handed to a child through memory.
+// Private returns the key in PKCS #8 form, to be handed to a child through memory.
 func (s *Signer) Private() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(s.key) }
 
-// Public is the public key in PKIX form.
+// Public returns the public key in PKIX form.
 func (s *Signer) Public() ([]byte, error) { return x509.MarshalPKIXPublicKey(s.key.Public()) }
 
 // Sign returns c as a compact JWS (RFC 7515, section 3.1).

@@ -46,8 +46,8 @@ func setBacklog(l net.Listener, backlog int) error {
 	return failed
 }
 
-// MaxBacklog is net.core.somaxconn: the kernel's limit of listen backlogs, or its default of 4096 where it cannot be
-// read.
+// MaxBacklog returns net.core.somaxconn: the kernel's limit of listen backlogs, or its default of 4096 where it cannot
+// be read.
 func MaxBacklog() int {
 	b, err := os.ReadFile("/proc/sys/net/core/somaxconn")
 	if err != nil {

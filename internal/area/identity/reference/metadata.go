@@ -206,7 +206,7 @@ func (m *metadata) identity(w http.ResponseWriter, r *http.Request, me Workload,
 	writeText(w, got.value)
 }
 
-// fail passes on what upstream said: 429 and 403 as they are, the rest as 500.
+// fail answers with the status of upstream: 429 and 403 unchanged, all others as 500.
 func (m *metadata) fail(w http.ResponseWriter, kind string, err error) {
 	status := http.StatusInternalServerError
 	if up, ok := errors.AsType[*UpstreamError](err); ok {

@@ -50,7 +50,7 @@ func quota(k *Knobs, m Mode) {
 	k.QuotaRate, k.QuotaBurst, k.QuotaMode = 100, 50, m
 }
 
-// base is what every preset starts from: a healthy server.
+// base returns what every preset starts from: a healthy server.
 func base() Knobs {
 	return Knobs{
 		EndpointKnobs: EndpointKnobs{
@@ -81,7 +81,7 @@ func Presets() []string {
 	return names
 }
 
-// PresetHelp is one line about the named preset; empty for an unknown one.
+// PresetHelp returns one line about the named preset; empty for an unknown one.
 func PresetHelp(name string) string {
 	for _, p := range presets {
 		if p.name == name {

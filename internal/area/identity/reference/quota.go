@@ -22,7 +22,7 @@ func newBucket(k STSKnobs, now time.Time) *bucket {
 	}
 }
 
-// take takes a token at now. ok is false when there is none; wait is how long a borrower has to wait.
+// take takes a token at now. ok is false if none is left; wait is how long a borrower has to wait.
 func (b *bucket) take(now time.Time) (wait time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

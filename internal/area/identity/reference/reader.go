@@ -25,7 +25,7 @@ func (a *Admin) Counters(ctx context.Context) (Counters, error) {
 	return c, err
 }
 
-// Flush empties the cache of an endpoint. An STS has none.
+// Flush empties the cache of an endpoint. An STS has no cache.
 func (a *Admin) Flush(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.ask.base+"/flush", nil)
 	if err != nil {

@@ -234,7 +234,7 @@ func (t *sts) sealed(prefix string, b bearer) (string, error) {
 	return content + "." + b64.EncodeToString(t.mac(content)), nil
 }
 
-// unsealed is the reverse; ok is false for a token that is not this server's, has another prefix, or has expired.
+// unsealed reverses sealed; ok is false for a token that is not this server's, has another prefix, or has expired.
 func (t *sts) unsealed(prefix, token string) (b bearer, ok bool) {
 	i := strings.LastIndexByte(token, '.')
 	if i < len(prefix) || !strings.HasPrefix(token, prefix) {

@@ -20,8 +20,8 @@ const collectEvery = 256
 // memoryLimit is where the worker's garbage collector, which is otherwise off, starts nevertheless.
 const memoryLimit = 256 << 20
 
-// Serve is the worker's loop: it answers requests from in on out until in ends, which is no error, or ctx ends. Setup
-// must have filled dir. It kills a running command when in or ctx ends. When ctx ends, it closes in if possible;
+// Serve returns the worker's loop: it answers requests from in on out until in ends, which is no error, or ctx ends.
+// Setup must have filled dir. It kills a running command when in or ctx ends. When ctx ends, it closes in if possible;
 // otherwise it returns when in ends.
 //
 // It must have a process of its own: while it runs, the process's garbage collector is off and GOMAXPROCS is 2.

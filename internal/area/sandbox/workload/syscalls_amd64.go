@@ -2,7 +2,7 @@ package workload
 
 import "golang.org/x/sys/unix"
 
-// ownSyscalls are the system calls that only this architecture has.
+// ownSyscalls returns the system calls that only this architecture has.
 func ownSyscalls() map[string]harmless {
 	return map[string]harmless{
 		"_sysctl":       {unix.SYS__SYSCTL, [4]uintptr{}},

@@ -2,5 +2,5 @@
 
 package workload
 
-// ownSyscalls are the system calls that only this architecture has.
+// ownSyscalls returns the system calls that only this architecture has.
 func ownSyscalls() map[string]harmless { return nil }

@@ -9,11 +9,11 @@ import (
 // shortestSecret is the least length in bytes of a value that is masked.
 const shortestSecret = 8
 
-// veil masks secrets, both verbatim and as JSON strings.
-type veil [][]byte
+// secretMask masks secrets, both verbatim and as JSON strings.
+type secretMask [][]byte
 
-func newVeil(secrets []string) veil {
-	var v veil
+func newSecretMask(secrets []string) secretMask {
+	var v secretMask
 	for _, s := range secrets {
 		if len(s) < shortestSecret {
 			continue
@@ -26,7 +26,7 @@ func newVeil(secrets []string) veil {
 	return v
 }
 
-// unescaped is a text as JSON without HTML escapes.
+// unescaped returns a text as JSON without HTML escapes.
 func unescaped(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -35,8 +35,8 @@ func unescaped(s string) []byte {
 	return b.Bytes()
 }
 
-// over masks the secrets in a text, in place.
-func (v veil) over(text []byte) []byte {
+// apply masks the secrets in a text, in place.
+func (v secretMask) apply(text []byte) []byte {
 	for _, secret := range v {
 		for from := 0; ; {
 			i := bytes.Index(text[from:], secret)
@@ -52,8 +52,8 @@ func (v veil) over(text []byte) []byte {
 	return text
 }
 
-// longest is the length of the longest secret.
-func (v veil) longest() (n int) {
+// longest returns the length of the longest secret.
+func (v secretMask) longest() (n int) {
 	for _, s := range v {
 		n = max(n, len(s))
 	}
@@ -66,7 +66,7 @@ const maskedAtOnce = 1 << 20
 // mask hides the secrets in what the child has written to its log. A part that cannot be read or written stays as it
 // is: the log is the user's own file.
 func (l *childLog) mask() {
-	if l.path == "" || len(l.veil) == 0 {
+	if l.path == "" || len(l.secrets) == 0 {
 		return
 	}
 	f, err := os.OpenFile(l.path, os.O_RDWR, 0)
@@ -74,7 +74,7 @@ func (l *childLog) mask() {
 		return
 	}
 	defer f.Close() //nolint:errcheck // see above
-	overlap := l.veil.longest() - 1
+	overlap := l.secrets.longest() - 1
 	text := make([]byte, maskedAtOnce+overlap)
 	for at := l.start; ; at += maskedAtOnce {
 		n, _ := f.ReadAt(text, at)
@@ -82,7 +82,7 @@ func (l *childLog) mask() {
 			return
 		}
 		was := bytes.Clone(text[:n])
-		if l.veil.over(text[:n]); !bytes.Equal(was, text[:n]) {
+		if l.secrets.apply(text[:n]); !bytes.Equal(was, text[:n]) {
 			if _, err := f.WriteAt(text[:n], at); err != nil {
 				return
 			}

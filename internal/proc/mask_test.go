@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-func TestVeil(t *testing.T) {
-	v := newVeil([]string{"hunter22", "short", `quo"ted&<secret`})
+func TestMaskSecrets(t *testing.T) {
+	v := newSecretMask([]string{"hunter22", "short", `quo"ted&<secret`})
 	for in, want := range map[string]string{
 		"a hunter22 hunter22b":                   "a ******** ********b",
 		"hunter2":                                "hunter2",
@@ -18,7 +18,7 @@ func TestVeil(t *testing.T) {
 		`{"error":"quo\"ted\u0026\u003csecret"}`: `{"error":"` + strings.Repeat("*", 26) + `"}`,
 		`quo"ted&<secret`:                        strings.Repeat("*", 15),
 	} {
-		if got := string(v.over([]byte(in))); got != want {
+		if got := string(v.apply([]byte(in))); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestLogsAreMasked(t *testing.T) {
 		if err := os.WriteFile(path, append([]byte("earlier: "+secret+"\n"), text...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l := childLog{path: path, start: int64(len("earlier: " + secret + "\n")), veil: newVeil([]string{secret})}
+		l := childLog{path: path, start: int64(len("earlier: " + secret + "\n")), secrets: newSecretMask([]string{secret})}
 		tail := l.tail()
 		after, err := os.ReadFile(path)
 		if err != nil {
