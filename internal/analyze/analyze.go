@@ -55,6 +55,11 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	a.silence()
 	a.budgets(budgets)
 	a.rep.Verdict, a.rep.Reason = verdict(a.rep, a.flaws)
+	for _, calls := range a.logs {
+		if err := calls.Err(); err != nil {
+			return nil, err
+		}
+	}
 	return a.rep, nil
 }
 
@@ -117,8 +122,9 @@ type analysis struct {
 	flaws flaws
 	// audits are of the trials, for the generator's part of the report.
 	audits []report.Generator
-	// traces, with their calls, and the names of operations, by treatment.
+	// traces and the names of operations, by treatment; logs are the calls of the traces.
 	traces         map[string]*capacity.Trace
+	logs           []*record.CallLog
 	searched       map[string]capacity.Result // what each trace licenses to say
 	operationNames map[string][]string
 	// steal are the shares of CPU time that the hypervisor took, by treatment.

@@ -66,7 +66,7 @@ func TestOperations(t *testing.T) {
 	}
 	op := rep.Operations[0]
 	ok, refused := uint64(0), uint64(0)
-	for _, c := range tr.Calls {
+	for _, c := range load.CallsOf(tr.Calls) {
 		if c.Outcome == load.OK {
 			ok++
 		} else {
@@ -77,14 +77,14 @@ func TestOperations(t *testing.T) {
 		t.Errorf("outcomes (-want +got):\n%s", d)
 	}
 	total := 8.0 + 0.5 + 4 + 5 + 5
-	if got, want := *op.Offered, float64(len(tr.Calls))/total; got < want*0.999 || got > want*1.001 {
+	if got, want := *op.Offered, float64(tr.Calls.Len())/total; got < want*0.999 || got > want*1.001 {
 		t.Errorf("offered %v, want %v", got, want)
 	}
 	// Every call ended within 6 ms, so at most a few ended after the last step.
 	if got, most := *op.Goodput, float64(ok)/total; got > most || got < most*0.995 {
 		t.Errorf("goodput %v, want a little under %v", got, most)
 	}
-	if op.Response.N != uint64(len(tr.Calls)) || *op.Response.P50 < 0.005 || *op.Response.P99 > 0.0062 || op.Response.P999 == nil {
+	if op.Response.N != uint64(tr.Calls.Len()) || *op.Response.P50 < 0.005 || *op.Response.P99 > 0.0062 || op.Response.P999 == nil {
 		t.Errorf("response %+v", op.Response)
 	}
 	if *op.BytesIn != 1000 || *op.BytesOut != 500 {
@@ -121,9 +121,9 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 	}
 	silent := func(string) capacity.Trace {
 		tr := limitedTrace(1)
-		tr.Steps, tr.Calls = tr.Steps[:1], tr.Calls[:20]
-		for i := range tr.Calls {
-			tr.Calls[i].Outcome = load.Failed
+		tr.Steps, tr.Calls = tr.Steps[:1], load.CallsOf(tr.Calls)[:20]
+		for i := range load.CallsOf(tr.Calls) {
+			load.CallsOf(tr.Calls)[i].Outcome = load.Failed
 		}
 		no := false
 		tr.Steps[0].Passed, tr.Recovery, tr.Stop, tr.Reason = &no, nil, capacity.StopNoAnswer, "no call was answered at 10/s"
@@ -194,8 +194,8 @@ func TestGeneratorAudit(t *testing.T) {
 			tr := limitedTrace(1)
 			over := &tr.Steps[5]
 			over.ClientLimited = limited
-			for i := range tr.Calls {
-				if c := &tr.Calls[i]; n > 0 && c.Intended >= over.Segment.Start && c.Intended < over.Segment.End {
+			for i := range load.CallsOf(tr.Calls) {
+				if c := &load.CallsOf(tr.Calls)[i]; n > 0 && c.Intended >= over.Segment.Start && c.Intended < over.Segment.End {
 					c.Sent += 5 * time.Millisecond
 					c.FirstByte, c.Done = max(c.FirstByte, c.Sent+1), max(c.Done, c.Sent+2)
 					n--

@@ -216,7 +216,9 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 	best := unmeasured("no load was offered near %s", unit.PerSecond(b.At))
 	distance := math.Inf(1)
 	for _, s := range stretches(trace) {
-		x := s.of(b, operation)
+		its := s
+		its.operation = operation
+		x := its.of(b)
 		if math.IsNaN(x.Value) {
 			continue
 		}
@@ -238,7 +240,7 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 		}
 		if d < distance {
 			distance = d
-			best = finding{Interval: x, verdict: v, how: fmt.Sprintf("measured at %s over %d calls", unit.PerSecond(s.rate), len(s.calls))}
+			best = finding{Interval: x, verdict: v, how: fmt.Sprintf("measured at %s over %d calls", unit.PerSecond(s.rate), s.count())}
 		}
 	}
 	return best

@@ -13,10 +13,10 @@ import (
 // put in order. A call takes 56 bytes as the generator records it.
 func TestCallsInLittleRoom(t *testing.T) {
 	const n = 300_000
-	trace := &capacity.Trace{Read: time.Hour, Calls: make([]load.Call, n)}
-	for i := range trace.Calls {
+	trace := &capacity.Trace{Read: time.Hour, Calls: make(load.Calls, n)}
+	for i := range load.CallsOf(trace.Calls) {
 		at := time.Duration(i) * 3 * time.Microsecond
-		trace.Calls[i] = load.Call{
+		load.CallsOf(trace.Calls)[i] = load.Call{
 			Operation: uint8(i % 2), Intended: at, Ready: at + 1, Sent: at + 2, Done: at + time.Millisecond,
 		}
 	}

@@ -3,6 +3,7 @@ package analyze
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -39,9 +40,8 @@ func (a *analysis) capacity(t *record.Trial) error {
 		a.warn(t.Treatment, "its raw calls are not in the record: its capacity cannot be computed")
 		return a.histograms(t)
 	}
-	if trace.Calls, err = t.Calls(); err != nil {
-		return err
-	}
+	calls := t.Log()
+	trace.Calls = calls
 	res := capacity.Assess(*trace)
 	out := capacityOf(t.Treatment, &res)
 	steps := pointSteps(trace)
@@ -67,7 +67,8 @@ func (a *analysis) capacity(t *record.Trial) error {
 	a.searched[t.Treatment] = res
 	a.traces[t.Treatment], a.operationNames[t.Treatment] = trace, t.Operations
 	a.operations(t, trace)
-	return nil
+	a.logs = append(a.logs, calls)
+	return calls.Err()
 }
 
 // traceOf finds the trace that ends the steps of a trial; nil if the trial did not come to it.
@@ -183,8 +184,7 @@ func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 	w := window{segments: loaded(trace), read: trace.Read}
 	slots := newSlots(t)
 	per := make([]operationCalls, len(slots.names))
-	for i := range trace.Calls {
-		c := &trace.Calls[i]
+	for c := range trace.Calls.Due(0, math.MaxInt64) {
 		k := slots.of(c.Operation)
 		if k == len(per) {
 			per = append(per, operationCalls{})

@@ -2,7 +2,7 @@ package analyze
 
 import (
 	"fmt"
-	"math"
+	"iter"
 
 	"tare/internal/capacity"
 	"tare/internal/hist"
@@ -20,9 +20,9 @@ func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.
 	var late hist.Sorter
 	steps, spoiled, reason := 0, 0, ""
 	for _, s := range stretches(trace) {
-		addLateness(&late, s.calls)
+		addLateness(&late, s.calls())
 		steps++
-		if x := signature.AuditCalls(s.calls, 0, math.MaxInt64, trace.Read, len(s.calls)); !x.Valid {
+		if x := signature.AuditCalls(s.calls(), trace.Read, 0); !x.Valid {
 			spoiled, reason = spoiled+1, x.Reason
 		}
 	}
@@ -43,10 +43,10 @@ func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.
 	a.audits = append(a.audits, g)
 }
 
-func addLateness(late *hist.Sorter, calls []load.Call) {
-	for i := range calls {
-		if calls[i].Sent > 0 {
-			late.Add(int64(calls[i].Lateness()))
+func addLateness(late *hist.Sorter, calls iter.Seq[*load.Call]) {
+	for c := range calls {
+		if c.Sent > 0 {
+			late.Add(int64(c.Lateness()))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func ladderTrace(late ...time.Duration) capacity.Trace {
 			c.Sent = c.Ready + by
 			c.FirstByte = c.Sent + time.Millisecond
 			c.Done = c.FirstByte + 1000
-			tr.Calls = append(tr.Calls, c)
+			tr.Calls = append(load.CallsOf(tr.Calls), c)
 		}
 		tr.Steps = append(tr.Steps, s)
 		now += 3 * time.Second

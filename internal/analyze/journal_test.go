@@ -19,14 +19,18 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// limitedTrace makes the trace of a search against a server that answers after 5 ms, accepts 150 calls a second and rejects the rest: a token
-// bucket without depth.
-func limitedTrace(seed uint64) capacity.Trace {
-	const limit = 150.0
+// limitedTrace makes the trace of a search against a server that answers after 5 ms, accepts 150 calls a second and
+// rejects the rest: a token bucket without depth.
+func limitedTrace(seed uint64) capacity.Trace { return fastTrace(seed, 1) }
+
+// fastTrace is limitedTrace at factor times its rates.
+func fastTrace(seed uint64, factor float64) capacity.Trace {
+	limit := 150 * factor
 	rng := rand.New(rand.NewPCG(seed, 7))
 	tr := capacity.Trace{Timeout: 30 * time.Second, MaxRate: 2000, MaxConns: 4096, Stop: capacity.StopFound, Reason: "found and confirmed"}
 	now, next := time.Duration(0), 0.0
 	step := func(role capacity.Role, rate float64, d time.Duration, attempt int, passed *bool) {
+		rate *= factor
 		s := capacity.Step{Role: role, Rate: rate, Attempt: attempt, Passed: passed}
 		s.Segment = load.Segment{Start: now, End: now + d, Offered: int(rate * d.Seconds()), CPU: 0.04 * d.Seconds()}
 		for i := range s.Segment.Offered {
@@ -43,7 +47,7 @@ func limitedTrace(seed uint64) capacity.Trace {
 			}
 			c.FirstByte = c.Sent + took
 			c.Done = c.FirstByte + 1000
-			tr.Calls = append(tr.Calls, c)
+			tr.Calls = append(load.CallsOf(tr.Calls), c)
 			s.Segment.Sent++
 		}
 		now += d
@@ -149,11 +153,11 @@ func (j journal) trial(t *testing.T, w *record.Writer, clk *clock.Fake, trial de
 		{Subject: "endpoint", Metric: "listen_overflows", Value: 3},
 	}}))
 	if !j.noCalls {
-		must(t, w.Calls(id, block, tr.Calls))
+		must(t, w.Calls(id, block, load.CallsOf(tr.Calls)))
 	}
-	must(t, w.Cells(id, block, cells(tr.Calls)))
+	must(t, w.Cells(id, block, cells(load.CallsOf(tr.Calls))))
 	must(t, w.Step(id, block, "trace", tr), w.Generator(record.Generator{
-		Treatment: id, Engine: "fast", Offered: uint64(len(tr.Calls)), Sent: uint64(len(tr.Calls)), Seconds: 23.5, CPUSeconds: 0.94, BytesIn: 1000, BytesOut: 500,
+		Treatment: id, Engine: "fast", Offered: uint64(tr.Calls.Len()), Sent: uint64(tr.Calls.Len()), Seconds: 23.5, CPUSeconds: 0.94, BytesIn: 1000, BytesOut: 500,
 		Placement: j.placement,
 	}))
 	end := record.TrialEnd{Treatment: id, Seconds: 23.5, Status: record.Complete}

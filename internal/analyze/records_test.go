@@ -144,10 +144,10 @@ func writeSample(t *testing.T) {
 	must(t, os.CopyFS(dir, os.DirFS(written)))
 	tr := limitedTrace(1)
 	want := expectation{
-		Calls: len(tr.Calls), Histograms: 8, Trials: 1, Status: report.Complete, Verdict: report.Pass, Treatments: []string{"default"},
-		Rates: map[string]float64{"default": 150}, Ended: uint64(len(tr.Calls)),
+		Calls: tr.Calls.Len(), Histograms: 8, Trials: 1, Status: report.Complete, Verdict: report.Pass, Treatments: []string{"default"},
+		Rates: map[string]float64{"default": 150}, Ended: uint64(tr.Calls.Len()),
 	}
-	for _, c := range tr.Calls {
+	for _, c := range load.CallsOf(tr.Calls) {
 		if c.Outcome == load.OK {
 			want.Good++
 		}

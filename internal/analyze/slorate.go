@@ -50,8 +50,9 @@ func (a *analysis) levelsAt(treatment, name string, x action, trace *capacity.Tr
 	if x.startup {
 		row.Name, row.Subject, row.Limit, until = sloStartup, "", startupLimit, "the pod was seen running"
 	}
-	s, primed := atRate(trace, rate, held, slices.Index(a.operationNames[treatment], name))
-	if len(s.calls) == 0 {
+	operation := slices.Index(a.operationNames[treatment], name)
+	s, primed := atRate(trace, rate, held, operation)
+	if operation < 0 || !s.any() {
 		return nil
 	}
 	var out []report.SLO
@@ -68,20 +69,16 @@ func (a *analysis) levelsAt(treatment, name string, x action, trace *capacity.Tr
 	return out
 }
 
-// atRate are the calls of one operation that were due while a rate was tried that held, or that did not. primed says that a queue was made to stand
-// before, whose end is in their times.
+// atRate returns the calls of one operation that were due while a rate was tried that held, or that did not. primed says
+// that a queue was built up before, whose end is in their times.
 func atRate(trace *capacity.Trace, rate float64, held bool, operation int) (s stretch, primed bool) {
-	s = stretch{rate: rate, read: trace.Read}
+	s = stretch{trace: trace, rate: rate, operation: operation}
 	for i, step := range trace.Steps {
 		if step.Rate != rate || step.Passed == nil || *step.Passed != held || step.ClientLimited {
 			continue
 		}
 		primed = primed || (i > 0 && trace.Steps[i-1].Role == capacity.RolePrime)
-		for _, c := range trace.Calls[at(trace.Calls, step.Segment.Start):at(trace.Calls, step.Segment.End)] {
-			if int(c.Operation) == operation {
-				s.calls = append(s.calls, c)
-			}
-		}
+		s.steps = append(s.steps, step.Segment)
 	}
 	return s, primed
 }
@@ -89,9 +86,9 @@ func atRate(trace *capacity.Trace, rate float64, held bool, operation int) (s st
 // level judges by p99 of the calls. They hang together near saturation, so that the interval is narrower than it should be. A rate that held is not said
 // to fail because of a queue that stood before it.
 func (s *stretch) level(out report.SLO, primed bool) report.SLO {
-	b := s.of(&budget.Budget{Metric: "response", Quantile: "p99"}, -1)
-	bad := s.of(&budget.Budget{Metric: "error"}, -1)
-	out.N = uint64(len(s.calls))
+	b := s.of(&budget.Budget{Metric: "response", Quantile: "p99"})
+	bad := s.of(&budget.Budget{Metric: "error"})
+	out.N = uint64(s.count())
 	out = byClock(out, &stat.Estimate{Value: b.Value, Lo: b.Lo, Hi: b.Hi, Level: level}, "too few calls")
 	if math.IsInf(b.Value, 1) { // more than 1 % were never answered
 		out.Verdict = report.Fail

@@ -46,7 +46,7 @@ func made(all ...tried) capacity.Trace {
 			if i%100 < x.share && x.open {
 				c.FirstByte, c.Done = 0, 0
 			}
-			tr.Calls = append(tr.Calls, c)
+			tr.Calls = append(load.CallsOf(tr.Calls), c)
 		}
 		s.Segment = load.Segment{Start: now, End: now + 20*time.Second, Offered: n, Sent: n}
 		now += 20 * time.Second

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"math"
 	"time"
 
 	"tare/internal/capacity"
@@ -70,8 +71,7 @@ func (t *binned) count(to []float64, at time.Duration, n float64) {
 
 func (t *binned) fill(trace *capacity.Trace) {
 	each := 1 / t.bin.Seconds()
-	for i := range trace.Calls {
-		c := &trace.Calls[i]
+	for c := range trace.Calls.Due(0, math.MaxInt64) {
 		t.count(t.out.Offered, c.Intended, each)
 		t.count(t.out.Outstanding, c.Intended, 1)
 		if c.Sent != 0 {
@@ -118,8 +118,7 @@ func (t *binned) steps(trace *capacity.Trace) {
 // marks are the instants at which the failure shows: the first call that did not end well, counted from when it was due, and the first
 // answer after the load.
 func (t *binned) marks(trace *capacity.Trace) {
-	for i := range trace.Calls {
-		c := &trace.Calls[i]
+	for c := range trace.Calls.Due(0, math.MaxInt64) {
 		if !c.Outcome.Good() || c.Outstanding(t.read) {
 			t.out.Marks = append(t.out.Marks, report.Mark{At: t.since(c.Intended), Text: "the first call that did not end well was due"})
 			break

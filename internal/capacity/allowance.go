@@ -46,7 +46,7 @@ func surplus(t Trace, over []Step, rate float64) float64 {
 		if s.Rate <= rate || s.Segment.Start >= to {
 			continue
 		}
-		n := len(ends(dueFrom(t.Calls, s.Segment.Start-t.reach()), s.Segment.Start, to))
+		n := len(t.ends(s.Segment.Start, to))
 		best = max(best, float64(n)-rate*(to-s.Segment.Start).Seconds())
 	}
 	return best

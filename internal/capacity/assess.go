@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -32,13 +33,12 @@ func Assess(t Trace) Result {
 
 // badCalls counts the calls that were due in a step, and those of them that did not end well, whenever.
 func (t Trace) badCalls(s Step) (bad, n int) {
-	calls := due(t.Calls, s.Segment.Start, s.Segment.End)
-	for _, c := range calls {
-		if lost(c) {
+	for c := range t.due(s.Segment.Start, s.Segment.End) {
+		if n++; lost(c) {
 			bad++
 		}
 	}
-	return bad, len(calls)
+	return bad, n
 }
 
 // lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than chance and a single call.
@@ -93,7 +93,7 @@ func worstAudit(t Trace) Audit {
 		if s.Rate <= 0 || s.Segment.End <= s.Segment.Start {
 			continue
 		}
-		a := audit(t.Calls, s, t.Read)
+		a := audit(t.due(s.Segment.Start, s.Segment.End), s, t.Read)
 		if first || !a.Valid && worst.Valid || a.Valid == worst.Valid && a.LatenessP99/a.Limit > worst.LatenessP99/worst.Limit {
 			worst, first = a, false
 		}
@@ -105,10 +105,10 @@ func worstAudit(t Trace) Audit {
 	return worst
 }
 
-func audit(calls []load.Call, s Step, now time.Duration) Audit {
-	seg := s.Segment
-	a := signature.AuditCalls(due(calls, seg.Start, seg.End), seg.Start, seg.End, min(now, seg.End), seg.Offered)
-	a.CPUSeconds = seg.CPU
+// audit judges the generator by the calls that were due in a step, read at now.
+func audit(calls iter.Seq[*load.Call], s Step, now time.Duration) Audit {
+	a := signature.AuditCalls(calls, min(now, s.Segment.End), s.Segment.Offered)
+	a.CPUSeconds = s.Segment.CPU
 	return a
 }
 
@@ -138,7 +138,7 @@ func baseOf(t Trace) base {
 	responses := make([][]float64, len(steps))
 	for i, s := range steps {
 		var n tally
-		for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+		for c := range t.due(s.Segment.Start, s.Segment.End) {
 			switch {
 			case c.Done == 0:
 			case c.Outcome.Good():

@@ -157,7 +157,7 @@ func TestAim(t *testing.T) {
 
 func TestPointByHand(t *testing.T) {
 	sec := time.Second
-	calls := []load.Call{
+	calls := load.Calls{
 		{Conn: 1, Intended: 10 * sec, Ready: 10 * sec, Sent: 10 * sec, FirstByte: 10*sec + 20*ms, Done: 10*sec + 20*ms},
 		{Conn: 2, Intended: 10*sec + 100*ms, Ready: 10*sec + 100*ms, Sent: 10*sec + 100*ms, Done: 40*sec + 100*ms, Outcome: load.Timeout},
 		{Intended: 10*sec + 200*ms, Done: 10*sec + 201*ms, Outcome: load.ConnFailed},
@@ -229,8 +229,8 @@ func FuzzAssess(f *testing.F) {
 }
 
 // callsFrom makes a call of every eight bytes, in order of the intended instant.
-func callsFrom(raw []byte) []load.Call {
-	var calls []load.Call
+func callsFrom(raw []byte) load.Calls {
+	var calls load.Calls
 	at := time.Duration(0)
 	for ; len(raw) >= 8; raw = raw[8:] {
 		at += time.Duration(raw[0]) * ms

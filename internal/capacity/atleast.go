@@ -94,7 +94,7 @@ func (t Trace) keptUp(s *Step) bool {
 // them, and one that failed would have taken forever. ok is false where there are none.
 func (t Trace) median(from, to time.Duration) (seconds float64, ok bool) {
 	var response []float64
-	for _, c := range due(t.Calls, from, to) {
+	for c := range t.due(from, to) {
 		switch {
 		case c.Done == 0:
 			response = append(response, (t.Read - c.Intended).Seconds())

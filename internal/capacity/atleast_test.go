@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func climbed(service time.Duration, most float64) Trace {
 		begin := at
 		for range n {
 			free = max(free, at) + service
-			t.Calls = append(t.Calls, load.Call{Intended: at, Sent: at, FirstByte: free, Done: free, Outcome: load.OK})
+			t.Calls = append(load.CallsOf(t.Calls), load.Call{Intended: at, Sent: at, FirstByte: free, Done: free, Outcome: load.OK})
 			at += gap
 		}
 		t.Steps = append(t.Steps, Step{Role: RoleRamp, Rate: rate, Segment: load.Segment{Start: begin, End: at, Offered: n}, Passed: new(true)})
@@ -56,11 +57,11 @@ func TestAtLeastIsWhatTheTargetKeepsUpWith(t *testing.T) {
 func TestAtLeastOfCallsWithoutAnswer(t *testing.T) {
 	silent, failing := climbed(10*time.Microsecond, 640), climbed(10*time.Microsecond, 640)
 	last := silent.Steps[len(silent.Steps)-1]
-	for i := range silent.Calls {
-		if silent.Calls[i].Intended >= last.Segment.Start+last.Length()/2 {
-			silent.Calls[i].Done, silent.Calls[i].FirstByte = 0, 0
-			failing.Calls[i].Outcome, failing.Calls[i].Done = load.Failed, failing.Calls[i].Intended+time.Second
-		}
+	for c := range silent.Calls.Due(last.Segment.Start+last.Length()/2, math.MaxInt64) {
+		c.Done, c.FirstByte = 0, 0
+	}
+	for c := range failing.Calls.Due(last.Segment.Start+last.Length()/2, math.MaxInt64) {
+		c.Outcome, c.Done = load.Failed, c.Intended+time.Second
 	}
 	if r := Assess(silent); r.AtLeast != 320 {
 		t.Errorf("at least %v, want 320/s: at 640/s half of the calls were never answered", r.AtLeast)

@@ -140,7 +140,7 @@ func (t Trace) shift(from, to time.Duration) (at time.Duration, before, after fl
 	if n < 2*fewest {
 		return 0, 0, 0
 	}
-	done := ends(dueFrom(t.Calls, from-t.reach()), from, to)
+	done := t.ends(from, to)
 	counts := make([]float64, n)
 	for _, x := range done {
 		counts[min(n-1, int((x-from.Seconds())/bin.Seconds()))] += 1 / bin.Seconds()

@@ -169,7 +169,7 @@ func (r *session) pooled(rate float64) float64 {
 			continue
 		}
 		from := s.Segment.Start + time.Second
-		for _, c := range due(r.s.Calls(from), from, s.Segment.End-r.old()) {
+		for c := range load.Calls(r.s.Calls(from)).Due(from, s.Segment.End-r.old()) {
 			if n++; lost(c) {
 				bad++
 			}
@@ -179,4 +179,4 @@ func (r *session) pooled(rate float64) float64 {
 }
 
 // lost reports whether a call that is old enough to tell did not end well.
-func lost(c load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }
+func lost(c *load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }

@@ -237,7 +237,7 @@ func (r *session) saved() float64 {
 func (r *session) longestAnswer() time.Duration {
 	var response []float64
 	now := r.s.Now()
-	for _, c := range r.t.Calls {
+	for c := range r.t.due(0, math.MaxInt64) {
 		if c.Done > now-2*time.Second && c.Outcome.Good() {
 			response = append(response, float64(c.Response()))
 		}
@@ -256,7 +256,7 @@ func (r *session) turn() (next, period time.Duration) {
 		return 0, 0
 	}
 	from, to := span(over)
-	_, _, last, n := signature.Cycle(ends(r.t.Calls, from, to))
+	_, _, last, n := signature.Cycle(ends(r.t.due(0, to+1), from, to))
 	if n == 0 {
 		return 0, 0
 	}

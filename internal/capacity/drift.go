@@ -58,7 +58,7 @@ func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, e
 	if r.class() == signature.AcceptQueue {
 		now := r.s.Now()
 		calls := due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End)
-		if stuck := signature.Stuck(calls, now); float64(stuck) > max(1, 0.005*float64(len(calls))) {
+		if stuck := signature.Stuck(load.Calls(calls).All(), now); float64(stuck) > max(1, 0.005*float64(len(calls))) {
 			step.Passed, step.Note = new(false), fmt.Sprintf("%d calls are stuck", stuck)
 			return false, goodput, nil
 		}

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -179,9 +180,9 @@ func shifted(x []float64) float64 {
 }
 
 // ends are the instants, in seconds and ascending, at which good calls ended in (from, to].
-func ends(calls []load.Call, from, to time.Duration) []float64 {
+func ends(calls iter.Seq[*load.Call], from, to time.Duration) []float64 {
 	var t []float64
-	for _, c := range calls {
+	for c := range calls {
 		if c.Done > from && c.Done <= to && c.Outcome.Good() {
 			t = append(t, c.Done.Seconds())
 		}

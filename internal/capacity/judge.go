@@ -48,7 +48,7 @@ func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 	}
 	from, to := span(over)
 	good, failed := 0, map[uint16]int{} // by status
-	for _, c := range due(t.Calls, from, to) {
+	for c := range t.due(from, to) {
 		switch {
 		case c.Outstanding(to):
 		case c.Outcome.Good():
@@ -76,7 +76,7 @@ func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 // share is how many calls failed with one of these statuses, over the whole search, relative to them and the good ones.
 func (t Trace) share(statuses map[uint16]bool) float64 {
 	good, bad := 0, 0
-	for _, c := range t.Calls {
+	for c := range t.due(0, math.MaxInt64) {
 		switch {
 		case c.Done == 0:
 		case c.Outcome.Good():
@@ -96,7 +96,7 @@ func overloaded(t Trace, over []Step) stat.Estimate {
 }
 
 func flow(t Trace, from, to time.Duration) stat.Estimate {
-	e, _ := throughput(ends(dueFrom(t.Calls, from-t.reach()), from, to), from.Seconds(), to.Seconds())
+	e, _ := throughput(t.ends(from, to), from.Seconds(), to.Seconds())
 	return e
 }
 
@@ -131,10 +131,7 @@ func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 // filled is the last instant up to to at which at least a tenth, and forty, of the calls outstanding at from were.
 func filled(t Trace, from, to time.Duration) time.Duration {
 	n, left := 0, []float64(nil)
-	for _, c := range dueFrom(t.Calls, from-t.reach()) {
-		if c.Intended >= from {
-			break
-		}
+	for c := range t.due(from-t.reach(), from) {
 		if c.Done == 0 || c.Done > from {
 			n++
 			if c.Done != 0 && c.Done <= to && c.Outcome.Good() {
@@ -154,7 +151,7 @@ func filled(t Trace, from, to time.Duration) time.Duration {
 func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Estimate {
 	from, to := span(over)
 	sum, n := 0.0, 0
-	for _, c := range due(t.Calls, from, to) {
+	for c := range t.due(from, to) {
 		if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
 			sum += c.Service().Seconds()
 			n++
@@ -178,7 +175,7 @@ func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 	best := e.Value
 	_, to := span(over)
 	from := t.Steps[0].Segment.Start
-	in := ends(dueFrom(t.Calls, from-t.reach()), from, to)
+	in := t.ends(from, to)
 	const width = 0.5
 	j := 0
 	for i, x := range in {
@@ -195,7 +192,7 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	capacity := estimate.Value
 	e := signature.Evidence{
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor, Allowance: t.Allowance,
-		Timeout: t.Timeout, Local: t.Local, Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
+		Timeout: t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
@@ -220,9 +217,6 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	}
 	e.Sharp = t.sharp(from, b.floor)
 	e.Sharp.Leak = t.leak(to, b.floor, capacity)
-	if len(e.Windows) > 0 {
-		e.Calls = dueFrom(t.Calls, e.Windows[0].Start)
-	}
 	return e
 }
 
@@ -235,7 +229,7 @@ func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 	for _, s := range t.Steps {
 		if confirms(s.Role) && s.Rate == hi && s.Passed != nil && !*s.Passed && s.Segment.Start >= since {
 			mid := s.Segment.Start + s.Length()/2
-			n := len(ends(dueFrom(t.Calls, mid-t.reach()), mid, s.Segment.End))
+			n := len(t.ends(mid, s.Segment.End))
 			return signature.Sharp{
 				Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds()), HeldP50: t.servedAt(lo, since),
 			}
@@ -251,7 +245,7 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 			continue
 		}
 		var served []float64
-		for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+		for c := range t.due(s.Segment.Start, s.Segment.End) {
 			if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
 				served = append(served, float64(c.Service()))
 			}
@@ -272,7 +266,7 @@ func (t Trace) leak(since time.Duration, floor, capacity float64) float64 {
 			continue
 		}
 		if confirms(s.Role) && s.Rate > 0.6*capacity && s.Rate < 0.92*capacity && last <= s.Rate {
-			for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+			for c := range t.due(s.Segment.Start, s.Segment.End) {
 				if c.Outstanding(t.Read) {
 					continue
 				}
@@ -305,7 +299,7 @@ func burst(t Trace, j judgement) *float64 {
 			continue
 		}
 		n := 0
-		for _, c := range due(t.Calls, s.Segment.Start, to) {
+		for c := range t.due(s.Segment.Start, to) {
 			if c.Done != 0 && c.Outcome.Good() {
 				n++
 			}

@@ -81,8 +81,8 @@ func (r *Result) distrust(t Trace, b base, v signature.Verdict) string {
 		return fmt.Sprintf("the target had answered only %d calls by then: it may be able to take more once it is warm. "+
 			"A longer max_time tells", n)
 	}
-	if traits.Saves && !traits.Windowed && float64(len(t.Calls)) > worthOfCalls*r.VerifiedHigh {
-		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers", len(t.Calls))
+	if traits.Saves && !traits.Windowed && float64(t.log().Len()) > worthOfCalls*r.VerifiedHigh {
+		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers", t.log().Len())
 	}
 	served := traits.Served && !traits.Limiter && !traits.Periodic && v.Class != signature.Unknown
 	unrecovered := served || r.heldSlowly(t, b)

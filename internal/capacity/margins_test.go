@@ -20,7 +20,7 @@ func (t *Trace) tried(role Role, at time.Duration, rate float64, held bool, fail
 		if i < failed {
 			c.Outcome = load.Failed
 		}
-		t.Calls = append(t.Calls, c)
+		t.Calls = append(load.CallsOf(t.Calls), c)
 	}
 	t.Steps = append(t.Steps, Step{
 		Role: role, Rate: rate, Attempt: 1, Passed: &held,
@@ -107,7 +107,7 @@ func TestDistrust(t *testing.T) {
 		}
 	}
 	trace := confirmed(nil)
-	trace.Calls = trace.Calls[:500]
+	trace.Calls = load.CallsOf(trace.Calls)[:500]
 	r := Result{VerifiedLow: 98, VerifiedHigh: 102}
 	got := r.distrust(trace, baseOf(trace), signature.Verdict{Class: signature.Queue})
 	if !strings.Contains(got, "500 calls") {

@@ -252,7 +252,7 @@ func (d *dose) hanging() bool {
 		return false
 	}
 	d.ask = elapsed * 3 / 2
-	d.t.Calls, d.t.Read = d.s.Calls(d.begun), d.s.Now()
+	d.t.Calls, d.t.Read = load.Calls(d.s.Calls(d.begun)), d.s.Now()
 	v := signature.Classify(signature.Evidence{
 		Calls: d.t.Calls, Now: d.t.Read, Timeout: d.o.Timeout, Capacity: d.seen.goodput(time.Second),
 		BaseP50: d.typical, BaseP99: 2 * d.typical, BaseMean: d.typical,
@@ -268,7 +268,7 @@ func (d *dose) enough(elapsed time.Duration) bool {
 		return true
 	}
 	now := d.s.Now()
-	d.t.Calls, d.t.Read = d.s.Calls(max(0, d.begun-5*time.Second)), now
+	d.t.Calls, d.t.Read = load.Calls(d.s.Calls(max(0, d.begun-5*time.Second))), now
 	e := flow(d.t, d.begun+elapsed/10, now)
 	if e.N != 0 {
 		d.estimate.Estimate = e
@@ -304,7 +304,7 @@ func (d *dose) least() time.Duration {
 		}
 		return 3 * time.Second
 	}
-	t := ends(d.t.Calls, d.begun, d.t.Read)
+	t := ends(d.t.due(0, d.t.Read+1), d.begun, d.t.Read)
 	if p, _ := signature.Beat(t); p == 0 && len(signature.Turns(t, 0.03)) > 0 {
 		return 12 * time.Second
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -117,7 +118,8 @@ func (r *session) learn(step *Step) {
 
 // spoiled audits the generator in a step. Once the step is to be repeated; the second time in a row the generator is the limit.
 func (r *session) spoiled(step *Step, times *int) (bool, error) {
-	a := audit(r.s.Calls(step.Segment.Start), *step, r.s.Now())
+	calls := load.Calls(r.s.Calls(step.Segment.Start)).Due(step.Segment.Start, step.Segment.End)
+	a := audit(calls, *step, r.s.Now())
 	if a.Valid {
 		return false, nil
 	}

@@ -214,7 +214,7 @@ func (r *session) watch(k EventKind, step Step) {
 // read copies all calls since the first step into the trace.
 func (r *session) read() {
 	if len(r.t.Steps) > 0 {
-		r.t.Calls = r.s.Calls(r.t.Steps[0].Segment.Start)
+		r.t.Calls = load.Calls(r.s.Calls(r.t.Steps[0].Segment.Start))
 	}
 	r.t.Read = r.s.Now()
 }

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"iter"
 	"time"
 
 	"tare/internal/load"
@@ -112,6 +113,22 @@ type Trace struct {
 	Allowance float64 `json:"allowance,omitempty"`
 	Stop      Stop    `json:"stop"`
 	Reason    string  `json:"reason,omitempty"` // the stop in a sentence
-	// Calls are all calls since the first step, in order of their intended instant. They are stored elsewhere.
-	Calls []load.Call `json:"-"`
+	// Calls are all calls since the first step. They are stored elsewhere.
+	Calls load.Log `json:"-"`
+}
+
+// log returns the calls, also of a trace without any.
+func (t Trace) log() load.Log {
+	if t.Calls == nil {
+		return load.Calls(nil)
+	}
+	return t.Calls
+}
+
+// due yields the calls that were due in [from, to).
+func (t Trace) due(from, to time.Duration) iter.Seq[*load.Call] { return t.log().Due(from, to) }
+
+// ends returns the instants, in seconds and ascending, at which good calls ended in (from, to].
+func (t Trace) ends(from, to time.Duration) []float64 {
+	return ends(t.due(from-t.reach(), to+1), from, to)
 }

@@ -3,6 +3,7 @@ package capacity
 import (
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/signature"
 )
 
@@ -18,7 +19,7 @@ func (r *session) untangle() error {
 	if err := r.pause(d, nil, "are calls that hang answered without load?"); err != nil {
 		return err
 	}
-	if from := begun + 2*p99; len(ends(r.s.Calls(max(0, begun-r.o.Timeout)), from, r.s.Now())) >= 5 {
+	if from := begun + 2*p99; len(ends(load.Calls(r.s.Calls(max(0, begun-r.o.Timeout))).All(), from, r.s.Now())) >= 5 {
 		longer := min(time.Duration(1.2*float64(r.seen.last().open)/r.estimate.Value*1e9), 2*time.Second)
 		if err := r.pause(longer, nil, "they are: all that wait are answered"); err != nil {
 			return err

@@ -50,7 +50,7 @@ func (r *session) warmer() bool {
 		return false
 	}
 	var response []float64
-	for _, c := range due(r.t.Calls, s.Segment.Start, s.Segment.End) {
+	for c := range r.t.due(s.Segment.Start, s.Segment.End) {
 		if c.Done != 0 && c.Outcome.Good() {
 			response = append(response, float64(c.Response()))
 		}
@@ -79,7 +79,7 @@ func (t Trace) answered() int {
 		}
 	}
 	n := 0
-	for _, c := range t.Calls {
+	for c := range t.due(0, end+1) {
 		if c.Done != 0 && c.Done <= end && c.Outcome.Good() {
 			n++
 		}

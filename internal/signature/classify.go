@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tare/internal/load"
 	"tare/internal/unit"
 )
 
@@ -40,6 +41,9 @@ type classScore struct {
 // enough for it is chosen, and without one the class is Unknown.
 func Classify(e Evidence) Verdict {
 	v := Verdict{Class: Unknown, Scores: map[Class]float64{}}
+	if e.Calls == nil {
+		e.Calls = load.Calls(nil)
+	}
 	f, ok := extract(e)
 	if !ok {
 		v.Evidence = []string{"no overloaded stretch with calls was recorded, so there is nothing to judge"}
