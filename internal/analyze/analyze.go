@@ -1,5 +1,5 @@
-// Package analyze computes a report from a record. It is pure: the same record gives the same report, and a record that an older tare
-// wrote can be read again by a newer one.
+// Package analyze computes a report from a record. It is pure: the same record gives the same report, and a record that
+// an older tare wrote can be read again by a newer one.
 package analyze
 
 import (
@@ -23,8 +23,8 @@ type Options struct {
 	Budget []string
 }
 
-// Analyze computes the report of r. A record of a run that was cut short gives a partial report that says so. It fails only if the
-// record's question is not known or its files cannot be read.
+// Analyze computes the report of r. A record of a run that was cut short gives a partial report that says so. It fails
+// only if the record's question is not known or its files cannot be read.
 func Analyze(r *record.Record, o Options) (*report.Report, error) {
 	return newAnalysis(r).conclude(o)
 }
@@ -65,8 +65,9 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 
 func newAnalysis(r *record.Record) *analysis {
 	return &analysis{
-		rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, searched: map[string]capacity.Result{}, operationNames: map[string][]string{},
-		steal: map[string][]float64{}, counted: map[key]*counts{},
+		rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, searched: map[string]capacity.Result{},
+		operationNames: map[string][]string{},
+		steal:          map[string][]float64{}, counted: map[key]*counts{},
 	}
 }
 
@@ -153,9 +154,11 @@ type flaws struct{ invalid, open []string }
 func head(r *record.Record) *report.Report {
 	h := &r.Header
 	rep := &report.Report{
-		Schema:     report.Schema,
-		Tool:       report.Tool{Version: h.Tool.Version, Commit: h.Tool.Commit},
-		Experiment: report.Experiment{Name: h.Experiment.Name, File: h.Experiment.File, SHA256: h.Experiment.SHA256, Seed: h.Experiment.Seed},
+		Schema: report.Schema,
+		Tool:   report.Tool{Version: h.Tool.Version, Commit: h.Tool.Commit},
+		Experiment: report.Experiment{
+			Name: h.Experiment.Name, File: h.Experiment.File, SHA256: h.Experiment.SHA256, Seed: h.Experiment.Seed,
+		},
 		Area:       h.Area,
 		Question:   h.Question,
 		Started:    h.Started,
@@ -247,8 +250,8 @@ func (a *analysis) treatments() {
 	}
 }
 
-// trials are the last attempts at each trial, since earlier ones were dropped and run again. They are in the order of the file's treatments,
-// not in the random order in which they ran.
+// trials are the last attempts at each trial, since earlier ones were dropped and run again. They are in the order of
+// the file's treatments, not in the random order in which they ran.
 func (a *analysis) trials() []*record.Trial {
 	type key struct {
 		treatment string
@@ -258,7 +261,9 @@ func (a *analysis) trials() []*record.Trial {
 	for _, t := range a.rec.Trials {
 		last[key{t.Treatment, t.Block}] = t
 	}
-	out := slices.DeleteFunc(slices.Clone(a.rec.Trials), func(t *record.Trial) bool { return last[key{t.Treatment, t.Block}] != t })
+	out := slices.DeleteFunc(
+		slices.Clone(a.rec.Trials), func(t *record.Trial) bool { return last[key{t.Treatment, t.Block}] != t },
+	)
 	place := func(t *record.Trial) int {
 		return slices.IndexFunc(a.rec.Plan.Treatments, func(x design.Treatment) bool { return x.ID == t.Treatment })
 	}
@@ -270,10 +275,14 @@ func (a *analysis) trials() []*record.Trial {
 
 // told reports whether an error is that of a preparation or of a proof, which has been said.
 func (a *analysis) told(err string) bool {
-	if slices.ContainsFunc(a.rec.Verified, func(v record.Verify) bool { return v.Error != "" && strings.Contains(err, v.Error) }) {
+	if slices.ContainsFunc(
+		a.rec.Verified, func(v record.Verify) bool { return v.Error != "" && strings.Contains(err, v.Error) },
+	) {
 		return true
 	}
-	return slices.ContainsFunc(a.rec.Prepared, func(p record.Prepare) bool { return p.Error != "" && strings.Contains(err, p.Error) })
+	return slices.ContainsFunc(
+		a.rec.Prepared, func(p record.Prepare) bool { return p.Error != "" && strings.Contains(err, p.Error) },
+	)
 }
 
 // ending says how the run and the reading of its record ended.
@@ -282,7 +291,9 @@ func (a *analysis) ending() {
 		a.warn("", "the run failed: %s", f.Error)
 	}
 	if n := len(a.rec.Pending()); n > 0 {
-		addOnce(&a.rep.Warnings, fmt.Sprintf("%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir))
+		addOnce(&a.rep.Warnings, fmt.Sprintf(
+			"%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir,
+		))
 	}
 	if n := len(a.trials()); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {
 		a.warn("", "the run came to %d of its %d trials", n, len(a.rec.Plan.Trials))

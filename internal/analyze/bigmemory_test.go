@@ -74,7 +74,9 @@ func TestManyCallsInLittleMemory(t *testing.T) {
 	}
 	least, most := peak(few), peak(many)
 	perCall := (most - least) / (many - few)
-	t.Logf("%d calls take %.1f MB, %d take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall)
+	t.Logf(
+		"%d calls take %.1f MB, %d take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall,
+	)
 	if perCall > 16 {
 		t.Errorf("each call more takes %.1f bytes", perCall)
 	}
@@ -101,7 +103,9 @@ func TestManyCallsOfASearchInLittleMemory(t *testing.T) {
 	least, few := peak(150)
 	most, many := peak(600)
 	perCall := (most - least) / (many - few)
-	t.Logf("%.0f calls take %.1f MB, %.0f take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall)
+	t.Logf(
+		"%.0f calls take %.1f MB, %.0f take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall,
+	)
 	if perCall > 30 {
 		t.Errorf("each call more takes %.1f bytes", perCall)
 	}

@@ -29,7 +29,9 @@ func TestCallsInLittleRoom(t *testing.T) {
 		return float64(allocated()-before) / n
 	}
 	if got := perCall(func() { a.operations(trial, trace) }); got > 120 {
-		t.Errorf("the operations of a search allocate %.0f bytes a call, want three times of 8 while they are put in order", got)
+		t.Errorf(
+			"the operations of a search allocate %.0f bytes a call, want three times of 8 while they are put in order", got,
+		)
 	}
 	if got := perCall(func() { timeline("a", trace) }); got > 30 {
 		t.Errorf("its timeline allocates %.0f bytes a call, want one time of 8 while it is put in order", got)

@@ -13,8 +13,8 @@ import (
 	"tare/internal/signature"
 )
 
-// soakAudit judges the generator over what was measured. One that did not send what it could changed the load: the run is invalid. One
-// that sent late spoils times: the run is invalid if they are what was asked for.
+// soakAudit judges the generator over what was measured. One that did not send what it could changed the load: the run
+// is invalid. One that sent late spoils times: the run is invalid if they are what was asked for.
 func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 	if len(s.measured()) == 0 {
 		return
@@ -35,7 +35,9 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 			a.warn(id, "the generator was late (p99 above %s) in %d of %s", span(limit), n, plural(len(s.measured()), "window"))
 		}
 	case sent < signature.LeastAchieved, len(budgets) == 0, asksTimes(budgets):
-		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%sthe generator is the limit, not the target: %s", of(id), g.Reason))
+		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
+			"%sthe generator is the limit, not the target: %s", of(id), g.Reason,
+		))
 	default:
 		last := &a.audits[len(a.audits)-1]
 		last.Valid, last.Verdict = true, signature.Possible
@@ -70,8 +72,9 @@ func (s *soak) audit() report.Generator {
 	return g
 }
 
-// achieved is the share of the calls that were due and that the generator sent, or could not: no connection could be made, none became free
-// in time, or none is free yet. Calls that wait for the target's slowness wait in the pool, so that others have waited as long there.
+// achieved is the share of the calls that were due and that the generator sent, or could not: no connection could be
+// made, none became free in time, or none is free yet. Calls that wait for the target's slowness wait in the pool, so
+// that others have waited as long there.
 func (s *soak) achieved() float64 {
 	due, could := 0.0, 0.0
 	for i := range s.measured() {
@@ -158,7 +161,8 @@ func (s *soak) untimed() {
 // memory reports whether a metric is a level of which the highest counts.
 func memory(name string) bool {
 	switch name {
-	case probe.RSS.Name, probe.HeapUsed.Name, probe.Threads.Name, probe.FDs.Name, probe.Goroutines.Name, probe.Metaspace.Name:
+	case probe.RSS.Name, probe.HeapUsed.Name, probe.Threads.Name, probe.FDs.Name, probe.Goroutines.Name,
+		probe.Metaspace.Name:
 		return true
 	}
 	return name != metric.CPU.Name && shown(name)

@@ -9,7 +9,8 @@ import (
 	"tare/internal/record"
 )
 
-// A course is how one value developed over a soak: one value a window, at its middle, in hours since what is measured began.
+// A course is how one value developed over a soak: one value a window, at its middle, in hours since what is measured
+// began.
 type course struct {
 	metric  metric.Metric
 	hours   []float64
@@ -85,7 +86,8 @@ func (c *course) withoutShort() *course {
 	return out
 }
 
-// find chooses how a metric is taken from a window; nil: it is not known window by window. An empty operation is all of them.
+// find chooses how a metric is taken from a window; nil: it is not known window by window. An empty operation is all of
+// them.
 func (s *soak) find(operation, name, quantile string) (m metric.Metric, of valueOf) {
 	if found, ok := findMetric(name); ok {
 		m = found
@@ -137,8 +139,8 @@ func (s *soak) usedOf(name string) valueOf {
 	return nil
 }
 
-// responseOf takes response times from a window. For all operations together a quantile is the mean of theirs by their calls: that tells
-// of a trend, not of a level.
+// responseOf takes response times from a window. For all operations together a quantile is the mean of theirs by their
+// calls: that tells of a trend, not of a level.
 func (s *soak) responseOf(operation, quantile string) valueOf {
 	var get func(o *record.SliceOperation) float64
 	switch quantile {

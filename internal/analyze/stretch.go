@@ -129,8 +129,9 @@ func summary(v []float64, name string) budget.Interval {
 	return notMeasured
 }
 
-// quantileInterval is the distribution-free interval between order statistics, whose ranks come from the normal approximation of the
-// binomial distribution (H. A. David, Order Statistics, §7.1). Where the values are too few it is open.
+// quantileInterval is the distribution-free interval between order statistics, whose ranks come from the normal
+// approximation of the binomial distribution (H. A. David, Order Statistics, §7.1). Where the values are too few it is
+// open.
 func quantileInterval(v []float64, q float64) budget.Interval {
 	n := float64(len(v))
 	half := z * math.Sqrt(n*q*(1-q))

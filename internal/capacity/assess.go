@@ -12,7 +12,8 @@ import (
 	"tare/internal/stat"
 )
 
-// Assess computes every reported number from a trace and its calls alone, so that a record can be read again by a later version.
+// Assess computes every reported number from a trace and its calls alone, so that a record can be read again by a later
+// version.
 func Assess(t Trace) Result {
 	b := baseOf(t)
 	r := Result{
@@ -41,7 +42,8 @@ func (t Trace) badCalls(s Step) (bad, n int) {
 	return bad, n
 }
 
-// lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than chance and a single call.
+// lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than
+// chance and a single call.
 func (t Trace) lost(s Step, share float64) bool {
 	bad, n := t.badCalls(s)
 	most := share * float64(n)
@@ -94,7 +96,8 @@ func worstAudit(t Trace) Audit {
 			continue
 		}
 		a := audit(t.due(s.Segment.Start, s.Segment.End), s, t.Read)
-		if first || !a.Valid && worst.Valid || a.Valid == worst.Valid && a.LatenessP99/a.Limit > worst.LatenessP99/worst.Limit {
+		if first || !a.Valid && worst.Valid ||
+			a.Valid == worst.Valid && a.LatenessP99/a.Limit > worst.LatenessP99/worst.Limit {
 			worst, first = a, false
 		}
 	}
@@ -161,7 +164,8 @@ func baseOf(t Trace) base {
 	return b
 }
 
-// responses takes the responses of the steps whose median is near the least: the first calls of a target that is not warm yet are not typical of it.
+// responses takes the responses of the steps whose median is near the least: the first calls of a target that is not
+// warm yet are not typical of it.
 func (b *base) responses(of [][]float64, medians []float64) {
 	if len(medians) == 0 {
 		return
@@ -174,15 +178,17 @@ func (b *base) responses(of [][]float64, medians []float64) {
 	}
 	if len(all) > 0 {
 		slices.Sort(all)
-		b.p50, b.p99, b.mean = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(stat.SortedQuantile(all, 0.99)), time.Duration(stat.Mean(all))
+		b.p50, b.p99, b.mean = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(
+			stat.SortedQuantile(all, 0.99),
+		), time.Duration(stat.Mean(all))
 	}
 }
 
 // tally counts the calls of a step that ended, and those of them that ended badly.
 type tally struct{ ended, bad int }
 
-// floorOf is the share of calls that fails at any rate: that of the slow steps, as long as faster ones fit it. A step in which clearly
-// more calls fail is where the target begins to break.
+// floorOf is the share of calls that fails at any rate: that of the slow steps, as long as faster ones fit it. A step
+// in which clearly more calls fail is where the target begins to break.
 func floorOf(steps []tally) float64 {
 	var sum tally
 	for _, s := range steps {
@@ -239,11 +245,15 @@ func (r *Result) recover(t Trace) {
 func (v Recovery) sentence(s *float64) string {
 	after := ""
 	if v.DroppedIdle != nil {
-		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s", (*v.DroppedIdle - v.Start).Seconds())
+		after = fmt.Sprintf(
+			", after the client had closed its idle connections at %.1f s", (*v.DroppedIdle - v.Start).Seconds(),
+		)
 	}
 	switch {
 	case s == nil:
-		return fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after)
+		return fmt.Sprintf(
+			"wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after,
+		)
 	case *s < 1:
 		return "recovers immediately" + after
 	}
@@ -255,7 +265,8 @@ func (r *Result) warn(t Trace) {
 		r.Warnings = append(r.Warnings, "the time ran out before everything was confirmed")
 	}
 	if r.VerifiedHigh > 0 && r.VerifiedHigh < r.Rate {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on average the places would allow %s/s",
+		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on "+
+			"average the places would allow %s/s",
 			number(r.VerifiedHigh), number(r.Rate)))
 	}
 	if r.Broke && (r.VerifiedLow == 0 || r.VerifiedHigh == 0) {
@@ -265,7 +276,8 @@ func (r *Result) warn(t Trace) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor))
 	}
 	if r.Rate > 0 && r.VerifiedHigh > 1.1*r.VerifiedLow {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("it is not known whether rates between %s/s, which held, and %s/s, which broke, hold",
+		r.Warnings = append(r.Warnings, fmt.Sprintf("it is not known whether rates between %s/s, which held, and %s/s, "+
+			"which broke, hold",
 			number(r.VerifiedLow), number(r.VerifiedHigh)))
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"tare/internal/stat"
 )
 
-// longest is how long a service is under load before its capacity is stated: it may scale up, or run out of credits, only after a while.
+// longest is how long a service is under load before its capacity is stated: it may scale up, or run out of credits,
+// only after a while.
 const longest = 60 * time.Second
 
-// occupy keeps a service busy, by a rate that follows what it does and keeps a short queue, until it has been under load for a while: what a service can do
-// may change with time, and is known the better the longer it was busy. A target that becomes warm meanwhile is to be overloaded again.
+// occupy keeps a service busy, by a rate that follows what it does and keeps a short queue, until it has been under
+// load for a while: what a service can do may change with time, and is known the better the longer it was busy. A
+// target that becomes warm meanwhile is to be overloaded again.
 func (r *session) occupy() error {
 	if !r.occupies() {
 		return nil
@@ -66,8 +68,8 @@ func (t Trace) spent() bool {
 	return after < before
 }
 
-// shifted is when a service that was kept busy after the last overload began to do more or less, and how many calls a second it did before and after; 0
-// where it did not.
+// shifted is when a service that was kept busy after the last overload began to do more or less, and how many calls a
+// second it did before and after; 0 where it did not.
 func (t Trace) shifted() (at time.Duration, before, after float64) {
 	over := lastOverload(t)
 	if len(over) == 0 {
@@ -84,12 +86,13 @@ func (t Trace) shifted() (at time.Duration, before, after float64) {
 // occupies reports whether the class is one of a service that can be kept busy.
 func (r *session) occupies() bool {
 	traits := r.class().Traits()
-	return (traits.Served || r.waits()) && !traits.Falls && r.t.Allowance == 0 && r.estimate.Value > 0 && r.estimate.Value < 0.9*r.o.MaxRate
+	return (traits.Served || r.waits()) && !traits.Falls && r.t.Allowance == 0 && r.estimate.Value > 0 &&
+		r.estimate.Value < 0.9*r.o.MaxRate
 }
 
-// keepsBusy is the rate that brings the queue of a service, which does goodput, to a second's worth or a fifth of the timeout within a chunk. Where calls are
-// refused, the service is busy. With hurry the rate rises faster while hardly a call waits: the queue was let run empty,
-// and the goodput is a guess.
+// keepsBusy is the rate that brings the queue of a service, which does goodput, to a second's worth or a fifth of the
+// timeout within a chunk. Where calls are refused, the service is busy. With hurry the rate rises faster while hardly a
+// call waits: the queue was let run empty, and the goodput is a guess.
 func (r *session) keepsBusy(goodput float64, chunk time.Duration, hurry bool) float64 {
 	now, last := r.seen.over(chunk)
 	want := goodput * (min(1, r.o.Timeout.Seconds()/5) + r.typical.Seconds())
@@ -132,8 +135,8 @@ func (t Trace) occupied(over []Step) (stat.Estimate, bool) {
 	return e, e.Value > 0
 }
 
-// shift is when, while it was kept busy, a service began to do more or less than before, by at least 6 % and more than chance, and how many calls a second
-// it did before and after; 0 where it did not.
+// shift is when, while it was kept busy, a service began to do more or less than before, by at least 6 % and more than
+// chance, and how many calls a second it did before and after; 0 where it did not.
 func (t Trace) shift(from, to time.Duration) (at time.Duration, before, after float64) {
 	const bin, fewest = 2500 * time.Millisecond, 4
 	n := int((to - from) / bin)

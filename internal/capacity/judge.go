@@ -40,8 +40,8 @@ func judge(t Trace, b base, over []Step) judgement {
 	return j
 }
 
-// failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload, where that is due to the
-// target and not to the load: a few fail, or some failed in the ramp already.
+// failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload,
+// where that is due to the target and not to the load: a few fail, or some failed in the ramp already.
 func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 	if c == signature.Collapse {
 		return b.floor
@@ -107,8 +107,8 @@ func span(steps []Step) (from, to time.Duration) {
 	return steps[0].Segment.Start, steps[len(steps)-1].Segment.End
 }
 
-// drained adds what follows the overload without load to a noisy estimate: as long as a queue is well filled, it is served at
-// capacity as well.
+// drained adds what follows the overload without load to a noisy estimate: as long as a queue is well filled, it is
+// served at capacity as well.
 func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 	from, to := span(over)
 	from += (to - from) / 10
@@ -146,8 +146,9 @@ func filled(t Trace, from, to time.Duration) time.Duration {
 	return from
 }
 
-// littles is the capacity of a limit on calls in flight by Little's law, limit ÷ service time: under overload a slot stays empty until
-// the next call arrives, so that the goodput is a little less. It holds where answers take as long as ever; else calls wait in a queue.
+// littles is the capacity of a limit on calls in flight by Little's law, limit ÷ service time: under overload a slot
+// stays empty until the next call arrives, so that the goodput is a little less. It holds where answers take as long as
+// ever; else calls wait in a queue.
 func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Estimate {
 	from, to := span(over)
 	sum, n := 0.0, 0
@@ -191,13 +192,15 @@ func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Evidence {
 	capacity := estimate.Value
 	e := signature.Evidence{
-		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor, Allowance: t.Allowance,
-		Timeout: t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
+		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
+		Allowance: t.Allowance,
+		Timeout:   t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
 		w := signature.Window{
-			Role: string(s.Role), Rate: s.Rate, Start: s.Segment.Start, End: s.Segment.End, Sent: s.Segment.Sent, Due: s.Segment.Offered,
+			Role: string(s.Role), Rate: s.Rate, Start: s.Segment.Start, End: s.Segment.End, Sent: s.Segment.Sent,
+			Due: s.Segment.Offered,
 		}
 		switch {
 		case s.Role == RoleRamp && s.Segment.End <= from:
@@ -220,7 +223,8 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	return e
 }
 
-// sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what passed at the end of that.
+// sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what
+// passed at the end of that.
 func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 	lo, hi := t.bracket(since, floor, 0)
 	if lo == 0 || hi == 0 {
@@ -231,7 +235,8 @@ func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 			mid := s.Segment.Start + s.Length()/2
 			n := len(t.ends(mid, s.Segment.End))
 			return signature.Sharp{
-				Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds()), HeldP50: t.servedAt(lo, since),
+				Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds()),
+				HeldP50: t.servedAt(lo, since),
 			}
 		}
 	}
@@ -257,8 +262,9 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 	return 0
 }
 
-// leak is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of the capacity that followed another at no higher a rate, so
-// that nothing of a faster one was left. 0 where there are fewer than 200 calls.
+// leak is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of the capacity
+// that followed another at no higher a rate, so that nothing of a faster one was left. 0 where there are fewer than 200
+// calls.
 func (t Trace) leak(since time.Duration, floor, capacity float64) float64 {
 	bad, n, last := 0, 0, math.Inf(1)
 	for _, s := range t.Steps {
@@ -283,8 +289,8 @@ func (t Trace) leak(since time.Duration, floor, capacity float64) float64 {
 	return max(0, float64(bad)/float64(n)-floor)
 }
 
-// burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first offer above the
-// capacity on. It has a meaning for limiters with an allowance only.
+// burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first
+// offer above the capacity on. It has a meaning for limiters with an allowance only.
 func burst(t Trace, j judgement) *float64 {
 	if t.Allowance > 0 {
 		return &t.Allowance

@@ -7,8 +7,8 @@ import (
 )
 
 // This file says by how much an interval is wider than the confirmations that it rests on, and which numbers are
-// withheld in spite of confirmations. The sizes are such that over composed worlds (lab/cmd/tare-simulate -worlds) about
-// 1 % of the intervals exclude the truth by more than 5 %.
+// withheld in spite of confirmations. The sizes are such that over composed worlds (lab/cmd/tare-simulate -worlds)
+// about 1 % of the intervals exclude the truth by more than 5 %.
 
 const (
 	// excess is the share by which the rate that a target holds for good may be above one that broke: a slow spell makes
@@ -82,7 +82,9 @@ func (r *Result) distrust(t Trace, b base, v signature.Verdict) string {
 			"A longer max_time tells", n)
 	}
 	if traits.Saves && !traits.Windowed && float64(t.log().Len()) > worthOfCalls*r.VerifiedHigh {
-		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers", t.log().Len())
+		return fmt.Sprintf(
+			"the search offered %d calls, and found no limit that explains all of their answers", t.log().Len(),
+		)
 	}
 	served := traits.Served && !traits.Limiter && !traits.Periodic && v.Class != signature.Unknown
 	unrecovered := served || r.heldSlowly(t, b)

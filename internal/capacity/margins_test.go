@@ -50,9 +50,13 @@ func TestDoubts(t *testing.T) {
 		more func(t *Trace)
 		want string
 	}{
-		"both sides once":                  {nil, ""},
-		"the rate that held broke as well": {then(RoleConfirmLow, 98, false, 0), "98/s held, and 98/s broke, which is no higher"},
-		"a higher one held as well":        {then(RoleConfirmHigh, 103, true, 0), "103/s held, and 102/s broke, which is no higher"},
+		"both sides once": {nil, ""},
+		"the rate that held broke as well": {then(
+			RoleConfirmLow, 98, false, 0,
+		), "98/s held, and 98/s broke, which is no higher"},
+		"a higher one held as well": {then(
+			RoleConfirmHigh, 103, true, 0,
+		), "103/s held, and 102/s broke, which is no higher"},
 		"a ramp's step held as well":       {then(RoleRamp, 103, true, 0), ""},
 		"2 % failed at the rate that held": {then(RoleConfirmLow, 98, true, 20), "20 of 980 calls at 98/s"},
 		"2 % failed at the one that broke": {then(RoleConfirmHigh, 102, false, 20), ""},

@@ -26,7 +26,8 @@ func point(t Trace, s Step, rest []Step) Point {
 	from, to := s.Segment.Start, s.Segment.End
 	calls := t.due(from, to)
 	p := Point{
-		Name: s.Name, ListenQueue: s.ListenQueue, Rate: s.Rate, Seconds: (to - from).Seconds(), Audit: audit(calls, s, t.Read),
+		Name: s.Name, ListenQueue: s.ListenQueue, Rate: s.Rate, Seconds: (to - from).Seconds(),
+		Audit: audit(calls, s, t.Read),
 	}
 	good, last := 0, to
 	for c := range calls {

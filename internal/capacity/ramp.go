@@ -116,7 +116,8 @@ func (r *session) learn(step *Step) {
 	}
 }
 
-// spoiled audits the generator in a step. Once the step is to be repeated; the second time in a row the generator is the limit.
+// spoiled audits the generator in a step. Once the step is to be repeated; the second time in a row the generator is
+// the limit.
 func (r *session) spoiled(step *Step, times *int) (bool, error) {
 	calls := load.Calls(r.s.Calls(step.Segment.Start)).Due(step.Segment.Start, step.Segment.End)
 	a := audit(calls, *step, r.s.Now())
@@ -154,8 +155,8 @@ func (r *session) summit(spoiled *int) (float64, error) {
 	}
 }
 
-// lower decides at which rate to go on while no rate has held yet: a slow start is tried again at the same rate, a slow target at
-// a quarter. A target that answers nothing, or fails most calls whatever the rate, ends the search.
+// lower decides at which rate to go on while no rate has held yet: a slow start is tried again at the same rate, a slow
+// target at a quarter. A target that answers nothing, or fails most calls whatever the rate, ends the search.
 func (r *session) lower(step *Step) (float64, error) {
 	now, before := r.seen.last(), r.seen.at(r.start)
 	good, bad := now.good-before.good, now.bad-before.bad
@@ -191,7 +192,8 @@ func (r *session) badShare(s Step) float64 {
 // deaf reports whether fresh calls are not answered either.
 func (r *session) deaf() bool {
 	for i := range uint64(3) {
-		if c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second)); c.Outcome.Good() && c.Done != 0 {
+		if c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second)); c.Outcome.Good() &&
+			c.Done != 0 {
 			return false
 		}
 	}
