@@ -46,13 +46,13 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	if err := a.answer(budgets); err != nil {
 		return nil, err
 	}
-	a.witnessed()
+	a.targetReadings()
 	a.answerChecks()
 	a.wrongAnswers()
 	a.generator()
 	a.stolen()
 	a.ending()
-	a.silence()
+	a.withdrawVerdicts()
 	a.budgets(budgets)
 	a.rep.Verdict, a.rep.Reason = verdict(a.rep, a.flaws)
 	for _, calls := range a.logs {
@@ -273,8 +273,8 @@ func (a *analysis) trials() []*record.Trial {
 	return out
 }
 
-// told reports whether an error is that of a preparation or of a proof, which has been said.
-func (a *analysis) told(err string) bool {
+// alreadyReported reports whether an error is that of a preparation or of a proof, which has been said.
+func (a *analysis) alreadyReported(err string) bool {
 	if slices.ContainsFunc(
 		a.rec.Verified, func(v record.Verify) bool { return v.Error != "" && strings.Contains(err, v.Error) },
 	) {
@@ -287,7 +287,7 @@ func (a *analysis) told(err string) bool {
 
 // ending says how the run and the reading of its record ended.
 func (a *analysis) ending() {
-	if f := a.rec.Finish; f != nil && f.Error != "" && !a.told(f.Error) {
+	if f := a.rec.Finish; f != nil && f.Error != "" && !a.alreadyReported(f.Error) {
 		a.warn("", "the run failed: %s", f.Error)
 	}
 	if n := len(a.rec.Pending()); n > 0 {

@@ -107,7 +107,7 @@ func (a *analysis) checkAnswers(l *ledger) {
 			c.Agrees = false
 			c.Reason = "the target was started anew in between and counts from 0: the two cannot be compared"
 		case !c.Agrees:
-			a.dispute(l.treatment, abs(off))
+			a.noteCountMismatch(l.treatment, abs(off))
 			a.warn(
 				l.treatment, "the target counted %.0f answers %q, and its callers got %d%s: %s", c.Target, word, c.Client,
 				unansweredToo(l.unanswered), whyOff(off),
@@ -122,8 +122,8 @@ func (a *analysis) checkAnswers(l *ledger) {
 	}
 }
 
-// dispute notes in a treatment's soak that both sides' counts of an answer differ by so many.
-func (a *analysis) dispute(treatment string, off float64) {
+// noteCountMismatch notes in a treatment's soak that both sides' counts of an answer differ by so many.
+func (a *analysis) noteCountMismatch(treatment string, off float64) {
 	for i := range a.rep.Soak {
 		if s := &a.rep.Soak[i]; s.Treatment == treatment && s.Operation == "" {
 			s.Disputed = max(s.Disputed, off)
@@ -153,7 +153,7 @@ func whyOff(off float64) string {
 func (a *analysis) wrongAnswers() {
 	for i := range a.rep.Operations {
 		op := &a.rep.Operations[i]
-		if op.Outcomes.Wrong == 0 || !a.telling(op.Treatment) {
+		if op.Outcomes.Wrong == 0 || !a.expectsAnswers(op.Treatment) {
 			continue
 		}
 		var why []string
@@ -169,8 +169,8 @@ func (a *analysis) wrongAnswers() {
 	}
 }
 
-// telling reports whether the operations of a treatment say which answers they expect.
-func (a *analysis) telling(treatment string) bool {
+// expectsAnswers reports whether the operations of a treatment say which answers they expect.
+func (a *analysis) expectsAnswers(treatment string) bool {
 	return slices.ContainsFunc(a.rec.Trials, func(t *record.Trial) bool {
 		return t.Treatment == treatment && slices.ContainsFunc(t.TrialBegin.Answers, func(w string) bool { return w != "" })
 	})

@@ -157,7 +157,7 @@ func (f finding) judged(b *budget.Budget) finding {
 // measure finds the metric of a budget.
 func (a *analysis) measure(b *budget.Budget, treatment string) finding {
 	if s := a.soaked[treatment]; s != nil {
-		return a.endured(b, s)
+		return a.soakFinding(b, s)
 	}
 	switch b.Metric {
 	case "capacity", "slo_capacity":

@@ -186,7 +186,7 @@ func (g *gathering) take(calls []load.Call) {
 		if c.Done == 0 {
 			continue
 		}
-		x.tell(c, g.trial)
+		x.countAnswer(c, g.trial)
 		g.seconds += c.Response().Seconds()
 		g.refused = g.refused || c.Outcome == load.ConnFailed
 	}
@@ -203,8 +203,8 @@ func (g *gathering) audit() audited {
 	return out
 }
 
-// tell counts what the answer to a call said.
-func (x *counted) tell(c *load.Call, t *record.Trial) {
+// countAnswer counts what the answer to a call said.
+func (x *counted) countAnswer(c *load.Call, t *record.Trial) {
 	word := causeAnswerOf(t, int(c.Operation), c.Cause)
 	if c.Outcome.Good() {
 		word = answerOf(t, int(c.Operation))

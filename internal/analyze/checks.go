@@ -89,8 +89,9 @@ func (a *analysis) check(family []*contrast, control design.Control, aa *report.
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// silence takes the verdicts off the effects of a run that is not to be trusted. The estimates stay, as what was seen.
-func (a *analysis) silence() {
+// withdrawVerdicts takes the verdicts off the effects of a run that is not to be trusted. The estimates stay, as what
+// was seen.
+func (a *analysis) withdrawVerdicts() {
 	if len(a.flaws.invalid) == 0 {
 		return
 	}

@@ -187,7 +187,7 @@ func (a *analysis) effects(c *comparison) {
 		}
 		gating := c.family(base.ID, t.ID, c.gatesOf(t.ID), skipped)
 		c.holm(t.ID, gating)
-		a.powerless(undecidable(gating, "gating", stat.Holm))
+		a.notePowerless(undecidable(gating, "gating", stat.Holm))
 		most = max(most, len(gating))
 		others := c.family(base.ID, t.ID, c.exploratory(t.ID), skipped)
 		explored = append(explored, others...)
@@ -201,7 +201,7 @@ func (a *analysis) effects(c *comparison) {
 		))
 	}
 	explore(explored)
-	a.powerless(undecidable(explored, "exploratory", stat.BenjaminiHochberg))
+	a.notePowerless(undecidable(explored, "exploratory", stat.BenjaminiHochberg))
 	for _, x := range a.contrasts {
 		a.rep.Effects = append(a.rep.Effects, x.effect)
 	}

@@ -149,8 +149,8 @@ func (c *comparison) ceilings(budgets []budget.Budget) map[gate][]*budget.Budget
 	return out
 }
 
-// strictest is the lowest of the budgets that hold along the whole of a line; nil if none does.
-func strictest(ceilings []*budget.Budget, l *line) (out *budget.Budget) {
+// lowestCeiling is the lowest of the budgets that hold along the whole of a line; nil if none does.
+func lowestCeiling(ceilings []*budget.Budget, l *line) (out *budget.Budget) {
 	for _, b := range ceilings {
 		all := !slices.ContainsFunc(
 			l.arms, func(t design.Treatment) bool { return b.Treatment != "" && !t.Named(b.Treatment) },

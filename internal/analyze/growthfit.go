@@ -18,7 +18,7 @@ func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, ceilin
 		out.Reason = reason
 		return
 	}
-	limit := strictest(ceilings, l)
+	limit := lowestCeiling(ceilings, l)
 	o := stat.GrowthOptions{Level: level, Budget: math.NaN(), Margin: c.margin}
 	if limit != nil {
 		o.Budget, out.Budget = limit.Limit.Value, limit.Text

@@ -64,7 +64,7 @@ func (a *analysis) harness(c *comparison) {
 			}
 		}
 	}
-	a.overread()
+	a.noteHarnessShare()
 }
 
 // adds reports whether m is an amount, of which a call's own and the harness's add up; a share of calls is none.
@@ -87,9 +87,9 @@ func (a *analysis) adding(treatment, name, own string) *report.Harness {
 	return out
 }
 
-// overread notes the figures of which the harness is a good part: for each treatment that has most of one, a note with
-// all of these.
-func (a *analysis) overread() {
+// noteHarnessShare notes the figures of which the harness is a good part: for each treatment that has most of one, a
+// note with all of these.
+func (a *analysis) noteHarnessShare() {
 	worst := map[gate]string{}
 	shares := map[gate]float64{}
 	for i := range a.rep.Treatments {

@@ -139,8 +139,8 @@ func (m *meter) sum(k subjectProbed, v float64) {
 	sums[k.probed] = v
 }
 
-// clear forgets the sums, and keeps what was read last and how often parts were replaced.
-func (m *meter) clear() {
+// resetSums forgets the sums, and keeps what was read last and how often parts were replaced.
+func (m *meter) resetSums() {
 	clear(m.sums)
 	clear(m.peaks)
 }
@@ -176,7 +176,7 @@ func (s *soak) meter() {
 				_, moved = m.read(before)
 				seen = present(before)
 			}
-			m.clear()
+			m.resetSums()
 		}
 		used, replaced := m.read(s.slices[i].Samples)
 		now := present(s.slices[i].Samples)

@@ -124,8 +124,8 @@ func Undecidable(blocks int, timed bool) []string {
 	return out
 }
 
-// powerless notes what this many blocks cannot decide by design, so that no report takes its silence for a finding.
-func (a *analysis) powerless(text string) {
+// notePowerless notes what this many blocks cannot decide by design, so that no report takes its silence for a finding.
+func (a *analysis) notePowerless(text string) {
 	if text == "" || a.rep.Design == nil {
 		return
 	}

@@ -45,7 +45,7 @@ func (a *analysis) soakOpinion(s *soak, g *report.Generator) signature.Generator
 	ended, lost := 0.0, uint64(0)
 	for i := range s.measured() {
 		n, _ := endedIn(&s.measured()[i], "")
-		ended, lost = ended+n, lost+refused(&s.measured()[i])
+		ended, lost = ended+n, lost+connectionFailures(&s.measured()[i])
 	}
 	if sec := s.seconds(); sec > 0 {
 		c.Rate = ended / sec

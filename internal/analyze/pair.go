@@ -241,7 +241,7 @@ func (p *pairing) label(rep *report.Report) {
 	if !p.blocked {
 		rep.Warnings = append([]string{p.whyUnblocked()}, rep.Warnings...)
 	}
-	p.counterparts(rep)
+	p.noteUnpaired(rep)
 	if !p.same {
 		rep.Warnings = append(rep.Warnings, p.differences()...)
 	}
@@ -253,9 +253,9 @@ func (p *pairing) whyUnblocked() string {
 		"11–67 % of cases at a nominal 5 %: to be sure, measure both in one run"
 }
 
-// counterparts says what only the base has: what only the treated arm has is among the effects that could not be
+// noteUnpaired says what only the base has: what only the treated arm has is among the effects that could not be
 // estimated.
-func (p *pairing) counterparts(rep *report.Report) {
+func (p *pairing) noteUnpaired(rep *report.Report) {
 	measured := map[string]map[string]bool{}
 	for _, t := range rep.Treatments {
 		measured[t.ID] = map[string]bool{}

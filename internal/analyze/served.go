@@ -43,10 +43,10 @@ type spent struct {
 	seconds            float64
 }
 
-// witnessed reports what the target measured itself: its requests, the phases of calls, service levels, and where a
-// request's time went.
-func (a *analysis) witnessed() {
-	all := a.witnesses()
+// targetReadings reports what the target measured itself: its requests, the phases of calls, service levels, and where
+// a request's time went.
+func (a *analysis) targetReadings() {
+	all := a.witnessesByTreatment()
 	a.phases()
 	names, actions := a.actions()
 	for _, w := range all {
@@ -60,8 +60,8 @@ func (a *analysis) witnessed() {
 	a.attributions(all, names, actions)
 }
 
-// witnesses adds up what the complete trials of each treatment left behind, in the order of the treatments.
-func (a *analysis) witnesses() []*witness {
+// witnessesByTreatment adds up what the complete trials of each treatment left behind, in the order of the treatments.
+func (a *analysis) witnessesByTreatment() []*witness {
 	var out []*witness
 	restarted := 0
 	for _, t := range a.trials() {

@@ -71,7 +71,7 @@ func (a *analysis) callLevels(w *witness, names []string, actions map[string]act
 	}
 	for _, name := range []string{sloMutating, sloRead} {
 		for _, f := range report.Formulas() {
-			if row, ok := together99(rest, name, f); ok {
+			if row, ok := worstOfKinds(rest, name, f); ok {
 				out = append(out, row)
 			}
 		}
@@ -111,9 +111,9 @@ func (w *witness) levels(x *requests) []report.SLO {
 	return out
 }
 
-// together99 sums up the rows of one formula and objective over kinds of requests: the one that is nearest its limit,
+// worstOfKinds sums up the rows of one formula and objective over kinds of requests: the one that is nearest its limit,
 // or furthest beyond it, is told.
-func together99(rest [][]report.SLO, name string, f report.Formula) (worst report.SLO, ok bool) {
+func worstOfKinds(rest [][]report.SLO, name string, f report.Formula) (worst report.SLO, ok bool) {
 	kinds, n, most := 0, uint64(0), math.Inf(-1)
 	for _, r := range slices.Concat(rest...) {
 		if r.Name != name || r.Formula != f || r.Verdict == report.NotMeasured {

@@ -273,7 +273,7 @@ func (a *analysis) startupLevels(treatment string) []report.SLO {
 		if !ok {
 			continue
 		}
-		row.Note = strings.Join(append(nonEmpty(row.Note), a.unstarted(treatment)...), "; ")
+		row.Note = strings.Join(append(nonEmpty(row.Note), a.unstartedNotes(treatment)...), "; ")
 		out = append(out, row)
 	}
 	return out
@@ -300,8 +300,8 @@ func (a *analysis) phaseLevel(out report.SLO, name string) (report.SLO, bool) {
 	return out, true
 }
 
-// unstarted says how many pods no clock has, since they were never seen running.
-func (a *analysis) unstarted(treatment string) []string {
+// unstartedNotes says how many pods no clock has, since they were never seen running.
+func (a *analysis) unstartedNotes(treatment string) []string {
 	o := a.operation(treatment, podStartup)
 	if o == nil {
 		return nil

@@ -79,7 +79,7 @@ func (s *soak) achieved() float64 {
 	due, could := 0.0, 0.0
 	for i := range s.measured() {
 		x := &s.measured()[i]
-		due, could = due+float64(x.Due), could+float64(x.Sent+x.Unsendable+refused(x))
+		due, could = due+float64(x.Due), could+float64(x.Sent+x.Unsendable+connectionFailures(x))
 	}
 	missing := due - could
 	if due == 0 || missing <= 0 {
@@ -92,8 +92,8 @@ func (s *soak) achieved() float64 {
 	return could / due
 }
 
-// refused counts the calls of a slice for which no connection could be made, or that lost theirs.
-func refused(x *record.Slice) uint64 {
+// connectionFailures counts the calls of a slice for which no connection could be made, or that lost theirs.
+func connectionFailures(x *record.Slice) uint64 {
 	var n uint64
 	for i := range x.Operations {
 		for _, o := range x.Operations[i].Outcomes {

@@ -13,8 +13,8 @@ import (
 	"tare/internal/stat"
 )
 
-// endured measures what a budget limits, over a soak.
-func (a *analysis) endured(b *budget.Budget, s *soak) finding {
+// soakFinding measures what a budget limits, over a soak.
+func (a *analysis) soakFinding(b *budget.Budget, s *soak) finding {
 	if len(s.measured()) == 0 {
 		return unmeasured("nothing was measured")
 	}
@@ -48,7 +48,7 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 		}
 	}
 	x := budget.Interval{Value: d.PerHour, Lo: *d.Lo, Hi: *d.Hi}
-	if why := s.untold(b.Metric); why != "" {
+	if why := s.whyNoTrend(b.Metric); why != "" {
 		return finding{Interval: x, verdict: report.Inconclusive, how: why}
 	}
 	if b.Limit.Unit == metric.Ratio && b.Limit.Against == budget.Absolute && d.Unit != metric.Ratio {

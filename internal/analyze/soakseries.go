@@ -158,7 +158,7 @@ func (s *soak) responseOf(operation, quantile string) valueOf {
 	if operation != "" {
 		return weighted(operation, func(o *record.SliceOperation) (float64, bool) { return get(o), get(o) > 0 })
 	}
-	usual := s.usuallyHaving(get)
+	usual := s.operationsWithQuantile(get)
 	return func(x *record.Slice, _ *usage) (v, w float64) {
 		for i := range x.Operations {
 			o := &x.Operations[i]
@@ -174,8 +174,8 @@ func (s *soak) responseOf(operation, quantile string) valueOf {
 	}
 }
 
-// usuallyHaving are the operations of which most windows have a quantile.
-func (s *soak) usuallyHaving(get func(*record.SliceOperation) float64) map[string]bool {
+// operationsWithQuantile are the operations of which most windows have a quantile.
+func (s *soak) operationsWithQuantile(get func(*record.SliceOperation) float64) map[string]bool {
 	const most = 0.8
 	n := map[string]int{}
 	for i := range s.measured() {

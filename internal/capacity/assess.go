@@ -35,16 +35,16 @@ func Assess(t Trace) Result {
 // badCalls counts the calls that were due in a step, and those of them that did not end well, whenever.
 func (t Trace) badCalls(s Step) (bad, n int) {
 	for c := range t.due(s.Segment.Start, s.Segment.End) {
-		if n++; lost(c) {
+		if n++; endedBadly(c) {
 			bad++
 		}
 	}
 	return bad, n
 }
 
-// lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than
-// chance and a single call.
-func (t Trace) lost(s Step, share float64) bool {
+// losesMoreThan reports whether more than a share of the calls that were due in a step did not end well, whenever, by
+// more than chance and a single call.
+func (t Trace) losesMoreThan(s Step, share float64) bool {
 	bad, n := t.badCalls(s)
 	most := share * float64(n)
 	return float64(bad) > most+2*math.Sqrt(most*(1-share))+1

@@ -23,7 +23,7 @@ const (
 // atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered
 // afterwards.
 func (r *Result) atLeast(t Trace) {
-	best, behind := t.keptUpWith()
+	best, behind := t.fastestKeptUp()
 	if behind > best {
 		r.because(
 			fmt.Sprintf(
@@ -64,10 +64,10 @@ func (r *Result) because(reason string) {
 	r.Reason += reason
 }
 
-// keptUpWith is the fastest step of the ramp, or overload that was none, that the target kept up with; behind is the
+// fastestKeptUp is the fastest step of the ramp, or overload that was none, that the target kept up with; behind is the
 // slowest that passed, but that it did not keep up with. Steps are short: a target that can take half of a rate may
 // well end one with all calls answered soon after, and that is not a rate that it holds.
-func (t Trace) keptUpWith() (best, behind float64) {
+func (t Trace) fastestKeptUp() (best, behind float64) {
 	floor := baseOf(t).floor
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -80,7 +80,7 @@ func (t Trace) keptUpWith() (best, behind float64) {
 			if best >= s.Rate {
 				best = 0 // it held before, and does not any more
 			}
-		case t.keptUp(s) && !t.lost(*s, floor+mostBad):
+		case t.keptUp(s) && !t.losesMoreThan(*s, floor+mostBad):
 			best = max(best, s.Rate)
 		case behind == 0 || s.Rate < behind:
 			behind = s.Rate

@@ -18,7 +18,7 @@ import (
 //	                          calls ended badly (beyond the share that fails at any rate), also after the step. Nothing
 //	                          broke that was tried later at that rate or below, nor earlier after a longer time
 //	fails VerifiedHigh        confirmations at that rate broke; nothing that was tried later at that rate or above held
-//	                          for as long, and nothing else in the search contradicts it (distrust)
+//	                          for as long, and nothing else in the search contradicts it (doubtInUpperSide)
 //	number with interval      both of these, at most 1.6 times apart. The interval is wider by the margins of margins.go
 //	at least                  without a number: VerifiedLow less its margins; or, where nothing broke, a step of the
 //	                          ramp that the target kept up with, with single calls answered afterwards; where the
@@ -54,7 +54,7 @@ func (r *Result) claim(t Trace, b base) {
 	case r.Broke:
 	case t.Stop == StopDown:
 		r.Broke = true
-		r.BrokeAbove, _ = t.keptUpWith()
+		r.BrokeAbove, _ = t.fastestKeptUp()
 	default:
 		r.atLeast(t)
 	}
@@ -66,14 +66,14 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature = true, f.verdict
 	if t.Stop == StopDown {
-		r.BrokeAbove, _ = t.keptUpWith()
+		r.BrokeAbove, _ = t.fastestKeptUp()
 	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
-	if why := r.distrust(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
+	if why := r.doubtInUpperSide(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke, but %s", number(r.VerifiedHigh), why))
 		r.VerifiedHigh = 0
 	}
-	doubt, spare := r.doubts(t, over), 0.0
+	doubt, spare := r.doubtInConfirmations(t, over), 0.0
 	if doubt != "" {
 		spare = doubtful
 	}
@@ -129,7 +129,7 @@ func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration)
 		if s.Segment.Start < since || !s.confirmation() {
 			continue
 		}
-		if bad, n := t.badCalls(s); *s.Passed && t.lost(s, floor+mostBad) ||
+		if bad, n := t.badCalls(s); *s.Passed && t.losesMoreThan(s, floor+mostBad) ||
 			!*s.Passed && s.Note == failNote && float64(bad) <= excused(n) {
 			continue // how the calls ended says otherwise: those that were open at the step's end, too
 		}

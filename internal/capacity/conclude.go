@@ -145,17 +145,17 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 			return false
 		}
 		next = elapsed + batch
-		open, mean = r.share(begun, elapsed-settled-old, batch, most, lost)
+		open, mean = r.share(begun, elapsed-settled-old, batch, most, endedBadly)
 		return open != nil
 	})
 	if err != nil {
 		return false, 0, err
 	}
 	if open == nil {
-		_, mean = r.share(begun, step.Length()-settled-old, batch, most, lost)
+		_, mean = r.share(begun, step.Length()-settled-old, batch, most, endedBadly)
 		open = new(mean <= most)
 	}
-	if *open && r.pooled(rate) > most {
+	if *open && r.lossOverConfirmations(rate) > most {
 		open = new(false) // it held now, and did not before: together it does not
 	}
 	if step.Passed = open; !*open {
@@ -164,9 +164,9 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 	return *open, r.seen.goodput(step.Length() - settled), nil
 }
 
-// pooled is the share of the calls that did not end well over all confirmations of about that rate since the last
-// overload, without the first second of each.
-func (r *session) pooled(rate float64) float64 {
+// lossOverConfirmations is the share of the calls that did not end well over all confirmations of about that rate since
+// the last overload, without the first second of each.
+func (r *session) lossOverConfirmations(rate float64) float64 {
 	over := lastOverload(r.t)
 	if len(over) == 0 {
 		return 0
@@ -178,7 +178,7 @@ func (r *session) pooled(rate float64) float64 {
 		}
 		from := s.Segment.Start + time.Second
 		for c := range load.Calls(r.s.Calls(from)).Due(from, s.Segment.End-r.old()) {
-			if n++; lost(c) {
+			if n++; endedBadly(c) {
 				bad++
 			}
 		}
@@ -186,5 +186,5 @@ func (r *session) pooled(rate float64) float64 {
 	return float64(bad) / float64(max(1, n))
 }
 
-// lost reports whether a call that is old enough to tell did not end well.
-func lost(c *load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }
+// endedBadly reports whether a call that is old enough to tell did not end well.
+func endedBadly(c *load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }

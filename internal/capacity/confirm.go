@@ -94,7 +94,7 @@ func (r *session) confirm() (goodput float64, err error) {
 // to be overloaded again.
 func (r *session) experiment() (again bool, err error) {
 	was := r.warm
-	for _, try := range []func() error{r.allowance, r.untangle, r.places, r.remembers, r.occupy} {
+	for _, try := range []func() error{r.allowance, r.pauseWhereCallsHang, r.places, r.remembers, r.keepBusy} {
 		if err := try(); err != nil {
 			return false, err
 		}
@@ -107,7 +107,7 @@ func (r *session) aim() aim {
 	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise, enough: 1, again: 1}
 	if a.fine = a.width; r.class().Traits().Falls {
 		a.fine, a.again = 0.06, agreeing // each rate takes long to confirm, and the target may be warm only after the first
-	} else if !r.occupies() && (r.waits() || r.gradual()) {
+	} else if !r.canBeKeptBusy() && (r.waits() || r.gradual()) {
 		a.enough, a.again = agreeing, agreeing
 	}
 	return a
@@ -155,12 +155,12 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if err := r.prepare(role); err != nil {
 		return false, 0, err
 	}
-	if role == RoleConfirmLow && (r.occupies() || r.long || r.class().Traits().Falls) {
+	if role == RoleConfirmLow && (r.canBeKeptBusy() || r.long || r.class().Traits().Falls) {
 		return r.lasts(rate, r.stretch())
 	}
 	if r.waits() || r.class() == signature.AcceptQueue {
 		held, goodput, err := r.drifts(role, rate)
-		if held && err == nil && role == RoleConfirmHigh && (r.occupies() || r.class().Traits().Falls) {
+		if held && err == nil && role == RoleConfirmHigh && (r.canBeKeptBusy() || r.class().Traits().Falls) {
 			return r.lasts(rate, r.stretch()) // it did not do as much under overload, or when it was kept busy
 		}
 		return held, goodput, err
@@ -198,14 +198,14 @@ func (r *session) prepare(role Role) error {
 		r.judge() // some may have been answered after all
 		return nil
 	}
-	if err := r.unqueue(); err != nil {
+	if err := r.waitForConnections(); err != nil {
 		return err
 	}
 	return r.useUp()
 }
 
-// unqueue waits until no call waits for a connection: those are not the next step's.
-func (r *session) unqueue() error {
+// waitForConnections waits until no call waits for a connection: those are not the next step's.
+func (r *session) waitForConnections() error {
 	if p := r.s.Progress(); float64(p.Waiting) <= 0.02*r.estimate.Value {
 		return nil
 	}
@@ -261,8 +261,8 @@ func (r *session) longestAnswer() time.Duration {
 	return time.Duration(stat.Quantile(response, 0.99)) / 4
 }
 
-// turn is when the limiter's window turns next, and its period; 0 where there is none.
-func (r *session) turn() (next, period time.Duration) {
+// nextWindow is when the limiter's window turns next, and its period; 0 where there is none.
+func (r *session) nextWindow() (next, period time.Duration) {
 	period = time.Duration(r.estimate.verdict.Period * 1e9)
 	over := lastOverload(r.t)
 	if r.class() != signature.FixedWindow || period <= 0 || len(over) == 0 {
@@ -283,7 +283,7 @@ func (r *session) turn() (next, period time.Duration) {
 // lossTime is how long to try a rate at which losses are counted, and how much of that comes before the count: until a
 // window turns, or until a bucket that has filled in a pause is empty again.
 func (r *session) lossTime(rate float64) (before, counted time.Duration) {
-	if next, period := r.turn(); period > 0 {
+	if next, period := r.nextWindow(); period > 0 {
 		return next - r.s.Now(), whole(2*time.Second, period)
 	}
 	counted = max(2*time.Second, min(lasting(rate, 0, 300), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))

@@ -124,11 +124,11 @@ func (r *session) slope(rate float64, from, elapsed, block time.Duration) *bool 
 	}
 	const correlated = 2.5 // residuals of a queue are autocorrelated
 	threshold := 0.01
-	if r.occupies() {
+	if r.canBeKeptBusy() {
 		threshold = max(threshold, (rate/r.estimate.Value-1)/2) // half of what the estimate says
 	}
 	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
-	case l.Slope+se < threshold && (r.stands() || !r.mute(calls, now, block)):
+	case l.Slope+se < threshold && (r.stands() || !r.answersNone(calls, now, block)):
 		return new(true)
 	case l.Slope-se > threshold:
 		return new(false)
@@ -154,11 +154,11 @@ func (r *session) idle(calls []load.Call, now, elapsed time.Duration) bool {
 	return n >= 20 && 10*quick >= 9*n
 }
 
-// mute reports whether the target answers hardly any call of a step: most are outstanding, those of its last block
-// aside, which are young. Of such a call nothing is known but its age, and ages fall from call to call: a target that
-// answers nothing would seem to become faster. Behind a full listen queue most calls may be stuck, which drifts counts;
-// there it is mute if none is answered.
-func (r *session) mute(calls []load.Call, now, block time.Duration) bool {
+// answersNone reports whether the target answers hardly any call of a step: most are outstanding, those of its last
+// block aside, which are young. Of such a call nothing is known but its age, and ages fall from call to call: a target
+// that answers nothing would seem to become faster. Behind a full listen queue most calls may be stuck, which drifts
+// counts; there it is mute if none is answered.
+func (r *session) answersNone(calls []load.Call, now, block time.Duration) bool {
 	outstanding, good, n := 0, 0, 0
 	for _, c := range calls {
 		if c.Intended >= now-block {

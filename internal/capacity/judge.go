@@ -30,7 +30,7 @@ func judge(t Trace, b base, over []Step) judgement {
 	case v.Method().Traits().Waits:
 		j.Estimate = drained(t, over, e)
 	}
-	if busy, ok := t.occupied(over); ok {
+	if busy, ok := t.busyGoodput(over); ok {
 		j.Estimate = busy
 	}
 	j.failing = failing(t, b, over, v.Class)
@@ -119,7 +119,7 @@ func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 		if s.Role != RoleDrain || s.Segment.Start < to || s.Segment.Start > to+10*time.Millisecond {
 			continue
 		}
-		if end := filled(t, to, s.Segment.End); end > to {
+		if end := queueFilledUntil(t, to, s.Segment.End); end > to {
 			if f := flow(t, from, end); f.Value > 0 {
 				return f
 			}
@@ -128,8 +128,9 @@ func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 	return e
 }
 
-// filled is the last instant up to to at which at least a tenth, and forty, of the calls outstanding at from were.
-func filled(t Trace, from, to time.Duration) time.Duration {
+// queueFilledUntil is the last instant up to to at which at least a tenth, and forty, of the calls outstanding at from
+// were.
+func queueFilledUntil(t Trace, from, to time.Duration) time.Duration {
 	n, left := 0, []float64(nil)
 	for c := range t.due(from-t.reach(), from) {
 		if c.Done == 0 || c.Done > from {
@@ -219,7 +220,7 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 		e.Windows = append(e.Windows, signature.Window{Role: string(RoleBusy), Start: begin + (end-begin)/3, End: end})
 	}
 	e.Sharp = t.sharp(from, b.floor)
-	e.Sharp.Leak = t.leak(to, b.floor, capacity)
+	e.Sharp.Leak = t.shareFailingBelow(to, b.floor, capacity)
 	return e
 }
 
@@ -262,10 +263,10 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 	return 0
 }
 
-// leak is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of the capacity
-// that followed another at no higher a rate, so that nothing of a faster one was left. 0 where there are fewer than 200
-// calls.
-func (t Trace) leak(since time.Duration, floor, capacity float64) float64 {
+// shareFailingBelow is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of
+// the capacity that followed another at no higher a rate, so that nothing of a faster one was left. 0 where there are
+// fewer than 200 calls.
+func (t Trace) shareFailingBelow(since time.Duration, floor, capacity float64) float64 {
 	bad, n, last := 0, 0, math.Inf(1)
 	for _, s := range t.Steps {
 		if s.Segment.Start < since || s.Rate <= 0 || s.Role == RoleSingle {

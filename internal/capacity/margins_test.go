@@ -68,7 +68,8 @@ func TestDoubts(t *testing.T) {
 	} {
 		trace := confirmed(c.more)
 		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-		if got := r.doubts(trace, lastOverload(trace)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := r.doubtInConfirmations(trace, lastOverload(trace)); (got == "") != (c.want == "") ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -105,7 +106,7 @@ func TestDistrust(t *testing.T) {
 	} {
 		trace := confirmed(c.more)
 		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-		got := r.distrust(trace, baseOf(trace), signature.Verdict{Class: c.class})
+		got := r.doubtInUpperSide(trace, baseOf(trace), signature.Verdict{Class: c.class})
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -113,7 +114,7 @@ func TestDistrust(t *testing.T) {
 	trace := confirmed(nil)
 	trace.Calls = load.CallsOf(trace.Calls)[:500]
 	r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-	got := r.distrust(trace, baseOf(trace), signature.Verdict{Class: signature.Queue})
+	got := r.doubtInUpperSide(trace, baseOf(trace), signature.Verdict{Class: signature.Queue})
 	if !strings.Contains(got, "500 calls") {
 		t.Errorf("a target that answered 500 calls: %q", got)
 	}

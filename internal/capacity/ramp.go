@@ -165,7 +165,7 @@ func (r *session) lower(step *Step) (float64, error) {
 		r.learn(step)
 		return step.Rate, err
 	}
-	if r.attempts[RoleRamp] == 2 && good == 0 && r.deaf() {
+	if r.attempts[RoleRamp] == 2 && good == 0 && r.freshCallsUnanswered() {
 		r.stop(StopNoAnswer, fmt.Sprintf("the target answers no call: %d failed, %d are outstanding", bad, now.open))
 		return 0, errStop
 	}
@@ -189,8 +189,8 @@ func (r *session) badShare(s Step) float64 {
 	return float64(b.bad-a.bad) / float64(b.good+b.bad-a.good-a.bad)
 }
 
-// deaf reports whether fresh calls are not answered either.
-func (r *session) deaf() bool {
+// freshCallsUnanswered reports whether fresh calls are not answered either.
+func (r *session) freshCallsUnanswered() bool {
 	for i := range uint64(3) {
 		if c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second)); c.Outcome.Good() &&
 			c.Done != 0 {

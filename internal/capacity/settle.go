@@ -25,7 +25,7 @@ func (r *session) settle(why string) error {
 	if err := r.drain(why); err != nil {
 		return err
 	}
-	if err := r.unqueue(); err != nil {
+	if err := r.waitForConnections(); err != nil {
 		return err
 	}
 	limit := min(r.o.Timeout, 20*time.Second)

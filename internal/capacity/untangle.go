@@ -7,10 +7,10 @@ import (
 	"tare/internal/signature"
 )
 
-// untangle stops the load for a moment where calls hang though later ones are answered: a queue that serves the newest
-// call first answers those that hang as soon as no new ones come, and a limiter that lets calls hang does not. What
-// that saves up meanwhile is used up again.
-func (r *session) untangle() error {
+// pauseWhereCallsHang stops the load for a moment where calls hang though later ones are answered: a queue that serves
+// the newest call first answers those that hang as soon as no new ones come, and a limiter that lets calls hang does
+// not. What that saves up meanwhile is used up again.
+func (r *session) pauseWhereCallsHang() error {
 	if r.class() != signature.QuotaHang {
 		return nil
 	}

@@ -84,12 +84,12 @@ func extract(e Evidence) (features, bool) {
 	f.audit = AuditCalls(f.due(e), min(e.Now, f.window.End), 0)
 	f.done = completions(e, f.window.Start, f.window.End)
 	f.countRejected(e)
-	f.outlived(e)
-	f.fill(e)
+	f.examineOutstanding(e)
+	f.countStuck(e)
 	f.trend(e)
 	f.rhythm(e)
 	f.separateByLoad(e)
-	f.bursted(e)
+	f.countBursts(e)
 	f.busy(e)
 	return f, true
 }
@@ -469,8 +469,8 @@ func counted(t []float64, from, to float64, n int) []float64 {
 	return counts
 }
 
-// bursted counts the accepted calls of the last two bursts.
-func (f *features) bursted(e Evidence) {
+// countBursts counts the accepted calls of the last two bursts.
+func (f *features) countBursts(e Evidence) {
 	var windows []Window
 	for _, w := range e.Windows {
 		if w.Role == "burst" {

@@ -10,9 +10,9 @@ import (
 	"tare/internal/stat"
 )
 
-// outlived examines the calls that were outstanding at the end of the window and older than those that were being
-// answered.
-func (f *features) outlived(e Evidence) {
+// examineOutstanding examines the calls that were outstanding at the end of the window and older than those that were
+// being answered.
+func (f *features) examineOutstanding(e Evidence) {
 	end := f.window.End
 	mid := f.window.Start + (end-f.window.Start)/2 // earlier answers may be of what a ramp has left in the queue
 	recent, service := recentAnswers(e, f.window)
@@ -126,8 +126,8 @@ func newest(e Evidence, from, to time.Duration, least int, since time.Duration) 
 	return out
 }
 
-// fill counts the calls that were stuck at the end of each fill window on connections that never answered.
-func (f *features) fill(e Evidence) {
+// countStuck counts the calls that were stuck at the end of each fill window on connections that never answered.
+func (f *features) countStuck(e Evidence) {
 	for _, w := range e.Windows {
 		if w.Role == "fill" {
 			f.fills = append(f.fills, Stuck(e.all(), w.End))
