@@ -31,7 +31,9 @@ func TestActions(t *testing.T) {
 		}
 	}
 	for _, k := range []kind{
-		{"WATCH", "pods", "namespace"}, {"GET", "pods/log", "resource"}, {"POST", "subjectaccessreviews", "resource"},
+		{"WATCH", "pods", "namespace"},
+		{"GET", "pods/log", "resource"},
+		{"POST", "subjectaccessreviews", "resource"},
 		{"CONNECT", "pods/exec", "resource"},
 	} {
 		if k.judged() {

@@ -335,7 +335,8 @@ func TestServiceLevelEdges(t *testing.T) {
 			want  report.Verdict
 			limit float64
 		}{
-			{report.Official, c.official, c.officialLimit}, {report.ClusterLoader2, c.cluster, c.clusterL},
+			{report.Official, c.official, c.officialLimit},
+			{report.ClusterLoader2, c.cluster, c.clusterL},
 			{report.KubeBurner, c.burner, c.burnerLm},
 		} {
 			i := slices.IndexFunc(rows, func(s report.SLO) bool { return s.Formula == f.f })

@@ -59,7 +59,9 @@ func TestKnownDifferences(t *testing.T) {
 		{"-10 %", experiment{blocks: 20, cost: slower(.9)}, report.Improved, -.11, -.09, true, true},
 		{"nothing", experiment{blocks: 20}, report.Equivalent, -.01, .01, false, true},
 		{
-			"+1 %, quiet", experiment{blocks: 40, cost: slower(1.01), batch: .005, arm: .002}, report.Equivalent, .008, .012,
+			"+1 %, quiet",
+			experiment{blocks: 40, cost: slower(1.01), batch: .005, arm: .002},
+			report.Equivalent, .008, .012,
 			true, true,
 		},
 		{"+2.5 %", experiment{blocks: 20, cost: slower(1.025), margin: .02}, report.Slower, .02, .03, true, false},

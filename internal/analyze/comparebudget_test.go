@@ -15,7 +15,9 @@ import (
 func enforcers() []design.Treatment {
 	var out []design.Treatment
 	for _, l := range []map[string]string{
-		{"enforcer": "none"}, {"enforcer": "landlock", "rules": "8"}, {"enforcer": "landlock", "rules": "50"},
+		{"enforcer": "none"},
+		{"enforcer": "landlock", "rules": "8"},
+		{"enforcer": "landlock", "rules": "50"},
 		{"enforcer": "seccomp"},
 	} {
 		out = append(out, design.Treatment{ID: design.ID(l), Baseline: l["enforcer"] == "none", Levels: l})
@@ -47,13 +49,17 @@ func TestBudgetsOfComparisons(t *testing.T) {
 		{"seccomp: open.cpu <= +5%", []report.Verdict{report.Fail}, nil, "20 blocks"},
 		{"seccomp: open.cpu <= +10%", []report.Verdict{report.Inconclusive}, nil, "blocks in all would decide"},
 		{
-			"landlock: open.cpu <= +40%", []report.Verdict{report.Pass, report.Fail},
-			[]string{"enforcer=landlock rules=8", "enforcer=landlock rules=50"}, "",
+			"landlock: open.cpu <= +40%",
+			[]report.Verdict{report.Pass, report.Fail},
+			[]string{"enforcer=landlock rules=8", "enforcer=landlock rules=50"},
+			"",
 		},
 		{"rules=8: open.cpu <= +40%", []report.Verdict{report.Pass}, []string{"enforcer=landlock rules=8"}, ""},
 		{
-			"enforcer=landlock rules=50: open.cpu <= +40%", []report.Verdict{report.Fail},
-			[]string{"enforcer=landlock rules=50"}, "",
+			"enforcer=landlock rules=50: open.cpu <= +40%",
+			[]report.Verdict{report.Fail},
+			[]string{"enforcer=landlock rules=50"},
+			"",
 		},
 		{"open.cpu <= +40%", []report.Verdict{report.Pass, report.Fail, report.Pass}, nil, ""},
 		{"none: open.cpu <= 2us", []report.Verdict{report.Pass}, []string{"enforcer=none"}, ""},
@@ -66,11 +72,15 @@ func TestBudgetsOfComparisons(t *testing.T) {
 		{"exec.wall.max <= 1s", []report.Verdict{report.Pass, report.Pass, report.Pass}, nil, ""},
 		{"fork.cpu <= +5%", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, `no operation "fork"; there is open, exec`},
 		{
-			"open.rss <= 1MiB", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil,
+			"open.rss <= 1MiB",
+			[]report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured},
+			nil,
 			"it measures cpu, wall",
 		},
 		{
-			"open.cpu <= +5% at 10/s", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil,
+			"open.cpu <= +5% at 10/s",
+			[]report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured},
+			nil,
 			"own pace",
 		},
 		{

@@ -145,7 +145,8 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			"a budget that cannot be measured is not waited for",
-			report.Report{AA: quiet, Budgets: budgets(report.Pass, report.NotMeasured)}, true, "1 budget decided",
+			report.Report{AA: quiet, Budgets: budgets(report.Pass, report.NotMeasured)},
+			true, "1 budget decided",
 		},
 		{
 			"no budget can be measured",
@@ -155,7 +156,9 @@ func TestDecide(t *testing.T) {
 			false, "faster",
 		},
 		{
-			"nothing gates", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, false)}}, false,
+			"nothing gates",
+			report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, false)}},
+			false,
 			"nothing that was measured decides",
 		},
 		{"no A/A", report.Report{Effects: []report.Effect{effect(report.Regressed, true)}}, false, "A/A"},

@@ -85,7 +85,9 @@ func TestPodStartup(t *testing.T) {
 		want  report.Verdict
 		value float64
 	}{
-		{report.Official, report.Pass, 1}, {report.ClusterLoader2, report.Pass, .199}, {report.KubeBurner, report.Pass, 1},
+		{report.Official, report.Pass, 1},
+		{report.ClusterLoader2, report.Pass, .199},
+		{report.KubeBurner, report.Pass, 1},
 		{report.ClientClock, report.Fail, 6.19},
 	} {
 		s := levelOf(t, rep, "policies=10", "pod-startup", c.f)

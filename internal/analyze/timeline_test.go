@@ -40,7 +40,9 @@ func TestTimelineLosesNoCall(t *testing.T) {
 		values []float64
 		want   int
 	}{
-		{"offered", line.Offered, tr.Calls.Len()}, {"sent", line.Sent, tr.Calls.Len()}, {"good", line.Good, good},
+		{"offered", line.Offered, tr.Calls.Len()},
+		{"sent", line.Sent, tr.Calls.Len()},
+		{"good", line.Good, good},
 		{"bad", line.Bad, bad},
 	} {
 		if got := sum(x.values); math.Abs(got-float64(x.want)) > 1e-6 {

@@ -1,5 +1,5 @@
-// Package report is the model of a result and its output formats. Field names and meanings are a public format: additions
-// are allowed within v1, a rename or a changed meaning is v2. What is unknown is absent, never 0.
+// Package report is the model of a result and its output formats. Field names and meanings are a public format:
+// additions are allowed within v1, a rename or a changed meaning is v2. What is unknown is absent, never 0.
 package report
 
 import (

@@ -297,7 +297,9 @@ func TestAuditorInLittleMemory(t *testing.T) {
 	a := Auditor{Now: time.Hour}
 	for i := range n {
 		at := time.Duration(i) * time.Microsecond
-		a.Add(&load.Call{Conn: 1, Intended: at, Ready: at, Sent: at + time.Duration(i%9973), Done: at + ms + time.Duration(i%99991)})
+		a.Add(&load.Call{
+			Conn: 1, Intended: at, Ready: at, Sent: at + time.Duration(i%9973), Done: at + ms + time.Duration(i%99991),
+		})
 	}
 	if perCall := float64(held()-before) / n; perCall > 8 {
 		t.Errorf("it holds %.1f bytes of each call", perCall)
