@@ -40,8 +40,8 @@ const dryRunSuffix = "-dry-run"
 // podStartup is the operation that creates a pod and waits until it is seen running.
 const podStartup = "pod-startup"
 
-// actionOf is what an operation asks of a server, by its name: "create-pod", "list-configmap", "pod-startup". ok is false for names of other
-// areas.
+// actionOf is what an operation asks of a server, by its name: "create-pod", "list-configmap", "pod-startup". ok is
+// false for names of other areas.
 func actionOf(operation string) (a action, ok bool) {
 	if operation == podStartup {
 		a, ok = actionOf("create-pod")

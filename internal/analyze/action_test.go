@@ -17,7 +17,8 @@ func TestActions(t *testing.T) {
 		{"list-pod", "LIST pods (namespace)", "", "list", false, false},
 	} {
 		a, ok := actionOf(c.operation)
-		if !ok || a.String() != c.request || a.admission != c.admission || a.storage != c.storage || a.dryRun != c.dryRun || a.startup != c.startup {
+		if !ok || a.String() != c.request || a.admission != c.admission || a.storage != c.storage || a.dryRun != c.dryRun ||
+			a.startup != c.startup {
 			t.Errorf("%s: %+v %v", c.operation, a, ok)
 		}
 		if a.mutating() != (c.admission != "") || admits(a.verb) != c.admission || !a.judged() {
@@ -29,7 +30,12 @@ func TestActions(t *testing.T) {
 			t.Errorf("%q: %+v", name, a)
 		}
 	}
-	for _, k := range []kind{{"WATCH", "pods", "namespace"}, {"GET", "pods/log", "resource"}, {"POST", "subjectaccessreviews", "resource"}, {"CONNECT", "pods/exec", "resource"}} {
+	for _, k := range []kind{
+		{"WATCH", "pods", "namespace"},
+		{"GET", "pods/log", "resource"},
+		{"POST", "subjectaccessreviews", "resource"},
+		{"CONNECT", "pods/exec", "resource"},
+	} {
 		if k.judged() {
 			t.Errorf("%s is judged", k)
 		}

@@ -14,21 +14,36 @@ import (
 	"tare/internal/report"
 )
 
-// policyGrowth is a scale over policies whose calls cost CPU time in two parts of the target, beside simulated nodes that cost ten times as much.
+// policyGrowth is a scale over policies whose calls cost CPU time in two parts of the target, beside simulated nodes
+// that cost ten times as much.
 func policyGrowth(operations ...string) experiment {
-	x := experiment{question: design.Scale, blocks: 10, calls: 60, operations: operations, seed: 8, block: .02, area: "admission"}
+	x := experiment{
+		question: design.Scale, blocks: 10, calls: 60, operations: operations, seed: 8, block: .02, area: "admission",
+	}
 	factor := record.Factor{Name: "policies"}
 	for _, n := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
 		level := strconv.Itoa(n)
 		factor.Levels = append(factor.Levels, level)
-		x.treatments = append(x.treatments, design.Treatment{ID: "policies=" + level, Levels: map[string]string{"policies": level, "mechanism": "vap"}})
+		x.treatments = append(x.treatments, design.Treatment{
+			ID: "policies=" + level, Levels: map[string]string{"policies": level, "mechanism": "vap"},
+		})
 	}
 	x.factors = []record.Factor{factor}
 	x.cost = func(treatment, _ string, _ int) float64 { return 2e-3 + .33e-3*policiesOf(treatment) }
 	x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
 		must(t,
-			w.Samples(record.Samples{Treatment: trial.Treatment, Block: trial.Block, When: record.Before, Samples: []metric.Sample{{Subject: "simulated-nodes", Metric: "cpu", Value: 3}}}),
-			w.Samples(record.Samples{Treatment: trial.Treatment, Block: trial.Block, When: record.After, Samples: []metric.Sample{{Subject: "simulated-nodes", Metric: "cpu", Value: 5}}}))
+			w.Samples(
+				record.Samples{
+					Treatment: trial.Treatment, Block: trial.Block, When: record.Before,
+					Samples: []metric.Sample{{Subject: "simulated-nodes", Metric: "cpu", Value: 3}},
+				},
+			),
+			w.Samples(
+				record.Samples{
+					Treatment: trial.Treatment, Block: trial.Block, When: record.After,
+					Samples: []metric.Sample{{Subject: "simulated-nodes", Metric: "cpu", Value: 5}},
+				},
+			))
 	}
 	return x
 }
@@ -41,8 +56,8 @@ func policiesOf(treatment string) float64 {
 	return n
 }
 
-// TestPolicyGrowth: the law of CPU time per call is found, with the size at which a budget of the only operation breaks; what simulated nodes
-// use is shown and is no part of it.
+// TestPolicyGrowth: the law of CPU time per call is found, with the size at which a budget of the only operation
+// breaks; what simulated nodes use is shown and is no part of it.
 func TestPolicyGrowth(t *testing.T) {
 	for _, op := range []string{"create-pod", "create-pod-dry-run"} {
 		x := policyGrowth(op)
@@ -93,7 +108,8 @@ func checkParts(t *testing.T, rep *report.Report) {
 	}
 }
 
-// TestOperationBudgets: CPU time is of the whole mix. A budget on one of several operations is not measured, and says why.
+// TestOperationBudgets: CPU time is of the whole mix. A budget on one of several operations is not measured, and says
+// why.
 func TestOperationBudgets(t *testing.T) {
 	x := policyGrowth("create-pod", "get-pod")
 	x.budget = []string{"create-pod.cpu <= 10ms", "cpu <= 10ms", "delete-pod.cpu <= 10ms"}
@@ -115,7 +131,9 @@ func TestOperationBudgets(t *testing.T) {
 			t.Errorf("%s: %s (%s)", b.Text, b.Verdict, b.Reason)
 		}
 	}
-	if i := slices.IndexFunc(rep.Growth, func(g report.Growth) bool { return g.Metric == "cpu" && g.Operation == "" && g.Law == "linear" }); i < 0 {
+	if i := slices.IndexFunc(
+		rep.Growth, func(g report.Growth) bool { return g.Metric == "cpu" && g.Operation == "" && g.Law == "linear" },
+	); i < 0 {
 		t.Errorf("growth %s", fmt.Sprint(rep.Growth))
 	}
 }

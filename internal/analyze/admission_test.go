@@ -46,7 +46,8 @@ type plane struct {
 // served is what it has counted of n requests.
 func (p *plane) served(n uint64) area.Served {
 	s := area.Served{Requests: []area.ServedRequests{{
-		Verb: "POST", Resource: "pods", Scope: "resource", Count: n, Seconds: p.total * float64(n), Buckets: observed(n, p.total, p.slow, p.share),
+		Verb: "POST", Resource: "pods", Scope: "resource", Count: n, Seconds: p.total * float64(n),
+		Buckets: observed(n, p.total, p.slow, p.share),
 	}}}
 	r := &s.Requests[0]
 	if p.dry {
@@ -57,13 +58,24 @@ func (p *plane) served(n uint64) area.Served {
 	admitted := n + 1 // with the review
 	if p.others > 0 {
 		admitted += n * p.others
-		s.Requests = append(s.Requests, area.ServedRequests{Verb: "POST", Resource: "events", Scope: "resource", Count: n * p.others, Seconds: .01, SLICount: n * p.others, SLISeconds: .01})
+		s.Requests = append(s.Requests, area.ServedRequests{
+			Verb: "POST", Resource: "events", Scope: "resource", Count: n * p.others, Seconds: .01, SLICount: n * p.others,
+			SLISeconds: .01,
+		})
 	}
 	s.Requests = append(s.Requests,
-		area.ServedRequests{Verb: "LIST", Resource: "nodes", Scope: "cluster", Count: 7, Seconds: 28, SLICount: 7, SLISeconds: 28, Buckets: observed(7, 4, 4, 0), SLIBuckets: observed(7, 4, 4, 0)},
-		area.ServedRequests{Verb: "POST", Resource: "tokenreviews", Scope: "resource", Count: 1, Seconds: 50, SLICount: 1, SLISeconds: 50, Buckets: observed(1, 50, 50, 0), SLIBuckets: observed(1, 50, 50, 0)})
+		area.ServedRequests{
+			Verb: "LIST", Resource: "nodes", Scope: "cluster", Count: 7, Seconds: 28, SLICount: 7, SLISeconds: 28,
+			Buckets: observed(7, 4, 4, 0), SLIBuckets: observed(7, 4, 4, 0),
+		},
+		area.ServedRequests{
+			Verb: "POST", Resource: "tokenreviews", Scope: "resource", Count: 1, Seconds: 50, SLICount: 1, SLISeconds: 50,
+			Buckets: observed(1, 50, 50, 0), SLIBuckets: observed(1, 50, 50, 0),
+		})
 	part := func(part, name, action string, n uint64, each float64) {
-		s.Parts = append(s.Parts, area.ServedPart{Part: part, Name: name, Action: action, Count: n, Seconds: each * float64(n)})
+		s.Parts = append(s.Parts, area.ServedPart{
+			Part: part, Name: name, Action: action, Count: n, Seconds: each * float64(n),
+		})
 	}
 	part("admission", "ValidatingAdmissionPolicy", "validate CREATE", admitted, p.plugins*.75)
 	part("admission", "ServiceAccount", "admit CREATE", admitted, p.plugins*.25)
@@ -82,9 +94,14 @@ func (p *plane) waited() float64 { return slices.Max(append([]float64{0}, p.hook
 
 // admission is an experiment whose server measures itself.
 func admission(operation string, planes map[string]*plane) experiment {
-	x := experiment{blocks: 4, calls: 100, cost: millisecond, block: .01, seed: 9, operations: []string{operation}, area: "admission"}
+	x := experiment{
+		blocks: 4, calls: 100, cost: millisecond, block: .01, seed: 9, operations: []string{operation}, area: "admission",
+	}
 	x.cost = func(string, string, int) float64 { return 10e-3 }
-	x.treatments = []design.Treatment{{ID: "policies=0", Baseline: true, Levels: map[string]string{"policies": "0"}}, {ID: "policies=10", Levels: map[string]string{"policies": "10"}}}
+	x.treatments = []design.Treatment{
+		{ID: "policies=0", Baseline: true, Levels: map[string]string{"policies": "0"}},
+		{ID: "policies=10", Levels: map[string]string{"policies": "10"}},
+	}
 	x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
 		p := planes[trial.Treatment]
 		if p == nil {
@@ -121,22 +138,51 @@ func TestAttribution(t *testing.T) {
 		webhook, admission, storage, rest float64
 		note                              string
 	}{
-		"webhooks":       {"create-pod", plane{total: 6e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3}}, 2e-3, 1e-3, 2e-3, 1e-3, ""},
-		"side by side":   {"create-pod", plane{total: 6e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3, 2e-3}}, 2e-3, 1e-3, 2e-3, 1e-3, "side by side"},
-		"none":           {"create-pod", plane{total: 4e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3}, nan, 1e-3, 2e-3, 1e-3, ""},
-		"queues":         {"create-pod", plane{total: 6e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3}, nan, 1e-3, 2e-3, 3e-3, "queues"},
-		"others create":  {"create-pod", plane{total: 4e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3, others: 1}, nan, nan, 2e-3, 2e-3, "only 49.8% of all CREATE"},
-		"dry run":        {"create-pod-dry-run", plane{total: 6e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3, 1e-3}, dry: true}, 2e-3, 1e-3, 1e-3, 2e-3, "side by side"},
-		"dry, others":    {"create-pod-dry-run", plane{total: 6e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3}, dry: true, others: 1}, nan, nan, 1e-3, 5e-3, "not known"},
-		"too much":       {"create-pod", plane{total: 4e-3, sli: 4e-3, plugins: 3e-3, store: 2e-3}, nan, 2e-3, 2e-3, 0, "more than the whole"},
-		"another's":      {"create-pod", plane{total: 4e-3, plugins: 1e-3, store: 2e-3, dry: true}, nan, nan, nan, nan, "only 0% of the POST pods"},
-		"server's clock": {"create-pod", plane{total: 90e-3, sli: 90e-3, plugins: 1e-3, store: 2e-3}, nan, 1e-3, 2e-3, 87e-3, "more than the client"},
+		"webhooks": {"create-pod", plane{
+			total: 6e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3},
+		}, 2e-3, 1e-3, 2e-3, 1e-3, ""},
+		"side by side": {"create-pod", plane{
+			total: 6e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3, 2e-3},
+		}, 2e-3, 1e-3, 2e-3, 1e-3, "side by side"},
+		"none": {"create-pod", plane{
+			total: 4e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3,
+		}, nan, 1e-3, 2e-3, 1e-3, ""},
+		"queues": {"create-pod", plane{
+			total: 6e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3,
+		}, nan, 1e-3, 2e-3, 3e-3, "queues"},
+		"others create": {"create-pod", plane{
+			total: 4e-3, sli: 4e-3, plugins: 1e-3, store: 2e-3, others: 1,
+		}, nan, nan, 2e-3, 2e-3, "only 49.8% of all CREATE"},
+		"dry run": {"create-pod-dry-run", plane{
+			total: 6e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3, 1e-3}, dry: true,
+		}, 2e-3, 1e-3, 1e-3, 2e-3, "side by side"},
+		"dry, others": {"create-pod-dry-run", plane{
+			total: 6e-3, plugins: 1e-3, store: 2e-3, hooks: []float64{2e-3}, dry: true, others: 1,
+		}, nan, nan, 1e-3, 5e-3, "not known"},
+		"too much": {"create-pod", plane{
+			total: 4e-3, sli: 4e-3, plugins: 3e-3, store: 2e-3,
+		}, nan, 2e-3, 2e-3, 0, "more than the whole"},
+		"another's": {"create-pod", plane{
+			total: 4e-3, plugins: 1e-3, store: 2e-3, dry: true,
+		}, nan, nan, nan, nan, "only 0% of the POST pods"},
+		"server's clock": {"create-pod", plane{
+			total: 90e-3, sli: 90e-3, plugins: 1e-3, store: 2e-3,
+		}, nan, 1e-3, 2e-3, 87e-3, "more than the client"},
 	} {
 		p := c.p
-		rep := analyzed(t, admission(c.operation, map[string]*plane{"policies=0": {total: 1e-3, sli: 1e-3}, "policies=10": &p}).write(t, t.TempDir()))
+		rep := analyzed(
+			t,
+			admission(
+				c.operation, map[string]*plane{"policies=0": {total: 1e-3, sli: 1e-3}, "policies=10": &p},
+			).write(t, t.TempDir()),
+		)
 		x := attributionOf(t, rep, "policies=10")
-		if !nearly(x.Webhook, c.webhook) || !nearly(x.Admission, c.admission) || !nearly(x.Storage, c.storage) || !nearly(x.Other, c.rest) {
-			t.Errorf("%s: webhook %s, admission %s, storage %s, other %s (%s)", name, shownOf(x.Webhook), shownOf(x.Admission), shownOf(x.Storage), shownOf(x.Other), x.Note)
+		if !nearly(x.Webhook, c.webhook) || !nearly(x.Admission, c.admission) || !nearly(x.Storage, c.storage) ||
+			!nearly(x.Other, c.rest) {
+			t.Errorf(
+				"%s: webhook %s, admission %s, storage %s, other %s (%s)", name, shownOf(x.Webhook), shownOf(x.Admission),
+				shownOf(x.Storage), shownOf(x.Other), x.Note,
+			)
 		}
 		if (c.note == "") != (x.Note == "") || !strings.Contains(x.Note, c.note) {
 			t.Errorf("%s: note %q, want %q", name, x.Note, c.note)
@@ -168,14 +214,17 @@ func shownOf(v *float64) string {
 
 func levelOf(t *testing.T, rep *report.Report, treatment, title string, f report.Formula) *report.SLO {
 	t.Helper()
-	i := slices.IndexFunc(rep.SLO, func(s report.SLO) bool { return s.Treatment == treatment && s.Title() == title && s.Formula == f })
+	i := slices.IndexFunc(
+		rep.SLO, func(s report.SLO) bool { return s.Treatment == treatment && s.Title() == title && s.Formula == f },
+	)
 	if i < 0 {
 		t.Fatalf("no %s %s %s in %+v", treatment, title, f, rep.SLO)
 	}
 	return &rep.SLO[i]
 }
 
-// TestServiceLevels: what webhooks take is seen by kube-burner and the client only, and the report says loudly that they disagree.
+// TestServiceLevels: what webhooks take is seen by kube-burner and the client only, and the report says loudly that
+// they disagree.
 func TestServiceLevels(t *testing.T) {
 	hidden := plane{total: 20e-3, sli: 10e-3, slow: 3, hidden: 2.99, share: .02, hooks: []float64{10e-3}}
 	x := admission("create-pod", map[string]*plane{"policies=0": {total: 20e-3, sli: 20e-3}, "policies=10": &hidden})
@@ -194,20 +243,30 @@ func TestServiceLevels(t *testing.T) {
 		{"policies=10", "POST pods", report.Official, report.Pass, .0495, 1, 400, "one window"},
 		{"policies=10", "POST pods", report.ClusterLoader2, report.Pass, .0495, 1, 400, ""},
 		{"policies=10", "POST pods", report.KubeBurner, report.Fail, 2.5, 1, 400, ""},
-		{"policies=10", "1 other kind", report.Official, report.Pass, 3.99, 30, 28, "the slowest is LIST nodes (cluster): of 28, p99 is the maximum"},
+		{
+			"policies=10", "1 other kind", report.Official, report.Pass, 3.99, 30, 28,
+			"the slowest is LIST nodes (cluster): of 28, p99 is the maximum",
+		},
 		{"policies=10", "1 other kind", report.KubeBurner, report.Pass, 3.99, 30, 28, ""},
 	} {
 		s := levelOf(t, rep, c.treatment, c.title, c.f)
-		if s.Verdict != c.want || !nearly(s.Value, c.value) || s.Limit != c.limit || s.N != c.n || !strings.Contains(s.Basis+s.Note, c.note) {
+		if s.Verdict != c.want || !nearly(s.Value, c.value) || s.Limit != c.limit || s.N != c.n ||
+			!strings.Contains(s.Basis+s.Note, c.note) {
 			t.Errorf("%s %s %s: %+v, value %s", c.treatment, c.title, c.f, s, shownOf(s.Value))
 		}
 	}
 	client := levelOf(t, rep, "policies=10", "POST pods", report.ClientClock)
-	if client.Verdict != report.Pass || client.Operation != "create-pod" || client.Lo != nil || !strings.Contains(client.Note, "without an interval") || *client.Value < 10e-3 || *client.Value > 40e-3 {
+	if client.Verdict != report.Pass || client.Operation != "create-pod" || client.Lo != nil ||
+		!strings.Contains(client.Note, "without an interval") || *client.Value < 10e-3 || *client.Value > 40e-3 {
 		t.Errorf("client %+v", client)
 	}
 	said := strings.Join(rep.Warnings, "\n")
-	if n := strings.Count(said, "DISAGREE"); n != 1 || !strings.Contains(said, "policies=10: the service level verdicts on POST pods DISAGREE: official and clusterloader2 and client pass it, kube-burner fail it") {
+	if n := strings.Count(said, "DISAGREE"); n != 1 ||
+		!strings.Contains(
+			said,
+			"policies=10: the service level verdicts on POST pods DISAGREE: official and clusterloader2 and client pass it, "+
+				"kube-burner fail it",
+		) {
 		t.Errorf("%d disagreements: %s", n, said)
 	}
 	if slices.ContainsFunc(rep.SLO, func(s report.SLO) bool { return strings.Contains(s.Subject, "tokenreviews") }) {
@@ -215,7 +274,8 @@ func TestServiceLevels(t *testing.T) {
 	}
 }
 
-// TestServiceLevelEdges: the limits of scopes, what lies beyond the last bucket, coarse buckets, and what was not measured.
+// TestServiceLevelEdges: the limits of scopes, what lies beyond the last bucket, coarse buckets, and what was not
+// measured.
 func TestServiceLevelEdges(t *testing.T) {
 	w := &witness{treatment: "x", kinds: map[kind]*requests{}}
 	add := func(verb, resource, scope string, trials ...[]area.ServedBucket) *requests {
@@ -225,7 +285,8 @@ func TestServiceLevelEdges(t *testing.T) {
 				n, b = b[0].Count, b[1:]
 			}
 			w.add(&record.Served{Served: area.Served{Requests: []area.ServedRequests{{
-				Verb: verb, Resource: resource, Scope: scope, Count: n, Seconds: 1, Buckets: b, SLICount: n, SLISeconds: 1, SLIBuckets: b,
+				Verb: verb, Resource: resource, Scope: scope, Count: n, Seconds: 1, Buckets: b, SLICount: n, SLISeconds: 1,
+				SLIBuckets: b,
 			}}}})
 		}
 		return w.kinds[kind{verb, resource, scope}]
@@ -237,36 +298,64 @@ func TestServiceLevelEdges(t *testing.T) {
 		officialLimit, clusterL, burnerLm float64
 		note                              string
 	}{
-		{add("POST", "slow", "resource", ladder(.5, 50, .8, 98, 1.25, 100)), report.Fail, report.Fail, report.Fail, 1, 1, 1, "either side of the limit"},
-		{add("PUT", "edge", "resource", ladder(.5, 50, 1, 100)), report.Pass, report.Pass, report.Pass, 1, 1, 1, "one window"},
-		{add("PATCH", "beyond", "resource", beyond), report.Fail, report.Fail, report.Fail, 1, 1, 1, "beyond the last bucket, of 60 s"},
-		{add("LIST", "many", "namespace", ladder(5, 50, 20, 100)), report.Pass, report.Pass, report.Fail, 30, 30, 5, "one window"},
-		{add("GET", "one", "resource", ladder(.5, 50, 1.5, 100)), report.Fail, report.Fail, report.Fail, 1, 1, 1, "one window"},
+		{
+			add("POST", "slow", "resource", ladder(.5, 50, .8, 98, 1.25, 100)), report.Fail, report.Fail, report.Fail, 1, 1, 1,
+			"either side of the limit",
+		},
+		{
+			add("PUT", "edge", "resource", ladder(.5, 50, 1, 100)), report.Pass, report.Pass, report.Pass, 1, 1, 1, "one window",
+		},
+		{
+			add("PATCH", "beyond", "resource", beyond), report.Fail, report.Fail, report.Fail, 1, 1, 1,
+			"beyond the last bucket, of 60 s",
+		},
+		{
+			add("LIST", "many", "namespace", ladder(5, 50, 20, 100)), report.Pass, report.Pass, report.Fail, 30, 30, 5,
+			"one window",
+		},
+		{
+			add("GET", "one", "resource", ladder(.5, 50, 1.5, 100)), report.Fail, report.Fail, report.Fail, 1, 1, 1,
+			"one window",
+		},
 		{add("LIST", "all", "cluster", beyond), report.Fail, report.Fail, report.Fail, 30, 30, 30, "60 s"},
 		{add("DELETECOLLECTION", "many", "namespace", ladder(5, 100)), "", report.Pass, "", 0, 30, 0, ""},
 		{add("APPLY", "applied", "resource", ladder(.5, 100)), report.Pass, report.Pass, "", 1, 1, 0, ""},
 		// The middle trial alone is slow: over time that is the worst, on average it is not, and all together it is lost.
-		{add("POST", "uneven", "resource", ladder(.4, 1000), append(ladder(.4, 0), ladder(2, 5)...), ladder(.4, 1000), ladder(.4, 1000)), report.Pass, report.Fail, report.Pass, 1, 1, 1, ""},
+		{
+			add(
+				"POST", "uneven", "resource", ladder(.4, 1000), append(ladder(.4, 0), ladder(2, 5)...), ladder(.4, 1000),
+				ladder(.4, 1000),
+			),
+			report.Pass, report.Fail, report.Pass, 1, 1, 1, "",
+		},
 	} {
 		rows := w.levels(c.x)
 		for _, f := range []struct {
 			f     report.Formula
 			want  report.Verdict
 			limit float64
-		}{{report.Official, c.official, c.officialLimit}, {report.ClusterLoader2, c.cluster, c.clusterL}, {report.KubeBurner, c.burner, c.burnerLm}} {
+		}{
+			{report.Official, c.official, c.officialLimit},
+			{report.ClusterLoader2, c.cluster, c.clusterL},
+			{report.KubeBurner, c.burner, c.burnerLm},
+		} {
 			i := slices.IndexFunc(rows, func(s report.SLO) bool { return s.Formula == f.f })
 			switch {
 			case (i < 0) != (f.want == ""):
 				t.Errorf("%s by %s: %+v", c.x, f.f, rows)
 			case i >= 0 && (rows[i].Verdict != f.want || rows[i].Limit != f.limit):
-				t.Errorf("%s by %s: %s of %s, limit %v (%s); want %s of %v", c.x, f.f, rows[i].Verdict, shownOf(rows[i].Value), rows[i].Limit, rows[i].Note, f.want, f.limit)
+				t.Errorf(
+					"%s by %s: %s of %s, limit %v (%s); want %s of %v", c.x, f.f, rows[i].Verdict, shownOf(rows[i].Value),
+					rows[i].Limit, rows[i].Note, f.want, f.limit,
+				)
 			case i >= 0 && f.f == report.Official && !strings.Contains(rows[i].Basis+rows[i].Note, c.note):
 				t.Errorf("%s by %s: %q, want %q", c.x, f.f, rows[i].Note, c.note)
 			}
 		}
 	}
 	dry := &requests{kind: kind{"POST", "dry", "resource"}, n: 10}
-	if row, _ := w.official(dry); row.Verdict != report.NotMeasured || row.Value != nil || !strings.Contains(row.Note, "dry runs") {
+	if row, _ := w.official(dry); row.Verdict != report.NotMeasured || row.Value != nil ||
+		!strings.Contains(row.Note, "dry runs") {
 		t.Errorf("without an indicator: %+v", row)
 	}
 }
@@ -294,9 +383,19 @@ func TestServedRows(t *testing.T) {
 	x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
 		s := (&plane{total: 20e-3, sli: 20e-3}).served(10)
 		for i := range 30 {
-			s.Requests = append(s.Requests, area.ServedRequests{Verb: "GET", Resource: "r" + string(rune('a'+i)), Scope: "resource", Count: uint64(1000 + i), Seconds: 1})
+			s.Requests = append(s.Requests, area.ServedRequests{
+				Verb: "GET", Resource: "r" + string(rune('a'+i)), Scope: "resource", Count: uint64(1000 + i), Seconds: 1,
+			})
 		}
-		must(t, w.Served(record.Served{Treatment: trial.Treatment, Block: trial.Block, Served: s, Restarted: trial.Block == 1 && trial.Treatment == "policies=10"}))
+		must(
+			t,
+			w.Served(
+				record.Served{
+					Treatment: trial.Treatment, Block: trial.Block, Served: s,
+					Restarted: trial.Block == 1 && trial.Treatment == "policies=10",
+				},
+			),
+		)
 		must(t, w.Served(record.Served{Treatment: trial.Treatment, Block: trial.Block, Error: "unreachable"}))
 	}
 	rep := analyzed(t, x.write(t, t.TempDir()))
@@ -310,7 +409,8 @@ func TestServedRows(t *testing.T) {
 		t.Fatalf("%d rows", len(rows))
 	}
 	first := rows[0]
-	if first.Verb != "POST" || first.Resource != "pods" || !first.Measured || first.N != 30 || !nearly(&first.Mean, 20e-3) || !nearly(first.P50, .025) || !nearly(first.Last, 60) {
+	if first.Verb != "POST" || first.Resource != "pods" || !first.Measured || first.N != 30 ||
+		!nearly(&first.Mean, 20e-3) || !nearly(first.P50, .025) || !nearly(first.Last, 60) {
 		t.Errorf("%+v", first)
 	}
 	for i, s := range rows[1:] {
@@ -319,7 +419,8 @@ func TestServedRows(t *testing.T) {
 		}
 	}
 	said := strings.Join(rep.Warnings, "\n")
-	if !strings.Contains(said, "could not be read: unreachable") || !strings.Contains(said, "started anew within 1 trial") {
+	if !strings.Contains(said, "could not be read: unreachable") ||
+		!strings.Contains(said, "started anew within 1 trial") {
 		t.Errorf("warnings %q", said)
 	}
 }

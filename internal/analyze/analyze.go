@@ -1,5 +1,5 @@
-// Package analyze computes a report from a record. It is pure: the same record gives the same report, and a record that an older tare
-// wrote can be read again by a newer one.
+// Package analyze computes a report from a record. It is pure: the same record gives the same report, and a record that
+// an older tare wrote can be read again by a newer one.
 package analyze
 
 import (
@@ -23,8 +23,8 @@ type Options struct {
 	Budget []string
 }
 
-// Analyze computes the report of r. A record of a run that was cut short gives a partial report that says so. It fails only if the
-// record's question is not known or its files cannot be read.
+// Analyze computes the report of r. A record of a run that was cut short gives a partial report that says so. It fails
+// only if the record's question is not known or its files cannot be read.
 func Analyze(r *record.Record, o Options) (*report.Report, error) {
 	return newAnalysis(r).conclude(o)
 }
@@ -46,22 +46,28 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	if err := a.answer(budgets); err != nil {
 		return nil, err
 	}
-	a.witnessed()
+	a.targetReadings()
 	a.answerChecks()
 	a.wrongAnswers()
 	a.generator()
 	a.stolen()
 	a.ending()
-	a.silence()
+	a.withdrawVerdicts()
 	a.budgets(budgets)
 	a.rep.Verdict, a.rep.Reason = verdict(a.rep, a.flaws)
+	for _, calls := range a.logs {
+		if err := calls.Err(); err != nil {
+			return nil, err
+		}
+	}
 	return a.rep, nil
 }
 
 func newAnalysis(r *record.Record) *analysis {
 	return &analysis{
-		rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, searched: map[string]capacity.Result{}, operationNames: map[string][]string{},
-		steal: map[string][]float64{}, counted: map[key]*counts{},
+		rec: r, rep: head(r), traces: map[string]*capacity.Trace{}, searched: map[string]capacity.Result{},
+		operationNames: map[string][]string{},
+		steal:          map[string][]float64{}, counted: map[key]*counts{},
 	}
 }
 
@@ -117,8 +123,9 @@ type analysis struct {
 	flaws flaws
 	// audits are of the trials, for the generator's part of the report.
 	audits []report.Generator
-	// traces, with their calls, and the names of operations, by treatment.
+	// traces and the names of operations, by treatment; logs are the calls of the traces.
 	traces         map[string]*capacity.Trace
+	logs           []*record.CallLog
 	searched       map[string]capacity.Result // what each trace licenses to say
 	operationNames map[string][]string
 	// steal are the shares of CPU time that the hypervisor took, by treatment.
@@ -147,9 +154,11 @@ type flaws struct{ invalid, open []string }
 func head(r *record.Record) *report.Report {
 	h := &r.Header
 	rep := &report.Report{
-		Schema:     report.Schema,
-		Tool:       report.Tool{Version: h.Tool.Version, Commit: h.Tool.Commit},
-		Experiment: report.Experiment{Name: h.Experiment.Name, File: h.Experiment.File, SHA256: h.Experiment.SHA256, Seed: h.Experiment.Seed},
+		Schema: report.Schema,
+		Tool:   report.Tool{Version: h.Tool.Version, Commit: h.Tool.Commit},
+		Experiment: report.Experiment{
+			Name: h.Experiment.Name, File: h.Experiment.File, SHA256: h.Experiment.SHA256, Seed: h.Experiment.Seed,
+		},
 		Area:       h.Area,
 		Question:   h.Question,
 		Started:    h.Started,
@@ -241,8 +250,8 @@ func (a *analysis) treatments() {
 	}
 }
 
-// trials are the last attempts at each trial, since earlier ones were dropped and run again. They are in the order of the file's treatments,
-// not in the random order in which they ran.
+// trials are the last attempts at each trial, since earlier ones were dropped and run again. They are in the order of
+// the file's treatments, not in the random order in which they ran.
 func (a *analysis) trials() []*record.Trial {
 	type key struct {
 		treatment string
@@ -252,7 +261,9 @@ func (a *analysis) trials() []*record.Trial {
 	for _, t := range a.rec.Trials {
 		last[key{t.Treatment, t.Block}] = t
 	}
-	out := slices.DeleteFunc(slices.Clone(a.rec.Trials), func(t *record.Trial) bool { return last[key{t.Treatment, t.Block}] != t })
+	out := slices.DeleteFunc(
+		slices.Clone(a.rec.Trials), func(t *record.Trial) bool { return last[key{t.Treatment, t.Block}] != t },
+	)
 	place := func(t *record.Trial) int {
 		return slices.IndexFunc(a.rec.Plan.Treatments, func(x design.Treatment) bool { return x.ID == t.Treatment })
 	}
@@ -262,21 +273,27 @@ func (a *analysis) trials() []*record.Trial {
 	return out
 }
 
-// told reports whether an error is that of a preparation or of a proof, which has been said.
-func (a *analysis) told(err string) bool {
-	if slices.ContainsFunc(a.rec.Verified, func(v record.Verify) bool { return v.Error != "" && strings.Contains(err, v.Error) }) {
+// alreadyReported reports whether an error is that of a preparation or of a proof, which has been said.
+func (a *analysis) alreadyReported(err string) bool {
+	if slices.ContainsFunc(
+		a.rec.Verified, func(v record.Verify) bool { return v.Error != "" && strings.Contains(err, v.Error) },
+	) {
 		return true
 	}
-	return slices.ContainsFunc(a.rec.Prepared, func(p record.Prepare) bool { return p.Error != "" && strings.Contains(err, p.Error) })
+	return slices.ContainsFunc(
+		a.rec.Prepared, func(p record.Prepare) bool { return p.Error != "" && strings.Contains(err, p.Error) },
+	)
 }
 
 // ending says how the run and the reading of its record ended.
 func (a *analysis) ending() {
-	if f := a.rec.Finish; f != nil && f.Error != "" && !a.told(f.Error) {
+	if f := a.rec.Finish; f != nil && f.Error != "" && !a.alreadyReported(f.Error) {
 		a.warn("", "the run failed: %s", f.Error)
 	}
 	if n := len(a.rec.Pending()); n > 0 {
-		addOnce(&a.rep.Warnings, fmt.Sprintf("%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir))
+		addOnce(&a.rep.Warnings, fmt.Sprintf(
+			"%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir,
+		))
 	}
 	if n := len(a.trials()); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {
 		a.warn("", "the run came to %d of its %d trials", n, len(a.rec.Plan.Trials))

@@ -66,7 +66,7 @@ func TestOperations(t *testing.T) {
 	}
 	op := rep.Operations[0]
 	ok, refused := uint64(0), uint64(0)
-	for _, c := range tr.Calls {
+	for _, c := range load.CallsOf(tr.Calls) {
 		if c.Outcome == load.OK {
 			ok++
 		} else {
@@ -77,14 +77,15 @@ func TestOperations(t *testing.T) {
 		t.Errorf("outcomes (-want +got):\n%s", d)
 	}
 	total := 8.0 + 0.5 + 4 + 5 + 5
-	if got, want := *op.Offered, float64(len(tr.Calls))/total; got < want*0.999 || got > want*1.001 {
+	if got, want := *op.Offered, float64(tr.Calls.Len())/total; got < want*0.999 || got > want*1.001 {
 		t.Errorf("offered %v, want %v", got, want)
 	}
 	// Every call ended within 6 ms, so at most a few ended after the last step.
 	if got, most := *op.Goodput, float64(ok)/total; got > most || got < most*0.995 {
 		t.Errorf("goodput %v, want a little under %v", got, most)
 	}
-	if op.Response.N != uint64(len(tr.Calls)) || *op.Response.P50 < 0.005 || *op.Response.P99 > 0.0062 || op.Response.P999 == nil {
+	if op.Response.N != uint64(tr.Calls.Len()) || *op.Response.P50 < 0.005 || *op.Response.P99 > 0.0062 ||
+		op.Response.P999 == nil {
 		t.Errorf("response %+v", op.Response)
 	}
 	if *op.BytesIn != 1000 || *op.BytesOut != 500 {
@@ -99,7 +100,8 @@ func TestTargetsAreDeltas(t *testing.T) {
 		t.Fatalf("targets %+v", rep.Target)
 	}
 	x := rep.Target[i]
-	if *x.CPUSeconds != 2.5 || *x.Throttled.Periods != 4 || *x.RSS.Before != 18e6 || *x.RSS.After != 41e6 || x.RSS.Peak != nil {
+	if *x.CPUSeconds != 2.5 || *x.Throttled.Periods != 4 || *x.RSS.Before != 18e6 || *x.RSS.After != 41e6 ||
+		x.RSS.Peak != nil {
 		t.Errorf("endpoint %+v", x)
 	}
 	if want := 2.5 / float64(rep.Operations[0].Outcomes.Good()); *x.CPUPerOp != want {
@@ -121,9 +123,9 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 	}
 	silent := func(string) capacity.Trace {
 		tr := limitedTrace(1)
-		tr.Steps, tr.Calls = tr.Steps[:1], tr.Calls[:20]
-		for i := range tr.Calls {
-			tr.Calls[i].Outcome = load.Failed
+		tr.Steps, tr.Calls = tr.Steps[:1], load.CallsOf(tr.Calls)[:20]
+		for i := range load.CallsOf(tr.Calls) {
+			load.CallsOf(tr.Calls)[i].Outcome = load.Failed
 		}
 		no := false
 		tr.Steps[0].Passed, tr.Recovery, tr.Stop, tr.Reason = &no, nil, capacity.StopNoAnswer, "no call was answered at 10/s"
@@ -134,22 +136,31 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 		verdict report.Verdict
 		exit    int
 	}{
-		"no budget":      {journal{}, report.None, 0},
-		"kept":           {journal{budget: []string{"capacity >= 100/s"}}, report.Pass, 0},
-		"broken":         {journal{budget: []string{"capacity >= 100/s", "capacity >= 200/s"}}, report.Fail, 10},
-		"undecided":      {journal{budget: []string{"capacity >= 100/s", "response.p99 <= 5.95ms at 10/s"}}, report.Inconclusive, 11},
+		"no budget": {journal{}, report.None, 0},
+		"kept":      {journal{budget: []string{"capacity >= 100/s"}}, report.Pass, 0},
+		"broken":    {journal{budget: []string{"capacity >= 100/s", "capacity >= 200/s"}}, report.Fail, 10},
+		"undecided": {journal{
+			budget: []string{"capacity >= 100/s", "response.p99 <= 5.95ms at 10/s"},
+		}, report.Inconclusive, 11},
 		"not measured":   {journal{budget: []string{"capacity >= 100/s", "rss drift <= 1MiB/h"}}, report.Inconclusive, 11},
 		"client limited": {journal{budget: []string{"capacity >= 100/s"}, trace: client}, report.Invalid, 12},
-		"not in force":   {journal{budget: []string{"capacity >= 100/s"}, unverified: true, status: record.Errored}, report.Invalid, 12},
-		"no answer":      {journal{trace: silent}, report.Inconclusive, 11},
-		"interrupted":    {journal{budget: []string{"capacity >= 100/s"}, status: record.Interrupted}, report.Inconclusive, 130},
-		"killed":         {journal{killed: true}, report.Inconclusive, 130},
-		"error":          {journal{status: record.Errored}, report.None, 1},
+		"not in force": {journal{
+			budget: []string{"capacity >= 100/s"}, unverified: true, status: record.Errored,
+		}, report.Invalid, 12},
+		"no answer": {journal{trace: silent}, report.Inconclusive, 11},
+		"interrupted": {journal{
+			budget: []string{"capacity >= 100/s"}, status: record.Interrupted,
+		}, report.Inconclusive, 130},
+		"killed": {journal{killed: true}, report.Inconclusive, 130},
+		"error":  {journal{status: record.Errored}, report.None, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rep := analyzed(t, c.j.write(t, t.TempDir()))
 			if rep.Verdict != c.verdict || ExitCode(rep) != c.exit || rep.Reason == "" {
-				t.Errorf("verdict %s (%s), exit %d, want %s and %d\nbudgets %+v", rep.Verdict, rep.Reason, ExitCode(rep), c.verdict, c.exit, rep.Budgets)
+				t.Errorf(
+					"verdict %s (%s), exit %d, want %s and %d\nbudgets %+v", rep.Verdict, rep.Reason, ExitCode(rep), c.verdict, c.exit,
+					rep.Budgets,
+				)
 			}
 		})
 	}
@@ -161,7 +172,9 @@ func TestPartialRecordsSaySo(t *testing.T) {
 		t.Errorf("status %s, capacity %+v", rep.Status, rep.Capacity)
 	}
 	all := strings.Join(rep.Warnings, "\n")
-	for _, want := range []string{"after 8 steps, the last of them confirm-low at 147/s", "1 change to the system still to be undone; run: tare undo"} {
+	for _, want := range []string{
+		"after 8 steps, the last of them confirm-low at 147/s", "1 change to the system still to be undone; run: tare undo",
+	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning %q in:\n%s", want, all)
 		}
@@ -194,8 +207,8 @@ func TestGeneratorAudit(t *testing.T) {
 			tr := limitedTrace(1)
 			over := &tr.Steps[5]
 			over.ClientLimited = limited
-			for i := range tr.Calls {
-				if c := &tr.Calls[i]; n > 0 && c.Intended >= over.Segment.Start && c.Intended < over.Segment.End {
+			for i := range load.CallsOf(tr.Calls) {
+				if c := &load.CallsOf(tr.Calls)[i]; n > 0 && c.Intended >= over.Segment.Start && c.Intended < over.Segment.End {
 					c.Sent += 5 * time.Millisecond
 					c.FirstByte, c.Done = max(c.FirstByte, c.Sent+1), max(c.Done, c.Sent+2)
 					n--
@@ -215,7 +228,8 @@ func TestGeneratorAudit(t *testing.T) {
 	} {
 		rep := analyzed(t, journal{trace: c.trace}.write(t, t.TempDir()))
 		g := rep.Generator
-		if g == nil || g.Lateness == nil || g.Lateness.P50 > 25e-6 || g.Lateness.Max > c.max || g.Lateness.Max < c.max/2 || *g.AchievedRatio != 1 || *g.CPUSeconds != 0.94 {
+		if g == nil || g.Lateness == nil || g.Lateness.P50 > 25e-6 || g.Lateness.Max > c.max || g.Lateness.Max < c.max/2 ||
+			*g.AchievedRatio != 1 || *g.CPUSeconds != 0.94 {
 			t.Errorf("%s: generator %+v, lateness %+v", name, g, g.Lateness)
 		}
 		if got := strings.Contains(strings.Join(rep.Warnings, "\n"), "the generator was late"); got != c.warning {

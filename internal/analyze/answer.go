@@ -69,7 +69,8 @@ func (a *analysis) replacedDuring(t *record.Trial) bool {
 	}
 	before := reading(t, record.Before, 0)
 	for _, x := range reading(t, record.After, 0) {
-		if was, ok := find(before, subjectProbed{x.Subject, probed{x.Metric, x.Part}}); ok && x.Metric == probe.Started.Name && was != x.Value {
+		if was, ok := find(before, subjectProbed{x.Subject, probed{x.Metric, x.Part}}); ok &&
+			x.Metric == probe.Started.Name && was != x.Value {
 			return true
 		}
 	}
@@ -93,7 +94,9 @@ func (l *ledger) add(x *record.Answers, replaced bool) {
 // checkAnswers judges one treatment's ledger, by word in alphabetical order.
 func (a *analysis) checkAnswers(l *ledger) {
 	for _, word := range slices.Sorted(maps.Keys(l.target)) {
-		c := report.AnswerCheck{Treatment: l.treatment, Answer: word, Client: l.client[word], Target: l.target[word], Unanswered: l.unanswered}
+		c := report.AnswerCheck{
+			Treatment: l.treatment, Answer: word, Client: l.client[word], Target: l.target[word], Unanswered: l.unanswered,
+		}
 		if c.Client == 0 && c.Target == 0 {
 			continue
 		}
@@ -104,18 +107,23 @@ func (a *analysis) checkAnswers(l *ledger) {
 			c.Agrees = false
 			c.Reason = "the target was started anew in between and counts from 0: the two cannot be compared"
 		case !c.Agrees:
-			a.dispute(l.treatment, abs(off))
-			a.warn(l.treatment, "the target counted %.0f answers %q, and its callers got %d%s: %s", c.Target, word, c.Client, unansweredToo(l.unanswered), whyOff(off))
+			a.noteCountMismatch(l.treatment, abs(off))
+			a.warn(
+				l.treatment, "the target counted %.0f answers %q, and its callers got %d%s: %s", c.Target, word, c.Client,
+				unansweredToo(l.unanswered), whyOff(off),
+			)
 		}
 		a.rep.Answers = append(a.rep.Answers, c)
 	}
 	if l.anew {
-		a.warn(l.treatment, "the target was started anew: its own counts of answers cannot be held against those of its callers")
+		a.warn(
+			l.treatment, "the target was started anew: its own counts of answers cannot be held against those of its callers",
+		)
 	}
 }
 
-// dispute notes in a treatment's soak that both sides' counts of an answer differ by so many.
-func (a *analysis) dispute(treatment string, off float64) {
+// noteCountMismatch notes in a treatment's soak that both sides' counts of an answer differ by so many.
+func (a *analysis) noteCountMismatch(treatment string, off float64) {
 	for i := range a.rep.Soak {
 		if s := &a.rep.Soak[i]; s.Treatment == treatment && s.Operation == "" {
 			s.Disputed = max(s.Disputed, off)
@@ -140,11 +148,12 @@ func whyOff(off float64) string {
 	return "something in between answers for it, or it says one thing and counts another"
 }
 
-// wrongAnswers says loudly when well-formed answers were not the expected ones: the rest of the numbers is then about another decision.
+// wrongAnswers says loudly when well-formed answers were not the expected ones: the rest of the numbers is then about
+// another decision.
 func (a *analysis) wrongAnswers() {
 	for i := range a.rep.Operations {
 		op := &a.rep.Operations[i]
-		if op.Outcomes.Wrong == 0 || !a.telling(op.Treatment) {
+		if op.Outcomes.Wrong == 0 || !a.expectsAnswers(op.Treatment) {
 			continue
 		}
 		var why []string
@@ -153,12 +162,15 @@ func (a *analysis) wrongAnswers() {
 				why = append(why, fmt.Sprintf("%s (%d)", c.Cause, c.Calls))
 			}
 		}
-		a.warn(op.Treatment, "%s: %d of %d answers were wrong, well-formed and not the expected ones: %s", op.Operation, op.Outcomes.Wrong, op.Outcomes.Ended(), strings.Join(why, ", "))
+		a.warn(
+			op.Treatment, "%s: %d of %d answers were wrong, well-formed and not the expected ones: %s", op.Operation,
+			op.Outcomes.Wrong, op.Outcomes.Ended(), strings.Join(why, ", "),
+		)
 	}
 }
 
-// telling reports whether the operations of a treatment say which answers they expect.
-func (a *analysis) telling(treatment string) bool {
+// expectsAnswers reports whether the operations of a treatment say which answers they expect.
+func (a *analysis) expectsAnswers(treatment string) bool {
 	return slices.ContainsFunc(a.rec.Trials, func(t *record.Trial) bool {
 		return t.Treatment == treatment && slices.ContainsFunc(t.TrialBegin.Answers, func(w string) bool { return w != "" })
 	})

@@ -13,13 +13,17 @@ import (
 
 // TestAnswersOfAComparison: answers are counted by operation, and both sides' counts add up over blocks.
 func TestAnswersOfAComparison(t *testing.T) {
-	x := experiment{blocks: 4, calls: 40, operations: []string{"deny"}, cost: millisecond, fail: func(_ string, block, call int) bool { return block == 1 && call == 3 }}
+	x := experiment{
+		blocks: 4, calls: 40, operations: []string{"deny"}, cost: millisecond,
+		fail: func(_ string, block, call int) bool { return block == 1 && call == 3 },
+	}
 	r, err := record.Open(x.write(t, t.TempDir()))
 	must(t, err)
 	for _, trial := range r.Trials {
 		trial.TrialBegin.Answers = []string{"deny"}
 		trial.Answers = []record.Answers{{
-			Treatment: trial.Treatment, Seen: map[string]uint64{"deny": 100}, Before: map[string]float64{"deny": 5}, After: map[string]float64{"deny": 105, "permit": 0},
+			Treatment: trial.Treatment, Seen: map[string]uint64{"deny": 100}, Before: map[string]float64{"deny": 5},
+			After: map[string]float64{"deny": 105, "permit": 0},
 		}}
 		if trial.Treatment == seccomp && trial.Block == 2 {
 			trial.Answers[0].After["permit"] = 7
@@ -44,7 +48,11 @@ func TestAnswersOfAComparison(t *testing.T) {
 }
 
 func TestCauseAnswerOf(t *testing.T) {
-	trial := &record.Trial{TrialBegin: record.TrialBegin{Answers: []string{"permit", ""}, CauseAnswers: [][]string{{"deny", "", "not-applicable"}}}}
+	trial := &record.Trial{
+		TrialBegin: record.TrialBegin{
+			Answers: []string{"permit", ""}, CauseAnswers: [][]string{{"deny", "", "not-applicable"}},
+		},
+	}
 	for _, c := range []struct {
 		operation int
 		cause     load.Cause
@@ -63,29 +71,35 @@ func TestCauseAnswerOf(t *testing.T) {
 			t.Errorf("operation %d, cause %d: %q, want %q", c.operation, c.cause, got, c.want)
 		}
 	}
-	if answerOf(trial, 0) != "permit" || answerOf(trial, 1) != "" || answerOf(trial, 2) != "" || answerOf(trial, -1) != "" {
+	if answerOf(trial, 0) != "permit" || answerOf(trial, 1) != "" || answerOf(trial, 2) != "" ||
+		answerOf(trial, -1) != "" {
 		t.Error("answers of operations")
 	}
 }
 
-// TestMeter: counters add up over readings, parts apart; what was replaced counts from 0, and what could not be read waits.
+// TestMeter: counters add up over readings, parts apart; what was replaced counts from 0, and what could not be read
+// waits.
 func TestMeter(t *testing.T) {
 	s := func(name, part string, v float64) metric.Sample {
 		return metric.Sample{Subject: "pdp", Metric: name, Part: part, Value: v}
 	}
 	at := func(born, cpu, young, full, rss float64) []metric.Sample {
 		return []metric.Sample{
-			s(probe.Started.Name, "", born), s(probe.CPU.Name, "", cpu), s(probe.GCCount.Name, "young", young), s(probe.GCCount.Name, "full", full), s(probe.RSS.Name, "", rss),
+			s(probe.Started.Name, "", born), s(probe.CPU.Name, "", cpu), s(probe.GCCount.Name, "young", young),
+			s(probe.GCCount.Name, "full", full), s(probe.RSS.Name, "", rss),
 		}
 	}
 	m := newMeter()
 	var replaced []bool
-	for _, reading := range [][]metric.Sample{at(1, 10, 5, 2, 100), at(1, 12, 8, 2, 300), nil, at(1, 15, 9, 3, 200), at(2, 1, 1, 0, 50), at(2, 4, 2, 0, 60)} {
+	for _, reading := range [][]metric.Sample{
+		at(1, 10, 5, 2, 100), at(1, 12, 8, 2, 300), nil, at(1, 15, 9, 3, 200), at(2, 1, 1, 0, 50), at(2, 4, 2, 0, 60),
+	} {
 		_, who := m.read(reading)
 		replaced = append(replaced, len(who) > 0)
 	}
 	for k, want := range map[probed]float64{
-		{probe.CPU.Name, ""}: 5 + 1 + 3, {probe.GCCount.Name, "young"}: 4 + 1 + 1, {probe.GCCount.Name, "full"}: 1, {probe.RSS.Name, ""}: 60,
+		{probe.CPU.Name, ""}: 5 + 1 + 3, {probe.GCCount.Name, "young"}: 4 + 1 + 1, {probe.GCCount.Name, "full"}: 1,
+		{probe.RSS.Name, ""}: 60,
 	} {
 		if got := m.sums["pdp"][k]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s: %v, want %v", k.name(), got, want)
@@ -97,7 +111,8 @@ func TestMeter(t *testing.T) {
 	// Without a start, a count that falls tells of another process.
 	n := newMeter()
 	n.read([]metric.Sample{s(probe.SeriesTotal.Name, "requests", 50)})
-	if _, who := n.read([]metric.Sample{s(probe.SeriesTotal.Name, "requests", 20)}); len(who) != 1 || n.sums["pdp"][probed{probe.SeriesTotal.Name, "requests"}] != 20 {
+	if _, who := n.read([]metric.Sample{s(probe.SeriesTotal.Name, "requests", 20)}); len(who) != 1 ||
+		n.sums["pdp"][probed{probe.SeriesTotal.Name, "requests"}] != 20 {
 		t.Errorf("replaced %v, %v", who, n.sums)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"tare/internal/unit"
 )
 
-// pureShare is how large a part of all requests that were admitted for an action must be of one kind for the plugins' time to be that kind's:
-// the server counts plugins by action, not by resource.
+// pureShare is how large a part of all requests that were admitted for an action must be of one kind for the plugins'
+// time to be that kind's: the server counts plugins by action, not by resource.
 const pureShare = .95
 
 // attributions splits the mean time of every operation that is a single request, under every treatment.
@@ -34,7 +34,9 @@ func (a *analysis) attributions(all []*witness, names []string, actions map[stri
 
 // mixed says why the server's requests are not the operation's alone.
 func mixed(r *requests, name string, names []string, actions map[string]action) string {
-	twins := slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name || actions[other].kind != actions[name].kind })
+	twins := slices.DeleteFunc(
+		slices.Clone(names), func(other string) bool { return other == name || actions[other].kind != actions[name].kind },
+	)
 	if len(twins) > 0 {
 		return "the server cannot tell it from " + strings.Join(twins, ", ")
 	}
@@ -64,9 +66,10 @@ func (a *analysis) meanOf(treatment, operation string, x action) (float64, bool)
 	return o.Service.Mean, true
 }
 
-// attribute splits total, in seconds. The server's own time is apiserver_request_duration_seconds; what it spent on webhooks is that less
-// apiserver_request_sli_duration_seconds; the plugins' is apiserver_admission_controller_admission_duration_seconds, without the two that call
-// webhooks; the store's is etcd_request_duration_seconds.
+// attribute splits total, in seconds. The server's own time is apiserver_request_duration_seconds; what it spent on
+// webhooks is that less apiserver_request_sli_duration_seconds; the plugins' is
+// apiserver_admission_controller_admission_duration_seconds, without the two that call webhooks; the store's is
+// etcd_request_duration_seconds.
 func (w *witness) attribute(out *report.Attribution, r *requests, x action, total float64) {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
@@ -96,7 +99,8 @@ func (w *witness) attribute(out *report.Attribution, r *requests, x action, tota
 	out.Note = strings.Join(notes, "; ")
 }
 
-// webhook is the time that a request waited for webhooks; ok is false where none was called for this action, or where it cannot be told.
+// webhook is the time that a request waited for webhooks; ok is false where none was called for this action, or where
+// it cannot be told.
 func (w *witness) webhook(r *requests, x action, note func(string, ...any)) (seconds float64, ok bool) {
 	var own float64
 	calls := uint64(0)
@@ -119,7 +123,9 @@ func (w *witness) webhook(r *requests, x action, note func(string, ...any)) (sec
 		}
 	}
 	if each := own / float64(r.n); each > 1.05*apart {
-		note("webhooks run side by side: their own times add up to %s a request, which waits for the slowest", unit.Seconds(each))
+		note(
+			"webhooks run side by side: their own times add up to %s a request, which waits for the slowest", unit.Seconds(each),
+		)
 	}
 	return apart, true
 }
@@ -139,7 +145,8 @@ func (w *witness) plugins(r *requests, x action, note func(string, ...any)) (sec
 		return 0, false
 	}
 	if seconds, ok = w.admitted(r, x, names); !ok {
-		note("admission is not known and is in other: the server counts it by action, and only %s of all %s requests were these",
+		note("admission is not known and is in other: the server counts it by action, and only %s of all %s requests were "+
+			"these",
 			unit.Share(w.purity(r, x)), x.admission)
 	}
 	return seconds, ok
@@ -156,7 +163,8 @@ func (w *witness) purity(r *requests, x action) float64 {
 	return float64(r.n) / float64(max(all, 1))
 }
 
-// admitted is the time of some admission plugins for each request of the kind; ok is false where too many other requests went through them.
+// admitted is the time of some admission plugins for each request of the kind; ok is false where too many other
+// requests went through them.
 func (w *witness) admitted(r *requests, x action, plugins []string) (seconds float64, ok bool) {
 	share := w.purity(r, x)
 	if x.admission == "" || share < pureShare {
@@ -170,7 +178,8 @@ func (w *witness) admitted(r *requests, x action, plugins []string) (seconds flo
 	return seconds / (float64(r.n) / share), true
 }
 
-// storage is the time of etcd for each request of the kind. Where others ask the same of the store, it is that of one request to it.
+// storage is the time of etcd for each request of the kind. Where others ask the same of the store, it is that of one
+// request to it.
 func (w *witness) storage(r *requests, x action) (seconds float64, ok bool) {
 	n := uint64(0)
 	for _, s := range w.parts {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"tare/internal/capacity"
 	"tare/internal/record"
 )
 
@@ -30,10 +31,14 @@ func TestPeakOfAnalysis(t *testing.T) {
 	must(t, err)
 	status, err := os.ReadFile("/proc/self/status")
 	must(t, err)
-	fmt.Printf("blocks %d\n%s", rep.Design.Blocks, status)
+	blocks := 0
+	if rep.Design != nil {
+		blocks = rep.Design.Blocks
+	}
+	fmt.Printf("blocks %d, %d searches\n%s", blocks, len(rep.Capacity), status)
 }
 
-var peakLine = regexp.MustCompile(`blocks 20\n(?s:.*)VmHWM:\s+(\d+) kB`)
+var peakLine = regexp.MustCompile(`(?:blocks 20, 0|blocks 0, 1) searches\n(?s:.*)VmHWM:\s+(\d+) kB`)
 
 // peakOfAnalysis returns the most memory that a process held which analyzed a record, in bytes.
 func peakOfAnalysis(t *testing.T, dir string) float64 {
@@ -69,8 +74,39 @@ func TestManyCallsInLittleMemory(t *testing.T) {
 	}
 	least, most := peak(few), peak(many)
 	perCall := (most - least) / (many - few)
-	t.Logf("%d calls take %.1f MB, %d take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall)
+	t.Logf(
+		"%d calls take %.1f MB, %d take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall,
+	)
 	if perCall > 16 {
+		t.Errorf("each call more takes %.1f bytes", perCall)
+	}
+}
+
+// TestManyCallsOfASearchInLittleMemory: what the analysis of a search needs for four times as many calls is less than
+// these calls take: it reads those of one step at a time. A budget asks for a quantile at one rate.
+func TestManyCallsOfASearchInLittleMemory(t *testing.T) {
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("skipped: the peak of a process's memory is read from /proc")
+	}
+	if testing.Short() {
+		t.Skip("skipped with -short: writes records of millions of calls")
+	}
+	peak := func(factor float64) (memory, calls float64) {
+		n := 0
+		j := journal{budget: []string{"response.p99 <= 500ms at 7500/s"}, trace: func(string) capacity.Trace {
+			tr := fastTrace(1, factor)
+			n = tr.Calls.Len()
+			return tr
+		}}
+		return peakOfAnalysis(t, j.write(t, t.TempDir())), float64(n)
+	}
+	least, few := peak(150)
+	most, many := peak(600)
+	perCall := (most - least) / (many - few)
+	t.Logf(
+		"%.0f calls take %.1f MB, %.0f take %.1f MB: %.1f bytes for each call more", few, least/1e6, many, most/1e6, perCall,
+	)
+	if perCall > 30 {
 		t.Errorf("each call more takes %.1f bytes", perCall)
 	}
 }

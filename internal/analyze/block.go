@@ -23,7 +23,8 @@ type extract struct {
 	opinion signature.GeneratorOpinion
 }
 
-// dataset takes the complete blocks out of the record, block by block: raw calls are read once and only what is needed of them is kept.
+// dataset takes the complete blocks out of the record, block by block: raw calls are read once and only what is needed
+// of them is kept.
 func (a *analysis) dataset() (*dataset, error) {
 	d := &dataset{
 		arms: unique(a.rec.Plan.Treatments), negative: map[key]bool{}, index: map[key]*measure{},
@@ -99,8 +100,8 @@ func (a *analysis) block(d *dataset, number int, trials map[string]*record.Trial
 	return b, nil
 }
 
-// takeIn adds a block to the dataset, and to those parts of the report that add up over trials. What the operations cost that do nothing goes
-// into a dataset of its own.
+// takeIn adds a block to the dataset, and to those parts of the report that add up over trials. What the operations
+// cost that do nothing goes into a dataset of its own.
 func (a *analysis) takeIn(d *dataset, b *block, nothing map[string]bool) {
 	d.blocks = append(d.blocks, b.number)
 	d.idle.blocks = d.blocks

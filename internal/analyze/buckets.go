@@ -15,8 +15,8 @@ type buckets struct {
 	total uint64
 }
 
-// between is a quantile that is known to lie between the bounds of a bucket. value is NaN beyond the last bucket, where hi is +Inf; all
-// are NaN if there were no requests.
+// between is a quantile that is known to lie between the bounds of a bucket. value is NaN beyond the last bucket, where
+// hi is +Inf; all are NaN if there were no requests.
 type between struct{ value, lo, hi float64 }
 
 // bucketsOf puts a histogram in order: a damaged record may hold anything.
@@ -39,7 +39,8 @@ func bucketsOf(in []area.ServedBucket, total uint64) buckets {
 	return out
 }
 
-// merge adds the requests of o. Bounds that only one of them has are given up: what the other counted up to there is not known.
+// merge adds the requests of o. Bounds that only one of them has are given up: what the other counted up to there is
+// not known.
 func (b *buckets) merge(o buckets) {
 	switch {
 	case o.total == 0:
@@ -73,9 +74,10 @@ func (b *buckets) last() float64 {
 	return b.le[len(b.le)-1]
 }
 
-// quantile is interpolated within its bucket as Prometheus' histogram_quantile does it: the requests of a bucket are taken to be spread evenly
-// over it, and the lowest one to begin at 0 (https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile). Where
-// that function would answer with the bound of the last bucket, the value is not known here.
+// quantile is interpolated within its bucket as Prometheus' histogram_quantile does it: the requests of a bucket are
+// taken to be spread evenly over it, and the lowest one to begin at 0
+// (https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile). Where that function would
+// answer with the bound of the last bucket, the value is not known here.
 func (b *buckets) quantile(q float64) between {
 	if b.total == 0 || len(b.le) == 0 {
 		return between{math.NaN(), math.NaN(), math.NaN()}

@@ -17,7 +17,8 @@ func ladder(le ...float64) []area.ServedBucket {
 	return out
 }
 
-// TestBucketQuantiles: the values are what Prometheus' histogram_quantile gives for the same buckets, except beyond the last one.
+// TestBucketQuantiles: the values are what Prometheus' histogram_quantile gives for the same buckets, except beyond the
+// last one.
 func TestBucketQuantiles(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	same := func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) < 1e-12 }
@@ -33,9 +34,10 @@ func TestBucketQuantiles(t *testing.T) {
 		{ladder(.1, 50, .2, 90, .4, 100), 100, .99, between{.38, .2, .4}},
 		{ladder(.1, 50, .2, 90), 100, .99, between{nan, .2, inf}},
 		{ladder(.1, 50, .2, 90), 100, .9, between{.2, .1, .2}},
-		{ladder(.1, 0, .2, 0, .4, 8), 8, .5, between{.3, .2, .4}},        // empty buckets below
-		{ladder(.2, 8, .1, 4), 8, .25, between{.05, 0, .1}},              // out of order
-		{ladder(.1, 4, .1, 6, .2, 5), 8, .5, between{.1 * 4 / 6, 0, .1}}, // twice, and falling: what was counted stays counted
+		{ladder(.1, 0, .2, 0, .4, 8), 8, .5, between{.3, .2, .4}}, // empty buckets below
+		{ladder(.2, 8, .1, 4), 8, .25, between{.05, 0, .1}},       // out of order
+		// twice, and falling: what was counted stays counted
+		{ladder(.1, 4, .1, 6, .2, 5), 8, .5, between{.1 * 4 / 6, 0, .1}},
 		{nil, 10, .5, between{nan, nan, nan}},
 		{ladder(.1, 0), 0, .5, between{nan, nan, nan}},
 	} {
@@ -46,7 +48,8 @@ func TestBucketQuantiles(t *testing.T) {
 	}
 }
 
-// TestBucketsBoundTheTruth: the quantile of any values lies within the bounds that their buckets give, and merging is counting together.
+// TestBucketsBoundTheTruth: the quantile of any values lies within the bounds that their buckets give, and merging is
+// counting together.
 func TestBucketsBoundTheTruth(t *testing.T) {
 	bounds := []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60}
 	rng := rand.New(rand.NewPCG(1, 2))

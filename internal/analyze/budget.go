@@ -23,7 +23,8 @@ func (a *analysis) budgets(all []budget.Budget) {
 				reason = r.Error()
 			}
 			a.rep.Budgets = append(a.rep.Budgets, report.Budget{
-				Text: b.Text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: reason,
+				Text: b.Text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit,
+				Reason: reason,
 			})
 		}
 		for i := range treatments {
@@ -32,7 +33,8 @@ func (a *analysis) budgets(all []budget.Budget) {
 	}
 }
 
-// scope is what the record holds: what its budgets may speak of. Whether a metric that may be measured was, only its values tell.
+// scope is what the record holds: what its budgets may speak of. Whether a metric that may be measured was, only its
+// values tell.
 func (a *analysis) scope() *budget.Scope {
 	p := &a.rec.Plan
 	s := &budget.Scope{
@@ -67,7 +69,8 @@ func (a *analysis) scope() *budget.Scope {
 	return s
 }
 
-// judgeable are the budgets that can be judged under some treatment, with the names under which their operations were measured.
+// judgeable are the budgets that can be judged under some treatment, with the names under which their operations were
+// measured.
 func (a *analysis) judgeable(budgets []budget.Budget) []budget.Budget {
 	var out []budget.Budget
 	scope := a.scope()
@@ -154,7 +157,7 @@ func (f finding) judged(b *budget.Budget) finding {
 // measure finds the metric of a budget.
 func (a *analysis) measure(b *budget.Budget, treatment string) finding {
 	if s := a.soaked[treatment]; s != nil {
-		return a.endured(b, s)
+		return a.soakFinding(b, s)
 	}
 	switch b.Metric {
 	case "capacity", "slo_capacity":
@@ -168,7 +171,9 @@ func (a *analysis) measure(b *budget.Budget, treatment string) finding {
 }
 
 func (a *analysis) capacityFinding(b *budget.Budget, treatment string) finding {
-	i := slices.IndexFunc(a.rep.Capacity, func(c report.Capacity) bool { return c.Treatment == treatment && c.Operation == b.Operation })
+	i := slices.IndexFunc(
+		a.rep.Capacity, func(c report.Capacity) bool { return c.Treatment == treatment && c.Operation == b.Operation },
+	)
 	if i < 0 {
 		return unmeasured("no capacity was measured")
 	}
@@ -196,8 +201,8 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// callFinding judges a metric of calls at an offered rate. Response times and errors do not fall as the rate rises, so a limit that holds at
-// a higher rate holds at this one, and one that is broken at a lower rate is broken at this one.
+// callFinding judges a metric of calls at an offered rate. Response times and errors do not fall as the rate rises, so
+// a limit that holds at a higher rate holds at this one, and one that is broken at a lower rate is broken at this one.
 func (a *analysis) callFinding(b *budget.Budget, treatment string) finding {
 	trace := a.traces[treatment]
 	if trace == nil {
@@ -216,7 +221,9 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 	best := unmeasured("no load was offered near %s", unit.PerSecond(b.At))
 	distance := math.Inf(1)
 	for _, s := range stretches(trace) {
-		x := s.of(b, operation)
+		its := s
+		its.operation = operation
+		x := its.of(b)
 		if math.IsNaN(x.Value) {
 			continue
 		}
@@ -238,7 +245,9 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 		}
 		if d < distance {
 			distance = d
-			best = finding{Interval: x, verdict: v, how: fmt.Sprintf("measured at %s over %d calls", unit.PerSecond(s.rate), len(s.calls))}
+			best = finding{
+				Interval: x, verdict: v, how: fmt.Sprintf("measured at %s over %d calls", unit.PerSecond(s.rate), s.count()),
+			}
 		}
 	}
 	return best

@@ -14,7 +14,9 @@ import (
 func TestBudgetsAgainstTheBaseline(t *testing.T) {
 	j := journal{
 		treatments: []design.Treatment{{ID: "cache=on", Baseline: true}, {ID: "cache=off"}},
-		budget:     []string{"capacity >= -1%", "capacity >= -10/s", "cache=on: capacity >= 100/s", "nobody: capacity >= 1/s", "capacity >= +50%"},
+		budget: []string{
+			"capacity >= -1%", "capacity >= -10/s", "cache=on: capacity >= 100/s", "nobody: capacity >= 1/s", "capacity >= +50%",
+		},
 		trace: func(id string) capacity.Trace {
 			if id == "cache=on" {
 				return limitedTrace(1)
@@ -28,7 +30,8 @@ func TestBudgetsAgainstTheBaseline(t *testing.T) {
 		got = append(got, b.Text+" | "+b.Treatment+" | "+string(b.Verdict))
 	}
 	want := []string{
-		"capacity >= -1% | cache=off | inconclusive", "capacity >= -10/s | cache=off | pass", "cache=on: capacity >= 100/s | cache=on | pass",
+		"capacity >= -1% | cache=off | inconclusive", "capacity >= -10/s | cache=off | pass",
+		"cache=on: capacity >= 100/s | cache=on | pass",
 		"nobody: capacity >= 1/s | nobody | not-measured", "capacity >= +50% | cache=off | fail",
 	}
 	// Both have a capacity of 150/s to within their intervals, which are wider than 1 % together.

@@ -33,8 +33,8 @@ func newCounted(name string) counted {
 	return c
 }
 
-// calls are what a trial under load measured in its window. Warm-up is left out, except that a call of it may end within the window and
-// then counts as goodput there.
+// calls are what a trial under load measured in its window. Warm-up is left out, except that a call of it may end
+// within the window and then counts as goodput there.
 func (a *analysis) calls(t *record.Trial) (*extract, error) {
 	x := &extract{trial: t, audit: audited{Valid: true}}
 	if !t.HasCalls() {
@@ -186,7 +186,7 @@ func (g *gathering) take(calls []load.Call) {
 		if c.Done == 0 {
 			continue
 		}
-		x.tell(c, g.trial)
+		x.countAnswer(c, g.trial)
 		g.seconds += c.Response().Seconds()
 		g.refused = g.refused || c.Outcome == load.ConnFailed
 	}
@@ -203,8 +203,8 @@ func (g *gathering) audit() audited {
 	return out
 }
 
-// tell counts what the answer to a call said.
-func (x *counted) tell(c *load.Call, t *record.Trial) {
+// countAnswer counts what the answer to a call said.
+func (x *counted) countAnswer(c *load.Call, t *record.Trial) {
 	word := causeAnswerOf(t, int(c.Operation), c.Cause)
 	if c.Outcome.Good() {
 		word = answerOf(t, int(c.Operation))
@@ -238,8 +238,8 @@ func (a *analysis) callMeasures(x *extract, operation string, t *tally, all *[le
 	add(metric.Goodput, "", good/x.seconds)
 }
 
-// targetMeasures adds what the parts of the target used: CPU time and their own counts for each call that was answered well, and memory.
-// They cannot be told apart by operation.
+// targetMeasures adds what the parts of the target used: CPU time and their own counts for each call that was answered
+// well, and memory. They cannot be told apart by operation.
 func targetMeasures(x *extract, operation string, good float64) {
 	before, after := reading(x.trial, record.Before, 0), reading(x.trial, record.After, 0)
 	sums, seen := map[string]float64{}, map[string]bool{}
@@ -249,7 +249,9 @@ func targetMeasures(x *extract, operation string, good float64) {
 			seen[s.Metric] = true
 		}
 	}
-	for _, q := range []probe.Quantity{probe.CPU, probe.RSS, probe.Upstream, probe.CacheHits, probe.CacheMisses, probe.CacheRenewed, probe.Distinct} {
+	for _, q := range []probe.Quantity{
+		probe.CPU, probe.RSS, probe.Upstream, probe.CacheHits, probe.CacheMisses, probe.CacheRenewed, probe.Distinct,
+	} {
 		v, m := sums[q.Name], q.Metric
 		if q.Name == metric.CPU.Name {
 			m = metric.CPU
@@ -258,7 +260,9 @@ func targetMeasures(x *extract, operation string, good float64) {
 			v /= good
 		}
 		if seen[q.Name] && isFinite(v) {
-			x.measures = append(x.measures, &measure{key: key{x.trial.Treatment, operation, q.Name}, metric: m, value: []float64{v}})
+			x.measures = append(x.measures, &measure{
+				key: key{x.trial.Treatment, operation, q.Name}, metric: m, value: []float64{v},
+			})
 		}
 	}
 }

@@ -13,10 +13,10 @@ import (
 // put in order. A call takes 56 bytes as the generator records it.
 func TestCallsInLittleRoom(t *testing.T) {
 	const n = 300_000
-	trace := &capacity.Trace{Read: time.Hour, Calls: make([]load.Call, n)}
-	for i := range trace.Calls {
+	trace := &capacity.Trace{Read: time.Hour, Calls: make(load.Calls, n)}
+	for i := range load.CallsOf(trace.Calls) {
 		at := time.Duration(i) * 3 * time.Microsecond
-		trace.Calls[i] = load.Call{
+		load.CallsOf(trace.Calls)[i] = load.Call{
 			Operation: uint8(i % 2), Intended: at, Ready: at + 1, Sent: at + 2, Done: at + time.Millisecond,
 		}
 	}
@@ -29,7 +29,9 @@ func TestCallsInLittleRoom(t *testing.T) {
 		return float64(allocated()-before) / n
 	}
 	if got := perCall(func() { a.operations(trial, trace) }); got > 120 {
-		t.Errorf("the operations of a search allocate %.0f bytes a call, want three times of 8 while they are put in order", got)
+		t.Errorf(
+			"the operations of a search allocate %.0f bytes a call, want three times of 8 while they are put in order", got,
+		)
 	}
 	if got := perCall(func() { timeline("a", trace) }); got > 30 {
 		t.Errorf("its timeline allocates %.0f bytes a call, want one time of 8 while it is put in order", got)

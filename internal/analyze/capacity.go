@@ -3,6 +3,7 @@ package analyze
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -39,9 +40,8 @@ func (a *analysis) capacity(t *record.Trial) error {
 		a.warn(t.Treatment, "its raw calls are not in the record: its capacity cannot be computed")
 		return a.histograms(t)
 	}
-	if trace.Calls, err = t.Calls(); err != nil {
-		return err
-	}
+	calls := t.Log()
+	trace.Calls = calls
 	res := capacity.Assess(*trace)
 	out := capacityOf(t.Treatment, &res)
 	steps := pointSteps(trace)
@@ -67,7 +67,8 @@ func (a *analysis) capacity(t *record.Trial) error {
 	a.searched[t.Treatment] = res
 	a.traces[t.Treatment], a.operationNames[t.Treatment] = trace, t.Operations
 	a.operations(t, trace)
-	return nil
+	a.logs = append(a.logs, calls)
+	return calls.Err()
 }
 
 // traceOf finds the trace that ends the steps of a trial; nil if the trial did not come to it.
@@ -106,8 +107,11 @@ func (a *analysis) doubt(c *report.Capacity, trace *capacity.Trace) {
 	name := c.Treatment
 	switch {
 	case !c.Valid:
-		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s: the generator is the limit, not the target%s", name, because(c.Reason)))
-	case trace.Stop == capacity.StopLadder, trace.Stop == capacity.StopMaxRate, c.Rate != nil, c.AtLeast != nil, c.AtMost != nil, c.BrokeAbove != nil:
+		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
+			"%s: the generator is the limit, not the target%s", name, because(c.Reason),
+		))
+	case trace.Stop == capacity.StopLadder, trace.Stop == capacity.StopMaxRate, c.Rate != nil, c.AtLeast != nil,
+		c.AtMost != nil, c.BrokeAbove != nil:
 	default:
 		a.flaws.open = append(a.flaws.open, fmt.Sprintf("%s: no capacity was found%s", name, because(c.Reason)))
 	}
@@ -115,8 +119,9 @@ func (a *analysis) doubt(c *report.Capacity, trace *capacity.Trace) {
 
 func capacityOf(treatment string, r *capacity.Result) report.Capacity {
 	c := report.Capacity{
-		Treatment: treatment, Broke: r.Broke, Rate: known(r.Rate), Lo: known(r.Lo), Hi: known(r.Hi), AtLeast: known(r.AtLeast),
-		AtMost: known(r.AtMost), BrokeAbove: known(r.BrokeAbove),
+		Treatment: treatment, Broke: r.Broke, Rate: known(r.Rate), Lo: known(r.Lo), Hi: known(r.Hi),
+		AtLeast: known(r.AtLeast),
+		AtMost:  known(r.AtMost), BrokeAbove: known(r.BrokeAbove),
 		VerifiedLow: known(r.VerifiedLow), VerifiedHigh: known(r.VerifiedHigh), SLORate: known(r.SLORate), Burst: r.Burst,
 		Wedged: r.Wedged, RecoverySeconds: r.RecoverySeconds, Recovery: r.RecoveryNote, Phases: r.Phases, Seconds: r.Seconds,
 		Valid: r.Valid, Stop: string(r.Stop), Reason: r.Reason,
@@ -144,10 +149,13 @@ func known(v float64) *float64 {
 
 func pointOf(p *capacity.Point) report.Point {
 	out := report.Point{
-		Name: p.Name, Rate: p.Rate, Seconds: p.Seconds, Offered: nonNegative(p.Offered), Sent: nonNegative(p.Sent), GoodputSLO: p.GoodputSLO,
-		P50: known(p.P50), P90: known(p.P90), P99: known(p.P99), Max: known(p.Max),
-		NoConnection: nonNegative(p.NoConnection), NoByte: nonNegative(p.NoByte), BadStatus: nonNegative(p.BadStatus), Stuck: nonNegative(p.Stuck),
-		DrainSeconds: p.Drain, LastFailedSent: p.LastFailedSent, RecoverySeconds: p.RecoverySeconds, Generator: auditOf(&p.Audit), ListenQueue: p.ListenQueue,
+		Name: p.Name, Rate: p.Rate, Seconds: p.Seconds, Offered: nonNegative(p.Offered), Sent: nonNegative(p.Sent),
+		GoodputSLO: p.GoodputSLO,
+		P50:        known(p.P50), P90: known(p.P90), P99: known(p.P99), Max: known(p.Max),
+		NoConnection: nonNegative(p.NoConnection), NoByte: nonNegative(p.NoByte), BadStatus: nonNegative(p.BadStatus),
+		Stuck:        nonNegative(p.Stuck),
+		DrainSeconds: p.Drain, LastFailedSent: p.LastFailedSent, RecoverySeconds: p.RecoverySeconds,
+		Generator: auditOf(&p.Audit), ListenQueue: p.ListenQueue,
 	}
 	if p.Offered > 0 {
 		out.Success, out.Goodput, out.VegetaThroughput = &p.Success, &p.Goodput, &p.VegetaThroughput
@@ -183,8 +191,7 @@ func (a *analysis) operations(t *record.Trial, trace *capacity.Trace) {
 	w := window{segments: loaded(trace), read: trace.Read}
 	slots := newSlots(t)
 	per := make([]operationCalls, len(slots.names))
-	for i := range trace.Calls {
-		c := &trace.Calls[i]
+	for c := range trace.Calls.Due(0, math.MaxInt64) {
 		k := slots.of(c.Operation)
 		if k == len(per) {
 			per = append(per, operationCalls{})

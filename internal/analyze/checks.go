@@ -11,8 +11,8 @@ import (
 // unreliable is what a run is called whose own checks found effects where there can be none.
 const unreliable = "unreliable on this host"
 
-// checks looks for effects where there can be none: between the baseline and itself, and on operations that a treatment cannot reach. One
-// that is told from 0 and is larger than half the margin makes the run invalid.
+// checks looks for effects where there can be none: between the baseline and itself, and on operations that a treatment
+// cannot reach. One that is told from 0 and is larger than half the margin makes the run invalid.
 func (a *analysis) checks(c *comparison) {
 	if c.unblocked || a.checked {
 		return
@@ -89,8 +89,9 @@ func (a *analysis) check(family []*contrast, control design.Control, aa *report.
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// silence takes the verdicts off the effects of a run that is not to be trusted. The estimates stay, as what was seen.
-func (a *analysis) silence() {
+// withdrawVerdicts takes the verdicts off the effects of a run that is not to be trusted. The estimates stay, as what
+// was seen.
+func (a *analysis) withdrawVerdicts() {
 	if len(a.flaws.invalid) == 0 {
 		return
 	}

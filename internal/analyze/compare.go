@@ -22,7 +22,8 @@ type comparison struct {
 	*dataset
 	margin float64
 	gates  gates
-	// alphas are the errors at which Holm's procedure tested the gating effects: a budget uses the same interval as the verdict.
+	// alphas are the errors at which Holm's procedure tested the gating effects: a budget uses the same interval as the
+	// verdict.
 	alphas map[string]map[gate]float64
 	// measured names the metrics of an operation, for budgets that ask for another one.
 	measured map[string]string
@@ -84,8 +85,9 @@ func wereBlocks(n int) string {
 func (a *analysis) design(c *comparison) {
 	p := &a.rec.Plan
 	out := &report.Design{
-		Blocks: len(c.blocks), Planned: p.Blocks, Looks: p.Looks, Alpha: stat.LookAlpha, Margin: c.margin, Unblocked: p.Unblocked,
-		Late: c.late, Dropped: c.dropped,
+		Blocks: len(c.blocks), Planned: p.Blocks, Looks: p.Looks, Alpha: stat.LookAlpha, Margin: c.margin,
+		Unblocked: p.Unblocked,
+		Late:      c.late, Dropped: c.dropped,
 	}
 	if out.Planned == 0 && len(c.arms) > 0 {
 		out.Planned = len(p.Trials) / len(c.arms)
@@ -102,7 +104,8 @@ func (a *analysis) design(c *comparison) {
 	a.rep.Design = out
 }
 
-// baselineOf is the treatment that t is held against: with factors that are crossed, the one at the same levels of them.
+// baselineOf is the treatment that t is held against: with factors that are crossed, the one at the same levels of
+// them.
 func (c *comparison) baselineOf(t *design.Treatment) (design.Treatment, bool) {
 	if t.Control == design.AA {
 		i := slices.IndexFunc(c.arms, func(x design.Treatment) bool { return x.ID == t.Of })
@@ -184,17 +187,21 @@ func (a *analysis) effects(c *comparison) {
 		}
 		gating := c.family(base.ID, t.ID, c.gatesOf(t.ID), skipped)
 		c.holm(t.ID, gating)
-		a.powerless(undecidable(gating, "gating", stat.Holm))
+		a.notePowerless(undecidable(gating, "gating", stat.Holm))
 		most = max(most, len(gating))
 		others := c.family(base.ID, t.ID, c.exploratory(t.ID), skipped)
 		explored = append(explored, others...)
 		a.contrasts = append(a.contrasts, slices.Concat(gating, others)...)
 	}
 	if most > fewGates {
-		addOnce(&a.rep.Notes, fmt.Sprintf("%d metrics gate for a treatment, and each more makes all of them harder to decide: name those that matter in the budget, %d at most", most, fewGates))
+		addOnce(&a.rep.Notes, fmt.Sprintf(
+			"%d metrics gate for a treatment, and each more makes all of them harder to decide: name those that matter in the "+
+				"budget, %d at most",
+			most, fewGates,
+		))
 	}
 	explore(explored)
-	a.powerless(undecidable(explored, "exploratory", stat.BenjaminiHochberg))
+	a.notePowerless(undecidable(explored, "exploratory", stat.BenjaminiHochberg))
 	for _, x := range a.contrasts {
 		a.rep.Effects = append(a.rep.Effects, x.effect)
 	}
@@ -229,9 +236,9 @@ func sortedKeys[V any](m map[string]V) []string {
 	return out
 }
 
-// BlockValues are the values of all metrics, block by block, that the complete blocks of a comparison measured: one entry for each arm,
-// operation and metric, in the metric's main quantile. Of results that were taken without blocks, each repetition is a value. It fails if the
-// record's files cannot be read or if its question has no blocks.
+// BlockValues are the values of all metrics, block by block, that the complete blocks of a comparison measured: one
+// entry for each arm, operation and metric, in the metric's main quantile. Of results that were taken without blocks,
+// each repetition is a value. It fails if the record's files cannot be read or if its question has no blocks.
 func BlockValues(rec *record.Record) ([]report.BlockValues, error) {
 	if q := rec.Header.Question; !question.Of(q).Drive.InBlocks {
 		return nil, fmt.Errorf("the question %q has no blocks to compare", q)

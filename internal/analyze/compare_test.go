@@ -58,7 +58,12 @@ func TestKnownDifferences(t *testing.T) {
 		{"+10 %", experiment{blocks: 20, cost: slower(1.1)}, report.Regressed, .09, .11, true, true},
 		{"-10 %", experiment{blocks: 20, cost: slower(.9)}, report.Improved, -.11, -.09, true, true},
 		{"nothing", experiment{blocks: 20}, report.Equivalent, -.01, .01, false, true},
-		{"+1 %, quiet", experiment{blocks: 40, cost: slower(1.01), batch: .005, arm: .002}, report.Equivalent, .008, .012, true, true},
+		{
+			"+1 %, quiet",
+			experiment{blocks: 40, cost: slower(1.01), batch: .005, arm: .002},
+			report.Equivalent, .008, .012,
+			true, true,
+		},
 		{"+2.5 %", experiment{blocks: 20, cost: slower(1.025), margin: .02}, report.Slower, .02, .03, true, false},
 		{"much noise", experiment{blocks: 10, batch: .3, arm: .1}, report.EffectInconclusive, -.3, .3, false, false},
 		{"4 blocks", experiment{blocks: 4, cost: slower(1.1)}, report.NotJudged, .08, .12, false, false},
@@ -70,10 +75,13 @@ func TestKnownDifferences(t *testing.T) {
 			if e.Verdict != c.verdict || e.Estimate < c.lo || e.Estimate > c.hi || e.Measurable != c.measured {
 				t.Errorf("%+v, want %s in [%v, %v]", e, c.verdict, c.lo, c.hi)
 			}
-			if !e.Gating || e.Kind != "ratio" || e.Baseline != "enforcer=none" || e.Lo > e.Estimate || e.Hi < e.Estimate || e.Blocks != c.x.blocks || *e.Margin != .02 {
+			if !e.Gating || e.Kind != "ratio" || e.Baseline != "enforcer=none" || e.Lo > e.Estimate || e.Hi < e.Estimate ||
+				e.Blocks != c.x.blocks || *e.Margin != .02 {
 				t.Errorf("labels %+v", e)
 			}
-			if undecided := e.Verdict == report.EffectInconclusive || e.Verdict == report.Slower; undecided && (e.MDE == nil || e.BlocksToDecide == nil || *e.BlocksToDecide < c.x.blocks) {
+			if undecided := e.Verdict == report.EffectInconclusive ||
+				e.Verdict == report.Slower; undecided && (e.MDE == nil || e.BlocksToDecide == nil ||
+				*e.BlocksToDecide < c.x.blocks) {
 				t.Errorf("%s without what it takes to decide: %+v", e.Verdict, e)
 			}
 			if !rep.AA.Reliable || len(rep.AA.Effects) != 1 || rep.AA.Effects[0].Control != design.AA {
@@ -108,8 +116,13 @@ func TestTheRunChecksItself(t *testing.T) {
 	}{
 		{"quiet", nil, "", ""},
 		{"A/A differs", planted(design.AAArm, "open", 1.05), "aa differs from enforcer=none in open.cpu by +4.9", ""},
-		{"A/A differs a little", planted(design.AAArm, "open", 1.007), "", "aa differs from enforcer=none in open.cpu by +0."},
-		{"negative control", planted(seccomp, "getpid", 1.05), "enforcer=seccomp differs from enforcer=none in getpid.cpu by +5", ""},
+		{
+			"A/A differs a little", planted(design.AAArm, "open", 1.007), "", "aa differs from enforcer=none in open.cpu by +0.",
+		},
+		{
+			"negative control", planted(seccomp, "getpid", 1.05),
+			"enforcer=seccomp differs from enforcer=none in getpid.cpu by +5", "",
+		},
 		{"positive", planted(seccomp, "open", 1.05), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,7 +149,8 @@ func TestTheRunChecksItself(t *testing.T) {
 				}
 				return
 			}
-			if rep.Verdict != report.Invalid || ExitCode(rep) != ExitInvalid || rep.AA.Reliable || !strings.Contains(rep.Reason, c.invalid) || !strings.Contains(rep.Reason, unreliable) {
+			if rep.Verdict != report.Invalid || ExitCode(rep) != ExitInvalid || rep.AA.Reliable ||
+				!strings.Contains(rep.Reason, c.invalid) || !strings.Contains(rep.Reason, unreliable) {
 				t.Errorf("verdict %s (%s), want %q", rep.Verdict, rep.Reason, c.invalid)
 			}
 			for i := range rep.Effects {
@@ -174,7 +188,10 @@ func TestGatingIsTestedTogether(t *testing.T) {
 		t.Errorf("p %v, adjusted alone %v, among five %v", *single.P, *single.Adjusted, *together.Adjusted)
 	}
 	if single.Level >= together.Level || single.Hi-single.Lo >= together.Hi-together.Lo {
-		t.Errorf("alone [%v, %v] at %v, among five [%v, %v] at %v", single.Lo, single.Hi, single.Level, together.Lo, together.Hi, together.Level)
+		t.Errorf(
+			"alone [%v, %v] at %v, among five [%v, %v] at %v", single.Lo, single.Hi, single.Level, together.Lo, together.Hi,
+			together.Level,
+		)
 	}
 	rep := analyzedRecord(t, alone.record())
 	for i := range rep.Effects {
@@ -213,7 +230,8 @@ func TestFactorsAreCrossed(t *testing.T) {
 	}
 	for i := range rep.Effects {
 		e := &rep.Effects[i]
-		if want := strings.Replace(e.Treatment, "landlock", "none", 1); e.Baseline != want || e.Estimate < .15 || e.Estimate > .25 {
+		if want := strings.Replace(e.Treatment, "landlock", "none", 1); e.Baseline != want || e.Estimate < .15 ||
+			e.Estimate > .25 {
 			t.Errorf("%s against %s: %v", e.Treatment, e.Baseline, e.Estimate)
 		}
 	}
@@ -236,7 +254,9 @@ func TestBlocksAreComplete(t *testing.T) {
 	if e.Blocks != 11 || math.Abs(e.Estimate) > .02 {
 		t.Errorf("%+v", e)
 	}
-	i := slices.IndexFunc(rep.Blocks, func(b report.BlockValues) bool { return b.Treatment == seccomp && b.Metric == "cpu" })
+	i := slices.IndexFunc(
+		rep.Blocks, func(b report.BlockValues) bool { return b.Treatment == seccomp && b.Metric == "cpu" },
+	)
 	if i < 0 || len(rep.Blocks[i].Values) != 12 || rep.Blocks[i].Values[4] != nil || rep.Blocks[i].Values[5] == nil {
 		t.Fatalf("blocks %+v", rep.Blocks)
 	}
@@ -244,7 +264,9 @@ func TestBlocksAreComplete(t *testing.T) {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
 	for _, treatment := range []string{"enforcer=none", seccomp, design.AAArm} {
-		if !slices.ContainsFunc(rep.Blocks, func(b report.BlockValues) bool { return b.Treatment == treatment && b.Metric == "wall" }) {
+		if !slices.ContainsFunc(
+			rep.Blocks, func(b report.BlockValues) bool { return b.Treatment == treatment && b.Metric == "wall" },
+		) {
 			t.Errorf("no elapsed times of %s", treatment)
 		}
 	}
@@ -269,7 +291,8 @@ func TestUnblockedIsNeverEquivalent(t *testing.T) {
 		x := experiment{blocks: 50, rounds: 1, block: .01, unblocked: true, cost: slower(factor), seed: 11}
 		rep := analyzedRecord(t, x.record())
 		e := effectOn(t, rep.Effects, "open.cpu")
-		if e.Verdict != want || e.Blocks != 50 || !strings.Contains(e.Reason, "unblocked") || math.Abs(e.Estimate-(factor-1)) > .05*factor {
+		if e.Verdict != want || e.Blocks != 50 || !strings.Contains(e.Reason, "unblocked") ||
+			math.Abs(e.Estimate-(factor-1)) > .05*factor {
 			t.Errorf("factor %v: %+v", factor, e)
 		}
 		if !rep.Design.Unblocked || rep.AA != nil {
@@ -317,7 +340,8 @@ func TestHostNoise(t *testing.T) {
 	}
 	x := experiment{blocks: 12, seed: 4, block: .001, cost: slow("enforcer=none", seccomp, design.AAArm)}
 	rep := analyzedRecord(t, x.record())
-	if all := strings.Join(rep.Warnings, "\n"); !strings.Contains(all, "block 8 slow in every arm (+") || !strings.Contains(all, "host noise") {
+	if all := strings.Join(rep.Warnings, "\n"); !strings.Contains(all, "block 8 slow in every arm (+") ||
+		!strings.Contains(all, "host noise") {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
 	if e := effectOn(t, rep.Effects, "open.cpu"); e.Verdict != report.Equivalent {
@@ -335,7 +359,9 @@ func TestManyGates(t *testing.T) {
 		operations []string
 		want       bool
 	}{{[]string{"a", "b", "c", "d", "e"}, false}, {[]string{"a", "b", "c", "d", "e", "f"}, true}} {
-		rep := analyzed(t, experiment{blocks: 10, cost: millisecond, block: .01, seed: 3, operations: c.operations}.write(t, t.TempDir()))
+		rep := analyzed(
+			t, experiment{blocks: 10, cost: millisecond, block: .01, seed: 3, operations: c.operations}.write(t, t.TempDir()),
+		)
 		if got := strings.Contains(strings.Join(rep.Notes, "\n"), "metrics gate for a treatment"); got != c.want {
 			t.Errorf("%d operations: notes %q", len(c.operations), rep.Notes)
 		}

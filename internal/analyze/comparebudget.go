@@ -14,8 +14,8 @@ import (
 	"tare/internal/stat"
 )
 
-// compared judges a budget of a comparison for one treatment. A budget that names no operation holds for each of those that have a clock
-// of their own: the worst of them is told.
+// compared judges a budget of a comparison for one treatment. A budget that names no operation holds for each of those
+// that have a clock of their own: the worst of them is told.
 func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 	c := a.cmp
 	var gates []gate
@@ -61,7 +61,8 @@ func (c *comparison) missing(b *budget.Budget) string {
 	return fmt.Sprintf("%s was not measured; measured were %s", b.Metric, have)
 }
 
-// worstOf picks what a budget over several operations comes to: a broken one, else one that is open, else the one nearest the limit.
+// worstOf picks what a budget over several operations comes to: a broken one, else one that is open, else the one
+// nearest the limit.
 func worstOf(b *budget.Budget, all []finding) int {
 	rank := map[report.Verdict]int{report.Fail: 3, report.Inconclusive: 2, report.NotMeasured: 1, report.Pass: 0}
 	edge := func(f finding) float64 {
@@ -114,7 +115,9 @@ func (c *comparison) absolute(b *budget.Budget, m *measure, g gate, alpha float6
 	if why != "" {
 		return c.open(e.Value, why)
 	}
-	return finding{Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, how: c.basis(b, &e, b.Limit.Value, alpha)}
+	return finding{
+		Interval: budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}, how: c.basis(b, &e, b.Limit.Value, alpha),
+	}
 }
 
 // open is a metric that was measured and whose interval cannot be had yet.
@@ -125,7 +128,8 @@ func (c *comparison) open(v float64, why string) finding {
 	return finding{Interval: budget.Interval{Value: v, Lo: math.Inf(-1), Hi: math.Inf(1)}, how: why}
 }
 
-// widened gives a share at least the interval that so many calls can tell: where no call failed in any block, blocks do not vary.
+// widened gives a share at least the interval that so many calls can tell: where no call failed in any block, blocks do
+// not vary.
 func (c *comparison) widened(m *measure, e stat.Estimate) stat.Estimate {
 	if m.metric.Name != metric.Error.Name {
 		return e
@@ -149,7 +153,8 @@ func (c *comparison) basis(b *budget.Budget, e *stat.Estimate, limit, alpha floa
 		return fmt.Sprintf("%s are too few for an interval at %s", plural(e.N, "block"), percent(1-alpha))
 	}
 	s := fmt.Sprintf("%s, interval at %s", plural(e.N, "block"), percent(1-alpha))
-	if v := budget.Decide(*b, budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}); v != budget.Inconclusive || c.unblocked {
+	if v := budget.Decide(*b, budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}); v != budget.Inconclusive ||
+		c.unblocked {
 		return s
 	}
 	if n := blocksTo(e, limit, alpha); n > e.N {
@@ -158,8 +163,8 @@ func (c *comparison) basis(b *budget.Budget, e *stat.Estimate, limit, alpha floa
 	return s
 }
 
-// blocksTo is how many blocks in all would tell an estimate from a limit with power .8, if it is the truth and its standard error falls
-// with the root of the blocks; 0 if that is more than it is sensible to say.
+// blocksTo is how many blocks in all would tell an estimate from a limit with power .8, if it is the truth and its
+// standard error falls with the root of the blocks; 0 if that is more than it is sensible to say.
 func blocksTo(e *stat.Estimate, limit, alpha float64) int {
 	const most = 100_000
 	ratio := stat.DetectableEffect(stat.StandardError(*e), alpha, power) / math.Abs(e.Value-limit)
@@ -179,7 +184,9 @@ func (c *comparison) relative(b *budget.Budget, base string, m *measure, g gate,
 	var tooFew *stat.NotEstimable
 	switch {
 	case errors.As(err, &tooFew):
-		return finding{Interval: budget.Interval{Value: c.pooledChange(b, base, m, g), Lo: math.Inf(-1), Hi: math.Inf(1)}, how: err.Error()}
+		return finding{
+			Interval: budget.Interval{Value: c.pooledChange(b, base, m, g), Lo: math.Inf(-1), Hi: math.Inf(1)}, how: err.Error(),
+		}
 	case err != nil:
 		return unmeasured("%v", err)
 	}
@@ -222,9 +229,11 @@ func tooWide(f finding, x *contrast) finding {
 	return f
 }
 
-// asDifference gives a contrast in the metric's unit. For a tail it is the interval of the ratio on the baseline's own quantile, the
-// widest that both allow.
-func (c *comparison) asDifference(b *budget.Budget, x *contrast, base string, m *measure, g gate, alpha float64) finding {
+// asDifference gives a contrast in the metric's unit. For a tail it is the interval of the ratio on the baseline's own
+// quantile, the widest that both allow.
+func (c *comparison) asDifference(
+	b *budget.Budget, x *contrast, base string, m *measure, g gate, alpha float64,
+) finding {
 	from, how := c.find(base, g.operation, g.metric), c.estimatorFor(m, g.quantile)
 	if how.tail {
 		own, why := how.alone(from, 1-alpha)

@@ -14,13 +14,19 @@ import (
 // enforcers are three treatments, two of which share a level.
 func enforcers() []design.Treatment {
 	var out []design.Treatment
-	for _, l := range []map[string]string{{"enforcer": "none"}, {"enforcer": "landlock", "rules": "8"}, {"enforcer": "landlock", "rules": "50"}, {"enforcer": "seccomp"}} {
+	for _, l := range []map[string]string{
+		{"enforcer": "none"},
+		{"enforcer": "landlock", "rules": "8"},
+		{"enforcer": "landlock", "rules": "50"},
+		{"enforcer": "seccomp"},
+	} {
 		out = append(out, design.Treatment{ID: design.ID(l), Baseline: l["enforcer"] == "none", Levels: l})
 	}
 	return out
 }
 
-// TestBudgetsOfComparisons: seccomp adds 10 % to open, landlock 30 % with 8 rules and 60 % with 50; nothing acts on exec.
+// TestBudgetsOfComparisons: seccomp adds 10 % to open, landlock 30 % with 8 rules and 60 % with 50; nothing acts on
+// exec.
 func TestBudgetsOfComparisons(t *testing.T) {
 	x := experiment{blocks: 20, treatments: enforcers(), operations: []string{"open", "exec"}, seed: 6, block: .02}
 	x.cost = func(treatment, op string, _ int) float64 {
@@ -28,7 +34,10 @@ func TestBudgetsOfComparisons(t *testing.T) {
 		if op == "exec" {
 			return 1e-3
 		}
-		return v * map[string]float64{"enforcer=seccomp": 1.1, "enforcer=landlock rules=8": 1.3, "enforcer=landlock rules=50": 1.6, "enforcer=none": 1, "aa": 1}[treatment]
+		return v * map[string]float64{
+			"enforcer=seccomp": 1.1, "enforcer=landlock rules=8": 1.3, "enforcer=landlock rules=50": 1.6, "enforcer=none": 1,
+			"aa": 1,
+		}[treatment]
 	}
 	for _, c := range []struct {
 		budget string
@@ -39,9 +48,19 @@ func TestBudgetsOfComparisons(t *testing.T) {
 		{"seccomp: open.cpu <= +20%", []report.Verdict{report.Pass}, []string{"enforcer=seccomp"}, "20 blocks"},
 		{"seccomp: open.cpu <= +5%", []report.Verdict{report.Fail}, nil, "20 blocks"},
 		{"seccomp: open.cpu <= +10%", []report.Verdict{report.Inconclusive}, nil, "blocks in all would decide"},
-		{"landlock: open.cpu <= +40%", []report.Verdict{report.Pass, report.Fail}, []string{"enforcer=landlock rules=8", "enforcer=landlock rules=50"}, ""},
+		{
+			"landlock: open.cpu <= +40%",
+			[]report.Verdict{report.Pass, report.Fail},
+			[]string{"enforcer=landlock rules=8", "enforcer=landlock rules=50"},
+			"",
+		},
 		{"rules=8: open.cpu <= +40%", []report.Verdict{report.Pass}, []string{"enforcer=landlock rules=8"}, ""},
-		{"enforcer=landlock rules=50: open.cpu <= +40%", []report.Verdict{report.Fail}, []string{"enforcer=landlock rules=50"}, ""},
+		{
+			"enforcer=landlock rules=50: open.cpu <= +40%",
+			[]report.Verdict{report.Fail},
+			[]string{"enforcer=landlock rules=50"},
+			"",
+		},
 		{"open.cpu <= +40%", []report.Verdict{report.Pass, report.Fail, report.Pass}, nil, ""},
 		{"none: open.cpu <= 2us", []report.Verdict{report.Pass}, []string{"enforcer=none"}, ""},
 		{"none: open.cpu <= +2%", []report.Verdict{report.NotMeasured}, []string{"enforcer=none"}, "baseline itself"},
@@ -52,9 +71,21 @@ func TestBudgetsOfComparisons(t *testing.T) {
 		{"exec.wall <= +5%", []report.Verdict{report.Pass, report.Pass, report.Pass}, nil, ""},
 		{"exec.wall.max <= 1s", []report.Verdict{report.Pass, report.Pass, report.Pass}, nil, ""},
 		{"fork.cpu <= +5%", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, `no operation "fork"; there is open, exec`},
-		{"open.rss <= 1MiB", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "it measures cpu, wall"},
-		{"open.cpu <= +5% at 10/s", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "own pace"},
-		{"open.cpu drift <= 1ms/h", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "soak"},
+		{
+			"open.rss <= 1MiB",
+			[]report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured},
+			nil,
+			"it measures cpu, wall",
+		},
+		{
+			"open.cpu <= +5% at 10/s",
+			[]report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured},
+			nil,
+			"own pace",
+		},
+		{
+			"open.cpu drift <= 1ms/h", []report.Verdict{report.NotMeasured, report.NotMeasured, report.NotMeasured}, nil, "soak",
+		},
 		{"apparmor: open.cpu <= +5%", []report.Verdict{report.NotMeasured}, []string{"apparmor"}, "no treatment"},
 	} {
 		x.budget = []string{c.budget}
@@ -75,7 +106,9 @@ func TestBudgetsOfComparisons(t *testing.T) {
 
 // TestBudgetsUseTheInterval of the effect that they limit.
 func TestBudgetsUseTheInterval(t *testing.T) {
-	x := experiment{blocks: 20, cost: slower(1.1), seed: 6, budget: []string{"open.cpu <= +20%", "open.wall <= +20%", "open.cpu <= +1us"}}
+	x := experiment{
+		blocks: 20, cost: slower(1.1), seed: 6, budget: []string{"open.cpu <= +20%", "open.wall <= +20%", "open.cpu <= +1us"},
+	}
 	rep := analyzedRecord(t, x.record())
 	for i, name := range []string{"open.cpu", "open.wall"} {
 		e, b := effectOn(t, rep.Effects, name), rep.Budgets[i]
@@ -91,9 +124,14 @@ func TestBudgetsUseTheInterval(t *testing.T) {
 // TestAtTheOfferedRate: a comparison offers one rate, and a budget at another is not judged.
 func TestAtTheOfferedRate(t *testing.T) {
 	x := experiment{blocks: 10, calls: 200, cost: millisecond, block: .01, operations: []string{"token"}, seed: 2}
-	x.budget = []string{"response.p50 <= 2ms at 1000/s", "response.p50 <= 2ms at 50/s", "error <= 0.1%", "error <= 1%", "error <= +1%", "cpu <= +15%", "response.p50 <= +300us"}
+	x.budget = []string{
+		"response.p50 <= 2ms at 1000/s", "response.p50 <= 2ms at 50/s", "error <= 0.1%", "error <= 1%", "error <= +1%",
+		"cpu <= +15%", "response.p50 <= +300us",
+	}
 	rep := analyzed(t, x.write(t, t.TempDir()))
-	want := []report.Verdict{report.Pass, report.NotMeasured, report.Inconclusive, report.Pass, report.NotMeasured, report.Pass, report.Pass}
+	want := []report.Verdict{
+		report.Pass, report.NotMeasured, report.Inconclusive, report.Pass, report.NotMeasured, report.Pass, report.Pass,
+	}
 	for i, b := range rep.Budgets {
 		if b.Verdict != want[i] {
 			t.Errorf("%s: %s (%s) [%v, %v]", b.Text, b.Verdict, b.Reason, b.Lo, b.Hi)

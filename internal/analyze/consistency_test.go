@@ -18,7 +18,8 @@ import (
 	"tare/internal/report"
 )
 
-// follows is the verdict that an interval licenses, by the table of verdicts in docs/explanation/statistics.md: of metrics of which less is better.
+// follows is the verdict that an interval licenses, by the table of verdicts in docs/explanation/statistics.md: of
+// metrics of which less is better.
 func follows(lo, hi, margin float64, unblocked bool) report.EffectVerdict {
 	switch {
 	case lo == 0 && hi == 0:
@@ -40,14 +41,18 @@ func follows(lo, hi, margin float64, unblocked bool) report.EffectVerdict {
 // randomComparison is a record with random treatments, operations, blocks, effects and noise.
 func randomComparison(t *rapid.T) experiment {
 	x := experiment{
-		blocks: rapid.SampledFrom([]int{2, 5, 7, 8, 9, 10, 12, 20}).Draw(t, "blocks"), seed: rapid.Uint64().Draw(t, "seed"), rounds: 3,
-		margin: rapid.SampledFrom([]float64{0.02, 0.05, 0.1}).Draw(t, "margin"), unblocked: rapid.IntRange(0, 9).Draw(t, "unblocked") == 0,
-		batch: 0.01, arm: math.Pow(10, rapid.Float64Range(-4, -0.5).Draw(t, "noise")),
+		blocks: rapid.SampledFrom([]int{2, 5, 7, 8, 9, 10, 12, 20}).Draw(t, "blocks"), seed: rapid.Uint64().Draw(t, "seed"),
+		rounds:    3,
+		margin:    rapid.SampledFrom([]float64{0.02, 0.05, 0.1}).Draw(t, "margin"),
+		unblocked: rapid.IntRange(0, 9).Draw(t, "unblocked") == 0,
+		batch:     0.01, arm: math.Pow(10, rapid.Float64Range(-4, -0.5).Draw(t, "noise")),
 		treatments: []design.Treatment{{ID: "enforcer=none", Baseline: true, Levels: map[string]string{"enforcer": "none"}}},
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "treatments") {
 		level := fmt.Sprintf("kind%c", 'a'+i)
-		x.treatments = append(x.treatments, design.Treatment{ID: "enforcer=" + level, Levels: map[string]string{"enforcer": level}})
+		x.treatments = append(x.treatments, design.Treatment{
+			ID: "enforcer=" + level, Levels: map[string]string{"enforcer": level},
+		})
 	}
 	for i := range rapid.IntRange(1, 8).Draw(t, "operations") {
 		x.operations = append(x.operations, fmt.Sprintf("op%d", i))
@@ -75,8 +80,8 @@ func randomComparison(t *rapid.T) experiment {
 	return x
 }
 
-// TestVerdictsFollowFromTheirIntervals: in every form that prints an effect with its interval and its verdict, the verdict is the one that follows
-// from the interval as it is printed, and no sentence says otherwise.
+// TestVerdictsFollowFromTheirIntervals: in every form that prints an effect with its interval and its verdict, the
+// verdict is the one that follows from the interval as it is printed, and no sentence says otherwise.
 func TestVerdictsFollowFromTheirIntervals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := randomComparison(t)
@@ -125,7 +130,8 @@ var (
 )
 
 var marks = map[string]report.EffectVerdict{
-	"✗": report.Regressed, "✓": report.Improved, "≈": report.Equivalent, "›": report.Slower, "‹": report.Faster, "?": report.EffectInconclusive, "–": report.NotJudged,
+	"✗": report.Regressed, "✓": report.Improved, "≈": report.Equivalent, "›": report.Slower, "‹": report.Faster,
+	"?": report.EffectInconclusive, "–": report.NotJudged,
 }
 
 // readableForms holds what people read against itself.
@@ -138,7 +144,9 @@ func readableForms(t *rapid.T, rep *report.Report, x experiment) {
 			t.Errorf("%s: %q follows from no interval at a margin of %v %%: want %s", form, line, margin, want)
 		}
 	}
-	for form, encode := range map[string]func(io.Writer, *report.Report) error{"text": report.Style{Width: 4000}.Text, "narrow": report.Style{Width: 70}.Text, "markdown": report.Markdown} {
+	for form, encode := range map[string]func(io.Writer, *report.Report) error{
+		"text": report.Style{Width: 4000}.Text, "narrow": report.Style{Width: 70}.Text, "markdown": report.Markdown,
+	} {
 		found := inText.FindAllStringSubmatch(written(t, encode, rep), -1)
 		if len(found) == 0 && len(rep.Effects) > 0 && form == "text" {
 			t.Errorf("no effect is found in the %s", form)
@@ -154,7 +162,9 @@ func readableForms(t *rapid.T, rep *report.Report, x experiment) {
 	for _, m := range found {
 		_, word, _ := strings.Cut(m[4], " ")
 		word, _, _ = strings.Cut(word, ",")
-		check("page", m[0], m[1], m[2], report.EffectVerdict(strings.ReplaceAll(word, "not judged", string(report.NotJudged))))
+		check(
+			"page", m[0], m[1], m[2], report.EffectVerdict(strings.ReplaceAll(word, "not judged", string(report.NotJudged))),
+		)
 	}
 	exposed(t, rep, x)
 }
@@ -208,7 +218,8 @@ func sentences(t *rapid.T, rep *report.Report) {
 		if m[1] != strconv.Itoa(all) {
 			t.Errorf("%d further effects: %q", all, m[0])
 		}
-		if strings.Contains(m[2], "none judged") != (unjudged == all) || strings.Contains(m[2], "known to differ") != (differ == 0 && unjudged < all) {
+		if strings.Contains(m[2], "none judged") != (unjudged == all) ||
+			strings.Contains(m[2], "known to differ") != (differ == 0 && unjudged < all) {
 			t.Errorf("%d effects, %d not judged, %d differ: %q", all, unjudged, differ, m[0])
 		}
 		if n := fmt.Sprintf("; %d differ", differ); differ > 0 && !strings.Contains(m[2], n) {
@@ -219,7 +230,8 @@ func sentences(t *rapid.T, rep *report.Report) {
 		for _, why := range d.Undecidable {
 			for i := range rep.Effects {
 				e := &rep.Effects[i]
-				loud := e.Verdict == report.Regressed || e.Verdict == report.Improved || e.Verdict == report.Slower || e.Verdict == report.Faster
+				loud := e.Verdict == report.Regressed || e.Verdict == report.Improved || e.Verdict == report.Slower ||
+					e.Verdict == report.Faster
 				if !e.Gating && strings.Contains(why, "exploratory") && loud {
 					t.Errorf("%q, and %+v", why, e)
 				}

@@ -24,16 +24,21 @@ func small() map[string]experiment {
 	scale := growing([]float64{1, 2, 4, 8, 16, 32}, func(n float64) float64 { return 1e-6 * n })
 	scale.blocks, scale.rounds, scale.budget = 3, 3, []string{"create-pod.cpu <= 10us", "cpu <= +5%"}
 	return map[string]experiment{
-		"batches": {blocks: 3, rounds: 3, seed: 1, operations: []string{"open", "getpid"}, negative: []string{"getpid"}, budget: []string{"seccomp: open.cpu <= +5%", "cpu <= 1ms", "open.wall <= +1ms"}},
+		"batches": {blocks: 3, rounds: 3, seed: 1, operations: []string{
+			"open", "getpid",
+		}, negative: []string{"getpid"}, budget: []string{"seccomp: open.cpu <= +5%", "cpu <= 1ms", "open.wall <= +1ms"}},
 		"calls": {
 			blocks: 3, calls: 60, seed: 1, operations: []string{"token", "other"}, cost: millisecond,
-			budget: []string{"response.p99 <= +5%", "response <= 1ms at 1000/s", "error <= 1%", "cpu <= +1ms", "response.p90 <= +1ms"},
+			budget: []string{
+				"response.p99 <= +5%", "response <= 1ms at 1000/s", "error <= 1%", "cpu <= +1ms", "response.p90 <= +1ms",
+			},
 		},
 		"scale": scale,
 	}
 }
 
-// FuzzDamagedComparisons: whatever stands in the journal, there is a report or an error, and the report can be written in every form.
+// FuzzDamagedComparisons: whatever stands in the journal, there is a report or an error, and the report can be written
+// in every form.
 func FuzzDamagedComparisons(f *testing.F) {
 	dirs := map[uint8]string{}
 	for i, name := range []string{"batches", "calls", "scale"} {

@@ -13,8 +13,8 @@ import (
 // mostBlocks bounds what a damaged record can make a report hold; no experiment comes near it.
 const mostBlocks = 100_000
 
-// A dataset is what the complete blocks of a comparison measured. Only they count: in a block that lacks an arm the others have nothing
-// to be held against.
+// A dataset is what the complete blocks of a comparison measured. Only they count: in a block that lacks an arm the
+// others have nothing to be held against.
 type dataset struct {
 	arms   []design.Treatment
 	blocks []int // numbers of the complete blocks, ascending; all values are in this order
@@ -48,7 +48,8 @@ type key struct{ treatment, operation, metric string }
 type measure struct {
 	key
 	metric metric.Metric
-	// main is the quantile that value holds: "p50" for times of calls, "" where there is only one value, or a median of batches.
+	// main is the quantile that value holds: "p50" for times of calls, "" where there is only one value, or a median of
+	// batches.
 	main    string
 	value   []float64     // by block; NaN: not measured
 	samples []blockSample // by block; nil: none
@@ -59,8 +60,8 @@ type measure struct {
 	known map[string][]float64
 }
 
-// find is the measure of a metric under a treatment, nil if there is none. Without an operation it is of all of them together, or of
-// the only one.
+// find is the measure of a metric under a treatment, nil if there is none. Without an operation it is of all of them
+// together, or of the only one.
 func (d *dataset) find(treatment, operation, name string) *measure {
 	if m := d.index[key{treatment, operation, name}]; m != nil || operation != "" {
 		return m
@@ -184,7 +185,8 @@ func (m *measure) values(quantile string) []float64 {
 	return out
 }
 
-// tail is the fraction of a quantile that is estimated from the pooled samples of all blocks, since one block has too few beyond it.
+// tail is the fraction of a quantile that is estimated from the pooled samples of all blocks, since one block has too
+// few beyond it.
 func (m *measure) tail(quantile string) (q float64, ok bool) {
 	if m.of == "" || quantile == m.main {
 		return 0, false

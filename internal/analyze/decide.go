@@ -7,10 +7,11 @@ import (
 	"tare/internal/report"
 )
 
-// Decide says whether a growing experiment may stop at this look: every budget is kept or broken, or without budgets every gating effect
-// is regressed, improved or equivalent, and the experiment's checks of itself found nothing. Else reason lists what is still open, with
-// the number of blocks that would decide it. A budget that this run cannot measure is not waited for. It must be asked at the planned
-// looks only: each costs a share of the error that is allowed.
+// Decide says whether a growing experiment may stop at this look: every budget is kept or broken, or without budgets
+// every gating effect is regressed, improved or equivalent, and the experiment's checks of itself found nothing. Else
+// reason lists what is still open, with the number of blocks that would decide it. A budget that this run cannot
+// measure is not waited for. It must be asked at the planned looks only: each costs a share of the error that is
+// allowed.
 func Decide(rep *report.Report) (stop bool, reason string) {
 	var open []string
 	switch {
@@ -82,7 +83,9 @@ func openEffects(rep *report.Report) (done string, open []string) {
 		case report.Regressed, report.Improved, report.Equivalent:
 			decided++
 		case report.Slower, report.Faster, report.EffectInconclusive, report.NotJudged:
-			open = append(open, fmt.Sprintf("%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Verdict, e.Change(), toDecide(e)))
+			open = append(open, fmt.Sprintf(
+				"%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Verdict, e.Change(), toDecide(e),
+			))
 		}
 	}
 	if decided > 0 {

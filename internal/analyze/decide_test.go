@@ -36,9 +36,10 @@ func grown(t *testing.T, x experiment) (*report.Report, int) {
 	return nil, 0
 }
 
-// TestExperimentsOfNothing: two hundred experiments whose treatment does nothing, on a host with noise of every kind, judged at every look. At most
-// one in twenty may be told from nothing or find itself unreliable, give or take three standard deviations; none may be called
-// worse or better than the margin. A treatment that costs 5 % is found in nearly all of as many, and with its size.
+// TestExperimentsOfNothing: two hundred experiments whose treatment does nothing, on a host with noise of every kind,
+// judged at every look. At most one in twenty may be told from nothing or find itself unreliable, give or take three
+// standard deviations; none may be called worse or better than the margin. A treatment that costs 5 % is found in
+// nearly all of as many, and with its size.
 func TestExperimentsOfNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of experiments take their time")
@@ -50,7 +51,8 @@ func TestExperimentsOfNothing(t *testing.T) {
 		blocks := 0
 		for seed := range uint64(n) {
 			rep, look := grown(t, experiment{
-				blocks: 80, seed: 1000 + seed, block: .2, arm: .008, batch: .06, heavy: .03, cost: slower(truth), operations: []string{"open", "exec"},
+				blocks: 80, seed: 1000 + seed, block: .2, arm: .008, batch: .06, heavy: .03, cost: slower(truth),
+				operations: []string{"open", "exec"},
 			})
 			blocks += look
 			if rep.Verdict == report.Invalid {
@@ -67,7 +69,8 @@ func TestExperimentsOfNothing(t *testing.T) {
 		}
 		t.Logf("truth %v: %v, %.1f blocks on average", truth, counts, float64(blocks)/n)
 		if truth == 1 {
-			if wrong := counts["invalid"] + counts["slower"] + counts["faster"]; wrong > sure || counts["regressed"] > 0 || counts["improved"] > 0 {
+			if wrong := counts["invalid"] + counts["slower"] + counts["faster"]; wrong > sure || counts["regressed"] > 0 ||
+				counts["improved"] > 0 {
 				t.Errorf("%d of %d experiments of nothing found something, at most %d may: %v", wrong, n, sure, counts)
 			}
 			if counts["equivalent"] < n*2*9/10 {
@@ -75,7 +78,8 @@ func TestExperimentsOfNothing(t *testing.T) {
 			}
 			continue
 		}
-		if counts["regressed"] < n*2*85/100 || counts["improved"]+counts["faster"]+counts["equivalent"] > 0 || counts["invalid"] > sure {
+		if counts["regressed"] < n*2*85/100 || counts["improved"]+counts["faster"]+counts["equivalent"] > 0 ||
+			counts["invalid"] > sure {
 			t.Errorf("+5 %%: %v", counts)
 		}
 		// Two effects and up to four looks: an interval misses the truth in about one of twenty experiments.
@@ -90,11 +94,16 @@ func TestDecide(t *testing.T) {
 	quiet := &report.AA{Reliable: true, Effects: []report.Effect{{Treatment: "aa"}}}
 	effect := func(v report.EffectVerdict, gating bool) report.Effect {
 		n := 60
-		return report.Effect{Treatment: "x", Metric: "cpu", Operation: "open", Kind: kindRatio, Estimate: .03, Lo: .01, Hi: .05, Verdict: v, Gating: gating, BlocksToDecide: &n}
+		return report.Effect{
+			Treatment: "x", Metric: "cpu", Operation: "open", Kind: kindRatio, Estimate: .03, Lo: .01, Hi: .05, Verdict: v,
+			Gating: gating, BlocksToDecide: &n,
+		}
 	}
 	budgets := func(v ...report.Verdict) (out []report.Budget) {
 		for _, x := range v {
-			out = append(out, report.Budget{Text: "open.cpu <= +5%", Treatment: "x", Verdict: x, Reason: "20 blocks; about 90 blocks in all would decide"})
+			out = append(out, report.Budget{
+				Text: "open.cpu <= +5%", Treatment: "x", Verdict: x, Reason: "20 blocks; about 90 blocks in all would decide",
+			})
 		}
 		return out
 	}
@@ -104,15 +113,63 @@ func TestDecide(t *testing.T) {
 		stop   bool
 		reason string
 	}{
-		{"decided", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Equivalent, true), effect(report.Slower, false)}}, true, "2 effects decided"},
-		{"open effect", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Slower, true)}}, false, "open.cpu under x is slower at +3.0 % [1.0, 5.0] (about 60 blocks in all)"},
-		{"budgets decide", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Slower, true)}, Budgets: budgets(report.Pass, report.Fail)}, true, "2 budgets decided"},
-		{"open budget", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true)}, Budgets: budgets(report.Pass, report.Inconclusive)}, false, "about 90 blocks"},
-		{"a budget that cannot be measured is not waited for", report.Report{AA: quiet, Budgets: budgets(report.Pass, report.NotMeasured)}, true, "1 budget decided"},
-		{"no budget can be measured", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Faster, true)}, Budgets: budgets(report.NotMeasured)}, false, "faster"},
-		{"nothing gates", report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, false)}}, false, "nothing that was measured decides"},
+		{
+			"decided",
+			report.Report{
+				AA: quiet,
+				Effects: []report.Effect{
+					effect(report.Regressed, true), effect(report.Equivalent, true), effect(report.Slower, false),
+				},
+			},
+			true, "2 effects decided",
+		},
+		{
+			"open effect",
+			report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Slower, true)}},
+			false, "open.cpu under x is slower at +3.0 % [1.0, 5.0] (about 60 blocks in all)",
+		},
+		{
+			"budgets decide",
+			report.Report{
+				AA: quiet, Effects: []report.Effect{effect(report.Slower, true)}, Budgets: budgets(report.Pass, report.Fail),
+			},
+			true, "2 budgets decided",
+		},
+		{
+			"open budget",
+			report.Report{
+				AA: quiet, Effects: []report.Effect{effect(report.Regressed, true)},
+				Budgets: budgets(report.Pass, report.Inconclusive),
+			},
+			false, "about 90 blocks",
+		},
+		{
+			"a budget that cannot be measured is not waited for",
+			report.Report{AA: quiet, Budgets: budgets(report.Pass, report.NotMeasured)},
+			true, "1 budget decided",
+		},
+		{
+			"no budget can be measured",
+			report.Report{
+				AA: quiet, Effects: []report.Effect{effect(report.Faster, true)}, Budgets: budgets(report.NotMeasured),
+			},
+			false, "faster",
+		},
+		{
+			"nothing gates",
+			report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, false)}},
+			false,
+			"nothing that was measured decides",
+		},
 		{"no A/A", report.Report{Effects: []report.Effect{effect(report.Regressed, true)}}, false, "A/A"},
-		{"A/A differs", report.Report{AA: &report.AA{Effects: quiet.Effects}, Verdict: report.Invalid, Reason: "unreliable on this host: aa", Effects: []report.Effect{effect(report.Regressed, true)}}, false, "unreliable"},
+		{
+			"A/A differs",
+			report.Report{
+				AA: &report.AA{Effects: quiet.Effects}, Verdict: report.Invalid, Reason: "unreliable on this host: aa",
+				Effects: []report.Effect{effect(report.Regressed, true)},
+			},
+			false, "unreliable",
+		},
 	} {
 		if stop, reason := Decide(&c.rep); stop != c.stop || !strings.Contains(reason, c.reason) {
 			t.Errorf("%s: stop %v: %s", c.name, stop, reason)
@@ -143,7 +200,9 @@ func TestStatusesOfComparisons(t *testing.T) {
 			blocks = 12
 		}
 		if rep.Status != c.status || rep.Verdict != c.verdict || ExitCode(rep) != c.exit || rep.Design.Blocks != blocks {
-			t.Errorf("%s: %s, %s (%s), exit %d, %d blocks", c.end, rep.Status, rep.Verdict, rep.Reason, ExitCode(rep), rep.Design.Blocks)
+			t.Errorf(
+				"%s: %s, %s (%s), exit %d, %d blocks", c.end, rep.Status, rep.Verdict, rep.Reason, ExitCode(rep), rep.Design.Blocks,
+			)
 		}
 		if e := effectOn(t, rep.Effects, "open.cpu"); e.Verdict != report.Equivalent || e.Blocks != blocks {
 			t.Errorf("%s: %+v", c.end, e)

@@ -11,8 +11,8 @@ import (
 	"tare/internal/stat"
 )
 
-// A drift is judged against driftMargin of the value at the beginning, over the time that was measured. Below fewestWindows there is
-// none.
+// A drift is judged against driftMargin of the value at the beginning, over the time that was measured. Below
+// fewestWindows there is none.
 const (
 	driftMargin   = 0.05
 	fewestWindows = 20
@@ -65,29 +65,36 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 		return d, false
 	}
 	d = c.drift(s.seconds())
-	if why := s.untold(name); why != "" && d.Lo != nil && d.Verdict != report.Equivalent {
+	if why := s.whyNoTrend(name); why != "" && d.Lo != nil && d.Verdict != report.Equivalent {
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
 	return d, true
 }
 
-// untold says why a slope, whatever its interval, is no trend of the target; empty: it may be one.
-func (s *soak) untold(name string) string {
+// whyNoTrend says why a slope, whatever its interval, is no trend of the target; empty: it may be one.
+func (s *soak) whyNoTrend(name string) string {
 	if s.seconds() < budget.LeastTrend.Seconds() {
-		return fmt.Sprintf("over less than %s the slow waves of a host, and a program that is still filling its caches, look like a trend", span(budget.LeastTrend.Seconds()))
+		return fmt.Sprintf(
+			"over less than %s the slow waves of a host, and a program that is still filling its caches, look like a trend",
+			span(budget.LeastTrend.Seconds()),
+		)
 	}
 	return s.moved(name)
 }
 
 // drift estimates and judges the trend over so many seconds.
 func (c *course) drift(seconds float64) report.Drift {
-	d := report.Drift{Unit: c.metric.Unit, Margin: driftMargin, Level: level, N: len(c.value), Verdict: report.EffectInconclusive}
+	d := report.Drift{
+		Unit: c.metric.Unit, Margin: driftMargin, Level: level, N: len(c.value), Verdict: report.EffectInconclusive,
+	}
 	if len(c.value) < fewestWindows {
 		d.Level = 0
 		d.Reason = fmt.Sprintf("%s that can be used: a trend needs %d", plural(len(c.value), "window"), fewestWindows)
 		return d
 	}
-	fit, err := stat.Drift(c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed})
+	fit, err := stat.Drift(
+		c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed},
+	)
 	if err != nil {
 		d.Level = 0
 		d.Reason = err.Error()

@@ -42,8 +42,9 @@ type contrast struct {
 	wide bool      // the level could not be had: the interval is at a lower one
 }
 
-// byMean has Student's test judge c where there is one. It can find an effect in few blocks among many effects, which the rank test cannot. So
-// that it never finds one in fewer blocks than the rank test needs for one effect alone, it takes as many.
+// byMean has Student's test judge c where there is one. It can find an effect in few blocks among many effects, which
+// the rank test cannot. So that it never finds one in fewer blocks than the rank test needs for one effect alone, it
+// takes as many.
 func (c *contrast) byMean() {
 	if c.mean == nil {
 		return
@@ -64,8 +65,8 @@ func exactly(x, y []float64) func(float64) (stat.Test, error) {
 	return func(float64) (stat.Test, error) { return t, nil }
 }
 
-// setMargin sets the margin on the effect's scale. For ratios, and for metrics that are shares, it is the margin itself;
-// for other differences it is that share of the base's median. Where the median is 0 there is no margin.
+// setMargin sets the margin on the effect's scale. For ratios, and for metrics that are shares, it is the margin
+// itself; for other differences it is that share of the base's median. Where the median is 0 there is no margin.
 func (c *contrast) setMargin(base []float64, margin float64) {
 	c.margin = margin
 	if c.effect.Kind == kindRatio || c.metric.Unit == metric.Ratio {
@@ -76,7 +77,8 @@ func (c *contrast) setMargin(base []float64, margin float64) {
 	}
 }
 
-// levels are what is tried, from the wanted one down, when blocks are too few for it: the interval is then given at what can be had.
+// levels are what is tried, from the wanted one down, when blocks are too few for it: the interval is then given at
+// what can be had.
 var levels = []float64{0.98, 0.95, 0.9, 0.8, 0.5, 0.4}
 
 var errNoInterval = errors.New("too few blocks for any interval")
@@ -152,15 +154,21 @@ func (c *contrast) fill(alpha float64) {
 	case c.least == 1:
 		e.Reason = fmt.Sprintf("%s are too few for a verdict: %d are needed", plural(e.Blocks, "block"), c.fewest(alpha))
 	case c.wide && c.unblocked:
-		e.Reason = fmt.Sprintf("so few values cannot have an interval at %s: this one is at %s", percent(1-alpha), percent(e.Level))
+		e.Reason = fmt.Sprintf(
+			"so few values cannot have an interval at %s: this one is at %s", percent(1-alpha), percent(e.Level),
+		)
 	case c.wide:
-		e.Reason = fmt.Sprintf("%s are too few for an interval at %s: this one is at %s", plural(e.Blocks, "block"), percent(1-alpha), percent(e.Level))
+		e.Reason = fmt.Sprintf(
+			"%s are too few for an interval at %s: this one is at %s", plural(e.Blocks, "block"), percent(1-alpha),
+			percent(e.Level),
+		)
 	case c.unblocked:
 		e.Reason = "unblocked: the values were not taken in interleaved blocks, so that nothing may be called equivalent"
 	}
 }
 
-// fewestFor is how many blocks the signed-rank interval at 1 − alpha needs: the most extreme outcome has probability 2/2ⁿ.
+// fewestFor is how many blocks the signed-rank interval at 1 − alpha needs: the most extreme outcome has probability
+// 2/2ⁿ.
 func fewestFor(alpha float64) int { return int(math.Ceil(math.Log2(2 / alpha))) }
 
 // fewest is how many blocks the effect needs to be judged at 1 − alpha.
@@ -171,7 +179,8 @@ func (c *contrast) fewest(alpha float64) int {
 	return fewestFor(alpha)
 }
 
-// verdict is by the table of verdicts, from the interval that the report shows and nothing else: against the margin, then against 0.
+// verdict is by the table of verdicts, from the interval that the report shows and nothing else: against the margin,
+// then against 0.
 func (c *contrast) verdict() report.EffectVerdict {
 	lo, hi, m := c.effect.Lo, c.effect.Hi, c.margin
 	if c.metric.Better == metric.Higher {

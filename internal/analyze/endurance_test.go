@@ -28,21 +28,23 @@ type endurance struct {
 	response               func(at float64) float64 // seconds; nil: 10 ms
 	rss                    func(at float64) float64 // nil: 30 MiB with a sawtooth
 	cpu                    func(at float64) float64 // CPU-seconds a call; nil: 2 ms
-	others                 func(at float64) float64 // share of the host's CPU time that others use; nil: the host does not say
-	restarts               []float64
-	outage                 [2]float64
-	noProbes               bool
-	wrong                  func(at float64) uint64 // calls of the first operation in a window that are answered "permit" instead of "deny"
-	lateness               float64                 // of every call, seconds
-	unsent                 float64                 // share of what was due that was not sent
-	poolWait               float64                 // of every call, seconds
-	refused                bool                    // in an outage no connection can be made: nothing is sent
-	answers                func(seen map[string]uint64) record.Answers
-	status                 record.Status
-	killed                 bool
-	unverified             bool
-	effort                 *load.Effort      // of the generator; nil: an older tare wrote the record
-	placement              *record.Placement // of generator and target; nil: not known
+	// share of the host's CPU time that others use; nil: the host does not say
+	others   func(at float64) float64
+	restarts []float64
+	outage   [2]float64
+	noProbes bool
+	// calls of the first operation in a window that are answered "permit" instead of "deny"
+	wrong      func(at float64) uint64
+	lateness   float64 // of every call, seconds
+	unsent     float64 // share of what was due that was not sent
+	poolWait   float64 // of every call, seconds
+	refused    bool    // in an outage no connection can be made: nothing is sent
+	answers    func(seen map[string]uint64) record.Answers
+	status     record.Status
+	killed     bool
+	unverified bool
+	effort     *load.Effort      // of the generator; nil: an older tare wrote the record
+	placement  *record.Placement // of generator and target; nil: not known
 }
 
 const mib = 1 << 20
@@ -101,8 +103,10 @@ func (x endurance) write(t *testing.T, dir string) string {
 	x = x.withDefaults()
 	clk := clock.NewFake(epoch)
 	w, err := record.Create(dir, record.Header{
-		Tool: record.Tool{Version: "0.1.0", Commit: "947ae69"}, Experiment: record.Experiment{Name: "soak", File: "soak.yaml", Seed: 11},
-		Area: "decision", Question: design.Soak, Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
+		Tool:       record.Tool{Version: "0.1.0", Commit: "947ae69"},
+		Experiment: record.Experiment{Name: "soak", File: "soak.yaml", Seed: 11},
+		Area:       "decision", Question: design.Soak,
+		Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
 	}, []byte("name: soak\narea: decision\nquestion: soak\n"), clk)
 	must(t, err)
 	arms := []design.Treatment{{ID: "engine=cedar"}}
@@ -112,17 +116,23 @@ func (x endurance) write(t *testing.T, dir string) string {
 		rate = x.rate * float64(len(x.operations))
 	}
 	must(t, w.Plan(record.Plan{
-		Treatments: arms, Trials: []design.Trial{trial}, Budget: x.budget, Load: record.Load{Duration: x.planned, Workers: x.workers, Rate: rate, Timeout: 30},
+		Treatments: arms, Trials: []design.Trial{trial}, Budget: x.budget,
+		Load: record.Load{Duration: x.planned, Workers: x.workers, Rate: rate, Timeout: 30},
 	}))
 	verify := record.Verify{Treatment: trial.Treatment, OK: !x.unverified}
 	if x.unverified {
 		verify.Error = "a known deny was permitted"
 	}
-	must(t, w.Prepare(record.Prepare{Treatment: trial.Treatment, Seconds: 0.2}), w.Verify(verify), w.TrialBegin(record.TrialBegin{
+	must(t, w.Prepare(
+		record.Prepare{Treatment: trial.Treatment, Seconds: 0.2},
+	), w.Verify(verify), w.TrialBegin(record.TrialBegin{
 		Trial: trial, Operations: x.operations, Causes: [][]string{{"the answer is permit"}, {"the answer is deny"}},
 		Answers: []string{"deny", "permit"}, CauseAnswers: [][]string{{"permit"}, {"deny"}},
 	}))
-	e := &endured{endurance: x, w: w, clk: clk, rng: rand.New(rand.NewPCG(x.seed, 5)), seen: map[string]uint64{}, cells: map[load.Outcome][]load.Cell{}}
+	e := &endured{
+		endurance: x, w: w, clk: clk, rng: rand.New(rand.NewPCG(x.seed, 5)), seen: map[string]uint64{},
+		cells: map[load.Outcome][]load.Cell{},
+	}
 	e.run(t, trial.Treatment)
 	if !x.killed {
 		must(t, w.Finish(record.Finish{Status: x.status, Seconds: x.warm + x.measured}))
@@ -163,7 +173,15 @@ func (e *endured) run(t *testing.T, id string) {
 		a.Treatment, a.Seen = id, e.seen
 		must(t, e.w.Answers(a))
 	}
-	must(t, e.w.Generator(record.Generator{Treatment: id, Engine: "fast", Offered: 1, Sent: 1, Seconds: e.measured, CPUSeconds: 3, Workers: e.workers, Effort: e.effort, Placement: e.placement}))
+	must(
+		t,
+		e.w.Generator(
+			record.Generator{
+				Treatment: id, Engine: "fast", Offered: 1, Sent: 1, Seconds: e.measured, CPUSeconds: 3, Workers: e.workers,
+				Effort: e.effort, Placement: e.placement,
+			},
+		),
+	)
 	must(t, e.w.TrialEnd(record.TrialEnd{Treatment: id, Seconds: e.warm + e.measured, Status: e.status}))
 }
 
@@ -173,7 +191,10 @@ func (e *endured) down(at float64) bool { return at >= e.outage[0] && at < e.out
 
 // slice makes the calls of a window.
 func (e *endured) slice(id string, at, end float64) record.Slice {
-	out := record.Slice{Treatment: id, Start: seconds(at), End: seconds(end), WarmUp: at < e.warm, LatenessP99: e.lateness, LatenessMax: e.lateness, CPU: 0.01}
+	out := record.Slice{
+		Treatment: id, Start: seconds(at), End: seconds(end), WarmUp: at < e.warm, LatenessP99: e.lateness,
+		LatenessMax: e.lateness, CPU: 0.01,
+	}
 	mid := (at + end) / 2
 	for k, name := range e.operations {
 		n := uint64(math.Round(e.rate * (end - at)))
@@ -186,13 +207,17 @@ func (e *endured) slice(id string, at, end float64) record.Slice {
 			if !e.refused {
 				n /= 10
 			}
-			o.Outcomes = []record.SliceOutcome{{Outcome: load.ConnFailed, Count: n, Causes: []load.CauseCount{{Cause: load.CauseConnect, Errno: 111, Count: n}}}}
+			o.Outcomes = []record.SliceOutcome{
+				{Outcome: load.ConnFailed, Count: n, Causes: []load.CauseCount{{Cause: load.CauseConnect, Errno: 111, Count: n}}},
+			}
 			e.record(out.WarmUp, k, load.ConnFailed, n, 0.0001)
 			o.Mean, o.Max = 0.0001, 0.0002
 		} else {
 			o.Outcomes = []record.SliceOutcome{{Outcome: load.OK, Count: n - wrong}}
 			if wrong > 0 {
-				o.Outcomes = append(o.Outcomes, record.SliceOutcome{Outcome: load.Wrong, Count: wrong, Causes: []load.CauseCount{{Cause: load.OwnCauses, Status: 200, Count: wrong}}})
+				o.Outcomes = append(o.Outcomes, record.SliceOutcome{
+					Outcome: load.Wrong, Count: wrong, Causes: []load.CauseCount{{Cause: load.OwnCauses, Status: 200, Count: wrong}},
+				})
 			}
 			e.good(&o, out.WarmUp, k, n-wrong, wrong, mid)
 			e.seen[[]string{"deny", "permit"}[k]] += n - wrong
@@ -236,7 +261,8 @@ func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint
 		}
 		e.record(warm, k, outcome, 1, v)
 	}
-	o.Mean, o.P50, o.P90, o.Max, o.Service = h.Mean()/1e9, h.Quantile(.5)/1e9, h.Quantile(.9)/1e9, float64(h.Max())/1e9, h.Mean()/1e9
+	o.Mean, o.Service, o.Max = h.Mean()/1e9, h.Mean()/1e9, float64(h.Max())/1e9
+	o.P50, o.P90 = h.Quantile(.5)/1e9, h.Quantile(.9)/1e9
 	if n >= 100 {
 		o.P99 = h.Quantile(.99) / 1e9
 	}
@@ -249,7 +275,10 @@ func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took 
 	if e.cells[outcome] == nil {
 		e.cells[outcome] = make([]load.Cell, len(e.operations))
 		for i := range e.cells[outcome] {
-			e.cells[outcome][i] = load.Cell{Operation: i, Outcome: outcome, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+			e.cells[outcome][i] = load.Cell{
+				Operation: i, Outcome: outcome, Response: &hist.Histogram{}, Service: &hist.Histogram{},
+				PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{},
+			}
 		}
 	}
 	c := &e.cells[outcome][k]

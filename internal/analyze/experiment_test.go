@@ -29,7 +29,8 @@ type experiment struct {
 	unblocked  bool
 	// cost is the true cost of one call; 0: 1 µs of CPU. block counts from 0.
 	cost func(treatment, operation string, block int) float64
-	// noise of a batch, of a block for all its arms, and of an arm within a block: standard deviations of logarithms. 0: 2 %, 10 %, 0.5 %.
+	// noise of a batch, of a block for all its arms, and of an arm within a block: standard deviations of logarithms. 0: 2
+	// %, 10 %, 0.5 %.
 	batch, block, arm float64
 	// heavy is how often a batch takes three times as long.
 	heavy float64
@@ -86,7 +87,8 @@ func (x *experiment) plan() (record.Plan, []design.Trial) {
 	}
 	trials := design.Plan(design.Experiment{Treatments: arms, Blocks: x.blocks, Seed: x.seed})
 	p := record.Plan{
-		Treatments: arms, Trials: trials, Budget: x.budget, Margin: x.margin, Factors: x.factors, Blocks: x.blocks, Looks: design.Looks(x.blocks),
+		Treatments: arms, Trials: trials, Budget: x.budget, Margin: x.margin, Factors: x.factors, Blocks: x.blocks,
+		Looks:     design.Looks(x.blocks),
 		Unblocked: x.unblocked,
 	}
 	if x.calls > 0 {
@@ -133,7 +135,9 @@ func (x experiment) record() *record.Record {
 	x = x.withDefaults()
 	plan, trials := x.plan()
 	r := &record.Record{Plan: plan, Finish: &record.Finish{Status: x.end, Seconds: 60}}
-	r.Header = record.Header{Experiment: record.Experiment{Name: "enforcers", Seed: x.seed}, Area: "sandbox", Question: x.question, Started: epoch}
+	r.Header = record.Header{
+		Experiment: record.Experiment{Name: "enforcers", Seed: x.seed}, Area: "sandbox", Question: x.question, Started: epoch,
+	}
 	x.each(trials, func(t design.Trial, shared func(operation string) float64, rng *rand.Rand) {
 		trial := &record.Trial{TrialBegin: x.begin(t), End: &record.TrialEnd{Status: record.Complete}}
 		if x.drop != nil && x.drop(t.Treatment, t.Block) {
@@ -174,14 +178,18 @@ func (x experiment) write(t *testing.T, dir string) string {
 		area = x.area
 	}
 	w, err := record.Create(dir, record.Header{
-		Tool: record.Tool{Version: "0.2.0", Commit: "ed6cf0d"}, Experiment: record.Experiment{Name: "enforcers", File: "enforcers.yaml", Seed: x.seed},
-		Area: area, Question: x.question, Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
+		Tool:       record.Tool{Version: "0.2.0", Commit: "ed6cf0d"},
+		Experiment: record.Experiment{Name: "enforcers", File: "enforcers.yaml", Seed: x.seed},
+		Area:       area, Question: x.question,
+		Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
 	}, []byte("name: enforcers\narea: "+area+"\nquestion: "+string(x.question)+"\n"), clk)
 	must(t, err)
 	plan, trials := x.plan()
 	must(t, w.Plan(plan))
 	for _, arm := range plan.Treatments {
-		must(t, w.Prepare(record.Prepare{Treatment: arm.ID, Seconds: 0.1}), w.Verify(record.Verify{Treatment: arm.ID, OK: true}))
+		must(
+			t, w.Prepare(record.Prepare{Treatment: arm.ID, Seconds: 0.1}), w.Verify(record.Verify{Treatment: arm.ID, OK: true}),
+		)
 	}
 	x.each(trials, func(trial design.Trial, shared func(string) float64, rng *rand.Rand) {
 		clk.Advance(time.Second)
@@ -214,14 +222,19 @@ func (x experiment) write(t *testing.T, dir string) string {
 
 const warmUp = 100 * time.Millisecond
 
-// wire writes one trial under a constant load of 1000/s: warm-up of 100 ms that takes ten times as long, then the window.
-func (x *experiment) wire(t *testing.T, w *record.Writer, trial design.Trial, shared func(string) float64, rng *rand.Rand) {
+// wire writes one trial under a constant load of 1000/s: warm-up of 100 ms that takes ten times as long, then the
+// window.
+func (x *experiment) wire(
+	t *testing.T, w *record.Writer, trial design.Trial, shared func(string) float64, rng *rand.Rand,
+) {
 	t.Helper()
 	id, block := trial.Treatment, trial.Block
 	own := math.Exp(rng.NormFloat64() * x.arm)
 	var calls []load.Call
 	good := 0
-	window := record.Window{Treatment: id, Block: block, Start: warmUp, End: warmUp + time.Duration(x.calls)*time.Millisecond}
+	window := record.Window{
+		Treatment: id, Block: block, Start: warmUp, End: warmUp + time.Duration(x.calls)*time.Millisecond,
+	}
 	for i := range x.calls + 100 {
 		op := i % len(x.operations)
 		took := x.truth(id, x.operations[op], block) * shared(x.operations[op]) * own * math.Exp(rng.NormFloat64()*.3)
@@ -260,7 +273,12 @@ func (x *experiment) wire(t *testing.T, w *record.Writer, trial design.Trial, sh
 			{Subject: "host", Metric: "host_cpu", Value: 20},
 		}}),
 		w.Window(window), w.Calls(id, block, calls),
-		w.Generator(record.Generator{Treatment: id, Block: block, Engine: "fast", Offered: uint64(x.calls), Sent: uint64(x.calls), Seconds: float64(x.calls) / 1000, CPUSeconds: .05}),
+		w.Generator(
+			record.Generator{
+				Treatment: id, Block: block, Engine: "fast", Offered: uint64(x.calls), Sent: uint64(x.calls),
+				Seconds: float64(x.calls) / 1000, CPUSeconds: .05,
+			},
+		),
 	)
 }
 

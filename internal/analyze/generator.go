@@ -2,7 +2,7 @@ package analyze
 
 import (
 	"fmt"
-	"math"
+	"iter"
 
 	"tare/internal/capacity"
 	"tare/internal/hist"
@@ -13,16 +13,16 @@ import (
 	"tare/internal/stat"
 )
 
-// audit takes in how the generator did in a search. The lateness is over all calls of the steps that count: in a step of twenty calls
-// the 99th percentile would only be the slowest. Whether the search is valid was judged step by step.
+// audit takes in how the generator did in a search. The lateness is over all calls of the steps that count: in a step
+// of twenty calls the 99th percentile would only be the slowest. Whether the search is valid was judged step by step.
 func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.Trace) {
 	treatment := t.Treatment
 	var late hist.Sorter
 	steps, spoiled, reason := 0, 0, ""
 	for _, s := range stretches(trace) {
-		addLateness(&late, s.calls)
+		addLateness(&late, s.calls())
 		steps++
-		if x := signature.AuditCalls(s.calls, 0, math.MaxInt64, trace.Read, len(s.calls)); !x.Valid {
+		if x := signature.AuditCalls(s.calls(), trace.Read, 0); !x.Valid {
 			spoiled, reason = spoiled+1, x.Reason
 		}
 	}
@@ -35,18 +35,22 @@ func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.
 		g.Reason = res.Reason
 	case spoiled > 0 && spoiled == steps && trace.Stop == capacity.StopLadder:
 		g.Valid, g.Reason = false, reason
-		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s: the generator is the limit at every point, not the target: %s", treatment, reason))
+		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
+			"%s: the generator is the limit at every point, not the target: %s", treatment, reason,
+		))
 	case spoiled > 0:
 		g.Reason = fmt.Sprintf("late in %d of %d steps", spoiled, steps)
-		a.warn(treatment, "in %d of %d steps the generator was late (%s): their numbers are less certain", spoiled, steps, reason)
+		a.warn(
+			treatment, "in %d of %d steps the generator was late (%s): their numbers are less certain", spoiled, steps, reason,
+		)
 	}
 	a.audits = append(a.audits, g)
 }
 
-func addLateness(late *hist.Sorter, calls []load.Call) {
-	for i := range calls {
-		if calls[i].Sent > 0 {
-			late.Add(int64(calls[i].Lateness()))
+func addLateness(late *hist.Sorter, calls iter.Seq[*load.Call]) {
+	for c := range calls {
+		if c.Sent > 0 {
+			late.Add(int64(c.Lateness()))
 		}
 	}
 }
@@ -57,7 +61,9 @@ func latenessOf(late *hist.Exact) *report.Lateness {
 		return nil
 	}
 	d := durations{late}
-	return &report.Lateness{P50: stat.SampleQuantile(.5, d), P99: stat.SampleQuantile(.99, d), Max: stat.SampleQuantile(1, d)}
+	return &report.Lateness{
+		P50: stat.SampleQuantile(.5, d), P99: stat.SampleQuantile(.99, d), Max: stat.SampleQuantile(1, d),
+	}
 }
 
 // generator sums up the audits of all trials: the worst lateness and ratio, all CPU time.

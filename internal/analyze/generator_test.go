@@ -15,14 +15,17 @@ func ladderTrace(late ...time.Duration) capacity.Trace {
 	tr := capacity.Trace{Timeout: time.Second, Stop: capacity.StopLadder}
 	now := time.Duration(0)
 	for i, by := range late {
-		s := capacity.Step{Role: capacity.RolePoint, Rate: 100, Attempt: i + 1, Segment: load.Segment{Start: now, End: now + 2*time.Second, Offered: 200, Sent: 200}}
+		s := capacity.Step{
+			Role: capacity.RolePoint, Rate: 100, Attempt: i + 1,
+			Segment: load.Segment{Start: now, End: now + 2*time.Second, Offered: 200, Sent: 200},
+		}
 		for k := range 200 {
 			c := load.Call{Conn: 1, Intended: now + time.Duration(k)*10*time.Millisecond, Status: 200}
 			c.Ready = c.Intended + 1
 			c.Sent = c.Ready + by
 			c.FirstByte = c.Sent + time.Millisecond
 			c.Done = c.FirstByte + 1000
-			tr.Calls = append(tr.Calls, c)
+			tr.Calls = append(load.CallsOf(tr.Calls), c)
 		}
 		tr.Steps = append(tr.Steps, s)
 		now += 3 * time.Second
@@ -46,7 +49,9 @@ func TestLateLadders(t *testing.T) {
 		{"all", []time.Duration{late, late}, report.Invalid, false, "the generator sent late"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rep := analyzed(t, journal{trace: func(string) capacity.Trace { return ladderTrace(c.late...) }}.write(t, t.TempDir()))
+			rep := analyzed(
+				t, journal{trace: func(string) capacity.Trace { return ladderTrace(c.late...) }}.write(t, t.TempDir()),
+			)
 			if rep.Verdict != c.verdict || rep.Generator.Valid != c.valid || !strings.Contains(rep.Generator.Reason, c.reason) {
 				t.Errorf("verdict %s (%s), generator %+v", rep.Verdict, rep.Reason, rep.Generator)
 			}

@@ -16,14 +16,16 @@ import (
 	"tare/internal/stat"
 )
 
-// TestEveryWordIsExplained: whatever a report can say, "tare explain" knows. The test is here because the glossary lies below all packages
-// whose words it holds.
+// TestEveryWordIsExplained: whatever a report can say, "tare explain" knows. The test is here because the glossary lies
+// below all packages whose words it holds.
 func TestEveryWordIsExplained(t *testing.T) {
 	var words []string
 	for _, c := range signature.Classes() {
 		words = append(words, string(c))
 	}
-	for _, k := range []capacity.FindingKind{capacity.ColdStart, capacity.Autoscaling, capacity.SpentCredits, capacity.StaysDown} {
+	for _, k := range []capacity.FindingKind{
+		capacity.ColdStart, capacity.Autoscaling, capacity.SpentCredits, capacity.StaysDown,
+	} {
 		words = append(words, string(k))
 	}
 	for o := range load.Outcomes {
@@ -35,8 +37,8 @@ func TestEveryWordIsExplained(t *testing.T) {
 	for _, f := range report.Formulas() {
 		words = append(words, string(f))
 	}
-	words = append(words, sloMutating, sloRead, sloStartup, simulatedSubject, phasePost, "scheduled", "running", phaseStartup, phaseCreatedToWatch,
-		phaseWatchToWatch, phaseConditions, "webhook", "admission", "storage")
+	words = append(words, sloMutating, sloRead, sloStartup, simulatedSubject, phasePost, "scheduled", "running",
+		phaseStartup, phaseCreatedToWatch, phaseWatchToWatch, phaseConditions, "webhook", "admission", "storage")
 	for _, v := range report.EffectVerdicts() {
 		words = append(words, string(v))
 	}
@@ -44,7 +46,8 @@ func TestEveryWordIsExplained(t *testing.T) {
 		words = append(words, string(q))
 	}
 	for _, s := range []capacity.Stop{
-		capacity.StopFound, capacity.StopMaxRate, capacity.StopClient, capacity.StopNoAnswer, capacity.StopFailing, capacity.StopTime,
+		capacity.StopFound, capacity.StopMaxRate, capacity.StopClient, capacity.StopNoAnswer, capacity.StopFailing,
+		capacity.StopTime,
 		capacity.StopCanceled, capacity.StopDown, capacity.StopLadder, capacity.StopNoRetry,
 	} {
 		words = append(words, string(s))

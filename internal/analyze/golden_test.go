@@ -18,11 +18,14 @@ func comparisons() map[string]struct {
 	want expectation
 } {
 	batches := experiment{
-		blocks: 10, rounds: 6, seed: 4211, treatments: enforcers(), operations: []string{"open", "getpid"}, negative: []string{"getpid"},
-		budget: []string{"landlock: open.cpu <= +40%", "seccomp: open.cpu <= +20%", "open.cpu <= 2us"},
+		blocks: 10, rounds: 6, seed: 4211, treatments: enforcers(), operations: []string{"open", "getpid"},
+		negative: []string{"getpid"},
+		budget:   []string{"landlock: open.cpu <= +40%", "seccomp: open.cpu <= +20%", "open.cpu <= 2us"},
 	}
 	batches.cost = func(treatment, op string, _ int) float64 {
-		factor := map[string]float64{"enforcer=seccomp": 1.1, "enforcer=landlock rules=8": 1.25, "enforcer=landlock rules=50": 1.25}[treatment]
+		factor := map[string]float64{
+			"enforcer=seccomp": 1.1, "enforcer=landlock rules=8": 1.25, "enforcer=landlock rules=50": 1.25,
+		}[treatment]
 		switch {
 		case op == "getpid":
 			return 1e-7
@@ -31,7 +34,10 @@ func comparisons() map[string]struct {
 		}
 		return 1e-6
 	}
-	calls := experiment{blocks: 6, calls: 60, seed: 4211, operations: []string{"token"}, cost: millisecond, block: .01, budget: []string{"cpu <= +20%", "response.p50 <= 10ms"}}
+	calls := experiment{
+		blocks: 6, calls: 60, seed: 4211, operations: []string{"token"}, cost: millisecond, block: .01,
+		budget: []string{"cpu <= +20%", "response.p50 <= 10ms"},
+	}
 	scale := growing([]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}, func(n float64) float64 { return 1e-3 + 4e-5*n })
 	scale.blocks, scale.rounds, scale.budget = 8, 3, []string{"create-pod.cpu <= 10ms"}
 	ids := func(x *experiment) (out []string) {
@@ -49,14 +55,19 @@ func comparisons() map[string]struct {
 	return map[string]kept{
 		"v1-compare": {batches, expectation{
 			Trials: 50, Blocks: 10, Status: report.Complete, Verdict: report.Pass, Treatments: ids(&batches),
-			Effects: map[string]float64{"enforcer=seccomp open.cpu": .1, "enforcer=landlock rules=8 open.cpu": .25, "enforcer=landlock rules=50 open.wall": .25},
+			Effects: map[string]float64{
+				"enforcer=seccomp open.cpu": .1, "enforcer=landlock rules=8 open.cpu": .25,
+				"enforcer=landlock rules=50 open.wall": .25,
+			},
 		}},
 		"v1-compare-calls": {calls, expectation{
-			Trials: 18, Calls: 18 * 160, Blocks: 6, Status: report.Complete, Verdict: report.Inconclusive, Treatments: ids(&calls), Good: 18 * 60, Ended: 18 * 60,
+			Trials: 18, Calls: 18 * 160, Blocks: 6, Status: report.Complete, Verdict: report.Inconclusive,
+			Treatments: ids(&calls), Good: 18 * 60, Ended: 18 * 60,
 			Effects: map[string]float64{"enforcer=seccomp token.cpu": .1, "enforcer=seccomp token.response.p50": .1},
 		}},
 		"v1-scale": {scale, expectation{
-			Trials: 88, Blocks: 8, Status: report.Complete, Verdict: report.Fail, Treatments: ids(&scale), Laws: map[string]string{"create-pod.cpu": "linear"},
+			Trials: 88, Blocks: 8, Status: report.Complete, Verdict: report.Fail, Treatments: ids(&scale),
+			Laws: map[string]string{"create-pod.cpu": "linear"},
 		}},
 	}
 }

@@ -115,7 +115,9 @@ func (c *comparison) grow(l *line, g gate, ceilings []*budget.Budget) (report.Gr
 		out.Operation, out.Unit = m.operation, m.metric.Unit
 		how := c.estimatorFor(m, g.quantile)
 		if e, _ := how.alone(m, level); isFinite(e.Value) {
-			out.Points = append(out.Points, report.GrowthPoint{N: l.sizes[i], Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi)})
+			out.Points = append(out.Points, report.GrowthPoint{
+				N: l.sizes[i], Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi),
+			})
 		}
 		if how.tail {
 			out.Reason = "a law is fitted to the values of single blocks, which have too few calls for a tail"
@@ -147,10 +149,12 @@ func (c *comparison) ceilings(budgets []budget.Budget) map[gate][]*budget.Budget
 	return out
 }
 
-// strictest is the lowest of the budgets that hold along the whole of a line; nil if none does.
-func strictest(ceilings []*budget.Budget, l *line) (out *budget.Budget) {
+// lowestCeiling is the lowest of the budgets that hold along the whole of a line; nil if none does.
+func lowestCeiling(ceilings []*budget.Budget, l *line) (out *budget.Budget) {
 	for _, b := range ceilings {
-		all := !slices.ContainsFunc(l.arms, func(t design.Treatment) bool { return b.Treatment != "" && !t.Named(b.Treatment) })
+		all := !slices.ContainsFunc(
+			l.arms, func(t design.Treatment) bool { return b.Treatment != "" && !t.Named(b.Treatment) },
+		)
 		if all && (out == nil || b.Limit.Value < out.Limit.Value) {
 			out = b
 		}

@@ -48,16 +48,20 @@ func TestGrowth(t *testing.T) {
 		t.Fatalf("growth %+v", rep.Growth)
 	}
 	g := rep.Growth[0]
-	if g.Law != "linear" || g.Best != "linear" || g.Factor != "policies" || g.Treatment != "" || g.Metric != "cpu" || g.Operation != "create-pod" || g.Reason != "" {
+	if g.Law != "linear" || g.Best != "linear" || g.Factor != "policies" || g.Treatment != "" || g.Metric != "cpu" ||
+		g.Operation != "create-pod" || g.Reason != "" {
 		t.Errorf("%+v", g)
 	}
-	if math.Abs(g.Coefficients.C0/1e-3-1) > .05 || math.Abs(g.Coefficients.C1/4e-5-1) > .05 || *g.Lo > 4e-5 || *g.Hi < 4e-5 {
+	if math.Abs(g.Coefficients.C0/1e-3-1) > .05 || math.Abs(g.Coefficients.C1/4e-5-1) > .05 || *g.Lo > 4e-5 ||
+		*g.Hi < 4e-5 {
 		t.Errorf("coefficients %+v [%v, %v]", g.Coefficients, *g.Lo, *g.Hi)
 	}
-	if b := g.BreaksBudgetAt; b == nil || g.Budget != "create-pod.cpu <= 10ms" || math.Abs(b.Value/225-1) > .1 || *b.Lo > 225 || *b.Hi < 225 || b.Extrapolated {
+	if b := g.BreaksBudgetAt; b == nil || g.Budget != "create-pod.cpu <= 10ms" || math.Abs(b.Value/225-1) > .1 ||
+		*b.Lo > 225 || *b.Hi < 225 || b.Extrapolated {
 		t.Errorf("breaks at %+v", b)
 	}
-	if len(g.Points) != 12 || g.Points[3].N != 10 || math.Abs(g.Points[3].Value/linear(10)-1) > .05 || math.Abs(*g.Points[11].Fitted/linear(5000)-1) > .05 || g.Constant == nil || g.Constant.Lo < 10 {
+	if len(g.Points) != 12 || g.Points[3].N != 10 || math.Abs(g.Points[3].Value/linear(10)-1) > .05 ||
+		math.Abs(*g.Points[11].Fitted/linear(5000)-1) > .05 || g.Constant == nil || g.Constant.Lo < 10 {
 		t.Errorf("points %+v, constant %+v", g.Points, g.Constant)
 	}
 	if len(rep.Effects) != 0 {
@@ -77,7 +81,8 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("7 sizes to 100, breaks at %+v", b)
 	}
 	g = analyzedRecord(t, growing(twelve[:5], linear).record()).Growth[0]
-	if g.Law != "" || g.Best != "" || len(g.Points) != 5 || !strings.Contains(g.Reason, "5 sizes are too few") || g.Points[0].Fitted != nil {
+	if g.Law != "" || g.Best != "" || len(g.Points) != 5 || !strings.Contains(g.Reason, "5 sizes are too few") ||
+		g.Points[0].Fitted != nil {
 		t.Errorf("5 sizes: %+v", g)
 	}
 }
@@ -91,7 +96,10 @@ func TestGrowthByGroup(t *testing.T) {
 			x.treatments = append(x.treatments, design.Treatment{ID: design.ID(levels), Baseline: e == "none", Levels: levels})
 		}
 	}
-	x.factors = []record.Factor{{Name: "enforcer", Levels: []string{"none", "landlock"}}, {Name: "rules", Levels: []string{"1", "2", "4", "8", "16", "32"}}}
+	x.factors = []record.Factor{
+		{Name: "enforcer", Levels: []string{"none", "landlock"}},
+		{Name: "rules", Levels: []string{"1", "2", "4", "8", "16", "32"}},
+	}
 	x.cost = func(treatment, _ string, _ int) float64 {
 		_, n, _ := strings.Cut(treatment, "rules=")
 		if v, err := strconv.ParseFloat(n, 64); err == nil && strings.Contains(treatment, "landlock") {
@@ -100,13 +108,15 @@ func TestGrowthByGroup(t *testing.T) {
 		return 1e-6
 	}
 	rep := analyzedRecord(t, x.record())
-	if len(rep.Growth) != 2 || rep.Growth[0].Treatment != "enforcer=none" || rep.Growth[1].Treatment != "enforcer=landlock" {
+	if len(rep.Growth) != 2 || rep.Growth[0].Treatment != "enforcer=none" ||
+		rep.Growth[1].Treatment != "enforcer=landlock" {
 		t.Fatalf("growth %+v", rep.Growth)
 	}
 	if g := rep.Growth[1]; g.Law != "" || g.Best != "sqrt" && !slices.Contains(g.Tied, "sqrt") {
 		t.Errorf("%+v", g)
 	}
-	if g := rep.Growth[0]; g.Law != "" || g.Constant == nil || g.Constant.Lo > 0 || g.Constant.Hi < 0 || g.Constant.Hi > .02 {
+	if g := rep.Growth[0]; g.Law != "" || g.Constant == nil || g.Constant.Lo > 0 || g.Constant.Hi < 0 ||
+		g.Constant.Hi > .02 {
 		t.Errorf("what does not grow: %+v", g)
 	}
 	if len(rep.Effects) != 12 || !strings.Contains(strings.Join(rep.Notes, "\n"), "growth is of the metric itself") {

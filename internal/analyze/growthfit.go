@@ -18,7 +18,7 @@ func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, ceilin
 		out.Reason = reason
 		return
 	}
-	limit := strictest(ceilings, l)
+	limit := lowestCeiling(ceilings, l)
 	o := stat.GrowthOptions{Level: level, Budget: math.NaN(), Margin: c.margin}
 	if limit != nil {
 		o.Budget, out.Budget = limit.Limit.Value, limit.Text
@@ -50,14 +50,16 @@ func (c *comparison) fit(out *report.Growth, l *line, values [][]float64, ceilin
 	}
 }
 
-// fittable is the costs of the blocks that a law can be fitted to, or why there are none. Costs that are the same everywhere need nothing: they are
-// constant, few sizes or many, 0 or not.
+// fittable is the costs of the blocks that a law can be fitted to, or why there are none. Costs that are the same
+// everywhere need nothing: they are constant, few sizes or many, 0 or not.
 func fittable(l *line, values [][]float64) (blocks [][]float64, reason string) {
 	if all := commonBlocks(values, func(v float64) bool { return isFinite(v) && v >= 0 }); exact(l, all) {
 		return all, ""
 	}
 	if len(l.sizes) < leastSizes {
-		return nil, fmt.Sprintf("%d sizes are too few to tell one form from another: a fit needs %d", len(l.sizes), leastSizes)
+		return nil, fmt.Sprintf(
+			"%d sizes are too few to tell one form from another: a fit needs %d", len(l.sizes), leastSizes,
+		)
 	}
 	if at := zeros(l, values); len(at) > 0 {
 		return nil, fmt.Sprintf("0 at %s: a law is fitted to relative differences, and 0 has none", someOf(at, len(l.sizes)))
@@ -128,7 +130,9 @@ func lawNames(laws []stat.Law) []string {
 // stepped replaces the best law of all sizes, which does not hold, by the form apart from the step.
 func stepped(out *report.Growth, s *stat.Step) {
 	law(out, &stat.GrowthFit{Best: s.Law, Tied: s.Tied, C0: s.C0, C1: s.C1})
-	out.Step = &report.Step{From: s.From, To: s.To, Factor: s.Factor.Value, Lo: finite(s.Factor.Lo), Hi: finite(s.Factor.Hi)}
+	out.Step = &report.Step{
+		From: s.From, To: s.To, Factor: s.Factor.Value, Lo: finite(s.Factor.Lo), Hi: finite(s.Factor.Hi),
+	}
 	out.Step.Across, out.Step.AcrossLo, out.Step.AcrossHi = &s.Across.Value, finite(s.Across.Lo), finite(s.Across.Hi)
 	side := func(f *stat.GrowthFit, lo, hi float64) *report.GrowthSide {
 		if f == nil {

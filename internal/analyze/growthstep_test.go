@@ -22,7 +22,8 @@ func TestGrowthStep(t *testing.T) {
 	if s == nil || s.From != 1999 || s.To != 2001 || *s.Lo > 5.6 || *s.Hi < 5.6 || *s.Hi/(*s.Lo) > 1.1 {
 		t.Fatalf("step %+v: %s", s, g.Reason)
 	}
-	if g.Law != "" || g.Knee != nil || g.Best != "constant" || g.Coefficients.C0 < 3.9e-6 || g.Coefficients.C0 > 4.1e-6 || s.Before == nil || s.After != nil {
+	if g.Law != "" || g.Knee != nil || g.Best != "constant" || g.Coefficients.C0 < 3.9e-6 || g.Coefficients.C0 > 4.1e-6 ||
+		s.Before == nil || s.After != nil {
 		t.Errorf("%+v, before %+v, after %+v", g, s.Before, s.After)
 	}
 	if b := g.BreaksBudgetAt; b == nil || !b.InStep || *b.Lo != 1999 || *b.Hi != 2001 || b.Extrapolated {
@@ -36,7 +37,8 @@ func TestGrowthStep(t *testing.T) {
 
 	x = growing(sizes, func(n float64) float64 { return 4e-6 + 19e-6*max(0, 1-2000/n) })
 	g = analyzedRecord(t, x.record()).Growth[0]
-	if g.Step != nil || g.Law != "" || g.Best != "" || g.Knee == nil || g.Knee.Value < 1900 || g.Knee.Value > 2100 || g.Bend == nil || g.Bend.Ceiling == nil || *g.Bend.Ceiling.Lo > 23e-6 || *g.Bend.Ceiling.Hi < 23e-6 {
+	if g.Step != nil || g.Law != "" || g.Best != "" || g.Knee == nil || g.Knee.Value < 1900 || g.Knee.Value > 2100 ||
+		g.Bend == nil || g.Bend.Ceiling == nil || *g.Bend.Ceiling.Lo > 23e-6 || *g.Bend.Ceiling.Hi < 23e-6 {
 		t.Errorf("a bend: %+v, step %+v, knee %+v, bend %+v", g, g.Step, g.Knee, g.Bend)
 	}
 }
@@ -63,7 +65,8 @@ func TestGrowthOfCounts(t *testing.T) {
 		return out
 	}
 	g := fitted(sizes, per(func(float64) float64 { return 8 }))
-	if !g.Exact || g.Law != "constant" || *g.C0Lo != 8 || *g.C0Hi != 8 || g.Reason != "" || *g.Points[3].Fitted != 8 || g.Constant == nil || g.Constant.Hi != 0 {
+	if !g.Exact || g.Law != "constant" || *g.C0Lo != 8 || *g.C0Hi != 8 || g.Reason != "" || *g.Points[3].Fitted != 8 ||
+		g.Constant == nil || g.Constant.Hi != 0 {
 		t.Errorf("always 8: %+v", g)
 	}
 	if g := fitted(sizes[:3], per(func(float64) float64 { return 8 })[:3]); !g.Exact || g.Law != "constant" {
@@ -78,11 +81,13 @@ func TestGrowthOfCounts(t *testing.T) {
 		}
 		return 1
 	}))
-	if half.Exact || half.Best != "" || half.Step != nil || half.Points[0].Fitted != nil || !strings.HasPrefix(half.Reason, "0 at 3 of 7 sizes (2000, 5000, 10k): ") {
+	if half.Exact || half.Best != "" || half.Step != nil || half.Points[0].Fitted != nil ||
+		!strings.HasPrefix(half.Reason, "0 at 3 of 7 sizes (2000, 5000, 10k): ") {
 		t.Errorf("hits that vanish: %+v", half)
 	}
 	line := fitted(sizes, per(func(n float64) float64 { return 97 + 2*n }))
-	if line.Best != "linear" || *line.Lo < 1.999 || *line.Hi > 2.001 || *line.C0Lo < 96.99 || *line.C0Hi > 97.01 || line.Step != nil || line.Knee != nil {
+	if line.Best != "linear" || *line.Lo < 1.999 || *line.Hi > 2.001 || *line.C0Lo < 96.99 || *line.C0Hi > 97.01 ||
+		line.Step != nil || line.Knee != nil {
 		t.Errorf("97 + 2·N: %+v", line)
 	}
 	miss := fitted(sizes, per(func(n float64) float64 {

@@ -13,8 +13,8 @@ import (
 	"tare/internal/unit"
 )
 
-// A harness is what operations that do nothing cost. They stand in a dataset of their own, so that nothing judges them, corrects for them or
-// compares them: their cost is part of every other operation's and is no treatment's doing.
+// A harness is what operations that do nothing cost. They stand in a dataset of their own, so that nothing judges them,
+// corrects for them or compares them: their cost is part of every other operation's and is no treatment's doing.
 
 // idle names the operations that do nothing, by what any of the trials says.
 func idle(trials []*record.Trial) map[string]bool {
@@ -39,8 +39,8 @@ func overheads(trials []*record.Trial) map[string]string {
 // overreadFrom is the share of a figure from which on the harness's own cost must stand beside it.
 const overreadFrom = 0.05
 
-// harness reports what doing nothing costs under each treatment, and how much of every other figure that is. It is subtracted nowhere: the loop
-// around a call that does something need not cost what the loop around nothing does.
+// harness reports what doing nothing costs under each treatment, and how much of every other figure that is. It is
+// subtracted nowhere: the loop around a call that does something need not cost what the loop around nothing does.
 func (a *analysis) harness(c *comparison) {
 	own := comparison{dataset: c.idle}
 	for _, m := range c.idle.measures {
@@ -64,14 +64,14 @@ func (a *analysis) harness(c *comparison) {
 			}
 		}
 	}
-	a.overread()
+	a.noteHarnessShare()
 }
 
 // adds reports whether m is an amount, of which a call's own and the harness's add up; a share of calls is none.
 func adds(m *measure) bool { return m.metric.Unit != metric.Ratio && m.metric.Better == metric.Lower }
 
-// adding is what the harness adds to a metric under a treatment: the cost of the operation own, or, where it was not measured or there is none, of
-// whichever operation that does nothing costs most.
+// adding is what the harness adds to a metric under a treatment: the cost of the operation own, or, where it was not
+// measured or there is none, of whichever operation that does nothing costs most.
 func (a *analysis) adding(treatment, name, own string) *report.Harness {
 	var out *report.Harness
 	for i := range a.rep.Harness {
@@ -87,8 +87,9 @@ func (a *analysis) adding(treatment, name, own string) *report.Harness {
 	return out
 }
 
-// overread notes the figures of which the harness is a good part: for each treatment that has most of one, a note with all of these.
-func (a *analysis) overread() {
+// noteHarnessShare notes the figures of which the harness is a good part: for each treatment that has most of one, a
+// note with all of these.
+func (a *analysis) noteHarnessShare() {
 	worst := map[gate]string{}
 	shares := map[gate]float64{}
 	for i := range a.rep.Treatments {
@@ -113,7 +114,8 @@ func (a *analysis) overread() {
 			}
 		}
 		if len(parts) > 0 {
-			addOnce(&a.rep.Notes, fmt.Sprintf("the harness's own cost is %s under %s; it is not subtracted, so that relative changes against these come out nearer to 0 than they are",
+			addOnce(&a.rep.Notes, fmt.Sprintf("the harness's own cost is %s under %s; it is not subtracted, so that relative "+
+				"changes against these come out nearer to 0 than they are",
 				strings.Join(parts, ", "), t.ID))
 		}
 	}
@@ -124,8 +126,9 @@ func overreadable(t *report.Treatment, x *report.Metric) bool {
 	return x.Harness != nil && *x.Harness >= overreadFrom && t.Control != design.AA
 }
 
-// skew notes gating metrics whose batches have a mean beyond the margin from their median. Verdicts are of medians, which the few batches into
-// which a garbage collection falls do not move; whether these are the host's noise or the target's work no statistic can tell.
+// skew notes gating metrics whose batches have a mean beyond the margin from their median. Verdicts are of medians,
+// which the few batches into which a garbage collection falls do not move; whether these are the host's noise or the
+// target's work no statistic can tell.
 func (a *analysis) skew(c *comparison) {
 	for _, g := range c.gates.all {
 		var worst *measure
@@ -152,13 +155,15 @@ func (a *analysis) skew(c *comparison) {
 		if further > 0 {
 			others = fmt.Sprintf(", and beyond the margin under %s", plural(further, "further treatment"))
 		}
-		addOnce(&a.rep.Notes, fmt.Sprintf("batches of %s are skewed: under %s their mean is %s above their median%s; verdicts are of medians, which leave out what falls into few batches, such as a garbage collection: a budget of %s.mean judges the mean",
+		addOnce(&a.rep.Notes, fmt.Sprintf("batches of %s are skewed: under %s their mean is %s above their median%s; "+
+			"verdicts are of medians, which leave out what falls into few batches, such as a garbage collection: a budget of "+
+			"%s.mean judges the mean",
 			g, worst.treatment, unit.Share(by), others, g))
 	}
 }
 
-// skewed is by how much the mean of a block's batches exceeds their median, as a share of it: the median over blocks. It counts only if the
-// whole interval is beyond the margin, for one disturbed block must not speak for all.
+// skewed is by how much the mean of a block's batches exceeds their median, as a share of it: the median over blocks.
+// It counts only if the whole interval is beyond the margin, for one disturbed block must not speak for all.
 func (m *measure) skewed(margin float64) (share float64, ok bool) {
 	var all []float64
 	for i, s := range m.samples {

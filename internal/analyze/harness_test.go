@@ -12,8 +12,8 @@ import (
 	"tare/internal/report"
 )
 
-// pulls is a record of checks against an accessor, with an operation that does nothing beside them. The empty call takes 5 ns under every arm, but
-// 20 % more under the treatment: were it judged, that would be a regression.
+// pulls is a record of checks against an accessor, with an operation that does nothing beside them. The empty call
+// takes 5 ns under every arm, but 20 % more under the treatment: were it judged, that would be a regression.
 func pulls(budget ...string) experiment {
 	return experiment{
 		blocks: 12, operations: []string{"empty", "check"}, seed: 7, budget: budget,
@@ -35,8 +35,8 @@ func pulls(budget ...string) experiment {
 	}
 }
 
-// withHarness says of every trial that its operation "empty" does nothing, and lets the target count as well: 8 objects of 1200 bytes a call, of
-// which 6 in 7 are hits under the treatment; the harness allocates nothing.
+// withHarness says of every trial that its operation "empty" does nothing, and lets the target count as well: 8 objects
+// of 1200 bytes a call, of which 6 in 7 are hits under the treatment; the harness allocates nothing.
 func withHarness(r *record.Record) *record.Record {
 	for _, t := range r.Trials {
 		t.Harness = []string{"empty"}
@@ -50,7 +50,10 @@ func withHarness(r *record.Record) *record.Record {
 			}
 			for _, name := range []string{"allocations", "allocated", "hits"} {
 				if v, ok := counted[name]; ok {
-					t.Batches = append(t.Batches, record.Batches{Treatment: t.Treatment, Block: t.Block, Operation: op, Metric: name, N: 5000, Values: slices.Repeat([]float64{v}, 16)})
+					t.Batches = append(t.Batches, record.Batches{
+						Treatment: t.Treatment, Block: t.Block, Operation: op, Metric: name, N: 5000,
+						Values: slices.Repeat([]float64{v}, 16),
+					})
 				}
 			}
 		}
@@ -66,7 +69,9 @@ func reportOf(t *testing.T, r *record.Record) *report.Report {
 }
 
 func TestWhatDoesNothingIsJudgedNowhere(t *testing.T) {
-	for name, budget := range map[string][]string{"without budgets": nil, "with one for every operation": {"cpu <= +3000%"}} {
+	for name, budget := range map[string][]string{
+		"without budgets": nil, "with one for every operation": {"cpu <= +3000%"},
+	} {
 		rep := reportOf(t, withHarness(pulls(budget...).record()))
 		places := map[string][]string{}
 		for _, x := range slices.Concat(rep.Effects, rep.AA.Effects, rep.AA.NegativeControls) {
@@ -97,7 +102,8 @@ func TestWhatDoesNothingIsJudgedNowhere(t *testing.T) {
 	}
 }
 
-// TestHarnessCorrectsForNothing: Holm's procedure divides by the number of gating effects, in which doing nothing must not count.
+// TestHarnessCorrectsForNothing: Holm's procedure divides by the number of gating effects, in which doing nothing must
+// not count.
 func TestHarnessCorrectsForNothing(t *testing.T) {
 	with := reportOf(t, withHarness(pulls().record()))
 	alone := pulls()
@@ -133,7 +139,8 @@ func TestHarnessCost(t *testing.T) {
 		"accessor=cached allocations": 0, "accessor=cached allocated": 0,
 	} {
 		h, ok := got[key]
-		if !ok || math.Abs(h.Value-want) > .15*want || h.N != 12 || h.Operation != "empty" || h.Lo == nil || h.Hi == nil || *h.Lo > h.Value || *h.Hi < h.Value {
+		if !ok || math.Abs(h.Value-want) > .15*want || h.N != 12 || h.Operation != "empty" || h.Lo == nil || h.Hi == nil ||
+			*h.Lo > h.Value || *h.Hi < h.Value {
 			t.Errorf("%s is %+v, want about %v with an interval over 12 blocks", key, h, want)
 		}
 	}
@@ -167,7 +174,8 @@ func TestFiguresThatAreMostlyHarnessAreNoted(t *testing.T) {
 			noted = append(noted, n)
 		}
 	}
-	if len(noted) != 1 || !strings.Contains(noted[0], "% of check.cpu (") || !strings.Contains(noted[0], "% of check.wall (") ||
+	if len(noted) != 1 || !strings.Contains(noted[0], "% of check.cpu (") ||
+		!strings.Contains(noted[0], "% of check.wall (") ||
 		!strings.Contains(noted[0], "under accessor=disabled; it is not subtracted") {
 		t.Errorf("notes %q, want one on check.cpu and check.wall, under the baseline alone", noted)
 	}
@@ -181,7 +189,10 @@ func TestFiguresThatAreMostlyHarnessAreNoted(t *testing.T) {
 	}
 	var text bytes.Buffer
 	must(t, report.Style{Width: 160}.Text(&text, rep))
-	for _, want := range []string{"harness    a call of empty, which does nothing, takes 5", " CPU, ", " 0 objects, 0 B allocated", "% harness)", "8 objects", "1.17 KiB"} {
+	for _, want := range []string{
+		"harness    a call of empty, which does nothing, takes 5", " CPU, ", " 0 objects, 0 B allocated", "% harness)",
+		"8 objects", "1.17 KiB",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}
@@ -190,7 +201,8 @@ func TestFiguresThatAreMostlyHarnessAreNoted(t *testing.T) {
 
 func TestBudgetOnTheHarnessIsRefused(t *testing.T) {
 	rep := reportOf(t, withHarness(pulls("empty.cpu <= +5%").record()))
-	if len(rep.Budgets) != 1 || rep.Budgets[0].Verdict != report.NotMeasured || !strings.Contains(rep.Budgets[0].Reason, "empty does nothing") {
+	if len(rep.Budgets) != 1 || rep.Budgets[0].Verdict != report.NotMeasured ||
+		!strings.Contains(rep.Budgets[0].Reason, "empty does nothing") {
 		t.Errorf("%+v, want a budget that is not measured, and why", rep.Budgets)
 	}
 }
@@ -201,11 +213,15 @@ func TestHarnessDoesNotGrow(t *testing.T) {
 	var levels []string
 	for _, n := range []string{"1", "10", "20", "50", "100", "200", "500", "1000"} {
 		levels = append(levels, n)
-		x.treatments = append(x.treatments, design.Treatment{ID: "records=" + n, Baseline: n == "1", Levels: map[string]string{"records": n}})
+		x.treatments = append(x.treatments, design.Treatment{
+			ID: "records=" + n, Baseline: n == "1", Levels: map[string]string{"records": n},
+		})
 	}
 	x.factors = []record.Factor{{Name: "records", Levels: levels}}
 	rep := reportOf(t, withHarness(x.record()))
-	if len(rep.Growth) == 0 || slices.ContainsFunc(rep.Growth, func(g report.Growth) bool { return g.Operation != "check" }) {
+	if len(rep.Growth) == 0 || slices.ContainsFunc(
+		rep.Growth, func(g report.Growth) bool { return g.Operation != "check" },
+	) {
 		t.Errorf("growth of %+v, want of check alone", rep.Growth)
 	}
 }
@@ -253,12 +269,14 @@ func TestSkewedBatchesAreNoted(t *testing.T) {
 		t.Errorf("even batches are called skewed: %s", n)
 	}
 	// One batch in five takes three times as long: the mean is about 40 % above the median.
-	if n := noted(.2); !strings.HasPrefix(n, "batches of check.cpu are skewed") || !strings.Contains(n, "under 1 further treatment") {
+	if n := noted(.2); !strings.HasPrefix(n, "batches of check.cpu are skewed") ||
+		!strings.Contains(n, "under 1 further treatment") {
 		t.Errorf("batches of which one in five is heavy: %q", n)
 	}
 }
 
-// TestOwnHarness: where a target says which operation that does nothing is in an operation's figures, no other counts, even if it costs more.
+// TestOwnHarness: where a target says which operation that does nothing is in an operation's figures, no other counts,
+// even if it costs more.
 func TestOwnHarness(t *testing.T) {
 	e := pulls()
 	e.operations = []string{"empty", "empty-timed", "check", "pull"}
@@ -269,7 +287,9 @@ func TestOwnHarness(t *testing.T) {
 		overhead map[string]string
 		want     map[string]float64
 	}{
-		"both say":        {map[string]string{"check": "empty", "pull": "empty-timed"}, map[string]float64{"check": 0.1, "pull": 0.5}},
+		"both say": {map[string]string{
+			"check": "empty", "pull": "empty-timed",
+		}, map[string]float64{"check": 0.1, "pull": 0.5}},
 		"one says":        {map[string]string{"check": "empty"}, map[string]float64{"check": 0.1, "pull": 0.5}},
 		"none says":       {nil, map[string]float64{"check": 10, "pull": 0.5}},
 		"it is not there": {map[string]string{"check": "empty-cold"}, map[string]float64{"check": 10, "pull": 0.5}},

@@ -9,8 +9,8 @@ import (
 	"tare/internal/report"
 )
 
-// histograms reports the operations of a trial whose raw calls are not there, from its histograms. They have no instants, so that there
-// are no rates.
+// histograms reports the operations of a trial whose raw calls are not there, from its histograms. They have no
+// instants, so that there are no rates.
 func (a *analysis) histograms(t *record.Trial) error {
 	sums := map[string]map[record.Measure]*hist.Histogram{}
 	damaged, err := t.Histograms(func(iv *record.Interval) {

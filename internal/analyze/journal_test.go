@@ -19,14 +19,20 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// limitedTrace makes the trace of a search against a server that answers after 5 ms, accepts 150 calls a second and rejects the rest: a token
-// bucket without depth.
-func limitedTrace(seed uint64) capacity.Trace {
-	const limit = 150.0
+// limitedTrace makes the trace of a search against a server that answers after 5 ms, accepts 150 calls a second and
+// rejects the rest: a token bucket without depth.
+func limitedTrace(seed uint64) capacity.Trace { return fastTrace(seed, 1) }
+
+// fastTrace is limitedTrace at factor times its rates.
+func fastTrace(seed uint64, factor float64) capacity.Trace {
+	limit := 150 * factor
 	rng := rand.New(rand.NewPCG(seed, 7))
-	tr := capacity.Trace{Timeout: 30 * time.Second, MaxRate: 2000, MaxConns: 4096, Stop: capacity.StopFound, Reason: "found and confirmed"}
+	tr := capacity.Trace{
+		Timeout: 30 * time.Second, MaxRate: 2000, MaxConns: 4096, Stop: capacity.StopFound, Reason: "found and confirmed",
+	}
 	now, next := time.Duration(0), 0.0
 	step := func(role capacity.Role, rate float64, d time.Duration, attempt int, passed *bool) {
+		rate *= factor
 		s := capacity.Step{Role: role, Rate: rate, Attempt: attempt, Passed: passed}
 		s.Segment = load.Segment{Start: now, End: now + d, Offered: int(rate * d.Seconds()), CPU: 0.04 * d.Seconds()}
 		for i := range s.Segment.Offered {
@@ -43,7 +49,7 @@ func limitedTrace(seed uint64) capacity.Trace {
 			}
 			c.FirstByte = c.Sent + took
 			c.Done = c.FirstByte + 1000
-			tr.Calls = append(tr.Calls, c)
+			tr.Calls = append(load.CallsOf(tr.Calls), c)
 			s.Segment.Sent++
 		}
 		now += d
@@ -89,8 +95,10 @@ func (j journal) write(t *testing.T, dir string) string {
 		j.trace = func(string) capacity.Trace { return limitedTrace(1) }
 	}
 	w, err := record.Create(dir, record.Header{
-		Tool: record.Tool{Version: "0.1.0", Commit: "947ae69"}, Experiment: record.Experiment{Name: "limited", File: "limited.yaml", Seed: 4211},
-		Area: "identity", Question: design.Capacity, Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
+		Tool:       record.Tool{Version: "0.1.0", Commit: "947ae69"},
+		Experiment: record.Experiment{Name: "limited", File: "limited.yaml", Seed: 4211},
+		Area:       "identity", Question: design.Capacity,
+		Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
 	}, []byte("name: limited\narea: identity\nquestion: capacity\n"), clk)
 	must(t, err)
 	plan := design.Plan(design.Experiment{Treatments: j.treatments, Blocks: 1, Seed: 4211})
@@ -101,7 +109,10 @@ func (j journal) write(t *testing.T, dir string) string {
 	change := area.Change{Area: "identity", Kind: "process", ID: "endpoint"}
 	must(t, w.Intend(change))
 	for _, trial := range plan {
-		must(t, w.Prepare(record.Prepare{Treatment: trial.Treatment, Seconds: 0.4}), w.Note(record.Note{Text: "the endpoint runs on this host"}))
+		must(
+			t, w.Prepare(record.Prepare{Treatment: trial.Treatment, Seconds: 0.4}),
+			w.Note(record.Note{Text: "the endpoint runs on this host"}),
+		)
 		j.trial(t, w, clk, trial)
 	}
 	if !j.pending {
@@ -124,7 +135,10 @@ func (j journal) trial(t *testing.T, w *record.Writer, clk *clock.Fake, trial de
 	if j.unverified {
 		verify.Error = "a call without the header was answered"
 	}
-	must(t, w.Verify(verify), w.TrialBegin(record.TrialBegin{Trial: trial, Operations: []string{cmp.Or(j.operation, "token")}}))
+	must(
+		t, w.Verify(verify),
+		w.TrialBegin(record.TrialBegin{Trial: trial, Operations: []string{cmp.Or(j.operation, "token")}}),
+	)
 	tr := j.trace(id)
 	must(t, w.Samples(record.Samples{Treatment: id, When: record.Before, Samples: []metric.Sample{
 		{Subject: "endpoint", Metric: "cpu", Value: 10},
@@ -149,11 +163,12 @@ func (j journal) trial(t *testing.T, w *record.Writer, clk *clock.Fake, trial de
 		{Subject: "endpoint", Metric: "listen_overflows", Value: 3},
 	}}))
 	if !j.noCalls {
-		must(t, w.Calls(id, block, tr.Calls))
+		must(t, w.Calls(id, block, load.CallsOf(tr.Calls)))
 	}
-	must(t, w.Cells(id, block, cells(tr.Calls)))
+	must(t, w.Cells(id, block, cells(load.CallsOf(tr.Calls))))
 	must(t, w.Step(id, block, "trace", tr), w.Generator(record.Generator{
-		Treatment: id, Engine: "fast", Offered: uint64(len(tr.Calls)), Sent: uint64(len(tr.Calls)), Seconds: 23.5, CPUSeconds: 0.94, BytesIn: 1000, BytesOut: 500,
+		Treatment: id, Engine: "fast", Offered: uint64(tr.Calls.Len()), Sent: uint64(tr.Calls.Len()), Seconds: 23.5,
+		CPUSeconds: 0.94, BytesIn: 1000, BytesOut: 500,
 		Placement: j.placement,
 	}))
 	end := record.TrialEnd{Treatment: id, Seconds: 23.5, Status: record.Complete}
@@ -169,7 +184,10 @@ func cells(calls []load.Call) []load.Cell {
 	for _, c := range calls {
 		x := per[c.Outcome]
 		if x == nil {
-			x = &load.Cell{Outcome: c.Outcome, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+			x = &load.Cell{
+				Outcome: c.Outcome, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{},
+				Lateness: &hist.Histogram{},
+			}
 			per[c.Outcome] = x
 		}
 		x.Response.Record(int64(c.Response()))

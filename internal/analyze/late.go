@@ -38,10 +38,12 @@ func (l *losses) add(b *block) bool {
 	return true
 }
 
-// late reports whether the generator sent every call, some of them later than it may: that spoils times, and nothing else.
+// late reports whether the generator sent every call, some of them later than it may: that spoils times, and nothing
+// else.
 func (x *extract) late() bool {
 	const sent = 0.99 // as package signature has it
-	return !x.audit.Valid && x.audit.AchievedRatio >= sent && !slices.ContainsFunc(x.trial.Generator, func(g record.Generator) bool { return g.Reason != "" })
+	return !x.audit.Valid && x.audit.AchievedRatio >= sent &&
+		!slices.ContainsFunc(x.trial.Generator, func(g record.Generator) bool { return g.Reason != "" })
 }
 
 // timed are the metrics that a late generator spoils.
@@ -53,8 +55,8 @@ func timed(m metric.Metric) bool {
 	return false
 }
 
-// untimed takes the times out of a block, for all arms: a comparison of some would not be of like with like. What the target spent on its calls
-// and what became of them stays.
+// untimed takes the times out of a block, for all arms: a comparison of some would not be of like with like. What the
+// target spent on its calls and what became of them stays.
 func (b *block) untimed() {
 	for _, x := range b.extracts {
 		x.measures = slices.DeleteFunc(x.measures, func(m *measure) bool { return timed(m.metric) })
@@ -64,8 +66,8 @@ func (b *block) untimed() {
 	}
 }
 
-// late says in which blocks times are missing, and reports whether these are so many that none can be given. If times are what was asked for,
-// or there is nothing else, the run then says nothing.
+// late says in which blocks times are missing, and reports whether these are so many that none can be given. If times
+// are what was asked for, or there is nothing else, the run then says nothing.
 func (a *analysis) late(blocks int, l *losses) (all bool) {
 	if len(l.late) == 0 {
 		return false
@@ -87,8 +89,8 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 	return true
 }
 
-// asksForTimes reports whether a budget limits times, or whether there is nothing but times to judge: without budgets, where the target's CPU
-// time is not known.
+// asksForTimes reports whether a budget limits times, or whether there is nothing but times to judge: without budgets,
+// where the target's CPU time is not known.
 func (a *analysis) asksForTimes() bool {
 	for name := range a.asked {
 		if m, ok := findMetric(name); (ok && timed(m)) || name == "pool_wait" {
@@ -107,9 +109,10 @@ func (a *analysis) asksForTimes() bool {
 	return true
 }
 
-// LostBlocks counts the blocks of a comparison whose times cannot be used, and says how many more are to be measured in their place before a look
-// that was planned after look blocks, of most in all. At the last look so many are measured that no more than a fifth is lost, since of a run that
-// lost more no times are given. Where that cannot be had within the spare blocks, none is replaced.
+// LostBlocks counts the blocks of a comparison whose times cannot be used, and says how many more are to be measured in
+// their place before a look that was planned after look blocks, of most in all. At the last look so many are measured
+// that no more than a fifth is lost, since of a run that lost more no times are given. Where that cannot be had within
+// the spare blocks, none is replaced.
 func LostBlocks(rep *report.Report, look, most int) (lost, more int) {
 	d := rep.Design
 	if d == nil {
@@ -127,14 +130,17 @@ func LostBlocks(rep *report.Report, look, most int) (lost, more int) {
 	return lost, max(0, min(want, limit)-d.Blocks-d.Dropped)
 }
 
-// spoiled says which of the complete blocks were dropped because the generator was the limit, and judges whether the run survives that.
+// spoiled says which of the complete blocks were dropped because the generator was the limit, and judges whether the
+// run survives that.
 func (a *analysis) spoiled(blocks int, dropped []int, reason string) {
 	if len(dropped) == 0 {
 		return
 	}
 	a.warn("", "%s left out, where the generator was the limit and not the target (%s)", blockList(dropped), reason)
 	if float64(len(dropped)) > spoiledShare*float64(blocks) {
-		a.limited = fmt.Sprintf("the generator is the limit, not the target, in %d of %s: %s", len(dropped), plural(blocks, "block"), reason)
+		a.limited = fmt.Sprintf(
+			"the generator is the limit, not the target, in %d of %s: %s", len(dropped), plural(blocks, "block"), reason,
+		)
 		a.flaws.invalid = append(a.flaws.invalid, a.limited)
 	}
 }

@@ -20,7 +20,8 @@ type usage struct {
 	restarted bool    // some part was replaced in it
 }
 
-// A meter adds up what the parts of the target used over consecutive readings. A part that was replaced counts from 0 again.
+// A meter adds up what the parts of the target used over consecutive readings. A part that was replaced counts from 0
+// again.
 type meter struct {
 	last  map[string]map[probed]float64 // by subject
 	sums  map[string]map[probed]float64 // of counters, and the last values of gauges
@@ -38,7 +39,10 @@ type subjectProbed struct {
 }
 
 func newMeter() *meter {
-	return &meter{last: map[string]map[probed]float64{}, sums: map[string]map[probed]float64{}, peaks: map[string]float64{}, times: map[string]int{}}
+	return &meter{
+		last: map[string]map[probed]float64{}, sums: map[string]map[probed]float64{}, peaks: map[string]float64{},
+		times: map[string]int{},
+	}
 }
 
 // kinds are how the quantities behave, by name.
@@ -50,8 +54,8 @@ var kinds = func() map[string]probe.Kind {
 	return out
 }()
 
-// read takes in a reading. It returns what was used since the one before, by subject; replaced lists the subjects that are not what they
-// were.
+// read takes in a reading. It returns what was used since the one before, by subject; replaced lists the subjects that
+// are not what they were.
 func (m *meter) read(samples []metric.Sample) (used map[string]map[probed]float64, replaced []string) {
 	used = map[string]map[probed]float64{}
 	for _, subject := range subjects(samples) {
@@ -75,8 +79,8 @@ func (m *meter) read(samples []metric.Sample) (used map[string]map[probed]float6
 	return used, replaced
 }
 
-// replaced reports whether a subject's process is another one than at the last reading: by its start, or, where that is not known, by a
-// count that fell.
+// replaced reports whether a subject's process is another one than at the last reading: by its start, or, where that is
+// not known, by a count that fell.
 func (m *meter) replaced(subject string, now map[probed]float64) bool {
 	last := m.last[subject]
 	if last == nil || subject == hostSubject || subject == generatorSubject {
@@ -135,8 +139,8 @@ func (m *meter) sum(k subjectProbed, v float64) {
 	sums[k.probed] = v
 }
 
-// clear forgets the sums, and keeps what was read last and how often parts were replaced.
-func (m *meter) clear() {
+// resetSums forgets the sums, and keeps what was read last and how often parts were replaced.
+func (m *meter) resetSums() {
 	clear(m.sums)
 	clear(m.peaks)
 }
@@ -150,7 +154,10 @@ func (m *meter) keys() []subjectProbed {
 		}
 	}
 	slices.SortFunc(out, func(x, y subjectProbed) int {
-		return cmp.Or(cmp.Compare(slices.Index(m.order, x.subject), slices.Index(m.order, y.subject)), cmp.Compare(x.metric, y.metric), cmp.Compare(x.part, y.part))
+		return cmp.Or(
+			cmp.Compare(slices.Index(m.order, x.subject), slices.Index(m.order, y.subject)), cmp.Compare(x.metric, y.metric),
+			cmp.Compare(x.part, y.part),
+		)
 	})
 	return out
 }
@@ -169,7 +176,7 @@ func (s *soak) meter() {
 				_, moved = m.read(before)
 				seen = present(before)
 			}
-			m.clear()
+			m.resetSums()
 		}
 		used, replaced := m.read(s.slices[i].Samples)
 		now := present(s.slices[i].Samples)
@@ -210,14 +217,17 @@ func partOfTarget(subject string) bool {
 	return subject != hostSubject && subject != generatorSubject && subject != simulatedSubject
 }
 
-// usageOf adds up over the parts of the target. Those with memory and CPU time are named, since a sum without one of them is none.
+// usageOf adds up over the parts of the target. Those with memory and CPU time are named, since a sum without one of
+// them is none.
 func usageOf(used map[string]map[probed]float64, cpu, rss []string) usage {
 	nan := math.NaN()
 	u := usage{cpu: nan, gc: nan, rss: nan, heap: nan}
 	if v, ok := summedOver(used, cpu, cpuOf); ok {
 		u.cpu = v
 	}
-	if v, ok := summedOver(used, rss, func(x map[probed]float64) (float64, bool) { v, ok := x[probed{metric: probe.RSS.Name}]; return v, ok }); ok {
+	if v, ok := summedOver(
+		used, rss, func(x map[probed]float64) (float64, bool) { v, ok := x[probed{metric: probe.RSS.Name}]; return v, ok },
+	); ok {
 		u.rss = v
 	}
 	for subject, values := range used {
@@ -251,7 +261,9 @@ func cpuOf(x map[probed]float64) (float64, bool) {
 }
 
 // summedOver adds up a value of all subjects; ok is false if there are none, or if one of them lacks it.
-func summedOver(used map[string]map[probed]float64, of []string, value func(map[probed]float64) (float64, bool)) (sum float64, ok bool) {
+func summedOver(
+	used map[string]map[probed]float64, of []string, value func(map[probed]float64) (float64, bool),
+) (sum float64, ok bool) {
 	for _, subject := range of {
 		v, ok := value(used[subject])
 		if !ok {
@@ -273,7 +285,8 @@ func plus(sum, v float64) float64 {
 // shown are the further values whose course over the run is told.
 func shown(name string) bool {
 	switch name {
-	case probe.Threads.Name, probe.FDs.Name, probe.Goroutines.Name, probe.Metaspace.Name, probe.SeriesValue.Name, probe.SeriesTotal.Name:
+	case probe.Threads.Name, probe.FDs.Name, probe.Goroutines.Name, probe.Metaspace.Name, probe.SeriesValue.Name,
+		probe.SeriesTotal.Name:
 		return true
 	}
 	return false
@@ -324,8 +337,8 @@ func (a *analysis) soakTarget(s *soak) {
 	}
 }
 
-// accounts are of the host as a whole: they are read to see what its other work was, and are no cost of the target. A kernel that accounts by
-// ticks misses much of what runs for less than one.
+// accounts are of the host as a whole: they are read to see what its other work was, and are no cost of the target. A
+// kernel that accounts by ticks misses much of what runs for less than one.
 func accounts(name string) bool {
 	return name == probe.HostCPU.Name || name == probe.HostAll.Name || name == probe.Load.Name
 }

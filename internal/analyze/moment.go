@@ -10,8 +10,8 @@ import (
 // mostMoments is how many points a report shows a soak in.
 const mostMoments = 360
 
-// Windows are all windows of the soak of a treatment, warm-up included, as they are written to the file beside the report; nil if there
-// are none. An empty treatment is the first that has any.
+// Windows are all windows of the soak of a treatment, warm-up included, as they are written to the file beside the
+// report; nil if there are none. An empty treatment is the first that has any.
 func Windows(r *record.Record, treatment string) []report.Moment {
 	for _, t := range newAnalysis(r).trials() {
 		if len(t.Slices) > 0 && (treatment == "" || t.Treatment == treatment) {
@@ -45,13 +45,15 @@ func (s *soak) moment(i int) report.Moment {
 		o := &x.Operations[k]
 		ended, failed := endedIn(x, o.Operation)
 		m.Operations = append(m.Operations, report.MomentOperation{
-			Operation: o.Operation, Calls: uint64(ended), Bad: uint64(failed), Mean: o.Mean, P50: known(o.P50), P99: known(o.P99), Max: o.Max,
+			Operation: o.Operation, Calls: uint64(ended), Bad: uint64(failed), Mean: o.Mean, P50: known(o.P50),
+			P99: known(o.P99), Max: o.Max,
 		})
 	}
 	return m
 }
 
-// joined makes at most so many of moments: neighbours are joined, as many each, and never those of the warm-up with others.
+// joined makes at most so many of moments: neighbours are joined, as many each, and never those of the warm-up with
+// others.
 func joined(all []report.Moment, most int) []report.Moment {
 	warm := 0
 	for warm < len(all) && all[warm].WarmUp {

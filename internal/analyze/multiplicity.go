@@ -24,8 +24,8 @@ func (c *comparison) holm(treatment string, family []*contrast) {
 	}
 }
 
-// explore judges effects that nobody asked for, by Student's test and Benjamini and Hochberg's procedure: all with intervals at the level at
-// which that procedure ends, which exclude 0 exactly where it rejects.
+// explore judges effects that nobody asked for, by Student's test and Benjamini and Hochberg's procedure: all with
+// intervals at the level at which that procedure ends, which exclude 0 exactly where it rejects.
 func explore(family []*contrast) {
 	for _, x := range family {
 		before := *x
@@ -57,8 +57,8 @@ func pValues(family []*contrast) []float64 {
 	return p
 }
 
-// undecidable says why none of a family could be decided, whatever the blocks had held; "" if some could. adjust is the correction of the
-// family's p-values.
+// undecidable says why none of a family could be decided, whatever the blocks had held; "" if some could. adjust is the
+// correction of the family's p-values.
 func undecidable(family []*contrast, what string, adjust func([]float64) []float64) string {
 	if len(family) == 0 {
 		return ""
@@ -84,7 +84,10 @@ func undecidable(family []*contrast, what string, adjust func([]float64) []float
 		text = fmt.Sprintf("%s cannot decide any of %d %s effects", have, len(family), what)
 	}
 	if p := slices.Min(least); p < 1 {
-		return text + fmt.Sprintf(": the smallest p-value of the rank test is %.2g, corrected %.2g, and at most %.2g is needed%s", p, min(1, best), stat.LookAlpha, needed(unblocked, len(family)))
+		return text + fmt.Sprintf(
+			": the smallest p-value of the rank test is %.2g, corrected %.2g, and at most %.2g is needed%s", p, min(1, best),
+			stat.LookAlpha, needed(unblocked, len(family)),
+		)
 	}
 	return text + fmt.Sprintf(": %d are needed", fewestFor(stat.LookAlpha))
 }
@@ -97,25 +100,32 @@ func needed(unblocked bool, family int) string {
 	return fmt.Sprintf("; %d blocks can", fewestFor(stat.LookAlpha/float64(family)))
 }
 
-// Undecidable says what a comparison of at most so many blocks cannot decide by its design. timed: it has response times of calls.
+// Undecidable says what a comparison of at most so many blocks cannot decide by its design. timed: it has response
+// times of calls.
 func Undecidable(blocks int, timed bool) []string {
 	const manyGates = 50 // of one treatment; more than anybody names
 	var out []string
 	gates := int(stat.LookAlpha / stat.LeastRankP(blocks))
 	switch {
 	case gates < 1:
-		return []string{fmt.Sprintf("%s cannot decide any effect: %d are needed", plural(blocks, "block"), fewestFor(stat.LookAlpha))}
+		return []string{
+			fmt.Sprintf("%s cannot decide any effect: %d are needed", plural(blocks, "block"), fewestFor(stat.LookAlpha)),
+		}
 	case gates < manyGates:
-		out = append(out, fmt.Sprintf("of one treatment, %s can decide %s at once, and not more", plural(blocks, "block"), plural(gates, "gating effect")))
+		out = append(out, fmt.Sprintf(
+			"of one treatment, %s can decide %s at once, and not more", plural(blocks, "block"), plural(gates, "gating effect"),
+		))
 	}
 	if timed && blocks < stat.FewestTailBlocks {
-		out = append(out, fmt.Sprintf("%s cannot tell how p90 and higher quantiles change: %d are needed", plural(blocks, "block"), stat.FewestTailBlocks))
+		out = append(out, fmt.Sprintf(
+			"%s cannot tell how p90 and higher quantiles change: %d are needed", plural(blocks, "block"), stat.FewestTailBlocks,
+		))
 	}
 	return out
 }
 
-// powerless notes what this many blocks cannot decide by design, so that no report takes its silence for a finding.
-func (a *analysis) powerless(text string) {
+// notePowerless notes what this many blocks cannot decide by design, so that no report takes its silence for a finding.
+func (a *analysis) notePowerless(text string) {
 	if text == "" || a.rep.Design == nil {
 		return
 	}

@@ -10,14 +10,15 @@ import (
 	"tare/internal/stat"
 )
 
-// movedShare is by how much of the host's CPU time other work may grow or fall over a soak before the drift of what it disturbs is in doubt.
+// movedShare is by how much of the host's CPU time other work may grow or fall over a soak before the drift of what it
+// disturbs is in doubt.
 const movedShare = 0.05
 
 // othersShare is the share of the host's CPU time that neither the target nor the generator used.
 var othersShare = metric.Metric{Name: "others", Unit: metric.Ratio, Better: metric.Lower}
 
-// othersOf is that share in a slice, from what the host, the target and the generator used in it, in CPU-seconds. A target that is not on this
-// host uses nothing of it. NaN where the host does not say.
+// othersOf is that share in a slice, from what the host, the target and the generator used in it, in CPU-seconds. A
+// target that is not on this host uses nothing of it. NaN where the host does not say.
 func othersOf(host map[probed]float64, target, generator float64) float64 {
 	all, busy := host[probed{metric: probe.HostAll.Name}], host[probed{metric: probe.HostCPU.Name}]
 	if !(all > 0) {
@@ -31,11 +32,14 @@ func othersOf(host map[probed]float64, target, generator float64) float64 {
 
 // neighbours is the course of that share.
 func (s *soak) neighbours() *course {
-	return s.course(othersShare, quietWindows, func(_ *record.Slice, u *usage) (v, w float64) { return u.others, 1 }).oneStretch()
+	return s.course(
+		othersShare, quietWindows, func(_ *record.Slice, u *usage) (v, w float64) { return u.others, 1 },
+	).oneStretch()
 }
 
-// moved says why the drift of a metric that other work on the host disturbs cannot be told to be the target's; empty: it can. Such work makes
-// calls wait, and empties the caches of the CPU, so that they also cost more. Memory is not disturbed.
+// moved says why the drift of a metric that other work on the host disturbs cannot be told to be the target's; empty:
+// it can. Such work makes calls wait, and empties the caches of the CPU, so that they also cost more. Memory is not
+// disturbed.
 func (s *soak) moved(name string) string {
 	if memory(name) || name == metric.Error.Name {
 		return ""
@@ -52,7 +56,9 @@ func (s *soak) disturbances() string {
 	if len(c.value) < fewestWindows {
 		return ""
 	}
-	fit, err := stat.Drift(c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed})
+	fit, err := stat.Drift(
+		c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed},
+	)
 	if err != nil || (fit.Lo <= 0 && fit.Hi >= 0) {
 		return ""
 	}
@@ -61,7 +67,8 @@ func (s *soak) disturbances() string {
 	if abs(to-from) < movedShare {
 		return ""
 	}
-	return fmt.Sprintf("other work on this host went from %.0f %% to %.0f %% of its CPU time meanwhile: what it does to the target cannot be told from a drift of the target",
+	return fmt.Sprintf("other work on this host went from %.0f %% to %.0f %% of its CPU time meanwhile: what it does to "+
+		"the target cannot be told from a drift of the target",
 		100*from, 100*to)
 }
 
@@ -69,7 +76,11 @@ func (s *soak) disturbances() string {
 func (a *analysis) neighbourhood(s *soak) {
 	if c := s.neighbours(); len(c.value) > 0 {
 		if m := stat.Mean(c.value); m >= busyShare {
-			a.warn(s.trial.Treatment, "other work used %.0f %% of this host's CPU time meanwhile: times, and what a call costs, are those of a busy host", 100*m)
+			a.warn(
+				s.trial.Treatment,
+				"other work used %.0f %% of this host's CPU time meanwhile: times, and what a call costs, are those of a busy host",
+				100*m,
+			)
 		}
 	}
 }

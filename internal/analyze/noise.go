@@ -10,8 +10,8 @@ import (
 	"tare/internal/stat"
 )
 
-// A block is called slow when every arm took so much longer in it than it usually does. What disturbs all arms alike cancels in the
-// comparison, but says what kind of host this is.
+// A block is called slow when every arm took so much longer in it than it usually does. What disturbs all arms alike
+// cancels in the comparison, but says what kind of host this is.
 const slowBlock = 0.10
 
 // outlier is by how many standard deviations a block must stand out from the others, where all vary.
@@ -60,8 +60,8 @@ func (a *analysis) noise(c *comparison) {
 	}
 }
 
-// slowness is by how much every arm exceeded its own median in block i: the least of the arms' excesses, each the median over operations.
-// 0 with too few blocks or arms to tell.
+// slowness is by how much every arm exceeded its own median in block i: the least of the arms' excesses, each the
+// median over operations. 0 with too few blocks or arms to tell.
 func (c *comparison) slowness(i int) float64 {
 	if len(c.blocks) < 5 || len(c.arms) < 2 {
 		return 0

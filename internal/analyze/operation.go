@@ -122,5 +122,6 @@ func distributionOf(s blockSample) *report.Distribution {
 	return d
 }
 
-// enough reports whether n values tell their quantile q from their maximum. 1/(1−q) is rounded, since 1−0.9 is not 0.1 in binary.
+// enough reports whether n values tell their quantile q from their maximum. 1/(1−q) is rounded, since 1−0.9 is not 0.1
+// in binary.
 func enough(n int, q float64) bool { return float64(n) >= math.Round(1/(1-q)) }

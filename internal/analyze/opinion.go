@@ -28,8 +28,8 @@ func (a *analysis) conductOf(t *record.Trial) signature.Conduct {
 	return c
 }
 
-// with puts an opinion into the report's account of the generator. Lateness and what was sent of what was due say nothing for a closed loop,
-// and are left out there.
+// with puts an opinion into the report's account of the generator. Lateness and what was sent of what was due say
+// nothing for a closed loop, and are left out there.
 func with(g *report.Generator, o *signature.GeneratorOpinion, workers int) {
 	g.Verdict, g.Doubts, g.Evidence = o.Verdict, o.Doubts, o.Evidence
 	if workers > 0 {
@@ -45,7 +45,7 @@ func (a *analysis) soakOpinion(s *soak, g *report.Generator) signature.Generator
 	ended, lost := 0.0, uint64(0)
 	for i := range s.measured() {
 		n, _ := endedIn(&s.measured()[i], "")
-		ended, lost = ended+n, lost+refused(&s.measured()[i])
+		ended, lost = ended+n, lost+connectionFailures(&s.measured()[i])
 	}
 	if sec := s.seconds(); sec > 0 {
 		c.Rate = ended / sec
@@ -81,9 +81,11 @@ func (a *analysis) trialOpinion(
 	return c.Judge()
 }
 
-// searchOpinion judges the generator over the steps of a search on which its answer hangs: those near the capacity, or all where none was
-// found. Whether it sent in time was judged step by step.
-func (a *analysis) searchOpinion(t *record.Trial, res *capacity.Result, trace *capacity.Trace) signature.GeneratorOpinion {
+// searchOpinion judges the generator over the steps of a search on which its answer hangs: those near the capacity, or
+// all where none was found. Whether it sent in time was judged step by step.
+func (a *analysis) searchOpinion(
+	t *record.Trial, res *capacity.Result, trace *capacity.Trace,
+) signature.GeneratorOpinion {
 	base := a.conductOf(t)
 	if !res.Broke {
 		base.Shared = 0 // what held, held
@@ -92,12 +94,14 @@ func (a *analysis) searchOpinion(t *record.Trial, res *capacity.Result, trace *c
 	for _, near := range []bool{true, false} {
 		for i := range trace.Steps {
 			s := &trace.Steps[i]
-			if e := s.Segment.Effort; e == nil || e.Seconds < leastStep || s.Rate <= 0 || s.ClientLimited || near && !decides(s.Rate, res.Rate) {
+			if e := s.Segment.Effort; e == nil || e.Seconds < leastStep || s.Rate <= 0 || s.ClientLimited ||
+				near && !decides(s.Rate, res.Rate) {
 				continue
 			}
 			c := base
 			c.Effort = s.Segment.Effort
-			if o := c.Judge(); worst == nil || o.Worse(worst) || o.Verdict == worst.Verdict && s.Segment.Effort.Busy > base.Effort.Busy {
+			if o := c.Judge(); worst == nil || o.Worse(worst) ||
+				o.Verdict == worst.Verdict && s.Segment.Effort.Busy > base.Effort.Busy {
 				worst, base.Effort = &o, s.Segment.Effort
 			}
 		}
@@ -134,7 +138,8 @@ func (a *analysis) pointOpinion(t *record.Trial, p *capacity.Point, e *load.Effo
 	return o
 }
 
-// leastStep is how long a step must be, in seconds, for the kernel's accounts of it, which it brings up to date at every tick, to mean anything.
+// leastStep is how long a step must be, in seconds, for the kernel's accounts of it, which it brings up to date at
+// every tick, to mean anything.
 const leastStep = 0.2
 
 // decides reports whether a step at a rate bears on a capacity; 0: there is none, and every step does.

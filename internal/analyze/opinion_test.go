@@ -23,10 +23,14 @@ func calm(change func(*load.Effort)) *load.Effort {
 	return e
 }
 
-var sameHost = &record.Placement{Generator: []int{0, 1}, Local: true}
+var (
+	sameHost = &record.Placement{Generator: []int{0, 1}, Local: true}
+	apart    = &record.Placement{Generator: []int{0}, Local: true, Target: []int{1}}
+)
 
 // TestClosedSoaks: a closed loop is cleared by what its threads did, and never by its lateness.
 func TestClosedSoaks(t *testing.T) {
+	full := calm(func(e *load.Effort) { e.Host.Busy = 1190 })
 	for _, c := range []struct {
 		name      string
 		effort    *load.Effort
@@ -36,23 +40,35 @@ func TestClosedSoaks(t *testing.T) {
 		warning   string
 	}{
 		{"time to spare", calm(func(*load.Effort) {}), sameHost, signature.RuledOut, report.None, ""},
-		{"most calls wait for it", calm(func(e *load.Effort) { e.Busy, e.Unread.Mean = 1, 6e-3 }), sameHost, signature.Limiting, report.Invalid, ""},
-		{"its thread runs all the time", calm(func(e *load.Effort) { e.Busy = 1 }), sameHost, signature.Possible, report.None, "ran 100 % of the time"},
-		{"full processors", calm(func(e *load.Effort) { e.Host.Busy = 1190 }), sameHost, signature.Possible, report.None, "`pin: {generator"},
-		{"full processors of its own", calm(func(e *load.Effort) { e.Host.Busy = 1190 }), &record.Placement{Generator: []int{0}, Local: true, Target: []int{1}}, signature.RuledOut, report.None, ""},
-		{"full processors, and the target is elsewhere", calm(func(e *load.Effort) { e.Host.Busy = 1190 }), &record.Placement{Generator: []int{0, 1}}, signature.RuledOut, report.None, ""},
+		{
+			"most calls wait for it", calm(func(e *load.Effort) { e.Busy, e.Unread.Mean = 1, 6e-3 }), sameHost,
+			signature.Limiting, report.Invalid, "",
+		},
+		{
+			"its thread runs all the time", calm(func(e *load.Effort) { e.Busy = 1 }), sameHost, signature.Possible, report.None,
+			"ran 100 % of the time",
+		},
+		{"full processors", full, sameHost, signature.Possible, report.None, "`pin: {generator"},
+		{"full processors of its own", full, apart, signature.RuledOut, report.None, ""},
+		{
+			"full processors, and the target is elsewhere", full, &record.Placement{Generator: []int{0, 1}}, signature.RuledOut,
+			report.None, "",
+		},
 		{"an older record", nil, nil, signature.Possible, report.None, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rep := soaked(t, endurance{effort: c.effort, placement: c.placement, warm: 2, measured: 60})
 			g := rep.Generator
-			if g.Verdict != c.want || g.Valid != (c.want != signature.Limiting) || rep.Verdict != c.verdict || g.RuledOut() != (c.want == signature.RuledOut) {
+			if g.Verdict != c.want || g.Valid != (c.want != signature.Limiting) || rep.Verdict != c.verdict ||
+				g.RuledOut() != (c.want == signature.RuledOut) {
 				t.Errorf("%+v, verdict %s (%s)", g, rep.Verdict, rep.Reason)
 			}
 			if g.Lateness != nil || g.AchievedRatio != nil {
 				t.Errorf("a closed loop is said to send in time: %+v", g)
 			}
-			about := slices.IndexFunc(rep.Warnings, func(s string) bool { return strings.Contains(s, "the generator cannot be ruled out") })
+			about := slices.IndexFunc(rep.Warnings, func(s string) bool {
+				return strings.Contains(s, "the generator cannot be ruled out")
+			})
 			if (about >= 0) != (c.warning != "") || about >= 0 && !strings.Contains(rep.Warnings[about], c.warning) {
 				t.Errorf("warnings %q, want %q", rep.Warnings, c.warning)
 			}
@@ -60,8 +76,8 @@ func TestClosedSoaks(t *testing.T) {
 	}
 }
 
-// TestSharedSearches: where generator and target share processors that are full at the capacity, it is that of both. What is full only at
-// rates far from it does not matter.
+// TestSharedSearches: where generator and target share processors that are full at the capacity, it is that of both.
+// What is full only at rates far from it does not matter.
 func TestSharedSearches(t *testing.T) {
 	traced := func(full func(capacity.Step) bool) func(string) capacity.Trace {
 		return func(string) capacity.Trace {
@@ -86,10 +102,13 @@ func TestSharedSearches(t *testing.T) {
 		want      signature.GeneratorVerdict
 	}{
 		{"full", func(capacity.Step) bool { return true }, sameHost, signature.Possible},
-		{"full, and apart", func(capacity.Step) bool { return true }, &record.Placement{Generator: []int{0}, Local: true, Target: []int{1}}, signature.RuledOut},
+		{"full, and apart", func(capacity.Step) bool { return true }, apart, signature.RuledOut},
 		{"never full", func(capacity.Step) bool { return false }, sameHost, signature.RuledOut},
 		{"full while it was idle", func(s capacity.Step) bool { return s.Rate < 50 }, sameHost, signature.RuledOut},
-		{"full while it was confirmed", func(s capacity.Step) bool { return s.Role == capacity.RoleConfirmLow }, sameHost, signature.Possible},
+		{
+			"full while it was confirmed", func(s capacity.Step) bool { return s.Role == capacity.RoleConfirmLow }, sameHost,
+			signature.Possible,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rep := analyzed(t, journal{trace: traced(c.full), placement: c.placement}.write(t, t.TempDir()))

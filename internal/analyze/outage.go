@@ -7,8 +7,8 @@ import (
 	"tare/internal/report"
 )
 
-// fewestExpected is how many calls must usually end in a slice for one in which none ended to tell of an outage: by chance that happens
-// once in 20,000 slices.
+// fewestExpected is how many calls must usually end in a slice for one in which none ended to tell of an outage: by
+// chance that happens once in 20,000 slices.
 const fewestExpected = 10
 
 // goodIn counts the calls of a slice that were answered well, and those that were not.
@@ -25,7 +25,8 @@ func goodIn(x *record.Slice) (good, bad uint64) {
 	return good, bad
 }
 
-// outages marks the slices in which calls ended and none of them well, and those in which none ended though many should have.
+// outages marks the slices in which calls ended and none of them well, and those in which none ended though many should
+// have.
 func (s *soak) outages() {
 	s.out = make([]bool, len(s.slices))
 	var rates []float64

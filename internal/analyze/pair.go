@@ -30,20 +30,25 @@ type CompareOptions struct {
 	Margin float64
 }
 
-// SameRun reports whether two records are of one run, so that equal blocks were taken together: the same start, seed and experiment.
+// SameRun reports whether two records are of one run, so that equal blocks were taken together: the same start, seed
+// and experiment.
 func SameRun(a, b *record.Record) bool {
 	return a.Header.Started.Equal(b.Header.Started) && a.Header.Experiment.Seed == b.Header.Experiment.Seed &&
 		a.Header.Experiment.SHA256 == b.Header.Experiment.SHA256
 }
 
-// CompareRuns estimates what the treated arms cost against their base arms. Arms of one run are compared block by block. Those of two runs, and
-// imported ones, were taken at different times: their effects are of two independent samples of block values (Mann–Whitney, Hodges–
-// Lehmann), and never equivalent. A run that is invalid makes the comparison invalid. It fails if a record does not answer the question
-// compare or scale, or its files cannot be read.
+// CompareRuns estimates what the treated arms cost against their base arms. Arms of one run are compared block by
+// block. Those of two runs, and imported ones, were taken at different times: their effects are of two independent
+// samples of block values (Mann–Whitney, Hodges– Lehmann), and never equivalent. A run that is invalid makes the
+// comparison invalid. It fails if a record does not answer the question compare or scale, or its files cannot be read.
 func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Report, error) {
 	for _, r := range []Run{base, treated} {
 		if q := r.Record.Header.Question; !question.Of(q).Drive.InBlocks {
-			return nil, fmt.Errorf("%s asks for %s: only runs that compare or scale, and imported ones, can be compared; its report says what it found", r.Name, q)
+			return nil, fmt.Errorf(
+				"%s asks for %s: only runs that compare or scale, and imported ones, can be compared; its report says what it "+
+					"found",
+				r.Name, q,
+			)
 		}
 	}
 	p := pairing{base: base, treated: treated, arms: arms, same: SameRun(base.Record, treated.Record)}
@@ -68,7 +73,8 @@ func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Repo
 	return rep, nil
 }
 
-// pairing is a comparison of records in the making: the arms become treatments of one record, which is then analysed like any other.
+// pairing is a comparison of records in the making: the arms become treatments of one record, which is then analysed
+// like any other.
 type pairing struct {
 	base, treated Run
 	arms          []Arms
@@ -110,8 +116,8 @@ func (p *pairing) baseID(id string) string {
 // pairLevel is the level that leads from a treated arm to its own base: all bases are crossed with it.
 const pairLevel = "pair"
 
-// record makes the arms into one record. What was measured stays as it is; only names and, of what was not taken together, block
-// numbers change.
+// record makes the arms into one record. What was measured stays as it is; only names and, of what was not taken
+// together, block numbers change.
 func (p *pairing) record(margin float64) *record.Record {
 	out := *p.treated.Record
 	out.Header.Question = design.Compare
@@ -235,19 +241,21 @@ func (p *pairing) label(rep *report.Report) {
 	if !p.blocked {
 		rep.Warnings = append([]string{p.whyUnblocked()}, rep.Warnings...)
 	}
-	p.counterparts(rep)
+	p.noteUnpaired(rep)
 	if !p.same {
 		rep.Warnings = append(rep.Warnings, p.differences()...)
 	}
 }
 
 func (p *pairing) whyUnblocked() string {
-	return "unblocked: taken at different times; cannot be called equivalent. Of equals measured one after the other, such tests find a difference in " +
+	return "unblocked: taken at different times; cannot be called equivalent. Of equals measured one after the other, " +
+		"such tests find a difference in " +
 		"11–67 % of cases at a nominal 5 %: to be sure, measure both in one run"
 }
 
-// counterparts says what only the base has: what only the treated arm has is among the effects that could not be estimated.
-func (p *pairing) counterparts(rep *report.Report) {
+// noteUnpaired says what only the base has: what only the treated arm has is among the effects that could not be
+// estimated.
+func (p *pairing) noteUnpaired(rep *report.Report) {
 	measured := map[string]map[string]bool{}
 	for _, t := range rep.Treatments {
 		measured[t.ID] = map[string]bool{}

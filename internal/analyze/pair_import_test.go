@@ -14,8 +14,8 @@ import (
 	"tare/internal/report"
 )
 
-// correlated writes what a load generator says of a stream whose times are correlated, as those of queues are: the logarithm follows an
-// autoregressive process with coefficient 0.9.
+// correlated writes what a load generator says of a stream whose times are correlated, as those of queues are: the
+// logarithm follows an autoregressive process with coefficient 0.9.
 func correlated(median float64, rng *rand.Rand) string {
 	var b strings.Builder
 	x := rng.NormFloat64() * .3
@@ -23,7 +23,9 @@ func correlated(median float64, rng *rand.Rand) string {
 	for range 2000 {
 		x = .9*x + math.Sqrt(1-.9*.9)*.3*rng.NormFloat64()
 		at = at.Add(10 * time.Millisecond)
-		fmt.Fprintf(&b, "{\"code\":200,\"timestamp\":%q,\"latency\":%d}\n", at.Format(time.RFC3339Nano), int64(median*1e9*math.Exp(x)))
+		fmt.Fprintf(
+			&b, "{\"code\":200,\"timestamp\":%q,\"latency\":%d}\n", at.Format(time.RFC3339Nano), int64(median*1e9*math.Exp(x)),
+		)
 	}
 	return b.String()
 }
@@ -35,7 +37,9 @@ func imported(t *testing.T, name, src string) Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := d.Write(t.TempDir(), record.Header{Experiment: record.Experiment{Name: name, SHA256: name}}, clock.System{})
+	dir, err := d.Write(
+		t.TempDir(), record.Header{Experiment: record.Experiment{Name: name, SHA256: name}}, clock.System{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +69,8 @@ func serviceEffect(t *testing.T, a, b Run) report.Effect {
 	return report.Effect{}
 }
 
-// TestImportedCalls: calls that follow one another are no independent values. With each call as a value of its own, 118 of 200
-// comparisons of equals found a difference on these streams, at a nominal 1.3 %.
+// TestImportedCalls: calls that follow one another are no independent values. With each call as a value of its own, 118
+// of 200 comparisons of equals found a difference on these streams, at a nominal 1.3 %.
 func TestImportedCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: it writes many records")
@@ -75,7 +79,9 @@ func TestImportedCalls(t *testing.T) {
 	told := 0
 	const runs = 20
 	for i := range runs {
-		e := serviceEffect(t, imported(t, fmt.Sprint("a", i), correlated(.01, rng)), imported(t, fmt.Sprint("b", i), correlated(.01, rng)))
+		e := serviceEffect(
+			t, imported(t, fmt.Sprint("a", i), correlated(.01, rng)), imported(t, fmt.Sprint("b", i), correlated(.01, rng)),
+		)
 		if e.Measurable {
 			told++
 		}

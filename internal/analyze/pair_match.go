@@ -9,9 +9,9 @@ import (
 	"tare/internal/record"
 )
 
-// MatchArms finds which arms of two runs are held against each other. Named ones are; of two runs without names, those that both have,
-// or the only ones there are; within one run, a single named one is held against the run's baseline. alone are arms without a
-// counterpart, as "run:treatment".
+// MatchArms finds which arms of two runs are held against each other. Named ones are; of two runs without names, those
+// that both have, or the only ones there are; within one run, a single named one is held against the run's baseline.
+// alone are arms without a counterpart, as "run:treatment".
 func MatchArms(base, treated Run, baseName, treatedName string) (arms []Arms, alone []string, err error) {
 	for _, x := range []struct {
 		run  Run
@@ -71,8 +71,9 @@ func within(run Run, base, treated string) ([]Arms, []string, error) {
 		}
 	}
 	if base == "" || treated == "" || base == treated {
-		return nil, nil, fmt.Errorf("both sides are the run %s: name two of its treatments, as in %s:ONE %s:OTHER; it has: %s",
-			run.Name, run.Name, run.Name, strings.Join(armIDs(run.Record, true), ", "))
+		return nil, nil,
+			fmt.Errorf("both sides are the run %s: name two of its treatments, as in %s:ONE %s:OTHER; it has: %s",
+				run.Name, run.Name, run.Name, strings.Join(armIDs(run.Record, true), ", "))
 	}
 	return []Arms{{base, treated}}, nil, nil
 }

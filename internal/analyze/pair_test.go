@@ -71,7 +71,8 @@ func TestCompareWithinARun(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("not what the run's report says (-run +compare)\n%s", diff)
 	}
-	if got.Verdict != report.Regressed || math.Abs(got.Estimate-.05) > .01 || rep.Design.Unblocked || rep.AA == nil || len(rep.AA.Effects) == 0 {
+	if got.Verdict != report.Regressed || math.Abs(got.Estimate-.05) > .01 || rep.Design.Unblocked || rep.AA == nil ||
+		len(rep.AA.Effects) == 0 {
 		t.Errorf("%+v, design %+v, A/A %+v", got, rep.Design, rep.AA)
 	}
 	// The other way round it is the inverse.
@@ -125,14 +126,17 @@ func TestCompareRunsUnblocked(t *testing.T) {
 			t.Errorf("not marked as unblocked: %+v %q", rep.Design, rep.Warnings)
 		}
 	}
-	e := effectOf(t, compared(t, quiet.record(), another(quiet), "enforcer=none", "enforcer=seccomp", CompareOptions{}), "enforcer=seccomp")
+	e := effectOf(
+		t, compared(t, quiet.record(), another(quiet), "enforcer=none", "enforcer=seccomp", CompareOptions{}),
+		"enforcer=seccomp",
+	)
 	if e.Verdict != report.Regressed || e.Lo > .3 || e.Hi < .3 || e.Baseline != "before:enforcer=none" || e.Blocks != 40 {
 		t.Errorf("%+v", e)
 	}
 }
 
-// TestCompareRunsCountsBlocks: the rounds of a block are not values of their own: that the arm stood in one place for all of them is
-// what makes them alike. With them as values, two runs of equals would almost always differ.
+// TestCompareRunsCountsBlocks: the rounds of a block are not values of their own: that the arm stood in one place for
+// all of them is what makes them alike. With them as values, two runs of equals would almost always differ.
 func TestCompareRunsCountsBlocks(t *testing.T) {
 	told := 0
 	const runs = 60
@@ -140,7 +144,9 @@ func TestCompareRunsCountsBlocks(t *testing.T) {
 		x := experiment{blocks: 10, seed: 2 * seed, block: .1}
 		y := x
 		y.seed++
-		if effectOf(t, compared(t, x.record(), another(y), "enforcer=none", "enforcer=none", CompareOptions{}), "enforcer=none").Measurable {
+		if effectOf(
+			t, compared(t, x.record(), another(y), "enforcer=none", "enforcer=none", CompareOptions{}), "enforcer=none",
+		).Measurable {
 			told++
 		}
 	}
@@ -155,7 +161,10 @@ func TestComparePairsTreatments(t *testing.T) {
 	after := experiment{blocks: 20, seed: 2, block: .005, cost: func(arm, _ string, _ int) float64 {
 		return map[string]float64{"enforcer=none": 1.5e-6, design.AAArm: 1.5e-6, "enforcer=seccomp": 2.5e-6}[arm]
 	}}
-	rep := compared(t, before.record(), another(after), "", "", CompareOptions{Budget: []string{"enforcer=none: open.cpu <= +80%", "enforcer=seccomp: open.cpu <= +80%"}})
+	rep := compared(
+		t, before.record(), another(after), "", "",
+		CompareOptions{Budget: []string{"enforcer=none: open.cpu <= +80%", "enforcer=seccomp: open.cpu <= +80%"}},
+	)
 	for treatment, want := range map[string]float64{"enforcer=none": .5, "enforcer=seccomp": 1.5} {
 		e := effectOf(t, rep, treatment)
 		if e.Baseline != "before:"+treatment || math.Abs(e.Estimate-want) > .05 {
@@ -166,7 +175,8 @@ func TestComparePairsTreatments(t *testing.T) {
 	for _, b := range rep.Budgets {
 		got = append(got, fmt.Sprint(b.Treatment, " ", b.Verdict))
 	}
-	if want := []string{"enforcer=none pass", "enforcer=seccomp fail"}; !slices.Equal(got, want) || ExitCode(rep) != ExitBudget {
+	if want := []string{"enforcer=none pass", "enforcer=seccomp fail"}; !slices.Equal(got, want) ||
+		ExitCode(rep) != ExitBudget {
 		t.Errorf("budgets %q, exit %d; want %q", got, ExitCode(rep), want)
 	}
 	if len(rep.Growth) > 0 {
@@ -178,7 +188,9 @@ func TestComparePairsTreatments(t *testing.T) {
 func TestCompareUneven(t *testing.T) {
 	x := experiment{blocks: 12, seed: 1, unblocked: true, block: .01, cost: costlier(.5)}
 	rec := x.record()
-	rec.Trials = slices.DeleteFunc(rec.Trials, func(t *record.Trial) bool { return t.Treatment == "enforcer=none" && t.Block%2 == 0 })
+	rec.Trials = slices.DeleteFunc(
+		rec.Trials, func(t *record.Trial) bool { return t.Treatment == "enforcer=none" && t.Block%2 == 0 },
+	)
 	rep := compared(t, rec, rec, "enforcer=none", "enforcer=seccomp", CompareOptions{})
 	if e := effectOf(t, rep, "enforcer=seccomp"); e.Blocks != 6 || e.Verdict != report.Regressed || !rep.Design.Unblocked {
 		t.Errorf("%+v %+v", e, rep.Design)
@@ -200,13 +212,16 @@ func TestCompareUneven(t *testing.T) {
 func TestCompareSays(t *testing.T) {
 	a := experiment{blocks: 20, seed: 1, operations: []string{"open", "fork"}}.record()
 	b := another(experiment{blocks: 20, seed: 2, operations: []string{"open", "exec"}})
-	a.Header.Host, b.Header.Host = record.Host{Name: "x", Kernel: "Linux 6.1", CPUs: 2}, record.Host{Name: "y", Kernel: "Linux 6.9", CPUs: 2}
+	a.Header.Host, b.Header.Host = record.Host{
+		Name: "x", Kernel: "Linux 6.1", CPUs: 2,
+	}, record.Host{Name: "y", Kernel: "Linux 6.9", CPUs: 2}
 	a.Header.Tool.Version, b.Header.Tool.Version = "0.1.0", "0.2.0"
 	a.Header.Experiment.SHA256, b.Header.Experiment.SHA256 = "aaaa", "bbbb"
 	rep := compared(t, a, b, "", "", CompareOptions{})
 	text := strings.Join(append(rep.Warnings, rep.Notes...), "\n")
 	for _, want := range []string{
-		"differ in host: x and y", "differ in kernel: Linux 6.1 and Linux 6.9", "differ in tare: 0.1.0 and 0.2.0", "differ in experiment file",
+		"differ in host: x and y", "differ in kernel: Linux 6.1 and Linux 6.9", "differ in tare: 0.1.0 and 0.2.0",
+		"differ in experiment file",
 		"only under before:enforcer=none, so not compared: fork.cpu, fork.wall", "exec.cpu",
 	} {
 		if !strings.Contains(text, want) {
@@ -223,7 +238,10 @@ func TestCompareSays(t *testing.T) {
 		}
 		return 1e-6
 	}})
-	rep = compared(t, experiment{blocks: 20, seed: 1, block: .01}.record(), bad, "enforcer=seccomp", "enforcer=seccomp", CompareOptions{})
+	rep = compared(
+		t, experiment{blocks: 20, seed: 1, block: .01}.record(), bad, "enforcer=seccomp", "enforcer=seccomp",
+		CompareOptions{},
+	)
 	if rep.Verdict != report.Invalid || !strings.Contains(rep.Reason, "after is invalid") || ExitCode(rep) != ExitInvalid {
 		t.Errorf("%s: %s", rep.Verdict, rep.Reason)
 	}
@@ -233,9 +251,12 @@ func TestCompareSays(t *testing.T) {
 		}
 	}
 
-	cut := experiment{blocks: 20, seed: 1, end: record.Interrupted, drop: func(_ string, b int) bool { return b >= 15 }}.record()
+	cut := experiment{
+		blocks: 20, seed: 1, end: record.Interrupted, drop: func(_ string, b int) bool { return b >= 15 },
+	}.record()
 	rep = compared(t, cut, cut, "", "enforcer=seccomp", CompareOptions{})
-	if text := strings.Join(rep.Warnings, "\n"); !strings.Contains(text, "did not come to its end") || rep.Effects[0].Blocks != 15 {
+	if text := strings.Join(rep.Warnings, "\n"); !strings.Contains(text, "did not come to its end") ||
+		rep.Effects[0].Blocks != 15 {
 		t.Errorf("%d blocks; %s", rep.Effects[0].Blocks, text)
 	}
 }
@@ -244,7 +265,8 @@ func TestCompareSays(t *testing.T) {
 func TestCompareRefuses(t *testing.T) {
 	rec := experiment{blocks: 2, seed: 1}.record()
 	rec.Header.Question = design.Capacity
-	if _, err := CompareRuns(Run{"x", rec}, Run{"x", rec}, []Arms{{"a", "b"}}, CompareOptions{}); err == nil || !strings.Contains(err.Error(), "capacity") {
+	if _, err := CompareRuns(Run{"x", rec}, Run{"x", rec}, []Arms{{"a", "b"}}, CompareOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "capacity") {
 		t.Errorf("%v", err)
 	}
 }
@@ -271,18 +293,32 @@ func TestMatchArms(t *testing.T) {
 		alone         []string
 		err           string
 	}{
-		{name: "common ones", base: one, treated: of(2, "none", "seccomp", "aa"), want: []Arms{{"none", "none"}, {"seccomp", "seccomp"}}},
-		{name: "some", base: one, treated: of(2, "none", "landlock"), want: []Arms{{"none", "none"}}, alone: []string{"run2:landlock", "run1:seccomp"}},
+		{
+			name: "common ones", base: one, treated: of(2, "none", "seccomp", "aa"),
+			want: []Arms{{"none", "none"}, {"seccomp", "seccomp"}},
+		},
+		{
+			name: "some", base: one, treated: of(2, "none", "landlock"), want: []Arms{{"none", "none"}},
+			alone: []string{"run2:landlock", "run1:seccomp"},
+		},
 		{name: "the only ones", base: of(1, "a"), treated: of(2, "b"), want: []Arms{{"a", "b"}}},
 		{name: "none in common", base: one, treated: of(2, "x", "y"), err: "run1:none run2:x"},
 		{name: "named", base: one, treated: of(2, "x", "y"), x: "seccomp", y: "y", want: []Arms{{"seccomp", "y"}}},
-		{name: "named once", base: one, treated: of(2, "none", "seccomp"), y: "seccomp", want: []Arms{{"seccomp", "seccomp"}}},
-		{name: "no such", base: one, treated: one, x: "bpf", y: "none", err: "no treatment \"bpf\"; it has: none, seccomp, aa"},
+		{
+			name: "named once", base: one, treated: of(2, "none", "seccomp"), y: "seccomp", want: []Arms{{"seccomp", "seccomp"}},
+		},
+		{
+			name: "no such", base: one, treated: one, x: "bpf", y: "none",
+			err: "no treatment \"bpf\"; it has: none, seccomp, aa",
+		},
 		{name: "one run", base: one, treated: one, x: "none", y: "seccomp", want: []Arms{{"none", "seccomp"}}},
 		{name: "one run, against its baseline", base: one, treated: one, y: "seccomp", want: []Arms{{"none", "seccomp"}}},
 		{name: "one run, the first named", base: one, treated: one, x: "aa", want: []Arms{{"none", "aa"}}},
 		{name: "one run, nothing named", base: one, treated: one, err: "name two of its treatments"},
-		{name: "one run, the same twice", base: one, treated: one, x: "seccomp", y: "seccomp", err: "name two of its treatments"},
+		{
+			name: "one run, the same twice", base: one, treated: one, x: "seccomp", y: "seccomp",
+			err: "name two of its treatments",
+		},
 		{name: "empty", base: of(1), treated: of(2, "x", "y"), err: "no treatment is in both"},
 	} {
 		got, alone, err := MatchArms(c.base, c.treated, c.x, c.y)

@@ -25,7 +25,9 @@ func (a *analysis) percentiles(c *comparison) {
 }
 
 func percentilesOf(m *measure) (report.Percentiles, bool) {
-	out := report.Percentiles{Treatment: m.treatment, Operation: m.operation, Metric: m.metric.Name, Unit: m.metric.Unit, Of: m.of}
+	out := report.Percentiles{
+		Treatment: m.treatment, Operation: m.operation, Metric: m.metric.Name, Unit: m.metric.Unit, Of: m.of,
+	}
 	var blocks []stat.Sample
 	if blocks, out.N = measuredSamples(m.samples); out.N == 0 {
 		return out, false

@@ -34,7 +34,9 @@ func (a *analysis) phases() {
 			}
 			continue
 		}
-		if _, err := t.Histograms(func(iv *record.Interval) { a.phaseOf(t, iv.Operation, iv.Measure, iv.Hist, seen) }); err != nil {
+		if _, err := t.Histograms(
+			func(iv *record.Interval) { a.phaseOf(t, iv.Operation, iv.Measure, iv.Hist, seen) },
+		); err != nil {
 			a.warn(t.Treatment, "%v", err)
 		}
 	}
@@ -51,7 +53,9 @@ func (a *analysis) phases() {
 }
 
 // phaseOf takes in one histogram of a trial; seen are the trial's own so far, since each outcome has one.
-func (a *analysis) phaseOf(t *record.Trial, operation string, m record.Measure, h *hist.Histogram, seen map[[2]string]*hist.Histogram) {
+func (a *analysis) phaseOf(
+	t *record.Trial, operation string, m record.Measure, h *hist.Histogram, seen map[[2]string]*hist.Histogram,
+) {
 	name, ok := m.Phase()
 	if !ok {
 		return
@@ -81,7 +85,9 @@ const (
 
 // sortPhases puts them in the order of treatments, then of operations, then of time.
 func (a *analysis) sortPhases() {
-	order := []string{phasePost, "scheduled", "running", phaseStartup, phaseCreatedToWatch, phaseWatchToWatch, phaseConditions}
+	order := []string{
+		phasePost, "scheduled", "running", phaseStartup, phaseCreatedToWatch, phaseWatchToWatch, phaseConditions,
+	}
 	rank := func(name string) int {
 		if i := slices.Index(order, name); i >= 0 {
 			return i

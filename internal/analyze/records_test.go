@@ -31,13 +31,15 @@ type expectation struct {
 	Rates map[string]float64 `json:"rates"`
 	Good  uint64             `json:"good"`
 	Ended uint64             `json:"ended"`
-	// Effects are estimates by treatment and name, to within 0.02; Laws the best forms of growth by metric; Blocks the complete ones.
+	// Effects are estimates by treatment and name, to within 0.02; Laws the best forms of growth by metric; Blocks the
+	// complete ones.
 	Effects map[string]float64 `json:"effects,omitempty"`
 	Laws    map[string]string  `json:"laws,omitempty"`
 	Blocks  int                `json:"blocks,omitempty"`
 }
 
-// TestOldRecordsStayReadable: every record under testdata/records was written by some version of tare, and is read by this one.
+// TestOldRecordsStayReadable: every record under testdata/records was written by some version of tare, and is read by
+// this one.
 func TestOldRecordsStayReadable(t *testing.T) {
 	if *sample {
 		writeSample(t)
@@ -79,7 +81,10 @@ func readable(t *testing.T, dir string) {
 	}
 	rep := analyzed(t, dir)
 	if rep.Status != want.Status || rep.Verdict != want.Verdict || len(rep.Treatments) != len(want.Treatments) {
-		t.Errorf("status %s, verdict %s (%s), %d treatments, want %+v", rep.Status, rep.Verdict, rep.Reason, len(rep.Treatments), want)
+		t.Errorf(
+			"status %s, verdict %s (%s), %d treatments, want %+v", rep.Status, rep.Verdict, rep.Reason, len(rep.Treatments),
+			want,
+		)
 	}
 	var good, ended uint64
 	for _, op := range rep.Operations {
@@ -132,7 +137,8 @@ func rateOf(rep *report.Report, treatment string) float64 {
 	return 0
 }
 
-// writeSample makes a record by the code of today, of the simulated limiter at 150/s, with what a correct reader must find in it.
+// writeSample makes a record by the code of today, of the simulated limiter at 150/s, with what a correct reader must
+// find in it.
 func writeSample(t *testing.T) {
 	t.Helper()
 	const dir = "testdata/records/v1-capacity"
@@ -144,10 +150,11 @@ func writeSample(t *testing.T) {
 	must(t, os.CopyFS(dir, os.DirFS(written)))
 	tr := limitedTrace(1)
 	want := expectation{
-		Calls: len(tr.Calls), Histograms: 8, Trials: 1, Status: report.Complete, Verdict: report.Pass, Treatments: []string{"default"},
-		Rates: map[string]float64{"default": 150}, Ended: uint64(len(tr.Calls)),
+		Calls: tr.Calls.Len(), Histograms: 8, Trials: 1, Status: report.Complete, Verdict: report.Pass,
+		Treatments: []string{"default"},
+		Rates:      map[string]float64{"default": 150}, Ended: uint64(tr.Calls.Len()),
 	}
-	for _, c := range tr.Calls {
+	for _, c := range load.CallsOf(tr.Calls) {
 		if c.Outcome == load.OK {
 			want.Good++
 		}

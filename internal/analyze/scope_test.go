@@ -19,7 +19,8 @@ import (
 
 // limits are limits that a metric of a unit may have, without and with a sign.
 var limits = map[metric.Unit][2]string{
-	metric.Seconds: {"1s", "+1s"}, metric.CPUSeconds: {"1s", "+1s"}, metric.Bytes: {"1GiB", "+1GiB"}, metric.Count: {"100", "+100"},
+	metric.Seconds: {"1s", "+1s"}, metric.CPUSeconds: {"1s", "+1s"}, metric.Bytes: {"1GiB", "+1GiB"},
+	metric.Count: {"100", "+100"},
 	metric.Ratio: {"50%", "+50%"}, metric.PerSecond: {"1/s", "+1/s"},
 }
 
@@ -54,8 +55,8 @@ func everyBudget(rate string, draw int) []string {
 // mayFail are reasons for not measuring that only a run can know.
 var mayFail = []string{"the baseline's ", "of which a percentage has no meaning"}
 
-// TestAcceptedBudgetsAreMeasured crosses the questions with all that a budget can say: what validation accepts is measured on a complete record, and
-// what it refuses is not.
+// TestAcceptedBudgetsAreMeasured crosses the questions with all that a budget can say: what validation accepts is
+// measured on a complete record, and what it refuses is not.
 func TestAcceptedBudgetsAreMeasured(t *testing.T) {
 	ops := []string{"token"}
 	arm := func(metrics ...string) func(*design.Treatment) budget.Arm {
@@ -172,7 +173,8 @@ func TestUngatedRunsSayWhy(t *testing.T) {
 		trial.Samples = nil // nothing could be read of the target
 	}
 	rep := analyzedRecord(t, rec)
-	const why = "no metric decides a verdict: there is no CPU time of the target, and response.p50 decides from 1000 calls a block on, of which there were 100"
+	const why = "no metric decides a verdict: there is no CPU time of the target, and response.p50 decides from 1000 " +
+		"calls a block on, of which there were 100"
 	if rep.Verdict != report.Inconclusive || rep.Reason != why || rep.AA.Reliable || rep.AA.Unchecked != why {
 		t.Errorf("%s: %s; A/A %+v", rep.Verdict, rep.Reason, rep.AA)
 	}
@@ -184,7 +186,8 @@ func TestUngatedRunsSayWhy(t *testing.T) {
 	}
 	var text strings.Builder
 	must(t, report.Text(&text, rep))
-	if strings.Contains(text.String(), "too noisy") || !strings.Contains(text.String(), "no metric decides a verdict") || !strings.Contains(text.String(), "name a metric that is to decide") {
+	if strings.Contains(text.String(), "too noisy") || !strings.Contains(text.String(), "no metric decides a verdict") ||
+		!strings.Contains(text.String(), "name a metric that is to decide") {
 		t.Error(text.String())
 	}
 }

@@ -43,9 +43,10 @@ type spent struct {
 	seconds            float64
 }
 
-// witnessed reports what the target measured itself: its requests, the phases of calls, service levels, and where a request's time went.
-func (a *analysis) witnessed() {
-	all := a.witnesses()
+// targetReadings reports what the target measured itself: its requests, the phases of calls, service levels, and where
+// a request's time went.
+func (a *analysis) targetReadings() {
+	all := a.witnessesByTreatment()
 	a.phases()
 	names, actions := a.actions()
 	for _, w := range all {
@@ -59,8 +60,8 @@ func (a *analysis) witnessed() {
 	a.attributions(all, names, actions)
 }
 
-// witnesses adds up what the complete trials of each treatment left behind, in the order of the treatments.
-func (a *analysis) witnesses() []*witness {
+// witnessesByTreatment adds up what the complete trials of each treatment left behind, in the order of the treatments.
+func (a *analysis) witnessesByTreatment() []*witness {
 	var out []*witness
 	restarted := 0
 	for _, t := range a.trials() {
@@ -85,7 +86,9 @@ func (a *analysis) witnesses() []*witness {
 		}
 	}
 	if restarted > 0 {
-		a.warn("", "the target was started anew within %s: what it had measured itself before is lost", plural(restarted, "trial"))
+		a.warn("", "the target was started anew within %s: what it had measured itself before is lost", plural(
+			restarted, "trial",
+		))
 	}
 	return out
 }
@@ -107,7 +110,9 @@ func (w *witness) add(s *record.Served) {
 		x.add(r)
 	}
 	for _, p := range s.Parts {
-		i := slices.IndexFunc(w.parts, func(x *spent) bool { return x.part == p.Part && x.name == p.Name && x.action == p.Action })
+		i := slices.IndexFunc(
+			w.parts, func(x *spent) bool { return x.part == p.Part && x.name == p.Name && x.action == p.Action },
+		)
 		if i < 0 {
 			i = len(w.parts)
 			w.parts = append(w.parts, &spent{part: p.Part, name: p.Name, action: p.Action})
@@ -140,7 +145,8 @@ func (w *witness) rows(names []string, actions map[string]action) []report.Serve
 		at := func(q float64) *float64 { return finite(x.all.quantile(q).value) }
 		out = append(out, report.Served{
 			Treatment: w.treatment, Verb: x.verb, Resource: x.resource, Scope: x.scope, N: x.n, Mean: x.mean(),
-			P50: at(.5), P90: at(.9), P99: at(.99), First: known(x.all.first()), Last: known(x.all.last()), Measured: w.measured(x, names, actions),
+			P50: at(.5), P90: at(.9), P99: at(.99), First: known(x.all.first()), Last: known(x.all.last()),
+			Measured: w.measured(x, names, actions),
 		})
 	}
 	return out
@@ -153,13 +159,16 @@ func (w *witness) sorted(names []string, actions map[string]action) []*requests 
 		out = append(out, w.kinds[k])
 	}
 	slices.SortStableFunc(out, func(x, y *requests) int {
-		return cmp.Or(cmp.Compare(w.rank(x, names, actions), w.rank(y, names, actions)), cmp.Compare(y.n, x.n), strings.Compare(x.String(), y.String()))
+		return cmp.Or(
+			cmp.Compare(w.rank(x, names, actions), w.rank(y, names, actions)), cmp.Compare(y.n, x.n),
+			strings.Compare(x.String(), y.String()),
+		)
 	})
 	return out
 }
 
-// of are the requests of a kind, or where the server calls their scope otherwise, the most frequent ones of its verb on its resource; nil if
-// there are none.
+// of are the requests of a kind, or where the server calls their scope otherwise, the most frequent ones of its verb on
+// its resource; nil if there are none.
 func (w *witness) of(k kind) (out *requests) {
 	if x := w.kinds[k]; x != nil {
 		return x

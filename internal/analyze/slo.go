@@ -8,8 +8,8 @@ import (
 	"tare/internal/report"
 )
 
-// The limits of Kubernetes' service level objectives, in seconds. Calls: 99 % of mutating ones of a single object, and of reads of one, within
-// 1 s; of reads of a namespace or of all within 30 s. Pods: 99 % start within 5 s. Source:
+// The limits of Kubernetes' service level objectives, in seconds. Calls: 99 % of mutating ones of a single object, and
+// of reads of one, within 1 s; of reads of a namespace or of all within 30 s. Pods: 99 % start within 5 s. Source:
 // https://github.com/kubernetes/community/blob/master/sig-scalability/slos/slos.md.
 const (
 	singleLimit  = 1.0
@@ -41,7 +41,8 @@ func (a *analysis) serviceLevels(all []*witness, names []string, actions map[str
 	}
 }
 
-// callLevels judges API calls: those that are measured one by one, then those that break a limit, then all others together.
+// callLevels judges API calls: those that are measured one by one, then those that break a limit, then all others
+// together.
 func (a *analysis) callLevels(w *witness, names []string, actions map[string]action) []report.SLO {
 	var out []report.SLO
 	var rest [][]report.SLO
@@ -70,7 +71,7 @@ func (a *analysis) callLevels(w *witness, names []string, actions map[string]act
 	}
 	for _, name := range []string{sloMutating, sloRead} {
 		for _, f := range report.Formulas() {
-			if row, ok := together99(rest, name, f); ok {
+			if row, ok := worstOfKinds(rest, name, f); ok {
 				out = append(out, row)
 			}
 		}
@@ -78,8 +79,8 @@ func (a *analysis) callLevels(w *witness, names []string, actions map[string]act
 	return out
 }
 
-// judged reports whether the objectives speak of such requests: not of streams, nor of what is not stored. The same subresources are left out
-// by all three.
+// judged reports whether the objectives speak of such requests: not of streams, nor of what is not stored. The same
+// subresources are left out by all three.
 func (k kind) judged() bool {
 	resource, sub, _ := strings.Cut(k.resource, "/")
 	switch {
@@ -110,9 +111,9 @@ func (w *witness) levels(x *requests) []report.SLO {
 	return out
 }
 
-// together99 sums up the rows of one formula and objective over kinds of requests: the one that is nearest its limit, or furthest beyond it,
-// is told.
-func together99(rest [][]report.SLO, name string, f report.Formula) (worst report.SLO, ok bool) {
+// worstOfKinds sums up the rows of one formula and objective over kinds of requests: the one that is nearest its limit,
+// or furthest beyond it, is told.
+func worstOfKinds(rest [][]report.SLO, name string, f report.Formula) (worst report.SLO, ok bool) {
 	kinds, n, most := 0, uint64(0), math.Inf(-1)
 	for _, r := range slices.Concat(rest...) {
 		if r.Name != name || r.Formula != f || r.Verdict == report.NotMeasured {
@@ -156,7 +157,8 @@ func (a *analysis) disagreements(rows []report.SLO) {
 	for _, title := range titles {
 		pass, fail := verdicts[title][report.Pass], verdicts[title][report.Fail]
 		if len(pass) > 0 && len(fail) > 0 {
-			a.warn(rows[0].Treatment, "the service level verdicts on %s DISAGREE: %s pass it, %s fail it. %s", title, strings.Join(pass, " and "),
+			a.warn(rows[0].Treatment, "the service level verdicts on %s DISAGREE: %s pass it, %s fail it. "+
+				"%s", title, strings.Join(pass, " and "),
 				strings.Join(fail, " and "), clocks(title))
 		}
 	}
@@ -165,9 +167,12 @@ func (a *analysis) disagreements(rows []report.SLO) {
 // clocks says what the formulas' clocks see and miss.
 func clocks(title string) string {
 	if title == sloStartup {
-		return "creationTimestamp is set when mutating admission is over, in whole seconds, and the first watch event comes after all of admission: " +
-			"official, clusterloader2 and kube-burner all miss it, wholly or in part. Only the client's clock holds the whole request"
+		return "creationTimestamp is set when mutating admission is over, in whole seconds, and the first watch event " +
+			"comes after all of admission: " +
+			"official, clusterloader2 and kube-burner all miss it, wholly or in part. Only the client's clock holds the whole " +
+			"request"
 	}
-	return "official and clusterloader2 leave out the time of webhooks and of queues before the server, kube-burner counts it; the client's clock also " +
+	return "official and clusterloader2 leave out the time of webhooks and of queues before the server, kube-burner " +
+		"counts it; the client's clock also " +
 		"holds what lies outside of the server, and does not depend on buckets"
 }

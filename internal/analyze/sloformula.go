@@ -12,10 +12,10 @@ import (
 	"tare/internal/unit"
 )
 
-// official judges by the text of the objective: p99 of mutating calls of single objects by (resource, verb), of reads by (resource, scope), over
-// 5 minutes, on the time that the indicator counts: without webhooks and without waiting in queues. Source:
-// https://github.com/kubernetes/community/blob/master/sig-scalability/slos/slos.md. A run is shorter than the objective's day: all of its
-// trials are one window.
+// official judges by the text of the objective: p99 of mutating calls of single objects by (resource, verb), of reads
+// by (resource, scope), over 5 minutes, on the time that the indicator counts: without webhooks and without waiting in
+// queues. Source: https://github.com/kubernetes/community/blob/master/sig-scalability/slos/slos.md. A run is shorter
+// than the objective's day: all of its trials are one window.
 func (w *witness) official(x *requests) (report.SLO, bool) {
 	out := report.SLO{Formula: report.Official, Limit: limitOf(x.scope), N: x.indicated}
 	if x.mutating() {
@@ -37,11 +37,12 @@ func (w *witness) official(x *requests) (report.SLO, bool) {
 	return decide(out, sum.quantile(p99), sum.total), true
 }
 
-// clusterLoader judges as ClusterLoader2's measurement APIResponsivenessPrometheus does: on the same indicator, by (resource, verb, scope), and
-// p50, p90 and p99 must all hold, each being the 99th percentile over time of the quantile of single windows
-// (quantile_over_time(0.99, apiserver:apiserver_request_sli_latency_1m:histogram_quantile)); the limit goes by the scope alone. Source:
-// https://github.com/kubernetes/perf-tests/blob/master/clusterloader2/pkg/measurement/common/slos/api_responsiveness_prometheus.go. Its windows
-// are of one minute: here they are the trials.
+// clusterLoader judges as ClusterLoader2's measurement APIResponsivenessPrometheus does: on the same indicator, by
+// (resource, verb, scope), and p50, p90 and p99 must all hold, each being the 99th percentile over time of the quantile
+// of single windows (quantile_over_time(0.99, apiserver:apiserver_request_sli_latency_1m:histogram_quantile)); the
+// limit goes by the scope alone. Source: https://github.com/kubernetes/perf-tests,
+// clusterloader2/pkg/measurement/common/slos/api_responsiveness_prometheus.go. Its windows are of one minute: here they
+// are the trials.
 func (w *witness) clusterLoader(x *requests) (report.SLO, bool) {
 	out := report.SLO{Formula: report.ClusterLoader2, Limit: limitOf(x.scope), N: x.indicated}
 	each := func(of func(*window99) between) between {
@@ -57,7 +58,10 @@ func (w *witness) clusterLoader(x *requests) (report.SLO, bool) {
 	}
 	// p50 and p90 of a window are never above its p99, so that the three hold when p99 does.
 	b := each(func(w *window99) between { return w.p99 })
-	out.Basis = fmt.Sprintf("by resource, verb and scope, without webhooks and queues; over %s as windows; p50 and p90 hold wherever p99 does", plural(len(x.windows), "trial"))
+	out.Basis = fmt.Sprintf(
+		"by resource, verb and scope, without webhooks and queues; over %s as windows; p50 and p90 hold wherever p99 does",
+		plural(len(x.windows), "trial"),
+	)
 	return decide(out, b, x.slis.total), true
 }
 
@@ -84,10 +88,11 @@ func overTime(v []float64) float64 {
 	return v[lo] + (rank-float64(lo))*(v[hi]-v[lo])
 }
 
-// kubeBurner judges by the alerts that kube-burner's profile raises: the average over windows of p99 of all the time that requests took,
-// webhooks included (avg_over_time(histogram_quantile(0.99, sum(irate(apiserver_request_duration_seconds_bucket{…}[2m])) …)[10m:])),
-// mutating calls by (resource, verb) against 1 s, reads by scope as well against 1, 5 and 30 s. Source: kube-burner,
-// cmd/kube-burner/ocp-config/alerts.yml. Its windows are of two minutes: here they are the trials.
+// kubeBurner judges by the alerts that kube-burner's profile raises: the average over windows of p99 of all the time
+// that requests took, webhooks included (avg_over_time(histogram_quantile(0.99,
+// sum(irate(apiserver_request_duration_seconds_bucket{…}[2m])) …)[10m:])), mutating calls by (resource, verb) against 1
+// s, reads by scope as well against 1, 5 and 30 s. Source: kube-burner, cmd/kube-burner/ocp-config/alerts.yml. Its
+// windows are of two minutes: here they are the trials.
 func (w *witness) kubeBurner(x *requests) (report.SLO, bool) {
 	out := report.SLO{Formula: report.KubeBurner, Limit: singleLimit, N: x.n}
 	switch x.verb {
@@ -147,7 +152,9 @@ func decide(out report.SLO, b between, n uint64) report.SLO {
 		out.Verdict = keeps(out.Limit, b.value, b.value, b.value)
 	}
 	if !math.IsNaN(b.value) && b.lo < out.Limit && out.Limit < b.hi {
-		notes = append(notes, fmt.Sprintf("buckets are coarse: it lies between %s and %s, on either side of the limit", unit.Seconds(b.lo), orMore(b.hi)))
+		notes = append(notes, fmt.Sprintf(
+			"buckets are coarse: it lies between %s and %s, on either side of the limit", unit.Seconds(b.lo), orMore(b.hi),
+		))
 	}
 	out.Note = strings.Join(append(notes, few(n)...), "; ")
 	return out
@@ -168,11 +175,12 @@ func few(n uint64) []string {
 	return nil
 }
 
-// clientLevel is the objective by tare's own clock: p99 of the response time of an operation that consists of such requests, with its interval
-// where one can be had.
+// clientLevel is the objective by tare's own clock: p99 of the response time of an operation that consists of such
+// requests, with its interval where one can be had.
 func (a *analysis) clientLevel(treatment, operation string, of action, x *requests) (report.SLO, bool) {
 	out := report.SLO{
-		Treatment: treatment, Name: x.objective(), Subject: x.String(), Operation: operation, Formula: report.ClientClock, Limit: limitOf(x.scope),
+		Treatment: treatment, Name: x.objective(), Subject: x.String(), Operation: operation, Formula: report.ClientClock,
+		Limit: limitOf(x.scope),
 		Basis: "from when the call was due until its answer was read",
 	}
 	if of.startup {
@@ -201,7 +209,9 @@ func (a *analysis) clientLevel(treatment, operation string, of action, x *reques
 
 // operation is what the report has of an operation under a treatment; nil if it has nothing.
 func (a *analysis) operation(treatment, name string) *report.Operation {
-	i := slices.IndexFunc(a.rep.Operations, func(o report.Operation) bool { return o.Treatment == treatment && o.Operation == name })
+	i := slices.IndexFunc(
+		a.rep.Operations, func(o report.Operation) bool { return o.Treatment == treatment && o.Operation == name },
+	)
 	if i < 0 {
 		return nil
 	}
@@ -233,10 +243,11 @@ func byClock(out report.SLO, e *stat.Estimate, why string) report.SLO {
 }
 
 // startupLevels judges the start of pods: official from the creation timestamp until a watch has seen the pod running
-// (https://github.com/kubernetes/community/blob/master/sig-scalability/slos/pod_startup_latency.md); ClusterLoader2 from its first watch event, p50,
-// p90 and p99 against one threshold (clusterloader2/pkg/measurement/common/slos/pod_startup_latency.go); kube-burner from the creation timestamp
-// until the condition Ready, a quantile over all pods, against a threshold that is the user's choice (pkg/measurements/pod_latency.go): here the
-// official one.
+// (https://github.com/kubernetes/community/blob/master/sig-scalability/slos/pod_startup_latency.md); ClusterLoader2
+// from its first watch event, p50, p90 and p99 against one threshold
+// (clusterloader2/pkg/measurement/common/slos/pod_startup_latency.go); kube-burner from the creation timestamp until
+// the condition Ready, a quantile over all pods, against a threshold that is the user's choice
+// (pkg/measurements/pod_latency.go): here the official one.
 func (a *analysis) startupLevels(treatment string) []report.SLO {
 	var out []report.SLO
 	for _, x := range []struct {
@@ -245,17 +256,24 @@ func (a *analysis) startupLevels(treatment string) []report.SLO {
 		basis   string
 	}{
 		{report.Official, phaseCreatedToWatch, "from creationTimestamp, in whole seconds, until seen running"},
-		{report.ClusterLoader2, phaseWatchToWatch, "from its first watch event until seen running; p50 and p90 hold wherever p99 does"},
-		{report.KubeBurner, phaseConditions, "from creationTimestamp until condition Ready, both in whole seconds; it sets no limit of its own"},
+		{
+			report.ClusterLoader2, phaseWatchToWatch,
+			"from its first watch event until seen running; p50 and p90 hold wherever p99 does",
+		},
+		{
+			report.KubeBurner, phaseConditions,
+			"from creationTimestamp until condition Ready, both in whole seconds; it sets no limit of its own",
+		},
 		{report.ClientClock, phaseStartup, "from when the request was sent until the pod was seen running"},
 	} {
 		row, ok := a.phaseLevel(report.SLO{
-			Treatment: treatment, Name: sloStartup, Operation: podStartup, Formula: x.formula, Limit: startupLimit, Basis: x.basis,
+			Treatment: treatment, Name: sloStartup, Operation: podStartup, Formula: x.formula, Limit: startupLimit,
+			Basis: x.basis,
 		}, x.phase)
 		if !ok {
 			continue
 		}
-		row.Note = strings.Join(append(nonEmpty(row.Note), a.unstarted(treatment)...), "; ")
+		row.Note = strings.Join(append(nonEmpty(row.Note), a.unstartedNotes(treatment)...), "; ")
 		out = append(out, row)
 	}
 	return out
@@ -282,8 +300,8 @@ func (a *analysis) phaseLevel(out report.SLO, name string) (report.SLO, bool) {
 	return out, true
 }
 
-// unstarted says how many pods no clock has, since they were never seen running.
-func (a *analysis) unstarted(treatment string) []string {
+// unstartedNotes says how many pods no clock has, since they were never seen running.
+func (a *analysis) unstartedNotes(treatment string) []string {
 	o := a.operation(treatment, podStartup)
 	if o == nil {
 		return nil

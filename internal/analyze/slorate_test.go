@@ -11,7 +11,8 @@ import (
 	"tare/internal/report"
 )
 
-// A tried is one rate of a made search: how long its calls take, and how many of a hundred of them take so long instead.
+// A tried is one rate of a made search: how long its calls take, and how many of a hundred of them take so long
+// instead.
 type tried struct {
 	role       capacity.Role
 	rate       float64
@@ -24,7 +25,9 @@ type tried struct {
 
 // made is the trace of a search that tried these, twenty seconds each.
 func made(all ...tried) capacity.Trace {
-	tr := capacity.Trace{Timeout: 30 * time.Second, MaxRate: 2000, MaxConns: 4096, Stop: capacity.StopFound, Reason: "found and confirmed"}
+	tr := capacity.Trace{
+		Timeout: 30 * time.Second, MaxRate: 2000, MaxConns: 4096, Stop: capacity.StopFound, Reason: "found and confirmed",
+	}
 	now := time.Duration(0)
 	for _, x := range all {
 		s := capacity.Step{Role: x.role, Rate: x.rate, Attempt: 1}
@@ -46,7 +49,7 @@ func made(all ...tried) capacity.Trace {
 			if i%100 < x.share && x.open {
 				c.FirstByte, c.Done = 0, 0
 			}
-			tr.Calls = append(tr.Calls, c)
+			tr.Calls = append(load.CallsOf(tr.Calls), c)
 		}
 		s.Segment = load.Segment{Start: now, End: now + 20*time.Second, Offered: n, Sent: n}
 		now += 20 * time.Second
@@ -56,13 +59,15 @@ func made(all ...tried) capacity.Trace {
 	return tr
 }
 
-// TestLevelsAtRates: the objective is judged by the calls at the highest rate that held and at the lowest that failed; what the server measured is of no
-// one rate, and the published formulas say nothing.
+// TestLevelsAtRates: the objective is judged by the calls at the highest rate that held and at the lowest that failed;
+// what the server measured is of no one rate, and the published formulas say nothing.
 func TestLevelsAtRates(t *testing.T) {
 	over := tried{role: capacity.RoleOverload, rate: 90, took: 9 * time.Second}
 	prime := tried{role: capacity.RolePrime, rate: 90, took: 9 * time.Second}
 	low := func(share int, late time.Duration) tried {
-		return tried{role: capacity.RoleConfirmLow, rate: 40, held: true, took: 200 * time.Millisecond, late: late, share: share}
+		return tried{
+			role: capacity.RoleConfirmLow, rate: 40, held: true, took: 200 * time.Millisecond, late: late, share: share,
+		}
 	}
 	high := tried{role: capacity.RoleConfirmHigh, rate: 50, took: 2 * time.Second}
 	bad, open := high, high
@@ -75,13 +80,22 @@ func TestLevelsAtRates(t *testing.T) {
 		failed    report.Verdict
 		says, not string // in the client's notes
 	}{
-		"kept and broken":         {made(over, high, low(0, 0)), report.Pass, .2, report.Fail, "", "queue"},
-		"late beyond 99 %":        {made(over, high, low(5, 4*time.Second)), report.Fail, 4, report.Fail, "", "queue"},
-		"a queue stood before it": {made(over, high, prime, low(5, 4*time.Second)), report.Inconclusive, 4, report.Fail, "a queue was made to stand before", ""},
-		"calls that failed":       {made(over, bad, low(0, 0)), report.Pass, .2, report.Fail, "calls that failed are counted by how long they took: 25% of them at 50/s", ""},
-		"calls that never ended":  {made(over, open, low(0, 0)), report.Pass, .2, report.Fail, "10% of them at 50/s", ""},
+		"kept and broken":  {made(over, high, low(0, 0)), report.Pass, .2, report.Fail, "", "queue"},
+		"late beyond 99 %": {made(over, high, low(5, 4*time.Second)), report.Fail, 4, report.Fail, "", "queue"},
+		"a queue stood before it": {made(
+			over, high, prime, low(5, 4*time.Second),
+		), report.Inconclusive, 4, report.Fail, "a queue was made to stand before", ""},
+		"calls that failed": {made(
+			over, bad, low(0, 0),
+		), report.Pass, .2, report.Fail, "calls that failed are counted by how long they took: 25% of them at 50/s", ""},
+		"calls that never ended": {made(over, open, low(0, 0)), report.Pass, .2, report.Fail, "10% of them at 50/s", ""},
 	} {
-		rep := analyzed(t, journal{operation: "create-pod-dry-run", trace: func(string) capacity.Trace { return c.trace }}.write(t, t.TempDir()))
+		rep := analyzed(
+			t,
+			journal{
+				operation: "create-pod-dry-run", trace: func(string) capacity.Trace { return c.trace },
+			}.write(t, t.TempDir()),
+		)
 		if len(rep.SLO) != 8 {
 			t.Errorf("%s: %d rows: %+v", name, len(rep.SLO), rep.SLO)
 			continue
@@ -93,7 +107,8 @@ func TestLevelsAtRates(t *testing.T) {
 			if i >= 4 {
 				rate, held, verdict = 50, false, c.failed
 			}
-			if s.Rate == nil || *s.Rate != rate || s.Held == nil || *s.Held != held || s.Name != "mutating" || s.Subject != "POST pods" || s.Limit != 1 {
+			if s.Rate == nil || *s.Rate != rate || s.Held == nil || *s.Held != held || s.Name != "mutating" ||
+				s.Subject != "POST pods" || s.Limit != 1 {
 				t.Errorf("%s: row %d: %+v", name, i, s)
 			}
 			if s.Formula != report.ClientClock {
@@ -123,7 +138,8 @@ func TestNoLevelsOfOtherAreas(t *testing.T) {
 		t.Errorf("%+v", rep.SLO)
 	}
 	rep := analyzed(t, journal{operation: "pod-startup"}.write(t, t.TempDir()))
-	if len(rep.SLO) != 8 || rep.SLO[0].Name != "pod-startup" || rep.SLO[0].Limit != 5 || rep.SLO[3].Verdict != report.Pass {
+	if len(rep.SLO) != 8 || rep.SLO[0].Name != "pod-startup" || rep.SLO[0].Limit != 5 ||
+		rep.SLO[3].Verdict != report.Pass {
 		t.Errorf("pod-startup: %+v", rep.SLO)
 	}
 }

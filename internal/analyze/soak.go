@@ -51,7 +51,9 @@ func (a *analysis) soaks(budgets []budget.Budget) {
 		a.rep.Operations = append(a.rep.Operations, ops...)
 		a.rep.Soak = append(a.rep.Soak, a.wholeSoak(s, total))
 		for i := range ops {
-			a.rep.Soak = append(a.rep.Soak, report.Soak{Treatment: t.Treatment, Operation: ops[i].Operation, Drift: s.drifts(ops[i].Operation)})
+			a.rep.Soak = append(a.rep.Soak, report.Soak{
+				Treatment: t.Treatment, Operation: ops[i].Operation, Drift: s.drifts(ops[i].Operation),
+			})
 		}
 		a.soakRemarks(s)
 	}
@@ -106,8 +108,10 @@ func (s *soak) at(t time.Duration) float64 { return (t - s.origin).Seconds() }
 func (a *analysis) wholeSoak(s *soak, total *report.Total) report.Soak {
 	load := &a.rec.Plan.Load
 	out := report.Soak{
-		Treatment: s.trial.Treatment, Drift: s.drifts(""), Seconds: s.seconds(), WarmUpSeconds: s.lasted(s.slices[:s.first]), Planned: load.Duration,
-		WindowSeconds: s.length.Seconds(), Workers: load.Workers, Rate: load.Rate, Outages: s.listOutages(), Total: total, Moments: joined(s.moments(), mostMoments),
+		Treatment: s.trial.Treatment, Drift: s.drifts(""), Seconds: s.seconds(), WarmUpSeconds: s.lasted(s.slices[:s.first]),
+		Planned:       load.Duration,
+		WindowSeconds: s.length.Seconds(), Workers: load.Workers, Rate: load.Rate, Outages: s.listOutages(), Total: total,
+		Moments: joined(s.moments(), mostMoments),
 	}
 	for i, u := range s.used {
 		if u.restarted {
@@ -148,16 +152,22 @@ func (a *analysis) soakRemarks(s *soak) {
 		a.warn(id, "%s of the %s that were planned were measured", span(s.seconds()), span(a.rec.Plan.Load.Duration))
 	}
 	a.neighbourhood(s)
-	whole := &a.rep.Soak[slices.IndexFunc(a.rep.Soak, func(x report.Soak) bool { return x.Treatment == id && x.Operation == "" })]
+	whole := &a.rep.Soak[slices.IndexFunc(
+		a.rep.Soak, func(x report.Soak) bool { return x.Treatment == id && x.Operation == "" },
+	)]
 	if n := len(whole.Outages); n > 0 {
 		lost := 0.0
 		for _, o := range whole.Outages {
 			lost += o.End - o.Start
 		}
-		a.warn(id, "no call was answered well for %s in all, in %s; the first began after %s", span(lost), plural(n, "outage"), span(whole.Outages[0].Start))
+		a.warn(
+			id, "no call was answered well for %s in all, in %s; the first began after %s", span(lost), plural(n, "outage"),
+			span(whole.Outages[0].Start),
+		)
 	}
 	if n := len(whole.Restarts); n > 0 {
-		a.warn(id, "the target was started anew %s, first after %s: what a process used between its last reading and its end is not counted",
+		a.warn(id, "the target was started anew %s, first after %s: what a process used between its last reading and its "+
+			"end is not counted",
 			times(n), span(whole.Restarts[0]))
 	}
 	if d, ok := whole.Drift[probe.RSS.Name]; ok && d.Verdict == report.Regressed && d.Lo != nil && d.Hi != nil {

@@ -69,7 +69,12 @@ func show(v *float64) any {
 func TestLeak(t *testing.T) {
 	const drift = "rss drift <= 1MiB/h"
 	for seed := range uint64(4) {
-		rep := soaked(t, endurance{seed: seed, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib }})
+		rep := soaked(
+			t,
+			endurance{
+				seed: seed, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib },
+			},
+		)
 		s := all(t, rep)
 		d := s.Drift["rss"]
 		if d.Verdict != report.Regressed || d.N != 300 || !(*d.Lo <= 60*mib && 60*mib <= *d.Hi) || d.Margin != driftMargin {
@@ -92,9 +97,12 @@ func TestLeak(t *testing.T) {
 // TestNoDrift: a target that holds is told so.
 func TestNoDrift(t *testing.T) {
 	rep := soaked(t, endurance{budget: []string{
-		"rss drift <= 20MiB/h", "deny.response.mean drift <= 10ms/h", "cpu drift <= 1ms/h", "error <= 0.1%", "response.p99 <= 50ms", "response.p99 <= 19ms",
-		"permit.response.p50 <= 9ms", "cpu <= 3ms", "cpu <= 1ms", "rss <= 37.5MiB", "rss <= 30MiB", "goodput >= 90/s", "response.p99999 <= 1s", "response.mean <= 9ms", "response.max <= 1ms",
-		"heap_used <= 100MiB", "deny.cpu drift <= 1ms/h", "none.error <= 1%", "response.p50 <= 20ms at 50/s", "wall <= 1s", "rss drift <= 60%/h",
+		"rss drift <= 20MiB/h", "deny.response.mean drift <= 10ms/h", "cpu drift <= 1ms/h", "error <= 0.1%",
+		"response.p99 <= 50ms", "response.p99 <= 19ms",
+		"permit.response.p50 <= 9ms", "cpu <= 3ms", "cpu <= 1ms", "rss <= 37.5MiB", "rss <= 30MiB", "goodput >= 90/s",
+		"response.p99999 <= 1s", "response.mean <= 9ms", "response.max <= 1ms",
+		"heap_used <= 100MiB", "deny.cpu drift <= 1ms/h", "none.error <= 1%", "response.p50 <= 20ms at 50/s", "wall <= 1s",
+		"rss drift <= 60%/h",
 	}})
 	s := all(t, rep)
 	for _, name := range []string{"rss", "cpu", "response.mean"} {
@@ -103,11 +111,16 @@ func TestNoDrift(t *testing.T) {
 		}
 	}
 	verdicts(t, rep, map[string]report.Verdict{
-		"rss drift <= 20MiB/h": report.Pass, "deny.response.mean drift <= 10ms/h": report.Pass, "cpu drift <= 1ms/h": report.Pass, "error <= 0.1%": report.Pass,
-		"response.p99 <= 50ms": report.Pass, "response.p99 <= 19ms": report.Fail, "permit.response.p50 <= 9ms": report.Fail, "cpu <= 3ms": report.Pass, "cpu <= 1ms": report.Fail,
-		"rss <= 37.5MiB": report.Pass, "rss <= 30MiB": report.Fail, "goodput >= 90/s": report.Pass, "response.p99999 <= 1s": report.NotMeasured, "response.mean <= 9ms": report.Fail,
-		"response.max <= 1ms": report.Fail, "heap_used <= 100MiB": report.Pass, "deny.cpu drift <= 1ms/h": report.NotMeasured, "none.error <= 1%": report.NotMeasured,
-		"response.p50 <= 20ms at 50/s": report.NotMeasured, "wall <= 1s": report.NotMeasured, "rss drift <= 60%/h": report.Pass,
+		"rss drift <= 20MiB/h": report.Pass, "deny.response.mean drift <= 10ms/h": report.Pass,
+		"cpu drift <= 1ms/h": report.Pass, "error <= 0.1%": report.Pass,
+		"response.p99 <= 50ms": report.Pass, "response.p99 <= 19ms": report.Fail, "permit.response.p50 <= 9ms": report.Fail,
+		"cpu <= 3ms": report.Pass, "cpu <= 1ms": report.Fail,
+		"rss <= 37.5MiB": report.Pass, "rss <= 30MiB": report.Fail, "goodput >= 90/s": report.Pass,
+		"response.p99999 <= 1s": report.NotMeasured, "response.mean <= 9ms": report.Fail,
+		"response.max <= 1ms": report.Fail, "heap_used <= 100MiB": report.Pass, "deny.cpu drift <= 1ms/h": report.NotMeasured,
+		"none.error <= 1%":             report.NotMeasured,
+		"response.p50 <= 20ms at 50/s": report.NotMeasured, "wall <= 1s": report.NotMeasured,
+		"rss drift <= 60%/h": report.Pass,
 	})
 	if len(rep.Operations) != 2 || rep.Operations[0].Answers["deny"] != 30000 || rep.Operations[0].Outcomes.OK != 30000 {
 		t.Errorf("operations %+v", rep.Operations)
@@ -117,7 +130,8 @@ func TestNoDrift(t *testing.T) {
 	near(t, "cpu per call", s.Total.CPUPerOp, 0.002, 0.0001)
 	near(t, "Little's concurrency", &s.Total.Little.Observed, 1, 0.02)
 	near(t, "bytes", new(float64(*s.Total.BytesIn)), 12e6, 0)
-	if s.Seconds != 600 || s.WarmUpSeconds != 60 || s.Planned != 600 || s.WindowSeconds != 2 || s.Workers != 1 || len(s.Moments) != 330 {
+	if s.Seconds != 600 || s.WarmUpSeconds != 60 || s.Planned != 600 || s.WindowSeconds != 2 || s.Workers != 1 ||
+		len(s.Moments) != 330 {
 		t.Errorf("%+v", s)
 	}
 	if len(rep.Warnings) > 0 {
@@ -135,7 +149,8 @@ func target(t *testing.T, rep *report.Report) {
 	near(t, "start", x.StartSeconds, 0.05, 0)
 	near(t, "load", x.LoadSeconds, 0.01, 0)
 	near(t, "heap", x.Heap.Committed, 40*mib, 0)
-	if x.Name != "pdp" || x.Restarts != 0 || len(x.GC) != 2 || x.GC[1].Name != "young" || x.GC[1].Count != 60 || math.Abs(x.GC[1].Seconds-0.24) > 1e-9 || x.GC[0].Count != 0 {
+	if x.Name != "pdp" || x.Restarts != 0 || len(x.GC) != 2 || x.GC[1].Name != "young" || x.GC[1].Count != 60 ||
+		math.Abs(x.GC[1].Seconds-0.24) > 1e-9 || x.GC[0].Count != 0 {
 		t.Errorf("target %+v", x)
 	}
 	if v := x.Other[`series_total requests{code="200"}`]; v != 60000 {
@@ -143,17 +158,21 @@ func target(t *testing.T, rep *report.Report) {
 	}
 }
 
-// TestRestarts: what every process used counts, the leak is found within the stretches, and the fall of memory between them is no trend.
+// TestRestarts: what every process used counts, the leak is found within the stretches, and the fall of memory between
+// them is no trend.
 func TestRestarts(t *testing.T) {
 	rep := soaked(t, endurance{
-		restarts: []float64{251, 455}, outage: [2]float64{250, 254}, budget: []string{"rss drift <= 1MiB/h", "error <= 0.1%", "goodput >= 99/s"},
-		rss: func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib },
+		restarts: []float64{251, 455}, outage: [2]float64{250, 254},
+		budget: []string{"rss drift <= 1MiB/h", "error <= 0.1%", "goodput >= 99/s"},
+		rss:    func(at float64) float64 { return 30*mib + sawtooth(at) + at/60*mib },
 	})
 	s := all(t, rep)
-	if len(s.Restarts) != 2 || s.Restarts[0] < 251 || s.Restarts[0] > 257 || s.Restarts[1] != 456 || rep.Target[0].Restarts != 2 {
+	if len(s.Restarts) != 2 || s.Restarts[0] < 251 || s.Restarts[0] > 257 || s.Restarts[1] != 456 ||
+		rep.Target[0].Restarts != 2 {
 		t.Errorf("restarts at %v, %d of the target", s.Restarts, rep.Target[0].Restarts)
 	}
-	if d := s.Drift["rss"]; d.Verdict != report.Regressed || !(*d.Lo <= 60*mib && 60*mib <= *d.Hi) || d.N > 245 || d.N < 200 {
+	if d := s.Drift["rss"]; d.Verdict != report.Regressed || !(*d.Lo <= 60*mib && 60*mib <= *d.Hi) || d.N > 245 ||
+		d.N < 200 {
 		t.Errorf("rss %+v, %v to %v", d, show(d.Lo), show(d.Hi))
 	}
 	// The two processes begin with 0.3 CPU-s; what the first used in its last window is lost.
@@ -161,7 +180,12 @@ func TestRestarts(t *testing.T) {
 	if len(s.Outages) != 1 || s.Outages[0].Start != 250 || s.Outages[0].End != 254 || s.Outages[0].Calls != 40 {
 		t.Errorf("outages %+v", s.Outages)
 	}
-	verdicts(t, rep, map[string]report.Verdict{"rss drift <= 1MiB/h": report.Fail, "error <= 0.1%": report.Inconclusive, "goodput >= 99/s": report.Inconclusive})
+	verdicts(
+		t, rep,
+		map[string]report.Verdict{
+			"rss drift <= 1MiB/h": report.Fail, "error <= 0.1%": report.Inconclusive, "goodput >= 99/s": report.Inconclusive,
+		},
+	)
 	if s.Total.Little != nil || !warned(rep, "started anew 2 times") || !warned(rep, "no call was answered well") {
 		t.Errorf("Little %+v, warnings %q", s.Total.Little, rep.Warnings)
 	}
@@ -195,7 +219,12 @@ func TestWithoutProbes(t *testing.T) {
 	if _, ok := s.Drift["rss"]; ok || len(s.Drift) != 2 {
 		t.Errorf("drifts %v", s.Drift)
 	}
-	verdicts(t, rep, map[string]report.Verdict{"rss drift <= 1MiB/h": report.NotMeasured, "error <= 1%": report.Pass, "cpu <= 1ms": report.NotMeasured})
+	verdicts(
+		t, rep,
+		map[string]report.Verdict{
+			"rss drift <= 1MiB/h": report.NotMeasured, "error <= 1%": report.Pass, "cpu <= 1ms": report.NotMeasured,
+		},
+	)
 }
 
 // TestWrongAnswers: they are loud, they count as errors, and what they said is counted.
@@ -217,20 +246,25 @@ func TestAnswerChecks(t *testing.T) {
 		return func(seen map[string]uint64) record.Answers {
 			return record.Answers{
 				Before: map[string]float64{"permit": 7, "deny": 0}, Unanswered: unanswered,
-				After: map[string]float64{"permit": 7 + float64(seen["permit"]) - off, "deny": float64(seen["deny"]), "not-applicable": off},
+				After: map[string]float64{
+					"permit": 7 + float64(seen["permit"]) - off, "deny": float64(seen["deny"]), "not-applicable": off,
+				},
 			}
 		}
 	}
 	rep := soaked(t, endurance{answers: counts(0, 0)})
-	if len(rep.Answers) != 2 || !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || rep.Answers[1].Client != 33000 || len(rep.Warnings) > 0 {
+	if len(rep.Answers) != 2 || !rep.Answers[0].Agrees || !rep.Answers[1].Agrees || rep.Answers[1].Client != 33000 ||
+		len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
 	rep = soaked(t, endurance{answers: counts(500, 3), budget: []string{"error <= 0.1%", "error <= 5%"}})
 	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Inconclusive, "error <= 5%": report.Pass})
-	if s := all(t, rep); s.Disputed != 500 || !strings.Contains(s.Sentence(), "errors 0% by its callers' count, from which the target's differs by 500 answers") {
+	if s := all(t, rep); s.Disputed != 500 ||
+		!strings.Contains(s.Sentence(), "errors 0% by its callers' count, from which the target's differs by 500 answers") {
 		t.Errorf("%v are disputed: %s", s.Disputed, s.Sentence())
 	}
-	if len(rep.Answers) != 3 || rep.Answers[1].Agrees || rep.Answers[2].Agrees || rep.Answers[1].Target != 500 || rep.Answers[1].Client != 0 {
+	if len(rep.Answers) != 3 || rep.Answers[1].Agrees || rep.Answers[2].Agrees || rep.Answers[1].Target != 500 ||
+		rep.Answers[1].Client != 0 {
 		t.Errorf("%+v", rep.Answers)
 	}
 	if !warned(rep, `the target counted 500 answers "not-applicable", and its callers got 0 (and 3 calls got none)`) || !warned(rep, `counted 32500 answers "permit", and its callers got 33000`) {
@@ -244,7 +278,9 @@ func TestAnswerChecks(t *testing.T) {
 	if rep.Answers[0].Agrees || rep.Answers[0].Reason == "" || !warned(rep, "cannot be held against") {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
-	rep = soaked(t, endurance{answers: func(map[string]uint64) record.Answers { return record.Answers{Error: "status 401"} }})
+	rep = soaked(
+		t, endurance{answers: func(map[string]uint64) record.Answers { return record.Answers{Error: "status 401"} }},
+	)
 	if len(rep.Answers) != 0 || !warned(rep, "could not be read: status 401") {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
@@ -264,7 +300,8 @@ func TestPartOfASoak(t *testing.T) {
 		}
 		verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Inconclusive, "rss drift <= 1MiB/h": report.Fail})
 		s := all(t, rep)
-		if s.Seconds != 500 || s.Planned != 3600 || s.Total.Outcomes.OK != 50000 || !warned(rep, "8m20s of the 1h that were planned") {
+		if s.Seconds != 500 || s.Planned != 3600 || s.Total.Outcomes.OK != 50000 ||
+			!warned(rep, "8m20s of the 1h that were planned") {
 			t.Errorf("%s: %v of %v s, %+v, warnings %q", name, s.Seconds, s.Planned, s.Total.Outcomes, rep.Warnings)
 		}
 		want := uint64(50000)
@@ -281,7 +318,10 @@ func TestPartOfASoak(t *testing.T) {
 }
 
 func TestSpan(t *testing.T) {
-	for v, want := range map[float64]string{600: "10m", 3600: "1h", 36000: "10h", 400: "6m40s", 30: "30s", 4.04: "4s", 0.0041: "4ms", 3660: "1h1m", 86400: "24h", 0: "0s"} {
+	for v, want := range map[float64]string{
+		600: "10m", 3600: "1h", 36000: "10h", 400: "6m40s", 30: "30s", 4.04: "4s", 0.0041: "4ms", 3660: "1h1m", 86400: "24h",
+		0: "0s",
+	} {
 		if got := span(v); got != want {
 			t.Errorf("%v s is written %q, want %q", v, got, want)
 		}
@@ -290,10 +330,15 @@ func TestSpan(t *testing.T) {
 
 // TestBeforeAnything: a run that ended within its warm-up measured nothing, and is not called anything.
 func TestBeforeAnything(t *testing.T) {
-	r, err := record.Open(endurance{warm: 30, measured: 1e-10, planned: 600, killed: true, budget: []string{"error <= 1%"}}.write(t, t.TempDir()))
+	r, err := record.Open(
+		endurance{
+			warm: 30, measured: 1e-10, planned: 600, killed: true, budget: []string{"error <= 1%"},
+		}.write(t, t.TempDir()),
+	)
 	must(t, err)
 	rep := analyzedRecord(t, r)
-	if rep.Verdict != report.Inconclusive || !warned(rep, "nothing was measured") || all(t, rep).Total.Outcomes.Ended() != 0 {
+	if rep.Verdict != report.Inconclusive || !warned(rep, "nothing was measured") ||
+		all(t, rep).Total.Outcomes.Ended() != 0 {
 		t.Errorf("%s: %s, warnings %q", rep.Verdict, rep.Reason, rep.Warnings)
 	}
 	verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.NotMeasured})
@@ -315,11 +360,18 @@ func TestLittle(t *testing.T) {
 	if l := all(t, rep).Total.Little; l == nil || l.Expected != 3 || !warned(rep, "Little's law") {
 		t.Errorf("%+v, warnings %q", l, rep.Warnings)
 	}
-	rep = soaked(t, endurance{open: true, budget: []string{"response.p50 <= 20ms at 100/s", "response.p50 <= 20ms at 50/s"}})
+	rep = soaked(
+		t, endurance{open: true, budget: []string{"response.p50 <= 20ms at 100/s", "response.p50 <= 20ms at 50/s"}},
+	)
 	if s := all(t, rep); s.Total.Little != nil || s.Rate != 100 || len(rep.Warnings) > 0 {
 		t.Errorf("%+v, warnings %q", s.Total.Little, rep.Warnings)
 	}
-	verdicts(t, rep, map[string]report.Verdict{"response.p50 <= 20ms at 100/s": report.Pass, "response.p50 <= 20ms at 50/s": report.NotMeasured})
+	verdicts(
+		t, rep,
+		map[string]report.Verdict{
+			"response.p50 <= 20ms at 100/s": report.Pass, "response.p50 <= 20ms at 50/s": report.NotMeasured,
+		},
+	)
 }
 
 // TestBadGenerator: one that did not send is no measurement; one that was late spoils times only.
@@ -332,11 +384,30 @@ func TestBadGenerator(t *testing.T) {
 	}{
 		{"late, no budget", endurance{lateness: 0.004}, report.Invalid, true},
 		{"late, times asked", endurance{lateness: 0.004, budget: []string{"response.p99 <= 50ms"}}, report.Invalid, true},
-		{"late, costs asked", endurance{lateness: 0.004, budget: []string{"cpu <= 3ms", "rss drift <= 20MiB/h"}}, report.Pass, false},
-		{"late within what is allowed", endurance{lateness: 0.0009, budget: []string{"response.p99 <= 50ms"}}, report.Pass, true},
+		{
+			"late, costs asked",
+			endurance{lateness: 0.004, budget: []string{"cpu <= 3ms", "rss drift <= 20MiB/h"}},
+			report.Pass,
+			false,
+		},
+		{
+			"late within what is allowed",
+			endurance{lateness: 0.0009, budget: []string{"response.p99 <= 50ms"}},
+			report.Pass,
+			true,
+		},
 		{"unsent", endurance{unsent: 0.05, budget: []string{"cpu <= 3ms"}}, report.Invalid, true},
-		{"unsent, since no connection is free", endurance{unsent: 0.05, poolWait: 25, open: true, budget: []string{"cpu <= 3ms"}}, report.Pass, true},
-		{"unsent, since no connection can be made", endurance{outage: [2]float64{100, 130}, refused: true, open: true, budget: []string{"cpu <= 3ms"}}, report.Pass, true},
+		{
+			"unsent, since no connection is free",
+			endurance{unsent: 0.05, poolWait: 25, open: true, budget: []string{"cpu <= 3ms"}},
+			report.Pass, true,
+		},
+		{
+			"unsent, since no connection can be made",
+			endurance{outage: [2]float64{100, 130}, refused: true, open: true, budget: []string{"cpu <= 3ms"}},
+			report.Pass,
+			true,
+		},
 		{"not in force", endurance{unverified: true, budget: []string{"cpu <= 3ms"}}, report.Invalid, true},
 	} {
 		rep := soaked(t, c.x)
@@ -353,7 +424,8 @@ func TestBadGenerator(t *testing.T) {
 	}
 }
 
-// TestNeighbours: what other work on the host does to a target is not called a drift of the target; a leak is found all the same.
+// TestNeighbours: what other work on the host does to a target is not called a drift of the target; a leak is found all
+// the same.
 func TestNeighbours(t *testing.T) {
 	rising := func(at float64) float64 { return 1 + 0.5*at/660 }
 	x := endurance{
@@ -366,7 +438,8 @@ func TestNeighbours(t *testing.T) {
 	rep := soaked(t, x)
 	s := all(t, rep)
 	for _, name := range []string{"cpu", "response.mean"} {
-		if d := s.Drift[name]; d.Verdict != report.EffectInconclusive || !strings.Contains(d.Reason, "other work on this host went from") || *d.Lo <= 0 {
+		if d := s.Drift[name]; d.Verdict != report.EffectInconclusive ||
+			!strings.Contains(d.Reason, "other work on this host went from") || *d.Lo <= 0 {
 			t.Errorf("%s beside growing neighbours: %+v", name, d)
 		}
 	}
@@ -374,7 +447,8 @@ func TestNeighbours(t *testing.T) {
 		t.Errorf("memory beside growing neighbours: %+v", d)
 	}
 	verdicts(t, rep, map[string]report.Verdict{
-		"rss drift <= 1MiB/h": report.Fail, "cpu drift <= 1us/h": report.Inconclusive, "response.mean drift <= 1us/h": report.Inconclusive,
+		"rss drift <= 1MiB/h": report.Fail, "cpu drift <= 1us/h": report.Inconclusive,
+		"response.mean drift <= 1us/h": report.Inconclusive,
 	})
 	if !warned(rep, "other work used") {
 		t.Errorf("warnings %q", rep.Warnings)
@@ -390,7 +464,12 @@ func TestNeighbours(t *testing.T) {
 // TestTooShortForATrend: what grows within two minutes is shown, and not judged.
 func TestTooShortForATrend(t *testing.T) {
 	const drift = "rss drift <= 1MiB/h"
-	rep := soaked(t, endurance{measured: 120, window: 1, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + at/10*mib }})
+	rep := soaked(
+		t,
+		endurance{
+			measured: 120, window: 1, budget: []string{drift}, rss: func(at float64) float64 { return 30*mib + at/10*mib },
+		},
+	)
 	d := all(t, rep).Drift["rss"]
 	if d.Verdict != report.EffectInconclusive || !strings.Contains(d.Reason, "less than 8m") || d.Lo == nil || *d.Lo <= 0 {
 		t.Errorf("rss over two minutes: %+v", d)

@@ -13,8 +13,8 @@ import (
 	"tare/internal/signature"
 )
 
-// soakAudit judges the generator over what was measured. One that did not send what it could changed the load: the run is invalid. One
-// that sent late spoils times: the run is invalid if they are what was asked for.
+// soakAudit judges the generator over what was measured. One that did not send what it could changed the load: the run
+// is invalid. One that sent late spoils times: the run is invalid if they are what was asked for.
 func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 	if len(s.measured()) == 0 {
 		return
@@ -35,7 +35,9 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 			a.warn(id, "the generator was late (p99 above %s) in %d of %s", span(limit), n, plural(len(s.measured()), "window"))
 		}
 	case sent < signature.LeastAchieved, len(budgets) == 0, asksTimes(budgets):
-		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%sthe generator is the limit, not the target: %s", of(id), g.Reason))
+		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
+			"%sthe generator is the limit, not the target: %s", of(id), g.Reason,
+		))
 	default:
 		last := &a.audits[len(a.audits)-1]
 		last.Valid, last.Verdict = true, signature.Possible
@@ -70,13 +72,14 @@ func (s *soak) audit() report.Generator {
 	return g
 }
 
-// achieved is the share of the calls that were due and that the generator sent, or could not: no connection could be made, none became free
-// in time, or none is free yet. Calls that wait for the target's slowness wait in the pool, so that others have waited as long there.
+// achieved is the share of the calls that were due and that the generator sent, or could not: no connection could be
+// made, none became free in time, or none is free yet. Calls that wait for the target's slowness wait in the pool, so
+// that others have waited as long there.
 func (s *soak) achieved() float64 {
 	due, could := 0.0, 0.0
 	for i := range s.measured() {
 		x := &s.measured()[i]
-		due, could = due+float64(x.Due), could+float64(x.Sent+x.Unsendable+refused(x))
+		due, could = due+float64(x.Due), could+float64(x.Sent+x.Unsendable+connectionFailures(x))
 	}
 	missing := due - could
 	if due == 0 || missing <= 0 {
@@ -89,8 +92,8 @@ func (s *soak) achieved() float64 {
 	return could / due
 }
 
-// refused counts the calls of a slice for which no connection could be made, or that lost theirs.
-func refused(x *record.Slice) uint64 {
+// connectionFailures counts the calls of a slice for which no connection could be made, or that lost theirs.
+func connectionFailures(x *record.Slice) uint64 {
 	var n uint64
 	for i := range x.Operations {
 		for _, o := range x.Operations[i].Outcomes {
@@ -158,7 +161,8 @@ func (s *soak) untimed() {
 // memory reports whether a metric is a level of which the highest counts.
 func memory(name string) bool {
 	switch name {
-	case probe.RSS.Name, probe.HeapUsed.Name, probe.Threads.Name, probe.FDs.Name, probe.Goroutines.Name, probe.Metaspace.Name:
+	case probe.RSS.Name, probe.HeapUsed.Name, probe.Threads.Name, probe.FDs.Name, probe.Goroutines.Name,
+		probe.Metaspace.Name:
 		return true
 	}
 	return name != metric.CPU.Name && shown(name)

@@ -13,8 +13,8 @@ import (
 	"tare/internal/stat"
 )
 
-// endured measures what a budget limits, over a soak.
-func (a *analysis) endured(b *budget.Budget, s *soak) finding {
+// soakFinding measures what a budget limits, over a soak.
+func (a *analysis) soakFinding(b *budget.Budget, s *soak) finding {
 	if len(s.measured()) == 0 {
 		return unmeasured("nothing was measured")
 	}
@@ -42,10 +42,13 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 	case !ok:
 		return unmeasured("%s was not read window by window", b.Metric)
 	case d.Lo == nil:
-		return finding{Interval: budget.Interval{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1)}, verdict: report.Inconclusive, how: d.Reason}
+		return finding{
+			Interval: budget.Interval{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1)}, verdict: report.Inconclusive,
+			how: d.Reason,
+		}
 	}
 	x := budget.Interval{Value: d.PerHour, Lo: *d.Lo, Hi: *d.Hi}
-	if why := s.untold(b.Metric); why != "" {
+	if why := s.whyNoTrend(b.Metric); why != "" {
 		return finding{Interval: x, verdict: report.Inconclusive, how: why}
 	}
 	if b.Limit.Unit == metric.Ratio && b.Limit.Against == budget.Absolute && d.Unit != metric.Ratio {
@@ -54,7 +57,10 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 		}
 		x = budget.Interval{Value: x.Value / d.Start, Lo: x.Lo / d.Start, Hi: x.Hi / d.Start}
 	}
-	return finding{Interval: x, how: fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s", plural(d.N, "window"), percent(d.Level))}
+	return finding{
+		Interval: x,
+		how:      fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s", plural(d.N, "window"), percent(d.Level)),
+	}
 }
 
 // meanFinding is a mean over all calls, or all the time.
@@ -84,7 +90,9 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 	if len(c.value) == 0 {
 		return e, "no probe read it"
 	}
-	got, err := stat.SeriesMean(c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed})
+	got, err := stat.SeriesMean(
+		c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed},
+	)
 	if err != nil || len(c.value) < fewestWindows {
 		sum, total := 0.0, 0.0
 		for i, v := range c.value {
@@ -96,8 +104,8 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 	return got, ""
 }
 
-// errorFinding is the share of calls that ended badly, with at least the interval that so many calls can tell: where none failed,
-// windows do not vary. Answers that the target counted otherwise than its callers may have been bad ones.
+// errorFinding is the share of calls that ended badly, with at least the interval that so many calls can tell: where
+// none failed, windows do not vary. Answers that the target counted otherwise than its callers may have been bad ones.
 func (s *soak) errorFinding(b *budget.Budget) finding {
 	ended, bad := 0.0, 0.0
 	for i := range s.measured() {
@@ -112,7 +120,10 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 	if why != "" {
 		return finding{Interval: budget.Interval{Value: bad / ended, Lo: 0, Hi: 1}, how: why}
 	}
-	f := finding{Interval: budget.Interval{Value: bad / ended, Lo: max(0, min(w.Lo, e.Lo)), Hi: min(1, max(w.Hi, e.Hi))}, how: basisOf(&e)}
+	f := finding{
+		Interval: budget.Interval{Value: bad / ended, Lo: max(0, min(w.Lo, e.Lo)), Hi: min(1, max(w.Hi, e.Hi))},
+		how:      basisOf(&e),
+	}
 	if s.disputed > 0 {
 		f.Hi = min(1, max(f.Hi, (bad+s.disputed)/ended))
 		f.how += fmt.Sprintf("; the target's own count differs by %.0f answers, which may have been bad", s.disputed)
@@ -120,7 +131,8 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 	return f
 }
 
-// levelFinding is the highest level that was read, or the lowest for a budget from below: these are facts and have no interval.
+// levelFinding is the highest level that was read, or the lowest for a budget from below: these are facts and have no
+// interval.
 func (s *soak) levelFinding(b *budget.Budget) finding {
 	m, of := s.find(b.Operation, b.Metric, b.Quantile)
 	if of == nil {
@@ -134,7 +146,9 @@ func (s *soak) levelFinding(b *budget.Budget) finding {
 	if b.Op == budget.AtLeast {
 		v, word = slices.Min(c.value), "lowest"
 	}
-	return finding{Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("the %s of %d readings", word, len(c.value))}
+	return finding{
+		Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("the %s of %d readings", word, len(c.value)),
+	}
 }
 
 // timeFinding is a time of calls over the whole soak, from the histogram of all of them.
@@ -177,8 +191,9 @@ func (s *soak) meanTime(b *budget.Budget, h *hist.Histogram) finding {
 	return finding{Interval: budget.Interval{Value: v, Lo: max(0, v-half), Hi: v + half}, how: basisOf(&e)}
 }
 
-// quantileFinding is a quantile of all calls. Its interval is that of independent calls, between order statistics, with fewer calls than
-// there were: as many as their windows tell to be independent (the design effect: Kish, Survey Sampling, section 8.2).
+// quantileFinding is a quantile of all calls. Its interval is that of independent calls, between order statistics, with
+// fewer calls than there were: as many as their windows tell to be independent (the design effect: Kish, Survey
+// Sampling, section 8.2).
 func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) finding {
 	v := h.Quantile(q) / 1e9
 	effect, n, why := s.designEffect(b.Operation, q)
@@ -194,11 +209,18 @@ func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) f
 	if q+half < 1 {
 		x.Hi = h.Quantile(q+half) / 1e9
 	}
-	return finding{Interval: x, how: fmt.Sprintf("%d calls in %s, which tell as much as %.0f independent ones, interval at %s", h.Count(), plural(n, "window"), calls/effect, percent(level))}
+	return finding{
+		Interval: x,
+		how: fmt.Sprintf(
+			"%d calls in %s, which tell as much as %.0f independent ones, interval at %s", h.Count(), plural(n, "window"),
+			calls/effect, percent(level),
+		),
+	}
 }
 
-// designEffect is how many calls count as one, at least 1: the variance of the mean of the windows' quantiles over what it would be if calls
-// did not depend on each other. It is found at the nearest quantile that windows keep. n counts the windows.
+// designEffect is how many calls count as one, at least 1: the variance of the mean of the windows' quantiles over what
+// it would be if calls did not depend on each other. It is found at the nearest quantile that windows keep. n counts
+// the windows.
 func (s *soak) designEffect(operation string, q float64) (effect float64, n int, why string) {
 	at, name := 0.99, "p99"
 	switch {
@@ -229,11 +251,14 @@ func (s *soak) designEffect(operation string, q float64) (effect float64, n int,
 	return max(1, se*se/independent), e.N, ""
 }
 
-// unfinished takes back what a part of a run cannot promise for the whole: a budget that is broken already stays broken.
+// unfinished takes back what a part of a run cannot promise for the whole: a budget that is broken already stays
+// broken.
 func (a *analysis) unfinished(b report.Budget, s *soak) report.Budget {
 	if b.Verdict == report.Pass && !a.whole(s) {
 		b.Verdict = report.Inconclusive
-		b.Reason = fmt.Sprintf("kept so far, over %s of the %s that were planned; %s", span(s.seconds()), span(a.rec.Plan.Load.Duration), b.Reason)
+		b.Reason = fmt.Sprintf(
+			"kept so far, over %s of the %s that were planned; %s", span(s.seconds()), span(a.rec.Plan.Load.Duration), b.Reason,
+		)
 	}
 	return b
 }

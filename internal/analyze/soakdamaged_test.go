@@ -12,7 +12,9 @@ import (
 func smallSoak(t *testing.T, dir string) (folder string, journal []byte) {
 	folder = endurance{
 		warm: 4, measured: 60, rate: 2, restarts: []float64{31}, outage: [2]float64{30, 34},
-		budget:  []string{"rss drift <= 1MiB/h", "error <= 5%", "deny.response.p50 <= 50ms", "cpu <= 10ms", "goodput >= 1/s", "rss <= 1GiB"},
+		budget: []string{
+			"rss drift <= 1MiB/h", "error <= 5%", "deny.response.p50 <= 50ms", "cpu <= 10ms", "goodput >= 1/s", "rss <= 1GiB",
+		},
 		answers: func(map[string]uint64) record.Answers { return record.Answers{After: map[string]float64{"deny": 3}} },
 	}.write(t, dir)
 	b, err := os.ReadFile(filepath.Join(folder, record.JournalFile))

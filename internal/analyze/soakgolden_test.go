@@ -26,12 +26,16 @@ func keptSoak() (endurance, expectation) {
 			return 0
 		},
 		answers: func(seen map[string]uint64) record.Answers {
-			return record.Answers{Before: map[string]float64{"permit": 5, "deny": 2}, After: map[string]float64{"permit": 5, "deny": float64(seen["deny"])}, Unanswered: 4}
+			return record.Answers{
+				Before: map[string]float64{"permit": 5, "deny": 2},
+				After:  map[string]float64{"permit": 5, "deny": float64(seen["deny"])}, Unanswered: 4,
+			}
 		},
 	}
 	// 116 s of 120 calls, of which 15 windows have one wrong answer; 4 s of 12.
 	return x, expectation{
-		Trials: 1, Status: report.Complete, Verdict: report.Fail, Treatments: []string{"engine=cedar"}, Good: 116*120 - 15, Ended: 116*120 + 2*24,
+		Trials: 1, Status: report.Complete, Verdict: report.Fail, Treatments: []string{"engine=cedar"}, Good: 116*120 - 15,
+		Ended:      116*120 + 2*24,
 		Histograms: 2*4 + 2*4 + 4,
 	}
 }
@@ -76,7 +80,8 @@ func TestAnalysisLeavesTheRecord(t *testing.T) {
 	must(t, err)
 	again, err := Analyze(r, Options{Budget: []string{"response.p50 <= 1s"}})
 	must(t, err)
-	if all(t, first).Total.Response != nil || all(t, again).Total.Response == nil || all(t, again).Moments[20].Operations[0].Mean == 0 {
+	if all(t, first).Total.Response != nil || all(t, again).Total.Response == nil ||
+		all(t, again).Moments[20].Operations[0].Mean == 0 {
 		t.Errorf("%+v", all(t, again).Moments[20])
 	}
 }
@@ -87,7 +92,8 @@ func TestWindows(t *testing.T) {
 	r, err := record.Open(x.write(t, t.TempDir()))
 	must(t, err)
 	every := Windows(r, "engine=cedar")
-	if len(every) != 750 || !every[0].WarmUp || every[50].WarmUp || every[50].Start != 100 || !every[200].Restarted || every[200].CPU != nil || every[201].CPU == nil {
+	if len(every) != 750 || !every[0].WarmUp || every[50].WarmUp || every[50].Start != 100 || !every[200].Restarted ||
+		every[200].CPU != nil || every[201].CPU == nil {
 		t.Errorf("%d windows: %+v", len(every), every[min(len(every)-1, 200)])
 	}
 	if Windows(r, "other") != nil || len(Windows(r, "")) != 750 {

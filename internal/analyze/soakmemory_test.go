@@ -17,15 +17,20 @@ import (
 	"tare/internal/record"
 )
 
-// writeDay writes the record of a soak of 24 h at 1,000 calls a second: 8,640 slices of 10 s, five operations, 25 values of probes.
+// writeDay writes the record of a soak of 24 h at 1,000 calls a second: 8,640 slices of 10 s, five operations, 25
+// values of probes.
 func writeDay(t testing.TB, dir string) string {
 	clk := clock.NewFake(epoch)
-	w, err := record.Create(dir, record.Header{Experiment: record.Experiment{Name: "day", Seed: 1}, Area: "decision", Question: design.Soak}, nil, clk)
+	w, err := record.Create(
+		dir, record.Header{Experiment: record.Experiment{Name: "day", Seed: 1}, Area: "decision", Question: design.Soak}, nil,
+		clk,
+	)
 	check(t, err)
 	operations := []string{"healthcheck", "statistics", "monitoring", "guard-minmax", "guard-frequency"}
 	trial := design.Trial{Treatment: "default"}
 	check(t, w.Plan(record.Plan{
-		Treatments: []design.Treatment{{ID: "default"}}, Trials: []design.Trial{trial}, Load: record.Load{Duration: 86400, Workers: 10},
+		Treatments: []design.Treatment{{ID: "default"}}, Trials: []design.Trial{trial},
+		Load:   record.Load{Duration: 86400, Workers: 10},
 		Budget: []string{"rss drift <= 1MiB/h", "response.p99 <= 50ms"},
 	}))
 	check(t, w.TrialBegin(record.TrialBegin{Trial: trial, Operations: operations}))
@@ -53,18 +58,26 @@ func check(t testing.TB, err error) {
 }
 
 func daySlice(at, long time.Duration, operations []string, warm bool, calls uint64, i int) record.Slice {
-	x := record.Slice{Treatment: "default", Start: at, End: at + long, WarmUp: warm, Due: 5 * calls, Sent: 5 * calls, LatenessP99: 12.5e-6, LatenessMax: 0.0001, CPU: 0.512}
+	x := record.Slice{
+		Treatment: "default", Start: at, End: at + long, WarmUp: warm, Due: 5 * calls, Sent: 5 * calls, LatenessP99: 12.5e-6,
+		LatenessMax: 0.0001, CPU: 0.512,
+	}
 	for k, name := range operations {
 		v := 0.001 * (1 + 0.01*float64((i*7+k*13)%11))
 		x.Operations = append(x.Operations, record.SliceOperation{
-			Operation: name, Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: calls}}, Mean: v, P50: 0.9 * v, P90: 2.1 * v, P99: 4.3 * v, Max: 9.7 * v, Service: 0.98 * v,
+			Operation: name, Outcomes: []record.SliceOutcome{{Outcome: load.OK, Count: calls}}, Mean: v, P50: 0.9 * v,
+			P90: 2.1 * v, P99: 4.3 * v, Max: 9.7 * v, Service: 0.98 * v,
 			BytesIn: calls * 431, BytesOut: calls * 612,
 		})
 	}
 	for k := range 25 {
 		name := []string{"started", "cpu", "rss", "threads", "fds"}[k%5]
-		v := map[string]float64{"started": 77, "cpu": float64(i) * 1.2345678, "rss": 3e7 + float64((i*31)%997)*4096, "threads": 12, "fds": 30}[name]
-		x.Samples = append(x.Samples, metric.Sample{Subject: fmt.Sprintf("part-%d", k/5), Metric: name, At: at + long, Value: v})
+		v := map[string]float64{
+			"started": 77, "cpu": float64(i) * 1.2345678, "rss": 3e7 + float64((i*31)%997)*4096, "threads": 12, "fds": 30,
+		}[name]
+		x.Samples = append(x.Samples, metric.Sample{
+			Subject: fmt.Sprintf("part-%d", k/5), Metric: name, At: at + long, Value: v,
+		})
 	}
 	return x
 }
@@ -72,7 +85,10 @@ func daySlice(at, long time.Duration, operations []string, warm bool, calls uint
 func dayCells(operations int, calls uint64) []load.Cell {
 	var out []load.Cell
 	for k := range operations {
-		c := load.Cell{Operation: k, Outcome: load.OK, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{}, Lateness: &hist.Histogram{}}
+		c := load.Cell{
+			Operation: k, Outcome: load.OK, Response: &hist.Histogram{}, Service: &hist.Histogram{}, PoolWait: &hist.Histogram{},
+			Lateness: &hist.Histogram{},
+		}
 		for i := range uint64(600) {
 			n := calls / 600
 			c.Response.RecordN(int64(500_000+i*i*30), n)
@@ -99,7 +115,8 @@ func TestDayInMemory(t *testing.T) {
 	}))
 	defer debug.SetGCPercent(debug.SetGCPercent(100)) // as in tare
 	debug.FreeOSMemory()
-	// A collector that is told of the limit keeps to it if what is needed lets it; on a busy machine it would be late otherwise.
+	// A collector that is told of the limit keeps to it if what is needed lets it; on a busy machine it would be late
+	// otherwise.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(90e6))
 	base, stop, most := heapHeld(), make(chan struct{}), make(chan uint64)
 	go func() {

@@ -80,7 +80,9 @@ func (x *soakTally) add(o *record.SliceOutcome, t *record.Trial, operation int) 
 func countedCause(o load.Outcome, n load.CauseCount, own []string) string {
 	if o == load.Timeout && n.Cause == 0 {
 		if n.Status != 0 {
-			return fmt.Sprintf("no whole answer before the timeout, after status %d %s", n.Status, http.StatusText(int(n.Status)))
+			return fmt.Sprintf(
+				"no whole answer before the timeout, after status %d %s", n.Status, http.StatusText(int(n.Status)),
+			)
 		}
 		return "no answer before the timeout"
 	}
@@ -97,7 +99,10 @@ type timings struct {
 
 // timings reads the histograms of a soak.
 func (a *analysis) timings(s *soak) {
-	x := &timings{per: map[string]map[record.Measure]*hist.Histogram{}, all: map[record.Measure]*hist.Histogram{}, good: compact(), lateness: compact()}
+	x := &timings{
+		per: map[string]map[record.Measure]*hist.Histogram{}, all: map[record.Measure]*hist.Histogram{}, good: compact(),
+		lateness: compact(),
+	}
 	s.hists = x
 	damaged, err := s.trial.Histograms(func(iv *record.Interval) {
 		if x.per[iv.Operation] == nil {
@@ -170,7 +175,9 @@ func (x *soakTally) operation(seconds float64) report.Operation {
 		op.BytesIn, op.BytesOut = &x.in, &x.out
 	}
 	if seconds > 0 {
-		sent, good := float64(x.outcomes.Ended()-min(x.outcomes.Unsent, x.outcomes.Ended()))/seconds, float64(x.outcomes.Good())/seconds
+		sent, good := float64(
+			x.outcomes.Ended()-min(x.outcomes.Unsent, x.outcomes.Ended()),
+		)/seconds, float64(x.outcomes.Good())/seconds
 		op.Achieved, op.Goodput = &sent, &good
 	}
 	return op
@@ -178,7 +185,9 @@ func (x *soakTally) operation(seconds float64) report.Operation {
 
 // times fills in the distributions.
 func (s *soak) times(op *report.Operation, of map[record.Measure]*hist.Histogram) {
-	op.Response, op.Service, op.PoolWait = summed(of[record.Response]), summed(of[record.Service]), summed(of[record.PoolWait])
+	op.Response, op.Service, op.PoolWait = summed(
+		of[record.Response],
+	), summed(of[record.Service]), summed(of[record.PoolWait])
 }
 
 // offered is how many calls came due and were sent while it was measured.
@@ -212,7 +221,10 @@ func (a *analysis) missingTimes(s *soak, ended uint64) {
 	}
 	const enough = 0.999
 	if !s.late && ended > 0 && float64(n) < enough*float64(ended) {
-		a.warn(s.trial.Treatment, "the times of %d of %d calls were not written to the record: distributions are of the others", ended-n, ended)
+		a.warn(
+			s.trial.Treatment, "the times of %d of %d calls were not written to the record: distributions are of the others",
+			ended-n, ended,
+		)
 	}
 }
 
@@ -235,7 +247,12 @@ func (a *analysis) little(s *soak, all *report.Operation) *report.Little {
 	}
 	l := &report.Little{Expected: workers, Observed: float64(all.Outcomes.Ended()) / s.seconds() * all.Response.Mean}
 	if off := l.Observed/l.Expected - 1; abs(off) > littleTolerance {
-		a.warn(id, "rate × mean response is %.2f, and there are %.0f callers (%+.0f %%): by Little's law some of their time is not accounted for", l.Observed, l.Expected, 100*off)
+		a.warn(
+			id,
+			"rate × mean response is %.2f, and there are %.0f callers (%+.0f %%): by Little's law some of their time is not "+
+				"accounted for",
+			l.Observed, l.Expected, 100*off,
+		)
 	}
 	return l
 }

@@ -9,7 +9,8 @@ import (
 	"tare/internal/record"
 )
 
-// A course is how one value developed over a soak: one value a window, at its middle, in hours since what is measured began.
+// A course is how one value developed over a soak: one value a window, at its middle, in hours since what is measured
+// began.
 type course struct {
 	metric  metric.Metric
 	hours   []float64
@@ -85,7 +86,8 @@ func (c *course) withoutShort() *course {
 	return out
 }
 
-// find chooses how a metric is taken from a window; nil: it is not known window by window. An empty operation is all of them.
+// find chooses how a metric is taken from a window; nil: it is not known window by window. An empty operation is all of
+// them.
 func (s *soak) find(operation, name, quantile string) (m metric.Metric, of valueOf) {
 	if found, ok := findMetric(name); ok {
 		m = found
@@ -137,8 +139,8 @@ func (s *soak) usedOf(name string) valueOf {
 	return nil
 }
 
-// responseOf takes response times from a window. For all operations together a quantile is the mean of theirs by their calls: that tells
-// of a trend, not of a level.
+// responseOf takes response times from a window. For all operations together a quantile is the mean of theirs by their
+// calls: that tells of a trend, not of a level.
 func (s *soak) responseOf(operation, quantile string) valueOf {
 	var get func(o *record.SliceOperation) float64
 	switch quantile {
@@ -156,7 +158,7 @@ func (s *soak) responseOf(operation, quantile string) valueOf {
 	if operation != "" {
 		return weighted(operation, func(o *record.SliceOperation) (float64, bool) { return get(o), get(o) > 0 })
 	}
-	usual := s.usuallyHaving(get)
+	usual := s.operationsWithQuantile(get)
 	return func(x *record.Slice, _ *usage) (v, w float64) {
 		for i := range x.Operations {
 			o := &x.Operations[i]
@@ -172,8 +174,8 @@ func (s *soak) responseOf(operation, quantile string) valueOf {
 	}
 }
 
-// usuallyHaving are the operations of which most windows have a quantile.
-func (s *soak) usuallyHaving(get func(*record.SliceOperation) float64) map[string]bool {
+// operationsWithQuantile are the operations of which most windows have a quantile.
+func (s *soak) operationsWithQuantile(get func(*record.SliceOperation) float64) map[string]bool {
 	const most = 0.8
 	n := map[string]int{}
 	for i := range s.measured() {

@@ -38,10 +38,18 @@ func startups(n int, slow time.Duration) func(t *testing.T, w *record.Writer, tr
 			add("conditions", time.Second)
 		}
 		var out []load.Phase
-		for _, name := range []string{"startup", "conditions", "post", "scheduled", "running", "created-to-watch", "watch-to-watch"} {
+		for _, name := range []string{
+			"startup", "conditions", "post", "scheduled", "running", "created-to-watch", "watch-to-watch",
+		} {
 			out = append(out, load.Phase{Name: name, Hist: phases[name]})
 		}
-		must(t, w.Cells(trial.Treatment, trial.Block, []load.Cell{{Operation: 0, Outcome: load.OK, Response: phases["startup"], Phases: out}}))
+		must(
+			t,
+			w.Cells(
+				trial.Treatment, trial.Block,
+				[]load.Cell{{Operation: 0, Outcome: load.OK, Response: phases["startup"], Phases: out}},
+			),
+		)
 	}
 }
 
@@ -61,12 +69,15 @@ func TestPodStartup(t *testing.T) {
 			if p.N != 10_000 || p.Operation != "pod-startup" || p.P50 > p.P90 || p.P90 > p.P99 || p.P99 > p.Max || p.Mean <= 0 {
 				t.Errorf("%+v", p)
 			}
-			if p.Phase == "post" && (math.Abs(p.P50-5e-3) > 1e-5 || math.Abs(p.P99/6.005-1) > .01 || math.Abs(p.Mean/.605-1) > .01) {
+			if p.Phase == "post" && (math.Abs(p.P50-5e-3) > 1e-5 || math.Abs(p.P99/6.005-1) > .01 ||
+				math.Abs(p.Mean/.605-1) > .01) {
 				t.Errorf("post: %+v", p)
 			}
 		}
 	}
-	if want := []string{"post", "scheduled", "running", "startup", "created-to-watch", "watch-to-watch", "conditions"}; !slices.Equal(names, want) {
+	if want := []string{
+		"post", "scheduled", "running", "startup", "created-to-watch", "watch-to-watch", "conditions",
+	}; !slices.Equal(names, want) {
 		t.Errorf("phases %q", names)
 	}
 	for _, c := range []struct {
@@ -74,20 +85,30 @@ func TestPodStartup(t *testing.T) {
 		want  report.Verdict
 		value float64
 	}{
-		{report.Official, report.Pass, 1}, {report.ClusterLoader2, report.Pass, .199}, {report.KubeBurner, report.Pass, 1}, {report.ClientClock, report.Fail, 6.19},
+		{report.Official, report.Pass, 1},
+		{report.ClusterLoader2, report.Pass, .199},
+		{report.KubeBurner, report.Pass, 1},
+		{report.ClientClock, report.Fail, 6.19},
 	} {
 		s := levelOf(t, rep, "policies=10", "pod-startup", c.f)
-		if s.Verdict != c.want || math.Abs(*s.Value/c.value-1) > .01 || s.Limit != 5 || s.N != 10_000 || !strings.Contains(s.Note, "1 pod was never seen running") {
+		if s.Verdict != c.want || math.Abs(*s.Value/c.value-1) > .01 || s.Limit != 5 || s.N != 10_000 ||
+			!strings.Contains(s.Note, "1 pod was never seen running") {
 			t.Errorf("%s: %+v, value %v", c.f, s, *s.Value)
 		}
-		if base := levelOf(t, rep, "policies=0", "pod-startup", c.f); base.Verdict != report.Pass || strings.Contains(base.Note, "never seen") {
+		if base := levelOf(t, rep, "policies=0", "pod-startup", c.f); base.Verdict != report.Pass ||
+			strings.Contains(base.Note, "never seen") {
 			t.Errorf("baseline by %s: %+v", c.f, base)
 		}
 	}
-	if s := levelOf(t, rep, "policies=10", "pod-startup", report.ClientClock); s.Lo == nil || *s.Lo > *s.Value || *s.Hi < *s.Value || *s.Level != .95 {
+	if s := levelOf(t, rep, "policies=10", "pod-startup", report.ClientClock); s.Lo == nil || *s.Lo > *s.Value ||
+		*s.Hi < *s.Value || *s.Level != .95 {
 		t.Errorf("without an interval: %+v", s)
 	}
-	if said := strings.Join(rep.Warnings, "\n"); !strings.Contains(said, "policies=10: the service level verdicts on pod-startup DISAGREE: official and clusterloader2 and kube-burner pass it, client fail it. creationTimestamp") {
+	if said := strings.Join(rep.Warnings, "\n"); !strings.Contains(
+		said,
+		"policies=10: the service level verdicts on pod-startup DISAGREE: official and clusterloader2 and kube-burner pass "+
+			"it, client fail it. creationTimestamp",
+	) {
 		t.Errorf("warnings %q", said)
 	}
 }

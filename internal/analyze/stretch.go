@@ -1,9 +1,9 @@
 package analyze
 
 import (
+	"iter"
 	"math"
 	"slices"
-	"time"
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
@@ -13,52 +13,63 @@ import (
 // z is the normal quantile of two-sided 95 %.
 const z = 1.959964
 
-// A stretch is the calls that were due while one rate was offered.
+// A stretch is the steps of a trace in which one rate was offered.
 type stretch struct {
-	rate  float64
-	calls []load.Call
-	read  time.Duration
+	trace     *capacity.Trace
+	rate      float64
+	steps     []load.Segment
+	operation int // −1: calls of every operation belong to it
 }
 
-// stretches cuts a trace's calls, which are in order of their intended instants, into its steps. Steps that the generator spoiled are
-// left out.
+// calls yields the calls that were due in the stretch.
+func (s *stretch) calls() iter.Seq[*load.Call] {
+	return func(yield func(*load.Call) bool) {
+		for _, step := range s.steps {
+			for c := range s.trace.Calls.Due(step.Start, step.End) {
+				if (s.operation < 0 || int(c.Operation) == s.operation) && !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// count returns how many calls were due in the stretch.
+func (s *stretch) count() (n int) {
+	for range s.calls() {
+		n++
+	}
+	return n
+}
+
+// stretches returns the steps of a trace in which calls were due, without those that the generator spoiled.
 func stretches(trace *capacity.Trace) []stretch {
 	var out []stretch
 	for _, s := range trace.Steps {
-		if s.Rate <= 0 || s.ClientLimited {
-			continue
-		}
-		lo, hi := at(trace.Calls, s.Segment.Start), at(trace.Calls, s.Segment.End)
-		if lo < hi {
-			out = append(out, stretch{rate: s.Rate, calls: trace.Calls[lo:hi], read: trace.Read})
+		x := stretch{trace: trace, rate: s.Rate, steps: []load.Segment{s.Segment}, operation: -1}
+		if s.Rate > 0 && !s.ClientLimited && x.any() {
+			out = append(out, x)
 		}
 	}
 	return out
 }
 
-// at is the index of the first call due at or after t.
-func at(calls []load.Call, t time.Duration) int {
-	i, _ := slices.BinarySearchFunc(calls, t, func(c load.Call, t time.Duration) int {
-		if c.Intended < t {
-			return -1
-		}
-		return 1
-	})
-	return i
+// any reports whether a call was due in the stretch.
+func (s *stretch) any() bool {
+	for range s.calls() {
+		return true
+	}
+	return false
 }
 
-// of returns a metric of the stretch with its 95 % interval, NaN if it cannot be told. operation −1 is all of them. Calls are taken as
-// independent; near saturation they are not, and the interval is too narrow.
-func (s *stretch) of(b *budget.Budget, operation int) budget.Interval {
+// of returns a metric of the stretch with its 95 % interval, NaN if it is unknown. Calls are taken as independent; near
+// saturation they are not, and the interval is too narrow.
+func (s *stretch) of(b *budget.Budget) budget.Interval {
 	var times []float64
 	bad, n := 0.0, 0.0
-	for i := range s.calls {
-		c := &s.calls[i]
-		if operation >= 0 && int(c.Operation) != operation {
-			continue
-		}
+	for c := range s.calls() {
 		n++
-		open := c.Outstanding(s.read)
+		open := c.Outstanding(s.trace.Read)
 		if open || !c.Outcome.Good() {
 			bad++
 		}
@@ -118,8 +129,9 @@ func summary(v []float64, name string) budget.Interval {
 	return notMeasured
 }
 
-// quantileInterval is the distribution-free interval between order statistics, whose ranks come from the normal approximation of the
-// binomial distribution (H. A. David, Order Statistics, §7.1). Where the values are too few it is open.
+// quantileInterval is the distribution-free interval between order statistics, whose ranks come from the normal
+// approximation of the binomial distribution (H. A. David, Order Statistics, §7.1). Where the values are too few it is
+// open.
 func quantileInterval(v []float64, q float64) budget.Interval {
 	n := float64(len(v))
 	half := z * math.Sqrt(n*q*(1-q))

@@ -10,12 +10,14 @@ import (
 	"tare/internal/report"
 )
 
-// successors is a comparison like examples/psp-successors.yaml: six treatments of which each makes two operations several times as slow, few calls
-// a block, so that no time gates, and a generator that is late in some blocks.
+// successors is a comparison like examples/psp-successors.yaml: six treatments of which each makes two operations
+// several times as slow, few calls a block, so that no time gates, and a generator that is late in some blocks.
 func successors(blocks int, late ...int) experiment {
 	x := experiment{
 		blocks: blocks, calls: 120, seed: 5, arm: 0.05, margin: 0.05, operations: []string{"create-pod", "pod-startup"},
-		treatments: []design.Treatment{{ID: "mechanism=none", Baseline: true, Levels: map[string]string{"mechanism": "none"}}},
+		treatments: []design.Treatment{
+			{ID: "mechanism=none", Baseline: true, Levels: map[string]string{"mechanism": "none"}},
+		},
 		spoil: func(treatment string, block int) bool {
 			return treatment == "mechanism=m2" && slices.Contains(late, block)
 		},
@@ -23,16 +25,21 @@ func successors(blocks int, late ...int) experiment {
 	times := map[string]float64{}
 	for i := range 6 {
 		level := fmt.Sprintf("m%d", i)
-		x.treatments = append(x.treatments, design.Treatment{ID: "mechanism=" + level, Levels: map[string]string{"mechanism": level}})
+		x.treatments = append(x.treatments, design.Treatment{
+			ID: "mechanism=" + level, Levels: map[string]string{"mechanism": level},
+		})
 		times["mechanism="+level] = 4 + float64(i)/2 // +300 … +650 %
 	}
 	x.cost = func(treatment, _ string, _ int) float64 { return 200e-6 * max(1, times[treatment]) }
 	return x
 }
 
-// TestEffectsOfFewBlocksAreDecided: what is several times as slow in each of 8 blocks is decided, though nobody asked for it.
+// TestEffectsOfFewBlocksAreDecided: what is several times as slow in each of 8 blocks is decided, though nobody asked
+// for it.
 func TestEffectsOfFewBlocksAreDecided(t *testing.T) {
-	for name, x := range map[string]experiment{"8 of 10 have times": successors(10, 3, 7), "3 of 15 were replaced": successors(15, 0, 3, 7)} {
+	for name, x := range map[string]experiment{
+		"8 of 10 have times": successors(10, 3, 7), "3 of 15 were replaced": successors(15, 0, 3, 7),
+	} {
 		rep := analyzed(t, x.write(t, t.TempDir()))
 		if rep.Verdict == report.Invalid || len(rep.Design.Undecidable) > 0 {
 			t.Fatalf("%s: %s: %s, %q", name, rep.Verdict, rep.Reason, rep.Design.Undecidable)

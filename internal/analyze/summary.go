@@ -41,7 +41,8 @@ func (c *comparison) metricOf(m *measure, quantile string) (report.Metric, bool)
 		return report.Metric{}, false
 	}
 	out := report.Metric{
-		Name: m.metric.Name, Quantile: quantile, Operation: m.operation, Unit: string(m.metric.Unit), Value: e.Value, Lo: finite(e.Lo), Hi: finite(e.Hi), N: e.N,
+		Name: m.metric.Name, Quantile: quantile, Operation: m.operation, Unit: string(m.metric.Unit), Value: e.Value,
+		Lo: finite(e.Lo), Hi: finite(e.Hi), N: e.N,
 	}
 	if out.Lo != nil || out.Hi != nil {
 		l := level
@@ -50,9 +51,12 @@ func (c *comparison) metricOf(m *measure, quantile string) (report.Metric, bool)
 	return out, true
 }
 
-// valuesOf lists a quantile of m by the number of the block: null for those that are not complete. Where hardly any is, as in damaged records, it lists none.
+// valuesOf lists a quantile of m by the number of the block: null for those that are not complete. Where hardly any is,
+// as in damaged records, it lists none.
 func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
-	out := report.BlockValues{Treatment: m.treatment, Operation: m.operation, Metric: m.metric.Name, Quantile: quantile, Unit: m.metric.Unit}
+	out := report.BlockValues{
+		Treatment: m.treatment, Operation: m.operation, Metric: m.metric.Name, Quantile: quantile, Unit: m.metric.Unit,
+	}
 	if d.unblocked {
 		for _, v := range measuredOnly(m.values(quantile)) { // their numbers mean nothing
 			out.Values = append(out.Values, finite(v))
@@ -73,10 +77,12 @@ func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
 	return out
 }
 
-// listed are the metrics whose values are given block by block whether they gate or not: CPU time and elapsed times, so that a reader can see
-// which blocks were disturbed, and what targets count themselves, which other tools' tables have beside them.
+// listed are the metrics whose values are given block by block whether they gate or not: CPU time and elapsed times, so
+// that a reader can see which blocks were disturbed, and what targets count themselves, which other tools' tables have
+// beside them.
 var listed = []string{
-	metric.CPU.Name, metric.Wall.Name, metric.Response.Name, metric.Allocations.Name, metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name,
+	metric.CPU.Name, metric.Wall.Name, metric.Response.Name, metric.Allocations.Name, metric.Allocated.Name,
+	metric.Hits.Name, metric.CacheHits.Name,
 }
 
 // blockValues gives what effects are estimated from: what gates, and what is listed in any case.

@@ -7,8 +7,8 @@ import (
 	"tare/internal/report"
 )
 
-// These subjects are not parts of the target. Simulated nodes run on this host in place of other ones: what they use is shown, and is no cost
-// of what is measured.
+// These subjects are not parts of the target. Simulated nodes run on this host in place of other ones: what they use is
+// shown, and is no cost of what is measured.
 const (
 	generatorSubject = "generator"
 	hostSubject      = "host"
@@ -55,9 +55,12 @@ func (a *analysis) stolen() {
 		switch n := len(a.steal[id]); {
 		case over == 0:
 		case n == 1:
-			a.warn(id, "the hypervisor took %.1f %% of this host's CPU time during the trial (steal): times are doubtful", most*100)
+			a.warn(
+				id, "the hypervisor took %.1f %% of this host's CPU time during the trial (steal): times are doubtful", most*100,
+			)
 		default:
-			a.warn(id, "the hypervisor took up to %.1f %% of this host's CPU time (steal), and more than %.0f %% in %d of %d trials: times are doubtful",
+			a.warn(id, "the hypervisor took up to %.1f %% of this host's CPU time (steal), and more than %.0f %% in %d of %d "+
+				"trials: times are doubtful",
 				most*100, stealLimit*100, over, n)
 		}
 	}
@@ -191,8 +194,8 @@ func (a *analysis) perOperation() {
 	}
 }
 
-// used is what the target's probes saw around one point of a ladder, by "subject metric"; nil if they were not read. good
-// is how many calls were answered well: upstream calls are also given for each of them.
+// used is what the target's probes saw around one point of a ladder, by "subject metric"; nil if they were not read.
+// good is how many calls were answered well: upstream calls are also given for each of them.
 func used(t *record.Trial, point int, good float64) map[string]float64 {
 	before, after := reading(t, record.Before, point), reading(t, record.After, point)
 	out := map[string]float64{}

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"math"
 	"time"
 
 	"tare/internal/capacity"
@@ -12,7 +13,8 @@ import (
 // maxBins bounds a timeline: more than a page has pixels for would only make it larger.
 const maxBins = 400
 
-// binOf is the length of a bin: a round one, so that it can be read, and not so short that a slow load looks like a comb.
+// binOf is the length of a bin: a round one, so that it can be read, and not so short that a slow load looks like a
+// comb.
 func binOf(total time.Duration) time.Duration {
 	for scale := 100 * time.Millisecond; ; scale *= 10 {
 		for _, bin := range []time.Duration{2 * scale, 5 * scale, 10 * scale} {
@@ -37,8 +39,9 @@ func timeline(treatment string, trace *capacity.Trace) *report.Timeline {
 	t := &binned{
 		start: start, bin: bin, read: trace.Read, good: make([]hist.Sorter, n),
 		out: &report.Timeline{
-			Treatment: treatment, Bin: bin.Seconds(), Offered: make([]float64, n), Sent: make([]float64, n), Good: make([]float64, n),
-			Bad: make([]float64, n), Outstanding: make([]float64, n), P50: make([]*float64, n), P99: make([]*float64, n),
+			Treatment: treatment, Bin: bin.Seconds(), Offered: make([]float64, n), Sent: make([]float64, n),
+			Good: make([]float64, n),
+			Bad:  make([]float64, n), Outstanding: make([]float64, n), P50: make([]*float64, n), P99: make([]*float64, n),
 		},
 	}
 	t.fill(trace)
@@ -70,8 +73,7 @@ func (t *binned) count(to []float64, at time.Duration, n float64) {
 
 func (t *binned) fill(trace *capacity.Trace) {
 	each := 1 / t.bin.Seconds()
-	for i := range trace.Calls {
-		c := &trace.Calls[i]
+	for c := range trace.Calls.Due(0, math.MaxInt64) {
 		t.count(t.out.Offered, c.Intended, each)
 		t.count(t.out.Outstanding, c.Intended, 1)
 		if c.Sent != 0 {
@@ -108,20 +110,25 @@ func (t *binned) steps(trace *capacity.Trace) {
 		if name == "" {
 			name = string(s.Role)
 		}
-		t.out.Steps = append(t.out.Steps, report.Stretch{From: t.since(s.Segment.Start), To: t.since(s.Segment.End), Name: name, Rate: s.Rate})
+		t.out.Steps = append(t.out.Steps, report.Stretch{
+			From: t.since(s.Segment.Start), To: t.since(s.Segment.End), Name: name, Rate: s.Rate,
+		})
 	}
 	if r := trace.Recovery; r != nil && len(r.Probes) > 0 {
-		t.out.Steps = append(t.out.Steps, report.Stretch{From: t.since(r.Start), To: t.since(r.Probes[len(r.Probes)-1].At), Name: string(capacity.RoleRecovery)})
+		t.out.Steps = append(t.out.Steps, report.Stretch{
+			From: t.since(r.Start), To: t.since(r.Probes[len(r.Probes)-1].At), Name: string(capacity.RoleRecovery),
+		})
 	}
 }
 
-// marks are the instants at which the failure shows: the first call that did not end well, counted from when it was due, and the first
-// answer after the load.
+// marks are the instants at which the failure shows: the first call that did not end well, counted from when it was
+// due, and the first answer after the load.
 func (t *binned) marks(trace *capacity.Trace) {
-	for i := range trace.Calls {
-		c := &trace.Calls[i]
+	for c := range trace.Calls.Due(0, math.MaxInt64) {
 		if !c.Outcome.Good() || c.Outstanding(t.read) {
-			t.out.Marks = append(t.out.Marks, report.Mark{At: t.since(c.Intended), Text: "the first call that did not end well was due"})
+			t.out.Marks = append(t.out.Marks, report.Mark{
+				At: t.since(c.Intended), Text: "the first call that did not end well was due",
+			})
 			break
 		}
 	}

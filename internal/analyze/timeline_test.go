@@ -28,7 +28,7 @@ func TestTimelineLosesNoCall(t *testing.T) {
 		return s
 	}
 	good, bad := 0, 0
-	for _, c := range tr.Calls {
+	for _, c := range load.CallsOf(tr.Calls) {
 		if c.Outcome.Good() {
 			good++
 		} else {
@@ -39,7 +39,12 @@ func TestTimelineLosesNoCall(t *testing.T) {
 		name   string
 		values []float64
 		want   int
-	}{{"offered", line.Offered, len(tr.Calls)}, {"sent", line.Sent, len(tr.Calls)}, {"good", line.Good, good}, {"bad", line.Bad, bad}} {
+	}{
+		{"offered", line.Offered, tr.Calls.Len()},
+		{"sent", line.Sent, tr.Calls.Len()},
+		{"good", line.Good, good},
+		{"bad", line.Bad, bad},
+	} {
 		if got := sum(x.values); math.Abs(got-float64(x.want)) > 1e-6 {
 			t.Errorf("%s: %v calls in the bins, want %d", x.name, got, x.want)
 		}
@@ -56,14 +61,23 @@ func TestTimelineLosesNoCall(t *testing.T) {
 		t.Errorf("steps %+v", line.Steps)
 	}
 	if len(line.Marks) != 2 || line.Marks[0].At < 8 || line.Marks[0].At > 8.5 {
-		t.Errorf("marks %+v, want the first refused call in the step at 160/s, which begins at 8 s, and the recovery", line.Marks)
+		t.Errorf(
+			"marks %+v, want the first refused call in the step at 160/s, which begins at 8 s, and the recovery", line.Marks,
+		)
 	}
 }
 
 func TestTimelineKeepsWhatHasNotEnded(t *testing.T) {
-	tr := capacity.Trace{Read: 10 * time.Second, Steps: []capacity.Step{{Role: capacity.RolePoint, Rate: 1, Segment: load.Segment{Start: time.Second, End: 5 * time.Second}}}}
+	tr := capacity.Trace{
+		Read: 10 * time.Second,
+		Steps: []capacity.Step{
+			{Role: capacity.RolePoint, Rate: 1, Segment: load.Segment{Start: time.Second, End: 5 * time.Second}},
+		},
+	}
 	for i := range 4 {
-		tr.Calls = append(tr.Calls, load.Call{Intended: time.Duration(i+1) * time.Second, Sent: time.Duration(i+1) * time.Second})
+		tr.Calls = append(load.CallsOf(tr.Calls), load.Call{
+			Intended: time.Duration(i+1) * time.Second, Sent: time.Duration(i+1) * time.Second,
+		})
 	}
 	line := timeline("a", &tr)
 	if got := line.Outstanding[len(line.Outstanding)-1]; got != 4 {

@@ -17,7 +17,8 @@ const MinCalls = minCalls
 // FewestBlocks is how many blocks the interval of an effect needs at the level of a verdict.
 func FewestBlocks() int { return fewestFor(stat.LookAlpha) }
 
-// unchecked says why the A/A arm has no effect to check the run by, and what to change. skipped are the effects that could not be estimated, by reason.
+// unchecked says why the A/A arm has no effect to check the run by, and what to change. skipped are the effects that
+// could not be estimated, by reason.
 func (a *analysis) unchecked(c *comparison, skipped skips) (why, change string) {
 	if len(c.gates.all) == 0 {
 		return c.ungated(a.rec.Plan.Load.Rate)
@@ -32,7 +33,8 @@ func (a *analysis) unchecked(c *comparison, skipped skips) (why, change string) 
 	return "the A/A arm cannot be judged: " + strings.Join(reasons, "; "), ""
 }
 
-// ungated says why no metric decides a verdict, though values were measured, and what to change. rate is what was offered; 0: no fixed rate.
+// ungated says why no metric decides a verdict, though values were measured, and what to change. rate is what was
+// offered; 0: no fixed rate.
 func (c *comparison) ungated(rate float64) (why, change string) {
 	var reasons []string
 	least := math.MaxInt
@@ -50,7 +52,9 @@ func (c *comparison) ungated(rate float64) (why, change string) {
 	case least == math.MaxInt:
 		return "no metric decides a verdict: " + strings.Join(append(reasons, "no response times are given"), ", and "), ""
 	}
-	reasons = append(reasons, fmt.Sprintf("response.p50 decides from %d calls a block on, of which there were %d", minCalls, least))
+	reasons = append(reasons, fmt.Sprintf(
+		"response.p50 decides from %d calls a block on, of which there were %d", minCalls, least,
+	))
 	why = "no metric decides a verdict: " + strings.Join(reasons, ", and ")
 	change = "name a metric that is to decide, as in budget: [response.p50 <= +10%]"
 	if rate > 0 {
@@ -59,7 +63,8 @@ func (c *comparison) ungated(rate float64) (why, change string) {
 	return why, change
 }
 
-// LongEnough is the duration at which so many calls a second are enough for MinCalls in every block, with some to spare.
+// LongEnough is the duration at which so many calls a second are enough for MinCalls in every block, with some to
+// spare.
 func LongEnough(rate float64) unit.Duration {
 	const spare = 1.05
 	return unit.Duration(time.Duration(math.Ceil(spare*MinCalls/rate)) * time.Second)

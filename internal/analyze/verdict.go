@@ -18,8 +18,8 @@ const (
 	ExitInterrupted  = 130
 )
 
-// ExitCode is the code with which a command that made this report ends. A run that was cut short is told first, since its other
-// findings are of a part only; then what makes it invalid, since that is often why it ended in an error.
+// ExitCode is the code with which a command that made this report ends. A run that was cut short is told first, since
+// its other findings are of a part only; then what makes it invalid, since that is often why it ended in an error.
 func ExitCode(r *report.Report) int {
 	switch {
 	case r.Status == report.Interrupted, r.Status == report.Killed:
@@ -61,7 +61,10 @@ func verdict(r *report.Report, f flaws) (report.Verdict, string) {
 	case len(f.open) > 0:
 		return report.Inconclusive, strings.Join(f.open, "; ")
 	case overall == report.Inconclusive:
-		return overall, fmt.Sprintf("%s of %d undecided or not measured", plural(counts[report.Inconclusive]+counts[report.NotMeasured], "budget"), len(all))
+		return overall, fmt.Sprintf(
+			"%s of %d undecided or not measured", plural(counts[report.Inconclusive]+counts[report.NotMeasured], "budget"),
+			len(all),
+		)
 	case overall == report.Pass:
 		return overall, fmt.Sprintf("%s kept", plural(len(all), "budget"))
 	}

@@ -14,7 +14,8 @@ func metricOfArm(t *testing.T, rep *report.Report, treatment, name, quantile str
 	t.Helper()
 	for i := range rep.Treatments {
 		for k := range rep.Treatments[i].Metrics {
-			if m := &rep.Treatments[i].Metrics[k]; rep.Treatments[i].ID == treatment && m.Name == name && m.Quantile == quantile {
+			if m := &rep.Treatments[i].Metrics[k]; rep.Treatments[i].ID == treatment && m.Name == name &&
+				m.Quantile == quantile {
 				return m
 			}
 		}
@@ -31,7 +32,8 @@ func millisecond(treatment, _ string, _ int) float64 {
 	return 1e-3
 }
 
-// TestCallsInTheirWindow: warm-up, which is ten times as slow here, does not count, and CPU time is the target's, per good call.
+// TestCallsInTheirWindow: warm-up, which is ten times as slow here, does not count, and CPU time is the target's, per
+// good call.
 func TestCallsInTheirWindow(t *testing.T) {
 	x := experiment{blocks: 10, calls: 1000, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}}
 	x.fail = func(treatment string, block, call int) bool {
@@ -62,11 +64,13 @@ func TestCallsInTheirWindow(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if e := effectOn(t, rep.Effects, "token.error"); e.Kind != "difference" || math.Abs(e.Estimate-.05) > .001 || e.Gating {
+	if e := effectOn(t, rep.Effects, "token.error"); e.Kind != "difference" || math.Abs(e.Estimate-.05) > .001 ||
+		e.Gating {
 		t.Errorf("%+v", e)
 	}
 	i := slices.IndexFunc(rep.Operations, func(o report.Operation) bool { return o.Treatment == seccomp })
-	if o := rep.Operations[i]; o.Outcomes != (report.Outcomes{OK: 9500, Failed: 500}) || math.Abs(*o.Offered-1000) > 1 || *o.Response.P50 > 1.3e-3 || len(o.Causes) != 1 {
+	if o := rep.Operations[i]; o.Outcomes != (report.Outcomes{OK: 9500, Failed: 500}) || math.Abs(*o.Offered-1000) > 1 ||
+		*o.Response.P50 > 1.3e-3 || len(o.Causes) != 1 {
 		t.Errorf("%+v", rep.Operations[i])
 	}
 	if g := rep.Generator; g == nil || !g.Valid || g.Lateness.P99 > 1e-3 || math.Abs(*g.CPUSeconds-.05*30) > 1e-9 {
@@ -84,10 +88,15 @@ func TestTailsNeedEnough(t *testing.T) {
 		blocks, calls int
 		p99, p999     bool
 	}{{10, 2000, false, false}, {20, 200, false, false}, {20, 600, true, false}} {
-		x := experiment{blocks: c.blocks, calls: c.calls, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}, budget: []string{"response.p99 <= +30%", "response.p99 <= 20ms"}}
+		x := experiment{
+			blocks: c.blocks, calls: c.calls, cost: millisecond, block: .01, seed: 9, operations: []string{"token"},
+			budget: []string{"response.p99 <= +30%", "response.p99 <= 20ms"},
+		}
 		rep := analyzed(t, x.write(t, t.TempDir()))
 		has := func(q string) bool {
-			return slices.ContainsFunc(rep.Effects, func(e report.Effect) bool { return e.Quantile == q && e.Treatment == seccomp })
+			return slices.ContainsFunc(
+				rep.Effects, func(e report.Effect) bool { return e.Quantile == q && e.Treatment == seccomp },
+			)
 		}
 		if has("p99") != c.p99 || has("p999") != c.p999 {
 			t.Errorf("%d blocks of %d: p99 %v, p999 %v", c.blocks, c.calls, has("p99"), has("p999"))
@@ -101,7 +110,8 @@ func TestTailsNeedEnough(t *testing.T) {
 			if c.p99 {
 				want = report.Pass
 			}
-			if b.Verdict != want || b.Estimate == nil || (b.Lo != nil) != c.p99 || !c.p99 && !strings.Contains(b.Reason, "not estimable") {
+			if b.Verdict != want || b.Estimate == nil || (b.Lo != nil) != c.p99 ||
+				!c.p99 && !strings.Contains(b.Reason, "not estimable") {
 				t.Errorf("%d blocks of %d: %s: %s (%s), %v [%v]", c.blocks, c.calls, b.Text, b.Verdict, b.Reason, b.Estimate, b.Lo)
 			}
 		}
@@ -119,7 +129,8 @@ func TestTailsNeedEnough(t *testing.T) {
 			t.Errorf("percentiles %+v", p)
 		}
 		for k, point := range p.Points {
-			if k > 0 && (point.Value < p.Points[k-1].Value || point.Q <= p.Points[k-1].Q) || point.Lo != nil && (*point.Lo > point.Value || *point.Hi < point.Value) {
+			if k > 0 && (point.Value < p.Points[k-1].Value || point.Q <= p.Points[k-1].Q) ||
+				point.Lo != nil && (*point.Lo > point.Value || *point.Hi < point.Value) {
 				t.Errorf("point %+v", point)
 			}
 			if point.Q == .99 && (point.Lo != nil) != c.p99 {
@@ -129,7 +140,8 @@ func TestTailsNeedEnough(t *testing.T) {
 	}
 }
 
-// TestLateBlocks: a generator that is late spoils times and nothing else. A run that loses many is invalid if times were asked for.
+// TestLateBlocks: a generator that is late spoils times and nothing else. A run that loses many is invalid if times
+// were asked for.
 func TestLateBlocks(t *testing.T) {
 	for _, c := range []struct {
 		late    int
@@ -145,16 +157,25 @@ func TestLateBlocks(t *testing.T) {
 		{4, "response.p50 <= +20%", report.Invalid, ""},
 		{12, "response.p99 <= +20%", report.Invalid, ""},
 	} {
-		x := experiment{blocks: 12, calls: 200, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}, budget: []string{c.budget}}
+		x := experiment{
+			blocks: 12, calls: 200, cost: millisecond, block: .01, seed: 9, operations: []string{"token"},
+			budget: []string{c.budget},
+		}
 		x.spoil = func(treatment string, block int) bool { return block < c.late && treatment == seccomp }
 		rep := analyzed(t, x.write(t, t.TempDir()))
 		if rep.Verdict != c.verdict || rep.Design.Blocks != 12 || rep.Generator.Valid != (c.verdict != report.Invalid) {
-			t.Errorf("%d late blocks, %s: %s (%s), %d blocks, %+v", c.late, c.budget, rep.Verdict, rep.Reason, rep.Design.Blocks, rep.Generator)
+			t.Errorf(
+				"%d late blocks, %s: %s (%s), %d blocks, %+v", c.late, c.budget, rep.Verdict, rep.Reason, rep.Design.Blocks,
+				rep.Generator,
+			)
 		}
-		if said := strings.Join(rep.Warnings, "\n"); !strings.Contains(said, c.says) || c.late == 0 && strings.Contains(said, "late") {
+		if said := strings.Join(rep.Warnings, "\n"); !strings.Contains(said, c.says) ||
+			c.late == 0 && strings.Contains(said, "late") {
 			t.Errorf("%d late blocks: warnings %q", c.late, said)
 		}
-		if c.late >= 4 && slices.ContainsFunc(rep.Effects, func(e report.Effect) bool { return e.Metric == "response" || e.Metric == "service" }) {
+		if c.late >= 4 && slices.ContainsFunc(
+			rep.Effects, func(e report.Effect) bool { return e.Metric == "response" || e.Metric == "service" },
+		) {
 			t.Errorf("%d late blocks: there are effects on times", c.late)
 		}
 		if c.late >= 4 && rep.Operations[0].Response != nil {
@@ -168,7 +189,10 @@ func TestLateBlocks(t *testing.T) {
 
 // TestMixes: with several operations there is each of them, and all together.
 func TestMixes(t *testing.T) {
-	x := experiment{blocks: 10, calls: 400, block: .01, seed: 9, operations: []string{"fast", "slow"}, budget: []string{"response.p50 <= 10ms", "slow.response.p50 <= 10ms", "fast.response <= 1.2ms"}}
+	x := experiment{
+		blocks: 10, calls: 400, block: .01, seed: 9, operations: []string{"fast", "slow"},
+		budget: []string{"response.p50 <= 10ms", "slow.response.p50 <= 10ms", "fast.response <= 1.2ms"},
+	}
 	x.cost = func(_, op string, _ int) float64 {
 		if op == "slow" {
 			return 20e-3

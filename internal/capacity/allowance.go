@@ -7,14 +7,16 @@ import (
 	"tare/internal/signature"
 )
 
-// A limiter that lets calls wait may have saved up an allowance, as a token bucket has: at first it serves more than its rate. That looks
-// like a collapse, when the allowance is used up and goodput falls to the rate; and it makes rates above the capacity hold for
-// a while after every rest. So it is told apart by a rate between the two that is held for long enough to use up what was
-// saved, and rates are then confirmed with a queue that stands, so that nothing can be saved.
+// A limiter that lets calls wait may have saved up an allowance, as a token bucket has: at first it serves more than
+// its rate. That looks like a collapse, when the allowance is used up and goodput falls to the rate; and it makes rates
+// above the capacity hold for a while after every rest. So it is told apart by a rate between the two that is held for
+// long enough to use up what was saved, and rates are then confirmed with a queue that stands, so that nothing can be
+// saved.
 
 // allowance finds out whether what was served beyond the capacity at first was an allowance.
 func (r *session) allowance() error {
-	if c := r.class(); c != signature.Queue && c != signature.Collapse && c != signature.Unknown { // these are what an allowance looks like
+	// these are what an allowance looks like
+	if c := r.class(); c != signature.Queue && c != signature.Collapse && c != signature.Unknown {
 		return nil
 	}
 	over := lastOverload(r.t)
@@ -46,14 +48,14 @@ func surplus(t Trace, over []Step, rate float64) float64 {
 		if s.Rate <= rate || s.Segment.Start >= to {
 			continue
 		}
-		n := len(ends(dueFrom(t.Calls, s.Segment.Start-t.reach()), s.Segment.Start, to))
+		n := len(t.ends(s.Segment.Start, to))
 		best = max(best, float64(n)-rate*(to-s.Segment.Start).Seconds())
 	}
 	return best
 }
 
-// usesUp holds a rate between low and high from rest on, for so long that saved calls would be used up. It reports whether calls then
-// began to wait; a target that had collapsed under its queue takes the rate for ever.
+// usesUp holds a rate between low and high from rest on, for so long that saved calls would be used up. It reports
+// whether calls then began to wait; a target that had collapsed under its queue takes the rate for ever.
 func (r *session) usesUp(saved, low, high float64) (bool, error) {
 	rate := min(low+0.3*(high-low), r.o.MaxRate) // well below what a target that collapses can take
 	if rate < 1.02*low {
@@ -68,7 +70,9 @@ func (r *session) usesUp(saved, low, high float64) (bool, error) {
 	}
 	r.watchNow()
 	waiting := float64(r.seen.last().open) + 0.25*saved + 0.05*rate + 3*math.Sqrt(rate*d.Seconds())
-	step, err := r.offer(RoleConfirmHigh, rate, d, func(time.Duration) bool { return float64(r.seen.last().open) > waiting })
+	step, err := r.offer(
+		RoleConfirmHigh, rate, d, func(time.Duration) bool { return float64(r.seen.last().open) > waiting },
+	)
 	if err != nil {
 		return false, err
 	}

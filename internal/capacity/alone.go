@@ -7,8 +7,8 @@ import (
 	"tare/internal/load"
 )
 
-// alone asks whether each caller has a limit of its own. All of them offer together a rate that the target grants them; then one offers it by itself, which is
-// several times its share.
+// alone asks whether each caller has a limit of its own. All of them offer together a rate that the target grants them;
+// then one offers it by itself, which is several times its share.
 func (r *session) alone() error {
 	if r.o.Callers < 2 {
 		return nil
@@ -44,7 +44,8 @@ func (p solo) length() time.Duration { return p.skip + p.judged }
 // longestSolo bounds what one caller offers.
 const longestSolo = 20 * time.Second
 
-// solo plans the experiment for n callers. It is not done where calls beyond the limit are not refused, nor where it would take too long.
+// solo plans the experiment for n callers. It is not done where calls beyond the limit are not refused, nor where it
+// would take too long.
 func (r Result) solo(n int) (p solo, ok bool) {
 	traits := r.Signature.Class.Traits()
 	if r.Rate == 0 || !r.Valid || !traits.Limiter || traits.Waits || traits.Strands {
@@ -78,17 +79,20 @@ func (t Trace) callers(r *Result, floor float64) *Finding {
 	switch granted := number(p.rate); {
 	case !ok || n < 20:
 	case alone <= mostBad+floor:
-		return &Finding{LimitShared, fmt.Sprintf("one of %d callers alone was granted %s/s, %s times its share of the capacity: all callers share the limit",
+		return &Finding{LimitShared, fmt.Sprintf("one of %d callers alone was granted %s/s, %s times its share of the "+
+			"capacity: all callers share the limit",
 			t.Callers, granted, number(p.rate/p.share))}
 	case alone-floor >= (1-p.share/p.rate)/2:
 		return &Finding{LimitPerCaller, fmt.Sprintf(
-			"one of %d callers alone was refused %s %% of %s/s, which all of them together were granted: each caller, or each of its connections, has a limit of its own",
+			"one of %d callers alone was refused %s %% of %s/s, which all of them together were granted: each caller, or each "+
+				"of its connections, has a limit of its own",
 			t.Callers, number(100*alone), granted)}
 	}
 	return nil
 }
 
-// badIn is the share of the calls that did not end well in the last step of a role, after what was saved up; ok: there is such a step, and it ran its course.
+// badIn is the share of the calls that did not end well in the last step of a role, after what was saved up; ok: there
+// is such a step, and it ran its course.
 func (t Trace) badIn(role Role, p solo) (share float64, n int, ok bool) {
 	for _, s := range t.Steps {
 		if s.Role != role || s.ClientLimited || s.Length() < p.length()*9/10 {

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"tare/internal/stat"
 )
 
-// Assess computes every reported number from a trace and its calls alone, so that a record can be read again by a later version.
+// Assess computes every reported number from a trace and its calls alone, so that a record can be read again by a later
+// version.
 func Assess(t Trace) Result {
 	b := baseOf(t)
 	r := Result{
@@ -32,17 +34,17 @@ func Assess(t Trace) Result {
 
 // badCalls counts the calls that were due in a step, and those of them that did not end well, whenever.
 func (t Trace) badCalls(s Step) (bad, n int) {
-	calls := due(t.Calls, s.Segment.Start, s.Segment.End)
-	for _, c := range calls {
-		if lost(c) {
+	for c := range t.due(s.Segment.Start, s.Segment.End) {
+		if n++; endedBadly(c) {
 			bad++
 		}
 	}
-	return bad, len(calls)
+	return bad, n
 }
 
-// lost reports whether more than a share of the calls that were due in a step did not end well, whenever, by more than chance and a single call.
-func (t Trace) lost(s Step, share float64) bool {
+// losesMoreThan reports whether more than a share of the calls that were due in a step did not end well, whenever, by
+// more than chance and a single call.
+func (t Trace) losesMoreThan(s Step, share float64) bool {
 	bad, n := t.badCalls(s)
 	most := share * float64(n)
 	return float64(bad) > most+2*math.Sqrt(most*(1-share))+1
@@ -93,8 +95,9 @@ func worstAudit(t Trace) Audit {
 		if s.Rate <= 0 || s.Segment.End <= s.Segment.Start {
 			continue
 		}
-		a := audit(t.Calls, s, t.Read)
-		if first || !a.Valid && worst.Valid || a.Valid == worst.Valid && a.LatenessP99/a.Limit > worst.LatenessP99/worst.Limit {
+		a := audit(t.due(s.Segment.Start, s.Segment.End), s, t.Read)
+		if first || !a.Valid && worst.Valid ||
+			a.Valid == worst.Valid && a.LatenessP99/a.Limit > worst.LatenessP99/worst.Limit {
 			worst, first = a, false
 		}
 	}
@@ -105,10 +108,10 @@ func worstAudit(t Trace) Audit {
 	return worst
 }
 
-func audit(calls []load.Call, s Step, now time.Duration) Audit {
-	seg := s.Segment
-	a := signature.AuditCalls(due(calls, seg.Start, seg.End), seg.Start, seg.End, min(now, seg.End), seg.Offered)
-	a.CPUSeconds = seg.CPU
+// audit judges the generator by the calls that were due in a step, read at now.
+func audit(calls iter.Seq[*load.Call], s Step, now time.Duration) Audit {
+	a := signature.AuditCalls(calls, min(now, s.Segment.End), s.Segment.Offered)
+	a.CPUSeconds = s.Segment.CPU
 	return a
 }
 
@@ -138,7 +141,7 @@ func baseOf(t Trace) base {
 	responses := make([][]float64, len(steps))
 	for i, s := range steps {
 		var n tally
-		for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+		for c := range t.due(s.Segment.Start, s.Segment.End) {
 			switch {
 			case c.Done == 0:
 			case c.Outcome.Good():
@@ -161,7 +164,8 @@ func baseOf(t Trace) base {
 	return b
 }
 
-// responses takes the responses of the steps whose median is near the least: the first calls of a target that is not warm yet are not typical of it.
+// responses takes the responses of the steps whose median is near the least: the first calls of a target that is not
+// warm yet are not typical of it.
 func (b *base) responses(of [][]float64, medians []float64) {
 	if len(medians) == 0 {
 		return
@@ -174,15 +178,17 @@ func (b *base) responses(of [][]float64, medians []float64) {
 	}
 	if len(all) > 0 {
 		slices.Sort(all)
-		b.p50, b.p99, b.mean = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(stat.SortedQuantile(all, 0.99)), time.Duration(stat.Mean(all))
+		b.p50, b.p99, b.mean = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(
+			stat.SortedQuantile(all, 0.99),
+		), time.Duration(stat.Mean(all))
 	}
 }
 
 // tally counts the calls of a step that ended, and those of them that ended badly.
 type tally struct{ ended, bad int }
 
-// floorOf is the share of calls that fails at any rate: that of the slow steps, as long as faster ones fit it. A step in which clearly
-// more calls fail is where the target begins to break.
+// floorOf is the share of calls that fails at any rate: that of the slow steps, as long as faster ones fit it. A step
+// in which clearly more calls fail is where the target begins to break.
 func floorOf(steps []tally) float64 {
 	var sum tally
 	for _, s := range steps {
@@ -239,11 +245,15 @@ func (r *Result) recover(t Trace) {
 func (v Recovery) sentence(s *float64) string {
 	after := ""
 	if v.DroppedIdle != nil {
-		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s", (*v.DroppedIdle - v.Start).Seconds())
+		after = fmt.Sprintf(
+			", after the client had closed its idle connections at %.1f s", (*v.DroppedIdle - v.Start).Seconds(),
+		)
 	}
 	switch {
 	case s == nil:
-		return fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after)
+		return fmt.Sprintf(
+			"wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after,
+		)
 	case *s < 1:
 		return "recovers immediately" + after
 	}
@@ -255,7 +265,8 @@ func (r *Result) warn(t Trace) {
 		r.Warnings = append(r.Warnings, "the time ran out before everything was confirmed")
 	}
 	if r.VerifiedHigh > 0 && r.VerifiedHigh < r.Rate {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on average the places would allow %s/s",
+		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on "+
+			"average the places would allow %s/s",
 			number(r.VerifiedHigh), number(r.Rate)))
 	}
 	if r.Broke && (r.VerifiedLow == 0 || r.VerifiedHigh == 0) {
@@ -265,7 +276,8 @@ func (r *Result) warn(t Trace) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor))
 	}
 	if r.Rate > 0 && r.VerifiedHigh > 1.1*r.VerifiedLow {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("it is not known whether rates between %s/s, which held, and %s/s, which broke, hold",
+		r.Warnings = append(r.Warnings, fmt.Sprintf("it is not known whether rates between %s/s, which held, and %s/s, "+
+			"which broke, hold",
 			number(r.VerifiedLow), number(r.VerifiedHigh)))
 	}
 }

@@ -130,7 +130,10 @@ func TestBracket(t *testing.T) {
 	held := slices.Concat(steps, []Step{at(RoleConfirmHigh, 120, yes, 60, 5)})
 	is("120/s held after 108/s had broken", held, 120, 0)
 	is("then 100/s broke", slices.Concat(held, []Step{at(RoleConfirmLow, 100, no, 70, 5)}), 98, 100)
-	is("120/s held for less time than 108/s took to break", slices.Concat(steps, []Step{at(RoleConfirmHigh, 120, yes, 60, 4)}), 102, 108)
+	is(
+		"120/s held for less time than 108/s took to break",
+		slices.Concat(steps, []Step{at(RoleConfirmHigh, 120, yes, 60, 4)}), 102, 108,
+	)
 }
 
 func TestAim(t *testing.T) {
@@ -157,12 +160,21 @@ func TestAim(t *testing.T) {
 
 func TestPointByHand(t *testing.T) {
 	sec := time.Second
-	calls := []load.Call{
+	calls := load.Calls{
 		{Conn: 1, Intended: 10 * sec, Ready: 10 * sec, Sent: 10 * sec, FirstByte: 10*sec + 20*ms, Done: 10*sec + 20*ms},
-		{Conn: 2, Intended: 10*sec + 100*ms, Ready: 10*sec + 100*ms, Sent: 10*sec + 100*ms, Done: 40*sec + 100*ms, Outcome: load.Timeout},
+		{
+			Conn: 2, Intended: 10*sec + 100*ms, Ready: 10*sec + 100*ms, Sent: 10*sec + 100*ms, Done: 40*sec + 100*ms,
+			Outcome: load.Timeout,
+		},
 		{Intended: 10*sec + 200*ms, Done: 10*sec + 201*ms, Outcome: load.ConnFailed},
-		{Conn: 1, Intended: 10*sec + 300*ms, Ready: 10*sec + 300*ms, Sent: 10*sec + 300*ms, FirstByte: 10*sec + 310*ms, Done: 10*sec + 310*ms, Outcome: load.Refused},
-		{Conn: 1, Intended: 10*sec + 400*ms, Ready: 10*sec + 400*ms, Sent: 10*sec + 400*ms, FirstByte: 12 * sec, Done: 12 * sec},
+		{
+			Conn: 1, Intended: 10*sec + 300*ms, Ready: 10*sec + 300*ms, Sent: 10*sec + 300*ms, FirstByte: 10*sec + 310*ms,
+			Done: 10*sec + 310*ms, Outcome: load.Refused,
+		},
+		{
+			Conn: 1, Intended: 10*sec + 400*ms, Ready: 10*sec + 400*ms, Sent: 10*sec + 400*ms, FirstByte: 12 * sec,
+			Done: 12 * sec,
+		},
 	}
 	trace := Trace{
 		SLO: time.Second, Timeout: 30 * sec, Read: 50 * sec, Calls: calls,
@@ -198,7 +210,8 @@ func TestDescribedRecovery(t *testing.T) {
 	if r.Wedged || r.RecoverySeconds == nil || *r.RecoverySeconds != 31 || !r.IdleDropped {
 		t.Errorf("%+v", r)
 	}
-	if want := "recovers after 31.0 s, after the client had closed its idle connections at 30.0 s"; r.RecoveryNote != want {
+	if want := "recovers after 31.0 s, after the client had closed its idle connections at 30.0 " +
+		"s"; r.RecoveryNote != want {
 		t.Errorf("note %q, want %q", r.RecoveryNote, want)
 	}
 	v.Complete = false
@@ -229,8 +242,8 @@ func FuzzAssess(f *testing.F) {
 }
 
 // callsFrom makes a call of every eight bytes, in order of the intended instant.
-func callsFrom(raw []byte) []load.Call {
-	var calls []load.Call
+func callsFrom(raw []byte) load.Calls {
+	var calls load.Calls
 	at := time.Duration(0)
 	for ; len(raw) >= 8; raw = raw[8:] {
 		at += time.Duration(raw[0]) * ms

@@ -10,26 +10,37 @@ import (
 )
 
 const (
-	// fallsBehind is how much faster than a target's capacity a rate must be, as a share of it, for a step to show that it is too fast.
+	// fallsBehind is how much faster than a target's capacity a rate must be, as a share of it, for a step to show that it
+	// is too fast.
 	fallsBehind = 0.1
-	// fewest is how many calls a step has to have for its rate to count where the generator ended the search: more than limiters usually save up.
+	// fewest is how many calls a step has to have for its rate to count where the generator ended the search: more than
+	// limiters usually save up.
 	fewest = 1000
 	// wavers is how much the median response may change within a step for no reason, as a share of it.
 	wavers = 0.5
 )
 
-// atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered afterwards.
+// atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered
+// afterwards.
 func (r *Result) atLeast(t Trace) {
-	best, behind := t.keptUpWith()
+	best, behind := t.fastestKeptUp()
 	if behind > best {
-		r.because(fmt.Sprintf("at %s/s answers came later and later, or failed, so that it may be too fast for the target", number(behind)))
+		r.because(
+			fmt.Sprintf(
+				"at %s/s answers came later and later, or failed, so that it may be too fast for the target", number(behind),
+			),
+		)
 	}
 	if r.Wedged {
 		r.because("single calls were not answered any more after the load had stopped")
 		return
 	}
 	if t.Stop == StopClient && t.mostAt(best) < fewest {
-		r.because(fmt.Sprintf("%s/s was offered for too short a time to tell a rate that holds from calls that were saved up", number(best)))
+		r.because(
+			fmt.Sprintf(
+				"%s/s was offered for too short a time to tell a rate that holds from calls that were saved up", number(best),
+			),
+		)
 		return
 	}
 	r.AtLeast = best
@@ -53,10 +64,10 @@ func (r *Result) because(reason string) {
 	r.Reason += reason
 }
 
-// keptUpWith is the fastest step of the ramp, or overload that was none, that the target kept up with; behind is the slowest that passed, but that it did not
-// keep up with. Steps are short: a target that can take half of a rate may well end one with all calls answered soon after, and that is not a rate
-// that it holds.
-func (t Trace) keptUpWith() (best, behind float64) {
+// fastestKeptUp is the fastest step of the ramp, or overload that was none, that the target kept up with; behind is the
+// slowest that passed, but that it did not keep up with. Steps are short: a target that can take half of a rate may
+// well end one with all calls answered soon after, and that is not a rate that it holds.
+func (t Trace) fastestKeptUp() (best, behind float64) {
 	floor := baseOf(t).floor
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -69,7 +80,7 @@ func (t Trace) keptUpWith() (best, behind float64) {
 			if best >= s.Rate {
 				best = 0 // it held before, and does not any more
 			}
-		case t.keptUp(s) && !t.lost(*s, floor+mostBad):
+		case t.keptUp(s) && !t.losesMoreThan(*s, floor+mostBad):
 			best = max(best, s.Rate)
 		case behind == 0 || s.Rate < behind:
 			behind = s.Rate
@@ -78,8 +89,8 @@ func (t Trace) keptUpWith() (best, behind float64) {
 	return best, behind
 }
 
-// keptUp reports whether the responses of the last quarter of a step were about those of its first. At a rate above the capacity they grow by
-// rate ÷ capacity − 1 per second.
+// keptUp reports whether the responses of the last quarter of a step were about those of its first. At a rate above the
+// capacity they grow by rate ÷ capacity − 1 per second.
 func (t Trace) keptUp(s *Step) bool {
 	length := s.Length()
 	first, early := t.median(s.Segment.Start, s.Segment.Start+length/4)
@@ -90,11 +101,11 @@ func (t Trace) keptUp(s *Step) bool {
 	return last-first <= wavers*first+fallsBehind*0.75*length.Seconds()
 }
 
-// median is the median response, in seconds, of the calls that were due in a time; those that were never answered have taken as long as was waited for
-// them, and one that failed would have taken forever. ok is false where there are none.
+// median is the median response, in seconds, of the calls that were due in a time; those that were never answered have
+// taken as long as was waited for them, and one that failed would have taken forever. ok is false where there are none.
 func (t Trace) median(from, to time.Duration) (seconds float64, ok bool) {
 	var response []float64
-	for _, c := range due(t.Calls, from, to) {
+	for c := range t.due(from, to) {
 		switch {
 		case c.Done == 0:
 			response = append(response, (t.Read - c.Intended).Seconds())

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -8,8 +9,8 @@ import (
 	"tare/internal/load"
 )
 
-// climbed is the trace of a ramp from 20/s on, of half a second a step, against one server that takes service for a call, and in which every step
-// passed.
+// climbed is the trace of a ramp from 20/s on, of half a second a step, against one server that takes service for a
+// call, and in which every step passed.
 func climbed(service time.Duration, most float64) Trace {
 	t := Trace{Stop: StopMaxRate, Reason: "nothing broke", Timeout: 10 * time.Second}
 	free := time.Duration(0)
@@ -20,10 +21,14 @@ func climbed(service time.Duration, most float64) Trace {
 		begin := at
 		for range n {
 			free = max(free, at) + service
-			t.Calls = append(t.Calls, load.Call{Intended: at, Sent: at, FirstByte: free, Done: free, Outcome: load.OK})
+			t.Calls = append(load.CallsOf(t.Calls), load.Call{
+				Intended: at, Sent: at, FirstByte: free, Done: free, Outcome: load.OK,
+			})
 			at += gap
 		}
-		t.Steps = append(t.Steps, Step{Role: RoleRamp, Rate: rate, Segment: load.Segment{Start: begin, End: at, Offered: n}, Passed: new(true)})
+		t.Steps = append(t.Steps, Step{
+			Role: RoleRamp, Rate: rate, Segment: load.Segment{Start: begin, End: at, Offered: n}, Passed: new(true),
+		})
 		at = max(at, free) + 100*time.Millisecond // until all is answered
 	}
 	t.Read = at + time.Second
@@ -52,15 +57,16 @@ func TestAtLeastIsWhatTheTargetKeepsUpWith(t *testing.T) {
 	}
 }
 
-// Calls that were never answered have taken as long as was waited for them, and those that failed were not answered either.
+// Calls that were never answered have taken as long as was waited for them, and those that failed were not answered
+// either.
 func TestAtLeastOfCallsWithoutAnswer(t *testing.T) {
 	silent, failing := climbed(10*time.Microsecond, 640), climbed(10*time.Microsecond, 640)
 	last := silent.Steps[len(silent.Steps)-1]
-	for i := range silent.Calls {
-		if silent.Calls[i].Intended >= last.Segment.Start+last.Length()/2 {
-			silent.Calls[i].Done, silent.Calls[i].FirstByte = 0, 0
-			failing.Calls[i].Outcome, failing.Calls[i].Done = load.Failed, failing.Calls[i].Intended+time.Second
-		}
+	for c := range silent.Calls.Due(last.Segment.Start+last.Length()/2, math.MaxInt64) {
+		c.Done, c.FirstByte = 0, 0
+	}
+	for c := range failing.Calls.Due(last.Segment.Start+last.Length()/2, math.MaxInt64) {
+		c.Outcome, c.Done = load.Failed, c.Intended+time.Second
 	}
 	if r := Assess(silent); r.AtLeast != 320 {
 		t.Errorf("at least %v, want 320/s: at 640/s half of the calls were never answered", r.AtLeast)

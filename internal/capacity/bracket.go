@@ -13,15 +13,17 @@ type trial struct {
 	length time.Duration
 }
 
-// bracket is the highest rate that holds and the lowest that breaks, by confirmations that do not contradict each other.
+// bracket is the highest rate that holds and the lowest that breaks, by confirmations that do not contradict each
+// other.
 type bracket struct {
 	trials      []trial
 	lo, hi      float64 // 0: not known
 	held, broke int     // trials that showed it
 }
 
-// add takes what a confirmation showed. It makes void what was shown before and contradicts it, for a target changes; but that a rate held says nothing against
-// another that was no higher and broke only after a longer time: then add returns false.
+// add takes what a confirmation showed. It makes void what was shown before and contradicts it, for a target changes;
+// but that a rate held says nothing against another that was no higher and broke only after a longer time: then add
+// returns false.
 func (b *bracket) add(x trial) bool {
 	contradicts := func(y trial) bool {
 		return x.held && !y.held && y.rate <= x.rate || !x.held && y.held && y.rate >= x.rate
@@ -79,7 +81,8 @@ func (a aim) next(most float64) (Role, float64) {
 	return RoleConfirmLow, a.lo
 }
 
-// widen moves the higher rate further away, where noise left open whether it breaks; false where it is far away already.
+// widen moves the higher rate further away, where noise left open whether it breaks; false where it is far away
+// already.
 func (a *aim) widen() bool {
 	if a.hi > 0 || a.width >= 0.15 {
 		return false
@@ -88,8 +91,8 @@ func (a *aim) widen() bool {
 	return true
 }
 
-// learn takes what a confirmation showed, and moves the center beyond it where that was not expected. It returns false where the stretch was too short to say
-// anything against another.
+// learn takes what a confirmation showed, and moves the center beyond it where that was not expected. It returns false
+// where the stretch was too short to say anything against another.
 func (a *aim) learn(x trial) bool {
 	expected := x.held == (x.rate < a.center)
 	if !a.add(x) {

@@ -8,13 +8,15 @@ import (
 	"tare/internal/stat"
 )
 
-// longest is how long a service is under load before its capacity is stated: it may scale up, or run out of credits, only after a while.
+// longest is how long a service is under load before its capacity is stated: it may scale up, or run out of credits,
+// only after a while.
 const longest = 60 * time.Second
 
-// occupy keeps a service busy, by a rate that follows what it does and keeps a short queue, until it has been under load for a while: what a service can do
-// may change with time, and is known the better the longer it was busy. A target that becomes warm meanwhile is to be overloaded again.
-func (r *session) occupy() error {
-	if !r.occupies() {
+// keepBusy keeps a service busy, by a rate that follows what it does and keeps a short queue, until it has been under
+// load for a while: what a service can do may change with time, and is known the better the longer it was busy. A
+// target that becomes warm meanwhile is to be overloaded again.
+func (r *session) keepBusy() error {
+	if !r.canBeKeptBusy() {
 		return nil
 	}
 	goodput, begun := r.estimate.Value, r.s.Now()
@@ -22,7 +24,7 @@ func (r *session) occupy() error {
 	for end := r.s.Now() + max(longest-r.loaded(), 10*time.Second); r.s.Now() < end; {
 		chunk := min(lasting(goodput, 2*time.Second, 60), 10*time.Second)
 		most := 0.8 * r.o.Timeout.Seconds()
-		step, err := r.offer(RoleBusy, r.keepsBusy(goodput, chunk, emptied), chunk, func(elapsed time.Duration) bool {
+		step, err := r.offer(RoleBusy, r.busyRate(goodput, chunk, emptied), chunk, func(elapsed time.Duration) bool {
 			return elapsed > time.Second && float64(r.seen.last().open) > max(20, most*goodput)
 		})
 		if err != nil {
@@ -66,8 +68,8 @@ func (t Trace) spent() bool {
 	return after < before
 }
 
-// shifted is when a service that was kept busy after the last overload began to do more or less, and how many calls a second it did before and after; 0
-// where it did not.
+// shifted is when a service that was kept busy after the last overload began to do more or less, and how many calls a
+// second it did before and after; 0 where it did not.
 func (t Trace) shifted() (at time.Duration, before, after float64) {
 	over := lastOverload(t)
 	if len(over) == 0 {
@@ -81,16 +83,17 @@ func (t Trace) shifted() (at time.Duration, before, after float64) {
 	return t.shift(from, to)
 }
 
-// occupies reports whether the class is one of a service that can be kept busy.
-func (r *session) occupies() bool {
+// canBeKeptBusy reports whether the class is one of a service that can be kept busy.
+func (r *session) canBeKeptBusy() bool {
 	traits := r.class().Traits()
-	return (traits.Served || r.waits()) && !traits.Falls && r.t.Allowance == 0 && r.estimate.Value > 0 && r.estimate.Value < 0.9*r.o.MaxRate
+	return (traits.Served || r.waits()) && !traits.Falls && r.t.Allowance == 0 && r.estimate.Value > 0 &&
+		r.estimate.Value < 0.9*r.o.MaxRate
 }
 
-// keepsBusy is the rate that brings the queue of a service, which does goodput, to a second's worth or a fifth of the timeout within a chunk. Where calls are
-// refused, the service is busy. With hurry the rate rises faster while hardly a call waits: the queue was let run empty,
-// and the goodput is a guess.
-func (r *session) keepsBusy(goodput float64, chunk time.Duration, hurry bool) float64 {
+// busyRate is the rate that brings the queue of a service, which does goodput, to a second's worth or a fifth of the
+// timeout within a chunk. Where calls are refused, the service is busy. With hurry the rate rises faster while hardly a
+// call waits: the queue was let run empty, and the goodput is a guess.
+func (r *session) busyRate(goodput float64, chunk time.Duration, hurry bool) float64 {
 	now, last := r.seen.over(chunk)
 	want := goodput * (min(1, r.o.Timeout.Seconds()/5) + r.typical.Seconds())
 	more := 0.15 * (want - float64(now.open)) / (goodput * chunk.Seconds())
@@ -116,8 +119,8 @@ func (t Trace) busy(since time.Duration) (from, to time.Duration, ok bool) {
 	return from, to, ok && to-from > 5*time.Second
 }
 
-// occupied is what a service did at the end of the stretch in which it was kept busy.
-func (t Trace) occupied(over []Step) (stat.Estimate, bool) {
+// busyGoodput is what a service did at the end of the stretch in which it was kept busy.
+func (t Trace) busyGoodput(over []Step) (stat.Estimate, bool) {
 	_, end := span(over)
 	from, to, ok := t.busy(end)
 	if !ok {
@@ -132,15 +135,15 @@ func (t Trace) occupied(over []Step) (stat.Estimate, bool) {
 	return e, e.Value > 0
 }
 
-// shift is when, while it was kept busy, a service began to do more or less than before, by at least 6 % and more than chance, and how many calls a second
-// it did before and after; 0 where it did not.
+// shift is when, while it was kept busy, a service began to do more or less than before, by at least 6 % and more than
+// chance, and how many calls a second it did before and after; 0 where it did not.
 func (t Trace) shift(from, to time.Duration) (at time.Duration, before, after float64) {
 	const bin, fewest = 2500 * time.Millisecond, 4
 	n := int((to - from) / bin)
 	if n < 2*fewest {
 		return 0, 0, 0
 	}
-	done := ends(dueFrom(t.Calls, from-t.reach()), from, to)
+	done := t.ends(from, to)
 	counts := make([]float64, n)
 	for _, x := range done {
 		counts[min(n-1, int((x-from.Seconds())/bin.Seconds()))] += 1 / bin.Seconds()

@@ -1,5 +1,5 @@
-// Package capacity searches for the rate at which a target breaks. It is pure: it sees the target only through a Stream, so that
-// it runs against simulated servers as well as against real ones.
+// Package capacity searches for the rate at which a target breaks. It is pure: it sees the target only through a
+// Stream, so that it runs against simulated servers as well as against real ones.
 package capacity
 
 import (

@@ -10,26 +10,29 @@ import (
 	"tare/internal/stat"
 )
 
-// This file is the only place that decides what a report may say of a capacity. Every statement is a field of Result, or a finding; a field that is not set
-// here is not known, and no output can say otherwise. What licenses each:
+// This file is the only place that decides what a report may say of a capacity. Every statement is a field of Result,
+// or a finding; a field that is not set here is not known, and no output can say otherwise. What licenses each:
 //
 //	statement                 evidence
-//	holds VerifiedLow         confirmations at that rate held, for at least leastHeld at a stretch; nothing that was tried later at that rate or below broke, nor
-//	                          earlier after a longer time; at most 2 % of their calls ended badly (beyond the share that fails at any rate), also after the step
-//	fails VerifiedHigh        confirmations at that rate broke, and nothing that was tried later at that rate or above held for as long; and nothing else in
-//	                          the search says otherwise (distrust)
-//	number with interval      both of these, at most 1.6 times apart. The interval is wider than they are by the margins of margins.go
-//	at least                  without a number: VerifiedLow less its margins; or, where nothing broke, a
-//	                          step of the ramp that the target kept up with, with single calls answered afterwards; where
-//	                          the generator ended the search, a step of at least 1000 calls
+//	holds VerifiedLow         confirmations at that rate held, for at least leastHeld at a stretch; at most 2 % of their
+//	                          calls ended badly (beyond the share that fails at any rate), also after the step. Nothing
+//	                          broke that was tried later at that rate or below, nor earlier after a longer time
+//	fails VerifiedHigh        confirmations at that rate broke; nothing that was tried later at that rate or above held
+//	                          for as long, and nothing else in the search contradicts it (doubtInUpperSide)
+//	number with interval      both of these, at most 1.6 times apart. The interval is wider by the margins of margins.go
+//	at least                  without a number: VerifiedLow less its margins; or, where nothing broke, a step of the
+//	                          ramp that the target kept up with, with single calls answered afterwards; where the
+//	                          generator ended the search, a step of at least 1000 calls
 //	at most                   without a number: VerifiedHigh
-//	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may have served saved-up allowance
-//	SLO rate                  a step at which the objective held, that the target kept up with, and not beyond the capacity
+//	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may
+//	                          have served saved-up allowance
+//	SLO rate                  a step at which the objective held, that the target kept up with, not beyond the capacity
 //	burst                     a class that saves up, with a number
 //	class                     signature.Classify over the calls
-//	recovers, stays down      the recovery probe, when it came to its end
-//	whose limit it is         one caller alone at a rate that all of them together were granted at the same time: refused, or granted as well
-//	budget verdicts           Interval: a side that is not known is infinite, so that a limit within the unknown is inconclusive
+//	recovers, stays down      the recovery probe, when it was complete
+//	whose limit it is         one caller alone at a rate that all together were granted at the same time: refused, or
+//	                          granted as well
+//	budget verdicts           Interval: an unknown side is infinite, so that a limit within the unknown is inconclusive
 
 const (
 	// resolution is how far from the capacity a rate has to be at least for a confirmation to tell.
@@ -51,7 +54,7 @@ func (r *Result) claim(t Trace, b base) {
 	case r.Broke:
 	case t.Stop == StopDown:
 		r.Broke = true
-		r.BrokeAbove, _ = t.keptUpWith()
+		r.BrokeAbove, _ = t.fastestKeptUp()
 	default:
 		r.atLeast(t)
 	}
@@ -63,14 +66,14 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature = true, f.verdict
 	if t.Stop == StopDown {
-		r.BrokeAbove, _ = t.keptUpWith()
+		r.BrokeAbove, _ = t.fastestKeptUp()
 	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
-	if why := r.distrust(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
+	if why := r.doubtInUpperSide(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke, but %s", number(r.VerifiedHigh), why))
 		r.VerifiedHigh = 0
 	}
-	doubt, spare := r.doubts(t, over), 0.0
+	doubt, spare := r.doubtInConfirmations(t, over), 0.0
 	if doubt != "" {
 		spare = doubtful
 	}
@@ -100,7 +103,8 @@ func (r *Result) number(t Trace, f judgement, spare float64) bool {
 	}
 	r.Rate, r.Lo, r.Hi, r.Level = f.Value, f.Lo, f.Hi, f.Level
 	switch {
-	case traits.Gradual && r.Rate > hi && r.Rate < hi*farApart: // chance takes the last places below the rate that they allow on average
+	// chance takes the last places below the rate that they allow on average
+	case traits.Gradual && r.Rate > hi && r.Rate < hi*farApart:
 		r.Lo = min(r.Lo, lo)
 	case r.Rate < lo || r.Rate > hi:
 		r.Rate, r.Lo, r.Hi = (lo+hi)/2, lo*(1-resolution), hi*(1+resolution)
@@ -117,15 +121,16 @@ func (r *Result) number(t Trace, f judgement, spare float64) bool {
 	return true
 }
 
-// bracket is the highest rate that is known to hold and the lowest that is known to break, by the confirmations since the given instant.
-// A rate counts as held only where it was held for long enough at a stretch.
+// bracket is the highest rate that is known to hold and the lowest that is known to break, by the confirmations since
+// the given instant. A rate counts as held only where it was held for long enough at a stretch.
 func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration) (lo, hi float64) {
 	var b bracket
 	for _, s := range t.Steps {
 		if s.Segment.Start < since || !s.confirmation() {
 			continue
 		}
-		if bad, n := t.badCalls(s); *s.Passed && t.lost(s, floor+mostBad) || !*s.Passed && s.Note == failNote && float64(bad) <= excused(n) {
+		if bad, n := t.badCalls(s); *s.Passed && t.losesMoreThan(s, floor+mostBad) ||
+			!*s.Passed && s.Note == failNote && float64(bad) <= excused(n) {
 			continue // how the calls ended says otherwise: those that were open at the step's end, too
 		}
 		if !*s.Passed || s.Length() >= enough {
@@ -135,8 +140,9 @@ func (t Trace) bracket(since time.Duration, floor float64, enough time.Duration)
 	return b.lo, b.hi
 }
 
-// leastHeld is how long a rate has to be held at a stretch to be called one that holds: a service may only seem to keep up for a while, and a target that
-// collapses does so when chance has it. Where rates are confirmed with a queue that stands, that is so from the beginning.
+// leastHeld is how long a rate has to be held at a stretch to be called one that holds: a service may only seem to keep
+// up for a while, and a target that collapses does so when chance has it. Where rates are confirmed with a queue that
+// stands, that is so from the beginning.
 func (t Trace) leastHeld(v signature.Verdict) time.Duration {
 	switch traits := v.Method().Traits(); {
 	case traits.Falls:
@@ -147,8 +153,8 @@ func (t Trace) leastHeld(v signature.Verdict) time.Duration {
 	return 0
 }
 
-// sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to reach the objective. No rate beyond
-// the capacity is one.
+// sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to
+// reach the objective. No rate beyond the capacity is one.
 func (r *Result) sloRate(t Trace) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -189,7 +195,9 @@ func (r *Result) findings(t Trace, b base) {
 		r.Findings = append(r.Findings, *f)
 	}
 	if r.Wedged {
-		r.Findings = append(r.Findings, Finding{StaysDown, "single calls were not answered any more after the load had stopped"})
+		r.Findings = append(r.Findings, Finding{
+			StaysDown, "single calls were not answered any more after the load had stopped",
+		})
 	}
 }
 
@@ -206,8 +214,8 @@ func (t Trace) coldStart(b base) string {
 	return ""
 }
 
-// changes finds rates that held after they or lower ones had broken, and the other way round, further apart than confirmations err, and for as long; and what a
-// service that was kept busy did before and after.
+// changes finds rates that held after they or lower ones had broken, and the other way round, further apart than
+// confirmations err, and for as long; and what a service that was kept busy did before and after.
 func (t Trace) changes() []Finding {
 	const apart = 1.1
 	if len(t.Steps) == 0 {
@@ -223,17 +231,20 @@ func (t Trace) changes() []Finding {
 			since := (s.Segment.Start - t.Steps[0].Segment.Start).Seconds()
 			switch {
 			case *s.Passed && !*was.Passed && s.Rate >= apart*was.Rate && s.Length() >= was.Length():
-				up = &Finding{Autoscaling, fmt.Sprintf("%s/s broke at first, and %s/s held %.0f s after the beginning: the capacity rose meanwhile",
+				up = &Finding{Autoscaling, fmt.Sprintf("%s/s broke at first, and %s/s held %.0f s after the beginning: the "+
+					"capacity rose meanwhile",
 					number(was.Rate), number(s.Rate), since)}
 			case !*s.Passed && *was.Passed && apart*s.Rate <= was.Rate && was.Length() >= s.Length():
-				down = &Finding{SpentCredits, fmt.Sprintf("%s/s held at first, and %s/s broke %.0f s after the beginning: the capacity fell meanwhile",
+				down = &Finding{SpentCredits, fmt.Sprintf("%s/s held at first, and %s/s broke %.0f s after the beginning: the "+
+					"capacity fell meanwhile",
 					number(was.Rate), number(s.Rate), since)}
 			}
 		}
 		steps = append(steps, s)
 	}
 	at, before, after := t.shifted()
-	kept := fmt.Sprintf("kept busy, it answered %s/s at first, and %s/s from %.0f s after the beginning on", number(before), number(after),
+	kept := fmt.Sprintf("kept busy, it answered %s/s at first, and %s/s from %.0f s after the beginning "+
+		"on", number(before), number(after),
 		(at - t.Steps[0].Segment.Start).Seconds())
 	switch {
 	case after > before:
@@ -253,17 +264,21 @@ func (t Trace) changes() []Finding {
 // seconds prints a time with a fitting unit.
 func seconds(s float64) string { return time.Duration(s * 1e9).Round(100 * time.Microsecond).String() }
 
-// Interval is what the search licenses to say of the capacity, for budgets: an open side is infinite, a value that is not known is NaN. how says what
-// it rests on where that is not a number with an interval.
+// Interval is what the search licenses to say of the capacity, for budgets: an open side is infinite, a value that is
+// not known is NaN. how says what it rests on where that is not a number with an interval.
 func (r Result) Interval() (x budget.Interval, how string) {
 	switch {
 	case !r.Valid && r.AtLeast == 0:
 	case r.Rate > 0:
 		return budget.Interval{Value: r.Rate, Lo: r.Lo, Hi: r.Hi}, ""
 	case r.AtLeast > 0 && r.AtMost > 0:
-		return budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: r.AtMost}, "it lies between a rate that held and one that broke"
+		return budget.Interval{
+			Value: r.AtLeast, Lo: r.AtLeast, Hi: r.AtMost,
+		}, "it lies between a rate that held and one that broke"
 	case r.AtLeast > 0 && r.Broke:
-		return budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1)}, "a rate that held: how much more it takes is not known"
+		return budget.Interval{
+			Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1),
+		}, "a rate that held: how much more it takes is not known"
 	case r.AtLeast > 0:
 		return budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1)}, "it did not break"
 	case r.AtMost > 0:

@@ -8,11 +8,13 @@ import (
 	"tare/internal/signature"
 )
 
-// lastStretch is how long a service has to hold a rate at a stretch; a target that collapses, or refuses calls little by little, twice as long.
+// lastStretch is how long a service has to hold a rate at a stretch; a target that collapses, or refuses calls little
+// by little, twice as long.
 const lastStretch = 12 * time.Second
 
-// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, where it has not yet, and a target that has answered few
-// calls warm up. A bracket that is not done any more asks for further confirmations.
+// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, where it has not
+// yet, and a target that has answered few calls warm up. A bracket that is not done any more asks for further
+// confirmations.
 func (r *session) conclude(a *aim) error {
 	r.judge() // the bracket may tell classes apart
 	if traits := r.class().Traits(); r.lasted >= a.lo || !traits.Falls && !r.gradual() {
@@ -48,13 +50,15 @@ func (r *session) loaded() time.Duration {
 	return d
 }
 
-// lasts offers a rate for longer, and ends early when more calls wait than would within two seconds, or when more calls have failed than may over all of it.
+// lasts offers a rate for longer, and ends early when more calls wait than would within two seconds, or when more calls
+// have failed than may over all of it.
 func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float64, err error) {
 	if err := r.prepare(RoleConfirmLow); err != nil {
 		return false, 0, err
 	}
 	traits := r.class().Traits()
-	queues := !traits.Saves && !traits.Places && !traits.Strands // else calls that are open may be ones that are turned away late
+	// else calls that are open may be ones that are turned away late
+	queues := !traits.Saves && !traits.Places && !traits.Strands
 	fails, broke := r.exceeds(r.allowed(uint64(rate*d.Seconds()))), false
 	inFlight := rate * max(3*r.typical, 2*baseOf(r.t).mean).Seconds() // without a queue, at most
 	step, err := r.offer(RoleConfirmLow, rate, d, func(elapsed time.Duration) bool {
@@ -75,7 +79,8 @@ func (r *session) lasts(rate float64, d time.Duration) (held bool, goodput float
 	return held, r.seen.goodput(min(5*time.Second, step.Length())), nil
 }
 
-// exceeds returns a condition: more than most of the calls that are due from now on have failed or hang. It looks at them twice a second, for they are many.
+// exceeds returns a condition: more than most of the calls that are due from now on have failed or hang. It looks at
+// them twice a second, for they are many.
 func (r *session) exceeds(most float64) func(elapsed time.Duration) bool {
 	old, begun, next := r.old(), r.s.Now(), time.Second/2
 	return func(elapsed time.Duration) bool {
@@ -104,7 +109,8 @@ func (r *session) allowed(n uint64) float64 {
 	return most + 1
 }
 
-// stretch is how long a rate is offered from rest to a service that was kept busy before: longer where calls are refused little by little.
+// stretch is how long a rate is offered from rest to a service that was kept busy before: longer where calls are
+// refused little by little.
 func (r *session) stretch() time.Duration {
 	d := lasting(r.estimate.Value, lastStretch, 600)
 	switch {
@@ -116,8 +122,9 @@ func (r *session) stretch() time.Duration {
 	return min(d, 40*time.Second)
 }
 
-// sheds tries a rate at a target whose refusals become more frequent little by little: by a sequential test over batches, whether more than 1 % of the calls,
-// beyond those that fail at any rate, do not end well. What noise leaves open is decided by their share.
+// sheds tries a rate at a target whose refusals become more frequent little by little: by a sequential test over
+// batches, whether more than 1 % of the calls, beyond those that fail at any rate, do not end well. What noise leaves
+// open is decided by their share.
 func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, err error) {
 	most := r.floor() + 0.01
 	batch := lasting(rate, 500*time.Millisecond, 10)
@@ -138,17 +145,17 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 			return false
 		}
 		next = elapsed + batch
-		open, mean = r.share(begun, elapsed-settled-old, batch, most, lost)
+		open, mean = r.share(begun, elapsed-settled-old, batch, most, endedBadly)
 		return open != nil
 	})
 	if err != nil {
 		return false, 0, err
 	}
 	if open == nil {
-		_, mean = r.share(begun, step.Length()-settled-old, batch, most, lost)
+		_, mean = r.share(begun, step.Length()-settled-old, batch, most, endedBadly)
 		open = new(mean <= most)
 	}
-	if *open && r.pooled(rate) > most {
+	if *open && r.lossOverConfirmations(rate) > most {
 		open = new(false) // it held now, and did not before: together it does not
 	}
 	if step.Passed = open; !*open {
@@ -157,8 +164,9 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 	return *open, r.seen.goodput(step.Length() - settled), nil
 }
 
-// pooled is the share of the calls that did not end well over all confirmations of about that rate since the last overload, without the first second of each.
-func (r *session) pooled(rate float64) float64 {
+// lossOverConfirmations is the share of the calls that did not end well over all confirmations of about that rate since
+// the last overload, without the first second of each.
+func (r *session) lossOverConfirmations(rate float64) float64 {
 	over := lastOverload(r.t)
 	if len(over) == 0 {
 		return 0
@@ -169,8 +177,8 @@ func (r *session) pooled(rate float64) float64 {
 			continue
 		}
 		from := s.Segment.Start + time.Second
-		for _, c := range due(r.s.Calls(from), from, s.Segment.End-r.old()) {
-			if n++; lost(c) {
+		for c := range load.Calls(r.s.Calls(from)).Due(from, s.Segment.End-r.old()) {
+			if n++; endedBadly(c) {
 				bad++
 			}
 		}
@@ -178,5 +186,5 @@ func (r *session) pooled(rate float64) float64 {
 	return float64(bad) / float64(max(1, n))
 }
 
-// lost reports whether a call that is old enough to tell did not end well.
-func lost(c load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }
+// endedBadly reports whether a call that is old enough to tell did not end well.
+func endedBadly(c *load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }

@@ -14,17 +14,20 @@ const (
 	maxTries = 18
 	// refining is how long a search goes on to narrow a bracket.
 	refining = 140 * time.Second
-	// agreeing is how many stretches have to show that a rate holds, and that one breaks, where calls wait: the first may have been slow for a while. Of a
-	// limiter the overload has shown what it lets pass, and one stretch on either side agrees with that.
+	// agreeing is how many stretches have to show that a rate holds, and that one breaks, where calls wait: the first may
+	// have been slow for a while. Of a limiter the overload has shown what it lets pass, and one stretch on either side
+	// agrees with that.
 	agreeing = 2
 	// clearly is how many calls more than the estimate allows are offered at least to see whether a rate breaks.
 	clearly = 5
-	// surprise is by how much the estimate shifts when a rate does not do what is expected of it; each further surprise shifts by three times as much.
+	// surprise is by how much the estimate shifts when a rate does not do what is expected of it; each further surprise
+	// shifts by three times as much.
 	surprise = 0.015
 )
 
-// confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold, and both again. On a
-// contradiction the estimate shifts, further each time. A goodput above 0 asks for another overload, from there: the first was not the whole truth.
+// confirm brackets the estimate: first a rate just above, which should break, then one just below, which should hold,
+// and both again. On a contradiction the estimate shifts, further each time. A goodput above 0 asks for another
+// overload, from there: the first was not the whole truth.
 func (r *session) confirm() (goodput float64, err error) {
 	if again, err := r.experiment(); again || err != nil {
 		return r.fastest, err
@@ -54,7 +57,8 @@ func (r *session) confirm() (goodput float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.class().Traits().Steady || r.lossy()) && !r.rests {
+		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.class().Traits().Steady || r.lossy()) &&
+			!r.rests {
 			if r.overloads() < 3 {
 				return max(got, 1e-9), nil
 			}
@@ -86,10 +90,11 @@ func (r *session) confirm() (goodput float64, err error) {
 	return 0, nil
 }
 
-// experiment tries what tells likely causes apart. It reports whether the target became warm meanwhile, so that it is to be overloaded again.
+// experiment tries what tells likely causes apart. It reports whether the target became warm meanwhile, so that it is
+// to be overloaded again.
 func (r *session) experiment() (again bool, err error) {
 	was := r.warm
-	for _, try := range []func() error{r.allowance, r.untangle, r.places, r.remembers, r.occupy} {
+	for _, try := range []func() error{r.allowance, r.pauseWhereCallsHang, r.places, r.remembers, r.keepBusy} {
 		if err := try(); err != nil {
 			return false, err
 		}
@@ -102,21 +107,24 @@ func (r *session) aim() aim {
 	a := aim{center: r.estimate.Value, width: r.width(), shift: surprise, enough: 1, again: 1}
 	if a.fine = a.width; r.class().Traits().Falls {
 		a.fine, a.again = 0.06, agreeing // each rate takes long to confirm, and the target may be warm only after the first
-	} else if !r.occupies() && (r.waits() || r.gradual()) {
+	} else if !r.canBeKeptBusy() && (r.waits() || r.gradual()) {
 		a.enough, a.again = agreeing, agreeing
 	}
 	return a
 }
 
-// gradual reports whether calls are refused little by little around the capacity: places are taken by chance, and a limit on the rate lets a steady one pass.
+// gradual reports whether calls are refused little by little around the capacity: places are taken by chance, and a
+// limit on the rate lets a steady one pass.
 func (r *session) gradual() bool {
 	t, queued := r.class().Traits(), r.estimate.verdict.Queued
 	counting := 2 / math.Max(1, r.estimate.Value*15) // how far a single call more or less moves the estimate
 	noisy := r.estimate.N > 0 && r.estimate.Half() > 0.015+counting+r.floor()
-	return t.Gradual || t.Places && baseOf(r.t).varied() || t.Steady && !t.Windowed && !t.Strands && noisy && (t.Limiter || !queued)
+	return t.Gradual || t.Places && baseOf(r.t).varied() ||
+		t.Steady && !t.Windowed && !t.Strands && noisy && (t.Limiter || !queued)
 }
 
-// waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves nothing up.
+// waits reports whether rates are judged by whether responses grow, each from rest: calls wait, and the limit saves
+// nothing up.
 func (r *session) waits() bool {
 	t := r.class().Traits()
 	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Places && !t.Strands
@@ -141,18 +149,18 @@ func (r *session) width() float64 {
 	return w
 }
 
-// verify tries one rate, and says whether it held and how many calls per second ended well. What noise leaves open is taken as expected, and
-// the trace says so.
+// verify tries one rate, and says whether it held and how many calls per second ended well. What noise leaves open is
+// taken as expected, and the trace says so.
 func (r *session) verify(role Role, rate float64) (held bool, goodput float64, err error) {
 	if err := r.prepare(role); err != nil {
 		return false, 0, err
 	}
-	if role == RoleConfirmLow && (r.occupies() || r.long || r.class().Traits().Falls) {
+	if role == RoleConfirmLow && (r.canBeKeptBusy() || r.long || r.class().Traits().Falls) {
 		return r.lasts(rate, r.stretch())
 	}
 	if r.waits() || r.class() == signature.AcceptQueue {
 		held, goodput, err := r.drifts(role, rate)
-		if held && err == nil && role == RoleConfirmHigh && (r.occupies() || r.class().Traits().Falls) {
+		if held && err == nil && role == RoleConfirmHigh && (r.canBeKeptBusy() || r.class().Traits().Falls) {
 			return r.lasts(rate, r.stretch()) // it did not do as much under overload, or when it was kept busy
 		}
 		return held, goodput, err
@@ -170,11 +178,16 @@ func (r *session) prepare(role Role) error {
 	case r.stands():
 		return r.prime()
 	case r.spent:
-		return r.pause(r.o.Timeout, func() bool { return float64(r.seen.last().open) <= 2*r.estimate.Value*r.typical.Seconds()+2 }, "until the queue is empty")
+		return r.pause(
+			r.o.Timeout, func() bool { return float64(r.seen.last().open) <= 2*r.estimate.Value*r.typical.Seconds()+2 },
+			"until the queue is empty",
+		)
 	case r.rests || traits.Falls:
 		return r.settle("until the target is idle")
 	case r.waits():
-		if err := r.pause(r.o.Timeout+time.Second, r.quiet(max(time.Second, r.longestAnswer())), "until the queue is empty"); err != nil {
+		if err := r.pause(
+			r.o.Timeout+time.Second, r.quiet(max(time.Second, r.longestAnswer())), "until the queue is empty",
+		); err != nil {
 			return err
 		}
 		return r.settle("until the queue is empty")
@@ -185,22 +198,22 @@ func (r *session) prepare(role Role) error {
 		r.judge() // some may have been answered after all
 		return nil
 	}
-	if err := r.unqueue(); err != nil {
+	if err := r.waitForConnections(); err != nil {
 		return err
 	}
 	return r.useUp()
 }
 
-// unqueue waits until no call waits for a connection: those are not the next step's.
-func (r *session) unqueue() error {
+// waitForConnections waits until no call waits for a connection: those are not the next step's.
+func (r *session) waitForConnections() error {
 	if p := r.s.Progress(); float64(p.Waiting) <= 0.02*r.estimate.Value {
 		return nil
 	}
 	return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection")
 }
 
-// useUp offers more than the estimate for as long as a limiter needs to refuse calls that it has saved up since it was last at its limit: in pauses, and
-// while rates below the estimate were offered.
+// useUp offers more than the estimate for as long as a limiter needs to refuse calls that it has saved up since it was
+// last at its limit: in pauses, and while rates below the estimate were offered.
 func (r *session) useUp() error {
 	traits := r.class().Traits()
 	rate := min(1.5*r.estimate.Value, r.o.MaxRate)
@@ -237,7 +250,7 @@ func (r *session) saved() float64 {
 func (r *session) longestAnswer() time.Duration {
 	var response []float64
 	now := r.s.Now()
-	for _, c := range r.t.Calls {
+	for c := range r.t.due(0, math.MaxInt64) {
 		if c.Done > now-2*time.Second && c.Outcome.Good() {
 			response = append(response, float64(c.Response()))
 		}
@@ -248,15 +261,15 @@ func (r *session) longestAnswer() time.Duration {
 	return time.Duration(stat.Quantile(response, 0.99)) / 4
 }
 
-// turn is when the limiter's window turns next, and its period; 0 where there is none.
-func (r *session) turn() (next, period time.Duration) {
+// nextWindow is when the limiter's window turns next, and its period; 0 where there is none.
+func (r *session) nextWindow() (next, period time.Duration) {
 	period = time.Duration(r.estimate.verdict.Period * 1e9)
 	over := lastOverload(r.t)
 	if r.class() != signature.FixedWindow || period <= 0 || len(over) == 0 {
 		return 0, 0
 	}
 	from, to := span(over)
-	_, _, last, n := signature.Cycle(ends(r.t.Calls, from, to))
+	_, _, last, n := signature.Cycle(ends(r.t.due(0, to+1), from, to))
 	if n == 0 {
 		return 0, 0
 	}
@@ -267,10 +280,10 @@ func (r *session) turn() (next, period time.Duration) {
 	return next, period
 }
 
-// lossTime is how long to try a rate at which losses are counted, and how much of that comes before the count: until a window turns, or
-// until a bucket that has filled in a pause is empty again.
+// lossTime is how long to try a rate at which losses are counted, and how much of that comes before the count: until a
+// window turns, or until a bucket that has filled in a pause is empty again.
 func (r *session) lossTime(rate float64) (before, counted time.Duration) {
-	if next, period := r.turn(); period > 0 {
+	if next, period := r.nextWindow(); period > 0 {
 		return next - r.s.Now(), whole(2*time.Second, period)
 	}
 	counted = max(2*time.Second, min(lasting(rate, 0, 300), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))
@@ -349,7 +362,8 @@ func (r *session) old() time.Duration {
 	return min(time.Duration(d), r.o.Timeout/2)
 }
 
-// losses counts calls that were refused, lost or have been open for at least old; those that were answered wrongly; and all that are old enough to tell.
+// losses counts calls that were refused, lost or have been open for at least old; those that were answered wrongly; and
+// all that are old enough to tell.
 func losses(calls []load.Call, now, old time.Duration) (bad, failed, n int) {
 	for _, c := range calls {
 		switch {

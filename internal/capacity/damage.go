@@ -9,9 +9,9 @@ import (
 // longestRun bounds every instant of a trace: no search lasts a month.
 const longestRun = 31 * 24 * time.Hour
 
-// Check reports the first thing in a trace that cannot have happened; the file that it came from may be damaged, or made
-// by somebody else. After it, instants lie between 0 and a month, steps end after they begin and follow one another, and
-// rates are finite.
+// Check reports the first thing in a trace that cannot have happened; the file that it came from may be damaged, or
+// made by somebody else. After it, instants lie between 0 and a month, steps end after they begin and follow one
+// another, and rates are finite.
 func (t *Trace) Check() error {
 	last := time.Duration(0)
 	for i, s := range t.Steps {
@@ -21,7 +21,10 @@ func (t *Trace) Check() error {
 		case s.Role != RoleRecovery && x.Start < last:
 			return fmt.Errorf("step %d begins before the one before it", i+1)
 		case !finite(s.Rate) || x.Offered < 0 || x.Sent < 0 || !finite(x.CPU):
-			return fmt.Errorf("step %d has a rate of %v/s, %d calls of which %d were sent, and %v s of CPU time", i+1, s.Rate, x.Offered, x.Sent, x.CPU)
+			return fmt.Errorf(
+				"step %d has a rate of %v/s, %d calls of which %d were sent, and %v s of CPU time", i+1, s.Rate, x.Offered, x.Sent,
+				x.CPU,
+			)
 		default:
 			last = x.Start
 		}
@@ -32,7 +35,10 @@ func (t *Trace) Check() error {
 		}
 	}
 	if !finite(t.MaxRate) || !finite(t.SLOShare) || !finite(t.Allowance) || t.MaxConns < 0 || t.Callers < 0 {
-		return fmt.Errorf("max_rate is %v, slo_share %v, allowance %v, max_conns %d, callers %d", t.MaxRate, t.SLOShare, t.Allowance, t.MaxConns, t.Callers)
+		return fmt.Errorf(
+			"max_rate is %v, slo_share %v, allowance %v, max_conns %d, callers %d", t.MaxRate, t.SLOShare, t.Allowance,
+			t.MaxConns, t.Callers,
+		)
 	}
 	return t.Recovery.check()
 }

@@ -16,7 +16,9 @@ func TestCheckRefusesWhatCannotHaveHappened(t *testing.T) {
 				{Role: RoleRamp, Rate: 20, Segment: load.Segment{Start: time.Second, End: 2 * time.Second, Offered: 20, Sent: 20}},
 			},
 			Timeout: time.Second, Read: 3 * time.Second,
-			Recovery: &Recovery{Start: 2 * time.Second, Limit: time.Second, Deadline: time.Minute, Probes: []Probe{{At: 2 * time.Second}}},
+			Recovery: &Recovery{
+				Start: 2 * time.Second, Limit: time.Second, Deadline: time.Minute, Probes: []Probe{{At: 2 * time.Second}},
+			},
 		}
 	}
 	if x := good(); x.Check() != nil {
@@ -27,7 +29,7 @@ func TestCheckRefusesWhatCannotHaveHappened(t *testing.T) {
 		"a read at the end":    func(x *Trace) { x.Read = math.MaxInt64 },
 		"a read before it all": func(x *Trace) { x.Read = math.MinInt64 },
 		"backwards":            func(x *Trace) { x.Steps[1].Segment.End = 0 },
-		"out of order":         func(x *Trace) { x.Steps[0].Segment.Start, x.Steps[0].Segment.End = 2*time.Second, 3*time.Second },
+		"out of order":         func(x *Trace) { x.Steps[0].Segment = load.Segment{Start: 2e9, End: 3e9} },
 		"a rate of NaN":        func(x *Trace) { x.Steps[0].Rate = math.NaN() },
 		"an endless rate":      func(x *Trace) { x.MaxRate = math.Inf(1) },
 		"negative calls":       func(x *Trace) { x.Steps[0].Segment.Offered = -1 },

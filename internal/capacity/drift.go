@@ -14,8 +14,8 @@ import (
 // failNote is the note of a step that was ended because calls failed.
 const failNote = "calls fail"
 
-// drifts tries a rate at a target whose calls wait: above the capacity responses grow by rate ÷ capacity − 1 per second. It is a
-// sequential test of that slope against half of what a bracket of 2 % should show.
+// drifts tries a rate at a target whose calls wait: above the capacity responses grow by rate ÷ capacity − 1 per
+// second. It is a sequential test of that slope against half of what a bracket of 2 % should show.
 func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, err error) {
 	block := r.block(rate)
 	most := max(10*time.Second, 8*block)
@@ -58,7 +58,7 @@ func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, e
 	if r.class() == signature.AcceptQueue {
 		now := r.s.Now()
 		calls := due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End)
-		if stuck := signature.Stuck(calls, now); float64(stuck) > max(1, 0.005*float64(len(calls))) {
+		if stuck := signature.Stuck(load.Calls(calls).All(), now); float64(stuck) > max(1, 0.005*float64(len(calls))) {
 			step.Passed, step.Note = new(false), fmt.Sprintf("%d calls are stuck", stuck)
 			return false, goodput, nil
 		}
@@ -84,7 +84,8 @@ func (r *session) fails(from time.Duration) bool {
 	return bad >= 8 && float64(bad) > (r.floor()+0.015+1.5*r.tolerance(n))*float64(n)
 }
 
-// block is the length of the blocks whose responses are compared: at least half a second, ten calls, and whole periods of a scheduler.
+// block is the length of the blocks whose responses are compared: at least half a second, ten calls, and whole periods
+// of a scheduler.
 func (r *session) block(rate float64) time.Duration {
 	b := max(time.Second/2, time.Duration(5/rate*1e9))
 	if p := time.Duration(r.estimate.verdict.Period * 1e9); p > 0 {
@@ -123,11 +124,11 @@ func (r *session) slope(rate float64, from, elapsed, block time.Duration) *bool 
 	}
 	const correlated = 2.5 // residuals of a queue are autocorrelated
 	threshold := 0.01
-	if r.occupies() {
+	if r.canBeKeptBusy() {
 		threshold = max(threshold, (rate/r.estimate.Value-1)/2) // half of what the estimate says
 	}
 	switch se := max(2*correlated*l.SE, 2*r.walk(elapsed)); {
-	case l.Slope+se < threshold && (r.stands() || !r.mute(calls, now, block)):
+	case l.Slope+se < threshold && (r.stands() || !r.answersNone(calls, now, block)):
 		return new(true)
 	case l.Slope-se > threshold:
 		return new(false)
@@ -135,8 +136,8 @@ func (r *session) slope(rate float64, from, elapsed, block time.Duration) *bool 
 	return nil
 }
 
-// idle reports whether the calls of the second half of a step were answered about as fast as far below the capacity, and hardly any is outstanding for
-// longer: no queue stands.
+// idle reports whether the calls of the second half of a step were answered about as fast as far below the capacity,
+// and hardly any is outstanding for longer: no queue stands.
 func (r *session) idle(calls []load.Call, now, elapsed time.Duration) bool {
 	if r.typical == 0 || elapsed < 8*time.Second || r.stands() {
 		return false
@@ -153,10 +154,11 @@ func (r *session) idle(calls []load.Call, now, elapsed time.Duration) bool {
 	return n >= 20 && 10*quick >= 9*n
 }
 
-// mute reports whether the target answers hardly any call of a step: most are outstanding, those of its last block aside, which are young. Of such a call
-// nothing is known but its age, and ages fall from call to call: a target that answers nothing would seem to become faster. Behind a full listen queue most
-// calls may be stuck, which drifts counts; there it is mute if none is answered.
-func (r *session) mute(calls []load.Call, now, block time.Duration) bool {
+// answersNone reports whether the target answers hardly any call of a step: most are outstanding, those of its last
+// block aside, which are young. Of such a call nothing is known but its age, and ages fall from call to call: a target
+// that answers nothing would seem to become faster. Behind a full listen queue most calls may be stuck, which drifts
+// counts; there it is mute if none is answered.
+func (r *session) answersNone(calls []load.Call, now, block time.Duration) bool {
 	outstanding, good, n := 0, 0, 0
 	for _, c := range calls {
 		if c.Intended >= now-block {
@@ -175,8 +177,8 @@ func (r *session) mute(calls []load.Call, now, block time.Duration) bool {
 	return 2*outstanding > n
 }
 
-// walk is the standard error of a slope over a stretch that a queue's own randomness gives: its backlog is a random walk, whose slope has
-// 6/5 of the variance of its mean. The overload has shown how random.
+// walk is the standard error of a slope over a stretch that a queue's own randomness gives: its backlog is a random
+// walk, whose slope has 6/5 of the variance of its mean. The overload has shown how random.
 func (r *session) walk(stretch time.Duration) float64 {
 	over := lastOverload(r.t)
 	if len(over) == 0 || r.estimate.N < 4 || r.class().Traits().Falls {

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -13,13 +14,13 @@ import (
 const (
 	level   = 0.95
 	batches = 16
-	// steady is the relative half width of an interval from which on the slope is better than the mean: below, ends of bursts cause
-	// what error there is; above, noise does, of which the slope has 1.2 times the variance.
+	// steady is the relative half width of an interval from which on the slope is better than the mean: below, ends of
+	// bursts cause what error there is; above, noise does, of which the slope has 1.2 times the variance.
 	steady = 0.01
 )
 
-// throughput estimates the rate of the ascending instants t, in seconds, within (from, to]: of those, the first part is left out
-// as long as it does not fit the rest. Whole periods are taken where events cluster in periods.
+// throughput estimates the rate of the ascending instants t, in seconds, within (from, to]: of those, the first part is
+// left out as long as it does not fit the rest. Whole periods are taken where events cluster in periods.
 func throughput(t []float64, from, to float64) (stat.Estimate, bool) {
 	for {
 		e, leave, ok := stretch(within(t, from, to), from, to)
@@ -74,7 +75,8 @@ func stretch(t []float64, from, to float64) (e stat.Estimate, leave float64, ok 
 	return e, shifted(counts), true
 }
 
-// windows estimates from whole windows of a limiter that lets bursts through; N is their number, negated to tell it from batches.
+// windows estimates from whole windows of a limiter that lets bursts through; N is their number, negated to tell it
+// from batches.
 func windows(t []float64) (stat.Estimate, bool) {
 	period, from, to, n := signature.Cycle(t)
 	if n < 1 || period <= 0 {
@@ -92,9 +94,9 @@ func windows(t []float64) (stat.Estimate, bool) {
 	return e, e.Value > 0
 }
 
-// repeats estimates from whole repetitions of a pattern: a limiter with a sliding window accepts calls at the instants at which it
-// accepted others a window before. The period is where the autocorrelation of the counts peaks;
-// four have to be seen.
+// repeats estimates from whole repetitions of a pattern: a limiter with a sliding window accepts calls at the instants
+// at which it accepted others a window before. The period is where the autocorrelation of the counts peaks; four have
+// to be seen.
 func repeats(t []float64, from, to float64) (stat.Estimate, bool) {
 	period := recurrence(t, from, to)
 	n := int((to - from) / max(period, 1e-9))
@@ -164,8 +166,8 @@ func perBurst(t []float64, period float64) []float64 {
 	return rates
 }
 
-// shifted is the share of x to leave out at its beginning, because it has another mean than the rest, by more than 3 % and six
-// standard errors: of few values each, these are themselves uncertain. 0: none.
+// shifted is the share of x to leave out at its beginning, because it has another mean than the rest, by more than 3 %
+// and six standard errors: of few values each, these are themselves uncertain. 0: none.
 func shifted(x []float64) float64 {
 	for k := max(4, len(x)/4); k <= len(x)/2; k++ {
 		a, b := x[:k], x[k:]
@@ -179,9 +181,9 @@ func shifted(x []float64) float64 {
 }
 
 // ends are the instants, in seconds and ascending, at which good calls ended in (from, to].
-func ends(calls []load.Call, from, to time.Duration) []float64 {
+func ends(calls iter.Seq[*load.Call], from, to time.Duration) []float64 {
 	var t []float64
-	for _, c := range calls {
+	for c := range calls {
 		if c.Done > from && c.Done <= to && c.Outcome.Good() {
 			t = append(t, c.Done.Seconds())
 		}

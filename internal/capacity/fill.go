@@ -6,8 +6,9 @@ import (
 	"tare/internal/signature"
 )
 
-// fill offers four and eight times the capacity to a candidate for a full listen queue, each until the number of stuck calls stays
-// flat, and judges again. It ends before the first of these calls times out: the queue is then one of connections that the client has closed.
+// fill offers four and eight times the capacity to a candidate for a full listen queue, each until the number of stuck
+// calls stays flat, and judges again. It ends before the first of these calls times out: the queue is then one of
+// connections that the client has closed.
 func (r *session) fill() error {
 	if r.estimate.verdict.Scores[signature.AcceptQueue] < 0.5 || r.attempts[RoleFill] > 0 {
 		return nil

@@ -30,7 +30,7 @@ func judge(t Trace, b base, over []Step) judgement {
 	case v.Method().Traits().Waits:
 		j.Estimate = drained(t, over, e)
 	}
-	if busy, ok := t.occupied(over); ok {
+	if busy, ok := t.busyGoodput(over); ok {
 		j.Estimate = busy
 	}
 	j.failing = failing(t, b, over, v.Class)
@@ -40,15 +40,15 @@ func judge(t Trace, b base, over []Step) judgement {
 	return j
 }
 
-// failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload, where that is due to the
-// target and not to the load: a few fail, or some failed in the ramp already.
+// failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload,
+// where that is due to the target and not to the load: a few fail, or some failed in the ramp already.
 func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 	if c == signature.Collapse {
 		return b.floor
 	}
 	from, to := span(over)
 	good, failed := 0, map[uint16]int{} // by status
-	for _, c := range due(t.Calls, from, to) {
+	for c := range t.due(from, to) {
 		switch {
 		case c.Outstanding(to):
 		case c.Outcome.Good():
@@ -76,7 +76,7 @@ func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 // share is how many calls failed with one of these statuses, over the whole search, relative to them and the good ones.
 func (t Trace) share(statuses map[uint16]bool) float64 {
 	good, bad := 0, 0
-	for _, c := range t.Calls {
+	for c := range t.due(0, math.MaxInt64) {
 		switch {
 		case c.Done == 0:
 		case c.Outcome.Good():
@@ -96,7 +96,7 @@ func overloaded(t Trace, over []Step) stat.Estimate {
 }
 
 func flow(t Trace, from, to time.Duration) stat.Estimate {
-	e, _ := throughput(ends(dueFrom(t.Calls, from-t.reach()), from, to), from.Seconds(), to.Seconds())
+	e, _ := throughput(t.ends(from, to), from.Seconds(), to.Seconds())
 	return e
 }
 
@@ -107,8 +107,8 @@ func span(steps []Step) (from, to time.Duration) {
 	return steps[0].Segment.Start, steps[len(steps)-1].Segment.End
 }
 
-// drained adds what follows the overload without load to a noisy estimate: as long as a queue is well filled, it is served at
-// capacity as well.
+// drained adds what follows the overload without load to a noisy estimate: as long as a queue is well filled, it is
+// served at capacity as well.
 func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 	from, to := span(over)
 	from += (to - from) / 10
@@ -119,7 +119,7 @@ func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 		if s.Role != RoleDrain || s.Segment.Start < to || s.Segment.Start > to+10*time.Millisecond {
 			continue
 		}
-		if end := filled(t, to, s.Segment.End); end > to {
+		if end := queueFilledUntil(t, to, s.Segment.End); end > to {
 			if f := flow(t, from, end); f.Value > 0 {
 				return f
 			}
@@ -128,13 +128,11 @@ func drained(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 	return e
 }
 
-// filled is the last instant up to to at which at least a tenth, and forty, of the calls outstanding at from were.
-func filled(t Trace, from, to time.Duration) time.Duration {
+// queueFilledUntil is the last instant up to to at which at least a tenth, and forty, of the calls outstanding at from
+// were.
+func queueFilledUntil(t Trace, from, to time.Duration) time.Duration {
 	n, left := 0, []float64(nil)
-	for _, c := range dueFrom(t.Calls, from-t.reach()) {
-		if c.Intended >= from {
-			break
-		}
+	for c := range t.due(from-t.reach(), from) {
 		if c.Done == 0 || c.Done > from {
 			n++
 			if c.Done != 0 && c.Done <= to && c.Outcome.Good() {
@@ -149,12 +147,13 @@ func filled(t Trace, from, to time.Duration) time.Duration {
 	return from
 }
 
-// littles is the capacity of a limit on calls in flight by Little's law, limit ÷ service time: under overload a slot stays empty until
-// the next call arrives, so that the goodput is a little less. It holds where answers take as long as ever; else calls wait in a queue.
+// littles is the capacity of a limit on calls in flight by Little's law, limit ÷ service time: under overload a slot
+// stays empty until the next call arrives, so that the goodput is a little less. It holds where answers take as long as
+// ever; else calls wait in a queue.
 func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Estimate {
 	from, to := span(over)
 	sum, n := 0.0, 0
-	for _, c := range due(t.Calls, from, to) {
+	for c := range t.due(from, to) {
 		if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
 			sum += c.Service().Seconds()
 			n++
@@ -178,7 +177,7 @@ func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 	best := e.Value
 	_, to := span(over)
 	from := t.Steps[0].Segment.Start
-	in := ends(dueFrom(t.Calls, from-t.reach()), from, to)
+	in := t.ends(from, to)
 	const width = 0.5
 	j := 0
 	for i, x := range in {
@@ -194,13 +193,15 @@ func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Evidence {
 	capacity := estimate.Value
 	e := signature.Evidence{
-		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor, Allowance: t.Allowance,
-		Timeout: t.Timeout, Local: t.Local, Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
+		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
+		Allowance: t.Allowance,
+		Timeout:   t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
 		w := signature.Window{
-			Role: string(s.Role), Rate: s.Rate, Start: s.Segment.Start, End: s.Segment.End, Sent: s.Segment.Sent, Due: s.Segment.Offered,
+			Role: string(s.Role), Rate: s.Rate, Start: s.Segment.Start, End: s.Segment.End, Sent: s.Segment.Sent,
+			Due: s.Segment.Offered,
 		}
 		switch {
 		case s.Role == RoleRamp && s.Segment.End <= from:
@@ -219,14 +220,12 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 		e.Windows = append(e.Windows, signature.Window{Role: string(RoleBusy), Start: begin + (end-begin)/3, End: end})
 	}
 	e.Sharp = t.sharp(from, b.floor)
-	e.Sharp.Leak = t.leak(to, b.floor, capacity)
-	if len(e.Windows) > 0 {
-		e.Calls = dueFrom(t.Calls, e.Windows[0].Start)
-	}
+	e.Sharp.Leak = t.shareFailingBelow(to, b.floor, capacity)
 	return e
 }
 
-// sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what passed at the end of that.
+// sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what
+// passed at the end of that.
 func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 	lo, hi := t.bracket(since, floor, 0)
 	if lo == 0 || hi == 0 {
@@ -235,9 +234,10 @@ func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 	for _, s := range t.Steps {
 		if confirms(s.Role) && s.Rate == hi && s.Passed != nil && !*s.Passed && s.Segment.Start >= since {
 			mid := s.Segment.Start + s.Length()/2
-			n := len(ends(dueFrom(t.Calls, mid-t.reach()), mid, s.Segment.End))
+			n := len(t.ends(mid, s.Segment.End))
 			return signature.Sharp{
-				Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds()), HeldP50: t.servedAt(lo, since),
+				Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds()),
+				HeldP50: t.servedAt(lo, since),
 			}
 		}
 	}
@@ -251,7 +251,7 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 			continue
 		}
 		var served []float64
-		for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+		for c := range t.due(s.Segment.Start, s.Segment.End) {
 			if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
 				served = append(served, float64(c.Service()))
 			}
@@ -263,16 +263,17 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 	return 0
 }
 
-// leak is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of the capacity that followed another at no higher a rate, so
-// that nothing of a faster one was left. 0 where there are fewer than 200 calls.
-func (t Trace) leak(since time.Duration, floor, capacity float64) float64 {
+// shareFailingBelow is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of
+// the capacity that followed another at no higher a rate, so that nothing of a faster one was left. 0 where there are
+// fewer than 200 calls.
+func (t Trace) shareFailingBelow(since time.Duration, floor, capacity float64) float64 {
 	bad, n, last := 0, 0, math.Inf(1)
 	for _, s := range t.Steps {
 		if s.Segment.Start < since || s.Rate <= 0 || s.Role == RoleSingle {
 			continue
 		}
 		if confirms(s.Role) && s.Rate > 0.6*capacity && s.Rate < 0.92*capacity && last <= s.Rate {
-			for _, c := range due(t.Calls, s.Segment.Start, s.Segment.End) {
+			for c := range t.due(s.Segment.Start, s.Segment.End) {
 				if c.Outstanding(t.Read) {
 					continue
 				}
@@ -289,8 +290,8 @@ func (t Trace) leak(since time.Duration, floor, capacity float64) float64 {
 	return max(0, float64(bad)/float64(n)-floor)
 }
 
-// burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first offer above the
-// capacity on. It has a meaning for limiters with an allowance only.
+// burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first
+// offer above the capacity on. It has a meaning for limiters with an allowance only.
 func burst(t Trace, j judgement) *float64 {
 	if t.Allowance > 0 {
 		return &t.Allowance
@@ -305,7 +306,7 @@ func burst(t Trace, j judgement) *float64 {
 			continue
 		}
 		n := 0
-		for _, c := range due(t.Calls, s.Segment.Start, to) {
+		for c := range t.due(s.Segment.Start, to) {
 			if c.Done != 0 && c.Outcome.Good() {
 				n++
 			}

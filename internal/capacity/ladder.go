@@ -14,7 +14,8 @@ type Planned struct {
 	Rate float64 // what the process offers on average while it offers anything, 1/s
 	// Process is what is offered; nil: Options.Arrivals at Rate for Options.PointTime.
 	Process load.Process
-	// Before and After run around the point, on no clock but their own: to bring the target into a state, and to read probes. May be nil.
+	// Before and After run around the point, on no clock but their own: to bring the target into a state, and to read
+	// probes. May be nil.
 	Before, After func(ctx context.Context) error
 }
 
@@ -27,8 +28,8 @@ func Ladder(ctx context.Context, s Stream, o Options, on func(Event), rates ...f
 	return Play(ctx, s, o, on, points)
 }
 
-// Play measures points in the given order. After each it waits until every call has ended and the target answers fresh calls again: one
-// point's leftovers must not be the next one's result.
+// Play measures points in the given order. After each it waits until every call has ended and the target answers fresh
+// calls again: one point's leftovers must not be the next one's result.
 func Play(ctx context.Context, s Stream, o Options, on func(Event), points []Planned) (Trace, error) {
 	o = o.Defaults()
 	// Every wait of a ladder has its own bound; together they must not run into the one of a search.
@@ -81,7 +82,9 @@ func (r *session) climbLadder(points []Planned) error {
 			return err
 		}
 		if !back && i < len(points)-1 {
-			r.stop(StopNoRetry, fmt.Sprintf("after %s the target did not answer fresh calls again for %s", p.title(), 2*r.o.Timeout))
+			r.stop(
+				StopNoRetry, fmt.Sprintf("after %s the target did not answer fresh calls again for %s", p.title(), 2*r.o.Timeout),
+			)
 			return errStop
 		}
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // This file says by how much an interval is wider than the confirmations that it rests on, and which numbers are
-// withheld in spite of confirmations. The sizes are such that over composed worlds (lab/cmd/tare-simulate -worlds) about
-// 1 % of the intervals exclude the truth by more than 5 %.
+// withheld in spite of confirmations. The sizes are such that over composed worlds (lab/cmd/tare-simulate -worlds)
+// about 1 % of the intervals exclude the truth by more than 5 %.
 
 const (
 	// excess is the share by which the rate that a target holds for good may be above one that broke: a slow spell makes
@@ -41,8 +41,8 @@ func shortfall(v signature.Verdict) float64 {
 	return 0
 }
 
-// doubts says why the confirmations are in doubt; it is empty where they are not.
-func (r *Result) doubts(t Trace, over []Step) string {
+// doubtInConfirmations says why the confirmations are in doubt; it is empty where they are not.
+func (r *Result) doubtInConfirmations(t Trace, over []Step) string {
 	var highest, lowest float64 // that held, and that broke, since the last overload
 	bad, n, trials := 0, 0, 0
 	for _, s := range t.Steps {
@@ -74,19 +74,21 @@ func (r *Result) doubts(t Trace, over []Step) string {
 	return ""
 }
 
-// distrust says why the upper side of what was confirmed is not believed; it is empty where it is.
-func (r *Result) distrust(t Trace, b base, v signature.Verdict) string {
+// doubtInUpperSide says why the upper side of what was confirmed is not believed; it is empty where it is.
+func (r *Result) doubtInUpperSide(t Trace, b base, v signature.Verdict) string {
 	traits := v.Method().Traits()
 	if n := t.answered(); n < warmAfter && !traits.Saves {
 		return fmt.Sprintf("the target had answered only %d calls by then: it may be able to take more once it is warm. "+
 			"A longer max_time tells", n)
 	}
-	if traits.Saves && !traits.Windowed && float64(len(t.Calls)) > worthOfCalls*r.VerifiedHigh {
-		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers", len(t.Calls))
+	if traits.Saves && !traits.Windowed && float64(t.log().Len()) > worthOfCalls*r.VerifiedHigh {
+		return fmt.Sprintf(
+			"the search offered %d calls, and found no limit that explains all of their answers", t.log().Len(),
+		)
 	}
 	served := traits.Served && !traits.Limiter && !traits.Periodic && v.Class != signature.Unknown
 	unrecovered := served || r.heldSlowly(t, b)
-	if before := t.fastestHeld(); unrecovered && t.Allowance == 0 && before > keptUpBefore*r.VerifiedHigh {
+	if before := t.fastestPassedRamp(); unrecovered && t.Allowance == 0 && before > keptUpBefore*r.VerifiedHigh {
 		return fmt.Sprintf("the target kept up with %s/s for a short time before: it may be able to take more when it has "+
 			"recovered from overload", number(before))
 	}
@@ -107,8 +109,8 @@ func (r *Result) heldSlowly(t Trace, b base) bool {
 	return false
 }
 
-// fastestHeld is the fastest step of the ramp that the target kept up with.
-func (t Trace) fastestHeld() float64 {
+// fastestPassedRamp is the fastest step of the ramp that the target kept up with.
+func (t Trace) fastestPassedRamp() float64 {
 	best := 0.0
 	for _, s := range t.Steps {
 		if s.Role != RoleRamp || s.Passed == nil || !*s.Passed || s.ClientLimited {

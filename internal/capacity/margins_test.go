@@ -20,7 +20,7 @@ func (t *Trace) tried(role Role, at time.Duration, rate float64, held bool, fail
 		if i < failed {
 			c.Outcome = load.Failed
 		}
-		t.Calls = append(t.Calls, c)
+		t.Calls = append(load.CallsOf(t.Calls), c)
 	}
 	t.Steps = append(t.Steps, Step{
 		Role: role, Rate: rate, Attempt: 1, Passed: &held,
@@ -50,9 +50,13 @@ func TestDoubts(t *testing.T) {
 		more func(t *Trace)
 		want string
 	}{
-		"both sides once":                  {nil, ""},
-		"the rate that held broke as well": {then(RoleConfirmLow, 98, false, 0), "98/s held, and 98/s broke, which is no higher"},
-		"a higher one held as well":        {then(RoleConfirmHigh, 103, true, 0), "103/s held, and 102/s broke, which is no higher"},
+		"both sides once": {nil, ""},
+		"the rate that held broke as well": {then(
+			RoleConfirmLow, 98, false, 0,
+		), "98/s held, and 98/s broke, which is no higher"},
+		"a higher one held as well": {then(
+			RoleConfirmHigh, 103, true, 0,
+		), "103/s held, and 102/s broke, which is no higher"},
 		"a ramp's step held as well":       {then(RoleRamp, 103, true, 0), ""},
 		"2 % failed at the rate that held": {then(RoleConfirmLow, 98, true, 20), "20 of 980 calls at 98/s"},
 		"2 % failed at the one that broke": {then(RoleConfirmHigh, 102, false, 20), ""},
@@ -64,7 +68,8 @@ func TestDoubts(t *testing.T) {
 	} {
 		trace := confirmed(c.more)
 		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-		if got := r.doubts(trace, lastOverload(trace)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := r.doubtInConfirmations(trace, lastOverload(trace)); (got == "") != (c.want == "") ||
+			!strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -101,15 +106,15 @@ func TestDistrust(t *testing.T) {
 	} {
 		trace := confirmed(c.more)
 		r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-		got := r.distrust(trace, baseOf(trace), signature.Verdict{Class: c.class})
+		got := r.doubtInUpperSide(trace, baseOf(trace), signature.Verdict{Class: c.class})
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
 	trace := confirmed(nil)
-	trace.Calls = trace.Calls[:500]
+	trace.Calls = load.CallsOf(trace.Calls)[:500]
 	r := Result{VerifiedLow: 98, VerifiedHigh: 102}
-	got := r.distrust(trace, baseOf(trace), signature.Verdict{Class: signature.Queue})
+	got := r.doubtInUpperSide(trace, baseOf(trace), signature.Verdict{Class: signature.Queue})
 	if !strings.Contains(got, "500 calls") {
 		t.Errorf("a target that answered 500 calls: %q", got)
 	}

@@ -7,15 +7,19 @@ import (
 	"tare/internal/signature"
 )
 
-// remembers finds out whether a limiter lets so little through because of what was offered before. Where far more held in the ramp than passes under overload, a
-// rate between the two is held from rest, for longer than what can have been saved up lasts: then each rate is to be confirmed from rest.
+// remembers finds out whether a limiter lets so little through because of what was offered before. Where far more held
+// in the ramp than passes under overload, a rate between the two is held from rest, for longer than what can have been
+// saved up lasts: then each rate is to be confirmed from rest.
 func (r *session) remembers() error {
 	c := r.class()
-	if c != signature.TokenBucket && c != signature.FixedWindow || r.rests || r.estimate.Value <= 0 || r.fastest < 3*r.estimate.Value {
+	if c != signature.TokenBucket && c != signature.FixedWindow || r.rests || r.estimate.Value <= 0 ||
+		r.fastest < 3*r.estimate.Value {
 		return nil
 	}
 	rate := min(math.Sqrt(r.estimate.Value*r.fastest), r.o.MaxRate)
-	d := time.Duration((1.5*surplus(r.t, lastOverload(r.t), r.estimate.Value)+20)/(rate-r.estimate.Value)*1e9) + time.Second
+	d := time.Duration(
+		(1.5*surplus(r.t, lastOverload(r.t), r.estimate.Value)+20)/(rate-r.estimate.Value)*1e9,
+	) + time.Second
 	if d > 40*time.Second {
 		return nil
 	}

@@ -20,7 +20,8 @@ type Options struct {
 	// MaxConns and Timeout are those of the stream. Default 4096 and 30 s.
 	MaxConns int
 	Timeout  time.Duration
-	// Callers is how many callers take turns with the calls: those of one are the calls whose numbers leave the same remainder. Default 1.
+	// Callers is how many callers take turns with the calls: those of one are the calls whose numbers leave the same
+	// remainder. Default 1.
 	Callers int
 	// MaxSeconds bounds the search, without the recovery probe. Default 300.
 	MaxSeconds float64
@@ -65,7 +66,8 @@ func (o Options) validate() error {
 	case !(o.Start > 0), !(o.MaxRate > 0):
 		return fmt.Errorf("capacity: start %v/s and maximum %v/s must be positive", o.Start, o.MaxRate)
 	case o.Timeout < 0, o.SLO < 0, o.MaxConns < 0, o.Callers < 0, o.PointTime < 0, !(o.MaxSeconds > 0):
-		return fmt.Errorf("capacity: timeout %v, objective %v, connections %d, callers %d, point %v and time %v s must not be negative",
+		return fmt.Errorf("capacity: timeout %v, objective %v, connections %d, callers %d, point %v and time %v s must not "+
+			"be negative",
 			o.Timeout, o.SLO, o.MaxConns, o.Callers, o.PointTime, o.MaxSeconds)
 	}
 	return nil

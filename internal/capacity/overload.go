@@ -17,8 +17,8 @@ const (
 	blurred   = 0.02  // from which on it lasts longer
 )
 
-// overload holds more than the target can take until the slope of its successes is known, and judges. A rate held says that it was
-// no overload: the target took all of that.
+// overload holds more than the target can take until the slope of its successes is known, and judges. A rate held says
+// that it was no overload: the target took all of that.
 func (r *session) overload(goodput float64) (held float64, err error) {
 	if goodput <= 0 {
 		goodput = max(r.fastest, r.o.Start) / overdrive
@@ -163,8 +163,8 @@ func (d *dose) turns() bool {
 	return false
 }
 
-// full reports whether more overload would only do harm: the answers come close to the timeout, or the pool to its end while calls hang,
-// or the target collapses.
+// full reports whether more overload would only do harm: the answers come close to the timeout, or the pool to its end
+// while calls hang, or the target collapses.
 func (d *dose) full(elapsed time.Duration) bool {
 	now, last := d.seen.over(d.unit)
 	g := d.seen.goodput(d.unit)
@@ -176,8 +176,8 @@ func (d *dose) full(elapsed time.Duration) bool {
 	case elapsed >= d.unit && !d.looked && d.excessive():
 		return true
 	case elapsed > d.unit && g > 0 && waits > 0.6*d.o.Timeout.Seconds():
-		// In a queue the last answers took waits × goodput ÷ rate. Where they took far less, calls are stuck and not queued, and it
-		// takes longer to see that.
+		// In a queue the last answers took waits × goodput ÷ rate. Where they took far less, calls are stuck and not queued,
+		// and it takes longer to see that.
 		return elapsed > 4*d.unit || d.lastAnswers() > 0.5*waits*g/d.rate
 	case float64(now.open) > 0.6*float64(d.o.MaxConns) && elapsed > time.Second && d.hanging():
 		return true
@@ -215,7 +215,8 @@ func medianResponse(calls []load.Call) float64 {
 	return stat.Quantile(response, 0.5)
 }
 
-// again is the goodput that another overload should start from, because this one was far too high, or hardly one at all; else 0.
+// again is the goodput that another overload should start from, because this one was far too high, or hardly one at
+// all; else 0.
 func (d *dose) again() float64 {
 	e := d.estimate.Estimate
 	if d.lower == 0 && e.Value > 0 && d.rate < d.o.MaxRate && d.rate*(1-d.floor()) < 1.1*e.Value {
@@ -224,7 +225,8 @@ func (d *dose) again() float64 {
 	return d.lower
 }
 
-// waited reports whether the target let calls wait under the overload, for more than half a second, and hardly failed any.
+// waited reports whether the target let calls wait under the overload, for more than half a second, and hardly failed
+// any.
 func (d *dose) waited() bool {
 	_, c := d.seen.over(d.s.Now() - d.begun)
 	return float64(c.bad) < 0.1*float64(c.good+c.bad) && float64(d.seen.last().open) > max(20, d.seen.goodput(d.unit)/2)
@@ -245,14 +247,15 @@ func (d *dose) excessive() bool {
 	return false
 }
 
-// hanging reports whether calls hang while later ones are answered. It is asked ever more rarely, because it looks at all calls.
+// hanging reports whether calls hang while later ones are answered. It is asked ever more rarely, because it looks at
+// all calls.
 func (d *dose) hanging() bool {
 	elapsed := d.s.Now() - d.begun
 	if elapsed < d.ask {
 		return false
 	}
 	d.ask = elapsed * 3 / 2
-	d.t.Calls, d.t.Read = d.s.Calls(d.begun), d.s.Now()
+	d.t.Calls, d.t.Read = load.Calls(d.s.Calls(d.begun)), d.s.Now()
 	v := signature.Classify(signature.Evidence{
 		Calls: d.t.Calls, Now: d.t.Read, Timeout: d.o.Timeout, Capacity: d.seen.goodput(time.Second),
 		BaseP50: d.typical, BaseP99: 2 * d.typical, BaseMean: d.typical,
@@ -268,7 +271,7 @@ func (d *dose) enough(elapsed time.Duration) bool {
 		return true
 	}
 	now := d.s.Now()
-	d.t.Calls, d.t.Read = d.s.Calls(max(0, d.begun-5*time.Second)), now
+	d.t.Calls, d.t.Read = load.Calls(d.s.Calls(max(0, d.begun-5*time.Second))), now
 	e := flow(d.t, d.begun+elapsed/10, now)
 	if e.N != 0 {
 		d.estimate.Estimate = e
@@ -293,7 +296,8 @@ func (d *dose) enough(elapsed time.Duration) bool {
 // windowed reports whether a limiter was seen to refuse everything for a while.
 func (d *dose) windowed() bool { return d.limit > 30*time.Second }
 
-// least is how long the overload lasts at least: limiters may have a second, larger allowance, and pauses have to be seen often.
+// least is how long the overload lasts at least: limiters may have a second, larger allowance, and pauses have to be
+// seen often.
 func (d *dose) least() time.Duration {
 	if _, c := d.seen.over(time.Second); c.bad > 0 {
 		if d.shut {
@@ -304,7 +308,7 @@ func (d *dose) least() time.Duration {
 		}
 		return 3 * time.Second
 	}
-	t := ends(d.t.Calls, d.begun, d.t.Read)
+	t := ends(d.t.due(0, d.t.Read+1), d.begun, d.t.Read)
 	if p, _ := signature.Beat(t); p == 0 && len(signature.Turns(t, 0.03)) > 0 {
 		return 12 * time.Second
 	}

@@ -8,8 +8,9 @@ import (
 	"tare/internal/signature"
 )
 
-// places tells a limit on calls in flight from one on their rate where the refusals do not: two bursts from rest. A limit on places takes the same
-// number of each, as many as the accepted rate keeps in flight; a bucket takes what it has saved up.
+// places tells a limit on calls in flight from one on their rate where the refusals do not: two bursts from rest. A
+// limit on places takes the same number of each, as many as the accepted rate keeps in flight; a bucket takes what it
+// has saved up.
 func (r *session) places() error {
 	base := baseOf(r.t).mean
 	flight := r.estimate.Value * base.Seconds()
@@ -32,7 +33,9 @@ func (r *session) places() error {
 			return err
 		}
 		d := over + 3*base + 50*time.Millisecond
-		if _, err := r.offerProcess(Step{Role: RoleBurst, Rate: float64(n) / over.Seconds()}, load.Burst{Calls: n, Over: over, Duration: d}, nil); err != nil {
+		if _, err := r.offerProcess(
+			Step{Role: RoleBurst, Rate: float64(n) / over.Seconds()}, load.Burst{Calls: n, Over: over, Duration: d}, nil,
+		); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package capacity
 
 import (
+	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -22,10 +24,14 @@ func Points(t Trace) []Point {
 
 func point(t Trace, s Step, rest []Step) Point {
 	from, to := s.Segment.Start, s.Segment.End
-	calls := due(t.Calls, from, to)
-	p := Point{Name: s.Name, ListenQueue: s.ListenQueue, Rate: s.Rate, Seconds: (to - from).Seconds(), Offered: len(calls), Audit: audit(t.Calls, s, t.Read)}
+	calls := t.due(from, to)
+	p := Point{
+		Name: s.Name, ListenQueue: s.ListenQueue, Rate: s.Rate, Seconds: (to - from).Seconds(),
+		Audit: audit(calls, s, t.Read),
+	}
 	good, last := 0, to
-	for _, c := range calls {
+	for c := range calls {
+		p.Offered++
 		if c.Sent != 0 {
 			p.Sent++
 		}
@@ -54,7 +60,7 @@ func point(t Trace, s Step, rest []Step) Point {
 }
 
 // fail counts a failed call by the phase that it came to.
-func (p *Point) fail(c load.Call, from time.Duration) {
+func (p *Point) fail(c *load.Call, from time.Duration) {
 	switch {
 	case c.Sent == 0:
 		p.NoConnection++
@@ -69,9 +75,9 @@ func (p *Point) fail(c load.Call, from time.Duration) {
 	}
 }
 
-func (p *Point) responses(calls []load.Call) {
+func (p *Point) responses(calls iter.Seq[*load.Call]) {
 	var x []float64
-	for _, c := range calls {
+	for c := range calls {
 		if c.Done != 0 {
 			x = append(x, c.Response().Seconds())
 		}
@@ -84,9 +90,9 @@ func (p *Point) responses(calls []load.Call) {
 	p.Max = x[len(x)-1]
 }
 
-func (p *Point) goodput(t Trace, calls []load.Call, to time.Duration) {
+func (p *Point) goodput(t Trace, calls iter.Seq[*load.Call], to time.Duration) {
 	fast := 0
-	for _, c := range calls {
+	for c := range calls {
 		if c.Done == 0 || c.Done > to || !c.Outcome.Good() {
 			continue
 		}
@@ -105,16 +111,20 @@ func (p *Point) goodput(t Trace, calls []load.Call, to time.Duration) {
 	}
 }
 
-// stuckEver counts calls on connections that never carried an answer and that were overtaken. It is signature.Stuck at the end of time.
-func stuckEver(calls []load.Call) int {
-	failed := make([]load.Call, len(calls))
-	copy(failed, calls)
-	for i, c := range failed {
-		if c.FirstByte == 0 {
-			failed[i].Done = 0 // ended by the client alone
+// stuckEver counts calls on connections that never carried an answer and that were overtaken. It is signature.Stuck at
+// the end of time.
+func stuckEver(calls iter.Seq[*load.Call]) int {
+	return signature.Stuck(func(yield func(*load.Call) bool) {
+		for c := range calls {
+			copied := *c
+			if c.FirstByte == 0 {
+				copied.Done = 0 // ended by the client alone
+			}
+			if !yield(&copied) {
+				return
+			}
 		}
-	}
-	return signature.Stuck(failed, 1<<62)
+	}, math.MaxInt64)
 }
 
 // recovery finds how long fresh calls took to be answered after the point.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -115,9 +116,11 @@ func (r *session) learn(step *Step) {
 	}
 }
 
-// spoiled audits the generator in a step. Once the step is to be repeated; the second time in a row the generator is the limit.
+// spoiled audits the generator in a step. Once the step is to be repeated; the second time in a row the generator is
+// the limit.
 func (r *session) spoiled(step *Step, times *int) (bool, error) {
-	a := audit(r.s.Calls(step.Segment.Start), *step, r.s.Now())
+	calls := load.Calls(r.s.Calls(step.Segment.Start)).Due(step.Segment.Start, step.Segment.End)
+	a := audit(calls, *step, r.s.Now())
 	if a.Valid {
 		return false, nil
 	}
@@ -152,8 +155,8 @@ func (r *session) summit(spoiled *int) (float64, error) {
 	}
 }
 
-// lower decides at which rate to go on while no rate has held yet: a slow start is tried again at the same rate, a slow target at
-// a quarter. A target that answers nothing, or fails most calls whatever the rate, ends the search.
+// lower decides at which rate to go on while no rate has held yet: a slow start is tried again at the same rate, a slow
+// target at a quarter. A target that answers nothing, or fails most calls whatever the rate, ends the search.
 func (r *session) lower(step *Step) (float64, error) {
 	now, before := r.seen.last(), r.seen.at(r.start)
 	good, bad := now.good-before.good, now.bad-before.bad
@@ -162,7 +165,7 @@ func (r *session) lower(step *Step) (float64, error) {
 		r.learn(step)
 		return step.Rate, err
 	}
-	if r.attempts[RoleRamp] == 2 && good == 0 && r.deaf() {
+	if r.attempts[RoleRamp] == 2 && good == 0 && r.freshCallsUnanswered() {
 		r.stop(StopNoAnswer, fmt.Sprintf("the target answers no call: %d failed, %d are outstanding", bad, now.open))
 		return 0, errStop
 	}
@@ -186,10 +189,11 @@ func (r *session) badShare(s Step) float64 {
 	return float64(b.bad-a.bad) / float64(b.good+b.bad-a.good-a.bad)
 }
 
-// deaf reports whether fresh calls are not answered either.
-func (r *session) deaf() bool {
+// freshCallsUnanswered reports whether fresh calls are not answered either.
+func (r *session) freshCallsUnanswered() bool {
 	for i := range uint64(3) {
-		if c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second)); c.Outcome.Good() && c.Done != 0 {
+		if c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second)); c.Outcome.Good() &&
+			c.Done != 0 {
 			return false
 		}
 	}

@@ -9,8 +9,8 @@ import (
 // patient is how long at least the target has to come back: a crashed one is started again after a while.
 const patient = 30 * time.Second
 
-// recovery asks with fresh calls whether the target comes back. Calls in flight and idle connections are left as they are, as real
-// clients would leave them, for the length of a timeout; then the idle connections are closed.
+// recovery asks with fresh calls whether the target comes back. Calls in flight and idle connections are left as they
+// are, as real clients would leave them, for the length of a timeout; then the idle connections are closed.
 func (r *session) recovery() error {
 	b := baseOf(r.t)
 	own := min(max(time.Second, 3*b.p99), r.o.Timeout)

@@ -6,8 +6,8 @@ import "tare/internal/signature"
 type Result struct {
 	// Broke is whether a rate was found at which the target breaks.
 	Broke bool `json:"broke"`
-	// Rate is the capacity in calls per second, with its interval at Level. It is the rate of calls that the target can take: where
-	// a share of all calls fails at any rate, those count as taken.
+	// Rate is the capacity in calls per second, with its interval at Level. It is the rate of calls that the target can
+	// take: where a share of all calls fails at any rate, those count as taken.
 	Rate  float64 `json:"rate,omitempty"`
 	Lo    float64 `json:"lo,omitempty"`
 	Hi    float64 `json:"hi,omitempty"`
@@ -15,7 +15,8 @@ type Result struct {
 	// AtLeast is a rate that holds, AtMost one that breaks, where there is no number between them.
 	AtLeast float64 `json:"at_least,omitempty"`
 	AtMost  float64 `json:"at_most,omitempty"`
-	// BrokeAbove is the fastest step that a target kept up with that has stayed down since. It is not a bound: a step is short.
+	// BrokeAbove is the fastest step that a target kept up with that has stayed down since. It is not a bound: a step is
+	// short.
 	BrokeAbove float64 `json:"broke_above,omitempty"`
 	// VerifiedLow is the highest rate that was tried and held, VerifiedHigh the lowest that was tried and broke.
 	VerifiedLow  float64 `json:"verified_low,omitempty"`
@@ -47,8 +48,8 @@ type Result struct {
 	// BaseP50 and BaseP99 are response times well below capacity, in seconds.
 	BaseP50 float64 `json:"base_p50,omitempty"`
 	BaseP99 float64 `json:"base_p99,omitempty"`
-	// Valid is false where the generator was the limit, so that nothing is said about the target. Reason says why the search
-	// stopped.
+	// Valid is false where the generator was the limit, so that nothing is said about the target. Reason says why the
+	// search stopped.
 	Valid  bool   `json:"valid"`
 	Stop   Stop   `json:"stop"`
 	Reason string `json:"reason,omitempty"`
@@ -87,7 +88,8 @@ type Point struct {
 	NoConnection int `json:"no_connection"` // never sent
 	NoByte       int `json:"no_byte"`       // sent, and never a byte back
 	BadStatus    int `json:"bad_status"`    // an answer, but not the expected one
-	// Stuck counts calls whose connection was established and never carried an answer; a full listen queue holds backlog + 1 of them.
+	// Stuck counts calls whose connection was established and never carried an answer; a full listen queue holds backlog +
+	// 1 of them.
 	Stuck int `json:"stuck"`
 	// LastFailedSent is when, after the window began, the last call was sent that failed; nil when none failed.
 	LastFailedSent *float64 `json:"last_failed_sent,omitempty"`

@@ -20,8 +20,8 @@ var (
 	errStop = errors.New("stopped")
 )
 
-// Search finds the rate at which the target behind s breaks. on may be nil. The trace is worth assessing also beside an error, which
-// is the context's or the stream's: it then holds what was measured until then.
+// Search finds the rate at which the target behind s breaks. on may be nil. The trace is worth assessing also beside an
+// error, which is the context's or the stream's: it then holds what was measured until then.
 func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, error) {
 	r, err := begin(ctx, s, o, on)
 	if err != nil {
@@ -54,7 +54,8 @@ type session struct {
 	// attempts counts the steps of each role.
 	attempts map[Role]int
 	estimate judgement
-	// typical is the lower quartile of the responses in the ramp step where that was least: a queue that builds up must not count as typical.
+	// typical is the lower quartile of the responses in the ramp step where that was least: a queue that builds up must
+	// not count as typical.
 	typical time.Duration
 	// fastest is the highest rate that held.
 	fastest float64
@@ -82,7 +83,10 @@ func begin(ctx context.Context, s Stream, o Options, on func(Event)) (*session, 
 	}
 	return &session{
 		ctx: ctx, s: s, o: o, on: on, start: s.Now(), attempts: map[Role]int{},
-		t: Trace{Timeout: o.Timeout, MaxRate: o.MaxRate, MaxConns: o.MaxConns, Callers: o.Callers, SLO: o.SLO, SLOShare: o.SLOShare, Stop: StopFound},
+		t: Trace{
+			Timeout: o.Timeout, MaxRate: o.MaxRate, MaxConns: o.MaxConns, Callers: o.Callers, SLO: o.SLO, SLOShare: o.SLOShare,
+			Stop: StopFound,
+		},
 	}, nil
 }
 
@@ -147,7 +151,9 @@ func (r *session) remaining() time.Duration {
 }
 
 // offer runs one step of load at rate for d, or until stop says so, and adds it to the trace.
-func (r *session) offer(role Role, rate float64, d time.Duration, stop func(elapsed time.Duration) bool) (*Step, error) {
+func (r *session) offer(
+	role Role, rate float64, d time.Duration, stop func(elapsed time.Duration) bool,
+) (*Step, error) {
 	if left := r.remaining(); left < time.Second/2 {
 		return nil, errTime
 	} else if d > left {
@@ -214,7 +220,7 @@ func (r *session) watch(k EventKind, step Step) {
 // read copies all calls since the first step into the trace.
 func (r *session) read() {
 	if len(r.t.Steps) > 0 {
-		r.t.Calls = r.s.Calls(r.t.Steps[0].Segment.Start)
+		r.t.Calls = load.Calls(r.s.Calls(r.t.Steps[0].Segment.Start))
 	}
 	r.t.Read = r.s.Now()
 }

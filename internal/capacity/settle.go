@@ -18,13 +18,14 @@ const (
 	idleFactor = 3
 )
 
-// settle waits until the calls in flight have ended, and then until single calls are answered as they were before the load. A target that does not
-// come back within the length of a timeout is given the recovery probe; if that fails as well, the search ends.
+// settle waits until the calls in flight have ended, and then until single calls are answered as they were before the
+// load. A target that does not come back within the length of a timeout is given the recovery probe; if that fails as
+// well, the search ends.
 func (r *session) settle(why string) error {
 	if err := r.drain(why); err != nil {
 		return err
 	}
-	if err := r.unqueue(); err != nil {
+	if err := r.waitForConnections(); err != nil {
 		return err
 	}
 	limit := min(r.o.Timeout, 20*time.Second)

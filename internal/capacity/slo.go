@@ -8,8 +8,8 @@ import (
 	"tare/internal/stat"
 )
 
-// slo searches the highest rate at which at most a given share of the calls takes longer than the objective, between 0 and the
-// capacity, or the highest rate that was held.
+// slo searches the highest rate at which at most a given share of the calls takes longer than the objective, between 0
+// and the capacity, or the highest rate that was held.
 func (r *session) slo() error {
 	if r.o.SLO <= 0 {
 		return nil
@@ -45,8 +45,8 @@ func (r *session) slo() error {
 	return nil
 }
 
-// meets tries whether the objective holds at rate, by a sequential test over batches: calls that follow one another share their fate, so that
-// only the batches count as samples. What is left open counts as not met.
+// meets tries whether the objective holds at rate, by a sequential test over batches: calls that follow one another
+// share their fate, so that only the batches count as samples. What is left open counts as not met.
 func (r *session) meets(rate float64) (bool, error) {
 	if err := r.drain("before an objective is tried"); err != nil {
 		return false, err
@@ -55,7 +55,9 @@ func (r *session) meets(rate float64) (bool, error) {
 	const builds = 3 * time.Second // a queue near the capacity takes a while to build up
 	begun, next := r.s.Now()+builds, builds+5*batch+r.o.SLO
 	var met *bool
-	step, err := r.offer(RoleSLO, rate, builds+max(20*batch, lasting(rate, 10*time.Second, 0))+r.o.SLO, func(elapsed time.Duration) bool {
+	step, err := r.offer(RoleSLO, rate, builds+max(
+		20*batch, lasting(rate, 10*time.Second, 0),
+	)+r.o.SLO, func(elapsed time.Duration) bool {
 		if elapsed < next {
 			return false
 		}
@@ -75,17 +77,19 @@ func (r *session) meets(rate float64) (bool, error) {
 
 // within tests the batches since begun that are old enough to tell.
 func (r *session) within(begun, elapsed, batch time.Duration) *bool {
-	held, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, func(c load.Call) bool { return misses(c, r.o.SLO) })
+	held, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, func(c *load.Call) bool { return misses(c, r.o.SLO) })
 	return held
 }
 
-// share tests whether at most most of the calls that were due within d from begun on are bad: nil where noise leaves it open. The mean share of the batches
-// is returned as well.
-func (r *session) share(begun, d, batch time.Duration, most float64, bad func(load.Call) bool) (held *bool, mean float64) {
+// share tests whether at most most of the calls that were due within d from begun on are bad: nil where noise leaves it
+// open. The mean share of the batches is returned as well.
+func (r *session) share(
+	begun, d, batch time.Duration, most float64, bad func(*load.Call) bool,
+) (held *bool, mean float64) {
 	n := int(d / batch)
 	slow, all := make([]float64, max(n, 0)), make([]float64, max(n, 0))
 	total, over := 0.0, 0.0
-	for _, c := range r.s.Calls(begun) {
+	for c := range load.Calls(r.s.Calls(begun)).All() {
 		k := int((c.Intended - begun) / batch)
 		if k < 0 || k >= n {
 			continue
@@ -113,6 +117,6 @@ func (r *session) share(begun, d, batch time.Duration, most float64, bad func(lo
 }
 
 // misses reports whether a call that is older than the objective missed it.
-func misses(c load.Call, slo time.Duration) bool {
+func misses(c *load.Call, slo time.Duration) bool {
 	return c.Done == 0 || !c.Outcome.Good() || c.Response() > slo
 }

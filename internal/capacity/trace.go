@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"iter"
 	"time"
 
 	"tare/internal/load"
@@ -20,13 +21,14 @@ const (
 	RolePrime       Role = "prime"        // above capacity for a moment, so that a queue stands while rates are confirmed
 	RoleSingle      Role = "single"       // a few calls far apart: does the target answer as it did before the load?
 	RoleBurst       Role = "burst"        // many calls at once, from rest: is the limit one of places or of rate?
-	RoleBusy        Role = "busy"         // about the capacity, with a short queue, for a while: does what a service can do change?
-	RoleSLO         Role = "slo"          // does the latency objective hold at this rate?
-	RoleTogether    Role = "together"     // all callers offer what one then offers alone
-	RoleAlone       Role = "alone"        // one caller offers more than its share: is the limit its own?
-	RoleDrain       Role = "drain"        // no load, until calls in flight have ended
-	RolePoint       Role = "point"        // one row of a ladder
-	RoleRecovery    Role = "recovery"     // no load but the recovery probe
+	// about the capacity, with a short queue, for a while: does what a service can do change?
+	RoleBusy     Role = "busy"
+	RoleSLO      Role = "slo"      // does the latency objective hold at this rate?
+	RoleTogether Role = "together" // all callers offer what one then offers alone
+	RoleAlone    Role = "alone"    // one caller offers more than its share: is the limit its own?
+	RoleDrain    Role = "drain"    // no load, until calls in flight have ended
+	RolePoint    Role = "point"    // one row of a ladder
+	RoleRecovery Role = "recovery" // no load but the recovery probe
 )
 
 // Step is one stretch of a trace.
@@ -107,11 +109,27 @@ type Trace struct {
 	Read     time.Duration   `json:"read"`
 	Recovery *Recovery       `json:"recovery,omitempty"`
 	Local    signature.Local `json:"local"`
-	// Allowance is how many calls the target served beyond its rate at first, where that was found to be saved up and not the target's
-	// capacity; 0: none.
+	// Allowance is how many calls the target served beyond its rate at first, where that was found to be saved up and not
+	// the target's capacity; 0: none.
 	Allowance float64 `json:"allowance,omitempty"`
 	Stop      Stop    `json:"stop"`
 	Reason    string  `json:"reason,omitempty"` // the stop in a sentence
-	// Calls are all calls since the first step, in order of their intended instant. They are stored elsewhere.
-	Calls []load.Call `json:"-"`
+	// Calls are all calls since the first step. They are stored elsewhere.
+	Calls load.Log `json:"-"`
+}
+
+// log returns the calls, also of a trace without any.
+func (t Trace) log() load.Log {
+	if t.Calls == nil {
+		return load.Calls(nil)
+	}
+	return t.Calls
+}
+
+// due yields the calls that were due in [from, to).
+func (t Trace) due(from, to time.Duration) iter.Seq[*load.Call] { return t.log().Due(from, to) }
+
+// ends returns the instants, in seconds and ascending, at which good calls ended in (from, to].
+func (t Trace) ends(from, to time.Duration) []float64 {
+	return ends(t.due(from-t.reach(), to+1), from, to)
 }

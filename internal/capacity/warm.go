@@ -6,14 +6,16 @@ import (
 	"tare/internal/stat"
 )
 
-// warmAfter is how many calls a target has to have answered well before what breaks says something about the target itself: caches and compilers are cold at first.
+// warmAfter is how many calls a target has to have answered well before what breaks says something about the target
+// itself: caches and compilers are cold at first.
 const warmAfter = 1000
 
-// warmUp holds the lower side of a bracket until the target has answered enough calls to count as warm, and tries the upper side again: it may hold now. Where
-// the time does not suffice, the upper side is not stated.
+// warmUp holds the lower side of a bracket until the target has answered enough calls to count as warm, and tries the
+// upper side again: it may hold now. Where the time does not suffice, the upper side is not stated.
 func (r *session) warmUp(a *aim) error {
 	missing := warmAfter - float64(r.seen.last().good-r.seen.at(r.start).good)
-	if missing <= 0 || a.lo <= 0 || r.class().Traits().Saves { // what a limiter lets pass does not depend on how fast it answers
+	// what a limiter lets pass does not depend on how fast it answers
+	if missing <= 0 || a.lo <= 0 || r.class().Traits().Saves {
 		return nil
 	}
 	d := lasting(a.lo, 5*time.Second, 1.1*missing)
@@ -35,11 +37,13 @@ func (r *session) warmUp(a *aim) error {
 	return nil
 }
 
-// faster is how much shorter the median response of a confirmation has to be than those well below the capacity were, to show a target that was cold then.
+// faster is how much shorter the median response of a confirmation has to be than those well below the capacity were,
+// to show a target that was cold then.
 const faster = 0.67
 
-// warmer reports whether the target answered the calls of the last step clearly faster than it had answered the ramp's, at lower rates: it was not warm then, and
-// what broke it before says nothing. That matters where the capacity depends on how fast it answers.
+// warmer reports whether the target answered the calls of the last step clearly faster than it had answered the ramp's,
+// at lower rates: it was not warm then, and what broke it before says nothing. That matters where the capacity depends
+// on how fast it answers.
 func (r *session) warmer() bool {
 	if r.class().Traits().Saves {
 		return false
@@ -50,7 +54,7 @@ func (r *session) warmer() bool {
 		return false
 	}
 	var response []float64
-	for _, c := range due(r.t.Calls, s.Segment.Start, s.Segment.End) {
+	for c := range r.t.due(s.Segment.Start, s.Segment.End) {
 		if c.Done != 0 && c.Outcome.Good() {
 			response = append(response, float64(c.Response()))
 		}
@@ -79,7 +83,7 @@ func (t Trace) answered() int {
 		}
 	}
 	n := 0
-	for _, c := range t.Calls {
+	for c := range t.due(0, end+1) {
 		if c.Done != 0 && c.Done <= end && c.Outcome.Good() {
 			n++
 		}

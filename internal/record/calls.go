@@ -191,6 +191,7 @@ type callsReader struct {
 	file    string
 	meta    callsMeta
 	payload []byte // of the chunk that was read last
+	at      int64  // where the next chunk begins
 }
 
 func newCallsReader(r io.Reader, file string) (*callsReader, error) {
@@ -240,6 +241,7 @@ func (c *callsReader) chunk() (kind byte, count int, payload []byte, err error) 
 	if sum != binary.LittleEndian.Uint32(h[16:]) {
 		return 0, 0, nil, errTorn
 	}
+	c.at += chunkHeader + int64(n)
 	return h[4], int(calls), payload, nil
 }
 

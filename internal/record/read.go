@@ -69,7 +69,9 @@ type Trial struct {
 	dir   string
 	calls []string
 	held  int // calls that the files of that name hold
-	cells []cellsRef
+	// chunks are where the calls lie in these files, in their order.
+	chunks []callsChunk
+	cells  []cellsRef
 }
 
 // Complete reports whether the trial ended as planned.

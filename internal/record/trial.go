@@ -58,13 +58,17 @@ func eachChunk(path string, next func(*callsReader) error) (err error) {
 	return err
 }
 
-// checkCalls reads all calls files once, so that damage is known before anything is computed. It keeps no calls.
+// checkCalls reads all calls files once, so that damage is known before anything is computed. It keeps where the
+// calls are, and no calls.
 func (r *Record) checkCalls() error {
 	for _, t := range r.Trials {
-		for _, name := range t.calls {
+		for file, name := range t.calls {
 			calls, scratch := 0, []load.Call(nil)
 			err := eachChunk(filepath.Join(r.Dir, name), func(c *callsReader) (err error) {
-				scratch, err = c.next(scratch[:0])
+				at := c.at
+				if scratch, err = c.next(scratch[:0]); len(scratch) > 0 {
+					t.chunks = append(t.chunks, chunkOf(file, at, scratch))
+				}
 				calls += len(scratch)
 				return err
 			})

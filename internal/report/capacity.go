@@ -14,8 +14,8 @@ type Capacity struct {
 	Rate *float64 `json:"rate,omitempty"`
 	Lo   *float64 `json:"lo,omitempty"`
 	Hi   *float64 `json:"hi,omitempty"`
-	// AtLeast is a rate that holds, AtMost one that breaks, where there is no number between them. BrokeAbove is the fastest step that a target
-	// kept up with that has stayed down since: no bound, as a step is short.
+	// AtLeast is a rate that holds, AtMost one that breaks, where there is no number between them. BrokeAbove is the
+	// fastest step that a target kept up with that has stayed down since: no bound, as a step is short.
 	AtLeast      *float64 `json:"at_least,omitempty"`
 	AtMost       *float64 `json:"at_most,omitempty"`
 	BrokeAbove   *float64 `json:"broke_above,omitempty"`
@@ -31,8 +31,8 @@ type Capacity struct {
 	Against   string                      `json:"against,omitempty"` // what speaks against the runner-up
 	// Findings are what else was seen beside the signature.
 	Findings []Finding `json:"findings,omitempty"`
-	// Wedged says that the recovery probe failed, RecoverySeconds how long the target took to answer again, Recovery the same in words.
-	// All absent or false: it was not probed.
+	// Wedged says that the recovery probe failed, RecoverySeconds how long the target took to answer again, Recovery the
+	// same in words. All absent or false: it was not probed.
 	Wedged          bool     `json:"wedged"`
 	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"`
 	Recovery        string   `json:"recovery,omitempty"`
@@ -40,14 +40,15 @@ type Capacity struct {
 	Seconds         float64  `json:"seconds"`
 	// Valid is false where the generator was the limit: then nothing is said about the target.
 	Valid bool `json:"valid"`
-	// Stop says why the search ended: "found", "max-rate", "client", "no-answer", "failing", "time", "canceled", "down", "ladder",
-	// "not-recovered"; Reason says it in a sentence.
+	// Stop says why the search ended: "found", "max-rate", "client", "no-answer", "failing", "time", "canceled", "down",
+	// "ladder", "not-recovered"; Reason says it in a sentence.
 	Stop   string  `json:"stop,omitempty"`
 	Reason string  `json:"reason,omitempty"`
 	Points []Point `json:"points,omitempty"` // of a ladder
 }
 
-// Finding is something that was seen beside the class of a failure: "cold-start", "autoscaling", "spent-credits", "limit-per-caller", "limit-shared", "stays-down".
+// Finding is something that was seen beside the class of a failure: "cold-start", "autoscaling", "spent-credits",
+// "limit-per-caller", "limit-shared", "stays-down".
 type Finding struct {
 	Kind     string `json:"kind"`
 	Sentence string `json:"sentence"`
@@ -83,8 +84,8 @@ type Point struct {
 	Sent    uint64  `json:"sent"`           // of these, sent at all
 	// Success is the share of the offered calls that were answered well, however late.
 	Success *float64 `json:"success,omitempty"`
-	// Goodput counts the calls that were answered well within the window, per second of it; GoodputSLO only those within the latency
-	// objective.
+	// Goodput counts the calls that were answered well within the window, per second of it; GoodputSLO only those within
+	// the latency objective.
 	Goodput    *float64 `json:"goodput,omitempty"`
 	GoodputSLO *float64 `json:"goodput_slo,omitempty"`
 	// Response times of all calls that ended; a timeout counts as long as it took.
@@ -96,18 +97,19 @@ type Point struct {
 	NoConnection uint64 `json:"no_connection"`
 	NoByte       uint64 `json:"no_byte"`
 	BadStatus    uint64 `json:"bad_status"`
-	// Stuck are calls on an established connection that never carried an answer; a full listen queue holds backlog + 1 of them.
+	// Stuck are calls on an established connection that never carried an answer; a full listen queue holds backlog + 1 of
+	// them.
 	Stuck           uint64   `json:"stuck"`
 	DrainSeconds    float64  `json:"drain_seconds"`              // from the window's end to that of the last call
 	LastFailedSent  *float64 `json:"last_failed_sent,omitempty"` // when in the window the last call was sent that failed
 	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"` // until fresh calls were answered again
-	// VegetaThroughput is successes ÷ (window + wait for the last answer), what the load generator vegeta calls throughput. One timeout
-	// ruins it; it is here for comparison with published tables only.
+	// VegetaThroughput is successes ÷ (window + wait for the last answer), what the load generator vegeta calls
+	// throughput. One timeout ruins it; it is here for comparison with published tables only.
 	VegetaThroughput *float64   `json:"vegeta_throughput,omitempty"`
 	Generator        *Generator `json:"generator,omitempty"`
 	// ListenQueue is how many connections waited to be accepted at the window's end.
 	ListenQueue *int `json:"listen_queue,omitempty"`
-	// Used is what the target's probes saw from the window's beginning until the last call had ended, by "subject metric": the
-	// difference of a counter, the last value of a gauge.
+	// Used is what the target's probes saw from the window's beginning until the last call had ended, by "subject metric":
+	// the difference of a counter, the last value of a gauge.
 	Used map[string]float64 `json:"used,omitempty"`
 }

@@ -11,7 +11,7 @@ import (
 	"tare/internal/unit"
 )
 
-// Effects in words, for every form that people read.
+// Effects in words, for every format that people read.
 
 // The kinds of effects.
 const (

@@ -19,7 +19,8 @@ type Design struct {
 	Unblocked bool `json:"unblocked,omitempty"`
 	// Undecidable says what so few blocks cannot decide, whatever they hold.
 	Undecidable []string `json:"undecidable,omitempty"`
-	// Late counts the blocks from which no times are taken, Dropped those from which nothing is: the generator was the limit in them.
+	// Late counts the blocks from which no times are taken, Dropped those from which nothing is: the generator was the
+	// limit in them.
 	Late    int `json:"late,omitempty"`
 	Dropped int `json:"dropped,omitempty"`
 }
@@ -53,8 +54,8 @@ type Percentile struct {
 	Hi    *float64 `json:"hi,omitempty"`
 }
 
-// Effect is the difference of a treatment from the baseline. Of kind "ratio" it is treated ÷ baseline − 1, so that 0.05 is +5 %; of kind
-// "difference" it is treated − baseline, in the metric's unit.
+// Effect is the difference of a treatment from the baseline. Of kind "ratio" it is treated ÷ baseline − 1, so that 0.05
+// is +5 %; of kind "difference" it is treated − baseline, in the metric's unit.
 type Effect struct {
 	Treatment string `json:"treatment"`
 	// Baseline is the treatment it was held against.
@@ -76,7 +77,8 @@ type Effect struct {
 	Difference *float64 `json:"difference,omitempty"`
 	// Gating effects decide budgets, verdicts and when to stop; the others are exploratory.
 	Gating bool `json:"gating,omitempty"`
-	// P is the p-value of no effect, Adjusted the same after Holm's (gating) or Benjamini and Hochberg's (exploratory) correction.
+	// P is the p-value of no effect, Adjusted the same after Holm's (gating) or Benjamini and Hochberg's (exploratory)
+	// correction.
 	P        *float64 `json:"p,omitempty"`
 	Adjusted *float64 `json:"adjusted,omitempty"`
 	Blocks   int      `json:"blocks,omitempty"` // that it was estimated from
@@ -110,10 +112,12 @@ type Growth struct {
 	Knee *Crossing `json:"knee,omitempty"`
 	// Bend is what the cost is like on both sides of the knee.
 	Bend *Bend `json:"bend,omitempty"`
-	// Step is a jump between two neighbouring sizes; with one, best and the coefficients are of the sizes before it. Never together with a knee.
+	// Step is a jump between two neighbouring sizes; with one, best and the coefficients are of the sizes before it. Never
+	// together with a knee.
 	Step   *Step         `json:"step,omitempty"`
 	Points []GrowthPoint `json:"points,omitempty"`
-	// Constant bounds the growth over the range, as a share of the smallest size's cost. A law is called constant only where Exact.
+	// Constant bounds the growth over the range, as a share of the smallest size's cost. A law is called constant only
+	// where Exact.
 	Constant *Interval `json:"constant,omitempty"`
 	// Exact: all sizes cost the same in all blocks, to the last digit.
 	Exact bool `json:"exact,omitempty"`
@@ -121,7 +125,8 @@ type Growth struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// A Step is a jump of a cost between two neighbouring sizes: up to From it follows one form, from To on Factor times that.
+// A Step is a jump of a cost between two neighbouring sizes: up to From it follows one form, from To on Factor times
+// that.
 type Step struct {
 	From   float64  `json:"from"`
 	To     float64  `json:"to"`
@@ -152,8 +157,8 @@ type GrowthSide struct {
 	Reason       string       `json:"reason,omitempty"`
 }
 
-// A Bend is the form of a cost with a knee: linear with Slope and from the knee on with Steeper, or constant at Base up to the knee and from there
-// on approaching Ceiling, as Base + (Ceiling−Base)·(1 − knee/N) does.
+// A Bend is the form of a cost with a knee: linear with Slope and from the knee on with Steeper, or constant at Base up
+// to the knee and from there on approaching Ceiling, as Base + (Ceiling−Base)·(1 − knee/N) does.
 type Bend struct {
 	Base    Coefficient  `json:"base"` // at N = 0
 	Slope   *Coefficient `json:"slope,omitempty"`

@@ -9,11 +9,11 @@ import (
 	"tare/internal/unit"
 )
 
-// A document is what a report says to people: composed once, in one order and one wording. The text form, Markdown and
-// the page only render it.
+// A document is what a report says to people: composed once, in one order and one wording. The text format, Markdown
+// and the page only render it.
 type document []section
 
-// media are forms for people.
+// media are the output formats for people.
 type media uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	onPage
 
 	inWords = inText | inMarkdown
-	titled  = inMarkdown | onPage // those that show headings; the text form separates by blank lines
+	titled  = inMarkdown | onPage // those that show headings; the text format separates by blank lines
 )
 
 // A section answers one question.
@@ -34,8 +34,8 @@ type section struct {
 
 // A block is one element of a section; exactly one of its parts is there.
 type block struct {
-	In      media // the forms that show it; 0: all
-	Closing bool  // the text form shows it at its end, before the verdict: there a terminal still shows it
+	In      media // the formats that show it; 0: all
+	Closing bool  // the text format shows it at its end, before the verdict: there a terminal still shows it
 	Heading string
 	Text    string
 	Legend  []string // short texts beside one another
@@ -50,7 +50,7 @@ type block struct {
 	Code    string
 }
 
-// in reports whether a form shows the block.
+// in reports whether a format shows the block.
 func (b *block) in(m media) bool { return b.In == 0 || b.In&m != 0 }
 
 // empty reports whether a block says nothing.
@@ -59,7 +59,7 @@ func (b *block) empty() bool {
 		b.Lead == nil && b.Notice == nil && b.Head == nil && b.List == nil && b.Figure == nil && b.Table == nil
 }
 
-// only limits blocks to some forms.
+// only limits blocks to some formats.
 func only(m media, blocks ...block) []block {
 	for i := range blocks {
 		if blocks[i].In == 0 {
@@ -103,7 +103,7 @@ type fact struct {
 	Name, Value, Note, Class string
 }
 
-// A figure is a chart with its numbers in a table beside it. Forms that cannot draw show its line, if it has one.
+// A figure is a chart with its numbers in a table beside it. Formats that cannot draw show its line, if it has one.
 type figure struct {
 	Line     *remark
 	SVG      template.HTML
@@ -117,13 +117,13 @@ type figure struct {
 // drawn marks what package chart has written, with all labels escaped, as safe.
 func drawn(svg []byte) template.HTML { return template.HTML(svg) }
 
-// A grid is a table with what the forms need to know of it. Without rows it is not shown.
+// A grid is a table with what the formats need to know of it. Without rows it is not shown.
 type grid struct {
 	table
 	Title   string // heading in Markdown
 	Caption string // on the page
-	Marks   bool   // cells end in the signs of effects, which the text form colours
-	Panels  bool   // where it is too wide, the text form splits it
+	Marks   bool   // cells end in the signs of effects, which the text format colours
+	Panels  bool   // where it is too wide, the text format splits it
 	Most    int    // rows in text and Markdown; 0: all
 }
 
@@ -135,7 +135,7 @@ func tabular(g *grid) []block {
 	return []block{{Table: g}}
 }
 
-// whenAsked is a table that the page shows only when asked, and the other forms not.
+// whenAsked is a table that the page shows only when asked, and the other formats never.
 func whenAsked(summary string, g *grid) []block {
 	if len(tabular(g)) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func pageHeads(g *grid) []pageCell {
 	return out
 }
 
-// shown are the columns and rows of a table that a form shows, and how many rows it leaves out.
+// shown are the columns and rows of a table that a format shows, and how many rows it leaves out.
 func (g *grid) shown(m media) (t table, rest int) {
 	if g == nil {
 		return nil, 0

@@ -86,10 +86,10 @@ func (r *Report) command(s *series) string {
 	return sanitize(strings.TrimSpace(s.operation + " " + s.treatment.ID))
 }
 
-func writeJSON(w io.Writer, form string, v any) error {
+func writeJSON(w io.Writer, format string, v any) error {
 	text, err := indented(v)
 	if err != nil {
-		return fmt.Errorf("%s: %w", form, err)
+		return fmt.Errorf("%s: %w", format, err)
 	}
 	_, err = io.WriteString(w, terminal.JSON(text))
 	return err

@@ -15,7 +15,7 @@ func (e *exposition) soak(r *Report) {
 // lengths writes the durations of a soak. It does not repeat the calls, because a sum over operations has them.
 func (e *exposition) lengths(r *Report) {
 	name := func(s *Soak) labels { return labels{{"treatment", s.Treatment}} }
-	write(e, r.wholes(), name,
+	write(e, r.treatmentSoaks(), name,
 		gauges("soak_measured", inSeconds, "How long a soak was measured, after its warm-up.",
 			func(s *Soak) *float64 { return &s.Seconds }),
 		gauges("soak_planned", inSeconds, "How long a soak was planned to be measured.",

@@ -1,5 +1,5 @@
-// Package report is the model of a result and its output forms. Field names and meanings are a public format: additions are allowed
-// within v1, a rename or a changed meaning is v2. What is unknown is absent, never 0.
+// Package report is the model of a result and its output formats. Field names and meanings are a public format:
+// additions are allowed within v1, a rename or a changed meaning is v2. What is unknown is absent, never 0.
 package report
 
 import (
@@ -22,7 +22,8 @@ type Report struct {
 	Question   design.Question `json:"question"`
 	Started    time.Time       `json:"started"`
 	Seconds    float64         `json:"seconds"`
-	// Status says whether the run came to its end: "complete", "interrupted", "killed" or "error". Only complete runs are judged whole.
+	// Status says whether the run came to its end: "complete", "interrupted", "killed" or "error". Only complete runs are
+	// judged whole.
 	Status  Status  `json:"status"`
 	Verdict Verdict `json:"verdict"`
 	// Reason says in one sentence why the verdict is what it is.
@@ -96,8 +97,8 @@ func Verdicts() []Verdict { return []Verdict{Pass, Fail, Inconclusive, NotMeasur
 // EffectVerdict judges a difference between a treatment and the baseline.
 type EffectVerdict string
 
-// The verdicts of effects. Slower and Faster are differences from zero that may lie within the margin. NotJudged effects have an interval that no
-// verdict rests on: there were too few blocks for one, or the run is invalid.
+// The verdicts of effects. Slower and Faster are differences from zero that may lie within the margin. NotJudged
+// effects have an interval that no verdict rests on: there were too few blocks for one, or the run is invalid.
 const (
 	Regressed          EffectVerdict = "regressed"
 	Improved           EffectVerdict = "improved"
@@ -152,8 +153,8 @@ type Operation struct {
 	Offered   *float64 `json:"offered,omitempty"`  // calls due per second of the window
 	Achieved  *float64 `json:"achieved,omitempty"` // calls sent per second of the window
 	Goodput   *float64 `json:"goodput,omitempty"`  // ok and denied per second of the window, counted when they ended within it
-	// Response is done − intended of the calls that ended, where a timeout counts as long as it took; Service is done − sent of those that
-	// were sent; PoolWait is the wait for a connection.
+	// Response is done − intended of the calls that ended, where a timeout counts as long as it took; Service is done −
+	// sent of those that were sent; PoolWait is the wait for a connection.
 	Response *Distribution `json:"response,omitempty"`
 	Service  *Distribution `json:"service,omitempty"`
 	PoolWait *Distribution `json:"pool_wait,omitempty"`
@@ -173,7 +174,8 @@ type Cause struct {
 	Calls   uint64 `json:"calls"`
 }
 
-// Outcomes counts calls. Unsent are those of the timeouts that never left; Outstanding had not ended when the record was written.
+// Outcomes counts calls. Unsent are those of the timeouts that never left; Outstanding had not ended when the record
+// was written.
 type Outcomes struct {
 	OK          uint64 `json:"ok"`
 	Denied      uint64 `json:"denied"`
@@ -201,8 +203,8 @@ func (o *Outcomes) Add(p *Outcomes) {
 	o.Failed, o.Outstanding = o.Failed+p.Failed, o.Outstanding+p.Outstanding
 }
 
-// Distribution sums up times in seconds. Quantiles are nearest-rank; one that needs more calls than there were is absent, since it
-// would only repeat the maximum.
+// Distribution sums up times in seconds. Quantiles are nearest-rank; one that needs more calls than there were is
+// absent, since it would only repeat the maximum.
 type Distribution struct {
 	N      uint64   `json:"n"`
 	Min    float64  `json:"min"`
@@ -222,8 +224,8 @@ type Little struct {
 	Observed float64 `json:"observed"`
 }
 
-// SLO is a published service level objective of a control plane and what it came to by one of the published formulas, or by the time that
-// tare's own clock took at the client. They can disagree on one run. Times in seconds.
+// SLO is a published service level objective of a control plane and what it came to by one of the published formulas,
+// or by the time that tare's own clock took at the client. They can disagree on one run. Times in seconds.
 type SLO struct {
 	Treatment string   `json:"treatment,omitempty"`
 	Name      string   `json:"name"`                // "mutating", "read", "pod-startup"
@@ -239,11 +241,12 @@ type SLO struct {
 	Level *float64 `json:"level,omitempty"`
 	Limit float64  `json:"limit"`
 	N     uint64   `json:"n,omitempty"` // requests, or pods
-	// Rate is the rate at which it was judged, in 1/s, and Held whether the target held that rate: of a search for a capacity only, which goes to both
-	// sides of what the target can take. Both are absent elsewhere.
+	// Rate is the rate at which it was judged, in 1/s, and Held whether the target held that rate: of a search for a
+	// capacity only, which goes to both sides of what the target can take. Both are absent elsewhere.
 	Rate *float64 `json:"rate,omitempty"`
 	Held *bool    `json:"held,omitempty"`
-	// Basis says what the value is of, and by which clock; Note what it is not: the maximum of few, from a coarse histogram.
+	// Basis says what the value is of, and by which clock; Note what it is not: the maximum of few, from a coarse
+	// histogram.
 	Basis string `json:"basis,omitempty"`
 	Note  string `json:"note,omitempty"`
 }
@@ -262,8 +265,8 @@ const (
 // Formulas are all formulas, in the order in which they are told.
 func Formulas() []Formula { return []Formula{Official, ClusterLoader2, KubeBurner, ClientClock} }
 
-// Attribution splits the mean time of one call over the parts of a control plane, by what the control plane measured itself while the calls
-// ran. Times in seconds; what is not known is absent.
+// Attribution splits the mean time of one call over the parts of a control plane, by what the control plane measured
+// itself while the calls ran. Times in seconds; what is not known is absent.
 type Attribution struct {
 	Treatment string   `json:"treatment,omitempty"`
 	Operation string   `json:"operation"`
@@ -291,8 +294,9 @@ type Phase struct {
 	Max       float64 `json:"max"`
 }
 
-// Served are the requests of one kind by the server's own clock, over all trials of a treatment, from the buckets of its histogram: quantiles are
-// interpolated within a bucket, and absent where they lie beyond the last. Times in seconds.
+// Served are the requests of one kind by the server's own clock, over all trials of a treatment, from the buckets of
+// its histogram: quantiles are interpolated within a bucket, and absent where they lie beyond the last. Times in
+// seconds.
 type Served struct {
 	Treatment string   `json:"treatment"`
 	Verb      string   `json:"verb"`
@@ -308,7 +312,8 @@ type Served struct {
 	Measured  bool     `json:"measured,omitempty"` // an operation of the run consists of such requests
 }
 
-// Target is what one part of the system under test used over the trials of a treatment: differences, never lifetime totals.
+// Target is what one part of the system under test used over the trials of a treatment: differences, never lifetime
+// totals.
 type Target struct {
 	Treatment    string     `json:"treatment"`
 	Name         string     `json:"name"`
@@ -378,8 +383,8 @@ type AA struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Budget is a limit from the experiment file and what it came to for one treatment. Numbers are in Unit; those of a limit against the
-// baseline are changes: a ratio of 0.05 is +5 %.
+// Budget is a limit from the experiment file and what it came to for one treatment. Numbers are in Unit; those of a
+// limit against the baseline are changes: a ratio of 0.05 is +5 %.
 type Budget struct {
 	Text      string      `json:"text"`
 	Treatment string      `json:"treatment,omitempty"`

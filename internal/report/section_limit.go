@@ -55,11 +55,11 @@ func ladderBlocks(r *Report, c *Capacity) []block {
 type curve struct {
 	treatment string
 	named     bool // workloads: they have no order
-	points    []tryout
+	points    []offeredRate
 }
 
-// A tryout is a rate that was offered for a while. Lo and Hi bound p99 if it varied in that time.
-type tryout struct {
+// An offeredRate is a rate that was offered for a while. Lo and Hi bound p99 if it varied in that time.
+type offeredRate struct {
 	step         string
 	offered      float64
 	seconds      float64
@@ -82,7 +82,7 @@ func tried(r *Report) []curve {
 		for k := range c.Points {
 			p := &c.Points[k]
 			cv.named = cv.named || p.Name != ""
-			cv.points = append(cv.points, tryout{
+			cv.points = append(cv.points, offeredRate{
 				step: p.Name, offered: p.Rate, seconds: p.Seconds, goodput: orNaN(p.Goodput), success: orNaN(p.Success),
 				p99: orNaN(p.P99), lo: nothing, hi: nothing,
 				invalid: p.Generator != nil && !p.Generator.Valid,
@@ -103,19 +103,19 @@ func tried(r *Report) []curve {
 		if c.named {
 			continue // in the order of the file
 		}
-		slices.SortStableFunc(c.points, func(a, b tryout) int { return cmp.Compare(a.offered, b.offered) })
+		slices.SortStableFunc(c.points, func(a, b offeredRate) int { return cmp.Compare(a.offered, b.offered) })
 	}
 	return out
 }
 
 // steps returns the stretches of a timeline in which a rate was offered.
-func steps(l *Timeline) []tryout {
-	var out []tryout
+func steps(l *Timeline) []offeredRate {
+	var out []offeredRate
 	for _, s := range l.Steps {
 		if s.Rate <= 0 || s.To <= s.From {
 			continue
 		}
-		t := tryout{
+		t := offeredRate{
 			step: s.Name, offered: s.Rate, seconds: s.To - s.From, goodput: during(l, l.Good, s), success: nothing,
 			before: s.From, upTo: s.To,
 		}
@@ -351,7 +351,7 @@ func longest(curves []curve) int {
 	return n
 }
 
-func workloadLabel(r *Report, c curve, p tryout) string {
+func workloadLabel(r *Report, c curve, p offeredRate) string {
 	label := orElse(p.step, unit.PerSecond(p.offered))
 	if several(r) {
 		label = c.treatment + ": " + label

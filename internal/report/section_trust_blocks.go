@@ -40,7 +40,7 @@ func heatBlocks(r *Report) []block {
 		{Text: blockText(joint)},
 		{Figure: heatFigure(r, "all deciding metrics together", joint, "chart-7-blocks", len(all))},
 	}
-	if k := noisiest(all); len(all) > 1 {
+	if k := mostVaried(all); len(all) > 1 {
 		out = append(out, block{Figure: heatFigure(r, "the noisiest: "+all[k].name, all[k].rows, "chart-7-noisiest", 1)})
 	}
 	return append(out, whenAsked("How much each arm varied from block to block", variation(all))...)
@@ -200,8 +200,8 @@ func sameDirection(rows []deviations, k int, v float64) bool {
 	return true
 }
 
-// noisiest returns the quantity whose arms vary most.
-func noisiest(all []rated) int {
+// mostVaried returns the quantity whose arms vary most.
+func mostVaried(all []rated) int {
 	worst, most := 0, -1.0
 	for i, x := range all {
 		var spreads []float64

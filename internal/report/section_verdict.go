@@ -68,7 +68,7 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 		blocks = append(blocks, block{In: onPage, Text: string(c.Signature) + ": " + text})
 	}
 	var extras []remark
-	for _, x := range c.extras() {
+	for _, x := range c.otherNumbers() {
 		extras = append(extras, remark{Text: x})
 	}
 	blocks = append(blocks, block{In: inWords, Said: extras}, block{Said: c.signature()})

@@ -172,7 +172,7 @@ func comparedFacts(r *Report) []block {
 			word, class = "✗ unreliable", bad
 		}
 		note := ""
-		if largest, _ := loudest(a.Effects); largest != nil {
+		if largest, _ := farthestFromZero(a.Effects); largest != nil {
 			note = "largest " + largest.size()
 		}
 		add("A/A", word, note, class)

@@ -89,7 +89,7 @@ func usedBy(points []Point) []string {
 		}
 		var parts []string
 		for _, name := range slices.Sorted(maps.Keys(p.Used)) {
-			if v := p.Used[name]; v != 0 && !dull(name) {
+			if v := p.Used[name]; v != 0 && !isWholeProcess(name) {
 				parts = append(parts, strings.ReplaceAll(name, "_", " ")+" "+unit.Number(v))
 			}
 		}
@@ -108,8 +108,8 @@ func (p *Point) Title() string {
 	return unit.PerSecond(p.Rate)
 }
 
-// dull are quantities of a whole process, which say nothing about a point of a few seconds.
-func dull(name string) bool {
+// isWholeProcess reports whether a quantity is of a whole process, which says nothing about a point of a few seconds.
+func isWholeProcess(name string) bool {
 	for _, s := range []string{
 		" rss", " rss_peak", " pss", " threads", " fds", " processes", " memory", " memory_peak",
 		" listen_queue", " listen_queue_limit",

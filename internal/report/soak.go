@@ -12,8 +12,8 @@ type Soak struct {
 	Operation string `json:"operation"` // empty: all operations, and the target
 	// Windows is the file beside the report that holds every window: comma-separated values.
 	Windows string `json:"windows,omitempty"`
-	// Drift are the trends after the warm-up, by metric: "response.mean", "response.p99", "cpu" (per good call), "rss". Of all operations
-	// together p99 is the mean of theirs, by their calls.
+	// Drift are the trends after the warm-up, by metric: "response.mean", "response.p99", "cpu" (per good call), "rss". Of
+	// all operations together p99 is the mean of theirs, by their calls.
 	Drift map[string]Drift `json:"drift,omitempty"`
 	// Restarts are when the target's process was replaced, in seconds since the load began.
 	Restarts []float64 `json:"restarts,omitempty"`
@@ -27,7 +27,8 @@ type Soak struct {
 	Rate          float64  `json:"rate,omitempty"`            // of an open loop, 1/s
 	Outages       []Outage `json:"outages,omitempty"`
 	Total         *Total   `json:"total,omitempty"`
-	// Disputed is by how many answers of one kind the target's own count differs at most from that of its callers, warm-up included.
+	// Disputed is by how many answers of one kind the target's own count differs at most from that of its callers, warm-up
+	// included.
 	Disputed float64  `json:"disputed,omitempty"`
 	Moments  []Moment `json:"moments,omitempty"` // the run in at most 360 points, warm-up included
 }
@@ -62,7 +63,8 @@ type Moment struct {
 	Other      map[string]float64 `json:"other,omitempty"`
 }
 
-// MomentOperation is one operation in a Moment. Times in seconds; quantiles of joined windows are the means of their quantiles.
+// MomentOperation is one operation in a Moment. Times in seconds; quantiles of joined windows are the means of their
+// quantiles.
 type MomentOperation struct {
 	Operation string   `json:"operation"`
 	Calls     uint64   `json:"calls"`
@@ -73,7 +75,8 @@ type MomentOperation struct {
 	Max       float64  `json:"max"`
 }
 
-// Drift is a trend: the slope of a line through the means of windows, with an interval that allows for windows that hang together.
+// Drift is a trend: the slope of a line through the means of windows, with an interval that allows for windows that
+// hang together.
 type Drift struct {
 	PerHour float64       `json:"per_hour,omitempty"` // in Unit; of no meaning where Lo and Hi are absent
 	Lo      *float64      `json:"lo,omitempty"`

@@ -19,7 +19,7 @@ const labelsNote = "throughput: calls that ended, good or bad, per second of the
 
 // eachLabel calls do for each operation of each soaked treatment and then for its total.
 func (r *Report) eachLabel(do func(s *Soak, label string, o *Operation)) {
-	for _, s := range r.wholes() {
+	for _, s := range r.treatmentSoaks() {
 		for i := range r.Operations {
 			if o := &r.Operations[i]; o.Treatment == s.Treatment {
 				do(s, o.Operation, o)
@@ -142,7 +142,7 @@ func (r *Report) soakTargets() table {
 			opt(orZero(x.Throttled).Seconds, unit.Seconds), opt(x.StartSeconds, unit.Seconds), opt(x.LoadSeconds, unit.Seconds),
 			count(uint64(max(0, x.Restarts))))
 	}
-	if s := r.wholes(); len(s) == 1 && len(t[0].cells) > 1 && s[0].Total != nil && s[0].Total.CPUPerOp != nil {
+	if s := r.treatmentSoaks(); len(s) == 1 && len(t[0].cells) > 1 && s[0].Total != nil && s[0].Total.CPUPerOp != nil {
 		t.add(total, "", unit.Seconds(*s[0].Total.CPUPerOp), "", "", "", "", "", "", "", "", "")
 	}
 	return t.used()
@@ -191,7 +191,7 @@ func (r *Report) collections() table {
 
 // wall returns how long a treatment's soak was measured, in seconds; 0 for other questions.
 func (r *Report) wall(treatment string) float64 {
-	for _, s := range r.wholes() {
+	for _, s := range r.treatmentSoaks() {
 		if s.Treatment == treatment {
 			return s.Seconds
 		}

@@ -9,10 +9,10 @@ import (
 	"tare/internal/unit"
 )
 
-// A soak in words, for every form that people read.
+// A soak in words, for every format that people read.
 
-// wholes are the soaks of whole treatments, as opposed to those of single operations.
-func (r *Report) wholes() []*Soak {
+// treatmentSoaks are the soaks of whole treatments, as opposed to those of single operations.
+func (r *Report) treatmentSoaks() []*Soak {
 	var out []*Soak
 	for i := range r.Soak {
 		if s := &r.Soak[i]; s.Operation == "" && (s.Total != nil || s.Seconds > 0 || len(s.Drift) > 0) {
@@ -24,7 +24,7 @@ func (r *Report) wholes() []*Soak {
 
 // soaked says whether the report is of a soak that measured something.
 func (r *Report) soaked() bool {
-	return question.Of(r.Question).Answer.OverTime && len(r.wholes()) > 0
+	return question.Of(r.Question).Answer.OverTime && len(r.treatmentSoaks()) > 0
 }
 
 // soakedWholes are the wholes, if the question is that of a soak.
@@ -32,7 +32,7 @@ func (r *Report) soakedWholes() []*Soak {
 	if !r.soaked() {
 		return nil
 	}
-	return r.wholes()
+	return r.treatmentSoaks()
 }
 
 // judgedSoak is a soak's sentence behind the run's verdict.

@@ -1,7 +1,8 @@
 package report
 
-// Timeline is how one trial went in time: at most a few hundred bins of equal length over everything that was offered. Bin k covers
-// the seconds from k·Bin to (k+1)·Bin since the trial's load began; all series have one value for each bin.
+// Timeline is how one trial went in time: at most a few hundred bins of equal length over everything that was offered.
+// Bin k covers the seconds from k·Bin to (k+1)·Bin since the trial's load began; all series have one value for each
+// bin.
 type Timeline struct {
 	Treatment string  `json:"treatment"`
 	Bin       float64 `json:"bin"` // seconds

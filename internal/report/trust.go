@@ -123,8 +123,8 @@ func (r *Report) trust() (text string, ok bool) {
 	if a == nil {
 		return "", true
 	}
-	arm, quiet := loudest(a.Effects)
-	negative, controlsQuiet := loudest(a.NegativeControls)
+	arm, quiet := farthestFromZero(a.Effects)
+	negative, controlsQuiet := farthestFromZero(a.NegativeControls)
 	var parts []string
 	if arm != nil {
 		s := "the baseline against itself is quiet: largest "
@@ -162,9 +162,9 @@ func (r *Report) trust() (text string, ok bool) {
 // unreliable reports whether the experiment's self-checks failed.
 func (r *Report) unreliable() bool { return r.AA != nil && !r.AA.Reliable }
 
-// loudest returns the effect that is farthest from 0 among those that differ from 0, or if none differs (quiet), among
-// all. It prefers gating effects, since only they can make a run invalid.
-func loudest(effects []Effect) (x *Effect, quiet bool) {
+// farthestFromZero returns the effect that is farthest from 0 among those that differ from 0, or if none differs
+// (quiet), among all. It prefers gating effects, since only they can make a run invalid.
+func farthestFromZero(effects []Effect) (x *Effect, quiet bool) {
 	gates := slices.ContainsFunc(effects, func(x Effect) bool { return x.Gating })
 	quiet = true
 	for i := range effects {

@@ -96,8 +96,8 @@ func (c *Capacity) effort() string {
 	return fmt.Sprintf("%s, %d phases", s, c.Phases)
 }
 
-// extras returns the other numbers of a capacity.
-func (c *Capacity) extras() []string {
+// otherNumbers returns the other numbers of a capacity.
+func (c *Capacity) otherNumbers() []string {
 	var out []string
 	if c.SLORate != nil {
 		out = append(out, "holds its latency objective up to "+Rate(*c.SLORate)+" /s")

@@ -2,9 +2,10 @@ package signature
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 	"time"
 
+	"tare/internal/hist"
 	"tare/internal/load"
 	"tare/internal/stat"
 	"tare/internal/unit"
@@ -26,14 +27,12 @@ type Audit struct {
 	Reason     string  `json:"reason,omitempty"`
 }
 
-// AuditCalls judges the generator by the calls that were scheduled in [from, to), read at now. due is how many there
-// should have been; 0: as many as there are.
-func AuditCalls(calls []load.Call, from, to, now time.Duration, due int) Audit {
+// AuditCalls judges the generator by calls that were read at now. due is how many there should have been; 0: as many as
+// there are.
+func AuditCalls(calls iter.Seq[*load.Call], now time.Duration, due int) Audit {
 	a := Auditor{Now: now}
-	for i := range calls {
-		if c := &calls[i]; c.Intended >= from && c.Intended < to {
-			a.Add(c)
-		}
+	for c := range calls {
+		a.Add(c)
 	}
 	return a.Audit(due)
 }
@@ -41,8 +40,8 @@ func AuditCalls(calls []load.Call, from, to, now time.Duration, due int) Audit {
 // An Auditor judges the generator by calls that it is given one by one. The zero value, with Now, is ready to use.
 type Auditor struct {
 	Now            time.Duration // when the calls were read
-	late, response []float64
-	kept           float64 // calls that the generator had a connection for and did not send
+	late, response hist.Sorter
+	n, kept        int // all calls, and those that the generator had a connection for and did not send
 }
 
 // Add takes in a call that was due.
@@ -52,28 +51,32 @@ func (a *Auditor) Add(c *load.Call) {
 		l = max(0, min(a.Now, ended(c, a.Now))-max(c.Intended, c.Ready))
 		a.kept++
 	}
-	a.late = append(a.late, l.Seconds())
+	a.n++
+	a.late.Add(int64(l))
 	if c.Done != 0 && c.Outcome.Good() {
-		a.response = append(a.response, c.Response().Seconds())
+		a.response.Add(int64(c.Response()))
 	}
 }
 
 // Audit judges all calls that were added. due is how many there should have been; 0: as many as there are. The trial is
 // invalid when more than 1 % of the calls (and more than one) were sent later than max(1 ms, 10 % of the median
-// response), or when less than 99 % were sent or waited for a connection. Add may be called again afterwards.
+// response), or when less than 99 % were sent or waited for a connection. It forgets the calls.
 func (a *Auditor) Audit(due int) Audit {
-	out, n := Audit{Valid: true, Limit: LatenessLimit(0), AchievedRatio: 1}, len(a.late)
-	if n == 0 {
+	out := Audit{Valid: true, Limit: LatenessLimit(0), AchievedRatio: 1}
+	if a.n == 0 {
 		return out
 	}
-	if len(a.response) > 0 {
-		slices.Sort(a.response)
-		out.Limit = LatenessLimit(stat.SortedQuantile(a.response, 0.5))
+	if response := a.response.Sorted(); response.Len() > 0 {
+		out.Limit = LatenessLimit(quantile(response, 0.5))
 	}
 	// A call that was due at the very end may be counted on either side of it.
-	out.AchievedRatio = min(1, (float64(n)-a.kept)/float64(max(n, due-1)))
-	slices.Sort(a.late)
-	return out.judge(a.late)
+	out.AchievedRatio = min(1, float64(a.n-a.kept)/float64(max(a.n, due-1)))
+	return out.judge(a.late.Sorted())
+}
+
+// quantile returns a quantile of durations, in seconds.
+func quantile(of *hist.Exact, p float64) float64 {
+	return time.Duration(of.At(stat.NearestRank(of.Len(), p) - 1)).Seconds()
 }
 
 func ended(c *load.Call, now time.Duration) time.Duration {
@@ -83,18 +86,18 @@ func ended(c *load.Call, now time.Duration) time.Duration {
 	return c.Done
 }
 
-// judge takes how late calls were sent, in ascending order.
-func (a Audit) judge(late []float64) Audit {
+// judge takes how late calls were sent.
+func (a Audit) judge(late *hist.Exact) Audit {
 	over := 0
-	for _, l := range late {
-		if l > a.Limit {
+	late.Each(0, func(ns int64) bool {
+		if time.Duration(ns).Seconds() > a.Limit {
 			over++
 		}
-	}
-	a.LatenessP50, a.LatenessP99 = stat.SortedQuantile(late, 0.5), stat.SortedQuantile(late, 0.99)
-	a.LatenessMax = stat.SortedQuantile(late, 1)
+		return true
+	})
+	a.LatenessP50, a.LatenessP99, a.LatenessMax = quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1)
 	switch {
-	case over > 1 && over*100 > len(late):
+	case over > 1 && over*100 > late.Len():
 		a.Valid, a.Reason = false, SentLate(a.LatenessP99, a.Limit)
 	case a.AchievedRatio < LeastAchieved:
 		a.Valid, a.Reason = false, SentTooLittle(a.AchievedRatio)

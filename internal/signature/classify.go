@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tare/internal/load"
 	"tare/internal/unit"
 )
 
@@ -21,14 +22,14 @@ func Classes() []Class { return append(slices.Clone(order), Unknown) }
 // wins is the score from which a class can be chosen.
 const wins = 0.5
 
-// surely are the scores from which classes can be chosen that others resemble at lower ones.
-var surely = map[Class]float64{
+// minScores are the scores from which classes can be chosen that others resemble at lower ones.
+var minScores = map[Class]float64{
 	ConnectionRefused: 0.8, Penalty: 0.85, TokenBucket: 0.75, QuotaHang: 0.8, CPUThrottling: 0.7,
 	Pauses: 0.95,
 }
 
-// least is the score from which c can be chosen.
-func (c Class) least() float64 { return max(wins, surely[c]) }
+// minScore is the score from which c can be chosen.
+func (c Class) minScore() float64 { return max(wins, minScores[c]) }
 
 // classScore is one class's score with the sentences for and against it.
 type classScore struct {
@@ -40,12 +41,15 @@ type classScore struct {
 // enough for it is chosen, and without one the class is Unknown.
 func Classify(e Evidence) Verdict {
 	v := Verdict{Class: Unknown, Scores: map[Class]float64{}}
+	if e.Calls == nil {
+		e.Calls = load.Calls(nil)
+	}
 	f, ok := extract(e)
 	if !ok {
 		v.Evidence = []string{"no overloaded stretch with calls was recorded, so there is nothing to judge"}
 		return v
 	}
-	if f.taken(e) {
+	if f.servedAll(e) {
 		v.Evidence = []string{fmt.Sprintf("at %s/s offered, %s/s were answered as they should be: that was no overload",
 			rate(f.window.Rate), rate(f.late))}
 		return v
@@ -77,15 +81,15 @@ func choose(found map[Class]classScore) (likely, named Class) {
 		if likely == "" && score >= wins {
 			likely = c
 		}
-		if named == Unknown && score >= c.least() {
+		if named == Unknown && score >= c.minScore() {
 			named = c
 		}
 	}
 	return likely, named
 }
 
-// taken reports whether the target served all that was offered, so that how it breaks is unknown.
-func (f features) taken(e Evidence) bool {
+// servedAll reports whether the target served all that was offered, so that how it breaks is unknown.
+func (f features) servedAll(e Evidence) bool {
 	bad := f.n - f.good - f.left
 	return f.audit.Valid && f.late > 0.97*(1-e.ErrorFloor)*f.window.Rate &&
 		float64(bad) < (0.03+e.ErrorFloor)*float64(f.n) && f.slower < 3
@@ -108,8 +112,8 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
 			best, v.RunnerUp, v.Against = x, c, found[c].against
 			switch {
 			case v.Against != "":
-			case x >= wins && x < c.least():
-				v.Against = fmt.Sprintf("it scores %.2f, and other classes look like it below %.2f", x, c.least())
+			case x >= wins && x < c.minScore():
+				v.Against = fmt.Sprintf("it scores %.2f, and other classes look like it below %.2f", x, c.minScore())
 			case v.Class != Unknown:
 				v.Against = fmt.Sprintf("%s scores %.2f and explains more", v.Class, v.Scores[v.Class])
 			}

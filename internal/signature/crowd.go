@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -14,66 +15,93 @@ func (f *features) separateByLoad(e Evidence) {
 	if f.rejected == 0 || f.good == 0 {
 		return
 	}
-	accepted, refused := present(e.Calls, f.window, f.rejects)
-	if len(accepted) < 5 || len(refused) < 5 {
+	accepted, refused := inFlight(e, f.window, f.rejects)
+	if accepted.n < 5 || refused.n < 5 {
 		return
 	}
 	f.separation = 2*auc(refused, accepted) - 1
 	// The level is what most rejected calls met; a few met one less, because the client sees ends a little late.
-	f.level = int(stat.Quantile(refused, 0.5))
+	f.level = refused.quantile(0.5)
 }
 
-// present counts, for each call sent in w, the good calls (of all calls) that had been sent and not ended.
-func present(calls []load.Call, w Window, rejects func(load.Call) bool) (accepted, refused []float64) {
-	type edge struct {
-		at   time.Duration
-		step int // +1: a good call is sent, −1: one ends, 0: a rejected call is sent
+// levels counts calls by how many others were in flight when they were sent.
+type levels struct {
+	count map[int]int
+	n     int
+}
+
+func (l *levels) add(level int) {
+	if l.count == nil {
+		l.count = map[int]int{}
 	}
-	var edges []edge
-	for _, c := range calls {
-		if c.Sent == 0 || c.Sent > w.End {
-			continue
+	l.count[level]++
+	l.n++
+}
+
+func (l *levels) quantile(p float64) int {
+	rank, level := stat.NearestRank(l.n, p), 0
+	for _, level = range slices.Sorted(maps.Keys(l.count)) {
+		if rank -= l.count[level]; rank <= 0 {
+			break
 		}
-		if c.Done != 0 && !c.Outcome.Good() && rejects(c) {
-			edges = append(edges, edge{c.Sent, 0})
-			continue
-		}
-		if c.Done == 0 || !c.Outcome.Good() { // judged by the eventual outcome: it was in flight
-			continue
-		}
-		edges = append(edges, edge{c.Sent, 1}, edge{c.Done, -1})
 	}
-	slices.SortStableFunc(edges, func(a, b edge) int {
-		if a.at != b.at {
-			return int(a.at - b.at)
+	return level
+}
+
+// What an edge says of its instant, in the order in which those of one instant are taken.
+const (
+	goodEnds = iota
+	rejectedSent
+	goodSent
+	edgeKinds
+)
+
+// inFlight counts, for each call sent in w, the good calls (of all calls) that had been sent and not ended.
+func inFlight(e Evidence, w Window, rejects func(*load.Call) bool) (accepted, refused levels) {
+	n := 0            // good calls in flight
+	var edges []int64 // of the window: nanoseconds after its beginning × edgeKinds + kind
+	add := func(at time.Duration, kind int64) {
+		if at >= w.Start && at <= w.End {
+			edges = append(edges, int64(at-w.Start)*edgeKinds+kind)
 		}
-		return a.step - b.step
-	})
-	n := 0
+	}
+	for c := range e.until(w.End) {
+		switch {
+		case c.Sent == 0 || c.Sent > w.End || c.Done == 0:
+		case c.Outcome.Good(): // judged by the eventual outcome: it was in flight
+			if c.Sent < w.Start && c.Done >= w.Start {
+				n++
+			}
+			add(c.Sent, goodSent)
+			add(c.Done, goodEnds)
+		case rejects(c):
+			add(c.Sent, rejectedSent)
+		}
+	}
+	slices.Sort(edges)
 	for _, x := range edges {
-		if in := x.at >= w.Start && x.at <= w.End; in && x.step == 1 {
-			accepted = append(accepted, float64(n))
-		} else if in && x.step == 0 {
-			refused = append(refused, float64(n))
+		switch x % edgeKinds {
+		case goodEnds:
+			n--
+		case rejectedSent:
+			refused.add(n)
+		case goodSent:
+			accepted.add(n)
+			n++
 		}
-		n += x.step
 	}
 	return accepted, refused
 }
 
 // auc returns the probability that a value of a is larger than one of b, counting ties half (Mann–Whitney).
-func auc(a, b []float64) float64 {
-	slices.Sort(b)
-	sum := 0.0
-	for _, v := range a {
-		lo, _ := slices.BinarySearch(b, v)
-		hi, _ := slices.BinarySearchFunc(b, v, func(x, v float64) int {
-			if x <= v {
-				return -1
-			}
-			return 1
-		})
-		sum += float64(lo) + float64(hi-lo)/2
+func auc(a, b levels) float64 {
+	sum, below := 0.0, 0 // the sum is of halves of integers, and exact
+	others := slices.Sorted(maps.Keys(b.count))
+	for _, level := range slices.Sorted(maps.Keys(a.count)) {
+		for len(others) > 0 && others[0] < level {
+			below, others = below+b.count[others[0]], others[1:]
+		}
+		sum += float64(a.count[level]) * (float64(below) + float64(b.count[level])/2)
 	}
-	return sum / float64(len(a)) / float64(len(b))
+	return sum / float64(a.n) / float64(b.n)
 }

@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"syscall"
@@ -15,10 +16,10 @@ type features struct {
 	window                       Window
 	n                            int
 	good, refused, failed, timed int
-	left                         int                  // calls of the window that had not ended at its end
-	rejects                      func(load.Call) bool // whether a call was rejected, in whatever form
-	rejected                     int                  // rejected calls, without those that fail at any rate
-	rejection, acceptance        latencies            // service times of rejected and of served calls
+	left                         int                   // calls of the window that had not ended at its end
+	rejects                      func(*load.Call) bool // whether a call was rejected, in whatever form
+	rejected                     int                   // rejected calls, without those that fail at any rate
+	rejection, acceptance        latencies             // service times of rejected and of served calls
 	dial                         map[Class]int
 	away                         float64 // share of the window in which no call could connect
 	audit                        Audit
@@ -80,17 +81,22 @@ func extract(e Evidence) (features, bool) {
 	if f.n == 0 {
 		return f, false
 	}
-	f.audit = AuditCalls(e.Calls, f.window.Start, f.window.End, min(e.Now, f.window.End), 0)
-	f.done = completions(e.Calls, f.window.Start, f.window.End)
+	f.audit = AuditCalls(f.due(e), min(e.Now, f.window.End), 0)
+	f.done = completions(e, f.window.Start, f.window.End)
 	f.countRejected(e)
-	f.outlived(e)
-	f.fill(e)
+	f.examineOutstanding(e)
+	f.countStuck(e)
 	f.trend(e)
 	f.rhythm(e)
 	f.separateByLoad(e)
-	f.bursted(e)
+	f.countBursts(e)
 	f.busy(e)
 	return f, true
+}
+
+// due yields the calls that were due in the judged window.
+func (f *features) due(e Evidence) iter.Seq[*load.Call] {
+	return e.Calls.Due(f.window.Start, f.window.End)
 }
 
 // busy measures how long calls take when only a few are rejected: a service without capacity also makes calls wait
@@ -102,9 +108,9 @@ func (f *features) busy(e Evidence) {
 	}
 	w, away := e.Windows[i], 0
 	var served []float64
-	for _, c := range e.Calls {
+	for c := range e.Calls.Due(w.Start, w.End) {
 		switch {
-		case c.Intended < w.Start || c.Intended >= w.End || c.Outstanding(e.Now) || c.Sent == 0:
+		case c.Outstanding(e.Now) || c.Sent == 0:
 		case c.Outcome.Good():
 			served = append(served, c.Service().Seconds())
 		case f.rejects(c):
@@ -117,9 +123,9 @@ func (f *features) busy(e Evidence) {
 }
 
 // completions returns the instants, in seconds, at which good calls ended in (from, to].
-func completions(calls []load.Call, from, to time.Duration) []float64 {
+func completions(e Evidence, from, to time.Duration) []float64 {
 	var t []float64
-	for _, c := range calls {
+	for c := range e.until(to) {
 		if c.Done > from && c.Done <= to && c.Outcome.Good() {
 			t = append(t, c.Done.Seconds())
 		}
@@ -129,11 +135,12 @@ func completions(calls []load.Call, from, to time.Duration) []float64 {
 }
 
 func (f *features) count(e Evidence) {
-	for _, c := range e.Calls {
-		f.revived = f.revived || c.Intended >= f.window.End && c.Done != 0 && c.Outcome.Good()
-		if c.Intended < f.window.Start || c.Intended >= f.window.End {
-			continue
+	for c := range e.Calls.Due(f.window.End, math.MaxInt64) {
+		if f.revived = c.Done != 0 && c.Outcome.Good(); f.revived {
+			break
 		}
+	}
+	for c := range f.due(e) {
 		f.n++
 		switch {
 		case c.Outstanding(f.window.End):
@@ -163,9 +170,8 @@ func (f *features) addDisconnected(e Evidence) {
 		}
 		n = 0
 	}
-	for _, c := range e.Calls {
+	for c := range f.due(e) {
 		switch {
-		case c.Intended < f.window.Start || c.Intended >= f.window.End:
 		case c.Outcome == load.ConnFailed && !c.Outstanding(f.window.End):
 			if n++; n == 1 {
 				from = c.Intended
@@ -181,7 +187,7 @@ func (f *features) addDisconnected(e Evidence) {
 
 // unexpected reports whether c got an unexpected answer, or was cut off: limiters reject with 429 and 503, and some
 // with 500, with a reset, or with 200 and an error document.
-func unexpected(c load.Call) bool {
+func unexpected(c *load.Call) bool {
 	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
 }
 
@@ -189,16 +195,17 @@ func unexpected(c load.Call) bool {
 // long rejection took. Other answers than plain refusals count only if there are clearly more of them than at any rate.
 func (f *features) countRejected(e Evidence) {
 	other, n := 0, 0
-	for _, c := range e.Calls {
-		if c.Intended >= f.window.Start && c.Intended < f.window.End && !c.Outstanding(e.Now) {
-			if n++; unexpected(c) {
-				other++
-			}
+	for c := range f.due(e) {
+		if c.Outstanding(e.Now) {
+			continue
+		}
+		if n++; unexpected(c) {
+			other++
 		}
 	}
 	extra := float64(other) - e.ErrorFloor*float64(n)
 	plain := extra <= 0.05*float64(n)
-	f.rejects = func(c load.Call) bool {
+	f.rejects = func(c *load.Call) bool {
 		return c.Outcome == load.Refused || !plain && unexpected(c)
 	}
 	if !plain {
@@ -206,9 +213,8 @@ func (f *features) countRejected(e Evidence) {
 	}
 	f.acceptance = f.accepted(e)
 	var away []float64
-	for _, c := range e.Calls {
-		if c.Intended < f.window.Start || c.Intended >= f.window.End || c.Outstanding(e.Now) || c.Sent == 0 ||
-			c.Outcome.Good() || !f.rejects(c) {
+	for c := range f.due(e) {
+		if c.Outstanding(e.Now) || c.Sent == 0 || c.Outcome.Good() || !f.rejects(c) {
 			continue
 		}
 		away = append(away, c.Service().Seconds())
@@ -224,7 +230,7 @@ func (f *features) countRejected(e Evidence) {
 func (f *features) accepted(e Evidence) latencies {
 	mid := f.window.Start + (f.window.End-f.window.Start)/2
 	var all, late []float64
-	for _, c := range e.Calls {
+	for c := range e.until(f.window.End) {
 		if c.Done > f.window.Start && c.Done <= f.window.End && c.Sent != 0 && c.Outcome.Good() {
 			all = append(all, c.Service().Seconds())
 			if c.Done > mid {
@@ -256,14 +262,14 @@ func dialClass(errno uint16) Class {
 func (f *features) trend(e Evidence) {
 	mid := f.window.Start + (f.window.End-f.window.Start)/2
 	half := (f.window.End - mid).Seconds()
-	f.late = float64(len(completions(e.Calls, mid, f.window.End))) / max(half, 1e-9)
+	f.late = float64(len(completions(e, mid, f.window.End))) / max(half, 1e-9)
 	f.best = bestGoodput(e)
 	if f.best > 0 {
 		f.fall = max(0, 1-f.late/min(f.best, f.window.Rate))
 	}
 	var at, response, late []float64
 	var sent, done []float64
-	for _, c := range e.Calls {
+	for c := range e.until(f.window.End) {
 		if c.Done <= f.window.Start || c.Done > f.window.End || !c.Outcome.Good() {
 			continue
 		}
@@ -292,18 +298,18 @@ func (f *features) trend(e Evidence) {
 			f.slower = stat.Quantile(late, 0.5) / base
 		}
 		if f.late == 0 {
-			f.before = stat.Quantile(lastServed(e.Calls, f.window.End, 30), 0.5) / base
+			f.before = stat.Quantile(lastServed(e, f.window.End, 30), 0.5) / base
 		}
 	}
 }
 
 // lastServed returns the service times, in seconds, of the n good calls that ended last before an instant.
-func lastServed(calls []load.Call, until time.Duration, n int) []float64 {
-	last := newest(calls, 0, until)
+func lastServed(e Evidence, until time.Duration, n int) []float64 {
+	last := newest(e, 0, until, n, until)
 	last = last[:min(n, len(last))]
 	served := make([]float64, len(last))
-	for i, c := range last {
-		served[i] = c.Service().Seconds()
+	for i, x := range last {
+		served[i] = x.service().Seconds()
 	}
 	return served
 }
@@ -335,7 +341,7 @@ func bestGoodput(e Evidence) float64 {
 		return 0
 	}
 	bins := make([]int, (to-from)/grid+1)
-	for _, c := range e.Calls {
+	for c := range e.until(to) {
 		if c.Outcome.Good() && c.Done > from && c.Done <= to {
 			bins[(c.Done-from)/grid]++
 		}
@@ -379,17 +385,23 @@ func (f *features) rhythm(e Evidence) {
 
 // slowSingly distinguishes slow calls from a target that stalls: others are answered meanwhile.
 func (f *features) slowSingly(e Evidence) {
-	soonest, slow, overtaken := time.Duration(math.MaxInt64), 0, 0 // of the later calls, when the first was answered
-	for _, c := range slices.Backward(e.Calls) {
+	slow, overtaken := 0, 0
+	var waiting []time.Duration // when slow calls were answered that may still be overtaken, ascending
+	for c := range e.all() {
 		if c.Done == 0 || c.Sent == 0 || !c.Outcome.Good() || c.Intended >= f.window.Start && c.Intended < f.window.End {
 			continue
 		}
-		if c.Service().Seconds() > 0.5*f.longest {
-			if slow++; soonest < c.Done {
-				overtaken++
-			}
+		for len(waiting) > 0 && waiting[len(waiting)-1] > c.Done {
+			waiting = waiting[:len(waiting)-1]
+			overtaken++
 		}
-		soonest = min(soonest, c.Done)
+		for len(waiting) > 0 && waiting[0] <= c.Intended {
+			waiting = waiting[1:]
+		}
+		if c.Service().Seconds() > 0.5*f.longest {
+			slow++
+			waiting = append(waiting, c.Done)
+		}
 	}
 	if slow >= 3 {
 		f.singly = float64(overtaken) / float64(slow)
@@ -404,7 +416,7 @@ func (f *features) regularity(e Evidence) {
 	for _, share := range []float64{2. / 3, 1. / 3} {
 		begin := to - share*(to-from)
 		var t []float64
-		for _, c := range e.Calls {
+		for c := range e.until(f.window.End) {
 			at := c.Intended
 			if behind {
 				at = c.Done // what refuses sees a call when its service ends
@@ -437,7 +449,7 @@ func evenness(t []float64, from, to float64) (variation, dispersion float64) {
 
 // crowded returns the largest number of calls that were accepted within the length of a window before the overload.
 func (f *features) crowded(e Evidence) int {
-	t := completions(e.Calls, 0, f.window.Start)
+	t := completions(e, 0, f.window.Start)
 	most, from := 0, 0
 	for i, x := range t {
 		for x-t[from] > f.turn {
@@ -457,8 +469,8 @@ func counted(t []float64, from, to float64, n int) []float64 {
 	return counts
 }
 
-// bursted counts the accepted calls of the last two bursts.
-func (f *features) bursted(e Evidence) {
+// countBursts counts the accepted calls of the last two bursts.
+func (f *features) countBursts(e Evidence) {
 	var windows []Window
 	for _, w := range e.Windows {
 		if w.Role == "burst" {
@@ -470,8 +482,8 @@ func (f *features) bursted(e Evidence) {
 	}
 	for i, w := range windows[len(windows)-2:] {
 		f.burstSize = float64(w.Due)
-		for _, c := range e.Calls {
-			if c.Intended >= w.Start && c.Intended < w.End && c.Done != 0 && c.Outcome.Good() {
+		for c := range e.Calls.Due(w.Start, w.End) {
+			if c.Done != 0 && c.Outcome.Good() {
 				f.bursts[i]++
 			}
 		}

@@ -161,7 +161,7 @@ func (f features) penalty(e Evidence, enough float64) classScore {
 func (f features) penaltyUnderOverload(e Evidence, enough float64) classScore {
 	const windows = 25 * time.Second
 	long := f.window.End - f.window.Start
-	if long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 || !f.refusesAsSet(e) || !f.trickles() {
+	if long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 || !f.refusesAsSet(e) || !f.passesInEveryQuarter() {
 		return classScore{}
 	}
 	return classScore{
@@ -173,9 +173,9 @@ func (f features) penaltyUnderOverload(e Evidence, enough float64) classScore {
 	}
 }
 
-// trickles reports whether some calls passed in each quarter of the window's second half: a window that is shut lets
-// none through until it turns.
-func (f features) trickles() bool {
+// passesInEveryQuarter reports whether some calls passed in each quarter of the window's second half: a window that is
+// shut lets none through until it turns.
+func (f features) passesInEveryQuarter() bool {
 	to := f.window.End.Seconds()
 	mid := (f.window.Start.Seconds() + to) / 2
 	i, _ := slices.BinarySearch(f.done, mid)

@@ -1,46 +1,47 @@
 package signature
 
 import (
+	"cmp"
+	"iter"
 	"slices"
-	"sort"
 	"time"
 
 	"tare/internal/load"
 	"tare/internal/stat"
 )
 
-// outlived examines the calls that were outstanding at the end of the window and older than those that were being
-// answered.
-func (f *features) outlived(e Evidence) {
+// examineOutstanding examines the calls that were outstanding at the end of the window and older than those that were
+// being answered.
+func (f *features) examineOutstanding(e Evidence) {
 	end := f.window.End
 	mid := f.window.Start + (end-f.window.Start)/2 // earlier answers may be of what a ramp has left in the queue
-	recent, service := recentAnswers(e.Calls, f.window)
+	recent, service := recentAnswers(e, f.window)
 	if len(recent) < 3 {
 		return
 	}
 	median := time.Duration(stat.Quantile(recent, 0.5) * 1e9)
 	answered := map[uint32]bool{}
-	for _, c := range e.Calls {
+	for c := range e.until(end) {
 		if c.Conn != 0 && c.FirstByte != 0 && c.FirstByte <= end {
 			answered[c.Conn] = true
 		}
 	}
 	var age []float64
 	long := max(4*e.BaseP99, time.Duration(5e9*stat.Quantile(service, 0.5)))
-	var late []load.Call // good calls that took far longer than others
-	for _, c := range e.Calls {
+	var late []answer // to calls that took far longer than others
+	for c := range e.until(end) {
 		if c.Sent == 0 || c.Sent > end {
 			continue
 		}
 		if c.Done != 0 && c.Done <= end {
 			if c.Done > mid && c.Outcome.Good() && c.Service() > long {
-				late = append(late, c)
+				late = append(late, answer{c.Sent, c.Done})
 			}
 			continue
 		}
 		f.outstanding++
 		if c.Done > end+2*e.BaseP99 && c.Outcome.Good() {
-			late = append(late, c) // no served call takes that long
+			late = append(late, answer{c.Sent, c.Done}) // no served call takes that long
 		}
 		if c.Sent >= median-2*e.BaseP99 || !c.Outstanding(e.Now) && f.rejects(c) { // it was answered later, with a refusal
 			continue
@@ -60,21 +61,16 @@ func (f *features) outlived(e Evidence) {
 }
 
 // leftBehind reports whether calls that took long were overtaken by most of those that were answered meanwhile. In a
-// queue that is served in order, those before them were answered meanwhile. The calls are in the order of Intended.
-func leftBehind(calls, late []load.Call, timeout time.Duration) bool {
+// queue that is served in order, those before them were answered meanwhile.
+func leftBehind(calls load.Log, late []answer, timeout time.Duration) bool {
 	const looked = 40
-	due := func(t time.Duration) int {
-		return sort.Search(len(calls), func(i int) bool { return calls[i].Intended >= t })
-	}
 	behind, n := 0, 0
 	for i := 0; i < len(late); i += max(1, len(late)/looked) {
 		older, younger := 0, 0
-		to := due(late[i].Done)
-		from := min(to, due(late[i].Sent-timeout)) // a damaged record can say anything
-		for _, c := range calls[from:to] {
+		for c := range calls.Due(late[i].sent-timeout, late[i].done) {
 			switch {
-			case c.Sent == 0 || c.Done <= late[i].Sent || c.Done >= late[i].Done || !c.Outcome.Good():
-			case c.Sent > late[i].Sent:
+			case c.Sent == 0 || c.Done <= late[i].sent || c.Done >= late[i].done || !c.Outcome.Good():
+			case c.Sent > late[i].sent:
 				younger++
 			default:
 				older++
@@ -89,35 +85,52 @@ func leftBehind(calls, late []load.Call, timeout time.Duration) bool {
 
 // recentAnswers returns the send instants and service times (s) of the good calls that ended last in the window: in its
 // last half second, or the last twenty.
-func recentAnswers(calls []load.Call, w Window) (sent, service []float64) {
-	last := newest(calls, w.Start, w.End)
-	for i, c := range last {
-		if i >= 20 && c.Done < w.End-time.Second/2 {
+func recentAnswers(e Evidence, w Window) (sent, service []float64) {
+	const least = 20
+	begin := w.End - time.Second/2
+	for i, x := range newest(e, w.Start, w.End, least, begin) {
+		if i >= least && x.done < begin {
 			break
 		}
-		sent = append(sent, c.Sent.Seconds())
-		service = append(service, c.Service().Seconds())
+		sent = append(sent, x.sent.Seconds())
+		service = append(service, x.service().Seconds())
 	}
 	return sent, service
 }
 
-// newest returns the good calls that ended between two instants, the last first.
-func newest(calls []load.Call, from, to time.Duration) []load.Call {
-	var out []load.Call
-	for _, c := range calls {
-		if c.Done > from && c.Done <= to && c.Sent != 0 && c.Outcome.Good() {
-			out = append(out, c)
+// An answer is when a call was sent and when it ended well.
+type answer struct{ sent, done time.Duration }
+
+func (a answer) service() time.Duration { return a.done - a.sent }
+
+// newest returns the answers between two instants, the last first: all from since on, and at least as many as are asked
+// for, if there are.
+func newest(e Evidence, from, to time.Duration, least int, since time.Duration) []answer {
+	const batch = 1000
+	var out, earlier []answer
+	newestFirst := func(a, b answer) int { return cmp.Compare(b.done, a.done) }
+	for c := range e.until(to) {
+		switch {
+		case c.Done <= from || c.Done > to || c.Sent == 0 || !c.Outcome.Good():
+		case c.Done >= since:
+			out = append(out, answer{c.Sent, c.Done})
+		default:
+			if earlier = append(earlier, answer{c.Sent, c.Done}); len(earlier) == batch {
+				slices.SortStableFunc(earlier, newestFirst)
+				earlier = earlier[:least]
+			}
 		}
 	}
-	slices.SortFunc(out, func(a, b load.Call) int { return int(b.Done - a.Done) })
+	out = append(out, earlier...)
+	slices.SortStableFunc(out, newestFirst)
 	return out
 }
 
-// fill counts the calls that were stuck at the end of each fill window on connections that never answered.
-func (f *features) fill(e Evidence) {
+// countStuck counts the calls that were stuck at the end of each fill window on connections that never answered.
+func (f *features) countStuck(e Evidence) {
 	for _, w := range e.Windows {
 		if w.Role == "fill" {
-			f.fills = append(f.fills, Stuck(e.Calls, w.End))
+			f.fills = append(f.fills, Stuck(e.all(), w.End))
 			f.fillRates = append(f.fillRates, w.Rate)
 		}
 	}
@@ -127,10 +140,10 @@ func (f *features) fill(e Evidence) {
 // been overtaken: a call that was sent later had been answered. Calls that have been abandoned since count: a
 // connection keeps its place in the listen queue when the client closes it. A listen queue of length backlog holds
 // backlog + 1 of them.
-func Stuck(calls []load.Call, at time.Duration) int {
+func Stuck(calls iter.Seq[*load.Call], at time.Duration) int {
 	answered := map[uint32]bool{}
 	var newest time.Duration
-	for _, c := range calls {
+	for c := range calls {
 		if c.FirstByte != 0 {
 			answered[c.Conn] = true
 			if c.FirstByte <= at {
@@ -139,7 +152,7 @@ func Stuck(calls []load.Call, at time.Duration) int {
 		}
 	}
 	n := 0
-	for _, c := range calls {
+	for c := range calls {
 		open := c.Done == 0 || c.Done > at || c.Outcome == load.Timeout
 		if c.Sent != 0 && c.Sent < newest && open && c.Conn != 0 && !answered[c.Conn] {
 			n++

@@ -15,17 +15,18 @@ func TestLeftBehind(t *testing.T) {
 	}
 	const ms = time.Millisecond
 	late := call(100*ms, 900*ms)
-	var newest, inOrder []load.Call
+	of := []answer{{late.Sent, late.Done}}
+	var newest, inOrder load.Calls
 	for i := range 50 {
 		then := time.Duration(200+10*i) * ms
 		inOrder = append(inOrder, call(time.Duration(i)*ms, then))
 		newest = append(newest, call(then, then+5*ms))
 	}
-	if newest = append([]load.Call{late}, newest...); !leftBehind(newest, []load.Call{late}, time.Second) {
+	if newest = append(load.Calls{late}, newest...); !leftBehind(newest, of, time.Second) {
 		t.Error("later calls were answered meanwhile: it was left behind")
 	}
-	if inOrder = append(inOrder, late); leftBehind(inOrder, []load.Call{late}, time.Second) {
+	if inOrder = append(inOrder, late); leftBehind(inOrder, of, time.Second) {
 		t.Error("earlier calls were answered meanwhile: it was not left behind")
 	}
-	leftBehind([]load.Call{call(10*ms, 20*ms), late, call(950*ms, 960*ms)}, []load.Call{late}, -time.Hour)
+	leftBehind(load.Calls{call(10*ms, 20*ms), late, call(950*ms, 960*ms)}, of, -time.Hour)
 }

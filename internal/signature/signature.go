@@ -2,6 +2,8 @@
 package signature
 
 import (
+	"iter"
+	"math"
 	"time"
 
 	"tare/internal/load"
@@ -50,7 +52,7 @@ type Local struct {
 
 // Evidence is all that the classifier looks at.
 type Evidence struct {
-	Calls    []load.Call   // since the ramp began, in order of the intended instant, outstanding ones included
+	Calls    load.Log      // outstanding ones included; those before the first window do not count
 	Now      time.Duration // when Calls were read
 	Windows  []Window      // in time order; the first with role "overload" is the one that is judged, the fills follow it
 	Capacity float64       // estimated capacity, 1/s
@@ -67,6 +69,14 @@ type Evidence struct {
 	Sharp Sharp
 	Local Local
 }
+
+// until yields the calls that were due from the first window up to an instant.
+func (e *Evidence) until(end time.Duration) iter.Seq[*load.Call] {
+	return e.Calls.Due(e.Windows[0].Start, end+1)
+}
+
+// all yields the calls that were due from the first window on.
+func (e *Evidence) all() iter.Seq[*load.Call] { return e.Calls.Due(e.Windows[0].Start, math.MaxInt64) }
 
 // Sharp says how sharp the limit is. It compares two rates, in 1/s: one that was held, and one beyond it with the
 // goodput at the end of that stretch; Held is 0 where they were not tried.

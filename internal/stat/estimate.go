@@ -67,11 +67,11 @@ func SortedQuantile(s []float64, p float64) float64 {
 	if len(s) == 0 {
 		return math.NaN()
 	}
-	return s[nearestRank(len(s), p)-1]
+	return s[NearestRank(len(s), p)-1]
 }
 
-// nearestRank is the rank, from 1 to n, of the p-quantile of n values.
-func nearestRank(n int, p float64) int {
+// NearestRank is the rank, from 1 to n, of the p-quantile of n values.
+func NearestRank(n int, p float64) int {
 	// The small constant keeps 0.95·20 = 19.000…04 from becoming rank 20.
 	rank := int(math.Ceil(p*float64(n) - 1e-9))
 	return min(max(rank, 1), n)

@@ -52,5 +52,5 @@ func SampleQuantile(p float64, samples ...Sample) float64 {
 	if n == 0 {
 		return math.NaN()
 	}
-	return Ranked(nearestRank(n, p), samples...)
+	return Ranked(NearestRank(n, p), samples...)
 }

@@ -317,7 +317,7 @@ func TestSearchStopsWithItsContext(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || trace.Stop != capacity.StopCanceled {
 		t.Errorf("error %v, stop %q", err, trace.Stop)
 	}
-	if len(trace.Calls) == 0 || len(trace.Steps) == 0 {
+	if len(load.CallsOf(trace.Calls)) == 0 || len(trace.Steps) == 0 {
 		t.Error("what was measured is lost")
 	}
 	capacity.Assess(trace)

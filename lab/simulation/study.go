@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"tare/internal/capacity"
+	"tare/internal/load"
 	"tare/internal/signature"
 	"tare/internal/stat"
 )
@@ -29,7 +30,7 @@ func Run(ctx context.Context, k Kind, seed uint64, i int) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("search %s %d: %w", k.Name, i, err)
 	}
-	return Outcome{Truth: truth, Result: capacity.Assess(t), Peak: w.Peak(), Calls: len(t.Calls)}, nil
+	return Outcome{Truth: truth, Result: capacity.Assess(t), Peak: w.Peak(), Calls: len(load.CallsOf(t.Calls))}, nil
 }
 
 // Error is the relative error of the rate, +Inf where there should have been one and is none.

@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
+	"tare/internal/load"
 	"tare/internal/signature"
 )
 
@@ -36,7 +37,7 @@ func SearchWorld(ctx context.Context, c Composition, truth Truth) (WorldOutcome,
 	}
 	o := WorldOutcome{
 		Composition: c, Trace: t,
-		Outcome: Outcome{Truth: truth, Result: capacity.Assess(t), Peak: w.Peak(), Calls: len(t.Calls)},
+		Outcome: Outcome{Truth: truth, Result: capacity.Assess(t), Peak: w.Peak(), Calls: len(load.CallsOf(t.Calls))},
 	}
 	if limit := o.limit(); !math.IsInf(limit, 1) {
 		for _, x := range judged {

@@ -19,10 +19,7 @@ func (o WorldOutcome) WriteTrace(w io.Writer) error {
 	for _, s := range t.Steps {
 		bad, open := map[string]int{}, 0
 		var good, ill []float64 // responses
-		for _, c := range t.Calls {
-			if c.Intended < s.Segment.Start || c.Intended >= s.Segment.End {
-				continue
-			}
+		for c := range t.Calls.Due(s.Segment.Start, s.Segment.End) {
 			switch {
 			case c.Done == 0 || c.Done > t.Read:
 				open++

@@ -83,7 +83,7 @@ func keep(a *run.Arm, s load.Stream, trace capacity.Trace) error {
 		g.CPUSeconds += step.Segment.CPU
 	}
 	return errors.Join(
-		a.Writer.Calls(a.Trial.Treatment, a.Trial.Block, trace.Calls),
+		a.Writer.Calls(a.Trial.Treatment, a.Trial.Block, load.CallsOf(trace.Calls)),
 		a.Writer.Cells(a.Trial.Treatment, a.Trial.Block, s.Take()),
 		a.Writer.Step(a.Trial.Treatment, a.Trial.Block, "trace", trace),
 		a.Audit(load.Progress{}, p, g),
