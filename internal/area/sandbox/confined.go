@@ -38,6 +38,9 @@ type confined struct {
 	patience time.Duration
 }
 
+// processName names a process in errors.
+func processName(what string, p Policy) string { return what + " under " + p.Enforcer }
+
 // start confines a new worker. It calls born with the process before anything happens in it. ctx bounds the start only.
 func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error) (*confined, error) {
 	var requests, answers pipe
@@ -47,7 +50,7 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 		return nil, fmt.Errorf("open pipe: %w", err)
 	}
 	child, err := l.begin(ctx, proc.Spec{
-		Name: "worker under " + p.Enforcer, Path: l.self, Args: []string{"serve", areaName, serverShim},
+		Name: processName("worker", p), Path: l.self, Args: []string{"serve", areaName, serverShim},
 		LogFile: l.log, CPUs: l.cpus, Files: []*os.File{requests.r, answers.w}, Born: born, Grace: endWithin,
 	}, shimConfig{Policy: p, Self: l.self})
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	p := s.plan.policy
 	p.Scratch = dir
 	x.child, err = s.launch.begin(ctx, proc.Spec{
-		Name: name + " under " + p.Enforcer, Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
+		Name: processName(name, p), Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
 		LogFile: s.launch.log, CPUs: s.launch.cpus, Grace: daemonGrace,
 		Born: func(id proc.ID) error {
 			change := area.ProcessChange(areaName, s.id+"-"+name, id)

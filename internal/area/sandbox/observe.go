@@ -25,20 +25,23 @@ type observer struct {
 	program filterCode
 
 	mu      sync.Mutex
-	calls   []string // refused calls since the last take, without duplicates
-	err     error    // the first failure to observe
+	calls   map[string][]string // by the name of the process that was started: its calls since the last take
+	err     error               // the first failure to observe
 	serving sync.WaitGroup
 	ended   chan struct{}
 }
 
-func newObserver(p filterCode) *observer { return &observer{program: p, ended: make(chan struct{})} }
+func newObserver(p filterCode) *observer {
+	return &observer{program: p, calls: map[string][]string{}, ended: make(chan struct{})}
+}
 
-// take returns the calls that would have been refused since the last take, such as "clone3 (ENOSYS)".
-func (o *observer) take() ([]string, error) {
+// take returns the calls that would have been refused to a process and its descendants since the last take, in
+// alphabetical order and without duplicates, such as "clone3 (ENOSYS)".
+func (o *observer) take(process string) ([]string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	calls := o.calls
-	o.calls = nil
+	calls := o.calls[process]
+	delete(o.calls, process)
 	slices.Sort(calls)
 	return calls, o.err
 }
@@ -50,7 +53,7 @@ func (o *observer) close() {
 }
 
 // attach observes a process that is about to install its filter.
-func (o *observer) attach(pid int) {
+func (o *observer) attach(process string, pid int) {
 	o.serving.Go(func() {
 		listener, err := o.listenerOf(pid)
 		if err != nil {
@@ -58,7 +61,7 @@ func (o *observer) attach(pid int) {
 			return
 		}
 		defer unix.Close(listener) //nolint:errcheck // nothing is written
-		o.serve(listener)
+		o.serve(process, listener)
 	})
 }
 
@@ -120,7 +123,7 @@ const (
 )
 
 // serve answers notifications until all processes under the program have ended.
-func (o *observer) serve(listener int) {
+func (o *observer) serve(process string, listener int) {
 	fds := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
 	for {
 		select {
@@ -137,7 +140,7 @@ func (o *observer) serve(listener int) {
 			o.fail(fmt.Errorf("wait for calls: %w", err))
 			return
 		case fds[0].Revents&unix.POLLIN != 0:
-			if err := o.answer(listener); err != nil {
+			if err := o.answer(process, listener); err != nil {
 				o.fail(err)
 				return
 			}
@@ -148,7 +151,7 @@ func (o *observer) serve(listener int) {
 }
 
 // answer notes one call and lets the kernel make it.
-func (o *observer) answer(listener int) error {
+func (o *observer) answer(process string, listener int) error {
 	var notification [notificationSize]byte
 	if err := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, notification[:]); err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINTR) {
@@ -163,9 +166,9 @@ func (o *observer) answer(listener int) error {
 		args[i] = order.Uint64(notification[32+8*i:])
 	}
 	if number == observedCall {
-		_, _ = o.take() // those that the shim made itself
+		_, _ = o.take(process) // those that the shim made itself
 	} else {
-		o.note(number, args)
+		o.note(process, number, args)
 	}
 	var response [responseSize]byte
 	copy(response[:8], notification[:8])
@@ -185,7 +188,7 @@ func ioctl(fd int, request uintptr, data []byte) error {
 	return nil
 }
 
-func (o *observer) note(number uint32, args [6]uint64) {
+func (o *observer) note(process string, number uint32, args [6]uint64) {
 	action, err := o.program.verdict(number, args)
 	if err != nil {
 		o.fail(err)
@@ -198,8 +201,8 @@ func (o *observer) note(number uint32, args [6]uint64) {
 	call += " (" + actionName(action) + ")"
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !slices.Contains(o.calls, call) {
-		o.calls = append(o.calls, call)
+	if !slices.Contains(o.calls[process], call) {
+		o.calls[process] = append(o.calls[process], call)
 	}
 }
 
@@ -218,7 +221,7 @@ func (l launcher) begin(ctx context.Context, spec proc.Spec, c shimConfig) (*pro
 				return err
 			}
 		}
-		l.observer.attach(id.PID)
+		l.observer.attach(spec.Name, id.PID)
 		return nil
 	}
 	return proc.Start(ctx, spec)

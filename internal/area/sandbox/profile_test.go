@@ -177,7 +177,7 @@ func TestProfilesAreTriedBeforeTheRun(t *testing.T) {
 	}{
 		{`"ptrace","mount"`, []string{"own.json refused no call that the workloads made"}, nil, area.Info},
 		{
-			`"ptrace","pipe2","pipe"`, []string{"own.json refuses calls that the workloads make", "pipe: pipe2 (EPERM)"},
+			`"ptrace","pipe2","pipe"`, []string{"own.json refuses calls that were made when each workload ran once: pipe: pipe2 (EPERM)"},
 			[]string{"compute:"}, area.Warning,
 		},
 	} {

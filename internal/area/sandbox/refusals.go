@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tare/internal/area"
@@ -44,7 +45,7 @@ func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t desig
 		})
 	case len(refusals) > 0:
 		out = append(out, area.Finding{
-			Severity: area.Warning, Message: name + " refuses calls that the workloads make: " + list(refusals),
+			Severity: area.Warning, Message: name + " refuses calls that were made when each workload ran once: " + list(refusals),
 			Hint: "a program may do without a call that is refused, or take another path: then its cost is that path's; " +
 				"allow the call in the profile if the workload needs it",
 		})
@@ -83,7 +84,7 @@ func (trialJournal) Intend(area.Change) error { return nil }
 func (trialJournal) Undone(area.Change) error { return nil }
 
 // refusals makes one call of each operation while all calls are allowed, and returns those that the profile would
-// refuse.
+// refuse, each where a process first made it.
 func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (out []refusal, err error) {
 	program, err := filterProgram(p.policy)
 	if err != nil {
@@ -101,26 +102,41 @@ func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (
 	defer l.observer.close()
 	x := &sample{plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l}
 	defer func() { err = errors.Join(err, x.end(context.WithoutCancel(ctx))) }()
-	step := func(what string, do func() error) error {
+	known := map[string][]string{} // by process, so that no call is named twice
+	step := func(what, process string, do func() error) error {
 		if err := do(); err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		calls, err := l.observer.take()
+		calls, err := l.observer.take(process)
+		calls = slices.DeleteFunc(calls, func(c string) bool { return slices.Contains(known[process], c) })
+		known[process] = append(known[process], calls...)
 		if len(calls) > 0 {
 			out = append(out, refusal{what, calls})
 		}
 		return err
 	}
-	if err := step("start of tare's worker", func() error { return x.startWorker(ctx) }); err != nil {
+	worker := processName("worker", p.policy)
+	if err := step("tare's worker", worker, func() error {
+		if err := x.startWorker(ctx); err != nil {
+			return err
+		}
+		_, err := micro(workCompute)(ctx, x, 1) // its meter makes calls of its own; the workload makes none
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	for _, name := range s.daemons() {
-		if err := step("start of "+name, func() error { return x.serve(ctx, name, env.Clock) }); err != nil {
+		start := func() error { return x.serve(ctx, name, env.Clock) }
+		if err := step("start of "+name, processName(name, p.policy), start); err != nil {
 			return nil, err
 		}
 	}
 	for _, o := range s.operations(p) {
-		if err := step(o.name, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
+		process := worker
+		if slices.Contains(s.daemons(), o.name) {
+			process = processName(o.name, p.policy)
+		}
+		if err := step(o.name, process, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
 			return nil, err
 		}
 	}
