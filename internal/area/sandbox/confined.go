@@ -27,6 +27,7 @@ type launcher struct {
 	cpus []int  // their processors, the same in all arms
 	// patience bounds every wait for a worker that has a longer bound of its own; 0: it does not.
 	patience time.Duration
+	observer *observer // nil: processes are confined, not observed
 }
 
 // confined is a worker process under a policy that it cannot leave.
@@ -37,6 +38,9 @@ type confined struct {
 	patience time.Duration
 }
 
+// processName names a process in errors.
+func processName(what string, p Policy) string { return what + " under " + p.Enforcer }
+
 // start confines a new worker. It calls born with the process before anything happens in it. ctx bounds the start only.
 func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error) (*confined, error) {
 	var requests, answers pipe
@@ -45,11 +49,10 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 	if err := errors.Join(requests.open(), answers.open()); err != nil {
 		return nil, fmt.Errorf("open pipe: %w", err)
 	}
-	child, err := proc.Start(ctx, proc.Spec{
-		Name: "worker under " + p.Enforcer, Path: l.self, Args: []string{"serve", areaName, serverShim},
-		Config:  shimConfig{Policy: p, Self: l.self},
+	child, err := l.begin(ctx, proc.Spec{
+		Name: processName("worker", p), Path: l.self, Args: []string{"serve", areaName, serverShim},
 		LogFile: l.log, CPUs: l.cpus, Files: []*os.File{requests.r, answers.w}, Born: born, Grace: endWithin,
-	})
+	}, shimConfig{Policy: p, Self: l.self})
 	if err != nil {
 		return nil, err
 	}

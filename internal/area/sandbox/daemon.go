@@ -73,9 +73,9 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	s.daemons = append(s.daemons, x) // added before it is complete, so that end finds it
 	p := s.plan.policy
 	p.Scratch = dir
-	x.child, err = proc.Start(ctx, proc.Spec{
-		Name: name + " under " + p.Enforcer, Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
-		Config: shimConfig{Policy: p, Command: d.Command()}, LogFile: s.launch.log, CPUs: s.launch.cpus, Grace: daemonGrace,
+	x.child, err = s.launch.begin(ctx, proc.Spec{
+		Name: processName(name, p), Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
+		LogFile: s.launch.log, CPUs: s.launch.cpus, Grace: daemonGrace,
 		Born: func(id proc.ID) error {
 			change := area.ProcessChange(areaName, s.id+"-"+name, id)
 			x.change = &change
@@ -85,7 +85,7 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 			}
 			return nil
 		},
-	})
+	}, shimConfig{Policy: p, Command: d.Command()})
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,8 @@ type Policy struct {
 	Rules    int    `json:"rules"`
 	// how many leading path components a rule shares with the paths in use, without matching them
 	Match int `json:"match,omitempty"`
+	// Profile is a seccomp profile of the user's, instead of a mode.
+	Profile *Profile `json:"profile,omitempty"`
 	// Dir is a folder of the run's own for the paths that rules name. Scratch is where the worker keeps its files.
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`

@@ -40,6 +40,8 @@ func (landlockRules) Help() string {
 // Express implements Enforcer.
 func (landlockRules) Express(p Policy) error {
 	switch {
+	case p.Profile != nil:
+		return errors.New("profile: only seccomp takes a profile")
 	case p.Mode == RuntimeDefault:
 		return errors.New("mode: landlock cannot express RuntimeDefault: no container runtime has a Landlock ruleset by " +
 			"default")

@@ -39,7 +39,10 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		}
 		out = append(out, area.Fault("", fmt.Errorf("%s: %w", e.Name(), err), ""))
 	}
-	return out
+	if slices.ContainsFunc(out, func(f area.Finding) bool { return f.Severity == area.Error }) {
+		return out
+	}
+	return append(out, spec.tryProfiles(ctx, env, launcher{self: env.Self, cpus: cpus})...)
 }
 
 // needs returns the enforcers of the treatments; without treatments, all.

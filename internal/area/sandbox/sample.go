@@ -30,6 +30,18 @@ type sample struct {
 
 // start confines the worker, and the daemons of the spec.
 func (s *sample) start(ctx context.Context, c clock.Clock) error {
+	if err := s.startWorker(ctx); err != nil {
+		return err
+	}
+	for _, name := range s.spec.daemons() {
+		if err := s.serve(ctx, name, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sample) startWorker(ctx context.Context) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the worker's folder: %w", err)
 	}
@@ -47,15 +59,7 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 		s.change = &c
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, name := range s.spec.daemons() {
-		if err := s.serve(ctx, name, c); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // end ends the worker and removes its files. It may be called again after an error.

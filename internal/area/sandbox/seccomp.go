@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	sec "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -50,6 +52,10 @@ func (seccompFilter) Help() string {
 func (seccompFilter) Express(p Policy) error {
 	limit := len(ruleCalls())
 	switch {
+	case p.Profile != nil && p.Mode != "":
+		return errors.New("mode: a profile of your own takes the place of a mode; leave one of them out")
+	case p.Profile != nil && p.Rules > 0:
+		return errors.New("rules: not with a profile of your own; add them to the profile")
 	case p.Mode == EnhanceProtect:
 		return errors.New("mode: seccomp cannot express EnhanceProtect: of its ten rules it can only tell unmounting from " +
 			"other calls; " +
@@ -60,7 +66,15 @@ func (seccompFilter) Express(p Policy) error {
 	case p.Match > 0:
 		return errors.New("match: not expressible by seccomp: a filter sees the number of a system call, not paths")
 	}
-	_, err := instructions(p)
+	program, err := filterProgram(p)
+	if err != nil || p.Profile == nil {
+		return err
+	}
+	refused, err := refusedByProfile(program)
+	if err == nil && len(refused) == 0 {
+		err = fmt.Errorf("profile: %s refuses none of the %d system calls that tare can try, so nothing would prove that "+
+			"it is in force", p.Profile.Name, len(workload.Syscalls()))
+	}
 	return err
 }
 
@@ -79,14 +93,23 @@ func (seccompFilter) Prepare(context.Context, Policy) error { return nil }
 // Confine implements Enforcer. It filters this thread only, which then executes the worker. no_new_privs is set
 // already.
 func (seccompFilter) Confine(p Policy) error {
-	policy, err := filter(p)
+	program, err := filterProgram(p)
 	if err != nil {
 		return err
 	}
-	if err := sec.LoadFilter(sec.Filter{Policy: *policy}); err != nil {
-		return fmt.Errorf("load the seccomp filter: %w", err)
+	_, err = program.load(0)
+	return err
+}
+
+// Observe lets this thread make all calls, and reports those that Confine would refuse to a listener, which is a
+// descriptor of this process.
+func (seccompFilter) Observe(p Policy) error {
+	program, err := filterProgram(p)
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = program.observed().load(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	return err
 }
 
 // ProveDeny implements Enforcer: every system call that a rule names is refused, and what Landlock would refuse is
@@ -94,6 +117,9 @@ func (seccompFilter) Confine(p Policy) error {
 func (seccompFilter) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
 	x := &proof{ctx: ctx, w: w}
 	x.wantFilters(1)
+	if p.Profile != nil {
+		return x.profile(p)
+	}
 	for _, call := range append(refusedCalls(p), canary()) {
 		x.wantRefused(unix.EPERM, trySyscall, call)
 	}
@@ -116,11 +142,14 @@ func (seccompFilter) Inert(workload string) bool {
 
 // Describe implements Enforcer.
 func (seccompFilter) Describe(p Policy) string {
-	n, err := instructions(p)
+	program, err := filterProgram(p)
 	if err != nil {
 		return err.Error()
 	}
-	what := fmt.Sprintf("a seccomp filter of %d instructions", n)
+	what := fmt.Sprintf("a seccomp filter of %d instructions", len(program))
+	if p.Profile != nil {
+		return fmt.Sprintf("%s: the profile %s (SHA-256 %.12x…)", what, p.Profile.Name, sha256.Sum256(p.Profile.Text))
+	}
 	switch p.Mode {
 	case RuntimeDefault:
 		what += ": Docker's default profile"
@@ -133,23 +162,22 @@ func (seccompFilter) Describe(p Policy) string {
 	return what
 }
 
-// instructions counts the instructions of the compiled policy.
-func instructions(p Policy) (int, error) {
+// filterProgram compiles the policy.
+func filterProgram(p Policy) (filterCode, error) {
 	policy, err := filter(p)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	program, err := policy.Assemble()
-	if err != nil {
-		return 0, fmt.Errorf("compile the seccomp filter: %w", err)
-	}
-	return len(program), nil
+	return compile(policy)
 }
 
 // filter returns the policy for this architecture. Rules come first, so that they override the profile.
 func filter(p Policy) (*sec.Policy, error) {
 	if _, err := arch.GetInfo(""); err != nil {
 		return nil, fmt.Errorf("seccomp on this architecture: %w", err)
+	}
+	if p.Profile != nil {
+		return p.Profile.policy()
 	}
 	rules := sec.SyscallGroup{Names: refusedCalls(p), Action: sec.ActionErrno}
 	if p.Mode != RuntimeDefault {
@@ -208,4 +236,43 @@ func shorten(names []string) string {
 		text += n
 	}
 	return text
+}
+
+// A refusedCall is a system call that the proof can make, and the errno with which the filter refuses it.
+type refusedCall struct {
+	name  string
+	errno syscall.Errno
+}
+
+// refusedByProfile returns the system calls that tare can try without harm and that the program refuses with an errno.
+// What it kills the caller for is not tried.
+func refusedByProfile(p filterCode) ([]refusedCall, error) {
+	var out []refusedCall
+	for _, call := range workload.Syscalls() {
+		number, args := workload.Harmless(call)
+		action, err := p.verdict(number, args)
+		if err != nil {
+			return nil, err
+		}
+		if isErrno(action) {
+			out = append(out, refusedCall{call, syscall.Errno(action & unix.SECCOMP_RET_DATA)})
+		}
+	}
+	return out, nil
+}
+
+// profile proves a profile of the user's: all calls that it refuses, of those that can be tried, are refused.
+func (p *proof) profile(policy Policy) error {
+	program, err := filterProgram(policy)
+	if err != nil {
+		return err
+	}
+	refused, err := refusedByProfile(program)
+	if err != nil {
+		return err
+	}
+	for _, r := range refused {
+		p.wantRefused(r.errno, trySyscall, r.name)
+	}
+	return p.end()
 }

@@ -33,6 +33,8 @@ type shimConfig struct {
 	Self   string `json:"self,omitempty"` // this program's file, to become the worker
 	// Command is the daemon to execute instead of the worker.
 	Command []string `json:"command,omitempty"`
+	// Observe lets all calls pass and reports those that the policy would refuse to an observer.
+	Observe bool `json:"observe,omitempty"`
 }
 
 // workerConfig is the configuration that the shim passes to the worker.
@@ -71,6 +73,15 @@ func shim(c shimConfig, ready func(any) error) error {
 	if err != nil {
 		return err
 	}
+	// All arms have it, including the baseline: the enforcer is the only difference.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if c.Observe { // before setStdin gives this thread descriptors of its own, which no other process could copy
+		if err := observeSelf(e, c.Policy); err != nil {
+			return err
+		}
+	}
 	command := c.Command
 	if len(command) == 0 {
 		command = []string{c.Self, "serve", areaName, serverWorker} // reports readiness itself
@@ -81,15 +92,22 @@ func shim(c shimConfig, ready func(any) error) error {
 	if err != nil {
 		return fmt.Errorf("hand over to %s: %w", command[0], err)
 	}
-	// All arms have it, including the baseline: the enforcer is the only difference.
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set no_new_privs: %w", err)
-	}
-	if err := e.Confine(c.Policy); err != nil {
+	if c.Observe {
+		_, _, _ = unix.RawSyscall(observedCall, 0, 0, 0) // it returns once there is an observer
+	} else if err := e.Confine(c.Policy); err != nil {
 		return fmt.Errorf("confine by %s: %w", e.Name(), err)
 	}
 	err = syscall.Exec(command[0], command, syscall.Environ())
 	return fmt.Errorf("execute %s under %s: %w", command[0], e.Name(), err)
+}
+
+// observeSelf lets an observer see the calls that the policy would refuse.
+func observeSelf(e Enforcer, p Policy) error {
+	o, ok := e.(interface{ Observe(p Policy) error })
+	if !ok {
+		return fmt.Errorf("%s has no way to observe calls", e.Name())
+	}
+	return o.Observe(p)
 }
 
 // setStdin makes c the standard input of the program that this thread executes next. It first unshares the thread's

@@ -50,10 +50,13 @@ const (
 	factorMatch    = "match"
 	factorPlanted  = "planted"
 	factorCommand  = "command"
+	factorProfile  = "profile"
 )
 
 func factors() []string {
-	return []string{factorEnforcer, factorMode, factorRules, factorMatch, factorPlanted, factorCommand}
+	return []string{
+		factorEnforcer, factorMode, factorProfile, factorRules, factorMatch, factorPlanted, factorCommand,
+	}
 }
 
 // commandOperation is the one operation of treatments that differ in their command.
@@ -96,7 +99,12 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.policy.Mode, err = modeOf(t.Levels[factorMode]); err != nil {
 		return p, err
 	}
-	if p.policy.Mode == "" && p.policy.Enforcer != enforcerNone {
+	if path := t.Levels[factorProfile]; path != "" {
+		if p.policy.Profile, err = readProfile(path); err != nil {
+			return p, fmt.Errorf("profile: %w", err)
+		}
+	}
+	if p.policy.Mode == "" && p.policy.Profile == nil && p.policy.Enforcer != enforcerNone {
 		p.policy.Mode = AlwaysAllow
 	}
 	if p.policy.Rules, err = count(factorRules, level(factorRules, "0")); err != nil {

@@ -22,6 +22,15 @@ const none = ^uintptr(0)
 // unconfined worker.
 func Syscalls() []string { return slices.Sorted(maps.Keys(syscalls())) }
 
+// Harmless returns the number of one of Syscalls and the arguments with which Try makes it.
+func Harmless(name string) (number uint32, args [6]uint64) {
+	call := syscalls()[name]
+	for i, a := range call.args {
+		args[i] = uint64(a)
+	}
+	return uint32(call.number), args
+}
+
 func syscalls() map[string]harmless {
 	all := map[string]harmless{
 		"add_key":           {unix.SYS_ADD_KEY, [4]uintptr{0, 0, 0, 0}},

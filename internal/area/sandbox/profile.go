@@ -1,0 +1,251 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	sec "github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	moby "github.com/moby/profiles/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// mostProfile bounds the size of a profile. Docker's default profile has 14 kB.
+const mostProfile = 1 << 20
+
+// mostErrno is the largest errno that the kernel returns from a filter.
+const mostErrno = 4095
+
+// A Profile is a seccomp profile of the user's, as it was when the experiment was read.
+type Profile struct {
+	Name string          `json:"name"` // the file's, without its folder
+	Text json.RawMessage `json:"text"`
+}
+
+// readProfile reads a profile and checks that it can be translated.
+func readProfile(path string) (*Profile, error) {
+	f, err := os.Open(path) //nolint:gosec // the experiment names the file
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s: want a regular file", path), err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, mostProfile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(text) > mostProfile {
+		return nil, fmt.Errorf("%s: longer than %d bytes, which no profile needs", path, mostProfile)
+	}
+	p := &Profile{Name: filepath.Base(path), Text: text}
+	if _, err := p.policy(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// policy translates the profile for this architecture. Conditions on capabilities hold as for a container that Docker
+// starts without options.
+func (p *Profile) policy() (*sec.Policy, error) {
+	if err := checkFields(p.Text); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	profile, err := moby.LoadProfile(string(p.Text), containerSpec())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	if profile == nil {
+		return nil, fmt.Errorf("%s: no seccomp profile: defaultAction and syscalls are missing", p.Name)
+	}
+	policy, err := translate(profile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return policy, nil
+}
+
+// checkFields returns an error for a field that no profile has: a misspelt one would be left out in silence, and the
+// profile would be another.
+func checkFields(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	var profile moby.Seccomp
+	if err := d.Decode(&profile); err != nil {
+		return fmt.Errorf("not a seccomp profile in the format of Docker or OCI: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("not a seccomp profile: something follows its end")
+	}
+	if profile.ListenerPath != "" {
+		return errors.New("listenerPath: tare has no agent that answers notifications")
+	}
+	return nil
+}
+
+// containerSpec describes a container that Docker starts without options.
+func containerSpec() *specs.Spec {
+	return &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{Bounding: dockerCapabilities}}}
+}
+
+// translate returns the profile for this architecture, with the precedence that libseccomp gives to its entries: an
+// entry without conditions overrides those with conditions, and the first of several without conditions holds. It
+// omits system calls that the architecture lacks. Entries with conditions or refusals come first; all calls that are
+// simply allowed form one group at the end.
+func translate(profile *specs.LinuxSeccomp) (*sec.Policy, error) {
+	info, err := arch.GetInfo("")
+	if err != nil {
+		return nil, fmt.Errorf("seccomp on this architecture: %w", err)
+	}
+	t := translation{known: info.SyscallNames, always: unconditional(profile.Syscalls), seen: map[string]bool{}}
+	if t.policy.DefaultAction, err = action(profile.DefaultAction, profile.DefaultErrnoRet); err != nil {
+		return nil, fmt.Errorf("defaultAction: %w", err)
+	}
+	t.allowed.Action = sec.ActionAllow
+	for i, entry := range profile.Syscalls {
+		if err := t.entry(i, entry); err != nil {
+			return nil, fmt.Errorf("syscalls[%d]: %w", i, err)
+		}
+	}
+	t.policy.Syscalls = append(t.policy.Syscalls, t.allowed)
+	return &t.policy, nil
+}
+
+// unconditional returns the number of the first entry without conditions for each system call that has one.
+func unconditional(entries []specs.LinuxSyscall) map[string]int {
+	first := map[string]int{}
+	for i, e := range entries {
+		for _, name := range e.Names {
+			if _, ok := first[name]; !ok && len(e.Args) == 0 {
+				first[name] = i
+			}
+		}
+	}
+	return first
+}
+
+// translation is the state of translating a profile into a policy.
+type translation struct {
+	policy  sec.Policy
+	allowed sec.SyscallGroup // without conditions
+	known   map[string]int
+	always  map[string]int
+	seen    map[string]bool // in allowed
+}
+
+func (t *translation) entry(number int, e specs.LinuxSyscall) error {
+	act, err := action(e.Action, e.ErrnoRet)
+	if err != nil {
+		return err
+	}
+	when, err := alternatives(e.Args)
+	if err != nil {
+		return err
+	}
+	if act == t.policy.DefaultAction {
+		return nil // a container runtime leaves such entries out
+	}
+	group := sec.SyscallGroup{Action: act}
+	for _, name := range e.Names {
+		_, native := t.known[name]
+		first, always := t.always[name]
+		switch {
+		case !native, always && first != number, slices.Contains(group.Names, name):
+		case len(when) > 0:
+			for _, conditions := range when {
+				group.NamesWithCondtions = append(group.NamesWithCondtions,
+					sec.NameWithConditions{Name: name, Conditions: conditions})
+			}
+		case act != sec.ActionAllow:
+			group.Names = append(group.Names, name)
+		case !t.seen[name]:
+			t.seen[name] = true
+			t.allowed.Names = append(t.allowed.Names, name)
+		}
+	}
+	if len(group.Names)+len(group.NamesWithCondtions) > 0 {
+		t.policy.Syscalls = append(t.policy.Syscalls, group)
+	}
+	return nil
+}
+
+// action translates the action for a matching call. The errno of a refusal is in the action's lower 16 bits
+// (seccomp(2)).
+func action(a specs.LinuxSeccompAction, ret *uint) (sec.Action, error) {
+	switch a {
+	case specs.ActAllow:
+		return sec.ActionAllow, nil
+	case specs.ActLog:
+		return sec.ActionLog, nil
+	case specs.ActKill, specs.ActKillThread:
+		return sec.ActionKillThread, nil
+	case specs.ActKillProcess:
+		return sec.ActionKillProcess, nil
+	case specs.ActTrap:
+		return sec.ActionTrap, nil
+	case specs.ActErrno:
+		switch {
+		case ret == nil || *ret == uint(unix.EPERM):
+			return sec.ActionErrno, nil // EPERM
+		case *ret == 0 || *ret > mostErrno:
+			return 0, fmt.Errorf("errnoRet: %d is no errno: want 1 to %d", *ret, mostErrno)
+		}
+		return sec.ActionErrno | sec.Action(*ret), nil
+	}
+	return 0, fmt.Errorf("action %q has no translation; it needs a tracer or an agent", a)
+}
+
+// alternatives translates the conditions of an entry. All of them must hold, but where one argument is tested more
+// than once any of them suffices: so does runc read them.
+func alternatives(args []specs.LinuxSeccompArg) ([]sec.ArgumentConditions, error) {
+	var all sec.ArgumentConditions
+	tested, twice := map[uint]bool{}, false
+	for _, a := range args {
+		c, err := condition(a)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		twice = twice || tested[a.Index]
+		tested[a.Index] = true
+	}
+	switch {
+	case len(all) == 0:
+		return nil, nil
+	case !twice:
+		return []sec.ArgumentConditions{all}, nil
+	}
+	var out []sec.ArgumentConditions
+	for _, c := range all {
+		out = append(out, sec.ArgumentConditions{c})
+	}
+	return out, nil
+}
+
+func condition(a specs.LinuxSeccompArg) (sec.Condition, error) {
+	operations := map[specs.LinuxSeccompOperator]sec.Operation{
+		specs.OpEqualTo: sec.Equal, specs.OpNotEqual: sec.NotEqual, specs.OpLessThan: sec.LessThan,
+		specs.OpLessEqual:   sec.LessOrEqual,
+		specs.OpGreaterThan: sec.GreaterThan, specs.OpGreaterEqual: sec.GreaterOrEqual,
+	}
+	op, ok := operations[a.Op]
+	switch {
+	case a.Op != specs.OpMaskedEqual:
+	case a.ValueTwo == 0: // (argument & mask) == 0
+		op, ok = sec.BitsNotSet, true
+	case a.ValueTwo == a.Value && a.Value&(a.Value-1) == 0: // one bit
+		op, ok = sec.BitsSet, true
+	}
+	if !ok {
+		return sec.Condition{}, fmt.Errorf("condition %s %d %d has no translation", a.Op, a.Value, a.ValueTwo)
+	}
+	return sec.Condition{Argument: uint32(a.Index), Operation: op, Value: a.Value}, nil
+}

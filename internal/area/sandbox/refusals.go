@@ -1,0 +1,144 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tare/internal/area"
+	"tare/internal/design"
+)
+
+// A refusal is what a profile would refuse of an operation.
+type refusal struct {
+	operation string
+	calls     []string
+}
+
+// tryProfiles finds, for each profile of the treatments, the calls of the workloads that it would refuse, and then
+// proves the profile in a worker.
+func (s *Spec) tryProfiles(ctx context.Context, env area.Env, l launcher) (out []area.Finding) {
+	tried := map[string]bool{}
+	for _, t := range env.Treatments {
+		p, err := s.plan(t)
+		if err != nil || p.policy.Profile == nil || tried[p.policy.Profile.Name+string(p.policy.Profile.Text)] {
+			continue // Validate has reported the error
+		}
+		tried[p.policy.Profile.Name+string(p.policy.Profile.Text)] = true
+		out = append(out, s.tryProfile(ctx, env, l, t, p)...)
+	}
+	return out
+}
+
+func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t design.Treatment, p plan) []area.Finding {
+	name := p.policy.Profile.Name
+	refusals, err := s.refusals(ctx, env, l, p)
+	var out []area.Finding
+	switch {
+	case err != nil:
+		out = append(out, area.Finding{
+			Severity: area.Warning, Message: fmt.Sprintf("which calls of the workloads %s would refuse is not known: %v", name, err),
+		})
+	case len(refusals) > 0:
+		out = append(out, area.Finding{
+			Severity: area.Warning, Message: name + " refuses calls that were made when each workload ran once: " + list(refusals),
+			Hint: "a program may do without a call that is refused, or take another path: then its cost is that path's; " +
+				"allow the call in the profile if the workload needs it",
+		})
+	default:
+		out = append(out, area.Finding{
+			Severity: area.Info, Message: name + " refused no call that the workloads made when each ran once",
+		})
+	}
+	if err := tryPolicy(ctx, p.enforcer, p.policy, l); err != nil {
+		out = append(out, area.Finding{
+			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, name, err),
+			Hint: "tare's worker needs the calls of the Go runtime, of starting programs and of its files; allow in the " +
+				"profile what is refused at the start",
+		})
+	}
+	return out
+}
+
+func list(all []refusal) string {
+	texts := make([]string, len(all))
+	for i, r := range all {
+		texts[i] = r.operation + ": " + strings.Join(r.calls, ", ")
+	}
+	return strings.Join(texts, "; ")
+}
+
+// trialJournal is that of trials before a run, which has no journal yet: sweep finds their folders by name.
+type trialJournal struct{}
+
+var _ area.Journal = trialJournal{}
+
+// Intend implements area.Journal.
+func (trialJournal) Intend(area.Change) error { return nil }
+
+// Undone implements area.Journal.
+func (trialJournal) Undone(area.Change) error { return nil }
+
+// refusals makes one call of each operation while all calls are allowed, and returns those that the profile would
+// refuse, each where a process first made it.
+func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (out []refusal, err error) {
+	program, err := filterProgram(p.policy)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := trialFolder()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make a folder for a trial: %w", err)
+	}
+	defer func() { err = errors.Join(err, removeFolder(dir)) }()
+	l.log, l.observer = filepath.Join(dir, "worker.log"), newObserver(program)
+	defer l.observer.close()
+	x := &sample{plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l}
+	defer func() { err = errors.Join(err, x.end(context.WithoutCancel(ctx))) }()
+	known := map[string][]string{} // by process, so that no call is named twice
+	step := func(what, process string, do func() error) error {
+		if err := do(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		calls, err := l.observer.take(process)
+		calls = slices.DeleteFunc(calls, func(c string) bool { return slices.Contains(known[process], c) })
+		known[process] = append(known[process], calls...)
+		if len(calls) > 0 {
+			out = append(out, refusal{what, calls})
+		}
+		return err
+	}
+	worker := processName("worker", p.policy)
+	if err := step("tare's worker", worker, func() error {
+		if err := x.startWorker(ctx); err != nil {
+			return err
+		}
+		_, err := micro(workCompute)(ctx, x, 1) // its meter makes calls of its own; the workload makes none
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for _, name := range s.daemons() {
+		start := func() error { return x.serve(ctx, name, env.Clock) }
+		if err := step("start of "+name, processName(name, p.policy), start); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range s.operations(p) {
+		process := worker
+		if slices.Contains(s.daemons(), o.name) {
+			process = processName(o.name, p.policy)
+		}
+		if err := step(o.name, process, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
