@@ -2,7 +2,8 @@
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
-TRIM    ?= -trimpath
+# Without the paths of this folder in what is compiled, another checkout of the same sources finds it in the build cache.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 LINT    := bin/golangci-lint
 GOTESTSUM := bin/gotestsum
 # Several packages at once are tested only of those that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. Those that take
@@ -58,7 +59,7 @@ demo: build ## find where an embedded token endpoint breaks, and how (about two 
 	bin/tare run examples/gke-2020.yaml
 
 build: ## bin/tare
-	$(GO) build $(TRIM) -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
 engines: ## the decision points that are built on demand, where this host can, into the user's cache; and whether they decide
 	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./internal/area/decision/engine

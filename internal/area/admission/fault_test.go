@@ -58,7 +58,8 @@ func createBehind(t *testing.T, p *arm, objects []*unstructured.Unstructured) {
 // deleteBehind deletes an object without telling tare.
 func deleteBehind(t *testing.T, p *arm, kind, name string) {
 	t.Helper()
-	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil {
+	ctx := context.WithoutCancel(t.Context()) // also at the end of the test
+	if err := p.admin.Dynamic().Resource(plural(kind)).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

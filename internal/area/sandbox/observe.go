@@ -16,6 +16,7 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
 
+	"tare/internal/clock"
 	"tare/internal/proc"
 )
 
@@ -23,6 +24,7 @@ import (
 // reports such calls instead (filterCode.observed), and the observer lets each of them go on.
 type observer struct {
 	program filterCode
+	clock   clock.Clock
 
 	mu      sync.Mutex
 	calls   map[string][]string // by the name of the process that was started: its calls since the last take
@@ -31,8 +33,8 @@ type observer struct {
 	ended   chan struct{}
 }
 
-func newObserver(p filterCode) *observer {
-	return &observer{program: p, calls: map[string][]string{}, ended: make(chan struct{})}
+func newObserver(p filterCode, c clock.Clock) *observer {
+	return &observer{program: p, clock: c, calls: map[string][]string{}, ended: make(chan struct{})}
 }
 
 // take returns the calls that would have been refused to a process and its descendants since the last take, in
@@ -93,7 +95,10 @@ func (o *observer) listenerOf(pid int) (int, error) {
 		select {
 		case <-o.ended:
 			return 0, errors.New("it ended before it had a filter")
-		case <-time.After(time.Millisecond):
+		default:
+		}
+		if err := o.clock.Sleep(context.Background(), time.Millisecond); err != nil {
+			return 0, err
 		}
 	}
 	return 0, fmt.Errorf("it had no filter within %s", listenerWithin)

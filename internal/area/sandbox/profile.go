@@ -199,8 +199,10 @@ func action(a specs.LinuxSeccompAction, ret *uint) (sec.Action, error) {
 			return 0, fmt.Errorf("errnoRet: %d is no errno: want 1 to %d", *ret, mostErrno)
 		}
 		return sec.ActionErrno | sec.Action(*ret), nil
+	case specs.ActTrace, specs.ActNotify:
+		return 0, fmt.Errorf("action %q has no translation: it needs a tracer or an agent", a)
 	}
-	return 0, fmt.Errorf("action %q has no translation; it needs a tracer or an agent", a)
+	return 0, fmt.Errorf("there is no action %q", a)
 }
 
 // alternatives translates the conditions of an entry. All of them must hold, but where one argument is tested more

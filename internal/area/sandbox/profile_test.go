@@ -17,6 +17,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/lab/areatest"
 )
 
 // profileFile writes a profile and returns its path.
@@ -77,7 +78,11 @@ func TestProfilesThatAreRefused(t *testing.T) {
 
 // TestProfilesAreReadAsByLibseccomp compares verdicts with those that libseccomp and runc give.
 func TestProfilesAreReadAsByLibseccomp(t *testing.T) {
-	const allow, eperm, enosys = sec.ActionAllow, sec.ActionErrno | sec.Action(unix.EPERM), sec.ActionErrno | sec.Action(unix.ENOSYS)
+	const (
+		allow  = sec.ActionAllow
+		eperm  = sec.ActionErrno | sec.Action(unix.EPERM)
+		enosys = sec.ActionErrno | sec.Action(unix.ENOSYS)
+	)
 	entry := func(name, action, rest string) string {
 		return `{"names":["` + name + `"],"action":"SCMP_ACT_` + action + `"` + rest + `}`
 	}
@@ -96,28 +101,43 @@ func TestProfilesAreReadAsByLibseccomp(t *testing.T) {
 		{"allowed", "ERRNO", []string{entry("read", "ALLOW", "")}, "read", [6]uint64{}, allow},
 		{"its errno", "ALLOW", []string{entry("read", "ERRNO", `,"errnoRet":38`)}, "read", [6]uint64{}, enosys},
 		{
-			"the first without conditions", "KILL", []string{entry("read", "ERRNO", ""), entry("read", "ALLOW", "")}, "read",
-			[6]uint64{}, eperm,
+			"the first without conditions", "KILL",
+			[]string{entry("read", "ERRNO", ""), entry("read", "ALLOW", "")},
+			"read",
+			[6]uint64{},
+			eperm,
 		},
 		{
 			"one without conditions overrides", "KILL",
-			[]string{entry("read", "ERRNO", args(arg("0", "7", "EQ"))), entry("read", "ALLOW", "")}, "read", [6]uint64{7}, allow,
+			[]string{entry("read", "ERRNO", args(arg("0", "7", "EQ"))), entry("read", "ALLOW", "")},
+			"read",
+			[6]uint64{7},
+			allow,
 		},
 		{
-			"all conditions", "ERRNO", []string{entry("read", "ALLOW", args(arg("0", "7", "EQ"), arg("1", "9", "GE")))}, "read",
-			[6]uint64{7, 8}, eperm,
+			"all conditions", "ERRNO",
+			[]string{entry("read", "ALLOW", args(arg("0", "7", "EQ"), arg("1", "9", "GE")))},
+			"read",
+			[6]uint64{7, 8},
+			eperm,
 		},
 		{
-			"any of two on one argument", "ERRNO", []string{entry("read", "ALLOW", args(arg("0", "7", "EQ"), arg("0", "8", "EQ")))},
-			"read", [6]uint64{8}, allow,
+			"any of two on one argument", "ERRNO", []string{entry("read", "ALLOW", args(arg("0", "7", "EQ"),
+				arg("0", "8", "EQ")))}, "read", [6]uint64{8}, allow,
 		},
 		{
-			"all 64 bits", "ERRNO", []string{entry("read", "ALLOW", args(arg("2", "4294967303", "EQ")))}, "read",
-			[6]uint64{0, 0, 7}, eperm,
+			"all 64 bits", "ERRNO",
+			[]string{entry("read", "ALLOW", args(arg("2", "4294967303", "EQ")))},
+			"read",
+			[6]uint64{0, 0, 7},
+			eperm,
 		},
 		{
-			"as the default", "ALLOW", []string{entry("read", "ALLOW", args(arg("0", "1", "EQ"))), entry("write", "ERRNO", "")},
-			"read", [6]uint64{1}, allow,
+			"as the default", "ALLOW",
+			[]string{entry("read", "ALLOW", args(arg("0", "1", "EQ"))), entry("write", "ERRNO", "")},
+			"read",
+			[6]uint64{1},
+			allow,
 		},
 		{"kills", "ALLOW", []string{entry("read", "KILL_PROCESS", "")}, "read", [6]uint64{}, sec.ActionKillProcess},
 		{"logs", "LOG", []string{entry("write", "ERRNO", "")}, "read", [6]uint64{}, sec.ActionLog},
@@ -177,15 +197,17 @@ func TestProfilesAreTriedBeforeTheRun(t *testing.T) {
 	}{
 		{`"ptrace","mount"`, []string{"own.json refused no call that the workloads made"}, nil, area.Info},
 		{
-			`"ptrace","pipe2","pipe"`, []string{"own.json refuses calls that were made when each workload ran once: pipe: pipe2 (EPERM)"},
-			[]string{"compute:"}, area.Warning,
+			`"ptrace","pipe2","pipe"`,
+			[]string{"own.json refuses calls that were made when each workload ran once: pipe: pipe2 (EPERM)"},
+			[]string{"compute:"},
+			area.Warning,
 		},
 	} {
 		path := profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":[`+c.refuses+
 			`],"action":"SCMP_ACT_ERRNO"}]}`)
 		levels := map[string]string{factorEnforcer: enforcerSeccomp, factorProfile: path}
 		spec := &Spec{Workloads: []string{"compute", "pipe"}}
-		env := testEnv(t)
+		env := areatest.Env(t)
 		env.Treatments = []design.Treatment{{ID: design.ID(levels), Levels: levels}}
 		var texts []string
 		for _, f := range (Area{}).Preflight(t.Context(), spec, env) {
@@ -217,11 +239,11 @@ func TestAProfileThatIsNotInForceIsFound(t *testing.T) {
 	}
 	strict, lax := read(`"ptrace","mount","swapon"`), read(`"ptrace"`)
 	e := mixedUp{seccompFilter{}, Policy{Enforcer: enforcerSeccomp, Profile: strict}}
-	cpus, err := workerCPU(testEnv(t))
+	cpus, err := workerCPU(areatest.Env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := launcher{self: testEnv(t).Self, cpus: cpus}
+	l := launcher{self: areatest.Env(t).Self, cpus: cpus}
 	if err := tryPolicy(t.Context(), e.Enforcer, e.want, l); err != nil {
 		t.Errorf("in force: %v", err)
 	}
@@ -251,7 +273,10 @@ func TestProfileExcludesOtherLevels(t *testing.T) {
 		levels []string
 		want   string
 	}{
-		{[]string{factorEnforcer, enforcerSeccomp, factorProfile, path, factorMode, "RuntimeDefault"}, "takes the place of a mode"},
+		{
+			[]string{factorEnforcer, enforcerSeccomp, factorProfile, path, factorMode, "RuntimeDefault"},
+			"takes the place of a mode",
+		},
 		{[]string{factorEnforcer, enforcerSeccomp, factorProfile, path, factorRules, "3"}, "add them to the profile"},
 		{[]string{factorEnforcer, enforcerLandlock, factorProfile, path}, "only seccomp"},
 		{[]string{factorProfile, path}, "only seccomp"},

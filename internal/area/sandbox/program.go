@@ -64,24 +64,25 @@ func (p filterCode) observed() filterCode {
 	return out
 }
 
-// load puts the calling thread under the program. With SECCOMP_FILTER_FLAG_NEW_LISTENER it returns the listener.
-func (p filterCode) load(flags uintptr) (listener int, err error) {
+// load puts the calling thread under the program. With SECCOMP_FILTER_FLAG_NEW_LISTENER this process gets a descriptor
+// that is the listener.
+func (p filterCode) load(flags uintptr) error {
 	raw, err := bpf.Assemble(p)
 	if err != nil {
-		return 0, fmt.Errorf("encode the seccomp filter: %w", err)
+		return fmt.Errorf("encode the seccomp filter: %w", err)
 	}
 	filter := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
 		uintptr(unsafe.Pointer(&prog))) //nolint:gosec // seccomp(2) takes a pointer
 	runtime.KeepAlive(filter)
 	if errno != 0 {
-		return 0, fmt.Errorf("load the seccomp filter: %w", errno)
+		return fmt.Errorf("load the seccomp filter: %w", errno)
 	}
-	return int(fd), nil
+	return nil
 }
 
 // verdict runs the program in this process on a system call, and returns the action.

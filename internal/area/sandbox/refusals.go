@@ -41,11 +41,13 @@ func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t desig
 	switch {
 	case err != nil:
 		out = append(out, area.Finding{
-			Severity: area.Warning, Message: fmt.Sprintf("which calls of the workloads %s would refuse is not known: %v", name, err),
+			Severity: area.Warning,
+			Message:  fmt.Sprintf("which calls of the workloads %s would refuse is not known: %v", name, err),
 		})
 	case len(refusals) > 0:
 		out = append(out, area.Finding{
-			Severity: area.Warning, Message: name + " refuses calls that were made when each workload ran once: " + list(refusals),
+			Severity: area.Warning,
+			Message:  name + " refuses calls that were made when each workload ran once: " + list(refusals),
 			Hint: "a program may do without a call that is refused, or take another path: then its cost is that path's; " +
 				"allow the call in the profile if the workload needs it",
 		})
@@ -98,9 +100,11 @@ func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (
 		return nil, fmt.Errorf("make a folder for a trial: %w", err)
 	}
 	defer func() { err = errors.Join(err, removeFolder(dir)) }()
-	l.log, l.observer = filepath.Join(dir, "worker.log"), newObserver(program)
+	l.log, l.observer = filepath.Join(dir, "worker.log"), newObserver(program, env.Clock)
 	defer l.observer.close()
-	x := &sample{plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l}
+	x := &sample{
+		plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
+	}
 	defer func() { err = errors.Join(err, x.end(context.WithoutCancel(ctx))) }()
 	known := map[string][]string{} // by process, so that no call is named twice
 	step := func(what, process string, do func() error) error {

@@ -97,8 +97,7 @@ func (seccompFilter) Confine(p Policy) error {
 	if err != nil {
 		return err
 	}
-	_, err = program.load(0)
-	return err
+	return program.load(0)
 }
 
 // Observe lets this thread make all calls, and reports those that Confine would refuse to a listener, which is a
@@ -108,8 +107,7 @@ func (seccompFilter) Observe(p Policy) error {
 	if err != nil {
 		return err
 	}
-	_, err = program.observed().load(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
-	return err
+	return program.observed().load(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 }
 
 // ProveDeny implements Enforcer: every system call that a rule names is refused, and what Landlock would refuse is
