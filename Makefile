@@ -2,51 +2,48 @@
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X tare/internal/cli.version=$(VERSION)
-# Without the paths of this folder in what is compiled, another checkout of the same sources finds it in the build cache.
+# Without the paths of this folder in what is compiled, another checkout of the same sources finds it in the cache.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 LINT    := bin/golangci-lint
 GOTESTSUM := bin/gotestsum
-# Several packages at once are tested only of those that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. Those that take
-# minutes come first, so that none is left at the end to be tested alone.
-CALM    := ./internal/area/admission ./internal/area/admission/cluster ./internal/plane ./internal/area/admission/mechanism ./internal/area/decision/engine \
-           ./internal/area/decision ./internal/area/admission/startup ./internal/area/admission/node ./internal/area ./internal/area/admission/webhook \
-           ./internal/area/decision/protocol ./internal/area/decision/reference ./internal/area/exec ./internal/area/identity/reference \
-           ./internal/area/oneshot ./internal/build ./internal/driver ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
-PURE    := ./lab/simulation ./lab/montecarlo ./internal/report ./internal/analyze $(CALM) ./cmd/... ./engines/... ./schema/... ./internal/arch \
-           ./internal/area/admission/apimetrics ./internal/area/all \
-           ./internal/area/decision/model ./internal/budget ./internal/capacity ./internal/chart ./internal/clock \
-           ./internal/config ./internal/design ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question ./internal/report/... ./internal/run \
-           ./internal/signature ./internal/spelling ./internal/stat/... ./internal/unit ./lab/cmd/... ./lab/areatest ./lab/fixture ./lab/memtest
-# Packages of which only the tests that TIMED names measure, hold something to a time or look at all that is on the host. The others of their tests compute
-# or wait, and run with PURE. internal/arch sees to it that each name is that of one test of these packages, and of no other test.
-MIXED   := ./internal/cli ./internal/area/identity ./internal/run/drive ./lab/servers
+# Packages that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. Those that take
+# minutes come first, so that none is left at the end to be tested alone; those that wait stand between those that
+# compute.
+CALM    := ./internal/area/admission ./internal/plane ./internal/area/admission/cluster \
+           ./internal/area/admission/mechanism ./internal/area/decision/engine ./internal/area/admission/startup \
+           ./internal/area/decision ./internal/area/admission/node ./internal/driver ./internal/area \
+           ./internal/area/admission/webhook ./internal/area/decision/protocol ./internal/area/decision/reference \
+           ./internal/area/exec ./internal/area/identity/reference ./internal/area/oneshot ./internal/build \
+           ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
+LONG    := ./lab/simulation ./internal/area/admission ./internal/analyze ./internal/plane ./internal/report \
+           ./internal/area/admission/cluster ./lab/montecarlo ./lab/cmd/...
+PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./engines/... ./schema/... ./internal/arch \
+           ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./internal/budget \
+           ./internal/capacity ./internal/chart ./internal/clock ./internal/config ./internal/design \
+           ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question \
+           ./internal/report/... ./internal/run ./internal/signature ./internal/spelling ./internal/stat/... \
+           ./internal/unit ./lab/areatest ./lab/fixture ./lab/memtest
+# Of internal/cli the tests that TIMED names run real experiments or look at all that is on the host: they have it to
+# themselves. The others run with PURE. internal/arch sees to it that each name is that of one test of this package.
+MIXED   := ./internal/cli
 TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestInterruptedRunThatCannotUndo|$\
-           TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches|TestCausesUnderLoad|$\
-           TestEndpointsSideBySide|TestGroupLimits|TestLivenessRestarts|TestProbesCountEachTrial|TestPublishedShape|$\
-           TestRecoverRestarts|TestBacklogPlusOneCallsGetStuck|TestEndpointLimitsItselfWithoutControlGroups|$\
-           TestTreatmentsSideBySide|TestMaxRateLimitsAllRequests|TestVerifyRejectsALiftedLimit|$\
-           TestVerifyRejectsMissingKnobs|TestVerifyPresets|TestCheckingAnswersDoesNotAllocate|$\
-           TestInterruptDropsTheBlock|TestArmsTakeTurns|TestBadMeasurementsEndTheRun|$\
-           TestFlappingProbeWarningsAreLimited|TestGaugesReadProbes|TestResumedRunMeasuresMissingBlocks|$\
-           TestInterimLooksStopARun|TestLostBlocksAreReplaced|TestHangingProbeDelaysNothing|TestSoak|TestSoakAborts|$\
-           TestSoakInterrupted|TestSoakRamp|TestSoakSurvivesARestart|TestBlocksRecordHostLoad|$\
-           TestServedCountsMatchCallsSent|TestServedCountsOfALadderAndASoak|TestAllWorkersRunInTheWindow|$\
-           TestAcceptLimit|TestCrashes|TestProxiesRefuse|TestSearch|TestFixturesServe
-# The timed tests of these, and all tests of WAITING, leave the processors idle for most of their time: three packages run at once. Those of internal/cli
-# run real experiments, and have the host to themselves.
-WAITED  := $(filter-out ./internal/cli,$(MIXED))
+           TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches
+# Packages that measure or hold something to a time, and leave the processors idle for most of theirs: three at once.
 # internal/load comes first, since it takes longest.
-WAITING := ./internal/load ./lab/hostile ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/area/imagepull \
-           ./internal/probe ./internal/proc ./internal/doctor ./lab/bench
-# What make race tests besides WAITED and WAITING.
-BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./lab/fixture ./lab/areatest
+WAITING := ./internal/load ./internal/area/identity ./internal/run/drive ./lab/servers ./lab/hostile \
+           ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/area/imagepull ./internal/probe \
+           ./internal/proc ./internal/doctor ./lab/bench
+# What make race tests besides WAITING.
+BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model \
+           ./lab/areatest ./lab/fixture
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simulation ./lab/cmd/...,$(PURE)) \
            ./internal/area ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
 
-# A stalled host can fail a test that holds a time; a fault fails again. So up to four failed tests are asked once more, when all others have run, and
-# are named as asked again. Not after a data race, a panic, a time-out or a package that did not compile (ADR 16).
+# A stalled host can fail a test that holds a time; a fault fails again. So up to four failed tests are asked once more,
+# when all others have run, and are named as asked again. Not after a data race, a panic, a time-out or a package that
+# did not compile (ADR 16).
 AGAIN   := --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
 TESTS   := $(GOTESTSUM) --format standard-quiet $(AGAIN)
 
@@ -61,10 +58,10 @@ demo: build ## find where an embedded token endpoint breaks, and how (about two 
 build: ## bin/tare
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
-engines: ## the decision points that are built on demand, where this host can, into the user's cache; and whether they decide
+engines: ## the decision points that this host can build, into the user's cache; and whether they decide
 	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./internal/area/decision/engine
 
-plane: ## the control planes that are built on demand (Kubernetes 1.36 and 1.24), into the user's cache: about ten minutes on two cores, once
+plane: ## the control planes of Kubernetes 1.36 and 1.24, into the user's cache: ten minutes on two cores, once
 	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
 
 # Compiled first, so that no test is timed while others are compiled.
@@ -74,11 +71,9 @@ test: $(GOTESTSUM) ## everything that this machine can run
 	@$(COMPILE) ./... >/dev/null 2>&1 || true # what does not compile is a finding of the tests
 	@failed=; rm -f bin/took-*.json; \
 	$(TESTS) --jsonfile-timing-events=bin/took-beside.json --packages='$(MIXED) $(PURE)' -- \
-	  -p 3 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --jsonfile-timing-events=bin/took-cli.json --packages=./internal/cli -- \
+	  -p 4 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --jsonfile-timing-events=bin/took-cli.json --packages='$(MIXED)' -- \
 	  -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --jsonfile-timing-events=bin/took-waited.json --packages='$(WAITED)' -- \
-	  -p 3 -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
 	$(TESTS) --jsonfile-timing-events=bin/took-waiting.json \
 	  --packages='$(WAITING) $(filter-out $(shell $(GO) list $(PURE) $(MIXED) $(WAITING)),$(shell $(GO) list ./...))' -- \
 	  -p 3 -vet=off -timeout 25m || failed=1; \
@@ -92,12 +87,11 @@ race: export GORACE := atexit_sleep_ms=50
 race: RACED = $(TESTS) --hide-summary=skipped
 race: RACING = -race -short -vet=off -p 3 -timeout 25m
 race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
-	@$(COMPILE) -race $(BESIDE) $(WAITED) $(WAITING) ./lab/montecarlo >/dev/null 2>&1 || true
+	@$(COMPILE) -race $(BESIDE) $(WAITING) ./lab/montecarlo >/dev/null 2>&1 || true
 	# The other tests of lab/montecarlo compute the same way, for minutes.
 	$(GO) test -race -short -vet=off -timeout 25m -run '^(TestReproducible|TestTables)$$' ./lab/montecarlo
 	@failed=; \
-	$(RACED) --packages='$(WAITED) $(BESIDE)' -- $(RACING) -skip '^($(TIMED))$$' || failed=1; \
-	$(RACED) --packages='$(WAITED)' -- $(RACING) -run '^($(TIMED))$$' || failed=1; \
+	$(RACED) --packages='$(BESIDE)' -- $(RACING) || failed=1; \
 	$(RACED) --packages='$(WAITING)' -- $(RACING) || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi
 
@@ -125,7 +119,7 @@ simulate: ## the search, the signatures and the statistics against simulated tru
 	$(GO) run ./lab/cmd/tare-simulate -worlds 10000 -seed 1
 	$(GO) run ./lab/cmd/tare-simulate -stat
 
-calibrate: build ## tare against known truth on this host: servers and proxies of known capacity (about twenty minutes), and planted costs (an hour)
+calibrate: build ## tare against servers of known capacity (twenty minutes) and planted costs (an hour)
 	$(GO) run ./lab/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
 	$(GO) run ./lab/cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
 	$(GO) run ./lab/cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml

@@ -32,7 +32,7 @@ func TestDocsShowRealOutput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: the pages run real measurements")
 	}
-	t.Parallel() // most of it is searches, which wait
+	t.Parallel() // most of it waits
 	root := filepath.Join("..", "..")
 	pages := []string{filepath.Join(root, "README.md")}
 	more, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))

@@ -86,7 +86,6 @@ func TestSearches(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: real searches")
 	}
-	t.Parallel()
 	bin := buildTare(t)
 	var searches sync.WaitGroup
 	for _, s := range append(presetSearches(bin), nginxSearches(bin)...) {

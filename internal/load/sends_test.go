@@ -175,10 +175,10 @@ func TestCallsThatAreHeldBackUntilTheEndSaySo(t *testing.T) {
 // TestRandomArrivalsAreNotHeldBack: at a rate of exactly max_rate on average, some are closer than the bound allows.
 func TestRandomArrivalsAreNotHeldBack(t *testing.T) {
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
+		host := watchHost(t)
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = 500 })
 		offer(t, s, Poisson{Rate: 500, Duration: 2 * time.Second, Seed: 1})
 		drain(t, s)
-		host := watchHost(t)
 		if held := s.Progress().Held; held > 0 && host() < 50*time.Millisecond {
 			t.Errorf("%d of %d calls were held back", held, s.Progress().Due)
 		}

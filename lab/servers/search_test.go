@@ -50,38 +50,62 @@ func (tokenCall) Check(_ uint64, status int, body []byte) load.Outcome {
 }
 
 // TestSearch searches the capacity of limiters over real sockets. A search during which the host delayed tare or the
-// server is not judged.
+// server is not judged, but repeated twice.
 func TestSearch(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it searches for up to a minute")
 	}
+	const attempts = 3
 	for _, name := range []string{"token-bucket", "fixed-window", "per-client", "gcra"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait
-			f := newTrialOf(t, name).f
-			addr, stop := startChild(t, name)
-			s, err := load.Open(t.Context(), load.Config{
-				Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: f.Callers, Local: addressOf}, KeepCalls: true,
-				Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate,
-				Operations: []load.Operation{{Name: "token", Weight: 1, Wire: tokenCall{f.Callers}}},
-			})
-			if err != nil {
-				t.Fatal(err)
+			truth := newTrialOf(t, name).f.Truth
+			var result capacity.Result
+			var why string
+			for range attempts {
+				if result, why = searchOnce(t, name); why == "" {
+					checkResult(t, truth, result)
+					return
+				}
+				t.Log("searched again: ", why)
 			}
-			o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 60, Callers: f.Callers}
-			trace, err := capacity.Search(t.Context(), s, o, nil)
-			if err != nil {
-				t.Error(err)
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-			if late := stop(); late > MostLate {
-				t.Skipf("SKIPPED: the host was late for %.1f %% of what the server did", 100*late)
-			}
-			checkResult(t, f.Truth, capacity.Assess(trace))
+			t.Skipf("SKIPPED: %d searches, the last: %s", attempts, why)
 		})
 	}
+}
+
+// searchOnce searches a fixture. why says why the host does not allow to judge the result; empty: it does.
+func searchOnce(t *testing.T, name string) (result capacity.Result, why string) {
+	t.Helper()
+	f := newTrialOf(t, name).f
+	addr, stop := startChild(t, name)
+	s, err := load.Open(t.Context(), load.Config{
+		Endpoint: load.Endpoint{Addr: addr, Host: "target", Keys: f.Callers, Local: addressOf}, KeepCalls: true,
+		Timeout: f.Timeout, MaxConns: 512, MaxRate: f.MaxRate,
+		Operations: []load.Operation{{Name: "token", Weight: 1, Wire: tokenCall{f.Callers}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := capacity.Options{MaxRate: f.MaxRate, MaxConns: 512, Timeout: f.Timeout, MaxSeconds: 60, Callers: f.Callers}
+	trace, err := capacity.Search(t.Context(), s, o, nil)
+	if err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if late := stop(); late > MostLate {
+		return result, fmt.Sprintf("the host was late for %.1f %% of what the server did", 100*late)
+	}
+	result = capacity.Assess(trace)
+	switch {
+	case !result.Valid:
+		why = "tare or its host was the limit: " + result.Reason
+	case result.Stop == capacity.StopTime:
+		why = "the search did not end within a minute on this host"
+	}
+	return result, why
 }
 
 // serverVariable names the fixture that this program is to be, in its environment.
@@ -161,12 +185,6 @@ func checkResult(t *testing.T, truth Truth, r capacity.Result) {
 	}
 	if c := r.Signature.Class; !slices.Contains(truth.Classes, c) && c != signature.Unknown && c != signature.Client {
 		t.Errorf("the search finds class %s, the truth is %v", c, truth.Classes)
-	}
-	if !r.Valid {
-		t.Skipf("SKIPPED: tare or its host was the limit: %s", r.Reason)
-	}
-	if r.Stop == capacity.StopTime {
-		t.Skipf("SKIPPED: the search did not end within a minute on this host")
 	}
 	if r.Rate == 0 {
 		t.Errorf("no answer: %s", r.Reason)

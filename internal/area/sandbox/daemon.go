@@ -57,6 +57,7 @@ type served struct {
 	change *area.Change
 	daemon workload.Daemon
 	tree   *proc.Tree
+	proof  *selfProof // of a profile; nil: the worker proves the policy
 }
 
 // serve starts a daemon under the sample's policy, with the worker's shim, and waits until it answers.
@@ -73,9 +74,18 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	s.daemons = append(s.daemons, x) // added before it is complete, so that end finds it
 	p := s.plan.policy
 	p.Scratch = dir
+	config := shimConfig{Policy: p, Command: d.Command()}
+	var files []*os.File
+	if p.Profile != nil && s.launch.observer == nil {
+		if x.proof, err = newSelfProof(); err != nil {
+			return err
+		}
+		const firstFile = 3
+		config.Results, files = firstFile, append(files, x.proof.memory)
+	}
 	x.child, err = s.launch.begin(ctx, proc.Spec{
 		Name: processName(name, p), Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
-		LogFile: s.launch.log, CPUs: s.launch.cpus, Grace: daemonGrace,
+		LogFile: s.launch.log, CPUs: s.launch.cpus, Grace: daemonGrace, Files: files,
 		Born: func(id proc.ID) error {
 			change := area.ProcessChange(areaName, s.id+"-"+name, id)
 			x.change = &change
@@ -85,9 +95,12 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 			}
 			return nil
 		},
-	}, shimConfig{Policy: p, Command: d.Command()})
+	}, config)
 	if err != nil {
 		return err
+	}
+	if x.proof != nil {
+		x.proof.pid = x.child.PID
 	}
 	if err := x.ask(ctx, daemonReady, func(ctx context.Context) error { return d.Ready(ctx, c) }); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
@@ -127,6 +140,10 @@ func (x *served) ask(ctx context.Context, within time.Duration, do func(context.
 // end ends the daemon and waits for it.
 func (x *served) end(ctx context.Context, j area.Journal) error {
 	_ = x.daemon.Close() // it is of no more use anyway
+	if x.proof != nil {
+		_ = x.proof.close() // nothing is buffered
+		x.proof = nil
+	}
 	if x.child != nil {
 		if err := x.child.Stop(ctx); err != nil {
 			return err

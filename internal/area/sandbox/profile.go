@@ -29,7 +29,7 @@ type Profile struct {
 	Text json.RawMessage `json:"text"`
 }
 
-// readProfile reads a profile and checks that it can be translated.
+// readProfile reads a profile and checks that it can be compiled.
 func readProfile(path string) (*Profile, error) {
 	f, err := os.Open(path) //nolint:gosec // the experiment names the file
 	if err != nil {
@@ -47,8 +47,12 @@ func readProfile(path string) (*Profile, error) {
 		return nil, fmt.Errorf("%s: longer than %d bytes, which no profile needs", path, mostProfile)
 	}
 	p := &Profile{Name: filepath.Base(path), Text: text}
-	if _, err := p.policy(); err != nil {
+	policy, err := p.policy()
+	if err != nil {
 		return nil, err
+	}
+	if _, err := compile(policy); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return p, nil
 }
@@ -153,6 +157,9 @@ func (t *translation) entry(number int, e specs.LinuxSyscall) error {
 	if act == t.policy.DefaultAction {
 		return nil // a container runtime leaves such entries out
 	}
+	if len(e.Args) > 0 && len(when) == 0 {
+		return nil
+	}
 	group := sec.SyscallGroup{Action: act}
 	for _, name := range e.Names {
 		_, native := t.known[name]
@@ -205,49 +212,54 @@ func action(a specs.LinuxSeccompAction, ret *uint) (sec.Action, error) {
 	return 0, fmt.Errorf("there is no action %q", a)
 }
 
-// alternatives translates the conditions of an entry. All of them must hold, but where one argument is tested more
-// than once any of them suffices: so does runc read them.
-func alternatives(args []specs.LinuxSeccompArg) ([]sec.ArgumentConditions, error) {
+// alternatives translates the conditions of an entry: it holds where all conditions of one alternative hold. All
+// conditions of an entry must hold, but where one argument is tested more than once any of them suffices: so does runc
+// read them. An entry that can never hold has no alternatives.
+func alternatives(args []specs.LinuxSeccompArg) (out []sec.ArgumentConditions, err error) {
 	var all sec.ArgumentConditions
-	tested, twice := map[uint]bool{}, false
+	tested, twice, never := map[uint]bool{}, false, false
 	for _, a := range args {
-		c, err := condition(a)
+		when, possible, err := conditions(a)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, c)
+		if possible {
+			out = append(out, when)
+		}
+		all = append(all, when...)
+		never = never || !possible
 		twice = twice || tested[a.Index]
 		tested[a.Index] = true
 	}
-	switch {
-	case len(all) == 0:
+	if len(args) == 0 || twice {
+		return out, nil
+	}
+	if never {
 		return nil, nil
-	case !twice:
-		return []sec.ArgumentConditions{all}, nil
 	}
-	var out []sec.ArgumentConditions
-	for _, c := range all {
-		out = append(out, sec.ArgumentConditions{c})
-	}
-	return out, nil
+	return []sec.ArgumentConditions{all}, nil
 }
 
-func condition(a specs.LinuxSeccompArg) (sec.Condition, error) {
+// conditions translates a condition on one argument into conditions that must all hold.
+func conditions(a specs.LinuxSeccompArg) (all sec.ArgumentConditions, possible bool, err error) {
 	operations := map[specs.LinuxSeccompOperator]sec.Operation{
 		specs.OpEqualTo: sec.Equal, specs.OpNotEqual: sec.NotEqual, specs.OpLessThan: sec.LessThan,
 		specs.OpLessEqual:   sec.LessOrEqual,
 		specs.OpGreaterThan: sec.GreaterThan, specs.OpGreaterEqual: sec.GreaterOrEqual,
 	}
-	op, ok := operations[a.Op]
-	switch {
-	case a.Op != specs.OpMaskedEqual:
-	case a.ValueTwo == 0: // (argument & mask) == 0
-		op, ok = sec.BitsNotSet, true
-	case a.ValueTwo == a.Value && a.Value&(a.Value-1) == 0: // one bit
-		op, ok = sec.BitsSet, true
+	if op, ok := operations[a.Op]; ok {
+		return sec.ArgumentConditions{{Argument: uint32(a.Index), Operation: op, Value: a.Value}}, true, nil
 	}
-	if !ok {
-		return sec.Condition{}, fmt.Errorf("condition %s %d %d has no translation", a.Op, a.Value, a.ValueTwo)
+	if a.Op != specs.OpMaskedEqual {
+		return nil, false, fmt.Errorf("args: there is no operator %q", a.Op)
 	}
-	return sec.Condition{Argument: uint32(a.Index), Operation: op, Value: a.Value}, nil
+	mask, want := a.Value, a.ValueTwo
+	if want&^mask != 0 {
+		return nil, false, nil // no argument has a bit that the mask removes
+	}
+	all = sec.ArgumentConditions{{Argument: uint32(a.Index), Operation: sec.BitsNotSet, Value: mask &^ want}}
+	for rest := want; rest != 0; rest &= rest - 1 {
+		all = append(all, sec.Condition{Argument: uint32(a.Index), Operation: sec.BitsSet, Value: rest & -rest})
+	}
+	return all, true, nil
 }

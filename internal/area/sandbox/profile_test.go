@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -63,7 +64,9 @@ func TestProfilesThatAreRefused(t *testing.T) {
 		`{"defaultAction":"SCMP_ACT_ERRNO","listenerPath":"/x"}`:                                     "no agent",
 		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],"action":"SCMP_ACT_MAY"}]}`: "syscalls[0]",
 		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],"action":"SCMP_ACT_ERRNO",` +
-			`"args":[{"index":0,"value":3,"valueTwo":1,"op":"SCMP_CMP_MASKED_EQ"}]}]}`: "MASKED_EQ 3 1",
+			`"args":[{"index":0,"value":3,"op":"SCMP_CMP_ABOUT"}]}]}`: `no operator "SCMP_CMP_ABOUT"`,
+		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["read"],"action":"SCMP_ACT_ERRNO",` +
+			`"args":[{"index":6,"value":3,"op":"SCMP_CMP_EQ"}]}]}`: "between 0 and 5",
 		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"name":"read","names":["write"],"action":"SCMP_ACT_ERRNO"}]}`: "both",
 		strings.Repeat(" ", mostProfile+1): "longer than",
 	} {
@@ -88,6 +91,9 @@ func TestProfilesAreReadAsByLibseccomp(t *testing.T) {
 	}
 	arg := func(index, value, op string) string {
 		return `{"index":` + index + `,"value":` + value + `,"op":"SCMP_CMP_` + op + `"}`
+	}
+	masked := func(index, mask, value string) string {
+		return `{"index":` + index + `,"value":` + mask + `,"valueTwo":` + value + `,"op":"SCMP_CMP_MASKED_EQ"}`
 	}
 	args := func(all ...string) string { return `,"args":[` + strings.Join(all, ",") + `]` }
 	for _, c := range []struct {
@@ -138,6 +144,30 @@ func TestProfilesAreReadAsByLibseccomp(t *testing.T) {
 			"read",
 			[6]uint64{1},
 			allow,
+		},
+		{
+			"masked", "ERRNO", []string{entry("read", "ALLOW", args(masked("0", "7", "5")))}, "read", [6]uint64{0xf0d}, allow,
+		},
+		{
+			"masked, a bit too many", "ERRNO",
+			[]string{entry("read", "ALLOW", args(masked("0", "7", "5")))},
+			"read",
+			[6]uint64{7},
+			eperm,
+		},
+		{
+			"masked, a bit too few", "ERRNO",
+			[]string{entry("read", "ALLOW", args(masked("0", "7", "5")))},
+			"read",
+			[6]uint64{4},
+			eperm,
+		},
+		{
+			"masked, never", "ERRNO", []string{entry("read", "ALLOW", args(masked("0", "0", "5")))}, "read", [6]uint64{5}, eperm,
+		},
+		{
+			"masked, always", "ERRNO", []string{entry("read", "ALLOW", args(masked("0", "0", "0")))}, "read",
+			[6]uint64{5}, allow,
 		},
 		{"kills", "ALLOW", []string{entry("read", "KILL_PROCESS", "")}, "read", [6]uint64{}, sec.ActionKillProcess},
 		{"logs", "LOG", []string{entry("write", "ERRNO", "")}, "read", [6]uint64{}, sec.ActionLog},
@@ -190,6 +220,7 @@ func FuzzProfile(f *testing.F) {
 // TestProfilesAreTriedBeforeTheRun: Preflight names the calls of each operation that a profile refuses, and proves the
 // profile in a worker.
 func TestProfilesAreTriedBeforeTheRun(t *testing.T) {
+	requireEnforcer(t, enforcerSeccomp)
 	for _, c := range []struct {
 		refuses   string
 		want, not []string
@@ -229,6 +260,7 @@ func TestProfilesAreTriedBeforeTheRun(t *testing.T) {
 
 // TestAProfileThatIsNotInForceIsFound: the proof of a profile fails in a worker that is under another one.
 func TestAProfileThatIsNotInForceIsFound(t *testing.T) {
+	requireEnforcer(t, enforcerSeccomp)
 	read := func(names string) *Profile {
 		p, err := readProfile(profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":[`+names+
 			`],"action":"SCMP_ACT_ERRNO","errnoRet":38}]}`))
@@ -251,6 +283,49 @@ func TestAProfileThatIsNotInForceIsFound(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "mount must be refused with ENOSYS") ||
 		!strings.Contains(err.Error(), "swapon") || strings.Contains(err.Error(), "ptrace") {
 		t.Errorf("not in force: %v", err)
+	}
+}
+
+// TestServersProveTheirProfile: where only servers run, a profile need not allow what tare's worker needs. Each server
+// proves it in its own process.
+func TestServersProveTheirProfile(t *testing.T) {
+	requireEnforcer(t, enforcerSeccomp)
+	if _, err := exec.LookPath("nginx"); err != nil {
+		t.Skip("SKIPPED: nginx is not installed, so no server was put under a profile")
+	}
+	docker := moby.DefaultProfile()
+	for _, entry := range docker.Syscalls { // without this call no Go program starts
+		entry.Names = slices.DeleteFunc(entry.Names, func(n string) bool { return n == "sigaltstack" })
+	}
+	text, err := json.Marshal(docker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := treatment(factorEnforcer, enforcerSeccomp, factorProfile, profileFile(t, string(text)))
+	env := areatest.Env(t)
+	env.Treatments = []design.Treatment{tr}
+	for _, workloads := range [][]string{nil, {"open"}} {
+		var failed []string
+		for _, f := range (Area{}).Preflight(t.Context(), &Spec{Real: []string{"nginx"}, Workloads: workloads}, env) {
+			if f.Severity == area.Error {
+				failed = append(failed, f.Message)
+			}
+		}
+		if want := len(workloads) > 0; want != (len(failed) > 0) {
+			t.Errorf("with the workloads %v: errors %q", workloads, failed)
+		}
+	}
+	tg, _ := prepared(t, &Spec{Real: []string{"nginx"}}, tr)
+	enter(t, tg, tr)
+	if err := tg.Verify(t.Context(), tr); err != nil {
+		t.Error(err)
+	}
+	s := tg.arms[tr.ID].sample
+	s.plan.policy.Profile = &Profile{Name: "stricter.json", Text: json.RawMessage(
+		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["getppid"],"action":"SCMP_ACT_ERRNO"}]}`)}
+	if err := tg.Verify(t.Context(), tr); err == nil || !strings.Contains(err.Error(), "nginx") ||
+		!strings.Contains(err.Error(), "getppid") {
+		t.Errorf("under another profile: %v", err)
 	}
 }
 

@@ -56,14 +56,32 @@ func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t desig
 			Severity: area.Info, Message: name + " refused no call that the workloads made when each ran once",
 		})
 	}
-	if err := tryPolicy(ctx, p.enforcer, p.policy, l); err != nil {
+	if err := s.rehearse(ctx, env, l, p); err != nil {
 		out = append(out, area.Finding{
 			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, name, err),
-			Hint: "tare's worker needs the calls of the Go runtime, of starting programs and of its files; allow in the " +
-				"profile what is refused at the start",
+			Hint: "allow in the profile what the program needs; workloads and commands run in a worker of tare's, which needs " +
+				"the calls of the Go runtime",
 		})
 	}
 	return out
+}
+
+// rehearse proves the profile and makes one call of each operation under it.
+func (s *Spec) rehearse(ctx context.Context, env area.Env, l launcher, p plan) error {
+	return s.trial(ctx, l, p, func(x *sample) error {
+		if err := x.start(ctx, env.Clock); err != nil {
+			return err
+		}
+		if err := x.prove(ctx); err != nil {
+			return err
+		}
+		for _, o := range s.operations(p) {
+			if _, err := o.run(ctx, x, 1); err != nil {
+				return fmt.Errorf("%s: %w", o.name, err)
+			}
+		}
+		return nil
+	})
 }
 
 func list(all []refusal) string {
@@ -85,6 +103,22 @@ func (trialJournal) Intend(area.Change) error { return nil }
 // Undone implements area.Journal.
 func (trialJournal) Undone(area.Change) error { return nil }
 
+// trial does something with a sample in a folder of its own, and removes both.
+func (s *Spec) trial(ctx context.Context, l launcher, p plan, do func(*sample) error) error {
+	dir, err := trialFolder()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for a trial: %w", err)
+	}
+	l.log = filepath.Join(dir, "worker.log")
+	x := &sample{
+		plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
+	}
+	return errors.Join(do(x), x.end(context.WithoutCancel(ctx)), removeFolder(dir))
+}
+
 // refusals makes one call of each operation while all calls are allowed, and returns those that the profile would
 // refuse, each where a process first made it.
 func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (out []refusal, err error) {
@@ -92,57 +126,67 @@ func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (
 	if err != nil {
 		return nil, err
 	}
-	dir, err := trialFolder()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make a folder for a trial: %w", err)
-	}
-	defer func() { err = errors.Join(err, removeFolder(dir)) }()
-	l.log, l.observer = filepath.Join(dir, "worker.log"), newObserver(program, env.Clock)
+	l.observer = newObserver(program, env.Clock)
 	defer l.observer.close()
-	x := &sample{
-		plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
-	}
-	defer func() { err = errors.Join(err, x.end(context.WithoutCancel(ctx))) }()
-	known := map[string][]string{} // by process, so that no call is named twice
-	step := func(what, process string, do func() error) error {
-		if err := do(); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		calls, err := l.observer.take(process)
-		calls = slices.DeleteFunc(calls, func(c string) bool { return slices.Contains(known[process], c) })
-		known[process] = append(known[process], calls...)
-		if len(calls) > 0 {
-			out = append(out, refusal{what, calls})
-		}
+	err = s.trial(ctx, l, p, func(x *sample) error {
+		r := rehearsal{observer: l.observer, known: map[string][]string{}}
+		defer func() { out = r.refusals }()
+		return r.run(ctx, env, s, x)
+	})
+	return out, err
+}
+
+// A rehearsal collects the calls that would be refused while a sample runs.
+type rehearsal struct {
+	observer *observer
+	known    map[string][]string // by process, so that no call is named twice
+	refusals []refusal
+}
+
+func (r *rehearsal) run(ctx context.Context, env area.Env, s *Spec, x *sample) error {
+	if err := x.setUp(); err != nil {
 		return err
 	}
-	worker := processName("worker", p.policy)
-	if err := step("tare's worker", worker, func() error {
-		if err := x.startWorker(ctx); err != nil {
+	worker := processName("worker", x.plan.policy)
+	if s.needsWorker(x.plan) {
+		if err := r.step("tare's worker", worker, func() error {
+			if err := x.startWorker(ctx); err != nil {
+				return err
+			}
+			_, err := micro(workCompute)(ctx, x, 1) // its meter makes calls of its own; the workload makes none
+			return err
+		}); err != nil {
 			return err
 		}
-		_, err := micro(workCompute)(ctx, x, 1) // its meter makes calls of its own; the workload makes none
-		return err
-	}); err != nil {
-		return nil, err
 	}
 	for _, name := range s.daemons() {
 		start := func() error { return x.serve(ctx, name, env.Clock) }
-		if err := step("start of "+name, processName(name, p.policy), start); err != nil {
-			return nil, err
+		if err := r.step("start of "+name, processName(name, x.plan.policy), start); err != nil {
+			return err
 		}
 	}
-	for _, o := range s.operations(p) {
+	for _, o := range s.operations(x.plan) {
 		process := worker
 		if slices.Contains(s.daemons(), o.name) {
-			process = processName(o.name, p.policy)
+			process = processName(o.name, x.plan.policy)
 		}
-		if err := step(o.name, process, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
-			return nil, err
+		if err := r.step(o.name, process, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// step does something and notes what would have been refused to the process meanwhile.
+func (r *rehearsal) step(what, process string, do func() error) error {
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	calls, err := r.observer.take(process)
+	calls = slices.DeleteFunc(calls, func(c string) bool { return slices.Contains(r.known[process], c) })
+	r.known[process] = append(r.known[process], calls...)
+	if len(calls) > 0 {
+		r.refusals = append(r.refusals, refusal{what, calls})
+	}
+	return err
 }

@@ -30,8 +30,13 @@ type sample struct {
 
 // start confines the worker, and the daemons of the spec.
 func (s *sample) start(ctx context.Context, c clock.Clock) error {
-	if err := s.startWorker(ctx); err != nil {
+	if err := s.setUp(); err != nil {
 		return err
+	}
+	if s.spec.needsWorker(s.plan) {
+		if err := s.startWorker(ctx); err != nil {
+			return err
+		}
 	}
 	for _, name := range s.spec.daemons() {
 		if err := s.serve(ctx, name, c); err != nil {
@@ -41,13 +46,15 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 	return nil
 }
 
-func (s *sample) startWorker(ctx context.Context) error {
+// setUp makes the sample's folder and its files.
+func (s *sample) setUp() error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the worker's folder: %w", err)
 	}
-	if err := workload.Setup(s.dir); err != nil {
-		return err
-	}
+	return workload.Setup(s.dir)
+}
+
+func (s *sample) startWorker(ctx context.Context) error {
 	p := s.plan.policy
 	p.Scratch = s.dir
 	var err error
@@ -85,4 +92,22 @@ func (s *sample) end(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("remove the worker's folder: %w", err))
 	}
 	return errors.Join(errs...)
+}
+
+// prove proves the policy in the worker, and a profile in each server too.
+func (s *sample) prove(ctx context.Context) error {
+	if s.worker != nil {
+		if err := s.worker.prove(ctx, s.plan.enforcer); err != nil {
+			return err
+		}
+	}
+	for _, d := range s.daemons {
+		if d.proof == nil {
+			continue
+		}
+		if err := s.plan.enforcer.ProveDeny(ctx, s.plan.policy, d.proof); err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	return nil
 }

@@ -33,6 +33,8 @@ type shimConfig struct {
 	Self   string `json:"self,omitempty"` // this program's file, to become the worker
 	// Command is the daemon to execute instead of the worker.
 	Command []string `json:"command,omitempty"`
+	// Results is the descriptor of a selfProof's memory; 0: there is none.
+	Results int `json:"results,omitempty"`
 	// Observe lets all calls pass and reports those that the policy would refuse to an observer.
 	Observe bool `json:"observe,omitempty"`
 }
@@ -94,11 +96,31 @@ func shim(c shimConfig, ready func(any) error) error {
 	}
 	if c.Observe {
 		_, _, _ = unix.RawSyscall(observedCall, 0, 0, 0) // it returns once there is an observer
-	} else if err := e.Confine(c.Policy); err != nil {
+	} else if err := confineSelf(e, c); err != nil {
 		return fmt.Errorf("confine by %s: %w", e.Name(), err)
 	}
 	err = syscall.Exec(command[0], command, syscall.Environ())
 	return fmt.Errorf("execute %s under %s: %w", command[0], e.Name(), err)
+}
+
+// confineSelf puts this thread under the policy, and tries it if there is memory for the results.
+func confineSelf(e Enforcer, c shimConfig) error {
+	if c.Results == 0 {
+		return e.Confine(c.Policy)
+	}
+	results, err := shareResults(c.Results)
+	if err != nil {
+		return err
+	}
+	tries, err := planTries(c.Policy)
+	if err != nil {
+		return err
+	}
+	if err := e.Confine(c.Policy); err != nil {
+		return err
+	}
+	tryAll(tries, results)
+	return nil
 }
 
 // observeSelf lets an observer see the calls that the policy would refuse.

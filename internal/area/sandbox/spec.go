@@ -190,6 +190,12 @@ func (s *Spec) operations(p plan) []operation {
 	return out
 }
 
+// needsWorker reports whether a worker runs under the plan's policy: where only servers run under a profile, each
+// proves it itself.
+func (s *Spec) needsWorker(p plan) bool {
+	return p.policy.Profile == nil || len(s.operations(p)) > len(s.daemons())
+}
+
 func (s *Spec) span(own time.Duration) time.Duration {
 	if s.Span > 0 {
 		return time.Duration(s.Span)

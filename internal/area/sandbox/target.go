@@ -129,7 +129,7 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	if err != nil {
 		return err
 	}
-	return s.worker.prove(ctx, a.plan.enforcer)
+	return s.prove(ctx)
 }
 
 // Operations implements area.Target.

@@ -155,9 +155,28 @@ func trySyscall(name string) (syscall.Errno, error) {
 func status() (Status, error) {
 	s := Status{PID: os.Getpid(), Filters: -1}
 	text, err := os.ReadFile("/proc/thread-self/status")
-	if err != nil {
+	if err != nil || !s.parse(text) {
 		return s, s.ask()
 	}
+	return s, nil
+}
+
+// StatusOf returns the kernel's view of another process.
+func StatusOf(pid int) (Status, error) {
+	s := Status{PID: pid, Filters: -1}
+	path := fmt.Sprintf("/proc/%d/status", pid)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return s, err
+	}
+	if !s.parse(text) {
+		return s, fmt.Errorf("%s: the lines Seccomp and NoNewPrivs are missing", path)
+	}
+	return s, nil
+}
+
+// parse reads the lines of a status file, and reports whether those that are needed were there.
+func (s *Status) parse(text []byte) bool {
 	seen := 0
 	for line := range bytes.Lines(text) {
 		key, value, _ := bytes.Cut(line, []byte(":"))
@@ -176,10 +195,7 @@ func status() (Status, error) {
 			seen++
 		}
 	}
-	if seen != 2 {
-		return s, s.ask()
-	}
-	return s, nil
+	return seen == 2
 }
 
 func (s *Status) ask() error {
