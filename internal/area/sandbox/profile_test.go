@@ -166,8 +166,11 @@ func TestProfilesAreReadAsByLibseccomp(t *testing.T) {
 			"masked, never", "ERRNO", []string{entry("read", "ALLOW", args(masked("0", "0", "5")))}, "read", [6]uint64{5}, eperm,
 		},
 		{
-			"masked, always", "ERRNO", []string{entry("read", "ALLOW", args(masked("0", "0", "0")))}, "read",
-			[6]uint64{5}, allow,
+			"masked, always", "ERRNO",
+			[]string{entry("read", "ALLOW", args(masked("0", "0", "0")))},
+			"read",
+			[6]uint64{5},
+			allow,
 		},
 		{"kills", "ALLOW", []string{entry("read", "KILL_PROCESS", "")}, "read", [6]uint64{}, sec.ActionKillProcess},
 		{"logs", "LOG", []string{entry("write", "ERRNO", "")}, "read", [6]uint64{}, sec.ActionLog},
