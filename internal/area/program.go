@@ -3,6 +3,8 @@ package area
 import (
 	"context"
 	"time"
+
+	"tare/internal/design"
 )
 
 // A Programmed area makes its calls through a program that it finds on this host and starts as child processes.
@@ -10,6 +12,13 @@ type Programmed interface {
 	// Program starts that program as a run of s would, lets it describe itself, and ends it. It prepares nothing and
 	// leaves nothing behind. With Env.Look it builds no program: the identity is then nil, and the times are assumed.
 	Program(ctx context.Context, s Spec, env Env) (Program, error)
+}
+
+// A Filed area measures what files that the treatments name say, such as profiles.
+type Filed interface {
+	// Contents distinguishes the files from all others, by name: their SHA-256. So blocks that were measured with other
+	// contents are never mixed. nil: the treatments name no file.
+	Contents(s Spec, treatments []design.Treatment) (map[string]string, error)
 }
 
 // A Program describes the program that an area found.

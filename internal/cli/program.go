@@ -13,9 +13,13 @@ import (
 	"tare/internal/record"
 )
 
-// program identifies the program that makes an experiment's calls; it is zero if tare makes them itself. look: nothing
-// will be measured.
+// program identifies the program that makes an experiment's calls, or the files that say what is measured; it is zero
+// if there are none. look: nothing will be measured.
 func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (area.Program, error) {
+	if f, ok := ar.(area.Filed); ok {
+		contents, err := f.Contents(e.Target, e.Arms())
+		return area.Program{Identity: contents}, err
+	}
 	p, ok := ar.(area.Programmed)
 	if !ok {
 		return area.Program{}, nil
@@ -47,9 +51,12 @@ func (a *app) sameProgram(ctx context.Context, ar area.Area, e *config.Experimen
 			"used the same one", nil
 	}
 	if d := differences(was, now); len(d) > 0 {
-		return "", usage("%s was measured with another program: %s; blocks of two programs cannot be mixed: restore that "+
-			"program, or start a new run",
-			rec.Dir, strings.Join(d, "; "))
+		what := "program"
+		if _, ok := ar.(area.Filed); ok {
+			what = "file"
+		}
+		return "", usage("%s was measured with another %s: %s; blocks of two %ss cannot be mixed: restore that %s, or start "+
+			"a new run", rec.Dir, what, strings.Join(d, "; "), what, what)
 	}
 	return "", nil
 }

@@ -22,6 +22,7 @@ type Area struct{}
 var (
 	_ area.Area   = Area{}
 	_ area.Server = Area{}
+	_ area.Filed  = Area{}
 )
 
 const areaName = "sandbox"

@@ -165,7 +165,7 @@ func (o *observer) answer(process string, listener int) error {
 		return fmt.Errorf("receive a call: %w", err)
 	}
 	order := binary.NativeEndian
-	number := order.Uint32(notification[16:])
+	number, architecture := order.Uint32(notification[16:]), order.Uint32(notification[20:])
 	var args [6]uint64
 	for i := range args {
 		args[i] = order.Uint64(notification[32+8*i:])
@@ -173,7 +173,7 @@ func (o *observer) answer(process string, listener int) error {
 	if number == observedCall {
 		_, _ = o.take(process) // those that the shim made itself
 	} else {
-		o.note(process, number, args)
+		o.note(process, architecture, number, args)
 	}
 	var response [responseSize]byte
 	copy(response[:8], notification[:8])
@@ -193,15 +193,19 @@ func ioctl(fd int, request uintptr, data []byte) error {
 	return nil
 }
 
-func (o *observer) note(process string, number uint32, args [6]uint64) {
-	action, err := o.program.verdict(number, args)
-	if err != nil {
+func (o *observer) note(process string, architecture, number uint32, args [6]uint64) {
+	action, err := o.program.verdict(architecture, number, args)
+	info, known := arch.GetInfo("")
+	if err = errors.Join(err, known); err != nil {
 		o.fail(err)
 		return
 	}
-	call := fmt.Sprintf("system call %d", number)
-	if info, err := arch.GetInfo(""); err == nil && info.SyscallNumbers[int(number)] != "" {
-		call = info.SyscallNumbers[int(number)]
+	call := info.SyscallNumbers[int(number)]
+	switch {
+	case architecture != uint32(info.ID):
+		call = fmt.Sprintf("system call %d of another architecture", number)
+	case call == "":
+		call = fmt.Sprintf("system call %d", number)
 	}
 	call += " (" + actionName(action) + ")"
 	o.mu.Lock()

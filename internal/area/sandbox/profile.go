@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,9 @@ import (
 	moby "github.com/moby/profiles/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"tare/internal/area"
+	"tare/internal/design"
 )
 
 // mostProfile bounds the size of a profile. Docker's default profile has 14 kB.
@@ -55,6 +60,30 @@ func readProfile(path string) (*Profile, error) {
 		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return p, nil
+}
+
+// Contents implements area.Filed: the profiles of the treatments, by their paths.
+func (Area) Contents(s area.Spec, treatments []design.Treatment) (map[string]string, error) {
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]string
+	for _, t := range treatments {
+		p, err := spec.plan(t)
+		if err != nil {
+			return nil, fmt.Errorf("treatment %q: %w", t.ID, err)
+		}
+		if p.policy.Profile == nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		sum := sha256.Sum256(p.policy.Profile.Text)
+		out["content of "+t.Levels[factorProfile]] = hex.EncodeToString(sum[:])
+	}
+	return out, nil
 }
 
 // policy translates the profile for this architecture. Conditions on capabilities hold as for a container that Docker

@@ -192,7 +192,7 @@ func TestProfilesAreReadAsByLibseccomp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := program.verdict(uint32(info.SyscallNames[c.call]), c.args)
+		got, err := program.nativeVerdict(uint32(info.SyscallNames[c.call]), c.args)
 		if err != nil || got != c.want {
 			t.Errorf("%s: the action is %#x (%v), want %#x", c.name, uint32(got), err, uint32(c.want))
 		}
@@ -214,7 +214,7 @@ func FuzzProfile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := program.verdict(0, [6]uint64{}); err != nil {
+		if _, err := program.nativeVerdict(0, [6]uint64{}); err != nil {
 			t.Errorf("a compiled program does not run: %v", err)
 		}
 	})
@@ -258,6 +258,30 @@ func TestProfilesAreTriedBeforeTheRun(t *testing.T) {
 				t.Errorf("refusing %s: %s; do not want %q", c.refuses, all, w)
 			}
 		}
+	}
+}
+
+// TestContentsOfProfiles: a profile that was edited is another file, and so may not measure further blocks of a run.
+func TestContentsOfProfiles(t *testing.T) {
+	path := profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["ptrace"],"action":"SCMP_ACT_ERRNO"}]}`)
+	tr := treatment(factorEnforcer, enforcerSeccomp, factorProfile, path)
+	contents := func(all ...design.Treatment) map[string]string {
+		c, err := Area{}.Contents(&Spec{}, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	before := contents(baseline(), tr)
+	if len(before) != 1 || contents(baseline()) != nil {
+		t.Errorf("contents %v, and without a profile %v", before, contents(baseline()))
+	}
+	text := `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mount"],"action":"SCMP_ACT_ERRNO"}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after := contents(tr); reflect.DeepEqual(before, after) {
+		t.Errorf("contents are still %v", after)
 	}
 }
 

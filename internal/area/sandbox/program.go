@@ -85,17 +85,22 @@ func (p filterCode) load(flags uintptr) error {
 	return nil
 }
 
-// verdict runs the program in this process on a system call, and returns the action.
-func (p filterCode) verdict(number uint32, args [6]uint64) (sec.Action, error) {
+// nativeVerdict runs the program in this process on a system call of this architecture, and returns the action.
+func (p filterCode) nativeVerdict(number uint32, args [6]uint64) (sec.Action, error) {
 	info, err := arch.GetInfo("")
 	if err != nil {
 		return 0, fmt.Errorf("seccomp on this architecture: %w", err)
 	}
+	return p.verdict(uint32(info.ID), number, args)
+}
+
+// verdict runs the program in this process on a system call, and returns the action.
+func (p filterCode) verdict(architecture, number uint32, args [6]uint64) (sec.Action, error) {
 	vm, err := bpf.NewVM(p)
 	if err != nil {
 		return 0, fmt.Errorf("run the seccomp filter: %w", err)
 	}
-	action, err := vm.Run(callData(number, uint32(info.ID), args))
+	action, err := vm.Run(callData(architecture, number, args))
 	if err != nil {
 		return 0, fmt.Errorf("run the seccomp filter: %w", err)
 	}
@@ -104,7 +109,7 @@ func (p filterCode) verdict(number uint32, args [6]uint64) (sec.Action, error) {
 
 // callData is a struct seccomp_data as the filter reads it, a word of 32 bits at a time: the kernel's filters see
 // words in the byte order of the host, and this machine reads all words big-endian.
-func callData(number, architecture uint32, args [6]uint64) []byte {
+func callData(architecture, number uint32, args [6]uint64) []byte {
 	words := []uint32{number, architecture, 0, 0}
 	for _, a := range args {
 		words = append(words, uint32(a), uint32(a>>32))

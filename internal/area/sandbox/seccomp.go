@@ -248,7 +248,7 @@ func refusedByProfile(p filterCode) ([]refusedCall, error) {
 	var out []refusedCall
 	for _, call := range workload.Syscalls() {
 		number, args := workload.Harmless(call)
-		action, err := p.verdict(number, args)
+		action, err := p.nativeVerdict(number, args)
 		if err != nil {
 			return nil, err
 		}

@@ -117,10 +117,10 @@ func (h *fakeStream) addCall() {
 	}
 }
 
-// addBundle offers the calls of one of twenty bundles, each of which was drawn call by call.
+// addBundle offers the calls of one of eight bundles, each of which was drawn call by call.
 func (h *fakeStream) addBundle() {
 	if h.bundles == nil {
-		for range 20 {
+		for range 8 {
 			maker := &fakeStream{ops: h.ops, rng: h.rng, cells: make([]*load.Cell, len(h.cells))}
 			for range bundleSize {
 				maker.addCall()
