@@ -117,7 +117,7 @@ func (a *analysis) checkAnswers(l *ledger) {
 	}
 	if l.anew {
 		a.warn(
-			l.treatment, "the target was started anew: its own counts of answers cannot be held against those of its callers",
+			l.treatment, "the target was started anew: its own counts of answers cannot be compared with those of its callers",
 		)
 	}
 }

@@ -12,7 +12,7 @@ import (
 const unreliable = "unreliable on this host"
 
 // checks looks for effects where there can be none: between the baseline and itself, and on operations that a treatment
-// cannot reach. One that is told from 0 and is larger than half the margin makes the run invalid.
+// cannot reach. One that is distinguished from 0 and is larger than half the margin makes the run invalid.
 func (a *analysis) checks(c *comparison) {
 	if c.unblocked || a.checked {
 		return

@@ -104,7 +104,7 @@ func (a *analysis) design(c *comparison) {
 	a.rep.Design = out
 }
 
-// baselineOf is the treatment that t is held against: with factors that are crossed, the one at the same levels of
+// baselineOf is the treatment that t is compared with: with factors that are crossed, the one at the same levels of
 // them.
 func (c *comparison) baselineOf(t *design.Treatment) (design.Treatment, bool) {
 	if t.Control == design.AA {

@@ -170,7 +170,7 @@ func TestTheRunChecksItself(t *testing.T) {
 	}
 }
 
-// TestGatingIsTestedTogether: with Holm's procedure an effect that would be told from 0 alone is not among many.
+// TestGatingIsTestedTogether: with Holm's procedure an effect that would be significant alone is not among many.
 func TestGatingIsTestedTogether(t *testing.T) {
 	ops := []string{"a", "b", "c", "d", "e"}
 	cost := func(treatment, op string, _ int) float64 {
@@ -205,7 +205,7 @@ func TestGatingIsTestedTogether(t *testing.T) {
 	}
 }
 
-// TestFactorsAreCrossed: a treatment is held against the baseline at its own levels of the crossed factors.
+// TestFactorsAreCrossed: a treatment is compared with the baseline at its own levels of the crossed factors.
 func TestFactorsAreCrossed(t *testing.T) {
 	var arms []design.Treatment
 	for _, e := range []string{"none", "landlock"} {

@@ -14,7 +14,7 @@ import (
 const mostBlocks = 100_000
 
 // A dataset is what the complete blocks of a comparison measured. Only they count: in a block that lacks an arm the
-// others have nothing to be held against.
+// others have nothing to be compared with.
 type dataset struct {
 	arms   []design.Treatment
 	blocks []int // numbers of the complete blocks, ascending; all values are in this order

@@ -37,9 +37,9 @@ func grown(t *testing.T, x experiment) (*report.Report, int) {
 }
 
 // TestExperimentsOfNothing: two hundred experiments whose treatment does nothing, on a host with noise of every kind,
-// judged at every look. At most one in twenty may be told from nothing or find itself unreliable, give or take three
-// standard deviations; none may be called worse or better than the margin. A treatment that costs 5 % is found in
-// nearly all of as many, and with its size.
+// judged at every look. At most one in twenty, give or take three standard deviations, may differ from 0 or find itself
+// unreliable; none may be called worse or better than the margin. A treatment that costs 5 % is found in nearly all of
+// as many, and with its size.
 func TestExperimentsOfNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of experiments take their time")

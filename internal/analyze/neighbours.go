@@ -68,7 +68,7 @@ func (s *soak) disturbances() string {
 		return ""
 	}
 	return fmt.Sprintf("other work on this host went from %.0f %% to %.0f %% of its CPU time meanwhile: what it does to "+
-		"the target cannot be told from a drift of the target",
+		"the target cannot be distinguished from a drift of the target",
 		100*from, 100*to)
 }
 

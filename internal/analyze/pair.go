@@ -19,7 +19,7 @@ type Run struct {
 	Record *record.Record
 }
 
-// Arms are two treatments that are held against each other: one of the run that is the base, one of the other.
+// Arms are two treatments that are compared with each other: one of the run that is the base, one of the other.
 type Arms struct{ Base, Treated string }
 
 // CompareOptions are what a comparison of records is judged by.

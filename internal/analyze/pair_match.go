@@ -9,8 +9,8 @@ import (
 	"tare/internal/record"
 )
 
-// MatchArms finds which arms of two runs are held against each other. Named ones are; of two runs without names, those
-// that both have, or the only ones there are; within one run, a single named one is held against the run's baseline.
+// MatchArms finds which arms of two runs are compared with each other. Named ones are; of two runs without names, those
+// that both have, or the only ones there are; within one run, a single named one is compared with the run's baseline.
 // alone are arms without a counterpart, as "run:treatment".
 func MatchArms(base, treated Run, baseName, treatedName string) (arms []Arms, alone []string, err error) {
 	for _, x := range []struct {

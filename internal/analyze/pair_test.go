@@ -155,7 +155,7 @@ func TestCompareRunsCountsBlocks(t *testing.T) {
 	}
 }
 
-// TestComparePairsTreatments: of two runs, equal treatments are held against each other, each with its own base.
+// TestComparePairsTreatments: of two runs, equal treatments are compared with each other, each with its own base.
 func TestComparePairsTreatments(t *testing.T) {
 	before := experiment{blocks: 20, seed: 1, block: .005}
 	after := experiment{blocks: 20, seed: 2, block: .005, cost: func(arm, _ string, _ int) float64 {

@@ -275,7 +275,7 @@ func TestAnswerChecks(t *testing.T) {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
 	rep = soaked(t, endurance{answers: counts(0, 0), restarts: []float64{301}})
-	if rep.Answers[0].Agrees || rep.Answers[0].Reason == "" || !warned(rep, "cannot be held against") {
+	if rep.Answers[0].Agrees || rep.Answers[0].Reason == "" || !warned(rep, "cannot be compared with") {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
 	rep = soaked(

@@ -17,7 +17,7 @@ type Experiment struct {
 	// Target is the area's own section.
 	Target area.Spec `yaml:"target" json:"target" jsonschema:"required" jsonschema_description:"The system under test; its fields depend on the area."`
 	// Baseline is the treatment that the others are compared with.
-	Baseline Levels `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema_description:"Levels of the baseline, the treatment that the others are held against: {factor: level}."`
+	Baseline Levels `yaml:"baseline,omitempty" json:"baseline,omitempty" jsonschema_description:"Levels of the baseline, the treatment that the others are compared with: {factor: level}."`
 	// Alternatives are the treatments besides the baseline.
 	Alternatives []Levels `yaml:"treatments,omitempty" json:"treatments,omitempty" jsonschema:"minItems=1" jsonschema_description:"Treatments besides the baseline, each as {factor: level}. Each names every factor of the baseline."`
 	// Factors are crossed with each other and with every treatment.

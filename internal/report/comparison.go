@@ -58,7 +58,7 @@ type Percentile struct {
 // is +5 %; of kind "difference" it is treated − baseline, in the metric's unit.
 type Effect struct {
 	Treatment string `json:"treatment"`
-	// Baseline is the treatment it was held against.
+	// Baseline is the treatment it was compared with.
 	Baseline       string        `json:"baseline,omitempty"`
 	Metric         string        `json:"metric"`
 	Quantile       string        `json:"quantile,omitempty"`

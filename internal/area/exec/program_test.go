@@ -169,10 +169,9 @@ func TestExamples(t *testing.T) {
 				without := leastCosts(t, target, none, "load", 5)
 				for _, tr := range []design.Treatment{sha, mac} {
 					with := leastCosts(t, target, tr, "load", 5)
-					for _, m := range []string{"wall", "cpu"} {
-						if with[m] < without[m]+100e-6 { // SHA-256 of a MiB at 10 GB/s
-							t.Errorf("%s under %s: %v, without %v", m, tr.ID, with[m], without[m])
-						}
+					// SHA-256 of a MiB at 10 GB/s. Of wall time the host may take as much from the other side.
+					if with["cpu"] < without["cpu"]+100e-6 {
+						t.Errorf("CPU time under %s: %v, without %v", tr.ID, with["cpu"], without["cpu"])
 					}
 				}
 				loop := leastCosts(t, target, none, "empty", 10000)
