@@ -60,7 +60,7 @@ type measure struct {
 	known map[string][]float64
 }
 
-// find is the measure of a metric under a treatment, nil if there is none. Without an operation it is of all of them
+// find returns the measure of a metric under a treatment, or nil. Without an operation it is of all of them
 // together, or of the only one.
 func (d *dataset) find(treatment, operation, name string) *measure {
 	if m := d.index[key{treatment, operation, name}]; m != nil || operation != "" {

@@ -14,7 +14,7 @@ type Programmed interface {
 	Program(ctx context.Context, s Spec, env Env) (Program, error)
 }
 
-// A Filed area measures what files that the treatments name say, such as profiles.
+// A Filed area reads files that the treatments name, such as profiles.
 type Filed interface {
 	// Contents distinguishes the files from all others, by name: their SHA-256. So blocks that were measured with other
 	// contents are never mixed. nil: the treatments name no file.

@@ -80,8 +80,7 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 		if x.proof, err = newSelfProof(); err != nil {
 			return err
 		}
-		const firstFile = 3
-		config.Results, files = firstFile, append(files, x.proof.memory)
+		config.Proves, files = true, []*os.File{x.proof.memory}
 	}
 	x.child, err = s.launch.begin(ctx, proc.Spec{
 		Name: processName(name, p), Path: s.launch.self, Args: []string{"serve", areaName, serverShim}, Dir: dir,
@@ -200,14 +199,10 @@ func (s *Spec) missing() (out []area.Finding) {
 		}
 	}
 	for _, name := range s.daemons() {
-		dir, err := trialFolder()
-		if err == nil {
-			err = os.Mkdir(dir, 0o700)
-		}
-		if err == nil {
-			_, err = workload.NewDaemon(name, dir)
-			err = errors.Join(err, removeFolder(dir))
-		}
+		err := inTrialFolder(func(dir string) error {
+			_, err := workload.NewDaemon(name, dir)
+			return err
+		})
 		if err != nil {
 			fail(err)
 		}

@@ -60,31 +60,26 @@ func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
 }
 
 // tryPolicy confines a worker, proves the policy in it, and ends it.
-func tryPolicy(ctx context.Context, e Enforcer, p Policy, l launcher) (err error) {
-	if p.Dir, err = trialFolder(); err != nil {
-		return err
-	}
-	if err := os.Mkdir(p.Dir, 0o700); err != nil {
-		return fmt.Errorf("make a folder for a trial: %w", err)
-	}
-	defer func() { err = errors.Join(err, removeFolder(p.Dir)) }()
-	p.Scratch = filepath.Join(p.Dir, "s00000")
-	if err := os.Mkdir(p.Scratch, 0o700); err != nil {
-		return fmt.Errorf("make a folder for a trial: %w", err)
-	}
-	if err := workload.Setup(p.Scratch); err != nil {
-		return err
-	}
-	if err := e.Prepare(ctx, p); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Teardown(ctx, p)) }()
-	l.log = filepath.Join(p.Dir, "worker.log")
-	c, err := l.start(ctx, p, nil)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.prove(ctx, e), c.stop(context.WithoutCancel(ctx)))
+func tryPolicy(ctx context.Context, e Enforcer, p Policy, l launcher) error {
+	return inTrialFolder(func(dir string) (err error) {
+		p.Dir, p.Scratch = dir, filepath.Join(dir, "s00000")
+		if err := os.Mkdir(p.Scratch, 0o700); err != nil {
+			return fmt.Errorf("make a folder for a trial: %w", err)
+		}
+		if err := workload.Setup(p.Scratch); err != nil {
+			return err
+		}
+		if err := e.Prepare(ctx, p); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, e.Teardown(ctx, p)) }()
+		l.log = filepath.Join(p.Dir, "worker.log")
+		c, err := l.start(ctx, p, nil)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.prove(ctx, e), c.stop(context.WithoutCancel(ctx)))
+	})
 }
 
 // Adapters lists the enforcers, with one line on each.

@@ -62,6 +62,12 @@ func readProfile(path string) (*Profile, error) {
 	return p, nil
 }
 
+// sum returns the SHA-256 of the profile in hexadecimal digits.
+func (p *Profile) sum() string {
+	sum := sha256.Sum256(p.Text)
+	return hex.EncodeToString(sum[:])
+}
+
 // Contents implements area.Filed: the profiles of the treatments, by their paths.
 func (Area) Contents(s area.Spec, treatments []design.Treatment) (map[string]string, error) {
 	spec, err := area.SpecOf[*Spec](s)
@@ -80,8 +86,7 @@ func (Area) Contents(s area.Spec, treatments []design.Treatment) (map[string]str
 		if out == nil {
 			out = map[string]string{}
 		}
-		sum := sha256.Sum256(p.policy.Profile.Text)
-		out["content of "+t.Levels[factorProfile]] = hex.EncodeToString(sum[:])
+		out["content of "+t.Levels[factorProfile]] = p.policy.Profile.sum()
 	}
 	return out, nil
 }

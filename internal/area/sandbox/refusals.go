@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ type refusal struct {
 }
 
 // tryProfiles finds, for each profile of the treatments, the calls of the workloads that it would refuse, and then
-// proves the profile in a worker.
+// proves the profile.
 func (s *Spec) tryProfiles(ctx context.Context, env area.Env, l launcher) (out []area.Finding) {
 	tried := map[string]bool{}
 	for _, t := range env.Treatments {
@@ -105,18 +104,13 @@ func (trialJournal) Undone(area.Change) error { return nil }
 
 // trial does something with a sample in a folder of its own, and removes both.
 func (s *Spec) trial(ctx context.Context, l launcher, p plan, do func(*sample) error) error {
-	dir, err := trialFolder()
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("make a folder for a trial: %w", err)
-	}
-	l.log = filepath.Join(dir, "worker.log")
-	x := &sample{
-		plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
-	}
-	return errors.Join(do(x), x.end(context.WithoutCancel(ctx)), removeFolder(dir))
+	return inTrialFolder(func(dir string) error {
+		l.log = filepath.Join(dir, "worker.log")
+		x := &sample{
+			plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
+		}
+		return errors.Join(do(x), x.end(context.WithoutCancel(ctx)))
+	})
 }
 
 // refusals makes one call of each operation while all calls are allowed, and returns those that the profile would
@@ -129,21 +123,21 @@ func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (
 	l.observer = newObserver(program, env.Clock)
 	defer l.observer.close()
 	err = s.trial(ctx, l, p, func(x *sample) error {
-		r := rehearsal{observer: l.observer, known: map[string][]string{}}
+		r := refusalCollector{observer: l.observer, known: map[string][]string{}}
 		defer func() { out = r.refusals }()
 		return r.run(ctx, env, s, x)
 	})
 	return out, err
 }
 
-// A rehearsal collects the calls that would be refused while a sample runs.
-type rehearsal struct {
+// A refusalCollector collects the calls that would be refused while a sample runs.
+type refusalCollector struct {
 	observer *observer
 	known    map[string][]string // by process, so that no call is named twice
 	refusals []refusal
 }
 
-func (r *rehearsal) run(ctx context.Context, env area.Env, s *Spec, x *sample) error {
+func (r *refusalCollector) run(ctx context.Context, env area.Env, s *Spec, x *sample) error {
 	if err := x.setUp(); err != nil {
 		return err
 	}
@@ -178,7 +172,7 @@ func (r *rehearsal) run(ctx context.Context, env area.Env, s *Spec, x *sample) e
 }
 
 // step does something and notes what would have been refused to the process meanwhile.
-func (r *rehearsal) step(what, process string, do func() error) error {
+func (r *refusalCollector) step(what, process string, do func() error) error {
 	if err := do(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

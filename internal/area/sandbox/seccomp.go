@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -146,7 +145,7 @@ func (seccompFilter) Describe(p Policy) string {
 	}
 	what := fmt.Sprintf("a seccomp filter of %d instructions", len(program))
 	if p.Profile != nil {
-		return fmt.Sprintf("%s: the profile %s (SHA-256 %.12x…)", what, p.Profile.Name, sha256.Sum256(p.Profile.Text))
+		return fmt.Sprintf("%s: the profile %s (SHA-256 %.24s…)", what, p.Profile.Name, p.Profile.sum())
 	}
 	switch p.Mode {
 	case RuntimeDefault:

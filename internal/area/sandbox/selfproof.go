@@ -98,13 +98,13 @@ func planTries(p Policy) ([]plannedTry, error) {
 }
 
 // shareResults maps the memory of a selfProof, which this process got as a descriptor.
-func shareResults(fd int) ([]byte, error) {
+func shareResults() ([]byte, error) {
 	size := resultSize * len(workload.Syscalls())
-	memory, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	memory, err := unix.Mmap(resultsFD, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map the memory of the proof: %w", err)
 	}
-	unix.CloseOnExec(fd)
+	unix.CloseOnExec(resultsFD)
 	return memory, nil
 }
 

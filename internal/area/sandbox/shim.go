@@ -27,14 +27,17 @@ const (
 	answersFD  = 4
 )
 
+// resultsFD is the memory of a selfProof, in the process that becomes a server.
+const resultsFD = 3
+
 // shimConfig is the shim's configuration.
 type shimConfig struct {
 	Policy Policy `json:"policy"`
 	Self   string `json:"self,omitempty"` // this program's file, to become the worker
 	// Command is the daemon to execute instead of the worker.
 	Command []string `json:"command,omitempty"`
-	// Results is the descriptor of a selfProof's memory; 0: there is none.
-	Results int `json:"results,omitempty"`
+	// Proves makes the shim try the policy, with the results in the memory that resultsFD is.
+	Proves bool `json:"proves,omitempty"`
 	// Observe lets all calls pass and reports those that the policy would refuse to an observer.
 	Observe bool `json:"observe,omitempty"`
 }
@@ -103,12 +106,12 @@ func shim(c shimConfig, ready func(any) error) error {
 	return fmt.Errorf("execute %s under %s: %w", command[0], e.Name(), err)
 }
 
-// confineSelf puts this thread under the policy, and tries it if there is memory for the results.
+// confineSelf puts this thread under the policy, and tries it if the configuration says so.
 func confineSelf(e Enforcer, c shimConfig) error {
-	if c.Results == 0 {
+	if !c.Proves {
 		return e.Confine(c.Policy)
 	}
-	results, err := shareResults(c.Results)
+	results, err := shareResults()
 	if err != nil {
 		return err
 	}

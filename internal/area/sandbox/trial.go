@@ -25,6 +25,19 @@ func trialFolder() (string, error) {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("%s%s%d-%d-%s", folderPrefix, trialMark, pid, ticks, random)), nil
 }
 
+// inTrialFolder does something in a folder for a trial, which it removes at the end.
+func inTrialFolder(do func(dir string) error) (err error) {
+	dir, err := trialFolder()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return fmt.Errorf("make a folder for a trial: %w", err)
+	}
+	defer func() { err = errors.Join(err, removeFolder(dir)) }()
+	return do(dir)
+}
+
 // sweep removes the trial folders of processes that have ended, which were killed. The next run calls it.
 func sweep() error {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+trialMark+"*"))
