@@ -48,8 +48,30 @@ func (w *walker) factors(path string, n *yaml.Node) []field {
 	return fields
 }
 
-// level parses one level: text, a number or a boolean.
+// levelMark joins the items of a level that is a list: [apparmor, seccomp] is the level "apparmor+seccomp".
+const levelMark = "+"
+
+// level parses one level: text, a number, a boolean, or a list of these, which is one level.
 func (w *walker) level(path string, n *yaml.Node) string {
+	if n.Kind != yaml.SequenceNode {
+		return w.plainLevel(path, n)
+	}
+	items, ok := w.items(path, n)
+	if ok && len(items) < 2 {
+		w.errorAt(path, n, "%sa level that is a list combines at least two: [a, b]", label(path))
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = w.plainLevel(index(path, i), item)
+	}
+	all := strings.Join(texts, levelMark)
+	if utf8.RuneCountInString(all) > maxLevel {
+		w.errorAt(path, n, "%sa level can be at most %d characters long", label(path), maxLevel)
+	}
+	return all
+}
+
+func (w *walker) plainLevel(path string, n *yaml.Node) string {
 	n, ok := w.scalar(path, n, "a level (text or a number)")
 	if !ok {
 		return ""

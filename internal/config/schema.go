@@ -232,10 +232,12 @@ func secretSchema() *jsonschema.Schema {
 }
 
 func levelSchema() *jsonschema.Schema {
-	one, most := uint64(1), uint64(maxLevel)
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+	one, two, most := uint64(1), uint64(2), uint64(maxLevel)
+	plain := []*jsonschema.Schema{
 		{Type: "string", MinLength: &one, MaxLength: &most}, {Type: "number"}, {Type: "boolean"},
-	}}
+	}
+	combined := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{OneOf: plain}, MinItems: &two}
+	return &jsonschema.Schema{OneOf: append(slices.Clone(plain), combined)}
 }
 
 func levelsSchema(value *jsonschema.Schema) *jsonschema.Schema {

@@ -107,9 +107,9 @@ func (c *confined) stop(ctx context.Context) error {
 	return c.child.Stop(ctx)
 }
 
-// prove proves the enforcer's policy in the worker.
-func (c *confined) prove(ctx context.Context, e Enforcer) error {
-	return c.ask(ctx, proofWithin, func(ctx context.Context) error { return e.ProveDeny(ctx, c.policy, c.client) })
+// prove proves the policy in the worker.
+func (c *confined) prove(ctx context.Context, s stack) error {
+	return c.ask(ctx, proofWithin, func(ctx context.Context) error { return s.prove(ctx, c.policy, c.client) })
 }
 
 // pipe is one direction.

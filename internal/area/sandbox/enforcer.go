@@ -22,15 +22,16 @@ type Enforcer interface {
 	// Probe tries the enforcer: try confines a temporary child and proves the policy in it. Configuration and version
 	// numbers are no proof. The error holds the cause and a next step.
 	Probe(ctx context.Context, try func(context.Context, Policy) error) error
-	// Prepare makes what the policy needs outside the confined process, below p.Dir, once per treatment.
-	Prepare(ctx context.Context, p Policy) error
+	// Install makes what the policy needs outside the confined process, once per treatment, and may complete the policy.
+	// What is not below p.Dir, which the target removes, it gives h to remove.
+	Install(ctx context.Context, p *Policy, h *host) error
 	// Confine irrevocably puts the calling thread under the policy. It is called in the shim, on a locked thread with
 	// no_new_privs set, right before that thread executes the worker.
 	Confine(p Policy) error
-	// ProveDeny proves the policy in a confined worker: what it must refuse is refused, and what it must allow is allowed.
-	ProveDeny(ctx context.Context, p Policy, w Attempts) error
-	// Teardown removes what Prepare made outside p.Dir; the target removes the folder itself.
-	Teardown(ctx context.Context, p Policy) error
+	// Prove proves the policy in a confined worker: what it must refuse is refused, and what it must allow is allowed.
+	Prove(x *proof, p Policy)
+	// Absent proves that the enforcer is not in force: something that it always refuses is allowed.
+	Absent(x *proof, p Policy)
 	// Inert reports whether the enforcer cannot affect a workload: a cost measured there is an artefact.
 	Inert(workload string) bool
 	// Describe describes the policy in force, for the report.
@@ -92,7 +93,7 @@ func findEnforcer(name string) (Enforcer, error) {
 
 // proof collects what is wrong, so that one pass over a worker reports all of it.
 type proof struct {
-	ctx   context.Context // lives for one call of ProveDeny
+	ctx   context.Context // lives for one call of stack.prove
 	w     Attempts
 	wrong []string
 	err   error
@@ -125,10 +126,10 @@ func (p *proof) wantAllowed(what string, args ...string) {
 	}
 }
 
-// wantUnfiltered requires a system call to return anything but a filter's refusal.
-func (p *proof) wantUnfiltered(call string) {
-	if n, ok := p.errno(trySyscall, call); ok && n == syscall.EPERM {
-		p.wrong = append(p.wrong, call+" must not be refused, and is")
+// wantNot requires an attempt not to fail with the errno by which an enforcer that is not in force would refuse it.
+func (p *proof) wantNot(refused syscall.Errno, what string, args ...string) {
+	if n, ok := p.errno(what, args...); ok && n == refused {
+		p.wrong = append(p.wrong, fmt.Sprintf("%s must not be refused with %s, and is", attempt(what, args), name(refused)))
 	}
 }
 

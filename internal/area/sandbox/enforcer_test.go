@@ -26,6 +26,7 @@ func policies() map[string][]string {
 		"seccomp all":       {"enforcer", "seccomp", "rules", fmt.Sprint(len(ruleCalls()))},
 		"landlock":          {"enforcer", "landlock"},
 		"landlock 60":       {"enforcer", "landlock", "rules", "60"},
+		"stack":             {"enforcer", "seccomp+landlock", "rules", "2"},
 	}
 }
 
@@ -70,7 +71,7 @@ func TestProofsRejectOtherEnforcers(t *testing.T) {
 		for _, e := range enforcers() {
 			p := s.worker.policy
 			p.Enforcer, p.Mode = e.Name(), AlwaysAllow
-			err := e.ProveDeny(t.Context(), p, s.worker.client)
+			err := stack{e}.prove(t.Context(), p, s.worker.client)
 			if same := e.Name() == s.plan.policy.Enforcer; same != (err == nil) && s.plan.policy.Mode != RuntimeDefault {
 				t.Errorf("%s proved in a worker under %q: %v", e.Name(), title, err)
 			}
@@ -172,21 +173,21 @@ func TestProofsRejectEachFlaw(t *testing.T) {
 		{"Landlock and seccomp", lock, fakeWorker{filtered, denied(fifo)}, "want mode 0"},
 		{"nothing", bareWorker, fakeWorker{open, denied(nil)}, ""},
 		{"a container's profile", bareWorker, fakeWorker{filtered, denied(nil)}, "want mode 0"},
-		{"a sandbox around it", bareWorker, fakeWorker{open, denied(fifo)}, "must be allowed, and gave EACCES"},
+		{"a sandbox around it", bareWorker, fakeWorker{open, denied(fifo)}, "must not be refused with EACCES"},
 		{"new privileges", bareWorker, fakeWorker{workload.Status{}, denied(nil)}, "no_new_privs is not set"},
 	} {
-		e, err := findEnforcer(c.policy.Enforcer)
+		s, err := findStack(c.policy.Enforcer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = e.ProveDeny(t.Context(), c.policy, c.worker)
+		err = s.prove(t.Context(), c.policy, c.worker)
 		if (err == nil) != (c.wrong == "") || (err != nil && !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v, want %q", c.title, err, c.wrong)
 		}
 	}
 	gone := errors.New("worker is gone")
 	broken := fakeWorker{filtered, func(string, []string) (syscall.Errno, error) { return 0, gone }}
-	if err := (seccompFilter{}).ProveDeny(t.Context(), seccomp4, broken); !errors.Is(err, gone) {
+	if err := (stack{seccompFilter{}}).prove(t.Context(), seccomp4, broken); !errors.Is(err, gone) {
 		t.Errorf("a worker that is gone: %v", err)
 	}
 }
@@ -237,6 +238,21 @@ func TestNoLandlock(t *testing.T) {
 	} {
 		if err := noLandlock(c.err); !strings.Contains(err.Error(), c.says) || area.HintOf(err) == "" {
 			t.Errorf("%v: %v, next %q", c.err, err, area.HintOf(err))
+		}
+	}
+}
+
+func TestFindStack(t *testing.T) {
+	for level, want := range map[string]string{
+		"seccomp+landlock": "", "none": "", "landlock+landlock": "named twice", "none+seccomp": "cannot be combined",
+		"landlock+": `there is no ""`, "": `there is no ""`, "seccomp+lanlock": "did you mean",
+	} {
+		s, err := findStack(level)
+		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", level, err, want)
+		}
+		if err == nil && len(s) > 1 && s[len(s)-1].Name() != enforcerSeccomp {
+			t.Errorf("%q: seccomp is not applied last", level)
 		}
 	}
 }

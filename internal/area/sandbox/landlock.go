@@ -80,8 +80,8 @@ func noLandlock(err error) error {
 		"a container's seccomp profile may refuse it: run tare outside of it")
 }
 
-// Prepare implements Enforcer: it makes the folders that the rules name.
-func (landlockRules) Prepare(_ context.Context, p Policy) error {
+// Install implements Enforcer: it makes the folders that the rules name.
+func (landlockRules) Install(_ context.Context, p *Policy, _ *host) error {
 	for i := range p.Rules {
 		if err := os.MkdirAll(ruleDir(p.Dir, i), 0o700); err != nil {
 			return fmt.Errorf("make the folder of rule %d: %w", i, err)
@@ -151,19 +151,15 @@ func landlockRights() (uint64, error) {
 	return rights, nil
 }
 
-// ProveDeny implements Enforcer: the worker may create a file and may not create a named pipe in the same folder.
-func (landlockRules) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
-	x := &proof{ctx: ctx, w: w}
-	x.wantFilters(0)
+// Prove implements Enforcer: the worker may create a file and may not create a named pipe in the same folder.
+func (landlockRules) Prove(x *proof, p Policy) {
 	x.wantRefused(unix.EACCES, tryFifo, fifoIn(p.Scratch))
 	x.wantAllowed(tryCreate, fileIn(p.Scratch))
 	x.wantAllowed(tryOpen, p.Scratch)
-	x.wantUnfiltered(canary())
-	return x.end()
 }
 
-// Teardown implements Enforcer: a ruleset ends with its processes.
-func (landlockRules) Teardown(context.Context, Policy) error { return nil }
+// Absent implements Enforcer.
+func (landlockRules) Absent(x *proof, p Policy) { x.wantNot(unix.EACCES, tryFifo, fifoIn(p.Scratch)) }
 
 // Inert implements Enforcer: the ruleset is about files, so it cannot affect workloads that name none.
 func (landlockRules) Inert(workload string) bool {

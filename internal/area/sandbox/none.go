@@ -43,23 +43,17 @@ func (n none) Probe(ctx context.Context, try func(context.Context, Policy) error
 	return nil
 }
 
-// Prepare implements Enforcer.
-func (none) Prepare(context.Context, Policy) error { return nil }
+// Install implements Enforcer.
+func (none) Install(context.Context, *Policy, *host) error { return nil }
 
 // Confine implements Enforcer.
 func (none) Confine(Policy) error { return nil }
 
-// ProveDeny implements Enforcer: there is no filter, and what the other enforcers refuse is allowed.
-func (none) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
-	x := &proof{ctx: ctx, w: w}
-	x.wantFilters(0)
-	x.wantUnfiltered(canary())
-	x.wantAllowed(tryFifo, fifoIn(p.Scratch))
-	return x.end()
-}
+// Prove implements Enforcer: nothing is to be proved beyond the absence of all others.
+func (none) Prove(*proof, Policy) {}
 
-// Teardown implements Enforcer.
-func (none) Teardown(context.Context, Policy) error { return nil }
+// Absent implements Enforcer.
+func (none) Absent(*proof, Policy) {}
 
 // Inert implements Enforcer: without an enforcer no workload is affected.
 func (none) Inert(string) bool { return true }

@@ -32,7 +32,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	out := spec.missing()
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
-			return tryPolicy(ctx, e, p, launcher{self: env.Self, cpus: cpus})
+			return tryPolicy(ctx, stack{e}, p, launcher{self: env.Self, cpus: cpus})
 		})
 		if err == nil {
 			continue
@@ -51,7 +51,7 @@ func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
 	for _, e := range enforcers() {
 		if len(treatments) == 0 || slices.ContainsFunc(treatments, func(t design.Treatment) bool {
 			p, err := s.plan(t)
-			return err == nil && p.policy.Enforcer == e.Name()
+			return err == nil && p.stack.has(e.Name())
 		}) {
 			out = append(out, e)
 		}
@@ -60,8 +60,8 @@ func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
 }
 
 // tryPolicy confines a worker, proves the policy in it, and ends it.
-func tryPolicy(ctx context.Context, e Enforcer, p Policy, l launcher) error {
-	return inTrialFolder(func(dir string) (err error) {
+func tryPolicy(ctx context.Context, s stack, p Policy, l launcher) error {
+	return inTrialFolder(func(dir string) error {
 		p.Dir, p.Scratch = dir, filepath.Join(dir, "s00000")
 		if err := os.Mkdir(p.Scratch, 0o700); err != nil {
 			return fmt.Errorf("make a folder for a trial: %w", err)
@@ -69,16 +69,14 @@ func tryPolicy(ctx context.Context, e Enforcer, p Policy, l launcher) error {
 		if err := workload.Setup(p.Scratch); err != nil {
 			return err
 		}
-		if err := e.Prepare(ctx, p); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, e.Teardown(ctx, p)) }()
 		l.log = filepath.Join(p.Dir, "worker.log")
-		c, err := l.start(ctx, p, nil)
-		if err != nil {
-			return err
-		}
-		return errors.Join(c.prove(ctx, e), c.stop(context.WithoutCancel(ctx)))
+		return onTrialHost(ctx, s, &p, func() error {
+			c, err := l.start(ctx, p, nil)
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.prove(ctx, s), c.stop(context.WithoutCancel(ctx)))
+		})
 	})
 }
 
@@ -131,7 +129,7 @@ func (t *target) Notes() []string {
 		if a.treatment.Control != design.None {
 			continue
 		}
-		text := a.plan.enforcer.Describe(a.plan.policy)
+		text := a.plan.stack.describe(a.plan.policy)
 		if len(under[text]) == 0 {
 			texts = append(texts, text)
 		}

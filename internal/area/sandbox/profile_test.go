@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -303,10 +302,10 @@ func TestAProfileThatIsNotInForceIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := launcher{self: areatest.Env(t).Self, cpus: cpus}
-	if err := tryPolicy(t.Context(), e.Enforcer, e.want, l); err != nil {
+	if err := tryPolicy(t.Context(), stack{e.Enforcer}, e.want, l); err != nil {
 		t.Errorf("in force: %v", err)
 	}
-	err = tryPolicy(t.Context(), e, Policy{Enforcer: enforcerSeccomp, Profile: lax}, l)
+	err = tryPolicy(t.Context(), stack{e}, Policy{Enforcer: enforcerSeccomp, Profile: lax}, l)
 	if err == nil || !strings.Contains(err.Error(), "mount must be refused with ENOSYS") ||
 		!strings.Contains(err.Error(), "swapon") || strings.Contains(err.Error(), "ptrace") {
 		t.Errorf("not in force: %v", err)
@@ -362,9 +361,9 @@ type mixedUp struct {
 	want Policy
 }
 
-func (m mixedUp) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
+func (m mixedUp) Prove(x *proof, p Policy) {
 	m.want.Scratch = p.Scratch
-	return m.Enforcer.ProveDeny(ctx, m.want, w)
+	m.Enforcer.Prove(x, m.want)
 }
 
 // TestProfileExcludesOtherLevels: a profile is the whole policy.

@@ -106,10 +106,13 @@ func (trialJournal) Undone(area.Change) error { return nil }
 func (s *Spec) trial(ctx context.Context, l launcher, p plan, do func(*sample) error) error {
 	return inTrialFolder(func(dir string) error {
 		l.log = filepath.Join(dir, "worker.log")
-		x := &sample{
-			plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
-		}
-		return errors.Join(do(x), x.end(context.WithoutCancel(ctx)))
+		p.policy.Dir = dir
+		return onTrialHost(ctx, p.stack, &p.policy, func() error {
+			x := &sample{
+				plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
+			}
+			return errors.Join(do(x), x.end(context.WithoutCancel(ctx)))
+		})
 	})
 }
 

@@ -97,7 +97,7 @@ func (s *sample) end(ctx context.Context) error {
 // prove proves the policy in the worker, and a profile in each server too.
 func (s *sample) prove(ctx context.Context) error {
 	if s.worker != nil {
-		if err := s.worker.prove(ctx, s.plan.enforcer); err != nil {
+		if err := s.worker.prove(ctx, s.plan.stack); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func (s *sample) prove(ctx context.Context) error {
 		if d.proof == nil {
 			continue
 		}
-		if err := s.plan.enforcer.ProveDeny(ctx, s.plan.policy, d.proof); err != nil {
+		if err := s.plan.stack.prove(ctx, s.plan.policy, d.proof); err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
 	}

@@ -86,8 +86,8 @@ func (s seccompFilter) Probe(ctx context.Context, try func(context.Context, Poli
 	return nil
 }
 
-// Prepare implements Enforcer.
-func (seccompFilter) Prepare(context.Context, Policy) error { return nil }
+// Install implements Enforcer.
+func (seccompFilter) Install(context.Context, *Policy, *host) error { return nil }
 
 // Confine implements Enforcer. It filters this thread only, which then executes the worker. no_new_privs is set
 // already.
@@ -109,13 +109,11 @@ func (seccompFilter) Observe(p Policy) error {
 	return program.observed().load(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 }
 
-// ProveDeny implements Enforcer: every system call that a rule names is refused, and what Landlock would refuse is
-// allowed.
-func (seccompFilter) ProveDeny(ctx context.Context, p Policy, w Attempts) error {
-	x := &proof{ctx: ctx, w: w}
-	x.wantFilters(1)
+// Prove implements Enforcer: every system call that a rule names is refused.
+func (seccompFilter) Prove(x *proof, p Policy) {
 	if p.Profile != nil {
-		return x.profile(p)
+		x.profile(p)
+		return
 	}
 	for _, call := range append(refusedCalls(p), canary()) {
 		x.wantRefused(unix.EPERM, trySyscall, call)
@@ -126,11 +124,10 @@ func (seccompFilter) ProveDeny(ctx context.Context, p Policy, w Attempts) error 
 	x.wantAllowed(trySyscall, "getppid")
 	x.wantAllowed(tryCreate, fileIn(p.Scratch))
 	x.wantAllowed(tryOpen, p.Scratch)
-	return x.end()
 }
 
-// Teardown implements Enforcer: a filter ends with its processes.
-func (seccompFilter) Teardown(context.Context, Policy) error { return nil }
+// Absent implements Enforcer.
+func (seccompFilter) Absent(x *proof, _ Policy) { x.wantNot(unix.EPERM, trySyscall, canary()) }
 
 // Inert implements Enforcer: the filter sees one system call in an entire fork, and none in a computation.
 func (seccompFilter) Inert(workload string) bool {
@@ -259,17 +256,18 @@ func refusedByProfile(p filterCode) ([]refusedCall, error) {
 }
 
 // profile proves a profile of the user's: all calls that it refuses, of those that can be tried, are refused.
-func (p *proof) profile(policy Policy) error {
+func (p *proof) profile(policy Policy) {
 	program, err := filterProgram(policy)
 	if err != nil {
-		return err
+		p.err = err
+		return
 	}
 	refused, err := refusedByProfile(program)
 	if err != nil {
-		return err
+		p.err = err
+		return
 	}
 	for _, r := range refused {
 		p.wantRefused(r.errno, trySyscall, r.name)
 	}
-	return p.end()
 }

@@ -74,7 +74,7 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 // returns only errors.
 func shim(c shimConfig, ready func(any) error) error {
 	runtime.LockOSThread()
-	e, err := findEnforcer(c.Policy.Enforcer)
+	s, err := findStack(c.Policy.Enforcer)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func shim(c shimConfig, ready func(any) error) error {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	if c.Observe { // before setStdin gives this thread descriptors of its own, which no other process could copy
-		if err := observeSelf(e, c.Policy); err != nil {
+		if err := observeSelf(s, c.Policy); err != nil {
 			return err
 		}
 	}
@@ -99,17 +99,17 @@ func shim(c shimConfig, ready func(any) error) error {
 	}
 	if c.Observe {
 		_, _, _ = unix.RawSyscall(observedCall, 0, 0, 0) // it returns once there is an observer
-	} else if err := confineSelf(e, c); err != nil {
-		return fmt.Errorf("confine by %s: %w", e.Name(), err)
+	} else if err := confineSelf(s, c); err != nil {
+		return err
 	}
 	err = syscall.Exec(command[0], command, syscall.Environ())
-	return fmt.Errorf("execute %s under %s: %w", command[0], e.Name(), err)
+	return fmt.Errorf("execute %s under %s: %w", command[0], c.Policy.Enforcer, err)
 }
 
 // confineSelf puts this thread under the policy, and tries it if the configuration says so.
-func confineSelf(e Enforcer, c shimConfig) error {
+func confineSelf(s stack, c shimConfig) error {
 	if !c.Proves {
-		return e.Confine(c.Policy)
+		return s.confine(c.Policy)
 	}
 	results, err := shareResults()
 	if err != nil {
@@ -119,7 +119,7 @@ func confineSelf(e Enforcer, c shimConfig) error {
 	if err != nil {
 		return err
 	}
-	if err := e.Confine(c.Policy); err != nil {
+	if err := s.confine(c.Policy); err != nil {
 		return err
 	}
 	tryAll(tries, results)
@@ -127,10 +127,10 @@ func confineSelf(e Enforcer, c shimConfig) error {
 }
 
 // observeSelf lets an observer see the calls that the policy would refuse.
-func observeSelf(e Enforcer, p Policy) error {
-	o, ok := e.(interface{ Observe(p Policy) error })
+func observeSelf(s stack, p Policy) error {
+	o, ok := s[0].(interface{ Observe(p Policy) error })
 	if !ok {
-		return fmt.Errorf("%s has no way to observe calls", e.Name())
+		return fmt.Errorf("%s has no way to observe calls", s[0].Name())
 	}
 	return o.Observe(p)
 }

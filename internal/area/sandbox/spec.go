@@ -70,10 +70,10 @@ func (*Spec) Loopback() bool { return true }
 
 // plan is a treatment with its levels parsed.
 type plan struct {
-	enforcer Enforcer
-	policy   Policy
-	planted  share
-	command  string // the command of the operation "command"; empty: each command is an operation
+	stack   stack
+	policy  Policy
+	planted share
+	command string // the command of the operation "command"; empty: each command is an operation
 }
 
 // plan applies the levels of t. Errors name the level.
@@ -92,10 +92,10 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return otherwise
 	}
 	var err error
-	if p.enforcer, err = findEnforcer(level(factorEnforcer, enforcerNone)); err != nil {
+	p.policy.Enforcer = level(factorEnforcer, enforcerNone)
+	if p.stack, err = findStack(p.policy.Enforcer); err != nil {
 		return p, err
 	}
-	p.policy.Enforcer = p.enforcer.Name()
 	if p.policy.Mode, err = modeOf(t.Levels[factorMode]); err != nil {
 		return p, err
 	}
@@ -121,7 +121,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			return p, err
 		}
 	}
-	return p, p.enforcer.Express(p.policy)
+	return p, p.stack.express(p.policy)
 }
 
 func modeOf(level string) (Mode, error) {

@@ -228,7 +228,7 @@ func FuzzPlan(f *testing.F) {
 		if p.policy.Rules < 0 || p.policy.Rules > maxLandlockRules || p.policy.Match != 0 || p.planted.whole < 1 {
 			t.Errorf("%v gives %+v", levels, p)
 		}
-		if p.enforcer.Describe(p.policy) == "" || len(s.operations(p)) != 2 {
+		if p.stack.describe(p.policy) == "" || len(s.operations(p)) != 2 {
 			t.Errorf("%v gives no description, or not two operations", levels)
 		}
 	})

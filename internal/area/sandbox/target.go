@@ -26,6 +26,7 @@ type target struct {
 	order   []*arm
 	folder  string // for files; made with the first treatment
 	journal area.Journal
+	host    *host
 	entered int // samples so far, for names
 	// multiple divides the number of calls in every batch, so that each planted share is a whole number of calls.
 	multiple int
@@ -57,6 +58,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 			return err
 		}
 		t.journal = j
+		t.host = &host{run: t.env.Run, journal: j}
 	}
 	p.policy.Dir = filepath.Join(t.folder, fmt.Sprintf("arm%03d", len(t.order)))
 	a := &arm{treatment: tr, plan: p}
@@ -67,10 +69,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return fmt.Errorf("planted: the shares of all treatments together need batches of multiples of %d calls; use "+
 			"rounder ones", t.multiple)
 	}
-	if err := p.enforcer.Prepare(ctx, p.policy); err != nil {
-		return fmt.Errorf("prepare %s: %w", p.enforcer.Name(), err)
-	}
-	return nil
+	return a.plan.stack.install(ctx, &a.plan.policy, t.host)
 }
 
 func (t *target) arm(tr design.Treatment) (*arm, error) {
@@ -189,7 +188,7 @@ func (t *target) negative(a *arm, o operation) bool {
 	}
 	enforced := false
 	for _, x := range append(t.bases(), a) {
-		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.enforcer.Inert(o.name) {
+		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.stack.inert(o.name) {
 			return false
 		}
 		enforced = enforced || x.plan.policy.Enforcer != enforcerNone
@@ -252,7 +251,10 @@ func (t *target) Close(ctx context.Context) error {
 	t.mu.Unlock()
 	var errs []error
 	for _, a := range arms {
-		errs = append(errs, t.leave(ctx, a), a.plan.enforcer.Teardown(ctx, a.plan.policy))
+		errs = append(errs, t.leave(ctx, a))
+	}
+	if t.host != nil {
+		errs = append(errs, t.host.close(ctx))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err

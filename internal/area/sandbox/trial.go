@@ -14,6 +14,9 @@ import (
 // their owner: the process with its start time.
 const trialMark = "trial-"
 
+// trialRun names what a trial makes in the kernel, as a run's identifier would.
+func trialRun() string { return fmt.Sprintf("trial%07d", os.Getpid()) }
+
 // trialFolder returns a name for a folder that only this process uses while it lives.
 func trialFolder() (string, error) {
 	pid := os.Getpid()

@@ -1,0 +1,46 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+
+	"tare/internal/area"
+)
+
+// host is what the enforcers of a run keep in the kernel, outside of confined processes.
+type host struct {
+	run     string // names what is made
+	journal area.Journal
+	undo    []func(context.Context) error
+}
+
+// onTrialHost installs the policy for a trial before a run, does something, and removes what was installed.
+func onTrialHost(ctx context.Context, s stack, p *Policy, do func() error) error {
+	h := &host{run: trialRun(), journal: trialJournal{}}
+	err := s.install(ctx, p, h)
+	if err == nil {
+		err = do()
+	}
+	return errors.Join(err, h.close(context.WithoutCancel(ctx)))
+}
+
+// onClose registers what close does, the latest first.
+func (h *host) onClose(do func(context.Context) error) { h.undo = append(h.undo, do) }
+
+// close removes what the enforcers made. What failed is tried again by the next call.
+func (h *host) close(ctx context.Context) error {
+	var errs []error
+	var left []func(context.Context) error
+	for len(h.undo) > 0 {
+		last := len(h.undo) - 1
+		if err := h.undo[last](ctx); err != nil {
+			errs = append(errs, err)
+			left = append(left, h.undo[last])
+		}
+		h.undo = h.undo[:last]
+	}
+	for _, do := range left {
+		h.undo = append([]func(context.Context) error{do}, h.undo...)
+	}
+	return errors.Join(errs...)
+}
