@@ -63,6 +63,9 @@ func (c *comparison) gating(budgets []budget.Budget) (out gates) {
 			out.add(gate{m.operation, m.metric.Name, m.main})
 		case m.metric.Name == metric.Wall.Name && !c.has(m.operation, metric.CPU.Name):
 			out.add(gate{m.operation, m.metric.Name, m.main})
+		case m.metric.Name == metric.Instructions.Name && !c.has(m.operation, metric.CPU.Name) &&
+			!c.has(m.operation, metric.Wall.Name): // of a machine whose time means nothing
+			out.add(gate{m.operation, m.metric.Name, m.main})
 		case m.metric.Name == metric.Service.Name && m.of == "batches" && !c.has(m.operation, metric.CPU.Name):
 			// It is of another tool's calls.
 			out.add(gate{m.operation, m.metric.Name, m.main})

@@ -81,8 +81,8 @@ func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
 // that a reader can see which blocks were disturbed, and what targets count themselves, which other tools' tables have
 // beside them.
 var listed = []string{
-	metric.CPU.Name, metric.Wall.Name, metric.Response.Name, metric.Allocations.Name, metric.Allocated.Name,
-	metric.Hits.Name, metric.CacheHits.Name,
+	metric.CPU.Name, metric.Wall.Name, metric.Instructions.Name, metric.Response.Name, metric.Allocations.Name,
+	metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name,
 }
 
 // blockValues gives what effects are estimated from: what gates, and what is listed in any case.

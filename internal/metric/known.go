@@ -22,7 +22,7 @@ var (
 	}
 	Instructions = Metric{
 		"instructions", Count, Lower, Noisy,
-		"Instructions that one call retired, where the host has a counter (perf_event_open).",
+		"Instructions that one call retired, where the host has a counter (perf_event_open), or the lab VM executes them.",
 	}
 	Error       = Metric{"error", Ratio, Lower, Noisy, "Share of the calls that did not end as expected."}
 	Goodput     = Metric{"goodput", PerSecond, Higher, Noisy, "Calls per second that ended as expected."}

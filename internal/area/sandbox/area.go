@@ -61,6 +61,9 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
+	if spec.On == onLab {
+		return openLab(spec, env)
+	}
 	cpus, err := workerCPU(env)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,10 +25,12 @@ type Spec struct {
 	Commands []Command `yaml:"commands,omitempty" json:"commands,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Command lines, each timed from its fork to its end. Its CPU time is that of all processes that it waited for."`
 	// Real are workloads of installed programs.
 	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=8" jsonschema_description:"Real workloads, of programs that are installed: redis, nginx, sysbench."`
+	// On is where to measure: on this host, or in a lab VM.
+	On string `yaml:"on,omitempty" json:"on,omitempty" jsonschema:"enum=host,enum=lab" jsonschema_description:"Where to measure: host (default), or lab: a virtual machine with a kernel of the distribution, in which guest instructions are counted."`
 	// Rounds is how many batches each treatment makes in a block.
-	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16."`
+	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16; 3 in a lab VM."`
 	// Span is how long a batch lasts.
-	Span unit.Duration `yaml:"span,omitempty" json:"span,omitempty" jsonschema_description:"How long a batch of calls lasts, from 1ms to 10s. Default: 5ms, 20ms for shell; a call that takes longer is a batch of its own."`
+	Span unit.Duration `yaml:"span,omitempty" json:"span,omitempty" jsonschema_description:"How long a batch of calls lasts, from 1ms to 10s. Default: 5ms, 20ms for shell, 3ms in a lab VM; a call that takes longer is a batch of its own."`
 }
 
 // Command is a command line with a name.
@@ -51,11 +54,12 @@ const (
 	factorPlanted  = "planted"
 	factorCommand  = "command"
 	factorProfile  = "profile"
+	factorKernel   = "kernel"
 )
 
 func factors() []string {
 	return []string{
-		factorEnforcer, factorMode, factorProfile, factorRules, factorMatch, factorPlanted, factorCommand,
+		factorEnforcer, factorMode, factorProfile, factorRules, factorMatch, factorPlanted, factorCommand, factorKernel,
 	}
 }
 
@@ -90,6 +94,9 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			return v
 		}
 		return otherwise
+	}
+	if t.Levels[factorKernel] != "" && s.On != onLab {
+		return p, errors.New("kernel: only a lab VM can boot another kernel: add on: lab to the target, or leave it out")
 	}
 	var err error
 	p.policy.Enforcer = level(factorEnforcer, enforcerNone)

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,18 +85,25 @@ func (x *blocks) operation(ctx context.Context, b int, arms []*run.Arm, i int, r
 	return nil
 }
 
-// perCall returns the elapsed time of one call in seconds, or its CPU time if only that was measured.
+// perInstruction is how long an instruction counts where a target measures no time: a nanosecond, as on an emulated
+// machine.
+const perInstruction = 1e-9
+
+// perCall returns the elapsed time of one call in seconds, or its CPU time, or its instructions as seconds: the first
+// of these that was measured.
 func perCall(s []load.BatchSample) float64 {
-	most := 0.0
+	var cpu, instructions float64
 	for _, v := range s {
-		if v.Metric == metric.Wall.Name {
+		switch v.Metric {
+		case metric.Wall.Name:
 			return v.Value
-		}
-		if v.Metric == metric.CPU.Name {
-			most = v.Value
+		case metric.CPU.Name:
+			cpu = v.Value
+		case metric.Instructions.Name:
+			instructions = v.Value * perInstruction
 		}
 	}
-	return most
+	return cmp.Or(cpu, instructions)
 }
 
 // blockSeed is the seed of what all arms of a block share: the order of turns, and the arrivals of calls.

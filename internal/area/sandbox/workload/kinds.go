@@ -120,3 +120,18 @@ func cpuKinds() []Kind {
 		},
 	}
 }
+
+// Starts lists the installed programs that an operation starts.
+func Starts(name string) []string {
+	switch name {
+	case "shell":
+		return []string{"sh", "sort", "grep", "od", "wc", "rm", "test"}
+	case "redis":
+		return []string{"redis-server"}
+	case "nginx":
+		return []string{"nginx"}
+	case "sysbench-cpu", "sysbench-memory":
+		return []string{"sysbench"}
+	}
+	return nil
+}

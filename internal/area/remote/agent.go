@@ -1,0 +1,177 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"tare/internal/area"
+	"tare/internal/load"
+)
+
+// Serve answers the requests for an area's target until in ends. The environment is that of the machine: its Run and
+// Treatments are replaced by those of the setup.
+func Serve(ctx context.Context, ar area.Area, env area.Env, in io.Reader, out io.Writer) error {
+	a := &agent{area: ar, env: env}
+	r := bufio.NewReaderSize(in, maxLine)
+	for {
+		var q request
+		if err := readLine(r, &q); err != nil {
+			err = a.end(ctx, err)
+			return err
+		}
+		w := a.handle(ctx, q)
+		w.ID = q.ID
+		if err := writeLine(out, w); err != nil {
+			return errors.Join(err, a.end(ctx, io.EOF))
+		}
+	}
+}
+
+// agent is the side on which the target is.
+type agent struct {
+	area   area.Area
+	env    area.Env
+	target area.Target
+}
+
+// end closes the target after the last request.
+func (a *agent) end(ctx context.Context, cause error) error {
+	if errors.Is(cause, io.EOF) {
+		cause = nil
+	}
+	if a.target == nil {
+		return cause
+	}
+	return errors.Join(cause, a.target.Close(context.WithoutCancel(ctx)))
+}
+
+func (a *agent) handle(ctx context.Context, q request) answer {
+	var w answer
+	if err := a.do(ctx, q, &w); err != nil {
+		w.Error, w.Hint = err.Error(), area.HintOf(err)
+	}
+	return w
+}
+
+func (a *agent) do(ctx context.Context, q request, w *answer) (err error) {
+	switch q.Do {
+	case doPreflight, doOpen:
+		return a.open(ctx, q, w)
+	}
+	if a.target == nil {
+		return fmt.Errorf("%s: nothing is open", q.Do)
+	}
+	switch q.Do {
+	case doNotes:
+		w.Notes = a.target.Notes()
+		return nil
+	case doClose:
+		t := a.target
+		a.target = nil
+		return t.Close(ctx)
+	}
+	if q.Treatment == nil {
+		return fmt.Errorf("%s: no treatment is named", q.Do)
+	}
+	switch q.Do {
+	case doPrepare:
+		return a.target.Prepare(ctx, *q.Treatment, forgetful{})
+	case doEnter:
+		return a.target.Enter(ctx, *q.Treatment)
+	case doVerify:
+		return a.target.Verify(ctx, *q.Treatment)
+	case doLeave:
+		return a.target.Leave(ctx, *q.Treatment)
+	case doList:
+		return a.list(q, w)
+	case doBatch:
+		return a.batch(ctx, q, w)
+	}
+	return fmt.Errorf("unknown request %.40q", q.Do)
+}
+
+func (a *agent) open(ctx context.Context, q request, w *answer) error {
+	if q.Setup == nil {
+		return fmt.Errorf("%s: the setup is missing", q.Do)
+	}
+	if q.Setup.Dir != "" {
+		if err := os.Chdir(q.Setup.Dir); err != nil {
+			return err
+		}
+	}
+	spec := a.area.NewSpec()
+	if err := json.Unmarshal(q.Setup.Spec, spec); err != nil {
+		return fmt.Errorf("decode the target: %w", err)
+	}
+	env := a.env
+	env.Run, env.Treatments = q.Setup.Run, q.Setup.Treatments
+	if q.Do == doPreflight {
+		w.Findings = a.area.Preflight(ctx, spec, env)
+		return nil
+	}
+	var err error
+	a.target, err = a.area.Open(ctx, spec, env)
+	return err
+}
+
+func (a *agent) list(q request, w *answer) error {
+	ops, err := a.target.Operations(*q.Treatment)
+	for _, o := range ops {
+		w.Operations = append(w.Operations, operation{
+			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Negative: o.Negative,
+		})
+	}
+	return err
+}
+
+func (a *agent) batch(ctx context.Context, q request, w *answer) error {
+	ops, err := a.target.Operations(*q.Treatment)
+	if err != nil {
+		return err
+	}
+	for _, o := range ops {
+		if o.Name == q.Operation && o.Batch != nil {
+			w.Samples, err = leastOf(max(1, q.Repeat), func() ([]load.BatchSample, error) { return o.Batch(ctx, q.Calls) })
+			return err
+		}
+	}
+	return fmt.Errorf("there is no operation %.40q", q.Operation)
+}
+
+// leastOf makes n batches and returns the least value of each metric.
+func leastOf(n int, batch func() ([]load.BatchSample, error)) (least []load.BatchSample, err error) {
+	for range n {
+		samples, err := batch()
+		if err != nil {
+			return nil, err
+		}
+		if least == nil {
+			least = samples
+			continue
+		}
+		for _, s := range samples {
+			for i := range least {
+				if least[i].Metric == s.Metric {
+					least[i].Value = min(least[i].Value, s.Value)
+				}
+			}
+		}
+	}
+	return least, nil
+}
+
+// forgetful is the journal of a machine that ends with the run: its end undoes all changes.
+type forgetful struct{}
+
+var _ area.Journal = forgetful{}
+
+// Intend implements area.Journal.
+func (forgetful) Intend(area.Change) error { return nil }
+
+// Undone implements area.Journal.
+func (forgetful) Undone(area.Change) error { return nil }

@@ -1,0 +1,175 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+// A Peer is a machine with an agent.
+type Peer struct {
+	Name   string // used in errors: "the lab VM 6.1.0-56"
+	Stream io.ReadWriter
+	// Exited is closed when the machine has ended, and Failed then says why.
+	Exited <-chan struct{}
+	Failed func() error
+	// Repeat is how many batches the peer makes for one, of which the least counts; 0: one. It suits a machine whose
+	// interrupts only ever add to what is measured.
+	Repeat int
+	// Patience bounds each request.
+	Patience time.Duration
+}
+
+// Target is an area's target on another machine.
+type Target struct {
+	peer Peer
+
+	mu   sync.Mutex // one request at a time
+	in   *bufio.Reader
+	last uint64
+	dead error // after which no request is made
+}
+
+var _ area.Target = (*Target)(nil)
+
+// New returns the target of a peer. Nothing is asked yet.
+func New(p Peer) *Target { return &Target{peer: p, in: bufio.NewReaderSize(p.Stream, maxLine)} }
+
+// Preflight asks the peer to try what the experiment needs.
+func (t *Target) Preflight(ctx context.Context, s Setup) ([]area.Finding, error) {
+	a, err := t.ask(ctx, request{Do: doPreflight, Setup: &s})
+	return a.Findings, err
+}
+
+// Open opens the target.
+func (t *Target) Open(ctx context.Context, s Setup) error {
+	_, err := t.ask(ctx, request{Do: doOpen, Setup: &s})
+	return err
+}
+
+// ask makes a request. An answer that does not come, or is nonsense, ends the conversation.
+func (t *Target) ask(ctx context.Context, q request) (answer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dead != nil {
+		return answer{}, t.dead
+	}
+	t.last++
+	q.ID = t.last
+	limited, cancel := context.WithTimeoutCause(ctx, t.peer.Patience, fmt.Errorf("no answer to %s within %s", q.Do,
+		t.peer.Patience))
+	defer cancel()
+	type result struct {
+		answer answer
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		if r.err = writeLine(t.peer.Stream, q); r.err == nil {
+			r.err = readLine(t.in, &r.answer)
+		}
+		if r.err == nil && r.answer.ID != q.ID {
+			r.err = fmt.Errorf("it answered request %d instead of %d", r.answer.ID, q.ID)
+		}
+		done <- r
+	}()
+	var err error
+	select {
+	case r := <-done:
+		if r.err == nil {
+			return r.answer, r.answer.err()
+		}
+		err = r.err
+		if errors.Is(err, io.EOF) && t.peer.Failed != nil {
+			err = t.peer.Failed()
+		}
+	case <-t.peer.Exited:
+		err = t.peer.Failed()
+	case <-limited.Done():
+		err = context.Cause(limited)
+	}
+	t.dead = fmt.Errorf("%s: %w", t.peer.Name, err)
+	return answer{}, t.dead
+}
+
+// about makes a request about a treatment.
+func (t *Target) about(ctx context.Context, do string, tr design.Treatment) error {
+	_, err := t.ask(ctx, request{Do: do, Treatment: &tr})
+	return err
+}
+
+// Prepare implements area.Target. What is made on the peer ends with it, so nothing is journaled.
+func (t *Target) Prepare(ctx context.Context, tr design.Treatment, _ area.Journal) error {
+	return t.about(ctx, doPrepare, tr)
+}
+
+// Enter implements area.Target.
+func (t *Target) Enter(ctx context.Context, tr design.Treatment) error {
+	return t.about(ctx, doEnter, tr)
+}
+
+// Verify implements area.Target.
+func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
+	return t.about(ctx, doVerify, tr)
+}
+
+// Leave implements area.Target.
+func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
+	return t.about(ctx, doLeave, tr)
+}
+
+// Operations implements area.Target.
+func (t *Target) Operations(tr design.Treatment) ([]load.Operation, error) {
+	a, err := t.ask(context.Background(), request{Do: doList, Treatment: &tr})
+	if err != nil {
+		return nil, err
+	}
+	var out []load.Operation
+	for _, o := range a.Operations {
+		out = append(out, load.Operation{
+			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Negative: o.Negative,
+			Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
+				a, err := t.ask(ctx, request{Do: doBatch, Treatment: &tr, Operation: o.Name, Calls: n, Repeat: t.peer.Repeat})
+				return a.Samples, err
+			},
+		})
+	}
+	return out, nil
+}
+
+// Endpoint implements area.Target: it is nil, since the peer makes the calls.
+func (*Target) Endpoint(design.Treatment) (*load.Endpoint, error) { return nil, nil }
+
+// Probes implements area.Target: it is nil, since the peer makes the calls.
+func (*Target) Probes(design.Treatment) []probe.Probe { return nil }
+
+// Recover implements area.Target: nothing is overloaded, since the peer sets its own pace.
+func (*Target) Recover(context.Context, design.Treatment) error { return nil }
+
+// Notes implements area.Target.
+func (t *Target) Notes() []string {
+	a, err := t.ask(context.Background(), request{Do: doNotes})
+	if err != nil {
+		return nil
+	}
+	return a.Notes
+}
+
+// Close implements area.Target. A peer that does not answer any more has nothing to close.
+func (t *Target) Close(ctx context.Context) error {
+	if t.dead != nil {
+		return nil
+	}
+	_, err := t.ask(ctx, request{Do: doClose})
+	return err
+}

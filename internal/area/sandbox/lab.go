@@ -1,0 +1,362 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/area/remote"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/proc"
+	"tare/internal/unit"
+	"tare/internal/vm"
+)
+
+// The values of `on`.
+const (
+	onHost = "host"
+	onLab  = "lab"
+)
+
+// labPatience bounds each request to a lab VM, in which everything takes ten to fifty times as long.
+const labPatience = 10 * time.Minute
+
+// An emulated machine executes the same call with the same number of instructions. What varies is what interrupts add,
+// a tenth of a millisecond at a time. So few short batches suffice, of which the least counts.
+const (
+	labSpan   = 3 * time.Millisecond
+	labRepeat = 3
+	labRounds = 3
+)
+
+// labSecurity is the security modules of a lab VM.
+const labSecurity = "landlock,lockdown,yama,apparmor,bpf"
+
+// labTarget measures in lab VMs, one for each kernel that the treatments name. In each runs the same target as on a
+// host, behind an agent.
+type labTarget struct {
+	spec *Spec
+	env  area.Env
+
+	mu       sync.Mutex
+	journal  area.Journal
+	folder   string // for the initial file system
+	machines []*labMachine
+	of       map[string]*labMachine // by treatment
+	notes    []string
+}
+
+var _ area.Target = (*labTarget)(nil)
+
+// labMachine is a lab VM with the target in it.
+type labMachine struct {
+	kernel vm.Kernel
+	vm     *vm.Machine
+	target *remote.Target
+	// changes are QEMU's processes: a boot may take two attempts
+	changes []area.Change
+	// holdsBaseline says that a baseline runs here, so that negative controls are known.
+	holdsBaseline bool
+}
+
+func openLab(spec *Spec, env area.Env) (area.Target, error) {
+	return &labTarget{spec: spec, env: env, of: map[string]*labMachine{}}, nil
+}
+
+// Prepare implements area.Target: it boots the treatment's machine unless it runs, and prepares the treatment in it.
+func (t *labTarget) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.journal = j
+	kernel, err := t.kernelOf(tr)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(t.machines, func(m *labMachine) bool { return m.kernel == kernel })
+	if i < 0 {
+		i = len(t.machines)
+		m, err := t.boot(ctx, kernel)
+		if err != nil {
+			return err
+		}
+		if err := t.open(ctx, m); err != nil {
+			return err
+		}
+	}
+	m := t.machines[i]
+	m.holdsBaseline = m.holdsBaseline || tr.Baseline
+	t.of[tr.ID] = m
+	return m.target.Prepare(ctx, inGuest(tr), j)
+}
+
+func (t *labTarget) kernelOf(tr design.Treatment) (vm.Kernel, error) {
+	all, err := vm.Kernels(area.Environment(t.env.Getenv))
+	if err != nil {
+		return vm.Kernel{}, err
+	}
+	return vm.FindKernel(all, tr.Levels[factorKernel])
+}
+
+// inGuest returns the treatment as the target in a lab VM knows it: there is no other kernel there.
+func inGuest(tr design.Treatment) design.Treatment {
+	tr.Levels = maps.Clone(tr.Levels)
+	delete(tr.Levels, factorKernel)
+	return tr
+}
+
+// boot boots a machine with that kernel, journaled before it does anything.
+func (t *labTarget) boot(ctx context.Context, kernel vm.Kernel) (*labMachine, error) {
+	emulator, err := vm.Emulator()
+	if err != nil {
+		return nil, err
+	}
+	initrd, err := t.initrd(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("write the initial file system of the lab VM: %w", err)
+	}
+	m := &labMachine{kernel: kernel}
+	t.machines = append(t.machines, m) // added before it runs, so that Close finds it
+	m.vm, err = vm.Boot(ctx, vm.Options{
+		Emulator: emulator, Kernel: kernel, Initrd: initrd, Init: []string{guestSelf, "lab", "init", areaName}, LSM: labSecurity,
+		Accelerator: vm.Emulated, Dir: t.env.Dir, Name: kernel.Release, CPUs: t.env.CPUs,
+		Born: func(id proc.ID) error {
+			c := area.ProcessChange(areaName, fmt.Sprintf("vm-%d", id.PID), id)
+			m.changes = append(m.changes, c)
+			return t.journal.Intend(c)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.target = remote.New(remote.Peer{
+		Name: "the lab VM " + kernel.Release, Stream: m.vm.Link, Exited: m.vm.Exited(), Failed: m.vm.Failed,
+		Patience: labPatience, Repeat: labRepeat,
+	})
+	return m, nil
+}
+
+// open opens the target in the machine, after its enforcers have been tried there.
+func (t *labTarget) open(ctx context.Context, m *labMachine) error {
+	inside := *t.spec
+	inside.On = ""
+	inside.Span, inside.Rounds = cmp.Or(inside.Span, unit.Duration(labSpan)), cmp.Or(inside.Rounds, labRounds)
+	spec, err := json.Marshal(&inside)
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	setup := remote.Setup{Spec: spec, Run: t.env.Run, Dir: dir}
+	for _, tr := range t.env.Treatments {
+		if k, err := t.kernelOf(tr); err == nil && k == m.kernel {
+			setup.Treatments = append(setup.Treatments, inGuest(tr))
+		}
+	}
+	findings, err := m.target.Preflight(ctx, setup)
+	if err != nil {
+		return err
+	}
+	for _, f := range findings {
+		if f.Severity == area.Error {
+			return area.WithHint(fmt.Errorf("in the lab VM (Linux %s): %s", m.kernel.Release, f.Message), f.Hint)
+		}
+		t.notes = append(t.notes, fmt.Sprintf("Linux %s: %s", m.kernel.Release, f.Message))
+	}
+	return m.target.Open(ctx, setup)
+}
+
+func (t *labTarget) machine(tr design.Treatment) (*labMachine, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m := t.of[tr.ID]; m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("treatment %q has not been prepared", tr.ID)
+}
+
+// Enter implements area.Target.
+func (t *labTarget) Enter(ctx context.Context, tr design.Treatment) error {
+	m, err := t.machine(tr)
+	if err != nil {
+		return err
+	}
+	return m.target.Enter(ctx, inGuest(tr))
+}
+
+// Verify implements area.Target.
+func (t *labTarget) Verify(ctx context.Context, tr design.Treatment) error {
+	m, err := t.machine(tr)
+	if err != nil {
+		return err
+	}
+	return m.target.Verify(ctx, inGuest(tr))
+}
+
+// Leave implements area.Target.
+func (t *labTarget) Leave(ctx context.Context, tr design.Treatment) error {
+	m, err := t.machine(tr)
+	if err != nil {
+		return err
+	}
+	return m.target.Leave(ctx, inGuest(tr))
+}
+
+// Operations implements area.Target: those of the guest, of which only instructions are reported.
+func (t *labTarget) Operations(tr design.Treatment) ([]load.Operation, error) {
+	m, err := t.machine(tr)
+	if err != nil {
+		return nil, err
+	}
+	ops, err := m.target.Operations(inGuest(tr))
+	for i := range ops {
+		ops[i].Negative = ops[i].Negative && m.holdsBaseline
+		batch := ops[i].Batch
+		ops[i].Batch = func(ctx context.Context, n int) ([]load.BatchSample, error) {
+			samples, err := batch(ctx, n)
+			return instructions(samples), err
+		}
+	}
+	return ops, err
+}
+
+// instructions returns the CPU time of an emulated machine, whose clock advances by a nanosecond with each instruction,
+// as a number of instructions. Its other times mean nothing.
+func instructions(samples []load.BatchSample) []load.BatchSample {
+	const perSecond = 1e9
+	for _, s := range samples {
+		if s.Metric == metric.CPU.Name {
+			return []load.BatchSample{{Metric: metric.Instructions.Name, Value: s.Value * perSecond}}
+		}
+	}
+	return nil
+}
+
+// Endpoint implements area.Target: it is nil, since workers time themselves.
+func (*labTarget) Endpoint(design.Treatment) (*load.Endpoint, error) { return nil, nil }
+
+// Probes implements area.Target: it is nil, since workers time themselves.
+func (*labTarget) Probes(design.Treatment) []probe.Probe { return nil }
+
+// Recover implements area.Target: a worker cannot be overloaded.
+func (*labTarget) Recover(context.Context, design.Treatment) error { return nil }
+
+// Notes implements area.Target: what every machine notes, and what its figures are.
+func (t *labTarget) Notes() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.machines) == 0 {
+		return t.notes
+	}
+	var kernels []string
+	for _, m := range t.machines {
+		kernels = append(kernels, m.kernel.Release)
+		if m.target == nil {
+			continue
+		}
+		for _, n := range m.target.Notes() {
+			if !slices.Contains(t.notes, n) {
+				t.notes = append(t.notes, n)
+			}
+		}
+	}
+	return append([]string{fmt.Sprintf("measured in a lab VM that QEMU emulates, with Linux %s: the figures are guest "+
+		"instructions, user space and kernel. They say how much more work a call is, not how much longer it takes: "+
+		"instructions differ in the time that they take", strings.Join(kernels, " and "))}, t.notes...)
+}
+
+// Close implements area.Target: it ends the machines, and all that is in them.
+func (t *labTarget) Close(context.Context) error {
+	t.Notes() // asks for what is known only at the end
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, m := range t.machines {
+		errs = append(errs, t.end(m))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	t.machines, t.of = nil, map[string]*labMachine{}
+	if t.folder == "" {
+		return nil
+	}
+	if err := removeFolder(t.folder); err != nil {
+		return fmt.Errorf("remove %s: %w", t.folder, err)
+	}
+	folder := t.folder
+	t.folder = ""
+	return t.journal.Undone(folderChange(folder))
+}
+
+func (t *labTarget) end(m *labMachine) error {
+	if m.vm != nil {
+		if err := m.vm.Close(); err != nil {
+			return err
+		}
+		m.vm = nil
+	}
+	var errs []error
+	for _, c := range m.changes {
+		errs = append(errs, t.journal.Undone(c))
+	}
+	m.changes = nil
+	return errors.Join(errs...)
+}
+
+// initrd writes the initial file system once for all machines.
+func (t *labTarget) initrd(ctx context.Context) (string, error) {
+	if t.folder == "" {
+		var err error
+		if t.folder, err = makeFolder(t.journal); err != nil {
+			return "", err
+		}
+	}
+	path := filepath.Join(t.folder, "initrd")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	r, err := t.spec.guestFiles(ctx, t.env)
+	if err != nil {
+		return "", err
+	}
+	return path, r.Save(path)
+}
+
+// labPreflight looks for what a lab VM needs. The enforcers are tried in it once it has booted.
+func (s *Spec) labPreflight(env area.Env) (out []area.Finding) {
+	fault := func(err error) {
+		if m, ok := errors.AsType[*vm.Missing](err); ok {
+			err = area.WithHint(err, m.Install)
+		}
+		out = append(out, area.Fault("on", err, "measure on this host: leave on out"))
+	}
+	if _, err := vm.Emulator(); err != nil {
+		fault(err)
+	}
+	all, err := vm.Kernels(area.Environment(env.Getenv))
+	if err != nil {
+		fault(err)
+	}
+	for _, tr := range area.AtLeastOne(env.Treatments) {
+		if _, err := vm.FindKernel(all, tr.Levels[factorKernel]); err != nil {
+			fault(area.WithHint(err, vm.InstallKernel(area.Environment(env.Getenv))))
+			break
+		}
+	}
+	return append(out, s.missing()...)
+}

@@ -1,0 +1,118 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// linkDevice is the guest's end of the Link.
+const linkDevice = "/dev/ttyS1"
+
+// mounts are the file systems of a guest. Those that a kernel does not have are left out.
+var mounts = []struct{ kind, at string }{
+	{"devtmpfs", "/dev"},
+	{"proc", "/proc"},
+	{"sysfs", "/sys"},
+	{"securityfs", "/sys/kernel/security"},
+	{"bpf", "/sys/fs/bpf"},
+	{"cgroup2", "/sys/fs/cgroup"},
+	{"selinuxfs", "/sys/fs/selinux"},
+}
+
+// Init is the first process of a guest: it mounts what programs expect, runs a program whose standard input and output
+// are the Link, reaps what it leaves, and switches the machine off. It returns only where it is not the first process.
+func Init(program string, args ...string) error {
+	if os.Getpid() != 1 {
+		return errors.New("this is the first process of a lab VM: tare starts it there by itself")
+	}
+	if err := runAsInit(program, args); err != nil {
+		fmt.Fprintln(os.Stderr, "tare init:", err)
+	}
+	unix.Sync()
+	return unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+}
+
+func runAsInit(program string, args []string) error {
+	for _, m := range mounts {
+		if err := os.MkdirAll(m.at, 0o755); err != nil && !filepath.IsAbs(m.at) {
+			return err
+		}
+		if err := unix.Mount(m.kind, m.at, m.kind, 0, ""); err != nil {
+			fmt.Fprintf(os.Stderr, "tare init: no %s: %v\n", m.kind, err)
+		}
+	}
+	_ = os.Chmod("/tmp", 0o1777)
+	if err := loopbackUp(); err != nil {
+		fmt.Fprintln(os.Stderr, "tare init: loopback:", err)
+	}
+	line, err := openLink()
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(line, hello); err != nil {
+		return err
+	}
+	c := exec.Command(program, args...) //nolint:gosec // the program that booted this machine says which
+	c.Stdin, c.Stdout, c.Stderr = line, line, os.Stderr
+	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TMPDIR=/tmp"}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	return reap(c.Process.Pid)
+}
+
+// reap waits for all children until the program has ended.
+func reap(program int) error {
+	for {
+		var s unix.WaitStatus
+		pid, err := unix.Wait4(-1, &s, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("wait for children: %w", err)
+		case pid == program && s.ExitStatus() != 0:
+			return fmt.Errorf("the program ended with status %d", s.ExitStatus())
+		case pid == program:
+			return nil
+		}
+	}
+}
+
+// openLink opens the Link without any translation of bytes.
+func openLink() (*os.File, error) {
+	f, err := os.OpenFile(linkDevice, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	t, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	if err != nil {
+		return nil, fmt.Errorf("set up %s: %w", linkDevice, err)
+	}
+	t.Iflag, t.Oflag, t.Lflag = 0, 0, 0
+	t.Cflag = unix.CS8 | unix.CREAD | unix.CLOCAL | unix.B115200
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, t); err != nil {
+		return nil, fmt.Errorf("set up %s: %w", linkDevice, err)
+	}
+	return f, nil
+}
+
+// loopbackUp switches the loopback interface on.
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s) //nolint:errcheck // nothing to lose
+	r, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, r)
+}

@@ -1,0 +1,167 @@
+package vm
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An Initrd is the initial file system of a guest: folders, and files of this host at the same or another path.
+type Initrd struct { // paths are those in the guest, without the leading slash
+	files   map[string]source
+	folders map[string]bool
+}
+
+// source is a file of this host, or a text.
+type source struct {
+	path string
+	text []byte
+	mode fs.FileMode
+}
+
+// NewInitrd returns an empty file system.
+func NewInitrd() *Initrd { return &Initrd{files: map[string]source{}, folders: map[string]bool{}} }
+
+// Put adds a file of this host under an absolute path of the guest.
+func (r *Initrd) Put(at, host string) error {
+	info, err := os.Stat(host)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", host)
+	}
+	r.files[key(at)] = source{path: host, mode: info.Mode().Perm()}
+	return nil
+}
+
+// Write adds a file with a text.
+func (r *Initrd) Write(at string, text []byte, mode fs.FileMode) {
+	r.files[key(at)] = source{text: text, mode: mode}
+}
+
+// Folder adds an empty folder.
+func (r *Initrd) Folder(at string) { r.folders[key(at)] = true }
+
+func key(at string) string { return strings.TrimPrefix(filepath.Clean(at), "/") }
+
+// save writes the file system in the format "newc" of cpio, which the kernel unpacks
+// (Documentation/driver-api/early-userspace/buffer-format.rst).
+func (r *Initrd) save(w io.Writer) error {
+	c := &cpio{w: bufio.NewWriterSize(w, 1<<20)}
+	for _, name := range r.names() {
+		s, isFile := r.files[name]
+		switch {
+		case !isFile:
+			c.entry(name, dirMode|0o755, nil, 0)
+		case s.path == "":
+			c.entry(name, fileMode|uint32(s.mode), strings.NewReader(string(s.text)), int64(len(s.text)))
+		default:
+			c.file(name, s)
+		}
+	}
+	c.entry("TRAILER!!!", 0, nil, 0)
+	if c.err != nil {
+		return c.err
+	}
+	return c.w.Flush()
+}
+
+// names lists all files and folders; a folder precedes what is in it.
+func (r *Initrd) names() []string {
+	all := map[string]bool{}
+	add := func(name string) {
+		for ; name != "." && name != "" && !all[name]; name = filepath.Dir(name) {
+			all[name] = true
+		}
+	}
+	for name := range r.files {
+		add(name)
+	}
+	for name := range r.folders {
+		add(name)
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Save writes the file system to a new file.
+func (r *Initrd) Save(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := r.save(f); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Close()
+}
+
+// The kinds of entries (stat(2)).
+const (
+	fileMode = 0o100000
+	dirMode  = 0o040000
+)
+
+// cpio writes entries. After an error it writes nothing more.
+type cpio struct {
+	w     *bufio.Writer
+	inode uint32
+	err   error
+}
+
+func (c *cpio) entry(name string, mode uint32, content io.Reader, size int64) {
+	if c.err != nil {
+		return
+	}
+	if size > 1<<32-1 {
+		c.err = fmt.Errorf("%s has %d bytes: want less than 4 GiB", name, size)
+		return
+	}
+	c.inode++
+	const magic = "070701"
+	_, c.err = fmt.Fprintf(c.w, "%s%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00", magic, c.inode, mode, 0, 0, 1, 0,
+		uint32(size), 0, 0, 0, 0, len(name)+1, 0, name)
+	const header = 110
+	c.pad(header + int64(len(name)) + 1)
+	if content == nil || c.err != nil {
+		return
+	}
+	n, err := io.Copy(c.w, content)
+	if err == nil && n != size {
+		err = fmt.Errorf("%s has %d bytes, not %d: it changed meanwhile", name, n, size)
+	}
+	c.err = err
+	c.pad(n)
+}
+
+// pad fills up to a multiple of four bytes.
+func (c *cpio) pad(n int64) {
+	if c.err == nil {
+		_, c.err = c.w.Write(make([]byte, (4-n%4)%4))
+	}
+}
+
+func (c *cpio) file(name string, s source) {
+	if c.err != nil {
+		return
+	}
+	f, err := os.Open(s.path)
+	if err != nil {
+		c.err = err
+		return
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		c.err = err
+		return
+	}
+	c.entry(name, fileMode|uint32(s.mode), f, info.Size())
+}

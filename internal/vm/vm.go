@@ -1,0 +1,225 @@
+// Package vm boots a Linux kernel of the distribution in QEMU, with this program as its init, and speaks to it over a
+// serial line. The machine keeps nothing: it has no disk and no network.
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tare/internal/proc"
+)
+
+// Options say which machine to boot.
+type Options struct {
+	Emulator string // the path of QEMU
+	Kernel   Kernel
+	Initrd   string // the path of an initial file system, as WriteInitrd writes it
+	Init     []string
+	// LSM lists the security modules, in order: "landlock,apparmor,bpf".
+	LSM string
+	// Accelerator is how the guest's instructions are executed.
+	Accelerator Accelerator
+	MemoryMiB   int
+	// Dir receives the logs: the guest's console and what QEMU says.
+	Dir string
+	// Name is part of the logs' names, and of errors.
+	Name string
+	// CPUs are the processors on which QEMU may run; empty: all.
+	CPUs []int
+	// Born is called with QEMU's process before it does anything, so that the caller can journal it.
+	Born func(proc.ID) error
+	// Within bounds the boot until the guest's first line; 0: bootWithin.
+	Within time.Duration
+}
+
+// Accelerator is how QEMU executes a guest.
+type Accelerator string
+
+// The accelerators.
+const (
+	// Emulated executes the guest one instruction at a time and advances its clocks by one nanosecond for each. So times
+	// that the guest measures are numbers of instructions.
+	Emulated Accelerator = "tcg"
+	// KVM executes the guest on the processor, where the host offers that: its times are times.
+	KVM Accelerator = "kvm"
+)
+
+const (
+	// bootWithin bounds a boot. An emulated one takes about 12 s of one processor.
+	bootWithin = 3 * time.Minute
+	// trialWithin bounds a boot under KVM, which takes about a second where it works at all: nested virtualisation can
+	// hang instead.
+	trialWithin = 20 * time.Second
+	// attempts is how often a boot is tried.
+	attempts = 2
+	// endWithin is how long a machine may take to switch itself off.
+	endWithin = 10 * time.Second
+	// defaultMemory suffices for all workloads and an initial file system of 200 MiB.
+	defaultMemory = 1024
+)
+
+// hello is the first line that a guest sends.
+const hello = "tare-guest-is-up"
+
+// A Machine is a running guest. Its Link carries what the program in the guest and the caller say to each other.
+type Machine struct {
+	Link io.ReadWriter
+	// Booted is how long the boot took.
+	Booted time.Duration
+	child  *proc.Child
+	o      Options
+}
+
+// Boot boots a machine and returns when its init says that it is up. It tries twice. An error holds the end of the
+// guest's console.
+func Boot(ctx context.Context, o Options) (*Machine, error) {
+	if o.MemoryMiB == 0 {
+		o.MemoryMiB = defaultMemory
+	}
+	if o.Within == 0 {
+		o.Within = bootWithin
+		if o.Accelerator == KVM {
+			o.Within = trialWithin
+		}
+	}
+	var errs []error
+	for range attempts {
+		m, err := boot(ctx, o)
+		if err == nil {
+			return m, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("boot Linux %s in QEMU: %w", o.Kernel.Release, errors.Join(errs...))
+}
+
+func boot(ctx context.Context, o Options) (*Machine, error) {
+	began := time.Now()
+	child, err := proc.Start(ctx, proc.Spec{
+		Name: "the lab VM " + o.Name, Path: o.Emulator, Args: o.arguments(), Talk: true, LogFile: o.log(), CPUs: o.CPUs,
+		Born: o.Born, Grace: endWithin,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{Link: newLink(child.Out, child.In), child: child, o: o}
+	if err := m.greet(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w; %s", err, o.lastWords()), m.kill())
+	}
+	m.Booted = time.Since(began)
+	return m, nil
+}
+
+// arguments are QEMU's: no devices but two serial lines, the first for the console, the second for the Link.
+func (o Options) arguments() []string {
+	kernel := []string{
+		"console=ttyS0", "panic=-1", "quiet", "lsm=" + o.LSM, "rdinit=" + o.Init[0],
+	}
+	out := []string{
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-smp", "1", "-m", strconv.Itoa(o.MemoryMiB),
+		"-serial", "file:" + o.console(), "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link",
+		"-kernel", o.Kernel.Path, "-initrd", o.Initrd, "-machine", "q35,accel=" + string(o.Accelerator),
+	}
+	if o.Accelerator == Emulated {
+		out = append(out, "-cpu", "max", "-icount", "shift=0")
+		// one tick of the time-stamp counter is one nanosecond; calibrating it would be off by a little
+		kernel = append(kernel, "tsc_early_khz=1000000")
+	} else {
+		out = append(out, "-cpu", "host")
+	}
+	kernel = append(append(kernel, "--"), o.Init[1:]...)
+	return append(out, "-append", strings.Join(kernel, " "))
+}
+
+func (o Options) console() string { return filepath.Join(o.Dir, "vm-"+o.Name+"-console.log") }
+func (o Options) log() string     { return filepath.Join(o.Dir, "vm-"+o.Name+"-qemu.log") }
+
+// greet waits for the guest's first line.
+func (m *Machine) greet(ctx context.Context) error {
+	limited, cancel := context.WithTimeoutCause(ctx, m.o.Within, fmt.Errorf("it has not booted within %s", m.o.Within))
+	defer cancel()
+	said := make(chan error, 1)
+	go func() {
+		line := make([]byte, len(hello)+1)
+		_, err := io.ReadFull(m.Link, line)
+		if err == nil && string(line) != hello+"\n" {
+			err = fmt.Errorf("its first line is %q, not %q", line, hello)
+		}
+		said <- err
+	}()
+	select {
+	case err := <-said:
+		if err != nil {
+			return errors.Join(err, m.ended())
+		}
+		return nil
+	case <-limited.Done():
+		return context.Cause(limited)
+	}
+}
+
+// ended says how QEMU ended, if it has.
+func (m *Machine) ended() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	if err := m.child.Wait(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// lastWords returns the end of the guest's console.
+func (o Options) lastWords() string {
+	text, err := os.ReadFile(o.console())
+	if err != nil || len(text) == 0 {
+		return "its console is empty"
+	}
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "\n")
+	told := slices.DeleteFunc(slices.Clone(lines), isTrace)
+	if len(told) == 0 {
+		told = lines
+	}
+	const most = 4
+	for i := range told {
+		told[i] = strings.TrimSpace(told[i])
+	}
+	return fmt.Sprintf("its console (%s) ends with: %s", o.console(), strings.Join(told[max(0, len(told)-most):], " | "))
+}
+
+// isTrace reports whether a line of the console is the kernel's and not the reason of a panic: such lines follow the
+// one that matters.
+func isTrace(line string) bool {
+	return strings.HasPrefix(line, "[") && !strings.Contains(line, "Kernel panic")
+}
+
+// Exited is closed when the machine has ended.
+func (m *Machine) Exited() <-chan struct{} { return m.child.Exited() }
+
+// Failed describes a machine that ended by itself.
+func (m *Machine) Failed() error {
+	return fmt.Errorf("the lab VM %s has ended: %w; %s", m.o.Name, errors.Join(errors.New("QEMU exited"), m.ended()),
+		m.o.lastWords())
+}
+
+// Close ends the machine: nothing in it is worth an orderly end.
+func (m *Machine) Close() error { return m.kill() }
+
+func (m *Machine) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	err := m.child.Stop(ctx)
+	_ = m.child.In.Close()
+	_ = m.child.Out.Close()
+	return err
+}
