@@ -16,7 +16,7 @@ var layers = []string{
 	"metric stat hist spelling unit chart term ratelimit",
 	"design load probe proc glossary jsonscan",
 	"build",
-	"area signature budget plane vm",
+	"area signature budget plane vm vm/shell",
 	"driver area/oneshot area/remote question",
 	"record capacity",
 	"run report config importer doctor",

@@ -1,60 +1,248 @@
 package cli
 
 import (
-	"log/slog"
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area"
 	"tare/internal/area/remote"
+	"tare/internal/build"
 	"tare/internal/clock"
+	"tare/internal/unit"
 	"tare/internal/vm"
+	"tare/internal/vm/shell"
 )
 
 func (a *app) labCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "lab", Short: "Boot a kernel of the distribution in a virtual machine, to measure what this host cannot",
+		Use: "lab", Short: "Boot a kernel of the distribution in a virtual machine",
+		Long: "Boots a kernel of the distribution in QEMU, without disk and network, to look at what this host's kernel\n" +
+			"cannot do. Experiments with 'on: lab' boot machines of their own; this one is for exploring.",
 		Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.labInitCommand(), a.labAgentCommand())
+	c.AddCommand(a.labUpCommand(), a.labRunCommand(), a.labDownCommand(), a.labHoldCommand(), a.labInitCommand(),
+		a.labAgentCommand(), a.labShellCommand())
 	return c
 }
 
-// guestFolder is the run's folder in a guest.
-const guestFolder = "/run/tare"
+// labOptions say which machine to boot.
+type labOptions struct {
+	Kernel string   `json:"kernel,omitempty"`
+	LSM    string   `json:"lsm"`
+	With   []string `json:"with,omitempty"`
+	Dir    string   `json:"dir,omitempty"` // for the machine's files
+}
 
+// flags adds the flags of a machine.
+func (o *labOptions) flags(c *cobra.Command) {
+	c.Flags().StringVar(&o.Kernel, "kernel", "", "release of the kernel or its beginning, such as 6.1 (default: newest)")
+	c.Flags().StringVar(&o.LSM, "lsm", "landlock,lockdown,yama,apparmor,bpf", "security modules, in order")
+	c.Flags().StringSliceVar(&o.With, "with", nil, "programs of this host to take along, with their libraries")
+}
+
+func (a *app) labUpCommand() *cobra.Command {
+	var o labOptions
+	c := &cobra.Command{
+		Use: "up", Short: "Boot a lab VM and leave it running", Args: noArgs,
+		Long: "Boots a lab VM, returns when it is up, and leaves it running until 'tare lab down'.",
+		RunE: func(c *cobra.Command, _ []string) error { return a.labUp(c.Context(), o) },
+	}
+	o.flags(c)
+	return c
+}
+
+func (a *app) labRunCommand() *cobra.Command {
+	var o labOptions
+	c := &cobra.Command{
+		Use: "run [flags] -- COMMAND…", Short: "Run a command as root in a lab VM", Args: cobra.MinimumNArgs(1),
+		Long: "Runs a command as root in the lab VM that 'tare lab up' has started, or else in one that is booted for it.\n" +
+			"The exit status is that of the command.",
+		Example: "  tare lab run -- cat /sys/kernel/security/lsm",
+		RunE:    func(c *cobra.Command, args []string) error { return a.labRun(c.Context(), o, args) },
+	}
+	o.flags(c)
+	c.Flags().SetInterspersed(false)
+	return c
+}
+
+func (a *app) labDownCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "down", Short: "End the lab VM that 'tare lab up' has started", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.labDown(c.Context()) },
+	}
+}
+
+// labInitCommand, labAgentCommand and labShellCommand are what runs in a lab VM.
 func (a *app) labInitCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "init AREA", Short: "First process of a lab VM (tare starts it there)", Hidden: true, Args: exactly("AREA"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return vm.Init(a.Args[0], "lab", "agent", args[0]) // there is no /proc yet to look the program up
+		Use: "init PROGRAM", Short: "First process of a lab VM", Hidden: true, Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			// There is no /proc yet to look the program up.
+			return vm.Init(c.Context(), a.Stderr, a.Args[0], append([]string{"lab"}, args...)...)
 		},
 	}
 }
 
 func (a *app) labAgentCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "agent AREA", Short: "Measure in a lab VM (tare starts it there)", Hidden: true, Args: exactly("AREA"),
+		Use: "agent AREA", Short: "Measure in a lab VM", Hidden: true, Args: exactly("AREA"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ar, err := a.area(args[0])
 			if err != nil {
 				return err
 			}
-			self, err := os.Executable()
-			if err != nil {
-				return err
-			}
-			if err := os.MkdirAll(guestFolder, 0o700); err != nil {
-				return err
-			}
-			env := area.Env{
-				Dir: guestFolder, Self: filepath.Clean(self), Clock: clock.System{},
-				Log: slog.New(slog.NewTextHandler(a.Stderr, nil)),
-			}
-			return remote.Serve(c.Context(), ar, env, a.Stdin, a.Stdout)
+			return remote.Serve(c.Context(), ar, a.logger(a.Stderr), a.Stdin, a.Stdout)
 		},
 	}
+}
+
+func (a *app) labShellCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "shell", Short: "Run commands in a lab VM", Hidden: true, Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return shell.Serve(c.Context(), a.Stdin, a.Stdout) },
+	}
+}
+
+// bootLab boots a machine whose program runs commands. Its files are in o.Dir.
+func (a *app) bootLab(ctx context.Context, o labOptions) (*vm.Machine, error) {
+	emulator, err := vm.Emulator()
+	if err != nil {
+		return nil, a.withInstall(err)
+	}
+	all, err := vm.Kernels(a.lookup)
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := vm.FindKernel(all, o.Kernel)
+	if err != nil {
+		return nil, fmt.Errorf("%w; to unpack one: %s", err, vm.InstallKernel(a.lookup))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	r, err := vm.NewGuest(ctx, self, append([]string{"sh"}, o.With...))
+	if err != nil {
+		return nil, err
+	}
+	initrd := filepath.Join(o.Dir, "initrd")
+	if err := r.Save(initrd); err != nil {
+		return nil, err
+	}
+	defer os.Remove(initrd) //nolint:errcheck // the machine has read it; the folder is removed later
+	return vm.Boot(ctx, vm.Options{
+		Emulator: emulator, Kernel: kernel, Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "shell"}, LSM: o.LSM,
+		Accelerator: vm.Emulated, Clock: clock.System{}, Dir: o.Dir, Name: kernel.Release,
+	})
+}
+
+// withInstall adds the command that installs what is missing.
+func (a *app) withInstall(err error) error {
+	if m, ok := errors.AsType[*vm.Missing](err); ok {
+		return fmt.Errorf("%w; %s", err, m.Install)
+	}
+	return err
+}
+
+func (a *app) labRun(ctx context.Context, o labOptions, args []string) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	conn, err := a.dialLab(ctx)
+	if err != nil {
+		return err
+	}
+	if conn != nil {
+		defer conn.Close() //nolint:errcheck // nothing is buffered
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		return a.ranInLab(shell.Run(conn, args, a.Stdout))
+	}
+	if o.Dir, err = os.MkdirTemp("", "tare-lab-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(o.Dir) //nolint:errcheck // a temporary folder
+	if _, err := os.Stat(args[0]); err == nil || !strings.Contains(args[0], "/") {
+		o.With = append(o.With, args[0])
+	}
+	m, err := a.bootLab(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer m.Close() //nolint:errcheck // it ends with this process
+	defer context.AfterFunc(ctx, func() { _ = m.Close() })()
+	return a.ranInLab(shell.Run(m.Link, args, a.Stdout))
+}
+
+// ranInLab makes the exit status of a command that of this process.
+func (a *app) ranInLab(status int, err error) error {
+	if err != nil {
+		return fmt.Errorf("in the lab VM: %w", err)
+	}
+	if status != 0 {
+		return &exit{code: status}
+	}
+	return nil
+}
+
+// labFolder is where the machine of 'tare lab up' keeps its logs and its socket.
+func (a *app) labFolder() (string, error) {
+	if dir, ok := a.lookup("XDG_RUNTIME_DIR"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "tare", "lab"), nil
+	}
+	return build.Cache{Sub: filepath.Join("lab", "up"), Getenv: a.lookup}.Folder()
+}
+
+// dialLab connects to the machine of 'tare lab up'; it returns nil if there is none.
+func (a *app) dialLab(ctx context.Context) (*net.UnixConn, error) {
+	dir, err := a.labFolder()
+	if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", filepath.Join(dir, labSocket))
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, nil //nolint:nilnil // no machine is no error
+	case err != nil:
+		return nil, err
+	}
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a Unix socket", labSocket)
+	}
+	return c, nil
+}
+
+func (a *app) labUp(ctx context.Context, o labOptions) error {
+	conn, err := a.dialLab(ctx)
+	if err != nil {
+		return err
+	}
+	if conn != nil {
+		_ = conn.Close()
+		return errors.New("a lab VM is up already; end it first: tare lab down")
+	}
+	if o.Dir, err = a.labFolder(); err != nil {
+		return err
+	}
+	// The files of an earlier machine are of no use now.
+	if err := errors.Join(os.RemoveAll(o.Dir), os.MkdirAll(o.Dir, 0o700)); err != nil {
+		return err
+	}
+	a.tell("booting; this takes 10 to 60 s\n")
+	ready, err := launchLab(ctx, o)
+	if err != nil {
+		return err
+	}
+	a.tell("Linux %s is up after %s; run commands in it with 'tare lab run -- COMMAND', end it with 'tare lab down'\n",
+		ready.Kernel, unit.Seconds(ready.Seconds))
+	return nil
 }

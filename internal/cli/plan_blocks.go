@@ -102,8 +102,8 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) st
 		return s
 	}
 	b, ok := e.Target.(area.Batcher)
-	if !ok || len(b.Batches()) == 0 {
-		return "unknown before the first run: only its blocks show how much this target's times vary; a later plan uses them"
+	if !ok || len(b.Batches()) == 0 || countsInstructions(e.Scope()) {
+		return "unknown before the first run: only its blocks show how much this target's figures vary; a later plan uses them"
 	}
 	self, err := os.Executable()
 	if err != nil {

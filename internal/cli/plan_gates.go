@@ -77,6 +77,9 @@ func minSamples(scope *budget.Scope, b *budget.Budget) float64 {
 
 // defaultGates returns what decides without a budget: CPU time, and the median response if blocks have enough calls.
 func defaultGates(e *config.Experiment, scope *budget.Scope) []string {
+	if countsInstructions(scope) {
+		return []string{"instructions of each operation"}
+	}
 	if scope.OwnPace {
 		return []string{"cpu of each operation, or wall where its CPU time is not known"}
 	}
@@ -88,6 +91,12 @@ func defaultGates(e *config.Experiment, scope *budget.Scope) []string {
 			lacks[0].ID, scope.Of(&lacks[0]).Unread))
 	}
 	return append(out, responseGate(e, len(without(scope, metric.CPU.Name)) > 0))
+}
+
+// countsInstructions reports whether the target measures no time but instructions.
+func countsInstructions(scope *budget.Scope) bool {
+	return scope.OwnPace && len(without(scope, metric.Instructions.Name)) == 0 &&
+		len(without(scope, metric.CPU.Name)) > 0 && len(without(scope, metric.Wall.Name)) > 0
 }
 
 // without returns the treatments under which a metric cannot be read.

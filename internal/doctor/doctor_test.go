@@ -53,7 +53,7 @@ func TestExamine(t *testing.T) {
 		"source addresses", "lateness", "CPUs", "CPU quota",
 		"CPU frequency", "virtualisation", "steal", "CPU pressure", "child processes", "control groups", "user name spaces",
 		"seccomp", "Landlock", "BPF", "BPF LSM",
-		"instruction counter", "io_uring", "Java", "container runtime", "kubeconfig",
+		"instruction counter", "io_uring", "Java", "container runtime", "kubeconfig", "lab VM",
 	} {
 		if !seen[want] {
 			t.Errorf("no check of %s", want)

@@ -2,16 +2,19 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tare/internal/vm"
 )
 
 // tools looks for programs and sockets that single areas use. It starts nothing and reads no file.
 func (x *examiner) tools(ctx context.Context) []Check {
-	return []Check{x.java(), x.containers(ctx), x.kubernetes()}
+	return []Check{x.java(), x.containers(ctx), x.kubernetes(), x.lab()}
 }
 
 func (x *examiner) java() Check {
@@ -60,6 +63,34 @@ func (x *examiner) containers(ctx context.Context) Check {
 	if len(found) > 0 {
 		c.Found = strings.Join(found, "; ")
 	}
+	return c
+}
+
+// lab looks for what a lab VM needs, and boots nothing.
+func (x *examiner) lab() Check {
+	c := Check{Group: groupTools, Name: "lab VM", State: Info}
+	if _, err := vm.Emulator(); err != nil {
+		c.Found = err.Error()
+		if m, ok := errors.AsType[*vm.Missing](err); ok {
+			c.Next = m.Install
+		}
+		return c
+	}
+	getenv := func(name string) (string, bool) { v := x.Getenv(name); return v, v != "" }
+	all, err := vm.Kernels(getenv)
+	if err != nil {
+		c.Found = err.Error()
+		return c
+	}
+	if len(all) == 0 {
+		c.Found, c.Next = "QEMU, but no kernel", vm.InstallKernel(getenv)
+		return c
+	}
+	names := make([]string, len(all))
+	for i, k := range all {
+		names[i] = k.Release
+	}
+	c.Found = "QEMU with Linux " + strings.Join(names, ", ")
 	return c
 }
 

@@ -36,7 +36,9 @@ func Emulator() (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", &Missing{What: name + " is not installed", Install: "apt-get install --no-install-recommends qemu-system-x86"}
+		return "", &Missing{
+			What: name + " is not installed", Install: "apt-get install --no-install-recommends qemu-system-x86",
+		}
 	}
 	return path, nil
 }
@@ -104,9 +106,8 @@ func InstallKernel(getenv func(string) (string, bool)) string {
 	if err != nil {
 		dir = "~/.cache/tare/lab"
 	}
-	return "(cd /tmp && apt-get download linux-image-cloud-amd64:$(dpkg --print-architecture) >/dev/null; " +
-		"mkdir -p " + dir + " && for p in $(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image-/{print $2}'); " +
-		"do apt-get download $p && dpkg-deb -x $p_*.deb " + dir + "; done)"
+	return `cd "$(mktemp -d)" && apt-get download ` +
+		`"$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2}')" && dpkg-deb -x *.deb ` + dir
 }
 
 // FindKernel returns the kernel of that release, the newest whose release begins with it, or the newest of all if it is

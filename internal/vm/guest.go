@@ -1,11 +1,12 @@
 package vm
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,29 +27,28 @@ var mounts = []struct{ kind, at string }{
 
 // Init is the first process of a guest: it mounts what programs expect, runs a program whose standard input and output
 // are the Link, reaps what it leaves, and switches the machine off. It returns only where it is not the first process.
-func Init(program string, args ...string) error {
+// console receives what goes wrong.
+func Init(ctx context.Context, console io.Writer, program string, args ...string) error {
 	if os.Getpid() != 1 {
 		return errors.New("this is the first process of a lab VM: tare starts it there by itself")
 	}
-	if err := runAsInit(program, args); err != nil {
-		fmt.Fprintln(os.Stderr, "tare init:", err)
+	if err := runAsInit(ctx, console, program, args); err != nil {
+		_, _ = fmt.Fprintln(console, "tare init:", err)
 	}
 	unix.Sync()
 	return unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 
-func runAsInit(program string, args []string) error {
+func runAsInit(ctx context.Context, console io.Writer, program string, args []string) error {
 	for _, m := range mounts {
-		if err := os.MkdirAll(m.at, 0o755); err != nil && !filepath.IsAbs(m.at) {
-			return err
-		}
+		_ = os.MkdirAll(m.at, 0o755) // a kernel without this file system has no place for it
 		if err := unix.Mount(m.kind, m.at, m.kind, 0, ""); err != nil {
-			fmt.Fprintf(os.Stderr, "tare init: no %s: %v\n", m.kind, err)
+			_, _ = fmt.Fprintf(console, "tare init: no %s: %v\n", m.kind, err)
 		}
 	}
 	_ = os.Chmod("/tmp", 0o1777)
 	if err := loopbackUp(); err != nil {
-		fmt.Fprintln(os.Stderr, "tare init: loopback:", err)
+		_, _ = fmt.Fprintln(console, "tare init: loopback:", err)
 	}
 	line, err := openLink()
 	if err != nil {
@@ -57,8 +57,8 @@ func runAsInit(program string, args []string) error {
 	if _, err := fmt.Fprintln(line, hello); err != nil {
 		return err
 	}
-	c := exec.Command(program, args...) //nolint:gosec // the program that booted this machine says which
-	c.Stdin, c.Stdout, c.Stderr = line, line, os.Stderr
+	c := exec.CommandContext(ctx, program, args...) //nolint:gosec // the program that booted this machine says which
+	c.Stdin, c.Stdout, c.Stderr = line, line, console
 	c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TMPDIR=/tmp"}
 	if err := c.Start(); err != nil {
 		return err

@@ -125,9 +125,16 @@ func (c *cpio) entry(name string, mode uint32, content io.Reader, size int64) {
 		return
 	}
 	c.inode++
-	const magic = "070701"
-	_, c.err = fmt.Fprintf(c.w, "%s%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00", magic, c.inode, mode, 0, 0, 1, 0,
-		uint32(size), 0, 0, 0, 0, len(name)+1, 0, name)
+	_, c.err = c.w.WriteString("070701")
+	// inode, mode, user, group, links, time, size, four numbers of devices, length of the name, checksum
+	for _, n := range []uint32{c.inode, mode, 0, 0, 1, 0, uint32(size), 0, 0, 0, 0, uint32(len(name) + 1), 0} {
+		if c.err == nil {
+			_, c.err = fmt.Fprintf(c.w, "%08x", n)
+		}
+	}
+	if c.err == nil {
+		_, c.err = c.w.WriteString(name + "\x00")
+	}
 	const header = 110
 	c.pad(header + int64(len(name)) + 1)
 	if content == nil || c.err != nil {

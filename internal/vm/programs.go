@@ -59,15 +59,15 @@ func (r *Initrd) program(ctx context.Context, path string, depth int) error {
 
 // resolved adds a file under its path, and under the path to which its symbolic links lead.
 func (r *Initrd) resolved(path string) error {
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
 	}
-	if err := r.Put(real, real); err != nil {
+	if err := r.Put(target, target); err != nil {
 		return err
 	}
-	if real != path {
-		return r.Put(path, real)
+	if target != path {
+		return r.Put(path, target)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/clock"
 	"tare/internal/proc"
 )
 
@@ -35,7 +36,8 @@ type Options struct {
 	// CPUs are the processors on which QEMU may run; empty: all.
 	CPUs []int
 	// Born is called with QEMU's process before it does anything, so that the caller can journal it.
-	Born func(proc.ID) error
+	Born  func(proc.ID) error
+	Clock clock.Clock
 	// Within bounds the boot until the guest's first line; 0: bootWithin.
 	Within time.Duration
 }
@@ -105,7 +107,7 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 }
 
 func boot(ctx context.Context, o Options) (*Machine, error) {
-	began := time.Now()
+	began := o.Clock.Now()
 	child, err := proc.Start(ctx, proc.Spec{
 		Name: "the lab VM " + o.Name, Path: o.Emulator, Args: o.arguments(), Talk: true, LogFile: o.log(), CPUs: o.CPUs,
 		Born: o.Born, Grace: endWithin,
@@ -117,7 +119,7 @@ func boot(ctx context.Context, o Options) (*Machine, error) {
 	if err := m.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w; %s", err, o.lastWords()), m.kill())
 	}
-	m.Booted = time.Since(began)
+	m.Booted = o.Clock.Now().Sub(began)
 	return m, nil
 }
 
@@ -160,23 +162,23 @@ func (m *Machine) greet(ctx context.Context) error {
 	}()
 	select {
 	case err := <-said:
-		if err != nil {
-			return errors.Join(err, m.ended())
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return m.ended()
 		}
-		return nil
+		return err
 	case <-limited.Done():
 		return context.Cause(limited)
 	}
 }
 
-// ended says how QEMU ended, if it has.
+// ended says how QEMU ended, which has closed its end of the Link.
 func (m *Machine) ended() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
-	if err := m.child.Wait(ctx); ctx.Err() == nil {
+	if err := m.child.Wait(ctx); err != nil {
 		return err
 	}
-	return nil
+	return errors.New("the machine has switched itself off")
 }
 
 // lastWords returns the end of the guest's console.
@@ -208,8 +210,7 @@ func (m *Machine) Exited() <-chan struct{} { return m.child.Exited() }
 
 // Failed describes a machine that ended by itself.
 func (m *Machine) Failed() error {
-	return fmt.Errorf("the lab VM %s has ended: %w; %s", m.o.Name, errors.Join(errors.New("QEMU exited"), m.ended()),
-		m.o.lastWords())
+	return fmt.Errorf("it has ended: %w; %s", m.ended(), m.o.lastWords())
 }
 
 // Close ends the machine: nothing in it is worth an orderly end.
@@ -223,3 +224,6 @@ func (m *Machine) kill() error {
 	_ = m.child.Out.Close()
 	return err
 }
+
+// Release is the kernel's release.
+func (m *Machine) Release() string { return m.o.Kernel.Release }

@@ -7,16 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 
 	"tare/internal/area"
+	"tare/internal/clock"
 	"tare/internal/load"
 )
 
-// Serve answers the requests for an area's target until in ends. The environment is that of the machine: its Run and
-// Treatments are replaced by those of the setup.
-func Serve(ctx context.Context, ar area.Area, env area.Env, in io.Reader, out io.Writer) error {
-	a := &agent{area: ar, env: env}
+// folder is the run's folder on the peer.
+const folder = "/run/tare"
+
+// Serve answers the requests for an area's target until in ends.
+func Serve(ctx context.Context, ar area.Area, log *slog.Logger, in io.Reader, out io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program, to start child processes with it: %w", err)
+	}
+	a := &agent{area: ar, env: area.Env{Dir: folder, Self: self, Clock: clock.System{}, Log: log}}
 	r := bufio.NewReaderSize(in, maxLine)
 	for {
 		var q request
@@ -99,10 +107,11 @@ func (a *agent) open(ctx context.Context, q request, w *answer) error {
 	if q.Setup == nil {
 		return fmt.Errorf("%s: the setup is missing", q.Do)
 	}
-	if q.Setup.Dir != "" {
-		if err := os.Chdir(q.Setup.Dir); err != nil {
-			return err
-		}
+	if err := os.MkdirAll(a.env.Dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chdir(q.Setup.Dir); err != nil {
+		return err
 	}
 	spec := a.area.NewSpec()
 	if err := json.Unmarshal(q.Setup.Spec, spec); err != nil {

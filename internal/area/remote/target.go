@@ -165,9 +165,16 @@ func (t *Target) Notes() []string {
 	return a.Notes
 }
 
+// lost reports whether the conversation has ended.
+func (t *Target) lost() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.dead != nil
+}
+
 // Close implements area.Target. A peer that does not answer any more has nothing to close.
 func (t *Target) Close(ctx context.Context) error {
-	if t.dead != nil {
+	if t.lost() {
 		return nil
 	}
 	_, err := t.ask(ctx, request{Do: doClose})

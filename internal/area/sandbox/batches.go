@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"cmp"
+
 	"tare/internal/area"
 )
 
@@ -11,6 +13,12 @@ var _ area.Batcher = (*Spec)(nil)
 func (s *Spec) Batches() []area.Batches {
 	var out []area.Batches
 	for _, o := range s.operations(plan{}) {
+		if s.On == onLab {
+			out = append(out, area.Batches{
+				Operation: o.name, Rounds: cmp.Or(s.Rounds, labRounds), Span: labSlowdown * labRepeat * s.span(labSpan),
+			})
+			continue
+		}
 		out = append(out, area.Batches{Operation: o.name, Rounds: s.Rounds, Span: o.span}.OrUsual())
 	}
 	return out

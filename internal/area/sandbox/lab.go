@@ -40,6 +40,8 @@ const (
 	labSpan   = 3 * time.Millisecond
 	labRepeat = 3
 	labRounds = 3
+	// labSlowdown is how many times as long a batch takes as its instructions say, for the forecast of a plan.
+	labSlowdown = 12
 )
 
 // labSecurity is the security modules of a lab VM.
@@ -130,8 +132,9 @@ func (t *labTarget) boot(ctx context.Context, kernel vm.Kernel) (*labMachine, er
 	m := &labMachine{kernel: kernel}
 	t.machines = append(t.machines, m) // added before it runs, so that Close finds it
 	m.vm, err = vm.Boot(ctx, vm.Options{
-		Emulator: emulator, Kernel: kernel, Initrd: initrd, Init: []string{guestSelf, "lab", "init", areaName}, LSM: labSecurity,
-		Accelerator: vm.Emulated, Dir: t.env.Dir, Name: kernel.Release, CPUs: t.env.CPUs,
+		Emulator: emulator, Kernel: kernel, Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
+		LSM: labSecurity, Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kernel.Release,
+		CPUs: t.env.CPUs,
 		Born: func(id proc.ID) error {
 			c := area.ProcessChange(areaName, fmt.Sprintf("vm-%d", id.PID), id)
 			m.changes = append(m.changes, c)
@@ -343,7 +346,7 @@ func (s *Spec) labPreflight(env area.Env) (out []area.Finding) {
 		if m, ok := errors.AsType[*vm.Missing](err); ok {
 			err = area.WithHint(err, m.Install)
 		}
-		out = append(out, area.Fault("on", err, "measure on this host: leave on out"))
+		out = append(out, area.Fault("on", err, ""))
 	}
 	if _, err := vm.Emulator(); err != nil {
 		fault(err)

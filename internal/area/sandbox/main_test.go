@@ -19,6 +19,7 @@ func TestMain(m *testing.M) {
 		}
 		areatest.Serve(Area{}, name)
 	}
+	areatest.ServeGuest(Area{})
 	goleak.VerifyTestMain(m)
 }
 

@@ -107,6 +107,12 @@ func (Area) Presets() map[string]string {
 // Creates lists what a run of s creates on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	n := len(treatments)
+	if spec, ok := s.(*Spec); ok && spec.On == onLab {
+		return []string{
+			"a virtual machine in QEMU for each kernel of the treatments, without disk and network; in it all that is measured",
+			fmt.Sprintf("a folder %s* in %s for its initial file system, removed at the end", folderPrefix, os.TempDir()),
+		}
+	}
 	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, anew in every block; each is "+
 		"irrevocably confined and ends with its block", n)}
 	if spec, ok := s.(*Spec); ok && len(spec.daemons()) > 0 {

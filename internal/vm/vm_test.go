@@ -1,0 +1,247 @@
+package vm
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tare/internal/clock"
+	"tare/internal/proc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// entryOf is what a reader of the format finds.
+type entryOf struct {
+	mode    uint64
+	content string
+}
+
+// readArchive reads the format "newc" independently of its writer.
+func readArchive(t *testing.T, b []byte) map[string]entryOf {
+	t.Helper()
+	out := map[string]entryOf{}
+	round := func(n int) int { return (n + 3) / 4 * 4 }
+	for at := 0; ; {
+		if at+110 > len(b) || string(b[at:at+6]) != "070701" {
+			t.Fatalf("no entry at byte %d of %d", at, len(b))
+		}
+		field := func(i int) int {
+			n, err := strconv.ParseUint(string(b[at+6+8*i:at+14+8*i]), 16, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+		size, length := field(6), field(11)
+		name := string(b[at+110 : at+110+length-1])
+		begin := round(at + 110 + length)
+		if name == "TRAILER!!!" {
+			return out
+		}
+		if _, twice := out[name]; twice {
+			t.Errorf("%s is in the archive twice", name)
+		}
+		if dir := filepath.Dir(name); dir != "." && out[dir].mode&dirMode == 0 {
+			t.Errorf("%s precedes its folder", name)
+		}
+		out[name] = entryOf{uint64(field(1)), string(b[begin : begin+size])}
+		at = round(begin + size)
+	}
+}
+
+func TestInitrd(t *testing.T) {
+	host := filepath.Join(t.TempDir(), "host")
+	if err := os.WriteFile(host, []byte("of the host"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	r := NewInitrd()
+	r.Folder("/dev")
+	r.Write("/etc/deep/text", []byte("12345"), 0o644)
+	if err := r.Put("/bin/host", host); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Put("/x", t.TempDir()); err == nil {
+		t.Error("a folder was put as a file")
+	}
+	var b bytes.Buffer
+	if err := r.save(&b); err != nil {
+		t.Fatal(err)
+	}
+	got := readArchive(t, b.Bytes())
+	want := map[string]entryOf{
+		"bin": {dirMode | 0o755, ""}, "dev": {dirMode | 0o755, ""}, "etc": {dirMode | 0o755, ""},
+		"etc/deep": {dirMode | 0o755, ""}, "etc/deep/text": {fileMode | 0o644, "12345"},
+		"bin/host": {fileMode | 0o750, "of the host"},
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d entries, want %d", len(got), len(want))
+	}
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("%s is %+v, want %+v", name, got[name], w)
+		}
+	}
+}
+
+// TestProgramBringsItsLibraries adds a script and runs its interpreter in a root of nothing but the added files.
+func TestProgramBringsItsLibraries(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 7\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := NewInitrd()
+	if path, err := r.Program(t.Context(), script); err != nil || path != script {
+		t.Fatalf("%s, %v", path, err)
+	}
+	root := t.TempDir()
+	for name, s := range r.files {
+		to := filepath.Join(root, name)
+		text, err := os.ReadFile(s.path)
+		if err != nil || os.MkdirAll(filepath.Dir(to), 0o755) != nil || os.WriteFile(to, text, s.mode) != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root may change its root folder")
+	}
+	c := exec.CommandContext(t.Context(), "chroot", root, script)
+	if err := c.Run(); c.ProcessState.ExitCode() != 7 {
+		t.Errorf("the script ended with %v, want status 7", err)
+	}
+}
+
+func TestProgramErrors(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ text, want string }{
+		"none":     {"#!\n", "names no interpreter"},
+		"lost":     {"#!/no/such/interpreter\n", "no such file"},
+		"nonsense": {"\x7fELFnonsense", "neither a script nor a program"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewInitrd().Program(t.Context(), path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	loop := filepath.Join(dir, "loop")
+	if err := os.WriteFile(loop, []byte("#!"+loop+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err := NewInitrd().Program(t.Context(), loop)
+	if err == nil || !strings.Contains(err.Error(), "nested too deeply") {
+		t.Errorf("a loop: %v", err)
+	}
+	if _, err := NewInitrd().Program(t.Context(), "no-such-program"); err == nil {
+		t.Error("a program that does not exist was added")
+	}
+}
+
+func TestKernels(t *testing.T) {
+	cache := t.TempDir()
+	boot := filepath.Join(cache, "lab", "boot")
+	if err := os.MkdirAll(boot, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"vmlinuz-6.1.0-9-amd64", "vmlinuz-6.12.117+deb12-cloud-amd64", "vmlinuz-6.1.0-56-amd64", "config-6.1.0", "vmlinuz-",
+	} {
+		if err := os.WriteFile(filepath.Join(boot, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := Kernels(func(name string) (string, bool) { return cache, name == "TARE_CACHE" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours []string
+	for _, k := range all {
+		if strings.HasPrefix(k.Path, boot) {
+			ours = append(ours, k.Release)
+		}
+	}
+	if want := []string{"6.12.117+deb12-cloud-amd64", "6.1.0-56-amd64", "6.1.0-9-amd64"}; !slices.Equal(ours, want) {
+		t.Errorf("kernels %q, want %q", ours, want)
+	}
+	for release, want := range map[string]string{
+		"": "6.12.117+deb12-cloud-amd64", "6.1": "6.1.0-56-amd64", "6.1.0-9": "6.1.0-9-amd64",
+		"6.12": "6.12.117+deb12-cloud-amd64",
+	} {
+		k, err := FindKernel([]Kernel{{Release: ours[0]}, {Release: ours[1]}, {Release: ours[2]}}, release)
+		if err != nil || k.Release != want {
+			t.Errorf("%q: %q, %v, want %q", release, k.Release, err, want)
+		}
+	}
+	if _, err := FindKernel(all, "1.0"); err == nil || !strings.Contains(err.Error(), "there are") && len(all) > 0 {
+		t.Errorf("an unknown kernel: %v", err)
+	}
+	if _, err := FindKernel(nil, ""); err == nil {
+		t.Error("a kernel was found where there is none")
+	}
+}
+
+// TestBootFailures boots with emulators that do not: each is tried twice, and the error says why.
+func TestBootFailures(t *testing.T) {
+	for title, c := range map[string]struct{ script, want string }{
+		"it refuses":         {"echo cannot set up guest memory >&2; exit 1", "cannot set up guest memory"},
+		"another first line": {"echo hello from another guest; exec sleep 20", "its first line is"},
+		"it hangs":           {"exec sleep 20", "it has not booted within 300ms"},
+	} {
+		t.Run(title, func(t *testing.T) {
+			dir := t.TempDir()
+			emulator := filepath.Join(dir, "qemu")
+			if err := os.WriteFile(emulator, []byte("#!/bin/sh\necho >>"+dir+"/attempts\n"+c.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			var born []proc.ID
+			_, err := Boot(t.Context(), Options{
+				Emulator: emulator, Kernel: Kernel{Release: "6.1"}, Init: []string{"/bin/tare"}, Accelerator: Emulated, Dir: dir,
+				Name: "test", Clock: clock.System{}, Within: 300 * time.Millisecond,
+				Born: func(id proc.ID) error { born = append(born, id); return nil },
+			})
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "boot Linux 6.1 in QEMU") {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if made, err := os.ReadFile(filepath.Join(dir, "attempts")); err != nil || len(made) != attempts {
+				t.Errorf("%d attempts, want %d: %v", len(made), attempts, err)
+			}
+			for _, id := range born {
+				if ticks, err := proc.StartTicks(id.PID); err == nil && ticks == id.StartTicks {
+					t.Errorf("process %d still runs", id.PID)
+				}
+			}
+		})
+	}
+}
+
+// TestLastWords shows the reason of a panic, not the registers after it.
+func TestLastWords(t *testing.T) {
+	o := Options{Dir: t.TempDir(), Name: "x"}
+	text := "tare: no such area\r\n[    1.8] Kernel panic - not syncing: Attempted to kill init!\r\n" +
+		"[    1.8] CPU: 0\r\n[    1.9] R13: 0\r\n"
+	if err := os.WriteFile(o.console(), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("its console (%s) ends with: tare: no such area | [    1.8] Kernel panic - not syncing: "+
+		"Attempted to kill init!", o.console())
+	if got := o.lastWords(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestInitIsForGuests(t *testing.T) {
+	if err := Init(t.Context(), &bytes.Buffer{}, "/bin/false"); err == nil {
+		t.Error("it ran as an ordinary process")
+	}
+}

@@ -1,0 +1,31 @@
+package areatest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"tare/internal/area"
+	"tare/internal/area/remote"
+	"tare/internal/vm"
+)
+
+// ServeGuest lets a test binary be the program of a lab VM, as tare's binary is: it returns unless it runs in one.
+func ServeGuest(a area.Area) {
+	if len(os.Args) < 4 || os.Args[1] != "lab" {
+		return
+	}
+	var err error
+	switch ctx := context.Background(); os.Args[2] {
+	case "init":
+		err = vm.Init(ctx, os.Stderr, os.Args[0], append([]string{"lab"}, os.Args[3:]...)...)
+	case "agent":
+		err = remote.Serve(ctx, a, slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
