@@ -25,6 +25,7 @@ typedef unsigned long long u64;
 #define HOOKS 8
 
 #define PATH_SIZE 4096 // PATH_MAX
+#define BEGINNING 4
 #define ATTEMPTS 4
 #define EPERM 1
 #define AF_INET 2
@@ -178,14 +179,25 @@ static inline_always struct scratch *get_scratch(void)
 	return bpf_map_lookup_elem(&tare_scratch, &zero);
 }
 
-// path_matches compares byte by byte and stops at the first difference. It is not static, nor is scan: the verifier
-// then checks it once and not at each call.
-noinline int path_matches(struct path_rule *r, struct scratch *s, u32 length)
+// begins_alike compares the first bytes, one by one up to the first difference. It is inlined, so that a rule about
+// another folder does not cost a call. Were it to compare more, the verifier would take seconds.
+static inline_always int begins_alike(struct path_rule *r, struct scratch *s)
+{
+	u32 n = r->prefix_length;
+	for (u32 i = 0; i < BEGINNING && i < n; i++)
+		if (r->prefix[i] != s->path[i])
+			return 0;
+	return 1;
+}
+
+// rest_matches compares what follows the beginning. It is not static, nor are the functions that go through the rules:
+// the verifier then checks it once and not at each call.
+noinline int rest_matches(struct path_rule *r, struct scratch *s, u32 length)
 {
 	if (!r || !s)
 		return 0;
 	u32 n = r->prefix_length;
-	for (u32 i = 0; i < MAX_PART && i < n; i++)
+	for (u32 i = BEGINNING; i < MAX_PART && i < n; i++)
 		if (r->prefix[i] != s->path[i])
 			return 0;
 	if (r->exact)
@@ -206,9 +218,11 @@ noinline int scan(struct path_rules *list, struct scratch *s, u32 length, u32 ac
 	if (!list || !s)
 		return 1;
 	u32 n = list->count;
-	for (u32 i = 0; i < MAX_RULES && i < n; i++)
-		if ((list->rules[i].access & access) && path_matches(&list->rules[i], s, length))
+	for (u32 i = 0; i < MAX_RULES && i < n; i++) {
+		struct path_rule *r = &list->rules[i];
+		if ((r->access & access) && begins_alike(r, s) && rest_matches(r, s, length))
 			return 1;
+	}
 	return 0;
 }
 
@@ -312,19 +326,17 @@ int tare_capable(u64 *ctx)
 	return s && s->capabilities >> (ctx[2] & 63) & 1 ? refuse(CAPABLE) : 0;
 }
 
-// mount_matches compares the type of the file system first.
-noinline int mount_matches(struct mount_rule *r, struct scratch *s, u32 length)
+noinline int type_matches(struct mount_rule *r, struct scratch *s)
 {
 	if (!r || !s)
 		return 0;
-	if (r->type[0])
-		for (u32 i = 0; i < MAX_TYPE; i++) {
-			if (r->type[i] != s->type[i])
-				return 0;
-			if (!r->type[i])
-				break;
-		}
-	return path_matches(&r->source, s, length);
+	for (u32 i = 0; i < MAX_TYPE; i++) {
+		if (r->type[i] != s->type[i])
+			return 0;
+		if (!r->type[i])
+			return 1;
+	}
+	return 1;
 }
 
 noinline int scan_mounts(struct mount_rules *list, struct scratch *s, u32 length)
@@ -332,9 +344,12 @@ noinline int scan_mounts(struct mount_rules *list, struct scratch *s, u32 length
 	if (!list || !s)
 		return 1;
 	u32 n = list->count;
-	for (u32 i = 0; i < MAX_RULES && i < n; i++)
-		if (mount_matches(&list->rules[i], s, length))
+	for (u32 i = 0; i < MAX_RULES && i < n; i++) {
+		struct mount_rule *r = &list->rules[i];
+		if ((!r->type[0] || type_matches(r, s)) && begins_alike(&r->source, s) &&
+		    rest_matches(&r->source, s, length))
 			return 1;
+	}
 	return 0;
 }
 

@@ -121,8 +121,8 @@ func hookCases(dir, pid string) []hookCase {
 		},
 		{"umount", policy.Policy{Umount: true}, Umount, []access{{"mount", "m", "tmpfs", at("b")}}, nil},
 		{
-			"ptrace", policy.Policy{Ptrace: true}, PtraceAccess, []access{{"seize", pid}, {"read", "/proc/" + pid + "/mem"}},
-			[]access{{"read", at("secret")}},
+			"ptrace", policy.Policy{Ptrace: true}, PtraceAccess, []access{{"seize", pid}},
+			[]access{{"read", "/proc/self/mem"}, {"read", at("secret")}},
 		},
 		{"ptrace of itself by its parent", policy.Policy{Ptrace: true}, PtraceTraced, []access{{"traced"}}, nil},
 	}

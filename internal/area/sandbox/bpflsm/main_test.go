@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
 )
 
 // The parts that this test binary plays as its own child, which the variable roleEnv names.
@@ -61,13 +60,17 @@ func shim() error {
 	return syscall.Exec("/proc/self/exe", os.Args, []string{roleEnv + "=" + roleWorker})
 }
 
-// work answers each line, a try in JSON, with the number of the error.
+// work answers each line, a try in JSON, with the number of the error, or with what "time" measured.
 func work() {
 	runtime.LockOSThread()
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var args []string
 		if err := json.Unmarshal(in.Bytes(), &args); err != nil {
 			panic(err)
+		}
+		if args[0] == "time" {
+			fmt.Println(timeTries(args[1:]))
+			continue
 		}
 		err := try(args[0], args[1:])
 		var errno syscall.Errno
@@ -109,7 +112,6 @@ func attached(t testing.TB, key Key) *Programs {
 	}
 	return p
 }
-
 
 // worker is a child that tries accesses.
 type worker struct {
@@ -184,6 +186,11 @@ func start(t testing.TB, attr *syscall.SysProcAttr, env ...string) *worker {
 // try makes the worker try an access and returns the number of the error.
 func (w *worker) try(args ...string) syscall.Errno {
 	w.t.Helper()
+	return syscall.Errno(w.ask(args...))
+}
+
+func (w *worker) ask(args ...string) int {
+	w.t.Helper()
 	if err := w.in.Encode(args); err != nil {
 		w.t.Fatal(err)
 	}
@@ -194,7 +201,7 @@ func (w *worker) try(args ...string) syscall.Errno {
 	if _, err := fmt.Sscan(w.out.Text(), &n); err != nil {
 		w.t.Fatalf("the worker said %q", w.out.Text())
 	}
-	return syscall.Errno(n)
+	return n
 }
 
 func (w *worker) wantAllowed(args ...string) {

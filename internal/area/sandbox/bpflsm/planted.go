@@ -15,7 +15,7 @@ const MaxPlanted = 100_000
 
 // Planted is a program that adds a known cost to each open(2) of every process, for a positive control.
 type Planted struct {
-	program *ebpf.Program
+	program  *ebpf.Program
 	attached link.Link
 }
 

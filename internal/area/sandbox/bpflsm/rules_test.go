@@ -112,7 +112,7 @@ func TestSetRulesChecksTheSlot(t *testing.T) {
 	}
 }
 
-// matches is path_matches of enforcer.bpf.c.
+// matches is begins_alike and rest_matches of enforcer.bpf.c.
 func (r pathRule) matches(path string) bool {
 	n, m := int(r.PrefixLength), int(r.SuffixLength)
 	for i := 0; i < MaxPart && i < n; i++ {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,8 @@ func try(what string, args []string) error {
 			_, err = p.Wait()
 		}
 		return err
+	case "execute": // fails after the decision, since the file is no program
+		return tryExecute(args[0])
 	case "connect":
 		return tryConnect(netip.MustParseAddrPort(args[0]))
 	case "chroot": // takes CAP_SYS_CHROOT
@@ -41,8 +44,14 @@ func try(what string, args []string) error {
 		return trySeize(args[0])
 	case "traced":
 		return tryTraced()
-	case "opens": // file, number: the fewest nanoseconds
-		return timeOpens(args[0], args[1])
+	case "remount": // source, file: fails after the decision, since the file is no mount point
+		return unix.Mount(args[0], args[1], "tmpfs", unix.MS_REMOUNT, "")
+	case "expire": // folder: marks a mount for unmounting, and takes the mark away
+		err := unix.Unmount(args[0], unix.MNT_EXPIRE)
+		return errors.Join(err, unix.Access(args[0], unix.F_OK))
+	case "readlink":
+		_, err := unix.Readlink(args[0], make([]byte, unix.PathMax))
+		return err
 	}
 	return fmt.Errorf("there is no %s", what)
 }
@@ -53,6 +62,17 @@ func tryOpen(path string, flags int) error {
 		return err
 	}
 	return unix.Close(fd)
+}
+
+func tryExecute(path string) error {
+	p, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	nothing := new([1]*byte)
+	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p)), uintptr(unsafe.Pointer(nothing)),
+		uintptr(unsafe.Pointer(nothing)))
+	return errno
 }
 
 // tryConnect connects a datagram socket, which sends nothing.
