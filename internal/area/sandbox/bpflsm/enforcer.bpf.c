@@ -1,0 +1,411 @@
+//go:build ignore
+
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// Programs for the BPF LSM that refuse what the rules of the current process's slot name. See doc.go for how it is
+// built. It includes no header: the few structures of the kernel are declared below and relocated when it is loaded.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define inline_always inline __attribute__((always_inline))
+#define noinline __attribute__((noinline))
+#define uint_of(name, value) int (*name)[value]
+#define type_of(name, value) value *name
+
+// Bounds and layouts that rules.go repeats.
+#define MAX_PROFILES 1024
+#define SLOTS 32
+#define MAX_RULES 128
+#define MAX_PART 64
+#define MAX_TYPE 32
+#define HOOKS 8
+
+#define PATH_SIZE 4096 // PATH_MAX
+#define BEGINNING 4
+#define ATTEMPTS 4
+#define EPERM 1
+#define AF_INET 2
+#define AF_INET6 10
+#define FMODE_READ 1
+#define FMODE_WRITE 2
+#define FMODE_EXEC 0x20
+#define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
+static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
+static long (*bpf_d_path)(void *path, char *buffer, u32 size) = (void *)147;
+static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct ns_common {
+	u32 inum;
+};
+struct mnt_namespace {
+	struct ns_common ns;
+};
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+struct task_struct {
+	struct nsproxy *nsproxy;
+};
+struct path {
+	void *mnt;
+	void *dentry;
+};
+struct file {
+	u32 f_mode;
+	u32 f_flags;
+	struct path f_path;
+};
+struct linux_binprm {
+	struct file *file;
+};
+#pragma clang attribute pop
+
+// A path that begins with the prefix and ends with the suffix, or that is the prefix.
+struct path_rule {
+	u8 access; // FMODE_READ, FMODE_WRITE or both; not of executing and mounting
+	u8 exact;
+	u8 prefix_length;
+	u8 suffix_length;
+	char prefix[MAX_PART];
+	char suffix[MAX_PART];
+};
+
+struct path_rules {
+	u32 count;
+	struct path_rule rules[MAX_RULES];
+};
+
+struct mount_rule {
+	struct path_rule source;
+	char type[MAX_TYPE]; // empty: any
+};
+
+struct mount_rules {
+	u32 count;
+	struct mount_rule rules[MAX_RULES];
+};
+
+// Addresses are as in network packets; IPv4 takes the first 4 bytes, the others are 0.
+struct address_rule {
+	u64 address[2];
+	u64 mask[2];
+	u16 port;   // 0: any
+	u16 family; // AF_INET or AF_INET6
+	u32 unused;
+};
+
+struct address_rules {
+	u64 count;
+	struct address_rule rules[MAX_RULES];
+};
+
+// What needs no list.
+struct switches {
+	u64 capabilities; // a bit for each
+	u32 ptrace;
+	u32 umount;
+};
+
+struct scratch {
+	volatile u64 owner; // the task that wrote last
+	char type[MAX_TYPE];
+	char path[PATH_SIZE];
+};
+
+#define MAP(name, kind, entries, key_type, value_type) \
+	struct { \
+		uint_of(type, kind); \
+		uint_of(max_entries, entries); \
+		type_of(key, key_type); \
+		type_of(value, value_type); \
+	} name SEC(".maps")
+
+MAP(tare_profiles, BPF_MAP_TYPE_HASH, MAX_PROFILES, u64, u32); // slots by key
+MAP(tare_files, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct path_rules);
+MAP(tare_execs, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct path_rules);
+MAP(tare_connects, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct address_rules);
+MAP(tare_mounts, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct mount_rules);
+MAP(tare_switches, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct switches);
+MAP(tare_scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct scratch);
+MAP(tare_refused, BPF_MAP_TYPE_PERCPU_ARRAY, HOOKS, u32, u64);
+
+// The order of the counters, which hooks.go repeats.
+enum hook { FILE_OPEN, EXEC, CONNECT, CAPABLE, MOUNT, UMOUNT, PTRACE, TRACEME };
+
+char license_of_programs[] SEC("license") = "Dual MIT/GPL";
+
+// by_cgroup is set before loading: the key is the id of the control group, not the number of the mount namespace.
+const volatile u32 by_cgroup = 0;
+
+// current_slot returns the slot of the current process, or nothing where it is not confined.
+static inline_always u32 *current_slot(void)
+{
+	u64 key;
+	if (by_cgroup)
+		key = bpf_get_current_cgroup_id();
+	else
+		key = bpf_get_current_task_btf()->nsproxy->mnt_ns->ns.inum;
+	return bpf_map_lookup_elem(&tare_profiles, &key);
+}
+
+static inline_always void *current_rules(void *map)
+{
+	u32 *slot = current_slot();
+	return slot ? bpf_map_lookup_elem(map, slot) : 0;
+}
+
+static inline_always int refuse(u32 hook)
+{
+	u64 *count = bpf_map_lookup_elem(&tare_refused, &hook);
+	if (count)
+		(*count)++;
+	return -EPERM;
+}
+
+static inline_always struct scratch *get_scratch(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&tare_scratch, &zero);
+}
+
+// begins_alike compares the first bytes, one by one up to the first difference. It is inlined, so that a rule about
+// another folder does not cost a call. Were it to compare more, the verifier would take seconds.
+static inline_always int begins_alike(struct path_rule *r, struct scratch *s)
+{
+	u32 n = r->prefix_length;
+	for (u32 i = 0; i < BEGINNING && i < n; i++)
+		if (r->prefix[i] != s->path[i])
+			return 0;
+	return 1;
+}
+
+// rest_matches compares what follows the beginning. It is not static, nor are the functions that go through the rules:
+// the verifier then checks it once and not at each call.
+noinline int rest_matches(struct path_rule *r, struct scratch *s, u32 length)
+{
+	if (!r || !s)
+		return 0;
+	u32 n = r->prefix_length;
+	for (u32 i = BEGINNING; i < MAX_PART && i < n; i++)
+		if (r->prefix[i] != s->path[i])
+			return 0;
+	if (r->exact)
+		return length == n;
+	u32 m = r->suffix_length;
+	if (length < n + m)
+		return 0;
+	u32 start = length - m;
+	for (u32 i = 0; i < MAX_PART && i < m; i++)
+		if (r->suffix[i] != s->path[(start + i) & (PATH_SIZE - 1)])
+			return 0;
+	return 1;
+}
+
+// scan reports whether a rule refuses the path in the scratch memory.
+noinline int scan(struct path_rules *list, struct scratch *s, u32 length, u32 access)
+{
+	if (!list || !s)
+		return 1;
+	u32 n = list->count;
+	for (u32 i = 0; i < MAX_RULES && i < n; i++) {
+		struct path_rule *r = &list->rules[i];
+		if ((r->access & access) && begins_alike(r, s) && rest_matches(r, s, length))
+			return 1;
+	}
+	return 0;
+}
+
+// path_refused refuses paths that the kernel cannot write out. A preemptible kernel may run another task between the
+// reading of the path and the end of the scan, which then overwrites the scratch memory: the scan is then repeated.
+static inline_always int path_refused(struct path *path, struct path_rules *list, u32 access)
+{
+	struct scratch *s = get_scratch();
+	if (!s)
+		return 1;
+	for (int i = 0; i < ATTEMPTS; i++) {
+		u64 me = (u64)bpf_get_current_task_btf();
+		s->owner = me;
+		long size = bpf_d_path(path, s->path, PATH_SIZE);
+		if (size < 1)
+			return 1;
+		int refused = scan(list, s, size - 1, access);
+		if (s->owner == me)
+			return refused;
+	}
+	return 1;
+}
+
+// Executing opens the file too; what may be executed is told by the rules of execs only.
+SEC("lsm/file_open")
+int tare_file_open(u64 *ctx)
+{
+	struct file *file = (void *)ctx[0];
+	int before = ctx[1];
+	if (before)
+		return before;
+	struct path_rules *list = current_rules(&tare_files);
+	if (!list || !list->count || file->f_flags & FMODE_EXEC)
+		return 0;
+	return path_refused(&file->f_path, list, file->f_mode & (FMODE_READ | FMODE_WRITE)) ? refuse(FILE_OPEN) : 0;
+}
+
+SEC("lsm/bprm_check_security")
+int tare_exec(u64 *ctx)
+{
+	struct linux_binprm *program = (void *)ctx[0];
+	int before = ctx[1];
+	if (before)
+		return before;
+	struct path_rules *list = current_rules(&tare_execs);
+	if (!list || !list->count)
+		return 0;
+	return path_refused(&program->file->f_path, list, FMODE_READ) ? refuse(EXEC) : 0;
+}
+
+// The beginning of struct sockaddr_in and all of struct sockaddr_in6.
+struct socket_address {
+	u16 family;
+	u16 port;
+	u32 ipv4;
+	u32 ipv6[4];
+	u32 scope;
+};
+
+// An IPv6 address that maps an IPv4 address is an IPv4 address: the kernel connects by IPv4.
+SEC("lsm/socket_connect")
+int tare_connect(u64 *ctx)
+{
+	int before = ctx[3];
+	if (before)
+		return before;
+	struct address_rules *list = current_rules(&tare_connects);
+	if (!list || !list->count)
+		return 0;
+	struct socket_address a = {};
+	if (bpf_probe_read_kernel(&a, sizeof(a), (void *)ctx[1]))
+		return refuse(CONNECT);
+	u64 first = a.ipv4, second = 0;
+	u16 family = a.family;
+	if (family == AF_INET6) {
+		first = (u64)a.ipv6[1] << 32 | a.ipv6[0];
+		second = (u64)a.ipv6[3] << 32 | a.ipv6[2];
+		if (!first && a.ipv6[2] == 0xffff0000) {
+			family = AF_INET;
+			first = a.ipv6[3];
+			second = 0;
+		}
+	}
+	u32 n = list->count;
+	for (u32 i = 0; i < MAX_RULES && i < n; i++) {
+		struct address_rule *r = &list->rules[i];
+		if (r->family == family && (first & r->mask[0]) == r->address[0] &&
+		    (second & r->mask[1]) == r->address[1] && (!r->port || r->port == a.port))
+			return refuse(CONNECT);
+	}
+	return 0;
+}
+
+SEC("lsm/capable")
+int tare_capable(u64 *ctx)
+{
+	int before = ctx[4];
+	if (before)
+		return before;
+	struct switches *s = current_rules(&tare_switches);
+	return s && s->capabilities >> (ctx[2] & 63) & 1 ? refuse(CAPABLE) : 0;
+}
+
+noinline int type_matches(struct mount_rule *r, struct scratch *s)
+{
+	if (!r || !s)
+		return 0;
+	for (u32 i = 0; i < MAX_TYPE; i++) {
+		if (r->type[i] != s->type[i])
+			return 0;
+		if (!r->type[i])
+			return 1;
+	}
+	return 1;
+}
+
+noinline int scan_mounts(struct mount_rules *list, struct scratch *s, u32 length)
+{
+	if (!list || !s)
+		return 1;
+	u32 n = list->count;
+	for (u32 i = 0; i < MAX_RULES && i < n; i++) {
+		struct mount_rule *r = &list->rules[i];
+		if ((!r->type[0] || type_matches(r, s)) && begins_alike(&r->source, s) &&
+		    rest_matches(&r->source, s, length))
+			return 1;
+	}
+	return 0;
+}
+
+// Callers of mount(2) may leave out the source or the type, which is then empty.
+SEC("lsm/sb_mount")
+int tare_mount(u64 *ctx)
+{
+	int before = ctx[5];
+	if (before)
+		return before;
+	struct mount_rules *list = current_rules(&tare_mounts);
+	if (!list || !list->count)
+		return 0;
+	struct scratch *s = get_scratch();
+	if (!s)
+		return refuse(MOUNT);
+	for (int i = 0; i < ATTEMPTS; i++) {
+		u64 me = (u64)bpf_get_current_task_btf();
+		s->owner = me;
+		long size = bpf_probe_read_kernel_str(s->path, PATH_SIZE, (void *)ctx[0]);
+		if (bpf_probe_read_kernel_str(s->type, MAX_TYPE, (void *)ctx[2]) < 1)
+			s->type[0] = 0;
+		int refused = scan_mounts(list, s, size < 1 ? 0 : size - 1);
+		if (s->owner == me)
+			return refused ? refuse(MOUNT) : 0;
+	}
+	return refuse(MOUNT);
+}
+
+SEC("lsm/sb_umount")
+int tare_umount(u64 *ctx)
+{
+	int before = ctx[2];
+	if (before)
+		return before;
+	struct switches *s = current_rules(&tare_switches);
+	return s && s->umount ? refuse(UMOUNT) : 0;
+}
+
+SEC("lsm/ptrace_access_check")
+int tare_ptrace(u64 *ctx)
+{
+	int before = ctx[2];
+	if (before)
+		return before;
+	struct switches *s = current_rules(&tare_switches);
+	return s && s->ptrace ? refuse(PTRACE) : 0;
+}
+
+// A process that asks to be traced would let its parent, which has the same rules, do what the rules refuse.
+SEC("lsm/ptrace_traceme")
+int tare_traceme(u64 *ctx)
+{
+	int before = ctx[1];
+	if (before)
+		return before;
+	struct switches *s = current_rules(&tare_switches);
+	return s && s->ptrace ? refuse(TRACEME) : 0;
+}
