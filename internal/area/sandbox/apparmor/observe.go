@@ -125,10 +125,7 @@ func (o *Observer) mark(ctx context.Context) error {
 	o.marked++
 	name := fmt.Sprintf("tare-mark-%d", o.marked) // at most 15 letters
 	made := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // without unlocking it: the thread ends with this goroutine
-		made <- makeRecord(o.namespace, name)
-	}()
+	go onSpareThread(func() { made <- makeRecord(o.namespace, name) })
 	if err := <-made; err != nil {
 		return err
 	}
@@ -147,6 +144,23 @@ func (o *Observer) mark(ctx context.Context) error {
 				"look for rules that exclude AVC records (auditctl -l), and for audit=0 in the kernel's command line")
 		}
 	}
+}
+
+// onSpareThread calls do on a thread that ends afterwards: one that stays locked, and is not the process's first, which
+// never ends.
+func onSpareThread(do func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		do()
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		onSpareThread(do)
+	}()
+	<-ended
+	runtime.UnlockOSThread()
 }
 
 // makeRecord names this thread, puts it under the marker's profile and opens a file.

@@ -1,0 +1,267 @@
+package apparmor
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/area/sandbox/policy"
+)
+
+func seccompFilter(program *unix.SockFprog) error {
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(program)), 0, 0)
+}
+
+// testNamespace returns a namespace for one test, or skips the test where AppArmor cannot be used.
+func testNamespace(t *testing.T) string {
+	t.Helper()
+	namespace := Namespace(fmt.Sprintf("test-%d-%s", os.Getpid(), t.Name()))
+	if err := Probe(t.Context(), namespace); err != nil {
+		t.Skipf("not tested: AppArmor cannot be used here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := Remove(namespace); err != nil {
+			t.Error(err)
+		}
+		if left, err := Namespaces(); err != nil || slices.Contains(left, namespace) {
+			t.Errorf("%s is left: %q, %v", namespace, left, err)
+		}
+	})
+	return namespace
+}
+
+func load(t *testing.T, namespace string, s Source, m Mode) {
+	t.Helper()
+	profiles, warnings, err := Compile(t.Context(), s, m)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.Text)
+	}
+	if len(warnings) > 0 {
+		t.Logf("%s: %q", s.Name, warnings)
+	}
+	if err := Load(namespace, profiles); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loadPolicy loads the profile of a policy.
+func loadPolicy(t *testing.T, namespace, name string, p policy.Policy) {
+	t.Helper()
+	text, _ := Profile(name, p)
+	load(t, namespace, Source{name, text}, Enforce)
+}
+
+// scratch is a folder with the files that attempts need.
+type scratch struct{ dir, secret, public, program, other, mountPoint, port string }
+
+func newScratch(t *testing.T) scratch {
+	t.Helper()
+	dir := t.TempDir()
+	s := scratch{
+		dir: dir, secret: filepath.Join(dir, "the secret.d", "a+b (c), d"), public: filepath.Join(dir, "public"),
+		program: filepath.Join(dir, "program"), other: filepath.Join(dir, "other"), mountPoint: filepath.Join(dir, "mnt"),
+	}
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{filepath.Dir(s.secret), s.mountPoint} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, text := range map[string][]byte{s.secret: nil, s.public: nil, s.program: self, s.other: self} {
+		if err := os.WriteFile(path, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	s.port = l.Addr().String()
+	return s
+}
+
+// TestEveryRule proves each kind of rule: what it refuses and what it allows, under no_new_privs.
+func TestEveryRule(t *testing.T) {
+	namespace := testNamespace(t)
+	s := newScratch(t)
+	t.Setenv("LC_ALL", "C")
+	run := func(path string) []string { return []string{"exec", path} }
+	r, w := []policy.Access{policy.Read}, []policy.Access{policy.Write}
+	folder := filepath.Dir(s.secret)
+	for _, c := range []struct {
+		name             string
+		policy           policy.Policy
+		refused, allowed [][]string
+	}{
+		{"nothing", policy.Policy{}, [][]string{{"profile", "unconfined"}}, [][]string{
+			{"read", s.secret}, {"write", s.secret}, {"append", s.secret}, {"create", s.dir + "/new"}, {"remove", s.dir + "/new"},
+			{"link", s.public, s.dir + "/link"}, {"remove", s.dir + "/link"}, run(s.program), {"connect", "unix", s.port},
+			{"mount", "x", s.mountPoint, "tmpfs"}, {"umount", s.mountPoint}, {"hostname"}, {"chroot"}, {"parent"}, {"child"},
+			{"signal"}, {"raise"},
+		}},
+		{"read", policy.Policy{Files: []policy.File{{Path: policy.Path(s.secret), Access: r}}},
+			[][]string{{"read", s.secret}}, [][]string{{"read", s.public}, {"write", s.secret}, {"append", s.secret}}},
+		{"write", policy.Policy{Files: []policy.File{{Path: policy.Path(s.secret), Access: w}}},
+			[][]string{{"write", s.secret}, {"append", s.secret}, {"remove", s.secret}},
+			[][]string{{"read", s.secret}, {"write", s.public}}},
+		{"prefix", policy.Policy{Files: []policy.File{{Path: policy.Path(folder + "/**"), Access: append(r, w...)}}},
+			[][]string{{"read", s.secret}, {"write", s.secret}, {"create", folder + "/new"}, {"link", s.public, folder + "/new"}},
+			[][]string{{"read", folder}, {"read", s.public}}},
+		{"suffix", policy.Policy{Files: []policy.File{{Path: "/**/the secret.d", Access: r}}},
+			[][]string{{"read", folder}}, [][]string{{"read", s.secret}, {"read", s.dir}}},
+		{"middle", policy.Policy{Files: []policy.File{{Path: policy.Path(s.dir + "/**d"), Access: r}}},
+			[][]string{{"read", s.secret}, {"read", folder}}, [][]string{{"read", s.public}}},
+		{"exec", policy.Policy{Execs: []policy.Path{policy.Path(s.program)}},
+			[][]string{run(s.program)}, [][]string{run(s.other), {"read", s.program}}},
+		{"mount", policy.Policy{Mounts: []policy.Mount{{}}},
+			[][]string{{"mount", "x", s.mountPoint, "tmpfs"}, {"mount", "x", s.mountPoint, "proc"}}, [][]string{{"hostname"}}},
+		{"mount type", policy.Policy{Mounts: []policy.Mount{{Type: "tmpfs"}}},
+			[][]string{{"mount", "x", s.mountPoint, "tmpfs"}},
+			[][]string{{"mount", "x", s.mountPoint, "proc"}, {"umount", s.mountPoint}}},
+		{"mount source", policy.Policy{Mounts: []policy.Mount{{Source: "bad**"}}},
+			[][]string{{"mount", "bad one", s.mountPoint, "tmpfs"}},
+			[][]string{{"mount", "good", s.mountPoint, "tmpfs"}, {"umount", s.mountPoint}}},
+		{"umount", policy.Policy{Umount: true}, [][]string{{"umount", "/dev"}}, [][]string{{"hostname"}}},
+		{"capability", policy.Policy{Capabilities: []string{"sys_chroot"}}, [][]string{{"chroot"}}, [][]string{{"hostname"}}},
+		{"ptrace", policy.Policy{Ptrace: true}, [][]string{{"parent"}}, [][]string{{"child"}, {"signal"}, {"read", s.secret}}},
+	} {
+		name := strings.ReplaceAll(c.name, " ", "-")
+		loadPolicy(t, namespace, name, c.policy)
+		results, label := runConfined(t, namespace, name, slices.Concat(c.refused, c.allowed))
+		if !label.Confines(namespace, name) {
+			t.Errorf("%s: the kernel says %s", c.name, label)
+		}
+		for i, got := range results {
+			if i < len(c.refused) {
+				if !strings.HasSuffix(got, unix.EACCES.Error()) && !strings.HasSuffix(got, unix.EPERM.Error()) {
+					t.Errorf("%s: %q must be refused, and gave: %s", c.name, c.refused[i], got)
+				}
+			} else if a := c.allowed[i-len(c.refused)]; got != "ok" {
+				t.Errorf("%s: %q must be allowed, and gave: %s", c.name, a, got)
+			}
+		}
+	}
+}
+
+// TestBuiltinPolicies proves what the built-in policies refuse of files that every kernel has.
+func TestBuiltinPolicies(t *testing.T) {
+	namespace := testNamespace(t)
+	loadPolicy(t, namespace, "default", policy.RuntimeDefault())
+	all := policy.RuntimeDefault()
+	for _, r := range policy.EnhanceProtect() {
+		all = all.And(r.Policy)
+	}
+	loadPolicy(t, namespace, "all", all)
+	attempts := [][]string{
+		{"read", "/proc/kcore"}, {"write", "/proc/sysrq-trigger"}, {"read", fmt.Sprintf("/proc/%d/mem", os.Getpid())}, {"parent"},
+		{"read", "/proc/partitions"}, {"read", "/proc/self/mountinfo"}, {"umount", "/dev"}, {"hostname"}, {"read", "/proc/stat"},
+	}
+	want := map[string]string{"default": "xxxx  b  ", "all": "xxxxxxxx "} // x: refused, b: busy
+	for profile, want := range want {
+		results, _ := runConfined(t, namespace, profile, attempts)
+		for i, got := range results {
+			refused := strings.HasSuffix(got, unix.EACCES.Error()) || strings.HasSuffix(got, unix.EPERM.Error())
+			if refused != (want[i] == 'x') {
+				t.Errorf("%s: %q: got %s", profile, attempts[i], got)
+			}
+		}
+	}
+}
+
+func TestNamespaceIsRemovedWithItsProfiles(t *testing.T) {
+	namespace := testNamespace(t)
+	loadPolicy(t, namespace, "a", policy.Policy{})
+	loadPolicy(t, namespace, "b", policy.Policy{Umount: true})
+	modes, err := Loaded(namespace)
+	if err != nil || len(modes) != 2 || modes["a"] != "enforce" {
+		t.Errorf("loaded: %v, %v", modes, err)
+	}
+	if all, err := Namespaces(); err != nil || !slices.Contains(all, namespace) {
+		t.Errorf("namespaces: %q, %v", all, err)
+	}
+	for range 2 {
+		if err := Remove(namespace); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := Enter(namespace, "a"); err == nil || !strings.Contains(err.Error(), "is not loaded") {
+		t.Errorf("enter a namespace that is removed: %v", err)
+	}
+}
+
+func TestLoadSaysWhyTheKernelRefuses(t *testing.T) {
+	namespace := testNamespace(t)
+	if err := Load(namespace, []byte("no profile at all")); err == nil || !strings.Contains(err.Error(), namespace) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestObserveNamesWhatAProfileWouldRefuse(t *testing.T) {
+	namespace := testNamespace(t)
+	s := newScratch(t)
+	f := File{Name: "mine", Text: "abi <abi/3.0>,\nprofile mine {\n  file,\n  deny \"" + s.secret + "\" w,\n  unix,\n  network unix,\n" +
+		"  signal,\n  capability dac_override,\n  capability dac_read_search,\n  capability sys_ptrace,\n}\n"}
+	load(t, namespace, f.Observed(), Complain)
+	o, err := Observe(t.Context(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, label := runConfined(t, namespace, "mine", [][]string{
+		{"read", s.secret}, {"write", s.secret}, {"hostname"}, {"hostname"}, {"mount", "x", s.mountPoint, "tmpfs"}, {"parent"},
+	})
+	refusals, lost, err := o.Stop(t.Context())
+	if err != nil || lost != 0 {
+		t.Errorf("%d lost, %v", lost, err)
+	}
+	if label.Mode != "complain" || results[0] != "ok" || results[1] == "ok" || results[2] != "ok" || results[5] != "ok" {
+		t.Errorf("%s: %q", label, results)
+	}
+	var got []string
+	for _, r := range refusals {
+		got = append(got, r.String())
+		if r.Enforced != (r.Operation == "open") || r.Profile != "mine" || r.PID == 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	want := []string{
+		"open " + s.secret + " (w)", "capable sys_admin", "mount tmpfs x " + s.mountPoint + "/", "ptrace unconfined (read)",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("refusals:\n%q, want\n%q", got, want)
+	}
+}
+
+// TestObserveCountsLostRecords makes more records than the kernel's queue and the socket hold.
+func TestObserveLosesNothingOfALongRun(t *testing.T) {
+	namespace := testNamespace(t)
+	s := newScratch(t)
+	load(t, namespace, Source{"mine", "abi <abi/3.0>,\nprofile mine {\n  file,\n}\n"}, Complain)
+	o, err := Observe(t.Context(), namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var attempts [][]string
+	for i := range 300 {
+		attempts = append(attempts, []string{"mount", fmt.Sprint("x", i), s.mountPoint, "tmpfs"}, []string{"umount", s.mountPoint})
+	}
+	runConfined(t, namespace, "mine", attempts)
+	refusals, lost, err := o.Stop(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d refusals, %d lost", len(refusals), lost)
+	if len(refusals) < 300 && lost == 0 {
+		t.Errorf("%d refusals of 300 mounts, and none is said to be lost", len(refusals))
+	}
+}
