@@ -1,5 +1,5 @@
-// Package apparmor confines processes by AppArmor profiles of its own or of the user's. Profiles are loaded into a
-// policy namespace of the run, so no profile of the host is replaced, and the namespace's removal removes all of them.
+// Package apparmor confines processes by AppArmor profiles made of policies or by the user's. No profile of the host is
+// replaced: policies get names that begin with the run's, and the user's profiles a policy namespace of the run.
 package apparmor
 
 import (
@@ -17,27 +17,31 @@ const (
 	moduleDir  = "/sys/module/apparmor"
 )
 
-// Enter makes the profile of a namespace confine the calling thread from its next execve on. The thread must be locked
-// and unconfined; it may have no_new_privs, since a thread that nothing confines may give up rights.
-func Enter(namespace, profile string) error {
-	if err := checkNamespace(namespace); err != nil {
+// Enter makes a loaded profile confine the calling thread from its next execve on. The thread must be locked and
+// unconfined; it may have no_new_privs, since a thread that nothing confines may give up rights.
+func Enter(l Label) error {
+	name := l.Namespace
+	if name == "" {
+		name, _, _ = strings.Cut(l.Profile, nameMark)
+	}
+	if err := checkNamespace(name); err != nil {
 		return err
 	}
-	label := ":" + namespace + "://" + profile
+	l.Mode = ""
 	f, err := openAttribute("thread-self", "exec", os.O_WRONLY)
 	if err != nil {
-		return fmt.Errorf("confine this thread by AppArmor's %s: %w", label, err)
+		return fmt.Errorf("confine this thread by AppArmor's %s: %w", l, err)
 	}
 	defer f.Close() //nolint:errcheck // the kernel acts on the write
-	if _, err := f.WriteString("exec " + label); err != nil {
+	if _, err := f.WriteString("exec " + l.String()); err != nil {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			err = errors.New("the profile is not loaded: load it first, and let nothing remove the namespace meanwhile")
+			err = errors.New("the profile is not loaded: load it first, and let nothing remove it meanwhile")
 		case errors.Is(err, fs.ErrPermission):
 			err = fmt.Errorf("%w: the thread is confined already, by a profile that does not allow the change: run tare "+
 				"unconfined", err)
 		}
-		return fmt.Errorf("confine this thread by AppArmor's %s: %w", label, err)
+		return fmt.Errorf("confine this thread by AppArmor's %s: %w", l, err)
 	}
 	return nil
 }
@@ -57,11 +61,6 @@ type Label struct {
 	Namespace string // empty: that of the reader
 	Profile   string // "unconfined" if there is none
 	Mode      string // "enforce", "complain" and others; empty if nothing confines the process
-}
-
-// Confines reports whether the label enforces this profile of this namespace.
-func (l Label) Confines(namespace, profile string) bool {
-	return l == Label{Namespace: namespace, Profile: profile, Mode: "enforce"}
 }
 
 // String returns the label as in /proc/PID/attr/apparmor/current.

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/area"
-	"tare/internal/area/sandbox/policy"
 )
 
 // An Observer collects what profiles of one namespace do not allow. The profiles are loaded in complain mode.
@@ -39,15 +38,11 @@ const marker = "tare-marker"
 // Observe begins to collect. It loads a profile into the namespace and fails if a record that it causes on purpose does
 // not arrive. Stop must be called.
 func Observe(ctx context.Context, namespace string) (*Observer, error) {
-	text, _ := Profile(marker, policy.Policy{})
-	text = strings.Replace(text, "  file,\n", "", 1) // so that opening a file is reported
-	profiles, _, err := Compile(ctx, Source{Name: "a profile of tare's", Text: text}, Complain)
-	if err != nil {
+	f := &File{Name: "a profile of tare's", Text: "profile " + marker + " { }\n"}
+	if _, err := LoadFile(ctx, namespace, f, marker, Complain); err != nil {
 		return nil, err
 	}
-	if err := Load(namespace, profiles); err != nil {
-		return nil, err
-	}
+	var err error
 	o := &Observer{
 		namespace: namespace, stop: make(chan struct{}), ended: make(chan struct{}), marks: make(chan string, 8),
 	}
@@ -173,7 +168,8 @@ func makeRecord(namespace, name string) error {
 		return fmt.Errorf("make an audit record: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // the kernel acts on the write
-	if _, err := f.WriteString("changeprofile :" + namespace + "://" + marker); err != nil {
+	l := Label{Namespace: namespace, Profile: marker}
+	if _, err := f.WriteString("changeprofile " + l.String()); err != nil {
 		return fmt.Errorf("make an audit record: change this thread's profile: %w", err)
 	}
 	dir, err := os.Open("/")

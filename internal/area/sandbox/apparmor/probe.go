@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +14,8 @@ import (
 	"tare/internal/area/sandbox/policy"
 )
 
-// Probe tries whether profiles can be compiled and loaded here: it loads one into a namespace, which it removes. The
-// error holds the cause and a next step. It does not confine a process.
+// Probe tries whether profiles can be compiled and loaded here: it loads one under a namespace's name and one into the
+// namespace, and removes both. The error holds the cause and a next step. It does not confine a process.
 func Probe(ctx context.Context, namespace string) error {
 	if err := checkNamespace(namespace); err != nil {
 		return err
@@ -22,21 +23,26 @@ func Probe(ctx context.Context, namespace string) error {
 	if _, err := os.Stat(namespacesDir); err != nil {
 		return whyMissing(err)
 	}
-	const name = "probe"
-	text, _ := Profile(name, policy.Policy{Umount: true})
-	profiles, _, err := Compile(ctx, Source{Name: "a profile of tare's", Text: text}, Enforce)
+	return errors.Join(tryLoading(ctx, namespace), Remove(namespace))
+}
+
+func tryLoading(ctx context.Context, namespace string) error {
+	beside, err := LoadPolicy(ctx, namespace, "probe", policy.Policy{Umount: true})
 	if err != nil {
 		return err
 	}
-	err = Load(namespace, profiles)
-	if err == nil {
-		err = checkLoaded(namespace, name)
+	if err := checkLoaded(policyDir, beside.Label.Profile); err != nil {
+		return err
 	}
-	return errors.Join(err, Remove(namespace))
+	inside, err := LoadFile(ctx, namespace, &File{Name: "a profile of tare's", Text: "profile probe { }"}, "probe", Enforce)
+	if err != nil {
+		return err
+	}
+	return checkLoaded(filepath.Join(namespacesDir, namespace), inside.Label.Profile)
 }
 
-func checkLoaded(namespace, name string) error {
-	modes, err := Loaded(namespace)
+func checkLoaded(dir, name string) error {
+	modes, err := loaded(dir)
 	if err == nil && modes[name] != string(Enforce) {
 		err = area.WithHint(fmt.Errorf("the kernel took a profile of AppArmor's and has it in mode %q, not %s", modes[name],
 			Enforce), "write enforce to "+moduleDir+"/parameters/mode, or leave apparmor out")

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -17,7 +16,7 @@ import (
 
 // The environment of a process that confines itself, and of the worker that it becomes.
 const (
-	confineVariable = "TARE_TEST_CONFINE"  // namespace/profile
+	confineVariable = "TARE_TEST_CONFINE"  // a label as JSON
 	attemptVariable = "TARE_TEST_ATTEMPTS" // JSON: a list of attempts
 )
 
@@ -39,8 +38,11 @@ func confineAndExecute(what string) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	namespace, profile, _ := strings.Cut(what, "/")
-	if err := Enter(namespace, profile); err != nil {
+	var label Label
+	if err := json.Unmarshal([]byte(what), &label); err != nil {
+		return err
+	}
+	if err := Enter(label); err != nil {
 		return err
 	}
 	allow := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000}} // SECCOMP_RET_ALLOW
@@ -154,16 +156,20 @@ func tryChild() error {
 	return read
 }
 
-// runConfined makes attempts under a profile of a namespace. It returns the results, "ok" or an error each, and the
+// runConfined makes attempts under a profile. It returns the results, "ok" or an error each, and the
 // label of the worker.
-func runConfined(t *testing.T, namespace, profile string, attempts [][]string) ([]string, Label) {
+func runConfined(t *testing.T, under Label, attempts [][]string) ([]string, Label) {
 	t.Helper()
 	list, err := json.Marshal(attempts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	profile, err := json.Marshal(under)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := exec.CommandContext(t.Context(), "/proc/self/exe")
-	c.Env = []string{attemptVariable + "=" + string(list), confineVariable + "=" + namespace + "/" + profile, "PATH=/bin"}
+	c.Env = []string{attemptVariable + "=" + string(list), confineVariable + "=" + string(profile)}
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {
