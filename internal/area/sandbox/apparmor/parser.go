@@ -1,29 +1,18 @@
 package apparmor
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
-	"golang.org/x/sys/unix"
-
-	"tare/internal/area"
+	"tare/internal/area/sandbox/compiler"
 )
 
-// Limits of a compilation.
-const (
-	compileWithin = time.Minute
-	mostBinary    = 64 << 20 // far more than any profile of ours or of a distribution
-	mostMessages  = 64 << 10
-)
+// parser compiles profiles.
+var parser = compiler.Compiler{Program: "apparmor_parser", Package: "apparmor", Messages: parserMessages}
 
 // fallbackABI are the features that profiles are checked against where the kernel offers none.
 const fallbackABI = "/etc/apparmor.d/abi/3.0"
@@ -40,7 +29,7 @@ type Mode string
 // The modes of a profile.
 const (
 	Enforce  Mode = "enforce"
-	Complain Mode = "complain" // allow and report what the profile does not allow; "deny" rules still refuse
+	Complain Mode = "complain" // allow and report what the profile refuses
 )
 
 // Compile translates profiles for this kernel. It returns the warnings too, such as of rules that the kernel cannot
@@ -74,81 +63,18 @@ func flatten(ctx context.Context, s Source) (string, error) {
 
 // runParser runs apparmor_parser on a source without touching the kernel or a cache.
 func runParser(ctx context.Context, s Source, args ...string) (out []byte, warnings []string, err error) {
-	program, err := findParser()
-	if err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, compileWithin)
-	defer cancel()
 	args = append([]string{"--skip-kernel-load", "--skip-cache"}, args...)
 	if _, err := os.Stat(filepath.Join(kernelDir, "features")); err != nil {
 		args = append(args, "--features-file", fallbackABI)
 	}
-	text, err := memoryFile(s.Text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("compile %s: %w", s.Name, err)
-	}
-	defer text.Close()                                                    //nolint:errcheck // it has been written
-	cmd := exec.CommandContext(ctx, program, append(args, sourceFile)...) //nolint:gosec // found in PATH
-	cmd.ExtraFiles = []*os.File{text}
-	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.WaitDelay = time.Second
-	stdout, stderr := limited{most: mostBinary}, limited{most: mostMessages}
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err = cmd.Run()
-	messages := parserMessages(stderr.String(), s.Name)
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, nil, fmt.Errorf("compile %s: apparmor_parser did not end within %s", s.Name, compileWithin)
-	case ctx.Err() != nil:
-		return nil, nil, fmt.Errorf("compile %s: %w", s.Name, ctx.Err())
-	case stdout.over:
-		return nil, nil, fmt.Errorf("compile %s: apparmor_parser wrote more than %d bytes", s.Name, mostBinary)
-	case err != nil && len(messages) > 0:
-		return nil, nil, fmt.Errorf("compile %s: %s", s.Name, strings.Join(messages, "; "))
-	case err != nil:
-		return nil, nil, fmt.Errorf("compile %s: apparmor_parser: %w", s.Name, err)
-	}
-	return stdout.Bytes(), messages, nil
-}
-
-// findParser returns the path of apparmor_parser, which is not in the PATH of every user.
-func findParser() (string, error) {
-	for _, path := range []string{"apparmor_parser", "/usr/sbin/apparmor_parser", "/sbin/apparmor_parser"} {
-		found, err := exec.LookPath(path)
-		if err == nil {
-			return found, nil
-		}
-		if !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("find apparmor_parser: %w", err)
-		}
-	}
-	return "", area.WithHint(errors.New("apparmor_parser is not installed"),
-		"install it, such as by: apt-get install apparmor")
-}
-
-// sourceFile is the name by which the parser opens a source. Errors in included files name those files only if the
-// source is a file too.
-const sourceFile = "/proc/self/fd/3"
-
-// memoryFile returns a file without a name that holds a text.
-func memoryFile(text string) (*os.File, error) {
-	fd, err := unix.MemfdCreate("profile", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("make a file in memory: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "profile")
-	if _, err := f.WriteString(text); err != nil {
-		return nil, errors.Join(fmt.Errorf("write a file in memory: %w", err), f.Close())
-	}
-	return f, nil
+	return parser.Run(ctx, s.Name, s.Text, append(args, compiler.SourceFile)...)
 }
 
 // errorHead begins the parser's errors, with the file after "in profile", or else after "for".
 var errorHead = regexp.MustCompile(`^AppArmor parser error(?: for (\S+))?(?: in profile (.+?))?(?: at line (\d+))?: `)
 
 // parserMessages returns what the parser said but about its cache, which is not used.
-func parserMessages(text, name string) (out []string) {
+func parserMessages(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "Cache ") {
@@ -163,29 +89,11 @@ func parserMessages(text, name string) (out []string) {
 			if at != "" {
 				line = "line " + at + ": " + line
 			}
-			if file != "" && file != sourceFile {
+			if file != "" && file != compiler.SourceFile {
 				line = file + ", " + line
 			}
 		}
-		out = append(out, strings.ReplaceAll(line, sourceFile, name))
+		out = append(out, line)
 	}
 	return out
-}
-
-// limited is a buffer that drops what exceeds a limit.
-type limited struct {
-	bytes.Buffer
-
-	most int
-	over bool
-}
-
-// Write implements io.Writer. It never fails, so the program does not block on a full pipe.
-func (l *limited) Write(b []byte) (int, error) {
-	if keep := l.most - l.Len(); keep < len(b) {
-		l.over = true
-		_, _ = l.Buffer.Write(b[:max(keep, 0)])
-		return len(b), nil
-	}
-	return l.Buffer.Write(b)
 }

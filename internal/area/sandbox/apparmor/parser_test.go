@@ -17,7 +17,7 @@ import (
 // needParser skips a test where apparmor_parser is not installed.
 func needParser(t *testing.T) {
 	t.Helper()
-	if _, err := findParser(); err != nil {
+	if _, err := parser.Find(); err != nil {
 		t.Skipf("not tested: %v", err)
 	}
 	if _, err := os.Stat(fallbackABI); err != nil {
