@@ -33,8 +33,8 @@ func LoadPolicy(ctx context.Context, namespace, name string, p policy.Policy) (L
 	return Loaded{Label{Profile: name, Mode: string(Enforce)}, len(profiles), warnings}, nil
 }
 
-// LoadFile compiles a file of profiles and loads all of them into the namespace, which it makes if it does not exist, so
-// that they neither replace profiles of the host nor attach to its programs. Their rules about other processes (ptrace,
+// LoadFile compiles a file of profiles and loads all of them into the namespace, which it makes if it does not exist.
+// So they neither replace profiles of the host nor attach to its programs. Their rules about other processes (ptrace,
 // signal, unix, dbus) act upon processes of the same namespace only: the kernel allows what concerns processes outside.
 func LoadFile(ctx context.Context, namespace string, f *File, profile string, m Mode) (Loaded, error) {
 	if err := checkNamespace(namespace); err != nil {

@@ -98,7 +98,7 @@ func loaded(dir string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list AppArmor's profiles: %w", err)
 		}
-		mode, _ := os.ReadFile(filepath.Join(d, "mode")) //nolint:errcheck,gosec // empty if it was removed meanwhile
+		mode, _ := os.ReadFile(filepath.Join(d, "mode")) //nolint:gosec // empty if it was removed meanwhile
 		modes[strings.TrimSpace(string(name))] = strings.TrimSpace(string(mode))
 	}
 	return modes, nil

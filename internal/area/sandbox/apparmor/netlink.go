@@ -50,31 +50,31 @@ func noAudit(err error) error {
 }
 
 // receive waits for messages and calls do with the type and body of each. It returns errLost if the kernel dropped some
-// because they were not read in time, and false if the time is over.
-func receive(fd int, wait time.Duration, do func(kind uint16, body []byte)) (bool, error) {
+// because they were not read in time. It is no error if none comes.
+func receive(fd int, wait time.Duration, do func(kind uint16, body []byte)) error {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // a descriptor
 	n, err := unix.Poll(fds, int(wait/time.Millisecond))
 	if errors.Is(err, unix.EINTR) || (err == nil && n == 0) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("wait for audit records: %w", err)
+		return fmt.Errorf("wait for audit records: %w", err)
 	}
 	buffer := make([]byte, mostRecord)
 	n, from, err := unix.Recvfrom(fd, buffer, 0)
 	switch {
 	case errors.Is(err, unix.ENOBUFS):
-		return true, errLost
+		return errLost
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
-		return true, nil
+		return nil
 	case err != nil:
-		return false, fmt.Errorf("receive audit records: %w", err)
+		return fmt.Errorf("receive audit records: %w", err)
 	}
 	// One message is a datagram. Its length field is of no use: the audit subsystem leaves the header out of it.
 	if sender, ok := from.(*unix.SockaddrNetlink); ok && sender.Pid == 0 && n >= unix.NLMSG_HDRLEN { // from the kernel
 		do(binary.NativeEndian.Uint16(buffer[4:]), buffer[unix.NLMSG_HDRLEN:n])
 	}
-	return true, nil
+	return nil
 }
 
 var errLost = errors.New("the kernel dropped audit records")
@@ -97,7 +97,7 @@ func lostRecords() (uint32, error) {
 	var lost uint32
 	var answered bool
 	refusal := unix.Errno(0)
-	_, err = receive(fd, answerWithin, func(kind uint16, body []byte) {
+	err = receive(fd, answerWithin, func(kind uint16, body []byte) {
 		switch {
 		case kind == auditGet && len(body) >= 4*auditStatus:
 			lost, answered = order.Uint32(body[4*auditLostWord:]), true

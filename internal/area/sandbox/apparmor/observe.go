@@ -65,6 +65,9 @@ func Observe(ctx context.Context, namespace string) (*Observer, error) {
 func (o *Observer) Stop(ctx context.Context) (refusals []Refusal, lost int, err error) {
 	marked := o.mark(ctx)
 	refusals, lost, err = o.end()
+	if lost > 0 {
+		marked = nil // it was lost too
+	}
 	return refusals, lost, errors.Join(marked, err)
 }
 
@@ -86,7 +89,7 @@ func (o *Observer) collect(ctx context.Context) {
 			return
 		default:
 		}
-		_, err := receive(o.fd, pause, func(_ uint16, body []byte) { o.note(string(body)) })
+		err := receive(o.fd, pause, func(_ uint16, body []byte) { o.note(string(body)) })
 		if errors.Is(err, errLost) {
 			o.dropped++
 		} else if err != nil {
@@ -124,7 +127,8 @@ func (o *Observer) mark(ctx context.Context) error {
 	if err := <-made; err != nil {
 		return err
 	}
-	late := time.After(answerWithin)
+	inTime, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	for {
 		select {
 		case arrived := <-o.marks:
@@ -133,7 +137,10 @@ func (o *Observer) mark(ctx context.Context) error {
 			}
 		case <-o.ended:
 			return errors.Join(errors.New("the observation ended before its last record arrived"), ctx.Err())
-		case <-late:
+		case <-inTime.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			return area.WithHint(fmt.Errorf("an audit record of AppArmor's did not arrive within %s, so refusals cannot be "+
 				"observed", answerWithin),
 				"look for rules that exclude AVC records (auditctl -l), and for audit=0 in the kernel's command line")

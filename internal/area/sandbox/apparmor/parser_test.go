@@ -59,7 +59,7 @@ func TestCompileSaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"profile a {\n deny capability foo,\n}\n":                "compile mine: line 2: Invalid capability foo.",
-		"profile a {\n include <abstractions/nobase>\n}\n":       "compile mine: line 2: Could not open 'abstractions/nobase'",
+		"profile a {\n include <abs/nobase>\n}\n":                "compile mine: line 2: Could not open 'abs/nobase'",
 		"profile a {\n include \"" + included + "\"\n}\n":        "compile mine: " + included + ", line 3: syntax error",
 		"profile a {\n /x px,\n /x ix,\n}\n":                     "has merged rule /x with conflicting x modifiers",
 		"":                                                       "compile mine: it has no profile",
@@ -110,7 +110,8 @@ func TestReadProfile(t *testing.T) {
 		}
 		return path
 	}
-	const one = "include <tunables/global>\nprofile one /usr/bin/one {\n include <abstractions/base>\n deny /a w,\n ^hat { }\n}\n"
+	const one = "include <tunables/global>\nprofile one /usr/bin/one {\n include <abstractions/base>\n" +
+		" deny /a w,\n ^hat { }\n}\n"
 	f, err := ReadProfile(t.Context(), write("one", one))
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,8 @@ func tryLoading(ctx context.Context, namespace string) error {
 	if err := checkLoaded(policyDir, beside.Label.Profile); err != nil {
 		return err
 	}
-	inside, err := LoadFile(ctx, namespace, &File{Name: "a profile of tare's", Text: "profile probe { }"}, "probe", Enforce)
+	file := &File{Name: "a profile of tare's", Text: "profile probe { }"}
+	inside, err := LoadFile(ctx, namespace, file, "probe", Enforce)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func whyMissing(err error) error {
 		return area.WithHint(errors.New("securityfs is not mounted on "+securityFS),
 			"mount it: mount -t securityfs securityfs "+securityFS+"; in a container, run tare on the host"+leave)
 	}
-	active, _ := os.ReadFile(securityFS + "/lsm") //nolint:errcheck // it is named only if it can be read
+	active, _ := os.ReadFile(securityFS + "/lsm")
 	if !strings.Contains(string(active), "apparmor") {
 		return area.WithHint(fmt.Errorf("the kernel has AppArmor, and it is switched off (active: %s)", active),
 			"boot with apparmor in lsm=… and without apparmor=0"+leave)

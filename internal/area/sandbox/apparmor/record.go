@@ -48,7 +48,7 @@ func parseRecord(text string) (r Refusal, namespace string, ok bool) {
 		Operation: f["operation"], Profile: f["profile"], Requested: f["requested_mask"], Denied: f["denied_mask"],
 		Command: f["comm"], Enforced: verdict == "DENIED", What: subject(f),
 	}
-	r.PID, _ = strconv.Atoi(f["pid"]) //nolint:errcheck // 0 if the kernel does not say
+	r.PID, _ = strconv.Atoi(f["pid"]) // 0 if the kernel does not say
 	return r, namespace, true
 }
 

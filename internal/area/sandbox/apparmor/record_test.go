@@ -49,7 +49,8 @@ func FuzzParseRecord(f *testing.F) {
 }
 
 func TestObservedMakesDenyRulesReported(t *testing.T) {
-	f := File{Text: "# deny this\nprofile deny {\n  deny /a r,deny \"/b deny \" w,\n  audit deny /c r,\n\tdeny capability,\n}\n"}
+	f := File{Text: "# deny this\nprofile deny {\n  deny /a r,deny \"/b deny \" w,\n  audit deny /c r,\n" +
+		"\tdeny capability,\n}\n"}
 	const want = "# deny this\nprofile deny {\n  audit deny /a r,audit deny \"/b deny \" w,\n  audit deny /c r,\n" +
 		"\taudit deny capability,\n}\n"
 	if got := f.Observed().Text; got != want {
@@ -75,7 +76,9 @@ func TestParseLabel(t *testing.T) {
 }
 
 func TestNamespaceNames(t *testing.T) {
-	for _, name := range []string{"", "tare", "tare-", "docker", "tare-a/..", "tare-..", "tare-a b", "../tare-a", "tare-a\n"} {
+	for _, name := range []string{
+		"", "tare", "tare-", "docker", "tare-a/..", "tare-..", "tare-a b", "../tare-a", "tare-a\n",
+	} {
 		if Remove(name) == nil || Enter(Label{Namespace: name, Profile: "p"}) == nil || Enter(Label{Profile: name}) == nil {
 			t.Errorf("%q is taken for a namespace of tare's", name)
 		}

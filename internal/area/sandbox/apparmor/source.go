@@ -25,8 +25,8 @@ profile "%s" flags=(attach_disconnected, mediate_deleted) {
 `
 
 // Profile returns the source of a profile that refuses what the policy refuses and allows everything else. What
-// AppArmor cannot express is left out and listed with the reason. The name must consist of letters, digits, '.', '_' and
-// '-'.
+// AppArmor cannot express is left out and listed with the reason. The name must consist of letters, digits, '.', '_'
+// and '-'.
 //
 // For policy.RuntimeDefault the profile differs from containerd's template in this: containerd lists all of /proc and
 // /sys with few exceptions, as a list of patterns of single components, where the policy names files; reading /sys/fs

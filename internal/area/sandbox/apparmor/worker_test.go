@@ -115,7 +115,7 @@ func try(what string, args ...string) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer f.Close() //nolint:errcheck // the kernel acts on the write
 		_, err = f.WriteString("changeprofile " + args[0])
 		return err
 	}

@@ -59,8 +59,8 @@ func (s *source) refusals(d Domain) refusals {
 	return r
 }
 
-const onlyLabels = "SELinux sees labels of files, not paths, and only file systems that the kernel makes have labels by " +
-	"path: label the files, with a policy of the distribution"
+const onlyLabels = "SELinux sees labels of files, not paths, and only file systems that the kernel makes have labels " +
+	"by path"
 
 // refuseFile refuses access to a path in a file system of the kernel's.
 func (s *source) refuseFile(d Domain, r refusals, i int, f policy.File) {

@@ -1,5 +1,5 @@
-// Package selinux confines processes by domains of a policy of its own. It loads that policy only into a kernel that has
-// none, since a policy cannot be unloaded: so only in a disposable machine.
+// Package selinux confines processes by domains of a policy of its own. It loads that policy only into a kernel that
+// has none, since a policy cannot be unloaded: so only in a disposable machine.
 package selinux
 
 import (
@@ -86,8 +86,8 @@ func state() (isOurs, loaded bool, err error) {
 	return strings.HasPrefix(own, user+":"), len(classes) > 0, nil
 }
 
-// Load loads a compiled policy and enforces it for the whole machine, until it is switched off. The caller must know that
-// the machine is disposable.
+// Load loads a compiled policy and enforces it for the whole machine, until that is switched off. The caller must know
+// that the machine is disposable.
 func Load(binary []byte, disposable bool) error {
 	if err := Probe(); err != nil {
 		return err

@@ -36,7 +36,8 @@ func TestSourceListsWhatItCannotExpress(t *testing.T) {
 	got := strings.Join(unsupported["all"], "\n")
 	for _, want := range []string{
 		"(/proc/**/mem): the files of a process", "(/proc/**/mountinfo): the files", "(/**/runc): SELinux sees labels",
-		"execs[0] (/bin/nc): SELinux sees labels", "connects[0] (169.254.169.254): SELinux labels ports", "mounts[1]: SELinux sees",
+		"execs[0] (/bin/nc): SELinux sees labels", "connects[0] (169.254.169.254): SELinux labels ports",
+		"mounts[1]: SELinux sees",
 		"(/sys/fs/cgroup/devices/**/tasks): a label stands",
 	} {
 		if !strings.Contains(got, want) {
@@ -44,7 +45,8 @@ func TestSourceListsWhatItCannotExpress(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`(genfscon proc "/net/arp" `, `(genfscon sysfs "/firmware" `, `(genfscon proc "/kcore" `, `(genfscon securityfs / (tare_u object_r tare_label`,
+		`(genfscon proc "/net/arp" `, `(genfscon sysfs "/firmware" `, `(genfscon proc "/kcore" `,
+		`(genfscon securityfs / (tare_u object_r tare_label`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in:\n%s", want, text)
@@ -93,7 +95,8 @@ func TestMain(m *testing.M) {
 
 func enterAndExecute(name string) error {
 	runtime.LockOSThread()
-	err := errors.Join(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Enter(Domain{Name: name}), os.Unsetenv(domainVariable))
+	err := errors.Join(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Enter(Domain{Name: name}),
+		os.Unsetenv(domainVariable))
 	if err != nil {
 		return err
 	}
@@ -222,15 +225,17 @@ func TestEveryRule(t *testing.T) {
 			[]string{"read /proc/stat", "read /proc/self/mounts"}},
 		{Domain{"write", file("/proc/sysrq-trigger", policy.Write)}, []string{"write /proc/sysrq-trigger"},
 			[]string{"read /proc/stat", "create " + dir + "/b"}},
-		{Domain{"tree", file("/sys/kernel/security/**", policy.Read)}, []string{"list /sys/kernel/security", "read /sys/kernel/security/lsm"},
-			[]string{"list /sys/kernel"}},
+		{Domain{"tree", file("/sys/kernel/security/**", policy.Read)},
+			[]string{"list /sys/kernel/security", "read /sys/kernel/security/lsm"}, []string{"list /sys/kernel"}},
 		{Domain{"mount", policy.Policy{Mounts: []policy.Mount{{}}}}, []string{"mount " + mnt}, []string{"hostname"}},
 		{Domain{"umount", policy.Policy{Umount: true}}, []string{"umount /dev"}, []string{"hostname"}},
 		{Domain{"capability", policy.Policy{Capabilities: []string{"sys_chroot"}}}, []string{"chroot"}, []string{"hostname"}},
-		{Domain{"ptrace", policy.Policy{Ptrace: true}}, []string{"parent"}, []string{"read /proc/self/stat", "read /proc/stat"}},
+		{Domain{"ptrace", policy.Policy{Ptrace: true}}, []string{"parent"},
+			[]string{"read /proc/self/stat", "read /proc/stat"}},
 		{Domain{"default", runtimeDefault}, []string{"read /proc/kcore", "write /proc/sysrq-trigger", "mount " + mnt, "parent",
 			fmt.Sprintf("read /proc/%d/mem", os.Getpid())}, []string{"read /proc/partitions", "hostname"}},
-		{Domain{"all", all}, []string{"read /proc/kcore", "read /proc/partitions", "read /proc/self/net/arp", "hostname", "umount /dev"},
+		{Domain{"all", all},
+			[]string{"read /proc/kcore", "read /proc/partitions", "read /proc/self/net/arp", "hostname", "umount /dev"},
 			[]string{"chroot", "create " + dir + "/c", "read /proc/self/net/dev"}},
 	}
 	var domains []Domain
