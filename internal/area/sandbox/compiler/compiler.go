@@ -21,7 +21,7 @@ import (
 // Limits of a compilation.
 const (
 	within       = time.Minute
-	mostOutput   = 64 << 20 // far more than any policy of a distribution
+	mostOutput   = 16 << 20 // more than any policy of a distribution
 	mostMessages = 64 << 10
 )
 
@@ -66,16 +66,16 @@ func (c Compiler) Run(ctx context.Context, name, source string, args ...string) 
 	}
 	defer files[0].Close() //nolint:errcheck // it is in memory
 	defer files[1].Close() //nolint:errcheck // it is in memory
-	ctx, cancel := context.WithTimeout(ctx, within)
+	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // found in PATH
+	cmd := exec.CommandContext(bounded, program, args...) //nolint:gosec // found in PATH
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Dir = "/"
 	cmd.WaitDelay = time.Second
 	cmd.ExtraFiles = files
 	stdout, stderr := limited{most: mostOutput}, limited{most: mostMessages}
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := c.explain(ctx, cmd.Run(), name, &stderr); err != nil {
+	if err := c.explain(ctx, bounded, cmd.Run(), name, &stderr); err != nil {
 		return nil, nil, err
 	}
 	result, err := io.ReadAll(io.LimitReader(files[1], mostOutput+1))
@@ -85,16 +85,16 @@ func (c Compiler) Run(ctx context.Context, name, source string, args ...string) 
 	if stdout.over || len(result) > mostOutput {
 		return nil, nil, fmt.Errorf("compile %s: %s wrote more than %d bytes", name, c.Program, mostOutput)
 	}
-	return append(stdout.Bytes(), result...), c.messages(stderr.String(), name), nil
+	return append(stdout.kept.Bytes(), result...), c.messages(stderr.kept.String(), name), nil
 }
 
 // explain returns the error of a run with what the program said.
-func (c Compiler) explain(ctx context.Context, err error, name string, stderr *limited) error {
-	switch said := c.messages(stderr.String(), name); {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("compile %s: %s did not end within %s", name, c.Program, within)
+func (c Compiler) explain(ctx, bounded context.Context, err error, name string, stderr *limited) error {
+	switch said := c.messages(stderr.kept.String(), name); {
 	case ctx.Err() != nil:
 		return fmt.Errorf("compile %s: %w", name, ctx.Err())
+	case bounded.Err() != nil:
+		return fmt.Errorf("compile %s: %s did not end within %s", name, c.Program, within)
 	case err != nil && len(said) > 0:
 		return fmt.Errorf("compile %s: %s", name, strings.Join(said, "; "))
 	case err != nil:
@@ -139,20 +139,17 @@ func memoryFiles(texts ...string) (files []*os.File, err error) {
 	return files, err
 }
 
-// limited is a buffer that drops what exceeds a limit.
+// limited is a buffer that drops what exceeds a limit. The buffer is not embedded: its ReadFrom would know no limit.
 type limited struct {
-	bytes.Buffer
-
+	kept bytes.Buffer
 	most int
 	over bool
 }
 
 // Write implements io.Writer. It never fails, so the program does not block on a full pipe.
 func (l *limited) Write(b []byte) (int, error) {
-	if keep := l.most - l.Len(); keep < len(b) {
-		l.over = true
-		_, _ = l.Buffer.Write(b[:max(keep, 0)])
-		return len(b), nil
-	}
-	return l.Buffer.Write(b)
+	keep := min(len(b), l.most-l.kept.Len())
+	l.over = l.over || keep < len(b)
+	_, _ = l.kept.Write(b[:keep])
+	return len(b), nil
 }
