@@ -28,10 +28,9 @@ profile "%s" flags=(attach_disconnected, mediate_deleted) {
 // AppArmor cannot express is left out and listed with the reason. The name must consist of letters, digits, '.', '_'
 // and '-'.
 //
-// For policy.RuntimeDefault the profile differs from containerd's template in this: containerd lists all of /proc and
-// /sys with few exceptions, as a list of patterns of single components, where the policy names files; reading /sys/fs
-// outside of cgroup and writing /proc outside of processes and of sys/kernel/shm* is refused there and not here;
-// containerd lets its profile receive signals from named peers only.
+// For policy.RuntimeDefault the profile refuses what containerd's template does (contrib/apparmor/template.go) but for
+// this: the template also refuses writing in /proc outside of processes and of sys/kernel/shm*, writing in /sys outside
+// of cgroups, pivot_root, and signals to other profiles; and it leaves the memory of a process to its rules on ptrace.
 func Profile(name string, p policy.Policy) (text string, unsupported []string) {
 	s := &source{}
 	fmt.Fprintf(&s.text, head, name)
