@@ -17,6 +17,9 @@ var capabilities = []string{
 	"wake_alarm", "block_suspend", "audit_read", "perfmon", "bpf", "checkpoint_restore",
 }
 
+// CapabilityNames returns the names of all capabilities, by number.
+func CapabilityNames() []string { return slices.Clone(capabilities) }
+
 // CapabilityNumber returns the number of a capability, whose name is in lower case without CAP_.
 func CapabilityNumber(name string) (int, error) {
 	if i := slices.Index(capabilities, name); i >= 0 {
