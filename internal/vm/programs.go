@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,4 +137,14 @@ func (r *Initrd) libraries(ctx context.Context, path, loader string) error {
 		}
 	}
 	return nil
+}
+
+// Tree adds the regular files below a folder of this host at their own paths.
+func (r *Initrd) Tree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		return r.Put(path, path)
+	})
 }

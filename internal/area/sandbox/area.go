@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/apparmor"
 )
 
 // Area is the sandbox area.
@@ -95,6 +96,8 @@ func undo(c area.Change) error {
 			return err
 		}
 		return removeFolder(c.Data["path"])
+	case changeNamespace:
+		return apparmor.Remove(c.Data["namespace"])
 	}
 	return errors.New("this area makes no such change")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tare/internal/area/sandbox/apparmor"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/spelling"
 )
@@ -57,6 +58,11 @@ type Policy struct {
 	Match int `json:"match,omitempty"`
 	// Profile is a seccomp profile of the user's, instead of a mode.
 	Profile *Profile `json:"profile,omitempty"`
+	// Own are rules of the user's, added to those of the mode.
+	Own *OwnRules `json:"own,omitempty"`
+	// BPF and AppArmor say what Install has put into the kernel.
+	BPF      *bpfProfile     `json:"bpf,omitempty"`
+	AppArmor *apparmor.Label `json:"apparmor,omitempty"`
 	// Dir is a folder of the run's own for the paths that rules name. Scratch is where the worker keeps its files.
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`
@@ -70,12 +76,15 @@ const (
 	AlwaysAllow    Mode = "AlwaysAllow"    // the enforcer is in force and allows all that the workloads do
 	RuntimeDefault Mode = "RuntimeDefault" // the default of a container runtime
 	EnhanceProtect Mode = "EnhanceProtect" // in addition ten hardening rules: privileges, mounts, procfs, metadata service
+	Unconfined     Mode = "Unconfined"     // the enforcer acts on the host, and not on the process
 )
 
-func modes() []Mode { return []Mode{AlwaysAllow, RuntimeDefault, EnhanceProtect} }
+func modes() []Mode { return []Mode{AlwaysAllow, RuntimeDefault, EnhanceProtect, Unconfined} }
 
 // enforcers lists the enforcers, the baseline first.
-func enforcers() []Enforcer { return []Enforcer{none{}, seccompFilter{}, landlockRules{}} }
+func enforcers() []Enforcer {
+	return []Enforcer{none{}, seccompFilter{}, landlockRules{}, bpfRules{}, appArmor{}}
+}
 
 func findEnforcer(name string) (Enforcer, error) {
 	all := enforcers()

@@ -2,11 +2,14 @@ package sandbox
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
+	"tare/internal/design"
 	"tare/internal/vm"
 )
 
@@ -18,18 +21,49 @@ func (s *Spec) guestFiles(ctx context.Context, env area.Env) (*vm.Initrd, error)
 		return nil, err
 	}
 	for _, t := range env.Treatments {
-		path := t.Levels[factorProfile]
-		if path == "" {
-			continue
-		}
-		if path, err = filepath.Abs(path); err != nil {
+		p, err := s.plan(t)
+		if err != nil {
 			return nil, err
 		}
-		if err := r.Put(path, path); err != nil {
-			return nil, err
+		if p.stack.has(enforcerAppArmor) {
+			if err := addAppArmor(ctx, r); err != nil {
+				return nil, err
+			}
+		}
+		for _, path := range p.files(t) {
+			if path, err = filepath.Abs(path); err != nil {
+				return nil, err
+			}
+			if err := r.Put(path, path); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r, nil
+}
+
+// files are the files that a treatment names.
+func (p plan) files(t design.Treatment) (out []string) {
+	if p.policy.Profile != nil {
+		out = append(out, t.Levels[factorProfile])
+	}
+	if p.policy.Own != nil {
+		out = append(out, t.Levels[factorRules])
+	}
+	return out
+}
+
+// addAppArmor adds the compiler of profiles, with the files that it includes.
+func addAppArmor(ctx context.Context, r *vm.Initrd) error {
+	if _, err := r.Program(ctx, "apparmor_parser"); err != nil {
+		return area.WithHint(err, "apt-get install --no-install-recommends apparmor, or leave apparmor out")
+	}
+	for _, dir := range []string{"/etc/apparmor", "/etc/apparmor.d/abi", "/etc/apparmor.d/tunables", "/usr/share/apparmor-features"} {
+		if err := r.Tree(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // not all distributions have all
+			return err
+		}
+	}
+	return nil
 }
 
 // guestPrograms are the programs that the operations start.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/bpflsm"
 )
 
 // host is what the enforcers of a run keep in the kernel, outside of confined processes.
@@ -12,6 +13,10 @@ type host struct {
 	run     string // names what is made
 	journal area.Journal
 	undo    []func(context.Context) error
+
+	programs  *bpflsm.Programs // nil: not loaded
+	slots     uint32           // that have rules
+	namespace bool             // AppArmor's is journaled
 }
 
 // onTrialHost installs the policy for a trial before a run, does something, and removes what was installed.

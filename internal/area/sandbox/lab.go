@@ -63,9 +63,24 @@ type labTarget struct {
 
 var _ area.Target = (*labTarget)(nil)
 
+// labKind says which treatments share a machine. BPF programs act upon all processes of a machine, so treatments
+// without them have another one.
+type labKind struct {
+	kernel vm.Kernel
+	bpf    bool
+}
+
+func (k labKind) name() string {
+	if k.bpf {
+		return k.kernel.Release + "-bpf"
+	}
+	return k.kernel.Release
+}
+
 // labMachine is a lab VM with the target in it.
 type labMachine struct {
-	kernel vm.Kernel
+	labKind
+
 	vm     *vm.Machine
 	target *remote.Target
 	// changes are QEMU's processes: a boot may take two attempts
@@ -83,14 +98,14 @@ func (t *labTarget) Prepare(ctx context.Context, tr design.Treatment, j area.Jou
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.journal = j
-	kernel, err := t.kernelOf(tr)
+	kind, err := t.kindOf(tr)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(t.machines, func(m *labMachine) bool { return m.kernel == kernel })
+	i := slices.IndexFunc(t.machines, func(m *labMachine) bool { return m.labKind == kind })
 	if i < 0 {
 		i = len(t.machines)
-		m, err := t.boot(ctx, kernel)
+		m, err := t.boot(ctx, kind)
 		if err != nil {
 			return err
 		}
@@ -104,12 +119,17 @@ func (t *labTarget) Prepare(ctx context.Context, tr design.Treatment, j area.Jou
 	return m.target.Prepare(ctx, inGuest(tr), j)
 }
 
-func (t *labTarget) kernelOf(tr design.Treatment) (vm.Kernel, error) {
+func (t *labTarget) kindOf(tr design.Treatment) (labKind, error) {
+	p, err := t.spec.plan(tr)
+	if err != nil {
+		return labKind{}, err
+	}
 	all, err := vm.Kernels(area.Environment(t.env.Getenv))
 	if err != nil {
-		return vm.Kernel{}, err
+		return labKind{}, err
 	}
-	return vm.FindKernel(all, tr.Levels[factorKernel])
+	kernel, err := vm.FindKernel(all, tr.Levels[factorKernel])
+	return labKind{kernel, p.stack.has(enforcerBPF)}, err
 }
 
 // inGuest returns the treatment as the target in a lab VM knows it: there is no other kernel there.
@@ -120,7 +140,7 @@ func inGuest(tr design.Treatment) design.Treatment {
 }
 
 // boot boots a machine with that kernel, journaled before it does anything.
-func (t *labTarget) boot(ctx context.Context, kernel vm.Kernel) (*labMachine, error) {
+func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error) {
 	emulator, err := vm.Emulator()
 	if err != nil {
 		return nil, err
@@ -129,11 +149,11 @@ func (t *labTarget) boot(ctx context.Context, kernel vm.Kernel) (*labMachine, er
 	if err != nil {
 		return nil, fmt.Errorf("write the initial file system of the lab VM: %w", err)
 	}
-	m := &labMachine{kernel: kernel}
+	m := &labMachine{labKind: kind}
 	t.machines = append(t.machines, m) // added before it runs, so that Close finds it
 	m.vm, err = vm.Boot(ctx, vm.Options{
-		Emulator: emulator, Kernel: kernel, Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
-		LSM: labSecurity, Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kernel.Release,
+		Emulator: emulator, Kernel: kind.kernel, Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
+		LSM: labSecurity, Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
 		CPUs: t.env.CPUs,
 		Born: func(id proc.ID) error {
 			c := area.ProcessChange(areaName, fmt.Sprintf("vm-%d", id.PID), id)
@@ -145,7 +165,7 @@ func (t *labTarget) boot(ctx context.Context, kernel vm.Kernel) (*labMachine, er
 		return nil, err
 	}
 	m.target = remote.New(remote.Peer{
-		Name: "the lab VM " + kernel.Release, Stream: m.vm.Link, Exited: m.vm.Exited(), Failed: m.vm.Failed,
+		Name: "the lab VM " + kind.name(), Stream: m.vm.Link, Exited: m.vm.Exited(), Failed: m.vm.Failed,
 		Patience: labPatience, Repeat: labRepeat,
 	})
 	return m, nil
@@ -166,7 +186,7 @@ func (t *labTarget) open(ctx context.Context, m *labMachine) error {
 	}
 	setup := remote.Setup{Spec: spec, Run: t.env.Run, Dir: dir}
 	for _, tr := range t.env.Treatments {
-		if k, err := t.kernelOf(tr); err == nil && k == m.kernel {
+		if k, err := t.kindOf(tr); err == nil && k == m.labKind {
 			setup.Treatments = append(setup.Treatments, inGuest(tr))
 		}
 	}
@@ -267,7 +287,9 @@ func (t *labTarget) Notes() []string {
 	}
 	var kernels []string
 	for _, m := range t.machines {
-		kernels = append(kernels, m.kernel.Release)
+		if !slices.Contains(kernels, m.kernel.Release) {
+			kernels = append(kernels, m.kernel.Release)
+		}
 		if m.target == nil {
 			continue
 		}

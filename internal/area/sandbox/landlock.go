@@ -45,6 +45,10 @@ func (landlockRules) Express(p Policy) error {
 	case p.Mode == RuntimeDefault:
 		return errors.New("mode: landlock cannot express RuntimeDefault: no container runtime has a Landlock ruleset by " +
 			"default")
+	case p.Own != nil:
+		return errors.New("rules: landlock takes a number; only bpf and apparmor take a file of rules")
+	case p.Mode == Unconfined:
+		return errors.New("mode: Unconfined is what enforcer: none is on a kernel with Landlock")
 	case p.Mode == EnhanceProtect:
 		return errors.New("mode: landlock cannot express EnhanceProtect: a ruleset can only grant, so a part of what is " +
 			"granted cannot be taken away " +

@@ -26,7 +26,7 @@ func (none) Express(p Policy) error {
 		return errors.New("profile: only seccomp takes a profile")
 	case p.Mode != "":
 		return errors.New("mode: not expressible without an enforcer")
-	case p.Rules > 0:
+	case p.Rules > 0 || p.Own != nil:
 		return errors.New("rules: not expressible without an enforcer")
 	case p.Match > 0:
 		return errors.New("match: not expressible without an enforcer")

@@ -66,10 +66,7 @@ func (s *Spec) needs(treatments []design.Treatment) []Enforcer {
 func tryPolicy(ctx context.Context, s stack, p Policy, l launcher) error {
 	return inTrialFolder(func(dir string) error {
 		p.Dir, p.Scratch = dir, filepath.Join(dir, "s00000")
-		if err := os.Mkdir(p.Scratch, 0o700); err != nil {
-			return fmt.Errorf("make a folder for a trial: %w", err)
-		}
-		if err := workload.Setup(p.Scratch); err != nil {
+		if err := (&sample{dir: p.Scratch}).setUp(); err != nil {
 			return err
 		}
 		l.log = filepath.Join(p.Dir, "worker.log")

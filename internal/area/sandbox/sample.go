@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
@@ -50,6 +51,9 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 func (s *sample) setUp() error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return fmt.Errorf("make the worker's folder: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, appArmorCanary), nil, 0o600); err != nil {
+		return fmt.Errorf("make the file of a proof: %w", err)
 	}
 	return workload.Setup(s.dir)
 }

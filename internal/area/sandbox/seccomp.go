@@ -55,6 +55,10 @@ func (seccompFilter) Express(p Policy) error {
 		return errors.New("mode: a profile of your own takes the place of a mode; leave one of them out")
 	case p.Profile != nil && p.Rules > 0:
 		return errors.New("rules: not with a profile of your own; add them to the profile")
+	case p.Own != nil:
+		return errors.New("rules: seccomp takes a number, or a profile of yours: profile: FILE")
+	case p.Mode == Unconfined:
+		return errors.New("mode: Unconfined is what enforcer: none is on a kernel with seccomp")
 	case p.Mode == EnhanceProtect:
 		return errors.New("mode: seccomp cannot express EnhanceProtect: of its ten rules it can only tell unmounting from " +
 			"other calls; " +

@@ -114,7 +114,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.policy.Mode == "" && p.policy.Profile == nil && p.policy.Enforcer != enforcerNone {
 		p.policy.Mode = AlwaysAllow
 	}
-	if p.policy.Rules, err = count(factorRules, level(factorRules, "0")); err != nil {
+	if err := p.policy.takeRules(level(factorRules, "0")); err != nil {
 		return p, err
 	}
 	if p.policy.Match, err = count(factorMatch, level(factorMatch, "0")); err != nil {
@@ -129,6 +129,18 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		}
 	}
 	return p, p.stack.express(p.policy)
+}
+
+// takeRules parses a number of rules, or reads a file of them.
+func (p *Policy) takeRules(level string) (err error) {
+	if strings.ContainsAny(level, "./") {
+		if p.Own, err = readOwnRules(level); err != nil {
+			return fmt.Errorf("%s: %w", factorRules, err)
+		}
+		return nil
+	}
+	p.Rules, err = count(factorRules, level)
+	return err
 }
 
 func modeOf(level string) (Mode, error) {

@@ -15,6 +15,8 @@ const (
 	enforcerNone     = "none"
 	enforcerSeccomp  = "seccomp"
 	enforcerLandlock = "landlock"
+	enforcerBPF      = "bpf"
+	enforcerAppArmor = "apparmor"
 )
 
 // The attempts of proofs, as the worker names them.

@@ -24,16 +24,23 @@ import (
 //	bind PORT      bind a TCP socket to this port of 127.0.0.1; 0: any
 //	socket FAMILY TYPE   make a socket, by numbers
 //	exec PATH      fork and execute a program that ends with status 0
+//	datagram ADDRESS:PORT   connect a UDP socket, which sends nothing
+//	mount TYPE     mount a file system of a type that no kernel has; it begins with "tare"
+//	umount         let the mount of the root folder expire, which the kernel never does
+//	alarm          make a timer that could wake the machine, and close it
 //	syscall NAME   make a system call with arguments that change nothing: see Syscalls
 func Attempts() []string {
-	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall"}
+	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall", TryDatagram, TryMount, TryUmount, TryAlarm}
 }
 
 // attempt makes one attempt. The error means that it could not be made.
 func attempt(what string, args []string) (syscall.Errno, error) {
 	want := 1
-	if what == "socket" {
+	switch what {
+	case "socket":
 		want = 2
+	case TryAlarm, TryUmount:
+		want = 0
 	}
 	if !slices.Contains(Attempts(), what) {
 		return 0, fmt.Errorf("unknown attempt %.40q", what)
@@ -57,6 +64,8 @@ func attempt(what string, args []string) (syscall.Errno, error) {
 		return tryExec(args[0])
 	case "syscall":
 		return trySyscall(args[0])
+	case TryDatagram, TryMount, TryUmount, TryAlarm:
+		return tryPrivileged(what, args)
 	}
 	return trySocket(what, args)
 }
