@@ -2,10 +2,11 @@
 // rules of the profile's slot; all other processes are allowed everything. The programs are attached only while
 // they are wanted, and nothing is pinned: the kernel detaches and frees all when the process that loaded them ends.
 //
-// The rules see what the hooks see: files by open(2), programs by execve(2), destinations by connect(2), file systems by
-// mount(2). Sending to an address without connecting, and mounting by move_mount(2), are not acted upon.
+// The rules act upon open(2), execve(2), connect(2), mount(2), umount(2), the use of capabilities and ptrace(2), but
+// not upon sending to an address without connecting, mounting by move_mount(2), and creating, renaming and removing
+// files.
 //
-// The programs' object is built from enforcer.bpf.c by "go generate", with the version of clang that ClangVersion names.
+// "go generate" builds the programs' object from enforcer.bpf.c, with the version of clang that ClangVersion names.
 package bpflsm
 
 import (

@@ -54,6 +54,9 @@ func checkList(list string) error {
 }
 
 func noMemlock(err error) error {
+	if os.Geteuid() != 0 {
+		return noPrograms(unix.EPERM)
+	}
 	return area.WithHint(fmt.Errorf("lift the limit of locked memory (RLIMIT_MEMLOCK) for BPF maps: %w", err),
 		"run tare as root, or with \"ulimit -l unlimited\"")
 }

@@ -144,8 +144,8 @@ func only(n int, p policy.Policy) policy.Policy {
 	return p
 }
 
-// TestCosts measures what the hooks cost by the number of rules, and that near misses cost more than others. One process
-// does all tries, since execve(2) costs each another sum.
+// TestCosts measures what the hooks cost by the number of rules, and that near misses cost more. One process does all
+// tries, since the cost of execve(2) depends on the process.
 func TestCosts(t *testing.T) {
 	requireVM(t)
 	loopback(t)

@@ -2,145 +2,16 @@
 
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// Programs for the BPF LSM that refuse what the rules of the current process's slot name. See doc.go for how it is
-// built. It includes no header: the few structures of the kernel are declared below and relocated when it is loaded.
+// Programs for the BPF LSM that refuse what the rules of the current process's slot name. "go generate" builds them,
+// with clang alone.
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
+#include "kernel.h"
+#include "rules.h"
 
-#define SEC(name) __attribute__((section(name), used))
-#define inline_always inline __attribute__((always_inline))
-#define noinline __attribute__((noinline))
-#define uint_of(name, value) int (*name)[value]
-#define type_of(name, value) value *name
-
-// Bounds and layouts that rules.go repeats.
-#define MAX_PROFILES 1024
-#define SLOTS 32
-#define MAX_RULES 128
-#define MAX_PART 64
-#define MAX_TYPE 32
-#define HOOKS 8
-
-#define PATH_SIZE 4096 // PATH_MAX
 #define BEGINNING 4
 #define ATTEMPTS 4
-#define EPERM 1
-#define AF_INET 2
-#define AF_INET6 10
-#define FMODE_READ 1
-#define FMODE_WRITE 2
-#define FMODE_EXEC 0x20
-#define BPF_MAP_TYPE_HASH 1
-#define BPF_MAP_TYPE_ARRAY 2
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
 
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static u64 (*bpf_get_current_cgroup_id)(void) = (void *)80;
-static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
-static long (*bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
-static long (*bpf_d_path)(void *path, char *buffer, u32 size) = (void *)147;
-static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct ns_common {
-	u32 inum;
-};
-struct mnt_namespace {
-	struct ns_common ns;
-};
-struct nsproxy {
-	struct mnt_namespace *mnt_ns;
-};
-struct task_struct {
-	struct nsproxy *nsproxy;
-};
-struct path {
-	void *mnt;
-	void *dentry;
-};
-struct file {
-	u32 f_mode;
-	u32 f_flags;
-	struct path f_path;
-};
-struct linux_binprm {
-	struct file *file;
-};
-#pragma clang attribute pop
-
-// A path that begins with the prefix and ends with the suffix, or that is the prefix.
-struct path_rule {
-	u8 access; // FMODE_READ, FMODE_WRITE or both; not of executing and mounting
-	u8 exact;
-	u8 prefix_length;
-	u8 suffix_length;
-	char prefix[MAX_PART];
-	char suffix[MAX_PART];
-};
-
-struct path_rules {
-	u32 count;
-	struct path_rule rules[MAX_RULES];
-};
-
-struct mount_rule {
-	struct path_rule source;
-	char type[MAX_TYPE]; // empty: any
-};
-
-struct mount_rules {
-	u32 count;
-	struct mount_rule rules[MAX_RULES];
-};
-
-// Addresses are as in network packets; IPv4 takes the first 4 bytes, the others are 0.
-struct address_rule {
-	u64 address[2];
-	u64 mask[2];
-	u16 port;   // 0: any
-	u16 family; // AF_INET or AF_INET6
-	u32 unused;
-};
-
-struct address_rules {
-	u64 count;
-	struct address_rule rules[MAX_RULES];
-};
-
-// What needs no list.
-struct switches {
-	u64 capabilities; // a bit for each
-	u32 ptrace;
-	u32 umount;
-};
-
-struct scratch {
-	volatile u64 owner; // the task that wrote last
-	char type[MAX_TYPE];
-	char path[PATH_SIZE];
-};
-
-#define MAP(name, kind, entries, key_type, value_type) \
-	struct { \
-		uint_of(type, kind); \
-		uint_of(max_entries, entries); \
-		type_of(key, key_type); \
-		type_of(value, value_type); \
-	} name SEC(".maps")
-
-MAP(tare_profiles, BPF_MAP_TYPE_HASH, MAX_PROFILES, u64, u32); // slots by key
-MAP(tare_files, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct path_rules);
-MAP(tare_execs, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct path_rules);
-MAP(tare_connects, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct address_rules);
-MAP(tare_mounts, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct mount_rules);
-MAP(tare_switches, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct switches);
-MAP(tare_scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct scratch);
-MAP(tare_refused, BPF_MAP_TYPE_PERCPU_ARRAY, HOOKS, u32, u64);
-
-// The order of the counters, which hooks.go repeats.
+// The order of the counters, which bpflsm.go repeats.
 enum hook { FILE_OPEN, EXEC, CONNECT, CAPABLE, MOUNT, UMOUNT, PTRACE, TRACEME };
 
 char license_of_programs[] SEC("license") = "Dual MIT/GPL";

@@ -60,7 +60,8 @@ func hookCases(dir, pid string) []hookCase {
 		},
 		{
 			"write", fileRule(at("**"), policy.Write), FileOpen,
-			[]access{{"write", at("secret")}, {"append", at("a/runc")}}, []access{{"read", at("secret")}},
+			[]access{{"write", at("secret")}, {"append", at("a/runc")}},
+			[]access{{"read", at("secret")}},
 		},
 		{
 			"suffix", fileRule("/**/runc", policy.Read, policy.Write), FileOpen,

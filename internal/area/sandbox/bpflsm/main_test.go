@@ -24,6 +24,7 @@ const (
 	roleShim    = "shim"    // enrol, then become a worker
 	roleTraced  = "traced"  // ask to be traced, exit with the errno
 	roleHolder  = "holder"  // hold the programs attached until killed
+	roleLoader  = "loader"  // try to load the programs
 	roleNothing = "nothing" // exit
 )
 
@@ -38,6 +39,9 @@ func TestMain(m *testing.M) {
 	case roleTraced:
 		_, _, errno := unix.RawSyscall(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0)
 		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, uintptr(errno), 0, 0)
+	case roleLoader:
+		_, err := Load(Options{})
+		fmt.Printf("%v: %s\n", err, hintOf(err))
 	case roleHolder:
 		p, err := Load(Options{})
 		if err == nil {
@@ -60,7 +64,8 @@ func shim() error {
 	return syscall.Exec("/proc/self/exe", os.Args, []string{roleEnv + "=" + roleWorker})
 }
 
-// work answers each line, a try in JSON, with the number of the error, or with what "time" measured.
+// work answers each line, a try in JSON, with the number of the error, or with the number that "time" or "repeat" asks
+// for.
 func work() {
 	runtime.LockOSThread()
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -68,8 +73,12 @@ func work() {
 		if err := json.Unmarshal(in.Bytes(), &args); err != nil {
 			panic(err)
 		}
-		if args[0] == "time" {
+		switch args[0] {
+		case "time":
 			fmt.Println(timeTries(args[1:]))
+			continue
+		case "repeat":
+			fmt.Println(countRefusals(args[1:]))
 			continue
 		}
 		err := try(args[0], args[1:])
@@ -86,14 +95,10 @@ func load(t testing.TB, key Key) *Programs {
 	t.Helper()
 	p, err := Load(Options{Key: key})
 	if err != nil {
-		var hinted interface{ Hint() string }
-		if !errors.As(err, &hinted) {
-			t.Fatalf("no hint says what to do: %v", err)
-		}
 		if os.Getenv("TARE_IN_VM") != "" {
 			t.Fatal(err)
 		}
-		t.Skipf("THIS HOST CANNOT: %v: %s", err, hinted.Hint())
+		t.Skipf("THIS HOST CANNOT: %v: %s", err, hintOf(err))
 	}
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
@@ -191,9 +196,19 @@ func (w *worker) try(args ...string) syscall.Errno {
 
 func (w *worker) ask(args ...string) int {
 	w.t.Helper()
+	w.send(args...)
+	return w.receive()
+}
+
+func (w *worker) send(args ...string) {
+	w.t.Helper()
 	if err := w.in.Encode(args); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+func (w *worker) receive() int {
+	w.t.Helper()
 	if !w.out.Scan() {
 		w.t.Fatalf("the worker ended: %v", w.out.Err())
 	}

@@ -18,12 +18,14 @@ import (
 func TestObjectIsBuiltFromItsSource(t *testing.T) {
 	requireClang(t)
 	dir := t.TempDir()
-	source, err := os.ReadFile("enforcer.bpf.c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "enforcer.bpf.c"), source, 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"enforcer.bpf.c", "kernel.h", "rules.h"} {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), source, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	text, err := os.ReadFile("bpflsm.go")
 	if err != nil {

@@ -41,8 +41,8 @@ func LoadPlanted(n int) (*Planted, error) {
 	return &Planted{program: p}, nil
 }
 
-// plantedInstructions returns n exclusive-ors of 64-bit registers, each of which is one instruction on x86-64 and arm64.
-// No loop: its jumps would be further instructions.
+// plantedInstructions returns n exclusive-ors of 64-bit registers, each of which becomes one instruction on x86-64 and
+// arm64. There is no loop, since its jumps would be further instructions.
 func plantedInstructions(n int) asm.Instructions {
 	all := asm.Instructions{asm.Mov.Imm(asm.R2, 1), asm.Mov.Imm(asm.R3, 2)}
 	for range n {

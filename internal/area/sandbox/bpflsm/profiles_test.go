@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -189,5 +190,25 @@ func TestEnrollErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// TestDecisionsHoldUnderPreemption: processes that share a processor do not get each other's decisions, where the
+// kernel may preempt programs (preempt=full).
+func TestDecisionsHoldUnderPreemption(t *testing.T) {
+	p := attached(t, ByMountNamespace)
+	dir := files(t)
+	if err := p.SetRules(0, fileRule(filepath.Join(dir, "secret"), policy.Read)); err != nil {
+		t.Fatal(err)
+	}
+	const n = 50_000
+	unlucky, lucky := confined(t, p, 0), confined(t, p, 0)
+	unlucky.send("repeat", strconv.Itoa(n), "read", filepath.Join(dir, "secret"))
+	lucky.send("repeat", strconv.Itoa(n), "read", filepath.Join(dir, "secret2"))
+	if got := unlucky.receive(); got != n {
+		t.Errorf("%d of %d forbidden accesses were refused", got, n)
+	}
+	if got := lucky.receive(); got != 0 {
+		t.Errorf("%d of %d allowed accesses were refused", got, n)
 	}
 }

@@ -119,9 +119,22 @@ func tryTraced() error {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{roleEnv + "=" + roleTraced}
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return syscall.Errno(exit.ExitCode())
 	}
 	return err
+}
+
+// countRefusals returns how many of some tries were refused. Its arguments are their number and the try.
+func countRefusals(args []string) (refused int) {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		panic(err)
+	}
+	for range n {
+		if errors.Is(try(args[1], args[2:]), unix.EPERM) {
+			refused++
+		}
+	}
+	return refused
 }
