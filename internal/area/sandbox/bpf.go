@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -131,8 +132,12 @@ func (bpfRules) Prove(x *proof, p Policy) {
 	x.wantAllowed(tryOpen, p.Scratch)
 }
 
-// Absent implements Enforcer.
-func (bpfRules) Absent(x *proof, _ Policy) { x.wantNot(unix.EPERM, workload.TryAlarm) }
+// Absent implements Enforcer. Another enforcer may have a rule on the same capability: then the attempt tells nothing.
+func (bpfRules) Absent(x *proof, p Policy) {
+	if !slices.Contains(p.model().Capabilities, canaryCapability) {
+		x.wantNot(unix.EPERM, workload.TryAlarm)
+	}
+}
 
 // Inert implements Enforcer: no hook is on the way of a fork, a computation or a system call that does nothing.
 func (bpfRules) Inert(workload string) bool {

@@ -128,6 +128,14 @@ func (p *proof) wantRefused(want syscall.Errno, what string, args ...string) {
 	}
 }
 
+// wantDenied requires an attempt to fail with EPERM or EACCES: which of them depends on what the kernel asks first.
+func (p *proof) wantDenied(what string, args ...string) {
+	if n, ok := p.errno(what, args...); ok && n != syscall.EPERM && n != syscall.EACCES {
+		p.wrong = append(p.wrong, fmt.Sprintf("%s must be refused with EPERM or EACCES, and gave %s", attempt(what, args),
+			name(n)))
+	}
+}
+
 // wantAllowed requires an attempt to succeed.
 func (p *proof) wantAllowed(what string, args ...string) {
 	if n, ok := p.errno(what, args...); ok && n != 0 {
