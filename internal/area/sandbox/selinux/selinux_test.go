@@ -288,3 +288,24 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestLoadReplacesNoPolicyOfOthers loads a policy that is not tare's. It is the last test: no other could run after it.
+func TestLoadReplacesNoPolicyOfOthers(t *testing.T) {
+	loadPolicy(t, []Domain{{"allow", policy.Policy{}}})
+	text, _ := Source(nil)
+	binary, err := Compile(t.Context(), strings.ReplaceAll(text, user, "other_u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tell("load", binary); err != nil {
+		t.Fatal(err)
+	}
+	if own, err := Current(os.Getpid()); err != nil || !strings.HasPrefix(own, "other_u:") {
+		t.Fatalf("the policy of others is not in force: %s, %v", own, err)
+	}
+	for what, err := range map[string]error{"probe": Probe(), "load": Load(binary, true)} {
+		if err == nil || !strings.Contains(err.Error(), "does not replace it") {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
