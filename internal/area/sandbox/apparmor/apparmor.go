@@ -58,9 +58,9 @@ func openAttribute(process, name string, flags int) (*os.File, error) {
 
 // A Label is what confines a process, as the kernel says it.
 type Label struct {
-	Namespace string // empty: that of the reader
-	Profile   string // "unconfined" if there is none
-	Mode      string // "enforce", "complain" and others; empty if nothing confines the process
+	Namespace string `json:"namespace,omitempty"` // empty: that of the reader
+	Profile   string `json:"profile"`             // "unconfined" if there is none
+	Mode      string `json:"mode,omitempty"`      // "enforce" or "complain"; empty if nothing confines the process
 }
 
 // String returns the label as in /proc/PID/attr/apparmor/current.

@@ -1,7 +1,6 @@
 package apparmor
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
@@ -108,40 +107,88 @@ func TestEveryRule(t *testing.T) {
 		refused, allowed [][]string
 	}{
 		{"nothing", policy.Policy{}, [][]string{{"profile", "unconfined"}}, [][]string{
-			{"read", s.secret}, {"write", s.secret}, {"append", s.secret},
-			{"create", s.dir + "/new"}, {"remove", s.dir + "/new"},
-			{"link", s.public, s.dir + "/link"}, {"remove", s.dir + "/link"}, run(s.program), {"connect", "unix", s.port},
-			{"mount", "x", s.mountPoint, "tmpfs"}, {"umount", s.mountPoint}, {"hostname"}, {"chroot"}, {"parent"}, {"child"},
-			{"signal"}, {"raise"},
+			{"read", s.secret},
+			{"write", s.secret},
+			{"append", s.secret},
+			{"create", s.dir + "/new"},
+			{"remove", s.dir + "/new"},
+			{"link", s.public, s.dir + "/link"},
+			{"remove", s.dir + "/link"},
+			run(s.program),
+			{"connect", "unix", s.port},
+			{"mount", "x", s.mountPoint, "tmpfs"},
+			{"umount", s.mountPoint},
+			{"hostname"},
+			{"chroot"},
+			{"parent"},
+			{"child"},
+			{"signal"},
+			{"raise"},
 		}},
-		{"read", policy.Policy{Files: []policy.File{{Path: policy.Path(s.secret), Access: r}}},
-			[][]string{{"read", s.secret}}, [][]string{{"read", s.public}, {"write", s.secret}, {"append", s.secret}}},
-		{"write", policy.Policy{Files: []policy.File{{Path: policy.Path(s.secret), Access: w}}},
+		{
+			"read",
+			policy.Policy{Files: []policy.File{{Path: policy.Path(s.secret), Access: r}}},
+			[][]string{{"read", s.secret}},
+			[][]string{{"read", s.public}, {"write", s.secret}, {"append", s.secret}},
+		},
+		{
+			"write",
+			policy.Policy{Files: []policy.File{{Path: policy.Path(s.secret), Access: w}}},
 			[][]string{{"write", s.secret}, {"append", s.secret}, {"remove", s.secret}},
-			[][]string{{"read", s.secret}, {"write", s.public}}},
-		{"prefix", policy.Policy{Files: []policy.File{{Path: policy.Path(folder + "/**"), Access: append(r, w...)}}},
+			[][]string{{"read", s.secret}, {"write", s.public}},
+		},
+		{
+			"prefix",
+			policy.Policy{Files: []policy.File{{Path: policy.Path(folder + "/**"), Access: append(r, w...)}}},
 			[][]string{
 				{"read", s.secret}, {"write", s.secret}, {"create", folder + "/new"}, {"link", s.public, folder + "/new"},
 			},
-			[][]string{{"read", folder}, {"read", s.public}}},
-		{"suffix", policy.Policy{Files: []policy.File{{Path: "/**/the secret.d", Access: r}}},
-			[][]string{{"read", folder}}, [][]string{{"read", s.secret}, {"read", s.dir}}},
-		{"middle", policy.Policy{Files: []policy.File{{Path: policy.Path(s.dir + "/**d"), Access: r}}},
-			[][]string{{"read", s.secret}, {"read", folder}}, [][]string{{"read", s.public}}},
-		{"exec", policy.Policy{Execs: []policy.Path{policy.Path(s.program)}},
-			[][]string{run(s.program)}, [][]string{run(s.other), {"read", s.program}}},
-		{"mount", policy.Policy{Mounts: []policy.Mount{{}}},
-			[][]string{{"mount", "x", s.mountPoint, "tmpfs"}, {"mount", "x", s.mountPoint, "proc"}}, [][]string{{"hostname"}}},
-		{"mount type", policy.Policy{Mounts: []policy.Mount{{Type: "tmpfs"}}},
+			[][]string{{"read", folder}, {"read", s.public}},
+		},
+		{
+			"suffix",
+			policy.Policy{Files: []policy.File{{Path: "/**/the secret.d", Access: r}}},
+			[][]string{{"read", folder}},
+			[][]string{{"read", s.secret}, {"read", s.dir}},
+		},
+		{
+			"middle",
+			policy.Policy{Files: []policy.File{{Path: policy.Path(s.dir + "/**d"), Access: r}}},
+			[][]string{{"read", s.secret}, {"read", folder}},
+			[][]string{{"read", s.public}},
+		},
+		{
+			"exec",
+			policy.Policy{Execs: []policy.Path{policy.Path(s.program)}},
+			[][]string{run(s.program)},
+			[][]string{run(s.other), {"read", s.program}},
+		},
+		{
+			"mount",
+			policy.Policy{Mounts: []policy.Mount{{}}},
+			[][]string{{"mount", "x", s.mountPoint, "tmpfs"}, {"mount", "x", s.mountPoint, "proc"}},
+			[][]string{{"hostname"}},
+		},
+		{
+			"mount type",
+			policy.Policy{Mounts: []policy.Mount{{Type: "tmpfs"}}},
 			[][]string{{"mount", "x", s.mountPoint, "tmpfs"}},
-			[][]string{{"mount", "x", s.mountPoint, "proc"}, {"umount", s.mountPoint}}},
-		{"mount source", policy.Policy{Mounts: []policy.Mount{{Source: "bad**"}}},
+			[][]string{{"mount", "x", s.mountPoint, "proc"}, {"umount", s.mountPoint}},
+		},
+		{
+			"mount source",
+			policy.Policy{Mounts: []policy.Mount{{Source: "bad**"}}},
 			[][]string{{"mount", "bad one", s.mountPoint, "tmpfs"}},
-			[][]string{{"mount", "good", s.mountPoint, "tmpfs"}, {"umount", s.mountPoint}}},
+			[][]string{{"mount", "good", s.mountPoint, "tmpfs"}, {"umount", s.mountPoint}},
+		},
 		{"umount", policy.Policy{Umount: true}, [][]string{{"umount", "/dev"}}, [][]string{{"hostname"}}},
 		{"capability", policy.Policy{Capabilities: []string{"sys_chroot"}}, [][]string{{"chroot"}}, [][]string{{"hostname"}}},
-		{"ptrace", policy.Policy{Ptrace: true},
-			[][]string{{"parent"}}, [][]string{{"child"}, {"signal"}, {"read", s.secret}}},
+		{
+			"ptrace",
+			policy.Policy{Ptrace: true},
+			[][]string{{"parent"}},
+			[][]string{{"child"}, {"signal"}, {"read", s.secret}},
+		},
 	} {
 		name := strings.ReplaceAll(c.name, " ", "-")
 		want := loadPolicy(t, namespace, name, c.policy).Label
@@ -170,8 +217,14 @@ func TestBuiltinPolicies(t *testing.T) {
 	}
 	policies := map[string]policy.Policy{"default": policy.RuntimeDefault(), "all": all}
 	attempts := [][]string{
-		{"read", "/proc/kcore"}, {"write", "/proc/sysrq-trigger"}, {"read", fmt.Sprintf("/proc/%d/mem", os.Getpid())}, {"parent"},
-		{"read", "/proc/partitions"}, {"read", "/proc/self/mountinfo"}, {"umount", "/dev"}, {"hostname"},
+		{"read", "/proc/kcore"},
+		{"write", "/proc/sysrq-trigger"},
+		{"read", fmt.Sprintf("/proc/%d/mem", os.Getpid())},
+		{"parent"},
+		{"read", "/proc/partitions"},
+		{"read", "/proc/self/mountinfo"},
+		{"umount", "/dev"},
+		{"hostname"},
 		{"read", "/proc/stat"},
 	}
 	want := map[string]string{"default": "xxxx  b  ", "all": "xxxxxxxx "} // x: refused, b: busy
@@ -239,108 +292,4 @@ func TestLoadSaysWhyTheKernelRefuses(t *testing.T) {
 	if err := loadInto(namespace, []byte("no profile at all")); err == nil || !strings.Contains(err.Error(), namespace) {
 		t.Errorf("got %v", err)
 	}
-}
-
-func TestObserveNamesWhatAProfileWouldRefuse(t *testing.T) {
-	namespace := testNamespace(t)
-	s := newScratch(t)
-	text := "abi <abi/3.0>,\nprofile mine {\n  file,\n  deny \"" + s.secret + "\" w,\n  unix,\n  network unix,\n" +
-		"  signal,\n  capability dac_override,\n  capability dac_read_search,\n  capability sys_ptrace,\n}\n"
-	under := loadText(t, namespace, text, Complain)
-	o, err := Observe(t.Context(), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results, label := runConfined(t, under, [][]string{
-		{"read", s.secret}, {"write", s.secret}, {"hostname"}, {"hostname"}, {"mount", "x", s.mountPoint, "tmpfs"},
-		{"umount", s.mountPoint},
-	})
-	refusals, lost, err := o.Stop(t.Context())
-	if err != nil || lost != 0 {
-		t.Errorf("%d lost, %v", lost, err)
-	}
-	if label != under || slices.ContainsFunc(results, func(r string) bool { return r != "ok" }) {
-		t.Errorf("%s: %q, want complain mode and no refusal", label, results)
-	}
-	var got []string
-	for _, r := range refusals {
-		got = append(got, r.String())
-		if r.Enforced || r.Profile != "mine" || r.PID == 0 {
-			t.Errorf("%+v", r)
-		}
-	}
-	want := []string{
-		"open " + s.secret + " (w)", "capable sys_admin", "mount tmpfs x " + s.mountPoint + "/ [failed mntpnt match]",
-		"umount " + s.mountPoint + "/",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("refusals:\n%q, want\n%q", got, want)
-	}
-}
-
-// TestObserveOfManyRecords makes more records at once than the kernel's queue holds by default (64).
-func TestObserveOfManyRecords(t *testing.T) {
-	refusals, lost := observeMany(t, testNamespace(t))
-	if len(refusals) < 300 && lost == 0 {
-		t.Errorf("%d refusals of 300 mounts, and none is said to be lost", len(refusals))
-	}
-}
-
-// TestObserveSaysWhatItLoses limits the kernel to 5 records a second.
-func TestObserveSaysWhatItLoses(t *testing.T) {
-	if os.Getenv("TARE_IN_VM") == "" {
-		t.Skip("not tested: the limit holds for the whole machine, so it is set only in a virtual machine (TARE_IN_VM=1)")
-	}
-	namespace := testNamespace(t)
-	limit := func(n uint32) {
-		if err := limitAudit(n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	limit(5)
-	defer limit(0)
-	refusals, lost := observeMany(t, namespace)
-	if len(refusals) >= 300 || lost < 200 {
-		t.Errorf("%d refusals of 300 mounts, %d said to be lost", len(refusals), lost)
-	}
-}
-
-// limitAudit sets how many records the kernel makes a second; 0 is no limit.
-func limitAudit(perSecond uint32) error {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_AUDIT)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)                                         //nolint:errcheck // nothing is read
-	const set, rateLimit, size = 1001, 8, unix.NLMSG_HDRLEN + 40 // AUDIT_SET, AUDIT_STATUS_RATE_LIMIT
-	var request [size]byte
-	order := binary.NativeEndian
-	order.PutUint32(request[0:], size)
-	order.PutUint16(request[4:], set)
-	order.PutUint16(request[6:], unix.NLM_F_REQUEST)
-	order.PutUint32(request[unix.NLMSG_HDRLEN:], rateLimit)
-	order.PutUint32(request[unix.NLMSG_HDRLEN+16:], perSecond)
-	return unix.Sendto(fd, request[:], 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
-}
-
-// observeMany observes 300 different mounts under a profile that allows none.
-func observeMany(t *testing.T, namespace string) (refusals []Refusal, lost int) {
-	t.Helper()
-	s := newScratch(t)
-	under := loadText(t, namespace, "abi <abi/3.0>,\nprofile mine {\n  file,\n}\n", Complain)
-	o, err := Observe(t.Context(), namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var attempts [][]string
-	for i := range 300 {
-		attempts = append(attempts, []string{"mount", fmt.Sprint("x", i), s.mountPoint, "tmpfs"},
-			[]string{"umount", s.mountPoint})
-	}
-	runConfined(t, under, attempts)
-	if refusals, lost, err = o.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	t.Logf("%d refusals, %d lost", len(refusals), lost)
-	return refusals, lost
 }

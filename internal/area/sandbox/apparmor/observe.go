@@ -189,8 +189,8 @@ func makeRecord(namespace, name string) error {
 // quietDeny finds "deny" rules. A comment or a quoted text is matched as a whole, so that none is found in it.
 var quietDeny = regexp.MustCompile(`#[^\n]*|"[^"\n]*"|(?:^|[\s,{}])(?:(?:audit|profile|hat)\s+)?deny\s`)
 
-// Observed returns the source to be compiled in complain mode for an Observer: the kernel does not report what "deny"
-// rules refuse unless they are "audit deny" rules.
+// Observed returns the source to be compiled in complain mode for an Observer. In that mode the kernel still refuses
+// what "deny" rules say, without a record; what "audit deny" rules say it reports and allows.
 func (f *File) Observed() Source {
 	text := quietDeny.ReplaceAllStringFunc(f.Text, func(m string) string {
 		if m[0] == '#' || m[0] == '"' || len(strings.Fields(strings.TrimLeft(m, ",{}"))) > 1 {

@@ -17,7 +17,7 @@ type Refusal struct {
 	Denied    string // those of them that the profile does not give
 	Command   string // the process's name
 	PID       int
-	// Enforced says that the operation failed, because of a "deny" rule. Otherwise it went on.
+	// Enforced says that the operation failed, as it does outside of complain mode. Otherwise it went on.
 	Enforced bool
 }
 

@@ -13,17 +13,29 @@ func TestProfileOfEachRule(t *testing.T) {
 		policy policy.Policy
 		want   string
 	}{
-		{"read", policy.Policy{Files: []policy.File{{Path: "/a b", Access: []policy.Access{policy.Read}}}},
-			`deny "/a b{,/}" r,`},
-		{"write", policy.Policy{Files: []policy.File{{Path: "/**/runc", Access: []policy.Access{policy.Write}}}},
-			`deny "/**/runc{,/}" wl,`},
-		{"both", policy.Policy{Files: []policy.File{{Path: "/a/**", Access: []policy.Access{policy.Write, policy.Read}}}},
-			`deny "/a/**" rwl,`},
+		{
+			"read",
+			policy.Policy{Files: []policy.File{{Path: "/a b", Access: []policy.Access{policy.Read}}}},
+			`deny "/a b{,/}" r,`,
+		},
+		{
+			"write",
+			policy.Policy{Files: []policy.File{{Path: "/**/runc", Access: []policy.Access{policy.Write}}}},
+			`deny "/**/runc{,/}" wl,`,
+		},
+		{
+			"both",
+			policy.Policy{Files: []policy.File{{Path: "/a/**", Access: []policy.Access{policy.Write, policy.Read}}}},
+			`deny "/a/**" rwl,`,
+		},
 		{"exec", policy.Policy{Execs: []policy.Path{"/bin/nc"}}, `deny "/bin/nc" x,`},
 		{"mount", policy.Policy{Mounts: []policy.Mount{{}}}, "deny mount,"},
 		{"mount type", policy.Policy{Mounts: []policy.Mount{{Type: "ext4"}}}, "deny mount fstype=ext4,"},
-		{"mount source", policy.Policy{Mounts: []policy.Mount{{Type: "xfs", Source: "/dev/sd**"}}},
-			`deny mount fstype=xfs "/dev/sd**",`},
+		{
+			"mount source",
+			policy.Policy{Mounts: []policy.Mount{{Type: "xfs", Source: "/dev/sd**"}}},
+			`deny mount fstype=xfs "/dev/sd**",`,
+		},
 		{"umount", policy.Policy{Umount: true}, "deny umount,"},
 		{"capability", policy.Policy{Capabilities: []string{"sys_admin"}}, "deny capability sys_admin,"},
 		{"ptrace", policy.Policy{Ptrace: true}, `ptrace (trace, read) peer="p",`},

@@ -221,22 +221,38 @@ func TestEveryRule(t *testing.T) {
 			"create " + dir + "/a", "read /proc/kcore", "read /proc/partitions", "mount " + mnt, "umount " + mnt, "hostname",
 			"chroot", "parent", "list /sys/kernel/security",
 		}},
-		{Domain{"read", file("/proc/partitions", policy.Read)}, []string{"read /proc/partitions"},
-			[]string{"read /proc/stat", "read /proc/self/mounts"}},
-		{Domain{"write", file("/proc/sysrq-trigger", policy.Write)}, []string{"write /proc/sysrq-trigger"},
-			[]string{"read /proc/stat", "create " + dir + "/b"}},
-		{Domain{"tree", file("/sys/kernel/security/**", policy.Read)},
-			[]string{"list /sys/kernel/security", "read /sys/kernel/security/lsm"}, []string{"list /sys/kernel"}},
+		{
+			Domain{"read", file("/proc/partitions", policy.Read)},
+			[]string{"read /proc/partitions"},
+			[]string{"read /proc/stat", "read /proc/self/mounts"},
+		},
+		{
+			Domain{"write", file("/proc/sysrq-trigger", policy.Write)},
+			[]string{"write /proc/sysrq-trigger"},
+			[]string{"read /proc/stat", "create " + dir + "/b"},
+		},
+		{
+			Domain{"tree", file("/sys/kernel/security/**", policy.Read)},
+			[]string{"list /sys/kernel/security", "read /sys/kernel/security/lsm"},
+			[]string{"list /sys/kernel"},
+		},
 		{Domain{"mount", policy.Policy{Mounts: []policy.Mount{{}}}}, []string{"mount " + mnt}, []string{"hostname"}},
 		{Domain{"umount", policy.Policy{Umount: true}}, []string{"umount /dev"}, []string{"hostname"}},
 		{Domain{"capability", policy.Policy{Capabilities: []string{"sys_chroot"}}}, []string{"chroot"}, []string{"hostname"}},
-		{Domain{"ptrace", policy.Policy{Ptrace: true}}, []string{"parent"},
-			[]string{"read /proc/self/stat", "read /proc/stat"}},
-		{Domain{"default", runtimeDefault}, []string{"read /proc/kcore", "write /proc/sysrq-trigger", "mount " + mnt, "parent",
-			fmt.Sprintf("read /proc/%d/mem", os.Getpid())}, []string{"read /proc/partitions", "hostname"}},
-		{Domain{"all", all},
+		{
+			Domain{"ptrace", policy.Policy{Ptrace: true}},
+			[]string{"parent"},
+			[]string{"read /proc/self/stat", "read /proc/stat"},
+		},
+		{Domain{"default", runtimeDefault}, []string{
+			"read /proc/kcore", "write /proc/sysrq-trigger", "mount " + mnt, "parent",
+			fmt.Sprintf("read /proc/%d/mem", os.Getpid()),
+		}, []string{"read /proc/partitions", "hostname"}},
+		{
+			Domain{"all", all},
 			[]string{"read /proc/kcore", "read /proc/partitions", "read /proc/self/net/arp", "hostname", "umount /dev"},
-			[]string{"chroot", "create " + dir + "/c", "read /proc/self/net/dev"}},
+			[]string{"chroot", "create " + dir + "/c", "read /proc/self/net/dev"},
+		},
 	}
 	var domains []Domain
 	for _, c := range cases {
@@ -270,5 +286,26 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 	}
 	if err := Probe(); err == nil || !strings.Contains(err.Error(), "has no SELinux") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLoadReplacesNoPolicyOfOthers loads a policy that is not tare's. It is the last test: no other could run after it.
+func TestLoadReplacesNoPolicyOfOthers(t *testing.T) {
+	loadPolicy(t, []Domain{{"allow", policy.Policy{}}})
+	text, _ := Source(nil)
+	binary, err := Compile(t.Context(), strings.ReplaceAll(text, user, "other_u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tell("load", binary); err != nil {
+		t.Fatal(err)
+	}
+	if own, err := Current(os.Getpid()); err != nil || !strings.HasPrefix(own, "other_u:") {
+		t.Fatalf("the policy of others is not in force: %s, %v", own, err)
+	}
+	for what, err := range map[string]error{"probe": Probe(), "load": Load(binary, true)} {
+		if err == nil || !strings.Contains(err.Error(), "does not replace it") {
+			t.Errorf("%s: got %v", what, err)
+		}
 	}
 }
