@@ -107,6 +107,22 @@ func (h *host) bpfPrograms() (*bpflsm.Programs, error) {
 	return programs, nil
 }
 
+// bpfProfileOf returns the profile that the BPF programs have for a process under the policy; nil if it has none. It
+// must be forgotten after the process's end: the kernel gives the number of its mount namespace to a later one.
+func (h *host) bpfProfileOf(p Policy, pid int) (*bpflsm.Confined, error) {
+	if p.BPF == nil {
+		return nil, nil //nolint:nilnil // most policies have none
+	}
+	return h.programs.Confined(pid)
+}
+
+func forget(c *bpflsm.Confined) error {
+	if c == nil {
+		return nil
+	}
+	return c.Forget()
+}
+
 // Confine implements Enforcer: the thread gets a mount namespace of its own, by which the programs recognise it.
 func (bpfRules) Confine(p Policy) error {
 	if p.Mode == Unconfined {

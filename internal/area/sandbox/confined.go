@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"tare/internal/area/sandbox/bpflsm"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/proc"
 )
@@ -28,6 +29,7 @@ type launcher struct {
 	// patience bounds every wait for a worker that has a longer bound of its own; 0: it does not.
 	patience time.Duration
 	observer *observer // nil: processes are confined, not observed
+	host     *host     // what Install has made
 }
 
 // confined is a worker process under a policy that it cannot leave.
@@ -36,6 +38,7 @@ type confined struct {
 	child    *proc.Child
 	client   *workload.Client
 	patience time.Duration
+	profile  *bpflsm.Confined // nil: no BPF program knows it
 }
 
 // processName names a process in errors.
@@ -56,8 +59,13 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 	if err != nil {
 		return nil, err
 	}
-	client := workload.NewClient(requests.keepWrite(), answers.keepRead())
-	return &confined{policy: p, child: child, client: client, patience: l.patience}, nil
+	c := &confined{
+		policy: p, child: child, client: workload.NewClient(requests.keepWrite(), answers.keepRead()), patience: l.patience,
+	}
+	if c.profile, err = l.host.bpfProfileOf(p, child.PID); err != nil {
+		return nil, errors.Join(err, c.stop(context.WithoutCancel(ctx)))
+	}
+	return c, nil
 }
 
 // ask sends the worker a request within a time. A worker that answers with a refusal keeps running. One that ends,
@@ -101,10 +109,14 @@ func (c *confined) stop(ctx context.Context) error {
 	_ = c.client.Close() // a broken client has closed them
 	select {
 	case <-c.child.Exited():
-		return nil
 	default:
+		if err := c.child.Stop(ctx); err != nil {
+			return err
+		}
 	}
-	return c.child.Stop(ctx)
+	err := forget(c.profile)
+	c.profile = nil
+	return err
 }
 
 // prove proves the policy in the worker.

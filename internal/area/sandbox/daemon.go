@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/bpflsm"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/clock"
 	"tare/internal/proc"
@@ -58,6 +59,8 @@ type served struct {
 	daemon workload.Daemon
 	tree   *proc.Tree
 	proof  *selfProof // of a profile; nil: the worker proves the policy
+	// profile is the one that BPF programs have for it; nil: none
+	profile *bpflsm.Confined
 }
 
 // serve starts a daemon under the sample's policy, with the worker's shim, and waits until it answers.
@@ -104,6 +107,9 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	if err := x.ask(ctx, daemonReady, func(ctx context.Context) error { return d.Ready(ctx, c) }); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
+	if x.profile, err = s.launch.host.bpfProfileOf(p, x.child.PID); err != nil {
+		return err
+	}
 	if x.tree, err = proc.NewTree(x.child.PID); err != nil {
 		return fmt.Errorf("find the processes of %s: %w", name, err)
 	}
@@ -149,6 +155,10 @@ func (x *served) end(ctx context.Context, j area.Journal) error {
 		}
 		x.child = nil
 	}
+	if err := forget(x.profile); err != nil {
+		return err
+	}
+	x.profile = nil
 	if x.change == nil {
 		return nil
 	}

@@ -20,11 +20,11 @@ type host struct {
 }
 
 // onTrialHost installs the policy for a trial before a run, does something, and removes what was installed.
-func onTrialHost(ctx context.Context, s stack, p *Policy, do func() error) error {
+func onTrialHost(ctx context.Context, s stack, p *Policy, do func(*host) error) error {
 	h := &host{run: trialRun(), journal: trialJournal{}}
 	err := s.install(ctx, p, h)
 	if err == nil {
-		err = do()
+		err = do(h)
 	}
 	return errors.Join(err, h.close(context.WithoutCancel(ctx)))
 }

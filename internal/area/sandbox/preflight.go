@@ -70,7 +70,8 @@ func tryPolicy(ctx context.Context, s stack, p Policy, l launcher) error {
 			return err
 		}
 		l.log = filepath.Join(p.Dir, "worker.log")
-		return onTrialHost(ctx, s, &p, func() error {
+		return onTrialHost(ctx, s, &p, func(h *host) error {
+			l.host = h
 			c, err := l.start(ctx, p, nil)
 			if err != nil {
 				return err

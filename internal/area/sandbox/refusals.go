@@ -107,7 +107,8 @@ func (s *Spec) trial(ctx context.Context, l launcher, p plan, do func(*sample) e
 	return inTrialFolder(func(dir string) error {
 		l.log = filepath.Join(dir, "worker.log")
 		p.policy.Dir = dir
-		return onTrialHost(ctx, p.stack, &p.policy, func() error {
+		return onTrialHost(ctx, p.stack, &p.policy, func(h *host) error {
+			l.host = h
 			x := &sample{
 				plan: p, spec: s, journal: trialJournal{}, id: "worker-00000", dir: filepath.Join(dir, "s00000"), launch: l,
 			}

@@ -106,8 +106,10 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	}
 	s := &sample{
 		plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", number),
-		dir:    filepath.Join(t.folder, fmt.Sprintf("s%05d", number)),
-		launch: launcher{self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience},
+		dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", number)),
+		launch: launcher{
+			self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience, host: t.host,
+		},
 	}
 	t.mu.Lock()
 	a.sample = s // set before it is complete, so that Close finds it
