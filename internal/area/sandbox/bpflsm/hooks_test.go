@@ -70,11 +70,15 @@ func hookCases(dir, pid string) []hookCase {
 		},
 		{
 			"executing is not reading", fileRule(at("prog"), policy.Read), FileOpen,
-			[]access{{"read", at("prog")}}, []access{{"exec", at("prog")}},
+			[]access{{"read", at("prog")}},
+			[]access{{"exec", at("prog")}},
 		},
 		{
-			"exec", policy.Policy{Execs: []policy.Path{policy.Path(at("prog"))}}, Exec,
-			[]access{{"exec", at("prog")}}, []access{{"exec", at("prog2")}, {"read", at("prog")}},
+			"exec",
+			policy.Policy{Execs: []policy.Path{policy.Path(at("prog"))}},
+			Exec,
+			[]access{{"exec", at("prog")}},
+			[]access{{"exec", at("prog2")}, {"read", at("prog")}},
 		},
 		{
 			"connect", connect("127.0.0.2", "127.1.0.0/16:53"), Connect,
@@ -92,19 +96,27 @@ func hookCases(dir, pid string) []hookCase {
 		},
 		{
 			"connect by any IPv6", connect("[::/0]:9"), Connect,
-			[]access{{"connect", "[::1]:9"}}, []access{{"connect", "127.0.0.1:9"}, {"connect", "[::1]:8"}},
+			[]access{{"connect", "[::1]:9"}},
+			[]access{{"connect", "127.0.0.1:9"}, {"connect", "[::1]:8"}},
 		},
 		{
-			"capability", policy.Policy{Capabilities: []string{"sys_chroot"}}, Capable,
-			[]access{{"chroot"}}, []access{{"mount", "m", "tmpfs", at("a")}},
+			"capability",
+			policy.Policy{Capabilities: []string{"sys_chroot"}},
+			Capable,
+			[]access{{"chroot"}},
+			[]access{{"mount", "m", "tmpfs", at("a")}},
 		},
 		{
-			"another capability", policy.Policy{Capabilities: []string{"sys_ptrace", "checkpoint_restore"}}, "",
-			nil, []access{{"chroot"}},
+			"another capability",
+			policy.Policy{Capabilities: []string{"sys_ptrace", "checkpoint_restore"}},
+			"",
+			nil,
+			[]access{{"chroot"}},
 		},
 		{
 			"any mount", mount(policy.Mount{}), Mount,
-			[]access{{"mount", "m", "tmpfs", at("a")}, {"mount", "", "proc", at("b")}}, nil,
+			[]access{{"mount", "m", "tmpfs", at("a")}, {"mount", "", "proc", at("b")}},
+			nil,
 		},
 		{
 			"mount source", mount(policy.Mount{Source: "xdev**1"}), Mount,
@@ -113,7 +125,8 @@ func hookCases(dir, pid string) []hookCase {
 		},
 		{
 			"mount type", mount(policy.Mount{Type: "tmpfs"}), Mount,
-			[]access{{"mount", "m", "tmpfs", at("a")}}, []access{{"mount", "m", "proc", at("a")}},
+			[]access{{"mount", "m", "tmpfs", at("a")}},
+			[]access{{"mount", "m", "proc", at("a")}},
 		},
 		{
 			"mount source and type", mount(policy.Mount{Source: "m", Type: "tmpfs"}), Mount,
@@ -122,7 +135,10 @@ func hookCases(dir, pid string) []hookCase {
 		},
 		{"umount", policy.Policy{Umount: true}, Umount, []access{{"mount", "m", "tmpfs", at("b")}}, nil},
 		{
-			"ptrace", policy.Policy{Ptrace: true}, PtraceAccess, []access{{"seize", pid}},
+			"ptrace",
+			policy.Policy{Ptrace: true},
+			PtraceAccess,
+			[]access{{"seize", pid}},
 			[]access{{"read", "/proc/self/mem"}, {"read", at("secret")}},
 		},
 		{"ptrace of itself by its parent", policy.Policy{Ptrace: true}, PtraceTraced, []access{{"traced"}}, nil},
