@@ -95,11 +95,23 @@ func ruleDir(dir string, i int) string { return filepath.Join(dir, "rules", fmt.
 // Confine implements Enforcer. It restricts this thread only, which suffices, since the thread is about to execute the
 // worker. It does not use a library: rulesets for all threads may include the library's own rules, and the number of
 // rules is what is measured.
-func (landlockRules) Confine(p Policy) error {
+func (l landlockRules) Confine(p Policy) error { return confineStaged(l, p) }
+
+// Stage implements stager: the rights and the paths of rules are known, and Landlock's system calls are left to do.
+func (landlockRules) Stage(p Policy) (func() error, error) {
 	handled, err := landlockRights()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	dirs := make([]string, p.Rules)
+	for i := range dirs {
+		dirs[i] = ruleDir(p.Dir, i)
+	}
+	return func() error { return restrict(handled, dirs) }, nil
+}
+
+// restrict puts this thread under a ruleset that handles these rights, and grants reading in dirs.
+func restrict(handled uint64, dirs []string) error {
 	ruleset, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: handled}, 0)
 	if err != nil {
 		return fmt.Errorf("create a Landlock ruleset: %w", err)
@@ -108,8 +120,8 @@ func (landlockRules) Confine(p Policy) error {
 	if err := landlockRule(ruleset, "/", handled&^ll.AccessFSMakeFifo); err != nil {
 		return err
 	}
-	for i := range p.Rules {
-		if err := landlockRule(ruleset, ruleDir(p.Dir, i), ll.AccessFSReadFile|ll.AccessFSReadDir); err != nil {
+	for _, dir := range dirs {
+		if err := landlockRule(ruleset, dir, ll.AccessFSReadFile|ll.AccessFSReadDir); err != nil {
 			return err
 		}
 	}

@@ -98,6 +98,9 @@ func (Area) Presets() map[string]string {
 			help[k.Name] += " (UnixBench: " + k.UnixBench + ")"
 		}
 	}
+	for _, c := range setUpCosts() {
+		help[c.name] = c.help
+	}
 	return help
 }
 
@@ -109,6 +112,9 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	if spec, ok := s.(*Spec); ok && len(spec.daemons()) > 0 {
 		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below",
 			n*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+	}
+	if spec, ok := s.(*Spec); ok {
+		out = append(out, spec.createsThreads(treatments)...)
 	}
 	return append(out, fmt.Sprintf("a folder %s* in %s, removed at the end", folderPrefix, os.TempDir()))
 }
@@ -142,7 +148,7 @@ func (t *target) Notes() []string {
 		}
 		notes = append(notes, who+": "+text)
 	}
-	return append(notes, t.plantedNotes()...)
+	return append(append(notes, t.plantedNotes()...), t.threadNotes()...)
 }
 
 // plantedNotes names the arms with a planted cost.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
@@ -26,6 +27,9 @@ type sample struct {
 	worker *confined
 	// daemons run beside the worker, under the same policy.
 	daemons []*served
+	// setter confines threads of its own, for set-up costs; holder holds other policies. Both are samples of a process
+	// each, and nil where the treatment needs none.
+	setter, holder *sample
 }
 
 // start confines the worker, and the daemons of the spec.
@@ -33,7 +37,7 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 	if err := s.setUp(); err != nil {
 		return err
 	}
-	if s.spec.needsWorker(s.plan) {
+	if s.launch.server != "" || s.spec.needsWorker(s.plan) {
 		if err := s.startWorker(ctx); err != nil {
 			return err
 		}
@@ -43,7 +47,17 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 			return err
 		}
 	}
+	for _, m := range s.mates() {
+		if err := m.start(ctx, c); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// mates returns the samples beside this one that serve the same treatment.
+func (s *sample) mates() []*sample {
+	return slices.DeleteFunc([]*sample{s.setter, s.holder}, func(m *sample) bool { return m == nil })
 }
 
 // setUp makes the sample's folder and its files.
@@ -71,6 +85,11 @@ func (s *sample) startWorker(ctx context.Context) error {
 
 // end ends the worker and removes its files. It may be called again after an error.
 func (s *sample) end(ctx context.Context) error {
+	for _, m := range s.mates() {
+		if err := m.end(ctx); err != nil {
+			return err
+		}
+	}
 	for len(s.daemons) > 0 {
 		if err := s.daemons[0].end(ctx, s.journal); err != nil {
 			return err
@@ -109,5 +128,10 @@ func (s *sample) prove(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
 	}
-	return nil
+	if s.setter != nil {
+		if err := s.setter.prove(ctx); err != nil {
+			return fmt.Errorf("in a thread that is confined for set-up costs: %w", err)
+		}
+	}
+	return s.proveOthers(ctx)
 }

@@ -65,6 +65,8 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 			return fmt.Errorf("serve worker: %w", err)
 		}
 		return work(ctx, c, ready)
+	case serverSetUp, serverOthers:
+		return serveThreads(ctx, name, config, ready)
 	}
 	return fmt.Errorf("serve: sandbox has no server %q, only %s and %s", name, serverShim, serverWorker)
 }

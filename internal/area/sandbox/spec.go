@@ -24,6 +24,8 @@ type Spec struct {
 	Commands []Command `yaml:"commands,omitempty" json:"commands,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Command lines, each timed from its fork to its end. Its CPU time is that of all processes that it waited for."`
 	// Real are workloads of installed programs.
 	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=8" jsonschema_description:"Real workloads, of programs that are installed: redis, nginx, sysbench."`
+	// SetUp are costs of putting a process under the policy.
+	SetUp []string `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"minItems=1,maxItems=4" jsonschema_description:"What it costs to put a process under the policy: confine (apply it to a thread), first (the first open under it), later (the same after a hundred), start (apply it, fork, execute a tiny program, wait for it)."`
 	// Rounds is how many batches each treatment makes in a block.
 	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16."`
 	// Span is how long a batch lasts.
@@ -51,11 +53,13 @@ const (
 	factorPlanted  = "planted"
 	factorCommand  = "command"
 	factorProfile  = "profile"
+	factorOthers   = "others"
 )
 
 func factors() []string {
 	return []string{
 		factorEnforcer, factorMode, factorProfile, factorRules, factorMatch, factorPlanted, factorCommand,
+		factorOthers,
 	}
 }
 
@@ -74,6 +78,7 @@ type plan struct {
 	policy  Policy
 	planted share
 	command string // the command of the operation "command"; empty: each command is an operation
+	others  int    // further policies of the same kind in force on this host
 }
 
 // plan applies the levels of t. Errors name the level.
@@ -121,7 +126,13 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			return p, err
 		}
 	}
-	return p, p.stack.express(p.policy)
+	if p.others, err = count(factorOthers, level(factorOthers, "0")); err != nil {
+		return p, err
+	}
+	if err := p.stack.express(p.policy); err != nil {
+		return p, err
+	}
+	return p, s.expressSetUp(p)
 }
 
 func modeOf(level string) (Mode, error) {
@@ -161,6 +172,7 @@ type operation struct {
 	expect string
 	micro  bool // a micro-workload, whose system calls are known
 	span   time.Duration
+	most   int // calls in a batch; 0: unbounded
 	run    func(ctx context.Context, s *sample, n int) (workload.Cost, error)
 }
 
@@ -171,6 +183,7 @@ func (s *Spec) operations(p plan) []operation {
 		k, _ := workload.Find(name) // Validate has checked the name
 		out = append(out, operation{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)})
 	}
+	out = append(out, s.setUpOperations()...)
 	if p.command != "" {
 		c, _ := s.commandNamed(p.command)
 		out = append(out, operation{name: commandOperation, expect: "exit status 0", span: s.span(0), run: commandLine(c)})

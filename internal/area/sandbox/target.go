@@ -31,6 +31,9 @@ type target struct {
 	// multiple divides the number of calls in every batch, so that each planted share is a whole number of calls.
 	multiple int
 	patience time.Duration // see launcher
+	// holding is the arm whose other policies are in force; removeHeld removes them.
+	holding    *arm
+	removeHeld func(context.Context) error
 }
 
 var _ area.Target = (*target)(nil)
@@ -98,17 +101,12 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 		return err
 	}
 	t.mu.Lock()
-	t.entered++
-	number, busy := t.entered, a.sample != nil
+	busy := a.sample != nil
 	t.mu.Unlock()
 	if busy {
 		return fmt.Errorf("treatment %q has been entered already", tr.ID)
 	}
-	s := &sample{
-		plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", number),
-		dir:    filepath.Join(t.folder, fmt.Sprintf("s%05d", number)),
-		launch: launcher{self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience},
-	}
+	s := t.newSample(a)
 	t.mu.Lock()
 	a.sample = s // set before it is complete, so that Close finds it
 	t.mu.Unlock()
@@ -116,6 +114,34 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 		return errors.Join(err, t.leave(context.WithoutCancel(ctx), a))
 	}
 	return nil
+}
+
+// newSample returns a sample of the arm, with those beside it, none of which has been started.
+func (t *target) newSample(a *arm) *sample {
+	one := func(server string) *sample {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.entered++
+		return &sample{
+			plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", t.entered),
+			dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", t.entered)),
+			launch: launcher{
+				self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience,
+				server: server,
+			},
+		}
+	}
+	s := one("")
+	if len(t.spec.SetUp) > 0 {
+		s.setter = one(serverSetUp)
+	}
+	if a.plan.others > 0 && a.plan.stack.filler() == nil {
+		s.holder = one(serverOthers)
+	}
+	for _, m := range s.mates() {
+		m.spec = &Spec{} // it serves no daemons
+	}
+	return s
 }
 
 // Verify implements area.Target.
@@ -140,8 +166,8 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	var ops []load.Operation
 	for _, o := range t.spec.operations(a.plan) {
 		ops = append(ops, load.Operation{
-			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Batch: t.batch(a, o),
-			Negative: t.negative(a, o),
+			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Most: o.most,
+			Batch: t.batch(a, o), Negative: t.negative(a, o),
 		})
 	}
 	return ops, nil
@@ -157,6 +183,13 @@ func (t *target) batch(a *arm, o operation) func(context.Context, int) ([]load.B
 		t.mu.Lock()
 		n = max(1, (n+t.multiple-1)/t.multiple) * t.multiple
 		t.mu.Unlock()
+		if changed, err := t.hold(ctx, a); err != nil {
+			return nil, err
+		} else if changed { // a warm-up
+			if _, err := o.run(ctx, s, max(1, n/4)); err != nil {
+				return nil, err
+			}
+		}
 		cost, err := o.run(ctx, s, n+a.plan.planted.of(n))
 		if err != nil {
 			return nil, err
@@ -188,7 +221,8 @@ func (t *target) negative(a *arm, o operation) bool {
 	}
 	enforced := false
 	for _, x := range append(t.bases(), a) {
-		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.stack.inert(o.name) {
+		if x.plan.planted.part > 0 || x.plan.command != "" || x.plan.others != a.plan.others ||
+			!x.plan.stack.inert(o.name) {
 			return false
 		}
 		enforced = enforced || x.plan.policy.Enforcer != enforcerNone
@@ -232,7 +266,7 @@ func (t *target) leave(ctx context.Context, a *arm) error {
 	if s == nil {
 		return nil
 	}
-	if err := s.end(ctx); err != nil {
+	if err := errors.Join(t.leaveOthers(ctx, a), s.end(ctx)); err != nil {
 		return err // Close tries again
 	}
 	t.mu.Lock()

@@ -80,6 +80,9 @@ func newRoutine(kind, dir string) (routine, error) {
 
 // run performs a batch of n calls and measures it.
 func (w *worker) run(kind string, n int) (cost Cost, err error) {
+	if batch := w.own.Batches[kind]; batch != nil {
+		return batch(n, w.halt.Load)
+	}
 	r, ok := w.routines[kind]
 	if !ok {
 		if r, err = newRoutine(kind, w.dir); err != nil {
