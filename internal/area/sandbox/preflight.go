@@ -22,14 +22,14 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	cpus, err := workerCPU(env)
+	cpus, err := workerCPUs(env, 1)
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
 	if err := sweep(); err != nil {
 		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
 	}
-	out := spec.missing()
+	out := append(spec.missing(), spec.checkWorkers(env)...)
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
 			return tryPolicy(ctx, stack{e}, p, launcher{self: env.Self, cpus: cpus})
@@ -107,13 +107,17 @@ func (Area) Presets() map[string]string {
 // Creates lists what a run of s creates on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	n := len(treatments)
-	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, anew in every block; each is "+
-		"irrevocably confined and ends with its block", n)}
-	if spec, ok := s.(*Spec); ok && len(spec.daemons()) > 0 {
-		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below",
-			n*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+	spec, ok := s.(*Spec)
+	if ok {
+		n = spec.workers(treatments)
 	}
-	if spec, ok := s.(*Spec); ok {
+	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, or for each of its workers, anew in "+
+		"every block; each is irrevocably confined and ends with its block", n)}
+	if ok && len(spec.daemons()) > 0 {
+		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below",
+			len(treatments)*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+	}
+	if ok {
 		out = append(out, spec.createsThreads(treatments)...)
 	}
 	return append(out, fmt.Sprintf("a folder %s* in %s, removed at the end", folderPrefix, os.TempDir()))
@@ -126,9 +130,9 @@ func (t *target) Notes() []string {
 	notes := []string{
 		"what an enforcer costs is measured on this host's kernel, with this host's mitigations: another kernel's figures " +
 			"differ",
-		fmt.Sprintf("all workers run on CPU %v, one at a time; contention between CPUs is not measured", t.cpus[0]),
 		"files lie four components deep; a rule engine that walks paths costs more for deeper ones",
 	}
+	notes = slices.Insert(notes, 1, t.cpuNotes()...)
 	var texts []string
 	under := map[string][]string{}
 	for _, a := range t.order {

@@ -30,6 +30,9 @@ type sample struct {
 	// setter confines threads of its own, for set-up costs; holder holds other policies. Both are samples of a process
 	// each, and nil where the treatment needs none.
 	setter, holder *sample
+	// peers are the further workers of a treatment with several.
+	peers  []*sample
+	beside bool // this is one of those
 }
 
 // start confines the worker, and the daemons of the spec.
@@ -37,7 +40,7 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 	if err := s.setUp(); err != nil {
 		return err
 	}
-	if s.launch.server != "" || s.spec.needsWorker(s.plan) {
+	if s.beside || s.spec.needsWorker(s.plan) {
 		if err := s.startWorker(ctx); err != nil {
 			return err
 		}
@@ -57,7 +60,7 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 
 // mates returns the samples beside this one that serve the same treatment.
 func (s *sample) mates() []*sample {
-	return slices.DeleteFunc([]*sample{s.setter, s.holder}, func(m *sample) bool { return m == nil })
+	return slices.DeleteFunc(append([]*sample{s.setter, s.holder}, s.peers...), func(m *sample) bool { return m == nil })
 }
 
 // setUp makes the sample's folder and its files.
@@ -131,6 +134,11 @@ func (s *sample) prove(ctx context.Context) error {
 	if s.setter != nil {
 		if err := s.setter.prove(ctx); err != nil {
 			return fmt.Errorf("in a thread that is confined for set-up costs: %w", err)
+		}
+	}
+	for _, m := range s.peers {
+		if err := m.prove(ctx); err != nil {
+			return err
 		}
 	}
 	return s.proveOthers(ctx)

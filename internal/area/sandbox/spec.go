@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -54,12 +55,13 @@ const (
 	factorCommand  = "command"
 	factorProfile  = "profile"
 	factorOthers   = "others"
+	factorWorkers  = "workers"
 )
 
 func factors() []string {
 	return []string{
 		factorEnforcer, factorMode, factorProfile, factorRules, factorMatch, factorPlanted, factorCommand,
-		factorOthers,
+		factorOthers, factorWorkers,
 	}
 }
 
@@ -78,6 +80,7 @@ type plan struct {
 	policy  Policy
 	planted share
 	command string // the command of the operation "command"; empty: each command is an operation
+	workers int    // workers that run at the same time; 0: one, which begins when it is asked
 	others  int    // further policies of the same kind in force on this host
 }
 
@@ -129,10 +132,15 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.others, err = count(factorOthers, level(factorOthers, "0")); err != nil {
 		return p, err
 	}
+	if text, ok := t.Levels[factorWorkers]; ok {
+		if p.workers, err = count(factorWorkers, text); err != nil || p.workers == 0 {
+			return p, fmt.Errorf("%s: %q is not a number from 1 on", factorWorkers, text)
+		}
+	}
 	if err := p.stack.express(p.policy); err != nil {
 		return p, err
 	}
-	return p, s.expressSetUp(p)
+	return p, cmp.Or(s.expressSetUp(p), s.expressWorkers(p))
 }
 
 func modeOf(level string) (Mode, error) {
@@ -181,7 +189,11 @@ func (s *Spec) operations(p plan) []operation {
 	var out []operation
 	for _, name := range s.Workloads {
 		k, _ := workload.Find(name) // Validate has checked the name
-		out = append(out, operation{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)})
+		o := operation{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)}
+		if p.workers > 0 {
+			o.run = together(name)
+		}
+		out = append(out, o)
 	}
 	out = append(out, s.setUpOperations()...)
 	if p.command != "" {

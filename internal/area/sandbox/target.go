@@ -42,12 +42,17 @@ var _ area.Target = (*target)(nil)
 type arm struct {
 	treatment design.Treatment
 	plan      plan
+	cpus      []int   // of its workers
 	sample    *sample // between Enter and Leave
 }
 
 // Prepare implements area.Target.
 func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
 	p, err := t.spec.plan(tr)
+	if err != nil {
+		return err
+	}
+	cpus, err := workerCPUs(t.env, p.count())
 	if err != nil {
 		return err
 	}
@@ -64,7 +69,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		t.host = &host{run: t.env.Run, journal: j}
 	}
 	p.policy.Dir = filepath.Join(t.folder, fmt.Sprintf("arm%03d", len(t.order)))
-	a := &arm{treatment: tr, plan: p}
+	a := &arm{treatment: tr, plan: p, cpus: cpus}
 	t.arms[tr.ID] = a // added before it is complete, so that Close finds it
 	t.order = append(t.order, a)
 	t.multiple = leastCommonMultiple(t.multiple, p.planted.whole)
@@ -138,8 +143,13 @@ func (t *target) newSample(a *arm) *sample {
 	if a.plan.others > 0 && a.plan.stack.filler() == nil {
 		s.holder = one(serverOthers)
 	}
+	for _, cpu := range a.cpus[1:] {
+		peer := one("")
+		peer.launch.cpus = []int{cpu}
+		s.peers = append(s.peers, peer)
+	}
 	for _, m := range s.mates() {
-		m.spec = &Spec{} // it serves no daemons
+		m.spec, m.beside = &Spec{}, true // it serves no daemons
 	}
 	return s
 }
@@ -221,8 +231,7 @@ func (t *target) negative(a *arm, o operation) bool {
 	}
 	enforced := false
 	for _, x := range append(t.bases(), a) {
-		if x.plan.planted.part > 0 || x.plan.command != "" || x.plan.others != a.plan.others ||
-			!x.plan.stack.inert(o.name) {
+		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.besidesAlike(a.plan) || !x.plan.stack.inert(o.name) {
 			return false
 		}
 		enforced = enforced || x.plan.policy.Enforcer != enforcerNone

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,8 +79,8 @@ func newRoutine(kind, dir string) (routine, error) {
 	return nil, fmt.Errorf("unknown workload %.40q", kind)
 }
 
-// run performs a batch of n calls and measures it.
-func (w *worker) run(kind string, n int) (cost Cost, err error) {
+// run performs a batch of n calls and measures it. It begins at the time at, or at once if that is 0.
+func (w *worker) run(kind string, n int, at time.Duration) (cost Cost, err error) {
 	if batch := w.own.Batches[kind]; batch != nil {
 		return batch(n, w.halt.Load)
 	}
@@ -105,17 +106,25 @@ func (w *worker) run(kind string, n int) (cost Cost, err error) {
 		return Cost{}, err
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
-	return w.timed(r, n)
+	if at > 0 {
+		if err := w.await(kind, at); err != nil {
+			return Cost{}, err
+		}
+	}
+	return w.timed(r, n, at)
 }
 
-// timed performs the batch between two readings of the clocks.
-func (w *worker) timed(r routine, n int) (Cost, error) {
+// timed performs the batch between two readings of the clocks. Its wall time counts from the time at, if that is not 0.
+func (w *worker) timed(r routine, n int, at time.Duration) (Cost, error) {
 	pid, survives := 0, false
 	if c, ok := r.(companion); ok {
 		pid, survives = c.companion()
 	}
 	if err := w.meter.start(pid, survives); err != nil {
 		return Cost{}, err
+	}
+	if at > 0 {
+		w.meter.from.wall = at
 	}
 	if err := r.batch(n, w.halt); err != nil {
 		return Cost{}, err

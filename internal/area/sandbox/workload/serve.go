@@ -152,7 +152,7 @@ func (w *worker) handle(ctx context.Context, l incoming, out io.Writer) error {
 func (w *worker) answer(ctx context.Context, r request) (answer, error) {
 	switch r.Verb {
 	case verbRun:
-		cost, err := w.run(r.Op, r.N)
+		cost, err := w.run(r.Op, r.N, r.At)
 		return answer{Cost: &cost}, err
 	case verbCommand:
 		cost, err := w.command(ctx, *r.Command, r.N, r.Within)
