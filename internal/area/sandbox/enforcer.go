@@ -57,6 +57,9 @@ type Policy struct {
 	Match int `json:"match,omitempty"`
 	// Profile is a seccomp profile of the user's, instead of a mode.
 	Profile *Profile `json:"profile,omitempty"`
+	// Rights are what a Landlock ruleset handles; empty: files. Port is the TCP port of the worker's own.
+	Rights string `json:"rights,omitempty"`
+	Port   int    `json:"port,omitempty"`
 	// Dir is a folder of the run's own for the paths that rules name. Scratch is where the worker keeps its files.
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`

@@ -30,6 +30,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
 	}
 	out := append(spec.missing(), spec.checkWorkers(env)...)
+	out = append(out, spec.checkRights(env)...)
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
 			return tryPolicy(ctx, stack{e}, p, launcher{self: env.Self, cpus: cpus})
@@ -70,6 +71,11 @@ func tryPolicy(ctx context.Context, s stack, p Policy, l launcher) error {
 			return err
 		}
 		l.log = filepath.Join(p.Dir, "worker.log")
+		o, err := openOutside(&p)
+		if err != nil {
+			return err
+		}
+		defer o.close() //nolint:errcheck // nothing to lose
 		return onTrialHost(ctx, s, &p, func() error {
 			c, err := l.start(ctx, p, nil)
 			if err != nil {

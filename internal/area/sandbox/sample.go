@@ -23,8 +23,9 @@ type sample struct {
 	dir     string
 	launch  launcher
 
-	change *area.Change // the worker, once journaled
-	worker *confined
+	outside *outside     // what the worker may try to reach
+	change  *area.Change // the worker, once journaled
+	worker  *confined
 	// daemons run beside the worker, under the same policy.
 	daemons []*served
 	// setter confines threads of its own, for set-up costs; holder holds other policies. Both are samples of a process
@@ -75,6 +76,9 @@ func (s *sample) startWorker(ctx context.Context) error {
 	p := s.plan.policy
 	p.Scratch = s.dir
 	var err error
+	if s.outside, err = openOutside(&p); err != nil {
+		return err
+	}
 	s.worker, err = s.launch.start(ctx, p, func(id proc.ID) error {
 		c := area.ProcessChange(areaName, s.id, id)
 		if err := s.journal.Intend(c); err != nil {
@@ -105,7 +109,7 @@ func (s *sample) end(ctx context.Context) error {
 		}
 		s.worker = nil
 	}
-	var errs []error
+	errs := []error{s.outside.close()}
 	if s.change != nil {
 		errs = append(errs, s.journal.Undone(*s.change))
 		s.change = nil

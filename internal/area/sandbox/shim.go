@@ -44,7 +44,8 @@ type shimConfig struct {
 
 // workerConfig is the configuration that the shim passes to the worker.
 type workerConfig struct {
-	Dir string `json:"dir"`
+	Dir  string `json:"dir"`
+	Port int    `json:"port,omitempty"` // for its listener; 0: any
 	// Held is the writing end of the pipe that carried this config. It stays open while the worker lives, so that its
 	// standard input does not end.
 	Held int `json:"held"`
@@ -92,7 +93,7 @@ func shim(c shimConfig, ready func(any) error) error {
 	command := c.Command
 	if len(command) == 0 {
 		command = []string{c.Self, "serve", areaName, serverWorker} // reports readiness itself
-		err = setStdin(workerConfig{Dir: c.Policy.Scratch})
+		err = setStdin(workerConfig{Dir: c.Policy.Scratch, Port: c.Policy.Port})
 	} else {
 		err = ready(struct{}{}) // a daemon cannot
 	}
@@ -174,5 +175,5 @@ func work(ctx context.Context, c workerConfig, ready func(any) error) error {
 	if err := ready(struct{}{}); err != nil {
 		return err
 	}
-	return workload.Serve(ctx, requests, answers, c.Dir)
+	return workload.ServeOwn(ctx, requests, answers, c.Dir, workload.Own{Port: c.Port})
 }

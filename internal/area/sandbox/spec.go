@@ -56,12 +56,13 @@ const (
 	factorProfile  = "profile"
 	factorOthers   = "others"
 	factorWorkers  = "workers"
+	factorRights   = "rights"
 )
 
 func factors() []string {
 	return []string{
 		factorEnforcer, factorMode, factorProfile, factorRules, factorMatch, factorPlanted, factorCommand,
-		factorOthers, factorWorkers,
+		factorOthers, factorWorkers, factorRights,
 	}
 }
 
@@ -137,7 +138,8 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			return p, fmt.Errorf("%s: %q is not a number from 1 on", factorWorkers, text)
 		}
 	}
-	if err := p.stack.express(p.policy); err != nil {
+	p.policy.Rights = t.Levels[factorRights]
+	if err := cmp.Or(expressRights(p.stack, p.policy), p.stack.express(p.policy)); err != nil {
 		return p, err
 	}
 	return p, cmp.Or(s.expressSetUp(p), s.expressWorkers(p))

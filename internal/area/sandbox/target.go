@@ -231,7 +231,7 @@ func (t *target) negative(a *arm, o operation) bool {
 	}
 	enforced := false
 	for _, x := range append(t.bases(), a) {
-		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.besidesAlike(a.plan) || !x.plan.stack.inert(o.name) {
+		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.besidesAlike(a.plan) || !x.plan.stack.inert(x.plan.policy, o.name) {
 			return false
 		}
 		enforced = enforced || x.plan.policy.Enforcer != enforcerNone

@@ -24,6 +24,12 @@ const (
 	tryCreate  = "create"  // PATH
 	tryOpen    = "open"    // PATH
 	tryExec    = "exec"    // PATH
+	tryBind    = "bind"    // PORT
+	tryConnect = "connect" // PORT
+
+	tryAbstract    = "abstract"    // NAME of a socket of another process
+	tryOwnAbstract = "ownabstract" // NAME
+	trySignal      = "signal"      // "self" or "parent"
 )
 
 // The workloads that some enforcer cannot affect.

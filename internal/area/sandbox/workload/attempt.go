@@ -24,9 +24,13 @@ import (
 //	bind PORT      bind a TCP socket to this port of 127.0.0.1; 0: any
 //	socket FAMILY TYPE   make a socket, by numbers
 //	exec PATH      fork and execute a program that ends with status 0
+//	abstract NAME  connect a datagram socket to an abstract Unix socket of another process
+//	ownabstract NAME   make an abstract Unix socket and connect to it
+//	signal WHO     send no signal to "self" or "parent": only the permission is checked
 //	syscall NAME   make a system call with arguments that change nothing: see Syscalls
 func Attempts() []string {
-	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall"}
+	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall", "abstract",
+		"ownabstract", "signal"}
 }
 
 // attempt makes one attempt. The error means that it could not be made.
@@ -57,6 +61,10 @@ func attempt(what string, args []string) (syscall.Errno, error) {
 		return tryExec(args[0])
 	case "syscall":
 		return trySyscall(args[0])
+	case "abstract", "ownabstract":
+		return tryAbstract(args[0], what == "ownabstract")
+	case "signal":
+		return trySignal(args[0])
 	}
 	return trySocket(what, args)
 }
@@ -135,7 +143,7 @@ func trySocket(what string, args []string) (syscall.Errno, error) {
 	case "connect":
 		err = unix.Connect(fd, at)
 	case "bind":
-		err = unix.Bind(fd, at)
+		err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), unix.Bind(fd, at))
 	}
 	return errnoOf(err)
 }

@@ -3,8 +3,10 @@ package workload
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -124,15 +126,28 @@ func (f *Fresh) aside(do func()) error {
 // onThread runs do on a thread that is not confined yet, has no_new_privs, and ends afterwards.
 func onThread(do func() error) error {
 	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the runtime ends the thread with this goroutine
+	go endingThread(func() {
 		err := harden()
 		if err == nil {
 			err = do()
 		}
 		done <- err
-	}()
+	})
 	return <-done
+}
+
+// endingThread runs do on a thread that ends with the calling goroutine. The main thread of a process never ends: a
+// goroutine that is on it keeps it until another has run do.
+func endingThread(do func()) {
+	runtime.LockOSThread() // never unlocked: the runtime ends the thread with this goroutine
+	if unix.Gettid() != os.Getpid() {
+		do()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	var elsewhere sync.WaitGroup
+	elsewhere.Go(func() { endingThread(do) })
+	elsewhere.Wait()
 }
 
 // harden prepares this thread for a policy that it cannot leave: all arms have no_new_privs, and no signal

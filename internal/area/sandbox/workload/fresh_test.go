@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
+	"golang.org/x/sys/unix"
 )
 
 // refuseKeyctl confines the calling thread: a filter refuses keyctl to it with EPERM.
@@ -78,8 +79,11 @@ func TestFreshConfinesEachThread(t *testing.T) {
 	if errno := refused(t, f.Own()); errno != syscall.EPERM {
 		t.Errorf("keyctl on a confined thread: %v, want EPERM", errno)
 	}
-	for range 20 {
+	for range 200 {
 		_ = onThread(func() error {
+			if unix.Gettid() == os.Getpid() {
+				t.Error("the main thread, which does not end, is to be confined")
+			}
 			if errno, _ := trySyscall("keyctl"); errno == syscall.EPERM {
 				t.Error("a thread is confined before it is to be")
 			}

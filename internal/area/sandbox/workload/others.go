@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -65,7 +64,7 @@ func (o *Others) hold(n int, _ func() bool) (Cost, error) {
 	o.quit = make(chan struct{})
 	confined := make(chan heldThread)
 	for range n {
-		o.running.Go(func() { o.sleep(confined) })
+		o.running.Go(func() { endingThread(func() { o.sleep(confined) }) })
 	}
 	for range n {
 		t := <-confined
@@ -89,7 +88,6 @@ type heldThread struct {
 
 // sleep is a held thread: it sleeps under the policy, and makes an attempt now and then.
 func (o *Others) sleep(confined chan<- heldThread) {
-	runtime.LockOSThread() // never unlocked: the runtime ends the thread with this goroutine
 	err := harden()
 	if err == nil {
 		err = o.confine()

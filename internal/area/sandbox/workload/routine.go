@@ -38,8 +38,8 @@ func (plain) begin() error { return nil }
 func (plain) end() error   { return nil }
 func (plain) close()       {}
 
-// newRoutine makes the routine of a kind. It uses the files of Setup below dir.
-func newRoutine(kind, dir string) (routine, error) {
+// newRoutine makes the routine of a kind. It uses the files of Setup below dir, and the TCP port, unless that is 0.
+func newRoutine(kind, dir string, port int) (routine, error) {
 	switch kind {
 	case "exec":
 		return newChain(filepath.Join(dir, programFile))
@@ -56,7 +56,7 @@ func newRoutine(kind, dir string) (routine, error) {
 	case "read":
 		return newRead(filepath.Join(dir, plainFile))
 	case "connect":
-		return newConnect()
+		return newConnect(port)
 	case "udpconnect":
 		return newUDPConnect()
 	case "pipe":
@@ -86,7 +86,7 @@ func (w *worker) run(kind string, n int, at time.Duration) (cost Cost, err error
 	}
 	r, ok := w.routines[kind]
 	if !ok {
-		if r, err = newRoutine(kind, w.dir); err != nil {
+		if r, err = newRoutine(kind, w.dir, w.own.Port); err != nil {
 			return Cost{}, err
 		}
 		w.routines[kind] = r

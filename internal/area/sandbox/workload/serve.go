@@ -39,6 +39,8 @@ type Own struct {
 	Batches map[string]Batch
 	// Aside runs what attempts and questions for the status do on another thread; nil: it runs on the worker's.
 	Aside func(do func()) error
+	// Port is where the listener of "connect" is, beside a socket that another process keeps bound there; 0: any.
+	Port int
 }
 
 // ServeOwn is Serve for a worker that does some things in a way of its own.
