@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"tare/lab/areatest"
 )
 
-// TestRightsOfThisKernel says which rights were proved on this kernel, for the logs of other kernels.
+// TestRightsOfThisKernel proves the rights that this kernel has, and says which those are.
 func TestRightsOfThisKernel(t *testing.T) {
 	requireEnforcer(t, enforcerLandlock)
 	for _, r := range landlockRightsKnown() {
@@ -24,8 +25,21 @@ func TestRightsOfThisKernel(t *testing.T) {
 		t.Logf("%s: %v", r.name, err)
 		tr := treatment("enforcer", "landlock", "rights", r.name)
 		tg, j := areatest.Open[*target](t, Area{}, &Spec{Workloads: []string{"connect"}}, areatest.Env(t))
-		if got := tg.Prepare(t.Context(), tr, j); (got == nil) != (err == nil) {
+		got := tg.Prepare(t.Context(), tr, j)
+		if (got == nil) != (err == nil) {
 			t.Errorf("%s: prepared with %v, want %v", r.name, got, err)
+		}
+		if got != nil {
+			continue
+		}
+		enter(t, tg, tr)
+		if err := tg.Verify(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+		if _, err := operationOf(t, tg, tr, "connect").Batch(t.Context(), 3); errors.Is(err, unix.ENETUNREACH) {
+			t.Logf("THIS HOST CANNOT: its loopback device is down: %v", err)
+		} else if err != nil {
+			t.Errorf("connect under %s: %v", r.name, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"tare/internal/area"
@@ -34,6 +35,39 @@ type sample struct {
 	// peers are the further workers of a treatment with several.
 	peers  []*sample
 	beside bool // this is one of those
+}
+
+// newSample returns a sample of the arm, with those beside it, none of which has been started.
+func (t *target) newSample(a *arm) *sample {
+	one := func(server string) *sample {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.entered++
+		return &sample{
+			plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", t.entered),
+			dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", t.entered)),
+			launch: launcher{
+				self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience,
+				server: server,
+			},
+		}
+	}
+	s := one("")
+	if len(t.spec.SetUp) > 0 {
+		s.setter = one(serverSetUp)
+	}
+	if a.plan.others > 0 && a.plan.stack.filler() == nil {
+		s.holder = one(serverOthers)
+	}
+	for _, cpu := range a.cpus[1:] {
+		peer := one("")
+		peer.launch.cpus = []int{cpu}
+		s.peers = append(s.peers, peer)
+	}
+	for _, m := range s.mates() {
+		m.spec, m.beside = &Spec{}, true // it serves no daemons
+	}
+	return s
 }
 
 // start confines the worker, and the daemons of the spec.

@@ -121,39 +121,6 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	return nil
 }
 
-// newSample returns a sample of the arm, with those beside it, none of which has been started.
-func (t *target) newSample(a *arm) *sample {
-	one := func(server string) *sample {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.entered++
-		return &sample{
-			plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", t.entered),
-			dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", t.entered)),
-			launch: launcher{
-				self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience,
-				server: server,
-			},
-		}
-	}
-	s := one("")
-	if len(t.spec.SetUp) > 0 {
-		s.setter = one(serverSetUp)
-	}
-	if a.plan.others > 0 && a.plan.stack.filler() == nil {
-		s.holder = one(serverOthers)
-	}
-	for _, cpu := range a.cpus[1:] {
-		peer := one("")
-		peer.launch.cpus = []int{cpu}
-		s.peers = append(s.peers, peer)
-	}
-	for _, m := range s.mates() {
-		m.spec, m.beside = &Spec{}, true // it serves no daemons
-	}
-	return s
-}
-
 // Verify implements area.Target.
 func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	a, err := t.arm(tr)
@@ -231,7 +198,8 @@ func (t *target) negative(a *arm, o operation) bool {
 	}
 	enforced := false
 	for _, x := range append(t.bases(), a) {
-		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.besidesAlike(a.plan) || !x.plan.stack.inert(x.plan.policy, o.name) {
+		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.besidesAlike(a.plan) ||
+			!x.plan.stack.inert(x.plan.policy, o.name) {
 			return false
 		}
 		enforced = enforced || x.plan.policy.Enforcer != enforcerNone

@@ -29,8 +29,10 @@ import (
 //	signal WHO     send no signal to "self" or "parent": only the permission is checked
 //	syscall NAME   make a system call with arguments that change nothing: see Syscalls
 func Attempts() []string {
-	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall", "abstract",
-		"ownabstract", "signal"}
+	return []string{
+		"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall", "abstract", "ownabstract",
+		"signal",
+	}
 }
 
 // attempt makes one attempt. The error means that it could not be made.
