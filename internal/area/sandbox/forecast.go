@@ -19,6 +19,9 @@ func (s *Spec) Forecast(_ design.Question, t design.Treatment) area.Forecast {
 		Operations: slices.Clone(s.Workloads), Metrics: []string{metricWall, metricCPU, metricInstructions},
 		Rounds: area.Batches{Rounds: s.Rounds}.OrUsual().Rounds,
 	}
+	if slices.Contains(s.SetUp, kindMemory) {
+		f.Metrics = append(f.Metrics, metricMemory)
+	}
 	for _, o := range s.setUpOperations() {
 		f.Operations = append(f.Operations, o.name)
 	}

@@ -110,8 +110,8 @@ func (s *sample) proveOthers(ctx context.Context) error {
 	if s.holder == nil {
 		return nil
 	}
-	if _, err := micro(workload.KindHold)(ctx, s.holder, s.plan.others); err != nil {
-		return fmt.Errorf("hold %d other policies: %w", s.plan.others, err)
+	if _, err := micro(workload.KindHold)(ctx, s.holder, s.plan.policiesToProve()); err != nil {
+		return fmt.Errorf("hold %d other policies: %w", s.plan.policiesToProve(), err)
 	}
 	err := s.holder.prove(ctx)
 	_, e := micro(workload.KindRelease)(ctx, s.holder, 1)

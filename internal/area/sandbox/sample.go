@@ -56,7 +56,7 @@ func (t *target) newSample(a *arm) *sample {
 	if len(t.spec.SetUp) > 0 {
 		s.setter = one(serverSetUp)
 	}
-	if a.plan.others > 0 && a.plan.stack.filler() == nil {
+	if t.spec.needsHolder(a.plan) {
 		s.holder = one(serverOthers)
 	}
 	for _, cpu := range a.cpus[1:] {

@@ -77,6 +77,7 @@ func setUpCosts() []setUpCost {
 		{workload.KindLater, "set-up: the same after a hundred times, to compare with first"},
 		{workload.KindStart, "set-up: put a thread under the policy, fork, execute a program of one page that ends at " +
 			"once, wait for it"},
+		{kindMemory, "set-up: the kernel's memory for one of 500 threads under the policy; without a policy, for the thread"},
 	}
 }
 
@@ -94,6 +95,10 @@ func (s *Spec) expressSetUp(p plan) error {
 		if err := p.stack.canStage(); err != nil {
 			return fmt.Errorf("setup: %w", err)
 		}
+	}
+	if p.others > 0 && slices.Contains(s.SetUp, kindMemory) {
+		return fmt.Errorf("%s: not with %s in setup, which holds policies itself; leave one of them out", factorOthers,
+			kindMemory)
 	}
 	if p.others > mostOthers {
 		return fmt.Errorf("%s: up to %d policies are held, not %d", factorOthers, mostOthers, p.others)
@@ -116,7 +121,11 @@ const setUpSpan = 5 * time.Millisecond
 func (s *Spec) setUpOperations() []operation {
 	var out []operation
 	for _, c := range setUpCosts() {
-		if slices.Contains(s.SetUp, c.name) {
+		switch {
+		case !slices.Contains(s.SetUp, c.name):
+		case c.name == kindMemory:
+			out = append(out, memoryOperation(c.help))
+		default:
 			out = append(out, operation{
 				name: c.name, expect: c.help, span: s.span(setUpSpan), most: mostSetUps, run: setUpBatch(c.name),
 			})

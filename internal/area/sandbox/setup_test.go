@@ -30,13 +30,16 @@ func TestSetUpCosts(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 					continue
 				}
-				value(t, s, metricWall)
-				if o.Most != mostSetUps || o.Negative {
+				want, most := metricWall, mostSetUps
+				if name == kindMemory {
+					want, most = metricMemory, 1
+				}
+				if value(t, s, want); o.Most != most || o.Negative {
 					t.Errorf("%s: %+v", name, o)
 				}
 			}
-			if left := len(j.Pending()); left != 3 {
-				t.Errorf("%d changes, want the folder, the worker and the process for set-ups", left)
+			if left := len(j.Pending()); left != 4 {
+				t.Errorf("%d changes, want the folder, the worker, and the processes for set-ups and for memory", left)
 			}
 		})
 	}
@@ -45,7 +48,7 @@ func TestSetUpCosts(t *testing.T) {
 // TestSetUpThreadsProveThePolicy: threads that are not under the policy are found, both of set-ups and of others.
 func TestSetUpThreadsProveThePolicy(t *testing.T) {
 	tr := treatment("enforcer", "none", "others", "3")
-	tg, _ := prepared(t, &Spec{SetUp: setUpNames()}, tr)
+	tg, _ := prepared(t, &Spec{SetUp: []string{"confine"}}, tr)
 	requireEnforcer(t, enforcerLandlock)
 	for what, of := range map[string]func(*sample) *sample{
 		"set-ups": func(s *sample) *sample { return s.setter },
@@ -173,6 +176,10 @@ func TestSetUpIsValidated(t *testing.T) {
 		{
 			title: "too many others", spec: Spec{SetUp: []string{"confine"}}, levels: [][]string{{"others", "1001"}},
 			says: "others: up to 1000 policies",
+		},
+		{
+			title: "others and memory", spec: Spec{SetUp: []string{"memory"}}, levels: [][]string{{"others", "1"}},
+			says: "others: not with memory in setup",
 		},
 		{
 			title: "less than no others", spec: Spec{SetUp: []string{"confine"}}, levels: [][]string{{"others", "-1"}},

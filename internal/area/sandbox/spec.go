@@ -26,7 +26,7 @@ type Spec struct {
 	// Real are workloads of installed programs.
 	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=8" jsonschema_description:"Real workloads, of programs that are installed: redis, nginx, sysbench."`
 	// SetUp are costs of putting a process under the policy.
-	SetUp []string `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"minItems=1,maxItems=4" jsonschema_description:"What it costs to put a process under the policy: confine (apply it to a thread), first (the first open under it), later (the same after a hundred), start (apply it, fork, execute a tiny program, wait for it)."`
+	SetUp []string `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"minItems=1,maxItems=5" jsonschema_description:"What it costs to put a process under the policy: confine (apply it to a thread), first (the first open under it), later (the same after a hundred), start (apply it, fork, execute a tiny program, wait for it), memory (of the kernel, for a policy)."`
 	// Rounds is how many batches each treatment makes in a block.
 	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16."`
 	// Span is how long a batch lasts.

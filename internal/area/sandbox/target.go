@@ -177,6 +177,9 @@ func (t *target) batch(a *arm, o operation) func(context.Context, int) ([]load.B
 
 // perCall divides a cost by n calls.
 func perCall(c workload.Cost, n int) []load.BatchSample {
+	if c.Memory > 0 {
+		return memorySample(c, n)
+	}
 	each := float64(n)
 	out := []load.BatchSample{
 		{Metric: metricWall, Value: c.Wall.Seconds() / each},

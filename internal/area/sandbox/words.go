@@ -61,4 +61,5 @@ var (
 	metricWall         = metric.Wall.Name
 	metricCPU          = metric.CPU.Name
 	metricInstructions = metric.Instructions.Name
+	metricMemory       = metric.KernelMemory.Name
 )
