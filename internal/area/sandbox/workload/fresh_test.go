@@ -12,6 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ranOn is the thread on which endingThread ran what the main thread gave it.
+var ranOn = func() (id int) {
+	endingThread(func() { id = unix.Gettid() }) // variables are initialized on the main thread
+	return id
+}()
+
+// TestMainThreadIsNotConfined: the main thread does not end with its goroutine, so a policy of it would stay in force.
+func TestMainThreadIsNotConfined(t *testing.T) {
+	if ranOn == 0 || ranOn == os.Getpid() {
+		t.Errorf("what the main thread %d gave ran on thread %d", os.Getpid(), ranOn)
+	}
+}
+
 // refuseKeyctl confines the calling thread: a filter refuses keyctl to it with EPERM.
 func refuseKeyctl() error {
 	return seccomp.LoadFilter(seccomp.Filter{Policy: seccomp.Policy{
