@@ -82,7 +82,7 @@ func (d *dataset) valuesOf(m *measure, quantile string) report.BlockValues {
 // beside them.
 var listed = []string{
 	metric.CPU.Name, metric.Wall.Name, metric.Instructions.Name, metric.Response.Name, metric.Allocations.Name,
-	metric.Allocated.Name, metric.Hits.Name, metric.CacheHits.Name,
+	metric.Allocated.Name, metric.KernelMemory.Name, metric.Hits.Name, metric.CacheHits.Name,
 }
 
 // blockValues gives what effects are estimated from: what gates, and what is listed in any case.

@@ -34,6 +34,10 @@ var (
 		"allocated", Bytes, Lower, Noisy,
 		"Bytes that one call allocated on the heap, counted by the target's runtime: B/op.",
 	}
+	KernelMemory = Metric{
+		"kernel-memory", Bytes, Lower, Noisy,
+		"Memory of the kernel that cannot be reclaimed, by which one call lets it grow (/proc/meminfo).",
+	}
 	Hits = Metric{
 		"hits", Ratio, Higher, Noisy,
 		"Share of the calls for which what was asked for was known already, counted by the target.",
@@ -62,7 +66,10 @@ var (
 
 // Known are the metrics that calls and batches are measured by.
 func Known() []Metric {
-	return []Metric{Response, Service, Wall, CPU, Instructions, Error, Goodput, Allocations, Allocated, Hits, CacheHits}
+	return []Metric{
+		Response, Service, Wall, CPU, Instructions, Error, Goodput, Allocations, Allocated, KernelMemory,
+		Hits, CacheHits,
+	}
 }
 
 // Find looks a metric up by its name.

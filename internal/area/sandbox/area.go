@@ -65,21 +65,11 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if spec.On == onLab {
 		return openLab(spec, env)
 	}
-	cpus, err := workerCPU(env)
+	cpus, err := workerCPUs(env, 1)
 	if err != nil {
 		return nil, fmt.Errorf("open sandbox: %w", err)
 	}
 	return &target{spec: spec, env: env, cpus: cpus, arms: map[string]*arm{}, multiple: 1}, nil
-}
-
-// workerCPU returns where all workers run: the last allowed processor, since the host's own tasks tend to run on the
-// first.
-func workerCPU(env area.Env) ([]int, error) {
-	cpus, err := env.Processors()
-	if err != nil {
-		return nil, err
-	}
-	return cpus[len(cpus)-1:], nil
 }
 
 // Undo implements area.Area: it kills journaled processes and removes journaled folders, in the order given.

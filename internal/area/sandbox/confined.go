@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type launcher struct {
 	patience time.Duration
 	observer *observer // nil: processes are confined, not observed
 	host     *host     // what Install has made
+	server   string    // what a process serves; empty: the shim, which becomes a confined worker
 }
 
 // confined is a worker process under a policy that it cannot leave.
@@ -53,7 +55,7 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 		return nil, fmt.Errorf("open pipe: %w", err)
 	}
 	child, err := l.begin(ctx, proc.Spec{
-		Name: processName("worker", p), Path: l.self, Args: []string{"serve", areaName, serverShim},
+		Name: processName("worker", p), Path: l.self, Args: []string{"serve", areaName, cmp.Or(l.server, serverShim)},
 		LogFile: l.log, CPUs: l.cpus, Files: []*os.File{requests.r, answers.w}, Born: born, Grace: endWithin,
 	}, shimConfig{Policy: p, Self: l.self})
 	if err != nil {

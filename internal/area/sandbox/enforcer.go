@@ -63,6 +63,9 @@ type Policy struct {
 	// BPF and AppArmor say what Install has put into the kernel.
 	BPF      *bpfProfile     `json:"bpf,omitempty"`
 	AppArmor *apparmor.Label `json:"apparmor,omitempty"`
+	// Rights are what a Landlock ruleset handles; empty: files. Port is the TCP port of the worker's own.
+	Rights string `json:"rights,omitempty"`
+	Port   int    `json:"port,omitempty"`
 	// Dir is a folder of the run's own for the paths that rules name. Scratch is where the worker keeps its files.
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`

@@ -17,7 +17,7 @@ import (
 
 // policies returns one policy of each kind that can be enforced.
 func policies() map[string][]string {
-	return map[string][]string{
+	out := map[string][]string{
 		"none":              {"enforcer", "none"},
 		"seccomp":           {"enforcer", "seccomp"},
 		"seccomp four":      {"enforcer", "seccomp", "rules", "4"},
@@ -28,6 +28,17 @@ func policies() map[string][]string {
 		"landlock 60":       {"enforcer", "landlock", "rules", "60"},
 		"stack":             {"enforcer", "seccomp+landlock", "rules", "2"},
 	}
+	for title, levels := range map[string][]string{
+		"landlock network":   {"enforcer", "landlock", "rights", "network", "rules", "5"},
+		"landlock scopes":    {"enforcer", "landlock", "rights", "scopes"},
+		"landlock all":       {"enforcer", "landlock", "rights", "files+network+scopes", "rules", "3"},
+		"stack with network": {"enforcer", "seccomp+landlock", "rights", "files+network"},
+	} {
+		if needABI(Policy{Rights: levels[3]}) == nil {
+			out[title] = levels
+		}
+	}
+	return out
 }
 
 // TestPoliciesAreEnforced enters every policy, verifies it, runs every workload under it, and checks it from outside.

@@ -22,6 +22,12 @@ func (s *Spec) Forecast(_ design.Question, t design.Treatment) area.Forecast {
 	if s.On == onLab {
 		f.Metrics = []string{metricInstructions}
 	}
+	if slices.Contains(s.SetUp, kindMemory) {
+		f.Metrics = append(f.Metrics, metricMemory)
+	}
+	for _, o := range s.setUpOperations() {
+		f.Operations = append(f.Operations, o.name)
+	}
 	if p.command != "" {
 		f.Operations = append(f.Operations, commandOperation)
 	} else {

@@ -385,3 +385,11 @@ func (s *Spec) labPreflight(env area.Env) (out []area.Finding) {
 	}
 	return append(out, s.missing()...)
 }
+
+// createsInLab lists what a run creates on this host, for the plan.
+func (*Spec) createsInLab() []string {
+	return []string{
+		"a virtual machine in QEMU for each kernel of the treatments, without disk and network; in it all that is measured",
+		fmt.Sprintf("a folder %s* in %s for its initial file system, removed at the end", folderPrefix, os.TempDir()),
+	}
+}

@@ -86,6 +86,9 @@ func noLandlock(err error) error {
 
 // Install implements Enforcer: it makes the folders that the rules name.
 func (landlockRules) Install(_ context.Context, p *Policy, _ *host) error {
+	if err := needABI(*p); err != nil {
+		return err
+	}
 	for i := range p.Rules {
 		if err := os.MkdirAll(ruleDir(p.Dir, i), 0o700); err != nil {
 			return fmt.Errorf("make the folder of rule %d: %w", i, err)
@@ -99,21 +102,43 @@ func ruleDir(dir string, i int) string { return filepath.Join(dir, "rules", fmt.
 // Confine implements Enforcer. It restricts this thread only, which suffices, since the thread is about to execute the
 // worker. It does not use a library: rulesets for all threads may include the library's own rules, and the number of
 // rules is what is measured.
-func (landlockRules) Confine(p Policy) error {
-	handled, err := landlockRights()
+func (l landlockRules) Confine(p Policy) error { return confineStaged(l, p) }
+
+// Stage implements stager: the rights and the paths of rules are known, and Landlock's system calls are left to do.
+func (landlockRules) Stage(p Policy) (func() error, error) {
+	attr, err := rulesetOf(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ruleset, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: handled}, 0)
+	var dirs []string
+	for i := range p.Rules {
+		if p.handles(rightFiles) {
+			dirs = append(dirs, ruleDir(p.Dir, i))
+		}
+	}
+	ports := portsOf(p)
+	return func() error { return restrict(&attr, dirs, ports) }, nil
+}
+
+// restrict puts this thread under a ruleset that grants almost everything on files, reading in dirs, and TCP on ports.
+func restrict(attr *ll.RulesetAttr, dirs []string, ports []int) error {
+	ruleset, err := ll.LandlockCreateRuleset(attr, 0)
 	if err != nil {
 		return fmt.Errorf("create a Landlock ruleset: %w", err)
 	}
 	defer unix.Close(ruleset) //nolint:errcheck // nothing to lose
-	if err := landlockRule(ruleset, "/", handled&^ll.AccessFSMakeFifo); err != nil {
-		return err
+	if files := attr.HandledAccessFS; files != 0 {
+		if err := landlockRule(ruleset, "/", files&^ll.AccessFSMakeFifo); err != nil {
+			return err
+		}
 	}
-	for i := range p.Rules {
-		if err := landlockRule(ruleset, ruleDir(p.Dir, i), ll.AccessFSReadFile|ll.AccessFSReadDir); err != nil {
+	for _, dir := range dirs {
+		if err := landlockRule(ruleset, dir, ll.AccessFSReadFile|ll.AccessFSReadDir); err != nil {
+			return err
+		}
+	}
+	for _, port := range ports {
+		if err := landlockPort(ruleset, port); err != nil {
 			return err
 		}
 	}
@@ -155,28 +180,40 @@ func landlockRights() (uint64, error) {
 	return rights, nil
 }
 
-// Prove implements Enforcer: the worker may create a file and may not create a named pipe in the same folder.
+// Prove implements Enforcer: of what the ruleset handles, something that it does not grant is refused, such as making a
+// named pipe, and something that it grants is allowed, such as making a file in the same folder.
 func (landlockRules) Prove(x *proof, p Policy) {
-	x.wantRefused(unix.EACCES, tryFifo, fifoIn(p.Scratch))
+	proveRights(x, p)
 	x.wantAllowed(tryCreate, fileIn(p.Scratch))
 	x.wantAllowed(tryOpen, p.Scratch)
 }
 
 // Absent implements Enforcer.
-func (landlockRules) Absent(x *proof, p Policy) { x.wantNot(unix.EACCES, tryFifo, fifoIn(p.Scratch)) }
-
-// Inert implements Enforcer: the ruleset is about files, so it cannot affect workloads that name none.
-func (landlockRules) Inert(workload string) bool {
-	return workload == workFork || workload == workCompute || workload == workSyscall
+func (landlockRules) Absent(x *proof, p Policy) {
+	x.wantNot(unix.EACCES, tryFifo, fifoIn(p.Scratch))
+	absentNetwork(x, p)
+	absentScopes(x, p)
 }
 
+// Inert implements Enforcer for the default rights.
+func (l landlockRules) Inert(workload string) bool { return l.InertUnder(Policy{}, workload) }
+
 // Describe implements Enforcer. The treatment gives the number of rules.
-func (landlockRules) Describe(Policy) string {
+func (landlockRules) Describe(p Policy) string {
+	if !p.handles(rightFiles) {
+		return "a Landlock ruleset for " + describeRights(p) + "; files are not handled"
+	}
 	handled := newestABI
 	if abi, err := ll.LandlockGetABIVersion(); err == nil {
 		handled = min(abi, newestABI)
 	}
-	return fmt.Sprintf("a Landlock ruleset for all rights on files of ABI %d: one rule grants them on /, but for "+
-		"making named pipes; each rule more grants reading in "+
-		"a folder that no workload touches; networking is not handled, so connect is not acted upon", handled)
+	text := fmt.Sprintf("a Landlock ruleset for all rights on files of ABI %d: one rule grants them on /, but for "+
+		"making named pipes; each rule more grants reading in a folder that no workload touches", handled)
+	if more := describeRights(p); more != "" {
+		text += "; it also handles " + more
+	}
+	if !p.handles(rightNetwork) {
+		text += "; networking is not handled, so connect is not acted upon"
+	}
+	return text
 }

@@ -49,6 +49,9 @@ func (none) Install(context.Context, *Policy, *host) error { return nil }
 // Confine implements Enforcer.
 func (none) Confine(Policy) error { return nil }
 
+// Stage implements stager.
+func (none) Stage(Policy) (func() error, error) { return func() error { return nil }, nil }
+
 // Prove implements Enforcer: nothing is to be proved beyond the absence of all others.
 func (none) Prove(*proof, Policy) {}
 

@@ -25,14 +25,15 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if spec.On == onLab {
 		return spec.labPreflight(env)
 	}
-	cpus, err := workerCPU(env)
+	cpus, err := workerCPUs(env, 1)
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
 	if err := sweep(); err != nil {
 		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
 	}
-	out := spec.missing()
+	out := append(spec.missing(), spec.checkWorkers(env)...)
+	out = append(out, spec.checkRights(env)...)
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
 			return tryPolicy(ctx, stack{e}, p, launcher{self: env.Self, cpus: cpus})
@@ -70,6 +71,11 @@ func tryPolicy(ctx context.Context, s stack, p Policy, l launcher) error {
 			return err
 		}
 		l.log = filepath.Join(p.Dir, "worker.log")
+		o, err := openOutside(&p)
+		if err != nil {
+			return err
+		}
+		defer o.close() //nolint:errcheck // nothing to lose
 		return onTrialHost(ctx, s, &p, func(h *host) error {
 			l.host = h
 			c, err := l.start(ctx, p, nil)
@@ -99,23 +105,30 @@ func (Area) Presets() map[string]string {
 			help[k.Name] += " (UnixBench: " + k.UnixBench + ")"
 		}
 	}
+	for _, c := range setUpCosts() {
+		help[c.name] = c.help
+	}
 	return help
 }
 
 // Creates lists what a run of s creates on this host, for the plan.
 func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	n := len(treatments)
-	if spec, ok := s.(*Spec); ok && spec.On == onLab {
-		return []string{
-			"a virtual machine in QEMU for each kernel of the treatments, without disk and network; in it all that is measured",
-			fmt.Sprintf("a folder %s* in %s for its initial file system, removed at the end", folderPrefix, os.TempDir()),
-		}
+	spec, ok := s.(*Spec)
+	if ok && spec.On == onLab {
+		return spec.createsInLab()
 	}
-	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, anew in every block; each is "+
-		"irrevocably confined and ends with its block", n)}
-	if spec, ok := s.(*Spec); ok && len(spec.daemons()) > 0 {
+	if ok {
+		n = spec.workers(treatments)
+	}
+	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, or for each of its workers, anew in "+
+		"every block; each is irrevocably confined and ends with its block", n)}
+	if ok && len(spec.daemons()) > 0 {
 		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below",
-			n*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+			len(treatments)*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+	}
+	if ok {
+		out = append(out, spec.createsThreads(treatments)...)
 	}
 	return append(out, fmt.Sprintf("a folder %s* in %s, removed at the end", folderPrefix, os.TempDir()))
 }
@@ -127,9 +140,9 @@ func (t *target) Notes() []string {
 	notes := []string{
 		"what an enforcer costs is measured on this host's kernel, with this host's mitigations: another kernel's figures " +
 			"differ",
-		fmt.Sprintf("all workers run on CPU %v, one at a time; contention between CPUs is not measured", t.cpus[0]),
 		"files lie four components deep; a rule engine that walks paths costs more for deeper ones",
 	}
+	notes = slices.Insert(notes, 1, t.cpuNotes()...)
 	var texts []string
 	under := map[string][]string{}
 	for _, a := range t.order {
@@ -149,7 +162,7 @@ func (t *target) Notes() []string {
 		}
 		notes = append(notes, who+": "+text)
 	}
-	return append(notes, t.plantedNotes()...)
+	return append(append(notes, t.plantedNotes()...), t.threadNotes()...)
 }
 
 // plantedNotes names the arms with a planted cost.

@@ -297,7 +297,7 @@ func TestAProfileThatIsNotInForceIsFound(t *testing.T) {
 	}
 	strict, lax := read(`"ptrace","mount","swapon"`), read(`"ptrace"`)
 	e := mixedUp{seccompFilter{}, Policy{Enforcer: enforcerSeccomp, Profile: strict}}
-	cpus, err := workerCPU(areatest.Env(t))
+	cpus, err := workerCPUs(areatest.Env(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

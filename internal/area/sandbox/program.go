@@ -67,22 +67,33 @@ func (p filterCode) observed() filterCode {
 // load puts the calling thread under the program. With SECCOMP_FILTER_FLAG_NEW_LISTENER this process gets a descriptor
 // that is the listener.
 func (p filterCode) load(flags uintptr) error {
+	do, err := p.loader(flags)
+	if err != nil {
+		return err
+	}
+	return do()
+}
+
+// loader returns a function that does what load does, with nothing but the system call left to do.
+func (p filterCode) loader(flags uintptr) (func() error, error) {
 	raw, err := bpf.Assemble(p)
 	if err != nil {
-		return fmt.Errorf("encode the seccomp filter: %w", err)
+		return nil, fmt.Errorf("encode the seccomp filter: %w", err)
 	}
 	filter := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
-		uintptr(unsafe.Pointer(&prog))) //nolint:gosec // seccomp(2) takes a pointer
-	runtime.KeepAlive(filter)
-	if errno != 0 {
-		return fmt.Errorf("load the seccomp filter: %w", errno)
-	}
-	return nil
+	prog := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return func() error {
+		_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+			uintptr(unsafe.Pointer(prog))) //nolint:gosec // seccomp(2) takes a pointer
+		runtime.KeepAlive(prog)
+		if errno != 0 {
+			return fmt.Errorf("load the seccomp filter: %w", errno)
+		}
+		return nil
+	}, nil
 }
 
 // nativeVerdict runs the program in this process on a system call of this architecture, and returns the action.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
@@ -23,10 +24,50 @@ type sample struct {
 	dir     string
 	launch  launcher
 
-	change *area.Change // the worker, once journaled
-	worker *confined
+	outside *outside     // what the worker may try to reach
+	change  *area.Change // the worker, once journaled
+	worker  *confined
 	// daemons run beside the worker, under the same policy.
 	daemons []*served
+	// setter confines threads of its own, for set-up costs; holder holds other policies. Both are samples of a process
+	// each, and nil where the treatment needs none.
+	setter, holder *sample
+	// peers are the further workers of a treatment with several.
+	peers  []*sample
+	beside bool // this is one of those
+}
+
+// newSample returns a sample of the arm, with those beside it, none of which has been started.
+func (t *target) newSample(a *arm) *sample {
+	one := func(server string) *sample {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.entered++
+		return &sample{
+			plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", t.entered),
+			dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", t.entered)),
+			launch: launcher{
+				self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience,
+				server: server,
+			},
+		}
+	}
+	s := one("")
+	if len(t.spec.SetUp) > 0 {
+		s.setter = one(serverSetUp)
+	}
+	if t.spec.needsHolder(a.plan) {
+		s.holder = one(serverOthers)
+	}
+	for _, cpu := range a.cpus[1:] {
+		peer := one("")
+		peer.launch.cpus = []int{cpu}
+		s.peers = append(s.peers, peer)
+	}
+	for _, m := range s.mates() {
+		m.spec, m.beside = &Spec{}, true // it serves no daemons
+	}
+	return s
 }
 
 // start confines the worker, and the daemons of the spec.
@@ -34,7 +75,7 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 	if err := s.setUp(); err != nil {
 		return err
 	}
-	if s.spec.needsWorker(s.plan) {
+	if s.beside || s.spec.needsWorker(s.plan) {
 		if err := s.startWorker(ctx); err != nil {
 			return err
 		}
@@ -44,7 +85,17 @@ func (s *sample) start(ctx context.Context, c clock.Clock) error {
 			return err
 		}
 	}
+	for _, m := range s.mates() {
+		if err := m.start(ctx, c); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// mates returns the samples beside this one that serve the same treatment.
+func (s *sample) mates() []*sample {
+	return slices.DeleteFunc(append([]*sample{s.setter, s.holder}, s.peers...), func(m *sample) bool { return m == nil })
 }
 
 // setUp makes the sample's folder and its files.
@@ -62,6 +113,9 @@ func (s *sample) startWorker(ctx context.Context) error {
 	p := s.plan.policy
 	p.Scratch = s.dir
 	var err error
+	if s.outside, err = openOutside(&p); err != nil {
+		return err
+	}
 	s.worker, err = s.launch.start(ctx, p, func(id proc.ID) error {
 		c := area.ProcessChange(areaName, s.id, id)
 		if err := s.journal.Intend(c); err != nil {
@@ -75,6 +129,11 @@ func (s *sample) startWorker(ctx context.Context) error {
 
 // end ends the worker and removes its files. It may be called again after an error.
 func (s *sample) end(ctx context.Context) error {
+	for _, m := range s.mates() {
+		if err := m.end(ctx); err != nil {
+			return err
+		}
+	}
 	for len(s.daemons) > 0 {
 		if err := s.daemons[0].end(ctx, s.journal); err != nil {
 			return err
@@ -87,7 +146,7 @@ func (s *sample) end(ctx context.Context) error {
 		}
 		s.worker = nil
 	}
-	var errs []error
+	errs := []error{s.outside.close()}
 	if s.change != nil {
 		errs = append(errs, s.journal.Undone(*s.change))
 		s.change = nil
@@ -113,5 +172,15 @@ func (s *sample) prove(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
 	}
-	return nil
+	if s.setter != nil {
+		if err := s.setter.prove(ctx); err != nil {
+			return fmt.Errorf("in a thread that is confined for set-up costs: %w", err)
+		}
+	}
+	for _, m := range s.peers {
+		if err := m.prove(ctx); err != nil {
+			return err
+		}
+	}
+	return s.proveOthers(ctx)
 }

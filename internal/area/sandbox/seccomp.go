@@ -95,12 +95,15 @@ func (seccompFilter) Install(context.Context, *Policy, *host) error { return nil
 
 // Confine implements Enforcer. It filters this thread only, which then executes the worker. no_new_privs is set
 // already.
-func (seccompFilter) Confine(p Policy) error {
+func (s seccompFilter) Confine(p Policy) error { return confineStaged(s, p) }
+
+// Stage implements stager: the filter is compiled, and seccomp(2) is left to do.
+func (seccompFilter) Stage(p Policy) (func() error, error) {
 	program, err := filterProgram(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return program.load(0)
+	return program.loader(0)
 }
 
 // Observe lets this thread make all calls, and reports those that Confine would refuse to a listener, which is a

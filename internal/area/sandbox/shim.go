@@ -44,7 +44,8 @@ type shimConfig struct {
 
 // workerConfig is the configuration that the shim passes to the worker.
 type workerConfig struct {
-	Dir string `json:"dir"`
+	Dir  string `json:"dir"`
+	Port int    `json:"port,omitempty"` // for its listener; 0: any
 	// Held is the writing end of the pipe that carried this config. It stays open while the worker lives, so that its
 	// standard input does not end.
 	Held int `json:"held"`
@@ -65,6 +66,8 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 			return fmt.Errorf("serve worker: %w", err)
 		}
 		return work(ctx, c, ready)
+	case serverSetUp, serverOthers:
+		return serveThreads(ctx, name, config, ready)
 	}
 	return fmt.Errorf("serve: sandbox has no server %q, only %s and %s", name, serverShim, serverWorker)
 }
@@ -90,7 +93,7 @@ func shim(c shimConfig, ready func(any) error) error {
 	command := c.Command
 	if len(command) == 0 {
 		command = []string{c.Self, "serve", areaName, serverWorker} // reports readiness itself
-		err = setStdin(workerConfig{Dir: c.Policy.Scratch})
+		err = setStdin(workerConfig{Dir: c.Policy.Scratch, Port: c.Policy.Port})
 	} else {
 		err = ready(struct{}{}) // a daemon cannot
 	}
@@ -172,5 +175,5 @@ func work(ctx context.Context, c workerConfig, ready func(any) error) error {
 	if err := ready(struct{}{}); err != nil {
 		return err
 	}
-	return workload.Serve(ctx, requests, answers, c.Dir)
+	return workload.ServeOwn(ctx, requests, answers, c.Dir, workload.Own{Port: c.Port})
 }

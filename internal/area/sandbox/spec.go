@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ type Spec struct {
 	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=8" jsonschema_description:"Real workloads, of programs that are installed: redis, nginx, sysbench."`
 	// On is where to measure: on this host, or in a lab VM.
 	On string `yaml:"on,omitempty" json:"on,omitempty" jsonschema:"enum=host,enum=lab" jsonschema_description:"Where to measure: host (default), or lab: a virtual machine with a kernel of the distribution, in which guest instructions are counted."`
+	// SetUp are costs of putting a process under the policy.
+	SetUp []string `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"minItems=1,maxItems=5" jsonschema_description:"What it costs to put a process under the policy: confine (apply it to a thread), first (the first open under it), later (the same after a hundred), start (apply it, fork, execute a tiny program, wait for it), memory (of the kernel, for a policy)."`
 	// Rounds is how many batches each treatment makes in a block.
 	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16; 3 in a lab VM."`
 	// Span is how long a batch lasts.
@@ -55,11 +58,15 @@ const (
 	factorCommand  = "command"
 	factorProfile  = "profile"
 	factorKernel   = "kernel"
+	factorOthers   = "others"
+	factorWorkers  = "workers"
+	factorRights   = "rights"
 )
 
 func factors() []string {
 	return []string{
 		factorEnforcer, factorMode, factorProfile, factorRules, factorMatch, factorPlanted, factorCommand, factorKernel,
+		factorOthers, factorWorkers, factorRights,
 	}
 }
 
@@ -78,6 +85,8 @@ type plan struct {
 	policy  Policy
 	planted share
 	command string // the command of the operation "command"; empty: each command is an operation
+	workers int    // workers that run at the same time; 0: one, which begins when it is asked
+	others  int    // further policies of the same kind in force on this host
 }
 
 // plan applies the levels of t. Errors name the level.
@@ -128,7 +137,19 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			return p, err
 		}
 	}
-	return p, p.stack.express(p.policy)
+	if p.others, err = count(factorOthers, level(factorOthers, "0")); err != nil {
+		return p, err
+	}
+	if text, ok := t.Levels[factorWorkers]; ok {
+		if p.workers, err = count(factorWorkers, text); err != nil || p.workers == 0 {
+			return p, fmt.Errorf("%s: %q is not a number from 1 on", factorWorkers, text)
+		}
+	}
+	p.policy.Rights = t.Levels[factorRights]
+	if err := cmp.Or(expressRights(p.stack, p.policy), p.stack.express(p.policy)); err != nil {
+		return p, err
+	}
+	return p, cmp.Or(s.expressSetUp(p), s.expressWorkers(p))
 }
 
 // takeRules parses a number of rules, or reads a file of them.
@@ -180,6 +201,7 @@ type operation struct {
 	expect string
 	micro  bool // a micro-workload, whose system calls are known
 	span   time.Duration
+	most   int // calls in a batch; 0: unbounded
 	run    func(ctx context.Context, s *sample, n int) (workload.Cost, error)
 }
 
@@ -188,8 +210,13 @@ func (s *Spec) operations(p plan) []operation {
 	var out []operation
 	for _, name := range s.Workloads {
 		k, _ := workload.Find(name) // Validate has checked the name
-		out = append(out, operation{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)})
+		o := operation{name: name, expect: k.Help, micro: true, span: s.span(k.Span), run: micro(name)}
+		if p.workers > 0 {
+			o.run = together(name)
+		}
+		out = append(out, o)
 	}
+	out = append(out, s.setUpOperations()...)
 	if p.command != "" {
 		c, _ := s.commandNamed(p.command)
 		out = append(out, operation{name: commandOperation, expect: "exit status 0", span: s.span(0), run: commandLine(c)})

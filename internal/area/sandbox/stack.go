@@ -100,8 +100,13 @@ func (s stack) prove(ctx context.Context, p Policy, w Attempts) error {
 }
 
 // inert reports whether none of the enforcers can affect a workload.
-func (s stack) inert(workload string) bool {
-	return !slices.ContainsFunc(s, func(e Enforcer) bool { return !e.Inert(workload) })
+func (s stack) inert(p Policy, workload string) bool {
+	return !slices.ContainsFunc(s, func(e Enforcer) bool {
+		if u, ok := e.(policyInert); ok {
+			return !u.InertUnder(p, workload)
+		}
+		return !e.Inert(workload)
+	})
 }
 
 // describe describes the policy in force, for the report.

@@ -31,6 +31,9 @@ type target struct {
 	// multiple divides the number of calls in every batch, so that each planted share is a whole number of calls.
 	multiple int
 	patience time.Duration // see launcher
+	// holding is the arm whose other policies are in force; removeHeld removes them.
+	holding    *arm
+	removeHeld func(context.Context) error
 }
 
 var _ area.Target = (*target)(nil)
@@ -39,12 +42,17 @@ var _ area.Target = (*target)(nil)
 type arm struct {
 	treatment design.Treatment
 	plan      plan
+	cpus      []int   // of its workers
 	sample    *sample // between Enter and Leave
 }
 
 // Prepare implements area.Target.
 func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
 	p, err := t.spec.plan(tr)
+	if err != nil {
+		return err
+	}
+	cpus, err := workerCPUs(t.env, p.count())
 	if err != nil {
 		return err
 	}
@@ -61,7 +69,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		t.host = &host{run: t.env.Run, journal: j}
 	}
 	p.policy.Dir = filepath.Join(t.folder, fmt.Sprintf("arm%03d", len(t.order)))
-	a := &arm{treatment: tr, plan: p}
+	a := &arm{treatment: tr, plan: p, cpus: cpus}
 	t.arms[tr.ID] = a // added before it is complete, so that Close finds it
 	t.order = append(t.order, a)
 	t.multiple = leastCommonMultiple(t.multiple, p.planted.whole)
@@ -98,19 +106,12 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 		return err
 	}
 	t.mu.Lock()
-	t.entered++
-	number, busy := t.entered, a.sample != nil
+	busy := a.sample != nil
 	t.mu.Unlock()
 	if busy {
 		return fmt.Errorf("treatment %q has been entered already", tr.ID)
 	}
-	s := &sample{
-		plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", number),
-		dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", number)),
-		launch: launcher{
-			self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience, host: t.host,
-		},
-	}
+	s := t.newSample(a)
 	t.mu.Lock()
 	a.sample = s // set before it is complete, so that Close finds it
 	t.mu.Unlock()
@@ -142,8 +143,8 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	var ops []load.Operation
 	for _, o := range t.spec.operations(a.plan) {
 		ops = append(ops, load.Operation{
-			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Batch: t.batch(a, o),
-			Negative: t.negative(a, o),
+			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Most: o.most,
+			Batch: t.batch(a, o), Negative: t.negative(a, o),
 		})
 	}
 	return ops, nil
@@ -159,6 +160,13 @@ func (t *target) batch(a *arm, o operation) func(context.Context, int) ([]load.B
 		t.mu.Lock()
 		n = max(1, (n+t.multiple-1)/t.multiple) * t.multiple
 		t.mu.Unlock()
+		if changed, err := t.hold(ctx, a); err != nil {
+			return nil, err
+		} else if changed { // a warm-up
+			if _, err := o.run(ctx, s, max(1, n/4)); err != nil {
+				return nil, err
+			}
+		}
 		cost, err := o.run(ctx, s, n+a.plan.planted.of(n))
 		if err != nil {
 			return nil, err
@@ -169,6 +177,9 @@ func (t *target) batch(a *arm, o operation) func(context.Context, int) ([]load.B
 
 // perCall divides a cost by n calls.
 func perCall(c workload.Cost, n int) []load.BatchSample {
+	if c.Memory > 0 {
+		return memorySample(c, n)
+	}
 	each := float64(n)
 	out := []load.BatchSample{
 		{Metric: metricWall, Value: c.Wall.Seconds() / each},
@@ -190,7 +201,8 @@ func (t *target) negative(a *arm, o operation) bool {
 	}
 	enforced := false
 	for _, x := range append(t.bases(), a) {
-		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.stack.inert(o.name) {
+		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.besidesAlike(a.plan) ||
+			!x.plan.stack.inert(x.plan.policy, o.name) {
 			return false
 		}
 		enforced = enforced || x.plan.policy.Enforcer != enforcerNone
@@ -234,7 +246,7 @@ func (t *target) leave(ctx context.Context, a *arm) error {
 	if s == nil {
 		return nil
 	}
-	if err := s.end(ctx); err != nil {
+	if err := errors.Join(t.leaveOthers(ctx, a), s.end(ctx)); err != nil {
 		return err // Close tries again
 	}
 	t.mu.Lock()

@@ -17,17 +17,29 @@ import (
 // TestParent is no test: TestUndoAfterKill runs it in a process of its own.
 func TestParent(t *testing.T) {
 	journal, _ := areatest.ParentJournal(t)
-	opened, err := Area{}.Open(t.Context(), &Spec{Workloads: []string{"open"}, Real: installedDaemons()}, areatest.Env(t))
+	opened, err := Area{}.Open(t.Context(), &Spec{
+		Workloads: []string{"open"}, SetUp: []string{"confine"}, Real: installedDaemons(),
+	}, areatest.Env(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range []design.Treatment{
-		baseline(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "2"),
+		baseline(), treatment("enforcer", "seccomp"), treatment("enforcer", "landlock", "rules", "2", "others", "20"),
 	} {
 		if err := opened.Prepare(t.Context(), a, journal); err != nil {
 			t.Fatal(err)
 		}
 		if err := opened.Enter(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		if err := opened.Verify(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		ops, err := opened.Operations(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ops[0].Batch(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +64,7 @@ func TestUndoAfterKill(t *testing.T) {
 	output, kill := areatest.StartParent(t, journal)
 	changes := areatest.ReadJournal(t, journal)
 	kill()
-	if want := 1 + 3*(1+len(installedDaemons())); len(changes) != want {
+	if want := 1 + 3*(2+len(installedDaemons())) + 1; len(changes) != want {
 		t.Fatalf("%d changes in the journal, want %d; the run printed\n%s", len(changes), want, output)
 	}
 	areatest.UndoTwice(t, Area{}, changes, area.Env{})

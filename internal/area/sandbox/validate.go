@@ -19,8 +19,8 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 	wrong := func(path, hint, format string, args ...any) {
 		out = append(out, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
-	if len(s.Workloads)+len(s.Commands)+len(s.Real) == 0 {
-		wrong("workloads", "workloads: [exec, open, fork]", "name something to time: workloads, commands or real")
+	if len(s.Workloads)+len(s.Commands)+len(s.Real)+len(s.SetUp) == 0 {
+		wrong("workloads", "workloads: [exec, open, fork]", "name something to time: workloads, commands, real or setup")
 	}
 	s.names(wrong)
 	if s.Span != 0 && (time.Duration(s.Span) < time.Millisecond || time.Duration(s.Span) > 10*time.Second) {
@@ -65,6 +65,7 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 		}
 		take(path, name)
 	}
+	s.checkSetUp(wrong, take)
 	for i, c := range s.Commands {
 		path := fmt.Sprintf("commands[%d]", i)
 		if !plainName(c.Name) {

@@ -26,6 +26,12 @@ const (
 	tryCreate  = "create"  // PATH
 	tryOpen    = "open"    // PATH
 	tryExec    = "exec"    // PATH
+	tryBind    = "bind"    // PORT
+	tryConnect = "connect" // PORT
+
+	tryAbstract    = "abstract"    // NAME of a socket of another process
+	tryOwnAbstract = "ownabstract" // NAME
+	trySignal      = "signal"      // "self" or "parent"
 )
 
 // The workloads that some enforcer cannot affect.
@@ -57,4 +63,5 @@ var (
 	metricWall         = metric.Wall.Name
 	metricCPU          = metric.CPU.Name
 	metricInstructions = metric.Instructions.Name
+	metricMemory       = metric.KernelMemory.Name
 )

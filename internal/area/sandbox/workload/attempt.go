@@ -28,9 +28,15 @@ import (
 //	mount TYPE     mount a file system of a type that no kernel has; it begins with "tare"
 //	umount         let the mount of the root folder expire, which the kernel never does
 //	alarm          make a timer that could wake the machine, and close it
+//	abstract NAME  connect a datagram socket to an abstract Unix socket of another process
+//	ownabstract NAME   make an abstract Unix socket and connect to it
+//	signal WHO     send no signal to "self" or "parent": only the permission is checked
 //	syscall NAME   make a system call with arguments that change nothing: see Syscalls
 func Attempts() []string {
-	return []string{"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall", TryDatagram, TryMount, TryUmount, TryAlarm}
+	return []string{
+		"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall", "abstract", "ownabstract",
+		"signal", TryDatagram, TryMount, TryUmount, TryAlarm,
+	}
 }
 
 // attempt makes one attempt. The error means that it could not be made.
@@ -66,6 +72,10 @@ func attempt(what string, args []string) (syscall.Errno, error) {
 		return trySyscall(args[0])
 	case TryDatagram, TryMount, TryUmount, TryAlarm:
 		return tryPrivileged(what, args)
+	case "abstract", "ownabstract":
+		return tryAbstract(args[0], what == "ownabstract")
+	case "signal":
+		return trySignal(args[0])
 	}
 	return trySocket(what, args)
 }
@@ -144,7 +154,7 @@ func trySocket(what string, args []string) (syscall.Errno, error) {
 	case "connect":
 		err = unix.Connect(fd, at)
 	case "bind":
-		err = unix.Bind(fd, at)
+		err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1), unix.Bind(fd, at))
 	}
 	return errnoOf(err)
 }

@@ -154,7 +154,7 @@ func runLocal(t *testing.T, kind, dir string, n int) {
 	t.Helper()
 	w := &worker{dir: dir, halt: &atomic.Bool{}, routines: make(map[string]routine)}
 	defer w.close()
-	if _, err := w.run(kind, n); err != nil {
+	if _, err := w.run(kind, n, 0); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -306,7 +306,7 @@ func TestHaltEndsABatch(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			defer w.close()
-			_, err := w.run(k.Name, maxCalls)
+			_, err := w.run(k.Name, maxCalls, 0)
 			done <- err
 		}()
 		time.Sleep(5 * time.Millisecond)

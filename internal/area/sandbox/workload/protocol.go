@@ -48,6 +48,8 @@ type request struct {
 	Command *Command `json:"command,omitempty"`
 	// Within bounds a command's n runs together; 0: no bound.
 	Within time.Duration `json:"within_ns,omitempty"`
+	// At is when a run begins, by CLOCK_MONOTONIC; 0: at once.
+	At time.Duration `json:"at_ns,omitempty"`
 }
 
 // answer is the worker's answer to a request: a result, or an error.
@@ -98,6 +100,8 @@ func (r *request) validate() error {
 	switch {
 	case r.Within < 0:
 		return fmt.Errorf("within %d ns", r.Within)
+	case r.At < 0 || (r.At > 0 && r.Verb != verbRun):
+		return fmt.Errorf("%s at %d ns", r.Verb, r.At)
 	case r.Verb == verbRun && !counted, r.Verb == verbCommand && !counted:
 		return fmt.Errorf("%d calls: must be 1 to %d", r.N, maxCalls)
 	case r.Verb == verbCommand && r.Command == nil:

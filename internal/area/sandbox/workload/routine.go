@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,8 +38,8 @@ func (plain) begin() error { return nil }
 func (plain) end() error   { return nil }
 func (plain) close()       {}
 
-// newRoutine makes the routine of a kind. It uses the files of Setup below dir.
-func newRoutine(kind, dir string) (routine, error) {
+// newRoutine makes the routine of a kind. It uses the files of Setup below dir, and the TCP port, unless that is 0.
+func newRoutine(kind, dir string, port int) (routine, error) {
 	switch kind {
 	case "exec":
 		return newChain(filepath.Join(dir, programFile))
@@ -55,7 +56,7 @@ func newRoutine(kind, dir string) (routine, error) {
 	case "read":
 		return newRead(filepath.Join(dir, plainFile))
 	case "connect":
-		return newConnect()
+		return newConnect(port)
 	case "udpconnect":
 		return newUDPConnect()
 	case "pipe":
@@ -78,11 +79,14 @@ func newRoutine(kind, dir string) (routine, error) {
 	return nil, fmt.Errorf("unknown workload %.40q", kind)
 }
 
-// run performs a batch of n calls and measures it.
-func (w *worker) run(kind string, n int) (cost Cost, err error) {
+// run performs a batch of n calls and measures it. It begins at the time at, or at once if that is 0.
+func (w *worker) run(kind string, n int, at time.Duration) (cost Cost, err error) {
+	if batch := w.own.Batches[kind]; batch != nil {
+		return batch(n, w.halt.Load)
+	}
 	r, ok := w.routines[kind]
 	if !ok {
-		if r, err = newRoutine(kind, w.dir); err != nil {
+		if r, err = newRoutine(kind, w.dir, w.own.Port); err != nil {
 			return Cost{}, err
 		}
 		w.routines[kind] = r
@@ -102,17 +106,25 @@ func (w *worker) run(kind string, n int) (cost Cost, err error) {
 		return Cost{}, err
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
-	return w.timed(r, n)
+	if at > 0 {
+		if err := w.await(kind, at); err != nil {
+			return Cost{}, err
+		}
+	}
+	return w.timed(r, n, at)
 }
 
-// timed performs the batch between two readings of the clocks.
-func (w *worker) timed(r routine, n int) (Cost, error) {
+// timed performs the batch between two readings of the clocks. Its wall time counts from the time at, if that is not 0.
+func (w *worker) timed(r routine, n int, at time.Duration) (Cost, error) {
 	pid, survives := 0, false
 	if c, ok := r.(companion); ok {
 		pid, survives = c.companion()
 	}
 	if err := w.meter.start(pid, survives); err != nil {
 		return Cost{}, err
+	}
+	if at > 0 {
+		w.meter.from.wall = at
 	}
 	if err := r.batch(n, w.halt); err != nil {
 		return Cost{}, err

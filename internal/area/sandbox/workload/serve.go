@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -26,6 +27,24 @@ const memoryLimit = 256 << 20
 //
 // It must have a process of its own: while it runs, the process's garbage collector is off and GOMAXPROCS is 2.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
+	return ServeOwn(ctx, in, out, dir, Own{})
+}
+
+// A Batch makes n calls and returns their total cost. It returns soon after halted does.
+type Batch func(n int, halted func() bool) (Cost, error)
+
+// Own is what a worker does in a way of its own.
+type Own struct {
+	// Batches are further kinds by name.
+	Batches map[string]Batch
+	// Aside runs what attempts and questions for the status do on another thread; nil: it runs on the worker's.
+	Aside func(do func()) error
+	// Port is where the listener of "connect" is, beside a socket that another process keeps bound there; 0: any.
+	Port int
+}
+
+// ServeOwn is Serve for a worker that does some things in a way of its own.
+func ServeOwn(ctx context.Context, in io.Reader, out io.Writer, dir string, own Own) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
@@ -34,7 +53,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &worker{dir: dir, halt: &atomic.Bool{}, routines: make(map[string]routine)}
+	w := &worker{dir: dir, own: own, halt: &atomic.Bool{}, routines: make(map[string]routine)}
 	defer w.close()
 	w.meter.counter.open()
 	if err := writeLine(out, hello{Protocol: protocol, Version: version}); err != nil {
@@ -63,6 +82,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
 // worker answers requests, one after another, on one thread.
 type worker struct {
 	dir      string
+	own      Own
 	halt     *atomic.Bool // set when no client waits for the batch any more
 	routines map[string]routine
 	meter    meter
@@ -134,18 +154,37 @@ func (w *worker) handle(ctx context.Context, l incoming, out io.Writer) error {
 func (w *worker) answer(ctx context.Context, r request) (answer, error) {
 	switch r.Verb {
 	case verbRun:
-		cost, err := w.run(r.Op, r.N)
+		cost, err := w.run(r.Op, r.N, r.At)
 		return answer{Cost: &cost}, err
 	case verbCommand:
 		cost, err := w.command(ctx, *r.Command, r.N, r.Within)
 		return answer{Cost: &cost}, err
 	case verbTry:
-		errno, err := attempt(r.Op, r.Args)
+		var errno syscall.Errno
+		err := w.aside(func() (err error) {
+			errno, err = attempt(r.Op, r.Args)
+			return err
+		})
 		n := int(errno)
 		return answer{Errno: &n}, err
 	}
-	s, err := status()
+	var s Status
+	err := w.aside(func() (err error) {
+		s, err = status()
+		return err
+	})
 	return answer{Status: &s}, err
+}
+
+// aside runs do where attempts are made.
+func (w *worker) aside(do func() error) (err error) {
+	if w.own.Aside == nil {
+		return do()
+	}
+	if e := w.own.Aside(func() { err = do() }); e != nil {
+		return e
+	}
+	return err
 }
 
 func (w *worker) close() {

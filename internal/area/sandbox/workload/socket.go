@@ -29,7 +29,7 @@ type connect struct {
 	made     int
 }
 
-func newConnect() (*connect, error) {
+func newConnect(port int) (*connect, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, asFailure("connect", "socket", err)
@@ -38,8 +38,11 @@ func newConnect() (*connect, error) {
 	call := "setsockopt"
 	// Accepted sockets inherit it: closing them sends a reset, which leaves no TIME_WAIT on either side.
 	err = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	if err == nil && port > 0 {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+	}
 	if err == nil {
-		call, err = "bind", unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+		call, err = "bind", unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
 	}
 	if err == nil {
 		call, err = "listen", unix.Listen(fd, 8)

@@ -48,6 +48,8 @@ type Cost struct {
 	// Instructions in user space and kernel, if Counted: only if a test showed a working counter for both.
 	Instructions uint64 `json:"instructions,omitempty"`
 	Counted      bool   `json:"counted,omitempty"`
+	// Memory is what the calls took in bytes, where that is measured instead of time. No worker sends it.
+	Memory int64 `json:"-"`
 }
 
 // Failure is a call of a workload that failed or returned a wrong result. It unwraps to its errno, so errors.Is(err,

@@ -1,0 +1,149 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tare/internal/area/sandbox/workload"
+	"tare/internal/design"
+)
+
+// mostOthers bounds the policies that a treatment holds.
+const mostOthers = 1000
+
+// A filler is an Enforcer whose policies are in the kernel itself rather than in processes, such as loaded profiles.
+type filler interface {
+	// Fill loads n further policies like p, and returns what removes them. It gives h what outlives this process.
+	Fill(ctx context.Context, p Policy, n int, h *host) (remove func(context.Context) error, err error)
+}
+
+// canHold returns an error if further policies of the stack cannot be held.
+func (s stack) canHold() error {
+	if s.filler() != nil {
+		return nil
+	}
+	return s.canStage()
+}
+
+// filler returns the stack's only enforcer if it is a filler.
+func (s stack) filler() filler {
+	if len(s) != 1 {
+		return nil
+	}
+	f, _ := s[0].(filler)
+	return f
+}
+
+// settle is the pause after the number of other policies has changed: the kernel frees what has ended in the
+// background.
+const settle = 20 * time.Millisecond
+
+// hold brings the host to the number of further policies that the arm's treatment has. The arms take turns, so those
+// of another arm are removed first: nothing else would let two numbers be compared. It reports whether anything
+// changed.
+func (t *target) hold(ctx context.Context, a *arm) (changed bool, err error) {
+	if t.holding == a || (t.removeHeld == nil && a.plan.others == 0) {
+		return false, nil
+	}
+	if err := t.release(ctx); err != nil {
+		return false, err
+	}
+	if a.plan.others > 0 {
+		if err := t.fill(ctx, a); err != nil {
+			return false, fmt.Errorf("hold %d other policies: %w", a.plan.others, err)
+		}
+		t.holding = a
+	}
+	return true, t.env.Clock.Sleep(ctx, settle)
+}
+
+// fill puts the further policies of an arm in force, and sets what removes them.
+func (t *target) fill(ctx context.Context, a *arm) error {
+	if f := a.plan.stack.filler(); f != nil {
+		remove, err := f.Fill(ctx, a.plan.policy, a.plan.others, t.host)
+		t.removeHeld = remove
+		return err
+	}
+	s, err := t.current(a)
+	if err != nil {
+		return err
+	}
+	if s.holder == nil {
+		return errors.New("the process that holds them has not been started")
+	}
+	t.removeHeld = func(ctx context.Context) error {
+		_, err := micro(workload.KindRelease)(ctx, s.holder, 1)
+		return err
+	}
+	_, err = micro(workload.KindHold)(ctx, s.holder, a.plan.others)
+	return err
+}
+
+// release removes the policies that are held.
+func (t *target) release(ctx context.Context) error {
+	if t.removeHeld != nil {
+		if err := t.removeHeld(ctx); err != nil {
+			return fmt.Errorf("remove other policies: %w", err)
+		}
+	}
+	t.removeHeld, t.holding = nil, nil
+	return nil
+}
+
+// leaveOthers removes the policies that an arm holds when it is left. Those in a process end with it.
+func (t *target) leaveOthers(ctx context.Context, a *arm) error {
+	if t.holding != a {
+		return nil
+	}
+	if a.plan.stack.filler() != nil {
+		return t.release(ctx)
+	}
+	t.removeHeld, t.holding = nil, nil
+	return nil
+}
+
+// proveOthers holds the sample's other policies, proves that some of their threads are confined, and releases them.
+func (s *sample) proveOthers(ctx context.Context) error {
+	if s.holder == nil {
+		return nil
+	}
+	if _, err := micro(workload.KindHold)(ctx, s.holder, s.plan.policiesToProve()); err != nil {
+		return fmt.Errorf("hold %d other policies: %w", s.plan.policiesToProve(), err)
+	}
+	err := s.holder.prove(ctx)
+	_, e := micro(workload.KindRelease)(ctx, s.holder, 1)
+	return errors.Join(err, e)
+}
+
+// createsThreads lists the processes that confine threads of their own, for the plan.
+func (s *Spec) createsThreads(treatments []design.Treatment) (out []string) {
+	if len(s.SetUp) > 0 {
+		out = append(out, fmt.Sprintf("%d process(es) beside them, which confine threads of their own, one after another",
+			len(treatments)))
+	}
+	most := 0
+	for _, t := range treatments {
+		if p, err := s.plan(t); err == nil {
+			most = max(most, p.others)
+		}
+	}
+	if most > 0 {
+		out = append(out, fmt.Sprintf("up to %d further policies at a time, each in force in a sleeping thread", most))
+	}
+	return out
+}
+
+// threadNotes says what the threads do that confine themselves.
+func (t *target) threadNotes() (notes []string) {
+	if len(t.spec.SetUp) > 0 {
+		notes = append(notes, "each call of a set-up cost runs on another thread of a process that is not confined itself")
+	}
+	if slices.ContainsFunc(t.order, func(a *arm) bool { return a.plan.others > 0 }) {
+		notes = append(notes, "others: that many further policies are in force in batches of the treatment, and end before "+
+			"those of another")
+	}
+	return notes
+}

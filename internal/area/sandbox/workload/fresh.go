@@ -1,0 +1,177 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// The kinds of a Fresh.
+const (
+	KindConfine = "confine"
+	KindFirst   = "first"
+	KindLater   = "later"
+	KindStart   = "start"
+)
+
+// laterAfter is how many files a thread opens under its policy before KindLater times the next.
+const laterAfter = 100
+
+// A Fresh measures what it costs to put a process under a policy. Each call runs on a thread of its own, since
+// restrictions cannot be undone; the thread then ends. Its process is not confined.
+type Fresh struct {
+	confine func() error
+	open    *open
+	start   *spawn
+}
+
+// NewFresh makes a Fresh with the files of Setup below dir. confine puts the calling thread under the policy: what it
+// does is timed.
+func NewFresh(confine func() error, dir string) (*Fresh, error) {
+	o, err := newOpen(filepath.Join(dir, plainFile))
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSpawn(KindStart, filepath.Join(dir, programFile))
+	if err != nil {
+		return nil, err
+	}
+	return &Fresh{confine: confine, open: o, start: s}, nil
+}
+
+// Own returns the kinds of f, and makes attempts on a confined thread.
+func (f *Fresh) Own() Own {
+	openOnce := func() error { return f.open.openAt(unix.O_RDONLY) }
+	nothing := inOrder()
+	later := inOrder(f.confine, func() error { return repeat(laterAfter, openOnce) })
+	return Own{
+		Batches: map[string]Batch{
+			KindConfine: f.batch(nothing, f.confine),
+			KindFirst:   f.batch(f.confine, openOnce),
+			KindLater:   f.batch(later, openOnce),
+			KindStart:   f.batch(nothing, inOrder(f.confine, f.start.once)),
+		},
+		Aside: f.aside,
+	}
+}
+
+// inOrder returns a function that calls all until one fails.
+func inOrder(all ...func() error) func() error {
+	return func() error {
+		for _, do := range all {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func repeat(n int, do func() error) error {
+	for range n {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batch returns the kind that times do on n threads, after an untimed preparation on each.
+func (f *Fresh) batch(before, do func() error) Batch {
+	return func(n int, halted func() bool) (Cost, error) {
+		runtime.GC() // ended threads leave garbage behind, and the cost of a fork grows with the process's memory
+		total := Cost{N: n}
+		children, err := waitedFor()
+		if err != nil {
+			return Cost{}, err
+		}
+		for range n {
+			if halted() {
+				return Cost{}, errHalted
+			}
+			var c Cost
+			err := onThread(func() (err error) {
+				if err = before(); err == nil {
+					c, err = timedHere(do)
+				}
+				return err
+			})
+			if err != nil {
+				return Cost{}, err
+			}
+			total.Wall, total.CPU = total.Wall+c.Wall, total.CPU+c.CPU
+		}
+		after, err := waitedFor()
+		total.Wall, total.CPU = max(1, total.Wall), total.CPU+after-children
+		return total, err
+	}
+}
+
+// aside runs do on a confined thread.
+func (f *Fresh) aside(do func()) error {
+	return onThread(func() error {
+		err := f.confine()
+		if err == nil {
+			do()
+		}
+		return err
+	})
+}
+
+// onThread runs do on a thread that is not confined yet, has no_new_privs, and ends afterwards.
+func onThread(do func() error) error {
+	done := make(chan error, 1)
+	go endingThread(func() {
+		err := harden()
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	})
+	return <-done
+}
+
+// endingThread runs do on a thread that ends with the calling goroutine. The main thread of a process never ends: a
+// goroutine that is on it keeps it until another has run do.
+func endingThread(do func()) {
+	runtime.LockOSThread() // never unlocked: the runtime ends the thread with this goroutine
+	if unix.Gettid() != os.Getpid() {
+		do()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	var elsewhere sync.WaitGroup
+	elsewhere.Go(func() { endingThread(do) })
+	elsewhere.Wait()
+}
+
+// harden prepares this thread for a policy that it cannot leave: all arms have no_new_privs, and no signal
+// interrupts what is timed.
+func harden() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	_, err := blockSignals()
+	return err
+}
+
+// timedHere calls do and returns its cost on this thread, with that of one reading of a clock.
+func timedHere(do func() error) (Cost, error) {
+	cpu, err1 := read(unix.CLOCK_THREAD_CPUTIME_ID)
+	wall, err2 := read(unix.CLOCK_MONOTONIC)
+	if err := errors.Join(err1, err2); err != nil {
+		return Cost{}, err
+	}
+	failure := do()
+	wallAfter, err1 := read(unix.CLOCK_MONOTONIC)
+	cpuAfter, err2 := read(unix.CLOCK_THREAD_CPUTIME_ID)
+	if err := errors.Join(failure, err1, err2); err != nil {
+		return Cost{}, err
+	}
+	return Cost{N: 1, Wall: wallAfter - wall, CPU: max(0, cpuAfter-cpu)}, nil
+}
