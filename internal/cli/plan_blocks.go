@@ -103,7 +103,7 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) st
 	}
 	b, ok := e.Target.(area.Batcher)
 	if !ok || len(b.Batches()) == 0 || countsInstructions(e.Scope()) {
-		return "unknown before the first run: only its blocks show how much this target's figures vary; a later plan uses them"
+		return "unknown before the first run: only its blocks show how much the figures vary; a later plan uses them"
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -58,7 +58,9 @@ func addAppArmor(ctx context.Context, r *vm.Initrd) error {
 	if _, err := r.Program(ctx, "apparmor_parser"); err != nil {
 		return area.WithHint(err, "apt-get install --no-install-recommends apparmor, or leave apparmor out")
 	}
-	for _, dir := range []string{"/etc/apparmor", "/etc/apparmor.d/abi", "/etc/apparmor.d/tunables", "/usr/share/apparmor-features"} {
+	for _, dir := range []string{
+		"/etc/apparmor", "/etc/apparmor.d/abi", "/etc/apparmor.d/tunables", "/usr/share/apparmor-features",
+	} {
 		if err := r.Tree(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // not all distributions have all
 			return err
 		}

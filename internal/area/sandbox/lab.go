@@ -152,8 +152,9 @@ func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error)
 	m := &labMachine{labKind: kind}
 	t.machines = append(t.machines, m) // added before it runs, so that Close finds it
 	m.vm, err = vm.Boot(ctx, vm.Options{
-		Emulator: emulator, Kernel: kind.kernel, Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
-		LSM: labSecurity, Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
+		Emulator: emulator, Kernel: kind.kernel, Initrd: initrd,
+		Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
+		LSM:  labSecurity, Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
 		CPUs: t.env.CPUs,
 		Born: func(id proc.ID) error {
 			c := area.ProcessChange(areaName, fmt.Sprintf("vm-%d", id.PID), id)

@@ -26,7 +26,7 @@ func (p Policy) model() policy.Policy {
 		for _, r := range policy.EnhanceProtect() {
 			m = m.And(r.Policy)
 		}
-	case AlwaysAllow:
+	case AlwaysAllow, Unconfined:
 	}
 	if p.Own != nil {
 		m = m.And(p.Own.Policy)
@@ -34,8 +34,8 @@ func (p Policy) model() policy.Policy {
 	return m.And(p.furtherRules())
 }
 
-// furtherRules returns the rules that the treatment adds: as many of each kind on files, programs, addresses and mounts,
-// none of which a workload meets.
+// furtherRules returns the rules that the treatment adds: as many of each kind on files, programs, addresses and
+// mounts, none of which a workload meets.
 func (p Policy) furtherRules() (m policy.Policy) {
 	for i := range p.Rules {
 		path := policy.Path(rulePath(p, i))

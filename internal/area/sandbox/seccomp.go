@@ -154,7 +154,7 @@ func (seccompFilter) Describe(p Policy) string {
 	switch p.Mode {
 	case RuntimeDefault:
 		what += ": Docker's default profile"
-	case AlwaysAllow, EnhanceProtect:
+	case AlwaysAllow, EnhanceProtect, Unconfined:
 		what += " that allows all but " + canary()
 	}
 	if p.Rules > 0 {
