@@ -193,10 +193,14 @@ func (o Options) lastWords() string {
 		told = lines
 	}
 	const most = 4
+	told = told[max(0, len(told)-most):]
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: ") }); i >= 0 {
+		told = lines[i : i+1] // of tare itself: its stack follows
+	}
 	for i := range told {
 		told[i] = strings.TrimSpace(told[i])
 	}
-	return fmt.Sprintf("its console (%s) ends with: %s", o.console(), strings.Join(told[max(0, len(told)-most):], " | "))
+	return fmt.Sprintf("its console (%s) says: %s", o.console(), strings.Join(told, " | "))
 }
 
 // isTrace reports whether a line of the console is the kernel's and not the reason of a panic: such lines follow the

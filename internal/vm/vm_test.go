@@ -233,7 +233,7 @@ func TestLastWords(t *testing.T) {
 	if err := os.WriteFile(o.console(), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf("its console (%s) ends with: tare: no such area | [    1.8] Kernel panic - not syncing: "+
+	want := fmt.Sprintf("its console (%s) says: tare: no such area | [    1.8] Kernel panic - not syncing: "+
 		"Attempted to kill init!", o.console())
 	if got := o.lastWords(); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -145,21 +145,23 @@ func (a *agent) batch(ctx context.Context, q request, w *answer) error {
 	}
 	for _, o := range ops {
 		if o.Name == q.Operation && o.Batch != nil {
-			w.Samples, err = leastOf(max(1, q.Repeat), func() ([]load.BatchSample, error) { return o.Batch(ctx, q.Calls) })
+			began := a.env.Clock.Now()
+			again := func() bool { return a.env.Clock.Now().Sub(began) < q.RepeatWithin }
+			w.Samples, err = leastOf(q.Repeat, again, func() ([]load.BatchSample, error) { return o.Batch(ctx, q.Calls) })
 			return err
 		}
 	}
 	return fmt.Errorf("there is no operation %.40q", q.Operation)
 }
 
-// leastOf makes n batches and returns the least value of each metric.
-func leastOf(n int, batch func() ([]load.BatchSample, error)) (least []load.BatchSample, err error) {
-	for range n {
+// leastOf makes up to n batches, at least one, and returns the least value of each metric.
+func leastOf(n int, again func() bool, batch func() ([]load.BatchSample, error)) (least []load.BatchSample, err error) {
+	for i := 0; i == 0 || i < n && again(); i++ {
 		samples, err := batch()
 		if err != nil {
 			return nil, err
 		}
-		if least == nil {
+		if i == 0 {
 			least = samples
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tare/internal/area"
+	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"
 )
@@ -95,7 +96,7 @@ func connect(t *testing.T, f far, repeat int) *Target {
 			t.Errorf("the agent ended with %v", err)
 		}
 	})
-	return New(Peer{Name: "the far side", Stream: here, Patience: time.Minute, Repeat: repeat})
+	return New(Peer{Name: "the far side", Stream: here, Patience: time.Minute, Repeat: repeat, RepeatWithin: time.Minute})
 }
 
 func TestTargetIsServed(t *testing.T) {
@@ -193,7 +194,7 @@ func FuzzAgent(f *testing.F) {
 	f.Add([]byte(`{"id":1,"do":"open","setup":{"spec":{},"dir":"/"}}` + "\n" + `{"id":2,"do":"batch","treatment":{"id":"a"},"operation":"open","calls":-1}`))
 	f.Add([]byte(`{"id":1,"do":"close"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		a := &agent{area: far{said: make(chan string, 1000)}, env: area.Env{Dir: t.TempDir()}}
+		a := &agent{area: far{said: make(chan string, 1000)}, env: area.Env{Dir: t.TempDir(), Clock: clock.System{}}}
 		for i, line := range strings.Split(string(text), "\n") {
 			var q request
 			if i > 100 || json.Unmarshal([]byte(line), &q) != nil {

@@ -23,8 +23,9 @@ type Peer struct {
 	Exited <-chan struct{}
 	Failed func() error
 	// Repeat is how many batches the peer makes for one, of which the least counts; 0: one. It suits a machine whose
-	// interrupts only ever add to what is measured.
-	Repeat int
+	// interrupts only ever add to what is measured. None begins later than RepeatWithin after the first.
+	Repeat       int
+	RepeatWithin time.Duration
 	// Patience bounds each request.
 	Patience time.Duration
 }
@@ -139,7 +140,9 @@ func (t *Target) Operations(tr design.Treatment) ([]load.Operation, error) {
 		out = append(out, load.Operation{
 			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Negative: o.Negative,
 			Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
-				a, err := t.ask(ctx, request{Do: doBatch, Treatment: &tr, Operation: o.Name, Calls: n, Repeat: t.peer.Repeat})
+				a, err := t.ask(ctx, request{
+					Do: doBatch, Treatment: &tr, Operation: o.Name, Calls: n, Repeat: t.peer.Repeat, RepeatWithin: t.peer.RepeatWithin,
+				})
 				return a.Samples, err
 			},
 		})

@@ -40,7 +40,10 @@ type request struct {
 	Treatment *design.Treatment `json:"treatment,omitempty"`
 	Operation string            `json:"operation,omitempty"` // of batch
 	Calls     int               `json:"calls,omitempty"`     // of batch
-	Repeat    int               `json:"repeat,omitempty"`    // of batch: how many to make, of which the least counts
+	// Repeat, of batch, is how many to make, of which the least counts. None begins later than RepeatWithin after the
+	// first.
+	Repeat       int           `json:"repeat,omitempty"`
+	RepeatWithin time.Duration `json:"repeat_within_ns,omitempty"`
 }
 
 // Setup says what to open.

@@ -167,7 +167,7 @@ func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error)
 	}
 	m.target = remote.New(remote.Peer{
 		Name: "the lab VM " + kind.name(), Stream: m.vm.Link, Exited: m.vm.Exited(), Failed: m.vm.Failed,
-		Patience: labPatience, Repeat: labRepeat,
+		Patience: labPatience, Repeat: labRepeat, RepeatWithin: labRepeat * labSpan,
 	})
 	return m, nil
 }
