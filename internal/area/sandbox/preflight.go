@@ -138,8 +138,7 @@ func (t *target) Notes() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	notes := []string{
-		"what an enforcer costs is measured on this host's kernel, with this host's mitigations: another kernel's figures " +
-			"differ",
+		"what an enforcer costs is measured on one kernel, with its mitigations: another kernel's figures differ",
 		"files lie four components deep; a rule engine that walks paths costs more for deeper ones",
 	}
 	notes = slices.Insert(notes, 1, t.cpuNotes()...)
@@ -162,7 +161,7 @@ func (t *target) Notes() []string {
 		}
 		notes = append(notes, who+": "+text)
 	}
-	return append(append(notes, t.plantedNotes()...), t.threadNotes()...)
+	return slices.Concat(notes, t.plantedNotes(), t.threadNotes(), t.attributionNotes())
 }
 
 // plantedNotes names the arms with a planted cost.

@@ -28,6 +28,8 @@ type target struct {
 	journal area.Journal
 	host    *host
 	entered int // samples so far, for names
+	// attributions are what BPF programs did, for the notes.
+	attributions []string
 	// multiple divides the number of calls in every batch, so that each planted share is a whole number of calls.
 	multiple int
 	patience time.Duration // see launcher
@@ -44,6 +46,8 @@ type arm struct {
 	plan      plan
 	cpus      []int   // of its workers
 	sample    *sample // between Enter and Leave
+	// attributed says that the cost of its BPF programs has been attributed.
+	attributed bool
 }
 
 // Prepare implements area.Target.
@@ -131,7 +135,10 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	if err != nil {
 		return err
 	}
-	return s.prove(ctx)
+	if err := s.prove(ctx); err != nil {
+		return err
+	}
+	return t.attribute(ctx, a, s)
 }
 
 // Operations implements area.Target.

@@ -158,6 +158,9 @@ func (p Policy) Validate() (wrong []string) {
 		_, _, err := a.Parse()
 		add("connects", i, err)
 	}
+	for i, m := range p.Mounts {
+		add("mounts", i, m.validate())
+	}
 	for i, c := range p.Capabilities {
 		if _, err := CapabilityNumber(c); err != nil {
 			add("capabilities", i, err)
@@ -167,10 +170,23 @@ func (p Policy) Validate() (wrong []string) {
 	return wrong
 }
 
+// validate allows sources that are no paths, such as "none".
+func (m Mount) validate() error {
+	if strings.ContainsAny(m.Type, "*/ \x00\n\"?[]{}\\") {
+		return fmt.Errorf("type: %q is not the name of a file system", m.Type)
+	}
+	return m.Source.validatePattern()
+}
+
 func (p Path) validate() error {
-	switch {
-	case !strings.HasPrefix(string(p), "/"):
+	if !strings.HasPrefix(string(p), "/") {
 		return fmt.Errorf("%q is not an absolute path", string(p))
+	}
+	return p.validatePattern()
+}
+
+func (p Path) validatePattern() error {
+	switch {
 	case len(p) >= maxPath:
 		return fmt.Errorf("a path of %d bytes: want fewer than %d", len(p), maxPath)
 	case strings.Count(string(p), Wildcard) > 1 || strings.Contains(strings.Replace(string(p), Wildcard, "", 1), "*"):

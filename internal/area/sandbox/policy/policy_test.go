@@ -86,15 +86,17 @@ func TestBuiltinPoliciesAreValid(t *testing.T) {
 
 func TestParseNamesWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                             "it is empty",
-		"{}":                           "it refuses nothing",
-		"file: []":                     "field file not found",
-		"execs: [nc]":                  `execs[0]: "nc" is not an absolute path`,
-		"execs: [/a/*/b]":              "no other wildcard",
-		"files: [{path: /a}]":          "access is missing",
-		"capabilities: [cap_sysadmin]": "there is no capability",
-		"connects: [10.0.0.1/8]":       "write 10.0.0.0/8",
-		"umount: true\n---\n{}":        "one YAML document",
+		"":                                 "it is empty",
+		"{}":                               "it refuses nothing",
+		"file: []":                         "field file not found",
+		"execs: [nc]":                      `execs[0]: "nc" is not an absolute path`,
+		"execs: [/a/*/b]":                  "no other wildcard",
+		"files: [{path: /a}]":              "access is missing",
+		"capabilities: [cap_sysadmin]":     "there is no capability",
+		"mounts: [{source: /dev/**/a/**}]": "at most one **",
+		"mounts: [{type: a b}]":            "not the name of a file system",
+		"connects: [10.0.0.1/8]":           "write 10.0.0.0/8",
+		"umount: true\n---\n{}":            "one YAML document",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, want)
