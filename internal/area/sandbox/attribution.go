@@ -68,7 +68,7 @@ func (t *target) attributionNotes() []string {
 	if len(t.attributions) == 0 {
 		return nil
 	}
-	return append([]string{fmt.Sprintf("BPF programs by the kernel's own count over %d calls, which costs time itself and "+
-		"includes other processes' calls; a nanosecond of an emulated machine is an instruction", attributedCalls)},
+	return append([]string{fmt.Sprintf("BPF programs by the kernel's own count over %d calls, which costs time itself "+
+		"and includes other processes' calls; a nanosecond of an emulated machine is an instruction", attributedCalls)},
 		t.attributions...)
 }
