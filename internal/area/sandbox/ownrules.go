@@ -3,13 +3,9 @@ package sandbox
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 
-	"golang.org/x/sys/unix"
-
+	"tare/internal/area"
 	"tare/internal/area/sandbox/policy"
 )
 
@@ -25,20 +21,9 @@ const mostOwnRules = 1 << 20
 
 // readOwnRules reads a policy. The error names the path.
 func readOwnRules(path string) (*OwnRules, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	text, err := area.ReadText(path, mostOwnRules)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s: want a regular file", path), err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, mostOwnRules+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(text) > mostOwnRules {
-		return nil, fmt.Errorf("%s: longer than %d bytes, which no policy needs", path, mostOwnRules)
 	}
 	p, err := policy.Parse(text)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -36,20 +35,9 @@ type Profile struct {
 
 // readProfile reads a profile and checks that it can be compiled.
 func readProfile(path string) (*Profile, error) {
-	f, err := os.Open(path) //nolint:gosec // the experiment names the file
+	text, err := area.ReadText(path, mostProfile)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s: want a regular file", path), err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, mostProfile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(text) > mostProfile {
-		return nil, fmt.Errorf("%s: longer than %d bytes, which no profile needs", path, mostProfile)
 	}
 	p := &Profile{Name: filepath.Base(path), Text: text}
 	policy, err := p.policy()

@@ -2,15 +2,12 @@ package apparmor
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"tare/internal/area"
 )
 
 // mostFile bounds the size of a file of profiles, without what it includes.
@@ -26,11 +23,11 @@ type File struct {
 
 // ReadProfile reads a file of profiles and checks that apparmor_parser compiles it for this kernel.
 func ReadProfile(ctx context.Context, path string) (*File, error) {
-	text, err := readText(path)
+	text, err := area.ReadText(path, mostFile)
 	if err != nil {
 		return nil, err
 	}
-	s := Source{Name: filepath.Base(path), Text: text}
+	s := Source{Name: filepath.Base(path), Text: string(text)}
 	if _, _, err := Compile(ctx, s, Enforce); err != nil {
 		return nil, err
 	}
@@ -53,25 +50,6 @@ func ReadProfile(ctx context.Context, path string) (*File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-func readText(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) //nolint:gosec // the experiment names the file
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return "", errors.Join(fmt.Errorf("%s: want a regular file", path), err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, mostFile+1))
-	if err != nil {
-		return "", fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(text) > mostFile {
-		return "", fmt.Errorf("%s: longer than %d bytes, which no profile needs", path, mostFile)
-	}
-	return string(text), nil
 }
 
 // Pick returns the profile of this name, or the only one if the name is empty.
