@@ -79,8 +79,8 @@ func (s stack) confine(p Policy) error {
 	return nil
 }
 
-// prove proves in a confined process that these enforcers are in force and no others. A profile of the user's may
-// refuse more than the absence of others can be told apart from, so it is proved alone.
+// prove proves in a confined process that these enforcers are in force and no others. A profile of the user's may itself
+// refuse what would show that another enforcer is absent: then only its own refusals are proved.
 func (s stack) prove(ctx context.Context, p Policy, w Attempts) error {
 	x := &proof{ctx: ctx, w: w}
 	filters := 0
