@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync"
@@ -38,35 +37,19 @@ type labReady struct {
 	Failed  string  `json:"failed,omitempty"`
 }
 
-// launchLab starts a holder in its own session, and returns when its machine is up.
-func launchLab(ctx context.Context, o labOptions) (labReady, error) {
-	self, err := os.Executable()
+// launchLab starts the holder of a machine, and returns when the machine is up.
+func launchLab(ctx context.Context, o labOptions) (r labReady, err error) {
+	line, err := startHolder(ctx, o.Dir, o, "lab", "hold")
 	if err != nil {
-		return labReady{}, fmt.Errorf("find tare's own executable, to start the holder process with it: %w", err)
+		return r, err
 	}
-	cmd := exec.Command(self, "lab", "hold") //nolint:noctx // it outlives us on purpose
-	cmd.Dir, cmd.SysProcAttr = o.Dir, &syscall.SysProcAttr{Setsid: true}
-	in, err1 := cmd.StdinPipe()
-	out, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2); err != nil {
-		return labReady{}, err
-	}
-	if err := cmd.Start(); err != nil {
-		return labReady{}, fmt.Errorf("start a holder: %w", err)
-	}
-	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })()
-	config, err := json.Marshal(o)
-	if err == nil {
-		_, err = in.Write(append(config, '\n'))
-	}
-	var r labReady
-	if err := errors.Join(err, in.Close(), json.NewDecoder(io.LimitReader(out, maxLine)).Decode(&r)); err != nil {
-		return r, errors.Join(fmt.Errorf("the holder says nothing: %w", err), cmd.Wait())
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fmt.Errorf("the holder says %.80q: %w", line, err)
 	}
 	if r.Failed != "" {
-		return r, errors.Join(errors.New(r.Failed), cmd.Wait())
+		return r, errors.New(r.Failed)
 	}
-	return r, cmd.Process.Release()
+	return r, nil
 }
 
 func (a *app) labHoldCommand() *cobra.Command {

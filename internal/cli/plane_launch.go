@@ -35,72 +35,80 @@ type holdOptions struct {
 	Logs        string        `json:"logs"`
 }
 
-// launch starts a holder in its own session, and returns when the holder reports that the plane is ready.
+// launch starts the holder of a plane, and returns when it reports that the plane is ready.
 func launch(ctx context.Context, o holdOptions) (plane.Kept, error) {
+	line, err := startHolder(ctx, o.Logs, o, "plane", "hold")
+	if err == nil {
+		var k plane.Kept
+		if k, err = keptIn(line); err == nil {
+			return k, nil
+		}
+	}
+	return plane.Kept{}, fmt.Errorf("start plane %s: %w", o.Name, err)
+}
+
+// startHolder starts this program in a session of its own, with a config and a log in dir, and returns the first line
+// that it prints. When ctx ends, it asks the holder to end, and waits until it has.
+func startHolder(ctx context.Context, dir string, config any, args ...string) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return plane.Kept{}, fmt.Errorf("find tare's own executable, to start the holder process with it: %w", err)
+		return nil, fmt.Errorf("find tare's own executable, to start the holder process with it: %w", err)
 	}
-	config, err := json.Marshal(o)
+	text, err := json.Marshal(config)
 	if err != nil {
-		return plane.Kept{}, fmt.Errorf("start a holder: %w", err)
+		return nil, fmt.Errorf("start a holder: %w", err)
 	}
-	log, err := os.OpenFile(filepath.Join(o.Logs, holderLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(dir, holderLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return plane.Kept{}, fmt.Errorf("start a holder: %w", err)
+		return nil, fmt.Errorf("start a holder: %w", err)
 	}
-	defer log.Close()                          //nolint:errcheck // the holder has its own descriptor
-	cmd := exec.Command(self, "plane", "hold") //nolint:noctx // it outlives us on purpose
-	cmd.Dir, cmd.Stderr, cmd.SysProcAttr = o.Logs, log, &syscall.SysProcAttr{Setsid: true}
+	defer log.Close()                  //nolint:errcheck // the holder has its own descriptor
+	cmd := exec.Command(self, args...) //nolint:noctx,gosec // it outlives us on purpose
+	cmd.Dir, cmd.Stderr, cmd.SysProcAttr = dir, log, &syscall.SysProcAttr{Setsid: true}
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	if err := errors.Join(err1, err2); err != nil {
-		return plane.Kept{}, fmt.Errorf("start a holder: %w", err)
+		return nil, fmt.Errorf("start a holder: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
-		return plane.Kept{}, fmt.Errorf("start a holder: %w", err)
+		return nil, fmt.Errorf("start a holder: %w", err)
 	}
-	_, err = in.Write(append(config, '\n'))
-	k, heard := awaitReady(ctx, cmd, out)
-	if err := errors.Join(heard, err, in.Close()); err != nil {
-		return plane.Kept{}, fmt.Errorf("start plane %s: %w", o.Name, err)
-	}
-	return k, nil
+	_, err = in.Write(append(text, '\n'))
+	line, silent := awaitLine(ctx, cmd, out)
+	return line, errors.Join(silent, err, in.Close())
 }
 
-// awaitReady reads the holder's lines until one says that the plane is ready. When ctx ends, it asks the holder to end,
-// and reads until it has ended.
-func awaitReady(ctx context.Context, cmd *exec.Cmd, out io.ReadCloser) (plane.Kept, error) {
-	type heard struct {
-		kept plane.Kept
-		err  error
-	}
-	said := make(chan heard, 1)
+// awaitLine reads the holder's first line.
+func awaitLine(ctx context.Context, cmd *exec.Cmd, out io.ReadCloser) ([]byte, error) {
+	said := make(chan []byte, 1)
 	go func() {
-		k, err := hearLine(out)
-		said <- heard{k, err}
+		line, err := bufio.NewReader(io.LimitReader(out, maxLine)).ReadBytes('\n')
+		if err != nil {
+			line = nil
+		}
+		said <- line
 	}()
-	var h heard
+	var line []byte
 	select {
-	case h = <-said:
+	case line = <-said:
 	case <-ctx.Done():
 		_ = cmd.Process.Signal(syscall.SIGTERM) // it has ended, or will
 		turn, cancel := context.WithTimeout(context.WithoutCancel(ctx), holderEndsWithin)
 		defer cancel()
 		select {
-		case h = <-said:
+		case line = <-said:
 		case <-turn.Done():
-			_ = cmd.Process.Kill() // its components end with it
-			h = <-said
+			_ = cmd.Process.Kill() // what it started ends with it
+			line = <-said
 		}
 	}
-	if h.err == nil {
-		return h.kept, errors.Join(out.Close(), cmd.Process.Release())
+	if line != nil {
+		return line, errors.Join(out.Close(), cmd.Process.Release())
 	}
-	if ended := cmd.Wait(); ended != nil && errors.Is(h.err, errSilent) {
-		h.err = fmt.Errorf("its holder ended: %w; see %s", ended, filepath.Join(cmd.Dir, holderLog))
+	if err := cmd.Wait(); err != nil {
+		return nil, fmt.Errorf("its holder ended: %w; see %s", err, filepath.Join(cmd.Dir, holderLog))
 	}
-	return plane.Kept{}, h.err
+	return nil, errSilent
 }
 
 // errSilent reports that a holder ended without printing a line.
@@ -115,11 +123,8 @@ type holderLine struct {
 // maxLine limits the length of the line, in bytes.
 const maxLine = 1 << 20
 
-func hearLine(out io.Reader) (plane.Kept, error) {
-	line, err := bufio.NewReader(io.LimitReader(out, maxLine)).ReadBytes('\n')
-	if err != nil {
-		return plane.Kept{}, errSilent
-	}
+// keptIn parses the holder's line.
+func keptIn(line []byte) (plane.Kept, error) {
 	var said holderLine
 	switch err := json.Unmarshal(line, &said); {
 	case err != nil:
