@@ -17,13 +17,13 @@ import (
 // usedPaths returns paths that workloads use, below the folder of a run.
 func usedPaths(t *testing.T, run string) []string {
 	t.Helper()
-	real := filepath.Join(t.TempDir(), "s00001")
-	if err := (&sample{dir: real}).setUp(); err != nil {
+	dir := filepath.Join(t.TempDir(), "s00001")
+	if err := (&sample{dir: dir}).setUp(); err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	err := filepath.WalkDir(real, func(path string, _ os.DirEntry, err error) error {
-		rest, _ := filepath.Rel(filepath.Dir(real), path)
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		rest, _ := filepath.Rel(filepath.Dir(dir), path)
 		out = append(out, filepath.Join(run, rest))
 		return err
 	})
@@ -170,7 +170,8 @@ func TestOwnRulesFiles(t *testing.T) {
 	if again, err := readOwnRules(at("better", good+"# comment\n")); err != nil || again.Sum == own.Sum {
 		t.Errorf("another file has the same sum: %v", err)
 	}
-	if m := (Policy{Own: own, Mode: RuntimeDefault}).model(); !refusesRead(m, "/etc/passwd") || !refusesRead(m, "/proc/kcore") {
+	m := (Policy{Own: own, Mode: RuntimeDefault}).model()
+	if !refusesRead(m, "/etc/passwd") || !refusesRead(m, "/proc/kcore") {
 		t.Errorf("the policy lacks the user's rules or those of the mode: %+v", m)
 	}
 }
@@ -218,7 +219,8 @@ func TestRuleEnforcersSayWhatTheyCannot(t *testing.T) {
 		{[]string{"apparmor", "rules", strconv.Itoa(1 << 40)}, "rules: "},
 		{[]string{"bpf", "rights", "network"}, "rights"},
 	} {
-		_, err := (&Spec{On: onLab, Workloads: []string{"open"}}).plan(treatment(slices.Concat([]string{"enforcer"}, c.levels)...))
+		tr := treatment(slices.Concat([]string{factorEnforcer}, c.levels)...)
+		_, err := (&Spec{On: onLab, Workloads: []string{"open"}}).plan(tr)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v, want %q", c.levels, err, c.want)
 		}
