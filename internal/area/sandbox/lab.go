@@ -375,7 +375,7 @@ func (t *labTarget) initrd(ctx context.Context) (string, error) {
 	}
 	err = r.Save(path)
 	if errors.Is(err, unix.ENOSPC) {
-		err = area.WithHint(err, "set TMPDIR to a folder with some hundred MiB of free space")
+		err = fmt.Errorf("%w; set TMPDIR to a folder with some hundred MiB of free space", err)
 	}
 	return path, err
 }
