@@ -65,6 +65,11 @@ func killables() []killable {
 			resumed: "4 blocks of 2 treatments",
 		},
 		{
+			name: "lab", points: 3, life: 16 * time.Second, needs: withLab,
+			experiment: strings.NewReplacer("compared", "lab", "{workloads: [syscall, exec]}", "{on: lab, workloads: [open]}").
+				Replace(comparedExperiment),
+		},
+		{
 			name: "decision", points: 2, life: 3 * time.Second, needs: withEngines,
 			experiment: "name: decision\narea: decision\nquestion: compare\ntarget: {}\n" +
 				"baseline: {engine: cedar}\ntreatments: [{engine: $(ENGINE)}]\nfixed: {policies: 5}\nblocks: 3\nseed: 1\n" +

@@ -23,6 +23,7 @@ import (
 
 	"tare/internal/area/decision/engine"
 	"tare/internal/plane"
+	"tare/internal/vm"
 )
 
 // adoptOrphans makes this process the parent of orphans until the end of the test. Whatever a killed tare started,
@@ -204,6 +205,17 @@ func withEngines(t *testing.T, _ string, k *killable) {
 		t.Logf("without OPA, which has not been built on this host: %v", err)
 	}
 	k.experiment = strings.ReplaceAll(k.experiment, "$(ENGINE)", other)
+}
+
+// withLab skips the test where no lab VM can be booted.
+func withLab(t *testing.T, _ string, _ *killable) {
+	t.Helper()
+	if _, err := vm.Emulator(); err != nil {
+		t.Skipf("THIS HOST CANNOT: %v", err)
+	}
+	if all, err := vm.Kernels(os.LookupEnv); err != nil || len(all) == 0 {
+		t.Skipf("THIS HOST CANNOT: there is no kernel to boot: %v", err)
+	}
 }
 
 // requirePlane skips the test if tare-plane is not built, which takes minutes.

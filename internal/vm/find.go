@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,4 +128,24 @@ func FindKernel(all []Kernel, release string) (Kernel, error) {
 		return Kernel{}, errors.New("there is no kernel to boot")
 	}
 	return Kernel{}, fmt.Errorf("there is no kernel %q; there are %s", release, strings.Join(names, ", "))
+}
+
+// check returns an error if the file is no kernel image (Documentation/arch/x86/boot.rst, "The
+// Real-Mode Kernel Header").
+func (k Kernel) check() error {
+	const at, magic = 0x202, "HdrS"
+	f, err := os.Open(k.Path)
+	if err != nil {
+		return fmt.Errorf("read the kernel image: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	head := make([]byte, len(magic))
+	if _, err := f.ReadAt(head, at); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the kernel image: %w", err)
+	}
+	if string(head) != magic {
+		return fmt.Errorf("%s is not a kernel image of x86 (no %q at byte %d): unpack the kernel's package again, or remove "+
+			"this file", k.Path, magic, at)
+	}
+	return nil
 }

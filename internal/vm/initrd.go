@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -90,17 +91,24 @@ func (r *Initrd) names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Save writes the file system to a new file.
+// Save writes the file system to a new file. After an error there is none.
 func (r *Initrd) Save(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := r.save(f); err != nil {
-		_ = f.Close()
-		return fmt.Errorf("write %s: %w", path, err)
+	if err = errors.Join(r.save(f), f.Close()); err == nil {
+		return nil
 	}
-	return f.Close()
+	return errors.Join(fmt.Errorf("write %s: %w", path, withoutPath(err, path)), os.Remove(path))
+}
+
+// withoutPath returns the cause of an error about a file that the caller names.
+func withoutPath(err error, path string) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == path {
+		return e.Err
+	}
+	return err
 }
 
 // The kinds of entries (stat(2)).

@@ -64,6 +64,10 @@ const (
 	attempts = 2
 	// endWithin is how long a machine may take to switch itself off.
 	endWithin = 10 * time.Second
+	// stalledAfter is how long QEMU may use no processor time.
+	stalledAfter = time.Minute
+	// checkEvery is how often that is looked at during a boot.
+	checkEvery = 5 * time.Second
 	// defaultMemory suffices for all workloads and an initial file system of 200 MiB.
 	defaultMemory = 1024
 )
@@ -78,6 +82,13 @@ type Machine struct {
 	Booted time.Duration
 	child  *proc.Child
 	o      Options
+	used   used
+}
+
+// used is the processor time that QEMU has used, and since when it has been that much.
+type used struct {
+	cpu   time.Duration
+	since time.Time
 }
 
 // Boot boots a machine and returns when its init says that it is up. It tries twice. An error holds the end of the
@@ -92,13 +103,18 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 			o.Within = trialWithin
 		}
 	}
+	if err := o.Kernel.check(); err != nil {
+		return nil, fmt.Errorf("boot Linux %s in QEMU: %w", o.Kernel.Release, err)
+	}
 	var errs []error
 	for range attempts {
 		m, err := boot(ctx, o)
 		if err == nil {
 			return m, nil
 		}
-		errs = append(errs, err)
+		if len(errs) == 0 || errs[0].Error() != err.Error() {
+			errs = append(errs, err)
+		}
 		if ctx.Err() != nil {
 			break
 		}
@@ -160,14 +176,22 @@ func (m *Machine) greet(ctx context.Context) error {
 		}
 		said <- err
 	}()
-	select {
-	case err := <-said:
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return m.ended()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
+	for {
+		select {
+		case err := <-said:
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return m.ended()
+			}
+			return err
+		case <-check.C:
+			if err := m.Stalled(); err != nil {
+				return err
+			}
+		case <-limited.Done():
+			return context.Cause(limited)
 		}
-		return err
-	case <-limited.Done():
-		return context.Cause(limited)
 	}
 }
 
@@ -211,6 +235,24 @@ func isTrace(line string) bool {
 
 // Exited is closed when the machine has ended.
 func (m *Machine) Exited() <-chan struct{} { return m.child.Exited() }
+
+// Stalled returns an error if QEMU has used no processor time for a minute, by the calls of Stalled until then: even a
+// guest that waits uses some. It says nothing about a machine that has ended.
+func (m *Machine) Stalled() error {
+	cpu, err := proc.CPUOf(m.child.PID)
+	now := m.o.Clock.Now()
+	switch {
+	case err != nil: // it has ended
+		return nil //nolint:nilerr // see Failed
+	case cpu != m.used.cpu || m.used.since.IsZero():
+		m.used = used{cpu, now}
+		return nil
+	case now.Sub(m.used.since) < stalledAfter:
+		return nil
+	}
+	return fmt.Errorf("QEMU (process %d) has used no processor time for %s, so it is stopped; \"kill -CONT %[1]d\" would "+
+		"have continued it", m.child.PID, stalledAfter)
+}
 
 // Failed describes a machine that ended by itself.
 func (m *Machine) Failed() error {

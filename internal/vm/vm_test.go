@@ -93,6 +93,29 @@ func TestInitrd(t *testing.T) {
 	}
 }
 
+// TestInitrdThatCannotBeWritten: nothing is left, so that no machine boots with a part of it.
+func TestInitrdThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	host := filepath.Join(dir, "host")
+	if err := os.WriteFile(host, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := NewInitrd()
+	if err := r.Put("/bin/host", host); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(host); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "initrd")
+	if err := r.Save(path); err == nil || !strings.Contains(err.Error(), host) {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("a part of it is left: %v", err)
+	}
+}
+
 // TestProgramBringsItsLibraries adds a script and runs its interpreter in a root of nothing but the added files.
 func TestProgramBringsItsLibraries(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
@@ -206,7 +229,7 @@ func TestBootFailures(t *testing.T) {
 			}
 			var born []proc.ID
 			_, err := Boot(t.Context(), Options{
-				Emulator: emulator, Kernel: Kernel{Release: "6.1"}, Init: []string{"/bin/tare"}, Accelerator: Emulated, Dir: dir,
+				Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Accelerator: Emulated, Dir: dir,
 				Name: "test", Clock: clock.System{}, Within: 300 * time.Millisecond,
 				Born: func(id proc.ID) error { born = append(born, id); return nil },
 			})
@@ -222,6 +245,39 @@ func TestBootFailures(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// fakeKernel returns a kernel whose image has the right header and nothing else.
+func fakeKernel(t *testing.T) Kernel {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "vmlinuz-6.1")
+	if err := os.WriteFile(path, append(make([]byte, 0x202), "HdrS"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Kernel{Release: "6.1", Path: path}
+}
+
+// TestBootNeedsAKernel: QEMU is not started with another file.
+func TestBootNeedsAKernel(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]string{
+		"none": "no such file", "empty": "not a kernel image", "noise": "not a kernel image",
+	} {
+		path := filepath.Join(dir, name)
+		text := map[string]int{"empty": 0, "noise": 4096}
+		if n, ok := text[name]; ok {
+			if err := os.WriteFile(path, bytes.Repeat([]byte("x"), n), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Boot(t.Context(), Options{
+			Emulator: filepath.Join(dir, "qemu"), Kernel: Kernel{Release: "6.1", Path: path}, Dir: dir, Clock: clock.System{},
+			Born: func(proc.ID) error { t.Error("QEMU was started"); return nil },
+		})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
 	}
 }
 

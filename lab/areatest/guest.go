@@ -9,15 +9,18 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/remote"
 	"tare/internal/vm"
+	"tare/internal/vm/shell"
 )
 
 // ServeGuest lets a test binary be the program of a lab VM, as tare's binary is: it returns unless it runs in one.
 func ServeGuest(a area.Area) {
-	if len(os.Args) < 4 || os.Args[1] != "lab" {
+	if len(os.Args) < 3 || os.Args[1] != "lab" {
 		return
 	}
 	var err error
 	switch ctx := context.Background(); os.Args[2] {
+	case "shell":
+		err = shell.Serve(ctx, os.Stdin, os.Stdout)
 	case "init":
 		err = vm.Init(ctx, os.Stderr, os.Args[0], append([]string{"lab"}, os.Args[3:]...)...)
 	case "agent":

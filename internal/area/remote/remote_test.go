@@ -170,8 +170,8 @@ func TestBrokenPeers(t *testing.T) {
 					t.Errorf("got %v, want %q", err, c.want)
 				}
 			}
-			if err := tg.Close(t.Context()); err != nil {
-				t.Errorf("close: %v", err)
+			if err := errors.Join(tg.Leave(t.Context(), design.Treatment{}), tg.Close(t.Context())); err != nil {
+				t.Errorf("leave and close: %v", err) // the same cause once more
 			}
 			_ = here.Close()
 			<-done
@@ -186,6 +186,27 @@ func TestSilentPeerEndsWithPatience(t *testing.T) {
 	err := tg.Enter(t.Context(), design.Treatment{})
 	if err == nil || !strings.Contains(err.Error(), "no answer to enter within 20ms") {
 		t.Error(err)
+	}
+	_, _ = here.Close(), there.Close()
+}
+
+// TestStalledPeerEndsBeforePatience: a machine that is stopped is noticed long before a slow answer would be.
+func TestStalledPeerEndsBeforePatience(t *testing.T) {
+	here, there := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+	asked := 0
+	tg := New(Peer{
+		Name: "the far side", Stream: here, Patience: time.Hour, Check: time.Millisecond,
+		Stalled: func() error {
+			if asked++; asked < 3 {
+				return nil
+			}
+			return errors.New("it is stopped")
+		},
+	})
+	err := tg.Enter(t.Context(), design.Treatment{})
+	if err == nil || err.Error() != "the far side: no answer to enter: it is stopped" || asked != 3 {
+		t.Errorf("after %d questions: %v", asked, err)
 	}
 	_, _ = here.Close(), there.Close()
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,10 @@ type Peer struct {
 	RepeatWithin time.Duration
 	// Patience bounds each request.
 	Patience time.Duration
+	// Stalled is asked every Check during a request and returns why the machine cannot answer any more; nil: it is not
+	// asked.
+	Stalled func() error
+	Check   time.Duration
 }
 
 // Target is an area's target on another machine.
@@ -66,41 +71,60 @@ func (t *Target) ask(ctx context.Context, q request) (answer, error) {
 	}
 	t.last++
 	q.ID = t.last
+	done := make(chan reply, 1)
+	go func() { done <- t.exchange(q) }()
+	r := t.await(ctx, q, done)
+	if r.err == nil {
+		return r.answer, r.answer.err()
+	}
+	t.dead = fmt.Errorf("%s: %w", t.peer.Name, r.err)
+	return answer{}, t.dead
+}
+
+// reply is an answer, or why there is none.
+type reply struct {
+	answer answer
+	err    error
+}
+
+// exchange sends a request and reads its answer.
+func (t *Target) exchange(q request) (r reply) {
+	if r.err = writeLine(t.peer.Stream, q); r.err == nil {
+		r.err = readLine(t.in, &r.answer)
+	}
+	if r.err == nil && r.answer.ID != q.ID {
+		r.err = fmt.Errorf("it answered request %d instead of %d", r.answer.ID, q.ID)
+	}
+	return r
+}
+
+// await waits for the reply while the peer lives.
+func (t *Target) await(ctx context.Context, q request, done <-chan reply) reply {
 	limited, cancel := context.WithTimeoutCause(ctx, t.peer.Patience, fmt.Errorf("no answer to %s within %s", q.Do,
 		t.peer.Patience))
 	defer cancel()
-	type result struct {
-		answer answer
-		err    error
+	check := time.NewTicker(cmp.Or(t.peer.Check, time.Minute))
+	defer check.Stop()
+	for {
+		select {
+		case r := <-done:
+			if errors.Is(r.err, io.EOF) && t.peer.Failed != nil {
+				r.err = t.peer.Failed()
+			}
+			return r
+		case <-t.peer.Exited:
+			return reply{err: t.peer.Failed()}
+		case <-check.C:
+			if t.peer.Stalled == nil {
+				continue
+			}
+			if err := t.peer.Stalled(); err != nil {
+				return reply{err: fmt.Errorf("no answer to %s: %w", q.Do, err)}
+			}
+		case <-limited.Done():
+			return reply{err: context.Cause(limited)}
+		}
 	}
-	done := make(chan result, 1)
-	go func() {
-		var r result
-		if r.err = writeLine(t.peer.Stream, q); r.err == nil {
-			r.err = readLine(t.in, &r.answer)
-		}
-		if r.err == nil && r.answer.ID != q.ID {
-			r.err = fmt.Errorf("it answered request %d instead of %d", r.answer.ID, q.ID)
-		}
-		done <- r
-	}()
-	var err error
-	select {
-	case r := <-done:
-		if r.err == nil {
-			return r.answer, r.answer.err()
-		}
-		err = r.err
-		if errors.Is(err, io.EOF) && t.peer.Failed != nil {
-			err = t.peer.Failed()
-		}
-	case <-t.peer.Exited:
-		err = t.peer.Failed()
-	case <-limited.Done():
-		err = context.Cause(limited)
-	}
-	t.dead = fmt.Errorf("%s: %w", t.peer.Name, err)
-	return answer{}, t.dead
 }
 
 // about makes a request about a treatment.
@@ -124,8 +148,11 @@ func (t *Target) Verify(ctx context.Context, tr design.Treatment) error {
 	return t.about(ctx, doVerify, tr)
 }
 
-// Leave implements area.Target.
+// Leave implements area.Target. A peer that does not answer any more has nothing to leave: the run has its error.
 func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
+	if t.lost() {
+		return nil
+	}
 	return t.about(ctx, doLeave, tr)
 }
 

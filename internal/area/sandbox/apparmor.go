@@ -23,6 +23,9 @@ var _ Enforcer = appArmor{}
 // changeNamespace is the kind of change of AppArmor's policy: all that a run loads, under one name.
 const changeNamespace = "apparmor-namespace"
 
+// mostAppArmorRules bounds the further rules: the compiler takes the longer the more there are.
+const mostAppArmorRules = 10_000
+
 // Name implements Enforcer.
 func (appArmor) Name() string { return enforcerAppArmor }
 
@@ -41,6 +44,8 @@ func (appArmor) Express(p Policy) error {
 	case p.Match > maxMatch:
 		return fmt.Errorf("match: paths can share up to %d components here, not %d: what follows differs from worker to "+
 			"worker", maxMatch, p.Match)
+	case p.Rules > mostAppArmorRules:
+		return fmt.Errorf("rules: apparmor takes up to %d further rules here, not %d", mostAppArmorRules, p.Rules)
 	}
 	if p.Own == nil {
 		return nil

@@ -48,6 +48,8 @@ func (bpfRules) Express(p Policy) error {
 			"worker", maxMatch, p.Match)
 	case p.Mode == Unconfined && (p.Rules > 0 || p.Match > 0 || p.Own != nil):
 		return errors.New("mode: an unconfined process has no rules; leave rules and match out")
+	case p.Rules > bpflsm.MaxRules: // before so many are made
+		return fmt.Errorf("rules: bpf takes at most %d rules of a kind, not %d", bpflsm.MaxRules, p.Rules)
 	}
 	if p.Dir == "" {
 		p.Dir = "/tmp/tare/arm" // of the usual length; the run's is not known yet

@@ -17,6 +17,7 @@ type host struct {
 	programs  *bpflsm.Programs // nil: not loaded
 	slots     uint32           // that have rules
 	namespace bool             // AppArmor's is journaled
+	planted   bool             // a program with a known cost is attached
 }
 
 // onTrialHost installs the policy for a trial before a run, does something, and removes what was installed.

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/internal/area"
 	"tare/internal/area/remote"
 	"tare/internal/design"
@@ -29,10 +31,16 @@ import (
 const (
 	onHost = "host"
 	onLab  = "lab"
+	// onGuest is what the target in a lab VM is told. No file may say so.
+	onGuest = "guest"
 )
 
-// labPatience bounds each request to a lab VM, in which everything takes ten to fifty times as long.
-const labPatience = 10 * time.Minute
+const (
+	// labPatience bounds each request to a lab VM, in which everything takes ten to fifty times as long.
+	labPatience = 10 * time.Minute
+	// labCheck is how often a lab VM that has not answered yet is looked at.
+	labCheck = 5 * time.Second
+)
 
 // An emulated machine executes the same call with the same number of instructions. What varies is what interrupts add,
 // a tenth of a millisecond at a time. So few short batches suffice, of which the least counts.
@@ -64,17 +72,22 @@ type labTarget struct {
 var _ area.Target = (*labTarget)(nil)
 
 // labKind says which treatments share a machine. BPF programs act upon all processes of a machine, so treatments
-// without them have another one.
+// without them have another one, and each planted program has its own.
 type labKind struct {
-	kernel vm.Kernel
-	bpf    bool
+	kernel  vm.Kernel
+	bpf     bool
+	planted plantedProgram
 }
 
 func (k labKind) name() string {
+	name := k.kernel.Release
 	if k.bpf {
-		return k.kernel.Release + "-bpf"
+		name += "-bpf"
 	}
-	return k.kernel.Release
+	if k.planted.attached {
+		name += fmt.Sprintf("-planted%d", k.planted.instructions)
+	}
+	return name
 }
 
 // labMachine is a lab VM with the target in it.
@@ -129,7 +142,7 @@ func (t *labTarget) kindOf(tr design.Treatment) (labKind, error) {
 		return labKind{}, err
 	}
 	kernel, err := vm.FindKernel(all, tr.Levels[factorKernel])
-	return labKind{kernel, p.stack.has(enforcerBPF)}, err
+	return labKind{kernel, p.stack.has(enforcerBPF), p.program}, err
 }
 
 // inGuest returns the treatment as the target in a lab VM knows it: there is no other kernel there.
@@ -167,7 +180,7 @@ func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error)
 	}
 	m.target = remote.New(remote.Peer{
 		Name: "the lab VM " + kind.name(), Stream: m.vm.Link, Exited: m.vm.Exited(), Failed: m.vm.Failed,
-		Patience: labPatience, Repeat: labRepeat, RepeatWithin: labRepeat * labSpan,
+		Patience: labPatience, Repeat: labRepeat, RepeatWithin: labRepeat * labSpan, Stalled: m.vm.Stalled, Check: labCheck,
 	})
 	return m, nil
 }
@@ -175,7 +188,7 @@ func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error)
 // open opens the target in the machine, after its enforcers have been tried there.
 func (t *labTarget) open(ctx context.Context, m *labMachine) error {
 	inside := *t.spec
-	inside.On = ""
+	inside.On = onGuest
 	inside.Span, inside.Rounds = cmp.Or(inside.Span, unit.Duration(labSpan)), cmp.Or(inside.Rounds, labRounds)
 	spec, err := json.Marshal(&inside)
 	if err != nil {
@@ -360,7 +373,11 @@ func (t *labTarget) initrd(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return path, r.Save(path)
+	err = r.Save(path)
+	if errors.Is(err, unix.ENOSPC) {
+		err = fmt.Errorf("%w; set TMPDIR to a folder with some hundred MiB of free space", err)
+	}
+	return path, err
 }
 
 // labPreflight looks for what a lab VM needs. The enforcers are tried in it once it has booted.
@@ -390,7 +407,8 @@ func (s *Spec) labPreflight(env area.Env) (out []area.Finding) {
 // createsInLab lists what a run creates on this host, for the plan.
 func (*Spec) createsInLab() []string {
 	return []string{
-		"a virtual machine in QEMU for each kernel of the treatments, without disk and network; in it all that is measured",
+		"a virtual machine in QEMU for each kernel of the treatments, another for those with BPF programs, and one for " +
+			"each planted program, without disk and network; in them all that is measured",
 		fmt.Sprintf("a folder %s* in %s for its initial file system, removed at the end", folderPrefix, os.TempDir()),
 	}
 }

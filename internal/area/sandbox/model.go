@@ -54,7 +54,7 @@ func ruleType(i int) string { return fmt.Sprintf("tare%05d", i) }
 func isRuleType(name string) bool {
 	var i int
 	n, err := fmt.Sscanf(name, "tare%05d", &i)
-	return n == 1 && err == nil && name == ruleType(i)
+	return n == 1 && err == nil && i >= 0 && name == ruleType(i)
 }
 
 // rulePath returns a path that no workload uses, and that shares the treatment's number of components with those that

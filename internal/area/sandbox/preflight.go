@@ -171,6 +171,9 @@ func (t *target) plantedNotes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s: makes %d calls for every %d that it reports: a known cost, planted on "+
 				"purpose", a.treatment.ID, s.whole+s.part, s.whole))
 		}
+		if p := a.plan.program; p.attached && a.treatment.Control == design.None {
+			notes = append(notes, a.treatment.ID+": "+p.note())
+		}
 	}
 	return notes
 }

@@ -48,7 +48,7 @@ func (t *target) newSample(a *arm) *sample {
 			dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", t.entered)),
 			launch: launcher{
 				self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience,
-				server: server, host: t.host,
+				host: t.host, server: server,
 			},
 		}
 	}

@@ -84,6 +84,7 @@ type plan struct {
 	stack   stack
 	policy  Policy
 	planted share
+	program plantedProgram
 	command string // the command of the operation "command"; empty: each command is an operation
 	workers int    // workers that run at the same time; 0: one, which begins when it is asked
 	others  int    // further policies of the same kind in force on this host
@@ -129,7 +130,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.policy.Match, err = count(factorMatch, level(factorMatch, "0")); err != nil {
 		return p, err
 	}
-	if p.planted, err = parseShare(level(factorPlanted, "0%")); err != nil {
+	if err := p.takePlanted(level(factorPlanted, "0%"), s.On); err != nil {
 		return p, fmt.Errorf("%s: %w", factorPlanted, err)
 	}
 	if p.command = t.Levels[factorCommand]; p.command != "" {

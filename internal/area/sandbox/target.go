@@ -81,6 +81,9 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return fmt.Errorf("planted: the shares of all treatments together need batches of multiples of %d calls; use "+
 			"rounder ones", t.multiple)
 	}
+	if err := t.host.plant(p.program); err != nil {
+		return err
+	}
 	return a.plan.stack.install(ctx, &a.plan.policy, t.host)
 }
 
@@ -208,7 +211,7 @@ func (t *target) negative(a *arm, o operation) bool {
 	}
 	enforced := false
 	for _, x := range append(t.bases(), a) {
-		if x.plan.planted.part > 0 || x.plan.command != "" || !x.plan.besidesAlike(a.plan) ||
+		if x.plan.planted.part > 0 || x.plan.program.attached || x.plan.command != "" || !x.plan.besidesAlike(a.plan) ||
 			!x.plan.stack.inert(x.plan.policy, o.name) {
 			return false
 		}

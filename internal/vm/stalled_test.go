@@ -1,0 +1,74 @@
+package vm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+	"tare/internal/proc"
+)
+
+// laterClock is a clock that the test puts forward.
+type laterClock struct {
+	clock.System
+
+	ahead time.Duration
+}
+
+func (c *laterClock) Now() time.Time { return c.System.Now().Add(c.ahead) }
+
+// TestStalled stops the process of a machine, as SIGSTOP does: it uses no more processor time.
+func TestStalled(t *testing.T) {
+	dir := t.TempDir()
+	emulator := filepath.Join(dir, "qemu")
+	if err := os.WriteFile(emulator, []byte("#!/bin/sh\necho "+hello+"\nwhile :; do :; done\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &laterClock{}
+	m, err := Boot(t.Context(), Options{
+		Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Accelerator: Emulated, Dir: dir,
+		Name: "test", Clock: c, Born: func(proc.ID) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 3 { // it computes
+		if err := m.Stalled(); err != nil {
+			t.Fatal(err)
+		}
+		for before := m.used.cpu; ; { // until the host has let it
+			time.Sleep(time.Millisecond)
+			if cpu, err := proc.CPUOf(m.child.PID); err != nil || cpu != before {
+				break
+			}
+		}
+		c.ahead += 2 * stalledAfter
+	}
+	if err := m.child.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	m.used = used{}
+	if err := m.Stalled(); err != nil { // the first look
+		t.Fatal(err)
+	}
+	if err := m.Stalled(); err != nil {
+		t.Errorf("stalled within a moment: %v", err)
+	}
+	c.ahead += stalledAfter
+	if err := m.Stalled(); err == nil || !strings.Contains(err.Error(), "has used no processor time for 1m0s") {
+		t.Errorf("a stopped process: %v", err)
+	}
+	if err := m.child.Signal(syscall.SIGKILL); err != nil { // it would not heed SIGTERM
+		t.Error(err)
+	}
+}
