@@ -14,9 +14,9 @@ type host struct {
 	journal area.Journal
 	undo    []func(context.Context) error
 
-	programs  *bpflsm.Programs // nil: not loaded
-	slots     uint32           // that have rules
-	namespace bool             // AppArmor's is journaled
+	programs   *bpflsm.Programs // nil: not loaded
+	slots      uint32           // that have rules
+	namespaces []string         // AppArmor's that are journaled
 }
 
 // onTrialHost installs the policy for a trial before a run, does something, and removes what was installed.

@@ -34,6 +34,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	}
 	out := append(spec.missing(), spec.checkWorkers(env)...)
 	out = append(out, spec.checkRights(env)...)
+	if err := spec.loadSELinux(ctx, env.Treatments); err != nil {
+		return append(out, area.Fault("", fmt.Errorf("%s: %w", enforcerSELinux, err), ""))
+	}
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
 			return tryPolicy(ctx, stack{e}, p, launcher{self: env.Self, cpus: cpus})
@@ -162,7 +165,17 @@ func (t *target) Notes() []string {
 		}
 		notes = append(notes, who+": "+text)
 	}
-	return append(append(notes, t.plantedNotes()...), t.threadNotes()...)
+	return slices.Concat(notes, t.profileNotes(), t.plantedNotes(), t.threadNotes())
+}
+
+// profileNotes says what has proved the user's AppArmor profiles.
+func (t *target) profileNotes() (notes []string) {
+	for _, a := range t.order {
+		if f := a.plan.policy.AppFile; f != nil && f.proved() != "" {
+			notes = append(notes, a.treatment.ID+": "+f.proved())
+		}
+	}
+	return notes
 }
 
 // plantedNotes names the arms with a planted cost.
