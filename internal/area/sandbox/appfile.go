@@ -162,8 +162,8 @@ func deniedFiles(text string) (out []string) {
 // describe says what the profile is, and what it cannot do.
 func (a *appFile) describe() string {
 	return fmt.Sprintf("the AppArmor profile %s of %s (SHA-256 with what it includes %.24s…), in a policy namespace of "+
-		"the run: its rules about other processes (ptrace, signal, unix, dbus) refuse nothing that concerns processes outside "+
-		"of that namespace", a.profile, a.path, a.sum())
+		"the run: its rules about other processes (ptrace, signal, unix, dbus) refuse nothing that concerns processes "+
+		"outside of that namespace", a.profile, a.path, a.sum())
 }
 
 // proved says what has proved the profile; it is empty until then.

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/area"
 	"tare/internal/area/sandbox/apparmor"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
@@ -83,6 +86,50 @@ func TestAppFilesAreContents(t *testing.T) {
 	write("/etc/hostname w,\n")
 	if after := contents(); len(before) != 64 || after == before {
 		t.Errorf("%q, then %q", before, after)
+	}
+}
+
+// TestTrialsOfKilledRunsAreSwept: a trial's namespace is left alone while its process lives, and those of runs always.
+func TestTrialsOfKilledRunsAreSwept(t *testing.T) {
+	child := exec.CommandContext(t.Context(), "true")
+	if err := child.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for namespace, want := range map[string]bool{
+		apparmor.Namespace(trialRun()):                                        false,
+		apparmor.Namespace(trialRun() + "-x"):                                 false,
+		apparmor.Namespace(fmt.Sprintf(trialRunForm, child.Process.Pid)):      true,
+		apparmor.Namespace(fmt.Sprintf(trialRunForm+"-x", child.Process.Pid)): true,
+		apparmor.Namespace("20261123T102718Z"):                                false,
+	} {
+		if got := isLeftTrial(namespace); got != want {
+			t.Errorf("%s: %t, want %t", namespace, got, want)
+		}
+	}
+}
+
+// TestTriedSpeaksOfItsProfile: findings of an AppArmor profile and of a filter are the same but for what is refused.
+func TestTriedSpeaksOfItsProfile(t *testing.T) {
+	app := Policy{AppFile: &appFile{path: "a", file: &apparmor.File{Name: "a", Text: "x"}, profile: "web"}}.tried()
+	filter := Policy{Profile: &Profile{Name: "p.json"}}.tried()
+	refused := []refusal{{"open", []string{"open /a (r)"}}}
+	const each = " that were made when each workload ran once: open: open /a (r)"
+	for _, c := range []struct {
+		got  area.Finding
+		want string
+	}{
+		{app.finding(refused, nil), "profile web of a refuses accesses" + each},
+		{filter.finding(refused, nil), "p.json refuses calls" + each},
+		{app.finding(nil, nil), "profile web of a refused no access that the workloads made when each ran once"},
+		{filter.finding(nil, errors.New("x")), "which calls of the workloads p.json would refuse is not known: x"},
+	} {
+		if c.got.Message != c.want {
+			t.Errorf("%q, want %q", c.got.Message, c.want)
+		}
+	}
+	if hint := app.finding(refused, nil).Hint; !strings.Contains(hint, "do without an access") ||
+		!strings.Contains(hint, "allow the access") {
+		t.Error(hint)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 
 // provedInLab prepares the treatments in a lab VM, proves each there, makes a batch of the operation open, and returns
 // the instructions of one by treatment, and the notes.
-func provedInLab(t *testing.T, compiler string, spec *Spec, treatments ...design.Treatment) (map[string]float64, string) {
+func provedInLab(t *testing.T, compiler string, spec *Spec, treatments ...design.Treatment) (per map[string]float64,
+	notes string,
+) {
 	t.Helper()
 	env := requireLab(t)
 	if _, err := exec.LookPath(compiler); err != nil {
@@ -20,7 +22,7 @@ func provedInLab(t *testing.T, compiler string, spec *Spec, treatments ...design
 	}
 	env.Treatments = treatments
 	tg, j := areatest.Open[*labTarget](t, Area{}, spec, env)
-	per := map[string]float64{}
+	per = map[string]float64{}
 	for _, tr := range treatments {
 		ctx := t.Context()
 		if err := errors.Join(tg.Prepare(ctx, tr, j), tg.Enter(ctx, tr), tg.Verify(ctx, tr)); err != nil {

@@ -29,7 +29,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	if err := sweep(); err != nil {
+	if err := errors.Join(sweep(), sweepAppArmor()); err != nil {
 		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
 	}
 	out := append(spec.missing(), spec.checkWorkers(env)...)

@@ -35,46 +35,48 @@ func (s *Spec) tryProfiles(ctx context.Context, env area.Env, l launcher) (out [
 
 func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t design.Treatment, p plan) []area.Finding {
 	what := p.policy.tried()
-	name := what.name
 	refusals, lost, err := s.refusals(ctx, env, l, p)
-	var out []area.Finding
-	switch {
-	case err != nil:
-		out = append(out, area.Finding{
-			Severity: area.Warning,
-			Message:  fmt.Sprintf("which %s of the workloads %s would refuse is not known: %v", what.many, name, err),
-			Hint:     area.HintOf(err),
-		})
-	case len(refusals) > 0:
-		out = append(out, area.Finding{
-			Severity: area.Warning,
-			Message: fmt.Sprintf("%s refuses %s that were made when each workload ran once: %s", name, what.many,
-				list(refusals)),
-			Hint: fmt.Sprintf("a program may do without %s %s that is refused, or take another path: then its cost is that "+
-				"path's; allow the %[2]s in the profile if the workload needs it", what.article, what.one),
-		})
-	default:
-		out = append(out, area.Finding{
-			Severity: area.Info, Message: fmt.Sprintf("%s refused no %s that the workloads made when each ran once", name,
-				what.one),
-		})
-	}
+	out := []area.Finding{what.finding(refusals, err)}
 	if lost > 0 {
 		out = append(out, area.Finding{
 			Severity: area.Warning,
 			Message: fmt.Sprintf("the kernel lost at least %d audit records meanwhile, so %s may refuse more than that", lost,
-				name),
+				what.name),
 			Hint: "run it again while fewer audit records are made (auditctl -s tells how many were lost)",
 		})
 	}
 	if err := s.rehearse(ctx, env, l, p); err != nil {
 		out = append(out, area.Finding{
-			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, name, err),
+			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, what.name, err),
 			Hint: "allow in the profile what the program needs; workloads and commands run in a worker of tare's, which needs " +
 				what.needs,
 		})
 	}
 	return out
+}
+
+// finding says what the profile would refuse. err says why that is not known.
+func (t tried) finding(refusals []refusal, err error) area.Finding {
+	switch {
+	case err != nil:
+		return area.Finding{
+			Severity: area.Warning,
+			Message:  fmt.Sprintf("which %s of the workloads %s would refuse is not known: %v", t.many, t.name, err),
+			Hint:     area.HintOf(err),
+		}
+	case len(refusals) > 0:
+		return area.Finding{
+			Severity: area.Warning,
+			Message: fmt.Sprintf("%s refuses %s that were made when each workload ran once: %s", t.name, t.many,
+				list(refusals)),
+			Hint: fmt.Sprintf("a program may do without %s %s that is refused, or take another path: then its cost is that "+
+				"path's; allow the %[2]s in the profile if the workload needs it", t.article, t.one),
+		}
+	}
+	return area.Finding{
+		Severity: area.Info,
+		Message:  fmt.Sprintf("%s refused no %s that the workloads made when each ran once", t.name, t.one),
+	}
 }
 
 // tried says how findings speak of a profile of the user's.
