@@ -208,13 +208,29 @@ func (t *labTarget) open(ctx context.Context, m *labMachine) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range findings {
-		if f.Severity == area.Error {
-			return area.WithHint(fmt.Errorf("in the lab VM (Linux %s): %s", m.kernel.Release, f.Message), f.Hint)
-		}
-		t.notes = append(t.notes, fmt.Sprintf("Linux %s: %s", m.kernel.Release, f.Message))
+	notes, err := labFindings(m.kernel.Release, findings)
+	t.notes = append(t.notes, notes...)
+	if err != nil {
+		return err
 	}
 	return m.target.Open(ctx, setup)
+}
+
+// labFindings returns what a preflight in a lab VM has found, as notes. The first error names the warnings before it,
+// which may say why: what a profile refuses.
+func labFindings(release string, findings []area.Finding) (notes []string, err error) {
+	var warnings string
+	for _, f := range findings {
+		switch f.Severity {
+		case area.Error:
+			return notes, area.WithHint(fmt.Errorf("in the lab VM (Linux %s): %s%s", release, f.Message, warnings), f.Hint)
+		case area.Warning:
+			warnings += "; " + f.Message
+		case area.Info:
+		}
+		notes = append(notes, fmt.Sprintf("Linux %s: %s", release, f.Message))
+	}
+	return notes, nil
 }
 
 func (t *labTarget) machine(tr design.Treatment) (*labMachine, error) {
