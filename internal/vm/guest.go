@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +25,12 @@ var mounts = []struct{ kind, at string }{
 	{"bpf", "/sys/fs/bpf"},
 	{"cgroup2", "/sys/fs/cgroup"},
 	{"selinuxfs", "/sys/fs/selinux"},
+}
+
+// InGuest reports whether this machine is one that Boot booted: it is the run's own, and ends with it.
+func InGuest() bool {
+	line, err := os.ReadFile("/proc/cmdline")
+	return err == nil && slices.Contains(strings.Fields(string(line)), "rdinit="+GuestSelf)
 }
 
 // Init is the first process of a guest: it mounts what programs expect, runs a program whose standard input and output

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -37,8 +38,8 @@ func (appArmor) Help() string {
 // Express implements Enforcer.
 func (appArmor) Express(p Policy) error {
 	switch {
-	case p.Profile != nil:
-		return errors.New("profile: this is a seccomp profile; an AppArmor profile is not JSON")
+	case p.AppFile != nil:
+		return p.AppFile.expressOwn(p)
 	case p.Mode == Unconfined:
 		return errors.New("mode: Unconfined is what enforcer: none is on a kernel with AppArmor")
 	case p.Match > maxMatch:
@@ -66,7 +67,10 @@ func (a appArmor) Probe(ctx context.Context, try func(context.Context, Policy) e
 
 // Install implements Enforcer: it compiles and loads the profile.
 func (appArmor) Install(ctx context.Context, p *Policy, h *host) error {
-	namespace, err := h.appArmorNamespace()
+	if p.AppFile != nil {
+		return p.AppFile.install(ctx, p, h)
+	}
+	namespace, err := h.appArmorNamespace(apparmor.Namespace(h.run))
 	if err != nil {
 		return err
 	}
@@ -75,10 +79,9 @@ func (appArmor) Install(ctx context.Context, p *Policy, h *host) error {
 	return err
 }
 
-// appArmorNamespace returns the name under which profiles are loaded. The first call journals it.
-func (h *host) appArmorNamespace() (string, error) {
-	name := apparmor.Namespace(h.run)
-	if h.namespace {
+// appArmorNamespace returns the name under which profiles are loaded. The first call for each journals it.
+func (h *host) appArmorNamespace(name string) (string, error) {
+	if slices.Contains(h.namespaces, name) {
 		return name, nil
 	}
 	change := area.Change{
@@ -87,12 +90,12 @@ func (h *host) appArmorNamespace() (string, error) {
 	if err := h.journal.Intend(change); err != nil {
 		return "", fmt.Errorf("journal AppArmor's profiles: %w", err)
 	}
-	h.namespace = true
+	h.namespaces = append(h.namespaces, name)
 	h.onClose(func(context.Context) error {
 		if err := apparmor.Remove(name); err != nil {
 			return err
 		}
-		h.namespace = false
+		h.namespaces = slices.DeleteFunc(h.namespaces, func(n string) bool { return n == name })
 		return h.journal.Undone(change)
 	})
 	return name, nil
@@ -118,6 +121,10 @@ const appArmorCanary = "proof.apparmor"
 // Prove implements Enforcer: the kernel names the profile, and the rules hold.
 func (appArmor) Prove(x *proof, p Policy) {
 	x.wantLabel(p)
+	if p.AppFile != nil {
+		p.AppFile.opens.prove(x, p.AppFile.file.Text)
+		return
+	}
 	x.wantRefused(unix.EACCES, tryOpen, filepath.Join(p.Scratch, appArmorCanary))
 	x.proveFiles(p.model(), unix.EACCES)
 	x.wantAllowed(tryCreate, fileIn(p.Scratch))
@@ -157,6 +164,9 @@ func (appArmor) Inert(workload string) bool {
 
 // Describe implements Enforcer.
 func (appArmor) Describe(p Policy) string {
+	if p.AppFile != nil {
+		return p.AppFile.describe()
+	}
 	m := p.model()
 	text := fmt.Sprintf("an AppArmor profile that allows all but %d rules on files, %d on programs, %d on mounts and %d "+
 		"capabilities, and one for the proof", len(m.Files), len(m.Execs), len(m.Mounts), len(m.Capabilities))

@@ -41,7 +41,7 @@ func (bpfRules) Help() string {
 // Express implements Enforcer.
 func (bpfRules) Express(p Policy) error {
 	switch {
-	case p.Profile != nil:
+	case p.ownProfile():
 		return errors.New("profile: bpf takes rules: FILE; only seccomp and apparmor take a profile")
 	case p.Match > maxMatch:
 		return fmt.Errorf("match: paths can share up to %d components here, not %d: what follows differs from worker to "+

@@ -116,6 +116,14 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	return nil
 }
 
+// proveLabel proves by the kernel's word that an AppArmor profile confines the daemon.
+func (x *served) proveLabel(ctx context.Context, p Policy) error {
+	proof := &proof{ctx: ctx, w: &selfProof{pid: x.child.PID}}
+	proof.wantFilters(0)
+	proof.wantLabel(p)
+	return proof.end()
+}
+
 // ask runs do against the daemon within a time, and ends it when the daemon ends.
 func (x *served) ask(ctx context.Context, within time.Duration, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))

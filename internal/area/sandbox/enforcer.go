@@ -58,11 +58,14 @@ type Policy struct {
 	Match int `json:"match,omitempty"`
 	// Profile is a seccomp profile of the user's, instead of a mode.
 	Profile *Profile `json:"profile,omitempty"`
+	// AppFile is an AppArmor profile of the user's, instead of a mode. The shim needs only its name, in AppArmor.
+	AppFile *appFile `json:"-"`
 	// Own are rules of the user's, added to those of the mode.
 	Own *OwnRules `json:"own,omitempty"`
-	// BPF and AppArmor say what Install has put into the kernel.
+	// BPF, AppArmor and SELinux say what Install has put into the kernel. SELinux is the name of a domain.
 	BPF      *bpfProfile     `json:"bpf,omitempty"`
 	AppArmor *apparmor.Label `json:"apparmor,omitempty"`
+	SELinux  string          `json:"selinux,omitempty"`
 	// Rights are what a Landlock ruleset handles; empty: files. Port is the TCP port of the worker's own.
 	Rights string `json:"rights,omitempty"`
 	Port   int    `json:"port,omitempty"`
@@ -70,6 +73,9 @@ type Policy struct {
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`
 }
+
+// ownProfile reports whether a profile of the user's takes the place of a mode.
+func (p Policy) ownProfile() bool { return p.Profile != nil || p.AppFile != nil }
 
 // Mode is how strict a policy is, in the words of container enforcers.
 type Mode string
@@ -86,7 +92,7 @@ func modes() []Mode { return []Mode{AlwaysAllow, RuntimeDefault, EnhanceProtect,
 
 // enforcers lists the enforcers, the baseline first.
 func enforcers() []Enforcer {
-	return []Enforcer{none{}, seccompFilter{}, landlockRules{}, bpfRules{}, appArmor{}}
+	return []Enforcer{none{}, seccompFilter{}, landlockRules{}, bpfRules{}, appArmor{}, seLinux{}}
 }
 
 func findEnforcer(name string) (Enforcer, error) {

@@ -30,6 +30,14 @@ func (s *Spec) guestFiles(ctx context.Context, env area.Env) (*vm.Initrd, error)
 				return nil, err
 			}
 		}
+		if p.stack.has(enforcerSELinux) {
+			if _, err := r.Program(ctx, "secilc"); err != nil {
+				return nil, area.WithHint(err, "apt-get install --no-install-recommends secilc, or leave selinux out")
+			}
+		}
+		if err := p.policy.putAppFile(r); err != nil {
+			return nil, err
+		}
 		for _, path := range p.files(t) {
 			if path, err = filepath.Abs(path); err != nil {
 				return nil, err
@@ -42,7 +50,19 @@ func (s *Spec) guestFiles(ctx context.Context, env area.Env) (*vm.Initrd, error)
 	return r, nil
 }
 
-// files are the files that a treatment names.
+// putAppFile adds the user's AppArmor profile, with the text of the files that it includes.
+func (p Policy) putAppFile(r *vm.Initrd) error {
+	if p.AppFile == nil {
+		return nil
+	}
+	path, err := filepath.Abs(p.AppFile.path)
+	if err == nil {
+		r.Write(path, []byte(p.AppFile.file.Text), 0o600)
+	}
+	return err
+}
+
+// files are the files that a treatment names, and that are taken along as they are.
 func (p plan) files(t design.Treatment) (out []string) {
 	if p.policy.Profile != nil {
 		out = append(out, t.Levels[factorProfile])

@@ -14,10 +14,10 @@ type host struct {
 	journal area.Journal
 	undo    []func(context.Context) error
 
-	programs  *bpflsm.Programs // nil: not loaded
-	slots     uint32           // that have rules
-	namespace bool             // AppArmor's is journaled
-	planted   bool             // a program with a known cost is attached
+	programs   *bpflsm.Programs // nil: not loaded
+	slots      uint32           // that have rules
+	namespaces []string         // AppArmor's that are journaled
+	planted    bool             // a program with a known cost is attached
 }
 
 // onTrialHost installs the policy for a trial before a run, does something, and removes what was installed.

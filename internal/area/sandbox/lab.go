@@ -71,11 +71,12 @@ type labTarget struct {
 
 var _ area.Target = (*labTarget)(nil)
 
-// labKind says which treatments share a machine. BPF programs act upon all processes of a machine, so treatments
-// without them have another one, and each planted program has its own.
+// labKind says which treatments share a machine. BPF programs and SELinux act upon all processes of a machine, so
+// treatments without them have another one, and each planted program has its own.
 type labKind struct {
 	kernel  vm.Kernel
 	bpf     bool
+	selinux bool
 	planted plantedProgram
 }
 
@@ -84,10 +85,21 @@ func (k labKind) name() string {
 	if k.bpf {
 		name += "-bpf"
 	}
+	if k.selinux {
+		name += "-selinux"
+	}
 	if k.planted.attached {
 		name += fmt.Sprintf("-planted%d", k.planted.instructions)
 	}
 	return name
+}
+
+// security returns the security modules of the machine: SELinux and AppArmor exclude each other.
+func (k labKind) security() string {
+	if k.selinux {
+		return strings.Replace(labSecurity, enforcerAppArmor, enforcerSELinux, 1)
+	}
+	return labSecurity
 }
 
 // labMachine is a lab VM with the target in it.
@@ -142,7 +154,7 @@ func (t *labTarget) kindOf(tr design.Treatment) (labKind, error) {
 		return labKind{}, err
 	}
 	kernel, err := vm.FindKernel(all, tr.Levels[factorKernel])
-	return labKind{kernel, p.stack.has(enforcerBPF), p.program}, err
+	return labKind{kernel, p.stack.has(enforcerBPF), p.stack.has(enforcerSELinux), p.program}, err
 }
 
 // inGuest returns the treatment as the target in a lab VM knows it: there is no other kernel there.
@@ -167,7 +179,7 @@ func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error)
 	m.vm, err = vm.Boot(ctx, vm.Options{
 		Emulator: emulator, Kernel: kind.kernel, Initrd: initrd,
 		Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
-		LSM:  labSecurity, Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
+		LSM:  kind.security(), Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
 		CPUs: t.env.CPUs,
 		Born: func(id proc.ID) error {
 			c := area.ProcessChange(areaName, fmt.Sprintf("vm-%d", id.PID), id)
@@ -208,13 +220,29 @@ func (t *labTarget) open(ctx context.Context, m *labMachine) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range findings {
-		if f.Severity == area.Error {
-			return area.WithHint(fmt.Errorf("in the lab VM (Linux %s): %s", m.kernel.Release, f.Message), f.Hint)
-		}
-		t.notes = append(t.notes, fmt.Sprintf("Linux %s: %s", m.kernel.Release, f.Message))
+	notes, err := labFindings(m.kernel.Release, findings)
+	t.notes = append(t.notes, notes...)
+	if err != nil {
+		return err
 	}
 	return m.target.Open(ctx, setup)
+}
+
+// labFindings returns what a preflight in a lab VM has found, as notes. The first error names the warnings before it,
+// which may say why: what a profile refuses.
+func labFindings(release string, findings []area.Finding) (notes []string, err error) {
+	var warnings string
+	for _, f := range findings {
+		switch f.Severity {
+		case area.Error:
+			return notes, area.WithHint(fmt.Errorf("in the lab VM (Linux %s): %s%s", release, f.Message, warnings), f.Hint)
+		case area.Warning:
+			warnings += "; " + f.Message
+		case area.Info:
+		}
+		notes = append(notes, fmt.Sprintf("Linux %s: %s", release, f.Message))
+	}
+	return notes, nil
 }
 
 func (t *labTarget) machine(tr design.Treatment) (*labMachine, error) {
@@ -313,9 +341,23 @@ func (t *labTarget) Notes() []string {
 			}
 		}
 	}
-	return append([]string{fmt.Sprintf("measured in a lab VM that QEMU emulates, with Linux %s: the figures are guest "+
+	first := []string{fmt.Sprintf("measured in a lab VM that QEMU emulates, with Linux %s: the figures are guest "+
 		"instructions, user space and kernel. They say how much more work a call is, not how much longer it takes: "+
-		"instructions differ in the time that they take", strings.Join(kernels, " and "))}, t.notes...)
+		"instructions differ in the time that they take", strings.Join(kernels, " and "))}
+	return slices.Concat(first, t.notes, t.selinuxNotes())
+}
+
+// selinuxNotes says what a comparison of machines with SELinux and without it contains.
+func (t *labTarget) selinuxNotes() []string {
+	has := func(selinux bool) bool {
+		return slices.ContainsFunc(t.machines, func(m *labMachine) bool { return m.selinux == selinux })
+	}
+	if !has(true) || !has(false) {
+		return nil
+	}
+	return []string{"treatments without selinux, such as enforcer: none, were measured in a machine whose kernel does " +
+		"not run SELinux: a difference from them contains what it costs that SELinux is active at all; compare with " +
+		"{enforcer: selinux, mode: Unconfined} to see what a domain adds to that"}
 }
 
 // Close implements area.Target: it ends the machines, and all that is in them.

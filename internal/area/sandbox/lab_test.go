@@ -115,6 +115,23 @@ func TestLabIsUndoneAfterKill(t *testing.T) {
 	}
 }
 
+// TestLabFindings: an error in the machine names the warnings before it, such as what a profile refuses.
+func TestLabFindings(t *testing.T) {
+	found := []area.Finding{
+		{Severity: area.Info, Message: "plain"},
+		{Severity: area.Warning, Message: "web refuses open /a (r)"},
+	}
+	if notes, err := labFindings("6.1", found); err != nil || len(notes) != 2 || notes[0] != "Linux 6.1: plain" {
+		t.Errorf("%q, %v", notes, err)
+	}
+	found = append(found, area.Finding{Severity: area.Error, Message: "nginx ended", Hint: "allow it"})
+	_, err := labFindings("6.1", found)
+	if err == nil || err.Error() != "in the lab VM (Linux 6.1): nginx ended; web refuses open /a (r)" ||
+		area.HintOf(err) != "allow it" {
+		t.Errorf("%v, next %q", err, area.HintOf(err))
+	}
+}
+
 // TestKernelNeedsLab: on the host there is one kernel.
 func TestKernelNeedsLab(t *testing.T) {
 	tr := treatment("enforcer", "none", "kernel", "6.1")

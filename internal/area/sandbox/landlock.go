@@ -40,13 +40,13 @@ func (landlockRules) Help() string {
 // Express implements Enforcer.
 func (landlockRules) Express(p Policy) error {
 	switch {
-	case p.Profile != nil:
-		return errors.New("profile: only seccomp takes a profile")
+	case p.ownProfile():
+		return errors.New("profile: only seccomp and apparmor take a profile")
 	case p.Mode == RuntimeDefault:
 		return errors.New("mode: landlock cannot express RuntimeDefault: no container runtime has a Landlock ruleset by " +
 			"default")
 	case p.Own != nil:
-		return errors.New("rules: landlock takes a number; only bpf and apparmor take a file of rules")
+		return errors.New("rules: landlock takes a number; only bpf, apparmor and selinux take a file of rules")
 	case p.Mode == Unconfined:
 		return errors.New("mode: Unconfined is what enforcer: none is on a kernel with Landlock")
 	case p.Mode == EnhanceProtect:
@@ -190,7 +190,7 @@ func (landlockRules) Prove(x *proof, p Policy) {
 
 // Absent implements Enforcer.
 func (landlockRules) Absent(x *proof, p Policy) {
-	x.wantNot(unix.EACCES, tryFifo, fifoIn(p.Scratch))
+	absentFiles(x, p)
 	absentNetwork(x, p)
 	absentScopes(x, p)
 }

@@ -22,8 +22,8 @@ func (none) Help() string { return "nothing is in force: the baseline" }
 // Express implements Enforcer: it rejects all options.
 func (none) Express(p Policy) error {
 	switch {
-	case p.Profile != nil:
-		return errors.New("profile: only seccomp takes a profile")
+	case p.ownProfile():
+		return errors.New("profile: only seccomp and apparmor take a profile")
 	case p.Mode != "":
 		return errors.New("mode: not expressible without an enforcer")
 	case p.Rules > 0 || p.Own != nil:

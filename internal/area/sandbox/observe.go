@@ -20,6 +20,14 @@ import (
 	"tare/internal/proc"
 )
 
+// A watcher finds out what a profile would refuse of what is done.
+type watcher interface {
+	// during does something, and returns what would have been refused to the process meanwhile.
+	during(ctx context.Context, process string, do func() error) ([]string, error)
+}
+
+var _ watcher = (*observer)(nil)
+
 // An observer finds out which system calls of processes a filter would refuse. The processes run under a program that
 // reports such calls instead (filterCode.observed), and the observer lets each of them go on.
 type observer struct {
@@ -46,6 +54,14 @@ func (o *observer) take(process string) ([]string, error) {
 	delete(o.calls, process)
 	slices.Sort(calls)
 	return calls, o.err
+}
+
+// during implements watcher.
+func (o *observer) during(_ context.Context, process string, do func() error) ([]string, error) {
+	if err := do(); err != nil {
+		return nil, err
+	}
+	return o.take(process)
 }
 
 // close ends the observation. Processes that still run under an observed program get ENOSYS from then on.

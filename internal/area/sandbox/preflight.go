@@ -29,11 +29,14 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	if err := sweep(); err != nil {
+	if err := errors.Join(sweep(), sweepAppArmor()); err != nil {
 		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
 	}
 	out := append(spec.missing(), spec.checkWorkers(env)...)
 	out = append(out, spec.checkRights(env)...)
+	if err := spec.loadSELinux(ctx, env.Treatments); err != nil {
+		return append(out, area.Fault("", fmt.Errorf("%s: %w", enforcerSELinux, err), ""))
+	}
 	for _, e := range spec.needs(env.Treatments) {
 		err := e.Probe(ctx, func(ctx context.Context, p Policy) error {
 			return tryPolicy(ctx, stack{e}, p, launcher{self: env.Self, cpus: cpus})
@@ -161,7 +164,17 @@ func (t *target) Notes() []string {
 		}
 		notes = append(notes, who+": "+text)
 	}
-	return slices.Concat(notes, t.plantedNotes(), t.threadNotes(), t.attributionNotes())
+	return slices.Concat(notes, t.profileNotes(), t.plantedNotes(), t.threadNotes(), t.attributionNotes())
+}
+
+// profileNotes says what has proved the user's AppArmor profiles.
+func (t *target) profileNotes() (notes []string) {
+	for _, a := range t.order {
+		if f := a.plan.policy.AppFile; f != nil && f.proved() != "" {
+			notes = append(notes, a.treatment.ID+": "+f.proved())
+		}
+	}
+	return notes
 }
 
 // plantedNotes names the arms with a planted cost.

@@ -56,25 +56,31 @@ func (p *Profile) sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Contents implements area.Filed: the profiles of the treatments, by their paths.
+// Contents implements area.Filed: the profiles and rules of the treatments, by their paths.
 func (Area) Contents(s area.Spec, treatments []design.Treatment) (map[string]string, error) {
 	spec, err := area.SpecOf[*Spec](s)
 	if err != nil {
 		return nil, err
 	}
-	var out map[string]string
+	out := map[string]string{}
 	for _, t := range treatments {
 		p, err := spec.plan(t)
 		if err != nil {
 			return nil, fmt.Errorf("treatment %q: %w", t.ID, err)
 		}
-		if p.policy.Profile == nil {
-			continue
+		const content = "content of "
+		if p.policy.Profile != nil {
+			out[content+t.Levels[factorProfile]] = p.policy.Profile.sum()
 		}
-		if out == nil {
-			out = map[string]string{}
+		if p.policy.AppFile != nil {
+			out[content+p.policy.AppFile.path] = p.policy.AppFile.sum()
 		}
-		out["content of "+t.Levels[factorProfile]] = p.policy.Profile.sum()
+		if p.policy.Own != nil {
+			out[content+p.policy.Own.Name] = p.policy.Own.Sum
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil //nolint:nilnil // most experiments name no file
 	}
 	return out, nil
 }

@@ -24,45 +24,78 @@ func (s *Spec) tryProfiles(ctx context.Context, env area.Env, l launcher) (out [
 	tried := map[string]bool{}
 	for _, t := range env.Treatments {
 		p, err := s.plan(t)
-		if err != nil || p.policy.Profile == nil || tried[p.policy.Profile.Name+string(p.policy.Profile.Text)] {
+		if err != nil || !p.policy.ownProfile() || tried[p.policy.tried().key] {
 			continue // Validate has reported the error
 		}
-		tried[p.policy.Profile.Name+string(p.policy.Profile.Text)] = true
+		tried[p.policy.tried().key] = true
 		out = append(out, s.tryProfile(ctx, env, l, t, p)...)
 	}
 	return out
 }
 
 func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t design.Treatment, p plan) []area.Finding {
-	name := p.policy.Profile.Name
-	refusals, err := s.refusals(ctx, env, l, p)
-	var out []area.Finding
-	switch {
-	case err != nil:
+	what := p.policy.tried()
+	refusals, lost, err := s.refusals(ctx, env, l, p)
+	out := []area.Finding{what.finding(refusals, err)}
+	if lost > 0 {
 		out = append(out, area.Finding{
 			Severity: area.Warning,
-			Message:  fmt.Sprintf("which calls of the workloads %s would refuse is not known: %v", name, err),
-		})
-	case len(refusals) > 0:
-		out = append(out, area.Finding{
-			Severity: area.Warning,
-			Message:  name + " refuses calls that were made when each workload ran once: " + list(refusals),
-			Hint: "a program may do without a call that is refused, or take another path: then its cost is that path's; " +
-				"allow the call in the profile if the workload needs it",
-		})
-	default:
-		out = append(out, area.Finding{
-			Severity: area.Info, Message: name + " refused no call that the workloads made when each ran once",
+			Message: fmt.Sprintf("the kernel lost at least %d audit records meanwhile, so %s may refuse more than that", lost,
+				what.name),
+			Hint: "run it again while fewer audit records are made (auditctl -s tells how many were lost)",
 		})
 	}
 	if err := s.rehearse(ctx, env, l, p); err != nil {
 		out = append(out, area.Finding{
-			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, name, err),
+			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, what.name, err),
 			Hint: "allow in the profile what the program needs; workloads and commands run in a worker of tare's, which needs " +
-				"the calls of the Go runtime",
+				what.needs,
 		})
 	}
 	return out
+}
+
+// finding says what the profile would refuse. err says why that is not known.
+func (t tried) finding(refusals []refusal, err error) area.Finding {
+	switch {
+	case err != nil:
+		return area.Finding{
+			Severity: area.Warning,
+			Message:  fmt.Sprintf("which %s of the workloads %s would refuse is not known: %v", t.many, t.name, err),
+			Hint:     area.HintOf(err),
+		}
+	case len(refusals) > 0:
+		return area.Finding{
+			Severity: area.Warning,
+			Message: fmt.Sprintf("%s refuses %s that were made when each workload ran once: %s", t.name, t.many,
+				list(refusals)),
+			Hint: fmt.Sprintf("a program may do without %s %s that is refused, or take another path: then its cost is that "+
+				"path's; allow the %[2]s in the profile if the workload needs it", t.article, t.one),
+		}
+	}
+	return area.Finding{
+		Severity: area.Info,
+		Message:  fmt.Sprintf("%s refused no %s that the workloads made when each ran once", t.name, t.one),
+	}
+}
+
+// tried says how findings speak of a profile of the user's.
+type tried struct {
+	key, name          string
+	article, one, many string // what it refuses
+	needs              string // what tare's worker needs of it
+}
+
+func (p Policy) tried() tried {
+	if a := p.AppFile; a != nil {
+		return tried{
+			a.path + a.profile + a.file.Text, "profile " + a.profile + " of " + a.file.Name, "an", "access", "accesses",
+			"its program, the files that the workloads open, and its folder " + folderPrefix + "*",
+		}
+	}
+	return tried{
+		p.Profile.Name + string(p.Profile.Text), p.Profile.Name, "a", "call", "calls", "the calls of the Go runtime",
+	}
 }
 
 // rehearse proves the profile and makes one call of each operation under it.
@@ -117,26 +150,41 @@ func (s *Spec) trial(ctx context.Context, l launcher, p plan, do func(*sample) e
 	})
 }
 
-// refusals makes one call of each operation while all calls are allowed, and returns those that the profile would
-// refuse, each where a process first made it.
-func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (out []refusal, err error) {
+// refusals makes one call of each operation while everything is allowed. It returns what the profile would refuse, each
+// where a process first did it, and how many records of that were lost.
+func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (out []refusal, lost int, err error) {
+	if p.policy.AppFile != nil {
+		p.policy.AppFile = p.policy.AppFile.complaining()
+		err = s.trial(ctx, l, p, func(x *sample) error {
+			w := &profileWatcher{namespace: x.plan.policy.AppArmor.Namespace}
+			out, err = s.watch(ctx, env, x, w)
+			lost = w.lost
+			return err
+		})
+		return out, lost, err
+	}
 	program, err := filterProgram(p.policy)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	l.observer = newObserver(program, env.Clock)
 	defer l.observer.close()
 	err = s.trial(ctx, l, p, func(x *sample) error {
-		r := refusalCollector{observer: l.observer, known: map[string][]string{}}
-		defer func() { out = r.refusals }()
-		return r.run(ctx, env, s, x)
+		out, err = s.watch(ctx, env, x, l.observer)
+		return err
 	})
-	return out, err
+	return out, 0, err
 }
 
-// A refusalCollector collects the calls that would be refused while a sample runs.
+func (s *Spec) watch(ctx context.Context, env area.Env, x *sample, w watcher) ([]refusal, error) {
+	r := refusalCollector{watcher: w, known: map[string][]string{}}
+	err := r.run(ctx, env, s, x)
+	return r.refusals, err
+}
+
+// A refusalCollector collects what would be refused while a sample runs.
 type refusalCollector struct {
-	observer *observer
+	watcher  watcher
 	known    map[string][]string // by process, so that no call is named twice
 	refusals []refusal
 }
@@ -147,7 +195,7 @@ func (r *refusalCollector) run(ctx context.Context, env area.Env, s *Spec, x *sa
 	}
 	worker := processName("worker", x.plan.policy)
 	if s.needsWorker(x.plan) {
-		if err := r.step("tare's worker", worker, func() error {
+		if err := r.step(ctx, "tare's worker", worker, func() error {
 			if err := x.startWorker(ctx); err != nil {
 				return err
 			}
@@ -159,7 +207,7 @@ func (r *refusalCollector) run(ctx context.Context, env area.Env, s *Spec, x *sa
 	}
 	for _, name := range s.daemons() {
 		start := func() error { return x.serve(ctx, name, env.Clock) }
-		if err := r.step("start of "+name, processName(name, x.plan.policy), start); err != nil {
+		if err := r.step(ctx, "start of "+name, processName(name, x.plan.policy), start); err != nil {
 			return err
 		}
 	}
@@ -168,7 +216,7 @@ func (r *refusalCollector) run(ctx context.Context, env area.Env, s *Spec, x *sa
 		if slices.Contains(s.daemons(), o.name) {
 			process = processName(o.name, x.plan.policy)
 		}
-		if err := r.step(o.name, process, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
+		if err := r.step(ctx, o.name, process, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
 			return err
 		}
 	}
@@ -176,15 +224,15 @@ func (r *refusalCollector) run(ctx context.Context, env area.Env, s *Spec, x *sa
 }
 
 // step does something and notes what would have been refused to the process meanwhile.
-func (r *refusalCollector) step(what, process string, do func() error) error {
-	if err := do(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	calls, err := r.observer.take(process)
+func (r *refusalCollector) step(ctx context.Context, what, process string, do func() error) error {
+	calls, err := r.watcher.during(ctx, process, do)
 	calls = slices.DeleteFunc(calls, func(c string) bool { return slices.Contains(r.known[process], c) })
 	r.known[process] = append(r.known[process], calls...)
 	if len(calls) > 0 {
 		r.refusals = append(r.refusals, refusal{what, calls})
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }

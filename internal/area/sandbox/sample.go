@@ -165,6 +165,11 @@ func (s *sample) prove(ctx context.Context) error {
 		}
 	}
 	for _, d := range s.daemons {
+		if s.plan.policy.AppFile != nil {
+			if err := d.proveLabel(ctx, s.plan.policy); err != nil {
+				return fmt.Errorf("%s: %w", d.name, err)
+			}
+		}
 		if d.proof == nil {
 			continue
 		}

@@ -116,12 +116,10 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.policy.Mode, err = modeOf(t.Levels[factorMode]); err != nil {
 		return p, err
 	}
-	if path := t.Levels[factorProfile]; path != "" {
-		if p.policy.Profile, err = readProfile(path); err != nil {
-			return p, fmt.Errorf("profile: %w", err)
-		}
+	if err := p.policy.takeProfile(p.stack, t.Levels[factorProfile]); err != nil {
+		return p, fmt.Errorf("%s: %w", factorProfile, err)
 	}
-	if p.policy.Mode == "" && p.policy.Profile == nil && p.policy.Enforcer != enforcerNone {
+	if p.policy.Mode == "" && !p.policy.ownProfile() && p.policy.Enforcer != enforcerNone {
 		p.policy.Mode = AlwaysAllow
 	}
 	if err := p.policy.takeRules(level(factorRules, "0")); err != nil {
@@ -150,7 +148,19 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if err := cmp.Or(expressRights(p.stack, p.policy), p.stack.express(p.policy)); err != nil {
 		return p, err
 	}
-	return p, cmp.Or(s.expressSetUp(p), s.expressWorkers(p))
+	return p, cmp.Or(s.expressSELinux(p), s.expressSetUp(p), s.expressWorkers(p))
+}
+
+// takeProfile reads a profile of the user's: of AppArmor if that is the enforcer, or else of seccomp.
+func (p *Policy) takeProfile(s stack, level string) (err error) {
+	switch {
+	case level == "":
+	case s.has(enforcerAppArmor):
+		p.AppFile, err = readAppFile(level)
+	default:
+		p.Profile, err = readProfile(level)
+	}
+	return err
 }
 
 // takeRules parses a number of rules, or reads a file of them.
@@ -240,7 +250,7 @@ func (s *Spec) operations(p plan) []operation {
 // needsWorker reports whether a worker runs under the plan's policy: where only servers run under a profile, each
 // proves it itself.
 func (s *Spec) needsWorker(p plan) bool {
-	return p.policy.Profile == nil || len(s.operations(p)) > len(s.daemons())
+	return !p.policy.ownProfile() || len(s.operations(p)) > len(s.daemons())
 }
 
 func (s *Spec) span(own time.Duration) time.Duration {

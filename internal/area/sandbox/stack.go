@@ -31,6 +31,9 @@ func findStack(level string) (stack, error) {
 	if len(s) > 1 && s.has(enforcerNone) {
 		return nil, fmt.Errorf("enforcer: %q: %s cannot be combined with others", level, enforcerNone)
 	}
+	if s.has(enforcerSELinux) && s.has(enforcerAppArmor) {
+		return nil, fmt.Errorf("enforcer: %q: a kernel runs SELinux or AppArmor, not both", level)
+	}
 	slices.SortStableFunc(s, func(a, b Enforcer) int { return last(a) - last(b) })
 	return s, nil
 }
@@ -48,7 +51,7 @@ func (s stack) has(name string) bool {
 
 // express returns an error if one of the enforcers cannot express the policy.
 func (s stack) express(p Policy) error {
-	if len(s) > 1 && p.Profile != nil {
+	if len(s) > 1 && p.ownProfile() {
 		return errors.New("profile: not with several enforcers: it would be unclear whose profile it is")
 	}
 	for _, e := range s {
@@ -92,7 +95,7 @@ func (s stack) prove(ctx context.Context, p Policy, w Attempts) error {
 		e.Prove(x, p)
 	}
 	for _, e := range enforcers() {
-		if p.Profile == nil && !s.has(e.Name()) {
+		if !p.ownProfile() && !s.has(e.Name()) {
 			e.Absent(x, p)
 		}
 	}

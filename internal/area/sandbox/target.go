@@ -73,6 +73,9 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		t.host = &host{run: t.env.Run, journal: j}
 	}
 	p.policy.Dir = filepath.Join(t.folder, fmt.Sprintf("arm%03d", len(t.order)))
+	if f := p.policy.AppFile; f != nil {
+		f.onlyServers = !t.spec.needsWorker(p)
+	}
 	a := &arm{treatment: tr, plan: p, cpus: cpus}
 	t.arms[tr.ID] = a // added before it is complete, so that Close finds it
 	t.order = append(t.order, a)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"tare/internal/area/sandbox/apparmor"
 	"tare/internal/proc"
 )
 
@@ -15,7 +16,34 @@ import (
 const trialMark = "trial-"
 
 // trialRun names what a trial makes in the kernel, as a run's identifier would.
-func trialRun() string { return fmt.Sprintf("trial%07d", os.Getpid()) }
+func trialRun() string { return fmt.Sprintf(trialRunForm, os.Getpid()) }
+
+const trialRunForm = "trial%07d"
+
+// isLeftTrial reports whether an AppArmor namespace is that of a trial whose process has ended.
+func isLeftTrial(namespace string) bool {
+	var pid int
+	if _, err := fmt.Sscanf(namespace, apparmor.Namespace(trialRunForm), &pid); err != nil {
+		return false // not of a trial
+	}
+	_, err := proc.StartTicks(pid)
+	return err != nil
+}
+
+// sweepAppArmor removes what killed runs left of their trials in the kernel.
+func sweepAppArmor() error {
+	all, err := apparmor.Namespaces()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, namespace := range all {
+		if isLeftTrial(namespace) {
+			errs = append(errs, apparmor.Remove(namespace))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // trialFolder returns a name for a folder that only this process uses while it lives.
 func trialFolder() (string, error) {

@@ -17,6 +17,7 @@ const (
 	enforcerLandlock = "landlock"
 	enforcerBPF      = "bpf"
 	enforcerAppArmor = "apparmor"
+	enforcerSELinux  = "selinux"
 )
 
 // The attempts of proofs, as the worker names them.
