@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// ReadText reads a file that an experiment names: a regular file of at most so many bytes. A named pipe does not hang it.
+// ReadText reads a file that an experiment names: a regular file of at most so many bytes. It does not hang at a named
+// pipe.
 func ReadText(path string, most int) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the experiment names the file
 	if err != nil {

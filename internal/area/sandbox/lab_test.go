@@ -16,6 +16,9 @@ import (
 // requireLab skips the test where no lab VM can be booted, and returns an environment in which it can.
 func requireLab(t *testing.T) area.Env {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: a lab VM takes 10 to 60 s to boot")
+	}
 	env := areatest.Env(t)
 	env.Getenv = os.LookupEnv
 	if _, err := vm.Emulator(); err != nil {

@@ -99,36 +99,17 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 				spelling.DidYouMean(f, factors()))
 		}
 	}
-	level := func(factor, otherwise string) string {
-		if v, ok := t.Levels[factor]; ok {
-			return v
-		}
-		return otherwise
-	}
 	if t.Levels[factorKernel] != "" && s.On != onLab {
 		return p, errors.New("kernel: only a lab VM can boot another kernel: add on: lab to the target, or leave it out")
 	}
 	var err error
-	p.policy.Enforcer = level(factorEnforcer, enforcerNone)
-	if p.stack, err = findStack(p.policy.Enforcer); err != nil {
+	if p.stack, err = findStack(levelOr(t, factorEnforcer, enforcerNone)); err != nil {
 		return p, err
 	}
-	if p.policy.Mode, err = modeOf(t.Levels[factorMode]); err != nil {
+	if err := p.policy.take(p.stack, t); err != nil {
 		return p, err
 	}
-	if err := p.policy.takeProfile(p.stack, t.Levels[factorProfile]); err != nil {
-		return p, fmt.Errorf("%s: %w", factorProfile, err)
-	}
-	if p.policy.Mode == "" && !p.policy.ownProfile() && p.policy.Enforcer != enforcerNone {
-		p.policy.Mode = AlwaysAllow
-	}
-	if err := p.policy.takeRules(level(factorRules, "0")); err != nil {
-		return p, err
-	}
-	if p.policy.Match, err = count(factorMatch, level(factorMatch, "0")); err != nil {
-		return p, err
-	}
-	if err := p.takePlanted(level(factorPlanted, "0%"), s.On); err != nil {
+	if err := p.takePlanted(levelOr(t, factorPlanted, "0%"), s.On); err != nil {
 		return p, fmt.Errorf("%s: %w", factorPlanted, err)
 	}
 	if p.command = t.Levels[factorCommand]; p.command != "" {
@@ -136,7 +117,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			return p, err
 		}
 	}
-	if p.others, err = count(factorOthers, level(factorOthers, "0")); err != nil {
+	if p.others, err = count(factorOthers, levelOr(t, factorOthers, "0")); err != nil {
 		return p, err
 	}
 	if text, ok := t.Levels[factorWorkers]; ok {
@@ -144,17 +125,43 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 			return p, fmt.Errorf("%s: %q is not a number from 1 on", factorWorkers, text)
 		}
 	}
-	p.policy.Rights = t.Levels[factorRights]
-	if err := cmp.Or(expressRights(p.stack, p.policy), p.stack.express(p.policy)); err != nil {
-		return p, err
+	return p, cmp.Or(expressRights(p.stack, p.policy), p.stack.express(p.policy), s.expressSELinux(p),
+		s.expressSetUp(p), s.expressWorkers(p))
+}
+
+// levelOr returns the treatment's level of a factor, or otherwise if it has none.
+func levelOr(t design.Treatment, factor, otherwise string) string {
+	if v, ok := t.Levels[factor]; ok {
+		return v
 	}
-	return p, cmp.Or(s.expressSELinux(p), s.expressSetUp(p), s.expressWorkers(p))
+	return otherwise
+}
+
+// take parses the levels that make up the policy.
+func (p *Policy) take(s stack, t design.Treatment) (err error) {
+	p.Enforcer, p.Rights = levelOr(t, factorEnforcer, enforcerNone), t.Levels[factorRights]
+	if p.Mode, err = modeOf(t.Levels[factorMode]); err != nil {
+		return err
+	}
+	if err := p.takeProfile(s, t.Levels[factorProfile]); err != nil {
+		return fmt.Errorf("%s: %w", factorProfile, err)
+	}
+	if p.Mode == "" && !p.ownProfile() && p.Enforcer != enforcerNone {
+		p.Mode = AlwaysAllow
+	}
+	if err := p.takeRules(levelOr(t, factorRules, "0")); err != nil {
+		return err
+	}
+	p.Match, err = count(factorMatch, levelOr(t, factorMatch, "0"))
+	return err
 }
 
 // takeProfile reads a profile of the user's: of AppArmor if that is the enforcer, or else of seccomp.
 func (p *Policy) takeProfile(s stack, level string) (err error) {
 	switch {
 	case level == "":
+	case len(s) > 1:
+		return errors.New("not with several enforcers: it would be unclear whose profile it is")
 	case s.has(enforcerAppArmor):
 		p.AppFile, err = readAppFile(level)
 	default:

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,9 +50,6 @@ func (s stack) has(name string) bool {
 
 // express returns an error if one of the enforcers cannot express the policy.
 func (s stack) express(p Policy) error {
-	if len(s) > 1 && p.ownProfile() {
-		return errors.New("profile: not with several enforcers: it would be unclear whose profile it is")
-	}
 	for _, e := range s {
 		if err := e.Express(p); err != nil {
 			return err
@@ -82,8 +78,8 @@ func (s stack) confine(p Policy) error {
 	return nil
 }
 
-// prove proves in a confined process that these enforcers are in force and no others. A profile of the user's may itself
-// refuse what would show that another enforcer is absent: then only its own refusals are proved.
+// prove proves in a confined process that these enforcers are in force and no others. A profile of the user's may
+// itself refuse what would show that another enforcer is absent: then only its own refusals are proved.
 func (s stack) prove(ctx context.Context, p Policy, w Attempts) error {
 	x := &proof{ctx: ctx, w: w}
 	filters := 0
