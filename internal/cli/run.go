@@ -167,6 +167,9 @@ func (a *app) ready(file string, full bool) (area.Area, *config.Experiment, []by
 func (a *app) finish(dir string, err error, outs []output) error {
 	if err != nil {
 		a.tell("tare: %v\n", err)
+		if hint := area.HintOf(err); hint != "" {
+			a.tell("  next: %s\n", hint)
+		}
 	}
 	rec, reported := a.report(dir, outs)
 	a.tell("record  %s\n", dir)

@@ -37,7 +37,7 @@ const (
 
 const (
 	// labPatience bounds each request to a lab VM, in which everything takes ten to fifty times as long.
-	labPatience = 10 * time.Minute
+	labPatience = 30 * time.Minute
 	// labCheck is how often a lab VM that has not answered yet is looked at.
 	labCheck = 5 * time.Second
 )
