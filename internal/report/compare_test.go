@@ -256,3 +256,14 @@ func TestCrossedBaselines(t *testing.T) {
 		t.Error("one of several baselines stands as if it were the only one")
 	}
 }
+
+// TestUnjudgedBaselineIsNotCalledReliable: with too few blocks nobody knows whether the baseline differs from itself.
+func TestUnjudgedBaselineIsNotCalledReliable(t *testing.T) {
+	for verdict, want := range map[EffectVerdict]string{NotJudged: "? too few blocks", Equivalent: "✓ reliable"} {
+		r := &Report{Design: &Design{Blocks: 2}, AA: &AA{Reliable: true, Effects: []Effect{{Verdict: verdict}}}}
+		facts := comparedFacts(r)[0].Facts
+		if last := facts[len(facts)-1]; last.Name != "A/A" || last.Value != want {
+			t.Errorf("%s: the card is %q %q, want %q", verdict, last.Name, last.Value, want)
+		}
+	}
+}

@@ -174,6 +174,9 @@ func comparedFacts(r *Report) []block {
 		note := ""
 		if largest, _ := farthestFromZero(a.Effects); largest != nil {
 			note = "largest " + largest.size()
+			if a.Reliable && largest.Verdict == NotJudged && r.Verdict != Invalid {
+				word, class = "? too few blocks", ""
+			}
 		}
 		add("A/A", word, note, class)
 	}
