@@ -28,6 +28,8 @@ PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./engines/... ./schem
 MIXED   := ./internal/cli
 TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestInterruptedRunThatCannotUndo|$\
            TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches
+# Of internal/area/sandbox the tests that boot lab VMs keep a processor busy for minutes: nothing else runs meanwhile.
+LABS    := ^(TestLab|TestLabIsUndoneAfterKill)$$|InLab$$
 # Packages that measure or hold something to a time, and leave the processors idle for most of theirs: three at once.
 # internal/load comes first, since it takes longest.
 WAITING := ./internal/load ./internal/area/identity ./internal/run/drive ./lab/servers ./lab/hostile \
@@ -35,7 +37,7 @@ WAITING := ./internal/load ./internal/area/identity ./internal/run/drive ./lab/s
            ./internal/proc ./internal/doctor ./lab/bench
 # What make race tests besides WAITING.
 BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model \
-           ./lab/areatest ./lab/fixture
+           ./lab/areatest ./lab/fixture ./internal/area/remote ./internal/vm/...
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simulation ./lab/cmd/...,$(PURE)) \
@@ -74,9 +76,11 @@ test: $(GOTESTSUM) ## everything that this machine can run
 	  -p 4 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
 	$(TESTS) --jsonfile-timing-events=bin/took-cli.json --packages='$(MIXED)' -- \
 	  -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
+	$(TESTS) --jsonfile-timing-events=bin/took-lab.json --packages=./internal/area/sandbox -- \
+	  -vet=off -timeout 25m -run '$(LABS)' || failed=1; \
 	$(TESTS) --jsonfile-timing-events=bin/took-waiting.json \
 	  --packages='$(WAITING) $(filter-out $(shell $(GO) list $(PURE) $(MIXED) $(WAITING)),$(shell $(GO) list ./...))' -- \
-	  -p 3 -vet=off -timeout 25m || failed=1; \
+	  -p 3 -vet=off -timeout 25m -skip '$(LABS)' || failed=1; \
 	if [ -n "$$failed" ]; then echo 'FAIL: see above'; exit 1; fi # make lint vets
 
 slowest: $(GOTESTSUM) ## how long the slowest tests of the last make test took
