@@ -127,21 +127,16 @@ func (appArmor) Prove(x *proof, p Policy) {
 	}
 	x.wantRefused(unix.EACCES, tryOpen, filepath.Join(p.Scratch, appArmorCanary))
 	x.proveFiles(p.model(), unix.EACCES)
-	x.wantAllowed(tryCreate, fileIn(p.Scratch))
-	x.wantAllowed(tryOpen, p.Scratch)
+	x.wantUsable(p)
 }
 
 // wantLabel requires that the kernel names the loaded profile as the worker's, and enforces it.
 func (x *proof) wantLabel(p Policy) {
-	if x.err != nil {
+	pid, ok := x.pid()
+	if !ok {
 		return
 	}
-	s, err := x.w.Status(x.ctx)
-	if err != nil {
-		x.err = err
-		return
-	}
-	label, err := apparmor.Current(s.PID)
+	label, err := apparmor.Current(pid)
 	if err != nil {
 		x.wrong = append(x.wrong, fmt.Sprintf("the kernel names no AppArmor profile: %v", err))
 		return
@@ -173,8 +168,6 @@ func (appArmor) Describe(p Policy) string {
 	if n := len(m.Connects); n > 0 {
 		text += fmt.Sprintf("; %d rules on addresses are not expressible and left out", n)
 	}
-	if p.Own != nil {
-		text += fmt.Sprintf("; the rules of %s (SHA-256 %.24s…) are among them", p.Own.Name, p.Own.Sum)
-	}
+	text += p.Own.describe()
 	return text
 }

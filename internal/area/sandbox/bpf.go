@@ -146,8 +146,7 @@ func (bpfRules) Prove(x *proof, p Policy) {
 	x.proveFiles(p.model(), unix.EPERM)
 	x.proveMounts(p.model(), unix.EPERM)
 	x.proveConnects(p.model(), unix.EPERM)
-	x.wantAllowed(tryCreate, fileIn(p.Scratch))
-	x.wantAllowed(tryOpen, p.Scratch)
+	x.wantUsable(p)
 }
 
 // Absent implements Enforcer. Another enforcer may have a rule on the same capability: then the attempt tells nothing.
@@ -170,8 +169,6 @@ func (bpfRules) Describe(p Policy) string {
 	m := p.model()
 	text := fmt.Sprintf("BPF LSM programs with %d rules on files, %d on programs, %d on addresses, %d on mounts and %d "+
 		"capabilities", len(m.Files), len(m.Execs), len(m.Connects), len(m.Mounts), len(p.bpfModel().Capabilities))
-	if p.Own != nil {
-		text += fmt.Sprintf(", those of %s (SHA-256 %.24s…) among them", p.Own.Name, p.Own.Sum)
-	}
+	text += p.Own.describe()
 	return text
 }

@@ -183,6 +183,22 @@ func (p *proof) wantFilters(want int) {
 	}
 }
 
+// pid returns the worker's process, of which the kernel is asked what confines it.
+func (p *proof) pid() (int, bool) {
+	if p.err != nil {
+		return 0, false
+	}
+	s, err := p.w.Status(p.ctx)
+	p.err = err
+	return s.PID, err == nil
+}
+
+// wantUsable requires that the worker can make and open files in its folder.
+func (p *proof) wantUsable(policy Policy) {
+	p.wantAllowed(tryCreate, fileIn(policy.Scratch))
+	p.wantAllowed(tryOpen, policy.Scratch)
+}
+
 func (p *proof) end() error {
 	if p.err != nil {
 		return p.err

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"tare/internal/area"
 	"tare/internal/area/sandbox/bpflsm"
@@ -36,17 +37,14 @@ func (h *host) onClose(do func(context.Context) error) { h.undo = append(h.undo,
 // close removes what the enforcers made. What failed is tried again by the next call.
 func (h *host) close(ctx context.Context) error {
 	var errs []error
-	var left []func(context.Context) error
-	for len(h.undo) > 0 {
-		last := len(h.undo) - 1
-		if err := h.undo[last](ctx); err != nil {
+	var failed []func(context.Context) error
+	for _, do := range slices.Backward(h.undo) {
+		if err := do(ctx); err != nil {
 			errs = append(errs, err)
-			left = append(left, h.undo[last])
+			failed = append(failed, do)
 		}
-		h.undo = h.undo[:last]
 	}
-	for _, do := range left {
-		h.undo = append([]func(context.Context) error{do}, h.undo...)
-	}
+	slices.Reverse(failed)
+	h.undo = failed
 	return errors.Join(errs...)
 }

@@ -184,8 +184,7 @@ func landlockRights() (uint64, error) {
 // named pipe, and something that it grants is allowed, such as making a file in the same folder.
 func (landlockRules) Prove(x *proof, p Policy) {
 	proveRights(x, p)
-	x.wantAllowed(tryCreate, fileIn(p.Scratch))
-	x.wantAllowed(tryOpen, p.Scratch)
+	x.wantUsable(p)
 }
 
 // Absent implements Enforcer.

@@ -32,3 +32,11 @@ func readOwnRules(path string) (*OwnRules, error) {
 	sum := sha256.Sum256(text)
 	return &OwnRules{Name: path, Sum: hex.EncodeToString(sum[:]), Policy: p}, nil
 }
+
+// describe says that the rules are part of a policy; it is empty without any.
+func (o *OwnRules) describe() string {
+	if o == nil {
+		return ""
+	}
+	return fmt.Sprintf("; the rules of %s (SHA-256 %.24s…) are among them", o.Name, o.Sum)
+}

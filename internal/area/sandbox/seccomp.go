@@ -129,8 +129,7 @@ func (seccompFilter) Prove(x *proof, p Policy) {
 		x.wantRefused(unix.ENOSYS, trySyscall, "clone3")
 	}
 	x.wantAllowed(trySyscall, "getppid")
-	x.wantAllowed(tryCreate, fileIn(p.Scratch))
-	x.wantAllowed(tryOpen, p.Scratch)
+	x.wantUsable(p)
 }
 
 // Absent implements Enforcer.

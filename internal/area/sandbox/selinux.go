@@ -177,8 +177,7 @@ func (seLinux) Prove(x *proof, p Policy) {
 	if slices.Contains(m.Capabilities, canaryCapability) {
 		x.wantRefused(unix.EPERM, workload.TryAlarm)
 	}
-	x.wantAllowed(tryCreate, fileIn(p.Scratch))
-	x.wantAllowed(tryOpen, p.Scratch)
+	x.wantUsable(p)
 }
 
 func (x *proof) wantEnforcing() {
@@ -193,15 +192,11 @@ func (x *proof) wantEnforcing() {
 
 // wantContext requires that the kernel names this security context as the worker's.
 func (x *proof) wantContext(want string) {
-	if x.err != nil {
+	pid, ok := x.pid()
+	if !ok {
 		return
 	}
-	s, err := x.w.Status(x.ctx)
-	if err != nil {
-		x.err = err
-		return
-	}
-	switch got, err := selinux.Current(s.PID); {
+	switch got, err := selinux.Current(pid); {
 	case err != nil:
 		x.wrong = append(x.wrong, fmt.Sprintf("the kernel names no SELinux context: %v", err))
 	case got != want:
@@ -242,9 +237,7 @@ func (seLinux) Describe(p Policy) string {
 	e := expressible(m)
 	text := fmt.Sprintf("an SELinux domain that may do all but what %d rules on kernel files and %d capabilities refuse, "+
 		"and but making named pipes", len(e.Files), len(e.Capabilities))
-	if p.Own != nil {
-		text += fmt.Sprintf("; the rules of %s (SHA-256 %.24s…) are among them", p.Own.Name, p.Own.Sum)
-	}
+	text += p.Own.describe()
 	const first = 3
 	if cannot := notExpressible(m); len(cannot) > 0 {
 		text += fmt.Sprintf("; %d rules are not expressible and left out: %s", len(cannot),
