@@ -141,7 +141,7 @@ func (a *app) bootLab(ctx context.Context, o labOptions) (*vm.Machine, error) {
 	defer os.Remove(initrd) //nolint:errcheck // the machine has read it; the folder is removed later
 	return vm.Boot(ctx, vm.Options{
 		Emulator: emulator, Kernel: kernel, Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "shell"}, LSM: o.LSM,
-		Accelerator: vm.Emulated, Clock: clock.System{}, Dir: o.Dir, Name: kernel.Release,
+		Clock: clock.System{}, Dir: o.Dir, Name: kernel.Release,
 	})
 }
 

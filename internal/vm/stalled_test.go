@@ -30,7 +30,7 @@ func TestStalled(t *testing.T) {
 	}
 	c := &laterClock{}
 	m, err := Boot(t.Context(), Options{
-		Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Accelerator: Emulated, Dir: dir,
+		Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Dir: dir,
 		Name: "test", Clock: c, Born: func(proc.ID) error { return nil },
 	})
 	if err != nil {

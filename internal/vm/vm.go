@@ -22,13 +22,11 @@ import (
 type Options struct {
 	Emulator string // the path of QEMU
 	Kernel   Kernel
-	Initrd   string // the path of an initial file system, as WriteInitrd writes it
+	Initrd   string // the path of an initial file system, as Initrd.Save writes it
 	Init     []string
 	// LSM lists the security modules, in order: "landlock,apparmor,bpf".
-	LSM string
-	// Accelerator is how the guest's instructions are executed.
-	Accelerator Accelerator
-	MemoryMiB   int
+	LSM       string
+	MemoryMiB int
 	// Dir receives the logs: the guest's console and what QEMU says.
 	Dir string
 	// Name is part of the logs' names, and of errors.
@@ -42,24 +40,9 @@ type Options struct {
 	Within time.Duration
 }
 
-// Accelerator is how QEMU executes a guest.
-type Accelerator string
-
-// The accelerators.
 const (
-	// Emulated executes the guest one instruction at a time and advances its clocks by one nanosecond for each. So times
-	// that the guest measures are numbers of instructions.
-	Emulated Accelerator = "tcg"
-	// KVM executes the guest on the processor, where the host offers that: its times are times.
-	KVM Accelerator = "kvm"
-)
-
-const (
-	// bootWithin bounds a boot. An emulated one takes about 12 s of one processor.
+	// bootWithin bounds a boot, which takes about 12 s of one processor.
 	bootWithin = 3 * time.Minute
-	// trialWithin bounds a boot under KVM, which takes about a second where it works at all: nested virtualisation can
-	// hang instead.
-	trialWithin = 20 * time.Second
 	// attempts is how often a boot is tried.
 	attempts = 2
 	// endWithin is how long a machine may take to switch itself off.
@@ -74,6 +57,12 @@ const (
 
 // hello is the first line that a guest sends.
 const hello = "tare-guest-is-up"
+
+// link joins the two directions of a serial line.
+type link struct {
+	io.Reader
+	io.Writer
+}
 
 // A Machine is a running guest. Its Link carries what the program in the guest and the caller say to each other.
 type Machine struct {
@@ -99,9 +88,6 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 	}
 	if o.Within == 0 {
 		o.Within = bootWithin
-		if o.Accelerator == KVM {
-			o.Within = trialWithin
-		}
 	}
 	if err := o.Kernel.check(); err != nil {
 		return nil, fmt.Errorf("boot Linux %s in QEMU: %w", o.Kernel.Release, err)
@@ -131,7 +117,7 @@ func boot(ctx context.Context, o Options) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{Link: newLink(child.Out, child.In), child: child, o: o}
+	m := &Machine{Link: link{child.Out, child.In}, child: child, o: o}
 	if err := m.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w; %s", err, o.lastWords()), m.kill())
 	}
@@ -139,25 +125,21 @@ func boot(ctx context.Context, o Options) (*Machine, error) {
 	return m, nil
 }
 
-// arguments are QEMU's: no devices but two serial lines, the first for the console, the second for the Link.
+// arguments are QEMU's: no devices but two serial lines, the first for the console, the second for the Link. QEMU
+// emulates the processor and advances the guest's clocks by one nanosecond for each instruction, so that times which the
+// guest measures are numbers of instructions.
 func (o Options) arguments() []string {
 	kernel := []string{
 		"console=ttyS0", "panic=-1", "quiet", "lsm=" + o.LSM, "rdinit=" + o.Init[0],
+		"tsc_early_khz=1000000", // a tick of the time-stamp counter is a nanosecond; calibrating it would be off by a little
+		"--",
 	}
-	out := []string{
+	return []string{
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-smp", "1", "-m", strconv.Itoa(o.MemoryMiB),
 		"-serial", "file:" + o.console(), "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link",
-		"-kernel", o.Kernel.Path, "-initrd", o.Initrd, "-machine", "q35,accel=" + string(o.Accelerator),
+		"-kernel", o.Kernel.Path, "-initrd", o.Initrd, "-machine", "q35,accel=tcg", "-cpu", "max", "-icount", "shift=0",
+		"-append", strings.Join(append(kernel, o.Init[1:]...), " "),
 	}
-	if o.Accelerator == Emulated {
-		out = append(out, "-cpu", "max", "-icount", "shift=0")
-		// one tick of the time-stamp counter is one nanosecond; calibrating it would be off by a little
-		kernel = append(kernel, "tsc_early_khz=1000000")
-	} else {
-		out = append(out, "-cpu", "host")
-	}
-	kernel = append(append(kernel, "--"), o.Init[1:]...)
-	return append(out, "-append", strings.Join(kernel, " "))
 }
 
 func (o Options) console() string { return filepath.Join(o.Dir, "vm-"+o.Name+"-console.log") }

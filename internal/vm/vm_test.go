@@ -229,7 +229,7 @@ func TestBootFailures(t *testing.T) {
 			}
 			var born []proc.ID
 			_, err := Boot(t.Context(), Options{
-				Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Accelerator: Emulated, Dir: dir,
+				Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Dir: dir,
 				Name: "test", Clock: clock.System{}, Within: 300 * time.Millisecond,
 				Born: func(id proc.ID) error { born = append(born, id); return nil },
 			})

@@ -81,7 +81,7 @@ func (t *Target) ask(ctx context.Context, q request) (answer, error) {
 	return answer{}, t.dead
 }
 
-// reply is an answer, or why there is none.
+// reply is an answer, or the error that took its place.
 type reply struct {
 	answer answer
 	err    error

@@ -179,7 +179,7 @@ func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error)
 	m.vm, err = vm.Boot(ctx, vm.Options{
 		Emulator: emulator, Kernel: kind.kernel, Initrd: initrd,
 		Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
-		LSM:  kind.security(), Accelerator: vm.Emulated, Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
+		LSM:  kind.security(), Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
 		CPUs: t.env.CPUs,
 		Born: func(id proc.ID) error {
 			c := area.ProcessChange(areaName, fmt.Sprintf("vm-%d", id.PID), id)

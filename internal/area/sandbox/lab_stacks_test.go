@@ -160,7 +160,7 @@ func bootShell(t *testing.T, env area.Env) *vm.Machine {
 	}
 	m, err := vm.Boot(t.Context(), vm.Options{
 		Emulator: emulator, Kernel: all[0], Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "shell"},
-		LSM: labSecurity, Accelerator: vm.Emulated, Dir: env.Dir, Name: "proofs", Clock: env.Clock,
+		LSM: labSecurity, Dir: env.Dir, Name: "proofs", Clock: env.Clock,
 	})
 	if err != nil {
 		t.Fatal(err)

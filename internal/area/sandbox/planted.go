@@ -30,7 +30,7 @@ func (p *plan) takePlanted(level, on string) (err error) {
 }
 
 // plantedProgram is a planted cost: a BPF program of so many instructions at each open(2) of every process of a
-// machine, which it needs for itself. The zero plantedProgram is none.
+// machine, which it needs for itself. The zero plantedProgram is not attached.
 type plantedProgram struct {
 	attached     bool
 	instructions int // besides those with which every program begins and ends

@@ -59,7 +59,7 @@ func openAttribute(process, name string, flags int) (*os.File, error) {
 // A Label is what confines a process, as the kernel says it.
 type Label struct {
 	Namespace string `json:"namespace,omitempty"` // empty: that of the reader
-	Profile   string `json:"profile"`             // "unconfined" if there is none
+	Profile   string `json:"profile"`             // "unconfined" for a process without a profile
 	Mode      string `json:"mode,omitempty"`      // "enforce" or "complain"; empty if nothing confines the process
 }
 

@@ -104,8 +104,8 @@ func loaded(dir string) (map[string]string, error) {
 	return modes, nil
 }
 
-// Remove removes all profiles that were loaded under a name: its namespace, and those beside the host's. It succeeds if
-// there is none. Processes that they still confine become unconfined: end them first.
+// Remove removes all profiles that were loaded under a name: its namespace, and those beside the host's. Removing them
+// again is no error. Processes that they still confine become unconfined: end them first.
 func Remove(namespace string) error {
 	if err := checkNamespace(namespace); err != nil {
 		return err
