@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,8 +24,7 @@ type Options struct {
 	Initrd   string // the path of an initial file system, as Initrd.Save writes it
 	Init     []string
 	// LSM lists the security modules, in order: "landlock,apparmor,bpf".
-	LSM       string
-	MemoryMiB int
+	LSM string
 	// Dir receives the logs: the guest's console and what QEMU says.
 	Dir string
 	// Name is part of the logs' names, and of errors.
@@ -51,8 +49,8 @@ const (
 	stalledAfter = time.Minute
 	// checkEvery is how often that is looked at during a boot.
 	checkEvery = 5 * time.Second
-	// defaultMemory suffices for all workloads and an initial file system of 200 MiB.
-	defaultMemory = 1024
+	// memory, in MiB, suffices for all workloads and an initial file system of 200 MiB.
+	memory = "1024"
 )
 
 // hello is the first line that a guest sends.
@@ -83,9 +81,6 @@ type used struct {
 // Boot boots a machine and returns when its init says that it is up. It tries twice. An error holds the end of the
 // guest's console.
 func Boot(ctx context.Context, o Options) (*Machine, error) {
-	if o.MemoryMiB == 0 {
-		o.MemoryMiB = defaultMemory
-	}
 	if o.Within == 0 {
 		o.Within = bootWithin
 	}
@@ -126,8 +121,8 @@ func boot(ctx context.Context, o Options) (*Machine, error) {
 }
 
 // arguments are QEMU's: no devices but two serial lines, the first for the console, the second for the Link. QEMU
-// emulates the processor and advances the guest's clocks by one nanosecond for each instruction, so that times which the
-// guest measures are numbers of instructions.
+// emulates the processor and advances the guest's clocks by one nanosecond for each instruction, so that times measured
+// by the guest are numbers of instructions.
 func (o Options) arguments() []string {
 	kernel := []string{
 		"console=ttyS0", "panic=-1", "quiet", "lsm=" + o.LSM, "rdinit=" + o.Init[0],
@@ -135,7 +130,7 @@ func (o Options) arguments() []string {
 		"--",
 	}
 	return []string{
-		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-smp", "1", "-m", strconv.Itoa(o.MemoryMiB),
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-smp", "1", "-m", memory,
 		"-serial", "file:" + o.console(), "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link",
 		"-kernel", o.Kernel.Path, "-initrd", o.Initrd, "-machine", "q35,accel=tcg", "-cpu", "max", "-icount", "shift=0",
 		"-append", strings.Join(append(kernel, o.Init[1:]...), " "),

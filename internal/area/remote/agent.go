@@ -45,6 +45,9 @@ type agent struct {
 	area   area.Area
 	env    area.Env
 	target area.Target
+	// operations are those that have been listed, by treatment: making them again for each batch would take as long as
+	// the batch.
+	operations map[string][]load.Operation
 }
 
 // end closes the target after the last request.
@@ -124,12 +127,14 @@ func (a *agent) open(ctx context.Context, q request, w *answer) error {
 		return nil
 	}
 	var err error
+	a.operations = map[string][]load.Operation{}
 	a.target, err = a.area.Open(ctx, spec, env)
 	return err
 }
 
 func (a *agent) list(q request, w *answer) error {
 	ops, err := a.target.Operations(*q.Treatment)
+	a.operations[q.Treatment.ID] = ops
 	for _, o := range ops {
 		w.Operations = append(w.Operations, operation{
 			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Negative: o.Negative,
@@ -138,12 +143,8 @@ func (a *agent) list(q request, w *answer) error {
 	return err
 }
 
-func (a *agent) batch(ctx context.Context, q request, w *answer) error {
-	ops, err := a.target.Operations(*q.Treatment)
-	if err != nil {
-		return err
-	}
-	for _, o := range ops {
+func (a *agent) batch(ctx context.Context, q request, w *answer) (err error) {
+	for _, o := range a.operations[q.Treatment.ID] {
 		if o.Name == q.Operation && o.Batch != nil {
 			began := a.env.Clock.Now()
 			again := func() bool { return a.env.Clock.Now().Sub(began) < q.RepeatWithin }
@@ -151,7 +152,7 @@ func (a *agent) batch(ctx context.Context, q request, w *answer) error {
 			return err
 		}
 	}
-	return fmt.Errorf("there is no operation %.40q", q.Operation)
+	return fmt.Errorf("operation %.40q has not been listed", q.Operation)
 }
 
 // leastOf makes up to n batches, at least one, and returns the least value of each metric.
