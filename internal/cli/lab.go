@@ -187,7 +187,7 @@ func (a *app) ranInLab(status int, err error) error {
 		return fmt.Errorf("in the lab VM: %w", err)
 	}
 	if status != 0 {
-		return &exit{code: status}
+		return &exit{code: status, quiet: true}
 	}
 	return nil
 }
