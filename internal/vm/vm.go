@@ -126,6 +126,7 @@ func boot(ctx context.Context, o Options) (*Machine, error) {
 func (o Options) arguments() []string {
 	kernel := []string{
 		"console=ttyS0", "panic=-1", "quiet", "lsm=" + o.LSM, "rdinit=" + o.Init[0],
+		"norandmaps",            // otherwise what an execve costs depends on where it happens to put its stack
 		"tsc_early_khz=1000000", // a tick of the time-stamp counter is a nanosecond; calibrating it would be off by a little
 		"--",
 	}

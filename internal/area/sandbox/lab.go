@@ -34,11 +34,11 @@ const (
 	labCheck = 5 * time.Second
 )
 
-// An emulated machine executes the same call with the same number of instructions. What varies is what interrupts add,
-// a tenth of a millisecond at a time. So few short batches suffice, of which the least counts.
+// An emulated machine executes the same call with the same number of instructions. What varies is what interrupts add:
+// the kernel's timer comes every 4 ms. So a batch is shorter than that, and of several the least counts.
 const (
-	labSpan   = 3 * time.Millisecond
-	labRepeat = 3
+	labSpan   = time.Millisecond
+	labRepeat = 8
 	labRounds = 3
 	// labSlowdown is how many times as long a batch takes as its instructions say, for the forecast of a plan.
 	labSlowdown = 12

@@ -11,7 +11,7 @@ import (
 // and not be fast.
 func TestDeniedCallIsAnError(t *testing.T) {
 	kinds := map[string][]string{ // denied: kinds that make it
-		"execve":     {"exec", "spawn", "shell"},
+		"execve":     {"exec", "spawn", "shell", "fork"},
 		"openat":     {"open", "create"},
 		"newfstatat": {"stat"},
 		"unlinkat":   {"create"},

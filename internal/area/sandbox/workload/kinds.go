@@ -26,11 +26,11 @@ func processKinds() []Kind {
 		},
 		{
 			Name: "spawn", Span: span, SystemCalls: []string{"clone", "execve", "exit", "wait4"},
-			Help: "fork, execute a program of one page that ends at once, wait for it",
+			Help: "fork a process of one page, execute a program of one page that ends at once, wait for it",
 		},
 		{
 			Name: "fork", UnixBench: "Process Creation", Span: span, SystemCalls: []string{"clone", "exit_group", "wait4"},
-			Help: "fork a child that ends at once, wait for it",
+			Help: "fork a process of one page, whose child ends at once, wait for it",
 		},
 		{
 			Name: "shell", UnixBench: "Shell Scripts (8 concurrent)", Span: longSpan,

@@ -86,7 +86,7 @@ type pingpong struct {
 	token   [4]byte
 }
 
-// rawEcho forks a child that returns tokens until its pipe ends. The rules of rawFork apply.
+// rawEcho forks a child that returns tokens until its pipe ends. The rules of rawForkExec apply.
 //
 //go:norace
 //go:nosplit

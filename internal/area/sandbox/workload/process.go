@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -13,21 +12,6 @@ import (
 // that other threads held and will never release. So between clone and exit or execve there may only be system calls:
 // no call that could grow the stack (nosplit) or that the race detector instruments (norace), and no write barrier. The
 // caller blocks signals, so that none can enter the runtime's handler.
-
-// rawFork forks a child that ends immediately.
-//
-//go:norace
-//go:nosplit
-//go:noinline
-func rawFork() (pid uintptr, errno syscall.Errno) {
-	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if errno == 0 && pid == 0 {
-		for {
-			_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
-		}
-	}
-	return pid, errno
-}
 
 // wait waits for a child and returns its status.
 func wait(op string, pid uintptr, status *uint32) error {
@@ -56,32 +40,4 @@ func ended(op, call string, status uint32) error {
 			int(ws.Signal()), ws.Signal())}
 	}
 	return &Failure{Op: op, Call: call, Errno: syscall.Errno(ws.ExitStatus())}
-}
-
-// fork is the routine "fork".
-type fork struct {
-	plain
-
-	status uint32
-	made   int // children in total
-}
-
-func (f *fork) batch(n int, halt *atomic.Bool) error {
-	for range n {
-		if halt.Load() {
-			return errHalted
-		}
-		pid, errno := rawFork()
-		if errno != 0 {
-			return failed("fork", "clone", errno)
-		}
-		if err := wait("fork", pid, &f.status); err != nil {
-			return err
-		}
-		if f.status != 0 {
-			return ended("fork", "exit_group", f.status)
-		}
-		f.made++
-	}
-	return nil
 }

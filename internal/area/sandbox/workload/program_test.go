@@ -78,6 +78,76 @@ func TestProgramForARM64(t *testing.T) {
 	}
 }
 
+// TestProgramBehindItsGate lets the program at its gate make calls, natively and, for the other processor, in QEMU's user
+// mode, where it cannot execute itself.
+func TestProgramBehindItsGate(t *testing.T) {
+	for _, c := range []struct {
+		arch  string
+		do    byte
+		calls []string
+	}{
+		{runtime.GOARCH, doExecute, []string{"execve("}},
+		{runtime.GOARCH, doFork, []string{"clone(", "wait4("}},
+		{runtime.GOARCH, doSpawn, []string{"clone(", "execve(", "wait4("}},
+		{"arm64", doFork, []string{"clone(", "wait4("}},
+	} {
+		t.Run(fmt.Sprintf("%s-%c", c.arch, c.do), func(t *testing.T) {
+			path := plantedProgram(t, c.arch)
+			tracer := []string{"strace", "-f", "-e", "trace=execve,clone,wait4", path}
+			own := 1 // strace's execve of the program
+			if c.arch != runtime.GOARCH {
+				tracer, own = []string{"qemu-aarch64-static", "-strace", path}, 0
+			}
+			requireProgram(t, tracer[0])
+			cmd := exec.Command(tracer[0], append(tracer[1:], "0000000000", string([]byte{c.do, 3, 4}))...)
+			out := behindGate(t, cmd, 12)
+			for _, call := range c.calls {
+				want := 12
+				if call == "execve(" {
+					want += own
+				}
+				if got := strings.Count(out, call); got != want {
+					t.Errorf("%d %s instead of %d: %s", got, call, want, out)
+				}
+			}
+		})
+	}
+}
+
+// behindGate starts a program with a gate on descriptors 3 and 4, lets it make n calls, and returns its output.
+func behindGate(t *testing.T, cmd *exec.Cmd, n int) string {
+	t.Helper()
+	from, there, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &out, []*os.File{from, to}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(from.Close(), to.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := back.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("it does not come to its gate: %v: %s", err, &out)
+	}
+	if _, err := fmt.Fprintf(there, "%010d", n); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	if err := errors.Join(there.Close(), back.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 // counters maps the program's argument to the number of times that it executes itself.
 func counters() iter.Seq2[[]string, int] {
 	return func(yield func([]string, int) bool) {

@@ -42,11 +42,11 @@ func (plain) close()       {}
 func newRoutine(kind, dir string, port int) (routine, error) {
 	switch kind {
 	case "exec":
-		return newChain(filepath.Join(dir, programFile))
+		return newTiny(kind, filepath.Join(dir, programFile), doExecute, "execve")
 	case "spawn":
-		return newSpawn("spawn", filepath.Join(dir, programFile))
+		return newTiny(kind, filepath.Join(dir, programFile), doSpawn, "execve")
 	case "fork":
-		return &fork{}, nil
+		return newTiny(kind, filepath.Join(dir, programFile), doFork, "exit_group")
 	case "open":
 		return newOpen(filepath.Join(dir, plainFile))
 	case "stat":
