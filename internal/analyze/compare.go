@@ -202,6 +202,7 @@ func (a *analysis) effects(c *comparison) {
 	}
 	explore(explored)
 	a.notePowerless(undecidable(explored, "exploratory", stat.BenjaminiHochberg))
+	a.additions(c)
 	for _, x := range a.contrasts {
 		a.rep.Effects = append(a.rep.Effects, x.effect)
 	}
@@ -210,6 +211,21 @@ func (a *analysis) effects(c *comparison) {
 	}
 	if _, ok := a.baseline(); (ok || !c.unblocked) && len(a.contrasts) == 0 && a.question().Answer == question.Effects {
 		a.flaws.open = append(a.flaws.open, "no effect could be estimated")
+	}
+}
+
+// additions estimates what each control of a treatment that has several costs in the presence of the others: the
+// treatment against those that lack one of them.
+func (a *analysis) additions(c *comparison) {
+	var all []*contrast
+	for _, t := range c.arms {
+		for _, fewer := range design.Fewer(t, c.arms) {
+			all = append(all, c.family(fewer.ID, t.ID, c.gatesOf(t.ID), skips{})...)
+		}
+	}
+	explore(all)
+	for _, x := range all {
+		a.rep.Additions = append(a.rep.Additions, x.effect)
 	}
 }
 

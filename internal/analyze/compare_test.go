@@ -237,6 +237,38 @@ func TestFactorsAreCrossed(t *testing.T) {
 	}
 }
 
+// TestControlsTogether: what each of two controls adds to the other is found with its size.
+func TestControlsTogether(t *testing.T) {
+	with := func(enforcer string) design.Treatment {
+		return design.Treatment{
+			ID: "enforcer=" + enforcer, Levels: map[string]string{"enforcer": enforcer}, Baseline: enforcer == "none",
+		}
+	}
+	costs := map[string]float64{
+		"enforcer=none": 1e-6, seccomp: 1.1e-6, "enforcer=landlock": 1.3e-6, "enforcer=landlock+seccomp": 1.43e-6,
+	}
+	x := experiment{
+		blocks: 20, treatments: []design.Treatment{with("none"), with("seccomp"), with("landlock"), with("landlock+seccomp")},
+		cost: func(arm, _ string, _ int) float64 {
+			if arm == design.AAArm {
+				arm = "enforcer=none"
+			}
+			return costs[arm]
+		},
+	}
+	rep := analyzedRecord(t, x.record())
+	want := map[string]float64{seccomp: .3, "enforcer=landlock": .1}
+	if len(rep.Additions) != len(want) {
+		t.Fatalf("%d additions", len(rep.Additions))
+	}
+	for _, e := range rep.Additions {
+		if e.Treatment != "enforcer=landlock+seccomp" || e.Gating || math.Abs(e.Estimate-want[e.Baseline]) > .01 ||
+			e.Lo > want[e.Baseline] || e.Hi < want[e.Baseline] || e.Adjusted == nil {
+			t.Errorf("addition %+v, want an estimate of %g", e, want[e.Baseline])
+		}
+	}
+}
+
 // TestBlocksAreComplete: what is left of a block that lacks an arm does not count.
 func TestBlocksAreComplete(t *testing.T) {
 	x := experiment{blocks: 12, seed: 2, cost: func(treatment, _ string, block int) float64 {

@@ -48,10 +48,8 @@ func (w *walker) factors(path string, n *yaml.Node) []field {
 	return fields
 }
 
-// levelMark joins the items of a level that is a list: [apparmor, seccomp] is the level "apparmor+seccomp".
-const levelMark = "+"
-
-// level parses one level: text, a number, a boolean, or a list of these, which is one level.
+// level parses one level: text, a number, a boolean, or a list of these, which is one level: [apparmor, seccomp] is the
+// level "apparmor+seccomp".
 func (w *walker) level(path string, n *yaml.Node) string {
 	if n.Kind != yaml.SequenceNode {
 		return w.plainLevel(path, n)
@@ -64,7 +62,7 @@ func (w *walker) level(path string, n *yaml.Node) string {
 	for i, item := range items {
 		texts[i] = w.plainLevel(index(path, i), item)
 	}
-	all := strings.Join(texts, levelMark)
+	all := strings.Join(texts, design.LevelMark)
 	if utf8.RuneCountInString(all) > maxLevel {
 		w.errorAt(path, n, "%sa level can be at most %d characters long", label(path), maxLevel)
 	}

@@ -27,10 +27,12 @@ type Report struct {
 	Status  Status  `json:"status"`
 	Verdict Verdict `json:"verdict"`
 	// Reason says in one sentence why the verdict is what it is.
-	Reason      string        `json:"reason,omitempty"`
-	Treatments  []Treatment   `json:"treatments"`
-	Operations  []Operation   `json:"operations,omitempty"`
-	Effects     []Effect      `json:"effects,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+	Treatments []Treatment `json:"treatments"`
+	Operations []Operation `json:"operations,omitempty"`
+	Effects    []Effect    `json:"effects,omitempty"`
+	// Additions are what one control of several costs in the presence of the others. They decide nothing.
+	Additions   []Effect      `json:"additions,omitempty"`
 	Growth      []Growth      `json:"growth,omitempty"`
 	Design      *Design       `json:"design,omitempty"`
 	Blocks      []BlockValues `json:"blocks,omitempty"`

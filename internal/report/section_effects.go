@@ -97,6 +97,7 @@ func effectSection(r *Report) section {
 		}
 		blocks = append(blocks, block{Figure: forest(r, c, all, "chart-1-"+strconv.Itoa(i+1))})
 	}
+	blocks = append(blocks, additionBlocks(r)...)
 	blocks = append(blocks, exploratory(r)...)
 	if len(r.Effects)+len(r.Growth) > 0 {
 		blocks = append(blocks, whenAsked("What was measured under each treatment: medians of the blocks", absolutes(r))...)
@@ -124,6 +125,26 @@ func effectBlocks(r *Report) []block {
 		blocks = append(blocks, block{In: inWords, Said: []remark{{Word: "also", Text: s}}})
 	}
 	return blocks
+}
+
+// additionBlocks returns the table of what each control of several adds in the presence of the others.
+func additionBlocks(r *Report) []block {
+	labels := r.labels()
+	t := table{
+		{head: "controls together", left: true},
+		{head: "against", left: true},
+		{head: "measured", left: true},
+		{head: "change"},
+		{head: "verdict", left: true, drop: 1},
+	}
+	for i := range r.Additions {
+		x := &r.Additions[i]
+		t.add(named(labels, x.Treatment), named(labels, x.Baseline), x.measured(), x.Change(), x.word())
+	}
+	return tabular(&grid{
+		table: t, Title: "What each control adds to the others", Panels: true,
+		Caption: "Change of controls together against all but one of them. Exploratory: it decides nothing",
+	})
 }
 
 // howToRead explains the charts.

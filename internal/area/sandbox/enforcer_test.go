@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
+	"tare/internal/design"
 )
 
 // policies returns one policy of each kind that can be enforced.
@@ -58,7 +59,7 @@ func kernelHas(enforcer string) bool {
 	if err != nil || os.Getuid() != 0 {
 		return false
 	}
-	for name := range strings.SplitSeq(enforcer, stackMark) {
+	for name := range strings.SplitSeq(enforcer, design.LevelMark) {
 		if !slices.Contains(strings.Split(strings.TrimSpace(string(active)), ","), name) {
 			return false
 		}

@@ -58,7 +58,7 @@ func enter(t testing.TB, tg *target, tr design.Treatment) {
 // an error.
 func requireEnforcer(t testing.TB, enforcer string) {
 	t.Helper()
-	if all := strings.Split(enforcer, stackMark); len(all) > 1 {
+	if all := strings.Split(enforcer, design.LevelMark); len(all) > 1 {
 		for _, one := range all {
 			requireEnforcer(t, one)
 		}

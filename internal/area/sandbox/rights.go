@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/area"
+	"tare/internal/design"
 	"tare/internal/spelling"
 )
 
@@ -56,7 +57,7 @@ func rightsOf(level string) ([]landlockRight, error) {
 	}
 	all := landlockRightsKnown()
 	var out []landlockRight
-	for name := range strings.SplitSeq(level, stackMark) {
+	for name := range strings.SplitSeq(level, design.LevelMark) {
 		i := slices.IndexFunc(all, func(r landlockRight) bool { return r.name == name })
 		if i < 0 {
 			names := []string{rightFiles, rightNetwork, rightScopes}

@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tare/internal/design"
 )
 
 // stack is the enforcers that confine a process together, in the order in which it applies them: seccomp last, since a
 // filter may refuse the calls that apply the others.
 type stack []Enforcer
 
-// stackMark joins the names of enforcers in a level: "landlock+seccomp".
-const stackMark = "+"
-
 // findStack returns the enforcers of a level of the factor "enforcer".
 func findStack(level string) (stack, error) {
 	var s stack
-	for name := range strings.SplitSeq(level, stackMark) {
+	for name := range strings.SplitSeq(level, design.LevelMark) {
 		e, err := findEnforcer(name)
 		if err != nil {
 			return nil, err

@@ -68,9 +68,9 @@ func (s *spawn) once() error {
 	return nil
 }
 
-// tiny is the routines "exec", "fork" and "spawn". The program of Setup makes the calls, since it has next to no memory:
-// what it costs to create or replace a process depends on the memory of that process, and workers differ in theirs. The
-// program's start is not timed: it waits at a gate. Its end is.
+// tiny is the routines "exec", "fork" and "spawn". The program of Setup makes the calls, since it has next to no
+// memory: what it costs to create or replace a process depends on the memory of that process, and workers differ in
+// theirs. The program's start is not timed: it waits at a gate. Its end is.
 type tiny struct {
 	image
 

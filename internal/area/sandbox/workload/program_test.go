@@ -78,8 +78,8 @@ func TestProgramForARM64(t *testing.T) {
 	}
 }
 
-// TestProgramBehindItsGate lets the program at its gate make calls, natively and, for the other processor, in QEMU's user
-// mode, where it cannot execute itself.
+// TestProgramBehindItsGate lets the program at its gate make calls, natively and, for the other processor, in QEMU's
+// user mode, where it cannot execute itself.
 func TestProgramBehindItsGate(t *testing.T) {
 	for _, c := range []struct {
 		arch  string
