@@ -13,7 +13,6 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/all"
 	"tare/internal/clock"
-	"tare/internal/config"
 	"tare/internal/term"
 )
 
@@ -48,30 +47,6 @@ func (a *app) area(name string) (area.Area, error) {
 		return nil, usage("unknown area %q; areas are: %s", name, strings.Join(a.areas.Names(), ", "))
 	}
 	return ar, nil
-}
-
-// experiment reads and checks a file. It writes all errors of the file to stderr.
-func (a *app) experiment(file string) (*config.Experiment, []byte, error) {
-	src, err := os.ReadFile(file)
-	if err != nil {
-		return nil, nil, usage("read experiment: %w", err)
-	}
-	e, diagnostics := config.Parse(file, src, a.areas)
-	bad := 0
-	for _, d := range diagnostics {
-		var text strings.Builder
-		if err := d.Write(&text, src); err != nil {
-			return nil, nil, err
-		}
-		a.tell("%s", text.String())
-		if d.Severity == area.Error {
-			bad++
-		}
-	}
-	if bad > 0 {
-		return nil, nil, &exit{code: ExitUsage, cause: fmt.Errorf("%s: %d error(s)", file, bad), quiet: true}
-	}
-	return e, src, nil
 }
 
 // plainWriter writes its input as term.Plain.

@@ -86,9 +86,12 @@ func (a *app) validateCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			bad := 0
 			for _, file := range args {
-				_, _, err := a.experiment(file)
+				src, err := a.read(file)
 				if err == nil {
-					a.print("%s  ok\n", file)
+					_, err = a.experiment(src)
+				}
+				if err == nil {
+					a.print("%s  ok\n", src.name)
 					continue
 				}
 				bad++

@@ -15,18 +15,27 @@ import (
 )
 
 func (a *app) planCommand() *cobra.Command {
-	var full bool
+	var change sourceFlags
 	c := &cobra.Command{
 		Use: "plan FILE", Short: "Show what a run would do, without doing it", Args: exactly("FILE"),
-		RunE: func(c *cobra.Command, args []string) error { return a.plan(c.Context(), args[0], full) },
+		RunE: func(c *cobra.Command, args []string) error {
+			src, err := a.read(args[0])
+			if err == nil {
+				src, err = change.change(src)
+			}
+			if err != nil {
+				return err
+			}
+			return a.plan(c.Context(), src, change.full)
+		},
 	}
-	fullFlag(c, &full)
+	change.add(c)
 	return c
 }
 
 // plan prints treatments, duration, the highest rate that the run could offer, and what it would create.
-func (a *app) plan(ctx context.Context, file string, full bool) error {
-	ar, e, _, err := a.ready(file, full)
+func (a *app) plan(ctx context.Context, src source, full bool) error {
+	ar, e, err := a.ready(src, full)
 	if err != nil {
 		return err
 	}

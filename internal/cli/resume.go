@@ -35,7 +35,11 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 	if err := checkUnchanged(rec, key, yes); err != nil {
 		return err
 	}
-	ar, e, _, err := a.ready(filepath.Join(dir, record.ExperimentFile), rec.Header.Experiment.Full)
+	src, err := a.read(filepath.Join(dir, record.ExperimentFile))
+	if err != nil {
+		return err
+	}
+	ar, e, err := a.ready(src, rec.Header.Experiment.Full)
 	if err != nil {
 		return err
 	}

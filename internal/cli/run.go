@@ -34,10 +34,11 @@ func (a *app) runCommand() *cobra.Command {
 	var dryRun, yes bool
 	var resume string
 	var add int
-	var full bool
+	var change sourceFlags
 	c := &cobra.Command{
 		Use: "run [FILE]", Short: "Run an experiment and report", Args: atMostOne("FILE"),
-		Long: "Runs the experiment in FILE, writes a record to a new folder below results/, and prints the report.\n\n" +
+		Long: "Runs the experiment in FILE ('-' is standard input), writes a record to a new folder below\n" +
+			"results/, and prints the report.\n\n" +
 			"The first interrupt (Ctrl-C) undoes all changes and writes a partial report; the second one stops\n" +
 			"immediately.\n\n" +
 			"--resume RUN continues a comparison that was interrupted or killed. --add-blocks N adds blocks to a\n" +
@@ -52,8 +53,7 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			return a.start(ctx, args, startFlags{
-				dryRun: dryRun, yes: yes, resume: resume, add: add, results: results,
-				full: full,
+				dryRun: dryRun, yes: yes, resume: resume, add: add, results: results, sourceFlags: change,
 			}, outs)
 		},
 	}
@@ -63,14 +63,16 @@ func (a *app) runCommand() *cobra.Command {
 	c.Flags().StringVar(&resume, "resume", "", "continue the comparison whose record is in this folder")
 	c.Flags().BoolVar(&yes, "yes", false,
 		"with --resume or --add-blocks: continue even a record that this user did not make on this host")
-	fullFlag(c, &full)
+	change.add(c)
 	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least this many more blocks of a finished comparison")
 	return c
 }
 
 // startFlags say how a run begins.
 type startFlags struct {
-	dryRun, full    bool
+	sourceFlags
+
+	dryRun          bool
 	yes             bool // continue even a record that another user made
 	resume, results string
 	add             int
@@ -81,30 +83,35 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 	switch {
 	case f.add < 0:
 		return usage("--add-blocks %d: want a number above 0", f.add)
-	case f.resume != "" && (len(args) > 0 || f.dryRun || f.full):
-		return usage("--resume takes the experiment from the record; leave out FILE, --dry-run and --full")
+	case f.resume != "" && (len(args) > 0 || f.dryRun || f.given()):
+		return usage("--resume takes the experiment from the record; leave out FILE, --dry-run, --full, --set and --max-rate")
 	case f.resume != "":
 		return a.resume(ctx, f.resume, f.add, f.yes, outs)
 	case len(args) == 0:
 		return usage("name the experiment file, or a run to continue: --resume RUN")
+	}
+	src, err := a.read(args[0])
+	if err == nil {
+		src, err = f.change(src)
+	}
+	switch {
+	case err != nil:
+		return err
 	case f.dryRun:
-		return a.plan(ctx, args[0], f.full)
+		return a.plan(ctx, src, f.full)
 	case f.add > 0:
-		src, err := os.ReadFile(args[0])
-		if err != nil {
-			return usage("read experiment: %w", err)
-		}
-		dir, err := latest(f.results, src)
+		dir, err := latest(f.results, src.text)
 		if err != nil {
 			return err
 		}
 		return a.resume(ctx, dir, f.add, f.yes, outs)
 	}
-	return a.run(ctx, args[0], f, outs)
+	return a.run(ctx, src, f, outs)
 }
 
-func (a *app) run(ctx context.Context, file string, f startFlags, outs []output) error {
-	ar, e, src, err := a.ready(file, f.full)
+// run runs an experiment.
+func (a *app) run(ctx context.Context, src source, f startFlags, outs []output) error {
+	ar, e, err := a.ready(src, f.full)
 	if err != nil {
 		return err
 	}
@@ -124,9 +131,9 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
-	h := a.header(e, file, s.seed, f.full)
+	h := a.header(e, src.file, s.seed, f.full)
 	h.Program, h.Key = made.Identity, a.key()
-	if s.w, err = record.Create(f.results, h, src, clock.System{}); err != nil {
+	if s.w, err = record.Create(f.results, h, src.text, clock.System{}); err != nil {
 		return err
 	}
 	unlock, err := lockRecord(s.w.Dir())
@@ -135,32 +142,6 @@ func (a *app) run(ctx context.Context, file string, f startFlags, outs []output)
 	}
 	defer unlock()
 	return a.finish(s.w.Dir(), a.carryOut(ctx, &s), outs)
-}
-
-// fullFlag adds --full, which runs an experiment without its shortened defaults.
-func fullFlag(c *cobra.Command, full *bool) {
-	c.Flags().BoolVar(full, "full", false,
-		"run the whole experiment if the file has a shortened form of it (section full)")
-}
-
-// ready reads an experiment, applies its defaults, and finds its area.
-func (a *app) ready(file string, full bool) (area.Area, *config.Experiment, []byte, error) {
-	e, src, err := a.experiment(file)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if full {
-		whole, ok := e.Whole()
-		if !ok {
-			return nil, nil, nil, usage("--full: %s has no section full: it is the whole experiment already", file)
-		}
-		e = whole
-	}
-	ar, err := a.area(e.Area)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return ar, e.WithDefaults(), src, nil
 }
 
 // finish reports the record in dir of a run that ended with err.

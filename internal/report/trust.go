@@ -215,7 +215,10 @@ func (r *Report) unblocked() string {
 
 // next returns the most helpful next commands.
 func (r *Report) next() []string {
-	file := orElse(r.Experiment.File, "FILE")
+	again := "tare run " + r.Experiment.File
+	if r.Experiment.File == "" {
+		again = "tare run --resume RUN" // RUN is named below the report
+	}
 	if r.Design == nil || r.Design.Unblocked || len(r.Effects) == 0 {
 		return nil
 	}
@@ -254,8 +257,8 @@ func (r *Report) next() []string {
 			all += n
 		}
 		most := slices.Max(slices.Collect(maps.Keys(need)))
-		out = append(out, fmt.Sprintf("about %s would decide %s: tare run %s --add-blocks %d",
-			countMore(most), countOf(all, "open effect"), file, most))
+		out = append(out, fmt.Sprintf("about %s would decide %s: %s --add-blocks %d",
+			countMore(most), countOf(all, "open effect"), again, most))
 	}
 	if beyond > 0 {
 		out = append(out, fmt.Sprintf("%s would need more than %d blocks: a wider margin, or longer batches",

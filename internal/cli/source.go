@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/area"
+	"tare/internal/config"
+	"tare/internal/unit"
+)
+
+// A source is the text of an experiment.
+type source struct {
+	name string // in errors
+	file string // that holds this text; empty: none does
+	text []byte
+}
+
+// sourceFlags change an experiment that has been read.
+type sourceFlags struct {
+	full    bool
+	set     []string
+	maxRate string
+}
+
+// given reports whether one of the flags is.
+func (f *sourceFlags) given() bool { return f.full || len(f.set) > 0 || f.maxRate != "" }
+
+func (f *sourceFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.full, "full", false,
+		"run the whole experiment if the file has a shortened form of it (section full)")
+	c.Flags().StringArrayVar(&f.set, "set", nil,
+		"PATH=VALUE replaces or adds a value of the file: load.rate=50/s, treatments[0].mode=audit; repeatable")
+	c.Flags().StringVar(&f.maxRate, "max-rate", "", "the most that is sent to targets, such as 200/s (load.max_rate)")
+}
+
+// maxSource bounds what is read; the parser of experiments says how large one may be.
+const maxSource = 1 << 20
+
+// read reads an experiment from a file, or from standard input if that is "-".
+func (a *app) read(file string) (source, error) {
+	if file != "-" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return source{}, usage("read experiment: %w", err)
+		}
+		return source{name: file, file: file, text: text}, nil
+	}
+	if a.Stdin == nil {
+		return source{}, usage("read experiment: there is no standard input")
+	}
+	text, err := io.ReadAll(io.LimitReader(a.Stdin, maxSource))
+	if err != nil {
+		return source{}, usage("read experiment: %w", err)
+	}
+	return source{name: "standard input", text: text}, nil
+}
+
+// change applies the flags to an experiment.
+func (f *sourceFlags) change(s source) (source, error) {
+	set := f.set
+	if f.maxRate != "" {
+		if _, err := unit.ParseRate(f.maxRate); err != nil {
+			return s, usage("--max-rate: %w", err)
+		}
+		set = append(set[:len(set):len(set)], "load.max_rate="+f.maxRate)
+	}
+	for _, x := range set {
+		path, value, ok := strings.Cut(x, "=")
+		if !ok {
+			return s, usage("--set %s: want PATH=VALUE, such as load.rate=50/s", x)
+		}
+		text, err := config.Set(s.text, path, value)
+		if err != nil {
+			return s, usage("%s: --set %s: %w", s.name, x, err)
+		}
+		s.text, s.file = text, ""
+	}
+	if len(set) > 0 {
+		s.name += " with " + strings.Join(set, " ")
+	}
+	return s, nil
+}
+
+// experiment parses an experiment. It writes all errors of it to stderr.
+func (a *app) experiment(s source) (*config.Experiment, error) {
+	e, diagnostics := config.Parse(s.name, s.text, a.areas)
+	bad := 0
+	for _, d := range diagnostics {
+		var text strings.Builder
+		if err := d.Write(&text, s.text); err != nil {
+			return nil, err
+		}
+		a.tell("%s", text.String())
+		if d.Severity == area.Error {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return nil, &exit{code: ExitUsage, cause: fmt.Errorf("%s: %d error(s)", s.name, bad), quiet: true}
+	}
+	return e, nil
+}
+
+// ready parses an experiment, applies its defaults, and finds its area.
+func (a *app) ready(s source, full bool) (area.Area, *config.Experiment, error) {
+	e, err := a.experiment(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if full {
+		whole, ok := e.Whole()
+		if !ok {
+			return nil, nil, usage("--full: %s has no section full: it is the whole experiment already", s.name)
+		}
+		e = whole
+	}
+	ar, err := a.area(e.Area)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ar, e.WithDefaults(), nil
+}
