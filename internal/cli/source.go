@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,7 +68,7 @@ func (f *sourceFlags) change(s source) (source, error) {
 		if _, err := unit.ParseRate(f.maxRate); err != nil {
 			return s, usage("--max-rate: %w", err)
 		}
-		set = append(set[:len(set):len(set)], "load.max_rate="+f.maxRate)
+		set = slices.Concat(set, []string{"load.max_rate=" + f.maxRate})
 	}
 	for _, x := range set {
 		path, value, ok := strings.Cut(x, "=")
