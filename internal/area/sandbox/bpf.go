@@ -72,7 +72,7 @@ func (b bpfRules) Probe(ctx context.Context, try func(context.Context, Policy) e
 
 // Install implements Enforcer: the first treatment loads and attaches the programs, each writes its rules.
 func (bpfRules) Install(_ context.Context, p *Policy, h *host) error {
-	programs, err := h.bpfPrograms()
+	programs, err := h.bpfPrograms(p.observed)
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,11 @@ func (bpfRules) Install(_ context.Context, p *Policy, h *host) error {
 }
 
 // bpfPrograms returns the programs, attached. Nothing is journaled: they end with this process.
-func (h *host) bpfPrograms() (*bpflsm.Programs, error) {
+func (h *host) bpfPrograms(observe bool) (*bpflsm.Programs, error) {
 	if h.programs != nil {
 		return h.programs, nil
 	}
-	programs, err := bpflsm.Load(bpflsm.Options{Key: bpflsm.ByMountNamespace})
+	programs, err := bpflsm.Load(bpflsm.Options{Key: bpflsm.ByMountNamespace, Observe: observe})
 	if err != nil {
 		return nil, err
 	}

@@ -134,6 +134,11 @@ func (s *Spec) setUpOperations() []operation {
 	return out
 }
 
+// workloadOperations returns the operations that a confined process performs. A trial has no others.
+func (s *Spec) workloadOperations(p plan) []operation {
+	return slices.DeleteFunc(s.operations(p), func(o operation) bool { return slices.Contains(setUpNames(), o.name) })
+}
+
 func setUpBatch(kind string) func(context.Context, *sample, int) (workload.Cost, error) {
 	return func(ctx context.Context, s *sample, n int) (workload.Cost, error) {
 		if s.setter == nil {
