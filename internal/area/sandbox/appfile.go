@@ -102,7 +102,7 @@ func (a *appFile) install(ctx context.Context, p *Policy, h *host) error {
 		return err
 	}
 	loaded, err := apparmor.LoadFile(ctx, namespace, a.file, a.profile, a.mode)
-	p.AppArmor = &loaded.Label
+	p.AppArmor, p.compiled = &loaded.Label, loaded.Compiled
 	return err
 }
 

@@ -68,6 +68,8 @@ type Policy struct {
 	BPF      *bpfProfile     `json:"bpf,omitempty"`
 	AppArmor *apparmor.Label `json:"apparmor,omitempty"`
 	SELinux  string          `json:"selinux,omitempty"`
+	// compiled is the AppArmor profile as the kernel takes it.
+	compiled []byte
 	// Rights are what a Landlock ruleset handles; empty: files. Port is the TCP port of the worker's own.
 	Rights string `json:"rights,omitempty"`
 	Port   int    `json:"port,omitempty"`

@@ -22,6 +22,12 @@ type filler interface {
 
 // canHold returns an error if further policies of the stack cannot be held.
 func (s stack) canHold() error {
+	for _, e := range s {
+		if _, ok := e.(filler); ok && len(s) > 1 {
+			return fmt.Errorf("%s keeps its policies in the kernel, and others of the stack in processes; hold those of one",
+				e.Name())
+		}
+	}
 	if s.filler() != nil {
 		return nil
 	}
@@ -35,6 +41,30 @@ func (s stack) filler() filler {
 	}
 	f, _ := s[0].(filler)
 	return f
+}
+
+// fill loads n further policies of each enforcer that is a filler, and returns what removes them.
+func (s stack) fill(ctx context.Context, p Policy, n int, h *host) (remove func(context.Context) error, err error) {
+	var undo []func(context.Context) error
+	remove = func(ctx context.Context) error {
+		var errs []error
+		for _, do := range undo {
+			errs = append(errs, do(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, e := range s {
+		f, ok := e.(filler)
+		if !ok {
+			continue
+		}
+		do, err := f.Fill(ctx, p, n, h)
+		if err != nil {
+			return nil, errors.Join(err, remove(ctx))
+		}
+		undo = append(undo, do)
+	}
+	return remove, nil
 }
 
 // settle is the pause after the number of other policies has changed: the kernel frees what has ended in the
