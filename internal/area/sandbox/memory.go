@@ -128,5 +128,5 @@ func (p plan) policiesToProve() int { return cmp.Or(p.others, provedPolicies) }
 
 // needsHolder reports whether a process holds policies of the treatment.
 func (s *Spec) needsHolder(p plan) bool {
-	return slices.Contains(s.SetUp, kindMemory) || (p.others > 0 && p.stack.filler() == nil)
+	return slices.Contains(s.SetUp, kindMemory) || (p.others > 0 && p.stack.fillers() == 0)
 }

@@ -22,25 +22,23 @@ type filler interface {
 
 // canHold returns an error if further policies of the stack cannot be held.
 func (s stack) canHold() error {
-	for _, e := range s {
-		if _, ok := e.(filler); ok && len(s) > 1 {
-			return fmt.Errorf("%s keeps its policies in the kernel, and others of the stack in processes; hold those of one",
-				e.Name())
-		}
-	}
-	if s.filler() != nil {
+	switch s.fillers() {
+	case len(s):
 		return nil
+	case 0:
+		return s.canStage()
 	}
-	return s.canStage()
+	return errors.New("some enforcers of the stack keep policies in the kernel, and some in processes; leave one kind out")
 }
 
-// filler returns the stack's only enforcer if it is a filler.
-func (s stack) filler() filler {
-	if len(s) != 1 {
-		return nil
+// fillers returns how many of the enforcers are fillers.
+func (s stack) fillers() (n int) {
+	for _, e := range s {
+		if _, ok := e.(filler); ok {
+			n++
+		}
 	}
-	f, _ := s[0].(filler)
-	return f
+	return n
 }
 
 // fill loads n further policies of each enforcer that is a filler, and returns what removes them.
@@ -92,8 +90,8 @@ func (t *target) hold(ctx context.Context, a *arm) (changed bool, err error) {
 
 // fill puts the further policies of an arm in force, and sets what removes them.
 func (t *target) fill(ctx context.Context, a *arm) error {
-	if f := a.plan.stack.filler(); f != nil {
-		remove, err := f.Fill(ctx, a.plan.policy, a.plan.others, t.host)
+	if a.plan.stack.fillers() > 0 {
+		remove, err := a.plan.stack.fill(ctx, a.plan.policy, a.plan.others, t.host)
 		t.removeHeld = remove
 		return err
 	}
@@ -128,7 +126,7 @@ func (t *target) leaveOthers(ctx context.Context, a *arm) error {
 	if t.holding != a {
 		return nil
 	}
-	if a.plan.stack.filler() != nil {
+	if a.plan.stack.fillers() > 0 {
 		return t.release(ctx)
 	}
 	t.removeHeld, t.holding = nil, nil
@@ -161,7 +159,8 @@ func (s *Spec) createsThreads(treatments []design.Treatment) (out []string) {
 		}
 	}
 	if most > 0 {
-		out = append(out, fmt.Sprintf("up to %d further policies at a time, each in force in a sleeping thread", most))
+		out = append(out, fmt.Sprintf("up to %d further policies at a time, each in force in a sleeping thread or loaded into the "+
+			"kernel", most))
 	}
 	return out
 }

@@ -46,7 +46,8 @@ func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t desig
 			Severity: area.Warning,
 			Message: fmt.Sprintf("the kernel lost at least %d records of refusals meanwhile, so %s may refuse more than that",
 				lost, what.name),
-			Hint: "run it again; where AppArmor refuses, while fewer audit records are made (auditctl -s tells how many were lost)",
+			Hint: "run it again; where AppArmor refuses, while fewer audit records are made (auditctl -s tells how many " +
+				"were lost)",
 		})
 	}
 	if err := s.rehearse(ctx, env, l, p); err != nil {

@@ -79,8 +79,8 @@ func setUpCosts() []setUpCost {
 		{workload.KindLater, "set-up: the same after a hundred times, to compare with first"},
 		{workload.KindStart, "set-up: put a thread under the policy, fork, execute a program of one page that ends at " +
 			"once, wait for it"},
-		{workload.KindLoad, "set-up: load a compiled policy into the kernel: an AppArmor profile, or BPF programs and their " +
-			"attachment"},
+		{workload.KindLoad, "set-up: load a compiled policy into the kernel: an AppArmor profile, or BPF programs, which " +
+			"are attached too"},
 		{kindMemory, "set-up: the kernel's memory for one of 500 threads under the policy; without a policy, for the thread"},
 	}
 }
@@ -123,7 +123,7 @@ func (s *Spec) expressSetUp(p plan) error {
 // mostSetUps bounds the threads of a batch. Removing what a load has attached can take seconds.
 const (
 	mostSetUps = 200
-	mostLoads  = 2
+	mostLoads  = 1
 )
 
 // setUpSpan is how long a batch of set-ups lasts, at most.

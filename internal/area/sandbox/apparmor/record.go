@@ -48,6 +48,8 @@ func (r Refusal) Act() (a policy.Act, ok bool) {
 		a.Kind = policy.Unmount
 	case r.Operation == "ptrace":
 		a.Kind = policy.Trace
+	case !strings.HasPrefix(r.path, "/"):
+		return policy.Act{}, false
 	case strings.Contains(r.Denied, "x"):
 		a.Kind = policy.Execute
 	default:

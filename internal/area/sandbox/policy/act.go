@@ -70,7 +70,8 @@ func (p Policy) Rule(a Act) string {
 	switch a.Kind {
 	case OpenFile:
 		kind, i = "files", slices.IndexFunc(p.Files, func(f File) bool {
-			return f.Path.Matches(a.Path) && slices.ContainsFunc(f.Access, func(x Access) bool { return slices.Contains(a.Access, x) })
+			return f.Path.Matches(a.Path) &&
+				slices.ContainsFunc(f.Access, func(x Access) bool { return slices.Contains(a.Access, x) })
 		})
 	case Execute:
 		kind, i = "execs", slices.IndexFunc(p.Execs, func(e Path) bool { return e.Matches(a.Path) })

@@ -158,7 +158,10 @@ func (f *Fresh) aside(do func()) error {
 		<-f.quit
 		f.ended <- inOrder(f.steps.Release)()
 	})
-	return <-confined
+	if err := <-confined; err != nil {
+		return errors.Join(err, f.letGo())
+	}
+	return nil
 }
 
 // letGo ends the thread of the last attempt.
