@@ -147,16 +147,16 @@ func (f *Fresh) aside(do func()) error {
 	if err := f.letGo(); err != nil {
 		return err
 	}
-	f.quit, f.ended = make(chan struct{}), make(chan error, 1)
-	confined := make(chan error, 1)
+	quit, ended, confined := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	f.quit, f.ended = quit, ended
 	go endingThread(func() {
 		err := inOrder(harden, f.steps.Confine)()
 		if err == nil {
 			do()
 		}
 		confined <- err
-		<-f.quit
-		f.ended <- inOrder(f.steps.Release)()
+		<-quit
+		ended <- inOrder(f.steps.Release)()
 	})
 	if err := <-confined; err != nil {
 		return errors.Join(err, f.letGo())
