@@ -159,7 +159,7 @@ func (s *Spec) createsThreads(treatments []design.Treatment) (out []string) {
 		}
 	}
 	if most > 0 {
-		out = append(out, fmt.Sprintf("up to %d further policies at a time, each in a sleeping thread or in the kernel", most))
+		out = append(out, fmt.Sprintf("up to %d further policies at a time, in sleeping threads or in the kernel", most))
 	}
 	return out
 }
