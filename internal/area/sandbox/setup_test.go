@@ -224,3 +224,15 @@ func TestSetUpIsValidated(t *testing.T) {
 		t.Errorf("others of an enforcer that cannot confine threads: %v", err)
 	}
 }
+
+// TestTrialsLeaveSetUpsOut: what a profile refuses is looked for in what confined processes do.
+func TestTrialsLeaveSetUpsOut(t *testing.T) {
+	s := &Spec{Workloads: []string{"open"}, SetUp: setUpNames(), Commands: []Command{{Name: "c", Run: []string{"true"}}}}
+	var names []string
+	for _, o := range s.workloadOperations(plan{}) {
+		names = append(names, o.name)
+	}
+	if !slices.Equal(names, []string{"open", "c"}) {
+		t.Errorf("a trial has %q", names)
+	}
+}
