@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/apparmor"
 	"tare/internal/area/sandbox/policy"
+	"tare/internal/area/sandbox/workload"
 )
 
 // appArmor is AppArmor (apparmor(7)): a profile that the kernel attaches at execve decides on files, capabilities,
@@ -75,7 +77,7 @@ func (appArmor) Install(ctx context.Context, p *Policy, h *host) error {
 		return err
 	}
 	loaded, err := apparmor.LoadPolicy(ctx, namespace, filepath.Base(p.Dir), p.appArmorModel())
-	p.AppArmor = &loaded.Label
+	p.AppArmor, p.compiled = &loaded.Label, loaded.Compiled
 	return err
 }
 
@@ -107,6 +109,50 @@ func (appArmor) Confine(p Policy) error {
 		return errors.New("the profile has not been loaded")
 	}
 	return apparmor.Enter(*p.AppArmor)
+}
+
+// compiledFile is where a process that loads copies of a profile finds it compiled.
+const compiledFile = "compiled.apparmor"
+
+// Stage implements stager: the profile is loaded, and confines the thread at once instead of at its next execve.
+func (appArmor) Stage(p Policy) (workload.Steps, error) {
+	if p.AppArmor == nil {
+		return workload.Steps{}, errors.New("the profile has not been loaded")
+	}
+	profile := apparmor.Loaded{Label: *p.AppArmor}
+	var err error
+	profile.Compiled, err = os.ReadFile(filepath.Join(p.Scratch, compiledFile))
+	return workload.Steps{
+		Confine: func() error { return apparmor.Change(*p.AppArmor) },
+		Load:    func() error { return profile.LoadCopy(0) },
+		Unload:  func() error { return profile.RemoveCopy(0) },
+	}, err
+}
+
+var (
+	_ stager = appArmor{}
+	_ filler = appArmor{}
+)
+
+// Fill implements filler: it loads copies of the profile.
+func (appArmor) Fill(_ context.Context, p Policy, n int, _ *host) (func(context.Context) error, error) {
+	profile := apparmor.Loaded{Label: *p.AppArmor, Compiled: p.compiled}
+	loaded := 0
+	remove := func(context.Context) error {
+		for ; loaded > 0; loaded-- {
+			if err := profile.RemoveCopy(loaded); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for loaded < n {
+		if err := profile.LoadCopy(loaded + 1); err != nil {
+			return nil, errors.Join(err, remove(context.Background()))
+		}
+		loaded++
+	}
+	return remove, nil
 }
 
 // appArmorModel adds the rule that proves the profile.

@@ -102,7 +102,7 @@ func (a *appFile) install(ctx context.Context, p *Policy, h *host) error {
 		return err
 	}
 	loaded, err := apparmor.LoadFile(ctx, namespace, a.file, a.profile, a.mode)
-	p.AppArmor = &loaded.Label
+	p.AppArmor, p.compiled = &loaded.Label, loaded.Compiled
 	return err
 }
 
@@ -199,7 +199,8 @@ func (a *appFile) expressOwn(p Policy) error {
 // profileWatcher is the watcher of a profile in complain mode.
 type profileWatcher struct {
 	namespace string
-	lost      int // audit records
+	rules     *OwnRules // that the profile was made of; nil: it is the user's
+	lost      int       // audit records
 }
 
 var _ watcher = (*profileWatcher)(nil)
@@ -214,9 +215,16 @@ func (w *profileWatcher) during(ctx context.Context, _ string, do func() error) 
 	refusals, lost, stopped := o.Stop(context.WithoutCancel(ctx))
 	w.lost += lost
 	for _, r := range refusals {
-		if text := r.String(); !slices.Contains(out, text) {
+		text := r.String()
+		if act, ok := r.Act(); ok && w.rules != nil {
+			text = w.rules.refusal(act)
+		}
+		if !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
 	return out, errors.Join(err, stopped)
 }
+
+// missed implements watcher.
+func (w *profileWatcher) missed() int { return w.lost }

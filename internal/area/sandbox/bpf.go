@@ -72,7 +72,7 @@ func (b bpfRules) Probe(ctx context.Context, try func(context.Context, Policy) e
 
 // Install implements Enforcer: the first treatment loads and attaches the programs, each writes its rules.
 func (bpfRules) Install(_ context.Context, p *Policy, h *host) error {
-	programs, err := h.bpfPrograms()
+	programs, err := h.bpfPrograms(p.observed)
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,11 @@ func (bpfRules) Install(_ context.Context, p *Policy, h *host) error {
 }
 
 // bpfPrograms returns the programs, attached. Nothing is journaled: they end with this process.
-func (h *host) bpfPrograms() (*bpflsm.Programs, error) {
+func (h *host) bpfPrograms(observe bool) (*bpflsm.Programs, error) {
 	if h.programs != nil {
 		return h.programs, nil
 	}
-	programs, err := bpflsm.Load(bpflsm.Options{Key: bpflsm.ByMountNamespace})
+	programs, err := bpflsm.Load(bpflsm.Options{Key: bpflsm.ByMountNamespace, Observe: observe})
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +118,15 @@ func (h *host) bpfProfileOf(p Policy, pid int) (*bpflsm.Confined, error) {
 	return h.programs.Confined(pid)
 }
 
+// forgetThreads removes the profiles of threads that have ended.
+func (h *host) forgetThreads() error {
+	if h == nil || h.programs == nil {
+		return nil
+	}
+	_, err := h.programs.ForgetEnded()
+	return err
+}
+
 func forget(c *bpflsm.Confined) error {
 	if c == nil {
 		return nil
@@ -134,6 +143,49 @@ func (bpfRules) Confine(p Policy) error {
 		return errors.New("the rules have not been written")
 	}
 	return bpflsm.Enroll(p.BPF.Profiles, p.BPF.Slot)
+}
+
+// Stage implements stager: the map of profiles is open, and the thread gets a mount namespace and a profile.
+func (bpfRules) Stage(p Policy) (workload.Steps, error) {
+	var programs *bpflsm.Programs
+	steps := workload.Steps{
+		Load: func() (err error) {
+			if programs, err = bpflsm.Load(bpflsm.Options{Key: bpflsm.ByMountNamespace}); err != nil {
+				return err
+			}
+			return programs.Attach()
+		},
+		Unload: func() error {
+			if programs == nil {
+				return nil
+			}
+			return programs.Close()
+		},
+	}
+	if p.Mode == Unconfined {
+		return steps, nil
+	}
+	if p.BPF == nil {
+		return steps, errors.New("the rules have not been written")
+	}
+	e, err := bpflsm.NewEnroller(p.BPF.Profiles, p.BPF.Slot)
+	steps.Confine, steps.Release = e.Enroll, e.Leave
+	return steps, err
+}
+
+var (
+	_ stager = bpfRules{}
+	_ filler = bpfRules{}
+)
+
+// Fill implements filler: the further profiles are those of mount namespaces that do not exist.
+func (bpfRules) Fill(_ context.Context, p Policy, n int, h *host) (func(context.Context) error, error) {
+	var slot uint32
+	if p.BPF != nil {
+		slot = p.BPF.Slot
+	}
+	remove, err := h.programs.Fill(slot, n)
+	return func(context.Context) error { return remove() }, err
 }
 
 // Prove implements Enforcer.

@@ -41,6 +41,7 @@ type confined struct {
 	client   *workload.Client
 	patience time.Duration
 	profile  *bpflsm.Confined // nil: no BPF program knows it
+	threads  *host            // knows the threads that it confined; nil: it confines none
 }
 
 // processName names a process in errors.
@@ -63,6 +64,10 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 	}
 	c := &confined{
 		policy: p, child: child, client: workload.NewClient(requests.keepWrite(), answers.keepRead()), patience: l.patience,
+	}
+	if l.server != "" {
+		c.threads = l.host
+		return c, nil
 	}
 	if c.profile, err = l.host.bpfProfileOf(p, child.PID); err != nil {
 		return nil, errors.Join(err, c.stop(context.WithoutCancel(ctx)))
@@ -116,8 +121,8 @@ func (c *confined) stop(ctx context.Context) error {
 			return err
 		}
 	}
-	err := forget(c.profile)
-	c.profile = nil
+	err := errors.Join(forget(c.profile), c.threads.forgetThreads())
+	c.profile, c.threads = nil, nil
 	return err
 }
 

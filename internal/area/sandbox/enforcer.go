@@ -62,10 +62,14 @@ type Policy struct {
 	AppFile *appFile `json:"-"`
 	// Own are rules of the user's, added to those of the mode.
 	Own *OwnRules `json:"own,omitempty"`
+	// observed lets pass what Own refuses, to report it; bpfRules can.
+	observed bool
 	// BPF, AppArmor and SELinux say what Install has put into the kernel. SELinux is the name of a domain.
 	BPF      *bpfProfile     `json:"bpf,omitempty"`
 	AppArmor *apparmor.Label `json:"apparmor,omitempty"`
 	SELinux  string          `json:"selinux,omitempty"`
+	// compiled is the AppArmor profile as the kernel takes it.
+	compiled []byte
 	// Rights are what a Landlock ruleset handles; empty: files. Port is the TCP port of the worker's own.
 	Rights string `json:"rights,omitempty"`
 	Port   int    `json:"port,omitempty"`
@@ -73,6 +77,9 @@ type Policy struct {
 	Dir     string `json:"dir"`
 	Scratch string `json:"scratch,omitempty"`
 }
+
+// own reports whether a profile or rules of the user's are in force.
+func (p Policy) own() bool { return p.ownProfile() || p.Own != nil }
 
 // ownProfile reports whether a profile of the user's takes the place of a mode.
 func (p Policy) ownProfile() bool { return p.Profile != nil || p.AppFile != nil }

@@ -152,10 +152,13 @@ func (t *labTarget) Operations(tr design.Treatment) ([]load.Operation, error) {
 }
 
 // instructions returns the CPU time of an emulated machine, whose clock advances by a nanosecond with each instruction,
-// as a number of instructions. Its other times mean nothing.
+// as a number of instructions. Its other times mean nothing; an amount of memory is what it is.
 func instructions(samples []load.BatchSample) []load.BatchSample {
 	const perSecond = 1e9
 	for _, s := range samples {
+		if s.Metric == metric.KernelMemory.Name {
+			return samples
+		}
 		if s.Metric == metric.CPU.Name {
 			return []load.BatchSample{{Metric: metric.Instructions.Name, Value: s.Value * perSecond}}
 		}

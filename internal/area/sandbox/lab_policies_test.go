@@ -77,11 +77,14 @@ func TestAppArmorFilesInLab(t *testing.T) {
 	lax := appArmorFile(t, allow+"}\n")
 	mild := treatment("enforcer", "apparmor", "profile", lax)
 	hard := treatment("enforcer", "apparmor", "profile", strict+"#web")
-	spec := &Spec{On: onLab, Workloads: []string{"open"}, Commands: []Command{{
+	spec := &Spec{On: onLab, SetUp: []string{"load"}, Commands: []Command{{
 		Name: "tail", Run: []string{"head", "-q", "-n1", "/proc/uptime"},
 		Prepare: []string{"sh", "-c", "head /proc/version /proc/loadavg; :"},
 	}}}
-	_, notes := provedInLab(t, "apparmor_parser", spec, baseline(), mild, hard)
+	per, notes := provedInLab(t, "apparmor_parser", spec, baseline(), mild, hard)
+	if bare := per[baseline().ID]; per[mild.ID] < 10*bare || per[hard.ID] < 10*bare {
+		t.Errorf("instructions to load a profile: %v", per)
+	}
 	for _, want := range []string{
 		"profile web of own.apparmor refuses accesses that were made when each workload ran once: tail: " +
 			"open /proc/version (r), open /proc/loadavg (r)",

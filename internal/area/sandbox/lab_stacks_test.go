@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/vm"
@@ -29,7 +30,8 @@ func requireParser(t *testing.T) {
 func ownRulesFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
-	text := "files: [{path: /etc/passwd, access: [read]}]\nexecs: [/usr/bin/no-such-program]\ncapabilities: [syslog]\n"
+	text := "files: [{path: /etc/passwd, access: [read]}, {path: /proc/version, access: [read]}]\n" +
+		"execs: [/usr/bin/no-such-program]\ncapabilities: [syslog]\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -55,17 +57,22 @@ func labStacks(t *testing.T) []design.Treatment {
 			treatment(factorEnforcer, e, factorRules, "8", factorMatch, "1"),
 			treatment(factorEnforcer, e, factorRules, "50", factorMatch, "2"),
 			treatment(factorEnforcer, e, factorRules, own),
+			treatment(factorEnforcer, e, factorOthers, "30"),
 		)
 	}
 	return append(out, treatment(factorEnforcer, enforcerBPF, factorMode, string(Unconfined)))
 }
 
-// TestStacksInLab proves and measures each stack of enforcers, and each kind of rules, in a lab VM.
+// TestStacksInLab proves and measures each stack of enforcers, and each kind of rules, in a lab VM: in a worker and in
+// threads that are confined for set-up costs. What the user's rules refuse is named.
 func TestStacksInLab(t *testing.T) {
 	requireParser(t)
 	env := requireLab(t)
 	env.Treatments = labStacks(t)
-	tg, j := areatest.Open[*labTarget](t, Area{}, &Spec{On: onLab, Workloads: []string{"open"}}, env)
+	tg, j := areatest.Open[*labTarget](t, Area{}, &Spec{
+		On: onLab, Workloads: []string{"open"}, SetUp: []string{workload.KindConfine},
+		Commands: []Command{{Name: "version", Run: []string{"sh", "-c", "read x < /proc/version; :"}}},
+	}, env)
 	cost := map[string]float64{}
 	for _, tr := range env.Treatments {
 		ctx := t.Context()
@@ -74,8 +81,11 @@ func TestStacksInLab(t *testing.T) {
 			continue
 		}
 		ops, err := tg.Operations(tr)
-		if err != nil || len(ops) != 1 {
+		if err != nil || len(ops) != 3 {
 			t.Fatalf("%s: %d operations: %v", tr.ID, len(ops), err)
+		}
+		if s, err := ops[1].Batch(ctx, 5); err != nil || len(s) != 1 || s[0].Value <= 0 {
+			t.Errorf("%s: %s: %+v, %v", tr.ID, ops[1].Name, s, err)
 		}
 		s, err := ops[0].Batch(ctx, 500)
 		if err != nil || len(s) != 1 || s[0].Metric != metric.Instructions.Name {
@@ -90,6 +100,14 @@ func TestStacksInLab(t *testing.T) {
 		t.Errorf("%d machines, want one with BPF programs and one without", len(tg.machines))
 	}
 	wantCosts(t, cost)
+	notes := strings.Join(tg.Notes(), "\n")
+	for _, e := range []string{enforcerBPF, enforcerAppArmor} {
+		want := "rules.yaml under " + e + " refuses accesses that were made when each workload ran once: version: " +
+			"open /proc/version (read) by files[1]"
+		if !strings.Contains(notes, want) {
+			t.Errorf("want %q in:\n%s", want, notes)
+		}
+	}
 }
 
 // wantCosts requires that more enforcement takes more instructions of an open.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
 )
 
 // landlockRules is Landlock (landlock(7)): a process gives up rights on files, for itself and its descendants. The
@@ -105,10 +106,10 @@ func ruleDir(dir string, i int) string { return filepath.Join(dir, "rules", fmt.
 func (l landlockRules) Confine(p Policy) error { return confineStaged(l, p) }
 
 // Stage implements stager: the rights and the paths of rules are known, and Landlock's system calls are left to do.
-func (landlockRules) Stage(p Policy) (func() error, error) {
+func (landlockRules) Stage(p Policy) (workload.Steps, error) {
 	attr, err := rulesetOf(p)
 	if err != nil {
-		return nil, err
+		return workload.Steps{}, err
 	}
 	var dirs []string
 	for i := range p.Rules {
@@ -117,7 +118,7 @@ func (landlockRules) Stage(p Policy) (func() error, error) {
 		}
 	}
 	ports := portsOf(p)
-	return func() error { return restrict(&attr, dirs, ports) }, nil
+	return workload.Steps{Confine: func() error { return restrict(&attr, dirs, ports) }}, nil
 }
 
 // restrict puts this thread under a ruleset that grants almost everything on files, reading in dirs, and TCP on ports.

@@ -56,7 +56,8 @@ func policyMemory(ctx context.Context, s *sample, n int) (workload.Cost, error) 
 		"work on this host frees more; leave %[1]s out here", kindMemory, memoryTries, memoryPolicies)
 }
 
-// grows returns by how many bytes the kernel's memory grows while the process for it holds memoryPolicies.
+// grows returns by how many bytes the kernel's memory grows while the process for it holds memoryPolicies, with as many
+// in the kernel itself.
 func (s *sample) grows(ctx context.Context) (bytes int64, err error) {
 	c := clock.System{}
 	if err := c.Sleep(ctx, beforeReading); err != nil {
@@ -66,6 +67,11 @@ func (s *sample) grows(ctx context.Context) (bytes int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	remove, err := s.plan.stack.fill(ctx, s.plan.policy, memoryPolicies, s.launch.host)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, remove(context.WithoutCancel(ctx))) }()
 	if _, err := micro(workload.KindHold)(ctx, s, memoryPolicies); err != nil {
 		return 0, err
 	}
@@ -122,5 +128,5 @@ func (p plan) policiesToProve() int { return cmp.Or(p.others, provedPolicies) }
 
 // needsHolder reports whether a process holds policies of the treatment.
 func (s *Spec) needsHolder(p plan) bool {
-	return slices.Contains(s.SetUp, kindMemory) || (p.others > 0 && p.stack.filler() == nil)
+	return slices.Contains(s.SetUp, kindMemory) || (p.others > 0 && p.stack.fillers() == 0)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
 )
 
 // none is the baseline: nothing confines the worker. That is proved, since a container runtime may already confine this
@@ -50,7 +51,7 @@ func (none) Install(context.Context, *Policy, *host) error { return nil }
 func (none) Confine(Policy) error { return nil }
 
 // Stage implements stager.
-func (none) Stage(Policy) (func() error, error) { return func() error { return nil }, nil }
+func (none) Stage(Policy) (workload.Steps, error) { return workload.Steps{}, nil }
 
 // Prove implements Enforcer: nothing is to be proved beyond the absence of all others.
 func (none) Prove(*proof, Policy) {}

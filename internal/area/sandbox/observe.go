@@ -24,6 +24,8 @@ import (
 type watcher interface {
 	// during does something, and returns what would have been refused to the process meanwhile.
 	during(ctx context.Context, process string, do func() error) ([]string, error)
+	// missed returns how many reports have been lost, at least.
+	missed() int
 }
 
 var _ watcher = (*observer)(nil)
@@ -63,6 +65,9 @@ func (o *observer) during(_ context.Context, process string, do func() error) ([
 	}
 	return o.take(process)
 }
+
+// missed implements watcher: a call waits until it is answered.
+func (*observer) missed() int { return 0 }
 
 // close ends the observation. Processes that still run under an observed program get ENOSYS from then on.
 func (o *observer) close() {

@@ -22,19 +22,47 @@ type filler interface {
 
 // canHold returns an error if further policies of the stack cannot be held.
 func (s stack) canHold() error {
-	if s.filler() != nil {
+	switch s.fillers() {
+	case len(s):
 		return nil
+	case 0:
+		return s.canStage()
 	}
-	return s.canStage()
+	return errors.New("some enforcers of the stack keep policies in the kernel, and some in processes; leave one kind out")
 }
 
-// filler returns the stack's only enforcer if it is a filler.
-func (s stack) filler() filler {
-	if len(s) != 1 {
-		return nil
+// fillers returns how many of the enforcers are fillers.
+func (s stack) fillers() (n int) {
+	for _, e := range s {
+		if _, ok := e.(filler); ok {
+			n++
+		}
 	}
-	f, _ := s[0].(filler)
-	return f
+	return n
+}
+
+// fill loads n further policies of each enforcer that is a filler, and returns what removes them.
+func (s stack) fill(ctx context.Context, p Policy, n int, h *host) (remove func(context.Context) error, err error) {
+	var undo []func(context.Context) error
+	remove = func(ctx context.Context) error {
+		var errs []error
+		for _, do := range undo {
+			errs = append(errs, do(ctx))
+		}
+		return errors.Join(errs...)
+	}
+	for _, e := range s {
+		f, ok := e.(filler)
+		if !ok {
+			continue
+		}
+		do, err := f.Fill(ctx, p, n, h)
+		if err != nil {
+			return nil, errors.Join(err, remove(ctx))
+		}
+		undo = append(undo, do)
+	}
+	return remove, nil
 }
 
 // settle is the pause after the number of other policies has changed: the kernel frees what has ended in the
@@ -62,8 +90,8 @@ func (t *target) hold(ctx context.Context, a *arm) (changed bool, err error) {
 
 // fill puts the further policies of an arm in force, and sets what removes them.
 func (t *target) fill(ctx context.Context, a *arm) error {
-	if f := a.plan.stack.filler(); f != nil {
-		remove, err := f.Fill(ctx, a.plan.policy, a.plan.others, t.host)
+	if a.plan.stack.fillers() > 0 {
+		remove, err := a.plan.stack.fill(ctx, a.plan.policy, a.plan.others, t.host)
 		t.removeHeld = remove
 		return err
 	}
@@ -98,7 +126,7 @@ func (t *target) leaveOthers(ctx context.Context, a *arm) error {
 	if t.holding != a {
 		return nil
 	}
-	if a.plan.stack.filler() != nil {
+	if a.plan.stack.fillers() > 0 {
 		return t.release(ctx)
 	}
 	t.removeHeld, t.holding = nil, nil
@@ -131,7 +159,7 @@ func (s *Spec) createsThreads(treatments []design.Treatment) (out []string) {
 		}
 	}
 	if most > 0 {
-		out = append(out, fmt.Sprintf("up to %d further policies at a time, each in force in a sleeping thread", most))
+		out = append(out, fmt.Sprintf("up to %d further policies at a time, in sleeping threads or in the kernel", most))
 	}
 	return out
 }

@@ -18,13 +18,13 @@ type refusal struct {
 	calls     []string
 }
 
-// tryProfiles finds, for each profile of the treatments, the calls of the workloads that it would refuse, and then
-// proves the profile.
+// tryProfiles finds, for each profile and file of rules of the treatments, the calls of the workloads that it would
+// refuse, and then proves it.
 func (s *Spec) tryProfiles(ctx context.Context, env area.Env, l launcher) (out []area.Finding) {
 	tried := map[string]bool{}
 	for _, t := range env.Treatments {
 		p, err := s.plan(t)
-		if err != nil || !p.policy.ownProfile() || tried[p.policy.tried().key] {
+		if err != nil || !p.policy.own() || tried[p.policy.tried().key] {
 			continue // Validate has reported the error
 		}
 		tried[p.policy.tried().key] = true
@@ -36,19 +36,24 @@ func (s *Spec) tryProfiles(ctx context.Context, env area.Env, l launcher) (out [
 func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t design.Treatment, p plan) []area.Finding {
 	what := p.policy.tried()
 	refusals, lost, err := s.refusals(ctx, env, l, p)
-	out := []area.Finding{what.finding(refusals, err)}
+	found := what.finding(refusals, err)
+	if p.policy.Own != nil && err == nil {
+		found.Message += p.policy.Own.cannotTell(p.stack)
+	}
+	out := []area.Finding{found}
 	if lost > 0 {
 		out = append(out, area.Finding{
 			Severity: area.Warning,
-			Message: fmt.Sprintf("the kernel lost at least %d audit records meanwhile, so %s may refuse more than that", lost,
-				what.name),
-			Hint: "run it again while fewer audit records are made (auditctl -s tells how many were lost)",
+			Message: fmt.Sprintf("the kernel lost at least %d records of refusals meanwhile, so %s may refuse more than that",
+				lost, what.name),
+			Hint: "run it again; where AppArmor refuses, while fewer audit records are made (auditctl -s tells how many " +
+				"were lost)",
 		})
 	}
 	if err := s.rehearse(ctx, env, l, p); err != nil {
 		out = append(out, area.Finding{
 			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, what.name, err),
-			Hint: "allow in the profile what the program needs; workloads and commands run in a worker of tare's, which needs " +
+			Hint: "allow there what the program needs; workloads and commands run in a worker of tare's, which needs " +
 				what.needs,
 		})
 	}
@@ -70,7 +75,7 @@ func (t tried) finding(refusals []refusal, err error) area.Finding {
 			Message: fmt.Sprintf("%s refuses %s that were made when each workload ran once: %s", t.name, t.many,
 				list(refusals)),
 			Hint: fmt.Sprintf("a program may do without %s %s that is refused, or take another path: then its cost is that "+
-				"path's; allow the %[2]s in the profile if the workload needs it", t.article, t.one),
+				"path's; allow the %[2]s there if the workload needs it", t.article, t.one),
 		}
 	}
 	return area.Finding{
@@ -93,6 +98,12 @@ func (p Policy) tried() tried {
 			"its program, the files that the workloads open, and its folder " + folderPrefix + "*",
 		}
 	}
+	if o := p.Own; o != nil {
+		return tried{
+			fmt.Sprint(p.Enforcer, p.Mode, o.Name, o.Sum), o.Name + " under " + p.Enforcer, "an", "access", "accesses",
+			"its program, the files that the workloads open, and its folder " + folderPrefix + "*",
+		}
+	}
 	return tried{
 		p.Profile.Name + string(p.Profile.Text), p.Profile.Name, "a", "call", "calls", "the calls of the Go runtime",
 	}
@@ -107,7 +118,7 @@ func (s *Spec) rehearse(ctx context.Context, env area.Env, l launcher, p plan) e
 		if err := x.prove(ctx); err != nil {
 			return err
 		}
-		for _, o := range s.operations(p) {
+		for _, o := range s.workloadOperations(p) {
 			if _, err := o.run(ctx, x, 1); err != nil {
 				return fmt.Errorf("%s: %w", o.name, err)
 			}
@@ -150,30 +161,43 @@ func (s *Spec) trial(ctx context.Context, l launcher, p plan, do func(*sample) e
 	})
 }
 
-// refusals makes one call of each operation while everything is allowed. It returns what the profile would refuse, each
-// where a process first did it, and how many records of that were lost.
+// refusals makes one call of each operation while everything is allowed. It returns what the profile or the rules would
+// refuse, each where a process first did it, and how many records of that were lost.
 func (s *Spec) refusals(ctx context.Context, env area.Env, l launcher, p plan) (out []refusal, lost int, err error) {
-	if p.policy.AppFile != nil {
+	switch {
+	case p.policy.AppFile != nil:
 		p.policy.AppFile = p.policy.AppFile.complaining()
-		err = s.trial(ctx, l, p, func(x *sample) error {
-			w := &profileWatcher{namespace: x.plan.policy.AppArmor.Namespace}
-			out, err = s.watch(ctx, env, x, w)
-			lost = w.lost
-			return err
-		})
-		return out, lost, err
+	case p.policy.Own != nil:
+		if p, err = p.observed(); err != nil {
+			return nil, 0, err
+		}
+	default:
+		program, err := filterProgram(p.policy)
+		if err != nil {
+			return nil, 0, err
+		}
+		l.observer = newObserver(program, env.Clock)
+		defer l.observer.close()
 	}
-	program, err := filterProgram(p.policy)
-	if err != nil {
-		return nil, 0, err
-	}
-	l.observer = newObserver(program, env.Clock)
-	defer l.observer.close()
 	err = s.trial(ctx, l, p, func(x *sample) error {
-		out, err = s.watch(ctx, env, x, l.observer)
+		w := x.watcher()
+		out, err = s.watch(ctx, env, x, w)
+		lost = w.missed()
 		return err
 	})
-	return out, 0, err
+	return out, lost, err
+}
+
+// watcher returns what finds out what would be refused to the sample, whose policy has been installed.
+func (s *sample) watcher() watcher {
+	p := s.plan.policy
+	switch {
+	case p.AppFile != nil:
+		return &profileWatcher{namespace: p.AppArmor.Namespace, rules: p.Own}
+	case p.Own != nil:
+		return &ruleWatcher{rules: p.Own, programs: s.launch.host.programs}
+	}
+	return s.launch.observer
 }
 
 func (s *Spec) watch(ctx context.Context, env area.Env, x *sample, w watcher) ([]refusal, error) {
@@ -211,7 +235,7 @@ func (r *refusalCollector) run(ctx context.Context, env area.Env, s *Spec, x *sa
 			return err
 		}
 	}
-	for _, o := range s.operations(x.plan) {
+	for _, o := range s.workloadOperations(x.plan) {
 		process := worker
 		if slices.Contains(s.daemons(), o.name) {
 			process = processName(o.name, x.plan.policy)

@@ -106,6 +106,11 @@ func (s *sample) setUp() error {
 	if err := os.WriteFile(filepath.Join(s.dir, appArmorCanary), nil, 0o600); err != nil {
 		return fmt.Errorf("make the file of a proof: %w", err)
 	}
+	if s.launch.server != "" {
+		if err := os.WriteFile(filepath.Join(s.dir, compiledFile), s.plan.policy.compiled, 0o600); err != nil {
+			return fmt.Errorf("write the compiled profile: %w", err)
+		}
+	}
 	return workload.Setup(s.dir)
 }
 

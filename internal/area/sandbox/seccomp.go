@@ -98,12 +98,13 @@ func (seccompFilter) Install(context.Context, *Policy, *host) error { return nil
 func (s seccompFilter) Confine(p Policy) error { return confineStaged(s, p) }
 
 // Stage implements stager: the filter is compiled, and seccomp(2) is left to do.
-func (seccompFilter) Stage(p Policy) (func() error, error) {
+func (seccompFilter) Stage(p Policy) (workload.Steps, error) {
 	program, err := filterProgram(p)
 	if err != nil {
-		return nil, err
+		return workload.Steps{}, err
 	}
-	return program.loader(0)
+	confine, err := program.loader(0)
+	return workload.Steps{Confine: confine}, err
 }
 
 // Observe lets this thread make all calls, and reports those that Confine would refuse to a listener, which is a

@@ -17,42 +17,33 @@ import (
 )
 
 // A stager is an Enforcer that can confine one thread of a process any number of times. Stage does what is done once
-// for all processes, such as compiling a filter; the function that it returns confines the calling thread, with what
-// has to be done for each process.
+// for all processes, such as compiling a filter; the steps that it returns are what has to be done for each process.
 type stager interface {
-	Stage(p Policy) (confine func() error, err error)
+	Stage(p Policy) (workload.Steps, error)
 }
 
 // confineStaged confines the calling thread once.
 func confineStaged(s stager, p Policy) error {
-	confine, err := s.Stage(p)
+	steps, err := s.Stage(p)
 	if err != nil {
 		return err
 	}
-	return confine()
+	return steps.Confine()
 }
 
-// stage does once what all processes under the policy share, and returns a function that confines the calling thread.
-func (s stack) stage(p Policy) (func() error, error) {
+// stage does once what all processes under the policy share, and returns what each takes.
+func (s stack) stage(p Policy) (all workload.Steps, err error) {
 	if err := s.canStage(); err != nil {
-		return nil, err
+		return all, err
 	}
-	var steps []func() error
 	for _, e := range s {
-		do, err := e.(stager).Stage(p) //nolint:forcetypeassert // canStage has checked it
+		steps, err := e.(stager).Stage(p) //nolint:forcetypeassert // canStage has checked it
 		if err != nil {
-			return nil, fmt.Errorf("prepare %s: %w", e.Name(), err)
+			return all, fmt.Errorf("prepare %s: %w", e.Name(), err)
 		}
-		steps = append(steps, do)
+		all = all.And(steps)
 	}
-	return func() error {
-		for _, do := range steps {
-			if err := do(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, nil
+	return all, nil
 }
 
 // canStage returns an error if an enforcer cannot confine single threads.
@@ -61,6 +52,17 @@ func (s stack) canStage() error {
 		if _, ok := e.(stager); !ok {
 			return fmt.Errorf("%s cannot confine a single thread of a process, which this needs; leave it out for %[1]s",
 				e.Name())
+		}
+	}
+	return nil
+}
+
+// canLoad returns an error if an enforcer has nothing to load into the kernel beside what each process applies.
+func (s stack) canLoad() error {
+	for _, e := range s {
+		if !slices.Contains([]string{enforcerNone, enforcerBPF, enforcerAppArmor}, e.Name()) {
+			return fmt.Errorf("%s: %s loads nothing before a process applies it to itself; leave one of them out",
+				workload.KindLoad, e.Name())
 		}
 	}
 	return nil
@@ -77,6 +79,8 @@ func setUpCosts() []setUpCost {
 		{workload.KindLater, "set-up: the same after a hundred times, to compare with first"},
 		{workload.KindStart, "set-up: put a thread under the policy, fork, execute a program of one page that ends at " +
 			"once, wait for it"},
+		{workload.KindLoad, "set-up: load a compiled policy into the kernel: an AppArmor profile, or BPF programs, which " +
+			"are attached too"},
 		{kindMemory, "set-up: the kernel's memory for one of 500 threads under the policy; without a policy, for the thread"},
 	}
 }
@@ -96,6 +100,11 @@ func (s *Spec) expressSetUp(p plan) error {
 			return fmt.Errorf("setup: %w", err)
 		}
 	}
+	if slices.Contains(s.SetUp, workload.KindLoad) {
+		if err := p.stack.canLoad(); err != nil {
+			return fmt.Errorf("setup: %w", err)
+		}
+	}
 	if p.others > 0 && slices.Contains(s.SetUp, kindMemory) {
 		return fmt.Errorf("%s: not with %s in setup, which holds policies itself; leave one of them out", factorOthers,
 			kindMemory)
@@ -111,8 +120,11 @@ func (s *Spec) expressSetUp(p plan) error {
 	return nil
 }
 
-// mostSetUps bounds the threads of a batch.
-const mostSetUps = 200
+// mostSetUps bounds the threads of a batch. Removing what a load has attached can take seconds.
+const (
+	mostSetUps = 200
+	mostLoads  = 1
+)
 
 // setUpSpan is how long a batch of set-ups lasts, at most.
 const setUpSpan = 5 * time.Millisecond
@@ -126,12 +138,21 @@ func (s *Spec) setUpOperations() []operation {
 		case c.name == kindMemory:
 			out = append(out, memoryOperation(c.help))
 		default:
+			most := mostSetUps
+			if c.name == workload.KindLoad {
+				most = mostLoads
+			}
 			out = append(out, operation{
-				name: c.name, expect: c.help, span: s.span(setUpSpan), most: mostSetUps, run: setUpBatch(c.name),
+				name: c.name, expect: c.help, span: s.span(setUpSpan), most: most, run: setUpBatch(c.name),
 			})
 		}
 	}
 	return out
+}
+
+// workloadOperations returns the operations that a confined process performs. A trial has no others.
+func (s *Spec) workloadOperations(p plan) []operation {
+	return slices.DeleteFunc(s.operations(p), func(o operation) bool { return slices.Contains(setUpNames(), o.name) })
 }
 
 func setUpBatch(kind string) func(context.Context, *sample, int) (workload.Cost, error) {
@@ -168,13 +189,13 @@ func serveThreads(ctx context.Context, name string, config json.RawMessage, read
 	if err := json.Unmarshal(config, &c); err != nil {
 		return fmt.Errorf("serve %s: %w", name, err)
 	}
-	confine, err := threadsConfine(c.Policy)
+	steps, err := threadSteps(c.Policy)
 	if err != nil {
 		return err
 	}
-	own := workload.NewOthers(confine).Own()
+	own := workload.NewOthers(steps).Own()
 	if name == serverSetUp {
-		f, err := workload.NewFresh(confine, c.Policy.Scratch)
+		f, err := workload.NewFresh(steps, c.Policy.Scratch)
 		if err != nil {
 			return err
 		}
@@ -189,10 +210,10 @@ func serveThreads(ctx context.Context, name string, config json.RawMessage, read
 	return workload.ServeOwn(ctx, requests, answers, c.Policy.Scratch, own)
 }
 
-func threadsConfine(p Policy) (func() error, error) {
+func threadSteps(p Policy) (workload.Steps, error) {
 	s, err := findStack(p.Enforcer)
 	if err != nil {
-		return nil, err
+		return workload.Steps{}, err
 	}
 	return s.stage(p)
 }

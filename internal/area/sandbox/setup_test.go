@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
 	"tare/lab/areatest"
 )
@@ -18,12 +20,16 @@ func TestSetUpCosts(t *testing.T) {
 	for title, levels := range policies() {
 		t.Run(title, func(t *testing.T) {
 			tr := treatment(levels...)
-			tg, j := prepared(t, &Spec{SetUp: setUpNames()}, tr)
+			names := setUpNames()
+			if p, err := (&Spec{}).plan(tr); err != nil || p.stack.canLoad() != nil {
+				names = slices.DeleteFunc(names, func(n string) bool { return n == workload.KindLoad })
+			}
+			tg, j := prepared(t, &Spec{SetUp: names}, tr)
 			enter(t, tg, tr)
 			if err := tg.Verify(t.Context(), tr); err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range setUpNames() {
+			for _, name := range names {
 				o := operationOf(t, tg, tr, name)
 				s, err := o.Batch(t.Context(), 3)
 				if err != nil {
@@ -31,8 +37,11 @@ func TestSetUpCosts(t *testing.T) {
 					continue
 				}
 				want, most := metricWall, mostSetUps
-				if name == kindMemory {
+				switch name {
+				case kindMemory:
 					want, most = metricMemory, 1
+				case workload.KindLoad:
+					most = mostLoads
 				}
 				if value(t, s, want); o.Most != most || o.Negative {
 					t.Errorf("%s: %+v", name, o)
@@ -182,6 +191,23 @@ func TestSetUpIsValidated(t *testing.T) {
 			says: "others: not with memory in setup",
 		},
 		{
+			title: "load of a filter", spec: Spec{SetUp: []string{"load"}}, levels: [][]string{{"enforcer", "seccomp"}},
+			says: "setup: load: seccomp loads nothing",
+		},
+		{
+			title: "load of a profile", spec: Spec{SetUp: []string{"load"}},
+			levels: [][]string{{"enforcer", "apparmor"}, {"enforcer", "bpf", "mode", "Unconfined"}, {"enforcer", "none"}},
+		},
+		{
+			title: "others in the kernel and in processes", spec: Spec{SetUp: []string{"confine"}},
+			levels: [][]string{{"enforcer", "apparmor+bpf", "others", "1"}, {"enforcer", "apparmor+seccomp", "others", "1"}},
+			says:   "others: some enforcers of the stack",
+		},
+		{
+			title: "SELinux", spec: Spec{On: onLab, SetUp: []string{"confine"}}, levels: [][]string{{"enforcer", "selinux"}},
+			says: "setup: selinux cannot confine a single thread",
+		},
+		{
 			title: "less than no others", spec: Spec{SetUp: []string{"confine"}}, levels: [][]string{{"others", "-1"}},
 			says: "others: ",
 		},
@@ -196,5 +222,17 @@ func TestSetUpIsValidated(t *testing.T) {
 	p.others = 1
 	if err := (&Spec{}).expressSetUp(p); err == nil || !strings.Contains(err.Error(), "others: none cannot confine") {
 		t.Errorf("others of an enforcer that cannot confine threads: %v", err)
+	}
+}
+
+// TestTrialsLeaveSetUpsOut: what a profile refuses is looked for in what confined processes do.
+func TestTrialsLeaveSetUpsOut(t *testing.T) {
+	s := &Spec{Workloads: []string{"open"}, SetUp: setUpNames(), Commands: []Command{{Name: "c", Run: []string{"true"}}}}
+	var names []string
+	for _, o := range s.workloadOperations(plan{}) {
+		names = append(names, o.name)
+	}
+	if !slices.Equal(names, []string{"open", "c"}) {
+		t.Errorf("a trial has %q", names)
 	}
 }

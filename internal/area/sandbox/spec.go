@@ -29,7 +29,7 @@ type Spec struct {
 	// On is where to measure: on this host, or in a lab VM.
 	On string `yaml:"on,omitempty" json:"on,omitempty" jsonschema:"enum=host,enum=lab" jsonschema_description:"Where to measure: host (default), or lab: a virtual machine with a kernel of the distribution, in which guest instructions are counted."`
 	// SetUp are costs of putting a process under the policy.
-	SetUp []string `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"minItems=1,maxItems=5" jsonschema_description:"What it costs to put a process under the policy: confine (apply it to a thread), first (the first open under it), later (the same after a hundred), start (apply it, fork, execute a tiny program, wait for it), memory (of the kernel, for a policy)."`
+	SetUp []string `yaml:"setup,omitempty" json:"setup,omitempty" jsonschema:"minItems=1,maxItems=6" jsonschema_description:"What it costs to put a process under the policy: confine (apply it to a thread), first (the first open under it), later (the same after a hundred), start (apply it, fork, execute a tiny program, wait for it), load (an AppArmor profile or BPF programs into the kernel), memory (of the kernel, for a policy)."`
 	// Rounds is how many batches each treatment makes in a block.
 	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16; 3 in a lab VM."`
 	// Span is how long a batch lasts.

@@ -19,7 +19,14 @@ const (
 
 // Enter makes a loaded profile confine the calling thread from its next execve on. The thread must be locked and
 // unconfined; it may have no_new_privs, since a thread that nothing confines may give up rights.
-func Enter(l Label) error {
+func Enter(l Label) error { return enter(l, "exec", "exec") }
+
+// Change makes a loaded profile confine the calling thread at once. As with Enter, the thread must be locked and
+// unconfined.
+func Change(l Label) error { return enter(l, "current", "changeprofile") }
+
+// enter writes a command to an attribute of the calling thread.
+func enter(l Label, attribute, command string) error {
 	name := l.Namespace
 	if name == "" {
 		name, _, _ = strings.Cut(l.Profile, nameMark)
@@ -28,12 +35,12 @@ func Enter(l Label) error {
 		return err
 	}
 	l.Mode = ""
-	f, err := openAttribute("thread-self", "exec", os.O_WRONLY)
+	f, err := openAttribute("thread-self", attribute, os.O_WRONLY)
 	if err != nil {
 		return fmt.Errorf("confine this thread by AppArmor's %s: %w", l, err)
 	}
 	defer f.Close() //nolint:errcheck // the kernel acts on the write
-	if _, err := f.WriteString("exec " + l.String()); err != nil {
+	if _, err := f.WriteString(command + " " + l.String()); err != nil {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			err = errors.New("the profile is not loaded: load it first, and let nothing remove it meanwhile")

@@ -230,7 +230,7 @@ func TestBuiltinPolicies(t *testing.T) {
 	want := map[string]string{"default": "xxxx  b  ", "all": "xxxxxxxx "} // x: refused, b: busy
 	for profile, want := range want {
 		loaded := loadPolicy(t, namespace, profile, policies[profile])
-		t.Logf("%s: %d bytes", profile, loaded.Bytes)
+		t.Logf("%s: %d bytes", profile, len(loaded.Compiled))
 		results, _ := runConfined(t, loaded.Label, attempts)
 		for i, got := range results {
 			refused := strings.HasSuffix(got, unix.EACCES.Error()) || strings.HasSuffix(got, unix.EPERM.Error())

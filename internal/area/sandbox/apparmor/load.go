@@ -1,8 +1,12 @@
 package apparmor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"tare/internal/area/sandbox/policy"
 )
@@ -10,8 +14,55 @@ import (
 // A Loaded profile can be entered.
 type Loaded struct {
 	Label    Label // what Current returns for a process under it
-	Bytes    int   // of the compiled policy: the kernel says nowhere how much memory it takes
+	Compiled []byte
 	Warnings []string
+}
+
+// copyDigits are the digits at the end of the name of a copy.
+const copyDigits = 5
+
+// LoadCopy loads a copy of the profile beside it, which confines nothing; i is its number. A copy of profiles in a
+// namespace is in a namespace of its own inside of that.
+func (l Loaded) LoadCopy(i int) error {
+	if l.Label.Namespace != "" {
+		return loadInto(l.copyNamespace(i), l.Compiled)
+	}
+	name, err := l.copyName(i)
+	if err != nil {
+		return err
+	}
+	compiled := bytes.ReplaceAll(l.Compiled, []byte(l.Label.Profile), []byte(name))
+	if err := tell(replaceFile, compiled); err != nil {
+		return fmt.Errorf("load the AppArmor profile %s: %w", name, refused(err))
+	}
+	return nil
+}
+
+// RemoveCopy removes a copy.
+func (l Loaded) RemoveCopy(i int) error {
+	if l.Label.Namespace != "" {
+		return os.Remove(filepath.Join(namespacesDir, l.copyNamespace(i)))
+	}
+	name, err := l.copyName(i)
+	if err != nil {
+		return err
+	}
+	return tell(removeFile, []byte(name))
+}
+
+// copyNamespace is the path of a copy's namespace.
+func (l Loaded) copyNamespace(i int) string {
+	return filepath.Join(l.Label.Namespace, "namespaces", fmt.Sprintf("copy%0*d", copyDigits, i))
+}
+
+// copyName returns the name of a copy, which is as long as the profile's: the compiled policy is aligned.
+func (l Loaded) copyName(i int) (string, error) {
+	name := l.Label.Profile
+	_, own, _ := strings.Cut(name, nameMark)
+	if len(own) <= copyDigits {
+		return "", fmt.Errorf("copy the AppArmor profile %s: its own part is too short for a number", name)
+	}
+	return fmt.Sprintf("%s%0*d", name[:len(name)-copyDigits], copyDigits, i), nil
 }
 
 // LoadPolicy compiles the profile of a policy and loads it beside the host's profiles, under a name that begins with
@@ -30,7 +81,7 @@ func LoadPolicy(ctx context.Context, namespace, name string, p policy.Policy) (L
 	if err := tell(replaceFile, profiles); err != nil {
 		return Loaded{}, fmt.Errorf("load the AppArmor profile %s: %w", name, refused(err))
 	}
-	return Loaded{Label{Profile: name, Mode: string(Enforce)}, len(profiles), warnings}, nil
+	return Loaded{Label{Profile: name, Mode: string(Enforce)}, profiles, warnings}, nil
 }
 
 // LoadFile compiles a file of profiles and loads all of them into the namespace, which it makes if it does not exist.
@@ -51,5 +102,5 @@ func LoadFile(ctx context.Context, namespace string, f *File, profile string, m 
 	if err := loadInto(namespace, profiles); err != nil {
 		return Loaded{}, err
 	}
-	return Loaded{Label{namespace, profile, string(m)}, len(profiles), warnings}, nil
+	return Loaded{Label{namespace, profile, string(m)}, profiles, warnings}, nil
 }

@@ -1,11 +1,14 @@
 package apparmor
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"tare/internal/area/sandbox/policy"
 )
 
 // A Refusal is what a profile does not allow, as the kernel reports it.
@@ -19,6 +22,8 @@ type Refusal struct {
 	PID       int
 	// Enforced says that the operation failed, as it does outside of complain mode. Otherwise it went on.
 	Enforced bool
+
+	path, name string // as in policy.Act
 }
 
 // String returns the refusal such as "open /etc/shadow (r)".
@@ -28,6 +33,35 @@ func (r Refusal) String() string {
 		text += " (" + r.Denied + ")"
 	}
 	return text
+}
+
+// Act returns the refusal in terms of policies. It reports false for what no policy has rules about.
+func (r Refusal) Act() (a policy.Act, ok bool) {
+	a.Name = r.name
+	a.Path = r.path
+	switch {
+	case r.Operation == "capable":
+		a.Kind = policy.UseCapability
+	case r.Operation == "mount":
+		a.Kind = policy.MountIt
+	case r.Operation == "umount":
+		a.Kind = policy.Unmount
+	case r.Operation == "ptrace":
+		a.Kind = policy.Trace
+	case !strings.HasPrefix(r.path, "/"):
+		return policy.Act{}, false
+	case strings.Contains(r.Denied, "x"):
+		a.Kind = policy.Execute
+	default:
+		if strings.Contains(r.Denied, "r") {
+			a.Access = append(a.Access, policy.Read)
+		}
+		if strings.ContainsAny(r.Denied, "wacdl") { // append, create, delete and link need the right to write
+			a.Access = append(a.Access, policy.Write)
+		}
+		return a, len(a.Access) > 0
+	}
+	return a, true
 }
 
 // same reports whether two refusals are of the same thing, whichever process wanted it.
@@ -47,6 +81,10 @@ func parseRecord(text string) (r Refusal, namespace string, ok bool) {
 	r = Refusal{
 		Operation: f["operation"], Profile: f["profile"], Requested: f["requested_mask"], Denied: f["denied_mask"],
 		Command: f["comm"], Enforced: verdict == "DENIED", What: subject(f),
+		path: f["name"], name: cmp.Or(f["capname"], f["fstype"]),
+	}
+	if r.Operation == "mount" {
+		r.path = f["srcname"] // its name is where
 	}
 	r.PID, _ = strconv.Atoi(f["pid"]) // 0 if the kernel does not say
 	return r, namespace, true

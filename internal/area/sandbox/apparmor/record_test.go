@@ -2,6 +2,8 @@ package apparmor
 
 import (
 	"testing"
+
+	"tare/internal/area/sandbox/policy"
 )
 
 func TestParseRecord(t *testing.T) {
@@ -32,6 +34,29 @@ func TestParseRecord(t *testing.T) {
 		if r, _, ok := parseRecord(head + other); ok {
 			t.Errorf("%q is no refusal, and gave %+v", other, r)
 		}
+	}
+}
+
+// TestRefusalsAreActs: what rules can refuse is told in terms of rules.
+func TestRefusalsAreActs(t *testing.T) {
+	for record, want := range map[string]policy.Act{
+		`operation="open" name="/etc/x" denied_mask="r"`: {Path: "/etc/x", Access: []policy.Access{policy.Read}},
+		`operation="mknod" name="/a" denied_mask="c"`:    {Path: "/a", Access: []policy.Access{policy.Write}},
+		`operation="exec" name="/bin/x" denied_mask="x"`: {Kind: policy.Execute, Path: "/bin/x"},
+		`operation="capable" capname="syslog"`:           {Kind: policy.UseCapability, Name: "syslog"},
+		`operation="mount" name="/mnt/" fstype="tmpfs" srcname="none"`: {
+			Kind: policy.MountIt, Path: "none", Name: "tmpfs",
+		},
+		`operation="umount" name="/mnt/"`:                    {Kind: policy.Unmount, Path: "/mnt/"},
+		`operation="ptrace" denied_mask="read" peer="other"`: {Kind: policy.Trace},
+	} {
+		r, _, ok := parseRecord(`apparmor="ALLOWED" profile="p" ` + record)
+		if a, isAct := r.Act(); !ok || !isAct || !a.Same(want) {
+			t.Errorf("%s: %+v, %t", record, a, isAct)
+		}
+	}
+	if a, ok := (Refusal{Operation: "create", Denied: "create"}).Act(); ok {
+		t.Errorf("a socket: %+v", a)
 	}
 }
 

@@ -41,6 +41,8 @@ const (
 // Options choose how the programs are loaded.
 type Options struct {
 	Key Key
+	// Observe makes the programs allow and report what the rules would refuse.
+	Observe bool
 }
 
 // A Hook is a decision of the kernel on which a program of ours is asked, by the kernel's name.
@@ -81,6 +83,7 @@ const (
 	mountsMap   = "tare_mounts"
 	switchesMap = "tare_switches"
 	refusedMap  = "tare_refused"
+	eventsMap   = "tare_events"
 )
 
 // Programs are the enforcer's programs and maps in the kernel.
@@ -108,6 +111,9 @@ func Load(o Options) (*Programs, error) {
 	}
 	if err := spec.Variables["by_cgroup"].Set(uint32(o.Key)); err != nil {
 		return nil, fmt.Errorf("set the key of the BPF programs: %w", err)
+	}
+	if err := prepareEvents(spec, o.Observe); err != nil {
+		return nil, err
 	}
 	c, err := ebpf.NewCollection(spec)
 	if err != nil {

@@ -11,13 +11,17 @@
 #define BEGINNING 4
 #define ATTEMPTS 4
 
-// The order of the counters, which bpflsm.go repeats.
-enum hook { FILE_OPEN, EXEC, CONNECT, CAPABLE, MOUNT, UMOUNT, PTRACE, TRACEME };
+// The order of the counters, of which bpflsm.go repeats the hooks.
+enum hook { FILE_OPEN, EXEC, CONNECT, CAPABLE, MOUNT, UMOUNT, PTRACE, TRACEME, LOST };
 
 char license_of_programs[] SEC("license") = "Dual MIT/GPL";
 
 // by_cgroup is set before loading: the key is the id of the control group, not the number of the mount namespace.
 const volatile u32 by_cgroup = 0;
+
+// observing is set before loading: what the rules would refuse is allowed, and reported as an event. The verifier
+// removes the code for it where it is not set.
+const volatile u32 observing = 0;
 
 // current_slot returns the slot of the current process, or nothing where it is not confined.
 static inline_always u32 *current_slot(void)
@@ -36,11 +40,41 @@ static inline_always void *current_rules(void *map)
 	return slot ? bpf_map_lookup_elem(map, slot) : 0;
 }
 
-static inline_always int refuse(u32 hook)
+static inline_always void count(u32 counter)
 {
-	u64 *count = bpf_map_lookup_elem(&tare_refused, &hook);
+	u64 *count = bpf_map_lookup_elem(&tare_refused, &counter);
 	if (count)
 		(*count)++;
+}
+
+// report makes an event. Its path and type are those of the scratch memory, if there is one.
+static noinline void report(u32 hook, u32 number, struct scratch *s, u64 first, u64 second)
+{
+	struct event *e = bpf_ringbuf_reserve(&tare_events, sizeof(*e), 0);
+	if (!e) {
+		count(LOST);
+		return;
+	}
+	e->hook = hook;
+	e->number = number;
+	e->address[0] = first;
+	e->address[1] = second;
+	e->type[0] = e->path[0] = 0;
+	if (s) {
+		bpf_probe_read_kernel_str(e->type, MAX_TYPE, s->type);
+		bpf_probe_read_kernel_str(e->path, PATH_SIZE, s->path);
+	}
+	bpf_ringbuf_submit(e, 0);
+}
+
+// refuse refuses what a hook is asked, or reports it.
+static inline_always int refuse(u32 hook, u32 number, struct scratch *s, u64 first, u64 second)
+{
+	count(hook);
+	if (observing) {
+		report(hook, number, s, first, second);
+		return 0;
+	}
 	return -EPERM;
 }
 
@@ -97,24 +131,26 @@ noinline int scan(struct path_rules *list, struct scratch *s, u32 length, u32 ac
 	return 0;
 }
 
-// path_refused refuses paths that the kernel cannot write out. A preemptible kernel may run another task between the
+// refuse_path also refuses paths that the kernel cannot write out. A preemptible kernel may run another task between the
 // reading of the path and the end of the scan, which then overwrites the scratch memory: the scan is then repeated.
-static inline_always int path_refused(struct path *path, struct path_rules *list, u32 access)
+static inline_always int refuse_path(u32 hook, struct path *path, struct path_rules *list, u32 access)
 {
-	struct scratch *s = get_scratch();
-	if (!s)
-		return 1;
-	for (int i = 0; i < ATTEMPTS; i++) {
+	struct scratch *s = get_scratch(), *found = 0;
+	int refused = 1;
+	for (int i = 0; s && i < ATTEMPTS; i++) {
 		u64 me = (u64)bpf_get_current_task_btf();
 		s->owner = me;
 		long size = bpf_d_path(path, s->path, PATH_SIZE);
 		if (size < 1)
-			return 1;
-		int refused = scan(list, s, size - 1, access);
-		if (s->owner == me)
-			return refused;
+			break;
+		int matches = scan(list, s, size - 1, access);
+		if (s->owner == me) {
+			refused = matches;
+			found = s;
+			break;
+		}
 	}
-	return 1;
+	return refused ? refuse(hook, access, found, 0, 0) : 0;
 }
 
 // Executing opens the file too; what may be executed is told by the rules of execs only.
@@ -128,7 +164,7 @@ int tare_file_open(u64 *ctx)
 	struct path_rules *list = current_rules(&tare_files);
 	if (!list || !list->count || file->f_flags & FMODE_EXEC)
 		return 0;
-	return path_refused(&file->f_path, list, file->f_mode & (FMODE_READ | FMODE_WRITE)) ? refuse(FILE_OPEN) : 0;
+	return refuse_path(FILE_OPEN, &file->f_path, list, file->f_mode & (FMODE_READ | FMODE_WRITE));
 }
 
 SEC("lsm/bprm_check_security")
@@ -141,7 +177,7 @@ int tare_exec(u64 *ctx)
 	struct path_rules *list = current_rules(&tare_execs);
 	if (!list || !list->count)
 		return 0;
-	return path_refused(&program->file->f_path, list, FMODE_READ) ? refuse(EXEC) : 0;
+	return refuse_path(EXEC, &program->file->f_path, list, FMODE_READ);
 }
 
 // The beginning of struct sockaddr_in and all of struct sockaddr_in6.
@@ -165,7 +201,7 @@ int tare_connect(u64 *ctx)
 		return 0;
 	struct socket_address a = {};
 	if (bpf_probe_read_kernel(&a, sizeof(a), (void *)ctx[1]))
-		return refuse(CONNECT);
+		return refuse(CONNECT, 0, 0, 0, 0);
 	u64 first = a.ipv4, second = 0;
 	u16 family = a.family;
 	if (family == AF_INET6) {
@@ -182,7 +218,7 @@ int tare_connect(u64 *ctx)
 		struct address_rule *r = &list->rules[i];
 		if (r->family == family && (first & r->mask[0]) == r->address[0] &&
 		    (second & r->mask[1]) == r->address[1] && (!r->port || r->port == a.port))
-			return refuse(CONNECT);
+			return refuse(CONNECT, (u32)family << 16 | a.port, 0, first, second);
 	}
 	return 0;
 }
@@ -194,7 +230,7 @@ int tare_capable(u64 *ctx)
 	if (before)
 		return before;
 	struct switches *s = current_rules(&tare_switches);
-	return s && s->capabilities >> (ctx[2] & 63) & 1 ? refuse(CAPABLE) : 0;
+	return s && s->capabilities >> (ctx[2] & 63) & 1 ? refuse(CAPABLE, ctx[2], 0, 0, 0) : 0;
 }
 
 noinline int type_matches(struct mount_rule *r, struct scratch *s)
@@ -234,20 +270,22 @@ int tare_mount(u64 *ctx)
 	struct mount_rules *list = current_rules(&tare_mounts);
 	if (!list || !list->count)
 		return 0;
-	struct scratch *s = get_scratch();
-	if (!s)
-		return refuse(MOUNT);
-	for (int i = 0; i < ATTEMPTS; i++) {
+	struct scratch *s = get_scratch(), *found = 0;
+	int refused = 1;
+	for (int i = 0; s && i < ATTEMPTS; i++) {
 		u64 me = (u64)bpf_get_current_task_btf();
 		s->owner = me;
 		long size = bpf_probe_read_kernel_str(s->path, PATH_SIZE, (void *)ctx[0]);
 		if (bpf_probe_read_kernel_str(s->type, MAX_TYPE, (void *)ctx[2]) < 1)
 			s->type[0] = 0;
-		int refused = scan_mounts(list, s, size < 1 ? 0 : size - 1);
-		if (s->owner == me)
-			return refused ? refuse(MOUNT) : 0;
+		int matches = scan_mounts(list, s, size < 1 ? 0 : size - 1);
+		if (s->owner == me) {
+			refused = matches;
+			found = s;
+			break;
+		}
 	}
-	return refuse(MOUNT);
+	return refused ? refuse(MOUNT, 0, found, 0, 0) : 0;
 }
 
 SEC("lsm/sb_umount")
@@ -257,7 +295,7 @@ int tare_umount(u64 *ctx)
 	if (before)
 		return before;
 	struct switches *s = current_rules(&tare_switches);
-	return s && s->umount ? refuse(UMOUNT) : 0;
+	return s && s->umount ? refuse(UMOUNT, 0, 0, 0, 0) : 0;
 }
 
 SEC("lsm/ptrace_access_check")
@@ -267,7 +305,7 @@ int tare_ptrace(u64 *ctx)
 	if (before)
 		return before;
 	struct switches *s = current_rules(&tare_switches);
-	return s && s->ptrace ? refuse(PTRACE) : 0;
+	return s && s->ptrace ? refuse(PTRACE, 0, 0, 0, 0) : 0;
 }
 
 // A process that asks to be traced would let its parent, which has the same rules, do what the rules refuse.
@@ -278,5 +316,5 @@ int tare_traceme(u64 *ctx)
 	if (before)
 		return before;
 	struct switches *s = current_rules(&tare_switches);
-	return s && s->ptrace ? refuse(TRACEME) : 0;
+	return s && s->ptrace ? refuse(TRACEME, 0, 0, 0, 0) : 0;
 }

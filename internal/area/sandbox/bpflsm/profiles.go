@@ -33,23 +33,76 @@ func (p *Programs) ProfilesID() (uint32, error) {
 // mount namespace of its own and gives that a profile. The thread stays locked; it must execute a program or end.
 // The programs must have been loaded with ByMountNamespace, by a process that still lives.
 func Enroll(profilesID, slot uint32) error {
-	runtime.LockOSThread()
-	m, err := openProfiles(profilesID, slot)
+	e, err := NewEnroller(profilesID, slot)
 	if err != nil {
 		return err
 	}
-	defer m.Close() //nolint:errcheck // nothing to lose
+	defer e.profiles.Close() //nolint:errcheck // nothing to lose
+	return e.Enroll()
+}
+
+// An Enroller confines any number of threads by the rules of a slot.
+type Enroller struct {
+	profiles *ebpf.Map
+	slot     uint32
+}
+
+// NewEnroller returns an Enroller that is open while this process lives.
+func NewEnroller(profilesID, slot uint32) (*Enroller, error) {
+	m, err := openProfiles(profilesID, slot)
+	return &Enroller{m, slot}, err
+}
+
+// Enroll confines the calling thread, as the function Enroll does.
+func (e *Enroller) Enroll() error {
+	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts of the new mount namespace private: %w", err)
 	}
-	key, err := namespaceKey("/proc/thread-self/ns/mnt")
+	key, err := namespaceKey(ownNamespace)
 	if err != nil {
 		return err
 	}
-	return putProfile(m, key, slot)
+	return putProfile(e.profiles, key, e.slot)
+}
+
+const ownNamespace = "/proc/thread-self/ns/mnt"
+
+// Leave removes the profile of the calling thread, which is about to end. Another thread does it: the rules may refuse
+// it to this one.
+func (e *Enroller) Leave() error {
+	key, err := namespaceKey(ownNamespace)
+	if err != nil {
+		return err
+	}
+	left := make(chan error, 1)
+	go func() { left <- forget(e.profiles, key) }()
+	return <-left
+}
+
+// noNamespace is a number beyond those of mount namespaces, which have 32 bits.
+const noNamespace = 1 << 32
+
+// Fill gives n profiles with the rules of a slot to mount namespaces that do not exist. The function that it returns
+// removes them.
+func (p *Programs) Fill(slot uint32, n int) (remove func() error, err error) {
+	profiles := p.collection.Maps[profilesMap]
+	remove = func() error {
+		var errs []error
+		for i := range n {
+			errs = append(errs, forget(profiles, noNamespace+uint64(i)))
+		}
+		return errors.Join(errs...)
+	}
+	for i := range n {
+		if err := putProfile(profiles, noNamespace+uint64(i), slot); err != nil {
+			return nil, errors.Join(err, remove())
+		}
+	}
+	return remove, nil
 }
 
 // EnrollCgroup confines the processes of a control group by the rules of a slot. The id is the inode number of the
@@ -172,7 +225,7 @@ func (p *Programs) ForgetEnded() (int, error) {
 	}
 	n := 0
 	for _, key := range ended {
-		if lives[key] {
+		if lives[key] || key >= noNamespace {
 			continue
 		}
 		if err := forget(profiles, key); err != nil {

@@ -8,7 +8,7 @@
 #define MAX_RULES 128
 #define MAX_PART 64
 #define MAX_TYPE 32
-#define HOOKS 8
+#define COUNTERS 9 // one for each hook, and one for lost events
 #define PATH_SIZE 4096 // PATH_MAX
 
 // A path that begins with the prefix and ends with the suffix, or that is the prefix.
@@ -63,6 +63,15 @@ struct scratch {
 	char path[PATH_SIZE];
 };
 
+// What the rules would refuse, where they are observed.
+struct event {
+	u32 hook;
+	u32 number; // how a file is opened, the capability, or the family and port of an address
+	u64 address[2];
+	char type[MAX_TYPE];
+	char path[PATH_SIZE];
+};
+
 #define MAP(name, kind, entries, key_type, value_type) \
 	struct { \
 		uint_of(type, kind); \
@@ -78,4 +87,10 @@ MAP(tare_connects, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct address_rules);
 MAP(tare_mounts, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct mount_rules);
 MAP(tare_switches, BPF_MAP_TYPE_ARRAY, SLOTS, u32, struct switches);
 MAP(tare_scratch, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct scratch);
-MAP(tare_refused, BPF_MAP_TYPE_PERCPU_ARRAY, HOOKS, u32, u64);
+MAP(tare_refused, BPF_MAP_TYPE_PERCPU_ARRAY, COUNTERS, u32, u64);
+
+// The loader chooses the size.
+struct {
+	uint_of(type, BPF_MAP_TYPE_RINGBUF);
+	uint_of(max_entries, 1);
+} tare_events SEC(".maps");

@@ -25,7 +25,7 @@ func TestLayoutIsThatOfTheObject(t *testing.T) {
 	}
 	for name, want := range map[string]int{
 		profilesMap: MaxProfiles, filesMap: Slots, execsMap: Slots, connectsMap: Slots, mountsMap: Slots,
-		switchesMap: Slots, refusedMap: len(hooks),
+		switchesMap: Slots, refusedMap: lostCounter + 1,
 	} {
 		if got := int(spec.Maps[name].MaxEntries); got != want {
 			t.Errorf("%s has %d entries, want %d", name, got, want)
@@ -35,6 +35,9 @@ func TestLayoutIsThatOfTheObject(t *testing.T) {
 		if s := spec.Programs[h.program]; s == nil || s.AttachTo != string(h.hook) {
 			t.Errorf("there is no program %s of %s", h.program, h.hook)
 		}
+	}
+	if len(hooks) != lostCounter || binary.Size(event{}) != 4+4+16+maxType+4096 {
+		t.Errorf("%d hooks, and events of %d bytes", len(hooks), binary.Size(event{}))
 	}
 	if len(spec.Programs) != len(hooks) {
 		t.Errorf("the object has %d programs, want %d", len(spec.Programs), len(hooks))

@@ -44,13 +44,11 @@ func (p *Programs) Stats() ([]ProgramStats, error) {
 func (p *Programs) Refused() (map[Hook]uint64, error) {
 	all := map[Hook]uint64{}
 	for i, h := range hooks {
-		var perCPU []uint64
-		if err := p.collection.Maps[refusedMap].Lookup(uint32(i), &perCPU); err != nil {
+		n, err := p.counter(uint32(i))
+		if err != nil {
 			return nil, fmt.Errorf("read how many accesses %s refused: %w", h.hook, err)
 		}
-		for _, n := range perCPU {
-			all[h.hook] += n
-		}
+		all[h.hook] = n
 	}
 	return all, nil
 }

@@ -28,3 +28,11 @@ func CapabilityNumber(name string) (int, error) {
 	return 0, fmt.Errorf("there is no capability %q%s", name,
 		spelling.DidYouMean(strings.TrimPrefix(strings.ToLower(name), "cap_"), capabilities))
 }
+
+// CapabilityName returns the name of a capability.
+func CapabilityName(number int) string {
+	if number < 0 || number >= len(capabilities) {
+		return fmt.Sprint(number)
+	}
+	return capabilities[number]
+}

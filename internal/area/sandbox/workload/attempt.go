@@ -172,7 +172,7 @@ func trySyscall(name string) (syscall.Errno, error) {
 // status reads the thread's own /proc entry: restrictions are per thread. If /proc is not readable, it asks the kernel
 // directly.
 func status() (Status, error) {
-	s := Status{PID: os.Getpid(), Filters: -1}
+	s := Status{PID: unix.Gettid(), Filters: -1}
 	text, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil || !s.parse(text) {
 		return s, s.ask()

@@ -72,9 +72,11 @@ func TestFreshConfinesEachThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := 0
-	f, err := NewFresh(func() error {
-		calls++
-		return refuseKeyctl()
+	released, loaded := 0, 0
+	add := func(to *int, n int) func() error { return func() error { *to += n; return nil } }
+	f, err := NewFresh(Steps{
+		Confine: func() error { calls++; return refuseKeyctl() }, Release: add(&released, 1),
+		Load: add(&loaded, 10), Unload: add(&loaded, 1),
 	}, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -85,12 +87,22 @@ func TestFreshConfinesEachThread(t *testing.T) {
 		if err != nil || cost.N != 5 || cost.Wall <= 0 || cost.CPU <= 0 || cost.CPU > 100*cost.Wall {
 			t.Errorf("%s: %+v: %v", kind, cost, err)
 		}
-		if calls != 5 {
-			t.Errorf("%s confined %d threads, want 5", kind, calls)
+		if calls != 5 || released != 5 {
+			t.Errorf("%s confined %d threads and released %d, want 5", kind, calls, released)
 		}
+		released = 0
 	}
 	if errno := refused(t, f.Own()); errno != syscall.EPERM {
 		t.Errorf("keyctl on a confined thread: %v, want EPERM", errno)
+	}
+	if released != 0 {
+		t.Error("the thread of an attempt did not stay")
+	}
+	if _, err := f.Own().Batches[KindLoad](3, goOn); err != nil || loaded != 33 || released != 1 {
+		t.Errorf("3 loads and unloads make %d, and %d threads were released: %v", loaded, released, err)
+	}
+	if err := f.Own().Close(); err != nil {
+		t.Error(err)
 	}
 	for range 200 {
 		_ = onThread(func() error {
@@ -108,7 +120,7 @@ func TestFreshConfinesEachThread(t *testing.T) {
 // TestFreshReportsFailures: a policy that cannot be applied is an error, and so is an access that it refuses.
 func TestFreshReportsFailures(t *testing.T) {
 	broken := errors.New("no policy")
-	f, err := NewFresh(func() error { return broken }, t.TempDir())
+	f, err := NewFresh(Steps{Confine: func() error { return broken }, Load: func() error { return broken }}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +132,7 @@ func TestFreshReportsFailures(t *testing.T) {
 	if err := f.Own().Aside(func() { t.Error("an attempt was made without the policy") }); !errors.Is(err, broken) {
 		t.Errorf("an attempt: %v", err)
 	}
-	missing, err := NewFresh(func() error { return nil }, t.TempDir())
+	missing, err := NewFresh(Steps{}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +149,9 @@ func TestOthersHold(t *testing.T) {
 	if filtered(t) > 0 {
 		t.Skip("THIS HOST CANNOT: these tests run under a filter already")
 	}
-	o := NewOthers(refuseKeyctl)
+	released := errors.New("released")
+	steps := Steps{Confine: refuseKeyctl}
+	o := NewOthers(steps.And(Steps{}))
 	own := o.Own()
 	if err := own.Aside(func() {}); err == nil {
 		t.Error("an attempt on none of the threads")
@@ -158,11 +172,18 @@ func TestOthersHold(t *testing.T) {
 		t.Errorf("after the release %d threads are confined: %v", filtered(t), err)
 	}
 	broken := errors.New("no policy")
-	failing := NewOthers(func() error { return broken })
+	failing := NewOthers(Steps{Confine: func() error { return broken }})
 	if _, err := failing.hold(4, goOn); !errors.Is(err, broken) {
 		t.Errorf("hold what cannot be applied: %v", err)
 	}
 	if err := failing.release(); err != nil {
 		t.Error(err)
+	}
+	failing = NewOthers(Steps{Release: func() error { return released }})
+	if _, err := failing.hold(2, goOn); err != nil {
+		t.Fatal(err)
+	}
+	if err := failing.release(); !errors.Is(err, released) {
+		t.Errorf("a policy that cannot be released: %v", err)
 	}
 }

@@ -27,16 +27,19 @@ const releaseWithin = 5 * time.Second
 
 // Others is a number of threads that are under a policy and sleep. Its process is not confined.
 type Others struct {
-	confine func() error
+	steps   Steps
 	held    []int // the threads, by their ids
 	quit    chan struct{}
 	work    chan func()
 	running sync.WaitGroup
+
+	mu     sync.Mutex
+	failed error // to release a policy
 }
 
-// NewOthers makes an Others that holds nothing. confine puts the calling thread under the policy.
-func NewOthers(confine func() error) *Others {
-	return &Others{confine: confine, work: make(chan func())}
+// NewOthers makes an Others that holds nothing.
+func NewOthers(steps Steps) *Others {
+	return &Others{steps: steps, work: make(chan func())}
 }
 
 // Own returns the kinds of o. Attempts are made on one of the threads that it holds.
@@ -88,10 +91,7 @@ type heldThread struct {
 
 // sleep is a held thread: it sleeps under the policy, and makes an attempt now and then.
 func (o *Others) sleep(confined chan<- heldThread) {
-	err := harden()
-	if err == nil {
-		err = o.confine()
-	}
+	err := inOrder(harden, o.steps.Confine)()
 	confined <- heldThread{id: unix.Gettid(), err: err}
 	if err != nil {
 		return
@@ -101,6 +101,10 @@ func (o *Others) sleep(confined chan<- heldThread) {
 		case do := <-o.work:
 			do()
 		case <-o.quit:
+			err := inOrder(o.steps.Release)()
+			o.mu.Lock()
+			o.failed = errors.Join(o.failed, err)
+			o.mu.Unlock()
 			return
 		}
 	}
@@ -124,6 +128,9 @@ func (o *Others) release() error {
 	}
 	close(o.quit)
 	o.running.Wait()
+	if o.failed != nil {
+		return fmt.Errorf("release policies: %w", o.failed)
+	}
 	for range releaseWithin / time.Millisecond {
 		o.held = slices.DeleteFunc(o.held, func(id int) bool {
 			_, err := os.Stat("/proc/self/task/" + strconv.Itoa(id))

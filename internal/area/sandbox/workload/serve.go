@@ -39,6 +39,8 @@ type Own struct {
 	Batches map[string]Batch
 	// Aside runs what attempts and questions for the status do on another thread; nil: it runs on the worker's.
 	Aside func(do func()) error
+	// Close ends what remains of them; nil: nothing does.
+	Close func() error
 	// Port is where the listener of "connect" is, beside a socket that another process keeps bound there; 0: any.
 	Port int
 }
@@ -192,6 +194,9 @@ func (w *worker) close() {
 		r.close()
 	}
 	w.meter.close()
+	if w.own.Close != nil {
+		_ = w.own.Close() // the process ends with its threads
+	}
 }
 
 // command runs c within the request's bound.
