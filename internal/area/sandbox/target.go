@@ -157,7 +157,7 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	for _, o := range t.spec.operations(a.plan) {
 		ops = append(ops, load.Operation{
 			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Most: o.most,
-			Batch: t.batch(a, o), Negative: t.negative(a, o),
+			Whole: o.whole, Batch: t.batch(a, o), Negative: t.negative(a, o),
 		})
 	}
 	return ops, nil
