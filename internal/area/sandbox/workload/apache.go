@@ -28,13 +28,19 @@ func newApache(dir string, connections int) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{Name: "apache", Dir: dir, Command: []string{program, "-d", dir, "-f", "apache.conf", "-DFOREGROUND"}}
+	const fewest = 25 // threads of a process by default
+	d := &Daemon{
+		Name: "apache", Dir: dir, threads: max(fewest, connections),
+		Command: []string{program, "-d", dir, "-f", "apache.conf", "-DFOREGROUND"},
+	}
 	if d.Port, d.release, err = reservePort(); err != nil {
 		return nil, fmt.Errorf("prepare apache: %w", err)
 	}
 	// Apache does not serve as root. The processes of the other user start in dir, and enter nothing above it.
 	if err = os.Chmod(dir, 0o711); err == nil { //nolint:gosec // the folder above it is closed to other users
-		d.protocol, err = newWeb(dir, "apache.conf", apacheConfig(modules, d.Port, connections))
+		var w web
+		w, err = newWeb(dir, "apache.conf", apacheConfig(modules, d.Port, d.threads))
+		d.protocol, d.exchange = w, exchange{w.request, w.check}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare apache: %w", err), d.Close())
@@ -73,7 +79,7 @@ func apacheFiles(program string) (map[string]string, error) {
 
 // apacheConfig names all paths relative to the directory. The document root is one that Apache's processes reach though
 // the folders above it are closed to their user.
-func apacheConfig(modules map[string]string, port, connections int) []byte {
+func apacheConfig(modules map[string]string, port, threads int) []byte {
 	var b bytes.Buffer
 	for _, m := range apacheModules {
 		if path := modules[m.name]; path != "" {
@@ -88,8 +94,6 @@ func apacheConfig(modules map[string]string, port, connections int) []byte {
 		"DocumentRoot /proc/self/cwd/html\n" +
 		"<Directory />\n\tOptions FollowSymLinks\n\tAllowOverride None\n\tRequire all granted\n</Directory>\n" +
 		"KeepAlive On\nKeepAliveTimeout 3600\nMaxKeepAliveRequests 0\nMaxConnectionsPerChild 0\n")
-	const fewest = 25 // threads of a process by default
-	threads := max(fewest, connections)
 	fmt.Fprintf(&b, "ServerLimit 1\nStartServers 1\nThreadLimit %d\nThreadsPerChild %[1]d\nMaxRequestWorkers %[1]d\n"+
 		"MinSpareThreads 1\nMaxSpareThreads %[1]d\nThreadStackSize 262144\n", threads)
 	return b.Bytes()

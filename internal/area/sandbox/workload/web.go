@@ -41,7 +41,13 @@ func (w web) greet(c *conn) error {
 // prepare implements serverProtocol.
 func (w web) prepare(*conn, string, int) (exchange, error) { return exchange{w.request, w.check}, nil }
 
-func (web) request() string { return "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n" }
+// A request is a first line and the rest.
+const (
+	pageLine = "GET /page HTTP/1.1\r\n"
+	pageRest = "Host: localhost\r\n\r\n"
+)
+
+func (web) request() string { return pageLine + pageRest }
 
 func (w web) check(lines *bufio.Reader) (err error) {
 	answer, err := http.ReadResponse(lines, nil)
