@@ -7,8 +7,8 @@ import (
 	"tare/internal/area"
 )
 
-// usualRequest is about how long a request takes.
-const usualRequest = 50 * time.Microsecond
+// usualRequest is about how long a request to a server takes.
+const usualRequest = 100 * time.Microsecond
 
 var _ area.Batcher = (*Spec)(nil)
 
