@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -76,7 +77,8 @@ func linksOf(t *testing.T, page string) []string {
 		t.Fatal(err)
 	}
 	var links []string
-	for _, m := range linkTarget.FindAllStringSubmatch(codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(string(src), ""), ""), -1) {
+	prose := codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(string(src), ""), "")
+	for _, m := range linkTarget.FindAllStringSubmatch(prose, -1) {
 		links = append(links, m[1])
 	}
 	return links
@@ -94,6 +96,21 @@ func anchorsOf(t *testing.T, page string) map[string]bool {
 		anchors[anchor(linkInHead.ReplaceAllString(m[1], "$1"))] = true
 	}
 	return anchors
+}
+
+// TestDocsLinksOnAPage checks what counts as a link and as a heading.
+func TestDocsLinksOnAPage(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	src := "# What it costs: `open`, and [more](a.md)\n[x](b.md#c) `[no](code)`\n```\n# no heading\n[no](code)\n```\n"
+	if err := os.WriteFile(page, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := linksOf(t, page); !slices.Equal(got, []string{"a.md", "b.md#c"}) {
+		t.Errorf("links: %q", got)
+	}
+	if got := anchorsOf(t, page); len(got) != 1 || !got["what-it-costs-open-and-more"] {
+		t.Errorf("anchors: %v", got)
+	}
 }
 
 // anchor is the heading in lower case with hyphens for spaces, without punctuation.
