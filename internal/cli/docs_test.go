@@ -53,8 +53,10 @@ func TestDocsShowRealOutput(t *testing.T) {
 		ran += len(sessions)
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
-				t.Fatal(err)
+			for _, given := range []string{"examples", filepath.Join("docs", "demo")} {
+				if err := os.CopyFS(filepath.Join(dir, given), os.DirFS(filepath.Join(root, given))); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for _, s := range sessions {
 				for _, st := range s.steps {
