@@ -1,7 +1,10 @@
 # tare: what does a security control cost, and where does it break?
 GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X tare/internal/cli.version=$(VERSION)
+# Of a tarball, which is no repository, tare knows these three from internal/cli/archive.go.
+VERSION ?= $(if $(wildcard .git),$(shell git describe --tags --always --dirty))
+COMMIT  ?= $(if $(wildcard .git),$(shell git rev-parse HEAD))
+DATE    ?= $(if $(wildcard .git),$(shell TZ=UTC0 git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd))
+LDFLAGS := -X tare/internal/cli.version=$(VERSION) -X tare/internal/cli.commit=$(COMMIT) -X tare/internal/cli.date=$(DATE)
 # Without the paths of this folder in what is compiled, another checkout of the same sources finds it in the cache.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 LINT    := bin/golangci-lint
