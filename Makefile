@@ -148,11 +148,12 @@ dist: ## release files for linux/amd64 and linux/arm64 in bin/dist (docs/howto/i
 	  -o bin/stage/$$a/tare ./cmd/tare || exit 1; done
 	cp LICENSE README.md CHANGELOG.md bin/stage/share
 	@for s in bash zsh fish; do bin/stage/$(HOST)/tare completion $$s >bin/stage/share/completions/tare.$$s || exit 1; done
-	@if bin/stage/$(HOST)/tare help man 2>&1 | grep -q '^ *tare man'; then bin/stage/$(HOST)/tare man bin/stage/share/man; \
+	@if bin/stage/$(HOST)/tare help man 2>&1 | grep -q '^ *tare man'; \
+	then bin/stage/$(HOST)/tare man bin/stage/share/man/man1 >/dev/null; \
 	else echo 'no man pages: tare has no command man'; fi
 	@$(GO) run ./lab/cmd/tare-dist -version '$(VERSION)' -commit '$(COMMIT)' -date '$(DATE)' -url '$(RELEASES)'
 
-# The second time without the build cache, which takes minutes.
+# The second time without the build cache: minutes of CPU time.
 dist-check: dist ## build the release of this commit again in another folder and compare
 	@case '$(VERSION)' in *dirty) echo 'commit your changes first'; exit 1;; esac
 	@t=$$(mktemp -d) && trap 'rm -rf "$$t"' EXIT && git clone -q -n --shared . $$t/tare && \
