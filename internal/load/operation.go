@@ -26,10 +26,11 @@ type Operation struct {
 	// Batch makes n calls one after another and returns the cost of one, by metric. Its target has its own clock.
 	Batch func(ctx context.Context, n int) ([]BatchSample, error)
 	// Span is how long a batch should last, so that n can be calibrated; 0: 5 ms. Rounds is the number of batches in a
-	// trial; 0: 16. Most bounds n; 0: unbounded.
+	// trial; 0: 16. Most bounds n; 0: unbounded. n is a multiple of Whole; 0: of 1.
 	Span   time.Duration
 	Rounds int
 	Most   int
+	Whole  int
 	// Negative marks a negative control: the treatment cannot affect this operation, so any effect on it is an artefact.
 	Negative bool
 	// Harness says that the operation does nothing: its cost is what the harness itself adds to every other operation.

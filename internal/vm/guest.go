@@ -55,6 +55,9 @@ func runAsInit(ctx context.Context, console io.Writer, program string, args []st
 		}
 	}
 	_ = os.Chmod("/tmp", 0o1777)
+	if err := raiseLimits(); err != nil {
+		_, _ = fmt.Fprintln(console, "tare init: limits:", err)
+	}
 	if err := loopbackUp(); err != nil {
 		_, _ = fmt.Fprintln(console, "tare init: loopback:", err)
 	}
@@ -72,6 +75,14 @@ func runAsInit(ctx context.Context, console io.Writer, program string, args []st
 		return err
 	}
 	return reap(c.Process.Pid)
+}
+
+// raiseLimits lets a process open as many files, if it asks for them, as on a distribution; the kernel itself permits
+// 4096. It also lifts the limit of a user's threads, which servers with many connections reach.
+func raiseLimits() error {
+	return errors.Join(
+		unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1 << 10, Max: 1 << 19}),
+		unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}))
 }
 
 // reap waits for all children until the program has ended.

@@ -132,11 +132,25 @@ func (r *Initrd) libraries(ctx context.Context, path, loader string) error {
 		return err
 	}
 	for _, m := range library.FindAllSubmatch(out, -1) {
-		if err := r.resolved(string(m[1])); err != nil {
+		path := string(m[1])
+		if err := r.resolved(path); err != nil {
+			return err
+		}
+		// The GNU C library loads this one when a thread ends.
+		unwinder := filepath.Join(filepath.Dir(path), "libgcc_s.so.1")
+		if filepath.Base(path) != "libc.so.6" || !exists(unwinder) {
+			continue
+		}
+		if err := r.resolved(unwinder); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Tree adds the regular files below a folder of this host at their own paths.

@@ -49,8 +49,9 @@ const (
 	stalledAfter = time.Minute
 	// checkEvery is how often that is looked at during a boot.
 	checkEvery = 5 * time.Second
-	// memory, in MiB, suffices for all workloads and an initial file system of 200 MiB.
-	memory = "1024"
+	// memory, in MiB, suffices for all workloads and an initial file system of 200 MiB. Servers with a thread for each of
+	// many connections need the second half. The host has to have what the guest uses.
+	memory = "2048"
 )
 
 // hello is the first line that a guest sends.

@@ -137,7 +137,8 @@ func (a *agent) list(q request, w *answer) error {
 	a.operations[q.Treatment.ID] = ops
 	for _, o := range ops {
 		w.Operations = append(w.Operations, operation{
-			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Negative: o.Negative,
+			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Whole: o.Whole,
+			Negative: o.Negative,
 		})
 	}
 	return err

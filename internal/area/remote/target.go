@@ -165,7 +165,8 @@ func (t *Target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	var out []load.Operation
 	for _, o := range a.Operations {
 		out = append(out, load.Operation{
-			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Negative: o.Negative,
+			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Whole: o.Whole,
+			Negative: o.Negative,
 			Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
 				a, err := t.ask(ctx, request{
 					Do: doBatch, Treatment: &tr, Operation: o.Name, Calls: n, Repeat: t.peer.Repeat, RepeatWithin: t.peer.RepeatWithin,

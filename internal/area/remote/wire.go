@@ -73,6 +73,7 @@ type operation struct {
 	Span     time.Duration `json:"span_ns,omitempty"`
 	Rounds   int           `json:"rounds,omitempty"`
 	Most     int           `json:"most,omitempty"`
+	Whole    int           `json:"whole,omitempty"`
 	Negative bool          `json:"negative,omitempty"`
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tare/internal/area"
 	"tare/internal/area/sandbox/bpflsm"
 	"tare/internal/area/sandbox/workload"
@@ -30,14 +32,68 @@ const realSysbench = "sysbench"
 
 // realNames returns the allowed values of `real`.
 func realNames() []string {
-	return append(append(workload.Daemons(), realSysbench), workload.Programs()...)
+	return append(append(workload.Loads(), realSysbench), workload.Programs()...)
 }
 
-// daemons and programs are the values of `real`, by kind.
-func (s *Spec) daemons() []string {
-	return slices.DeleteFunc(slices.Clone(s.Real), func(n string) bool { return !slices.Contains(workload.Daemons(), n) })
+// loads returns the loads of servers that `real` names, on each of the numbers of connections.
+func (s *Spec) loads() (out []workload.Load) {
+	for _, name := range s.Real {
+		l, ok := workload.FindLoad(name)
+		switch {
+		case !ok:
+		case l.Connections > 0 || len(s.Connections) == 0:
+			out = append(out, l)
+		default:
+			for _, l.Connections = range s.Connections {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
 }
 
+// daemons returns the servers of all loads.
+func (s *Spec) daemons() (out []string) {
+	for _, l := range s.loads() {
+		if !slices.Contains(out, l.Daemon()) {
+			out = append(out, l.Daemon())
+		}
+	}
+	return out
+}
+
+// connections returns how many connections a server must accept.
+func (s *Spec) connections(daemon string) (most int) {
+	for _, l := range s.loads() {
+		if l.Daemon() == daemon {
+			most = max(most, l.Width())
+		}
+	}
+	return most
+}
+
+// checkConnections reports that this process may not open as many files as the servers of all treatments have
+// connections. Go has raised its limit to the highest that it may set.
+func (s *Spec) checkConnections(treatments int) []area.Finding {
+	need := 0
+	for _, d := range s.daemons() {
+		need += s.connections(d)
+	}
+	const others = 256 // files, and a treatment that is measured against itself
+	need = need*(treatments+1) + others
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return []area.Finding{area.Fault("connections", fmt.Errorf("read the limit of open files: %w", err), "")}
+	}
+	if limit.Max >= uint64(need) {
+		return nil
+	}
+	return []area.Finding{area.Fault("connections", fmt.Errorf("connections to the servers of %d treatments need up "+
+		"to %d open files, and a process may have %d here", treatments, need, limit.Max),
+		fmt.Sprintf("raise the limit with ulimit -Hn %d, or use fewer connections or treatments", need))}
+}
+
+// programs are the values of `real` that are programs.
 func (s *Spec) programs() []string {
 	var out []string
 	for _, name := range s.Real {
@@ -56,7 +112,7 @@ type served struct {
 	name   string
 	child  *proc.Child
 	change *area.Change
-	daemon workload.Daemon
+	daemon *workload.Daemon
 	tree   *proc.Tree
 	proof  *selfProof // of a profile; nil: the worker proves the policy
 	// profile is the one that BPF programs have for it; nil: none
@@ -69,15 +125,15 @@ func (s *sample) serve(ctx context.Context, name string, c clock.Clock) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", name, err)
 	}
-	d, err := workload.NewDaemon(name, dir)
+	d, err := workload.NewDaemon(name, dir, s.spec.connections(name))
 	if err != nil {
 		return err
 	}
 	x := &served{name: name, daemon: d}
 	s.daemons = append(s.daemons, x) // added before it is complete, so that end finds it
 	p := s.plan.policy
-	p.Scratch = dir
-	config := shimConfig{Policy: p, Command: d.Command()}
+	p.Scratch, p.Port = dir, d.Port
+	config := shimConfig{Policy: p, Command: d.Command, Files: uint64(usualFiles + s.spec.connections(name))}
 	var files []*os.File
 	if p.Profile != nil && s.launch.observer == nil {
 		if x.proof, err = newSelfProof(); err != nil {
@@ -175,15 +231,18 @@ func (x *served) end(ctx context.Context, j area.Journal) error {
 	return err
 }
 
+// usualFiles is how many files a process may open by default. A server needs one more for each connection.
+const usualFiles = 1024
+
 // requests makes n requests of a daemon.
 //
 // The client shares the daemon's CPU meanwhile. On another CPU it would sometimes wake the daemon across CPUs, which
 // costs two to three times the daemon's own work: the cost of a request would then depend on chance.
-func requests(name string) func(context.Context, *sample, int) (workload.Cost, error) {
+func requests(l workload.Load) func(context.Context, *sample, int) (workload.Cost, error) {
 	return func(ctx context.Context, s *sample, n int) (cost workload.Cost, err error) {
-		i := slices.IndexFunc(s.daemons, func(x *served) bool { return x.name == name })
+		i := slices.IndexFunc(s.daemons, func(x *served) bool { return x.name == l.Daemon() })
 		if i < 0 {
-			return cost, fmt.Errorf("%s has not been started", name)
+			return cost, fmt.Errorf("%s has not been started", l.Daemon())
 		}
 		x := s.daemons[i]
 		before, err := proc.Allowed()
@@ -195,7 +254,7 @@ func requests(name string) func(context.Context, *sample, int) (workload.Cost, e
 		}
 		defer func() { err = errors.Join(err, proc.Pin(before)) }()
 		err = x.ask(ctx, commandWithin, func(ctx context.Context) error {
-			cost, err = workload.Measure(ctx, x.daemon, x.tree, n)
+			cost, err = workload.Measure(ctx, x.daemon, x.tree, l, n)
 			return err
 		})
 		return cost, err
@@ -218,8 +277,11 @@ func (s *Spec) missing() (out []area.Finding) {
 	}
 	for _, name := range s.daemons() {
 		err := inTrialFolder(func(dir string) error {
-			_, err := workload.NewDaemon(name, dir)
-			return err
+			d, err := workload.NewDaemon(name, dir, s.connections(name))
+			if err != nil {
+				return err
+			}
+			return d.Close()
 		})
 		if err != nil {
 			fail(err)

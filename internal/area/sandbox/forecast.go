@@ -36,6 +36,8 @@ func (s *Spec) Forecast(_ design.Question, t design.Treatment) area.Forecast {
 		}
 	}
 	f.Operations = append(f.Operations, s.programs()...)
-	f.Operations = append(f.Operations, s.daemons()...)
+	for _, l := range s.loads() {
+		f.Operations = append(f.Operations, l.Name())
+	}
 	return f
 }

@@ -20,6 +20,17 @@ func (s *Spec) guestFiles(ctx context.Context, env area.Env) (*vm.Initrd, error)
 	if err != nil {
 		return nil, err
 	}
+	for _, d := range s.daemons() {
+		files, err := workload.Opens(d)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range files {
+			if err := r.Put(path, path); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for _, t := range env.Treatments {
 		p, err := s.plan(t)
 		if err != nil {

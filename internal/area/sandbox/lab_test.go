@@ -37,6 +37,9 @@ func TestLab(t *testing.T) {
 	bare, both := baseline(), treatment("enforcer", "landlock+seccomp")
 	env.Treatments = []design.Treatment{bare, both}
 	spec := &Spec{On: onLab, Workloads: []string{"open", "syscall"}}
+	if apache := (&Spec{Real: []string{"apache-20"}}); len(apache.missing()) == 0 { // a program with modules
+		spec.Real = apache.Real
+	}
 	tg, j := areatest.Open[*labTarget](t, Area{}, spec, env)
 	per := map[string]float64{}
 	for _, tr := range env.Treatments {
@@ -45,10 +48,17 @@ func TestLab(t *testing.T) {
 			t.Fatal(err)
 		}
 		ops, err := tg.Operations(tr)
-		if err != nil || len(ops) != 2 {
+		if err != nil || len(ops) != 2+len(spec.Real) {
 			t.Fatalf("%d operations: %v", len(ops), err)
 		}
 		for _, o := range ops {
+			if o.Whole > 1 { // threads take turns by chance
+				s, err := o.Batch(t.Context(), o.Whole)
+				if err != nil || len(s) != 1 || s[0].Value < 20_000 || s[0].Value > 2_000_000 {
+					t.Errorf("%s under %s: %+v, %v", o.Name, tr.ID, s, err)
+				}
+				continue
+			}
 			for range 2 {
 				s, err := o.Batch(t.Context(), 2000)
 				if err != nil || len(s) != 1 || s[0].Metric != metric.Instructions.Name {

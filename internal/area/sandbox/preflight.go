@@ -33,7 +33,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		env.Log.Warn("remove what a killed run left of its trials", slog.Any("err", err))
 	}
 	out := append(spec.missing(), spec.checkWorkers(env)...)
-	out = append(out, spec.checkRights(env)...)
+	out = slices.Concat(out, spec.checkRights(env), spec.checkConnections(len(env.Treatments)))
 	if err := spec.loadSELinux(ctx, env.Treatments); err != nil {
 		return append(out, area.Fault("", fmt.Errorf("%s: %w", enforcerSELinux, err), ""))
 	}
@@ -127,7 +127,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, or for each of its workers, anew in "+
 		"every block; each is irrevocably confined and ends with its block", n)}
 	if ok && len(spec.daemons()) > 0 {
-		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below",
+		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below, "+
+			"apache on a port of loopback",
 			len(treatments)*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
 	}
 	if ok {

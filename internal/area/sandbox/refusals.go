@@ -237,8 +237,8 @@ func (r *refusalCollector) run(ctx context.Context, env area.Env, s *Spec, x *sa
 	}
 	for _, o := range s.workloadOperations(x.plan) {
 		process := worker
-		if slices.Contains(s.daemons(), o.name) {
-			process = processName(o.name, x.plan.policy)
+		if o.server != "" {
+			process = processName(o.server, x.plan.policy)
 		}
 		if err := r.step(ctx, o.name, process, func() error { _, err := o.run(ctx, x, 1); return err }); err != nil {
 			return err

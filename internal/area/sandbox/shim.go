@@ -38,6 +38,8 @@ type shimConfig struct {
 	Command []string `json:"command,omitempty"`
 	// Proves makes the shim try the policy, with the results in the memory that resultsFD is.
 	Proves bool `json:"proves,omitempty"`
+	// Files is how many files the daemon may open, unless the host allows fewer; 0: what this process was given.
+	Files uint64 `json:"files,omitempty"`
 	// Observe lets all calls pass and reports those that the policy would refuse to an observer.
 	Observe bool `json:"observe,omitempty"`
 }
@@ -85,6 +87,9 @@ func shim(c shimConfig, ready func(any) error) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
+	if err := allowFiles(c.Files); err != nil {
+		return err
+	}
 	if c.Observe { // before setStdin gives this thread descriptors of its own, which no other process could copy
 		if err := observeSelf(s, c.Policy); err != nil {
 			return err
@@ -107,6 +112,23 @@ func shim(c shimConfig, ready func(any) error) error {
 	}
 	err = syscall.Exec(command[0], command, syscall.Environ())
 	return fmt.Errorf("execute %s under %s: %w", command[0], c.Policy.Enforcer, err)
+}
+
+// allowFiles lets the program that this process becomes open n files, before a policy could refuse it.
+func allowFiles(n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	if err == nil {
+		limit.Cur = min(n, limit.Max)
+		err = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
+	}
+	if err != nil {
+		return fmt.Errorf("allow %d open files: %w", n, err)
+	}
+	return nil
 }
 
 // confineSelf puts this thread under the policy, and tries it if the configuration says so.

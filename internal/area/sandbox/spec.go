@@ -25,7 +25,9 @@ type Spec struct {
 	// Commands are command lines.
 	Commands []Command `yaml:"commands,omitempty" json:"commands,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Command lines, each timed from its fork to its end. Its CPU time is that of all processes that it waited for."`
 	// Real are workloads of installed programs.
-	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=8" jsonschema_description:"Real workloads, of programs that are installed: redis, nginx, sysbench."`
+	Real []string `yaml:"real,omitempty" json:"real,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Real workloads, of programs that are installed: redis, redis-get, redis-set, redis-lpop, nginx, apache, sysbench. redis-get-50 is redis-get on 50 connections at the same time."`
+	// Connections are numbers of connections to each server of Real that names none itself.
+	Connections []int `yaml:"connections,omitempty" json:"connections,omitempty" jsonschema:"minItems=1,maxItems=16" jsonschema_description:"Numbers of connections, 1 to 1000, on which a server of real is asked at the same time. Each makes an operation: redis-get-50. Default: one connection."`
 	// On is where to measure: on this host, or in a lab VM.
 	On string `yaml:"on,omitempty" json:"on,omitempty" jsonschema:"enum=host,enum=lab" jsonschema_description:"Where to measure: host (default), or lab: a virtual machine with a kernel of the distribution, in which guest instructions are counted."`
 	// SetUp are costs of putting a process under the policy.
@@ -219,7 +221,9 @@ type operation struct {
 	expect string
 	micro  bool // a micro-workload, whose system calls are known
 	span   time.Duration
-	most   int // calls in a batch; 0: unbounded
+	most   int    // calls in a batch; 0: unbounded
+	server string // that is asked; empty: none
+	whole  int    // calls of which a batch is a multiple; 0: 1
 	run    func(ctx context.Context, s *sample, n int) (workload.Cost, error)
 }
 
@@ -248,8 +252,11 @@ func (s *Spec) operations(p plan) []operation {
 			out = append(out, operation{name: name, expect: "exit status 0", span: s.span(0), run: program(c)})
 		}
 	}
-	for _, name := range s.daemons() {
-		out = append(out, operation{name: name, expect: "the right answer", span: s.span(daemonSpan), run: requests(name)})
+	for _, l := range s.loads() {
+		out = append(out, operation{
+			name: l.Name(), expect: "the right answer", span: s.span(daemonSpan), whole: l.Width(), run: requests(l),
+			server: l.Daemon(),
+		})
 	}
 	return out
 }
@@ -257,7 +264,7 @@ func (s *Spec) operations(p plan) []operation {
 // needsWorker reports whether a worker runs under the plan's policy: where only servers run under a profile, each
 // proves it itself.
 func (s *Spec) needsWorker(p plan) bool {
-	return !p.policy.ownProfile() || len(s.operations(p)) > len(s.daemons())
+	return !p.policy.ownProfile() || len(s.operations(p)) > len(s.loads())
 }
 
 func (s *Spec) span(own time.Duration) time.Duration {

@@ -65,6 +65,29 @@ func TestValidate(t *testing.T) {
 			says: "needs a program",
 		},
 		{title: "a daemon's slip", spec: Spec{Real: []string{"rediss"}}, path: "real[0]", says: `did you mean "redis"?`},
+		{
+			title: "connections", spec: Spec{Real: []string{"redis", "redis-get", "apache-1000"}, Connections: []int{1, 500}},
+		},
+		{
+			title: "too many connections of one", spec: Spec{Real: []string{"apache-1001"}}, path: "real[0]",
+			says: `there is no real workload "apache-1001"`,
+		},
+		{
+			title: "too many connections", spec: Spec{Real: []string{"redis"}, Connections: []int{50, 1001}},
+			path: "connections[1]", says: "1001 connections: want 1 to 1000",
+		},
+		{
+			title: "no connections", spec: Spec{Real: []string{"redis"}, Connections: []int{0}}, path: "connections[0]",
+			says: "0 connections: want 1 to 1000",
+		},
+		{
+			title: "connections twice", spec: Spec{Real: []string{"redis", "redis-50"}, Connections: []int{50}}, path: "real",
+			says: `"redis-50" is real already`,
+		},
+		{
+			title: "connections to nothing", spec: Spec{Real: []string{"sysbench", "redis-50"}, Connections: []int{50}},
+			path: "connections", says: "no server in real that takes the number",
+		},
 		{title: "sysbench twice", spec: Spec{Real: []string{"sysbench", "sysbench-cpu"}}, path: "real", says: "already"},
 		{
 			title: "short", spec: Spec{Workloads: []string{"open"}, Span: unit.Duration(time.Microsecond)}, path: "span",

@@ -157,7 +157,7 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	for _, o := range t.spec.operations(a.plan) {
 		ops = append(ops, load.Operation{
 			Name: o.name, Weight: 1, Expect: o.expect, Span: o.span, Rounds: t.spec.Rounds, Most: o.most,
-			Batch: t.batch(a, o), Negative: t.negative(a, o),
+			Whole: o.whole, Batch: t.batch(a, o), Negative: t.negative(a, o),
 		})
 	}
 	return ops, nil
@@ -171,7 +171,7 @@ func (t *target) batch(a *arm, o operation) func(context.Context, int) ([]load.B
 			return nil, err
 		}
 		t.mu.Lock()
-		n = max(1, (n+t.multiple-1)/t.multiple) * t.multiple
+		n = roundUp(roundUp(n, o.whole), t.multiple)
 		t.mu.Unlock()
 		if changed, err := t.hold(ctx, a); err != nil {
 			return nil, err
@@ -186,6 +186,12 @@ func (t *target) batch(a *arm, o operation) func(context.Context, int) ([]load.B
 		}
 		return perCall(cost, n), nil
 	}
+}
+
+// roundUp returns the least multiple of whole that is at least n, and 1.
+func roundUp(n, whole int) int {
+	whole = max(1, whole)
+	return max(1, (n+whole-1)/whole) * whole
 }
 
 // perCall divides a cost by n calls.

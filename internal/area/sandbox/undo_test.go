@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
 	"tare/lab/areatest"
 )
@@ -48,7 +49,7 @@ func TestParent(t *testing.T) {
 
 func installedDaemons() []string {
 	var out []string
-	for _, name := range []string{"nginx", "redis"} {
+	for _, name := range workload.Daemons() {
 		if len((&Spec{Real: []string{name}}).missing()) == 0 {
 			out = append(out, name)
 		}

@@ -81,14 +81,33 @@ func (s *Spec) names(wrong func(path, hint, format string, args ...any)) {
 	}
 	for i, name := range s.Real {
 		path := fmt.Sprintf("real[%d]", i)
-		if !slices.Contains(realNames(), name) {
+		if _, ok := workload.FindLoad(name); !ok && !slices.Contains(realNames(), name) {
 			wrong(path, "", "there is no real workload %q%s there are %s", name, cmp.Or(spelling.DidYouMean(name, realNames()),
 				";"), strings.Join(realNames(), ", "))
 		}
 	}
-	for _, name := range append(s.daemons(), s.programs()...) {
+	for _, name := range s.programs() {
 		take("real", name)
 	}
+	for _, l := range s.loads() {
+		take("real", l.Name())
+	}
+	for i, n := range s.Connections {
+		path := fmt.Sprintf("connections[%d]", i)
+		if n < 1 || n > workload.MostConnections {
+			wrong(path, "", "%d connections: want 1 to %d", n, workload.MostConnections)
+		}
+	}
+	if len(s.Connections) > 0 && !slices.ContainsFunc(s.Real, takesConnections) {
+		wrong("connections", "name a server, such as real: [redis-get]", "there is no server in real that takes the number "+
+			"of connections from here")
+	}
+}
+
+// takesConnections reports whether the value of `real` is a server's load that says no number of connections itself.
+func takesConnections(name string) bool {
+	l, ok := workload.FindLoad(name)
+	return ok && l.Connections == 0
 }
 
 // plainName reports whether a budget can name the operation.

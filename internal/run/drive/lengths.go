@@ -33,7 +33,7 @@ func (x *blocks) lengths(ctx context.Context, arms []*run.Arm, i int) (map[strin
 		return known, nil
 	}
 	x.Tell(run.Event{Phase: run.WarmingUp, Note: "find the length of a batch of " + op.Name})
-	r := ruler{i: i, span: op.Span, limit: mostCalls}
+	r := ruler{i: i, span: op.Span, limit: mostCalls, whole: max(1, op.Whole)}
 	if r.span <= 0 {
 		r.span = area.UsualSpan
 	}
@@ -46,7 +46,7 @@ func (x *blocks) lengths(ctx context.Context, arms []*run.Arm, i int) (map[strin
 			base = a
 		}
 	}
-	n, err := r.fit(ctx, base, 1)
+	n, err := r.fit(ctx, base, r.whole)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +75,16 @@ func covers(sizes map[string]int, arms []*run.Arm) bool {
 	return true
 }
 
-// A ruler calibrates how many calls of operation i last span; at most limit.
+// A ruler calibrates how many calls of operation i last span; at most limit, and a multiple of whole.
 type ruler struct {
 	i     int
 	span  time.Duration
 	limit int
+	whole int
 }
+
+// round returns the least multiple of whole that is at least n.
+func (r ruler) round(n int) int { return (n + r.whole - 1) / r.whole * r.whole }
 
 // fit starts with batches of n calls.
 func (r ruler) fit(ctx context.Context, a *run.Arm, n int) (int, error) {
@@ -93,18 +97,18 @@ func (r ruler) fit(ctx context.Context, a *run.Arm, n int) (int, error) {
 		if lasts >= r.span/2 || n >= r.limit {
 			return r.calls(per), nil
 		}
-		n = min(r.limit, n*int(max(2, min(10, float64(r.span)/max(1, float64(lasts))))))
+		n = r.round(min(r.limit, n*int(max(2, min(10, float64(r.span)/max(1, float64(lasts)))))))
 	}
 }
 
 // calls returns how many calls make a batch, if one takes so many seconds.
 func (r ruler) calls(per float64) int {
-	return int(max(1, min(float64(r.limit), math.Round(r.span.Seconds()/max(per, 1e-12)))))
+	return r.round(int(max(1, min(float64(r.limit), math.Round(r.span.Seconds()/max(per, 1e-12))))))
 }
 
 // own returns n, the baseline's number, or a separate number if the arm is apart.
 func (r ruler) own(ctx context.Context, a *run.Arm, n int) (int, error) {
-	some := max(1, n/trialDivisor)
+	some := r.round(max(1, n/trialDivisor))
 	per, err := r.quickest(ctx, a, some)
 	if err != nil {
 		return 0, err

@@ -15,18 +15,22 @@ import (
 func TestBatchSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		most int
-		own  float64 // seconds of CPU of a call of the other arm; elapsed time is twice that
-		want int     // calls of the other arm
-		base int     // of the baseline and its A/A arm
+		// whole is the multiple; 0: 1
+		whole int
+		own   float64 // seconds of CPU of a call of the other arm; elapsed time is twice that
+		want  int     // calls of the other arm
+		base  int     // of the baseline and its A/A arm
 	}{
-		"alike":         {0, 5e-6, 100, 100},
-		"3 times":       {0, 15e-6, 100, 100},
-		"a third":       {0, 5e-6 / 3, 100, 100},
-		"10 times":      {0, 50e-6, 10, 100},
-		"1000 times":    {0, 5e-3, 1, 100},
-		"a thousandth":  {0, 5e-9, 100_000, 100},
-		"of its own":    {7, 5e-6, 7, 7},
-		"and far apart": {500, 5e-9, 500, 100},
+		"alike":         {0, 0, 5e-6, 100, 100},
+		"3 times":       {0, 0, 15e-6, 100, 100},
+		"a third":       {0, 0, 5e-6 / 3, 100, 100},
+		"10 times":      {0, 0, 50e-6, 10, 100},
+		"1000 times":    {0, 0, 5e-3, 1, 100},
+		"a thousandth":  {0, 0, 5e-9, 100_000, 100},
+		"of its own":    {7, 0, 5e-6, 7, 7},
+		"whole":         {0, 30, 5e-6, 120, 120},
+		"no less":       {0, 500, 50e-6, 500, 500},
+		"and far apart": {500, 0, 5e-9, 500, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &exactTarget{cost: func(treatment string) float64 {
@@ -36,7 +40,7 @@ func TestBatchSizes(t *testing.T) {
 				return 5e-6
 			}}
 			req, open := start(t, s, run.Blocks{Most: 1, Margin: 0.02})
-			req.Area = openedArea{s, &boundedTarget{s, c.most}}
+			req.Area = openedArea{s, &boundedTarget{s, c.most, c.whole}}
 			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 				t.Fatal(status, err)
 			}
@@ -59,13 +63,13 @@ func TestBatchSizes(t *testing.T) {
 // A boundedTarget is an exactTarget whose operations limit their batches to 1 ms.
 type boundedTarget struct {
 	*exactTarget
-	most int
+	most, whole int
 }
 
 func (b *boundedTarget) Operations(t design.Treatment) ([]load.Operation, error) {
 	ops, err := b.exactTarget.Operations(t)
 	for i := range ops {
-		ops[i].Most, ops[i].Span = b.most, time.Millisecond
+		ops[i].Most, ops[i].Whole, ops[i].Span = b.most, b.whole, time.Millisecond
 	}
 	return ops, err
 }

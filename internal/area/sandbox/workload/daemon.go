@@ -2,9 +2,11 @@ package workload
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -21,33 +23,57 @@ import (
 // A Daemon is a server that is confined as a whole; its load comes from an unconfined process. Its owner runs Command
 // in Dir as the leader of a process group, calls Ready, measures with Measure, and ends it by SIGTERM to its pid, which
 // ends its workers too. After SIGKILL to the pid alone they would survive, so SIGKILL goes to the group.
-type Daemon interface {
-	// Name is "redis" or "nginx".
-	Name() string
+type Daemon struct {
+	// Name is one of Daemons.
+	Name string
 	// Command is the command line, with an absolute program path. The program stays in the foreground.
-	Command() []string
+	Command []string
 	// Dir is the working directory. The daemon writes nowhere else.
-	Dir() string
-	// Ready connects repeatedly until the daemon answers correctly or ctx ends.
-	Ready(ctx context.Context, c clock.Clock) error
-	// Load makes n requests in sequence on one connection and checks every answer. After an error it must not be called
-	// again.
-	Load(ctx context.Context, n int) error
-	// Close ends the connection.
-	Close() error
+	Dir string
+	// Port is the TCP port on which it listens, of 127.0.0.1; 0: it listens on a Unix socket in Dir.
+	Port int
+
+	protocol serverProtocol
+	threads  int          // that answer requests, to be warmed up; 0: none
+	release  func() error // frees the port; nil: there is none
+	conns    []*conn      // to the daemon
+	exchange exchange     // what Load does
+}
+
+// serverProtocol is how a daemon is asked.
+type serverProtocol interface {
+	// greet makes a request of no particular kind and checks the answer.
+	greet(c *conn) error
+	// prepare does over c what n requests of a kind need to have been done before.
+	prepare(c *conn, kind string, n int) (exchange, error)
+}
+
+// An exchange is a kind of request, and what checks an answer to it.
+type exchange struct {
+	request func() string
+	check   func(answer *bufio.Reader) error
+}
+
+// conn is a connection to a daemon.
+type conn struct {
+	net.Conn
+
+	lines *bufio.Reader
 }
 
 // Daemons lists the names that NewDaemon knows.
-func Daemons() []string { return []string{"nginx", "redis"} }
+func Daemons() []string { return []string{"apache", "nginx", "redis"} }
 
-// NewDaemon prepares the daemon of that name in dir, an empty directory that must exist. The error is a *Missing when
-// the program is not installed.
-func NewDaemon(name, dir string) (Daemon, error) {
+// NewDaemon prepares the daemon of that name in dir, an empty directory that must exist. It accepts that many
+// connections. The error is a *Missing when the program is not installed.
+func NewDaemon(name, dir string, connections int) (*Daemon, error) {
 	switch name {
 	case "redis":
-		return newRedis(dir)
+		return newRedis(dir, connections)
 	case "nginx":
-		return newNginx(dir)
+		return newNginx(dir, connections)
+	case "apache":
+		return newApache(dir, connections)
 	}
 	return nil, fmt.Errorf("unknown daemon %.40q", name)
 }
@@ -66,20 +92,31 @@ func installed(program, debian string) (string, error) {
 
 // Measure makes n requests of d, whose processes are tree, and returns their cost: wall time at the client, and the CPU
 // time of the daemon, including its background work such as timers.
-func Measure(ctx context.Context, d Daemon, tree *proc.Tree, n int) (Cost, error) {
+func Measure(ctx context.Context, d *Daemon, tree *proc.Tree, l Load, n int) (Cost, error) {
+	cost, err := d.measure(ctx, tree, l, n)
+	if err != nil {
+		return Cost{}, fmt.Errorf("measure %s: %w", l.Name(), err)
+	}
+	return cost, nil
+}
+
+func (d *Daemon) measure(ctx context.Context, tree *proc.Tree, l Load, n int) (Cost, error) {
 	if n < 1 || n > maxCalls {
-		return Cost{}, fmt.Errorf("measure %s: %d requests: must be 1 to %d", d.Name(), n, maxCalls)
+		return Cost{}, fmt.Errorf("%d requests: must be 1 to %d", n, maxCalls)
+	}
+	if err := d.Prepare(ctx, l, n); err != nil {
+		return Cost{}, err
 	}
 	cpu, err := tree.CPU()
 	if err != nil {
-		return Cost{}, fmt.Errorf("measure %s: %w", d.Name(), err)
+		return Cost{}, err
 	}
 	began, err := read(unix.CLOCK_MONOTONIC)
 	if err != nil {
 		return Cost{}, err
 	}
 	if err := d.Load(ctx, n); err != nil {
-		return Cost{}, fmt.Errorf("measure %s: %w", d.Name(), err)
+		return Cost{}, err
 	}
 	ended, err := read(unix.CLOCK_MONOTONIC)
 	if err != nil {
@@ -87,68 +124,192 @@ func Measure(ctx context.Context, d Daemon, tree *proc.Tree, n int) (Cost, error
 	}
 	after, err := tree.CPU()
 	if err != nil {
-		return Cost{}, fmt.Errorf("measure %s: %w", d.Name(), err)
+		return Cost{}, err
 	}
-	if err := tree.Unchanged(); err != nil {
-		return Cost{}, fmt.Errorf("measure %s: %w", d.Name(), err)
-	}
-	return Cost{N: n, Wall: max(1, ended-began), CPU: after - cpu}, nil
+	return Cost{N: n, Wall: max(1, ended-began), CPU: after - cpu}, tree.Unchanged()
 }
 
 // patience is the interval between attempts to connect to a starting daemon.
 const patience = 10 * time.Millisecond
 
-// daemonConn is a connection to a daemon's socket.
-type daemonConn struct {
-	dir, socket string
-	conn        net.Conn
-	lines       *bufio.Reader
-}
-
-// ready connects and calls ask until the answer is right.
-func (s *daemonConn) ready(ctx context.Context, c clock.Clock, ask func() error) error {
+// Ready connects repeatedly until the daemon answers correctly or ctx ends.
+func (d *Daemon) Ready(ctx context.Context, c clock.Clock) error {
 	for {
-		err := s.dial(ctx)
+		_ = d.hangUp() // what is left of the last attempt
+		err := d.connect(ctx, 1)
 		if err == nil {
-			err = s.within(ctx, ask)
+			err = d.warmUp(ctx, c)
 		}
 		if err == nil {
 			return nil
 		}
-		_ = s.Close()
-		if e := c.Sleep(ctx, patience); e != nil {
-			return fmt.Errorf("it does not answer: %w (%w)", err, e)
+		if c.Sleep(ctx, patience) != nil {
+			return fmt.Errorf("reach %s: it does not answer: %w (%w)%s", d.Name, err, context.Cause(ctx), d.lastError())
 		}
 	}
 }
 
-// dial connects through a descriptor of the socket's directory, because the path may exceed the 107 bytes of an
-// address.
-func (s *daemonConn) dial(ctx context.Context) error {
-	dir, err := os.Open(s.dir)
-	if err != nil {
-		return err
+// warmUp lets each thread of a web server answer a request, since its first costs about a third more. A thread that has
+// got the first line of a request waits for the rest, so all threads are busy at once.
+func (d *Daemon) warmUp(ctx context.Context, c clock.Clock) error {
+	for len(d.conns) < d.threads {
+		one, err := d.dial(ctx)
+		if err != nil {
+			return fmt.Errorf("connection %d of %d: %w", len(d.conns)+1, d.threads, err)
+		}
+		d.conns = append(d.conns, one)
 	}
-	defer func() { _ = dir.Close() }()
-	at := filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), s.socket)
-	var d net.Dialer
-	if s.conn, err = d.DialContext(ctx, "unix", at); err != nil {
-		return err
+	if d.threads == 0 {
+		return nil
 	}
-	s.lines = bufio.NewReader(s.conn)
+	return within(ctx, d.conns, func() error {
+		if err := d.sendAll(pageLine); err != nil {
+			return err
+		}
+		const each = 100 * time.Microsecond // to be given to a thread
+		if err := c.Sleep(ctx, time.Duration(d.threads)*each); err != nil {
+			return err
+		}
+		if err := d.sendAll(pageRest); err != nil {
+			return err
+		}
+		for _, one := range d.conns {
+			if err := d.exchange.check(one.lines); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (d *Daemon) sendAll(text string) error {
+	for _, c := range d.conns {
+		if _, err := io.WriteString(c, text); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// within runs f and closes its connection when ctx ends.
-func (s *daemonConn) within(ctx context.Context, f func() error) error {
-	if s.conn == nil {
-		return net.ErrClosed
+// lastError returns the last line of the daemon's log of errors, which begins a clause; empty: there is none.
+func (d *Daemon) lastError() string {
+	text, err := os.ReadFile(filepath.Join(d.Dir, errorLog))
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	if last := lines[len(lines)-1]; err == nil && len(last) > 0 {
+		return fmt.Sprintf("; it logged: %.300s", last)
 	}
+	return ""
+}
+
+// errorLog is the log of a web server, in its directory.
+const errorLog = "error.log"
+
+// Prepare opens as many connections as l has, closes all others, and does what n requests need. After an error of
+// Prepare or Load neither must be called again.
+func (d *Daemon) Prepare(ctx context.Context, l Load, n int) error {
+	if err := d.connect(ctx, l.Width()); err != nil {
+		return fmt.Errorf("prepare %d requests: %w", n, err)
+	}
+	err := within(ctx, d.conns, func() (err error) {
+		d.exchange, err = d.protocol.prepare(d.conns[0], l.Kind, n)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("prepare %d requests: %w", n, err)
+	}
+	return nil
+}
+
+// Load makes n requests in rounds: it sends one on each connection, and then reads and checks the answer on each. So a
+// connection has at most one request in flight.
+func (d *Daemon) Load(ctx context.Context, n int) error {
+	return within(ctx, d.conns, func() error {
+		for n > 0 {
+			round := d.conns[:min(n, len(d.conns))]
+			for i, c := range round {
+				if _, err := io.WriteString(c, d.exchange.request()); err != nil {
+					return fmt.Errorf("connection %d of %d: %w", i+1, len(d.conns), err)
+				}
+			}
+			for i, c := range round {
+				if err := d.exchange.check(c.lines); err != nil {
+					return fmt.Errorf("connection %d of %d: %w", i+1, len(d.conns), err)
+				}
+			}
+			n -= len(round)
+		}
+		return nil
+	})
+}
+
+// connect opens or closes connections until there are as many as wanted, and lets the daemon finish with each.
+func (d *Daemon) connect(ctx context.Context, want int) error {
+	if len(d.conns) > want {
+		closing := d.conns[want:]
+		d.conns = d.conns[:want]
+		for _, c := range closing {
+			_ = c.Close() // nothing is buffered
+		}
+		for _, c := range d.conns { // a daemon that answers has noticed what happened before
+			if err := d.greet(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	for len(d.conns) < want {
+		c, err := d.dial(ctx)
+		if err != nil {
+			return fmt.Errorf("connection %d of %d: %w", len(d.conns)+1, want, err)
+		}
+		d.conns = append(d.conns, c)
+		if err := d.greet(ctx, c); err != nil {
+			return fmt.Errorf("connection %d of %d: %w", len(d.conns), want, err)
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) greet(ctx context.Context, c *conn) error {
+	return within(ctx, []*conn{c}, func() error { return d.protocol.greet(c) })
+}
+
+// dial connects to a Unix socket through a descriptor of its directory, because the path may exceed the 107 bytes of an
+// address. A TCP connection ends by reset, which leaves no TIME_WAIT.
+func (d *Daemon) dial(ctx context.Context) (*conn, error) {
+	var dialer net.Dialer
+	if d.Port > 0 {
+		c, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(d.Port)))
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := c.(*net.TCPConn); ok {
+			err = tcp.SetLinger(0)
+		}
+		return &conn{c, bufio.NewReader(c)}, err
+	}
+	dir, err := os.Open(d.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	c, err := dialer.DialContext(ctx, "unix", filepath.Join("/proc/self/fd", strconv.Itoa(int(dir.Fd())), socketFile))
+	if err != nil {
+		return nil, err
+	}
+	return &conn{c, bufio.NewReader(c)}, nil
+}
+
+// socketFile is the Unix socket of a daemon, in its directory.
+const socketFile = "socket"
+
+// within runs f and closes the connections when ctx ends.
+func within(ctx context.Context, conns []*conn, f func() error) error {
 	closed := make(chan struct{})
-	conn := s.conn
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
-		_ = conn.Close()
+		for _, c := range conns {
+			_ = c.Close()
+		}
 	})
 	err := f()
 	if !stop() {
@@ -158,15 +319,23 @@ func (s *daemonConn) within(ctx context.Context, f func() error) error {
 	return err
 }
 
-// Close ends the connection.
-func (s *daemonConn) Close() error {
-	if s.conn == nil {
-		return nil
-	}
-	err := s.conn.Close()
-	s.conn = nil
-	if errors.Is(err, net.ErrClosed) {
-		return nil
+// Close ends all connections and frees the port.
+func (d *Daemon) Close() error {
+	err := d.hangUp()
+	if d.release != nil {
+		err = errors.Join(err, d.release())
+		d.release = nil
 	}
 	return err
+}
+
+func (d *Daemon) hangUp() error {
+	var errs []error
+	for _, c := range d.conns {
+		if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	d.conns = nil
+	return errors.Join(errs...)
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -121,7 +122,7 @@ func cpuKinds() []Kind {
 	}
 }
 
-// Starts lists the installed programs that an operation starts.
+// Starts lists the installed programs that an operation or a daemon starts.
 func Starts(name string) []string {
 	switch name {
 	case "shell":
@@ -130,8 +131,23 @@ func Starts(name string) []string {
 		return []string{"redis-server"}
 	case "nginx":
 		return []string{"nginx"}
+	case "apache":
+		return []string{"apache2"}
 	case "sysbench-cpu", "sysbench-memory":
 		return []string{"sysbench"}
 	}
 	return nil
+}
+
+// Opens lists the installed files beside its programs and their libraries that a daemon needs.
+func Opens(daemon string) ([]string, error) {
+	if daemon != "apache" {
+		return nil, nil
+	}
+	program, err := installed("apache2", apachePackage)
+	if err != nil {
+		return nil, err
+	}
+	modules, err := apacheFiles(program)
+	return slices.Sorted(maps.Values(modules)), err
 }

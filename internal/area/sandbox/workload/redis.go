@@ -1,87 +1,150 @@
 package workload
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-
-	"tare/internal/clock"
 )
 
-// redis is a redis-server without persistence on a Unix socket. Requests alternate between a SET and a GET of the same
-// key.
+// redis is how a redis-server is asked, in RESP (redis.io/docs/reference/protocol-spec).
 type redis struct {
-	daemonConn
-
-	program  string
-	requests int
+	set bool // the last request of the kind "redis" was a SET
 }
 
-var _ Daemon = (*redis)(nil)
+var _ serverProtocol = (*redis)(nil)
 
-func newRedis(dir string) (*redis, error) {
+// newRedis returns a redis-server without persistence.
+func newRedis(dir string, connections int) (*Daemon, error) {
 	program, err := installed("redis-server", "redis-server")
 	if err != nil {
 		return nil, err
 	}
-	return &redis{daemonConn: daemonConn{dir: dir, socket: "redis.sock"}, program: program}, nil
+	return &Daemon{
+		Name: "redis", Dir: dir, protocol: &redis{}, Command: []string{
+			program, "--port", "0", "--unixsocket", socketFile, "--unixsocketperm", "700",
+			"--save", "", "--appendonly", "no", "--daemonize", "no", "--dir", ".", "--loglevel", "warning",
+			"--maxclients", strconv.Itoa(connections + spareConnections),
+		},
+	}, nil
 }
 
-// Name implements Daemon.
-func (r *redis) Name() string { return "redis" }
+// spareConnections are how many more connections a daemon accepts than are made, while it closes the last ones.
+const spareConnections = 64
 
-// Dir implements Daemon.
-func (r *redis) Dir() string { return r.dir }
+// resp returns a request, or with a single word a bulk string, which is an answer.
+func resp(words ...string) string {
+	var b strings.Builder
+	if len(words) > 1 {
+		fmt.Fprintf(&b, "*%d\r\n", len(words))
+	}
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	return b.String()
+}
 
-// Command implements Daemon.
-func (r *redis) Command() []string {
-	return []string{
-		r.program, "--port", "0", "--unixsocket", r.socket, "--unixsocketperm", "700",
-		"--save", "", "--appendonly", "no", "--daemonize", "no", "--dir", ".", "--loglevel", "warning",
+// The requests. The value and each element have 64 bytes.
+var (
+	redisKey, redisValue = "tare", strings.Repeat("v", 64)
+	redisSet             = resp("SET", redisKey, redisValue)
+	redisGet             = resp("GET", redisKey)
+	redisPop             = resp("LPOP", redisList)
+)
+
+const (
+	redisList = "list"
+	redisOK   = "+OK\r\n"
+)
+
+// greet implements serverProtocol.
+func (*redis) greet(c *conn) error { return ask(c, "*1\r\n$4\r\nPING\r\n", "+PONG\r\n") }
+
+// prepare implements serverProtocol.
+func (r *redis) prepare(c *conn, kind string, n int) (exchange, error) {
+	value := resp(redisValue)
+	switch kind {
+	case "redis-lpop":
+		return r.prepareList(c, n)
+	case "redis-set":
+		return exchange{func() string { return redisSet }, func(a *bufio.Reader) error { return compare(a, redisOK) }}, nil
+	case "redis-get":
+		e := exchange{func() string { return redisGet }, func(a *bufio.Reader) error { return compare(a, value) }}
+		return e, ask(c, redisSet, redisOK)
+	case "redis":
+		return r.alternate(value), ask(c, redisSet, redisOK)
+	}
+	return exchange{}, fmt.Errorf("redis has no requests %.40q", kind)
+}
+
+// alternate returns a SET and a GET in turn.
+func (r *redis) alternate(value string) exchange {
+	wantsSet := r.set
+	return exchange{
+		func() string {
+			if r.set = !r.set; r.set {
+				return redisSet
+			}
+			return redisGet
+		},
+		func(a *bufio.Reader) error {
+			if wantsSet = !wantsSet; wantsSet {
+				return compare(a, redisOK)
+			}
+			return compare(a, value)
+		},
 	}
 }
 
-// Ready implements Daemon.
-func (r *redis) Ready(ctx context.Context, c clock.Clock) error {
-	err := r.ready(ctx, c, func() error { return r.ask("*1\r\n$4\r\nPING\r\n", "+PONG\r\n") })
-	if err != nil {
-		return fmt.Errorf("reach redis: %w", err)
-	}
-	return nil
-}
-
-// Load implements Daemon.
-func (r *redis) Load(ctx context.Context, n int) error {
-	value := strings.Repeat("v", 64)
-	bulk := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value)
-	const key = "$4\r\ntare\r\n"
-	err := r.within(ctx, func() error {
-		for range n {
-			request, want := "*3\r\n$3\r\nSET\r\n"+key+bulk, "+OK\r\n"
-			if r.requests%2 == 1 {
-				request, want = "*2\r\n$3\r\nGET\r\n"+key, bulk
-			}
-			if err := r.ask(request, want); err != nil {
-				return err
-			}
-			r.requests++
+// prepareList fills the list with n elements, of which each must be popped once. Answers on several connections come in
+// any order. That the list is as long as it should be after it has been filled shows that all before were popped.
+func (r *redis) prepareList(c *conn, n int) (exchange, error) {
+	const most = 500 // in one request
+	for have := 0; have < n; {
+		words := []string{"RPUSH", redisList}
+		for range min(most, n-have) {
+			words = append(words, fmt.Sprintf("%064d", have))
+			have++
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("load redis: %w", err)
+		if err := ask(c, resp(words...), fmt.Sprintf(":%d\r\n", have)); err != nil {
+			return exchange{}, fmt.Errorf("fill the list: %w", err)
+		}
 	}
-	return nil
+	popped := make([]bool, n)
+	return exchange{func() string { return redisPop }, func(a *bufio.Reader) error {
+		head, err := a.ReadSlice('\n')
+		if err != nil {
+			return fmt.Errorf("read answer: %w", err)
+		}
+		if string(head) != "$64\r\n" {
+			return fmt.Errorf("answer %.80q instead of an element of 64 bytes", head)
+		}
+		var body [66]byte
+		if _, err := io.ReadFull(a, body[:]); err != nil {
+			return fmt.Errorf("read answer: %w", err)
+		}
+		i, err := strconv.Atoi(string(body[:64]))
+		if err != nil || i < 0 || i >= n || popped[i] {
+			return fmt.Errorf("answer %.80q: not an element of the list, or popped before", body)
+		}
+		popped[i] = true
+		return nil
+	}}, nil
 }
 
-// ask sends a request in RESP (redis.io/docs/reference/protocol-spec) and compares the answer.
-func (r *redis) ask(request, want string) error {
-	if _, err := io.WriteString(r.conn, request); err != nil {
+// ask sends a request and compares the answer.
+func ask(c *conn, request, want string) error {
+	if _, err := io.WriteString(c, request); err != nil {
 		return err
 	}
-	first, err := r.lines.ReadSlice('\n')
+	return compare(c.lines, want)
+}
+
+// compare reads an answer, which is as long as its first line says.
+func compare(answer *bufio.Reader, want string) error {
+	first, err := answer.ReadSlice('\n')
 	if err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
@@ -90,7 +153,7 @@ func (r *redis) ask(request, want string) error {
 		return fmt.Errorf("answer %.80q instead of %.80q", first, want)
 	}
 	body := make([]byte, len(rest))
-	if _, err := io.ReadFull(r.lines, body); err != nil {
+	if _, err := io.ReadFull(answer, body); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
 	if !bytes.Equal(body, []byte(rest)) {
