@@ -1,7 +1,10 @@
 # tare: what does a security control cost, and where does it break?
 GO      ?= go
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X tare/internal/cli.version=$(VERSION)
+# Of a tarball, which is no repository, tare knows these three from internal/cli/archive.go.
+VERSION ?= $(if $(wildcard .git),$(shell git describe --tags --always --dirty))
+COMMIT  ?= $(if $(wildcard .git),$(shell git rev-parse HEAD))
+DATE    ?= $(if $(wildcard .git),$(shell TZ=UTC0 git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd))
+LDFLAGS := -X tare/internal/cli.version=$(VERSION) -X tare/internal/cli.commit=$(COMMIT) -X tare/internal/cli.date=$(DATE)
 # Without the paths of this folder in what is compiled, another checkout of the same sources finds it in the cache.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 LINT    := bin/golangci-lint
@@ -49,10 +52,10 @@ QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simula
 AGAIN   := --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
 TESTS   := $(GOTESTSUM) --format standard-quiet $(AGAIN)
 
-.PHONY: help demo build engines plane test slowest race lint quick check bench simulate calibrate fuzz schema clean
+.PHONY: help demo build engines plane test slowest race lint quick check bench simulate calibrate fuzz schema dist dist-check clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
 
 demo: build ## find where an embedded token endpoint breaks, and how (about two minutes)
 	bin/tare run examples/gke-2020.yaml
@@ -134,6 +137,29 @@ fuzz: ## every fuzz target for 30 s each
 
 schema: ## regenerate the JSON Schemas
 	$(GO) test ./schema ./internal/report -run Schema -update
+
+# Static, and with nothing of this host in them. RELEASES=URL is where the files will be downloaded from.
+HOST    := $(shell $(GO) env GOHOSTARCH)
+RELEASE := CGO_ENABLED=0 GOOS=linux GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= GOFIPS140=off
+dist: ## release files for linux/amd64 and linux/arm64 in bin/dist (docs/howto/install.md)
+	rm -rf bin/stage bin/dist
+	mkdir -p bin/stage/share/completions
+	@for a in amd64 arm64; do $(RELEASE) GOARCH=$$a $(GO) build -buildvcs=false -ldflags '-s -w $(LDFLAGS)' \
+	  -o bin/stage/$$a/tare ./cmd/tare || exit 1; done
+	cp LICENSE README.md CHANGELOG.md bin/stage/share
+	@for s in bash zsh fish; do bin/stage/$(HOST)/tare completion $$s >bin/stage/share/completions/tare.$$s || exit 1; done
+	@if bin/stage/$(HOST)/tare help man 2>&1 | grep -q '^ *tare man'; \
+	then bin/stage/$(HOST)/tare man bin/stage/share/man/man1 >/dev/null; \
+	else echo 'no man pages: tare has no command man'; fi
+	@$(GO) run ./lab/cmd/tare-dist -version '$(VERSION)' -commit '$(COMMIT)' -date '$(DATE)' -url '$(RELEASES)'
+
+# The second time without the build cache: minutes of CPU time.
+dist-check: dist ## build the release of this commit again in another folder and compare
+	@case '$(VERSION)' in *dirty) echo 'commit your changes first'; exit 1;; esac
+	@t=$$(mktemp -d) && trap 'rm -rf "$$t"' EXIT && git clone -q -n --shared . $$t/tare && \
+	git -C $$t/tare checkout -q --detach $(COMMIT) && \
+	GOCACHE=$$t/cache $(MAKE) -s -C $$t/tare dist VERSION='$(VERSION)' COMMIT='$(COMMIT)' DATE='$(DATE)' \
+	  RELEASES='$(RELEASES)' && diff -r bin/dist $$t/tare/bin/dist && echo 'both builds are the same, byte for byte'
 
 clean: ## remove what was built
 	rm -rf bin

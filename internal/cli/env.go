@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,9 +15,6 @@ import (
 	"tare/internal/analyze"
 	"tare/internal/proc"
 )
-
-// version is set by the linker.
-var version = ""
 
 // Env is the outside world, so that tests can replace it.
 type Env struct {
@@ -120,31 +116,12 @@ func (a *app) root() *cobra.Command {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArgs,
+		Use: "version", Short: "Print version, commit and date", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v, commit := buildVersion()
-			a.print("tare %s (%s)\n", v, commit)
+			a.print("%s\n", built())
 			return nil
 		},
 	}
-}
-
-// buildVersion returns the linker's version, or the module's; commit is "unknown" outside a checkout.
-func buildVersion() (v, commit string) {
-	v, commit = version, "unknown"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v, commit
-	}
-	if v == "" {
-		v = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			commit = s.Value
-		}
-	}
-	return v, commit
 }
 
 func noArgs(c *cobra.Command, args []string) error {

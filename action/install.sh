@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Puts tare on the PATH of the steps that follow: a checked release, or a build of the sources beside this script.
+set -euo pipefail
+
+die() {
+  echo "::error title=tare::$1"
+  exit 1
+}
+
+to=$RUNNER_TEMP/tare-bin
+mkdir -p "$to"
+if [ -z "$TARE_VERSION" ]; then
+  (cd "$ACTION_PATH/.." && CGO_ENABLED=0 go build -trimpath -o "$to/tare" ./cmd/tare)
+else
+  [[ $TARE_VERSION =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]] || die 'version: want one such as v0.2.0'
+  case $(uname -s)-$(uname -m) in
+    Linux-x86_64) arch=amd64 ;;
+    Linux-aarch64) arch=arm64 ;;
+    *) die 'releases are for Linux on amd64 and arm64' ;;
+  esac
+  name=tare-$TARE_VERSION-linux-$arch
+  from=${TARE_RELEASES:-${REPOSITORY:+${GITHUB_SERVER_URL:-https://github.com}/$REPOSITORY/releases/download/$TARE_VERSION}}
+  [ -n "$from" ] || die 'this action is a local folder: name the folder of the releases, or build from source'
+  for f in "$name.tar.gz" SHA256SUMS; do
+    curl -fsSL --proto '=https' --retry 3 -o "$to/$f" "$from/$f" || die "cannot download $f"
+  done
+  cd "$to"
+  grep -Fx "$(sha256sum "$name.tar.gz")" SHA256SUMS >/dev/null || die "$name.tar.gz is not what SHA256SUMS says"
+  if [ -n "$TARE_SHA256" ] && ! echo "$TARE_SHA256  $name.tar.gz" | sha256sum --check --status; then
+    die "$name.tar.gz does not have the given sha256"
+  fi
+  tar -xzf "$name.tar.gz" --strip-components=1 "$name/tare"
+fi
+echo "$to" >>"$GITHUB_PATH"
+"$to/tare" version
