@@ -1,0 +1,149 @@
+package gobench
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchfmt"
+
+	"tare/internal/build"
+	"tare/internal/driver"
+	"tare/internal/proc"
+)
+
+// A listing is what a side has to measure.
+type listing struct {
+	names []Benchmark
+	units map[string]bool // that tare has no metric for
+}
+
+// listWithin bounds one call of each benchmark of a package.
+const listWithin = 10 * time.Minute
+
+// list calls each benchmark of a side once: only so are the names of sub-benchmarks known.
+func (o Options) list(ctx context.Context, dir string, s Side) (l listing, err error) {
+	l.units = map[string]bool{}
+	for _, pkg := range sorted(s.Tests) {
+		t := s.Tests[pkg]
+		out, err := build.Step{
+			Path: filepath.Join(dir, t.File), Args: arguments(o.TestFlags, "", 1, o.CPU), Dir: t.Dir,
+			Env: proc.Environment(slices.Concat(driver.Usual(), o.Env)...),
+		}.Run(ctx)
+		if ctx.Err() != nil {
+			return l, ctx.Err()
+		}
+		results, err := parse(out, o.CPU, err)
+		if err != nil {
+			return l, fmt.Errorf("%s: the benchmarks of %s: %w", s.Label, pkg, err)
+		}
+		for _, r := range results {
+			l.names = append(l.names, Benchmark{Package: pkg, Name: r.name})
+			for _, unit := range r.others {
+				l.units[unit] = true
+			}
+		}
+	}
+	return l, nil
+}
+
+// without returns the benchmarks that the other lacks.
+func (l listing) without(other listing) (out []string) {
+	for _, b := range l.names {
+		if !slices.Contains(other.names, b) {
+			out = append(out, "Benchmark"+b.Name)
+		}
+	}
+	return out
+}
+
+// notes says what is not compared.
+func (l listing) notes(label string) []string {
+	if len(l.units) == 0 {
+		return nil
+	}
+	return []string{"benchmarks of " + label + " also report " + strings.Join(sorted(l.units), ", ") +
+		", for which tare has no metric: not compared"}
+}
+
+// arguments returns the arguments of a test binary: one benchmark, or those that the flags choose, with n calls.
+func arguments(flags []string, name string, n, cpu int) []string {
+	out := slices.Concat(flags, []string{
+		"-test.run=^$", "-test.benchmem", "-test.count=1", "-test.cpu=" + strconv.Itoa(cpu),
+		"-test.benchtime=" + strconv.Itoa(n) + "x", "-test.timeout=" + listWithin.String(),
+	})
+	if name != "" {
+		out = append(out, "-test.bench="+pattern(name))
+	}
+	return out
+}
+
+// A result is a line of a benchmark's output.
+type result struct {
+	name   string
+	calls  int
+	total  map[string]float64 // by metric
+	others []string           // units that have no metric
+}
+
+// parse reads the output of a test binary that has ended with err.
+func parse(out string, cpu int, ended error) (results []result, err error) {
+	if ended != nil {
+		return nil, fmt.Errorf("the test binary ended with %w: %s", ended, reason(out))
+	}
+	r := benchfmt.NewReader(strings.NewReader(out), "output")
+	for r.Scan() {
+		switch rec := r.Result().(type) {
+		case *benchfmt.Result:
+			x := result{name: string(rec.Name), calls: rec.Iters, total: map[string]float64{}}
+			if cpu > 1 {
+				x.name = strings.TrimSuffix(x.name, "-"+strconv.Itoa(cpu))
+			}
+			for _, v := range rec.Values {
+				x.add(v)
+			}
+			if _, ok := x.total["wall"]; !ok {
+				return nil, fmt.Errorf("Benchmark%s reports no ns/op: there is no time to compare; leave it out with -skip", x.name)
+			}
+			results = append(results, x)
+		case *benchfmt.SyntaxError:
+			return nil, fmt.Errorf("line %d is no result (%s): %s; a benchmark must not print to standard output", rec.Line,
+				rec.Msg, reason(out))
+		}
+	}
+	return results, r.Err()
+}
+
+// add adds a value as a total of all calls. Whole numbers stay exact.
+func (x *result) add(v benchfmt.Value) {
+	n := float64(x.calls)
+	switch {
+	case v.Unit == "sec/op" && v.OrigUnit == "ns/op":
+		x.total["wall"] = v.OrigValue * n / 1e9
+	case v.Unit == "sec/op":
+		x.total["wall"] = v.Value * n
+	case v.Unit == "B/op":
+		x.total["allocated"] = v.Value * n
+	case v.Unit == "allocs/op":
+		x.total["allocations"] = v.Value * n
+	case v.OrigUnit != "":
+		x.others = append(x.others, v.OrigUnit)
+	default:
+		x.others = append(x.others, v.Unit)
+	}
+}
+
+// reason returns the lines of an output that say why it failed, else its end.
+func reason(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "--- FAIL") {
+			return strings.Join(lines[i:min(len(lines), i+6)], "\n  ")
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-6):], "\n  ")
+}
