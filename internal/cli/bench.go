@@ -26,6 +26,7 @@ type benchFlags struct {
 	startFlags
 
 	blocks  int
+	cpuTime bool
 	budgets []string
 	env     []string
 	write   string
@@ -40,7 +41,7 @@ func (a *app) benchCommand() *cobra.Command {
 			"(path@version), or takes two test binaries (go test -c), and runs them interleaved in blocks, in random\n" +
 			"order, with OLD a second time as the A/A arm. Each benchmark is an operation.\n\n" +
 			"After -- stand packages (default: .), the flags -bench, -skip, -cpu, -short and -benchtime of go test, and\n" +
-			"flags of go build such as -tags=x. -benchtime 100ms is how long a batch lasts.",
+			"flags of go build such as -tags=x. -benchtime 50ms is how long a batch lasts.",
 		Example: "  tare bench HEAD~1 HEAD\n  tare bench v1.2.0 HEAD -- ./... -bench 'Open|Close'\n" +
 			"  tare bench golang.org/x/text@v0.33.0 golang.org/x/text@v0.42.0 -- ./unicode/norm -bench NFC",
 		Args: func(c *cobra.Command, args []string) error {
@@ -63,6 +64,8 @@ func (a *app) benchCommand() *cobra.Command {
 	c.Flags().IntVar(&f.blocks, "blocks", 0, "the most blocks to measure (default: that of tare run)")
 	c.Flags().StringArrayVar(&f.budgets, "budget", nil, "a budget, such as 'wall <= +5%'; repeatable")
 	c.Flags().StringArrayVar(&f.env, "env", nil, "name of an environment variable that the benchmarks get; repeatable")
+	c.Flags().BoolVar(&f.cpuTime, "cpu-time", false,
+		"compare CPU time, for busy hosts: that of the process, with what a benchmark does while its timer is stopped")
 	c.Flags().StringVar(&f.write, "write", "", "keep the experiment in this file")
 	f.sourceFlags.add(c)
 	return c
@@ -85,7 +88,7 @@ func (a *app) bench(ctx context.Context, args []string, f benchFlags, outs []out
 	if err != nil {
 		return err
 	}
-	o.Env, o.Tell = f.env, a.tell
+	o.Env, o.CPUTime, o.Tell = f.env, f.cpuTime, a.tell
 	if o.Dir, err = os.Getwd(); err != nil {
 		return err
 	}
@@ -170,7 +173,7 @@ func writeNew(file string, text []byte) error {
 
 // benchOptions parses what stands after --, as go test would.
 func benchOptions(args []string) (gobench.Options, error) {
-	o := gobench.Options{Old: args[0], New: args[1], Span: 100 * time.Millisecond, CPU: runtime.GOMAXPROCS(0)}
+	o := gobench.Options{Old: args[0], New: args[1], Span: 50 * time.Millisecond, CPU: runtime.GOMAXPROCS(0)}
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	bench := fs.String("bench", ".", "")

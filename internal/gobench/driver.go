@@ -17,16 +17,19 @@ import (
 	"time"
 
 	"tare/internal/driver"
+	"tare/internal/metric"
+	"tare/internal/stat"
 )
 
 // rounds is how many batches of a benchmark a block has: each is a process, so that no process's luck weighs much.
-const rounds = 5
+const rounds = 10
 
 // A server answers the requests of the area exec.
 type server struct {
 	plan    Plan
 	version string
 	side    *Side
+	fixed   map[string]float64 // CPU seconds of a process beside its calls, by its arguments
 }
 
 // Serve speaks the protocol of drivers: each batch is a process of the test binary with -test.benchtime=Nx.
@@ -39,7 +42,7 @@ func Serve(ctx context.Context, file string, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	s := server{plan: plan, version: sum[:12]}
+	s := server{plan: plan, version: sum[:12], fixed: map[string]float64{}}
 	requests, answers := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	for {
 		var r driver.Request
@@ -89,10 +92,14 @@ func (s *server) describe() driver.Description {
 		Notes: append([]string{"each batch is a process of its own: a test binary with -test.benchtime=Nx; times are its " +
 			"ns/op, which it rounds to 4 digits, and heap figures its B/op and allocs/op"}, s.plan.Notes...),
 	}
+	if s.plan.CPUTime {
+		d.Notes = append(d.Notes, "CPU time is that of the whole process, without its start: what a benchmark does while its "+
+			"timer is stopped, and garbage collection beside it, are in it")
+	}
 	for _, b := range s.plan.Benchmarks {
 		d.Operations = append(d.Operations, driver.Operation{
 			Name: b.Operation, Expect: "Benchmark" + b.Name + " of " + b.Package + " passes",
-			SpanMS: float64(s.plan.Span) / float64(time.Millisecond), Rounds: rounds, NoCPU: true,
+			SpanMS: float64(s.plan.Span) / float64(time.Millisecond), Rounds: rounds, NoCPU: !s.plan.CPUTime,
 		})
 	}
 	return d
@@ -133,22 +140,63 @@ func (s *server) operate(ctx context.Context, operation string, n int) (c driver
 		return c, fmt.Errorf("no operation %q, or it is not prepared", operation)
 	}
 	b := s.plan.Benchmarks[i]
-	t := s.side.Tests[b.Package]
-	cmd := exec.CommandContext(ctx, t.File, arguments(s.plan.Flags, b.Name, n, s.plan.CPU)...)
+	results, cpu, err := s.run(ctx, b.Package, b.Name, n)
+	if err == nil && (len(results) != 1 || results[0].name != b.Name || results[0].calls != n) {
+		err = fmt.Errorf("%d calls were asked for, and its output reports something else: %v", n, results)
+	}
+	if err != nil {
+		return c, fmt.Errorf("Benchmark%s of %s: %w", b.Name, s.side.Label, err)
+	}
+	c = driver.Cost{Calls: n, Total: results[0].total}
+	if s.plan.CPUTime {
+		fixed, err := s.beside(ctx, b, n)
+		if err != nil {
+			return c, err
+		}
+		c.Total[metric.CPU.Name] = max(0, cpu-fixed)
+	}
+	return c, nil
+}
+
+// beside returns the CPU time that a process takes beside n calls. A test binary makes one call before it makes more
+// than one.
+func (s *server) beside(ctx context.Context, b Benchmark, n int) (float64, error) {
+	name := b.Name
+	if n == 1 {
+		name = noBenchmark
+	}
+	if known, ok := s.fixed[b.Package+" "+name]; ok {
+		return known, nil
+	}
+	var seconds []float64
+	for range 5 {
+		_, cpu, err := s.run(ctx, b.Package, name, 1)
+		if err != nil {
+			return 0, err
+		}
+		seconds = append(seconds, cpu)
+	}
+	s.fixed[b.Package+" "+name] = stat.Median(seconds)
+	return s.fixed[b.Package+" "+name], nil
+}
+
+// run runs a test binary, and returns what it reports and its CPU seconds.
+func (s *server) run(ctx context.Context, pkg, name string, n int) ([]result, float64, error) {
+	t := s.side.Tests[pkg]
+	cmd := exec.CommandContext(ctx, t.File, arguments(s.plan.Flags, name, n, s.plan.CPU)...)
 	cmd.Dir = t.Dir
 	cmd.Env = append(os.Environ(), "PWD="+filepath.Clean(t.Dir))
 	cmd.WaitDelay = time.Second // a benchmark may leave processes behind that hold its output open
 	out, err := cmd.CombinedOutput()
 	results, err := parse(string(out), s.plan.CPU, err)
-	switch {
-	case err != nil:
-		return c, fmt.Errorf("Benchmark%s of %s: %w", b.Name, s.side.Label, err)
-	case len(results) != 1 || results[0].name != b.Name || results[0].calls != n:
-		return c, fmt.Errorf("Benchmark%s of %s: %d calls were asked for, and it did not report them: %s", b.Name,
-			s.side.Label, n, reason(string(out)))
+	if err != nil {
+		return nil, 0, err
 	}
-	return driver.Cost{Calls: n, Total: results[0].total}, nil
+	return results, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), nil
 }
+
+// noBenchmark is a name that no benchmark has.
+const noBenchmark = "-"
 
 // pattern matches the benchmark of that name alone: -test.bench takes an expression for each level.
 func pattern(name string) string {

@@ -25,6 +25,7 @@ type Options struct {
 	TestFlags []string
 	CPU       int           // GOMAXPROCS
 	Span      time.Duration // of a batch
+	CPUTime   bool          // compare the CPU time of processes, too
 	Env       []string      // variables that benchmarks get besides driver.Usual: names
 	// Tell says what is being done.
 	Tell func(format string, args ...any)
@@ -40,6 +41,7 @@ type Plan struct {
 	Flags      []string      `json:"flags"`
 	CPU        int           `json:"cpu"`
 	Span       time.Duration `json:"span"`
+	CPUTime    bool          `json:"cpu_time,omitempty"`
 	Notes      []string      `json:"notes,omitempty"`
 }
 
@@ -81,12 +83,15 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 	if err != nil {
 		return p, "", err
 	}
+	if len(o.Packages) == 0 {
+		o.Packages = []string{"."}
+	}
 	for i := range sources {
 		if err := o.checkout(ctx, cache, &sources[i]); err != nil {
 			return p, "", err
 		}
 	}
-	inputs, err := json.Marshal([]any{sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.Env})
+	inputs, err := json.Marshal([]any{sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env})
 	if err != nil {
 		return p, "", err
 	}
@@ -127,7 +132,7 @@ func Read(file string) (p Plan, err error) {
 
 // make fills the folder of a recipe.
 func (o Options) make(ctx context.Context, dir string, sources [2]source) error {
-	p := Plan{Flags: o.TestFlags, CPU: o.CPU, Span: o.Span}
+	p := Plan{Flags: o.TestFlags, CPU: o.CPU, Span: o.Span, CPUTime: o.CPUTime}
 	var found [2]listing
 	for i, s := range sources {
 		o.Tell("building %s\n", s.Label)

@@ -13,6 +13,7 @@ import (
 
 	"tare/internal/build"
 	"tare/internal/driver"
+	"tare/internal/metric"
 	"tare/internal/proc"
 )
 
@@ -106,7 +107,7 @@ func parse(out string, cpu int, ended error) (results []result, err error) {
 			for _, v := range rec.Values {
 				x.add(v)
 			}
-			if _, ok := x.total["wall"]; !ok {
+			if _, ok := x.total[metric.Wall.Name]; !ok {
 				return nil, fmt.Errorf("Benchmark%s reports no ns/op: there is no time to compare; leave it out with -skip", x.name)
 			}
 			results = append(results, x)
@@ -123,13 +124,13 @@ func (x *result) add(v benchfmt.Value) {
 	n := float64(x.calls)
 	switch {
 	case v.Unit == "sec/op" && v.OrigUnit == "ns/op":
-		x.total["wall"] = v.OrigValue * n / 1e9
+		x.total[metric.Wall.Name] = v.OrigValue * n / 1e9
 	case v.Unit == "sec/op":
-		x.total["wall"] = v.Value * n
+		x.total[metric.Wall.Name] = v.Value * n
 	case v.Unit == "B/op":
-		x.total["allocated"] = v.Value * n
+		x.total[metric.Allocated.Name] = v.Value * n
 	case v.Unit == "allocs/op":
-		x.total["allocations"] = v.Value * n
+		x.total[metric.Allocations.Name] = v.Value * n
 	case v.OrigUnit != "":
 		x.others = append(x.others, v.OrigUnit)
 	default:
