@@ -27,6 +27,7 @@ type benchFlags struct {
 
 	blocks  int
 	cpuTime bool
+	span    time.Duration // of a batch
 	budgets []string
 	env     []string
 	write   string
@@ -84,11 +85,11 @@ func (a *app) benchDriverCommand() *cobra.Command {
 
 // bench builds the benchmarks, composes an experiment, and runs it.
 func (a *app) bench(ctx context.Context, args []string, f benchFlags, outs []output) error {
-	o, err := benchOptions(args)
+	o, span, err := benchOptions(args)
 	if err != nil {
 		return err
 	}
-	o.Env, o.CPUTime, o.Tell = f.env, f.cpuTime, a.tell
+	o.Env, o.CPUTime, o.Tell, f.span = f.env, f.cpuTime, a.tell, span
 	if o.Dir, err = os.Getwd(); err != nil {
 		return err
 	}
@@ -137,6 +138,13 @@ func (a *app) benchCache() build.Cache {
 	return build.Cache{Sub: "gobench", Log: a.logger(a.Stderr), Getenv: a.lookup}
 }
 
+const (
+	// benchRounds is how many batches of a benchmark a block has: each is a process, so that no process's luck weighs much.
+	benchRounds = 10
+	// mostOperations is how many a file can name; without names all are measured.
+	mostOperations = 32
+)
+
 // benchText writes the experiment.
 func benchText(p gobench.Plan, self, file string, f benchFlags) []byte {
 	var b strings.Builder
@@ -144,6 +152,14 @@ func benchText(p gobench.Plan, self, file string, f benchFlags) []byte {
 	line("# Go benchmarks of two revisions; composed by tare bench, which has built them")
 	line("name: bench\narea: exec\nquestion: compare")
 	line("target:\n  program: [%q, bench-driver, %q]", self, file)
+	line("  rounds: %d\n  span: %v", benchRounds, f.span)
+	if len(p.Benchmarks) <= mostOperations {
+		var names []string
+		for _, b := range p.Benchmarks {
+			names = append(names, strconv.Quote(b.Operation)) // "Null" alone is no name in YAML
+		}
+		line("  operations: [%s]", strings.Join(names, ", "))
+	}
 	if len(f.env) > 0 {
 		line("  env: [%s]", strings.Join(f.env, ", "))
 	}
@@ -172,8 +188,8 @@ func writeNew(file string, text []byte) error {
 }
 
 // benchOptions parses what stands after --, as go test would.
-func benchOptions(args []string) (gobench.Options, error) {
-	o := gobench.Options{Old: args[0], New: args[1], Span: 50 * time.Millisecond, CPU: runtime.GOMAXPROCS(0)}
+func benchOptions(args []string) (o gobench.Options, span time.Duration, err error) {
+	o = gobench.Options{Old: args[0], New: args[1], CPU: runtime.GOMAXPROCS(0)}
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	bench := fs.String("bench", ".", "")
@@ -181,7 +197,7 @@ func benchOptions(args []string) (gobench.Options, error) {
 	short := fs.Bool("short", false, "")
 	fs.Bool("benchmem", true, "")
 	fs.IntVar(&o.CPU, "cpu", o.CPU, "")
-	fs.DurationVar(&o.Span, "benchtime", o.Span, "")
+	fs.DurationVar(&span, "benchtime", 50*time.Millisecond, "")
 	for _, name := range []string{"tags", "gcflags", "ldflags", "asmflags", "mod", "modfile", "pgo"} {
 		fs.Func(name, "", func(v string) error { o.BuildFlags = append(o.BuildFlags, "-"+name+"="+v); return nil })
 	}
@@ -190,19 +206,19 @@ func benchOptions(args []string) (gobench.Options, error) {
 	}
 	for rest := args[2:]; len(rest) > 0; {
 		if err := fs.Parse(rest); err != nil {
-			return o, usage("after --: %w; it takes packages, -bench, -skip, -cpu N, -short, -benchtime DURATION and flags of "+
+			return o, 0, usage("after --: %w; it takes packages, -bench, -skip, -cpu N, -short, -benchtime DURATION and flags of "+
 				"go build; how often is said by --blocks", err)
 		}
 		if rest = fs.Args(); len(rest) > 0 {
 			o.Packages, rest = append(o.Packages, rest[0]), rest[1:]
 		}
 	}
-	if o.Span < time.Millisecond || o.Span > 10*time.Second || o.CPU < 1 {
-		return o, usage("after --: -benchtime %v -cpu %d: want 1ms to 10s, and 1 processor or more", o.Span, o.CPU)
+	if span < time.Millisecond || span > 10*time.Second || o.CPU < 1 {
+		return o, 0, usage("after --: -benchtime %v -cpu %d: want 1ms to 10s, and 1 processor or more", span, o.CPU)
 	}
 	o.TestFlags = []string{"-test.bench=" + *bench, "-test.short=" + strconv.FormatBool(*short)}
 	if *skip != "" {
 		o.TestFlags = append(o.TestFlags, "-test.skip="+*skip)
 	}
-	return o, nil
+	return o, span, nil
 }

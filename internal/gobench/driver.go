@@ -21,9 +21,6 @@ import (
 	"tare/internal/stat"
 )
 
-// rounds is how many batches of a benchmark a block has: each is a process, so that no process's luck weighs much.
-const rounds = 10
-
 // A server answers the requests of the area exec.
 type server struct {
 	plan    Plan
@@ -99,7 +96,7 @@ func (s *server) describe() driver.Description {
 	for _, b := range s.plan.Benchmarks {
 		d.Operations = append(d.Operations, driver.Operation{
 			Name: b.Operation, Expect: "Benchmark" + b.Name + " of " + b.Package + " passes",
-			SpanMS: float64(s.plan.Span) / float64(time.Millisecond), Rounds: rounds, NoCPU: !s.plan.CPUTime,
+			NoCPU: !s.plan.CPUTime,
 		})
 	}
 	return d

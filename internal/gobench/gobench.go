@@ -23,10 +23,9 @@ type Options struct {
 	BuildFlags []string // of go test -c: -tags=x
 	// TestFlags choose benchmarks: -test.bench=X, -test.skip=X, -test.short.
 	TestFlags []string
-	CPU       int           // GOMAXPROCS
-	Span      time.Duration // of a batch
-	CPUTime   bool          // compare the CPU time of processes, too
-	Env       []string      // variables that benchmarks get besides driver.Usual: names
+	CPU       int      // GOMAXPROCS
+	CPUTime   bool     // compare the CPU time of processes, too
+	Env       []string // variables that benchmarks get besides driver.Usual: names
 	// Tell says what is being done.
 	Tell func(format string, args ...any)
 }
@@ -36,13 +35,12 @@ const Factor = "revision"
 
 // A Plan is what the driver reads: what to run.
 type Plan struct {
-	Sides      [2]Side       `json:"sides"` // the old, the new
-	Benchmarks []Benchmark   `json:"benchmarks"`
-	Flags      []string      `json:"flags"`
-	CPU        int           `json:"cpu"`
-	Span       time.Duration `json:"span"`
-	CPUTime    bool          `json:"cpu_time,omitempty"`
-	Notes      []string      `json:"notes,omitempty"`
+	Sides      [2]Side     `json:"sides"` // the old, the new
+	Benchmarks []Benchmark `json:"benchmarks"`
+	Flags      []string    `json:"flags"`
+	CPU        int         `json:"cpu"`
+	CPUTime    bool        `json:"cpu_time,omitempty"`
+	Notes      []string    `json:"notes,omitempty"`
 }
 
 // A Side is one of the two revisions.
@@ -91,7 +89,7 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 			return p, "", err
 		}
 	}
-	inputs, err := json.Marshal([]any{sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env})
+	inputs, err := json.Marshal([]any{sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.CPUTime, o.Env})
 	if err != nil {
 		return p, "", err
 	}
@@ -132,7 +130,7 @@ func Read(file string) (p Plan, err error) {
 
 // make fills the folder of a recipe.
 func (o Options) make(ctx context.Context, dir string, sources [2]source) error {
-	p := Plan{Flags: o.TestFlags, CPU: o.CPU, Span: o.Span, CPUTime: o.CPUTime}
+	p := Plan{Flags: o.TestFlags, CPU: o.CPU, CPUTime: o.CPUTime}
 	var found [2]listing
 	for i, s := range sources {
 		o.Tell("building %s\n", s.Label)
@@ -150,7 +148,9 @@ func (o Options) make(ctx context.Context, dir string, sources [2]source) error 
 	if p.Benchmarks, err = o.common(found, p.Sides); err != nil {
 		return err
 	}
-	p.Notes = found[0].notes(p.Sides[0].Label)
+	for i, s := range sources {
+		p.Notes = append(p.Notes, found[i].notes(s)...)
+	}
 	text, err := json.MarshalIndent(p, "", " ")
 	if err != nil {
 		return err

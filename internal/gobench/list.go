@@ -62,13 +62,14 @@ func (l listing) without(other listing) (out []string) {
 	return out
 }
 
-// notes says what is not compared.
-func (l listing) notes(label string) []string {
-	if len(l.units) == 0 {
-		return nil
+// notes says what a side is, and what of it is not compared.
+func (l listing) notes(s source) []string {
+	out := []string{s.Label + " is " + s.Says}
+	if len(l.units) > 0 {
+		out = append(out, "benchmarks of "+s.Label+" also report "+strings.Join(sorted(l.units), ", ")+
+			", for which tare has no metric: not compared")
 	}
-	return []string{"benchmarks of " + label + " also report " + strings.Join(sorted(l.units), ", ") +
-		", for which tare has no metric: not compared"}
+	return out
 }
 
 // arguments returns the arguments of a test binary: one benchmark, or those that the flags choose, with n calls.

@@ -18,6 +18,7 @@ import (
 // A source is where the code of a side comes from: Commit, Binary, or neither for a module.
 type source struct {
 	Label  string
+	Says   string // what exactly it is
 	Commit string // of the repository Repo
 	Repo   string // its top folder
 	Within string // the folder of Repo in which tare was started
@@ -87,10 +88,10 @@ func (o Options) revision(ctx context.Context, name string) (s source, err error
 	if s.Within, err = o.git(ctx, "rev-parse", "--show-prefix"); err != nil {
 		return s, fmt.Errorf("git: %s", s.Within)
 	}
-	short := s.Commit[:min(len(s.Commit), 10)]
-	if s.Label = name + " " + short; strings.HasPrefix(s.Commit, name) {
-		s.Label = short
+	if s.Label = name; strings.HasPrefix(s.Commit, name) {
+		s.Label = s.Commit[:10]
 	}
+	s.Says = "commit " + s.Commit
 	return s, o.clean(ctx, s, name)
 }
 
@@ -132,7 +133,7 @@ func (o Options) module(ctx context.Context, path, v string) (s source, err erro
 		}
 		return s, wrong("%s@%s cannot be downloaded: %s", path, v, m.Error)
 	}
-	return source{Label: m.Version, Root: m.Dir}, nil
+	return source{Label: m.Version, Says: path + "@" + m.Version, Root: m.Dir}, nil
 }
 
 func (o Options) binary(name string) (s source, err error) {
@@ -146,6 +147,7 @@ func (o Options) binary(name string) (s source, err error) {
 	if s.SHA256, err = content(s.Binary); errors.Is(err, fs.ErrNotExist) {
 		return s, wrong("there is no file %s", name)
 	}
+	s.Says = name + ", SHA-256 " + s.SHA256
 	return s, err
 }
 
