@@ -27,7 +27,6 @@ type benchFlags struct {
 
 	blocks  int
 	cpuTime bool
-	span    time.Duration // of a batch
 	budgets []string
 	env     []string
 	write   string
@@ -85,11 +84,15 @@ func (a *app) benchDriverCommand() *cobra.Command {
 
 // bench builds the benchmarks, composes an experiment, and runs it.
 func (a *app) bench(ctx context.Context, args []string, f benchFlags, outs []output) error {
-	o, span, err := benchOptions(args)
+	o, err := benchOptions(args)
 	if err != nil {
 		return err
 	}
-	o.Env, o.CPUTime, o.Tell, f.span = f.env, f.cpuTime, a.tell, span
+	if f.cpuTime && o.Span < usualSpan {
+		return usage("--cpu-time needs batches of %v or more, since the start of a process takes milliseconds of it; leave "+
+			"out -benchtime", usualSpan)
+	}
+	o.Env, o.CPUTime, o.Tell = f.env, f.cpuTime, a.tell
 	if o.Dir, err = os.Getwd(); err != nil {
 		return err
 	}
@@ -139,6 +142,8 @@ func (a *app) benchCache() build.Cache {
 }
 
 const (
+	usualSpan = 50 * time.Millisecond // several times as long as a kernel lets a process run before another
+	leastSpan = 10 * time.Millisecond
 	// benchRounds is how many batches of a benchmark a block has: each is a process, so that no process's luck weighs much.
 	benchRounds = 10
 	// mostOperations is how many a file can name; without names all are measured.
@@ -152,7 +157,7 @@ func benchText(p gobench.Plan, self, file string, f benchFlags) []byte {
 	line("# Go benchmarks of two revisions; composed by tare bench, which has built them")
 	line("name: bench\narea: exec\nquestion: compare")
 	line("target:\n  program: [%q, bench-driver, %q]", self, file)
-	line("  rounds: %d\n  span: %v", benchRounds, f.span)
+	line("  rounds: %d\n  patience: 10m", benchRounds)
 	if len(p.Benchmarks) <= mostOperations {
 		var names []string
 		for _, b := range p.Benchmarks {
@@ -188,7 +193,7 @@ func writeNew(file string, text []byte) error {
 }
 
 // benchOptions parses what stands after --, as go test would.
-func benchOptions(args []string) (o gobench.Options, span time.Duration, err error) {
+func benchOptions(args []string) (o gobench.Options, err error) {
 	o = gobench.Options{Old: args[0], New: args[1], CPU: runtime.GOMAXPROCS(0)}
 	fs := flag.NewFlagSet("", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -197,7 +202,7 @@ func benchOptions(args []string) (o gobench.Options, span time.Duration, err err
 	short := fs.Bool("short", false, "")
 	fs.Bool("benchmem", true, "")
 	fs.IntVar(&o.CPU, "cpu", o.CPU, "")
-	fs.DurationVar(&span, "benchtime", 50*time.Millisecond, "")
+	fs.DurationVar(&o.Span, "benchtime", usualSpan, "")
 	for _, name := range []string{"tags", "gcflags", "ldflags", "asmflags", "mod", "modfile", "pgo"} {
 		fs.Func(name, "", func(v string) error { o.BuildFlags = append(o.BuildFlags, "-"+name+"="+v); return nil })
 	}
@@ -206,19 +211,19 @@ func benchOptions(args []string) (o gobench.Options, span time.Duration, err err
 	}
 	for rest := args[2:]; len(rest) > 0; {
 		if err := fs.Parse(rest); err != nil {
-			return o, 0, usage("after --: %w; it takes packages, -bench, -skip, -cpu N, -short, -benchtime DURATION and flags of "+
+			return o, usage("after --: %w; it takes packages, -bench, -skip, -cpu N, -short, -benchtime DURATION and flags of "+
 				"go build; how often is said by --blocks", err)
 		}
 		if rest = fs.Args(); len(rest) > 0 {
 			o.Packages, rest = append(o.Packages, rest[0]), rest[1:]
 		}
 	}
-	if span < time.Millisecond || span > 10*time.Second || o.CPU < 1 {
-		return o, 0, usage("after --: -benchtime %v -cpu %d: want 1ms to 10s, and 1 processor or more", span, o.CPU)
+	if o.Span < leastSpan || o.Span > 10*time.Second || o.CPU < 1 {
+		return o, usage("after --: -benchtime %v -cpu %d: want 10ms to 10s, and 1 processor or more", o.Span, o.CPU)
 	}
 	o.TestFlags = []string{"-test.bench=" + *bench, "-test.short=" + strconv.FormatBool(*short)}
 	if *skip != "" {
 		o.TestFlags = append(o.TestFlags, "-test.skip="+*skip)
 	}
-	return o, span, nil
+	return o, nil
 }

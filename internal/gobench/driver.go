@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,8 +87,8 @@ func (s *server) describe() driver.Description {
 	d := driver.Description{
 		Protocol: driver.Protocol, Name: "gobench", Version: s.version,
 		Factors: map[string][]string{Factor: {s.plan.Sides[0].Label, s.plan.Sides[1].Label}},
-		Notes: append([]string{"each batch is a process of its own: a test binary with -test.benchtime=Nx; times are its " +
-			"ns/op, which it rounds to 4 digits, and heap figures its B/op and allocs/op"}, s.plan.Notes...),
+		Notes: append([]string{"each value is what a process of its own says of one call, the mean of many (ns/op, which " +
+			"it rounds to 4 digits, B/op, allocs/op): a test binary with -test.benchtime=Nx, the same N on both sides"}, s.plan.Notes...),
 	}
 	if s.plan.CPUTime {
 		d.Notes = append(d.Notes, "CPU time is that of the whole process, without its start: what a benchmark does while its "+
@@ -95,8 +96,8 @@ func (s *server) describe() driver.Description {
 	}
 	for _, b := range s.plan.Benchmarks {
 		d.Operations = append(d.Operations, driver.Operation{
-			Name: b.Operation, Expect: "Benchmark" + b.Name + " of " + b.Package + " passes",
-			NoCPU: !s.plan.CPUTime,
+			Name: b.Operation, Expect: fmt.Sprintf("Benchmark%s of %s passes with -test.benchtime=%dx", b.Name, b.Package, b.Calls),
+			Most: 1, NoCPU: !s.plan.CPUTime,
 		})
 	}
 	return d
@@ -130,36 +131,37 @@ func (s *server) verify() (v driver.Verified, err error) {
 	return v, nil
 }
 
-// operate runs one benchmark for exactly n calls.
-func (s *server) operate(ctx context.Context, operation string, n int) (c driver.Cost, err error) {
+// operate runs one batch of a benchmark. It answers for one call, which costs the mean of the batch: how many calls make
+// a batch is not left to a calibration, which could differ between the sides.
+func (s *server) operate(ctx context.Context, operation string, calls int) (c driver.Cost, err error) {
 	i := slices.IndexFunc(s.plan.Benchmarks, func(b Benchmark) bool { return b.Operation == operation })
-	if i < 0 || s.side == nil {
-		return c, fmt.Errorf("no operation %q, or it is not prepared", operation)
+	if i < 0 || s.side == nil || calls != 1 {
+		return c, fmt.Errorf("%d calls of %q: no such operation, not prepared, or more than one call", calls, operation)
 	}
 	b := s.plan.Benchmarks[i]
-	results, cpu, err := s.run(ctx, b.Package, b.Name, n)
-	if err == nil && (len(results) != 1 || results[0].name != b.Name || results[0].calls != n) {
-		err = fmt.Errorf("%d calls were asked for, and its output reports something else: %v", n, results)
+	results, cpu, err := s.run(ctx, b.Package, b.Name, b.Calls)
+	if err == nil && (len(results) != 1 || results[0].name != b.Name || results[0].calls != b.Calls) {
+		err = fmt.Errorf("%d calls were asked for, and its output reports something else: %v", b.Calls, results)
 	}
 	if err != nil {
 		return c, fmt.Errorf("Benchmark%s of %s: %w", b.Name, s.side.Label, err)
 	}
-	c = driver.Cost{Calls: n, Total: results[0].total}
+	c = driver.Cost{Calls: 1, Total: results[0].each}
 	if s.plan.CPUTime {
-		fixed, err := s.beside(ctx, b, n)
+		beside, err := s.beside(ctx, b)
 		if err != nil {
 			return c, err
 		}
-		c.Total[metric.CPU.Name] = max(0, cpu-fixed)
+		c.Total[metric.CPU.Name] = max(0, cpu-beside) / float64(b.Calls)
 	}
 	return c, nil
 }
 
-// beside returns the CPU time that a process takes beside n calls. A test binary makes one call before it makes more
-// than one.
-func (s *server) beside(ctx context.Context, b Benchmark, n int) (float64, error) {
+// beside returns the CPU time that a process takes beside the calls of a batch. A test binary makes one call before it
+// makes more than one.
+func (s *server) beside(ctx context.Context, b Benchmark) (float64, error) {
 	name := b.Name
-	if n == 1 {
+	if b.Calls == 1 {
 		name = noBenchmark
 	}
 	if known, ok := s.fixed[b.Package+" "+name]; ok {
@@ -180,7 +182,7 @@ func (s *server) beside(ctx context.Context, b Benchmark, n int) (float64, error
 // run runs a test binary, and returns what it reports and its CPU seconds.
 func (s *server) run(ctx context.Context, pkg, name string, n int) ([]result, float64, error) {
 	t := s.side.Tests[pkg]
-	cmd := exec.CommandContext(ctx, t.File, arguments(s.plan.Flags, name, n, s.plan.CPU)...)
+	cmd := exec.CommandContext(ctx, t.File, arguments(s.plan.Flags, name, strconv.Itoa(n)+"x", s.plan.CPU)...)
 	cmd.Dir = t.Dir
 	cmd.Env = append(os.Environ(), "PWD="+filepath.Clean(t.Dir))
 	cmd.WaitDelay = time.Second // a benchmark may leave processes behind that hold its output open

@@ -23,9 +23,10 @@ type Options struct {
 	BuildFlags []string // of go test -c: -tags=x
 	// TestFlags choose benchmarks: -test.bench=X, -test.skip=X, -test.short.
 	TestFlags []string
-	CPU       int      // GOMAXPROCS
-	CPUTime   bool     // compare the CPU time of processes, too
-	Env       []string // variables that benchmarks get besides driver.Usual: names
+	CPU       int           // GOMAXPROCS
+	Span      time.Duration // how long a batch of the faster side lasts, about
+	CPUTime   bool          // compare the CPU time of processes, too
+	Env       []string      // variables that benchmarks get besides driver.Usual: names
 	// Tell says what is being done.
 	Tell func(format string, args ...any)
 }
@@ -61,6 +62,8 @@ type Benchmark struct {
 	Operation string `json:"operation"` // its name in experiments
 	Package   string `json:"package"`
 	Name      string `json:"name"` // as Go prints it, without Benchmark and GOMAXPROCS: Open/size=10
+	// Calls is how many calls a batch has, on both sides: a benchmark's fixed costs are the same share of both.
+	Calls int `json:"calls"`
 }
 
 // Wrong is an error in what the user asked for.
@@ -89,7 +92,7 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 			return p, "", err
 		}
 	}
-	inputs, err := json.Marshal([]any{sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.CPUTime, o.Env})
+	inputs, err := json.Marshal([]any{sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env})
 	if err != nil {
 		return p, "", err
 	}
@@ -183,10 +186,17 @@ func (o Options) common(found [2]listing, sides [2]Side) (out []Benchmark, err e
 			name = b.Package + "." + name
 		}
 		b.Operation = plainName(name, taken)
+		if i := found[1].index(b); i >= 0 {
+			b.Calls = batchOf(b.Calls, found[1].names[i].Calls)
+		}
 		out = append(out, b)
 	}
 	return out, nil
 }
+
+// batchOf returns how many calls make a batch, given how many each side makes in Span. The batches of the slower side may
+// last 4 times as long; if it is slower than that, those of the faster one are shorter.
+func batchOf(a, b int) int { return min(max(a, b), 4*min(a, b)) }
 
 // plainName returns a name that experiments and budgets can hold, and that is not taken.
 func plainName(name string, taken map[string]bool) string {

@@ -26,13 +26,14 @@ type listing struct {
 // listWithin bounds one call of each benchmark of a package.
 const listWithin = 10 * time.Minute
 
-// list calls each benchmark of a side once: only so are the names of sub-benchmarks known.
+// list runs each benchmark of a side as go test does: only so are the names of sub-benchmarks known, and how many calls
+// make a batch.
 func (o Options) list(ctx context.Context, dir string, s Side) (l listing, err error) {
 	l.units = map[string]bool{}
 	for _, pkg := range sorted(s.Tests) {
 		t := s.Tests[pkg]
 		out, err := build.Step{
-			Path: filepath.Join(dir, t.File), Args: arguments(o.TestFlags, "", 1, o.CPU), Dir: t.Dir,
+			Path: filepath.Join(dir, t.File), Args: arguments(o.TestFlags, "", o.Span.String(), o.CPU), Dir: t.Dir,
 			Env: proc.Environment(slices.Concat(driver.Usual(), o.Env)...),
 		}.Run(ctx)
 		if ctx.Err() != nil {
@@ -43,7 +44,7 @@ func (o Options) list(ctx context.Context, dir string, s Side) (l listing, err e
 			return l, fmt.Errorf("%s: the benchmarks of %s: %w", s.Label, pkg, err)
 		}
 		for _, r := range results {
-			l.names = append(l.names, Benchmark{Package: pkg, Name: r.name})
+			l.names = append(l.names, Benchmark{Package: pkg, Name: r.name, Calls: r.calls})
 			for _, unit := range r.others {
 				l.units[unit] = true
 			}
@@ -55,11 +56,16 @@ func (o Options) list(ctx context.Context, dir string, s Side) (l listing, err e
 // without returns the benchmarks that the other lacks.
 func (l listing) without(other listing) (out []string) {
 	for _, b := range l.names {
-		if !slices.Contains(other.names, b) {
+		if other.index(b) < 0 {
 			out = append(out, "Benchmark"+b.Name)
 		}
 	}
 	return out
+}
+
+// index returns the place of a benchmark of that name, or -1.
+func (l listing) index(b Benchmark) int {
+	return slices.IndexFunc(l.names, func(x Benchmark) bool { return x.Package == b.Package && x.Name == b.Name })
 }
 
 // notes says what a side is, and what of it is not compared.
@@ -72,11 +78,12 @@ func (l listing) notes(s source) []string {
 	return out
 }
 
-// arguments returns the arguments of a test binary: one benchmark, or those that the flags choose, with n calls.
-func arguments(flags []string, name string, n, cpu int) []string {
+// arguments returns the arguments of a test binary: one benchmark, or those that the flags choose, each
+// for a time or a number of calls.
+func arguments(flags []string, name, length string, cpu int) []string {
 	out := slices.Concat(flags, []string{
 		"-test.run=^$", "-test.benchmem", "-test.count=1", "-test.cpu=" + strconv.Itoa(cpu),
-		"-test.benchtime=" + strconv.Itoa(n) + "x", "-test.timeout=" + listWithin.String(),
+		"-test.benchtime=" + length, "-test.timeout=" + listWithin.String(),
 	})
 	if name != "" {
 		out = append(out, "-test.bench="+pattern(name))
@@ -88,7 +95,7 @@ func arguments(flags []string, name string, n, cpu int) []string {
 type result struct {
 	name   string
 	calls  int
-	total  map[string]float64 // by metric
+	each   map[string]float64 // by metric, of one call
 	others []string           // units that have no metric
 }
 
@@ -101,14 +108,14 @@ func parse(out string, cpu int, ended error) (results []result, err error) {
 	for r.Scan() {
 		switch rec := r.Result().(type) {
 		case *benchfmt.Result:
-			x := result{name: string(rec.Name), calls: rec.Iters, total: map[string]float64{}}
+			x := result{name: string(rec.Name), calls: rec.Iters, each: map[string]float64{}}
 			if cpu > 1 {
 				x.name = strings.TrimSuffix(x.name, "-"+strconv.Itoa(cpu))
 			}
 			for _, v := range rec.Values {
 				x.add(v)
 			}
-			if _, ok := x.total[metric.Wall.Name]; !ok {
+			if _, ok := x.each[metric.Wall.Name]; !ok {
 				return nil, fmt.Errorf("Benchmark%s reports no ns/op: there is no time to compare; leave it out with -skip", x.name)
 			}
 			results = append(results, x)
@@ -120,18 +127,17 @@ func parse(out string, cpu int, ended error) (results []result, err error) {
 	return results, r.Err()
 }
 
-// add adds a value as a total of all calls. Whole numbers stay exact.
+// add adds a value as it is written.
 func (x *result) add(v benchfmt.Value) {
-	n := float64(x.calls)
 	switch {
 	case v.Unit == "sec/op" && v.OrigUnit == "ns/op":
-		x.total[metric.Wall.Name] = v.OrigValue * n / 1e9
+		x.each[metric.Wall.Name] = v.OrigValue / 1e9
 	case v.Unit == "sec/op":
-		x.total[metric.Wall.Name] = v.Value * n
+		x.each[metric.Wall.Name] = v.Value
 	case v.Unit == "B/op":
-		x.total[metric.Allocated.Name] = v.Value * n
+		x.each[metric.Allocated.Name] = v.Value
 	case v.Unit == "allocs/op":
-		x.total[metric.Allocations.Name] = v.Value * n
+		x.each[metric.Allocations.Name] = v.Value
 	case v.OrigUnit != "":
 		x.others = append(x.others, v.OrigUnit)
 	default:
