@@ -42,8 +42,8 @@ func (a *app) cacheCommand() *cobra.Command {
 	var form string
 	c := &cobra.Command{
 		Use: "cache", Short: "List what tare has built, and remove what it no longer uses", Args: unknownCommand,
-		Long: "Lists the control planes and decision points that tare has built on this host, with their size, the\n" +
-			"time at which tare last looked for them, and their state:\n\n" +
+		Long: "Lists the control planes, decision points and Go benchmarks that tare has built on this host, with their\n" +
+			"size, the time at which tare last looked for them, and their state:\n\n" +
 			"  current     this version of tare uses it\n" +
 			"  old         built from other sources or with another Go toolchain: 'tare cache prune' removes it\n" +
 			"  unfinished  a build that is running, or was killed\n" +
