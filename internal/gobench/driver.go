@@ -144,7 +144,7 @@ func (s *server) operate(ctx context.Context, operation string, calls int) (c dr
 		err = fmt.Errorf("%d calls were asked for, and its output reports something else: %v", b.Calls, results)
 	}
 	if err != nil {
-		return c, fmt.Errorf("Benchmark%s of %s: %w", b.Name, s.side.Label, err)
+		return c, fmt.Errorf("of %s, Benchmark%s: %w", s.side.Label, b.Name, err)
 	}
 	c = driver.Cost{Calls: 1, Total: results[0].each}
 	if s.plan.CPUTime {

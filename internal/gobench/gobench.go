@@ -77,8 +77,8 @@ func wrong(format string, args ...any) error { return &Wrong{fmt.Errorf(format, 
 // planFile is the name of the plan in the folder of what was built.
 const planFile = "plan.json"
 
-// Make builds both sides, lists their benchmarks, and returns the plan and its file. What was built from the same inputs
-// before is used again. Whatever is left of a build that fails or is interrupted is removed.
+// Make builds both sides, lists their benchmarks, and returns the plan and its file. It uses again what was built from
+// the same inputs before. Whatever is left of a build that fails or is interrupted is removed.
 func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file string, err error) {
 	sources, err := o.sources(ctx)
 	if err != nil {
@@ -92,7 +92,9 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 			return p, "", err
 		}
 	}
-	inputs, err := json.Marshal([]any{sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env})
+	inputs, err := json.Marshal([]any{
+		sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env, o.Dir,
+	})
 	if err != nil {
 		return p, "", err
 	}
@@ -194,8 +196,8 @@ func (o Options) common(found [2]listing, sides [2]Side) (out []Benchmark, err e
 	return out, nil
 }
 
-// batchOf returns how many calls make a batch, given how many each side makes in Span. The batches of the slower side may
-// last 4 times as long; if it is slower than that, those of the faster one are shorter.
+// batchOf returns how many calls make a batch, given how many each side makes in Span. The batches of the slower side
+// may last 4 times as long; if it is slower than that, those of the faster one are shorter.
 func batchOf(a, b int) int { return min(max(a, b), 4*min(a, b)) }
 
 // plainName returns a name that experiments and budgets can hold, and that is not taken.

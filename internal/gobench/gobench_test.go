@@ -17,7 +17,8 @@ import (
 
 // TestParseTakesWhatIsWritten: totals are exact, other units are named, and GOMAXPROCS is no part of a name.
 func TestParseTakesWhatIsWritten(t *testing.T) {
-	got, err := parse("goos: linux\nBenchmarkA/size=10-2  \t 7\t 12.34 ns/op\t 3.00 MB/s\t 48 B/op\t 2 allocs/op\nPASS\n", 2, nil)
+	const out = "goos: linux\nBenchmarkA/size=10-2  \t 7\t 12.34 ns/op\t 3.00 MB/s\t 48 B/op\t 2 allocs/op\nPASS\n"
+	got, err := parse(out, 2, nil)
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
@@ -39,7 +40,7 @@ func TestParseRefusesWhatIsNoResult(t *testing.T) {
 		want  string
 	}{
 		{"BenchmarkA-2 \thello\n 1 5 ns/op\n", nil, "must not print to standard output"},
-		{"BenchmarkA-2 1 5.0 widgets/op\n", nil, "BenchmarkA reports no ns/op"},
+		{"BenchmarkA-2 1 5.0 widgets/op\n", nil, "no ns/op of BenchmarkA"},
 		{"goos: linux\npanic: index out of range\n\ngoroutine 1:\n", ended, "exit status 2: panic: index out of range"},
 		{"--- FAIL: BenchmarkA\n    a_test.go:7: broken\nFAIL\n", ended, "a_test.go:7: broken"},
 	} {
@@ -101,7 +102,7 @@ func TestOneSidedBenchmarksAreNamed(t *testing.T) {
 const fake = `#!/bin/sh
 for a in "$@"; do case $a in -test.benchtime=*) n=${a#*=}; n=${n%x} ;; -test.bench=*) b=${a#*=} ;; esac; done
 case $b in
-*Good*) printf 'goos: linux\nBenchmarkGood-2   \t%8d\t       250.5 ns/op\t      64 B/op\t       2 allocs/op\nPASS\n' "$n" ;;
+*Good*) printf 'goos: linux\nBenchmarkGood-2   \t%8d\t   250.5 ns/op\t   64 B/op\t   2 allocs/op\nPASS\n' "$n" ;;
 *Lies*) printf 'BenchmarkLies-2 1000000 250.5 ns/op 0 B/op 0 allocs/op\nPASS\n' ;;
 *Panics*) printf 'panic: oops\n\ngoroutine 7 [running]:\n'; exit 2 ;;
 esac
@@ -183,7 +184,9 @@ func TestDriverCountsExactly(t *testing.T) {
 // TestDriverSaysWhatIsWrong instead of a figure.
 func TestDriverSaysWhatIsWrong(t *testing.T) {
 	got := converse(t, false, operate("Good", 1), prepare("v3"), prepare("v1"), operate("Lies", 1), operate("Panics", 1))
-	for i, want := range []string{"not prepared", "there is no such side", "", "3000 calls were asked for", "panic: oops"} {
+	for i, want := range []string{
+		"not prepared", "there is no such side", "", "3000 calls were asked for", "panic: oops",
+	} {
 		if want == "" && got[i].Error != "" || !strings.Contains(got[i].Error, want) {
 			t.Errorf("answer %d is %s %q, want %q", i, got[i].OK, got[i].Error, want)
 		}

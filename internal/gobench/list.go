@@ -116,7 +116,7 @@ func parse(out string, cpu int, ended error) (results []result, err error) {
 				x.add(v)
 			}
 			if _, ok := x.each[metric.Wall.Name]; !ok {
-				return nil, fmt.Errorf("Benchmark%s reports no ns/op: there is no time to compare; leave it out with -skip", x.name)
+				return nil, fmt.Errorf("no ns/op of Benchmark%s: there is no time to compare; leave it out with -skip", x.name)
 			}
 			results = append(results, x)
 		case *benchfmt.SyntaxError:
@@ -149,7 +149,8 @@ func (x *result) add(v benchfmt.Value) {
 func reason(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i, line := range lines {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || strings.HasPrefix(line, "--- FAIL") {
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") ||
+			strings.HasPrefix(line, "--- FAIL") {
 			return strings.Join(lines[i:min(len(lines), i+6)], "\n  ")
 		}
 	}

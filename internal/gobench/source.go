@@ -77,7 +77,7 @@ func (o Options) revision(ctx context.Context, name string) (s source, err error
 		if w, ok := errors.AsType[*Wrong](err); ok || ctx.Err() != nil {
 			return s, errors.Join(ctx.Err(), w)
 		}
-		return s, wrong("%q names no test binary and no module version (path@version), and no git revision either: git says: %s",
+		return s, wrong("%q is neither a test binary nor a module version (path@version), and for git revisions git says: %s",
 			name, s.Repo)
 	}
 	said, err := o.git(ctx, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
@@ -151,8 +151,8 @@ func (o Options) binary(name string) (s source, err error) {
 	return s, err
 }
 
-// checkout puts the files of a commit into the cache. It uses an index of its own, so that the repository stays as it is;
-// git archive would leave out what the repository excludes from its archives.
+// checkout puts the files of a commit into the cache. It uses an index of its own, so that the repository stays as it
+// is; git archive would leave out what the repository excludes from its archives.
 func (o Options) checkout(ctx context.Context, cache build.Cache, s *source) (err error) {
 	if s.Commit == "" {
 		return nil
