@@ -85,7 +85,8 @@ func TestBenchFindsWhatWasPlanted(t *testing.T) {
 	r.commit(t, work("1000", "1"))
 	r.commit(t, work("3000", "2"))
 	before, _ := r.run(t, "git", "status", "--porcelain")
-	said, code := r.run(t, r.tare, "bench", "HEAD~1", "HEAD", "--blocks", "8", "--set", "target.rounds=5", "--write", "../kept.yaml",
+	said, code := r.run(t, r.tare, "bench", "HEAD~1", "HEAD", "--blocks", "8", "--set", "target.rounds=5",
+		"--write", "../kept.yaml",
 		"--budget", "allocations <= +10%", "--", "-bench", "Work/kind=a", "-benchtime", "10ms")
 	if code != 10 {
 		t.Errorf("exit %d, want 10: a budget is broken", code)
@@ -170,11 +171,11 @@ func TestBenchInterrupted(t *testing.T) {
 	r := newRepository(t)
 	r.commit(t, work("1000", "1"))
 	cache, bin := t.TempDir(), t.TempDir()
-	real, err := exec.LookPath("go")
+	compiler, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow := "#!/bin/sh\nif [ \"$1\" = test ]; then sleep 60; fi\nexec " + real + " \"$@\"\n"
+	slow := "#!/bin/sh\nif [ \"$1\" = test ]; then sleep 60; fi\nexec " + compiler + " \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(slow), 0o700); err != nil { //nolint:gosec // it is a program
 		t.Fatal(err)
 	}

@@ -104,11 +104,12 @@ func (a *app) builtFolders(ctx context.Context) ([]builtFolder, error) {
 	if err != nil {
 		return nil, err
 	}
+	none := func(string) bool { return false }
 	out := []builtFolder{
 		{Holds: "control planes", cache: planes.Built(), survey: build.Survey{Wanted: wanted, Now: now}},
 		{Holds: "decision points", cache: engines.Built(), survey: build.Survey{Wanted: needed, Now: now}},
 		// None is current: whether what tare bench has built is asked for again is not known.
-		{Holds: "Go benchmarks", cache: a.benchCache(), survey: build.Survey{Wanted: func(string) bool { return false }, Now: now}},
+		{Holds: "Go benchmarks", cache: a.benchCache(), survey: build.Survey{Wanted: none, Now: now}},
 	}
 	for i := range out {
 		if out[i].Folder, err = out[i].cache.Folder(); err != nil {

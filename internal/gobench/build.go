@@ -75,7 +75,8 @@ func (o Options) packages(ctx context.Context, dir, label string) (out []goPacka
 	args := slices.Concat([]string{"list", "-f", form}, o.BuildFlags, o.Packages)
 	said, err := o.run(ctx, dir, nil, "go", args...)
 	if err != nil {
-		return nil, errors.Join(ctx.Err(), wrong("%s: go list %s: %s", label, strings.Join(o.Packages, " "), firstLines(said)))
+		return nil, errors.Join(ctx.Err(),
+			wrong("%s: go list %s: %s", label, strings.Join(o.Packages, " "), firstLines(said)))
 	}
 	for line := range strings.Lines(said) {
 		rest, ok := strings.CutPrefix(line, mark)

@@ -88,16 +88,18 @@ func (s *server) describe() driver.Description {
 		Protocol: driver.Protocol, Name: "gobench", Version: s.version,
 		Factors: map[string][]string{Factor: {s.plan.Sides[0].Label, s.plan.Sides[1].Label}},
 		Notes: append([]string{"each value is what a process of its own says of one call, the mean of many (ns/op, which " +
-			"it rounds to 4 digits, B/op, allocs/op): a test binary with -test.benchtime=Nx, the same N on both sides"}, s.plan.Notes...),
+			"it rounds to 4 digits, B/op, allocs/op): a test binary with -test.benchtime=Nx, the same N on both sides"},
+			s.plan.Notes...),
 	}
 	if s.plan.CPUTime {
-		d.Notes = append(d.Notes, "CPU time is that of the whole process, without its start: what a benchmark does while its "+
-			"timer is stopped, and garbage collection beside it, are in it")
+		d.Notes = append(d.Notes, "CPU time is that of the whole process, without its start: what a benchmark does while "+
+			"its timer is stopped, and garbage collection beside it, are in it")
 	}
 	for _, b := range s.plan.Benchmarks {
 		d.Operations = append(d.Operations, driver.Operation{
-			Name: b.Operation, Expect: fmt.Sprintf("Benchmark%s of %s passes with -test.benchtime=%dx", b.Name, b.Package, b.Calls),
-			Most: 1, NoCPU: !s.plan.CPUTime,
+			Name:   b.Operation,
+			Expect: fmt.Sprintf("Benchmark%s of %s passes with -test.benchtime=%dx", b.Name, b.Package, b.Calls),
+			Most:   1, NoCPU: !s.plan.CPUTime,
 		})
 	}
 	return d
@@ -126,13 +128,14 @@ func (s *server) verify() (v driver.Verified, err error) {
 		case sum != t.SHA256:
 			return v, fmt.Errorf("%s was changed since it was built; run tare bench again", t.File)
 		}
-		v.Checks = append(v.Checks, fmt.Sprintf("the test binary of %s is that of %s: SHA-256 %s", pkg, s.side.Label, t.SHA256))
+		v.Checks = append(v.Checks,
+			fmt.Sprintf("the test binary of %s is that of %s: SHA-256 %s", pkg, s.side.Label, t.SHA256))
 	}
 	return v, nil
 }
 
-// operate runs one batch of a benchmark. It answers for one call, which costs the mean of the batch: how many calls make
-// a batch is not left to a calibration, which could differ between the sides.
+// operate runs one batch of a benchmark. It answers for one call, which costs the mean of the batch: how many calls
+// make a batch is not left to a calibration, which could differ between the sides.
 func (s *server) operate(ctx context.Context, operation string, calls int) (c driver.Cost, err error) {
 	i := slices.IndexFunc(s.plan.Benchmarks, func(b Benchmark) bool { return b.Operation == operation })
 	if i < 0 || s.side == nil || calls != 1 {
