@@ -144,7 +144,7 @@ func (a *app) benchCache() build.Cache {
 const (
 	usualSpan = 50 * time.Millisecond // several times as long as a kernel lets a process run before another
 	leastSpan = 10 * time.Millisecond
-	// benchRounds is how many batches of a benchmark a block has: each is a process, so that no process's luck weighs much.
+	// benchRounds is how many batches of a benchmark a block has, each a process: the luck of one does not weigh much.
 	benchRounds = 10
 	// mostOperations is how many a file can name; without names all are measured.
 	mostOperations = 32
@@ -184,7 +184,7 @@ func benchText(p gobench.Plan, self, file string, f benchFlags) []byte {
 
 // writeNew writes a file that must not exist.
 func writeNew(file string, text []byte) error {
-	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // it holds no secret
+	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return usage("--write: %w", err)
 	}

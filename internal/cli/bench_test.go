@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,7 +75,8 @@ func (r repository) run(t *testing.T, name string, args ...string) (string, int)
 
 // work is a benchmark that mixes so many times and allocates so many objects of 64 bytes.
 func work(mixes, objects string) string {
-	return "func BenchmarkWork(b *testing.B) {\n\tb.Run(\"kind=a/b\", func(b *testing.B) {\n\t\tfor i := 0; i < b.N; i++ {\n" +
+	return "func BenchmarkWork(b *testing.B) {\n\tb.Run(\"kind=a/b\", func(b *testing.B) {\n" +
+		"\t\tfor i := 0; i < b.N; i++ {\n" +
 		"\t\t\tfor range " + mixes + " {\n\t\t\t\tx = x*3 + 1\n\t\t\t}\n\t\t\tfor range " + objects +
 		" {\n\t\t\t\tp = new([64]byte)\n\t\t\t}\n\t\t}\n\t})\n}\n"
 }
@@ -176,12 +178,13 @@ func TestBenchInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	slow := "#!/bin/sh\nif [ \"$1\" = test ]; then sleep 60; fi\nexec " + compiler + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(slow), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(slow), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), r.tare, "bench", "HEAD", "HEAD")
 	var said bytes.Buffer
-	cmd.Dir, cmd.Stderr, cmd.Env = r.dir, &said, append(r.env, "TARE_CACHE="+cache, "PATH="+bin+":"+os.Getenv("PATH"))
+	cmd.Dir, cmd.Stderr = r.dir, &said
+	cmd.Env = slices.Concat(r.env, []string{"TARE_CACHE=" + cache, "PATH=" + bin + ":" + os.Getenv("PATH")})
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

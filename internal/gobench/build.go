@@ -123,5 +123,5 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, 0o700) //nolint:gosec // it is a program
+	return os.WriteFile(to, text, 0o700)
 }

@@ -113,7 +113,7 @@ func converse(t *testing.T, cpuTime bool, requests ...driver.Request) []driver.A
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "0.test")
-	if err := os.WriteFile(binary, []byte(fake), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(binary, []byte(fake), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	sum, err := content(binary)
