@@ -19,7 +19,7 @@ var layers = []string{
 	"area signature budget plane vm vm/shell",
 	"driver area/oneshot area/remote question",
 	"record capacity",
-	"run report config importer doctor",
+	"run report config importer doctor gobench",
 	"analyze fleet",
 	"area/identity/... area/decision/... area/sandbox/... area/admission/... area/imagepull/... area/exec/...",
 	"area/all",

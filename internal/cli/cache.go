@@ -42,8 +42,8 @@ func (a *app) cacheCommand() *cobra.Command {
 	var form string
 	c := &cobra.Command{
 		Use: "cache", Short: "List what tare has built, and remove what it no longer uses", Args: unknownCommand,
-		Long: "Lists the control planes and decision points that tare has built on this host, with their size, the\n" +
-			"time at which tare last looked for them, and their state:\n\n" +
+		Long: "Lists the control planes, decision points and Go benchmarks that tare has built on this host, with their\n" +
+			"size, the time at which tare last looked for them, and their state:\n\n" +
 			"  current     this version of tare uses it\n" +
 			"  old         built from other sources or with another Go toolchain: 'tare cache prune' removes it\n" +
 			"  unfinished  a build that is running, or was killed\n" +
@@ -104,9 +104,12 @@ func (a *app) builtFolders(ctx context.Context) ([]builtFolder, error) {
 	if err != nil {
 		return nil, err
 	}
+	none := func(string) bool { return false }
 	out := []builtFolder{
 		{Holds: "control planes", cache: planes.Built(), survey: build.Survey{Wanted: wanted, Now: now}},
 		{Holds: "decision points", cache: engines.Built(), survey: build.Survey{Wanted: needed, Now: now}},
+		// None is current: whether what tare bench has built is asked for again is not known.
+		{Holds: "Go benchmarks", cache: a.benchCache(), survey: build.Survey{Wanted: none, Now: now}},
 	}
 	for i := range out {
 		if out[i].Folder, err = out[i].cache.Folder(); err != nil {

@@ -35,7 +35,7 @@ func (t *Target) batch(ctx context.Context, a *arm, o Operation, n int) ([]load.
 	}
 	before, known := a.counts[o.Name]
 	var outside *cpuMeter
-	if !known || !slices.Contains(before, metric.CPU.Name) {
+	if !o.NoCPU && (!known || !slices.Contains(before, metric.CPU.Name)) {
 		outside = newMeter(s.roots())
 	}
 	var c Cost
@@ -51,7 +51,7 @@ func (t *Target) batch(ctx context.Context, a *arm, o Operation, n int) ([]load.
 		return nil, s.client.fail(fmt.Errorf("it counted %s of %s before, and %s now; what it counts is the same in all "+
 			"answers", quotedNames(before), o.Name, quotedNames(names)))
 	}
-	samples, from, err := c.complete(took, cpu, cpuErr)
+	samples, from, err := c.complete(took, cpu, cpuErr, o.NoCPU)
 	if err != nil {
 		return nil, s.client.fail(fmt.Errorf("operate %s: %w", o.Name, err))
 	}
@@ -65,11 +65,14 @@ func quotedNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// complete adds the times that tare measured where the program has not counted them.
-func (c Cost) complete(took, cpu time.Duration, cpuErr error) ([]load.BatchSample, sources, error) {
+// complete adds the times that tare measured where the program has not counted them; CPU time unless there is to be
+// none.
+func (c Cost) complete(took, cpu time.Duration, cpuErr error, noCPU bool) ([]load.BatchSample, sources, error) {
 	from := sources{wall: byProgram, cpu: byProgram}
 	samples, each := c.samples(), float64(c.Calls)
-	if _, ok := c.Total[metric.CPU.Name]; !ok {
+	if _, ok := c.Total[metric.CPU.Name]; !ok && noCPU {
+		from.cpu = byNobody
+	} else if !ok {
 		if cpuErr != nil {
 			return nil, from, fmt.Errorf("the program does not count cpu, and its CPU time cannot be read from outside: %w; "+
 				"let it count \"cpu\" itself, its own and its "+

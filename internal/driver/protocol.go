@@ -84,6 +84,9 @@ type Operation struct {
 	Harness bool `json:"harness,omitempty"`
 	// Overhead names the harness operation with the same loop and clocks as this one. Empty: the most expensive.
 	Overhead string `json:"overhead,omitempty"`
+	// NoCPU says that the calls are made by processes that come and go, whose CPU time cannot be read from outside: tare
+	// does not try.
+	NoCPU bool `json:"no_cpu,omitempty"`
 }
 
 // Prepared is the answer to prepare.

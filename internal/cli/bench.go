@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/build"
+	"tare/internal/gobench"
+)
+
+// benchFlags are the flags of tare bench.
+type benchFlags struct {
+	startFlags
+
+	blocks  int
+	cpuTime bool
+	budgets []string
+	env     []string
+	write   string
+}
+
+func (a *app) benchCommand() *cobra.Command {
+	var outputs []string
+	var f benchFlags
+	c := &cobra.Command{
+		Use: "bench OLD NEW [-- PACKAGES -bench X …]", Short: "Compare Go benchmarks of two revisions",
+		Long: "Builds the Go benchmarks of two git revisions of the repository in this folder, of two module versions\n" +
+			"(path@version), or takes two test binaries (go test -c), and runs them interleaved in blocks, in random\n" +
+			"order, with OLD a second time as the A/A arm. Each benchmark is an operation.\n\n" +
+			"After -- stand packages (default: .), the flags -bench, -skip, -cpu, -short and -benchtime of go test, and\n" +
+			"flags of go build such as -tags=x. -benchtime 50ms is how long a batch lasts.",
+		Example: "  tare bench HEAD~1 HEAD\n  tare bench v1.2.0 HEAD -- ./... -bench 'Open|Close'\n" +
+			"  tare bench golang.org/x/text@v0.33.0 golang.org/x/text@v0.42.0 -- ./unicode/norm -bench NFC",
+		Args: func(c *cobra.Command, args []string) error {
+			if dash := c.ArgsLenAtDash(); dash >= 0 {
+				args = args[:dash]
+			}
+			return exactly("OLD", "NEW")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			outs, err := parseOutputs(outputs)
+			if err != nil {
+				return err
+			}
+			return a.bench(c.Context(), args, f, outs)
+		},
+	}
+	outputFlag(c, &outputs)
+	c.Flags().StringVar(&f.results, "results", resultsDir, "folder for records")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "build, and show what would be done, as 'tare plan' does")
+	c.Flags().IntVar(&f.blocks, "blocks", 0, "the most blocks to measure (default: that of tare run)")
+	c.Flags().StringArrayVar(&f.budgets, "budget", nil, "a budget, such as 'wall <= +5%'; repeatable")
+	c.Flags().StringArrayVar(&f.env, "env", nil, "name of an environment variable that the benchmarks get; repeatable")
+	c.Flags().BoolVar(&f.cpuTime, "cpu-time", false,
+		"compare CPU time, for busy hosts: that of the process, with what a benchmark does while its timer is stopped")
+	c.Flags().StringVar(&f.write, "write", "", "keep the experiment in this file")
+	f.sourceFlags.add(c)
+	return c
+}
+
+// benchDriverCommand is the program of the experiments that tare bench composes.
+func (a *app) benchDriverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "bench-driver PLAN", Short: "Run Go benchmarks (tare bench starts this itself)", Hidden: true,
+		Args: exactly("PLAN"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return gobench.Serve(c.Context(), args[0], a.Stdin, a.Stdout)
+		},
+	}
+}
+
+// bench builds the benchmarks, composes an experiment, and runs it.
+func (a *app) bench(ctx context.Context, args []string, f benchFlags, outs []output) error {
+	o, err := benchOptions(args)
+	if err != nil {
+		return err
+	}
+	if f.cpuTime && o.Span < usualSpan {
+		return usage("--cpu-time needs batches of %v or more, since the start of a process takes milliseconds of it; leave "+
+			"out -benchtime", usualSpan)
+	}
+	o.Env, o.CPUTime, o.Tell = f.env, f.cpuTime, a.tell
+	if o.Dir, err = os.Getwd(); err != nil {
+		return err
+	}
+	src, err := a.composeBench(ctx, o, f)
+	if err != nil {
+		return err
+	}
+	if f.write != "" {
+		if err := writeNew(f.write, src.text); err != nil {
+			return err
+		}
+		src.file = f.write
+	}
+	if src, err = f.change(src); err != nil {
+		return err
+	}
+	if f.dryRun {
+		return a.plan(ctx, src, f.full)
+	}
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	return a.run(ctx, src, f.startFlags, outs)
+}
+
+// composeBench returns the experiment. An interrupt ends it, and removes what was not built to its end.
+func (a *app) composeBench(ctx context.Context, o gobench.Options, f benchFlags) (s source, err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	p, file, err := gobench.Make(ctx, a.benchCache(), o)
+	switch w, isWrong := errors.AsType[*gobench.Wrong](err); {
+	case ctx.Err() != nil:
+		return s, &exit{code: ExitInterrupted, cause: errors.New("stopped before the run; nothing was measured")}
+	case isWrong:
+		return s, usage("%w", w)
+	case err != nil:
+		return s, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return s, fmt.Errorf("find tare's own executable, which runs the benchmarks: %w", err)
+	}
+	return source{name: "the experiment of tare bench", text: benchText(p, self, file, f)}, nil
+}
+
+func (a *app) benchCache() build.Cache {
+	return build.Cache{Sub: "gobench", Log: a.logger(a.Stderr), Getenv: a.lookup}
+}
+
+const (
+	usualSpan = 50 * time.Millisecond // several times as long as a kernel lets a process run before another
+	leastSpan = 10 * time.Millisecond
+	// benchRounds is how many batches of a benchmark a block has, each a process: the luck of one does not weigh much.
+	benchRounds = 10
+	// mostOperations is how many a file can name; without names all are measured.
+	mostOperations = 32
+)
+
+// benchText writes the experiment.
+func benchText(p gobench.Plan, self, file string, f benchFlags) []byte {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# Go benchmarks of two revisions; composed by tare bench, which has built them")
+	line("name: bench\narea: exec\nquestion: compare")
+	line("target:\n  program: [%q, bench-driver, %q]", self, file)
+	line("  rounds: %d\n  patience: 10m", benchRounds)
+	if len(p.Benchmarks) <= mostOperations {
+		var names []string
+		for _, b := range p.Benchmarks {
+			names = append(names, strconv.Quote(b.Operation)) // "Null" alone is no name in YAML
+		}
+		line("  operations: [%s]", strings.Join(names, ", "))
+	}
+	if len(f.env) > 0 {
+		line("  env: [%s]", strings.Join(f.env, ", "))
+	}
+	line("baseline: {%s: %q}", gobench.Factor, p.Sides[0].Label)
+	line("treatments:\n  - {%s: %q}", gobench.Factor, p.Sides[1].Label)
+	if f.blocks != 0 {
+		line("blocks: %d", f.blocks)
+	}
+	if len(f.budgets) > 0 {
+		line("budget:")
+	}
+	for _, budget := range f.budgets {
+		line("  - %q", budget)
+	}
+	return []byte(b.String())
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(file string, text []byte) error {
+	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return usage("--write: %w", err)
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// benchOptions parses what stands after --, as go test would.
+func benchOptions(args []string) (o gobench.Options, err error) {
+	o = gobench.Options{Old: args[0], New: args[1], CPU: runtime.GOMAXPROCS(0)}
+	fs := flag.NewFlagSet("", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	bench := fs.String("bench", ".", "")
+	skip := fs.String("skip", "", "")
+	short := fs.Bool("short", false, "")
+	fs.Bool("benchmem", true, "")
+	fs.IntVar(&o.CPU, "cpu", o.CPU, "")
+	fs.DurationVar(&o.Span, "benchtime", usualSpan, "")
+	for _, name := range []string{"tags", "gcflags", "ldflags", "asmflags", "mod", "modfile", "pgo"} {
+		fs.Func(name, "", func(v string) error { o.BuildFlags = append(o.BuildFlags, "-"+name+"="+v); return nil })
+	}
+	for _, name := range []string{"race", "trimpath", "msan", "asan"} {
+		fs.BoolFunc(name, "", func(v string) error { o.BuildFlags = append(o.BuildFlags, "-"+name+"="+v); return nil })
+	}
+	for rest := args[2:]; len(rest) > 0; {
+		if err := fs.Parse(rest); err != nil {
+			return o, usage("after --: %w; it takes packages, -bench, -skip, -cpu N, -short, -benchtime DURATION and flags of "+
+				"go build; how often is said by --blocks", err)
+		}
+		if rest = fs.Args(); len(rest) > 0 {
+			o.Packages, rest = append(o.Packages, rest[0]), rest[1:]
+		}
+	}
+	if o.Span < leastSpan || o.Span > 10*time.Second || o.CPU < 1 {
+		return o, usage("after --: -benchtime %v -cpu %d: want 10ms to 10s, and 1 processor or more", o.Span, o.CPU)
+	}
+	o.TestFlags = []string{"-test.bench=" + *bench, "-test.short=" + strconv.FormatBool(*short)}
+	if *skip != "" {
+		o.TestFlags = append(o.TestFlags, "-test.skip="+*skip)
+	}
+	return o, nil
+}

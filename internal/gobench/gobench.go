@@ -1,0 +1,218 @@
+// Package gobench builds the Go benchmarks of two revisions, and is the driver that runs them for the area exec.
+package gobench
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tare/internal/build"
+)
+
+// Options say what is compared.
+type Options struct {
+	Old, New   string // git revisions, module versions (path@version), or test binaries
+	Dir        string // the folder in which tare was started
+	Packages   []string
+	BuildFlags []string // of go test -c: -tags=x
+	// TestFlags choose benchmarks: -test.bench=X, -test.skip=X, -test.short.
+	TestFlags []string
+	CPU       int           // GOMAXPROCS
+	Span      time.Duration // how long a batch of the faster side lasts, about
+	CPUTime   bool          // compare the CPU time of processes, too
+	Env       []string      // variables that benchmarks get besides driver.Usual: names
+	// Tell says what is being done.
+	Tell func(format string, args ...any)
+}
+
+// Factor is the factor whose levels are the two sides.
+const Factor = "revision"
+
+// A Plan is what the driver reads: what to run.
+type Plan struct {
+	Sides      [2]Side     `json:"sides"` // the old, the new
+	Benchmarks []Benchmark `json:"benchmarks"`
+	Flags      []string    `json:"flags"`
+	CPU        int         `json:"cpu"`
+	CPUTime    bool        `json:"cpu_time,omitempty"`
+	Notes      []string    `json:"notes,omitempty"`
+}
+
+// A Side is one of the two revisions.
+type Side struct {
+	Label string          `json:"label"` // level of Factor
+	Tests map[string]Test `json:"tests"` // by package, relative to the module
+}
+
+// A Test is a test binary.
+type Test struct {
+	File   string `json:"file"`
+	Dir    string `json:"dir"` // in which it runs
+	SHA256 string `json:"sha256"`
+}
+
+// A Benchmark exists on both sides.
+type Benchmark struct {
+	Operation string `json:"operation"` // its name in experiments
+	Package   string `json:"package"`
+	Name      string `json:"name"` // as Go prints it, without Benchmark and GOMAXPROCS: Open/size=10
+	// Calls is how many calls a batch has, on both sides: a benchmark's fixed costs are the same share of both.
+	Calls int `json:"calls"`
+}
+
+// Wrong is an error in what the user asked for.
+type Wrong struct{ error }
+
+// Unwrap returns the cause.
+func (w *Wrong) Unwrap() error { return w.error }
+
+func wrong(format string, args ...any) error { return &Wrong{fmt.Errorf(format, args...)} }
+
+// planFile is the name of the plan in the folder of what was built.
+const planFile = "plan.json"
+
+// Make builds both sides, lists their benchmarks, and returns the plan and its file. It uses again what was built from
+// the same inputs before. Whatever is left of a build that fails or is interrupted is removed.
+func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file string, err error) {
+	sources, err := o.sources(ctx)
+	if err != nil {
+		return p, "", err
+	}
+	if len(o.Packages) == 0 {
+		o.Packages = []string{"."}
+	}
+	for i := range sources {
+		if err := o.checkout(ctx, cache, &sources[i]); err != nil {
+			return p, "", err
+		}
+	}
+	inputs, err := json.Marshal([]any{
+		sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env, o.Dir,
+	})
+	if err != nil {
+		return p, "", err
+	}
+	toolchain, err := o.toolchain(ctx)
+	if err != nil {
+		return p, "", err
+	}
+	sum := sha256.Sum256(append(inputs, toolchain...))
+	dir, err := cache.Get(ctx, build.Recipe{
+		Name: "gobench-" + hex.EncodeToString(sum[:8]), Lock: "gobench", Within: time.Hour,
+		Make: func(ctx context.Context, dir string) error { return o.make(ctx, dir, sources) },
+	})
+	if err != nil {
+		return p, "", err
+	}
+	file = filepath.Join(dir, planFile)
+	p, err = Read(file)
+	return p, file, err
+}
+
+// Read reads a plan. Paths of test binaries in the file are relative to its folder.
+func Read(file string) (p Plan, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return p, fmt.Errorf("read what tare bench built: %w; run tare bench again", err)
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("read %s: %w; run tare bench again", file, err)
+	}
+	for _, s := range p.Sides {
+		for name, t := range s.Tests {
+			t.File = filepath.Join(filepath.Dir(file), t.File)
+			s.Tests[name] = t
+		}
+	}
+	return p, nil
+}
+
+// make fills the folder of a recipe.
+func (o Options) make(ctx context.Context, dir string, sources [2]source) error {
+	p := Plan{Flags: o.TestFlags, CPU: o.CPU, CPUTime: o.CPUTime}
+	var found [2]listing
+	for i, s := range sources {
+		o.Tell("building %s\n", s.Label)
+		side, err := o.build(ctx, dir, fmt.Sprintf("side%d", i), s)
+		if err != nil {
+			return err
+		}
+		p.Sides[i] = side
+		o.Tell("listing the benchmarks of %s\n", s.Label)
+		if found[i], err = o.list(ctx, dir, side); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.Benchmarks, err = o.common(found, p.Sides); err != nil {
+		return err
+	}
+	for i, s := range sources {
+		p.Notes = append(p.Notes, found[i].notes(s)...)
+	}
+	text, err := json.MarshalIndent(p, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, planFile), text, 0o600)
+}
+
+// common returns the benchmarks, which must be the same on both sides.
+func (o Options) common(found [2]listing, sides [2]Side) (out []Benchmark, err error) {
+	for i := range found {
+		if len(found[i].names) == 0 {
+			return nil, wrong("no benchmark of %s matches %s in %s; name packages and a pattern after --: -- ./... -bench Open",
+				sides[i].Label, strings.Join(o.TestFlags, " "), strings.Join(o.Packages, " "))
+		}
+	}
+	for i := range found {
+		if only := found[i].without(found[1-i]); len(only) > 0 {
+			return nil, wrong("only %s has %s; leave out what %s lacks with -skip after --, such as -skip '^%s$'",
+				sides[i].Label, strings.Join(only, ", "), sides[1-i].Label, strings.ReplaceAll(only[0], "/", "$/^"))
+		}
+	}
+	many := map[string]bool{}
+	for _, n := range found[0].names {
+		many[n.Package] = true
+	}
+	taken := map[string]bool{}
+	for _, b := range found[0].names {
+		name := b.Name
+		if len(many) > 1 {
+			name = b.Package + "." + name
+		}
+		b.Operation = plainName(name, taken)
+		if i := found[1].index(b); i >= 0 {
+			b.Calls = batchOf(b.Calls, found[1].names[i].Calls)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// batchOf returns how many calls make a batch, given how many each side makes in Span. The batches of the slower side
+// may last 4 times as long; if it is slower than that, those of the faster one are shorter.
+func batchOf(a, b int) int { return min(max(a, b), 4*min(a, b)) }
+
+// plainName returns a name that experiments and budgets can hold, and that is not taken.
+func plainName(name string, taken map[string]bool) string {
+	const most = 64
+	plain := strings.Map(func(r rune) rune {
+		if (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' {
+			return '_'
+		}
+		return r
+	}, name)
+	if len(plain) > most || taken[plain] {
+		sum := sha256.Sum256([]byte(name))
+		plain = plain[:min(len(plain), most-9)] + "-" + hex.EncodeToString(sum[:4])
+	}
+	taken[plain] = true
+	return plain
+}
