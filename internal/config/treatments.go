@@ -76,6 +76,33 @@ func (e *Experiment) arms() []Levels {
 	return arms
 }
 
+// levelPath returns where the file gives a treatment's level of a factor or, without a factor, the treatment.
+func (c *checker) levelPath(id, factor string) string {
+	written, arm, path := c.e.written(), 0, "target"
+	if i := slices.IndexFunc(written, func(t design.Treatment) bool { return t.ID == id }); i >= 0 {
+		arm = i * len(c.e.arms()) / len(written)
+	}
+	if c.e.Baseline == nil {
+		arm++
+	}
+	switch {
+	case arm == 0:
+		path = "baseline"
+	case len(c.e.Alternatives) > 0:
+		path = index("treatments", arm-1)
+	case len(c.e.Factors) > 0:
+		path = "factors"
+	case len(c.e.Fixed) > 0:
+		path = "fixed"
+	}
+	for _, in := range []string{path, "factors", "fixed"} {
+		if at := join(in, factor); factor != "" && c.given(at) {
+			return at
+		}
+	}
+	return path
+}
+
 func (e *Experiment) combinations() []Levels {
 	out := []Levels{{}}
 	for _, f := range e.Factors {
