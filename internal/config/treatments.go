@@ -78,26 +78,29 @@ func (e *Experiment) arms() []Levels {
 
 // levelPath returns where the file gives a treatment's level of a factor or, without a factor, the treatment.
 func (c *checker) levelPath(id, factor string) string {
-	written, arm, path := c.e.written(), 0, "target"
-	if i := slices.IndexFunc(written, func(t design.Treatment) bool { return t.ID == id }); i >= 0 {
-		arm = i * len(c.e.arms()) / len(written)
+	written, arm := c.e.written(), 0
+	at := slices.IndexFunc(written, func(t design.Treatment) bool { return t.ID == id })
+	if at < 0 {
+		return "target"
 	}
-	if c.e.Baseline == nil {
+	if arm = at * len(c.e.arms()) / len(written); c.e.Baseline == nil {
 		arm++
 	}
+	path := "factors"
 	switch {
 	case arm == 0:
 		path = "baseline"
 	case len(c.e.Alternatives) > 0:
 		path = index("treatments", arm-1)
-	case len(c.e.Factors) > 0:
-		path = "factors"
-	case len(c.e.Fixed) > 0:
-		path = "fixed"
 	}
-	for _, in := range []string{path, "factors", "fixed"} {
-		if at := join(in, factor); factor != "" && c.given(at) {
-			return at
+	for _, f := range c.e.Factors {
+		if f.Name == factor {
+			return index(join("factors", factor), slices.Index(f.Levels, written[at].Levels[factor]))
+		}
+	}
+	for _, in := range []string{path, "fixed"} {
+		if level := join(in, factor); factor != "" && c.given(level) {
+			return level
 		}
 	}
 	return path
