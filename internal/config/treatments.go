@@ -78,12 +78,13 @@ func (e *Experiment) arms() []Levels {
 
 // levelPath returns where the file gives a treatment's level of a factor or, without a factor, the treatment.
 func (c *checker) levelPath(id, factor string) string {
-	written, arm := c.e.written(), 0
+	written := c.e.written()
 	at := slices.IndexFunc(written, func(t design.Treatment) bool { return t.ID == id })
 	if at < 0 {
 		return "target"
 	}
-	if arm = at * len(c.e.arms()) / len(written); c.e.Baseline == nil {
+	arm := at * len(c.e.arms()) / len(written)
+	if c.e.Baseline == nil {
 		arm++
 	}
 	path := "factors"

@@ -77,9 +77,10 @@ func (s *Spec) checkProgram(out *findings) {
 	if len(s.Program) > 1 && filepath.Base(s.Program[0]) == "go" && slices.Contains(notDrivers, s.Program[1]) {
 		*out = append(*out, area.Finding{
 			Path: "program", Severity: area.Warning,
-			Message: fmt.Sprintf("go %s writes text to its standard output, where tare expects answers to its requests, line by "+
-				"line in JSON", s.Program[1]),
-			Hint: "name a program that speaks the protocol of docs/reference/exec.md; tare import reads results of Go benchmarks",
+			Message: fmt.Sprintf("go %s writes text to its standard output, where tare expects answers to its requests, "+
+				"line by line in JSON", s.Program[1]),
+			Hint: "name a program that speaks the protocol of docs/reference/exec.md; tare import reads results of Go " +
+				"benchmarks",
 		})
 	}
 	if strings.ContainsRune(s.Dir, 0) {
