@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -59,10 +60,9 @@ func (a *app) initCommand() *cobra.Command {
 // usualQuestion returns the question that the pages about an area begin with: where a token endpoint breaks, and what
 // a control of any other area costs.
 func usualQuestion(area string) string {
-	if area == "identity" {
-		return string(design.Capacity)
-	}
-	return string(design.Compare)
+	all := question.All()
+	i := slices.IndexFunc(all, func(q *question.Question) bool { return q.Drive.Overloads == (area == "identity") })
+	return string(all[max(i, 0)].Name)
 }
 
 // writeSchema writes the JSON Schema that the template names beside it, for editors. It leaves an existing one alone.

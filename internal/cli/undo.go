@@ -20,9 +20,9 @@ func (a *app) undoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "undo RUN", Short: "Undo the changes that a run made and could not undo", Args: exactly("RUN"),
 		Long: "Reads the journal of RUN, a folder or a name below results/, and undoes every change that the run\n" +
-			"made and did not undo itself: after kill -9, a crash, or a second interrupt. You may run it any number of times. If this user did\n" +
-			"not make the record on this host, undo needs --yes, because the journal names programs, addresses\n" +
-			"and processes.\n\n" +
+			"made and did not undo itself: after kill -9, a crash, or a second interrupt. You may run\n" +
+			"it any number of times. If this user did not make the record on this host, undo needs --yes, because\n" +
+			"the journal names programs, addresses and processes.\n\n" +
 			"If the disk is full, tare undoes everything but cannot record that, and exits with 1. The next call\n" +
 			"undoes everything again, which changes nothing, and records it.",
 		RunE: func(c *cobra.Command, args []string) error {
