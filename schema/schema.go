@@ -7,3 +7,8 @@ import _ "embed" // for the schemas
 //
 //go:embed experiment.v1.json
 var Experiment []byte
+
+// Report is the JSON Schema of reports in JSON.
+//
+//go:embed report.v1.json
+var Report []byte

@@ -92,7 +92,7 @@ func TestTemplateCommentsAreTrue(t *testing.T) {
 	s := compiled(t)
 	tried := 0
 	for _, swap := range [][2]string{
-		{"  embedded: {preset: blog-2020}", "  url: http://169.254.169.254"},
+		{"  embedded: {preset: sts-quota-reject}", "  url: http://169.254.169.254"},
 		{"  # operation:", "  operation:"},
 		{"  # identities:", "  identities:"},
 		{"# treatments:", "treatments:"},
@@ -106,7 +106,7 @@ func TestTemplateCommentsAreTrue(t *testing.T) {
 	} {
 		text := strings.Replace(string(data), swap[0], swap[1], 1)
 		if strings.Contains(swap[1], "rates:") { // a ladder finds no capacity that could be limited
-			text = strings.Replace(text, "  - capacity >= 100/s", "  - response.p99 <= 500ms at 100/s", 1)
+			text = strings.Replace(text, "  - capacity >= 50/s", "  - response.p99 <= 500ms at 100/s", 1)
 		}
 		if text == string(data) {
 			t.Errorf("the template lacks %q", swap[0])

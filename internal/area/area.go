@@ -170,6 +170,8 @@ type Finding struct {
 	Severity Severity
 	Message  string // what is wrong, and its cause
 	Hint     string // the next step
+	// Treatment is the ID of the treatment whose levels are wrong, and Factor the one that is; empty if the section is.
+	Treatment, Factor string
 	// Secret says that the value at Path may be a secret, so that the line must not be shown.
 	Secret bool
 }

@@ -50,11 +50,23 @@ func FaultVaried(path, factor string) Finding {
 func FaultIn(t design.Treatment, path string, err error) Finding {
 	f := Fault(path, err, "")
 	if name, _, _ := strings.Cut(err.Error(), ":"); t.Levels[name] != "" || f.Path == "" {
-		f.Path = ""
-		if len(t.Levels) > 0 {
-			f.Message = fmt.Sprintf("treatment %q: %s", t.ID, f.Message)
-		}
+		return f.In(t)
 	}
+	return f
+}
+
+// In returns f as a finding about a treatment: about its level of the factor with which the message begins, if there is
+// one. Without levels there is nothing to name.
+func (f Finding) In(t design.Treatment) Finding {
+	factor, _, _ := strings.Cut(f.Message, ":")
+	f.Path = ""
+	if len(t.Levels) == 0 {
+		return f
+	}
+	if _, ok := t.Levels[factor]; ok {
+		f.Factor = factor
+	}
+	f.Treatment, f.Message = t.ID, fmt.Sprintf("treatment %q: %s", t.ID, f.Message)
 	return f
 }
 

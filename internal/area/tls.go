@@ -12,8 +12,8 @@ import (
 // TLS says whom to trust as a target behind https, and how tare proves who it is. The zero TLS trusts the host's
 // authorities.
 type TLS struct {
-	CA         string `yaml:"ca,omitempty" json:"ca,omitempty" jsonschema_description:"File with the certificates (PEM) of the authorities to trust, instead of the host's."`
-	Cert       string `yaml:"cert,omitempty" json:"cert,omitempty" jsonschema_description:"File with the client certificate and its chain (PEM)."`
+	CA         string `yaml:"ca,omitempty" json:"ca,omitempty" tare:"path" jsonschema_description:"File with the certificates (PEM) of the authorities to trust, instead of the host's."`
+	Cert       string `yaml:"cert,omitempty" json:"cert,omitempty" tare:"path" jsonschema_description:"File with the client certificate and its chain (PEM)."`
 	Key        Secret `yaml:"key,omitempty" json:"key,omitzero" jsonschema_description:"The client certificate's private key (PEM): {file: path} or {env: NAME}."`
 	ServerName string `yaml:"server_name,omitempty" json:"server_name,omitempty" jsonschema_description:"Name that the server's certificate must have. Default: the URL's host."`
 	Insecure   bool   `yaml:"insecure,omitempty" json:"insecure,omitempty" jsonschema_description:"Do not verify the server's certificate. Every report will say so."`

@@ -21,6 +21,8 @@ type app struct {
 	Env
 	areas   all.List
 	verbose bool
+	// inconclusiveOK makes an inconclusive result a warning.
+	inconclusiveOK bool
 	// interrupts are those of the command run.
 	interrupts *interrupts
 	// lost is the first error of writing to standard output: a report that was not delivered must not look like

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
+	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/report"
 )
@@ -35,6 +36,7 @@ func (a *app) checkCommand() *cobra.Command {
 	c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "write the report in this format, as 'tare report' does")
 	budgetFlag(c, &budgets)
 	resultsFlag(c, &results)
+	a.inconclusiveFlag(c)
 	return c
 }
 
@@ -76,19 +78,41 @@ func (a *app) emit(rep *report.Report, outs []output) error {
 		}
 	}
 	a.github(rep)
-	if code := analyze.ExitCode(rep); code != ExitPass {
-		return &exit{code: code, quiet: true}
+	return a.verdictOf(rep)
+}
+
+// verdictOf returns the error that carries a report's exit code.
+func (a *app) verdictOf(rep *report.Report) error {
+	code := analyze.ExitCode(rep)
+	if code == analyze.ExitInconclusive && a.inconclusiveOK {
+		a.judged(a.Stderr, area.Warning.String(), "  the result is inconclusive; exit code 0 instead of %d, by "+
+			"--inconclusive-ok\n", code)
+		code = ExitPass
 	}
-	return nil
+	if code == ExitPass {
+		return nil
+	}
+	return &exit{code: code, quiet: true}
+}
+
+// inconclusiveFlag adds --inconclusive-ok.
+func (a *app) inconclusiveFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&a.inconclusiveOK, "inconclusive-ok", false,
+		"exit with 0 instead of 11 if the result is inconclusive, and say so; the verdict stays")
 }
 
 // budgetLines prints one line per budget and treatment, and one for the overall verdict.
 func (a *app) budgetLines(rep *report.Report) {
 	for i := range rep.Budgets {
 		b := &rep.Budgets[i]
-		a.print("%-13s %s%s\n", b.Verdict, b.Text, accountOf(b, len(rep.Treatments) > 1))
+		a.budgetLine(b.Verdict, b.Text+accountOf(b, len(rep.Treatments) > 1))
 	}
-	a.print("%-13s %s\n", rep.Verdict, rep.Reason)
+	a.budgetLine(rep.Verdict, rep.Reason)
+}
+
+func (a *app) budgetLine(v report.Verdict, text string) {
+	const width = 13
+	a.judged(a.Stdout, string(v), "%*s %s\n", width-len(v), "", text)
 }
 
 // accountOf names the treatment and the figures on which a budget was judged.

@@ -42,6 +42,7 @@ func (a *app) compareCommand() *cobra.Command {
 	outputFlag(c, &outputs)
 	budgetFlag(c, &budgets)
 	resultsFlag(c, &results)
+	a.inconclusiveFlag(c)
 	c.Flags().StringVar(&treatment, "treatment", "", "compare this treatment of both runs")
 	c.Flags().StringVar(&margin, "margin", "",
 		"largest effect that counts as no effect, such as 2% (default: the run's margin)")
@@ -129,12 +130,21 @@ func (a *app) findArm(arg, results string) (dir, name, treatment string, err err
 // stamp matches the time that a run's folder name has after the experiment's name.
 var stamp = regexp.MustCompile(`^-\d{8}T\d{6}Z(-\d+)?$`)
 
-// findRun finds a run's folder by its path, by its name below results, or by its experiment's name: then the latest.
-func (a *app) findRun(name, results string) (string, error) {
+// findRecord finds the folder of the one run that is to be changed: an experiment's name does not stand for a run here.
+func findRecord(name, results string) (string, error) {
 	for _, dir := range []string{name, filepath.Join(results, name)} {
 		if _, err := os.Stat(filepath.Join(dir, record.JournalFile)); err == nil {
 			return filepath.Clean(dir), nil
 		}
+	}
+	return "", usage("no run %s: neither a folder nor a name below %s; 'tare list runs' lists all runs", name, results)
+}
+
+// findRun finds a run's folder by its path, by its name below results, or by its experiment's name: then the latest.
+func (a *app) findRun(name, results string) (string, error) {
+	dir, missing := findRecord(name, results)
+	if missing == nil {
+		return dir, nil
 	}
 	all, err := os.ReadDir(results)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -147,9 +157,9 @@ func (a *app) findRun(name, results string) (string, error) {
 		}
 	}
 	if len(found) == 0 {
-		return "", usage("no run %s: neither a folder nor a name below %s; 'tare list runs' lists all runs", name, results)
+		return "", missing
 	}
-	dir := filepath.Join(results, slices.Max(found))
+	dir = filepath.Join(results, slices.Max(found))
 	a.tell("%s is %s\n", name, dir)
 	return dir, nil
 }

@@ -58,7 +58,7 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
-	forms := map[string]func(io.Writer, *doctor.Diagnosis) error{"json": doctor.JSON, "text": doctor.Text}
+	forms := map[string]func(io.Writer, *doctor.Diagnosis) error{"json": doctor.JSON, "text": a.diagnosis}
 	encode, ok := forms[form]
 	if !ok {
 		return usage("-o %s: unknown format %q; formats are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
@@ -88,6 +88,11 @@ func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
 		return &exit{code: ExitError, quiet: true}
 	}
 	return nil
+}
+
+// diagnosis writes a diagnosis as text.
+func (a *app) diagnosis(w io.Writer, d *doctor.Diagnosis) error {
+	return doctor.Write(w, d, func(s doctor.State) string { return a.painted(w, string(s)) })
 }
 
 // trialCommand runs, in a child process, a check that cannot be undone.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
 	"tare/internal/clock"
 	"tare/internal/ratelimit"
@@ -86,8 +87,12 @@ func (a *app) doctorRBAC(ctx context.Context, r *rbac) error {
 
 // printLacking prints, as comments below the role, the rights that the user of the kubeconfig lacks.
 func (a *app) printLacking(ctx context.Context, r *rbac, rules []rbacv1.PolicyRule) error {
+	kubeconfig, err := area.ExpandHome(r.kubeconfig) // a shell leaves the ~ of --kubeconfig=~/.kube/config alone
+	if err != nil {
+		return usage("--kubeconfig: %w", err)
+	}
 	c, err := cluster.New(ctx, cluster.Options{
-		Run: "doctor", Kubeconfig: r.kubeconfig, Context: r.context, ExposeSecrets: r.expose,
+		Run: "doctor", Kubeconfig: kubeconfig, Context: r.context, ExposeSecrets: r.expose,
 		Limit: ratelimit.New(clock.System{}, rbacRate),
 	})
 	if err != nil {

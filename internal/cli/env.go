@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/analyze"
 	"tare/internal/proc"
+	"tare/schema"
 )
 
 // Env is the outside world, so that tests can replace it.
@@ -104,15 +105,38 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%w; see 'tare %s --help'", err, c.Name())
+		return usage("%w; see '%s --help'", err, c.CommandPath())
 	})
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log actions to stderr")
 	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
 		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(),
 		a.trialCommand(),
-		a.importCommand(), a.compareCommand(), a.checkCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand(),
-		a.benchCommand(), a.benchDriverCommand())
+		a.schemaCommand(), a.manCommand(), a.benchCommand(), a.benchDriverCommand(),
+		a.importCommand(), a.compareCommand(), a.checkCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand())
+	root.Version = built().String()
+	root.SetVersionTemplate("{{.Version}}\n")
+	a.complete(root)
 	return root
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	schemas := map[string][]byte{"experiment": schema.Experiment, "report": schema.Report}
+	return &cobra.Command{
+		Use: "schema [experiment|report]", Short: "Print the JSON Schema of experiment files, or of reports in JSON",
+		Args: cobra.MaximumNArgs(1), ValidArgs: sortedKeys(schemas),
+		RunE: func(_ *cobra.Command, args []string) error {
+			what := "experiment"
+			if len(args) == 1 {
+				what = args[0]
+			}
+			text, ok := schemas[what]
+			if !ok {
+				return usage("no schema %q; there are: %s", what, strings.Join(sortedKeys(schemas), ", "))
+			}
+			a.print("%s", text)
+			return nil
+		},
+	}
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -136,8 +160,8 @@ func noArgs(c *cobra.Command, args []string) error {
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != len(names) {
-			return usage("%s expects %s, got %s; see 'tare %s --help'",
-				c.CommandPath(), strings.Join(names, " and "), argumentCount(len(args)), c.Name())
+			return usage("%s expects %s, got %s; see '%[1]s --help'",
+				c.CommandPath(), strings.Join(names, " and "), argumentCount(len(args)))
 		}
 		return nil
 	}
@@ -154,8 +178,7 @@ func argumentCount(n int) string {
 func atMostOne(name string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usage("%s expects at most one %s, got %d arguments; see 'tare %s --help'", c.CommandPath(), name, len(args),
-				c.Name())
+			return usage("%s expects at most one %s, got %d arguments; see '%[1]s --help'", c.CommandPath(), name, len(args))
 		}
 		return nil
 	}

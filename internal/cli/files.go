@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +25,7 @@ func (a *app) initCommand() *cobra.Command {
 				return err
 			}
 			if asked == "" {
-				asked = firstQuestion(args[0])
+				asked = usualQuestion(args[0])
 			}
 			text, err := config.Template(args[0], design.Question(asked))
 			if err != nil {
@@ -47,24 +47,22 @@ func (a *app) initCommand() *cobra.Command {
 			if err := a.writeSchema(filepath.Dir(file)); err != nil {
 				return err
 			}
-			a.print("wrote %s\nnext: tare validate %s && tare run %s\n", file, file, file)
+			a.print("wrote %s: %s of %s\nnext: tare plan %s, then tare run %s\n", file, asked, args[0], file, file)
 			return nil
 		},
 	}
 	c.Flags().StringVar(&asked, "question", "",
-		question.Listed(question.Names(nil), "or")+" (default: the area's first template)")
+		question.Listed(question.Names(nil), "or")+" (default: compare, and capacity for identity)")
 	c.Flags().StringVar(&file, "file", "", "where to write (default AREA.yaml; '-' is standard output)")
 	return c
 }
 
-// firstQuestion returns the question that an area's own template asks.
-func firstQuestion(area string) string {
-	for _, name := range config.Templates() {
-		if q, ok := strings.CutPrefix(name, area+"-"); ok {
-			return q
-		}
-	}
-	return string(question.All()[0].Name)
+// usualQuestion returns the question that the pages about an area begin with: where a token endpoint breaks, and what
+// a control of any other area costs.
+func usualQuestion(area string) string {
+	all := question.All()
+	i := slices.IndexFunc(all, func(q *question.Question) bool { return q.Drive.Overloads == (area == "identity") })
+	return string(all[max(i, 0)].Name)
 }
 
 // writeSchema writes the JSON Schema that the template names beside it, for editors. It leaves an existing one alone.
@@ -81,29 +79,58 @@ func (a *app) writeSchema(dir string) error {
 }
 
 func (a *app) validateCommand() *cobra.Command {
-	return &cobra.Command{
+	var out form
+	c := &cobra.Command{
 		Use: "validate FILE…", Short: "Check experiment files, all errors at once", Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			bad := 0
-			for _, file := range args {
-				src, err := a.read(file)
-				if err == nil {
-					_, err = a.experiment(src)
-				}
-				if err == nil {
-					a.print("%s  ok\n", src.name)
-					continue
-				}
-				bad++
-				var x *exit
-				if !errors.As(err, &x) || !x.quiet {
-					a.tell("tare: %v\n", err)
-				}
+			asJSON, err := out.json()
+			if err != nil {
+				return err
 			}
-			if bad > 0 {
+			if asJSON {
+				doc := a.validation(args)
+				if err := a.printJSON(doc); err != nil || doc.OK {
+					return err
+				}
 				return &exit{code: ExitUsage, quiet: true}
 			}
-			return nil
+			return a.validate(args)
 		},
 	}
+	out.add(c)
+	return c
+}
+
+// validate checks files and prints a line for each good one, and all errors of the others.
+func (a *app) validate(files []string) error {
+	bad := 0
+	for _, file := range files {
+		src, err := a.read(file)
+		var e *config.Experiment
+		if err == nil {
+			e, err = a.experiment(src)
+		}
+		if err == nil {
+			a.print("%s  ", src.name)
+			a.judged(a.Stdout, "ok", "%s\n", untried(e))
+			continue
+		}
+		bad++
+		var x *exit
+		if !errors.As(err, &x) || !x.quiet {
+			a.tell("tare: %v\n", err)
+		}
+	}
+	if bad > 0 {
+		return &exit{code: ExitUsage, quiet: true}
+	}
+	return nil
+}
+
+// untried says what validating an experiment leaves open: it starts no program.
+func untried(e *config.Experiment) string {
+	if e.Area != "exec" {
+		return ""
+	}
+	return "; its program was not started: 'tare plan' tries it"
 }

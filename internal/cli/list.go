@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,41 +14,119 @@ import (
 
 func (a *app) listCommand() *cobra.Command {
 	var results string
+	var out form
 	c := &cobra.Command{
 		Use: "list [areas|adapters|presets|runs]", Short: "List areas with their questions, adapters, presets, or runs",
 		Args: cobra.MaximumNArgs(1), ValidArgs: []string{"areas", "adapters", "presets", "runs"},
 		RunE: func(_ *cobra.Command, args []string) error {
+			asJSON, err := out.json()
+			if err != nil {
+				return err
+			}
 			what := "areas"
 			if len(args) == 1 {
 				what = args[0]
 			}
+			doc := listing{Schema: schemaList, List: what}
 			switch what {
 			case "areas":
-				return a.listAreas()
+				doc.Areas = listAreas()
 			case "adapters", "presets":
-				return a.listNames(what)
+				doc.Names = listNames(what)
 			case "runs":
-				return a.listRuns(results)
+				doc.Runs, err = listRuns(results)
+			default:
+				err = usage("cannot list %q; lists are: areas, adapters, presets, runs", what)
 			}
-			return usage("cannot list %q; lists are: areas, adapters, presets, runs", what)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return a.printJSON(doc)
+			}
+			a.printListing(doc)
+			return nil
 		},
 	}
 	c.Flags().StringVar(&results, "results", resultsDir, "folder with records")
+	out.add(c)
 	return c
 }
 
-// listAreas prints the table of area × question.
-func (a *app) listAreas() error {
-	for _, ar := range all.Areas() {
-		for _, q := range question.All() {
-			answer := "yes"
-			if o := q.Needs(ar.Offers()); !o.Given {
-				answer = "no: " + o.Reason
-			}
-			a.print("%-10s %-9s %s\n", ar.Name(), q.Name, answer)
+// A listing is one of the lists of tare list.
+type listing struct {
+	Schema string       `json:"schema"`
+	List   string       `json:"list"`
+	Areas  []listedArea `json:"areas,omitempty"`
+	Names  []listedName `json:"names,omitempty"` // adapters or presets
+	Runs   []listedRun  `json:"runs,omitempty"`
+}
+
+// A listedArea says whether an area answers a question.
+type listedArea struct {
+	Area     string `json:"area"`
+	Question string `json:"question"`
+	Answers  bool   `json:"answers"`
+	Reason   string `json:"reason,omitempty"` // why not
+}
+
+type listedName struct {
+	Area string `json:"area"`
+	Name string `json:"name"`
+	Help string `json:"help"`
+}
+
+type listedRun struct {
+	Run       string `json:"run"`
+	Area      string `json:"area,omitempty"`
+	Question  string `json:"question,omitempty"`
+	Status    string `json:"status,omitempty"` // empty: killed, or still running
+	NotUndone int    `json:"not_undone"`       // changes
+	Error     string `json:"error,omitempty"`  // why it cannot be read
+}
+
+// printListing prints a list, one line for each entry.
+func (a *app) printListing(doc listing) {
+	for _, x := range doc.Areas {
+		a.print("%-10s %-9s ", x.Area, x.Question)
+		if x.Answers {
+			a.print("yes\n")
+		} else {
+			a.print("no: %s\n", x.Reason)
 		}
 	}
-	return nil
+	for _, x := range doc.Names {
+		a.print("%-10s %-18s %s\n", x.Area, x.Name, x.Help)
+	}
+	for _, x := range doc.Runs {
+		if x.Error != "" {
+			a.print("%-50s cannot be read: %s\n", x.Run, x.Error)
+			continue
+		}
+		status, more := x.Status, ""
+		if status == "" {
+			status = unfinished
+		}
+		if x.NotUndone > 0 {
+			more = fmt.Sprintf(", %d change(s) not undone: tare undo %s", x.NotUndone, x.Run)
+		}
+		a.print("%-50s %-9s %-9s ", x.Run, x.Area, x.Question)
+		a.judged(a.Stdout, status, "%s\n", more)
+	}
+}
+
+// unfinished is the status of a record without an end.
+const unfinished = "killed, or still running"
+
+// listAreas returns the table of area × question.
+func listAreas() (out []listedArea) {
+	for _, ar := range all.Areas() {
+		for _, q := range question.All() {
+			o := q.Needs(ar.Offers())
+			out = append(out, listedArea{ar.Name(), string(q.Name), o.Given, o.Reason})
+		}
+	}
+	return out
 }
 
 // lister is an optional interface of an area: names with one line of description each.
@@ -58,7 +135,7 @@ type lister interface {
 	Presets() map[string]string
 }
 
-func (a *app) listNames(what string) error {
+func listNames(what string) (out []listedName) {
 	for _, ar := range all.Areas() {
 		l, ok := ar.(lister)
 		if !ok {
@@ -69,17 +146,17 @@ func (a *app) listNames(what string) error {
 			names = l.Presets()
 		}
 		for _, n := range sortedKeys(names) {
-			a.print("%-10s %-18s %s\n", ar.Name(), n, names[n])
+			out = append(out, listedName{ar.Name(), n, names[n]})
 		}
 	}
-	return nil
+	return out
 }
 
-// listRuns prints the records below results, the oldest first.
-func (a *app) listRuns(results string) error {
+// listRuns returns the records below results, the oldest first.
+func listRuns(results string) (out []listedRun, err error) {
 	dirs, err := os.ReadDir(results)
 	if err != nil {
-		return fmt.Errorf("list runs: %w; 'tare run' writes records; --results names another folder", err)
+		return nil, fmt.Errorf("list runs: %w; 'tare run' writes records; --results names another folder", err)
 	}
 	for _, d := range dirs {
 		dir := filepath.Join(results, d.Name())
@@ -88,18 +165,16 @@ func (a *app) listRuns(results string) error {
 		}
 		rec, err := record.Open(dir)
 		if err != nil {
-			a.print("%-50s cannot be read: %v\n", dir, err)
+			out = append(out, listedRun{Run: dir, Error: err.Error()})
 			continue
 		}
-		status := "killed, or still running"
+		x := listedRun{
+			Run: dir, Area: rec.Header.Area, Question: string(rec.Header.Question), NotUndone: len(rec.Pending()),
+		}
 		if rec.Finish != nil {
-			status = string(rec.Finish.Status)
+			x.Status = string(rec.Finish.Status)
 		}
-		if n := len(rec.Pending()); n > 0 {
-			status += fmt.Sprintf(", %d change(s) not undone: tare undo %s", n, dir)
-		}
-		line := fmt.Sprintf("%-50s %-9s %-9s %s", dir, rec.Header.Area, rec.Header.Question, status)
-		a.print("%s\n", strings.TrimRight(line, " "))
+		out = append(out, x)
 	}
-	return nil
+	return out, nil
 }

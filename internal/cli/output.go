@@ -14,6 +14,7 @@ import (
 	"tare/internal/analyze"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/term"
 )
 
 // An output is a format of the report and its destination; file "" is standard output.
@@ -86,6 +87,7 @@ func (a *app) reportCommand() *cobra.Command {
 	}
 	outputFlag(c, &outputs)
 	resultsFlag(c, &results)
+	a.inconclusiveFlag(c)
 	return c
 }
 
@@ -123,14 +125,15 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 		a.tell("page    %s\n", name)
 	}
 	a.github(rep)
-	if code := analyze.ExitCode(rep); code != ExitPass {
-		return rec, &exit{code: code, quiet: true}
-	}
-	return rec, nil
+	return rec, a.verdictOf(rep)
 }
 
 // write encodes to standard output or to a file. It never leaves an incomplete file.
 func (a *app) write(o output, rep *report.Report) error {
+	if columns, ok := term.Columns(a.Stdout); ok && o.file == "" && o.form == "text" {
+		style := report.Style{Width: min(columns, report.Width), Color: term.Colors(a.Stdout, a.Getenv)}
+		return style.Text(a.Stdout, rep)
+	}
 	if o.file == "" {
 		return o.encode(a.Stdout, rep)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,9 +17,14 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	var change sourceFlags
+	var out form
 	c := &cobra.Command{
 		Use: "plan FILE", Short: "Show what a run would do, without doing it", Args: exactly("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			asJSON, err := out.json()
+			if err != nil {
+				return err
+			}
 			src, err := a.read(args[0])
 			if err == nil {
 				src, err = change.change(src)
@@ -26,37 +32,57 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.plan(c.Context(), src, change.full)
+			if !asJSON {
+				return a.plan(c.Context(), src, change.full)
+			}
+			doc, found, err := a.planned(c.Context(), src, change.full)
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.printJSON(doc), unrunnable(found))
 		},
 	}
 	change.add(c)
+	out.add(c)
 	return c
 }
 
 // plan prints treatments, duration, the highest rate that the run could offer, and what it would create.
 func (a *app) plan(ctx context.Context, src source, full bool) error {
+	doc, found, err := a.planned(ctx, src, full)
+	if err != nil {
+		return err
+	}
+	for _, l := range doc.Lines {
+		a.print("%-11s %s\n", l.Label, l.Text)
+	}
+	return a.judge(found, true)
+}
+
+// planned describes what a run would do, and returns what is missing on this host.
+func (a *app) planned(ctx context.Context, src source, full bool) (doc planDocument, found []area.Finding, err error) {
 	ar, e, err := a.ready(src, full)
 	if err != nil {
-		return err
+		return doc, nil, err
 	}
 	if e, _, err = a.trim(ctx, ar, e, true); err != nil {
-		return err
+		return doc, nil, err
 	}
-	found, err := a.examine(ctx, ar, e, true) // told at the end
-	if err != nil {
-		return err
+	if found, err = a.examine(ctx, ar, e, true); err != nil {
+		return doc, nil, err
 	}
+	doc = planDocumentOf(e, found)
 	p := func(label, format string, args ...any) {
-		a.print("%-11s %s\n", label, fmt.Sprintf(format, args...))
+		doc.Lines = append(doc.Lines, planLine{label, fmt.Sprintf(format, args...)})
 	}
 	p("experiment", "%s: %s of %s", e.Name, e.Question, e.Area)
 	a.planArms(e, p)
 	if treatments := len(e.Treatments()); len(e.Arms()) > treatments {
 		made, err := a.programForPlan(ctx, ar, e, found)
 		if err != nil {
-			return err
+			return doc, nil, err
 		}
-		a.planBlocks(ctx, e, made, p)
+		doc.Takes = a.planBlocks(ctx, e, made, p).Seconds()
 	} else {
 		p("takes", "%s", maxDuration(e, treatments))
 	}
@@ -69,7 +95,7 @@ func (a *app) plan(ctx context.Context, src source, full bool) error {
 	for _, b := range e.Budget {
 		p("budget", "%s", b)
 	}
-	return a.judge(found, true)
+	return doc, found, nil
 }
 
 // planArms prints the arms.

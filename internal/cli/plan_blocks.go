@@ -31,11 +31,11 @@ const rehearsal = 3 * time.Second
 // power is the probability that a run finds an effect of the size that a plan calls visible.
 const power = 0.8
 
-// planBlocks prints the design of a comparison, how long it takes, and how small an effect it can detect. made is the
-// program that makes its calls, if there is one.
+// planBlocks prints the design of a comparison, how long it takes, and how small an effect it can detect, and returns
+// how long all its blocks take. made is the program that makes its calls, if there is one.
 func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Program,
 	p func(label, format string, args ...any),
-) {
+) time.Duration {
 	arms, looks := len(e.Arms()), design.Looks(e.Blocks)
 	var parts []string
 	for _, l := range looks {
@@ -71,6 +71,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	if seen := a.visible(ctx, e, looks); seen != "" {
 		p("sees", "%s", seen)
 	}
+	return last
 }
 
 func rounded(d time.Duration) time.Duration {

@@ -58,9 +58,10 @@ func (a *app) runCommand() *cobra.Command {
 		},
 	}
 	outputFlag(c, &outputs)
+	a.inconclusiveFlag(c)
 	c.Flags().StringVar(&results, "results", resultsDir, "folder for records")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be done, as 'tare plan' does")
-	c.Flags().StringVar(&resume, "resume", "", "continue the comparison whose record is in this folder")
+	c.Flags().StringVar(&resume, "resume", "", "continue this `RUN`, a folder or a name below results/")
 	c.Flags().BoolVar(&yes, "yes", false,
 		"with --resume or --add-blocks: continue even a record that this user did not make on this host")
 	change.add(c)
@@ -86,7 +87,11 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 	case f.resume != "" && (len(args) > 0 || f.dryRun || f.given()):
 		return usage("--resume takes the experiment from the record; leave out FILE, --dry-run, --full, --set and --max-rate")
 	case f.resume != "":
-		return a.resume(ctx, f.resume, f.add, f.yes, outs)
+		dir, err := findRecord(f.resume, f.results)
+		if err != nil {
+			return err
+		}
+		return a.resume(ctx, dir, f.add, f.yes, outs)
 	case len(args) == 0:
 		return usage("name the experiment file, or a run to continue: --resume RUN")
 	}
@@ -211,15 +216,25 @@ func (a *app) judge(found []area.Finding, look bool) error {
 		if f.Severity == area.Info && !a.verbose && !look {
 			continue
 		}
-		a.tell("%s  %s\n", f.Severity, f.Message)
-		if f.Hint != "" {
-			a.tell("  next: %s\n", f.Hint)
-		}
+		a.tellFinding(f)
 	}
-	if !isRunnable(found) {
-		return &exit{code: ExitError, cause: errors.New("this host cannot run the experiment"), quiet: false}
+	return unrunnable(found)
+}
+
+// tellFinding prints a finding.
+func (a *app) tellFinding(f area.Finding) {
+	a.judged(a.Stderr, f.Severity.String(), "  %s\n", f.Message)
+	if f.Hint != "" {
+		a.tell("  next: %s\n", f.Hint)
 	}
-	return nil
+}
+
+// unrunnable is the error about findings that keep an experiment from running.
+func unrunnable(found []area.Finding) error {
+	if isRunnable(found) {
+		return nil
+	}
+	return &exit{code: ExitError, cause: errors.New("the experiment cannot start: resolve the errors above")}
 }
 
 // execution is one execution of a run: a new run, or a continued one.

@@ -32,10 +32,7 @@ func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look
 		return e, nil, nil // Preflight reports other findings
 	}
 	for _, f := range findings {
-		a.tell("%s  %s\n", f.Severity, f.Message)
-		if f.Hint != "" {
-			a.tell("  next: %s\n", f.Hint)
-		}
+		a.tellFinding(f)
 		left = append(left, f.Message)
 	}
 	if why := unanswerable(e, treatments); why != "" {

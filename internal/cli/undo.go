@@ -16,21 +16,26 @@ import (
 
 func (a *app) undoCommand() *cobra.Command {
 	var yes bool
+	var results string
 	c := &cobra.Command{
 		Use: "undo RUN", Short: "Undo the changes that a run made and could not undo", Args: exactly("RUN"),
-		Long: "Reads the journal in folder RUN and undoes every change that the run made and did not undo itself:\n" +
-			"after kill -9, a crash, or a second interrupt. You may run it any number of times. If this user did\n" +
-			"not make the record on this host, undo needs --yes, because the journal names programs, addresses\n" +
-			"and processes.\n\n" +
+		Long: "Reads the journal of RUN, a folder or a name below results/, and undoes every change that the run\n" +
+			"made and did not undo itself: after kill -9, a crash, or a second interrupt. You may run\n" +
+			"it any number of times. If this user did not make the record on this host, undo needs --yes, because\n" +
+			"the journal names programs, addresses and processes.\n\n" +
 			"If the disk is full, tare undoes everything but cannot record that, and exits with 1. The next call\n" +
 			"undoes everything again, which changes nothing, and records it.",
 		RunE: func(c *cobra.Command, args []string) error {
-			unlock, err := lockRecord(args[0])
+			dir, err := findRecord(args[0], results)
+			if err != nil {
+				return err
+			}
+			unlock, err := lockRecord(dir)
 			if err != nil {
 				return err
 			}
 			defer unlock()
-			if err := a.undo(c.Context(), args[0], yes); err != nil {
+			if err := a.undo(c.Context(), dir, yes); err != nil {
 				return err
 			}
 			if err := record.DropStale(lockFolder()); err != nil { // the next run on the same target reuses them
@@ -39,6 +44,7 @@ func (a *app) undoCommand() *cobra.Command {
 			return nil
 		},
 	}
+	resultsFlag(c, &results)
 	c.Flags().BoolVar(&yes, "yes", false, "also undo a record that this user did not make on this host")
 	return c
 }

@@ -82,7 +82,7 @@ func (c *checker) bounds() {
 	if c.isValid("load.abort.for") && c.isValid("load.duration") && l.Abort.For >= l.Duration {
 		c.warn("load.abort.for", "a trial ends (%v) before this can happen", l.Duration)
 	}
-	if c.e.Target != nil && !c.broken("target") && !c.given("load.max_rate") && !area.Loopback(c.e.Target, c.known) {
+	if c.decoded && !c.unplaced && !c.given("load.max_rate") && !area.Loopback(c.e.Target, c.known) {
 		c.missing("load.max_rate", "target",
 			"the target is not on this machine, so load.max_rate must say how much it may be sent")
 	}

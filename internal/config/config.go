@@ -102,6 +102,9 @@ type checker struct {
 	areas Areas
 	area  area.Area          // nil if the file names none that exists
 	known []design.Treatment // nil while unknown
+
+	decoded  bool // the target section has no error but the area's own
+	unplaced bool // where the target is cannot be read
 }
 
 func check(w *walker, e *Experiment, areas Areas) {
@@ -190,7 +193,7 @@ func (c *checker) target() {
 		return
 	}
 	c.decode("target", c.at["target"].value, v.Elem(), rules{})
-	c.e.Target = spec
+	c.e.Target, c.decoded = spec, !c.broken("target")
 }
 
 // judge lets the area check its section once the treatments are known.
@@ -200,6 +203,12 @@ func (c *checker) judge() {
 	}
 	for _, f := range c.e.Target.Validate(c.e.Question, c.known) {
 		path := targetPath(f.Path)
+		if f.Treatment != "" {
+			path = c.levelPath(f.Treatment, f.Factor)
+		}
+		if f.Severity == area.Error && (f.Path == "url" || f.Factor == "url") {
+			c.unplaced = true
+		}
 		message := f.Message
 		if f.Hint != "" {
 			message += "; " + f.Hint

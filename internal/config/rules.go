@@ -29,6 +29,7 @@ type rules struct {
 	minimum, maximum     *float64
 	minItems, maxItems   int
 	minLength, maxLength int
+	isPath               bool // by the tag `tare:"path"`: ~/ is the user's home folder
 }
 
 // fieldsOf lists the fields of t in order, including those of embedded structs.
@@ -46,6 +47,7 @@ func fieldsOf(t reflect.Type) []structField {
 			}
 		case f.IsExported():
 			r := rulesOf(f.Tag.Get("jsonschema"))
+			r.isPath = f.Tag.Get("tare") == "path"
 			if words := wordsOf(f.Type); words != nil {
 				r.enum = words
 			}

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"tare/internal/area"
 	"tare/internal/spelling"
 	"tare/internal/unit"
 )
@@ -85,6 +86,18 @@ func (w *walker) str(path string, n *yaml.Node, v reflect.Value, rules rules) {
 		w.errorAt(path, n, "%sat most %d characters are allowed", label(path), rules.maxLength)
 	}
 	v.SetString(n.Value)
+	if rules.isPath {
+		v.SetString(w.path(path, n, n.Value))
+	}
+}
+
+// path returns a path with ~ expanded.
+func (w *walker) path(path string, n *yaml.Node, value string) string {
+	out, err := area.ExpandHome(value)
+	if err != nil {
+		w.errorAt(path, n, "%s%v", label(path), err)
+	}
+	return out
 }
 
 func (w *walker) enum(path string, n *yaml.Node, rules rules) {

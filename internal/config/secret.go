@@ -31,7 +31,7 @@ func (w *walker) secret(path string, n *yaml.Node, v reflect.Value) {
 		if f.name == "env" {
 			s.Env = w.locate(f, envName, "the name of an environment variable")
 		} else {
-			s.File = w.locate(f, nil, "the path of a file")
+			s.File = w.path(f.path, f.value, w.locate(f, nil, "the path of a file"))
 		}
 	}
 	if s.Env != "" && s.File != "" {

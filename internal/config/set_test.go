@@ -6,7 +6,8 @@ import (
 )
 
 func TestSet(t *testing.T) {
-	const file = "# what it is for\nname: x # and why\nload:\n  rate: 5/s\ntreatments:\n  - {mode: a}\n  - {mode: b}\nfull:\n"
+	const file = "# what it is for\nname: x # and why\nload:\n  rate: 5/s\ntreatments:\n  - {mode: a}\n  - {mode: b}\n" +
+		"full:\n"
 	for _, c := range []struct{ path, value, want string }{
 		{"name", "y", "name: y"},
 		{"load.rate", "50/s", "rate: 50/s"},

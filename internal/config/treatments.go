@@ -76,6 +76,37 @@ func (e *Experiment) arms() []Levels {
 	return arms
 }
 
+// levelPath returns where the file gives a treatment's level of a factor or, without a factor, the treatment.
+func (c *checker) levelPath(id, factor string) string {
+	written := c.e.written()
+	at := slices.IndexFunc(written, func(t design.Treatment) bool { return t.ID == id })
+	if at < 0 {
+		return "target"
+	}
+	arm := at * len(c.e.arms()) / len(written)
+	if c.e.Baseline == nil {
+		arm++
+	}
+	path := "factors"
+	switch {
+	case arm == 0:
+		path = "baseline"
+	case len(c.e.Alternatives) > 0:
+		path = index("treatments", arm-1)
+	}
+	for _, f := range c.e.Factors {
+		if f.Name == factor {
+			return index(join("factors", factor), slices.Index(f.Levels, written[at].Levels[factor]))
+		}
+	}
+	for _, in := range []string{path, "fixed"} {
+		if level := join(in, factor); factor != "" && c.given(level) {
+			return level
+		}
+	}
+	return path
+}
+
 func (e *Experiment) combinations() []Levels {
 	out := []Levels{{}}
 	for _, f := range e.Factors {

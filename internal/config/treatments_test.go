@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"go.yaml.in/yaml/v4"
+
 	"tare/internal/design"
 	"tare/internal/load"
 )
@@ -175,6 +177,36 @@ func TestCPUs(t *testing.T) {
 	for _, in := range []CPUs{"a", "1-", "-1", "2-1", "1,,2", "12345", "0 1"} {
 		if got, err := in.List(); err == nil {
 			t.Errorf("%q is read as %v", in, got)
+		}
+	}
+}
+
+func TestLevelPath(t *testing.T) {
+	for _, c := range []struct {
+		title, text, id, factor, want string
+	}{
+		{"a treatment's level", "baseline: {a: x}\ntreatments: [{a: y}, {a: z}]", "a=z", "a", "treatments[1].a"},
+		{"the baseline's", "baseline: {a: x}\ntreatments: [{a: y}]", "a=x", "a", "baseline.a"},
+		{"a treatment", "baseline: {a: x}\ntreatments: [{a: y}]", "a=y", "", "treatments[0]"},
+		{"crossed", "baseline: {a: x}\ntreatments: [{a: y}]\nfactors: {n: [1, 2]}", "a=y n=2", "a", "treatments[0].a"},
+		{"a factor's", "baseline: {a: x}\ntreatments: [{a: y}]\nfactors: {n: [1, 2]}", "a=y n=2", "n", "factors.n[1]"},
+		{"without a baseline", "treatments: [{a: y}, {a: z}]", "a=z", "a", "treatments[1].a"},
+		{"fixed", "baseline: {a: x}\ntreatments: [{a: y}]\nfixed: {k: v}", "a=y", "k", "fixed.k"},
+		{"unknown", "baseline: {a: x}\ntreatments: [{a: y}]", "a=w", "a", "target"},
+	} {
+		root, faults := readSource([]byte(c.text))
+		if faults != nil {
+			t.Fatal(faults)
+		}
+		w := &walker{
+			at: map[string]place{"": {root, root}}, bad: map[string]bool{}, within: map[string]bool{},
+			veil: veil{from: map[int]int{}, seen: map[*yaml.Node]bool{}},
+		}
+		e := &Experiment{}
+		w.decode("", root, reflect.ValueOf(e).Elem(), rules{})
+		k := &checker{walker: w, e: e}
+		if got := k.levelPath(c.id, c.factor); got != c.want {
+			t.Errorf("%s: %q, want %q", c.title, got, c.want)
 		}
 	}
 }

@@ -25,8 +25,14 @@ func JSON(w io.Writer, d *Diagnosis) error {
 	return err
 }
 
-// Text writes the diagnosis for a person: one or more lines for each check, the noise floor, and a summary.
+// Text writes the diagnosis as Write does, in plain text.
 func Text(w io.Writer, d *Diagnosis) error {
+	return Write(w, d, func(s State) string { return string(s) })
+}
+
+// Write writes the diagnosis for a person: one or more lines for each check, the noise floor, and a summary. paint may
+// colour a state.
+func Write(w io.Writer, d *Diagnosis, paint func(State) string) error {
 	var b bytes.Buffer
 	title := []string{"tare doctor"}
 	for _, s := range []string{d.Host, d.Kernel, plural(d.CPUs, "CPU"), unit.Seconds(d.Seconds)} {
@@ -42,7 +48,7 @@ func Text(w io.Writer, d *Diagnosis) error {
 			group = c.Group
 			fmt.Fprintf(&b, "\n%s\n", group)
 		}
-		c.text(&b)
+		c.text(&b, paint)
 	}
 	if d.Noise != nil {
 		d.Noise.text(&b)
@@ -55,8 +61,10 @@ func Text(w io.Writer, d *Diagnosis) error {
 // indent is the column where a check's text begins.
 const indent = 2 + 9 + 20
 
-func (c *Check) text(b *bytes.Buffer) {
-	fmt.Fprintf(b, "  %-8s %-19s %s\n", c.State, c.Name, wrap(c.Found, indent))
+func (c *Check) text(b *bytes.Buffer, paint func(State) string) {
+	state := term.PadRight(string(c.State), 8)
+	state = strings.Replace(state, string(c.State), paint(c.State), 1)
+	fmt.Fprintf(b, "  %s %-19s %s\n", state, c.Name, wrap(c.Found, indent))
 	for _, part := range []struct{ label, text string }{{"cause", c.Cause}, {"next", c.Next}} {
 		if part.text != "" {
 			fmt.Fprintf(b, "%*s%-7s%s\n", indent, "", part.label, wrap(part.text, indent+7))

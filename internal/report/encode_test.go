@@ -14,7 +14,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
 	"go.yaml.in/yaml/v4"
+
+	terminal "tare/internal/term"
 )
 
 var update = flag.Bool("update", false, "write the goldens")
@@ -153,7 +156,7 @@ func TestTextKeepsToItsWidth(t *testing.T) {
 func TestColorIsOnlyColor(t *testing.T) {
 	for name, r := range samples() {
 		colored := string(encode(t, Style{Color: true}.Text, r))
-		for _, c := range []string{red, green, yellow, reset} {
+		for _, c := range []string{string(terminal.Red), string(terminal.Green), string(terminal.Yellow), "\x1b[0m"} {
 			colored = strings.ReplaceAll(colored, c, "")
 		}
 		if d := cmp.Diff(string(encode(t, Text, r)), colored); d != "" {

@@ -8,9 +8,12 @@ import (
 	terminal "tare/internal/term"
 )
 
-// Style is the layout of text. The zero value is 100 columns wide and plain.
+// Width is the usual width of text, in columns.
+const Width = 100
+
+// Style is the layout of text. The zero value has the usual width and is plain.
 type Style struct {
-	Width int  // columns; 0: 100
+	Width int  // columns; 0: the usual width
 	Color bool // ANSI colours for verdicts
 }
 
@@ -23,7 +26,7 @@ const labelWidth = 11
 // Text writes the report for people.
 func (s Style) Text(w io.Writer, r *Report) error {
 	if s.Width <= 0 {
-		s.Width = 100
+		s.Width = Width
 	}
 	p := printer{Style: s}
 	p.say(sanitize(strings.Join(r.title(), " · ")))
@@ -43,18 +46,9 @@ func (s Style) Text(w io.Writer, r *Report) error {
 	return err
 }
 
-// The colours: red for failures, green for passes, yellow for open questions.
-const (
-	plain  = ""
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	reset  = "\x1b[0m"
-)
-
 // colorOf returns the colour of a class of words.
-func colorOf(class string) string {
-	return map[string]string{good: green, bad: red, unsure: yellow}[class]
+func colorOf(class string) terminal.Color {
+	return map[string]terminal.Color{good: terminal.Green, bad: terminal.Red, unsure: terminal.Yellow}[class]
 }
 
 type printer struct {
@@ -98,11 +92,11 @@ func (p *printer) block(b *block) {
 // say writes one line so that no CI system takes it for a command.
 func (p *printer) say(line string) { p.buf.WriteString(terminal.Inert(line) + "\n") }
 
-func (p *printer) paint(s, color string) string {
-	if !p.Color || color == plain {
+func (p *printer) paint(s string, color terminal.Color) string {
+	if !p.Color {
 		return s
 	}
-	return color + s + reset
+	return color.Paint(s)
 }
 
 // lines writes sentences.

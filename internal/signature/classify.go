@@ -136,12 +136,16 @@ func (v *Verdict) confirm(e Evidence) {
 		v.Evidence = append(v.Evidence, fmt.Sprintf("the listen queue on the target's host held %d connections", *n))
 	}
 	if x := e.Local.Throttled; x != nil && (v.Class == CPUThrottling || v.Class == AcceptQueue || v.Class == Queue) {
-		v.Evidence = append(v.Evidence,
-			fmt.Sprintf("the target's cgroup was throttled in %.0f %% of the scheduler's periods", 100**x))
+		v.Evidence = append(v.Evidence, throttledText(*x))
 	}
 	if x := e.Local.Paused; x != nil && v.Class == Pauses {
 		v.Evidence = append(v.Evidence, fmt.Sprintf("the target's runtime paused it for %.1f %% of the time", 100**x))
 	}
+}
+
+// throttledText describes a CPU limit that acts, whether the kernel's or one inside the target.
+func throttledText(share float64) string {
+	return fmt.Sprintf("the target's CPU limit throttled it in %.0f %% of its periods", 100*share)
 }
 
 func (f features) unconnected() int {

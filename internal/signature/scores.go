@@ -142,7 +142,7 @@ func rhythms(e Evidence, f features, found map[Class]classScore) {
 		x.score = min(x.score, 0.45)
 		if t := e.Local.Throttled; t != nil && *t > 0.5 {
 			x.score = 0.8
-			x.evidence = fmt.Sprintf("the target's cgroup was throttled in %.0f %% of the scheduler's periods", 100**t)
+			x.evidence = throttledText(*t)
 		}
 	}
 	if x.score >= wins {

@@ -46,7 +46,7 @@ type Window struct {
 type Local struct {
 	// connections waiting to be accepted, at the end of the last window
 	ListenQueue *int     `json:"listen_queue,omitempty"`
-	Throttled   *float64 `json:"throttled,omitempty"` // share of CFS periods in which the target was throttled
+	Throttled   *float64 `json:"throttled,omitempty"` // share of the CPU limit's periods in which the target was throttled
 	Paused      *float64 `json:"paused,omitempty"`    // share of time in GC pauses
 }
 

@@ -45,8 +45,8 @@ type View struct {
 	closed bool
 }
 
-// New returns a view on w, which is live if w is a terminal and the environment does not set NO_COLOR, CI, or an empty
-// or dumb TERM.
+// New returns a view on w, which is live if w is a terminal and the environment does not set CI, or an empty or dumb
+// TERM. It uses no colours, so NO_COLOR does not matter.
 func New(w io.Writer, getenv func(string) string) *View {
 	file, ok := w.(interface{ Fd() uintptr })
 	live := ok && term.IsTerminal(int(file.Fd())) && isWanted(getenv)
@@ -64,11 +64,10 @@ func New(w io.Writer, getenv func(string) string) *View {
 	return NewView(w, live, size, time.Now) //nolint:forbidigo // see above
 }
 
-// isWanted reports whether the environment allows a live view. NO_COLOR (https://no-color.org) disables every escape
-// code here.
+// isWanted reports whether the environment allows a live view.
 func isWanted(getenv func(string) string) bool {
 	t := getenv("TERM")
-	return getenv("NO_COLOR") == "" && getenv("CI") == "" && t != "" && t != "dumb"
+	return getenv("CI") == "" && t != "" && t != "dumb"
 }
 
 // NewView returns a view with explicit dependencies: size, in character cells, is called before each drawing, and now

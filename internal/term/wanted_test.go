@@ -8,7 +8,7 @@ func TestWanted(t *testing.T) {
 		want bool
 	}{
 		{map[string]string{"TERM": "xterm-256color"}, true},
-		{map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, false},
+		{map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, true},
 		{map[string]string{"TERM": "xterm", "CI": "true"}, false},
 		{map[string]string{"TERM": "dumb"}, false},
 		{map[string]string{}, false},

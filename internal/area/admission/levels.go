@@ -9,6 +9,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
 	"tare/internal/design"
+	"tare/internal/spelling"
 )
 
 // The limits of numbers, as in the schema.
@@ -78,7 +79,9 @@ func (s *Spec) setLevel(name, level string) (err error) {
 		}
 		s.embed().Shared = level == "true"
 	case "kubeconfig":
-		s.Kubeconfig = level
+		if s.Kubeconfig, err = area.ExpandHome(level); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	case "context":
 		s.Context = level
 	case "webhook_latency":
@@ -109,7 +112,8 @@ func (s *Spec) count(name, level string) (err error) {
 	case "nodes":
 		s.embed().Nodes, err = area.ParseCount(name, level, 0, maxNodes)
 	default:
-		return fmt.Errorf("unknown factor %q; known are %s", name, strings.Join(factors(), ", "))
+		return fmt.Errorf("%s: there is no such factor; there are %s%s", name, strings.Join(factors(), ", "),
+			spelling.DidYouMean(name, factors()))
 	}
 	return err
 }

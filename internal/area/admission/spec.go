@@ -8,7 +8,7 @@ import (
 // user's, and the policies.
 type Spec struct {
 	// Kubeconfig names an existing cluster.
-	Kubeconfig string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty" jsonschema_description:"Path of the kubeconfig of a cluster of your own, instead of embedded. Everything that is created there is labelled, journaled, and removed again; tare doctor --rbac prints the rights that it takes."`
+	Kubeconfig string `yaml:"kubeconfig,omitempty" json:"kubeconfig,omitempty" tare:"path" jsonschema_description:"Path of the kubeconfig of a cluster of your own, instead of embedded. Everything that is created there is labelled, journaled, and removed again; tare doctor --rbac prints the rights that it takes."`
 	// Context chooses a context of the kubeconfig.
 	Context string `yaml:"context,omitempty" json:"context,omitempty" jsonschema_description:"Context of the kubeconfig. Default: its current context."`
 	// ExposeSecrets allows sending the credentials where others could intercept them.
@@ -38,8 +38,8 @@ type Embedded struct {
 	Nodes     int      `yaml:"nodes,omitempty" json:"nodes,omitempty" jsonschema:"minimum=0,maximum=5000" jsonschema_description:"Simulated nodes, on which pods are scheduled and said to run. No container is started. Default none, and no scheduler and controller-manager either."`
 	Etcd      string   `yaml:"etcd,omitempty" json:"etcd,omitempty" jsonschema:"enum=tmpfs,enum=disk" jsonschema_description:"Where etcd keeps its data: tmpfs (default, without fsync), or disk with fsync."`
 	Shared    bool     `yaml:"shared,omitempty" json:"shared,omitempty" jsonschema_description:"Treatments that differ in their policies only share one control plane: policies come before a trial and go after it. Default: each treatment has a control plane of its own, with its policies in place."`
-	Binary    string   `yaml:"binary,omitempty" json:"binary,omitempty" jsonschema_description:"Path of a tare-plane binary that was built before. Default: $TARE_PLANE, the cache, or a build, once, of about 5 minutes."`
-	BinaryPSP string   `yaml:"binary_psp,omitempty" json:"binary_psp,omitempty" jsonschema_description:"The same for the one of Kubernetes 1.24. Default: $TARE_PLANE_PSP, the cache, or a build."`
+	Binary    string   `yaml:"binary,omitempty" json:"binary,omitempty" tare:"path" jsonschema_description:"Path of a tare-plane binary that was built before. Default: $TARE_PLANE, the cache, or a build, once, of about 5 minutes."`
+	BinaryPSP string   `yaml:"binary_psp,omitempty" json:"binary_psp,omitempty" tare:"path" jsonschema_description:"The same for the one of Kubernetes 1.24. Default: $TARE_PLANE_PSP, the cache, or a build."`
 	Flags     []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"maxItems=50" jsonschema_description:"Further flags of kube-apiserver, such as --max-requests-inflight=800."`
 }
 
@@ -52,11 +52,11 @@ type Webhook struct {
 
 // Manifests are the files that install and configure a third-party engine.
 type Manifests struct {
-	Before string   `yaml:"before" json:"before" jsonschema:"required" jsonschema_description:"Directory of YAML manifests that are created, in the order of their files, to put the policies in force. $(TARE_NAMESPACE) is the run's namespace; a document with $(TARE_POLICY) is created once for each of policies."`
-	After  string   `yaml:"after,omitempty" json:"after,omitempty" jsonschema_description:"Directory of YAML manifests that are created after the policies have gone, such as a clean-up job of the engine."`
-	Good   string   `yaml:"good,omitempty" json:"good,omitempty" jsonschema_description:"File with a pod that must be admitted. Default: tare's own."`
+	Before string   `yaml:"before" json:"before" tare:"path" jsonschema:"required" jsonschema_description:"Directory of YAML manifests that are created, in the order of their files, to put the policies in force. $(TARE_NAMESPACE) is the run's namespace; a document with $(TARE_POLICY) is created once for each of policies."`
+	After  string   `yaml:"after,omitempty" json:"after,omitempty" tare:"path" jsonschema_description:"Directory of YAML manifests that are created after the policies have gone, such as a clean-up job of the engine."`
+	Good   string   `yaml:"good,omitempty" json:"good,omitempty" tare:"path" jsonschema_description:"File with a pod that must be admitted. Default: tare's own."`
 	Says   []string `yaml:"says,omitempty" json:"says,omitempty" jsonschema:"maxItems=100" jsonschema_description:"What the denial of the bad pod must say, all of it: proof that it was these policies that denied it. A text with $(TARE_POLICY) must be there for each policy."`
-	Bad    string   `yaml:"bad" json:"bad" jsonschema:"required" jsonschema_description:"File with a pod that the policies must deny. It is the proof that they are in force."`
+	Bad    string   `yaml:"bad" json:"bad" tare:"path" jsonschema:"required" jsonschema_description:"File with a pod that the policies must deny. It is the proof that they are in force."`
 }
 
 // Pod is the pod that is created.

@@ -92,7 +92,7 @@ func TestPlan(t *testing.T) {
 			nil, "webhook.latency: ",
 		},
 		{"no such mechanism", Spec{Mechanism: "opa"}, nil, nil, `mechanism: "opa" is not one of none`},
-		{"no such factor", Spec{}, []string{"flavour", "sweet"}, nil, `unknown factor "flavour"`},
+		{"no such factor", Spec{}, []string{"flavour", "sweet"}, nil, `flavour: there is no such factor`},
 		{"no such number", Spec{}, []string{"policies", "many"}, nil, "policies: "},
 		{"manifests without files", Spec{Mechanism: "manifests"}, nil, nil, "manifests: say where"},
 		{"a context without a kubeconfig", Spec{Context: "x"}, nil, nil, "context: "},

@@ -10,6 +10,7 @@ import (
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/model"
 	"tare/internal/design"
+	"tare/internal/spelling"
 	"tare/internal/unit"
 )
 
@@ -77,7 +78,8 @@ func (s *Spec) setLevel(name, level string) (err error) {
 		}
 		s.plant().Leak = size
 	default:
-		return fmt.Errorf("unknown factor %q; known are %s", name, strings.Join(factors(), ", "))
+		return fmt.Errorf("%s: there is no such factor; there are %s%s", name, strings.Join(factors(), ", "),
+			spelling.DidYouMean(name, factors()))
 	}
 	return err
 }

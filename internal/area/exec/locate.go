@@ -36,7 +36,11 @@ func (s *Spec) program(env area.Env) (driver.Program, error) {
 	if err != nil {
 		return driver.Program{}, err
 	}
-	path, err := locate(s.Program[0], dir, searchPath(env))
+	name, err := area.ExpandHome(s.Program[0])
+	if err != nil {
+		return driver.Program{}, hint("program[0]", "", "%w", err)
+	}
+	path, err := locate(name, dir, searchPath(env))
 	if err != nil {
 		return driver.Program{}, err
 	}

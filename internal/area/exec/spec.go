@@ -20,7 +20,7 @@ type Spec struct {
 	// Program is the program with its arguments. A name without a slash is looked up by PATH, a relative path from Dir.
 	Program []string `yaml:"program" json:"program" jsonschema:"required,minItems=1,maxItems=256" jsonschema_description:"Program and arguments. A name without a slash is looked up by PATH, a relative path from dir. No shell is involved unless one is named: [sh, -c, \"…\"]. Arguments are written into the record: they must hold no secret."`
 	// Dir is its working folder; empty: where tare was started.
-	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema_description:"Working folder of the program. Default: the folder in which tare was started."`
+	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" tare:"path" jsonschema_description:"Working folder of the program. Default: the folder in which tare was started."`
 	// Env are the names of variables that it receives besides driver.Usual.
 	Env []Variable `yaml:"env,omitempty" json:"env,omitempty" jsonschema:"minItems=1,maxItems=64" jsonschema_description:"Environment variables that it gets besides PATH, HOME, LANG, TMPDIR and USER: their names. Values are taken from tare's own environment and are never written anywhere."`
 	// Settings are levels that all treatments share.

@@ -3,6 +3,7 @@ package exec
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +29,9 @@ const (
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 const longestName = 64
+
+// notDrivers are the subcommands of go that start no program that could speak tare's protocol.
+var notDrivers = []string{"test", "build", "vet", "install", "generate"}
 
 // findings collects findings.
 type findings []area.Finding
@@ -69,6 +73,15 @@ func (s *Spec) checkProgram(out *findings) {
 		words := strings.Join(strings.Fields(s.Program[0]), ", ")
 		out.wrong("program[0]", "write program: ["+words+"]",
 			"%q is one name with spaces in it; each argument is an item of the list", s.Program[0])
+	}
+	if len(s.Program) > 1 && filepath.Base(s.Program[0]) == "go" && slices.Contains(notDrivers, s.Program[1]) {
+		*out = append(*out, area.Finding{
+			Path: "program", Severity: area.Warning,
+			Message: fmt.Sprintf("go %s writes text to its standard output, where tare expects answers to its requests, "+
+				"line by line in JSON", s.Program[1]),
+			Hint: "name a program that speaks the protocol of docs/reference/exec.md; tare import reads results of Go " +
+				"benchmarks",
+		})
 	}
 	if strings.ContainsRune(s.Dir, 0) {
 		out.wrong("dir", "", "a path cannot hold a zero byte")

@@ -106,6 +106,7 @@ func (a adapter) wire(s session) load.Wire {
 // A reach is what kind of endpoint an adapter can be pointed at.
 type reach struct {
 	embedded bool // the embedded reference speaks it; without it a URL is required
+	node     bool // it answers only the node that it serves
 	tls      bool // https is allowed
 	path     bool // the URL may have a path, to which the adapter adds its own: session.base
 }

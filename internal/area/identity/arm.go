@@ -177,7 +177,7 @@ func (p *arm) makeGroup() error {
 	if !errors.Is(err, proc.ErrNoCgroup) {
 		return err
 	}
-	p.env.Log.Warn("no control group: the endpoint throttles itself", slog.String("reason", err.Error()))
+	p.env.Log.Info("no control group: the endpoint throttles itself", slog.String("reason", err.Error()))
 	p.throttled = true
 	return nil
 }

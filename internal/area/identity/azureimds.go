@@ -31,7 +31,7 @@ func azureIMDS() adapter {
 	const expect = "200, a token of type Bearer for the resource that was asked for, that has not expired"
 	return adapter{
 		name: "azure-imds", help: "the metadata service of Azure: GET /metadata/identity/oauth2/token, also past its cache",
-		section: "azure", reach: reach{tls: true},
+		section: "azure", reach: reach{tls: true, node: true},
 		operations: []operation{
 			{name: opToken, expect: expect, request: azureRequest, reader: azureReader, subject: azureSubject},
 			{name: opFresh, expect: expect, request: azureRequest, reader: azureReader, subject: azureSubject},

@@ -21,7 +21,7 @@ import (
 func eksPodIdentity() adapter {
 	return adapter{
 		name: "eks-pod-identity", help: "the agent of EKS Pod Identity: GET /v1/credentials with the pod's JWT",
-		section: "eks", reach: reach{tls: true},
+		section: "eks", reach: reach{tls: true, node: true},
 		operations: []operation{{
 			name: opCredentials, expect: "200, an access key, its secret and a token that have not expired",
 			request: func(s session, key int) []byte {

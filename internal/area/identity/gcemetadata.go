@@ -20,7 +20,7 @@ import (
 func gceMetadata() adapter {
 	return adapter{
 		name: "gce-metadata", help: "the metadata server of GCE and GKE: GET …/service-accounts/<account>/token",
-		reach: reach{embedded: true},
+		reach: reach{embedded: true, node: true},
 		operations: []operation{
 			{
 				name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired",

@@ -38,7 +38,7 @@ func imdsv2() adapter {
 	return adapter{
 		name: "imdsv2", help: "the metadata service of EC2: GET …/iam/security-credentials/<role> with a session token, " +
 			"or PUT for one",
-		section: "imds", reach: reach{tls: true},
+		section: "imds", reach: reach{tls: true, node: true},
 		operations: []operation{
 			{
 				name: opCredentials, expect: "200, Code Success, an access key, its secret and a token that have not expired",

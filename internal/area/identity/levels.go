@@ -12,6 +12,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/spelling"
 )
 
 var _ area.Varied = (*Spec)(nil)
@@ -73,7 +74,8 @@ func (s *Spec) setLevel(name, level string) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	default:
-		return fmt.Errorf("unknown factor %q; known are %s", name, strings.Join(s.factors(), ", "))
+		return fmt.Errorf("%s: there is no such factor; there are %s%s", name, strings.Join(s.factors(), ", "),
+			spelling.DidYouMean(name, s.factors()))
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func TestTreatments(t *testing.T) {
 			"no number", embedded("healthy"), levels(m{"identities": "1"}, m{"identities": "1e3"}), area.Error, "",
 			"from 1 to 64000",
 		},
-		{"another adapter's option", imds(), levels(m{"oidc.scope": "a"}, m{"oidc.scope": "b"}), area.Error, "", `unknown factor "oidc.scope"; known are url, operation, identities, account, imds.role, imds.ttl`},
+		{"another adapter's option", imds(), levels(m{"oidc.scope": "a"}, m{"oidc.scope": "b"}), area.Error, "", `oidc.scope: there is no such factor; there are url, operation, identities, account, imds.role, imds.ttl`},
 		{"no such option", imds(), levels(m{"imds.size": "1"}, m{"imds.size": "2"}), area.Error, "", "no such option"},
 		{
 			"an option out of range", imds(), levels(m{"imds.ttl": "1h"}, m{"imds.ttl": "7h"}), area.Error, "",

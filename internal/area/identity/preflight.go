@@ -54,8 +54,11 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 	if f, ok := area.ExplainTLS(err); ok {
 		return []area.Finding{f}
 	}
-	return []area.Finding{area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err),
-		"see that it runs, and run tare where it can be reached: a metadata server answers only its own node")}
+	hint := "see that it runs, and that this host can reach it"
+	if p.adapter.reach.node {
+		hint = "see that it runs, and run tare on its node: " + p.adapter.name + " answers only that"
+	}
+	return []area.Finding{area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), hint)}
 }
 
 // awaitAlert waits for the TLS alert of a server that rejects the client. A server that waits for a request accepts it.

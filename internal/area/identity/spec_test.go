@@ -201,7 +201,7 @@ func TestValidate(t *testing.T) {
 			"good levels", embedded("healthy"), design.Capacity, with(map[string]string{"max_conns": "8", "identities": "3"}),
 			"", "",
 		},
-		{"unknown factor", embedded("healthy"), design.Capacity, with(map[string]string{"maxconns": "8"}), "", `unknown factor "maxconns"; known are url, operation, identities, account, preset, cpu_quota`},
+		{"unknown factor", embedded("healthy"), design.Capacity, with(map[string]string{"maxconns": "8"}), "", `maxconns: there is no such factor; there are url, operation, identities, account, preset, cpu_quota`},
 		{"bad level", embedded("healthy"), design.Capacity, with(map[string]string{"cache": "maybe"}), "", "cache: "},
 		{"bad number", embedded("healthy"), design.Capacity, with(map[string]string{"max_conns": "many"}), "", "max_conns: "},
 		{

@@ -54,7 +54,7 @@ func (s *Spec) judge(t design.Treatment) (plan, []area.Finding) {
 	}
 	if len(t.Levels) > 0 {
 		for i := range out {
-			out[i].Path, out[i].Message = "", fmt.Sprintf("treatment %q: %s", t.ID, out[i].Message)
+			out[i] = out[i].In(t)
 		}
 	}
 	return p, out
@@ -74,7 +74,7 @@ func (s *Spec) judgePlace() (out []area.Finding) {
 	}
 	u, err := parseURL(s.URL, a.reach)
 	if err != nil {
-		out = append(out, area.Fault("url", err, "write the base only, such as http://169.254.169.254"))
+		out = append(out, area.Fault("url", err, baseOf(s.URL, a.reach)))
 	}
 	if s.Embedded != nil {
 		out = append(out, area.Fault("embedded", errors.New("url and embedded exclude each other"), "leave one of them out"))
@@ -158,6 +158,24 @@ func (s *Spec) pathOf(err error) string {
 	return ""
 }
 
+// baseOf returns the hint for a URL that says too much or too little: what it would be without that.
+func baseOf(text string, r reach) string {
+	base := url.URL{Scheme: "http", Host: "169.254.169.254"}
+	if !r.node {
+		base = url.URL{Scheme: "https", Host: "login.example.com"}
+	}
+	if u, err := url.Parse(text); err == nil && u.Host != "" && u.User == nil {
+		base = url.URL{Scheme: u.Scheme, Host: u.Host}
+		if r.path {
+			base.Path, base.RawPath = u.Path, u.RawPath
+		}
+	}
+	if !r.tls || base.Scheme != "https" {
+		base.Scheme = "http"
+	}
+	return "write the base only, such as " + base.String()
+}
+
 // parseURL reads the URL of an endpoint that an adapter reaches.
 func parseURL(text string, r reach) (*url.URL, error) {
 	u, err := url.Parse(text)
@@ -171,8 +189,8 @@ func parseURL(text string, r reach) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("a URL must not hold credentials")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, errors.New("the URL must end with its host or path: a query may hold secrets, and the adapter adds " +
-			"its own")
+		return nil, errors.New("the URL must end with its host or path: what stands after it may be secret, and tare " +
+			"sends only the query that the protocol has")
 	case u.Path != "" && u.Path != "/" && !r.path:
 		return nil, errors.New("the URL must end with its host: the adapter adds the path")
 	}

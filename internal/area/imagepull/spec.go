@@ -37,7 +37,7 @@ type Spec struct {
 	Secrets *int `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema:"minimum=1,maximum=5000" jsonschema_description:"Pull secrets with which each image was pulled. Default 1. Also a factor."`
 
 	// Dir is the folder of the records.
-	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" jsonschema_description:"Folder in which the folders with records are made, to choose a file system. Default: the folder for temporary files."`
+	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" tare:"path" jsonschema_description:"Folder in which the folders with records are made, to choose a file system. Default: the folder for temporary files."`
 	// Binary is an existing program.
 	Binary string `yaml:"binary,omitempty" json:"binary,omitempty" jsonschema_description:"Path of a prebuilt tare-plane. Default: $TARE_PLANE, or the one that tare builds once, which needs Go, the network and minutes."`
 

@@ -160,8 +160,9 @@ func (p *Policy) take(s stack, t design.Treatment) (err error) {
 
 // takeProfile reads a profile of the user's: of AppArmor if that is the enforcer, or else of seccomp.
 func (p *Policy) takeProfile(s stack, level string) (err error) {
+	level, err = area.ExpandHome(level)
 	switch {
-	case level == "":
+	case level == "" || err != nil:
 	case len(s) > 1:
 		return errors.New("not with several enforcers: it would be unclear whose profile it is")
 	case s.has(enforcerAppArmor):
@@ -175,7 +176,10 @@ func (p *Policy) takeProfile(s stack, level string) (err error) {
 // takeRules parses a number of rules, or reads a file of them.
 func (p *Policy) takeRules(level string) (err error) {
 	if strings.ContainsAny(level, "./") {
-		if p.Own, err = readOwnRules(level); err != nil {
+		if level, err = area.ExpandHome(level); err == nil {
+			p.Own, err = readOwnRules(level)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", factorRules, err)
 		}
 		return nil

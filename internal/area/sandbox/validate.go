@@ -30,7 +30,7 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 	chosen := 0
 	for _, t := range treatments {
 		if _, err := s.plan(t); err != nil {
-			wrong("", "", "treatment %q: %v", t.ID, err)
+			out = append(out, area.Fault("", err, "").In(t))
 		}
 		if t.Levels[factorCommand] != "" {
 			chosen++
