@@ -16,11 +16,11 @@ import (
 	"tare/internal/unit"
 )
 
-func (a *app) compareCommand() *cobra.Command {
+func (a *app) diffCommand() *cobra.Command {
 	var outputs, budgets []string
 	var results, treatment, margin string
 	c := &cobra.Command{
-		Use: "compare A B", Short: "Compare two runs, or two treatments of one run", Args: exactly("A", "B"),
+		Use: "diff A B", Short: "Compare two runs, or two treatments of one run", Args: exactly("A", "B"),
 		Long: "Estimates the cost of B relative to A from their records. A and B are folders, names below results/,\n" +
 			"or names of experiments, which stand for their latest runs. A suffix ':TREATMENT' selects one\n" +
 			"treatment; without it, all treatments that both runs have are compared.\n\n" +
@@ -36,7 +36,7 @@ func (a *app) compareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.compare(args, treatment, results, o, outs)
+			return a.diff(args, treatment, results, o, outs)
 		},
 	}
 	outputFlag(c, &outputs)
@@ -63,8 +63,8 @@ func compareOptions(budgets []string, margin string) (o analyze.CompareOptions, 
 	return o, nil
 }
 
-// compare compares the second of two runs with the first.
-func (a *app) compare(args []string, treatment, results string, o analyze.CompareOptions, outs []output) error {
+// diff compares the second of two runs with the first.
+func (a *app) diff(args []string, treatment, results string, o analyze.CompareOptions, outs []output) error {
 	var runs [2]analyze.Run
 	var dirs, picked [2]string
 	for i, arg := range args {
@@ -86,11 +86,11 @@ func (a *app) compare(args []string, treatment, results string, o analyze.Compar
 	}
 	arms, alone, err := analyze.MatchArms(runs[0], runs[1], picked[0], picked[1])
 	if err != nil {
-		return usage("compare: %w", err)
+		return usage("diff: %w", err)
 	}
 	rep, err := analyze.CompareRuns(runs[0], runs[1], arms, o)
 	if err != nil {
-		return fmt.Errorf("compare: %w", err)
+		return fmt.Errorf("diff: %w", err)
 	}
 	if len(alone) > 0 {
 		rep.Notes = append(rep.Notes, "without a counterpart in the other run: "+strings.Join(alone, ", "))
