@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/analyze"
+	"tare/internal/unit"
+)
+
+func (a *app) compareCommand() *cobra.Command {
+	var f oneLineFlags
+	var adapter, treatment string
+	c := &cobra.Command{
+		Use: "compare {-- COMMAND COMMAND… | URL URL…}", Short: "Compare commands, or servers, with the first of them",
+		Long: "Measures what each further command costs relative to the first, from its start to its end, or how\n" +
+			"quickly each further server answers the same calls. The command writes the experiment file that it\n" +
+			"stands for, prints its plan and runs it: in interleaved blocks, with the first one measured twice.\n\n" +
+			"Each COMMAND is one argument: tare compare -- 'gzip -k -f a' 'zstd -k -f a'. If one of them has shell\n" +
+			"syntax, all are run by sh -c. A command that ends with a status other than 0 ends the run.\n\n" +
+			"Servers must speak the same protocol, and need --max-rate if they are not on this machine.\n\n" +
+			"Exit codes: as of 'tare run'. 'tare diff' compares records.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usage("tare compare expects at least two commands after --, or two URLs, got %s; see 'tare compare --help'",
+					argumentCount(len(args)))
+			}
+			var x composed
+			var err error
+			switch {
+			case c.ArgsLenAtDash() == 0:
+				x, err = composeCommands(args, &f)
+			case strings.Contains(args[0], "://"):
+				x, err = a.composeServers(c.Context(), args, adapter, &f)
+			default:
+				return a.compareRecords(args, treatment, &f)
+			}
+			if err != nil {
+				return err
+			}
+			return a.ask(c.Context(), x, &f)
+		},
+	}
+	f.add(c)
+	f.marginFlag(c)
+	adapterFlag(c, &adapter)
+	c.Flags().StringVar(&treatment, "treatment", "", "of records: see 'tare diff'")
+	_ = c.Flags().MarkHidden("treatment") // the flag exists
+	return c
+}
+
+// compareRecords does what the command of this name once did.
+func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) error {
+	if len(args) != 2 {
+		return usage("commands to compare follow --: tare compare -- 'COMMAND' 'COMMAND'")
+	}
+	for _, arg := range args {
+		if _, _, _, err := a.findArm(arg, f.results); err != nil {
+			return usage("%w; commands to compare follow --: tare compare -- %s", err, strings.Join(quoted(args), " "))
+		}
+	}
+	if f.write != "" || f.dryRun || f.given() {
+		return usage("records are compared by 'tare diff', which runs no experiment")
+	}
+	a.tell("comparing records is called 'tare diff' now\n")
+	outs, err := parseOutputs(f.outputs)
+	if err != nil {
+		return err
+	}
+	o, err := compareOptions(f.budgets, f.margin)
+	if err != nil {
+		return err
+	}
+	return a.diff(args, treatment, f.results, o, outs)
+}
+
+// quoted returns arguments as a shell reads them.
+func quoted(args []string) (out []string) {
+	for _, x := range args {
+		out = append(out, "'"+strings.ReplaceAll(x, "'", `'\''`)+"'")
+	}
+	return out
+}
+
+// composeCommands writes the experiment that compares command lines.
+func composeCommands(args []string, f *oneLineFlags) (composed, error) {
+	limits, err := f.limits()
+	if err != nil {
+		return composed{}, err
+	}
+	shell := needsShell(args)
+	var commands, treatments strings.Builder
+	seen := map[string]bool{}
+	for i, text := range args {
+		run := strings.Fields(text)
+		if shell {
+			run = []string{"sh", "-c", text}
+		}
+		name := cmp.Or(nameOf(text), "command")
+		if seen[name] {
+			name = fmt.Sprintf("%d-%s", i+1, name)
+		}
+		if strings.TrimSpace(text) == "" {
+			return composed{}, usage("command %d is empty", i+1)
+		}
+		if err := findProgram(run[0]); err != nil {
+			return composed{}, err
+		}
+		seen[name] = true
+		treatments.WriteString(treatment(i, "command", name))
+		fmt.Fprintf(&commands, "    - {name: %s, run: %s}\n", quote(name), quoteList(run))
+	}
+	by := ""
+	if shell {
+		by = "; by sh -c, whose own start is in all of them"
+	}
+	return composed{
+		label: "compares",
+		what: fmt.Sprintf("%s with %s: each run from its start to its end, which it must reach by itself%s", strings.Join(quoted(args[1:]), ", "), quoted(args)[0],
+			by),
+		text: fmt.Sprintf(`# What do these commands cost, compared with the first? Each run is timed from its fork to its end.
+name: %s
+area: sandbox
+question: compare
+target:
+  commands:
+%s%s%s`, nameOf("compare", firstWord(args[0]), firstWord(args[1])), commands.String(), treatments.String(), limits),
+	}, nil
+}
+
+// treatment writes the lines of a treatment; the first one is the baseline.
+func treatment(i int, factor, level string) string {
+	if i == 0 {
+		return fmt.Sprintf("baseline: {%s: %s}\ntreatments:\n", factor, quote(level))
+	}
+	return fmt.Sprintf("  - {%s: %s}\n", factor, quote(level))
+}
+
+// needsShell reports whether one of the commands is more than words: then all are run by a shell, so that its cost is on
+// both sides.
+func needsShell(commands []string) bool {
+	for _, text := range commands {
+		if strings.ContainsAny(text, "|&;<>()$`\\\"'*?[]{}~#\n") || strings.Contains(firstWord(text), "=") {
+			return true
+		}
+	}
+	return false
+}
+
+func firstWord(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	return first
+}
+
+// usualRate is the rate of each server if --max-rate allows it: a block of three arms then takes half a minute.
+const usualRate = 200
+
+// composeServers writes the experiment that compares servers.
+func (a *app) composeServers(ctx context.Context, args []string, adapter string, f *oneLineFlags) (composed, error) {
+	limits, err := f.limits()
+	if err != nil {
+		return composed{}, err
+	}
+	var first spoken
+	var treatments strings.Builder
+	for i, address := range args {
+		s, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
+		if i == 0 {
+			first = s
+		}
+		switch {
+		case err != nil:
+			return composed{}, err
+		case s.adapter != first.adapter || s.options != first.options:
+			return composed{}, usage("%s speaks %s and %s speaks %s: they cannot be compared; if that is wrong, name the "+
+				"protocol: --adapter NAME", first.url, first.adapter, s.url, s.adapter)
+		}
+		treatments.WriteString(treatment(i, "url", s.url))
+	}
+	rate := float64(usualRate)
+	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil {
+		rate = min(rate, math.Max(1, math.Floor(float64(most)/2)), float64(most))
+	}
+	return composed{
+		label: "compares", needs: first.needs,
+		what: fmt.Sprintf("the answers of %s with those of %s, at %v each, in turns", strings.Join(args[1:], ", "), args[0],
+			unit.Rate(rate)),
+		text: fmt.Sprintf(`# How quickly do these servers answer the same calls, compared with the first?
+name: %s
+area: %s
+question: compare
+target:
+  adapter: %s
+%s%sload:
+  rate: %v
+  duration: %v   # long enough for the median response of a block to count
+  timeout: 5s   # a call that takes longer has failed: write what clients use
+%s`, nameOf("compare", first.host()), first.area, first.adapter, first.options, treatments.String(), unit.Rate(rate),
+			analyze.LongEnough(rate), limits),
+	}, nil
+}
