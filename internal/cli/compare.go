@@ -121,7 +121,8 @@ func composeCommands(args []string, f *oneLineFlags) (composed, error) {
 	}
 	return composed{
 		label: "compares",
-		what: fmt.Sprintf("%s with %s: each run from its start to its end, which it must reach by itself%s", strings.Join(quoted(args[1:]), ", "), quoted(args)[0],
+		what: fmt.Sprintf("%s with %s: each run from its start to its end, which it must reach by itself%s",
+			strings.Join(quoted(args[1:]), ", "), quoted(args)[0],
 			by),
 		text: fmt.Sprintf(`# What do these commands cost, compared with the first? Each run is timed from its fork to its end.
 name: %s
@@ -141,8 +142,8 @@ func treatment(i int, factor, level string) string {
 	return fmt.Sprintf("  - {%s: %s}\n", factor, quote(level))
 }
 
-// needsShell reports whether one of the commands is more than words: then all are run by a shell, so that its cost is on
-// both sides.
+// needsShell reports whether one of the commands is more than words: then all are run by a shell, so that its cost is
+// on both sides.
 func needsShell(commands []string) bool {
 	for _, text := range commands {
 		if strings.ContainsAny(text, "|&;<>()$`\\\"'*?[]{}~#\n") || strings.Contains(firstWord(text), "=") {

@@ -114,7 +114,8 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
 		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(),
 		a.trialCommand(),
-		a.importCommand(), a.capacityCommand(), a.compareCommand(), a.sandboxCommand(), a.diffCommand(), a.checkCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand())
+		a.importCommand(), a.diffCommand(), a.checkCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand(),
+		a.capacityCommand(), a.compareCommand(), a.sandboxCommand())
 	return root
 }
 

@@ -64,7 +64,7 @@ func tellsOPA(u *url.URL, h heard) (s spoken, evidence string, err error) {
 			h.text("result.version")), nil
 }
 
-// tellsHTTP knows metadata servers of GCE by their header, and takes every other good answer for that of a plain server.
+// tellsHTTP knows metadata servers of GCE by their header, and takes any other good answer for that of a plain server.
 func tellsHTTP(u *url.URL, h heard) (s spoken, evidence string, err error) {
 	switch {
 	case h.header.Get("Metadata-Flavor") == "Google" && strings.Trim(u.Path, "/") == "":
@@ -73,21 +73,20 @@ func tellsHTTP(u *url.URL, h heard) (s spoken, evidence string, err error) {
 	case h.status != http.StatusOK:
 		return s, "", nil
 	}
-	return spoken{
-			area: "identity", adapter: "http-token", url: u.String(),
-			options: "  http: {status_only: true}   # a call is good by its status 200, whatever the body is\n",
-		}, fmt.Sprintf("GET %s answers with status 200, and no protocol that tare knows; answers are judged by their "+
-			"status alone", u), nil
+	s = spoken{area: "identity", adapter: "http-token", url: u.String()}
+	s.options = "  http: {status_only: true}   # a call is good by its status 200, whatever the body is\n"
+	return s, fmt.Sprintf("GET %s answers with status 200, and nothing there describes a protocol that tare asks for; "+
+		"answers are judged by their status alone", u), nil
 }
 
 // sameServer refuses an endpoint that a server names if it is not on that server.
 func sameServer(u *url.URL, endpoint, adapter string) error {
 	e, err := url.Parse(endpoint)
-	if err == nil && e.User == nil && e.RawQuery == "" && e.Fragment == "" && e.Scheme == u.Scheme &&
-		strings.EqualFold(e.Host, u.Host) {
+	if err == nil && len(endpoint) < 500 && e.User == nil && e.RawQuery == "" && e.Fragment == "" &&
+		e.Scheme == u.Scheme && strings.EqualFold(e.Host, u.Host) {
 		return nil
 	}
-	return usage("%s names an endpoint on another address: %.200q; if that is the one to measure, give it with --adapter %s",
+	return usage("%s names an endpoint on another address: %.200q; if that is to be measured, give it with --adapter %s",
 		u, endpoint, adapter)
 }
 

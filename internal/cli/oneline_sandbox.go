@@ -22,7 +22,8 @@ func (a *app) sandboxCommand() *cobra.Command {
 			"Docker and of OCI runtimes. The command writes the experiment file that it stands for, prints its plan\n" +
 			"and runs it.\n\n" +
 			"A command is timed from its start to its end, and must end by itself with status 0. Of the servers " +
-			strings.Join(workload.Daemons(), "\nand ") + ", named without\narguments, the CPU time of a request is measured instead.\n\n" +
+			strings.Join(workload.Daemons(), " and ") +
+			",\nnamed without arguments, the CPU time of a request is measured instead.\n\n" +
 			"Exit codes: as of 'tare run'.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
