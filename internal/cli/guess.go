@@ -20,6 +20,8 @@ import (
 const (
 	// guessWithin bounds each request, with its body.
 	guessWithin = 2 * time.Second
+	// guessRate keeps the requests apart: a server that limits its rate should answer all of them.
+	guessRate = 10.0
 	// guessBody is how much of an answer is read; one that is longer tells nothing.
 	guessBody = 64 << 10
 )
@@ -64,11 +66,11 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 		return spoken{}, err
 	}
 	defer client.CloseIdleConnections()
-	rate, err := unit.ParseRate(f.value("load.max_rate"))
-	if err != nil {
-		rate = 0 // needsRate has accepted that there is none
+	rate := guessRate
+	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil { // else there is none: see needsRate
+		rate = min(rate, float64(most))
 	}
-	limit := ratelimit.New(clock.System{}, float64(rate))
+	limit := ratelimit.New(clock.System{}, rate)
 	base := strings.TrimRight(u.String(), "/")
 	var last heard
 	for _, c := range clues {

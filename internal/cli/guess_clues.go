@@ -55,8 +55,9 @@ func tellsAuthZEN(u *url.URL, h heard) (s spoken, evidence string, err error) {
 
 // tellsOPA knows the build that Open Policy Agent keeps in its own data.
 func tellsOPA(u *url.URL, h heard) (s spoken, evidence string, err error) {
-	_, built := h.body["result"].(map[string]any)
-	if h.status != http.StatusOK || !built || h.text("result.version") == "" || h.text("result.build_commit") == "" {
+	result, _ := h.body["result"].(map[string]any)
+	_, built := result["build_commit"].(string) // empty in a build from source
+	if h.status != http.StatusOK || !built || h.text("result.version") == "" {
 		return s, "", nil
 	}
 	return spoken{area: "decision", adapter: "opa", url: u.String()},
