@@ -1,165 +1,207 @@
 package cli
 
 import (
-	"errors"
+	"cmp"
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
-	"tare/internal/record"
 	"tare/internal/unit"
 )
 
 func (a *app) compareCommand() *cobra.Command {
-	var outputs, budgets []string
-	var results, treatment, margin string
+	var f oneLineFlags
+	var adapter, treatment string
 	c := &cobra.Command{
-		Use: "compare A B", Short: "Compare two runs, or two treatments of one run", Args: exactly("A", "B"),
-		Long: "Estimates the cost of B relative to A from their records. A and B are folders, names below results/,\n" +
-			"or names of experiments, which stand for their latest runs. A suffix ':TREATMENT' selects one\n" +
-			"treatment; without it, all treatments that both runs have are compared.\n\n" +
-			"Two treatments of one run are compared block by block. Two runs were measured at different times, so\n" +
-			"their comparison is marked as unblocked and never says equivalent.\n\n" +
-			"Exit codes: 0 pass, or no budget given; 10 budget broken; 11 inconclusive; 12 a run is invalid.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			outs, err := parseOutputs(outputs)
+		Use: "compare {-- COMMAND COMMAND… | URL URL…}", Short: "Compare commands, or servers, with the first of them",
+		Long: "Measures what each further command costs relative to the first, from its start to its end, or how\n" +
+			"quickly each further server answers the same calls. The command writes the experiment file that it\n" +
+			"stands for, prints its plan and runs it: in interleaved blocks, with the first one measured twice.\n\n" +
+			"Each COMMAND is one argument: tare compare -- 'gzip -k -f a' 'zstd -k -f a'. If one of them has shell\n" +
+			"syntax, all are run by sh -c. A command that ends with a status other than 0 ends the run.\n\n" +
+			"Servers must speak the same protocol, and need --max-rate if they are not on this machine.\n\n" +
+			"Exit codes: as of 'tare run'. 'tare diff' compares records.",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usage("tare compare expects at least two commands after --, or two URLs, got %s; see 'tare compare --help'",
+					argumentCount(len(args)))
+			}
+			var x composed
+			var err error
+			switch {
+			case c.ArgsLenAtDash() == 0:
+				x, err = composeCommands(args, &f)
+			case strings.Contains(args[0], "://"):
+				x, err = a.composeServers(c.Context(), args, adapter, &f)
+			default:
+				return a.compareRecords(args, treatment, &f)
+			}
 			if err != nil {
 				return err
 			}
-			o, err := compareOptions(budgets, margin)
-			if err != nil {
-				return err
-			}
-			return a.compare(args, treatment, results, o, outs)
+			return a.ask(c.Context(), x, &f)
 		},
 	}
-	outputFlag(c, &outputs)
-	budgetFlag(c, &budgets)
-	resultsFlag(c, &results)
-	a.inconclusiveFlag(c)
-	c.Flags().StringVar(&treatment, "treatment", "", "compare this treatment of both runs")
-	c.Flags().StringVar(&margin, "margin", "",
-		"largest effect that counts as no effect, such as 2% (default: the run's margin)")
+	f.add(c)
+	f.marginFlag(c)
+	adapterFlag(c, &adapter)
+	c.Flags().StringVar(&treatment, "treatment", "", "of records: see 'tare diff'")
+	_ = c.Flags().MarkHidden("treatment") // the flag exists
 	return c
 }
 
-func compareOptions(budgets []string, margin string) (o analyze.CompareOptions, err error) {
-	if err := parseBudgets(budgets); err != nil {
-		return o, err
+// compareRecords does what the command of this name once did.
+func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) error {
+	if len(args) != 2 {
+		return usage("commands to compare follow --: tare compare -- 'COMMAND' 'COMMAND'")
 	}
-	o.Budget = budgets
-	if margin != "" {
-		m, err := unit.ParsePercent(margin)
-		if err != nil || m.Ratio() <= 0 || m.Ratio() >= 1 {
-			return o, usage("--margin %s: want a share of the base between 0%% and 100%%, such as 2%%", margin)
+	for _, arg := range args {
+		if _, _, _, err := a.findArm(arg, f.results); err != nil {
+			return usage("%w; commands to compare follow --: tare compare -- %s", err, strings.Join(quoted(args), " "))
 		}
-		o.Margin = m.Ratio()
 	}
-	return o, nil
-}
-
-// compare compares the second of two runs with the first.
-func (a *app) compare(args []string, treatment, results string, o analyze.CompareOptions, outs []output) error {
-	var runs [2]analyze.Run
-	var dirs, picked [2]string
-	for i, arg := range args {
-		dir, name, arm, err := a.findArm(arg, results)
-		if err != nil {
-			return err
-		}
-		rec, err := record.Open(dir)
-		if err != nil {
-			return fmt.Errorf("read record: %w", err)
-		}
-		runs[i], dirs[i], picked[i] = analyze.Run{Name: name, Record: rec}, dir, arm
+	if f.write != "" || f.dryRun || f.given() {
+		return usage("records are compared by 'tare diff', which runs no experiment")
 	}
-	if runs[0].Name == runs[1].Name && dirs[0] != dirs[1] {
-		runs[0].Name, runs[1].Name = dirs[0], dirs[1]
-	}
-	if treatment != "" {
-		picked = applyTreatmentFlag(picked, treatment, analyze.SameRun(runs[0].Record, runs[1].Record))
-	}
-	arms, alone, err := analyze.MatchArms(runs[0], runs[1], picked[0], picked[1])
+	a.tell("comparing records is called 'tare diff' now\n")
+	outs, err := parseOutputs(f.outputs)
 	if err != nil {
-		return usage("compare: %w", err)
+		return err
 	}
-	rep, err := analyze.CompareRuns(runs[0], runs[1], arms, o)
+	o, err := compareOptions(f.budgets, f.margin)
 	if err != nil {
-		return fmt.Errorf("compare: %w", err)
+		return err
 	}
-	if len(alone) > 0 {
-		rep.Notes = append(rep.Notes, "without a counterpart in the other run: "+strings.Join(alone, ", "))
-	}
-	return a.emit(rep, outs)
+	return a.diff(args, treatment, f.results, o, outs)
 }
 
-// applyTreatmentFlag applies --treatment: within one run, it selects the treatment that is compared with the baseline.
-func applyTreatmentFlag(picked [2]string, treatment string, same bool) [2]string {
-	for i := range picked {
-		if picked[i] == "" && (i == 1 || !same) {
-			picked[i] = treatment
-		}
+// quoted returns arguments as a shell reads them.
+func quoted(args []string) (out []string) {
+	for _, x := range args {
+		out = append(out, "'"+strings.ReplaceAll(x, "'", `'\''`)+"'")
 	}
-	return picked
+	return out
 }
 
-// findArm finds a run, the name under which it is shown, and the treatment after a colon. Names of runs and treatments
-// may contain colons: the longest matching run name wins.
-func (a *app) findArm(arg, results string) (dir, name, treatment string, err error) {
-	dir, whole := a.findRun(arg, results)
-	if whole == nil {
-		return dir, filepath.Base(arg), "", nil
+// composeCommands writes the experiment that compares command lines.
+func composeCommands(args []string, f *oneLineFlags) (composed, error) {
+	limits, err := f.limits()
+	if err != nil {
+		return composed{}, err
 	}
-	for i := len(arg) - 1; i > 0; i-- {
-		if arg[i] != ':' {
-			continue
+	shell := needsShell(args)
+	var commands, treatments strings.Builder
+	seen := map[string]bool{}
+	for i, text := range args {
+		run := strings.Fields(text)
+		if shell {
+			run = []string{"sh", "-c", text}
 		}
-		if dir, err := a.findRun(arg[:i], results); err == nil {
-			return dir, filepath.Base(arg[:i]), arg[i+1:], nil
+		name := cmp.Or(nameOf(text), "command")
+		if seen[name] {
+			name = fmt.Sprintf("%d-%s", i+1, name)
 		}
+		if strings.TrimSpace(text) == "" {
+			return composed{}, usage("command %d is empty", i+1)
+		}
+		if err := findProgram(run[0]); err != nil {
+			return composed{}, err
+		}
+		seen[name] = true
+		treatments.WriteString(treatment(i, "command", name))
+		fmt.Fprintf(&commands, "    - {name: %s, run: %s}\n", quote(name), quoteList(run))
 	}
-	return "", "", "", whole
+	by := ""
+	if shell {
+		by = "; by sh -c, whose own start is in all of them"
+	}
+	return composed{
+		label: "compares",
+		what: fmt.Sprintf("%s with %s: each run from its start to its end, which it must reach by itself%s",
+			strings.Join(quoted(args[1:]), ", "), quoted(args)[0],
+			by),
+		text: fmt.Sprintf(`# What do these commands cost, compared with the first? Each run is timed from its fork to its end.
+name: %s
+area: sandbox
+question: compare
+target:
+  commands:
+%s%s%s`, nameOf("compare", firstWord(args[0]), firstWord(args[1])), commands.String(), treatments.String(), limits),
+	}, nil
 }
 
-// stamp matches the time that a run's folder name has after the experiment's name.
-var stamp = regexp.MustCompile(`^-\d{8}T\d{6}Z(-\d+)?$`)
-
-// findRecord finds the folder of the one run that is to be changed: an experiment's name does not stand for a run here.
-func findRecord(name, results string) (string, error) {
-	for _, dir := range []string{name, filepath.Join(results, name)} {
-		if _, err := os.Stat(filepath.Join(dir, record.JournalFile)); err == nil {
-			return filepath.Clean(dir), nil
-		}
+// treatment writes the lines of a treatment; the first one is the baseline.
+func treatment(i int, factor, level string) string {
+	if i == 0 {
+		return fmt.Sprintf("baseline: {%s: %s}\ntreatments:\n", factor, quote(level))
 	}
-	return "", usage("no run %s: neither a folder nor a name below %s; 'tare list runs' lists all runs", name, results)
+	return fmt.Sprintf("  - {%s: %s}\n", factor, quote(level))
 }
 
-// findRun finds a run's folder by its path, by its name below results, or by its experiment's name: then the latest.
-func (a *app) findRun(name, results string) (string, error) {
-	dir, missing := findRecord(name, results)
-	if missing == nil {
-		return dir, nil
-	}
-	all, err := os.ReadDir(results)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("look for %s: %w", name, err)
-	}
-	var found []string
-	for _, d := range all {
-		if rest, ok := strings.CutPrefix(d.Name(), name); ok && name != "" && stamp.MatchString(rest) {
-			found = append(found, d.Name())
+// needsShell reports whether one of the commands is more than words: then all are run by a shell, so that its cost is
+// on both sides.
+func needsShell(commands []string) bool {
+	for _, text := range commands {
+		if strings.ContainsAny(text, "|&;<>()$`\\\"'*?[]{}~#\n") || strings.Contains(firstWord(text), "=") {
+			return true
 		}
 	}
-	if len(found) == 0 {
-		return "", missing
+	return false
+}
+
+func firstWord(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	return first
+}
+
+// usualRate is the rate of each server if --max-rate allows it: a block of three arms then takes half a minute.
+const usualRate = 200
+
+// composeServers writes the experiment that compares servers.
+func (a *app) composeServers(ctx context.Context, args []string, adapter string, f *oneLineFlags) (composed, error) {
+	limits, err := f.limits()
+	if err != nil {
+		return composed{}, err
 	}
-	dir = filepath.Join(results, slices.Max(found))
-	a.tell("%s is %s\n", name, dir)
-	return dir, nil
+	var first spoken
+	var treatments strings.Builder
+	for i, address := range args {
+		s, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
+		if i == 0 {
+			first = s
+		}
+		switch {
+		case err != nil:
+			return composed{}, err
+		case s.adapter != first.adapter || s.options != first.options:
+			return composed{}, usage("%s speaks %s and %s speaks %s: they cannot be compared; if that is wrong, name the "+
+				"protocol: --adapter NAME", first.url, first.adapter, s.url, s.adapter)
+		}
+		treatments.WriteString(treatment(i, "url", s.url))
+	}
+	rate := float64(usualRate)
+	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil {
+		rate = min(rate, math.Max(1, math.Floor(float64(most)/2)), float64(most))
+	}
+	return composed{
+		label: "compares", needs: first.needs,
+		what: fmt.Sprintf("the answers of %s with those of %s, at %v each, in turns", strings.Join(args[1:], ", "), args[0],
+			unit.Rate(rate)),
+		text: fmt.Sprintf(`# How quickly do these servers answer the same calls, compared with the first?
+name: %s
+area: %s
+question: compare
+target:
+  adapter: %s
+%s%sload:
+  rate: %v
+  duration: %v   # long enough for the median response of a block to count
+  timeout: 5s   # a call that takes longer has failed: write what clients use
+%s`, nameOf("compare", first.host()), first.area, first.adapter, first.options, treatments.String(), unit.Rate(rate),
+			analyze.LongEnough(rate), limits),
+	}, nil
 }

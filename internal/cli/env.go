@@ -111,8 +111,9 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
 		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(),
 		a.trialCommand(),
-		a.schemaCommand(), a.manCommand(), a.benchCommand(), a.benchDriverCommand(),
-		a.importCommand(), a.compareCommand(), a.checkCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand())
+		a.schemaCommand(), a.manCommand(), a.benchCommand(), a.benchDriverCommand(), a.capacityCommand(),
+		a.compareCommand(), a.sandboxCommand(),
+		a.importCommand(), a.diffCommand(), a.checkCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand())
 	root.Version = built().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	a.complete(root)

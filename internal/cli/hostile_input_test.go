@@ -160,7 +160,7 @@ func (h *injector) checkRecord(from string, lines []any, place string) {
 		{"list", "runs", "--results", results},
 		{"check", dir},
 		{"report", dir},
-		{"compare", dir, dir},
+		{"diff", dir, dir},
 		{"undo", dir},
 		{"run", "--resume", dir},
 	} {
@@ -279,7 +279,7 @@ func TestInjectionByArguments(t *testing.T) {
 			{"run"},
 			{"report"},
 			{"check"},
-			{"compare", results},
+			{"diff", results},
 			{"undo"},
 			{"import"},
 			{"list"},

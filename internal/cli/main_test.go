@@ -92,7 +92,9 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": checkExitCode, "serve": startServer,
+		},
 		// Scripts work on copies of the records that every version must be able to read.
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))

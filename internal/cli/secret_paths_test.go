@@ -185,7 +185,7 @@ func (r *secretRoom) runReaders() {
 			for _, form := range formats() {
 				r.tare(0, nil, "report", dir, "-o", form+"="+filepath.Join(r.dir, "report."+form))
 			}
-			r.tare(0, nil, "compare", dir, dir)
+			r.tare(0, nil, "diff", dir, dir)
 			r.tare(0, nil, "run", "--resume", dir)
 		}
 		r.tare(0, nil, "check", dir)

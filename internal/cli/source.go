@@ -34,6 +34,11 @@ func (f *sourceFlags) given() bool { return f.full || len(f.set) > 0 || f.maxRat
 func (f *sourceFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.full, "full", false,
 		"run the whole experiment if the file has a shortened form of it (section full)")
+	f.addValues(c)
+}
+
+// addValues adds the flags that need no section full.
+func (f *sourceFlags) addValues(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.set, "set", nil,
 		"PATH=VALUE replaces or adds a value of the file: load.rate=50/s, treatments[0].mode=audit; repeatable")
 	c.Flags().StringVar(&f.maxRate, "max-rate", "", "the most that is sent to targets, such as 200/s (load.max_rate)")
@@ -59,6 +64,19 @@ func (a *app) read(file string) (source, error) {
 		return source{}, usage("read experiment: %w", err)
 	}
 	return source{name: "standard input", text: text}, nil
+}
+
+// value returns what the flags set a path to; empty: they do not.
+func (f *sourceFlags) value(path string) (value string) {
+	if path == "load.max_rate" && f.maxRate != "" {
+		return f.maxRate
+	}
+	for _, x := range f.set {
+		if v, ok := strings.CutPrefix(x, path+"="); ok {
+			value = v
+		}
+	}
+	return value
 }
 
 // change applies the flags to an experiment.

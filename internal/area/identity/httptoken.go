@@ -31,7 +31,7 @@ func httpToken() adapter {
 		section: "http", reach: reach{tls: true, path: true},
 		operations: []operation{{
 			name: opToken, expect: "the status that is given, with a token of visible characters that has not expired as far " +
-				"as can be told", wire: httpWire,
+				"as can be told; with status_only any body", wire: httpWire,
 		}},
 		validate: httpValidate, canaries: httpCanaries,
 	}
@@ -73,6 +73,9 @@ func httpValidate(s *Spec, _ string) error {
 			"{%[1]s} in its place, and secrets: {%[1]s: {env: NAME}}", name)
 	case strings.Contains(o.Body, tokenPlace) && o.Bearer.IsZero() && !s.everyCaller(hasToken):
 		return errors.New("http.body: {token} needs a token: callers: [{token: {file: path}}]")
+	case o.StatusOnly && (s.HTTP.Token != "" || o.Expires != "" || s.Expect != nil):
+		return errors.New("http.status_only: answers are judged by their status alone, so leave out http.token, " +
+			"http.expires and expect")
 	case o.Expires != "" && o.Token == wholeBody:
 		return errors.New("http.expires: an answer that is nothing but a token does not say more")
 	}
@@ -205,6 +208,9 @@ func httpWire(s session) load.Wire {
 				}
 				return refusal(status)
 			}
+			if o.StatusOnly {
+				return load.OK, noCause
+			}
 			want := x.of(i, key)
 			want.signed = signed
 			if o.Token == wholeBody {
@@ -223,6 +229,9 @@ func httpWire(s session) load.Wire {
 			return wrong(j.token(key, jsonscan.Text(value), want, true))
 		},
 		who: func(body []byte) string {
+			if o.StatusOnly {
+				return ""
+			}
 			if o.Token == wholeBody {
 				return subjectOf(bytes.TrimSpace(body))
 			}

@@ -35,7 +35,12 @@ func (t *target) Notes() []string {
 // notes returns what every report must carry.
 func (p *arm) notes() []string {
 	if p.url != nil {
-		return area.ConnectionNotes(p.url, p.spec.TLS, p.spec)
+		notes := area.ConnectionNotes(p.url, p.spec.TLS, p.spec)
+		if o := httpOptions(p.spec); o.StatusOnly {
+			notes = append(notes, fmt.Sprintf("an answer with status %d is good, whatever its body is: http.status_only is set",
+				o.Status))
+		}
+		return notes
 	}
 	notes := []string{"the endpoint is tare's own reference, not a cloud's"}
 	if p.throttled {

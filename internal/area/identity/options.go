@@ -42,7 +42,9 @@ type HTTP struct {
 	Bearer  area.Secret            `yaml:"bearer,omitempty" json:"bearer,omitzero" jsonschema_description:"Sent as Authorization: Bearer …: {env: NAME} or {file: path}."`
 	Token   string                 `yaml:"token,omitempty" json:"token,omitempty" jsonschema_description:"Where the answer holds the token: names joined by dots, such as auth.client_token. Default access_token. \"-\": the whole body is the token."`
 	Expires string                 `yaml:"expires,omitempty" json:"expires,omitempty" jsonschema_description:"Where the answer says when the token expires: seconds from now, seconds since 1970, or RFC 3339. Default: it does not say."`
-	Status  int                    `yaml:"status,omitempty" json:"status,omitempty" jsonschema:"minimum=200,maximum=299" jsonschema_description:"Status of a good answer. Default 200."`
+	// StatusOnly is for endpoints that give no token.
+	StatusOnly bool `yaml:"status_only,omitempty" json:"status_only,omitempty" jsonschema_description:"Judge an answer by its status alone, whatever its body is: for an endpoint that gives no token. Every report says so."`
+	Status     int  `yaml:"status,omitempty" json:"status,omitempty" jsonschema:"minimum=200,maximum=299" jsonschema_description:"Status of a good answer. Default 200."`
 }
 
 // K8s are the options of k8s-tokenrequest and k8s-tokenreview.

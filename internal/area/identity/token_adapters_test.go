@@ -381,6 +381,28 @@ func TestHTTPToken(t *testing.T) {
 	}
 }
 
+// TestHTTPStatusOnly: a page that is no token is good by its status, and the report says that nothing else was judged.
+func TestHTTPStatusOnly(t *testing.T) {
+	s := fakeSession(opToken, 1)
+	s.spec = &Spec{HTTP: &HTTP{StatusOnly: true}}
+	w := httpToken().wire(s)
+	for status, want := range map[int]load.Outcome{
+		200: load.OK, 204: load.Wrong, 404: load.Wrong, 429: load.Refused, 500: load.Failed,
+	} {
+		if got := w.Check(0, status, []byte("<p>a page\n")); got != want {
+			t.Errorf("status %d: %v, want %v", status, got, want)
+		}
+	}
+	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<p>a page\n")
+	}))
+	tg, _ := prepared(t, &Spec{Adapter: "http-token", URL: page, HTTP: &HTTP{StatusOnly: true}}, standard)
+	wantGoodCalls(t, tg, 2)
+	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "status 200 is good, whatever its body is") {
+		t.Errorf("no note says that bodies are not judged:\n%s", notes)
+	}
+}
+
 func TestLifetime(t *testing.T) {
 	const now = 1_800_000_000
 	for value, want := range map[string]verdict{

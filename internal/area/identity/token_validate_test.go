@@ -23,6 +23,8 @@ func TestValidateTokens(t *testing.T) {
 		path, want string // nothing: valid
 	}{
 		{"good", oidc(good), "", ""},
+		{"status alone", web(HTTP{StatusOnly: true}), "", ""},
+		{"status alone, and a token", web(HTTP{StatusOnly: true, Token: "a"}), "http.status_only", "leave out http.token"},
 		{"certificate for a secret", certified, "", ""},
 		{
 			"no options", &Spec{Adapter: "oidc-token", URL: "https://localhost/token"}, "",

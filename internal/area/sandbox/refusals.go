@@ -50,11 +50,15 @@ func (s *Spec) tryProfile(ctx context.Context, env area.Env, l launcher, t desig
 				"were lost)",
 		})
 	}
-	if err := s.rehearse(ctx, env, l, p); err != nil {
+	if failed := s.rehearse(ctx, env, l, p); failed != nil {
+		hint := "allow there what the program needs; workloads and commands run in a worker of tare's, which " +
+			"needs " + what.needs
+		if err != nil {
+			hint = "look at the warning first: what fails there, where every call is allowed, does not fail because of the " +
+				"profile"
+		}
 		out = append(out, area.Finding{
-			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, what.name, err),
-			Hint: "allow there what the program needs; workloads and commands run in a worker of tare's, which needs " +
-				what.needs,
+			Severity: area.Error, Message: fmt.Sprintf("treatment %q: %s: %v", t.ID, what.name, failed), Hint: hint,
 		})
 	}
 	return out

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/area"
+	"tare/internal/config"
+	"tare/internal/design"
+	"tare/internal/unit"
+)
+
+// A composed is an experiment that a command line stands for.
+type composed struct {
+	text  string // the file that a person would have written
+	label string // of the first line of the plan
+	what  string // that is asked
+	needs string // what to do where the address alone is not enough; empty: it is
+}
+
+// oneLineFlags are the flags of commands that compose an experiment.
+type oneLineFlags struct {
+	sourceFlags
+
+	outputs, budgets       []string
+	results, write, margin string
+	dryRun                 bool
+}
+
+func (f *oneLineFlags) add(c *cobra.Command) {
+	outputFlag(c, &f.outputs)
+	budgetFlag(c, &f.budgets)
+	c.Flags().StringVar(&f.results, "results", resultsDir, "folder for records")
+	c.Flags().StringVar(&f.write, "write", "", "keep the experiment in this file, which must not exist yet")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be done, as 'tare plan' does")
+	f.addValues(c)
+}
+
+// marginFlag is a flag of the commands that compare.
+func (f *oneLineFlags) marginFlag(c *cobra.Command) {
+	c.Flags().StringVar(&f.margin, "margin", "", "largest effect that counts as no effect, such as 2% (default 2%)")
+}
+
+// ask changes a composed experiment as the flags say, keeps it if that is wanted, prints its plan, and runs it.
+func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
+	ctx, stop := a.interruptible(ctx)
+	defer stop()
+	outs, err := parseOutputs(f.outputs)
+	if err != nil {
+		return err
+	}
+	src, err := f.change(source{name: "the experiment of this command line", text: []byte(x.text)})
+	if err != nil {
+		return err
+	}
+	if _, diagnostics := config.Parse(src.name, src.text, a.areas); config.HasErrors(diagnostics) {
+		return a.incomplete(src, x, f)
+	}
+	if f.write != "" {
+		if src, err = keep(src, f.write); err != nil {
+			return err
+		}
+		a.tell("%-9s %s: 'tare run %[2]s' asks the same again\n", "wrote", f.write)
+	}
+	if f.dryRun {
+		return a.plan(ctx, src, false)
+	}
+	if err := a.outline(src, x); err != nil {
+		return err
+	}
+	return a.run(ctx, src, startFlags{results: f.results}, outs)
+}
+
+// incomplete reports what is wrong with an experiment, and what its target needs. It keeps only the text that the
+// command composed itself: a wrong value of --set may be a secret.
+func (a *app) incomplete(src source, x composed, f *oneLineFlags) error {
+	_, err := a.experiment(src)
+	if x.needs == "" || err == nil {
+		return err
+	}
+	a.tell("%s\n", x.needs)
+	if f.write == "" || f.given() {
+		a.tell("or write the file with --write FILE and without --set, and complete it there\n")
+		return err
+	}
+	if _, kept := keep(src, f.write); kept != nil {
+		return errors.Join(kept, err)
+	}
+	a.tell("wrote %s; next: complete its target, then: tare run %[1]s\n", f.write)
+	return err
+}
+
+// keep writes an experiment to a new file.
+func keep(src source, file string) (source, error) {
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // it holds no secret
+	if errors.Is(err, os.ErrExist) {
+		return src, usage("--write: %s exists already; name another file", file)
+	}
+	if err != nil {
+		return src, usage("--write: %w", err)
+	}
+	if _, err = out.Write(src.text); errors.Join(err, out.Close()) != nil {
+		return src, fmt.Errorf("--write: %w", errors.Join(err, os.Remove(file)))
+	}
+	return source{name: file, file: file, text: src.text}, nil
+}
+
+// outline prints the plan in three lines.
+func (a *app) outline(src source, x composed) error {
+	e, diagnostics := config.Parse(src.name, src.text, a.areas)
+	if config.HasErrors(diagnostics) {
+		return fmt.Errorf("%s: it was valid before", src.name)
+	}
+	e = e.WithDefaults()
+	ar, err := a.area(e.Area)
+	if err != nil {
+		return err
+	}
+	a.tell("%-9s %s\n%-9s %s\n", x.label, x.what, "takes", longest(e))
+	creates := ""
+	if p, ok := ar.(planner); ok {
+		creates = strings.Join(p.Creates(e.Target, e.Arms()), "; ")
+	}
+	if _, ok := e.Target.(area.Batcher); ok {
+		a.tell("%-9s %s\n", "creates", creates)
+		return nil
+	}
+	a.tell("%-9s %s; creates %s\n", "peak", peakRateText(e), cmp.Or(creates, "nothing on this host"))
+	return nil
+}
+
+// longest says how long a run takes, and what bounds it.
+func longest(e *config.Experiment) string {
+	treatments := len(e.Treatments())
+	if len(e.Arms()) == treatments {
+		return maxDuration(e, treatments)
+	}
+	block, unless := blockTime(e, len(e.Arms())), ""
+	if b, ok := e.Target.(area.Batcher); ok {
+		span := time.Duration(0)
+		for _, op := range b.Batches() {
+			span = max(span, op.Span)
+		}
+		unless = fmt.Sprintf(", if no call takes longer than %s", span)
+	}
+	first := design.Looks(e.Blocks)[0]
+	return fmt.Sprintf("about %s for %d blocks of %d arms, %s until the run is first judged, after %d%s; no block starts "+
+		"that would end after %s", rounded(time.Duration(e.Blocks)*block), e.Blocks, len(e.Arms()),
+		rounded(time.Duration(first)*block), first, unless, time.Duration(e.Load.MaxTime))
+}
+
+// quote returns text as YAML reads it back, in lists too: as JSON.
+func quote(text string) string {
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string can be encoded, and a Builder does not fail
+	return strings.TrimSpace(out.String())
+}
+
+// quoteList returns a list of words in one line of YAML.
+func quoteList(words []string) string {
+	var out []string
+	for _, w := range words {
+		out = append(out, quote(w))
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// findProgram fails if there is no program of that name to run.
+func findProgram(name string) error {
+	if _, err := exec.LookPath(name); err != nil {
+		return usage("there is no program to run: %w", err)
+	}
+	return nil
+}
+
+var unnamable = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// nameOf makes a name for an experiment from words.
+func nameOf(words ...string) string {
+	const longest = 48
+	name := strings.Trim(unnamable.ReplaceAllString(strings.Join(words, "-"), "-"), "-")
+	return strings.TrimRight(name[:min(len(name), longest)], "-")
+}
+
+// section writes the lines of a list with its key, or nothing if there are none.
+func section(key string, items []string) string {
+	if len(items) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s:\n", key)
+	for _, x := range items {
+		fmt.Fprintf(&out, "  - %s\n", quote(x))
+	}
+	return out.String()
+}
+
+// limits writes the margin and the budgets.
+func (f *oneLineFlags) limits() (string, error) {
+	text := ""
+	if f.margin != "" {
+		m, err := unit.ParsePercent(f.margin)
+		if err != nil {
+			return "", usage("--margin: %w", err)
+		}
+		text = fmt.Sprintf("margin: %v\n", m)
+	}
+	return text + section("budget", f.budgets), parseBudgets(f.budgets)
+}

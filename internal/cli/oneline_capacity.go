@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tare/internal/area"
+	"tare/internal/area/all"
+	"tare/internal/unit"
+)
+
+func (a *app) capacityCommand() *cobra.Command {
+	var f oneLineFlags
+	var adapter string
+	c := &cobra.Command{
+		Use: "capacity URL", Short: "Find the rate at which a server breaks, and how it breaks", Args: exactly("URL"),
+		Long: "Searches for the highest rate that the server at URL holds, and overloads it for some seconds to see how\n" +
+			"it breaks. The command writes the experiment file that it stands for, prints its plan and runs it.\n\n" +
+			"Without --adapter, up to five GET requests without credentials tell which protocol the server speaks.\n" +
+			"A server that is not on this machine needs --max-rate.\n\n" +
+			"--budget 'p99 <= 50ms' also finds the highest rate at which that holds. Other budgets are those of an\n" +
+			"experiment file: 'capacity >= 100/s', 'response.p99 <= 50ms at 100/s'.\n\n" +
+			"Exit codes: as of 'tare run'.",
+		RunE: func(c *cobra.Command, args []string) error {
+			x, err := a.composeCapacity(c.Context(), args[0], adapter, &f)
+			if err != nil {
+				return err
+			}
+			return a.ask(c.Context(), x, &f)
+		},
+	}
+	f.add(c)
+	adapterFlag(c, &adapter)
+	return c
+}
+
+func adapterFlag(c *cobra.Command, adapter *string) {
+	c.Flags().StringVar(adapter, "adapter", "",
+		"protocol that the server speaks, as 'tare list adapters' names it (default: the server is asked)")
+}
+
+// composeCapacity writes the experiment that searches for the capacity of the server at an address.
+func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *oneLineFlags) (composed, error) {
+	slo, budgets, err := splitObjective(f.budgets)
+	if err != nil {
+		return composed{}, err
+	}
+	f.budgets = budgets
+	limits, err := f.limits()
+	if err != nil {
+		return composed{}, err
+	}
+	at, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
+	if err != nil {
+		return composed{}, err
+	}
+	x := composed{label: "searches", needs: at.needs}
+	x.what = fmt.Sprintf("the highest rate that %s holds, and how it breaks above it", at.url)
+	load := "  timeout: 5s   # a call that takes longer has failed: write what clients use\n"
+	if slo.limit != "" {
+		x.what += fmt.Sprintf("; and the highest rate at which at most %s of the calls take longer than %s", slo.share,
+			slo.limit)
+		load += fmt.Sprintf("  slo: {limit: %s, share: %s}   # find the highest rate at which this holds, too\n", slo.limit,
+			slo.share)
+	}
+	x.text = fmt.Sprintf(`# At what rate does this server break, and how? The search overloads it for some seconds.
+name: %s
+area: %s
+question: capacity
+target:
+  adapter: %s
+  url: %s
+%sload:
+%s%s`, nameOf("capacity", at.host()), at.area, at.adapter, quote(at.url), at.options, load, limits)
+	return x, nil
+}
+
+// An objective is a limit for the response time that a share of the calls may exceed.
+type objective struct{ limit, share string }
+
+var objectivePattern = regexp.MustCompile(`^(response\.)?p(\d{1,2}(?:\.\d{1,3})?) *<= *(\d\S*)$`)
+
+// splitObjective takes the budget without a rate out of the budgets of a search: the rate is what is searched for. In
+// the others it adds the metric's name, which the quantile alone leaves out.
+func splitObjective(budgets []string) (o objective, rest []string, err error) {
+	for _, b := range budgets {
+		m := objectivePattern.FindStringSubmatch(b)
+		switch {
+		case m != nil && o.limit != "":
+			return o, nil, usage("--budget %s: one limit without a rate can be searched for; add one: 'response.p99 <= 50ms at "+
+				"100/s'", b)
+		case m != nil:
+			limit, err := unit.ParseDuration(m[3])
+			if err != nil {
+				return o, nil, usage("--budget %s: %w", b, err)
+			}
+			q, err := strconv.ParseFloat(m[2], 64)
+			if err != nil {
+				return o, nil, usage("--budget %s: %w", b, err)
+			}
+			o = objective{limit: limit.String(), share: unit.Decimal(100-q, 5) + "%"}
+		case strings.HasPrefix(b, "p") && len(b) > 1 && b[1] >= '0' && b[1] <= '9':
+			rest = append(rest, "response."+b)
+		default:
+			rest = append(rest, b)
+		}
+	}
+	return o, rest, nil
+}
+
+// A spoken is a server at an address, and the adapter that speaks its protocol.
+type spoken struct {
+	area, adapter string
+	url           string
+	options       string // lines of the target section below the URL
+	needs         string // what to do where the address alone is not enough
+}
+
+// host returns the host and port of the URL.
+func (s spoken) host() string {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// spoken finds the adapter for an address: the one that is named, or else the one that the server's answers tell.
+func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlags) (spoken, error) {
+	u, err := parseAddress(address)
+	if err != nil {
+		return spoken{}, err
+	}
+	if err := a.needsRate(ctx, u, f); err != nil {
+		return spoken{}, err
+	}
+	if adapter == "" {
+		return a.guess(ctx, u, f)
+	}
+	for _, ar := range all.Areas() {
+		if l, ok := ar.(lister); ok && ar.Offers().AnyRate.Given && l.Adapters()[adapter] != "" {
+			return spoken{area: ar.Name(), adapter: adapter, url: address, needs: needsOf(adapter)}, nil
+		}
+	}
+	return spoken{}, usage("--adapter %s: no such protocol of a server; 'tare list adapters' names those of identity and "+
+		"decision", adapter)
+}
+
+// parseAddress parses an address of the command line. Its errors do not quote what may hold a credential.
+func parseAddress(address string) (*url.URL, error) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return nil, usage("this is not a URL with a host; write one such as http://127.0.0.1:8080")
+	case u.User != nil:
+		return nil, usage("a URL must not hold credentials: they would be kept in the record; name them with --set " +
+			"'target.…={env: NAME}'")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, usage("leave out the query of the URL, which may hold a secret; where it holds none, use --adapter " +
+			"http-token --set 'target.http.path=/path?query'")
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "grpc" && u.Scheme != "grpcs":
+		return nil, usage("%s: tare asks http and https addresses, and with --adapter ext-authz grpc and grpcs", address)
+	}
+	return u, nil
+}
+
+// needsRate refuses to ask a server that may be on another machine before it is known how much that server may be sent.
+func (a *app) needsRate(ctx context.Context, u *url.URL, f *sourceFlags) error {
+	const next = "say how much may be sent there at most: --max-rate 100/s"
+	if text := f.value("load.max_rate"); text != "" {
+		if _, err := unit.ParseRate(text); err != nil {
+			return usage("--max-rate: %w", err)
+		}
+		return nil
+	}
+	if !area.LoopbackHost(u.Hostname()) {
+		return usage("%s is not on this machine; %s", u.Host, next)
+	}
+	addr, err := area.ResolveHost(ctx, u)
+	if err != nil {
+		return usage("%s: %w", u.Host, err)
+	}
+	d := net.Dialer{Timeout: guessWithin}
+	c, err := d.DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return usage("%s cannot be reached: %w", u.Host, err)
+	}
+	_ = c.Close() // nothing was sent
+	if found := area.Unseen(addr, area.Env{}); len(found) > 0 {
+		return usage("%s; %s", found[0].Message, next)
+	}
+	return nil
+}
