@@ -33,6 +33,7 @@ func (a *app) checkCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "write the report in this format, as 'tare report' does")
+	allFlag(c, &outputs)
 	budgetFlag(c, &budgets)
 	resultsFlag(c, &results)
 	return c
@@ -70,10 +71,8 @@ func (a *app) check(dir string, budgets []string, outs []output) error {
 
 // emit writes a report in every requested format. The error carries its exit code.
 func (a *app) emit(rep *report.Report, outs []output) error {
-	for _, o := range outs {
-		if err := a.write(o, rep); err != nil {
-			return err
-		}
+	if err := a.writeAll(outs, rep, "--all"); err != nil {
+		return err
 	}
 	a.github(rep)
 	if code := analyze.ExitCode(rep); code != ExitPass {

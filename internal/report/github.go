@@ -144,7 +144,7 @@ func (r *Report) annotations() []annotation {
 	if r.Verdict != Invalid {
 		for _, x := range r.gating() {
 			if x.Gating && x.Verdict == Regressed && !r.limits(x) {
-				notices = append(notices, annotation{asNotice, name + ": " + x.measured() + " regressed", x.Treatment + ": " +
+				notices = append(notices, annotation{asNotice, name + ": " + x.measured() + " " + string(x.shown()), x.Treatment + ": " +
 					x.Change() + " against " + x.Baseline})
 			}
 		}

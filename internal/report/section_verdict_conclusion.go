@@ -27,11 +27,15 @@ func conclusion(r *Report) string {
 		return ""
 	}
 	var s []string
-	for _, e := range t.of[Regressed][:min(maxNamed, len(t.of[Regressed]))] {
-		s = append(s, costs(r, e))
+	beyond := t.of[Regressed]
+	if len(beyond) == 0 {
+		beyond = t.of[Improved]
 	}
-	if n := len(t.of[Regressed]) - len(s); n > 0 {
-		s = append(s, strconv.Itoa(n)+" more are beyond the margin, see “Cost”")
+	for _, e := range beyond[:min(maxNamed, len(beyond))] {
+		s = append(s, costSentence(r, e))
+	}
+	if n := len(beyond) - len(s); n > 0 {
+		s = append(s, strconv.Itoa(n)+" more "+plural(n, "is", "are")+" beyond the margin")
 	}
 	return strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
 }
@@ -66,16 +70,12 @@ func kindRank(e *Effect) int {
 	return 1
 }
 
-// costs is one effect as a sentence without its end: "landlock-50 adds 61 % [55, 67] CPU time to open".
-func costs(r *Report, e *Effect) string {
+// costSentence is one effect as a sentence without its end: "landlock-50 adds 61 % [55, 67] CPU time to open".
+func costSentence(r *Report, e *Effect) string {
 	of := measure(e.Metric, e.Quantile)
-	size := strings.TrimPrefix(e.size(), "+")
-	if hasInterval(e) {
-		size += " " + e.interval()
-	}
-	size += inBrackets(e.Multiple())
+	size := strings.TrimPrefix(e.Brief(), "+")
 	if e.Estimate < 0 {
-		return r.short(e.Treatment) + " lowers " + e.measured() + " by " + strings.ReplaceAll(size, "-", "")
+		return r.short(e.Treatment) + " lowers " + e.measured() + " by " + strings.TrimPrefix(size, "-")
 	}
 	if e.Operation != "" && isRatio(e) && e.Quantile == "" {
 		return r.short(e.Treatment) + " adds " + size + " " + of + " to " + e.Operation
@@ -95,7 +95,7 @@ func (t *tally) rest(r *Report) string {
 	switch {
 	case rest == 0:
 		return "everything that was compared is beyond " + margin
-	case open == 0 && regressed > 0:
+	case open == 0 && regressed > 0, open == 0 && same == 0:
 		return "nothing else is above " + margin
 	case open == 0 && improved == 0:
 		return "Nothing costs more than " + margin + ": " + every(same) + " equivalent within it"
@@ -107,12 +107,19 @@ func (t *tally) rest(r *Report) string {
 		}
 	}
 	add(same, "equivalent within "+margin)
-	add(improved, "improved")
+	if improved > 0 && !t.of[Improved][0].MarginGiven {
+		add(improved, "cheaper by more than it")
+	} else {
+		add(improved, "improved")
+	}
 	add(len(t.of[Slower]), "slower, size undecided")
 	add(len(t.of[Faster]), "faster, size undecided")
 	add(len(t.of[EffectInconclusive]), "inconclusive")
 	add(len(t.of[NotJudged]), "not judged")
 	text := "Nothing is shown to cost more than " + margin + ". Of " + countOf(len(t.all), "effect") + ": "
+	if improved > 0 {
+		text = "nothing" + strings.TrimPrefix(text, "Nothing")
+	}
 	if regressed > 0 {
 		text = "of the other " + strconv.Itoa(rest) + ": "
 	}
