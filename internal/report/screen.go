@@ -152,6 +152,9 @@ func (r *Report) effectsWithin(width int) table {
 	if !long && t.width() > width {
 		t = r.matrix(r.primary(), (*Effect).size)
 	}
+	if long {
+		return t // it has columns to leave out
+	}
 	first := t.panels(width)[0]
 	if n := len(t) - len(first); n > 0 {
 		first[0] = first[0].with(first[0].cells)

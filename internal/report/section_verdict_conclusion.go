@@ -158,11 +158,8 @@ func comparedFacts(r *Report) []block {
 	}
 	t := tallyOf(r)
 	if n := len(t.all); n > 0 && r.Verdict != Invalid {
-		of, class := "of "+countOf(n, "effect"), ""
-		if len(t.of[Regressed]) > 0 {
-			class = bad
-		}
-		add("Beyond the margin", strconv.Itoa(len(t.of[Regressed])), of+", ±"+axisShare(d.Margin), class)
+		of := "of " + countOf(n, "effect")
+		add("Beyond the margin", strconv.Itoa(len(t.of[Regressed])), of+", ±"+axisShare(d.Margin), "")
 		add("Equivalent within it", strconv.Itoa(len(t.of[Equivalent])), of, "")
 		if open := n - len(t.of[Regressed]) - len(t.of[Equivalent]) - len(t.of[Improved]); open > 0 {
 			add("Undecided", strconv.Itoa(open), more(t), "")
@@ -172,7 +169,7 @@ func comparedFacts(r *Report) []block {
 	if d.Planned > d.Blocks {
 		value += " of " + strconv.Itoa(d.Planned)
 	}
-	add("Blocks", value, d.Stopped, "")
+	add("Blocks", value, "", "")
 	if a := r.AA; a != nil {
 		word, class := "✓ reliable", good
 		if !a.Reliable {
@@ -200,7 +197,7 @@ func more(t tally) string {
 	}
 	switch {
 	case known == 0:
-		return "“Cost” says how small an effect could be seen"
+		return ""
 	case least == most:
 		return "about " + countOf(least, "block") + " would decide"
 	}
