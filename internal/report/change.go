@@ -113,8 +113,8 @@ func inBrackets(s string) string {
 // manifold is the ratio above which a percentage is also printed as a factor.
 const manifold = 2
 
-// Multiple returns an effect that differs from 0 as a difference in the metric's unit, and one of more than 200 % also as
-// a factor: "×6.8, +14 ms"; "" for others.
+// Multiple returns an effect that differs from 0 as a difference in the metric's unit, and one of more than 200 % also
+// as a factor: "×6.8, +14 ms"; "" for others.
 func (x *Effect) Multiple() string {
 	if x.Kind != asRatio || math.IsInf(x.Estimate, 0) {
 		return ""

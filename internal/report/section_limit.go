@@ -199,7 +199,8 @@ func knee(r *Report, curves []curve) *figure {
 	caption := "Each dot is a rate that was offered. On the dashed line every call is answered; where the dots leave " +
 		"it, the target has reached its limit."
 	if fromSearch {
-		caption += " The numbers are the order of the search's steps. A step of the search that followed an overload inherits its backlog, so dots may lie below the limit " +
+		caption += " The numbers are the order of the search's steps. A step of the search that followed an " +
+			"overload inherits its backlog, so dots may lie below the limit " +
 			"or, while a backlog is worked off, above the dashed line."
 		caption += " The bars at p99 reach from the best to the worst moment of a step."
 	}
@@ -272,7 +273,8 @@ func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 func bands(c *Capacity) []chart.Span {
 	var out []chart.Span
 	if c.VerifiedLow != nil {
-		out = append(out, chart.Span{To: *c.VerifiedLow, Label: "holds up to " + unit.PerSecond(*c.VerifiedLow), Kind: chart.Good})
+		label := "holds up to " + unit.PerSecond(*c.VerifiedLow)
+		out = append(out, chart.Span{To: *c.VerifiedLow, Label: label, Kind: chart.Good})
 	}
 	if c.VerifiedLow != nil && c.VerifiedHigh != nil {
 		out = append(out, chart.Span{From: *c.VerifiedLow, To: *c.VerifiedHigh, Label: "uncertain", Kind: chart.Unsure})

@@ -208,9 +208,9 @@ func (r *Report) banner(c *Capacity) string {
 // facts returns the most important numbers of one capacity.
 func facts(c *Capacity) []block {
 	var out []fact
-	add := func(name, value, note, class string) {
+	add := func(name, value, note string) {
 		if value != "" {
-			out = append(out, fact{Name: name, Value: value, Note: note, Class: class})
+			out = append(out, fact{Name: name, Value: value, Note: note})
 		}
 	}
 	if c.Rate != nil {
@@ -218,18 +218,18 @@ func facts(c *Capacity) []block {
 		if c.Lo != nil && c.Hi != nil {
 			note = rate(*c.Lo) + " to " + rate(*c.Hi)
 		}
-		add("Capacity", rate(*c.Rate), note, "")
+		add("Capacity", rate(*c.Rate), note)
 	} else {
-		add("Capacity", bounds(c), "", "")
+		add("Capacity", bounds(c), "")
 	}
-	add("Seen to hold", opt(c.VerifiedLow, unit.PerSecond), "", "")
-	add("Seen to break", opt(c.VerifiedHigh, unit.PerSecond), "", "")
-	add("Within its latency objective", opt(c.SLORate, rate), "up to this rate", "")
+	add("Seen to hold", opt(c.VerifiedLow, unit.PerSecond), "")
+	add("Seen to break", opt(c.VerifiedHigh, unit.PerSecond), "")
+	add("Within its latency objective", opt(c.SLORate, rate), "up to this rate")
 	if c.Burst != nil && *c.Burst >= 1 {
-		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate", "")
+		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate")
 	}
 	if c.RecoverySeconds != nil && *c.RecoverySeconds > 0 && c.Broke && !c.Wedged {
-		add("Recovers", RecoversAfter(*c.RecoverySeconds), "", "")
+		add("Recovers", RecoversAfter(*c.RecoverySeconds), "")
 	}
 	if len(out) == 0 {
 		return nil
