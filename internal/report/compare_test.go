@@ -83,7 +83,7 @@ func wide() *Report {
 
 func TestWideComparisonFits(t *testing.T) {
 	r := wide()
-	for _, width := range []int{60, 80, 100, 200} {
+	for _, width := range []int{64, 80, 100, 200} {
 		text := string(encode(t, Style{Width: width}.Text, r))
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
