@@ -58,6 +58,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 		a.flaws.open = append(a.flaws.open, tooFew(d))
 	} else {
 		a.effects(c)
+		a.describeEffects()
 		a.checks(c)
 	}
 	a.growth(c, budgets)
@@ -154,6 +155,29 @@ func (c *comparison) fewest(m *measure) int {
 // acts reports whether a treatment can act on an operation. Where it cannot, an effect would be an artefact.
 func (c *comparison) acts(treatment, operation string) bool {
 	return !c.negative[key{treatment, operation, ""}]
+}
+
+// describeEffects notes what reports need to word effects: whether somebody set the margin, and how much of the
+// baseline's figure is the harness.
+func (a *analysis) describeEffects() {
+	harness := map[[3]string]*float64{}
+	for i := range a.rep.Treatments {
+		t := &a.rep.Treatments[i]
+		for k := range t.Metrics {
+			if m := &t.Metrics[k]; m.Quantile == "" {
+				harness[[3]string{t.ID, m.Operation, m.Name}] = m.Harness
+			}
+		}
+	}
+	for _, set := range [][]report.Effect{a.rep.Effects, a.rep.Additions} {
+		for i := range set {
+			e := &set[i]
+			e.MarginGiven = a.rec.Plan.MarginGiven
+			if e.Quantile == "" {
+				e.BaselineHarness = harness[[3]string{e.Baseline, e.Operation, e.Metric}]
+			}
+		}
+	}
 }
 
 // contrast sets up the test of one gate between two arms, or says why there is none.

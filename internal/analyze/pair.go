@@ -128,10 +128,13 @@ func (p *pairing) record(margin float64) *record.Record {
 	if f := p.treated.Record.Finish; f != nil {
 		out.Finish.Seconds = f.Seconds
 	}
-	if margin == 0 {
-		margin = p.treated.Record.Plan.Margin
+	given := margin > 0
+	if !given {
+		margin, given = p.treated.Record.Plan.Margin, p.treated.Record.Plan.MarginGiven
 	}
-	out.Plan = record.Plan{Load: p.treated.Record.Plan.Load, Margin: margin, Unblocked: !p.blocked}
+	out.Plan = record.Plan{
+		Load: p.treated.Record.Plan.Load, Margin: margin, MarginGiven: given, Unblocked: !p.blocked,
+	}
 	offset := 0
 	if !p.blocked {
 		offset = 1 + lastBlock(p.treated.Record)

@@ -52,6 +52,8 @@ type Series struct {
 	Line, Dots bool
 	// Dash draws the line dashed, for what is fitted or expected rather than measured.
 	Dash bool
+	// Labels are written beside dots, as far as there are any.
+	Labels []string
 	// Step holds each value until the next X, for rates per window.
 	Step bool
 }

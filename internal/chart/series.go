@@ -8,7 +8,10 @@ import (
 )
 
 // point is a placeable point of a series, or a gap.
-type point struct{ x, y, lo, hi float64 }
+type point struct {
+	x, y, lo, hi float64
+	label        string
+}
 
 // banded reports whether the series has an interval for each point.
 func (s Series) banded() bool { return len(s.Lo) >= len(s.Y) && len(s.Hi) >= len(s.Y) && len(s.Y) > 0 }
@@ -36,6 +39,9 @@ func (s Series) runs(y, x Axis) [][]point {
 			continue
 		}
 		pt := point{x: s.X[i], y: s.Y[i], lo: math.NaN(), hi: math.NaN()}
+		if i < len(s.Labels) {
+			pt.label = s.Labels[i]
+		}
 		if s.banded() {
 			pt.lo, pt.hi = s.Lo[i], s.Hi[i]
 		}
@@ -122,7 +128,27 @@ func (p *plot) series(s Series) {
 	for _, pt := range points {
 		p.dot(s, pt)
 	}
+	p.dotLabels(points)
 	p.out.close("g")
+}
+
+// dotLabels writes the labels of dots above them, those that would touch no earlier one.
+func (p *plot) dotLabels(points []point) {
+	var placed []xy
+	for _, pt := range points {
+		if pt.label == "" {
+			continue
+		}
+		width := textWidth(pt.label, p.font)
+		at := xy{min(max(p.px(pt.x), width/2), p.frame.width-width/2), max(p.py(pt.y)-0.55*p.font, p.top+p.font)}
+		if slices.ContainsFunc(placed, func(o xy) bool {
+			return math.Abs(o.x-at.x) < width+0.3*p.font && math.Abs(o.y-at.y) < p.font
+		}) {
+			continue // its title names it
+		}
+		placed = append(placed, at)
+		p.out.label("dot-label", "middle", at.x, at.y, p.frame.width, p.font, pt.label)
+	}
 }
 
 func (p *plot) lines(s Series, runs [][]point) {
@@ -293,6 +319,9 @@ func (p *plot) dot(s Series, pt point) {
 	text := p.X.write(pt.x) + ", " + p.Y.write(pt.y)
 	if s.Name != "" {
 		text = s.Name + ": " + text
+	}
+	if pt.label != "" {
+		text = pt.label + ". " + text
 	}
 	x, y, bottom := p.px(pt.x), p.py(pt.y), p.top+p.height
 	if bars {

@@ -34,6 +34,7 @@ func (a *app) checkCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVarP(&outputs, "output", "o", nil, "write the report in this format, as 'tare report' does")
+	allFlag(c, &outputs)
 	budgetFlag(c, &budgets)
 	resultsFlag(c, &results)
 	a.inconclusiveFlag(c)
@@ -72,10 +73,8 @@ func (a *app) check(dir string, budgets []string, outs []output) error {
 
 // emit writes a report in every requested format. The error carries its exit code.
 func (a *app) emit(rep *report.Report, outs []output) error {
-	for _, o := range outs {
-		if err := a.write(o, rep); err != nil {
-			return err
-		}
+	if err := a.writeAll(outs, rep, "--all"); err != nil {
+		return err
 	}
 	a.github(rep)
 	return a.verdictOf(rep)

@@ -17,15 +17,31 @@ import (
 	"tare/internal/term"
 )
 
-// An output is a format of the report and its destination; file "" is standard output.
+// An output is a format of the report and its destination; file "" is standard output, where text is brief unless the
+// whole is asked for.
 type output struct {
 	form, file string
+	brief      bool
 	encode     report.Encoder
 }
+
+// wholeText stands for --all among the values of -o.
+const wholeText = "--all"
 
 func outputFlag(c *cobra.Command, values *[]string) {
 	c.Flags().StringArrayVarP(values, "output", "o", []string{"text"},
 		"format of the report: "+strings.Join(formats(), ", ")+"; FORMAT=FILE writes to a file; repeatable")
+	allFlag(c, values)
+}
+
+// allFlag adds --all, which is passed on in the values of -o.
+func allFlag(c *cobra.Command, values *[]string) {
+	all := c.Flags().Bool("all", false, "print the whole report; without it, text on standard output is one screen")
+	c.PreRun = func(*cobra.Command, []string) {
+		if *all {
+			*values = append(*values, wholeText)
+		}
+	}
 }
 
 // pageFile is the name of the page in every run's folder.
@@ -44,8 +60,11 @@ func formats() []string { return slices.Sorted(maps.Keys(encoders())) }
 // parseOutputs parses all -o flags before anything is measured.
 func parseOutputs(values []string) ([]output, error) {
 	var outs []output
-	toStdout := 0
+	toStdout, brief := 0, !slices.Contains(values, wholeText)
 	for _, v := range values {
+		if v == wholeText {
+			continue
+		}
 		form, file, toFile := strings.Cut(v, "=")
 		enc, ok := encoders()[form]
 		if !ok {
@@ -57,7 +76,9 @@ func parseOutputs(values []string) ([]output, error) {
 		if !toFile {
 			toStdout++
 		}
-		outs = append(outs, output{form: form, file: file, encode: enc})
+		outs = append(outs, output{
+			form: form, file: file, encode: enc, brief: brief && form == "text" && !toFile,
+		})
 	}
 	if toStdout > 1 {
 		return nil, usage("only one -o can go to standard output; write the others to files: -o json=report.json")
@@ -112,13 +133,11 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 		return rec, err
 	}
 	a.windows(dir, rec, rep)
-	for _, o := range outs {
-		if err := a.write(o, rep); err != nil {
-			return rec, err
-		}
+	if err := a.writeAll(outs, rep, "tare report "+dir+" --all, or the page"); err != nil {
+		return rec, err
 	}
-	// The report has been written: a read-only folder, such as one in an archive, is no reason to fail.
 	name := filepath.Join(dir, pageFile)
+	// The report has been written: a read-only folder, such as one in an archive, is no reason to fail.
 	if err := a.write(output{file: name, encode: report.HTML}, rep); err != nil {
 		a.tell("tare: cannot write the page: %v\n", err)
 	} else {
@@ -126,6 +145,19 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 	}
 	a.github(rep)
 	return rec, a.verdictOf(rep)
+}
+
+// writeAll writes a report in every requested format. Brief text names rest as the way to the whole.
+func (a *app) writeAll(outs []output, rep *report.Report, rest string) error {
+	for _, o := range outs {
+		if o.brief {
+			o.encode = report.Style{Rest: rest}.Text
+		}
+		if err := a.write(o, rep); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write encodes to standard output or to a file. It never leaves an incomplete file.

@@ -292,7 +292,7 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 	if s.most > 0 {
 		req.Blocks = run.Blocks{
 			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: time.Duration(s.e.Load.MaxTime),
-			Margin: float64(s.e.Margin), Factors: factors(s.e), Sizes: s.sizes,
+			Margin: float64(s.e.Margin), MarginGiven: !s.e.DefaultMargin, Factors: factors(s.e), Sizes: s.sizes,
 			Decide: decide(dir, s.most),
 		}
 	}

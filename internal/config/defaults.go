@@ -63,7 +63,7 @@ func (e *Experiment) layOut() {
 		e.Blocks = defaultBlocks
 	}
 	if e.Margin == 0 {
-		e.Margin = defaultMargin
+		e.Margin, e.DefaultMargin = defaultMargin, true
 	}
 	if e.Load.MaxTime == 0 {
 		e.Load.MaxTime = defaultMaxTime

@@ -26,6 +26,8 @@ type Experiment struct {
 	Fixed Levels `yaml:"fixed,omitempty" json:"fixed,omitempty" jsonschema_description:"Levels that all treatments share: {factor: level}."`
 	// Margin is the largest effect that still counts as equivalent, as a share of the baseline.
 	Margin unit.Percent `yaml:"margin,omitempty" json:"margin,omitempty" jsonschema_description:"Largest effect that still counts as equivalent, as a share of the baseline: 2%."`
+	// DefaultMargin reports that WithDefaults set the margin, since the file does not.
+	DefaultMargin bool `yaml:"-" json:"-"`
 	// Budget holds one limit per entry, in the grammar of package budget; Budgets parses them.
 	Budget []string `yaml:"budget,omitempty" json:"budget,omitempty" jsonschema_description:"Limits to be held: [treatment:] [operation.]metric[.quantile] <= limit [at rate]. A limit with a sign (+5%) is against the baseline."`
 	// Load says how calls are offered.

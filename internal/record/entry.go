@@ -123,6 +123,8 @@ type Plan struct {
 	Notes []string `json:"notes,omitempty"`
 	// Margin is the largest effect, as a share of the baseline, that counts as equivalent.
 	Margin float64 `json:"margin,omitempty"`
+	// MarginGiven says that somebody set the margin; otherwise it is the default.
+	MarginGiven bool `json:"margin_given,omitempty"`
 	// Factors are what is varied, with the levels in the order of the file.
 	Factors []Factor `json:"factors,omitempty"`
 	// Blocks is the maximum number of blocks; Looks are the numbers of blocks after which the run is judged.

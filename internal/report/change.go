@@ -8,7 +8,6 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/unit"
 )
 
 // Effects in words, for every format that people read.
@@ -39,14 +38,45 @@ func (x *Effect) estimated() bool {
 // excludesZero reports whether the interval excludes zero.
 func (x *Effect) excludesZero() bool { return x.estimated() && (x.Lo > 0 || x.Hi < 0) }
 
-// Change prints an effect with its interval: "+4.1 % [3.6, 4.5]", "+110 µs [80 µs, 140 µs]"; of more than 200 % also as
-// a factor and as a difference: "+580 % [540, 620] (×6.8, +14 ms)". Digits follow the interval's width. Without an
-// estimate it is "not measured".
+// Change prints an effect with its interval: "+110 µs [80 µs, 140 µs]"; a share that differs from 0 also as a
+// difference, "+4.1 % [3.6, 4.5] (+49 ns)", and of more than 200 % as a factor: "+580 % [540, 620] (×6.8, +14 ms)".
+// Digits follow the interval's width. Without an estimate it is "not measured".
 func (x *Effect) Change() string {
 	if !x.estimated() {
 		return "not measured"
 	}
+	if y, ok := x.inUnits(); ok {
+		return y.size() + " " + y.interval() + inBrackets(multiple(1+x.Estimate))
+	}
 	return strings.TrimSpace(x.size()+" "+x.interval()) + inBrackets(x.Multiple())
+}
+
+// Brief prints an effect without its interval: "+4.1 % (+49 ns)".
+func (x *Effect) Brief() string {
+	if y, ok := x.inUnits(); ok && x.estimated() {
+		return y.size()
+	}
+	if !x.estimated() {
+		return "not measured"
+	}
+	return x.size() + inBrackets(x.Multiple())
+}
+
+// mostlyHarness is the share of the harness in a baseline from which a share of that baseline says little: the
+// operation's own cost is then below the harness's.
+const mostlyHarness = 0.5
+
+// inUnits returns an effect on a baseline that is mostly the harness as a difference in the metric's unit. ok is false
+// for other effects.
+func (x *Effect) inUnits() (y *Effect, ok bool) {
+	if x.Kind != asRatio || x.BaselineHarness == nil || *x.BaselineHarness < mostlyHarness || x.Difference == nil ||
+		x.Estimate == 0 {
+		return x, false
+	}
+	base := *x.Difference / x.Estimate
+	return &Effect{
+		Metric: x.Metric, Kind: asDifference, Estimate: *x.Difference, Lo: x.Lo * base, Hi: x.Hi * base, Blocks: x.Blocks,
+	}, true
 }
 
 // size returns the estimate with its sign: "+4.1 %".
@@ -80,20 +110,23 @@ func inBrackets(s string) string {
 	return " (" + s + ")"
 }
 
-// manifold is the ratio above which a percentage is also printed as a factor and as a difference.
+// manifold is the ratio above which a percentage is also printed as a factor.
 const manifold = 2
 
-// Multiple returns an effect of more than 200 % as a factor and as a difference in the metric's unit: "×6.8, +14 ms";
-// "" for others.
+// Multiple returns an effect that differs from 0 as a difference in the metric's unit, and one of more than 200 % also
+// as a factor: "×6.8, +14 ms"; "" for others.
 func (x *Effect) Multiple() string {
-	if x.Kind != asRatio || !(x.Estimate > manifold) || math.IsInf(x.Estimate, 0) {
+	if x.Kind != asRatio || math.IsInf(x.Estimate, 0) {
 		return ""
 	}
-	s := "×" + unit.Number(1+x.Estimate)
-	if x.Difference != nil {
-		s += ", " + signed(*x.Difference, Amount(x.Metric, x.unit()))
+	var parts []string
+	if x.Estimate > manifold {
+		parts = append(parts, multiple(1+x.Estimate))
 	}
-	return s
+	if x.Difference != nil && x.excludesZero() {
+		parts = append(parts, signed(*x.Difference, Amount(x.Metric, x.unit())))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // maxDecimals is how many decimals a percentage has at most.
@@ -235,6 +268,29 @@ func share(v float64) string {
 	return bounded(v, func(v float64) string { return strconv.FormatFloat(v*100, 'f', digits, 64) + " %" })
 }
 
+// costs and saves are what reports for people say instead of regressed and improved where nobody set the margin.
+const (
+	costs = "costs"
+	saves = "saves"
+)
+
+// shown returns the verdict as reports for people say it.
+func (x *Effect) shown() EffectVerdict {
+	switch {
+	case x.Verdict == Regressed && !x.MarginGiven:
+		return costs
+	case x.Verdict == Improved && !x.MarginGiven:
+		return saves
+	}
+	return x.Verdict
+}
+
+// shownVerdicts lists all words that reports for people use.
+func shownVerdicts() []EffectVerdict {
+	all := EffectVerdicts()
+	return slices.Concat(all[:2], []EffectVerdict{costs, saves}, all[2:])
+}
+
 // mark returns the verdict's sign for a narrow table, whose legend explains it.
 func (v EffectVerdict) mark() string {
 	switch v {
@@ -252,16 +308,34 @@ func (v EffectVerdict) mark() string {
 		return "?"
 	case NotJudged:
 		return "–"
+	case costs:
+		return "»"
+	case saves:
+		return "«"
 	}
 	return ""
 }
 
-// explained returns the verdict's word and what it means at this margin.
-func (v EffectVerdict) explained() string {
+// explained counts effects with this verdict: "3 cost more than 2 %". The margin may be unknown.
+func (v EffectVerdict) explained(n int, margin string) string {
+	return strconv.Itoa(n) + " " + v.meaning(n, margin)
+}
+
+func (v EffectVerdict) meaning(n int, margin string) string {
+	beyond, within := " beyond the margin", ""
+	if margin != "" {
+		beyond, within = " more than "+margin, " within "+margin
+	}
 	switch v {
+	case costs:
+		return plural(n, "costs", "cost") + beyond
+	case saves:
+		return plural(n, "saves", "save") + beyond
+	case Equivalent:
+		return string(v) + within
 	case Slower, Faster:
 		return string(v) + ", size undecided"
-	case Regressed, Improved, Equivalent, EffectInconclusive, NotJudged:
+	case Regressed, Improved, EffectInconclusive, NotJudged:
 	}
 	return string(v)
 }
@@ -273,6 +347,8 @@ func (v EffectVerdict) class() string {
 		return bad
 	case Improved, Equivalent:
 		return good
+	case costs, saves:
+		return plain
 	case Slower, Faster, EffectInconclusive, NotJudged:
 	}
 	return unsure
@@ -280,11 +356,11 @@ func (v EffectVerdict) class() string {
 
 // word returns the verdict of this effect as text.
 func (x *Effect) word() string {
-	w := string(x.Verdict)
+	w := string(x.shown())
 	if x.Verdict == Equivalent && x.Measurable {
 		w += ", measurable"
 	}
-	if m := x.Verdict.mark(); m != "" {
+	if m := x.shown().mark(); m != "" {
 		w = m + " " + w
 	}
 	return w

@@ -75,11 +75,12 @@ func (r *Report) effects() (t table, long bool) {
 	case 1:
 		return r.single(treatments[0]), true
 	}
-	return r.matrix(r.primary()), false
+	return r.matrix(r.primary(), (*Effect).Change), false
 }
 
-// matrix returns a row for each treatment and a column for each gating metric of each operation.
-func (r *Report) matrix(gating []*Effect) table {
+// matrix returns a row for each treatment and a column for each gating metric of each operation, with changes as change
+// prints them.
+func (r *Report) matrix(gating []*Effect, change func(*Effect) string) table {
 	labels := r.labels()
 	baselines := distinct(gating, func(x *Effect) string { return x.Baseline })
 	names := distinct(gating, (*Effect).measured)
@@ -101,7 +102,7 @@ func (r *Report) matrix(gating []*Effect) table {
 				cell := ""
 				for _, x := range gating {
 					if x.Treatment == id && x.Baseline == b && x.measured() == n {
-						cell, found = strings.TrimSpace(x.Change()+" "+x.Verdict.mark()), true
+						cell, found = strings.TrimSpace(change(x)+" "+x.shown().mark()), true
 						break
 					}
 				}
@@ -190,15 +191,11 @@ func (r *Report) legend() []string {
 	var parts []string
 	seen := map[EffectVerdict]int{}
 	for _, x := range r.primary() {
-		seen[x.Verdict]++
+		seen[x.shown()]++
 	}
-	for _, v := range EffectVerdicts() {
+	for _, v := range shownVerdicts() {
 		if n := seen[v]; n > 0 {
-			s := fmt.Sprintf("%s %d %s", v.mark(), n, v.explained())
-			if m := r.margin(); v == Equivalent && m != "" {
-				s += " within " + m
-			}
-			parts = append(parts, s)
+			parts = append(parts, v.mark()+" "+v.explained(n, r.margin()))
 		}
 	}
 	return parts
@@ -220,11 +217,11 @@ func (r *Report) margin() string {
 func (r *Report) tally() []remark {
 	gating, labels := r.primary(), r.labels()
 	var out []remark
-	for _, v := range []EffectVerdict{Regressed, Improved} {
+	for _, v := range []EffectVerdict{Regressed, Improved, costs, saves} {
 		var parts []string
 		for _, name := range distinct(gating, (*Effect).measured) {
 			of := slices.DeleteFunc(slices.Clone(gating), func(x *Effect) bool { return x.measured() != name })
-			hit := slices.DeleteFunc(slices.Clone(of), func(x *Effect) bool { return x.Verdict != v })
+			hit := slices.DeleteFunc(slices.Clone(of), func(x *Effect) bool { return x.shown() != v })
 			var names []string
 			for _, id := range r.ordered(hit) {
 				names = append(names, named(labels, id))

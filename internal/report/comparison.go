@@ -73,6 +73,10 @@ type Effect struct {
 	Measurable     bool          `json:"measurable"`
 	MDE            *float64      `json:"mde,omitempty"` // smallest detectable effect
 	BlocksToDecide *int          `json:"blocks_to_decide,omitempty"`
+	// MarginGiven says that somebody set the margin; otherwise it is the default.
+	MarginGiven bool `json:"margin_given,omitempty"`
+	// BaselineHarness is the share of the harness in the baseline's figure.
+	BaselineHarness *float64 `json:"baseline_harness,omitempty"`
 	// Difference is what a ratio comes to on the baseline's median, in the metric's unit.
 	Difference *float64 `json:"difference,omitempty"`
 	// Gating effects decide budgets, verdicts and when to stop; the others are exploratory.

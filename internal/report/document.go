@@ -72,6 +72,7 @@ func only(m media, blocks ...block) []block {
 
 // The classes of words that judge.
 const (
+	plain  = "" // a word that judges nothing
 	good   = "good"
 	bad    = "bad"
 	unsure = "unsure"

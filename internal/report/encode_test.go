@@ -72,6 +72,19 @@ func TestGoldens(t *testing.T) {
 		golden(t, "enforcers.60.txt", encode(t, Style{Width: 60}.Text, enforcers()))
 	})
 	for name, r := range samples() {
+		text := encode(t, Text, r)
+		if bytes.Count(text, []byte("\n")) <= screenLines {
+			continue // it is its own first screen
+		}
+		t.Run(name+".screen", func(t *testing.T) {
+			screen := encode(t, Style{Rest: "tare report RUN --all"}.Text, r)
+			if n := bytes.Count(screen, []byte("\n")); n > screenLines {
+				t.Errorf("%d lines, want at most %d", n, screenLines)
+			}
+			golden(t, name+".screen.txt", screen)
+		})
+	}
+	for name, r := range samples() {
 		t.Run(name+".gha", func(t *testing.T) { golden(t, name+".gha", encode(t, Annotations, r)) })
 	}
 }

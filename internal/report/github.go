@@ -144,8 +144,8 @@ func (r *Report) annotations() []annotation {
 	if r.Verdict != Invalid {
 		for _, x := range r.gating() {
 			if x.Gating && x.Verdict == Regressed && !r.limits(x) {
-				notices = append(notices, annotation{asNotice, name + ": " + x.measured() + " regressed", x.Treatment + ": " +
-					x.Change() + " against " + x.Baseline})
+				title := name + ": " + x.measured() + " " + string(x.shown())
+				notices = append(notices, annotation{asNotice, title, x.Treatment + ": " + x.Change() + " against " + x.Baseline})
 			}
 		}
 	}

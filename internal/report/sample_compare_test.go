@@ -107,6 +107,8 @@ func (c *comparison) report() *Report {
 		for _, op := range c.operations {
 			x := c.effect(values[first+"\n"+op], values[t.ID+"\n"+op])
 			x.Treatment, x.Baseline, x.Operation, x.Metric = t.ID, first, op, c.metric
+			x.Difference = new(round4(x.Estimate * sampleMedian(values[first+"\n"+op])))
+			x.MarginGiven = c.name == "enforcers"
 			if t.Control == design.AA {
 				if x.Control, x.Measurable = design.AA, false; x.Verdict != Equivalent {
 					x.Verdict = EffectInconclusive

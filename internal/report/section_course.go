@@ -21,9 +21,8 @@ func failureSection(r *Report) section {
 		s.Question, s.Short = "How did it go, and did anything fail?", "How it went"
 	}
 	for i := range r.Timeline {
-		if several(r) {
-			s.Blocks = append(s.Blocks, block{In: onPage, Heading: r.Timeline[i].Treatment})
-		}
+		heading := "The load over time" + because(r.withTreatment(r.Timeline[i].Treatment))
+		s.Blocks = append(s.Blocks, block{In: onPage, Heading: heading})
 		s.Blocks = append(s.Blocks, block{Figure: course(r, i)})
 	}
 	for i := range r.Capacity {

@@ -161,7 +161,8 @@ func howToRead(r *Report) string {
 	if d := r.Design; d != nil && d.Margin > 0 {
 		text += "The shaded band is the margin of ±" + axisShare(d.Margin) + ". "
 	}
-	return text + "Regressed and improved: the whole bar lies beyond the margin. Equivalent: the whole bar lies within " +
+	return text + "Regressed and improved, or costs and saves where nobody set a margin: the whole " +
+		"bar lies beyond the margin. Equivalent: the whole bar lies within " +
 		"it; “measurable” if it also excludes zero. " +
 		"Slower and faster: the bar excludes zero and reaches into the margin. Inconclusive: it includes zero; the table " +
 		"says how small an effect this run could have seen and how many blocks would decide. Not judged: there were too " +

@@ -196,8 +196,10 @@ func forestRow(r *Report, c *effectGroup, e *Effect) chart.ForestRow {
 		row.Apart, row.Word = true, controlWord(e)
 		return row
 	}
-	row.Verdict = map[string]chart.Kind{good: chart.Good, bad: chart.Bad, unsure: chart.Unsure}[e.Verdict.class()]
-	row.Glyph, row.Word = e.Verdict.mark(), string(e.Verdict)
+	row.Verdict = map[string]chart.Kind{
+		good: chart.Good, bad: chart.Bad, unsure: chart.Unsure, plain: chart.Color(0),
+	}[e.shown().class()]
+	row.Glyph, row.Word = e.shown().mark(), string(e.shown())
 	return row
 }
 

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
+	"tare/internal/budget"
 	"tare/internal/chart"
+	"tare/internal/metric"
 	"tare/internal/unit"
 )
 
@@ -60,6 +63,7 @@ type curve struct {
 
 // An offeredRate is a rate that was offered for a while. Lo and Hi bound p99 if it varied in that time.
 type offeredRate struct {
+	number       string // its place in the order of a search
 	step         string
 	offered      float64
 	seconds      float64
@@ -120,6 +124,7 @@ func steps(l *Timeline) []offeredRate {
 			before: s.From, upTo: s.To,
 		}
 		t.p99, t.lo, t.hi = spreadOver(l, s)
+		t.number = strconv.Itoa(len(out) + 1)
 		out = append(out, t)
 	}
 	return out
@@ -194,7 +199,8 @@ func knee(r *Report, curves []curve) *figure {
 	caption := "Each dot is a rate that was offered. On the dashed line every call is answered; where the dots leave " +
 		"it, the target has reached its limit."
 	if fromSearch {
-		caption += " A step of the search that followed an overload inherits its backlog, so dots may lie below the limit " +
+		caption += " The numbers are the order of the search's steps. A step of the search that followed an " +
+			"overload inherits its backlog, so dots may lie below the limit " +
 			"or, while a backlog is worked off, above the dashed line."
 		caption += " The bars at p99 reach from the best to the worst moment of a step."
 	}
@@ -208,7 +214,7 @@ func knee(r *Report, curves []curve) *figure {
 // ones. Points that the generator limited are separate.
 func (c curve) series(name string, kind chart.Kind, fromSearch bool) (rates, times, doubtful, late chart.Series) {
 	rates = chart.Series{Name: orElse(name, "answered well"), Kind: kind, Dots: true, Line: !fromSearch}
-	times = rates
+	times = rates // without the numbers
 	doubtful = chart.Series{
 		Name: strings.TrimPrefix(name+", invalid: the generator was the limit", ", "),
 		Kind: chart.Unsure, Dots: true,
@@ -221,6 +227,7 @@ func (c curve) series(name string, kind chart.Kind, fromSearch bool) (rates, tim
 			continue
 		}
 		rates.X, rates.Y = append(rates.X, p.offered), append(rates.Y, p.goodput)
+		rates.Labels = append(rates.Labels, p.number)
 		times.X, times.Y = append(times.X, p.offered), append(times.Y, p.p99)
 		if fromSearch {
 			times.Lo, times.Hi = append(times.Lo, p.lo), append(times.Hi, p.hi)
@@ -240,7 +247,7 @@ func wideRates(curves []curve) bool {
 	return most > 20*least
 }
 
-// limits returns the lines for capacities. With several treatments it draws only the capacities themselves.
+// capacityRules returns the lines and bands for capacities: of several treatments only the capacities themselves.
 func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
@@ -251,29 +258,52 @@ func capacityRules(r *Report) (rules []chart.Rule, spans []chart.Span) {
 				label = c.Treatment + " " + rate(*c.Rate)
 			}
 			rules = append(rules, chart.Rule{At: *c.Rate, Vertical: true, Label: label, Kind: color})
-			if c.Lo != nil && c.Hi != nil {
-				spans = append(spans, chart.Span{From: *c.Lo, To: *c.Hi, Kind: color})
-			}
 		}
-		if several(r) {
-			continue
-		}
-		if c.VerifiedLow != nil {
-			rules = append(rules, chart.Rule{At: *c.VerifiedLow, Vertical: true, Label: "seen to hold " +
-				unit.PerSecond(*c.VerifiedLow), Kind: chart.Good})
-		}
-		if c.VerifiedHigh != nil {
-			rules = append(rules, chart.Rule{At: *c.VerifiedHigh, Vertical: true, Label: "seen to break " +
-				unit.PerSecond(*c.VerifiedHigh), Kind: chart.Bad})
+		switch {
+		case !several(r):
+			spans = bands(c)
+		case c.Lo != nil && c.Hi != nil:
+			spans = append(spans, chart.Span{From: *c.Lo, To: *c.Hi, Kind: color})
 		}
 	}
-	return rules, spans
+	return append(rules, capacityBudgets(r)...), spans
+}
+
+// bands are the rates that were seen to hold, those that were seen to break, and those between them.
+func bands(c *Capacity) []chart.Span {
+	var out []chart.Span
+	if c.VerifiedLow != nil {
+		label := "holds up to " + unit.PerSecond(*c.VerifiedLow)
+		out = append(out, chart.Span{To: *c.VerifiedLow, Label: label, Kind: chart.Good})
+	}
+	if c.VerifiedLow != nil && c.VerifiedHigh != nil {
+		out = append(out, chart.Span{From: *c.VerifiedLow, To: *c.VerifiedHigh, Label: "uncertain", Kind: chart.Unsure})
+	}
+	if c.VerifiedHigh != nil {
+		out = append(out, chart.Span{
+			From: *c.VerifiedHigh, To: math.Inf(1), Label: "breaks from " + unit.PerSecond(*c.VerifiedHigh), Kind: chart.Bad,
+		})
+	}
+	return out
+}
+
+// capacityBudgets returns the limits that budgets set on the capacity.
+func capacityBudgets(r *Report) []chart.Rule {
+	var out []chart.Rule
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		if parsed, err := budget.Parse(b.Text); err == nil && parsed.Metric == metric.Capacity.Name && b.Limit != nil &&
+			!slices.ContainsFunc(out, func(x chart.Rule) bool { return x.At == *b.Limit }) {
+			out = append(out, chart.Rule{At: *b.Limit, Vertical: true, Label: "budget " + unit.PerSecond(*b.Limit)})
+		}
+	}
+	return out
 }
 
 func tries(r *Report, curves []curve) *grid {
 	t := &grid{
 		Caption: "What was offered and what was answered",
-		table: append(wordHeads("treatment", "step"), numberHeads("offered", "for", "from", "answered well in time",
+		table: append(wordHeads("treatment", "no.", "step"), numberHeads("offered", "for", "from", "answered well in time",
 			"of offered", "answered well however late", "p99", "least p99", "largest p99")...),
 	}
 	for _, c := range curves {
@@ -285,7 +315,7 @@ func tries(r *Report, curves []curve) *grid {
 			if p.offered > 0 && !math.IsNaN(p.goodput) {
 				share = Percent(p.goodput / p.offered)
 			}
-			t.add(r.withTreatment(c.treatment), p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from,
+			t.add(r.withTreatment(c.treatment), p.number, p.step, unit.PerSecond(p.offered), unit.Seconds(p.seconds), from,
 				finite(p.goodput, unit.PerSecond), share, finite(p.success, Percent),
 				finite(p.p99, unit.Seconds), finite(p.lo, unit.Seconds), finite(p.hi, unit.Seconds))
 		}

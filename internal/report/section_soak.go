@@ -152,7 +152,7 @@ func soakFacts(r *Report) []block {
 			note = "[" + note + ", "
 		}
 		if d.Verdict == EffectInconclusive {
-			value, note = "undecided", d.Reason
+			value, note = "undecided", ""
 		} else {
 			note += string(d.Verdict)
 		}

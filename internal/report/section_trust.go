@@ -3,6 +3,7 @@ package report
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tare/internal/chart"
@@ -20,18 +21,27 @@ func trustSection(r *Report) section {
 	}
 	blocks = slices.Concat(blocks, only(onPage, tabular(treatments(r))...), only(onPage, controlBlocks(r)...),
 		harnessBlocks(r), only(onPage, heatBlocks(r)...))
-	for _, x := range []struct {
-		title string
-		all   list
-	}{
-		{"Notes", list{Word: "note", Items: r.Notes}},
-		{"Warnings", list{Word: "warning", Class: unsure, Items: r.Warnings}},
-	} {
-		if said := listOf(x.all); len(said) > 0 {
-			blocks = append(append(blocks, block{In: titled, Heading: x.title}), closing(said)...)
-		}
+	blocks = append(blocks, remarksList("Notes", list{Word: "note", Items: r.Notes})...)
+	warnings := remarksList("Warnings", list{Word: "warning", Class: unsure, Items: r.Warnings})
+	if len(r.Warnings) <= maxShown { // the page has them below the verdict
+		warnings = only(inWords, warnings...)
 	}
+	blocks = append(blocks, warnings...)
 	return section{Question: "Can I trust it?", Short: "Trust", Blocks: blocks}
+}
+
+// remarksList returns a list under its heading; of a long one the page folds the end.
+func remarksList(title string, all list) []block {
+	if len(all.Items) == 0 {
+		return nil
+	}
+	first, rest := all, &grid{Caption: title, table: wordHeads("")}
+	first.Items = all.Items[:min(maxShown, len(all.Items))]
+	for _, text := range all.Items[len(first.Items):] {
+		rest.add(text)
+	}
+	return slices.Concat([]block{{In: titled, Heading: title}}, only(onPage, listOf(first)...),
+		whenAsked("And "+strconv.Itoa(len(all.Items)-len(first.Items))+" more", rest), closing(only(inWords, listOf(all)...)))
 }
 
 // generatorFacts returns the numbers behind the verdict on the generator.
@@ -49,12 +59,6 @@ func generatorFacts(g *Generator) []block {
 	}
 	if g.CPUSeconds != nil {
 		facts = append(facts, fact{Name: "CPU time of the generator", Value: unit.Seconds(*g.CPUSeconds)})
-	}
-	if len(g.Evidence) > 0 {
-		facts = append(facts, fact{
-			Name: "Threads of the generator", Value: g.Evidence[0],
-			Note: strings.Join(g.Evidence[1:], ", "),
-		})
 	}
 	return []block{{In: onPage, Facts: facts}}
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/internal/budget"
+	"tare/internal/metric"
 	"tare/internal/unit"
 )
 
@@ -14,7 +16,7 @@ func verdictSection(r *Report) section {
 	if text := r.Status.unfinished(); text != "" {
 		blocks = append(blocks, block{Notice: &remark{"status", text, unsure}})
 	}
-	blocks = append(blocks, block{Lead: leadOf(r)})
+	blocks = append(append(blocks, block{Lead: leadOf(r)}), warningBlocks(r)...)
 	blocks = slices.Concat(blocks, soakBlocks(r), alarms(r), only(onPage, soakFacts(r)...), budgetBlocks(r))
 	if len(r.Capacity) > 1 {
 		blocks = append(blocks, only(onPage, tabular(capacities(r))...)...)
@@ -23,11 +25,20 @@ func verdictSection(r *Report) section {
 		blocks = append(blocks, capacityBlocks(r, &r.Capacity[i])...)
 	}
 	blocks = slices.Concat(blocks, only(onPage, comparedFacts(r)...), auditBlocks(r))
-	if n := len(r.Warnings); n > 0 {
-		blocks = append(blocks, block{In: onPage, Text: plural(n, "There is a warning", "There are "+strconv.Itoa(n)+
-			" warnings") + ": see “Trust”."})
-	}
 	return section{Question: "What is the verdict?", Short: "Verdict", Blocks: blocks}
+}
+
+// warningBlocks returns the warnings that the page shows below the verdict; “Trust” has those beyond.
+func warningBlocks(r *Report) []block {
+	var out []block
+	for _, text := range r.Warnings[:min(maxShown, len(r.Warnings))] {
+		out = append(out, block{In: onPage, Notice: &remark{"warning", text, unsure}})
+	}
+	if n := len(r.Warnings) - maxShown; n > 0 {
+		out = append(out, block{In: onPage, Text: "There " + plural(n, "is 1 more warning", "are "+strconv.Itoa(n)+
+			" more warnings") + ": see “Trust”."})
+	}
+	return out
 }
 
 // leadOf returns the verdict with its reason, and for the page the findings in a sentence or two.
@@ -37,8 +48,8 @@ func leadOf(r *Report) *lead {
 	if l.Text == "" {
 		l.Text, l.Why = l.Why, ""
 	}
-	if r.Verdict == None || r.Verdict == Invalid && (r.soaked() || r.unreliable()) {
-		l.Why = "" // a missing budget says nothing about the target, and a differing A/A arm has been reported
+	if r.Verdict == None || r.Verdict == Pass || r.Verdict == Invalid && (r.soaked() || r.unreliable()) {
+		l.Why = "" // a missing or kept budget adds nothing, and a differing A/A arm has been reported
 	}
 	return &l
 }
@@ -72,12 +83,15 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 		extras = append(extras, remark{Text: x})
 	}
 	blocks = append(blocks, block{In: inWords, Said: extras}, block{Said: c.signature()})
+	for _, f := range c.Findings {
+		blocks = append(blocks, block{In: onPage, Said: []remark{{Word: f.Kind, Text: f.Sentence}}})
+	}
 	if word, text := c.recovery(); word != "" {
 		x := remark{Word: word, Text: text}
 		if c.Wedged {
 			x.Class = bad
 		}
-		blocks = append(blocks, block{In: inWords, Said: []remark{x}})
+		blocks = append(blocks, block{Said: []remark{x}})
 	}
 	return blocks
 }
@@ -156,6 +170,9 @@ func findings(r *Report) string {
 			name = strings.TrimSpace(name + " " + c.Operation)
 		}
 		text := capacitySentence(&c)
+		if c.Rate != nil && c.Valid && len(r.Capacity) == 1 {
+			text = r.banner(&c)
+		}
 		if name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}
@@ -164,12 +181,36 @@ func findings(r *Report) string {
 	return strings.Join(out, " ")
 }
 
+// banner returns what is known of a measured capacity in short: "Capacity 163.6/s · holds its budget of 100/s · accept
+// queue".
+func (r *Report) banner(c *Capacity) string {
+	parts := []string{"Capacity " + rate(*c.Rate)}
+	for i := range r.Budgets {
+		b := &r.Budgets[i]
+		if parsed, err := budget.Parse(b.Text); err != nil || parsed.Metric != metric.Capacity.Name || b.Limit == nil {
+			continue
+		}
+		limit := unit.PerSecond(*b.Limit)
+		parts = append(parts, map[Verdict]string{
+			Pass: "holds its budget of " + limit, Fail: "below its budget of " + limit,
+		}[b.Verdict])
+		if parts[len(parts)-1] == "" {
+			parts[len(parts)-1] = "its budget of " + limit + " is undecided"
+		}
+	}
+	parts = append(parts, strings.ReplaceAll(string(c.Signature), "-", " "))
+	if c.Wedged {
+		parts = append(parts, "did not recover by itself")
+	}
+	return strings.Join(nonEmpty(parts...), " · ")
+}
+
 // facts returns the most important numbers of one capacity.
 func facts(c *Capacity) []block {
 	var out []fact
-	add := func(name, value, note, class string) {
+	add := func(name, value, note string) {
 		if value != "" {
-			out = append(out, fact{Name: name, Value: value, Note: note, Class: class})
+			out = append(out, fact{Name: name, Value: value, Note: note})
 		}
 	}
 	if c.Rate != nil {
@@ -177,29 +218,18 @@ func facts(c *Capacity) []block {
 		if c.Lo != nil && c.Hi != nil {
 			note = rate(*c.Lo) + " to " + rate(*c.Hi)
 		}
-		add("Capacity", rate(*c.Rate), note, "")
+		add("Capacity", rate(*c.Rate), note)
 	} else {
-		add("Capacity", bounds(c), "", "")
+		add("Capacity", bounds(c), "")
 	}
-	add("Seen to hold", opt(c.VerifiedLow, unit.PerSecond), "", good)
-	add("Seen to break", opt(c.VerifiedHigh, unit.PerSecond), "", bad)
-	add("Within its latency objective", opt(c.SLORate, rate), "up to this rate", "")
+	add("Seen to hold", opt(c.VerifiedLow, unit.PerSecond), "")
+	add("Seen to break", opt(c.VerifiedHigh, unit.PerSecond), "")
+	add("Within its latency objective", opt(c.SLORate, rate), "up to this rate")
 	if c.Burst != nil && *c.Burst >= 1 {
-		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate", "")
+		add("Burst", unit.Number(*c.Burst)+" calls", "taken beyond the rate")
 	}
-	for _, f := range c.Findings {
-		add(f.Kind, f.Sentence, "", "")
-	}
-	switch {
-	case c.Wedged:
-		add("Recovers", "no", recovery(c), bad)
-	case !c.Broke:
-		add("Afterwards", recovery(c), "", "")
-	case c.RecoverySeconds != nil && *c.RecoverySeconds > 0:
-		_, note, _ := strings.Cut(recovery(c), ", ") // its duration appears before
-		add("Recovers", RecoversAfter(*c.RecoverySeconds), note, "")
-	default:
-		add("Recovers", recovery(c), "", "")
+	if c.RecoverySeconds != nil && *c.RecoverySeconds > 0 && c.Broke && !c.Wedged {
+		add("Recovers", RecoversAfter(*c.RecoverySeconds), "")
 	}
 	if len(out) == 0 {
 		return nil
@@ -243,6 +273,9 @@ func capacities(r *Report) *grid {
 	}
 	return t
 }
+
+// maxShown limits the warnings, and the notes, that the page shows at once.
+const maxShown = 3
 
 // maxBudgets limits how many budgets the page shows at once; of more, those that hold are folded.
 const maxBudgets = 12

@@ -27,11 +27,15 @@ func conclusion(r *Report) string {
 		return ""
 	}
 	var s []string
-	for _, e := range t.of[Regressed][:min(maxNamed, len(t.of[Regressed]))] {
-		s = append(s, costs(r, e))
+	beyond := t.of[Regressed]
+	if len(beyond) == 0 {
+		beyond = t.of[Improved]
 	}
-	if n := len(t.of[Regressed]) - len(s); n > 0 {
-		s = append(s, strconv.Itoa(n)+" more are beyond the margin, see “Cost”")
+	for _, e := range beyond[:min(maxNamed, len(beyond))] {
+		s = append(s, costSentence(r, e))
+	}
+	if n := len(beyond) - len(s); n > 0 {
+		s = append(s, strconv.Itoa(n)+" more "+plural(n, "is", "are")+" beyond the margin")
 	}
 	return strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
 }
@@ -66,16 +70,12 @@ func kindRank(e *Effect) int {
 	return 1
 }
 
-// costs is one effect as a sentence without its end: "landlock-50 adds 61 % [55, 67] CPU time to open".
-func costs(r *Report, e *Effect) string {
+// costSentence is one effect as a sentence without its end: "landlock-50 adds 61 % [55, 67] CPU time to open".
+func costSentence(r *Report, e *Effect) string {
 	of := measure(e.Metric, e.Quantile)
-	size := strings.TrimPrefix(e.size(), "+")
-	if hasInterval(e) {
-		size += " " + e.interval()
-	}
-	size += inBrackets(e.Multiple())
+	size := strings.TrimPrefix(e.Brief(), "+")
 	if e.Estimate < 0 {
-		return r.short(e.Treatment) + " lowers " + e.measured() + " by " + strings.ReplaceAll(size, "-", "")
+		return r.short(e.Treatment) + " lowers " + e.measured() + " by " + strings.TrimPrefix(size, "-")
 	}
 	if e.Operation != "" && isRatio(e) && e.Quantile == "" {
 		return r.short(e.Treatment) + " adds " + size + " " + of + " to " + e.Operation
@@ -95,7 +95,7 @@ func (t *tally) rest(r *Report) string {
 	switch {
 	case rest == 0:
 		return "everything that was compared is beyond " + margin
-	case open == 0 && regressed > 0:
+	case open == 0 && regressed > 0, open == 0 && same == 0:
 		return "nothing else is above " + margin
 	case open == 0 && improved == 0:
 		return "Nothing costs more than " + margin + ": " + every(same) + " equivalent within it"
@@ -107,12 +107,19 @@ func (t *tally) rest(r *Report) string {
 		}
 	}
 	add(same, "equivalent within "+margin)
-	add(improved, "improved")
+	if improved > 0 && !t.of[Improved][0].MarginGiven {
+		add(improved, "cheaper by more than it")
+	} else {
+		add(improved, "improved")
+	}
 	add(len(t.of[Slower]), "slower, size undecided")
 	add(len(t.of[Faster]), "faster, size undecided")
 	add(len(t.of[EffectInconclusive]), "inconclusive")
 	add(len(t.of[NotJudged]), "not judged")
 	text := "Nothing is shown to cost more than " + margin + ". Of " + countOf(len(t.all), "effect") + ": "
+	if improved > 0 {
+		text = "nothing" + strings.TrimPrefix(text, "Nothing")
+	}
 	if regressed > 0 {
 		text = "of the other " + strconv.Itoa(rest) + ": "
 	}
@@ -151,11 +158,8 @@ func comparedFacts(r *Report) []block {
 	}
 	t := tallyOf(r)
 	if n := len(t.all); n > 0 && r.Verdict != Invalid {
-		of, class := "of "+countOf(n, "effect"), ""
-		if len(t.of[Regressed]) > 0 {
-			class = bad
-		}
-		add("Beyond the margin", strconv.Itoa(len(t.of[Regressed])), of+", ±"+axisShare(d.Margin), class)
+		of := "of " + countOf(n, "effect")
+		add("Beyond the margin", strconv.Itoa(len(t.of[Regressed])), of+", ±"+axisShare(d.Margin), "")
 		add("Equivalent within it", strconv.Itoa(len(t.of[Equivalent])), of, "")
 		if open := n - len(t.of[Regressed]) - len(t.of[Equivalent]) - len(t.of[Improved]); open > 0 {
 			add("Undecided", strconv.Itoa(open), more(t), "")
@@ -165,7 +169,7 @@ func comparedFacts(r *Report) []block {
 	if d.Planned > d.Blocks {
 		value += " of " + strconv.Itoa(d.Planned)
 	}
-	add("Blocks", value, d.Stopped, "")
+	add("Blocks", value, "", "")
 	if a := r.AA; a != nil {
 		word, class := "✓ reliable", good
 		if !a.Reliable {
@@ -193,7 +197,7 @@ func more(t tally) string {
 	}
 	switch {
 	case known == 0:
-		return "“Cost” says how small an effect could be seen"
+		return ""
 	case least == most:
 		return "about " + countOf(least, "block") + " would decide"
 	}

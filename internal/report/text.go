@@ -15,6 +15,8 @@ const Width = 100
 type Style struct {
 	Width int  // columns; 0: the usual width
 	Color bool // ANSI colours for verdicts
+	// Rest is how to get the whole report. With it, a report longer than one screen is limited to it.
+	Rest string
 }
 
 // Text writes the report for a terminal or a log, in the zero Style.
@@ -28,6 +30,18 @@ func (s Style) Text(w io.Writer, r *Report) error {
 	if s.Width <= 0 {
 		s.Width = Width
 	}
+	p := s.whole(r)
+	if s.Rest != "" && lineCount(&p.buf) > screenLines {
+		p = s.screen(r)
+	}
+	_, err := w.Write(p.buf.Bytes())
+	return err
+}
+
+func lineCount(b *bytes.Buffer) int { return bytes.Count(b.Bytes(), []byte{'\n'}) }
+
+// whole returns the whole report.
+func (s Style) whole(r *Report) printer {
 	p := printer{Style: s}
 	p.say(sanitize(strings.Join(r.title(), " · ")))
 	d := compose(r, nil)
@@ -42,8 +56,7 @@ func (s Style) Text(w io.Writer, r *Report) error {
 		}
 	}
 	p.remark(verdict(r))
-	_, err := w.Write(p.buf.Bytes())
-	return err
+	return p
 }
 
 // colorOf returns the colour of a class of words.
@@ -224,7 +237,7 @@ func (p *printer) paintVerdict(line string) string {
 // paintMarks colours the marks of effects in a line.
 func (p *printer) paintMarks(line string) string {
 	var pairs []string
-	for _, v := range EffectVerdicts() {
+	for _, v := range shownVerdicts() {
 		pairs = append(pairs, v.mark(), p.paint(v.mark(), colorOf(v.class())))
 	}
 	return strings.NewReplacer(pairs...).Replace(line)

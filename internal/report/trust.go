@@ -48,7 +48,8 @@ func (r *Report) layout() string {
 		parts = append(parts, l)
 	}
 	if d.Stopped != "" {
-		parts = append(parts, "stopped: "+d.Stopped)
+		stopped, _, _ := strings.Cut(d.Stopped, "; open: ") // the table has what is open
+		parts = append(parts, "stopped: "+stopped)
 	}
 	return strings.Join(parts, " · ")
 }

@@ -79,12 +79,13 @@ type Workload struct {
 
 // Blocks lay out a comparison: randomised complete blocks, judged at a few looks.
 type Blocks struct {
-	Most   int           // maximum number of blocks
-	Spare  int           // additional blocks, to replace blocks whose times cannot be used
-	From   int           // complete blocks that the record holds already
-	Lost   int           // of those, the blocks whose times cannot be used
-	Within time.Duration // no block starts that would end later; 0: unbounded
-	Margin float64       // the largest effect that counts as equivalent, as a share
+	Most        int           // maximum number of blocks
+	Spare       int           // additional blocks, to replace blocks whose times cannot be used
+	From        int           // complete blocks that the record holds already
+	Lost        int           // of those, the blocks whose times cannot be used
+	Within      time.Duration // no block starts that would end later; 0: unbounded
+	Margin      float64       // the largest effect that counts as equivalent, as a share
+	MarginGiven bool          // somebody set the margin
 	// Factors are the varied factors, for the record.
 	Factors []record.Factor
 	// Sizes are the calls of a batch by operation and treatment, of a continued run; nil: calibrate them.
@@ -263,7 +264,7 @@ func (x *Stage) plan(trials []design.Trial) error {
 			Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate,
 			MaxConnections: l.MaxConns, Rates: l.Rates,
 			Rate: l.Rate, Workers: l.workers(), Duration: l.Duration.Seconds(),
-		}, Budget: x.Budget, Margin: x.Blocks.Margin, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most,
+		}, Budget: x.Budget, Margin: x.Blocks.Margin, MarginGiven: x.Blocks.MarginGiven, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most,
 		Looks: x.Blocks.Looks(),
 	})
 }

@@ -141,11 +141,7 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 func (t *target) Notes() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	notes := []string{
-		"what an enforcer costs is measured on one kernel, with its mitigations: another kernel's figures differ",
-		"files lie four components deep; a rule engine that walks paths costs more for deeper ones",
-	}
-	notes = slices.Insert(notes, 1, t.cpuNotes()...)
+	notes := t.cpuNotes()
 	var texts []string
 	under := map[string][]string{}
 	for _, a := range t.order {

@@ -93,7 +93,7 @@
     var axis = { stroke: function () { return quiet(figure); }, grid: { stroke: function () { return faint(quiet(figure), 0.25); }, width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     var value = plot.times ? seconds : number;
     return {
-      width: width, height: plot.height, ms: 1e-3,
+      title: plot.title, width: width, height: plot.height, ms: 1e-3,
       cursor: { sync: { key: "timeline-" + figure.dataset.timeline }, drag: { x: true, y: false }, focus: { prox: 24 } },
       scales: { x: { time: false, range: range }, y: plot.times ? { distr: 3, log: 10 } : { range: function (u, lo, hi) { return [0, hi > 0 ? hi * 1.05 : 1]; } } },
       axes: [
@@ -114,9 +114,9 @@
     var start = timeline.offered.map(function (_, k) { return k * timeline.bin; });
     var end = timeline.offered.length * timeline.bin;
     var plots = [
-      { height: 260, named: true, series: [{ label: "offered/s", kind: "neutral", y: timeline.offered }, { label: "ended well/s", kind: "c1", y: timeline.good }, { label: "ended badly/s", kind: "bad", y: timeline.bad }] },
-      { height: 150, series: [{ label: "outstanding calls", kind: "c6", y: timeline.outstanding }] },
-      { height: 190, times: true, series: [{ label: "p50", kind: "c3", y: timeline.p50 }, { label: "p99", kind: "c2", y: timeline.p99 }] },
+      { title: "Calls per second", height: 260, named: true, series: [{ label: "offered/s", kind: "neutral", y: timeline.offered }, { label: "ended well/s", kind: "c1", y: timeline.good }, { label: "ended badly/s", kind: "bad", y: timeline.bad }] },
+      { title: "Outstanding calls", height: 150, series: [{ label: "outstanding calls", kind: "c6", y: timeline.outstanding }] },
+      { title: "Response time", height: 190, times: true, series: [{ label: "p50", kind: "c3", y: timeline.p50 }, { label: "p99", kind: "c2", y: timeline.p99 }] },
     ].filter(function (p) { return p.series.every(function (s) { return s.y && s.y.length === start.length; }) && (!p.times || p.series.some(function (s) { return s.y.some(function (v) { return v > 0; }); })); });
     if (start.length < 2 || plots.length === 0) return;
 
@@ -128,7 +128,7 @@
     reset.type = "button";
     reset.textContent = "Show all";
     reset.addEventListener("click", function () { charts.forEach(function (u) { u.setScale("x", { min: 0, max: end }); }); });
-    hint.append("Drag across a chart to zoom in, double-click to see all again.", reset);
+    hint.append("Time since the load began. Drag across a chart to zoom in, double-click to see all again.", reset);
     live.append(hint);
 
     function room() { return Math.max(200, Math.floor(figure.clientWidth)); }
