@@ -125,12 +125,12 @@ func written(t *rapid.T, encode func(io.Writer, *report.Report) error, rep *repo
 
 // What stands beside an interval in text and Markdown, and in the cells of the page.
 var (
-	inText = regexp.MustCompile(`[\d.]+ % \[([-+\d.]+), ([-+\d.]+)\](?: \(×[^)]*\))?[ |]+([✗✓≈›‹?–])`)
+	inText = regexp.MustCompile(`[\d.]+ % \[([-+\d.]+), ([-+\d.]+)\](?: \([^)]*\))?[ |]+([✗✓»«≈›‹?–])`)
 	inPage = regexp.MustCompile(`<td[^>]*>\[([-+\d.]+), ([-+\d.]+)\]</td><td[^>]*>([\d.]+) %</td><td[^>]*>([^<]*)</td>`)
 )
 
 var marks = map[string]report.EffectVerdict{
-	"✗": report.Regressed, "✓": report.Improved, "≈": report.Equivalent, "›": report.Slower, "‹": report.Faster,
+	"✗": report.Regressed, "✓": report.Improved, "»": report.Regressed, "«": report.Improved, "≈": report.Equivalent, "›": report.Slower, "‹": report.Faster,
 	"?": report.EffectInconclusive, "–": report.NotJudged,
 }
 
@@ -162,9 +162,9 @@ func readableForms(t *rapid.T, rep *report.Report, x experiment) {
 	for _, m := range found {
 		_, word, _ := strings.Cut(m[4], " ")
 		word, _, _ = strings.Cut(word, ",")
-		check(
-			"page", m[0], m[1], m[2], report.EffectVerdict(strings.ReplaceAll(word, "not judged", string(report.NotJudged))),
-		)
+		verdict := strings.NewReplacer("not judged", string(report.NotJudged), "costs", string(report.Regressed),
+			"saves", string(report.Improved)).Replace(word)
+		check("page", m[0], m[1], m[2], report.EffectVerdict(verdict))
 	}
 	exposed(t, rep, x)
 }

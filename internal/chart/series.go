@@ -128,8 +128,8 @@ func (p *plot) series(s Series) {
 	for _, pt := range points {
 		p.dot(s, pt)
 	}
-	p.dotLabels(points)
 	p.out.close("g")
+	p.dotLabels(points) // in the colour of text, which can be read on every band
 }
 
 // dotLabels writes the labels of dots above them, those that would touch no earlier one.

@@ -264,8 +264,8 @@ func (x *Stage) plan(trials []design.Trial) error {
 			Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate,
 			MaxConnections: l.MaxConns, Rates: l.Rates,
 			Rate: l.Rate, Workers: l.workers(), Duration: l.Duration.Seconds(),
-		}, Budget: x.Budget, Margin: x.Blocks.Margin, MarginGiven: x.Blocks.MarginGiven, Factors: x.Blocks.Factors, Blocks: x.Blocks.Most,
-		Looks: x.Blocks.Looks(),
+		}, Budget: x.Budget, Margin: x.Blocks.Margin, MarginGiven: x.Blocks.MarginGiven, Factors: x.Blocks.Factors,
+		Blocks: x.Blocks.Most, Looks: x.Blocks.Looks(),
 	})
 }
 

@@ -52,7 +52,7 @@ func (x *blocks) lengths(ctx context.Context, arms []*run.Arm, i int) (map[strin
 	}
 	sizes := map[string]int{}
 	for _, a := range arms {
-		if sizes[a.Trial.Treatment], err = r.own(ctx, a, n); err != nil {
+		if sizes[a.Trial.Treatment], err = r.own(ctx, base, a, n); err != nil {
 			return nil, err
 		}
 	}
@@ -106,20 +106,35 @@ func (r ruler) calls(per float64) int {
 	return r.round(int(max(1, min(float64(r.limit), math.Round(r.span.Seconds()/max(per, 1e-12))))))
 }
 
-// own returns n, the baseline's number, or a separate number if the arm is apart.
-func (r ruler) own(ctx context.Context, a *run.Arm, n int) (int, error) {
+// own returns n, the baseline's number, or a separate number if the arm is apart. A host that stalls makes an arm look
+// apart that is not, or the baseline before it; so an arm that seems apart is measured once more, beside the baseline.
+func (r ruler) own(ctx context.Context, base, a *run.Arm, n int) (int, error) {
 	some := r.round(max(1, n/trialDivisor))
 	per, err := r.quickest(ctx, a, some)
 	if err != nil {
 		return 0, err
 	}
-	switch lasts := per * float64(n); {
-	case lasts > apart*r.span.Seconds():
-		return r.calls(per), nil
-	case lasts < r.span.Seconds()/apart && n < r.limit:
-		return r.fit(ctx, a, some)
+	span := r.span.Seconds()
+	isApart := func(lasts float64) bool { return lasts > apart*span || lasts < span/apart && n < r.limit }
+	if !isApart(per * float64(n)) {
+		return n, nil
 	}
-	return n, nil
+	beside, err := r.quickest(ctx, base, some)
+	if err != nil {
+		return 0, err
+	}
+	again, err := r.quickest(ctx, a, some)
+	if err != nil {
+		return 0, err
+	}
+	per = min(per, again)
+	switch {
+	case !isApart(per / beside * span):
+		return n, nil
+	case per > beside:
+		return r.calls(per), nil
+	}
+	return r.fit(ctx, a, some)
 }
 
 // quickest returns the shortest time of a call in seconds over a few batches of n. It does not repeat a long batch.
