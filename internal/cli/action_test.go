@@ -280,7 +280,7 @@ func TestActionRuns(t *testing.T) {
 	w.write("r.yaml", `{name: r, area: exec, question: compare, blocks: 2, baseline: {check: none},
 treatments: [{check: hmac}], target: {program: [sh, shelly.sh], rounds: 3, span: 1ms}}`)
 	code, out := w.step("run")
-	if code != 0 || !strings.Contains(out, "3 blocks of 2 treatments") {
+	if code != 0 || !strings.Contains(out, "block 3/3") {
 		t.Fatalf("exit code %d:\n%s", code, out)
 	}
 	got := maps.Clone(w.context)

@@ -87,14 +87,14 @@ func TestBenchFindsWhatWasPlanted(t *testing.T) {
 	r.commit(t, work("1000", "1"))
 	r.commit(t, work("3000", "2"))
 	before, _ := r.run(t, "git", "status", "--porcelain")
-	said, code := r.run(t, r.tare, "bench", "HEAD~1", "HEAD", "--blocks", "8", "--set", "target.rounds=5",
+	said, code := r.run(t, r.tare, "bench", "HEAD~1", "HEAD", "--all", "--blocks", "8", "--set", "target.rounds=5",
 		"--write", "../kept.yaml",
 		"--budget", "allocations <= +10%", "--", "-bench", "Work/kind=a", "-benchtime", "10ms")
 	if code != 10 {
 		t.Errorf("exit %d, want 10: a budget is broken", code)
 	}
 	for _, want := range []string{
-		`Work_kind_a_b.allocations .*\+100 % \[100, 100\] .*✗`,
+		`Work_kind_a_b.allocations .*\+100 % \[100, 100\] .*»`,
 		`Work_kind_a_b.allocated .*\+100 % \[100, 100\]`,
 		`Work_kind_a_b.wall .*\+\d+ %`, // how much is not for a busy host to say
 		`HEAD~1 is commit [0-9a-f]{40}`,

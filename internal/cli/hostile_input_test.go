@@ -160,6 +160,7 @@ func (h *injector) checkRecord(from string, lines []any, place string) {
 		{"list", "runs", "--results", results},
 		{"check", dir},
 		{"report", dir},
+		{"report", dir, "--all"},
 		{"diff", dir, dir},
 		{"undo", dir},
 		{"run", "--resume", dir},

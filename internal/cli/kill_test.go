@@ -230,7 +230,7 @@ func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late
 // resume resumes a comparison that was killed and undone: complete blocks are not measured again, and at the end no
 // block is missing.
 func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
-	out, code := tare(t, bin, filepath.Dir(filepath.Dir(dir)), "run", "--resume", dir)
+	out, code := tare(t, bin, filepath.Dir(filepath.Dir(dir)), "run", "--all", "--resume", dir)
 	switch {
 	case strings.Contains(out, "has all its "):
 	case code != ExitPass && code != ExitInvalid:
