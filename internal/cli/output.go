@@ -22,6 +22,7 @@ import (
 type output struct {
 	form, file string
 	brief      bool
+	rest       string // how to get the whole of what is brief
 	encode     report.Encoder
 }
 
@@ -151,7 +152,7 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 func (a *app) writeAll(outs []output, rep *report.Report, rest string) error {
 	for _, o := range outs {
 		if o.brief {
-			o.encode = report.Style{Rest: rest}.Text
+			o.rest = rest
 		}
 		if err := a.write(o, rep); err != nil {
 			return err
@@ -162,11 +163,14 @@ func (a *app) writeAll(outs []output, rep *report.Report, rest string) error {
 
 // write encodes to standard output or to a file. It never leaves an incomplete file.
 func (a *app) write(o output, rep *report.Report) error {
-	if columns, ok := term.Columns(a.Stdout); ok && o.file == "" && o.form == "text" {
-		style := report.Style{Width: min(columns, report.Width), Color: term.Colors(a.Stdout, a.Getenv)}
+	switch {
+	case o.file == "" && o.form == "text":
+		style := report.Style{Rest: o.rest, Color: term.Colors(a.Stdout, a.Getenv)}
+		if columns, ok := term.Columns(a.Stdout); ok {
+			style.Width = min(columns, report.Width)
+		}
 		return style.Text(a.Stdout, rep)
-	}
-	if o.file == "" {
+	case o.file == "":
 		return o.encode(a.Stdout, rep)
 	}
 	return writeFile(o.file, func(w io.Writer) error { return o.encode(w, rep) })
