@@ -130,7 +130,8 @@ var (
 )
 
 var marks = map[string]report.EffectVerdict{
-	"✗": report.Regressed, "✓": report.Improved, "»": report.Regressed, "«": report.Improved, "≈": report.Equivalent, "›": report.Slower, "‹": report.Faster,
+	"✗": report.Regressed, "✓": report.Improved, "»": report.Regressed, "«": report.Improved,
+	"≈": report.Equivalent, "›": report.Slower, "‹": report.Faster,
 	"?": report.EffectInconclusive, "–": report.NotJudged,
 }
 
