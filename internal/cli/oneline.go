@@ -109,7 +109,8 @@ func keep(src source, file string) (source, error) {
 	if err != nil {
 		return src, usage("--write: %w", err)
 	}
-	if _, err = out.Write(src.text); errors.Join(err, out.Close()) != nil {
+	_, err = out.Write(src.text)
+	if err = errors.Join(err, out.Close()); err != nil {
 		return src, fmt.Errorf("--write: %w", errors.Join(err, os.Remove(file)))
 	}
 	return source{name: file, file: file, text: src.text}, nil

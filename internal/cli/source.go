@@ -88,6 +88,7 @@ func (f *sourceFlags) change(s source) (source, error) {
 		}
 		set = slices.Concat(set, []string{"load.max_rate=" + f.maxRate})
 	}
+	var paths []string // and not their values, which may be secrets
 	for _, x := range set {
 		path, value, ok := strings.Cut(x, "=")
 		if !ok {
@@ -95,12 +96,13 @@ func (f *sourceFlags) change(s source) (source, error) {
 		}
 		text, err := config.Set(s.text, path, value)
 		if err != nil {
-			return s, usage("%s: --set %s: %w", s.name, x, err)
+			return s, usage("%s: --set %s: %w", s.name, path, err)
 		}
 		s.text, s.file = text, ""
+		paths = append(paths, path)
 	}
-	if len(set) > 0 {
-		s.name += " with " + strings.Join(set, " ")
+	if len(paths) > 0 {
+		s.name += " with " + strings.Join(paths, ", ") + " set"
 	}
 	return s, nil
 }
