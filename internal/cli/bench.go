@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,17 +22,14 @@ import (
 
 // benchFlags are the flags of tare bench.
 type benchFlags struct {
-	startFlags
+	oneLineFlags
 
 	blocks  int
 	cpuTime bool
-	budgets []string
 	env     []string
-	write   string
 }
 
 func (a *app) benchCommand() *cobra.Command {
-	var outputs []string
 	var f benchFlags
 	c := &cobra.Command{
 		Use: "bench OLD NEW [-- PACKAGES -bench X …]", Short: "Compare Go benchmarks of two revisions",
@@ -51,23 +47,14 @@ func (a *app) benchCommand() *cobra.Command {
 			return exactly("OLD", "NEW")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			outs, err := parseOutputs(outputs)
-			if err != nil {
-				return err
-			}
-			return a.bench(c.Context(), args, f, outs)
+			return a.bench(c.Context(), args, &f)
 		},
 	}
-	outputFlag(c, &outputs)
-	c.Flags().StringVar(&f.results, "results", resultsDir, "folder for records")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "build, and show what would be done, as 'tare plan' does")
+	f.add(c)
 	c.Flags().IntVar(&f.blocks, "blocks", 0, "the most blocks to measure (default: that of tare run)")
-	c.Flags().StringArrayVar(&f.budgets, "budget", nil, "a budget, such as 'wall <= +5%'; repeatable")
 	c.Flags().StringArrayVar(&f.env, "env", nil, "name of an environment variable that the benchmarks get; repeatable")
 	c.Flags().BoolVar(&f.cpuTime, "cpu-time", false,
 		"compare CPU time, for busy hosts: that of the process, with what a benchmark does while its timer is stopped")
-	c.Flags().StringVar(&f.write, "write", "", "keep the experiment in this file")
-	f.sourceFlags.add(c)
 	return c
 }
 
@@ -83,7 +70,7 @@ func (a *app) benchDriverCommand() *cobra.Command {
 }
 
 // bench builds the benchmarks, composes an experiment, and runs it.
-func (a *app) bench(ctx context.Context, args []string, f benchFlags, outs []output) error {
+func (a *app) bench(ctx context.Context, args []string, f *benchFlags) error {
 	o, err := benchOptions(args)
 	if err != nil {
 		return err
@@ -96,45 +83,34 @@ func (a *app) bench(ctx context.Context, args []string, f benchFlags, outs []out
 	if o.Dir, err = os.Getwd(); err != nil {
 		return err
 	}
-	src, err := a.composeBench(ctx, o, f)
+	x, err := a.composeBench(ctx, o, f)
 	if err != nil {
 		return err
 	}
-	if f.write != "" {
-		if err := writeNew(f.write, src.text); err != nil {
-			return err
-		}
-		src.file = f.write
-	}
-	if src, err = f.change(src); err != nil {
-		return err
-	}
-	if f.dryRun {
-		return a.plan(ctx, src, f.full)
-	}
-	ctx, stop := a.interruptible(ctx)
-	defer stop()
-	return a.run(ctx, src, f.startFlags, outs)
+	return a.ask(ctx, x, &f.oneLineFlags)
 }
 
 // composeBench returns the experiment. An interrupt ends it, and removes what was not built to its end.
-func (a *app) composeBench(ctx context.Context, o gobench.Options, f benchFlags) (s source, err error) {
+func (a *app) composeBench(ctx context.Context, o gobench.Options, f *benchFlags) (x composed, err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	p, file, err := gobench.Make(ctx, a.benchCache(), o)
 	switch w, isWrong := errors.AsType[*gobench.Wrong](err); {
 	case ctx.Err() != nil:
-		return s, &exit{code: ExitInterrupted, cause: errors.New("stopped before the run; nothing was measured")}
+		return x, &exit{code: ExitInterrupted, cause: errors.New("stopped before the run; nothing was measured")}
 	case isWrong:
-		return s, usage("%w", w)
+		return x, usage("%w", w)
 	case err != nil:
-		return s, err
+		return x, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return s, fmt.Errorf("find tare's own executable, which runs the benchmarks: %w", err)
+		return x, fmt.Errorf("find tare's own executable, which runs the benchmarks: %w", err)
 	}
-	return source{name: "the experiment of tare bench", text: benchText(p, self, file, f)}, nil
+	return composed{
+		text: benchText(p, self, file, f), label: "compares",
+		what: fmt.Sprintf("%s with %s: %d benchmarks", p.Sides[1].Label, p.Sides[0].Label, len(p.Benchmarks)),
+	}, nil
 }
 
 func (a *app) benchCache() build.Cache {
@@ -151,7 +127,7 @@ const (
 )
 
 // benchText writes the experiment.
-func benchText(p gobench.Plan, self, file string, f benchFlags) []byte {
+func benchText(p gobench.Plan, self, file string, f *benchFlags) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# Go benchmarks of two revisions; composed by tare bench, which has built them")
@@ -179,17 +155,7 @@ func benchText(p gobench.Plan, self, file string, f benchFlags) []byte {
 	for _, budget := range f.budgets {
 		line("  - %q", budget)
 	}
-	return []byte(b.String())
-}
-
-// writeNew writes a file that must not exist.
-func writeNew(file string, text []byte) error {
-	f, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return usage("--write: %w", err)
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
+	return b.String()
 }
 
 // benchOptions parses what stands after --, as go test would.

@@ -108,12 +108,28 @@ func (a *app) root() *cobra.Command {
 		return usage("%w; see '%s --help'", err, c.CommandPath())
 	})
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log actions to stderr")
-	root.AddCommand(a.runCommand(), a.initCommand(), a.validateCommand(), a.planCommand(), a.reportCommand(),
-		a.undoCommand(), a.explainCommand(), a.listCommand(), a.versionCommand(), a.serveCommand(), a.doctorCommand(),
-		a.trialCommand(),
-		a.schemaCommand(), a.manCommand(), a.benchCommand(), a.benchDriverCommand(), a.capacityCommand(),
-		a.compareCommand(), a.sandboxCommand(),
-		a.importCommand(), a.diffCommand(), a.checkCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand())
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Ask without a file:", []*cobra.Command{
+			a.capacityCommand(), a.compareCommand(), a.benchCommand(), a.sandboxCommand(),
+		}},
+		{"Experiments:", []*cobra.Command{
+			a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.undoCommand(), a.schemaCommand(),
+		}},
+		{"Results:", []*cobra.Command{
+			a.reportCommand(), a.checkCommand(), a.diffCommand(), a.importCommand(), a.explainCommand(), a.listCommand(),
+		}},
+		{"This host:", []*cobra.Command{a.doctorCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(a.versionCommand(), a.serveCommand(), a.trialCommand(), a.manCommand(), a.benchDriverCommand())
 	root.Version = built().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	a.complete(root)
