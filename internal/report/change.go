@@ -45,10 +45,22 @@ func (x *Effect) Change() string {
 	if !x.estimated() {
 		return "not measured"
 	}
-	if y, ok := x.inUnits(); ok {
-		return y.size() + " " + y.interval() + inBrackets(multiple(1+x.Estimate))
+	if _, ok := x.inUnits(); ok {
+		return x.ranged() + inBrackets(multiple(1+x.Estimate))
 	}
-	return strings.TrimSpace(x.size()+" "+x.interval()) + inBrackets(x.Multiple())
+	return x.ranged() + inBrackets(x.Multiple())
+}
+
+// ranged prints an effect and its interval alone: "+4.1 % [3.6, 4.5]".
+func (x *Effect) ranged() string {
+	if !x.estimated() {
+		return "not measured"
+	}
+	y, ok := x.inUnits()
+	if !ok {
+		y = x
+	}
+	return strings.TrimSpace(y.size() + " " + y.interval())
 }
 
 // Brief prints an effect without its interval: "+4.1 % (+49 ns)".

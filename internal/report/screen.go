@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,14 +145,12 @@ func inOrder(d document) []block {
 	return out
 }
 
-// effectsWithin returns the table of what each treatment costs: with intervals if there is room for them.
+// effectsWithin returns the table of what each treatment costs, with intervals. If there is no room for all columns, it
+// has those with the largest effects.
 func (r *Report) effectsWithin(width int) table {
 	t, long := r.effects()
 	if !long && t.width() > width {
-		t = r.matrix(r.primary(), (*Effect).Brief)
-	}
-	if !long && t.width() > width {
-		t = r.matrix(r.primary(), (*Effect).size)
+		t = r.matrix(largestFirst(r.primary()), (*Effect).ranged)
 	}
 	if long {
 		return t // it has columns to leave out
@@ -161,6 +161,26 @@ func (r *Report) effectsWithin(width int) table {
 		first[0].note = "and " + countOf(n, "more column")
 	}
 	return first
+}
+
+// largestFirst orders effects by what was measured: most effects beyond the margin first, then the largest effect.
+func largestFirst(effects []*Effect) []*Effect {
+	beyond, largest := map[string]int{}, map[string]float64{}
+	for _, x := range effects {
+		what := x.measured()
+		if x.Verdict == Regressed || x.Verdict == Improved {
+			beyond[what]++
+		}
+		if isRatio(x) {
+			largest[what] = max(largest[what], math.Abs(x.Estimate))
+		}
+	}
+	out := slices.Clone(effects)
+	slices.SortStableFunc(out, func(a, b *Effect) int {
+		x, y := a.measured(), b.measured()
+		return cmp.Or(cmp.Compare(beyond[y], beyond[x]), cmp.Compare(largest[y], largest[x]))
+	})
+	return out
 }
 
 // openBudgets returns the budgets that were not kept, each with its treatments.
