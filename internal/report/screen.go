@@ -145,17 +145,21 @@ func inOrder(d document) []block {
 	return out
 }
 
-// effectsWithin returns the table of what each treatment costs, with intervals. If there is no room for all columns, it
-// has those with the largest effects.
+// effectsWithin returns the table of what each treatment costs. If there is no room for all columns, it has those with
+// the largest effects; only if there is room for none, it leaves out the intervals.
 func (r *Report) effectsWithin(width int) table {
 	t, long := r.effects()
-	if !long && t.width() > width {
-		t = r.matrix(largestFirst(r.primary()), (*Effect).ranged)
+	if long || t.width() <= width {
+		return t // a long one has columns to leave out
 	}
-	if long {
-		return t // it has columns to leave out
+	var first table
+	for _, form := range []func(*Effect) string{(*Effect).ranged, (*Effect).size} {
+		t = r.matrix(largestFirst(r.primary()), form)
+		first = t.panels(width)[0]
+		if slices.ContainsFunc(first, func(c *column) bool { return !c.left }) {
+			break // there is room for one at least
+		}
 	}
-	first := t.panels(width)[0]
 	if n := len(t) - len(first); n > 0 {
 		first[0] = first[0].with(first[0].cells)
 		first[0].note = "and " + countOf(n, "more column")
