@@ -149,8 +149,8 @@ func (x *result) add(v benchfmt.Value) {
 func reason(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i, line := range lines {
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") ||
-			strings.HasPrefix(line, "--- FAIL") {
+		// The name of a benchmark may stand before it in the same line.
+		if strings.Contains(line, "panic: ") || strings.Contains(line, "fatal error: ") || strings.Contains(line, "--- FAIL") {
 			return strings.Join(lines[i:min(len(lines), i+6)], "\n  ")
 		}
 	}
