@@ -150,7 +150,8 @@ func reason(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i, line := range lines {
 		// The name of a benchmark may stand before it in the same line.
-		if strings.Contains(line, "panic: ") || strings.Contains(line, "fatal error: ") || strings.Contains(line, "--- FAIL") {
+		if strings.Contains(line, "panic: ") || strings.Contains(line, "fatal error: ") ||
+			strings.Contains(line, "--- FAIL") {
 			return strings.Join(lines[i:min(len(lines), i+6)], "\n  ")
 		}
 	}
