@@ -137,9 +137,9 @@ func benchText(p gobench.Plan, self, file string, f *benchFlags) string {
 	if len(p.Benchmarks) <= mostOperations {
 		var names []string
 		for _, b := range p.Benchmarks {
-			names = append(names, strconv.Quote(b.Operation)) // "Null" alone is no name in YAML
+			names = append(names, b.Operation)
 		}
-		line("  operations: [%s]", strings.Join(names, ", "))
+		line("  operations: %s", quoteList(names)) // quoted, since Null alone is no name in YAML
 	}
 	if len(f.env) > 0 {
 		line("  env: [%s]", strings.Join(f.env, ", "))
@@ -149,13 +149,7 @@ func benchText(p gobench.Plan, self, file string, f *benchFlags) string {
 	if f.blocks != 0 {
 		line("blocks: %d", f.blocks)
 	}
-	if len(f.budgets) > 0 {
-		line("budget:")
-	}
-	for _, budget := range f.budgets {
-		line("  - %q", budget)
-	}
-	return b.String()
+	return b.String() + section("budget", f.budgets)
 }
 
 // benchOptions parses what stands after --, as go test would.

@@ -30,7 +30,7 @@ const (
 type heard struct {
 	status int
 	header http.Header
-	body   map[string]any // a JSON object; nil: the body is none, or too long
+	body   map[string]any // the JSON object in the body; nil if it is not one or is too long
 }
 
 // text returns a member of the answer's body that is a text; names are joined by dots.
@@ -67,7 +67,7 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 	}
 	defer client.CloseIdleConnections()
 	rate := guessRate
-	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil { // else there is none: see needsRate
+	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil { // needsRate has seen to it where it matters
 		rate = min(rate, float64(most))
 	}
 	limit := ratelimit.New(clock.System{}, rate)

@@ -63,7 +63,8 @@ func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, diagnostics := config.Parse(src.name, src.text, a.areas); config.HasErrors(diagnostics) {
+	e, diagnostics := config.Parse(src.name, src.text, a.areas)
+	if config.HasErrors(diagnostics) {
 		return a.incomplete(src, x, f)
 	}
 	if f.write != "" {
@@ -75,7 +76,7 @@ func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
 	if f.dryRun {
 		return a.plan(ctx, src, false)
 	}
-	if err := a.outline(src, x); err != nil {
+	if err := a.outline(e.WithDefaults(), x); err != nil {
 		return err
 	}
 	return a.run(ctx, src, startFlags{results: f.results}, outs)
@@ -117,12 +118,7 @@ func keep(src source, file string) (source, error) {
 }
 
 // outline prints the plan in three lines.
-func (a *app) outline(src source, x composed) error {
-	e, diagnostics := config.Parse(src.name, src.text, a.areas)
-	if config.HasErrors(diagnostics) {
-		return fmt.Errorf("%s: it was valid before", src.name)
-	}
-	e = e.WithDefaults()
+func (a *app) outline(e *config.Experiment, x composed) error {
 	ar, err := a.area(e.Area)
 	if err != nil {
 		return err
@@ -195,7 +191,7 @@ func nameOf(words ...string) string {
 	return strings.TrimRight(name[:min(len(name), longest)], "-")
 }
 
-// section writes the lines of a list with its key, or nothing if there are none.
+// section writes the lines of a list with its key, or "" for an empty list.
 func section(key string, items []string) string {
 	if len(items) == 0 {
 		return ""

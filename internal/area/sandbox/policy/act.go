@@ -84,9 +84,13 @@ func (p Policy) Rule(a Act) string {
 			return (m.Source == "" || m.Source.Matches(a.Path)) && (m.Type == "" || m.Type == a.Name)
 		})
 	case Unmount:
-		return map[bool]string{true: "umount"}[p.Umount]
+		if p.Umount {
+			return "umount"
+		}
 	case Trace:
-		return map[bool]string{true: "ptrace"}[p.Ptrace]
+		if p.Ptrace {
+			return "ptrace"
+		}
 	}
 	if i < 0 {
 		return ""

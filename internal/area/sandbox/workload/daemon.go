@@ -35,7 +35,7 @@ type Daemon struct {
 
 	protocol serverProtocol
 	threads  int          // that answer requests, to be warmed up; 0: none
-	release  func() error // frees the port; nil: there is none
+	release  func() error // frees the port; nil for a daemon on a Unix socket
 	conns    []*conn      // to the daemon
 	exchange exchange     // what Load does
 }
@@ -191,7 +191,7 @@ func (d *Daemon) sendAll(text string) error {
 	return nil
 }
 
-// lastError returns the last line of the daemon's log of errors, which begins a clause; empty: there is none.
+// lastError returns "; it logged: " and the last line of the daemon's error log, or "" if the log is empty.
 func (d *Daemon) lastError() string {
 	text, err := os.ReadFile(filepath.Join(d.Dir, errorLog))
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))

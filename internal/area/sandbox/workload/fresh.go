@@ -47,7 +47,7 @@ type Fresh struct {
 	steps Steps
 	open  *open
 	start *spawn
-	quit  chan struct{} // ends the thread of the last attempt; nil: there is none
+	quit  chan struct{} // ends the thread of the last attempt; nil before the first one
 	ended chan error    // that thread's end
 }
 
