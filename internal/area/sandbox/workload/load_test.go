@@ -187,6 +187,33 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
+// TestRefusalBeforeRequest: a server that gives its reason and closes the connection before the request is sent is
+// quoted.
+func TestRefusalBeforeRequest(t *testing.T) {
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), socketFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	client, err := net.Dial("unix", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(server, "-ERR full\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = server.Close()
+	err = ask(&conn{Conn: client, lines: bufio.NewReader(client)}, redisGet, redisOK)
+	if err == nil || !strings.Contains(err.Error(), `answer "-ERR full\r\n" instead of`) {
+		t.Errorf("%v; want the server's reason", err)
+	}
+}
+
 // TestApacheModulesAreFound: a program without its modules is reported with the package to install, and its port is
 // held until the daemon is closed.
 func TestApacheModulesAreFound(t *testing.T) {

@@ -134,9 +134,13 @@ func (r *redis) prepareList(c *conn, n int) (exchange, error) {
 	}}, nil
 }
 
-// ask sends a request and compares the answer.
+// ask sends a request and compares the answer. A server that refuses the connection gives its reason and closes it,
+// which may be before the request: then the reason is the error, not the broken pipe.
 func ask(c *conn, request, want string) error {
 	if _, err := io.WriteString(c, request); err != nil {
+		if reason, _ := c.lines.ReadSlice('\n'); len(reason) > 0 {
+			return fmt.Errorf("answer %.80q instead of %.80q", reason, want)
+		}
 		return err
 	}
 	return compare(c.lines, want)
