@@ -102,6 +102,8 @@ var analyses = map[question.Drive]func(*analysis, []budget.Budget) error{
 	question.Blocks: (*analysis).compare,
 	question.Search: func(a *analysis, _ []budget.Budget) error { return a.searches() },
 	question.Long:   func(a *analysis, budgets []budget.Budget) error { a.soaks(budgets); return nil },
+
+	question.Guarded: func(a *analysis, _ []budget.Budget) error { return a.guards() },
 }
 
 // AddForTest adds an analysis of what a drive recorded until the test ends.

@@ -159,6 +159,9 @@ func (a *analysis) measure(b *budget.Budget, treatment string) finding {
 	if s := a.soaked[treatment]; s != nil {
 		return a.soakFinding(b, s)
 	}
+	if i := slices.IndexFunc(a.rep.Guard, func(g report.Guard) bool { return g.Treatment == treatment }); i >= 0 {
+		return a.guardFinding(b, &a.rep.Guard[i])
+	}
 	switch b.Metric {
 	case "capacity", "slo_capacity":
 		return a.capacityFinding(b, treatment)

@@ -77,6 +77,8 @@ func field(o *report.Outcomes, outcome load.Outcome) *uint64 {
 		return &o.ConnFailed
 	case load.Failed:
 		return &o.Failed
+	case load.Permitted:
+		return &o.Permitted
 	default:
 		return &o.Failed
 	}

@@ -37,6 +37,7 @@ type Area interface {
 type Offers struct {
 	AnyRate    Offer // calls at any rate that tare chooses
 	SteadyLoad Offer // a steady load for as long as is wanted
+	Trespasses Offer // calls that the control must refuse, at any rate that tare chooses
 }
 
 // An Offer says whether an area can do one thing, and if not, why not. The zero value says that it cannot.

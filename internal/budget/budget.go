@@ -115,6 +115,9 @@ func (b *Budget) checkUnit(m metric.Metric) *Refusal {
 	if b.Limit.Against == Ratio || want == limit || (b.Drift && limit == metric.Ratio) {
 		return nil
 	}
+	if limit == metric.Count && b.Limit.Value == 0 && m.Unit == metric.Ratio {
+		return nil // no share at all needs no unit
+	}
 	r := &Refusal{Part: PartLimit, Reason: fmt.Sprintf("%s is measured %s, so that its limit cannot be %s",
 		m.Name, inUnit[want], inUnit[limit])}
 	if limit != metric.Count {

@@ -45,6 +45,7 @@ func (c *checker) positive() {
 	if l.SLO != nil {
 		c.share("load.slo.share", float64(l.SLO.Share), 0.5)
 	}
+	c.share("load.trespass", float64(l.Trespass), 0.5)
 	c.share("margin", float64(c.e.Margin), 1)
 	for i, r := range l.Rates {
 		if path := index("load.rates", i); c.isValid(path) && r <= 0 {

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/budget"
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/unit"
@@ -42,6 +44,10 @@ func (e *Experiment) WithDefaults() *Experiment {
 	if e.blocked() {
 		out.layOut()
 	}
+	if l.Trespass == 0 {
+		l.Trespass = asked.Trespass
+	}
+	out.Budget = withDefault(e.Budget, asked.DefaultBudget)
 	if l.Abort == nil && e.Target != nil && !area.Loopback(e.Target, e.Treatments()) {
 		l.Abort = &Abort{Error: defaultAbortError, For: unit.Duration(asked.AbortAfter)}
 	}
@@ -49,6 +55,20 @@ func (e *Experiment) WithDefaults() *Experiment {
 		l.SLO = &SLO{Limit: l.SLO.Limit, Share: defaultShare}
 	}
 	return &out
+}
+
+// withDefault adds a question's own budget to those of the file, unless one of them limits the same metric.
+func withDefault(given []string, own string) []string {
+	limit, err := budget.Parse(own)
+	if err != nil {
+		return given // the question has none
+	}
+	for _, text := range given {
+		if b, err := budget.Parse(text); err == nil && b.Metric == limit.Metric {
+			return given
+		}
+	}
+	return append(slices.Clone(given), own)
 }
 
 // blocked reports whether all treatments are measured in turn, in blocks.

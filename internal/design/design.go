@@ -96,4 +96,5 @@ const (
 	Scale    Question = "scale"    // how does that cost grow with N?
 	Capacity Question = "capacity" // at what rate does it break, and how?
 	Soak     Question = "soak"     // does it hold, and what does it use, over a long mixed load?
+	Guard    Question = "guard"    // does it refuse what it must, also when it is overloaded or disturbed?
 )

@@ -81,13 +81,15 @@ const (
 	// Failed is any other failure: 5xx, a malformed answer, a connection closed in good order before the response was
 	// complete.
 	Failed
+	// Permitted is the breach of a control: a call that it must refuse was granted.
+	Permitted
 	outcomes
 )
 
 // Outcomes is the number of outcomes.
 const Outcomes = int(outcomes)
 
-var outcomeNames = [Outcomes]string{"ok", "denied", "wrong", "refused", "timeout", "conn_failed", "failed"}
+var outcomeNames = [Outcomes]string{"ok", "denied", "wrong", "refused", "timeout", "conn_failed", "failed", "permitted"}
 
 // String returns the outcome's name in all outputs.
 func (o Outcome) String() string {

@@ -35,6 +35,12 @@ type Operation struct {
 	Negative bool
 	// Harness says that the operation does nothing: its cost is what the harness itself adds to every other operation.
 	Harness bool
+	// Twin names the operation that this one is drawn from, if it is a trespass: a request that the control must refuse.
+	// Its right outcome is Denied, and Permitted is a breach. Empty: the control must allow the operation.
+	Twin string
+	// Describe tells the request and the answer of call i of a trespass that was permitted, both without secrets. nil: the
+	// name and the status say enough.
+	Describe func(i uint64, status int, body []byte) (request, answer string)
 	// Overhead names the harness operation whose cost this one includes; empty: the most expensive.
 	Overhead string
 }

@@ -64,6 +64,18 @@ var (
 	}
 )
 
+// What guard measures of calls that the control must refuse.
+var (
+	Permitted = Metric{
+		"permitted", Ratio, Lower, Noisy,
+		"Share of the trespasses, calls that the control must refuse, that it permitted; of those that it decided.",
+	}
+	Revoke = Metric{
+		"revoke", Seconds, Lower, Noisy,
+		"Time from the withdrawal of a permission until the last call that was granted on it.",
+	}
+)
+
 // Known are the metrics that calls and batches are measured by.
 func Known() []Metric {
 	return []Metric{

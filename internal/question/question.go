@@ -11,6 +11,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // A Question is one question with all its properties. Each must be filled in; a test names one that is not.
@@ -37,6 +38,10 @@ type Question struct {
 	AbortAfter time.Duration
 	// Budgets say which limits it judges.
 	Budgets budget.Rules
+	// DefaultBudget is judged if the file gives no limit of its metric; empty: none is. Trespass is the default of the
+	// field of that name.
+	DefaultBudget string
+	Trespass      unit.Percent
 	// Takes says for the plan how long a run takes. It is nil for trials in blocks, whose length the plan estimates.
 	Takes func(f Forecast) string
 }
@@ -62,6 +67,9 @@ var (
 	Search = Drive{Name: "search", Overloads: true}
 	// Long measures each treatment once, under one steady load, and keeps its course. What an interrupt leaves counts.
 	Long = Drive{Name: "long", LongTrials: true}
+	// Guarded offers each treatment, among the calls that it must allow, some that it must refuse: at several rates, and
+	// under conditions.
+	Guarded = Drive{Name: "guarded", Overloads: true}
 )
 
 // An Answer is a part of the report.
@@ -79,10 +87,12 @@ var (
 	Growth  = Answer{Name: "growth", GrowthFirst: true} // how that grows with a factor
 	Rate    = Answer{Name: "rate"}                      // where each treatment breaks
 	Course  = Answer{Name: "course", OverTime: true}    // how each treatment fared over time
+	// Breaches are what each treatment permitted that it must refuse.
+	Breaches = Answer{Name: "breaches"}
 )
 
 // known are the questions, in the order in which lists have them. This is the only list.
-var known = []*Question{compare(), scale(), capacity(), soak()}
+var known = []*Question{compare(), scale(), capacity(), soak(), guarding()}
 
 // All returns the questions in the order in which lists have them.
 func All() []*Question { return slices.Clone(known) }

@@ -30,7 +30,7 @@ func TestEveryPropertyIsSet(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak} {
+	for _, name := range []design.Question{design.Compare, design.Scale, design.Capacity, design.Soak, design.Guard} {
 		if !seen[name] {
 			t.Errorf("%s is not in the list", name)
 		}
@@ -56,7 +56,8 @@ func unsetProperties(q *Question) (out []string) {
 	v := reflect.ValueOf(q).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
-		if v.Field(i).IsZero() && (name != "Takes" || q.Drive != Blocks) {
+		optional := name == "Takes" && q.Drive == Blocks || name == "DefaultBudget" || name == "Trespass"
+		if v.Field(i).IsZero() && !optional {
 			out = append(out, name)
 		}
 	}

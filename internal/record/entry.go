@@ -213,6 +213,8 @@ type TrialBegin struct {
 	Negative []string `json:"negative,omitempty"`
 	// Harness are the operations that do nothing: their cost is what the harness adds to the others.
 	Harness []string `json:"harness,omitempty"`
+	// Twins names, by trespass, the operation whose must-refuse twin it is; see load.Operation.
+	Twins map[string]string `json:"twins,omitempty"`
 	// Overhead names, by operation, the one of Harness whose cost it includes; for an operation not listed it is the most
 	// expensive one.
 	Overhead map[string]string `json:"overhead,omitempty"`

@@ -39,6 +39,7 @@ type Report struct {
 	Percentiles []Percentiles `json:"percentiles,omitempty"`
 	Harness     []Harness     `json:"harness,omitempty"`
 	Capacity    []Capacity    `json:"capacity,omitempty"`
+	Guard       []Guard       `json:"guard,omitempty"`
 	Soak        []Soak        `json:"soak,omitempty"`
 	Timeline    []Timeline    `json:"timeline,omitempty"`
 	SLO         []SLO         `json:"slo,omitempty"`
@@ -187,6 +188,7 @@ type Outcomes struct {
 	Unsent      uint64 `json:"unsent"`
 	ConnFailed  uint64 `json:"conn_failed"`
 	Failed      uint64 `json:"failed"`
+	Permitted   uint64 `json:"permitted,omitempty"` // trespasses: a breach
 	Outstanding uint64 `json:"outstanding,omitempty"`
 }
 
@@ -195,14 +197,14 @@ func (o Outcomes) Good() uint64 { return o.OK + o.Denied }
 
 // Ended is how many calls ended, in whatever way.
 func (o Outcomes) Ended() uint64 {
-	return o.OK + o.Denied + o.Wrong + o.Refused + o.Timeout + o.ConnFailed + o.Failed
+	return o.OK + o.Denied + o.Wrong + o.Refused + o.Timeout + o.ConnFailed + o.Failed + o.Permitted
 }
 
 // Add adds the counts of p.
 func (o *Outcomes) Add(p *Outcomes) {
 	o.OK, o.Denied, o.Wrong, o.Refused = o.OK+p.OK, o.Denied+p.Denied, o.Wrong+p.Wrong, o.Refused+p.Refused
 	o.Timeout, o.Unsent, o.ConnFailed = o.Timeout+p.Timeout, o.Unsent+p.Unsent, o.ConnFailed+p.ConnFailed
-	o.Failed, o.Outstanding = o.Failed+p.Failed, o.Outstanding+p.Outstanding
+	o.Failed, o.Permitted, o.Outstanding = o.Failed+p.Failed, o.Permitted+p.Permitted, o.Outstanding+p.Outstanding
 }
 
 // Distribution sums up times in seconds. Quantiles are nearest-rank; one that needs more calls than there were is

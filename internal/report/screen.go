@@ -88,6 +88,9 @@ func (r *Report) answer() []remark {
 	for _, s := range r.soakedWholes() {
 		out = append(out, remark{"soak", r.judgedSoak(s), r.Verdict.class()})
 	}
+	for i := range r.Guard {
+		out = append(out, r.guardRemarks(&r.Guard[i])...)
+	}
 	if len(r.Capacity) == 1 {
 		c := &r.Capacity[0]
 		class := ""
@@ -117,8 +120,11 @@ func (r *Report) mainTable(width int) (g *grid, isBudgets bool) {
 	if sizes := r.sizes(); question.Of(r.Question).Answer.GrowthFirst && len(sizes) > 0 {
 		all = slices.Insert(all, 0, &grid{table: sizes[0].panels(width)[0]})
 	}
-	if len(r.Capacity) > 1 {
+	if len(r.Capacity) > 1 && len(r.Guard) == 0 {
 		all = append(all, capacities(r))
+	}
+	for i := range r.Guard {
+		all = append(all, &grid{table: guardRates(&r.Guard[i])})
 	}
 	for i := range r.Capacity {
 		all = append(all, &grid{table: ladder(r.Capacity[i].Points)})

@@ -95,7 +95,7 @@ func unanswered(o load.Outcome, n load.CauseCount) bool {
 		return true
 	case load.Failed:
 		return n.Status == 0 || (n.Cause > 0 && n.Cause < load.OwnCauses && n.Cause != load.CauseRedirect)
-	case load.OK, load.Denied, load.Wrong, load.Refused:
+	case load.OK, load.Denied, load.Wrong, load.Refused, load.Permitted:
 	}
 	return false
 }

@@ -58,6 +58,10 @@ type Load struct {
 	SLOShare  float64
 	MaxTime   time.Duration
 	Weights   map[string]int // the mix by operation; nil: the target's own
+	// Trespass is the share of calls that the control must refuse, 0…1. Conditions are those to bring about; nil: all that
+	// the target can.
+	Trespass   float64
+	Conditions []string
 	Abort     *Abort
 }
 

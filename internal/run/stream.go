@@ -29,8 +29,9 @@ func (a *Arm) OpenStream(ctx context.Context, seed uint64, keepCalls bool) (*Str
 	if err != nil {
 		return nil, fmt.Errorf("open the load stream: %w", err)
 	}
+	a.breaches.follow(s)
 	if a.Load.Abort != nil {
-		s = &guard{Stream: s, abort: *a.Load.Abort}
+		s = &aborter{Stream: s, abort: *a.Load.Abort}
 	}
 	return &Stream{Stream: s, Keys: cfg.Endpoint.Keys}, nil
 }

@@ -20,6 +20,8 @@ type Arm struct {
 	Trial     design.Trial
 	Treatment design.Treatment
 	Ops       []load.Operation // nil before it is in force
+
+	breaches breaches
 }
 
 // Measure puts the treatments of trials in force together and verifies them, lets do measure the arms, and takes the
@@ -68,6 +70,7 @@ func sameOperations(arms []*Arm) (err error) {
 		if !slices.EqualFunc(a.Ops, arms[0].Ops, alike) {
 			return fmt.Errorf("%s and %s do not have the same operations", arms[0].Treatment.ID, a.Treatment.ID)
 		}
+		a.Ops = a.breaches.watch(a.Ops)
 	}
 	return nil
 }
@@ -131,6 +134,12 @@ func (a *Arm) begin() error {
 		if op.Harness {
 			begin.Harness = append(begin.Harness, op.Name)
 		}
+		if op.Twin != "" {
+			if begin.Twins == nil {
+				begin.Twins = map[string]string{}
+			}
+			begin.Twins[op.Name] = op.Twin
+		}
 		if op.Overhead != "" {
 			if begin.Overhead == nil {
 				begin.Overhead = map[string]string{}
@@ -159,7 +168,7 @@ func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
 		return nil, fmt.Errorf("operations of %s: %w", t.ID, err)
 	}
 	if x.Load.Weights == nil {
-		return ops, nil
+		return x.withTrespasses(t, ops)
 	}
 	var mix []load.Operation
 	var names []string
@@ -175,7 +184,7 @@ func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
 	if seen < len(x.Load.Weights) {
 		return nil, fmt.Errorf("load.operations names an operation that the target does not have; it has: %v", names)
 	}
-	return mix, nil
+	return x.withTrespasses(t, mix)
 }
 
 // Sample reads every probe once. A probe that cannot be read is a warning only.

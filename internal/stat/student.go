@@ -76,7 +76,7 @@ func Beta(a, b, x float64) float64 {
 func betaFraction(a, b, x float64) float64 {
 	const tiny, eps = 1e-300, 1e-15
 	f, c, d := 1.0, 1.0, 0.0
-	for i := range 500 {
+	for i := range 20_000 {
 		m := float64(i / 2)
 		num := 1.0
 		switch {

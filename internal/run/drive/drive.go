@@ -23,6 +23,8 @@ var known = map[question.Drive]Drive{
 	question.Blocks: {run.Drive{Measure: inBlocks, Interrupted: record.Dropped}, viewBlocks},
 	question.Search: {run.Drive{Measure: eachOnce(probedSearch), Interrupted: record.Dropped}, viewSearch},
 	question.Long:   {run.Drive{Measure: eachOnce(soak), Interrupted: record.Interrupted}, viewLong},
+
+	question.Guarded: {run.Drive{Measure: eachGuarded, Interrupted: record.Interrupted}, viewGuarded},
 }
 
 // AddForTest adds a drive until the test ends. Tests that run beside it see it too.

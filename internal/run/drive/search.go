@@ -24,19 +24,19 @@ func probedSearch(ctx context.Context, a *run.Arm) error {
 	if err := a.Sample(ctx, record.Before, 0); err != nil {
 		return err
 	}
-	err := searched(ctx, a)
+	_, err := searched(ctx, a)
 	return errors.Join(err, a.Sample(context.WithoutCancel(ctx), record.After, 0), seen(ctx))
 }
 
 // searched opens a stream to the target, searches, and journals the evidence even if that failed.
-func searched(ctx context.Context, a *run.Arm) (err error) {
+func searched(ctx context.Context, a *run.Arm) (trace capacity.Trace, err error) {
 	s, err := a.OpenStream(ctx, a.Trial.Seed, true)
 	if err != nil {
-		return err
+		return trace, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	trace, searchErr := search(ctx, a, s)
-	return errors.Join(searchErr, keep(a, s, trace))
+	return trace, errors.Join(searchErr, keep(a, s, trace), a.ConfirmBreaches(ctx, s))
 }
 
 // search runs the adaptive search, or the ladder of the file.

@@ -18,9 +18,9 @@ type Abort struct {
 	For   time.Duration // how long the share must be exceeded without interruption
 }
 
-// guard watches a stream and ends a segment in which the target fails for too long. It protects targets that are not
+// aborter watches a stream and ends a segment in which the target fails for too long. It protects targets that are not
 // tare's own: a ramp stops by itself, but a fixed rate does not.
-type guard struct {
+type aborter struct {
 	load.Stream
 	abort Abort
 	// since is when the failures began; zero: the target does not fail.
@@ -30,16 +30,16 @@ type guard struct {
 }
 
 // Offer implements load.Stream.
-func (g *guard) Offer(ctx context.Context, p load.Process, poll time.Duration, stop func() bool) (load.Segment, error) {
+func (g *aborter) Offer(ctx context.Context, p load.Process, poll time.Duration, stop func() bool) (load.Segment, error) {
 	return g.watch(stop, func(stop func() bool) (load.Segment, error) { return g.Stream.Offer(ctx, p, poll, stop) })
 }
 
 // Cycle implements load.Stream.
-func (g *guard) Cycle(ctx context.Context, c load.Closed, poll time.Duration, stop func() bool) (load.Segment, error) {
+func (g *aborter) Cycle(ctx context.Context, c load.Closed, poll time.Duration, stop func() bool) (load.Segment, error) {
 	return g.watch(stop, func(stop func() bool) (load.Segment, error) { return g.Stream.Cycle(ctx, c, poll, stop) })
 }
 
-func (g *guard) watch(stop func() bool, segment func(func() bool) (load.Segment, error)) (load.Segment, error) {
+func (g *aborter) watch(stop func() bool, segment func(func() bool) (load.Segment, error)) (load.Segment, error) {
 	var broken error
 	s, err := segment(func() bool {
 		if broken = g.check(g.Progress()); broken != nil {
@@ -52,7 +52,7 @@ func (g *guard) watch(stop func() bool, segment func(func() bool) (load.Segment,
 
 // check judges what happened since the last check. It ignores periods without an ended call: a hanging target shows in
 // timeouts, which are counted when they happen.
-func (g *guard) check(now load.Progress) error {
+func (g *aborter) check(now load.Progress) error {
 	ended := now.Ended() - g.last.Ended()
 	if ended == 0 {
 		return nil

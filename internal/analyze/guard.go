@@ -1,0 +1,276 @@
+package analyze
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"tare/internal/budget"
+	"tare/internal/capacity"
+	"tare/internal/guard"
+	"tare/internal/metric"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/stat"
+	"tare/internal/unit"
+)
+
+// shownBreaches bounds the breaches of a treatment in a report.
+const shownBreaches = 20
+
+// guards answers whether each treatment refused what it must. The first block of a treatment is the search for its
+// capacity, if there was one; the second holds the points.
+func (a *analysis) guards() error {
+	for _, t := range a.trials() {
+		if !slices.ContainsFunc(t.Steps, func(s record.Step) bool { return s.Name == guard.StepPoint }) {
+			if err := a.capacity(t); err != nil {
+				return fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
+			}
+			continue
+		}
+		a.targets(t)
+		if err := a.guard(t); err != nil {
+			return fmt.Errorf("analyze the points of %s: %w", t.Treatment, err)
+		}
+	}
+	if len(a.rep.Guard) == 0 {
+		a.flaws.open = append(a.flaws.open, "no point with trespasses was measured")
+	}
+	return nil
+}
+
+// guard answers for one treatment.
+func (a *analysis) guard(t *record.Trial) error {
+	points, breaches, err := guardSteps(t)
+	if err != nil {
+		return err
+	}
+	calls := t.Log()
+	g := report.Guard{Treatment: t.Treatment, Operations: map[string]report.Trespasses{}}
+	var ops []guard.Operation
+	for _, name := range t.Operations {
+		ops = append(ops, guard.Operation{Name: name, Twin: t.Twins[name]})
+	}
+	audits := capacity.Points(traceOfPoints(points, calls))
+	var seen []guard.Seen
+	total, byOperation := guard.Trespasses{}, map[string]guard.Trespasses{}
+	for i, p := range points {
+		s := guard.Assess(p, ops, calls)
+		seen = append(seen, s)
+		total.Add(s.Trespasses)
+		for name, n := range s.ByOperation {
+			sum := byOperation[name]
+			sum.Add(n)
+			byOperation[name] = sum
+		}
+		g.Points = append(g.Points, guardPoint(&s, &audits[i]))
+		a.conditionRemarks(t, &p, &g)
+	}
+	g.Trespasses = trespasses(total)
+	for _, name := range slices.Sorted(maps.Keys(byOperation)) {
+		g.Operations[name] = trespasses(byOperation[name])
+	}
+	if o, ok := guard.OnsetOf(seen); ok {
+		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Later: o.Later}
+	}
+	if c := a.capacityOfTreatment(t.Treatment); c != nil {
+		g.Capacity = c.Rate
+	}
+	g.Breaches = breachesOf(breaches, points)
+	a.rep.Guard = append(a.rep.Guard, g)
+	a.logs = append(a.logs, calls)
+	return calls.Err()
+}
+
+func (a *analysis) capacityOfTreatment(treatment string) *report.Capacity {
+	i := slices.IndexFunc(a.rep.Capacity, func(c report.Capacity) bool { return c.Treatment == treatment })
+	if i < 0 {
+		return nil
+	}
+	return &a.rep.Capacity[i]
+}
+
+// guardSteps reads the points and breaches of a trial.
+func guardSteps(t *record.Trial) (points []guard.Point, breaches []guard.Breach, err error) {
+	for _, s := range t.Steps {
+		switch s.Name {
+		case guard.StepPoint:
+			var p guard.Point
+			if err := json.Unmarshal(s.Payload, &p); err != nil {
+				return nil, nil, fmt.Errorf("read a point: %w", err)
+			}
+			if err := p.Check(); err != nil {
+				return nil, nil, err
+			}
+			points = append(points, p)
+		case guard.StepBreach:
+			var b guard.Breach
+			if err := json.Unmarshal(s.Payload, &b); err != nil {
+				return nil, nil, fmt.Errorf("read a breach: %w", err)
+			}
+			breaches = append(breaches, b)
+		}
+	}
+	return points, breaches, nil
+}
+
+// traceOfPoints is a ladder of the points, for what a ladder's points are audited by.
+func traceOfPoints(points []guard.Point, calls *record.CallLog) capacity.Trace {
+	t := capacity.Trace{Stop: capacity.StopLadder, Calls: calls}
+	for _, p := range points {
+		t.Read = max(t.Read, p.Read)
+		t.Steps = append(t.Steps, capacity.Step{Role: capacity.RolePoint, Name: p.Name, Rate: p.Rate, Segment: p.Segment})
+	}
+	return t
+}
+
+func guardPoint(s *guard.Seen, audited *capacity.Point) report.GuardPoint {
+	out := report.GuardPoint{
+		Name: s.Name, Rate: s.Rate, Factor: known(s.Factor), Seconds: (s.Segment.End - s.Segment.Start).Seconds(),
+		Refined: s.Refined, Trespasses: trespasses(s.Trespasses), Offered: s.Legitimate.Due(), Served: s.Legitimate.Served,
+		Wrong: s.Legitimate.Wrong, Failed: s.Legitimate.Failed, Unsent: s.Legitimate.Unsent,
+		P99: known(audited.P99), Generator: auditOf(&audited.Audit),
+		FirstBreach: inSeconds(s.FirstBreach), LastBreach: inSeconds(s.LastBreach),
+	}
+	if e, ok := s.Legitimate.Share(); ok {
+		out.ServedShare = shareOf(e)
+	}
+	if c := s.Condition; c != nil {
+		out.Condition = &report.GuardCondition{
+			Name: c.Name, Does: c.Does, Begun: (c.Begun - s.Segment.Start).Seconds(), Error: c.Error,
+		}
+		if c.Ended > 0 {
+			out.Condition.Ended = new((c.Ended - s.Segment.Start).Seconds())
+		}
+		if s.Recovered {
+			out.Condition.Recovery = inSeconds(s.Recovery)
+		}
+	}
+	return out
+}
+
+func inSeconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	return new(d.Seconds())
+}
+
+func trespasses(n guard.Trespasses) report.Trespasses {
+	out := report.Trespasses{Refused: n.Refused, Permitted: n.Permitted, Undecided: n.Undecided, Unsent: n.Unsent}
+	if e, ok := n.Share(); ok {
+		out.Share = shareOf(e)
+	}
+	return out
+}
+
+func shareOf(e stat.Estimate) *report.Share { return &report.Share{Value: e.Value, Lo: e.Lo, Hi: e.Hi} }
+
+// breachesOf returns the first breaches, each with the point in which it was answered.
+func breachesOf(all []guard.Breach, points []guard.Point) []report.Breach {
+	var out []report.Breach
+	for _, b := range all[:min(shownBreaches, len(all))] {
+		x := report.Breach{
+			Operation: b.Operation, Status: b.Status, Request: b.Request, Answer: b.Answer, AnswerBytes: b.AnswerBytes,
+			InFlight: b.InFlight, Waiting: b.Waiting, Again: b.Again,
+		}
+		for _, p := range points { // the last that began before the answer
+			if b.At >= p.Segment.Start {
+				x.At, x.Point = (b.At - p.Segment.Start).Seconds(), p.Name
+				if p.Name == "" {
+					x.Point = unit.PerSecond(p.Rate)
+				}
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// conditionRemarks says which conditions could not be brought about, and keeps what the area measured under the others.
+func (a *analysis) conditionRemarks(t *record.Trial, p *guard.Point, g *report.Guard) {
+	c := p.Condition
+	if c == nil {
+		return
+	}
+	if c.Error != "" {
+		a.warn(t.Treatment, "the condition %s: %s", c.Name, c.Error)
+		a.flaws.open = append(a.flaws.open, fmt.Sprintf("%s: the condition %s failed", t.Treatment, c.Name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Figures)) {
+		values := slices.DeleteFunc(slices.Clone(c.Figures[name]), func(x float64) bool { return !(x >= 0 && x < 1e9) })
+		slices.Sort(values)
+		if d := distributionOf(costs{stat.Values(values)}); d != nil {
+			g.Figures = append(g.Figures, report.GuardFigure{Condition: c.Name, Metric: name, Values: d})
+		}
+	}
+}
+
+// guardFinding is the share of trespasses that were permitted, or a figure that the area measured.
+func (*analysis) guardFinding(b *budget.Budget, g *report.Guard) finding {
+	if b.Metric != metric.Permitted.Name {
+		return figureFinding(b, g)
+	}
+	n := &g.Trespasses
+	if n.Share == nil {
+		return unmeasured("the control decided none of the trespasses")
+	}
+	f := finding{
+		Interval: budget.Interval{Value: n.Share.Value, Lo: n.Share.Lo, Hi: n.Share.Hi},
+		how:      fmt.Sprintf("%d of %d trespasses were permitted", n.Permitted, n.Decided()),
+	}
+	need := uint64(guard.LeastTrespasses)
+	if b.Limit.Value > 0 {
+		need = stat.TrialsToBound(b.Limit.Value, guard.Level)
+	}
+	switch {
+	case n.Permitted > 0 && b.Limit.Value == 0:
+		f.verdict = report.Fail
+	case n.Decided() < need:
+		f.verdict = report.Inconclusive
+		f.how += fmt.Sprintf("; the limit needs %d that the control decides", need)
+	case n.Permitted == 0 && b.Limit.Value == 0:
+		f.verdict = report.Pass
+		f.how += fmt.Sprintf(": the share is below %s, at 95 %%", report.Percent(n.Share.Hi))
+	}
+	return f
+}
+
+// figureFinding is a quantile of what the area measured under conditions, without an interval.
+func figureFinding(b *budget.Budget, g *report.Guard) finding {
+	for _, x := range g.Figures {
+		if x.Metric != b.Metric {
+			continue
+		}
+		if v := quantileOf(x.Values, b.Quantile); v != nil {
+			return finding{
+				Interval: budget.Interval{Value: *v, Lo: *v, Hi: *v}, how: fmt.Sprintf("measured %d times", x.Values.N),
+			}
+		}
+		return unmeasured("%s needs more values than the %d that were measured", b.Quantile, x.Values.N)
+	}
+	return unmeasured("no condition measured %s", b.Metric)
+}
+
+// quantileOf finds a value of a distribution by its name; nil: it is not known.
+func quantileOf(d *report.Distribution, name string) *float64 {
+	switch name {
+	case "", "max":
+		return &d.Max
+	case "mean":
+		return &d.Mean
+	case "p50":
+		return d.P50
+	case "p90":
+		return d.P90
+	case "p95":
+		return d.P95
+	case "p99":
+		return d.P99
+	case "p999":
+		return d.P999
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package area
+
+import (
+	"context"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/load"
+)
+
+// A Trespasser is a Target that can ask for what its control must refuse.
+type Trespasser interface {
+	// Trespasses returns the must-refuse twins of the treatment's operations: operations with Twin set, at least one for
+	// each operation that has something to refuse. They come from the same population of requests: as large, from the same
+	// callers. The first call follows Prepare.
+	Trespasses(t design.Treatment) ([]load.Operation, error)
+}
+
+// A TrespassWire makes requests that must be refused, and judges their answers.
+type TrespassWire struct {
+	Key    func(i uint64) int // as load.Wire.ConnKey; nil: 0
+	Append func(dst []byte, i uint64) []byte
+	// Refused and Permitted say what an answer means. An answer that is neither decides nothing: it is Refused (shed) with
+	// status 429 or 503, Failed with another 5xx, else Wrong.
+	Refused, Permitted func(i uint64, status int, body []byte) bool
+}
+
+var _ load.Wire = (*TrespassWire)(nil)
+
+// ConnKey implements load.Wire.
+func (w *TrespassWire) ConnKey(i uint64) int {
+	if w.Key == nil {
+		return 0
+	}
+	return w.Key(i)
+}
+
+// Render implements load.Wire.
+func (w *TrespassWire) Render(dst []byte, i uint64) []byte { return w.Append(dst, i) }
+
+// Check implements load.Wire.
+func (w *TrespassWire) Check(i uint64, status int, body []byte) load.Outcome {
+	switch {
+	case w.Refused(i, status, body):
+		return load.Denied
+	case w.Permitted(i, status, body):
+		return load.Permitted
+	case status == 429 || status == 503:
+		return load.Refused
+	case status >= 500:
+		return load.Failed
+	}
+	return load.Wrong
+}
+
+// A Conditioner is a Target that can bring about conditions under which a control might no longer guard.
+type Conditioner interface {
+	// Conditions returns those that it can bring about under a treatment, by itself and on what it started itself.
+	Conditions(t design.Treatment) []Condition
+}
+
+// The names of conditions that several areas have.
+const (
+	Restart   = "restart"   // the control's process is killed, and started again
+	Slow      = "slow"      // what the control depends on takes longer
+	Starved   = "starved"   // the control gets a fraction of the CPU time that it needs
+	Reload    = "reload"    // the control's policies are replaced
+	Partition = "partition" // what the control depends on cannot be reached
+	ColdStart = "cold"      // the control begins without anything in its caches
+	Revoke    = "revoke"    // a permission is withdrawn
+)
+
+// A Condition is something that happens to a target under load.
+type Condition struct {
+	Name string
+	Does string // what is done, in a few words: "the endpoint's process is killed and started again"
+	// Hold is how long it lasts once it has been imposed; 0: 5 s.
+	Hold time.Duration
+	// Impose brings it about, and returns what ends it; nil: it has ended by itself. Both are called beside the load.
+	// Whatever outlives this process is journaled first.
+	Impose func(ctx context.Context) (lift func(context.Context) error, err error)
+	// Figures returns what the area itself has measured while the condition lasted, in seconds by metric: "revoke". It is
+	// called after the condition has ended. nil: nothing.
+	Figures func() map[string][]float64
+}
+
+// A Conditioned is a Spec that says which conditions its target may be able to bring about.
+type Conditioned interface {
+	Conditions() []string
+}

@@ -1,0 +1,108 @@
+package report
+
+// Guard is whether a treatment refused what it must. Rates are in 1/s, times in seconds, shares are of 1.
+type Guard struct {
+	Treatment string `json:"treatment"`
+	// Capacity is the rate that the points are multiples of; absent: it was not measured.
+	Capacity *float64 `json:"capacity,omitempty"`
+	// Trespasses are those of all points and conditions together, by operation in Operations.
+	Trespasses Trespasses            `json:"trespasses"`
+	Operations map[string]Trespasses `json:"operations,omitempty"`
+	Points     []GuardPoint          `json:"points"`
+	// Onset is where breaches begin as the rate rises; absent: no trespass was permitted outside of conditions.
+	Onset *Onset `json:"onset,omitempty"`
+	// Breaches are the first that were kept whole.
+	Breaches []Breach `json:"breaches,omitempty"`
+	// Figures are what the area measured by itself under conditions: "revoke".
+	Figures []GuardFigure `json:"figures,omitempty"`
+}
+
+// Trespasses are calls that the control must refuse, by how they ended. Undecided ones ended in an error or a timeout;
+// unsent ones never left.
+type Trespasses struct {
+	Refused   uint64 `json:"refused"`
+	Permitted uint64 `json:"permitted"`
+	Undecided uint64 `json:"undecided"`
+	Unsent    uint64 `json:"unsent,omitempty"`
+	// Share is the share of the decided ones that were permitted, with its exact 95 % interval; absent: none was decided.
+	Share *Share `json:"share,omitempty"`
+}
+
+// Decided is how many the control decided.
+func (t *Trespasses) Decided() uint64 { return t.Refused + t.Permitted }
+
+// A Share is a share with its interval.
+type Share struct {
+	Value float64 `json:"value"`
+	Lo    float64 `json:"lo"`
+	Hi    float64 `json:"hi"`
+}
+
+// A GuardPoint is one stretch of load with trespasses in it.
+type GuardPoint struct {
+	Name       string     `json:"name,omitempty"`
+	Rate       float64    `json:"rate"`
+	Factor     *float64   `json:"factor,omitempty"` // of the capacity
+	Seconds    float64    `json:"seconds"`
+	Refined    bool       `json:"refined,omitempty"` // it narrows the onset down
+	Trespasses Trespasses `json:"trespasses"`
+	// Of the calls that the control must allow: how many were offered, and ended as expected; got another answer than the
+	// expected one; ended in an error or a timeout; never left.
+	Offered uint64 `json:"offered"`
+	Served  uint64 `json:"served"`
+	Wrong   uint64 `json:"wrong"`
+	Failed  uint64 `json:"failed"`
+	Unsent  uint64 `json:"unsent,omitempty"`
+	// ServedShare is Served ÷ Offered with its exact 95 % interval; absent: no call was offered.
+	ServedShare *Share     `json:"served_share,omitempty"`
+	P99         *float64   `json:"p99,omitempty"` // of all calls
+	Generator   *Generator `json:"generator,omitempty"`
+	// Condition is what was done to the target meanwhile; absent: nothing.
+	Condition *GuardCondition `json:"condition,omitempty"`
+	// FirstBreach and LastBreach are since the condition was begun, or the point; absent: none was permitted.
+	FirstBreach *float64 `json:"first_breach,omitempty"`
+	LastBreach  *float64 `json:"last_breach,omitempty"`
+}
+
+// A GuardCondition is what happened to the target. Instants are since the point began.
+type GuardCondition struct {
+	Name  string   `json:"name"`
+	Does  string   `json:"does,omitempty"`
+	Begun float64  `json:"begun"`
+	Ended *float64 `json:"ended,omitempty"` // absent: it could not be brought about, or not be ended
+	Error string   `json:"error,omitempty"`
+	// Recovery is how long after it had ended calls that must be allowed still failed; absent: up to the end of the point.
+	Recovery *float64 `json:"recovery,omitempty"`
+}
+
+// An Onset is between two offered rates: no trespass was permitted up to Above (absent: some were at the lowest rate),
+// and some were at Below.
+type Onset struct {
+	Above *float64 `json:"above,omitempty"`
+	Below float64  `json:"below"`
+	// Later says that none was permitted at some higher rate: breaches do not follow the rate alone.
+	Later bool `json:"later,omitempty"`
+}
+
+// A Breach is a trespass that was permitted.
+type Breach struct {
+	Operation   string  `json:"operation"`
+	Point       string  `json:"point,omitempty"`
+	At          float64 `json:"at"` // since the point began
+	Status      int     `json:"status,omitempty"`
+	Request     string  `json:"request,omitempty"`
+	Answer      string  `json:"answer,omitempty"`
+	AnswerBytes int     `json:"answer_bytes,omitempty"`
+	InFlight    int     `json:"in_flight"`
+	Waiting     int     `json:"waiting,omitempty"`
+	// Again is the outcome of the same trespass asked alone, without other load: "permitted" if it is never refused,
+	// "denied" if it is refused at rest; absent: it was not asked again.
+	Again string `json:"again,omitempty"`
+}
+
+// A GuardFigure sums up what an area measured under a condition.
+type GuardFigure struct {
+	Condition string        `json:"condition"`
+	Metric    string        `json:"metric"`
+	Values    *Distribution `json:"values"`
+}

@@ -1,0 +1,110 @@
+package drive
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/guard"
+)
+
+// under is a point during which a condition is brought about: some load before it, while it lasts, and after it has
+// ended. The condition is ended even if the load fails.
+func (g *guarding) under(ctx context.Context, c area.Condition, rate float64) error {
+	p := guard.Point{
+		Name: c.Name, Rate: rate, Condition: &guard.Condition{Name: c.Name, Does: c.Does},
+	}
+	if g.capacity > 0 {
+		p.Factor = rate / g.capacity
+	}
+	hold := c.Hold
+	if hold == 0 {
+		hold = usualHold
+	}
+	within, cancel := context.WithTimeout(ctx, longestCondition)
+	defer cancel()
+	i := &imposed{condition: c, hold: hold, now: func() time.Duration { return g.stream.Progress().Now }}
+	began := g.stream.Now()
+	least := guard.Length(calm+hold+settled, rate, g.share)
+	err := g.offer(ctx, p, longestCondition+hold+time.Minute, func(p *guard.Point) bool {
+		now := g.stream.Now()
+		if i.done == nil && now-began >= calm {
+			i.begin(within, p.Condition)
+		}
+		return i.ended() && now >= max(began+least, p.Condition.Ended+settled, p.Condition.Begun+settled)
+	})
+	cancel()
+	return errors.Join(err, i.wait())
+}
+
+// imposed is a condition in progress. It is brought about beside the load.
+type imposed struct {
+	condition area.Condition
+	hold      time.Duration
+	now       func() time.Duration // on the stream's clock
+	done      chan struct{}        // nil: not begun
+	failed    error                // of ending it: something is left behind
+}
+
+// begin brings the condition about, holds it, and ends it. to is filled in before done is closed.
+func (i *imposed) begin(ctx context.Context, to *guard.Condition) {
+	i.done = make(chan struct{})
+	to.Begun = i.now()
+	go func() {
+		defer close(i.done)
+		lift, err := i.condition.Impose(ctx)
+		if err != nil {
+			to.Error = err.Error()
+		} else {
+			to.Imposed = i.now()
+		}
+		if lift != nil {
+			wait := time.NewTimer(i.hold)
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+				wait.Stop()
+			}
+			if i.failed = lift(context.WithoutCancel(ctx)); i.failed != nil {
+				to.Error = i.failed.Error()
+			}
+		}
+		if to.Error == "" {
+			to.Ended = i.now()
+		}
+		if i.condition.Figures != nil {
+			to.Figures = i.condition.Figures()
+		}
+	}()
+}
+
+// ended reports whether the condition has ended.
+func (i *imposed) ended() bool {
+	if i.done == nil {
+		return false
+	}
+	select {
+	case <-i.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits until a condition that was begun has ended, and returns why it could not be ended.
+func (i *imposed) wait() error {
+	if i.done == nil {
+		return nil
+	}
+	<-i.done
+	return i.failed
+}
+
+// titled names a point for an error.
+func titled(p *guard.Point) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return "a point"
+}
