@@ -15,7 +15,7 @@ var layers = []string{
 	"clock",
 	"metric stat hist spelling unit chart term ratelimit",
 	"design load probe proc glossary jsonscan",
-	"build",
+	"build guard",
 	"area signature budget plane vm vm/shell",
 	"driver area/oneshot area/remote question",
 	"record capacity",

@@ -22,8 +22,10 @@ func guardSection(r *Report) section {
 		s.Blocks = append(s.Blocks, tabular(&grid{table: guardRates(g), Title: "By rate" + of, Caption: "By rate" + of})...)
 		s.Blocks = append(s.Blocks,
 			tabular(&grid{table: guardConditions(g), Title: "By condition" + of, Caption: "By condition" + of})...)
-		s.Blocks = append(s.Blocks, tabular(&grid{table: breachTable(g), Title: "First breaches" + of,
-			Caption: "First breaches" + of, Most: mostBreaches})...)
+		s.Blocks = append(s.Blocks, tabular(&grid{
+			table: breachTable(g), Title: "First breaches" + of,
+			Caption: "First breaches" + of, Most: mostBreaches,
+		})...)
 	}
 	return s
 }
@@ -91,8 +93,8 @@ func (o *Onset) sentence() string {
 	case o.Above == nil:
 		return "trespasses were permitted at every rate from the lowest, " + unit.PerSecond(o.Below)
 	case o.Later:
-		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and at some higher rates not: they do not " +
-			"follow the rate alone"
+		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and at some higher rates not: they do " +
+			"not follow the rate alone"
 	}
 	return "trespasses were permitted from a rate between " + unit.PerSecond(*o.Above) + " and " + unit.PerSecond(o.Below)
 }
@@ -114,8 +116,8 @@ func (g *Guard) again() string {
 	if permitted+denied+other == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of %d breaches that were asked again without other load, %d were permitted again, %d were refused, "+
-		"and %d were not decided", permitted+denied+other, permitted, denied, other)
+	return fmt.Sprintf("of %d breaches that were asked again without other load, %d were permitted again, %d were "+
+		"refused, and %d were not decided", permitted+denied+other, permitted, denied, other)
 }
 
 // guardRates is the table of the points without conditions, by rate.
@@ -123,9 +125,17 @@ func guardRates(g *Guard) table {
 	points := slices.DeleteFunc(pointers(g.Points), func(p *GuardPoint) bool { return p.Condition != nil })
 	slices.SortStableFunc(points, func(a, b *GuardPoint) int { return int(1e6 * (a.Rate - b.Rate)) })
 	t := table{
-		{head: "offered"}, {head: "× capacity"}, {head: "trespasses"}, {head: "permitted"}, {head: "share"},
-		{head: "undecided", counts: true, drop: 3}, {head: "served"}, {head: "wrongly refused", counts: true, drop: 2},
-		{head: "failed", counts: true, drop: 4}, {head: "p99", drop: 1}, {head: "generator", left: true},
+		{head: "offered"},
+		{head: "× capacity"},
+		{head: "trespasses"},
+		{head: "permitted"},
+		{head: "share"},
+		{head: "undecided", counts: true, drop: 3},
+		{head: "served"},
+		{head: "wrongly refused", counts: true, drop: 2},
+		{head: "failed", counts: true, drop: 4},
+		{head: "p99", drop: 1},
+		{head: "generator", left: true},
 	}
 	for _, p := range points {
 		factor := ""
@@ -160,10 +170,20 @@ func (p *GuardPoint) cells() []string {
 // guardConditions is the table of the conditions.
 func guardConditions(g *Guard) table {
 	t := table{
-		{head: "condition", left: true}, {head: "offered"}, {head: "trespasses"}, {head: "permitted"}, {head: "share"},
-		{head: "undecided", counts: true, drop: 3}, {head: "served"}, {head: "wrongly refused", counts: true, drop: 2},
-		{head: "failed", counts: true, drop: 4}, {head: "p99", drop: 5}, {head: "generator", left: true},
-		{head: "first breach", drop: 1}, {head: "last breach", drop: 1}, {head: "recovery"},
+		{head: "condition", left: true},
+		{head: "offered"},
+		{head: "trespasses"},
+		{head: "permitted"},
+		{head: "share"},
+		{head: "undecided", counts: true, drop: 3},
+		{head: "served"},
+		{head: "wrongly refused", counts: true, drop: 2},
+		{head: "failed", counts: true, drop: 4},
+		{head: "p99", drop: 5},
+		{head: "generator", left: true},
+		{head: "first breach", drop: 1},
+		{head: "last breach", drop: 1},
+		{head: "recovery"},
 	}
 	for i := range g.Points {
 		p := &g.Points[i]
@@ -183,8 +203,12 @@ func guardConditions(g *Guard) table {
 // breachTable is the table of the first breaches.
 func breachTable(g *Guard) table {
 	t := table{
-		{head: "at", left: true}, {head: "into it"}, {head: "request", left: true}, {head: "answer", left: true},
-		{head: "in flight"}, {head: "asked again", left: true},
+		{head: "at", left: true},
+		{head: "into it"},
+		{head: "request", left: true},
+		{head: "answer", left: true},
+		{head: "in flight"},
+		{head: "asked again", left: true},
 	}
 	for i := range g.Breaches {
 		b := &g.Breaches[i]

@@ -23,7 +23,7 @@ func TestGuard(t *testing.T) {
 		{"silence says nothing", []look{{0, 10}, {0, 0}, {0, 0}, {0, 0}, {9, 1}}, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := &aborter{abort: Abort{Share: 0.5, For: 3 * time.Second}}
+			g := &brake{abort: Abort{Share: 0.5, For: 3 * time.Second}}
 			var p load.Progress
 			for i, l := range c.looks {
 				p.Now += time.Second

@@ -62,7 +62,7 @@ type Load struct {
 	// the target can.
 	Trespass   float64
 	Conditions []string
-	Abort     *Abort
+	Abort      *Abort
 }
 
 // workers is the number of workers of a closed loop; 0: the loop is open.

@@ -31,7 +31,7 @@ func (a *Arm) OpenStream(ctx context.Context, seed uint64, keepCalls bool) (*Str
 	}
 	a.breaches.follow(s)
 	if a.Load.Abort != nil {
-		s = &aborter{Stream: s, abort: *a.Load.Abort}
+		s = &brake{Stream: s, abort: *a.Load.Abort}
 	}
 	return &Stream{Stream: s, Keys: cfg.Endpoint.Keys}, nil
 }

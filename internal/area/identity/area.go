@@ -38,7 +38,9 @@ const (
 func (Area) Name() string { return areaName }
 
 // Offers implements area.Area.
-func (Area) Offers() area.Offers { return area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes, Trespasses: area.Yes} }
+func (Area) Offers() area.Offers {
+	return area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes, Trespasses: area.Yes}
+}
 
 // NewSpec implements area.Area.
 func (Area) NewSpec() area.Spec { return &Spec{} }

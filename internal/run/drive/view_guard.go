@@ -18,7 +18,9 @@ type guardView struct {
 	point  int
 }
 
-func viewGuarded(s *Screen) func(run.Event) { return (&guardView{Screen: s, search: viewSearch(s)}).show }
+func viewGuarded(s *Screen) func(run.Event) {
+	return (&guardView{Screen: s, search: viewSearch(s)}).show
+}
 
 func (v *guardView) show(e run.Event) {
 	if _, ok := e.Detail.(*capacity.Event); ok {
