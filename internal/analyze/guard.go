@@ -93,7 +93,7 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 		g.Operations[name] = trespasses(n)
 	}
 	if o, ok := guard.OnsetOf(seen); ok {
-		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Later: o.Later}
+		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Later: o.Later}
 	}
 	return g
 }

@@ -63,10 +63,10 @@ func TestAssessCounts(t *testing.T) {
 		call(0, 1.1, load.OK), call(0, 1.2, load.Wrong), call(0, 1.3, load.Timeout),
 		{Operation: 0, Intended: at(1.4), Done: at(1.6), Outcome: load.Timeout}, // unsent
 		call(1, 1.5, load.Denied), call(1, 1.6, load.Permitted), call(1, 1.7, load.Refused),
-		{Operation: 1, Intended: at(1.8), Sent: at(1.8)},                                                // outstanding
-		{Operation: 1, Intended: at(1.9), Sent: at(1.9), Done: at(9), Outcome: load.Permitted},          // after the reading
-		call(2, 1.95, load.Permitted),                                                                   // of no operation
-		call(1, 2.5, load.Permitted), call(0, 2.6, load.Failed), call(1, 3.5, load.Permitted), /* after the point */
+		{Operation: 1, Intended: at(1.8), Sent: at(1.8)},                                       // outstanding
+		{Operation: 1, Intended: at(1.9), Sent: at(1.9), Done: at(9), Outcome: load.Permitted}, // after the reading
+		call(2, 1.95, load.Permitted),                                                          // of no operation
+		call(1, 2.5, load.Permitted), call(0, 2.6, load.Failed), call(1, 3.5, load.Permitted),  /* after the point */
 	}
 	p := Point{Segment: load.Segment{Start: at(1), End: at(3)}, Read: at(4)}
 	s := Assess(p, twoOperations, calls)
@@ -127,7 +127,7 @@ func TestOnsetIsFound(t *testing.T) {
 			offer(rate)
 		}
 		o, _ := OnsetOf(seen)
-		if o.Above >= truth || o.Below < truth || o.Below/o.Above > fine+1e-9 || o.Later {
+		if o.Above >= truth || o.Below < truth || o.Below/o.Above > narrow+1e-9 || o.Later || !o.Clear {
 			t.Errorf("onset %+v after %d more points, truth %.1f/s", o, refined, truth)
 		}
 	}
@@ -144,8 +144,14 @@ func TestOnsetOfOthers(t *testing.T) {
 	if _, more := o.Next(); !ok || o.Above != 0 || o.Below != 10 || more {
 		t.Errorf("breaches at every rate: %+v, %v", o, ok)
 	}
-	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 2), at(40, 0)}); !o.Later {
+	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 60), at(40, 0)}); !o.Later {
 		t.Errorf("breaches do not follow the rate: %+v", o)
+	}
+	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 60), at(40, 40)}); !o.Clear || o.Later {
+		t.Errorf("breaches begin clearly: %+v", o)
+	}
+	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 1), at(40, 2)}); o.Clear || o.Later {
+		t.Errorf("a few breaches begin clearly: %+v", o)
 	}
 	under := at(10, 5)
 	under.Condition = &Condition{Name: "restart"}
@@ -189,5 +195,35 @@ func TestDamagedPoints(t *testing.T) {
 	}
 	if err := (&Point{Rate: 5, Segment: load.Segment{End: 1}}).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestConstantShareHasNoClearOnset: a control that permits the same small share at every rate is said to begin at one
+// in few of 1,000 runs.
+func TestConstantShareHasNoClearOnset(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 4))
+	for _, p := range []float64{0.002, 0.01, 0.03} {
+		wrong := 0
+		const runs = 1000
+		for range runs {
+			var seen []Seen
+			for _, f := range Factors() {
+				n := Trespasses{}
+				for range 400 {
+					if rng.Float64() < p {
+						n.Permitted++
+					} else {
+						n.Refused++
+					}
+				}
+				seen = append(seen, Seen{Point: Point{Rate: 100 * f}, Trespasses: n})
+			}
+			if o, ok := OnsetOf(seen); ok && (o.Clear || o.Later) {
+				wrong++
+			}
+		}
+		if wrong > runs/20 {
+			t.Errorf("share %v: %d of %d runs claim that it follows the rate, or does not", p, wrong, runs)
+		}
 	}
 }

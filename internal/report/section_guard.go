@@ -96,6 +96,8 @@ func (o *Onset) sentence() string {
 	switch {
 	case o.Above == nil:
 		return "trespasses were permitted at every rate from the lowest, " + unit.PerSecond(o.Below)
+	case !o.Clear:
+		return "trespasses were permitted at " + unit.PerSecond(o.Below) + "; that none was at lower rates may be chance"
 	case o.Later:
 		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and at some higher rates not: they do " +
 			"not follow the rate alone"
