@@ -31,9 +31,15 @@ func usageSection(r *Report) section {
 	if r.soaked() {
 		used = r.soakTargets()
 	}
+	target := &grid{table: used, Title: "Target", Panels: r.soaked(), Caption: "What each part of the target used"}
+	rest, _ := target.shown(onPage)
+	parts := tabular(target)
+	if !slices.ContainsFunc(rest, func(c *column) bool { return !c.left }) {
+		parts = only(inWords, parts...) // the figures have everything
+	}
 	return section{Question: "What else does it use?", Short: "What it uses", Blocks: slices.Concat(blocks,
 		whenAsked("What each point used", usedByPoint(r)),
-		tabular(&grid{table: used, Title: "Target", Panels: r.soaked(), Caption: "What each part of the target used"}),
+		parts,
 		tabular(&grid{
 			table: r.collections(), Title: "Garbage collection",
 			Caption: "Garbage collection over what was measured", Most: maxCollections,

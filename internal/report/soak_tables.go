@@ -118,14 +118,14 @@ func (r *Report) quantiles() table {
 func (r *Report) soakTargets() table {
 	t := table{
 		{head: "target", left: true},
-		{head: "CPU"},
-		{head: "CPU/call"},
-		{head: "RSS before"},
-		{head: "RSS after"},
-		{head: "RSS peak"},
+		{head: "CPU", in: inWords}, // the page draws these six
+		{head: "CPU/call", in: inWords},
+		{head: "RSS before", in: inWords},
+		{head: "RSS after", in: inWords},
+		{head: "RSS peak", in: inWords},
 		{head: "heap before"},
 		{head: "heap after"},
-		{head: "throttled"},
+		{head: "throttled", in: inWords},
 		{head: "started in"},
 		{head: "of it policies"},
 		{head: "restarts"},
