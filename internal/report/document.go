@@ -232,8 +232,8 @@ func (t table) notes() []string {
 	return out
 }
 
-// pageTable returns the classes of a table on the page: a narrow screen shows the rows of one with several columns as
-// lists, and paper those of a wide one.
+// pageTable returns the classes of a table on the page: a phone shows the rows of one with several columns as lists,
+// and a tablet and paper those of a wide one.
 func pageTable(g *grid) string {
 	shown, _ := g.shown(onPage)
 	switch {
@@ -245,8 +245,8 @@ func pageTable(g *grid) string {
 	return "list"
 }
 
-// paperWidth is how wide a table may be on a sheet of paper, in characters.
-const paperWidth = 100
+// paperWidth is how wide a table may be on a tablet and on paper, in characters.
+const paperWidth = 92
 
 type pageCell struct {
 	Text, Class, Head string

@@ -23,7 +23,9 @@ var layout = sync.OnceValues(func() (*template.Template, error) {
 		shown, _ := g.shown(onPage)
 		return shown.notes()
 	}
-	words := template.FuncMap{"heads": pageHeads, "rows": pageRows, "kind": pageTable, "notes": notes, "sentence": sentence}
+	words := template.FuncMap{
+		"heads": pageHeads, "rows": pageRows, "kind": pageTable, "notes": notes, "sentence": sentence,
+	}
 	return template.New("page.html").Funcs(words).ParseFS(files, "page/page.html")
 })
 

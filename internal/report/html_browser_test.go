@@ -50,6 +50,7 @@ type look struct {
 	Resources int      `json:"resources"`
 	Faint     []string `json:"faint"` // texts with too little contrast
 	Unreached []string `json:"unreached"`
+	Clipped   []string `json:"clipped"` // on a phone: boxes that have more than they show
 	Complains []string `json:"complains"`
 }
 
@@ -138,8 +139,8 @@ func looks(t *testing.T, page string, flags ...string) map[string]look {
 	for _, l := range all {
 		seen[fmt.Sprintf("%s at %d", l.Name, l.Width)] = l
 	}
-	if len(seen) != 8 {
-		t.Fatalf("%d frames were looked at, want 8: %.2000s", len(seen), m[1])
+	if len(seen) != 9 {
+		t.Fatalf("%d frames were looked at, want 9: %.2000s", len(seen), m[1])
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -196,6 +197,9 @@ func (l look) check(t *testing.T, frame string, charts int, dark bool) {
 	if l.Name != "strict" {
 		if l.Dark != dark {
 			t.Errorf("%s: dark %v, want %v", frame, l.Dark, dark)
+		}
+		if len(l.Clipped) > 0 {
+			t.Errorf("%s: clipped: %q", frame, l.Clipped)
 		}
 		if len(l.Faint) > 0 {
 			t.Errorf("%s: too faint: %q", frame, l.Faint)

@@ -153,38 +153,38 @@ func howToRead(r *Report) string {
 	if name := oneBaseline(r); name != "" {
 		against = "the baseline, " + r.short(name)
 	}
-	text := "Each mark is the change against " + against + ", each bar the interval that the verdict used"
+	parts := []string{"Each mark is the change against " + against + ", each bar the interval that the verdict used"}
 	if l := levelsOf(r.primary()); l != "" {
-		text += " (" + l + " %)"
+		parts[0] += " (" + l + " %)"
 	}
-	text += ". "
+	parts[0] += "."
 	if d := r.Design; d != nil && d.Margin > 0 {
-		text += "The shaded band is the margin of ±" + axisShare(d.Margin) + ". "
+		parts = append(parts, "The shaded band is the margin of ±"+axisShare(d.Margin)+".")
 	}
-	text += "A verdict holds for the whole bar: it lies beyond the margin, or within it, which is equivalent. "
+	parts = append(parts, "A verdict holds for the whole bar: it lies beyond the margin, or within it, which is equivalent.")
 	for _, x := range []struct {
 		of      func(*Effect) bool
 		meaning string
 	}{
-		{func(e *Effect) bool { return e.Verdict == Equivalent && e.Measurable }, "Measurable: it also excludes zero. "},
+		{func(e *Effect) bool { return e.Verdict == Equivalent && e.Measurable }, "Measurable: it also excludes zero."},
 		{
 			func(e *Effect) bool { return e.Verdict == Slower || e.Verdict == Faster },
-			"Slower or faster: it excludes zero and reaches into the margin. ",
+			"Slower or faster: it excludes zero and reaches into the margin.",
 		},
 		{
 			func(e *Effect) bool { return e.Verdict == EffectInconclusive },
-			"Inconclusive: it includes zero and reaches beyond the margin; the numbers say how many blocks would decide. ",
+			"Inconclusive: it includes zero and reaches beyond the margin; the numbers say how many blocks would decide.",
 		},
-		{func(e *Effect) bool { return e.Verdict == NotJudged }, "Not judged: too few blocks, or the run is invalid. "},
+		{func(e *Effect) bool { return e.Verdict == NotJudged }, "Not judged: too few blocks, or the run is invalid."},
 	} {
 		if slices.ContainsFunc(r.primary(), x.of) {
-			text += x.meaning
+			parts = append(parts, x.meaning)
 		}
 	}
 	if r.AA != nil {
-		text += "Grey, below the line: controls, where any effect is an artefact."
+		parts = append(parts, "Grey, below the line: controls, where any effect is an artefact.")
 	}
-	return strings.TrimSpace(text)
+	return strings.Join(parts, " ")
 }
 
 // oneBaseline returns the baseline of all effects, if they have the same one.

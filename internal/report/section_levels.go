@@ -25,7 +25,7 @@ func levelBlocks(r *Report) []block {
 		out = append(out, block{In: inMarkdown, Heading: "Service levels"})
 	}
 	for _, t := range tables {
-		out = append(out, tabular(&grid{table: t, Panels: true})...)
+		out = append(out, tabular(&grid{table: t, Panels: true, Caption: t[0].head})...)
 	}
 	if len(tables) > 0 {
 		out = append(out, block{Legend: levelLegend}, block{In: onPage, Text: formulas})

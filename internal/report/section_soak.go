@@ -62,8 +62,8 @@ func drifts(r *Report) []block {
 	}
 	const text = "The slope of a line through the means of the windows after the warm-up, per hour; windows of an " +
 		"outage or a restart are left out. " +
-		"The interval allows for correlation between neighbouring windows. “Over 5 %” and “none over 5 %” hold for the whole " +
-		"interval of the change over the measured time; “rises” alone says that the interval excludes zero."
+		"The interval allows for correlation between neighbouring windows. “Over 5 %” and “none over 5 %” hold for the " +
+		"whole interval of the change over the measured time; “rises” alone says that the interval excludes zero."
 	return append([]block{{In: onPage, Text: text}}, t...)
 }
 

@@ -100,7 +100,7 @@ func processor(r *Report) *figure {
 	}
 	f := &figure{
 		Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers",
-		Table: t, Open: true,
+		Table: t, Open: !known,
 	}
 	if known {
 		f.SVG = drawn(b.SVG("chart-6-cpu"))
