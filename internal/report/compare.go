@@ -75,7 +75,11 @@ func (r *Report) effects() (t table, long bool) {
 	case 1:
 		return r.single(treatments[0]), true
 	}
-	return r.matrix(r.primary(), (*Effect).Change), false
+	t = r.matrix(r.primary(), (*Effect).Change)
+	for i, c := range r.matrix(r.primary(), (*Effect).ranged) {
+		t[i].short = c.cells
+	}
+	return t, false
 }
 
 // matrix returns a row for each treatment and a column for each gating metric of each operation, with changes as change
