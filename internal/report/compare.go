@@ -271,6 +271,7 @@ func (r *Report) undecidedTable() (t table, remarks []string) {
 	})
 	for _, x := range all[:min(maxOpen, len(all))] {
 		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.extent(x.MDE), x.blocksNeeded())
+		t[2].short = append(t[2].short, x.ranged())
 	}
 	if n := len(all) - maxOpen; n > 0 {
 		remarks = append(remarks, fmt.Sprintf("and %d more that are undecided", n))
