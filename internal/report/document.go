@@ -232,12 +232,12 @@ func (t table) notes() []string {
 	return out
 }
 
-// pageTable returns the classes of a table on the page: a phone shows the rows of one with several columns as lists,
-// and a tablet and paper those of a wide one.
+// pageTable returns the classes of a table on the page: a phone shows the rows of one with heads as lists, unless it is
+// narrow, and a tablet and paper those of a wide one.
 func pageTable(g *grid) string {
 	shown, _ := g.shown(onPage)
 	switch {
-	case len(shown) < 3:
+	case len(pageHeads(g)) == 0 || shown.width() <= phoneWidth:
 		return ""
 	case shown.width() > paperWidth:
 		return "list wide"
@@ -245,8 +245,11 @@ func pageTable(g *grid) string {
 	return "list"
 }
 
-// paperWidth is how wide a table may be on a tablet and on paper, in characters.
-const paperWidth = 92
+// phoneWidth and paperWidth are how wide a table may be on a phone, and on a tablet and on paper, in characters.
+const (
+	phoneWidth = 34
+	paperWidth = 92
+)
 
 type pageCell struct {
 	Text, Class, Head string

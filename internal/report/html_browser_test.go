@@ -162,7 +162,7 @@ func TestInBrowser(t *testing.T) {
 	}} {
 		for _, name := range []string{
 			"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules",
-			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile",
+			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile", "psp",
 		} {
 			if scheme.dark && (name == "unreliable" || name == "stopped" || name == "soak-hostile") {
 				continue // they differ from the comparison by words

@@ -161,6 +161,9 @@ func howToRead(r *Report) string {
 	if d := r.Design; d != nil && d.Margin > 0 {
 		parts = append(parts, "The shaded band is the margin of ±"+axisShare(d.Margin)+".")
 	}
+	if r.Verdict == Invalid {
+		return strings.Join(parts, " ") // it has no verdicts
+	}
 	parts = append(parts, "A verdict holds for the whole bar: it lies beyond the margin, or within it, which is equivalent.")
 	for _, x := range []struct {
 		of      func(*Effect) bool
@@ -175,7 +178,7 @@ func howToRead(r *Report) string {
 			func(e *Effect) bool { return e.Verdict == EffectInconclusive },
 			"Inconclusive: it includes zero and reaches beyond the margin; the numbers say how many blocks would decide.",
 		},
-		{func(e *Effect) bool { return e.Verdict == NotJudged }, "Not judged: too few blocks, or the run is invalid."},
+		{func(e *Effect) bool { return e.Verdict == NotJudged }, "Not judged: too few blocks."},
 	} {
 		if slices.ContainsFunc(r.primary(), x.of) {
 			parts = append(parts, x.meaning)

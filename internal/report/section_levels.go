@@ -53,7 +53,8 @@ func attributed(r *Report) []block {
 	all := &grid{table: r.attributionTable(), Caption: "The mean time of one call, in parts"}
 	if len(tabular(all)) > 0 {
 		const caption = "The mean time of one call, in parts."
-		f := &figure{SVG: drawnParts(r), Caption: caption, Summary: "The parts in numbers", Table: all, Open: true}
+		f := &figure{SVG: drawnParts(r), Caption: caption, Summary: "The parts in numbers", Table: all}
+		f.Open = f.SVG == ""
 		out = append(out, block{In: titled, Heading: "Where the time of one call goes"}, block{Figure: f})
 	}
 	for _, t := range r.attributions() {

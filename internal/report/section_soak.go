@@ -111,6 +111,11 @@ func alarms(r *Report) []block {
 	add("MISMATCH", someOf(r.mismatches()))
 	add("COUNTS", someOf(r.disagreements()))
 	add("SLO", nonEmpty(r.disagreement()))
+	for _, w := range r.Warnings[:min(maxShown, len(r.Warnings))] {
+		if r.disagreement() != "" && strings.Contains(w, " DISAGREE:") {
+			out[len(out)-1].In = inWords // the page shows this warning, which says more
+		}
+	}
 	return out
 }
 

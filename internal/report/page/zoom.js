@@ -77,7 +77,7 @@
         if (!named || width + 10 * ratio > u.bbox.width) return; // the caption names it
         ctx.textAlign = "left";
         var right = x + 5 * ratio + width > u.bbox.left + u.bbox.width;
-        var left = right ? x - 5 * ratio - width : x + 5 * ratio, base = u.bbox.top + (14 + 16 * row++) * ratio;
+        var left = Math.max(u.bbox.left + 2 * ratio, right ? x - 5 * ratio - width : x + 5 * ratio), base = u.bbox.top + (14 + 16 * row++) * ratio;
         ctx.globalAlpha = 0.8;
         ctx.fillStyle = getComputedStyle(document.body).backgroundColor;
         ctx.fillRect(left - 2 * ratio, base - 12 * ratio, width + 4 * ratio, 16 * ratio);
