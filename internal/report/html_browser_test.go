@@ -39,6 +39,7 @@ type look struct {
 	Scripts   bool     `json:"scripts"` // they ran
 	Canvases  int      `json:"canvases"`
 	Painted   int      `json:"painted"` // canvases that hold more than one colour
+	Unnamed   int      `json:"unnamed"` // canvases that a screen reader cannot name
 	Stills    int      `json:"stills"`
 	Hidden    int      `json:"hidden"` // stills that are not to be seen
 	Drawings  int      `json:"drawings"`
@@ -185,8 +186,8 @@ func (l look) check(t *testing.T, frame string, charts int, dark bool) {
 	if l.Overflow > 0 && l.Name != "strict" {
 		t.Errorf("%s: the page is %d px wider than its window", frame, l.Overflow)
 	}
-	if l.Drawings == 0 || l.Blank > 0 {
-		t.Errorf("%s: %d drawings, %d of them without a size", frame, l.Drawings, l.Blank)
+	if l.Drawings == 0 || l.Blank > 0 || l.Unnamed > 0 {
+		t.Errorf("%s: %d drawings, %d of them without a size, %d without a name", frame, l.Drawings, l.Blank, l.Unnamed)
 	}
 	if l.Pwned || l.Images > 0 || l.Resources > 0 {
 		t.Errorf("%s: pwned %v, %d images, %d resources", frame, l.Pwned, l.Images, l.Resources)

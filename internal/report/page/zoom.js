@@ -136,6 +136,10 @@
     function finished() {
       if (++drawn !== plots.length) return;
       live.classList.remove("pending");
+      charts.forEach(function (u, i) { // what a screen reader would read of the drawing
+        u.ctx.canvas.setAttribute("role", "img");
+        u.ctx.canvas.setAttribute("aria-label", plots[i].title + ". " + still.querySelector("desc").textContent);
+      });
       still.hidden = true;
     }
 
