@@ -164,7 +164,7 @@ func howToRead(r *Report) string {
 	if r.Verdict == Invalid {
 		return strings.Join(parts, " ") // it has no verdicts
 	}
-	parts = append(parts, "A verdict holds for the whole bar: it lies beyond the margin, or within it, which is equivalent.")
+	parts = append(parts, "A verdict holds for the whole bar: beyond the margin, or within it, which is equivalent.")
 	for _, x := range []struct {
 		of      func(*Effect) bool
 		meaning string
