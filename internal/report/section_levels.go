@@ -25,7 +25,11 @@ func levelBlocks(r *Report) []block {
 		out = append(out, block{In: inMarkdown, Heading: "Service levels"})
 	}
 	for _, t := range tables {
-		out = append(out, tabular(&grid{table: t, Panels: true, Caption: t[0].head})...)
+		page := slices.Clone(t) // its caption says what the head of the first column says elsewhere
+		page[0] = t[0].with(t[0].cells)
+		page[0].head = "treatment"
+		out = append(out, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
+		out = append(out, only(onPage, tabular(&grid{table: page, Caption: t[0].head})...)...)
 	}
 	if len(tables) > 0 {
 		out = append(out, block{Legend: levelLegend}, block{In: onPage, Text: formulas})
