@@ -122,7 +122,7 @@ func judgeDrift(d report.Drift, m metric.Metric, hours float64) report.Drift {
 	case known && lo*share >= -d.Margin && hi*share <= d.Margin:
 		d.Verdict = report.Equivalent
 		if lo > 0 || hi < 0 {
-			d.Reason = "it differs from 0, but by less than the margin over what was measured"
+			d.Reason = "it differs from 0, by less than that over what was measured"
 		}
 	case lo > 0:
 		d.Verdict = report.Slower

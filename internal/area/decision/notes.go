@@ -30,16 +30,12 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes returns what every report must carry.
+// notes returns what is to be known of this run; what holds for every run is in docs/reference/decision.md.
 func (p *arm) notes() (out []string) {
 	if p.url != nil {
 		return p.urlNotes()
 	}
 	out = append(out, fmt.Sprintf("%s: %s, started by tare on loopback", p.kind, p.launch.Version))
-	if p.launch.Java {
-		out = append(out, fmt.Sprintf("%s is warmed up with %d questions over %d connections, or for %v, and then waited "+
-			"for until it is idle, before it is measured", p.kind, warmCalls, warmWorkers, warmWithin))
-	}
 	if p.kind == engine.PDPX {
 		out[0] += ": what is measured is not ONAP's"
 	}
