@@ -25,9 +25,9 @@ type jmh struct{}
 const jmhIterations = 5
 
 func (jmh) says(p *Plan) string {
-	return fmt.Sprintf("each value is the mean of one call in a JVM of its own (JMH with -bm avgt -f 1): %d iterations of "+
-		"%v warm up and are not measured, %d of %v are; what the benchmark's annotations say of modes, forks and iterations is "+
-		"not used", jmhIterations, p.Warm/jmhIterations, jmhIterations, p.Span/jmhIterations)
+	return fmt.Sprintf("each value is the mean of one call in a JVM of its own (JMH with -bm avgt -f 1): %d iterations "+
+		"of %v warm up and are not measured, %d of %v are; what the benchmark's annotations say of modes, forks and "+
+		"iterations is not used", jmhIterations, p.Warm/jmhIterations, jmhIterations, p.Span/jmhIterations)
 }
 
 // A jmhResult is one element of JMH's JSON.
