@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -186,6 +187,11 @@ func benchOptions(args []string) (o gobench.Options, err error) {
 		}
 	}
 	o.Match, o.Skip = *bench, *skip
+	fs.Visit(func(given *flag.Flag) {
+		if slices.Contains([]string{"benchmem", "cpu", "short"}, given.Name) {
+			o.OnlyGo = append(o.OnlyGo, given.Name)
+		}
+	})
 	for _, d := range []time.Duration{o.Span, o.Warm} {
 		if d != 0 && (d < leastSpan || d > 10*time.Second) {
 			return o, usage("after --: -benchtime and -warmup: want 10ms to 10s, not %v", d)

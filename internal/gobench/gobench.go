@@ -30,6 +30,7 @@ type Options struct {
 	Span        time.Duration // how long a batch of the faster side lasts, about; 0: as usual
 	CPUTime     bool          // compare the CPU time of processes, too
 	Env         []string      // variables that benchmarks get besides driver.Usual: names
+	OnlyGo      []string      // flags that were given and that only Go's benchmarks have
 	// Tell says what is being done.
 	Tell func(format string, args ...any)
 }

@@ -257,6 +257,8 @@ func (o *Options) fit(t Tool) error {
 			o.Packages = []string{"."}
 		}
 		return nil
+	case len(o.OnlyGo) > 0:
+		return wrong("-%s: only Go benchmarks have this flag; leave it out", o.OnlyGo[0])
 	case o.CPUTime:
 		return wrong("--cpu-time: %s tells elapsed time only; leave it out", t)
 	}

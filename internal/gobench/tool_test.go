@@ -147,6 +147,7 @@ func TestWrongBinaries(t *testing.T) {
 		"error parsing regexp":                    {Match: "("},
 		"--cpu-time: criterion tells":             {CPUTime: true},
 		"packages and build flags":                {Packages: []string{"./..."}},
+		"-cpu: only Go benchmarks":                {OnlyGo: []string{"cpu"}},
 	} {
 		o.Dir, o.Old, o.New = dir, "old", "new"
 		if _, _, err := made(t, o); err == nil || !strings.Contains(err.Error(), want) {
