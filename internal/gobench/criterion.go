@@ -77,29 +77,38 @@ func (criterion) batch(ctx context.Context, p *Plan, b Benchmark, r runner) (flo
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
 
-// readSamples reads the only result below a folder. Its times are nanoseconds, unless the benchmark measures something
-// else, which shows in a sum beyond the elapsed time.
-func readSamples(folder, name string, took time.Duration) (float64, error) {
+// onlyResult returns the folder of the only result below a folder.
+func onlyResult(folder string) (string, error) {
 	var found []string
 	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
-		if filepath.Base(path) == "sample.json" && filepath.Base(filepath.Dir(path)) == "new" {
-			found = append(found, path)
+		if dir := filepath.Dir(path); filepath.Base(path) == "sample.json" && filepath.Base(dir) == "new" {
+			found = append(found, dir)
 		}
 		return err
 	})
-	switch {
-	case err != nil:
-		return 0, err
-	case len(found) != 1:
-		return 0, fmt.Errorf("%d results were written, not one: criterion 0.3 or later writes new/sample.json below "+
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%d results were written, not one: criterion 0.3 or later writes new/sample.json below "+
 			"CRITERION_HOME", len(found))
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// readSamples reads the only result below a folder. Its times are nanoseconds, unless the benchmark measures something
+// else, which shows in a sum beyond the elapsed time.
+func readSamples(folder, name string, took time.Duration) (float64, error) {
+	dir, err := onlyResult(folder)
+	if err != nil {
+		return 0, err
 	}
 	var id struct {
 		Full string `json:"full_id"`
 	}
 	var s struct{ Iters, Times []float64 }
 	for file, to := range map[string]any{"benchmark.json": &id, "sample.json": &s} {
-		text, err := readResult(filepath.Join(filepath.Dir(found[0]), file))
+		text, err := readResult(filepath.Join(dir, file))
 		if err != nil {
 			return 0, err
 		}
