@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/probe"
 )
 
 // Effects in words, for every format that people read.
@@ -265,7 +266,7 @@ func (x *Effect) differences() func(float64) string {
 
 // unit returns the unit of the effect's metric.
 func (x *Effect) unit() metric.Unit {
-	if m, ok := metric.Find(x.Metric); ok {
+	if m, ok := probe.Known(x.Metric); ok {
 		return m.Unit
 	}
 	return metric.Count
