@@ -113,6 +113,9 @@ func (x *Effect) extent(v *float64) string {
 	if x.Kind == asRatio {
 		return opt(v, share)
 	}
+	if v != nil && math.Abs(*v) < 1e-9*math.Abs(x.Estimate) {
+		v = new(0.0) // what floating point leaves of a difference that did not vary
+	}
 	return opt(v, x.differences())
 }
 
