@@ -112,8 +112,8 @@ func tried(r *Report) []curve {
 	return out
 }
 
-// steps returns the stretches of a timeline in which a rate was offered. Of one that is shorter than a bin, the timeline
-// cannot tell what was answered in it from what was answered beside it.
+// steps returns the stretches of a timeline in which a rate was offered. Of one that is shorter than a bin, the
+// timeline cannot tell what was answered in it from what was answered beside it.
 func steps(l *Timeline) []offeredRate {
 	var out []offeredRate
 	for _, s := range l.Steps {
