@@ -330,12 +330,13 @@ func TestStepsAreMeans(t *testing.T) {
 			{From: 1, To: 4, Name: "ramp", Rate: 30},
 			{From: 4, To: 4, Rate: 5},
 			{From: 4, To: 6, Name: "drain"},
-			{From: 90, To: 91, Rate: 1},
+			{From: 4, To: 5, Name: "single", Rate: 20},
+			{From: 90, To: 92, Rate: 1},
 		},
 	}
 	got := steps(&l)
 	if len(got) != 2 {
-		t.Fatalf("%d steps, want the two with a rate and a length", len(got))
+		t.Fatalf("%d steps, want the two with a rate that last for a bin", len(got))
 	}
 	if want := (10*1 + 20*2) / 3.0; math.Abs(got[0].goodput-want) > 1e-12 {
 		t.Errorf("goodput %v, want %v", got[0].goodput, want)
