@@ -21,8 +21,9 @@ const pdpxBase = "/policy/pdpx/v1"
 // It answers as ONAP's does, the trap included: a guard request that no policy is about counts as NotApplicable and is
 // answered {"status":"Permit"}. Planted faults: "always-permit" permits without looking; "not-applicable-as-permit" has
 // no guard policies at all, so that every guard request falls into that trap, as in the published test; "indeterminate"
-// says and counts Indeterminate, with status 200. During cfg.Delay decisions are answered 409 with an empty body, as
-// long as policies are being loaded; healthcheck and statistics are not.
+// counts Indeterminate, which a guard answers with Permit and monitoring with an error and its message. During
+// cfg.Delay decisions are answered 409 with an empty body, as long as policies are being loaded; healthcheck and
+// statistics are not.
 func RunPDPX(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
 	c := clock.System{}
 	return serve(ctx, c, "pdpx", cfg, ready, func() (http.Handler, error) {
@@ -39,7 +40,7 @@ type pdpx struct {
 	name               string // of this instance, as healthcheck says it
 	username, password string
 	monitoring, guard  *application
-	policies, types    int // deployed, and how many types they have
+	policies           int // deployed
 	answer             string
 	readyAt            time.Time // until then decisions are answered 409
 	clock              clock.Clock
@@ -65,20 +66,8 @@ func newPDPX(c clock.Clock, cfg engine.Config) (*pdpx, error) {
 		readyAt:    c.Now().Add(time.Duration(cfg.Delay * float64(time.Second))),
 		monitoring: monitoring, guard: newGuard(newHistory(c), cfg.Answer != notApplicableAsPermit),
 	}
-	p.policies, p.types = inventory(p.monitoring, p.guard)
+	p.policies = len(p.monitoring.policies) + len(p.guard.policies)
 	return p, nil
-}
-
-// inventory returns how many policies there are, and how many types they have.
-func inventory(all ...*application) (policies, types int) {
-	seen := map[string]bool{}
-	for _, a := range all {
-		policies += len(a.policies)
-		for _, p := range a.policies {
-			seen[p.kind] = true
-		}
-	}
-	return policies, len(seen)
 }
 
 // newUUID returns a random UUID (RFC 9562, version 4).

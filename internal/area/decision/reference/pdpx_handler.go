@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -17,12 +18,24 @@ const (
 	xacmlJSON       = "application/xacml+json"
 )
 
-// An errorResponse is how ONAP says that a request failed.
+// An errorResponse is how ONAP's decision provider says that a request failed.
 type errorResponse struct {
-	ResponseCode   string   `json:"responseCode"` // the status in words: BAD_REQUEST
-	ErrorMessage   string   `json:"errorMessage"`
-	ErrorDetails   []string `json:"errorDetails"`
-	WarningDetails []string `json:"warningDetails"`
+	Code    string   `json:"code"` // the status in words: BAD_REQUEST
+	Error   string   `json:"error"`
+	Details []string `json:"details"`
+}
+
+// A containerError is how the servlet container says so to callers that accept JSON: the request does not come to
+// ONAP's own code, or fails in it, and is not counted.
+type containerError struct {
+	URL     string `json:"url"`
+	Status  string `json:"status"`
+	Message string `json:"message"`
+}
+
+// A parseError is how a body that is no JSON is answered; it is not counted.
+type parseError struct {
+	Details string `json:"errorDetails"`
 }
 
 func (p *pdpx) handler() http.Handler {
@@ -44,7 +57,7 @@ func (p *pdpx) authenticated(next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(name + "\x00" + password))
 		if p.username+p.password != "" && subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="`+strings.TrimPrefix(p.name, "xacml-")+`"`)
-			writeError(w, http.StatusUnauthorized, "wrong user name or password")
+			writeContainerError(w, r, http.StatusUnauthorized)
 			return
 		}
 		id := r.Header.Get(requestIDHeader)
@@ -73,17 +86,17 @@ func (p *pdpx) posted(media string, next func(w http.ResponseWriter, r *http.Req
 	return func(w http.ResponseWriter, r *http.Request) {
 		if t := r.Header.Get("Content-Type"); t != "" {
 			if got, _, err := mime.ParseMediaType(t); err != nil || got != media {
-				p.refuse(w, http.StatusUnsupportedMediaType, "the request must be "+media)
+				writeContainerError(w, r, http.StatusUnsupportedMediaType)
 				return
 			}
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			p.refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+			writeContainerError(w, r, http.StatusRequestEntityTooLarge)
 			return
 		}
 		if err != nil {
-			p.refuse(w, http.StatusBadRequest, err.Error())
+			writeContainerError(w, r, http.StatusBadRequest)
 			return
 		}
 		next(w, r, body)
@@ -100,30 +113,26 @@ func (p *pdpx) healthcheck(w http.ResponseWriter, _ *http.Request) {
 	}{p.name, "self", true, 200, "alive"})
 }
 
-// refuse counts an error and answers with it.
-func (p *pdpx) refuse(w http.ResponseWriter, status int, message string) {
+// refuse counts an error and answers with it, as ONAP's decision provider does.
+func (p *pdpx) refuse(w http.ResponseWriter, message string) {
 	p.counts.errors.Add(1)
-	writeError(w, status, message)
+	writeJSON(w, http.StatusBadRequest, errorResponse{"BAD_REQUEST", message, []string{message}})
 }
 
-func writeError(w http.ResponseWriter, status int, message string) {
-	code := strings.ReplaceAll(strings.ToUpper(http.StatusText(status)), " ", "_")
-	body, err := json.Marshal(errorResponse{code, message, []string{}, []string{}})
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"responseCode":"INTERNAL_SERVER_ERROR"}`)
+func writeContainerError(w http.ResponseWriter, r *http.Request, status int) {
+	writeJSON(w, status, containerError{r.URL.Path, strconv.Itoa(status), http.StatusText(status)})
+}
+
+func writePDPX(w http.ResponseWriter, answer any) { writeJSON(w, http.StatusOK, answer) }
+
+func writeJSON(w http.ResponseWriter, status int, answer any) {
+	body, err := json.Marshal(answer)
+	if err != nil { // it cannot be: these are texts and numbers
+		status, body = http.StatusInternalServerError, nil
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a caller that has gone away is its own concern
-}
-
-func writePDPX(w http.ResponseWriter, answer any) {
-	body, err := json.Marshal(answer)
-	if err != nil {
-		writeError(w, http.StatusInternalServerError, err.Error())
-		return
-	}
-	writeBytes(w, "application/json", body)
 }
 
 func writeBytes(w http.ResponseWriter, media string, body []byte) {
