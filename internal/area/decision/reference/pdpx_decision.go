@@ -43,9 +43,9 @@ func (p *pdpx) decision(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	switch {
 	case q == nil: // an empty body, or null: ONAP's own code dereferences it
-		writeContainerError(w, r, http.StatusInternalServerError)
+		writeContainerError(w, r, http.StatusInternalServerError, requestFailed)
 	case q.Action == "configure" && q.Resource == nil:
-		writeContainerError(w, r, http.StatusInternalServerError)
+		writeContainerError(w, r, http.StatusInternalServerError, requestFailed)
 	case q.Action == "configure":
 		p.configure(w, q, slices.Contains(r.URL.Query()["abbrev"], "true"))
 	case q.Action == "guard":
@@ -114,7 +114,7 @@ func (p *pdpx) guarded(w http.ResponseWriter, r *http.Request, q *decisionReques
 		writePDPX(w, decisionResponse{statusError, err.Error()})
 		return
 	case err != nil:
-		writeContainerError(w, r, http.StatusInternalServerError)
+		writeContainerError(w, r, http.StatusInternalServerError, requestFailed)
 		return
 	}
 	d, _ := p.guard.decide(b)
@@ -190,13 +190,13 @@ func strs(raw json.RawMessage) (out []string) {
 
 // native answers requests of the XACML JSON profile. ONAP decides them with native XACML policies alone. The reference
 // deploys none, so all it can say, of any request, is NotApplicable.
-func (p *pdpx) native(w http.ResponseWriter, _ *http.Request, body []byte) {
+func (p *pdpx) native(w http.ResponseWriter, r *http.Request, body []byte) {
 	var q struct {
 		Request *json.RawMessage
 	}
 	if err := json.Unmarshal(body, &q); err != nil || q.Request == nil ||
 		!strings.HasPrefix(strings.TrimSpace(string(*q.Request)), "{") {
-		writeJSON(w, http.StatusBadRequest, parseError{"Invalid JSON request"})
+		writeContainerError(w, r, http.StatusInternalServerError, "")
 		return
 	}
 	p.counts.native.count(notApplicable)

@@ -1,14 +1,15 @@
 package reference
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -25,13 +26,8 @@ type errorResponse struct {
 	Details []string `json:"details"`
 }
 
-// A containerError is how the servlet container says so to callers that accept JSON: the request does not come to
-// ONAP's own code, or fails in it, and is not counted.
-type containerError struct {
-	URL     string `json:"url"`
-	Status  string `json:"status"`
-	Message string `json:"message"`
-}
+// requestFailed is what the servlet container says when ONAP's own code has thrown.
+const requestFailed = "Request failed."
 
 // A parseError is how a body that is no JSON is answered; it is not counted.
 type parseError struct {
@@ -46,6 +42,14 @@ func (p *pdpx) handler() http.Handler {
 	})
 	mux.HandleFunc("POST "+pdpxBase+"/decision", p.whenReady(p.posted("application/json", p.decision)))
 	mux.HandleFunc("POST "+pdpxBase+"/xacml", p.whenReady(p.posted(xacmlJSON, p.native)))
+	for _, path := range []string{"/healthcheck", "/statistics", "/decision", "/xacml"} {
+		mux.HandleFunc(pdpxBase+path, func(w http.ResponseWriter, r *http.Request) {
+			writeContainerError(w, r, http.StatusMethodNotAllowed, "")
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeContainerError(w, r, http.StatusNotFound, "")
+	})
 	return p.authenticated(mux)
 }
 
@@ -57,7 +61,7 @@ func (p *pdpx) authenticated(next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(name + "\x00" + password))
 		if p.username+p.password != "" && subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="`+strings.TrimPrefix(p.name, "xacml-")+`"`)
-			writeContainerError(w, r, http.StatusUnauthorized)
+			writeContainerError(w, r, http.StatusUnauthorized, "")
 			return
 		}
 		id := r.Header.Get(requestIDHeader)
@@ -86,17 +90,17 @@ func (p *pdpx) posted(media string, next func(w http.ResponseWriter, r *http.Req
 	return func(w http.ResponseWriter, r *http.Request) {
 		if t := r.Header.Get("Content-Type"); t != "" {
 			if got, _, err := mime.ParseMediaType(t); err != nil || got != media {
-				writeContainerError(w, r, http.StatusUnsupportedMediaType)
+				writeContainerError(w, r, http.StatusUnsupportedMediaType, "")
 				return
 			}
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			writeContainerError(w, r, http.StatusRequestEntityTooLarge)
+			writeContainerError(w, r, http.StatusRequestEntityTooLarge, "")
 			return
 		}
 		if err != nil {
-			writeContainerError(w, r, http.StatusBadRequest)
+			writeContainerError(w, r, http.StatusBadRequest, "")
 			return
 		}
 		next(w, r, body)
@@ -119,8 +123,12 @@ func (p *pdpx) refuse(w http.ResponseWriter, message string) {
 	writeJSON(w, http.StatusBadRequest, errorResponse{"BAD_REQUEST", message, []string{message}})
 }
 
-func writeContainerError(w http.ResponseWriter, r *http.Request, status int) {
-	writeJSON(w, status, containerError{r.URL.Path, strconv.Itoa(status), http.StatusText(status)})
+// writeContainerError answers as the servlet container (Jetty 12) does callers that accept JSON: the request did not
+// come to ONAP's own code, or that has thrown, and it is not counted.
+func writeContainerError(w http.ResponseWriter, r *http.Request, status int, message string) {
+	url, _ := json.Marshal("http://" + r.Host + r.URL.Path) // it cannot fail: this is a text
+	writeStatus(w, status, fmt.Appendf(nil, "{\n\"message\":%q,\n\"url\":%s,\n\"status\":\"%d\"\n}",
+		cmp.Or(message, http.StatusText(status)), url, status))
 }
 
 func writePDPX(w http.ResponseWriter, answer any) { writeJSON(w, http.StatusOK, answer) }
@@ -130,6 +138,10 @@ func writeJSON(w http.ResponseWriter, status int, answer any) {
 	if err != nil { // it cannot be: these are texts and numbers
 		status, body = http.StatusInternalServerError, nil
 	}
+	writeStatus(w, status, body)
+}
+
+func writeStatus(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a caller that has gone away is its own concern
