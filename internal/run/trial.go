@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -159,7 +160,7 @@ func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
 		return nil, fmt.Errorf("operations of %s: %w", t.ID, err)
 	}
 	if x.Load.Weights == nil {
-		return ops, nil
+		return x.withRefusals(t, ops)
 	}
 	var mix []load.Operation
 	var names []string
@@ -175,7 +176,39 @@ func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
 	if seen < len(x.Load.Weights) {
 		return nil, fmt.Errorf("load.operations names an operation that the target does not have; it has: %v", names)
 	}
-	return mix, nil
+	return x.withRefusals(t, mix)
+}
+
+// mixPerRefusal is how many calls of its mix a soak makes for each call that must be refused.
+const mixPerRefusal = 100
+
+// withRefusals adds to the mix of a soak what must be refused, so that a control that ceases to act meanwhile is seen.
+func (x *Stage) withRefusals(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
+	target, ok := x.Target.(area.Refuser)
+	if !ok || x.Question != design.Soak {
+		return mix, nil
+	}
+	var names []string
+	total := 0
+	for _, op := range mix {
+		names, total = append(names, op.Name), total+op.Weight
+	}
+	refusals, err := target.Refusals(t, names)
+	if err != nil {
+		return nil, fmt.Errorf("refusals of %s: %w", t.ID, err)
+	}
+	if len(refusals) == 0 {
+		return mix, nil
+	}
+	out := slices.Concat(mix, refusals)
+	for i := range out {
+		if i < len(mix) {
+			out[i].Weight *= mixPerRefusal
+		} else {
+			out[i].Weight = total
+		}
+	}
+	return out, nil
 }
 
 // Sample reads every probe once. A probe that cannot be read is a warning only.

@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
 	"tare/internal/area/decision/protocol"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -72,9 +73,11 @@ func (p *arm) endpoint() *load.Endpoint {
 }
 
 // operations returns the timed calls, in the order of the questions.
-func (p *arm) operations() ([]load.Operation, error) {
+func (p *arm) operations() ([]load.Operation, error) { return p.render(p.questions) }
+
+func (p *arm) render(questions []model.Question) ([]load.Operation, error) {
 	var out []load.Operation
-	for _, q := range p.questions {
+	for _, q := range questions {
 		op, err := p.adapter.Operation(p.session, q, p.batch)
 		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", q.Name, err)
