@@ -70,6 +70,9 @@ func (p *arm) urlNotes() (out []string) {
 		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: "+
 			"and metrics: in the file say where to look", p.url.Host, p.lost))
 	}
+	if p.cold != "" {
+		out = append(out, p.cold)
+	}
 	if p.loaded != nil {
 		out = append(out, fmt.Sprintf("%d policies were put into the decision point at %s for the run, besides those that "+
 			"it had", p.set.N, p.url.Host))

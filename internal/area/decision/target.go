@@ -43,7 +43,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	} else {
 		err = p.start(ctx)
 	}
-	for _, step := range []func(context.Context) error{p.await, p.learnRefusals, p.attach, p.warm} {
+	for _, step := range []func(context.Context) error{p.await, p.learnRefusals, p.attach, p.feel, p.warm} {
 		if err == nil {
 			err = step(ctx)
 		}

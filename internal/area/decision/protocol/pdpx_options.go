@@ -69,17 +69,24 @@ func (o PDPX) asks(name string) bool {
 // validPDPX says what is wrong with the options.
 func validPDPX(o Options) error {
 	x, _ := sectionOf[PDPX](o)
+	if err := x.valid(); err != nil {
+		return fmt.Errorf("pdpx.%w", err)
+	}
+	return nil
+}
+
+func (o PDPX) valid() error {
 	switch {
-	case x.FrequencyWant != "" && x.FrequencyWant != model.Permit.String() && x.FrequencyWant != model.Deny.String():
-		return fmt.Errorf("frequency_want: %q is neither permit nor deny", x.FrequencyWant)
-	case x.permits() < 0:
-		return fmt.Errorf("permits: %d is no number of instances", x.permits())
-	case x.denies() < 0:
-		return fmt.Errorf("denies: %d is no number of instances", x.denies())
-	case x.permits() == x.denies():
-		return fmt.Errorf("denies: a min/max policy that permits %d cannot deny it", x.permits())
-	case x.Frequency != "" && x.asks(pdpxFrequency):
-		return x.limiterCanBeSeen()
+	case o.FrequencyWant != "" && o.FrequencyWant != model.Permit.String() && o.FrequencyWant != model.Deny.String():
+		return fmt.Errorf("frequency_want: %q is neither permit nor deny", o.FrequencyWant)
+	case o.permits() < 0:
+		return fmt.Errorf("permits: %d is no number of instances", o.permits())
+	case o.denies() < 0:
+		return fmt.Errorf("denies: %d is no number of instances", o.denies())
+	case o.permits() == o.denies():
+		return fmt.Errorf("denies: a min/max policy that permits %d cannot deny it", o.permits())
+	case o.Frequency != "" && o.asks(pdpxFrequency):
+		return o.limiterCanBeSeen()
 	}
 	return nil
 }
