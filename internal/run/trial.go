@@ -12,6 +12,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/internal/question"
 	"tare/internal/record"
 )
 
@@ -182,10 +183,11 @@ func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
 // mixPerRefusal is how many calls of its mix a soak makes for each call that must be refused.
 const mixPerRefusal = 100
 
-// withRefusals adds to the mix of a soak what must be refused, so that a control that ceases to act meanwhile is seen.
+// withRefusals adds to the mix of a long trial what must be refused, so that a control that ceases to act meanwhile is
+// seen.
 func (x *Stage) withRefusals(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
 	target, ok := x.Target.(area.Refuser)
-	if !ok || x.Question != design.Soak {
+	if !ok || !question.Of(x.Question).Drive.LongTrials {
 		return mix, nil
 	}
 	var names []string

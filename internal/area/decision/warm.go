@@ -86,8 +86,8 @@ func coldness(host string, cpu float64, counts map[string]float64) string {
 		done = fmt.Sprintf("made %.0f decisions", decisions)
 	}
 	return fmt.Sprintf("the decision point at %s is a JVM that had only %s since its start, and tare does not warm up "+
-		"what it did not start: a JVM compiles what it runs often, and until then its calls cost several times as much. Ask it "+
-		"%d times before a run, or look at later windows", host, done, warmCalls)
+		"what it did not start: a JVM compiles what it runs often, and until then its calls cost several times as much. Ask "+
+		"it %d times before a run, or look at later windows", host, done, warmCalls)
 }
 
 // settle waits until the child is idle, or time is over: a host that is busy with other things may never let it be.
