@@ -70,6 +70,10 @@ func (p *arm) urlNotes() (out []string) {
 		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: "+
 			"and metrics: in the file say where to look", p.url.Host, p.lost))
 	}
+	if x := p.spec.PDPX; x != nil && x.UnseenLimiter() != "" {
+		out = append(out, fmt.Sprintf("the frequency limiter of %q itself was not seen to refuse: pdpx.frequency_over names "+
+			"another operation; pdpx.frequency_over_target would show it", x.UnseenLimiter()))
+	}
 	if p.cold != "" {
 		out = append(out, p.cold)
 	}

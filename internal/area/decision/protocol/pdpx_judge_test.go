@@ -296,6 +296,28 @@ func TestPDPXValidate(t *testing.T) {
 	}
 }
 
+// TestPDPXUnseenLimiter: another operation's refusal does not show that this one's limiter acts.
+func TestPDPXUnseenLimiter(t *testing.T) {
+	for want, o := range map[string]PDPX{
+		"Restart": {Frequency: "Restart", FrequencyOver: "Rebuild"},
+		"":        {Frequency: "Restart", OverTarget: "t2"},
+	} {
+		if got := o.UnseenLimiter(); got != want {
+			t.Errorf("%+v: %q, want %q", o, got, want)
+		}
+	}
+	for _, o := range []PDPX{
+		{},
+		{FrequencyOver: "Rebuild"},
+		{Frequency: "Restart", FrequencyWant: "deny"},
+		{Frequency: "Restart", FrequencyOver: "Rebuild", Operations: []string{pdpxMinMax}},
+	} {
+		if got := o.UnseenLimiter(); got != "" {
+			t.Errorf("%+v: %q is asked and not seen", o, got)
+		}
+	}
+}
+
 // TestPDPXGuardRequests: what the options name stands in the requests, and what is over its limit is asked so that a
 // min/max policy about the same operation would permit it.
 func TestPDPXGuardRequests(t *testing.T) {

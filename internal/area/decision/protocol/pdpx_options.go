@@ -91,6 +91,17 @@ func (o PDPX) valid() error {
 	return nil
 }
 
+// UnseenLimiter returns the operation whose own frequency limiter is asked and never seen to refuse, since the known
+// refusal is another operation's; empty: there is none.
+func (o PDPX) UnseenLimiter() string {
+	_, over := o.limited()
+	if o.Frequency == "" || over.operation == o.Frequency || !o.asks(pdpxFrequency) ||
+		o.FrequencyWant == model.Deny.String() {
+		return ""
+	}
+	return o.Frequency
+}
+
 // limiterCanBeSeen wants a refusal that is the frequency limiter's own. Another policy about the same operation permits
 // what the limiter permits, and a limiter whose database is down permits all, and counts Permit.
 func (o PDPX) limiterCanBeSeen() error {
