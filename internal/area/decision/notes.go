@@ -94,7 +94,11 @@ func (x Planted) words() string {
 		out += s
 	}
 	if x.Answer != "" {
-		add("it answers " + x.Answer)
+		text := "it answers " + x.Answer
+		if x.AnswerAfter > 0 {
+			text += fmt.Sprintf(" from %v after its start on", x.AnswerAfter)
+		}
+		add(text)
 	}
 	if x.Leak > 0 {
 		add(fmt.Sprintf("it leaks %v a minute", x.Leak))

@@ -224,6 +224,14 @@ func TestValidate(t *testing.T) {
 			Spec{Embedded: &Embedded{Engine: engine.ATT, Planted: &Planted{Leak: 1}}},
 			"embedded.planted", "not into att",
 		},
+		"a late fault in cedar": {
+			Spec{Embedded: &Embedded{Planted: &Planted{Answer: "always-permit", AnswerAfter: 5e9}}},
+			"embedded.planted.answer_after", "from its start",
+		},
+		"no fault to come later": {
+			Spec{Embedded: &Embedded{Engine: engine.PDPX, Planted: &Planted{AnswerAfter: 5e9}}},
+			"embedded.planted.answer_after", "no planted answer",
+		},
 		"another's options": {Spec{OPA: &protocol.OPA{Path: "x"}}, "opa", "options of opa, not of authzen"},
 		"the rule of opa as path": {
 			Spec{Adapter: "opa", URL: local, Path: "authz/allow", Requests: testRequests()},

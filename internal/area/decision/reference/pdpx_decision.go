@@ -60,7 +60,7 @@ func (p *pdpx) configure(w http.ResponseWriter, q *decisionRequest, abbreviated 
 	var b bags
 	b[attrPolicyID], b[attrPolicyType] = strs(q.Resource["policy-id"]), strs(q.Resource["policy-type"])
 	d, documents := p.monitoring.decide(&b)
-	switch p.answer {
+	switch p.planted() {
 	case alwaysPermit:
 		var err error
 		if d, documents, err = forged(&b); err != nil {
@@ -117,12 +117,12 @@ func (p *pdpx) guarded(w http.ResponseWriter, r *http.Request, q *decisionReques
 		writeContainerError(w, r, http.StatusInternalServerError, requestFailed)
 		return
 	}
-	d, _ := p.guard.decide(b)
-	status := statusPermit
+	d, _ := p.guards().decide(b)
+	status, planted := statusPermit, p.planted()
 	switch {
-	case p.answer == alwaysPermit:
+	case planted == alwaysPermit:
 		d = permits
-	case p.answer == indeterminate:
+	case planted == indeterminate:
 		d = indeterminateDP
 	case d == denies:
 		status = statusDeny

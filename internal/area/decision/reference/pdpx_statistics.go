@@ -73,8 +73,9 @@ type statistics struct {
 // statistics reads the counts. The totals are the sums of what stands in ApplicationMetrics, whatever is counted
 // meanwhile.
 func (p *pdpx) statistics() statistics {
+	policies := p.policies()
 	s := statistics{
-		Code: 200, TotalPolicyTypesCount: supportedTypes, TotalPoliciesCount: p.policies, DeploySuccessCount: p.policies,
+		Code: 200, TotalPolicyTypesCount: supportedTypes, TotalPoliciesCount: policies, DeploySuccessCount: policies,
 		TotalErrorCount: p.counts.errors.Load(), ApplicationMetrics: map[string]map[string]int64{},
 	}
 	s.add(p.monitoring.name, &p.counts.monitoring)

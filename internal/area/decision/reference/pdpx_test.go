@@ -274,6 +274,27 @@ func TestPDPXNotReady(t *testing.T) {
 	}
 }
 
+// TestPDPXUndeploysGuards: a planted answer begins when its time has come.
+func TestPDPXUndeploysGuards(t *testing.T) {
+	c := clock.NewFake(time.Unix(1.7e9, 0))
+	p := newTestPDPX(t, c, engine.Config{N: 1, Answer: notApplicableAsPermit, AnswerAfter: 5})
+	for _, want := range []struct {
+		answer   string
+		policies int
+	}{{denyAnswer, 4}, {permitAnswer, 1}} {
+		if w := ask(t, p, "POST", "/decision", fmt.Sprintf(askMinMax, "6")); w.Body.String() != want.answer {
+			t.Errorf("got %s, want %s", w.Body, want.answer)
+		}
+		if s := statisticsOf(t, p); s.TotalPoliciesCount != want.policies {
+			t.Errorf("%d policies, want %d", s.TotalPoliciesCount, want.policies)
+		}
+		c.Advance(6 * time.Second)
+	}
+	if s := statisticsOf(t, p); s.DenyDecisionsCount != 1 || s.NotApplicableDecisionsCount != 1 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
 func TestPDPXHeaders(t *testing.T) {
 	p := newTestPDPX(t, clock.System{}, engine.Config{})
 	w := ask(t, p, "GET", "/healthcheck", "", func(r *http.Request) {
