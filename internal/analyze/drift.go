@@ -65,15 +65,18 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 		return d, false
 	}
 	d = c.drift(s.seconds())
-	if why := s.whyNoTrend(name); why != "" && d.Lo != nil && d.Verdict != report.Equivalent {
+	if why := s.whyNoTrend(name); why != "" && d.Lo != nil && (s.short() || d.Verdict != report.Equivalent) {
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
 	return d, true
 }
 
+// short reports whether too little was measured to tell a trend from its absence.
+func (s *soak) short() bool { return s.seconds() < budget.LeastTrend.Seconds() }
+
 // whyNoTrend says why a slope, whatever its interval, is no trend of the target; empty: it may be one.
 func (s *soak) whyNoTrend(name string) string {
-	if s.seconds() < budget.LeastTrend.Seconds() {
+	if s.short() {
 		return fmt.Sprintf(
 			"over less than %s the slow waves of a host, and a program that is still filling its caches, look like a trend",
 			span(budget.LeastTrend.Seconds()),

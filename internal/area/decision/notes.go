@@ -66,6 +66,13 @@ func (p *arm) urlNotes() (out []string) {
 		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: "+
 			"and metrics: in the file say where to look", p.url.Host, p.lost))
 	}
+	if x := p.spec.PDPX; x != nil && x.UnseenLimiter() != "" {
+		out = append(out, fmt.Sprintf("the frequency limiter of %q itself was not seen to refuse: pdpx.frequency_over names "+
+			"another operation; pdpx.frequency_over_target would show it", x.UnseenLimiter()))
+	}
+	if p.cold != "" {
+		out = append(out, p.cold)
+	}
 	if p.loaded != nil {
 		out = append(out, fmt.Sprintf("%d policies were put into the decision point at %s for the run, besides those that "+
 			"it had", p.set.N, p.url.Host))
@@ -83,7 +90,11 @@ func (x Planted) words() string {
 		out += s
 	}
 	if x.Answer != "" {
-		add("it answers " + x.Answer)
+		text := "it answers " + x.Answer
+		if x.AnswerAfter > 0 {
+			text += fmt.Sprintf(" from %v after its start on", x.AnswerAfter)
+		}
+		add(text)
 	}
 	if x.Leak > 0 {
 		add(fmt.Sprintf("it leaks %v a minute", x.Leak))
