@@ -1,7 +1,9 @@
 package controls
 
 import (
-	"context"	"time"
+	"context"
+	"log/slog"
+	"time"
 
 	"tare/internal/analyze"
 	"tare/internal/area"
