@@ -26,7 +26,7 @@ const shownBreaches = 20
 func (a *analysis) guards() error {
 	for _, t := range a.trials() {
 		if !slices.ContainsFunc(t.Steps, func(s record.Step) bool { return s.Name == guard.StepPoint }) {
-			if err := a.capacity(t); err != nil {
+			if err := a.guardSearch(t); err != nil {
 				return fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
 			}
 			continue
@@ -60,6 +60,7 @@ func (a *analysis) guard(t *record.Trial) error {
 		}
 	}
 	a.rep.Guard = append(a.rep.Guard, g)
+	a.guardGenerator(t, points, calls)
 	a.logs = append(a.logs, calls)
 	return calls.Err()
 }

@@ -64,32 +64,41 @@ func guardedRates(ctx context.Context, s *run.Stage, trial design.Trial) (float6
 	share := s.Load.Trespass
 	s.Load.Trespass = 0
 	defer func() { s.Load.Trespass = share }()
-	var found capacity.Result
-	err := s.Measure(ctx, alone(func(ctx context.Context, a *run.Arm) error {
-		trace, err := searched(ctx, a)
-		if err == nil {
-			found = capacity.Assess(trace)
-		}
+	var trace capacity.Trace
+	err := s.Measure(ctx, alone(func(ctx context.Context, a *run.Arm) (err error) {
+		trace, err = searched(ctx, a)
 		return err
 	}), trial)
 	if err != nil {
 		return 0, nil, err
 	}
-	rate := found.Rate
-	if rate == 0 {
-		rate = found.AtLeast
+	found := capacity.Assess(trace)
+	rate := max(found.Rate, found.AtLeast)
+	if rate > 0 {
+		return rate, multiples(rate, s.Load.MaxRate, guard.Factors()), nil
 	}
-	if rate == 0 {
-		return 0, nil, fmt.Errorf("the capacity of %s was not found (%s): give load.rates instead", trial.Treatment,
-			found.Reason)
-	}
-	var rates []float64
-	for _, f := range guard.Factors() {
-		if r := f * rate; s.Load.MaxRate == 0 || r <= s.Load.MaxRate {
-			rates = append(rates, r)
+	highest := 0.0
+	for _, step := range trace.Steps {
+		if step.Role == capacity.RoleRamp {
+			highest = max(highest, step.Rate)
 		}
 	}
-	return rate, rates, nil
+	if highest == 0 {
+		return 0, nil, fmt.Errorf("the search offered no load to %s: give load.rates instead", trial.Treatment)
+	}
+	note := record.Note{Treatment: trial.Treatment, Text: fmt.Sprintf("the search found no capacity; the rates are parts and "+
+		"multiples of %.4g/s, the highest rate of its ramp", highest)}
+	return 0, multiples(highest, s.Load.MaxRate, []float64{0.125, 0.25, 0.5, 1, 2}), s.Writer.Note(note)
+}
+
+// multiples are the multiples of a rate that do not exceed most; 0: there is no bound.
+func multiples(rate, most float64, factors []float64) (out []float64) {
+	for _, f := range factors {
+		if r := f * rate; most == 0 || r <= most {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // guarding is one treatment whose control is watched.
