@@ -90,3 +90,22 @@ func TestBreachesAreKept(t *testing.T) {
 		t.Errorf("a breach is kept as %+v", x)
 	}
 }
+
+// no refuses everything.
+type no struct{ yes }
+
+func (no) Check(uint64, int, []byte) load.Outcome { return load.Denied }
+
+// BenchmarkCheck is what watching costs a trespass that is refused, beside the check itself.
+func BenchmarkCheck(b *testing.B) {
+	var kept breaches
+	for name, w := range map[string]load.Wire{
+		"plain": no{}, "watched": kept.watch([]load.Operation{{Twin: "a", Wire: no{}}})[0].Wire,
+	} {
+		b.Run(name, func(b *testing.B) {
+			for i := range b.N {
+				w.Check(uint64(i), 403, nil)
+			}
+		})
+	}
+}
