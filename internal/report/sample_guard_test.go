@@ -30,7 +30,10 @@ func failsOpen() *Report {
 	r.Guard = []Guard{{
 		Treatment: "default", Capacity: new(500.0),
 		Trespasses: triedTrespasses(2210, 131, 25, 0.0471, 0.0659),
-		Onset:      &Onset{Above: new(489.2), Below: 502.4, Clear: true},
+		Operations: map[string]Trespasses{
+			"read without right": triedTrespasses(1110, 131, 25, 0.089, 0.124), "write": triedTrespasses(1100, 0, 0, 0, 0.0028),
+		},
+		Onset: &Onset{Above: new(489.2), Below: 502.4, Clear: true},
 		Points: []GuardPoint{
 			{
 				Rate: 125, Factor: new(0.25), Seconds: 8, Trespasses: triedTrespasses(201, 0, 0, 0, 0.0148),
