@@ -2,6 +2,7 @@ package admission
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -63,6 +64,7 @@ func (p *arm) trespass(o operation, name string) (*trespass, error) {
 		return nil, err
 	}
 	m := p.maker
+	m.pod = nil // not to be decoded into
 	if err := json.Unmarshal(probe.Pod, &m.pod); err != nil {
 		return nil, fmt.Errorf("read the pod that is to be denied: %w", err)
 	}
@@ -102,29 +104,33 @@ func (p *arm) forbidden() mechanism.Probe {
 	return bad[0]
 }
 
-// padding is the annotation that makes a body as long as another one.
-const padding = "pad"
-
-// padded replaces the annotations of an object by one that makes it size bytes long; a longer one keeps its length.
+// padded makes a pod size bytes long: without the annotation of the call's number, and with a longer name. A pod that is
+// longer keeps its length.
 func padded(body []byte, size int) ([]byte, error) {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
 		return nil, err
 	}
 	meta, _ := o["metadata"].(map[string]any)
-	if meta == nil {
-		return nil, fmt.Errorf("the pod has no metadata")
+	name, _ := meta["name"].(string)
+	if name == "" {
+		return nil, errors.New("the pod has no name")
 	}
 	annotations, _ := meta["annotations"].(map[string]any)
 	delete(annotations, callAnnotation)
-	meta["annotations"] = merged(annotations, map[string]string{padding: ""})
+	if len(annotations) == 0 {
+		delete(meta, "annotations")
+	}
 	out, err := json.Marshal(o)
 	if err != nil || len(out) >= size {
 		return out, err
 	}
-	meta["annotations"] = merged(annotations, map[string]string{padding: strings.Repeat("x", size-len(out))})
+	meta["name"] = strings.Repeat("x", min(size-len(out), mostPadding)) + name
 	return json.Marshal(o)
 }
+
+// mostPadding bounds the padding of a name: names have at most 253 bytes.
+const mostPadding = 200
 
 // guard names what must deny the trespasses.
 func (p *arm) guard() string {
