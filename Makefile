@@ -126,10 +126,11 @@ simulate: ## the search, the signatures and the statistics against simulated tru
 	$(GO) run ./lab/cmd/tare-simulate -worlds 10000 -seed 1
 	$(GO) run ./lab/cmd/tare-simulate -stat
 
-calibrate: build ## tare against servers of known capacity (twenty minutes) and planted costs (an hour)
+calibrate: build ## tare against servers of known capacity (twenty minutes), planted costs (an hour) and planted breaches (two)
 	$(GO) run ./lab/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
 	$(GO) run ./lab/cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
 	$(GO) run ./lab/cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
+	TARE_GUARD_RUNS=20 $(GO) test ./lab/controls -v -timeout 3h
 
 fuzz: ## every fuzz target for 30 s each
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

@@ -8,6 +8,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/design"
+	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/unit"
 )
@@ -156,11 +157,11 @@ func (f finding) judged(b *budget.Budget) finding {
 
 // measure finds the metric of a budget.
 func (a *analysis) measure(b *budget.Budget, treatment string) finding {
+	if b.Metric == metric.Permitted.Name || b.Metric == metric.Revoke.Name {
+		return a.guardFinding(b, treatment)
+	}
 	if s := a.soaked[treatment]; s != nil {
 		return a.soakFinding(b, s)
-	}
-	if i := slices.IndexFunc(a.rep.Guard, func(g report.Guard) bool { return g.Treatment == treatment }); i >= 0 {
-		return a.guardFinding(b, &a.rep.Guard[i])
 	}
 	switch b.Metric {
 	case "capacity", "slo_capacity":

@@ -68,6 +68,9 @@ func (a *analysis) capacity(t *record.Trial) error {
 	a.traces[t.Treatment], a.operationNames[t.Treatment] = trace, t.Operations
 	a.operations(t, trace)
 	a.logs = append(a.logs, calls)
+	if err := a.searchedTrespasses(t, trace); err != nil {
+		return err
+	}
 	return calls.Err()
 }
 

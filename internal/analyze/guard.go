@@ -10,6 +10,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/guard"
+	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
@@ -48,7 +49,27 @@ func (a *analysis) guard(t *record.Trial) error {
 		return err
 	}
 	calls := t.Log()
-	g := report.Guard{Treatment: t.Treatment, Operations: map[string]report.Trespasses{}}
+	g := a.judgedPoints(t, points, calls, breaches)
+	for i := range points {
+		a.conditionRemarks(t, &points[i], &g)
+	}
+	if c := a.capacityOfTreatment(t.Treatment); c != nil {
+		g.Capacity = c.Rate
+		if g.Capacity == nil {
+			g.Capacity = c.AtLeast
+		}
+	}
+	a.rep.Guard = append(a.rep.Guard, g)
+	a.logs = append(a.logs, calls)
+	return calls.Err()
+}
+
+// judgedPoints judges the points of a trial by their calls.
+func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls load.Log, breaches []guard.Breach,
+) report.Guard {
+	g := report.Guard{
+		Treatment: t.Treatment, Operations: map[string]report.Trespasses{}, Breaches: breachesOf(breaches, points),
+	}
 	var ops []guard.Operation
 	for _, name := range t.Operations {
 		ops = append(ops, guard.Operation{Name: name, Twin: t.Twins[name]})
@@ -66,22 +87,15 @@ func (a *analysis) guard(t *record.Trial) error {
 			byOperation[name] = sum
 		}
 		g.Points = append(g.Points, guardPoint(&s, &audits[i]))
-		a.conditionRemarks(t, &p, &g)
 	}
 	g.Trespasses = trespasses(total)
-	for _, name := range slices.Sorted(maps.Keys(byOperation)) {
-		g.Operations[name] = trespasses(byOperation[name])
+	for name, n := range byOperation {
+		g.Operations[name] = trespasses(n)
 	}
 	if o, ok := guard.OnsetOf(seen); ok {
-		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Later: o.Later}
+		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Later: o.Later}
 	}
-	if c := a.capacityOfTreatment(t.Treatment); c != nil {
-		g.Capacity = c.Rate
-	}
-	g.Breaches = breachesOf(breaches, points)
-	a.rep.Guard = append(a.rep.Guard, g)
-	a.logs = append(a.logs, calls)
-	return calls.Err()
+	return g
 }
 
 func (a *analysis) capacityOfTreatment(treatment string) *report.Capacity {
@@ -117,7 +131,7 @@ func guardSteps(t *record.Trial) (points []guard.Point, breaches []guard.Breach,
 }
 
 // traceOfPoints is a ladder of the points, for what a ladder's points are audited by.
-func traceOfPoints(points []guard.Point, calls *record.CallLog) capacity.Trace {
+func traceOfPoints(points []guard.Point, calls load.Log) capacity.Trace {
 	t := capacity.Trace{Stop: capacity.StopLadder, Calls: calls}
 	for _, p := range points {
 		t.Read = max(t.Read, p.Read)
@@ -209,7 +223,12 @@ func (a *analysis) conditionRemarks(t *record.Trial, p *guard.Point, g *report.G
 }
 
 // guardFinding is the share of trespasses that were permitted, or a figure that the area measured.
-func (*analysis) guardFinding(b *budget.Budget, g *report.Guard) finding {
+func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
+	i := slices.IndexFunc(a.rep.Guard, func(g report.Guard) bool { return g.Treatment == treatment })
+	if i < 0 {
+		return unmeasured("no trespasses were asked for: load.trespass says how many")
+	}
+	g := &a.rep.Guard[i]
 	if b.Metric != metric.Permitted.Name {
 		return figureFinding(b, g)
 	}
@@ -220,6 +239,9 @@ func (*analysis) guardFinding(b *budget.Budget, g *report.Guard) finding {
 	f := finding{
 		Interval: budget.Interval{Value: n.Share.Value, Lo: n.Share.Lo, Hi: n.Share.Hi},
 		how:      fmt.Sprintf("%d of %d trespasses were permitted", n.Permitted, n.Decided()),
+	}
+	if n.Permitted > 0 && len(g.Operations) > 1 {
+		f.how += ": " + namedTrespasses(g)
 	}
 	need := uint64(guard.LeastTrespasses)
 	if b.Limit.Value > 0 {

@@ -55,6 +55,7 @@ func (a *analysis) soaks(budgets []budget.Budget) {
 				Treatment: t.Treatment, Operation: ops[i].Operation, Drift: s.drifts(ops[i].Operation),
 			})
 		}
+		a.soakedTrespasses(s)
 		a.soakRemarks(s)
 	}
 }

@@ -116,7 +116,8 @@ func (b *Budget) checkUnit(m metric.Metric) *Refusal {
 		return nil
 	}
 	if limit == metric.Count && b.Limit.Value == 0 && m.Unit == metric.Ratio {
-		return nil // no share at all needs no unit
+		b.Limit.Unit = m.Unit // no share at all needs none
+		return nil
 	}
 	r := &Refusal{Part: PartLimit, Reason: fmt.Sprintf("%s is measured %s, so that its limit cannot be %s",
 		m.Name, inUnit[want], inUnit[limit])}

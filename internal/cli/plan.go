@@ -87,6 +87,7 @@ func (a *app) planned(ctx context.Context, src source, full bool) (doc planDocum
 		p("takes", "%s", maxDuration(e, treatments))
 	}
 	p("peak", "%s", peakRateText(e))
+	planTrespasses(e, p)
 	if d, ok := ar.(planner); ok {
 		for _, line := range d.Creates(e.Target, e.Arms()) {
 			p("creates", "%s", line)

@@ -81,7 +81,8 @@ func searchBudgets() budget.Rules {
 	calls = append(calls, budget.Times(budget.Kind{Quantiles: []string{"min", "mean", "max"}, AtRate: true})...)
 	return budget.Rules{
 		Question: design.Capacity, Rates: true,
-		Calls:  append(calls, budget.Kind{Metric: metric.Error, Quantiles: []string{"mean"}, AtRate: true}),
+		Calls: append(calls, budget.Kind{Metric: metric.Error, Quantiles: []string{"mean"}, AtRate: true},
+			budget.Kind{Metric: metric.Permitted, Whole: true}),
 		Probed: []string{"rss"},
 		Refused: map[string]budget.Refusal{metric.CPU.Name: {
 			Part: budget.PartMetric, Reason: "a search is one block, which gives no interval for cpu",

@@ -77,6 +77,8 @@ type Answer struct {
 	Name string
 	// GrowthFirst: laws of growth come before single effects.
 	GrowthFirst bool
+	// BreachesFirst: what was permitted comes before all else.
+	BreachesFirst bool
 	// OverTime: it says how each treatment fared over time.
 	OverTime bool
 }
@@ -88,7 +90,7 @@ var (
 	Rate    = Answer{Name: "rate"}                      // where each treatment breaks
 	Course  = Answer{Name: "course", OverTime: true}    // how each treatment fared over time
 	// Breaches are what each treatment permitted that it must refuse.
-	Breaches = Answer{Name: "breaches"}
+	Breaches = Answer{Name: "breaches", BreachesFirst: true}
 )
 
 // known are the questions, in the order in which lists have them. This is the only list.

@@ -80,7 +80,7 @@ func TestUnknownQuestionsHaveDefaults(t *testing.T) {
 func TestAddedQuestionsEndWithTheTest(t *testing.T) {
 	t.Run("within", func(t *testing.T) {
 		AddForTest(t, &Question{Name: "toy"})
-		if _, ok := Find("toy"); !ok || len(All()) != 5 {
+		if _, ok := Find("toy"); !ok || len(All()) != 6 {
 			t.Error("the question was not added")
 		}
 	})

@@ -68,8 +68,8 @@ func checkSoaked(f File) {
 func soakBudgets() budget.Rules {
 	return budget.Rules{
 		Question: design.Soak, Drift: true,
-		Calls: append(budget.Times(budget.Kind{Quantiles: []string{"min", "mean", "max"}, Samples: true}),
-			budget.Means(metric.Error, metric.Goodput)...),
+		Calls: append(append(budget.Times(budget.Kind{Quantiles: []string{"min", "mean", "max"}, Samples: true}),
+			budget.Means(metric.Error, metric.Goodput)...), budget.Kind{Metric: metric.Permitted, Whole: true}),
 		Probed: []string{"cpu", "rss", "heap_used", "threads", "fds", "goroutines", "metaspace"},
 	}
 }

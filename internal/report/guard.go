@@ -80,7 +80,9 @@ type GuardCondition struct {
 type Onset struct {
 	Above *float64 `json:"above,omitempty"`
 	Below float64  `json:"below"`
-	// Later says that none was permitted at some higher rate: breaches do not follow the rate alone.
+	// Clear says that none up to Above is no chance, at 95 %. Later says the same of some higher rate: breaches do not
+	// follow the rate alone.
+	Clear bool `json:"clear"`
 	Later bool `json:"later,omitempty"`
 }
 

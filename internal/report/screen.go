@@ -124,7 +124,9 @@ func (r *Report) mainTable(width int) (g *grid, isBudgets bool) {
 		all = append(all, capacities(r))
 	}
 	for i := range r.Guard {
-		all = append(all, &grid{table: guardRates(&r.Guard[i])})
+		if question.Of(r.Question).Answer.BreachesFirst {
+			all = append(all, &grid{table: guardRates(&r.Guard[i])})
+		}
 	}
 	for i := range r.Capacity {
 		all = append(all, &grid{table: ladder(r.Capacity[i].Points)})

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +13,9 @@ import (
 // guardSection reports what was permitted that must be refused, by rate and by condition.
 func guardSection(r *Report) section {
 	s := section{Question: "Does it still guard?", Short: "Guard"}
+	if f := guardFigure(r); f != nil {
+		s.Blocks = append(s.Blocks, block{Figure: f})
+	}
 	for i := range r.Guard {
 		g := &r.Guard[i]
 		of := ""
@@ -92,6 +96,8 @@ func (o *Onset) sentence() string {
 	switch {
 	case o.Above == nil:
 		return "trespasses were permitted at every rate from the lowest, " + unit.PerSecond(o.Below)
+	case !o.Clear:
+		return "trespasses were permitted at " + unit.PerSecond(o.Below) + "; that none was at lower rates may be chance"
 	case o.Later:
 		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and at some higher rates not: they do " +
 			"not follow the rate alone"
@@ -120,10 +126,15 @@ func (g *Guard) again() string {
 		"refused, and %d were not decided", permitted+denied+other, permitted, denied, other)
 }
 
+// byRate returns the points without conditions, the slowest first.
+func (g *Guard) byRate() []*GuardPoint {
+	points := slices.DeleteFunc(pointers(g.Points), func(p *GuardPoint) bool { return p.Condition != nil })
+	slices.SortStableFunc(points, func(a, b *GuardPoint) int { return cmp.Compare(a.Rate, b.Rate) })
+	return points
+}
+
 // guardRates is the table of the points without conditions, by rate.
 func guardRates(g *Guard) table {
-	points := slices.DeleteFunc(pointers(g.Points), func(p *GuardPoint) bool { return p.Condition != nil })
-	slices.SortStableFunc(points, func(a, b *GuardPoint) int { return int(1e6 * (a.Rate - b.Rate)) })
 	t := table{
 		{head: "offered"},
 		{head: "× capacity"},
@@ -137,7 +148,7 @@ func guardRates(g *Guard) table {
 		{head: "p99", drop: 1},
 		{head: "generator", left: true},
 	}
-	for _, p := range points {
+	for _, p := range g.byRate() {
 		factor := ""
 		if p.Factor != nil {
 			factor = strconv.FormatFloat(*p.Factor, 'f', 2, 64)

@@ -44,7 +44,7 @@ func warningBlocks(r *Report) []block {
 // leadOf returns the verdict with its reason, and for the page the findings in a sentence or two.
 func leadOf(r *Report) *lead {
 	l := lead{Word: r.Verdict.mark(), Class: r.Verdict.class(), Reason: r.Reason, Why: sentence(r.Reason)}
-	l.Text = strings.TrimSpace(soakFindings(r) + findings(r) + " " + conclusion(r))
+	l.Text = strings.TrimSpace(soakFindings(r) + guardFindings(r) + findings(r) + " " + conclusion(r))
 	if l.Text == "" {
 		l.Text, l.Why = l.Why, ""
 	}

@@ -212,7 +212,7 @@ func (k *soakRun) finish(ctx context.Context, seg load.Segment, failed error) er
 			k.witness(ctx),
 		)
 	}
-	return errors.Join(err, k.account.Close(ctx, pending))
+	return errors.Join(err, k.account.Close(ctx, pending), k.ConfirmBreaches(ctx, k.stream))
 }
 
 // drain waits until every call has ended, at the latest by its timeout; less long after an interrupt. After an abort it

@@ -1,0 +1,90 @@
+package analyze
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"tare/internal/capacity"
+	"tare/internal/guard"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// searchedTrespasses says what became of the trespasses that a search or a ladder asked for. A rate counts as the
+// target's capacity only if nothing was permitted at it that must be refused.
+func (a *analysis) searchedTrespasses(t *record.Trial, trace *capacity.Trace) error {
+	if len(t.Twins) == 0 {
+		return nil
+	}
+	_, breaches, err := guardSteps(t)
+	if err != nil {
+		return err
+	}
+	var points []guard.Point
+	for _, s := range trace.Steps {
+		if s.Rate > 0 && s.Segment.End > s.Segment.Start {
+			points = append(points, guard.Point{Name: s.Name, Rate: s.Rate, Segment: s.Segment, Read: trace.Read})
+		}
+	}
+	g := a.judgedPoints(t, points, trace.Calls, breaches)
+	a.rep.Guard = append(a.rep.Guard, g)
+	c := a.capacityOfTreatment(t.Treatment)
+	if c == nil || c.Rate == nil || g.Onset == nil || g.Onset.Below > *c.Rate {
+		return nil
+	}
+	safe := "it permitted some at every rate that was offered"
+	if g.Onset.Above != nil {
+		safe = "none was permitted up to " + unit.PerSecond(*g.Onset.Above)
+	}
+	a.warn(t.Treatment, "at the capacity of %s the target permits what it must refuse; %s", unit.PerSecond(*c.Rate), safe)
+	return nil
+}
+
+// soakedTrespasses says what became of the trespasses of a soak, whose calls are only counted.
+func (a *analysis) soakedTrespasses(s *soak) {
+	if len(s.trial.Twins) == 0 {
+		return
+	}
+	var all guard.Trespasses
+	g := report.Guard{Treatment: s.trial.Treatment, Operations: map[string]report.Trespasses{}}
+	p := report.GuardPoint{Rate: a.rec.Plan.Load.Rate, Seconds: s.seconds()}
+	for _, name := range s.total.names {
+		n := &s.total.per[name].outcomes
+		if s.trial.Twins[name] == "" {
+			p.Offered += n.Ended()
+			p.Served += n.Good()
+			p.Wrong += n.Wrong
+			p.Unsent += n.Unsent
+			continue
+		}
+		x := guard.Trespasses{
+			Refused: n.Denied, Permitted: n.Permitted, Unsent: n.Unsent,
+			Undecided: n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout),
+		}
+		all.Add(x)
+		g.Operations[name] = trespasses(x)
+	}
+	p.Failed = p.Offered - min(p.Offered, p.Served+p.Wrong+p.Unsent)
+	if e, ok := (guard.Legitimate{Served: p.Served, Failed: p.Offered - p.Served}).Share(); ok {
+		p.ServedShare = shareOf(e)
+	}
+	p.Trespasses = trespasses(all)
+	g.Trespasses, g.Points = p.Trespasses, []report.GuardPoint{p}
+	if _, breaches, err := guardSteps(s.trial); err == nil {
+		g.Breaches = breachesOf(breaches, nil)
+	}
+	a.rep.Guard = append(a.rep.Guard, g)
+}
+
+// namedTrespasses lists the trespasses of a report that were permitted, for a sentence.
+func namedTrespasses(g *report.Guard) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(g.Operations)) {
+		if n := g.Operations[name]; n.Permitted > 0 {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"tare/internal/budget"
+	"tare/internal/config"
+	"tare/internal/guard"
+	"tare/internal/metric"
+	"tare/internal/question"
+	"tare/internal/stat"
+)
+
+// planTrespasses says how many calls the control must refuse, and whether they suffice for the budgets.
+func planTrespasses(e *config.Experiment, p func(label, format string, args ...any)) {
+	share := float64(e.Load.Trespass)
+	if share <= 0 {
+		return
+	}
+	least := leastTrespasses(e)
+	text := fmt.Sprintf("%v of the calls", e.Load.Trespass)
+	if question.Of(e.Question).Answer.BreachesFirst {
+		text += fmt.Sprintf(", or more: at least %d at each point that can have them in %s", guard.LeastTrespasses,
+			guard.LongestPoint)
+	}
+	p("trespasses", "%s; about %d or more for each treatment", text, least)
+	for _, written := range e.Budget {
+		b, err := budget.Parse(written)
+		if err != nil || b.Metric != metric.Permitted.Name || b.Limit.Value <= 0 {
+			continue
+		}
+		need, word := stat.TrialsToBound(b.Limit.Value, guard.Level), ""
+		if least < need {
+			word = ": fewer leave it undecided, a longer load.duration or a larger load.trespass gives more"
+		}
+		p("", "%s needs %d that the control decides%s", written, need, word)
+	}
+}
+
+// leastTrespasses is about how many each treatment gets at least.
+func leastTrespasses(e *config.Experiment) uint64 {
+	share, length := float64(e.Load.Trespass), time.Duration(e.Load.Duration)
+	if !question.Of(e.Question).Answer.BreachesFirst {
+		if rate := float64(e.Load.Rate); rate > 0 && !question.Of(e.Question).Drive.Overloads {
+			return uint64(share * rate * length.Seconds())
+		}
+		return 0 // the search chooses its rates
+	}
+	if len(e.Load.Rates) == 0 {
+		return guard.LeastTrespasses * uint64(len(guard.Factors()))
+	}
+	if length == 0 {
+		length = guard.UsualPoint
+	}
+	n := 0.0
+	for _, r := range e.Load.Rates {
+		n += float64(r) * share * guard.Length(length, float64(r), share).Seconds()
+	}
+	return uint64(n)
+}

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"tare/internal/load"
+)
+
+// weights are the shares of the operations in a mix.
+func weights(ops []load.Operation) map[string]float64 {
+	total, out := 0.0, map[string]float64{}
+	for _, op := range ops {
+		total += float64(op.Weight)
+	}
+	for _, op := range ops {
+		out[op.Name] = float64(op.Weight) / total
+	}
+	return out
+}
+
+// TestTwinsHaveTheirShare: trespasses are the share of the calls that was asked for, each operation's as much as the
+// operation itself, and the mix of the others does not change.
+func TestTwinsHaveTheirShare(t *testing.T) {
+	mix := []load.Operation{{Name: "a", Weight: 3}, {Name: "b", Weight: 1}, {Name: "c", Weight: 4}}
+	twins := []load.Operation{
+		{Name: "a1", Twin: "a"}, {Name: "a2", Twin: "a"}, {Name: "b1", Twin: "b"}, {Name: "x1", Twin: "x"},
+	}
+	for _, share := range []float64{0.001, 0.02, 0.5} {
+		ops, err := addTwins(mix, twins, share)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := weights(ops)
+		for name, want := range map[string]float64{
+			"a": (1 - share) * 3 / 8, "b": (1 - share) / 8, "c": (1 - share) / 2,
+			"a1": share * 3 / 8, "a2": share * 3 / 8, "b1": share / 4, "x1": 0,
+		} {
+			if math.Abs(got[name]-want) > 0.02*want+1e-5 {
+				t.Errorf("share %v: %s is %.5f of the calls, want %.5f", share, name, got[name], want)
+			}
+		}
+	}
+	if _, err := addTwins(mix, twins[3:], 0.1); err == nil || !strings.Contains(err.Error(), "no operation of the mix") {
+		t.Errorf("without twins of the mix: %v", err)
+	}
+}
+
+// yes permits everything, and explains nothing.
+type yes struct{}
+
+func (yes) ConnKey(uint64) int                     { return 0 }
+func (yes) Render(dst []byte, _ uint64) []byte     { return dst }
+func (yes) Check(uint64, int, []byte) load.Outcome { return load.Permitted }
+
+// standing is a stream that stands still.
+type standing struct{ load.Stream }
+
+func (standing) Progress() load.Progress { return load.Progress{Now: 5, InFlight: 3} }
+
+// TestBreachesAreKept: a breach has what the operation tells of it, the first hundred are kept, and none of an operation
+// that must be permitted.
+func TestBreachesAreKept(t *testing.T) {
+	var b breaches
+	ops := b.watch([]load.Operation{
+		{Name: "a", Wire: yes{}},
+		{Name: "a1", Twin: "a", Wire: yes{}, Describe: func(uint64, int, []byte) (string, string) { return "asked", "granted" }},
+	})
+	ops[1].Wire.Check(1, 200, nil) // before the stream is open
+	b.follow(standing{})
+	for i := range uint64(200) {
+		ops[0].Wire.Check(i, 200, nil)
+		if got := ops[1].Wire.Check(i, 200, []byte("secret")); got != load.Permitted {
+			t.Fatalf("the outcome becomes %v", got)
+		}
+	}
+	if got := ops[1].Wire.(load.Explainer).Explain(0, 200, nil); got != -1 {
+		t.Errorf("a wire that explains nothing explains %d", got)
+	}
+	kept := b.take()
+	if len(kept) != keptBreaches || len(b.take()) != 0 {
+		t.Fatalf("%d breaches are kept", len(kept))
+	}
+	x := kept[7]
+	if x.Operation != "a1" || x.Call != 7 || x.Status != 200 || x.Request != "asked" || x.Answer != "granted" ||
+		x.AnswerBytes != 6 || x.At != 5 || x.InFlight != 3 {
+		t.Errorf("a breach is kept as %+v", x)
+	}
+}

@@ -1,0 +1,140 @@
+package controls
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+// Area is one control as an area, so that tare's own run measures it.
+type Area struct{ Control Control }
+
+var _ area.Area = Area{}
+
+// Name implements area.Area, as do the others.
+func (Area) Name() string                                        { return "controls" }
+func (Area) Offers() area.Offers                                 { return area.Offers{AnyRate: area.Yes, Trespasses: area.Yes} }
+func (Area) NewSpec() area.Spec                                  { return spec{} }
+func (Area) Undo(context.Context, []area.Change, area.Env) error { return nil }
+
+func (Area) Preflight(context.Context, area.Spec, area.Env) []area.Finding { return nil }
+
+// Open implements area.Area.
+func (a Area) Open(context.Context, area.Spec, area.Env) (area.Target, error) {
+	s, err := a.Control.Start()
+	if err != nil {
+		return nil, err
+	}
+	return &target{server: s}, nil
+}
+
+type spec struct{}
+
+func (spec) Validate(design.Question, []design.Treatment) []area.Finding { return nil }
+func (spec) Loopback() bool                                              { return true }
+
+// target is a running control.
+type target struct{ server *Server }
+
+var (
+	_ area.Target      = (*target)(nil)
+	_ area.Trespasser  = (*target)(nil)
+	_ area.Conditioner = (*target)(nil)
+)
+
+func (*target) Prepare(context.Context, design.Treatment, area.Journal) error { return nil }
+func (*target) Enter(context.Context, design.Treatment) error                 { return nil }
+func (*target) Verify(context.Context, design.Treatment) error                { return nil }
+func (*target) Leave(context.Context, design.Treatment) error                 { return nil }
+func (*target) Recover(context.Context, design.Treatment) error               { return nil }
+func (*target) Probes(design.Treatment) []probe.Probe                         { return nil }
+func (*target) Notes() []string                                               { return nil }
+func (t *target) Close(context.Context) error                                 { return t.server.Close() }
+
+func (t *target) Endpoint(design.Treatment) (*load.Endpoint, error) {
+	addr, err := netip.ParseAddrPort(t.server.Addr)
+	return &load.Endpoint{Addr: addr, Host: t.server.Addr, Keys: 1}, err
+}
+
+func (*target) Operations(design.Treatment) ([]load.Operation, error) {
+	return []load.Operation{{Name: "read", Weight: 1, Wire: read{}}}, nil
+}
+
+func (*target) Trespasses(design.Treatment) ([]load.Operation, error) {
+	return []load.Operation{{Name: "read without right", Twin: "read", Weight: 1, Wire: &area.TrespassWire{
+		Append:  func(dst []byte, i uint64) []byte { return ask(dst, i, "not") },
+		Refused: func(_ uint64, status int, body []byte) bool { return status == 200 && bytes.Contains(body, refused) },
+		Permitted: func(_ uint64, status int, body []byte) bool {
+			return status == 200 && bytes.Contains(body, allowed)
+		},
+	}, Describe: func(i uint64, status int, body []byte) (string, string) {
+		return fmt.Sprintf("read as caller %d without right", i), fmt.Sprintf("%d %s", status, bytes.TrimSpace(body))
+	}}}, nil
+}
+
+var allowed, refused = []byte(`"allowed":true`), []byte(`"allowed":false`)
+
+// Conditions implements area.Conditioner.
+func (t *target) Conditions(design.Treatment) []area.Condition {
+	at := func(name string, begin, end func()) area.Condition {
+		c := area.Condition{Name: name, Does: name, Hold: time.Second}
+		c.Impose = func(context.Context) (func(context.Context) error, error) {
+			begin()
+			if end == nil {
+				return nil, nil
+			}
+			return func(context.Context) error { end(); return nil }, nil
+		}
+		return c
+	}
+	return []area.Condition{
+		at(area.Restart, t.server.Restart, nil),
+		at(area.Reload, func() {
+			for range 5 {
+				t.server.Reload()
+				time.Sleep(time.Second / 2)
+			}
+		}, nil),
+		at(area.Slow, func() { t.server.Slow(8 * time.Millisecond) }, func() { t.server.Slow(0) }),
+		at(area.Partition, func() { t.server.Cut(true) }, func() { t.server.Cut(false) }),
+	}
+}
+
+// read is the call that must be permitted. Its answer names the call.
+type read struct{}
+
+func (read) ConnKey(uint64) int                 { return 0 }
+func (read) Render(dst []byte, i uint64) []byte { return ask(dst, i, "yes") }
+
+func (read) Check(i uint64, status int, body []byte) load.Outcome {
+	switch {
+	case status == 503:
+		return load.Refused
+	case status != 200:
+		return load.Failed
+	case !bytes.Contains(body, allowed):
+		return load.Wrong
+	}
+	var buf [40]byte
+	if !bytes.Contains(body, append(strconv.AppendUint(append(buf[:0], `"call":`...), i, 10), ',')) {
+		return load.Wrong // the answer to another call
+	}
+	return load.OK
+}
+
+// ask renders a request; both words of right have the same length.
+func ask(dst []byte, i uint64, right string) []byte {
+	dst = append(dst, "GET /read?call="...)
+	dst = strconv.AppendUint(dst, i, 10)
+	dst = append(dst, "&right="...)
+	dst = append(dst, right...)
+	return append(dst, " HTTP/1.1\r\nHost: target\r\n\r\n"...)
+}
