@@ -63,7 +63,7 @@ func (s *Spec) judge(q design.Question, t design.Treatment) []area.Finding {
 	p, err := s.plan(t)
 	switch {
 	case err != nil:
-	case q != design.Guard:
+	case !q.Trespasses():
 		err = p.checkLatency()
 	case !p.guards():
 		err = fmt.Errorf("mechanism: %s refuses nothing, so that there is nothing to guard: list only treatments whose "+

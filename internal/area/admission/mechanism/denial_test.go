@@ -31,16 +31,30 @@ func TestDenialIsThatOfTheProbe(t *testing.T) {
 	}{
 		{"level", psa, 403, forbidden + `violates PodSecurity "restricted:latest": privileged (…)`, nil, true},
 		{"another level", psa, 403, forbidden + `violates PodSecurity "baseline:latest": privileged (…)`, nil, false},
-		{"policy", vap, 403, forbidden + `ValidatingAdmissionPolicy '%[1]s' with binding '%[1]s' denied request: no`,
-			[]any{vap.By[2]}, true},
-		{"another policy", vap, 403, forbidden + `ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no`, nil,
-			false},
-		{"webhook", hooks[3], 403, `admission webhook "%s" denied the request: denied by c-relevant-00003`,
-			[]any{hooks[3].By[0]}, true},
-		{"another webhook", hooks[3], 403, `admission webhook "%s" denied the request: denied by c-relevant-00001`,
-			[]any{hooks[1].By[0]}, false},
-		{"webhook that failed", hooks[3], 500, `Internal error occurred: failed calling webhook "%s": timeout`,
-			[]any{hooks[3].By[0]}, false},
+		{
+			"policy", vap, 403, forbidden + `ValidatingAdmissionPolicy '%[1]s' with binding '%[1]s' denied request: no`,
+			[]any{vap.By[2]},
+			true,
+		},
+		{
+			"another policy", vap, 403, forbidden + `ValidatingAdmissionPolicy 'x' with binding 'x' denied request: no`, nil,
+			false,
+		},
+		{
+			"webhook", hooks[3], 403, `admission webhook "%s" denied the request: denied by c-relevant-00003`,
+			[]any{hooks[3].By[0]},
+			true,
+		},
+		{
+			"another webhook", hooks[3], 403, `admission webhook "%s" denied the request: denied by c-relevant-00001`,
+			[]any{hooks[1].By[0]},
+			false,
+		},
+		{
+			"webhook that failed", hooks[3], 500, `Internal error occurred: failed calling webhook "%s": timeout`,
+			[]any{hooks[3].By[0]},
+			false,
+		},
 		{"no right", vap, 403, forbidden + `User "%s" cannot create resource`, []any{vap.By[2]}, false},
 	} {
 		d, err := c.probe.Denial()
