@@ -56,7 +56,7 @@ func offered(t *testing.T, tg *target, tr design.Treatment, ops []load.Operation
 		t.Fatal(err)
 	}
 	for _, c := range s.Take() {
-		count(ops[c.Operation], c.Outcome, uint64(c.Service.Count()))
+		count(ops[c.Operation], c.Outcome, c.Service.Count())
 		for _, why := range c.Causes {
 			causes = append(causes, fmt.Sprintf("%s: %s (status %d) × %d", ops[c.Operation].Name,
 				why.Cause.Text(ops[c.Operation].Causes), why.Status, why.Count))

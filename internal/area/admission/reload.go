@@ -88,13 +88,13 @@ func (p *arm) update(ctx context.Context, o *unstructured.Unstructured, n int) e
 	return p.set(ctx, http.MethodPatch, p.objectPath(o.GetKind(), o.GetName()), contentType, patch)
 }
 
-// revoke is the condition in which further policies come, each of which forbids pods that were admitted before: how long
-// are they still admitted?
+// revoke is the condition in which further policies come, each of which forbids pods that were admitted before: how
+// long are they still admitted?
 func (p *arm) revoke() area.Condition {
 	var took []float64
 	return area.Condition{
 		Name: area.Revoke,
-		Does: fmt.Sprintf("a further policy is created that forbids what was allowed, and removed once it is enforced; %d times",
+		Does: fmt.Sprintf("a further policy comes that forbids what was allowed, and goes once it is enforced; %d times",
 			prohibitions),
 		Impose: func(ctx context.Context) (func(context.Context) error, error) {
 			for n := range prohibitions {
@@ -128,8 +128,8 @@ func (p *arm) prohibit(ctx context.Context, n int) (seconds float64, err error) 
 			return 0, err
 		}
 		defer func() {
-			name := strings.Replace(o.GetName(), pattern.Short, short, 1)
-			err = errors.Join(err, p.set(context.WithoutCancel(ctx), http.MethodDelete, p.objectPath(o.GetKind(), name), "", nil))
+			at := p.objectPath(o.GetKind(), strings.Replace(o.GetName(), pattern.Short, short, 1))
+			err = errors.Join(err, p.set(context.WithoutCancel(ctx), http.MethodDelete, at, "", nil))
 		}()
 	}
 	pod := mechanism.Pod{
@@ -138,8 +138,8 @@ func (p *arm) prohibit(ctx context.Context, n int) (seconds float64, err error) 
 	return p.awaitDenial(ctx, pod, strings.Replace(pattern.Name, pattern.Short, short, 1))
 }
 
-// awaitDenial asks for a pod until the policy of this name denies it, and returns when it was admitted last, in seconds;
-// 0: never.
+// awaitDenial asks for a pod until the policy of this name denies it, and returns when it was admitted last, in
+// seconds; 0: never.
 func (p *arm) awaitDenial(ctx context.Context, pod []byte, policy string) (last float64, err error) {
 	path := p.prefix + resources()[0].path(p.namespace) + "?dryRun=All"
 	begin := p.env.Clock.Now()

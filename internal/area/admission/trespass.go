@@ -17,8 +17,9 @@ import (
 
 var _ area.Trespasser = (*target)(nil)
 
-// Trespasses implements area.Trespasser: for each operation that creates pods the same with a pod that the policies deny,
-// always as a dry run, so that nothing forbidden is stored or started. Treatments whose policies deny nothing have none.
+// Trespasses implements area.Trespasser: for each operation that creates pods the same with a pod that the policies
+// deny, always as a dry run, so that nothing forbidden is stored or started. Treatments whose policies deny nothing have
+// none.
 func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	p, err := t.arms.Of(tr)
 	if err != nil || !p.guards() {
@@ -89,8 +90,8 @@ func (p *arm) trespass(o operation, name string) (*trespass, error) {
 	}, nil
 }
 
-// forbidden is the probe whose pod is the trespass: a privileged pod or, of webhooks, one that the last of them denies and
-// no other, so that each answer shows what became of one webhook.
+// forbidden is the probe whose pod is the trespass: a privileged pod or, of webhooks, one that the last of them denies
+// and no other, so that each answer shows what became of one webhook.
 func (p *arm) forbidden() mechanism.Probe {
 	bad := slices.DeleteFunc(slices.Clone(p.policies.proof.Bad), func(b mechanism.Probe) bool {
 		return b.Want != mechanism.Denied
@@ -104,8 +105,8 @@ func (p *arm) forbidden() mechanism.Probe {
 	return bad[0]
 }
 
-// padded makes a pod size bytes long: without the annotation of the call's number, and with a longer name. A pod that is
-// longer keeps its length.
+// padded makes a pod size bytes long: without the annotation of the call's number, and with a longer name. A pod that
+// is longer keeps its length.
 func padded(body []byte, size int) ([]byte, error) {
 	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -170,7 +171,8 @@ func trespassCauses() []string {
 	return out
 }
 
-// answer classifies an answer. What the API server rejects because a webhook has not decided is no denial by the webhook.
+// answer classifies an answer. What the API server rejects because a webhook has not decided is no denial by the
+// webhook.
 func (w *trespass) answer(status int, body []byte) (load.Outcome, cause) {
 	switch {
 	case status == http.StatusCreated && startsWithAny(body, w.judge.starts):

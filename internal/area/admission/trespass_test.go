@@ -50,8 +50,8 @@ func requestOf(t *testing.T, w load.Wire) (*http.Request, []byte) {
 	return r, body
 }
 
-// TestTrespassesAreTwins: each creation of a pod has a twin by the same caller, as a dry run, of the same size and with a
-// pod that the policies deny; no other operation has one.
+// TestTrespassesAreTwins: each creation of a pod has a twin by the same caller, as a dry run, of the same size and with
+// a pod that the policies deny; no other operation has one.
 func TestTrespassesAreTwins(t *testing.T) {
 	for k, forbids := range map[mechanism.Kind]string{
 		mechanism.PSA: `"privileged":true`, mechanism.PSP: `"privileged":true`, mechanism.VAP: `"privileged":true`,
@@ -89,7 +89,7 @@ func TestTrespassesAreTwins(t *testing.T) {
 	}
 }
 
-// TestTrespassAnswers: only an admitted pod is a breach, and only a denial by the treatment's own policies is a refusal.
+// TestTrespassAnswers: only an admitted pod is a breach, and only a denial by the treatment's own policies a refusal.
 func TestTrespassAnswers(t *testing.T) {
 	tg, p := guardingArm(t, mechanism.Webhook)
 	ops, err := tg.Trespasses(treatment())
@@ -130,7 +130,8 @@ func TestTrespassAnswers(t *testing.T) {
 			t.Errorf("%d %s: %v, cause %d; want %v, %d", c.code, c.body, got, why, c.want, c.cause)
 		}
 	}
-	if n := len(ops[0].Causes); n != int(causeOtherGuard)+1 || !strings.Contains(ops[0].Causes[causePolicyFailed], "failed closed") {
+	if n := len(ops[0].Causes); n != int(causeOtherGuard)+1 ||
+		!strings.Contains(ops[0].Causes[causePolicyFailed], "failed closed") {
 		t.Errorf("%d causes: %q", n, ops[0].Causes)
 	}
 }
@@ -211,8 +212,8 @@ func trespassed(t *testing.T, tg *target, tr design.Treatment, seconds float64) 
 	return out
 }
 
-// TestFailOpenFollowsTheLatency reproduces a known result. With failurePolicy Ignore the share of the trespasses that are
-// permitted is the share of the webhook's latency distribution above its time-out; with Fail none is permitted, and the
+// TestFailOpenFollowsTheLatency reproduces a known result. With failurePolicy Ignore the share of the trespasses that
+// are permitted is the share of the webhook's latency distribution above its time-out; with Fail none is permitted, and the
 // same share of the legitimate calls fails instead.
 func TestFailOpenFollowsTheLatency(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ const (
 type Hooks struct {
 	FailurePolicy  string // Fail (default) or Ignore
 	TimeoutSeconds int    // default WebhookTimeout
-	Match          string // a CEL expression over the request, which must be true for the webhooks to be asked; empty: none
+	Match          string // a CEL expression: webhooks are asked only where it is true; empty: everywhere
 }
 
 // WithDefaults returns the options with the defaults filled in.
