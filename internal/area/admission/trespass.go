@@ -90,20 +90,20 @@ func (p *arm) trespass(o operation, name string) (*trespass, error) {
 	}, nil
 }
 
-// forbidden is the probe whose pod is the trespass: a privileged pod or, of webhooks, one that the last of them denies
-// and no other, so that each answer shows what became of one webhook.
+// forbidden is the probe whose pod is the trespass: a privileged pod or, of policies in CEL and webhooks, one that the
+// last of them denies and no other, so that each answer shows what became of one policy.
 func (p *arm) forbidden() mechanism.Probe {
 	bad := slices.DeleteFunc(slices.Clone(p.policies.proof.Bad), func(b mechanism.Probe) bool {
 		return b.Want != mechanism.Denied
 	})
-	switch {
-	case p.kind.NeedsWebhook():
+	if p.single() {
 		return bad[len(bad)-1]
-	case p.kind == mechanism.VAP:
-		return bad[1]
 	}
 	return bad[0]
 }
+
+// single reports whether a pod can ask for its denial by one policy.
+func (p *arm) single() bool { return p.kind == mechanism.VAP || p.kind.NeedsWebhook() }
 
 // padded makes a pod size bytes long: without the annotation of the call's number, and with a longer name. A pod that
 // is longer keeps its length.
@@ -141,7 +141,7 @@ func (p *arm) guard() string {
 	case mechanism.PSP:
 		return "PodSecurityPolicy"
 	case mechanism.VAP:
-		return fmt.Sprintf("ValidatingAdmissionPolicy, %d of them", p.population.Useable)
+		return "ValidatingAdmissionPolicy " + p.forbidden().By[0]
 	case mechanism.Webhook, mechanism.MutatingWebhook:
 		return fmt.Sprintf("webhook %s, failurePolicy %s, timeoutSeconds %d", p.forbidden().By[0], p.hooks.FailurePolicy,
 			p.hooks.TimeoutSeconds)
@@ -153,8 +153,8 @@ func (p *arm) guard() string {
 // forbiddenPod describes the pod of the trespasses.
 func (p *arm) forbiddenPod() string {
 	switch {
-	case p.kind.NeedsWebhook():
-		return "a pod with the label " + mechanism.DenyLabel + " of one webhook"
+	case p.single():
+		return "a pod with the label " + mechanism.DenyLabel + " of one policy"
 	case p.kind == mechanism.Manifests:
 		return "the pod of manifests.bad"
 	}

@@ -54,7 +54,7 @@ func requestOf(t *testing.T, w load.Wire) (*http.Request, []byte) {
 // a pod that the policies deny; no other operation has one.
 func TestTrespassesAreTwins(t *testing.T) {
 	for k, forbids := range map[mechanism.Kind]string{
-		mechanism.PSA: `"privileged":true`, mechanism.PSP: `"privileged":true`, mechanism.VAP: `"privileged":true`,
+		mechanism.PSA: `"privileged":true`, mechanism.PSP: `"privileged":true`, mechanism.VAP: `"tare.dev/deny":"c-relevant-00002"`,
 		mechanism.Webhook: `"tare.dev/deny":"c-relevant-00002"`, mechanism.MutatingWebhook: `"tare.dev/deny":"c-relevant-00002"`,
 	} {
 		tg, p := guardingArm(t, k)
