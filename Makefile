@@ -52,7 +52,8 @@ QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simula
 AGAIN   := --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
 TESTS   := $(GOTESTSUM) --format standard-quiet $(AGAIN)
 
-.PHONY: help demo build engines plane test slowest race lint quick check bench simulate calibrate fuzz schema dist dist-check clean
+.PHONY: help demo build engines plane test slowest race lint quick check bench simulate calibrate gallery fuzz schema \
+        dist dist-check clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
@@ -131,6 +132,17 @@ calibrate: build ## tare against servers of known capacity (twenty minutes), pla
 	$(GO) run ./lab/cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
 	$(GO) run ./lab/cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
 	TARE_GUARD_RUNS=20 $(GO) test ./lab/controls -v -timeout 3h
+
+# The index of the gallery is the list of its commands. A run whose record is in bin/gallery is not measured again: remove
+# its folder there first.
+gallery: build ## write the pages of docs/gallery, from runs of half an hour together
+	$(GO) build -o bin/hash ./examples/exec/hash
+	@grep '^    tare run ' docs/gallery/README.md | while read -r _ _ args; do \
+	  file=$${args%%.yaml*} name=$${file##*/}; \
+	  ls -d bin/gallery/$$name-2* >/dev/null 2>&1 || eval "bin/tare run $$args --results bin/gallery" </dev/null; \
+	  bin/tare report $$name --results bin/gallery -o html=docs/gallery/$$name.html </dev/null; \
+	  case $$? in 0|10|11|12) ;; *) echo "no page of $$name: remove bin/gallery/$$name-*"; exit 1;; esac; done
+	$(GO) test -count=1 -run '^TestGallery$$' ./internal/cli -update
 
 fuzz: ## every fuzz target for 30 s each
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

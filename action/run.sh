@@ -10,7 +10,7 @@ done <<<"$TARE_FLAGS"
 
 code=0
 tare run --results "$folder/results" -o text -o "html=$folder/report.html" -o "markdown=$folder/report.md" \
-  -o "junit=$folder/junit.xml" "${flags[@]}" -- "$TARE_FILE" || code=$?
+  -o "junit=$folder/junit.xml" -o "sarif=$folder/tare.sarif" "${flags[@]}" -- "$TARE_FILE" || code=$?
 case $code in
   0) verdict=pass ;;
   10) verdict=regressed ;;

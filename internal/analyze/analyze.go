@@ -32,8 +32,9 @@ func Analyze(r *record.Record, o Options) (*report.Report, error) {
 // conclude computes the whole report.
 func (a *analysis) conclude(o Options) (*report.Report, error) {
 	r := a.rec
+	lines := map[string]int{}
 	if o.Budget == nil {
-		o.Budget = r.Plan.Budget
+		o.Budget, lines = r.Plan.Budget, budgetLines(r)
 	}
 	budgets, err := parsed(o.Budget)
 	if err != nil {
@@ -54,6 +55,9 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	a.ending()
 	a.withdrawVerdicts()
 	a.budgets(budgets)
+	for i := range a.rep.Budgets {
+		a.rep.Budgets[i].Line = lines[a.rep.Budgets[i].Text]
+	}
 	a.rep.Verdict, a.rep.Reason = verdict(a.rep, a.flaws)
 	for _, calls := range a.logs {
 		if err := calls.Err(); err != nil {
@@ -230,19 +234,21 @@ func (a *analysis) warn(treatment, format string, args ...any) {
 
 // treatments says which arms there were and whether each was proved in force.
 func (a *analysis) treatments() {
-	proved := map[string]bool{}
+	proved, failed := map[string]bool{}, map[string]string{}
 	for _, v := range a.rec.Verified {
 		if before, seen := proved[v.Treatment]; seen && !before {
 			continue // one failed proof is enough
 		}
 		proved[v.Treatment] = v.OK
 		if !v.OK {
+			failed[v.Treatment] = v.Error
 			a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s was not in force: %s", v.Treatment, v.Error))
 		}
 	}
 	for _, t := range a.rec.Plan.Treatments {
 		a.rep.Treatments = append(a.rep.Treatments, report.Treatment{
 			ID: t.ID, Baseline: t.Baseline, Control: t.Control, Levels: t.Levels, Verified: proved[t.ID],
+			NotInForce: failed[t.ID],
 		})
 	}
 	for _, p := range a.rec.Prepared {

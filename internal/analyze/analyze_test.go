@@ -156,6 +156,9 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rep := analyzed(t, c.j.write(t, t.TempDir()))
+			if why := rep.Treatments[0].NotInForce; (why != "") != c.j.unverified {
+				t.Errorf("not in force: %q, want %v", why, c.j.unverified)
+			}
 			if rep.Verdict != c.verdict || ExitCode(rep) != c.exit || rep.Reason == "" {
 				t.Errorf(
 					"verdict %s (%s), exit %d, want %s and %d\nbudgets %+v", rep.Verdict, rep.Reason, ExitCode(rep), c.verdict, c.exit,

@@ -91,8 +91,14 @@ func (l *ledger) add(x *record.Answers, replaced bool) {
 	}
 }
 
-// checkAnswers judges one treatment's ledger, by word in alphabetical order.
+// permitted is the answer that lets a request through.
+const permitted = "permit"
+
+// checkAnswers judges one treatment's ledger, by word in alphabetical order. The run is invalid where a target counted
+// fewer answers of a kind than its callers got, or more that were no permits than they got: it says one thing and
+// decides another. More permits are others' requests, since every answer of ours has then been counted as what it was.
 func (a *analysis) checkAnswers(l *ledger) {
+	var denied []string
 	for _, word := range slices.Sorted(maps.Keys(l.target)) {
 		c := report.AnswerCheck{
 			Treatment: l.treatment, Answer: word, Client: l.client[word], Target: l.target[word], Unanswered: l.unanswered,
@@ -112,8 +118,17 @@ func (a *analysis) checkAnswers(l *ledger) {
 				l.treatment, "the target counted %.0f answers %q, and its callers got %d%s: %s", c.Target, word, c.Client,
 				unansweredToo(l.unanswered), whyOff(off),
 			)
+			if off < 0 || word != permitted {
+				denied = append(denied, fmt.Sprintf("%.0f %q for %d", c.Target, word, c.Client))
+			}
 		}
 		a.rep.Answers = append(a.rep.Answers, c)
+	}
+	if len(denied) > 0 {
+		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
+			"%sthe target's own counts contradict its answers (it counted %s that its callers got): its answers were not its "+
+				"decisions throughout. Where others ask it too, measure it alone", of(l.treatment), strings.Join(denied, ", "),
+		))
 	}
 	if l.anew {
 		a.warn(

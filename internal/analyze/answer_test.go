@@ -108,6 +108,19 @@ func TestMeter(t *testing.T) {
 	if m.times["pdp"] != 1 || !replaced[4] || replaced[3] || m.peaks["pdp"] != 300 {
 		t.Errorf("replaced %v, %v times, peak %v", replaced, m.times, m.peaks)
 	}
+	// What a process held at most before that does not count.
+	p := newMeter()
+	for i, mark := range []float64{900, 900, 950, 80} {
+		p.read([]metric.Sample{
+			s(probe.Started.Name, "", float64(1+i/3)), s(probe.RSS.Name, "", 70), s(probe.RSSPeak.Name, "", mark),
+		})
+		if i == 0 {
+			p.resetSums()
+		}
+		if want := []float64{0, 70, 950, 950}[i]; p.peaks["pdp"] != want {
+			t.Errorf("reading %d: peak %v, want %v", i, p.peaks["pdp"], want)
+		}
+	}
 	// Without a start, a count that falls tells of another process.
 	n := newMeter()
 	n.read([]metric.Sample{s(probe.SeriesTotal.Name, "requests", 50)})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tare/internal/design"
+	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/signature"
 	"tare/internal/stat"
@@ -197,7 +198,7 @@ func (a *analysis) batches(t *record.Trial) *extract {
 	per := map[key]*measure{}
 	for i := range t.Batches {
 		b := &t.Batches[i]
-		found, ok := findMetric(b.Metric)
+		found, ok := probe.Known(b.Metric)
 		if !ok {
 			a.warn("", "the record holds batches of %q, a metric that this tare does not know", b.Metric)
 			continue

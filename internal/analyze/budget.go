@@ -7,8 +7,10 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
+	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/unit"
 )
@@ -32,6 +34,18 @@ func (a *analysis) budgets(all []budget.Budget) {
 			a.rep.Budgets = append(a.rep.Budgets, a.judge(scope, b, &treatments[i]))
 		}
 	}
+}
+
+// budgetLines returns the lines of the budgets in the record's experiment file; none if it has no such file.
+func budgetLines(r *record.Record) map[string]int {
+	if r.Dir == "" {
+		return nil // the record is not from a folder
+	}
+	text, err := r.File()
+	if err != nil {
+		return nil // a line is a convenience: the report stands without it
+	}
+	return config.BudgetLines(text)
 }
 
 // scope is what the record holds: what its budgets may speak of. Whether a metric that may be measured was, only its

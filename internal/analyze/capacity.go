@@ -23,6 +23,7 @@ func (a *analysis) searches() error {
 			return fmt.Errorf("analyze trial of %s in block %d: %w", t.Treatment, t.Block, err)
 		}
 	}
+	a.busySearch()
 	return nil
 }
 

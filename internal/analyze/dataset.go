@@ -7,7 +7,6 @@ import (
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/probe"
 )
 
 // mostBlocks bounds what a damaged record can make a report hold; no experiment comes near it.
@@ -193,17 +192,4 @@ func (m *measure) tail(quantile string) (q float64, ok bool) {
 	}
 	q, ok = budget.Fraction(quantile)
 	return q, ok && q >= 0.9
-}
-
-// findMetric finds a metric of calls and batches, or a quantity that a probe reads.
-func findMetric(name string) (metric.Metric, bool) {
-	if m, ok := metric.Find(name); ok {
-		return m, true
-	}
-	for _, q := range probe.Quantities() {
-		if q.Name == name {
-			return q.Metric, true
-		}
-	}
-	return metric.Metric{}, false
 }

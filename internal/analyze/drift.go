@@ -65,15 +65,18 @@ func (s *soak) drift(operation, name, quantile string) (d report.Drift, ok bool)
 		return d, false
 	}
 	d = c.drift(s.seconds())
-	if why := s.whyNoTrend(name); why != "" && d.Lo != nil && d.Verdict != report.Equivalent {
+	if why := s.whyNoTrend(name); why != "" && d.Lo != nil && (s.short() || d.Verdict != report.Equivalent) {
 		d.Verdict, d.Reason = report.EffectInconclusive, why
 	}
 	return d, true
 }
 
+// short reports whether too little was measured to tell a trend from its absence.
+func (s *soak) short() bool { return s.seconds() < budget.LeastTrend.Seconds() }
+
 // whyNoTrend says why a slope, whatever its interval, is no trend of the target; empty: it may be one.
 func (s *soak) whyNoTrend(name string) string {
-	if s.seconds() < budget.LeastTrend.Seconds() {
+	if s.short() {
 		return fmt.Sprintf(
 			"over less than %s the slow waves of a host, and a program that is still filling its caches, look like a trend",
 			span(budget.LeastTrend.Seconds()),
@@ -122,7 +125,7 @@ func judgeDrift(d report.Drift, m metric.Metric, hours float64) report.Drift {
 	case known && lo*share >= -d.Margin && hi*share <= d.Margin:
 		d.Verdict = report.Equivalent
 		if lo > 0 || hi < 0 {
-			d.Reason = "it differs from 0, but by less than the margin over what was measured"
+			d.Reason = "it differs from 0, by less than that over what was measured"
 		}
 	case lo > 0:
 		d.Verdict = report.Slower

@@ -8,6 +8,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/hist"
 	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -84,7 +85,7 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 		a.flaws.invalid = append(a.flaws.invalid, why)
 	} else {
 		a.tardy = fmt.Sprintf("late in %d of %s: no response times are given", len(l.late), plural(blocks, "block"))
-		a.warn("", "no response times are given, since %s; what the target spent on its calls does not hang on that", why)
+		a.warn("", "no response times are given, since %s; what the target spent on its calls does not depend on that", why)
 	}
 	return true
 }
@@ -93,7 +94,7 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 // where the target's CPU time is not known.
 func (a *analysis) asksForTimes() bool {
 	for name := range a.asked {
-		if m, ok := findMetric(name); (ok && timed(m)) || name == "pool_wait" {
+		if m, ok := probe.Known(name); (ok && timed(m)) || name == "pool_wait" {
 			return true
 		}
 	}

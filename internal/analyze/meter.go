@@ -25,7 +25,8 @@ type usage struct {
 type meter struct {
 	last  map[string]map[probed]float64 // by subject
 	sums  map[string]map[probed]float64 // of counters, and the last values of gauges
-	peaks map[string]float64            // of resident memory
+	peaks map[string]float64            // of resident memory, since resetSums
+	marks map[string]float64            // the most resident memory that a process had before that
 	times map[string]int                // how often each subject was replaced
 	order []string                      // subjects, as they came
 }
@@ -41,7 +42,7 @@ type subjectProbed struct {
 func newMeter() *meter {
 	return &meter{
 		last: map[string]map[probed]float64{}, sums: map[string]map[probed]float64{}, peaks: map[string]float64{},
-		times: map[string]int{},
+		marks: map[string]float64{}, times: map[string]int{},
 	}
 }
 
@@ -64,12 +65,13 @@ func (m *meter) read(samples []metric.Sample) (used map[string]map[probed]float6
 		for _, s := range samples {
 			if s.Subject == subject {
 				now[probed{s.Metric, s.Part}] = s.Value
-				if s.Metric == probe.RSS.Name || s.Metric == probe.RSSPeak.Name {
-					m.peaks[subject] = max(m.peaks[subject], s.Value)
-				}
 			}
 		}
 		anew := m.replaced(subject, now)
+		if anew {
+			delete(m.marks, subject)
+		}
+		m.peak(subject, now)
 		if anew {
 			replaced = append(replaced, subject)
 			m.times[subject]++
@@ -77,6 +79,17 @@ func (m *meter) read(samples []metric.Sample) (used map[string]map[probed]float6
 		used[subject] = m.add(subject, now, anew)
 	}
 	return used, replaced
+}
+
+// peak takes in how much memory a subject has resident. What its process had at most counts only where it had that
+// since resetSums.
+func (m *meter) peak(subject string, now map[probed]float64) {
+	if v, ok := now[probed{metric: probe.RSS.Name}]; ok {
+		m.peaks[subject] = max(m.peaks[subject], v)
+	}
+	if v, ok := now[probed{metric: probe.RSSPeak.Name}]; ok && v > m.marks[subject] {
+		m.peaks[subject] = max(m.peaks[subject], v)
+	}
 }
 
 // replaced reports whether a subject's process is another one than at the last reading: by its start, or, where that is
@@ -143,6 +156,9 @@ func (m *meter) sum(k subjectProbed, v float64) {
 func (m *meter) resetSums() {
 	clear(m.sums)
 	clear(m.peaks)
+	for subject, last := range m.last {
+		m.marks[subject] = last[probed{metric: probe.RSSPeak.Name}]
+	}
 }
 
 // keys are what was added up: subjects in the order in which they came, their values in that of the alphabet.

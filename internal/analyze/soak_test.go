@@ -145,7 +145,7 @@ func target(t *testing.T, rep *report.Report) {
 	x := rep.Target[0]
 	near(t, "CPU time", x.CPUSeconds, 120, 3)
 	near(t, "CPU time of a call", x.CPUPerOp, 0.002, 0.0001)
-	near(t, "peak", x.RSS.Peak, 60*mib, 0)
+	near(t, "peak", x.RSS.Peak, 36*mib, 4*mib) // and not the 60 MiB that the process had before
 	near(t, "start", x.StartSeconds, 0.05, 0)
 	near(t, "load", x.LoadSeconds, 0.01, 0)
 	near(t, "heap", x.Heap.Committed, 40*mib, 0)
@@ -238,6 +238,64 @@ func TestWrongAnswers(t *testing.T) {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
 	verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Fail})
+	// A refusal that does not always come is no refusal: no budget can allow it.
+	rep = soaked(t, endurance{wrong: func(float64) uint64 { return 5 }, budget: []string{"error <= 10%"}})
+	if ExitCode(rep) != ExitInvalid ||
+		!strings.Contains(rep.Reason, "1500 of 30000 requests deny, which must be refused, were permitted") {
+		t.Errorf("exit code %d: %s", ExitCode(rep), rep.Reason)
+	}
+}
+
+// TestContradictedAnswersAreInvalid: a target whose own counts say that it answered what it did not decide was not
+// measured, whatever the budgets say. Permits that nobody here got are others'.
+func TestContradictedAnswersAreInvalid(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		off              map[string]float64 // counted beyond what callers got
+		unanswered       uint64
+		invalid, warning bool
+	}{
+		{"it agrees", nil, 0, false, false},
+		// The guards were undeployed in the middle: their requests are permitted, and counted as not applicable.
+		{"NotApplicable answered Permit", map[string]float64{"permit": -500, "not-applicable": 500}, 3, true, true},
+		{"hidden behind others' permits", map[string]float64{"permit": 40, "not-applicable": 500}, 3, true, true},
+		{"something else answered", map[string]float64{"deny": -7}, 3, true, true},
+		{"others' permits", map[string]float64{"permit": 40}, 3, false, true},
+		{"no more than got no answer", map[string]float64{"permit": -3, "not-applicable": 3}, 3, false, false},
+	} {
+		rep := soaked(t, endurance{
+			measured: 60, warm: 6, budget: []string{"error <= 5%"}, answers: func(seen map[string]uint64) record.Answers {
+				a := record.Answers{Before: map[string]float64{}, After: map[string]float64{}, Unanswered: c.unanswered}
+				for _, word := range []string{"permit", "deny", "not-applicable"} {
+					a.After[word] = float64(seen[word]) + c.off[word]
+				}
+				return a
+			},
+		})
+		want := ExitPass
+		if c.invalid {
+			want = ExitInvalid
+		}
+		if got := ExitCode(rep); got != want || c.invalid != strings.Contains(rep.Reason, "contradict its answers") {
+			t.Errorf("%s: exit code %d, want %d: %s", c.name, got, want, rep.Reason)
+		}
+		if (len(rep.Warnings) > 0) != c.warning {
+			t.Errorf("%s: warnings %q", c.name, rep.Warnings)
+		}
+	}
+}
+
+// TestShortSoaksAreNotJudged: less than the time that a trend needs shows no trend, and no absence of one.
+func TestShortSoaksAreNotJudged(t *testing.T) {
+	rep := soaked(t, endurance{measured: 60, warm: 6})
+	for name, d := range all(t, rep).Drift {
+		if d.Verdict != report.EffectInconclusive || d.Reason == "" {
+			t.Errorf("%s is %s: %s", name, d.Verdict, d.Reason)
+		}
+	}
+	if s := all(t, rep).Sentence(); strings.Contains(s, "no drift") {
+		t.Error(s)
+	}
 }
 
 // TestAnswerChecks holds both sides' counts against each other.

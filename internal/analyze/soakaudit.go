@@ -41,7 +41,7 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 	default:
 		last := &a.audits[len(a.audits)-1]
 		last.Valid, last.Verdict = true, signature.Possible
-		a.warn(id, "%s: no response times are given; what the target spent on its calls does not hang on that", g.Reason)
+		a.warn(id, "%s: no response times are given; what the target spent on its calls does not depend on that", g.Reason)
 		s.untimed()
 	}
 }
@@ -49,7 +49,7 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 // asksTimes reports whether a budget limits what a late generator spoils.
 func asksTimes(budgets []budget.Budget) bool {
 	for i := range budgets {
-		if m, ok := findMetric(budgets[i].Metric); (ok && timed(m)) || budgets[i].Metric == metric.PoolWait.Name {
+		if m, ok := probe.Known(budgets[i].Metric); (ok && timed(m)) || budgets[i].Metric == metric.PoolWait.Name {
 			return true
 		}
 	}

@@ -89,7 +89,7 @@ func (c *course) withoutShort() *course {
 // find chooses how a metric is taken from a window; nil: it is not known window by window. An empty operation is all of
 // them.
 func (s *soak) find(operation, name, quantile string) (m metric.Metric, of valueOf) {
-	if found, ok := findMetric(name); ok {
+	if found, ok := probe.Known(name); ok {
 		m = found
 	}
 	switch name {

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"tare/internal/capacity"
@@ -114,7 +115,8 @@ func (t *binned) steps(trace *capacity.Trace) {
 			From: t.since(s.Segment.Start), To: t.since(s.Segment.End), Name: name, Rate: s.Rate,
 		})
 	}
-	if r := trace.Recovery; r != nil && len(r.Probes) > 0 {
+	recovery := func(s capacity.Step) bool { return s.Role == capacity.RoleRecovery }
+	if r := trace.Recovery; r != nil && len(r.Probes) > 0 && !slices.ContainsFunc(trace.Steps, recovery) {
 		t.out.Steps = append(t.out.Steps, report.Stretch{
 			From: t.since(r.Start), To: t.since(r.Probes[len(r.Probes)-1].At), Name: string(capacity.RoleRecovery),
 		})

@@ -288,7 +288,7 @@ treatments: [{check: hmac}], target: {program: [sh, shelly.sh], rounds: 3, span:
 	if want == "" || got["steps.run.outputs.verdict"] != want {
 		t.Errorf("outputs %v, want verdict %q:\n%s", got, want, out)
 	}
-	for _, f := range []string{"report.html", "report.md", "junit.xml", "results/r-*/record.jsonl"} {
+	for _, f := range []string{"report.html", "report.md", "junit.xml", "tare.sarif", "results/r-*/record.jsonl"} {
 		if found, _ := filepath.Glob(filepath.Join(got["steps.run.outputs.folder"], f)); len(found) != 1 {
 			t.Errorf("%s: %v", f, found)
 		}

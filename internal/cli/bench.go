@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,14 +33,17 @@ type benchFlags struct {
 func (a *app) benchCommand() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
-		Use: "bench OLD NEW [-- PACKAGES -bench X …]", Short: "Compare Go benchmarks of two revisions",
+		Use: "bench OLD NEW [-- PACKAGES -bench X …]", Short: "Compare benchmarks of two builds: Go, criterion, JMH",
 		Long: "Builds the Go benchmarks of two git revisions of the repository in this folder, of two module versions\n" +
 			"(path@version), or takes two test binaries (go test -c), and runs them interleaved in blocks, in random\n" +
 			"order, with OLD a second time as the A/A arm. Each benchmark is an operation.\n\n" +
 			"After -- stand packages (default: .), the flags -bench, -skip, -cpu, -short and -benchtime of go test, and\n" +
-			"flags of go build such as -tags=x. -benchtime 50ms is how long a batch lasts.",
+			"flags of go build such as -tags=x. -benchtime 50ms is how long a batch lasts.\n\n" +
+			"OLD and NEW may also be two benchmark binaries of Rust's criterion (cargo bench --no-run) or two jars of Java's\n" +
+			"JMH, with -bench, -skip, -benchtime and -warmup DURATION after --.",
 		Example: "  tare bench HEAD~1 HEAD\n  tare bench v1.2.0 HEAD -- ./... -bench 'Open|Close'\n" +
-			"  tare bench golang.org/x/text@v0.33.0 golang.org/x/text@v0.42.0 -- ./unicode/norm -bench NFC",
+			"  tare bench golang.org/x/text@v0.33.0 golang.org/x/text@v0.42.0 -- ./unicode/norm -bench NFC\n" +
+			"  tare bench old/benchmarks.jar new/benchmarks.jar -- -bench Codec",
 		Args: func(c *cobra.Command, args []string) error {
 			if dash := c.ArgsLenAtDash(); dash >= 0 {
 				args = args[:dash]
@@ -61,7 +65,7 @@ func (a *app) benchCommand() *cobra.Command {
 // benchDriverCommand is the program of the experiments that tare bench composes.
 func (a *app) benchDriverCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "bench-driver PLAN", Short: "Run Go benchmarks (tare bench starts this itself)", Hidden: true,
+		Use: "bench-driver PLAN", Short: "Run benchmarks (tare bench starts this itself)", Hidden: true,
 		Args: exactly("PLAN"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return gobench.Serve(c.Context(), args[0], a.Stdin, a.Stdout)
@@ -75,7 +79,7 @@ func (a *app) bench(ctx context.Context, args []string, f *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.cpuTime && o.Span < usualSpan {
+	if f.cpuTime && o.Span != 0 && o.Span < usualSpan {
 		return usage("--cpu-time needs batches of %v or more, since the start of a process takes milliseconds of it; leave "+
 			"out -benchtime", usualSpan)
 	}
@@ -120,8 +124,6 @@ func (a *app) benchCache() build.Cache {
 const (
 	usualSpan = 50 * time.Millisecond // several times as long as a kernel lets a process run before another
 	leastSpan = 10 * time.Millisecond
-	// benchRounds is how many batches of a benchmark a block has, each a process: the luck of one does not weigh much.
-	benchRounds = 10
 	// mostOperations is how many a file can name; without names all are measured.
 	mostOperations = 32
 )
@@ -130,10 +132,14 @@ const (
 func benchText(p gobench.Plan, self, file string, f *benchFlags) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# Go benchmarks of two revisions; composed by tare bench, which has built them")
+	line("# Benchmarks of two builds; composed by tare bench, which keeps the builds in its cache")
 	line("name: bench\narea: exec\nquestion: compare")
 	line("target:\n  program: [%q, bench-driver, %q]", self, file)
-	line("  rounds: %d\n  patience: 10m", benchRounds)
+	_, _, rounds := p.Tool.Usual() // each a process: the luck of one does not weigh much
+	line("  rounds: %d\n  patience: 10m", rounds)
+	if lasts := p.Lasts(); lasts > 0 {
+		line("  span: %s", lasts)
+	}
 	if len(p.Benchmarks) <= mostOperations {
 		var names []string
 		for _, b := range p.Benchmarks {
@@ -162,7 +168,8 @@ func benchOptions(args []string) (o gobench.Options, err error) {
 	short := fs.Bool("short", false, "")
 	fs.Bool("benchmem", true, "")
 	fs.IntVar(&o.CPU, "cpu", o.CPU, "")
-	fs.DurationVar(&o.Span, "benchtime", usualSpan, "")
+	fs.DurationVar(&o.Span, "benchtime", 0, "")
+	fs.DurationVar(&o.Warm, "warmup", 0, "")
 	for _, name := range []string{"tags", "gcflags", "ldflags", "asmflags", "mod", "modfile", "pgo"} {
 		fs.Func(name, "", func(v string) error { o.BuildFlags = append(o.BuildFlags, "-"+name+"="+v); return nil })
 	}
@@ -171,15 +178,27 @@ func benchOptions(args []string) (o gobench.Options, err error) {
 	}
 	for rest := args[2:]; len(rest) > 0; {
 		if err := fs.Parse(rest); err != nil {
-			return o, usage("after --: %w; it takes packages, -bench, -skip, -cpu N, -short, -benchtime DURATION and flags of "+
+			return o, usage("after --: %w; it takes packages, -bench, -skip, -cpu N, -short, -benchtime DURATION, "+
+				"-warmup DURATION and flags of "+
 				"go build; how often is said by --blocks", err)
 		}
 		if rest = fs.Args(); len(rest) > 0 {
 			o.Packages, rest = append(o.Packages, rest[0]), rest[1:]
 		}
 	}
-	if o.Span < leastSpan || o.Span > 10*time.Second || o.CPU < 1 {
-		return o, usage("after --: -benchtime %v -cpu %d: want 10ms to 10s, and 1 processor or more", o.Span, o.CPU)
+	o.Match, o.Skip = *bench, *skip
+	fs.Visit(func(given *flag.Flag) {
+		if slices.Contains([]string{"benchmem", "cpu", "short"}, given.Name) {
+			o.OnlyGo = append(o.OnlyGo, given.Name)
+		}
+	})
+	for _, d := range []time.Duration{o.Span, o.Warm} {
+		if d != 0 && (d < leastSpan || d > 10*time.Second) {
+			return o, usage("after --: -benchtime and -warmup: want 10ms to 10s, not %v", d)
+		}
+	}
+	if o.CPU < 1 {
+		return o, usage("after --: -cpu %d: want 1 processor or more", o.CPU)
 	}
 	o.TestFlags = []string{"-test.bench=" + *bench, "-test.short=" + strconv.FormatBool(*short)}
 	if *skip != "" {

@@ -131,13 +131,14 @@ func TestBenchRefuses(t *testing.T) {
 		{"HEAD~3 HEAD", 1, "undefined: undefined"},
 		{"HEAD~3 HEAD~1", 2, "only HEAD~1 has BenchmarkNew; leave out what HEAD~3 lacks with -skip after --"},
 		{"HEAD~3 HEAD~2", 1, "panic: oops"},
-		{"HEAD~3 HEAD~1 -- -bench Nothing", 2, "no benchmark of HEAD~3 matches -test.bench=Nothing"},
+		{"HEAD~3 HEAD~1 -- -bench Nothing", 2, "no benchmark of HEAD~3 matches -bench Nothing in ."},
 		{"HEAD~3 HEAD~1 -- ./nosuch", 2, "go list ./nosuch: "},
 		{"HEAD~3 HEAD~1 -- -count 5", 2, "how often is said by --blocks"},
 		{"HEAD~3 HEAD~1 -- -benchtime 1h", 2, "want 10ms to 10s"},
 		{"HEAD~3 HEAD~1 --cpu-time -- -benchtime 10ms", 2, "--cpu-time needs batches of 50ms"},
+		{"HEAD~3 HEAD~1 -- -warmup 1s", 2, "Go benchmarks have no warm-up of their own"},
 		{"/nosuch.test HEAD", 2, "there is no file /nosuch.test"},
-		{"/bin/sh HEAD", 2, "one is a test binary and the other is not"},
+		{"/bin/sh HEAD", 2, "one is a test binary and the other is a revision or a module"},
 		{"HEAD~3 HEAD~1 --budget nonsense -- -skip New", 2, "budget"},
 	} {
 		said, code := r.run(t, r.tare, append([]string{"bench"}, strings.Fields(c.args)...)...)
@@ -206,5 +207,60 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(cache, "gobench", "*.tmp")); len(left) > 0 {
 		t.Errorf("left behind: %s", left)
+	}
+}
+
+// fakeCriterion is a benchmark binary as criterion builds them; one call takes so many nanoseconds and some noise.
+const fakeCriterion = `#!/bin/sh
+case " $* " in *" --list "*) echo 'mix: benchmark'; exit ;; esac
+mkdir -p "$CRITERION_HOME/mix/new"
+echo '{"full_id":"mix"}' > "$CRITERION_HOME/mix/new/benchmark.json"
+echo '{"iters":[1],"times":['$((NS + $$ % 16))']}' > "$CRITERION_HOME/mix/new/sample.json"
+`
+
+// TestBenchOfCriterion composes an experiment of two binaries, and finds what was planted.
+func TestBenchOfCriterion(t *testing.T) {
+	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
+	for folder, ns := range map[string]string{"old": "1000", "same": "1000", "new": "1200"} {
+		if err := os.Mkdir(filepath.Join(r.dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(fakeCriterion, "NS", ns, 1)
+		if err := os.WriteFile(filepath.Join(r.dir, folder, "work-1"), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for fresh, want := range map[string]string{
+		"new":  `mix\.wall .*\+(19|20|21)(\.\d)? % .*✗`,
+		"same": `mix\.wall .* [≈?] `,
+	} {
+		said, code := r.run(t, r.tare, "bench", "old/work-1", fresh+"/work-1", "--all", "--blocks", "8", "--set", "margin=5%",
+			"--", "-bench", "m.x")
+		if code != 0 || !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("%s: exit %d, no %s in\n%s", fresh, code, want, said)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(said), " "), "warms up for 50ms, which is not measured") {
+			t.Errorf("%s: how it is measured is not said:\n%s", fresh, said)
+		}
+	}
+}
+
+// TestBenchOfRealTools measures real benchmarks. They take minutes to build, so a variable names the files: the old, an
+// equal one, and one with a fifth more work in each call, all with one benchmark.
+func TestBenchOfRealTools(t *testing.T) {
+	for _, name := range []string{"TARE_TEST_CRITERION", "TARE_TEST_JMH"} {
+		t.Run(name, func(t *testing.T) {
+			files := strings.Fields(os.Getenv(name))
+			if len(files) != 3 {
+				t.Skipf("SKIPPED: %s does not name three benchmark files: OLD EQUAL SLOWER", name)
+			}
+			r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
+			for i, want := range []string{`\.wall .* [≈?›‹] `, `\.wall .*\+\d+ % .* [»›] `} {
+				said, code := r.run(t, r.tare, "bench", files[0], files[1+i], "--all", "--blocks", "12")
+				if code != 0 || !regexp.MustCompile(want).MatchString(said) {
+					t.Errorf("%s: exit %d, no %s in\n%s", files[1+i], code, want, said)
+				}
+			}
+		})
 	}
 }

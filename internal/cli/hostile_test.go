@@ -314,8 +314,9 @@ func findInjections(form, out string, r *report.Report) []injection {
 	examine, ok := map[string]func(string, *report.Report) []injection{
 		"annotations": findInAnnotations, "markdown": findInMarkdown, "summary": findInMarkdown, "html": findInPage,
 		"junit": findInJUnit, "json": findInJSON, "yaml": findInYAML,
-		"hyperfine": findInAnyJSON, "github-action-benchmark": findInAnyJSON, "openmetrics": findInOpenMetrics,
-		"benchfmt": findInBenchfmt, "windows": findFormulas,
+		"hyperfine": findInAnyJSON, "github-action-benchmark": findInAnyJSON, "sarif": findInAnyJSON,
+		"openmetrics": findInOpenMetrics,
+		"benchfmt":    findInBenchfmt, "windows": findFormulas,
 	}[form]
 	if ok {
 		all = append(all, examine(out, r)...)

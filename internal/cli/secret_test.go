@@ -111,7 +111,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 			dir := secretDir(t, server.URL)
 			said := secretRun(t, bin, dir, "-v", "run", "x.yaml", "-o", "text", "-o", "json=r.json", "-o", "yaml=r.yaml", "-o",
 				"markdown=r.md",
-				"-o", "html=r.html", "-o", "junit=r.xml", "-o", "openmetrics=r.prom")
+				"-o", "html=r.html", "-o", "junit=r.xml", "-o", "sarif=r.sarif", "-o", "openmetrics=r.prom")
 			if l.seen.Load() == 0 {
 				t.Fatalf("no call with the secrets reached the endpoint, so nothing was tested\n%s", said)
 			}

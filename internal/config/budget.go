@@ -154,3 +154,23 @@ func (c *checker) judgeable(path string, b budget.Budget) {
 		c.failWithin(path, budget.Column(b.Text, r.Part), r.Error())
 	}
 }
+
+// BudgetLines returns the line of each budget of an experiment file by its text. A file that cannot be parsed has none.
+func BudgetLines(data []byte) map[string]int {
+	lines := map[string]int{}
+	root, _ := readSource(data)
+	if root == nil || root.Kind != yaml.MappingNode {
+		return lines
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value != "budget" {
+			continue
+		}
+		for _, n := range root.Content[i+1].Content {
+			if n.Kind == yaml.ScalarNode && lines[n.Value] == 0 {
+				lines[n.Value] = n.Line
+			}
+		}
+	}
+	return lines
+}

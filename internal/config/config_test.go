@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,4 +165,19 @@ func glob(t testing.TB, pattern string) []string {
 		t.Fatalf("no files match %s: %v", pattern, err)
 	}
 	return files
+}
+
+func TestBudgetLines(t *testing.T) {
+	for text, want := range map[string]map[string]int{
+		"name: x\nbudget:\n  - a <= 1\n  # why\n  - \"b <= 2\"\n  - a <= 1\n": {"a <= 1": 3, "b <= 2": 5},
+		"budget: [a <= 1,\n  b <= 2]\n":                                       {"a <= 1": 1, "b <= 2": 2},
+		"target: {budget: [a <= 1]}\n":                                        {},
+		"budget: [\n":                                                         {},
+		"- budget\n":                                                          {},
+		"":                                                                    {},
+	} {
+		if got := BudgetLines([]byte(text)); !maps.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
 }

@@ -306,8 +306,7 @@ func (t *Target) Notes() []string {
 	}
 	if len(outside) > 0 {
 		out = append(out, joinWords(outside)+": the program does not count cpu, so that is the CPU time of its processes, "+
-			"read from outside just before each request "+
-			"and just after its answer: reading the one and writing the other is in it")
+			"read from outside")
 	}
 	return out
 }

@@ -32,8 +32,12 @@ func (o Options) build(ctx context.Context, dir, name string, s source) (Side, e
 	}
 	if s.Binary != "" {
 		file := filepath.Join(name, "0.test")
+		pkg := "."
+		if s.Tool != GoTest {
+			file, pkg = filepath.Join(name, filepath.Base(s.Binary)), whole
+		}
 		err := copyFile(s.Binary, filepath.Join(dir, file))
-		side.Tests["."] = Test{File: file, Dir: o.Dir, SHA256: s.SHA256}
+		side.Tests[pkg] = Test{File: file, Dir: o.Dir, SHA256: s.SHA256}
 		return side, err
 	}
 	work := filepath.Join(s.Root, s.Within)

@@ -27,6 +27,7 @@ type server struct {
 	plan    Plan
 	version string
 	side    *Side
+	folder  string             // of the treatment
 	fixed   map[string]float64 // CPU seconds of a process beside its calls, by its arguments
 }
 
@@ -69,6 +70,7 @@ func (s *server) answer(ctx context.Context, r driver.Request) (any, error) {
 	case driver.DoDescribe:
 		return s.describe(), nil
 	case driver.DoPrepare:
+		s.folder = r.Folder
 		return nothing, s.prepare(r.Levels[Factor])
 	case driver.DoVerify:
 		return s.verify()
@@ -91,15 +93,20 @@ func (s *server) describe() driver.Description {
 			"it rounds to 4 digits, B/op, allocs/op): a test binary with -test.benchtime=Nx, the same N on both sides"},
 			s.plan.Notes...),
 	}
+	if tool := s.plan.Tool.foreign(); tool != nil {
+		d.Name, d.Notes[0] = string(s.plan.Tool), tool.says(&s.plan)
+	}
 	if s.plan.CPUTime {
 		d.Notes = append(d.Notes, "CPU time is that of the whole process, without its start: what a benchmark does while "+
 			"its timer is stopped, and garbage collection beside it, are in it")
 	}
 	for _, b := range s.plan.Benchmarks {
+		expect := fmt.Sprintf("%s of %s passes with -test.benchtime=%dx", b.title(), b.Package, b.Calls)
+		if s.plan.Tool != GoTest {
+			expect = fmt.Sprintf("%s's %s ends with one result", s.plan.Tool, b.Name)
+		}
 		d.Operations = append(d.Operations, driver.Operation{
-			Name:   b.Operation,
-			Expect: fmt.Sprintf("Benchmark%s of %s passes with -test.benchtime=%dx", b.Name, b.Package, b.Calls),
-			Most:   1, NoCPU: !s.plan.CPUTime,
+			Name: b.Operation, Expect: expect, Most: 1, NoCPU: !s.plan.CPUTime,
 		})
 	}
 	return d
@@ -129,7 +136,7 @@ func (s *server) verify() (v driver.Verified, err error) {
 			return v, fmt.Errorf("%s was changed since it was built; run tare bench again", t.File)
 		}
 		v.Checks = append(v.Checks,
-			fmt.Sprintf("the test binary of %s is that of %s: SHA-256 %s", pkg, s.side.Label, t.SHA256))
+			fmt.Sprintf("the %s of %s: SHA-256 %s", named(pkg), s.side.Label, t.SHA256))
 	}
 	return v, nil
 }
@@ -142,6 +149,9 @@ func (s *server) operate(ctx context.Context, operation string, calls int) (c dr
 		return c, fmt.Errorf("%d calls of %q: no such operation, not prepared, or more than one call", calls, operation)
 	}
 	b := s.plan.Benchmarks[i]
+	if s.plan.Tool != GoTest {
+		return s.measure(ctx, b)
+	}
 	results, cpu, err := s.run(ctx, b.Package, b.Name, b.Calls)
 	if err == nil && (len(results) != 1 || results[0].name != b.Name || results[0].calls != b.Calls) {
 		err = fmt.Errorf("%d calls were asked for, and its output reports something else: %v", b.Calls, results)

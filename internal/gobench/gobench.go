@@ -1,4 +1,5 @@
-// Package gobench builds the Go benchmarks of two revisions, and is the driver that runs them for the area exec.
+// Package gobench builds the Go benchmarks of two revisions, or takes benchmarks of other tools as they are built, and
+// is the driver that runs them for the area exec.
 package gobench
 
 import (
@@ -22,11 +23,14 @@ type Options struct {
 	Packages   []string
 	BuildFlags []string // of go test -c: -tags=x
 	// TestFlags choose benchmarks: -test.bench=X, -test.skip=X, -test.short.
-	TestFlags []string
-	CPU       int           // GOMAXPROCS
-	Span      time.Duration // how long a batch of the faster side lasts, about
-	CPUTime   bool          // compare the CPU time of processes, too
-	Env       []string      // variables that benchmarks get besides driver.Usual: names
+	TestFlags   []string
+	Match, Skip string        // what -bench and -skip say
+	Warm        time.Duration // how long a batch warms up; only of other tools than Go's
+	CPU         int           // GOMAXPROCS
+	Span        time.Duration // how long a batch of the faster side lasts, about; 0: as usual
+	CPUTime     bool          // compare the CPU time of processes, too
+	Env         []string      // variables that benchmarks get besides driver.Usual: names
+	OnlyGo      []string      // flags that were given and that only Go's benchmarks have
 	// Tell says what is being done.
 	Tell func(format string, args ...any)
 }
@@ -36,12 +40,16 @@ const Factor = "revision"
 
 // A Plan is what the driver reads: what to run.
 type Plan struct {
+	Tool       Tool        `json:"tool,omitempty"`
 	Sides      [2]Side     `json:"sides"` // the old, the new
 	Benchmarks []Benchmark `json:"benchmarks"`
 	Flags      []string    `json:"flags"`
 	CPU        int         `json:"cpu"`
 	CPUTime    bool        `json:"cpu_time,omitempty"`
-	Notes      []string    `json:"notes,omitempty"`
+	// Of other tools than Go's: how long a batch measures, and how long it warms up.
+	Span  time.Duration `json:"span,omitempty"`
+	Warm  time.Duration `json:"warm,omitempty"`
+	Notes []string      `json:"notes,omitempty"`
 }
 
 // A Side is one of the two revisions.
@@ -64,6 +72,9 @@ type Benchmark struct {
 	Name      string `json:"name"` // as Go prints it, without Benchmark and GOMAXPROCS: Open/size=10
 	// Calls is how many calls a batch has, on both sides: a benchmark's fixed costs are the same share of both.
 	Calls int `json:"calls"`
+	// Of JMH: the method, and its parameters, which are in the name, too.
+	Method string            `json:"method,omitempty"`
+	Params map[string]string `json:"params,omitempty"`
 }
 
 // Wrong is an error in what the user asked for.
@@ -84,8 +95,9 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 	if err != nil {
 		return p, "", err
 	}
-	if len(o.Packages) == 0 {
-		o.Packages = []string{"."}
+	tool := sources[0].Tool
+	if err := o.fit(tool); err != nil {
+		return p, "", err
 	}
 	for i := range sources {
 		if err := o.checkout(ctx, cache, &sources[i]); err != nil {
@@ -93,14 +105,17 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 		}
 	}
 	inputs, err := json.Marshal([]any{
-		sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env, o.Dir,
+		sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env, o.Dir, o.Match,
+		o.Skip, o.Warm,
 	})
 	if err != nil {
 		return p, "", err
 	}
-	toolchain, err := o.toolchain(ctx)
-	if err != nil {
-		return p, "", err
+	var toolchain string
+	if tool == GoTest {
+		if toolchain, err = o.toolchain(ctx); err != nil {
+			return p, "", err
+		}
 	}
 	sum := sha256.Sum256(append(inputs, toolchain...))
 	dir, err := cache.Get(ctx, build.Recipe{
@@ -135,22 +150,29 @@ func Read(file string) (p Plan, err error) {
 
 // make fills the folder of a recipe.
 func (o Options) make(ctx context.Context, dir string, sources [2]source) error {
-	p := Plan{Flags: o.TestFlags, CPU: o.CPU, CPUTime: o.CPUTime}
+	p := Plan{Tool: sources[0].Tool, Flags: o.TestFlags, CPU: o.CPU, CPUTime: o.CPUTime, Span: o.Span, Warm: o.Warm}
 	var found [2]listing
 	for i, s := range sources {
-		o.Tell("building %s\n", s.Label)
+		if s.Binary == "" {
+			o.Tell("building %s\n", s.Label)
+		}
 		side, err := o.build(ctx, dir, fmt.Sprintf("side%d", i), s)
 		if err != nil {
 			return err
 		}
 		p.Sides[i] = side
 		o.Tell("listing the benchmarks of %s\n", s.Label)
-		if found[i], err = o.list(ctx, dir, side); err != nil {
+		if tool := p.Tool.foreign(); tool != nil {
+			found[i], err = o.listForeign(ctx, dir, tool, side)
+		} else {
+			found[i], err = o.list(ctx, dir, side)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	var err error
-	if p.Benchmarks, err = o.common(found, p.Sides); err != nil {
+	if p.Benchmarks, err = o.common(p.Tool, found, p.Sides); err != nil {
 		return err
 	}
 	for i, s := range sources {
@@ -164,17 +186,17 @@ func (o Options) make(ctx context.Context, dir string, sources [2]source) error 
 }
 
 // common returns the benchmarks, which must be the same on both sides.
-func (o Options) common(found [2]listing, sides [2]Side) (out []Benchmark, err error) {
+func (o Options) common(tool Tool, found [2]listing, sides [2]Side) (out []Benchmark, err error) {
 	for i := range found {
 		if len(found[i].names) == 0 {
-			return nil, wrong("no benchmark of %s matches %s in %s; name packages and a pattern after --: -- ./... -bench Open",
-				sides[i].Label, strings.Join(o.TestFlags, " "), strings.Join(o.Packages, " "))
+			return nil, wrong("no benchmark of %s matches%s%s; name others after --, such as -- %s", sides[i].Label,
+				o.chosen(), in(o.Packages), tool.example())
 		}
 	}
 	for i := range found {
 		if only := found[i].without(found[1-i]); len(only) > 0 {
 			return nil, wrong("only %s has %s; leave out what %s lacks with -skip after --, such as -skip '^%s$'",
-				sides[i].Label, strings.Join(only, ", "), sides[1-i].Label, strings.ReplaceAll(only[0], "/", "$/^"))
+				sides[i].Label, strings.Join(only, ", "), sides[1-i].Label, tool.skip(only[0]))
 		}
 	}
 	many := map[string]bool{}
@@ -183,7 +205,7 @@ func (o Options) common(found [2]listing, sides [2]Side) (out []Benchmark, err e
 	}
 	taken := map[string]bool{}
 	for _, b := range found[0].names {
-		name := b.Name
+		name := tool.short(b.Name)
 		if len(many) > 1 {
 			name = b.Package + "." + name
 		}

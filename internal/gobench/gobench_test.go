@@ -85,13 +85,13 @@ func TestOneSidedBenchmarksAreNamed(t *testing.T) {
 		{[2]listing{{names: []Benchmark{a, b}}, {names: []Benchmark{a}}}, `only v1 has BenchmarkB/x`},
 		{[2]listing{{}, {names: []Benchmark{a}}}, "no benchmark of v1 matches"},
 	} {
-		if got, err := (Options{}).common(c.found, sides); err == nil || !strings.Contains(err.Error(), c.want) {
+		if got, err := (Options{}).common(GoTest, c.found, sides); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, %v; want an error with %q", got, err, c.want)
 		}
 	}
 	slower := b
 	slower.Calls = 1
-	got, err := Options{}.common([2]listing{{names: []Benchmark{a, b}}, {names: []Benchmark{slower, a}}}, sides)
+	got, err := Options{}.common(GoTest, [2]listing{{names: []Benchmark{a, b}}, {names: []Benchmark{slower, a}}}, sides)
 	if err != nil || len(got) != 2 || got[0].Operation != "A" || got[0].Calls != 10 || got[1].Operation != "B_x" ||
 		got[1].Calls != 4 {
 		t.Errorf("got %v, %v", got, err)

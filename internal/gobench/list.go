@@ -21,6 +21,7 @@ import (
 type listing struct {
 	names []Benchmark
 	units map[string]bool // that tare has no metric for
+	on    string          // what runs them, where it is not the file itself
 }
 
 // listWithin bounds one call of each benchmark of a package.
@@ -57,7 +58,7 @@ func (o Options) list(ctx context.Context, dir string, s Side) (l listing, err e
 func (l listing) without(other listing) (out []string) {
 	for _, b := range l.names {
 		if other.index(b) < 0 {
-			out = append(out, "Benchmark"+b.Name)
+			out = append(out, b.title())
 		}
 	}
 	return out
@@ -71,6 +72,9 @@ func (l listing) index(b Benchmark) int {
 // notes says what a side is, and what of it is not compared.
 func (l listing) notes(s source) []string {
 	out := []string{s.Label + " is " + s.Says}
+	if l.on != "" {
+		out = append(out, s.Label+" ran on "+l.on)
+	}
 	if len(l.units) > 0 {
 		out = append(out, "benchmarks of "+s.Label+" also report "+strings.Join(sorted(l.units), ", ")+
 			", for which tare has no metric: not compared")
@@ -145,15 +149,21 @@ func (x *result) add(v benchfmt.Value) {
 	}
 }
 
+// mostReason is the most bytes of an output in an error.
+const mostReason = 4000
+
 // reason returns the lines of an output that say why it failed, else its end.
 func reason(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
+	said := lines[max(0, len(lines)-6):]
 	for i, line := range lines {
 		// The name of a benchmark may stand before it in the same line.
 		if strings.Contains(line, "panic: ") || strings.Contains(line, "fatal error: ") ||
-			strings.Contains(line, "--- FAIL") {
-			return strings.Join(lines[i:min(len(lines), i+6)], "\n  ")
+			strings.Contains(line, "--- FAIL") || strings.HasSuffix(line, "<failure>") {
+			said = lines[i:min(len(lines), i+6)]
+			break
 		}
 	}
-	return strings.Join(lines[max(0, len(lines)-6):], "\n  ")
+	text := strings.Join(said, "\n  ")
+	return strings.ToValidUTF8(text[:min(len(text), mostReason)], "�")
 }

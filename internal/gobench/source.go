@@ -25,6 +25,7 @@ type source struct {
 	Root   string // the folder of a checkout, or of a module in Go's module cache
 	Binary string // a test binary
 	SHA256 string // of Binary
+	Tool   Tool
 }
 
 // version matches a module at a version, such as golang.org/x/text@v0.14.0.
@@ -37,7 +38,7 @@ func (o Options) sources(ctx context.Context) (out [2]source, err error) {
 		switch {
 		case name == "" || strings.HasPrefix(name, "-"):
 			return out, wrong("%q is no revision", name)
-		case build.Executable(filepath.Join(o.Dir, name)) || filepath.IsAbs(name):
+		case build.Executable(filepath.Join(o.Dir, name)) || filepath.IsAbs(name) || strings.HasSuffix(name, ".jar"):
 			out[i], err = o.binary(name)
 		case m != nil:
 			out[i], err = o.module(ctx, m[1], m[2])
@@ -48,8 +49,12 @@ func (o Options) sources(ctx context.Context) (out [2]source, err error) {
 			return out, err
 		}
 	}
-	if (out[0].Binary == "") != (out[1].Binary == "") {
-		return out, wrong("%s and %s: one is a test binary and the other is not; name two of a kind", o.Old, o.New)
+	if (out[0].Binary == "") != (out[1].Binary == "") || out[0].Tool != out[1].Tool {
+		return out, wrong("%s and %s: one is %s and the other is %s; name two of a kind", o.Old, o.New, out[0].kind(),
+			out[1].kind())
+	}
+	if out[0].Label == out[1].Label && out[0].SHA256 != out[1].SHA256 {
+		out[0].Label, out[1].Label = o.Old, o.New
 	}
 	if out[0].Label == out[1].Label {
 		out[1].Label += " again"
@@ -77,8 +82,8 @@ func (o Options) revision(ctx context.Context, name string) (s source, err error
 		if w, ok := errors.AsType[*Wrong](err); ok || ctx.Err() != nil {
 			return s, errors.Join(ctx.Err(), w)
 		}
-		return s, wrong("%q is neither a test binary nor a module version (path@version), and for git revisions git says: %s",
-			name, s.Repo)
+		return s, wrong("%q is neither a benchmark binary nor a module version (path@version), and for git revisions git "+
+			"says: %s", name, s.Repo)
 	}
 	said, err := o.git(ctx, "rev-parse", "--verify", "--end-of-options", name+"^{commit}")
 	if err != nil {
@@ -136,6 +141,17 @@ func (o Options) module(ctx context.Context, path, v string) (s source, err erro
 	return source{Label: m.Version, Says: path + "@" + m.Version, Root: m.Dir}, nil
 }
 
+// kind says what the source is.
+func (s source) kind() string {
+	switch {
+	case s.Binary == "":
+		return "a revision or a module"
+	case s.Tool == GoTest:
+		return "a test binary"
+	}
+	return "of " + string(s.Tool)
+}
+
 func (o Options) binary(name string) (s source, err error) {
 	if len(o.Packages) > 0 || len(o.BuildFlags) > 0 {
 		return s, wrong("%s is a test binary: packages and build flags have no meaning, leave them out", name)
@@ -146,6 +162,9 @@ func (o Options) binary(name string) (s source, err error) {
 	}
 	if s.SHA256, err = content(s.Binary); errors.Is(err, fs.ErrNotExist) {
 		return s, wrong("there is no file %s", name)
+	}
+	if err == nil {
+		s.Tool, err = toolOf(s.Binary)
 	}
 	s.Says = name + ", SHA-256 " + s.SHA256
 	return s, err

@@ -171,6 +171,19 @@ func Quantities() []Quantity {
 	}
 }
 
+// Known looks up a metric of calls and batches, or a quantity that a probe reads, by its name.
+func Known(name string) (metric.Metric, bool) {
+	if m, ok := metric.Find(name); ok {
+		return m, true
+	}
+	for _, q := range Quantities() {
+		if q.Name == name {
+			return q.Metric, true
+		}
+	}
+	return metric.Metric{}, false
+}
+
 // Stamp sets the samples' time, and omits values that are not finite: an endpoint may report NaN, which no record can
 // hold.
 func Stamp(samples []metric.Sample, at time.Duration) []metric.Sample {

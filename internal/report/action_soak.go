@@ -53,7 +53,7 @@ func (r *Report) soakEntries() ([]actionEntry, error) {
 			name, scale := actionUnit(d.Unit)
 			e := actionEntry{
 				Name: sanitize(Measured(s.Operation, name, "") + " drift · " + s.Treatment), Unit: name + "/h",
-				Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + string(d.Verdict),
+				Value: nearest(d.PerHour * scale), Extra: d.Slope() + ": " + d.says(),
 			}
 			if d.Lo != nil && d.Hi != nil {
 				e.Range = "± " + unit.Decimal((*d.Hi-*d.Lo)/2*scale, 3)

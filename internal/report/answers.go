@@ -19,32 +19,49 @@ func someOf(lines []string) []string {
 	return append(slices.Clip(lines[:maxAlarms-1]), "and "+strconv.Itoa(len(lines)-maxAlarms+1)+" more: see the tables")
 }
 
+// An alarm is a sentence about the answers of a treatment: to an operation, or of a kind.
+type alarm struct{ treatment, what, text string }
+
+func texts(alarms []alarm) []string {
+	var out []string
+	for _, x := range alarms {
+		out = append(out, x.text)
+	}
+	return out
+}
+
 // mismatches reports, for each operation, how many answers were not the expected ones. It is an alarm: a wrong decision
 // outweighs any speed.
-func (r *Report) mismatches() []string {
-	var out []string
+func (r *Report) mismatches() []string { return texts(r.wrongAnswers()) }
+
+func (r *Report) wrongAnswers() []alarm {
+	var out []alarm
 	for i := range r.Operations {
 		o := &r.Operations[i]
 		if o.Outcomes.Wrong == 0 || len(o.Answers) == 0 && !r.soaked() {
 			continue
 		}
-		out = append(out, r.subject(o.Treatment, o.Operation)+": "+strconv.FormatUint(o.Outcomes.Wrong, 10)+" of "+
-			counted(o.Outcomes.Ended(), "answer")+" were not what was expected")
+		out = append(out, alarm{o.Treatment, o.Operation, r.subject(o.Treatment, o.Operation) + ": " +
+			strconv.FormatUint(o.Outcomes.Wrong, 10) + " of " + counted(o.Outcomes.Ended(), "answer") +
+			" were not what was expected"})
 	}
 	return out
 }
 
 // disagreements describes the answers that the target counted differently from its callers. It omits answers that
 // cannot be compared.
-func (r *Report) disagreements() []string {
-	var out []string
+func (r *Report) disagreements() []string { return texts(r.countDifferences()) }
+
+func (r *Report) countDifferences() []alarm {
+	var out []alarm
 	for i := range r.Answers {
 		c := &r.Answers[i]
 		if c.Agrees || c.Reason != "" {
 			continue
 		}
-		out = append(out, r.subject(c.Treatment, c.Answer)+": the target counted "+exact(c.Target)+", its callers "+
-			strconv.FormatUint(c.Client, 10)+" ("+signed(c.Target-float64(c.Client), exact)+c.unanswered()+")")
+		out = append(out, alarm{c.Treatment, c.Answer, r.subject(c.Treatment, c.Answer) + ": the target counted " +
+			exact(c.Target) + ", its callers " + strconv.FormatUint(c.Client, 10) + " (" +
+			signed(c.Target-float64(c.Client), exact) + c.unanswered() + ")"})
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/probe"
 )
 
 // Effects in words, for every format that people read.
@@ -111,6 +112,9 @@ func (x *Effect) interval() string {
 func (x *Effect) extent(v *float64) string {
 	if x.Kind == asRatio {
 		return opt(v, share)
+	}
+	if v != nil && math.Abs(*v) < 1e-9*math.Abs(x.Estimate) {
+		v = new(0.0) // what floating point leaves of a difference that did not vary
 	}
 	return opt(v, x.differences())
 }
@@ -265,7 +269,7 @@ func (x *Effect) differences() func(float64) string {
 
 // unit returns the unit of the effect's metric.
 func (x *Effect) unit() metric.Unit {
-	if m, ok := metric.Find(x.Metric); ok {
+	if m, ok := probe.Known(x.Metric); ok {
 		return m.Unit
 	}
 	return metric.Count

@@ -75,7 +75,11 @@ func (r *Report) effects() (t table, long bool) {
 	case 1:
 		return r.single(treatments[0]), true
 	}
-	return r.matrix(r.primary(), (*Effect).Change), false
+	t = r.matrix(r.primary(), (*Effect).Change)
+	for i, c := range r.matrix(r.primary(), (*Effect).ranged) {
+		t[i].short = c.cells
+	}
+	return t, false
 }
 
 // matrix returns a row for each treatment and a column for each gating metric of each operation, with changes as change
@@ -267,6 +271,7 @@ func (r *Report) undecidedTable() (t table, remarks []string) {
 	})
 	for _, x := range all[:min(maxOpen, len(all))] {
 		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.extent(x.MDE), x.blocksNeeded())
+		t[2].short = append(t[2].short, x.ranged())
 	}
 	if n := len(all) - maxOpen; n > 0 {
 		remarks = append(remarks, fmt.Sprintf("and %d more that are undecided", n))

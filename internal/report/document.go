@@ -41,6 +41,7 @@ type block struct {
 	Legend  []string // short texts beside one another
 	Lead    *lead
 	Notice  *remark   // what must not be overlooked
+	Notices []remark  // on the page: all notices of its section
 	Head    *headline // the result in numbers
 	Said    []remark
 	Facts   []fact
@@ -55,7 +56,7 @@ func (b *block) in(m media) bool { return b.In == 0 || b.In&m != 0 }
 
 // empty reports whether a block says nothing.
 func (b *block) empty() bool {
-	return b.Heading+b.Text+b.Code == "" && len(b.Legend)+len(b.Said)+len(b.Facts) == 0 &&
+	return b.Heading+b.Text+b.Code == "" && len(b.Legend)+len(b.Said)+len(b.Facts)+len(b.Notices) == 0 &&
 		b.Lead == nil && b.Notice == nil && b.Head == nil && b.List == nil && b.Figure == nil && b.Table == nil
 }
 
@@ -176,8 +177,10 @@ func pageRows(g *grid) [][]pageCell {
 	out := make([][]pageCell, shown.rows())
 	for i := range out {
 		for _, c := range shown {
-			cell := pageCell{Text: orElse(c.cells[i], unit.Unknown), Class: classOf(c.cells[i]), Left: c.left}
+			cell := pageCell{Text: orElse(c.cells[i], unit.Unknown), Class: classOf(c.cells[i]), Left: c.left, Head: c.head}
 			switch {
+			case c.cells[i] == "":
+				cell.Class = "unknown"
 			case g.Marks && cell.Class == "":
 				cell.Class = classOf(c.cells[i][strings.LastIndexByte(c.cells[i], ' ')+1:])
 			case c.alarming && c.cells[i] != "0":
@@ -229,9 +232,28 @@ func (t table) notes() []string {
 	return out
 }
 
+// pageTable returns the classes of a table on the page: a phone shows the rows of one with heads as lists, unless it is
+// narrow, and a tablet and paper those of a wide one.
+func pageTable(g *grid) string {
+	shown, _ := g.shown(onPage)
+	switch {
+	case len(pageHeads(g)) == 0 || shown.width() <= phoneWidth:
+		return ""
+	case shown.width() > paperWidth:
+		return "list wide"
+	}
+	return "list"
+}
+
+// phoneWidth and paperWidth are how wide a table may be on a phone, and on a tablet and on paper, in characters.
+const (
+	phoneWidth = 34
+	paperWidth = 92
+)
+
 type pageCell struct {
-	Text, Class string
-	Left        bool
+	Text, Class, Head string
+	Left              bool
 }
 
 // classOf is the class of a cell that begins with a verdict's sign.

@@ -48,7 +48,7 @@ func (s *Soak) trends() []string {
 	if len(same) > 0 {
 		text := "no drift of " + listed(same)
 		if margin > 0 {
-			text += " beyond ±" + share(margin)
+			text += " over " + share(margin)
 		}
 		loud = append(loud, text)
 	}
@@ -75,27 +75,31 @@ func listed(names []string) string {
 
 // Trend describes how a metric drifts: "rss grows by 60 MiB/h [58, 62]: a leak?".
 func (d *Drift) Trend(name string) string {
-	memory := d.Unit == metric.Bytes
-	verb := "rises"
-	switch {
-	case d.PerHour < 0 && memory:
-		verb = "shrinks"
-	case d.PerHour < 0:
-		verb = "falls"
-	case memory:
-		verb = "grows"
-	}
-	s := name + " " + verb + " by " + d.size()
+	s := name + " " + d.verb() + " by " + d.size()
 	switch {
 	case d.Verdict == EffectInconclusive || d.Verdict == Equivalent:
 		return s
-	case d.Verdict == Regressed && memory:
+	case d.Verdict == Regressed && d.Unit == metric.Bytes:
 		s += ": a leak?"
 	}
 	if d.Verdict == Slower || d.Verdict == Faster {
 		s += ", size undecided"
 	}
 	return s
+}
+
+// verb says in which direction a metric drifts.
+func (d *Drift) verb() string {
+	memory := d.Unit == metric.Bytes
+	switch {
+	case d.PerHour < 0 && memory:
+		return "shrinks"
+	case d.PerHour < 0:
+		return "falls"
+	case memory:
+		return "grows"
+	}
+	return "rises"
 }
 
 // size returns the slope without its sign, and its interval: "60 MiB/h [58, 62]".
@@ -176,10 +180,33 @@ func signed(v float64, show func(float64) string) string {
 	return "+" + show(v)
 }
 
-// word returns the drift's verdict with its sign.
+// word returns the verdict as reports for people say it, with its sign. Nobody set its margin: a limit is a budget's.
 func (d *Drift) word() string {
-	if m := d.Verdict.mark(); m != "" {
-		return m + " " + string(d.Verdict)
+	if m := d.shown().mark(); m != "" {
+		return m + " " + d.says()
+	}
+	return d.says()
+}
+
+// shown returns the verdict whose sign reports for people use.
+func (d *Drift) shown() EffectVerdict { return (&Effect{Verdict: d.Verdict}).shown() }
+
+// says describes in short what is known of the trend: "grows over 5 %".
+func (d *Drift) says() string {
+	over := ""
+	if d.Margin > 0 {
+		over = " over " + share(d.Margin)
+	}
+	switch d.Verdict {
+	case Regressed, Improved:
+		return d.verb() + over
+	case Slower, Faster:
+		return d.verb()
+	case Equivalent:
+		return "none" + over
+	case EffectInconclusive:
+		return "undecided"
+	case NotJudged:
 	}
 	return string(d.Verdict)
 }

@@ -19,8 +19,8 @@ type Encoder func(io.Writer, *Report) error
 // fail with ErrNoBlocks if the report has no blocks.
 func Encoders() map[string]Encoder {
 	return map[string]Encoder{
-		"text": Text, "markdown": Markdown, "json": JSON, "yaml": YAML, "junit": JUnit, "openmetrics": OpenMetrics,
-		"benchfmt": Benchfmt, "hyperfine": Hyperfine, "github-action-benchmark": ActionBenchmark,
+		"text": Text, "markdown": Markdown, "json": JSON, "yaml": YAML, "junit": JUnit, "sarif": SARIF,
+		"openmetrics": OpenMetrics, "benchfmt": Benchfmt, "hyperfine": Hyperfine, "github-action-benchmark": ActionBenchmark,
 	}
 }
 

@@ -50,8 +50,9 @@ func encode(t *testing.T, e Encoder, r *Report) []byte {
 
 func TestGoldens(t *testing.T) {
 	extension := map[string]string{
-		"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml", "junit": ".xml", "openmetrics": ".prom",
-		"benchfmt": ".bench", "hyperfine": ".hyperfine", "github-action-benchmark": ".action",
+		"text": ".txt", "json": ".json", "markdown": ".md", "yaml": ".yaml", "junit": ".xml", "sarif": ".sarif",
+		"openmetrics": ".prom",
+		"benchfmt":    ".bench", "hyperfine": ".hyperfine", "github-action-benchmark": ".action",
 	}
 	for name, r := range samples() {
 		for form, e := range Encoders() {

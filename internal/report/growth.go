@@ -184,6 +184,9 @@ func (g *Growth) remarks() []string {
 	if c := g.Constant; c != nil && !g.Exact {
 		x := Effect{Kind: asRatio, Estimate: (c.Lo + c.Hi) / 2, Lo: c.Lo, Hi: c.Hi}
 		show := x.scale()
+		if c.Lo > manifold {
+			show = func(v float64) string { return bounded(1+v, multiple) }
+		}
 		out = append(out, "its growth over the range lies between "+show(c.Lo)+" and "+show(c.Hi))
 	}
 	return out

@@ -23,7 +23,9 @@ var layout = sync.OnceValues(func() (*template.Template, error) {
 		shown, _ := g.shown(onPage)
 		return shown.notes()
 	}
-	words := template.FuncMap{"heads": pageHeads, "rows": pageRows, "notes": notes, "sentence": sentence}
+	words := template.FuncMap{
+		"heads": pageHeads, "rows": pageRows, "kind": pageTable, "notes": notes, "sentence": sentence,
+	}
 	return template.New("page.html").Funcs(words).ParseFS(files, "page/page.html")
 })
 
@@ -72,11 +74,40 @@ func layOut(r *Report) (*pageLayout, error) {
 	}
 	for _, s := range compose(r, without) {
 		s.Blocks = slices.DeleteFunc(s.Blocks, func(b block) bool { return !b.in(onPage) || b.empty() })
-		if len(s.Blocks) > 0 {
+		if s.Blocks = withOneNotice(s.Blocks); len(s.Blocks) > 0 {
 			d.Sections = append(d.Sections, s)
 		}
 	}
 	return d, nil
+}
+
+// withOneNotice puts the notices that follow a section's lead into one box below it, and without a lead where the first
+// of them was. That a run was interrupted stays above the lead.
+func withOneNotice(blocks []block) []block {
+	lead := slices.IndexFunc(blocks, func(b block) bool { return b.Lead != nil })
+	out := slices.Clone(blocks[:lead+1])
+	at := lead + 1
+	var all []remark
+	for i, b := range blocks[lead+1:] {
+		switch {
+		case b.Notice == nil:
+			out = append(out, b)
+		case len(all) == 0 && lead < 0:
+			at = i
+			fallthrough
+		case !slices.Contains(all, *b.Notice):
+			all = append(all, *b.Notice)
+		}
+	}
+	for i := range out {
+		if n := out[i].Notice; n != nil {
+			out[i] = block{Notices: []remark{*n}}
+		}
+	}
+	if len(all) == 0 {
+		return out
+	}
+	return slices.Insert(out, at, block{Notices: all})
 }
 
 // about describes the run in one line.

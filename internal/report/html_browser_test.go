@@ -39,6 +39,7 @@ type look struct {
 	Scripts   bool     `json:"scripts"` // they ran
 	Canvases  int      `json:"canvases"`
 	Painted   int      `json:"painted"` // canvases that hold more than one colour
+	Unnamed   int      `json:"unnamed"` // canvases that a screen reader cannot name
 	Stills    int      `json:"stills"`
 	Hidden    int      `json:"hidden"` // stills that are not to be seen
 	Drawings  int      `json:"drawings"`
@@ -50,6 +51,7 @@ type look struct {
 	Resources int      `json:"resources"`
 	Faint     []string `json:"faint"` // texts with too little contrast
 	Unreached []string `json:"unreached"`
+	Clipped   []string `json:"clipped"` // on a phone: boxes that have more than they show
 	Complains []string `json:"complains"`
 }
 
@@ -138,8 +140,8 @@ func looks(t *testing.T, page string, flags ...string) map[string]look {
 	for _, l := range all {
 		seen[fmt.Sprintf("%s at %d", l.Name, l.Width)] = l
 	}
-	if len(seen) != 8 {
-		t.Fatalf("%d frames were looked at, want 8: %.2000s", len(seen), m[1])
+	if len(seen) != 9 {
+		t.Fatalf("%d frames were looked at, want 9: %.2000s", len(seen), m[1])
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -161,7 +163,7 @@ func TestInBrowser(t *testing.T) {
 	}} {
 		for _, name := range []string{
 			"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules",
-			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile",
+			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile", "psp",
 		} {
 			if scheme.dark && (name == "unreliable" || name == "stopped" || name == "soak-hostile") {
 				continue // they differ from the comparison by words
@@ -184,8 +186,8 @@ func (l look) check(t *testing.T, frame string, charts int, dark bool) {
 	if l.Overflow > 0 && l.Name != "strict" {
 		t.Errorf("%s: the page is %d px wider than its window", frame, l.Overflow)
 	}
-	if l.Drawings == 0 || l.Blank > 0 {
-		t.Errorf("%s: %d drawings, %d of them without a size", frame, l.Drawings, l.Blank)
+	if l.Drawings == 0 || l.Blank > 0 || l.Unnamed > 0 {
+		t.Errorf("%s: %d drawings, %d of them without a size, %d without a name", frame, l.Drawings, l.Blank, l.Unnamed)
 	}
 	if l.Pwned || l.Images > 0 || l.Resources > 0 {
 		t.Errorf("%s: pwned %v, %d images, %d resources", frame, l.Pwned, l.Images, l.Resources)
@@ -196,6 +198,9 @@ func (l look) check(t *testing.T, frame string, charts int, dark bool) {
 	if l.Name != "strict" {
 		if l.Dark != dark {
 			t.Errorf("%s: dark %v, want %v", frame, l.Dark, dark)
+		}
+		if len(l.Clipped) > 0 {
+			t.Errorf("%s: clipped: %q", frame, l.Clipped)
 		}
 		if len(l.Faint) > 0 {
 			t.Errorf("%s: too faint: %q", frame, l.Faint)

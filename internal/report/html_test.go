@@ -117,7 +117,7 @@ func TestStructure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ids := map[string]bool{}
 			var refs []string
-			level := 0
+			level, seen := 0, map[string]int{}
 			for _, e := range elements(t, render(t, r)) {
 				tag := e.Name.Local
 				if id := e.attr("id"); id != "" {
@@ -143,9 +143,18 @@ func TestStructure(t *testing.T) {
 				if tag == "table" && !slices.Contains(e.within, "div") {
 					t.Error("a table has no box to scroll in")
 				}
+				if e.attr("role") == "region" && e.attr("aria-label") == "" || tag == "svg" && e.attr("role") != "img" ||
+					tag == "th" && e.attr("scope") == "" {
+					t.Errorf("a screen reader cannot name <%s> in %q", tag, e.within)
+				}
+				seen[tag]++
 				if tag == "html" && e.attr("lang") != "en" {
 					t.Error("the page has no language")
 				}
+			}
+			if seen["h1"] != 1 || seen["main"] != 1 || seen["nav"] != 1 || seen["h2"] != seen["section"] ||
+				seen["svg"] > 0 && (seen["title"] < seen["svg"]+1 || seen["desc"] != seen["svg"]) {
+				t.Errorf("landmarks, headings or the texts of drawings are missing: %v", seen)
 			}
 			for _, ref := range refs {
 				if !ids[ref] {
@@ -321,12 +330,13 @@ func TestStepsAreMeans(t *testing.T) {
 			{From: 1, To: 4, Name: "ramp", Rate: 30},
 			{From: 4, To: 4, Rate: 5},
 			{From: 4, To: 6, Name: "drain"},
-			{From: 90, To: 91, Rate: 1},
+			{From: 4, To: 5, Name: "single", Rate: 20},
+			{From: 90, To: 92, Rate: 1},
 		},
 	}
 	got := steps(&l)
 	if len(got) != 2 {
-		t.Fatalf("%d steps, want the two with a rate and a length", len(got))
+		t.Fatalf("%d steps, want the two with a rate that last for a bin", len(got))
 	}
 	if want := (10*1 + 20*2) / 3.0; math.Abs(got[0].goodput-want) > 1e-12 {
 		t.Errorf("goodput %v, want %v", got[0].goodput, want)

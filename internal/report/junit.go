@@ -173,7 +173,10 @@ func (r *Report) budgetCase(b *Budget) junitCase {
 
 // account describes the measured value, its interval and the limit: "fail: measured 150.0/s [149.1/s, 150.9/s], limit
 // 200.0/s".
-func (b *Budget) account() string {
+func (b *Budget) account() string { return string(b.Verdict) + ": " + b.evidence() }
+
+// evidence is account without the verdict.
+func (b *Budget) evidence() string {
 	parts := []string{"nothing was measured"}
 	if b.Estimate != nil || b.Lo != nil || b.Hi != nil {
 		parts[0] = strings.TrimSpace("measured " + orElse(b.measured(), "between") + " " + b.interval())
@@ -184,7 +187,7 @@ func (b *Budget) account() string {
 	if b.Reason != "" {
 		parts = append(parts, b.Reason)
 	}
-	return string(b.Verdict) + ": " + strings.Join(parts, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // measured prints the estimate, or "" without one.

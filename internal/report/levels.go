@@ -36,8 +36,12 @@ func (s *SLO) rateSuffix() string {
 	return out
 }
 
-// treatmentAndRate names a treatment, and the rate if the objective was judged at one rate.
+// treatmentAndRate names a treatment, the operation if only its callers' clock tells it from others, and the rate if
+// the objective was judged at one rate.
 func (s *SLO) treatmentAndRate(treatment string) string {
+	if s.Formula == ClientClock && s.Operation != "" && s.Operation != s.Title() {
+		treatment = strings.TrimPrefix(treatment+", "+s.Operation, ", ")
+	}
 	return strings.TrimSpace(treatment + s.rateSuffix())
 }
 

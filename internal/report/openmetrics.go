@@ -21,6 +21,7 @@ func OpenMetrics(w io.Writer, r *Report) error {
 	e.capacity(r)
 	e.operations(r)
 	e.times(r)
+	e.guard(r)
 	e.soak(r)
 	e.metrics(r)
 	e.controlPlane(r)

@@ -130,7 +130,9 @@ type Treatment struct {
 	Control  design.Control    `json:"control,omitempty"`
 	Levels   map[string]string `json:"levels,omitempty"`
 	Verified bool              `json:"verified"` // proved in force
-	Metrics  []Metric          `json:"metrics,omitempty"`
+	// NotInForce says why the check of a control failed; empty: it did not fail, or there was none.
+	NotInForce string   `json:"not_in_force,omitempty"`
+	Metrics    []Metric `json:"metrics,omitempty"`
 }
 
 // Metric is an estimate over blocks.
@@ -391,6 +393,7 @@ type AA struct {
 // limit against the baseline are changes: a ratio of 0.05 is +5 %.
 type Budget struct {
 	Text      string      `json:"text"`
+	Line      int         `json:"line,omitempty"` // of the experiment file
 	Treatment string      `json:"treatment,omitempty"`
 	Verdict   Verdict     `json:"verdict"`
 	Unit      metric.Unit `json:"unit,omitempty"`

@@ -26,6 +26,7 @@ func samples() map[string]*Report {
 	}
 	maps.Copy(all, comparisons())
 	maps.Copy(all, soaks())
+	maps.Copy(all, guards())
 	maps.Copy(all, controlPlanes())
 	maps.Copy(all, drivers())
 	return all

@@ -39,7 +39,7 @@ func closedWords(t reflect.Type) *generate.Schema {
 	case reflect.TypeFor[Status]():
 		all = []any{Complete, Interrupted, Killed, Errored}
 	case reflect.TypeFor[design.Question]():
-		all = []any{design.Compare, design.Scale, design.Capacity, design.Soak}
+		all = []any{design.Compare, design.Scale, design.Capacity, design.Soak, design.Guard}
 	default:
 		return nil
 	}

@@ -147,27 +147,47 @@ func additionBlocks(r *Report) []block {
 	})
 }
 
-// howToRead explains the charts.
+// howToRead explains the charts, and the verdicts that occur in them.
 func howToRead(r *Report) string {
 	against := "the baseline"
 	if name := oneBaseline(r); name != "" {
 		against = "the baseline, " + r.short(name)
 	}
-	text := "Each mark is the change against " + against + ", each bar the interval that the verdict used"
+	parts := []string{"Each mark is the change against " + against + ", each bar the interval that the verdict used"}
 	if l := levelsOf(r.primary()); l != "" {
-		text += " (" + l + " %)"
+		parts[0] += " (" + l + " %)"
 	}
-	text += ". "
+	parts[0] += "."
 	if d := r.Design; d != nil && d.Margin > 0 {
-		text += "The shaded band is the margin of ±" + axisShare(d.Margin) + ". "
+		parts = append(parts, "The shaded band is the margin of ±"+axisShare(d.Margin)+".")
 	}
-	return text + "Regressed and improved, or costs and saves where nobody set a margin: the whole " +
-		"bar lies beyond the margin. Equivalent: the whole bar lies within " +
-		"it; “measurable” if it also excludes zero. " +
-		"Slower and faster: the bar excludes zero and reaches into the margin. Inconclusive: it includes zero; the table " +
-		"says how small an effect this run could have seen and how many blocks would decide. Not judged: there were too " +
-		"few blocks for a verdict, or the run is invalid. " +
-		"Below the line, in grey, are the controls, where any effect is an artefact."
+	if r.Verdict == Invalid {
+		return strings.Join(parts, " ") // it has no verdicts
+	}
+	parts = append(parts, "A verdict holds for the whole bar: beyond the margin, or within it, which is equivalent.")
+	for _, x := range []struct {
+		of      func(*Effect) bool
+		meaning string
+	}{
+		{func(e *Effect) bool { return e.Verdict == Equivalent && e.Measurable }, "Measurable: it also excludes zero."},
+		{
+			func(e *Effect) bool { return e.Verdict == Slower || e.Verdict == Faster },
+			"Slower or faster: it excludes zero and reaches into the margin.",
+		},
+		{
+			func(e *Effect) bool { return e.Verdict == EffectInconclusive },
+			"Inconclusive: it includes zero and reaches beyond the margin; the numbers say how many blocks would decide.",
+		},
+		{func(e *Effect) bool { return e.Verdict == NotJudged }, "Not judged: too few blocks."},
+	} {
+		if slices.ContainsFunc(r.primary(), x.of) {
+			parts = append(parts, x.meaning)
+		}
+	}
+	if r.AA != nil {
+		parts = append(parts, "Grey, below the line: controls, where any effect is an artefact.")
+	}
+	return strings.Join(parts, " ")
 }
 
 // oneBaseline returns the baseline of all effects, if they have the same one.

@@ -51,9 +51,28 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 		out = append(out, remark{"onset", r.withColon(g.Treatment) + g.Onset.sentence(), bad})
 	}
 	if text := g.again(); text != "" {
-		out = append(out, remark{"alone", text, plain})
+		out = append(out, remark{"breaches", r.withColon(g.Treatment) + text, plain})
+	}
+	for i := range g.Figures {
+		f := &g.Figures[i]
+		out = append(out, remark{f.Metric, r.withColon(g.Treatment) + f.sentence(), plain})
 	}
 	return out
+}
+
+// sentence is what an area measured, with as many quantiles as the values give.
+func (f *GuardFigure) sentence() string {
+	d := f.Values
+	var parts []string
+	for _, q := range []struct {
+		name  string
+		value *float64
+	}{{"p50", d.P50}, {"p99", d.P99}, {"longest", &d.Max}} {
+		if q.value != nil {
+			parts = append(parts, q.name+" "+unit.Seconds(*q.value))
+		}
+	}
+	return strings.Join(parts, ", ") + ", of " + strconv.FormatUint(d.N, 10) + " times"
 }
 
 // withColon names a treatment before a sentence, where there are several.
@@ -75,8 +94,11 @@ func (n *Trespasses) sentence() string {
 	default:
 		s = fmt.Sprintf("%d of %d trespasses were permitted: %s", n.Permitted, n.Decided(), n.Share.ranged())
 	}
-	if n.Undecided > 0 {
-		s += fmt.Sprintf("; %d more ended in an error or a timeout, and decide nothing", n.Undecided)
+	switch {
+	case n.Undecided > 0 && n.Share == nil:
+		s += fmt.Sprintf(": %d ended in an error, a timeout or another answer", n.Undecided)
+	case n.Undecided > 0:
+		s += fmt.Sprintf("; %d more were not decided: they ended in an error, a timeout or another answer", n.Undecided)
 	}
 	return s
 }
@@ -119,11 +141,19 @@ func (g *Guard) again() string {
 			other++
 		}
 	}
-	if permitted+denied+other == 0 {
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{permitted, "permitted again"}, {denied, "refused"}, {other, "not decided"}} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of %d breaches that were asked again without other load, %d were permitted again, %d were "+
-		"refused, and %d were not decided", permitted+denied+other, permitted, denied, other)
+	return "asked again without other load: " + strings.Join(parts, ", ")
 }
 
 // byRate returns the points without conditions, the slowest first.
@@ -143,7 +173,7 @@ func guardRates(g *Guard) table {
 		{head: "share"},
 		{head: "undecided", counts: true, drop: 3},
 		{head: "served"},
-		{head: "wrongly refused", counts: true, drop: 2},
+		{head: "wrong", counts: true, drop: 2},
 		{head: "failed", counts: true, drop: 4},
 		{head: "p99", drop: 1},
 		{head: "generator", left: true},
@@ -182,30 +212,33 @@ func (p *GuardPoint) cells() []string {
 func guardConditions(g *Guard) table {
 	t := table{
 		{head: "condition", left: true},
-		{head: "offered"},
+		{head: "offered", drop: 2},
 		{head: "trespasses"},
 		{head: "permitted"},
 		{head: "share"},
 		{head: "undecided", counts: true, drop: 3},
 		{head: "served"},
-		{head: "wrongly refused", counts: true, drop: 2},
+		{head: "wrong", counts: true, drop: 2},
 		{head: "failed", counts: true, drop: 4},
 		{head: "p99", drop: 5},
 		{head: "generator", left: true},
-		{head: "first breach", drop: 1},
-		{head: "last breach", drop: 1},
-		{head: "recovery"},
+		{head: "first breach", drop: 6},
+		{head: "last breach", drop: 7},
+		{head: "recovery", drop: 1},
 	}
 	for i := range g.Points {
 		p := &g.Points[i]
 		if p.Condition == nil {
 			continue
 		}
-		row := append([]string{p.Condition.Name, unit.PerSecond(p.Rate)}, p.cells()...)
-		recovery := opt(p.Condition.Recovery, unit.Seconds)
-		if recovery == "" {
+		name, recovery := p.Condition.Name, opt(p.Condition.Recovery, unit.Seconds)
+		switch {
+		case p.Condition.Error != "":
+			name += " (failed)"
+		case recovery == "":
 			recovery = "not seen"
 		}
+		row := append([]string{name, unit.PerSecond(p.Rate)}, p.cells()...)
 		t.add(append(row, opt(p.FirstBreach, unit.Seconds), opt(p.LastBreach, unit.Seconds), recovery)...)
 	}
 	return t
@@ -215,11 +248,11 @@ func guardConditions(g *Guard) table {
 func breachTable(g *Guard) table {
 	t := table{
 		{head: "at", left: true},
-		{head: "into it"},
+		{head: "after"},
 		{head: "request", left: true},
-		{head: "answer", left: true},
-		{head: "in flight"},
-		{head: "asked again", left: true},
+		{head: "answer", left: true, drop: 1},
+		{head: "in flight", drop: 2},
+		{head: "again", left: true},
 	}
 	for i := range g.Breaches {
 		b := &g.Breaches[i]

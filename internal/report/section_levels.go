@@ -25,7 +25,11 @@ func levelBlocks(r *Report) []block {
 		out = append(out, block{In: inMarkdown, Heading: "Service levels"})
 	}
 	for _, t := range tables {
-		out = append(out, tabular(&grid{table: t, Panels: true})...)
+		page := slices.Clone(t) // its caption says what the head of the first column says elsewhere
+		page[0] = t[0].with(t[0].cells)
+		page[0].head = "treatment"
+		out = append(out, only(inWords, tabular(&grid{table: t, Panels: true})...)...)
+		out = append(out, only(onPage, tabular(&grid{table: page, Caption: t[0].head})...)...)
 	}
 	if len(tables) > 0 {
 		out = append(out, block{Legend: levelLegend}, block{In: onPage, Text: formulas})
@@ -53,7 +57,8 @@ func attributed(r *Report) []block {
 	all := &grid{table: r.attributionTable(), Caption: "The mean time of one call, in parts"}
 	if len(tabular(all)) > 0 {
 		const caption = "The mean time of one call, in parts."
-		f := &figure{SVG: drawnParts(r), Caption: caption, Summary: "The parts in numbers", Table: all, Open: true}
+		f := &figure{SVG: drawnParts(r), Caption: caption, Summary: "The parts in numbers", Table: all}
+		f.Open = f.SVG == ""
 		out = append(out, block{In: titled, Heading: "Where the time of one call goes"}, block{Figure: f})
 	}
 	for _, t := range r.attributions() {

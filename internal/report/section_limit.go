@@ -112,11 +112,12 @@ func tried(r *Report) []curve {
 	return out
 }
 
-// steps returns the stretches of a timeline in which a rate was offered.
+// steps returns the stretches of a timeline in which a rate was offered. Of one that is shorter than a bin, the
+// timeline cannot tell what was answered in it from what was answered beside it.
 func steps(l *Timeline) []offeredRate {
 	var out []offeredRate
 	for _, s := range l.Steps {
-		if s.Rate <= 0 || s.To <= s.From {
+		if s.Rate <= 0 || s.To <= s.From || s.To-s.From < l.Bin {
 			continue
 		}
 		t := offeredRate{

@@ -62,9 +62,8 @@ func drifts(r *Report) []block {
 	}
 	const text = "The slope of a line through the means of the windows after the warm-up, per hour; windows of an " +
 		"outage or a restart are left out. " +
-		"The interval allows for correlation between neighbouring windows.  “Equivalent” is a change over the measured " +
-		"time that lies wholly within the margin, " +
-		"“regressed” one wholly beyond it; “slower” is one that differs from zero and may lie within the margin."
+		"The interval allows for correlation between neighbouring windows. “Over 5 %” and “none over 5 %” hold for the " +
+		"whole interval of the change over the measured time; “rises” alone says that the interval excludes zero."
 	return append([]block{{In: onPage, Text: text}}, t...)
 }
 
@@ -112,6 +111,11 @@ func alarms(r *Report) []block {
 	add("MISMATCH", someOf(r.mismatches()))
 	add("COUNTS", someOf(r.disagreements()))
 	add("SLO", nonEmpty(r.disagreement()))
+	for _, w := range r.Warnings[:min(maxShown, len(r.Warnings))] {
+		if r.disagreement() != "" && strings.Contains(w, " DISAGREE:") {
+			out[len(out)-1].In = inWords // the page shows this warning, which says more
+		}
+	}
 	return out
 }
 
@@ -143,10 +147,6 @@ func soakFacts(r *Report) []block {
 		add("CPU per call", opt(t.CPUPerOp, unit.Seconds), "of all parts of the target", "")
 	}
 	if d, ok := s.Drift["rss"]; ok {
-		class := ""
-		if d.Verdict == Regressed {
-			class = bad
-		}
 		value, note, _ := strings.Cut(d.Slope(), " [")
 		if note != "" {
 			note = "[" + note + ", "
@@ -154,9 +154,9 @@ func soakFacts(r *Report) []block {
 		if d.Verdict == EffectInconclusive {
 			value, note = "undecided", ""
 		} else {
-			note += string(d.Verdict)
+			note += d.says()
 		}
-		add("Memory drift", value, note, class)
+		add("Memory drift", value, note, "")
 	}
 	if n := len(s.Restarts); n > 0 {
 		add("Restarts", strconv.Itoa(n), "of the target's process", bad)

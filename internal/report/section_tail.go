@@ -76,14 +76,11 @@ func spectra(r *Report) []spectrum {
 }
 
 func spectrumText(all []spectrum) string {
-	text := "Each line is the whole distribution under one treatment: typical values at the left, ever rarer ones " +
-		"towards the right. Lines that run side by side differ for all calls; " +
-		"lines that diverge at the right differ only in the tail. Shaded is the interval of each quantile, from the " +
-		"spread between blocks; where a line is dashed, blocks or values are too few for one, and differences there are " +
-		"not reliable."
+	text := "Each line is one treatment's distribution, from typical calls at the left to rare ones at the right. " +
+		"Shaded: the interval of each quantile, from the spread between blocks. Dashed: too few blocks or values for an " +
+		"interval, so differences there are not reliable."
 	if batches := slices.ContainsFunc(all, func(s spectrum) bool { return s.of[0].Of == "batches" }); batches {
-		text += " Each value is the mean of a batch of calls, so that a single slow call is diluted: this is the tail of " +
-			"batches, not of calls."
+		text += " Each value is the mean of a batch of calls: this is the tail of batches, not of calls."
 	}
 	return text
 }

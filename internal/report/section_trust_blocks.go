@@ -162,9 +162,8 @@ func across(rows [][]float64, blocks int) []float64 {
 // blockText names the blocks that were disturbed in every arm.
 func blockText(joint []deviations) string {
 	last := joint[len(joint)-1]
-	text := "Each cell shows how far a block was from its own arm's median, so it does not contain the controls' " +
-		"costs. A column of one colour is the host: it slowed every arm alike, and the effects, " +
-		"which compare arms within a block, do not contain it. A row that changes its colour is one arm that drifts."
+	text := "Each cell shows how far a block was from its own arm's median, without the controls' costs. A column of " +
+		"one colour is the host, which the effects do not contain; a row that changes its colour is one arm that drifts."
 	if last.arm != allArms {
 		return text
 	}

@@ -31,9 +31,15 @@ func usageSection(r *Report) section {
 	if r.soaked() {
 		used = r.soakTargets()
 	}
+	target := &grid{table: used, Title: "Target", Panels: r.soaked(), Caption: "What each part of the target used"}
+	rest, _ := target.shown(onPage)
+	parts := tabular(target)
+	if !slices.ContainsFunc(rest, func(c *column) bool { return !c.left }) {
+		parts = only(inWords, parts...) // the figures have everything
+	}
 	return section{Question: "What else does it use?", Short: "What it uses", Blocks: slices.Concat(blocks,
 		whenAsked("What each point used", usedByPoint(r)),
-		tabular(&grid{table: used, Title: "Target", Panels: r.soaked(), Caption: "What each part of the target used"}),
+		parts,
 		tabular(&grid{
 			table: r.collections(), Title: "Garbage collection",
 			Caption: "Garbage collection over what was measured", Most: maxCollections,
@@ -94,7 +100,7 @@ func processor(r *Report) *figure {
 	}
 	f := &figure{
 		Caption: "CPU time over the whole trial." + throttling(r), Summary: "CPU and throttling in numbers",
-		Table: t, Open: true,
+		Table: t, Open: !known,
 	}
 	if known {
 		f.SVG = drawn(b.SVG("chart-6-cpu"))

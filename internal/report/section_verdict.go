@@ -149,12 +149,22 @@ func auditBlocks(r *Report) []block {
 	blocks := slices.Concat([]block{{Said: first}}, notices, []block{{Said: last}})
 	switch g := r.Generator; {
 	case g == nil:
+	case g.Valid && r.warnsOf(g.Doubts):
+		blocks = append(blocks, block{In: inWords, Text: g.line()})
 	case g.Valid:
 		blocks = append(blocks, block{Text: g.line()})
 	default:
 		blocks = append(blocks, block{Notice: &remark{"generator", g.line(), bad}})
 	}
 	return blocks
+}
+
+// warnsOf reports whether the warnings have all of these doubts.
+func (r *Report) warnsOf(doubts []string) bool {
+	missing := slices.ContainsFunc(doubts, func(d string) bool {
+		return !slices.ContainsFunc(r.Warnings, func(w string) bool { return strings.Contains(w, d) })
+	})
+	return len(doubts) > 0 && !missing
 }
 
 // findings returns one sentence per capacity; for several treatments with their names.

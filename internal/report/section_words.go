@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"tare/internal/glossary"
+	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/signature"
 	"tare/internal/unit"
 )
@@ -15,13 +17,14 @@ import (
 func rate(v float64) string { return Rate(v) + "/s" }
 
 // sentence ends a text with a full stop and begins it with a capital letter, unless its first word is a name: one that
-// holds more than letters.
+// holds more than letters, or an abbreviation among the metrics.
 func sentence(s string) string {
 	if s == "" {
 		return ""
 	}
 	first, _, _ := strings.Cut(s, " ")
-	if name := strings.ContainsFunc(first, func(c rune) bool { return c < 'a' || c > 'z' }); !name {
+	name := first == metric.CPU.Name || first == probe.RSS.Name
+	if !name && !strings.ContainsFunc(first, func(c rune) bool { return c < 'a' || c > 'z' }) {
 		s = strings.ToUpper(s[:1]) + s[1:]
 	}
 	if !strings.ContainsAny(s[len(s)-1:], ".!?") {

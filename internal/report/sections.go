@@ -175,10 +175,10 @@ func (r *Report) targets() table {
 	t := table{
 		{head: "treatment", left: true},
 		{head: "target", left: true},
-		{head: "CPU"},
-		{head: "CPU/op"},
-		{head: "RSS", drop: 1},
-		{head: "throttled"},
+		{head: "CPU", in: inWords}, // the page draws these four
+		{head: "CPU/op", in: inWords},
+		{head: "RSS", drop: 1, in: inWords},
+		{head: "throttled", in: inWords},
 		{head: "started in", drop: 3},
 		{head: "of it policies", drop: 4},
 		{head: "heap before", in: onPage},

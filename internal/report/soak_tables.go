@@ -118,14 +118,14 @@ func (r *Report) quantiles() table {
 func (r *Report) soakTargets() table {
 	t := table{
 		{head: "target", left: true},
-		{head: "CPU"},
-		{head: "CPU/call"},
-		{head: "RSS before"},
-		{head: "RSS after"},
-		{head: "RSS peak"},
+		{head: "CPU", in: inWords}, // the page draws these six
+		{head: "CPU/call", in: inWords},
+		{head: "RSS before", in: inWords},
+		{head: "RSS after", in: inWords},
+		{head: "RSS peak", in: inWords},
 		{head: "heap before"},
 		{head: "heap after"},
-		{head: "throttled"},
+		{head: "throttled", in: inWords},
 		{head: "started in"},
 		{head: "of it policies"},
 		{head: "restarts"},
@@ -209,6 +209,12 @@ func (r *Report) drifts() table {
 		{head: "verdict", left: true},
 		{head: "why", left: true, drop: 2},
 	}
+	reasons := map[string]int{}
+	for i := range r.Soak {
+		for _, d := range r.Soak[i].Drift {
+			reasons[d.Reason]++
+		}
+	}
 	for i := range r.Soak {
 		s := &r.Soak[i]
 		for _, name := range driftNames(s.Drift) {
@@ -217,7 +223,14 @@ func (r *Report) drifts() table {
 			if d.N > 0 {
 				n = fmt.Sprint(d.N)
 			}
-			t.add(r.subject(s.Treatment, Measured(s.Operation, name, "")), d.Slope(), d.change(), n, d.word(), d.Reason)
+			why := d.Reason
+			if reasons[why] > 1 { // said once, below the table
+				if note := d.says() + ": " + why; why != "" && !strings.Contains(t[4].note, note) {
+					t[4].note = strings.TrimPrefix(t[4].note+"; "+note, "; ")
+				}
+				why = ""
+			}
+			t.add(r.subject(s.Treatment, Measured(s.Operation, name, "")), d.Slope(), d.change(), n, d.word(), why)
 		}
 	}
 	return t.used()

@@ -183,7 +183,7 @@ func TestSentenceSaysWhatHappened(t *testing.T) {
 				"cpu":          {Verdict: Equivalent, Margin: 0.05},
 				"response.p99": {Verdict: Equivalent, Margin: 0.05}, "rss": {Verdict: EffectInconclusive},
 			}},
-			"held 100 s: 100 calls, 1.000/s in all, errors 1%; no drift of cpu and response.p99 beyond ±5 %; whether rss " +
+			"held 100 s: 100 calls, 1.000/s in all, errors 1%; no drift of cpu and response.p99 over 5 %; whether rss " +
 				"drifts is not decided",
 		},
 	} {

@@ -214,7 +214,7 @@ func (r *Report) soakProperties() []junitProperty {
 			d := s.Drift[name]
 			out = append(out, junitProperty{
 				"drift of " + r.subject(s.Treatment, Measured(s.Operation, name, "")),
-				d.Slope() + " " + string(d.Verdict),
+				d.Slope() + ": " + d.says(),
 			})
 		}
 	}

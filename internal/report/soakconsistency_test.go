@@ -98,7 +98,7 @@ func TestSoaksDoNotContradictThemselves(t *testing.T) {
 			t.Errorf("%+v: %q", l, l.law())
 		}
 		for name, d := range s.Drift {
-			quiet := says("no drift of ") && listedIn(sentence, "no drift of ", " beyond", name)
+			quiet := says("no drift of ") && listedIn(sentence, "no drift of ", " over", name)
 			open := says("whether ") && listedIn(sentence, "whether ", " drift", name)
 			loud := says(name+" rises") || says(name+" falls")
 			want := map[EffectVerdict][3]bool{Equivalent: {true, false, false}, EffectInconclusive: {false, true, false}}

@@ -19,12 +19,14 @@ type column struct {
 	counts, alarming bool
 	// cells; an empty string is no value.
 	cells []string
+	// shorter cells, for where there is no room for the others; none if nothing may be left out.
+	short []string
 }
 
 // with returns the column with other cells.
 func (c *column) with(cells []string) *column {
 	x := *c
-	x.cells = cells
+	x.cells, x.short = cells, nil
 	return &x
 }
 
@@ -119,9 +121,21 @@ func (t table) fit(width int) table {
 	return t
 }
 
+// shortened returns a table in which the columns that do not fit beside the first one have their shorter cells.
+func (t table) shortened(width int) table {
+	out := slices.Clone(t)
+	for i, c := range t {
+		if i > 0 && c.short != nil && (table{t[0], c}).width() > width {
+			out[i] = c.with(c.short)
+		}
+	}
+	return out
+}
+
 // panels splits a table that is too wide into several with the same first column, each as wide as fits. One column may
 // still be wider.
 func (t table) panels(width int) []table {
+	t = t.shortened(width)
 	if len(t) < 3 || t.width() <= width {
 		return []table{t}
 	}

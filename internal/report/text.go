@@ -197,8 +197,12 @@ func (p *printer) table(g *grid) {
 		return
 	}
 	parts := []table{t.fit(p.Width)}
-	if g.Panels && parts[0].width() > p.Width {
+	switch {
+	case parts[0].width() <= p.Width:
+	case g.Panels:
 		parts = t.panels(p.Width)
+	default:
+		parts[0] = parts[0].shortened(0)
 	}
 	for _, part := range parts {
 		if len(parts) > 1 {

@@ -11,6 +11,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/guard"
 	"tare/internal/load"
+	"tare/internal/question"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
 	share := x.Load.Trespass
 	if share <= 0 {
-		return mix, nil
+		return x.withRefusals(t, mix)
 	}
 	target, ok := x.Target.(area.Trespasser)
 	if !ok {
@@ -37,6 +38,39 @@ func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load
 		return nil, fmt.Errorf("trespasses of %s: %w", t.ID, err)
 	}
 	return addTwins(mix, twins, share)
+}
+
+// mixPerRefusal is how many calls of its mix a soak makes for each call that must be refused.
+const mixPerRefusal = 100
+
+// withRefusals adds to the mix of a long trial what must be refused, so that a control that ceases to act meanwhile is
+// seen.
+func (x *Stage) withRefusals(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
+	target, ok := x.Target.(area.Refuser)
+	if !ok || !question.Of(x.Question).Drive.LongTrials {
+		return mix, nil
+	}
+	var names []string
+	total := 0
+	for _, op := range mix {
+		names, total = append(names, op.Name), total+op.Weight
+	}
+	refusals, err := target.Refusals(t, names)
+	if err != nil {
+		return nil, fmt.Errorf("refusals of %s: %w", t.ID, err)
+	}
+	if len(refusals) == 0 {
+		return mix, nil
+	}
+	out := slices.Concat(mix, refusals)
+	for i := range out {
+		if i < len(mix) {
+			out[i].Weight *= mixPerRefusal
+		} else {
+			out[i].Weight = total
+		}
+	}
+	return out, nil
 }
 
 // addTwins weighs the operations and their twins, so that the twins are the given share of the calls: as many of each

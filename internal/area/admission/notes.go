@@ -34,7 +34,7 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes returns what every report must say.
+// notes returns what is to be known of this run; what holds for every run is in docs/reference/admission.md.
 func (p *arm) notes() (out []string) {
 	if n := len(p.policies.wide); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n,
@@ -44,8 +44,8 @@ func (p *arm) notes() (out []string) {
 		out = append(out, "manifests.says is not given: that the bad pod is denied is proved, not by which policies")
 	}
 	if p.foreign {
-		out = append(out, fmt.Sprintf("the cluster at %s is not ours: policies are put in force before each trial and "+
-			"taken away after it, and what else runs there is measured with it", p.endpoint.Host))
+		out = append(out, fmt.Sprintf("the cluster at %s is not ours: what else runs there is measured with it",
+			p.endpoint.Host))
 		out = append(out, p.admin.Notes()...)
 		if p.metricsDenied != "" {
 			out = append(out, withoutMetrics(p.metricsDenied))
@@ -56,15 +56,14 @@ func (p *arm) notes() (out []string) {
 		plane.Tmpfs: "etcd in memory, without fsync", plane.Disk: "etcd on disk, with fsync",
 		plane.NoFsync: "etcd on disk, without fsync: memory has no room for it",
 	}[p.control.Store]
-	out = append(out, fmt.Sprintf("kube-apiserver %s, etcd %s, started by tare on loopback; %s; one API server, no "+
-		"TLS-terminating proxy, no audit log",
+	out = append(out, fmt.Sprintf("kube-apiserver %s, etcd %s, started by tare on loopback; %s",
 		p.control.binary.Kubernetes, p.control.binary.Etcd, where))
 	if p.nodes > 0 {
 		out = append(out, p.control.nodesNote)
 	}
 	if p.shared {
-		out = append(out, "arms that differ in their policies only share one control plane: policies come before each "+
-			"trial and go after it, and what the trial before left in caches and in etcd is there")
+		out = append(out, "arms that differ in their policies only share one control plane, with what the trial before "+
+			"left in its caches and in etcd")
 	}
 	if len(p.flags) > 0 {
 		out = append(out, "further flags of kube-apiserver: "+strings.Join(p.flags, " "))

@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
+	"tare/internal/area/decision/model"
 	"tare/internal/area/decision/protocol"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -38,6 +39,8 @@ type arm struct {
 	attached []probe.Probe // of a decision point behind a URL
 	// lost says why its process cannot be read; empty: it can.
 	lost string
+	// cold says that it is a JVM that has decided little since its start; empty: it is none, or it is warm.
+	cold string
 	// loaded is what Load has made; nil: nothing.
 	loaded  *area.Change
 	loading time.Duration // that took
@@ -72,9 +75,11 @@ func (p *arm) endpoint() *load.Endpoint {
 }
 
 // operations returns the timed calls, in the order of the questions.
-func (p *arm) operations() ([]load.Operation, error) {
+func (p *arm) operations() ([]load.Operation, error) { return p.render(p.questions) }
+
+func (p *arm) render(questions []model.Question) ([]load.Operation, error) {
 	var out []load.Operation
-	for _, q := range p.questions {
+	for _, q := range questions {
 		op, err := p.adapter.Operation(p.session, q, p.batch)
 		if err != nil {
 			return nil, fmt.Errorf("render %s: %w", q.Name, err)

@@ -45,6 +45,7 @@ func (p *arm) start(ctx context.Context) error {
 	p.config.Addr = "127.0.0.1:0"
 	p.config.Answer, p.config.Leak = p.planted.Answer, float64(p.planted.Leak)/60
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()
+	p.config.AnswerAfter = time.Duration(p.planted.AnswerAfter).Seconds()
 	if p.kind == engine.PDPX {
 		p.config.Username, p.config.Password = embeddedUser, rand.Text()
 	}

@@ -30,16 +30,12 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes returns what every report must carry.
+// notes returns what is to be known of this run; what holds for every run is in docs/reference/decision.md.
 func (p *arm) notes() (out []string) {
 	if p.url != nil {
 		return p.urlNotes()
 	}
 	out = append(out, fmt.Sprintf("%s: %s, started by tare on loopback", p.kind, p.launch.Version))
-	if p.launch.Java {
-		out = append(out, fmt.Sprintf("%s is warmed up with %d questions over %d connections, or for %v, and then waited "+
-			"for until it is idle, before it is measured", p.kind, warmCalls, warmWorkers, warmWithin))
-	}
 	if p.kind == engine.PDPX {
 		out[0] += ": what is measured is not ONAP's"
 	}
@@ -70,6 +66,13 @@ func (p *arm) urlNotes() (out []string) {
 		out = append(out, fmt.Sprintf("the CPU time and memory of the decision point at %s are not known: %s; process: "+
 			"and metrics: in the file say where to look", p.url.Host, p.lost))
 	}
+	if x := p.spec.PDPX; x != nil && x.UnseenLimiter() != "" {
+		out = append(out, fmt.Sprintf("the frequency limiter of %q itself was not seen to refuse: pdpx.frequency_over names "+
+			"another operation; pdpx.frequency_over_target would show it", x.UnseenLimiter()))
+	}
+	if p.cold != "" {
+		out = append(out, p.cold)
+	}
 	if p.loaded != nil {
 		out = append(out, fmt.Sprintf("%d policies were put into the decision point at %s for the run, besides those that "+
 			"it had", p.set.N, p.url.Host))
@@ -87,7 +90,11 @@ func (x Planted) words() string {
 		out += s
 	}
 	if x.Answer != "" {
-		add("it answers " + x.Answer)
+		text := "it answers " + x.Answer
+		if x.AnswerAfter > 0 {
+			text += fmt.Sprintf(" from %v after its start on", x.AnswerAfter)
+		}
+		add(text)
 	}
 	if x.Leak > 0 {
 		add(fmt.Sprintf("it leaks %v a minute", x.Leak))

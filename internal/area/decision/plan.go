@@ -173,6 +173,13 @@ func (p *plan) judgePlanted() error {
 	if a := p.planted.Answer; a != "" && !slices.Contains(plantedAnswers(), a) {
 		return fmt.Errorf("planted.answer: %q is not one of %s", a, strings.Join(plantedAnswers(), ", "))
 	}
+	switch {
+	case p.planted.AnswerAfter == 0:
+	case p.planted.Answer == "":
+		return errors.New("planted.answer_after: there is no planted answer to begin then")
+	case p.kind != engine.PDPX:
+		return fmt.Errorf("planted.answer_after: %s answers so from its start: leave it out, or use engine pdpx", p.kind)
+	}
 	return nil
 }
 

@@ -2,7 +2,9 @@ package decision
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/engine"
@@ -81,6 +83,12 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 	conn, err := oneshot.Client{Addr: s.Addr}.Dial(ctx) // TCP only: what TLS says comes with the first question
 	if err == nil {
 		err = conn.Close()
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return append(out, area.Finding{
+			Path: "url", Severity: area.Warning, Message: fmt.Sprintf("nobody listens at %s yet", p.url.Host),
+			Hint: fmt.Sprintf("a run waits for it, up to %v: start it, or see that the url has its port", readyWithin),
+		})
 	}
 	if err != nil {
 		if f, ok := area.ExplainTLS(err); ok {

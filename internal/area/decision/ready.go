@@ -2,14 +2,18 @@ package decision
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
+	"syscall"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/model"
 	"tare/internal/area/decision/protocol"
+	"tare/internal/area/oneshot"
 	"tare/internal/load"
 )
 
@@ -39,22 +43,47 @@ func (p *arm) await(ctx context.Context) error {
 		case within.Err() == nil:
 			return last
 		default:
-			return fmt.Errorf("the decision point at %s was not ready within %v; last: %w; next: look at its log, and start "+
-				"tare when it is up: "+
-				"409 usually means that its policies have not been deployed yet", p.session.Host, p.patience, last)
+			return p.notReady(last)
 		}
 	}
 	return nil
 }
 
+// notReady is the error about a decision point that was waited for in vain; last is what came last.
+func (p *arm) notReady(last error) error {
+	next := "look at its log, and start tare when it is up"
+	switch {
+	case errors.Is(last, syscall.ECONNREFUSED):
+		next = "see that it runs, and that the url has its port"
+	case errors.Is(last, errConflict):
+		next += ": 409 usually means that its policies have not been deployed yet"
+	}
+	return fmt.Errorf("the decision point at %s was not ready within %v; last: %w; next: %s", p.session.Host, p.patience,
+		last, next)
+}
+
+// errConflict is an answer with status 409, and errTLS a server that only understands TLS.
+var (
+	errConflict = errors.New("the decision point is not ready (409)")
+	errTLS      = errors.New("it speaks TLS at this port, and the url is not https: write https:// in url")
+)
+
 // awaitOne returns what came last when ctx ends before there is an answer.
 func (p *arm) awaitOne(ctx context.Context, q model.Question) error {
 	var last error
+	plain := p.url != nil && p.session.TLS == nil // it is not known yet whether the server speaks plaintext
 	for {
 		a, err := p.question(ctx, q)
+		if plain && !errors.Is(err, syscall.ECONNREFUSED) && (err != nil || a.Status == http.StatusBadRequest) {
+			if plain = false; p.speaksTLS(ctx) {
+				return fmt.Errorf("ask %s: %w", p.session.Host, errTLS)
+			}
+		}
 		switch {
 		case err == nil && !mayBeStarting(a):
 			return nil
+		case err == nil && a.Status == http.StatusConflict:
+			last = fmt.Errorf("%w: %s", errConflict, a.Text)
 		case err == nil:
 			last = errors.New(a.Text)
 		case wrongTLS(err):
@@ -66,6 +95,20 @@ func (p *arm) awaitOne(ctx context.Context, q model.Question) error {
 			return last
 		}
 	}
+}
+
+// speaksTLS reports whether the server completes a TLS handshake, or ends it in the words of TLS. It is told nothing
+// else.
+func (p *arm) speaksTLS(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	anybody := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nothing is sent: whoever it is, it speaks TLS
+	conn, err := oneshot.Client{Addr: p.session.Addr, TLS: anybody}.Dial(ctx)
+	if err == nil {
+		_ = conn.Close()
+		return true
+	}
+	return errors.As(err, new(tls.AlertError)) || strings.Contains(err.Error(), "remote error: tls:")
 }
 
 func wrongTLS(err error) bool {

@@ -1,15 +1,18 @@
 package decision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"syscall"
 
 	"tare/internal/area"
 	"tare/internal/area/decision/protocol"
+	"tare/internal/area/oneshot"
 	"tare/internal/design"
 )
 
@@ -68,12 +71,41 @@ func (p *arm) reach(ctx context.Context) error {
 		return err
 	}
 	p.session.Limit = p.env.Limit
-	if !p.spec.Load {
-		return nil
+	if err := p.awaitListener(ctx); err != nil || !p.spec.Load {
+		return err
 	}
 	if p.adapter.Load == nil {
 		return fmt.Errorf("load: %s has no way to put policies into a decision point", p.adapter.Name)
 	}
+	return p.fill(ctx)
+}
+
+// awaitListener waits until somebody listens at the URL's port, and sees that it is somebody to whom the load may be
+// sent: Preflight could not know that of a port at which nobody listened.
+func (p *arm) awaitListener(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	for {
+		conn, err := oneshot.Client{Addr: p.session.Addr}.Dial(within)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("connect to %s: %w", p.session.Host, err)
+		}
+		if p.env.Clock.Sleep(within, pause) != nil {
+			return cmp.Or(ctx.Err(), p.notReady(err))
+		}
+	}
+	for _, f := range area.Unseen(p.session.Addr, p.env) {
+		return fmt.Errorf("%s: %s; next: %s", f.Path, f.Message, f.Hint)
+	}
+	return nil
+}
+
+// fill puts the policies into the decision point behind the URL.
+func (p *arm) fill(ctx context.Context) error {
 	change, err := p.policiesChange()
 	if err != nil {
 		return err

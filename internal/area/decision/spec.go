@@ -65,9 +65,11 @@ type Embedded struct {
 
 // Planted are faults of a decision point.
 type Planted struct {
-	Answer   string        `yaml:"answer,omitempty" json:"answer,omitempty" jsonschema:"enum=always-permit,enum=not-applicable-as-permit,enum=indeterminate" jsonschema_description:"A decision point that must be refused: it permits everything, says Permit where no policy applies, or says Indeterminate."`
-	Leak     unit.Size     `yaml:"leak_per_minute,omitempty" json:"leak_per_minute,omitempty" jsonschema_description:"Memory that is kept for ever, each minute: 1MiB."`
-	NotReady unit.Duration `yaml:"not_ready,omitempty" json:"not_ready,omitempty" jsonschema_description:"How long from its start it answers 409."`
+	Answer string `yaml:"answer,omitempty" json:"answer,omitempty" jsonschema:"enum=always-permit,enum=not-applicable-as-permit,enum=indeterminate" jsonschema_description:"A decision point that must be refused: it permits everything, says Permit where no policy applies, or says Indeterminate."`
+	// AnswerAfter lets it pass the checks before the measurement.
+	AnswerAfter unit.Duration `yaml:"answer_after,omitempty" json:"answer_after,omitempty" jsonschema_description:"How long after its start that answer begins, so that a soak has to find it: pdpx only."`
+	Leak        unit.Size     `yaml:"leak_per_minute,omitempty" json:"leak_per_minute,omitempty" jsonschema_description:"Memory that is kept for ever, each minute: 1MiB."`
+	NotReady    unit.Duration `yaml:"not_ready,omitempty" json:"not_ready,omitempty" jsonschema_description:"How long from its start it answers 409."`
 }
 
 // Process names processes on this host in one of three ways.

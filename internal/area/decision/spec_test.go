@@ -224,6 +224,14 @@ func TestValidate(t *testing.T) {
 			Spec{Embedded: &Embedded{Engine: engine.ATT, Planted: &Planted{Leak: 1}}},
 			"embedded.planted", "not into att",
 		},
+		"a late fault in cedar": {
+			Spec{Embedded: &Embedded{Planted: &Planted{Answer: "always-permit", AnswerAfter: 5e9}}},
+			"embedded.planted.answer_after", "from its start",
+		},
+		"no fault to come later": {
+			Spec{Embedded: &Embedded{Engine: engine.PDPX, Planted: &Planted{AnswerAfter: 5e9}}},
+			"embedded.planted.answer_after", "no planted answer",
+		},
 		"another's options": {Spec{OPA: &protocol.OPA{Path: "x"}}, "opa", "options of opa, not of authzen"},
 		"the rule of opa as path": {
 			Spec{Adapter: "opa", URL: local, Path: "authz/allow", Requests: testRequests()},
@@ -339,6 +347,21 @@ func TestDenyQuestionsAreAlwaysAsked(t *testing.T) {
 	}
 	if names(p.questions) != "healthcheck guard-minmax" || names(p.refusals) != "guard-minmax-deny" {
 		t.Errorf("asked %q, refused %q", names(p.questions), names(p.refusals))
+	}
+	for mix, want := range map[string]string{
+		"healthcheck": "", "healthcheck guard-minmax": "guard-minmax-deny",
+	} {
+		if got := names(p.unseen(strings.Fields(mix))); got != want {
+			t.Errorf("with the mix %q it asks %q besides, want %q", mix, got, want)
+		}
+	}
+	s = Spec{Adapter: "pdpx"}
+	if p, err = s.plan(design.Treatment{}); err != nil {
+		t.Fatal(err)
+	}
+	published := []string{"healthcheck", "statistics", "monitoring", "guard-minmax", "guard-frequency"}
+	if got := names(p.unseen(published)); got != "monitoring-absent guard-minmax-deny guard-frequency-deny" {
+		t.Errorf("with the published mix it asks %q besides", got)
 	}
 	two := []Request{
 		{Name: "a", Expect: "permit", Policy: "x"},

@@ -20,8 +20,9 @@ type target struct {
 }
 
 var (
-	_ area.Target = (*target)(nil)
-	_ area.Ledger = (*target)(nil)
+	_ area.Target  = (*target)(nil)
+	_ area.Ledger  = (*target)(nil)
+	_ area.Refuser = (*target)(nil)
 )
 
 // Prepare implements area.Target: it starts the decision point or fills the one behind the URL, waits until it answers,
@@ -42,7 +43,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	} else {
 		err = p.start(ctx)
 	}
-	for _, step := range []func(context.Context) error{p.await, p.learnRefusals, p.attach, p.warm} {
+	for _, step := range []func(context.Context) error{p.await, p.learnRefusals, p.attach, p.feel, p.warm} {
 		if err == nil {
 			err = step(ctx)
 		}
@@ -76,6 +77,15 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 		return nil, err
 	}
 	return p.operations()
+}
+
+// Refusals implements area.Refuser.
+func (t *target) Refusals(tr design.Treatment, mix []string) ([]load.Operation, error) {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return nil, err
+	}
+	return p.render(p.unseen(mix))
 }
 
 // Endpoint implements area.Target.

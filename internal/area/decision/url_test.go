@@ -299,24 +299,6 @@ func TestProcessBehindURLIsFound(t *testing.T) {
 	}
 }
 
-// TestUnreachableDecisionPoint: preflight finds a decision point that cannot be reached, and a slow start is waited
-// for.
-func TestUnreachableDecisionPoint(t *testing.T) {
-	server := startXACML(t, "Permit")
-	url := server.URL
-	server.Close()
-	found := (Area{}).Preflight(t.Context(), xacmlSpec(url), testEnv(t))
-	if len(found) != 1 || found[0].Path != "url" || found[0].Severity != area.Error || found[0].Hint == "" {
-		t.Errorf("preflight: %v", found)
-	}
-	tg, j := opened(t, xacmlSpec(url), testEnv(t))
-	tg.patience = 300 * time.Millisecond
-	if err := tg.Prepare(t.Context(), standard, j); err == nil ||
-		!strings.Contains(err.Error(), "was not ready within 300ms") {
-		t.Errorf("prepare: %v", err)
-	}
-}
-
 // TestMissingSecret is found before the run.
 func TestMissingSecret(t *testing.T) {
 	found := (Area{}).Preflight(t.Context(), opaSpec("http://127.0.0.1:1"), testEnv(t))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -19,6 +20,8 @@ const (
 	warmCalls   = 80_000
 	warmWithin  = 30 * time.Second
 	warmWorkers = 4
+	// warmCPU is the CPU time that so many calls take a JVM, in seconds.
+	warmCPU = 60
 	// What a JVM has still to compile afterwards is waited for: until it is idle, that is, uses less than idleShare of a
 	// CPU over idleFor.
 	idleFor    = time.Second
@@ -46,6 +49,45 @@ func (p *arm) warm(ctx context.Context) error {
 		return fmt.Errorf("warm up %s: %w", p.kind, err)
 	}
 	return p.settle(ctx)
+}
+
+// feel finds out whether a decision point behind a URL is a JVM that is cold. It is not ours to warm up.
+func (p *arm) feel(ctx context.Context) error {
+	for _, x := range p.attached {
+		samples, err := x.Read(ctx)
+		_, isJVM := probe.Find(samples, subject, probe.Metaspace)
+		if err != nil || !isJVM {
+			continue // what cannot be read is warned of when it is sampled
+		}
+		cpu, _ := probe.Find(samples, subject, probe.CPU)
+		counts, err := p.counted(ctx)
+		if err != nil {
+			counts = nil // Verify says what is wrong
+		}
+		if p.cold = coldness(p.session.Host, cpu, counts); p.cold != "" {
+			p.env.Log.Warn("the decision point is cold", slog.String("why", p.cold))
+		}
+		return nil
+	}
+	return nil
+}
+
+// coldness says that a JVM has done too little since its start to be warm: by its own count of decisions or, where it
+// keeps none, by its CPU time. Empty: it has done enough.
+func coldness(host string, cpu float64, counts map[string]float64) string {
+	done, decisions := fmt.Sprintf("used %.0f CPU-seconds", cpu), 0.0
+	for _, n := range counts {
+		decisions += n
+	}
+	switch {
+	case counts == nil && cpu >= warmCPU, decisions >= warmCalls:
+		return ""
+	case counts != nil:
+		done = fmt.Sprintf("made %.0f decisions", decisions)
+	}
+	return fmt.Sprintf("the decision point at %s is a JVM that had only %s since its start, and tare does not warm up "+
+		"what it did not start: a JVM compiles what it runs often, and until then its calls cost several times as much. Ask "+
+		"it %d times before a run, or look at later windows", host, done, warmCalls)
 }
 
 // settle waits until the child is idle, or time is over: a host that is busy with other things may never let it be.

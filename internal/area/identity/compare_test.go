@@ -225,6 +225,21 @@ func TestNegativeControls(t *testing.T) {
 	}
 }
 
+// TestNotesOnCaches: notes say that caches are warm, unless workloads made them something else.
+func TestNotesOnCaches(t *testing.T) {
+	tg, _, arms := prepareArms(t, embedded("healthy"), levels(m{"cache": "true"}, m{"cache": "false"}))
+	const warm = "caches are warm"
+	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, warm) {
+		t.Errorf("notes %q say nothing of caches", notes)
+	}
+	if err := tg.Stage(t.Context(), arms[0], area.Cold); err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(tg.Notes(), "\n"); strings.Contains(notes, warm) {
+		t.Errorf("an emptied cache is called warm: %q", notes)
+	}
+}
+
 // TestEndpointsSideBySide compares two external endpoints.
 func TestEndpointsSideBySide(t *testing.T) {
 	one, two := startIMDSv2(t, fixture.Config{}, "node"), startIMDSv2(t, fixture.Config{}, "node")

@@ -13,9 +13,12 @@ func (t *target) Notes() []string {
 	var notes []string
 	at := map[string]int{} // treatments by address
 	arms := t.arms.Ready()
+	t.mu.Lock()
+	staged := t.staged
+	t.mu.Unlock()
 	for _, p := range arms {
 		notes = append(notes, p.notes()...)
-		if len(arms) > 1 {
+		if len(arms) > 1 && !staged {
 			notes = append(notes, p.state()...)
 		}
 		if p.url != nil {

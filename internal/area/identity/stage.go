@@ -29,6 +29,9 @@ func (t *target) Stage(ctx context.Context, tr design.Treatment, s area.Stage) e
 	if err != nil {
 		return err
 	}
+	t.mu.Lock()
+	t.staged = true
+	t.mu.Unlock()
 	if s != area.Warm && p.url != nil {
 		return fmt.Errorf("the endpoint behind %s cannot be made %q", p.url.Host, s)
 	}

@@ -28,6 +28,8 @@ type target struct {
 
 	mu    sync.Mutex
 	asked int // how often Operations was called
+	// staged: workloads set the state of the caches, one by one.
+	staged bool
 	// signers are the keys of the made-up clusters, by algorithm: treatments differ in their levels only.
 	signers map[reference.Algorithm]*reference.Signer
 	// planGroup is proc.PlanCgroup; tests of the fallback have none.

@@ -69,7 +69,7 @@ func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, e
 		Area: areaName, Env: env, Operations: spec.operations(), Parent: dir, Fresh: true, Contained: true,
 		DescribeWithin: describeWithin,
 		Rounds:         spec.Rounds, Span: spec.span(), CPUs: cpus,
-		Notes: spec.notes(binary, disk, cpus, env.Treatments),
+		Notes: spec.notes(binary, disk, cpus),
 		Arm:   func(t design.Treatment) (driver.Arm, error) { return spec.arm(binary, t, env) },
 	}
 	return driver.New(c), nil

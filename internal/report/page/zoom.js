@@ -77,7 +77,7 @@
         if (!named || width + 10 * ratio > u.bbox.width) return; // the caption names it
         ctx.textAlign = "left";
         var right = x + 5 * ratio + width > u.bbox.left + u.bbox.width;
-        var left = right ? x - 5 * ratio - width : x + 5 * ratio, base = u.bbox.top + (14 + 16 * row++) * ratio;
+        var left = Math.max(u.bbox.left + 2 * ratio, right ? x - 5 * ratio - width : x + 5 * ratio), base = u.bbox.top + (14 + 16 * row++) * ratio;
         ctx.globalAlpha = 0.8;
         ctx.fillStyle = getComputedStyle(document.body).backgroundColor;
         ctx.fillRect(left - 2 * ratio, base - 12 * ratio, width + 4 * ratio, 16 * ratio);
@@ -136,6 +136,10 @@
     function finished() {
       if (++drawn !== plots.length) return;
       live.classList.remove("pending");
+      charts.forEach(function (u, i) { // what a screen reader would read of the drawing
+        u.ctx.canvas.setAttribute("role", "img");
+        u.ctx.canvas.setAttribute("aria-label", plots[i].title + ". " + still.querySelector("desc").textContent);
+      });
       still.hidden = true;
     }
 

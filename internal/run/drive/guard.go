@@ -23,6 +23,8 @@ const (
 	usualHold = 5 * time.Second
 	// longestCondition bounds a condition from its begin to its end.
 	longestCondition = 2 * time.Minute
+	// patience is how long at least the target has to answer again after a point: its backlog may be long.
+	patience = 30 * time.Second
 	// freshInARow is how many fresh calls show that the target answers again.
 	freshInARow = 3
 )
@@ -245,16 +247,19 @@ func (g *guarding) keep(ctx context.Context, p guard.Point, step int) error {
 	)
 	if err == nil && !back {
 		err = fmt.Errorf("after %s the target did not answer fresh calls again for %v: what was measured until then is kept",
-			titled(&p), 2*g.Load.Timeout)
+			titled(&p), g.comeback())
 	}
 	return err
 }
 
-// back waits until the target answers a few fresh calls in a row, for at most two timeouts.
+// comeback is how long the target has to answer again.
+func (g *guarding) comeback() time.Duration { return max(2*g.Load.Timeout, patience) }
+
+// back waits until the target answers a few fresh calls in a row.
 func (g *guarding) back(ctx context.Context) (bool, error) {
 	began, row := g.stream.Now(), 0
 	for i := uint64(0); row < freshInARow; i++ {
-		if g.stream.Now()-began > 2*g.Load.Timeout {
+		if g.stream.Now()-began > g.comeback() {
 			return false, nil
 		}
 		c := g.stream.Fresh(ctx, 0, i, min(2*time.Second, g.Load.Timeout))

@@ -24,8 +24,9 @@ func probedSearch(ctx context.Context, a *run.Arm) error {
 	if err := a.Sample(ctx, record.Before, 0); err != nil {
 		return err
 	}
+	watched := a.WatchHost(context.WithoutCancel(ctx), a.Trial.Block)
 	_, err := searched(ctx, a)
-	return errors.Join(err, a.Sample(context.WithoutCancel(ctx), record.After, 0), seen(ctx))
+	return errors.Join(err, watched(), a.Sample(context.WithoutCancel(ctx), record.After, 0), seen(ctx))
 }
 
 // searched opens a stream to the target, searches, and journals the evidence even if that failed.

@@ -92,9 +92,11 @@ type Config struct {
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
 	// Planted faults, so that it can be proved that they are found.
-	Answer string  `json:"answer,omitempty"` // "always-permit", "not-applicable-as-permit", "indeterminate"
-	Leak   float64 `json:"leak,omitempty"`   // bytes a second that are kept for ever
-	Delay  float64 `json:"delay,omitempty"`  // seconds from the start during which a request gets 409
+	Answer string `json:"answer,omitempty"` // "always-permit", "not-applicable-as-permit", "indeterminate"
+	// AnswerAfter is how many seconds after its start Answer begins: pdpx only.
+	AnswerAfter float64 `json:"answer_after,omitempty"`
+	Leak        float64 `json:"leak,omitempty"`  // bytes a second that are kept for ever
+	Delay       float64 `json:"delay,omitempty"` // seconds from the start during which a request gets 409
 }
 
 // Ready is what the child answers when it serves.

@@ -16,11 +16,15 @@ import (
 //	          {"ONAPName","ONAPComponent","ONAPInstance","requestId","action","resource"}; with option xacml, POST xacml
 //	          in the JSON profile of XACML
 //	answers   action configure (monitoring): 200 {"policies":{ID:{"type",…},…}}, all policies that have one of the IDs or
-//	          one of the types; without any {"policies":{}}, and releases since 2021 add "status":"error": NotApplicable
-//	          action guard: 200 {"status":"Permit"|"Deny"}
-//	refusals  401 · 400 {"responseCode":"BAD_REQUEST","errorMessage":…} · 409 while the policies are being loaded · 415
-//	no policy a guard request that no policy is about is counted as NotApplicable and answered {"status":"Permit"}: see
-//	          CheckCounts
+//	          one of the types; without any {"policies":{}}, to which releases since 2021 add "status":"error":
+//	          NotApplicable, and with a "message" besides Indeterminate
+//	          action guard: 200 {"status":"Permit"|"Deny"}; {"status":"error","message":…}: request not understood
+//	refusals  400 {"code":"BAD_REQUEST","error":…,"details":[…]}, and of a body that is no JSON {"errorDetails":…} · 409
+//	          while the policies are being loaded · 401, 415, 500 from the servlet container, 500 also for an empty body
+//	no policy a guard request that no policy is about, or whose policies could not be evaluated, is answered
+//	          {"status":"Permit"}, and counted as NotApplicable or Indeterminate: see CheckCounts
+//	no data   a frequency limiter whose database is down counts −1 operations, permits, and counts Permit: only a request
+//	          over its limit shows that
 //
 // {n} in a request's body becomes 16 hexadecimal digits that are new in each call.
 func pdpx() Adapter {
@@ -44,22 +48,6 @@ const (
 	pdpxHealthcheck = "healthcheck"
 	pdpxStatistics  = "statistics"
 )
-
-// validPDPX says what is wrong with the options.
-func validPDPX(o Options) error {
-	x, _ := sectionOf[PDPX](o)
-	switch {
-	case x.FrequencyWant != "" && x.FrequencyWant != model.Permit.String() && x.FrequencyWant != model.Deny.String():
-		return fmt.Errorf("frequency_want: %q is neither permit nor deny", x.FrequencyWant)
-	case x.Permits < 0:
-		return fmt.Errorf("permits: %d is no number of instances", x.Permits)
-	case x.Denies < 0:
-		return fmt.Errorf("denies: %d is no number of instances", x.Denies)
-	case x.Permits != 0 && x.Permits == x.Denies:
-		return fmt.Errorf("denies: a min/max policy that permits %d cannot deny it", x.Permits)
-	}
-	return nil
-}
 
 func callPDPX(s *Session, q model.Question) (call, error) {
 	base := pdpxBase

@@ -38,7 +38,8 @@ func TestPDPXReveals(t *testing.T) {
 			`no policy is deployed for actor "APPC", operation "Restart", target "vf-module-id-1", vfCount 1: the PDP counts NotApplicable and answers Permit`,
 		},
 		{"", pdpxMinMaxDeny, model.None, `the PDP answered Deny (actor "SO"`},
-		{"indeterminate", pdpxMinMax, model.None, "the PDP answered Indeterminate"},
+		{"indeterminate", pdpxMinMax, model.Indeterminate, `the policies for actor "SO"`},
+		{"indeterminate", pdpxMonitoring, model.None, "the PDP answered Indeterminate"},
 	} {
 		s := startPDPX(t, engine.Config{N: 1, Username: "u", Password: "p", Answer: c.planted})
 		q := pdpxQuestion(t, PDPXQuestions(PDPX{}, model.Set{N: 1}, model.First), c.q)

@@ -54,8 +54,8 @@ func (r pdpxRequest) judge(want model.Decision) judge {
 // readPolicies reads the answer to a monitoring request: the decision, and whether the policy id is among those that
 // came; any, with an id of "".
 func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bool) {
-	var f [2][]byte
-	if !jsonscan.Pick(body, f[:], "policies", "status") {
+	var f [3][]byte
+	if !jsonscan.Pick(body, f[:], "policies", "status", "message") {
 		return model.None, malformed(body), false
 	}
 	if isNull(f[0]) {
@@ -81,8 +81,10 @@ func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bo
 		return model.None, NotJSON, false
 	case n > 0:
 		return model.Permit, Fine, there
-	case isNull(f[1]) || jsonscan.Is(f[1], "error"):
+	case isNull(f[2]) && (isNull(f[1]) || jsonscan.Is(f[1], "error")):
 		return model.NotApplicable, Fine, false
+	case jsonscan.Is(f[1], "error"):
+		return model.Indeterminate, Fine, false // XACML gives a status message with no other decision
 	}
 	d, v = guardStatus(f[1])
 	return d, v, false

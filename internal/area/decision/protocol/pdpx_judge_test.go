@@ -30,7 +30,8 @@ func judgeOf(t *testing.T, q model.Question) judge {
 
 func TestPDPXJudges(t *testing.T) {
 	questions := PDPXQuestions(PDPX{XACML: true}, model.Set{N: 1}, model.First)
-	const refused = `{"responseCode":"BAD_REQUEST","errorMessage":"No application for action x","errorDetails":[],"warningDetails":[]}`
+	const refused = `{"code":"BAD_REQUEST","error":"No application for action x","details":["No application for action x"]}`
+	const failed = `{"status":"error","message":"could not evaluate","policies":{}}`
 	for _, c := range []struct {
 		question string
 		status   int
@@ -50,6 +51,12 @@ func TestPDPXJudges(t *testing.T) {
 		{"monitoring", 200, `{"policies":{},"status":"error"}`, load.Wrong, SaysNotApplicable, model.NotApplicable},
 		{"monitoring", 200, `{"policies":{},"status":"Indeterminate"}`, load.Wrong, SaysIndeterminate, model.Indeterminate},
 		{"monitoring", 200, `{"policies":{},"status":"Deny"}`, load.Wrong, SaysDeny, model.Deny},
+		{"monitoring", 200, failed, load.Wrong, SaysIndeterminate, model.Indeterminate},
+		{"monitoring-absent", 200, failed, load.Wrong, SaysIndeterminate, model.Indeterminate},
+		{"monitoring", 200, `{"status":"error","message":null,"policies":{}}`, load.Wrong, SaysNotApplicable, model.NotApplicable},
+		{"monitoring", 200, `{"status":"error","message":"cannot be converted"}`, load.Wrong, SchemaError, model.None},
+		{"monitoring", 500, `{"url":"/policy/pdpx/v1/decision","status":"500","message":"Server Error"}`, load.Failed, Fine, model.None},
+		{"monitoring", 415, `{"url":"/policy/pdpx/v1/decision","status":"415","message":"Unsupported Media Type"}`, load.Wrong, SchemaError, model.None},
 		{"monitoring", 200, `{"policies":[]}`, load.Wrong, NotJSON, model.None},
 		{"monitoring", 200, `{"policies":{"onap.restart.tca":{"type":"t"}}`, load.Wrong, NotJSON, model.None},
 		{"monitoring", 200, `{}`, load.Wrong, NoDecision, model.None},
@@ -253,17 +260,82 @@ func TestPDPXValidate(t *testing.T) {
 		{"action of another form", PDPX{}, ask(`{"action":7}`), "no request for a decision"},
 		{"no object", PDPX{}, ask(`7`), "no JSON object"},
 		{"want", PDPX{FrequencyWant: "perhaps"}, nil, "frequency_want"},
-		{"permits and denies", PDPX{Permits: 3, Denies: 3}, nil, "denies"},
-		{"negative", PDPX{Permits: -1}, nil, "permits"},
+		{"permits and denies", PDPX{Permits: new(3), Denies: new(3)}, nil, "denies"},
+		{"permits what is denied by default", PDPX{Permits: new(6)}, nil, "denies"},
+		{"negative", PDPX{Permits: new(-1)}, nil, "permits"},
+		{"permits none", PDPX{Permits: new(0), Denies: new(2)}, nil, ""},
+		{"a limiter that is never seen to refuse", PDPX{Frequency: "Restart"}, nil, "frequency_over"},
+		{"a limiter that is not asked", PDPX{Frequency: "Restart", Operations: []string{pdpxMinMax}}, nil, ""},
+		{"a limiter that always refuses", PDPX{Frequency: "Restart", FrequencyWant: "deny"}, nil, ""},
+		{"another operation over its limit", PDPX{Frequency: "Restart", FrequencyOver: "Rebuild"}, nil, ""},
+		{"another target over its limit", PDPX{Frequency: "Restart", OverTarget: "t2"}, nil, ""},
+		{"within and over", PDPX{Frequency: "Restart", Target: "t", OverTarget: "t"}, nil, "within its limit and over it"},
+		// The published test's guards have the same operation: its Permit is the min/max policy's.
+		{
+			"one operation",
+			PDPX{Frequency: model.MinMaxOperation, FrequencyOver: "Rebuild"},
+			nil,
+			"does not show that there is a limiter",
+		},
+		{
+			"one operation, which it denies",
+			PDPX{Frequency: "scale", Operation: "scale", FrequencyWant: "deny"},
+			nil,
+			"which of both denies",
+		},
+		{"one operation, over its limit elsewhere", PDPX{Frequency: model.MinMaxOperation, OverTarget: "t2"}, nil, ""},
 	} {
 		err := pdpx().Validate(Options{Section: &c.o}, c.questions)
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if names := PDPXQuestions(PDPX{Frequency: "scale"}, model.Set{}, model.First); len(names) != 7 {
-		t.Errorf("with a frequency limiter of one's own and no operation over it: %d questions, want 7 without %s",
+	if names := PDPXQuestions(PDPX{Frequency: "scale", FrequencyWant: "deny"}, model.Set{}, model.First); len(names) != 7 {
+		t.Errorf("with a frequency limiter of one's own that always denies: %d questions, want 7 without %s",
 			len(names), pdpxFrequencyDeny)
+	}
+}
+
+// TestPDPXUnseenLimiter: another operation's refusal does not show that this one's limiter acts.
+func TestPDPXUnseenLimiter(t *testing.T) {
+	for want, o := range map[string]PDPX{
+		"Restart": {Frequency: "Restart", FrequencyOver: "Rebuild"},
+		"":        {Frequency: "Restart", OverTarget: "t2"},
+	} {
+		if got := o.UnseenLimiter(); got != want {
+			t.Errorf("%+v: %q, want %q", o, got, want)
+		}
+	}
+	for _, o := range []PDPX{
+		{},
+		{FrequencyOver: "Rebuild"},
+		{Frequency: "Restart", FrequencyWant: "deny"},
+		{Frequency: "Restart", FrequencyOver: "Rebuild", Operations: []string{pdpxMinMax}},
+	} {
+		if got := o.UnseenLimiter(); got != "" {
+			t.Errorf("%+v: %q is asked and not seen", o, got)
+		}
+	}
+}
+
+// TestPDPXGuardRequests: what the options name stands in the requests, and what is over its limit is asked so that a
+// min/max policy about the same operation would permit it.
+func TestPDPXGuardRequests(t *testing.T) {
+	o := PDPX{
+		Operation: "scale", Frequency: "scale", Target: "t1", OverTarget: "t2", ControlLoop: "loop", Permits: new(0),
+		Denies: new(2),
+	}
+	questions := PDPXQuestions(o, model.Set{}, model.First)
+	for name, want := range map[string]guardRequest{
+		pdpxMinMax:        {Actor: "SO", Operation: "scale", Loop: "loop", Target: "t1", VFCount: "0"},
+		pdpxMinMaxDeny:    {Actor: "SO", Operation: "scale", Loop: "loop", Target: "t1", VFCount: "2"},
+		pdpxFrequency:     {Actor: "APPC", Operation: "scale", Loop: "loop", Target: "t1", VFCount: "0"},
+		pdpxFrequencyDeny: {Actor: "APPC", Operation: "scale", Loop: "loop", Target: "t2", VFCount: "0"},
+	} {
+		r, err := readPDPXRequest(pdpxQuestion(t, questions, name).Body)
+		if err != nil || r.Resource.Guard != want {
+			t.Errorf("%s: asks %+v, %v; want %+v", name, r.Resource.Guard, err, want)
+		}
 	}
 }
 

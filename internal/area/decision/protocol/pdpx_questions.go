@@ -24,27 +24,6 @@ const (
 	undeployedPolicyID = "tare.no.such.policy"
 )
 
-// PDPX are the options of pdpx. Empty ones have the values of the published test.
-type PDPX struct {
-	ONAPName      string `yaml:"onap_name,omitempty" json:"onap_name,omitempty" jsonschema_description:"ONAPName of guard requests. Default Policy."`
-	ONAPComponent string `yaml:"onap_component,omitempty" json:"onap_component,omitempty" jsonschema_description:"ONAPComponent of guard requests. Default drools-pdp."`
-	ONAPInstance  string `yaml:"onap_instance,omitempty" json:"onap_instance,omitempty" jsonschema_description:"ONAPInstance of guard requests. Default usecase-template."`
-	PolicyID      string `yaml:"policy_id,omitempty" json:"policy_id,omitempty" jsonschema_description:"The monitoring policy that is asked for. Default onap.restart.tca."`
-	PolicyType    string `yaml:"policy_type,omitempty" json:"policy_type,omitempty" jsonschema_description:"Its policy type, instead of its ID."`
-	Actor         string `yaml:"actor,omitempty" json:"actor,omitempty" jsonschema_description:"Actor of guard requests. Default SO."`
-	Operation     string `yaml:"operation,omitempty" json:"operation,omitempty" jsonschema_description:"Operation for which a min/max guard policy is deployed."`
-	Frequency     string `yaml:"frequency,omitempty" json:"frequency,omitempty" jsonschema_description:"Operation for which a frequency-limiter guard policy is deployed."`
-	Target        string `yaml:"target,omitempty" json:"target,omitempty" jsonschema_description:"Target of guard requests."`
-	Permits       int    `yaml:"permits,omitempty" json:"permits,omitempty" jsonschema_description:"A vfCount that the min/max policy permits."`
-	Denies        int    `yaml:"denies,omitempty" json:"denies,omitempty" jsonschema_description:"A vfCount that the min/max policy denies."`
-	FrequencyWant string `yaml:"frequency_want,omitempty" json:"frequency_want,omitempty" jsonschema:"enum=permit,enum=deny" jsonschema_description:"What the frequency limiter answers throughout the run, by the history that it looks at."`
-	FrequencyOver string `yaml:"frequency_over,omitempty" json:"frequency_over,omitempty" jsonschema_description:"Operation that is over the limit of its frequency limiter: the known deny."`
-	Recipe        bool   `yaml:"recipe,omitempty" json:"recipe,omitempty" jsonschema_description:"Say recipe where current releases say operation."`
-	XACML         bool   `yaml:"xacml,omitempty" json:"xacml,omitempty" jsonschema_description:"Also ask over POST xacml."`
-	// Operations leaves out what the decision point has no policies for.
-	Operations []string `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema:"minItems=1" jsonschema_description:"Operations to ask, of healthcheck, statistics, monitoring, guard-minmax, guard-frequency, and the known refusals that go with them. Default all: name those for which policies are deployed. The load's own operations choose among these."`
-}
-
 // publishedWeights are those of the published test's mix. What it did not ask is there to be chosen, and to be refused.
 var publishedWeights = map[string]int{
 	pdpxHealthcheck: 25, pdpxStatistics: 23, pdpxMonitoring: 17, pdpxMinMax: 17, pdpxFrequency: 17,
@@ -84,8 +63,8 @@ func pdpxMix(o Options, set model.Set, position model.Position) (mix, refusals [
 // PDPXQuestions returns healthcheck and statistics, which want no decision (model.None), then the questions of the
 // published test (monitoring, guard-minmax, guard-frequency), and a known deny for each kind of policy:
 // monitoring-absent asks for a policy that is not deployed, and wants NotApplicable; guard-minmax-deny has a vfCount
-// beyond the maximum; guard-frequency-deny an operation that is over its limit. The last is left out where the options
-// name a frequency limiter of their own and no operation that is over: it cannot be known.
+// beyond the maximum; guard-frequency-deny an operation, or a target, that is over its limit. The last is left out
+// where the options name a frequency limiter of their own that denies throughout: guard-frequency is the known deny.
 //
 // Empty options have the values of the reference decision point, of whose set.N monitoring policies position selects
 // the one that is asked for. At model.Absent no policy is asked for, and the right answer is NotApplicable.
@@ -101,25 +80,22 @@ func PDPXQuestions(o PDPX, set model.Set, position model.Position) []model.Quest
 		{Name: pdpxHealthcheck},
 		{Name: pdpxStatistics},
 		o.monitoring(pdpxMonitoring, id, kind, want),
-		o.minMax(pdpxMinMax, cmp.Or(o.Permits, model.MinMaxLeast), model.Permit),
+		o.minMax(pdpxMinMax, o.permits(), model.Permit),
 	}
 	usual := model.Permit
 	if o.FrequencyWant == model.Deny.String() {
 		usual = model.Deny
 	}
-	within, over := o.Frequency, o.FrequencyOver
-	if within == "" {
-		within, over = model.FrequencyWithin, cmp.Or(over, model.FrequencyOver)
-		if usual == model.Deny {
-			within = over
-		}
+	within, over := o.limited()
+	if o.Frequency == "" && usual == model.Deny {
+		within = over
 	}
 	out = append(out,
 		o.frequency(pdpxFrequency, within, usual),
 		o.monitoring(pdpxAbsent, undeployedPolicyID, "", model.NotApplicable),
-		o.minMax(pdpxMinMaxDeny, cmp.Or(o.Denies, model.MinMaxMost+1), model.Deny),
+		o.minMax(pdpxMinMaxDeny, o.denies(), model.Deny),
 	)
-	if over != "" {
+	if over != (limited{}) {
 		out = append(out, o.frequency(pdpxFrequencyDeny, over, model.Deny))
 	}
 	if o.XACML {
@@ -170,9 +146,13 @@ func (o PDPX) minMax(name string, instances int, want model.Decision) model.Ques
 	return o.guard(name, model.MinMaxKind, g, want)
 }
 
-func (o PDPX) frequency(name, operation string, want model.Decision) model.Question {
-	g := guardRequest{Actor: cmp.Or(o.Actor, model.FrequencyActor), Operation: operation, VFCount: "1"}
-	if o.Frequency == "" && o.FrequencyOver == "" {
+// frequency asks with a vfCount that a min/max policy about the same operation permits: a Deny is the limiter's own.
+func (o PDPX) frequency(name string, on limited, want model.Decision) model.Question {
+	g := guardRequest{
+		Actor: cmp.Or(o.Actor, model.FrequencyActor), Operation: on.operation, Target: on.target,
+		VFCount: strconv.Itoa(o.permits()),
+	}
+	if o.Frequency == "" && o.FrequencyOver == "" && o.OverTarget == "" {
 		g.Actor = model.FrequencyActor // the reference's: an actor that the file names is that of its own min/max policy
 	}
 	return o.guard(name, model.FrequencyKind, g, want)
@@ -180,7 +160,7 @@ func (o PDPX) frequency(name, operation string, want model.Decision) model.Quest
 
 // guard asks as drools does before it acts.
 func (o PDPX) guard(name, kind string, g guardRequest, want model.Decision) model.Question {
-	g.Loop, g.Target = model.GuardLoop, cmp.Or(o.Target, model.GuardTarget)
+	g.Loop, g.Target = cmp.Or(o.ControlLoop, model.GuardLoop), cmp.Or(g.Target, o.Target, model.GuardTarget)
 	if o.Recipe {
 		g.Operation, g.Recipe = "", g.Operation
 	}

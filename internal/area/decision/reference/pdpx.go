@@ -20,9 +20,11 @@ const pdpxBase = "/policy/pdpx/v1"
 //
 // It answers as ONAP's does, the trap included: a guard request that no policy is about counts as NotApplicable and is
 // answered {"status":"Permit"}. Planted faults: "always-permit" permits without looking; "not-applicable-as-permit" has
-// no guard policies at all, so that every guard request falls into that trap, as in the published test; "indeterminate"
-// says and counts Indeterminate, with status 200. During cfg.Delay decisions are answered 409 with an empty body, as
-// long as policies are being loaded; healthcheck and statistics are not.
+// no guard policies at all, so that every guard request falls into that trap, as in the published test, or has them
+// undeployed after cfg.AnswerAfter; "indeterminate"
+// counts Indeterminate, which a guard answers with Permit and monitoring with an error and its message. During
+// cfg.Delay decisions are answered 409 with an empty body, as long as policies are being loaded; healthcheck and
+// statistics are not.
 func RunPDPX(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
 	c := clock.System{}
 	return serve(ctx, c, "pdpx", cfg, ready, func() (http.Handler, error) {
@@ -39,9 +41,10 @@ type pdpx struct {
 	name               string // of this instance, as healthcheck says it
 	username, password string
 	monitoring, guard  *application
-	policies, types    int // deployed, and how many types they have
-	answer             string
-	readyAt            time.Time // until then decisions are answered 409
+	undeployed         *application // guard without its policies
+	answer             string       // planted
+	plantedAt          time.Time    // when that begins
+	readyAt            time.Time    // until then decisions are answered 409
 	clock              clock.Clock
 	counts             pdpxCounts
 }
@@ -60,26 +63,34 @@ func newPDPX(c clock.Clock, cfg engine.Config) (*pdpx, error) {
 	if err != nil {
 		return nil, err
 	}
+	now := c.Now()
 	p := &pdpx{
 		name: "xacml-" + newUUID(), username: cfg.Username, password: cfg.Password, answer: cfg.Answer, clock: c,
-		readyAt:    c.Now().Add(time.Duration(cfg.Delay * float64(time.Second))),
-		monitoring: monitoring, guard: newGuard(newHistory(c), cfg.Answer != notApplicableAsPermit),
+		readyAt:    now.Add(time.Duration(cfg.Delay * float64(time.Second))),
+		plantedAt:  now.Add(time.Duration(cfg.AnswerAfter * float64(time.Second))),
+		monitoring: monitoring, guard: newGuard(newHistory(c), true), undeployed: newGuard(nil, false),
 	}
-	p.policies, p.types = inventory(p.monitoring, p.guard)
 	return p, nil
 }
 
-// inventory returns how many policies there are, and how many types they have.
-func inventory(all ...*application) (policies, types int) {
-	seen := map[string]bool{}
-	for _, a := range all {
-		policies += len(a.policies)
-		for _, p := range a.policies {
-			seen[p.kind] = true
-		}
+// planted returns the planted answer if its time has come.
+func (p *pdpx) planted() string {
+	if p.answer == "" || p.clock.Now().Before(p.plantedAt) {
+		return ""
 	}
-	return policies, len(seen)
+	return p.answer
 }
+
+// guards returns the guard policies that are in force.
+func (p *pdpx) guards() *application {
+	if p.planted() == notApplicableAsPermit {
+		return p.undeployed
+	}
+	return p.guard
+}
+
+// policies returns how many policies are deployed.
+func (p *pdpx) policies() int { return len(p.monitoring.policies) + len(p.guards().policies) }
 
 // newUUID returns a random UUID (RFC 9562, version 4).
 func newUUID() string {

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,45 +30,41 @@ type decisionResponse struct {
 
 // The statuses of guard answers.
 const (
-	statusPermit        = "Permit"
-	statusDeny          = "Deny"
-	statusIndeterminate = "Indeterminate"
-	statusError         = "error"
+	statusPermit = "Permit"
+	statusDeny   = "Deny"
+	statusError  = "error"
 )
 
 func (p *pdpx) decision(w http.ResponseWriter, r *http.Request, body []byte) {
-	var q decisionRequest
-	if err := json.Unmarshal(body, &q); err != nil {
-		p.refuse(w, http.StatusBadRequest, "the request is no decision request: "+err.Error())
+	var q *decisionRequest
+	if err := json.Unmarshal(body, &q); err != nil && len(bytes.TrimSpace(body)) > 0 {
+		writeJSON(w, http.StatusBadRequest, parseError{"Invalid request"})
 		return
 	}
-	switch q.Action {
-	case "configure":
+	switch {
+	case q == nil: // an empty body, or null: ONAP's own code dereferences it
+		writeContainerError(w, r, http.StatusInternalServerError, requestFailed)
+	case q.Action == "configure" && q.Resource == nil:
+		writeContainerError(w, r, http.StatusInternalServerError, requestFailed)
+	case q.Action == "configure":
 		p.configure(w, q, slices.Contains(r.URL.Query()["abbrev"], "true"))
-	case "guard":
-		p.guarded(w, q)
+	case q.Action == "guard":
+		p.guarded(w, r, q)
 	default:
-		p.refuse(w, http.StatusBadRequest, "No application for action "+q.Action)
+		p.refuse(w, "No application for action "+q.Action)
 	}
 }
 
 // configure answers monitoring requests with every policy that permits. Where none does, the answer holds no policies.
-func (p *pdpx) configure(w http.ResponseWriter, q decisionRequest, abbreviated bool) {
+func (p *pdpx) configure(w http.ResponseWriter, q *decisionRequest, abbreviated bool) {
 	var b bags
-	var err error
-	if b[attrPolicyID], err = strs(q.Resource["policy-id"]); err != nil {
-		p.refuse(w, http.StatusBadRequest, "resource.policy-id: "+err.Error())
-		return
-	}
-	if b[attrPolicyType], err = strs(q.Resource["policy-type"]); err != nil {
-		p.refuse(w, http.StatusBadRequest, "resource.policy-type: "+err.Error())
-		return
-	}
+	b[attrPolicyID], b[attrPolicyType] = strs(q.Resource["policy-id"]), strs(q.Resource["policy-type"])
 	d, documents := p.monitoring.decide(&b)
-	switch p.answer {
+	switch p.planted() {
 	case alwaysPermit:
+		var err error
 		if d, documents, err = forged(&b); err != nil {
-			p.refuse(w, http.StatusInternalServerError, err.Error())
+			p.refuse(w, err.Error())
 			return
 		}
 	case indeterminate:
@@ -87,44 +84,55 @@ func forged(b *bags) (xacmlDecision, []*document, error) {
 	return permits, []*document{d}, err
 }
 
-// policiesAnswer returns {"policies":{ID: policy, …}}.
+// policiesAnswer returns {"policies":{ID: policy, …}}. Any other decision than Permit has the status "error", and one
+// that could not be made has a message besides.
 func policiesAnswer(d xacmlDecision, documents []*document, abbreviated bool) []byte {
 	out := []byte(`{"policies":{`)
+	switch d {
+	case permits:
+	case notApplicable, denies:
+		out = []byte(`{"status":"error","policies":{`)
+	case indeterminateP, indeterminateD, indeterminateDP:
+		out = []byte(`{"status":"error","message":"the policies could not be evaluated","policies":{`)
+	}
 	for i, doc := range documents {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = doc.appendTo(out, abbreviated)
 	}
-	out = append(out, '}')
-	if d != permits && d != notApplicable {
-		out = append(out, `,"status":"`+statusIndeterminate+`"`...)
-	}
-	return append(out, '}')
+	return append(out, "}}"...)
 }
 
 // guarded answers guard requests as ONAP's guard application translates decisions: what is neither Permit nor Deny is a
 // Permit, because "there is no guard policy". Only the counts tell.
-func (p *pdpx) guarded(w http.ResponseWriter, q decisionRequest) {
+func (p *pdpx) guarded(w http.ResponseWriter, r *http.Request, q *decisionRequest) {
 	b, err := guardBags(q.Resource["guard"])
-	if err != nil {
-		// ONAP makes no decision then, counts none, and answers 200.
+	switch {
+	case errors.Is(err, errVFCount): // ONAP makes no decision then, counts an error, and answers 200
+		p.counts.errors.Add(1)
 		writePDPX(w, decisionResponse{statusError, err.Error()})
 		return
+	case err != nil:
+		writeContainerError(w, r, http.StatusInternalServerError, requestFailed)
+		return
 	}
-	d, _ := p.guard.decide(b)
-	status := statusPermit
+	d, _ := p.guards().decide(b)
+	status, planted := statusPermit, p.planted()
 	switch {
-	case p.answer == alwaysPermit:
+	case planted == alwaysPermit:
 		d = permits
-	case p.answer == indeterminate:
-		d, status = indeterminateDP, statusIndeterminate
+	case planted == indeterminate:
+		d = indeterminateDP
 	case d == denies:
 		status = statusDeny
 	}
 	p.counts.guard.count(d)
 	writeBytes(w, "application/json", []byte(`{"status":"`+status+`"}`))
 }
+
+// errVFCount has ONAP's own words.
+var errVFCount = errors.New("Failed to decode vfCount") //nolint:staticcheck // they begin with a capital
 
 // guardBags reads the attributes of a guard request. Older releases say recipe for operation.
 func guardBags(raw json.RawMessage) (*bags, error) {
@@ -148,7 +156,7 @@ func guardBags(raw json.RawMessage) (*bags, error) {
 	}
 	for _, n := range b[attrVFCount] {
 		if _, err := strconv.Atoi(n); err != nil {
-			return nil, errors.New("Failed to decode vfCount") //nolint:staticcheck // ONAP's own words
+			return nil, errVFCount
 		}
 	}
 	return b, nil
@@ -164,31 +172,31 @@ func scalar(raw json.RawMessage) (string, bool) {
 	return text, text != "" && text[0] != '{' && text[0] != '['
 }
 
-// strs returns a string, or a list of strings.
-func strs(raw json.RawMessage) ([]string, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
-	}
+// strs returns a string, or the texts in a list; anything else names nothing.
+func strs(raw json.RawMessage) (out []string) {
 	var one string
-	if json.Unmarshal(raw, &one) == nil {
-		return []string{one}, nil
+	if json.Unmarshal(raw, &one) == nil && string(raw) != "null" {
+		return []string{one}
 	}
-	var many []string
-	if err := json.Unmarshal(raw, &many); err != nil {
-		return nil, errors.New("must be a string or a list of strings")
+	var many []json.RawMessage
+	_ = json.Unmarshal(raw, &many) // what is no list has no elements
+	for _, each := range many {
+		if text, ok := scalar(each); ok {
+			out = append(out, text)
+		}
 	}
-	return many, nil
+	return out
 }
 
 // native answers requests of the XACML JSON profile. ONAP decides them with native XACML policies alone. The reference
 // deploys none, so all it can say, of any request, is NotApplicable.
-func (p *pdpx) native(w http.ResponseWriter, _ *http.Request, body []byte) {
+func (p *pdpx) native(w http.ResponseWriter, r *http.Request, body []byte) {
 	var q struct {
 		Request *json.RawMessage
 	}
 	if err := json.Unmarshal(body, &q); err != nil || q.Request == nil ||
 		!strings.HasPrefix(strings.TrimSpace(string(*q.Request)), "{") {
-		p.refuse(w, http.StatusBadRequest, "the request does not follow the XACML JSON profile: it has no object Request")
+		writeContainerError(w, r, http.StatusInternalServerError, "")
 		return
 	}
 	p.counts.native.count(notApplicable)

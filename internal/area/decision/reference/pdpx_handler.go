@@ -1,10 +1,12 @@
 package reference
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -17,12 +19,19 @@ const (
 	xacmlJSON       = "application/xacml+json"
 )
 
-// An errorResponse is how ONAP says that a request failed.
+// An errorResponse is how ONAP's decision provider says that a request failed.
 type errorResponse struct {
-	ResponseCode   string   `json:"responseCode"` // the status in words: BAD_REQUEST
-	ErrorMessage   string   `json:"errorMessage"`
-	ErrorDetails   []string `json:"errorDetails"`
-	WarningDetails []string `json:"warningDetails"`
+	Code    string   `json:"code"` // the status in words: BAD_REQUEST
+	Error   string   `json:"error"`
+	Details []string `json:"details"`
+}
+
+// requestFailed is what the servlet container says when ONAP's own code has thrown.
+const requestFailed = "Request failed."
+
+// A parseError is how a body that is no JSON is answered; it is not counted.
+type parseError struct {
+	Details string `json:"errorDetails"`
 }
 
 func (p *pdpx) handler() http.Handler {
@@ -33,6 +42,14 @@ func (p *pdpx) handler() http.Handler {
 	})
 	mux.HandleFunc("POST "+pdpxBase+"/decision", p.whenReady(p.posted("application/json", p.decision)))
 	mux.HandleFunc("POST "+pdpxBase+"/xacml", p.whenReady(p.posted(xacmlJSON, p.native)))
+	for _, path := range []string{"/healthcheck", "/statistics", "/decision", "/xacml"} {
+		mux.HandleFunc(pdpxBase+path, func(w http.ResponseWriter, r *http.Request) {
+			writeContainerError(w, r, http.StatusMethodNotAllowed, "")
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeContainerError(w, r, http.StatusNotFound, "")
+	})
 	return p.authenticated(mux)
 }
 
@@ -44,7 +61,7 @@ func (p *pdpx) authenticated(next http.Handler) http.Handler {
 		got := sha256.Sum256([]byte(name + "\x00" + password))
 		if p.username+p.password != "" && subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="`+strings.TrimPrefix(p.name, "xacml-")+`"`)
-			writeError(w, http.StatusUnauthorized, "wrong user name or password")
+			writeContainerError(w, r, http.StatusUnauthorized, "")
 			return
 		}
 		id := r.Header.Get(requestIDHeader)
@@ -73,17 +90,17 @@ func (p *pdpx) posted(media string, next func(w http.ResponseWriter, r *http.Req
 	return func(w http.ResponseWriter, r *http.Request) {
 		if t := r.Header.Get("Content-Type"); t != "" {
 			if got, _, err := mime.ParseMediaType(t); err != nil || got != media {
-				p.refuse(w, http.StatusUnsupportedMediaType, "the request must be "+media)
+				writeContainerError(w, r, http.StatusUnsupportedMediaType, "")
 				return
 			}
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			p.refuse(w, http.StatusRequestEntityTooLarge, err.Error())
+			writeContainerError(w, r, http.StatusRequestEntityTooLarge, "")
 			return
 		}
 		if err != nil {
-			p.refuse(w, http.StatusBadRequest, err.Error())
+			writeContainerError(w, r, http.StatusBadRequest, "")
 			return
 		}
 		next(w, r, body)
@@ -100,30 +117,34 @@ func (p *pdpx) healthcheck(w http.ResponseWriter, _ *http.Request) {
 	}{p.name, "self", true, 200, "alive"})
 }
 
-// refuse counts an error and answers with it.
-func (p *pdpx) refuse(w http.ResponseWriter, status int, message string) {
+// refuse counts an error and answers with it, as ONAP's decision provider does.
+func (p *pdpx) refuse(w http.ResponseWriter, message string) {
 	p.counts.errors.Add(1)
-	writeError(w, status, message)
+	writeJSON(w, http.StatusBadRequest, errorResponse{"BAD_REQUEST", message, []string{message}})
 }
 
-func writeError(w http.ResponseWriter, status int, message string) {
-	code := strings.ReplaceAll(strings.ToUpper(http.StatusText(status)), " ", "_")
-	body, err := json.Marshal(errorResponse{code, message, []string{}, []string{}})
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"responseCode":"INTERNAL_SERVER_ERROR"}`)
+// writeContainerError answers as the servlet container (Jetty 12) does callers that accept JSON: the request did not
+// come to ONAP's own code, or that has thrown, and it is not counted.
+func writeContainerError(w http.ResponseWriter, r *http.Request, status int, message string) {
+	url, _ := json.Marshal("http://" + r.Host + r.URL.Path) // it cannot fail: this is a text
+	writeStatus(w, status, fmt.Appendf(nil, "{\n\"message\":%q,\n\"url\":%s,\n\"status\":\"%d\"\n}",
+		cmp.Or(message, http.StatusText(status)), url, status))
+}
+
+func writePDPX(w http.ResponseWriter, answer any) { writeJSON(w, http.StatusOK, answer) }
+
+func writeJSON(w http.ResponseWriter, status int, answer any) {
+	body, err := json.Marshal(answer)
+	if err != nil { // it cannot be: these are texts and numbers
+		status, body = http.StatusInternalServerError, nil
 	}
+	writeStatus(w, status, body)
+}
+
+func writeStatus(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a caller that has gone away is its own concern
-}
-
-func writePDPX(w http.ResponseWriter, answer any) {
-	body, err := json.Marshal(answer)
-	if err != nil {
-		writeError(w, http.StatusInternalServerError, err.Error())
-		return
-	}
-	writeBytes(w, "application/json", body)
 }
 
 func writeBytes(w http.ResponseWriter, media string, body []byte) {

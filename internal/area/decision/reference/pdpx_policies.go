@@ -105,19 +105,19 @@ func newGuard(h *history, deployed bool) *application {
 	return a
 }
 
-// minMax permits an operation while least ≤ vfCount ≤ most. (The translator of ONAP's current releases has two rules
-// instead, min > vfCount and max > vfCount, so it denies at vfCount = max. Below max and above it both say the same.)
+// minMax has the two rules of ONAP's translator: it permits while vfCount < least, and while vfCount < most. So it
+// permits below the minimum too, and denies at the maximum.
 func minMax(id, actor, name, on string, least, most int) *policy {
-	within := func(b *bags) (bool, error) {
-		if len(b[attrVFCount]) != 1 {
-			return false, fmt.Errorf("vfCount has %d values, not one", len(b[attrVFCount]))
+	below := func(b *bags) (bool, error) {
+		if len(b[attrVFCount]) == 0 {
+			return false, nil // the rules' targets match nothing
 		}
 		n, err := strconv.Atoi(b[attrVFCount][0])
-		return err == nil && least <= n && n <= most, err
+		return err == nil && (n < least || n < most), err
 	}
 	return &policy{
 		id: id, kind: model.MinMaxType, target: target{{{attrActor, actor}, {attrOperation, name}, {attrTarget, on}}},
-		rules: []rule{{effect: permits, condition: within}}, combine: denyUnlessPermit,
+		rules: []rule{{effect: permits, condition: below}}, combine: denyUnlessPermit,
 	}
 }
 

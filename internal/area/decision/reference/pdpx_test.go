@@ -69,6 +69,13 @@ func TestPDPXDecides(t *testing.T) {
 	}{
 		{"min/max", "", fmt.Sprintf(askMinMax, "1"), permitAnswer, statistics{PermitDecisionsCount: 1}},
 		{"min/max denies", "", fmt.Sprintf(askMinMax, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
+		{"min/max denies at its maximum", "", fmt.Sprintf(askMinMax, "5"), denyAnswer, statistics{DenyDecisionsCount: 1}},
+		{"min/max permits less", "", fmt.Sprintf(askMinMax, "4"), permitAnswer, statistics{PermitDecisionsCount: 1}},
+		{"min/max permits none", "", fmt.Sprintf(askMinMax, "0"), permitAnswer, statistics{PermitDecisionsCount: 1}},
+		{
+			"min/max without a count", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "0"), `,"vfCount":"0"`, ""), denyAnswer,
+			statistics{DenyDecisionsCount: 1},
+		},
 		{"frequency", "", fmt.Sprintf(askFrequency, "Restart"), permitAnswer, statistics{PermitDecisionsCount: 1}},
 		{"frequency denies", "", fmt.Sprintf(askFrequency, "Rebuild"), denyAnswer, statistics{DenyDecisionsCount: 1}},
 		{"no policy is a permit", "", askUnknown, permitAnswer, statistics{NotApplicableDecisionsCount: 1}},
@@ -78,8 +85,8 @@ func TestPDPXDecides(t *testing.T) {
 			statistics{DenyDecisionsCount: 1},
 		},
 		{"count as a number", "", strings.ReplaceAll(fmt.Sprintf(askMinMax, "6"), `"6"`, "6"), denyAnswer, statistics{DenyDecisionsCount: 1}},
-		{"invalid count", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{}},
-		{"absent", "", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
+		{"invalid count", "", fmt.Sprintf(askMinMax, "many"), `{"status":"error","message":"Failed to decode vfCount"}`, statistics{TotalErrorCount: 1}},
+		{"absent", "", askAbsent, `{"status":"error","policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
 
 		{"planted permit", "always-permit", fmt.Sprintf(askMinMax, "6"), permitAnswer, statistics{PermitDecisionsCount: 1}},
 		{
@@ -90,9 +97,16 @@ func TestPDPXDecides(t *testing.T) {
 			"planted gap, permitted", "not-applicable-as-permit", fmt.Sprintf(askMinMax, "1"), permitAnswer,
 			statistics{NotApplicableDecisionsCount: 1},
 		},
-		{"planted gap, monitoring", "not-applicable-as-permit", askAbsent, `{"policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
-		{"planted doubt", "indeterminate", fmt.Sprintf(askMinMax, "1"), `{"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
-		{"planted doubt, monitoring", "indeterminate", askMonitoring, `{"policies":{},"status":"Indeterminate"}`, statistics{IndeterminantDecisionsCount: 1}},
+		{"planted gap, monitoring", "not-applicable-as-permit", askAbsent, `{"status":"error","policies":{}}`, statistics{NotApplicableDecisionsCount: 1}},
+		{
+			"planted doubt", "indeterminate", fmt.Sprintf(askMinMax, "1"), permitAnswer,
+			statistics{IndeterminantDecisionsCount: 1},
+		},
+		{
+			"planted doubt, monitoring", "indeterminate", askMonitoring,
+			`{"status":"error","message":"the policies could not be evaluated","policies":{}}`,
+			statistics{IndeterminantDecisionsCount: 1},
+		},
 	} {
 		p := newTestPDPX(t, clock.System{}, engine.Config{N: 3, Answer: c.planted})
 		w := ask(t, p, "POST", "/decision", c.body)
@@ -156,43 +170,55 @@ func TestPDPXRefuses(t *testing.T) {
 	media := func(m string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Content-Type", m) }
 	}
-	errors := int64(0)
+	container := func(path string, status int, message string) string {
+		return fmt.Sprintf("{\n\"message\":%q,\n\"url\":\"http://example.com%s%s\",\n\"status\":\"%d\"\n}", message, pdpxBase,
+			path, status)
+	}
+	thrown := container("/decision", 500, "Request failed.")
 	for _, c := range []struct {
 		name, method, path, body string
 		change                   func(*http.Request)
 		status                   int
-		code                     string // of ONAP's error; empty: no such body
+		want                     string
+		counted                  int64
 	}{
-		{"unknown action", "POST", "/decision", `{"action":"optimise"}`, nil, 400, "BAD_REQUEST"},
-		{"no JSON", "POST", "/decision", `{"action":`, nil, 400, "BAD_REQUEST"},
-		{"no object", "POST", "/decision", `[]`, nil, 400, "BAD_REQUEST"},
-		{"policy-id of another form", "POST", "/decision", `{"action":"configure","resource":{"policy-id":{}}}`, nil, 400, "BAD_REQUEST"},
-		{"too long", "POST", "/decision", `{"action":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, "REQUEST_ENTITY_TOO_LARGE"},
-		{"another type", "POST", "/decision", `x`, media("text/plain"), 415, "UNSUPPORTED_MEDIA_TYPE"},
-		{"no Request", "POST", "/xacml", `{"request":[]}`, media("application/xacml+json"), 400, "BAD_REQUEST"},
-		{"another method", "GET", "/decision", "", nil, 405, ""},
-		{"another path", "GET", "/nothing", "", nil, 404, ""},
+		{
+			"unknown action", "POST", "/decision", `{"action":"optimise"}`, nil, 400,
+			`{"code":"BAD_REQUEST","error":"No application for action optimise","details":["No application for action optimise"]}`, 1,
+		},
+		{"no JSON", "POST", "/decision", `{"action":`, nil, 400, `{"errorDetails":"Invalid request"}`, 0},
+		{"no object", "POST", "/decision", `[]`, nil, 400, `{"errorDetails":"Invalid request"}`, 0},
+		{"nothing", "POST", "/decision", ``, nil, 500, thrown, 0},
+		{"null", "POST", "/decision", `null`, nil, 500, thrown, 0},
+		{"no resource", "POST", "/decision", `{"action":"configure"}`, nil, 500, thrown, 0},
+		{"no guard", "POST", "/decision", `{"action":"guard","resource":{"guard":7}}`, nil, 500, thrown, 0},
+		{
+			"too long", "POST", "/decision", `{"action":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413,
+			container("/decision", 413, "Request Entity Too Large"), 0,
+		},
+		{"another type", "POST", "/decision", `x`, media("text/plain"), 415, container("/decision", 415, "Unsupported Media Type"), 0},
+		{
+			"no Request", "POST", "/xacml", `{"request":[]}`, media("application/xacml+json"), 500,
+			container("/xacml", 500, "Internal Server Error"), 0,
+		},
+		{"another method", "GET", "/decision", "", nil, 405, container("/decision", 405, "Method Not Allowed"), 0},
+		{"another path", "GET", "/nothing", "", nil, 404, container("/nothing", 404, "Not Found"), 0},
 	} {
 		var change []func(*http.Request)
 		if c.change != nil {
 			change = append(change, c.change)
 		}
+		before := statisticsOf(t, p).TotalErrorCount
 		w := ask(t, p, c.method, c.path, c.body, change...)
-		if w.Code != c.status {
-			t.Errorf("%s: %d %s, want %d", c.name, w.Code, w.Body, c.status)
+		if w.Code != c.status || w.Body.String() != c.want {
+			t.Errorf("%s: %d %s, want %d %s", c.name, w.Code, w.Body, c.status, c.want)
 		}
-		if c.code == "" {
-			continue
-		}
-		errors++
-		var e errorResponse
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.ResponseCode != c.code || e.ErrorMessage == "" ||
-			e.ErrorDetails == nil {
-			t.Errorf("%s: got %v, %s; want an error response", c.name, err, w.Body)
+		if n := statisticsOf(t, p).TotalErrorCount - before; n != c.counted {
+			t.Errorf("%s: counted as %d errors, want %d", c.name, n, c.counted)
 		}
 	}
-	if s := statisticsOf(t, p); s.TotalErrorCount != errors || s.PermitDecisionsCount+s.NotApplicableDecisionsCount != 0 {
-		t.Errorf("%d errors: %+v", errors, s)
+	if s := statisticsOf(t, p); s.PermitDecisionsCount+s.NotApplicableDecisionsCount != 0 {
+		t.Errorf("refused requests are counted as decisions: %+v", s)
 	}
 	for _, cfg := range []engine.Config{{N: -1}, {Answer: "perhaps"}} {
 		if _, err := newPDPX(clock.System{}, cfg); err == nil {
@@ -220,6 +246,9 @@ func TestPDPXCredentials(t *testing.T) {
 		for _, path := range []string{"/healthcheck", "/statistics"} {
 			w := ask(t, p, "GET", path, "", c.with)
 			asks := w.Header().Get("WWW-Authenticate")
+			if w.Code == 401 && !strings.HasPrefix(w.Body.String(), "{\n\"message\":\"Unauthorized\",\n\"url\":\"http://") {
+				t.Errorf("%s: %s, want an error of the servlet container's", c.name, w.Body)
+			}
 			if w.Code != c.status || (c.status == 401) != strings.HasPrefix(asks, `Basic realm="`) {
 				t.Errorf("%s, %s: got status %d, challenge %q", c.name, path, w.Code, asks)
 			}
@@ -245,6 +274,27 @@ func TestPDPXNotReady(t *testing.T) {
 	}
 }
 
+// TestPDPXUndeploysGuards: a planted answer begins when its time has come.
+func TestPDPXUndeploysGuards(t *testing.T) {
+	c := clock.NewFake(time.Unix(1.7e9, 0))
+	p := newTestPDPX(t, c, engine.Config{N: 1, Answer: notApplicableAsPermit, AnswerAfter: 5})
+	for _, want := range []struct {
+		answer   string
+		policies int
+	}{{denyAnswer, 4}, {permitAnswer, 1}} {
+		if w := ask(t, p, "POST", "/decision", fmt.Sprintf(askMinMax, "6")); w.Body.String() != want.answer {
+			t.Errorf("got %s, want %s", w.Body, want.answer)
+		}
+		if s := statisticsOf(t, p); s.TotalPoliciesCount != want.policies {
+			t.Errorf("%d policies, want %d", s.TotalPoliciesCount, want.policies)
+		}
+		c.Advance(6 * time.Second)
+	}
+	if s := statisticsOf(t, p); s.DenyDecisionsCount != 1 || s.NotApplicableDecisionsCount != 1 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
 func TestPDPXHeaders(t *testing.T) {
 	p := newTestPDPX(t, clock.System{}, engine.Config{})
 	w := ask(t, p, "GET", "/healthcheck", "", func(r *http.Request) {
@@ -263,7 +313,7 @@ func TestPDPXHeaders(t *testing.T) {
 	if w.Code != 200 || w.Header().Get("Content-Type") != "application/xacml+json" || !strings.Contains(w.Body.String(), `"Decision":"NotApplicable"`) {
 		t.Errorf("xacml: %d %s", w.Code, w.Body)
 	}
-	if s := statisticsOf(t, p); s.ApplicationMetrics["native"]["updateNotApplicableDecisionsCount"] != 1 {
+	if s := statisticsOf(t, p); s.ApplicationMetrics["native"][notApplicableCount] != 1 {
 		t.Errorf("native: %+v", s)
 	}
 }
@@ -285,8 +335,8 @@ func TestPDPXCountsExactly(t *testing.T) {
 					h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", pdpxBase+"/decision", strings.NewReader(body)))
 				}
 				s := p.statistics()
-				if sum := s.ApplicationMetrics["guard"]["updatePermitDecisionsCount"] +
-					s.ApplicationMetrics["monitoring"]["updatePermitDecisionsCount"]; sum != s.PermitDecisionsCount {
+				if sum := s.ApplicationMetrics["guard"][permitCount] +
+					s.ApplicationMetrics["monitoring"][permitCount]; sum != s.PermitDecisionsCount {
 					t.Errorf("%d permits in all, %d in the applications", s.PermitDecisionsCount, sum)
 				}
 			}
@@ -295,13 +345,12 @@ func TestPDPXCountsExactly(t *testing.T) {
 	wg.Wait()
 	const n = workers * rounds
 	want := statistics{
-		Code: 200, TotalPolicyTypesCount: 4, TotalPoliciesCount: 5, DeploySuccessCount: 5,
+		Code: 200, TotalPolicyTypesCount: 19, TotalPoliciesCount: 5, DeploySuccessCount: 5,
 		PermitDecisionsCount: 2 * n, DenyDecisionsCount: 2 * n, NotApplicableDecisionsCount: 2 * n,
 		ApplicationMetrics: map[string]map[string]int64{
-			"monitoring": {"updatePermitDecisionsCount": n, "updateNotApplicableDecisionsCount": n},
+			"monitoring": {"permit_decisions_count": n, "not_applicable_decisions_count": n},
 			"guard": {
-				"updatePermitDecisionsCount": n, "updateDenyDecisionsCount": 2 * n,
-				"updateNotApplicableDecisionsCount": n,
+				"permit_decisions_count": n, "deny_decisions_count": 2 * n, "not_applicable_decisions_count": n,
 			},
 		},
 	}

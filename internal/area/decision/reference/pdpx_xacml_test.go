@@ -118,9 +118,9 @@ func TestGuardPolicies(t *testing.T) {
 		b    *bags
 		want xacmlDecision
 	}{
-		{"below the least", guardOf("SO", "VF Module Create", model.GuardTarget, "0"), denies},
+		{"below the least", guardOf("SO", "VF Module Create", model.GuardTarget, "0"), permits},
 		{"the least", guardOf("SO", "VF Module Create", model.GuardTarget, "1"), permits},
-		{"the most", guardOf("SO", "VF Module Create", model.GuardTarget, "5"), permits},
+		{"the most", guardOf("SO", "VF Module Create", model.GuardTarget, "5"), denies},
 		{"beyond the most", guardOf("SO", "VF Module Create", model.GuardTarget, "6"), denies},
 		{"no count", guardOf("SO", "VF Module Create", model.GuardTarget, ""), denies},
 		{"another target", guardOf("SO", "VF Module Create", "other", "1"), notApplicable},
