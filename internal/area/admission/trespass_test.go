@@ -213,8 +213,8 @@ func trespassed(t *testing.T, tg *target, tr design.Treatment, seconds float64) 
 }
 
 // TestFailOpenFollowsTheLatency reproduces a known result. With failurePolicy Ignore the share of the trespasses that
-// are permitted is the share of the webhook's latency distribution above its time-out; with Fail none is permitted, and the
-// same share of the legitimate calls fails instead.
+// are permitted is the share of the webhook's latency distribution above its time-out; with Fail none is permitted, and
+// the same share of the legitimate calls fails instead.
 func TestFailOpenFollowsTheLatency(t *testing.T) {
 	t.Parallel()
 	requireBinary(t, plane.V136)
