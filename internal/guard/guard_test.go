@@ -14,7 +14,9 @@ var twoOperations = []Operation{{Name: "read"}, {Name: "read without right", Twi
 // simulated returns the calls of a point: the trespasses are permitted with probability p, and a share of all calls
 // ends in a timeout.
 func simulated(rng *rand.Rand, rate float64, length time.Duration, share, p, lost float64) (Point, load.Calls) {
-	point := Point{Rate: rate, Segment: load.Segment{Start: time.Second, End: time.Second + length}, Read: time.Minute + length}
+	point := Point{
+		Rate: rate, Segment: load.Segment{Start: time.Second, End: time.Second + length}, Read: time.Minute + length,
+	}
 	var calls load.Calls
 	for i := range int(rate * length.Seconds()) {
 		at := point.Segment.Start + time.Duration(float64(i)/rate*1e9)

@@ -33,12 +33,14 @@ func failsOpen() *Report {
 		Onset:      &Onset{Above: new(489.2), Below: 502.4, Clear: true},
 		Points: []GuardPoint{
 			{
-				Rate: 125, Factor: new(0.25), Seconds: 8, Trespasses: triedTrespasses(201, 0, 0, 0, 0.0148), Offered: 799, Served: 799,
+				Rate: 125, Factor: new(0.25), Seconds: 8, Trespasses: triedTrespasses(201, 0, 0, 0, 0.0148),
+				Offered: 799, Served: 799,
 				ServedShare: &Share{1, 0.9963, 1}, P99: new(0.011),
 			},
 			{
-				Rate: 502.4, Factor: new(1.005), Seconds: 5, Refined: true, Trespasses: triedTrespasses(480, 17, 3, 0.02, 0.0543),
-				Offered: 2010, Served: 1988, Failed: 22, ServedShare: &Share{0.989, 0.9835, 0.9931}, P99: new(0.31),
+				Rate: 502.4, Factor: new(1.005), Seconds: 5, Refined: true,
+				Trespasses: triedTrespasses(480, 17, 3, 0.02, 0.0543),
+				Offered:    2010, Served: 1988, Failed: 22, ServedShare: &Share{0.989, 0.9835, 0.9931}, P99: new(0.31),
 				FirstBreach: new(1.9), LastBreach: new(5.1),
 			},
 			{
@@ -51,7 +53,8 @@ func failsOpen() *Report {
 				Offered: 2533, Served: 2490, Failed: 43, ServedShare: &Share{0.983, 0.9772, 0.9877}, P99: new(0.4),
 				FirstBreach: new(0.34), LastBreach: new(0.51),
 				Condition: &GuardCondition{
-					Name: "restart", Does: "the process is killed, and started again", Begun: 2, Ended: new(2.3), Recovery: new(0.05),
+					Name: "restart", Does: "the process is killed, and started again", Begun: 2, Ended: new(2.3),
+					Recovery: new(0.05),
 				},
 			},
 			{
@@ -65,7 +68,10 @@ func failsOpen() *Report {
 				Operation: "read without right", Point: "1 × capacity", At: 1.9, Status: 200, Request: "read as caller 7",
 				Answer: `{"allowed":true}`, AnswerBytes: 16, InFlight: 121, Waiting: 4, Again: "denied",
 			},
-			{Operation: "read | without", Point: "restart", At: 2.4, Status: 200, AnswerBytes: 16, InFlight: 3, Again: "permitted"},
+			{
+				Operation: "read | without", Point: "restart", At: 2.4, Status: 200, AnswerBytes: 16, InFlight: 3,
+				Again: "permitted",
+			},
 		},
 	}}
 	r.Budgets = []Budget{{
@@ -111,7 +117,10 @@ func decidesNothing() *Report {
 	r.Verdict, r.Reason = Inconclusive, "1 budget of 1 undecided or not measured"
 	r.Guard = []Guard{{
 		Treatment: "default", Trespasses: triedTrespasses(0, 0, 211, 0, 0), Points: []GuardPoint{
-			{Rate: 10, Seconds: 30, Trespasses: triedTrespasses(0, 0, 211, 0, 0), Offered: 90, Failed: 90, ServedShare: &Share{0, 0, 0.033}},
+			{
+				Rate: 10, Seconds: 30, Trespasses: triedTrespasses(0, 0, 211, 0, 0), Offered: 90, Failed: 90,
+				ServedShare: &Share{0, 0, 0.033},
+			},
 		},
 	}}
 	r.Budgets = []Budget{{

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,7 @@ type finding struct {
 
 // findings are all findings, in the order of their rules. New kinds of findings are added here, and to sarifRules.
 func (r *Report) findings() []finding {
-	specific := slices.Concat(r.controlFindings(), r.answerFindings(), r.budgetFindings())
+	specific := slices.Concat(r.controlFindings(), r.breachFindings(), r.answerFindings(), r.budgetFindings())
 	return append(r.runFindings(len(specific) > 0), specific...)
 }
 
@@ -64,6 +65,22 @@ func (r *Report) controlFindings() []finding {
 			out = append(out, finding{
 				rule: "control-not-in-force", subject: []string{t.ID}, message: t.ID + " was not in force: " + t.NotInForce,
 			})
+		}
+	}
+	return out
+}
+
+// breachFindings are the trespasses that were permitted, by operation.
+func (r *Report) breachFindings() []finding {
+	var out []finding
+	for i := range r.Guard {
+		g := &r.Guard[i]
+		for _, name := range slices.Sorted(maps.Keys(g.Operations)) {
+			if n := g.Operations[name]; n.Permitted > 0 {
+				out = append(out, finding{
+					rule: "trespass-permitted", subject: []string{g.Treatment, name}, message: name + ": " + n.sentence(),
+				})
+			}
 		}
 	}
 	return out
@@ -123,6 +140,9 @@ var sarifRules = []sarifRule{
 	newRule("control-not-in-force", sarifError, "A control was not in force",
 		"tare checks each control before it measures: what it must refuse was allowed, or its check failed.",
 		"Find out why the control did not act: where production has the same setup, it is not protected either."),
+	newRule("trespass-permitted", sarifError, "The control permitted what it must refuse",
+		"Among its other calls, tare made some that the control must refuse. It granted at least one of them.",
+		"The report says at which rate or under which condition, and has the first of them with request and answer."),
 	newRule("answer-wrong", sarifError, "Answers were not the expected ones",
 		"The target decided otherwise than the experiment expects, such as a permit of what must be denied.",
 		"Compare the policy with the expectations of the experiment file. The record has every call."),
@@ -134,7 +154,7 @@ var sarifRules = []sarifRule{
 		"Make the control cheaper, or change the limit."),
 	newRule("budget-undecided", sarifWarning, "A budget is undecided",
 		"The confidence interval reaches to both sides of the limit, so the limit is neither kept nor broken.",
-		"Measure more blocks: tare run --add-blocks N FILE. The report says how many decide it."),
+		"Measure more: more blocks (tare run --add-blocks N FILE), or a longer load. The report says what would decide it."),
 	newRule("budget-not-measured", sarifWarning, "A budget could not be judged",
 		"Nothing was measured that the limit could be compared with.",
 		"The message says what is missing; tare plan FILE says which metrics a run can judge."),

@@ -22,7 +22,8 @@ func guardFigure(r *Report) *figure {
 	below := chart.Panel{
 		Title: "Other calls served, by offered rate",
 		Desc:  "The share of the calls that the control must allow which ended as expected, by offered rate.",
-		X:     top.X, Y: chart.Axis{Label: "other calls served", Format: axisShare, Min: new(0.0), Max: new(1.0)}, Height: 130,
+		X:     top.X, Y: chart.Axis{Label: "other calls served", Format: axisShare, Min: new(0.0), Max: new(1.0)},
+		Height: 130,
 	}
 	widest, narrowest := 0.0, 0.0
 	for i := range r.Guard {
@@ -50,8 +51,8 @@ func guardFigure(r *Report) *figure {
 	}
 	return &figure{
 		SVG: drawn(chart.Stack("chart-guard", top, below)), Summary: "The numbers of this chart",
-		Caption: "Each dot is a rate that was offered, with its 95 % interval. Above: the share of the trespasses that were " +
-			"permitted; below: the share of the other calls that were served. A control that fails open leaves the bottom of " +
+		Caption: "Each dot is a rate that was offered, with its 95 % interval. Above: the share of the trespasses that " +
+			"were permitted; below: the share of the other calls that were served. A control that fails open leaves the bottom of " +
 			"the upper chart where it breaks; one that fails closed leaves the top of the lower one.",
 		Table: guardNumbers(r),
 	}
@@ -61,7 +62,8 @@ func guardFigure(r *Report) *figure {
 func guardNumbers(r *Report) *grid {
 	t := &grid{
 		Caption: "Trespasses permitted and other calls served, by rate",
-		table:   append(wordHeads("treatment"), numberHeads("offered", "permitted", "from", "to", "served", "least", "most")...),
+		table: append(wordHeads("treatment"),
+			numberHeads("offered", "permitted", "from", "to", "served", "least", "most")...),
 	}
 	for i := range r.Guard {
 		for _, p := range r.Guard[i].byRate() {

@@ -59,13 +59,15 @@ type standing struct{ load.Stream }
 
 func (standing) Progress() load.Progress { return load.Progress{Now: 5, InFlight: 3} }
 
-// TestBreachesAreKept: a breach has what the operation tells of it, the first hundred are kept, and none of an operation
-// that must be permitted.
+// TestBreachesAreKept: a breach has what the operation tells of it, the first hundred are kept, and none of an
+// operation that must be permitted.
 func TestBreachesAreKept(t *testing.T) {
 	var b breaches
 	ops := b.watch([]load.Operation{
 		{Name: "a", Wire: yes{}},
-		{Name: "a1", Twin: "a", Wire: yes{}, Describe: func(uint64, int, []byte) (string, string) { return "asked", "granted" }},
+		{Name: "a1", Twin: "a", Wire: yes{}, Describe: func(uint64, int, []byte) (string, string) {
+			return "asked", "granted"
+		}},
 	})
 	ops[1].Wire.Check(1, 200, nil) // before the stream is open
 	b.follow(standing{})

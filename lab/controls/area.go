@@ -21,7 +21,7 @@ var _ area.Area = Area{}
 
 // Name implements area.Area, as do the others.
 func (Area) Name() string                                        { return "controls" }
-func (Area) Offers() area.Offers                                 { return area.Offers{AnyRate: area.Yes, Trespasses: area.Yes} }
+func (Area) Offers() area.Offers                                 { return offers }
 func (Area) NewSpec() area.Spec                                  { return spec{} }
 func (Area) Undo(context.Context, []area.Change, area.Env) error { return nil }
 
@@ -35,6 +35,8 @@ func (a Area) Open(context.Context, area.Spec, area.Env) (area.Target, error) {
 	}
 	return &target{server: s}, nil
 }
+
+var offers = area.Offers{AnyRate: area.Yes, Trespasses: area.Yes}
 
 type spec struct{}
 

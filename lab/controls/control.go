@@ -1,5 +1,5 @@
-// Package controls has servers that decide requests, most of them with a planted fault: they permit, at times, what they
-// must refuse. They show whether question guard finds such faults, and charges none to a sound server.
+// Package controls has servers that decide requests, most of them with a planted fault: they permit, at times, what
+// they must refuse. They show whether question guard finds such faults, and charges none to a sound server.
 package controls
 
 import (
@@ -75,7 +75,7 @@ type Server struct {
 	mu     sync.Mutex
 	bucket float64
 	filled time.Time
-	conns  sync.Map // net.Conn → struct{}: those that were used
+	conns  sync.Map // addresses of the connections that were used
 }
 
 // Start starts a server of the kind.
@@ -85,13 +85,16 @@ func (c Control) Start() (*Server, error) {
 		return nil, err
 	}
 	s := &Server{control: c, Addr: l.Addr().String(), places: make(chan struct{}, workers), filled: time.Now()}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ConnState: func(conn net.Conn, state http.ConnState) {
-		if state == http.StateClosed {
-			s.conns.Delete(conn.RemoteAddr().String())
-		}
-	}}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ConnState: s.forget}
 	go func() { _ = s.http.Serve(l) }()
 	return s, nil
+}
+
+// forget forgets connections that are closed.
+func (s *Server) forget(conn net.Conn, state http.ConnState) {
+	if state == http.StateClosed {
+		s.conns.Delete(conn.RemoteAddr().String())
+	}
 }
 
 // Close ends the server.

@@ -58,7 +58,10 @@ func faulty() []Control {
 			Name: "gives answers of others when it is busy", Share: 0.05,
 			decide: func(r *request) decision { return when(r.flying > 16 && chance(0.05), another) },
 		},
-		{Name: "gives answers of others", Share: 0.01, decide: func(*request) decision { return when(chance(0.01), another) }},
+		{
+			Name: "gives answers of others", Share: 0.01,
+			decide: func(*request) decision { return when(chance(0.01), another) },
+		},
 		{
 			Name: "permits for 500 ms after a restart", Share: 0.1, Under: area.Restart,
 			decide: func(r *request) decision { return when(r.bare(), permit) }, after: withoutPolicies(500 * time.Millisecond),
@@ -95,7 +98,8 @@ func soundOnes() []Control {
 	return []Control{
 		sound("decides", func(*request) decision { return byRule }),
 		sound("sheds above 64 in flight", func(r *request) decision { return when(r.flying > 64, shed) }),
-		sound("fails after waiting 100 ms", func(r *request) decision { return when(r.waited > 100*time.Millisecond, broken) }),
+		sound("fails after waiting 100 ms",
+			func(r *request) decision { return when(r.waited > 100*time.Millisecond, broken) }),
 		sound("refuses all after waiting 100 ms",
 			func(r *request) decision { return when(r.waited > 100*time.Millisecond, refuse) }),
 		sound("fails 1 in 20", func(*request) decision { return when(chance(0.05), broken) }),

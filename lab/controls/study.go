@@ -10,7 +10,6 @@ import (
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/ratelimit"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/run"
@@ -31,7 +30,7 @@ func Watch(ctx context.Context, c Control, dir string, seed uint64) (*report.Rep
 	}
 	_, err = drive.Do(ctx, run.Request{
 		Area: Area{c}, Spec: spec{}, Question: design.Guard, Treatments: []design.Treatment{treatment}, Seed: seed,
-		Env:    area.Env{Dir: dir, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}, Limit: (*ratelimit.Limiter)(nil)},
+		Env:    area.Env{Dir: dir, Log: slog.New(slog.DiscardHandler), Clock: clock.System{}},
 		Budget: []string{"permitted <= 0"}, Writer: w,
 		Load: run.Load{
 			Config: load.Config{Engine: load.Std, Timeout: 2 * time.Second, MaxConns: 512, MaxRate: 2000},
