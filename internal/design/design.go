@@ -98,3 +98,6 @@ const (
 	Soak     Question = "soak"     // does it hold, and what does it use, over a long mixed load?
 	Guard    Question = "guard"    // does it refuse what it must, also when it is overloaded or disturbed?
 )
+
+// Trespasses reports whether the question asks of every treatment what its control must refuse, so that each needs one.
+func (q Question) Trespasses() bool { return q == Guard }

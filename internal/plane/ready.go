@@ -40,13 +40,22 @@ func (p *Plane) startAll(ctx context.Context) error {
 		}
 	}
 	for _, c := range p.components() {
-		for _, path := range p.healthURLs(c) {
-			if err := p.await(ctx, c, func(ctx context.Context) error { return p.checkHealth(ctx, path) }); err != nil {
-				return err
-			}
+		if err := p.awaitHealth(ctx, c); err != nil {
+			return err
 		}
 	}
 	return p.Failed()
+}
+
+// awaitHealth waits until a component is ready.
+func (p *Plane) awaitHealth(ctx context.Context, component string) error {
+	for _, path := range p.healthURLs(component) {
+		healthy := func(ctx context.Context) error { return p.checkHealth(ctx, path) }
+		if err := p.await(ctx, component, healthy); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // healthURLs returns the URLs that must answer 200 before a component counts as ready. Some components report health

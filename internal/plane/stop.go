@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 
 	"tare/internal/proc"
 )
@@ -38,6 +39,48 @@ func (p *Plane) Restart(ctx context.Context) error {
 		return fmt.Errorf("restart control plane: %w", err)
 	}
 	return nil
+}
+
+// RestartServer kills kube-apiserver and starts it again, as Restart does; the other components run on. It returns when
+// the server is ready.
+func (p *Plane) RestartServer(ctx context.Context) error {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	if err := p.restartServer(ctx); err != nil {
+		return fmt.Errorf("restart %s: %w", APIServer, err)
+	}
+	return nil
+}
+
+func (p *Plane) restartServer(ctx context.Context) error {
+	if err := p.Signal(APIServer, syscall.SIGKILL); err != nil {
+		return err
+	}
+	err := p.stop(ctx, APIServer)
+	if err == nil {
+		err = awaitFree(ctx, p.config.Clock, []uint16{p.ports.server})
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Within, fmt.Errorf("not ready within %v", p.config.Within))
+	defer cancel()
+	p.client.CloseIdleConnections()
+	if err := p.spawn(ctx, APIServer); err != nil {
+		return causeOr(ctx, err)
+	}
+	return p.awaitHealth(ctx, APIServer)
+}
+
+// Signal sends a signal to a component that runs.
+func (p *Plane) Signal(component string, sig syscall.Signal) error {
+	p.mu.Lock()
+	c := p.children[component]
+	p.mu.Unlock()
+	if c == nil {
+		return fmt.Errorf("%s does not run", component)
+	}
+	return c.Signal(sig)
 }
 
 // stopAll stops the components in the reverse order of their dependencies.

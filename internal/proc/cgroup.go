@@ -55,6 +55,7 @@ func (q Quota) perPeriod() time.Duration {
 // A Cgroup is a control group with a CPU quota that tare created.
 type Cgroup struct {
 	path string
+	home string // this process's own group
 	v2   bool
 }
 
@@ -103,7 +104,7 @@ func NewCgroup(name string, q Quota) (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cgroup{path: filepath.Join(h.dir, name), v2: h.v2}
+	c := &Cgroup{path: filepath.Join(h.dir, name), home: h.home, v2: h.v2}
 	if err := h.delegate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoCgroup, err)
 	}
@@ -138,6 +139,16 @@ func (c *Cgroup) V2() bool { return c.v2 }
 func (c *Cgroup) Add(pid int) error {
 	if err := c.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
 		return fmt.Errorf("limit CPU of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Release moves a process with all its threads out of the group, into this process's own. One that has ended is no
+// error.
+func (c *Cgroup) Release(pid int) error {
+	err := os.WriteFile(filepath.Join(c.home, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("end the CPU limit of process %d: %w", pid, err)
 	}
 	return nil
 }

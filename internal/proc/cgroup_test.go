@@ -116,6 +116,32 @@ func TestRemoveCgroupWaits(t *testing.T) {
 	}
 }
 
+// TestReleaseEndsTheLimit: a released process runs on, and its group can be removed.
+func TestReleaseEndsTheLimit(t *testing.T) {
+	g := newCgroup(t, proc.Quota{Share: 0.5})
+	c := start(t, spec(t, "echo"))
+	if err := g.Add(c.PID); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Release(c.PID); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Remove(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-c.Exited():
+		t.Error("the process has ended")
+	default:
+	}
+	if err := c.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := g.Release(c.PID); err != nil {
+		t.Errorf("of a process that has ended: %v", err)
+	}
+}
+
 func TestRemoveCgroupRefusesOthers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tare-x-y")
 	if err := os.Mkdir(dir, 0o755); err != nil {

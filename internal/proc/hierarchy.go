@@ -13,8 +13,9 @@ import (
 
 // hierarchy is a directory in which tare may create groups with a CPU limit.
 type hierarchy struct {
-	dir string
-	v2  bool
+	dir  string
+	home string // this process's own group
+	v2   bool
 }
 
 // planHierarchy looks below root, usually "/", for such a directory: first in the unified hierarchy, then in the v1 cpu
@@ -50,7 +51,7 @@ func planV1(root, mountinfo string, own map[string]string) (hierarchy, error) {
 	if err := unix.Access(dir, unix.W_OK); err != nil {
 		return hierarchy{}, fmt.Errorf("v1: %s is not writable: %w", dir, err)
 	}
-	return hierarchy{dir: dir}, nil
+	return hierarchy{dir: dir, home: dir}, nil
 }
 
 // planV2 returns the nearest ancestor that can delegate the cpu controller to a child group. The kernel allows
@@ -61,11 +62,11 @@ func planV2(root, mountinfo string, own map[string]string) (hierarchy, error) {
 	if !ok {
 		return hierarchy{}, errors.New("v2: not mounted")
 	}
-	top := filepath.Join(root, m.point)
-	for dir := filepath.Join(root, m.dirOf(own[""])); ; dir = filepath.Dir(dir) {
+	top, home := filepath.Join(root, m.point), filepath.Join(root, m.dirOf(own[""]))
+	for dir := home; ; dir = filepath.Dir(dir) {
 		err := canDelegate(dir)
 		if err == nil {
-			return hierarchy{dir: dir, v2: true}, nil
+			return hierarchy{dir: dir, home: home, v2: true}, nil
 		}
 		if dir == top || len(dir) < len(top) {
 			return hierarchy{}, fmt.Errorf("v2: %w", err)

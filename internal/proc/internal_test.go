@@ -86,7 +86,7 @@ func TestPlanHierarchy(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		files map[string]string
-		want  hierarchy // dir relative to the root
+		want  hierarchy // dir and home relative to the root
 		err   string
 	}{
 		"v1 own group": {
@@ -94,14 +94,14 @@ func TestPlanHierarchy(t *testing.T) {
 				"proc/self/mountinfo": v1Mount, "proc/self/cgroup": "2:cpu,cpuacct:/user/a\n",
 				"cg/cpu/user/a/tasks": "",
 			},
-			want: hierarchy{dir: "/cg/cpu/user/a"},
+			want: hierarchy{dir: "/cg/cpu/user/a", home: "/cg/cpu/user/a"},
 		},
 		"v1 in a container without a namespace": {
 			files: map[string]string{
 				"proc/self/mountinfo": "31 24 0:27 /docker/c1 /cg/cpu rw - cgroup cgroup rw,cpu\n",
 				"proc/self/cgroup":    "2:cpu:/docker/c1\n", "cg/cpu/tasks": "",
 			},
-			want: hierarchy{dir: "/cg/cpu"},
+			want: hierarchy{dir: "/cg/cpu", home: "/cg/cpu"},
 		},
 		"v2 nearest ancestor that hands out cpu": {
 			files: map[string]string{
@@ -112,14 +112,14 @@ func TestPlanHierarchy(t *testing.T) {
 				"cg/user/session/cgroup.type": "domain\n", "cg/user/session/cgroup.subtree_control": "",
 				"cg/user/session/cgroup.controllers": "cpu\n", "cg/user/session/cgroup.procs": "77\n",
 			},
-			want: hierarchy{dir: "/cg/user", v2: true},
+			want: hierarchy{dir: "/cg/user", home: "/cg/user/session", v2: true},
 		},
 		"v2 real root with processes": {
 			files: map[string]string{
 				"proc/self/mountinfo": v2Mount, "proc/self/cgroup": "0::/\n",
 				"cg/cgroup.subtree_control": "", "cg/cgroup.controllers": "cpuset cpu\n", "cg/cgroup.procs": "1\n77\n",
 			},
-			want: hierarchy{dir: "/cg", v2: true},
+			want: hierarchy{dir: "/cg", home: "/cg", v2: true},
 		},
 		"hybrid: v2 without controllers, v1 with cpu": {
 			files: map[string]string{
@@ -127,7 +127,7 @@ func TestPlanHierarchy(t *testing.T) {
 				"proc/self/cgroup":              "1:cpu:/\n0::/\n",
 				"cg/unified/cgroup.controllers": "", "cg/cpu/tasks": "",
 			},
-			want: hierarchy{dir: "/cg/cpu"},
+			want: hierarchy{dir: "/cg/cpu", home: "/cg/cpu"},
 		},
 		"v2 container whose namespace root has our processes": {
 			files: map[string]string{
@@ -141,7 +141,7 @@ func TestPlanHierarchy(t *testing.T) {
 	} {
 		root := tree(t, c.files)
 		got, err := planHierarchy(root)
-		got.dir = strings.TrimPrefix(got.dir, root)
+		got.dir, got.home = strings.TrimPrefix(got.dir, root), strings.TrimPrefix(got.home, root)
 		if got != c.want {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, c.want)
 		}

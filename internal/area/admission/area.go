@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tare/internal/area"
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/node"
 	"tare/internal/area/admission/webhook"
+	"tare/internal/proc"
 )
 
 // Area is the admission area.
@@ -71,14 +73,19 @@ func (Area) Serve(ctx context.Context, name string, config json.RawMessage, read
 }
 
 // Undo implements area.Area: it removes this run's objects from the user's clusters, ends journaled processes, and
-// removes folders.
+// removes folders and, when their processes have ended, control groups.
 func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error {
+	isGroup := func(c area.Change) bool { return c.Kind == changeGroup }
+	groups := slices.DeleteFunc(slices.Clone(changes), func(c area.Change) bool { return !isGroup(c) })
+	changes = append(slices.DeleteFunc(slices.Clone(changes), isGroup), groups...)
 	return area.UndoEach(changes, func(c area.Change) error {
 		switch c.Kind {
 		case area.ProcessKind:
 			return area.KillProcess(c)
 		case changeFolder:
 			return removeFolder(c)
+		case changeGroup:
+			return proc.RemoveCgroup(c.Data["path"])
 		case cluster.ChangeKind:
 			return cluster.Undo(ctx, c, env.Limit, env.Clock)
 		}

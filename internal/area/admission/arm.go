@@ -46,9 +46,11 @@ type arm struct {
 	policies     policies
 	webhook      *area.Process // nil: none
 	webhookReady webhook.Ready
-	reviewer     *reviewer
-	maker        maker
-	epoch        int // counts mixes, for names
+	// webhookConfig is that of the webhook, or of one that replaces it. It holds a key.
+	webhookConfig webhook.Config
+	reviewer      *reviewer
+	maker         maker
+	epoch         int // counts mixes, for names
 
 	stock map[string][]item // by noun: the objects of update, patch, get and list
 	trial int               // counts trials, for names
@@ -183,6 +185,11 @@ func (p *arm) enter(ctx context.Context) error {
 	}
 	if err := p.fillDoomed(ctx); err != nil {
 		return err
+	}
+	if p.webhook != nil && p.unsteady() {
+		if err := p.setLatency(ctx, webhook.Latency{}); err != nil {
+			return err
+		}
 	}
 	if p.visiting() {
 		return p.applyPolicies(ctx)

@@ -23,7 +23,7 @@ const (
 func factors() []string {
 	return []string{
 		"mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",
-		"version", "nodes", "etcd", "shared", "kubeconfig", "context",
+		"webhook_failure_policy", "webhook_timeout", "version", "nodes", "etcd", "shared", "kubeconfig", "context",
 	}
 }
 
@@ -84,15 +84,30 @@ func (s *Spec) setLevel(name, level string) (err error) {
 		}
 	case "context":
 		s.Context = level
-	case "webhook_latency":
-		if s.Webhook == nil {
-			s.Webhook = &Webhook{}
-		}
-		if err := s.Webhook.Latency.UnmarshalText([]byte(level)); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	case "webhook_latency", "webhook_failure_policy", "webhook_timeout":
+		return s.setHook(name, level)
 	default:
 		return s.count(name, level)
+	}
+	return nil
+}
+
+// setHook applies a level that is an option of webhooks.
+func (s *Spec) setHook(name, level string) error {
+	if s.Webhook == nil {
+		s.Webhook = &Webhook{}
+	}
+	var err error
+	switch name {
+	case "webhook_latency":
+		err = s.Webhook.Latency.UnmarshalText([]byte(level))
+	case "webhook_timeout":
+		err = s.Webhook.Timeout.UnmarshalText([]byte(level))
+	case "webhook_failure_policy":
+		s.Webhook.FailurePolicy = level
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

@@ -9,17 +9,13 @@ import (
 
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/mechanism"
+	"tare/internal/area/admission/webhook"
 	"tare/internal/design"
 	"tare/internal/plane"
 )
 
-const (
-	// defaultObjects is the default size of the stock of a kind.
-	defaultObjects = 200
-	// mostLatency is less than the API server's timeout for webhooks (5 s in package mechanism): beyond that a webhook
-	// causes errors, not a cost.
-	mostLatency = 4 * time.Second
-)
+// defaultObjects is the default size of the stock of a kind.
+const defaultObjects = 200
 
 // plan is a Spec with the levels of one treatment applied and defaults filled in.
 type plan struct {
@@ -29,7 +25,9 @@ type plan struct {
 	population mechanism.Population
 	copies     int  // of manifests: how often a document is repeated that is for each policy
 	counted    bool // the treatment itself gives the number of policies
-	latency    time.Duration
+	latency    webhook.Latency
+	workers    int
+	hooks      mechanism.Hooks
 	version    plane.Version // of an embedded control plane
 	nodes      int
 	etcd       string
@@ -57,8 +55,8 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if p.size == 0 {
 		p.size = defaultObjects
 	}
-	if u.Webhook != nil {
-		p.latency = u.Webhook.Latency.Std()
+	if err := p.setHooks(); err != nil {
+		return p, err
 	}
 	if u.Pod != nil {
 		p.image = u.Pod.Image
@@ -76,6 +74,59 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return p, err
 	}
 	return p, p.checkOptions()
+}
+
+// setHooks determines the options of webhooks.
+func (p *plan) setHooks() error {
+	w := p.spec.Webhook
+	if w == nil {
+		w = &Webhook{}
+	}
+	const longest = mechanism.MostWebhookTimeout * time.Second
+	timeout := w.Timeout.Std()
+	switch {
+	case timeout < 0 || timeout > longest || timeout%time.Second != 0:
+		return fmt.Errorf("webhook.timeout: want whole seconds, from 1s to %v, got %v", longest, w.Timeout)
+	case !slices.Contains([]string{"", mechanism.Fail, mechanism.Ignore}, w.FailurePolicy):
+		return fmt.Errorf("webhook.failure_policy: %q is neither %s nor %s", w.FailurePolicy, mechanism.Fail,
+			mechanism.Ignore)
+	case w.Workers < 0:
+		return errors.New("webhook.workers: a number is not negative")
+	}
+	p.latency, p.workers = webhook.Latency{Median: w.Latency.Std(), Spread: w.Spread}, w.Workers
+	p.hooks = mechanism.Hooks{
+		FailurePolicy: w.FailurePolicy, TimeoutSeconds: int(timeout / time.Second), Match: w.Match,
+	}.WithDefaults()
+	if err := p.latency.Check(); err != nil {
+		return fmt.Errorf("webhook.latency: %w", err)
+	}
+	return nil
+}
+
+// timeout is how long the API server waits for a webhook.
+func (p *plan) timeout() time.Duration { return time.Duration(p.hooks.TimeoutSeconds) * time.Second }
+
+// checkLatency rejects a latency with which a webhook causes errors, not a cost.
+func (p *plan) checkLatency() error {
+	if most := p.timeout() * 4 / 5; p.latency.Median > most {
+		return fmt.Errorf("webhook.latency: want at most %v: the API server waits %v for these webhooks; only guard "+
+			"measures what happens beyond", most, p.timeout())
+	}
+	return nil
+}
+
+// guards reports whether the treatment's policies deny anything.
+func (p *plan) guards() bool {
+	switch p.kind {
+	case mechanism.None, mechanism.MAP:
+		return false
+	case mechanism.PSA:
+		return p.population.Level != mechanism.Privileged
+	case mechanism.VAP, mechanism.Webhook, mechanism.MutatingWebhook:
+		return p.population.Useable > 0
+	case mechanism.PSP, mechanism.Manifests:
+	}
+	return true
 }
 
 // checkWords checks fields with fixed values, which may be levels.
@@ -174,8 +225,6 @@ func (p *plan) checkOptions() error {
 		return errors.New("manifests: say where the manifests are: manifests: {before: DIR, bad: FILE}")
 	case p.kind == mechanism.Manifests && (m.Before == "" || m.Bad == ""):
 		return errors.New("manifests: before and bad are needed: the manifests, and a pod that they must deny")
-	case p.latency < 0 || p.latency > mostLatency:
-		return fmt.Errorf("webhook.latency: want at most %v: the API server waits 5 s for these webhooks", mostLatency)
 	case w != nil && w.URL != "" && !strings.HasPrefix(w.URL, "https://"):
 		return errors.New("webhook.url: webhooks are called by https:// only")
 	}

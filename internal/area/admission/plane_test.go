@@ -19,13 +19,25 @@ func offer(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[st
 	if err != nil {
 		t.Fatal(err)
 	}
+	out = map[string]int{}
+	causes = offered(t, tg, tr, ops, 20, n/20, func(op load.Operation, o load.Outcome, n uint64) {
+		out[op.Name+" "+o.String()] += int(n) //nolint:gosec // a few
+	})
+	return out, causes
+}
+
+// offered offers operations at a rate for some seconds, and counts how they ended.
+func offered(t *testing.T, tg *target, tr design.Treatment, ops []load.Operation, rate, seconds float64,
+	count func(load.Operation, load.Outcome, uint64),
+) (causes []string) {
+	t.Helper()
 	endpoint, err := tg.Endpoint(tr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := load.Open(t.Context(), load.Config{
 		Engine: load.Std, Operations: ops, Endpoint: *endpoint,
-		Timeout: 20 * time.Second, MaxConns: 8, Seed: 1,
+		Timeout: 20 * time.Second, MaxConns: 8 * int(rate), Seed: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -35,23 +47,22 @@ func offer(t *testing.T, tg *target, tr design.Treatment, n float64) (out map[st
 			t.Error(err)
 		}
 	}()
-	if _, err := s.Offer(t.Context(), load.Constant{Rate: 20, Duration: time.Duration(n / 20 * float64(time.Second))},
-		50*time.Millisecond, nil); err != nil {
+	l := load.Constant{Rate: rate, Duration: time.Duration(seconds * float64(time.Second))}
+	if _, err := s.Offer(t.Context(), l, 50*time.Millisecond, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Wait(t.Context(), 20*time.Second, 10*time.Millisecond,
 		func() bool { return s.Progress().Open() == 0 }); err != nil {
 		t.Fatal(err)
 	}
-	out = map[string]int{}
 	for _, c := range s.Take() {
-		out[ops[c.Operation].Name+" "+c.Outcome.String()] += int(c.Service.Count())
+		count(ops[c.Operation], c.Outcome, c.Service.Count())
 		for _, why := range c.Causes {
 			causes = append(causes, fmt.Sprintf("%s: %s (status %d) × %d", ops[c.Operation].Name,
 				why.Cause.Text(ops[c.Operation].Causes), why.Status, why.Count))
 		}
 	}
-	return out, causes
+	return causes
 }
 
 // runTrial takes a treatment through one trial.

@@ -36,7 +36,7 @@ type policies struct {
 
 // scope returns where the treatment's policies act: in its namespace only.
 func (p *arm) scope() mechanism.Scope {
-	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace}
+	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace, Hooks: p.hooks}
 	if !p.foreign {
 		s.Caller = plane.CallerUser
 	}

@@ -45,9 +45,15 @@ type Embedded struct {
 
 // Webhook are the options of the reference webhook server.
 type Webhook struct {
-	Latency unit.Duration `yaml:"latency,omitempty" json:"latency,omitempty" jsonschema_description:"How long the webhook waits before it answers. Default 0."`
+	Latency unit.Duration `yaml:"latency,omitempty" json:"latency,omitempty" jsonschema_description:"How long the webhook takes to answer, in the median. Default 0. For guard it may exceed the time-out: policies are verified without it."`
 	Listen  string        `yaml:"listen,omitempty" json:"listen,omitempty" jsonschema_description:"Address at which the webhook server listens. Default 127.0.0.1:0; of your own cluster an address that its API server reaches."`
-	URL     string        `yaml:"url,omitempty" json:"url,omitempty" jsonschema_description:"https:// URL by which the cluster's API server reaches the webhook server, where that is another than where it listens."`
+	// Spread makes each answer's latency its own.
+	Spread        float64       `yaml:"spread,omitempty" json:"spread,omitempty" jsonschema:"minimum=0,maximum=3" jsonschema_description:"Standard deviation of the logarithm of the latency: each answer has a lognormal latency of its own, whose median is latency. Default 0: all take latency."`
+	Workers       int           `yaml:"workers,omitempty" json:"workers,omitempty" jsonschema:"minimum=0,maximum=10000" jsonschema_description:"How many requests the webhook works on at the same time, each for latency; others wait. It can answer workers/latency a second. Default: all."`
+	FailurePolicy string        `yaml:"failure_policy,omitempty" json:"failure_policy,omitempty" jsonschema:"enum=Fail,enum=Ignore" jsonschema_description:"What the API server does with a request whose webhook does not answer in time: Fail rejects it, Ignore admits it. Default Fail."`
+	Timeout       unit.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty" jsonschema_description:"timeoutSeconds of the webhooks: whole seconds from 1s to 30s. Default 5s."`
+	Match         string        `yaml:"match,omitempty" json:"match,omitempty" jsonschema_description:"A CEL expression for matchConditions of the webhooks that look at the pod: they are asked only where it is true. Default: none."`
+	URL           string        `yaml:"url,omitempty" json:"url,omitempty" jsonschema_description:"https:// URL by which the cluster's API server reaches the webhook server, where that is another than where it listens."`
 }
 
 // Manifests are the files that install and configure a third-party engine.

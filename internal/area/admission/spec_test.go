@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 			"webhook latency",
 			Spec{},
 			[]string{"mechanism", "webhook", "webhook_latency", "5ms"},
-			func(p plan) bool { return p.latency == 5*time.Millisecond }, "",
+			func(p plan) bool { return p.latency.Median == 5*time.Millisecond }, "",
 		},
 		{
 			"too slow a webhook",

@@ -12,11 +12,12 @@ import (
 )
 
 // Validate implements area.Spec.
-func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
+func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	if out := s.checkTwice(treatments); len(out) > 0 {
 		return out
 	}
-	if out := area.JudgeEach(treatments, s.judge); len(out) > 0 {
+	judge := func(t design.Treatment) []area.Finding { return s.judge(q, t) }
+	if out := area.JudgeEach(treatments, judge); len(out) > 0 {
 		return out
 	}
 	return append(s.checkReleases(treatments), s.checkUnused(treatments)...)
@@ -44,6 +45,8 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"kubeconfig", "kubeconfig", s.Kubeconfig != ""},
 		{"context", "context", s.Context != ""},
 		{"webhook.latency", "webhook_latency", w != nil && w.Latency != 0},
+		{"webhook.timeout", "webhook_timeout", w != nil && w.Timeout != 0},
+		{"webhook.failure_policy", "webhook_failure_policy", w != nil && w.FailurePolicy != ""},
 		{"embedded.version", "version", e.Version != ""},
 		{"embedded.nodes", "nodes", e.Nodes > 0},
 		{"embedded.etcd", "etcd", e.Etcd != ""},
@@ -56,8 +59,16 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 }
 
 // judge checks the section with the levels of one treatment. Findings that depend on the treatment name it.
-func (s *Spec) judge(t design.Treatment) []area.Finding {
-	_, err := s.plan(t)
+func (s *Spec) judge(q design.Question, t design.Treatment) []area.Finding {
+	p, err := s.plan(t)
+	switch {
+	case err != nil:
+	case !q.Trespasses():
+		err = p.checkLatency()
+	case !p.guards():
+		err = fmt.Errorf("mechanism: %s refuses nothing, so that there is nothing to guard: list only treatments whose "+
+			"policies deny a pod", p.kind)
+	}
 	if err == nil {
 		return nil
 	}
@@ -75,7 +86,8 @@ func (s *Spec) pathOf(err error) string {
 		return "embedded." + name
 	case "mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig",
 		"context", "manifests",
-		"webhook", "webhook.url", "webhook.latency", "embedded.flags":
+		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
+		"embedded.flags":
 		return name
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tare/internal/area/admission/mechanism"
+	"tare/internal/area/admission/webhook"
 	"tare/internal/load"
 	"tare/lab/memtest"
 )
@@ -309,7 +310,7 @@ func FuzzLevels(f *testing.F) {
 		s := &Spec{}
 		p, err := s.plan(treatment(name, level))
 		if err == nil && (p.population.Total < 0 || p.population.Total > maxPolicies || p.nodes > maxNodes ||
-			p.latency > mostLatency) {
+			p.latency.Median > webhook.MostLatency) {
 			t.Errorf("%s=%q is taken: %+v", name, level, p)
 		}
 		if s.Embedded != nil || s.Webhook != nil || s.Policies != nil {

@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"cmp"
 	"encoding/base64"
 	"strings"
 
@@ -13,9 +14,32 @@ const (
 	MutatePath   = "/mutate/"
 )
 
-// webhookTimeout is how long the API server waits for a webhook, in seconds. It is small: a hanging webhook blocks the
-// run's namespace only, and not for long.
-const webhookTimeout = 5
+// WebhookTimeout is how long the API server waits for a webhook by default, in seconds. It is small: a hanging webhook
+// blocks the run's namespace only, and not for long. MostWebhookTimeout is the longest that the API takes.
+const (
+	WebhookTimeout     = 5
+	MostWebhookTimeout = 30
+)
+
+// The failure policies: what the API server does with a request whose webhook does not decide.
+const (
+	Fail   = "Fail"
+	Ignore = "Ignore"
+)
+
+// Hooks are options of webhooks. The zero value is the default.
+type Hooks struct {
+	FailurePolicy  string // Fail (default) or Ignore
+	TimeoutSeconds int    // default WebhookTimeout
+	Match          string // a CEL expression: webhooks are asked only where it is true; empty: everywhere
+}
+
+// WithDefaults returns the options with the defaults filled in.
+func (h Hooks) WithDefaults() Hooks {
+	h.FailurePolicy = cmp.Or(h.FailurePolicy, Fail)
+	h.TimeoutSeconds = cmp.Or(h.TimeoutSeconds, WebhookTimeout)
+	return h
+}
 
 // WebhookName returns the name of a policy's webhook in answers and metrics. It needs three parts.
 func WebhookName(one Policy) string { return one.Name + ".tare.dev" }
@@ -29,12 +53,13 @@ func hook(k Kind, p Population, s Scope, one Policy) *unstructured.Unstructured 
 	if one.Role == Unbound {
 		selector = s.elsewhere()
 	}
+	o := s.Hooks.WithDefaults()
 	h := map[string]any{
 		"name":                    WebhookName(one),
 		"admissionReviewVersions": []any{"v1"},
-		"failurePolicy":           "Fail",
+		"failurePolicy":           o.FailurePolicy,
 		"sideEffects":             "None",
-		"timeoutSeconds":          int64(webhookTimeout),
+		"timeoutSeconds":          int64(o.TimeoutSeconds),
 		"namespaceSelector":       selector,
 		"rules":                   []any{rule(p, one)},
 	}
@@ -44,6 +69,8 @@ func hook(k Kind, p Population, s Scope, one Policy) *unstructured.Unstructured 
 	}
 	if c := conditions(p, s, one); c != nil {
 		h["matchConditions"] = c
+	} else if o.Match != "" {
+		h["matchConditions"] = []any{map[string]any{"name": "match", "expression": o.Match}}
 	}
 	h["clientConfig"] = map[string]any{
 		"url":      strings.TrimSuffix(s.WebhookURL, "/") + path + one.Short,

@@ -40,6 +40,7 @@ type Scope struct {
 	// is the authority of its certificate, in PEM. Only for kinds that need it.
 	WebhookURL string
 	CABundle   []byte
+	Hooks      Hooks
 }
 
 var (

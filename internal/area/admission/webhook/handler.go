@@ -2,12 +2,14 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tare/internal/clock"
@@ -17,20 +19,23 @@ import (
 // (limit of etcd requests), but sends up to 3 MiB each.
 const mostBody = 8 << 20
 
-// handler answers reviews and GET /counts.
+// handler answers reviews, GET /counts and POST /latency.
 type handler struct {
 	clock   clock.Clock
 	base    string // prefix of all paths; only the caller knows it
-	latency time.Duration
+	latency atomic.Pointer[Latency]
+	workers chan struct{} // holds one value for each review that is worked on; nil: any number is
 	counts  *counter
 	bodies  sync.Pool // of *bytes.Buffer
 }
 
-func newHandler(c clock.Clock, latency time.Duration) *handler {
-	return &handler{
-		clock: c, latency: latency, counts: newCounter(),
-		bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }},
+func newHandler(c clock.Clock, latency Latency, workers int) *handler {
+	h := &handler{clock: c, counts: newCounter(), bodies: sync.Pool{New: func() any { return new(bytes.Buffer) }}}
+	h.latency.Store(&latency)
+	if workers > 0 {
+		h.workers = make(chan struct{}, workers)
 	}
+	return h
 }
 
 // ServeHTTP implements http.Handler.
@@ -40,8 +45,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if path == CountsPath {
+	switch path {
+	case CountsPath:
 		h.counts.serve(w, r)
+		return
+	case LatencyPath:
+		h.setLatency(w, r)
 		return
 	}
 	arrived := h.clock.Now()
@@ -68,15 +77,28 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.counts.review(path, r.ProtoMajor)
-	if h.latency > 0 {
-		// Time already spent on the answer counts as part of the latency.
-		if h.clock.Sleep(r.Context(), h.latency-h.clock.Now().Sub(arrived)) != nil {
-			return // the caller has disconnected
-		}
+	if !h.work(r.Context(), arrived) {
+		return // the caller has disconnected
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = w.Write(text) // an error means that the caller has disconnected
+}
+
+// work waits for a worker, and takes it for the latency; time already spent on the answer counts as part of the latency
+// where nobody waits. It reports whether the caller still waits.
+func (h *handler) work(ctx context.Context, arrived time.Time) bool {
+	if h.workers != nil {
+		select {
+		case h.workers <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
+		defer func() { <-h.workers }()
+		arrived = h.clock.Now()
+	}
+	d := h.latency.Load().draw()
+	return d <= 0 || h.clock.Sleep(ctx, d-h.clock.Now().Sub(arrived)) == nil
 }
 
 // read reads and parses the body; code is the status to answer an error with.

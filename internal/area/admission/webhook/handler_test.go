@@ -61,7 +61,7 @@ func TestReviewsAreDecided(t *testing.T) {
 		},
 		"mutating denies": {"/mutate/c-relevant-00001", `{"labels":{"tare.dev/deny":"all"}}`, false, ""},
 	} {
-		r := post(newHandler(clock.System{}, 0), c.path, reviewOf(c.metadata))
+		r := post(newHandler(clock.System{}, Latency{}, 0), c.path, reviewOf(c.metadata))
 		var got answer
 		if err := json.Unmarshal(r.Body.Bytes(), &got); err != nil || r.Code != http.StatusOK {
 			t.Errorf("%s: status %d: %v", name, r.Code, err)
@@ -107,7 +107,7 @@ func TestInvalidReviewsAreRejected(t *testing.T) {
 		"read":            {"GET", "/validate/a", "", 405},
 		"counts written":  {"POST", "/counts", "", 405},
 	} {
-		h := newHandler(clock.System{}, 0)
+		h := newHandler(clock.System{}, Latency{}, 0)
 		r := httptest.NewRecorder()
 		h.ServeHTTP(r, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
 		if r.Code != c.code {
@@ -120,7 +120,7 @@ func TestInvalidReviewsAreRejected(t *testing.T) {
 }
 
 func TestReviewsAreCounted(t *testing.T) {
-	h := newHandler(clock.System{}, 0)
+	h := newHandler(clock.System{}, Latency{}, 0)
 	for range 3 {
 		post(h, "/validate/a", reviewOf(`{}`))
 	}
@@ -139,7 +139,7 @@ func TestReviewsAreCounted(t *testing.T) {
 func TestLatencyPasses(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	c := clock.NewFake(start)
-	h := newHandler(c, 5*time.Millisecond)
+	h := newHandler(c, Latency{Median: 5 * time.Millisecond}, 0)
 	if r := post(h, "/validate/a", reviewOf(`{}`)); r.Code != http.StatusOK {
 		t.Fatal(r.Code)
 	}
@@ -162,7 +162,7 @@ func FuzzReview(f *testing.F) {
 	f.Add("/mutate/~1", []byte(reviewOf(`null`)))
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
 		defer memtest.Bound(t, len(path)+len(body))()
-		h := newHandler(clock.System{}, 0)
+		h := newHandler(clock.System{}, Latency{}, 0)
 		r := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
 		req.URL.Path = path
@@ -193,7 +193,7 @@ func BenchmarkReview(b *testing.B) {
 	body := []byte(reviewOf(`{"name":"a","labels":{"app":"b"},"annotations":{"c":"d"}}`))
 	for _, path := range []string{"/validate/c-relevant-00001", "/mutate/c-relevant-00001"} {
 		b.Run(path[1:7], func(b *testing.B) {
-			h := newHandler(clock.System{}, 0)
+			h := newHandler(clock.System{}, Latency{}, 0)
 			for b.Loop() {
 				r := httptest.NewRequest(http.MethodPost, path, io.NopCloser(bytes.NewReader(body)))
 				h.ServeHTTP(httptest.NewRecorder(), r)

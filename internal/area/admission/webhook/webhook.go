@@ -5,7 +5,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -16,21 +15,19 @@ import (
 	"tare/internal/clock"
 )
 
-const (
-	mostHeaders = 64 << 10
-	// MostLatency is the longest meaningful latency: the API server gives no webhook more than 30 s.
-	MostLatency = 29 * time.Second
-)
+const mostHeaders = 64 << 10
 
 // Config configures the webhook. The request's path decides about a pod: mechanism.ValidatePath and MutatePath, each
 // followed by the short name of a policy, deny pods whose label mechanism.DenyLabel is that name or mechanism.DenyAll;
 // MutatePath mutates all others.
 type Config struct {
-	Addr  string   `json:"addr,omitempty"`  // to listen on. Default "127.0.0.1:0"
-	Names []string `json:"names,omitempty"` // IP addresses and DNS names of the certificate. Default 127.0.0.1
-	// Latency is the time from the arrival of a request to its answer, in ns: never less, and a few tenths of a
-	// millisecond more, due to timers.
-	Latency time.Duration `json:"latency,omitempty"`
+	Addr string `json:"addr,omitempty"` // to listen on. Default "127.0.0.1:0"
+	// Identity is that of the process that this one replaces; nil: one of its own, for 127.0.0.1.
+	Identity *Identity `json:"identity,omitempty"`
+	// Latency is the time from the arrival of a request to its answer. Those who ask at LatencyPath change it.
+	Latency Latency `json:"latency"`
+	// Workers is how many reviews are worked on at the same time, each for Latency; others wait for their turn. 0: all.
+	Workers int `json:"workers,omitempty"`
 	// HTTP1 offers HTTP/1.1 only. An API server uses HTTP/2 only for webhooks at loopback addresses. It calls those of a
 	// real cluster, by service or by another host's name, over HTTP/1.1, with at most 25 idle connections to one host:
 	// more webhooks than that at one address pay for handshakes on every pod (1.36.3: 76 ms CPU for 100 of them, 21 ms
@@ -43,7 +40,7 @@ type Ready struct {
 	Addr string `json:"addr"` // host and port on which it listens
 	URL  string `json:"url"`  // base of its address with Base, by the first name of its certificate
 	Base string `json:"base"` // path below which it answers, known only to the caller: "/ABC…"
-	CA   []byte `json:"ca"`   // PEM: the authority of its certificate, made for this process alone
+	CA   []byte `json:"ca"`   // PEM: the authority of its certificate, made for this run alone
 }
 
 // Run serves until ctx ends. It calls ready once, when it serves, and returns ctx's error if that ended it.
@@ -52,16 +49,20 @@ func Run(ctx context.Context, cfg Config, ready func(Ready) error) error {
 }
 
 func run(ctx context.Context, c clock.Clock, cfg Config, ready func(Ready) error) error {
-	if cfg.Latency < 0 || cfg.Latency > MostLatency {
-		return fmt.Errorf("webhook: latency %v: want 0 to %v", cfg.Latency, MostLatency)
+	if err := cfg.Latency.Check(); err != nil {
+		return fmt.Errorf("webhook: %w", err)
 	}
 	if cfg.Addr == "" {
 		cfg.Addr = "127.0.0.1:0"
 	}
-	if len(cfg.Names) == 0 {
-		cfg.Names = []string{"127.0.0.1"}
+	who := cfg.Identity
+	if who == nil {
+		var err error
+		if who, err = NewIdentity(c.Now(), nil); err != nil {
+			return fmt.Errorf("webhook: %w", err)
+		}
 	}
-	leaf, ca, err := certificate(c.Now(), cfg.Names)
+	leaf, err := who.leaf()
 	if err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
@@ -69,10 +70,10 @@ func run(ctx context.Context, c clock.Clock, cfg Config, ready func(Ready) error
 	if err != nil {
 		return fmt.Errorf("webhook: %w", err)
 	}
-	h := newHandler(c, cfg.Latency)
-	h.base = "/" + rand.Text()
+	h := newHandler(c, cfg.Latency, cfg.Workers)
+	h.base = who.Base
 	return area.ServeHTTP(ctx, l, newServer(h, leaf, cfg.HTTP1), func() error {
-		return ready(Ready{Addr: l.Addr().String(), URL: base(cfg.Names[0], l.Addr()) + h.base, Base: h.base, CA: ca})
+		return ready(Ready{Addr: l.Addr().String(), URL: base(who.Names[0], l.Addr()) + h.base, Base: h.base, CA: who.CA})
 	})
 }
 

@@ -125,7 +125,11 @@ func readCounts(t *testing.T, c *http.Client, r Ready) (out Counts) {
 }
 
 func TestCertificateIsForItsNamesOnly(t *testing.T) {
-	r := start(t, Config{Names: []string{"localhost"}})
+	who, err := NewIdentity(time.Now(), []string{"localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, Config{Identity: who})
 	if !strings.HasPrefix(r.URL, "https://localhost:") {
 		t.Errorf("URL %s", r.URL)
 	}
@@ -143,7 +147,7 @@ func TestCertificateIsForItsNamesOnly(t *testing.T) {
 
 func TestLatencyIsAtLeastTheConfigured(t *testing.T) {
 	const want = 30 * time.Millisecond
-	r := start(t, Config{Latency: want})
+	r := start(t, Config{Latency: Latency{Median: want}})
 	client := clientOf(t, r, true)
 	began := time.Now()
 	for range 3 {
@@ -156,8 +160,10 @@ func TestLatencyIsAtLeastTheConfigured(t *testing.T) {
 
 func TestConfigIsRefused(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"negative":  {Latency: -1},
-		"too long":  {Latency: MostLatency + 1},
+		"negative":  {Latency: Latency{Median: -1}},
+		"too broad": {Latency: Latency{Median: 1, Spread: 4}},
+		"no key":    {Identity: &Identity{Names: []string{"127.0.0.1"}, Base: "/a", CA: []byte("b")}},
+		"too long":  {Latency: Latency{Median: MostLatency + 1}},
 		"no such":   {Addr: "127.0.0.1:99999"},
 		"not a box": {Addr: "192.0.2.1:0"}, // TEST-NET-1 is nobody's
 	} {
