@@ -51,7 +51,7 @@ func (a *analysis) guard(t *record.Trial) error {
 	g := report.Guard{Treatment: t.Treatment, Operations: map[string]report.Trespasses{}}
 	var ops []guard.Operation
 	for _, name := range t.Operations {
-		ops = append(ops, guard.Operation{Name: name, Twin: t.Twins[name]})
+		ops = append(ops, guard.Operation{Name: name, Twin: t.Twins[name], Breaches: t.Breaches[name]})
 	}
 	audits := capacity.Points(traceOfPoints(points, calls))
 	var seen []guard.Seen
@@ -65,6 +65,7 @@ func (a *analysis) guard(t *record.Trial) error {
 			sum.Add(n)
 			byOperation[name] = sum
 		}
+		g.Foreign += s.Legitimate.Foreign
 		g.Points = append(g.Points, guardPoint(&s, &audits[i]))
 		a.conditionRemarks(t, &p, &g)
 	}
@@ -130,7 +131,7 @@ func guardPoint(s *guard.Seen, audited *capacity.Point) report.GuardPoint {
 	out := report.GuardPoint{
 		Name: s.Name, Rate: s.Rate, Factor: known(s.Factor), Seconds: (s.Segment.End - s.Segment.Start).Seconds(),
 		Refined: s.Refined, Trespasses: trespasses(s.Trespasses), Offered: s.Legitimate.Due(), Served: s.Legitimate.Served,
-		Wrong: s.Legitimate.Wrong, Failed: s.Legitimate.Failed, Unsent: s.Legitimate.Unsent,
+		Wrong: s.Legitimate.Wrong, Foreign: s.Legitimate.Foreign, Failed: s.Legitimate.Failed, Unsent: s.Legitimate.Unsent,
 		P99: known(audited.P99), Generator: auditOf(&audited.Audit),
 		FirstBreach: inSeconds(s.FirstBreach), LastBreach: inSeconds(s.LastBreach),
 	}
@@ -214,8 +215,14 @@ func (*analysis) guardFinding(b *budget.Budget, g *report.Guard) finding {
 		return figureFinding(b, g)
 	}
 	n := &g.Trespasses
-	if n.Share == nil {
+	if n.Share == nil && (g.Foreign == 0 || b.Limit.Value > 0) {
 		return unmeasured("the control decided none of the trespasses")
+	}
+	if n.Share == nil {
+		return finding{
+			verdict: report.Fail,
+			how:     fmt.Sprintf("%d calls that it must allow got what is somebody else's", g.Foreign),
+		}
 	}
 	f := finding{
 		Interval: budget.Interval{Value: n.Share.Value, Lo: n.Share.Lo, Hi: n.Share.Hi},
@@ -225,8 +232,11 @@ func (*analysis) guardFinding(b *budget.Budget, g *report.Guard) finding {
 	if b.Limit.Value > 0 {
 		need = stat.TrialsToBound(b.Limit.Value, guard.Level)
 	}
+	if g.Foreign > 0 {
+		f.how += fmt.Sprintf("; %d calls that it must allow got what is somebody else's", g.Foreign)
+	}
 	switch {
-	case n.Permitted > 0 && b.Limit.Value == 0:
+	case (n.Permitted > 0 || g.Foreign > 0) && b.Limit.Value == 0:
 		f.verdict = report.Fail
 	case n.Decided() < need:
 		f.verdict = report.Inconclusive
