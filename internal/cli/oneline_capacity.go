@@ -70,8 +70,8 @@ func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *o
 		load += fmt.Sprintf("  slo: {limit: %s, share: %s}   # find the highest rate at which this holds, too\n", slo.limit,
 			slo.share)
 	}
-	x.text = at.asked("capacity", "At what rate does this server break, and how? The search overloads it for some seconds.",
-		"", load+limits)
+	x.text = at.asked("capacity",
+		"At what rate does this server break, and how? The search overloads it for some seconds.", "", load+limits)
 	return x, nil
 }
 

@@ -13,10 +13,10 @@ func (a *app) guardCommand() *cobra.Command {
 	var adapter string
 	var must mustRefuse
 	c := &cobra.Command{
-		Use: "guard URL", Short: "Find out whether a server refuses what it must while it is overloaded", Args: exactly("URL"),
-		Long: "Searches for the highest rate that the server at URL holds, and then asks it, at rates below and above, for\n" +
-			"what it must refuse, among calls that it must allow. The command writes the experiment file that it stands for,\n" +
-			"prints its plan and runs it.\n\n" +
+		Use: "guard URL", Args: exactly("URL"), Short: "Find out whether an overloaded server refuses what it must",
+		Long: "Searches for the highest rate that the server at URL holds, and then asks it, at rates below and\n" +
+			"above, for what it must refuse, among calls that it must allow. The command writes the experiment file\n" +
+			"that it stands for, prints its plan and runs it.\n\n" +
 			"What must be refused is known for most protocols ('tare list adapters'). For any other server say it:\n" +
 			"  --without-header NAME   the same request without this header\n" +
 			"  --forbidden PATH        a request for this path of the server\n" +

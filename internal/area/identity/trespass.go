@@ -236,6 +236,12 @@ func (w *trespassWire) describe(i uint64, status int, body []byte) (request, ans
 	return request, answer
 }
 
+// describe tells a call that was allowed, and answered with a token for somebody else.
+func (p *arm) describe(i uint64, status int, _ []byte) (request, answer string) {
+	return fmt.Sprintf("%s, of identity %d", p.operation, i%uint64(p.identities)),
+		fmt.Sprintf("status %d, with a token of somebody else", status)
+}
+
 // judgeTrespasses looks at what must be refused.
 func (s *Spec) judgeTrespasses() (out []area.Finding) {
 	names := map[string]bool{}

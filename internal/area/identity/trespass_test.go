@@ -137,17 +137,20 @@ func TestNoTrespass(t *testing.T) {
 		"plain":   {at(Spec{Adapter: "http-token"}), "say what must be"},
 		"bearer":  {at(Spec{Adapter: "http-token", HTTP: &HTTP{Bearer: x}}), ""},
 		"password in the body": {
-			at(Spec{Adapter: "http-token", HTTP: &HTTP{Body: "u=me&p={p}", Secrets: map[string]area.Secret{"p": x}}}), "no_lockout",
+			at(Spec{Adapter: "http-token", HTTP: &HTTP{Body: "u=me&p={p}", Secrets: map[string]area.Secret{"p": x}}}),
+			"no_lockout",
 		},
 		"a path": {at(Spec{Adapter: "http-token", Trespass: []Trespass{{Name: "admin", Path: "/admin"}}}), ""},
 		"nothing changed": {
 			at(Spec{Adapter: "http-token", Trespass: []Trespass{{Name: "admin"}}}), "it changes nothing",
 		},
-		"no name":     {at(Spec{Adapter: "http-token", Trespass: []Trespass{{Path: "/a"}}}), "say what it is"},
-		"a good code": {at(Spec{Adapter: "http-token", Trespass: []Trespass{{Name: "a", Path: "/a", Refused: []int{200}}}}), "200"},
-		"other path":  {at(Spec{Adapter: "gce-metadata", Trespass: []Trespass{{Name: "a", Path: "/a"}}}), "only http-token"},
-		"embedded":    {embedded("healthy"), ""},
-		"oidc":        {at(Spec{Adapter: "oidc-token", OIDC: &OIDC{ClientID: "c", ClientSecret: x}}), ""},
+		"no name": {at(Spec{Adapter: "http-token", Trespass: []Trespass{{Path: "/a"}}}), "say what it is"},
+		"a good code": {
+			at(Spec{Adapter: "http-token", Trespass: []Trespass{{Name: "a", Path: "/a", Refused: []int{200}}}}), "200",
+		},
+		"other path": {at(Spec{Adapter: "gce-metadata", Trespass: []Trespass{{Name: "a", Path: "/a"}}}), "only http-token"},
+		"embedded":   {embedded("healthy"), ""},
+		"oidc":       {at(Spec{Adapter: "oidc-token", OIDC: &OIDC{ClientID: "c", ClientSecret: x}}), ""},
 	} {
 		var said []string
 		for _, f := range areatest.Validate(c.spec, design.Guard, nil) {
@@ -238,7 +241,7 @@ func TestTrespassIsNotTheAllowed(t *testing.T) {
 		Trespass: []Trespass{{Name: "the same", Path: "/"}},
 	}
 	tg, _ := prepared(t, spec, standard)
-	if _, err := tg.Trespasses(standard); err == nil || !strings.Contains(err.Error(), "the very request that is allowed") {
+	if _, err := tg.Trespasses(standard); err == nil || !strings.Contains(err.Error(), "very request that is allowed") {
 		t.Errorf("got %v", err)
 	}
 }
