@@ -15,7 +15,8 @@ func TestConditions(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Operation = opIdentity // each call goes to the token service
 	e := spec.Embedded
-	e.CPUQuota, e.TTL, e.RefreshEarly, e.Jitter = new(CPU(0.5)), new(unit.Duration(2*time.Second)), new(unit.Duration(0)), new(unit.Duration(0))
+	e.CPUQuota, e.TTL = new(CPU(0.5)), new(unit.Duration(2*time.Second))
+	e.RefreshEarly, e.Jitter = new(unit.Duration(0)), new(unit.Duration(0))
 	tg, _ := prepared(t, spec, standard)
 	p := tg.arm("default")
 	seen := map[string]bool{}
@@ -44,7 +45,8 @@ func TestConditions(t *testing.T) {
 				t.Fatalf("%s: %v", c.Name, err)
 			}
 		}
-		if restarted := p.child(serverEndpoint).PID != pid; restarted != (c.Name == area.Restart) || p.child(serverSTS).PID != sts {
+		restarted := p.child(serverEndpoint).PID != pid
+		if restarted != (c.Name == area.Restart) || p.child(serverSTS).PID != sts {
 			t.Errorf("%s: a restart: %v", c.Name, restarted)
 		}
 		if c.Figures != nil {

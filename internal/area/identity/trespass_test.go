@@ -124,7 +124,9 @@ func TestNoTrespass(t *testing.T) {
 		spec *Spec
 		want string // of the finding; empty: there is none
 	}{
-		"approle": {at(Spec{Adapter: "vault-login", Vault: &Vault{Method: "approle", RoleID: "r", SecretID: x}}), "no_lockout"},
+		"approle": {
+			at(Spec{Adapter: "vault-login", Vault: &Vault{Method: "approle", RoleID: "r", SecretID: x}}), "no_lockout",
+		},
 		"userpass": {
 			at(Spec{Adapter: "vault-login", Vault: &Vault{Method: "userpass", Username: "u", Password: x}}),
 			"no_lockout",
