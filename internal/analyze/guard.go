@@ -248,20 +248,27 @@ func (*analysis) guardFinding(b *budget.Budget, g *report.Guard) finding {
 	return f
 }
 
-// figureFinding is a quantile of what the area measured under conditions, without an interval.
+// figureFinding is a quantile of what the area measured under the worst of its conditions, without an interval.
 func figureFinding(b *budget.Budget, g *report.Guard) finding {
+	worst := unmeasured("no condition measured %s", b.Metric)
+	measured := false
 	for _, x := range g.Figures {
 		if x.Metric != b.Metric {
 			continue
 		}
-		if v := quantileOf(x.Values, b.Quantile); v != nil {
-			return finding{
-				Interval: budget.Interval{Value: *v, Lo: *v, Hi: *v}, how: fmt.Sprintf("measured %d times", x.Values.N),
+		v := quantileOf(x.Values, b.Quantile)
+		if v == nil {
+			return unmeasured("%s needs more values than the %d that were measured", b.Quantile, x.Values.N)
+		}
+		if !measured || *v > worst.Value {
+			measured = true
+			worst = finding{
+				Interval: budget.Interval{Value: *v, Lo: *v, Hi: *v},
+				how:      fmt.Sprintf("measured %d times under the condition %s", x.Values.N, x.Condition),
 			}
 		}
-		return unmeasured("%s needs more values than the %d that were measured", b.Quantile, x.Values.N)
 	}
-	return unmeasured("no condition measured %s", b.Metric)
+	return worst
 }
 
 // quantileOf finds a value of a distribution by its name; nil: it is not known.
