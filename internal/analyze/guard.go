@@ -73,7 +73,7 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 	}
 	var ops []guard.Operation
 	for _, name := range t.Operations {
-		ops = append(ops, guard.Operation{Name: name, Twin: t.Twins[name]})
+		ops = append(ops, guard.Operation{Name: name, Twin: t.Twins[name], Breaches: t.Breaches[name]})
 	}
 	audits := capacity.Points(traceOfPoints(points, calls))
 	var seen []guard.Seen
@@ -87,6 +87,7 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 			sum.Add(n)
 			byOperation[name] = sum
 		}
+		g.Foreign += s.Legitimate.Foreign
 		g.Points = append(g.Points, guardPoint(&s, &audits[i]))
 	}
 	g.Trespasses = trespasses(total)
@@ -145,7 +146,7 @@ func guardPoint(s *guard.Seen, audited *capacity.Point) report.GuardPoint {
 	out := report.GuardPoint{
 		Name: s.Name, Rate: s.Rate, Factor: known(s.Factor), Seconds: (s.Segment.End - s.Segment.Start).Seconds(),
 		Refined: s.Refined, Trespasses: trespasses(s.Trespasses), Offered: s.Legitimate.Due(), Served: s.Legitimate.Served,
-		Wrong: s.Legitimate.Wrong, Failed: s.Legitimate.Failed, Unsent: s.Legitimate.Unsent,
+		Wrong: s.Legitimate.Wrong, Foreign: s.Legitimate.Foreign, Failed: s.Legitimate.Failed, Unsent: s.Legitimate.Unsent,
 		P99: known(audited.P99), Generator: auditOf(&audited.Audit),
 		FirstBreach: inSeconds(s.FirstBreach), LastBreach: inSeconds(s.LastBreach),
 	}
@@ -234,8 +235,14 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 		return figureFinding(b, g)
 	}
 	n := &g.Trespasses
-	if n.Share == nil {
+	if n.Share == nil && (g.Foreign == 0 || b.Limit.Value > 0) {
 		return unmeasured("the control decided none of the trespasses")
+	}
+	if n.Share == nil {
+		return finding{
+			verdict: report.Fail,
+			how:     fmt.Sprintf("%d calls that it must allow got what is somebody else's", g.Foreign),
+		}
 	}
 	f := finding{
 		Interval: budget.Interval{Value: n.Share.Value, Lo: n.Share.Lo, Hi: n.Share.Hi},
@@ -248,8 +255,11 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	if b.Limit.Value > 0 {
 		need = stat.TrialsToBound(b.Limit.Value, guard.Level)
 	}
+	if g.Foreign > 0 {
+		f.how += fmt.Sprintf("; %d calls that it must allow got what is somebody else's", g.Foreign)
+	}
 	switch {
-	case n.Permitted > 0 && b.Limit.Value == 0:
+	case (n.Permitted > 0 || g.Foreign > 0) && b.Limit.Value == 0:
 		f.verdict = report.Fail
 	case n.Decided() < need:
 		f.verdict = report.Inconclusive
@@ -261,20 +271,27 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	return f
 }
 
-// figureFinding is a quantile of what the area measured under conditions, without an interval.
+// figureFinding is a quantile of what the area measured under the worst of its conditions, without an interval.
 func figureFinding(b *budget.Budget, g *report.Guard) finding {
+	worst := unmeasured("no condition measured %s", b.Metric)
+	measured := false
 	for _, x := range g.Figures {
 		if x.Metric != b.Metric {
 			continue
 		}
-		if v := quantileOf(x.Values, b.Quantile); v != nil {
-			return finding{
-				Interval: budget.Interval{Value: *v, Lo: *v, Hi: *v}, how: fmt.Sprintf("measured %d times", x.Values.N),
+		v := quantileOf(x.Values, b.Quantile)
+		if v == nil {
+			return unmeasured("%s needs more values than the %d that were measured", b.Quantile, x.Values.N)
+		}
+		if !measured || *v > worst.Value {
+			measured = true
+			worst = finding{
+				Interval: budget.Interval{Value: *v, Lo: *v, Hi: *v},
+				how:      fmt.Sprintf("measured %d times under the condition %s", x.Values.N, x.Condition),
 			}
 		}
-		return unmeasured("%s needs more values than the %d that were measured", b.Quantile, x.Values.N)
 	}
-	return unmeasured("no condition measured %s", b.Metric)
+	return worst
 }
 
 // quantileOf finds a value of a distribution by its name; nil: it is not known.

@@ -113,7 +113,7 @@ func (a *app) root() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Ask without a file:", []*cobra.Command{
-			a.capacityCommand(), a.compareCommand(), a.benchCommand(), a.sandboxCommand(),
+			a.capacityCommand(), a.guardCommand(), a.compareCommand(), a.benchCommand(), a.sandboxCommand(),
 		}},
 		{"Experiments:", []*cobra.Command{
 			a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.undoCommand(), a.schemaCommand(),

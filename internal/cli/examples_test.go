@@ -58,7 +58,7 @@ func exampleExperiments(t *testing.T) map[string]*config.Experiment {
 // rejection suggests is accepted, or rejected for another reason; every metric that an area forecasts is one that
 // budgets know.
 func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
-	metrics := []string{"capacity", "slo_capacity", "pool_wait", "nothing"}
+	metrics := []string{"capacity", "slo_capacity", "permitted", "revoke", "pool_wait", "nothing"}
 	for _, m := range metric.Known() {
 		metrics = append(metrics, m.Name)
 	}

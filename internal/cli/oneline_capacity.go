@@ -63,23 +63,31 @@ func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *o
 	}
 	x := composed{label: "searches", needs: at.needs}
 	x.what = fmt.Sprintf("the highest rate that %s holds, and how it breaks above it", at.url)
-	load := "  timeout: 5s   # a call that takes longer has failed: write what clients use\n"
+	load := ""
 	if slo.limit != "" {
 		x.what += fmt.Sprintf("; and the highest rate at which at most %s of the calls take longer than %s", slo.share,
 			slo.limit)
 		load += fmt.Sprintf("  slo: {limit: %s, share: %s}   # find the highest rate at which this holds, too\n", slo.limit,
 			slo.share)
 	}
-	x.text = fmt.Sprintf(`# At what rate does this server break, and how? The search overloads it for some seconds.
+	x.text = at.asked("capacity",
+		"At what rate does this server break, and how? The search overloads it for some seconds.", "", load+limits)
+	return x, nil
+}
+
+// asked writes the experiment that asks a question about the server. target are further lines of its section, and rest
+// is what follows the first line of the section load.
+func (s spoken) asked(question, why, target, rest string) string {
+	return fmt.Sprintf(`# %s
 name: %s
 area: %s
-question: capacity
+question: %s
 target:
   adapter: %s
   url: %s
-%sload:
-%s%s`, nameOf("capacity", at.host()), at.area, at.adapter, quote(at.url), at.options, load, limits)
-	return x, nil
+%s%sload:
+  timeout: 5s   # a call that takes longer has failed: write what clients use
+%s`, why, nameOf(question, s.host()), s.area, question, s.adapter, quote(s.url), s.options, target, rest)
 }
 
 // An objective is a limit for the response time that a share of the calls may exceed.

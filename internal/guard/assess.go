@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"time"
 
 	"tare/internal/load"
@@ -10,8 +11,18 @@ import (
 // Level is the level of all intervals.
 const Level = 0.95
 
-// An Operation is what calls are of: an operation that the control must allow, or with Twin a trespass.
-type Operation struct{ Name, Twin string }
+// An Operation is what calls are of: an operation that the control must allow, or with Twin a trespass. Breaches are
+// those of its causes that break the control although it must allow the call.
+type Operation struct {
+	Name, Twin string
+	Breaches   []int
+}
+
+// breaks reports whether a call that must be allowed was answered with what is somebody else's.
+func (o *Operation) breaks(c *load.Call) bool {
+	return c.Outcome == load.Wrong && c.Cause >= load.OwnCauses &&
+		slices.Contains(o.Breaches, int(c.Cause-load.OwnCauses))
+}
 
 // Trespasses counts those of a point by how they ended. Unsent ones never reached the control.
 type Trespasses struct {
@@ -36,9 +47,11 @@ func (t *Trespasses) Add(o Trespasses) {
 }
 
 // Legitimate counts the calls of a point that the control must allow. Wrong ones got an answer other than the expected
-// one: the control refused what it must allow, or answered somebody else.
+// one: the control refused what it must allow, or answered somebody else. Foreign are those of the wrong ones that got
+// what is somebody else's: breaches.
 type Legitimate struct {
 	Served, Wrong, Failed, Unsent uint64
+	Foreign                       uint64
 }
 
 // Due is how many were offered.
@@ -82,9 +95,15 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 			t := s.ByOperation[op.Name]
 			t.count(c, p.Read)
 			s.ByOperation[op.Name] = t
-			s.breach(c, origin)
+			if c.Outcome == load.Permitted && !c.Outstanding(p.Read) {
+				s.breach(c, origin)
+			}
 		} else if !s.Legitimate.count(c, p.Read) {
 			lastFailure = max(lastFailure, c.Intended)
+			if op.breaks(c) && !c.Outstanding(p.Read) {
+				s.Legitimate.Foreign++
+				s.breach(c, origin)
+			}
 		}
 	}
 	for _, t := range s.ByOperation {
@@ -130,11 +149,8 @@ func (l *Legitimate) count(c *load.Call, read time.Duration) bool {
 	return false
 }
 
-// breach records when a trespass was permitted.
+// breach records when there was one.
 func (s *Seen) breach(c *load.Call, origin time.Duration) {
-	if c.Outcome != load.Permitted || c.Outstanding(s.Read) {
-		return
-	}
 	at := c.Done - origin
 	if s.FirstBreach == nil || at < *s.FirstBreach {
 		s.FirstBreach = new(at)

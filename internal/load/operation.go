@@ -38,6 +38,9 @@ type Operation struct {
 	// Twin names the operation that this one is drawn from, if it is a trespass: a request that the control must refuse.
 	// Its right outcome is Denied, and Permitted is a breach. Empty: the control must allow the operation.
 	Twin string
+	// Breaches are those of Causes that break the control although it must allow the call: it answered with what is
+	// somebody else's. Such a call stays Wrong, and is counted as a breach beside the trespasses.
+	Breaches []int
 	// Describe tells the request and the answer of call i of a trespass that was permitted, both without secrets. nil: the
 	// name and the status say enough.
 	Describe func(i uint64, status int, body []byte) (request, answer string)

@@ -129,6 +129,18 @@ func (c *Cgroup) limit(q Quota) error {
 	return c.write("cpu.cfs_quota_us", strconv.FormatInt(quota, 10))
 }
 
+// SetQuota replaces the group's quota.
+func (c *Cgroup) SetQuota(q Quota) error {
+	q, err := q.withDefaults()
+	if err != nil {
+		return err
+	}
+	if err := c.limit(q); err != nil {
+		return fmt.Errorf("limit the CPU of %s: %w", filepath.Base(c.path), err)
+	}
+	return nil
+}
+
 // Path returns the group's directory.
 func (c *Cgroup) Path() string { return c.path }
 

@@ -215,6 +215,8 @@ type TrialBegin struct {
 	Harness []string `json:"harness,omitempty"`
 	// Twins names, by trespass, the operation whose must-refuse twin it is; see load.Operation.
 	Twins map[string]string `json:"twins,omitempty"`
+	// Breaches are, by operation that must be allowed, those of its causes that break the control; see load.Operation.
+	Breaches map[string][]int `json:"breaches,omitempty"`
 	// Overhead names, by operation, the one of Harness whose cost it includes; for an operation not listed it is the most
 	// expensive one.
 	Overhead map[string]string `json:"overhead,omitempty"`

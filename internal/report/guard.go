@@ -9,6 +9,8 @@ type Guard struct {
 	Trespasses Trespasses            `json:"trespasses"`
 	Operations map[string]Trespasses `json:"operations,omitempty"`
 	Points     []GuardPoint          `json:"points"`
+	// Foreign are calls that the control must allow, and that it answered with what is somebody else's: breaches, too.
+	Foreign uint64 `json:"foreign,omitempty"`
 	// Onset is where breaches begin as the rate rises; absent: no trespass was permitted outside of conditions.
 	Onset *Onset `json:"onset,omitempty"`
 	// Breaches are the first that were kept whole.
@@ -51,6 +53,8 @@ type GuardPoint struct {
 	Offered uint64 `json:"offered"`
 	Served  uint64 `json:"served"`
 	Wrong   uint64 `json:"wrong"`
+	// Foreign are those of Wrong that got what is somebody else's: breaches.
+	Foreign uint64 `json:"foreign,omitempty"`
 	Failed  uint64 `json:"failed"`
 	Unsent  uint64 `json:"unsent,omitempty"`
 	// ServedShare is Served ÷ Offered with its exact 95 % interval; absent: no call was offered.

@@ -41,12 +41,16 @@ const mostBreaches = 10
 func (r *Report) guardRemarks(g *Guard) []remark {
 	class := good
 	switch n := &g.Trespasses; {
-	case n.Permitted > 0:
+	case n.Permitted > 0 || g.Foreign > 0:
 		class = bad
 	case n.Decided() == 0:
 		class = unsure
 	}
 	out := []remark{{"guard", r.withColon(g.Treatment) + g.Trespasses.sentence(), class}}
+	if g.Foreign > 0 {
+		out = append(out, remark{"mixed up", r.withColon(g.Treatment) + fmt.Sprintf(
+			"%d calls that the control must allow got what is somebody else's", g.Foreign), bad})
+	}
 	if g.Onset != nil {
 		out = append(out, remark{"onset", r.withColon(g.Treatment) + g.Onset.sentence(), bad})
 	}

@@ -134,6 +134,12 @@ func (a *Arm) begin() error {
 		if op.Harness {
 			begin.Harness = append(begin.Harness, op.Name)
 		}
+		if len(op.Breaches) > 0 {
+			if begin.Breaches == nil {
+				begin.Breaches = map[string][]int{}
+			}
+			begin.Breaches[op.Name] = op.Breaches
+		}
 		if op.Twin != "" {
 			if begin.Twins == nil {
 				begin.Twins = map[string]string{}

@@ -31,7 +31,8 @@ type adapter struct {
 	// validate looks at the adapter's own options. Its errors begin with the option's path and a colon: "oidc.client_id:
 	// …". nil: all are good.
 	validate func(s *Spec, operation string) error
-	// canaries are requests that the endpoint must refuse. A refusal must not lock anybody out.
+	// canaries are requests that the endpoint must refuse: those of each identity's operation, with one thing in them that
+	// is wrong. They need no credentials but to be rendered. One refusal must not lock anybody out; see canary.alone.
 	canaries func(s session) []canary
 	// refused is what a status other than the good one means; nil: refusal.
 	refused func(status int, body []byte) (load.Outcome, verdict)
@@ -57,8 +58,10 @@ type operation struct {
 	// subject returns the subject of the token in a good answer, "" if the answer does not name it. Later answers must
 	// have the subject that Prepare has learned: session.subjects. nil: answers never name it.
 	subject func(body []byte) string
-	// wire replaces all of these for requests that differ in each call, or with a status that the file sets.
+	// wire replaces all of these but request for answers that depend on more, or with a status that the file sets.
 	wire func(s session) load.Wire
+	// denied reports whether an answer with a good status is a refusal. nil: none is.
+	denied func(body []byte) bool
 }
 
 // A reader judges the body of the answer to call i, by the identity key. It is called on the hot path: it must not
@@ -127,17 +130,22 @@ type lease struct {
 	lives time.Duration
 }
 
-// A canary is one request that must be refused: with one of the statuses, since servers differ, or as refused says.
+// A canary is a request that must be refused: with one of the statuses, since servers differ, or as refused says.
 type canary struct {
-	name     string
-	request  []byte
+	name string
+	// request renders that of one identity. It must be safe to be called again at any time.
+	request  func(key int) []byte
 	statuses []int
 	// refused decides instead of statuses, for protocols that refuse with 200. It may be nil.
 	refused func(status int, body []byte) bool
+	// alone says why it may be asked once, and not thousands of times among other calls. Empty: it may be.
+	alone string
+	// byStatus: a good status alone means that it was granted, since the answer is another than the operation's.
+	byStatus bool
 }
 
 // wasRefused reports whether the answer to c is a refusal.
-func (c canary) wasRefused(status int, body []byte) bool {
+func (c *canary) wasRefused(status int, body []byte) bool {
 	if c.refused != nil {
 		return c.refused(status, body)
 	}
@@ -145,7 +153,7 @@ func (c canary) wasRefused(status int, body []byte) bool {
 }
 
 // want returns the refusal in words.
-func (c canary) want() string {
+func (c *canary) want() string {
 	if len(c.statuses) == 0 {
 		return "be refused"
 	}

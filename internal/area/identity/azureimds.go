@@ -81,7 +81,7 @@ func azureURL(s session, key int) string {
 func azureCanaries(s session) []canary {
 	return []canary{{
 		name: "a request without the header Metadata", statuses: []int{http.StatusBadRequest},
-		request: s.request(0, http.MethodGet, azureURL(s, 0), nil),
+		request: func(key int) []byte { return s.request(key, http.MethodGet, azureURL(s, key), nil) },
 	}}
 }
 

@@ -61,8 +61,15 @@ func eksRequest(s session, key int, token string) []byte {
 func eksCanaries(s session) []canary {
 	statuses := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}
 	return []canary{
-		{name: "a request without a token", request: eksRequest(s, 0, ""), statuses: statuses},
-		{name: "a request with a forged token", request: eksRequest(s, 0, forgedJWT), statuses: statuses},
+		{
+			name: "a request without a token", statuses: statuses,
+			request: func(key int) []byte { return eksRequest(s, key, "") },
+		},
+		{
+			name: "a request with a forged token", statuses: statuses,
+			request: func(key int) []byte { return eksRequest(s, key, forgedJWT) },
+			alone:   "the agent asks EKS for each token that it does not know, within the quota of the whole account",
+		},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"tare/internal/load"
@@ -24,10 +23,10 @@ func gceMetadata() adapter {
 		operations: []operation{
 			{
 				name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired",
-				wire: gceTokens,
+				request: gceAsk, wire: gceTokens,
 			},
 			{
-				name: opIdentity, wire: gceIdentities,
+				name: opIdentity, request: gceAsk, wire: gceIdentities,
 				expect: "200, a signed JWT for the audience that was asked for and the caller's account, that has not expired",
 			},
 		},
@@ -43,21 +42,23 @@ const (
 // gceCanaries: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into
 // asking.
 func gceCanaries(s session) []canary {
-	path := gceAccounts + accountDefault + "/token"
+	refused := []int{http.StatusForbidden}
 	return []canary{
 		{
-			name: "a request without the header Metadata-Flavor", request: gceRequest(s, path),
-			statuses: []int{http.StatusForbidden},
+			name: "a request without the header Metadata-Flavor", statuses: refused,
+			request: func(key int) []byte { return gceRequest(s, key, gcePath(s, key)) },
 		},
 		{
-			name:    "a request with X-Forwarded-For",
-			request: gceRequest(s, path, gceHeader, "X-Forwarded-For: 192.0.2.1"), statuses: []int{http.StatusForbidden},
+			name: "a request with X-Forwarded-For", statuses: refused,
+			request: func(key int) []byte {
+				return gceRequest(s, key, gcePath(s, key), gceHeader, "X-Forwarded-For: 192.0.2.1")
+			},
 		},
 	}
 }
 
 func gceWhoami(s session) []byte {
-	return gceRequest(s, gceAccounts+accountDefault+"/email", gceHeader)
+	return gceRequest(s, 0, gceAccounts+accountDefault+"/email", gceHeader)
 }
 
 func gceAccount(body []byte) (string, error) {
@@ -69,49 +70,50 @@ func gceAccount(body []byte) (string, error) {
 }
 
 func gceIdentities(s session) load.Wire {
-	w := &gceIdentity{s: s, prefix: []byte("https://tare.invalid/" + s.nonce + "/")}
-	for key := range s.identities() {
-		head, tail, _ := strings.Cut(string(gceRequest(s, gcePath(s, key)+"identity?audience=\x00", gceHeader)), "\x00")
-		w.heads, w.tail = append(w.heads, append([]byte(head), w.prefix...)), []byte(tail)
+	return &gceIdentity{
+		s: s, requests: s.requests(func(key int) []byte { return gceAsk(s, key) }),
+		audience: load.NewTemplate([]byte(gceAudience(s))),
 	}
-	return w
 }
 
 func gceTokens(s session) load.Wire {
-	w := &gceToken{judge: newJudge(s)}
-	for key := range s.identities() {
-		w.requests = append(w.requests, gceRequest(s, gcePath(s, key)+"token", gceHeader))
-	}
-	return w
+	return &gceToken{judge: newJudge(s), requests: s.requests(func(key int) []byte { return gceAsk(s, key) })}
 }
 
-// gcePath returns the path of the account to ask for.
+// gceAsk renders the request of one identity.
+func gceAsk(s session, key int) []byte { return gceRequest(s, key, gcePath(s, key), gceHeader) }
+
+// gceAudience is what an identity token is asked for: each call names one of its own.
+func gceAudience(s session) string { return "https://tare.invalid/" + s.nonce + "/" + load.CallMark }
+
+// gcePath returns the path of the operation for an identity's account.
 func gcePath(s session, key int) string {
 	account := s.account
 	if account == accountEmail {
 		account = s.emails[key]
 	}
-	return gceAccounts + account + "/"
+	if s.operation == opIdentity {
+		return gceAccounts + account + "/identity?audience=" + gceAudience(s)
+	}
+	return gceAccounts + account + "/token"
 }
 
 // gceRequest renders a whole GET.
-func gceRequest(s session, path string, headers ...string) []byte {
-	return s.request(0, http.MethodGet, path, nil, headers...)
+func gceRequest(s session, key int, path string, headers ...string) []byte {
+	return s.request(key, http.MethodGet, path, nil, headers...)
 }
 
 // gceToken asks for access tokens.
 type gceToken struct {
-	requests [][]byte // by identity
-	judge    *judge
+	*requests
+	judge *judge
 }
 
 // ConnKey implements load.Wire.
-func (w *gceToken) ConnKey(i uint64) int { return int(i % uint64(len(w.requests))) }
+func (w *gceToken) ConnKey(i uint64) int { return w.key(i) }
 
 // Render implements load.Wire.
-func (w *gceToken) Render(dst []byte, i uint64) []byte {
-	return append(dst, w.requests[w.ConnKey(i)]...)
-}
+func (w *gceToken) Render(dst []byte, i uint64) []byte { return w.appendTo(dst, i) }
 
 // Check implements load.Wire.
 func (w *gceToken) Check(i uint64, status int, body []byte) load.Outcome {
@@ -165,21 +167,16 @@ func (w *gceToken) good(key int, token []byte) bool {
 
 // gceIdentity asks for identity tokens, each call for an audience of its own.
 type gceIdentity struct {
-	s      session
-	heads  [][]byte // by identity: the request up to the audience's number
-	tail   []byte
-	prefix []byte // of audiences
+	*requests
+	s        session
+	audience *load.Template
 }
 
 // ConnKey implements load.Wire.
-func (w *gceIdentity) ConnKey(i uint64) int { return int(i % uint64(len(w.heads))) }
+func (w *gceIdentity) ConnKey(i uint64) int { return w.key(i) }
 
 // Render implements load.Wire.
-func (w *gceIdentity) Render(dst []byte, i uint64) []byte {
-	dst = append(dst, w.heads[w.ConnKey(i)]...)
-	dst = strconv.AppendUint(dst, i, 10)
-	return append(dst, w.tail...)
-}
+func (w *gceIdentity) Render(dst []byte, i uint64) []byte { return w.appendTo(dst, i) }
 
 // Check implements load.Wire.
 func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
@@ -197,8 +194,7 @@ func (w *gceIdentity) Check(i uint64, status int, body []byte) load.Outcome {
 // want returns what the token of call i has to say; the audience is appended to buf.
 func (w *gceIdentity) want(buf []byte, i uint64) wanted {
 	return wanted{
-		audience: strconv.AppendUint(append(buf, w.prefix...), i, 10), email: w.email(i), named: true, signed: true,
-		now: w.s.clock.Now().Unix(),
+		audience: w.audience.AppendTo(buf, i), email: w.email(i), named: true, signed: true, now: w.s.clock.Now().Unix(),
 	}
 }
 

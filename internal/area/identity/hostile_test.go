@@ -96,7 +96,7 @@ func wireCases() []wireCase {
 		{
 			adapter: "gce-metadata", operation: opIdentity, status: 200, raw: true, subject: "robot",
 			answer: func(p answerParts) string { return strings.Trim(p.token, `"`) },
-			claims: jwtClaims(map[string]any{"aud": "https://tare.invalid/n1/0", "email": fakeSession("", 1).emails[0]}),
+			claims: jwtClaims(map[string]any{"aud": gceFirst + "0", "email": fakeSession("", 1).emails[0]}),
 		},
 		{
 			adapter: "imdsv2", operation: opCredentials, status: 200, opaque: true, dates: stampDates(), date: `"2027-01-15T08:00:01Z"`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func httpToken() adapter {
 		section: "http", reach: reach{tls: true, path: true},
 		operations: []operation{{
 			name: opToken, expect: "the status that is given, with a token of visible characters that has not expired as far " +
-				"as can be told; with status_only any body", wire: httpWire,
+				"as can be told; with status_only any body", request: httpAsk, wire: httpWire,
 		}},
 		validate: httpValidate, canaries: httpCanaries,
 	}
@@ -114,33 +115,41 @@ func memberPath(path string) bool {
 	return strings.Count(path, ".") < jsonscan.MaxDepth
 }
 
-// httpCanaries returns requests without the caller's credential, if it has one, and with a wrong one.
+// httpCanaries returns requests without the caller's credential, if each has one, and with a wrong one.
 func httpCanaries(s session) []canary {
-	if s.token(0, httpOptions(s.spec).Bearer) == "" && !s.hasSecretHeaders() && len(httpOptions(s.spec).Secrets) == 0 {
+	o := httpOptions(s.spec)
+	bearing := s.hasToken(o.Bearer)
+	if !bearing && len(s.spec.SecretHeaders) == 0 && len(o.Secrets) == 0 &&
+		!s.spec.everyCaller(func(c Caller) bool { return len(c.SecretHeaders) > 0 }) {
 		return nil // nothing that we send proves who we are
 	}
 	statuses := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}
-	bare := s
-	bare.creds = nil
-	spec := *s.spec
-	spec.SecretHeaders, spec.Callers = nil, nil
-	bare.spec = &spec
+	bare, spec := s, *s.spec
+	spec.SecretHeaders, spec.Callers = nil, slices.Clone(spec.Callers)
+	for i := range spec.Callers {
+		spec.Callers[i].SecretHeaders = nil
+	}
+	bare.creds, bare.spec = nil, &spec
+	guess := ""
+	if len(o.Secrets) > 0 { // a body without its secret may still name an account
+		guess = s.guessing("a server may lock an account out after some requests with a wrong secret in their body")
+	}
 	out := []canary{{
-		name: "a request without the caller's credential", request: httpRequest(bare, 0, ""),
-		statuses: statuses,
+		name: "a request without the caller's credential", statuses: statuses, alone: guess,
+		request: func(key int) []byte { return httpRequest(bare, key, "") },
 	}}
-	if s.token(0, httpOptions(s.spec).Bearer) != "" {
+	if bearing {
 		out = append(out, canary{
-			name:    "a request with a credential that nobody has issued",
-			request: httpRequest(s, 0, "tare-canary-this-is-not-the-secret"), statuses: statuses,
+			name: "a request with a credential that nobody has issued", statuses: statuses,
+			request: func(key int) []byte { return httpRequest(s, key, forgedSecret(s.token(key, o.Bearer))) },
 		})
 	}
 	return out
 }
 
-// hasSecretHeaders reports whether the first identity sends any.
-func (s session) hasSecretHeaders() bool {
-	return len(s.spec.SecretHeaders) > 0 || len(s.caller(0).SecretHeaders) > 0
+// httpAsk renders the request of one identity.
+func httpAsk(s session, key int) []byte {
+	return httpRequest(s, key, s.token(key, httpOptions(s.spec).Bearer))
 }
 
 func httpRequest(s session, key int, token string) []byte {
@@ -200,7 +209,7 @@ func httpWire(s session) load.Wire {
 	token, expires := strings.Split(o.Token, "."), strings.Split(o.Expires, ".")
 	signed := s.spec != nil && s.spec.Expect != nil
 	return &tokenWire{
-		requests: s.requests(func(key int) []byte { return httpRequest(s, key, s.token(key, o.Bearer)) }),
+		requests: s.requests(func(key int) []byte { return httpAsk(s, key) }),
 		look: func(i uint64, key, status int, body []byte) (load.Outcome, verdict) {
 			if status != o.Status {
 				if status/100 == 2 {

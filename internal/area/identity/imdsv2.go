@@ -103,10 +103,18 @@ func imdsTTLOf(s session) string {
 }
 
 func imdsCanaries(s session) []canary {
-	return []canary{{
+	c := canary{
 		name: "a request with a session token that nobody has issued", statuses: []int{http.StatusUnauthorized},
-		request: s.request(0, http.MethodGet, s.base+imdsRoles, nil, imdsHeader+strings.Repeat("0", 56)),
-	}}
+		request: func(key int) []byte {
+			token, role, _ := strings.Cut(s.lease(key), " ")
+			made := strings.Repeat("0", cmp.Or(len(token), 56))
+			return s.request(key, http.MethodGet, s.base+imdsRoles+role, nil, imdsHeader+made)
+		},
+	}
+	if s.operation == opSession {
+		c.alone = "anybody on the instance may ask for a session token: set operation: credentials"
+	}
+	return []canary{c}
 }
 
 // imdsLogin obtains the session token, and the role's name after a blank.

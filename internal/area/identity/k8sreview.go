@@ -36,7 +36,7 @@ func k8sTokenReview() adapter {
 			request: func(s session, key int) []byte {
 				return tokenReview(s, key, reviewed(s, key), k8sHeaders(reviewer(s, key))...)
 			},
-			status: http.StatusCreated, reader: reviewReader,
+			status: http.StatusCreated, reader: reviewReader, denied: unauthenticated,
 		}},
 		validate: validateReview, canaries: reviewCanaries, refused: k8sRefusal, login: mint,
 	}
@@ -161,21 +161,26 @@ func tokenReview(s session, key int, token string, headers ...string) []byte {
 // reviewCanaries returns a review of a forged token, which the API server must report as unauthenticated, with status
 // 201.
 func reviewCanaries(s session) []canary {
-	bearer := reviewer(s, 0)
 	out := []canary{{
-		name: "the review of a forged token", request: tokenReview(s, 0, forgedFrom(reviewed(s, 0)), k8sHeaders(bearer)...),
-		refused: func(status int, body []byte) bool {
-			r, v := readReview(body)
-			return status == http.StatusCreated && v == noCause && !r.authenticated
+		name: "the review of a forged token",
+		request: func(key int) []byte {
+			return tokenReview(s, key, forgedFrom(reviewed(s, key)), k8sHeaders(reviewer(s, key))...)
 		},
+		refused: func(status int, body []byte) bool { return status == http.StatusCreated && unauthenticated(body) },
 	}}
-	if bearer == "" {
+	if !s.hasToken(k8sOptions(s.spec).Token) {
 		return out
 	}
-	return append(out, k8sStrangers(func(headers ...string) []byte {
-		return tokenReview(s, 0, reviewed(s, 0),
-			headers...)
+	bearer := func(key int) string { return reviewer(s, key) }
+	return append(out, k8sStrangers(bearer, func(key int, headers ...string) []byte {
+		return tokenReview(s, key, reviewed(s, key), headers...)
 	})...)
+}
+
+// unauthenticated reports whether a review says that the token is nobody's.
+func unauthenticated(body []byte) bool {
+	r, v := readReview(body)
+	return v == noCause && !r.authenticated
 }
 
 // forgedFrom returns a good token with an invalid signature: only a verification of the signature detects it.

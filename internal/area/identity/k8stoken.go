@@ -168,25 +168,39 @@ func uniqueAll(s session, texts []string) []string {
 // tokenRequestCanaries returns requests without a credential and with an unsigned one, which the API server must
 // reject. With a client certificate it checks no token; the canary then asks for an account that does not exist.
 func tokenRequestCanaries(s session) []canary {
-	audiences := uniqueAll(s, k8sAudiences(s, 0))
-	if s.token(0, k8sOptions(s.spec).Token) != "" {
-		return k8sStrangers(func(headers ...string) []byte { return tokenRequest(s, 0, audiences, headers...) })
+	if s.hasToken(k8sOptions(s.spec).Token) {
+		bearer := func(key int) string { return s.token(key, k8sOptions(s.spec).Token) }
+		return k8sStrangers(bearer, func(key int, headers ...string) []byte {
+			return tokenRequest(s, key, uniqueAll(s, k8sAudiences(s, key)), headers...)
+		})
 	}
-	namespace, _ := k8sAccount(s, 0)
-	path := s.base + "/api/v1/namespaces/" + namespace + "/serviceaccounts/tare-" + strings.ToLower(s.nonce) + "/token"
 	return []canary{{
 		name: "a token for a service account that is not there", statuses: []int{http.StatusNotFound, http.StatusForbidden},
-		request: s.request(0, http.MethodPost, path, []byte("{}"), k8sHeaders("")...),
+		request: func(key int) []byte {
+			namespace, _ := k8sAccount(s, key)
+			path := s.base + "/api/v1/namespaces/" + namespace + "/serviceaccounts/tare-" + strings.ToLower(s.nonce) + "/token"
+			return s.request(key, http.MethodPost, path, []byte("{}"), k8sHeaders("")...)
+		},
 	}}
 }
 
 // k8sStrangers returns requests of callers that the API server must reject, with 401 or 403 depending on its anonymous
 // access.
-func k8sStrangers(request func(headers ...string) []byte) []canary {
+func k8sStrangers(bearer func(key int) string, request func(key int, headers ...string) []byte) []canary {
 	statuses := []int{http.StatusUnauthorized, http.StatusForbidden}
 	return []canary{
-		{name: "a request without a credential", request: request(k8sHeaders("")...), statuses: statuses},
-		{name: "a request with an unsigned token", request: request(k8sHeaders(k8sUnsigned)...), statuses: statuses},
+		{
+			name: "a request without a credential", statuses: statuses,
+			request: func(key int) []byte { return request(key, k8sHeaders("")...) },
+		},
+		{
+			name: "a request with an unsigned token", statuses: statuses,
+			request: func(key int) []byte { return request(key, k8sHeaders(k8sUnsigned)...) },
+		},
+		{
+			name: "a request with a token of an invalid signature", statuses: statuses,
+			request: func(key int) []byte { return request(key, k8sHeaders(forgedFrom(bearer(key)))...) },
+		},
 	}
 }
 

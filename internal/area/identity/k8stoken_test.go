@@ -134,7 +134,7 @@ func TestK8sCanaries(t *testing.T) {
 			t.Errorf("%s: %d canaries", adapter, len(refusals))
 		}
 		for _, c := range refusals {
-			got, err := p.client(0).Do(t.Context(), c.request, 10*time.Second)
+			got, err := p.client(0).Do(t.Context(), c.request(0), 10*time.Second)
 			if err != nil || !c.wasRefused(got.Status, got.Body) {
 				t.Errorf("%s: %s was not refused: status %d, %v", adapter, c.name, got.Status, err)
 			}

@@ -130,30 +130,45 @@ func tokenType(name string) string {
 	return name
 }
 
-// oidcCanaries returns a request with a wrong client secret, or with a forged token to exchange. The client exists: a
-// wrong secret does not lock clients out. If a client certificate replaces the secret, the canary names a client that
-// does not exist.
+// oidcCanaries returns a request with a wrong client secret and one without any credential, or one with a forged token
+// to exchange. The client exists: one wrong secret does not lock it out, thousands may. If a client certificate
+// replaces the secret, the canary names a client that does not exist.
 func oidcCanaries(s session) []canary {
-	const forged = "tare-canary-this-is-not-the-secret"
-	if o := oidcOptions(s.spec); o.ClientSecret.IsZero() && s.spec.certified() {
+	o := oidcOptions(s.spec)
+	refused := func(name string, secrets func(key int) oidcSecrets) canary {
+		return canary{
+			name: name, statuses: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden},
+			request: func(key int) []byte { return oidcRequest(s, key, secrets(key)) },
+		}
+	}
+	if o.Grant == grantExchange {
+		return []canary{refused("an exchange of a token that nobody has issued", func(key int) oidcSecrets {
+			x := oidcSecretsOf(s, key)
+			x.subject = forgedSecret(x.subject)
+			return x
+		})}
+	}
+	wrong := refused("a client with a wrong secret", func(key int) oidcSecrets {
+		return oidcSecrets{client: forgedSecret(oidcSecretsOf(s, key).client)}
+	})
+	if o.ClientSecret.IsZero() && s.spec.certified() {
 		s.spec = &Spec{OIDC: &OIDC{
 			Grant: grantClient, TokenPath: o.TokenPath, ClientID: "tare-canary-nobody",
 			Auth: authPost,
 		}}
+		return []canary{wrong}
 	}
-	c := canary{
-		name: "a client with a wrong secret", request: oidcRequest(s, 0, oidcSecrets{client: forged, subject: forged}),
-		statuses: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden},
-	}
-	if oidcOptions(s.spec).Grant == grantExchange {
-		c.name = "an exchange of a token that nobody has issued"
-		c.request = oidcRequest(s, 0, oidcSecrets{client: s.secret(oidcOptions(s.spec).ClientSecret), subject: forged})
-	}
-	return []canary{c}
+	wrong.alone = s.guessing("a server may lock a client out after some wrong secrets")
+	return []canary{wrong, refused("a request without the client's credential", func(int) oidcSecrets {
+		return oidcSecrets{nobody: true}
+	})}
 }
 
 // oidcSecrets are the credentials in a request.
-type oidcSecrets struct{ client, subject string }
+type oidcSecrets struct {
+	client, subject string
+	nobody          bool // the request says nothing of the client
+}
 
 // oidcSecretsOf returns the secrets of one identity. A caller's token is the subject token in an exchange, and the
 // client's secret otherwise.
@@ -185,12 +200,13 @@ func oidcRequest(s session, key int, secrets oidcSecrets) []byte {
 	set("resource", s.unique(o.Resource))
 	headers := []string{"Accept: application/json", formType}
 	client := cmp.Or(c.Name, o.ClientID)
-	switch o.authOf(secrets.client) {
-	case authBasic:
+	switch auth := o.authOf(secrets.client); {
+	case secrets.nobody:
+	case auth == authBasic:
 		// RFC 6749, section 2.3.1: both are form-encoded first.
 		pair := url.QueryEscape(client) + ":" + url.QueryEscape(secrets.client)
 		headers = append(headers, "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte(pair)))
-	case authPost:
+	case auth == authPost:
 		set("client_id", client)
 		set("client_secret", secrets.client)
 	default:

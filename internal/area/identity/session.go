@@ -58,6 +58,34 @@ func (s session) token(key int, otherwise area.Secret) string {
 	return s.secret(otherwise)
 }
 
+// hasToken reports whether every identity has a credential of its own, or the adapter's option gives one to all.
+func (s session) hasToken(otherwise area.Secret) bool {
+	return !otherwise.IsZero() || s.spec.everyCaller(hasToken)
+}
+
+// guessing returns why a request with a wrong secret of a real account must not be made thousands of times, "" if the
+// file says that it may.
+func (s session) guessing(why string) string {
+	if s.spec.NoLockout {
+		return ""
+	}
+	return why + "; where this server locks nobody out, set no_lockout: true"
+}
+
+// madeUp is nobody's secret.
+const madeUp = "tare-canary-this-is-not-the-secret"
+
+// forgedSecret returns a made-up secret as long as a real one; of a JWT only the signature is made up.
+func forgedSecret(secret string) string {
+	if strings.Count(secret, ".") == 2 {
+		return forgedFrom(secret)
+	}
+	if len(secret) < 16 {
+		return madeUp
+	}
+	return strings.Repeat(madeUp, 1+len(secret)/len(madeUp))[:len(secret)]
+}
+
 // lease returns what login has obtained for an identity.
 func (s session) lease(key int) string {
 	if s.creds == nil {

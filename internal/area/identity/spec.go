@@ -40,6 +40,11 @@ type Spec struct {
 	// ExposeSecrets allows secrets to be sent where others could read them.
 	ExposeSecrets bool `yaml:"expose_secrets,omitempty" json:"expose_secrets,omitempty" jsonschema_description:"Send secrets to another host even over http://, or without verifying its certificate. Every report will say so."`
 
+	// Trespass are further requests that must be refused.
+	Trespass []Trespass `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema:"minItems=1,maxItems=32" jsonschema_description:"Further requests that the endpoint must refuse: each is the request of the operation with what its entry changes. They are verified before the load, and guard mixes them into it."`
+	// NoLockout says that wrong secrets harm nobody.
+	NoLockout bool `yaml:"no_lockout,omitempty" json:"no_lockout,omitempty" jsonschema_description:"The endpoint locks no account out, however often it gets a wrong secret. Without it, guard never tries wrong secrets of real clients, roles or users."`
+
 	OIDC  *OIDC  `yaml:"oidc,omitempty" json:"oidc,omitempty" jsonschema_description:"Options of oidc-token."`
 	Vault *Vault `yaml:"vault,omitempty" json:"vault,omitempty" jsonschema_description:"Options of vault-login."`
 	HTTP  *HTTP  `yaml:"http,omitempty" json:"http,omitempty" jsonschema_description:"Options of http-token."`

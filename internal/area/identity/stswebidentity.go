@@ -42,8 +42,8 @@ func stsWebIdentity() adapter {
 		validate: stsValidate, refused: stsRefusal,
 		canaries: func(s session) []canary {
 			return []canary{{
-				name:    "an exchange of a token that nobody has issued",
-				request: stsRequest(s, 0, forgedJWT), statuses: []int{400, 403},
+				name: "an exchange of a token that nobody has issued", statuses: []int{400, 403},
+				request: func(key int) []byte { return stsRequest(s, key, forgedFrom(s.token(key, stsOptions(s.spec).Token))) },
 			}}
 		},
 	}

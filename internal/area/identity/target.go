@@ -138,7 +138,8 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	t.mu.Unlock()
 	return []load.Operation{{
 		Name: p.operation, Weight: 1, Expect: p.adapter.operation(p.operation).expect, Causes: causes(),
-		Wire: p.adapter.wire(s), Negative: t.negative(p),
+		Wire: p.adapter.wire(s), Negative: t.negative(p), Breaches: []int{int(otherSubject), int(alreadyOthers)},
+		Describe: p.describe,
 	}}, nil
 }
 

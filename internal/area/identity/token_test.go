@@ -21,6 +21,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const goodToken = `{"access_token":"ya29.c.abc-DEF_123","expires_in":3599,"token_type":"Bearer"}`
 
+// gceFirst is the audience of the first calls, without its last digit.
+const gceFirst = "https://tare.invalid/n1/000000000000000"
+
 func fakeSession(operation string, n int) session {
 	emails := make([]string, n)
 	for i := range emails {
@@ -123,7 +126,7 @@ func TestCheckIdentity(t *testing.T) {
 	email := s.emails[1]
 	exp := s.clock.Now().Unix()
 	claims := func(change map[string]any) map[string]any {
-		c := map[string]any{"iss": "x", "sub": "1", "aud": "https://tare.invalid/n1/5", "email": email, "exp": exp + 1}
+		c := map[string]any{"iss": "x", "sub": "1", "aud": gceFirst + "5", "email": email, "exp": exp + 1}
 		for k, v := range change {
 			if c[k] = v; v == nil {
 				delete(c, k)
@@ -139,11 +142,12 @@ func TestCheckIdentity(t *testing.T) {
 		{"good", unsignedJWT(t, rs, claims(nil)), load.OK},
 		{"good with a newline", unsignedJWT(t, rs, claims(nil)) + "\n", load.OK},
 		{
-			"another call's audience", unsignedJWT(t, rs, claims(map[string]any{"aud": "https://tare.invalid/n1/4"})),
+			"another call's audience", unsignedJWT(t, rs, claims(map[string]any{"aud": gceFirst + "4"})),
 			load.Wrong,
 		},
 		{
-			"another run's audience", unsignedJWT(t, rs, claims(map[string]any{"aud": "https://tare.invalid/n0/5"})),
+			"another run's audience",
+			unsignedJWT(t, rs, claims(map[string]any{"aud": strings.Replace(gceFirst, "n1", "n0", 1) + "5"})),
 			load.Wrong,
 		},
 		{"no audience", unsignedJWT(t, rs, claims(map[string]any{"aud": nil})), load.Wrong},
@@ -171,7 +175,7 @@ func TestCheckIdentity(t *testing.T) {
 // FuzzCheck: no answer makes a checker panic, and encoding/json accepts whatever it accepts.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(goodToken))
-	f.Add([]byte(unsignedJWT(f, `{"alg":"RS256"}`, map[string]any{"aud": "https://tare.invalid/n1/0", "exp": 1_900_000_000, "sub": "1", "email": "gsa-127-1-0-1@tare-reference.iam.gserviceaccount.com"})))
+	f.Add([]byte(unsignedJWT(f, `{"alg":"RS256"}`, map[string]any{"aud": gceFirst + "0", "exp": 1_900_000_000, "sub": "1", "email": "gsa-127-1-0-1@tare-reference.iam.gserviceaccount.com"})))
 	f.Add([]byte("a.b.c"))
 	f.Add([]byte(`{"access_token":"x","expires_in":1e9,"token_type":"Bearer"}`))
 	token, id := gceMetadata().wire(fakeSession(opToken, 1)), gceMetadata().wire(fakeSession(opIdentity, 1))
@@ -221,7 +225,7 @@ func TestRenderGolden(t *testing.T) {
 		}
 	}
 	for _, c := range gceMetadata().canaries(fakeSession(opToken, 1)) {
-		got.Write(c.request)
+		got.Write(c.request(0))
 	}
 	got.Write(gceMetadata().whoami(fakeSession(opToken, 1)))
 	file := filepath.Join("testdata", "gcemetadata.http")
@@ -274,7 +278,7 @@ func realAnswer(t testing.TB, s session) []byte {
 		t.Fatal(err)
 	}
 	jwt, err := signer.Sign(reference.Claims{
-		Issuer: "https://accounts.google.com", Subject: "114830185410493850000", Audience: "https://tare.invalid/n1/0",
+		Issuer: "https://accounts.google.com", Subject: "114830185410493850000", Audience: gceFirst + "0",
 		IssuedAt: time.Now().Unix(), Expires: time.Now().Add(time.Hour).Unix(), Email: s.emails[0], Verified: true,
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // Validate implements area.Spec.
@@ -28,6 +29,9 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	var plans []planned
 	for _, t := range area.AtLeastOne(treatments) {
 		p, findings := s.judge(t)
+		if question.Of(q).Trespass > 0 && len(findings) == 0 {
+			findings = p.judgeGuard(t)
+		}
 		out = append(out, findings...)
 		plans = append(plans, planned{t, p})
 	}
@@ -120,6 +124,7 @@ var ownHeaders = []string{"metadata-flavor", "x-forwarded-for"}
 // judgeCallers looks at who asks: sections, headers and callers.
 func (s *Spec) judgeCallers() []area.Finding {
 	out := append(s.judgeSections(), area.CheckHeaders("", s.Headers, s.SecretHeaders, ownHeaders...)...)
+	out = append(out, s.judgeTrespasses()...)
 	if len(s.Callers) > 0 && s.Identities > 0 {
 		out = append(out, area.Fault("identities",
 			errors.New("identities and callers exclude each other: callers are as many as are listed"), "leave one of them out"))

@@ -126,18 +126,21 @@ func vaultValidate(s *Spec, _ string) error {
 // ones out after some failures.
 func vaultCanaries(s session) []canary {
 	o := vaultOptions(s.spec)
-	name := o.nameOf(s, 0)
-	forged := "tare-canary-this-is-not-the-secret"
-	switch o.Method {
-	case "userpass":
-		name = "tare-canary-nobody"
-	case "kubernetes", "jwt":
-		forged = forgedJWT
-	}
-	return []canary{{
-		name: "a login with a credential that nobody has issued", request: vaultRequest(s, 0, name, forged),
+	c := canary{
+		name:     "a login with a credential that nobody has issued",
 		statuses: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError},
-	}}
+		request: func(key int) []byte {
+			name, forged := o.nameOf(s, key), forgedSecret(s.token(key, o.secret()))
+			if o.Method == "userpass" && !s.spec.NoLockout {
+				name = "tare-canary-nobody"
+			}
+			return vaultRequest(s, key, name, forged)
+		},
+	}
+	if o.Method == "approle" || o.Method == "userpass" {
+		c.alone = s.guessing("Vault locks a role or user out after some wrong secrets")
+	}
+	return []canary{c}
 }
 
 // forgedJWT has the form of a JWT and nobody's signature: {"alg":"RS256"} and {"sub":"tare-canary"}.

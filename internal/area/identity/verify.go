@@ -44,8 +44,8 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 }
 
 func (p *arm) verifyRefusals(ctx context.Context) error {
-	for _, c := range p.adapter.canaries(p.session("refusal")) {
-		got, err := p.client(0).Do(ctx, c.request, callTimeout)
+	for _, c := range p.canaries(p.session("refusal")) {
+		got, err := p.client(0).Do(ctx, c.request(0), callTimeout)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}

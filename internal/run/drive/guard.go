@@ -119,7 +119,7 @@ func guarded(ctx context.Context, a *run.Arm, capacity float64, rates []float64)
 		return err
 	}
 	for _, op := range a.Ops {
-		g.ops = append(g.ops, guard.Operation{Name: op.Name, Twin: op.Twin})
+		g.ops = append(g.ops, guard.Operation{Name: op.Name, Twin: op.Twin, Breaches: op.Breaches})
 	}
 	s, err := a.OpenStream(ctx, a.Trial.Seed, true)
 	if err != nil {

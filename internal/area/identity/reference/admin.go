@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 )
 
 // Counters are what a server's /debug reports, since its start. Counters of the other server are zero.
@@ -48,16 +49,19 @@ func newServer(life context.Context, h http.Handler) *http.Server {
 	}
 }
 
-// adminHandler answers /healthz and /debug, and where there is something to forget, POST /flush: all of it below a path
-// that only the parent is told, since every user of the host can connect.
-func adminHandler(secret string, count func() Counters, flush func()) http.Handler {
+// adminHandler answers /healthz and /debug, and does what it is asked by POST: all of it below a path that only the
+// parent is told, since every user of the host can connect.
+func adminHandler(secret string, count func() Counters, does map[string]func(url.Values) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok") })
 	mux.HandleFunc("GET /debug", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, count()) })
-	if flush != nil {
-		mux.HandleFunc("POST /flush", func(w http.ResponseWriter, _ *http.Request) {
-			flush()
-			writeText(w, "flushed")
+	for name, do := range does {
+		mux.HandleFunc("POST /"+name, func(w http.ResponseWriter, r *http.Request) {
+			if err := do(r.URL.Query()); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			writeText(w, "done")
 		})
 	}
 	return http.StripPrefix("/"+secret, mux)

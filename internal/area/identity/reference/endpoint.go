@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"net/url"
 	"runtime"
 	"time"
 
@@ -57,7 +58,8 @@ func runEndpoint(ctx context.Context, c clock.Clock, cfg EndpointConfig, ready f
 	front := newServer(ctx, m)
 	front.IdleTimeout = cfg.IdleTimeout
 	s.serve(front, main)
-	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return m.counters(main) }, m.cache.flush)), admin)
+	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return m.counters(main) },
+		map[string]func(url.Values) error{actFlush: func(url.Values) error { m.cache.flush(); return nil }})), admin)
 	err = ready(Ready{
 		Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog,
 		Procs: runtime.GOMAXPROCS(0),

@@ -17,12 +17,12 @@ func (t *sts) impersonate(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		writeGoogle(w, http.StatusUnauthorized, "UNAUTHENTICATED", "Request had invalid authentication credentials.")
 		return
-	case !mayActAs(who.Subject, email):
+	case !mayActAs(who.Subject, email), t.isRevoked(who.Subject):
 		writeGoogle(w, http.StatusForbidden, "PERMISSION_DENIED",
 			"Permission 'iam.serviceAccounts.getAccessToken' denied on resource (or it may not exist).")
 		return
 	}
-	if t.clock.Sleep(r.Context(), t.knobs.UpstreamLatency) != nil {
+	if t.clock.Sleep(r.Context(), t.latency()) != nil {
 		return
 	}
 	switch verb {
@@ -62,7 +62,7 @@ func (t *sts) identityToken(w http.ResponseWriter, r *http.Request, email string
 	if ask.IncludeEmail {
 		c.Email, c.Verified = email, true
 	}
-	token, err := t.signer.Sign(c)
+	token, err := t.keys.Load().signer.Sign(c)
 	if err != nil {
 		http.Error(w, "sign a token", http.StatusInternalServerError)
 		return

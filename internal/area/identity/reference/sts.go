@@ -47,7 +47,7 @@ func runSTS(ctx context.Context, c clock.Clock, cfg STSConfig, ready func(Ready)
 	secret := newSecret()
 	var s servers
 	s.serve(newServer(ctx, t.handler()), counted)
-	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return t.counters(counted) }, nil)), admin)
+	s.serve(newServer(ctx, adminHandler(secret, func() Counters { return t.counters(counted) }, t.does())), admin)
 	err = ready(Ready{
 		Addr: main.Addr().String(), Admin: adminBase(admin, secret), Backlog: backlog,
 		Procs: runtime.GOMAXPROCS(0),
@@ -65,8 +65,8 @@ func runSTS(ctx context.Context, c clock.Clock, cfg STSConfig, ready func(Ready)
 type sts struct {
 	knobs  STSKnobs
 	trust  *Verifier
-	signer *Signer // of identity tokens
-	seal   []byte  // key of the tokens that only this server reads
+	keys   atomic.Pointer[stsKeys]
+	slower atomic.Int64 // ns that each hop takes more
 	clock  clock.Clock
 	inside *gate
 
@@ -74,6 +74,25 @@ type sts struct {
 
 	mu      sync.Mutex
 	buckets map[string]*bucket // by pool
+	revoked map[string]bool    // subjects that may act as nobody
+}
+
+// stsKeys are the keys of a server, which a rotation replaces.
+type stsKeys struct {
+	signer *Signer // of identity tokens
+	seal   []byte  // of the tokens that only this server reads
+}
+
+func newKeys() (*stsKeys, error) {
+	signer, err := NewSigner(ES256)
+	if err != nil {
+		return nil, err
+	}
+	k := &stsKeys{signer: signer, seal: make([]byte, 32)}
+	if _, err := rand.Read(k.seal); err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	return k, nil
 }
 
 func newSTS(c clock.Clock, cfg STSConfig) (*sts, error) {
@@ -81,18 +100,11 @@ func newSTS(c clock.Clock, cfg STSConfig) (*sts, error) {
 	if err != nil {
 		return nil, err
 	}
-	signer, err := NewSigner(ES256)
-	if err != nil {
-		return nil, err
-	}
 	t := &sts{
-		knobs: cfg.STSKnobs, trust: trust, signer: signer, seal: make([]byte, 32), clock: c, inside: newGate(),
-		buckets: map[string]*bucket{},
+		knobs: cfg.STSKnobs, trust: trust, clock: c, inside: newGate(), buckets: map[string]*bucket{},
+		revoked: map[string]bool{},
 	}
-	if _, err := rand.Read(t.seal); err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
-	}
-	return t, nil
+	return t, t.rotate()
 }
 
 func (t *sts) handler() http.Handler {
@@ -122,7 +134,7 @@ func (t *sts) exchange(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, http.StatusBadRequest, map[string]string{"error": code, "error_description": why})
 		return
 	}
-	if !t.admit(w, r, pool) || t.clock.Sleep(r.Context(), t.knobs.UpstreamLatency) != nil {
+	if !t.admit(w, r, pool) || t.clock.Sleep(r.Context(), t.latency()) != nil {
 		return
 	}
 	t.exchanges.Add(1)
@@ -251,7 +263,7 @@ func (t *sts) unsealed(prefix, token string) (b bearer, ok bool) {
 }
 
 func (t *sts) mac(content string) []byte {
-	h := hmac.New(sha256.New, t.seal)
+	h := hmac.New(sha256.New, t.keys.Load().seal)
 	h.Write([]byte(content))
 	return h.Sum(nil)
 }
