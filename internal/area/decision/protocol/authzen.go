@@ -23,7 +23,8 @@ func authZEN() Adapter {
 	return Adapter{
 		Name: "authzen", Help: "OpenID AuthZEN 1.0: POST /access/v1/evaluation, and evaluations for batches",
 		Schemes: webSchemes(), Path: true, title: "AuthZEN", decisions: []model.Decision{model.Permit, model.Deny},
-		call: oneEvaluation, batch: severalEvaluations,
+		Plain: func(permit bool) string { return fmt.Sprintf(`{"decision":%t}`, permit) },
+		call:  oneEvaluation, batch: severalEvaluations,
 	}
 }
 
@@ -126,7 +127,8 @@ func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, mod
 		}
 		count++
 		d, v := readEvaluation(element)
-		if !bad && (v != Fine || d != want) {
+		// A Permit that should be none comes before whatever else is wrong.
+		if (v != Fine || d != want) && (!bad || d == model.Permit) {
 			odd, why, bad = d, v, true
 		}
 	}
