@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -185,7 +186,8 @@ func (p *arm) replace(ctx context.Context, set model.Set) error {
 	}
 	admin := &protocol.Session{Addr: p.pdp, Host: p.pdp.String(), Token: p.config.Admin}
 	if p.kind == engine.OPA {
-		m := protocol.Module{ID: p.config.File, Package: model.RegoPackage}
+		file := strings.TrimPrefix(p.config.File, "/") // as OPA calls it
+		m := protocol.Module{ID: file, Package: model.RegoPackage}
 		return m.Put(ctx, admin, set, mark)
 	}
 	if p.config.File != "" {

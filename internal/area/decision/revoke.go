@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// withdrawals is how many permissions are withdrawn, one every withdrawEvery.
-	withdrawals   = 20
-	withdrawEvery = 250 * time.Millisecond
+	// withdrawals is how many permissions are withdrawn, one every withdrawEvery: as many as a 99th percentile needs.
+	withdrawals   = 100
+	withdrawEvery = 100 * time.Millisecond
 	// askEvery bounds the rate at which it is asked whether they are still granted.
-	askEvery = 10 * time.Millisecond
-	// quietFor is how long a permission must be refused to count as gone.
-	quietFor = time.Second
+	askEvery = 5 * time.Millisecond
+	// quietFor is how long a permission must be refused to count as gone; quietEvery is how often it is asked meanwhile.
+	quietFor   = time.Second
+	quietEvery = 300 * time.Millisecond
 	// stillGranted is how long a withdrawn permission is asked for.
 	stillGranted = time.Minute
 )
@@ -27,16 +28,18 @@ const (
 // A withdrawal is a permission that is taken away under load.
 type withdrawal struct {
 	question model.Question
-	// at is when its withdrawal was acknowledged, and last when the last question was asked that was permitted since.
-	at, last time.Time
-	quiet    time.Time // since when it is refused; zero: it was permitted last
-	answered bool
-	gone     bool // it is not asked for any more
+	// at is when its withdrawal was acknowledged, asked when the last question was asked since, and last when the last was
+	// that was permitted.
+	at, asked, last time.Time
+	quiet           time.Time // since when it is refused; zero: it was permitted last
+	answered        bool
+	gone            bool // it is not asked for any more
 }
 
 // revocation measures for how long withdrawn permissions are still granted.
 type revocation struct {
-	arm *arm
+	arm   *arm
+	count int // permissions to withdraw
 
 	mu  sync.Mutex
 	all []*withdrawal
@@ -44,7 +47,7 @@ type revocation struct {
 
 // revokeCondition is the condition in which permissions are withdrawn, one after another.
 func (p *arm) revokeCondition() area.Condition {
-	r := &revocation{arm: p}
+	r := &revocation{arm: p, count: withdrawals}
 	return area.Condition{
 		Name: area.Revoke, Does: fmt.Sprintf("%d permissions are withdrawn, one every %v", withdrawals, withdrawEvery),
 		Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, r.run(ctx) },
@@ -64,7 +67,7 @@ func (r *revocation) run(ctx context.Context) error {
 	p.revoked = r
 	p.mu.Unlock()
 	set := p.set
-	for i := range withdrawals {
+	for i := range r.count {
 		n := p.set.N + 1 + i // number N stays the one that no policy is about
 		set.Beyond = append(set.Beyond, n)
 		r.all = append(r.all, &withdrawal{question: p.set.Granted(n)})
@@ -127,36 +130,36 @@ func (r *revocation) granted(ctx context.Context, q model.Question) error {
 // ask asks for the withdrawn permissions in turn, until the last is gone.
 func (r *revocation) ask(ctx context.Context) {
 	p := r.arm
-	for i := 0; ; i++ {
-		if p.env.Clock.Sleep(ctx, askEvery) != nil || r.done() {
-			return
-		}
-		w := r.next(i)
+	for p.env.Clock.Sleep(ctx, askEvery) == nil && !r.done() {
+		asked := p.env.Clock.Now()
+		w := r.next(asked)
 		if w == nil {
 			continue
 		}
-		asked := p.env.Clock.Now()
-		a, err := p.question(ctx, w.question)
-		if err == nil {
+		if a, err := p.question(ctx, w.question); err == nil {
 			r.note(w, asked, a.Decision)
 		}
 	}
 }
 
-// next returns a permission that is withdrawn and may still be granted, in turn; nil: there is none.
-func (r *revocation) next(i int) *withdrawal {
+// next returns the permission that is withdrawn, may still be granted, and was not asked for the longest; nil: none is
+// to be asked for now.
+func (r *revocation) next(now time.Time) (next *withdrawal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var open []*withdrawal
 	for _, w := range r.all {
-		if !w.at.IsZero() && !w.gone {
-			open = append(open, w)
+		waits := !w.quiet.IsZero() && now.Sub(w.asked) < quietEvery
+		if w.at.IsZero() || w.gone || waits {
+			continue
+		}
+		if next == nil || w.asked.Before(next.asked) {
+			next = w
 		}
 	}
-	if len(open) == 0 {
-		return nil
+	if next != nil {
+		next.asked = now
 	}
-	return open[i%len(open)]
+	return next
 }
 
 // note keeps what was answered to a question that was asked after the withdrawal.
