@@ -25,8 +25,7 @@ const (
 )
 
 // withTrespasses adds the must-refuse twins of the operations to their mix, as the given share of all calls. An
-// operation of the mix that is a trespass itself is taken out of it: it is no request that the control must allow. That
-// holds for the search of a guard, too, which asks for no trespasses.
+// operation of the mix that is a trespass itself is taken out of it: it is no request that the control must allow.
 func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
 	share := x.Load.Trespass
 	if share <= 0 {
@@ -46,7 +45,7 @@ func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load
 	switch {
 	case len(mix) == 0:
 		return nil, errors.New("all operations of the mix must be refused: add one that the control must allow")
-	case share <= 0:
+	case x.OnlyAllowed:
 		return mix, nil
 	}
 	return addTwins(mix, twins, share)
