@@ -90,7 +90,7 @@ func (p *plan) replaceable() bool {
 	if p.url != nil {
 		return p.revocable()
 	}
-	return p.kind == engine.Cedar || p.kind == engine.OPA
+	return p.kind == engine.Cedar || p.kind == engine.PDPX || p.kind == engine.OPA
 }
 
 // revocable reports whether the policies are the model's, so that one can be withdrawn. A guard of pdpx that is

@@ -12,6 +12,7 @@ import (
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/model"
 	"tare/internal/area/decision/protocol"
+	"tare/internal/area/oneshot"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/unit"
@@ -245,6 +246,48 @@ func TestRevokeOfOPA(t *testing.T) {
 	}
 	if err := tg.Verify(t.Context(), standard); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReloadGapFailsOpenInPDPX: a decision point without policies refuses everything where nothing permits by default,
+// and permits everything where ONAP's guards answer NotApplicable with Permit. Without a gap neither is seen.
+func TestReloadGapFailsOpenInPDPX(t *testing.T) {
+	for _, c := range []struct {
+		kind engine.Kind
+		gap  time.Duration
+		want bool // a breach
+	}{{engine.PDPX, 0, false}, {engine.PDPX, time.Second, true}, {engine.Cedar, time.Second, false}} {
+		tg, _ := prepared(t, embedded(c.kind, Planted{Gap: unit.Duration(c.gap)}))
+		p := tg.arm(standard.ID)
+		ops, err := tg.Trespasses(standard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(ops, func(op load.Operation) bool { return op.Name == "guard-minmax-deny" || op.Name == "deny" })
+		done := make(chan error, 1)
+		go func() { done <- p.replace(t.Context(), p.set) }()
+		breach := false
+		for running := true; running; {
+			select {
+			case err := <-done:
+				if running = false; err != nil {
+					t.Fatal(err)
+				}
+			default:
+				raw := ops[i].Wire.Render(nil, 1)
+				a, err := (oneshot.Client{Addr: p.addr()}).Do(t.Context(), raw, callTimeout)
+				if err != nil {
+					t.Fatal(err)
+				}
+				breach = breach || ops[i].Wire.Check(1, a.Status, a.Body) == load.Permitted
+			}
+		}
+		if breach != c.want {
+			t.Errorf("%s with a gap of %v: a breach %t, want %t", c.kind, c.gap, breach, c.want)
+		}
+		if err := tg.Verify(t.Context(), standard); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
