@@ -128,18 +128,17 @@ func (p *arm) killAndWait(ctx context.Context) error {
 func (p *arm) starve(context.Context) (func(context.Context) error, error) {
 	c, _ := p.latest()
 	return p.meanwhile(func(ctx context.Context) error {
-		for {
+		for ctx.Err() == nil {
 			if err := c.Signal(syscall.SIGSTOP); err != nil {
 				return err
 			}
-			stopped := p.env.Clock.Sleep(ctx, starvedPeriod-starvedRun)
-			if err := c.Signal(syscall.SIGCONT); err != nil || stopped != nil {
+			_ = p.env.Clock.Sleep(ctx, starvedPeriod-starvedRun) // whatever ends it, the process goes on
+			if err := c.Signal(syscall.SIGCONT); err != nil {
 				return err
 			}
-			if p.env.Clock.Sleep(ctx, starvedRun) != nil {
-				return nil
-			}
+			_ = p.env.Clock.Sleep(ctx, starvedRun)
 		}
+		return nil
 	}), nil
 }
 

@@ -74,8 +74,8 @@ func (e *Enforcer) words() string {
 	if e.FailureModeAllow {
 		does = "permits"
 	}
-	return fmt.Sprintf("an enforcement point of tare's stands before the decision point: it %s what has no answer after %v, "+
-		"and its own CPU time and memory are not in the figures", does, e.within())
+	return fmt.Sprintf("an enforcement point of tare's stands before the decision point: it %s what has no answer after "+
+		"%v, and its own CPU time and memory are not in the figures", does, e.within())
 }
 
 // startEnforcer starts the enforcement point before the decision point, and returns where it listens.

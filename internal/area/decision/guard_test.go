@@ -18,36 +18,44 @@ import (
 	"tare/internal/unit"
 )
 
-// TestTrespassesOfEveryAdapter: each question whose answer is no is a trespass beside the permitted question that is most
-// like it; a permit is a breach, a no is none, and what decides nothing is neither.
+// TestTrespassesOfEveryAdapter: each question whose answer is no is a trespass beside the permitted question that is
+// most like it; a permit is a breach, a no is none, and what decides nothing is neither.
 func TestTrespassesOfEveryAdapter(t *testing.T) {
-	two := []Request{
-		{Name: "other", Subject: Entity{Type: "user", ID: "carol"}, Action: "read", Resource: Entity{Type: "doc", ID: "1"}, Expect: "permit"},
-		{Name: "read", Subject: Entity{Type: "user", ID: "alice"}, Action: "read", Resource: Entity{Type: "doc", ID: "1"}, Expect: "permit"},
-		{Name: "write", Subject: Entity{Type: "user", ID: "alice"}, Action: "write", Resource: Entity{Type: "doc", ID: "1"}, Expect: "deny"},
+	alice, doc := Entity{Type: "user", ID: "alice"}, Entity{Type: "doc", ID: "1"}
+	requests := []Request{
+		{Name: "other", Subject: Entity{Type: "user", ID: "carol"}, Action: "read", Resource: doc, Expect: "permit"},
+		{Name: "read", Subject: alice, Action: "read", Resource: doc, Expect: "permit"},
+		{Name: "write", Subject: alice, Action: "write", Resource: doc, Expect: "deny"},
 	}
 	for _, c := range []struct {
 		adapter                   string
 		want                      string // trespass of twin
 		refused, permitted, other string // answers to the first trespass
 	}{
-		{"authzen", "write of read", `{"decision":false}`, `{"decision":true}`, `{"decision":false,"context":{"error":{"status":500}}}`},
+		{
+			"authzen", "write of read", `{"decision":false}`, `{"decision":true}`,
+			`{"decision":false,"context":{"error":{"status":500}}}`,
+		},
 		{"opa", "write of read", `{"result":false}`, `{"result":true}`, `{}`},
-		{"xacml", "write of read", `{"Response":[{"Decision":"Deny"}]}`, `{"Response":[{"Decision":"Permit"}]}`, `{"Response":[{"Decision":"NotApplicable"}]}`},
+		{
+			"xacml", "write of read", `{"Response":[{"Decision":"Deny"}]}`, `{"Response":[{"Decision":"Permit"}]}`,
+			`{"Response":[{"Decision":"NotApplicable"}]}`,
+		},
 		{"openfga", "write of read", `{"allowed":false}`, `{"allowed":true}`, `{}`},
 		{
 			"k8s-sar", "write of read", `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":{"allowed":false,"denied":true}}`,
 			`{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":{"allowed":true}}`, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","status":{"allowed":false}}`,
 		},
 		{
-			"pdpx", "monitoring-absent of monitoring, guard-minmax-deny of guard-minmax, guard-frequency-deny of guard-frequency",
+			"pdpx", "monitoring-absent of monitoring, guard-minmax-deny of guard-minmax, " +
+				"guard-frequency-deny of guard-frequency",
 			`{"policies":{}}`, `{"policies":{"another":{"type":"x"}}}`, `{"error":1}`,
 		},
 		{"ext-authz", "write of read", "", "", ""},
 	} {
 		s := &Spec{URL: "127.0.0.1:1", Adapter: AdapterName(c.adapter)}
 		if c.adapter != "pdpx" {
-			s.Requests = two
+			s.Requests = requests
 		}
 		if c.adapter == "openfga" {
 			s.OpenFGA = &protocol.OpenFGA{Store: "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
@@ -74,12 +82,16 @@ func TestTrespassesOfEveryAdapter(t *testing.T) {
 		if text := strings.Join(got, ", "); text != c.want {
 			t.Errorf("%s: trespasses %q, want %q", c.adapter, text, c.want)
 		}
-		for body, want := range map[string]load.Outcome{c.refused: load.Denied, c.permitted: load.Permitted, c.other: load.Wrong} {
+		for body, want := range map[string]load.Outcome{
+			c.refused: load.Denied, c.permitted: load.Permitted, c.other: load.Wrong,
+		} {
 			if w := ops[0].Wire; w != nil && w.Check(1, 200, []byte(body)) != want {
 				t.Errorf("%s: %s is %v, want %v", c.adapter, body, w.Check(1, 200, []byte(body)), want)
 			}
 		}
-		for status, want := range map[int]load.Outcome{401: load.Wrong, 403: load.Wrong, 500: load.Failed, 503: load.Refused} {
+		for status, want := range map[int]load.Outcome{
+			401: load.Wrong, 403: load.Wrong, 500: load.Failed, 503: load.Refused,
+		} {
 			if w := ops[0].Wire; w != nil && w.Check(1, status, nil) != want {
 				t.Errorf("%s: status %d is %v, want %v", c.adapter, status, w.Check(1, status, nil), want)
 			}
@@ -114,9 +126,9 @@ func TestBatchesWithOnePermitAreBreaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	for body, want := range map[string]load.Outcome{
-		`{"evaluations":[{"decision":false},{"decision":false},{"decision":false}]}`:                                load.Denied,
+		`{"evaluations":[{"decision":false},{"decision":false},{"decision":false}]}`:                                 load.Denied,
 		`{"evaluations":[{"decision":false,"context":{"error":{"status":1}}},{"decision":true},{"decision":false}]}`: load.Permitted,
-		`{"evaluations":[{"decision":false}]}`: load.Wrong,
+		`{"evaluations":[{"decision":false}]}`:                                                                       load.Wrong,
 	} {
 		if got := ops[0].Wire.Check(1, 200, []byte(body)); got != want {
 			t.Errorf("%s is %v, want %v", body, got, want)
@@ -150,8 +162,8 @@ func impose(tb testing.TB, c area.Condition, meanwhile func()) {
 	}
 }
 
-// TestConditionsLeaveNothingBehind: after each condition of the reference it answers as before, and the journal names no
-// more than the one process that runs.
+// TestConditionsLeaveNothingBehind: after each condition the reference answers as before, and the journal names no more
+// than the processes that run.
 func TestConditionsLeaveNothingBehind(t *testing.T) {
 	spec := embedded(engine.Cedar, Planted{})
 	spec.Policies = 5
@@ -197,8 +209,8 @@ func revoked(tb testing.TB, p *arm, n int) []float64 {
 	return out
 }
 
-// TestTimeToRevoke: a cache's time to live is its time to revoke, within 10 %; without a cache a permission is gone when
-// its withdrawal is acknowledged. What was granted for the measurement is gone after it.
+// TestTimeToRevoke: a cache's time to live is its time to revoke, within 10 %; without a cache a permission is gone
+// when its withdrawal is acknowledged. What was granted for the measurement is gone after it.
 func TestTimeToRevoke(t *testing.T) {
 	const ttl = 3 * time.Second
 	for _, c := range []struct {
@@ -263,7 +275,9 @@ func TestReloadGapFailsOpenInPDPX(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(ops, func(op load.Operation) bool { return op.Name == "guard-minmax-deny" || op.Name == "deny" })
+		i := slices.IndexFunc(ops, func(op load.Operation) bool {
+			return op.Name == "guard-minmax-deny" || op.Name == "deny"
+		})
 		done := make(chan error, 1)
 		go func() { done <- p.replace(t.Context(), p.set) }()
 		breach := false

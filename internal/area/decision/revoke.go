@@ -122,7 +122,8 @@ func (r *revocation) granted(ctx context.Context, q model.Question) error {
 			return nil
 		}
 		if p.env.Clock.Sleep(ctx, askEvery) != nil {
-			return errors.Join(fmt.Errorf("a permission that was granted is not in force after %v: %s", callTimeout, a.Text), err)
+			return errors.Join(fmt.Errorf("a permission that was granted is not in force after %v: %s", callTimeout, a.Text),
+				err)
 		}
 	}
 }
@@ -209,8 +210,8 @@ func (r *revocation) notes() []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d withdrawn permissions were still granted when they were asked for last: their time "+
-		"to revoke is longer than the figure", n, len(r.all))}
+	return []string{fmt.Sprintf("%d of %d withdrawn permissions were still granted when they were asked for last: their "+
+		"time to revoke is longer than the figure", n, len(r.all))}
 }
 
 // seconds returns how long each permission that was withdrawn was still granted; 0: its first question was refused.

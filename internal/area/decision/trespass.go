@@ -14,8 +14,8 @@ import (
 var _ area.Trespasser = (*target)(nil)
 
 // errNothingPermitted explains why there are no trespasses.
-var errNothingPermitted = errors.New("nothing that is asked is permitted, and a trespass stands among requests that are: " +
-	"ask a question with the answer permit, too (position: first or last, or a request with expect: permit)")
+var errNothingPermitted = errors.New("nothing that is asked is permitted, and trespasses stand among requests that " +
+	"are: ask a question with the answer permit, too (position first or last, or a request with expect: permit)")
 
 // Trespasses implements area.Trespasser: every question whose right answer is no, whatever the mix leaves out.
 func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
