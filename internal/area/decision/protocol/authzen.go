@@ -116,7 +116,8 @@ func wantsAll(want model.Decision, n int) judge {
 	}
 }
 
-// allOf judges the array of decisions: its form, its length, then the first decision that is not the wanted one.
+// allOf judges the array of decisions: its form, its length, then a Permit that should be none, then the first other
+// decision that is not the wanted one.
 func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, model.Decision) {
 	count, odd, why, bad := 0, want, Fine, false
 	w := jsonscan.Array(array)
@@ -127,7 +128,6 @@ func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, mod
 		}
 		count++
 		d, v := readEvaluation(element)
-		// A Permit that should be none comes before whatever else is wrong.
 		if (v != Fine || d != want) && (!bad || d == model.Permit) {
 			odd, why, bad = d, v, true
 		}
