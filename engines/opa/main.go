@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +22,14 @@ import (
 type config struct {
 	Addr string `json:"addr"`
 	File string `json:"file"`
+	// Admin is the bearer token of who may change policies; empty: nobody may.
+	Admin string `json:"admin"`
 	// The faults that other engines can simulate.
 	Answer string  `json:"answer"`
 	Leak   float64 `json:"leak"`
 	Delay  float64 `json:"delay"`
+	Cache  float64 `json:"cache"`
+	Gap    float64 `json:"gap"`
 }
 
 func main() {
@@ -43,7 +48,7 @@ func run(in *bufio.Reader, out io.Writer) error {
 	if err := json.Unmarshal(line, &cfg); err != nil {
 		return fmt.Errorf("read config from stdin: %w", err)
 	}
-	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 {
+	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 || cfg.Cache != 0 || cfg.Gap != 0 {
 		return errors.New("no fault can be planted in OPA")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,7 +73,7 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("load %s: %w", cfg.File, err)
 	}
-	rt.Manager.ExtraMiddleware(decisionsOnly)
+	rt.Manager.ExtraMiddleware(decisionsOnly(cfg.Admin))
 	served := make(chan error, 1)
 	go func() { served <- rt.Serve(ctx) }()
 	addr, err := await(ctx, rt, served)
@@ -85,19 +90,24 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	return nil
 }
 
-// decisionsOnly refuses all requests but questions and the health check. Every user of the host can connect to
-// loopback, and the rest of OPA's REST API reads and changes policies, runs any query and shows the environment. OPA's
-// own authorization (system.authz) would evaluate an additional policy for each question.
-func decisionsOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		question := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/data/")
-		health := r.Method == http.MethodGet && r.URL.Path == "/health"
-		if !question && !health {
-			http.Error(w, "tare serves decisions only: POST /v1/data/PATH", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// decisionsOnly refuses all requests but questions, the health check, and policies from who knows the token. Every user
+// of the host can connect to loopback, and the rest of OPA's REST API reads and changes policies, runs any query and
+// shows the environment. OPA's own authorization (system.authz) would evaluate an additional policy for each question.
+func decisionsOnly(token string) func(next http.Handler) http.Handler {
+	want := []byte("Bearer " + token)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			question := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/data/")
+			health := r.Method == http.MethodGet && r.URL.Path == "/health"
+			policy := token != "" && r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/policies/") &&
+				subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) == 1
+			if !question && !health && !policy {
+				http.Error(w, "tare serves decisions only: POST /v1/data/PATH", http.StatusForbidden)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // await waits until the server answers, with its policies compiled, and returns the address that it got.

@@ -153,6 +153,8 @@ type Drive struct {
 type Stage struct {
 	Request
 	Target area.Target
+	// OnlyAllowed leaves the trespasses out of the calls, and what is a trespass out of the mix.
+	OnlyAllowed bool
 
 	drive  Drive
 	start  time.Time

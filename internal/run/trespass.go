@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,7 +24,8 @@ const (
 	mixScale = 10_000
 )
 
-// withTrespasses adds the must-refuse twins of the operations to their mix, as the given share of all calls.
+// withTrespasses adds the must-refuse twins of the operations to their mix, as the given share of all calls. An
+// operation of the mix that is a trespass itself is taken out of it: it is no request that the control must allow.
 func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
 	share := x.Load.Trespass
 	if share <= 0 {
@@ -36,6 +38,15 @@ func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load
 	twins, err := target.Trespasses(t)
 	if err != nil {
 		return nil, fmt.Errorf("trespasses of %s: %w", t.ID, err)
+	}
+	mix = slices.DeleteFunc(slices.Clone(mix), func(o load.Operation) bool {
+		return slices.ContainsFunc(twins, func(twin load.Operation) bool { return twin.Name == o.Name })
+	})
+	switch {
+	case len(mix) == 0:
+		return nil, errors.New("all operations of the mix must be refused: add one that the control must allow")
+	case x.OnlyAllowed:
+		return mix, nil
 	}
 	return addTwins(mix, twins, share)
 }

@@ -49,13 +49,17 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}, nil
 }
 
-// Serve implements area.Server: "cedar", "pdpx", and "opa", which supervises the opa found in PATH.
+// Serve implements area.Server: "cedar", "pdpx", "opa", which supervises the opa found in PATH, and "enforcer", an
+// enforcement point.
 func (Area) Serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
 	var cfg engine.Config
 	if err := json.Unmarshal(config, &cfg); err != nil {
 		return fmt.Errorf("serve %s: malformed config", name) // the decoder's error may quote the password
 	}
 	tell := func(r engine.Ready) error { return ready(r) }
+	if name == enforcerName {
+		return reference.RunEnforcer(ctx, cfg, tell)
+	}
 	switch engine.Kind(name) {
 	case engine.Cedar:
 		return reference.RunCedar(ctx, cfg, tell)

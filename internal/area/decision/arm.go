@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tare/internal/area"
@@ -36,7 +37,9 @@ type arm struct {
 	ready    bool      // Prepare has gone through
 
 	session  *protocol.Session
-	attached []probe.Probe // of a decision point behind a URL
+	pdp      netip.AddrPort // where an embedded decision point listens: session leads to the enforcement point, if any
+	front    *area.Process  // the enforcement point; nil: none
+	attached []probe.Probe  // of a decision point behind a URL
 	// lost says why its process cannot be read; empty: it can.
 	lost string
 	// cold says that it is a JVM that has decided little since its start; empty: it is none, or it is warm.
@@ -54,7 +57,9 @@ type arm struct {
 	down     bool   // it has ended, and no other has taken its place yet
 	starts   int
 	restarts int
-	broken   error // why it is not started any more
+	replaced int         // how often its policies were replaced
+	revoked  *revocation // the last; nil: none
+	broken   error       // why it is not started any more
 }
 
 // Ready implements area.Arm.
@@ -63,6 +68,7 @@ func (p *arm) Ready() bool { return p.ready }
 // A child is a running decision point.
 type child struct {
 	*area.Process
+	killed  atomic.Bool // by tare
 	ready   engine.Ready
 	seconds float64 // from its start until it was ready
 }
@@ -95,6 +101,7 @@ func (p *arm) Close(ctx context.Context) error {
 		p.stopKeeper()
 	}
 	var errs []error
+	errs = append(errs, p.front.Stop(ctx))
 	if c, down := p.latest(); c != nil && !down {
 		errs = append(errs, c.Stop(ctx))
 	}

@@ -46,6 +46,10 @@ func (p *arm) start(ctx context.Context) error {
 	p.config.Answer, p.config.Leak = p.planted.Answer, float64(p.planted.Leak)/60
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()
 	p.config.AnswerAfter = time.Duration(p.planted.AnswerAfter).Seconds()
+	p.config.Cache, p.config.Gap = time.Duration(p.planted.Cache).Seconds(), time.Duration(p.planted.Gap).Seconds()
+	if p.replaceable() {
+		p.config.Admin = rand.Text()
+	}
 	if p.kind == engine.PDPX {
 		p.config.Username, p.config.Password = embeddedUser, rand.Text()
 	}
@@ -58,6 +62,11 @@ func (p *arm) start(ctx context.Context) error {
 		return fmt.Errorf("start %s: address: %w", p.kind, err)
 	}
 	p.config.Addr = addr.String() // whatever takes its place is to listen there, too
+	if p.pdp = addr; p.enforcer != nil {
+		if addr, err = p.startEnforcer(ctx); err != nil {
+			return fmt.Errorf("start the enforcement point: %w", err)
+		}
+	}
 	p.session = &protocol.Session{
 		Addr: addr, Host: addr.String(), Options: p.options, Username: p.config.Username, Password: p.config.Password,
 	}
@@ -102,5 +111,6 @@ func (p *arm) kill() error {
 	if c == nil || down {
 		return nil
 	}
+	c.killed.Store(true)
 	return c.Signal(syscall.SIGKILL)
 }

@@ -66,8 +66,12 @@ func (p *arm) ended(c *child) {
 	p.mu.Lock()
 	p.down = true
 	p.mu.Unlock()
-	why := c.Wait(context.Background()) // it has ended: this does not wait
-	p.env.Log.Warn("the decision point has ended by itself and is started again", slog.Any("error", why))
+	if c.killed.Load() {
+		p.env.Log.Info("the decision point was killed and is started again")
+	} else {
+		why := c.Wait(context.Background()) // it has ended: this does not wait
+		p.env.Log.Warn("the decision point has ended by itself and is started again", slog.Any("error", why))
+	}
 	if err := c.Stop(context.Background()); err != nil { // for the journal
 		p.env.Log.Error("journal the end of the decision point", slog.String("error", err.Error()))
 	}

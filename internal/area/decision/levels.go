@@ -24,7 +24,7 @@ const (
 func factors() []string {
 	return []string{
 		"engine", "adapter", "url", "policies", "position", "batch", "planted.answer",
-		"planted.leak_per_minute",
+		"planted.leak_per_minute", "enforcer.timeout", "enforcer.failure_mode_allow",
 	}
 }
 
@@ -40,6 +40,9 @@ func (s *Spec) under(levels map[string]string) (*Spec, error) {
 		e := *s.Embedded
 		if e.Planted != nil {
 			e.Planted = new(*e.Planted)
+		}
+		if e.Enforcer != nil {
+			e.Enforcer = new(*e.Enforcer)
 		}
 		out.Embedded = &e
 	}
@@ -77,6 +80,8 @@ func (s *Spec) setLevel(name, level string) (err error) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		s.plant().Leak = size
+	case "enforcer.timeout", "enforcer.failure_mode_allow":
+		err = s.setEnforcer(name, level)
 	default:
 		return fmt.Errorf("%s: there is no such factor; there are %s%s", name, strings.Join(factors(), ", "),
 			spelling.DidYouMean(name, factors()))

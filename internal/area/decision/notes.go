@@ -39,6 +39,10 @@ func (p *arm) notes() (out []string) {
 	if p.kind == engine.PDPX {
 		out[0] += ": what is measured is not ONAP's"
 	}
+	if p.enforcer != nil {
+		out = append(out, p.enforcer.words())
+	}
+	out = append(out, p.revoked.notes()...)
 	if p.planted != (Planted{}) {
 		out = append(out, "faults are planted into the decision point: "+p.planted.words())
 	}
@@ -101,6 +105,12 @@ func (x Planted) words() string {
 	}
 	if x.NotReady > 0 {
 		add(fmt.Sprintf("it is not ready for %v", x.NotReady))
+	}
+	if x.Cache > 0 {
+		add(fmt.Sprintf("it gives decisions again for %v", x.Cache))
+	}
+	if x.Gap > 0 {
+		add(fmt.Sprintf("it has no policies for %v whenever they are replaced", x.Gap))
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"tare/internal/area/decision/model"
 	"tare/internal/area/decision/protocol"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 const defaultPolicies = 100
@@ -24,6 +25,7 @@ type plan struct {
 	kind      engine.Kind // empty: behind url
 	url       *url.URL    // nil: embedded
 	planted   Planted
+	enforcer  *Enforcer // nil: none
 	set       model.Set
 	position  model.Position
 	batch     int
@@ -158,6 +160,9 @@ func (p *plan) judgeEmbedded() error {
 			return fmt.Errorf("%s: %s: leave it out, or name a url", x.field, x.why)
 		}
 	}
+	if s.Embedded != nil {
+		p.enforcer = s.Embedded.Enforcer
+	}
 	if s.Embedded != nil && s.Embedded.Planted != nil {
 		p.planted = *s.Embedded.Planted
 	}
@@ -165,7 +170,7 @@ func (p *plan) judgeEmbedded() error {
 		return fmt.Errorf("planted: faults can be planted into cedar and pdpx, which are tare's own servers, not into %s",
 			p.kind)
 	}
-	return p.judgePlanted()
+	return errors.Join(p.judgePlanted(), p.judgeEnforcer())
 }
 
 // judgePlanted checks words that may be levels.
@@ -174,11 +179,16 @@ func (p *plan) judgePlanted() error {
 		return fmt.Errorf("planted.answer: %q is not one of %s", a, strings.Join(plantedAnswers(), ", "))
 	}
 	switch {
-	case p.planted.AnswerAfter == 0:
-	case p.planted.Answer == "":
+	case p.planted.AnswerAfter != 0 && p.planted.Answer == "":
 		return errors.New("planted.answer_after: there is no planted answer to begin then")
-	case p.kind != engine.PDPX:
+	case p.planted.AnswerAfter != 0 && p.kind != engine.PDPX:
 		return fmt.Errorf("planted.answer_after: %s answers so from its start: leave it out, or use engine pdpx", p.kind)
+	case p.planted.Cache != 0 && p.kind != engine.Cedar:
+		return fmt.Errorf("planted.cache: only cedar can be given a cache that goes stale, not %s", p.kind)
+	case p.planted.Cache < 0 || p.planted.Gap < 0:
+		return errors.New("planted: cache and reload_gap are not negative")
+	case p.planted.Gap > unit.Duration(callTimeout/2):
+		return fmt.Errorf("planted.reload_gap: %v is more than %v", p.planted.Gap, callTimeout/2)
 	}
 	return nil
 }

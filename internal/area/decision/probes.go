@@ -64,7 +64,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 			return probe.JVM{Name: subject, PID: c.PID, StartTicks: c.StartTicks}
 		}})
 	case engine.Cedar:
-		out = append(out, probe.Exposition{Name: subject, URL: "http://" + p.addr().String() + "/metrics"})
+		out = append(out, probe.Exposition{Name: subject, URL: "http://" + p.pdp.String() + "/metrics"})
 	case engine.PDPX, engine.OPA:
 	}
 	return out

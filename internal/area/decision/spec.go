@@ -59,8 +59,9 @@ func (AdapterName) Words() []string { return protocol.Names() }
 
 // Embedded chooses an engine, and plants faults into it.
 type Embedded struct {
-	Engine  engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
-	Planted *Planted    `yaml:"planted,omitempty" json:"planted,omitempty" jsonschema_description:"Faults to plant, so that it can be seen that they are found: cedar and pdpx only."`
+	Engine   engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
+	Enforcer *Enforcer   `yaml:"enforcer,omitempty" json:"enforcer,omitempty" jsonschema_description:"An enforcement point of tare's own between the callers and the decision point, as Envoy's external authorization is. Not for pdpx."`
+	Planted  *Planted    `yaml:"planted,omitempty" json:"planted,omitempty" jsonschema_description:"Faults to plant, so that it can be seen that they are found: cedar and pdpx only."`
 }
 
 // Planted are faults of a decision point.
@@ -70,6 +71,8 @@ type Planted struct {
 	AnswerAfter unit.Duration `yaml:"answer_after,omitempty" json:"answer_after,omitempty" jsonschema_description:"How long after its start that answer begins, so that a soak has to find it: pdpx only."`
 	Leak        unit.Size     `yaml:"leak_per_minute,omitempty" json:"leak_per_minute,omitempty" jsonschema_description:"Memory that is kept for ever, each minute: 1MiB."`
 	NotReady    unit.Duration `yaml:"not_ready,omitempty" json:"not_ready,omitempty" jsonschema_description:"How long from its start it answers 409."`
+	Cache       unit.Duration `yaml:"cache,omitempty" json:"cache,omitempty" jsonschema_description:"How long it gives a decision again, whatever its policies are by then: cedar only."`
+	Gap         unit.Duration `yaml:"reload_gap,omitempty" json:"reload_gap,omitempty" jsonschema_description:"How long it has no policies whenever they are replaced."`
 }
 
 // Process names processes on this host in one of three ways.

@@ -9,10 +9,11 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/decision/protocol"
 	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // Validate implements area.Spec.
-func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
+func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	out := s.judgePlaces(treatments)
 	out = append(out, area.CheckHeaders("", s.Headers, s.SecretHeaders, "content-type")...)
 	if err := s.TLS.Validate(); err != nil {
@@ -22,7 +23,25 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 	if len(out) > 0 {
 		return out
 	}
-	return area.JudgeEach(treatments, s.judge)
+	return area.JudgeEach(treatments, func(t design.Treatment) []area.Finding {
+		if found := s.judge(t); len(found) > 0 || question.Of(q).Trespass == 0 {
+			return found
+		}
+		return s.judgeTrespasses(t)
+	})
+}
+
+// judgeTrespasses refuses a treatment in which nothing is permitted.
+func (s *Spec) judgeTrespasses(t design.Treatment) []area.Finding {
+	p, err := s.plan(t)
+	if err != nil || len(p.permitted(nil)) > 0 {
+		return nil
+	}
+	path := "position"
+	if len(s.Requests) > 0 {
+		path = "requests"
+	}
+	return []area.Finding{area.FaultIn(t, path, fmt.Errorf("%s: %w", path, errNothingPermitted))}
 }
 
 // judgePlaces refuses two ways of saying where the decision point is.

@@ -61,9 +61,8 @@ func guardedRates(ctx context.Context, s *run.Stage, trial design.Trial) (float6
 	if len(s.Load.Rates) > 0 {
 		return 0, s.Load.Rates, nil
 	}
-	share := s.Load.Trespass
-	s.Load.Trespass = 0
-	defer func() { s.Load.Trespass = share }()
+	s.OnlyAllowed = true
+	defer func() { s.OnlyAllowed = false }()
 	var trace capacity.Trace
 	err := s.Measure(ctx, alone(func(ctx context.Context, a *run.Arm) (err error) {
 		trace, err = searched(ctx, a)

@@ -97,7 +97,22 @@ type Config struct {
 	AnswerAfter float64 `json:"answer_after,omitempty"`
 	Leak        float64 `json:"leak,omitempty"`  // bytes a second that are kept for ever
 	Delay       float64 `json:"delay,omitempty"` // seconds from the start during which a request gets 409
+	// Cache is for how many seconds a decision is given again, whatever the policies are by then; Gap for how many it has
+	// no policies whenever they are replaced.
+	Cache float64 `json:"cache,omitempty"`
+	Gap   float64 `json:"gap,omitempty"`
+	// Admin is the bearer token of who may have the policies replaced; empty: nobody may.
+	Admin string `json:"admin,omitempty"`
+	// Upstream is the decision point that an enforcement point asks; it waits Within seconds for an answer, and otherwise
+	// gives the answer Fallback.
+	Upstream string  `json:"upstream,omitempty"`
+	Within   float64 `json:"within,omitempty"`
+	Fallback string  `json:"fallback,omitempty"`
 }
+
+// ReloadPath is where tare's own decision points are asked, by POST with the bearer token Admin, to read their policies
+// again.
+const ReloadPath = "/tare/reload"
 
 // Ready is what the child answers when it serves.
 type Ready struct {

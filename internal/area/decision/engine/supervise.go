@@ -27,7 +27,7 @@ const (
 // ctx ends: opa speaks nothing of package proc's protocol. The load on the decision point is in that grandchild: look
 // at the whole process tree. No fault can be planted in it.
 func RunOPA(ctx context.Context, cfg Config, ready func(Ready) error) error {
-	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 {
+	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 || cfg.Cache != 0 || cfg.Gap != 0 {
 		return errors.New("opa: no fault can be planted in it")
 	}
 	path, err := exec.LookPath("opa")

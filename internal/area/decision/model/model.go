@@ -5,6 +5,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 )
 
 // Decision is what a decision point says.
@@ -72,7 +73,27 @@ type Question struct {
 
 // Set is N policies. Policy i permits subjects with role "role<i>" and department "d<i>" to "read" the resource
 // "doc<i>", and nothing else.
-type Set struct{ N int }
+type Set struct {
+	N int
+	// Beyond are the numbers of further policies, from N on.
+	Beyond []int
+}
+
+// policies returns the numbers of all policies, in order.
+func (s Set) policies() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range s.N {
+			if !yield(i) {
+				return
+			}
+		}
+		for _, i := range s.Beyond {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
 
 // The vocabulary of the model.
 const (
@@ -102,8 +123,7 @@ func (s Set) index(p Position) int {
 // Ask returns the question that the policy at p answers with Permit. At Absent no policy applies, and the answer is not
 // Permit.
 func (s Set) Ask(p Position) Question {
-	q := s.question(s.index(p), s.index(p))
-	q.Name, q.Want = "permit", Permit
+	q := s.Granted(s.index(p))
 	if p == Absent {
 		q.Name, q.Want = "absent", Deny
 	}
@@ -116,6 +136,13 @@ func (s Set) Forbidden(p Position) Question {
 	i := s.index(p)
 	q := s.question(i, i+1)
 	q.Name, q.Want = "deny", Deny
+	return q
+}
+
+// Granted returns the question that policy i answers with Permit.
+func (s Set) Granted(i int) Question {
+	q := s.question(i, i)
+	q.Name, q.Want = "permit", Permit
 	return q
 }
 

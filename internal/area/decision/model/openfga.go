@@ -60,7 +60,7 @@ const OpenFGATuplesEach = 2
 // meaning to OpenFGA. What no relationship allows is not allowed: deny and absent are both Deny.
 func (s Set) OpenFGATuples() iter.Seq[Tuple] {
 	return func(yield func(Tuple) bool) {
-		for i := range s.N {
+		for i := range s.policies() {
 			role := fmt.Sprintf("%s:role%d", openFGARole, i)
 			member := Tuple{User: SubjectType + ":" + Subject, Relation: openFGAMember, Object: role}
 			reads := Tuple{

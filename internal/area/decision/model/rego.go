@@ -21,7 +21,7 @@ const (
 func (s Set) Rego(pkg string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "package %s\n\nimport rego.v1\n\ndefault %s := false\n", pkg, RegoRule)
-	for i := range s.N {
+	for i := range s.policies() {
 		fmt.Fprintf(&b, "\n%[2]s if {\n\tinput.resource.id == \"doc%[1]d\"\n\tinput.subject.properties.%[3]s == "+
 			"\"role%[1]d\"\n"+
 			"\tinput.action.name == %[4]q\n\tinput.resource.type == %[5]q\n\tinput.subject.properties.%[6]s == \"d%[1]d\"\n}\n",

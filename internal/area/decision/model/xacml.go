@@ -48,7 +48,7 @@ func (s Set) XACML() []byte {
 <PolicySet xmlns="urn:oasis:names:tc:xacml:3.0:core:schema:wd-17" PolicySetId="%s" Version="1.0" PolicyCombiningAlgId="%s">
 <Target/>
 `, XACMLRoot, xacmlPolicies)
-	for i := range s.N {
+	for i := range s.policies() {
 		s.xacmlPolicy(&b, i)
 	}
 	b.WriteString("</PolicySet>\n")

@@ -43,6 +43,8 @@ type Adapter struct {
 	operation func(s *Session, q model.Question) (load.Operation, error)
 	ask       func(ctx context.Context, s *Session, q model.Question) (Answer, error)
 
+	// Plain returns an answer that says Permit or Deny and nothing more, of an enforcement point; nil: there is none.
+	Plain func(permit bool) string
 	// Questions are the protocol's own, instead of the model's: the mix about the policy at position of set, and what must
 	// be refused besides. nil: the model's.
 	Questions func(o Options, set model.Set, position model.Position) (mix, refusals []model.Question, err error)

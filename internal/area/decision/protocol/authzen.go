@@ -23,7 +23,8 @@ func authZEN() Adapter {
 	return Adapter{
 		Name: "authzen", Help: "OpenID AuthZEN 1.0: POST /access/v1/evaluation, and evaluations for batches",
 		Schemes: webSchemes(), Path: true, title: "AuthZEN", decisions: []model.Decision{model.Permit, model.Deny},
-		call: oneEvaluation, batch: severalEvaluations,
+		Plain: func(permit bool) string { return fmt.Sprintf(`{"decision":%t}`, permit) },
+		call:  oneEvaluation, batch: severalEvaluations,
 	}
 }
 
@@ -115,7 +116,8 @@ func wantsAll(want model.Decision, n int) judge {
 	}
 }
 
-// allOf judges the array of decisions: its form, its length, then the first decision that is not the wanted one.
+// allOf judges the array of decisions: its form, its length, then a Permit that should be none, then the first other
+// decision that is not the wanted one.
 func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, model.Decision) {
 	count, odd, why, bad := 0, want, Fine, false
 	w := jsonscan.Array(array)
@@ -126,7 +128,7 @@ func allOf(want model.Decision, n int, array []byte) (load.Outcome, Verdict, mod
 		}
 		count++
 		d, v := readEvaluation(element)
-		if !bad && (v != Fine || d != want) {
+		if (v != Fine || d != want) && (!bad || d == model.Permit) {
 			odd, why, bad = d, v, true
 		}
 	}

@@ -24,6 +24,7 @@ func opa() Adapter {
 		Name: "opa", Help: "Open Policy Agent: POST /v1/data/PATH", Section: "opa",
 		Schemes: webSchemes(), title: "OPA", decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable},
 		options: func(o Options) error { return validPath("opa.path", o.rule()) },
+		Plain:   func(permit bool) string { return fmt.Sprintf(`{"result":%t}`, permit) },
 		call:    askOPA, Load: loadOPA, Unload: unloadOPA,
 	}
 }

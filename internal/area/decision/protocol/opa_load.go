@@ -14,8 +14,8 @@ import (
 // tare.<name> with underscores for what no identifier holds. It replaces a module of the same name.
 func loadOPA(ctx context.Context, s *Session, set model.Set, name string) (Options, error) {
 	o := s.Options
-	pkg := "tare." + identifier(name)
-	r := request{method: http.MethodPut, path: opaModule(name), media: "text/plain", body: set.Rego(pkg)}
+	m := OPAModule(name)
+	r := request{method: http.MethodPut, path: m.path(), media: "text/plain", body: set.Rego(m.Package)}
 	status, body, err := s.do(ctx, r, loadTimeout)
 	if err != nil {
 		return o, fmt.Errorf("load %d policies: %w", set.N, err)
@@ -23,13 +23,13 @@ func loadOPA(ctx context.Context, s *Session, set model.Set, name string) (Optio
 	if status != http.StatusOK {
 		return o, fmt.Errorf("load %d policies: PUT %s: %s", set.N, r.path, s.describeStatus(status, body))
 	}
-	o.Section = &OPA{Path: strings.ReplaceAll(pkg, ".", "/") + "/" + model.RegoRule}
+	o.Section = &OPA{Path: strings.ReplaceAll(m.Package, ".", "/") + "/" + model.RegoRule}
 	return o, nil
 }
 
 // unloadOPA deletes the module.
 func unloadOPA(ctx context.Context, s *Session, name string) error {
-	r := request{method: http.MethodDelete, path: opaModule(name)}
+	r := request{method: http.MethodDelete, path: OPAModule(name).path()}
 	status, body, err := s.do(ctx, r, loadTimeout)
 	if err != nil {
 		return fmt.Errorf("take the policies out again: %w", err)
@@ -40,7 +40,7 @@ func unloadOPA(ctx context.Context, s *Session, name string) error {
 	return nil
 }
 
-func opaModule(name string) string { return "/v1/policies/" + url.PathEscape(name) }
+func (m Module) path() string { return "/v1/policies/" + url.PathEscape(m.ID) }
 
 // identifier returns name as an identifier of Rego, of at least two characters, so that it is none of its keywords.
 func identifier(name string) string {

@@ -28,6 +28,12 @@ func xacml() Adapter {
 		Name: "xacml", Help: "XACML 3.0, REST and JSON profiles",
 		Schemes: webSchemes(), Path: true, title: "XACML",
 		decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable}, call: askXACML,
+		Plain: func(permit bool) string {
+			if permit {
+				return `{"Response":[{"Decision":"Permit"}]}`
+			}
+			return `{"Response":[{"Decision":"Deny"}]}`
+		},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/cedar-policy/cedar-go"
@@ -31,21 +32,29 @@ func RunCedar(ctx context.Context, cfg engine.Config, ready func(engine.Ready) e
 		if err != nil {
 			return nil, err
 		}
-		return d.handler(), nil
+		return reloadable(d.handler(), cfg.Admin, d.reload), nil
 	})
 }
 
 // A cedarPoint is a decision point: policies, and what was planted in it.
 type cedarPoint struct {
-	policies *cedar.PolicySet
-	// scopes are the same policies without their conditions, only for the fault "not-applicable-as-permit": what matches
-	// none of them is a request that no policy is about.
-	scopes *cedar.PolicySet
-	answer string
+	file     string
+	policies atomic.Pointer[cedarPolicies]
+	cache    *cache        // planted; nil: none
+	gap      time.Duration // planted: how long it has no policies whenever they are replaced
+	answer   string
 	// readyAt is when it stops answering 503.
 	readyAt time.Time
 	clock   clock.Clock
 	counts  cedarCounts
+}
+
+// cedarPolicies are what decides.
+type cedarPolicies struct {
+	all *cedar.PolicySet
+	// scopes are the same policies without their conditions, only for the fault "not-applicable-as-permit": what matches
+	// none of them is a request that no policy is about.
+	scopes *cedar.PolicySet
 }
 
 // The faults that Config.Answer can plant.
@@ -56,24 +65,53 @@ const (
 )
 
 func newCedar(c clock.Clock, cfg engine.Config) (*cedarPoint, error) {
-	d := &cedarPoint{answer: cfg.Answer, clock: c, readyAt: c.Now().Add(time.Duration(cfg.Delay * float64(time.Second)))}
+	d := &cedarPoint{
+		file: cfg.File, answer: cfg.Answer, clock: c, readyAt: c.Now().Add(seconds(cfg.Delay)),
+		cache: newCache(c, seconds(cfg.Cache)), gap: seconds(cfg.Gap),
+	}
 	switch cfg.Answer {
 	case "", alwaysPermit, notApplicableAsPermit, indeterminate:
 	default:
 		return nil, fmt.Errorf("planted answer %q is not one of %s, %s, %s", cfg.Answer, alwaysPermit, notApplicableAsPermit,
 			indeterminate)
 	}
-	text, err := os.ReadFile(cfg.File)
+	p, err := d.load()
+	d.policies.Store(p)
+	return d, err
+}
+
+// seconds returns a duration of a Config.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// load reads the policies.
+func (d *cedarPoint) load() (*cedarPolicies, error) {
+	text, err := os.ReadFile(d.file)
 	if err != nil {
-		return nil, fmt.Errorf("load policies of %s: %w", cfg.File, err)
+		return nil, fmt.Errorf("load policies of %s: %w", d.file, err)
 	}
-	if d.policies, err = cedar.NewPolicySetFromBytes(cfg.File, text); err != nil {
-		return nil, fmt.Errorf("load policies of %s: %w", cfg.File, err)
+	p := &cedarPolicies{}
+	if p.all, err = cedar.NewPolicySetFromBytes(d.file, text); err != nil {
+		return nil, fmt.Errorf("load policies of %s: %w", d.file, err)
 	}
-	if cfg.Answer == notApplicableAsPermit {
-		d.scopes = withoutConditions(d.policies)
+	if d.answer == notApplicableAsPermit {
+		p.scopes = withoutConditions(p.all)
 	}
-	return d, nil
+	return p, nil
+}
+
+// reload replaces the policies by those that its file holds now.
+func (d *cedarPoint) reload(ctx context.Context) error {
+	p, err := d.load()
+	if err != nil {
+		return err
+	}
+	if d.gap > 0 {
+		none := cedar.NewPolicySet()
+		d.policies.Store(&cedarPolicies{none, none})
+		err = d.clock.Sleep(ctx, d.gap)
+	}
+	d.policies.Store(p)
+	return err
 }
 
 func withoutConditions(all *cedar.PolicySet) *cedar.PolicySet {

@@ -93,7 +93,7 @@ func (d *cedarPoint) evaluation(body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	permit, err := d.decide(e)
+	permit, err := d.cache.of(body, func() (bool, error) { return d.decide(e) })
 	if err != nil {
 		return nil, err
 	}
@@ -138,13 +138,14 @@ func (d *cedarPoint) decide(e evaluation) (permit bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	got, why := cedar.Authorize(d.policies, entities, req)
+	policies := d.policies.Load()
+	got, why := cedar.Authorize(policies.all, entities, req)
 	permit = bool(got)
 	switch d.answer {
 	case alwaysPermit:
 		permit = true
 	case notApplicableAsPermit:
-		permit = permit || (len(why.Reasons) == 0 && !applies(d.scopes, entities, req))
+		permit = permit || (len(why.Reasons) == 0 && !applies(policies.scopes, entities, req))
 	case indeterminate:
 		return false, errIndeterminate
 	}

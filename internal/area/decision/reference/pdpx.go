@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"tare/internal/area/decision/engine"
@@ -32,7 +33,7 @@ func RunPDPX(ctx context.Context, cfg engine.Config, ready func(engine.Ready) er
 		if err != nil {
 			return nil, err
 		}
-		return p.handler(), nil
+		return reloadable(p.handler(), cfg.Admin, p.reload), nil
 	})
 }
 
@@ -41,10 +42,13 @@ type pdpx struct {
 	name               string // of this instance, as healthcheck says it
 	username, password string
 	monitoring, guard  *application
-	undeployed         *application // guard without its policies
-	answer             string       // planted
-	plantedAt          time.Time    // when that begins
-	readyAt            time.Time    // until then decisions are answered 409
+	undeployed         *application                // guard without its policies
+	replaced           atomic.Pointer[application] // what took the place of guard; nil: nothing yet
+	history            *history
+	gap                time.Duration // planted: how long there are no guard policies whenever they are replaced
+	answer             string        // planted
+	plantedAt          time.Time     // when that begins
+	readyAt            time.Time     // until then decisions are answered 409
 	clock              clock.Clock
 	counts             pdpxCounts
 }
@@ -63,12 +67,13 @@ func newPDPX(c clock.Clock, cfg engine.Config) (*pdpx, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := c.Now()
+	now, h := c.Now(), newHistory(c)
 	p := &pdpx{
+		history: h, gap: seconds(cfg.Gap),
 		name: "xacml-" + newUUID(), username: cfg.Username, password: cfg.Password, answer: cfg.Answer, clock: c,
 		readyAt:    now.Add(time.Duration(cfg.Delay * float64(time.Second))),
 		plantedAt:  now.Add(time.Duration(cfg.AnswerAfter * float64(time.Second))),
-		monitoring: monitoring, guard: newGuard(newHistory(c), true), undeployed: newGuard(nil, false),
+		monitoring: monitoring, guard: newGuard(h, true), undeployed: newGuard(nil, false),
 	}
 	return p, nil
 }
@@ -86,7 +91,21 @@ func (p *pdpx) guards() *application {
 	if p.planted() == notApplicableAsPermit {
 		return p.undeployed
 	}
+	if a := p.replaced.Load(); a != nil {
+		return a
+	}
 	return p.guard
+}
+
+// reload replaces the guard policies by the same ones. While there are none, every guard request is NotApplicable, and
+// answered with Permit.
+func (p *pdpx) reload(ctx context.Context) (err error) {
+	if p.gap > 0 {
+		p.replaced.Store(p.undeployed)
+		err = p.clock.Sleep(ctx, p.gap)
+	}
+	p.replaced.Store(newGuard(p.history, true))
+	return err
 }
 
 // policies returns how many policies are deployed.
