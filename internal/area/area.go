@@ -129,6 +129,8 @@ type Env struct {
 	// Look says that nothing will be measured: the caller only wants to know what a run would do, so nothing is built or
 	// started.
 	Look bool
+	// Question is what the run asks, for Preflight and Open; empty: unknown.
+	Question design.Question
 	// Treatments are the treatments that will be measured, for Preflight and Open; empty: unknown.
 	Treatments []design.Treatment
 	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty:
