@@ -28,7 +28,7 @@ func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, l
 	if err != nil {
 		return area.Program{}, err
 	}
-	env.Question, env.Treatments, env.Look = e.Question, e.Arms(), look
+	env.Treatments, env.Look = e.Arms(), look
 	found, err := p.Program(ctx, e.Target, env)
 	if err != nil {
 		return found, fmt.Errorf("inspect the program that makes the calls: %w", err)
