@@ -55,11 +55,10 @@ type arm struct {
 	files       map[string]os.FileInfo // see Program.Files
 	since       uint64                 // start of the first process, in ticks since boot
 	named       map[proc.ID]area.Change
-	counts      map[string][]string // the metrics that the program counts, by operation
-	live        *process            // under Target.mu
-	// turn holds a value while a call of guard, or what replaces the process under it, has the process.
-	turn   chan struct{}
-	failed sync.Once // a call, of which a note tells
+	counts      map[string][]string     // the metrics that the program counts, by operation
+	live        *process                // under Target.mu
+	calls       *area.Callers[struct{}] // the one caller of guard
+	failed      sync.Once               // a call, of which a note tells
 }
 
 // Prepare implements area.Target: it makes a folder, starts a program, and sends it describe and prepare.
@@ -76,7 +75,7 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err != nil {
 		return fmt.Errorf("find the folder for drivers' files: %w", err)
 	}
-	a := &arm{treatment: tr, program: program, counts: map[string][]string{}, turn: make(chan struct{}, 1)}
+	a := &arm{treatment: tr, program: program, counts: map[string][]string{}, calls: area.NewCallers(struct{}{})}
 	folder, run := newFolder(parent, t.c.Area)
 	a.preparation = Preparation{Run: run, Treatment: tr.ID, Levels: map[string]string{}, Folder: folder}
 	maps.Copy(a.preparation.Levels, setting.Levels) // never nil, though it may be empty: programs read it

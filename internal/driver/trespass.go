@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
-	"time"
 
 	"tare/internal/area"
 	"tare/internal/design"
@@ -92,42 +91,18 @@ func (t *Target) called(a *arm, o Operation) load.Operation {
 		"tare, so the control itself is never asked for more than it can do", a.program.Name))
 	return load.Operation{
 		Name: o.Name, Weight: 1, Expect: o.Expect, Twin: o.Trespass, Causes: callCauses,
-		Call: func(ctx context.Context, _ uint64) load.Result { return t.call(ctx, a, o) },
+		Call: func(ctx context.Context, _ uint64) load.Result {
+			return a.calls.Call(ctx, func(ctx context.Context, _ struct{}) load.Result {
+				sent := t.c.Env.Clock.Now()
+				r := t.one(ctx, a, o)
+				r.Sent = sent
+				return r
+			})
+		},
 		Describe: func(uint64, int, []byte) (request, answer string) {
 			return "operate " + o.Name, "the program said that the control permitted it"
 		},
 	}
-}
-
-// call asks for one call of an operation once the process is free. It does not wait for the answer longer than ctx; the
-// process stays occupied until it has answered.
-func (t *Target) call(ctx context.Context, a *arm, o Operation) load.Result {
-	select {
-	case a.turn <- struct{}{}:
-	case <-ctx.Done():
-		return abandoned()
-	}
-	if ctx.Err() != nil {
-		<-a.turn
-		return abandoned()
-	}
-	sent := t.c.Env.Clock.Now()
-	answered := make(chan load.Result, 1)
-	go func() {
-		defer func() { <-a.turn }()
-		answered <- t.one(context.WithoutCancel(ctx), a, o)
-	}()
-	select {
-	case r := <-answered:
-		r.Sent = sent
-		return r
-	case <-ctx.Done():
-		return abandoned()
-	}
-}
-
-func abandoned() load.Result {
-	return load.Result{Outcome: load.ConnFailed, Errno: uint16(syscall.ECONNABORTED), Cause: load.CauseAbandoned}
 }
 
 // one makes the program perform one call, and says what became of it.
@@ -185,22 +160,13 @@ func (t *Target) awaitCalls(a *arm) {
 	if s == nil || s.client == nil {
 		return
 	}
-	wait := time.NewTimer(t.graceOrDefault())
-	defer wait.Stop()
-	select {
-	case a.turn <- struct{}{}:
-	case <-wait.C:
+	ctx, cancel := context.WithTimeout(context.Background(), s.client.grace)
+	defer cancel()
+	if _, err := a.calls.Hold(ctx); err != nil {
 		_ = s.client.child.Signal(syscall.SIGKILL) // then the call that it has ends
-		a.turn <- struct{}{}
+		_, _ = a.calls.Hold(context.Background())  // which cannot fail
 	}
-	<-a.turn
-}
-
-func (t *Target) graceOrDefault() time.Duration {
-	if t.grace > 0 {
-		return t.grace
-	}
-	return defaultGrace
+	a.calls.Release(struct{}{})
 }
 
 // Conditions implements area.Conditioner.
@@ -224,9 +190,11 @@ func (t *Target) restart(ctx context.Context, a *arm) error {
 	if s == nil {
 		return errors.New("no process runs that could be restarted")
 	}
-	_ = s.client.child.Signal(syscall.SIGKILL) // it fails only if the process has ended
-	a.turn <- struct{}{}                       // its call has ended
-	defer func() { <-a.turn }()
+	_ = s.client.child.Signal(syscall.SIGKILL)   // it fails only if the process has ended
+	if _, err := a.calls.Hold(ctx); err != nil { // its call has ended
+		return err
+	}
+	defer a.calls.Release(struct{}{})
 	s.client.discard(errRestarted)
 	if err := errors.Join(t.end(ctx, a), t.begin(ctx, a)); err != nil {
 		return err
