@@ -118,10 +118,10 @@ func TestSoundSandboxIsNotCharged(t *testing.T) {
 func TestInterruptedConditionLeavesNothing(t *testing.T) {
 	tr := treatment("enforcer", "seccomp")
 	tg, j := guarded(t, tr)
-	before := fmt.Sprint(len(j.Pending()), folders(t, tg))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, c := range tg.Conditions(tr) {
+		before := fmt.Sprint(len(j.Pending()), folders(t, tg))
 		if lift, err := c.Impose(ctx); err == nil || lift != nil {
 			t.Errorf("%s: it was brought about after an interrupt", c.Name)
 		}
