@@ -6,6 +6,7 @@ A program for tare's area "exec". It loads a file again and again, under one of 
     check=none    the file is used as it is: the baseline
     check=sha256  its SHA-256 must be the one that was written down
     check=hmac    its HMAC-SHA-256 must be, so that whoever changes the file cannot change the sum with it
+    check=sampled the same, but for one load of 100, which is not checked: a control with a gap, for `question: guard`
 
 tare writes one request a line to standard input and reads one answer a line from standard output, all JSON. The whole protocol is in
 docs/reference/exec.md. Nothing but Python's standard library is used: copy this file, and change what stands below "The control".
@@ -23,12 +24,13 @@ import time
 DESCRIPTION = {
     "protocol": 1,
     "name": "hash.py",
-    "version": "1",
+    "version": "2",
     "operations": [
         {"name": "load", "expect": "the file's content, checked", "span_ms": 20},
+        {"name": "tampered", "expect": "no content: one bit was changed", "trespass": "load"},
         {"name": "empty", "expect": "nothing: the loop alone", "harness": True},
     ],
-    "factors": {"check": ["none", "sha256", "hmac"], "size": []},  # no levels: any, and prepare says what it cannot take
+    "factors": {"check": ["none", "sha256", "hmac", "sampled"], "size": []},  # no levels: any, and prepare says what it cannot take
     "notes": ["the file lies in the page cache: no disk is read"],
 }
 
@@ -47,10 +49,17 @@ def checksum(check, content):
     return hmac.new(KEY, content, "sha256").hexdigest()
 
 
+loads = 0
+
+
 def load(check, path):
     """The call that is measured: read the file, and hand it out only if it is what it was."""
+    global loads
     with open(path, "rb") as f:
         content = f.read()
+    if check == "sampled":
+        loads += 1
+        check = "none" if loads % 100 == 0 else "hmac"
     if check != "none":
         with open(f"{path}.{check}") as f:
             if not hmac.compare_digest(f.read(), checksum(check, content)):
@@ -100,14 +109,24 @@ class Driver:
         """Performs the calls and says what they took together. Only the loop stands between the clocks."""
         calls, check, path = range(request["calls"]), self.check, self.path
         wall, cpu = time.perf_counter_ns(), time.process_time_ns()
+        refused = 0
         if request["operation"] == "load":
             for _ in calls:
                 load(check, path)
+        elif request["operation"] == "tampered":  # what the control must refuse; only guard asks for it
+            for _ in calls:
+                try:
+                    load(check, self.tampered)
+                except Refused:
+                    refused += 1
         else:  # empty
             for _ in calls:
                 pass
         cpu, wall = time.process_time_ns() - cpu, time.perf_counter_ns() - wall
-        return {"calls": len(calls), "total": {"wall": wall / 1e9, "cpu": cpu / 1e9}}
+        answer = {"calls": len(calls), "total": {"wall": wall / 1e9, "cpu": cpu / 1e9}}
+        if request["operation"] == "tampered":
+            answer |= {"refused": refused, "permitted": len(calls) - refused}
+        return answer
 
     def undo(self, request):
         """Removes all that prepare made. It may be asked of a new process, and twice."""

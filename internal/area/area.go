@@ -129,6 +129,9 @@ type Env struct {
 	// Look says that nothing will be measured: the caller only wants to know what a run would do, so nothing is built or
 	// started.
 	Look bool
+	// Trespasses says that the run asks for what the control must refuse, among calls at rates that tare chooses: then the
+	// operations must be calls, and not batches.
+	Trespasses bool
 	// Treatments are the treatments that will be measured, for Preflight and Open; empty: unknown.
 	Treatments []design.Treatment
 	// Operations are the names of the operations that the load chooses, so that only what they need is prepared; empty:

@@ -161,7 +161,7 @@ func rateLimitText(most unit.Rate) string {
 }
 
 func peakRateText(e *config.Experiment) string {
-	if _, ok := e.Target.(area.Batcher); ok {
+	if e.OwnPace() {
 		return "no load is generated: the workloads run at their own pace"
 	}
 	if c := e.Load.Closed; c != nil {

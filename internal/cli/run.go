@@ -199,8 +199,8 @@ func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, l
 	if err != nil {
 		return nil, err
 	}
-	env.Treatments, env.Operations, env.Limit, env.Look = e.Arms(), operations(e),
-		ratelimit.New(env.Clock, float64(e.Load.MaxRate)), look
+	env.Trespasses, env.Treatments, env.Operations, env.Look = e.Load.Trespass > 0, e.Arms(), operations(e), look
+	env.Limit = ratelimit.New(env.Clock, float64(e.Load.MaxRate))
 	return append(area.ExposedSecrets(e.Target, env.Treatments), ar.Preflight(ctx, e.Target, env)...), nil
 }
 
@@ -258,7 +258,8 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 	if err != nil {
 		return err
 	}
-	env.Run, env.Treatments, env.Operations = s.w.Run(), s.e.Arms(), operations(s.e)
+	env.Run, env.Trespasses = s.w.Run(), s.e.Load.Trespass > 0
+	env.Treatments, env.Operations = s.e.Arms(), operations(s.e)
 	env.Limit = ratelimit.New(env.Clock, float64(s.e.Load.MaxRate))
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))

@@ -29,9 +29,8 @@ func (e *Experiment) Budgets() ([]budget.Budget, error) {
 // Scope is what the experiment measures, as far as its file says.
 func (e *Experiment) Scope() *budget.Scope {
 	full := e.WithDefaults()
-	_, ownPace := e.Target.(area.Batcher)
 	s := &budget.Scope{
-		Rules: question.Of(e.Question).Budgets, Treatments: e.Treatments(), OwnPace: ownPace, Planned: true,
+		Rules: question.Of(e.Question).Budgets, Treatments: e.Treatments(), OwnPace: e.OwnPace(), Planned: true,
 		Rate: float64(full.Load.Rate), Objective: full.Load.SLO != nil, MaxRate: float64(full.Load.MaxRate),
 		Blocks: full.Blocks, Length: time.Duration(full.Load.Duration),
 	}
@@ -43,6 +42,12 @@ func (e *Experiment) Scope() *budget.Scope {
 	}
 	s.Of = func(t *design.Treatment) budget.Arm { return full.arm(t) }
 	return s
+}
+
+// OwnPace reports whether the area's workloads run at their own pace. A question that offers rates has calls of them.
+func (e *Experiment) OwnPace() bool {
+	_, batches := e.Target.(area.Batcher)
+	return batches && e.blocked()
 }
 
 // arm is what is measured under a treatment.

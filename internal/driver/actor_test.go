@@ -28,10 +28,11 @@ type actor struct {
 	Describe *Description
 	Cost     map[string]float64
 	Second   map[string]float64 // the cost from the second batch on
+	Permits  int                // every so many trespasses it permits one; 0: none
 	Stubborn bool               // it goes on when it is asked to stop, and when its input ends
 	Exit     int                // its status after stop
 
-	batches int
+	batches, trespasses int
 }
 
 func (a *actor) play() int {
@@ -143,6 +144,17 @@ func goodDescription() Description {
 func (a *actor) operate(r Request) Cost {
 	c := Cost{Calls: *r.Calls, Total: map[string]float64{}}
 	if c.Calls == 0 {
+		return c
+	}
+	if r.Operation == "forged" {
+		for range c.Calls {
+			a.trespasses++
+			if a.Permits > 0 && a.trespasses%a.Permits == 0 {
+				c.Permitted++
+			} else {
+				c.Refused++
+			}
+		}
 		return c
 	}
 	a.batches++

@@ -47,6 +47,10 @@ func (t *Target) batch(ctx context.Context, a *arm, o Operation, n int) ([]load.
 	if err := c.valid(n, took); err != nil {
 		return nil, s.client.fail(fmt.Errorf("its answer to operate %s is wrong: %w", o.Name, err))
 	}
+	if c.Refused > 0 {
+		return nil, fmt.Errorf("%s: %d of %d calls of %s were refused, which the control must allow", a.program.Name,
+			c.Refused, n, o.Name)
+	}
 	if names := c.names(); known && !slices.Equal(names, before) {
 		return nil, s.client.fail(fmt.Errorf("it counted %s of %s before, and %s now; what it counts is the same in all "+
 			"answers", quotedNames(before), o.Name, quotedNames(names)))

@@ -267,6 +267,15 @@ func (c *client) fail(err error) error {
 	return c.broken
 }
 
+// discard kills the process and makes the client unusable. No request may be under way.
+func (c *client) discard(why error) {
+	if c.broken == nil {
+		c.kill()
+		c.broken = why
+		c.close()
+	}
+}
+
 // kill ends the process and its group, and waits.
 func (c *client) kill() {
 	_ = c.child.Signal(syscall.SIGKILL) // it cannot fail for tare's own running child

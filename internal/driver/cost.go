@@ -39,6 +39,9 @@ func (c Cost) valid(calls int, passed time.Duration) error {
 	if c.Calls != calls {
 		return fmt.Errorf("it made %d calls where %d were asked for", c.Calls, calls)
 	}
+	if c.Refused < 0 || c.Permitted < 0 || c.Refused+c.Permitted > calls {
+		return fmt.Errorf("it says that %d of %d calls were refused and %d permitted", c.Refused, calls, c.Permitted)
+	}
 	for name, v := range c.Total {
 		i := slices.Index(countedNames(), name)
 		switch {

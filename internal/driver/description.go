@@ -64,12 +64,16 @@ func (d Description) valid() error {
 			return fmt.Errorf("operation %q: most is %d, want 0 or more", o.Name, o.Most)
 		}
 		seen[o.Name] = true
-		works = works || !o.Harness
+		works = works || o.works()
 	}
 	if !works {
-		return errors.New("all its operations are of the harness: there is nothing to measure")
+		return errors.New("all its operations are of the harness or trespasses: there is nothing to measure")
 	}
 	for _, o := range d.Operations {
+		if of, ok := d.operation(o.Trespass); o.Trespass != "" && (!ok || !of.works() || o.Harness) {
+			return fmt.Errorf("operation %q: trespass is %.80q, want the name of an operation that must be allowed, of one "+
+				"that is not of the harness", o.Name, o.Trespass)
+		}
 		if h, ok := d.operation(o.Overhead); o.Overhead != "" && (!ok || !h.Harness || o.Harness) {
 			return fmt.Errorf("operation %q: overhead is %.80q, want the name of an operation of the harness, of one that is "+
 				"not", o.Name, o.Overhead)
@@ -117,7 +121,7 @@ func (d Description) operation(name string) (Operation, bool) {
 // cost they include.
 func (d Description) chosen(names []string) []string {
 	if len(names) == 0 {
-		return d.names()
+		return slices.DeleteFunc(d.names(), d.isTrespass)
 	}
 	out := slices.Clone(names)
 	for _, h := range d.Operations {
@@ -130,6 +134,15 @@ func (d Description) chosen(names []string) []string {
 		}
 	}
 	return out
+}
+
+// works reports whether the operation is one that a control must allow.
+func (o Operation) works() bool { return !o.Harness && o.Trespass == "" }
+
+// isTrespass reports whether the operation of that name is a trespass.
+func (d Description) isTrespass(name string) bool {
+	o, _ := d.operation(name)
+	return o.Trespass != ""
 }
 
 // Check returns what is wrong with the chosen operations (none: all), the treatments' levels and the settings, given
@@ -175,6 +188,10 @@ func (d Description) checkOperations(names []string) []area.Finding {
 		if !ok {
 			wrong("it has "+strings.Join(d.names(), ", "), "%s has no operation %q%s", d.Name, name,
 				spelling.DidYouMean(name, d.names()))
+		}
+		if o.Trespass != "" {
+			wrong("name "+o.Trespass, "operation %q is a trespass: guard mixes it into the calls of %s, and nothing else asks "+
+				"for it", name, o.Trespass)
 		}
 		if slices.Contains(names[:i], name) {
 			wrong("name it once", "operation %q is named twice", name)

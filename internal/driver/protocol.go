@@ -87,6 +87,9 @@ type Operation struct {
 	// NoCPU says that the calls are made by processes that come and go, whose CPU time cannot be read from outside: tare
 	// does not try.
 	NoCPU bool `json:"no_cpu,omitempty"`
+	// Trespass names the operation of which this is the must-refuse form: the control must refuse each of its calls. Only
+	// guard asks for it, one call at a time.
+	Trespass string `json:"trespass,omitempty"`
 }
 
 // Prepared is the answer to prepare.
@@ -105,6 +108,10 @@ type Verified struct {
 // A Cost is the answer to operate: the cost of all calls together.
 type Cost struct {
 	Calls int `json:"calls"` // as many as were asked for
+	// Refused and Permitted are how many calls the control refused and permitted, for guard. A call of a trespass that is
+	// neither decides nothing. Of another operation's calls, those that were not refused were permitted.
+	Refused   int `json:"refused,omitempty"`
+	Permitted int `json:"permitted,omitempty"`
 	// Total is by metric: "wall" (seconds that the calls took; the sum if several run at a time), "cpu" (CPU seconds),
 	// "allocations", "allocated" (bytes), "instructions", "hits", "cache-hits", "error" (calls). All answers have the same
 	// metrics.

@@ -55,8 +55,10 @@ type arm struct {
 	files       map[string]os.FileInfo // see Program.Files
 	since       uint64                 // start of the first process, in ticks since boot
 	named       map[proc.ID]area.Change
-	counts      map[string][]string // the metrics that the program counts, by operation
-	live        *process            // under Target.mu
+	counts      map[string][]string     // the metrics that the program counts, by operation
+	live        *process                // under Target.mu
+	calls       *area.Callers[struct{}] // the one caller of guard
+	failed      sync.Once               // a call, of which a note tells
 }
 
 // Prepare implements area.Target: it makes a folder, starts a program, and sends it describe and prepare.
@@ -73,7 +75,7 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err != nil {
 		return fmt.Errorf("find the folder for drivers' files: %w", err)
 	}
-	a := &arm{treatment: tr, program: program, counts: map[string][]string{}}
+	a := &arm{treatment: tr, program: program, counts: map[string][]string{}, calls: area.NewCallers(struct{}{})}
 	folder, run := newFolder(parent, t.c.Area)
 	a.preparation = Preparation{Run: run, Treatment: tr.ID, Levels: map[string]string{}, Folder: folder}
 	maps.Copy(a.preparation.Levels, setting.Levels) // never nil, though it may be empty: programs read it
@@ -92,7 +94,7 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err := t.c.refuse(a); err != nil {
 		return err
 	}
-	a.preparation.Operations = a.description.chosen(t.c.Operations)
+	a.preparation.Operations = t.c.chosen(a.description)
 	t.note("the calls were made by " + strings.TrimSpace(a.description.Name+" "+a.description.Version))
 	t.note(a.description.Notes...)
 	if err := t.prepare(ctx, a); err != nil {
@@ -238,8 +240,14 @@ func (t *Target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	var out []load.Operation
 	for _, name := range a.preparation.Operations {
 		o, ok := a.description.operation(name)
-		if !ok {
+		switch {
+		case !ok:
 			return nil, fmt.Errorf("%s has no operation %q", a.program.Name, name)
+		case o.Trespass != "":
+			continue // see Trespasses
+		case t.guards():
+			out = append(out, t.called(a, o))
+			continue
 		}
 		op := load.Operation{
 			Name: name, Weight: 1, Expect: o.Expect, Most: o.Most, Harness: o.Harness, Overhead: o.Overhead,
@@ -279,6 +287,7 @@ func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
 	if err != nil || !t.c.Fresh {
 		return err
 	}
+	t.awaitCalls(a)
 	return t.end(ctx, a)
 }
 
@@ -319,6 +328,7 @@ func (t *Target) Close(ctx context.Context) error {
 	t.mu.Unlock()
 	var errs []error
 	for _, a := range slices.Backward(arms) {
+		t.awaitCalls(a)
 		if err := t.undoArm(ctx, a); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", a.treatment.ID, err))
 		}

@@ -37,6 +37,8 @@ type Operation struct {
 	Harness bool   `json:"harness,omitempty"`
 	// Overhead names the operation that does nothing in the same loop, with the same clocks.
 	Overhead string `json:"overhead,omitempty"`
+	// Trespass names the operation of which this is the form that must be refused.
+	Trespass string `json:"trespass,omitempty"`
 }
 
 // A Driver carries out requests, one at a time.
@@ -46,8 +48,8 @@ type Driver interface {
 	Prepare(p Preparation) (notes []string, err error)
 	// Verify returns what it verified, one sentence each.
 	Verify() ([]string, error)
-	// Operate performs calls, at least one, and returns their total cost by metric.
-	Operate(operation string, calls int) (map[string]float64, error)
+	// Operate performs calls, at least one, and returns what they cost together.
+	Operate(operation string, calls int) (Cost, error)
 	// Undo removes all that Prepare made, also in a new process, and twice.
 	Undo(p Preparation) error
 }
@@ -88,7 +90,10 @@ type verified struct {
 	Checks []string `json:"checks"`
 }
 
-type cost struct {
-	Calls int                `json:"calls"`
-	Total map[string]float64 `json:"total,omitempty"`
+// A Cost is what calls cost together, by metric, and how many of them were refused and permitted, for guard.
+type Cost struct {
+	Calls     int                `json:"calls"`
+	Total     map[string]float64 `json:"total,omitempty"`
+	Refused   int                `json:"refused,omitempty"`
+	Permitted int                `json:"permitted,omitempty"`
 }

@@ -92,10 +92,11 @@ func operate(q request, d Driver) (any, error) {
 		return nil, errors.New("operate: want a number of calls, 0 or more")
 	}
 	if *q.Calls == 0 {
-		return cost{}, nil
+		return Cost{}, nil
 	}
-	total, err := d.Operate(q.Operation, *q.Calls)
-	return cost{*q.Calls, total}, err
+	c, err := d.Operate(q.Operation, *q.Calls)
+	c.Calls = *q.Calls
+	return c, err
 }
 
 // Panicked returns a panic as an error: its first line.

@@ -23,14 +23,14 @@ func (d *told) Prepare(p Preparation) ([]string, error) {
 
 func (d *told) Verify() ([]string, error) { return []string{"seen"}, nil }
 
-func (d *told) Operate(name string, calls int) (map[string]float64, error) {
+func (d *told) Operate(name string, calls int) (Cost, error) {
 	switch name {
 	case "panics":
 		panic("the first line\nand the second")
 	case "fails":
-		return nil, &Failure{Err: errors.New("it failed"), Next: "try again"}
+		return Cost{}, &Failure{Err: errors.New("it failed"), Next: "try again"}
 	}
-	return map[string]float64{"wall": float64(calls)}, nil
+	return Cost{Total: map[string]float64{"wall": float64(calls)}}, nil
 }
 
 func (d *told) Undo(p Preparation) error {

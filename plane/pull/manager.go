@@ -49,6 +49,7 @@ type Manager struct {
 	began   time.Time // when all records had been written
 	warm    bool      // whether the cache has seen the sequence
 	readers int64     // calls of the batch that read a record from the directory
+	guarded bool      // single calls are asked for, among them foreign
 }
 
 // Prepare implements driver.Driver.
@@ -60,7 +61,7 @@ func (m *Manager) Prepare(p driver.Preparation) ([]string, error) {
 	if !filepath.IsAbs(p.Folder) {
 		return nil, fmt.Errorf("folder %q: want an absolute path", p.Folder)
 	}
-	m.station = nil
+	m.station, m.guarded = nil, slices.Contains(p.Operations, foreign)
 	m.table(s)
 	if s.Accessor != setting.Disabled { // nobody reads them
 		if err := m.stock(s, p.Folder); err != nil {

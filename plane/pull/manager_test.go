@@ -62,7 +62,12 @@ func TestOperations(t *testing.T) {
 		}
 		for _, o := range m.Describe().Operations {
 			calls := min(100, o.Most)
-			total, err := m.Operate(o.Name, calls)
+			cost, err := m.Operate(o.Name, calls)
+			total := cost.Total
+			strict := !strings.Contains(c.levels, "disabled")
+			if o.Trespass != "" && (cost.Refused == calls) != strict {
+				t.Errorf("%s: %s: %+v", c.levels, o.Name, cost)
+			}
 			if err != nil || total["wall"] <= 0 || total["cpu"] <= 0 {
 				t.Errorf("%s: %s: %v, %v", c.levels, o.Name, total, err)
 			}

@@ -42,6 +42,9 @@ func operations() []operation {
 			Name: "check", Overhead: "empty", Expect: "no pull of an image with a record",
 			Most: 1 << 20,
 		}, perform: (*Manager).check, draws: true, checks: true},
+		{Operation: driver.Operation{
+			Name: foreign, Trespass: "check", Expect: "a pull: no record of the image names the credential", Most: 1 << 20,
+		}, perform: (*Manager).strangers},
 		{
 			Operation: driver.Operation{
 				Name: "check-cold", Overhead: "empty",
@@ -92,23 +95,26 @@ func (m *Manager) Describe() driver.Description {
 }
 
 // Operate implements driver.Driver.
-func (m *Manager) Operate(name string, calls int) (map[string]float64, error) {
+func (m *Manager) Operate(name string, calls int) (out driver.Cost, err error) {
 	if m.station == nil {
-		return nil, errors.New("nothing is prepared")
+		return out, errors.New("nothing is prepared")
 	}
 	all := operations()
 	i := slices.IndexFunc(all, func(o operation) bool { return o.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no operation %q", name)
+		return out, fmt.Errorf("there is no operation %q", name)
 	}
 	o := all[i]
+	if m.guarded && calls == 1 {
+		return m.single(o)
+	}
 	if calls > o.Most {
-		return nil, fmt.Errorf("%d calls of %s: %d at most", calls, name, o.Most)
+		return out, fmt.Errorf("%d calls of %s: %d at most", calls, name, o.Most)
 	}
 	from := m.others // so that no other operation continues a sequence of which the cache has missed a part
 	if o.draws {
 		if err := m.warmUp(); err != nil {
-			return nil, blame(m.folder, err)
+			return out, blame(m.folder, err)
 		}
 		from = m.draws
 	}
@@ -116,10 +122,10 @@ func (m *Manager) Operate(name string, calls int) (map[string]float64, error) {
 	m.readers = 0
 	c, err := o.perform(m, calls)
 	if err := errors.Join(err, m.errs.take()); err != nil {
-		return nil, blame(m.folder, err)
+		return out, blame(m.folder, err)
 	}
 	if err := m.complete(o); err != nil {
-		return nil, err
+		return out, err
 	}
 	total := map[string]float64{
 		"wall": c.Wall, "cpu": c.CPU, "allocations": float64(c.Allocations),
@@ -128,7 +134,11 @@ func (m *Manager) Operate(name string, calls int) (map[string]float64, error) {
 	if o.checks {
 		total["hits"], total["cache-hits"] = float64(c.Hits), float64(int64(calls)-m.readers)
 	}
-	return total, nil
+	out.Total = total
+	if o.Trespass != "" {
+		out.Refused, out.Permitted = c.Hits, calls-c.Hits
+	}
+	return out, nil
 }
 
 // complete counts the records after a batch that writes, so that the next batch runs over the number of records that

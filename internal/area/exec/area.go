@@ -35,6 +35,7 @@ func (Area) Offers() area.Offers {
 		SteadyLoad: area.No("the program is asked for batches of milliseconds and waits in between, so nothing loads it " +
 			"steadily for hours; a server of yours is " +
 			"by identity, decision or admission"),
+		Trespasses: area.Yes,
 	}
 }
 

@@ -40,6 +40,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		return []area.Finding{area.Fault("target.program", err, next)}
 	}
 	out := spec.check(d.Description, env.Treatments)
+	if env.Trespasses {
+		out = append(out, d.CheckGuard(spec.Operations)...)
+	}
 	for i := range out {
 		if out[i].Path != "" && !strings.HasPrefix(out[i].Path, "target") {
 			out[i].Path = "target." + out[i].Path
@@ -129,8 +132,11 @@ func introduce(d driver.Description, p driver.Program) string {
 	var operations []string
 	for _, o := range d.Operations {
 		name := o.Name
-		if o.Harness {
+		switch {
+		case o.Harness:
 			name += " (the harness)"
+		case o.Trespass != "":
+			name += " (a trespass)"
 		}
 		operations = append(operations, name)
 	}

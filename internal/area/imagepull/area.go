@@ -40,6 +40,7 @@ func (Area) Offers() area.Offers {
 		SteadyLoad: area.No("what grows over a node's life are its records, which an experiment sets: ask scale over " +
 			"records; how a pull manager " +
 			"behaves over days takes a kubelet that runs for days"),
+		Trespasses: area.Yes,
 	}
 }
 

@@ -2,9 +2,11 @@ package imagepull
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	"tare/internal/area"
 	"tare/internal/driver"
@@ -53,7 +55,20 @@ func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) [
 		Path: "binary", Severity: area.Info,
 		Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path),
 	}}
-	return append(out, d.Check(s.operations(), env.Treatments, nil)...)
+	out = append(out, d.Check(s.operations(), env.Treatments, nil)...)
+	if env.Trespasses {
+		out = append(out, s.checkGuarded(d.Description)...)
+	}
+	return out
+}
+
+// checkGuarded reports what guard cannot ask: only check has a form that must be refused.
+func (s *Spec) checkGuarded(d driver.Description) []area.Finding {
+	if slices.ContainsFunc(s.Operations, func(name string) bool { return name != opCheck }) {
+		return []area.Finding{area.Fault("operations", errors.New("guard asks for check, and for the same check by a pod "+
+			"without the right"), "leave operations out")}
+	}
+	return d.CheckGuard(s.operations())
 }
 
 // describe returns the program's description.

@@ -50,6 +50,7 @@ func (Area) Offers() area.Offers {
 			"and scale how that grows"),
 		SteadyLoad: area.No("an enforcer keeps nothing that could drift over hours: its rules are fixed when a process " +
 			"starts; ask compare"),
+		Trespasses: area.Yes,
 	}
 }
 

@@ -122,11 +122,29 @@ type proof struct {
 	w     Attempts
 	wrong []string
 	err   error
+	// demands are what must be refused, if those are collected and nothing is tried; nil: it is tried.
+	demands *[]demand
+}
+
+// A demand is an attempt that must be refused, with one of these errnos.
+type demand struct {
+	errnos []syscall.Errno
+	what   string
+	args   []string
+}
+
+// demand collects an attempt that must be refused, or tries it.
+func (p *proof) demand(d demand) (got syscall.Errno, tried bool) {
+	if p.demands != nil {
+		*p.demands = append(*p.demands, d)
+		return 0, false
+	}
+	return p.errno(d.what, d.args...)
 }
 
 // errno makes an attempt. After an error it tries nothing more.
 func (p *proof) errno(what string, args ...string) (syscall.Errno, bool) {
-	if p.err != nil {
+	if p.err != nil || p.demands != nil {
 		return 0, false
 	}
 	n, err := p.w.Try(p.ctx, what, args...)
@@ -138,7 +156,7 @@ func (p *proof) errno(what string, args ...string) (syscall.Errno, bool) {
 
 // wantRefused requires an attempt to fail with this errno.
 func (p *proof) wantRefused(want syscall.Errno, what string, args ...string) {
-	if n, ok := p.errno(what, args...); ok && n != want {
+	if n, ok := p.demand(demand{[]syscall.Errno{want}, what, args}); ok && n != want {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s must be refused with %s, and gave %s", attempt(what, args),
 			name(want), name(n)))
 	}
@@ -146,7 +164,8 @@ func (p *proof) wantRefused(want syscall.Errno, what string, args ...string) {
 
 // wantDenied requires an attempt to fail with EPERM or EACCES: which of them depends on what the kernel asks first.
 func (p *proof) wantDenied(what string, args ...string) {
-	if n, ok := p.errno(what, args...); ok && n != syscall.EPERM && n != syscall.EACCES {
+	either := []syscall.Errno{syscall.EPERM, syscall.EACCES}
+	if n, ok := p.demand(demand{either, what, args}); ok && !slices.Contains(either, n) {
 		p.wrong = append(p.wrong, fmt.Sprintf("%s must be refused with EPERM or EACCES, and gave %s", attempt(what, args),
 			name(n)))
 	}

@@ -22,6 +22,9 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
+	if out := spec.checkGuarded(env); len(out) > 0 {
+		return out
+	}
 	if spec.On == onLab {
 		return spec.labPreflight(env)
 	}

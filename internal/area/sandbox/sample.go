@@ -39,28 +39,15 @@ type sample struct {
 
 // newSample returns a sample of the arm, with those beside it, none of which has been started.
 func (t *target) newSample(a *arm) *sample {
-	one := func(server string) *sample {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.entered++
-		return &sample{
-			plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", t.entered),
-			dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", t.entered)),
-			launch: launcher{
-				self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience,
-				host: t.host, server: server,
-			},
-		}
-	}
-	s := one("")
+	s := t.oneSample(a, "")
 	if len(t.spec.SetUp) > 0 {
-		s.setter = one(serverSetUp)
+		s.setter = t.oneSample(a, serverSetUp)
 	}
 	if t.spec.needsHolder(a.plan) {
-		s.holder = one(serverOthers)
+		s.holder = t.oneSample(a, serverOthers)
 	}
 	for _, cpu := range a.cpus[1:] {
-		peer := one("")
+		peer := t.oneSample(a, "")
 		peer.launch.cpus = []int{cpu}
 		s.peers = append(s.peers, peer)
 	}
@@ -68,6 +55,21 @@ func (t *target) newSample(a *arm) *sample {
 		m.spec, m.beside = &Spec{}, true // it serves no daemons
 	}
 	return s
+}
+
+// oneSample returns a sample of the arm by itself, whose process serves what server says; empty: it is a worker.
+func (t *target) oneSample(a *arm, server string) *sample {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.entered++
+	return &sample{
+		plan: a.plan, spec: t.spec, journal: t.journal, id: fmt.Sprintf("worker-%05d", t.entered),
+		dir: filepath.Join(t.folder, fmt.Sprintf("s%05d", t.entered)),
+		launch: launcher{
+			self: t.env.Self, log: filepath.Join(t.env.Dir, "workers.log"), cpus: t.cpus, patience: t.patience,
+			host: t.host, server: server,
+		},
+	}
 }
 
 // start confines the worker, and the daemons of the spec.

@@ -48,6 +48,8 @@ type arm struct {
 	sample    *sample // between Enter and Leave
 	// attributed says that the cost of its BPF programs has been attributed.
 	attributed bool
+	// crew are the workers that make calls at a rate, for guard; nil: there are none.
+	crew *crew
 }
 
 // Prepare implements area.Target.
@@ -55,6 +57,9 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	p, err := t.spec.plan(tr)
 	if err != nil {
 		return err
+	}
+	if all, err := t.env.Processors(); err == nil && t.env.Trespasses && p.workers == 0 {
+		p.workers = len(all)
 	}
 	cpus, err := workerCPUs(t.env, p.count())
 	if err != nil {
@@ -144,6 +149,10 @@ func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
 	if err := s.prove(ctx); err != nil {
 		return err
 	}
+	if t.env.Trespasses {
+		a.crew, err = t.muster(ctx, a, s)
+		return err
+	}
 	return t.attribute(ctx, a, s)
 }
 
@@ -152,6 +161,9 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 	a, err := t.arm(tr)
 	if err != nil {
 		return nil, err
+	}
+	if t.env.Trespasses {
+		return t.calledOperations(a)
 	}
 	var ops []load.Operation
 	for _, o := range t.spec.operations(a.plan) {
@@ -265,6 +277,8 @@ func (t *target) leave(ctx context.Context, a *arm) error {
 	if s == nil {
 		return nil
 	}
+	a.crew.disband(s)
+	a.crew = nil
 	if err := errors.Join(t.leaveOthers(ctx, a), s.end(ctx)); err != nil {
 		return err // Close tries again
 	}

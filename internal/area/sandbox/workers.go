@@ -155,6 +155,10 @@ func (t *target) cpuNotes() []string {
 		}
 		alone = alone || (len(a.cpus) == 1 && a.treatment.Control == design.None)
 	}
+	if t.env.Trespasses {
+		return []string{fmt.Sprintf("%d worker(s) of a treatment, each on its own CPU (of %v), make one call each at a "+
+			"time: what is offered above that waits and times out in tare", len(many), many)}
+	}
 	if len(many) <= 1 {
 		return []string{fmt.Sprintf("all workers run on CPU %v, one at a time; contention between CPUs is not measured",
 			t.cpus[0])}

@@ -1,0 +1,206 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"tare/internal/area"
+	"tare/internal/design"
+	"tare/internal/load"
+)
+
+var (
+	_ area.Trespasser  = (*Target)(nil)
+	_ area.Conditioner = (*Target)(nil)
+)
+
+// guards reports whether the run asks for trespasses: calls are then made one at a time, at a rate.
+func (t *Target) guards() bool { return t.c.Env.Trespasses }
+
+// chosen returns the operations that the run asks for: in guard those that must be allowed, and their trespasses.
+func (c Config) chosen(d Description) []string {
+	names := d.chosen(c.Operations)
+	if !c.Env.Trespasses {
+		return names
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		o, _ := d.operation(name)
+		return o.Harness
+	})
+	for _, o := range d.Operations {
+		if o.Trespass != "" && slices.Contains(names, o.Trespass) {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+}
+
+// CheckGuard returns what is wrong with a description if the chosen operations (none: all) have no trespass.
+func (d Description) CheckGuard(operations []string) []area.Finding {
+	if slices.ContainsFunc(d.Operations, func(o Operation) bool {
+		return o.Trespass != "" && (len(operations) == 0 || slices.Contains(operations, o.Trespass))
+	}) {
+		return nil
+	}
+	return []area.Finding{{
+		Path: "operations", Severity: area.Error,
+		Message: d.Name + " describes no call that the control must refuse, which guard asks for",
+		Hint: `let it describe one: {"name": "load-forged", "trespass": "load"}, and answer operate with "refused" and ` +
+			`"permitted"`,
+	}}
+}
+
+// The causes of calls that were neither allowed nor refused as they must be.
+const (
+	causeReported = iota
+	causeEnded
+	causeUnsaid
+	causeError
+	causeRefused
+)
+
+var callCauses = []string{
+	causeReported: "the program reported an error",
+	causeEnded:    "the program had ended",
+	causeUnsaid:   "the program did not say whether the control refused the call",
+	causeError:    "the program counted the call as an error",
+	causeRefused:  "the control refused what it must allow",
+}
+
+// Trespasses implements area.Trespasser.
+func (t *Target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
+	a, err := t.arm(tr)
+	if err != nil {
+		return nil, err
+	}
+	var out []load.Operation
+	for _, name := range a.preparation.Operations {
+		if o, _ := a.description.operation(name); o.Trespass != "" {
+			out = append(out, t.called(a, o))
+		}
+	}
+	return out, nil
+}
+
+// called is an operation as a Go call.
+func (t *Target) called(a *arm, o Operation) load.Operation {
+	t.note(fmt.Sprintf("%s is asked for one call at a time: what is offered above its capacity waits and times out in "+
+		"tare, so the control itself is never asked for more than it can do", a.program.Name))
+	return load.Operation{
+		Name: o.Name, Weight: 1, Expect: o.Expect, Twin: o.Trespass, Causes: callCauses,
+		Call: func(ctx context.Context, _ uint64) load.Result {
+			return a.calls.Call(ctx, func(ctx context.Context, _ struct{}) load.Result {
+				sent := t.c.Env.Clock.Now()
+				r := t.one(ctx, a, o)
+				r.Sent = sent
+				return r
+			})
+		},
+		Describe: func(uint64, int, []byte) (request, answer string) {
+			return "operate " + o.Name, "the program said that the control permitted it"
+		},
+	}
+}
+
+// one makes the program perform one call, and says what became of it.
+func (t *Target) one(ctx context.Context, a *arm, o Operation) load.Result {
+	s := t.process(a)
+	if s == nil {
+		return because(load.ConnFailed, causeEnded)
+	}
+	var c Cost
+	n := 1
+	took, err := s.client.ask(ctx, t.c.Patience, Request{Do: DoOperate, Operation: o.Name, Calls: &n}, &c)
+	if err == nil {
+		if err = c.valid(n, took); err != nil {
+			err = s.client.fail(fmt.Errorf("its answer to operate %s is wrong: %w", o.Name, err))
+		}
+	}
+	if err != nil {
+		a.failed.Do(func() { t.note(fmt.Sprintf("the first call that failed under %s: %v", a.treatment.ID, err)) })
+		if _, said := errors.AsType[*Failure](err); said {
+			return because(load.Failed, causeReported)
+		}
+		return because(load.ConnFailed, causeEnded)
+	}
+	return o.judge(c)
+}
+
+// judge says what became of one call.
+func (o Operation) judge(c Cost) load.Result {
+	switch {
+	case o.Trespass == "" && c.Refused > 0:
+		return because(load.Wrong, causeRefused)
+	case c.Total["error"] > 0:
+		return because(load.Failed, causeError)
+	case o.Trespass == "":
+		return load.Result{Outcome: load.OK}
+	case c.Refused > 0:
+		return load.Result{Outcome: load.Denied}
+	case c.Permitted > 0:
+		return load.Result{Outcome: load.Permitted}
+	}
+	return because(load.Failed, causeUnsaid)
+}
+
+func because(o load.Outcome, cause int) load.Result {
+	r := load.Result{Outcome: o, Cause: load.OwnCauses + load.Cause(cause)}
+	if o == load.ConnFailed {
+		r.Errno = uint16(syscall.EPIPE)
+	}
+	return r
+}
+
+// awaitCalls waits until no call is under way, and kills a process that does not answer.
+func (t *Target) awaitCalls(a *arm) {
+	s := t.process(a)
+	if s == nil || s.client == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.client.grace)
+	defer cancel()
+	if _, err := a.calls.Hold(ctx); err != nil {
+		_ = s.client.child.Signal(syscall.SIGKILL) // then the call that it has ends
+		_, _ = a.calls.Hold(context.Background())  // which cannot fail
+	}
+	a.calls.Release(struct{}{})
+}
+
+// Conditions implements area.Conditioner.
+func (t *Target) Conditions(tr design.Treatment) []area.Condition {
+	a, err := t.arm(tr)
+	if err != nil || !t.guards() {
+		return nil
+	}
+	return []area.Condition{{
+		Name: area.Restart, Does: "the program is killed, started again, and prepared again",
+		Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, t.restart(ctx, a) },
+	}}
+}
+
+var errRestarted = errors.New("it was killed to be started again")
+
+// restart kills the process of an arm, starts another, and lets that prepare the treatment again. It is not verified
+// again: the calls that follow show whether the control is in force.
+func (t *Target) restart(ctx context.Context, a *arm) error {
+	s := t.process(a)
+	if s == nil {
+		return errors.New("no process runs that could be restarted")
+	}
+	_ = s.client.child.Signal(syscall.SIGKILL)   // it fails only if the process has ended
+	if _, err := a.calls.Hold(ctx); err != nil { // its call has ended
+		return err
+	}
+	defer a.calls.Release(struct{}{})
+	s.client.discard(errRestarted)
+	if err := errors.Join(t.end(ctx, a), t.begin(ctx, a)); err != nil {
+		return err
+	}
+	if err := t.process(a).unchanged(a); err != nil {
+		return err
+	}
+	return t.prepare(ctx, a)
+}
