@@ -52,8 +52,8 @@ func guardFigure(r *Report) *figure {
 	return &figure{
 		SVG: drawn(chart.Stack("chart-guard", top, below)), Summary: "The numbers of this chart",
 		Caption: "Each dot is a rate that was offered, with its 95 % interval. Above: the share of the trespasses that " +
-			"were permitted; below: the share of the other calls that were served. A control that fails open leaves the bottom of " +
-			"the upper chart where it breaks; one that fails closed leaves the top of the lower one.",
+			"were permitted; below: the share of the other calls that were served. A control that fails open leaves the " +
+			"bottom of the upper chart where it breaks; one that fails closed leaves the top of the lower one.",
 		Table: guardNumbers(r),
 	}
 }

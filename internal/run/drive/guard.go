@@ -85,8 +85,8 @@ func guardedRates(ctx context.Context, s *run.Stage, trial design.Trial) (float6
 	if highest == 0 {
 		return 0, nil, fmt.Errorf("the search offered no load to %s: give load.rates instead", trial.Treatment)
 	}
-	note := record.Note{Treatment: trial.Treatment, Text: fmt.Sprintf("the search found no capacity; the rates are parts and "+
-		"multiples of %.4g/s, the highest rate of its ramp", highest)}
+	note := record.Note{Treatment: trial.Treatment, Text: fmt.Sprintf(
+		"the search found no capacity; the rates are parts and multiples of %.4g/s, the highest rate of its ramp", highest)}
 	return 0, multiples(highest, s.Load.MaxRate, []float64{0.125, 0.25, 0.5, 1, 2}), s.Writer.Note(note)
 }
 
