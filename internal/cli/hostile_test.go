@@ -402,7 +402,7 @@ func findInPage(out string, _ *report.Report) []injection {
 		}
 	}
 	return findInMarkup(pageScript.ReplaceAllString(pageParts.ReplaceAllString(out, ""), "$1</script>"), pageNames,
-		strings.Fields("lang class id href aria-label aria-labelledby role tabindex scope open type data-timeline"))
+		strings.Fields("lang class id href aria-label aria-labelledby role tabindex scope open type data-timeline data-head"))
 }
 
 // findInMarkup finds unexpected elements, attributes and addresses. Drawings are recognized by their element.

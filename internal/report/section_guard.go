@@ -59,6 +59,9 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 	}
 	for i := range g.Figures {
 		f := &g.Figures[i]
+		if f.Values == nil {
+			continue // of a report that somebody else wrote
+		}
 		out = append(out, remark{f.Metric, r.withColon(g.Treatment) + f.sentence(), plain})
 	}
 	return out
