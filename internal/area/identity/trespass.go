@@ -221,9 +221,12 @@ func foreign(v verdict) bool {
 	return v == otherSubject || v == otherAudience || v == otherIssuer || v == alreadyOthers
 }
 
-// describe tells a request and its answer without headers and bodies, which hold what is secret.
+// describe tells a request and its answer without query, headers and bodies, which can hold what is secret.
 func (w *trespassWire) describe(i uint64, status int, body []byte) (request, answer string) {
 	line, _, _ := bytes.Cut(w.appendTo(nil, i), []byte(" HTTP/1.1\r\n"))
+	if path, _, asks := bytes.Cut(line, []byte("?")); asks {
+		line = append(path, "?…"...)
+	}
 	request = fmt.Sprintf("%s, of identity %d", line, w.key(i))
 	switch v := w.cause(i, status, body); {
 	case w.byStatus:
