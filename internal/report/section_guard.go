@@ -172,19 +172,7 @@ func (g *Guard) byRate() []*GuardPoint {
 
 // guardRates is the table of the points without conditions, by rate.
 func guardRates(g *Guard) table {
-	t := table{
-		{head: "offered"},
-		{head: "× capacity"},
-		{head: "trespasses"},
-		{head: "permitted"},
-		{head: "share"},
-		{head: "undecided", counts: true, drop: 3},
-		{head: "served"},
-		{head: "wrong", counts: true, drop: 2},
-		{head: "failed", counts: true, drop: 4},
-		{head: "p99", drop: 1},
-		{head: "generator", left: true},
-	}
+	t := append(table{{head: "offered"}, {head: "× capacity"}}, pointHeads()...)
 	for _, p := range g.byRate() {
 		factor := ""
 		if p.Factor != nil {
@@ -195,7 +183,22 @@ func guardRates(g *Guard) table {
 	return t
 }
 
-// cells are those that a point has in every table.
+// pointHeads are the heads of the cells that a point has in every table.
+func pointHeads() table {
+	return table{
+		{head: "trespasses"},
+		{head: "permitted"},
+		{head: "share"},
+		{head: "undecided", counts: true, drop: 3},
+		{head: "served"},
+		{head: "wrong", counts: true, drop: 2},
+		{head: "failed", counts: true, drop: 4},
+		{head: "p99", drop: 5},
+		{head: "generator", left: true},
+	}
+}
+
+// cells are those of pointHeads.
 func (p *GuardPoint) cells() []string {
 	share, served, generator := "", "", ""
 	if s := p.Trespasses.Share; s != nil && p.Trespasses.Permitted == 0 {
@@ -217,22 +220,9 @@ func (p *GuardPoint) cells() []string {
 
 // guardConditions is the table of the conditions.
 func guardConditions(g *Guard) table {
-	t := table{
-		{head: "condition", left: true},
-		{head: "offered", drop: 2},
-		{head: "trespasses"},
-		{head: "permitted"},
-		{head: "share"},
-		{head: "undecided", counts: true, drop: 3},
-		{head: "served"},
-		{head: "wrong", counts: true, drop: 2},
-		{head: "failed", counts: true, drop: 4},
-		{head: "p99", drop: 5},
-		{head: "generator", left: true},
-		{head: "first breach", drop: 6},
-		{head: "last breach", drop: 7},
-		{head: "recovery", drop: 1},
-	}
+	t := slices.Concat(table{{head: "condition", left: true}, {head: "offered", drop: 2}}, pointHeads(), table{
+		{head: "first breach", drop: 6}, {head: "last breach", drop: 7}, {head: "recovery", drop: 1},
+	})
 	for i := range g.Points {
 		p := &g.Points[i]
 		if p.Condition == nil {
