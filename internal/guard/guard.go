@@ -57,8 +57,8 @@ type Breach struct {
 	AnswerBytes int    `json:"answer_bytes,omitempty"`
 	InFlight    int    `json:"in_flight"` // calls, at that instant
 	Waiting     int    `json:"waiting,omitempty"`
-	// Again is the outcome of the same trespass, asked once more without other load: "permitted" if it is never refused,
-	// "denied" if it is refused at rest; "": it was not asked.
+	// Again is the outcome of the same trespass, asked once more without other load: "permitted": it does
+	// not need the load; "denied": it may need it, or be rare; "": it was not asked.
 	Again string `json:"again,omitempty"`
 }
 

@@ -101,8 +101,8 @@ type Breach struct {
 	AnswerBytes int     `json:"answer_bytes,omitempty"`
 	InFlight    int     `json:"in_flight"`
 	Waiting     int     `json:"waiting,omitempty"`
-	// Again is the outcome of the same trespass asked alone, without other load: "permitted" if it is never refused,
-	// "denied" if it is refused at rest; absent: it was not asked again.
+	// Again is the outcome of the same trespass asked alone, without other load: "permitted": it does not
+	// need the load; "denied": it may need it, or be rare; absent: it was not asked again.
 	Again string `json:"again,omitempty"`
 }
 

@@ -233,8 +233,8 @@ func (w *watched) Explain(i uint64, status int, body []byte) int {
 	return -1
 }
 
-// ConfirmBreaches records the breaches since it was last called. It asks a few of them again, alone, to tell what is
-// never refused from what is refused at rest. The stream must be idle.
+// ConfirmBreaches records the breaches since it was last called. It asks a few of them again, alone, to tell what
+// does not need the load from what may. The stream must be idle.
 func (a *Arm) ConfirmBreaches(ctx context.Context, s load.Stream) error {
 	asked := map[string]int{}
 	for _, b := range a.breaches.take() {
