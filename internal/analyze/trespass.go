@@ -66,6 +66,9 @@ func (a *analysis) soakedTrespasses(s *soak) {
 		all.Add(x)
 		g.Operations[name] = trespasses(x)
 	}
+	if p.Rate == 0 && p.Seconds > 0 { // closed workers offer what the target takes
+		p.Rate = float64(p.Offered+all.Decided()+all.Undecided) / p.Seconds
+	}
 	p.Failed = p.Offered - min(p.Offered, p.Served+p.Wrong+p.Unsent)
 	if e, ok := (guard.Legitimate{Served: p.Served, Failed: p.Offered - p.Served}).Share(); ok {
 		p.ServedShare = shareOf(e)

@@ -47,7 +47,9 @@ func (e *Experiment) WithDefaults() *Experiment {
 	if l.Trespass == 0 {
 		l.Trespass = asked.Trespass
 	}
-	out.Budget = withDefault(e.Budget, asked.DefaultBudget)
+	if l.Trespass > 0 {
+		out.Budget = withDefault(e.Budget, noneIsPermitted)
+	}
 	if l.Abort == nil && e.Target != nil && !area.Loopback(e.Target, e.Treatments()) {
 		l.Abort = &Abort{Error: defaultAbortError, For: unit.Duration(asked.AbortAfter)}
 	}
@@ -57,11 +59,14 @@ func (e *Experiment) WithDefaults() *Experiment {
 	return &out
 }
 
-// withDefault adds a question's own budget to those of the file, unless one of them limits the same metric.
+// noneIsPermitted is judged wherever there are trespasses, unless the file limits them.
+const noneIsPermitted = "permitted <= 0"
+
+// withDefault adds a budget to those of the file, unless one of them limits the same metric.
 func withDefault(given []string, own string) []string {
 	limit, err := budget.Parse(own)
 	if err != nil {
-		return given // the question has none
+		return given
 	}
 	for _, text := range given {
 		if b, err := budget.Parse(text); err == nil && b.Metric == limit.Metric {

@@ -46,6 +46,8 @@ func checkCompared(f File) {
 
 // checkBlockLoad checks the load of trials in blocks: one rate, or workers.
 func checkBlockLoad(f File, name design.Question) {
+	refuseElsewhere(f, name, "trespass", "guard, capacity and soak")
+	refuseElsewhere(f, name, "conditions", "guard")
 	if steadyTrials(f, name, "10s") && f.Load().Ramp {
 		f.Fail("load.arrivals", "every trial of %s has one rate; use constant or poisson", name)
 	}
@@ -53,7 +55,7 @@ func checkBlockLoad(f File, name design.Question) {
 
 func blockLoad() LoadForm {
 	return LoadForm{
-		Without: []string{"rates", "slo"},
+		Without: []string{"rates", "slo", "trespass", "conditions"},
 		Either:  []string{"rate", "closed", "max_time"}, // max_time alone only if workloads run at their own pace
 	}
 }

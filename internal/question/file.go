@@ -80,3 +80,10 @@ func steadyTrials(f File, name design.Question, duration string, without ...stri
 	}
 	return true
 }
+
+// refuseElsewhere refuses a field of the load that belongs to other questions.
+func refuseElsewhere(f File, name design.Question, field, others string) {
+	if f.Given("load." + field) {
+		f.Refuse("load."+field, "%q belongs to %s, not to %s", field, others, name)
+	}
+}

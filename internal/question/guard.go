@@ -30,7 +30,6 @@ func guarding() *Question {
 		MaxConnections:  searchConnections,
 		AbortAfter:      soakAbort,
 		Budgets:         guardBudgets(),
-		DefaultBudget:   metric.Permitted.Name + " <= 0",
 		Trespass:        DefaultTrespass,
 		Takes:           guardTakes,
 	}

@@ -38,10 +38,8 @@ type Question struct {
 	AbortAfter time.Duration
 	// Budgets say which limits it judges.
 	Budgets budget.Rules
-	// DefaultBudget is judged if the file gives no limit of its metric; empty: none is. Trespass is the default of the
-	// field of that name.
-	DefaultBudget string
-	Trespass      unit.Percent
+	// Trespass is the default of the field of that name.
+	Trespass unit.Percent
 	// Takes says for the plan how long a run takes. It is nil for trials in blocks, whose length the plan estimates.
 	Takes func(f Forecast) string
 }

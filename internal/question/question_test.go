@@ -56,7 +56,7 @@ func unsetProperties(q *Question) (out []string) {
 	v := reflect.ValueOf(q).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
-		optional := name == "Takes" && q.Drive == Blocks || name == "DefaultBudget" || name == "Trespass"
+		optional := name == "Takes" && q.Drive == Blocks || name == "Trespass"
 		if v.Field(i).IsZero() && !optional {
 			out = append(out, name)
 		}

@@ -37,7 +37,7 @@ func soak() *Question {
 		CheckTreatments: anyTreatments,
 		CheckLoad:       checkSoaked,
 		Form: Form{Required: []string{"load"}, Load: LoadForm{
-			Without: []string{"rates", "slo", "max_time"}, Either: []string{"rate", "closed"}, Required: []string{"duration"},
+			Without: []string{"rates", "slo", "max_time", "conditions"}, Either: []string{"rate", "closed"}, Required: []string{"duration"},
 		}},
 		MaxConnections: usualConnections,
 		AbortAfter:     soakAbort,
@@ -48,6 +48,7 @@ func soak() *Question {
 
 // checkSoaked checks that a soak has a duration and is not repeated.
 func checkSoaked(f File) {
+	refuseElsewhere(f, design.Soak, "conditions", "guard")
 	if !steadyTrials(f, design.Soak, "10m", "load.max_time") { // its duration bounds the trial
 		return
 	}
