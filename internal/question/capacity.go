@@ -28,7 +28,8 @@ func capacity() *Question {
 		CheckTreatments: anyTreatments,
 		CheckLoad:       checkSearched,
 		Form: Form{Load: LoadForm{
-			Without: []string{"closed", "conditions"}, Needs: map[string][]string{"rates": {"duration"}}, NotBoth: []string{"rate", "rates"},
+			Without: []string{"closed", "conditions"}, Needs: map[string][]string{"rates": {"duration"}},
+			NotBoth: []string{"rate", "rates"},
 		}},
 		MaxConnections: searchConnections,
 		AbortAfter:     usualAbort,

@@ -37,7 +37,8 @@ func soak() *Question {
 		CheckTreatments: anyTreatments,
 		CheckLoad:       checkSoaked,
 		Form: Form{Required: []string{"load"}, Load: LoadForm{
-			Without: []string{"rates", "slo", "max_time", "conditions"}, Either: []string{"rate", "closed"}, Required: []string{"duration"},
+			Without: []string{"rates", "slo", "max_time", "conditions"}, Either: []string{"rate", "closed"},
+			Required: []string{"duration"},
 		}},
 		MaxConnections: usualConnections,
 		AbortAfter:     soakAbort,
