@@ -228,7 +228,7 @@ func (a *analysis) conditionRemarks(t *record.Trial, p *guard.Point, g *report.G
 func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	i := slices.IndexFunc(a.rep.Guard, func(g report.Guard) bool { return g.Treatment == treatment })
 	if i < 0 {
-		return unmeasured("no trespasses were asked for: load.trespass says how many")
+		return unmeasured("no trespass was measured")
 	}
 	g := &a.rep.Guard[i]
 	if b.Metric != metric.Permitted.Name {
@@ -263,7 +263,8 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 		f.verdict = report.Fail
 	case n.Decided() < need:
 		f.verdict = report.Inconclusive
-		f.how += fmt.Sprintf("; the limit needs %d that the control decides", need)
+		f.how += fmt.Sprintf("; the limit needs %d that the control decides: a longer load.duration or a larger "+
+			"load.trespass gives more", need)
 	case n.Permitted == 0 && b.Limit.Value == 0:
 		f.verdict = report.Pass
 		f.how += fmt.Sprintf(": the share is below %s, at 95 %%", report.Percent(n.Share.Hi))

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"fmt"
 	"slices"
 
 	"tare/internal/capacity"
@@ -31,6 +32,7 @@ func (a *analysis) guardGenerator(t *record.Trial, points []guard.Point, calls l
 	with(&g, &o, 0)
 	a.noted(&o)
 	if spoiled > 0 {
+		g.Reason = fmt.Sprintf("late in %d of %d points", spoiled, len(points))
 		a.warn(t.Treatment, "in %d of %d points the generator was late: their rates are less certain; what was permitted at "+
 			"them does not depend on it", spoiled, len(points))
 	}

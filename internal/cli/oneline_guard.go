@@ -78,7 +78,7 @@ func (a *app) composeGuard(ctx context.Context, address, adapter string, f *oneL
 		x.needs = "say what it must refuse: --without-header NAME, --forbidden PATH, or a credential, which is then left " +
 			"out and forged: --set 'target.http.bearer={env: TOKEN}'"
 	}
-	x.what = fmt.Sprintf("whether %s refuses what it must, at 0.25 to 4 times the rate that it holds", at.url)
+	x.what = fmt.Sprintf("whether %s refuses what it must, at rates below and above the one that it holds", at.url)
 	x.text = at.asked("guard", "Does this server refuse what it must, while it is overloaded?", must.section(), limits)
 	return x, nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tare/internal/budget"
@@ -21,7 +22,7 @@ func planTrespasses(e *config.Experiment, p func(label, format string, args ...a
 	least := leastTrespasses(e)
 	text := fmt.Sprintf("%v of the calls", e.Load.Trespass)
 	if question.Of(e.Question).Answer.BreachesFirst {
-		text += fmt.Sprintf(", or more: at least %d at each point that can have them in %s", guard.LeastTrespasses,
+		text += fmt.Sprintf(", or more where a point would have fewer than %d of them in %s", guard.LeastTrespasses,
 			guard.LongestPoint)
 	}
 	p("trespasses", "%s; about %d or more for each treatment", text, least)
@@ -53,6 +54,8 @@ func leastTrespasses(e *config.Experiment) uint64 {
 	if length == 0 {
 		length = guard.UsualPoint
 	}
+	lowest := slices.Min(e.Load.Rates)
+	share = guard.Share(share, float64(lowest))
 	n := 0.0
 	for _, r := range e.Load.Rates {
 		n += float64(r) * share * guard.Length(length, float64(r), share).Seconds()

@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// LeastTrespasses is how many a point asks for, at least.
+	// LeastTrespasses is how many the control must decide before none permitted counts as guarding.
 	LeastTrespasses = 200
+	// aim is how many a point asks for: which calls are trespasses is drawn by lot, and some are not decided.
+	aim = 260
 	// UsualPoint is how long a point lasts if nobody says it.
 	UsualPoint = 5 * time.Second
 	// LongestPoint bounds how long a point of a slow target lasts for that.
@@ -24,12 +26,12 @@ func Factors() []float64 { return []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3,
 
 // Share raises the share of trespasses, if need be, so that a point at the lowest rate has enough of them in time.
 func Share(asked, lowest float64) float64 {
-	return min(max(asked, LeastTrespasses/(lowest*LongestPoint.Seconds())), max(asked, mostShare))
+	return min(max(asked, aim/(lowest*LongestPoint.Seconds())), max(asked, mostShare))
 }
 
 // Length is how long a point at a rate lasts: as long as asked, or longer for enough trespasses.
 func Length(asked time.Duration, rate, share float64) time.Duration {
-	need := time.Duration(math.Ceil(LeastTrespasses / (rate * share) * float64(time.Second)))
+	need := time.Duration(math.Ceil(aim / (rate * share) * float64(time.Second)))
 	return min(max(asked, need), max(asked, LongestPoint))
 }
 

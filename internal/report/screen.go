@@ -123,10 +123,8 @@ func (r *Report) mainTable(width int) (g *grid, isBudgets bool) {
 	if len(r.Capacity) > 1 && len(r.Guard) == 0 {
 		all = append(all, capacities(r))
 	}
-	for i := range r.Guard {
-		if question.Of(r.Question).Answer.BreachesFirst {
-			all = append(all, &grid{table: guardRates(&r.Guard[i])})
-		}
+	if question.Of(r.Question).Answer.BreachesFirst {
+		all = append(all, &grid{table: r.guardRates(pointers(r.Guard)...)})
 	}
 	for i := range r.Capacity {
 		all = append(all, &grid{table: ladder(r.Capacity[i].Points)})
@@ -207,7 +205,11 @@ func (r *Report) openBudgets() []remark {
 			who := distinct(of, func(b *Budget) string {
 				return strings.TrimSpace(strings.TrimSuffix(named(labels, b.Treatment), baselineNote) + " " + b.measured())
 			})
-			parts = append(parts, text+": "+strings.Join(who, ", "))
+			part := text + ": " + strings.Join(who, ", ")
+			if len(of) == 1 && v == Inconclusive && of[0].Reason != "" {
+				part += ": " + of[0].Reason
+			}
+			parts = append(parts, part)
 		}
 		if len(parts) > 0 {
 			word := map[Verdict]string{Fail: "broken", Inconclusive: "undecided", NotMeasured: "unmeasured"}[v]

@@ -23,7 +23,7 @@ func guardSection(r *Report) section {
 			of = ": " + r.short(g.Treatment)
 		}
 		s.Blocks = append(s.Blocks, block{Said: r.guardRemarks(g)})
-		s.Blocks = append(s.Blocks, tabular(&grid{table: guardRates(g), Title: "By rate" + of, Caption: "By rate" + of})...)
+		s.Blocks = append(s.Blocks, tabular(&grid{table: r.guardRates(g), Title: "By rate" + of, Caption: "By rate" + of})...)
 		s.Blocks = append(s.Blocks,
 			tabular(&grid{table: guardConditions(g), Title: "By condition" + of, Caption: "By condition" + of})...)
 		s.Blocks = append(s.Blocks, tabular(&grid{
@@ -170,17 +170,23 @@ func (g *Guard) byRate() []*GuardPoint {
 	return points
 }
 
-// guardRates is the table of the points without conditions, by rate.
-func guardRates(g *Guard) table {
-	t := append(table{{head: "offered"}, {head: "× capacity"}}, pointHeads()...)
-	for _, p := range g.byRate() {
-		factor := ""
-		if p.Factor != nil {
-			factor = strconv.FormatFloat(*p.Factor, 'f', 2, 64)
+// guardRates is the table of the points without conditions, by rate. It names the treatments if there are several.
+func (r *Report) guardRates(guards ...*Guard) table {
+	t := append(table{{head: "treatment", left: true}, {head: "offered"}, {head: "× capacity"}}, pointHeads()...)
+	for _, g := range guards {
+		name := ""
+		if len(guards) > 1 {
+			name = r.short(g.Treatment)
 		}
-		t.add(append([]string{unit.PerSecond(p.Rate), factor}, p.cells()...)...)
+		for _, p := range g.byRate() {
+			factor := ""
+			if p.Factor != nil {
+				factor = strconv.FormatFloat(*p.Factor, 'f', 2, 64)
+			}
+			t.add(append([]string{name, unit.PerSecond(p.Rate), factor}, p.cells()...)...)
+		}
 	}
-	return t
+	return t.used()
 }
 
 // pointHeads are the heads of the cells that a point has in every table.
@@ -210,7 +216,7 @@ func (p *GuardPoint) cells() []string {
 		served = Percent(p.ServedShare.Value)
 	}
 	if p.Generator != nil && !p.Generator.Valid {
-		generator = Invalid.mark()
+		generator = "late"
 	}
 	return []string{
 		whole(p.Trespasses.Decided()), whole(p.Trespasses.Permitted), share, whole(p.Trespasses.Undecided), served,
@@ -254,7 +260,7 @@ func breachTable(g *Guard) table {
 	for i := range g.Breaches {
 		b := &g.Breaches[i]
 		request, answer := b.Request, b.Answer
-		if request == "" {
+		if request = b.Operation + ": " + request; b.Request == "" {
 			request = b.Operation
 		}
 		if answer == "" && b.Status > 0 {

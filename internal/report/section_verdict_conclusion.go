@@ -94,7 +94,7 @@ func (t *tally) rest(r *Report) string {
 	open := rest - same - improved
 	switch {
 	case rest == 0:
-		return "everything that was compared is beyond " + margin
+		return "every effect that decides is beyond " + margin
 	case open == 0 && regressed > 0, open == 0 && same == 0:
 		return "nothing else is above " + margin
 	case open == 0 && improved == 0:
