@@ -223,9 +223,9 @@ func foreign(v verdict) bool {
 
 // describe tells a request and its answer without query, headers and bodies, which can hold what is secret.
 func (w *trespassWire) describe(i uint64, status int, body []byte) (request, answer string) {
-	line, _, _ := bytes.Cut(w.appendTo(nil, i), []byte(" HTTP/1.1\r\n"))
-	if path, _, asks := bytes.Cut(line, []byte("?")); asks {
-		line = append(path, "?…"...)
+	line, _, _ := strings.Cut(string(w.appendTo(nil, i)), " HTTP/1.1\r\n")
+	if path, _, asks := strings.Cut(line, "?"); asks {
+		line = path + "?…"
 	}
 	request = fmt.Sprintf("%s, of identity %d", line, w.key(i))
 	switch v := w.cause(i, status, body); {
