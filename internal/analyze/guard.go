@@ -60,7 +60,7 @@ func (a *analysis) guard(t *record.Trial) error {
 		}
 	}
 	a.rep.Guard = append(a.rep.Guard, g)
-	a.guardGenerator(t, points, calls)
+	a.guardGenerator(t, points, calls, g.Points)
 	a.logs = append(a.logs, calls)
 	return calls.Err()
 }

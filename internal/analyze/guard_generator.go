@@ -10,20 +10,18 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/signature"
 )
 
 // guardGenerator judges the generator over the points of a guard. What was permitted does not depend on it; the rates
 // at which that was do.
-func (a *analysis) guardGenerator(t *record.Trial, points []guard.Point, calls load.Log) {
+func (a *analysis) guardGenerator(t *record.Trial, points []guard.Point, calls load.Log, judged []report.GuardPoint) {
 	trace := traceOfPoints(points, calls)
 	var late hist.Sorter
 	spoiled, ratio := 0, 1.0
-	for _, s := range trace.Steps {
-		due := calls.Due(s.Segment.Start, s.Segment.End)
-		addLateness(&late, due)
-		x := signature.AuditCalls(due, trace.Read, 0)
-		if ratio = min(ratio, x.AchievedRatio); !x.Valid {
+	for i, p := range points {
+		addLateness(&late, calls.Due(p.Segment.Start, p.Segment.End))
+		x := judged[i].Generator
+		if ratio = min(ratio, *x.AchievedRatio); !x.Valid {
 			spoiled++
 		}
 	}

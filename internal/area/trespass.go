@@ -16,43 +16,6 @@ type Trespasser interface {
 	Trespasses(t design.Treatment) ([]load.Operation, error)
 }
 
-// A TrespassWire makes requests that must be refused, and judges their answers.
-type TrespassWire struct {
-	Key    func(i uint64) int // as load.Wire.ConnKey; nil: 0
-	Append func(dst []byte, i uint64) []byte
-	// Refused and Permitted say what an answer means. An answer that is neither decides nothing: it is Refused (shed) with
-	// status 429 or 503, Failed with another 5xx, else Wrong.
-	Refused, Permitted func(i uint64, status int, body []byte) bool
-}
-
-var _ load.Wire = (*TrespassWire)(nil)
-
-// ConnKey implements load.Wire.
-func (w *TrespassWire) ConnKey(i uint64) int {
-	if w.Key == nil {
-		return 0
-	}
-	return w.Key(i)
-}
-
-// Render implements load.Wire.
-func (w *TrespassWire) Render(dst []byte, i uint64) []byte { return w.Append(dst, i) }
-
-// Check implements load.Wire.
-func (w *TrespassWire) Check(i uint64, status int, body []byte) load.Outcome {
-	switch {
-	case w.Refused(i, status, body):
-		return load.Denied
-	case w.Permitted(i, status, body):
-		return load.Permitted
-	case status == 429 || status == 503:
-		return load.Refused
-	case status >= 500:
-		return load.Failed
-	}
-	return load.Wrong
-}
-
 // A Conditioner is a Target that can bring about conditions under which a control might no longer guard.
 type Conditioner interface {
 	// Conditions returns those that it can bring about under a treatment, by itself and on what it started itself.

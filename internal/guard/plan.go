@@ -35,10 +35,7 @@ func Length(asked time.Duration, rate, share float64) time.Duration {
 	return min(max(asked, need), max(asked, LongestPoint))
 }
 
-// Title names a point by its rate.
+// Title names a point by its multiple of the capacity.
 func Title(factor float64) string {
-	if factor == 0 {
-		return ""
-	}
 	return fmt.Sprintf("%.3g × capacity", factor)
 }

@@ -71,7 +71,7 @@ func (*target) Operations(design.Treatment) ([]load.Operation, error) {
 }
 
 func (*target) Trespasses(design.Treatment) ([]load.Operation, error) {
-	return []load.Operation{{Name: "read without right", Twin: "read", Weight: 1, Wire: &area.TrespassWire{
+	return []load.Operation{{Name: "read without right", Twin: "read", Weight: 1, Wire: &trespassWire{
 		Append:  func(dst []byte, i uint64) []byte { return ask(dst, i, "not") },
 		Refused: func(_ uint64, status int, body []byte) bool { return status == 200 && bytes.Contains(body, refused) },
 		Permitted: func(_ uint64, status int, body []byte) bool {
@@ -139,4 +139,35 @@ func ask(dst []byte, i uint64, right string) []byte {
 	dst = append(dst, "&right="...)
 	dst = append(dst, right...)
 	return append(dst, " HTTP/1.1\r\nHost: target\r\n\r\n"...)
+}
+
+// A trespassWire makes requests that must be refused, and judges their answers.
+type trespassWire struct {
+	Append func(dst []byte, i uint64) []byte
+	// Refused and Permitted say what an answer means. An answer that is neither decides nothing: it is Refused (shed) with
+	// status 429 or 503, Failed with another 5xx, else Wrong.
+	Refused, Permitted func(i uint64, status int, body []byte) bool
+}
+
+var _ load.Wire = (*trespassWire)(nil)
+
+// ConnKey implements load.Wire.
+func (*trespassWire) ConnKey(uint64) int { return 0 }
+
+// Render implements load.Wire.
+func (w *trespassWire) Render(dst []byte, i uint64) []byte { return w.Append(dst, i) }
+
+// Check implements load.Wire.
+func (w *trespassWire) Check(i uint64, status int, body []byte) load.Outcome {
+	switch {
+	case w.Refused(i, status, body):
+		return load.Denied
+	case w.Permitted(i, status, body):
+		return load.Permitted
+	case status == 429 || status == 503:
+		return load.Refused
+	case status >= 500:
+		return load.Failed
+	}
+	return load.Wrong
 }

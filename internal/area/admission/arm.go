@@ -46,7 +46,7 @@ type arm struct {
 	policies     policies
 	webhook      *area.Process // nil: none
 	webhookReady webhook.Ready
-	// webhookConfig is that of the webhook, or of one that replaces it. It holds a key.
+	// webhookConfig configures the webhook, and a process that replaces it. It holds a key.
 	webhookConfig webhook.Config
 	reviewer      *reviewer
 	maker         maker

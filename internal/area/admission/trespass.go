@@ -18,7 +18,8 @@ import (
 var _ area.Trespasser = (*target)(nil)
 
 // Trespasses implements area.Trespasser: for each operation that creates pods the same with a pod that the policies
-// deny, always as a dry run, so that nothing forbidden is stored or started. Where no policy denies, there are none.
+// deny, always as a dry run, so that nothing forbidden is stored or started. A treatment
+// without a policy that denies has no trespasses.
 func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	p, err := t.arms.Of(tr)
 	if err != nil || !p.guards() {

@@ -42,7 +42,7 @@ type arm struct {
 	attached []probe.Probe  // of a decision point behind a URL
 	// lost says why its process cannot be read; empty: it can.
 	lost string
-	// cold says that it is a JVM that has decided little since its start; empty: it is none, or it is warm.
+	// cold explains that the JVM has decided little since it was started; empty: it is warm, or there is no JVM.
 	cold string
 	// loaded is what Load has made; nil: nothing.
 	loaded  *area.Change

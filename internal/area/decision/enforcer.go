@@ -14,7 +14,7 @@ import (
 	"tare/internal/unit"
 )
 
-// enforcerName is that of the enforcement point's process.
+// enforcerName is the name of the enforcement point's process.
 const enforcerName = "enforcer"
 
 // usualTimeout is Envoy's for external authorization.

@@ -19,7 +19,7 @@ import (
 )
 
 // TestTrespassesOfEveryAdapter: each question whose answer is no is a trespass beside the permitted question that is
-// most like it; a permit is a breach, a no is none, and what decides nothing is neither.
+// most like it; a permit is a breach, a refusal is not, and an answer that decides nothing is neither.
 func TestTrespassesOfEveryAdapter(t *testing.T) {
 	alice, doc := Entity{Type: "user", ID: "alice"}, Entity{Type: "doc", ID: "1"}
 	requests := []Request{

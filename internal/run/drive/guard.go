@@ -31,11 +31,10 @@ const (
 
 // Guarded is the state of a run that watches whether a control guards.
 type Guarded struct {
-	Point     guard.Point
-	Step      int // from 1
-	Condition string
-	Progress  load.Progress
-	Ended     bool
+	Point    guard.Point
+	Step     int // from 1
+	Progress load.Progress
+	Ended    bool
 }
 
 // eachGuarded finds the capacity of each treatment unless the file gives the rates, and then offers it trespasses among
@@ -285,11 +284,5 @@ func (g *guarding) back(ctx context.Context) (bool, error) {
 }
 
 func (g *guarding) tell(p *guard.Point, step int, ended bool) {
-	name := ""
-	if p.Condition != nil {
-		name = p.Condition.Name
-	}
-	g.Tell(during(g.Arm, run.Measuring, &Guarded{
-		Point: *p, Step: step, Condition: name, Progress: g.stream.Progress(), Ended: ended,
-	}))
+	g.Tell(during(g.Arm, run.Measuring, &Guarded{Point: *p, Step: step, Progress: g.stream.Progress(), Ended: ended}))
 }

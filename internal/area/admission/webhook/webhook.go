@@ -22,7 +22,7 @@ const mostHeaders = 64 << 10
 // MutatePath mutates all others.
 type Config struct {
 	Addr string `json:"addr,omitempty"` // to listen on. Default "127.0.0.1:0"
-	// Identity is that of the process that this one replaces; nil: one of its own, for 127.0.0.1.
+	// Identity is the certificate of the process that this one replaces; nil: it makes its own, for 127.0.0.1.
 	Identity *Identity `json:"identity,omitempty"`
 	// Latency is the time from the arrival of a request to its answer. Those who ask at LatencyPath change it.
 	Latency Latency `json:"latency"`
