@@ -1,8 +1,10 @@
 package imagepull
 
 import (
+	"slices"
 	"testing"
 
+	"tare/internal/area"
 	"tare/internal/driver"
 )
 
@@ -19,10 +21,11 @@ func TestGuardAsksForChecks(t *testing.T) {
 	}{
 		{"check", Spec{}, recent, false},
 		{"check by name", Spec{Operations: []string{opCheck}}, recent, false},
-		{"pull", Spec{Operations: []string{opCheck, opPull}}, recent, true},
+		{"prune", Spec{Operations: []string{opCheck, opPrune}}, recent, true},
 		{"an old program", Spec{}, old, true},
 	} {
-		if f := c.spec.checkGuarded(c.d); (len(f) > 0) != c.bad {
+		f := c.spec.checkGuarded(c.d)
+		if slices.ContainsFunc(f, func(f area.Finding) bool { return f.Severity == area.Error }) != c.bad {
 			t.Errorf("%s: %+v", c.name, f)
 		}
 	}
