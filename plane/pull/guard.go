@@ -26,7 +26,7 @@ const (
 	// atOnce is how many single calls may be under way at once.
 	atOnce = 256
 	// pulling is how long a pull takes that guard does not make.
-	pulling = 100 * time.Millisecond
+	pulling = 200 * time.Millisecond
 	// retries is how often a pod asks: a kubelet tries again after a refusal.
 	retries = 2
 )

@@ -66,7 +66,7 @@ func (m *Manager) Prepare(p driver.Preparation) (out driver.Prepared, err error)
 	m.station, m.node = nil, nil
 	m.table(s)
 	if slices.ContainsFunc(p.Operations, isTrespass) {
-		m.node = newNode(m.images[s.Records+unknownImages:][:nodeImages])
+		m.node = newNode(len(m.images) + mostCached)
 	}
 	if s.Accessor != setting.Disabled { // nobody reads them
 		if err := m.stock(s, p.Folder); err != nil {

@@ -16,8 +16,9 @@ import (
 	"tare/plane/recordfile"
 )
 
-// nodeImages is how many images guard's pods pull, again and again.
-const nodeImages = 64
+// nodeImages is how many images guard's pods pull, again and again: twice as many as can be under way at once, so that
+// there are always some on the node.
+const nodeImages = 2 * atOnce
 
 // A node is what guard's pods share: the images that they pull, as a container runtime would know them. Only its
 // ListImages is asked for.
@@ -38,8 +39,13 @@ type presence struct {
 	is bool
 }
 
-func newNode(images []image) *node {
-	return &node{images: images, there: make([]presence, len(images))}
+// newNode returns a node whose images are numbered from first on.
+func newNode(first int) *node {
+	n := &node{there: make([]presence, nodeImages)}
+	for i := range nodeImages {
+		n.images = append(n.images, imageOf(first+i))
+	}
+	return n
 }
 
 // ListImages implements kubecontainer.ImageService.
