@@ -50,8 +50,8 @@ func (s *shared) read() {
 	}
 }
 
-// deliver hands out a line, and reports whether another may follow. What is no answer to a request that is under way goes
-// to all who wait.
+// deliver hands out a line, and reports whether another may follow. What is no answer to a request that is under way
+// goes to all who wait.
 func (s *shared) deliver(h heard) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,8 +46,8 @@ func TestSeveralAtOnce(t *testing.T) {
 	}
 }
 
-// TestImposed: a condition that the program offers is in force from its begin to its end, whether it takes one call at a
-// time or several.
+// TestImposed: a condition that the program offers is in force from its begin to its end, whether it takes one call at
+// a time or several.
 func TestImposed(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]actor{"one": {}, "several": several(actor{})} {
@@ -132,7 +132,8 @@ func TestStarvedProgram(t *testing.T) {
 	}
 }
 
-// TestSharedMisbehaviour: of several calls under way each ends when the program dies, hangs, or answers what nobody asked.
+// TestSharedMisbehaviour: of several calls under way each ends when the program dies, hangs, or answers what nobody
+// asked.
 func TestSharedMisbehaviour(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

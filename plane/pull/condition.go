@@ -19,8 +19,8 @@ const (
 // mostCached is how many records upstream's cache holds at most.
 const mostCached = 2000
 
-// offered returns the conditions that can be brought about under the treatment, after it has tried the one that this host
-// may refuse: a note tells why.
+// offered returns the conditions that can be brought about under the treatment, after it has tried the one that this
+// host may refuse: a note tells why.
 func (m *Manager) offered(notes *[]string) map[string]string {
 	out := map[string]string{}
 	if m.size() > 0 {
@@ -83,8 +83,8 @@ func (m *Manager) evict() error {
 	return blame(m.folder, errors.Join(errs...))
 }
 
-// setFull lets this process write to no file, or to any again. Then a write fails with EFBIG in place of ENOSPC; the pull
-// manager does not tell errors of writing apart. The limit ends with the process.
+// setFull lets this process write to no file, or to any again. Then a write fails with EFBIG in place of ENOSPC; the
+// pull manager does not tell errors of writing apart. The limit ends with the process.
 func setFull(full bool) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {

@@ -85,8 +85,8 @@ type call struct {
 	ctx     context.Context //nolint:containedctx // of this call
 }
 
-// check asks for an image with a record. Where the concurrency is above 1, pods that have the right ask for the same image
-// at the same time.
+// check asks for an image with a record. Where the concurrency is above 1, pods that have the right ask for the same
+// image at the same time.
 func (c *call) check() (out driver.Cost, err error) {
 	c.node.drawing.Lock()
 	c.draw(c.draws, 1)
@@ -122,8 +122,9 @@ func (c *call) must(of *image, pod pullmanager.GetPodCredentials) (must bool, er
 	return c.manager.MustAttemptImagePull(c.ctx, of.name, of.ref, pod)
 }
 
-// pull does what a kubelet does around a pull by a pod with the right, whose image and record are removed meanwhile, as the
-// garbage collection of images does. It is refused if the manager cannot write that it pulls: then a kubelet does not pull.
+// pull does what a kubelet does around a pull by a pod with the right, whose image and record are removed meanwhile, as
+// the garbage collection of images does. It is refused if the manager cannot write that it pulls: then a kubelet does
+// not pull.
 func (c *call) pull() (out driver.Cost, err error) {
 	n := c.node.next()
 	of := &c.node.images[n]

@@ -103,8 +103,8 @@ func during(t *testing.T, m *Manager, condition string) map[string]tally {
 	return stop()
 }
 
-// TestGuard: with AlwaysVerify the pull manager permits no trespass, under concurrency, from a cache that evicts, and on a
-// full disk, where it refuses pods with the right to pull; without a check each is permitted.
+// TestGuard: with AlwaysVerify the pull manager permits no trespass, under concurrency, from a cache that evicts, and on
+// a full disk, where it refuses pods with the right to pull; without a check each is permitted.
 func TestGuard(t *testing.T) {
 	if !alone(t) {
 		return
@@ -148,10 +148,10 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestLostIntent is what upstream v1.36.3 does with a kubelet's default policy: a pull whose record could not be written
-// leaves an intent, which protects the image until the kubelet has started anew and a pod without the right has tried to
-// pull it: that failed pull removes the intent, and then the image counts as preloaded. If this fails, Kubernetes has
-// been mended.
+// TestLostIntent is what upstream v1.36.3 does with a kubelet's default policy: a pull whose record could not be
+// written leaves an intent, which protects the image until the kubelet has started anew and a pod without the right has
+// tried to pull it: that failed pull removes the intent, and then the image counts as preloaded. If this fails,
+// Kubernetes has been mended.
 func TestLostIntent(t *testing.T) {
 	if !alone(t) {
 		return

@@ -61,8 +61,8 @@ func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) [
 	return out
 }
 
-// asProgram returns the treatments in the program's terms: "lru:20" is accessor lru of size 20. Validate has reported those
-// that have none.
+// asProgram returns the treatments in the program's terms: "lru:20" is accessor lru of size 20. Validate has reported
+// those that have none.
 func (s *Spec) asProgram(treatments []design.Treatment) (out []design.Treatment) {
 	for _, t := range treatments {
 		if p, err := s.plan(t); err == nil {

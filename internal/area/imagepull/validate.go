@@ -34,9 +34,10 @@ func (s *Spec) rejectHits(treatments []design.Treatment) []area.Finding {
 	path := factorHits
 	if s.Hits == nil {
 		path = ""
-	}
-	if s.Hits == nil && !slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels[factorHits] != "" }) {
-		return nil
+		given := func(t design.Treatment) bool { return t.Levels[factorHits] != "" }
+		if !slices.ContainsFunc(treatments, given) {
+			return nil
+		}
 	}
 	return []area.Finding{area.Fault(path, errors.New("hits: guard asks for images with a record only"), "leave it out")}
 }
