@@ -40,9 +40,11 @@ func TestSeveralAtOnce(t *testing.T) {
 	if _, err := s.Conditions(baseline())[0].Impose(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := <-done; got[load.ConnFailed] == 0 || got[load.Denied] < 100 || got[load.ConnFailed]+got[load.Denied]+
-		got[load.Permitted] != 160 {
+	if got := <-done; got[load.ConnFailed] == 0 || got[load.ConnFailed]+got[load.Denied]+got[load.Permitted] != 160 {
 		t.Errorf("over a restart %v", got)
+	}
+	if got := count(t.Context(), forged, 80); got[load.Denied]+got[load.Permitted] != 80 {
+		t.Errorf("after it %v", got)
 	}
 }
 
@@ -129,6 +131,21 @@ func TestStarvedProgram(t *testing.T) {
 	}
 	if got := count(t.Context(), forged, 400); got[load.Denied] != 400 {
 		t.Errorf("afterwards %v", got)
+	}
+}
+
+// TestStarvedIsInterrupted: a run that ends while its program is starved leaves nothing behind.
+func TestStarvedIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newGuard(t, several(actor{}))
+	lift, err := s.Conditions(baseline())[1].Impose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close(t)
+	s.wantClean(t)
+	if err := lift(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -127,13 +127,13 @@ func (s *Spec) find(ctx context.Context, env area.Env) (plane.Binary, error) {
 }
 
 // processors returns where the programs run: the last processor while calls are made one at a time, since the host's
-// own tasks tend to run on the first; all of them for concurrent calls.
+// own tasks tend to run on the first; all of them for concurrent calls, as those of guard are.
 func processors(s *Spec, env area.Env) ([]int, error) {
 	cpus, err := env.Processors()
 	if err != nil {
 		return nil, err
 	}
-	if s.most(env.Treatments) > 1 {
+	if env.Trespasses || s.most(env.Treatments) > 1 {
 		return cpus, nil
 	}
 	return cpus[len(cpus)-1:], nil
