@@ -22,9 +22,6 @@ var (
 )
 
 const (
-	// A starved decision point runs for starvedRun of every starvedPeriod.
-	starvedRun    = 10 * time.Millisecond
-	starvedPeriod = 100 * time.Millisecond
 	// reloadEvery is the pause between two replacements of the policies.
 	reloadEvery = 200 * time.Millisecond
 )
@@ -62,9 +59,7 @@ func (t *target) Conditions(tr design.Treatment) (out []area.Condition) {
 			Name: area.Restart, Does: "the decision point's process is killed, and started again",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, p.killAndWait(ctx) },
 		}, area.Condition{
-			Name: area.Starved, Impose: p.starve,
-			Does: fmt.Sprintf("the decision point's process is stopped for all but %v of every %v, as under a CPU quota",
-				starvedRun, starvedPeriod),
+			Name: area.Starved, Impose: p.starve, Does: area.StarvedDoes("the decision point's process"),
 		})
 	}
 	if p.enforcer != nil {
@@ -127,19 +122,7 @@ func (p *arm) killAndWait(ctx context.Context) error {
 // starve stops and continues the process by turns. What ends it lets the process run.
 func (p *arm) starve(context.Context) (func(context.Context) error, error) {
 	c, _ := p.latest()
-	return p.meanwhile(func(ctx context.Context) error {
-		for ctx.Err() == nil {
-			if err := c.Signal(syscall.SIGSTOP); err != nil {
-				return err
-			}
-			_ = p.env.Clock.Sleep(ctx, starvedPeriod-starvedRun) // whatever ends it, the process goes on
-			if err := c.Signal(syscall.SIGCONT); err != nil {
-				return err
-			}
-			_ = p.env.Clock.Sleep(ctx, starvedRun)
-		}
-		return nil
-	}), nil
+	return area.Starve(p.env.Clock, c.Signal), nil
 }
 
 // freeze stops the process. A process of tare's that is stopped ends with tare all the same.
@@ -153,7 +136,7 @@ func (p *arm) reload(ctx context.Context) (func(context.Context) error, error) {
 	if err := p.replace(ctx, p.set); err != nil {
 		return nil, err
 	}
-	return p.meanwhile(func(ctx context.Context) error {
+	return area.Meanwhile(func(ctx context.Context) error {
 		for p.env.Clock.Sleep(ctx, reloadEvery) == nil {
 			if err := p.replace(context.WithoutCancel(ctx), p.set); err != nil {
 				return err
@@ -161,17 +144,6 @@ func (p *arm) reload(ctx context.Context) (func(context.Context) error, error) {
 		}
 		return nil
 	}), nil
-}
-
-// meanwhile runs do until the function that it returns is called, which waits for its end.
-func (p *arm) meanwhile(do func(context.Context) error) func(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- do(ctx) }()
-	return func(context.Context) error {
-		cancel()
-		return <-done
-	}
 }
 
 // replace makes set the policies, and returns when they are in force.
