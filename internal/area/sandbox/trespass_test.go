@@ -193,26 +193,47 @@ func held(t *testing.T, c *crew) []*caller {
 
 // TestGuardRefusesWhatItCannotAsk names each treatment and section that has nothing to refuse, or no calls.
 func TestGuardRefusesWhatItCannotAsk(t *testing.T) {
-	env := areatest.Env(t)
-	env.Trespasses = true
-	env.Treatments = []design.Treatment{
+	treatments := []design.Treatment{
 		treatment("enforcer", "none"), treatment("enforcer", "seccomp", "planted", "2%"), treatment("enforcer", "seccomp"),
 	}
+	s := &Spec{Real: []string{"nginx"}}
 	var texts []string
-	for _, f := range (&Spec{SetUp: []string{"confine"}, On: onLab}).checkGuarded(env) {
+	for _, f := range s.Validate(design.Guard, treatments) {
 		texts = append(texts, f.Message)
 	}
 	all := strings.Join(texts, "; ")
-	for _, want := range []string{"on this host", "calls of workloads", "refuses nothing", "planted and others"} {
+	for _, want := range []string{"calls of workloads", "refuses nothing", "planted and others"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in %s", want, all)
 		}
 	}
-	if len(texts) != 4 {
+	if len(texts) != 3 {
 		t.Error(all)
 	}
-	env.Trespasses = false
-	if f := (&Spec{On: onLab}).checkGuarded(env); len(f) > 0 {
+	if f := s.Validate(design.Compare, treatments); len(f) > 0 {
 		t.Error(f)
+	}
+}
+
+// TestPlanNamesWhatGuardCreates: a plan of guard has no blocks, and one of nginx no apache.
+func TestPlanNamesWhatGuardCreates(t *testing.T) {
+	for _, c := range []struct {
+		q             design.Question
+		real          string
+		want, without string
+	}{
+		{design.Compare, "nginx", "sockets in the folder below", "apache"},
+		{design.Compare, "apache", "a port of loopback (apache)", "sockets"},
+		{design.Guard, "", "one treatment at a time", "block"},
+	} {
+		s := &Spec{Workloads: []string{"open"}}
+		if c.real != "" {
+			s.Real = []string{c.real}
+		}
+		s.Validate(c.q, []design.Treatment{treatment("enforcer", "seccomp")})
+		all := strings.Join(Area{}.Creates(s, nil), "; ")
+		if !strings.Contains(all, c.want) || strings.Contains(all, c.without) {
+			t.Errorf("%s %s creates %s", c.q, c.real, all)
+		}
 	}
 }
