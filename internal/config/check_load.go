@@ -65,8 +65,13 @@ func (c *checker) conditions() {
 		return
 	}
 	known := target.Conditions()
+	checker, checks := c.e.Target.(area.ConditionChecker)
 	for i, name := range c.e.Load.Conditions {
 		switch {
+		case slices.Contains(known, name) && checks:
+			if err := checker.CheckCondition(name, c.known); err != nil {
+				c.fail(index("load.conditions", i), "%s: %v", name, err)
+			}
 		case slices.Contains(known, name):
 		case len(known) == 0:
 			c.fail(index("load.conditions", i), "tare can bring about no condition on this target")

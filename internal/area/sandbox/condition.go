@@ -12,12 +12,12 @@ import (
 )
 
 var (
-	_ area.Conditioner = (*target)(nil)
-	_ area.Conditioned = (*Spec)(nil)
+	_ area.Conditioner      = (*target)(nil)
+	_ area.ConditionChecker = (*Spec)(nil)
 )
 
 // Conditions implements area.Conditioned.
-func (*Spec) Conditions() []string { return []string{area.Restart, area.Starved} }
+func (*Spec) Conditions() []string { return []string{area.Restart, area.Starved, area.Reload} }
 
 // Conditions implements area.Conditioner.
 func (t *target) Conditions(tr design.Treatment) []area.Condition {
@@ -25,7 +25,7 @@ func (t *target) Conditions(tr design.Treatment) []area.Condition {
 	if err != nil || a.crew == nil {
 		return nil
 	}
-	return []area.Condition{
+	return append([]area.Condition{
 		{
 			Name: area.Restart, Does: "the workers are killed, and others are confined and executed",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, t.restart(ctx, a) },
@@ -34,7 +34,7 @@ func (t *target) Conditions(tr design.Treatment) []area.Condition {
 			Name: area.Starved, Does: "two confined processes compute on each processor of the workers",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) { return t.starve(ctx, a) },
 		},
-	}
+	}, t.reloading(a)...)
 }
 
 // restart replaces the workers of an arm under load. The new ones are asked at once, without a proof.

@@ -9,7 +9,7 @@ import (
 
 // checkGuarded reports what guard cannot ask of a sandbox.
 func (s *Spec) checkGuarded(treatments []design.Treatment) (out []area.Finding) {
-	if s.question != design.Guard {
+	if !s.guarded {
 		return nil
 	}
 	fault := func(path, text, hint string) area.Finding { return area.Fault(path, errors.New(text), hint) }

@@ -131,7 +131,7 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	}
 	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, or for each of its workers, anew in "+
 		"every block; each is irrevocably confined and ends with its block", n)}
-	if ok && spec.question == design.Guard {
+	if ok && spec.guarded {
 		out = spec.createsGuarded()
 	}
 	if ok && len(spec.daemons()) > 0 {
@@ -180,7 +180,8 @@ func (t *target) Notes() []string {
 		}
 		notes = append(notes, who+": "+text)
 	}
-	return slices.Concat(notes, t.spec.refused, t.profileNotes(), t.plantedNotes(), t.threadNotes(), t.attributionNotes())
+	return slices.Concat(notes, t.spec.refused, t.profileNotes(), t.plantedNotes(), t.threadNotes(), t.attributionNotes(),
+		t.reloadNotes())
 }
 
 // profileNotes says what has proved the user's AppArmor profiles.

@@ -37,9 +37,10 @@ type Spec struct {
 	// Span is how long a batch lasts.
 	Span unit.Duration `yaml:"span,omitempty" json:"span,omitempty" jsonschema_description:"How long a batch of calls lasts, from 1ms to 10s. Default: 5ms, 20ms for shell, 1ms in a lab VM; a call that takes longer is a batch of its own."`
 
-	// question is the one that Validate was told; refused is what Preflight found the user's profiles to refuse.
-	question design.Question
-	refused  []string
+	// guarded says that Validate was told a question that asks for trespasses; refused is what Preflight found the user's
+	// profiles to refuse.
+	guarded bool
+	refused []string
 }
 
 // Command is a command line with a name.

@@ -10,13 +10,14 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
 // Validate implements area.Spec.
 func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	var out []area.Finding
-	s.question = q
+	s.guarded = question.Of(q).Trespass > 0
 	wrong := func(path, hint, format string, args ...any) {
 		out = append(out, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
