@@ -5,7 +5,50 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/load"
 )
+
+var (
+	_ area.Trespasser  = (*labTarget)(nil)
+	_ area.Conditioner = (*labTarget)(nil)
+)
+
+// guardedProcessors is how many processors a lab VM has at least in which trespasses are asked: races need several.
+const guardedProcessors = 2
+
+// processors returns how many processors a machine has that run at the same time, one for each worker; 0: it counts
+// instructions.
+func (t *labTarget) processors(kind labKind) int {
+	if !t.env.Trespasses {
+		return 0
+	}
+	n := guardedProcessors
+	for _, tr := range t.env.Treatments {
+		if k, err := t.kindOf(tr); err == nil && k == kind {
+			p, _ := t.spec.plan(tr) // kindOf has returned the error
+			n = max(n, p.workers)
+		}
+	}
+	return n
+}
+
+// Trespasses implements area.Trespasser.
+func (t *labTarget) Trespasses(tr design.Treatment) ([]load.Operation, error) {
+	m, err := t.machine(tr)
+	if err != nil {
+		return nil, err
+	}
+	return m.target.Trespasses(inGuest(tr))
+}
+
+// Conditions implements area.Conditioner.
+func (t *labTarget) Conditions(tr design.Treatment) []area.Condition {
+	m, err := t.machine(tr)
+	if err != nil {
+		return nil
+	}
+	return m.target.Conditions(inGuest(tr))
+}
 
 // checkGuarded reports what guard cannot ask of a sandbox.
 func (s *Spec) checkGuarded(treatments []design.Treatment) (out []area.Finding) {
@@ -13,10 +56,6 @@ func (s *Spec) checkGuarded(treatments []design.Treatment) (out []area.Finding) 
 		return nil
 	}
 	fault := func(path, text, hint string) area.Finding { return area.Fault(path, errors.New(text), hint) }
-	if s.On != "" && s.On != onHost {
-		out = append(out, fault("on", "guard asks workers on this host: the calls of a lab VM are made in batches",
-			"leave target.on out"))
-	}
 	if len(s.Workloads) == 0 || len(s.Commands)+len(s.Real)+len(s.SetUp) > 0 {
 		out = append(out, fault("", "guard mixes what must be refused into the calls of workloads, and into nothing else",
 			"workloads: [open, syscall], without commands, real and setup"))

@@ -30,8 +30,14 @@ func guarded(t *testing.T, tr design.Treatment) (*target, *areatest.Journal) {
 	return tg, j
 }
 
+// guardTarget is a target on this host or in a lab VM.
+type guardTarget interface {
+	area.Target
+	area.Trespasser
+}
+
 // tallied makes calls of all operations, and of all trespasses, from several callers at once.
-func tallied(t *testing.T, tg *target, tr design.Treatment, each int) (allowed, refused map[load.Outcome]int) {
+func tallied(t *testing.T, tg guardTarget, tr design.Treatment, each int) (allowed, refused map[load.Outcome]int) {
 	t.Helper()
 	ops, err := tg.Operations(tr)
 	if err != nil {
