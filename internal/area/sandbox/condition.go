@@ -59,7 +59,7 @@ func (t *target) restart(ctx context.Context, a *arm) error {
 	var fresh []*caller
 	for _, one := range all {
 		fresh = append(fresh, &caller{
-			one.worker, demandsOf(ctx, a.plan.stack, one.worker.policy, one.worker.client),
+			one.worker, t.demands(ctx, a, one.worker.policy, one.worker.client),
 		})
 		if len(fresh[len(fresh)-1].demands) != len(crew.demands) {
 			return errors.New("the new workers must be refused other attempts than those before")

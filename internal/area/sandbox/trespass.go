@@ -38,7 +38,7 @@ func (t *target) muster(ctx context.Context, a *arm, s *sample) (*crew, error) {
 	c := &crew{refused: map[string][]int{}}
 	var all []*caller
 	for _, one := range append([]*sample{s}, s.peers...) {
-		all = append(all, &caller{one.worker, demandsOf(ctx, a.plan.stack, one.worker.policy, one.worker.client)})
+		all = append(all, &caller{one.worker, t.demands(ctx, a, one.worker.policy, one.worker.client)})
 	}
 	var err error
 	if c.without, err = t.unconfined(ctx, a); err != nil {
@@ -56,6 +56,11 @@ func (t *target) muster(ctx context.Context, a *arm, s *sample) (*crew, error) {
 			c.kinds = append(c.kinds, d.what)
 		}
 		c.refused[d.what] = append(c.refused[d.what], i)
+		if d.what == workload.TryNew {
+			if err := s.worker.proveNew(ctx, d); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if len(c.kinds) == 0 {
 		return nil, fmt.Errorf("%s refuses nothing that would not be refused without it", a.treatment.ID)
@@ -74,6 +79,49 @@ func demandsOf(ctx context.Context, s stack, p Policy, w Attempts) []demand {
 	return out
 }
 
+// demands returns what the treatment must refuse to a worker and, where a workload executes programs, to a new process
+// of it too. A profile of the user's may let that have another profile.
+func (t *target) demands(ctx context.Context, a *arm, p Policy, w Attempts) []demand {
+	out := demandsOf(ctx, a.plan.stack, p, w)
+	if t.executes() == "" || p.AppFile != nil {
+		return out
+	}
+	for _, d := range slices.Clone(out) {
+		if workload.CanTryNew(d.what, d.args...) && slices.Max(d.errnos) <= workload.MostNewErrno {
+			out = append(out, demand{d.errnos, workload.TryNew, append([]string{d.what}, d.args...)})
+		}
+	}
+	return out
+}
+
+// chosen are the workloads that are called.
+func (t *target) chosen() []string {
+	if len(t.env.Operations) > 0 {
+		return t.env.Operations
+	}
+	return t.spec.Workloads
+}
+
+// executes returns the first of the workloads that executes programs; empty: none does.
+func (t *target) executes() string {
+	for _, name := range t.chosen() {
+		if slices.Contains([]string{"exec", "spawn", "shell"}, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// proveNew requires that a new process of the worker is refused an attempt as the worker itself is.
+func (c *confined) proveNew(ctx context.Context, d demand) error {
+	got, err := c.try(ctx, d)
+	if err == nil && !slices.Contains(d.errnos, got) {
+		err = fmt.Errorf("not enforced as expected: %s must be refused with %s, and gave %s", attempt(d.what, d.args),
+			strings.Join(names(d.errnos), " or "), name(got))
+	}
+	return err
+}
+
 // unconfined returns the errnos of the treatment's demands in a worker that nothing confines.
 func (t *target) unconfined(ctx context.Context, a *arm) (out []syscall.Errno, err error) {
 	s := t.oneSample(a, "")
@@ -85,7 +133,7 @@ func (t *target) unconfined(ctx context.Context, a *arm) (out []syscall.Errno, e
 	}
 	p := a.plan.policy
 	p.Scratch, p.Port = s.worker.policy.Scratch, s.worker.policy.Port
-	for _, d := range demandsOf(ctx, a.plan.stack, p, s.worker.client) {
+	for _, d := range t.demands(ctx, a, p, s.worker.client) {
 		errno, err := s.worker.try(ctx, d)
 		if err != nil {
 			return nil, err
@@ -197,15 +245,15 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	if crew == nil {
 		return nil, fmt.Errorf("treatment %q has not been verified", tr.ID)
 	}
-	chosen := t.env.Operations
-	if len(chosen) == 0 {
-		chosen = t.spec.Workloads
-	}
+	chosen := t.chosen()
 	var out []load.Operation
 	for _, kind := range crew.kinds {
 		twin := chosen[0]
-		if slices.Contains(chosen, kind) {
+		switch {
+		case slices.Contains(chosen, kind):
 			twin = kind
+		case kind == workload.TryNew:
+			twin = t.executes()
 		}
 		out = append(out, load.Operation{
 			Name: "refused-" + kind, Twin: twin, Weight: 1, Expect: "the enforcer refuses it", Causes: callCauses,
@@ -231,6 +279,8 @@ func (c *crew) attempt(ctx context.Context, by *caller, kind string, i uint64) l
 	k := c.pick(kind, i)
 	errno, err := by.worker.try(ctx, by.demands[k])
 	switch {
+	case isFailure(err):
+		return because(load.Failed, causeCall, 0)
 	case err != nil:
 		return because(load.ConnFailed, causeEnded, syscall.EPIPE)
 	case slices.Contains(by.demands[k].errnos, errno):
@@ -239,6 +289,12 @@ func (c *crew) attempt(ctx context.Context, by *caller, kind string, i uint64) l
 		return load.Result{Outcome: load.Permitted}
 	}
 	return because(load.Failed, causeOther, errno)
+}
+
+// isFailure reports whether a worker could not make an attempt, and still answers.
+func isFailure(err error) bool {
+	_, ok := errors.AsType[*workload.Failure](err)
+	return ok
 }
 
 // describe describes call i of a kind, with the paths and ports of the first worker.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/lab/areatest"
@@ -19,7 +20,7 @@ func guarded(t *testing.T, tr design.Treatment) (*target, *areatest.Journal) {
 	t.Helper()
 	env := areatest.Env(t)
 	env.Trespasses = true
-	tg, j := areatest.Open[*target](t, Area{}, &Spec{Workloads: []string{"open", "syscall"}}, env)
+	tg, j := areatest.Open[*target](t, Area{}, &Spec{Workloads: []string{"open", "exec"}}, env)
 	if err := tg.Prepare(t.Context(), tr, j); err != nil {
 		t.Fatal(err)
 	}
@@ -173,13 +174,26 @@ func TestMissingRuleIsFound(t *testing.T) {
 			a.sample.peers = append(a.sample.peers, s) // ended with the others
 			policy := a.plan.policy
 			policy.Scratch, policy.Port = s.worker.policy.Scratch, s.worker.policy.Port
-			planted := &caller{s.worker, demandsOf(t.Context(), a.plan.stack, policy, s.worker.client)}
+			planted := &caller{s.worker, tg.demands(t.Context(), a, policy, s.worker.client)}
 			a.crew.callers = area.NewCallers(append([]*caller{planted}, held(t, a.crew)...)...)
 			allowed, refused := tallied(t, tg, c.sound, 100)
 			if len(allowed) != 1 || refused[load.Permitted] == 0 || refused[load.Denied] == 0 || refused[load.Failed] > 0 {
 				t.Errorf("allowed %v, refused %v", allowed, refused)
 			}
 			twins, _ := tg.Trespasses(c.sound)
+			unrefused := 0
+			for _, i := range a.crew.refused[workload.TryNew] {
+				err := planted.worker.proveNew(t.Context(), planted.demands[i])
+				if err != nil && strings.Contains(err.Error(), "not enforced as expected: new ") {
+					unrefused++
+				}
+			}
+			if unrefused == 0 {
+				t.Error("a new process of a worker that lacks a rule is proved")
+			}
+			if n := len(twins); twins[n-1].Name != "refused-new" || twins[n-1].Twin != "exec" {
+				t.Errorf("the last of %d trespasses is %s, of %s", n, twins[n-1].Name, twins[n-1].Twin)
+			}
 			request, answer := twins[0].Describe(0, 0, nil)
 			if request == "" || !strings.Contains(answer, "as where nothing is enforced") {
 				t.Errorf("%q: %q", request, answer)
