@@ -115,10 +115,10 @@ func (t *target) reloading(a *arm) []area.Condition {
 	if len(names) == 0 {
 		return nil
 	}
-	does := "the policy of " + strings.Join(names, " and ") + " is replaced by one with further rules, and back, every " +
+	does := "the policy of " + strings.Join(names, " and ") + " is replaced by one with further rules, and back, at most every " +
 		reloadPause.String()
 	if a.plan.policy.AppFile != nil {
-		does = "the profile of apparmor is loaded again every " + reloadPause.String()
+		does = "the profile of apparmor is loaded again, at most every " + reloadPause.String()
 	}
 	return []area.Condition{{Name: area.Reload, Does: does, Impose: func(ctx context.Context) (func(context.Context) error,
 		error,
