@@ -115,8 +115,8 @@ func (t *target) reloading(a *arm) []area.Condition {
 	if len(names) == 0 {
 		return nil
 	}
-	does := "the policy of " + strings.Join(names, " and ") + " is replaced by one with further rules, and back, at most every " +
-		reloadPause.String()
+	does := fmt.Sprintf("the policy of %s is replaced by one with further rules, and back, at most every %v",
+		strings.Join(names, " and "), reloadPause)
 	if a.plan.policy.AppFile != nil {
 		does = "the profile of apparmor is loaded again, at most every " + reloadPause.String()
 	}
