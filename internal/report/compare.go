@@ -270,7 +270,7 @@ func (r *Report) undecidedTable() (t table, remarks []string) {
 			r.allDecided()
 	})
 	for _, x := range all[:min(maxOpen, len(all))] {
-		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.extent(x.MDE), x.blocksNeeded())
+		t.add(named(labels, x.Treatment), x.measured(), x.Change(), x.Shown(), x.extent(x.MDE), x.blocksNeeded())
 		t[2].short = append(t[2].short, x.ranged())
 	}
 	if n := len(all) - maxOpen; n > 0 {

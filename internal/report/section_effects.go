@@ -172,7 +172,7 @@ func howToRead(r *Report) string {
 		{func(e *Effect) bool { return e.Verdict == Equivalent && e.Measurable }, "Measurable: it also excludes zero."},
 		{
 			func(e *Effect) bool { return e.Verdict == Slower || e.Verdict == Faster },
-			"Slower or faster: it excludes zero and reaches into the margin.",
+			"Higher or lower: it excludes zero and reaches into the margin.",
 		},
 		{
 			func(e *Effect) bool { return e.Verdict == EffectInconclusive },

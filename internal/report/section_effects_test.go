@@ -71,7 +71,7 @@ func TestConclusion(t *testing.T) {
 			"landlock rules=50 adds 61 % CPU time to open; nothing else is above the margin of 2 %.",
 		},
 		"undecided": {comparisonOf(landlock, same, slower, open), "landlock rules=50 adds 61 % CPU time to " +
-			"open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
+			"open; of the other 3: 1 equivalent within the margin of 2 %, 1 higher, size undecided, 1 inconclusive."},
 		"none": {comparisonOf(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent " +
 			"within it."},
 		"not shown": {comparisonOf(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 " +
