@@ -187,7 +187,9 @@ func findings(r *Report) string {
 		if c.Rate != nil && c.Valid && len(r.Capacity) == 1 {
 			text = r.banner(&c)
 		}
-		if name != "" {
+		if rest, ok := strings.CutPrefix(text, "It "); ok && name != "" {
+			text = name + " " + rest
+		} else if name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}
 		out = append(out, text)
