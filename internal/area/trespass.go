@@ -16,6 +16,13 @@ type Trespasser interface {
 	Trespasses(t design.Treatment) ([]load.Operation, error)
 }
 
+// A Questioner is a Spec whose trespasses only ask: whatever their answer is, they change nothing and lock nobody out.
+// A soak mixes a few of them in even if its file does not say so.
+type Questioner interface {
+	// Asks reports whether a mix (empty: the area's own) asks the control for decisions under some treatment.
+	Asks(treatments []design.Treatment, mix []string) bool
+}
+
 // A Conditioner is a Target that can bring about conditions under which a control might no longer guard.
 type Conditioner interface {
 	// Conditions returns those that it can bring about under a treatment, by itself and on what it started itself.

@@ -106,13 +106,33 @@ func TestTrespassesOfEveryAdapter(t *testing.T) {
 	}
 }
 
-// TestNoTrespassWithoutPermits: among requests that are all refused there is nothing to trespass on.
-func TestNoTrespassWithoutPermits(t *testing.T) {
+// TestTrespassesWithoutPermits: among requests that are all refused each is its own twin, and guard is not asked.
+func TestTrespassesWithoutPermits(t *testing.T) {
 	spec := embedded(engine.Cedar, Planted{})
 	spec.Position = model.Absent
 	tg, _ := prepared(t, spec)
-	if _, err := tg.Trespasses(standard); !errors.Is(err, errNothingPermitted) {
-		t.Errorf("got %v", err)
+	ops, err := tg.Trespasses(standard)
+	if err != nil || len(ops) != 2 || ops[0].Twin != ops[0].Name {
+		t.Errorf("got %+v, %v", ops, err)
+	}
+	found := spec.Validate(design.Guard, []design.Treatment{standard})
+	if len(found) != 1 || !strings.Contains(found[0].Message, errNothingPermitted.Error()) {
+		t.Errorf("guard is refused with %+v", found)
+	}
+}
+
+// TestMixesThatAsk: a soak asks what must be refused besides a mix only where the mix asks for decisions.
+func TestMixesThatAsk(t *testing.T) {
+	for mix, want := range map[string]bool{
+		"": true, "healthcheck": false, "healthcheck statistics": false, "healthcheck guard-minmax": true, "xacml": false,
+	} {
+		if got := embedded(engine.PDPX, Planted{}).Asks([]design.Treatment{standard}, strings.Fields(mix)); got != want {
+			t.Errorf("the mix %q asks: %t, want %t", mix, got, want)
+		}
+	}
+	url := design.Treatment{ID: "there", Levels: map[string]string{"adapter": "openfga", "url": "http://127.0.0.1:1"}}
+	if (&Spec{}).Asks([]design.Treatment{url}, nil) {
+		t.Error("a section that is not valid asks")
 	}
 }
 
