@@ -58,3 +58,9 @@ type Condition struct {
 type Conditioned interface {
 	Conditions() []string
 }
+
+// An Explaining is a Conditioned that says why not.
+type Explaining interface {
+	// WhyNot says why its target cannot be brought into a condition; empty: it can, or there is no such condition.
+	WhyNot(condition string) string
+}

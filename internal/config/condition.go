@@ -93,6 +93,7 @@ func conditionSchema() *jsonschema.Schema {
 // cannot be run.
 func (c *checker) conditions() {
 	target, says := c.e.Target.(area.Conditioned)
+	why, explains := c.e.Target.(area.Explaining)
 	if !c.decoded {
 		return
 	}
@@ -114,6 +115,9 @@ func (c *checker) conditions() {
 		case len(known) == 0:
 			c.fail(path, "tare did not start this target, so it brings about %s only by a command of yours: "+
 				"{name: %[2]s, do: [PROGRAM, ARGUMENT]}", quote(x.Name), printed(x.Name))
+		case explains && why.WhyNot(x.Name) != "":
+			c.fail(path, "tare cannot bring about %s here: %s; it can: %s", quote(x.Name), why.WhyNot(x.Name),
+				strings.Join(known, ", "))
 		default:
 			c.fail(path, "%q is not one of %s%s", x.Name, strings.Join(known, ", "), spelling.DidYouMean(x.Name, known))
 		}
