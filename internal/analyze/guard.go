@@ -267,7 +267,7 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 			"load.trespass gives more", need)
 	case n.Permitted == 0 && b.Limit.Value == 0:
 		f.verdict = report.Pass
-		f.how += fmt.Sprintf(": the share is below %s, at 95 %%", report.Percent(n.Share.Hi))
+		f.how += fmt.Sprintf(": the share is below %s, at 95 %%", report.FineShare(n.Share.Hi))
 	}
 	return f
 }

@@ -16,6 +16,13 @@ type Trespasser interface {
 	Trespasses(t design.Treatment) ([]load.Operation, error)
 }
 
+// A Questioner is a Spec whose trespasses only ask: whatever their answer is, they change nothing and lock nobody out.
+// A soak mixes a few of them in even if its file does not say so.
+type Questioner interface {
+	// Asks reports whether a mix (empty: the area's own) asks the control for decisions under some treatment.
+	Asks(treatments []design.Treatment, mix []string) bool
+}
+
 // A Conditioner is a Target that can bring about conditions under which a control might no longer guard.
 type Conditioner interface {
 	// Conditions returns those that it can bring about under a treatment, by itself and on what it started itself.
@@ -52,9 +59,9 @@ type Conditioned interface {
 	Conditions() []string
 }
 
-// A ConditionChecker is a Conditioned that cannot bring about each condition under each treatment.
-type ConditionChecker interface {
-	Conditioned
-	// CheckCondition returns why one of Conditions cannot be brought about under one of the treatments.
-	CheckCondition(name string, treatments []design.Treatment) error
+// An Explaining is a Conditioned that says why not.
+type Explaining interface {
+	// WhyNot says why its target cannot be brought into a condition under one of the treatments; empty: it can, or there is
+	// no such condition.
+	WhyNot(condition string, treatments []design.Treatment) string
 }

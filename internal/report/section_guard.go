@@ -97,7 +97,7 @@ func (n *Trespasses) sentence() string {
 	case n.Share == nil:
 		s = "the control decided no trespass"
 	case n.Permitted == 0:
-		s = fmt.Sprintf("0 of %d trespasses were permitted: the share is below %s, at 95 %%", n.Decided(), fine(n.Share.Hi))
+		s = fmt.Sprintf("0 of %d trespasses were permitted: the share is below %s, at 95 %%", n.Decided(), FineShare(n.Share.Hi))
 	default:
 		s = fmt.Sprintf("%d of %d trespasses were permitted: %s", n.Permitted, n.Decided(), n.Share.ranged())
 	}
@@ -112,13 +112,11 @@ func (n *Trespasses) sentence() string {
 
 // ranged is a share with its interval: "1.2 % [0.8, 1.7]".
 func (s *Share) ranged() string {
-	return fine(s.Value) + " [" + strings.TrimSuffix(fine(s.Lo), " %") + ", " + strings.TrimSuffix(fine(s.Hi), " %") + "]"
+	return FineShare(s.Value) + " [" + strings.TrimSuffix(FineShare(s.Lo), " %") + ", " + strings.TrimSuffix(FineShare(s.Hi), " %") + "]"
 }
 
-// fine is a share with two significant digits.
-func fine(share float64) string {
-	return strconv.FormatFloat(share*100, 'g', 2, 64) + " %"
-}
+// FineShare is a share with two significant digits, for one that may be tiny.
+func FineShare(share float64) string { return unit.Decimal(share*100, 2) + " %" }
 
 // sentence says where breaches begin.
 func (o *Onset) sentence() string {
@@ -208,7 +206,7 @@ func pointHeads() table {
 func (p *GuardPoint) cells() []string {
 	share, served, generator := "", "", ""
 	if s := p.Trespasses.Share; s != nil && p.Trespasses.Permitted == 0 {
-		share = "< " + fine(s.Hi)
+		share = "< " + FineShare(s.Hi)
 	} else if s != nil {
 		share = s.ranged()
 	}
