@@ -27,6 +27,10 @@ func guardSection(r *Report) section {
 		s.Blocks = append(s.Blocks,
 			tabular(&grid{table: guardConditions(g), Title: "By condition" + of, Caption: "By condition" + of})...)
 		s.Blocks = append(s.Blocks, tabular(&grid{
+			table: guardCauses(g), Title: "Not served or not decided" + of,
+			Caption: "Calls that were not served, and trespasses that were not decided" + of, Most: maxCauses,
+		})...)
+		s.Blocks = append(s.Blocks, tabular(&grid{
 			table: breachTable(g), Title: "First breaches" + of,
 			Caption: "First breaches" + of, Most: mostBreaches,
 		})...)
@@ -241,6 +245,28 @@ func guardConditions(g *Guard) table {
 		}
 		row := append([]string{name, unit.PerSecond(p.Rate)}, p.cells()...)
 		t.add(append(row, opt(p.FirstBreach, unit.Seconds), opt(p.LastBreach, unit.Seconds), recovery)...)
+	}
+	return t
+}
+
+// guardCauses is the table of what was not served or not decided.
+func guardCauses(g *Guard) table {
+	t := table{
+		{head: "at", left: true},
+		{head: "operation", left: true},
+		{head: "calls"},
+		{head: "ended", left: true, drop: 1},
+		{head: "because", left: true},
+	}
+	for i := range g.Points {
+		p := &g.Points[i]
+		at := p.Name
+		if at == "" {
+			at = unit.PerSecond(p.Rate)
+		}
+		for _, c := range p.Causes {
+			t.add(at, c.Operation, whole(c.Calls), strings.ReplaceAll(c.Outcome, "_", " "), c.Cause.Cause)
+		}
 	}
 	return t
 }
