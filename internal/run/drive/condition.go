@@ -3,6 +3,7 @@ package drive
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"tare/internal/area"
@@ -67,7 +68,7 @@ func (i *imposed) begin(ctx context.Context, to *guard.Condition) {
 				i.last(ctx)
 			}
 			if i.failed = lift(context.WithoutCancel(ctx)); i.failed != nil {
-				to.Error = i.failed.Error()
+				to.Error = strings.TrimPrefix(to.Error+"; "+i.failed.Error(), "; ")
 			}
 		}
 		if to.Error == "" {
