@@ -137,7 +137,10 @@ func TestOnsetIsFound(t *testing.T) {
 
 func TestOnsetOfOthers(t *testing.T) {
 	at := func(rate float64, permitted uint64) Seen {
-		return Seen{Point: Point{Rate: rate}, Trespasses: Trespasses{Refused: 100, Permitted: permitted}}
+		return Seen{
+			Point: Point{Rate: rate}, Trespasses: Trespasses{Refused: 100, Permitted: permitted}, Slices: 10,
+			Struck: min(10, int(permitted)),
+		}
 	}
 	if _, ok := OnsetOf([]Seen{at(10, 0), at(20, 0)}); ok {
 		t.Error("a sound control has an onset")
@@ -210,15 +213,21 @@ func TestConstantShareHasNoClearOnset(t *testing.T) {
 		for range runs {
 			var seen []Seen
 			for _, f := range Factors() {
-				n := Trespasses{}
-				for range 400 {
-					if rng.Float64() < p {
-						n.Permitted++
-					} else {
-						n.Refused++
+				s := Seen{Point: Point{Rate: 100 * f}, Slices: 20}
+				for range s.Slices {
+					before := s.Trespasses.Permitted
+					for range 20 {
+						if rng.Float64() < p {
+							s.Trespasses.Permitted++
+						} else {
+							s.Trespasses.Refused++
+						}
+					}
+					if s.Trespasses.Permitted > before {
+						s.Struck++
 					}
 				}
-				seen = append(seen, Seen{Point: Point{Rate: 100 * f}, Trespasses: n})
+				seen = append(seen, s)
 			}
 			if o, ok := OnsetOf(seen); ok && (o.Clear || o.Later) {
 				wrong++
