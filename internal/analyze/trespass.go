@@ -61,7 +61,7 @@ func (a *analysis) soakedTrespasses(s *soak) {
 		}
 		x := guard.Trespasses{
 			Refused: n.Denied, Permitted: n.Permitted, Unsent: n.Unsent,
-			Undecided: n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout),
+			Undecided: n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout), Unclear: s.total.per[name].unclear,
 		}
 		all.Add(x)
 		g.Operations[name] = trespasses(x)
