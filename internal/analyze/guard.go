@@ -271,9 +271,9 @@ func judgedTrespasses(g *report.Guard, limit float64) (v report.Verdict, why str
 		need = stat.TrialsToBound(limit, guard.Level)
 	}
 	switch worst, _ := stat.BinomialInterval(n.Permitted+n.Unclear, n.Decided()+n.Unclear, guard.Level); {
-	case n.Permitted > 0 && limit == 0, mixedUp(g, limit):
+	case n.Permitted > 0 && limit == 0, n.Share.Lo > limit, mixedUp(g, limit):
 		return report.Fail, ""
-	case n.Unclear > 0 && n.Share.Lo <= limit && worst.Hi > limit:
+	case n.Unclear > 0 && worst.Hi > limit:
 		return report.Inconclusive, fmt.Sprintf("; %d more got an answer that is neither a permit nor a refusal: what its "+
 			"reader takes it for decides", n.Unclear)
 	case n.Decided() < need:

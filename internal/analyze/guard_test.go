@@ -30,8 +30,13 @@ func TestTrespassesAreJudged(t *testing.T) {
 		"unclear beyond a limit": {
 			n: guard.Trespasses{Refused: 400, Undecided: 9, Unclear: 9}, limit: 0.01, want: report.Inconclusive, why: "; 9 more",
 		},
-		"unclear within a limit":       {n: guard.Trespasses{Refused: 4000, Undecided: 9, Unclear: 9}, limit: 0.01},
-		"unclear, and beyond a limit":  {n: guard.Trespasses{Refused: 300, Permitted: 100, Unclear: 9}, limit: 0.01},
+		"unclear within a limit": {n: guard.Trespasses{Refused: 4000, Undecided: 9, Unclear: 9}, limit: 0.01},
+		"far beyond a small limit": {
+			n: guard.Trespasses{Refused: 475, Permitted: 266, Undecided: 9, Unclear: 9}, limit: 0.0001, want: report.Fail,
+		},
+		"too few for a small limit": {
+			n: guard.Trespasses{Refused: 400}, limit: 0.0001, want: report.Inconclusive, why: "needs 29956",
+		},
 		"mixed up":                     {n: guard.Trespasses{Refused: 400}, foreign: 1, want: report.Fail},
 		"mixed up beyond a limit":      {n: guard.Trespasses{Refused: 4000}, foreign: 30, limit: 0.01, want: report.Fail},
 		"mixed up, perhaps within one": {n: guard.Trespasses{Refused: 4000}, foreign: 11, limit: 0.01},

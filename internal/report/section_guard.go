@@ -85,7 +85,21 @@ func (g *Guard) mixedUp() string {
 
 // byCondition says under which conditions trespasses were permitted, and under which none; "": there was no condition.
 func (g *Guard) byCondition() string {
-	var permitted, none []string
+	switch permitted, none := g.underConditions(); {
+	case len(permitted) == 0 && len(none) == 0:
+		return ""
+	case len(permitted) == 0:
+		return "no trespass was permitted under " + listed(none)
+	case len(none) == 0:
+		return "trespasses were permitted under " + listed(permitted)
+	default:
+		return "trespasses were permitted under " + listed(permitted) + "; none under " + listed(none)
+	}
+}
+
+// underConditions lists the conditions under which trespasses were permitted, with how many, and those that were
+// brought about and under which none was.
+func (g *Guard) underConditions() (permitted, none []string) {
 	for _, p := range g.conditions() {
 		switch n := &p.Trespasses; {
 		case n.Permitted > 0:
@@ -94,15 +108,7 @@ func (g *Guard) byCondition() string {
 			none = append(none, p.Condition.Name)
 		}
 	}
-	switch {
-	case len(permitted) == 0 && len(none) == 0:
-		return ""
-	case len(permitted) == 0:
-		return "no trespass was permitted under " + listed(none)
-	case len(none) == 0:
-		return "trespasses were permitted under " + listed(permitted)
-	}
-	return "trespasses were permitted under " + listed(permitted) + "; none under " + listed(none)
+	return permitted, none
 }
 
 func (g *Guard) conditionClass() string {
@@ -120,28 +126,47 @@ func (g *Guard) conditions() []*GuardPoint {
 // wellKnown is how many trespasses a point must decide for its share to be below 1.5 % if none is permitted.
 const wellKnown = 200
 
-// littleKnown says where most trespasses were not decided, and too few were; "": nowhere.
-func (g *Guard) littleKnown() string {
-	var parts []string
+// A place is a point of which little is known.
+type place struct {
+	where            string
+	decided, offered uint64
+}
+
+func (p place) count() string { return fmt.Sprintf("%d of %d", p.decided, p.offered) }
+
+// unknown are the points in which most trespasses were not decided, and too few were.
+func (g *Guard) unknown() (out []place) {
 	for _, p := range slices.Concat(g.byRate(), g.conditions()) {
 		n := &p.Trespasses
 		if n.Decided() >= wellKnown || 2*n.Decided() >= n.offered() {
 			continue
 		}
-		at, of := "at "+unit.PerSecond(p.Rate), ""
+		x := place{"at " + unit.PerSecond(p.Rate), n.Decided(), n.offered()}
 		if p.Condition != nil {
-			at = "under " + p.Condition.Name
+			x.where = "under " + p.Condition.Name
 		}
-		if len(parts) == 0 {
+		out = append(out, x)
+	}
+	return out
+}
+
+// littleKnown says where little is known; "": nowhere, or everywhere.
+func (g *Guard) littleKnown() string {
+	places := g.unknown()
+	if len(places) == 0 || g.Trespasses.Share == nil {
+		return ""
+	}
+	more := max(0, len(places)-maxNamed)
+	var parts []string
+	for i, x := range places[:len(places)-more] {
+		of := ""
+		if i == 0 {
 			of = " trespasses were decided"
 		}
-		parts = append(parts, fmt.Sprintf("%s (%d of %d%s)", at, n.Decided(), n.offered(), of))
+		parts = append(parts, fmt.Sprintf("%s (%s%s)", x.where, x.count(), of))
 	}
-	if n := len(parts) - maxNamed; n > 0 {
-		parts = append(parts[:maxNamed], fmt.Sprintf("%d more", n))
-	}
-	if len(parts) == 0 || g.Trespasses.Share == nil {
-		return ""
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
 	return "how it decides is hardly known " + listed(parts)
 }
@@ -178,7 +203,7 @@ func (n *Trespasses) sentence() string {
 	case n.Share == nil:
 		return "the control decided no trespass"
 	case n.Unclear > 0:
-		undecided = fmt.Sprintf("; %d more were not decided: %s", n.Undecided, undecided)
+		undecided = fmt.Sprintf("; %d more were not decided: %s", n.Undecided+n.Unsent, undecided)
 	case undecided != "":
 		undecided = "; not decided: " + undecided
 	}
@@ -197,6 +222,9 @@ func (n *Trespasses) undecided() string {
 	}
 	if rest := n.Undecided - min(n.Unclear, n.Undecided); rest > 0 {
 		parts = append(parts, fmt.Sprintf("%d ended in an error or a timeout", rest))
+	}
+	if n.Unsent > 0 {
+		parts = append(parts, fmt.Sprintf("%d could not be sent", n.Unsent))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -329,8 +357,9 @@ func (p *GuardPoint) cells() []string {
 		generator = "late"
 	}
 	return []string{
-		whole(p.Trespasses.Decided()), whole(p.Trespasses.Permitted), share, whole(p.Trespasses.Undecided), served,
-		whole(p.Wrong), whole(p.Failed), opt(p.P99, unit.Seconds), generator,
+		whole(p.Trespasses.Decided()), whole(p.Trespasses.Permitted), share,
+		whole(p.Trespasses.Undecided + p.Trespasses.Unsent), served, whole(p.Wrong), whole(p.Failed + p.Unsent),
+		opt(p.P99, unit.Seconds), generator,
 	}
 }
 

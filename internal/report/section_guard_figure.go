@@ -120,8 +120,11 @@ func guardFindings(r *Report) string {
 	var out []string
 	for i := range r.Guard {
 		g := &r.Guard[i]
-		all := nonEmpty(g.refusedAll(), g.mixedUp(), g.begins(), g.byCondition(), g.littleKnown())
-		text := strings.Join(each(all, sentence), " ")
+		all := []string{g.refusedAll(), g.mixedUp()}
+		if len(r.Guard) > 1 {
+			all = append(all, g.begins(), g.byCondition(), g.littleKnown()) // of one, guardFacts has them
+		}
+		text := strings.Join(each(nonEmpty(all...), sentence), " ")
 		if name := r.withTreatment(g.Treatment); name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}
