@@ -95,7 +95,7 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 		g.Operations[name] = trespasses(n)
 	}
 	if o, ok := guard.OnsetOf(seen); ok {
-		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Later: o.Later}
+		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Sharp: o.Sharp, Later: o.Later}
 	}
 	return g
 }

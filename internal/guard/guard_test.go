@@ -129,7 +129,7 @@ func TestOnsetIsFound(t *testing.T) {
 			offer(rate)
 		}
 		o, _ := OnsetOf(seen)
-		if o.Above >= truth || o.Below < truth || o.Below/o.Above > narrow+1e-9 || o.Later || !o.Clear {
+		if o.Above >= truth || o.Below < truth || o.Below/o.Above > narrow+1e-9 || o.Later || !o.Clear || !o.Sharp {
 			t.Errorf("onset %+v after %d more points, truth %.1f/s", o, refined, truth)
 		}
 	}
@@ -157,6 +157,9 @@ func TestOnsetOfOthers(t *testing.T) {
 	}
 	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 1), at(40, 2)}); o.Clear || o.Later {
 		t.Errorf("a few breaches begin clearly: %+v", o)
+	}
+	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 2), at(40, 90)}); !o.Clear || o.Sharp {
+		t.Errorf("breaches that are rare at first have a sharp onset, or none: %+v", o)
 	}
 	under := at(10, 5)
 	under.Condition = &Condition{Name: "restart"}

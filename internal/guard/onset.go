@@ -15,6 +15,8 @@ type Onset struct {
 	// Below on, at least its lower bound; nor of when breaches fell, since they may come in bursts that have nothing to do
 	// with the rate. As few would be seen in less than 5 % of the cases.
 	Clear bool
+	// Sharp says that it is no chance either with the share that was permitted at Below alone: they are not rare there.
+	Sharp bool
 	// Later says the same of some rate above Below: breaches do not follow the rate alone.
 	Later bool
 }
@@ -37,11 +39,14 @@ func OnsetOf(points []Seen) (o Onset, ok bool) {
 		return Onset{}, false
 	}
 	o.Below = plain[first].Rate
-	var from, at Seen
+	var from, lowest, at Seen
 	for i := range plain {
 		switch p := &plain[i]; {
 		case p.Rate >= o.Below:
 			from.pool(p)
+			if p.Rate == o.Below {
+				lowest.pool(p)
+			}
 		case p.Rate > o.Above:
 			o.Above, at = p.Rate, *p
 		default:
@@ -49,6 +54,7 @@ func OnsetOf(points []Seen) (o Onset, ok bool) {
 		}
 	}
 	o.Clear = from.excludes(&at)
+	o.Sharp = o.Clear && lowest.excludes(&at)
 	o.Later = slices.ContainsFunc(plain[first:], func(p Seen) bool { return p.Rate > o.Below && from.excludes(&p) })
 	return o, true
 }

@@ -36,7 +36,7 @@ func failsOpen() *Report {
 		Operations: map[string]Trespasses{
 			"read without right": triedTrespasses(1110, 131, 25, 0.089, 0.124), "write": triedTrespasses(1100, 0, 0, 0, 0.0028),
 		},
-		Onset: &Onset{Above: new(489.2), Below: 502.4, Clear: true},
+		Onset: &Onset{Above: new(489.2), Below: 502.4, Clear: true, Sharp: true},
 		Points: []GuardPoint{
 			{
 				Rate: 125, Factor: new(0.25), Seconds: 8, Trespasses: triedTrespasses(201, 0, 0, 0, 0.0148),

@@ -83,34 +83,6 @@ func (g *Guard) mixedUp() string {
 	return fmt.Sprintf("%d calls that the control must allow got what is somebody else's", g.Foreign)
 }
 
-// byCondition says under which conditions trespasses were permitted, and under which none; "": there was no condition.
-func (g *Guard) byCondition() string {
-	switch permitted, none := g.underConditions(); {
-	case len(permitted) == 0 && len(none) == 0:
-		return ""
-	case len(permitted) == 0:
-		return "no trespass was permitted under " + listed(none)
-	case len(none) == 0:
-		return "trespasses were permitted under " + listed(permitted)
-	default:
-		return "trespasses were permitted under " + listed(permitted) + "; none under " + listed(none)
-	}
-}
-
-// underConditions lists the conditions under which trespasses were permitted, with how many, and those that were
-// brought about and under which none was.
-func (g *Guard) underConditions() (permitted, none []string) {
-	for _, p := range g.conditions() {
-		switch n := &p.Trespasses; {
-		case n.Permitted > 0:
-			permitted = append(permitted, fmt.Sprintf("%s (%d of %d)", p.Condition.Name, n.Permitted, n.Decided()))
-		case n.Decided() > 0 && p.Condition.Ended != nil:
-			none = append(none, p.Condition.Name)
-		}
-	}
-	return permitted, none
-}
-
 func (g *Guard) conditionClass() string {
 	if slices.ContainsFunc(g.conditions(), func(p *GuardPoint) bool { return p.Trespasses.Permitted > 0 }) {
 		return bad
@@ -125,51 +97,6 @@ func (g *Guard) conditions() []*GuardPoint {
 
 // wellKnown is how many trespasses a point must decide for its share to be below 1.5 % if none is permitted.
 const wellKnown = 200
-
-// A place is a point of which little is known.
-type place struct {
-	where            string
-	decided, offered uint64
-}
-
-func (p place) count() string { return fmt.Sprintf("%d of %d", p.decided, p.offered) }
-
-// unknown are the points in which most trespasses were not decided, and too few were.
-func (g *Guard) unknown() (out []place) {
-	for _, p := range slices.Concat(g.byRate(), g.conditions()) {
-		n := &p.Trespasses
-		if n.Decided() >= wellKnown || 2*n.Decided() >= n.offered() {
-			continue
-		}
-		x := place{"at " + unit.PerSecond(p.Rate), n.Decided(), n.offered()}
-		if p.Condition != nil {
-			x.where = "under " + p.Condition.Name
-		}
-		out = append(out, x)
-	}
-	return out
-}
-
-// littleKnown says where little is known; "": nowhere, or everywhere.
-func (g *Guard) littleKnown() string {
-	places := g.unknown()
-	if len(places) == 0 || g.Trespasses.Share == nil {
-		return ""
-	}
-	more := max(0, len(places)-maxNamed)
-	var parts []string
-	for i, x := range places[:len(places)-more] {
-		of := ""
-		if i == 0 {
-			of = " trespasses were decided"
-		}
-		parts = append(parts, fmt.Sprintf("%s (%s%s)", x.where, x.count(), of))
-	}
-	if more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	return "how it decides is hardly known " + listed(parts)
-}
 
 // sentence is what an area measured, with as many quantiles as the values give.
 func (f *GuardFigure) sentence() string {
@@ -268,6 +195,10 @@ func (o *Onset) sentence() string {
 	case o.Later:
 		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and at some higher rates not: they do " +
 			"not follow the rate alone"
+	}
+	if !o.Sharp {
+		return "trespasses were permitted from " + unit.PerSecond(o.Below) + " on, rarely at first: that none was at " +
+			unit.PerSecond(*o.Above) + " may be chance"
 	}
 	return "trespasses were permitted from a rate between " + unit.PerSecond(*o.Above) + " and " + unit.PerSecond(o.Below)
 }

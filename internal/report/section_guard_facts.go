@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tare/internal/unit"
@@ -71,6 +72,8 @@ func (g *Guard) rateFact() fact {
 		f.Value, f.Note = unit.PerSecond(o.Below), "the lowest that was decided"
 	case !o.Clear:
 		f.Value, f.Note = unit.PerSecond(o.Below), "perhaps lower: none there may be chance"
+	case !o.Sharp:
+		f.Value, f.Note = unit.PerSecond(o.Below), "rarely at first"
 	default:
 		f.Value, f.Note = unit.PerSecond(*o.Above)+" to "+unit.PerSecond(o.Below), "none below"
 	}
@@ -91,4 +94,83 @@ func (g *Guard) conditionFact() (f fact, ok bool) {
 		f.Note = "not under " + strings.Join(none, ", ")
 	}
 	return f, true
+}
+
+// byCondition says under which conditions trespasses were permitted, and under which none; "": there was no condition.
+func (g *Guard) byCondition() string {
+	switch permitted, none := g.underConditions(); {
+	case len(permitted) == 0 && len(none) == 0:
+		return ""
+	case len(permitted) == 0:
+		return "no trespass was permitted under " + listed(none)
+	case len(none) == 0:
+		return "trespasses were permitted under " + listed(permitted)
+	default:
+		return "trespasses were permitted under " + listed(permitted) + "; none under " + listed(none)
+	}
+}
+
+// underConditions lists the conditions under which trespasses were permitted, with how many, and those that were
+// brought about and under which none was.
+func (g *Guard) underConditions() (permitted, none []string) {
+	for _, p := range g.conditions() {
+		switch n := &p.Trespasses; {
+		case n.Permitted > 0 && p.LastBreach != nil && *p.LastBreach < 0:
+			continue // before it had begun
+		case n.Permitted > 0:
+			text := fmt.Sprintf("%s (%d of %d)", p.Condition.Name, n.Permitted, n.Decided())
+			if o := g.Onset; o != nil && o.Below <= p.Rate {
+				text = strings.TrimSuffix(text, ")") + ", and some without it)"
+			}
+			permitted = append(permitted, text)
+		case n.Decided() > 0 && p.Condition.Ended != nil:
+			none = append(none, p.Condition.Name)
+		}
+	}
+	return permitted, none
+}
+
+// A place is a point of which little is known.
+type place struct {
+	where            string
+	decided, offered uint64
+}
+
+func (p place) count() string { return fmt.Sprintf("%d of %d", p.decided, p.offered) }
+
+// unknown are the points in which most trespasses were not decided, and too few were.
+func (g *Guard) unknown() (out []place) {
+	for _, p := range slices.Concat(g.byRate(), g.conditions()) {
+		n := &p.Trespasses
+		if n.Decided() >= wellKnown || 2*n.Decided() >= n.offered() {
+			continue
+		}
+		x := place{"at " + unit.PerSecond(p.Rate), n.Decided(), n.offered()}
+		if p.Condition != nil {
+			x.where = "under " + p.Condition.Name
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// littleKnown says where little is known; "": nowhere, or everywhere.
+func (g *Guard) littleKnown() string {
+	places := g.unknown()
+	if len(places) == 0 || g.Trespasses.Share == nil {
+		return ""
+	}
+	more := max(0, len(places)-maxNamed)
+	var parts []string
+	for i, x := range places[:len(places)-more] {
+		of := ""
+		if i == 0 {
+			of = " trespasses were decided"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s%s)", x.where, x.count(), of))
+	}
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return "how it decides is hardly known " + listed(parts)
 }

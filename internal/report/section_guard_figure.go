@@ -42,7 +42,7 @@ func guardFigure(r *Report) *figure {
 		if g.Capacity != nil {
 			top.Rules = append(top.Rules, chart.Rule{At: *g.Capacity, Vertical: true, Label: "capacity " + rate(*g.Capacity)})
 		}
-		if o := g.Onset; o != nil && o.Above != nil && o.Clear && !o.Later && !several(r) {
+		if o := g.Onset; o != nil && o.Above != nil && o.Sharp && !o.Later && !several(r) {
 			top.Spans = append(top.Spans, chart.Span{From: *o.Above, To: o.Below, Label: "breaches begin", Kind: chart.Bad})
 		}
 	}

@@ -1,6 +1,9 @@
 package report
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestSharesInWords: only the whole is 100 %, and a bound is never rounded to the wrong side.
 func TestSharesInWords(t *testing.T) {
@@ -12,5 +15,28 @@ func TestSharesInWords(t *testing.T) {
 		if got := [2]string{fine(share), below(share)}; got != want {
 			t.Errorf("%v is %q, want %q", share, got, want)
 		}
+	}
+}
+
+// TestConditionsAreNotBlamed: a condition is not said to be the reason of breaches before it, or of those that were
+// there without it, too.
+func TestConditionsAreNotBlamed(t *testing.T) {
+	point := func(name string, last *float64) GuardPoint {
+		return GuardPoint{
+			Rate: 100, Trespasses: triedTrespasses(200, 3, 0, 0.003, 0.04), LastBreach: last,
+			Condition: &GuardCondition{Name: name, Ended: new(7.0)},
+		}
+	}
+	g := Guard{Points: []GuardPoint{point("restart", new(0.4)), point("slow", new(-0.1))}}
+	if got, want := g.byCondition(), "trespasses were permitted under restart (3 of 203)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	g.Onset = &Onset{Above: new(40.0), Below: 90, Clear: true}
+	if got, want := g.byCondition(), "under restart (3 of 203, and some without it)"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want the end %q", got, want)
+	}
+	want := "from 90/s on, rarely at first: that none was at 40/s may be chance"
+	if got := g.Onset.sentence(); !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want the end %q", got, want)
 	}
 }
