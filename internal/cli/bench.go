@@ -137,9 +137,6 @@ func benchText(p gobench.Plan, self, file string, f *benchFlags) string {
 	line("target:\n  program: [%q, bench-driver, %q]", self, file)
 	_, _, rounds := p.Tool.Usual() // each a process: the luck of one does not weigh much
 	line("  rounds: %d\n  patience: 10m", rounds)
-	if lasts := p.Lasts(); lasts > 0 {
-		line("  span: %s", lasts)
-	}
 	if len(p.Benchmarks) <= mostOperations {
 		var names []string
 		for _, b := range p.Benchmarks {

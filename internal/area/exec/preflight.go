@@ -70,7 +70,7 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 		return area.Program{}, err
 	}
 	identity["command"], identity["folder"] = spec.commandLine(), p.Dir
-	out := area.Program{Identity: identity}
+	out := area.Program{Identity: identity, Batches: spec.described(d.Description)}
 	out.Once, out.Block, out.Counts = spec.starts(len(env.Treatments), d.Took)
 	return out, nil
 }
