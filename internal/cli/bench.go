@@ -19,6 +19,7 @@ import (
 
 	"tare/internal/build"
 	"tare/internal/gobench"
+	"tare/internal/unit"
 )
 
 // benchFlags are the flags of tare bench.
@@ -113,7 +114,7 @@ func (a *app) composeBench(ctx context.Context, o gobench.Options, f *benchFlags
 	}
 	return composed{
 		text: benchText(p, self, file, f), label: "compares",
-		what: fmt.Sprintf("%s with %s: %d benchmarks", p.Sides[1].Label, p.Sides[0].Label, len(p.Benchmarks)),
+		what: fmt.Sprintf("%s with %s: %s", p.Sides[1].Label, p.Sides[0].Label, unit.Count(len(p.Benchmarks), "benchmark")),
 	}, nil
 }
 

@@ -155,8 +155,8 @@ func longest(e *config.Experiment, made area.Program) string {
 		unless = fmt.Sprintf(", if no call takes longer than %s", span.Round(time.Millisecond))
 	}
 	first := design.Looks(e.Blocks)[0]
-	return fmt.Sprintf("about %s for %d blocks of %d arms, %s until the run is first judged, after %d%s; no block starts "+
-		"that would end after %s", rounded(time.Duration(e.Blocks)*block), e.Blocks, len(e.Arms()),
+	return fmt.Sprintf("about %s for %s of %d arms, %s until the run is first judged, after %d%s; no block starts "+
+		"that would end after %s", rounded(time.Duration(e.Blocks)*block), unit.Count(e.Blocks, "block"), len(e.Arms()),
 		rounded(time.Duration(first)*block), first, unless, time.Duration(e.Load.MaxTime))
 }
 

@@ -170,7 +170,7 @@ func fromAA(effects []report.Effect, looks []int, dir string) string {
 func inBlocks(size func(blocks int) string, looks []int) string {
 	first, last := looks[0], looks[len(looks)-1]
 	if first == last {
-		return fmt.Sprintf("%s in %d blocks", size(last), last)
+		return fmt.Sprintf("%s in %s", size(last), unit.Count(last, "block"))
 	}
-	return fmt.Sprintf("%s in %d blocks, %s in %d", size(first), first, size(last), last)
+	return fmt.Sprintf("%s in %s, %s in %d", size(first), unit.Count(first, "block"), size(last), last)
 }

@@ -149,6 +149,19 @@ func (e *Experiment) Points() []time.Duration {
 	return out
 }
 
+// Conditions returns those that a guard brings about under load: what the file asks for, else all that the area knows of
+// its target.
+func (e *Experiment) Conditions() []string {
+	target, ok := e.Target.(area.Conditioned)
+	switch {
+	case !ok:
+		return nil
+	case e.Load.Conditions != nil:
+		return e.Load.Conditions
+	}
+	return target.Conditions()
+}
+
 // Peak returns the highest rate, in 1/s, that the file can make the generator offer; 0 if it is unbounded (closed
 // workers, or a search without max_rate).
 func (e *Experiment) Peak() float64 {

@@ -52,7 +52,7 @@ func (c *Capacity) headline() string {
 		}
 		return s
 	case len(c.Points) > 0 && c.Points[0].Name != "":
-		return count(uint64(len(c.Points))) + " workload(s)"
+		return unit.Count(len(c.Points), "workload")
 	case len(c.Points) > 0:
 		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate),
 			unit.PerSecond(c.Points[len(c.Points)-1].Rate))

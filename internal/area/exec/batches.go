@@ -7,7 +7,13 @@ import (
 	"tare/internal/driver"
 )
 
-var _ area.Batcher = (*Spec)(nil)
+var (
+	_ area.Batcher     = (*Spec)(nil)
+	_ area.Conditioned = (*Spec)(nil)
+)
+
+// Conditions implements area.Conditioned: tare knows nothing that it could do to the program.
+func (*Spec) Conditions() []string { return nil }
 
 // Batches implements area.Batcher without starting the program. Operations whose rounds and span the program chooses
 // count with the usual ones. If all operations are to be timed, their number is unknown, and they count as one without

@@ -261,6 +261,9 @@ func names(all []syscall.Errno) (out []string) {
 	return out
 }
 
+// Conditions implements area.Conditioned: what can be done to the confined workers.
+func (*Spec) Conditions() []string { return []string{area.Restart, area.Starved} }
+
 // Conditions implements area.Conditioner.
 func (t *target) Conditions(tr design.Treatment) []area.Condition {
 	a, err := t.arm(tr)
