@@ -17,7 +17,7 @@ func TestTakes(t *testing.T) {
 		Treatments: 2, Rates: []float64{1000}, Trespass: 0.5, Conditions: 1,
 		Points: []time.Duration{5 * time.Second},
 	})
-	if !strings.HasPrefix(two, "about 40s to 42s: 1 point and 1 condition of about 15s, for each of 2 treatments; ") {
+	if !strings.HasPrefix(two, "about 40s to 43s: 1 point and 1 condition of about 15s, for each of 2 treatments; ") {
 		t.Error(two)
 	}
 	if got := searchTakes(Forecast{Treatments: 1}); strings.Contains(got, "treatment") {
