@@ -15,6 +15,7 @@ import (
 	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // Options change what is computed. The zero value is the usual.
@@ -300,7 +301,7 @@ func (a *analysis) ending() {
 	}
 	if n := len(a.rec.Pending()); n > 0 {
 		addOnce(&a.rep.Warnings, fmt.Sprintf(
-			"%s to the system still to be undone; run: tare undo %s", plural(n, "change"), a.rec.Dir,
+			"%s to the system still to be undone; run: tare undo %s", unit.Count(n, "change"), a.rec.Dir,
 		))
 	}
 	if n := len(a.trials()); n < len(a.rec.Plan.Trials) && a.rep.Status != report.Complete {

@@ -10,6 +10,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // answerOf is what an expected answer to an operation says; "" where good and bad are all that is told apart.
@@ -153,7 +154,7 @@ func unansweredToo(n uint64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (and %s got none)", plural(int(n), "call"))
+	return fmt.Sprintf(" (and %s got none)", unit.Count(int(n), "call"))
 }
 
 func whyOff(off float64) string {

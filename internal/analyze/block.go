@@ -10,6 +10,7 @@ import (
 	"tare/internal/record"
 	"tare/internal/signature"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // An extract is what one trial measured.
@@ -187,7 +188,7 @@ func (a *analysis) complete(arms []design.Treatment, per map[int]map[string]*rec
 	}
 	slices.Sort(out)
 	if n := len(per) - len(out); n > 0 {
-		a.warn("", "%s left out, since not every treatment was measured there", plural(n, "block"))
+		a.warn("", "%s left out, since not every treatment was measured there", unit.Count(n, "block"))
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // compared judges a budget of a comparison for one treatment. A budget that names no operation holds for each of those
@@ -150,9 +151,9 @@ func (c *comparison) widened(m *measure, e stat.Estimate) stat.Estimate {
 // basis says what an interval rests on, and how many blocks would tell it from the limit if it does not yet.
 func (c *comparison) basis(b *budget.Budget, e *stat.Estimate, limit, alpha float64) string {
 	if !isFinite(e.Lo) || !isFinite(e.Hi) {
-		return fmt.Sprintf("%s are too few for an interval at %s", plural(e.N, "block"), percent(1-alpha))
+		return fmt.Sprintf("%s are too few for an interval at %s", unit.Count(e.N, "block"), percent(1-alpha))
 	}
-	s := fmt.Sprintf("%s, interval at %s", plural(e.N, "block"), percent(1-alpha))
+	s := fmt.Sprintf("%s, interval at %s", unit.Count(e.N, "block"), percent(1-alpha))
 	if v := budget.Decide(*b, budget.Interval{Value: e.Value, Lo: e.Lo, Hi: e.Hi}); v != budget.Inconclusive ||
 		c.unblocked {
 		return s
@@ -225,7 +226,7 @@ func (c *contrast) share(v float64) float64 { return c.scale(v) }
 // tooWide leaves an interval open that the wanted level cannot be had for.
 func tooWide(f finding, x *contrast) finding {
 	f.Lo, f.Hi = math.Inf(-1), math.Inf(1)
-	f.how = fmt.Sprintf("%s are too few for an interval", plural(x.effect.Blocks, "block"))
+	f.how = fmt.Sprintf("%s are too few for an interval", unit.Count(x.effect.Blocks, "block"))
 	return f
 }
 
@@ -244,7 +245,7 @@ func (c *comparison) asDifference(
 		lo, hi := math.Expm1(e.Lo), math.Expm1(e.Hi)
 		return finding{Interval: budget.Interval{
 			Value: own.Value * math.Expm1(e.Value), Lo: min(lo*own.Lo, lo*own.Hi), Hi: max(hi*own.Lo, hi*own.Hi),
-		}, how: fmt.Sprintf("%s, interval at %s", plural(e.N, "block"), percent(1-alpha))}
+		}, how: fmt.Sprintf("%s, interval at %s", unit.Count(e.N, "block"), percent(1-alpha))}
 	}
 	if x.effect.Kind == kindRatio {
 		var err error

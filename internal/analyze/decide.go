@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // Decide says whether a growing experiment may stop at this look: every budget is kept or broken, or without budgets
@@ -66,7 +67,7 @@ func openBudgets(rep *report.Report) (done string, open []string) {
 		}
 	}
 	if decided > 0 {
-		done = fmt.Sprintf("%s decided", plural(decided, "budget"))
+		done = fmt.Sprintf("%s decided", unit.Count(decided, "budget"))
 	}
 	return done, open
 }
@@ -89,7 +90,7 @@ func openEffects(rep *report.Report) (done string, open []string) {
 		}
 	}
 	if decided > 0 {
-		done = fmt.Sprintf("%s decided", plural(decided, "effect"))
+		done = fmt.Sprintf("%s decided", unit.Count(decided, "effect"))
 	}
 	return done, open
 }

@@ -9,6 +9,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // A drift is judged against driftMargin of the value at the beginning, over the time that was measured. Below
@@ -92,7 +93,7 @@ func (c *course) drift(seconds float64) report.Drift {
 	}
 	if len(c.value) < fewestWindows {
 		d.Level = 0
-		d.Reason = fmt.Sprintf("%s that can be used: a trend needs %d", plural(len(c.value), "window"), fewestWindows)
+		d.Reason = fmt.Sprintf("%s that can be used: a trend needs %d", unit.Count(len(c.value), "window"), fewestWindows)
 		return d
 	}
 	fit, err := stat.Drift(

@@ -153,14 +153,14 @@ func (c *contrast) fill(alpha float64) {
 	}
 	switch {
 	case c.least == 1:
-		e.Reason = fmt.Sprintf("%s are too few for a verdict: %d are needed", plural(e.Blocks, "block"), c.fewest(alpha))
+		e.Reason = fmt.Sprintf("%s are too few for a verdict: %d are needed", unit.Count(e.Blocks, "block"), c.fewest(alpha))
 	case c.wide && c.unblocked:
 		e.Reason = fmt.Sprintf(
 			"so few values cannot have an interval at %s: this one is at %s", percent(1-alpha), percent(e.Level),
 		)
 	case c.wide:
 		e.Reason = fmt.Sprintf(
-			"%s are too few for an interval at %s: this one is at %s", plural(e.Blocks, "block"), percent(1-alpha),
+			"%s are too few for an interval at %s: this one is at %s", unit.Count(e.Blocks, "block"), percent(1-alpha),
 			percent(e.Level),
 		)
 	case c.same:

@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/metric"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // An estimator is how a quantile of a metric is estimated over blocks: of one arm alone, and of a treated arm against
@@ -123,7 +124,7 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 	}
 	if len(x) < minBlocks || len(y) < minBlocks {
 		return nil, fmt.Errorf("%s on one side and %d on the other: an effect needs %d",
-			plural(len(x), "block"), len(y), minBlocks)
+			unit.Count(len(x), "block"), len(y), minBlocks)
 	}
 	c := &contrast{metric: e.metric, unblocked: e.unblocked, base: stat.Quantile(x, 0.5)}
 	c.effect.Metric, c.effect.Blocks = e.metric.Name, min(len(x), len(y))

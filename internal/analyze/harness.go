@@ -153,7 +153,7 @@ func (a *analysis) skew(c *comparison) {
 		}
 		others := ""
 		if further > 0 {
-			others = fmt.Sprintf(", and beyond the margin under %s", plural(further, "further treatment"))
+			others = fmt.Sprintf(", and beyond the margin under %s", unit.Count(further, "further treatment"))
 		}
 		addOnce(&a.rep.Notes, fmt.Sprintf("batches of %s are skewed: under %s their mean is %s above their median%s; "+
 			"verdicts are of medians, which leave out what falls into few batches, such as a garbage collection: a budget of "+

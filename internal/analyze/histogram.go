@@ -7,6 +7,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // histograms reports the operations of a trial whose raw calls are not there, from its histograms. They have no
@@ -28,7 +29,7 @@ func (a *analysis) histograms(t *record.Trial) error {
 		a.warn(t.Treatment, "%v", err)
 	}
 	if damaged > 0 {
-		a.warn(t.Treatment, "%s could not be read", plural(damaged, "histogram"))
+		a.warn(t.Treatment, "%s could not be read", unit.Count(damaged, "histogram"))
 	}
 	for _, name := range t.Operations {
 		op := report.Operation{Treatment: t.Treatment, Operation: name, Outcomes: outcomes(t.Counts, name)}

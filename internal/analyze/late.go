@@ -11,6 +11,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // spoiledShare is how many of its blocks a run may lose to the generator before it says nothing about the target.
@@ -75,16 +76,16 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 	}
 	all = float64(len(l.late)) > spoiledShare*float64(blocks)
 	if !all {
-		a.tardy = "late in " + plural(len(l.late), "block") + ", from which no times are taken"
+		a.tardy = "late in " + unit.Count(len(l.late), "block") + ", from which no times are taken"
 		a.warn("", "no times are taken from %s, where the generator was late (%s)", blockList(l.late), l.why)
 		return false
 	}
-	why := fmt.Sprintf("the generator sent late in %d of %s: %s", len(l.late), plural(blocks, "block"), l.why)
+	why := fmt.Sprintf("the generator sent late in %d of %s: %s", len(l.late), unit.Count(blocks, "block"), l.why)
 	if a.asksForTimes() {
 		a.limited = why
 		a.flaws.invalid = append(a.flaws.invalid, why)
 	} else {
-		a.tardy = fmt.Sprintf("late in %d of %s: no response times are given", len(l.late), plural(blocks, "block"))
+		a.tardy = fmt.Sprintf("late in %d of %s: no response times are given", len(l.late), unit.Count(blocks, "block"))
 		a.warn("", "no response times are given, since %s; what the target spent on its calls does not depend on that", why)
 	}
 	return true
@@ -140,7 +141,7 @@ func (a *analysis) spoiled(blocks int, dropped []int, reason string) {
 	a.warn("", "%s left out, where the generator was the limit and not the target (%s)", blockList(dropped), reason)
 	if float64(len(dropped)) > spoiledShare*float64(blocks) {
 		a.limited = fmt.Sprintf(
-			"the generator is the limit, not the target, in %d of %s: %s", len(dropped), plural(blocks, "block"), reason,
+			"the generator is the limit, not the target, in %d of %s: %s", len(dropped), unit.Count(blocks, "block"), reason,
 		)
 		a.flaws.invalid = append(a.flaws.invalid, a.limited)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // holm judges the gating effects of one treatment together: each with the interval at which Holm's procedure tested it.
@@ -75,9 +76,9 @@ func undecidable(family []*contrast, what string, adjust func([]float64) []float
 	for _, x := range family {
 		blocks, unblocked = max(blocks, x.effect.Blocks), unblocked || x.unblocked
 	}
-	have := plural(blocks, "block")
+	have := unit.Count(blocks, "block")
 	if unblocked {
-		have = plural(blocks, "value") + " of each"
+		have = unit.Count(blocks, "value") + " of each"
 	}
 	text := fmt.Sprintf("%s cannot decide the one %s effect", have, what)
 	if len(family) > 1 {
@@ -109,16 +110,16 @@ func Undecidable(blocks int, timed bool) []string {
 	switch {
 	case gates < 1:
 		return []string{
-			fmt.Sprintf("%s cannot decide any effect: %d are needed", plural(blocks, "block"), fewestFor(stat.LookAlpha)),
+			fmt.Sprintf("%s cannot decide any effect: %d are needed", unit.Count(blocks, "block"), fewestFor(stat.LookAlpha)),
 		}
 	case gates < manyGates:
 		out = append(out, fmt.Sprintf(
-			"of one treatment, %s can decide %s at once, and not more", plural(blocks, "block"), plural(gates, "gating effect"),
+			"of one treatment, %s can decide %s at once, and not more", unit.Count(blocks, "block"), unit.Count(gates, "gating effect"),
 		))
 	}
 	if timed && blocks < stat.FewestTailBlocks {
 		out = append(out, fmt.Sprintf(
-			"%s cannot tell how p90 and higher quantiles change: %d are needed", plural(blocks, "block"), stat.FewestTailBlocks,
+			"%s cannot tell how p90 and higher quantiles change: %d are needed", unit.Count(blocks, "block"), stat.FewestTailBlocks,
 		))
 	}
 	return out

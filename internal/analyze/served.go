@@ -8,6 +8,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // mostServed bounds the kinds of requests that are listed for a treatment.
@@ -86,7 +87,7 @@ func (a *analysis) witnessesByTreatment() []*witness {
 		}
 	}
 	if restarted > 0 {
-		a.warn("", "the target was started anew within %s: what it had measured itself before is lost", plural(
+		a.warn("", "the target was started anew within %s: what it had measured itself before is lost", unit.Count(
 			restarted, "trial",
 		))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // The limits of Kubernetes' service level objectives, in seconds. Calls: 99 % of mutating ones of a single object, and
@@ -125,7 +126,7 @@ func worstOfKinds(rest [][]report.SLO, name string, f report.Formula) (worst rep
 		}
 	}
 	worst.Note = "the slowest is " + worst.Subject + because(worst.Note)
-	worst.Subject, worst.N = plural(kinds, "other kind"), n
+	worst.Subject, worst.N = unit.Count(kinds, "other kind"), n
 	return worst, kinds > 0
 }
 

@@ -60,7 +60,7 @@ func (w *witness) clusterLoader(x *requests) (report.SLO, bool) {
 	b := each(func(w *window99) between { return w.p99 })
 	out.Basis = fmt.Sprintf(
 		"by resource, verb and scope, without webhooks and queues; over %s as windows; p50 and p90 hold wherever p99 does",
-		plural(len(x.windows), "trial"),
+		unit.Count(len(x.windows), "trial"),
 	)
 	return decide(out, b, x.slis.total), true
 }
@@ -115,7 +115,7 @@ func (w *witness) kubeBurner(x *requests) (report.SLO, bool) {
 	if len(v) == 0 {
 		return decide(out, between{math.NaN(), math.NaN(), math.NaN()}, 0), true
 	}
-	out.Basis = "with webhooks and queues; the mean of p99 over " + plural(len(v), "trial") + " as windows"
+	out.Basis = "with webhooks and queues; the mean of p99 over " + unit.Count(len(v), "trial") + " as windows"
 	return decide(out, between{stat.Mean(v), stat.Mean(lo), stat.Mean(hi)}, x.all.total), true
 }
 

@@ -162,7 +162,7 @@ func (a *analysis) soakRemarks(s *soak) {
 			lost += o.End - o.Start
 		}
 		a.warn(
-			id, "no call was answered well for %s in all, in %s; the first began after %s", span(lost), plural(n, "outage"),
+			id, "no call was answered well for %s in all, in %s; the first began after %s", span(lost), unit.Count(n, "outage"),
 			span(whole.Outages[0].Start),
 		)
 	}

@@ -11,6 +11,7 @@ import (
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // soakFinding measures what a budget limits, over a soak.
@@ -59,7 +60,7 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 	}
 	return finding{
 		Interval: x,
-		how:      fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s", plural(d.N, "window"), percent(d.Level)),
+		how:      fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s", unit.Count(d.N, "window"), percent(d.Level)),
 	}
 }
 
@@ -76,7 +77,7 @@ func (s *soak) meanFinding(b *budget.Budget) finding {
 }
 
 func basisOf(e *stat.Estimate) string {
-	return fmt.Sprintf("%s, block-bootstrap interval at %s", plural(e.N, "window"), percent(e.Level))
+	return fmt.Sprintf("%s, block-bootstrap interval at %s", unit.Count(e.N, "window"), percent(e.Level))
 }
 
 // mean is a weighted mean over all windows; why says why it has no interval.
@@ -99,7 +100,7 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 			sum, total = sum+v*c.weight[i], total+c.weight[i]
 		}
 		e.Value = sum / total
-		return e, fmt.Sprintf("%s are too few for an interval", plural(len(c.value), "window"))
+		return e, fmt.Sprintf("%s are too few for an interval", unit.Count(len(c.value), "window"))
 	}
 	return got, ""
 }
@@ -212,7 +213,7 @@ func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) f
 	return finding{
 		Interval: x,
 		how: fmt.Sprintf(
-			"%d calls in %s, which tell as much as %.0f independent ones, interval at %s", h.Count(), plural(n, "window"),
+			"%d calls in %s, which tell as much as %.0f independent ones, interval at %s", h.Count(), unit.Count(n, "window"),
 			calls/effect, percent(level),
 		),
 	}

@@ -11,6 +11,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // tallies are the calls of a soak that ended while it was measured, by operation in the order of the record.
@@ -126,7 +127,7 @@ func (a *analysis) timings(s *soak) {
 		a.warn(s.trial.Treatment, "%v", err)
 	}
 	if damaged > 0 {
-		a.warn(s.trial.Treatment, "%s could not be read", plural(damaged, "histogram"))
+		a.warn(s.trial.Treatment, "%s could not be read", unit.Count(damaged, "histogram"))
 	}
 }
 

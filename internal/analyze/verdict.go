@@ -6,6 +6,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // The exit codes. They are never renumbered; 2 (usage) and the rest of 1 belong to the command line.
@@ -55,25 +56,18 @@ func verdict(r *report.Report, f flaws) (report.Verdict, string) {
 	overall := report.Verdict(budget.Overall(all))
 	switch {
 	case overall == report.Fail:
-		return overall, fmt.Sprintf("%s of %d broken", plural(counts[report.Fail], "budget"), len(all))
+		return overall, fmt.Sprintf("%s of %d broken", unit.Count(counts[report.Fail], "budget"), len(all))
 	case r.Status != report.Complete && overall != report.None:
 		return report.Inconclusive, "the run did not come to its end"
 	case len(f.open) > 0:
 		return report.Inconclusive, strings.Join(f.open, "; ")
 	case overall == report.Inconclusive:
 		return overall, fmt.Sprintf(
-			"%s of %d undecided or not measured", plural(counts[report.Inconclusive]+counts[report.NotMeasured], "budget"),
+			"%s of %d undecided or not measured", unit.Count(counts[report.Inconclusive]+counts[report.NotMeasured], "budget"),
 			len(all),
 		)
 	case overall == report.Pass:
-		return overall, fmt.Sprintf("%s kept", plural(len(all), "budget"))
+		return overall, fmt.Sprintf("%s kept", unit.Count(len(all), "budget"))
 	}
 	return report.None, "no budget was given"
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

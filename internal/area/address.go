@@ -3,12 +3,14 @@ package area
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // ResolveHost returns the address behind a URL, IPv4 first, since metadata servers have only that. Without a port the
@@ -35,6 +37,34 @@ func ResolveHost(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 		}
 	}
 	return netip.AddrPortFrom(best.Unmap(), uint16(port)), nil
+}
+
+// ExplainDial says why no connection to a host was made, and the next step. ok is false when err does not come from
+// connecting.
+func ExplainDial(host string, err error) (f Finding, ok bool) {
+	dial, isDial := errors.AsType[*net.OpError](err)
+	dns, isDNS := errors.AsType[*net.DNSError](err)
+	f = Finding{Path: "url", Severity: Error}
+	switch {
+	case isDNS && dns.IsNotFound:
+		f.Message = fmt.Sprintf("there is no host named %s", dns.Name)
+		f.Hint = "see that the name is right, and that this host's resolver knows it"
+	case isDNS:
+		f.Message = fmt.Sprintf("the name %s cannot be resolved: %v", dns.Name, dns)
+		f.Hint = "see that this host's resolver answers"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		f.Message = fmt.Sprintf("nothing listens at %s: the connection is refused", host)
+		f.Hint = "start the server, or see that the address has its port"
+	case isDial && dial.Op == "dial" && dial.Timeout():
+		f.Message = fmt.Sprintf("%s does not accept a connection in time", host)
+		f.Hint = "see that the server runs, and that no firewall drops what this host sends to it"
+	case isDial && dial.Op == "dial":
+		f.Message = fmt.Sprintf("cannot connect to %s: %v", host, dial.Err)
+		f.Hint = "see that the server runs, and that this host can reach it"
+	default:
+		return Finding{}, false
+	}
+	return f, true
 }
 
 // HostPort returns the host of a URL with its port or, without one, with its scheme.

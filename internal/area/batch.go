@@ -13,6 +13,7 @@ type Batches struct {
 	Operation string
 	Rounds    int           // batches
 	Span      time.Duration // of one batch
+	NoCPU     bool          // its CPU time is not compared
 }
 
 // The defaults for how many batches make a trial, and how long one lasts.

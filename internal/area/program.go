@@ -30,6 +30,8 @@ type Program struct {
 	// and Block the time that they take in each block besides their batches, to start and prepare processes. Both are for
 	// a forecast.
 	Once, Block time.Duration
+	// Batches are those that the program describes; empty: they are those of the Batcher.
+	Batches []Batches
 	// Counts says in words what these times include and what is assumed, for the plan: "…, each 0.1 s as just now".
 	Counts string
 }

@@ -167,8 +167,20 @@ func (s *Scope) unmeasured(b *Budget, arm *Arm) *Refusal {
 	if s.OwnPace {
 		where = "this area"
 	}
-	return refuse(PartMetric, "", "%s does not measure %s; it measures %s%s", where, b.Metric, strings.Join(names, ", "),
+	reason := fmt.Sprintf("%s does not measure %s; it measures %s%s", where, b.Metric, strings.Join(names, ", "),
 		spelling.DidYouMean(b.Metric, names))
+	if b.Operation != "" || !s.OwnPace || len(names) == 0 {
+		return refuse(PartMetric, "", "%s", reason)
+	}
+	if arm.has(b.Metric) {
+		return refuse(PartMetric, fmt.Sprintf("write %q", strings.Replace(b.Text, b.Metric, b.Metric+"."+names[0], 1)),
+			"%s is an operation, and one of its metrics must be named", b.Metric)
+	}
+	example := "OPERATION"
+	if busy := arm.busy(1); len(busy) > 0 {
+		example = busy[0]
+	}
+	return refuse(PartMetric, "", "%s; a limit of one operation names both, such as %s.%s", reason, example, names[0])
 }
 
 // checkQuantile refuses quantiles that the metric does not have.

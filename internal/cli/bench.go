@@ -19,6 +19,7 @@ import (
 
 	"tare/internal/build"
 	"tare/internal/gobench"
+	"tare/internal/unit"
 )
 
 // benchFlags are the flags of tare bench.
@@ -113,7 +114,7 @@ func (a *app) composeBench(ctx context.Context, o gobench.Options, f *benchFlags
 	}
 	return composed{
 		text: benchText(p, self, file, f), label: "compares",
-		what: fmt.Sprintf("%s with %s: %d benchmarks", p.Sides[1].Label, p.Sides[0].Label, len(p.Benchmarks)),
+		what: fmt.Sprintf("%s with %s: %s", p.Sides[1].Label, p.Sides[0].Label, unit.Count(len(p.Benchmarks), "benchmark")),
 	}, nil
 }
 
@@ -137,9 +138,6 @@ func benchText(p gobench.Plan, self, file string, f *benchFlags) string {
 	line("target:\n  program: [%q, bench-driver, %q]", self, file)
 	_, _, rounds := p.Tool.Usual() // each a process: the luck of one does not weigh much
 	line("  rounds: %d\n  patience: 10m", rounds)
-	if lasts := p.Lasts(); lasts > 0 {
-		line("  span: %s", lasts)
-	}
 	if len(p.Benchmarks) <= mostOperations {
 		var names []string
 		for _, b := range p.Benchmarks {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -242,6 +243,32 @@ func TestBenchOfCriterion(t *testing.T) {
 		if !strings.Contains(strings.Join(strings.Fields(said), " "), "warms up for 50ms, which is not measured") {
 			t.Errorf("%s: how it is measured is not said:\n%s", fresh, said)
 		}
+	}
+}
+
+// TestBenchForetellsProcesses: each value needs a process, and the plan counts the time of all of them.
+func TestBenchForetellsProcesses(t *testing.T) {
+	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
+	slow := strings.Replace(strings.Replace(fakeCriterion, "NS", "1000", 1), "mkdir", "sleep 0.1\nmkdir", 1)
+	r.write(t, "work-1", slow)
+	if err := os.Chmod(filepath.Join(r.dir, "work-1"), 0o700); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	said, code := r.run(t, r.tare, "bench", "work-1", "work-1", "--blocks", "8", "--dry-run", "--write", "kept.yaml")
+	if code != 0 || !strings.Contains(said, "wall of each operation; CPU time is not compared") {
+		t.Errorf("exit %d:\n%s", code, said)
+	}
+	cmd := exec.CommandContext(t.Context(), r.tare, "plan", "kept.yaml", "-o", "json")
+	cmd.Dir, cmd.Env = r.dir, r.env
+	text, err := cmd.Output()
+	var plan struct {
+		Takes float64 `json:"all_blocks_seconds"`
+	}
+	if err = errors.Join(err, json.Unmarshal(text, &plan)); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	if least := 8 * 3 * (1 + 10) * 0.1; plan.Takes < least {
+		t.Errorf("the plan takes %v s, and its processes alone %v s", plan.Takes, least)
 	}
 }
 

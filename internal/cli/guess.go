@@ -56,11 +56,15 @@ var clues = []clue{
 	{"/v1/sys/health", tellsVault},
 	{"/.well-known/authzen-configuration", tellsAuthZEN},
 	{"/v1/data/system/version", tellsOPA},
+	{"/realms/master", tellsKeycloak},
 	{"", tellsHTTP},
 }
 
 // guess asks a server which protocol it speaks. It sends no credential and follows no redirect.
 func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, error) {
+	if realm, ok := keycloakRealm(u); ok {
+		return spoken{}, usage("%s is an endpoint of a Keycloak realm; give the address of its issuer: %s", u, realm)
+	}
 	client, err := guessClient(u, f)
 	if err != nil {
 		return spoken{}, err
@@ -78,8 +82,7 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 			return spoken{}, err
 		}
 		if last, err = listen(ctx, client, base+c.path); err != nil {
-			return spoken{}, usage("%s cannot be asked for its protocol: %w; name it: --adapter NAME ('tare list adapters')",
-				u.Host, err)
+			return spoken{}, unheard(u, err)
 		}
 		s, evidence, err := c.tells(u, last)
 		if err != nil {
@@ -92,7 +95,19 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 		}
 	}
 	return spoken{}, usage("nothing tells which protocol %s speaks: GET %s was answered with status %d%s; name it: "+
-		"--adapter NAME ('tare list adapters')", u.Host, u, last.status, redirected(last))
+		"--adapter NAME ('tare list adapters'), or give an OIDC server by the address of its issuer", u.Host, u,
+		last.status, redirected(last))
+}
+
+// unheard says why a server was not asked, or gave no answer.
+func unheard(u *url.URL, err error) error {
+	if f, ok := area.ExplainDial(u.Host, err); ok {
+		return usage("%s; %s", f.Message, f.Hint)
+	}
+	if f, ok := area.ExplainTLS(err); ok {
+		return usage("%s: %s; %s", u.Host, f.Message, f.Hint)
+	}
+	return usage("%s cannot be asked for its protocol: %w; name it: --adapter NAME ('tare list adapters')", u.Host, err)
 }
 
 // redirected says where a redirect leads.

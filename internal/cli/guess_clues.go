@@ -23,6 +23,28 @@ func tellsOIDC(u *url.URL, h heard) (s spoken, evidence string, err error) {
 		fmt.Sprintf("%s answers OIDC discovery, and names this token endpoint: %s", u, endpoint), nil
 }
 
+// keycloakRealm returns the issuer's address for the address of an endpoint of a Keycloak realm, whose discovery stands
+// below the realm only.
+func keycloakRealm(u *url.URL) (issuer string, ok bool) {
+	before, _, ok := strings.Cut(u.Path, "/protocol/openid-connect")
+	if !ok || !strings.Contains(before, "/realms/") {
+		return "", false
+	}
+	realm := *u
+	realm.Path, realm.RawPath = before, ""
+	return realm.String(), true
+}
+
+// tellsKeycloak knows the description of the realm that every Keycloak has. A server has an issuer for each realm, and
+// which one is meant cannot be told.
+func tellsKeycloak(u *url.URL, h heard) (s spoken, evidence string, err error) {
+	if h.status != http.StatusOK || h.text("realm") != "master" || h.text("token-service") == "" {
+		return s, "", nil
+	}
+	return s, "", usage("%s is a Keycloak; give the address of a realm, its issuer: %s/realms/NAME", u.Host,
+		strings.TrimRight(u.String(), "/"))
+}
+
 // tellsVault knows the health of Vault and OpenBao, which standby and sealed servers tell too, by other statuses.
 func tellsVault(u *url.URL, h heard) (s spoken, evidence string, err error) {
 	started, ok := h.body["initialized"].(bool)

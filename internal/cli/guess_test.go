@@ -28,7 +28,11 @@ var speakers = map[string]map[string]string{
 	"stores": {
 		"/.well-known/authzen-configuration": `{"policy_decision_point":"{url}","access_evaluation_endpoint":"{url}/stores/7/evaluation"}`,
 	},
-	"opa":       {"/v1/data/system/version": `{"result":{"build_commit":"abc","version":"1.22.0"}}`},
+	"opa": {"/v1/data/system/version": `{"result":{"build_commit":"abc","version":"1.22.0"}}`},
+	"keycloak": {
+		"/realms/master": `{"realm":"master","public_key":"x","token-service":"{url}/realms/master/protocol/openid-connect"}`,
+		"/":              "<p>Welcome to Keycloak</p>",
+	},
 	"plain":     {"/": "<p>hello</p>"},
 	"elsewhere": {"/.well-known/openid-configuration": `{"issuer":"{url}","token_endpoint":"http://192.0.2.1/token"}`},
 	"authority": {"/.well-known/openid-configuration": `{"issuer":"{url}","token_endpoint":"{url}@192.0.2.1/token"}`},
@@ -98,6 +102,9 @@ func TestGuess(t *testing.T) {
 		{"stores", "", "authzen", "", "  path: \"/stores/7/evaluation\"\n", "answers AuthZEN's discovery"},
 		{"opa", "", "opa", "", "", "as Open Policy Agent does, version 1.22.0"},
 		{"plain", "/", "http-token", "/", "status_only", "judged by their status alone"},
+		{"keycloak", "", "", "", "", "is a Keycloak; give the address of a realm, its issuer: http://127.0.0.1"},
+		{"keycloak", "/realms/a/protocol/openid-connect/token", "", "", "", "/realms/a"},
+		{"nothing", "/realms/a/protocol/openid-connect/", "", "", "", "give the address of its issuer: http://127.0.0.1"},
 		{"sealed", "", "", "", "", "sealed or not initialized"},
 		{"elsewhere", "", "", "", "", `names an endpoint on another address: "http://192.0.2.1/token"`},
 		{"authority", "", "", "", "", "names an endpoint on another address"},

@@ -20,6 +20,7 @@ import (
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 func (a *app) importCommand() *cobra.Command {
@@ -125,14 +126,10 @@ func (a *app) describe(dir string, d *importer.Data) {
 // countText returns the number of repetitions of a series, and of values if the two differ.
 func countText(s *importer.Series) string {
 	n, values := len(s.Repetitions), s.Values()
-	word := "repetitions"
-	if n == 1 {
-		word = "repetition"
-	}
 	if n == values {
-		return fmt.Sprintf("%d %s", n, word)
+		return unit.Count(n, "repetition")
 	}
-	return fmt.Sprintf("%d %s of %d values", n, word, values)
+	return unit.Count(n, "repetition") + " of " + unit.Count(values, "value")
 }
 
 // typicalText returns the median over repetitions of their medians, or of shares the mean, as reports do.

@@ -10,6 +10,7 @@ import (
 	"tare/internal/area/all"
 	"tare/internal/question"
 	"tare/internal/record"
+	"tare/internal/unit"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -108,7 +109,7 @@ func (a *app) printListing(doc listing) {
 			status = unfinished
 		}
 		if x.NotUndone > 0 {
-			more = fmt.Sprintf(", %d change(s) not undone: tare undo %s", x.NotUndone, x.Run)
+			more = fmt.Sprintf(", %s not undone: tare undo %s", unit.Count(x.NotUndone, "change"), x.Run)
 		}
 		a.print("%-50s %-9s %-9s ", x.Run, x.Area, x.Question)
 		a.judged(a.Stdout, status, "%s\n", more)

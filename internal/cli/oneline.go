@@ -76,7 +76,7 @@ func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
 	if f.dryRun {
 		return a.plan(ctx, src, false)
 	}
-	if err := a.outline(e.WithDefaults(), x); err != nil {
+	if err := a.outline(ctx, e.WithDefaults(), x); err != nil {
 		return err
 	}
 	return a.run(ctx, src, startFlags{results: f.results}, outs)
@@ -118,12 +118,16 @@ func keep(src source, file string) (source, error) {
 }
 
 // outline prints the plan in three lines.
-func (a *app) outline(e *config.Experiment, x composed) error {
+func (a *app) outline(ctx context.Context, e *config.Experiment, x composed) error {
 	ar, err := a.area(e.Area)
 	if err != nil {
 		return err
 	}
-	a.tell("%-9s %s\n%-9s %s\n", x.label, x.what, "takes", longest(e))
+	var made area.Program
+	if _, ok := ar.(area.Programmed); ok {
+		made, _ = a.program(ctx, ar, e, true) // the run says why a program does not start, and what to do
+	}
+	a.tell("%-9s %s\n%-9s %s\n", x.label, x.what, "takes", longest(e, made))
 	creates := ""
 	if p, ok := ar.(planner); ok {
 		creates = strings.Join(p.Creates(e.Target, e.Arms()), "; ")
@@ -137,22 +141,22 @@ func (a *app) outline(e *config.Experiment, x composed) error {
 }
 
 // longest says how long a run takes, and what bounds it.
-func longest(e *config.Experiment) string {
+func longest(e *config.Experiment, made area.Program) string {
 	treatments := len(e.Treatments())
 	if len(e.Arms()) == treatments {
 		return maxDuration(e, treatments)
 	}
-	block, unless := blockTime(e, len(e.Arms())), ""
-	if b, ok := e.Target.(area.Batcher); ok {
+	block, unless := blockTime(e, made), ""
+	if batches, ok := batchesOf(e, made); ok {
 		span := time.Duration(0)
-		for _, op := range b.Batches() {
+		for _, op := range batches {
 			span = max(span, op.Span)
 		}
-		unless = fmt.Sprintf(", if no call takes longer than %s", span)
+		unless = fmt.Sprintf(", if no call takes longer than %s", span.Round(time.Millisecond))
 	}
 	first := design.Looks(e.Blocks)[0]
-	return fmt.Sprintf("about %s for %d blocks of %d arms, %s until the run is first judged, after %d%s; no block starts "+
-		"that would end after %s", rounded(time.Duration(e.Blocks)*block), e.Blocks, len(e.Arms()),
+	return fmt.Sprintf("about %s for %s of %d arms, %s until the run is first judged, after %d%s; no block starts "+
+		"that would end after %s", rounded(time.Duration(e.Blocks)*block), unit.Count(e.Blocks, "block"), len(e.Arms()),
 		rounded(time.Duration(first)*block), first, unless, time.Duration(e.Load.MaxTime))
 }
 

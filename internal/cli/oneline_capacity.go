@@ -23,7 +23,7 @@ func (a *app) capacityCommand() *cobra.Command {
 		Use: "capacity URL", Short: "Find the rate at which a server breaks, and how it breaks", Args: exactly("URL"),
 		Long: "Searches for the highest rate that the server at URL holds, and overloads it for some seconds to see how\n" +
 			"it breaks. The command writes the experiment file that it stands for, prints its plan and runs it.\n\n" +
-			"Without --adapter, up to five GET requests without credentials tell which protocol the server speaks.\n" +
+			"Without --adapter, up to six GET requests without credentials tell which protocol the server speaks.\n" +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"--budget 'p99 <= 50ms' also finds the highest rate at which that holds. Other budgets are those of an\n" +
 			"experiment file: 'capacity >= 100/s', 'response.p99 <= 50ms at 100/s'.\n\n" +
@@ -193,12 +193,12 @@ func (a *app) needsRate(ctx context.Context, u *url.URL, f *sourceFlags) error {
 	}
 	addr, err := area.ResolveHost(ctx, u)
 	if err != nil {
-		return usage("%s: %w", u.Host, err)
+		return unheard(u, err)
 	}
 	d := net.Dialer{Timeout: guessWithin}
 	c, err := d.DialContext(ctx, "tcp", addr.String())
 	if err != nil {
-		return usage("%s cannot be reached: %w", u.Host, err)
+		return unheard(u, err)
 	}
 	_ = c.Close() // nothing was sent
 	if found := area.Unseen(addr, area.Env{}); len(found) > 0 {

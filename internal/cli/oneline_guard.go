@@ -21,7 +21,7 @@ func (a *app) guardCommand() *cobra.Command {
 			"  --without-header NAME   the same request without this header\n" +
 			"  --forbidden PATH        a request for this path of the server\n" +
 			"Both must be refused with status 401 or 403.\n\n" +
-			"Without --adapter, up to five GET requests without credentials tell which protocol the server speaks.\n" +
+			"Without --adapter, up to six GET requests without credentials tell which protocol the server speaks.\n" +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"Exit codes: as of 'tare run'.",
 		RunE: func(c *cobra.Command, args []string) error {

@@ -142,9 +142,14 @@ type planner interface {
 
 // maxDuration returns how long the run takes at most, as far as that is known in advance.
 func maxDuration(e *config.Experiment, treatments int) string {
+	names, own := e.Conditions()
 	f := question.Forecast{
 		Treatments: treatments, Duration: e.Load.Duration, Points: e.Points(),
 		Timeout: time.Duration(e.Load.Timeout), MaxTime: time.Duration(e.Load.MaxTime),
+		Trespass: float64(e.Load.Trespass), Conditions: len(names) + len(own),
+	}
+	for _, r := range e.Load.Rates {
+		f.Rates = append(f.Rates, float64(r))
 	}
 	if c := e.Load.Closed; c != nil {
 		f.WorkerRamp = time.Duration(c.Ramp)
@@ -165,7 +170,7 @@ func peakRateText(e *config.Experiment) string {
 		return "no load is generated: the workloads run at their own pace"
 	}
 	if c := e.Load.Closed; c != nil {
-		return fmt.Sprintf("as fast as %d workers can, one call each at a time%s", c.Workers, rateLimitText(e.Load.MaxRate))
+		return fmt.Sprintf("as fast as %s can, one call each at a time%s", unit.Count(c.Workers, "worker"), rateLimitText(e.Load.MaxRate))
 	}
 	switch r := e.Peak(); {
 	case r > 0 && !question.Of(e.Question).Drive.Overloads:

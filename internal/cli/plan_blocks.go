@@ -43,7 +43,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	}
 	p("blocks", "at most %d, each with all %d arms in random order; results are judged after %s, and the run ends when "+
 		"they are decided", e.Blocks, arms, strings.Join(parts, ", "))
-	block := blockTime(e, arms) + made.Block
+	block := blockTime(e, made)
 	blocks := time.Duration(e.Blocks) * block
 	first, last := made.Once+time.Duration(looks[0])*block, made.Once+blocks
 	line := fmt.Sprintf("about %s", rounded(last))
@@ -60,7 +60,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	if made.Counts != "" {
 		p("", "%s", made.Counts)
 	}
-	planGates(e, p)
+	planGates(e, made, p)
 	_, batches := e.Target.(area.Batcher)
 	if !batches {
 		p("replaces", "blocks in which the generator was late, with at most %d more, within max_time", design.Spare(e.Blocks))
@@ -68,7 +68,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	for _, text := range analyze.Undecidable(e.Blocks, !batches) {
 		p("undecidable", "%s", text)
 	}
-	if seen := a.visible(ctx, e, looks); seen != "" {
+	if seen := a.visible(ctx, e, made, looks); seen != "" {
 		p("sees", "%s", seen)
 	}
 	return last
@@ -81,36 +81,46 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(100 * time.Millisecond)
 }
 
-// blockTime predicts the duration of a block of that many arms.
-func blockTime(e *config.Experiment, arms int) time.Duration {
+// batchesOf returns the batches of each trial: those that the program describes, else those of the file. ok: the area
+// measures batches.
+func batchesOf(e *config.Experiment, made area.Program) (batches []area.Batches, ok bool) {
+	b, ok := e.Target.(area.Batcher)
+	if !ok || len(made.Batches) > 0 {
+		return made.Batches, ok
+	}
+	return b.Batches(), true
+}
+
+// blockTime predicts the duration of a block.
+func blockTime(e *config.Experiment, made area.Program) time.Duration {
 	trial := trialOverhead
-	if b, ok := e.Target.(area.Batcher); ok {
+	if batches, ok := batchesOf(e, made); ok {
 		trial = batchOverhead
-		for _, op := range b.Batches() {
+		for _, op := range batches {
 			trial += time.Duration(op.Rounds+1) * op.Span
 		}
 	} else {
 		d := time.Duration(e.Load.Duration)
 		trial += d + min(max(d/5, 500*time.Millisecond), 10*time.Second)
 	}
-	return time.Duration(arms) * trial
+	return time.Duration(len(e.Arms()))*trial + made.Block
 }
 
 // visible describes the smallest effect that the experiment can detect: from an earlier run of the same name if there
 // is one, otherwise from the noise of this host.
-func (a *app) visible(ctx context.Context, e *config.Experiment, looks []int) string {
+func (a *app) visible(ctx context.Context, e *config.Experiment, made area.Program, looks []int) string {
 	if s := visibleFromEarlier(e, looks); s != "" {
 		return s
 	}
-	b, ok := e.Target.(area.Batcher)
-	if !ok || len(b.Batches()) == 0 || countsInstructions(e.Scope()) {
+	batches, _ := batchesOf(e, made)
+	if len(batches) == 0 || onlyWall(made) || countsInstructions(e.Scope()) {
 		return "unknown before the first run: only its blocks show how much the figures vary; a later plan uses them"
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return ""
 	}
-	noise, err := doctor.Rehearse(ctx, self, b.Batches()[0].Rounds, rehearsal)
+	noise, err := doctor.Rehearse(ctx, self, batches[0].Rounds, rehearsal)
 	if err != nil || math.IsNaN(noise) {
 		return "unknown: the noise of this host could not be measured"
 	}
@@ -160,7 +170,7 @@ func fromAA(effects []report.Effect, looks []int, dir string) string {
 func inBlocks(size func(blocks int) string, looks []int) string {
 	first, last := looks[0], looks[len(looks)-1]
 	if first == last {
-		return fmt.Sprintf("%s in %d blocks", size(last), last)
+		return fmt.Sprintf("%s in %s", size(last), unit.Count(last, "block"))
 	}
-	return fmt.Sprintf("%s in %d blocks, %s in %d", size(first), first, size(last), last)
+	return fmt.Sprintf("%s in %s, %s in %d", size(first), unit.Count(first, "block"), size(last), last)
 }

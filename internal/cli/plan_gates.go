@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tare/internal/analyze"
+	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/design"
@@ -14,16 +15,16 @@ import (
 )
 
 // planGates prints which metrics can decide the verdict of a comparison, and what to change for those that cannot.
-func planGates(e *config.Experiment, p func(label, format string, args ...any)) {
+func planGates(e *config.Experiment, made area.Program, p func(label, format string, args ...any)) {
 	label := "decides"
-	for _, line := range gateLines(e) {
+	for _, line := range gateLines(e, made) {
 		p(label, "%s", line)
 		label = ""
 	}
 }
 
 // gateLines returns the lines of planGates.
-func gateLines(e *config.Experiment) []string {
+func gateLines(e *config.Experiment, made area.Program) []string {
 	scope := e.Scope()
 	budgets, err := e.Budgets()
 	if err != nil {
@@ -33,7 +34,7 @@ func gateLines(e *config.Experiment) []string {
 	if len(budgets) > 0 {
 		out = budgetNeeds(e, scope, budgets)
 	} else {
-		out = defaultGates(e, scope)
+		out = defaultGates(e, made, scope)
 	}
 	if n := analyze.FewestBlocks(); e.Blocks < n {
 		out = append(out, fmt.Sprintf("no effect of any size in at most %d blocks: an interval needs %d; set blocks: %d",
@@ -76,9 +77,12 @@ func minSamples(scope *budget.Scope, b *budget.Budget) float64 {
 }
 
 // defaultGates returns what decides without a budget: CPU time, and the median response if blocks have enough calls.
-func defaultGates(e *config.Experiment, scope *budget.Scope) []string {
+func defaultGates(e *config.Experiment, made area.Program, scope *budget.Scope) []string {
 	if countsInstructions(scope) {
 		return []string{"instructions of each operation"}
+	}
+	if onlyWall(made) {
+		return []string{"wall of each operation; CPU time is not compared"}
 	}
 	if scope.OwnPace {
 		return []string{"cpu of each operation, or wall where its CPU time is not known"}
@@ -91,6 +95,11 @@ func defaultGates(e *config.Experiment, scope *budget.Scope) []string {
 			lacks[0].ID, scope.Of(&lacks[0]).Unread))
 	}
 	return append(out, responseGate(e, len(without(scope, metric.CPU.Name)) > 0))
+}
+
+// onlyWall reports whether the program says that the CPU time of none of its operations is compared.
+func onlyWall(made area.Program) bool {
+	return len(made.Batches) > 0 && !slices.ContainsFunc(made.Batches, func(b area.Batches) bool { return !b.NoCPU })
 }
 
 // countsInstructions reports whether the target measures no time but instructions.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/guard"
@@ -54,10 +53,7 @@ func planConditions(e *config.Experiment, p func(label, format string, args ...a
 	if !question.Of(e.Question).Answer.BreachesFirst {
 		return
 	}
-	names, own := e.Load.BroughtAbout()
-	if target, ok := e.Target.(area.Conditioned); ok && names == nil {
-		names = target.Conditions()
-	}
+	names, own := e.Conditions()
 	if len(names) > 0 {
 		p("conditions", "%s, where the treatment can have it", strings.Join(names, ", "))
 	}

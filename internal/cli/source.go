@@ -122,7 +122,7 @@ func (a *app) experiment(s source) (*config.Experiment, error) {
 		}
 	}
 	if bad > 0 {
-		return nil, &exit{code: ExitUsage, cause: fmt.Errorf("%s: %d error(s)", s.name, bad), quiet: true}
+		return nil, &exit{code: ExitUsage, cause: fmt.Errorf("%s: %s", s.name, unit.Count(bad, "error")), quiet: true}
 	}
 	return e, nil
 }

@@ -35,7 +35,7 @@ func Text(w io.Writer, d *Diagnosis) error {
 func Write(w io.Writer, d *Diagnosis, paint func(State) string) error {
 	var b bytes.Buffer
 	title := []string{"tare doctor"}
-	for _, s := range []string{d.Host, d.Kernel, plural(d.CPUs, "CPU"), unit.Seconds(d.Seconds)} {
+	for _, s := range []string{d.Host, d.Kernel, unit.Count(d.CPUs, "CPU"), unit.Seconds(d.Seconds)} {
 		if s != "" {
 			title = append(title, term.Plain(s))
 		}
@@ -99,13 +99,6 @@ func (n *Noise) text(b *bytes.Buffer) {
 	}
 	fmt.Fprintf(b, "on this host, differences under %s of wall time cannot be seen in %s; CPU time: %s\n",
 		unit.Share(*n.Wall), minutes(n.RunSeconds), unit.Share(*n.CPU))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func minutes(s float64) string {

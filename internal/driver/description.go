@@ -16,9 +16,9 @@ import (
 	"tare/internal/spelling"
 )
 
-// mostSpan and mostRounds bound what a program may describe.
+// MostSpan and mostRounds bound what a program may describe.
 const (
-	mostSpan   = 10 * time.Second
+	MostSpan   = 10 * time.Second
 	mostRounds = 10000
 	mostName   = 64 // bytes
 	mostAtOnce = 1024
@@ -60,8 +60,8 @@ func (d Description) valid() error {
 				o.Name, mostName)
 		case seen[o.Name]:
 			return fmt.Errorf("two operations are named %q", o.Name)
-		case o.SpanMS < 0 || o.SpanMS > float64(mostSpan.Milliseconds()):
-			return fmt.Errorf("operation %q: span_ms is %v, want 0 to %d", o.Name, o.SpanMS, mostSpan.Milliseconds())
+		case o.SpanMS < 0 || o.SpanMS > float64(MostSpan.Milliseconds()):
+			return fmt.Errorf("operation %q: span_ms is %v, want 0 to %d", o.Name, o.SpanMS, MostSpan.Milliseconds())
 		case o.Rounds < 0 || o.Rounds > mostRounds:
 			return fmt.Errorf("operation %q: rounds is %d, want 0 to %d", o.Name, o.Rounds, mostRounds)
 		case o.Most < 0:
@@ -136,6 +136,16 @@ func (d Description) chosen(names []string) []string {
 		})
 		if h.Harness && within && !slices.Contains(out, h.Name) {
 			out = append(out, h.Name)
+		}
+	}
+	return out
+}
+
+// Timed returns the operations that a run of these names times, as chosen names them.
+func (d Description) Timed(names []string) (out []Operation) {
+	for _, name := range d.chosen(names) {
+		if o, ok := d.operation(name); ok {
+			out = append(out, o)
 		}
 	}
 	return out

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/clock"
 	"tare/internal/driver"
 	"tare/internal/metric"
 	"tare/internal/stat"
@@ -28,6 +29,8 @@ type server struct {
 	version string
 	side    *Side
 	folder  string             // of the treatment
+	env     []string           // of the benchmarks
+	alone   bool               // see runner
 	fixed   map[string]float64 // CPU seconds of a process beside its calls, by its arguments
 }
 
@@ -41,7 +44,7 @@ func Serve(ctx context.Context, file string, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	s := server{plan: plan, version: sum[:12], fixed: map[string]float64{}}
+	s := server{plan: plan, version: sum[:12], env: os.Environ(), fixed: map[string]float64{}}
 	requests, answers := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)
 	for {
 		var r driver.Request
@@ -107,6 +110,7 @@ func (s *server) describe() driver.Description {
 		}
 		d.Operations = append(d.Operations, driver.Operation{
 			Name: b.Operation, Expect: expect, Most: 1, NoCPU: !s.plan.CPUTime,
+			SpanMS: min(driver.MostSpan, b.Takes).Seconds() * 1e3,
 		})
 	}
 	return d
@@ -170,6 +174,24 @@ func (s *server) operate(ctx context.Context, operation string, calls int) (c dr
 	return c, nil
 }
 
+// takes measures how long a batch takes; the first one of a process of the driver also measures what is beside the
+// calls, and its share is that of one in all batches of a block.
+func (s *server) takes(ctx context.Context, b Benchmark) (time.Duration, error) {
+	_, _, rounds := s.plan.Tool.Usual()
+	took := func() (time.Duration, error) {
+		from := clock.System{}.Now()
+		_, err := s.operate(ctx, b.Operation, 1)
+		return clock.System{}.Now().Sub(from), err
+	}
+	clear(s.fixed)
+	first, err := took()
+	if err != nil || !s.plan.CPUTime {
+		return first, err
+	}
+	next, err := took()
+	return next + max(0, first-next)/time.Duration(rounds+1), err
+}
+
 // beside returns the CPU time that a process takes beside the calls of a batch. A test binary makes one call before it
 // makes more than one.
 func (s *server) beside(ctx context.Context, b Benchmark) (float64, error) {
@@ -197,7 +219,7 @@ func (s *server) run(ctx context.Context, pkg, name string, n int) ([]result, fl
 	t := s.side.Tests[pkg]
 	cmd := exec.CommandContext(ctx, t.File, arguments(s.plan.Flags, name, strconv.Itoa(n)+"x", s.plan.CPU)...)
 	cmd.Dir = t.Dir
-	cmd.Env = append(os.Environ(), "PWD="+filepath.Clean(t.Dir))
+	cmd.Env = append(slices.Clone(s.env), "PWD="+filepath.Clean(t.Dir))
 	cmd.WaitDelay = time.Second // a benchmark may leave processes behind that hold its output open
 	out, err := cmd.CombinedOutput()
 	results, err := parse(string(out), s.plan.CPU, err)

@@ -7,13 +7,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"tare/internal/build"
+	"tare/internal/driver"
+	"tare/internal/proc"
 )
 
 // Options say what is compared.
@@ -72,6 +76,8 @@ type Benchmark struct {
 	Name      string `json:"name"` // as Go prints it, without Benchmark and GOMAXPROCS: Open/size=10
 	// Calls is how many calls a batch has, on both sides: a benchmark's fixed costs are the same share of both.
 	Calls int `json:"calls"`
+	// Takes is how long a batch takes, with its process: the mean of the arms, when each was tried.
+	Takes time.Duration `json:"takes"`
 	// Of JMH: the method, and its parameters, which are in the name, too.
 	Method string            `json:"method,omitempty"`
 	Params map[string]string `json:"params,omitempty"`
@@ -84,6 +90,9 @@ type Wrong struct{ error }
 func (w *Wrong) Unwrap() error { return w.error }
 
 func wrong(format string, args ...any) error { return &Wrong{fmt.Errorf(format, args...)} }
+
+// planFormat changes with the fields of Plan: a plan of an earlier tare is not read again.
+const planFormat = 2
 
 // planFile is the name of the plan in the folder of what was built.
 const planFile = "plan.json"
@@ -106,7 +115,7 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 	}
 	inputs, err := json.Marshal([]any{
 		sources[0], sources[1], o.Packages, o.BuildFlags, o.TestFlags, o.CPU, o.Span, o.CPUTime, o.Env, o.Dir, o.Match,
-		o.Skip, o.Warm,
+		o.Skip, o.Warm, planFormat,
 	})
 	if err != nil {
 		return p, "", err
@@ -139,13 +148,19 @@ func Read(file string) (p Plan, err error) {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return p, fmt.Errorf("read %s: %w; run tare bench again", file, err)
 	}
-	for _, s := range p.Sides {
+	return p.below(filepath.Dir(file)), nil
+}
+
+// below returns the plan with paths of test binaries below a folder.
+func (p Plan) below(dir string) Plan {
+	for i, s := range p.Sides {
+		p.Sides[i].Tests = map[string]Test{}
 		for name, t := range s.Tests {
-			t.File = filepath.Join(filepath.Dir(file), t.File)
-			s.Tests[name] = t
+			t.File = filepath.Join(dir, t.File)
+			p.Sides[i].Tests[name] = t
 		}
 	}
-	return p, nil
+	return p
 }
 
 // make fills the folder of a recipe.
@@ -178,11 +193,41 @@ func (o Options) make(ctx context.Context, dir string, sources [2]source) error 
 	for i, s := range sources {
 		p.Notes = append(p.Notes, found[i].notes(s)...)
 	}
+	if err := o.try(ctx, dir, p); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(p, "", " ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, planFile), text, 0o600)
+}
+
+// try runs a batch of each benchmark as the driver will, and notes in the plan how long it takes.
+func (o Options) try(ctx context.Context, dir string, p Plan) error {
+	folder, err := os.MkdirTemp(dir, "try-")
+	if err != nil {
+		return err
+	}
+	s := server{
+		plan: p.below(dir), folder: folder, alone: true, fixed: map[string]float64{},
+		env: proc.Environment(slices.Concat(driver.Usual(), o.Env)...),
+	}
+	o.Tell("trying each benchmark, for how long the run will take\n")
+	for i := range p.Benchmarks {
+		b := &p.Benchmarks[i]
+		var of [2]time.Duration
+		for side := range of {
+			s.side = &s.plan.Sides[side]
+			took, err := s.takes(ctx, *b)
+			if err != nil {
+				return errors.Join(err, os.RemoveAll(folder))
+			}
+			of[side] = took
+		}
+		b.Takes = (2*of[0] + of[1]) / 3 // the old one is also the A/A arm
+	}
+	return os.RemoveAll(folder)
 }
 
 // common returns the benchmarks, which must be the same on both sides.

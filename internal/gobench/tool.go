@@ -68,16 +68,6 @@ func (t Tool) Usual() (span, warm time.Duration, rounds int) {
 	return 50 * time.Millisecond, 0, 10
 }
 
-// Lasts returns about how long a batch takes in all, at most what an experiment may say; 0: tare finds it out.
-func (p *Plan) Lasts() time.Duration {
-	const mostSpan = 10 * time.Second
-	start := map[Tool]time.Duration{Criterion: 20 * time.Millisecond, JMH: 800 * time.Millisecond}[p.Tool]
-	if start == 0 {
-		return 0
-	}
-	return min(mostSpan, start+p.Warm+p.Span)
-}
-
 // benchmarkList is the resource in which JMH keeps the names of benchmarks.
 const benchmarkList = "META-INF/BenchmarkList"
 
@@ -205,7 +195,7 @@ const whole = ""
 
 // measure runs one batch of a benchmark of another tool than Go's.
 func (s *server) measure(ctx context.Context, b Benchmark) (c driver.Cost, err error) {
-	r := runner{test: s.side.Tests[whole], folder: s.folder, env: os.Environ()}
+	r := runner{test: s.side.Tests[whole], folder: s.folder, env: s.env, alone: s.alone}
 	each, err := s.plan.Tool.foreign().batch(ctx, &s.plan, b, r)
 	if err = errors.Join(err, r.clean()); err != nil {
 		return c, fmt.Errorf("of %s, %s: %w", s.side.Label, b.Name, err)

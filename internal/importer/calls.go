@@ -15,6 +15,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // Calls follow one another and are not independent, so that their number says nothing about how sure a result is. A
@@ -171,7 +172,8 @@ func (p *parser) slices(t design.Treatment, operation string, calls []call) erro
 	}
 	count := min(max(len(calls)/leastCalls, 1), mostSlices)
 	if count < mostSlices {
-		p.warn("%s has %d calls only, which make %d slice(s) of %d", operation, len(calls), count, mostSlices)
+		p.warn("%s has only %s, enough for %s of %d", operation, unit.Count(len(calls), "call"), unit.Count(count, "slice"),
+			mostSlices)
 	}
 	rateLess := false
 	for i := range count {

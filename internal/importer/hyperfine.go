@@ -7,6 +7,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/unit"
 )
 
 // command is the operation of hyperfine's results; each command line is a treatment.
@@ -70,7 +71,7 @@ func (p *parser) hyperfine(f *hyperfineFile) error {
 			}
 		}
 		if failed > 0 {
-			p.warn("%s: %d run(s) ended with another exit code than 0; their times count all the same", name, failed)
+			p.warn("%s: %s ended with another exit code than 0; the times count all the same", name, unit.Count(failed, "run"))
 		}
 		if err := p.runs(t, values, r.Median); err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // Area is the area in the header of every imported record.
@@ -295,7 +296,7 @@ func (p *parser) tellIgnored() {
 		p.note("left out: %s (%d)", what, p.ignored[what])
 	}
 	if n := p.data.Malformed; n > 0 {
-		p.warn("%d malformed place(s) in %s were left out, the first: %v", n, p.file, &p.data.Findings[0])
+		p.warn("left out of %s: %s, the first: %v", p.file, unit.Count(n, "malformed place"), &p.data.Findings[0])
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tare/internal/metric"
+	"tare/internal/unit"
 )
 
 // jmhResult is one benchmark of JMH's JSON. RawData has the score of every iteration of every fork; mode "sample" has
@@ -86,8 +87,8 @@ func (p *parser) jmhBenchmark(r *jmhResult) error {
 		}
 	}
 	if len(forks) < fewForks {
-		p.warn("%s ran in %d fork(s): its iterations are taken as repetitions, and differences between processes are not "+
-			"seen; use -f 5 or more", r.Benchmark, len(forks))
+		p.warn("%s ran in %s: its iterations are taken as repetitions, and differences between processes are not "+
+			"seen; use -f 5 or more", r.Benchmark, unit.Count(len(forks), "fork"))
 	}
 	t := treatment(levelsOf(r.Params))
 	// other threads or another mode: not to be mixed

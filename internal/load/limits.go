@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+
+	"tare/internal/unit"
 )
 
 // Connections returns the maximum number of connections that the stream can need: min(MaxConns, MaxRate × Timeout),
@@ -46,10 +48,10 @@ func (l Limits) Check(conns, sources int) error {
 			conns, files, l.Files, files, max(1, l.Files-l.OpenFiles-spareFiles))
 	}
 	if ports := l.Ports * sources; l.Ports > 0 && conns > ports {
-		return fmt.Errorf("%d connections need as many ephemeral ports, and net.ipv4.ip_local_port_range has %d for %d "+
-			"source address(es): widen it with \"sysctl -w net.ipv4.ip_local_port_range='1024 65535'\", or set "+
+		return fmt.Errorf("%d connections need as many ephemeral ports, and net.ipv4.ip_local_port_range has %d for "+
+			"%s: widen it with \"sysctl -w net.ipv4.ip_local_port_range='1024 65535'\", or set "+
 			"max_connections to %d or less",
-			conns, ports, sources, ports)
+			conns, ports, unit.Count(sources, "source address"), ports)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/unit"
 )
 
 // searchConnections is the default of load.max_connections of a search, which overloads its target.
@@ -15,6 +16,9 @@ const searchConnections = 4096
 
 // usualSearch is how long a search takes at most that the file does not bound.
 const usualSearch = 3 * time.Minute
+
+// How long a search takes that is not stopped.
+const leastSearch, mostSearch = 10 * time.Second, time.Minute
 
 // capacity asks at what rate a treatment breaks.
 func capacity() *Question {
@@ -100,13 +104,13 @@ func searchTakes(f Forecast) string {
 		for _, p := range f.Points {
 			load += time.Duration(f.Treatments) * p
 		}
-		return fmt.Sprintf("%d points, %s of load, and up to %s after each until its last call has ended and the target "+
-			"answers again", f.Treatments*len(f.Points), load, 3*f.Timeout)
+		return fmt.Sprintf("%s, %s of load, and up to %s after each until its last call has ended and the target "+
+			"answers again", unit.Count(f.Treatments*len(f.Points), "point"), load, 3*f.Timeout)
 	}
 	search := f.MaxTime
 	if search == 0 {
 		search = usualSearch
 	}
-	return fmt.Sprintf("a search of usually 10 to 60 s (at most %s) and a recovery probe of up to %s, for each of %d "+
-		"treatment(s)", search, 2*f.Timeout, f.Treatments)
+	return fmt.Sprintf("a search of usually 10 to 60 s (at most %s) and a recovery probe of up to %s%s", search,
+		2*f.Timeout, f.each())
 }

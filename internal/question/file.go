@@ -58,6 +58,17 @@ type Forecast struct {
 	Points     []time.Duration // lengths of a ladder's points under one treatment; none for a search
 	Timeout    time.Duration
 	MaxTime    time.Duration // 0: the search's own
+	Rates      []float64     // of Points, in 1/s
+	Trespass   float64       // share of the calls
+	Conditions int           // that can be brought about under a treatment
+}
+
+// each ends a sentence about one treatment.
+func (f *Forecast) each() string {
+	if f.Treatments < 2 {
+		return ""
+	}
+	return ", for each of " + unit.Count(f.Treatments, "treatment")
 }
 
 // steadyTrials checks the load of a question whose trials offer one rate, or have workers. It reports whether there is

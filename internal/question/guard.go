@@ -2,6 +2,7 @@ package question
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"tare/internal/area"
@@ -61,18 +62,40 @@ func guardBudgets() budget.Rules {
 	}
 }
 
-// guardTakes says how long a guard takes.
+// aCondition is about how long a condition takes, with the load before and after it.
+const aCondition = 15 * time.Second
+
+// guardTakes says how long a guard takes, and of what that is the sum.
 func guardTakes(f Forecast) string {
-	points := fmt.Sprintf("%d points", len(guard.Factors()))
-	search := "a search for the capacity, "
-	if len(f.Points) > 0 {
-		points, search = fmt.Sprintf("%d points", len(f.Points)), ""
+	least, most, parts := guardSearch(&f)
+	if f.Conditions > 0 {
+		all := time.Duration(f.Conditions) * aCondition
+		least, most = least+all, most+all
+		parts = append(parts, fmt.Sprintf("%s of about %s", unit.Count(f.Conditions, "condition"), unit.Duration(aCondition)))
 	}
-	length := time.Duration(f.Duration)
+	n := time.Duration(max(1, f.Treatments))
+	return fmt.Sprintf("about %s to %s: %s%s; longer where trespasses begin to be permitted, with up to %d more points, and "+
+		"where the target recovers slowly", unit.Duration((n * least).Round(time.Second)),
+		unit.Duration((n * most).Round(time.Second)), Listed(parts, "and"), f.each(), guard.MostRefined)
+}
+
+// guardSearch returns how long the points of one treatment take, with the search for the capacity that they are
+// multiples of unless the file has their rates.
+func guardSearch(f *Forecast) (least, most time.Duration, parts []string) {
+	length, n := time.Duration(f.Duration), len(guard.Factors())
 	if length == 0 {
 		length = guard.UsualPoint
 	}
-	return fmt.Sprintf("%s%s of %s to %s, up to %d more where trespasses begin to be permitted, and about %s for each "+
-		"condition, for each of %d treatment(s)", search, points, unit.Duration(length),
-		unit.Duration(max(length, guard.LongestPoint)), guard.MostRefined, unit.Duration(15*time.Second), f.Treatments)
+	if len(f.Rates) > 0 {
+		share := guard.Share(f.Trespass, slices.Min(f.Rates))
+		for _, r := range f.Rates {
+			least += guard.Length(length, r, share)
+		}
+		return least, least + least/4, []string{unit.Count(len(f.Rates), "point")}
+	}
+	longest := max(length, guard.LongestPoint)
+	return leastSearch + time.Duration(n)*length, mostSearch + time.Duration(n)*longest, []string{
+		"a search for the capacity",
+		fmt.Sprintf("%s of %s to %s", unit.Count(n, "point"), unit.Duration(length), unit.Duration(longest)),
+	}
 }

@@ -83,6 +83,6 @@ func WarmUp(d, ramp time.Duration) time.Duration {
 
 func soakTakes(f Forecast) string {
 	warm := WarmUp(time.Duration(f.Duration), f.WorkerRamp)
-	return fmt.Sprintf("%s of load that is measured, after %s of warm-up, for each of %d treatment(s)",
-		f.Duration, unit.Duration(warm), f.Treatments)
+	return fmt.Sprintf("%s of load that is measured, after %s of warm-up%s",
+		f.Duration, unit.Duration(warm), f.each())
 }

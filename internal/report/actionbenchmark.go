@@ -70,7 +70,7 @@ func (r *Report) entry(b *BlockValues, value float64) actionEntry {
 		if m.Lo != nil && m.Hi != nil && !math.IsInf(*m.Hi-*m.Lo, 0) && !math.IsNaN(*m.Hi-*m.Lo) {
 			e.Range = "± " + unit.Decimal((*m.Hi-*m.Lo)/2*scale, 3)
 		}
-		e.Extra = countOf(m.N, "block")
+		e.Extra = unit.Count(m.N, "block")
 	}
 	for i := range r.Effects {
 		if x := &r.Effects[i]; x.Treatment == b.Treatment && x.measured() == b.measured() {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"tare/internal/unit"
 )
 
 // What the answers said, and the counts of both sides: sentences and tables.
@@ -206,7 +208,7 @@ func mergeExpected(each []tallied) []tallied {
 // name returns the row's name in a table.
 func (a *tallied) name(r *Report) string {
 	if a.joined > 0 {
-		return countOf(a.joined, "treatment") + ": " + a.operation
+		return unit.Count(a.joined, "treatment") + ": " + a.operation
 	}
 	return r.subject(a.treatment, a.operation)
 }

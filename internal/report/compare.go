@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tare/internal/metric"
+	"tare/internal/unit"
 )
 
 // The results of a comparison, for text and Markdown.
@@ -292,7 +293,7 @@ func (x *Effect) blocksNeeded() string {
 	if x.BlocksToDecide == nil {
 		return ""
 	}
-	return countOf(*x.BlocksToDecide, "block")
+	return unit.Count(*x.BlocksToDecide, "block")
 }
 
 // maxExploratory limits how many exploratory effects are named.
@@ -321,7 +322,7 @@ func (r *Report) exploratory() string {
 	if len(all) == 0 || len(all) == len(r.Effects) {
 		return ""
 	}
-	s := countOf(len(all), "further effect")
+	s := unit.Count(len(all), "further effect")
 	for _, reason := range slices.Sorted(maps.Keys(unjudged)) {
 		n := "none"
 		if unjudged[reason] < len(all) {

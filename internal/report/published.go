@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tare/internal/unit"
 )
 
 // The format in which the results of Kubernetes' scalability tests are published: PASS or FAIL, Perc50, Perc90, Perc99
@@ -71,7 +73,7 @@ func (r *Report) passed(treatment string) string {
 	}
 	var why []string
 	if high > 0 {
-		why = append(why, countOf(high, "high-latency request"))
+		why = append(why, unit.Count(high, "high-latency request"))
 	}
 	if slow {
 		why = append(why, "pod startup")

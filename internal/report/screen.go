@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/question"
+	"tare/internal/unit"
 )
 
 // The first screen of the text format: the answer in words, one table, what makes the numbers doubtful, and where the
@@ -63,7 +64,7 @@ func (p *printer) firstRows(g *grid, room int) {
 	}
 	p.table(&grid{table: t, Marks: g.Marks})
 	if rest > 0 {
-		p.lines("and " + countOf(rest, "more row"))
+		p.lines("and " + unit.Count(rest, "more row"))
 	}
 }
 
@@ -168,7 +169,7 @@ func (r *Report) effectsWithin(width int) table {
 	}
 	if n := len(t) - len(first); n > 0 {
 		first[0] = first[0].with(first[0].cells)
-		first[0].note = "and " + countOf(n, "more column")
+		first[0].note = "and " + unit.Count(n, "more column")
 	}
 	return first
 }
@@ -292,7 +293,7 @@ func (r *Report) leftOut() string {
 		what string
 	}{{tables, "more table"}, {len(r.Notes), "note"}, {len(r.Warnings) - 1, "more warning"}} {
 		if x.n > 0 {
-			parts = append(parts, countOf(x.n, x.what))
+			parts = append(parts, unit.Count(x.n, x.what))
 		}
 	}
 	if len(parts) == 0 {

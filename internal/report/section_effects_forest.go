@@ -9,6 +9,7 @@ import (
 	"tare/internal/chart"
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/unit"
 )
 
 // A window is the range of an axis of changes.
@@ -199,7 +200,7 @@ func forest(r *Report, c *effectGroup, all common, id string) *figure {
 		f.Rows = append(f.Rows, row)
 	}
 	if n := outside(f.Rows, w); n > 0 {
-		caption = strings.TrimSpace(caption + " " + countOf(n, "mark") +
+		caption = strings.TrimSpace(caption + " " + unit.Count(n, "mark") +
 			" beyond the end of the axis: hollow, at the edge, with the number at the right.")
 	}
 	return &figure{

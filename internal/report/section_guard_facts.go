@@ -21,7 +21,7 @@ func guardFacts(r *Report) []block {
 	}
 	if g.Foreign > 0 {
 		out = append(out, fact{
-			Name: "Mixed up", Value: countOf(int(g.Foreign), "other call"), Note: "got what is somebody else's", Class: bad,
+			Name: "Mixed up", Value: unit.Count(int(g.Foreign), "other call"), Note: "got what is somebody else's", Class: bad,
 		})
 	}
 	if places := g.unknown(); len(places) > 0 {

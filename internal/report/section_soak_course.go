@@ -318,7 +318,7 @@ func (c *soakChart) caption() string {
 			"(see “Trust”).")
 	}
 	if _, left := c.busiest(); left > 0 {
-		parts = append(parts, "The "+countOf(left, "operation")+" with fewest calls are in the table only.")
+		parts = append(parts, "The "+unit.Count(left, "operation")+" with fewest calls are in the table only.")
 	}
 	if c.s.Windows != "" {
 		parts = append(parts, "Every window is in "+c.s.Windows+" in the run's folder.")

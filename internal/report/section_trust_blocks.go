@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/chart"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // maxColumns limits the columns of a heat map: with more blocks, several share a column.
@@ -185,7 +186,7 @@ func blockText(joint []deviations) string {
 	for _, h := range hits[:min(3, len(hits))] {
 		named = append(named, fmt.Sprintf("block %d by %s", h.block, tickShare(math.Round(h.by*100)/100)))
 	}
-	return text + " Off in every arm, by more than " + axisShare(steady) + ": " + countOf(len(hits), "block") + " of " +
+	return text + " Off in every arm, by more than " + axisShare(steady) + ": " + unit.Count(len(hits), "block") + " of " +
 		strconv.Itoa(len(last.values)) + ", most of all " + listed(named) + "."
 }
 

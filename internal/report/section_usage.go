@@ -51,7 +51,7 @@ func usageSection(r *Report) section {
 const maxCollections = 24
 
 func further(rest int) string {
-	return "and " + countOf(rest, "more row") + ", which the other forms have"
+	return "and " + unit.Count(rest, "more row") + ", which the other forms have"
 }
 
 // subject names a part of the target.

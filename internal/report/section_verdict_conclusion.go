@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/question"
+	"tare/internal/unit"
 )
 
 // maxNamed is how many effects or laws the one sentence names.
@@ -121,7 +122,7 @@ func (t *tally) rest(r *Report) string {
 	}
 	add(len(t.of[EffectInconclusive]), "inconclusive")
 	add(len(t.of[NotJudged]), "not judged")
-	text := "Nothing is shown to cost more than " + margin + ". Of " + countOf(len(t.all), "effect") + ": "
+	text := "Nothing is shown to cost more than " + margin + ". Of " + unit.Count(len(t.all), "effect") + ": "
 	if improved > 0 {
 		text = "nothing" + strings.TrimPrefix(text, "Nothing")
 	}
@@ -163,7 +164,7 @@ func comparedFacts(r *Report) []block {
 	}
 	t := tallyOf(r)
 	if n := len(t.all); n > 0 && r.Verdict != Invalid {
-		of := "of " + countOf(n, "effect")
+		of := "of " + unit.Count(n, "effect")
 		add("Beyond the margin", strconv.Itoa(len(t.of[Regressed])), of+", ±"+axisShare(d.Margin), "")
 		add("Equivalent within it", strconv.Itoa(len(t.of[Equivalent])), of, "")
 		if open := n - len(t.of[Regressed]) - len(t.of[Equivalent]) - len(t.of[Improved]); open > 0 {
@@ -204,7 +205,7 @@ func more(t tally) string {
 	case known == 0:
 		return ""
 	case least == most:
-		return "about " + countOf(least, "block") + " would decide"
+		return "about " + unit.Count(least, "block") + " would decide"
 	}
-	return "about " + strconv.Itoa(least) + " to " + countOf(most, "block") + " would decide"
+	return "about " + strconv.Itoa(least) + " to " + unit.Count(most, "block") + " would decide"
 }

@@ -84,7 +84,7 @@ func (s *Soak) held(load string) string {
 	case none || s.Total == nil && out >= s.Seconds:
 		return "did not answer well once in " + long
 	case out > 0:
-		return "held " + long + ", but for " + unit.Seconds(out) + " in " + countOf(len(s.Outages), "outage")
+		return "held " + long + ", but for " + unit.Seconds(out) + " in " + unit.Count(len(s.Outages), "outage")
 	}
 	return "held " + long
 }
@@ -95,7 +95,7 @@ func (s *Soak) measured(o Outage) float64 { return max(0, o.End-max(o.Start, s.W
 func (s *Soak) load() string {
 	switch {
 	case s.Workers > 0:
-		return " with " + countOf(s.Workers, "worker")
+		return " with " + unit.Count(s.Workers, "worker")
 	case s.Rate > 0:
 		return " with " + unit.PerSecond(s.Rate) + " offered"
 	}

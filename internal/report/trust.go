@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // How a comparison was made, whether it is reliable, and what to do next.
@@ -26,11 +27,11 @@ func (r *Report) layout() string {
 			arms++
 		}
 	}
-	s := countOf(d.Blocks, "block")
+	s := unit.Count(d.Blocks, "block")
 	if d.Planned > d.Blocks {
 		s += fmt.Sprintf(" (of %d)", d.Planned)
 	}
-	s += " of " + countOf(arms, "treatment") + aa
+	s += " of " + unit.Count(arms, "treatment") + aa
 	if d.Late > 0 {
 		s += fmt.Sprintf(", %d of them without times", d.Late)
 	}
@@ -52,13 +53,6 @@ func (r *Report) layout() string {
 		parts = append(parts, "stopped: "+stopped)
 	}
 	return strings.Join(parts, " · ")
-}
-
-func countOf(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // rounds returns the number of batches of each treatment in a block if it was the same for all, else 0.
@@ -296,11 +290,11 @@ func (r *Report) next() []string {
 		}
 		most := slices.Max(slices.Collect(maps.Keys(need)))
 		out = append(out, fmt.Sprintf("about %s would decide %s: %s --add-blocks %d",
-			countMore(most), countOf(all, "open effect"), again, most))
+			countMore(most), unit.Count(all, "open effect"), again, most))
 	}
 	if beyond > 0 {
 		out = append(out, fmt.Sprintf("%s would need more than %d blocks: a wider margin, or longer batches",
-			countOf(beyond, "open effect"), design.MaxBlocks))
+			unit.Count(beyond, "open effect"), design.MaxBlocks))
 	}
 	return out
 }

@@ -52,7 +52,7 @@ func (r *Report) headline(c *Capacity) string {
 		}
 		return s
 	case len(c.Points) > 0 && c.Points[0].Name != "":
-		return countOf(len(c.Points), "workload")
+		return unit.Count(len(c.Points), "workload")
 	case len(c.Points) > 0:
 		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate),
 			unit.PerSecond(c.Points[len(c.Points)-1].Rate))

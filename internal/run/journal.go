@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"tare/internal/area"
+	"tare/internal/unit"
 )
 
 // journal is the record as areas see it. If the record cannot be written, for example on a full disk, areas still undo
@@ -38,5 +39,5 @@ func (j *journal) lost() error {
 	if len(j.unwritten) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d change(s) were undone, but the record cannot say so: %w", len(j.unwritten), j.unwritten[0])
+	return fmt.Errorf("the record cannot say that %s to the system came off: %w", unit.Count(len(j.unwritten), "change"), j.unwritten[0])
 }

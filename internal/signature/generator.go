@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tare/internal/load"
+	"tare/internal/unit"
 )
 
 // GeneratorVerdict is the generator's possible part in a result. Its word is the same in all outputs.
@@ -148,7 +149,7 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 	}
 	if inTarget := c.Rate * c.Mean; inTarget > 0 && !c.Idle && inTarget < (1-mostOwn)*float64(c.Workers) {
 		o.doubt("rate × mean response is %.3g calls in progress with %s: for the rest of the time they waited for it",
-			inTarget, workers(c.Workers))
+			inTarget, unit.Count(c.Workers, "worker"))
 	}
 }
 
@@ -172,7 +173,7 @@ func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 		o.doubt("it was ready to run and had no processor for %s of the time", percent(*e.Queued))
 	case e.Loops == 0 && c.Workers > 0 && *e.Queued > mostOwn*float64(c.Workers):
 		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued,
-			workers(c.Workers))
+			unit.Count(c.Workers, "worker"))
 	}
 	if c.Workers > 0 && e.Queued == nil && e.Unread == nil {
 		o.doubt("how long its threads waited for a processor is not known")
@@ -200,7 +201,7 @@ func (c *Conduct) judgeHost(o *GeneratorOpinion) {
 		o.Crowded = true
 		o.doubt("it shared %s with the target, %s busy, of which it used %s: with processors of its own the target may do "+
 			"more",
-			processors(c.Shared), percent(busy), percent(own))
+			unit.Count(c.Shared, "processor"), percent(busy), percent(own))
 	}
 }
 
@@ -210,20 +211,6 @@ func (c *Conduct) ran() string {
 		return "it used " + percent(c.Effort.Busy) + " of the processors that it may use"
 	}
 	return "its busiest thread ran " + percent(c.Effort.Busy) + " of the time"
-}
-
-func workers(n int) string {
-	if n == 1 {
-		return "1 worker"
-	}
-	return fmt.Sprintf("%d workers", n)
-}
-
-func processors(n int) string {
-	if n == 1 {
-		return "1 processor"
-	}
-	return fmt.Sprintf("%d processors", n)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Min(100, 100*share)) }

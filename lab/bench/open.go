@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // openCell is one way to offer load, with its runs.
@@ -43,8 +44,8 @@ func openLoop(ctx context.Context, h *host, o Options, w *table) error {
 		return err
 	}
 	defer srv.stop()
-	w.line("## Open loop: lateness of the sends\n\nLateness is sent − max(intended, a connection was free). %d "+
-		"round(s) of %v, the median of each.\n", rounds, length)
+	w.line("## Open loop: lateness of the sends\n\nLateness is sent − max(intended, a connection was free). %s "+
+		"of %v, the median of each.\n", unit.Count(rounds, "round"), length)
 	cells := openCells(srv.Port, length)
 	rng := rand.New(rand.NewPCG(o.Seed, 2))
 	for range rounds {

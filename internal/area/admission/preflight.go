@@ -17,6 +17,7 @@ import (
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/mechanism"
 	"tare/internal/plane"
+	"tare/internal/unit"
 )
 
 // The memory that a control plane needs, in bytes: etcd and kube-apiserver, in addition scheduler and
@@ -111,8 +112,8 @@ func checkMemory(plans []plan) []area.Finding {
 	}
 	return []area.Finding{{
 		Path: "embedded", Severity: area.Warning,
-		Message: fmt.Sprintf("%d control plane(s) side by side need about %d MiB of memory, and %d MiB are free: what "+
-			"does not fit is swapped or killed", planes, need>>20, free>>20),
+		Message: fmt.Sprintf("%s side by side: they need about %d MiB of memory, and %d MiB are free: what "+
+			"does not fit is swapped or killed", unit.Count(planes, "control plane"), need>>20, free>>20),
 		Hint: "set shared: true, so that treatments that differ in their policies only share one, or compare fewer " +
 			"treatments",
 	}}
@@ -326,7 +327,7 @@ func judgeRights(lacking []cluster.Right) (out []area.Finding) {
 		})
 	}
 	if len(needed) > 0 {
-		err := fmt.Errorf("the user lacks %d right(s) that the run needs: %s", len(needed), strings.Join(needed, ", "))
+		err := fmt.Errorf("the user lacks %s that the run needs: %s", unit.Count(len(needed), "right"), strings.Join(needed, ", "))
 		out = append(out, area.Fault("kubeconfig", err, "tare doctor --rbac prints a role with all of them"))
 	}
 	return out

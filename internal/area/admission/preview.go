@@ -10,6 +10,7 @@ import (
 	"tare/internal/area/admission/cluster"
 	"tare/internal/area/admission/mechanism"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // Presets lists the mechanisms, with one line on each.
@@ -50,11 +51,11 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	}
 	var out []string
 	for _, what := range slices.Sorted(maps.Keys(planes)) {
-		out = append(out, fmt.Sprintf("%d control plane(s) on loopback: %s", planes[what], what))
+		out = append(out, fmt.Sprintf("%s on loopback: %s", unit.Count(planes[what], "control plane"), what))
 	}
 	for _, file := range slices.Sorted(maps.Keys(clusters)) {
-		out = append(out, fmt.Sprintf("%d namespace(s) and their policies, one at a time, in the cluster of %s, which are "+
-			"removed again", clusters[file], file))
+		out = append(out, fmt.Sprintf("%s with policies, one at a time, in the cluster of %s, removed again at the end",
+			unit.Count(clusters[file], "namespace"), file))
 	}
 	return out
 }

@@ -31,11 +31,11 @@ func TestPreflightAsksForMetrics(t *testing.T) {
 	}{
 		{nil, nil, nil},
 		{[]string{"get /metrics"}, []string{"the right to get /metrics", "from samples alone", "attribution"}, nil},
-		{[]string{"delete namespaces"}, nil, []string{"lacks 1 right(s) that the run needs: delete namespaces"}},
+		{[]string{"delete namespaces"}, nil, []string{"lacks 1 right that the run needs: delete namespaces"}},
 		{
 			[]string{"get /metrics", "create pods"},
 			[]string{"get /metrics"},
-			[]string{"lacks 1 right(s) that the run needs: create pods"},
+			[]string{"lacks 1 right that the run needs: create pods"},
 		},
 	} {
 		got := map[area.Severity][]string{}

@@ -94,6 +94,9 @@ func (p *plan) preflight(ctx context.Context, env area.Env) (out []area.Finding)
 		if f, ok := area.ExplainTLS(err); ok {
 			return append(out, f)
 		}
+		if f, ok := area.ExplainDial(p.url.Host, err); ok {
+			return append(out, f)
+		}
 		return append(out, area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err),
 			"see that the decision point runs, and that this host can reach it"))
 	}

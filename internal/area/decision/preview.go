@@ -7,6 +7,7 @@ import (
 	"tare/internal/area/decision/engine"
 	"tare/internal/area/decision/protocol"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // Adapters lists the protocols that can be measured, with one line on each.
@@ -48,12 +49,12 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	}
 	for _, k := range engine.Kinds() {
 		if n := embedded[k]; n > 0 {
-			out = append(out, fmt.Sprintf("%d process(es) on loopback: %s", n, k))
+			out = append(out, fmt.Sprintf("%s on loopback: %s", unit.Count(n, "process"), k))
 		}
 	}
 	for host, n := range loads {
-		out = append(out, fmt.Sprintf("%d set(s) of policies in the decision point at %s, which are taken out again",
-			n, host))
+		out = append(out, fmt.Sprintf("%s in the decision point at %s, taken out again at the end",
+			unit.Count(n, "set of policies"), host))
 	}
 	if len(out) == 0 {
 		return []string{"nothing: the decision point is there already"}

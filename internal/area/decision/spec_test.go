@@ -386,7 +386,7 @@ func TestPlanListsChanges(t *testing.T) {
 		{Levels: map[string]string{"engine": "opa"}},
 	}
 	if got := strings.Join((Area{}).Creates(&Spec{}, arms),
-		"; "); got != "2 process(es) on loopback: cedar; 1 process(es) on loopback: opa" {
+		"; "); got != "2 processes on loopback: cedar; 1 process on loopback: opa" {
 		t.Error(got)
 	}
 	url := &Spec{Adapter: "opa", URL: "https://opa", Load: true}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tare/internal/area"
+	"tare/internal/driver"
 )
 
 var _ area.Batcher = (*Spec)(nil)
@@ -19,6 +20,25 @@ func (s *Spec) Batches() []area.Batches {
 	out := make([]area.Batches, 0, len(names))
 	for _, name := range names {
 		out = append(out, area.Batches{Operation: name, Rounds: s.Rounds, Span: time.Duration(s.Span)}.OrUsual())
+	}
+	return out
+}
+
+// described returns the batches that the program describes, as the file changes them.
+func (s *Spec) described(d driver.Description) []area.Batches {
+	var out []area.Batches
+	for _, o := range d.Timed(s.Operations) {
+		b := area.Batches{
+			Operation: o.Name, Rounds: o.Rounds, NoCPU: o.NoCPU,
+			Span: time.Duration(o.SpanMS * float64(time.Millisecond)),
+		}
+		if s.Rounds > 0 {
+			b.Rounds = s.Rounds
+		}
+		if s.Span > 0 {
+			b.Span = time.Duration(s.Span)
+		}
+		out = append(out, b.OrUsual())
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/driver"
+	"tare/internal/unit"
 )
 
 // Preflight implements area.Area: it finds the program, lets it describe itself, and checks the file against the
@@ -70,7 +71,7 @@ func (Area) Program(ctx context.Context, s area.Spec, env area.Env) (area.Progra
 		return area.Program{}, err
 	}
 	identity["command"], identity["folder"] = spec.commandLine(), p.Dir
-	out := area.Program{Identity: identity}
+	out := area.Program{Identity: identity, Batches: spec.described(d.Description)}
 	out.Once, out.Block, out.Counts = spec.starts(len(env.Treatments), d.Took)
 	return out, nil
 }
@@ -84,9 +85,8 @@ func (s *Spec) starts(treatments int, took time.Duration) (once, block time.Dura
 	if s.Fresh == freshRun {
 		once, block, often = each, 0, "once"
 	}
-	return once, block, fmt.Sprintf("each of %d process(es) takes %s to start and to end, as just now, %s; what "+
-		"prepare takes besides is not known before a run, and not in it",
-		treatments, brief(took), often)
+	return once, block, fmt.Sprintf("each process takes %s to start and to end, as just now: %s %s; what prepare "+
+		"takes besides is not known before a run, and not in it", brief(took), unit.Count(treatments, "process"), often)
 }
 
 // brief formats a short time.
@@ -163,7 +163,7 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 		often = "for the whole run"
 	}
 	return []string{
-		fmt.Sprintf("%d process(es) of %s at a time, one for each treatment, %s", len(treatments), spec.name(), often),
+		fmt.Sprintf("%s of %s at a time, one for each treatment, %s", unit.Count(len(treatments), "process"), spec.name(), often),
 		fmt.Sprintf("a folder for each treatment in %s, removed at the end", os.TempDir()),
 		"what the program itself makes to prepare a treatment; it is asked to undo that at the end",
 	}

@@ -192,7 +192,7 @@ func TestPlanListsChanges(t *testing.T) {
 		fresh,
 		says string
 	}{
-		{"", "2 process(es) of x.py at a time, one for each treatment, anew in every block"},
+		{"", "2 processes of x.py at a time, one for each treatment, anew in every block"},
 		{freshRun, "for the whole run"},
 	} {
 		if got := strings.Join((Area{}).Creates(&Spec{Program: []string{"python3", "-u", "lib/x.py"}, Fresh: c.fresh}, two),

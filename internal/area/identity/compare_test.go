@@ -287,7 +287,7 @@ func TestUnreachableEndpointIsNamed(t *testing.T) {
 	}
 	arms := design.Arms(levels(m{"url": srv.URL}, m{"url": dead}))
 	f := Area{}.Preflight(t.Context(), &Spec{Adapter: "gce-metadata"}, area.Env{Treatments: arms})
-	if len(f) != 1 || f[0].Severity != area.Error || !strings.Contains(f[0].Message, `treatment "url=`+dead+`": cannot connect`) || f[0].Hint == "" {
+	if len(f) != 1 || f[0].Severity != area.Error || !strings.Contains(f[0].Message, `treatment "url=`+dead+`": nothing listens at `) || f[0].Hint == "" {
 		t.Errorf("got %+v, want one error that names the treatment of %s", f, dead)
 	}
 	arms = design.Arms(levels(m{"url": dead, "identities": "1"}, m{"url": dead, "identities": "2"}))

@@ -1,12 +1,12 @@
 package identity
 
 import (
-	"fmt"
 	"net/url"
 
 	"tare/internal/area"
 	"tare/internal/area/identity/reference"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // Adapters lists the protocols that can be measured, with one line on each.
@@ -47,9 +47,9 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	if n == 0 {
 		return []string{"nothing: the endpoint is there already"}
 	}
-	out := []string{fmt.Sprintf("%d process(es) on loopback: an endpoint and a token service for each treatment", 2*n)}
+	out := []string{unit.Count(2*n, "process") + " on loopback: an endpoint and a token service for each treatment"}
 	if groups > 0 {
-		out = append(out, fmt.Sprintf("%d control group(s) for the CPU limit, where the host allows them", groups))
+		out = append(out, unit.Count(groups, "control group")+" for the CPU limit, where the host allows them")
 	}
 	return out
 }

@@ -54,11 +54,15 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 	if f, ok := area.ExplainTLS(err); ok {
 		return []area.Finding{f}
 	}
-	hint := "see that it runs, and that this host can reach it"
-	if p.adapter.reach.node {
-		hint = "see that it runs, and run tare on its node: " + p.adapter.name + " answers only that"
+	f, ok := area.ExplainDial(p.url.Host, err)
+	if !ok {
+		f = area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err),
+			"see that it runs, and that this host can reach it")
 	}
-	return []area.Finding{area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err), hint)}
+	if p.adapter.reach.node {
+		f.Hint = "see that it runs, and run tare on its node: " + p.adapter.name + " answers only that"
+	}
+	return []area.Finding{f}
 }
 
 // awaitAlert waits for the TLS alert of a server that rejects the client. A server that waits for a request accepts it.

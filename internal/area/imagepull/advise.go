@@ -3,7 +3,6 @@ package imagepull
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tare/internal/area"
@@ -107,12 +106,4 @@ func (s *Spec) most(treatments []design.Treatment) int {
 		return false
 	})
 	return n
-}
-
-// plural formats a number with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -16,6 +16,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/driver"
 	"tare/internal/plane"
+	"tare/internal/unit"
 )
 
 // Area is the imagepull area.
@@ -133,8 +134,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	}
 	need := spec.need(treatments)
 	return []string{
-		fmt.Sprintf("%d process(es) of tare-plane at a time, one for each treatment, anew in every block", len(treatments)),
-		fmt.Sprintf("%d record(s) of images that do not exist, %s in %d folder(s) below %s, removed at the end", need.files,
-			size(need.bytes), len(treatments), spec.folder()),
+		unit.Count(len(treatments), "process") + " of tare-plane at a time, one for each treatment, anew in every block",
+		fmt.Sprintf("%s of images that do not exist, %s in %s below %s, removed at the end", unit.Count(need.files, "record"),
+			size(need.bytes), unit.Count(len(treatments), "folder"), spec.folder()),
 	}
 }

@@ -110,11 +110,11 @@ func (d disk) judge(dir string, n need, arms int) (out []area.Finding) {
 	const next = "free some, name a folder on another file system with dir, or take fewer records or treatments"
 	if n.bytes > d.free {
 		out = append(out, area.Fault("dir", fmt.Errorf("dir: %s has %s free, and the records of %s take about %s", dir,
-			size(max(0, d.free)), plural(arms, "treatment"), size(n.bytes)), next))
+			size(max(0, d.free)), unit.Count(arms, "treatment"), size(n.bytes)), next))
 	}
 	if files := n.files + int64(arms)*spareFiles; d.inodes >= 0 && files > d.inodes {
 		out = append(out, area.Fault("dir", fmt.Errorf("dir: the file system of %s can hold %d more files, and the records "+
-			"of %s are %d", dir, d.inodes, plural(arms, "treatment"), n.files), next))
+			"of %s are %d", dir, d.inodes, unit.Count(arms, "treatment"), n.files), next))
 	}
 	if d.kind == "nfs" || d.kind == "fuse" || d.kind == "9p" {
 		out = append(out, area.Finding{

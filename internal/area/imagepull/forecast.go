@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // The times that a forecast assumes, as measured with Kubernetes v1.36.3 on ext4 with 30,000 and 100,000 records of one
@@ -40,9 +41,9 @@ func (s *Spec) starts(treatments []design.Treatment, took time.Duration, source 
 		once += time.Duration(share * float64(writing))
 		block += time.Duration(share * (float64(finding) + float64(batches)*float64(reading)))
 	}
-	counts = fmt.Sprintf("each of %d process(es) takes %s to start and to end, %s, at the beginning and in each block; "+
+	counts = fmt.Sprintf("each process takes %s to start and to end, %s: %s at the beginning and in each block; "+
 		"it is assumed that a record takes %s to write and %s to find again",
-		len(treatments), took.Round(time.Millisecond), source, writing, finding)
+		took.Round(time.Millisecond), source, unit.Count(len(treatments), "process"), writing, finding)
 	if batches > 0 {
 		counts += fmt.Sprintf(", and %s wherever a batch begins with or consists of reading all", reading)
 	}

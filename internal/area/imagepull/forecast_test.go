@@ -22,12 +22,12 @@ func TestForecast(t *testing.T) {
 		once, block time.Duration
 		says        string
 	}{
-		"no records": {Spec{}, []design.Treatment{arm("disabled", "1000")}, took, took, "each of 1 process(es) takes 100ms"},
+		"no records": {Spec{}, []design.Treatment{arm("disabled", "1000")}, took, took, "each process takes 100ms to start and to end, as just now: 1 process at"},
 		"records": {
 			Spec{},
 			[]design.Treatment{arm("disabled", "1000"), arm("cached", "1000")},
 			2*took + 1000*writing,
-			2*took + 1000*finding, "each of 2 process(es)",
+			2*took + 1000*finding, ": 2 processes at the beginning",
 		},
 		"all of them": {
 			Spec{Operations: []string{"check", "restart"}, Rounds: 3},

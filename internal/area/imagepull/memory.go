@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // The memory of a tare-plane process, in bytes, measured with Kubernetes v1.36.3 and rounded up: its private memory
@@ -37,8 +38,8 @@ func (s *Spec) judgeMemory(treatments []design.Treatment, file string) []area.Fi
 	}
 	return []area.Finding{{
 		Severity: area.Warning, Hint: "take fewer treatments",
-		Message: fmt.Sprintf("%d process(es) side by side need about %s of memory, and %s are free: what does not fit is "+
-			"swapped or killed", processes, size(need), size(free)),
+		Message: fmt.Sprintf("%s side by side: they need about %s of memory, and %s are free: what does not fit is "+
+			"swapped or killed", unit.Count(processes, "process"), size(need), size(free)),
 	}}
 }
 

@@ -245,7 +245,7 @@ func TestPlanBuildsNothing(t *testing.T) {
 func TestPlanListsChanges(t *testing.T) {
 	lines := strings.Join((Area{}).Creates(&Spec{Dir: "/d", Records: new(1000)},
 		[]design.Treatment{treatment("accessor", "directfs"), treatment("accessor", "disabled")}), "\n")
-	for _, want := range []string{"2 process(es)", "1000 record(s)", "3.91 MiB", "2 folder(s) below /d"} {
+	for _, want := range []string{"2 processes", "1000 records", "3.91 MiB", "2 folders below /d"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("%q lacks %q", lines, want)
 		}

@@ -10,6 +10,7 @@ import (
 	"tare/internal/area/sandbox/apparmor"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/spelling"
+	"tare/internal/unit"
 )
 
 // An Enforcer is a kernel mechanism that can confine a process. Each is in a file of its own, and listed in enforcers.
@@ -201,8 +202,8 @@ func (p *proof) wantFilters(want int) {
 		mode = modeFilter
 	}
 	if s.Seccomp != mode || (s.Filters >= 0 && s.Filters != want) {
-		p.wrong = append(p.wrong, fmt.Sprintf("the kernel says seccomp mode %d with %d filter(s), want mode %d with %d",
-			s.Seccomp, s.Filters, mode, want))
+		p.wrong = append(p.wrong, fmt.Sprintf("the kernel says seccomp mode %d with %s, want mode %d with %d",
+			s.Seccomp, unit.Count(s.Filters, "filter"), mode, want))
 	}
 	if !s.NoNewPrivs {
 		p.wrong = append(p.wrong, "no_new_privs is not set")

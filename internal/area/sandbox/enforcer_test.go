@@ -189,7 +189,7 @@ func TestProofsRejectEachFlaw(t *testing.T) {
 		{
 			"two filters", seccomp4,
 			fakeWorker{workload.Status{Seccomp: 2, Filters: 2, NoNewPrivs: true}, denied(four)},
-			"with 2 filter(s)",
+			"with 2 filters",
 		},
 		{
 			"Docker's", docker,

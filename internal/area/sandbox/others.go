@@ -9,6 +9,7 @@ import (
 
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // mostOthers bounds the policies that a treatment holds.
@@ -149,8 +150,7 @@ func (s *sample) proveOthers(ctx context.Context) error {
 // createsThreads lists the processes that confine threads of their own, for the plan.
 func (s *Spec) createsThreads(treatments []design.Treatment) (out []string) {
 	if len(s.SetUp) > 0 {
-		out = append(out, fmt.Sprintf("%d process(es) beside them, which confine threads of their own, one after another",
-			len(treatments)))
+		out = append(out, unit.Count(len(treatments), "process")+" beside them, to confine threads of their own, one after another")
 	}
 	most := 0
 	for _, t := range treatments {

@@ -13,6 +13,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // Preflight implements area.Area: with each enforcer that the experiment needs it confines a child and proves its
@@ -129,14 +130,14 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	if ok {
 		n = spec.workers(treatments)
 	}
-	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, or for each of its workers, anew in "+
-		"every block; each is irrevocably confined and ends with its block", n)}
+	out := []string{fmt.Sprintf("%s at a time, one for each treatment, or for each of its workers, anew in "+
+		"every block; each is irrevocably confined and ends with its block", unit.Count(n, "process"))}
 	if ok && spec.guarded {
 		out = spec.createsGuarded()
 	}
 	if ok && len(spec.daemons()) > 0 {
-		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on %s",
-			len(treatments)*len(spec.daemons()), strings.Join(spec.daemons(), ", "), spec.listensOn()))
+		out = append(out, fmt.Sprintf("%s beside them (%s), which listen on %s",
+			unit.Count(len(treatments)*len(spec.daemons()), "server"), strings.Join(spec.daemons(), ", "), spec.listensOn()))
 	}
 	if ok {
 		out = append(out, spec.createsThreads(treatments)...)

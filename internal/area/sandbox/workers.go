@@ -10,6 +10,7 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/unit"
 )
 
 // How long before a common start the workers are asked: first, and at most, when some are not ready in time.
@@ -156,8 +157,8 @@ func (t *target) cpuNotes() []string {
 		alone = alone || (len(a.cpus) == 1 && a.treatment.Control == design.None)
 	}
 	if t.env.Trespasses {
-		return []string{fmt.Sprintf("%d worker(s) of a treatment, each on its own CPU (of %v), make one call each at a "+
-			"time: what is offered above that waits and times out in tare", len(many), many)}
+		return []string{fmt.Sprintf("%s of a treatment, each on its own CPU (of %v) and with one call at a "+
+			"time: what is offered above that waits and times out in tare", unit.Count(len(many), "worker"), many)}
 	}
 	if len(many) <= 1 {
 		return []string{fmt.Sprintf("all workers run on CPU %v, one at a time; contention between CPUs is not measured",

@@ -200,8 +200,8 @@ func TestWorkersAreNoArtefact(t *testing.T) {
 func TestCreatesListsProcesses(t *testing.T) {
 	arms := []design.Treatment{baseline(), treatment("workers", "3"), treatment("enforcer", "seccomp", "others", "5")}
 	for want, spec := range map[string]*Spec{
-		"5 process(es) at a time":     {Workloads: []string{"open"}},
-		"3 process(es) beside them":   {SetUp: []string{"confine"}},
+		"5 processes at a time":       {Workloads: []string{"open"}},
+		"3 processes beside them":     {SetUp: []string{"confine"}},
 		"up to 5 further policies at": {Workloads: []string{"open"}},
 	} {
 		if text := strings.Join((Area{}).Creates(spec, arms), "\n"); !strings.Contains(text, want) {

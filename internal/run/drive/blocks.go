@@ -11,6 +11,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/internal/unit"
 )
 
 // Block is a run's position among its blocks.
@@ -70,7 +71,7 @@ func (x *blocks) look(b int, late bool) (stop bool, err error) {
 	d := run.Decision{Reason: "nothing judges this run"}
 	if x.Blocks.Decide != nil {
 		if d, err = x.Blocks.Decide(b, x.due[0]); err != nil {
-			return true, fmt.Errorf("judge %d blocks: %w", b, err)
+			return true, fmt.Errorf("judge %s: %w", unit.Count(b, "block"), err)
 		}
 	}
 	all := b >= x.Blocks.Most+x.Blocks.Spare

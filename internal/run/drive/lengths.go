@@ -32,7 +32,6 @@ func (x *blocks) lengths(ctx context.Context, arms []*run.Arm, i int) (map[strin
 	if known := x.sizes[op.Name]; covers(known, arms) {
 		return known, nil
 	}
-	x.Tell(run.Event{Phase: run.WarmingUp, Note: "find the length of a batch of " + op.Name})
 	r := ruler{i: i, span: op.Span, limit: mostCalls, whole: max(1, op.Whole)}
 	if r.span <= 0 {
 		r.span = area.UsualSpan
@@ -40,27 +39,12 @@ func (x *blocks) lengths(ctx context.Context, arms []*run.Arm, i int) (map[strin
 	if op.Most > 0 {
 		r.limit = min(r.limit, op.Most)
 	}
-	base := arms[0]
-	for _, a := range arms {
-		if a.Treatment.Baseline {
-			base = a
-		}
+	if r.limit > r.whole {
+		x.Tell(run.Event{Phase: run.WarmingUp, Note: "find the length of a batch of " + op.Name})
 	}
-	n, err := r.fit(ctx, base, r.whole)
+	sizes, err := r.sizes(ctx, arms)
 	if err != nil {
 		return nil, err
-	}
-	sizes := map[string]int{}
-	for _, a := range arms {
-		if sizes[a.Trial.Treatment], err = r.own(ctx, base, a, n); err != nil {
-			return nil, err
-		}
-	}
-	sizes[base.Trial.Treatment] = n
-	for _, a := range arms { // arms with the same program are measured alike
-		if t := a.Treatment; t.Control == design.AA && sizes[t.Of] > 0 {
-			sizes[a.Trial.Treatment] = sizes[t.Of]
-		}
 	}
 	x.sizes[op.Name] = sizes
 	return sizes, nil
@@ -81,6 +65,37 @@ type ruler struct {
 	span  time.Duration
 	limit int
 	whole int
+}
+
+// sizes returns the number of calls of each arm. It makes no call where only one number is possible.
+func (r ruler) sizes(ctx context.Context, arms []*run.Arm) (map[string]int, error) {
+	sizes := map[string]int{}
+	base := arms[0]
+	for _, a := range arms {
+		sizes[a.Trial.Treatment] = r.whole
+		if a.Treatment.Baseline {
+			base = a
+		}
+	}
+	if r.limit <= r.whole {
+		return sizes, nil
+	}
+	n, err := r.fit(ctx, base, r.whole)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range arms {
+		if sizes[a.Trial.Treatment], err = r.own(ctx, base, a, n); err != nil {
+			return nil, err
+		}
+	}
+	sizes[base.Trial.Treatment] = n
+	for _, a := range arms { // arms with the same program are measured alike
+		if t := a.Treatment; t.Control == design.AA && sizes[t.Of] > 0 {
+			sizes[a.Trial.Treatment] = sizes[t.Of]
+		}
+	}
+	return sizes, nil
 }
 
 // round returns the least multiple of whole that is at least n.

@@ -28,6 +28,7 @@ func TestBatchSizes(t *testing.T) {
 		"1000 times":    {0, 0, 5e-3, 1, 100},
 		"a thousandth":  {0, 0, 5e-9, 100_000, 100},
 		"of its own":    {7, 0, 5e-6, 7, 7},
+		"one":           {1, 0, 50e-6, 1, 1},
 		"whole":         {0, 30, 5e-6, 120, 120},
 		"no less":       {0, 500, 50e-6, 500, 500},
 		"and far apart": {500, 0, 5e-9, 500, 100},
@@ -43,6 +44,10 @@ func TestBatchSizes(t *testing.T) {
 			req.Area = openedArea{s, &boundedTarget{s, c.most, c.whole}}
 			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 				t.Fatal(status, err)
+			}
+			if made := len(s.turns); c.most == 1 && made != 3*2*(4+1) {
+				t.Errorf("%d batches, want those of 3 arms, 2 operations, and 4 rounds after a warm-up: none to find a length",
+					made)
 			}
 			r := open()
 			for _, trial := range r.Trials {

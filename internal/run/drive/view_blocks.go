@@ -6,6 +6,7 @@ import (
 
 	"tare/internal/run"
 	"tare/internal/term"
+	"tare/internal/unit"
 )
 
 // blocksView follows a comparison.
@@ -30,7 +31,7 @@ func (v *blocksView) show(e run.Event) {
 func (v *blocksView) block(e run.Event, b *Block) {
 	head := fmt.Sprintf("%s  block %d/%d", v.Name, b.Number, b.Most)
 	if l := b.Look; l != nil {
-		v.verdict = fmt.Sprintf("%s after %d blocks: %s", lookWord(l.Stop), l.Blocks, l.Reason)
+		v.verdict = fmt.Sprintf("%s after %s: %s", lookWord(l.Stop), unit.Count(l.Blocks, "block"), l.Reason)
 		v.Say(v.Name + "  " + v.verdict)
 	} else {
 		v.Say(head)
