@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -119,10 +120,7 @@ func (p *arm) serverConditions() []area.Condition {
 				return nil, p.control.RestartServer(ctx)
 			},
 		},
-		{
-			Name: area.Partition, Does: "etcd's process is stopped: it takes connections and answers nothing",
-			Impose: stopped(func(sig syscall.Signal) error { return p.control.Signal(plane.Etcd, sig) }),
-		},
+		p.partition(),
 	}, plane.APIServer, serverShare, func() int {
 		for _, c := range p.control.Processes() {
 			if c.Name == plane.APIServer {
@@ -131,6 +129,36 @@ func (p *arm) serverConditions() []area.Condition {
 		}
 		return 0
 	})
+}
+
+// partition takes away what the policies depend on: their parameter, or the API server's store.
+func (p *arm) partition() area.Condition {
+	if p.kind == mechanism.VAP && p.cel.Param {
+		return area.Condition{
+			Name: area.Partition, Does: "the parameter of the policies is deleted, and created again",
+			Impose: p.withoutParam,
+		}
+	}
+	return area.Condition{
+		Name: area.Partition, Does: "etcd's process is stopped: it takes connections and answers nothing",
+		Impose: stopped(func(sig syscall.Signal) error { return p.control.Signal(plane.Etcd, sig) }),
+	}
+}
+
+// withoutParam deletes the policies' parameter, and creates it again when the condition is lifted. The namespace, which
+// is on a control plane of tare's own, ends with that.
+func (p *arm) withoutParam(ctx context.Context) (lift func(context.Context) error, err error) {
+	param := mechanism.Param(p.scope())
+	body, err := param.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	path := p.prefix + "/api/v1/namespaces/" + p.namespace + "/configmaps"
+	lift = func(ctx context.Context) error { return p.set(ctx, http.MethodPost, path, jsonType, body) }
+	if err := p.set(ctx, http.MethodDelete, path+"/"+param.GetName(), "", nil); err != nil {
+		return nil, err
+	}
+	return lift, nil
 }
 
 // stopped stops a process until the condition is lifted.

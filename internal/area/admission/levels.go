@@ -23,7 +23,8 @@ const (
 func factors() []string {
 	return []string{
 		"mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",
-		"webhook_failure_policy", "webhook_timeout", "version", "nodes", "etcd", "shared", "kubeconfig", "context",
+		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes",
+		"etcd", "shared", "kubeconfig", "context",
 	}
 }
 
@@ -44,6 +45,9 @@ func (s *Spec) under(levels map[string]string) (*Spec, error) {
 	out := *s
 	if s.Embedded != nil {
 		out.Embedded = new(*s.Embedded)
+	}
+	if s.VAP != nil {
+		out.VAP = new(*s.VAP)
 	}
 	if s.Webhook != nil {
 		out.Webhook = new(*s.Webhook)
@@ -84,6 +88,11 @@ func (s *Spec) setLevel(name, level string) (err error) {
 		}
 	case "context":
 		s.Context = level
+	case "vap_failure_policy":
+		if s.VAP == nil {
+			s.VAP = &VAP{}
+		}
+		s.VAP.FailurePolicy = level
 	case "webhook_latency", "webhook_failure_policy", "webhook_timeout":
 		return s.setHook(name, level)
 	default:

@@ -28,6 +28,7 @@ type plan struct {
 	latency    webhook.Latency
 	workers    int
 	hooks      mechanism.Hooks
+	cel        mechanism.CEL
 	version    plane.Version // of an embedded control plane
 	nodes      int
 	etcd       string
@@ -56,6 +57,9 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		p.size = defaultObjects
 	}
 	if err := p.setHooks(); err != nil {
+		return p, err
+	}
+	if err := p.setCEL(); err != nil {
 		return p, err
 	}
 	if u.Pod != nil {
@@ -100,6 +104,25 @@ func (p *plan) setHooks() error {
 	if err := p.latency.Check(); err != nil {
 		return fmt.Errorf("webhook.latency: %w", err)
 	}
+	return nil
+}
+
+// setCEL determines the options of ValidatingAdmissionPolicies.
+func (p *plan) setCEL() error {
+	o := p.spec.VAP
+	if o == nil {
+		return nil
+	}
+	switch {
+	case !slices.Contains([]string{"", mechanism.Fail, mechanism.Ignore}, o.FailurePolicy):
+		return fmt.Errorf("vap.failure_policy: %q is neither %s nor %s", o.FailurePolicy, mechanism.Fail, mechanism.Ignore)
+	case o.Param && p.spec.Kubeconfig != "":
+		return errors.New("vap.param: only on a control plane of tare's own, where it can take the parameter away")
+	case o.Param && p.spec.Embedded != nil && p.spec.Embedded.Shared:
+		return errors.New("vap.param: on a shared control plane policies come and go, and kube-apiserver 1.36 does not " +
+			"find the parameter of those that come later: leave shared out")
+	}
+	p.cel = mechanism.CEL{FailurePolicy: o.FailurePolicy, Match: o.Match, Param: o.Param}
 	return nil
 }
 

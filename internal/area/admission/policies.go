@@ -36,7 +36,7 @@ type policies struct {
 
 // scope returns where the treatment's policies act: in its namespace only.
 func (p *arm) scope() mechanism.Scope {
-	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace, Hooks: p.hooks}
+	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace, Hooks: p.hooks, CEL: p.cel}
 	s.Deployments = p.env.Trespasses && slices.ContainsFunc(p.operations, func(o operation) bool {
 		return o.guarded() && o.resource.kind == "Deployment"
 	})

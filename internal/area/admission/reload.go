@@ -54,7 +54,7 @@ func (p *arm) set(ctx context.Context, method, path, contentType string, body []
 // reload is the condition in which the policies are updated in place: there is always one of each that denies.
 func (p *arm) reload() area.Condition {
 	objects := slices.DeleteFunc(slices.Clone(p.policies.rendered.Objects), func(o *unstructured.Unstructured) bool {
-		return strings.HasSuffix(o.GetKind(), "Binding")
+		return strings.HasSuffix(o.GetKind(), "Binding") || o.GetKind() == "ConfigMap"
 	})
 	objects = objects[max(0, len(objects)-mostReloaded):] // the relevant ones are the last
 	return area.Condition{

@@ -25,6 +25,7 @@ type Spec struct {
 	Bindings   string `yaml:"bindings,omitempty" json:"bindings,omitempty" jsonschema:"enum=one,enum=each" jsonschema_description:"Of psp: one rule of access for all bound policies, or one for each. Default one."`
 	Level      string `yaml:"level,omitempty" json:"level,omitempty" jsonschema:"enum=privileged,enum=baseline,enum=restricted" jsonschema_description:"Level of psa. Default restricted."`
 
+	VAP       *VAP       `yaml:"vap,omitempty" json:"vap,omitempty" jsonschema_description:"Options of vap."`
 	Webhook   *Webhook   `yaml:"webhook,omitempty" json:"webhook,omitempty" jsonschema_description:"Options of webhook and mutating-webhook: tare's reference server, which runs beside the control plane."`
 	Manifests *Manifests `yaml:"manifests,omitempty" json:"manifests,omitempty" jsonschema_description:"Options of manifests: any engine as a black box."`
 
@@ -41,6 +42,13 @@ type Embedded struct {
 	Binary    string   `yaml:"binary,omitempty" json:"binary,omitempty" tare:"path" jsonschema_description:"Path of a tare-plane binary that was built before. Default: $TARE_PLANE, the cache, or a build, once, of about 5 minutes."`
 	BinaryPSP string   `yaml:"binary_psp,omitempty" json:"binary_psp,omitempty" tare:"path" jsonschema_description:"The same for the one of Kubernetes 1.24. Default: $TARE_PLANE_PSP, the cache, or a build."`
 	Flags     []string `yaml:"flags,omitempty" json:"flags,omitempty" jsonschema:"maxItems=50" jsonschema_description:"Further flags of kube-apiserver, such as --max-requests-inflight=800."`
+}
+
+// VAP are the options of ValidatingAdmissionPolicies.
+type VAP struct {
+	FailurePolicy string `yaml:"failure_policy,omitempty" json:"failure_policy,omitempty" jsonschema:"enum=Fail,enum=Ignore" jsonschema_description:"What the API server does with a request on which a policy's expression ends in an error, or whose parameter is missing: Fail rejects it, Ignore admits it. Default Fail."`
+	Match         string `yaml:"match,omitempty" json:"match,omitempty" jsonschema_description:"A CEL expression for matchConditions of the policies that look at the pod: they are evaluated only where it is true. Default: none."`
+	Param         bool   `yaml:"param,omitempty" json:"param,omitempty" jsonschema_description:"The policies read a parameter, a ConfigMap of the run's namespace, which guard's condition partition deletes for a while. Only on a control plane that tare starts for the treatment alone. Default false."`
 }
 
 // Webhook are the options of the reference webhook server.

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -107,7 +108,8 @@ func (p *arm) guard() string {
 	case mechanism.PSP:
 		return "PodSecurityPolicy"
 	case mechanism.VAP:
-		return "ValidatingAdmissionPolicy " + p.forbidden().By[0]
+		return "ValidatingAdmissionPolicy " + p.forbidden().By[0] + ", failurePolicy " +
+			cmp.Or(p.cel.FailurePolicy, mechanism.Fail)
 	case mechanism.Webhook, mechanism.MutatingWebhook:
 		return fmt.Sprintf("webhook %s, failurePolicy %s, timeoutSeconds %d", p.forbidden().By[0], p.hooks.FailurePolicy,
 			p.hooks.TimeoutSeconds)

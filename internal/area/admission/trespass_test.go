@@ -148,6 +148,27 @@ func TestGuardIsValidated(t *testing.T) {
 	}{
 		{"none", Spec{}, []string{"mechanism", "none"}, design.Guard, "refuses nothing"},
 		{"map", Spec{}, []string{"mechanism", "map"}, design.Guard, "refuses nothing"},
+		{
+			"failure policy",
+			Spec{VAP: &VAP{FailurePolicy: "Maybe"}},
+			[]string{"mechanism", "vap"},
+			design.Guard,
+			"neither Fail",
+		},
+		{
+			"param, shared",
+			Spec{VAP: &VAP{Param: true}, Embedded: &Embedded{Shared: true}},
+			[]string{"mechanism", "vap"},
+			design.Guard, "leave shared out",
+		},
+		{
+			"param, foreign",
+			Spec{VAP: &VAP{Param: true}, Kubeconfig: "/x"},
+			[]string{"mechanism", "vap"},
+			design.Guard,
+			"tare's own",
+		},
+		{"vap unused", Spec{VAP: &VAP{}}, []string{"mechanism", "psa"}, design.Guard, "no treatment uses it"},
 		{"privileged", Spec{}, []string{"mechanism", "psa", "level", "privileged"}, design.Guard, "refuses nothing"},
 		{"none relevant", Spec{}, []string{"mechanism", "vap", "useable", "0"}, design.Guard, "refuses nothing"},
 		{"psa", Spec{}, []string{"mechanism", "psa"}, design.Guard, ""},

@@ -47,6 +47,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"webhook.latency", "webhook_latency", w != nil && w.Latency != 0},
 		{"webhook.timeout", "webhook_timeout", w != nil && w.Timeout != 0},
 		{"webhook.failure_policy", "webhook_failure_policy", w != nil && w.FailurePolicy != ""},
+		{"vap.failure_policy", "vap_failure_policy", s.VAP != nil && s.VAP.FailurePolicy != ""},
 		{"embedded.version", "version", e.Version != ""},
 		{"embedded.nodes", "nodes", e.Nodes > 0},
 		{"embedded.etcd", "etcd", e.Etcd != ""},
@@ -87,6 +88,7 @@ func (s *Spec) pathOf(err error) string {
 	case "mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig",
 		"context", "manifests",
 		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
+		"vap.failure_policy", "vap.param",
 		"embedded.flags":
 		return name
 	}
@@ -127,6 +129,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		of    []mechanism.Kind
 	}{
 		{"webhook", s.Webhook != nil, []mechanism.Kind{mechanism.Webhook, mechanism.MutatingWebhook}},
+		{"vap", s.VAP != nil, []mechanism.Kind{mechanism.VAP}},
 		{"manifests", s.Manifests != nil, []mechanism.Kind{mechanism.Manifests}},
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
 		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},

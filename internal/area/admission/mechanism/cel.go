@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,11 +64,39 @@ func matchPart(p Population, s Scope, one Policy) map[string]any {
 	return spec
 }
 
+// CEL are options of ValidatingAdmissionPolicies. The zero value is the default.
+type CEL struct {
+	FailurePolicy string // Fail (default) or Ignore
+	Match         string // a CEL expression: policies are evaluated only where it is true; empty: everywhere
+	Param         bool   // policies read Param, and their result is an error without it
+}
+
+// paramName is the name of the policies' parameter, and paramKey the key that says whether they deny.
+const (
+	paramName = "tare-policies"
+	paramKey  = "enforce"
+)
+
+// Param renders the parameter of the policies in the scope's namespace.
+func Param(s Scope) *unstructured.Unstructured {
+	o := s.object("v1", "ConfigMap", paramName, map[string]any{"data": map[string]any{paramKey: "true"}})
+	o.SetNamespace(s.Namespace)
+	return o
+}
+
 func vap(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	spec := matchPart(p, s, one)
 	allowed := harmless + " && " + unasked(one)
 	if s.Deployments {
 		allowed = "(!has(object.spec.containers) || " + harmless + ") && " + unasked(one)
+	}
+	spec["failurePolicy"] = cmp.Or(s.CEL.FailurePolicy, Fail)
+	if s.CEL.Match != "" && spec["matchConditions"] == nil {
+		spec["matchConditions"] = []any{map[string]any{"name": "match", "expression": s.CEL.Match}}
+	}
+	if s.CEL.Param {
+		spec["paramKind"] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+		allowed = "params.data." + paramKey + " == 'true' ? " + allowed + " : true" // || would hide an error
 	}
 	// One expression, so that the API server counts one denial for one denied pod.
 	spec["validations"] = []any{map[string]any{
@@ -84,10 +113,16 @@ func unasked(one Policy) string {
 }
 
 func vapBinding(p Population, s Scope, one Policy) *unstructured.Unstructured {
-	return s.object(registration, "ValidatingAdmissionPolicyBinding", one.Name, map[string]any{"spec": map[string]any{
+	spec := map[string]any{
 		"policyName": one.Name, "validationActions": []any{"Deny"},
 		"matchResources": map[string]any{"namespaceSelector": namespaceSelector(p, s, one)},
-	}})
+	}
+	if s.CEL.Param {
+		spec["paramRef"] = map[string]any{
+			"name": paramName, "namespace": s.Namespace, "parameterNotFoundAction": "Deny", // as failurePolicy says
+		}
+	}
+	return s.object(registration, "ValidatingAdmissionPolicyBinding", one.Name, map[string]any{"spec": spec})
 }
 
 // MutatedKey is the annotation that mutating policies and webhooks update. Each adds to its number: policies in CEL

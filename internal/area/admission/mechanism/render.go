@@ -65,6 +65,10 @@ func Render(k Kind, p Population, s Scope) (Rendered, error) {
 	switch k {
 	case VAP:
 		out.Objects = renderBound(p, s, vap, vapBinding)
+		if s.CEL.Param {
+			out.Objects = append([]*unstructured.Unstructured{Param(s)}, out.Objects...)
+			out.Resources = append(out.Resources, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+		}
 	case MAP:
 		out.Objects = renderBound(p, s, mutating, mutatingBinding)
 	case Webhook, MutatingWebhook:

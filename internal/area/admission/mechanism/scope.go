@@ -41,6 +41,7 @@ type Scope struct {
 	WebhookURL string
 	CABundle   []byte
 	Hooks      Hooks
+	CEL        CEL
 	// Deployments makes policies in CEL and validating webhooks look at Deployments, too.
 	Deployments bool
 }
