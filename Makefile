@@ -34,8 +34,8 @@ TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestI
 # Of internal/area/sandbox the tests that boot lab VMs keep a processor busy for minutes: nothing else runs meanwhile.
 LABS    := ^(TestLab|TestLabIsUndoneAfterKill)$$|InLab$$
 # Packages that measure or hold something to a time, and leave the processors idle for most of theirs: three at once.
-# internal/load comes first, since it takes longest.
-WAITING := ./internal/load ./internal/area/identity ./internal/run/drive ./lab/servers ./lab/hostile \
+# The longest come first.
+WAITING := ./lab/servers ./lab/controls ./internal/load ./internal/area/identity ./internal/run/drive ./lab/hostile \
            ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/area/imagepull ./internal/probe \
            ./internal/proc ./internal/doctor ./lab/bench
 # What make race tests besides WAITING.

@@ -13,7 +13,7 @@ import (
 // layers lists packages from the bottom up. A package imports only lower rows. "x/..." is x and all below it.
 var layers = []string{
 	"clock",
-	"metric stat hist spelling unit chart term ratelimit",
+	"metric stat hist spelling shell unit chart term ratelimit",
 	"design load probe proc glossary jsonscan",
 	"build guard",
 	"area signature budget plane vm vm/shell",

@@ -51,3 +51,10 @@ type Condition struct {
 type Conditioned interface {
 	Conditions() []string
 }
+
+// A ConditionChecker is a Conditioned that cannot bring about each condition under each treatment.
+type ConditionChecker interface {
+	Conditioned
+	// CheckCondition returns why one of Conditions cannot be brought about under one of the treatments.
+	CheckCondition(name string, treatments []design.Treatment) error
+}

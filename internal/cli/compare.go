@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
+	"tare/internal/shell"
 	"tare/internal/unit"
 )
 
@@ -61,7 +62,7 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 	}
 	for _, arg := range args {
 		if _, _, _, err := a.findArm(arg, f.results); err != nil {
-			return usage("%w; commands to compare follow --: tare compare -- %s", err, strings.Join(quoted(args), " "))
+			return usage("%w; commands to compare follow --: tare compare -- %s", err, shell.Line(args))
 		}
 	}
 	if f.write != "" || f.dryRun || f.given() {
@@ -79,26 +80,18 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 	return a.diff(args, treatment, f.results, o, outs)
 }
 
-// quoted returns arguments as a shell reads them.
-func quoted(args []string) (out []string) {
-	for _, x := range args {
-		out = append(out, "'"+strings.ReplaceAll(x, "'", `'\''`)+"'")
-	}
-	return out
-}
-
 // composeCommands writes the experiment that compares command lines.
 func composeCommands(args []string, f *oneLineFlags) (composed, error) {
 	limits, err := f.limits()
 	if err != nil {
 		return composed{}, err
 	}
-	shell := needsShell(args)
+	byShell := needsShell(args)
 	var commands, treatments strings.Builder
 	seen := map[string]bool{}
 	for i, text := range args {
 		run := strings.Fields(text)
-		if shell {
+		if byShell {
 			run = []string{"sh", "-c", text}
 		}
 		name := cmp.Or(nameOf(text), "command")
@@ -116,14 +109,13 @@ func composeCommands(args []string, f *oneLineFlags) (composed, error) {
 		fmt.Fprintf(&commands, "    - {name: %s, run: %s}\n", quote(name), quoteList(run))
 	}
 	by := ""
-	if shell {
+	if byShell {
 		by = "; by sh -c, whose own start is in all of them"
 	}
 	return composed{
 		label: "compares",
 		what: fmt.Sprintf("%s with %s: each run from its start to its end, which it must reach by itself%s",
-			strings.Join(quoted(args[1:]), ", "), quoted(args)[0],
-			by),
+			strings.Join(shell.Words(args[1:]), ", "), shell.Word(args[0]), by),
 		text: fmt.Sprintf(`# What do these commands cost, compared with the first? Each run is timed from its fork to its end.
 name: %s
 area: sandbox

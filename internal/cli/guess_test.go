@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -50,12 +51,26 @@ func speak(name string, seen func(*http.Request)) *httptest.Server {
 	return s
 }
 
+// guarded starts a server that refuses whoever has no X-Key, unless the file open exists.
+func guarded(open string) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := os.Stat(open); err != nil && r.Header.Get("X-Key") == "" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+}
+
 // startServer is a command of scripts: "serve NAME VARIABLE" starts a server of speakers and sets its address.
 func startServer(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 2 || speakers[args[0]] == nil {
+	if len(args) != 2 || speakers[args[0]] == nil && args[0] != "guarded" {
 		ts.Fatalf("serve: want the name of a server and of a variable, got %q", args)
 	}
-	s := speak(args[0], func(*http.Request) {})
+	var s *httptest.Server
+	if args[0] == "guarded" {
+		s = guarded(ts.MkAbs("open"))
+	} else {
+		s = speak(args[0], func(*http.Request) {})
+	}
 	ts.Defer(s.Close)
 	ts.Setenv(args[1], s.URL)
 }

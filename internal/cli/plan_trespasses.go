@@ -3,13 +3,16 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/guard"
 	"tare/internal/metric"
 	"tare/internal/question"
+	"tare/internal/shell"
 	"tare/internal/stat"
 )
 
@@ -26,6 +29,7 @@ func planTrespasses(e *config.Experiment, p func(label, format string, args ...a
 			guard.LongestPoint)
 	}
 	p("trespasses", "%s; about %d or more for each treatment", text, least)
+	planConditions(e, p)
 	for _, written := range e.Budget {
 		b, err := budget.Parse(written)
 		if err != nil || b.Metric != metric.Permitted.Name || b.Limit.Value <= 0 {
@@ -36,6 +40,26 @@ func planTrespasses(e *config.Experiment, p func(label, format string, args ...a
 			word = ": fewer leave it undecided, a longer load.duration or a larger load.trespass gives more"
 		}
 		p("", "%s needs %d that the control decides%s", written, need, word)
+	}
+}
+
+// planConditions says what would be done to the target.
+func planConditions(e *config.Experiment, p func(label, format string, args ...any)) {
+	if !question.Of(e.Question).Answer.BreachesFirst {
+		return
+	}
+	names, own := e.Load.BroughtAbout()
+	if target, ok := e.Target.(area.Conditioned); ok && names == nil {
+		names = target.Conditions()
+	}
+	if len(names) > 0 {
+		p("conditions", "%s, where the treatment can have it", strings.Join(names, ", "))
+	}
+	for _, c := range own {
+		p("runs", "%s for the condition %s of each treatment", shell.Line(c.Do), c.Name)
+		if len(c.Undo) > 0 {
+			p("", "and %s to end it", shell.Line(c.Undo))
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"tare/internal/build"
 	"tare/internal/clock"
 	"tare/internal/plane"
+	"tare/internal/shell"
 	"tare/internal/unit"
 )
 
@@ -198,23 +199,12 @@ func (a *app) alreadyUp(ctx context.Context, states plane.KeptFolder, o holdOpti
 
 // printUp writes shell commands to standard output and a message to standard error.
 func (a *app) printUp(k plane.Kept) {
-	a.print("export KUBECONFIG=%s\n", shellQuoted(k.Kubeconfig))
+	a.print("export KUBECONFIG=%s\n", shell.Word(k.Kubeconfig))
 	a.tell("Next: KUBECONFIG=%s kubectl get namespaces\n      tare plane status; tare plane down%s\n",
-		shellQuoted(k.Kubeconfig), nameFlag(k.Name))
+		shell.Word(k.Kubeconfig), nameFlag(k.Name))
 	if k.Nodes > 0 {
 		a.tell("note: %s\n", node.Config{Nodes: k.Nodes}.Note())
 	}
-}
-
-// shellQuoted returns text as one word of a shell.
-func shellQuoted(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+", r)
-	}
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 func nameFlag(name string) string {

@@ -66,13 +66,3 @@ func killHolder(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 }
-
-func TestQuoted(t *testing.T) {
-	for text, want := range map[string]string{
-		"/dev/shm/tare-plane-X/kubeconfig": "/dev/shm/tare-plane-X/kubeconfig", "": "''", "/my tmp/x": "'/my tmp/x'", "/a'$(b)": `'/a'\''$(b)'`,
-	} {
-		if got := shellQuoted(text); got != want {
-			t.Errorf("%q is %s, want %s", text, got, want)
-		}
-	}
-}

@@ -331,8 +331,9 @@ func request(e *config.Experiment, seed uint64) run.Request {
 	l := run.Load{
 		Config: e.Load.Config(seed), Poisson: e.Load.Arrivals == config.Poisson, Ramp: e.Load.Arrivals == config.Ramp,
 		Rate: float64(e.Load.Rate), Duration: time.Duration(e.Load.Duration), MaxTime: time.Duration(e.Load.MaxTime),
-		Trespass: float64(e.Load.Trespass), Conditions: e.Load.Conditions,
+		Trespass: float64(e.Load.Trespass),
 	}
+	l.Conditions, l.Commands = e.Load.BroughtAbout()
 	if w := e.Load.Closed; w != nil {
 		l.Closed = &load.Closed{Workers: w.Workers, Ramp: time.Duration(w.Ramp)}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -93,7 +94,7 @@ func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []are
 	if err != nil {
 		return err
 	}
-	if err := ar.Undo(ctx, pending, env); err != nil {
+	if err := undoEach(ctx, ar, pending, env); err != nil {
 		return fmt.Errorf("undo %s: %w; run this command again once the cause is gone", rec.Dir, err)
 	}
 	for _, c := range pending {
@@ -111,6 +112,23 @@ func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []are
 			rec.Dir, err)
 	}
 	return nil
+}
+
+// undoEach ends the conditions of the file's own, which the target may need to be undone, and then undoes the rest.
+func undoEach(ctx context.Context, ar area.Area, pending []area.Change, env area.Env) error {
+	var commands, rest []area.Change
+	for _, c := range pending {
+		if c.Kind == area.CommandKind && c.Area == "" {
+			commands = append(commands, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	err := area.UndoEach(commands, func(c area.Change) error { return area.UndoCommand(ctx, c) })
+	if len(rest) > 0 {
+		err = errors.Join(err, ar.Undo(ctx, rest, env))
+	}
+	return err
 }
 
 // madeHere reports whether the record was made on a host with this one's name; an older record may not say.

@@ -1,13 +1,10 @@
 package config
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"tare/internal/area"
 	"tare/internal/question"
-	"tare/internal/spelling"
 )
 
 // maxSpin bounds how long a shard may spin before each send.
@@ -54,25 +51,6 @@ func (c *checker) positive() {
 	for i, r := range l.Rates {
 		if path := index("load.rates", i); c.isValid(path) && r <= 0 {
 			c.fail(path, "a rate must be more than zero")
-		}
-	}
-}
-
-// conditions rejects those that the area cannot bring about on its target, where it says which it can.
-func (c *checker) conditions() {
-	target, ok := c.e.Target.(area.Conditioned)
-	if !ok || !c.decoded {
-		return
-	}
-	known := target.Conditions()
-	for i, name := range c.e.Load.Conditions {
-		switch {
-		case slices.Contains(known, name):
-		case len(known) == 0:
-			c.fail(index("load.conditions", i), "tare can bring about no condition on this target")
-		default:
-			c.fail(index("load.conditions", i), "%q is not one of %s%s", name, strings.Join(known, ", "),
-				spelling.DidYouMean(name, known))
 		}
 	}
 }

@@ -85,7 +85,7 @@ type Load struct {
 	// Trespass is the share of calls that the control must refuse.
 	Trespass unit.Percent `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema_description:"Share of the calls that the control must refuse, mixed into the others: 2% (the default of guard). Guard raises it where a point would have too few. In capacity and soak there are none by default."`
 	// Conditions are what happens to the target under load.
-	Conditions []string `yaml:"conditions,omitempty" json:"conditions,omitempty" jsonschema:"maxItems=16" jsonschema_description:"What is done to the target under load (guard only): restart, slow, starved, reload, partition, cold, revoke. Default: all that the area can bring about on a target that tare started; [] for none."`
+	Conditions []Condition `yaml:"conditions,omitempty" json:"conditions,omitempty" jsonschema:"maxItems=16" jsonschema_description:"What is done to the target under load (guard only): names of conditions such as restart, slow, starved, reload, partition, cold, revoke, and conditions of your own: {name: no-database, do: [docker, pause, db], undo: [docker, unpause, db]}. Default: all that the area can bring about on a target that tare started; [] for none."`
 	// Abort ends a trial that does harm.
 	Abort *Abort `yaml:"abort,omitempty" json:"abort,omitempty" jsonschema_description:"Ends the run when the target fails. Default off this machine: {error: 50%, for: 10s}; for soak, which outlives a restart of its target, {error: 50%, for: 5m}."`
 	// SLO asks a capacity search for a second number.

@@ -171,6 +171,8 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 		return levelsSchema(&jsonschema.Schema{Type: "array", Items: levelSchema(), MinItems: &one, UniqueItems: true})
 	case reflect.TypeFor[Operations]():
 		return operationsSchema()
+	case reflect.TypeFor[Condition]():
+		return conditionSchema()
 	case reflect.TypeFor[CPUs]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 			{Type: "string", Pattern: cpuList.String()},

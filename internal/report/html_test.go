@@ -391,10 +391,12 @@ func TestSize(t *testing.T) {
 	}
 }
 
-func TestShellWords(t *testing.T) {
-	for in, want := range map[string]string{"a/b.yaml": "a/b.yaml", "a b": "'a b'", "it's": `'it'\''s'`, "-x": "'./-x'", "": "''", "$(id)": "'$(id)'"} {
-		if got := quoted(in); got != want {
-			t.Errorf("quoted(%q) = %s, want %s", in, got, want)
+// TestFileIsOneWordOfACommand, and no option.
+func TestFileIsOneWordOfACommand(t *testing.T) {
+	for in, want := range map[string]string{"a/b.yaml": "a/b.yaml", "a b": "'a b'", "-x": "./-x", "-$(id)": "'./-$(id)'"} {
+		r := &Report{Experiment: Experiment{File: in}}
+		if got := reproduce(r, nil)[1].Code; got != "tare run "+want {
+			t.Errorf("file %q is run by %q, want the word %s", in, got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/shell"
 	"tare/internal/unit"
 )
 
@@ -70,7 +71,11 @@ func reproduce(r *Report, without []string) []block {
 	if r.Experiment.File == "" {
 		return nil
 	}
-	file := quoted(r.Experiment.File)
+	file := r.Experiment.File
+	if strings.HasPrefix(file, "-") { // no option
+		file = "./" + file
+	}
+	file = shell.Word(file)
 	var lines []string
 	if r.Experiment.SHA256 != "" {
 		lines = append(lines, "sha256sum "+file+"   # "+r.Experiment.SHA256)
@@ -88,18 +93,4 @@ func reproduce(r *Report, without []string) []block {
 			"The run's folder holds the file as it was, and "+
 			"“tare report” computes this page again from the record there. %s", r.Experiment.Seed, holds)},
 	}
-}
-
-// quoted returns a word for a POSIX shell.
-func quoted(s string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./,:+=@", c)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !plain(c) }) && s[0] != '-' {
-		return s
-	}
-	if strings.HasPrefix(s, "-") {
-		s = "./" + s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -58,10 +58,12 @@ type Load struct {
 	SLOShare  float64
 	MaxTime   time.Duration
 	Weights   map[string]int // the mix by operation; nil: the target's own
-	// Trespass is the share of calls that the control must refuse, 0…1. Conditions are those to bring about; nil: all that
-	// the target can.
-	Trespass   float64
+	// Trespass is the share of calls that the control must refuse, 0…1.
+	Trespass float64
+	// Conditions are the names of those that the target shall bring about; nil: all that it can. Commands are conditions
+	// of the file's own.
 	Conditions []string
+	Commands   []area.Command
 	Abort      *Abort
 }
 

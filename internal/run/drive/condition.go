@@ -60,11 +60,8 @@ func (i *imposed) begin(ctx context.Context, to *guard.Condition) {
 			to.Imposed = i.now()
 		}
 		if lift != nil {
-			wait := time.NewTimer(i.hold)
-			select {
-			case <-wait.C:
-			case <-ctx.Done():
-				wait.Stop()
+			if err == nil {
+				i.last(ctx)
 			}
 			if i.failed = lift(context.WithoutCancel(ctx)); i.failed != nil {
 				to.Error = i.failed.Error()
@@ -77,6 +74,16 @@ func (i *imposed) begin(ctx context.Context, to *guard.Condition) {
 			to.Figures = i.condition.Figures()
 		}
 	}()
+}
+
+// last waits while the condition lasts.
+func (i *imposed) last(ctx context.Context) {
+	wait := time.NewTimer(i.hold)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+	}
 }
 
 // ended reports whether the condition has ended.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/area"
 	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/guard"
@@ -170,7 +169,11 @@ func (g *guarding) measure(ctx context.Context, rates []float64) error {
 			return err
 		}
 	}
-	for _, c := range g.conditions() {
+	conditions, err := g.Conditions()
+	if err != nil {
+		return err
+	}
+	for _, c := range conditions {
 		if err := g.under(ctx, c, g.conditionRate(rates)); err != nil {
 			return err
 		}
@@ -184,19 +187,6 @@ func (g *guarding) conditionRate(rates []float64) float64 {
 		return g.capacity / 2
 	}
 	return slices.Min(rates)
-}
-
-// conditions are those that the target can bring about and that the file asks for.
-func (g *guarding) conditions() []area.Condition {
-	target, ok := g.Target.(area.Conditioner)
-	if !ok {
-		return nil
-	}
-	all := target.Conditions(g.Treatment)
-	if g.Load.Conditions == nil {
-		return all
-	}
-	return slices.DeleteFunc(all, func(c area.Condition) bool { return !slices.Contains(g.Load.Conditions, c.Name) })
 }
 
 // plain is a point at one rate, without a condition.

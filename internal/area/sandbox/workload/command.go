@@ -1,17 +1,17 @@
 package workload
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os/exec"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/proc"
 )
 
 // Command is a command line that is timed as a whole, from before its fork until its end.
@@ -62,7 +62,7 @@ const hangUp = 2 * time.Second
 
 // once runs one command line to its end. When ctx ends first, its process group is killed.
 func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
-	errs := &tail{}
+	errs := &proc.Tail{}
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...) //nolint:gosec // the command line is the user's own
 	cmd.Dir = c.Dir
 	cmd.Stderr = errs
@@ -90,7 +90,7 @@ func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
 			Detail: "it ended, but left processes behind that hold its errors open",
 		}
 	case err != nil:
-		return Cost{}, c.failed(line, err, errs.lastLine())
+		return Cost{}, c.failed(line, err, errs.LastLine())
 	}
 	return Cost{Wall: max(1, ended-began), CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
 }
@@ -112,25 +112,4 @@ func (c *Command) failed(line []string, err error, said string) error {
 		f.Detail += ": " + said
 	}
 	return f
-}
-
-// tail keeps the end of the text that is written to it.
-type tail struct{ buf []byte }
-
-var _ io.Writer = (*tail)(nil)
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	const most = 4096
-	t.buf = append(t.buf, p[max(0, len(p)-most):]...)
-	if extra := len(t.buf) - most; extra > 0 {
-		t.buf = append(t.buf[:0], t.buf[extra:]...)
-	}
-	return len(p), nil
-}
-
-// lastLine returns the last line that is not empty.
-func (t *tail) lastLine() string {
-	text := bytes.TrimSpace(t.buf)
-	return string(text[bytes.LastIndexByte(text, '\n')+1:])
 }

@@ -34,7 +34,7 @@ func launch(t testing.TB, name string, connections int) (*Daemon, *proc.Tree) {
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Dir = d.Dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	errs := &tail{}
+	errs := &proc.Tail{}
 	cmd.Stdout, cmd.Stderr = errs, errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func launch(t testing.TB, name string, connections int) (*Daemon, *proc.Tree) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := d.Ready(ctx, clock.System{}); err != nil {
-		t.Fatalf("%v; it says %s", err, errs.buf)
+		t.Fatalf("%v; it says %s", err, errs.LastLine())
 	}
 	tree, err := proc.NewTree(cmd.Process.Pid)
 	if err != nil {
