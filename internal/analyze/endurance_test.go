@@ -35,6 +35,7 @@ type endurance struct {
 	noProbes bool
 	// calls of the first operation in a window that are answered "permit" instead of "deny"
 	wrong      func(at float64) uint64
+	twin       bool    // "deny" is a trespass beside "permit"
 	lateness   float64 // of every call, seconds
 	unsent     float64 // share of what was due that was not sent
 	poolWait   float64 // of every call, seconds
@@ -123,10 +124,15 @@ func (x endurance) write(t *testing.T, dir string) string {
 	if x.unverified {
 		verify.Error = "a known deny was permitted"
 	}
+	var twins map[string]string
+	if x.twin {
+		twins = map[string]string{"deny": "permit"}
+	}
 	must(t, w.Prepare(
 		record.Prepare{Treatment: trial.Treatment, Seconds: 0.2},
 	), w.Verify(verify), w.TrialBegin(record.TrialBegin{
-		Trial: trial, Operations: x.operations, Causes: [][]string{{"the answer is permit"}, {"the answer is deny"}},
+		Trial: trial, Operations: x.operations, Twins: twins,
+		Causes:  [][]string{{"the answer is permit"}, {"the answer is deny"}},
 		Answers: []string{"deny", "permit"}, CauseAnswers: [][]string{{"permit"}, {"deny"}},
 	}))
 	e := &endured{
@@ -213,10 +219,11 @@ func (e *endured) slice(id string, at, end float64) record.Slice {
 			e.record(out.WarmUp, k, load.ConnFailed, n, 0.0001)
 			o.Mean, o.Max = 0.0001, 0.0002
 		} else {
-			o.Outcomes = []record.SliceOutcome{{Outcome: load.OK, Count: n - wrong}}
+			right, other := e.outcomes(k)
+			o.Outcomes = []record.SliceOutcome{{Outcome: right, Count: n - wrong}}
 			if wrong > 0 {
 				o.Outcomes = append(o.Outcomes, record.SliceOutcome{
-					Outcome: load.Wrong, Count: wrong, Causes: []load.CauseCount{{Cause: load.OwnCauses, Status: 200, Count: wrong}},
+					Outcome: other, Count: wrong, Causes: []load.CauseCount{{Cause: load.OwnCauses, Status: 200, Count: wrong}},
 				})
 			}
 			e.good(&o, out.WarmUp, k, n-wrong, wrong, mid)
@@ -248,6 +255,14 @@ func (e *endured) slice(id string, at, end float64) record.Slice {
 	return out
 }
 
+// outcomes are those of a right answer to an operation, and of the other.
+func (e *endured) outcomes(k int) (right, other load.Outcome) {
+	if e.twin && k == 0 {
+		return load.Denied, load.Permitted
+	}
+	return load.OK, load.Wrong
+}
+
 // good makes the times of calls that were answered.
 func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint64, mid float64) {
 	level := e.response(mid) * math.Exp(0.03*e.rng.NormFloat64())
@@ -255,9 +270,9 @@ func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint
 	for range n + wrong {
 		v := level * math.Exp(0.3*e.rng.NormFloat64()-0.045)
 		h.Record(int64(v * 1e9))
-		outcome := load.OK
+		outcome, other := e.outcomes(k)
 		if h.Count() > n {
-			outcome = load.Wrong
+			outcome = other
 		}
 		e.record(warm, k, outcome, 1, v)
 	}

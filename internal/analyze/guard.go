@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -88,7 +89,9 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 			byOperation[name] = sum
 		}
 		g.Foreign += s.Legitimate.Foreign
-		g.Points = append(g.Points, guardPoint(&s, &audits[i]))
+		at := guardPoint(&s, &audits[i])
+		at.Causes = pointCauses(t, ops, &p, calls)
+		g.Points = append(g.Points, at)
 	}
 	g.Trespasses = trespasses(total)
 	for name, n := range byOperation {
@@ -98,6 +101,30 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Later: o.Later}
 	}
 	return g
+}
+
+// pointCauses counts why calls of a point were not served, and why its trespasses were not decided.
+func pointCauses(t *record.Trial, ops []guard.Operation, p *guard.Point, calls load.Log) []report.GuardCause {
+	by := make([]causes, len(ops))
+	for c := range calls.Due(p.Segment.Start, p.Segment.End) {
+		k := int(c.Operation)
+		if k >= len(ops) || c.Sent == 0 || c.Outcome == load.Permitted {
+			continue
+		}
+		if c.Outstanding(p.Read) {
+			by[k].count(report.Cause{Outcome: load.Timeout.String(), Cause: "not answered when the point ended"}, 1)
+			continue
+		}
+		by[k].add(c, ownCauses(t, k))
+	}
+	var out []report.GuardCause
+	for k, m := range by {
+		for _, c := range m.list() {
+			out = append(out, report.GuardCause{Operation: ops[k].Name, Cause: c})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b report.GuardCause) int { return cmp.Compare(b.Calls, a.Calls) })
+	return out
 }
 
 func (a *analysis) capacityOfTreatment(treatment string) *report.Capacity {
@@ -267,7 +294,7 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 			"load.trespass gives more", need)
 	case n.Permitted == 0 && b.Limit.Value == 0:
 		f.verdict = report.Pass
-		f.how += fmt.Sprintf(": the share is below %s, at 95 %%", report.Percent(n.Share.Hi))
+		f.how += fmt.Sprintf(": the share is below %s, at 95 %%", report.FineShare(n.Share.Hi))
 	}
 	return f
 }

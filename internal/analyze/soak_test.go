@@ -238,11 +238,37 @@ func TestWrongAnswers(t *testing.T) {
 		t.Errorf("warnings %q", rep.Warnings)
 	}
 	verdicts(t, rep, map[string]report.Verdict{"error <= 1%": report.Fail})
-	// A refusal that does not always come is no refusal: no budget can allow it.
-	rep = soaked(t, endurance{wrong: func(float64) uint64 { return 5 }, budget: []string{"error <= 10%"}})
-	if ExitCode(rep) != ExitInvalid ||
-		!strings.Contains(rep.Reason, "1500 of 30000 requests deny, which must be refused, were permitted") {
-		t.Errorf("exit code %d: %s", ExitCode(rep), rep.Reason)
+}
+
+// TestTrespassesOfASoak: one that was permitted breaks the budget, and so few of them decide nothing.
+func TestTrespassesOfASoak(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		endurance
+		want report.Verdict
+		says string
+	}{
+		{"refused", endurance{}, report.Pass, "0 of 30000 trespasses were permitted: the share is below 0.01 %, at 95 %"},
+		{
+			"permitted at the end", endurance{wrong: func(at float64) uint64 {
+				if at > 650 {
+					return 1
+				}
+				return 0
+			}}, report.Fail, "5 of 30000 trespasses were permitted",
+		},
+		{
+			"too few",
+			endurance{measured: 60, warm: 6, rate: 3},
+			report.Inconclusive,
+			"0 of 180 trespasses were permitted; the limit needs 200",
+		},
+	} {
+		c.twin, c.budget = true, []string{"permitted <= 0"}
+		rep := soaked(t, c.endurance)
+		if b := rep.Budgets[0]; b.Verdict != c.want || rep.Verdict != c.want || !strings.Contains(b.Reason, c.says) {
+			t.Errorf("%s: %s, %s: %s", c.name, rep.Verdict, b.Verdict, b.Reason)
+		}
 	}
 }
 

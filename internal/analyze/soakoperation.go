@@ -165,7 +165,6 @@ func (a *analysis) soakOperations(s *soak) ([]report.Operation, *report.Total) {
 		total.CPUPerOp = &v
 	}
 	a.missingTimes(s, all.outcomes.Ended())
-	a.breaches(s)
 	return ops, total
 }
 
@@ -212,20 +211,6 @@ func (s *soak) spent() (cpu, good float64) {
 		good += float64(x.outcomes.Good())
 	}
 	return cpu, good
-}
-
-// breaches are requests that must be refused and were permitted: the control did not act throughout.
-func (a *analysis) breaches(s *soak) {
-	for i, name := range s.trial.Operations {
-		x, want := s.total.per[name], answerOf(s.trial, i)
-		if x == nil || want == "" || want == permitted || x.answers[permitted] == 0 {
-			continue
-		}
-		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
-			"%s%d of %d requests %s, which must be refused, were permitted: the control was not in force throughout",
-			of(s.trial.Treatment), x.answers[permitted], x.outcomes.Ended(), name,
-		))
-	}
 }
 
 // missingTimes says so when calls ended whose times are in no histogram: of a run that was killed.

@@ -16,6 +16,13 @@ type Trespasser interface {
 	Trespasses(t design.Treatment) ([]load.Operation, error)
 }
 
+// A Questioner is a Spec whose trespasses only ask: whatever their answer is, they change nothing and lock nobody out.
+// A soak mixes a few of them in even if its file does not say so.
+type Questioner interface {
+	// Asks reports whether a mix (empty: the area's own) asks the control for decisions under some treatment.
+	Asks(treatments []design.Treatment, mix []string) bool
+}
+
 // A Conditioner is a Target that can bring about conditions under which a control might no longer guard.
 type Conditioner interface {
 	// Conditions returns those that it can bring about under a treatment, by itself and on what it started itself.
@@ -39,6 +46,9 @@ type Condition struct {
 	Does string // what is done, in a few words: "the endpoint's process is killed and started again"
 	// Hold is how long it lasts once it has been imposed; 0: 5 s.
 	Hold time.Duration
+	// Idle says that it is brought about while no load is offered: its point begins when it is in force, and Hold does not
+	// apply.
+	Idle bool
 	// Impose brings it about, and returns what ends it; nil: it has ended by itself. Both are called beside the load.
 	// Whatever outlives this process is journaled first.
 	Impose func(ctx context.Context) (lift func(context.Context) error, err error)
@@ -52,9 +62,9 @@ type Conditioned interface {
 	Conditions() []string
 }
 
-// A ConditionChecker is a Conditioned that cannot bring about each condition under each treatment.
-type ConditionChecker interface {
-	Conditioned
-	// CheckCondition returns why one of Conditions cannot be brought about under one of the treatments.
-	CheckCondition(name string, treatments []design.Treatment) error
+// An Explaining is a Conditioned that says why not.
+type Explaining interface {
+	// WhyNot says why its target cannot be brought into a condition under one of the treatments; empty: it can, or there is
+	// no such condition.
+	WhyNot(condition string, treatments []design.Treatment) string
 }

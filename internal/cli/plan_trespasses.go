@@ -28,7 +28,13 @@ func planTrespasses(e *config.Experiment, p func(label, format string, args ...a
 		text += fmt.Sprintf(", or more where a point would have fewer than %d of them in %s", guard.LeastTrespasses,
 			guard.LongestPoint)
 	}
-	p("trespasses", "%s; about %d or more for each treatment", text, least)
+	if e.Load.KeepMix {
+		text += " besides those of the mix, since the file gives no load.trespass"
+	}
+	if least > 0 {
+		text += fmt.Sprintf("; about %d or more for each treatment", least)
+	}
+	p("trespasses", "%s", text)
 	planConditions(e, p)
 	for _, written := range e.Budget {
 		b, err := budget.Parse(written)
@@ -70,7 +76,7 @@ func leastTrespasses(e *config.Experiment) uint64 {
 		if rate := float64(e.Load.Rate); rate > 0 && !question.Of(e.Question).Drive.Overloads {
 			return uint64(share * rate * length.Seconds())
 		}
-		return 0 // the search chooses its rates
+		return 0 // a search chooses its rates, and workers their own
 	}
 	if len(e.Load.Rates) == 0 {
 		return guard.LeastTrespasses * uint64(len(guard.Factors()))

@@ -199,7 +199,8 @@ func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, l
 	if err != nil {
 		return nil, err
 	}
-	env.Trespasses, env.Treatments, env.Operations, env.Look = e.Load.Trespass > 0, e.Arms(), operations(e), look
+	env.Trespasses, env.Treatments, env.Look = e.Load.Trespass > 0, e.Arms(), look
+	env.Operations = e.Load.Operations.Names()
 	env.Limit = ratelimit.New(env.Clock, float64(e.Load.MaxRate))
 	return append(area.ExposedSecrets(e.Target, env.Treatments), ar.Preflight(ctx, e.Target, env)...), nil
 }
@@ -259,7 +260,7 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 		return err
 	}
 	env.Run, env.Trespasses = s.w.Run(), s.e.Load.Trespass > 0
-	env.Treatments, env.Operations = s.e.Arms(), operations(s.e)
+	env.Treatments, env.Operations = s.e.Arms(), s.e.Load.Operations.Names()
 	env.Limit = ratelimit.New(env.Clock, float64(s.e.Load.MaxRate))
 	failed := func(err error) error {
 		return errors.Join(err, s.w.Finish(record.Finish{Status: record.Errored, Error: err.Error()}))
@@ -301,14 +302,6 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 	return err
 }
 
-// operations returns the names of the operations that the load selects.
-func operations(e *config.Experiment) (out []string) {
-	for _, o := range e.Load.Operations {
-		out = append(out, o.Name)
-	}
-	return out
-}
-
 // decide judges the blocks that the record in dir holds, out of at most most planned ones.
 func decide(dir string, most int) func(int, int) (run.Decision, error) {
 	return func(_, look int) (run.Decision, error) {
@@ -331,7 +324,7 @@ func request(e *config.Experiment, seed uint64) run.Request {
 	l := run.Load{
 		Config: e.Load.Config(seed), Poisson: e.Load.Arrivals == config.Poisson, Ramp: e.Load.Arrivals == config.Ramp,
 		Rate: float64(e.Load.Rate), Duration: time.Duration(e.Load.Duration), MaxTime: time.Duration(e.Load.MaxTime),
-		Trespass: float64(e.Load.Trespass),
+		Trespass: float64(e.Load.Trespass), KeepMix: e.Load.KeepMix,
 	}
 	l.Conditions, l.Commands = e.Load.BroughtAbout()
 	if w := e.Load.Closed; w != nil {

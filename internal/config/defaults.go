@@ -6,6 +6,7 @@ import (
 
 	"tare/internal/area"
 	"tare/internal/budget"
+	"tare/internal/guard"
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/unit"
@@ -46,6 +47,9 @@ func (e *Experiment) WithDefaults() *Experiment {
 	}
 	if l.Trespass == 0 {
 		l.Trespass = asked.Trespass
+		if q, ok := e.Target.(area.Questioner); ok && asked.Drive.LongTrials && q.Asks(e.Treatments(), l.Operations.Names()) {
+			l.Trespass, l.KeepMix = unit.Percent(guard.SoakShare(float64(l.Rate)*time.Duration(l.Duration).Seconds())), true
+		}
 	}
 	if l.Trespass > 0 {
 		out.Budget = withDefault(e.Budget, noneIsPermitted)

@@ -83,7 +83,9 @@ type Load struct {
 	// Operations is the mix.
 	Operations Operations `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema_description:"The mix of operations with their weights: [{token: 3}, {identity: 1}]. Without it, the target's own mix."`
 	// Trespass is the share of calls that the control must refuse.
-	Trespass unit.Percent `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema_description:"Share of the calls that the control must refuse, mixed into the others: 2% (the default of guard). Guard raises it where a point would have too few. In capacity and soak there are none by default."`
+	Trespass unit.Percent `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema_description:"Share of the calls that the control must refuse, mixed into the others: 2% (the default of guard). Guard raises it where a point would have too few. In capacity there are none by default; in soak 1% where they only ask (area decision)."`
+	// KeepMix reports that WithDefaults set Trespass for a soak: the mix of the file stays as it is.
+	KeepMix bool `yaml:"-" json:"-"`
 	// Conditions are what happens to the target under load.
 	Conditions []Condition `yaml:"conditions,omitempty" json:"conditions,omitempty" jsonschema:"maxItems=16" jsonschema_description:"What is done to the target under load (guard only): names of conditions such as restart, slow, starved, reload, partition, cold, revoke, and conditions of your own: {name: no-database, do: [docker, pause, db], undo: [docker, unpause, db]}. Default: all that the area can bring about on a target that tare started; [] for none."`
 	// Abort ends a trial that does harm.

@@ -149,6 +149,14 @@ type Operations []Operation
 
 const maxWeight = 1_000_000
 
+// Names returns the names of the operations, in order.
+func (o Operations) Names() (out []string) {
+	for _, op := range o {
+		out = append(out, op.Name)
+	}
+	return out
+}
+
 func (o *Operations) decodeNode(w *walker, path string, n *yaml.Node) {
 	items, ok := w.items(path, n)
 	if ok && len(items) == 0 {

@@ -29,6 +29,15 @@ func Share(asked, lowest float64) float64 {
 	return min(max(asked, aim/(lowest*LongestPoint.Seconds())), max(asked, mostShare))
 }
 
+// SoakShare is the share of trespasses in a soak of so many calls (0: not known) whose file gives none.
+func SoakShare(calls float64) float64 {
+	const least, most = 0.01, 0.1
+	if calls <= 0 {
+		return least
+	}
+	return min(max(least, aim/calls), most)
+}
+
 // Length is how long a point at a rate lasts: as long as asked, or longer for enough trespasses.
 func Length(asked time.Duration, rate, share float64) time.Duration {
 	need := time.Duration(math.Ceil(aim / (rate * share) * float64(time.Second)))

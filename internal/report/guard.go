@@ -61,11 +61,20 @@ type GuardPoint struct {
 	ServedShare *Share     `json:"served_share,omitempty"`
 	P99         *float64   `json:"p99,omitempty"` // of all calls
 	Generator   *Generator `json:"generator,omitempty"`
+	// Causes count the calls that were not served, and the trespasses that were neither refused nor permitted, by what was
+	// seen, the most frequent first. Calls that never left are among the unsent only.
+	Causes []GuardCause `json:"causes,omitempty"`
 	// Condition is what was done to the target meanwhile; absent: nothing.
 	Condition *GuardCondition `json:"condition,omitempty"`
 	// FirstBreach and LastBreach are since the condition was begun, or the point; absent: none was permitted.
 	FirstBreach *float64 `json:"first_breach,omitempty"`
 	LastBreach  *float64 `json:"last_breach,omitempty"`
+}
+
+// A GuardCause counts calls of an operation.
+type GuardCause struct {
+	Operation string `json:"operation"`
+	Cause
 }
 
 // A GuardCondition is what happened to the target. Instants are since the point began.

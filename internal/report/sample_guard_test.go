@@ -55,6 +55,10 @@ func failsOpen() *Report {
 				Name: "restart", Rate: 250, Factor: new(0.5), Seconds: 11, Trespasses: triedTrespasses(210, 6, 1, 0.0103, 0.0595),
 				Offered: 2533, Served: 2490, Failed: 43, ServedShare: &Share{0.983, 0.9772, 0.9877}, P99: new(0.4),
 				FirstBreach: new(0.34), LastBreach: new(0.51),
+				Causes: []GuardCause{
+					{"write", Cause{"failed", "status 503 Service Unavailable", 43}},
+					{"read without right", Cause{"conn_failed", "no <connection> could be made", 1}},
+				},
 				Condition: &GuardCondition{
 					Name: "restart", Does: "the process is killed, and started again", Begun: 2, Ended: new(2.3),
 					Recovery: new(0.05),

@@ -27,6 +27,10 @@ func guardSection(r *Report) section {
 		s.Blocks = append(s.Blocks,
 			tabular(&grid{table: guardConditions(g), Title: "By condition" + of, Caption: "By condition" + of})...)
 		s.Blocks = append(s.Blocks, tabular(&grid{
+			table: guardCauses(g), Title: "Not served or not decided" + of,
+			Caption: "Calls that were not served, and trespasses that were not decided" + of, Most: maxCauses,
+		})...)
+		s.Blocks = append(s.Blocks, tabular(&grid{
 			table: breachTable(g), Title: "First breaches" + of,
 			Caption: "First breaches" + of, Most: mostBreaches,
 		})...)
@@ -97,7 +101,7 @@ func (n *Trespasses) sentence() string {
 	case n.Share == nil:
 		s = "the control decided no trespass"
 	case n.Permitted == 0:
-		s = fmt.Sprintf("0 of %d trespasses were permitted: the share is below %s, at 95 %%", n.Decided(), fine(n.Share.Hi))
+		s = fmt.Sprintf("0 of %d trespasses were permitted: the share is below %s, at 95 %%", n.Decided(), FineShare(n.Share.Hi))
 	default:
 		s = fmt.Sprintf("%d of %d trespasses were permitted: %s", n.Permitted, n.Decided(), n.Share.ranged())
 	}
@@ -112,13 +116,11 @@ func (n *Trespasses) sentence() string {
 
 // ranged is a share with its interval: "1.2 % [0.8, 1.7]".
 func (s *Share) ranged() string {
-	return fine(s.Value) + " [" + strings.TrimSuffix(fine(s.Lo), " %") + ", " + strings.TrimSuffix(fine(s.Hi), " %") + "]"
+	return FineShare(s.Value) + " [" + strings.TrimSuffix(FineShare(s.Lo), " %") + ", " + strings.TrimSuffix(FineShare(s.Hi), " %") + "]"
 }
 
-// fine is a share with two significant digits.
-func fine(share float64) string {
-	return strconv.FormatFloat(share*100, 'g', 2, 64) + " %"
-}
+// FineShare is a share with two significant digits, for one that may be tiny.
+func FineShare(share float64) string { return unit.Decimal(share*100, 2) + " %" }
 
 // sentence says where breaches begin.
 func (o *Onset) sentence() string {
@@ -208,7 +210,7 @@ func pointHeads() table {
 func (p *GuardPoint) cells() []string {
 	share, served, generator := "", "", ""
 	if s := p.Trespasses.Share; s != nil && p.Trespasses.Permitted == 0 {
-		share = "< " + fine(s.Hi)
+		share = "< " + FineShare(s.Hi)
 	} else if s != nil {
 		share = s.ranged()
 	}
@@ -243,6 +245,28 @@ func guardConditions(g *Guard) table {
 		}
 		row := append([]string{name, unit.PerSecond(p.Rate)}, p.cells()...)
 		t.add(append(row, opt(p.FirstBreach, unit.Seconds), opt(p.LastBreach, unit.Seconds), recovery)...)
+	}
+	return t
+}
+
+// guardCauses is the table of what was not served or not decided.
+func guardCauses(g *Guard) table {
+	t := table{
+		{head: "at", left: true},
+		{head: "operation", left: true},
+		{head: "calls"},
+		{head: "ended", left: true, drop: 1},
+		{head: "because", left: true},
+	}
+	for i := range g.Points {
+		p := &g.Points[i]
+		at := p.Name
+		if at == "" {
+			at = unit.PerSecond(p.Rate)
+		}
+		for _, c := range p.Causes {
+			t.add(at, c.Operation, whole(c.Calls), strings.ReplaceAll(c.Outcome, "_", " "), c.Cause.Cause)
+		}
 	}
 	return t
 }

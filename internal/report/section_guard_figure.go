@@ -88,7 +88,7 @@ func (s *Share) cells() []string {
 	if s == nil {
 		return []string{"", "", ""}
 	}
-	return []string{fine(s.Value), fine(s.Lo), fine(s.Hi)}
+	return []string{FineShare(s.Value), FineShare(s.Lo), FineShare(s.Hi)}
 }
 
 // guardFindings says of each treatment whether it guarded.
@@ -103,7 +103,7 @@ func guardFindings(r *Report) string {
 			text = "The control decided no trespass: nothing is known."
 		case n.Permitted == 0:
 			text = "It refused all " + strconv.FormatUint(n.Refused, 10) + " trespasses that it decided: below " +
-				fine(n.Share.Hi) + " are permitted, at 95 %."
+				FineShare(n.Share.Hi) + " are permitted, at 95 %."
 		default:
 			text = "It permitted " + strconv.FormatUint(n.Permitted, 10) + " of the " +
 				strconv.FormatUint(n.Decided(), 10) + " trespasses that it decided."

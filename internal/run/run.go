@@ -64,7 +64,9 @@ type Load struct {
 	// of the file's own.
 	Conditions []string
 	Commands   []area.Command
-	Abort      *Abort
+	// KeepMix leaves the trespasses of the mix in it with their weights: Trespass is the share of those that it lacks.
+	KeepMix bool
+	Abort   *Abort
 }
 
 // workers is the number of workers of a closed loop; 0: the loop is open.
@@ -231,7 +233,12 @@ func (x *Stage) do(ctx context.Context) (err error) {
 
 // notes writes those notes of the target that are not in the record yet: some are known only at the end.
 func (x *Stage) notes() error {
-	for _, n := range x.Target.Notes() {
+	notes := x.Target.Notes()
+	if x.Load.KeepMix {
+		notes = append(notes, fmt.Sprintf("the file gives no load.trespass: %.3g %% of the calls, besides those of its mix, "+
+			"must be refused", x.Load.Trespass*100))
+	}
+	for _, n := range notes {
 		if slices.Contains(x.noted, n) {
 			continue
 		}

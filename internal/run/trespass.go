@@ -12,7 +12,6 @@ import (
 	"tare/internal/design"
 	"tare/internal/guard"
 	"tare/internal/load"
-	"tare/internal/question"
 )
 
 const (
@@ -29,7 +28,7 @@ const (
 func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
 	share := x.Load.Trespass
 	if share <= 0 {
-		return x.withRefusals(t, mix)
+		return mix, nil
 	}
 	target, ok := x.Target.(area.Trespasser)
 	if !ok {
@@ -38,6 +37,12 @@ func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load
 	twins, err := target.Trespasses(t)
 	if err != nil {
 		return nil, fmt.Errorf("trespasses of %s: %w", t.ID, err)
+	}
+	if x.Load.KeepMix {
+		if mix, twins = swapTwins(mix, twins); len(twins) == 0 {
+			return mix, nil
+		}
+		return addTwins(mix, twins, share)
 	}
 	mix = slices.DeleteFunc(slices.Clone(mix), func(o load.Operation) bool {
 		return slices.ContainsFunc(twins, func(twin load.Operation) bool { return twin.Name == o.Name })
@@ -51,37 +56,22 @@ func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load
 	return addTwins(mix, twins, share)
 }
 
-// mixPerRefusal is how many calls of its mix a soak makes for each call that must be refused.
-const mixPerRefusal = 100
-
-// withRefusals adds to the mix of a long trial what must be refused, so that a control that ceases to act meanwhile is
-// seen.
-func (x *Stage) withRefusals(t design.Treatment, mix []load.Operation) ([]load.Operation, error) {
-	target, ok := x.Target.(area.Refuser)
-	if !ok || !question.Of(x.Question).Drive.LongTrials {
-		return mix, nil
+// swapTwins returns the mix with its own trespasses in place, each with the weight that it had, and the twins of its
+// operations that it leaves out.
+func swapTwins(mix, twins []load.Operation) (out, more []load.Operation) {
+	out = slices.Clone(mix)
+	at := func(name string) int {
+		return slices.IndexFunc(out, func(op load.Operation) bool { return op.Name == name })
 	}
-	var names []string
-	total := 0
-	for _, op := range mix {
-		names, total = append(names, op.Name), total+op.Weight
-	}
-	refusals, err := target.Refusals(t, names)
-	if err != nil {
-		return nil, fmt.Errorf("refusals of %s: %w", t.ID, err)
-	}
-	if len(refusals) == 0 {
-		return mix, nil
-	}
-	out := slices.Concat(mix, refusals)
-	for i := range out {
-		if i < len(mix) {
-			out[i].Weight *= mixPerRefusal
-		} else {
-			out[i].Weight = total
+	for _, op := range twins {
+		if i := at(op.Name); i >= 0 {
+			op.Weight = out[i].Weight
+			out[i] = op
+		} else if at(op.Twin) >= 0 {
+			more = append(more, op)
 		}
 	}
-	return out, nil
+	return out, more
 }
 
 // addTwins weighs the operations and their twins, so that the twins are the given share of the calls: as many of each

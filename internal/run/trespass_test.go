@@ -5,6 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tare/internal/area"
+	"tare/internal/design"
 	"tare/internal/load"
 )
 
@@ -45,6 +50,54 @@ func TestTwinsHaveTheirShare(t *testing.T) {
 	if _, err := addTwins(mix, twins[3:], 0.1); err == nil || !strings.Contains(err.Error(), "no operation of the mix") {
 		t.Errorf("without twins of the mix: %v", err)
 	}
+}
+
+// TestMixesKeepTheirTrespasses: where nobody asked for another mix, a trespass that it names keeps its weight, and
+// those that it leaves out have the share.
+func TestMixesKeepTheirTrespasses(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		weights map[string]int
+		want    map[string]float64
+		twins   string
+	}{
+		{
+			"left out",
+			map[string]int{"permit": 3, "other": 2},
+			map[string]float64{"permit": 0.594, "other": 0.396, "deny": 0.01},
+			"deny",
+		},
+		{"named", map[string]int{"permit": 3, "deny": 1}, map[string]float64{"permit": 0.75, "deny": 0.25}, "deny"},
+		{"nothing else", map[string]int{"deny": 1}, map[string]float64{"deny": 1}, "deny"},
+		{"nothing to refuse", map[string]int{"other": 1}, map[string]float64{"other": 1}, ""},
+	} {
+		x := &Stage{
+			Request: Request{Load: Load{Weights: c.weights, Trespass: 0.01, KeepMix: true}}, Target: mixed{},
+		}
+		ops, err := x.Operations(design.Treatment{ID: "default"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(c.want, weights(ops), cmpopts.EquateApprox(0.001, 0)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		for _, op := range ops {
+			if (op.Twin != "") != (op.Name == c.twins) {
+				t.Errorf("%s: %s is the twin of %q", c.name, op.Name, op.Twin)
+			}
+		}
+	}
+}
+
+// mixed has a mix of which one operation must be refused.
+type mixed struct{ area.Target }
+
+func (mixed) Operations(design.Treatment) ([]load.Operation, error) {
+	return []load.Operation{{Name: "permit", Weight: 1}, {Name: "other", Weight: 1}, {Name: "deny", Weight: 1}}, nil
+}
+
+func (mixed) Trespasses(design.Treatment) ([]load.Operation, error) {
+	return []load.Operation{{Name: "deny", Twin: "permit"}}, nil
 }
 
 // yes permits everything, and explains nothing.

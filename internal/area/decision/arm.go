@@ -50,6 +50,7 @@ type arm struct {
 
 	launch     engine.Launch
 	config     engine.Config
+	admin      string // the token of who may change policies or pace
 	stopKeeper func() // ends the keeper and waits for it; nil: none
 
 	mu       sync.Mutex

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +21,7 @@ import (
 var (
 	_ area.Conditioner = (*target)(nil)
 	_ area.Conditioned = (*Spec)(nil)
+	_ area.Explaining  = (*Spec)(nil)
 )
 
 const (
@@ -27,24 +30,22 @@ const (
 )
 
 // Conditions implements area.Conditioned.
-func (s *Spec) Conditions() (names []string) {
+func (s *Spec) Conditions() []string {
+	return slices.DeleteFunc(conditionNames(), func(name string) bool { return s.WhyNot(name, nil) != "" })
+}
+
+// WhyNot implements area.Explaining.
+func (s *Spec) WhyNot(name string, _ []design.Treatment) string {
 	p, err := s.plan(design.Treatment{})
 	if err != nil {
-		return nil
+		return "where the decision point is depends on the treatment"
 	}
-	if p.url == nil {
-		names = append(names, area.Restart, area.Starved)
-	}
-	if p.enforcer != nil {
-		names = append(names, area.Partition)
-	}
-	if p.replaceable() {
-		names = append(names, area.Reload)
-	}
-	if p.revocable() {
-		names = append(names, area.Revoke)
-	}
-	return names
+	return p.whyNot(name, p.kind == engine.OPA && engine.Host{Getenv: os.LookupEnv}.TakesOPAFromPATH())
+}
+
+// conditionNames are those that some decision point can be brought into.
+func conditionNames() []string {
+	return []string{area.Restart, area.Starved, area.Slow, area.Partition, area.Reload, area.Revoke}
 }
 
 // Conditions implements area.Conditioner: what can be done to an embedded decision point, and to policies that tare put
@@ -54,51 +55,80 @@ func (t *target) Conditions(tr design.Treatment) (out []area.Condition) {
 	if err != nil {
 		return nil
 	}
-	if p.url == nil {
-		out = append(out, area.Condition{
-			Name: area.Restart, Does: "the decision point's process is killed, and started again",
-			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, p.killAndWait(ctx) },
-		}, area.Condition{
-			Name: area.Starved, Impose: p.starve, Does: area.StarvedDoes("the decision point's process"),
-		})
-	}
-	if p.enforcer != nil {
-		out = append(out, area.Condition{
-			Name: area.Partition, Impose: p.freeze,
-			Does: "the decision point's process is stopped: the enforcement point gets no answer from it",
-		})
-	}
-	if p.replaceable() && !p.foreignOPA() {
-		out = append(out, area.Condition{
-			Name: area.Reload, Impose: p.reload,
-			Does: fmt.Sprintf("the policies are replaced by the same ones, every %v", reloadEvery),
-		})
-	}
-	if p.revocable() && !p.foreignOPA() {
-		out = append(out, p.revokeCondition())
+	foreign := p.kind == engine.OPA && p.launch.Path == p.env.Self
+	for _, name := range conditionNames() {
+		if p.whyNot(name, foreign) == "" {
+			out = append(out, p.condition(name))
+		}
 	}
 	return out
 }
 
-// replaceable reports whether tare can replace the policies while the decision point answers.
-func (p *plan) replaceable() bool {
-	if p.url != nil {
-		return p.revocable()
+// condition returns the condition of one of conditionNames.
+func (p *arm) condition(name string) area.Condition {
+	switch name {
+	case area.Restart:
+		return area.Condition{
+			Name: name, Does: "the decision point's process is killed, and started again",
+			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, p.killAndWait(ctx) },
+		}
+	case area.Starved:
+		return area.Condition{
+			Name: name, Impose: p.starve, Does: area.StarvedDoes("the decision point's process"),
+		}
+	case area.Slow:
+		return area.Condition{
+			Name: name, Impose: p.slow,
+			Does: fmt.Sprintf("the decision point's answers take up to %v longer, half of them more than the enforcement point "+
+				"waits", 2*p.enforcer.within()),
+		}
+	case area.Partition:
+		return area.Condition{
+			Name: name, Impose: p.freeze,
+			Does: "the decision point's process is stopped: the enforcement point gets no answer from it",
+		}
+	case area.Reload:
+		return area.Condition{
+			Name: name, Impose: p.reload,
+			Does: fmt.Sprintf("the policies are replaced by the same ones, every %v", reloadEvery),
+		}
 	}
-	return p.kind == engine.Cedar || p.kind == engine.PDPX || p.kind == engine.OPA
+	return p.revokeCondition()
 }
 
-// revocable reports whether the policies are the model's, so that one can be withdrawn. A guard of pdpx that is
-// withdrawn permits more than before.
-func (p *plan) revocable() bool {
-	if p.url != nil {
-		return p.spec.Load && p.adapter.Name == engine.OPA.Adapter()
+// whyNot returns why a condition cannot be brought about; empty: it can. foreign says that the opa in PATH is used.
+func (p *plan) whyNot(name string, foreign bool) string {
+	switch name {
+	case area.Restart, area.Starved, area.Slow, area.Partition:
+		switch {
+		case p.url != nil:
+			return "tare did not start the decision point"
+		case p.enforcer == nil && (name == area.Slow || name == area.Partition):
+			return "it takes an enforcement point that waits for the decision point: embedded.enforcer"
+		}
+		return ""
+	case area.Reload, area.Revoke:
+		return p.whyNotReplaced(name, foreign)
+	case area.ColdStart:
+		return "a decision point has nothing to forget but by a new start, which restart measures from its first moment on"
 	}
-	return p.kind == engine.Cedar || p.kind == engine.OPA
+	return ""
 }
 
-// foreignOPA reports an opa found in PATH, which is started with a bundle: nobody can write its policies.
-func (p *arm) foreignOPA() bool { return p.kind == engine.OPA && p.launch.Path == p.env.Self }
+// whyNotReplaced returns why policies cannot be replaced, or permissions be withdrawn, while the decision point answers.
+func (p *plan) whyNotReplaced(name string, foreign bool) string {
+	switch {
+	case p.url != nil && !(p.spec.Load && p.adapter.Name == engine.OPA.Adapter()):
+		return "only in an opa, by load: true, are there policies of tare's that can be replaced under load"
+	case p.kind == engine.ATT, p.kind == engine.AuthzForce:
+		return "the engine " + string(p.kind) + " reads its policies once"
+	case p.kind == engine.PDPX && name == area.Revoke:
+		return "a guard of pdpx that is withdrawn permits more than before"
+	case foreign:
+		return "the opa in PATH is started with a bundle, which nobody can write: take it out of PATH, and tare builds its own"
+	}
+	return ""
+}
 
 // killAndWait kills the process and returns when its successor serves.
 func (p *arm) killAndWait(ctx context.Context) error {
@@ -129,6 +159,12 @@ func (p *arm) starve(context.Context) (func(context.Context) error, error) {
 func (p *arm) freeze(context.Context) (func(context.Context) error, error) {
 	c, _ := p.latest()
 	return func(context.Context) error { return c.Signal(syscall.SIGCONT) }, c.Signal(syscall.SIGSTOP)
+}
+
+// slow has the enforcement point hold the decision point's answers back.
+func (p *arm) slow(ctx context.Context) (func(context.Context) error, error) {
+	s := &protocol.Session{Addr: p.session.Addr, Host: p.session.Host, Token: p.admin}
+	return func(ctx context.Context) error { return s.Manage(ctx, engine.PromptPath) }, s.Manage(ctx, engine.SlowPath)
 }
 
 // reload replaces the policies by the same ones, again and again.
@@ -166,5 +202,5 @@ func (p *arm) replace(ctx context.Context, set model.Set) error {
 			return err
 		}
 	}
-	return admin.Reload(ctx, engine.ReloadPath)
+	return admin.Manage(ctx, engine.ReloadPath)
 }

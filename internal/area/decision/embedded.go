@@ -47,8 +47,9 @@ func (p *arm) start(ctx context.Context) error {
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()
 	p.config.AnswerAfter = time.Duration(p.planted.AnswerAfter).Seconds()
 	p.config.Cache, p.config.Gap = time.Duration(p.planted.Cache).Seconds(), time.Duration(p.planted.Gap).Seconds()
-	if p.replaceable() {
-		p.config.Admin = rand.Text()
+	p.admin = rand.Text()
+	if p.whyNotReplaced(area.Reload, false) == "" {
+		p.config.Admin = p.admin
 	}
 	if p.kind == engine.PDPX {
 		p.config.Username, p.config.Password = embeddedUser, rand.Text()

@@ -86,7 +86,7 @@ func (p *arm) startEnforcer(ctx context.Context) (netip.AddrPort, error) {
 		Name: enforcerName, Path: p.env.Self, Args: []string{"serve", areaName, enforcerName},
 		Config: engine.Config{
 			Addr: "127.0.0.1:0", Upstream: p.pdp.String(), Within: p.enforcer.within().Seconds(),
-			Fallback: p.adapter.Plain(p.enforcer.FailureModeAllow),
+			Admin: p.admin, Fallback: p.adapter.Plain(p.enforcer.FailureModeAllow),
 		},
 		LogFile: p.env.LogFile(enforcerName, p.index), ReadyWithin: startWithin, CPUs: p.env.CPUs,
 	}, &ready)

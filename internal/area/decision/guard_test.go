@@ -2,6 +2,7 @@ package decision
 
 import (
 	"errors"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -106,13 +107,33 @@ func TestTrespassesOfEveryAdapter(t *testing.T) {
 	}
 }
 
-// TestNoTrespassWithoutPermits: among requests that are all refused there is nothing to trespass on.
-func TestNoTrespassWithoutPermits(t *testing.T) {
+// TestTrespassesWithoutPermits: among requests that are all refused each is its own twin, and guard is not asked.
+func TestTrespassesWithoutPermits(t *testing.T) {
 	spec := embedded(engine.Cedar, Planted{})
 	spec.Position = model.Absent
 	tg, _ := prepared(t, spec)
-	if _, err := tg.Trespasses(standard); !errors.Is(err, errNothingPermitted) {
-		t.Errorf("got %v", err)
+	ops, err := tg.Trespasses(standard)
+	if err != nil || len(ops) != 2 || ops[0].Twin != ops[0].Name {
+		t.Errorf("got %+v, %v", ops, err)
+	}
+	found := spec.Validate(design.Guard, []design.Treatment{standard})
+	if len(found) != 1 || !strings.Contains(found[0].Message, errNothingPermitted.Error()) {
+		t.Errorf("guard is refused with %+v", found)
+	}
+}
+
+// TestMixesThatAsk: a soak asks what must be refused besides a mix only where the mix asks for decisions.
+func TestMixesThatAsk(t *testing.T) {
+	for mix, want := range map[string]bool{
+		"": true, "healthcheck": false, "healthcheck statistics": false, "healthcheck guard-minmax": true, "xacml": false,
+	} {
+		if got := embedded(engine.PDPX, Planted{}).Asks([]design.Treatment{standard}, strings.Fields(mix)); got != want {
+			t.Errorf("the mix %q asks: %t, want %t", mix, got, want)
+		}
+	}
+	url := design.Treatment{ID: "there", Levels: map[string]string{"adapter": "openfga", "url": "http://127.0.0.1:1"}}
+	if (&Spec{}).Asks([]design.Treatment{url}, nil) {
+		t.Error("a section that is not valid asks")
 	}
 }
 
@@ -186,7 +207,7 @@ func TestConditionsLeaveNothingBehind(t *testing.T) {
 			t.Errorf("after %s: %v", c.Name, err)
 		}
 	}
-	if want := spec.Conditions(); !slices.Equal(names, want) || len(names) != 5 {
+	if want := spec.Conditions(); !slices.Equal(names, want) || len(names) != 6 {
 		t.Errorf("conditions %v, announced %v", names, want)
 	}
 	if n := len(j.Pending()); n != 2 {
@@ -311,7 +332,7 @@ func TestStrangersCannotReload(t *testing.T) {
 	p := tg.arm(standard.ID)
 	for _, token := range []string{"", "x"} {
 		s := &protocol.Session{Addr: p.pdp, Host: p.pdp.String(), Token: token}
-		if err := s.Reload(t.Context(), engine.ReloadPath); err == nil || !strings.Contains(err.Error(), "403") {
+		if err := s.Manage(t.Context(), engine.ReloadPath); err == nil || !strings.Contains(err.Error(), "403") {
 			t.Errorf("with token %q: %v", token, err)
 		}
 	}
@@ -341,5 +362,117 @@ func TestEnforcerFailureMode(t *testing.T) {
 		if err := tg.Verify(t.Context(), standard); err != nil {
 			t.Errorf("failure_mode_allow %t: %v", allow, err)
 		}
+	}
+}
+
+// TestSlowDecisionPoints: of the answers that are held back about half come after the enforcement point has answered
+// itself; none does before and after.
+func TestSlowDecisionPoints(t *testing.T) {
+	spec := embedded(engine.Cedar, Planted{})
+	spec.Embedded.Enforcer = &Enforcer{Timeout: unit.Duration(300 * time.Millisecond), FailureModeAllow: true}
+	tg, _ := prepared(t, spec)
+	p := tg.arm(standard.ID)
+	forbidden := p.questions[slices.IndexFunc(p.questions, func(q model.Question) bool { return q.Want == model.Deny })]
+	permitted := func(n int) (out int) {
+		for range n {
+			a, err := p.question(t.Context(), forbidden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Decision == model.Permit {
+				out++
+			}
+		}
+		return out
+	}
+	impose(t, tg.condition(t, area.Slow), func() {
+		if got := permitted(16); got < 5 || got > 12 {
+			t.Errorf("%d of 16 forbidden requests were permitted, want about half", got)
+		}
+	})
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	stranger := &protocol.Session{Addr: p.addr(), Host: p.addr().String(), Token: "x"}
+	if err := stranger.Manage(t.Context(), engine.SlowPath); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("a stranger slows it down: %v", err)
+	}
+}
+
+// TestConditionsThatCannotBe: each has its reason, and what is announced is what the target has.
+func TestConditionsThatCannotBe(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no opa there
+	fronted := embedded(engine.ATT, Planted{})
+	fronted.Embedded.Enforcer = &Enforcer{}
+	for _, c := range []struct {
+		name string
+		spec *Spec
+		can  string
+		not  map[string]string
+	}{
+		{
+			"cedar", embedded(engine.Cedar, Planted{}), "restart starved reload revoke",
+			map[string]string{area.Slow: "embedded.enforcer", area.Partition: "embedded.enforcer", area.ColdStart: "restart"},
+		},
+		{
+			"pdpx", embedded(engine.PDPX, Planted{}), "restart starved reload",
+			map[string]string{area.Revoke: "permits more than before"},
+		},
+		{"opa", embedded(engine.OPA, Planted{}), "restart starved reload revoke", nil},
+		{
+			"att", fronted, "restart starved slow partition",
+			map[string]string{area.Reload: "reads its policies once", area.Revoke: "reads its policies once"},
+		},
+		{
+			"a url", &Spec{Adapter: "pdpx", URL: "http://127.0.0.1:1"}, "",
+			map[string]string{area.Restart: "did not start", area.Reload: "load: true"},
+		},
+		{"an opa that is filled", opaSpec("http://127.0.0.1:1"), "reload revoke", map[string]string{area.Slow: "did not start"}},
+	} {
+		if got := strings.Join(c.spec.Conditions(), " "); got != c.can {
+			t.Errorf("%s: %q, want %q", c.name, got, c.can)
+		}
+		for name, why := range c.not {
+			if got := c.spec.WhyNot(name, nil); !strings.Contains(got, why) {
+				t.Errorf("%s, %s: %q, want %q", c.name, name, got, why)
+			}
+		}
+	}
+	p, err := embedded(engine.OPA, Planted{}).plan(standard)
+	if err != nil || !strings.Contains(p.whyNot(area.Reload, true), "bundle") {
+		t.Errorf("an opa in PATH: %q, %v", p.whyNot(area.Reload, true), err)
+	}
+}
+
+// TestConditionsOfALoadedOPA: the policies that tare put into an OPA behind a URL are replaced and withdrawn; what else
+// is there is not touched, and nothing is left behind.
+func TestConditionsOfALoadedOPA(t *testing.T) {
+	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
+	server := httptest.NewServer(f)
+	defer server.Close()
+	tg, j := opened(t, opaSpec(server.URL), testEnv(t, "OPA_TOKEN", plantedSecret))
+	if err := tg.Prepare(t.Context(), standard, j); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range tg.Conditions(standard) {
+		names = append(names, c.Name)
+	}
+	if want := opaSpec(server.URL).Conditions(); !slices.Equal(names, want) {
+		t.Errorf("conditions %v, announced %v", names, want)
+	}
+	before := f.puts
+	impose(t, tg.condition(t, area.Reload), func() { time.Sleep(3 * reloadEvery) })
+	if f.puts < before+2 {
+		t.Errorf("the policies were put there %d times", f.puts-before)
+	}
+	if got := revoked(t, tg.arm(standard.ID), 5); got[4] > 0.1 {
+		t.Errorf("revoked after %v s, want at once", got)
+	}
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Error(err)
+	}
+	if err := tg.Close(t.Context()); err != nil || len(j.Pending()) > 0 || !slices.Equal(f.loaded(), []string{"theirs"}) {
+		t.Errorf("%v, %d changes left, modules %v", err, len(j.Pending()), f.loaded())
 	}
 }

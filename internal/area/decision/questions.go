@@ -68,23 +68,6 @@ func (s *Spec) questions() ([]model.Question, error) {
 	return out, nil
 }
 
-// unseen returns the known refusals of those kinds of policy that a mix asks about without one of their refusals.
-func (p *plan) unseen(mix []string) (out []model.Question) {
-	asked, refused := map[string]bool{}, map[string]bool{}
-	for _, q := range p.questions {
-		if slices.Contains(mix, q.Name) && q.Want != model.None {
-			asked[q.Policy] = true
-			refused[q.Policy] = refused[q.Policy] || q.Want != model.Permit
-		}
-	}
-	for _, q := range slices.Concat(p.questions, p.refusals) {
-		if asked[q.Policy] && !refused[q.Policy] && (q.Want == model.Deny || q.Want == model.NotApplicable) {
-			out = append(out, q)
-		}
-	}
-	return out
-}
-
 // knownDeny wants a request that is refused for each kind of policy: a decision point that permits everything would
 // pass all others.
 func knownDeny(questions []model.Question) error {

@@ -348,21 +348,6 @@ func TestDenyQuestionsAreAlwaysAsked(t *testing.T) {
 	if names(p.questions) != "healthcheck guard-minmax" || names(p.refusals) != "guard-minmax-deny" {
 		t.Errorf("asked %q, refused %q", names(p.questions), names(p.refusals))
 	}
-	for mix, want := range map[string]string{
-		"healthcheck": "", "healthcheck guard-minmax": "guard-minmax-deny",
-	} {
-		if got := names(p.unseen(strings.Fields(mix))); got != want {
-			t.Errorf("with the mix %q it asks %q besides, want %q", mix, got, want)
-		}
-	}
-	s = Spec{Adapter: "pdpx"}
-	if p, err = s.plan(design.Treatment{}); err != nil {
-		t.Fatal(err)
-	}
-	published := []string{"healthcheck", "statistics", "monitoring", "guard-minmax", "guard-frequency"}
-	if got := names(p.unseen(published)); got != "monitoring-absent guard-minmax-deny guard-frequency-deny" {
-		t.Errorf("with the published mix it asks %q besides", got)
-	}
 	two := []Request{
 		{Name: "a", Expect: "permit", Policy: "x"},
 		{Name: "b", Expect: "deny", Policy: "x"},

@@ -20,9 +20,8 @@ type target struct {
 }
 
 var (
-	_ area.Target  = (*target)(nil)
-	_ area.Ledger  = (*target)(nil)
-	_ area.Refuser = (*target)(nil)
+	_ area.Target = (*target)(nil)
+	_ area.Ledger = (*target)(nil)
 )
 
 // Prepare implements area.Target: it starts the decision point or fills the one behind the URL, waits until it answers,
@@ -77,15 +76,6 @@ func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
 		return nil, err
 	}
 	return p.operations()
-}
-
-// Refusals implements area.Refuser.
-func (t *target) Refusals(tr design.Treatment, mix []string) ([]load.Operation, error) {
-	p, err := t.arms.Of(tr)
-	if err != nil {
-		return nil, err
-	}
-	return p.render(p.unseen(mix))
 }
 
 // Endpoint implements area.Target.

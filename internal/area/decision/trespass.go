@@ -11,22 +11,33 @@ import (
 	"tare/internal/load"
 )
 
-var _ area.Trespasser = (*target)(nil)
+var (
+	_ area.Trespasser = (*target)(nil)
+	_ area.Questioner = (*Spec)(nil)
+)
 
 // errNothingPermitted explains why there are no trespasses.
 var errNothingPermitted = errors.New("nothing that is asked is permitted, and trespasses stand among requests that " +
 	"are: ask a question with the answer permit, too (position first or last, or a request with expect: permit)")
 
-// Trespasses implements area.Trespasser: every question whose right answer is no, whatever the mix leaves out.
+// Asks implements area.Questioner: healthcheck and statistics of pdpx want no decision.
+func (s *Spec) Asks(treatments []design.Treatment, mix []string) bool {
+	return slices.ContainsFunc(treatments, func(t design.Treatment) bool {
+		p, err := s.plan(t)
+		return err == nil && slices.ContainsFunc(p.questions, func(q model.Question) bool {
+			return q.Want != model.None && (len(mix) == 0 || slices.Contains(mix, q.Name))
+		})
+	})
+}
+
+// Trespasses implements area.Trespasser: every question whose right answer is no, whatever the mix leaves out. Where
+// nothing is permitted, each is its own twin.
 func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	p, err := t.arms.Of(tr)
 	if err != nil {
 		return nil, err
 	}
 	permitted := p.permitted(t.env.Operations)
-	if len(permitted) == 0 {
-		return nil, errNothingPermitted
-	}
 	var out []load.Operation
 	for _, q := range slices.Concat(p.questions, p.refusals) {
 		if q.Want != model.Deny && q.Want != model.NotApplicable {
@@ -36,7 +47,9 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 		if err != nil {
 			return nil, err
 		}
-		op.Twin = twinOf(q, permitted)
+		if op.Twin = q.Name; len(permitted) > 0 {
+			op.Twin = twinOf(q, permitted)
+		}
 		out = append(out, op)
 	}
 	return out, nil

@@ -32,10 +32,10 @@ import (
 // fakeOPA is the part of OPA's REST API that Load, Unload and questions use. It evaluates the model's policies itself.
 type fakeOPA struct {
 	token string
-	n     int
 
 	mu      sync.Mutex
 	modules map[string]string
+	puts    int
 }
 
 func (f *fakeOPA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -54,6 +54,7 @@ func (f *fakeOPA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		f.modules[name] = string(b)
+		f.puts++
 	case isModule && r.Method == http.MethodDelete:
 		if _, ok := f.modules[name]; !ok {
 			w.WriteHeader(http.StatusNotFound)
@@ -80,11 +81,10 @@ func (f *fakeOPA) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	i := strings.TrimPrefix(q.Input.Resource.ID, "doc")
 	p := q.Input.Subject.Properties
-	known := false
-	for k := range f.n {
-		known = known || fmt.Sprint(k) == i
-	}
-	if !known {
+	rule := fmt.Sprintf("%q", q.Input.Resource.ID)
+	if !slices.ContainsFunc(slices.Collect(maps.Values(f.modules)), func(m string) bool {
+		return strings.Contains(m, rule)
+	}) {
 		fmt.Fprint(w, "{}") //nolint:errcheck // not defined
 		return
 	}
@@ -106,7 +106,7 @@ func opaSpec(url string) *Spec {
 // TestLoadPolicies loads policies into an external decision point, verifies them, and removes them; other policies
 // stay.
 func TestLoadPolicies(t *testing.T) {
-	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{"theirs": "package theirs"}}
+	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
 	defer server.Close()
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
@@ -139,7 +139,7 @@ func TestLoadPolicies(t *testing.T) {
 // TestUndoLoadedPolicies: undo after kill −9 reads the secrets again, may be repeated, and without the secret its error
 // says where the secret is expected.
 func TestUndoLoadedPolicies(t *testing.T) {
-	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{"theirs": "package theirs"}}
+	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
 	defer server.Close()
 	env := testEnv(t, "OPA_TOKEN", plantedSecret)
@@ -165,7 +165,7 @@ func TestUndoLoadedPolicies(t *testing.T) {
 // TestUndoLeavesOtherRuns: two runs whose records have the same path load policies into one decision point at the same
 // instant; undoing one run leaves the policies of the other.
 func TestUndoLeavesOtherRuns(t *testing.T) {
-	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
+	f := &fakeOPA{token: plantedSecret, modules: map[string]string{}}
 	server := httptest.NewServer(f)
 	defer server.Close()
 	dir, now := t.TempDir(), clock.NewFake(time.Unix(1, 0))
@@ -194,7 +194,7 @@ func TestUndoLeavesOtherRuns(t *testing.T) {
 
 // TestWrongCredentials are named as the cause, without the secret.
 func TestWrongCredentials(t *testing.T) {
-	f := &fakeOPA{token: "another", n: 4, modules: map[string]string{}}
+	f := &fakeOPA{token: "another", modules: map[string]string{}}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close) // after the target's own
 	tg, j := opened(t, opaSpec(server.URL), testEnv(t, "OPA_TOKEN", plantedSecret))
@@ -455,7 +455,7 @@ func TestPDPXBehindURL(t *testing.T) {
 
 // TestMaxRateLimitsLoadingAndCanaries: loading policies, canaries and the rehearsal also stay below max_rate.
 func TestMaxRateLimitsLoadingAndCanaries(t *testing.T) {
-	f := &fakeOPA{token: plantedSecret, n: 4, modules: map[string]string{}}
+	f := &fakeOPA{token: plantedSecret, modules: map[string]string{}}
 	var mu sync.Mutex
 	var came []time.Time
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	_ area.Conditioner      = (*target)(nil)
-	_ area.ConditionChecker = (*Spec)(nil)
+	_ area.Conditioner = (*target)(nil)
+	_ area.Explaining  = (*Spec)(nil)
 )
 
 // Conditions implements area.Conditioned.

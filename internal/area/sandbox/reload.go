@@ -41,18 +41,18 @@ func (s stack) replaceable() (names []string) {
 	return names
 }
 
-// CheckCondition implements area.ConditionChecker: not every enforcer's policy can be replaced.
-func (s *Spec) CheckCondition(name string, treatments []design.Treatment) error {
+// WhyNot implements area.Explaining: not every enforcer's policy can be replaced.
+func (s *Spec) WhyNot(name string, treatments []design.Treatment) string {
 	if name != area.Reload {
-		return nil
+		return ""
 	}
 	for _, t := range treatments {
 		if p, err := s.plan(t); err == nil && len(p.stack.replaceable()) == 0 {
-			return fmt.Errorf("treatment %q: a seccomp filter and a Landlock ruleset hold until the process ends, and tare "+
+			return fmt.Sprintf("treatment %q: a seccomp filter and a Landlock ruleset hold until the process ends, and tare "+
 				"does not replace SELinux's policy; only profiles of apparmor and rules of bpf are replaced", t.ID)
 		}
 	}
-	return nil
+	return ""
 }
 
 // further returns the policy with one further rule of each kind, which no workload meets.

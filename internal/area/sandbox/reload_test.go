@@ -38,9 +38,9 @@ func TestReloadCondition(t *testing.T) {
 		{area.Reload, all("seccomp+landlock"), true},
 		{area.Restart, all("seccomp"), false},
 	} {
-		err := s.CheckCondition(c.name, c.treatments)
-		if c.refused != (err != nil) || c.refused && !strings.Contains(err.Error(), "until the process ends") {
-			t.Errorf("%s of %v: %v", c.name, c.treatments, err)
+		why := s.WhyNot(c.name, c.treatments)
+		if c.refused != (why != "") || c.refused && !strings.Contains(why, "until the process ends") {
+			t.Errorf("%s of %v: %v", c.name, c.treatments, why)
 		}
 	}
 }

@@ -101,7 +101,8 @@ type Config struct {
 	// no policies whenever they are replaced.
 	Cache float64 `json:"cache,omitempty"`
 	Gap   float64 `json:"gap,omitempty"`
-	// Admin is the bearer token of who may have the policies replaced; empty: nobody may.
+	// Admin is the bearer token of who may have the policies replaced, or an enforcement point slowed down; empty: nobody
+	// may.
 	Admin string `json:"admin,omitempty"`
 	// Upstream is the decision point that an enforcement point asks; it waits Within seconds for an answer, and otherwise
 	// gives the answer Fallback.
@@ -113,6 +114,13 @@ type Config struct {
 // ReloadPath is where tare's own decision points are asked, by POST with the bearer token Admin, to read their policies
 // again.
 const ReloadPath = "/tare/reload"
+
+// SlowPath and PromptPath are where, in the same way, tare's enforcement point is asked to hold answers back, and to do
+// so no more.
+const (
+	SlowPath   = "/tare/slow"
+	PromptPath = "/tare/prompt"
+)
 
 // Ready is what the child answers when it serves.
 type Ready struct {

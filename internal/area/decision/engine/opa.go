@@ -53,6 +53,17 @@ func findOPA(ctx context.Context, h Host) (Launch, error) {
 	return Launch{Kind: OPA, Path: filepath.Join(dir, opaBinary), Version: "OPA " + opaVersion}, nil
 }
 
+// TakesOPAFromPATH reports whether Find would take an opa in PATH, as far as that is known.
+func (h Host) TakesOPAFromPATH() bool {
+	_, name, err := opaModule()
+	if err != nil {
+		return false
+	}
+	_, found := h.look("opa")
+	_, built, err := h.cache().Has(name)
+	return found && !built && err == nil
+}
+
 // seekOPA is findOPA without building.
 func seekOPA(ctx context.Context, h Host) (there bool, err error) {
 	_, name, err := opaModule()

@@ -8,9 +8,8 @@ import (
 	"tare/internal/area/decision/model"
 )
 
-// Reload asks, by POST to path, a decision point of tare's own to read its policies again. It returns when they are in
-// force.
-func (s *Session) Reload(ctx context.Context, path string) error {
+// Manage asks, by POST to path, a process of tare's own to do what the path stands for. It returns when that is done.
+func (s *Session) Manage(ctx context.Context, path string) error {
 	return s.manage(ctx, request{method: http.MethodPost, path: path}, http.StatusNoContent)
 }
 
@@ -27,14 +26,14 @@ func (m Module) Put(ctx context.Context, s *Session, set model.Set, mark int) er
 	return s.manage(ctx, request{method: http.MethodPut, path: m.path(), media: "text/plain", body: text}, http.StatusOK)
 }
 
-// manage makes a request that changes policies.
+// manage makes a request that changes policies or pace.
 func (s *Session) manage(ctx context.Context, r request, want int) error {
 	status, body, err := s.do(ctx, r, loadTimeout)
 	if err != nil {
-		return fmt.Errorf("replace the policies: %w", err)
+		return fmt.Errorf("%s %s: %w", r.method, r.path, err)
 	}
 	if status != want {
-		return fmt.Errorf("replace the policies: %s %s: %s", r.method, r.path, s.describeStatus(status, body))
+		return fmt.Errorf("%s %s: %s", r.method, r.path, s.describeStatus(status, body))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func RunCedar(ctx context.Context, cfg engine.Config, ready func(engine.Ready) e
 		if err != nil {
 			return nil, err
 		}
-		return reloadable(d.handler(), cfg.Admin, d.reload), nil
+		return managed(d.handler(), cfg.Admin, engine.ReloadPath, d.reload), nil
 	})
 }
 

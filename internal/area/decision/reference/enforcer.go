@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"tare/internal/area/decision/engine"
@@ -17,7 +19,8 @@ const upstreamConns = 4096
 // RunEnforcer serves an enforcement point on cfg.Addr until ctx ends: as Envoy's external authorization over HTTP it
 // hands each question to the decision point at cfg.Upstream and its answer back. Where the answer takes longer than
 // cfg.Within, cannot be had, or is a server error (5xx), it gives cfg.Fallback with status 200 instead: what Envoy's
-// failure_mode_allow decides.
+// failure_mode_allow decides. From a POST to engine.SlowPath until one to engine.PromptPath it holds each answer of the
+// decision point back.
 func RunEnforcer(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
 	transport := &http.Transport{MaxIdleConns: upstreamConns, MaxIdleConnsPerHost: upstreamConns, DisableCompression: true}
 	defer transport.CloseIdleConnections()
@@ -27,7 +30,11 @@ func RunEnforcer(ctx context.Context, cfg engine.Config, ready func(engine.Ready
 			return http.ErrUseLastResponse
 		}},
 	}
-	return serve(ctx, clock.System{}, "enforcer", cfg, ready, func() (http.Handler, error) { return e, nil })
+	slow := func(on bool) func(context.Context) error {
+		return func(context.Context) error { e.slow.Store(on); return nil }
+	}
+	h := managed(managed(e, cfg.Admin, engine.SlowPath, slow(true)), cfg.Admin, engine.PromptPath, slow(false))
+	return serve(ctx, clock.System{}, "enforcer", cfg, ready, func() (http.Handler, error) { return h, nil })
 }
 
 type enforcer struct {
@@ -35,6 +42,18 @@ type enforcer struct {
 	within   time.Duration
 	fallback []byte
 	client   http.Client
+	slow     atomic.Bool
+	held     atomic.Uint64 // answers that were held back
+}
+
+// hold keeps an answer back while the enforcement point is slow: for up to twice the time that it waits, spread evenly
+// over the answers. The error is that of ctx.
+func (e *enforcer) hold(ctx context.Context) error {
+	if !e.slow.Load() {
+		return nil
+	}
+	_, part := math.Modf(float64(e.held.Add(1)) * (math.Phi - 1))
+	return clock.System{}.Sleep(ctx, time.Duration(2*part*float64(e.within)))
 }
 
 // ServeHTTP implements http.Handler.
@@ -67,7 +86,7 @@ func (e *enforcer) ask(r *http.Request, body []byte) (status int, media string, 
 		return 0, "", nil
 	}
 	defer func() { _ = resp.Body.Close() }() // it has been read
-	if answer, err = io.ReadAll(resp.Body); err != nil {
+	if answer, err = io.ReadAll(resp.Body); err != nil || e.hold(ctx) != nil {
 		return 0, "", nil
 	}
 	return resp.StatusCode, resp.Header.Get("Content-Type"), answer

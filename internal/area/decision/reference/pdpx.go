@@ -33,7 +33,7 @@ func RunPDPX(ctx context.Context, cfg engine.Config, ready func(engine.Ready) er
 		if err != nil {
 			return nil, err
 		}
-		return reloadable(p.handler(), cfg.Admin, p.reload), nil
+		return managed(p.handler(), cfg.Admin, engine.ReloadPath, p.reload), nil
 	})
 }
 

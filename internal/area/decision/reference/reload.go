@@ -7,13 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/area/decision/engine"
 	"tare/internal/clock"
 )
 
-// reloadable adds a request with which who knows the token has the policies replaced while next answers. It is answered
-// when the new ones are in force. Without a token there is no such request.
-func reloadable(next http.Handler, token string, reload func(context.Context) error) http.Handler {
+// managed adds a request, POST to path, with which who knows the token has do done while next answers. It is answered
+// when that is done. Without a token there is no such request.
+func managed(next http.Handler, token, path string, do func(context.Context) error) http.Handler {
 	if token == "" {
 		return next
 	}
@@ -21,14 +20,14 @@ func reloadable(next http.Handler, token string, reload func(context.Context) er
 	mux := http.NewServeMux()
 	mux.Handle("/", next)
 	var one sync.Mutex // at a time
-	mux.HandleFunc("POST "+engine.ReloadPath, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) != 1 {
 			http.Error(w, "only tare itself may do this", http.StatusForbidden)
 			return
 		}
 		one.Lock()
 		defer one.Unlock()
-		if err := reload(r.Context()); err != nil {
+		if err := do(r.Context()); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
