@@ -23,14 +23,21 @@ func NewCallers[C any](all ...C) *Callers[C] {
 }
 
 // Call lets a caller perform do once one is free. It waits for neither longer than ctx: the call has been abandoned
-// then, and the caller is free again when do returns. do has a context that does not end with the call's.
+// then, and the caller is free again when do returns. do has a context that does not end with the call's. A call that
+// had to wait is ready once a caller is free: the wait is the target's, and not the generator's.
 func (c *Callers[C]) Call(ctx context.Context, do func(context.Context, C) load.Result) load.Result {
 	gone := load.Result{Outcome: load.ConnFailed, Errno: uint16(syscall.ECONNABORTED), Cause: load.CauseAbandoned}
 	var one C
+	waited := false
 	select {
 	case one = <-c.free:
-	case <-ctx.Done():
-		return gone
+	default:
+		waited = true
+		select {
+		case one = <-c.free:
+		case <-ctx.Done():
+			return gone
+		}
 	}
 	if ctx.Err() != nil {
 		c.free <- one
@@ -39,7 +46,11 @@ func (c *Callers[C]) Call(ctx context.Context, do func(context.Context, C) load.
 	answered := make(chan load.Result, 1)
 	go func() {
 		defer func() { c.free <- one }()
-		answered <- do(context.WithoutCancel(ctx), one)
+		r := do(context.WithoutCancel(ctx), one)
+		if waited && r.Ready.IsZero() {
+			r.Ready = r.Sent
+		}
+		answered <- r
 	}()
 	select {
 	case r := <-answered:

@@ -20,8 +20,8 @@ func StarvedDoes(who string) string {
 	return fmt.Sprintf("%s is stopped for all but %v of every %v, as under a CPU quota", who, starvedRun, starvedPeriod)
 }
 
-// Starve stops and continues a process by turns, by the signals that signal sends, until lift is called, which leaves it
-// running. A child of tare that is stopped ends with tare all the same.
+// Starve stops and continues a process by turns, by the signals that signal sends, until lift is called, which leaves
+// it running. A child of tare that is stopped ends with tare all the same.
 func Starve(c clock.Clock, signal func(syscall.Signal) error) (lift func(context.Context) error) {
 	return Meanwhile(func(ctx context.Context) error {
 		for ctx.Err() == nil {

@@ -81,7 +81,8 @@ func TestRealGuard(t *testing.T) {
 				t.Errorf("%s: %s %v", c.Name, name, got[name])
 			}
 		}
-		if refused := got[opPull][load.Wrong]; got[opCheck][load.Wrong] > 0 || (refused > 0) != (c.Name == conditionFullDisk) {
+		refused, full := got[opPull][load.Wrong] > 0, c.Name == conditionFullDisk
+		if refused != full || got[opCheck][load.Wrong] > 0 {
 			t.Errorf("%s: %v", c.Name, got)
 		}
 	}
