@@ -10,6 +10,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/report"
 	"tare/internal/stat"
 	"tare/internal/unit"
@@ -47,6 +48,9 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 func (c *comparison) missing(b *budget.Budget) string {
 	if len(c.blocks) == 0 {
 		return "no complete block was measured"
+	}
+	if m, ok := probe.Known(b.Metric); ok && timed(m) && c.late > 0 {
+		return "no times are given, since the generator sent late"
 	}
 	have, ok := c.measured[b.Operation]
 	if !ok {

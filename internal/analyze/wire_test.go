@@ -184,6 +184,10 @@ func TestLateBlocks(t *testing.T) {
 		if want := c.verdict == report.Invalid; want != (ExitCode(rep) == ExitInvalid) {
 			t.Errorf("exit %d", ExitCode(rep))
 		}
+		if why := rep.Budgets[0].Reason; c.verdict == report.Invalid &&
+			why != "no times are given, since the generator sent late" {
+			t.Errorf("%d late blocks: the budget is not measured because %q", c.late, why)
+		}
 	}
 }
 

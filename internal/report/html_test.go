@@ -272,8 +272,8 @@ func TestVerdictComesFirst(t *testing.T) {
 	}{
 		"none":        {none, `<p class="lead ">Capacity 163.7/s · accept queue</p>`},
 		"pass":        {healthy(), `<p class="lead good"><strong class="word">✓ pass</strong> It did not break: it holds at least 2000/s.</p>`},
-		"fail":        {treatmentRun(), `<p class="lead bad"><strong class="word">✗ FAIL</strong> cache=on: it breaks at 163.2/s: cpu-throttling. cache=off: it breaks at 99.97/s: token-bucket; it did not recover by itself. <span class="why">1 budget of 1 broken.</span></p>`},
-		"invalid":     {invalidRun(), `<strong class="word">✗ INVALID</strong> Nothing is known of the target: the generator is the limit`},
+		"fail":        {treatmentRun(), `<p class="lead bad"><strong class="word">✗ FAIL</strong> cache=on breaks at 163.2/s: cpu-throttling. cache=off breaks at 99.97/s: token-bucket; it did not recover by itself. <span class="why">1 budget of 1 broken.</span></p>`},
+		"invalid":     {invalidRun(), `<strong class="word">✗ INVALID</strong> default: the generator is the limit, not the target`},
 		"interrupted": {pageInterrupted(), `<strong class="word">? inconclusive</strong> The run did not come to its end.</p>`},
 		"ladder":      {ladderRun(), `<p class="lead ">It holds 150/s and breaks at 500/s: accept-queue.</p>`},
 	} {

@@ -243,8 +243,12 @@ func effectTable(r *Report, caption string, effects []*Effect) *grid {
 		if e.Blocks > 0 {
 			v[9] = strconv.Itoa(e.Blocks)
 		}
-		if e.BlocksToDecide != nil {
-			v[10] = "about " + strconv.Itoa(*e.BlocksToDecide)
+		switch n := e.BlocksToDecide; {
+		case n == nil:
+		case *n > design.MaxBlocks:
+			v[10] = "more than " + strconv.Itoa(design.MaxBlocks)
+		default:
+			v[10] = "about " + strconv.Itoa(*n)
 		}
 		t.add(v[:]...)
 	}

@@ -76,8 +76,8 @@ func TestConclusion(t *testing.T) {
 			"within it."},
 		"not shown": {comparisonOf(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 " +
 			"equivalent within the margin of 2 %, 1 inconclusive."},
-		"everything": {comparisonOf(landlock), "landlock rules=50 adds 61 % CPU time to open; every effect " +
-			"that decides is beyond the margin of 2 %."},
+		"everything": {comparisonOf(landlock), "landlock rules=50 adds 61 % CPU time to open; the one effect is " +
+			"beyond the margin of 2 %."},
 		"invalid": {invalid, ""},
 	} {
 		if got := strings.ReplaceAll(conclusion(c.r), space, " "); got != c.want {

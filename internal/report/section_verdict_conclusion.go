@@ -35,7 +35,7 @@ func conclusion(r *Report) string {
 	for _, e := range beyond[:min(maxNamed, len(beyond))] {
 		s = append(s, costSentence(r, e))
 	}
-	if n := len(beyond) - len(s); n > 0 {
+	if n := len(beyond) - len(s); n > 0 && len(t.of[Regressed]) < len(t.all) {
 		s = append(s, strconv.Itoa(n)+" more "+plural(n, "is", "are")+" beyond the margin")
 	}
 	return strings.TrimSpace(strings.Join(append(s, t.rest(r)), "; ")) + "."
@@ -95,7 +95,7 @@ func (t *tally) rest(r *Report) string {
 	open := rest - same - improved
 	switch {
 	case rest == 0:
-		return "every effect that decides is beyond " + margin
+		return every(regressed) + " beyond " + margin
 	case open == 0 && regressed > 0, open == 0 && same == 0:
 		return "nothing else is above " + margin
 	case open == 0 && improved == 0:
@@ -126,7 +126,10 @@ func (t *tally) rest(r *Report) string {
 	if improved > 0 {
 		text = "nothing" + strings.TrimPrefix(text, "Nothing")
 	}
-	if regressed > 0 {
+	switch _, word, _ := strings.Cut(parts[0], " "); {
+	case regressed > 0 && len(parts) == 1:
+		return plural(rest, "the other one is ", "the other "+strconv.Itoa(rest)+" are ") + word
+	case regressed > 0:
 		text = "of the other " + strconv.Itoa(rest) + ": "
 	}
 	return text + strings.Join(parts, ", ")

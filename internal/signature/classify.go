@@ -129,18 +129,18 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
 	v.confirm(e)
 }
 
-// rest says what became of the other calls: "; of 904 calls, 550 were refused".
+// rest says what became of the calls that did not: "; of 904 calls, 550 were refused".
 func (f *features) rest() string {
 	var parts []string
 	for _, x := range []struct {
 		n    int
 		what string
 	}{
-		{f.refused, "refused"},
+		{f.refused, "were refused"},
 		{f.failed, "failed"},
 		{f.timed, "timed out"},
 		{f.unconnected(), "did not connect"},
-		{f.left, "still outstanding at the end"},
+		{f.left, "were still outstanding at the end"},
 	} {
 		if x.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
@@ -149,7 +149,7 @@ func (f *features) rest() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; of %d calls: %s", f.n, strings.Join(parts, ", "))
+	return fmt.Sprintf("; of %d calls, %s", f.n, strings.Join(parts, ", "))
 }
 
 // confirm adds what probes on the target's host saw.

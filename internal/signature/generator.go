@@ -148,7 +148,7 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 		}
 	}
 	if inTarget := c.Rate * c.Mean; inTarget > 0 && !c.Idle && inTarget < (1-mostOwn)*float64(c.Workers) {
-		o.doubt("rate × mean response is %.3g calls in progress with %s: for the rest of the time they waited for it",
+		o.doubt("rate × mean response is %.3g calls in progress with %s: the rest of the workers' time went to the generator",
 			inTarget, unit.Count(c.Workers, "worker"))
 	}
 }
