@@ -110,5 +110,5 @@ func toDecide(e *report.Effect) string {
 	if e.BlocksToDecide == nil {
 		return ""
 	}
-	return fmt.Sprintf("; about %d blocks in all would decide", *e.BlocksToDecide)
+	return fmt.Sprintf(" (about %d blocks in all would decide)", *e.BlocksToDecide)
 }
