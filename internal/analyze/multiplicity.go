@@ -114,7 +114,8 @@ func Undecidable(blocks int, timed bool) []string {
 		}
 	case gates < manyGates:
 		out = append(out, fmt.Sprintf(
-			"of one treatment, %s can decide %s at once, and not more", unit.Count(blocks, "block"), unit.Count(gates, "gating effect"),
+			"of one treatment, %s can decide %s at once, and not more", unit.Count(blocks, "block"),
+			unit.Count(gates, "gating effect"),
 		))
 	}
 	if timed && blocks < stat.FewestTailBlocks {
