@@ -27,10 +27,10 @@ func Decide(rep *report.Report) (stop bool, reason string) {
 	}
 	open = append(open, undecided...)
 	if len(open) > 0 {
-		return false, "open: " + strings.Join(shortened(open), "; ")
+		return false, "not decided: " + strings.Join(shortened(open), "; ")
 	}
 	if done == "" {
-		return false, "open: nothing that was measured decides a verdict; set a budget"
+		return false, "nothing that was measured decides a verdict; set a budget"
 	}
 	return true, done
 }
@@ -84,9 +84,8 @@ func openEffects(rep *report.Report) (done string, open []string) {
 		case report.Regressed, report.Improved, report.Equivalent:
 			decided++
 		case report.Slower, report.Faster, report.EffectInconclusive, report.NotJudged:
-			open = append(open, fmt.Sprintf(
-				"%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Shown(), e.Change(), toDecide(e),
-			))
+			open = append(open, fmt.Sprintf("%s under %s: %s so far, %s%s", nameOf(e), e.Treatment, e.Change(), soFar(e),
+				toDecide(e)))
 		}
 	}
 	if decided > 0 {
@@ -95,9 +94,21 @@ func openEffects(rep *report.Report) (done string, open []string) {
 	return done, open
 }
 
+// soFar says what is known of an effect that is undecided.
+func soFar(e *report.Effect) string {
+	switch e.Verdict {
+	case report.Slower, report.Faster:
+		return e.Shown() + ", but perhaps by less than the margin"
+	case report.NotJudged:
+		return "too few blocks to judge"
+	case report.EffectInconclusive, report.Regressed, report.Improved, report.Equivalent:
+	}
+	return "neither a change nor its absence is shown"
+}
+
 func toDecide(e *report.Effect) string {
 	if e.BlocksToDecide == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (about %d blocks in all)", *e.BlocksToDecide)
+	return fmt.Sprintf(" (about %d blocks in all would decide)", *e.BlocksToDecide)
 }

@@ -126,7 +126,8 @@ func TestDecide(t *testing.T) {
 		{
 			"open effect",
 			report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Slower, true)}},
-			false, "open.cpu under x is higher at +3.0 % [1.0, 5.0] (about 60 blocks in all)",
+			false, "open.cpu under x: +3.0 % [1.0, 5.0] so far, higher, but perhaps by less than " +
+				"the margin (about 60 blocks in all would decide)",
 		},
 		{
 			"budgets decide",

@@ -114,12 +114,14 @@ func Undecidable(blocks int, timed bool) []string {
 		}
 	case gates < manyGates:
 		out = append(out, fmt.Sprintf(
-			"of one treatment, %s can decide %s at once, and not more", unit.Count(blocks, "block"), unit.Count(gates, "gating effect"),
+			"of one treatment, %s can decide %s at once, and not more", unit.Count(blocks, "block"),
+			unit.Count(gates, "gating effect"),
 		))
 	}
 	if timed && blocks < stat.FewestTailBlocks {
 		out = append(out, fmt.Sprintf(
-			"%s cannot tell how p90 and higher quantiles change: %d are needed", unit.Count(blocks, "block"), stat.FewestTailBlocks,
+			"%s cannot tell how p90 and higher quantiles change: %d are needed", unit.Count(blocks, "block"),
+			stat.FewestTailBlocks,
 		))
 	}
 	return out

@@ -33,7 +33,8 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 	switch {
 	case g.Valid:
 		if n, limit := s.lateWindows(); n > 0 {
-			a.warn(id, "the generator was late (p99 above %s) in %d of %s", span(limit), n, unit.Count(len(s.measured()), "window"))
+			a.warn(id, "the generator was late (p99 above %s) in %d of %s", span(limit), n,
+				unit.Count(len(s.measured()), "window"))
 		}
 	case sent < signature.LeastAchieved, len(budgets) == 0, asksTimes(budgets):
 		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(

@@ -60,7 +60,8 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 	}
 	return finding{
 		Interval: x,
-		how:      fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s", unit.Count(d.N, "window"), percent(d.Level)),
+		how: fmt.Sprintf("an hour, over %s, block-bootstrap interval at %s", unit.Count(d.N, "window"),
+			percent(d.Level)),
 	}
 }
 

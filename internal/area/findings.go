@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"tare/internal/design"
@@ -11,7 +14,20 @@ import (
 
 // Fault returns a finding that stops a run. Without a hint, it has the one that err carries.
 func Fault(path string, err error, hint string) Finding {
-	return Finding{Path: path, Severity: Error, Message: err.Error(), Hint: cmp.Or(hint, HintOf(err))}
+	return Finding{Path: path, Severity: Error, Message: err.Error() + From(err), Hint: cmp.Or(hint, HintOf(err))}
+}
+
+// From names the folder to which the path of a missing file is relative; it is empty for other errors.
+func From(err error) string {
+	p, ok := errors.AsType[*fs.PathError](err)
+	if !ok || !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(p.Path) || p.Op == "openat" { // that is below an os.Root
+		return ""
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return " (looked for in " + dir + ")"
 }
 
 // WithHint returns err with a hint, the next step for the user.

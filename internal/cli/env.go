@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"tare/internal/analyze"
+	"tare/internal/area"
 	"tare/internal/proc"
 	"tare/schema"
 )
@@ -82,7 +83,7 @@ func (a *app) execute(ctx context.Context) int {
 		x = &exit{code: ExitError, cause: err}
 	}
 	if !x.quiet {
-		a.tell("tare: %v\n", x)
+		a.tell("tare: %v%s\n", x, area.From(x))
 	}
 	return x.code
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
 	}
 	e, diagnostics := config.Parse(src.name, src.text, a.areas)
 	if config.HasErrors(diagnostics) {
-		return a.incomplete(src, x, f)
+		return a.incomplete(src, x, f, diagnostics)
 	}
 	if f.write != "" {
 		if src, err = keep(src, f.write); err != nil {
@@ -84,9 +85,10 @@ func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
 
 // incomplete reports what is wrong with an experiment, and what its target needs. It keeps only the text that the
 // command composed itself: a wrong value of --set may be a secret.
-func (a *app) incomplete(src source, x composed, f *oneLineFlags) error {
+func (a *app) incomplete(src source, x composed, f *oneLineFlags, wrong []config.Diagnostic) error {
 	_, err := a.experiment(src)
-	if x.needs == "" || err == nil {
+	isGiven := func(d config.Diagnostic) bool { return d.Path != "" && f.value(d.Path) != "" }
+	if x.needs == "" || err == nil || slices.ContainsFunc(wrong, isGiven) { // what is given is wrong
 		return err
 	}
 	a.tell("%s\n", x.needs)

@@ -170,7 +170,8 @@ func peakRateText(e *config.Experiment) string {
 		return "no load is generated: the workloads run at their own pace"
 	}
 	if c := e.Load.Closed; c != nil {
-		return fmt.Sprintf("as fast as %s can, one call each at a time%s", unit.Count(c.Workers, "worker"), rateLimitText(e.Load.MaxRate))
+		return fmt.Sprintf("as fast as %s can, one call each at a time%s", unit.Count(c.Workers, "worker"),
+			rateLimitText(e.Load.MaxRate))
 	}
 	switch r := e.Peak(); {
 	case r > 0 && !question.Of(e.Question).Drive.Overloads:

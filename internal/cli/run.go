@@ -152,7 +152,12 @@ func (a *app) run(ctx context.Context, src source, f startFlags, outs []output) 
 // finish reports the record in dir of a run that ended with err.
 func (a *app) finish(dir string, err error, outs []output) error {
 	if err != nil {
-		a.tell("tare: %v\n", err)
+		n, isPrepare := errors.AsType[*run.NotPrepared](err)
+		if isPrepare && slices.ContainsFunc(outs, func(o output) bool { return o.form == "text" && o.file == "" }) {
+			a.tell("tare: %s could not be prepared; the report says why\n", n.Treatment)
+		} else {
+			a.tell("tare: %v\n", err)
+		}
 		if hint := area.HintOf(err); hint != "" {
 			a.tell("  next: %s\n", hint)
 		}

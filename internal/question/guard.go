@@ -73,10 +73,12 @@ func guardTakes(f Forecast) string {
 		least, most = least+all, most+all
 		parts = append(parts, fmt.Sprintf("%s of about %s", unit.Count(f.Conditions, "condition"), unit.Duration(aCondition)))
 	}
-	n := time.Duration(max(1, f.Treatments))
-	return fmt.Sprintf("about %s to %s: %s%s; longer where trespasses begin to be permitted, with up to %d more points, and "+
-		"where the target recovers slowly", unit.Duration((n * least).Round(time.Second)),
-		unit.Duration((n * most).Round(time.Second)), Listed(parts, "and"), f.each(), guard.MostRefined)
+	n := float64(max(1, f.Treatments))
+	all := func(d time.Duration) string {
+		return unit.Duration(time.Duration(n * float64(d)).Round(time.Second)).String()
+	}
+	return fmt.Sprintf("about %s to %s: %s%s; longer where trespasses begin to be permitted, with up to %d more points, "+
+		"and where the target recovers slowly", all(least), all(most), Listed(parts, "and"), f.each(), guard.MostRefined)
 }
 
 // guardSearch returns how long the points of one treatment take, with the search for the capacity that they are

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTakes: a plan says how long all treatments take, and speaks of conditions and treatments only where there are any.
+// TestTakes: a plan says how long all treatments take, and speaks of conditions and treatments only if there are any.
 func TestTakes(t *testing.T) {
 	t.Parallel()
 	alone := guardTakes(Forecast{Treatments: 1})

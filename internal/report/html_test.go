@@ -309,8 +309,8 @@ func TestLaddersAreNotJudged(t *testing.T) {
 			[]Point{point(10, 1, false), point(20, .5, true)},
 			"At 20/s, the lowest rate that counts, 50.0 % of the calls were answered well.",
 		},
-		{[]Point{point(10, 1, false)}, "At none of the 1 points is anything known of the target: the generator was the " +
-			"limit."},
+		{[]Point{point(10, 1, false)}, "Nothing is known of the target: the generator was the limit at the " +
+			"only point."},
 		{
 			[]Point{workload("warm", 1), workload("cold", .25)},
 			"Not every call was answered well: fewest with the workload cold, 25.0 %.",

@@ -68,29 +68,36 @@ func version(r *Report) string {
 
 // reproduce returns the command that repeats the experiment.
 func reproduce(r *Report, without []string) []block {
-	if r.Experiment.File == "" {
+	file, holds := fileWord(r.Experiment.File), "The run's folder holds the file as it was"
+	switch {
+	case r.Experiment.File == "" && r.Experiment.SHA256 == "":
 		return nil
+	case r.Experiment.File == "":
+		file, holds = "RUN/experiment.yaml", "RUN is the run's folder, which holds the experiment as it was, with what the "+
+			"command line changed"
 	}
-	file := r.Experiment.File
-	if strings.HasPrefix(file, "-") { // no option
-		file = "./" + file
-	}
-	file = shell.Word(file)
 	var lines []string
 	if r.Experiment.SHA256 != "" {
 		lines = append(lines, "sha256sum "+file+"   # "+r.Experiment.SHA256)
 	}
 	lines = append(lines, "tare run "+file)
-	holds := "The whole report is in this page, too, in the form of “-o json”: the element with the id “report”."
+	page := "The whole report is in this page, too, in the form of “-o json”: the element with the id “report”."
 	if len(without) > 0 {
-		holds = "The report is in this page, too, in the form of “-o json” but for its " + listed(without) +
+		page = "The report is in this page, too, in the form of “-o json” but for its " + listed(without) +
 			", which would make the page too large: the element with the id “report”."
 	}
 	return []block{
 		{Heading: "Run it again"},
 		{Code: strings.Join(lines, "\n")},
 		{Text: fmt.Sprintf("With the line “seed: %d” in the file, order, arrivals and mix are drawn as they were here. "+
-			"The run's folder holds the file as it was, and "+
-			"“tare report” computes this page again from the record there. %s", r.Experiment.Seed, holds)},
+			"%s, and “tare report” computes this page again from the record there. %s", r.Experiment.Seed, holds, page)},
 	}
+}
+
+// fileWord returns the name of a file as a word of a shell, which is no option.
+func fileWord(name string) string {
+	if strings.HasPrefix(name, "-") {
+		name = "./" + name
+	}
+	return shell.Word(name)
 }

@@ -81,8 +81,8 @@ func held(points []Point) string {
 		}
 	}
 	if len(valid) == 0 {
-		return "At none of the " + strconv.Itoa(len(points)) +
-			" points is anything known of the target: the generator was the limit."
+		return "Nothing is known of the target: the generator was the limit at " +
+			plural(len(points), "the only point", "all "+strconv.Itoa(len(points))+" points") + "."
 	}
 	worst := slices.MinFunc(valid, func(a, b *Point) int { return cmp.Compare(*a.Success, *b.Success) })
 	if points[0].Name != "" {

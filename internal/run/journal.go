@@ -39,5 +39,6 @@ func (j *journal) lost() error {
 	if len(j.unwritten) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the record cannot say that %s to the system came off: %w", unit.Count(len(j.unwritten), "change"), j.unwritten[0])
+	return fmt.Errorf("the record cannot say that %s to the system came off: %w", unit.Count(len(j.unwritten), "change"),
+		j.unwritten[0])
 }

@@ -284,6 +284,18 @@ func (x *Stage) plan(trials []design.Trial) error {
 	})
 }
 
+// NotPrepared is the error of a treatment that could not be prepared; the record has it, too.
+type NotPrepared struct {
+	Treatment string
+	Cause     error
+}
+
+// Error implements error.
+func (n *NotPrepared) Error() string { return fmt.Sprintf("prepare %s: %v", n.Treatment, n.Cause) }
+
+// Unwrap returns the cause.
+func (n *NotPrepared) Unwrap() error { return n.Cause }
+
 func (x *Stage) prepare(ctx context.Context, t design.Treatment) error {
 	x.Tell(Event{Phase: Preparing, Treatment: t.ID})
 	begin := x.Env.Clock.Now()
@@ -291,7 +303,7 @@ func (x *Stage) prepare(ctx context.Context, t design.Treatment) error {
 	p := record.Prepare{Treatment: t.ID, Seconds: x.Env.Clock.Now().Sub(begin).Seconds()}
 	if err != nil {
 		p.Error = err.Error()
-		err = fmt.Errorf("prepare %s: %w", t.ID, err)
+		err = &NotPrepared{t.ID, err}
 	}
 	return errors.Join(err, x.Writer.Prepare(p))
 }

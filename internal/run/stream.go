@@ -6,6 +6,7 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/record"
+	"tare/internal/unit"
 )
 
 // A Stream is a stream of load to an arm. It ends a segment by itself when the target suffers, if the file says so.
@@ -50,17 +51,24 @@ func (a *Arm) streamConfig() (load.Config, error) {
 	return cfg, nil
 }
 
-// Audit records what the generator did between two states of a stream, and warns if max_rate delayed scheduled calls. g
-// has what a drive measures in its own way: the seconds, the CPU time and the effort.
+// Audit records what the generator did between two states of a stream, and warns if max_rate delayed so many scheduled
+// calls that it shows. g has what a drive measures in its own way: the seconds, the CPU time and the effort.
 func (a *Arm) Audit(from, to load.Progress, g record.Generator) error {
 	g.Treatment, g.Block, g.Engine = a.Trial.Treatment, a.Trial.Block, string(a.Load.Engine)
 	g.Offered, g.Sent, g.Unsendable = to.Due-from.Due, to.Sent-from.Sent, to.UnsentTimeouts-from.UnsentTimeouts
 	g.BytesIn, g.BytesOut = to.BytesIn-from.BytesIn, to.BytesOut-from.BytesOut
 	g.Workers, g.Placement = a.Load.workers(), a.placed[a.Trial.Treatment]
-	if err := a.Writer.Generator(g); err != nil || to.Held == from.Held {
+	if err := a.Writer.Generator(g); err != nil {
 		return err
 	}
+	held := to.Held - from.Held
+	if held == 0 || float64(held) < limiting*float64(g.Offered) && g.Unsendable == 0 {
+		return nil
+	}
 	return a.Writer.Warning(record.Warning{Treatment: g.Treatment, Text: fmt.Sprintf(
-		"max_rate held calls back, %d times: they were sent late, or not at all; a higher max_rate lets calls catch up "+
-			"after a stall", to.Held-from.Held)})
+		"max_rate held calls back, %d times in %s: they were sent late, or not at all; a higher max_rate lets calls catch "+
+			"up after a stall", held, unit.Count(g.Offered, "call"))})
 }
+
+// limiting is the share of calls from which on the rate limit can show in the figures: those of p99.
+const limiting = 0.01

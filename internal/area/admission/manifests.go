@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tare/internal/area"
 	"tare/internal/area/admission/mechanism"
 )
 
@@ -36,6 +37,33 @@ func (m *Manifests) read(s mechanism.Scope, policies int) (out manifested, err e
 	}
 	out.proof, err = m.prove(s, policies)
 	return out, err
+}
+
+// check looks for the folders and files that are named. What they hold is read by the preflight.
+func (m *Manifests) check() (out []area.Finding) {
+	if m == nil {
+		return nil
+	}
+	for _, x := range []struct {
+		path, name string
+		isFolder   bool
+	}{{"before", m.Before, true}, {"after", m.After, true}, {"good", m.Good, false}, {"bad", m.Bad, false}} {
+		if x.name == "" {
+			continue
+		}
+		want := "file"
+		if x.isFolder {
+			want = "folder"
+		}
+		info, err := os.Stat(x.name)
+		if err == nil && info.IsDir() != x.isFolder {
+			err = fmt.Errorf("%s is not a %s", x.name, want)
+		}
+		if err != nil {
+			out = append(out, area.Fault("manifests."+x.path, err, ""))
+		}
+	}
+	return out
 }
 
 // prove reads the pods that prove the policies.

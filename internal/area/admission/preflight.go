@@ -327,7 +327,8 @@ func judgeRights(lacking []cluster.Right) (out []area.Finding) {
 		})
 	}
 	if len(needed) > 0 {
-		err := fmt.Errorf("the user lacks %s that the run needs: %s", unit.Count(len(needed), "right"), strings.Join(needed, ", "))
+		err := fmt.Errorf("the user lacks %s that the run needs: %s", unit.Count(len(needed), "right"),
+			strings.Join(needed, ", "))
 		out = append(out, area.Fault("kubeconfig", err, "tare doctor --rbac prints a role with all of them"))
 	}
 	return out

@@ -311,3 +311,21 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d bytes are available, %v", free, err)
 	}
 }
+
+// TestMissingManifestsAreRefused: validation names what is not there, and the folder in which it was looked for.
+func TestMissingManifestsAreRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := &Manifests{Before: "policies", Bad: "bad.yaml"}
+	got := m.check()
+	if len(got) != 2 || got[0].Path != "manifests.before" || got[1].Path != "manifests.bad" ||
+		!strings.Contains(got[0].Message, "policies: no such file or directory (looked for in /") {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Mkdir("policies", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m.Bad = "policies"
+	if got = m.check(); len(got) != 1 || got[0].Message != "policies is not a file" {
+		t.Errorf("%+v", got)
+	}
+}

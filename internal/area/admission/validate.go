@@ -20,7 +20,7 @@ func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area
 	if out := area.JudgeEach(treatments, judge); len(out) > 0 {
 		return out
 	}
-	return append(s.checkReleases(treatments), s.checkUnused(treatments)...)
+	return slices.Concat(s.checkReleases(treatments), s.checkUnused(treatments), s.Manifests.check())
 }
 
 // checkTwice rejects what both the section and the treatments set.

@@ -163,7 +163,8 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 		often = "for the whole run"
 	}
 	return []string{
-		fmt.Sprintf("%s of %s at a time, one for each treatment, %s", unit.Count(len(treatments), "process"), spec.name(), often),
+		fmt.Sprintf("%s of %s at a time, one for each treatment, %s", unit.Count(len(treatments), "process"),
+			spec.name(), often),
 		fmt.Sprintf("a folder for each treatment in %s, removed at the end", os.TempDir()),
 		"what the program itself makes to prepare a treatment; it is asked to undo that at the end",
 	}

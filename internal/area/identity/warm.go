@@ -174,6 +174,19 @@ func (p *arm) call(ctx context.Context, w load.Wire, i uint64, timeout time.Dura
 	return outcome, err
 }
 
+// refusedHint is the next step where a credential was refused.
+func (a *adapter) refusedHint() string {
+	if a.name == "oidc-token" {
+		return "see that oidc.client_id and oidc.client_secret belong together, that the provider has this client, and " +
+			"that it lets the client use the grant"
+	}
+	section := a.section
+	if section != "" {
+		section = " below " + section
+	}
+	return "see that the credential" + section + " is valid for this server, and may be used for what is asked"
+}
+
 // answer returns call with the body of the answer.
 func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Duration) (load.Outcome, []byte, error) {
 	got, err := p.client(w.ConnKey(i)).Do(ctx, w.Render(nil, i), timeout)
@@ -197,6 +210,9 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 	if x, ok := w.(load.Explainer); ok {
 		if why := x.Explain(i, status, body); why >= 0 && why < len(causes()) {
 			err = fmt.Errorf("%w: %s", err, causes()[why])
+			if verdict(why) == credentialRefused {
+				err = area.WithHint(err, p.adapter.refusedHint())
+			}
 		}
 	}
 	if status == http.StatusNotFound {

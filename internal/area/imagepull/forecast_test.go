@@ -22,7 +22,12 @@ func TestForecast(t *testing.T) {
 		once, block time.Duration
 		says        string
 	}{
-		"no records": {Spec{}, []design.Treatment{arm("disabled", "1000")}, took, took, "each process takes 100ms to start and to end, as just now: 1 process at"},
+		"no records": {
+			Spec{},
+			[]design.Treatment{arm("disabled", "1000")},
+			took, took,
+			"each process takes 100ms to start and to end, as just now: 1 process at",
+		},
 		"records": {
 			Spec{},
 			[]design.Treatment{arm("disabled", "1000"), arm("cached", "1000")},

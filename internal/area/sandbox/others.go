@@ -150,7 +150,8 @@ func (s *sample) proveOthers(ctx context.Context) error {
 // createsThreads lists the processes that confine threads of their own, for the plan.
 func (s *Spec) createsThreads(treatments []design.Treatment) (out []string) {
 	if len(s.SetUp) > 0 {
-		out = append(out, unit.Count(len(treatments), "process")+" beside them, to confine threads of their own, one after another")
+		out = append(out, unit.Count(len(treatments), "process")+
+			" beside them, to confine threads of their own, one after another")
 	}
 	most := 0
 	for _, t := range treatments {

@@ -76,7 +76,8 @@ func (seccompFilter) Express(p Policy) error {
 	refused, err := refusedByProfile(program)
 	if err == nil && len(refused) == 0 {
 		err = fmt.Errorf("profile: %s refuses none of the %d system calls that tare can try, so nothing would prove that "+
-			"it is in force", p.Profile.Name, len(workload.Syscalls()))
+			"it is in force (SCMP_ACT_LOG lets a call pass); add an entry that refuses a call which no workload makes, such as "+
+			"{names: [ptrace], action: SCMP_ACT_ERRNO}", p.Profile.Name, len(workload.Syscalls()))
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func (x *blocks) look(b int, late bool) (stop bool, err error) {
 	case late:
 		look.Stop, look.Reason = true, fmt.Sprintf("the time of %s is spent; %s", x.Blocks.Within, d.Reason)
 	case len(x.due) == 1 || all:
-		look.Stop, look.Reason = true, fmt.Sprintf("%d blocks are done; %s", b, d.Reason)
+		look.Stop, look.Reason = true, fmt.Sprintf("all %s are measured; %s", unit.Count(b, "block"), d.Reason)
 	default:
 		x.due = x.due[1:]
 	}
