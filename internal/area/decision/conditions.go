@@ -120,17 +120,17 @@ func (p *plan) whyNot(name string, foreign bool) string {
 	return ""
 }
 
-// whyNotReplaced returns why policies cannot be replaced, or permissions be withdrawn, while the decision point answers.
+// whyNotReplaced returns why policies cannot be replaced, or permissions be withdrawn, under load.
 func (p *plan) whyNotReplaced(name string, foreign bool) string {
 	switch {
-	case p.url != nil && !(p.spec.Load && p.adapter.Name == engine.OPA.Adapter()):
+	case p.url != nil && (!p.spec.Load || p.adapter.Name != engine.OPA.Adapter()):
 		return "only in an opa, by load: true, are there policies of tare's that can be replaced under load"
 	case p.kind == engine.ATT, p.kind == engine.AuthzForce:
 		return "the engine " + string(p.kind) + " reads its policies once"
 	case p.kind == engine.PDPX && name == area.Revoke:
 		return "a guard of pdpx that is withdrawn permits more than before"
 	case foreign:
-		return "the opa in PATH is started with a bundle, which nobody can write: take it out of PATH, and tare builds its own"
+		return "the opa in PATH is started with a bundle, which nobody can write: out of PATH, tare builds one of its own"
 	}
 	return ""
 }

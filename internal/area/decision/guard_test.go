@@ -427,7 +427,10 @@ func TestConditionsThatCannotBe(t *testing.T) {
 			"a url", &Spec{Adapter: "pdpx", URL: "http://127.0.0.1:1"}, "",
 			map[string]string{area.Restart: "did not start", area.Reload: "load: true"},
 		},
-		{"an opa that is filled", opaSpec("http://127.0.0.1:1"), "reload revoke", map[string]string{area.Slow: "did not start"}},
+		{
+			"an opa that is filled", opaSpec("http://127.0.0.1:1"), "reload revoke",
+			map[string]string{area.Slow: "did not start"},
+		},
 	} {
 		if got := strings.Join(c.spec.Conditions(), " "); got != c.can {
 			t.Errorf("%s: %q, want %q", c.name, got, c.can)
