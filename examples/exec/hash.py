@@ -12,6 +12,7 @@ tare writes one request a line to standard input and reads one answer a line fro
 docs/reference/exec.md. Nothing but Python's standard library is used: copy this file, and change what stands below "The control".
 """
 
+import concurrent.futures
 import hashlib
 import hmac
 import json
@@ -19,12 +20,14 @@ import os
 import pathlib
 import random
 import sys
+import threading
 import time
 
 DESCRIPTION = {
     "protocol": 1,
     "name": "hash.py",
-    "version": "2",
+    "version": "3",
+    "at_once": 32,  # `question: guard` may ask for so many single calls at once: see main
     "operations": [
         {"name": "load", "expect": "the file's content, checked", "span_ms": 20},
         {"name": "tampered", "expect": "no content: one bit was changed", "trespass": "load"},
@@ -142,18 +145,30 @@ def main():
     # Whatever prints by mistake must not get between the answers: from here on standard output is the log, and answers have a file of their own.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1, encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    driver = Driver()
-    for line in sys.stdin:  # ends when tare closes it, also when tare was killed
-        request = json.loads(line)
+    driver, writing, under_way = Driver(), threading.Lock(), set()
+
+    def respond(request):
         try:
             if request["do"] not in ("describe", "prepare", "verify", "operate", "undo", "stop"):
                 raise ValueError(f"unknown request {request['do']}")
             answer = {"id": request["id"], "ok": getattr(driver, request["do"])(request)}
         except Exception as err:  # the person reads it in tare's report
             answer = {"id": request["id"], "error": f"{type(err).__name__}: {err}"}
-        print(json.dumps(answer), file=answers)
-        if request["do"] == "stop":
-            return
+        with writing:
+            print(json.dumps(answer), file=answers)
+
+    with concurrent.futures.ThreadPoolExecutor(DESCRIPTION["at_once"]) as several:
+        for line in sys.stdin:  # ends when tare closes it, also when tare was killed
+            request = json.loads(line)
+            if request["do"] == "operate" and request["calls"] == 1:  # the next one may come before this one is answered
+                call = several.submit(respond, request)
+                under_way.add(call)
+                call.add_done_callback(under_way.discard)
+                continue
+            concurrent.futures.wait(list(under_way))
+            respond(request)
+            if request["do"] == "stop":
+                return
 
 
 if __name__ == "__main__":

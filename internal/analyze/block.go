@@ -89,13 +89,13 @@ func (a *analysis) block(d *dataset, number int, trials map[string]*record.Trial
 			return nil, fmt.Errorf("trial of %s: %w", t.Treatment, err)
 		}
 		b.extracts = append(b.extracts, x)
-		why := x.audit.Reason + ", under " + arm.ID
+		under := ", under " + arm.ID
 		switch {
 		case x.audit.Valid:
 		case x.late() && b.late == "":
-			b.late = why
+			b.late = signature.Late(x.audit.LatenessP99, x.audit.Limit) + under
 		case !x.late() && b.limit == "":
-			b.limit = why
+			b.limit = x.audit.Reason + under
 		}
 	}
 	return b, nil

@@ -8,6 +8,9 @@ import (
 	"tare/internal/stat"
 )
 
+// runInvalid is why nothing is judged in an invalid run, whose verdict says why it is.
+const runInvalid = "the run is invalid"
+
 // unreliable is what a run is called whose own checks found effects where there can be none.
 const unreliable = "unreliable on this host"
 
@@ -98,7 +101,7 @@ func (a *analysis) withdrawVerdicts() {
 	for i := range a.rep.Effects {
 		e := &a.rep.Effects[i]
 		e.Verdict, e.Measurable, e.BlocksToDecide = report.NotJudged, false, nil
-		e.Reason = "the run is invalid: " + a.flaws.invalid[0]
+		e.Reason = runInvalid
 	}
 }
 

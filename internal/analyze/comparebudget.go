@@ -37,7 +37,7 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 		f.how = fmt.Sprintf("%s is the worst of %d operations; %s", gates[worst].operation, len(all), f.how)
 	}
 	if f.why == "" && len(a.flaws.invalid) > 0 {
-		f.verdict, f.how = report.Inconclusive, "the run is invalid: "+a.flaws.invalid[0]
+		f.verdict, f.how = report.Inconclusive, runInvalid
 	}
 	return f
 }

@@ -164,7 +164,7 @@ func readableForms(t *rapid.T, rep *report.Report, x experiment) {
 		_, word, _ := strings.Cut(m[4], " ")
 		word, _, _ = strings.Cut(word, ",")
 		verdict := strings.NewReplacer("not judged", string(report.NotJudged), "costs", string(report.Regressed),
-			"saves", string(report.Improved)).Replace(word)
+			"saves", string(report.Improved), "higher", string(report.Slower), "lower", string(report.Faster)).Replace(word)
 		check("page", m[0], m[1], m[2], report.EffectVerdict(verdict))
 	}
 	exposed(t, rep, x)

@@ -66,7 +66,7 @@ func openBudgets(rep *report.Report) (done string, open []string) {
 		}
 	}
 	if decided > 0 {
-		done = fmt.Sprintf("%s decided, the A/A arm is quiet", plural(decided, "budget"))
+		done = fmt.Sprintf("%s decided", plural(decided, "budget"))
 	}
 	return done, open
 }
@@ -84,12 +84,12 @@ func openEffects(rep *report.Report) (done string, open []string) {
 			decided++
 		case report.Slower, report.Faster, report.EffectInconclusive, report.NotJudged:
 			open = append(open, fmt.Sprintf(
-				"%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Verdict, e.Change(), toDecide(e),
+				"%s under %s is %s at %s%s", nameOf(e), e.Treatment, e.Shown(), e.Change(), toDecide(e),
 			))
 		}
 	}
 	if decided > 0 {
-		done = fmt.Sprintf("%s decided, the A/A arm is quiet", plural(decided, "effect"))
+		done = fmt.Sprintf("%s decided", plural(decided, "effect"))
 	}
 	return done, open
 }

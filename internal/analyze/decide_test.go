@@ -126,7 +126,7 @@ func TestDecide(t *testing.T) {
 		{
 			"open effect",
 			report.Report{AA: quiet, Effects: []report.Effect{effect(report.Regressed, true), effect(report.Slower, true)}},
-			false, "open.cpu under x is slower at +3.0 % [1.0, 5.0] (about 60 blocks in all)",
+			false, "open.cpu under x is higher at +3.0 % [1.0, 5.0] (about 60 blocks in all)",
 		},
 		{
 			"budgets decide",
@@ -153,7 +153,7 @@ func TestDecide(t *testing.T) {
 			report.Report{
 				AA: quiet, Effects: []report.Effect{effect(report.Faster, true)}, Budgets: budgets(report.NotMeasured),
 			},
-			false, "faster",
+			false, "higher",
 		},
 		{
 			"nothing gates",

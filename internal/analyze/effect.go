@@ -36,6 +36,7 @@ type contrast struct {
 	base      float64 // the baseline's median over its blocks; 0: not known
 	margin    float64 // on the effect's own scale; 0: there is none
 	exact     bool    // the metric does not vary: its change is a change
+	same      bool    // both arms have the same value in every block
 	unblocked bool
 
 	got  stat.Test // at 1 − alpha
@@ -162,6 +163,8 @@ func (c *contrast) fill(alpha float64) {
 			"%s are too few for an interval at %s: this one is at %s", plural(e.Blocks, "block"), percent(1-alpha),
 			percent(e.Level),
 		)
+	case c.same:
+		e.Reason = "the same in every block"
 	case c.unblocked:
 		e.Reason = "unblocked: the values were not taken in interleaved blocks, so that nothing may be called equivalent"
 	}
@@ -189,7 +192,7 @@ func (c *contrast) verdict() report.EffectVerdict {
 	switch {
 	case c.wide:
 		return report.NotJudged
-	case c.exact && lo == 0 && hi == 0:
+	case (c.exact || c.same) && lo == 0 && hi == 0:
 		return report.Equivalent
 	case m > 0 && lo > m:
 		return report.Regressed

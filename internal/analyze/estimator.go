@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"tare/internal/metric"
 	"tare/internal/stat"
@@ -150,6 +151,7 @@ func (c *contrast) within(x, y []float64) {
 	for i := range d {
 		d[i] = y[i] - x[i]
 	}
+	c.same = !slices.ContainsFunc(d, func(v float64) bool { return v != 0 })
 	c.least = stat.LeastRankP(len(d))
 	c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmann(d, level) }
 	c.mean = func(level float64) (stat.Test, error) { return stat.MeanTest(d, level) }

@@ -79,7 +79,7 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 		a.warn("", "no times are taken from %s, where the generator was late (%s)", blockList(l.late), l.why)
 		return false
 	}
-	why := fmt.Sprintf("the generator was late in %d of %s: %s", len(l.late), plural(blocks, "block"), l.why)
+	why := fmt.Sprintf("the generator sent late in %d of %s: %s", len(l.late), plural(blocks, "block"), l.why)
 	if a.asksForTimes() {
 		a.limited = why
 		a.flaws.invalid = append(a.flaws.invalid, why)

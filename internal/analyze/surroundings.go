@@ -54,8 +54,8 @@ func (a *analysis) busySearch() {
 		return // nothing was recorded, or not all of it
 	}
 	if others := (busy - max(own, used)) / all; others >= busyShare { // a target that tare has started is part of both
-		a.warn("", "other work used %.0f %% of this host's CPU time during the search: on a host that it has for itself a "+
-			"target on this host may carry more", 100*others)
+		a.warn("", "other work used %.0f %% of this host's CPU time during the search: a target that has this host to "+
+			"itself may carry more", 100*others)
 	}
 	if share := stolen / all; share >= stealShare {
 		a.warn("", "the hypervisor took %.0f %% of this host's CPU time during the search", 100*share)

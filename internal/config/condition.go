@@ -93,7 +93,6 @@ func conditionSchema() *jsonschema.Schema {
 // cannot be run.
 func (c *checker) conditions() {
 	target, says := c.e.Target.(area.Conditioned)
-	why, explains := c.e.Target.(area.Explaining)
 	if !c.decoded {
 		return
 	}
@@ -111,18 +110,29 @@ func (c *checker) conditions() {
 			c.fail(path, "the condition %s is given twice", quote(x.Name))
 		case own:
 			c.commands(path, x, known)
-		case !says, slices.Contains(known, x.Name):
+		case !says:
 		case len(known) == 0:
 			c.fail(path, "tare did not start this target, so it brings about %s only by a command of yours: "+
 				"{name: %[2]s, do: [PROGRAM, ARGUMENT]}", quote(x.Name), printed(x.Name))
-		case explains && why.WhyNot(x.Name) != "":
-			c.fail(path, "tare cannot bring about %s here: %s; it can: %s", quote(x.Name), why.WhyNot(x.Name),
-				strings.Join(known, ", "))
+		case c.cannot(path, x.Name), slices.Contains(known, x.Name):
 		default:
 			c.fail(path, "%q is not one of %s%s", x.Name, strings.Join(known, ", "), spelling.DidYouMean(x.Name, known))
 		}
 		seen = append(seen, x.Name)
 	}
+}
+
+// cannot rejects a condition of which the area says why it cannot be had, and reports whether it does.
+func (c *checker) cannot(path, name string) bool {
+	target, ok := c.e.Target.(area.Explaining)
+	if !ok {
+		return false
+	}
+	reason := target.WhyNot(name, c.known)
+	if reason != "" {
+		c.fail(path, "tare cannot bring about %s here: %s", quote(name), reason)
+	}
+	return reason != ""
 }
 
 // commands checks a condition with commands.

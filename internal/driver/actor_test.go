@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,9 +33,15 @@ type actor struct {
 	Permits  int                // every so many trespasses it permits one; 0: none
 	Stubborn bool               // it goes on when it is asked to stop, and when its input ends
 	Exit     int                // its status after stop
+	Takes    time.Duration      // how long it takes to answer operate; of several at once in any order
+	Offers   map[string]string  // conditions: while one is imposed it permits everything
 
 	batches, trespasses int
+	imposed             bool
 }
+
+// acting guards the state of the actor that this process is.
+var acting sync.Mutex
 
 func (a *actor) play() int {
 	if a.Stubborn {
@@ -57,6 +65,13 @@ func (a *actor) play() int {
 			if status := a.misbehave(r); status >= 0 {
 				return status
 			}
+			continue
+		}
+		if r.Do == DoOperate && *r.Calls == 1 && a.Describe != nil && a.Describe.AtOnce > 1 {
+			go func() {
+				time.Sleep(rand.N(2*a.Takes + 1))
+				a.say(a.answer(r))
+			}()
 			continue
 		}
 		a.say(a.answer(r))
@@ -116,11 +131,15 @@ func (a *actor) answer(r Request) Answer {
 		if err != nil {
 			return fail(err)
 		}
-		return ok(Prepared{Notes: []string{"prepared by the test"}})
+		return ok(Prepared{Notes: []string{"prepared by the test"}, Conditions: a.Offers})
 	case DoVerify:
 		return ok(Verified{Checks: []string{"it was there"}})
 	case DoOperate:
 		return ok(a.operate(r))
+	case DoImpose, DoLift:
+		acting.Lock()
+		defer acting.Unlock()
+		a.imposed = r.Do == DoImpose
 	case DoUndo:
 		if err := os.Remove(filepath.Join(a.World, "made-"+r.Run)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fail(err)
@@ -146,10 +165,12 @@ func (a *actor) operate(r Request) Cost {
 	if c.Calls == 0 {
 		return c
 	}
+	acting.Lock()
+	defer acting.Unlock()
 	if r.Operation == "forged" {
 		for range c.Calls {
 			a.trespasses++
-			if a.Permits > 0 && a.trespasses%a.Permits == 0 {
+			if a.imposed || a.Permits > 0 && a.trespasses%a.Permits == 0 {
 				c.Permitted++
 			} else {
 				c.Refused++

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,13 +28,16 @@ const (
 	lineBuffer = 16 << 10
 )
 
-// client speaks to a driver's process, one request at a time. After any error but a *Failure it has killed the process.
+// client speaks to a driver's process, one request at a time unless it shares. After any error but a *Failure it has
+// killed the process.
 type client struct {
-	name  string
-	child *proc.Child
-	lines *bufio.Reader
-	last  uint64 // id of the last request
-	// broken is why the client can no longer be used; nil while it can.
+	name   string
+	child  *proc.Child
+	lines  *bufio.Reader
+	last   uint64  // id of the last request; while it shares, the shared's
+	shared *shared // nil: one request at a time
+	mu     sync.Mutex
+	// broken is why the client can no longer be used; nil while it can. Under mu.
 	broken error
 	// watched is closed when no goroutine waits for the process any more.
 	watched chan struct{}
@@ -92,19 +96,17 @@ func monotonic() (time.Duration, error) {
 // ask sends a request, waits for its answer, and decodes that into into unless it is nil. took is the time from the
 // first byte of the request to the last byte of the answer.
 func (c *client) ask(ctx context.Context, within time.Duration, r Request, into any) (took time.Duration, err error) {
-	if c.broken != nil {
-		return 0, c.broken
+	if err := c.why(); err != nil {
+		return 0, err
 	}
-	c.last++
-	r.ID = c.last
-	line, err := json.Marshal(r)
-	if err != nil {
-		return 0, fmt.Errorf("encode %s: %w", r.Do, err)
+	var answer []byte
+	if c.shared != nil {
+		answer, took, err = c.shared.exchange(ctx, within, &r)
+	} else {
+		c.last++
+		r.ID = c.last
+		answer, took, err = c.alone(ctx, within, r)
 	}
-	if len(line) >= MaxLine {
-		return 0, fmt.Errorf("the request of %s has %d bytes, more than %d", r.Do, len(line), MaxLine)
-	}
-	answer, took, err := c.exchange(ctx, within, r.Do, append(line, '\n'))
 	if err != nil {
 		return 0, c.fail(err)
 	}
@@ -119,6 +121,27 @@ func (c *client) ask(ctx context.Context, within time.Duration, r Request, into 
 		return 0, c.fail(err)
 	}
 	return took, nil
+}
+
+// encode returns a request as a line.
+func encode(r Request) ([]byte, error) {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", r.Do, err)
+	}
+	if len(line) >= MaxLine {
+		return nil, fmt.Errorf("the request of %s has %d bytes, more than %d", r.Do, len(line), MaxLine)
+	}
+	return append(line, '\n'), nil
+}
+
+// alone exchanges a request while no other is under way.
+func (c *client) alone(ctx context.Context, within time.Duration, r Request) ([]byte, time.Duration, error) {
+	line, err := encode(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	return c.exchange(ctx, within, r.Do, line)
 }
 
 // exchange writes a line and reads one.
@@ -230,8 +253,15 @@ func (c *client) usable() bool {
 	case <-c.child.Exited():
 		return false
 	default:
-		return c.broken == nil
+		return c.why() == nil
 	}
+}
+
+// why returns why the client can no longer be used; nil while it can.
+func (c *client) why() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
 }
 
 // awaitExit reports whether the process has ended, or ends before ctx.
@@ -253,8 +283,13 @@ func (c *client) status() string {
 }
 
 // fail kills the process with its group, waits for its end, and records the reason. The error includes the end of its
-// log.
+// log. The first failure stands.
 func (c *client) fail(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return c.broken
+	}
 	how := ""
 	select {
 	case <-c.child.Exited():
@@ -269,6 +304,8 @@ func (c *client) fail(err error) error {
 
 // discard kills the process and makes the client unusable. No request may be under way.
 func (c *client) discard(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.broken == nil {
 		c.kill()
 		c.broken = why
@@ -297,10 +334,12 @@ func (c *client) close() {
 // stop asks the driver to end, and kills it if it does not. untidy says in what way it failed to end properly; the
 // process has ended in any case.
 func (c *client) stop(ctx context.Context) (untidy string) {
-	if c.broken != nil {
+	if c.why() != nil {
 		return ""
 	}
 	_, err := c.ask(ctx, c.grace, Request{Do: DoStop}, nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.broken != nil { // and has ended
 		if c.child.Status() == "" {
 			return "" // the driver took the request as its own

@@ -21,6 +21,7 @@ const (
 	mostSpan   = 10 * time.Second
 	mostRounds = 10000
 	mostName   = 64 // bytes
+	mostAtOnce = 1024
 )
 
 // describe asks a program for its description.
@@ -46,6 +47,9 @@ func (d Description) valid() error {
 	}
 	if len(d.Operations) == 0 {
 		return errors.New("it has no operations: there is nothing to measure")
+	}
+	if d.AtOnce < 0 || d.AtOnce > mostAtOnce {
+		return fmt.Errorf("at_once is %d, want 0 to %d", d.AtOnce, mostAtOnce)
 	}
 	seen, works := map[string]bool{}, false
 	for _, o := range d.Operations {
@@ -96,6 +100,7 @@ func Plain(name string) bool {
 // same reports whether two processes of one run are of the same program.
 func (d Description) same(o Description) bool {
 	return d.Name == o.Name && d.Version == o.Version && slices.Equal(d.Operations, o.Operations) &&
+		d.AtOnce == o.AtOnce &&
 		reflect.DeepEqual(d.Factors, o.Factors)
 }
 

@@ -137,7 +137,13 @@ func (t *Target) prepare(ctx context.Context, a *arm) error {
 	if err := s.adopt(a.program.Name, p.PIDs); err != nil {
 		return s.client.fail(err)
 	}
+	if err := t.offer(a, p.Conditions); err != nil {
+		return s.client.fail(err)
+	}
 	t.note(p.Notes...)
+	if t.guards() && a.description.AtOnce > 1 {
+		s.client.share()
+	}
 	return t.journalNamed(a, s)
 }
 

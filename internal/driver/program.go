@@ -56,6 +56,8 @@ type Config struct {
 	Span   time.Duration
 	CPUs   []int    // the processors of the programs, from 0; empty: all
 	Notes  []string // limits that every report must carry
+	// Conditions are the names of conditions that a program may offer in its answer to prepare.
+	Conditions []string
 }
 
 // DefaultDescribeWithin is the default time for a program to start and to describe itself.

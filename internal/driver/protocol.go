@@ -2,7 +2,8 @@
 // tare-plane, or a user's program.
 //
 // A driver reads requests from its standard input and writes answers to its standard output: one line of JSON each, in
-// order, one at a time. Its standard error is its log. It ends after "stop", and when its standard input ends.
+// order, one at a time, unless it describes that it takes several single calls at once. Its standard error is its log.
+// It ends after "stop", and when its standard input ends.
 // docs/reference/exec.md documents the protocol for authors of drivers.
 package driver
 
@@ -24,6 +25,9 @@ const (
 	// DoUndo removes all that prepare made for this run and treatment, also in a new process, and when repeated.
 	DoUndo = "undo"
 	DoStop = "stop" // ends the driver, with status 0
+	// DoImpose brings a condition about that prepare offered, and DoLift ends it. They come beside calls.
+	DoImpose = "impose"
+	DoLift   = "lift"
 )
 
 // A Request is a request to a driver. Fields that a request does not need are omitted.
@@ -38,6 +42,8 @@ type Request struct {
 	Operation string `json:"operation,omitempty"` // of operate
 	// of operate; 0: answer immediately, so that the request itself can be timed
 	Calls *int `json:"calls,omitempty"`
+
+	Condition string `json:"condition,omitempty"` // of impose and lift
 }
 
 // A Preparation says which treatment to prepare, and identifies it for undo.
@@ -68,6 +74,9 @@ type Description struct {
 	// Factors are the levels that a treatment may have, by factor; no levels: any value.
 	Factors map[string][]string `json:"factors,omitempty"`
 	Notes   []string            `json:"notes,omitempty"` // limits that every report must carry
+	// AtOnce is how many requests may be under way at once while guard asks for single calls; their answers may come in
+	// any order. 0: one.
+	AtOnce int `json:"at_once,omitempty"`
 }
 
 // An Operation is an operation that a driver performs.
@@ -98,6 +107,8 @@ type Prepared struct {
 	// does not count it.
 	PIDs  map[string]int `json:"pids,omitempty"`
 	Notes []string       `json:"notes,omitempty"`
+	// Conditions are what the driver can do to its control under load, by name, in a few words each.
+	Conditions map[string]string `json:"conditions,omitempty"`
 }
 
 // Verified is the answer to verify.

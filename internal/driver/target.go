@@ -57,7 +57,8 @@ type arm struct {
 	named       map[proc.ID]area.Change
 	counts      map[string][]string     // the metrics that the program counts, by operation
 	live        *process                // under Target.mu
-	calls       *area.Callers[struct{}] // the one caller of guard
+	calls       *area.Callers[struct{}] // of guard: as many as the program takes at once
+	conditions  map[string]string       // that the program offers, by name
 	failed      sync.Once               // a call, of which a note tells
 }
 
@@ -95,6 +96,7 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return err
 	}
 	a.preparation.Operations = t.c.chosen(a.description)
+	a.calls = area.NewCallers(make([]struct{}, max(1, a.description.AtOnce))...)
 	t.note("the calls were made by " + strings.TrimSpace(a.description.Name+" "+a.description.Version))
 	t.note(a.description.Notes...)
 	if err := t.prepare(ctx, a); err != nil {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"syscall"
 
 	"tare/internal/area"
@@ -17,7 +19,7 @@ var (
 	_ area.Conditioner = (*Target)(nil)
 )
 
-// guards reports whether the run asks for trespasses: calls are then made one at a time, at a rate.
+// guards reports whether the run asks for trespasses: single calls are then made, at a rate.
 func (t *Target) guards() bool { return t.c.Env.Trespasses }
 
 // chosen returns the operations that the run asks for: in guard those that must be allowed, and their trespasses.
@@ -38,12 +40,13 @@ func (c Config) chosen(d Description) []string {
 	return names
 }
 
-// CheckGuard returns what is wrong with a description if the chosen operations (none: all) have no trespass.
+// CheckGuard returns what is wrong with a description if the chosen operations (none: all) have no trespass, and else
+// how many calls it takes at once.
 func (d Description) CheckGuard(operations []string) []area.Finding {
 	if slices.ContainsFunc(d.Operations, func(o Operation) bool {
 		return o.Trespass != "" && (len(operations) == 0 || slices.Contains(operations, o.Trespass))
 	}) {
-		return nil
+		return []area.Finding{{Severity: area.Info, Message: d.takes(d.Name)}}
 	}
 	return []area.Finding{{
 		Path: "operations", Severity: area.Error,
@@ -87,8 +90,7 @@ func (t *Target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 
 // called is an operation as a Go call.
 func (t *Target) called(a *arm, o Operation) load.Operation {
-	t.note(fmt.Sprintf("%s is asked for one call at a time: what is offered above its capacity waits and times out in "+
-		"tare, so the control itself is never asked for more than it can do", a.program.Name))
+	t.note(a.description.takes(a.program.Name))
 	return load.Operation{
 		Name: o.Name, Weight: 1, Expect: o.Expect, Twin: o.Trespass, Causes: callCauses,
 		Call: func(ctx context.Context, _ uint64) load.Result {
@@ -103,6 +105,15 @@ func (t *Target) called(a *arm, o Operation) load.Operation {
 			return "operate " + o.Name, "the program said that the control permitted it"
 		},
 	}
+}
+
+// takes says how many calls of guard the program takes at once, and what that means.
+func (d Description) takes(program string) string {
+	if d.AtOnce > 1 {
+		return fmt.Sprintf("%s takes up to %d calls at once; what is offered beyond that waits in tare", program, d.AtOnce)
+	}
+	return program + " takes one call at a time: what is offered above its capacity waits and times out in tare, so the " +
+		"control itself is never asked for more than it can do"
 }
 
 // one makes the program perform one call, and says what became of it.
@@ -162,11 +173,12 @@ func (t *Target) awaitCalls(a *arm) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.client.grace)
 	defer cancel()
-	if _, err := a.calls.Hold(ctx); err != nil {
-		_ = s.client.child.Signal(syscall.SIGKILL) // then the call that it has ends
-		_, _ = a.calls.Hold(context.Background())  // which cannot fail
+	held, err := a.calls.Hold(ctx)
+	if err != nil {
+		_ = s.client.child.Signal(syscall.SIGKILL)   // then the calls that it has end
+		held, _ = a.calls.Hold(context.Background()) // which cannot fail
 	}
-	a.calls.Release(struct{}{})
+	a.calls.Release(held...)
 }
 
 // Conditions implements area.Conditioner.
@@ -175,26 +187,83 @@ func (t *Target) Conditions(tr design.Treatment) []area.Condition {
 	if err != nil || !t.guards() {
 		return nil
 	}
-	return []area.Condition{{
-		Name: area.Restart, Does: "the program is killed, started again, and prepared again",
-		Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, t.restart(ctx, a) },
-	}}
+	out := []area.Condition{
+		{
+			Name: area.Restart, Does: "the program is killed, started again, and prepared again",
+			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, t.restart(ctx, a) },
+		},
+		{
+			Name: area.Starved, Does: area.StarvedDoes("the program"),
+			Impose: func(context.Context) (func(context.Context) error, error) {
+				s := t.process(a)
+				if s == nil {
+					return nil, errNoProcess
+				}
+				return area.Starve(t.c.Env.Clock, s.client.child.Signal), nil
+			},
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.conditions)) {
+		out = append(out, area.Condition{
+			Name: name, Does: a.conditions[name],
+			Impose: func(ctx context.Context) (func(context.Context) error, error) {
+				lift := func(ctx context.Context) error { return t.condition(ctx, a, DoLift, name) }
+				return lift, t.condition(ctx, a, DoImpose, name)
+			},
+		})
+	}
+	return out
 }
 
-var errRestarted = errors.New("it was killed to be started again")
+// condition asks the program to bring a condition about, or to end it: beside calls where it takes several at once.
+func (t *Target) condition(ctx context.Context, a *arm, do, name string) error {
+	s := t.process(a)
+	if s == nil {
+		return errNoProcess
+	}
+	if s.client.shared == nil {
+		held, err := a.calls.Hold(ctx)
+		if err != nil {
+			return err
+		}
+		defer a.calls.Release(held...)
+	}
+	_, err := s.client.ask(ctx, t.c.Patience, Request{Do: do, Condition: name}, nil)
+	return err
+}
+
+// offer takes over the conditions that the program offers under an arm's treatment.
+func (t *Target) offer(a *arm, conditions map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+		if !slices.Contains(t.c.Conditions, name) {
+			return fmt.Errorf("it offers a condition %.80q, which is none of %s", name, strings.Join(t.c.Conditions, ", "))
+		}
+		if conditions[name] == "" {
+			return fmt.Errorf("it does not say what its condition %q does", name)
+		}
+	}
+	a.conditions = conditions
+	return nil
+}
+
+var (
+	errRestarted = errors.New("it was killed to be started again")
+	errNoProcess = errors.New("no process of the program runs")
+)
 
 // restart kills the process of an arm, starts another, and lets that prepare the treatment again. It is not verified
 // again: the calls that follow show whether the control is in force.
 func (t *Target) restart(ctx context.Context, a *arm) error {
 	s := t.process(a)
 	if s == nil {
-		return errors.New("no process runs that could be restarted")
+		return errNoProcess
 	}
-	_ = s.client.child.Signal(syscall.SIGKILL)   // it fails only if the process has ended
-	if _, err := a.calls.Hold(ctx); err != nil { // its call has ended
+	_ = s.client.child.Signal(syscall.SIGKILL) // it fails only if the process has ended
+	held, err := a.calls.Hold(ctx)             // its calls have ended
+	if err != nil {
 		return err
 	}
-	defer a.calls.Release(struct{}{})
+	defer a.calls.Release(held...)
 	s.client.discard(errRestarted)
 	if err := errors.Join(t.end(ctx, a), t.begin(ctx, a)); err != nil {
 		return err

@@ -25,7 +25,9 @@ func guarded() *Description {
 // newGuard returns the stage of a guard with the actor in force.
 func newGuard(t *testing.T, a actor) *stage {
 	t.Helper()
-	a.Describe = guarded()
+	if a.Describe == nil {
+		a.Describe = guarded()
+	}
 	s := newStage(t, a, func(c *Config) { c.Env.Trespasses, c.Fresh = true, true })
 	if err := s.enter(t); err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func TestTrespassesAreCounted(t *testing.T) {
 			defer s.close(t)
 			work, forged := s.operation(t, "work"), s.operation(t, "forged")
 			conditions := s.Conditions(baseline())
-			if len(conditions) != 1 || conditions[0].Name != area.Restart {
+			if len(conditions) != 2 || conditions[0].Name != area.Restart || conditions[1].Name != area.Starved {
 				t.Fatalf("conditions %+v", conditions)
 			}
 			for round := range 2 {
@@ -188,8 +190,12 @@ func TestDescribedTrespasses(t *testing.T) {
 	if len(f) != 1 || !strings.Contains(f[0].Message, "is a trespass") {
 		t.Errorf("%+v", f)
 	}
-	if f := d.CheckGuard([]string{"work"}); len(f) > 0 {
-		t.Errorf("%+v", f)
+	for atOnce, says := range map[int]string{0: "one call at a time", 8: "up to 8 calls at once"} {
+		d.AtOnce = atOnce
+		if f := d.CheckGuard([]string{"work"}); len(f) != 1 || f[0].Severity != area.Info ||
+			!strings.Contains(f[0].Message, says) {
+			t.Errorf("%+v", f)
+		}
 	}
 	good := goodDescription()
 	if f := good.CheckGuard(nil); len(f) != 1 || f[0].Severity != area.Error {

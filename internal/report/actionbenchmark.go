@@ -74,7 +74,7 @@ func (r *Report) entry(b *BlockValues, value float64) actionEntry {
 	}
 	for i := range r.Effects {
 		if x := &r.Effects[i]; x.Treatment == b.Treatment && x.measured() == b.measured() {
-			e.Extra += "\n" + sanitize(x.Change()+" against "+x.Baseline+": "+string(x.Verdict))
+			e.Extra += "\n" + sanitize(x.Change()+" against "+x.Baseline+": "+x.Shown())
 		}
 	}
 	return e

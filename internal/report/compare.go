@@ -160,13 +160,16 @@ func (r *Report) value(id, name string) string {
 	return ""
 }
 
+// changeNote stands below values and changes of them.
+const changeNote = "the change is an estimate of its own: it need not be the quotient of the values beside it"
+
 // single returns the table of one treatment and its baseline, gating effects first.
 func (r *Report) single(id string) table {
 	labels := r.labels()
 	t := table{
 		{head: "measured", left: true},
 		{head: "baseline", drop: 2},
-		{head: named(labels, id), drop: 3},
+		{head: named(labels, id), drop: 3, note: changeNote},
 		{head: "change"},
 		{head: "verdict", left: true},
 		{head: "visible from", drop: 4},
@@ -270,7 +273,7 @@ func (r *Report) undecidedTable() (t table, remarks []string) {
 			r.allDecided()
 	})
 	for _, x := range all[:min(maxOpen, len(all))] {
-		t.add(named(labels, x.Treatment), x.measured(), x.Change(), string(x.Verdict), x.extent(x.MDE), x.blocksNeeded())
+		t.add(named(labels, x.Treatment), x.measured(), x.Change(), x.Shown(), x.extent(x.MDE), x.blocksNeeded())
 		t[2].short = append(t[2].short, x.ranged())
 	}
 	if n := len(all) - maxOpen; n > 0 {

@@ -116,6 +116,10 @@ func TestTrust(t *testing.T) {
 		Operation: "open", Metric: "wall", Kind: "ratio", Estimate: 0.5, Lo: -0.2, Hi: 1,
 		Verdict: EffectInconclusive,
 	}
+	broad := loud
+	broad.Estimate, broad.Lo, broad.Hi, broad.Verdict, broad.Measurable = 0.21, -0.46, 1.48, EffectInconclusive, false
+	few := broad
+	few.Verdict, few.Gating = NotJudged, false
 	negative := Effect{
 		Operation: "fork", Metric: "cpu", Kind: "ratio", Estimate: 0.001, Lo: -0.002, Hi: 0.004,
 		Verdict: Equivalent,
@@ -140,7 +144,12 @@ func TestTrust(t *testing.T) {
 		},
 		"loud, yet within margins": {
 			AA{Reliable: true, Effects: []Effect{quiet, loud}},
-			"the baseline differs from itself: +3.0 % [2.0, 4.0] of exec.cpu", true,
+			"the baseline differs from itself by less than half the margin: +3.0 % [2.0, 4.0] of exec.cpu", true,
+		},
+		"wide": {
+			AA{Reliable: true, Effects: []Effect{quiet, broad}, NegativeControls: []Effect{negative, few}},
+			"not known whether the baseline differs from itself: +21 % [-46, 148] of exec.cpu; not known whether negative " +
+				"controls are quiet: fork, exec, widest +21 % [-46, 148], from too few blocks", true,
 		},
 		"unchecked": {AA{}, "UNCHECKED: there is no effect of the baseline on itself", false},
 	} {
@@ -261,9 +270,12 @@ func TestCrossedBaselines(t *testing.T) {
 	}
 }
 
-// TestUnjudgedBaselineIsNotCalledReliable: with too few blocks nobody knows whether the baseline differs from itself.
-func TestUnjudgedBaselineIsNotCalledReliable(t *testing.T) {
-	for verdict, want := range map[EffectVerdict]string{NotJudged: "? too few blocks", Equivalent: "✓ reliable"} {
+// TestUndecidedBaselineIsNotCalledQuiet: with too few blocks, or a wide interval, nobody knows whether the baseline
+// differs from itself.
+func TestUndecidedBaselineIsNotCalledQuiet(t *testing.T) {
+	for verdict, want := range map[EffectVerdict]string{
+		NotJudged: "? not known", EffectInconclusive: "? not known", Equivalent: "✓ quiet", Slower: "? differs",
+	} {
 		r := &Report{Design: &Design{Blocks: 2}, AA: &AA{Reliable: true, Effects: []Effect{{Verdict: verdict}}}}
 		facts := comparedFacts(r)[0].Facts
 		if last := facts[len(facts)-1]; last.Name != "A/A" || last.Value != want {

@@ -103,6 +103,29 @@ func TestFormsOnlyRenderTheDocument(t *testing.T) {
 	}
 }
 
+// TestInvalidityIsExplainedOnce: the reason of an invalid run stands where its verdict is, and nowhere else.
+func TestInvalidityIsExplainedOnce(t *testing.T) {
+	late := caches()
+	const why = "the generator sent late in 12 of 20 blocks: p99 2.7 ms, where 1 ms is allowed"
+	late.Verdict, late.Reason = Invalid, why
+	late.Generator = &Generator{Reason: why, Doubts: []string{why}, AchievedRatio: new(1.0)}
+	checked := 0
+	for name, r := range map[string]*Report{"search": invalidRun(), "late": late, "differs": unreliable()} {
+		_, reason, _ := strings.Cut(r.Reason, ": ")
+		for form, m := range map[string]media{"text": inText, "markdown": inMarkdown, "html": onPage} {
+			encoder := map[media]Encoder{inText: Style{Width: 100000}.Text, inMarkdown: Markdown, onPage: HTML}[m]
+			out := plainly(m, string(encode(t, encoder, r)))
+			if n := strings.Count(out, plainly(inText, reason)); n != 1 {
+				t.Errorf("%s: the %s form gives the reason %d times", name, form, n)
+			}
+			checked++
+		}
+	}
+	if checked != 9 {
+		t.Errorf("%d forms were read", checked)
+	}
+}
+
 // TestOneWording: what the forms once said differently.
 func TestOneWording(t *testing.T) {
 	r := enforcers()

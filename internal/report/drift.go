@@ -189,7 +189,9 @@ func (d *Drift) word() string {
 }
 
 // shown returns the verdict whose sign reports for people use.
-func (d *Drift) shown() EffectVerdict { return (&Effect{Verdict: d.Verdict}).shown() }
+func (d *Drift) shown() EffectVerdict {
+	return (&Effect{Verdict: d.Verdict, Estimate: d.PerHour}).shown()
+}
 
 // says describes in short what is known of the trend: "grows over 5 %".
 func (d *Drift) says() string {

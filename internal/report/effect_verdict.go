@@ -7,10 +7,13 @@ import (
 
 // Verdicts on effects, as reports for people show them.
 
-// costs and saves are what reports for people say instead of regressed and improved where nobody set the margin.
+// What reports for people say instead of regressed and improved where nobody set the margin, and instead of slower and
+// faster, since not every metric is a time.
 const (
-	costs = "costs"
-	saves = "saves"
+	costs  = "costs"
+	saves  = "saves"
+	higher = "higher"
+	lower  = "lower"
 )
 
 // shown returns the verdict as reports for people say it.
@@ -20,14 +23,22 @@ func (x *Effect) shown() EffectVerdict {
 		return costs
 	case x.Verdict == Improved && !x.MarginGiven:
 		return saves
+	case x.Verdict != Slower && x.Verdict != Faster:
+	case x.Estimate < 0:
+		return lower
+	default:
+		return higher
 	}
 	return x.Verdict
 }
 
+// Shown returns the verdict as reports for people say it.
+func (x *Effect) Shown() string { return string(x.shown()) }
+
 // shownVerdicts lists all words that reports for people use.
 func shownVerdicts() []EffectVerdict {
 	all := EffectVerdicts()
-	return slices.Concat(all[:2], []EffectVerdict{costs, saves}, all[2:])
+	return slices.Concat(all[:2], []EffectVerdict{costs, saves, all[2], higher, lower}, all[5:])
 }
 
 // mark returns the verdict's sign for a narrow table, whose legend explains it.
@@ -39,14 +50,15 @@ func (v EffectVerdict) mark() string {
 		return "✓"
 	case Equivalent:
 		return "≈"
-	case Slower:
+	case higher:
 		return "›"
-	case Faster:
+	case lower:
 		return "‹"
 	case EffectInconclusive:
 		return "?"
 	case NotJudged:
 		return "–"
+	case Slower, Faster: // shown otherwise
 	case costs:
 		return "»"
 	case saves:
@@ -72,9 +84,9 @@ func (v EffectVerdict) meaning(n int, margin string) string {
 		return plural(n, "saves", "save") + beyond
 	case Equivalent:
 		return string(v) + within
-	case Slower, Faster:
+	case higher, lower:
 		return string(v) + ", size undecided"
-	case Regressed, Improved, EffectInconclusive, NotJudged:
+	case Regressed, Improved, Slower, Faster, EffectInconclusive, NotJudged:
 	}
 	return string(v)
 }

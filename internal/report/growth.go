@@ -15,44 +15,51 @@ import (
 // is none.
 func (g *Growth) headline() string {
 	over := "over " + g.span()
-	also := ""
-	if len(g.Tied) > 0 {
-		also = "as good: " + strings.Join(g.Tied, ", ")
-	}
 	switch {
 	case g.Exact && g.Law != "":
 		return "constant, exactly " + Quantity(g.Unit)(g.Coefficients.C0) + " at every size, " + over
 	case g.Law != "":
-		s := g.Law + ", " + g.formula(g.Law) + ", " + over
-		if len(g.Tied) > 0 {
-			s += "; " + strings.Join(g.Tied, ", ") + " fits as well"
-		}
-		return s
+		return g.form(g.Law) + ", " + over + g.tied("; ")
 	case g.Step != nil:
-		s := "no single law: " + g.Step.words(g.Factor) + "; up to there " + g.form(g.Best)
-		if also != "" {
-			s += " (" + also + ")"
-		}
-		return s + ", beyond it " + g.Step.multiple() + " that, " + over
+		return "no single law: " + g.Step.words(g.Factor) + "; up to there " + g.form(g.Best) + inBrackets(g.tied("")) +
+			", beyond it " + g.Step.multiple() + " that, " + over
 	case g.Bend != nil && g.Knee != nil:
 		return "no single law: " + g.Bend.words(g) + ", " + over
 	case g.Best != "":
-		s := "no law" + because(g.Reason) + "; best " + g.form(g.Best) + ", " + over + " only"
-		if also != "" {
-			s += "; " + also
-		}
-		return s
+		return "no law is named" + because(g.Reason) + "; the best form is " + g.form(g.Best) + ", " + over + " only" +
+			g.tied("; ")
 	}
-	return "no law" + because(orElse(g.Reason, "nothing was fitted")) + "; " + over
+	return "no law is named" + because(orElse(g.Reason, "nothing was fitted")) + "; " + over
+}
+
+// tied says which laws fit as well as the best, behind a separator; "" if none does.
+func (g *Growth) tied(separator string) string {
+	if len(g.Tied) == 0 {
+		return ""
+	}
+	return separator + listed(g.Tied) + plural(len(g.Tied), " fits", " fit") + " as well"
 }
 
 // form returns a law with its formula: "linear, 1.19 µs + 31 ns·rules".
 func (g *Growth) form(law string) string { return law + ", " + g.formula(law) }
 
-// words returns "step between 1999 and 2001 records: ×5.6 [5.2, 6]": the cost at the larger size as a multiple of that
-// at the smaller.
+// between returns the sizes of a step: "records = 1999 and 2001".
+func (s *Step) between(factor string) string {
+	return equals(factor, Exactly(s.From)+" and "+Exactly(s.To))
+}
+
+// equals returns "records = 1999"; without a name, the value.
+func equals(factor, value string) string {
+	if factor == "" {
+		return value
+	}
+	return factor + " = " + value
+}
+
+// words returns "step between records = 1999 and 2001: ×5.6 [5.2, 6]": the cost at the larger size as a multiple of
+// that at the smaller.
 func (s *Step) words(factor string) string {
-	return "step between " + strings.TrimSpace(Exactly(s.From)+" and "+Exactly(s.To)+" "+factor) + ": " + s.Jump()
+	return "step between " + s.between(factor) + ": " + s.Jump()
 }
 
 // Jump returns the cost beyond the step as a multiple of the cost before it: "×5.8 [5.7, 5.9]".
@@ -85,8 +92,8 @@ func Exactly(n float64) string {
 	return unit.Decimal(n, 6)
 }
 
-// words returns "bends at 700 [650, 740] rules, 100 µs [98, 102] + 20 ns·rules [18, 22] up to there, 200 ns [190, 210]
-// for each beyond".
+// words returns "bends at rules = 700 [650, 740]: 100 µs [98, 102] + 20 ns·rules [18, 22] up to there, 200 ns [190,
+// 210] for each beyond".
 func (b *Bend) words(g *Growth) string {
 	show, factor := Quantity(g.Unit), orElse(g.Factor, "N")
 	text := "bends at " + g.Knee.at(g.Factor) + ": "
@@ -117,7 +124,7 @@ func (s *GrowthSide) asGrowth(g *Growth) *Growth {
 }
 
 // span returns the range of measured sizes.
-func (g *Growth) span() string { return unit.Number(g.Range.Lo) + "–" + unit.Number(g.Range.Hi) }
+func (g *Growth) span() string { return Exactly(g.Range.Lo) + "–" + Exactly(g.Range.Hi) }
 
 // formula returns c0 + c1·f(N) in the metric's unit, with the intervals of both.
 func (g *Growth) formula(law string) string {
@@ -194,11 +201,10 @@ func (g *Growth) remarks() []string {
 
 // brief describes the law of one side.
 func (g *Growth) brief() string {
-	s := orElse(g.Law, "best "+g.Best) + ", " + g.formula(orElse(g.Law, g.Best))
-	if g.Law == "" && len(g.Tied) > 0 {
-		s += ", as good: " + strings.Join(g.Tied, ", ")
+	if g.Law != "" {
+		return g.form(g.Law)
 	}
-	return s
+	return "best " + g.form(g.Best) + g.tied(", ")
 }
 
 // where describes where a budget breaks: at a level, or in a step.
@@ -209,21 +215,20 @@ func (c *Crossing) where(g *Growth) string {
 	if c.Lo == nil || c.Hi == nil || *c.Lo != g.Step.From || *c.Hi != g.Step.To {
 		return "at " + c.at(g.Factor) + ", in the step"
 	}
-	return strings.TrimSpace("between "+Exactly(g.Step.From)+" and "+Exactly(g.Step.To)+" "+g.Factor) + ", in the step"
+	return "between " + g.Step.between(g.Factor) + ", in the step"
 }
 
 // at returns the level with its interval.
 func (c *Crossing) at(factor string) string {
-	s := unit.Number(c.Value)
+	s := equals(factor, unit.Number(c.Value))
 	if c.Lo != nil || c.Hi != nil {
 		number := func(v float64) string { return bounded(v, unit.Number) }
 		s += " [" + orElse(opt(c.Lo, number), "-∞") + ", " + orElse(opt(c.Hi, number), "∞") + "]"
 	}
-	s += " " + factor
 	if c.Extrapolated {
 		s += " (extrapolated beyond what was measured)"
 	}
-	return strings.TrimSpace(s)
+	return s
 }
 
 // growth returns one sentence per law.
@@ -254,7 +259,7 @@ func (r *Report) sizes() []table {
 		}
 		slices.Sort(sizes)
 		for _, n := range slices.Compact(sizes) {
-			row := []string{unit.Number(n)}
+			row := []string{Exactly(n)}
 			for i := range r.Growth {
 				if g := &r.Growth[i]; g.Factor == factor && len(g.Points) > 0 {
 					row = append(row, g.cost(n))

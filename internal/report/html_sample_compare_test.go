@@ -205,7 +205,7 @@ func (b *bench) measure(r *Report, operation, name string, u metric.Unit, cost, 
 		negative := operation == "fork" && added[arm.ID] == 0 && arm.ID[0] == 'l'
 		switch {
 		case arm.Control == design.AA && e.Gating:
-			e.Control, e.Verdict, e.BlocksToDecide = design.AA, EffectInconclusive, nil
+			e.Control = design.AA
 			r.AA.Effects = append(r.AA.Effects, e)
 		case negative && e.Gating:
 			e.Control = design.Negative
@@ -231,6 +231,7 @@ func caches() *Report {
 	b.measure(r, "token", "response", metric.Seconds, 1.4e-3, .05, wait)
 	a := &r.AA.Effects[0]
 	a.Estimate, a.Lo, a.Hi, a.Measurable, a.Adjusted = -.004, -.022, .015, false, new(.55)
+	a.Verdict = EffectInconclusive
 	r.Percentiles = nil
 	for i := range b.arms {
 		id := b.arms[i].ID

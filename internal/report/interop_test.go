@@ -315,7 +315,7 @@ func TestActionBenchmark(t *testing.T) {
 		if e.Unit != unit || !strings.HasPrefix(e.Range, "± ") || !strings.Contains(e.Extra, "20 blocks") {
 			t.Errorf("%+v", e)
 		}
-		if strings.HasSuffix(e.Name, "off") && !strings.Contains(e.Extra, "against cache=on: regressed") {
+		if strings.HasSuffix(e.Name, "off") && !strings.Contains(e.Extra, "against cache=on: costs") {
 			t.Errorf("%+v does not say its effect", e)
 		}
 	}

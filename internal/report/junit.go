@@ -268,7 +268,7 @@ func (r *Report) properties() []junitProperty {
 		if x.Gating {
 			all = append(all, junitProperty{
 				"effect of " + sanitize(x.Treatment) + " on " + sanitize(x.measured()),
-				x.Change() + " " + string(x.Verdict),
+				x.Change() + " " + x.Shown(),
 			})
 		}
 	}

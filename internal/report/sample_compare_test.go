@@ -209,14 +209,13 @@ func unreliable() *Report {
 	x.Estimate, x.Lo, x.Hi, x.Verdict, x.Measurable = 0.031, 0.024, 0.039, Regressed, true
 	r.AA.Reliable = false
 	for i := range r.Effects {
-		r.Effects[i].Verdict, r.Effects[i].Reason = EffectInconclusive, "unreliable on this host"
+		r.Effects[i].Verdict, r.Effects[i].Reason = NotJudged, "the run is invalid"
 	}
 	r.Budgets = []Budget{{
 		Text: "exec.cpu <= +5%", Treatment: "enforcer=landlock", Verdict: Inconclusive,
-		Unit: metric.Ratio, Limit: new(0.05), Reason: "unreliable on this host",
+		Unit: metric.Ratio, Limit: new(0.05), Reason: "the run is invalid",
 	}}
-	r.Verdict, r.Reason = Invalid, "unreliable on this host: the baseline against itself differs by +3.1 % in "+
-		"open.cpu, more than half the margin"
+	r.Verdict, r.Reason = Invalid, "unreliable on this host: aa differs from enforcer=none in open.cpu by "+x.Change()
 	return r
 }
 

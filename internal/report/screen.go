@@ -97,7 +97,7 @@ func (r *Report) answer() []remark {
 		if !c.Valid {
 			class = bad
 		}
-		out = append(out, remark{"capacity", strings.Join(nonEmpty(c.headline(), c.verified()), " · "), class})
+		out = append(out, remark{"capacity", strings.Join(nonEmpty(r.headline(c), c.verified()), " · "), class})
 		out = append(out, c.signature()[:min(1, len(c.signature()))]...)
 		if word, text := c.recovery(); word != "" {
 			out = append(out, remark{Word: word, Text: text})
@@ -231,13 +231,14 @@ func (r *Report) doubts() []remark {
 	case g.RuledOut():
 		out = append(out, remark{Word: "checked", Text: "the generator was not the limit"})
 	default:
-		out = append(out, remark{"generator", g.line(), unsure})
+		out = append(out, someRemarks("generator", unsure, nonEmpty(r.generatorLine()), 1)...)
 	}
 	switch text, reliable := r.trust(); {
+	case text == "":
 	case !reliable:
 		out = append(out, remark{"A/A", text, bad})
-	case text != "":
-		text, _, _ = strings.Cut(text, "; negative controls quiet")
+	default:
+		text, _, _ = strings.Cut(text, "; "+controlsQuiet)
 		out = append(out, remark{Word: "A/A", Text: text})
 	}
 	out = append(out, someRemarks("unblocked", unsure, nonEmpty(r.unblocked()), 1)...)

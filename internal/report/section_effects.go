@@ -172,7 +172,7 @@ func howToRead(r *Report) string {
 		{func(e *Effect) bool { return e.Verdict == Equivalent && e.Measurable }, "Measurable: it also excludes zero."},
 		{
 			func(e *Effect) bool { return e.Verdict == Slower || e.Verdict == Faster },
-			"Slower or faster: it excludes zero and reaches into the margin.",
+			"Higher or lower: it excludes zero and reaches into the margin.",
 		},
 		{
 			func(e *Effect) bool { return e.Verdict == EffectInconclusive },
@@ -227,11 +227,15 @@ func effectTable(r *Report, caption string, effects []*Effect) *grid {
 		if e.Baseline != one {
 			v[1] = e.Baseline
 		}
+		y, ok := e.inUnits()
 		if e.estimated() {
-			v[3] = e.size() + inBrackets(e.Multiple())
+			v[3] = e.Brief()
+			if ok {
+				v[3] += inBrackets(multiple(1 + e.Estimate))
+			}
 		}
 		if hasInterval(e) {
-			v[4] = e.interval()
+			v[4] = y.interval()
 		}
 		if e.Level > 0 {
 			v[5] = level(e.Level)
@@ -283,8 +287,9 @@ func exploratory(r *Report) []block {
 // absolutes returns the table of measured values, a row for each treatment and operation.
 func absolutes(r *Report) *grid {
 	t := &grid{
-		Caption: "Medians of the blocks; tails are quantiles of all blocks together",
-		table:   wordHeads("treatment", "operation"),
+		Caption: "Medians of the blocks; tails are quantiles of all blocks together. Effects are estimates of " +
+			"their own: they need not be quotients of these",
+		table: wordHeads("treatment", "operation"),
 	}
 	columns := map[string]int{}
 	rows := map[string]int{}

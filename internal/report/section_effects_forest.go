@@ -96,8 +96,7 @@ func sharedWindow(r *Report, groups []effectGroup) window {
 	var all []window
 	var reaches []float64
 	for i := range groups {
-		if groups[i].ratio() {
-			w := windowOf(r, &groups[i])
+		if w := windowOf(r, &groups[i]); groups[i].ratio() && groups[i].unitAxis(w) == 0 {
 			all, reaches = append(all, w), append(reaches, w.reach())
 		}
 	}
@@ -113,6 +112,33 @@ func sharedWindow(r *Report, groups []effectGroup) window {
 		}
 	}
 	return shared
+}
+
+// longAxis is the change, as a share, from which an axis of shares is hard to read: 1000 %.
+const longAxis = 10
+
+// unitAxis returns the baseline's value if an axis of changes in the metric's unit is easier to read than one of
+// shares: that of changes of many times the baseline, or of a baseline that is mostly the harness. It returns 0 for an
+// axis of shares.
+func (c *effectGroup) unitAxis(w window) float64 {
+	base, harness := 0.0, false
+	for _, e := range c.all() {
+		if !isRatio(e) || e.Difference == nil || e.Estimate == 0 {
+			return 0
+		}
+		_, mostly := e.inUnits()
+		harness = harness || mostly
+		switch of := *e.Difference / e.Estimate; {
+		case base == 0:
+			base = of
+		case math.Abs(of/base-1) > 1e-6: // of several baselines
+			return 0
+		}
+	}
+	if harness || w.reach() > longAxis {
+		return base
+	}
+	return 0
 }
 
 // marginOf returns the margin of a comparison's effects; 0 if they have none or several.
@@ -139,30 +165,38 @@ func forest(r *Report, c *effectGroup, all common, id string) *figure {
 		Axis:        chart.Axis{Label: "change of " + c.name() + " against the baseline", Format: tickShare},
 	}
 	caption := ""
-	w := windowOf(r, c)
-	switch {
+	w, scale := windowOf(r, c), 1.0
+	base := c.unitAxis(w)
+	switch show := Quantity(u); {
+	case base > 0:
+		scale = base
+		f.Axis.Format = func(v float64) string { return withSign(v, show(math.Abs(v))) }
 	case !c.ratio() && u == metric.Ratio:
 		f.Axis.Format = func(v float64) string { return strings.TrimSuffix(tickShare(v), space+"%") }
 		f.Axis.Label += ", percentage points"
 	case !c.ratio():
-		show := Quantity(u)
 		f.Axis.Format = func(v float64) string { return withSign(v, show(math.Abs(v))) }
 	case w.lo >= all.lo && w.hi <= all.hi:
 		w = all.window
 	default:
 		caption = "This axis is not that of the other charts: its effects are larger."
 	}
-	w = w.widened()
+	w = window{w.lo * scale, w.hi * scale}.widened()
 	f.Axis.Min, f.Axis.Max = new(w.lo), new(w.hi)
 	if m := marginOf(c); m > 0 {
 		label := "margin ±" + axisShare(m)
 		if !c.ratio() {
 			label = "margin"
 		}
-		f.Spans = []chart.Span{{From: -m, To: m, Label: label}}
+		f.Spans = []chart.Span{{From: -m * scale, To: m * scale, Label: label}}
+	}
+	for i := range f.Rules {
+		f.Rules[i].At *= scale
 	}
 	for _, e := range c.all() {
-		f.Rows = append(f.Rows, forestRow(r, c, e))
+		row := forestRow(r, c, e)
+		row.Value, row.Lo, row.Hi = row.Value*scale, row.Lo*scale, row.Hi*scale
+		f.Rows = append(f.Rows, row)
 	}
 	if n := outside(f.Rows, w); n > 0 {
 		caption = strings.TrimSpace(caption + " " + countOf(n, "mark") +

@@ -71,7 +71,7 @@ func TestConclusion(t *testing.T) {
 			"landlock rules=50 adds 61 % CPU time to open; nothing else is above the margin of 2 %.",
 		},
 		"undecided": {comparisonOf(landlock, same, slower, open), "landlock rules=50 adds 61 % CPU time to " +
-			"open; of the other 3: 1 equivalent within the margin of 2 %, 1 slower, size undecided, 1 inconclusive."},
+			"open; of the other 3: 1 equivalent within the margin of 2 %, 1 higher, size undecided, 1 inconclusive."},
 		"none": {comparisonOf(same), "Nothing costs more than the margin of 2 %: the one effect is equivalent " +
 			"within it."},
 		"not shown": {comparisonOf(same, wall), "Nothing is shown to cost more than the margin of 2 %. Of 2 effects: 1 " +
@@ -270,5 +270,42 @@ func TestHostileComparisonStaysText(t *testing.T) {
 	}
 	if n := strings.Count(bare(page), "&lt;/script&gt;"); n < 20 {
 		t.Errorf("the attacks are shown as texts %d times only", n)
+	}
+}
+
+// TestAxisOfManyTimesTheBaseline: changes of many times the baseline, or of one that is mostly the harness, are drawn
+// in the metric's unit; no axis counts in thousands of percent.
+func TestAxisOfManyTimesTheBaseline(t *testing.T) {
+	effect := func(estimate float64, harness *float64) Effect {
+		return Effect{
+			Treatment: "directfs", Operation: "check", Estimate: estimate, Lo: .9 * estimate, Hi: 1.1 * estimate,
+			Verdict: Regressed, Difference: new(estimate * 5e-9), BaselineHarness: harness, Margin: new(.02),
+		}
+	}
+	unknown := Effect{Treatment: "x", Operation: "check", Estimate: 1, Hi: 2}
+	other := unknown
+	other.Difference = new(1.0)
+	for name, c := range map[string]struct {
+		effects []Effect
+		units   bool
+	}{
+		"4000 times":           {[]Effect{effect(4000, nil), effect(500, nil)}, true},
+		"twice":                {[]Effect{effect(1, nil)}, false},
+		"mostly the harness":   {[]Effect{effect(3, new(.7))}, true},
+		"of unknown baseline":  {[]Effect{effect(4000, nil), unknown}, false},
+		"of several baselines": {[]Effect{effect(4000, nil), other}, false},
+	} {
+		r := comparisonOf(c.effects...)
+		groups := effectGroups(r)
+		ticks := regexp.MustCompile(`>\+[0-9.]+.(%|µs|ns)<`).FindAllStringSubmatch(
+			string(forest(r, &groups[0], sharedParts(r, groups), "chart").SVG), -1)
+		if len(ticks) == 0 {
+			t.Fatalf("%s: the axis has no ticks", name)
+		}
+		for _, x := range ticks {
+			if (x[1] != "%") != c.units {
+				t.Errorf("%s: the axis says %s", name, x[0])
+			}
+		}
 	}
 }

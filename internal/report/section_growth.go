@@ -186,7 +186,7 @@ func sizes(r *Report, g *Growth, show func(float64) string) *grid {
 		"band")}
 	for i := range g.Points {
 		p := &g.Points[i]
-		t.add(unit.Number(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), opt(p.Fitted, show),
+		t.add(Exactly(p.N), show(p.Value), strings.TrimSpace(interval(p.Lo, p.Hi, show)), opt(p.Fitted, show),
 			strings.TrimSpace(interval(p.FittedLo, p.FittedHi, show)))
 	}
 	return t
@@ -215,7 +215,7 @@ func laws(r *Report) *grid {
 			v[10] = unit.Number(k.Value)
 		}
 		if x := g.Step; x != nil {
-			v[11] = between(x) + ": " + factor(x)
+			v[11] = x.between("") + ": " + factor(x)
 		}
 		t.add(v...)
 	}

@@ -5,9 +5,6 @@ import (
 	"tare/internal/unit"
 )
 
-// between describes the location of a step.
-func between(s *Step) string { return Exactly(s.From) + " and " + Exactly(s.To) }
-
 // factor prints the factor by which a step multiplies the cost.
 func factor(s *Step) string {
 	return "×" + unit.Number(s.Factor) + interval(s.Lo, s.Hi, unit.Number)

@@ -61,14 +61,15 @@ func turned() *Report {
 func TestGrowthForms(t *testing.T) {
 	r := turned()
 	for i, want := range []string{
-		"check.cpu: no single law: step between 1999 and 2001 records: ×5.4 [5.1, 5.7]; up to there constant, 4.1 µs " +
-			"[4.05, 4.16] (as good: log), " +
-			"beyond it ×5.6 [5.2, 6] that, over 100–10k; breaks check.cpu <= 10us between 1999 and 2001 records, in the step; " +
-			"by themselves, 2001–10k: best linear, 23 µs + 0.001 ns·records",
-		"check.wall: no single law: bends at 2004 [1992, 2018] records: 4 µs up to there, beyond it rises as 1 − " +
-			"2004/records towards 23 µs [22.5, 23.4], over 100–10k",
-		"check.allocations: constant, exactly 8 at every size, over 100–10k",
-		"check.allocated: linear, 1 KiB [1000 B, 1.02 KiB] + 512 B·records [511, 513], over 100–10k",
+		"check.cpu: no single law: step between records = 1999 and 2001: ×5.4 [5.1, 5.7]; up to there constant, 4.1 µs " +
+			"[4.05, 4.16] (log fits as well), " +
+			"beyond it ×5.6 [5.2, 6] that, over 100–10000; breaks check.cpu <= 10us between records = 1999 and 2001, in the " +
+			"step; " +
+			"by themselves, 2001–10000: best linear, 23 µs + 0.001 ns·records",
+		"check.wall: no single law: bends at records = 2004 [1992, 2018]: 4 µs up to there, beyond it rises as 1 − " +
+			"2004/records towards 23 µs [22.5, 23.4], over 100–10000",
+		"check.allocations: constant, exactly 8 at every size, over 100–10000",
+		"check.allocated: linear, 1 KiB [1000 B, 1.02 KiB] + 512 B·records [511, 513], over 100–10000",
 	} {
 		if got := r.law(&r.Growth[i]); got != want {
 			t.Errorf("\n%s\n, want\n%s", got, want)

@@ -66,7 +66,7 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 	}
 	blocks := []block{
 		{In: inMarkdown, Heading: title},
-		{In: inWords, Head: &headline{"capacity", c.headline(), class, nonEmpty(c.verified(), c.effort())}},
+		{In: inWords, Head: &headline{"capacity", r.headline(c), class, nonEmpty(c.verified(), c.effort())}},
 	}
 	if name != "" {
 		blocks = append(blocks, block{In: inText | onPage, Heading: name})
@@ -147,14 +147,15 @@ func auditBlocks(r *Report) []block {
 	}
 	add("harness", "", r.HarnessLine())
 	blocks := slices.Concat([]block{{Said: first}}, notices, []block{{Said: last}})
-	switch g := r.Generator; {
-	case g == nil:
-	case g.Valid && r.warnsOf(g.Doubts):
-		blocks = append(blocks, block{In: inWords, Text: g.line()})
-	case g.Valid:
-		blocks = append(blocks, block{Text: g.line()})
+	if g := r.Generator; g == nil || g.Valid && r.warnsOf(g.Doubts) {
+		return blocks
+	}
+	switch text := r.generatorLine(); {
+	case text == "":
+	case r.Generator.Valid:
+		blocks = append(blocks, block{Text: text})
 	default:
-		blocks = append(blocks, block{Notice: &remark{"generator", g.line(), bad}})
+		blocks = append(blocks, block{Notice: &remark{"generator", text, bad}})
 	}
 	return blocks
 }
@@ -172,6 +173,9 @@ func findings(r *Report) string {
 	var out []string
 	for i := range r.Capacity {
 		c := r.Capacity[i]
+		if c.Reason != "" && !c.Valid && c.AtLeast == nil && r.untold(c.Reason) == "" {
+			continue // the verdict says it
+		}
 		name := r.withTreatment(c.Treatment)
 		if name != "" {
 			c.Reason = "" // it stands below
@@ -183,7 +187,9 @@ func findings(r *Report) string {
 		if c.Rate != nil && c.Valid && len(r.Capacity) == 1 {
 			text = r.banner(&c)
 		}
-		if name != "" {
+		if rest, ok := strings.CutPrefix(text, "It "); ok && name != "" {
+			text = name + " " + rest
+		} else if name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}
 		out = append(out, text)

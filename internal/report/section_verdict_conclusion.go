@@ -112,8 +112,13 @@ func (t *tally) rest(r *Report) string {
 	} else {
 		add(improved, "improved")
 	}
-	add(len(t.of[Slower]), "slower, size undecided")
-	add(len(t.of[Faster]), "faster, size undecided")
+	undecided := map[EffectVerdict]int{}
+	for _, e := range append(t.of[Slower], t.of[Faster]...) {
+		undecided[e.shown()]++
+	}
+	for _, v := range []EffectVerdict{higher, lower} {
+		add(undecided[v], v.meaning(0, ""))
+	}
 	add(len(t.of[EffectInconclusive]), "inconclusive")
 	add(len(t.of[NotJudged]), "not judged")
 	text := "Nothing is shown to cost more than " + margin + ". Of " + countOf(len(t.all), "effect") + ": "
@@ -171,16 +176,16 @@ func comparedFacts(r *Report) []block {
 	}
 	add("Blocks", value, "", "")
 	if a := r.AA; a != nil {
-		word, class := "✓ reliable", good
-		if !a.Reliable {
+		word, class, note := "✓ quiet", good, ""
+		shown, found := r.selfCheck(a.Effects)
+		switch {
+		case !a.Reliable:
 			word, class = "✗ unreliable", bad
+		case found != checkQuiet:
+			word, class = "? "+orElse(found, checkOpen), unsure
 		}
-		note := ""
-		if largest, _ := farthestFromZero(a.Effects); largest != nil {
-			note = "largest " + largest.size()
-			if a.Reliable && largest.Verdict == NotJudged && r.Verdict != Invalid {
-				word, class = "? too few blocks", ""
-			}
+		if shown != nil {
+			note = shown.ranged() + shown.fewBlocks()
 		}
 		add("A/A", word, note, class)
 	}

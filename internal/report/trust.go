@@ -118,69 +118,106 @@ func (r *Report) undecidable() []string {
 	return r.Design.Undecidable
 }
 
-// trust reports the results of the experiment's self-checks. ok is false if the experiment is unreliable.
+// trust reports the results of the experiment's self-checks. ok is false if the experiment is unreliable; then the text
+// is empty if the verdict says why.
 func (r *Report) trust() (text string, ok bool) {
 	a := r.AA
 	if a == nil {
 		return "", true
 	}
-	arm, quiet := farthestFromZero(a.Effects)
-	negative, controlsQuiet := farthestFromZero(a.NegativeControls)
 	var parts []string
-	if arm != nil {
-		s := "the baseline against itself is quiet: largest "
-		switch {
-		case !quiet:
-			s = "the baseline differs from itself: "
-		case arm.Verdict == NotJudged && r.Verdict != Invalid:
-			s = "too few blocks to tell whether the baseline differs from itself: largest "
+	add := func(text string, x *Effect) {
+		if text != "" && (a.Reliable || r.untold(x.Change()) != "") {
+			parts = append(parts, text)
 		}
-		parts = append(parts, s+arm.Change()+" of "+arm.measured())
 	}
-	if negative != nil {
-		s := "negative controls quiet: " + operationsOf(a.NegativeControls) + ", largest " + negative.Change()
-		if negative.Verdict == NotJudged && r.Verdict != Invalid {
-			s = "too few blocks to judge negative controls: " + operationsOf(a.NegativeControls) + ", largest " +
-				negative.Change()
-		}
-		if !controlsQuiet {
-			s = "a negative control is not quiet: " + negative.measured() + " of " + named(r.labels(), negative.Treatment) +
-				" " + negative.Change()
-		}
-		parts = append(parts, s)
+	arm, found := r.selfCheck(a.Effects)
+	switch found {
+	case checkDiffers:
+		add("the baseline differs from itself"+r.slightly()+": "+arm.Change()+" of "+arm.measured(), arm)
+	case checkQuiet:
+		add("the baseline against itself is quiet: largest "+arm.Change()+" of "+arm.measured(), arm)
+	case checkOpen:
+		add("not known whether the baseline differs from itself: "+arm.Change()+" of "+arm.measured()+arm.fewBlocks(), arm)
+	}
+	negative, found := r.selfCheck(a.NegativeControls)
+	switch of := operationsOf(a.NegativeControls); found {
+	case checkDiffers:
+		add("a negative control differs from 0"+r.slightly()+": "+negative.measured()+" of "+
+			named(r.labels(), negative.Treatment)+" "+negative.Change(), negative)
+	case checkQuiet:
+		add(controlsQuiet+": "+of+", largest "+negative.Change(), negative)
+	case checkOpen:
+		add("not known whether negative controls are quiet: "+of+", widest "+negative.Change()+negative.fewBlocks(), negative)
 	}
 	s := strings.Join(parts, "; ")
-	if arm == nil && !a.Reliable {
+	switch {
+	case arm == nil && !a.Reliable:
 		return strings.TrimSuffix("UNCHECKED: "+orElse(a.Unchecked, "there is no effect of the baseline on itself")+"; "+s,
 			"; "), false
+	case !a.Reliable && s != "":
+		return "UNRELIABLE on this host: " + s, false
 	}
-	if !a.Reliable {
-		return strings.TrimSuffix("UNRELIABLE on this host: "+s, ": "), false
-	}
-	return s, true
+	return s, a.Reliable
 }
 
-// unreliable reports whether the experiment's self-checks failed.
-func (r *Report) unreliable() bool { return r.AA != nil && !r.AA.Reliable }
+// slightly says of a difference that leaves the run reliable that it is small.
+func (r *Report) slightly() string {
+	if r.AA.Reliable {
+		return " by less than half the margin"
+	}
+	return ""
+}
 
-// farthestFromZero returns the effect that is farthest from 0 among those that differ from 0, or if none differs
-// (quiet), among all. It prefers gating effects, since only they can make a run invalid.
-func farthestFromZero(effects []Effect) (x *Effect, quiet bool) {
+const controlsQuiet = "negative controls quiet"
+
+// The findings of a self-check: an effect where there can be none, none within the margin, or neither is known.
+const (
+	checkDiffers = "differs"
+	checkQuiet   = "quiet"
+	checkOpen    = "not known"
+)
+
+// selfCheck returns what the effects of a control show, and the effect that shows it: the largest of those that differ
+// from 0, else the one whose interval reaches farthest of those that are not within the margin, else the largest. It
+// prefers gating effects, since only they can make a run invalid.
+func (r *Report) selfCheck(effects []Effect) (x *Effect, found string) {
 	gates := slices.ContainsFunc(effects, func(x Effect) bool { return x.Gating })
-	quiet = true
+	rank := map[string]int{"": 0, checkQuiet: 1, checkOpen: 2, checkDiffers: 3}
 	for i := range effects {
 		c := &effects[i]
 		if gates && !c.Gating || !c.estimated() {
 			continue
 		}
-		loud := c.differsFromZero()
-		if x == nil || loud && quiet || loud == !quiet && math.Abs(c.Estimate) > math.Abs(x.Estimate) {
-			x = c
+		is, size := checkOpen, (*Effect).reach
+		switch {
+		case c.differsFromZero():
+			is, size = checkDiffers, (*Effect).magnitude
+		case c.Verdict == Equivalent:
+			is, size = checkQuiet, (*Effect).magnitude
 		}
-		quiet = quiet && !loud
+		if rank[is] > rank[found] || is == found && size(c) > size(x) {
+			x, found = c, is
+		}
 	}
-	return x, quiet
+	return x, found
 }
+
+func (x *Effect) magnitude() float64 { return math.Abs(x.Estimate) }
+
+// reach returns how far from 0 the interval reaches.
+func (x *Effect) reach() float64 { return max(math.Abs(x.Lo), math.Abs(x.Hi)) }
+
+// fewBlocks says that there were too few blocks to judge an effect, if that is so.
+func (x *Effect) fewBlocks() string {
+	if x.Verdict == NotJudged {
+		return ", from too few blocks"
+	}
+	return ""
+}
+
+// unreliable reports whether the experiment's self-checks failed.
+func (r *Report) unreliable() bool { return r.AA != nil && !r.AA.Reliable }
 
 // differsFromZero reports whether an effect differs from 0 after correction for multiple tests.
 func (x *Effect) differsFromZero() bool {

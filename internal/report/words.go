@@ -38,13 +38,13 @@ func count(n uint64) string {
 }
 
 // headline describes the capacity in one line without its label.
-func (c *Capacity) headline() string {
+func (r *Report) headline(c *Capacity) string {
 	switch {
 	case !c.Valid && c.AtLeast != nil:
 		return "at least " + unit.PerSecond(*c.AtLeast) + "; beyond that the generator is the limit, not the target" +
-			because(c.Reason)
+			because(r.untold(c.Reason))
 	case !c.Valid:
-		return "not measured: the generator is the limit, not the target" + because(c.Reason)
+		return "not measured: the generator is the limit, not the target" + because(r.untold(c.Reason))
 	case c.Rate != nil:
 		s := Rate(*c.Rate) + " /s"
 		if c.Lo != nil && c.Hi != nil {
@@ -52,7 +52,7 @@ func (c *Capacity) headline() string {
 		}
 		return s
 	case len(c.Points) > 0 && c.Points[0].Name != "":
-		return count(uint64(len(c.Points))) + " workload(s)"
+		return countOf(len(c.Points), "workload")
 	case len(c.Points) > 0:
 		return fmt.Sprintf("a ladder from %s to %s", unit.PerSecond(c.Points[0].Rate),
 			unit.PerSecond(c.Points[len(c.Points)-1].Rate))
@@ -154,19 +154,27 @@ func RecoversAfter(seconds float64) string {
 	return "after " + unit.Seconds(seconds)
 }
 
-// line says whether the generator limited the result, and the evidence.
-func (g *Generator) line() string {
-	s := g.judged()
-	var parts []string
-	if g.Reason != "" {
-		parts = append(parts, g.Reason)
+// untold returns a reason, or "" if the verdict of an invalid run gives it.
+func (r *Report) untold(reason string) string {
+	if r.Verdict == Invalid && strings.Contains(r.Reason, reason) {
+		return ""
 	}
+	return reason
+}
+
+// generatorLine says whether the generator limited the result, and the evidence; "" if the verdict says all of it.
+func (r *Report) generatorLine() string {
+	g := r.Generator
+	parts := nonEmpty(r.untold(g.Reason))
 	for _, d := range g.Doubts {
 		if d != g.Reason {
 			parts = append(parts, d)
 		}
 	}
-	if len(parts) > 0 {
+	switch {
+	case !g.Valid && g.Reason != "" && len(parts) == 0:
+		return ""
+	case len(parts) > 0:
 		parts = []string{strings.Join(parts, "; ")}
 	}
 	if g.Lateness != nil && g.Valid {
@@ -178,7 +186,7 @@ func (g *Generator) line() string {
 	if g.RuledOut() {
 		parts = append(parts, g.Evidence...)
 	}
-	return s + because(strings.Join(parts, ", "))
+	return g.judged() + because(strings.Join(parts, ", "))
 }
 
 // RuledOut reports whether the evidence excludes that the generator shaped the result; false without evidence.

@@ -114,7 +114,12 @@ func LatenessLimit(median float64) float64 { return max(0.001, 0.1*median) }
 
 // SentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
 func SentLate(p99, limit float64) string {
-	return fmt.Sprintf("the generator sent late: p99 %s, where %s is allowed", short(p99), short(limit))
+	return "the generator sent late: " + Late(p99, limit)
+}
+
+// Late gives the p99 of the generator's delay beside its limit.
+func Late(p99, limit float64) string {
+	return fmt.Sprintf("p99 %s, where %s is allowed", short(p99), short(limit))
 }
 
 // SentTooLittle explains the same of a generator that did not send what it could.

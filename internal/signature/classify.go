@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tare/internal/load"
 	"tare/internal/unit"
@@ -50,7 +51,7 @@ func Classify(e Evidence) Verdict {
 		return v
 	}
 	if f.servedAll(e) {
-		v.Evidence = []string{fmt.Sprintf("at %s/s offered, %s/s were answered as they should be: that was no overload",
+		v.Evidence = []string{fmt.Sprintf("at %s/s offered, %s/s succeeded: that was no overload",
 			rate(f.window.Rate), rate(f.late))}
 		return v
 	}
@@ -120,14 +121,35 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
 		}
 	}
 	v.Evidence = append(v.Evidence,
-		fmt.Sprintf("at %s/s offered, %.1f/s of %d calls were answered as they should be (%d refused, %d failed, %d timed "+
-			"out, %d not connected, %d outstanding at the end)",
-			rate(f.window.Rate), f.late, f.n, f.refused, f.failed, f.timed, f.unconnected(), f.left))
+		fmt.Sprintf("at %s/s offered, %.1f/s succeeded%s", rate(f.window.Rate), f.late, f.rest()))
 	v.Queued = f.waits(e) >= wins
 	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Method()]
 	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Method()]
 	v.Stuck = map[Class]int{AcceptQueue: f.stuckNow()}[v.Class]
 	v.confirm(e)
+}
+
+// rest says what became of the other calls: "; of 904 calls, 550 were refused".
+func (f *features) rest() string {
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		what string
+	}{
+		{f.refused, "refused"},
+		{f.failed, "failed"},
+		{f.timed, "timed out"},
+		{f.unconnected(), "did not connect"},
+		{f.left, "still outstanding at the end"},
+	} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; of %d calls: %s", f.n, strings.Join(parts, ", "))
 }
 
 // confirm adds what probes on the target's host saw.

@@ -147,8 +147,8 @@ func (c *Conduct) judgeReading(o *GeneratorOpinion) {
 		}
 	}
 	if inTarget := c.Rate * c.Mean; inTarget > 0 && !c.Idle && inTarget < (1-mostOwn)*float64(c.Workers) {
-		o.doubt("rate × mean response is %.3g calls in progress for %d workers: the others waited for it",
-			inTarget, c.Workers)
+		o.doubt("rate × mean response is %.3g calls in progress with %s: for the rest of the time they waited for it",
+			inTarget, workers(c.Workers))
 	}
 }
 

@@ -75,7 +75,7 @@ func TestGeneratorVerdicts(t *testing.T) {
 		},
 		{
 			"workers that are not in flight", calm, func(c *Conduct) { c.Mean = 3e-3 }, Possible,
-			"30 calls in progress for 50 workers",
+			"30 calls in progress with 50 workers",
 		},
 		{"workers that pause on purpose", calm, func(c *Conduct) { c.Mean, c.Idle = 3e-3, true }, RuledOut, ""},
 		{"late in a closed loop", calm, func(c *Conduct) { c.LatenessP99 = 5e-3 }, Limiting, "sent late"},

@@ -49,9 +49,25 @@ func (g *GrowthFit) describe(d costs, y []float64, without [][]float64, t turn, 
 		g.breaksWithStep(d, full.(stepCourse), o)
 		return
 	case t.hinge != nil || t.ceiling != nil:
-		g.Knee = kneeOf(full, d.placed(full, y, o.Level), along)
+		k := kneeOf(full, d.placed(full, y, o.Level), along)
+		if !k.apart() {
+			g.Reason = "a bend fits better than any one law, but the intervals of its two sides overlap: whether it bends is " +
+				"not known"
+			g.describe(d, y, without, turn{}, o)
+			return
+		}
+		g.Knee = k
 	}
 	g.breaks(d, full, deleted, o)
+}
+
+// apart reports whether the costs on both sides of a knee are known to differ in kind: the slopes, or the constant and
+// the ceiling, have intervals that do not overlap.
+func (k *Knee) apart() bool {
+	if k.Ceiling != nil {
+		return k.Base.Hi < k.Ceiling.Lo
+	}
+	return k.Slope.Hi < k.Steeper.Lo
 }
 
 // kneeOf describes a bend; along returns the jackknife estimate of a property of the bend.

@@ -168,7 +168,7 @@ func (g *GrowthFit) name(d costs) {
 	first, last := d.n[0], d.n[len(d.n)-1]
 	switch {
 	case len(d.n) < namingSizes:
-		g.Reason = fmt.Sprintf("%d sizes; naming a law takes %d", len(d.n), namingSizes)
+		g.Reason = fmt.Sprintf("%d sizes, and naming a law takes %d", len(d.n), namingSizes)
 	case first == 0 && last < math.Pow(10, namingDecades) || last < first*math.Pow(10, namingDecades)*(1-1e-9):
 		g.Reason = fmt.Sprintf("the sizes span less than %d decades", namingDecades)
 	case g.Best.Law == Constant || slices.Contains(g.Tied, Constant):

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -219,5 +220,32 @@ func TestFitGrowthRefuses(t *testing.T) {
 	if g := fit(t, from, costsOf(from, func(n float64) float64 { return 5 + n }, 3, 0),
 		math.NaN()); g.Best.Law != Linear || !g.Named {
 		t.Errorf("sizes from 0: %+v", g.Best)
+	}
+}
+
+// TestKneeNeedsSlopesApart: where two segments fit better, but the intervals of their slopes overlap, no bend is
+// claimed and no law is named; a claimed one has slopes that are apart.
+func TestKneeNeedsSlopesApart(t *testing.T) {
+	open, claimed := 0, 0
+	for _, noise := range []float64{0.02, 0.05, 0.1, 0.2} {
+		for _, times := range []float64{2, 4, 10} {
+			at := func(n float64) float64 { return 100 + n + (times-1)*max(0, n-300) }
+			for _, blocks := range []int{2, 3, 5, 10} {
+				g := fit(t, ladder, costsOf(ladder, at, blocks, noise), math.NaN())
+				if g.Knee != nil {
+					if claimed++; !g.Knee.apart() {
+						t.Errorf("%+v is claimed", *g.Knee)
+					}
+				}
+				if strings.HasSuffix(g.Reason, "not known") {
+					if open++; g.Knee != nil || g.Named {
+						t.Errorf("knee %v, named %v: %s", g.Knee, g.Named, g.Reason)
+					}
+				}
+			}
+		}
+	}
+	if open == 0 || claimed == 0 {
+		t.Errorf("%d bends are claimed, %d left open", claimed, open)
 	}
 }

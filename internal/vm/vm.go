@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ type Options struct {
 	Name string
 	// CPUs are the processors on which QEMU may run; empty: all.
 	CPUs []int
+	// Processors is how many processors the machine has, which run at the same time by the host's clock; 0: one, with a
+	// clock that advances with each instruction.
+	Processors int
 	// Born is called with QEMU's process before it does anything, so that the caller can journal it.
 	Born  func(proc.ID) error
 	Clock clock.Clock
@@ -122,21 +126,27 @@ func boot(ctx context.Context, o Options) (*Machine, error) {
 }
 
 // arguments are QEMU's: no devices but two serial lines, the first for the console, the second for the Link. QEMU
-// emulates the processor and advances the guest's clocks by one nanosecond for each instruction, so that times measured
-// by the guest are numbers of instructions.
+// emulates the processor. Where instructions are counted it advances the guest's clocks by one nanosecond for each
+// instruction, so that times measured by the guest are numbers of instructions.
 func (o Options) arguments() []string {
-	kernel := []string{
-		"console=ttyS0", "panic=-1", "quiet", "lsm=" + o.LSM, "rdinit=" + o.Init[0],
-		"norandmaps",            // otherwise what an execve costs depends on where it happens to put its stack
-		"tsc_early_khz=1000000", // a tick of the time-stamp counter is a nanosecond; calibrating it would be off by a little
-		"--",
+	kernel := []string{"console=ttyS0", "panic=-1", "quiet", "lsm=" + o.LSM, "rdinit=" + o.Init[0]}
+	processors, accel, clock := "1", "tcg", []string{"-icount", "shift=0"}
+	if o.Processors > 0 {
+		processors, accel, clock = strconv.Itoa(o.Processors), "tcg,thread=multi", nil
+	} else {
+		kernel = append(
+			kernel,
+			"norandmaps",            // otherwise what an execve costs depends on where it happens to put its stack
+			"tsc_early_khz=1000000", // a tick of the time-stamp counter is a nanosecond; calibrating it would be off by a little
+		)
 	}
-	return []string{
-		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-smp", "1", "-m", memory,
+	kernel = append(kernel, "--")
+	return append([]string{
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-smp", processors, "-m", memory,
 		"-serial", "file:" + o.console(), "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link",
-		"-kernel", o.Kernel.Path, "-initrd", o.Initrd, "-machine", "q35,accel=tcg", "-cpu", "max", "-icount", "shift=0",
+		"-kernel", o.Kernel.Path, "-initrd", o.Initrd, "-machine", "q35", "-accel", accel, "-cpu", "max",
 		"-append", strings.Join(append(kernel, o.Init[1:]...), " "),
-	}
+	}, clock...)
 }
 
 func (o Options) console() string { return filepath.Join(o.Dir, "vm-"+o.Name+"-console.log") }

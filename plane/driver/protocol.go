@@ -27,6 +27,7 @@ type Description struct {
 	Operations []Operation         `json:"operations"`
 	Factors    map[string][]string `json:"factors,omitempty"` // the levels of each factor; none: any level
 	Notes      []string            `json:"notes,omitempty"`
+	AtOnce     int                 `json:"at_once,omitempty"` // single calls of guard
 }
 
 // An Operation is one that a driver performs.
@@ -41,11 +42,15 @@ type Operation struct {
 	Trespass string `json:"trespass,omitempty"`
 }
 
-// A Driver carries out requests, one at a time.
+// A Driver carries out requests, one at a time unless it says otherwise.
 type Driver interface {
 	Describe() Description
-	// Prepare returns notes for the user.
-	Prepare(p Preparation) (notes []string, err error)
+	Prepare(p Preparation) (Prepared, error)
+	// Together reports whether single calls and conditions may be asked for several at once.
+	Together() bool
+	// Impose brings about a condition that Prepare offered; Lift ends it.
+	Impose(condition string) error
+	Lift(condition string) error
 	// Verify returns what it verified, one sentence each.
 	Verify() ([]string, error)
 	// Operate performs calls, at least one, and returns what they cost together.
@@ -73,6 +78,7 @@ type request struct {
 	Preparation
 	Operation string `json:"operation"`
 	Calls     *int   `json:"calls"`
+	Condition string `json:"condition"`
 }
 
 type answer struct {
@@ -82,8 +88,10 @@ type answer struct {
 	Next  string          `json:"next,omitempty"`
 }
 
-type prepared struct {
-	Notes []string `json:"notes,omitempty"`
+// Prepared is the answer to prepare.
+type Prepared struct {
+	Notes      []string          `json:"notes,omitempty"`
+	Conditions map[string]string `json:"conditions,omitempty"` // what each does
 }
 
 type verified struct {

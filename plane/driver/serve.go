@@ -7,42 +7,75 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 )
 
-// Serve answers requests in order until "stop" or the end of its input, which is not an error, because the parent may
-// die. It reads the next request only after it has answered, so that nothing runs beside timed calls.
+// Serve answers requests until "stop" or the end of its input, which is not an error, because the parent may die. It
+// answers one after another, and reads the next request only after it has answered, so that nothing runs beside timed
+// calls; but single calls and conditions side by side where the driver takes them together.
 func Serve(in io.Reader, out io.Writer, d Driver) error {
-	lines := bufio.NewReaderSize(in, MaxLine)
+	lines, answers := bufio.NewReaderSize(in, MaxLine), &answers{out: out}
 	for {
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("read a request: more than %d bytes", MaxLine)
+			err = fmt.Errorf("more than %d bytes", MaxLine)
 		}
 		if errors.Is(err, io.EOF) && len(line) == 0 {
-			return nil
+			answers.under.Wait()
+			return answers.failed()
 		}
 		if err != nil {
 			return fmt.Errorf("read a request: no whole line: %w", err)
 		}
-		a, stop := respond(line, d)
-		text, err := json.Marshal(a)
-		if err != nil {
-			return fmt.Errorf("answer %d: %w", a.ID, err)
+		var q request
+		if err := json.Unmarshal(line, &q); err != nil {
+			answers.write(answer{Error: "no request of protocol 1: " + err.Error()})
+			continue
 		}
-		if _, err := out.Write(append(text, '\n')); err != nil {
-			return fmt.Errorf("answer %d: %w", a.ID, err)
+		if q.single() && d.Together() {
+			answers.under.Go(func() { answers.write(respond(q, d)) })
+			continue
 		}
-		if stop {
-			return nil
+		answers.under.Wait()
+		answers.write(respond(q, d))
+		if err := answers.failed(); err != nil || q.Do == "stop" {
+			return err
 		}
 	}
 }
 
-func respond(line []byte, d Driver) (a answer, stop bool) {
-	var q request
-	if err := json.Unmarshal(line, &q); err != nil {
-		return answer{Error: "no request of protocol 1: " + err.Error()}, false
+// single reports whether a request can be carried out beside others.
+func (q request) single() bool {
+	return q.Do == "operate" && q.Calls != nil && *q.Calls == 1 || q.Do == "impose" || q.Do == "lift"
+}
+
+// answers writes the answers to requests that are under way.
+type answers struct {
+	under sync.WaitGroup
+	mu    sync.Mutex
+	out   io.Writer
+	err   error // the first
+}
+
+func (w *answers) write(a answer) {
+	text, err := json.Marshal(a)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		_, err = w.out.Write(append(text, '\n'))
 	}
+	if err != nil && w.err == nil {
+		w.err = fmt.Errorf("answer %d: %w", a.ID, err)
+	}
+}
+
+func (w *answers) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func respond(q request, d Driver) (a answer) {
 	ok, err := perform(q, d)
 	if err == nil {
 		a.OK, err = json.Marshal(ok)
@@ -54,7 +87,7 @@ func respond(line []byte, d Driver) (a answer, stop bool) {
 			a.Next = f.Next
 		}
 	}
-	return a, q.Do == "stop"
+	return a
 }
 
 // perform carries out one request. A panic is an error of that request; the process can still serve the next one, such
@@ -72,19 +105,22 @@ func perform(q request, d Driver) (ok any, err error) {
 		}
 		return d.Describe(), nil
 	case "prepare":
-		notes, err := d.Prepare(q.Preparation)
-		return prepared{notes}, err
+		return d.Prepare(q.Preparation)
 	case "verify":
 		checks, err := d.Verify()
 		return verified{checks}, err
 	case "operate":
 		return operate(q, d)
+	case "impose":
+		return struct{}{}, d.Impose(q.Condition)
+	case "lift":
+		return struct{}{}, d.Lift(q.Condition)
 	case "undo":
 		return struct{}{}, d.Undo(q.Preparation)
 	case "stop":
 		return struct{}{}, nil
 	}
-	return nil, fmt.Errorf("request %q is none of describe, prepare, verify, operate, undo, stop", q.Do)
+	return nil, fmt.Errorf("request %q is none of describe, prepare, verify, operate, impose, lift, undo, stop", q.Do)
 }
 
 func operate(q request, d Driver) (any, error) {

@@ -6,24 +6,38 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // told is a driver that notes what it is asked.
-type told struct{ said []string }
+type told struct {
+	said []string
+	both *sync.WaitGroup // two calls must be under way for one to end
+}
 
 func (d *told) Describe() Description {
 	return Description{Protocol: Protocol, Name: "told", Operations: []Operation{{Name: "a"}}}
 }
 
-func (d *told) Prepare(p Preparation) ([]string, error) {
+func (d *told) Prepare(p Preparation) (Prepared, error) {
 	d.said = append(d.said, "prepare "+p.Run+" "+p.Levels["x"]+" "+p.Folder)
-	return []string{"a note"}, nil
+	return Prepared{Notes: []string{"a note"}, Conditions: map[string]string{"rain": "it rains"}}, nil
 }
+
+func (d *told) Together() bool { return d.both != nil }
+
+func (d *told) Impose(condition string) error { return errors.New("no " + condition) }
+
+func (d *told) Lift(string) error { return nil }
 
 func (d *told) Verify() ([]string, error) { return []string{"seen"}, nil }
 
 func (d *told) Operate(name string, calls int) (Cost, error) {
+	if d.both != nil {
+		d.both.Done()
+		d.both.Wait()
+	}
 	switch name {
 	case "panics":
 		panic("the first line\nand the second")
@@ -43,7 +57,7 @@ func TestServe(t *testing.T) {
 	for _, c := range []struct{ ask, want string }{
 		{`{"id":1,"do":"describe","protocol":1}`, `{"id":1,"ok":{"protocol":1,"name":"told","operations":[{"name":"a"}]}}`},
 		{`{"id":2,"do":"describe","protocol":2}`, `{"id":2,"error":"protocol 2 is not spoken, but 1"}`},
-		{`{"id":3,"do":"prepare","run":"r","levels":{"x":"y"},"folder":"/f"}`, `{"id":3,"ok":{"notes":["a note"]}}`},
+		{`{"id":3,"do":"prepare","run":"r","levels":{"x":"y"},"folder":"/f"}`, `{"id":3,"ok":{"notes":["a note"],"conditions":{"rain":"it rains"}}}`},
 		{`{"id":4,"do":"verify"}`, `{"id":4,"ok":{"checks":["seen"]}}`},
 		{`{"id":5,"do":"operate","operation":"a","calls":7}`, `{"id":5,"ok":{"calls":7,"total":{"wall":7}}}`},
 		{`{"id":6,"do":"operate","operation":"panics","calls":0}`, `{"id":6,"ok":{"calls":0}}`},
@@ -51,9 +65,11 @@ func TestServe(t *testing.T) {
 		{`{"id":8,"do":"operate","operation":"fails","calls":1}`, `{"id":8,"error":"it failed","next":"try again"}`},
 		{`{"id":9,"do":"operate","operation":"a"}`, `{"id":9,"error":"operate: want a number of calls, 0 or more"}`},
 		{`{"id":10,"do":"operate","operation":"a","calls":-1}`, `{"id":10,"error":"operate: want a number of calls, 0 or more"}`},
-		{`{"id":11,"do":"moo"}`, `{"id":11,"error":"request \"moo\" is none of describe, prepare, verify, operate, undo, stop"}`},
+		{`{"id":11,"do":"moo"}`, `{"id":11,"error":"request \"moo\" is none of describe, prepare, verify, operate, impose, lift, undo, stop"}`},
 		{`{"id":12,"do":"undo","run":"r"}`, `{"id":12,"ok":{}}`},
 		{`{"id":13,"do":"stop"}`, `{"id":13,"ok":{}}`},
+		{`{"id":14,"do":"impose","condition":"rain"}`, `{"id":14,"error":"no rain"}`},
+		{`{"id":15,"do":"lift","condition":"rain"}`, `{"id":15,"ok":{}}`},
 	} {
 		var out strings.Builder
 		if err := Serve(strings.NewReader(c.ask+"\n"), &out, &told{}); err != nil || out.String() != c.want+"\n" {
@@ -85,6 +101,25 @@ func TestServeLife(t *testing.T) {
 		if err := Serve(strings.NewReader(c.in), io.Discard, &told{}); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestServeTogether: single calls are made side by side where the driver takes them together, and what follows waits for
+// them.
+func TestServeTogether(t *testing.T) {
+	d, out := &told{both: &sync.WaitGroup{}}, &strings.Builder{}
+	d.both.Add(2)
+	asks := `{"id":1,"do":"operate","operation":"a","calls":1}
+{"id":2,"do":"operate","operation":"a","calls":1}
+{"id":3,"do":"undo","run":"r"}
+{"id":4,"do":"lift"}
+`
+	if err := Serve(strings.NewReader(asks), out, d); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 4 || lines[2] != `{"id":3,"ok":{}}` || lines[3] != `{"id":4,"ok":{}}` {
+		t.Errorf("answers %q", lines)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ import (
 // Serve runs the driver and returns the exit code.
 func Serve(in io.Reader, out, log io.Writer, version string) int {
 	silence()
+	signal.Ignore(syscall.SIGXFSZ) // see setFull
 	if err := driver.Serve(in, out, &Manager{version: version}); err != nil {
 		_, _ = fmt.Fprintln(log, "pull-manager:", err) // its reader may be gone
 		return 1
@@ -49,38 +51,55 @@ type Manager struct {
 	began   time.Time // when all records had been written
 	warm    bool      // whether the cache has seen the sequence
 	readers int64     // calls of the batch that read a record from the directory
-	guarded bool      // single calls are asked for, among them foreign
+	node    *node     // of guard: single calls are asked for; nil: batches
 }
 
 // Prepare implements driver.Driver.
-func (m *Manager) Prepare(p driver.Preparation) ([]string, error) {
+func (m *Manager) Prepare(p driver.Preparation) (out driver.Prepared, err error) {
 	s, err := setting.Parse(p.Levels)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if !filepath.IsAbs(p.Folder) {
-		return nil, fmt.Errorf("folder %q: want an absolute path", p.Folder)
+		return out, fmt.Errorf("folder %q: want an absolute path", p.Folder)
 	}
-	m.station, m.guarded = nil, slices.Contains(p.Operations, foreign)
+	m.station, m.node = nil, nil
 	m.table(s)
+	if slices.ContainsFunc(p.Operations, isTrespass) {
+		m.node = newNode(len(m.images) + mostCached)
+	}
 	if s.Accessor != setting.Disabled { // nobody reads them
 		if err := m.stock(s, p.Folder); err != nil {
-			return nil, err
+			return out, err
 		}
 	}
 	visit, err := visits(p.Folder)
 	if err != nil {
-		return nil, unwritable(p.Folder, err)
+		return out, unwritable(p.Folder, err)
 	}
 	if err := m.sequences(s, seed(p.Run, visit)); err != nil {
-		return nil, err
+		return out, err
 	}
 	t := newStation(s, filepath.Join(p.Folder, whole))
+	if m.node != nil {
+		t.spare, t.runtime = nodeImages, m.node
+		if err := m.node.find(t.folder); err != nil {
+			return out, damaged(err)
+		}
+	}
 	if err := errors.Join(t.restart(), t.errs.take()); err != nil {
-		return nil, damaged(err)
+		return out, damaged(err)
 	}
 	m.station, m.warm, m.began = t, false, time.Now()
-	return notes(p), nil
+	out.Notes = notes(p)
+	if m.node == nil {
+		return out, nil
+	}
+	if err := m.populate(); err != nil {
+		return out, unwritable(p.Folder, err)
+	}
+	out.Conditions = m.offered(&out.Notes)
+	return out, nil
 }
 
 // ext4 is its number in statfs(2).
@@ -127,6 +146,9 @@ func (m *Manager) sequences(s setting.Setting, seed uint64) (err error) {
 		Turnover: s.Turnover,
 		Secrets:  s.Secrets,
 	}
+	if m.node != nil { // a single call cannot be a share of a hit
+		c.Hits = 1
+	}
 	if m.draws, err = sequence.New(c, seed); err != nil {
 		return err
 	}
@@ -148,6 +170,9 @@ func (m *Manager) stock(s setting.Setting, folder string) error {
 		return damaged(err)
 	}
 	for _, path := range found.Left {
+		if m.node.keeps(path) {
+			continue
+		}
 		if err := os.Remove(path); err != nil {
 			return unwritable(folder, err)
 		}
@@ -217,5 +242,6 @@ func (m *Manager) count() (int, error) {
 	if m.s.Accessor == setting.Disabled {
 		return 0, nil
 	}
-	return recordfile.Count(m.folder)
+	n, err := recordfile.Count(m.folder)
+	return n - m.node.recorded(m.folder), err
 }

@@ -61,6 +61,9 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%s: %q, %v", c.levels, checks, err)
 		}
 		for _, o := range m.Describe().Operations {
+			if o.Name == foreignPull {
+				continue // see TestGuard
+			}
 			calls := min(100, o.Most)
 			cost, err := m.Operate(o.Name, calls)
 			total := cost.Total

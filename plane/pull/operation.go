@@ -25,6 +25,8 @@ type operation struct {
 	writes  bool // its calls change the records, and undo the change
 }
 
+func isTrespass(name string) bool { return name == foreign || name == foreignPull }
+
 func operations() []operation {
 	return []operation{
 		{Operation: driver.Operation{
@@ -45,6 +47,10 @@ func operations() []operation {
 		{Operation: driver.Operation{
 			Name: foreign, Trespass: "check", Expect: "a pull: no record of the image names the credential", Most: 1 << 20,
 		}, perform: (*Manager).strangers},
+		{Operation: driver.Operation{
+			Name: foreignPull, Trespass: "pull", Most: 1,
+			Expect: "a pull, twice: the credential is good for no image, and the registry refuses it",
+		}},
 		{
 			Operation: driver.Operation{
 				Name: "check-cold", Overhead: "empty",
@@ -77,7 +83,7 @@ func operations() []operation {
 // Describe implements driver.Driver.
 func (m *Manager) Describe() driver.Description {
 	d := driver.Description{
-		Protocol: driver.Protocol, Name: "pull-manager", Version: m.version, Factors: map[string][]string{},
+		Protocol: driver.Protocol, Name: "pull-manager", Version: m.version, Factors: map[string][]string{}, AtOnce: atOnce,
 		Notes: []string{
 			"a batch begins with a heap that was just collected: what its garbage costs to collect is in its CPU time only " +
 				"where it is long enough to " +
@@ -88,6 +94,7 @@ func (m *Manager) Describe() driver.Description {
 		d.Factors[name] = []string{}
 	}
 	d.Factors["accessor"], d.Factors["pattern"] = setting.Accessors(), sequence.Patterns()
+	d.Factors["policy"] = setting.Policies()
 	for _, o := range operations() {
 		d.Operations = append(d.Operations, o.Operation)
 	}
@@ -105,8 +112,11 @@ func (m *Manager) Operate(name string, calls int) (out driver.Cost, err error) {
 		return out, fmt.Errorf("there is no operation %q", name)
 	}
 	o := all[i]
-	if m.guarded && calls == 1 {
+	if m.node != nil && calls == 1 {
 		return m.single(o)
+	}
+	if o.perform == nil {
+		return out, fmt.Errorf("%s is made for guard alone, one call at a time", name)
 	}
 	if calls > o.Most {
 		return out, fmt.Errorf("%d calls of %s: %d at most", calls, name, o.Most)

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 	config "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubelet/images/pullmanager"
 
 	"tare/plane/setting"
@@ -24,6 +25,9 @@ type station struct {
 	logger klog.Logger
 	ctx    context.Context //nolint:containedctx // of every call: it carries the logger, and timed calls allocate nothing
 	reads  atomic.Int64    // lookups of records in the directory
+	spare  int             // room in a cache for all records, for those of guard's pulls
+	// runtime lists the images of the node, to a manager that finds intents; nil: there are no intents.
+	runtime kubecontainer.ImageService
 
 	accessor pullmanager.PullRecordsAccessor // nil if there is no pull manager
 	manager  pullmanager.ImagePullManager
@@ -51,8 +55,12 @@ func (t *station) restart() error {
 	if size := t.size(); size > 0 {
 		t.accessor = pullmanager.NewCachedPullRecordsAccessor(t.logger, t.accessor, intents, int32(size), int32(t.s.Stripes))
 	}
-	m, err := pullmanager.NewImagePullManager(t.ctx, t.accessor, pullmanager.AlwaysVerifyImagePullPolicy(), nil,
-		int32(t.s.Stripes))
+	policy, err := pullmanager.NewImagePullCredentialVerificationPolicy(
+		config.ImagePullCredentialsVerificationPolicy(t.s.Policy), nil)
+	if err != nil {
+		return fmt.Errorf("policy %s: %w", t.s.Policy, err)
+	}
+	m, err := pullmanager.NewImagePullManager(t.ctx, t.accessor, policy, t.runtime, int32(t.s.Stripes))
 	if err != nil {
 		return fmt.Errorf("start the pull manager: %w", err)
 	}
@@ -66,7 +74,7 @@ func (t *station) restart() error {
 func (t *station) size() int {
 	switch t.s.Accessor {
 	case setting.Cached:
-		return t.s.Records + t.s.Concurrency
+		return t.s.Records + t.s.Concurrency + t.spare
 	case setting.LRU:
 		return t.s.Size
 	}

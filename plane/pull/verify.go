@@ -57,6 +57,7 @@ func (m *Manager) must(i int, pod pullmanager.GetPodCredentials) (bool, error) {
 
 func (m *Manager) proveAnswers() (string, error) {
 	strict := m.s.Accessor != setting.Disabled
+	always := strict && m.s.Policy == setting.AlwaysVerify
 	last := m.s.Records - 1
 	for _, c := range []struct {
 		what  string
@@ -67,7 +68,7 @@ func (m *Manager) proveAnswers() (string, error) {
 		{"a known image with a known credential", 0, m.known[0], false},
 		{"the last known image with the last known credential", last, m.known[m.s.Secrets-1], false},
 		{"a known image with a credential that nobody knows", last, presents(strange()), strict},
-		{"an image without a record", m.s.Records, m.known[0], strict},
+		{"an image without a record", m.s.Records, m.known[0], always},
 	} {
 		pull, err := m.must(c.image, c.pod)
 		if err != nil {
@@ -79,6 +80,10 @@ func (m *Manager) proveAnswers() (string, error) {
 	}
 	if !strict {
 		return "nothing must be pulled: neither an image without a record, nor one with a credential that nobody knows", nil
+	}
+	if !always {
+		return "a known credential, and an image without a record, need no pull; a credential that nobody knows must be " +
+			"pulled", nil
 	}
 	return "a known credential needs no pull; a credential that nobody knows, and an image without a record, must be " +
 		"pulled", nil

@@ -20,6 +20,15 @@ const (
 	LRU      = "lru"      // in a cache of Size records, over the directory
 )
 
+// The policies of the kubelet, by the names in its configuration.
+const (
+	AlwaysVerify               = "AlwaysVerify"
+	NeverVerifyPreloadedImages = "NeverVerifyPreloadedImages" // its default
+)
+
+// Policies returns all policies.
+func Policies() []string { return []string{AlwaysVerify, NeverVerifyPreloadedImages} }
+
 // Accessors returns all accessors.
 func Accessors() []string { return []string{Disabled, DirectFS, Cached, LRU} }
 
@@ -48,6 +57,7 @@ type Setting struct {
 	Concurrency int
 	Stripes     int
 	Secrets     int // per record
+	Policy      string
 }
 
 // fields returns the parser of each level, by name.
@@ -64,6 +74,7 @@ func (s *Setting) fields() map[string]func(string) error {
 		"concurrency": number(&s.Concurrency, mostAtOnce),
 		"stripes":     stripes(&s.Stripes),
 		"secrets":     number(&s.Secrets, mostSecrets),
+		"policy":      one(&s.Policy, Policies()),
 	}
 }
 
@@ -72,7 +83,7 @@ func Default() Setting {
 	return Setting{
 		Accessor: Cached, Size: 100, Records: 100, Hits: 1, Pattern: sequence.Uniform, Exponent: 1.1, Window: 50,
 		Turnover:    0.1,
-		Concurrency: 1, Stripes: 1, Secrets: 1,
+		Concurrency: 1, Stripes: 1, Secrets: 1, Policy: AlwaysVerify,
 	}
 }
 

@@ -13,11 +13,11 @@ func TestParse(t *testing.T) {
 	got, err := Parse(map[string]string{
 		"accessor": "lru", "size": "200", "records": "10000", "hits": "75%", "pattern": "zipf", "exponent": "1.5",
 		"window": "20", "turnover": "0.5",
-		"concurrency": "8", "stripes": "31", "secrets": "100",
+		"concurrency": "8", "stripes": "31", "secrets": "100", "policy": "NeverVerifyPreloadedImages",
 	})
 	want := Setting{
 		Accessor: LRU, Size: 200, Records: 10_000, Hits: 0.75, Pattern: "zipf", Exponent: 1.5, Window: 20, Turnover: 0.005,
-		Concurrency: 8, Stripes: 31, Secrets: 100,
+		Concurrency: 8, Stripes: 31, Secrets: 100, Policy: NeverVerifyPreloadedImages,
 	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	if got, err := Parse(nil); err != nil || got != Default() {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if names := Names(); len(names) != 11 || !slices.IsSorted(names) {
+	if names := Names(); len(names) != 12 || !slices.IsSorted(names) {
 		t.Errorf("names %v", names)
 	}
 }

@@ -25,20 +25,17 @@ var (
 )
 
 const (
-	// A starved decision point runs for starvedRun of every starvedPeriod.
-	starvedRun    = 10 * time.Millisecond
-	starvedPeriod = 100 * time.Millisecond
 	// reloadEvery is the pause between two replacements of the policies.
 	reloadEvery = 200 * time.Millisecond
 )
 
 // Conditions implements area.Conditioned.
 func (s *Spec) Conditions() []string {
-	return slices.DeleteFunc(conditionNames(), func(name string) bool { return s.WhyNot(name) != "" })
+	return slices.DeleteFunc(conditionNames(), func(name string) bool { return s.WhyNot(name, nil) != "" })
 }
 
 // WhyNot implements area.Explaining.
-func (s *Spec) WhyNot(name string) string {
+func (s *Spec) WhyNot(name string, _ []design.Treatment) string {
 	p, err := s.plan(design.Treatment{})
 	if err != nil {
 		return "where the decision point is depends on the treatment"
@@ -77,9 +74,7 @@ func (p *arm) condition(name string) area.Condition {
 		}
 	case area.Starved:
 		return area.Condition{
-			Name: name, Impose: p.starve,
-			Does: fmt.Sprintf("the decision point's process is stopped for all but %v of every %v, as under a CPU quota",
-				starvedRun, starvedPeriod),
+			Name: name, Impose: p.starve, Does: area.StarvedDoes("the decision point's process"),
 		}
 	case area.Slow:
 		return area.Condition{
@@ -157,19 +152,7 @@ func (p *arm) killAndWait(ctx context.Context) error {
 // starve stops and continues the process by turns. What ends it lets the process run.
 func (p *arm) starve(context.Context) (func(context.Context) error, error) {
 	c, _ := p.latest()
-	return p.meanwhile(func(ctx context.Context) error {
-		for ctx.Err() == nil {
-			if err := c.Signal(syscall.SIGSTOP); err != nil {
-				return err
-			}
-			_ = p.env.Clock.Sleep(ctx, starvedPeriod-starvedRun) // whatever ends it, the process goes on
-			if err := c.Signal(syscall.SIGCONT); err != nil {
-				return err
-			}
-			_ = p.env.Clock.Sleep(ctx, starvedRun)
-		}
-		return nil
-	}), nil
+	return area.Starve(p.env.Clock, c.Signal), nil
 }
 
 // freeze stops the process. A process of tare's that is stopped ends with tare all the same.
@@ -189,7 +172,7 @@ func (p *arm) reload(ctx context.Context) (func(context.Context) error, error) {
 	if err := p.replace(ctx, p.set); err != nil {
 		return nil, err
 	}
-	return p.meanwhile(func(ctx context.Context) error {
+	return area.Meanwhile(func(ctx context.Context) error {
 		for p.env.Clock.Sleep(ctx, reloadEvery) == nil {
 			if err := p.replace(context.WithoutCancel(ctx), p.set); err != nil {
 				return err
@@ -197,17 +180,6 @@ func (p *arm) reload(ctx context.Context) (func(context.Context) error, error) {
 		}
 		return nil
 	}), nil
-}
-
-// meanwhile runs do until the function that it returns is called, which waits for its end.
-func (p *arm) meanwhile(do func(context.Context) error) func(context.Context) error {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- do(ctx) }()
-	return func(context.Context) error {
-		cancel()
-		return <-done
-	}
 }
 
 // replace makes set the policies, and returns when they are in force.

@@ -436,7 +436,7 @@ func TestConditionsThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.can)
 		}
 		for name, why := range c.not {
-			if got := c.spec.WhyNot(name); !strings.Contains(got, why) {
+			if got := c.spec.WhyNot(name, nil); !strings.Contains(got, why) {
 				t.Errorf("%s, %s: %q, want %q", c.name, name, got, why)
 			}
 		}

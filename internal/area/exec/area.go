@@ -67,8 +67,19 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 		Span:           time.Duration(spec.Span),
 		CPUs:           env.CPUs,
 		Notes:          []string{"the program: " + spec.commandLine()},
+		Conditions:     offered(),
 	}), nil
 }
+
+// offered are the conditions that a program may offer by itself.
+func offered() []string {
+	return []string{area.Reload, area.Revoke, area.Slow, area.Partition, area.ColdStart}
+}
+
+var _ area.Conditioned = (*Spec)(nil)
+
+// Conditions implements area.Conditioned. Which of those that a program may offer it does is known once it prepares.
+func (*Spec) Conditions() []string { return append([]string{area.Restart, area.Starved}, offered()...) }
 
 // Undo implements area.Area: in the order given, it ends journaled processes, makes the program undo what it prepared,
 // and removes folders.

@@ -67,9 +67,9 @@ func (Area) Open(ctx context.Context, s area.Spec, env area.Env) (area.Target, e
 		return nil, fmt.Errorf("open imagepull: %w", err)
 	}
 	c := driver.Config{
-		Area: areaName, Env: env, Operations: spec.operations(), Parent: dir, Fresh: true, Contained: true,
-		DescribeWithin: describeWithin,
-		Rounds:         spec.Rounds, Span: spec.span(), CPUs: cpus,
+		Area: areaName, Env: env, Operations: spec.asked(env), Parent: dir, Fresh: true, Contained: true,
+		DescribeWithin: describeWithin, Conditions: offeredConditions(),
+		Rounds: spec.Rounds, Span: spec.span(), CPUs: cpus,
 		Notes: spec.notes(binary, disk, cpus),
 		Arm:   func(t design.Treatment) (driver.Arm, error) { return spec.arm(binary, t, env) },
 	}

@@ -24,15 +24,24 @@ const (
 	factorConcurrency = "concurrency"
 	factorStripes     = "stripes"
 	factorSecrets     = "secrets"
+	factorPolicy      = "policy"
 )
 
 func factors() []string {
 	return []string{
 		factorAccessor, factorSize, factorRecords, factorHits, factorPattern, factorExponent, factorWindow, factorTurnover,
 		factorConcurrency,
-		factorStripes, factorSecrets,
+		factorStripes, factorSecrets, factorPolicy,
 	}
 }
+
+// The policies: of which images a kubelet verifies the credentials. The second is a kubelet's default.
+const (
+	alwaysVerify   = "AlwaysVerify"
+	neverPreloaded = "NeverVerifyPreloadedImages"
+)
+
+func policies() []string { return []string{alwaysVerify, neverPreloaded} }
 
 // The patterns in which images are requested.
 const (
@@ -74,6 +83,7 @@ type plan struct {
 	concurrency int
 	stripes     int
 	secrets     int
+	policy      string
 }
 
 // defaults returns a node with 100 images, one pod at a time, and a kubelet with default settings.
@@ -81,7 +91,7 @@ func defaults() plan {
 	return plan{
 		accessor: cached, size: 100, records: 100, hits: 100, pattern: uniform, exponent: 1.1, window: 50, turnover: 10,
 		concurrency: 1, stripes: 1,
-		secrets: 1,
+		secrets: 1, policy: alwaysVerify,
 	}
 }
 
@@ -148,7 +158,9 @@ func (p *plan) set(factor, text string) (err error) {
 	case factorExponent:
 		p.exponent, err = parseExponent(text)
 	case factorPattern:
-		p.pattern, err = parsePattern(text)
+		p.pattern, err = parseWord(factor, text, patterns())
+	case factorPolicy:
+		p.policy, err = parseWord(factor, text, policies())
 	default:
 		err = fmt.Errorf("%s: the imagepull area has no such factor; there are %s%s", factor, strings.Join(factors(), ", "),
 			spelling.DidYouMean(factor, factors()))
@@ -184,13 +196,14 @@ func parseExponent(text string) (float64, error) {
 	return x, nil
 }
 
-func parsePattern(text string) (string, error) {
-	word := strings.ToLower(strings.TrimSpace(text))
-	if !slices.Contains(patterns(), word) {
-		return "", fmt.Errorf("pattern: there is no %q; there are %s%s", text, strings.Join(patterns(), ", "),
-			spelling.DidYouMean(word, patterns()))
+// parseWord parses a level that is one of some words, in any case.
+func parseWord(factor, text string, words []string) (string, error) {
+	i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, strings.TrimSpace(text)) })
+	if i < 0 {
+		return "", fmt.Errorf("%s: there is no %q; there are %s%s", factor, text, strings.Join(words, ", "),
+			spelling.DidYouMean(strings.ToLower(strings.TrimSpace(text)), words))
 	}
-	return word, nil
+	return words[i], nil
 }
 
 // uses reports whether a factor affects the plan.
@@ -236,8 +249,11 @@ func (p *plan) levels() map[string]string {
 		factorWindow:   strconv.Itoa(p.window),
 		factorTurnover: p.turnover.level(), factorConcurrency: strconv.Itoa(p.concurrency),
 		factorStripes: strconv.Itoa(p.stripes),
-		factorSecrets: strconv.Itoa(p.secrets),
+		factorSecrets: strconv.Itoa(p.secrets), factorPolicy: p.policy,
 	}
 	maps.DeleteFunc(out, func(factor, _ string) bool { return !p.uses(factor) })
+	if p.policy == alwaysVerify { // as in a tare-plane that knows no other
+		delete(out, factorPolicy)
+	}
 	return out
 }

@@ -2,13 +2,12 @@ package imagepull
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 
 	"tare/internal/area"
+	"tare/internal/design"
 	"tare/internal/driver"
 	"tare/internal/plane"
 )
@@ -55,20 +54,23 @@ func (s *Spec) judgeProgram(ctx context.Context, b plane.Binary, env area.Env) [
 		Path: "binary", Severity: area.Info,
 		Message: fmt.Sprintf("pull manager: Kubernetes %s, from %s", b.Kubernetes, b.Path),
 	}}
-	out = append(out, d.Check(s.operations(), env.Treatments, nil)...)
+	out = append(out, d.Check(s.asked(env), s.asProgram(env.Treatments), nil)...)
 	if env.Trespasses {
 		out = append(out, s.checkGuarded(d.Description)...)
 	}
 	return out
 }
 
-// checkGuarded reports what guard cannot ask: only check has a form that must be refused.
-func (s *Spec) checkGuarded(d driver.Description) []area.Finding {
-	if slices.ContainsFunc(s.Operations, func(name string) bool { return name != opCheck }) {
-		return []area.Finding{area.Fault("operations", errors.New("guard asks for check, and for the same check by a pod "+
-			"without the right"), "leave operations out")}
+// asProgram returns the treatments in the program's terms: "lru:20" is accessor lru of size 20. Validate has reported
+// those that have none.
+func (s *Spec) asProgram(treatments []design.Treatment) (out []design.Treatment) {
+	for _, t := range treatments {
+		if p, err := s.plan(t); err == nil {
+			t.Levels = p.levels()
+			out = append(out, t)
+		}
 	}
-	return d.CheckGuard(s.operations())
+	return out
 }
 
 // describe returns the program's description.
@@ -125,13 +127,13 @@ func (s *Spec) find(ctx context.Context, env area.Env) (plane.Binary, error) {
 }
 
 // processors returns where the programs run: the last processor while calls are made one at a time, since the host's
-// own tasks tend to run on the first; all of them for concurrent calls.
+// own tasks tend to run on the first; all of them for concurrent calls, as those of guard are.
 func processors(s *Spec, env area.Env) ([]int, error) {
 	cpus, err := env.Processors()
 	if err != nil {
 		return nil, err
 	}
-	if s.most(env.Treatments) > 1 {
+	if env.Trespasses || s.most(env.Treatments) > 1 {
 		return cpus, nil
 	}
 	return cpus[len(cpus)-1:], nil

@@ -36,6 +36,9 @@ type Spec struct {
 	// Secrets is how many credentials a record holds.
 	Secrets *int `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema:"minimum=1,maximum=5000" jsonschema_description:"Pull secrets with which each image was pulled. Default 1. Also a factor."`
 
+	// Policy is of which images the kubelet verifies the credentials.
+	Policy string `yaml:"policy,omitempty" json:"policy,omitempty" jsonschema_description:"Of which images the kubelet verifies credentials, its imagePullCredentialsVerificationPolicy: AlwaysVerify, or NeverVerifyPreloadedImages (a kubelet's default: of those of which it has a record or an intent). Default AlwaysVerify. Also a factor."`
+
 	// Dir is the folder of the records.
 	Dir string `yaml:"dir,omitempty" json:"dir,omitempty" tare:"path" jsonschema_description:"Folder in which the folders with records are made, to choose a file system. Default: the folder for temporary files."`
 	// Binary is an existing program.
@@ -63,7 +66,9 @@ func (s *Spec) folder() string {
 // given returns the levels that the section sets for all treatments, by factor, in the words of the file.
 func (s *Spec) given() map[string]string {
 	out := map[string]string{}
-	for factor, text := range map[string]string{factorAccessor: s.Accessor, factorPattern: s.Pattern} {
+	for factor, text := range map[string]string{
+		factorAccessor: s.Accessor, factorPattern: s.Pattern, factorPolicy: s.Policy,
+	} {
 		if text != "" {
 			out[factor] = text
 		}

@@ -407,12 +407,12 @@ func TestSectionSetsLevels(t *testing.T) {
 	s := &Spec{
 		Accessor: "lru", Size: new(1), Records: new(2), Hits: new(Share(3)), Pattern: "churn", Exponent: new(4.5),
 		Window: new(5), Turnover: new(Share(6)),
-		Concurrency: new(7), Stripes: new(8), Secrets: new(9),
+		Concurrency: new(7), Stripes: new(8), Secrets: new(9), Policy: neverPreloaded,
 	}
 	want := map[string]string{
 		"accessor": "lru", "size": "1", "records": "2", "hits": "3%", "pattern": "churn", "exponent": "4.5", "window": "5",
 		"turnover":    "6%",
-		"concurrency": "7", "stripes": "8", "secrets": "9",
+		"concurrency": "7", "stripes": "8", "secrets": "9", "policy": neverPreloaded,
 	}
 	if d := cmp.Diff(want, s.given()); d != "" {
 		t.Error(d)

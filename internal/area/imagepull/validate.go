@@ -14,8 +14,11 @@ import (
 )
 
 // Validate implements area.Spec.
-func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
+func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	out := s.judgeSection()
+	if q.Trespasses() {
+		out = append(out, s.rejectHits(treatments)...)
+	}
 	out = append(out, area.JudgeEach(treatments, s.judge)...)
 	if slices.ContainsFunc(out, isError) {
 		return out
@@ -24,6 +27,19 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 		return out
 	}
 	return append(s.checkUnused(treatments), s.warn(treatments)...)
+}
+
+// rejectHits rejects a share of hits in guard, whose single calls all ask for images with a record.
+func (s *Spec) rejectHits(treatments []design.Treatment) []area.Finding {
+	path := factorHits
+	if s.Hits == nil {
+		path = ""
+		given := func(t design.Treatment) bool { return t.Levels[factorHits] != "" }
+		if !slices.ContainsFunc(treatments, given) {
+			return nil
+		}
+	}
+	return []area.Finding{area.Fault(path, errors.New("hits: guard asks for images with a record only"), "leave it out")}
 }
 
 func isError(f area.Finding) bool { return f.Severity == area.Error }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 
 	"tare/internal/area"
 	"tare/internal/clock"
@@ -26,16 +27,31 @@ func Serve(ctx context.Context, ar area.Area, log *slog.Logger, in io.Reader, ou
 	}
 	a := &agent{area: ar, env: area.Env{Dir: folder, Self: self, Clock: clock.System{}, Log: log}}
 	r := bufio.NewReaderSize(in, maxLine)
+	beside, cancel := context.WithCancel(ctx)
+	var busy sync.WaitGroup
+	var writing sync.Mutex
+	reply := func(w answer, id uint64) error {
+		w.ID = id
+		writing.Lock()
+		defer writing.Unlock()
+		return writeLine(out, w)
+	}
+	end := func(cause error) error {
+		cancel()
+		busy.Wait()
+		return a.end(ctx, cause)
+	}
 	for {
 		var q request
 		if err := readLine(r, &q); err != nil {
-			err = a.end(ctx, err)
-			return err
+			return end(err)
 		}
-		w := a.handle(ctx, q)
-		w.ID = q.ID
-		if err := writeLine(out, w); err != nil {
-			return errors.Join(err, a.end(ctx, io.EOF))
+		if besides(q.Do) {
+			busy.Go(func() { _ = reply(a.handle(beside, q), q.ID) }) // the next read fails too
+			continue
+		}
+		if err := reply(a.handle(ctx, q), q.ID); err != nil {
+			return errors.Join(err, end(io.EOF))
 		}
 	}
 }
@@ -45,10 +61,19 @@ type agent struct {
 	area   area.Area
 	env    area.Env
 	target area.Target
-	// operations are those that have been listed, by treatment: making them again for each batch would take as long as
-	// the batch.
-	operations map[string][]load.Operation
+
+	mu sync.Mutex // of what requests beside others use
+	// operations are those that have been listed, by treatment and name: making them again for each batch would take as
+	// long as the batch. calls are those that make calls, by number. conditions are those that have been listed, and lifts
+	// end those that last.
+	operations map[named]load.Operation
+	calls      []load.Operation
+	conditions map[named]area.Condition
+	lifts      map[named]func(context.Context) error
 }
+
+// named is something of a treatment.
+type named struct{ treatment, name string }
 
 // end closes the target after the last request.
 func (a *agent) end(ctx context.Context, cause error) error {
@@ -73,6 +98,9 @@ func (a *agent) do(ctx context.Context, q request, w *answer) (err error) {
 	switch q.Do {
 	case doPreflight, doOpen:
 		return a.open(ctx, q, w)
+	}
+	if besides(q.Do) {
+		return a.beside(ctx, q, w)
 	}
 	if a.target == nil {
 		return fmt.Errorf("%s: nothing is open", q.Do)
@@ -99,7 +127,13 @@ func (a *agent) do(ctx context.Context, q request, w *answer) (err error) {
 	case doLeave:
 		return a.target.Leave(ctx, *q.Treatment)
 	case doList:
-		return a.list(q, w)
+		ops, err := a.target.Operations(*q.Treatment)
+		a.list(q, ops, w)
+		return err
+	case doTrespasses:
+		return a.trespasses(q, w)
+	case doConditions:
+		return a.listConditions(q, w)
 	case doBatch:
 		return a.batch(ctx, q, w)
 	}
@@ -122,38 +156,46 @@ func (a *agent) open(ctx context.Context, q request, w *answer) error {
 	}
 	env := a.env
 	env.Run, env.Treatments = q.Setup.Run, q.Setup.Treatments
+	env.Trespasses, env.Operations = q.Setup.Trespasses, q.Setup.Chosen
 	if q.Do == doPreflight {
 		w.Findings = a.area.Preflight(ctx, spec, env)
 		return nil
 	}
 	var err error
-	a.operations = map[string][]load.Operation{}
+	a.mu.Lock()
+	a.operations, a.calls, a.conditions = map[named]load.Operation{}, nil, map[named]area.Condition{}
+	a.lifts = map[named]func(context.Context) error{}
+	a.mu.Unlock()
 	a.target, err = a.area.Open(ctx, spec, env)
 	return err
 }
 
-func (a *agent) list(q request, w *answer) error {
-	ops, err := a.target.Operations(*q.Treatment)
-	a.operations[q.Treatment.ID] = ops
+// list answers with operations, and keeps them.
+func (a *agent) list(q request, ops []load.Operation, w *answer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, o := range ops {
+		a.operations[named{q.Treatment.ID, o.Name}] = o
+		a.calls = append(a.calls, o)
 		w.Operations = append(w.Operations, operation{
 			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Whole: o.Whole,
-			Negative: o.Negative,
+			Negative: o.Negative, Twin: o.Twin, Causes: o.Causes, Batches: o.Batch != nil,
+			Number: len(a.calls),
 		})
 	}
-	return err
 }
 
 func (a *agent) batch(ctx context.Context, q request, w *answer) (err error) {
-	for _, o := range a.operations[q.Treatment.ID] {
-		if o.Name == q.Operation && o.Batch != nil {
-			began := a.env.Clock.Now()
-			again := func() bool { return a.env.Clock.Now().Sub(began) < q.RepeatWithin }
-			w.Samples, err = leastOf(q.Repeat, again, func() ([]load.BatchSample, error) { return o.Batch(ctx, q.Calls) })
-			return err
-		}
+	a.mu.Lock()
+	o := a.operations[named{q.Treatment.ID, q.Operation}]
+	a.mu.Unlock()
+	if o.Batch == nil {
+		return fmt.Errorf("operation %.40q has not been listed", q.Operation)
 	}
-	return fmt.Errorf("operation %.40q has not been listed", q.Operation)
+	began := a.env.Clock.Now()
+	again := func() bool { return a.env.Clock.Now().Sub(began) < q.RepeatWithin }
+	w.Samples, err = leastOf(q.Repeat, again, func() ([]load.BatchSample, error) { return o.Batch(ctx, q.Calls) })
+	return err
 }
 
 // leastOf makes up to n batches, at least one, and returns the least value of each metric.

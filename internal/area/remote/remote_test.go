@@ -26,7 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type far struct {
 	area.Area
 
-	said chan string
+	said   chan string
+	target area.Target // nil: a farTarget
 }
 
 type farSpec struct {
@@ -42,6 +43,9 @@ func (f far) Preflight(_ context.Context, s area.Spec, env area.Env) []area.Find
 }
 
 func (f far) Open(context.Context, area.Spec, area.Env) (area.Target, error) {
+	if f.target != nil {
+		return f.target, nil
+	}
 	return &farTarget{said: f.said, values: []float64{5, 3, 4}}, nil
 }
 
@@ -146,7 +150,7 @@ func TestTargetIsServed(t *testing.T) {
 func TestBrokenPeers(t *testing.T) {
 	for title, c := range map[string]struct{ answer, want string }{
 		"garbage":        {"\x00\x01 what\n", "invalid character"},
-		"another answer": {`{"id":7}` + "\n", "answered request 7 instead of 1"},
+		"another answer": {`{"id":7}` + "\n", "answered request 7, which does not wait"},
 		"too long":       {strings.Repeat("x", maxLine+1), "a line of more than"},
 		"its end":        {"", "the machine has ended"},
 		"half a line":    {`{"id":1`, "the machine has ended"},

@@ -39,16 +39,29 @@ type Peer struct {
 type Target struct {
 	peer Peer
 
-	mu   sync.Mutex // one request at a time
-	in   *bufio.Reader
-	last uint64
-	dead error // after which no request is made
+	writing sync.Mutex // one line at a time
+	calls   *area.Callers[struct{}]
+
+	mu      sync.Mutex
+	in      *bufio.Reader
+	last    uint64
+	waiting map[uint64]chan<- reply // by request
+	reading bool                    // while one is waiting
+	dead    error                   // after which no request is made
 }
+
+// mostCalls bounds the calls under way: what a serial line receives while nobody reads is lost beyond some kilobytes.
+const mostCalls = 32
 
 var _ area.Target = (*Target)(nil)
 
 // New returns the target of a peer. Nothing is asked yet.
-func New(p Peer) *Target { return &Target{peer: p, in: bufio.NewReaderSize(p.Stream, maxLine)} }
+func New(p Peer) *Target {
+	return &Target{
+		peer: p, in: bufio.NewReaderSize(p.Stream, maxLine), waiting: map[uint64]chan<- reply{},
+		calls: area.NewCallers(make([]struct{}, mostCalls)...),
+	}
+}
 
 // Preflight asks the peer to try what the experiment needs.
 func (t *Target) Preflight(ctx context.Context, s Setup) ([]area.Finding, error) {
@@ -64,21 +77,26 @@ func (t *Target) Open(ctx context.Context, s Setup) error {
 
 // ask makes a request. An answer that does not come, or is nonsense, ends the conversation.
 func (t *Target) ask(ctx context.Context, q request) (answer, error) {
+	done := make(chan reply, 1)
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.dead != nil {
+		defer t.mu.Unlock()
 		return answer{}, t.dead
 	}
 	t.last++
 	q.ID = t.last
-	done := make(chan reply, 1)
-	go func() { done <- t.exchange(q) }()
+	t.waiting[q.ID] = done
+	if !t.reading {
+		t.reading = true
+		go t.read()
+	}
+	t.mu.Unlock()
+	go t.send(q)
 	r := t.await(ctx, q, done)
 	if r.err == nil {
 		return r.answer, r.answer.err()
 	}
-	t.dead = fmt.Errorf("%s: %w", t.peer.Name, r.err)
-	return answer{}, t.dead
+	return answer{}, t.lose(r.err)
 }
 
 // reply is an answer, or the error that took its place.
@@ -87,15 +105,55 @@ type reply struct {
 	err    error
 }
 
-// exchange sends a request and reads its answer.
-func (t *Target) exchange(q request) (r reply) {
-	if r.err = writeLine(t.peer.Stream, q); r.err == nil {
-		r.err = readLine(t.in, &r.answer)
+func (t *Target) send(q request) {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if err := writeLine(t.peer.Stream, q); err != nil {
+		_ = t.lose(err) // whoever waits is told
 	}
-	if r.err == nil && r.answer.ID != q.ID {
-		r.err = fmt.Errorf("it answered request %d instead of %d", r.answer.ID, q.ID)
+}
+
+// read reads answers until no request waits for one.
+func (t *Target) read() {
+	for {
+		var a answer
+		err := readLine(t.in, &a)
+		if errors.Is(err, io.EOF) && t.peer.Failed != nil {
+			err = t.peer.Failed()
+		}
+		t.mu.Lock()
+		done := t.waiting[a.ID]
+		if err == nil && done == nil && t.dead == nil {
+			err = fmt.Errorf("it answered request %d, which does not wait for an answer", a.ID)
+		}
+		if err == nil && t.dead == nil {
+			delete(t.waiting, a.ID)
+			done <- reply{answer: a}
+		}
+		t.reading = err == nil && len(t.waiting) > 0
+		more := t.reading
+		t.mu.Unlock()
+		if err != nil {
+			_ = t.lose(err) // whoever waits is told
+		}
+		if !more {
+			return
+		}
 	}
-	return r
+}
+
+// lose ends the conversation, and returns why it ended: the first cause.
+func (t *Target) lose(cause error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.dead == nil {
+		t.dead = fmt.Errorf("%s: %w", t.peer.Name, cause)
+	}
+	for id, done := range t.waiting {
+		done <- reply{err: cause}
+		delete(t.waiting, id)
+	}
+	return t.dead
 }
 
 // await waits for the reply while the peer lives.
@@ -108,9 +166,6 @@ func (t *Target) await(ctx context.Context, q request, done <-chan reply) reply 
 	for {
 		select {
 		case r := <-done:
-			if errors.Is(r.err, io.EOF) && t.peer.Failed != nil {
-				r.err = t.peer.Failed()
-			}
 			return r
 		case <-t.peer.Exited:
 			return reply{err: t.peer.Failed()}
@@ -158,22 +213,30 @@ func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
 
 // Operations implements area.Target.
 func (t *Target) Operations(tr design.Treatment) ([]load.Operation, error) {
-	a, err := t.ask(context.Background(), request{Do: doList, Treatment: &tr})
+	return t.listed(doList, tr)
+}
+
+func (t *Target) listed(do string, tr design.Treatment) (out []load.Operation, err error) {
+	a, err := t.ask(context.Background(), request{Do: do, Treatment: &tr})
 	if err != nil {
 		return nil, err
 	}
-	var out []load.Operation
 	for _, o := range a.Operations {
-		out = append(out, load.Operation{
+		op := load.Operation{
 			Name: o.Name, Weight: o.Weight, Expect: o.Expect, Span: o.Span, Rounds: o.Rounds, Most: o.Most, Whole: o.Whole,
-			Negative: o.Negative,
-			Batch: func(ctx context.Context, n int) ([]load.BatchSample, error) {
+			Negative: o.Negative, Twin: o.Twin, Causes: o.Causes,
+		}
+		if o.Batches {
+			op.Batch = func(ctx context.Context, n int) ([]load.BatchSample, error) {
 				a, err := t.ask(ctx, request{
 					Do: doBatch, Treatment: &tr, Operation: o.Name, Calls: n, Repeat: t.peer.Repeat, RepeatWithin: t.peer.RepeatWithin,
 				})
 				return a.Samples, err
-			},
-		})
+			}
+		} else {
+			t.called(&op, o.Number)
+		}
+		out = append(out, op)
 	}
 	return out, nil
 }

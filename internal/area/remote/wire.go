@@ -30,16 +30,36 @@ const (
 	doLeave     = "leave"
 	doNotes     = "notes"
 	doClose     = "close"
+	// Those of guard.
+	doTrespasses = "trespasses"
+	doConditions = "conditions"
+	doCall       = "call"
+	doDescribe   = "describe"
+	doImpose     = "impose"
+	doLift       = "lift"
 )
 
-// request is a request to the agent, one line of JSON. One is under way at a time.
+// besides reports whether a request is answered beside others. All others are answered one after another.
+func besides(do string) bool {
+	return do == doCall || do == doDescribe || do == doImpose || do == doLift
+}
+
+// request is a request to the agent, one line of JSON.
 type request struct {
 	ID        uint64            `json:"id"`
 	Do        string            `json:"do"`
 	Setup     *Setup            `json:"setup,omitempty"` // of open and preflight
 	Treatment *design.Treatment `json:"treatment,omitempty"`
-	Operation string            `json:"operation,omitempty"` // of batch
-	Calls     int               `json:"calls,omitempty"`     // of batch
+	// Operation is that of batch, and the condition of impose and lift, of the treatment with the ID Of.
+	Operation string `json:"operation,omitempty"`
+	Of        string `json:"of,omitempty"`
+	// Number is that of the operation of call and describe, I that of the call. A serial line takes its time for each
+	// byte.
+	Number int    `json:"n,omitempty"`
+	I      uint64 `json:"i,omitempty"`
+	// Milliseconds is how long a call or the begin of a condition may take; 0: unbounded.
+	Milliseconds int64 `json:"ms,omitempty"`
+	Calls        int   `json:"calls,omitempty"` // of batch
 	// Repeat, of batch, is how many to make, of which the least counts. None begins later than RepeatWithin after the
 	// first.
 	Repeat       int           `json:"repeat,omitempty"`
@@ -52,6 +72,9 @@ type Setup struct {
 	Treatments []design.Treatment `json:"treatments,omitempty"`
 	Run        string             `json:"run"` // as in area.Env
 	Dir        string             `json:"dir"` // the working folder, so that relative paths of the file are found
+	// Trespasses and Chosen are as in area.Env, where Chosen is Operations.
+	Trespasses bool     `json:"trespasses,omitempty"`
+	Chosen     []string `json:"chosen,omitempty"`
 }
 
 // answer is the agent's answer.
@@ -63,6 +86,25 @@ type answer struct {
 	Operations []operation        `json:"operations,omitempty"`
 	Samples    []load.BatchSample `json:"samples,omitempty"`
 	Notes      []string           `json:"notes,omitempty"`
+	Conditions []condition        `json:"conditions,omitempty"`
+	Result     *result            `json:"r,omitempty"`     // of call
+	Texts      []string           `json:"texts,omitempty"` // of describe: request and answer
+	Lasts      bool               `json:"lasts,omitempty"` // of impose: lift ends it
+}
+
+// result is how a call ended. Its instants are the asking side's.
+type result struct {
+	Outcome load.Outcome `json:"o"`
+	Status  uint16       `json:"s,omitempty"`
+	Errno   uint16       `json:"e,omitempty"`
+	Cause   load.Cause   `json:"c,omitempty"`
+}
+
+// condition is what an area.Condition says about itself.
+type condition struct {
+	Name string        `json:"name"`
+	Does string        `json:"does"`
+	Hold time.Duration `json:"hold_ns,omitempty"`
 }
 
 // operation is what a load.Operation says about itself.
@@ -75,6 +117,10 @@ type operation struct {
 	Most     int           `json:"most,omitempty"`
 	Whole    int           `json:"whole,omitempty"`
 	Negative bool          `json:"negative,omitempty"`
+	Twin     string        `json:"twin,omitempty"`
+	Causes   []string      `json:"causes,omitempty"`
+	Batches  bool          `json:"batches,omitempty"` // otherwise it makes calls
+	Number   int           `json:"number,omitempty"`  // by which calls name it, from 1
 }
 
 // err returns the answer's error with its hint.

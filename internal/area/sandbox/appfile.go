@@ -118,6 +118,12 @@ type opens struct {
 func (o *opens) prove(x *proof, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if x.demands != nil {
+		for _, path := range o.refused {
+			x.wantRefused(unix.EACCES, tryOpen, path)
+		}
+		return
+	}
 	first := o.tried == nil
 	var tried, refused []string
 	for _, path := range slices.Concat(provable, deniedFiles(text)) {

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// proofWithin bounds one attempt, batchWithin one batch of a micro-workload. Both usually take milliseconds; a worker
-	// that exceeds them hangs.
-	proofWithin = 10 * time.Second
+	// readyWithin bounds the start of a worker, proofWithin one attempt, batchWithin one batch of a micro-workload. All
+	// usually take milliseconds, and seconds in an emulated machine; a worker that exceeds them hangs.
+	readyWithin = 30 * time.Second
+	proofWithin = 30 * time.Second
 	batchWithin = 2 * time.Minute
 	// endWithin is how long a worker may take to end by itself after its requests have been closed.
 	endWithin = 2 * time.Second
@@ -58,6 +59,7 @@ func (l launcher) start(ctx context.Context, p Policy, born func(proc.ID) error)
 	child, err := l.begin(ctx, proc.Spec{
 		Name: processName("worker", p), Path: l.self, Args: []string{"serve", areaName, cmp.Or(l.server, serverShim)},
 		LogFile: l.log, CPUs: l.cpus, Files: []*os.File{requests.r, answers.w}, Born: born, Grace: endWithin,
+		ReadyWithin: readyWithin,
 	}, shimConfig{Policy: p, Self: l.self})
 	if err != nil {
 		return nil, err

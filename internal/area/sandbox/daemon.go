@@ -27,6 +27,9 @@ const (
 	daemonSpan = 20 * time.Millisecond
 )
 
+// serverApache is the server that listens on a port.
+const serverApache = "apache"
+
 // realSysbench stands for all programs of sysbench.
 const realSysbench = "sysbench"
 

@@ -143,6 +143,9 @@ func (t *labTarget) Operations(tr design.Treatment) ([]load.Operation, error) {
 	for i := range ops {
 		ops[i].Negative = ops[i].Negative && m.holdsBaseline
 		batch := ops[i].Batch
+		if batch == nil {
+			continue
+		}
 		ops[i].Batch = func(ctx context.Context, n int) ([]load.BatchSample, error) {
 			samples, err := batch(ctx, n)
 			return instructions(samples), err
@@ -196,10 +199,15 @@ func (t *labTarget) Notes() []string {
 			}
 		}
 	}
-	first := []string{fmt.Sprintf("measured in a lab VM that QEMU emulates, with Linux %s: the figures are guest "+
+	first := fmt.Sprintf("measured in a lab VM that QEMU emulates, with Linux %s: the figures are guest "+
 		"instructions, user space and kernel. They say how much more work a call is, not how much longer it takes: "+
-		"instructions differ in the time that they take", strings.Join(kernels, " and "))}
-	return slices.Concat(first, t.notes, t.selinuxNotes())
+		"instructions differ in the time that they take", strings.Join(kernels, " and "))
+	if t.env.Trespasses {
+		first = fmt.Sprintf("asked in a lab VM that QEMU emulates, with Linux %s: what was refused and permitted is what "+
+			"that kernel decided. Rates, times and the capacity are those of the emulator and of a serial line",
+			strings.Join(kernels, " and "))
+	}
+	return slices.Concat([]string{first}, t.notes, t.selinuxNotes())
 }
 
 // selinuxNotes says what a comparison of machines with SELinux and without it contains.

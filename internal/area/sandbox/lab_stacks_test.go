@@ -140,7 +140,7 @@ func wantCosts(t *testing.T, cost map[string]float64) {
 func TestProofsInLab(t *testing.T) {
 	requireParser(t)
 	env := requireLab(t)
-	m := bootShell(t, env)
+	m := bootShell(t, env, 0)
 	var out bytes.Buffer
 	status, err := shell.Run(m.Link, []string{
 		vm.GuestSelf, "-test.v", "-test.run", "^TestProofsRejectOtherEnforcers$",
@@ -156,8 +156,9 @@ func TestProofsInLab(t *testing.T) {
 	}
 }
 
-// bootShell boots a guest that runs commands, with this test binary and AppArmor's compiler in it.
-func bootShell(t *testing.T, env area.Env) *vm.Machine {
+// bootShell boots a guest that runs commands, with this test binary and AppArmor's compiler in it. processors is as in
+// vm.Options.
+func bootShell(t *testing.T, env area.Env, processors int) *vm.Machine {
 	t.Helper()
 	env.Treatments = []design.Treatment{treatment(factorEnforcer, enforcerAppArmor)}
 	r, err := (&Spec{}).guestFiles(t.Context(), env)
@@ -178,7 +179,7 @@ func bootShell(t *testing.T, env area.Env) *vm.Machine {
 	}
 	m, err := vm.Boot(t.Context(), vm.Options{
 		Emulator: emulator, Kernel: all[0], Initrd: initrd, Init: []string{vm.GuestSelf, "lab", "init", "shell"},
-		LSM: labSecurity, Dir: env.Dir, Name: "proofs", Clock: env.Clock,
+		LSM: labSecurity, Dir: env.Dir, Name: "proofs", Clock: env.Clock, Processors: processors,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func (t *labTarget) boot(ctx context.Context, kind labKind) (*labMachine, error)
 		Emulator: emulator, Kernel: kind.kernel, Initrd: initrd,
 		Init: []string{vm.GuestSelf, "lab", "init", "agent", areaName},
 		LSM:  kind.security(), Clock: t.env.Clock, Dir: t.env.Dir, Name: kind.name(),
-		CPUs: t.env.CPUs,
+		CPUs: t.env.CPUs, Processors: t.processors(kind),
 		Born: func(id proc.ID) error {
 			c := area.ProcessChange(areaName, fmt.Sprintf("vm-%d", id.PID), id)
 			m.changes = append(m.changes, c)
@@ -125,7 +125,9 @@ func (t *labTarget) open(ctx context.Context, m *labMachine) error {
 	if err != nil {
 		return err
 	}
-	setup := remote.Setup{Spec: spec, Run: t.env.Run, Dir: dir}
+	setup := remote.Setup{
+		Spec: spec, Run: t.env.Run, Dir: dir, Trespasses: t.env.Trespasses, Chosen: t.env.Operations,
+	}
 	for _, tr := range t.env.Treatments {
 		if k, err := t.kindOf(tr); err == nil && k == m.labKind {
 			setup.Treatments = append(setup.Treatments, inGuest(tr))

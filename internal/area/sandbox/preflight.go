@@ -22,9 +22,6 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if err != nil {
 		return []area.Finding{area.Fault("", err, "")}
 	}
-	if out := spec.checkGuarded(env); len(out) > 0 {
-		return out
-	}
 	if spec.On == onLab {
 		return spec.labPreflight(env)
 	}
@@ -52,7 +49,12 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	if slices.ContainsFunc(out, func(f area.Finding) bool { return f.Severity == area.Error }) {
 		return out
 	}
-	return append(out, spec.tryProfiles(ctx, env, launcher{self: env.Self, cpus: cpus})...)
+	refused := spec.tryProfiles(ctx, env, launcher{self: env.Self, cpus: cpus})
+	spec.refused = nil
+	for _, f := range refused {
+		spec.refused = append(spec.refused, f.Message)
+	}
+	return append(out, refused...)
 }
 
 // needs returns the enforcers of the treatments; without treatments, all.
@@ -129,15 +131,29 @@ func (Area) Creates(s area.Spec, treatments []design.Treatment) []string {
 	}
 	out := []string{fmt.Sprintf("%d process(es) at a time, one for each treatment, or for each of its workers, anew in "+
 		"every block; each is irrevocably confined and ends with its block", n)}
+	if ok && spec.guarded {
+		out = spec.createsGuarded()
+	}
 	if ok && len(spec.daemons()) > 0 {
-		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on sockets in the folder below, "+
-			"apache on a port of loopback",
-			len(treatments)*len(spec.daemons()), strings.Join(spec.daemons(), ", ")))
+		out = append(out, fmt.Sprintf("%d server(s) beside them (%s), which listen on %s",
+			len(treatments)*len(spec.daemons()), strings.Join(spec.daemons(), ", "), spec.listensOn()))
 	}
 	if ok {
 		out = append(out, spec.createsThreads(treatments)...)
 	}
 	return append(out, fmt.Sprintf("a folder %s* in %s, removed at the end", folderPrefix, os.TempDir()))
+}
+
+// listensOn says where the servers of `real` listen.
+func (s *Spec) listensOn() string {
+	var at []string
+	if slices.ContainsFunc(s.daemons(), func(name string) bool { return name != serverApache }) {
+		at = append(at, "sockets in the folder below")
+	}
+	if slices.Contains(s.daemons(), serverApache) {
+		at = append(at, "a port of loopback (apache)")
+	}
+	return strings.Join(at, " and on ")
 }
 
 // Notes implements area.Target.
@@ -164,7 +180,8 @@ func (t *target) Notes() []string {
 		}
 		notes = append(notes, who+": "+text)
 	}
-	return slices.Concat(notes, t.profileNotes(), t.plantedNotes(), t.threadNotes(), t.attributionNotes())
+	return slices.Concat(notes, t.spec.refused, t.profileNotes(), t.plantedNotes(), t.threadNotes(), t.attributionNotes(),
+		t.reloadNotes())
 }
 
 // profileNotes says what has proved the user's AppArmor profiles.

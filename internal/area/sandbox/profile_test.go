@@ -247,6 +247,10 @@ func TestProfilesAreTriedBeforeTheRun(t *testing.T) {
 			texts = append(texts, f.Severity.String()+" "+f.Message)
 		}
 		all := strings.Join(texts, "\n")
+		tg, _ := areatest.Open[*target](t, Area{}, spec, env)
+		if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, c.want[0]) {
+			t.Errorf("the run does not note %q: %s", c.want[0], notes)
+		}
 		for _, w := range c.want {
 			if !strings.Contains(all, w) || !strings.Contains(all, c.severity.String()) {
 				t.Errorf("refusing %s: %s; want %q", c.refuses, all, w)

@@ -36,6 +36,11 @@ type Spec struct {
 	Rounds int `yaml:"rounds,omitempty" json:"rounds,omitempty" jsonschema:"minimum=3,maximum=1000" jsonschema_description:"Batches of each operation and treatment in a block. Default 16; 3 in a lab VM."`
 	// Span is how long a batch lasts.
 	Span unit.Duration `yaml:"span,omitempty" json:"span,omitempty" jsonschema_description:"How long a batch of calls lasts, from 1ms to 10s. Default: 5ms, 20ms for shell, 1ms in a lab VM; a call that takes longer is a batch of its own."`
+
+	// guarded says that Validate was told a question that asks for trespasses; refused is what Preflight found the user's
+	// profiles to refuse.
+	guarded bool
+	refused []string
 }
 
 // Command is a command line with a name.

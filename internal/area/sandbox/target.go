@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tare/internal/area"
@@ -50,6 +51,10 @@ type arm struct {
 	attributed bool
 	// crew are the workers that make calls at a rate, for guard; nil: there are none.
 	crew *crew
+	// spare is the slot of BPF rules that replace the policy's; nil: none is in use. reloaded is how often policies were
+	// replaced.
+	spare    *uint32
+	reloaded atomic.Int64
 }
 
 // Prepare implements area.Target.

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
@@ -16,10 +14,7 @@ import (
 	"tare/internal/load"
 )
 
-var (
-	_ area.Trespasser  = (*target)(nil)
-	_ area.Conditioner = (*target)(nil)
-)
+var _ area.Trespasser = (*target)(nil)
 
 // A crew is the workers of a treatment that make calls at a rate, one call each at a time.
 type crew struct {
@@ -43,7 +38,7 @@ func (t *target) muster(ctx context.Context, a *arm, s *sample) (*crew, error) {
 	c := &crew{refused: map[string][]int{}}
 	var all []*caller
 	for _, one := range append([]*sample{s}, s.peers...) {
-		all = append(all, &caller{one.worker, demandsOf(ctx, a.plan.stack, one.worker.policy, one.worker.client)})
+		all = append(all, &caller{one.worker, t.demands(ctx, a, one.worker.policy, one.worker.client)})
 	}
 	var err error
 	if c.without, err = t.unconfined(ctx, a); err != nil {
@@ -61,6 +56,11 @@ func (t *target) muster(ctx context.Context, a *arm, s *sample) (*crew, error) {
 			c.kinds = append(c.kinds, d.what)
 		}
 		c.refused[d.what] = append(c.refused[d.what], i)
+		if d.what == workload.TryNew {
+			if err := s.worker.proveNew(ctx, d); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if len(c.kinds) == 0 {
 		return nil, fmt.Errorf("%s refuses nothing that would not be refused without it", a.treatment.ID)
@@ -79,6 +79,49 @@ func demandsOf(ctx context.Context, s stack, p Policy, w Attempts) []demand {
 	return out
 }
 
+// demands returns what the treatment must refuse to a worker and, where a workload executes programs, to a new process
+// of it too. A profile of the user's may let that have another profile.
+func (t *target) demands(ctx context.Context, a *arm, p Policy, w Attempts) []demand {
+	out := demandsOf(ctx, a.plan.stack, p, w)
+	if t.executes() == "" || p.AppFile != nil {
+		return out
+	}
+	for _, d := range slices.Clone(out) {
+		if workload.CanTryNew(d.what, d.args...) && slices.Max(d.errnos) <= workload.MostNewErrno {
+			out = append(out, demand{d.errnos, workload.TryNew, append([]string{d.what}, d.args...)})
+		}
+	}
+	return out
+}
+
+// chosen are the workloads that are called.
+func (t *target) chosen() []string {
+	if len(t.env.Operations) > 0 {
+		return t.env.Operations
+	}
+	return t.spec.Workloads
+}
+
+// executes returns the first of the workloads that executes programs; empty: none does.
+func (t *target) executes() string {
+	for _, name := range t.chosen() {
+		if slices.Contains([]string{"exec", "spawn", "shell"}, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// proveNew requires that a new process of the worker is refused an attempt as the worker itself is.
+func (c *confined) proveNew(ctx context.Context, d demand) error {
+	got, err := c.try(ctx, d)
+	if err == nil && !slices.Contains(d.errnos, got) {
+		err = fmt.Errorf("not enforced as expected: %s must be refused with %s, and gave %s", attempt(d.what, d.args),
+			strings.Join(names(d.errnos), " or "), name(got))
+	}
+	return err
+}
+
 // unconfined returns the errnos of the treatment's demands in a worker that nothing confines.
 func (t *target) unconfined(ctx context.Context, a *arm) (out []syscall.Errno, err error) {
 	s := t.oneSample(a, "")
@@ -90,7 +133,7 @@ func (t *target) unconfined(ctx context.Context, a *arm) (out []syscall.Errno, e
 	}
 	p := a.plan.policy
 	p.Scratch, p.Port = s.worker.policy.Scratch, s.worker.policy.Port
-	for _, d := range demandsOf(ctx, a.plan.stack, p, s.worker.client) {
+	for _, d := range t.demands(ctx, a, p, s.worker.client) {
 		errno, err := s.worker.try(ctx, d)
 		if err != nil {
 			return nil, err
@@ -202,15 +245,15 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	if crew == nil {
 		return nil, fmt.Errorf("treatment %q has not been verified", tr.ID)
 	}
-	chosen := t.env.Operations
-	if len(chosen) == 0 {
-		chosen = t.spec.Workloads
-	}
+	chosen := t.chosen()
 	var out []load.Operation
 	for _, kind := range crew.kinds {
 		twin := chosen[0]
-		if slices.Contains(chosen, kind) {
+		switch {
+		case slices.Contains(chosen, kind):
 			twin = kind
+		case kind == workload.TryNew:
+			twin = t.executes()
 		}
 		out = append(out, load.Operation{
 			Name: "refused-" + kind, Twin: twin, Weight: 1, Expect: "the enforcer refuses it", Causes: callCauses,
@@ -236,6 +279,8 @@ func (c *crew) attempt(ctx context.Context, by *caller, kind string, i uint64) l
 	k := c.pick(kind, i)
 	errno, err := by.worker.try(ctx, by.demands[k])
 	switch {
+	case isFailure(err):
+		return because(load.Failed, causeCall, 0)
 	case err != nil:
 		return because(load.ConnFailed, causeEnded, syscall.EPIPE)
 	case slices.Contains(by.demands[k].errnos, errno):
@@ -244,6 +289,12 @@ func (c *crew) attempt(ctx context.Context, by *caller, kind string, i uint64) l
 		return load.Result{Outcome: load.Permitted}
 	}
 	return because(load.Failed, causeOther, errno)
+}
+
+// isFailure reports whether a worker could not make an attempt, and still answers.
+func isFailure(err error) bool {
+	_, ok := errors.AsType[*workload.Failure](err)
+	return ok
 }
 
 // describe describes call i of a kind, with the paths and ports of the first worker.
@@ -257,129 +308,6 @@ func (c *crew) describe(kind string, i uint64) (request, answer string) {
 func names(all []syscall.Errno) (out []string) {
 	for _, e := range all {
 		out = append(out, name(e))
-	}
-	return out
-}
-
-// Conditions implements area.Conditioner.
-func (t *target) Conditions(tr design.Treatment) []area.Condition {
-	a, err := t.arm(tr)
-	if err != nil || a.crew == nil {
-		return nil
-	}
-	return []area.Condition{
-		{
-			Name: area.Restart, Does: "the workers are killed, and others are confined and executed",
-			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, t.restart(ctx, a) },
-		},
-		{
-			Name: area.Starved, Does: "two confined processes compute on each processor of the workers",
-			Impose: func(ctx context.Context) (func(context.Context) error, error) { return t.starve(ctx, a) },
-		},
-	}
-}
-
-// restart replaces the workers of an arm under load. The new ones are asked at once, without a proof.
-func (t *target) restart(ctx context.Context, a *arm) error {
-	s, err := t.current(a)
-	if err != nil {
-		return err
-	}
-	all := append([]*sample{s}, s.peers...)
-	for _, one := range all {
-		_ = one.worker.child.Signal(killed) // it fails only if the worker has ended
-	}
-	crew := a.crew
-	held, err := crew.callers.Hold(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { crew.callers.Release(held...) }()
-	if err := errors.Join(s.end(ctx), s.start(ctx, t.env.Clock)); err != nil {
-		return err
-	}
-	var fresh []*caller
-	for _, one := range all {
-		fresh = append(fresh, &caller{
-			one.worker, demandsOf(ctx, a.plan.stack, one.worker.policy, one.worker.client),
-		})
-		if len(fresh[len(fresh)-1].demands) != len(crew.demands) {
-			return errors.New("the new workers must be refused other attempts than those before")
-		}
-	}
-	held = fresh
-	return nil
-}
-
-// starve keeps the processors of an arm's workers busy, until lift is called.
-func (t *target) starve(ctx context.Context, a *arm) (lift func(context.Context) error, err error) {
-	var all []*sample
-	var busy sync.WaitGroup
-	stop := make(chan struct{})
-	lift = func(ctx context.Context) error {
-		close(stop)
-		busy.Wait()
-		var errs []error
-		for _, s := range all {
-			errs = append(errs, s.end(ctx))
-		}
-		return errors.Join(errs...)
-	}
-	for _, cpu := range append(slices.Clone(a.cpus), a.cpus...) {
-		s := t.oneSample(a, "")
-		s.spec, s.beside, s.launch.cpus = &Spec{}, true, []int{cpu}
-		all = append(all, s)
-		if err := s.start(ctx, t.env.Clock); err != nil {
-			return nil, errors.Join(err, lift(context.WithoutCancel(ctx)))
-		}
-		busy.Go(func() { compute(s.worker, stop) })
-	}
-	return lift, nil
-}
-
-// computed is how many calls of compute, of about a microsecond, are asked for at once.
-const computed = 10_000
-
-// compute keeps a worker's processor busy.
-func compute(w *confined, stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		default:
-		}
-		if err := w.ask(context.Background(), 10*time.Second, func(ctx context.Context) error {
-			_, err := w.client.Run(ctx, workCompute, computed)
-			return err
-		}); err != nil {
-			return
-		}
-	}
-}
-
-// checkGuarded reports what guard cannot ask of a sandbox.
-func (s *Spec) checkGuarded(env area.Env) (out []area.Finding) {
-	if !env.Trespasses {
-		return nil
-	}
-	fault := func(path, text, hint string) { out = append(out, area.Fault(path, errors.New(text), hint)) }
-	if s.On != "" && s.On != onHost {
-		fault("target.on", "guard asks workers on this host: the calls of a lab VM are made in batches",
-			"leave target.on out")
-	}
-	if len(s.Workloads) == 0 || len(s.Commands)+len(s.Real)+len(s.SetUp) > 0 {
-		fault("target", "guard mixes what must be refused into the calls of workloads, and into nothing else",
-			"workloads: [open, syscall], without commands, real and setup")
-	}
-	for _, t := range env.Treatments {
-		p, err := s.plan(t)
-		switch {
-		case err != nil: // Validate reports it
-		case p.stack.has(enforcerNone):
-			fault("", fmt.Sprintf("treatment %q refuses nothing", t.ID), "leave it out, or name an enforcer")
-		case p.planted.part > 0 || p.others > 0 || p.program.attached:
-			fault("", fmt.Sprintf("treatment %q: planted and others belong to compare and scale", t.ID), "leave them out")
-		}
 	}
 	return out
 }

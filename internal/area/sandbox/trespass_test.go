@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tare/internal/area"
+	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/lab/areatest"
@@ -19,7 +20,7 @@ func guarded(t *testing.T, tr design.Treatment) (*target, *areatest.Journal) {
 	t.Helper()
 	env := areatest.Env(t)
 	env.Trespasses = true
-	tg, j := areatest.Open[*target](t, Area{}, &Spec{Workloads: []string{"open", "syscall"}}, env)
+	tg, j := areatest.Open[*target](t, Area{}, &Spec{Workloads: []string{"open", "exec"}}, env)
 	if err := tg.Prepare(t.Context(), tr, j); err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +31,14 @@ func guarded(t *testing.T, tr design.Treatment) (*target, *areatest.Journal) {
 	return tg, j
 }
 
+// guardTarget is a target on this host or in a lab VM.
+type guardTarget interface {
+	area.Target
+	area.Trespasser
+}
+
 // tallied makes calls of all operations, and of all trespasses, from several callers at once.
-func tallied(t *testing.T, tg *target, tr design.Treatment, each int) (allowed, refused map[load.Outcome]int) {
+func tallied(t *testing.T, tg guardTarget, tr design.Treatment, each int) (allowed, refused map[load.Outcome]int) {
 	t.Helper()
 	ops, err := tg.Operations(tr)
 	if err != nil {
@@ -167,13 +174,26 @@ func TestMissingRuleIsFound(t *testing.T) {
 			a.sample.peers = append(a.sample.peers, s) // ended with the others
 			policy := a.plan.policy
 			policy.Scratch, policy.Port = s.worker.policy.Scratch, s.worker.policy.Port
-			planted := &caller{s.worker, demandsOf(t.Context(), a.plan.stack, policy, s.worker.client)}
+			planted := &caller{s.worker, tg.demands(t.Context(), a, policy, s.worker.client)}
 			a.crew.callers = area.NewCallers(append([]*caller{planted}, held(t, a.crew)...)...)
 			allowed, refused := tallied(t, tg, c.sound, 100)
 			if len(allowed) != 1 || refused[load.Permitted] == 0 || refused[load.Denied] == 0 || refused[load.Failed] > 0 {
 				t.Errorf("allowed %v, refused %v", allowed, refused)
 			}
 			twins, _ := tg.Trespasses(c.sound)
+			unrefused := 0
+			for _, i := range a.crew.refused[workload.TryNew] {
+				err := planted.worker.proveNew(t.Context(), planted.demands[i])
+				if err != nil && strings.Contains(err.Error(), "not enforced as expected: new ") {
+					unrefused++
+				}
+			}
+			if unrefused == 0 {
+				t.Error("a new process of a worker that lacks a rule is proved")
+			}
+			if n := len(twins); twins[n-1].Name != "refused-new" || twins[n-1].Twin != "exec" {
+				t.Errorf("the last of %d trespasses is %s, of %s", n, twins[n-1].Name, twins[n-1].Twin)
+			}
 			request, answer := twins[0].Describe(0, 0, nil)
 			if request == "" || !strings.Contains(answer, "as where nothing is enforced") {
 				t.Errorf("%q: %q", request, answer)
@@ -193,26 +213,47 @@ func held(t *testing.T, c *crew) []*caller {
 
 // TestGuardRefusesWhatItCannotAsk names each treatment and section that has nothing to refuse, or no calls.
 func TestGuardRefusesWhatItCannotAsk(t *testing.T) {
-	env := areatest.Env(t)
-	env.Trespasses = true
-	env.Treatments = []design.Treatment{
+	treatments := []design.Treatment{
 		treatment("enforcer", "none"), treatment("enforcer", "seccomp", "planted", "2%"), treatment("enforcer", "seccomp"),
 	}
+	s := &Spec{Real: []string{"nginx"}}
 	var texts []string
-	for _, f := range (&Spec{SetUp: []string{"confine"}, On: onLab}).checkGuarded(env) {
+	for _, f := range s.Validate(design.Guard, treatments) {
 		texts = append(texts, f.Message)
 	}
 	all := strings.Join(texts, "; ")
-	for _, want := range []string{"on this host", "calls of workloads", "refuses nothing", "planted and others"} {
+	for _, want := range []string{"calls of workloads", "refuses nothing", "planted and others"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is not in %s", want, all)
 		}
 	}
-	if len(texts) != 4 {
+	if len(texts) != 3 {
 		t.Error(all)
 	}
-	env.Trespasses = false
-	if f := (&Spec{On: onLab}).checkGuarded(env); len(f) > 0 {
+	if f := s.Validate(design.Compare, treatments); len(f) > 0 {
 		t.Error(f)
+	}
+}
+
+// TestPlanNamesWhatGuardCreates: a plan of guard has no blocks, and one of nginx no apache.
+func TestPlanNamesWhatGuardCreates(t *testing.T) {
+	for _, c := range []struct {
+		q             design.Question
+		real          string
+		want, without string
+	}{
+		{design.Compare, "nginx", "sockets in the folder below", "apache"},
+		{design.Compare, "apache", "a port of loopback (apache)", "sockets"},
+		{design.Guard, "", "one treatment at a time", "block"},
+	} {
+		s := &Spec{Workloads: []string{"open"}}
+		if c.real != "" {
+			s.Real = []string{c.real}
+		}
+		s.Validate(c.q, []design.Treatment{treatment("enforcer", "seccomp")})
+		all := strings.Join(Area{}.Creates(s, nil), "; ")
+		if !strings.Contains(all, c.want) || strings.Contains(all, c.without) {
+			t.Errorf("%s %s creates %s", c.q, c.real, all)
+		}
 	}
 }

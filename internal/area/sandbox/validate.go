@@ -10,12 +10,14 @@ import (
 	"tare/internal/area"
 	"tare/internal/area/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
 // Validate implements area.Spec.
-func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area.Finding {
+func (s *Spec) Validate(q design.Question, treatments []design.Treatment) []area.Finding {
 	var out []area.Finding
+	s.guarded = question.Of(q).Trespass > 0
 	wrong := func(path, hint, format string, args ...any) {
 		out = append(out, area.Finding{Path: path, Severity: area.Error, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
@@ -40,7 +42,7 @@ func (s *Spec) Validate(_ design.Question, treatments []design.Treatment) []area
 		wrong("", "name a command in all treatments, or in none",
 			"command: treatments that run one command cannot be compared with those that run all")
 	}
-	return out
+	return append(out, s.checkGuarded(treatments)...)
 }
 
 // names checks that each operation exists, and has a unique name.

@@ -18,6 +18,25 @@ type Loaded struct {
 	Warnings []string
 }
 
+// Changed compiles a profile of another policy under the name of this one. It loads nothing.
+func (l Loaded) Changed(ctx context.Context, p policy.Policy) (Loaded, error) {
+	text, _ := Profile(l.Label.Profile, p)
+	var err error
+	l.Compiled, l.Warnings, err = Compile(ctx, Source{l.Label.Profile, text}, Enforce)
+	return l, err
+}
+
+// Replace loads the profile in the place of that with the same name, also for the processes that it confines.
+func (l Loaded) Replace() error {
+	if l.Label.Namespace != "" {
+		return loadInto(l.Label.Namespace, l.Compiled)
+	}
+	if err := tell(replaceFile, l.Compiled); err != nil {
+		return fmt.Errorf("replace the AppArmor profile %s: %w", l.Label.Profile, refused(err))
+	}
+	return nil
+}
+
 // copyDigits are the digits at the end of the name of a copy.
 const copyDigits = 5
 

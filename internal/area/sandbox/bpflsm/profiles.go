@@ -187,6 +187,30 @@ func (p *Programs) Confined(pid int) (*Confined, error) {
 	return c, nil
 }
 
+// Move confines the process by the rules of another slot from now on. Programs that have begun may still read the slot
+// before until Settle has returned.
+func (c *Confined) Move(slot uint32) error {
+	if err := checkSlot(slot); err != nil {
+		return err
+	}
+	if err := c.profiles.Update(c.Key, slot, ebpf.UpdateExist); err != nil {
+		return fmt.Errorf("confine %d by slot %d: %w", c.Key, slot, err)
+	}
+	c.Slot = slot
+	return nil
+}
+
+// Settle waits until all programs that had begun when it was called have ended, so that rules which no profile names
+// any more can be written.
+func Settle() error {
+	const global = 1 // MEMBARRIER_CMD_GLOBAL, which waits as synchronize_rcu does
+	_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, global, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("wait until BPF programs have ended: %w", errno)
+	}
+	return nil
+}
+
 // Forget removes the profile.
 func (c *Confined) Forget() error {
 	return errors.Join(forget(c.profiles, c.Key), c.namespace.Close())

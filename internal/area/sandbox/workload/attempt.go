@@ -32,10 +32,11 @@ import (
 //	ownabstract NAME   make an abstract Unix socket and connect to it
 //	signal WHO     send no signal to "self" or "parent": only the permission is checked
 //	syscall NAME   make a system call with arguments that change nothing: see Syscalls
+//	new WHAT ARGUMENT…   execute a program whose first system call makes another attempt: see CanTryNew
 func Attempts() []string {
 	return []string{
 		"open", "write", "create", "fifo", "list", "connect", "bind", "socket", "exec", "syscall", "abstract", "ownabstract",
-		"signal", TryDatagram, TryMount, TryUmount, TryAlarm,
+		"signal", TryDatagram, TryMount, TryUmount, TryAlarm, TryNew,
 	}
 }
 

@@ -222,17 +222,26 @@ func words(code ...uint32) (b []byte) {
 	return b
 }
 
-// program returns a static executable of one page: an ELF header, one program header that maps the whole file (elf(5)),
-// and the code.
+// program returns the executable of the micro-workloads.
 func program(arch string) ([]byte, error) {
 	machine, code, ok := programCode(arch)
 	if !ok {
 		return nil, fmt.Errorf("no program for %s: exec can be timed on amd64 and arm64", arch)
 	}
+	return executable(machine, code), nil
+}
+
+// codeAt is where the code of an executable is in memory.
+const codeAt = 0x400000 + 64 + 56
+
+// executable returns a static executable of one page: an ELF header, one program header that maps the whole file
+// (elf(5)), and the code.
+func executable(machine uint16, code []byte) []byte {
 	const (
-		base, ehdr, phdr = 0x400000, 64, 56
-		size             = ehdr + phdr
-		page             = 0x10000 // the largest that arm64 may have
+		ehdr, phdr = 64, 56
+		size       = ehdr + phdr
+		base       = codeAt - size
+		page       = 0x10000 // the largest that arm64 may have
 	)
 	le := binary.LittleEndian
 	b := []byte("\x7fELF\x02\x01\x01") // 64 bit, little-endian, version 1
@@ -253,5 +262,5 @@ func program(arch string) ([]byte, error) {
 	for _, v := range []uint64{0, base, base, whole, whole, page} {
 		b = le.AppendUint64(b, v)
 	}
-	return append(b, code...), nil
+	return append(b, code...)
 }

@@ -55,7 +55,9 @@ func ServeOwn(ctx context.Context, in io.Reader, out io.Writer, dir string, own 
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := &worker{dir: dir, own: own, halt: &atomic.Bool{}, routines: make(map[string]routine)}
+	w := &worker{
+		dir: dir, own: own, halt: &atomic.Bool{}, routines: make(map[string]routine), programs: make(map[string]string),
+	}
 	defer w.close()
 	w.meter.counter.open()
 	if err := writeLine(out, hello{Protocol: protocol, Version: version}); err != nil {
@@ -88,6 +90,7 @@ type worker struct {
 	halt     *atomic.Bool // set when no client waits for the batch any more
 	routines map[string]routine
 	meter    meter
+	programs map[string]string // of attempts in a new process: their paths
 }
 
 // incoming is a line of in, or the error that ended it.
@@ -164,7 +167,11 @@ func (w *worker) answer(ctx context.Context, r request) (answer, error) {
 	case verbTry:
 		var errno syscall.Errno
 		err := w.aside(func() (err error) {
-			errno, err = attempt(r.Op, r.Args)
+			if r.Op == TryNew {
+				errno, err = w.tryNew(r.Args)
+			} else {
+				errno, err = attempt(r.Op, r.Args)
+			}
 			return err
 		})
 		n := int(errno)
