@@ -34,13 +34,19 @@ func (s *Spec) Conditions() []string {
 	return slices.DeleteFunc(conditionNames(), func(name string) bool { return s.WhyNot(name, nil) != "" })
 }
 
-// WhyNot implements area.Explaining.
-func (s *Spec) WhyNot(name string, _ []design.Treatment) string {
-	p, err := s.plan(design.Treatment{})
-	if err != nil {
-		return "where the decision point is depends on the treatment"
+// WhyNot implements area.Explaining: a condition that one treatment can be brought into is noted where another cannot.
+func (s *Spec) WhyNot(name string, treatments []design.Treatment) (why string) {
+	for _, t := range area.AtLeastOne(treatments) {
+		p, err := s.plan(t)
+		if err != nil {
+			continue // Validate says so
+		}
+		why = p.whyNot(name, p.kind == engine.OPA && engine.Host{Getenv: os.LookupEnv}.TakesOPAFromPATH())
+		if why == "" {
+			return ""
+		}
 	}
-	return p.whyNot(name, p.kind == engine.OPA && engine.Host{Getenv: os.LookupEnv}.TakesOPAFromPATH())
+	return why
 }
 
 // conditionNames are those that some decision point can be brought into.

@@ -441,6 +441,12 @@ func TestConditionsThatCannotBe(t *testing.T) {
 			}
 		}
 	}
+	att := design.Treatment{ID: "att", Levels: map[string]string{"engine": "att"}}
+	varied := &Spec{}
+	if varied.WhyNot(area.Reload, []design.Treatment{att}) == "" ||
+		varied.WhyNot(area.Reload, []design.Treatment{att, standard}) != "" {
+		t.Error("a condition is refused where one treatment has it, or allowed where none has")
+	}
 	p, err := embedded(engine.OPA, Planted{}).plan(standard)
 	if err != nil || !strings.Contains(p.whyNot(area.Reload, true), "bundle") {
 		t.Errorf("an opa in PATH: %q, %v", p.whyNot(area.Reload, true), err)
