@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -88,16 +89,42 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 			byOperation[name] = sum
 		}
 		g.Foreign += s.Legitimate.Foreign
-		g.Points = append(g.Points, guardPoint(&s, &audits[i]))
+		at := guardPoint(&s, &audits[i])
+		at.Causes = pointCauses(t, ops, &p, calls)
+		g.Points = append(g.Points, at)
 	}
-	g.Trespasses = trespasses(total)
+	g.Trespasses, g.InBursts = trespasses(total), guard.InBursts(seen)
 	for name, n := range byOperation {
 		g.Operations[name] = trespasses(n)
 	}
 	if o, ok := guard.OnsetOf(seen); ok {
-		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Later: o.Later}
+		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Sharp: o.Sharp, Later: o.Later}
 	}
 	return g
+}
+
+// pointCauses counts why calls of a point were not served, and why its trespasses were not decided.
+func pointCauses(t *record.Trial, ops []guard.Operation, p *guard.Point, calls load.Log) []report.GuardCause {
+	by := make([]causes, len(ops))
+	for c := range calls.Due(p.Segment.Start, p.Segment.End) {
+		k := int(c.Operation)
+		if k >= len(ops) || c.Sent == 0 || c.Outcome == load.Permitted {
+			continue
+		}
+		if c.Outstanding(p.Read) {
+			by[k].count(report.Cause{Outcome: load.Timeout.String(), Cause: "not answered when the point ended"}, 1)
+			continue
+		}
+		by[k].add(c, ownCauses(t, k))
+	}
+	var out []report.GuardCause
+	for k, m := range by {
+		for _, c := range m.list() {
+			out = append(out, report.GuardCause{Operation: ops[k].Name, Cause: c})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b report.GuardCause) int { return cmp.Compare(b.Calls, a.Calls) })
+	return out
 }
 
 func (a *analysis) capacityOfTreatment(treatment string) *report.Capacity {
@@ -175,7 +202,9 @@ func inSeconds(d *time.Duration) *float64 {
 }
 
 func trespasses(n guard.Trespasses) report.Trespasses {
-	out := report.Trespasses{Refused: n.Refused, Permitted: n.Permitted, Undecided: n.Undecided, Unsent: n.Unsent}
+	out := report.Trespasses{
+		Refused: n.Refused, Permitted: n.Permitted, Undecided: n.Undecided, Unclear: n.Unclear, Unsent: n.Unsent,
+	}
 	if e, ok := n.Share(); ok {
 		out.Share = shareOf(e)
 	}
@@ -234,15 +263,15 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	if b.Metric != metric.Permitted.Name {
 		return figureFinding(b, g)
 	}
-	n := &g.Trespasses
-	if n.Share == nil && (g.Foreign == 0 || b.Limit.Value > 0) {
-		return unmeasured("the control decided none of the trespasses")
+	n, foreign := &g.Trespasses, ""
+	if g.Foreign > 0 {
+		foreign = fmt.Sprintf("%d calls that it must allow got what is somebody else's", g.Foreign)
 	}
-	if n.Share == nil {
-		return finding{
-			verdict: report.Fail,
-			how:     fmt.Sprintf("%d calls that it must allow got what is somebody else's", g.Foreign),
-		}
+	switch mixed := mixedUp(g, b.Limit.Value); {
+	case n.Share == nil && mixed:
+		return finding{verdict: report.Fail, how: foreign}
+	case n.Share == nil:
+		return unmeasured("the control decided none of the trespasses")
 	}
 	f := finding{
 		Interval: budget.Interval{Value: n.Share.Value, Lo: n.Share.Lo, Hi: n.Share.Hi},
@@ -251,25 +280,46 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 	if n.Permitted > 0 && len(g.Operations) > 1 {
 		f.how += ": " + namedTrespasses(g)
 	}
-	need := uint64(guard.LeastTrespasses)
-	if b.Limit.Value > 0 {
-		need = stat.TrialsToBound(b.Limit.Value, guard.Level)
+	if foreign != "" {
+		f.how += "; " + foreign
 	}
-	if g.Foreign > 0 {
-		f.how += fmt.Sprintf("; %d calls that it must allow got what is somebody else's", g.Foreign)
-	}
-	switch {
-	case (n.Permitted > 0 || g.Foreign > 0) && b.Limit.Value == 0:
-		f.verdict = report.Fail
-	case n.Decided() < need:
-		f.verdict = report.Inconclusive
-		f.how += fmt.Sprintf("; the limit needs %d that the control decides: a longer load.duration or a larger "+
-			"load.trespass gives more", need)
-	case n.Permitted == 0 && b.Limit.Value == 0:
-		f.verdict = report.Pass
-		f.how += fmt.Sprintf(": the share is below %s, at 95 %%", report.FineShare(n.Share.Hi))
+	var why string
+	if f.verdict, why = judgedTrespasses(g, b.Limit.Value); why != "" {
+		f.how += why
 	}
 	return f
+}
+
+// judgedTrespasses judges the share of trespasses that were permitted, with what is to be said of it. Without a verdict
+// its interval decides.
+func judgedTrespasses(g *report.Guard, limit float64) (v report.Verdict, why string) {
+	n, need := &g.Trespasses, uint64(guard.LeastTrespasses)
+	if limit > 0 {
+		need = stat.TrialsToBound(limit, guard.Level)
+	}
+	switch worst, _ := stat.BinomialInterval(n.Permitted+n.Unclear, n.Decided()+n.Unclear, guard.Level); {
+	case n.Permitted > 0 && limit == 0, n.Share.Lo > limit, mixedUp(g, limit):
+		return report.Fail, ""
+	case n.Unclear > 0 && worst.Hi > limit:
+		return report.Inconclusive, fmt.Sprintf("; %d more got an answer that is neither a permit nor a refusal: what its "+
+			"reader takes it for decides", n.Unclear)
+	case n.Decided() < need:
+		return report.Inconclusive, fmt.Sprintf("; the limit needs %d that the control decides: a longer load.duration or a "+
+			"larger load.trespass gives more", need)
+	case n.Permitted == 0 && limit == 0:
+		return report.Pass, fmt.Sprintf(": the share is below %s, at 95 %%", report.ShareBelow(n.Share.Hi))
+	}
+	return "", ""
+}
+
+// mixedUp reports whether more calls that must be allowed got what is somebody else's than a limit permits.
+func mixedUp(g *report.Guard, limit float64) bool {
+	answered := g.Foreign
+	for i := range g.Points {
+		answered += g.Points[i].Served
+	}
+	e, ok := stat.BinomialInterval(g.Foreign, answered, guard.Level)
+	return ok && g.Foreign > 0 && e.Lo > limit
 }
 
 // figureFinding is a quantile of what the area measured under the worst of its conditions, without an interval.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"tare/internal/guard"
 	"tare/internal/hist"
 	"tare/internal/load"
 	"tare/internal/record"
@@ -22,6 +23,7 @@ type tallies struct {
 type soakTally struct {
 	tally
 	in, out uint64 // bytes
+	unclear uint64 // answers that are no error, and not the expected ones
 }
 
 // tallied adds up slices.
@@ -70,6 +72,9 @@ func (x *soakTally) add(o *record.SliceOutcome, t *record.Trial, operation int) 
 		x.causes.count(report.Cause{Outcome: o.Outcome.String(), Cause: countedCause(o.Outcome, c, own)}, c.Count)
 		x.answered(causeAnswerOf(t, operation, c.Cause), c.Count)
 		told += c.Count
+		if guard.Unclear(o.Outcome, c.Status) {
+			x.unclear += c.Count
+		}
 	}
 	if told < o.Count {
 		x.causes.count(report.Cause{Outcome: o.Outcome.String(), Cause: "not known"}, o.Count-told)

@@ -61,7 +61,7 @@ func (a *analysis) soakedTrespasses(s *soak) {
 		}
 		x := guard.Trespasses{
 			Refused: n.Denied, Permitted: n.Permitted, Unsent: n.Unsent,
-			Undecided: n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout),
+			Undecided: n.Ended() - n.Denied - n.Permitted - min(n.Unsent, n.Timeout), Unclear: s.total.per[name].unclear,
 		}
 		all.Add(x)
 		g.Operations[name] = trespasses(x)
@@ -75,8 +75,10 @@ func (a *analysis) soakedTrespasses(s *soak) {
 	}
 	p.Trespasses = trespasses(all)
 	g.Trespasses, g.Points = p.Trespasses, []report.GuardPoint{p}
-	if _, breaches, err := guardSteps(s.trial); err == nil {
-		g.Breaches = breachesOf(breaches, nil)
+	if _, breaches, err := guardSteps(s.trial); err == nil && len(s.measured()) > 0 {
+		g.Breaches = breachesOf(slices.DeleteFunc(breaches, func(b guard.Breach) bool {
+			return b.At < s.measured()[0].Start // in the warm-up, whose calls are not counted
+		}), nil)
 	}
 	a.rep.Guard = append(a.rep.Guard, g)
 }

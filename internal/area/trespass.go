@@ -46,6 +46,9 @@ type Condition struct {
 	Does string // what is done, in a few words: "the endpoint's process is killed and started again"
 	// Hold is how long it lasts once it has been imposed; 0: 5 s.
 	Hold time.Duration
+	// Idle says that it is brought about while no load is offered: its point begins when it is in force, and Hold does not
+	// apply.
+	Idle bool
 	// Impose brings it about, and returns what ends it; nil: it has ended by itself. Both are called beside the load.
 	// Whatever outlives this process is journaled first.
 	Impose func(ctx context.Context) (lift func(context.Context) error, err error)

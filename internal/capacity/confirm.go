@@ -60,7 +60,7 @@ func (r *session) confirm() (goodput float64, err error) {
 		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.class().Traits().Steady || r.lossy()) &&
 			!r.rests {
 			if r.overloads() < 3 {
-				return max(got, 1e-9), nil
+				return max(got, rate/100), nil // it may have been a stall in which nothing passed at all
 			}
 			r.rests = true // what it lets pass depends on what was offered before
 		}

@@ -24,9 +24,17 @@ func (o *Operation) breaks(c *load.Call) bool {
 		slices.Contains(o.Breaches, int(c.Cause-load.OwnCauses))
 }
 
-// Trespasses counts those of a point by how they ended. Unsent ones never reached the control.
+// Trespasses counts those of a point by how they ended. Unsent ones never reached the control. Unclear are those of the
+// undecided ones whose answer was no error, and neither a permit nor a refusal.
 type Trespasses struct {
 	Refused, Permitted, Undecided, Unsent uint64
+	Unclear                               uint64
+}
+
+// Unclear reports whether the answer to a trespass was no error, and neither a permit nor a refusal: what its reader
+// takes it for decides whether it was a breach.
+func Unclear(o load.Outcome, status uint16) bool {
+	return o == load.Wrong && (status == 0 || status/100 == 2)
 }
 
 // Decided is how many the control decided.
@@ -44,6 +52,7 @@ func (t *Trespasses) Add(o Trespasses) {
 	t.Permitted += o.Permitted
 	t.Undecided += o.Undecided
 	t.Unsent += o.Unsent
+	t.Unclear += o.Unclear
 }
 
 // Legitimate counts the calls of a point that the control must allow. Wrong ones got an answer other than the expected
@@ -67,7 +76,9 @@ type Seen struct {
 	Point
 	Trespasses  Trespasses
 	ByOperation map[string]Trespasses // by trespass
-	Legitimate  Legitimate
+	// Slices is in how many half seconds trespasses were decided, and Struck in how many of them some were permitted.
+	Slices, Struck int
+	Legitimate     Legitimate
 	// FirstBreach and LastBreach are when the first and the last trespass was permitted, since the condition was begun or
 	// the point began; nil: none was.
 	FirstBreach, LastBreach *time.Duration
@@ -77,43 +88,55 @@ type Seen struct {
 	Recovered bool
 }
 
+// slice is how long a slice of time is: breaches within one may have one reason, such as a pause or a reload.
+const slice = time.Second / 2
+
 // settling is how long before its end a point must have served all legitimate calls to count as recovered.
 const settling = time.Second
 
 // Assess computes what the calls show that were due during a point.
 func Assess(p Point, ops []Operation, calls load.Log) Seen {
 	s := Seen{Point: p, ByOperation: map[string]Trespasses{}}
-	origin, lastFailure := p.Segment.Start, time.Duration(-1)
-	if p.Condition != nil {
-		origin = p.Condition.Begun
-	}
+	lastFailure := time.Duration(-1)
+	decided, struck := map[time.Duration]bool{}, map[time.Duration]bool{}
 	for c := range calls.Due(p.Segment.Start, p.Segment.End) {
 		if int(c.Operation) >= len(ops) {
 			continue // of a damaged record
 		}
 		if op := ops[c.Operation]; op.Twin != "" {
 			t := s.ByOperation[op.Name]
+			before, at := t, (c.Intended-p.Segment.Start)/slice
 			t.count(c, p.Read)
 			s.ByOperation[op.Name] = t
-			if c.Outcome == load.Permitted && !c.Outstanding(p.Read) {
-				s.breach(c, origin)
+			if t.Decided() > before.Decided() {
+				decided[at] = true
+			}
+			if t.Permitted > before.Permitted {
+				struck[at] = true
+				s.breach(c)
 			}
 		} else if !s.Legitimate.count(c, p.Read) {
 			lastFailure = max(lastFailure, c.Intended)
 			if op.breaks(c) && !c.Outstanding(p.Read) {
 				s.Legitimate.Foreign++
-				s.breach(c, origin)
+				s.breach(c)
 			}
 		}
 	}
 	for _, t := range s.ByOperation {
 		s.Trespasses.Add(t)
 	}
-	if c := p.Condition; c != nil && c.Ended > 0 {
-		s.Recovery = new(max(0, lastFailure-c.Ended))
-		s.Recovered = lastFailure < p.Segment.End-settling
-	}
+	s.Slices, s.Struck = len(decided), len(struck)
+	s.recovered(lastFailure)
 	return s
+}
+
+// recovered records how long after a condition calls still failed that must be allowed.
+func (s *Seen) recovered(lastFailure time.Duration) {
+	if c := s.Condition; c != nil && c.Ended > 0 {
+		s.Recovery = new(max(0, lastFailure-c.Ended))
+		s.Recovered = lastFailure < s.Segment.End-settling
+	}
 }
 
 func (t *Trespasses) count(c *load.Call, read time.Duration) {
@@ -128,6 +151,9 @@ func (t *Trespasses) count(c *load.Call, read time.Duration) {
 		t.Permitted++
 	default:
 		t.Undecided++
+		if Unclear(c.Outcome, c.Status) {
+			t.Unclear++
+		}
 	}
 }
 
@@ -150,8 +176,11 @@ func (l *Legitimate) count(c *load.Call, read time.Duration) bool {
 }
 
 // breach records when there was one.
-func (s *Seen) breach(c *load.Call, origin time.Duration) {
-	at := c.Done - origin
+func (s *Seen) breach(c *load.Call) {
+	at := c.Done - s.Segment.Start
+	if s.Condition != nil {
+		at = c.Done - s.Condition.Begun
+	}
 	if s.FirstBreach == nil || at < *s.FirstBreach {
 		s.FirstBreach = new(at)
 	}

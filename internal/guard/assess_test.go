@@ -30,10 +30,35 @@ func TestMixedUpAnswers(t *testing.T) {
 	if want := (Legitimate{Served: 1, Wrong: 3, Failed: 1, Foreign: 1}); s.Legitimate != want {
 		t.Errorf("%+v, want %+v", s.Legitimate, want)
 	}
-	if want := (Trespasses{Refused: 1, Undecided: 1}); s.Trespasses != want {
+	if want := (Trespasses{Refused: 1, Undecided: 1, Unclear: 1}); s.Trespasses != want {
 		t.Errorf("%+v, want %+v", s.Trespasses, want)
 	}
 	if s.FirstBreach == nil || s.FirstBreach.Round(time.Second) != 2*time.Second || *s.LastBreach != *s.FirstBreach {
 		t.Errorf("breaches from %v to %v", s.FirstBreach, s.LastBreach)
+	}
+}
+
+// TestUnclearAnswers: only an answer that is no error, and says neither yes nor no, is unclear.
+func TestUnclearAnswers(t *testing.T) {
+	for _, x := range []struct {
+		outcome load.Outcome
+		status  uint16
+		want    bool
+	}{
+		{load.Wrong, 200, true},
+		{load.Wrong, 204, true},
+		{load.Wrong, 0, true}, // an answer of a protocol without statuses
+		{load.Wrong, 302, false},
+		{load.Wrong, 404, false},
+		{load.Refused, 429, false},
+		{load.Failed, 500, false},
+		{load.Timeout, 200, false},
+		{load.ConnFailed, 200, false},
+		{load.Denied, 200, false},
+		{load.Permitted, 200, false},
+	} {
+		if got := Unclear(x.outcome, x.status); got != x.want {
+			t.Errorf("%s with status %d: %v", x.outcome, x.status, got)
+		}
 	}
 }

@@ -129,7 +129,7 @@ func TestOnsetIsFound(t *testing.T) {
 			offer(rate)
 		}
 		o, _ := OnsetOf(seen)
-		if o.Above >= truth || o.Below < truth || o.Below/o.Above > narrow+1e-9 || o.Later || !o.Clear {
+		if o.Above >= truth || o.Below < truth || o.Below/o.Above > narrow+1e-9 || o.Later || !o.Clear || !o.Sharp {
 			t.Errorf("onset %+v after %d more points, truth %.1f/s", o, refined, truth)
 		}
 	}
@@ -137,7 +137,10 @@ func TestOnsetIsFound(t *testing.T) {
 
 func TestOnsetOfOthers(t *testing.T) {
 	at := func(rate float64, permitted uint64) Seen {
-		return Seen{Point: Point{Rate: rate}, Trespasses: Trespasses{Refused: 100, Permitted: permitted}}
+		return Seen{
+			Point: Point{Rate: rate}, Trespasses: Trespasses{Refused: 100, Permitted: permitted}, Slices: 10,
+			Struck: min(10, int(permitted)),
+		}
 	}
 	if _, ok := OnsetOf([]Seen{at(10, 0), at(20, 0)}); ok {
 		t.Error("a sound control has an onset")
@@ -154,6 +157,9 @@ func TestOnsetOfOthers(t *testing.T) {
 	}
 	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 1), at(40, 2)}); o.Clear || o.Later {
 		t.Errorf("a few breaches begin clearly: %+v", o)
+	}
+	if o, _ := OnsetOf([]Seen{at(10, 0), at(20, 2), at(40, 90)}); !o.Clear || o.Sharp {
+		t.Errorf("breaches that are rare at first have a sharp onset, or none: %+v", o)
 	}
 	under := at(10, 5)
 	under.Condition = &Condition{Name: "restart"}
@@ -210,15 +216,21 @@ func TestConstantShareHasNoClearOnset(t *testing.T) {
 		for range runs {
 			var seen []Seen
 			for _, f := range Factors() {
-				n := Trespasses{}
-				for range 400 {
-					if rng.Float64() < p {
-						n.Permitted++
-					} else {
-						n.Refused++
+				s := Seen{Point: Point{Rate: 100 * f}, Slices: 20}
+				for range s.Slices {
+					before := s.Trespasses.Permitted
+					for range 20 {
+						if rng.Float64() < p {
+							s.Trespasses.Permitted++
+						} else {
+							s.Trespasses.Refused++
+						}
+					}
+					if s.Trespasses.Permitted > before {
+						s.Struck++
 					}
 				}
-				seen = append(seen, Seen{Point: Point{Rate: 100 * f}, Trespasses: n})
+				seen = append(seen, s)
 			}
 			if o, ok := OnsetOf(seen); ok && (o.Clear || o.Later) {
 				wrong++

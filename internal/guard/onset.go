@@ -11,15 +11,22 @@ type Onset struct {
 	// Above is the highest rate, in 1/s, below all rates with a breach; 0: there was a breach at the lowest rate. Below is
 	// the lowest rate with one.
 	Above, Below float64
-	// Clear says that none at Above is no chance: with the share that was permitted from Below on, at least its lower
-	// bound, as few would be seen in less than 5 % of the cases.
+	// Clear says that none at Above is no chance: neither of the single trespass, with the share that was permitted from
+	// Below on, at least its lower bound; nor of when breaches fell, since they may come in bursts that have nothing to do
+	// with the rate. As few would be seen in less than 5 % of the cases.
 	Clear bool
+	// Sharp says that it is no chance either with the share that was permitted at Below alone: they are not rare there.
+	Sharp bool
 	// Later says the same of some rate above Below: breaches do not follow the rate alone.
 	Later bool
 }
 
-// narrow is how narrow an onset is made.
-const narrow = 1.05
+const (
+	// narrow is how narrow an onset is made.
+	narrow = 1.05
+	// leastBursting is how many breaches can be told to have come in bursts.
+	leastBursting = 6
+)
 
 // OnsetOf finds the onset in points without conditions. ok is false if no trespass was permitted.
 func OnsetOf(points []Seen) (o Onset, ok bool) {
@@ -32,28 +39,59 @@ func OnsetOf(points []Seen) (o Onset, ok bool) {
 		return Onset{}, false
 	}
 	o.Below = plain[first].Rate
-	var from, at Trespasses
-	for _, p := range plain {
-		switch {
+	var from, lowest, at Seen
+	for i := range plain {
+		switch p := &plain[i]; {
 		case p.Rate >= o.Below:
-			from.Add(p.Trespasses)
+			from.pool(p)
+			if p.Rate == o.Below {
+				lowest.pool(p)
+			}
 		case p.Rate > o.Above:
-			o.Above, at = p.Rate, p.Trespasses
+			o.Above, at = p.Rate, *p
 		default:
-			at.Add(p.Trespasses) // at the same rate
+			at.pool(p) // at the same rate
 		}
 	}
-	o.Clear = from.excludes(at)
-	o.Later = slices.ContainsFunc(plain[first:], func(p Seen) bool {
-		return p.Rate > o.Below && from.excludes(p.Trespasses)
-	})
+	o.Clear = from.excludes(&at)
+	o.Sharp = o.Clear && lowest.excludes(&at)
+	o.Later = slices.ContainsFunc(plain[first:], func(p Seen) bool { return p.Rate > o.Below && from.excludes(&p) })
 	return o, true
 }
 
-// excludes reports whether none permitted among others is no chance, if they had at least the share of t.
-func (t Trespasses) excludes(others Trespasses) bool {
-	e, ok := t.Share()
-	return ok && others.Permitted == 0 && float64(others.Decided())*math.Log1p(-min(e.Lo, 1-1e-9)) < math.Log(1-Level)
+// pool adds what another point shows of its trespasses.
+func (s *Seen) pool(o *Seen) {
+	s.Trespasses.Add(o.Trespasses)
+	s.Slices, s.Struck = s.Slices+o.Slices, s.Struck+o.Struck
+}
+
+// excludes reports whether none permitted in o is no chance, if it were as s.
+func (s *Seen) excludes(o *Seen) bool {
+	e, ok := s.Trespasses.Share()
+	if !ok || o.Trespasses.Permitted > 0 || o.Slices == 0 {
+		return false
+	}
+	byTrespass := float64(o.Trespasses.Decided()) * math.Log1p(-min(e.Lo, 1-1e-9))
+	bySlice := float64(s.Struck) * math.Log(float64(s.Slices)/float64(s.Slices+o.Slices))
+	return max(byTrespass, bySlice) < math.Log(1-Level)
+}
+
+// InBursts reports whether the breaches of points without conditions came together in time: they fell into fewer than
+// half of as many half seconds as if each had come by itself.
+func InBursts(points []Seen) bool {
+	struck, alone := 0.0, 0.0
+	permitted := uint64(0)
+	for i := range points {
+		p := &points[i]
+		if p.Condition != nil || p.Slices == 0 {
+			continue
+		}
+		n := float64(p.Slices)
+		permitted += p.Trespasses.Permitted
+		struck += float64(p.Struck)
+		alone += n * (1 - math.Pow(1-1/n, float64(p.Trespasses.Permitted)))
+	}
+	return permitted >= leastBursting && 2*struck < alone
 }
 
 // Next is the rate at which a point would narrow the onset down; ok is false if it is narrow enough, or breaches do not

@@ -13,25 +13,32 @@ type Guard struct {
 	Foreign uint64 `json:"foreign,omitempty"`
 	// Onset is where breaches begin as the rate rises; absent: no trespass was permitted outside of conditions.
 	Onset *Onset `json:"onset,omitempty"`
+	// InBursts says that breaches outside of conditions came together in time, so that the intervals are too narrow.
+	InBursts bool `json:"in_bursts,omitempty"`
 	// Breaches are the first that were kept whole.
 	Breaches []Breach `json:"breaches,omitempty"`
 	// Figures are what the area measured by itself under conditions: "revoke".
 	Figures []GuardFigure `json:"figures,omitempty"`
 }
 
-// Trespasses are calls that the control must refuse, by how they ended. Undecided ones ended in an error or a timeout;
-// unsent ones never left.
+// Trespasses are calls that the control must refuse, by how they ended. Undecided ones ended in an error, a timeout or
+// another answer, which for unclear ones was no error; unsent ones never left.
 type Trespasses struct {
 	Refused   uint64 `json:"refused"`
 	Permitted uint64 `json:"permitted"`
 	Undecided uint64 `json:"undecided"`
-	Unsent    uint64 `json:"unsent,omitempty"`
+	// Unclear are those of Undecided whose answer was no error, and neither a permit nor a refusal.
+	Unclear uint64 `json:"unclear,omitempty"`
+	Unsent  uint64 `json:"unsent,omitempty"`
 	// Share is the share of the decided ones that were permitted, with its exact 95 % interval; absent: none was decided.
 	Share *Share `json:"share,omitempty"`
 }
 
 // Decided is how many the control decided.
 func (t *Trespasses) Decided() uint64 { return t.Refused + t.Permitted }
+
+// offered is how many were due.
+func (t *Trespasses) offered() uint64 { return t.Decided() + t.Undecided + t.Unsent }
 
 // A Share is a share with its interval.
 type Share struct {
@@ -61,11 +68,20 @@ type GuardPoint struct {
 	ServedShare *Share     `json:"served_share,omitempty"`
 	P99         *float64   `json:"p99,omitempty"` // of all calls
 	Generator   *Generator `json:"generator,omitempty"`
+	// Causes count the calls that were not served, and the trespasses that were neither refused nor permitted, by what was
+	// seen, the most frequent first. Calls that never left are among the unsent only.
+	Causes []GuardCause `json:"causes,omitempty"`
 	// Condition is what was done to the target meanwhile; absent: nothing.
 	Condition *GuardCondition `json:"condition,omitempty"`
 	// FirstBreach and LastBreach are since the condition was begun, or the point; absent: none was permitted.
 	FirstBreach *float64 `json:"first_breach,omitempty"`
 	LastBreach  *float64 `json:"last_breach,omitempty"`
+}
+
+// A GuardCause counts calls of an operation.
+type GuardCause struct {
+	Operation string `json:"operation"`
+	Cause
 }
 
 // A GuardCondition is what happened to the target. Instants are since the point began.
@@ -84,9 +100,10 @@ type GuardCondition struct {
 type Onset struct {
 	Above *float64 `json:"above,omitempty"`
 	Below float64  `json:"below"`
-	// Clear says that none up to Above is no chance, at 95 %. Later says the same of some higher rate: breaches do not
-	// follow the rate alone.
+	// Clear says that none up to Above is no chance, at 95 %, by all that was permitted from Below on, and Sharp by what
+	// was at Below alone. Later says the same of some higher rate: breaches do not follow the rate alone.
 	Clear bool `json:"clear"`
+	Sharp bool `json:"sharp,omitempty"`
 	Later bool `json:"later,omitempty"`
 }
 

@@ -4,7 +4,10 @@ import "tare/internal/design"
 
 // guards are reports of what controls refuse.
 func guards() map[string]*Report {
-	return map[string]*Report{"guard": failsOpen(), "guard-sound": failsClosed(), "guard-nothing": decidesNothing()}
+	return map[string]*Report{
+		"guard": failsOpen(), "guard-sound": failsClosed(), "guard-nothing": decidesNothing(),
+		"guard-unclear": answersNeither(),
+	}
 }
 
 // triedTrespasses are trespasses with their share.
@@ -33,7 +36,7 @@ func failsOpen() *Report {
 		Operations: map[string]Trespasses{
 			"read without right": triedTrespasses(1110, 131, 25, 0.089, 0.124), "write": triedTrespasses(1100, 0, 0, 0, 0.0028),
 		},
-		Onset: &Onset{Above: new(489.2), Below: 502.4, Clear: true},
+		Onset: &Onset{Above: new(489.2), Below: 502.4, Clear: true, Sharp: true},
 		Points: []GuardPoint{
 			{
 				Rate: 125, Factor: new(0.25), Seconds: 8, Trespasses: triedTrespasses(201, 0, 0, 0, 0.0148),
@@ -55,6 +58,10 @@ func failsOpen() *Report {
 				Name: "restart", Rate: 250, Factor: new(0.5), Seconds: 11, Trespasses: triedTrespasses(210, 6, 1, 0.0103, 0.0595),
 				Offered: 2533, Served: 2490, Failed: 43, ServedShare: &Share{0.983, 0.9772, 0.9877}, P99: new(0.4),
 				FirstBreach: new(0.34), LastBreach: new(0.51),
+				Causes: []GuardCause{
+					{"write", Cause{"failed", "status 503 Service Unavailable", 43}},
+					{"read without right", Cause{"conn_failed", "no <connection> could be made", 1}},
+				},
 				Condition: &GuardCondition{
 					Name: "restart", Does: "the process is killed, and started again", Begun: 2, Ended: new(2.3),
 					Recovery: new(0.05),
@@ -129,6 +136,41 @@ func decidesNothing() *Report {
 	r.Budgets = []Budget{{
 		Text: "permitted <= 0", Treatment: "default", Verdict: NotMeasured, Limit: new(0.0), Unit: "ratio",
 		Reason: "the control decided none of the trespasses",
+	}}
+	return r
+}
+
+// answersNeither answers trespasses with neither a permit nor a refusal when it is overloaded, gives answers of others,
+// and permits in bursts under a condition.
+func answersNeither() *Report {
+	r := guardSample("guard-unclear")
+	r.Verdict, r.Reason = Fail, "1 budget of 1 broken"
+	high := triedTrespasses(5, 0, 472, 0, 0.4507)
+	high.Unclear = 208
+	all := triedTrespasses(470, 10, 472, 0.0101, 0.038)
+	all.Unclear = 208
+	r.Guard = []Guard{{
+		Treatment: "default", Trespasses: all, Foreign: 13, InBursts: true, Onset: &Onset{Below: 150},
+		Points: []GuardPoint{
+			{
+				Rate: 150, Seconds: 6, Trespasses: triedTrespasses(254, 10, 0, 0.0183, 0.0687), Offered: 640, Served: 627,
+				Wrong: 13, Foreign: 13, ServedShare: &Share{0.9797, 0.9655, 0.9891}, FirstBreach: new(3.5), LastBreach: new(3.6),
+			},
+			{
+				Rate: 800, Seconds: 2, Trespasses: high, Offered: 1120, Served: 13, Wrong: 470, Failed: 637,
+				ServedShare: &Share{0.0116, 0.0062, 0.0198},
+			},
+			{
+				Name: "partition", Rate: 150, Seconds: 11, Trespasses: triedTrespasses(211, 0, 0, 0, 0.0141), Offered: 1390,
+				Served: 1390, ServedShare: &Share{1, 0.9978, 1},
+				Condition: &GuardCondition{Name: "partition", Begun: 2, Ended: new(7.0), Recovery: new(0.0)},
+			},
+		},
+	}}
+	r.Budgets = []Budget{{
+		Text: "permitted <= 0", Treatment: "default", Verdict: Fail, Estimate: new(0.0208), Lo: new(0.0101), Hi: new(0.038),
+		Limit: new(0.0), Unit: "ratio", Reason: "10 of 480 trespasses were permitted; 13 calls that it must allow got what " +
+			"is somebody else's",
 	}}
 	return r
 }

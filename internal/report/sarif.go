@@ -70,7 +70,7 @@ func (r *Report) controlFindings() []finding {
 	return out
 }
 
-// breachFindings are the trespasses that were permitted, by operation.
+// breachFindings are the trespasses that were permitted, by operation, and the answers that were mixed up.
 func (r *Report) breachFindings() []finding {
 	var out []finding
 	for i := range r.Guard {
@@ -81,6 +81,9 @@ func (r *Report) breachFindings() []finding {
 					rule: "trespass-permitted", subject: []string{g.Treatment, name}, message: name + ": " + n.sentence(),
 				})
 			}
+		}
+		if text := g.mixedUp(); text != "" {
+			out = append(out, finding{rule: "trespass-permitted", subject: []string{g.Treatment}, message: text})
 		}
 	}
 	return out

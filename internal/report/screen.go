@@ -206,7 +206,7 @@ func (r *Report) openBudgets() []remark {
 				return strings.TrimSpace(strings.TrimSuffix(named(labels, b.Treatment), baselineNote) + " " + b.measured())
 			})
 			part := text + ": " + strings.Join(who, ", ")
-			if len(of) == 1 && v == Inconclusive && of[0].Reason != "" {
+			if len(of) == 1 && v != Fail && of[0].Reason != "" {
 				part += ": " + of[0].Reason
 			}
 			parts = append(parts, part)

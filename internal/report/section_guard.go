@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,10 @@ func guardSection(r *Report) section {
 		s.Blocks = append(s.Blocks,
 			tabular(&grid{table: guardConditions(g), Title: "By condition" + of, Caption: "By condition" + of})...)
 		s.Blocks = append(s.Blocks, tabular(&grid{
+			table: guardCauses(g), Title: "Not served or not decided" + of,
+			Caption: "Calls that were not served, and trespasses that were not decided" + of, Most: maxCauses,
+		})...)
+		s.Blocks = append(s.Blocks, tabular(&grid{
 			table: breachTable(g), Title: "First breaches" + of,
 			Caption: "First breaches" + of, Most: mostBreaches,
 		})...)
@@ -43,29 +48,59 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 	switch n := &g.Trespasses; {
 	case n.Permitted > 0 || g.Foreign > 0:
 		class = bad
-	case n.Decided() == 0:
+	case n.Decided() == 0 || n.Unclear > 0:
 		class = unsure
 	}
-	out := []remark{{"guard", r.withColon(g.Treatment) + g.Trespasses.sentence(), class}}
-	if g.Foreign > 0 {
-		out = append(out, remark{"mixed up", r.withColon(g.Treatment) + fmt.Sprintf(
-			"%d calls that the control must allow got what is somebody else's", g.Foreign), bad})
+	var out []remark
+	add := func(word, text, class string) {
+		if text != "" {
+			out = append(out, remark{word, r.withColon(g.Treatment) + text, class})
+		}
 	}
+	add("guard", g.Trespasses.sentence(), class)
+	add("mixed up", g.mixedUp(), bad)
 	if g.Onset != nil {
-		out = append(out, remark{"onset", r.withColon(g.Treatment) + g.Onset.sentence(), bad})
+		add("onset", g.Onset.sentence(), bad)
 	}
-	if text := g.again(); text != "" {
-		out = append(out, remark{"breaches", r.withColon(g.Treatment) + text, plain})
+	add("conditions", g.byCondition(), g.conditionClass())
+	add("unknown", g.littleKnown(), unsure)
+	add("breaches", g.again(), plain)
+	if g.InBursts {
+		add("bursts", inBursts, plain)
 	}
 	for i := range g.Figures {
-		f := &g.Figures[i]
-		if f.Values == nil {
-			continue // of a report that somebody else wrote
+		if f := &g.Figures[i]; f.Values != nil { // else it is of a report that somebody else wrote
+			add(f.Metric, f.sentence(), plain)
 		}
-		out = append(out, remark{f.Metric, r.withColon(g.Treatment) + f.sentence(), plain})
 	}
 	return out
 }
+
+const inBursts = "breaches came together in time: the intervals of shares are too narrow, since they assume that " +
+	"each came by itself"
+
+// mixedUp says how many calls got what is somebody else's; "": none.
+func (g *Guard) mixedUp() string {
+	if g.Foreign == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d calls that the control must allow got what is somebody else's", g.Foreign)
+}
+
+func (g *Guard) conditionClass() string {
+	if slices.ContainsFunc(g.conditions(), func(p *GuardPoint) bool { return p.Trespasses.Permitted > 0 }) {
+		return bad
+	}
+	return good
+}
+
+// conditions returns the points under conditions.
+func (g *Guard) conditions() []*GuardPoint {
+	return slices.DeleteFunc(pointers(g.Points), func(p *GuardPoint) bool { return p.Condition == nil })
+}
+
+// wellKnown is how many trespasses a point must decide for its share to be below 1.5 % if none is permitted.
+const wellKnown = 200
 
 // sentence is what an area measured, with as many quantiles as the values give.
 func (f *GuardFigure) sentence() string {
@@ -92,42 +127,82 @@ func (r *Report) withColon(treatment string) string {
 
 // sentence says what became of the trespasses.
 func (n *Trespasses) sentence() string {
-	var s string
+	undecided := n.undecided()
 	switch {
+	case n.Share == nil && undecided != "":
+		return "the control decided no trespass: " + undecided
 	case n.Share == nil:
-		s = "the control decided no trespass"
-	case n.Permitted == 0:
-		s = fmt.Sprintf("0 of %d trespasses were permitted: the share is below %s, at 95 %%", n.Decided(), FineShare(n.Share.Hi))
-	default:
-		s = fmt.Sprintf("%d of %d trespasses were permitted: %s", n.Permitted, n.Decided(), n.Share.ranged())
+		return "the control decided no trespass"
+	case n.Unclear > 0:
+		undecided = fmt.Sprintf("; %d more were not decided: %s", n.Undecided+n.Unsent, undecided)
+	case undecided != "":
+		undecided = "; not decided: " + undecided
 	}
-	switch {
-	case n.Undecided > 0 && n.Share == nil:
-		s += fmt.Sprintf(": %d ended in an error, a timeout or another answer", n.Undecided)
-	case n.Undecided > 0:
-		s += fmt.Sprintf("; %d more were not decided: they ended in an error, a timeout or another answer", n.Undecided)
+	if n.Permitted == 0 {
+		return fmt.Sprintf("0 of %d trespasses were permitted: the share is below %s, at 95 %%", n.Decided(),
+			ShareBelow(n.Share.Hi)) + undecided
 	}
-	return s
+	return fmt.Sprintf("%d of %d trespasses were permitted: %s", n.Permitted, n.Decided(), n.Share.ranged()) + undecided
+}
+
+// undecided says how those ended that were not decided; "": there were none.
+func (n *Trespasses) undecided() string {
+	var parts []string
+	if n.Unclear > 0 {
+		parts = append(parts, fmt.Sprintf("%d got an answer that is neither a permit nor a refusal", n.Unclear))
+	}
+	if rest := n.Undecided - min(n.Unclear, n.Undecided); rest > 0 {
+		parts = append(parts, fmt.Sprintf("%d ended in an error or a timeout", rest))
+	}
+	if n.Unsent > 0 {
+		parts = append(parts, fmt.Sprintf("%d could not be sent", n.Unsent))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // ranged is a share with its interval: "1.2 % [0.8, 1.7]".
 func (s *Share) ranged() string {
-	return FineShare(s.Value) + " [" + strings.TrimSuffix(FineShare(s.Lo), " %") + ", " + strings.TrimSuffix(FineShare(s.Hi), " %") + "]"
+	return fine(s.Value) + " [" + strings.TrimSuffix(fine(s.Lo), " %") + ", " + strings.TrimSuffix(fine(s.Hi), " %") + "]"
 }
 
-// FineShare is a share with two significant digits, for one that may be tiny.
-func FineShare(share float64) string { return unit.Decimal(share*100, 2) + " %" }
+// fine is a share with two significant digits; only the whole is 100 %.
+func fine(share float64) string { return digits(share, math.Round) }
+
+// ShareBelow is an upper bound of a share, rounded up.
+func ShareBelow(share float64) string {
+	return digits(share, func(x float64) float64 { return max(0, math.Ceil(x-1e-6)) })
+}
+
+func digits(share float64, round func(float64) float64) string {
+	x, decimals := share*100, 0
+	switch {
+	case x > 99 && x < 100:
+		decimals, round = 2, math.Floor
+	case x > 0 && x < 10:
+		decimals = 1 - int(math.Floor(math.Log10(x)))
+	}
+	scale := math.Pow10(decimals)
+	return strconv.FormatFloat(round(x*scale)/scale, 'f', -1, 64) + " %"
+}
 
 // sentence says where breaches begin.
 func (o *Onset) sentence() string {
 	switch {
+	case o.Above == nil && o.Later:
+		return "trespasses were permitted at " + unit.PerSecond(o.Below) + " already, and at some higher rates not: they " +
+			"do not follow the rate alone"
 	case o.Above == nil:
-		return "trespasses were permitted at every rate from the lowest, " + unit.PerSecond(o.Below)
+		return "trespasses were permitted at " + unit.PerSecond(o.Below) + " already, the lowest rate at which any was " +
+			"decided"
 	case !o.Clear:
 		return "trespasses were permitted at " + unit.PerSecond(o.Below) + "; that none was at lower rates may be chance"
 	case o.Later:
 		return "trespasses were permitted first at " + unit.PerSecond(o.Below) + ", and at some higher rates not: they do " +
 			"not follow the rate alone"
+	}
+	if !o.Sharp {
+		return "trespasses were permitted from " + unit.PerSecond(o.Below) + " on, rarely at first: that none was at " +
+			unit.PerSecond(*o.Above) + " may be chance"
 	}
 	return "trespasses were permitted from a rate between " + unit.PerSecond(*o.Above) + " and " + unit.PerSecond(o.Below)
 }
@@ -158,7 +233,7 @@ func (g *Guard) again() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "asked again without other load: " + strings.Join(parts, ", ")
+	return "asked again without other load, on fresh connections: " + strings.Join(parts, ", ")
 }
 
 // byRate returns the points without conditions, the slowest first.
@@ -206,7 +281,7 @@ func pointHeads() table {
 func (p *GuardPoint) cells() []string {
 	share, served, generator := "", "", ""
 	if s := p.Trespasses.Share; s != nil && p.Trespasses.Permitted == 0 {
-		share = "< " + FineShare(s.Hi)
+		share = "< " + ShareBelow(s.Hi)
 	} else if s != nil {
 		share = s.ranged()
 	}
@@ -217,8 +292,9 @@ func (p *GuardPoint) cells() []string {
 		generator = "late"
 	}
 	return []string{
-		whole(p.Trespasses.Decided()), whole(p.Trespasses.Permitted), share, whole(p.Trespasses.Undecided), served,
-		whole(p.Wrong), whole(p.Failed), opt(p.P99, unit.Seconds), generator,
+		whole(p.Trespasses.Decided()), whole(p.Trespasses.Permitted), share,
+		whole(p.Trespasses.Undecided + p.Trespasses.Unsent), served, whole(p.Wrong), whole(p.Failed + p.Unsent),
+		opt(p.P99, unit.Seconds), generator,
 	}
 }
 
@@ -227,11 +303,7 @@ func guardConditions(g *Guard) table {
 	t := slices.Concat(table{{head: "condition", left: true}, {head: "offered", drop: 2}}, pointHeads(), table{
 		{head: "first breach", drop: 6}, {head: "last breach", drop: 7}, {head: "recovery", drop: 1},
 	})
-	for i := range g.Points {
-		p := &g.Points[i]
-		if p.Condition == nil {
-			continue
-		}
+	for _, p := range g.conditions() {
 		name, recovery := p.Condition.Name, opt(p.Condition.Recovery, unit.Seconds)
 		switch {
 		case p.Condition.Error != "":
@@ -241,6 +313,28 @@ func guardConditions(g *Guard) table {
 		}
 		row := append([]string{name, unit.PerSecond(p.Rate)}, p.cells()...)
 		t.add(append(row, opt(p.FirstBreach, unit.Seconds), opt(p.LastBreach, unit.Seconds), recovery)...)
+	}
+	return t
+}
+
+// guardCauses is the table of what was not served or not decided.
+func guardCauses(g *Guard) table {
+	t := table{
+		{head: "at", left: true},
+		{head: "operation", left: true},
+		{head: "calls"},
+		{head: "ended", left: true, drop: 1},
+		{head: "because", left: true},
+	}
+	for i := range g.Points {
+		p := &g.Points[i]
+		at := p.Name
+		if at == "" {
+			at = unit.PerSecond(p.Rate)
+		}
+		for _, c := range p.Causes {
+			t.add(at, c.Operation, whole(c.Calls), strings.ReplaceAll(c.Outcome, "_", " "), c.Cause.Cause)
+		}
 	}
 	return t
 }

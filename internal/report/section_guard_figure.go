@@ -1,7 +1,7 @@
 package report
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 
 	"tare/internal/chart"
@@ -42,7 +42,7 @@ func guardFigure(r *Report) *figure {
 		if g.Capacity != nil {
 			top.Rules = append(top.Rules, chart.Rule{At: *g.Capacity, Vertical: true, Label: "capacity " + rate(*g.Capacity)})
 		}
-		if o := g.Onset; o != nil && o.Above != nil && o.Clear && !o.Later && !several(r) {
+		if o := g.Onset; o != nil && o.Above != nil && o.Sharp && !o.Later && !several(r) {
 			top.Spans = append(top.Spans, chart.Span{From: *o.Above, To: o.Below, Label: "breaches begin", Kind: chart.Bad})
 		}
 	}
@@ -88,7 +88,31 @@ func (s *Share) cells() []string {
 	if s == nil {
 		return []string{"", "", ""}
 	}
-	return []string{FineShare(s.Value), FineShare(s.Lo), FineShare(s.Hi)}
+	return []string{fine(s.Value), fine(s.Lo), fine(s.Hi)}
+}
+
+// refusedAll says how many trespasses were permitted.
+func (g *Guard) refusedAll() string {
+	switch n := &g.Trespasses; {
+	case n.Share == nil:
+		return "the control decided no trespass: nothing is known"
+	case n.Permitted == 0 && n.Unclear > 0:
+		return fmt.Sprintf("it permitted none of the %d trespasses that it decided, and answered %d others neither way",
+			n.Decided(), n.Unclear)
+	case n.Permitted == 0:
+		return fmt.Sprintf("it refused all %d trespasses that it decided: below %s are permitted, at 95 %%", n.Refused,
+			ShareBelow(n.Share.Hi))
+	default:
+		return fmt.Sprintf("it permitted %d of the %d trespasses that it decided", n.Permitted, n.Decided())
+	}
+}
+
+// begins says where breaches begin; "": there were none outside of conditions.
+func (g *Guard) begins() string {
+	if g.Onset == nil {
+		return ""
+	}
+	return g.Onset.sentence()
 }
 
 // guardFindings says of each treatment whether it guarded.
@@ -96,21 +120,11 @@ func guardFindings(r *Report) string {
 	var out []string
 	for i := range r.Guard {
 		g := &r.Guard[i]
-		n := &g.Trespasses
-		var text string
-		switch {
-		case n.Share == nil:
-			text = "The control decided no trespass: nothing is known."
-		case n.Permitted == 0:
-			text = "It refused all " + strconv.FormatUint(n.Refused, 10) + " trespasses that it decided: below " +
-				FineShare(n.Share.Hi) + " are permitted, at 95 %."
-		default:
-			text = "It permitted " + strconv.FormatUint(n.Permitted, 10) + " of the " +
-				strconv.FormatUint(n.Decided(), 10) + " trespasses that it decided."
-			if g.Onset != nil {
-				text += " " + sentence(g.Onset.sentence())
-			}
+		all := []string{g.refusedAll(), g.mixedUp()}
+		if len(r.Guard) > 1 {
+			all = append(all, g.begins(), g.byCondition(), g.littleKnown()) // of one, guardFacts has them
 		}
+		text := strings.Join(each(nonEmpty(all...), sentence), " ")
 		if name := r.withTreatment(g.Treatment); name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}

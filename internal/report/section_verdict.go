@@ -7,6 +7,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/metric"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -16,7 +17,8 @@ func verdictSection(r *Report) section {
 	if text := r.Status.unfinished(); text != "" {
 		blocks = append(blocks, block{Notice: &remark{"status", text, unsure}})
 	}
-	blocks = append(append(blocks, block{Lead: leadOf(r)}), warningBlocks(r)...)
+	blocks = append(blocks, block{Lead: leadOf(r)})
+	blocks = slices.Concat(blocks, only(onPage, guardFacts(r)...), warningBlocks(r))
 	blocks = slices.Concat(blocks, soakBlocks(r), alarms(r), only(onPage, soakFacts(r)...), budgetBlocks(r))
 	if len(r.Capacity) > 1 {
 		blocks = append(blocks, only(onPage, tabular(capacities(r))...)...)
@@ -45,6 +47,9 @@ func warningBlocks(r *Report) []block {
 func leadOf(r *Report) *lead {
 	l := lead{Word: r.Verdict.mark(), Class: r.Verdict.class(), Reason: r.Reason, Why: sentence(r.Reason)}
 	l.Text = strings.TrimSpace(soakFindings(r) + guardFindings(r) + findings(r) + " " + conclusion(r))
+	if question.Of(r.Question).Answer.BreachesFirst && len(r.Guard) > 0 {
+		l.Text = strings.TrimSpace(guardFindings(r)) // the capacity only chose the rates
+	}
 	if l.Text == "" {
 		l.Text, l.Why = l.Why, ""
 	}

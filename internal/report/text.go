@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 
 	terminal "tare/internal/term"
@@ -54,6 +55,9 @@ func (s Style) whole(r *Report) printer {
 				}
 			}
 		}
+	}
+	if t := r.budgets(); len(r.Guard) > 0 && t.width() > p.Width { // without the column of reasons
+		p.brief(slices.DeleteFunc(r.openBudgets(), func(x remark) bool { return x.Class == bad }))
 	}
 	p.remark(verdict(r))
 	return p

@@ -109,7 +109,7 @@ func (a *asker) send(ctx context.Context, raw []byte, dry bool) (answer, error) 
 	path := r.URL.EscapedPath()
 	switch {
 	case dry:
-		path += "?dryRun=All"
+		path += dryRunQuery
 	case r.URL.RawQuery != "":
 		path += "?" + r.URL.RawQuery
 	}

@@ -15,6 +15,9 @@ const (
 	patchType = "application/merge-patch+json"
 )
 
+// callPatch changes an object a little.
+const callPatch = `{"metadata":{"annotations":{"` + callAnnotation + `":"` + load.CallMark + `"}}}`
+
 // calls renders the mix. Names are new each time, so that no call of a trial meets an object of another.
 func (p *arm) calls() ([]load.Operation, error) {
 	p.epoch++
@@ -34,7 +37,8 @@ func (p *arm) calls() ([]load.Operation, error) {
 			return nil, fmt.Errorf("render %s: %w", o.name, err)
 		}
 		out = append(out, load.Operation{
-			Name: o.name, Weight: 1, Wire: w, Causes: causes(), Expect: strconv.Itoa(w.judge.status) + " with " + o.kind(),
+			Name: o.name, Weight: 1, Wire: w, Causes: causes(p.rightless()),
+			Expect: strconv.Itoa(w.judge.status) + " with " + o.kind(),
 		})
 	}
 	return out, nil
@@ -53,7 +57,7 @@ func (p *arm) wire(o operation, name string) (*wire, error) {
 	w := &wire{caller: &p.identity, next: &atomic.Uint64{}, judge: p.judgeOf(o)}
 	path, query := p.prefix+o.resource.path(p.namespace), ""
 	if o.dryRun {
-		query = "?dryRun=All"
+		query = dryRunQuery
 	}
 	host := p.endpoint.Host
 	switch o.verb {
@@ -85,8 +89,7 @@ func (p *arm) wire(o operation, name string) (*wire, error) {
 		case verbDelete:
 			w.numbered = append(w.numbered, newRequest(http.MethodDelete, at, host, "", nil))
 		case verbPatch:
-			body := []byte(`{"metadata":{"annotations":{"` + callAnnotation + `":"` + load.CallMark + `"}}}`)
-			w.numbered = append(w.numbered, newRequest(http.MethodPatch, at, host, patchType, body))
+			w.numbered = append(w.numbered, newRequest(http.MethodPatch, at, host, patchType, []byte(callPatch)))
 		case verbUpdate:
 			w.numbered = append(w.numbered, newRequest(http.MethodPut, at, host, jsonType, item.body))
 		}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"syscall"
@@ -39,7 +40,9 @@ func (s *Spec) Conditions() []string {
 	if s.Kubeconfig != "" {
 		return nil
 	}
-	return []string{area.Restart, area.Slow, area.Starved, area.Reload, area.Revoke, area.Partition}
+	return []string{
+		area.Restart, area.ColdStart, area.Slow, area.Starved, area.Reload, area.Revoke, area.Partition,
+	}
 }
 
 // Conditions implements area.Conditioner: what can be done to the control and to what it depends on, on a control plane
@@ -73,6 +76,13 @@ func (p *arm) webhookConditions() []area.Condition {
 			},
 		},
 		{
+			Name: area.ColdStart, Idle: true,
+			Does: "the webhook's process is replaced by a new one, and the load begins when that is ready",
+			Impose: func(ctx context.Context) (func(context.Context) error, error) {
+				return nil, errors.Join(p.webhook.Stop(ctx), p.startWebhook(ctx))
+			},
+		},
+		{
 			Name: area.Partition, Does: "the webhook's process is stopped: it takes connections and answers nothing",
 			Impose: stopped(p.webhookSignal),
 		},
@@ -98,6 +108,13 @@ func (p *arm) serverConditions() []area.Condition {
 	return p.withStarved([]area.Condition{
 		{
 			Name: area.Restart, Does: "kube-apiserver is killed, and started again",
+			Impose: func(ctx context.Context) (func(context.Context) error, error) {
+				return nil, p.control.RestartServer(ctx)
+			},
+		},
+		{
+			Name: area.ColdStart, Idle: true,
+			Does: "kube-apiserver is killed and started again, and the load begins when its readyz says that it is ready",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) {
 				return nil, p.control.RestartServer(ctx)
 			},

@@ -25,11 +25,11 @@ const (
 	causeForbidden
 )
 
-// causes describes the operations' own causes.
-func causes() []string {
+// causes describes the operations' own causes. rightless is what access control's refusal means.
+func causes(rightless string) []string {
 	return []string{
 		causeDenied:        "an admission policy denied what it should admit",
-		causeNoRight:       "the caller has no right to do this: tare doctor --rbac prints what it needs",
+		causeNoRight:       rightless,
 		causeUnknownCaller: "the API server does not know the caller: its credentials have expired, or are wrong",
 		causeExists:        "there is an object of that name already, or it was changed meanwhile",
 		causeGone: "there is no such object (any more): delete uses up the stock, and target.objects makes it " +
@@ -40,6 +40,16 @@ func causes() []string {
 		causePolicyFailed: "an admission policy or webhook failed, and decided nothing",
 		causeForbidden:    "the API server forbids it, and neither a policy that tare knows nor access control says so",
 	}
+}
+
+// rightless says why access control refuses the caller. On a control plane of tare's own the caller has its rights,
+// which the rehearsal has shown: what refuses it is a kube-apiserver that answers before it has read the roles.
+func (p *arm) rightless() string {
+	if p.foreign {
+		return "the caller has no right to do this: tare doctor --rbac prints what it needs"
+	}
+	return "access control refused the caller, who has the right: kube-apiserver answers before it is ready, and has " +
+		"not read the roles yet"
 }
 
 // A judge classifies answers. The zero judge finds every answer wrong.

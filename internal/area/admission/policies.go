@@ -37,6 +37,9 @@ type policies struct {
 // scope returns where the treatment's policies act: in its namespace only.
 func (p *arm) scope() mechanism.Scope {
 	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace, Hooks: p.hooks}
+	s.Deployments = p.env.Trespasses && slices.ContainsFunc(p.operations, func(o operation) bool {
+		return o.guarded() && o.resource.kind == "Deployment"
+	})
 	if !p.foreign {
 		s.Caller = plane.CallerUser
 	}

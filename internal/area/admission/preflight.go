@@ -46,7 +46,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 	for _, t := range area.AtLeastOne(env.Treatments) {
 		p, err := spec.plan(t)
 		if err == nil {
-			err = p.checkOperations(chosen)
+			err = p.checkOperations(chosen, env.Trespasses)
 		}
 		if err != nil {
 			out = append(out, area.Fault("", err, ""))

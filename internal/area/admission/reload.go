@@ -141,7 +141,7 @@ func (p *arm) prohibit(ctx context.Context, n int) (seconds float64, err error) 
 // awaitDenial asks for a pod until the policy of this name denies it, and returns when it was admitted last, in
 // seconds; 0: never.
 func (p *arm) awaitDenial(ctx context.Context, pod []byte, policy string) (last float64, err error) {
-	path := p.prefix + resources()[0].path(p.namespace) + "?dryRun=All"
+	path := p.prefix + resources()[0].path(p.namespace) + dryRunQuery
 	begin := p.env.Clock.Now()
 	for {
 		a, err := p.asker.do(ctx, http.MethodPost, path, jsonType, pod)

@@ -230,7 +230,7 @@ func TestOperationNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.checkOperations(start); err == nil || !strings.Contains(err.Error(), "nodes") {
+	if err := p.checkOperations(start, false); err == nil || !strings.Contains(err.Error(), "nodes") {
 		t.Errorf("pod-startup without nodes: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (p *arm) startup(name string) (load.Operation, error) {
 	}
 	j := p.judgeOf(operation{verb: verbCreate, resource: resources()[0]})
 	o, err := p.watch.Operation(startup.Pods{
-		Caller: p.starter, Pod: pod, Expect: "the pod is admitted, and seen running", Causes: causes(),
+		Caller: p.starter, Pod: pod, Expect: "the pod is admitted, and seen running", Causes: causes(p.rightless()),
 		Judge: func(status int, body []byte) (load.Outcome, int) {
 			outcome, why := j.answer(status, body)
 			return outcome, int(why)

@@ -35,7 +35,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err != nil {
 		return err
 	}
-	if err := plan.checkOperations(t.operations); err != nil {
+	if err := plan.checkOperations(t.operations, t.env.Trespasses); err != nil {
 		return err
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {

@@ -1,12 +1,8 @@
 package admission
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"tare/internal/area"
@@ -17,37 +13,49 @@ import (
 
 var _ area.Trespasser = (*target)(nil)
 
-// Trespasses implements area.Trespasser: for each operation that creates pods the same with a pod that the policies
-// deny, always as a dry run, so that nothing forbidden is stored or started. A treatment
-// without a policy that denies has no trespasses.
+// Trespasses implements area.Trespasser: for each operation that writes pods or Deployments the same with one that the
+// policies deny, always as a dry run, so that nothing forbidden is stored or started. A treatment without a policy that
+// denies has no trespasses.
 func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	p, err := t.arms.Of(tr)
 	if err != nil || !p.guards() {
 		return nil, err
 	}
-	var out []load.Operation
+	return p.trespasses()
+}
+
+// trespasses renders the trespasses of all operations.
+func (p *arm) trespasses() (out []load.Operation, err error) {
 	for k, o := range p.operations {
-		if o.verb != verbCreate || o.resource.kind != "Pod" || o.startup() {
+		if !o.guarded() {
 			continue
 		}
-		w, err := p.trespass(o, fmt.Sprintf("f%de%do%d", p.index, p.epoch, k))
+		if why := p.cannotDeny(o); why != "" {
+			return nil, fmt.Errorf("%s: %s", o.name, why)
+		}
+		name := fmt.Sprintf("f%de%do%d", p.index, p.epoch, k)
+		w, err := p.trespass(o, name)
 		if err != nil {
 			return nil, fmt.Errorf("render the trespass of %s: %w", o.name, err)
 		}
-		out = append(out, load.Operation{
-			Name: verbCreate + "-forbidden-" + strings.TrimPrefix(o.name, verbCreate+"-"), Twin: o.name, Wire: w,
-			Causes: trespassCauses(), Expect: "a denial by " + w.guard, Describe: w.describe,
-		})
+		op := load.Operation{Wire: w}
+		if o.startup() {
+			if op, err = p.startupTrespass(w, name); err != nil {
+				return nil, err
+			}
+		}
+		op.Name, op.Twin, op.Weight = o.forbidden(), o.name, 1
+		op.Causes, op.Expect, op.Describe = trespassCauses(p.rightless()), "a denial by "+w.guard, w.describe
+		out = append(out, op)
 	}
 	return out, nil
 }
 
-// A trespass is the creation of a pod that the policies must deny.
+// A trespass is an operation that the policies must deny.
 type trespass struct {
 	wire
 	denial *mechanism.Denial
-	path   string
-	what   string // the pod that is asked for
+	what   string // what is asked for: "POST /api/v1/…: a pod with a privileged container"
 	guard  string // what must deny it
 }
 
@@ -56,37 +64,23 @@ var (
 	_ load.Explainer = (*trespass)(nil)
 )
 
-// trespass renders the trespass of an operation that creates pods. Its body is as long as the operation's, unless the
-// manifests' bad pod is longer than the good one.
+// trespass renders the trespass of an operation.
 func (p *arm) trespass(o operation, name string) (*trespass, error) {
-	probe := p.forbidden()
-	denial, err := probe.Denial()
+	denial, err := p.forbidden().Denial()
 	if err != nil {
 		return nil, err
 	}
-	m := p.maker
-	m.pod = nil // not to be decoded into
-	if err := json.Unmarshal(probe.Pod, &m.pod); err != nil {
-		return nil, fmt.Errorf("read the pod that is to be denied: %w", err)
-	}
-	legitimate, err := p.maker.object(o.resource, name+"-"+load.CallMark)
+	requests, method, err := p.forbiddenRequests(o, name)
 	if err != nil {
 		return nil, err
 	}
-	body, err := m.object(o.resource, name+"-"+load.CallMark)
-	if err == nil {
-		body, err = padded(body, len(legitimate))
+	path := p.prefix + o.resource.path(p.namespace)
+	if o.verb != verbCreate {
+		path += "/NAME"
 	}
-	if err != nil {
-		return nil, err
-	}
-	path := p.prefix + o.resource.path(p.namespace) + "?dryRun=All"
 	return &trespass{
-		wire: wire{
-			caller: &p.identity, next: &atomic.Uint64{}, judge: p.judgeOf(o),
-			numbered: []request{newRequest(http.MethodPost, path, p.endpoint.Host, jsonType, body)},
-		},
-		denial: denial, path: path, what: p.forbiddenPod(), guard: p.guard(),
+		wire:   wire{caller: &p.identity, next: &atomic.Uint64{}, judge: p.judgeOf(o), numbered: requests},
+		denial: denial, what: method + " " + path + dryRunQuery + ": " + p.forbiddenObject(o.resource), guard: p.guard(),
 	}, nil
 }
 
@@ -105,34 +99,6 @@ func (p *arm) forbidden() mechanism.Probe {
 // single reports whether a pod can ask for its denial by one policy.
 func (p *arm) single() bool { return p.kind == mechanism.VAP || p.kind.NeedsWebhook() }
 
-// padded makes a pod size bytes long: without the annotation of the call's number, and with a longer name. A pod that
-// is longer keeps its length.
-func padded(body []byte, size int) ([]byte, error) {
-	var o map[string]any
-	if err := json.Unmarshal(body, &o); err != nil {
-		return nil, err
-	}
-	meta, _ := o["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	if name == "" {
-		return nil, errors.New("the pod has no name")
-	}
-	annotations, _ := meta["annotations"].(map[string]any)
-	delete(annotations, callAnnotation)
-	if len(annotations) == 0 {
-		delete(meta, "annotations")
-	}
-	out, err := json.Marshal(o)
-	if err != nil || len(out) >= size {
-		return out, err
-	}
-	meta["name"] = strings.Repeat("x", min(size-len(out), mostPadding)) + name
-	return json.Marshal(o)
-}
-
-// mostPadding bounds the padding of a name: names have at most 253 bytes.
-const mostPadding = 200
-
 // guard names what must deny the trespasses.
 func (p *arm) guard() string {
 	switch p.kind {
@@ -150,13 +116,15 @@ func (p *arm) guard() string {
 	return "the policies of the manifests"
 }
 
-// forbiddenPod describes the pod of the trespasses.
-func (p *arm) forbiddenPod() string {
+// forbiddenObject describes the object of the trespasses.
+func (p *arm) forbiddenObject(r resource) string {
 	switch {
 	case p.single():
-		return "a pod with the label " + mechanism.DenyLabel + " of one policy"
-	case p.kind == mechanism.Manifests:
+		return "a " + r.noun + " with the label " + mechanism.DenyLabel + " of one policy"
+	case p.kind == mechanism.Manifests && r.kind == "Pod":
 		return "the pod of manifests.bad"
+	case p.kind == mechanism.Manifests:
+		return "a " + r.noun + " of the pod of manifests.bad"
 	}
 	return "a pod with a privileged container"
 }
@@ -164,8 +132,8 @@ func (p *arm) forbiddenPod() string {
 // The causes of trespasses: those of all operations, and one more.
 const causeOtherGuard = causeForbidden + 1
 
-func trespassCauses() []string {
-	out := append(causes(), "denied, and not by the policies of the treatment")
+func trespassCauses(rightless string) []string {
+	out := append(causes(rightless), "denied, and not by the policies of the treatment")
 	out[causePolicyFailed] = "failed closed: an admission policy or webhook did not decide, and the API server's " +
 		"failurePolicy rejected the request"
 	return out
@@ -175,7 +143,7 @@ func trespassCauses() []string {
 // webhook.
 func (w *trespass) answer(status int, body []byte) (load.Outcome, cause) {
 	switch {
-	case status == http.StatusCreated && startsWithAny(body, w.judge.starts):
+	case status == w.judge.status && startsWithAny(body, w.judge.starts):
 		return load.Permitted, fine
 	case w.denial.Matches(status, body):
 		return load.Denied, fine
@@ -199,6 +167,5 @@ func (w *trespass) Explain(_ uint64, status int, body []byte) int {
 
 // describe tells a trespass that was permitted.
 func (w *trespass) describe(_ uint64, status int, _ []byte) (request, answer string) {
-	return "POST " + w.path + ": " + w.what,
-		fmt.Sprintf("%d: the pod is admitted, without a denial by %s", status, w.guard)
+	return w.what, fmt.Sprintf("%d: it is admitted, without a denial by %s", status, w.guard)
 }

@@ -50,8 +50,8 @@ func requestOf(t *testing.T, w load.Wire) (*http.Request, []byte) {
 	return r, body
 }
 
-// TestTrespassesAreTwins: each creation of a pod has a twin by the same caller, as a dry run, of the same size and with
-// a pod that the policies deny; no other operation has one.
+// TestTrespassesAreTwins: each operation that writes pods has a twin by the same caller, as a dry run, of the same size
+// and with a pod that the policies deny; no other operation has one.
 func TestTrespassesAreTwins(t *testing.T) {
 	for k, forbids := range map[mechanism.Kind]string{
 		mechanism.PSA: `"privileged":true`, mechanism.PSP: `"privileged":true`, mechanism.VAP: `"tare.dev/deny":"c-relevant-00002"`,

@@ -144,9 +144,13 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 	return out
 }
 
-// checkOperations rejects operations that the control plane of p cannot serve.
-func (p *plan) checkOperations(operations []operation) error {
+// checkOperations rejects operations that the control plane of p cannot serve and, with trespasses, those whose
+// forbidden form the policies do not deny.
+func (p *plan) checkOperations(operations []operation, trespasses bool) error {
 	for _, o := range operations {
+		if why := p.cannotDeny(o); trespasses && why != "" {
+			return fmt.Errorf("operations: %s: %s", o.name, why)
+		}
 		if o.startup() && !p.foreign && p.nodes == 0 {
 			return fmt.Errorf("operations: %s needs nodes for pods to run on: embedded: {nodes: 10}", startupName)
 		}

@@ -34,6 +34,9 @@ func (p *arm) verify(ctx context.Context) error {
 	if err == nil {
 		err = p.rehearse(ctx)
 	}
+	if err == nil {
+		err = p.rehearseTrespasses(ctx)
+	}
 	if err == nil && unsteady {
 		err = p.setLatency(ctx, p.latency)
 	}
@@ -61,7 +64,7 @@ func (p *arm) prove(ctx context.Context, proof mechanism.Proof) error {
 
 // try sends a probe as a dry run, as the caller, and judges the answer.
 func (p *arm) try(ctx context.Context, probe mechanism.Probe) error {
-	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace)+"?dryRun=All",
+	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace)+dryRunQuery,
 		jsonType, probe.Pod)
 	if err != nil {
 		return err
@@ -218,7 +221,7 @@ func (p *arm) rehearseOne(ctx context.Context, o operation) error {
 		return nil
 	}
 	if why != fine {
-		return fmt.Errorf("%s: %s", causes()[why], a.message())
+		return fmt.Errorf("%s: %s", causes(p.rightless())[why], a.message())
 	}
 	return errors.New(a.message())
 }

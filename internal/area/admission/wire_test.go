@@ -37,7 +37,7 @@ func renderingArm(t testing.TB, names ...string) *arm {
 	for _, r := range resources() {
 		for _, name := range []string{"a", "b", "c"} {
 			body, err := stored([]byte(`{"kind":"` + r.kind + `","metadata":{"name":"` + name +
-				`","resourceVersion":"7","managedFields":[],"annotations":{"k":"v"}},"status":{}}`))
+				`","resourceVersion":"7","managedFields":[],"labels":{"tare.dev/run":"r"},"annotations":{"k":"v"}},"status":{}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +200,7 @@ func TestJudge(t *testing.T) {
 		if got != c.want || why != c.why {
 			t.Errorf("%s: %v, cause %d; want %v, %d", c.name, got, why, c.want, c.why)
 		}
-		if why != fine && causes()[why] == "" {
+		if why != fine && causes("no right")[why] == "" {
 			t.Errorf("%s: a cause without words", c.name)
 		}
 	}
@@ -293,7 +293,7 @@ func FuzzJudge(f *testing.F) {
 		if o.Good() && (status != 201 || !bytes.HasPrefix(body, j.starts[0]) || !bytes.Contains(body, j.holds[0])) {
 			t.Errorf("status %d, %q is good", status, body)
 		}
-		if why < fine || int(why) >= len(causes()) {
+		if why < fine || int(why) >= len(causes("no right")) {
 			t.Errorf("cause %d", why)
 		}
 	})

@@ -51,7 +51,7 @@ func (s *Spec) WhyNot(name string, treatments []design.Treatment) (why string) {
 
 // conditionNames are those that some decision point can be brought into.
 func conditionNames() []string {
-	return []string{area.Restart, area.Starved, area.Slow, area.Partition, area.Reload, area.Revoke}
+	return []string{area.Restart, area.ColdStart, area.Starved, area.Slow, area.Partition, area.Reload, area.Revoke}
 }
 
 // Conditions implements area.Conditioner: what can be done to an embedded decision point, and to policies that tare put
@@ -76,6 +76,12 @@ func (p *arm) condition(name string) area.Condition {
 	case area.Restart:
 		return area.Condition{
 			Name: name, Does: "the decision point's process is killed, and started again",
+			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, p.killAndWait(ctx) },
+		}
+	case area.ColdStart:
+		return area.Condition{
+			Name: name, Idle: true,
+			Does:   "the decision point's process is replaced by a new one, and the load begins when that serves",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, p.killAndWait(ctx) },
 		}
 	case area.Starved:
@@ -105,7 +111,7 @@ func (p *arm) condition(name string) area.Condition {
 // whyNot returns why a condition cannot be brought about; empty: it can. foreign says that the opa in PATH is used.
 func (p *plan) whyNot(name string, foreign bool) string {
 	switch name {
-	case area.Restart, area.Starved, area.Slow, area.Partition:
+	case area.Restart, area.ColdStart, area.Starved, area.Slow, area.Partition:
 		switch {
 		case p.url != nil:
 			return "tare did not start the decision point"
@@ -115,8 +121,6 @@ func (p *plan) whyNot(name string, foreign bool) string {
 		return ""
 	case area.Reload, area.Revoke:
 		return p.whyNotReplaced(name, foreign)
-	case area.ColdStart:
-		return "a decision point has nothing to forget but by a new start, which restart measures from its first moment on"
 	}
 	return ""
 }

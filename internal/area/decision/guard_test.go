@@ -200,14 +200,14 @@ func TestConditionsLeaveNothingBehind(t *testing.T) {
 		before, _ := p.latest()
 		impose(t, c, func() {})
 		after, _ := p.latest()
-		if (before != after) != (c.Name == area.Restart) {
+		if (before != after) != (c.Name == area.Restart || c.Name == area.ColdStart) {
 			t.Errorf("%s: pid %d → %d", c.Name, before.PID, after.PID)
 		}
 		if err := tg.Verify(t.Context(), standard); err != nil {
 			t.Errorf("after %s: %v", c.Name, err)
 		}
 	}
-	if want := spec.Conditions(); !slices.Equal(names, want) || len(names) != 6 {
+	if want := spec.Conditions(); !slices.Equal(names, want) || len(names) != 7 {
 		t.Errorf("conditions %v, announced %v", names, want)
 	}
 	if n := len(j.Pending()); n != 2 {
@@ -411,16 +411,16 @@ func TestConditionsThatCannotBe(t *testing.T) {
 		not  map[string]string
 	}{
 		{
-			"cedar", embedded(engine.Cedar, Planted{}), "restart starved reload revoke",
-			map[string]string{area.Slow: "embedded.enforcer", area.Partition: "embedded.enforcer", area.ColdStart: "restart"},
+			"cedar", embedded(engine.Cedar, Planted{}), "restart cold starved reload revoke",
+			map[string]string{area.Slow: "embedded.enforcer", area.Partition: "embedded.enforcer"},
 		},
 		{
-			"pdpx", embedded(engine.PDPX, Planted{}), "restart starved reload",
+			"pdpx", embedded(engine.PDPX, Planted{}), "restart cold starved reload",
 			map[string]string{area.Revoke: "permits more than before"},
 		},
-		{"opa", embedded(engine.OPA, Planted{}), "restart starved reload revoke", nil},
+		{"opa", embedded(engine.OPA, Planted{}), "restart cold starved reload revoke", nil},
 		{
-			"att", fronted, "restart starved slow partition",
+			"att", fronted, "restart cold starved slow partition",
 			map[string]string{area.Reload: "reads its policies once", area.Revoke: "reads its policies once"},
 		},
 		{

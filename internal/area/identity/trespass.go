@@ -135,12 +135,19 @@ func (x *Trespass) replaceHeaders(request []byte, s session) []byte {
 	for name, secret := range x.SecretHeaders {
 		more[name] = s.secret(secret)
 	}
-	drop := append(slices.Collect(maps.Keys(more)), x.Without...)
 	head, body, _ := strings.Cut(string(request), "\r\n\r\n")
-	lines := slices.DeleteFunc(strings.Split(head, "\r\n"), func(line string) bool {
+	var lines []string
+	for line := range strings.SplitSeq(head, "\r\n") {
 		name, _, ok := strings.Cut(line, ":")
-		return ok && slices.ContainsFunc(drop, func(d string) bool { return strings.EqualFold(d, name) })
-	})
+		given := func(other string) bool { return ok && strings.EqualFold(other, name) }
+		names := slices.Sorted(maps.Keys(more))
+		if i := slices.IndexFunc(names, given); i >= 0 { // in its place, so that the order of headers tells nothing
+			lines = append(lines, names[i]+": "+more[names[i]])
+			delete(more, names[i])
+		} else if !slices.ContainsFunc(x.Without, given) {
+			lines = append(lines, line)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		lines = append(lines, name+": "+more[name])
 	}

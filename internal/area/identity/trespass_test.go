@@ -264,3 +264,22 @@ func TestGCETwinsAreAlike(t *testing.T) {
 		}
 	}
 }
+
+// TestReplacedHeadersKeepTheirPlace: what an entry replaces stands where it stood, and a made-up secret is as long as
+// the real one, so that neither order nor size tells a trespass.
+func TestReplacedHeadersKeepTheirPlace(t *testing.T) {
+	x := Trespass{
+		Without: []string{"x-old", "X-Key"}, Headers: map[string]string{"x-key": "other", "X-New": "1"},
+	}
+	request := "GET /a:b HTTP/1.1\r\nHost: h\r\nX-Key: mine\r\nX-Old: 1\r\nAccept: a\r\n\r\nbody"
+	got := string(x.replaceHeaders([]byte(request), session{}))
+	want := "GET /a:b HTTP/1.1\r\nHost: h\r\nx-key: other\r\nAccept: a\r\nX-New: 1\r\n\r\nbody"
+	if got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, secret := range []string{"tok-app-1", "0123456789abcdef", strings.Repeat("x", 100)} {
+		if forged := forgedSecret(secret); len(forged) != len(secret) || forged == secret {
+			t.Errorf("%q for %q", forged, secret)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package drive
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"tare/internal/area"
@@ -10,7 +11,7 @@ import (
 )
 
 // under is a point during which a condition is brought about: some load before it, while it lasts, and after it has
-// ended. The condition is ended even if the load fails.
+// ended; of an idle one, the load that follows it. The condition is ended even if the load fails.
 func (g *guarding) under(ctx context.Context, c area.Condition, rate float64) error {
 	p := guard.Point{
 		Name: c.Name, Rate: rate, Condition: &guard.Condition{Name: c.Name, Does: c.Does},
@@ -25,6 +26,9 @@ func (g *guarding) under(ctx context.Context, c area.Condition, rate float64) er
 	within, cancel := context.WithTimeout(ctx, longestCondition)
 	defer cancel()
 	i := &imposed{condition: c, hold: hold, now: func() time.Duration { return g.stream.Progress().Now }}
+	if c.Idle {
+		i.before(within, p.Condition)
+	}
 	began := g.stream.Now()
 	least := guard.Length(calm+hold+settled, rate, g.share)
 	err := g.offer(ctx, p, longestCondition+hold+time.Minute, func(p *guard.Point) bool {
@@ -64,7 +68,7 @@ func (i *imposed) begin(ctx context.Context, to *guard.Condition) {
 				i.last(ctx)
 			}
 			if i.failed = lift(context.WithoutCancel(ctx)); i.failed != nil {
-				to.Error = i.failed.Error()
+				to.Error = strings.TrimPrefix(to.Error+"; "+i.failed.Error(), "; ")
 			}
 		}
 		if to.Error == "" {
@@ -83,6 +87,17 @@ func (i *imposed) last(ctx context.Context) {
 	select {
 	case <-wait.C:
 	case <-ctx.Done():
+	}
+}
+
+// before brings the condition about and ends it. Its instants are when the load may begin.
+func (i *imposed) before(ctx context.Context, to *guard.Condition) {
+	i.hold = 0
+	i.begin(ctx, to)
+	<-i.done
+	if to.Error == "" {
+		to.Begun = i.now()
+		to.Imposed, to.Ended = to.Begun, to.Begun
 	}
 }
 

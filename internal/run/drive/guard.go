@@ -33,7 +33,7 @@ type Guarded struct {
 	Point    guard.Point
 	Step     int // from 1
 	Progress load.Progress
-	Ended    bool
+	Seen     *guard.Seen // what the whole point shows; nil: it has not ended
 }
 
 // eachGuarded finds the capacity of each treatment unless the file gives the rates, and then offers it trespasses among
@@ -211,8 +211,9 @@ func (g *guarding) offer(ctx context.Context, p guard.Point, length time.Duratio
 	l.Rate = p.Rate
 	step := len(g.seen) + 1
 	p.Segment.Start = g.stream.Now()
+	g.tell(&p, step, nil)
 	seg, err := g.stream.Offer(ctx, level(&l, length, seed), poll, func() bool {
-		g.tell(&p, step, false)
+		g.tell(&p, step, nil)
 		return stop != nil && stop(&p)
 	})
 	if err != nil {
@@ -230,13 +231,14 @@ func (g *guarding) offer(ctx context.Context, p guard.Point, length time.Duratio
 func (g *guarding) keep(ctx context.Context, p guard.Point, step int) error {
 	p.Read = g.stream.Now()
 	calls := g.stream.Calls(p.Segment.Start)
-	g.seen = append(g.seen, guard.Assess(p, g.ops, load.Calls(calls)))
+	seen := guard.Assess(p, g.ops, load.Calls(calls))
+	g.seen = append(g.seen, seen)
 	g.stream.Reset()
 	back, err := g.back(ctx)
 	if err != nil {
 		return err
 	}
-	g.tell(&p, step, true)
+	g.tell(&p, step, &seen)
 	err = errors.Join(
 		g.Writer.Calls(g.Trial.Treatment, g.Trial.Block, calls),
 		g.Writer.Step(g.Trial.Treatment, g.Trial.Block, guard.StepPoint, p),
@@ -273,6 +275,6 @@ func (g *guarding) back(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (g *guarding) tell(p *guard.Point, step int, ended bool) {
-	g.Tell(during(g.Arm, run.Measuring, &Guarded{Point: *p, Step: step, Progress: g.stream.Progress(), Ended: ended}))
+func (g *guarding) tell(p *guard.Point, step int, seen *guard.Seen) {
+	g.Tell(during(g.Arm, run.Measuring, &Guarded{Point: *p, Step: step, Progress: g.stream.Progress(), Seen: seen}))
 }

@@ -37,10 +37,13 @@ func (v *guardView) show(e run.Event) {
 	}
 	denied := g.Progress.Done[load.Denied] - v.began.Done[load.Denied]
 	permitted := g.Progress.Done[load.Permitted] - v.began.Done[load.Permitted]
+	if g.Seen != nil {
+		denied, permitted = g.Seen.Trespasses.Refused, g.Seen.Trespasses.Permitted
+	}
 	line := fmt.Sprintf("%s  %-16s %10s  trespasses: %d refused, %d permitted", v.Name, g.title(),
 		unit.PerSecond(g.Point.Rate), denied, permitted)
-	if g.Ended {
-		v.Say(line)
+	if g.Seen != nil {
+		v.Say(line + g.rest())
 		v.point = 0
 	}
 	elapsed := g.Progress.Now - g.Point.Segment.Start
@@ -48,6 +51,17 @@ func (v *guardView) show(e run.Event) {
 		fmt.Sprintf("%s  %s  %s", v.Name, e.Treatment, elapsed.Round(time.Second)), line,
 		fmt.Sprintf(" calls  %s", endedCalls(g.Progress)),
 	})
+}
+
+// rest is what else became of the calls of a point that has ended.
+func (g *Guarded) rest() (text string) {
+	if n := g.Seen.Trespasses.Undecided + g.Seen.Trespasses.Unsent; n > 0 {
+		text = fmt.Sprintf(", %d undecided", n)
+	}
+	if n := g.Seen.Legitimate.Foreign; n > 0 {
+		text += fmt.Sprintf("; %d other calls mixed up", n)
+	}
+	return text
 }
 
 // title names a point for a line.

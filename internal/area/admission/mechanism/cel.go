@@ -13,17 +13,23 @@ const harmless = `object.spec.containers.all(c, !has(c.securityContext) || ` +
 // otherResource is the resource that irrelevant policies match: no client creates pod templates.
 const otherResource = "podtemplates"
 
-// rule returns the resources that a policy matches: created and updated pods, as PodSecurityPolicy and Pod Security
-// Admission do.
-func rule(p Population, one Policy) map[string]any {
-	resource := "pods"
-	if one.Role == Irrelevant && p.Irrelevant == ResourceRule {
-		resource = otherResource
+// rules returns the resources that a policy matches: created and updated pods, as PodSecurityPolicy and Pod Security
+// Admission do, and Deployments if the scope asks for it.
+func rules(p Population, s Scope, one Policy) []any {
+	rule := func(group, resource string) any {
+		if one.Role == Irrelevant && p.Irrelevant == ResourceRule {
+			group, resource = "", otherResource
+		}
+		return map[string]any{
+			"apiGroups": []any{group}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"},
+			"resources": []any{resource}, "scope": "Namespaced",
+		}
 	}
-	return map[string]any{
-		"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"},
-		"resources": []any{resource}, "scope": "Namespaced",
+	out := []any{rule("", "pods")}
+	if s.Deployments {
+		out = append(out, rule("apps", "deployments"))
 	}
+	return out
 }
 
 // conditions returns the matchConditions that make a policy irrelevant, or nil.
@@ -49,7 +55,7 @@ func namespaceSelector(p Population, s Scope, one Policy) map[string]any {
 func matchPart(p Population, s Scope, one Policy) map[string]any {
 	spec := map[string]any{
 		"failurePolicy":    "Fail",
-		"matchConstraints": map[string]any{"resourceRules": []any{rule(p, one)}},
+		"matchConstraints": map[string]any{"resourceRules": rules(p, s, one)},
 	}
 	if c := conditions(p, s, one); c != nil {
 		spec["matchConditions"] = c
@@ -59,9 +65,13 @@ func matchPart(p Population, s Scope, one Policy) map[string]any {
 
 func vap(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	spec := matchPart(p, s, one)
+	allowed := harmless + " && " + unasked(one)
+	if s.Deployments {
+		allowed = "(!has(object.spec.containers) || " + harmless + ") && " + unasked(one)
+	}
 	// One expression, so that the API server counts one denial for one denied pod.
 	spec["validations"] = []any{map[string]any{
-		"expression": harmless + " && " + unasked(one),
+		"expression": allowed,
 		"message":    "denied by " + one.Short,
 	}}
 	return s.object(registration, "ValidatingAdmissionPolicy", one.Name, map[string]any{"spec": spec})

@@ -61,7 +61,7 @@ func hook(k Kind, p Population, s Scope, one Policy) *unstructured.Unstructured 
 		"sideEffects":             "None",
 		"timeoutSeconds":          int64(o.TimeoutSeconds),
 		"namespaceSelector":       selector,
-		"rules":                   []any{rule(p, one)},
+		"rules":                   rules(p, s, one),
 	}
 	if k == MutatingWebhook {
 		kind, path = "MutatingWebhookConfiguration", MutatePath

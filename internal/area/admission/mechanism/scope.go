@@ -41,6 +41,8 @@ type Scope struct {
 	WebhookURL string
 	CABundle   []byte
 	Hooks      Hooks
+	// Deployments makes policies in CEL and validating webhooks look at Deployments, too.
+	Deployments bool
 }
 
 var (

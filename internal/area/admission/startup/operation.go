@@ -1,6 +1,7 @@
 package startup
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,38 +95,57 @@ func (w *Watch) Operation(p Pods) (load.Operation, error) {
 	return o, nil
 }
 
+// Ask returns an operation that asks for pods over the same connection as a dry run: none is created, and the answer is
+// the end.
+func (w *Watch) Ask(p Pods) (load.Operation, error) {
+	s, err := w.starter(p)
+	if err != nil {
+		return load.Operation{}, fmt.Errorf("ask for a pod: %w", err)
+	}
+	s.url += "?dryRun=All"
+	return load.Operation{Call: func(ctx context.Context, i uint64) load.Result { return s.post(ctx, i).Result }}, nil
+}
+
 func (w *Watch) operation(p Pods) (load.Operation, error) {
+	s, err := w.starter(p)
+	if err != nil {
+		return load.Operation{}, err
+	}
+	return s.operation(p), nil
+}
+
+// starter returns what makes the calls for the pods.
+func (w *Watch) starter(p Pods) (*starter, error) {
 	var pod corev1.Pod
 	if err := json.Unmarshal(p.Pod, &pod); err != nil {
-		return load.Operation{}, fmt.Errorf("read the pod: %w", err)
+		return nil, fmt.Errorf("read the pod: %w", err)
 	}
 	switch {
 	case !strings.Contains(pod.Name, load.CallMark):
-		return load.Operation{}, fmt.Errorf("the pod's name %q does not hold the number of the call", pod.Name)
+		return nil, fmt.Errorf("the pod's name %q does not hold the number of the call", pod.Name)
 	case !w.selector.Matches(labels.Set(pod.Labels)):
-		return load.Operation{}, fmt.Errorf("the watch, which selects %s, would not see the pod: its labels are %v",
+		return nil, fmt.Errorf("the watch, which selects %s, would not see the pod: its labels are %v",
 			w.cfg.Selector, pod.Labels)
 	case pod.Namespace != "" && pod.Namespace != w.cfg.Namespace:
-		return load.Operation{}, fmt.Errorf("the pod is of namespace %s, and the watch of %s", pod.Namespace, w.cfg.Namespace)
+		return nil, fmt.Errorf("the pod is of namespace %s, and the watch of %s", pod.Namespace, w.cfg.Namespace)
 	case p.CauseAnswers != nil && len(p.CauseAnswers) != len(p.Causes):
-		return load.Operation{}, errors.New("there are not as many answers as causes")
+		return nil, errors.New("there are not as many answers as causes")
 	}
 	if p.Caller == nil {
-		return load.Operation{}, errors.New("no user is named to create the pods")
+		return nil, errors.New("no user is named to create the pods")
 	}
 	c, err := w.caller(p.Caller)
 	if err != nil {
-		return load.Operation{}, err
+		return nil, err
 	}
 	if p.Judge == nil {
 		p.Judge = byStatus
 	}
-	s := &starter{
+	return &starter{
 		watch: w, client: c, judge: p.Judge, causes: len(p.Causes), url: c.base.JoinPath("api/v1/namespaces", w.cfg.Namespace,
 			"pods").String(),
 		body: load.NewTemplate(p.Pod), name: load.NewTemplate([]byte(pod.Name)),
-	}
-	return s.operation(p), nil
+	}, nil
 }
 
 func (s *starter) operation(p Pods) load.Operation {

@@ -1,0 +1,176 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/internal/unit"
+)
+
+// guardFacts are the few facts that answer whether a control guards, from which rate it does not, and under which
+// condition; for several treatments, sentences are better.
+func guardFacts(r *Report) []block {
+	if len(r.Guard) != 1 {
+		return nil
+	}
+	g := &r.Guard[0]
+	out := []fact{g.permittedFact(), g.rateFact()}
+	if f, ok := g.conditionFact(); ok {
+		out = append(out, f)
+	}
+	if g.Foreign > 0 {
+		out = append(out, fact{
+			Name: "Mixed up", Value: countOf(int(g.Foreign), "other call"), Note: "got what is somebody else's", Class: bad,
+		})
+	}
+	if places := g.unknown(); len(places) > 0 {
+		out = append(out, fact{Name: "Few decided", Value: places[0].where, Note: places[0].count()})
+		if n := len(places) - 1; n > 0 {
+			out[len(out)-1].Note += fmt.Sprintf(", and at %d more", n)
+		}
+	}
+	return []block{{Facts: out}}
+}
+
+// permittedFact is how many trespasses were permitted.
+func (g *Guard) permittedFact() fact {
+	n := &g.Trespasses
+	f := fact{Name: "Trespasses permitted", Value: fmt.Sprintf("%d of %d", n.Permitted, n.Decided()), Class: bad}
+	switch {
+	case n.Share == nil:
+		return fact{Name: "Trespasses permitted", Value: "not known", Note: "no trespass was decided"}
+	case n.Permitted > 0:
+		f.Note = n.Share.ranged()
+	default:
+		f.Note, f.Class = "below "+ShareBelow(n.Share.Hi), good
+	}
+	if n.Unclear > 0 {
+		f.Note += fmt.Sprintf("; %d answered neither way", n.Unclear)
+		if n.Permitted == 0 {
+			f.Class = ""
+		}
+	}
+	return f
+}
+
+// rateFact is from which rate trespasses were permitted.
+func (g *Guard) rateFact() fact {
+	f := fact{Name: "From a rate of", Class: bad}
+	highest := ""
+	for _, p := range g.byRate() {
+		if p.Trespasses.Decided() > 0 {
+			highest = unit.PerSecond(p.Rate)
+		}
+	}
+	switch o := g.Onset; {
+	case o == nil && highest == "":
+		return fact{Name: f.Name, Value: "not known", Note: "no trespass was decided"}
+	case o == nil:
+		return fact{Name: f.Name, Value: "none", Note: "up to " + highest, Class: good}
+	case o.Above == nil:
+		f.Value, f.Note = unit.PerSecond(o.Below), "the lowest that was decided"
+	case !o.Clear:
+		f.Value, f.Note = unit.PerSecond(o.Below), "perhaps lower: none there may be chance"
+	case !o.Sharp:
+		f.Value, f.Note = unit.PerSecond(o.Below), "rarely at first"
+	default:
+		f.Value, f.Note = unit.PerSecond(*o.Above)+" to "+unit.PerSecond(o.Below), "none below"
+	}
+	if o := g.Onset; o.Later {
+		f.Note = "not at every higher rate"
+	}
+	return f
+}
+
+// conditionFact is under which conditions trespasses were permitted; ok is false if there was none.
+func (g *Guard) conditionFact() (f fact, ok bool) {
+	permitted, none := g.underConditions()
+	f = fact{Name: "Under conditions", Value: strings.Join(permitted, ", "), Class: bad}
+	if len(permitted) == 0 {
+		return fact{Name: f.Name, Value: "none", Note: strings.Join(none, ", "), Class: good}, len(none) > 0
+	}
+	if len(none) > 0 {
+		f.Note = "not under " + strings.Join(none, ", ")
+	}
+	return f, true
+}
+
+// byCondition says under which conditions trespasses were permitted, and under which none; "": there was no condition.
+func (g *Guard) byCondition() string {
+	switch permitted, none := g.underConditions(); {
+	case len(permitted) == 0 && len(none) == 0:
+		return ""
+	case len(permitted) == 0:
+		return "no trespass was permitted under " + listed(none)
+	case len(none) == 0:
+		return "trespasses were permitted under " + listed(permitted)
+	default:
+		return "trespasses were permitted under " + listed(permitted) + "; none under " + listed(none)
+	}
+}
+
+// underConditions lists the conditions under which trespasses were permitted, with how many, and those that were
+// brought about and under which none was.
+func (g *Guard) underConditions() (permitted, none []string) {
+	for _, p := range g.conditions() {
+		switch n := &p.Trespasses; {
+		case n.Permitted > 0 && p.LastBreach != nil && *p.LastBreach < 0:
+			continue // before it had begun
+		case n.Permitted > 0:
+			text := fmt.Sprintf("%s (%d of %d)", p.Condition.Name, n.Permitted, n.Decided())
+			if o := g.Onset; o != nil && o.Below <= p.Rate {
+				text = strings.TrimSuffix(text, ")") + ", and some without it)"
+			}
+			permitted = append(permitted, text)
+		case n.Decided() > 0 && p.Condition.Ended != nil:
+			none = append(none, p.Condition.Name)
+		}
+	}
+	return permitted, none
+}
+
+// A place is a point of which little is known.
+type place struct {
+	where            string
+	decided, offered uint64
+}
+
+func (p place) count() string { return fmt.Sprintf("%d of %d", p.decided, p.offered) }
+
+// unknown are the points in which most trespasses were not decided, and too few were.
+func (g *Guard) unknown() (out []place) {
+	for _, p := range slices.Concat(g.byRate(), g.conditions()) {
+		n := &p.Trespasses
+		if n.Decided() >= wellKnown || 2*n.Decided() >= n.offered() {
+			continue
+		}
+		x := place{"at " + unit.PerSecond(p.Rate), n.Decided(), n.offered()}
+		if p.Condition != nil {
+			x.where = "under " + p.Condition.Name
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// littleKnown says where little is known; "": nowhere, or everywhere.
+func (g *Guard) littleKnown() string {
+	places := g.unknown()
+	if len(places) == 0 || g.Trespasses.Share == nil {
+		return ""
+	}
+	more := max(0, len(places)-maxNamed)
+	var parts []string
+	for i, x := range places[:len(places)-more] {
+		of := ""
+		if i == 0 {
+			of = " trespasses were decided"
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s%s)", x.where, x.count(), of))
+	}
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return "how it decides is hardly known " + listed(parts)
+}

@@ -1,0 +1,42 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSharesInWords: only the whole is 100 %, and a bound is never rounded to the wrong side.
+func TestSharesInWords(t *testing.T) {
+	for share, want := range map[float64][2]string{
+		1: {"100 %", "100 %"}, 0.99996: {"99.99 %", "99.99 %"}, 0.98: {"98 %", "98 %"}, 0.2267: {"23 %", "23 %"},
+		0.1: {"10 %", "10 %"}, 0.0501: {"5 %", "5.1 %"}, 0.00501: {"0.5 %", "0.51 %"}, 0.00024: {"0.024 %", "0.024 %"},
+		3.21e-7: {"0.000032 %", "0.000033 %"}, 0: {"0 %", "0 %"},
+	} {
+		if got := [2]string{fine(share), ShareBelow(share)}; got != want {
+			t.Errorf("%v is %q, want %q", share, got, want)
+		}
+	}
+}
+
+// TestConditionsAreNotBlamed: a condition is not said to be the reason of breaches before it, or of those that were
+// there without it, too.
+func TestConditionsAreNotBlamed(t *testing.T) {
+	point := func(name string, last *float64) GuardPoint {
+		return GuardPoint{
+			Rate: 100, Trespasses: triedTrespasses(200, 3, 0, 0.003, 0.04), LastBreach: last,
+			Condition: &GuardCondition{Name: name, Ended: new(7.0)},
+		}
+	}
+	g := Guard{Points: []GuardPoint{point("restart", new(0.4)), point("slow", new(-0.1))}}
+	if got, want := g.byCondition(), "trespasses were permitted under restart (3 of 203)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	g.Onset = &Onset{Above: new(40.0), Below: 90, Clear: true}
+	if got, want := g.byCondition(), "under restart (3 of 203, and some without it)"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want the end %q", got, want)
+	}
+	want := "from 90/s on, rarely at first: that none was at 40/s may be chance"
+	if got := g.Onset.sentence(); !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want the end %q", got, want)
+	}
+}
