@@ -34,18 +34,24 @@ func (s *Spec) Conditions() []string {
 	return slices.DeleteFunc(conditionNames(), func(name string) bool { return s.WhyNot(name, nil) != "" })
 }
 
-// WhyNot implements area.Explaining.
-func (s *Spec) WhyNot(name string, _ []design.Treatment) string {
-	p, err := s.plan(design.Treatment{})
-	if err != nil {
-		return "where the decision point is depends on the treatment"
+// WhyNot implements area.Explaining: a condition that one treatment can be brought into is noted where another cannot.
+func (s *Spec) WhyNot(name string, treatments []design.Treatment) (why string) {
+	for _, t := range area.AtLeastOne(treatments) {
+		p, err := s.plan(t)
+		if err != nil {
+			continue // Validate says so
+		}
+		why = p.whyNot(name, p.kind == engine.OPA && engine.Host{Getenv: os.LookupEnv}.TakesOPAFromPATH())
+		if why == "" {
+			return ""
+		}
 	}
-	return p.whyNot(name, p.kind == engine.OPA && engine.Host{Getenv: os.LookupEnv}.TakesOPAFromPATH())
+	return why
 }
 
 // conditionNames are those that some decision point can be brought into.
 func conditionNames() []string {
-	return []string{area.Restart, area.Starved, area.Slow, area.Partition, area.Reload, area.Revoke}
+	return []string{area.Restart, area.ColdStart, area.Starved, area.Slow, area.Partition, area.Reload, area.Revoke}
 }
 
 // Conditions implements area.Conditioner: what can be done to an embedded decision point, and to policies that tare put
@@ -70,6 +76,12 @@ func (p *arm) condition(name string) area.Condition {
 	case area.Restart:
 		return area.Condition{
 			Name: name, Does: "the decision point's process is killed, and started again",
+			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, p.killAndWait(ctx) },
+		}
+	case area.ColdStart:
+		return area.Condition{
+			Name: name, Idle: true,
+			Does:   "the decision point's process is replaced by a new one, and the load begins when that serves",
 			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, p.killAndWait(ctx) },
 		}
 	case area.Starved:
@@ -99,7 +111,7 @@ func (p *arm) condition(name string) area.Condition {
 // whyNot returns why a condition cannot be brought about; empty: it can. foreign says that the opa in PATH is used.
 func (p *plan) whyNot(name string, foreign bool) string {
 	switch name {
-	case area.Restart, area.Starved, area.Slow, area.Partition:
+	case area.Restart, area.ColdStart, area.Starved, area.Slow, area.Partition:
 		switch {
 		case p.url != nil:
 			return "tare did not start the decision point"
@@ -109,23 +121,21 @@ func (p *plan) whyNot(name string, foreign bool) string {
 		return ""
 	case area.Reload, area.Revoke:
 		return p.whyNotReplaced(name, foreign)
-	case area.ColdStart:
-		return "a decision point has nothing to forget but by a new start, which restart measures from its first moment on"
 	}
 	return ""
 }
 
-// whyNotReplaced returns why policies cannot be replaced, or permissions be withdrawn, while the decision point answers.
+// whyNotReplaced returns why policies cannot be replaced, or permissions be withdrawn, under load.
 func (p *plan) whyNotReplaced(name string, foreign bool) string {
 	switch {
-	case p.url != nil && !(p.spec.Load && p.adapter.Name == engine.OPA.Adapter()):
+	case p.url != nil && (!p.spec.Load || p.adapter.Name != engine.OPA.Adapter()):
 		return "only in an opa, by load: true, are there policies of tare's that can be replaced under load"
 	case p.kind == engine.ATT, p.kind == engine.AuthzForce:
 		return "the engine " + string(p.kind) + " reads its policies once"
 	case p.kind == engine.PDPX && name == area.Revoke:
 		return "a guard of pdpx that is withdrawn permits more than before"
 	case foreign:
-		return "the opa in PATH is started with a bundle, which nobody can write: take it out of PATH, and tare builds its own"
+		return "the opa in PATH is started with a bundle, which nobody can write: out of PATH, tare builds one of its own"
 	}
 	return ""
 }

@@ -200,14 +200,14 @@ func TestConditionsLeaveNothingBehind(t *testing.T) {
 		before, _ := p.latest()
 		impose(t, c, func() {})
 		after, _ := p.latest()
-		if (before != after) != (c.Name == area.Restart) {
+		if (before != after) != (c.Name == area.Restart || c.Name == area.ColdStart) {
 			t.Errorf("%s: pid %d → %d", c.Name, before.PID, after.PID)
 		}
 		if err := tg.Verify(t.Context(), standard); err != nil {
 			t.Errorf("after %s: %v", c.Name, err)
 		}
 	}
-	if want := spec.Conditions(); !slices.Equal(names, want) || len(names) != 6 {
+	if want := spec.Conditions(); !slices.Equal(names, want) || len(names) != 7 {
 		t.Errorf("conditions %v, announced %v", names, want)
 	}
 	if n := len(j.Pending()); n != 2 {
@@ -411,23 +411,26 @@ func TestConditionsThatCannotBe(t *testing.T) {
 		not  map[string]string
 	}{
 		{
-			"cedar", embedded(engine.Cedar, Planted{}), "restart starved reload revoke",
-			map[string]string{area.Slow: "embedded.enforcer", area.Partition: "embedded.enforcer", area.ColdStart: "restart"},
+			"cedar", embedded(engine.Cedar, Planted{}), "restart cold starved reload revoke",
+			map[string]string{area.Slow: "embedded.enforcer", area.Partition: "embedded.enforcer"},
 		},
 		{
-			"pdpx", embedded(engine.PDPX, Planted{}), "restart starved reload",
+			"pdpx", embedded(engine.PDPX, Planted{}), "restart cold starved reload",
 			map[string]string{area.Revoke: "permits more than before"},
 		},
-		{"opa", embedded(engine.OPA, Planted{}), "restart starved reload revoke", nil},
+		{"opa", embedded(engine.OPA, Planted{}), "restart cold starved reload revoke", nil},
 		{
-			"att", fronted, "restart starved slow partition",
+			"att", fronted, "restart cold starved slow partition",
 			map[string]string{area.Reload: "reads its policies once", area.Revoke: "reads its policies once"},
 		},
 		{
 			"a url", &Spec{Adapter: "pdpx", URL: "http://127.0.0.1:1"}, "",
 			map[string]string{area.Restart: "did not start", area.Reload: "load: true"},
 		},
-		{"an opa that is filled", opaSpec("http://127.0.0.1:1"), "reload revoke", map[string]string{area.Slow: "did not start"}},
+		{
+			"an opa that is filled", opaSpec("http://127.0.0.1:1"), "reload revoke",
+			map[string]string{area.Slow: "did not start"},
+		},
 	} {
 		if got := strings.Join(c.spec.Conditions(), " "); got != c.can {
 			t.Errorf("%s: %q, want %q", c.name, got, c.can)
@@ -437,6 +440,12 @@ func TestConditionsThatCannotBe(t *testing.T) {
 				t.Errorf("%s, %s: %q, want %q", c.name, name, got, why)
 			}
 		}
+	}
+	att := design.Treatment{ID: "att", Levels: map[string]string{"engine": "att"}}
+	varied := &Spec{}
+	if varied.WhyNot(area.Reload, []design.Treatment{att}) == "" ||
+		varied.WhyNot(area.Reload, []design.Treatment{att, standard}) != "" {
+		t.Error("a condition is refused where one treatment has it, or allowed where none has")
 	}
 	p, err := embedded(engine.OPA, Planted{}).plan(standard)
 	if err != nil || !strings.Contains(p.whyNot(area.Reload, true), "bundle") {
