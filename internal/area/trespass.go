@@ -64,7 +64,7 @@ type Conditioned interface {
 
 // An Explaining is a Conditioned that says why not.
 type Explaining interface {
-	// WhyNot says why its target cannot be brought into a condition under one of the treatments; empty: it can, or there is
-	// no such condition.
+	// WhyNot says why its target cannot be brought into a condition under one of the treatments; empty: it can, or there
+	// is no such condition.
 	WhyNot(condition string, treatments []design.Treatment) string
 }

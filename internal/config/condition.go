@@ -63,8 +63,8 @@ func (c Condition) MarshalYAML() (any, error) { return c.written(), nil }
 // MarshalJSON writes the form of the file.
 func (c Condition) MarshalJSON() ([]byte, error) { return json.Marshal(c.written()) }
 
-// Conditions returns those that a guard brings about under load: names of the area's, which are all that it knows of its
-// target if the file names none, and commands.
+// Conditions returns those that a guard brings about under load: names of the area's, which are all that it knows of
+// its target if the file names none, and commands.
 func (e *Experiment) Conditions() (names []string, own []area.Command) {
 	names, own = e.Load.BroughtAbout()
 	if target, ok := e.Target.(area.Conditioned); ok && names == nil {
