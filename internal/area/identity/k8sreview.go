@@ -183,28 +183,6 @@ func unauthenticated(body []byte) bool {
 	return v == noCause && !r.authenticated
 }
 
-// forgedFrom returns a good token with an invalid signature: only a verification of the signature detects it.
-func forgedFrom(token string) string {
-	head, sig, ok := cutLast(token, ".")
-	if !ok {
-		return k8sUnsigned + "forged"
-	}
-	forged := strings.Map(func(c rune) rune {
-		if c == 'A' {
-			return 'B'
-		}
-		return 'A'
-	}, sig)
-	return head + "." + forged
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
-}
-
 func reviewReader(s session) reader {
 	users, asked := make([]string, s.identities()), make([][][]byte, s.identities())
 	for key := range users {

@@ -72,23 +72,6 @@ func (s session) guessing(why string) string {
 	return why + "; where this server locks nobody out, set no_lockout: true"
 }
 
-// madeUp is nobody's secret.
-const madeUp = "tare-canary-this-is-not-the-secret"
-
-// shortSecret is the length below which the beginning of madeUp might be somebody's secret.
-const shortSecret = 8
-
-// forgedSecret returns a made-up secret as long as a real one; of a JWT only the signature is made up.
-func forgedSecret(secret string) string {
-	if strings.Count(secret, ".") == 2 {
-		return forgedFrom(secret)
-	}
-	if len(secret) < shortSecret {
-		return madeUp
-	}
-	return strings.Repeat(madeUp, 1+len(secret)/len(madeUp))[:len(secret)]
-}
-
 // lease returns what login has obtained for an identity.
 func (s session) lease(key int) string {
 	if s.creds == nil {

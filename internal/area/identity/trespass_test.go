@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -277,9 +278,27 @@ func TestReplacedHeadersKeepTheirPlace(t *testing.T) {
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, secret := range []string{"tok-app-1", "0123456789abcdef", strings.Repeat("x", 100)} {
-		if forged := forgedSecret(secret); len(forged) != len(secret) || forged == secret {
-			t.Errorf("%q for %q", forged, secret)
+}
+
+// TestForgeriesLookLikeSecrets: as long, of the same alphabet, with the same marks in the same places, the same one each
+// time, and another one for another secret.
+func TestForgeriesLookLikeSecrets(t *testing.T) {
+	for secret, form := range map[string]string{
+		"tok-app-1": `^[tokap]{3}-[tokap]{3}-1$`, "0123456789abcdef": `^[0-9]{10}[a-f]{6}$`,
+		"ghp_A1b2C3d4E5": `^[ghpbd]{3}_[ACE][1-5][bdghp][1-5][ACE][1-5][bdghp][1-5][ACE][1-5]$`, "xxxxxxxxxxxx": `^A{12}$`,
+		"AAAAAAAAAAAA": `^B{12}$`, "a.b.QWERTYUIOP": `^a\.b\.[QWERTYUIO]{9}P$`,
+	} {
+		forged := forgedSecret(secret)
+		if len(forged) != len(secret) || forged == secret || !regexp.MustCompile(form).MatchString(forged) {
+			t.Errorf("%q for %q, want the form %s", forged, secret, form)
+		}
+		if again := forgedSecret(secret); again != forged {
+			t.Errorf("%q and then %q for %q", forged, again, secret)
+		}
+	}
+	for _, token := range []string{"", "no dots", "a.b.", "a.b.x"} {
+		if got := forgedFrom(token); got == token || !strings.HasSuffix(got, "forged") {
+			t.Errorf("%q for %q, want one that nobody signed", got, token)
 		}
 	}
 }
