@@ -40,8 +40,8 @@ func forgedFrom(token string) string {
 }
 
 // alike returns a text as long as another, with digits, capitals and small letters in the same places, each of which
-// occurs in the other: a server that does not check it cannot tell them apart. It is another text, and the same one each
-// time.
+// occurs in the other: a server that does not check it cannot tell them apart. It is another text, and the same one
+// each time.
 func alike(text string) string {
 	kinds := []func(rune) bool{unicode.IsDigit, unicode.IsUpper, unicode.IsLower}
 	seed := sha256.Sum256([]byte(forgeryKey + text))

@@ -280,8 +280,8 @@ func TestReplacedHeadersKeepTheirPlace(t *testing.T) {
 	}
 }
 
-// TestForgeriesLookLikeSecrets: as long, of the same alphabet, with the same marks in the same places, the same one each
-// time, and another one for another secret.
+// TestForgeriesLookLikeSecrets: as long, of the same alphabet, with the same marks in the same places, and the same one
+// each time.
 func TestForgeriesLookLikeSecrets(t *testing.T) {
 	for secret, form := range map[string]string{
 		"tok-app-1": `^[tokap]{3}-[tokap]{3}-1$`, "0123456789abcdef": `^[0-9]{10}[a-f]{6}$`,
