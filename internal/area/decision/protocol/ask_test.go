@@ -44,6 +44,10 @@ func TestAsk(t *testing.T) {
 		},
 		{"xacml", model.Permit, 200, `{"Response":[{"Decision":"Indeterminate"}]}`, model.Indeterminate, load.Wrong, "the PDP answered Indeterminate"},
 		{"opa", model.Deny, 200, `{}`, model.NotApplicable, load.Wrong, "the PDP answered NotApplicable (/v1/data/authz/allow is not defined for this input)"},
+		{
+			"opa", model.Deny, 200, `{"code":"internal_error","message":"x"}`, model.None, load.Wrong,
+			`status 200: a good status without a decision, it says: {"code":"internal_error","message":"x"}`,
+		},
 		{"opa", model.NotApplicable, 200, `{}`, model.NotApplicable, load.Denied, "the PDP answered NotApplicable (/v1/data/authz/allow is not defined for this input)"},
 		{
 			"k8s-sar", model.Deny, 200, sar + `{"allowed":false,"evaluationError":"no such role","reason":"r"}}`, model.Indeterminate, load.Wrong,

@@ -58,15 +58,19 @@ func askOPA(s *Session, q model.Question) (call, error) {
 
 // readResult reads the answer to one question.
 func readResult(body []byte) (model.Decision, Verdict) {
-	var f [1][]byte
-	if !jsonscan.Pick(body, f[:], "result") {
+	var all [4][]byte
+	if !jsonscan.Pick(body, all[:], "result", "code", "error", "errors") {
 		return model.None, malformed(body)
 	}
-	if f[0] == nil {
+	result := all[0]
+	switch {
+	case result == nil && (all[1] != nil || all[2] != nil || all[3] != nil):
+		return model.None, NoDecision // an error with a good status
+	case result == nil:
 		return model.NotApplicable, Fine
 	}
-	result := f[0]
 	if result[0] == '{' {
+		var f [1][]byte
 		if !jsonscan.Pick(result, f[:], "allow") {
 			return model.None, NotJSON
 		}
