@@ -122,6 +122,9 @@ func (t *tally) rest(r *Report) string {
 	}
 	add(len(t.of[EffectInconclusive]), "inconclusive")
 	add(len(t.of[NotJudged]), "not judged")
+	if len(parts) == 0 { // their verdicts are words of another version
+		return "nothing is known of " + unit.Count(rest, "other effect")
+	}
 	text := "Nothing is shown to cost more than " + margin + ". Of " + unit.Count(len(t.all), "effect") + ": "
 	if improved > 0 {
 		text = "nothing" + strings.TrimPrefix(text, "Nothing")
