@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"tare/internal/area"
-	"tare/internal/unit"
 )
 
 // journal is the record as areas see it. If the record cannot be written, for example on a full disk, areas still undo
@@ -36,9 +35,12 @@ func (j *journal) Undone(c area.Change) error {
 func (j *journal) lost() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.unwritten) == 0 {
+	switch n := len(j.unwritten); n {
+	case 0:
 		return nil
+	case 1:
+		return fmt.Errorf("a change was undone, but the record cannot say so: %w", j.unwritten[0])
+	default:
+		return fmt.Errorf("%d changes were undone, but the record cannot say so: %w", n, j.unwritten[0])
 	}
-	return fmt.Errorf("the record cannot say that %s to the system came off: %w", unit.Count(len(j.unwritten), "change"),
-		j.unwritten[0])
 }
