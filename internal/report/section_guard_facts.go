@@ -9,37 +9,87 @@ import (
 )
 
 // guardFacts are the few facts that answer whether a control guards, from which rate it does not, and under which
-// condition; for several treatments, sentences are better.
+// condition; a table for several treatments.
 func guardFacts(r *Report) []block {
-	if len(r.Guard) != 1 {
+	switch len(r.Guard) {
+	case 0:
 		return nil
+	case 1:
+		return []block{{Facts: r.Guard[0].facts()}}
 	}
-	g := &r.Guard[0]
+	return tabular(&grid{table: factTable(r), Caption: "Does it guard, by treatment"})
+}
+
+// factTable has a row of facts for each treatment.
+func factTable(r *Report) table {
+	t := wordHeads("treatment")
+	for i := range r.Guard {
+		t.add(r.short(r.Guard[i].Treatment))
+	}
+	for _, name := range []string{factPermitted, factRate, factConditions, factMixedUp, factUnknown} {
+		column := wordHeads(strings.ToLower(name))
+		some := false
+		for i := range r.Guard {
+			cell := ""
+			for _, f := range r.Guard[i].facts() {
+				if f.Name == name {
+					cell, some = f.cell(), true
+				}
+			}
+			column.add(cell)
+		}
+		if some {
+			t = append(t, column...)
+		}
+	}
+	return t
+}
+
+// cell is a fact in a table.
+func (f fact) cell() string {
+	between := "; "
+	if f.Value == "none" || f.Name == factMixedUp {
+		between = " " // the note goes on
+	}
+	return strings.Join(nonEmpty(f.Value, f.Note), between)
+}
+
+// The names of the facts.
+const (
+	factPermitted  = "Trespasses permitted"
+	factRate       = "From a rate of"
+	factConditions = "Under conditions"
+	factMixedUp    = "Mixed up"
+	factUnknown    = "Few decided"
+)
+
+// facts are those of one treatment.
+func (g *Guard) facts() []fact {
 	out := []fact{g.permittedFact(), g.rateFact()}
 	if f, ok := g.conditionFact(); ok {
 		out = append(out, f)
 	}
 	if g.Foreign > 0 {
 		out = append(out, fact{
-			Name: "Mixed up", Value: unit.Count(int(g.Foreign), "other call"), Note: "got what is somebody else's", Class: bad,
+			Name: factMixedUp, Value: unit.Count(int(g.Foreign), "other call"), Note: "got what is somebody else's", Class: bad,
 		})
 	}
 	if places := g.unknown(); len(places) > 0 {
-		out = append(out, fact{Name: "Few decided", Value: places[0].where, Note: places[0].count()})
+		out = append(out, fact{Name: factUnknown, Value: places[0].where, Note: places[0].count()})
 		if n := len(places) - 1; n > 0 {
 			out[len(out)-1].Note += fmt.Sprintf(", and at %d more", n)
 		}
 	}
-	return []block{{Facts: out}}
+	return out
 }
 
 // permittedFact is how many trespasses were permitted.
 func (g *Guard) permittedFact() fact {
 	n := &g.Trespasses
-	f := fact{Name: "Trespasses permitted", Value: fmt.Sprintf("%d of %d", n.Permitted, n.Decided()), Class: bad}
+	f := fact{Name: factPermitted, Value: fmt.Sprintf("%d of %d", n.Permitted, n.Decided()), Class: bad}
 	switch {
 	case n.Share == nil:
-		return fact{Name: "Trespasses permitted", Value: "not known", Note: "no trespass was decided"}
+		return fact{Name: factPermitted, Value: "not known", Note: "no trespass was decided"}
 	case n.Permitted > 0:
 		f.Note = n.Share.ranged()
 	default:
@@ -56,7 +106,7 @@ func (g *Guard) permittedFact() fact {
 
 // rateFact is from which rate trespasses were permitted.
 func (g *Guard) rateFact() fact {
-	f := fact{Name: "From a rate of", Class: bad}
+	f := fact{Name: factRate, Class: bad}
 	highest := ""
 	for _, p := range g.byRate() {
 		if p.Trespasses.Decided() > 0 {
@@ -86,9 +136,9 @@ func (g *Guard) rateFact() fact {
 // conditionFact is under which conditions trespasses were permitted; ok is false if there was none.
 func (g *Guard) conditionFact() (f fact, ok bool) {
 	permitted, none := g.underConditions()
-	f = fact{Name: "Under conditions", Value: strings.Join(permitted, ", "), Class: bad}
+	f = fact{Name: factConditions, Value: strings.Join(permitted, ", "), Class: bad}
 	if len(permitted) == 0 {
-		return fact{Name: f.Name, Value: "none", Note: strings.Join(none, ", "), Class: good}, len(none) > 0
+		return fact{Name: f.Name, Value: "none", Note: "of " + strings.Join(none, ", "), Class: good}, len(none) > 0
 	}
 	if len(none) > 0 {
 		f.Note = "not under " + strings.Join(none, ", ")

@@ -9,11 +9,8 @@ import (
 )
 
 // guardFigure draws the share of trespasses that were permitted, and the share of the other calls that were served,
-// against the offered rate; nil without points.
+// against the offered rate; nil for fewer than two rates, which the table shows as well.
 func guardFigure(r *Report) *figure {
-	if len(r.Guard) == 0 {
-		return nil
-	}
 	top := chart.Panel{
 		Title: "Trespasses permitted, by offered rate", Desc: strings.TrimSpace(guardFindings(r)),
 		X: chart.Axis{Label: "offered (calls/s)", Format: unit.Number},
@@ -45,6 +42,9 @@ func guardFigure(r *Report) *figure {
 		if o := g.Onset; o != nil && o.Above != nil && o.Sharp && !o.Later && !several(r) {
 			top.Spans = append(top.Spans, chart.Span{From: *o.Above, To: o.Below, Label: "breaches begin", Kind: chart.Bad})
 		}
+	}
+	if widest == narrowest {
+		return nil
 	}
 	if widest > 20*narrowest {
 		top.X.Log, below.X.Log = true, true
@@ -107,24 +107,12 @@ func (g *Guard) refusedAll() string {
 	}
 }
 
-// begins says where breaches begin; "": there were none outside of conditions.
-func (g *Guard) begins() string {
-	if g.Onset == nil {
-		return ""
-	}
-	return g.Onset.sentence()
-}
-
 // guardFindings says of each treatment whether it guarded.
 func guardFindings(r *Report) string {
 	var out []string
 	for i := range r.Guard {
 		g := &r.Guard[i]
-		all := []string{g.refusedAll(), g.mixedUp()}
-		if len(r.Guard) > 1 {
-			all = append(all, g.begins(), g.byCondition(), g.littleKnown()) // of one, guardFacts has them
-		}
-		text := strings.Join(each(nonEmpty(all...), sentence), " ")
+		text := strings.Join(each(nonEmpty(g.refusedAll(), g.mixedUp()), sentence), " ") // guardFacts has the rest
 		if name := r.withTreatment(g.Treatment); name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}

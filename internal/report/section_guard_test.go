@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestSharesInWords: only the whole is 100 %, and a bound is never rounded to the wrong side.
@@ -38,5 +40,35 @@ func TestConditionsAreNotBlamed(t *testing.T) {
 	want := "from 90/s on, rarely at first: that none was at 40/s may be chance"
 	if got := g.Onset.sentence(); !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want the end %q", got, want)
+	}
+}
+
+// TestFactsOfSeveralTreatments: a row for each treatment, with the columns that at least one of them has.
+func TestFactsOfSeveralTreatments(t *testing.T) {
+	share := func(permitted, refused uint64, hi float64) Trespasses {
+		return Trespasses{Permitted: permitted, Refused: refused, Share: &Share{Hi: hi}}
+	}
+	point := func(n Trespasses, condition *GuardCondition) GuardPoint {
+		return GuardPoint{Rate: 500, Trespasses: n, Condition: condition}
+	}
+	restart := &GuardCondition{Name: "restart", Ended: new(1.0)}
+	sound, gap := share(0, 400, 0.0075), share(3, 200, 0.04)
+	r := &Report{Guard: []Guard{
+		{Treatment: "a", Trespasses: sound, Points: []GuardPoint{point(sound, nil), point(sound, restart)}},
+		{Treatment: "b", Trespasses: gap, Points: []GuardPoint{point(sound, nil), point(gap, restart)}, Foreign: 2},
+	}}
+	got := map[string][]string{}
+	for _, c := range factTable(r) {
+		got[c.head] = c.cells
+	}
+	want := map[string][]string{
+		"treatment":            {"a", "b"},
+		"trespasses permitted": {"0 of 400; below 0.75 %", "3 of 203; 0 % [0, 4]"},
+		"from a rate of":       {"none up to 500/s", "none up to 500/s"},
+		"under conditions":     {"none of restart", "restart (3 of 203)"},
+		"mixed up":             {"", "2 other calls got what is somebody else's"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
