@@ -66,7 +66,7 @@ func TestGuardInLab(t *testing.T) {
 		t.Error(err)
 	}
 	notes := strings.Join(tg.Notes(), "\n")
-	for _, want := range []string{"a serial line", "2 worker(s)", "was replaced"} {
+	for _, want := range []string{"a serial line", "2 workers", "was replaced"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("%q is not in %s", want, notes)
 		}
