@@ -154,13 +154,18 @@ func (a *agent) impose(ctx context.Context, q request, w *answer) error {
 		return fmt.Errorf("condition %s has not been ended", q.Operation)
 	}
 	lift, err := c.Impose(ctx)
-	if lift != nil {
+	switch {
+	case err != nil && lift != nil: // an error answers without Lasts, so nobody would end what was done until then
+		return errors.Join(err, lift(context.WithoutCancel(ctx)))
+	case err != nil:
+		return err
+	case lift != nil:
 		a.mu.Lock()
 		a.lifts[key] = lift
 		a.mu.Unlock()
 	}
 	w.Lasts = lift != nil
-	return err
+	return nil
 }
 
 func (a *agent) lift(ctx context.Context, q request) error {

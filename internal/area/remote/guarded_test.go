@@ -64,6 +64,9 @@ func (g *farGuard) Conditions(design.Treatment) []area.Condition {
 		{Name: "restart", Impose: func(context.Context) (func(context.Context) error, error) {
 			return nil, errors.New("it does not start")
 		}},
+		{Name: "half", Impose: func(context.Context) (func(context.Context) error, error) {
+			return func(context.Context) error { g.state.Store(3); return nil }, errors.New("it broke off")
+		}},
 	}
 }
 
@@ -132,7 +135,7 @@ func TestConditionsAreCarried(t *testing.T) {
 	g := &farGuard{}
 	tg, tr := guardedFar(t, g)
 	all := tg.Conditions(tr)
-	if len(all) != 2 || all[0].Name != "reload" || all[0].Does != "it is replaced" || all[0].Hold != time.Second {
+	if len(all) != 3 || all[0].Name != "reload" || all[0].Does != "it is replaced" || all[0].Hold != time.Second {
 		t.Fatalf("%+v", all)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -152,6 +155,12 @@ func TestConditionsAreCarried(t *testing.T) {
 	}
 	if lift, err := all[1].Impose(ctx); err == nil || err.Error() != "it does not start" || lift != nil {
 		t.Errorf("one that fails: %v", err)
+	}
+	for range 2 { // what it had done was ended, so that it can be tried again
+		_, err := all[2].Impose(ctx)
+		if err == nil || err.Error() != "it broke off" || g.state.Swap(0) != 3 {
+			t.Errorf("one that fails halfway: %v", err)
+		}
 	}
 }
 

@@ -53,8 +53,7 @@ type request struct {
 	// Operation is that of batch, and the condition of impose and lift, of the treatment with the ID Of.
 	Operation string `json:"operation,omitempty"`
 	Of        string `json:"of,omitempty"`
-	// Number is that of the operation of call and describe, I that of the call. A serial line takes its time for each
-	// byte.
+	// Number names the operation of call and describe, and I the call. Their names are short, since a serial line is slow.
 	Number int    `json:"n,omitempty"`
 	I      uint64 `json:"i,omitempty"`
 	// Milliseconds is how long a call or the begin of a condition may take; 0: unbounded.
