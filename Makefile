@@ -12,16 +12,16 @@ GOTESTSUM := bin/gotestsum
 # Packages that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. Those that take
 # minutes come first, so that none is left at the end to be tested alone; those that wait stand between those that
 # compute.
-CALM    := ./internal/area/admission ./internal/plane ./internal/area/admission/cluster \
-           ./internal/area/admission/mechanism ./internal/area/decision/engine ./internal/area/admission/startup \
-           ./internal/area/decision ./internal/area/admission/node ./internal/driver ./internal/area \
-           ./internal/area/admission/webhook ./internal/area/decision/protocol ./internal/area/decision/reference \
-           ./internal/area/exec ./internal/area/identity/reference ./internal/area/oneshot ./internal/build \
+CALM    := ./areas/admission ./internal/plane ./areas/admission/cluster \
+           ./areas/admission/mechanism ./areas/decision/engine ./areas/admission/startup \
+           ./areas/decision ./areas/admission/node ./internal/driver ./area ./internal/kit \
+           ./areas/admission/webhook ./areas/decision/protocol ./areas/decision/reference \
+           ./areas/exec ./areas/identity/reference ./internal/kit/oneshot ./internal/build \
            ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
-LONG    := ./lab/simulation ./internal/area/admission ./internal/analyze ./internal/plane ./internal/report \
-           ./internal/area/admission/cluster ./lab/montecarlo ./lab/cmd/...
+LONG    := ./lab/simulation ./areas/admission ./internal/analyze ./internal/plane ./internal/report \
+           ./areas/admission/cluster ./lab/montecarlo ./lab/cmd/...
 PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./engines/... ./schema/... ./internal/arch \
-           ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model ./internal/budget \
+           ./areas/admission/apimetrics ./areas/decision/model ./internal/budget \
            ./internal/capacity ./internal/chart ./internal/clock ./internal/config ./internal/design \
            ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question \
            ./internal/report/... ./internal/run ./internal/signature ./internal/spelling ./internal/stat/... \
@@ -31,20 +31,20 @@ PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./engines/... ./schem
 MIXED   := ./internal/cli
 TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestInterruptedRunThatCannotUndo|$\
            TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches
-# Of internal/area/sandbox the tests that boot lab VMs keep a processor busy for minutes: nothing else runs meanwhile.
+# Of areas/sandbox the tests that boot lab VMs keep a processor busy for minutes: nothing else runs meanwhile.
 LABS    := ^(TestLab|TestLabIsUndoneAfterKill)$$|InLab$$
 # Packages that measure or hold something to a time, and leave the processors idle for most of theirs: three at once.
 # The longest come first.
-WAITING := ./lab/servers ./lab/controls ./internal/load ./internal/area/identity ./internal/run/drive ./lab/hostile \
-           ./internal/area/sandbox ./internal/area/sandbox/workload ./internal/area/imagepull ./internal/probe \
+WAITING := ./lab/servers ./lab/controls ./internal/load ./areas/identity ./internal/run/drive ./lab/hostile \
+           ./areas/sandbox ./areas/sandbox/workload ./areas/imagepull ./internal/probe \
            ./internal/proc ./internal/doctor ./lab/bench
 # What make race tests besides WAITING.
-BESIDE  := $(CALM) ./internal/area/admission/apimetrics ./internal/area/all ./internal/area/decision/model \
-           ./lab/areatest ./lab/fixture ./internal/area/remote ./internal/vm/...
+BESIDE  := $(CALM) ./areas/admission/apimetrics ./areas/decision/model \
+           ./lab/areatest ./lab/fixture ./internal/kit/remote ./internal/vm/...
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simulation ./lab/cmd/...,$(PURE)) \
-           ./internal/area ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
+           ./area ./internal/kit ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
 
 # A stalled host can fail a test that holds a time; a fault fails again. So up to four failed tests are asked once more,
 # when all others have run, and are named as asked again. Not after a data race, a panic, a time-out or a package that
@@ -61,11 +61,19 @@ help: ## this list
 demo: build ## find where an embedded token endpoint breaks, and how (about two minutes)
 	bin/tare run examples/gke-2020.yaml
 
-build: ## bin/tare
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+# With AREAS=identity,decision bin/tare has these areas only, and compiles nothing of the others: their lines are left
+# out of the list in cmd/tare/main.go.
+AREAS   ?=
+build: ## bin/tare; with AREAS=identity,decision of these areas only
+	@mkdir -p bin && awk -v areas=',$(AREAS),' '\
+	  match($$0, /"tare\/areas\/[a-z0-9]+"/) { name = substr($$0, RSTART + 12, RLENGTH - 13) } \
+	  match($$0, /^\t\t[a-z0-9]+\.Area\{\},/) { name = substr($$0, 3, index($$0, ".") - 3) } \
+	  name == "" || areas == ",," || index(areas, "," name ",") { print } { name = "" }' cmd/tare/main.go >bin/main.go.txt
+	@printf '{"Replace": {"%s": "%s"}}\n' '$(CURDIR)/cmd/tare/main.go' '$(CURDIR)/bin/main.go.txt' >bin/overlay.json
+	$(GO) build -overlay bin/overlay.json -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
 
 engines: ## the decision points that this host can build, into the user's cache; and whether they decide
-	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./internal/area/decision/engine
+	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./areas/decision/engine
 
 plane: ## the control planes of Kubernetes 1.36 and 1.24, into the user's cache: ten minutes on two cores, once
 	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
@@ -80,7 +88,7 @@ test: $(GOTESTSUM) ## everything that this machine can run
 	  -p 4 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
 	$(TESTS) --jsonfile-timing-events=bin/took-cli.json --packages='$(MIXED)' -- \
 	  -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --jsonfile-timing-events=bin/took-lab.json --packages=./internal/area/sandbox -- \
+	$(TESTS) --jsonfile-timing-events=bin/took-lab.json --packages=./areas/sandbox -- \
 	  -vet=off -timeout 25m -run '$(LABS)' || failed=1; \
 	$(TESTS) --jsonfile-timing-events=bin/took-waiting.json \
 	  --packages='$(WAITING) $(filter-out $(shell $(GO) list $(PURE) $(MIXED) $(WAITING)),$(shell $(GO) list ./...))' -- \

@@ -13,17 +13,27 @@ import (
 	jsonschema "github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area/all"
+	"tare/area"
+	"tare/areas/admission"
+	"tare/areas/decision"
+	"tare/areas/exec"
+	"tare/areas/identity"
+	"tare/areas/imagepull"
+	"tare/areas/sandbox"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/question"
 	"tare/schema"
 )
 
+var every = config.List([]area.Area{
+	identity.Area{}, decision.Area{}, sandbox.Area{}, admission.Area{}, imagepull.Area{}, exec.Area{},
+})
+
 var update = flag.Bool("update", false, "regenerate the schema")
 
 func TestSchemaIsCurrent(t *testing.T) {
-	want, err := config.Schema(all.List{})
+	want, err := config.Schema(every)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +61,11 @@ func TestSchemaAndParseAgreeOnExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range config.Templates() {
-		area, question, _ := strings.Cut(name, "-")
-		if files["template "+name], err = config.Template(area, design.Question(question)); err != nil {
-			t.Fatal(err)
+	for _, ar := range every {
+		for _, question := range config.Templates(ar) {
+			if files["template "+ar.Name()+"-"+question], err = config.Template(ar, design.Question(question)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for name, data := range files {
@@ -65,7 +76,7 @@ func TestSchemaAndParseAgreeOnExamples(t *testing.T) {
 		if err := s.Validate(instance(t, data)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		_, ds := config.Parse(name, data, all.List{})
+		_, ds := config.Parse(name, data, every)
 		for _, d := range ds {
 			t.Error(d)
 		}
@@ -74,9 +85,9 @@ func TestSchemaAndParseAgreeOnExamples(t *testing.T) {
 
 // TestTemplatesExist: what an area answers can be started from.
 func TestTemplatesExist(t *testing.T) {
-	for _, a := range all.Areas() {
+	for _, a := range every {
 		for _, q := range question.All() {
-			if q.Needs(a.Offers()).Given && !slices.Contains(config.Templates(), a.Name()+"-"+string(q.Name)) {
+			if q.Needs(a.Offers()).Given && !slices.Contains(config.Templates(a), string(q.Name)) {
 				t.Errorf("no template for %s × %s", a.Name(), q.Name)
 			}
 		}
@@ -85,7 +96,7 @@ func TestTemplatesExist(t *testing.T) {
 
 // TestTemplateCommentsAreTrue turns on what a template has commented out, one field at a time.
 func TestTemplateCommentsAreTrue(t *testing.T) {
-	data, err := config.Template("identity", design.Capacity)
+	data, err := config.Template(identity.Area{}, design.Capacity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +124,7 @@ func TestTemplateCommentsAreTrue(t *testing.T) {
 			continue
 		}
 		tried++
-		if _, ds := config.Parse("template", []byte(text), all.List{}); len(ds) > 0 {
+		if _, ds := config.Parse("template", []byte(text), every); len(ds) > 0 {
 			t.Errorf("with %q: %v", swap[1], ds)
 		}
 		if err := s.Validate(instance(t, []byte(text))); err != nil {
@@ -155,7 +166,7 @@ func TestBothRefuse(t *testing.T) {
 		if text == string(good) {
 			t.Fatalf("the example lacks %q", swap[0])
 		}
-		if _, ds := config.Parse("x.yaml", []byte(text), all.List{}); !config.HasErrors(ds) {
+		if _, ds := config.Parse("x.yaml", []byte(text), every); !config.HasErrors(ds) {
 			t.Errorf("Parse accepts %q", swap[1])
 		}
 		if s.Validate(instance(t, []byte(text))) == nil {

@@ -2,14 +2,22 @@
 package main
 
 import (
-	"context"
-	"os"
-
-	"tare/internal/cli"
+	"tare"
+	"tare/areas/admission"
+	"tare/areas/decision"
+	"tare/areas/exec"
+	"tare/areas/identity"
+	"tare/areas/imagepull"
+	"tare/areas/sandbox"
 )
 
 func main() {
-	os.Exit(cli.Main(context.Background(), cli.Env{
-		Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-	}))
+	tare.Main(
+		identity.Area{},
+		decision.Area{},
+		sandbox.Area{},
+		admission.Area{},
+		imagepull.Area{},
+		exec.Area{},
+	)
 }

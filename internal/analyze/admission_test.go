@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // buckets are a histogram as a server keeps it: how many requests took at most so long, and how many there were in all.

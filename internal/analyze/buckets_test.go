@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 func ladder(le ...float64) []area.ServedBucket {

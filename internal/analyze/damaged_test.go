@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/capacity"
 	"tare/internal/clock"
 	"tare/internal/design"

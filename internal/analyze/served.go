@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/unit"

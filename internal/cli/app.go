@@ -10,17 +10,19 @@ import (
 	"slices"
 	"strings"
 
-	"tare/internal/area"
-	"tare/internal/area/all"
+	"tare/area"
 	"tare/internal/clock"
+	"tare/internal/config"
 	"tare/internal/term"
 )
 
 // app is one invocation.
 type app struct {
 	Env
-	areas   all.List
+	areas   config.List
 	verbose bool
+	// asked are the flags of those own commands that areas have modes of.
+	asked map[string]*oneLineFlags
 	// inconclusiveOK makes an inconclusive result a warning.
 	inconclusiveOK bool
 	// interrupts are those of the command run.

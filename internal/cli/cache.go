@@ -9,10 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area/decision/engine"
-	"tare/internal/build"
-	"tare/internal/clock"
-	"tare/internal/plane"
+	"tare/area"
+	"tare/internal/kit"
 	"tare/internal/term"
 	"tare/internal/unit"
 )
@@ -25,17 +23,16 @@ type builtFolder struct {
 	Holds  string      `json:"holds"` // "control planes"
 	Folder string      `json:"folder"`
 	Items  []builtItem `json:"items"`
-	cache  build.Cache
-	survey build.Survey
+	of     area.Builds
 }
 
 // A builtItem is one build. Used is absent if it is unknown.
 type builtItem struct {
-	Name  string      `json:"name"`
-	State build.State `json:"state"`
-	Bytes int64       `json:"bytes"`
-	Used  *time.Time  `json:"used,omitempty"`
-	Busy  string      `json:"busy,omitempty"`
+	Name  string     `json:"name"`
+	State string     `json:"state"`
+	Bytes int64      `json:"bytes"`
+	Used  *time.Time `json:"used,omitempty"`
+	Busy  string     `json:"busy,omitempty"`
 }
 
 func (a *app) cacheCommand() *cobra.Command {
@@ -91,29 +88,23 @@ func (a *app) cachePruneCommand() *cobra.Command {
 	return c
 }
 
-// builtFolders returns the caches, without listing their items.
-func (a *app) builtFolders(ctx context.Context) ([]builtFolder, error) {
-	log, now := a.logger(a.Stderr), clock.System{}.Now()
-	planes := plane.Host{Log: log, Getenv: a.lookup}
-	wanted, err := planes.Current(ctx)
+// builtFolders returns the caches of all areas, without listing their items.
+func (a *app) builtFolders(ctx context.Context) (out []builtFolder, err error) {
+	env, err := a.areaEnv(".")
 	if err != nil {
 		return nil, err
 	}
-	engines := engine.Host{Log: log, Getenv: a.lookup}
-	needed, err := engines.Current()
-	if err != nil {
-		return nil, err
-	}
-	none := func(string) bool { return false }
-	out := []builtFolder{
-		{Holds: "control planes", cache: planes.Built(), survey: build.Survey{Wanted: wanted, Now: now}},
-		{Holds: "decision points", cache: engines.Built(), survey: build.Survey{Wanted: needed, Now: now}},
-		// None is current: whether what tare bench has built is asked for again is not known.
-		{Holds: "Go benchmarks", cache: a.benchCache(), survey: build.Survey{Wanted: none, Now: now}},
-	}
-	for i := range out {
-		if out[i].Folder, err = out[i].cache.Folder(); err != nil {
-			return nil, fmt.Errorf("find the cache folder: %w; set %s to name one", err, build.Variable)
+	for _, ar := range a.Areas {
+		builds := ar.Parts().Builds
+		if builds == nil {
+			continue
+		}
+		found, err := builds(ctx, env)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range found {
+			out = append(out, builtFolder{Holds: b.Holds, Folder: b.Folder, of: b})
 		}
 	}
 	return out, nil
@@ -121,7 +112,7 @@ func (a *app) builtFolders(ctx context.Context) ([]builtFolder, error) {
 
 // list fills in the items of the folder.
 func (f *builtFolder) list() error {
-	items, err := f.cache.Items(f.survey)
+	items, err := f.of.List()
 	if err != nil {
 		return fmt.Errorf("list the folder %s: %w", f.Folder, err)
 	}
@@ -138,7 +129,7 @@ func (f *builtFolder) list() error {
 }
 
 func cacheJSON(w io.Writer, folders []builtFolder) error {
-	return writeIndented(w, struct {
+	return kit.WriteIndented(w, struct {
 		Schema  string        `json:"schema"`
 		Folders []builtFolder `json:"folders"`
 	}{cacheSchema, folders})
@@ -171,7 +162,7 @@ func cacheText(w io.Writer, folders []builtFolder) error {
 func (a *app) prune(folders []builtFolder, all bool) error {
 	var freed int64
 	for _, f := range folders {
-		removed, kept, err := f.cache.Prune(f.survey, all)
+		removed, kept, err := f.of.Prune(all)
 		for _, i := range removed {
 			a.print("removed %s: %s\n", i.Dir, unit.Bytes(float64(i.Bytes)))
 			freed += i.Bytes

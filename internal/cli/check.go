@@ -3,8 +3,8 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"tare/area"
 	"tare/internal/analyze"
-	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/report"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/doctor"
 	"tare/internal/record"
 	"tare/internal/report"

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
+	"tare/internal/kit"
 	"tare/internal/shell"
 	"tare/internal/unit"
 )
@@ -34,8 +34,6 @@ func (a *app) compareCommand() *cobra.Command {
 			var x composed
 			var err error
 			switch {
-			case c.ArgsLenAtDash() == 0:
-				x, err = composeCommands(args, &f)
 			case strings.Contains(args[0], "://"):
 				x, err = a.composeServers(c.Context(), args, adapter, &f)
 			default:
@@ -49,6 +47,7 @@ func (a *app) compareCommand() *cobra.Command {
 	}
 	f.add(c)
 	f.marginFlag(c)
+	a.asked = map[string]*oneLineFlags{c.Name(): &f}
 	adapterFlag(c, &adapter)
 	c.Flags().StringVar(&treatment, "treatment", "", "of records: see 'tare diff'")
 	_ = c.Flags().MarkHidden("treatment") // the flag exists
@@ -80,76 +79,6 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 	return a.diff(args, treatment, f.results, o, outs)
 }
 
-// composeCommands writes the experiment that compares command lines.
-func composeCommands(args []string, f *oneLineFlags) (composed, error) {
-	limits, err := f.limits()
-	if err != nil {
-		return composed{}, err
-	}
-	byShell := needsShell(args)
-	var commands, treatments strings.Builder
-	seen := map[string]bool{}
-	for i, text := range args {
-		run := strings.Fields(text)
-		if byShell {
-			run = []string{"sh", "-c", text}
-		}
-		name := cmp.Or(nameOf(text), "command")
-		if seen[name] {
-			name = fmt.Sprintf("%d-%s", i+1, name)
-		}
-		if strings.TrimSpace(text) == "" {
-			return composed{}, usage("command %d is empty", i+1)
-		}
-		if err := findProgram(run[0]); err != nil {
-			return composed{}, err
-		}
-		seen[name] = true
-		treatments.WriteString(treatment(i, "command", name))
-		fmt.Fprintf(&commands, "    - {name: %s, run: %s}\n", quote(name), quoteList(run))
-	}
-	by := ""
-	if byShell {
-		by = "; by sh -c, whose own start is in all of them"
-	}
-	return composed{
-		label: "compares",
-		what: fmt.Sprintf("%s with %s: each run from its start to its end, which it must reach by itself%s",
-			strings.Join(shell.Words(args[1:]), ", "), shell.Word(args[0]), by),
-		text: fmt.Sprintf(`# What do these commands cost, compared with the first? Each run is timed from its fork to its end.
-name: %s
-area: sandbox
-question: compare
-target:
-  commands:
-%s%s%s`, nameOf("compare", firstWord(args[0]), firstWord(args[1])), commands.String(), treatments.String(), limits),
-	}, nil
-}
-
-// treatment writes the lines of a treatment; the first one is the baseline.
-func treatment(i int, factor, level string) string {
-	if i == 0 {
-		return fmt.Sprintf("baseline: {%s: %s}\ntreatments:\n", factor, quote(level))
-	}
-	return fmt.Sprintf("  - {%s: %s}\n", factor, quote(level))
-}
-
-// needsShell reports whether one of the commands is more than words: then all are run by a shell, so that its cost is
-// on both sides.
-func needsShell(commands []string) bool {
-	for _, text := range commands {
-		if strings.ContainsAny(text, "|&;<>()$`\\\"'*?[]{}~#\n") || strings.Contains(firstWord(text), "=") {
-			return true
-		}
-	}
-	return false
-}
-
-func firstWord(text string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
-	return first
-}
-
 // usualRate is the rate of each server if --max-rate allows it: a block of three arms then takes half a minute.
 const usualRate = 200
 
@@ -169,18 +98,18 @@ func (a *app) composeServers(ctx context.Context, args []string, adapter string,
 		switch {
 		case err != nil:
 			return composed{}, err
-		case s.adapter != first.adapter || s.options != first.options:
+		case s.adapter.Name != first.adapter.Name || s.options != first.options:
 			return composed{}, usage("%s speaks %s and %s speaks %s: they cannot be compared; if that is wrong, name the "+
-				"protocol: --adapter NAME", first.url, first.adapter, s.url, s.adapter)
+				"protocol: --adapter NAME", first.url, first.adapter.Name, s.url, s.adapter.Name)
 		}
-		treatments.WriteString(treatment(i, "url", s.url))
+		treatments.WriteString(kit.Treatment(i, "url", s.url))
 	}
 	rate := float64(usualRate)
 	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil {
 		rate = min(rate, math.Max(1, math.Floor(float64(most)/2)), float64(most))
 	}
 	return composed{
-		label: "compares", needs: first.needs,
+		label: "compares", needs: first.needs(),
 		what: fmt.Sprintf("the answers of %s with those of %s, at %v each, in turns", strings.Join(args[1:], ", "), args[0],
 			unit.Rate(rate)),
 		text: fmt.Sprintf(`# How quickly do these servers answer the same calls, compared with the first?
@@ -193,7 +122,7 @@ target:
   rate: %v
   duration: %v   # long enough for the median response of a block to count
   timeout: 5s   # a call that takes longer has failed: write what clients use
-%s`, nameOf("compare", first.host()), first.area, first.adapter, first.options, treatments.String(), unit.Rate(rate),
+%s`, nameOf("compare", first.host()), first.area, first.adapter.Name, first.options, treatments.String(), unit.Rate(rate),
 			analyze.LongEnough(rate), limits),
 	}, nil
 }

@@ -33,7 +33,7 @@ func (a *app) complete(c *cobra.Command) {
 		})
 	}
 	for flag, names := range map[string]cobra.CompletionFunc{
-		"resume": runNames, "adapter": oneOf(adapterNames), "question": oneOf(func() []string { return question.Names(nil) }),
+		"resume": runNames, "adapter": oneOf(a.adapterNames), "question": oneOf(func() []string { return question.Names(nil) }),
 		"results": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -73,8 +73,8 @@ func runNames(c *cobra.Command, _ []string, typed string) (names []string, next 
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func adapterNames() (names []string) {
-	for _, x := range listNames("adapters") {
+func (a *app) adapterNames() (names []string) {
+	for _, x := range a.listNames("adapters") {
 		names = append(names, x.Name+"\t"+x.Area+": "+x.Help)
 	}
 	return names

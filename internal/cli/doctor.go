@@ -24,7 +24,6 @@ func (a *app) doctorCommand() *cobra.Command {
 	var form string
 	var length string
 	var seed uint64
-	var rights rbac
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check this host's capabilities and noise floor", Args: noArgs,
 		Long: "Checks what runs need, and prints the cause and the next step where something is missing. Then\n" +
@@ -32,12 +31,6 @@ func (a *app) doctorCommand() *cobra.Command {
 			"Exit codes: 0, even if something is limited or missing; 1 if something that every run needs is\n" +
 			"broken.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := rights.check(c); err != nil {
-				return err
-			}
-			if rights.on {
-				return a.doctorRBAC(c.Context(), &rights)
-			}
 			o := doctor.Options{Clock: clock.System{}, Getenv: a.Getenv, Seed: seed}
 			d, err := unit.ParseDuration(length)
 			if err != nil || d.Std() < doctor.MinTime || d.Std() > time.Hour {
@@ -50,7 +43,6 @@ func (a *app) doctorCommand() *cobra.Command {
 			return a.doctor(c.Context(), form, o)
 		},
 	}
-	rights.flags(c)
 	c.Flags().StringVarP(&form, "output", "o", "text", "format: json or text")
 	c.Flags().StringVar(&length, "time", doctor.DefaultTime.String(), "duration of the comparison of equal work")
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed of the order in the comparison (default: a new one each time)")

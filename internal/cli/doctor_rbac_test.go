@@ -25,7 +25,7 @@ func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {
 		var out, errs bytes.Buffer
 		e := Env{
 			Args:  append([]string{"tare", "doctor", "--rbac", "--kubeconfig", path}, args...),
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: os.Getenv,
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: os.Getenv, Areas: every,
 		}
 		code := Main(context.Background(), e)
 		return code, out.String(), errs.String()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/term"

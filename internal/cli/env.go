@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
+	"tare/area"
 	"tare/internal/analyze"
-	"tare/internal/area"
+	"tare/internal/config"
 	"tare/internal/proc"
 	"tare/schema"
 )
@@ -24,6 +23,8 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
+	// Areas are those that this binary has, in the order in which lists have them.
+	Areas []area.Area
 }
 
 // Exit codes; they are never renumbered. Those of a finished run come from the report; ExitUsage is the command line's
@@ -58,12 +59,10 @@ func usage(format string, args ...any) error {
 
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, e Env) int {
-	a := &app{Env: e}
+	a := &app{Env: e, areas: e.Areas}
 	if err := proc.NoCore(); err != nil {
 		a.tell("tare: warning: a crash may leave a core dump with credentials in it: %v\n", err)
 	}
-	// client-go's messages about its retries do not belong on a terminal that shows a run
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	return a.execute(ctx)
 }
 
@@ -79,7 +78,9 @@ func (a *app) execute(ctx context.Context) int {
 		return ExitPass
 	}
 	var x *exit
-	if !errors.As(err, &x) {
+	if own, ok := errors.AsType[area.ExitError](err); ok {
+		x = &exit{code: own.Code, cause: err, quiet: own.Err == nil}
+	} else if !errors.As(err, &x) {
 		x = &exit{code: ExitError, cause: err}
 	}
 	if !x.quiet {
@@ -114,7 +115,7 @@ func (a *app) root() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Ask without a file:", []*cobra.Command{
-			a.capacityCommand(), a.guardCommand(), a.compareCommand(), a.benchCommand(), a.sandboxCommand(),
+			a.capacityCommand(), a.guardCommand(), a.compareCommand(),
 		}},
 		{"Experiments:", []*cobra.Command{
 			a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.undoCommand(), a.schemaCommand(),
@@ -122,7 +123,7 @@ func (a *app) root() *cobra.Command {
 		{"Results:", []*cobra.Command{
 			a.reportCommand(), a.checkCommand(), a.diffCommand(), a.importCommand(), a.explainCommand(), a.listCommand(),
 		}},
-		{"This host:", []*cobra.Command{a.doctorCommand(), a.planeCommand(), a.labCommand(), a.cacheCommand()}},
+		{"This host:", []*cobra.Command{a.doctorCommand(), a.cacheCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {
@@ -130,7 +131,8 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.versionCommand(), a.serveCommand(), a.trialCommand(), a.manCommand(), a.benchDriverCommand())
+	root.AddCommand(a.versionCommand(), a.serveCommand(), a.trialCommand(), a.manCommand())
+	a.addAreaCommands(root)
 	root.Version = built().String()
 	root.SetVersionTemplate("{{.Version}}\n")
 	a.complete(root)
@@ -138,7 +140,10 @@ func (a *app) root() *cobra.Command {
 }
 
 func (a *app) schemaCommand() *cobra.Command {
-	schemas := map[string][]byte{"experiment": schema.Experiment, "report": schema.Report}
+	schemas := map[string]func() ([]byte, error){
+		"experiment": func() ([]byte, error) { return config.Schema(a.areas) },
+		"report":     func() ([]byte, error) { return schema.Report, nil },
+	}
 	return &cobra.Command{
 		Use: "schema [experiment|report]", Short: "Print the JSON Schema of experiment files, or of reports in JSON",
 		Args: cobra.MaximumNArgs(1), ValidArgs: sortedKeys(schemas),
@@ -147,12 +152,15 @@ func (a *app) schemaCommand() *cobra.Command {
 			if len(args) == 1 {
 				what = args[0]
 			}
-			text, ok := schemas[what]
+			make, ok := schemas[what]
 			if !ok {
 				return usage("no schema %q; there are: %s", what, strings.Join(sortedKeys(schemas), ", "))
 			}
-			a.print("%s", text)
-			return nil
+			text, err := make()
+			if err == nil {
+				a.print("%s", text)
+			}
+			return err
 		},
 	}
 }

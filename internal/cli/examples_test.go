@@ -6,10 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
-	"tare/internal/area/all"
 	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/design"
@@ -35,15 +33,16 @@ func exampleExperiments(t *testing.T) map[string]*config.Experiment {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range config.Templates() {
-		area, question, _ := strings.Cut(name, "-")
-		if sources["template "+name], err = config.Template(area, design.Question(question)); err != nil {
-			t.Fatal(err)
+	for _, ar := range every {
+		for _, question := range config.Templates(ar) {
+			if sources["template "+ar.Name()+"-"+question], err = config.Template(ar, design.Question(question)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	out := map[string]*config.Experiment{}
 	for name, src := range sources {
-		e, found := config.Parse(name, src, all.List{})
+		e, found := config.Parse(name, src, every)
 		if len(found) > 0 {
 			t.Errorf("%s: got findings %v, want none", name, found)
 		}

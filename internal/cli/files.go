@@ -1,18 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
+	"tare/area"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/question"
-	"tare/schema"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -21,13 +21,14 @@ func (a *app) initCommand() *cobra.Command {
 		Use: "init AREA", Short: "Write a commented experiment file to start from", Args: exactly("AREA"),
 		ValidArgs: a.areas.Names(),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := a.area(args[0]); err != nil {
+			ar, err := a.area(args[0])
+			if err != nil {
 				return err
 			}
 			if asked == "" {
-				asked = usualQuestion(args[0])
+				asked = usualQuestion(ar)
 			}
-			text, err := config.Template(args[0], design.Question(asked))
+			text, err := config.Template(ar, design.Question(asked))
 			if err != nil {
 				return usage("%w", err)
 			}
@@ -52,17 +53,25 @@ func (a *app) initCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&asked, "question", "",
-		question.Listed(question.Names(nil), "or")+" (default: compare, and capacity for identity)")
+		question.Listed(question.Names(nil), "or")+" (default: "+a.usualQuestions()+")")
 	c.Flags().StringVar(&file, "file", "", "where to write (default AREA.yaml; '-' is standard output)")
 	return c
 }
 
-// usualQuestion returns the question that the pages about an area begin with: where a token endpoint breaks, and what
-// a control of any other area costs.
-func usualQuestion(area string) string {
-	all := question.All()
-	i := slices.IndexFunc(all, func(q *question.Question) bool { return q.Drive.Overloads == (area == "identity") })
-	return string(all[max(i, 0)].Name)
+// usualQuestion returns the question that the pages about an area begin with.
+func usualQuestion(ar area.Area) string {
+	return cmp.Or(ar.Parts().Usual, string(question.All()[0].Name))
+}
+
+// usualQuestions says which question init takes where none is named: "compare, and capacity for identity".
+func (a *app) usualQuestions() string {
+	text := string(question.All()[0].Name)
+	for _, ar := range a.Areas {
+		if q := ar.Parts().Usual; q != "" {
+			text += ", and " + q + " for " + ar.Name()
+		}
+	}
+	return text
 }
 
 // writeSchema writes the JSON Schema that the template names beside it, for editors. It leaves an existing one alone.
@@ -71,7 +80,11 @@ func (a *app) writeSchema(dir string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}
-	if err := writeFile(file, func(w io.Writer) error { _, err := w.Write(schema.Experiment); return err }); err != nil {
+	text, err := config.Schema(a.areas)
+	if err == nil {
+		err = writeFile(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+	}
+	if err != nil {
 		return err
 	}
 	a.print("wrote %s, for editors that complete and check YAML\n", file)
@@ -112,7 +125,7 @@ func (a *app) validate(files []string) error {
 		}
 		if err == nil {
 			a.print("%s  ", src.name)
-			a.judged(a.Stdout, "ok", "%s\n", untried(e))
+			a.judged(a.Stdout, "ok", "%s\n", a.untried(e))
 			continue
 		}
 		bad++
@@ -128,9 +141,9 @@ func (a *app) validate(files []string) error {
 }
 
 // untried says what validating an experiment leaves open: it starts no program.
-func untried(e *config.Experiment) string {
-	if e.Area != "exec" {
-		return ""
+func (a *app) untried(e *config.Experiment) string {
+	if ar, ok := a.areas.Find(e.Area); ok && ar.Parts().Untried != "" {
+		return "; " + ar.Parts().Untried
 	}
-	return "; its program was not started: 'tare plan' tries it"
+	return ""
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/record"

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/record"

@@ -8,11 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
+	"tare/internal/kit"
 	"tare/internal/ratelimit"
 	"tare/internal/unit"
 )
@@ -26,46 +28,38 @@ const (
 	guessBody = 64 << 10
 )
 
-// A heard is the answer to one GET request.
-type heard struct {
-	status int
-	header http.Header
-	body   map[string]any // the JSON object in the body; nil if it is not one or is too long
-}
-
-// text returns a member of the answer's body that is a text; names are joined by dots.
-func (h heard) text(path string) string {
-	at, names := h.body, strings.Split(path, ".")
-	for _, n := range names[:len(names)-1] {
-		at, _ = at[n].(map[string]any)
-	}
-	s, _ := at[names[len(names)-1]].(string)
-	return s
-}
-
-// A clue is a request that tells a protocol.
+// A clue is one of an area.
 type clue struct {
-	path string // below the address
-	// tells returns what the answer proves; its adapter is empty if that is nothing.
-	tells func(u *url.URL, h heard) (s spoken, evidence string, err error)
+	area.Clue
+
+	of area.Area
 }
 
-// clues are asked in this order; the last one is the address itself.
-var clues = []clue{
-	{"/.well-known/openid-configuration", tellsOIDC},
-	{"/v1/sys/health", tellsVault},
-	{"/.well-known/authzen-configuration", tellsAuthZEN},
-	{"/v1/data/system/version", tellsOPA},
-	{"/realms/master", tellsKeycloak},
-	{"", tellsHTTP},
+// clues returns those of all areas, in the order in which they are asked.
+func (a *app) clues() (out []clue) {
+	for _, last := range []bool{false, true} {
+		for _, ar := range a.Areas {
+			for _, c := range ar.Parts().Clues {
+				if c.Last == last {
+					out = append(out, clue{c, ar})
+				}
+			}
+		}
+	}
+	return out
 }
 
 // guess asks a server which protocol it speaks. It sends no credential and follows no redirect.
 func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, error) {
-	if realm, ok := keycloakRealm(u); ok {
-		return spoken{}, usage("%s is an endpoint of a Keycloak realm; give the address of its issuer: %s", u, realm)
+	clues := a.clues()
+	for _, c := range clues {
+		if c.Address != nil {
+			if err := c.Address(u); err != nil {
+				return spoken{}, err
+			}
+		}
 	}
-	client, err := guessClient(u, f)
+	client, err := a.guessClient(u, f)
 	if err != nil {
 		return spoken{}, err
 	}
@@ -81,30 +75,58 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 		if err := limit.Wait(ctx); err != nil {
 			return spoken{}, err
 		}
-		if last, err = listen(ctx, client, base+c.path); err != nil {
+		if last, err = listen(ctx, client, base+c.Path); err != nil {
 			return spoken{}, unheard(u, err)
 		}
-		s, evidence, err := c.tells(u, last)
+		s, err := c.Tells(u, area.Heard{Status: last.status, Header: last.header.Get, Body: last.body})
 		if err != nil {
 			return spoken{}, err
 		}
-		if s.adapter != "" {
-			s.needs = needsOf(s.adapter)
-			a.tell("%-9s %s: %s\n", "adapter", s.adapter, evidence)
-			return s, nil
+		if s.Adapter != "" {
+			a.tell("%-9s %s: %s\n", "adapter", s.Adapter, s.Evidence)
+			return spoken{area: c.of.Name(), adapter: adapterOf(c.of, s.Adapter), url: s.URL, options: s.Options}, nil
 		}
 	}
 	return spoken{}, usage("nothing tells which protocol %s speaks: GET %s was answered with status %d%s; name it: "+
-		"--adapter NAME ('tare list adapters'), or give an OIDC server by the address of its issuer", u.Host, u,
-		last.status, redirected(last))
+		"--adapter NAME ('tare list adapters')%s", u.Host, u, last.status, redirected(last), instead(clues))
+}
+
+// mostRequests is how many requests a guess makes: "6 GET requests".
+func (a *app) mostRequests() string { return unit.Count(len(a.clues()), "GET request") }
+
+// instead says what else the user could give.
+func instead(clues []clue) (text string) {
+	for _, c := range clues {
+		if c.Instead != "" {
+			text += ", or " + c.Instead
+		}
+	}
+	return text
+}
+
+// A heard is the answer to one GET request.
+type heard struct {
+	status int
+	header http.Header
+	body   map[string]any // the JSON object in the body; nil if it is not one or is too long
+}
+
+// adapterOf returns an area's adapter of that name.
+func adapterOf(ar area.Area, name string) area.Adapter {
+	for _, x := range ar.Parts().Adapters {
+		if x.Name == name {
+			return x
+		}
+	}
+	return area.Adapter{Name: name}
 }
 
 // unheard says why a server was not asked, or gave no answer.
 func unheard(u *url.URL, err error) error {
-	if f, ok := area.ExplainDial(u.Host, err); ok {
+	if f, ok := kit.ExplainDial(u.Host, err); ok {
 		return usage("%s; %s", f.Message, f.Hint)
 	}
-	if f, ok := area.ExplainTLS(err); ok {
+	if f, ok := kit.ExplainTLS(err); ok {
 		return usage("%s: %s; %s", u.Host, f.Message, f.Hint)
 	}
 	return usage("%s cannot be asked for its protocol: %w; name it: --adapter NAME ('tare list adapters')", u.Host, err)
@@ -119,12 +141,12 @@ func redirected(h heard) string {
 }
 
 // guessClient returns a client for the server at u. It trusts whom the flags say, and shows no certificate.
-func guessClient(u *url.URL, f *sourceFlags) (*http.Client, error) {
+func (a *app) guessClient(u *url.URL, f *sourceFlags) (*http.Client, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, usage("%s: the server can be asked for its protocol over http and https only; name it: --adapter "+
-			"ext-authz", u.Scheme)
+		return nil, usage("%s: the server can be asked for its protocol over http and https only; name it: --adapter %s",
+			u.Scheme, strings.Join(a.speaking(u.Scheme), " or "))
 	}
-	trust := &area.TLS{
+	trust := &kit.TLS{
 		CA: f.value("target.tls.ca"), ServerName: f.value("target.tls.server_name"),
 		Insecure: f.value("target.tls.insecure") == "true",
 	}
@@ -140,6 +162,18 @@ func guessClient(u *url.URL, f *sourceFlags) (*http.Client, error) {
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
+}
+
+// speaking returns the adapters whose addresses have a scheme.
+func (a *app) speaking(scheme string) (names []string) {
+	for _, ar := range a.Areas {
+		for _, x := range ar.Parts().Adapters {
+			if slices.Contains(x.Schemes, scheme) {
+				names = append(names, x.Name)
+			}
+		}
+	}
+	return names
 }
 
 // listen makes one GET request. It fails if no answer comes in time.

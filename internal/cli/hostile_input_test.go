@@ -26,8 +26,8 @@ func runInProcess(t *testing.T, args ...string) (text string, code int) {
 	var out bytes.Buffer
 	a := &app{Env: Env{
 		Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
-		Getenv: os.Getenv,
-	}}
+		Getenv: os.Getenv, Areas: every,
+	}, areas: every}
 	code = a.execute(context.Background())
 	return out.String(), code
 }

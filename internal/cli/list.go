@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area/all"
 	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/unit"
@@ -31,9 +30,9 @@ func (a *app) listCommand() *cobra.Command {
 			doc := listing{Schema: schemaList, List: what}
 			switch what {
 			case "areas":
-				doc.Areas = listAreas()
+				doc.Areas = a.listAreas()
 			case "adapters", "presets":
-				doc.Names = listNames(what)
+				doc.Names = a.listNames(what)
 			case "runs":
 				doc.Runs, err = listRuns(results)
 			default:
@@ -120,8 +119,8 @@ func (a *app) printListing(doc listing) {
 const unfinished = "killed, or still running"
 
 // listAreas returns the table of area × question.
-func listAreas() (out []listedArea) {
-	for _, ar := range all.Areas() {
+func (a *app) listAreas() (out []listedArea) {
+	for _, ar := range a.Areas {
 		for _, q := range question.All() {
 			o := q.Needs(ar.Offers())
 			out = append(out, listedArea{ar.Name(), string(q.Name), o.Given, o.Reason})
@@ -130,21 +129,17 @@ func listAreas() (out []listedArea) {
 	return out
 }
 
-// lister is an optional interface of an area: names with one line of description each.
-type lister interface {
-	Adapters() map[string]string
-	Presets() map[string]string
-}
-
-func listNames(what string) (out []listedName) {
-	for _, ar := range all.Areas() {
-		l, ok := ar.(lister)
-		if !ok {
-			continue
-		}
-		names := l.Adapters()
+func (a *app) listNames(what string) (out []listedName) {
+	for _, ar := range a.Areas {
+		names, parts := map[string]string{}, ar.Parts()
 		if what == "presets" {
-			names = l.Presets()
+			for _, n := range parts.Presets {
+				names[n.Name] = n.Help
+			}
+		} else {
+			for _, n := range parts.Adapters {
+				names[n.Name] = n.Help
+			}
 		}
 		for _, n := range sortedKeys(names) {
 			out = append(out, listedName{ar.Name(), n, names[n]})

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/area"
 	"tare/internal/clock"
 	"tare/internal/config"
+	"tare/internal/kit"
 	"tare/internal/record"
 )
 
@@ -41,18 +41,12 @@ func withAdvice(err error) error {
 	return err
 }
 
-// keyed is an optional interface of a target section: a name for the system that it points at, if that system is not
-// the run's own.
-type keyed interface {
-	LockKey() string
-}
-
 // lockTargets keeps two runs from measuring each other on one target. Treatments may have targets of their own.
 func lockTargets(e *config.Experiment, dir string, now time.Time) (unlock func(), err error) {
 	var keys []string
-	for _, s := range area.Specs(e.Target, e.Treatments()) {
-		if k, ok := s.(keyed); ok && k.LockKey() != "" {
-			keys = append(keys, k.LockKey())
+	for _, s := range kit.Specs(e.Target, e.Treatments()) {
+		if key := s.Says().LockKey; key != "" {
+			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		"tare": func() {
 			os.Exit(Main(context.Background(), Env{
 				Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+				Areas: every,
 			}))
 		},
 		"secretdriver": secretDriver,

@@ -51,7 +51,7 @@ func peakHeap(t *testing.T, args ...string) (heap int64, code int, out string) {
 		}
 	}()
 	var b bytes.Buffer
-	code = Main(t.Context(), Env{Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv})
+	code = Main(t.Context(), Env{Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv, Areas: every})
 	close(done)
 	return <-sampled - before, code, b.String()
 }

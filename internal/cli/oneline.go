@@ -3,21 +3,19 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -126,15 +124,16 @@ func (a *app) outline(ctx context.Context, e *config.Experiment, x composed) err
 		return err
 	}
 	var made area.Program
-	if _, ok := ar.(area.Programmed); ok {
+	if ar.Parts().Program != nil {
 		made, _ = a.program(ctx, ar, e, true) // the run says why a program does not start, and what to do
 	}
 	a.tell("%-9s %s\n%-9s %s\n", x.label, x.what, "takes", longest(e, made))
 	creates := ""
-	if p, ok := ar.(planner); ok {
-		creates = strings.Join(p.Creates(e.Target, e.Arms()), "; ")
+	says := e.Target.Says()
+	if says.Creates != nil {
+		creates = strings.Join(says.Creates(e.Arms()), "; ")
 	}
-	if _, ok := e.Target.(area.Batcher); ok {
+	if says.Batches != nil {
 		a.tell("%-9s %s\n", "creates", creates)
 		return nil
 	}
@@ -162,40 +161,9 @@ func longest(e *config.Experiment, made area.Program) string {
 		rounded(time.Duration(first)*block), first, unless, time.Duration(e.Load.MaxTime))
 }
 
-// quote returns text as YAML reads it back, in lists too: as JSON.
-func quote(text string) string {
-	var out strings.Builder
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string can be encoded, and a Builder does not fail
-	return strings.TrimSpace(out.String())
-}
+func quote(text string) string { return kit.Quote(text) }
 
-// quoteList returns a list of words in one line of YAML.
-func quoteList(words []string) string {
-	var out []string
-	for _, w := range words {
-		out = append(out, quote(w))
-	}
-	return "[" + strings.Join(out, ", ") + "]"
-}
-
-// findProgram fails if there is no program of that name to run.
-func findProgram(name string) error {
-	if _, err := exec.LookPath(name); err != nil {
-		return usage("there is no program to run: %w", err)
-	}
-	return nil
-}
-
-var unnamable = regexp.MustCompile(`[^A-Za-z0-9]+`)
-
-// nameOf makes a name for an experiment from words.
-func nameOf(words ...string) string {
-	const longest = 48
-	name := strings.Trim(unnamable.ReplaceAllString(strings.Join(words, "-"), "-"), "-")
-	return strings.TrimRight(name[:min(len(name), longest)], "-")
-}
+func nameOf(words ...string) string { return kit.NameOf(words...) }
 
 // section writes the lines of a list with its key, or "" for an empty list.
 func section(key string, items []string) string {

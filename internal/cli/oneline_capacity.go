@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -11,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area"
-	"tare/internal/area/all"
+	"tare/area"
+	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -23,7 +24,7 @@ func (a *app) capacityCommand() *cobra.Command {
 		Use: "capacity URL", Short: "Find the rate at which a server breaks, and how it breaks", Args: exactly("URL"),
 		Long: "Searches for the highest rate that the server at URL holds, and overloads it for some seconds to see how\n" +
 			"it breaks. The command writes the experiment file that it stands for, prints its plan and runs it.\n\n" +
-			"Without --adapter, up to six GET requests without credentials tell which protocol the server speaks.\n" +
+			"Without --adapter, up to " + a.mostRequests() + " without credentials tell which protocol the server\nspeaks.\n" +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"--budget 'p99 <= 50ms' also finds the highest rate at which that holds. Other budgets are those of an\n" +
 			"experiment file: 'capacity >= 100/s', 'response.p99 <= 50ms at 100/s'.\n\n" +
@@ -61,7 +62,7 @@ func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *o
 	if err != nil {
 		return composed{}, err
 	}
-	x := composed{label: "searches", needs: at.needs}
+	x := composed{label: "searches", needs: at.needs()}
 	x.what = fmt.Sprintf("the highest rate that %s holds, and how it breaks above it", at.url)
 	load := ""
 	if slo.limit != "" {
@@ -87,7 +88,7 @@ target:
   url: %s
 %s%sload:
   timeout: 5s   # a call that takes longer has failed: write what clients use
-%s`, why, nameOf(question, s.host()), s.area, question, s.adapter, quote(s.url), s.options, target, rest)
+%s`, why, nameOf(question, s.host()), s.area, question, s.adapter.Name, quote(s.url), s.options, target, rest)
 }
 
 // An objective is a limit for the response time that a share of the calls may exceed.
@@ -125,10 +126,15 @@ func splitObjective(budgets []string) (o objective, rest []string, err error) {
 
 // A spoken is a server at an address, and the adapter that speaks its protocol.
 type spoken struct {
-	area, adapter string
-	url           string
-	options       string // lines of the target section below the URL
-	needs         string // what to do where the address alone is not enough
+	area    string
+	adapter area.Adapter
+	url     string
+	options string // lines of the target section below the URL
+}
+
+// needs says what to do where the address alone is not enough.
+func (s spoken) needs() string {
+	return cmp.Or(s.adapter.Needs, "see the options of "+s.adapter.Name+" in docs/reference: --set target.NAME=VALUE")
 }
 
 // host returns the host and port of the URL.
@@ -142,7 +148,7 @@ func (s spoken) host() string {
 
 // spoken finds the adapter for an address: the one that is named, or else the one that the server's answers tell.
 func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlags) (spoken, error) {
-	u, err := parseAddress(address)
+	u, err := a.parseAddress(address)
 	if err != nil {
 		return spoken{}, err
 	}
@@ -152,17 +158,25 @@ func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlag
 	if adapter == "" {
 		return a.guess(ctx, u, f)
 	}
-	for _, ar := range all.Areas() {
-		if l, ok := ar.(lister); ok && ar.Offers().AnyRate.Given && l.Adapters()[adapter] != "" {
-			return spoken{area: ar.Name(), adapter: adapter, url: address, needs: needsOf(adapter)}, nil
+	var speak []string
+	for _, ar := range a.Areas {
+		adapters := ar.Parts().Adapters
+		if !ar.Offers().AnyRate.Given || len(adapters) == 0 {
+			continue
+		}
+		speak = append(speak, ar.Name())
+		for _, x := range adapters {
+			if x.Name == adapter {
+				return spoken{area: ar.Name(), adapter: x, url: address}, nil
+			}
 		}
 	}
-	return spoken{}, usage("--adapter %s: no such protocol of a server; 'tare list adapters' names those of identity and "+
-		"decision", adapter)
+	return spoken{}, usage("--adapter %s: no such protocol of a server; 'tare list adapters' names those of %s", adapter,
+		strings.Join(speak, " and "))
 }
 
 // parseAddress parses an address of the command line. Its errors do not quote what may hold a credential.
-func parseAddress(address string) (*url.URL, error) {
+func (a *app) parseAddress(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
@@ -171,12 +185,35 @@ func parseAddress(address string) (*url.URL, error) {
 		return nil, usage("a URL must not hold credentials: they would be kept in the record; name them with --set " +
 			"'target.…={env: NAME}'")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, usage("leave out the query of the URL, which may hold a secret; where it holds none, use --adapter " +
-			"http-token --set 'target.http.path=/path?query'")
-	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "grpc" && u.Scheme != "grpcs":
-		return nil, usage("%s: tare asks http and https addresses, and with --adapter ext-authz grpc and grpcs", address)
+		return nil, usage("leave out the query of the URL, which may hold a secret%s", a.queries())
+	case u.Scheme != "http" && u.Scheme != "https" && len(a.speaking(u.Scheme)) == 0:
+		return nil, usage("%s: tare asks http and https addresses%s", address, a.otherSchemes())
 	}
 	return u, nil
+}
+
+// queries says how an adapter is told the query of an address.
+func (a *app) queries() string {
+	for _, ar := range a.Areas {
+		for _, x := range ar.Parts().Adapters {
+			if x.Query != "" {
+				return "; where it holds none, use --adapter " + x.Name + " " + x.Query
+			}
+		}
+	}
+	return ""
+}
+
+// otherSchemes says which adapters have addresses of other schemes.
+func (a *app) otherSchemes() (text string) {
+	for _, ar := range a.Areas {
+		for _, x := range ar.Parts().Adapters {
+			if len(x.Schemes) > 0 {
+				text += ", and with --adapter " + x.Name + " " + strings.Join(x.Schemes, " and ")
+			}
+		}
+	}
+	return text
 }
 
 // needsRate refuses to ask a server that may be on another machine before it is known how much that server may be sent.
@@ -188,10 +225,10 @@ func (a *app) needsRate(ctx context.Context, u *url.URL, f *sourceFlags) error {
 		}
 		return nil
 	}
-	if !area.LoopbackHost(u.Hostname()) {
+	if !kit.LoopbackHost(u.Hostname()) {
 		return usage("%s is not on this machine; %s", u.Host, next)
 	}
-	addr, err := area.ResolveHost(ctx, u)
+	addr, err := kit.ResolveHost(ctx, u)
 	if err != nil {
 		return unheard(u, err)
 	}
@@ -201,7 +238,7 @@ func (a *app) needsRate(ctx context.Context, u *url.URL, f *sourceFlags) error {
 		return unheard(u, err)
 	}
 	_ = c.Close() // nothing was sent
-	if found := area.Unseen(addr, area.Env{}); len(found) > 0 {
+	if found := kit.Unseen(addr, area.Env{}); len(found) > 0 {
 		return usage("%s; %s", found[0].Message, next)
 	}
 	return nil

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -21,7 +20,7 @@ func (a *app) guardCommand() *cobra.Command {
 			"  --without-header NAME   the same request without this header\n" +
 			"  --forbidden PATH        a request for this path of the server\n" +
 			"Both must be refused with status 401 or 403.\n\n" +
-			"Without --adapter, up to six GET requests without credentials tell which protocol the server speaks.\n" +
+			"Without --adapter, up to " + a.mostRequests() + " without credentials tell which protocol the server\nspeaks.\n" +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"Exit codes: as of 'tare run'.",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -42,21 +41,7 @@ func (a *app) guardCommand() *cobra.Command {
 // mustRefuse is what a server must refuse, as flags say it.
 type mustRefuse struct{ without, forbidden []string }
 
-// section writes it as lines of the target section of area identity.
-func (m *mustRefuse) section() string {
-	var out strings.Builder
-	for _, name := range m.without {
-		fmt.Fprintf(&out, "    - {name: %s, without: [%s]}\n", quote("a request without "+name), quote(name))
-	}
-	for _, path := range m.forbidden {
-		fmt.Fprintf(&out, "    - {name: %s, path: %s}\n", quote("GET "+path), quote(path))
-	}
-	if out.Len() == 0 {
-		return ""
-	}
-	return "  trespass:   # the request with what an entry changes; refused is what is answered with 401 or 403\n" +
-		out.String()
-}
+func (m *mustRefuse) given() bool { return len(m.without)+len(m.forbidden) > 0 }
 
 // composeGuard writes the experiment that asks the server at an address for what it must refuse.
 func (a *app) composeGuard(ctx context.Context, address, adapter string, f *oneLineFlags, must *mustRefuse,
@@ -69,16 +54,19 @@ func (a *app) composeGuard(ctx context.Context, address, adapter string, f *oneL
 	if err != nil {
 		return composed{}, err
 	}
-	if must.section() != "" && at.area != "identity" {
-		return composed{}, usage("--without-header and --forbidden are for servers that a protocol of identity speaks to; "+
-			"%s knows itself what must be refused", at.adapter)
+	section := ""
+	switch write := at.adapter.Trespass; {
+	case must.given() && write == nil:
+		return composed{}, usage("--without-header and --forbidden are not for %s, which knows itself what must be refused",
+			at.adapter.Name)
+	case must.given():
+		section = write(must.without, must.forbidden)
 	}
-	x := composed{label: "guards", needs: at.needs}
-	if at.adapter == "http-token" && must.section() == "" {
-		x.needs = "say what it must refuse: --without-header NAME, --forbidden PATH, or a credential, which is then left " +
-			"out and forged: --set 'target.http.bearer={env: TOKEN}'"
+	x := composed{label: "guards", needs: at.needs()}
+	if at.adapter.GuardNeeds != "" && section == "" {
+		x.needs = at.adapter.GuardNeeds
 	}
 	x.what = fmt.Sprintf("whether %s refuses what it must, at rates below and above the one that it holds", at.url)
-	x.text = at.asked("guard", "Does this server refuse what it must, while it is overloaded?", must.section(), limits)
+	x.text = at.asked("guard", "Does this server refuse what it must, while it is overloaded?", section, limits)
 	return x, nil
 }

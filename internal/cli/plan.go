@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/question"
@@ -88,8 +88,8 @@ func (a *app) planned(ctx context.Context, src source, full bool) (doc planDocum
 	}
 	p("peak", "%s", peakRateText(e))
 	planTrespasses(e, p)
-	if d, ok := ar.(planner); ok {
-		for _, line := range d.Creates(e.Target, e.Arms()) {
+	if creates := e.Target.Says().Creates; creates != nil {
+		for _, line := range creates(e.Arms()) {
 			p("creates", "%s", line)
 		}
 	}
@@ -118,7 +118,7 @@ func (a *app) planArms(e *config.Experiment, p func(label, format string, args .
 func (a *app) programForPlan(ctx context.Context, ar area.Area, e *config.Experiment,
 	found []area.Finding,
 ) (area.Program, error) {
-	if _, ok := ar.(area.Programmed); ok && !isRunnable(found) {
+	if ar.Parts().Program != nil && !isRunnable(found) {
 		return area.Program{Counts: "without the start of its processes, which cannot be started: see below"}, nil
 	}
 	return a.program(ctx, ar, e, true)
@@ -133,11 +133,6 @@ func role(t design.Treatment) string {
 		return "   (baseline)"
 	}
 	return ""
-}
-
-// planner is an optional interface of an area: a description of what its runs create.
-type planner interface {
-	Creates(s area.Spec, treatments []design.Treatment) []string
 }
 
 // maxDuration returns how long the run takes at most, as far as that is known in advance.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"tare/area"
 	"tare/internal/analyze"
-	"tare/internal/area"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/doctor"
@@ -61,7 +61,7 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 		p("", "%s", made.Counts)
 	}
 	planGates(e, made, p)
-	_, batches := e.Target.(area.Batcher)
+	batches := e.Target.Says().Batches != nil
 	if !batches {
 		p("replaces", "blocks in which the generator was late, with at most %d more, within max_time", design.Spare(e.Blocks))
 	}
@@ -84,11 +84,11 @@ func rounded(d time.Duration) time.Duration {
 // batchesOf returns the batches of each trial: those that the program describes, else those of the file. ok: the area
 // measures batches.
 func batchesOf(e *config.Experiment, made area.Program) (batches []area.Batches, ok bool) {
-	b, ok := e.Target.(area.Batcher)
-	if !ok || len(made.Batches) > 0 {
-		return made.Batches, ok
+	own := e.Target.Says().Batches
+	if own == nil || len(made.Batches) > 0 {
+		return made.Batches, own != nil
 	}
-	return b.Batches(), true
+	return own, true
 }
 
 // blockTime predicts the duration of a block.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"tare/area"
 	"tare/internal/analyze"
-	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/design"

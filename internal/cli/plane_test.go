@@ -40,7 +40,7 @@ func TestPlaneScript(t *testing.T) {
 				out := t.Output()
 				if Main(context.Background(), Env{
 					Args: []string{"tare", "plane", "down", "--all"}, Stdout: out, Stderr: out,
-					Getenv: e.Getenv,
+					Getenv: e.Getenv, Areas: every,
 				}) != ExitPass {
 					t.Error("a plane is still running")
 				}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/config"
 	"tare/internal/record"
 )
@@ -16,12 +16,8 @@ import (
 // program identifies the program that makes an experiment's calls, or the files that say what is measured; it is zero
 // if there are none. look: nothing will be measured.
 func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (area.Program, error) {
-	if f, ok := ar.(area.Filed); ok {
-		contents, err := f.Contents(e.Target, e.Arms())
-		return area.Program{Identity: contents}, err
-	}
-	p, ok := ar.(area.Programmed)
-	if !ok {
+	identify := ar.Parts().Program
+	if identify == nil {
 		return area.Program{}, nil
 	}
 	env, err := a.areaEnv(".")
@@ -29,11 +25,11 @@ func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, l
 		return area.Program{}, err
 	}
 	env.Treatments, env.Look = e.Arms(), look
-	found, err := p.Program(ctx, e.Target, env)
-	if err != nil {
+	found, err := identify(ctx, e.Target, env)
+	if err != nil && !found.Files {
 		return found, fmt.Errorf("inspect the program that makes the calls: %w", err)
 	}
-	return found, nil
+	return found, err
 }
 
 // sameProgram fails if another program measured the record's first blocks. unknown is a warning that the record does
@@ -52,7 +48,7 @@ func (a *app) sameProgram(ctx context.Context, ar area.Area, e *config.Experimen
 	}
 	if d := differences(was, now); len(d) > 0 {
 		what := "program"
-		if _, ok := ar.(area.Filed); ok {
+		if found.Files {
 			what = "file"
 		}
 		return "", usage("%s was measured with another %s: %s; blocks of two %ss cannot be mixed: restore that %s, or start "+

@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/area"
 	"tare/internal/analyze"
-	"tare/internal/area"
 	"tare/internal/clock"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/proc"
 	"tare/internal/ratelimit"
@@ -207,7 +208,7 @@ func (a *app) examine(ctx context.Context, ar area.Area, e *config.Experiment, l
 	env.Trespasses, env.Treatments, env.Look = e.Load.Trespass > 0, e.Arms(), look
 	env.Operations = e.Load.Operations.Names()
 	env.Limit = ratelimit.New(env.Clock, float64(e.Load.MaxRate))
-	return append(area.ExposedSecrets(e.Target, env.Treatments), ar.Preflight(ctx, e.Target, env)...), nil
+	return append(kit.ExposedSecrets(e.Target, env.Treatments), ar.Preflight(ctx, e.Target, env)...), nil
 }
 
 // isRunnable reports whether none of the findings keeps the experiment from running.
@@ -275,7 +276,7 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 			return failed(err)
 		}
 	}
-	for _, f := range area.ExposedSecrets(s.e.Target, env.Treatments) {
+	for _, f := range kit.ExposedSecrets(s.e.Target, env.Treatments) {
 		if err := s.w.Note(record.Note{Text: f.Message}); err != nil {
 			return failed(err)
 		}

@@ -2,13 +2,14 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/proc"
 )
 
@@ -22,24 +23,25 @@ func (a *app) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, ok := ar.(area.Server)
-			if !ok {
+			servers := ar.Parts().Servers
+			serve, ok := servers[args[1]]
+			switch {
+			case len(servers) == 0:
 				return usage("area %q has no servers of its own", args[0])
+			case !ok:
+				return fmt.Errorf("serve: %s has no server %q, only %s", args[0], args[1],
+					strings.Join(sortedKeys(servers), " and "))
 			}
-			return a.serve(c.Context(), s, args[1])
+			return a.serve(c.Context(), serve)
 		},
 	}
 }
 
 // serve ends with its parent. An interrupt at the terminal reaches the whole process group, but the parent decides when
 // its servers end: after it has probed them and undone its changes.
-func (a *app) serve(ctx context.Context, s area.Server, name string) error {
+func (a *app) serve(ctx context.Context, serve area.Serve) error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
-	return proc.Serve(ctx, a.Stdin, a.Stdout, func(ctx context.Context, config json.RawMessage,
-		ready func(any) error,
-	) error {
-		return s.Serve(ctx, name, config, ready)
-	})
+	return proc.Serve(ctx, a.Stdin, a.Stdout, serve)
 }

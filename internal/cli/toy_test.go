@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"tare/area"
 	"tare/internal/analyze"
-	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/config"
 	"tare/internal/design"
@@ -173,7 +173,7 @@ func TestNewDriveNeedsOnlyItsEntries(t *testing.T) {
 // TestNewQuestionIsInTheSchema: editors know a question as soon as it is in the list.
 func TestNewQuestionIsInTheSchema(t *testing.T) {
 	question.AddForTest(t, toyQuestion())
-	schema, err := config.Schema((&app{}).areas)
+	schema, err := config.Schema(every)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,6 +231,7 @@ func runTare(t *testing.T, args ...string) (int, string) {
 	var out bytes.Buffer
 	code := Main(t.Context(), Env{
 		Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Getenv: os.Getenv,
+		Areas: every,
 	})
 	return code, out.String()
 }

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"tare/internal/area/decision/engine"
+	"tare/areas/decision/engine"
 	"tare/internal/plane"
 	"tare/internal/vm"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/question"
@@ -17,8 +17,8 @@ import (
 func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (kept *config.Experiment,
 	left []string, err error,
 ) {
-	t, ok := ar.(area.Trimmer)
-	if !ok {
+	trim := ar.Parts().Trim
+	if trim == nil {
 		return e, nil, nil
 	}
 	env, err := a.areaEnv(".")
@@ -27,7 +27,7 @@ func (a *app) trim(ctx context.Context, ar area.Area, e *config.Experiment, look
 	}
 	env.Look = look
 	all := e.Treatments()
-	treatments, findings := t.Trim(ctx, e.Target, all, env)
+	treatments, findings := trim(ctx, e.Target, all, env)
 	if len(treatments) == len(all) {
 		return e, nil, nil // Preflight reports other findings
 	}

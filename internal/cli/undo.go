@@ -10,8 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
+	"tare/internal/kit"
 	"tare/internal/record"
 )
 
@@ -118,13 +119,13 @@ func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []are
 func undoEach(ctx context.Context, ar area.Area, pending []area.Change, env area.Env) error {
 	var commands, rest []area.Change
 	for _, c := range pending {
-		if c.Kind == area.CommandKind && c.Area == "" {
+		if c.Kind == kit.CommandKind && c.Area == "" {
 			commands = append(commands, c)
 		} else {
 			rest = append(rest, c)
 		}
 	}
-	err := area.UndoEach(commands, func(c area.Change) error { return area.UndoCommand(ctx, c) })
+	err := kit.UndoEach(commands, func(c area.Change) error { return kit.UndoCommand(ctx, c) })
 	if len(rest) > 0 {
 		err = errors.Join(err, ar.Undo(ctx, rest, env))
 	}

@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/question"
@@ -46,15 +46,19 @@ func (e *Experiment) Scope() *budget.Scope {
 
 // OwnPace reports whether the area's workloads run at their own pace. A question that offers rates has calls of them.
 func (e *Experiment) OwnPace() bool {
-	_, batches := e.Target.(area.Batcher)
-	return batches && e.blocked()
+	return e.batches() && e.blocked()
 }
+
+// batches reports whether the operations time themselves.
+func (e *Experiment) batches() bool { return e.Target != nil && e.Target.Says().Batches != nil }
 
 // arm is what is measured under a treatment.
 func (e *Experiment) arm(t *design.Treatment) budget.Arm {
 	f := area.Forecast{Open: true}
-	if x, ok := e.Target.(area.Forecaster); ok {
-		f = x.Forecast(e.Question, *t)
+	if e.Target != nil {
+		if forecast := e.Target.Says().Forecast; forecast != nil {
+			f = forecast(question.Of(e.Question).Asked(), *t)
+		}
 	}
 	out := budget.Arm{
 		Operations: f.Operations, Idle: f.Idle, Metrics: f.Metrics, Open: f.Open, Unread: f.Unread,

@@ -3,7 +3,7 @@ package config
 import (
 	"time"
 
-	"tare/internal/area"
+	"tare/internal/kit"
 	"tare/internal/question"
 )
 
@@ -84,7 +84,7 @@ func (c *checker) bounds() {
 	if c.isValid("load.abort.for") && c.isValid("load.duration") && l.Abort.For >= l.Duration {
 		c.warn("load.abort.for", "a trial ends (%v) before this can happen", l.Duration)
 	}
-	if c.decoded && !c.unplaced && !c.given("load.max_rate") && !area.Loopback(c.e.Target, c.known) {
+	if c.decoded && !c.unplaced && !c.given("load.max_rate") && !kit.Loopback(c.e.Target, c.known) {
 		c.missing("load.max_rate", "target",
 			"the target is not on this machine, so load.max_rate must say how much it may be sent")
 	}

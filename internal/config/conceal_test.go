@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // shyWord accepts "good" only. Anything else may be a secret.

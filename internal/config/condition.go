@@ -11,7 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area"
+	"tare/internal/kit"
 	"tare/internal/spelling"
 	"tare/internal/unit"
 )
@@ -65,17 +65,17 @@ func (c Condition) MarshalJSON() ([]byte, error) { return json.Marshal(c.written
 
 // Conditions returns those that a guard brings about under load: names of the area's, which are all that it knows of
 // its target if the file names none, and commands.
-func (e *Experiment) Conditions() (names []string, own []area.Command) {
+func (e *Experiment) Conditions() (names []string, own []kit.ByCommand) {
 	names, own = e.Load.BroughtAbout()
-	if target, ok := e.Target.(area.Conditioned); ok && names == nil {
-		names = target.Conditions()
+	if e.Target != nil && names == nil {
+		names = e.Target.Says().Conditions
 	}
 	return names, own
 }
 
 // BroughtAbout returns the conditions that the area shall bring about, by name, and those by commands. Without
 // conditions in the file names is nil: all that the area can.
-func (l *Load) BroughtAbout() (names []string, own []area.Command) {
+func (l *Load) BroughtAbout() (names []string, own []kit.ByCommand) {
 	if l.Conditions == nil {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (l *Load) BroughtAbout() (names []string, own []area.Command) {
 		if len(c.Do) == 0 {
 			names = append(names, c.Name)
 		} else {
-			own = append(own, area.Command{Name: c.Name, Do: c.Do, Undo: c.Undo, For: time.Duration(c.For)})
+			own = append(own, kit.ByCommand{Name: c.Name, Do: c.Do, Undo: c.Undo, For: time.Duration(c.For)})
 		}
 	}
 	return names, own
@@ -102,14 +102,10 @@ func conditionSchema() *jsonschema.Schema {
 // conditions rejects what the area cannot bring about on its target, where it says what it can, and commands that
 // cannot be run.
 func (c *checker) conditions() {
-	target, says := c.e.Target.(area.Conditioned)
 	if !c.decoded {
 		return
 	}
-	var known []string
-	if says {
-		known = target.Conditions()
-	}
+	known := c.e.Target.Says().Conditions
 	var seen []string
 	for i, x := range c.e.Load.Conditions {
 		path := index("load.conditions", i)
@@ -120,7 +116,6 @@ func (c *checker) conditions() {
 			c.fail(path, "the condition %s is given twice", quote(x.Name))
 		case own:
 			c.commands(path, x, known)
-		case !says:
 		case len(known) == 0:
 			c.fail(path, "tare did not start this target, so it brings about %s only by a command of yours: "+
 				"{name: %[2]s, do: [PROGRAM, ARGUMENT]}", quote(x.Name), printed(x.Name))
@@ -134,11 +129,11 @@ func (c *checker) conditions() {
 
 // cannot rejects a condition of which the area says why it cannot be had, and reports whether it does.
 func (c *checker) cannot(path, name string) bool {
-	target, ok := c.e.Target.(area.Explaining)
-	if !ok {
+	whyNot := c.e.Target.Says().WhyNot
+	if whyNot == nil {
 		return false
 	}
-	reason := target.WhyNot(name, c.known)
+	reason := whyNot(name, c.known)
 	if reason != "" {
 		c.fail(path, "tare cannot bring about %s here: %s", quote(name), reason)
 	}

@@ -9,16 +9,37 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/question"
 	"tare/internal/spelling"
 )
 
-// Areas returns the areas that an experiment may name. Package area/all implements it.
+// Areas returns the areas that an experiment may name.
 type Areas interface {
 	Find(name string) (area.Area, bool)
 	Names() []string
+}
+
+// A List is the areas of a binary, in the order in which they are shown.
+type List []area.Area
+
+// Find implements Areas.
+func (l List) Find(name string) (area.Area, bool) {
+	for _, a := range l {
+		if a.Name() == name {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+// Names implements Areas.
+func (l List) Names() (names []string) {
+	for _, a := range l {
+		names = append(names, a.Name())
+	}
+	return names
 }
 
 var (
@@ -201,7 +222,7 @@ func (c *checker) judge() {
 	if c.e.Target == nil || c.broken("target") || !c.isValid("question") {
 		return
 	}
-	for _, f := range c.e.Target.Validate(c.e.Question, c.known) {
+	for _, f := range c.e.Target.Validate(question.Of(c.e.Question).Asked(), c.known) {
 		path := targetPath(f.Path)
 		if f.Treatment != "" {
 			path = c.levelPath(f.Treatment, f.Factor)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 )
 

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/area"
 	"tare/internal/budget"
 	"tare/internal/guard"
+	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/unit"
@@ -47,20 +47,29 @@ func (e *Experiment) WithDefaults() *Experiment {
 	}
 	if l.Trespass == 0 {
 		l.Trespass = asked.Trespass
-		if q, ok := e.Target.(area.Questioner); ok && asked.Drive.LongTrials && q.Asks(e.Treatments(), l.Operations.Names()) {
+		if asked.Drive.LongTrials && e.asks() {
 			l.Trespass, l.KeepMix = unit.Percent(guard.SoakShare(float64(l.Rate)*time.Duration(l.Duration).Seconds())), true
 		}
 	}
 	if l.Trespass > 0 {
 		out.Budget = withDefault(e.Budget, noneIsPermitted)
 	}
-	if l.Abort == nil && e.Target != nil && !area.Loopback(e.Target, e.Treatments()) {
+	if l.Abort == nil && e.Target != nil && !kit.Loopback(e.Target, e.Treatments()) {
 		l.Abort = &Abort{Error: defaultAbortError, For: unit.Duration(asked.AbortAfter)}
 	}
 	if l.SLO != nil && l.SLO.Share == 0 {
 		l.SLO = &SLO{Limit: l.SLO.Limit, Share: defaultShare}
 	}
 	return &out
+}
+
+// asks reports whether trespasses of the target only ask.
+func (e *Experiment) asks() bool {
+	if e.Target == nil {
+		return false
+	}
+	asks := e.Target.Says().Asks
+	return asks != nil && asks(e.Treatments(), e.Load.Operations.Names())
 }
 
 // noneIsPermitted is judged wherever there are trespasses, unless the file limits them.

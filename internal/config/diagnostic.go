@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // A Diagnostic is an error, a warning or a note about an experiment file.

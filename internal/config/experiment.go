@@ -1,7 +1,7 @@
 package config
 
 import (
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/unit"
 )

@@ -4,8 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"tare/internal/area"
-	"tare/internal/design"
+	"tare/area"
 	"tare/internal/unit"
 )
 
@@ -49,6 +48,7 @@ func (fakeArea) NewSpec() area.Spec                                             
 func (fakeArea) Preflight(context.Context, area.Spec, area.Env) []area.Finding  { return nil }
 func (fakeArea) Open(context.Context, area.Spec, area.Env) (area.Target, error) { return nil, nil }
 func (fakeArea) Undo(context.Context, []area.Change, area.Env) error            { return nil }
+func (fakeArea) Parts() area.Parts                                              { return area.Parts{} }
 
 // fakeSpec has a field of every kind that an area may use.
 type fakeSpec struct {
@@ -77,7 +77,7 @@ type fakeEmbedded struct {
 
 var presets = []string{"blog-2020", "healthy"}
 
-func (s *fakeSpec) Validate(design.Question, []design.Treatment) []area.Finding {
+func (s *fakeSpec) Validate(area.Asked, []area.Treatment) []area.Finding {
 	var out []area.Finding
 	if s.Embedded != nil && !slices.Contains(presets, s.Embedded.Preset) {
 		out = append(out, area.Finding{
@@ -94,9 +94,13 @@ func (s *fakeSpec) Validate(design.Question, []design.Treatment) []area.Finding 
 	return out
 }
 
-func (s *fakeSpec) Loopback() bool { return s.URL == "" }
+func (s *fakeSpec) Under(area.Treatment) (area.Spec, error) { return s, nil }
 
-// Stages implements area.Staged: an embedded target can be brought into any stage, others can only be warmed.
+func (s *fakeSpec) Says() area.Says {
+	return area.Says{Loopback: s.URL == "", Stages: s.Stages(), Conditions: []string{area.Restart}}
+}
+
+// Stages is area.Says.Stages: an embedded target can be brought into any stage, others can only be warmed.
 func (s *fakeSpec) Stages() []area.Stage {
 	if s.URL != "" {
 		return []area.Stage{area.Warm}

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/lab/memtest"
 )

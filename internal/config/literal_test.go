@@ -4,8 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/area"
-	"tare/internal/design"
+	"tare/area"
 )
 
 // TestCommentsHoldNoCredentials: the source is recorded with its comments.
@@ -70,7 +69,7 @@ func (namedArea) NewSpec() area.Spec { return &namedSpec{} }
 // hushedSpec finds secrets itself.
 type hushedSpec struct{ fakeSpec }
 
-func (*hushedSpec) Validate(design.Question, []design.Treatment) []area.Finding {
+func (*hushedSpec) Validate(area.Asked, []area.Treatment) []area.Finding {
 	return []area.Finding{{Path: "url", Severity: area.Error, Message: "not here", Secret: true}}
 }
 

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/question"
 )
@@ -37,7 +36,7 @@ func (f questioned) Load() question.Load {
 func (f questioned) Factors() []design.Factor { return f.c.e.Factors }
 
 func (f questioned) OwnPace() bool {
-	_, ok := f.c.e.Target.(area.Batcher)
+	ok := f.c.e.batches()
 	if ok {
 		f.c.ownPace()
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/question"
 )

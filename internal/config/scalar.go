@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area"
+	"tare/internal/kit"
 	"tare/internal/spelling"
 	"tare/internal/unit"
 )
@@ -93,7 +93,7 @@ func (w *walker) str(path string, n *yaml.Node, v reflect.Value, rules rules) {
 
 // path returns a path with ~ expanded.
 func (w *walker) path(path string, n *yaml.Node, value string) string {
-	out, err := area.ExpandHome(value)
+	out, err := kit.ExpandHome(value)
 	if err != nil {
 		w.errorAt(path, n, "%s%v", label(path), err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/question"
 	"tare/internal/unit"
 )

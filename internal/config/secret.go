@@ -8,7 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area"
+	"tare/area"
+	"tare/internal/kit"
 )
 
 // A Secret refers to a value that must not be written into a file. See area.Secret.
@@ -143,7 +144,7 @@ func credential(value string) string {
 	case authorization.MatchString(value):
 		return "an Authorization header"
 	}
-	if name, found := area.LiteralSecret(value); found {
+	if name, found := kit.LiteralSecret(value); found {
 		return "the value of " + quote(name)
 	}
 	return ""
@@ -152,7 +153,7 @@ func credential(value string) string {
 // noCredential rejects a secret value of an entry whose name suggests a secret.
 func (w *walker) noCredential(f field) {
 	n, ok := peek(f.value)
-	if !ok || n.Kind != yaml.ScalarNode || !area.IsSecretName(f.name) || !area.IsLiteral(n.Value) {
+	if !ok || n.Kind != yaml.ScalarNode || !kit.IsSecretName(f.name) || !kit.IsLiteral(n.Value) {
 		return
 	}
 	w.veil.over(w.source, f.value)

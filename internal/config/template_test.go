@@ -2,20 +2,35 @@ package config
 
 import (
 	"encoding/json"
+	"io/fs"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	"tare/area"
 	"tare/internal/design"
 )
 
 func TestUnknownTemplate(t *testing.T) {
-	for _, area := range []string{"cookery", "../identity", "", "identity\x00"} {
-		_, err := Template(area, design.Capacity)
-		if err == nil || !strings.Contains(err.Error(), "identity-capacity") {
-			t.Errorf("%q: the error does not say which there are: %v", area, err)
+	ar := filedArea{files: fstest.MapFS{"templates/capacity.yaml": {Data: []byte("x")}}}
+	for _, q := range []design.Question{"cookery", "../capacity", "", "capacity\x00"} {
+		_, err := Template(ar, q)
+		if err == nil || !strings.Contains(err.Error(), "those for capacity") {
+			t.Errorf("%q: the error does not say which there are: %v", q, err)
 		}
 	}
+	if text, err := Template(ar, design.Capacity); err != nil || string(text) != "x" {
+		t.Errorf("%q, %v", text, err)
+	}
 }
+
+type filedArea struct {
+	fakeArea
+
+	files fs.FS
+}
+
+func (f filedArea) Parts() area.Parts { return area.Parts{Files: f.files} }
 
 // TestExperimentAsJSON: factors keep their order, and a secret stays a reference.
 func TestExperimentAsJSON(t *testing.T) {

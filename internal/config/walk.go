@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // A walker decodes YAML nodes into Go values by reflection. Unlike a decoder it continues after an error, and it

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/unit"
@@ -178,8 +178,7 @@ func (c *checker) stageable(path string, w *Workload) {
 	if stage == "" || c.e.Target == nil || c.broken("target") {
 		return
 	}
-	staged, ok := c.e.Target.(area.Staged)
-	if ok && slices.Contains(staged.Stages(), stage) {
+	if slices.Contains(c.e.Target.Says().Stages, stage) {
 		return
 	}
 	hint := ""

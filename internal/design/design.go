@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"tare/area"
 )
 
 // A Factor is a property that the experiment varies, with its levels in the order of the file.
@@ -13,37 +15,17 @@ type Factor struct {
 	Levels []string
 }
 
-// A Treatment is one combination of levels. The baseline is a treatment; the A/A arm is the baseline again.
-type Treatment struct {
-	ID       string            `json:"id"`
-	Baseline bool              `json:"baseline,omitempty"`
-	Control  Control           `json:"control,omitempty"`
-	Levels   map[string]string `json:"levels,omitempty"`
-	// Of is the treatment that an A/A arm repeats.
-	Of string `json:"of,omitempty"`
-}
-
-// Named reports whether a word names this treatment: its ID, one of its levels, or one of its factor=level.
-func (t *Treatment) Named(word string) bool {
-	if word == t.ID {
-		return true
-	}
-	for factor, level := range t.Levels {
-		if word == level || word == factor+"="+level {
-			return true
-		}
-	}
-	return false
-}
-
-// Control marks a treatment that checks the experiment itself.
-type Control string
+// The contract's words for what is varied.
+type (
+	Treatment = area.Treatment
+	Control   = area.Control
+)
 
 // The controls.
 const (
-	None     Control = ""
-	AA       Control = "aa"       // the baseline again: any effect is noise
-	Negative Control = "negative" // where the control under test has no effect: any effect is an artefact
+	None     = area.Ordinary
+	AA       = area.AA
+	Negative = area.Negative
 )
 
 // ID names a combination of levels in a stable order: "mode=enforce policies=10". Without levels it is "default".

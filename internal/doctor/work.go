@@ -141,6 +141,7 @@ type get struct{ request []byte }
 
 var _ load.Wire = get{}
 
+func (get) Explain(uint64, int, []byte) int      { return -1 }
 func (get) ConnKey(uint64) int                   { return 0 }
 func (g get) Render(dst []byte, _ uint64) []byte { return append(dst, g.request...) }
 

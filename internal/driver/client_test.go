@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // TestBadDrivers: whatever a driver does wrong, and when, the error is clear, its process ends, and nothing is left

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/spelling"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/lab/memtest"
 )

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // randomLength is the length of the random part of a folder's name, in bytes.

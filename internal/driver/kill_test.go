@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/internal/proc"
 )
 
@@ -118,7 +119,7 @@ func TestKilledRunIsUndone(t *testing.T) {
 			kinds := ""
 			for _, x := range changes {
 				kinds = x.Kind + " " + kinds
-				if x.Kind == area.ProcessKind {
+				if x.Kind == kit.ProcessKind {
 					s.awaitEnd(t, x)
 				}
 				if x.Kind == FolderKind && strings.Contains(name, "took") {

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tare/internal/area"
+	"tare/area"
+	"tare/internal/kit"
 	"tare/internal/proc"
 )
 
@@ -57,7 +58,7 @@ func controlGroup(pid int) (string, error) {
 func (t *Target) endNamed(a *arm) error {
 	var errs []error
 	for id, c := range a.named {
-		err := area.KillProcess(c)
+		err := kit.KillProcess(c)
 		if err == nil {
 			err = t.journal.Undone(c)
 		}

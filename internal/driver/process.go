@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/probe"
 	"tare/internal/proc"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 )
 

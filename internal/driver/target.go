@@ -13,8 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/probe"
 	"tare/internal/proc"
@@ -55,11 +56,11 @@ type arm struct {
 	files       map[string]os.FileInfo // see Program.Files
 	since       uint64                 // start of the first process, in ticks since boot
 	named       map[proc.ID]area.Change
-	counts      map[string][]string     // the metrics that the program counts, by operation
-	live        *process                // under Target.mu
-	calls       *area.Callers[struct{}] // of guard: as many as the program takes at once
-	conditions  map[string]string       // that the program offers, by name
-	failed      sync.Once               // a call, of which a note tells
+	counts      map[string][]string    // the metrics that the program counts, by operation
+	live        *process               // under Target.mu
+	calls       *kit.Callers[struct{}] // of guard: as many as the program takes at once
+	conditions  map[string]string      // that the program offers, by name
+	failed      sync.Once              // a call, of which a note tells
 }
 
 // Prepare implements area.Target: it makes a folder, starts a program, and sends it describe and prepare.
@@ -76,7 +77,7 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	if err != nil {
 		return fmt.Errorf("find the folder for drivers' files: %w", err)
 	}
-	a := &arm{treatment: tr, program: program, counts: map[string][]string{}, calls: area.NewCallers(struct{}{})}
+	a := &arm{treatment: tr, program: program, counts: map[string][]string{}, calls: kit.NewCallers(struct{}{})}
 	folder, run := newFolder(parent, t.c.Area)
 	a.preparation = Preparation{Run: run, Treatment: tr.ID, Levels: map[string]string{}, Folder: folder}
 	maps.Copy(a.preparation.Levels, setting.Levels) // never nil, though it may be empty: programs read it
@@ -96,7 +97,7 @@ func (t *Target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return err
 	}
 	a.preparation.Operations = t.c.chosen(a.description)
-	a.calls = area.NewCallers(make([]struct{}, max(1, a.description.AtOnce))...)
+	a.calls = kit.NewCallers(make([]struct{}, max(1, a.description.AtOnce))...)
 	t.note("the calls were made by " + strings.TrimSpace(a.description.Name+" "+a.description.Version))
 	t.note(a.description.Notes...)
 	if err := t.prepare(ctx, a); err != nil {
@@ -336,4 +337,9 @@ func (t *Target) Close(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Can implements area.Target.
+func (t *Target) Can() area.Can {
+	return area.Can{Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions}
 }

@@ -10,8 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
+	"tare/internal/kit"
 )
 
 // TestTwoTreatmentsInTwoBlocks checks the requests, the journal and its order, and that nothing is left.
@@ -85,7 +86,7 @@ func (s *stage) checkJournalLine(t *testing.T, c area.Change, undone bool) {
 		if _, err := os.Stat(filepath.Join(s.actor.World, "made-"+c.Data["run"])); err == nil {
 			t.Errorf("prepared, undone %v: it is there", undone)
 		}
-	case area.ProcessKind:
+	case kit.ProcessKind:
 		_, err := os.Stat(filepath.Join("/proc", c.Data["pid"]))
 		if undone && err == nil {
 			t.Error("process undone: it is there")
@@ -304,7 +305,7 @@ func TestInterrupt(t *testing.T) {
 
 // TestPrepareNeedsAJournal: nothing is created that cannot be journaled.
 func TestPrepareNeedsAJournal(t *testing.T) {
-	for _, kind := range []string{FolderKind, area.ProcessKind, PreparedKind} {
+	for _, kind := range []string{FolderKind, kit.ProcessKind, PreparedKind} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, actor{}, nil)

@@ -9,15 +9,13 @@ import (
 	"strings"
 	"syscall"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/internal/load"
 )
 
-var (
-	_ area.Trespasser  = (*Target)(nil)
-	_ area.Conditioner = (*Target)(nil)
-)
+var ()
 
 // guards reports whether the run asks for trespasses: single calls are then made, at a rate.
 func (t *Target) guards() bool { return t.c.Env.Trespasses }
@@ -73,7 +71,7 @@ var callCauses = []string{
 	causeRefused:  "the control refused what it must allow",
 }
 
-// Trespasses implements area.Trespasser.
+// Trespasses is area.Can.Trespass.
 func (t *Target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	a, err := t.arm(tr)
 	if err != nil {
@@ -181,7 +179,7 @@ func (t *Target) awaitCalls(a *arm) {
 	a.calls.Release(held...)
 }
 
-// Conditions implements area.Conditioner.
+// Conditions is area.Can.Conditions.
 func (t *Target) Conditions(tr design.Treatment) []area.Condition {
 	a, err := t.arm(tr)
 	if err != nil || !t.guards() {
@@ -193,13 +191,13 @@ func (t *Target) Conditions(tr design.Treatment) []area.Condition {
 			Impose: func(ctx context.Context) (func(context.Context) error, error) { return nil, t.restart(ctx, a) },
 		},
 		{
-			Name: area.Starved, Does: area.StarvedDoes("the program"),
+			Name: area.Starved, Does: kit.StarvedDoes("the program"),
 			Impose: func(context.Context) (func(context.Context) error, error) {
 				s := t.process(a)
 				if s == nil {
 					return nil, errNoProcess
 				}
-				return area.Starve(t.c.Env.Clock, s.client.child.Signal), nil
+				return kit.Starve(t.c.Env.Clock, s.client.child.Signal), nil
 			},
 		},
 	}

@@ -13,7 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
+	"tare/internal/kit"
 	"tare/internal/proc"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // Undoable reports whether Undo can undo changes of this kind.
 func Undoable(c area.Change) bool {
-	return c.Kind == area.ProcessKind || c.Kind == FolderKind || c.Kind == PreparedKind || c.Kind == NamedKind
+	return c.Kind == kit.ProcessKind || c.Kind == FolderKind || c.Kind == PreparedKind || c.Kind == NamedKind
 }
 
 // keyFolder is where changes keep the path of their folder, including the changes that are folders.
@@ -36,7 +37,7 @@ func folderChange(areaName, path string) area.Change {
 }
 
 func processChange(areaName, id string, p proc.ID, folder string) area.Change {
-	c := area.ProcessChange(areaName, id, p)
+	c := kit.ProcessChange(areaName, id, p)
 	c.Data[keyFolder] = folder
 	return c
 }
@@ -105,7 +106,7 @@ func parsePrepared(c area.Change) (prepared, error) {
 func Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 	var errs []error
 	kept := map[string]bool{} // folders
-	for _, kind := range []string{area.ProcessKind, PreparedKind, NamedKind, FolderKind} {
+	for _, kind := range []string{kit.ProcessKind, PreparedKind, NamedKind, FolderKind} {
 		for _, c := range changes {
 			folder := c.Data[keyFolder]
 			if c.Kind != kind || (kind == FolderKind || kind == NamedKind) && kept[folder] {
@@ -125,7 +126,7 @@ func Undo(ctx context.Context, changes []area.Change, env area.Env) error {
 
 func undoOne(ctx context.Context, c area.Change, env area.Env) error {
 	switch c.Kind {
-	case area.ProcessKind:
+	case kit.ProcessKind:
 		return endProcess(c)
 	case PreparedKind:
 		p, err := parsePrepared(c)
@@ -134,14 +135,14 @@ func undoOne(ctx context.Context, c area.Change, env area.Env) error {
 		}
 		return p.undo(ctx, env)
 	case NamedKind:
-		return area.KillProcess(c)
+		return kit.KillProcess(c)
 	}
 	return clearFolder(c.Area, c.Data[keyFolder])
 }
 
 // endProcess kills a driver and its process group.
 func endProcess(c area.Change) error {
-	if err := area.KillProcess(c); err != nil {
+	if err := kit.KillProcess(c); err != nil {
 		return err
 	}
 	pid, err := strconv.Atoi(c.Data["pid"])

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/lab/memtest"
 )
 
@@ -137,7 +138,7 @@ func TestUndoFails(t *testing.T) {
 			s.c.Patience = time.Second
 			wantError(t, s.Close(t.Context()), want, "is not undone", s.arms[0].preparation.Folder)
 			for _, c := range s.ledger.pending {
-				if c.Kind == area.ProcessKind {
+				if c.Kind == kit.ProcessKind {
 					t.Error("a process is left")
 				}
 				if c.Kind == PreparedKind {
@@ -194,7 +195,7 @@ func TestUndoRejectsForeignChanges(t *testing.T) {
 		t.Error("the folder is still there")
 	}
 	for kind, want := range map[string]bool{
-		FolderKind: true, PreparedKind: true, area.ProcessKind: true,
+		FolderKind: true, PreparedKind: true, kit.ProcessKind: true,
 		"namespace": false,
 	} {
 		if Undoable(area.Change{Kind: kind}) != want {

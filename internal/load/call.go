@@ -2,7 +2,6 @@
 package load
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -66,52 +65,3 @@ func (c Call) Outstanding(now time.Duration) bool { return c.Done == 0 || c.Done
 
 // Unsent reports whether a call that has ended was never sent.
 func (c Call) Unsent() bool { return c.Sent == 0 }
-
-// Outcome classifies an ended call.
-type Outcome uint8
-
-// The outcomes.
-const (
-	OK         Outcome = iota
-	Denied             // the control denied it, as expected
-	Wrong              // a well-formed answer, but not the expected one
-	Refused            // shed or rate limited: 429, 503, RESOURCE_EXHAUSTED
-	Timeout            // no answer within the timeout, counted from the intended instant; perhaps never sent
-	ConnFailed         // the connection could not be established, or was reset; Errno says why, if known
-	// Failed is any other failure: 5xx, a malformed answer, a connection closed in good order before the response was
-	// complete.
-	Failed
-	// Permitted is the breach of a control: a call that it must refuse was granted.
-	Permitted
-	outcomes
-)
-
-// Outcomes is the number of outcomes.
-const Outcomes = int(outcomes)
-
-var outcomeNames = [Outcomes]string{"ok", "denied", "wrong", "refused", "timeout", "conn_failed", "failed", "permitted"}
-
-// String returns the outcome's name in all outputs.
-func (o Outcome) String() string {
-	if int(o) < len(outcomeNames) {
-		return outcomeNames[o]
-	}
-	return fmt.Sprintf("outcome(%d)", uint8(o))
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (o *Outcome) UnmarshalText(b []byte) error {
-	for i, n := range outcomeNames {
-		if n == string(b) {
-			*o = Outcome(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("unknown outcome %q", b)
-}
-
-// Good reports whether the outcome counts as goodput: OK, or an expected denial.
-func (o Outcome) Good() bool { return o == OK || o == Denied }

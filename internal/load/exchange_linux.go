@@ -223,7 +223,7 @@ func (s *shard) complete(conn *conn, at int64, reusable bool) nextStep {
 	if at <= c.intended+s.timeout {
 		op := &s.cfg.Operations[c.op]
 		if o = op.Wire.Check(c.i, status, conn.parser.whole); !o.Good() {
-			c.cause = op.explain(c.i, status, conn.parser.whole)
+			c.cause = explain(op, c.i, status, conn.parser.whole)
 		}
 	} else {
 		at, status, reusable = max(c.intended+s.timeout, c.sent), 0, false

@@ -79,7 +79,7 @@ func (s *stream) fresh(ctx context.Context, c *Call, o *Operation, i uint64) err
 	if n := s.cfg.Endpoint.Keys; n > 1 {
 		key = int(uint(w.ConnKey(i)) % uint(n))
 	}
-	conn, err := s.cfg.Endpoint.dial(ctx, key)
+	conn, err := dial(ctx, &s.cfg.Endpoint, key)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *stream) fresh(ctx context.Context, c *Call, o *Operation, i uint64) err
 	defer func() { _ = raw.Close() }()
 	interrupt := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
 	defer interrupt()
-	if conf := s.cfg.Endpoint.tls(false); conf != nil {
+	if conf := tlsOf(&s.cfg.Endpoint, false); conf != nil {
 		if conn, err = handshake(ctx, conn, conf); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *stream) freshAnswer(conn io.Reader, c *Call, o *Operation, i uint64, he
 		}
 		if done || (errors.Is(err, io.EOF) && p.eof()) {
 			if c.Outcome = o.Wire.Check(i, p.status, p.whole); !c.Outcome.Good() {
-				c.Cause = o.explain(i, p.status, p.whole)
+				c.Cause = explain(o, i, p.status, p.whole)
 			}
 			return nil
 		}
@@ -134,7 +134,7 @@ func (s *stream) freshAnswer(conn io.Reader, c *Call, o *Operation, i uint64, he
 }
 
 // dial connects from the source address of key.
-func (e *Endpoint) dial(ctx context.Context, key int) (net.Conn, error) {
+func dial(ctx context.Context, e *Endpoint, key int) (net.Conn, error) {
 	d := net.Dialer{KeepAlive: -1}
 	if e.Local != nil {
 		if a := e.Local(key); a.IsValid() {
@@ -144,9 +144,9 @@ func (e *Endpoint) dial(ctx context.Context, key int) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", e.Addr.String())
 }
 
-// tls returns a copy of the configuration with its server name, for HTTP/1.1 or with the configured protocols; nil for
+// tlsOf returns a copy of the configuration with its server name, for HTTP/1.1 or with the configured protocols; nil for
 // plaintext.
-func (e *Endpoint) tls(modern bool) *tls.Config {
+func tlsOf(e *Endpoint, modern bool) *tls.Config {
 	if e.TLS == nil {
 		return nil
 	}

@@ -208,7 +208,7 @@ func (e *std) judge(l *link, c *goCall, at int64) ending {
 	op := &e.cfg.Operations[c.rec.Operation]
 	end := ending{op.Wire.Check(c.i, l.parser.status, l.parser.whole), uint16(l.parser.status), 0, at}
 	if !end.outcome.Good() {
-		end.cause = op.explain(c.i, l.parser.status, l.parser.whole)
+		end.cause = explain(op, c.i, l.parser.status, l.parser.whole)
 	}
 	return end
 }

@@ -18,7 +18,7 @@ func (c *Config) Connections() int {
 }
 
 // sources returns the number of source addresses of the connections.
-func (e *Endpoint) sources() int {
+func sources(e *Endpoint) int {
 	if e.Local == nil {
 		return 1
 	}

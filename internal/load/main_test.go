@@ -157,6 +157,8 @@ func itoa(n int) string {
 	return itoa(n/10) + itoa(n%10)
 }
 
+func (wire) Explain(uint64, int, []byte) int { return -1 }
+
 func (w wire) Check(_ uint64, status int, body []byte) Outcome {
 	switch {
 	case status == 403:

@@ -66,7 +66,7 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 		return nil, err
 	}
 	defer m.endDial(&m.gates[key])
-	conn, raw, err := e.connect(ctx, key, e.cfg.Endpoint.tls(true))
+	conn, raw, err := e.connect(ctx, key, tlsOf(&e.cfg.Endpoint, true))
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (m *modern) exchange(ctx context.Context, w *worker, c *goCall, op *Operati
 	at := e.clock.now()
 	end := ending{op.Wire.Check(c.i, answer.StatusCode, w.body), status, 0, at}
 	if !end.outcome.Good() {
-		end.cause = op.explain(c.i, answer.StatusCode, w.body)
+		end.cause = explain(op, c.i, answer.StatusCode, w.body)
 	}
 	return end
 }

@@ -40,7 +40,7 @@ func Open(ctx context.Context, c Config) (Stream, error) {
 	if err := c.normalize(); err != nil {
 		return nil, fmt.Errorf("open load stream: %w", err)
 	}
-	if err := checkHost(c.Connections(), c.Endpoint.sources()); err != nil {
+	if err := checkHost(c.Connections(), sources(&c.Endpoint)); err != nil {
 		return nil, fmt.Errorf("open load stream: %w", err)
 	}
 	if c.Limit == nil {

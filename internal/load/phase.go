@@ -22,14 +22,14 @@ func (t table) mark(c *Call, marks []Mark, clock streamClock) {
 			continue
 		}
 		if h := cell.phase(m.Name); h != nil {
-			h.Record(int64(m.duration(c.Sent, clock)))
+			h.Record(int64(durationOf(m, c.Sent, clock)))
 		}
 	}
 }
 
-// duration returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it compares
+// durationOf returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it compares
 // wall-clock times.
-func (m *Mark) duration(sent time.Duration, clock streamClock) time.Duration {
+func durationOf(m *Mark, sent time.Duration, clock streamClock) time.Duration {
 	if m.From.IsZero() {
 		return max(0, time.Duration(clock.at(m.At))-sent)
 	}

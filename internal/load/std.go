@@ -375,7 +375,7 @@ func (e *std) finish(c *goCall, end ending) {
 func (e *std) timeoutCause(c *goCall, at int64) Cause {
 	switch {
 	case e.cfg.Operations[c.rec.Operation].Call != nil && c.rec.Sent != 0:
-		return e.cfg.Operations[c.rec.Operation].stuckCause(c.i)
+		return stuckCause(&e.cfg.Operations[c.rec.Operation], c.i)
 	case c.rec.Sent != 0 && c.rec.FirstByte != 0 && int64(c.rec.FirstByte) <= at:
 		return CauseNoEnd
 	case c.rec.Sent != 0:

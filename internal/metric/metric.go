@@ -1,7 +1,9 @@
 // Package metric names what is measured: metrics, their base units, and samples of them.
 package metric
 
-import "time"
+import (
+	"tare/area"
+)
 
 // A Metric is one measured quantity. Metrics are values: two packages that declare the same name must declare the same
 // Metric.
@@ -45,12 +47,4 @@ const (
 )
 
 // A Sample is one value of one metric about one subject.
-type Sample struct {
-	Subject string `json:"subject"` // "endpoint", "sts", "generator"
-	Metric  string `json:"metric"`
-	// Part tells values of one metric about one subject apart: the collector of a JVM, the series of an endpoint.
-	// Usually empty.
-	Part  string        `json:"part,omitempty"`
-	At    time.Duration `json:"at"` // since the trial began
-	Value float64       `json:"value"`
-}
+type Sample = area.Sample

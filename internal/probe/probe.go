@@ -2,16 +2,8 @@
 package probe
 
 import (
-	"context"
-
-	"tare/internal/metric"
+	"tare/area"
 )
 
-// A Probe reads counters of one subject. Delta turns two readings into costs; a probe never reports totals over a
-// process's lifetime as costs.
-type Probe interface {
-	// Subject names what is read: "endpoint", "sts", "generator", "host".
-	Subject() string
-	// Read returns the present values, in base units. A value that cannot be read is absent, never 0.
-	Read(ctx context.Context) ([]metric.Sample, error)
-}
+// A Probe reads counters of one subject.
+type Probe = area.Probe

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/metric"

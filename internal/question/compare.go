@@ -3,7 +3,7 @@ package question
 import (
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/metric"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/guard"

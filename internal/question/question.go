@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/budget"
 	"tare/internal/design"
 	"tare/internal/unit"
@@ -96,6 +96,11 @@ var known = []*Question{compare(), scale(), capacity(), soak(), guarding()}
 
 // All returns the questions in the order in which lists have them.
 func All() []*Question { return slices.Clone(known) }
+
+// Asked is what an area may know of the question.
+func (q *Question) Asked() area.Asked {
+	return area.Asked{Trespasses: q.Trespass > 0, InBlocks: q.Drive.InBlocks, LongTrials: q.Drive.LongTrials}
+}
 
 // Names returns the names of the questions for which has is true, in order; all if has is nil.
 func Names(has func(*Question) bool) (out []string) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/budget"
 	"tare/internal/design"
 )

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"

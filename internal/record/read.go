@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // A Record is the result of a run. Open fills it from the journal; raw calls and histograms stay on disk until

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/hist"

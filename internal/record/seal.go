@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // A Key seals those lines of a record that are acted on later: changes to undo and plans to resume. Only its user can

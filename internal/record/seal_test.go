@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 )
 

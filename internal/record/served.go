@@ -1,6 +1,6 @@
 package record
 
-import "tare/internal/area"
+import "tare/area"
 
 // Served is what the target itself measured of the requests in a trial, as the difference of two readings, one right
 // before the trial's probes and one right after. The period is: in a comparison, the window, with warm-up calls that

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/hist"
 	"tare/internal/load"
 )

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"tare/internal/area"
+	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
 )
@@ -20,7 +20,7 @@ const (
 // An Account compares the answers that the calls of a trial received with those that the target counted.
 type Account struct {
 	*Arm
-	ledger area.Ledger // nil: the target keeps no counts
+	counts counted // nil: the target keeps no counts
 	before map[string]float64
 	err    error
 
@@ -31,18 +31,21 @@ type Account struct {
 // Account reads the target's counts before any load.
 func (a *Arm) Account(ctx context.Context) *Account {
 	out := &Account{Arm: a, seen: map[string]uint64{}}
-	ledger, ok := a.Target.(area.Ledger)
-	if !ok {
+	counts := counted(a.Target.Can().Counted)
+	if counts == nil {
 		return out
 	}
-	if out.before, out.err = a.readCounts(ctx, ledger); out.before != nil || out.err != nil {
-		out.ledger = ledger
+	if out.before, out.err = a.readCounts(ctx, counts); out.before != nil || out.err != nil {
+		out.counts = counts
 	}
 	return out
 }
 
+// counted is area.Can.Counted.
+type counted func(context.Context, design.Treatment) (map[string]float64, error)
+
 // readCounts reads the counts, and retries a few times.
-func (a *Arm) readCounts(ctx context.Context, ledger area.Ledger) (counts map[string]float64, err error) {
+func (a *Arm) readCounts(ctx context.Context, read counted) (counts map[string]float64, err error) {
 	for try := range countTries {
 		if try > 0 {
 			if err := a.Env.Clock.Sleep(ctx, countPause); err != nil {
@@ -50,7 +53,7 @@ func (a *Arm) readCounts(ctx context.Context, ledger area.Ledger) (counts map[st
 			}
 		}
 		within, cancel := context.WithTimeout(ctx, countWithin)
-		counts, err = ledger.Counted(within, a.Treatment)
+		counts, err = read(within, a.Treatment)
 		cancel()
 		if err == nil {
 			return counts, nil
@@ -103,7 +106,7 @@ func unanswered(o load.Outcome, n load.CauseCount) bool {
 // Close reads the target's counts again, and records both sides. pending is the number of calls that have not ended:
 // nobody saw their answers.
 func (a *Account) Close(ctx context.Context, pending int) error {
-	if a.ledger == nil {
+	if a.counts == nil {
 		return nil
 	}
 	r := record.Answers{
@@ -112,7 +115,7 @@ func (a *Account) Close(ctx context.Context, pending int) error {
 	}
 	err := a.err
 	if err == nil {
-		r.After, err = a.readCounts(ctx, a.ledger)
+		r.After, err = a.readCounts(ctx, a.counts)
 	}
 	if err != nil {
 		r.Error = err.Error()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/record"
 )
 
@@ -12,8 +12,8 @@ import (
 // and that this treatment cannot have is noted.
 func (a *Arm) Conditions() ([]area.Condition, error) {
 	var own []area.Condition
-	if target, ok := a.Target.(area.Conditioner); ok {
-		own = target.Conditions(a.Treatment)
+	if conditions := a.Target.Can().Conditions; conditions != nil {
+		own = conditions(a.Treatment)
 	}
 	if a.Load.Conditions == nil {
 		return own, nil

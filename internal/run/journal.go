@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // journal is the record as areas see it. If the record cannot be written, for example on a full disk, areas still undo

@@ -36,7 +36,7 @@ func (x *Stage) placement(t design.Treatment, e *load.Endpoint) *record.Placemen
 // an address is on this host if any part of it can be probed here.
 func (x *Stage) targetProcessors(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {
 	if e == nil || !e.Addr.IsValid() {
-		return len(x.Target.Probes(t)) > 0, nil
+		return len(x.Probes(t)) > 0, nil
 	}
 	if !isLocal(e.Addr.Addr()) {
 		return false, nil

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/record"
 )
@@ -63,7 +64,7 @@ type Load struct {
 	// Conditions are the names of those that the target shall bring about; nil: all that it can. Commands are conditions
 	// of the file's own.
 	Conditions []string
-	Commands   []area.Command
+	Commands   []kit.ByCommand
 	// KeepMix leaves the trespasses of the mix in it with their weights: Trespass is the share of those that it lacks.
 	KeepMix bool
 	Abort   *Abort
@@ -233,7 +234,10 @@ func (x *Stage) do(ctx context.Context) (err error) {
 
 // notes writes those notes of the target that are not in the record yet: some are known only at the end.
 func (x *Stage) notes() error {
-	notes := x.Target.Notes()
+	var notes []string
+	if say := x.Target.Can().Notes; say != nil {
+		notes = say()
+	}
 	if x.Load.KeepMix {
 		notes = append(notes, fmt.Sprintf("the file gives no load.trespass: %.3g %% of the calls, besides those of its mix, "+
 			"must be refused", x.Load.Trespass*100))

@@ -38,9 +38,12 @@ func (a *Arm) OpenStream(ctx context.Context, seed uint64, keepCalls bool) (*Str
 }
 
 func (a *Arm) streamConfig() (load.Config, error) {
-	endpoint, err := a.Target.Endpoint(a.Treatment)
-	if err != nil {
-		return load.Config{}, fmt.Errorf("endpoint of %s: %w", a.Treatment.ID, err)
+	var endpoint *load.Endpoint
+	if find := a.Target.Can().Endpoint; find != nil {
+		var err error
+		if endpoint, err = find(a.Treatment); err != nil {
+			return load.Config{}, fmt.Errorf("endpoint of %s: %w", a.Treatment.ID, err)
+		}
 	}
 	cfg := a.Load.Config
 	cfg.Operations, cfg.Limit = a.Ops, a.Env.Limit

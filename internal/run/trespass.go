@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"tare/internal/area"
 	"tare/internal/design"
 	"tare/internal/guard"
 	"tare/internal/load"
@@ -30,11 +29,11 @@ func (x *Stage) withTrespasses(t design.Treatment, mix []load.Operation) ([]load
 	if share <= 0 {
 		return mix, nil
 	}
-	target, ok := x.Target.(area.Trespasser)
-	if !ok {
+	trespass := x.Target.Can().Trespass
+	if trespass == nil {
 		return nil, fmt.Errorf("area %s cannot ask for what must be refused: leave out load.trespass", x.Area.Name())
 	}
-	twins, err := target.Trespasses(t)
+	twins, err := trespass(t)
 	if err != nil {
 		return nil, fmt.Errorf("trespasses of %s: %w", t.ID, err)
 	}
@@ -203,24 +202,16 @@ type watched struct {
 	note    func(call uint64, status int, body []byte)
 }
 
-var _ load.Explainer = (*watched)(nil)
+var _ load.Wire = (*watched)(nil)
 
 // Check implements load.Wire.
 func (w *watched) Check(i uint64, status int, body []byte) load.Outcome {
 	o := w.Wire.Check(i, status, body)
 	if o == load.Permitted ||
-		o == load.Wrong && len(w.foreign) > 0 && slices.Contains(w.foreign, w.Explain(i, status, body)) {
+		o == load.Wrong && len(w.foreign) > 0 && slices.Contains(w.foreign, w.Wire.Explain(i, status, body)) {
 		w.note(i, status, body)
 	}
 	return o
-}
-
-// Explain implements load.Explainer.
-func (w *watched) Explain(i uint64, status int, body []byte) int {
-	if e, ok := w.Wire.(load.Explainer); ok {
-		return e.Explain(i, status, body)
-	}
-	return -1
 }
 
 // ConfirmBreaches records the breaches since it was last called. It asks a few of them again, alone, to tell what

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 )
@@ -17,6 +17,8 @@ type refusing struct {
 }
 
 func (r refusing) Operations(design.Treatment) ([]load.Operation, error) { return r.mix, nil }
+
+func (r refusing) Can() area.Can { return area.Can{Trespass: r.Trespasses} }
 
 func (refusing) Trespasses(design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{{Name: "deny", Twin: "permit"}, {Name: "absent", Twin: "permit"}}, nil

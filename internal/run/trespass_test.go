@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 )
@@ -96,6 +96,8 @@ func (mixed) Operations(design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{{Name: "permit", Weight: 1}, {Name: "other", Weight: 1}, {Name: "deny", Weight: 1}}, nil
 }
 
+func (m mixed) Can() area.Can { return area.Can{Trespass: m.Trespasses} }
+
 func (mixed) Trespasses(design.Treatment) ([]load.Operation, error) {
 	return []load.Operation{{Name: "deny", Twin: "permit"}}, nil
 }
@@ -105,6 +107,7 @@ type yes struct{}
 
 func (yes) ConnKey(uint64) int                     { return 0 }
 func (yes) Render(dst []byte, _ uint64) []byte     { return dst }
+func (yes) Explain(uint64, int, []byte) int        { return -1 }
 func (yes) Check(uint64, int, []byte) load.Outcome { return load.Permitted }
 
 // standing is a stream that stands still.
@@ -130,7 +133,7 @@ func TestBreachesAreKept(t *testing.T) {
 			t.Fatalf("the outcome becomes %v", got)
 		}
 	}
-	if got := ops[1].Wire.(load.Explainer).Explain(0, 200, nil); got != -1 {
+	if got := ops[1].Wire.(load.Wire).Explain(0, 200, nil); got != -1 {
 		t.Errorf("a wire that explains nothing explains %d", got)
 	}
 	kept := b.take()
@@ -147,6 +150,7 @@ func TestBreachesAreKept(t *testing.T) {
 // no refuses everything.
 type no struct{ yes }
 
+func (no) Explain(uint64, int, []byte) int        { return -1 }
 func (no) Check(uint64, int, []byte) load.Outcome { return load.Denied }
 
 // BenchmarkCheck is what watching costs a trespass that is refused, beside the check itself.

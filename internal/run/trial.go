@@ -79,7 +79,11 @@ func sameOperations(arms []*Arm) (err error) {
 func alike(a, b load.Operation) bool { return a.Name == b.Name && (a.Batch == nil) == (b.Batch == nil) }
 
 func (a *Arm) enter(ctx context.Context) error {
-	if err := a.Target.Enter(ctx, a.Treatment); err != nil {
+	enter := a.Target.Can().Enter
+	if enter == nil {
+		return nil
+	}
+	if err := enter(ctx, a.Treatment); err != nil {
 		return fmt.Errorf("enter %s: %w", a.Treatment.ID, err)
 	}
 	return nil
@@ -87,7 +91,11 @@ func (a *Arm) enter(ctx context.Context) error {
 
 // leave undoes enter, even after an interrupt.
 func (a *Arm) leave(ctx context.Context) error {
-	if err := a.Target.Leave(context.WithoutCancel(ctx), a.Treatment); err != nil {
+	leave := a.Target.Can().Leave
+	if leave == nil {
+		return nil
+	}
+	if err := leave(context.WithoutCancel(ctx), a.Treatment); err != nil {
 		return fmt.Errorf("leave %s: %w", a.Treatment.ID, err)
 	}
 	return nil
@@ -193,11 +201,19 @@ func (x *Stage) Operations(t design.Treatment) ([]load.Operation, error) {
 	return x.withTrespasses(t, mix)
 }
 
+// Probes returns what reads the target under a treatment.
+func (x *Stage) Probes(t design.Treatment) []probe.Probe {
+	if probes := x.Target.Can().Probes; probes != nil {
+		return slices.Clone(probes(t))
+	}
+	return nil
+}
+
 // Sample reads every probe once. A probe that cannot be read is a warning only.
 func (a *Arm) Sample(ctx context.Context, when record.When, point int) error {
 	var all []metric.Sample
 	at := a.Env.Clock.Now().Sub(a.start)
-	probes := slices.Clone(a.Target.Probes(a.Treatment))
+	probes := a.Probes(a.Treatment)
 	if when == record.After {
 		slices.Reverse(probes) // so that the cost of reading one probe to the others lies outside both readings
 	}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/record"
 )
@@ -14,7 +14,7 @@ import (
 // A witness reads the target's own measurements of the requests of a trial.
 type witness struct {
 	*Arm
-	target area.Witness // nil: the target measures nothing
+	ask    witnessed // nil: the target measures nothing
 	before *area.Served
 	asked  time.Time // when before was read
 	err    error
@@ -24,20 +24,23 @@ type witness struct {
 // it. The returned function reads the totals again and records the difference.
 func (a *Arm) Witness(ctx context.Context) (seen func(context.Context) error) {
 	w := &witness{Arm: a, asked: a.Env.Clock.Now()}
-	target, ok := a.Target.(area.Witness)
-	if !ok {
+	ask := witnessed(a.Target.Can().Witnessed)
+	if ask == nil {
 		return w.close
 	}
-	if w.before, w.err = witnessed(ctx, target, a.Treatment); w.before != nil || w.err != nil {
-		w.target = target
+	if w.before, w.err = ask.in(ctx, a.Treatment); w.before != nil || w.err != nil {
+		w.ask = ask
 	}
 	return w.close
 }
 
-func witnessed(ctx context.Context, target area.Witness, t design.Treatment) (*area.Served, error) {
+// witnessed is area.Can.Witnessed.
+type witnessed func(context.Context, design.Treatment) (*area.Served, error)
+
+func (ask witnessed) in(ctx context.Context, t design.Treatment) (*area.Served, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	return target.Witnessed(ctx, t)
+	return ask(ctx, t)
 }
 
 // close reads the totals again and writes the difference. If they cannot be read, the run continues: the record says
@@ -48,7 +51,7 @@ func (w *witness) close(ctx context.Context) error {
 		return nil
 	default:
 	}
-	if w.target == nil {
+	if w.ask == nil {
 		return nil
 	}
 	r := record.Served{Treatment: w.Trial.Treatment, Block: w.Trial.Block}
@@ -64,7 +67,7 @@ func (w *witness) close(ctx context.Context) error {
 
 // since completes r.
 func (w *witness) since(ctx context.Context, r *record.Served) error {
-	after, err := witnessed(ctx, w.target, w.Treatment)
+	after, err := w.ask.in(ctx, w.Treatment)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"tare/area"
 	"tare/internal/load"
 )
 
@@ -42,13 +43,8 @@ type Window struct {
 	Due   int           `json:"due"`
 }
 
-// Local is what probes on the target's own host saw; nil where nothing could be read.
-type Local struct {
-	// connections waiting to be accepted, at the end of the last window
-	ListenQueue *int     `json:"listen_queue,omitempty"`
-	Throttled   *float64 `json:"throttled,omitempty"` // share of the CPU limit's periods in which the target was throttled
-	Paused      *float64 `json:"paused,omitempty"`    // share of time in GC pauses
-}
+// Local is what probes on the target's own host saw.
+type Local = area.Local
 
 // Evidence is all that the classifier looks at.
 type Evidence struct {

@@ -4,7 +4,6 @@ package areatest
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/proc"
@@ -31,14 +30,15 @@ func ServerOfArgs(areaName string) string {
 
 // Serve runs the named server until its parent ends it, and exits, as "tare serve" does. A TestMain calls it so that
 // the test binary can be its own child.
-func Serve(s area.Server, name string) {
+func Serve(a area.Area, name string) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, config json.RawMessage,
-		ready func(any) error,
-	) error {
-		return s.Serve(ctx, name, config, ready)
-	})
+	serve, ok := a.Parts().Servers[name]
+	if !ok {
+		fmt.Fprintln(os.Stderr, "no server", name)
+		os.Exit(1)
+	}
+	err := proc.Serve(ctx, os.Stdin, os.Stdout, serve)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

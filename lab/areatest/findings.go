@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
+	"tare/internal/question"
 )
 
 // Validate returns the findings about a section for a question (empty: Compare) and treatments with these levels, each
@@ -18,7 +19,7 @@ func Validate(s area.Spec, q design.Question, levels [][]string) []area.Finding 
 	for _, l := range levels {
 		treatments = append(treatments, Treatment(l...))
 	}
-	return s.Validate(q, treatments)
+	return s.Validate(question.Of(q).Asked(), treatments)
 }
 
 // WantFinding fails the test unless found is the one finding want, whose message may be longer than that of want. An

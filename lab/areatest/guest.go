@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"os"
 
-	"tare/internal/area"
-	"tare/internal/area/remote"
+	"tare/area"
+	"tare/internal/kit/remote"
 	"tare/internal/vm"
 	"tare/internal/vm/shell"
 )

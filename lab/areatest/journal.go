@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // A Journal keeps changes in memory. The zero Journal is empty.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 func TestJournal(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // parentVariable is the environment variable that StartParent sets: the path of the journal.

@@ -52,6 +52,7 @@ var Quantiles = []float64{0.5, 0.99, 0.999}
 
 type get struct{ request []byte }
 
+func (get) Explain(uint64, int, []byte) int      { return -1 }
 func (get) ConnKey(uint64) int                   { return 0 }
 func (g get) Render(dst []byte, _ uint64) []byte { return append(dst, g.request...) }
 func (get) Check(_ uint64, status int, body []byte) load.Outcome {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -36,20 +36,29 @@ func (a Area) Open(context.Context, area.Spec, area.Env) (area.Target, error) {
 	return &target{server: s}, nil
 }
 
+// Parts implements area.Area.
+func (Area) Parts() area.Parts { return area.Parts{} }
+
+// Can implements area.Target.
+func (t *target) Can() area.Can {
+	return area.Can{Endpoint: t.Endpoint, Trespass: t.Trespasses, Conditions: t.Conditions}
+}
+
 var offers = area.Offers{AnyRate: area.Yes, Trespasses: area.Yes}
 
 type spec struct{}
 
-func (spec) Validate(design.Question, []design.Treatment) []area.Finding { return nil }
-func (spec) Loopback() bool                                              { return true }
+func (spec) Validate(area.Asked, []area.Treatment) []area.Finding { return nil }
+func (s spec) Under(area.Treatment) (area.Spec, error)            { return s, nil }
+func (spec) Says() area.Says {
+	return area.Says{Loopback: true, Conditions: []string{area.Restart, area.Reload, area.Slow, area.Partition}}
+}
 
 // target is a running control.
 type target struct{ server *Server }
 
 var (
-	_ area.Target      = (*target)(nil)
-	_ area.Trespasser  = (*target)(nil)
-	_ area.Conditioner = (*target)(nil)
+	_ area.Target = (*target)(nil)
 )
 
 func (*target) Prepare(context.Context, design.Treatment, area.Journal) error { return nil }
@@ -84,7 +93,7 @@ func (*target) Trespasses(design.Treatment) ([]load.Operation, error) {
 
 var allowed, refused = []byte(`"allowed":true`), []byte(`"allowed":false`)
 
-// Conditions implements area.Conditioner.
+// Conditions is area.Can.Conditions.
 func (t *target) Conditions(design.Treatment) []area.Condition {
 	at := func(name string, begin, end func()) area.Condition {
 		c := area.Condition{Name: name, Does: name, Hold: time.Second}
@@ -114,6 +123,7 @@ func (t *target) Conditions(design.Treatment) []area.Condition {
 type read struct{}
 
 func (read) ConnKey(uint64) int                 { return 0 }
+func (read) Explain(uint64, int, []byte) int    { return -1 }
 func (read) Render(dst []byte, i uint64) []byte { return ask(dst, i, "yes") }
 
 func (read) Check(i uint64, status int, body []byte) load.Outcome {
@@ -150,6 +160,9 @@ type trespassWire struct {
 }
 
 var _ load.Wire = (*trespassWire)(nil)
+
+// Explain implements load.Wire.
+func (*trespassWire) Explain(uint64, int, []byte) int { return -1 }
 
 // ConnKey implements load.Wire.
 func (*trespassWire) ConnKey(uint64) int { return 0 }

@@ -3,7 +3,7 @@ package controls
 import (
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 )
 
 // sound is a server that decides by its rule, whatever happens, or answers nothing that says yes.

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"tare/area"
 	"tare/internal/analyze"
-	"tare/internal/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"

@@ -37,6 +37,8 @@ func (tokenCall) Render(dst []byte, _ uint64) []byte {
 }
 
 // Check implements load.Wire.
+func (tokenCall) Explain(uint64, int, []byte) int { return -1 }
+
 func (tokenCall) Check(_ uint64, status int, body []byte) load.Outcome {
 	switch {
 	case status == 429 || status == 503:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"
@@ -25,6 +25,8 @@ type lateCounter struct {
 	keeps bool
 }
 
+func (s *lateCounter) Can() area.Can { return area.Can{Counted: s.Counted} }
+
 func (s *lateCounter) Counted(context.Context, design.Treatment) (map[string]float64, error) {
 	if s.asked++; s.asked <= s.fails {
 		return nil, errors.New("503 Service Unavailable")
@@ -34,8 +36,6 @@ func (s *lateCounter) Counted(context.Context, design.Treatment) (map[string]flo
 	}
 	return map[string]float64{"permit": float64(s.asked)}, nil
 }
-
-var _ area.Ledger = (*lateCounter)(nil)
 
 func TestTargetCountsAreReadAgain(t *testing.T) {
 	trial := design.Trial{Treatment: "here"}

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/run"
 )
@@ -37,11 +36,9 @@ func (s *exactTarget) Open(context.Context, area.Spec, area.Env) (area.Target, e
 func (*exactTarget) Undo(context.Context, []area.Change, area.Env) error              { return nil }
 func (*exactTarget) Prepare(context.Context, design.Treatment, area.Journal) error    { return nil }
 func (*exactTarget) Verify(context.Context, design.Treatment) error                   { return nil }
-func (*exactTarget) Endpoint(design.Treatment) (*load.Endpoint, error)                { return nil, nil }
-func (*exactTarget) Probes(design.Treatment) []probe.Probe                            { return nil }
-func (*exactTarget) Recover(context.Context, design.Treatment) error                  { return nil }
-func (*exactTarget) Notes() []string                                                  { return nil }
 func (*exactTarget) Close(context.Context) error                                      { return nil }
+func (*exactTarget) Parts() area.Parts                                                { return area.Parts{} }
+func (s *exactTarget) Can() area.Can                                                  { return area.Can{Enter: s.Enter, Leave: s.Leave} }
 
 func (s *exactTarget) Enter(context.Context, design.Treatment) error {
 	s.standing++

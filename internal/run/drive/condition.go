@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/guard"
 )
 

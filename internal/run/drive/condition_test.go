@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/guard"
 )
 

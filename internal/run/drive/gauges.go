@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"tare/internal/metric"
@@ -51,7 +50,7 @@ func (g *gauges) read(ctx context.Context, now func() time.Duration) ([]metric.S
 	var all []metric.Sample
 	ordinal := map[string]int{}
 	// The host's probes run beside the target's: they distinguish a drift of the target from one of its host.
-	for _, p := range append(slices.Clone(g.Target.Probes(g.Treatment)), probe.Probe(probe.Host{})) {
+	for _, p := range append(g.Probes(g.Treatment), probe.Probe(probe.Host{})) {
 		key := gauge{p.Subject(), fmt.Sprint(ordinal[p.Subject()])}
 		ordinal[p.Subject()]++
 		samples, err := g.ask(ctx, p, now)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/capacity"
 	"tare/internal/record"
 	"tare/internal/run"
@@ -39,14 +39,14 @@ func enterStage(ctx context.Context, a *run.Arm, s capacity.Stream, stage area.S
 	if stage == "" {
 		return nil
 	}
-	stager, ok := a.Target.(area.Stager)
-	if !ok {
+	enter := a.Target.Can().Stage
+	if enter == nil {
 		return fmt.Errorf("the target of area %s cannot be brought into the stage %q", a.Area.Name(), stage)
 	}
 	s.Reset()
 	note := "bring the target into the stage " + string(stage)
 	a.Tell(run.Event{Phase: run.Preparing, Treatment: a.Treatment.ID, Note: note})
-	if err := stager.Stage(ctx, a.Treatment, stage); err != nil {
+	if err := enter(ctx, a.Treatment, stage); err != nil {
 		return fmt.Errorf("bring the target into the stage %q: %w", stage, err)
 	}
 	return nil

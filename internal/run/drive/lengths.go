@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/run"
 )

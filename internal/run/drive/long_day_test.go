@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/hist"
@@ -197,6 +198,10 @@ func (*fiveOperations) Operations(design.Treatment) ([]load.Operation, error) {
 		ops = append(ops, load.Operation{Name: name, Weight: 1, Wire: serverCall{"/", name}, Answer: "permit"})
 	}
 	return ops, nil
+}
+
+func (f *fiveOperations) Can() area.Can {
+	return area.Can{Enter: f.Enter, Leave: f.Leave, Probes: f.Probes}
 }
 
 func (f *fiveOperations) Probes(design.Treatment) []probe.Probe { return []probe.Probe{f} }

@@ -8,7 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"

@@ -6,17 +6,11 @@ import (
 	"time"
 
 	"tare/internal/capacity"
-	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/run"
 	"tare/internal/signature"
 )
-
-// observer is an optional interface of targets for what only a probe on the target's host can see.
-type observer interface {
-	Observe(ctx context.Context, t design.Treatment) signature.Local
-}
 
 // probedSearch runs a capacity search between two readings of the probes.
 func probedSearch(ctx context.Context, a *run.Arm) error {
@@ -55,8 +49,8 @@ func search(ctx context.Context, a *run.Arm, s *run.Stream) (capacity.Trace, err
 			return load.Poisson{Rate: rate, Duration: d, Seed: seed}
 		}
 	}
-	if w, ok := a.Target.(observer); ok {
-		o.Observe = func() signature.Local { return w.Observe(ctx, a.Treatment) }
+	if observe := a.Target.Can().Observe; observe != nil {
+		o.Observe = func() signature.Local { return observe(ctx, a.Treatment) }
 	}
 	var failed error
 	on := func(e capacity.Event) {

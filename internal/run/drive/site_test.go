@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -150,6 +150,10 @@ func (v *serverTarget) Endpoint(design.Treatment) (*load.Endpoint, error) {
 	return &load.Endpoint{Addr: v.site.addr, Host: "site"}, nil
 }
 
+func (v *serverTarget) Can() area.Can {
+	return area.Can{Enter: v.Enter, Leave: v.Leave, Endpoint: v.Endpoint, Probes: v.Probes, Counted: v.Counted}
+}
+
 func (v *serverTarget) Probes(design.Treatment) []probe.Probe { return v.probes }
 
 func (v *serverTarget) Counted(context.Context, design.Treatment) (map[string]float64, error) {
@@ -162,8 +166,6 @@ func (v *serverTarget) Counted(context.Context, design.Treatment) (map[string]fl
 	maps.Copy(out, v.site.counts)
 	return out, nil
 }
-
-var _ area.Ledger = (*serverTarget)(nil)
 
 // A serverProbe probes a testServer.
 type serverProbe struct{ site *testServer }

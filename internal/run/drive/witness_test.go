@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/internal/area"
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -64,6 +64,10 @@ func (c *countingTarget) Witnessed(ctx context.Context, _ design.Treatment) (*ar
 		return c.now(c.readings, s)
 	}
 	return s, nil
+}
+
+func (c *countingTarget) Can() area.Can {
+	return area.Can{Enter: c.Enter, Leave: c.Leave, Probes: c.Probes, Witnessed: c.Witnessed}
 }
 
 func (c *countingTarget) Probes(design.Treatment) []probe.Probe { return []probe.Probe{orderProbe{c}} }

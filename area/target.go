@@ -1,0 +1,132 @@
+package area
+
+import (
+	"context"
+	"time"
+)
+
+// A Target is an opened system under test.
+type Target interface {
+	// Prepare does the slow work, once per treatment: start a child process, fill a control plane, log in. Everything that
+	// it creates is journaled first. The treatments coexist.
+	Prepare(ctx context.Context, t Treatment, j Journal) error
+	// Verify proves the treatment in force: what it must refuse is refused, what it must allow is allowed.
+	Verify(ctx context.Context, t Treatment) error
+	// Operations is the mix. The first call follows Prepare.
+	Operations(t Treatment) ([]Operation, error)
+	// Close undoes all Prepares. It is called once, also after errors, with a context that outlives an interrupt.
+	Close(ctx context.Context) error
+	// Can is what the target can do besides.
+	Can() Can
+}
+
+// Can is what a target may be able to do.
+type Can struct {
+	// Enter does the cheap work before each trial, and Leave undoes it after each.
+	Enter, Leave func(ctx context.Context, t Treatment) error
+	// Endpoint is where Wire operations go.
+	Endpoint func(t Treatment) (*Endpoint, error)
+	// Probes read what the target uses.
+	Probes func(t Treatment) []Probe
+	// Notes are limits of this target that every report must carry: "control plane only".
+	Notes func() []string
+	// Trespass returns the must-refuse twins of the treatment's operations: operations with Twin set, at least one for each
+	// operation that has something to refuse, as large and from the same callers. The first call follows Prepare.
+	Trespass func(t Treatment) ([]Operation, error)
+	// Conditions are those that the target can bring about under a treatment, by itself and on what it started itself.
+	Conditions func(t Treatment) []Condition
+	// Stage brings the target into a stage before load that asks for it.
+	Stage func(ctx context.Context, t Treatment, s Stage) error
+	// Counted returns the target's own counts of answers so far, by the words of Operation.Answer, without adding to them;
+	// nil without an error if this target keeps none.
+	Counted func(ctx context.Context, t Treatment) (map[string]float64, error)
+	// Witnessed returns what the target has timed of its requests so far: totals that grow until it restarts. It may cost
+	// the target some work. nil without an error if this target times nothing.
+	Witnessed func(ctx context.Context, t Treatment) (*Served, error)
+	// Observe reads what only a probe on the target's own host can see.
+	Observe func(ctx context.Context, t Treatment) Local
+}
+
+// Local is what probes on the target's own host saw; nil where nothing could be read.
+type Local struct {
+	// connections waiting to be accepted, at the end of the last window
+	ListenQueue *int     `json:"listen_queue,omitempty"`
+	Throttled   *float64 `json:"throttled,omitempty"` // share of the CPU limit's periods in which the target was throttled
+	Paused      *float64 `json:"paused,omitempty"`    // share of time in GC pauses
+}
+
+// A Probe reads counters of one subject. tare takes the difference of two readings; a probe never reports totals over a
+// process's lifetime as costs.
+type Probe interface {
+	// Subject names what is read: "endpoint", "sts", "generator", "host".
+	Subject() string
+	// Read returns the present values, in base units. A value that cannot be read is absent, never 0.
+	Read(ctx context.Context) ([]Sample, error)
+}
+
+// A Sample is one value of one metric about one subject.
+type Sample struct {
+	Subject string `json:"subject"` // "endpoint", "sts", "generator"
+	Metric  string `json:"metric"`
+	// Part tells values of one metric about one subject apart: the collector of a JVM, the series of an endpoint.
+	// Usually empty.
+	Part  string        `json:"part,omitempty"`
+	At    time.Duration `json:"at"` // since the trial began
+	Value float64       `json:"value"`
+}
+
+// A Stage is a state that a target is brought into before load that asks for it.
+type Stage string
+
+// The stages. The area knows what is cached, and how.
+const (
+	Warm     Stage = "warm"     // everything that can be cached is in the cache
+	Cold     Stage = "cold"     // the cache is empty
+	Renewed  Stage = "renewed"  // everything cached was obtained just now, all at once, so it also expires all at once
+	Rebooted Stage = "rebooted" // the server was restarted: its cache and all connections are lost
+)
+
+// The names of conditions that several areas have.
+const (
+	Restart   = "restart"   // the control's process is killed, and started again
+	Slow      = "slow"      // what the control depends on takes longer
+	Starved   = "starved"   // the control gets a fraction of the CPU time that it needs
+	Reload    = "reload"    // the control's policies are replaced
+	Partition = "partition" // what the control depends on cannot be reached
+	ColdStart = "cold"      // the control begins without anything in its caches
+	Revoke    = "revoke"    // a permission is withdrawn
+)
+
+// A Condition is something that happens to a target under load.
+type Condition struct {
+	Name string
+	Does string // what is done, in a few words: "the endpoint's process is killed and started again"
+	// Hold is how long it lasts once it has been imposed; 0: 5 s.
+	Hold time.Duration
+	// Idle says that it is brought about while no load is offered: its point begins when it is in force, and Hold does not
+	// apply.
+	Idle bool
+	// Impose brings it about, and returns what ends it; nil: it has ended by itself. Both are called beside the load.
+	// Whatever outlives this process is journaled first.
+	Impose func(ctx context.Context) (lift func(context.Context) error, err error)
+	// Figures returns what the area itself has measured while the condition lasted, in seconds by metric: "revoke". It is
+	// called after the condition has ended. nil: nothing.
+	Figures func() map[string][]float64
+}
+
+// A Journal keeps changes on disk before they are made.
+type Journal interface {
+	// Intend writes c durably. Only then may the change be made.
+	Intend(c Change) error
+	// Undone records that the change has been undone.
+	Undone(c Change) error
+}
+
+// A Change describes something that an area creates, in enough detail to find and remove it in a new process. Journal
+// containers (a namespace, a cgroup, a process), not their contents.
+type Change struct {
+	Area string            `json:"area"`
+	Kind string            `json:"kind"` // "process", "cgroup", "namespace"
+	ID   string            `json:"id"`   // unique within the run
+	Data map[string]string `json:"data,omitempty"`
+}

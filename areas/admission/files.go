@@ -1,0 +1,8 @@
+package admission
+
+import "embed"
+
+// files are area.Parts.Files.
+//
+//go:embed templates
+var files embed.FS

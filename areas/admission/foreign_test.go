@@ -1,0 +1,178 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/area"
+	"tare/internal/design"
+	"tare/internal/plane"
+	"tare/lab/areatest"
+)
+
+// foreignCluster starts a control plane that the run knows by its kubeconfig only.
+func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
+	t.Helper()
+	requireBinary(t, plane.V136)
+	b, err := plane.Find(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p.Kubeconfig(), &rest.Config{
+		Host: p.Server(), BearerToken: p.AdminToken,
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1,
+	}
+}
+
+// listObjects lists every object of a cluster, except those that a cluster makes by itself as time passes.
+func listObjects(t *testing.T, config *rest.Config) []string {
+	t.Helper()
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := disco.ServerPreferredResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, r := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "get"}}, groups) {
+		gvrs, err := discovery.GroupVersionResources([]*metav1.APIResourceList{r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for gvr := range gvrs {
+			if gvr.Resource == "events" || gvr.Resource == "leases" || gvr.Resource == "componentstatuses" {
+				continue
+			}
+			list, err := client.Resource(gvr).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatalf("list %v: %v", gvr, err)
+			}
+			for i := range list.Items {
+				o := &list.Items[i]
+				out = append(out, fmt.Sprintf("%s %s/%s %s", gvr.GroupResource(), o.Namespace, o.Name, o.UID))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// awaitSettled lists objects until two lists are equal: a new control plane makes objects of its own for some seconds.
+func awaitSettled(t *testing.T, config *rest.Config) []string {
+	t.Helper()
+	last := listObjects(t, config)
+	for range 30 {
+		if err := testEnv(t).Clock.Sleep(t.Context(), 5*pause); err != nil {
+			t.Fatal(err)
+		}
+		now := listObjects(t, config)
+		if slices.Equal(now, last) {
+			return now
+		}
+		last = now
+	}
+	t.Fatal("the cluster does not come to rest")
+	return nil
+}
+
+// wantUnchanged fails the test unless the cluster holds the objects that it held before.
+func wantUnchanged(t *testing.T, config *rest.Config, before []string) {
+	t.Helper()
+	if diff := cmp.Diff(before, awaitSettled(t, config)); diff != "" {
+		t.Errorf("the cluster's objects have changed (-before +after):\n%s", diff)
+	}
+}
+
+// TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves nothing behind.
+func TestForeignCluster(t *testing.T) {
+	t.Parallel()
+	kubeconfig, config := foreignCluster(t)
+	before := awaitSettled(t, config)
+	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Objects: 10}, testEnv(t, "create-pod-dry-run", "create-pod",
+		"update-pod", "delete-configmap"))
+	arms := []design.Treatment{
+		treatment("mechanism", "none"), treatment("mechanism", "psa"), treatment("mechanism", "vap", "policies", "4",
+			"useable", "2"),
+		treatment("mechanism", "map", "policies", "2"), treatment("mechanism", "webhook", "policies", "2"),
+	}
+	for _, tr := range arms {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range []int{2, 0, 1, 3, 4, 2} {
+		runTrial(t, tg, arms[k], 20)
+	}
+	if err := tg.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.WantAllUndone(t)
+	wantUnchanged(t, config, before)
+}
+
+// TestUndoForeign undoes what a run left that was killed within a trial, twice, from the journal's data alone.
+func TestUndoForeign(t *testing.T) {
+	t.Parallel()
+	kubeconfig, config := foreignCluster(t)
+	before := awaitSettled(t, config)
+	env := testEnv(t, "create-pod", "update-configmap")
+	o, err := Area{}.Open(t.Context(), &Spec{Kubeconfig: kubeconfig, Objects: 10}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tg, _ := o.(*target)
+	j := &areatest.Journal{}
+	arms := []design.Treatment{
+		treatment("mechanism", "vap", "policies", "5"),
+		treatment("mechanism", "webhook", "policies", "2"),
+	}
+	for _, tr := range arms {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tg.Enter(t.Context(), arms[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tg.Operations(arms[0]); err != nil {
+		t.Fatal(err)
+	}
+	offer(t, tg, arms[0], 10)
+	text, err := json.Marshal(j.Changes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "Bearer") || strings.Contains(string(text), config.BearerToken) {
+		t.Errorf("the journal holds a credential: %s", text)
+	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{Clock: env.Clock, Log: env.Log})
+	wantUnchanged(t, config, before)
+	armOf(t, tg, arms[0]).stopRenewal()
+}

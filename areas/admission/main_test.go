@@ -1,0 +1,57 @@
+package admission
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+
+	"tare/area"
+	"tare/internal/design"
+	"tare/internal/plane"
+	"tare/lab/areatest"
+)
+
+// TestMain lets this test binary be its own child, as tare's binary is.
+func TestMain(m *testing.M) {
+	if name := areatest.ServerOfArgs(areaName); name != "" {
+		areatest.Serve(Area{}, name)
+	}
+	os.Exit(m.Run())
+}
+
+// treatment shortens the tests' many calls.
+var treatment = areatest.Treatment
+
+func testEnv(t testing.TB, operations ...string) area.Env {
+	t.Helper()
+	env := areatest.Env(t)
+	env.Getenv, env.Operations = os.LookupEnv, operations
+	return env
+}
+
+// requireBinary skips the test if no control plane of that release is built: tests do not build for minutes.
+func requireBinary(t testing.TB, v plane.Version) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: control planes are started, which -short leaves out")
+	}
+	if _, ok := plane.Cached(t.Context(), v, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}); !ok {
+		t.Skipf("SKIPPED: there is no control plane of Kubernetes %s yet: tare plane up builds one", v)
+	}
+}
+
+// opened opens spec, and at the end of the test closes it, which must undo all changes.
+func opened(t testing.TB, spec *Spec, env area.Env) (*target, *areatest.Journal) {
+	t.Helper()
+	return areatest.Open[*target](t, Area{}, spec, env)
+}
+
+// armOf returns the arm of a treatment that has been prepared.
+func armOf(t testing.TB, tg *target, tr design.Treatment) *arm {
+	t.Helper()
+	p, err := tg.arms.Of(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

@@ -1,0 +1,78 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tare/areas/admission/cluster"
+	"tare/areas/admission/mechanism"
+	"tare/internal/kit"
+	"tare/internal/plane"
+)
+
+// Notes implements area.Target.
+func (t *target) Notes() []string {
+	var notes []string
+	releases := map[string]bool{}
+	for _, p := range t.arms.Ready() {
+		if p.watch != nil {
+			notes = append(notes, p.watch.Stats().Notes()...)
+		}
+		notes = append(notes, p.notes()...)
+		if !p.foreign {
+			releases[p.control.binary.Kubernetes] = true
+		}
+	}
+	if len(releases) > 1 {
+		notes = append(notes, fmt.Sprintf("the arms run different releases of Kubernetes (%s): what differs between them "+
+			"is not the policies alone",
+			strings.Join(slices.Sorted(maps.Keys(releases)), ", ")))
+	}
+	slices.Sort(notes)
+	return slices.Compact(notes)
+}
+
+// notes returns what is to be known of this run; what holds for every run is in docs/reference/admission.md.
+func (p *arm) notes() (out []string) {
+	if n := len(p.policies.wide); n > 0 {
+		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n,
+			kit.FirstOf(p.policies.wide)))
+	}
+	if p.kind == mechanism.Manifests && len(p.spec.Manifests.Says) == 0 {
+		out = append(out, "manifests.says is not given: that the bad pod is denied is proved, not by which policies")
+	}
+	if p.foreign {
+		out = append(out, fmt.Sprintf("the cluster at %s is not ours: what else runs there is measured with it",
+			p.endpoint.Host))
+		out = append(out, p.admin.Notes()...)
+		if p.metricsDenied != "" {
+			out = append(out, withoutMetrics(p.metricsDenied))
+		}
+		return out
+	}
+	where := map[string]string{
+		plane.Tmpfs: "etcd in memory, without fsync", plane.Disk: "etcd on disk, with fsync",
+		plane.NoFsync: "etcd on disk, without fsync: memory has no room for it",
+	}[p.control.Store]
+	out = append(out, fmt.Sprintf("kube-apiserver %s, etcd %s, started by tare on loopback; %s",
+		p.control.binary.Kubernetes, p.control.binary.Etcd, where))
+	if p.nodes > 0 {
+		out = append(out, p.control.nodesNote)
+	}
+	if p.shared {
+		out = append(out, "arms that differ in their policies only share one control plane, with what the trial before "+
+			"left in its caches and in etcd")
+	}
+	if len(p.flags) > 0 {
+		out = append(out, "further flags of kube-apiserver: "+strings.Join(p.flags, " "))
+	}
+	return out
+}
+
+// withoutMetrics says what the report lacks because the API server's own metrics could not be read.
+func withoutMetrics(why string) string {
+	lost, _ := cluster.MetricsRight().Optional()
+	return "client-side only: the API server's own metrics cannot be read (" + why + "): " + lost
+}

@@ -1,0 +1,336 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/area"
+	"tare/areas/admission/cluster"
+	"tare/areas/admission/mechanism"
+	"tare/internal/kit"
+	"tare/internal/plane"
+	"tare/internal/unit"
+)
+
+// The memory that a control plane needs, in bytes: etcd and kube-apiserver, in addition scheduler and
+// controller-manager, and a simulated node with its pods.
+const (
+	planeBytes    = 400 << 20
+	workersBytes  = 200 << 20
+	nodeBytes     = 1 << 20
+	policyBytes   = 400 << 10 // a compiled policy in CEL
+	checkedWithin = askWithin
+)
+
+// Preflight implements area.Area. It checks that control planes are available, which may build them unless this is only
+// a look, and that the host has memory for them; that a user's cluster answers, and that the user has the rights for
+// the run. It changes nothing.
+func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Finding {
+	spec, err := area.SpecOf[*Spec](s)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
+	}
+	chosen, err := chosen(env.Operations)
+	if err != nil {
+		return []area.Finding{area.Fault("", err, "")}
+	}
+	var out []area.Finding
+	var plans []plan
+	for _, t := range kit.AtLeastOne(env.Treatments) {
+		p, err := spec.plan(t)
+		if err == nil {
+			err = p.checkOperations(chosen, env.Trespasses)
+		}
+		if err != nil {
+			out = append(out, area.Fault("", err, ""))
+			continue
+		}
+		plans = append(plans, p)
+	}
+	out = append(out, findBinaries(ctx, plans, env)...)
+	out = append(out, checkMemory(plans)...)
+	out = append(out, checkManifests(plans)...)
+	return append(out, checkClusters(ctx, plans, chosen, env)...)
+}
+
+// findBinaries reports releases that this host cannot run, and for the others where they come from.
+func findBinaries(ctx context.Context, plans []plan, env area.Env) (out []area.Finding) {
+	tried := map[plane.Version]bool{}
+	for i := range plans {
+		p := &plans[i]
+		if p.foreign || tried[p.version] {
+			continue
+		}
+		tried[p.version] = true
+		b, there, err := find(ctx, p, env)
+		switch {
+		case err != nil:
+			out = append(out, findingOf(err))
+		case !there:
+			out = append(out, area.Finding{
+				Path: "embedded", Severity: area.Info,
+				Message: fmt.Sprintf("the control plane of Kubernetes %s is not there yet: a run builds it, once, which takes "+
+					"minutes", p.version),
+			})
+		default:
+			out = append(out, area.Finding{
+				Path: "embedded", Severity: area.Info, Message: fmt.Sprintf("control plane: Kubernetes %s, etcd %s, from %s",
+					b.Kubernetes, b.Etcd, b.Path),
+			})
+		}
+	}
+	return out
+}
+
+// find returns the binary of an embedded control plane. It builds a missing one unless this is only a look: there is
+// then false.
+func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there bool, err error) {
+	if env.Look {
+		return plane.Seek(ctx, p.version, host(p, env))
+	}
+	b, err = plane.Find(ctx, p.version, host(p, env))
+	return b, err == nil, err
+}
+
+// checkMemory warns when the control planes that run side by side need more memory than is free.
+func checkMemory(plans []plan) []area.Finding {
+	need, planes := memoryOf(plans)
+	if planes == 0 {
+		return nil
+	}
+	free, err := available("/proc/meminfo")
+	if err != nil || need <= free {
+		return nil
+	}
+	return []area.Finding{{
+		Path: "embedded", Severity: area.Warning,
+		Message: fmt.Sprintf("%s side by side: they need about %d MiB of memory, and %d MiB are free: what "+
+			"does not fit is swapped or killed", unit.Count(planes, "control plane"), need>>20, free>>20),
+		Hint: "set shared: true, so that treatments that differ in their policies only share one, or compare fewer " +
+			"treatments",
+	}}
+}
+
+// memoryOf estimates the memory of the plans' control planes, in bytes, and counts them.
+func memoryOf(plans []plan) (bytes uint64, planes int) {
+	shared := map[string]bool{}
+	for i := range plans {
+		p := &plans[i]
+		if p.foreign {
+			continue
+		}
+		if p.kind == mechanism.VAP || p.kind == mechanism.MAP {
+			bytes += uint64(max(0, p.population.Total)) * policyBytes //nolint:gosec // not negative
+		}
+		if p.shared && shared[p.key()] {
+			continue
+		}
+		shared[p.key()] = true
+		planes++
+		bytes += planeBytes
+		if p.nodes > 0 {
+			bytes += workersBytes + uint64(p.nodes)*nodeBytes
+		}
+	}
+	return bytes, planes
+}
+
+// available returns the memory that is available without swapping, in bytes.
+func available(file string) (uint64, error) {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		var s unix.Sysinfo_t
+		if err := unix.Sysinfo(&s); err != nil {
+			return 0, err
+		}
+		return uint64(s.Freeram) * uint64(s.Unit), nil //nolint:unconvert // the types differ between architectures
+	}
+	for line := range strings.Lines(string(text)) {
+		var kilobytes uint64
+		if n, err := fmt.Sscanf(line, "MemAvailable: %d kB", &kilobytes); err == nil && n == 1 {
+			return kilobytes << 10, nil
+		}
+	}
+	return 0, errors.New("there is no MemAvailable")
+}
+
+// checkClusters asks each cluster of the user's whether it answers, and which rights are missing.
+func checkClusters(ctx context.Context, plans []plan, chosen []operation, env area.Env) (out []area.Finding) {
+	done := map[string]bool{}
+	for i := range plans {
+		p := &plans[i]
+		key := p.spec.Kubeconfig + "\x00" + p.spec.Context
+		if !p.foreign || done[key] {
+			continue
+		}
+		done[key] = true
+		n, manifests := need(plans, key, chosen)
+		out = append(out, p.checkCluster(ctx, n, manifests, env)...)
+	}
+	return out
+}
+
+// anyScope replaces a treatment's scope where only the form of manifests matters.
+var anyScope = mechanism.Scope{Run: "preflight", Namespace: "preflight"}
+
+// checkManifests reads the manifests, and applies none.
+func checkManifests(plans []plan) (out []area.Finding) {
+	for i := range plans {
+		p := &plans[i]
+		if p.kind != mechanism.Manifests {
+			continue
+		}
+		if _, err := p.manifests(anyScope); err != nil {
+			field, _, _ := strings.Cut(err.Error(), ":")
+			if p.counted && field == "policies" {
+				field = "" // it is the treatment's
+			}
+			return []area.Finding{area.Fault(field, err, "")}
+		}
+	}
+	return out
+}
+
+// need returns what all treatments together do on one cluster, and the manifests that they apply there.
+func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifests []mechanism.Files) {
+	n.Metrics = true
+	for _, o := range chosen {
+		n.Operations = append(n.Operations, o.name)
+	}
+	for i := range plans {
+		if p := &plans[i]; p.foreign && p.spec.Kubeconfig+"\x00"+p.spec.Context == key {
+			n.Mechanisms = append(n.Mechanisms, string(p.kind))
+			if p.kind == mechanism.Manifests {
+				if files, err := p.manifests(anyScope); err == nil { // otherwise checkManifests has reported it
+					manifests = append(manifests, files.before, files.after)
+				}
+			}
+		}
+	}
+	return n, manifests
+}
+
+// resourcesOf finds the resources of manifests, on the server or in their definitions. Kinds that neither knows appear
+// with an engine; their rights are unknown in advance.
+func resourcesOf(ctx context.Context, c *cluster.Cluster,
+	manifests []mechanism.Files,
+) (out []schema.GroupVersionResource, unknown []string, err error) {
+	defined := map[schema.GroupVersionKind]schema.GroupVersionResource{}
+	var kinds []schema.GroupVersionKind
+	for _, files := range manifests {
+		maps.Copy(defined, mechanism.Defined(files.Objects))
+		for _, k := range files.Kinds {
+			if !slices.Contains(kinds, k) {
+				kinds = append(kinds, k)
+			}
+		}
+	}
+	out, coming, err := c.Lookup(ctx, kinds)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, k := range coming {
+		if r, ok := defined[k]; ok {
+			out = append(out, r)
+		} else {
+			unknown = append(unknown, k.GroupKind().String())
+		}
+	}
+	return out, unknown, nil
+}
+
+// checkCluster asks one cluster.
+func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mechanism.Files,
+	env area.Env,
+) []area.Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkedWithin)
+	defer cancel()
+	c, err := cluster.New(ctx, cluster.Options{
+		Run: "preflight", Kubeconfig: p.spec.Kubeconfig, Context: p.spec.Context, ExposeSecrets: p.spec.ExposeSecrets,
+		Limit: env.Limit, Clock: env.Clock,
+	})
+	if err != nil {
+		return []area.Finding{area.Fault("kubeconfig", err, "see that the file is there and that kubectl works with it")}
+	}
+	defer c.Close()
+	version, err := c.Version(ctx)
+	if err != nil {
+		return []area.Finding{area.Fault("kubeconfig", err, "see that the cluster runs, that this host can reach it, and "+
+			"that kubectl works with the same context")}
+	}
+	out := p.unseen(ctx, env)
+	out = append(out, area.Finding{
+		Path: "kubeconfig", Severity: area.Info,
+		Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host()),
+	})
+	var unknown []string
+	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
+		return append(out, area.Fault("kubeconfig", err, ""))
+	}
+	if len(unknown) > 0 {
+		out = append(out, area.Finding{
+			Path: "manifests.before", Severity: area.Info,
+			Message: "the cluster does not have these kinds yet, and no manifest defines them: an engine must, once the " +
+				"objects before theirs are there: " + strings.Join(unknown, ", "),
+		})
+	}
+	return append(out, lackingRights(ctx, c, n)...)
+}
+
+// unseen reports it if the API server's address on this machine may lead to another host.
+func (p *plan) unseen(ctx context.Context, env area.Env) []area.Finding {
+	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
+	if err != nil {
+		return nil // it has been reached
+	}
+	addr, err := kit.ResolveHost(ctx, server)
+	if err != nil {
+		return nil
+	}
+	return kit.Unseen(addr, env)
+}
+
+// lackingRights asks which rights the user lacks.
+func lackingRights(ctx context.Context, c *cluster.Cluster, n cluster.Need) (out []area.Finding) {
+	rules, err := cluster.Rules(n)
+	if err != nil {
+		return append(out, area.Fault("", err, ""))
+	}
+	lacking, err := c.Check(ctx, rules)
+	if err != nil {
+		return append(out, area.Fault("kubeconfig", err, ""))
+	}
+	return append(out, judgeRights(lacking)...)
+}
+
+// judgeRights reports missing rights: all that the run needs in one error, and for each optional one what is lost
+// without it.
+func judgeRights(lacking []cluster.Right) (out []area.Finding) {
+	var needed []string
+	for _, r := range lacking {
+		lost, ok := r.Optional()
+		if !ok {
+			needed = append(needed, r.String())
+			continue
+		}
+		out = append(out, area.Finding{
+			Path: "kubeconfig", Severity: area.Warning, Message: fmt.Sprintf("the user lacks the right to %s: %s", r, lost),
+			Hint: "tare doctor --rbac prints a role with it",
+		})
+	}
+	if len(needed) > 0 {
+		err := fmt.Errorf("the user lacks %s that the run needs: %s", unit.Count(len(needed), "right"),
+			strings.Join(needed, ", "))
+		out = append(out, area.Fault("kubeconfig", err, "tare doctor --rbac prints a role with all of them"))
+	}
+	return out
+}

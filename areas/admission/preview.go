@@ -1,0 +1,116 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"tare/area"
+	"tare/areas/admission/cluster"
+	"tare/areas/admission/mechanism"
+	"tare/internal/design"
+	"tare/internal/kit"
+	"tare/internal/unit"
+)
+
+// Presets lists the mechanisms, with one line on each.
+func (Area) Presets() map[string]string {
+	return map[string]string{
+		string(mechanism.None):            "no policy: the baseline",
+		string(mechanism.PSP):             "PodSecurityPolicy, on a control plane of Kubernetes 1.24",
+		string(mechanism.PSA):             "Pod Security Admission: one level of the namespace",
+		string(mechanism.VAP):             "ValidatingAdmissionPolicy (CEL)",
+		string(mechanism.MAP):             "MutatingAdmissionPolicy (CEL)",
+		string(mechanism.Webhook):         "validating webhooks, served by tare's reference server",
+		string(mechanism.MutatingWebhook): "mutating webhooks, served by tare's reference server",
+		string(mechanism.Manifests):       "any other engine, from directories of manifests",
+	}
+}
+
+// Creates lists what a run of s creates on this host, and elsewhere, for the plan.
+func (s *Spec) Creates(treatments []area.Treatment) []string {
+	planes := map[string]int{}
+	shared := map[string]bool{}
+	clusters := map[string]int{}
+	for _, t := range treatments {
+		p, err := s.plan(t)
+		switch {
+		case err != nil:
+		case p.foreign:
+			clusters[p.spec.Kubeconfig]++
+		case !p.shared:
+			planes[p.describe()]++
+		case !shared[p.key()]:
+			shared[p.key()] = true
+			planes[p.describe()]++
+		}
+	}
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(planes)) {
+		out = append(out, fmt.Sprintf("%s on loopback: %s", unit.Count(planes[what], "control plane"), what))
+	}
+	for _, file := range slices.Sorted(maps.Keys(clusters)) {
+		out = append(out, fmt.Sprintf("%s with policies, one at a time, in the cluster of %s, removed again at the end",
+			unit.Count(clusters[file], "namespace"), file))
+	}
+	return out
+}
+
+// describe describes an embedded control plane.
+func (p *plan) describe() string {
+	out := "Kubernetes " + string(p.version) + ", etcd on " + p.etcd
+	if p.nodes > 0 {
+		out += fmt.Sprintf(", %d simulated nodes", p.nodes)
+	}
+	return out
+}
+
+// LockKey identifies the measured cluster, so that two runs do not measure each other; empty for embedded control
+// planes, which belong to one run.
+func (s *Spec) LockKey() string {
+	p, err := s.plan(design.Treatment{})
+	if err != nil || !p.foreign {
+		return ""
+	}
+	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
+	if err != nil {
+		return p.spec.Kubeconfig
+	}
+	return server.Host
+}
+
+// Says implements area.Spec.
+func (s *Spec) Says() area.Says {
+	return area.Says{
+		Loopback: s.loopback(), LockKey: s.LockKey(), SecretFiles: s.SecretFiles(), Conditions: s.Conditions(),
+		Forecast: s.Forecast, Creates: s.Creates,
+	}
+}
+
+func (s *Spec) loopback() bool {
+	p, err := s.plan(design.Treatment{})
+	if err != nil || !p.foreign {
+		return true
+	}
+	return p.isLocal()
+}
+
+// isLocal reports whether the cluster's API server is on this machine.
+func (p *plan) isLocal() bool {
+	server, err := serverOf(p.spec.Kubeconfig, p.spec.Context)
+	return err == nil && kit.LoopbackHost(server.Hostname())
+}
+
+// serverOf returns the API server that a kubeconfig names.
+func serverOf(kubeconfig, context string) (*url.URL, error) {
+	at, err := cluster.Locate(kubeconfig, context)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(at.Server)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("kubeconfig %s names no server", kubeconfig)
+	}
+	return u, nil
+}

@@ -1,0 +1,95 @@
+package admission
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/admission/mechanism"
+	"tare/internal/load"
+	"tare/internal/plane"
+)
+
+// TestRestartedServer: a kube-apiserver that has been killed answers before its readyz says that it is ready, and then
+// access control refuses callers who have the right. tare calls that by its name, nothing forbidden is admitted
+// meanwhile, also not to an administrator, whom access control lets pass, and from readiness on all is as before.
+func TestRestartedServer(t *testing.T) {
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	for _, levels := range [][]string{{"mechanism", "vap"}, {"mechanism", "webhook"}} {
+		tr := treatment(levels...)
+		t.Run(tr.ID, func(t *testing.T) {
+			tg := inForce(t, &Spec{}, tr)
+			p := armOf(t, tg, tr)
+			ops, err := tg.Operations(tr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			twins, err := tg.Trespasses(tr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := p.prefix + resources()[0].path(p.namespace) + dryRunQuery
+			var all sync.WaitGroup
+			ready := make(chan struct{})
+			all.Go(func() {
+				admin := map[mechanism.Ruling]int{}
+				for {
+					select {
+					case <-ready:
+						t.Logf("of an administrator: %v", admin)
+						return
+					case <-time.After(10 * time.Millisecond):
+					}
+					a, err := p.setter.do(t.Context(), http.MethodPost, path, jsonType, p.forbidden().Pod)
+					if err == nil {
+						admin[mechanism.RulingOf(a.status, a.body)]++
+					}
+					if err == nil && a.status == http.StatusCreated {
+						t.Errorf("an administrator's forbidden pod is admitted")
+					}
+				}
+			})
+			all.Go(func() {
+				defer close(ready)
+				if err := p.control.RestartServer(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			seen := map[load.Outcome]uint64{}
+			causes := offered(t, tg, tr, append(ops, twins...), 100, 6, func(_ load.Operation, o load.Outcome, n uint64) {
+				seen[o] += n
+			})
+			all.Wait()
+			t.Logf("%v: %q", seen, causes)
+			if seen[load.Permitted] > 0 {
+				t.Errorf("%d trespasses were permitted", seen[load.Permitted])
+			}
+			for _, why := range causes {
+				if strings.Contains(why, "status 403") && !strings.Contains(why, p.rightless()) ||
+					strings.Contains(why, "status 2") || strings.Contains(why, "status 422") {
+					t.Errorf("not expected: %s", why)
+				}
+			}
+			for _, c := range tg.Conditions(tr) {
+				if c.Name != area.ColdStart {
+					continue
+				}
+				if lift, err := c.Impose(t.Context()); err != nil || lift != nil || !c.Idle {
+					t.Fatalf("cold: %v", err)
+				}
+				causes := offered(t, tg, tr, append(ops, twins...), 50, 3, func(op load.Operation, o load.Outcome, n uint64) {
+					if want := map[bool]load.Outcome{true: load.OK, false: load.Denied}[op.Twin == ""]; o != want {
+						t.Errorf("cold: %d of %s ended as %v", n, op.Name, o)
+					}
+				})
+				if len(causes) > 0 {
+					t.Errorf("cold: %q", causes)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,173 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"tare/area"
+	"tare/internal/design"
+	"tare/internal/kit"
+	"tare/internal/load"
+	"tare/internal/probe"
+)
+
+// target is the control planes under test: one arm per treatment, on a control plane of its own or on a shared one.
+type target struct {
+	spec       *Spec
+	env        area.Env
+	operations []operation
+	arms       kit.Arms[*arm]
+
+	mu       sync.Mutex
+	controls map[string]*control // embedded control planes that are shared, by plan.key
+	closing  []*control          // all embedded control planes
+}
+
+var (
+	_ area.Target = (*target)(nil)
+)
+
+// Prepare implements area.Target: it starts the control plane, or connects to the cluster, creates a namespace with all
+// that calls need and, if the control plane is the treatment's own, the policies.
+func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journal) error {
+	plan, err := t.spec.plan(tr)
+	if err != nil {
+		return err
+	}
+	if err := plan.checkOperations(t.operations, t.env.Trespasses); err != nil {
+		return err
+	}
+	p, err := t.arms.Add(tr, func(index int) *arm {
+		return &arm{plan: plan, env: t.env, journal: j, index: index, operations: t.operations}
+	})
+	if err != nil {
+		return err
+	}
+	if plan.foreign {
+		p.limit = t.env.Limit
+	}
+	if !plan.foreign {
+		if p.control, err = t.control(ctx, &plan, j, p.index); err != nil {
+			return err
+		}
+	}
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	p.ready = true
+	return nil
+}
+
+// control returns the control plane that p may share, or starts one.
+func (t *target) control(ctx context.Context, p *plan, j area.Journal, index int) (*control, error) {
+	if c := t.controls[p.key()]; p.shared && c != nil {
+		return c, nil
+	}
+	c, err := startControl(ctx, p, t.env, j, index)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = append(t.closing, c)
+	if p.shared {
+		t.controls[p.key()] = c
+	}
+	return c, nil
+}
+
+// Enter implements area.Target: it refills the stock and, if policies come and go with the trials, applies them.
+func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return err
+	}
+	return p.enter(ctx)
+}
+
+// Leave implements area.Target: it deletes what the trial created, and policies that were applied for it.
+func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return err
+	}
+	return p.leave(ctx)
+}
+
+// Verify implements area.Target.
+func (t *target) Verify(ctx context.Context, tr design.Treatment) error {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return err
+	}
+	return p.verify(ctx)
+}
+
+// Operations implements area.Target.
+func (t *target) Operations(tr design.Treatment) ([]load.Operation, error) {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return nil, err
+	}
+	return p.calls()
+}
+
+// Endpoint implements area.Target.
+func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return nil, err
+	}
+	return p.endpoint, nil
+}
+
+// Probes implements area.Target.
+func (t *target) Probes(tr design.Treatment) []probe.Probe {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return nil
+	}
+	return p.probes()
+}
+
+// Witnessed is area.Can.Witnessed.
+func (t *target) Witnessed(ctx context.Context, tr design.Treatment) (*area.Served, error) {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return nil, err
+	}
+	return p.served(ctx)
+}
+
+// Recover implements area.Target: it waits until the API server is ready, and restarts an embedded control plane that
+// does not become ready.
+func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return err
+	}
+	return p.recover(ctx)
+}
+
+// Close implements area.Target. Arms are closed first: what they made on a shared or foreign control plane needs it for
+// its removal.
+func (t *target) Close(ctx context.Context) error {
+	err := t.arms.Close(ctx)
+	t.mu.Lock()
+	controls := t.closing
+	t.controls, t.closing = map[string]*control{}, nil
+	t.mu.Unlock()
+	errs := make([]error, len(controls))
+	var wg sync.WaitGroup
+	for i, c := range controls {
+		wg.Go(func() { errs[i] = c.close(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(err, errors.Join(errs...))
+}
+
+// Can implements area.Target.
+func (t *target) Can() area.Can {
+	return area.Can{Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions, Witnessed: t.Witnessed, Observe: t.Observe}
+}

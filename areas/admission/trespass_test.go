@@ -1,0 +1,374 @@
+package admission
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/admission/mechanism"
+	"tare/areas/admission/webhook"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/plane"
+	"tare/internal/question"
+	"tare/internal/stat"
+	"tare/internal/unit"
+	"tare/lab/areatest"
+)
+
+// guardingArm is an arm whose policies are rendered, and on no control plane.
+func guardingArm(t testing.TB, k mechanism.Kind) (*target, *arm) {
+	t.Helper()
+	p := renderingArm(t, "create-pod", defaultOperation, "get-pod")
+	p.kind, p.population, p.ready = k, mechanism.Default(k, 2), true
+	p.hooks = mechanism.Hooks{FailurePolicy: mechanism.Ignore}.WithDefaults()
+	p.policies.proof = mechanism.Prove(k, p.population, mechanism.Scope{Run: "r", Namespace: p.namespace})
+	tg := &target{}
+	if _, err := tg.arms.Add(treatment(), func(int) *arm { return p }); err != nil {
+		t.Fatal(err)
+	}
+	return tg, p
+}
+
+func requestOf(t *testing.T, w load.Wire) (*http.Request, []byte) {
+	t.Helper()
+	raw := w.Render(nil, 0)
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, raw)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil || !json.Valid(body) {
+		t.Fatalf("%v\n%s", err, body)
+	}
+	return r, body
+}
+
+// TestTrespassesAreTwins: each operation that writes pods has a twin by the same caller, as a dry run, of the same size
+// and with a pod that the policies deny; no other operation has one.
+func TestTrespassesAreTwins(t *testing.T) {
+	for k, forbids := range map[mechanism.Kind]string{
+		mechanism.PSA: `"privileged":true`, mechanism.PSP: `"privileged":true`, mechanism.VAP: `"tare.dev/deny":"c-relevant-00002"`,
+		mechanism.Webhook: `"tare.dev/deny":"c-relevant-00002"`, mechanism.MutatingWebhook: `"tare.dev/deny":"c-relevant-00002"`,
+	} {
+		tg, p := guardingArm(t, k)
+		legitimate := wires(t, p)
+		twins, err := tg.Trespasses(treatment())
+		if err != nil || len(twins) != 2 {
+			t.Fatalf("%s: %d trespasses, %v", k, len(twins), err)
+		}
+		for i, twin := range twins {
+			if twin.Twin != legitimate[i].Name || twin.Name == twin.Twin {
+				t.Errorf("%s: %s is the twin of %s", k, twin.Name, twin.Twin)
+			}
+			_, good := requestOf(t, legitimate[i].Wire)
+			r, bad := requestOf(t, twin.Wire)
+			if len(good) != len(bad) || !strings.Contains(string(bad), forbids) || strings.Contains(string(good), forbids) {
+				t.Errorf("%s: %d and %d bytes:\n%s\n%s", k, len(good), len(bad), good, bad)
+			}
+			if r.URL.Query().Get("dryRun") != "All" || r.Header.Get("Authorization") != "Bearer hunter2" {
+				t.Errorf("%s: %s with %v", k, r.URL, r.Header)
+			}
+			request, answer := twin.Describe(0, 201, nil)
+			if strings.Contains(request+answer, "hunter2") || !strings.Contains(request, "/pods?dryRun=All: a pod") {
+				t.Errorf("%s: %s; %s", k, request, answer)
+			}
+		}
+	}
+	for _, k := range []mechanism.Kind{mechanism.None, mechanism.MAP} {
+		tg, _ := guardingArm(t, k)
+		if twins, err := tg.Trespasses(treatment()); err != nil || len(twins) > 0 {
+			t.Errorf("%s: %d trespasses, %v; want none", k, len(twins), err)
+		}
+	}
+}
+
+// TestTrespassAnswers: only an admitted pod is a breach, and only a denial by the treatment's own policies a refusal.
+func TestTrespassAnswers(t *testing.T) {
+	tg, p := guardingArm(t, mechanism.Webhook)
+	ops, err := tg.Trespasses(treatment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func(code int, message string) string {
+		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"code":%d}`,
+			message, code)
+	}
+	own := mechanism.WebhookName(mechanism.Policies(p.population, mechanism.Scope{Run: "r", Namespace: p.namespace})[1])
+	for _, c := range []struct {
+		code  int
+		body  string
+		want  load.Outcome
+		cause cause
+	}{
+		{201, `{"kind":"Pod","apiVersion":"v1","metadata":{}}`, load.Permitted, fine},
+		{200, `{"kind":"Pod","apiVersion":"v1","metadata":{}}`, load.Wrong, fine},
+		{201, `<html>`, load.Wrong, fine},
+		{403, status(403, `admission webhook "`+own+`" denied the request: denied by c-relevant-00002`), load.Denied, fine},
+		{403, status(403, `admission webhook "a.b.c" denied the request: no`), load.Wrong, causeOtherGuard},
+		{403, status(403, `pods "x" is forbidden: User "u" cannot create resource`), load.Wrong, causeNoRight},
+		{
+			500, status(500, `Internal error occurred: failed calling webhook "`+own+`": context deadline exceeded`),
+			load.Failed, causePolicyFailed,
+		},
+		{429, `too many`, load.Refused, fine},
+		{503, ``, load.Refused, fine},
+	} {
+		w := ops[0].Wire
+		got := w.Check(0, c.code, []byte(c.body))
+		why := -1
+		if e, ok := w.(load.Wire); ok {
+			why = e.Explain(0, c.code, []byte(c.body))
+		}
+		if got != c.want || why != int(c.cause) {
+			t.Errorf("%d %s: %v, cause %d; want %v, %d", c.code, c.body, got, why, c.want, c.cause)
+		}
+	}
+	if n := len(ops[0].Causes); n != int(causeOtherGuard)+1 ||
+		!strings.Contains(ops[0].Causes[causePolicyFailed], "failed closed") {
+		t.Errorf("%d causes: %q", n, ops[0].Causes)
+	}
+}
+
+// TestGuardIsValidated: a guard lists treatments that deny something, and may have a webhook that is too slow.
+func TestGuardIsValidated(t *testing.T) {
+	second := unit.Duration(time.Second)
+	for _, c := range []struct {
+		name   string
+		spec   Spec
+		levels []string
+		q      design.Question
+		says   string // empty: nothing
+	}{
+		{"none", Spec{}, []string{"mechanism", "none"}, design.Guard, "refuses nothing"},
+		{"map", Spec{}, []string{"mechanism", "map"}, design.Guard, "refuses nothing"},
+		{
+			"failure policy",
+			Spec{VAP: &VAP{FailurePolicy: "Maybe"}},
+			[]string{"mechanism", "vap"},
+			design.Guard,
+			"neither Fail",
+		},
+		{
+			"param, shared",
+			Spec{VAP: &VAP{Param: true}, Embedded: &Embedded{Shared: true}},
+			[]string{"mechanism", "vap"},
+			design.Guard, "leave shared out",
+		},
+		{
+			"param, foreign",
+			Spec{VAP: &VAP{Param: true}, Kubeconfig: "/x"},
+			[]string{"mechanism", "vap"},
+			design.Guard,
+			"tare's own",
+		},
+		{"vap unused", Spec{VAP: &VAP{}}, []string{"mechanism", "psa"}, design.Guard, "no treatment uses it"},
+		{"privileged", Spec{}, []string{"mechanism", "psa", "level", "privileged"}, design.Guard, "refuses nothing"},
+		{"none relevant", Spec{}, []string{"mechanism", "vap", "useable", "0"}, design.Guard, "refuses nothing"},
+		{"psa", Spec{}, []string{"mechanism", "psa"}, design.Guard, ""},
+		{
+			"slower than its time-out",
+			Spec{Webhook: &Webhook{Latency: 2 * second, Timeout: second, Spread: 1}},
+			[]string{"mechanism", "webhook"},
+			design.Guard, "",
+		},
+		{
+			"slower, and its cost is asked for",
+			Spec{Webhook: &Webhook{Latency: second, Timeout: second}},
+			[]string{"mechanism", "webhook"},
+			design.Compare, "want at most 800ms",
+		},
+		{
+			"half a second",
+			Spec{},
+			[]string{"mechanism", "webhook", "webhook_timeout", "1500ms"},
+			design.Guard,
+			"whole seconds",
+		},
+		{"a minute", Spec{}, []string{"mechanism", "webhook", "webhook_timeout", "1m"}, design.Guard, "whole seconds"},
+		{
+			"no such policy",
+			Spec{},
+			[]string{"mechanism", "webhook", "webhook_failure_policy", "Maybe"},
+			design.Guard,
+			"neither Fail nor Ignore",
+		},
+		{
+			"too broad", Spec{Webhook: &Webhook{Spread: 9}}, []string{"mechanism", "webhook"}, design.Guard, "spread 9",
+		},
+	} {
+		got := c.spec.Validate(question.Of(c.q).Asked(), []design.Treatment{treatment(c.levels...)})
+		if (c.says == "") != (len(got) == 0) || c.says != "" && !strings.Contains(got[0].Message, c.says) {
+			t.Errorf("%s: %+v, want %q", c.name, got, c.says)
+		}
+	}
+}
+
+// trespassed offers trespasses and legitimate calls of a treatment, half each, and counts how they ended.
+func trespassed(t *testing.T, tg *target, tr design.Treatment, seconds float64) map[string]uint64 {
+	t.Helper()
+	ops, err := tg.Operations(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twins, err := tg.Trespasses(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twins[0].Weight = 1
+	out := map[string]uint64{}
+	offered(t, tg, tr, append(ops, twins...), 50, seconds, func(op load.Operation, o load.Outcome, n uint64) {
+		who := "legitimate "
+		if op.Twin != "" {
+			who = "trespass "
+		}
+		out[who+o.String()] += n
+	})
+	return out
+}
+
+// TestFailOpenFollowsTheLatency reproduces a known result. With failurePolicy Ignore the share of the trespasses that
+// are permitted is the share of the webhook's latency distribution above its time-out; with Fail none is permitted, and
+// the same share of the legitimate calls fails instead.
+func TestFailOpenFollowsTheLatency(t *testing.T) {
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	s := &Spec{
+		Mechanism: "webhook", Embedded: &Embedded{Shared: true},
+		Webhook: &Webhook{
+			Latency: unit.Duration(500 * time.Millisecond), Spread: 0.8, Timeout: unit.Duration(time.Second),
+			Match: "request.operation == 'CREATE'",
+		},
+	}
+	tg, j := opened(t, s, testEnv(t))
+	latency := webhook.Latency{Median: 500 * time.Millisecond, Spread: 0.8}
+	for _, policy := range []string{mechanism.Ignore, mechanism.Fail} {
+		tr := treatment("webhook_failure_policy", policy)
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []func() error{
+			func() error { return tg.Enter(t.Context(), tr) }, func() error { return tg.Verify(t.Context(), tr) },
+		} {
+			if err := step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := trespassed(t, tg, tr, 16)
+		t.Logf("%s: %v; %.1f %% of the latencies are above 1 s", policy, got, 100*latency.Above(time.Second))
+		late, n := got["trespass permitted"], got["trespass permitted"]+got["trespass denied"]
+		if policy == mechanism.Fail {
+			late, n = got["trespass failed"]+got["legitimate failed"], 0
+			for _, x := range got {
+				n += x
+			}
+			if got["trespass permitted"] > 0 || got["legitimate failed"] == 0 {
+				t.Errorf("with Fail: %v; want none permitted, and legitimate calls that fail", got)
+			}
+		} else if got["legitimate failed"] > 0 {
+			t.Errorf("with Ignore: %v; want no legitimate call that fails", got)
+		}
+		// The API server's own time, which is long on a busy host, is part of the time-out.
+		e, _ := stat.BinomialInterval(late, n, 0.999)
+		if lo, hi := latency.Above(time.Second), latency.Above(800*time.Millisecond); e.Hi < lo || e.Lo > hi {
+			t.Errorf("%s: %d of %d were late, [%.3f, %.3f]; want %.3f to %.3f", policy, late, n, e.Lo, e.Hi, lo, hi)
+		}
+		if err := tg.Leave(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestConditionsAreLifted brings about every condition of every control, and ends it: the policies are in force again,
+// and nothing is left behind.
+func TestConditionsAreLifted(t *testing.T) {
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	tg, j := opened(t, &Spec{Embedded: &Embedded{Shared: true}}, testEnv(t))
+	for _, levels := range [][]string{{"mechanism", "webhook", "webhook_timeout", "1s"}, {"mechanism", "vap"}} {
+		tr := treatment(levels...)
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := tg.Enter(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		before := len(j.Pending())
+		seen := map[string]bool{}
+		for _, c := range tg.Conditions(tr) {
+			seen[c.Name] = true
+			began := time.Now()
+			lift, err := c.Impose(t.Context())
+			if err != nil {
+				t.Fatalf("%s of %s: %v", c.Name, tr.ID, err)
+			}
+			if lift != nil {
+				err = lift(t.Context())
+			}
+			if err != nil {
+				t.Fatalf("lift %s of %s: %v", c.Name, tr.ID, err)
+			}
+			t.Logf("%s of %s: %s: %v", c.Name, tr.ID, c.Does, time.Since(began))
+			if err := tg.Recover(t.Context(), tr); err != nil {
+				t.Fatal(err)
+			}
+			if err := armOf(t, tg, tr).awaitProof(t.Context(), armOf(t, tg, tr).policies.proof, "after "+c.Name); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(j.Pending()); n != before {
+				t.Errorf("after %s of %s %d changes are pending, want %d: %v", c.Name, tr.ID, n, before, j.Pending())
+			}
+			if c.Figures != nil && len(c.Figures()["revoke"]) != prohibitions {
+				t.Errorf("%s: %v", c.Name, c.Figures())
+			}
+		}
+		if !seen[area.Restart] || !seen[area.Reload] || !seen[area.Revoke] || !seen[area.Partition] {
+			t.Errorf("%s: %v", tr.ID, seen)
+		}
+		if err := tg.Leave(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tg.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.WantAllUndone(t)
+}
+
+// TestConditionsThatAreInterrupted leaves a webhook stopped and starved. Undo, which knows the journal alone, ends its
+// process before it removes the control group.
+func TestConditionsThatAreInterrupted(t *testing.T) {
+	env := testEnv(t)
+	j := &areatest.Journal{}
+	p := &arm{env: env, journal: j}
+	p.kind, p.spec = mechanism.Webhook, &Spec{}
+	p.hooks = mechanism.Hooks{}.WithDefaults()
+	if err := p.serveWebhook(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	groups := 0
+	for _, c := range p.webhookConditions() {
+		if c.Name == area.Partition || c.Name == area.Starved {
+			if _, err := c.Impose(t.Context()); err != nil {
+				t.Skipf("SKIPPED: %v", err)
+			}
+		}
+	}
+	for _, c := range j.Pending() {
+		if c.Kind == changeGroup {
+			groups++
+		}
+	}
+	if groups == 0 {
+		t.Log("without a control group: this host allows none")
+	}
+	areatest.UndoTwice(t, Area{}, j.Pending(), env)
+	<-p.webhook.Exited()
+}

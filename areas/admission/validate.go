@@ -1,0 +1,163 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/area"
+	"tare/areas/admission/mechanism"
+	"tare/internal/design"
+	"tare/internal/kit"
+	"tare/internal/plane"
+)
+
+// Validate implements area.Spec.
+func (s *Spec) Validate(q area.Asked, treatments []design.Treatment) []area.Finding {
+	if out := s.checkTwice(treatments); len(out) > 0 {
+		return out
+	}
+	judge := func(t design.Treatment) []area.Finding { return s.judge(q, t) }
+	if out := kit.JudgeEach(treatments, judge); len(out) > 0 {
+		return out
+	}
+	return slices.Concat(s.checkReleases(treatments), s.checkUnused(treatments), s.Manifests.check())
+}
+
+// checkTwice rejects what both the section and the treatments set.
+func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
+	e, w := s.Embedded, s.Webhook
+	if e == nil {
+		e = &Embedded{}
+	}
+	for _, x := range []struct {
+		path, factor string
+		given        bool
+	}{
+		{"mechanism", "mechanism", s.Mechanism != ""},
+		{"policies", "policies", s.Policies != nil},
+		{"bound", "bound", s.Bound != nil},
+		{"useable", "useable", s.Useable != nil},
+		{"position", "position", s.Position != ""},
+		{"irrelevant", "irrelevant", s.Irrelevant != ""},
+		{"bindings", "bindings", s.Bindings != ""},
+		{"level", "level", s.Level != ""},
+		{"embedded.shared", "shared", e.Shared},
+		{"kubeconfig", "kubeconfig", s.Kubeconfig != ""},
+		{"context", "context", s.Context != ""},
+		{"webhook.latency", "webhook_latency", w != nil && w.Latency != 0},
+		{"webhook.timeout", "webhook_timeout", w != nil && w.Timeout != 0},
+		{"webhook.failure_policy", "webhook_failure_policy", w != nil && w.FailurePolicy != ""},
+		{"vap.failure_policy", "vap_failure_policy", s.VAP != nil && s.VAP.FailurePolicy != ""},
+		{"embedded.version", "version", e.Version != ""},
+		{"embedded.nodes", "nodes", e.Nodes > 0},
+		{"embedded.etcd", "etcd", e.Etcd != ""},
+	} {
+		if x.given && slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels[x.factor] != "" }) {
+			out = append(out, kit.FaultVaried(x.path, x.factor))
+		}
+	}
+	return out
+}
+
+// judge checks the section with the levels of one treatment. Findings that depend on the treatment name it.
+func (s *Spec) judge(q area.Asked, t design.Treatment) []area.Finding {
+	p, err := s.plan(t)
+	switch {
+	case err != nil:
+	case !q.Trespasses:
+		err = p.checkLatency()
+	case !p.guards():
+		err = fmt.Errorf("mechanism: %s refuses nothing, so that there is nothing to guard: list only treatments whose "+
+			"policies deny a pod", p.kind)
+	}
+	if err == nil {
+		return nil
+	}
+	return []area.Finding{kit.FaultIn(t, s.pathOf(err), err)}
+}
+
+// pathOf returns the field that an error of plan begins with.
+func (s *Spec) pathOf(err error) string {
+	name, _, _ := strings.Cut(err.Error(), ":")
+	switch name {
+	case "version", "nodes", "etcd":
+		if s.Embedded == nil {
+			return ""
+		}
+		return "embedded." + name
+	case "mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig",
+		"context", "manifests",
+		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
+		"vap.failure_policy", "vap.param",
+		"embedded.flags":
+		return name
+	}
+	return ""
+}
+
+// checkReleases warns of arms that differ in more than their policies: PodSecurityPolicy implies an older Kubernetes.
+func (s *Spec) checkReleases(treatments []design.Treatment) []area.Finding {
+	by := map[plane.Version]bool{}
+	for _, t := range treatments {
+		if p, err := s.plan(t); err == nil && !p.foreign {
+			by[p.version] = true
+		}
+	}
+	varied := slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels["version"] != "" })
+	if len(by) < 2 || varied {
+		return nil
+	}
+	return []area.Finding{{
+		Severity: area.Warning,
+		Message: "psp runs on Kubernetes 1.24 and the other arms on 1.36: what differs between them is not the policies " +
+			"alone",
+		Hint: "give each arm its version, or embedded: {version: \"1.24\"}, so that the baseline is of the same release",
+	}}
+}
+
+// checkUnused rejects options that no treatment uses: they would have no effect.
+func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
+	uses := func(what []mechanism.Kind) bool {
+		return slices.ContainsFunc(treatments, func(t design.Treatment) bool {
+			p, err := s.plan(t)
+			return err == nil && slices.Contains(what, p.kind)
+		})
+	}
+	for _, x := range []struct {
+		path  string
+		given bool
+		of    []mechanism.Kind
+	}{
+		{"webhook", s.Webhook != nil, []mechanism.Kind{mechanism.Webhook, mechanism.MutatingWebhook}},
+		{"vap", s.VAP != nil, []mechanism.Kind{mechanism.VAP}},
+		{"manifests", s.Manifests != nil, []mechanism.Kind{mechanism.Manifests}},
+		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
+		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},
+		{"position", s.Position != "", []mechanism.Kind{mechanism.PSP}},
+		{"irrelevant", s.Irrelevant != "", []mechanism.Kind{
+			mechanism.PSP, mechanism.VAP, mechanism.MAP, mechanism.Webhook,
+			mechanism.MutatingWebhook,
+		}},
+	} {
+		if x.given && !uses(x.of) {
+			out = append(out, area.Fault(x.path, fmt.Errorf("no treatment uses it: it is for %v", x.of),
+				"leave it out, or set mechanism"))
+		}
+	}
+	return out
+}
+
+// checkOperations rejects operations that the control plane of p cannot serve and, with trespasses, those whose
+// forbidden form the policies do not deny.
+func (p *plan) checkOperations(operations []operation, trespasses bool) error {
+	for _, o := range operations {
+		if why := p.cannotDeny(o); trespasses && why != "" {
+			return fmt.Errorf("operations: %s: %s", o.name, why)
+		}
+		if o.startup() && !p.foreign && p.nodes == 0 {
+			return fmt.Errorf("operations: %s needs nodes for pods to run on: embedded: {nodes: 10}", startupName)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,401 @@
+package decision
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/decision/engine"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/kit"
+	"tare/internal/probe"
+)
+
+// TestKilledServerIsRestarted kills the decision point: another one starts at the same address, and the restart is
+// counted.
+func TestKilledServerIsRestarted(t *testing.T) {
+	spec := embedded(engine.Cedar, Planted{})
+	spec.Policies = 3
+	tg, j := prepared(t, spec)
+	p := tg.arm(standard.ID)
+	before, _ := p.latest()
+	addr := p.addr()
+	if err := before.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	for p.restarted() == 0 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := tg.Enter(ctx, standard); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Verify(ctx, standard); err != nil {
+		t.Fatal(err)
+	}
+	after, _ := p.latest()
+	if after.PID == before.PID || p.addr() != addr || p.restarted() != 1 {
+		t.Errorf("pid %d → %d, address %v → %v, %d restarts", before.PID, after.PID, addr, p.addr(), p.restarted())
+	}
+	if n := len(j.Changes()); n != 2 || len(j.Pending()) != 1 {
+		t.Errorf("%d changes journaled, %d open; want two processes, of which one lives", n, len(j.Pending()))
+	}
+	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "started again 1 times") {
+		t.Errorf("notes %s", notes)
+	}
+	if err := tg.Leave(ctx, standard); err != nil {
+		t.Errorf("leave: %v", err)
+	}
+}
+
+// TestRestartsAreLimited: a decision point that keeps ending is an error in the end, not an endless loop.
+func TestRestartsAreLimited(t *testing.T) {
+	ends := []time.Time{}
+	begin := time.Unix(0, 0)
+	for i := range 30 {
+		ends = recent(append(ends, begin.Add(time.Duration(i)*10*time.Second)))
+	}
+	if len(ends) != 7 {
+		t.Errorf("%d ends in the last minute, want 7: one every 10 s", len(ends))
+	}
+	for n, want := range map[int]time.Duration{1: 100 * time.Millisecond, 3: 400 * time.Millisecond, 10: 5 * time.Second} {
+		if got := backoff(n); got != want {
+			t.Errorf("backoff after %d ends: %v, want %v", n, got, want)
+		}
+	}
+	spec := embedded(engine.Cedar, Planted{})
+	tg, _ := prepared(t, spec)
+	p := tg.arm(standard.ID)
+	p.giveUp(errors.New("it ends and ends"))
+	for _, err := range []error{
+		tg.Enter(t.Context(), standard), tg.Leave(t.Context(), standard),
+		tg.Verify(t.Context(), standard),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "ends and ends") {
+			t.Errorf("after giving up: %v", err)
+		}
+	}
+}
+
+// TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.
+func TestUndo(t *testing.T) {
+	spec := embedded(engine.PDPX, Planted{})
+	tg, j := prepared(t, spec)
+	p := tg.arm(standard.ID)
+	p.stopKeeper() // the killed run's keeper
+	data, err := json.Marshal(j.Changes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		var changes []area.Change
+		if err := json.Unmarshal(data, &changes); err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(changes)
+		if err := (Area{}).Undo(t.Context(), changes, area.Env{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, _ := p.latest()
+	if err := c.Wait(t.Context()); err == nil {
+		t.Error("the decision point was not killed")
+	}
+}
+
+func TestUndoRejectsForeignChanges(t *testing.T) {
+	for _, c := range []area.Change{
+		{Kind: "namespace"},
+		{Kind: kit.ProcessKind, Data: map[string]string{"pid": "x", "start_ticks": "1"}},
+		{Kind: changePolicies},
+		{Kind: changePolicies, Data: map[string]string{"target": `{"adapter":"opa","url":"http://127.0.0.1:1","load":true}`, "name": "system"}},
+		{Kind: changePolicies, Data: map[string]string{"target": `{"adapter":"authzen","url":"http://127.0.0.1:1"}`, "name": "tare-x"}},
+	} {
+		if err := (Area{}).Undo(t.Context(), []area.Change{c}, area.Env{}); err == nil {
+			t.Errorf("%v was undone", c)
+		}
+	}
+}
+
+// TestPrepareNeedsAJournal: Prepare changes nothing if the journal cannot be written.
+func TestPrepareNeedsAJournal(t *testing.T) {
+	tg, j := opened(t, embedded(engine.Cedar, Planted{}), testEnv(t))
+	full := errors.New("disk full")
+	j.Deny = func(area.Change) error { return full }
+	if err := tg.Prepare(t.Context(), standard, j); !errors.Is(err, full) {
+		t.Errorf("prepare: %v", err)
+	}
+}
+
+// TestNoSecretsOnDisk looks for the password of the embedded pdpx server in everything that a run leaves on disk.
+func TestNoSecretsOnDisk(t *testing.T) {
+	env := testEnv(t)
+	tg, j := opened(t, embedded(engine.PDPX, Planted{}), env)
+	if err := tg.Prepare(t.Context(), standard, j); err != nil {
+		t.Fatal(err)
+	}
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Fatal(err)
+	}
+	p := tg.arm(standard.ID)
+	secret := []byte(p.session.Password)
+	if len(secret) < 16 {
+		t.Fatalf("a password of %d characters", len(secret))
+	}
+	right := p.session.Password
+	p.session.Password = "not-the-password"
+	err := tg.Verify(t.Context(), standard)
+	if err == nil || !strings.Contains(err.Error(), "check username, password or token") ||
+		strings.Contains(err.Error(), "not-the-password") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	p.session.Password = right
+	check := func(what string, b []byte) {
+		if bytes.Contains(b, secret) {
+			t.Errorf("%s holds the password", what)
+		}
+	}
+	journal, err := json.Marshal(j.Changes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("the journal", journal)
+	check("a session in print", fmt.Appendf(nil, "%v %+v %#v", p.session, p.session, p.session))
+	files := 0
+	err = filepath.WalkDir(env.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files++
+		check(path, b)
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files looked through: %v", files, err)
+	}
+	c, _ := p.latest()
+	for _, file := range []string{"cmdline", "environ"} {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", c.PID, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(file, b)
+	}
+}
+
+// TestProbes reads the process, its times, its listen queue and, of Cedar, the runtime.
+func TestProbes(t *testing.T) {
+	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
+	seen := map[string]float64{}
+	for _, p := range tg.Probes(standard) {
+		samples, err := p.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range samples {
+			if p.Subject() == subject && s.Subject != subject {
+				t.Errorf("%s is about %s", s.Metric, s.Subject)
+			}
+			seen[s.Metric] = s.Value
+		}
+	}
+	for _, q := range []probe.Quantity{
+		probe.CPU, probe.RSS, probe.Started, probe.StartSeconds, probe.LoadSeconds,
+		probe.ListenQueueDepth, probe.GCCount,
+	} {
+		if _, ok := seen[q.Name]; !ok {
+			t.Errorf("no sample of %s", q.Name)
+		}
+	}
+	if seen[probe.StartSeconds.Name] <= 0 || seen[probe.RSS.Name] < 1<<20 {
+		t.Errorf("started in %v s, %v bytes", seen[probe.StartSeconds.Name], seen[probe.RSS.Name])
+	}
+}
+
+// TestTreatmentsHaveOwnDecisionPoints starts one for each treatment.
+func TestTreatmentsHaveOwnDecisionPoints(t *testing.T) {
+	a := design.Treatment{ID: "a", Levels: map[string]string{"engine": "cedar", "policies": "2"}}
+	b := design.Treatment{ID: "b", Levels: map[string]string{"engine": "pdpx", "policies": "2"}}
+	tg, j := opened(t, &Spec{}, testEnv(t))
+	for _, tr := range []design.Treatment{a, b} {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := tg.Verify(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+	}
+	ea, err := tg.Endpoint(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eb, err := tg.Endpoint(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ea.Addr == eb.Addr {
+		t.Errorf("both at %v", ea.Addr)
+	}
+	if err := tg.Prepare(t.Context(), a, j); err == nil {
+		t.Error("prepared twice")
+	}
+	if _, err := tg.Endpoint(standard); err == nil {
+		t.Error("an unknown treatment has an endpoint")
+	}
+}
+
+// TestCountsMatchQuestions compares pdpx's own counts with the questions that were asked.
+func TestCountsMatchQuestions(t *testing.T) {
+	tg, _ := prepared(t, embedded(engine.PDPX, Planted{}))
+	before, err := tg.Counted(t.Context(), standard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tg.arm(standard.ID)
+	asked := map[string]float64{}
+	for range 3 {
+		for _, q := range p.questions {
+			a, err := p.question(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Decision != 0 {
+				asked[a.Decision.String()]++
+			}
+		}
+	}
+	after, err := tg.Counted(t.Context(), standard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked["permit"] != 9 || asked["deny"] != 6 {
+		t.Errorf("asked %v, want 9 permits and 6 denies", asked)
+	}
+	for word, n := range asked {
+		if got := after[word] - before[word]; got != n {
+			t.Errorf("%s: the decision point counts %v, and %v were asked", word, got, n)
+		}
+	}
+	cedar, _ := prepared(t, embedded(engine.Cedar, Planted{}))
+	if counts, err := cedar.Counted(t.Context(), standard); err != nil || counts != nil {
+		t.Errorf("cedar: %v, %v; want neither", counts, err)
+	}
+}
+
+// TestCloseDuringARestart: Close leaves no process behind, whatever state a restart is in.
+func TestCloseDuringARestart(t *testing.T) {
+	for i := range 8 {
+		tg, j := prepared(t, embedded(engine.Cedar, Planted{}))
+		p := tg.arm(standard.ID)
+		c, _ := p.latest()
+		if err := c.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
+		if err := tg.Close(t.Context()); err != nil || len(j.Pending()) > 0 {
+			t.Errorf("close: %v, %d changes left", err, len(j.Pending()))
+		}
+		if c, down := p.latest(); !down && alive(c) {
+			t.Error("a decision point is still running")
+		}
+	}
+}
+
+// TestRecover kills a decision point that hangs, and starts another one in its place.
+func TestRecover(t *testing.T) {
+	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
+	p := tg.arm(standard.ID)
+	hung, _ := p.latest()
+	if err := hung.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	awaitStopped(t, hung.PID)
+	p.patience = 500 * time.Millisecond
+	if err := tg.Recover(t.Context(), standard); err == nil {
+		p.patience = readyWithin
+	} else if p.patience = readyWithin; tg.Recover(t.Context(), standard) != nil {
+		t.Fatalf("recover: %v", err) // on a busy host the first answers may come late
+	}
+	after, _ := p.latest()
+	if after.PID == hung.PID || p.restarted() != 1 {
+		t.Errorf("pid %d → %d, %d restarts", hung.PID, after.PID, p.restarted())
+	}
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Error(err)
+	}
+	if local := tg.Observe(t.Context(), standard); local.ListenQueue == nil || *local.ListenQueue != 0 {
+		t.Errorf("listen queue %v", local.ListenQueue)
+	}
+}
+
+// awaitStopped waits until every thread of a process has stopped: the signal stops one thread, and the others run on
+// until that one has had a processor.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	for range 3000 {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped := 0
+		for _, file := range tasks {
+			if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte("State:\tT")) {
+				stopped++
+			}
+		}
+		if stopped > 0 && stopped == len(tasks) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("process %d has not stopped within 30 s", pid)
+}
+
+// shortSleeps is a clock whose sleeps are short.
+type shortSleeps struct{ clock.System }
+
+func (h shortSleeps) Sleep(ctx context.Context, _ time.Duration) error {
+	return h.System.Sleep(ctx, time.Millisecond)
+}
+
+// TestProcessThatKeepsEnding: after too many restarts there is an error, and no process is left.
+func TestProcessThatKeepsEnding(t *testing.T) {
+	env := testEnv(t)
+	env.Clock = shortSleeps{}
+	tg, j := opened(t, embedded(engine.Cedar, Planted{}), env)
+	if err := tg.Prepare(t.Context(), standard, j); err != nil {
+		t.Fatal(err)
+	}
+	p := tg.arm(standard.ID)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	defer cancel()
+	for p.failed() == nil && ctx.Err() == nil {
+		if c, down := p.latest(); !down {
+			if err := c.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	err := tg.Leave(ctx, standard)
+	if err == nil || !strings.Contains(err.Error(), "ended more than 10 times within 1m0s") {
+		t.Errorf("leave: %v", err)
+	}
+	if p.restarted() != mostEnds || len(j.Pending()) != 0 {
+		t.Errorf("%d restarts, %d processes left; want %d and none", p.restarted(), len(j.Pending()), mostEnds)
+	}
+}

@@ -1,0 +1,118 @@
+package decision
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"tare/area"
+	"tare/areas/decision/engine"
+	"tare/areas/decision/protocol"
+	"tare/internal/kit"
+	"tare/internal/proc"
+)
+
+const (
+	// startWithin bounds the start of an embedded decision point with its policies: a JVM on a busy host takes its time.
+	startWithin = 2 * time.Minute
+	// embeddedUser is the user of the embedded pdpx server; its password is made up for each run.
+	embeddedUser = "healthcheck"
+)
+
+// host returns what finding an engine needs.
+func host(env area.Env) engine.Host {
+	return engine.Host{Self: env.Self, Log: env.Log, Getenv: env.Getenv}
+}
+
+// start brings up the embedded decision point with its policies.
+func (p *arm) start(ctx context.Context) error {
+	var err error
+	if p.launch, err = engine.Find(ctx, p.kind, host(p.env)); err != nil {
+		return fmt.Errorf("find engine %s: %w", p.kind, err)
+	}
+	dir := filepath.Join(p.env.Dir, "policies-"+strconv.Itoa(p.index))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make a folder for policies: %w", err)
+	}
+	if p.config, err = p.launch.Prepare(dir, p.set); err != nil {
+		return fmt.Errorf("write %d policies for %s: %w", p.set.N, p.kind, err)
+	}
+	p.config.Addr = "127.0.0.1:0"
+	p.config.Answer, p.config.Leak = p.planted.Answer, float64(p.planted.Leak)/60
+	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()
+	p.config.AnswerAfter = time.Duration(p.planted.AnswerAfter).Seconds()
+	p.config.Cache, p.config.Gap = time.Duration(p.planted.Cache).Seconds(), time.Duration(p.planted.Gap).Seconds()
+	p.admin = rand.Text()
+	if p.whyNotReplaced(area.Reload, false) == "" {
+		p.config.Admin = p.admin
+	}
+	if p.kind == engine.PDPX {
+		p.config.Username, p.config.Password = embeddedUser, rand.Text()
+	}
+	c, err := p.spawn(ctx)
+	if err != nil {
+		return err
+	}
+	addr, err := netip.ParseAddrPort(c.ready.Addr)
+	if err != nil {
+		return fmt.Errorf("start %s: address: %w", p.kind, err)
+	}
+	p.config.Addr = addr.String() // whatever takes its place is to listen there, too
+	if p.pdp = addr; p.enforcer != nil {
+		if addr, err = p.startEnforcer(ctx); err != nil {
+			return fmt.Errorf("start the enforcement point: %w", err)
+		}
+	}
+	p.session = &protocol.Session{
+		Addr: addr, Host: addr.String(), Options: p.options, Username: p.config.Username, Password: p.config.Password,
+	}
+	p.startKeeper()
+	return nil
+}
+
+// spawn starts the decision point. The config, which may hold a password, goes through its standard input.
+func (p *arm) spawn(ctx context.Context) (*child, error) {
+	p.mu.Lock()
+	p.starts++
+	id := fmt.Sprintf("%s-%d-%d", p.kind, p.index, p.starts)
+	p.mu.Unlock()
+	c := &child{}
+	begin := p.env.Clock.Now()
+	var err error
+	c.Process, err = kit.StartProcess(ctx, p.journal, areaName, id, proc.Spec{
+		Name: string(p.kind), Path: p.launch.Path, Args: p.launch.Args, Config: p.config,
+		LogFile:     p.env.LogFile(string(p.kind), p.index),
+		ReadyWithin: startWithin, CPUs: p.env.CPUs,
+	}, &c.ready)
+	if err != nil {
+		return nil, err
+	}
+	c.seconds = p.env.Clock.Now().Sub(begin).Seconds()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.child, p.down = c, false
+	return c, nil
+}
+
+// latest returns the child that was started last, and whether it has ended.
+func (p *arm) latest() (c *child, down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.child, p.down
+}
+
+// kill ends a child that hangs, so that the keeper starts another.
+func (p *arm) kill() error {
+	c, down := p.latest()
+	if c == nil || down {
+		return nil
+	}
+	c.killed.Store(true)
+	return c.Signal(syscall.SIGKILL)
+}

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tare/areas/decision/model"
+)
+
+// Prepare writes the policies of set into dir, which is there, in the engine's own language, and returns what the child
+// is told: to listen on a port of loopback that is free. pdpx holds policies of its own kinds, set.N of them, and needs
+// no file.
+func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
+	cfg := Config{Addr: "127.0.0.1:0", N: set.N}
+	var files map[string][]byte
+	switch l.Kind {
+	case Cedar:
+		cfg.File = "policies.cedar"
+		files = map[string][]byte{cfg.File: set.Cedar()}
+	case OPA:
+		cfg.File = "policies.rego"
+		files = map[string][]byte{cfg.File: set.Rego(model.RegoPackage)}
+	case ATT, AuthzForce:
+		cfg.File = "policies.xml"
+		files = map[string][]byte{cfg.File: set.XACML(), "pdp.xml": authzForceConfig(cfg.File)}
+	case PDPX:
+		return cfg, nil
+	default:
+		return Config{}, fmt.Errorf("prepare decision point: unknown kind %q", l.Kind)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Config{}, fmt.Errorf("prepare %s: %w", l.Kind, err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			return Config{}, fmt.Errorf("prepare %s: %w", l.Kind, err)
+		}
+	}
+	cfg.File = filepath.Join(dir, cfg.File)
+	return cfg, nil
+}
+
+// authzForceConfig returns AuthzForce's own configuration (its schema pdp.xsd, version 8), which its server reads
+// beside the policies.
+func authzForceConfig(policies string) []byte {
+	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
+<pdp xmlns="http://authzforce.github.io/core/xmlns/pdp/8" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" version="8.0.0">
+  <policyProvider id="policies" xsi:type="StaticPolicyProvider"><policyLocation>${PARENT_DIR}/%s</policyLocation></policyProvider>
+  <rootPolicyRef>%s</rootPolicyRef>
+</pdp>
+`, policies, model.XACMLRoot)
+}

@@ -1,0 +1,436 @@
+package protocol
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"tare/areas/decision/model"
+	"tare/internal/load"
+)
+
+// An authzServer answers Check as the test says.
+type authzServer struct {
+	answer   func(stream grpc.ServerStream, request []byte) ([]byte, error)
+	server   *grpc.Server
+	listener net.Listener
+	session  *Session
+}
+
+// startAuthz serves until the test ends. It is a real gRPC server, with a handler for whatever method comes.
+func startAuthz(t *testing.T, tlsConfig *tls.Config, answer func(stream grpc.ServerStream, request []byte) ([]byte,
+	error),
+) *authzServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &authzServer{answer: answer, listener: l}
+	options := []grpc.ServerOption{grpc.ForceServerCodecV2(rawCodec{}), grpc.UnknownServiceHandler(a.handle)}
+	if tlsConfig != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(tlsConfig)))
+	}
+	a.server = grpc.NewServer(options...)
+	done := make(chan error, 1)
+	go func() { done <- a.server.Serve(l) }()
+	a.session = &Session{Addr: l.Addr().(*net.TCPAddr).AddrPort(), Host: "pdp:9191"}
+	t.Cleanup(func() {
+		a.server.Stop()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		if err := a.session.Close(); err != nil {
+			t.Errorf("close the session: %v", err)
+		}
+	})
+	return a
+}
+
+func (a *authzServer) handle(_ any, stream grpc.ServerStream) error {
+	if method, _ := grpc.MethodFromServerStream(stream); method != checkMethod {
+		return status.Errorf(codes.Unimplemented, "no method %s", method)
+	}
+	var request []byte
+	if err := stream.RecvMsg(&request); err != nil {
+		return err
+	}
+	out, err := a.answer(stream, request)
+	if err != nil {
+		return err
+	}
+	return stream.SendMsg(&out)
+}
+
+func always(t *testing.T, text string) func(grpc.ServerStream, []byte) ([]byte, error) {
+	b := unhex(t, text)
+	return func(grpc.ServerStream, []byte) ([]byte, error) { return b, nil }
+}
+
+// checkCall makes one call as the load engine does.
+func checkCall(t *testing.T, s *Session, q model.Question, timeout time.Duration) (load.Result, load.Operation) {
+	t.Helper()
+	op, err := extAuthz().Operation(s, q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	return op.Call(ctx, 3), op
+}
+
+func causeOf(r load.Result) Verdict { return Verdict(r.Cause) - Verdict(load.OwnCauses) }
+
+func TestExtAuthzAnswers(t *testing.T) {
+	set := model.Set{N: 3}
+	for _, c := range []struct {
+		name, answer string
+		q            model.Question
+		outcome      load.Outcome
+		verdict      Verdict
+	}{
+		{"permit", goldenOK, set.Ask(model.Last), load.OK, Fine},
+		{"permit of nothing", "", set.Ask(model.Last), load.OK, Fine},
+		{"deny", goldenDenied, set.Forbidden(model.Last), load.Denied, Fine},
+		{"deny 401", goldenUnauthenticated, set.Forbidden(model.Last), load.Denied, Fine},
+		{"denied but permitted wanted", goldenDenied, set.Ask(model.Last), load.Wrong, SaysDeny},
+		{"permitted but denied wanted", goldenOK, set.Forbidden(model.Last), load.Wrong, SaysPermit},
+		{"indeterminate", goldenInternal, set.Ask(model.Last), load.Wrong, SaysIndeterminate},
+		{"indeterminate is no deny", goldenInternal, set.Forbidden(model.Last), load.Wrong, SaysIndeterminate},
+		{"no message", "0a", set.Ask(model.Last), load.Wrong, NotProto},
+		{"group without an end", "0b", set.Ask(model.Last), load.Wrong, NotProto},
+	} {
+		a := startAuthz(t, nil, always(t, c.answer))
+		r, op := checkCall(t, a.session, c.q, 10*time.Second)
+		want := load.Cause(0)
+		if c.verdict != Fine {
+			want = load.OwnCauses + load.Cause(c.verdict)
+		}
+		if r.Outcome != c.outcome || r.Cause != want || r.Status != 200 {
+			t.Errorf("%s: %+v (%s), want %v and %d", c.name, r, r.Cause.Text(op.Causes), c.outcome, want)
+		}
+		m, err := checkRequest(a.session, c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.BytesOut != uint64(len(m)+5) || r.BytesIn != uint64(len(c.answer)/2+5) {
+			t.Errorf("%s: %d bytes out, %d in, want %d and %d", c.name, r.BytesOut, r.BytesIn, len(m)+5, len(c.answer)/2+5)
+		}
+		got, err := extAuthz().Ask(t.Context(), a.session, c.q)
+		if err != nil || got.Outcome != c.outcome {
+			t.Errorf("%s: asked once: %+v, %v", c.name, got, err)
+		}
+	}
+}
+
+// TestExtAuthzStatuses: every gRPC status is a failure with its own cause, and never a decision.
+func TestExtAuthzStatuses(t *testing.T) {
+	for code, want := range map[codes.Code]struct {
+		outcome load.Outcome
+		verdict Verdict
+	}{
+		codes.Canceled:           {load.Failed, OtherStatus},
+		codes.Unknown:            {load.Failed, InternalError},
+		codes.InvalidArgument:    {load.Wrong, SchemaError},
+		codes.DeadlineExceeded:   {load.Failed, DeadlineExceeded},
+		codes.NotFound:           {load.Wrong, NoSuchPolicy},
+		codes.AlreadyExists:      {load.Failed, OtherStatus},
+		codes.PermissionDenied:   {load.Wrong, NotAllowed},
+		codes.ResourceExhausted:  {load.Refused, Exhausted},
+		codes.FailedPrecondition: {load.Failed, NotReady},
+		codes.Aborted:            {load.Failed, OtherStatus},
+		codes.OutOfRange:         {load.Failed, OtherStatus},
+		codes.Unimplemented:      {load.Failed, Unimplemented},
+		codes.Internal:           {load.Failed, InternalError},
+		codes.Unavailable:        {load.Refused, Unavailable},
+		codes.DataLoss:           {load.Failed, OtherStatus},
+		codes.Unauthenticated:    {load.Wrong, WrongCredentials},
+	} {
+		a := startAuthz(t, nil, func(grpc.ServerStream, []byte) ([]byte, error) {
+			return nil,
+				status.Error(code, "the reason\nis this")
+		})
+		for _, q := range []model.Question{model.Set{N: 1}.Ask(model.Last), model.Set{N: 1}.Forbidden(model.Last)} {
+			r, op := checkCall(t, a.session, q, 10*time.Second)
+			if r.Outcome != want.outcome || causeOf(r) != want.verdict || r.Status != 200 {
+				t.Errorf("%v: %+v (%s), want %v and %v", code, r, r.Cause.Text(op.Causes), want.outcome, Causes()[want.verdict])
+			}
+			if op.CauseAnswers[causeOf(r)] != "" {
+				t.Errorf("%v counts as the answer %q", code, op.CauseAnswers[causeOf(r)])
+			}
+		}
+		got, err := extAuthz().Ask(t.Context(), a.session, model.Set{N: 1}.Ask(model.Last))
+		if err != nil || got.Decision != model.None || !strings.Contains(got.Text, code.String()) ||
+			!strings.Contains(got.Text, "the reason is this") {
+			t.Errorf("%v: asked once: %+v, %v", code, got, err)
+		}
+	}
+}
+
+// TestExtAuthzSends: the server receives the request as it was meant, and the credentials beside it.
+func TestExtAuthzSends(t *testing.T) {
+	got := make(chan []byte, 1)
+	seen := make(chan metadata.MD, 1)
+	a := startAuthz(t, nil, func(stream grpc.ServerStream, request []byte) ([]byte, error) {
+		md, _ := metadata.FromIncomingContext(stream.Context())
+		got <- bytes.Clone(request)
+		seen <- md
+		return nil, nil
+	})
+	a.session.Token = "s3cret"
+	a.session.Headers = map[string]string{"X-Tenant": "eu"}
+	q := model.Set{N: 8}.Ask(model.Last)
+	q.Context = map[string]string{"zone": "eu", "app": "shop"}
+	if r, _ := checkCall(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
+		t.Fatalf("got %+v, want OK", r)
+	}
+	if b := <-got; !bytes.Equal(b, unhex(t, goldenQuestion)) {
+		t.Errorf("it was sent %x", b)
+	}
+	md := <-seen
+	for name, want := range map[string]string{
+		"authorization": "Bearer s3cret", "x-tenant": "eu", ":authority": "pdp:9191",
+		"content-type": "application/grpc+proto",
+	} {
+		if v := strings.Join(md.Get(name), ","); v != want {
+			t.Errorf("%s: %q, want %q", name, v, want)
+		}
+	}
+}
+
+func TestExtAuthzHangs(t *testing.T) {
+	a := startAuthz(t, nil, func(stream grpc.ServerStream, _ []byte) ([]byte, error) {
+		<-stream.Context().Done()
+		return nil, stream.Context().Err()
+	})
+	r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 200*time.Millisecond)
+	if r.Outcome != load.Timeout || r.Status != 0 {
+		t.Errorf("got %+v, want a timeout without a status", r)
+	}
+}
+
+// TestExtAuthzRestart: calls in flight fail when the decision point ends; calls succeed when it is back at the same
+// address.
+func TestExtAuthzRestart(t *testing.T) {
+	inside := make(chan struct{}, 1)
+	a := startAuthz(t, nil, func(stream grpc.ServerStream, _ []byte) ([]byte, error) {
+		inside <- struct{}{}
+		<-stream.Context().Done()
+		return nil, stream.Context().Err()
+	})
+	q := model.Set{N: 1}.Ask(model.Last)
+	op, err := extAuthz().Operation(a.session, q, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan load.Result, 1)
+	go func() { ended <- op.Call(t.Context(), 0) }()
+	<-inside
+	a.server.Stop()
+	if r := <-ended; r.Outcome != load.ConnFailed || causeOf(r) != Unavailable || r.Status != 0 {
+		t.Errorf("in flight: %+v", r)
+	}
+	begin := time.Now()
+	for range 3 {
+		if r := op.Call(t.Context(), 0); r.Outcome != load.ConnFailed || causeOf(r) != Unavailable {
+			t.Errorf("while it is away: %+v", r)
+		}
+	}
+	if d := time.Since(begin); d < 3*failPause {
+		t.Errorf("three calls to a decision point that is away took %v: a closed loop would spin", d)
+	}
+	l, err := net.Listen("tcp", a.listener.Addr().String())
+	if err != nil {
+		t.Skipf("the port is taken meanwhile: %v", err)
+	}
+	b := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}),
+		grpc.UnknownServiceHandler((&authzServer{answer: always(t, goldenOK)}).handle))
+	done := make(chan error, 1)
+	go func() { done <- b.Serve(l) }()
+	defer func() {
+		b.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if r := op.Call(t.Context(), 0); r.Outcome == load.OK {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("calls fail although the decision point is back")
+		}
+	}
+}
+
+func TestExtAuthzOverTLS(t *testing.T) {
+	serverTLS, clientTLS := testTLS(t)
+	a := startAuthz(t, serverTLS, always(t, goldenDenied))
+	a.session.TLS = clientTLS
+	r, _ := checkCall(t, a.session, model.Set{N: 1}.Forbidden(model.Last), 10*time.Second)
+	if r.Outcome != load.Denied {
+		t.Errorf("got %+v, want Denied", r)
+	}
+	plain := &Session{Addr: a.session.Addr, Host: "pdp"}
+	if r, _ := checkCall(t, plain, model.Set{N: 1}.Forbidden(model.Last), 2*time.Second); r.Outcome == load.Denied ||
+		r.Outcome == load.OK {
+		t.Errorf("in plaintext: %+v", r)
+	}
+	if err := plain.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// testTLS returns a certificate for 127.0.0.1 and pdp, and a client that trusts it.
+func testTLS(t *testing.T) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "pdp"}, DNSNames: []string{"pdp"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &tls.Config{
+			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+			MinVersion:   tls.VersionTLS12,
+		},
+		&tls.Config{RootCAs: pool, ServerName: "pdp", MinVersion: tls.VersionTLS12}
+}
+
+// TestExtAuthzUnderLoad: a few hundred calls through the load engine all succeed, and the decision point counts as
+// many.
+func TestExtAuthzUnderLoad(t *testing.T) {
+	set := model.Set{N: 4}
+	permit, err := checkRequest(&Session{Host: "pdp:9191"}, set.Ask(model.Last))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok, denied := unhex(t, goldenOK), unhex(t, goldenDenied)
+	counted := make(chan string, 1<<20)
+	a := startAuthz(t, nil, func(_ grpc.ServerStream, request []byte) ([]byte, error) {
+		if bytes.Equal(request, permit) {
+			counted <- "permit"
+			return ok, nil
+		}
+		counted <- "deny"
+		return denied, nil
+	})
+	var ops []load.Operation
+	for _, q := range []model.Question{set.Ask(model.Last), set.Forbidden(model.Last)} {
+		op, err := extAuthz().Operation(a.session, q, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, op)
+	}
+	seen := runOperations(t, a.session, load.Std, ops)
+	server := map[string]float64{}
+	for range len(counted) {
+		server[<-counted]++
+	}
+	if server["permit"] != seen["permit"] || server["deny"] != seen["deny"] {
+		t.Errorf("callers saw %v, the decision point answered %v", seen, server)
+	}
+}
+
+// TestSessionCloseLeavesNothing: no connection and no goroutine.
+func TestSessionCloseLeavesNothing(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Run("calls", func(t *testing.T) {
+		a := startAuthz(t, nil, always(t, goldenOK))
+		for range 3 * grpcConns {
+			if r, _ := checkCall(t, a.session, model.Set{N: 1}.Ask(model.Last), 10*time.Second); r.Outcome != load.OK {
+				t.Fatalf("got %+v, want OK", r)
+			}
+		}
+	})
+	if err := goleak.Find(before); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClosedSessionCanBeUsedAgain after Close.
+func TestClosedSessionCanBeUsedAgain(t *testing.T) {
+	a := startAuthz(t, nil, always(t, goldenOK))
+	q := model.Set{N: 1}.Ask(model.Last)
+	_, op := checkCall(t, a.session, q, 10*time.Second)
+	for range 2 {
+		if err := a.session.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := op.Call(t.Context(), 0); r.Outcome == load.OK {
+		t.Errorf("a call on closed connections: %+v", r)
+	}
+	if r, _ := checkCall(t, a.session, q, 10*time.Second); r.Outcome != load.OK {
+		t.Errorf("after Close: %+v", r)
+	}
+}
+
+// TestExtAuthzWithoutGRPC: an HTTP/2 server without gRPC is told apart from one that cannot be reached.
+func TestExtAuthzWithoutGRPC(t *testing.T) {
+	for _, c := range []struct {
+		status  int
+		outcome load.Outcome
+		verdict Verdict
+	}{
+		{404, load.Failed, Unimplemented},
+		{401, load.Wrong, WrongCredentials},
+		{403, load.Wrong, NotAllowed},
+		{503, load.Refused, Unavailable},
+		{200, load.Failed, InternalError},
+	} {
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+		}))
+		srv.Config.Protocols = &http.Protocols{}
+		srv.Config.Protocols.SetUnencryptedHTTP2(true)
+		srv.Start()
+		s := &Session{Addr: srv.Listener.Addr().(*net.TCPAddr).AddrPort(), Host: "h"}
+		q := model.Set{N: 1}.Forbidden(model.Last)
+		r, op := checkCall(t, s, q, 10*time.Second)
+		if r.Outcome != c.outcome || causeOf(r) != c.verdict || int(r.Status) != c.status {
+			t.Errorf("%d: %+v (%s), want %v and %v", c.status, r, r.Cause.Text(op.Causes), c.outcome, Causes()[c.verdict])
+		}
+		if got, err := extAuthz().Ask(t.Context(), s, q); err != nil || got.Decision != model.None {
+			t.Errorf("%d: asked once: %+v, %v", c.status, got, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		srv.Close()
+	}
+}

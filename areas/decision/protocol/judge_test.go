@@ -1,0 +1,296 @@
+package protocol
+
+import (
+	"strings"
+	"testing"
+
+	"tare/areas/decision/model"
+	"tare/internal/load"
+)
+
+// An answerCase is an answer, and its decision or verdict. Published examples name their source.
+type answerCase struct {
+	status int
+	body   string
+	want   model.Decision
+	why    Verdict
+}
+
+func answerCases() map[string][]answerCase {
+	return map[string][]answerCase{
+		"authzen": authZENAnswers(), "opa": opaAnswers(), "xacml": xacmlAnswers(), "openfga": openFGAAnswers(),
+		"k8s-sar": sarAnswers(),
+	}
+}
+
+func authZENAnswers() []answerCase {
+	return []answerCase{
+		{200, `{"decision": true}`, model.Permit, Fine}, // section 6.2
+		// section 5.5.2
+		{200, `{"decision": false, "context": {"id": "0", "reason_admin": {"en": "Request failed policy C076E82F"}}}`, model.Deny, Fine},
+		// section 7.2
+		{200, `{"decision": false, "context": {"error": {"status": 404, "message": "Resource not found"}}}`, model.Indeterminate, Fine},
+		{200, `{"decision": false, "context": {"error": null}}`, model.Deny, Fine},
+		{200, `{"\u0064ecision": true}`, model.Permit, Fine},
+		{200, `{"decision": "true"}`, model.None, NotJSON},
+		{200, `{"decision": null}`, model.None, NotJSON},
+		{200, `{"decision": true, "decision": false}`, model.None, NotJSON},
+		{200, `{"decision": true, "d\u0065cision": true}`, model.None, NotJSON},
+		{200, `{"Decision": true}`, model.None, NoDecision},
+		{200, `{"decision": true} x`, model.None, NotJSON},
+		{200, `[true]`, model.None, NotJSON},
+	}
+}
+
+func opaAnswers() []answerCase {
+	return []answerCase{
+		{200, `{"result": true}`, model.Permit, Fine}, // rest-api#get-a-document-with-input
+		{200, `{"result":false,"decision_id":"b84cf736-1a47-4ebc-a8ea-1d1c21c29ec2","metrics":{"x":1}}`, model.Deny, Fine},
+		{200, `{}`, model.NotApplicable, Fine}, // the document is not defined
+		{200, `{"decision_id":"1"}`, model.NotApplicable, Fine},
+		{200, `{"result":{"allow":true,"reasons":[]}}`, model.Permit, Fine},
+		{200, `{"result":{"allow":false}}`, model.Deny, Fine},
+		{200, `{"result":{}}`, model.None, NoDecision},
+		{200, `{"result":{"allow":true,"allow":true}}`, model.None, NotJSON},
+		{200, `{"result":null}`, model.None, NoDecision},
+		{200, `{"result":"allow"}`, model.None, NoDecision},
+		{200, `{"result":[true]}`, model.None, NoDecision},
+		{400, `{"code": "invalid_parameter", "message": "body contains malformed input document"}`, model.None, SchemaError},
+		{500, `{"code": "internal_error", "message": "eval_conflict_error"}`, model.None, Fine},
+	}
+}
+
+func xacmlAnswers() []answerCase {
+	return []answerCase{
+		{200, `{"Response":[{"Decision":"Permit"}]}`, model.Permit, Fine}, // JSON profile 1.1, section 7
+		{200, `{"Response":{"Decision":"Deny"}}`, model.Deny, Fine},
+		{200, `{"Response":[{"Decision":"NotApplicable","Status":{"StatusCode":{"Value":"urn:oasis:names:tc:xacml:1.0:status:ok"}}}]}`, model.NotApplicable, Fine},
+		{
+			200, `{"Response":[{"Status":{"StatusCode":{"Value":"urn:oasis:names:tc:xacml:1.0:status:processing-error"}},"Decision":"Indeterminate"}]}`,
+			model.Indeterminate, Fine,
+		},
+		{200, `{"Response":[{"Decision":"Indeterminate{DP}"}]}`, model.Indeterminate, Fine},
+		{200, `{"Response":[{"Decision":"Per\u006dit","Obligations":[{"Id":"x"}]}]}`, model.Permit, Fine},
+		{200, `{"Response":[{"Decision":"permit"}]}`, model.None, NotJSON},
+		{200, `{"Response":[{"Decision":true}]}`, model.None, NotJSON},
+		{200, `{"Response":[{}]}`, model.None, NoDecision},
+		{200, `{"Response":[]}`, model.None, NoDecision},
+		{200, `{"Response":null}`, model.None, NotJSON},
+		{200, `{"Response":["Permit"]}`, model.None, NotJSON},
+		{200, `{"Response":[{"Decision":"Permit"},{"Decision":"Deny"}]}`, model.None, WrongBatch},
+		{200, `{"Response":[{"Decision":"Permit","Decision":"Deny"}]}`, model.None, NotJSON},
+		{200, `{"Decision":"Permit"}`, model.None, NoDecision},
+	}
+}
+
+func openFGAAnswers() []answerCase {
+	return []answerCase{
+		{200, `{"allowed":true, "resolution":""}`, model.Permit, Fine},
+		{200, `{"allowed":false, "resolution":""}`, model.Deny, Fine},
+		{200, `{"allowed":0}`, model.None, NotJSON},
+		{200, `{"resolution":""}`, model.None, NoDecision},
+		{200, `{"allowed":true,"allowed":false}`, model.None, NotJSON},
+		{400, `{"code":"validation_error","message":"invalid relation: relation 'Doc#write' not found"}`, model.None, SchemaError},
+		{400, `{"code":"authorization_model_not_found","message":"Authorization Model not found"}`, model.None, NoSuchPolicy},
+		{400, `{"code":"latest_authorization_model_not_found","message":"No authorization models found"}`, model.None, NoSuchPolicy},
+		{400, `no JSON`, model.None, SchemaError},
+		{401, `{"code":"bearer_token_missing","message":"missing bearer token"}`, model.None, WrongCredentials},
+		{404, `{"code":"undefined_endpoint","message":"Not Found"}`, model.None, NoSuchPolicy},
+	}
+}
+
+func sarAnswers() []answerCase {
+	const head = `{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", `
+	return []answerCase{
+		{200, head + `"status": {"allowed": true}}`, model.Permit, Fine}, // the webhook's page, "permit the request"
+		{201, head + `"status": {"allowed": true}}`, model.Permit, Fine},
+		{200, head + `"status": {"allowed": false, "reason": "user does not have read access to the namespace"}}`, model.NotApplicable, Fine},
+		{200, head + `"status": {"allowed": false, "denied": true, "reason": "no"}}`, model.Deny, Fine},
+		{200, head + `"status": {"allowed": false, "denied": false}}`, model.NotApplicable, Fine},
+		{200, head + `"status": {"allowed": false, "evaluationError": "no such role"}}`, model.Indeterminate, Fine},
+		{200, head + `"status": {"allowed": false, "evaluationError": ""}}`, model.NotApplicable, Fine},
+		{200, head + `"status": {"allowed": true, "evaluationError": "a role binding is gone"}}`, model.Permit, Fine},
+		{200, head + `"status": {"allowed": true, "denied": true}}`, model.None, NotJSON},
+		{200, head + `"status": {"denied": true}}`, model.None, NoDecision},
+		{200, head + `"status": {}}`, model.None, NoDecision},
+		{200, head + `"status": null}`, model.None, NoDecision},
+		{200, head + `"spec": {}}`, model.None, NoDecision},
+		{200, head + `"status": {"allowed": "yes"}}`, model.None, NotJSON},
+		{200, head + `"status": {"allowed": false, "denied": 1}}`, model.None, NotJSON},
+		{200, `{"apiVersion": "authorization.k8s.io/v1beta1", "kind": "SubjectAccessReview", "status": {"allowed": true}}`, model.None, NotJSON},
+		{200, `{"kind": "Status", "status": "Failure"}`, model.None, NotJSON},
+		{422, `{}`, model.None, SchemaError},
+	}
+}
+
+// commonAnswers returns answers that mean the same in every protocol.
+func commonAnswers() []answerCase {
+	return []answerCase{
+		{200, ``, model.None, NoDecision},
+		{200, " \n", model.None, NoDecision},
+		{200, `{`, model.None, NotJSON},
+		{200, `true`, model.None, NotJSON},
+		{200, `null`, model.None, NotJSON},
+		{200, `<html>`, model.None, NotJSON},
+		{200, `{"x":` + strings.Repeat("[", 100000), model.None, NotJSON},
+		{401, `{"decision":true}`, model.None, WrongCredentials},
+		{403, ``, model.None, NotAllowed},
+		{404, ``, model.None, NoSuchPolicy},
+		{409, ``, model.None, NotReady},
+		{400, ``, model.None, SchemaError},
+		{415, ``, model.None, SchemaError},
+		{302, ``, model.None, Fine},
+		{204, ``, model.None, Fine},
+		{429, ``, model.None, Fine},
+		{503, ``, model.None, Fine},
+		{500, `{"decision":true}`, model.None, Fine},
+		{502, ``, model.None, Fine},
+	}
+}
+
+// wantOutcome returns the outcome of an answer to a question that expects want: written a second time here, from the
+// contract.
+func (a answerCase) wantOutcome(want model.Decision) (load.Outcome, Verdict) {
+	switch {
+	case a.why != Fine:
+		if a.why == NotReady {
+			return load.Refused, a.why
+		}
+		return load.Wrong, a.why
+	case a.status == 429 || a.status == 503:
+		return load.Refused, Fine
+	case a.status >= 500:
+		return load.Failed, Fine
+	case a.want == model.None:
+		return load.Wrong, Fine
+	case a.want != want:
+		return load.Wrong, map[model.Decision]Verdict{
+			model.Permit: SaysPermit, model.Deny: SaysDeny, model.NotApplicable: SaysNotApplicable,
+			model.Indeterminate: SaysIndeterminate,
+		}[a.want]
+	case want == model.Permit:
+		return load.OK, Fine
+	}
+	return load.Denied, Fine
+}
+
+func TestAnswersAreJudged(t *testing.T) {
+	for name, own := range answerCases() {
+		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
+		for want, q := range questions {
+			op := newOperation(t, name, s, q, 1)
+			for _, a := range append(own, commonAnswers()...) {
+				o, why := a.wantOutcome(want)
+				if gotO, got := judgeAnswer(op, a.status, a.body); gotO != o || got != why {
+					t.Errorf("%s wants %v, %d %.120s: %v %d, want %v %d", name, want, a.status, a.body, gotO, got, o, why)
+				}
+			}
+		}
+	}
+}
+
+// TestTruncatedAnswersAreNoDecision truncates every good answer at every byte.
+func TestTruncatedAnswersAreNoDecision(t *testing.T) {
+	for name, own := range answerCases() {
+		op := newOperation(t, name, &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
+			questions[model.Permit], 1)
+		for _, a := range own {
+			if a.status != 200 || a.want == model.None {
+				continue
+			}
+			for i := range len(a.body) {
+				if o, why := judgeAnswer(op, 200, a.body[:i]); o != load.Wrong || (why != NotJSON && why != NoDecision) {
+					t.Errorf("%s: %s is %v, verdict %d", name, a.body[:i], o, why)
+				}
+			}
+		}
+	}
+}
+
+func TestBatches(t *testing.T) {
+	const yes, no, broken = `{"decision":true}`, `{"decision":false}`, `{"decision":false,"context":{"error":{"status":500}}}`
+	list := func(items ...string) string { return `{"evaluations":[` + strings.Join(items, ",") + `]}` }
+	for _, c := range []struct {
+		want   model.Decision
+		status int
+		body   string
+		o      load.Outcome
+		why    Verdict
+	}{
+		{model.Permit, 200, list(yes, yes, yes), load.OK, Fine},
+		{model.Deny, 200, list(no, no, no), load.Denied, Fine},
+		{model.Permit, 200, list(yes, no, yes), load.Wrong, SaysDeny},
+		{model.Deny, 200, list(no, no, yes), load.Wrong, SaysPermit},
+		{model.Deny, 200, list(no, broken, no), load.Wrong, SaysIndeterminate},
+		{model.Deny, 200, list(no, broken, yes), load.Wrong, SaysPermit},
+		{model.Permit, 200, list(yes, `{}`, no), load.Wrong, NoDecision},
+		{model.Permit, 200, list(yes, `7`, yes), load.Wrong, NotJSON},
+		{model.Permit, 200, list(yes, yes), load.Wrong, WrongBatch},
+		{model.Permit, 200, list(yes, yes, yes, yes), load.Wrong, WrongBatch},
+		{model.Permit, 200, list(), load.Wrong, WrongBatch},
+		{model.Permit, 200, yes, load.Wrong, NoDecision},
+		{model.Permit, 200, `{"evaluations":{}}`, load.Wrong, NotJSON},
+		{model.Permit, 200, `{"evaluations":[` + yes + `,]}`, load.Wrong, NotJSON},
+		{model.Permit, 200, list(yes, yes, yes) + `]`, load.Wrong, NotJSON},
+		{model.Permit, 200, `{"evaluations":[],"evaluations":[]}`, load.Wrong, NotJSON},
+		{model.Permit, 200, ``, load.Wrong, NoDecision},
+		{model.Permit, 503, list(yes, yes, yes), load.Refused, Fine},
+		{model.Permit, 401, ``, load.Wrong, WrongCredentials},
+	} {
+		op := newOperation(t, "authzen", &Session{Host: "h"}, questions[c.want], 3)
+		if o, why := judgeAnswer(op, c.status, c.body); o != c.o || why != c.why {
+			t.Errorf("wants %v, %d %s: %v %d, want %v %d", c.want, c.status, c.body, o, why, c.o, c.why)
+		}
+	}
+}
+
+func TestJudgingDoesNotAllocate(t *testing.T) {
+	for name, own := range answerCases() {
+		s := &Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}}
+		for _, n := range []int{1, 3} {
+			op := newOperation(t, name, s, questions[model.Deny], n)
+			own := append(own, commonAnswers()...)
+			own = append(own, answerCase{200, `{"evaluations":[{"decision":false},{"decision":false},{"decision":false,"context":{"error":{}}}]}`, 0, 0})
+			bodies := make([][]byte, len(own))
+			for i, a := range own {
+				bodies[i] = []byte(a.body)
+			}
+			dst := make([]byte, 0, 1<<14)
+			got := testing.AllocsPerRun(20, func() {
+				for i, a := range own {
+					_ = op.Wire.Render(dst, 1)
+					_ = op.Wire.Check(1, a.status, bodies[i])
+					_ = op.Wire.(load.Wire).Explain(1, a.status, bodies[i])
+				}
+			})
+			if got != 0 {
+				t.Errorf("%s, %d at once: %v allocations", name, n, got)
+			}
+		}
+	}
+}
+
+// BenchmarkJudge is what judging costs of every answer under load.
+func BenchmarkJudge(b *testing.B) {
+	for name, own := range answerCases() {
+		op, err := findAdapter(b, name).Operation(&Session{Host: "h", Options: Options{Section: &OpenFGA{Store: store}}},
+			questions[model.Permit], 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		body := []byte(own[0].body)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				op.Wire.Check(0, 200, body)
+			}
+		})
+	}
+}
+
+func TestSameKey(t *testing.T) {
+	op := newOperation(t, "opa", &Session{Host: "h"}, questions[model.Permit], 1)
+	if op.Wire.ConnKey(0) != 0 || op.Wire.ConnKey(1<<40) != 0 {
+		t.Error("connections have more than one identity")
+	}
+}

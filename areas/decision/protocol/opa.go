@@ -1,0 +1,87 @@
+package protocol
+
+import (
+	"fmt"
+
+	"tare/areas/decision/model"
+	"tare/internal/jsonscan"
+)
+
+// opa returns the adapter for the data API of Open Policy Agent
+// (https://www.openpolicyagent.org/docs/rest-api#get-a-document-with-input).
+//
+//	request   POST /v1/data/<path> {"input":{…}}: the question as AuthZEN says it; the path names a rule; the default
+//	          is authz/allow, the rule of the decision point that tare starts itself
+//	answer    200 {"result":true|false}, or {"result":{"allow":true|false,…}} where the path names a document with such a
+//	          member
+//	refusals  400 the request · 401, 403 the caller (system.authz) · 500 the policies could not be evaluated, or
+//	          contradict one another
+//	no policy 200 without result: the document is not defined, which is not-applicable. With `default allow := false`:
+//	          false.
+//	counts    none: what OPA counts in /metrics is requests by status, whatever was decided
+func opa() Adapter {
+	return Adapter{
+		Name: "opa", Help: "Open Policy Agent: POST /v1/data/PATH", Section: "opa",
+		Schemes: webSchemes(), title: "OPA", decisions: []model.Decision{model.Permit, model.Deny, model.NotApplicable},
+		options: func(o Options) error { return validPath("opa.path", o.rule()) },
+		Plain:   func(permit bool) string { return fmt.Sprintf(`{"result":%t}`, permit) },
+		call:    askOPA, Load: loadOPA, Unload: unloadOPA,
+	}
+}
+
+// OPA are the options of opa.
+type OPA struct {
+	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"The rule below /v1/data, such as authz/allow. It must give true, false, or nothing. Default with load: the rule that is loaded."`
+}
+
+// rule returns the path of the rule that the file names; empty: none.
+func (o Options) rule() string {
+	x, _ := sectionOf[OPA](o)
+	return x.Path
+}
+
+func askOPA(s *Session, q model.Question) (call, error) {
+	path := "/v1/data" + below(s.Options.rule(), "/"+model.RegoPackage+"/"+model.RegoRule)
+	r, err := posted(path, jsonMedia, q.Body, map[string]evaluation{"input": evaluationOf(q)})
+	expect := "200 with result " + fmt.Sprint(q.Want == model.Permit)
+	if q.Want == model.NotApplicable {
+		expect = "200 without result: the document is not defined"
+	}
+	more := func(body []byte) string {
+		if d, _ := readResult(body); d != model.NotApplicable {
+			return ""
+		}
+		return path + " is not defined for this input"
+	}
+	return call{request: r, expect: expect, judge: wants(q.Want, readResult), more: more}, err
+}
+
+// readResult reads the answer to one question.
+func readResult(body []byte) (model.Decision, Verdict) {
+	var all [4][]byte
+	if !jsonscan.Pick(body, all[:], "result", "code", "error", "errors") {
+		return model.None, malformed(body)
+	}
+	result := all[0]
+	switch {
+	case result == nil && (all[1] != nil || all[2] != nil || all[3] != nil):
+		return model.None, NoDecision // an error with a good status
+	case result == nil:
+		return model.NotApplicable, Fine
+	}
+	if result[0] == '{' {
+		var f [1][]byte
+		if !jsonscan.Pick(result, f[:], "allow") {
+			return model.None, NotJSON
+		}
+		result = f[0]
+	}
+	yes, known := isTrue(result)
+	switch {
+	case !known:
+		return model.None, NoDecision
+	case yes:
+		return model.Permit, Fine
+	}
+	return model.Deny, Fine
+}

@@ -1,0 +1,98 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"tare/areas/decision/model"
+	"tare/lab/memtest"
+)
+
+func seed(f *testing.F) {
+	f.Helper()
+	for _, all := range answerCases() {
+		for _, a := range all {
+			f.Add([]byte(a.body))
+		}
+	}
+	for _, a := range commonAnswers() {
+		if len(a.body) < 1000 {
+			f.Add([]byte(a.body))
+		}
+	}
+}
+
+// member returns the value of that name in an object by encoding/json, or nil if there is none or more than one.
+func member(b []byte, name string) (found json.RawMessage) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') || !json.Valid(b) {
+		return nil
+	}
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil || key == name && found != nil {
+			return nil
+		}
+		if key == name {
+			found = value
+		}
+	}
+	return found
+}
+
+// permits says by encoding/json alone which answers are a Permit. The readers must not find one where it does not.
+func permits() map[string]func(b []byte) bool {
+	return map[string]func(b []byte) bool{
+		"authzen": func(b []byte) bool { return string(member(b, "decision")) == "true" },
+		"openfga": func(b []byte) bool { return string(member(b, "allowed")) == "true" },
+		"opa": func(b []byte) bool {
+			result := member(b, "result")
+			return string(result) == "true" || string(member(result, "allow")) == "true"
+		},
+		"k8s-sar": func(b []byte) bool {
+			status := member(b, "status")
+			denied := string(member(status, "denied"))
+			return string(member(status, "allowed")) == "true" && (denied == "" || denied == "false")
+		},
+		"xacml": func(b []byte) bool {
+			response := member(b, "Response")
+			var list []json.RawMessage
+			if json.Unmarshal(response, &list) == nil {
+				if len(list) != 1 {
+					return false
+				}
+				response = list[0]
+			}
+			var decision string
+			return json.Unmarshal(member(response, "Decision"), &decision) == nil && decision == "Permit"
+		},
+	}
+}
+
+// FuzzNoFalsePermit feeds every reader: none may panic or find a Permit that is not in the answer.
+func FuzzNoFalsePermit(f *testing.F) {
+	seed(f)
+	readers := map[string]reader{
+		"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview,
+		"xacml": readXACML,
+	}
+	truth := permits()
+	f.Fuzz(func(t *testing.T, b []byte) {
+		defer memtest.Bound(t, len(b))()
+		for name, read := range readers {
+			d, v := read(b)
+			if (d == model.None) == (v == Fine) {
+				t.Errorf("%s %q: decision %v with verdict %d", name, b, d, v)
+			}
+			if d == model.Permit && !truth[name](b) {
+				t.Errorf("%s %q: a Permit that is not there", name, b)
+			}
+		}
+		wantsAll(model.Permit, 2)(200, b)
+		for _, more := range []func([]byte) string{contextOf, statusOf, reasonOf} {
+			_ = quote(more(b))
+		}
+	})
+}

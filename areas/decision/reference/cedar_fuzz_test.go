@@ -1,0 +1,83 @@
+package reference
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"testing"
+
+	"tare/areas/decision/engine"
+	"tare/internal/clock"
+	"tare/lab/memtest"
+)
+
+// FuzzCedarRequest: the answer to any request is a decision or an error with a text, never a panic; a permitted request
+// names the one subject, action and resource of the policy.
+func FuzzCedarRequest(f *testing.F) {
+	for _, seed := range []string{
+		`{"subject":{"type":"User","id":"alice","properties":{"role":"r"}},"action":{"name":"read"},"resource":{"type":"Doc","id":"d"}}`,
+		`{"subject":{"type":"User","id":"alice","properties":{"role":["r",1]}},"action":{"name":"read","properties":{"a":1}},"resource":{"type":"Doc","id":"d"},"context":{"a":{"b":[1,true,"x"]}}}`,
+		`{"subject":{"type":"U","id":"a"},"evaluations":[{"action":{"name":"read"}},{}],"options":{"evaluations_semantic":"deny_on_first_deny"}}`,
+		`{"evaluations":[]}`, `{"subject":{"type":"a::b\"","id":"\u0000"}}`, `null`, `[1e99]`, "\xff", "",
+	} {
+		f.Add(seed, false)
+		f.Add(seed, true)
+	}
+	file := f.TempDir() + "/p.cedar"
+	const policy = `permit(principal in Role::"r", action == Action::"read", resource == Doc::"d") when { principal has role };`
+	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	d, err := newCedar(clock.System{}, engine.Config{File: file})
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := d.handler()
+	f.Fuzz(func(t *testing.T, body string, batch bool) {
+		defer memtest.Bound(t, len(body))()
+		path := evaluationPath
+		if batch {
+			path = evaluationsPath
+		}
+		w := newRecorder(t, h, http.MethodPost, path, body)
+		switch w.Code {
+		case http.StatusOK:
+			checkAnswer(t, w.Body.Bytes(), body)
+		case http.StatusBadRequest:
+			if w.Body.Len() < 3 {
+				t.Errorf("status 400 without a word about %q", body)
+			}
+		default:
+			t.Errorf("status %d: %s", w.Code, w.Body)
+		}
+	})
+}
+
+func checkAnswer(t *testing.T, answer []byte, body string) {
+	t.Helper()
+	var out struct {
+		Decision    *bool
+		Evaluations []struct{ Decision *bool }
+	}
+	if err := json.Unmarshal(answer, &out); err != nil {
+		t.Fatalf("answer %s: %v", answer, err)
+	}
+	if out.Decision == nil && len(out.Evaluations) == 0 {
+		t.Fatalf("%s holds no decision", answer)
+	}
+	if out.Decision == nil || !*out.Decision {
+		return
+	}
+	var asked struct {
+		Subject  struct{ Properties map[string]any }
+		Action   struct{ Name string }
+		Resource struct{ Type, ID string }
+	}
+	if err := json.Unmarshal([]byte(body), &asked); err != nil {
+		t.Fatalf("permitted though %v: %q", err, body)
+	}
+	if asked.Action.Name != "read" || asked.Resource.Type != "Doc" || asked.Resource.ID != "d" ||
+		asked.Subject.Properties["role"] == nil {
+		t.Errorf("permitted: %q", body)
+	}
+}

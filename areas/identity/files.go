@@ -1,0 +1,8 @@
+package identity
+
+import "embed"
+
+// files are area.Parts.Files.
+//
+//go:embed templates
+var files embed.FS

@@ -1,0 +1,467 @@
+package identity
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"tare/internal/load"
+	"tare/lab/memtest"
+)
+
+// A wireCase is an operation with answers that it must accept and answers that it must not.
+type wireCase struct {
+	adapter, operation string
+	spec               *Spec
+	subject            string // the subject of the token; empty: unknown
+	status             int    // of good answers
+	// answer renders one from parts.
+	answer func(p answerParts) string
+	// claims are those of a good token; nil: its tokens are opaque.
+	claims map[string]any
+	// dates are expiry values in the past, or without a meaning; nil: the answer has no expiry.
+	dates []string
+	// date is the value of a good expiry.
+	date string
+	// opaque tokens may be anything, so that the claims of a JWT are not checked.
+	opaque bool
+	// raw answers are no JSON objects.
+	raw bool
+	// outcomes are those of statuses with a special meaning for this adapter.
+	outcomes map[int]load.Outcome
+}
+
+// answerParts are the raw JSON values of an answer; empty ones are left out.
+type answerParts struct{ token, date, extra string }
+
+const (
+	past     = 1_800_000_000 // the session's time
+	future   = past + 3600
+	rsHeader = `{"alg":"RS256","kid":"1","typ":"JWT"}`
+)
+
+// object joins members whose values are not empty.
+func object(members ...string) string {
+	var b []string
+	for i := 0; i+1 < len(members); i += 2 {
+		if members[i+1] != "" {
+			b = append(b, fmt.Sprintf("%q:%s", members[i], members[i+1]))
+		}
+	}
+	return strings.Join(b, ",")
+}
+
+// wrap puts members and what is added into braces.
+func wrap(inner, extra string) string {
+	if extra != "" {
+		inner += "," + extra
+	}
+	return "{" + inner + "}"
+}
+
+func secondsDates() []string {
+	return []string{"0", "-1", "-9223372036854775808", `"soon"`, "null", "[]", "{}", "1e999", `""`, "true"}
+}
+
+func stampDates() []string {
+	return []string{`"2027-01-15T08:00:00Z"`, `"1970-01-01T00:00:00Z"`, `"soon"`, `"2099-99-99T99:99:99Z"`, "null", "0", "9999999999", `""`, "{}"}
+}
+
+func jwtClaims(more map[string]any) map[string]any {
+	c := map[string]any{"iss": "issuer", "sub": "robot", "aud": "https://aud.invalid/", "exp": future, "iat": past}
+	maps.Copy(c, more)
+	return c
+}
+
+// wireCases returns one case for each adapter's operation.
+func wireCases() []wireCase {
+	bearer := func(extra ...string) func(p answerParts) string {
+		return func(p answerParts) string {
+			return wrap(object(append([]string{"access_token", p.token, "expires_in", p.date, "token_type", `"Bearer"`}, extra...)...), p.extra)
+		}
+	}
+	expect := &Expect{Audience: "https://aud.invalid/", Issuer: "issuer"}
+	review := func(p answerParts) string {
+		return `{"kind":"TokenReview","status":` + wrap(object("authenticated", p.date, "user", `{"username":`+cmp.Or(p.token, `""`)+`}`, "audiences", `["vault"]`), p.extra) + `}`
+	}
+	return []wireCase{
+		{
+			adapter: "gce-metadata", operation: opToken, status: 200, answer: bearer(), dates: secondsDates(), date: "3599",
+			opaque: true,
+		},
+		{
+			adapter: "gce-metadata", operation: opIdentity, status: 200, raw: true, subject: "robot",
+			answer: func(p answerParts) string { return strings.Trim(p.token, `"`) },
+			claims: jwtClaims(map[string]any{"aud": gceFirst + "0", "email": fakeSession("", 1).emails[0]}),
+		},
+		{
+			adapter: "imdsv2", operation: opCredentials, status: 200, opaque: true, dates: stampDates(), date: `"2027-01-15T08:00:01Z"`,
+			answer: func(p answerParts) string {
+				return wrap(object("Code", `"Success"`, "Type", `"AWS-HMAC"`, "AccessKeyId", `"ASIA1"`, "SecretAccessKey", `"x"`, "Token", p.token, "Expiration", p.date), p.extra)
+			},
+		},
+		{
+			adapter: "imdsv2", operation: opSession, status: 200, opaque: true, raw: true,
+			answer: func(p answerParts) string {
+				return strings.NewReplacer(`"`, "", ".", "").Replace(p.token)
+			},
+		},
+		{
+			adapter: "eks-pod-identity", operation: opCredentials, status: 200, opaque: true, dates: stampDates(), date: `"2027-01-15T08:00:01Z"`,
+			answer: func(p answerParts) string {
+				return wrap(object("AccessKeyId", `"ASIA1"`, "SecretAccessKey", `"x"`, "Token", p.token, "AccountId", `"1"`, "Expiration", p.date), p.extra)
+			},
+		},
+		{ // TestMalformedXMLIsNoSuccess has its tokens and dates
+			adapter: "sts-web-identity", operation: opCredentials, status: 200, opaque: true, raw: true, subject: "robot",
+			answer: func(p answerParts) string { return stsAnswer(strings.Trim(p.token, `"`), "2027-01-15T08:00:01Z", "") },
+			spec:   &Spec{STS: &STS{RoleARN: testRole}},
+		},
+		{
+			adapter: "azure-imds", operation: opToken, status: 200, date: `"3599"`, dates: append(secondsDates(), `"0"`, `"-1"`),
+			answer: bearer("resource", `"https://management.azure.com/"`, "expires_on", `"1800003600"`),
+			spec:   &Spec{Expect: expect}, subject: "robot", claims: jwtClaims(nil),
+			outcomes: map[int]load.Outcome{404: load.Failed, 410: load.Failed},
+		},
+		{
+			adapter: "k8s-tokenrequest", operation: opToken, status: 201, dates: stampDates(), date: `"2027-01-15T09:00:00Z"`,
+			answer: func(p answerParts) string {
+				return `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","status":` + wrap(object("token", p.token, "expirationTimestamp", p.date), p.extra) + `}`
+			},
+			spec: &Spec{
+				K8s:    &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}},
+				Expect: &Expect{Issuer: "issuer"},
+			},
+			claims: jwtClaims(map[string]any{"aud": []string{"x", "vault"}, "sub": "system:serviceaccount:team:robot"}),
+		},
+		{ // the user's name stands for the token, and authenticated for its date
+			adapter: "k8s-tokenreview", operation: opReview, status: 201, opaque: true, answer: review,
+			spec: &Spec{K8s: &K8s{Namespace: "team", ServiceAccount: "robot", Audiences: []string{"vault"}}},
+			date: "true", dates: []string{"false", "null", `"true"`, "1", "[]", "{}"},
+		},
+		{
+			adapter: "oidc-token", operation: opToken, status: 200, dates: []string{"0", "-1", `"-1"`}, date: "300", answer: bearer(),
+			spec: &Spec{OIDC: &OIDC{ClientID: "robot"}, Expect: expect}, subject: "robot", claims: jwtClaims(nil),
+		},
+		{
+			adapter: "vault-login", operation: "login", status: 200, dates: []string{"0", "-1"}, date: "3600", opaque: true,
+			answer: func(p answerParts) string {
+				return `{"request_id":"x","auth":` + wrap(object("client_token", p.token, "lease_duration", p.date, "renewable", "true"), p.extra) + `}`
+			},
+			spec: &Spec{Vault: &Vault{Method: "approle", RoleID: "robot"}},
+		},
+		{
+			adapter: "http-token", operation: opToken, status: 200, dates: []string{"0", "-1", `"soon"`, "null", `"1970-01-01T00:00:00Z"`}, date: "300",
+			answer: func(p answerParts) string {
+				return wrap(object("data", "{"+object("jwt", p.token, "lives", p.date)+"}"), p.extra)
+			},
+			spec:    &Spec{HTTP: &HTTP{Path: "/t", Token: "data.jwt", Expires: "data.lives"}, Expect: expect},
+			subject: "robot", claims: jwtClaims(nil),
+		},
+	}
+}
+
+// session returns the session under which the case is tested.
+func (v wireCase) session() session {
+	s := fakeSession(v.operation, 1)
+	s.spec, s.subjects = v.spec, []string{v.subject}
+	if s.spec == nil {
+		s.spec = &Spec{}
+	}
+	return s
+}
+
+// token returns a good token as raw JSON, with some claims changed; nil ones are left out.
+func (v wireCase) token(t testing.TB, header string, change map[string]any) string {
+	t.Helper()
+	switch {
+	case v.adapter == "k8s-tokenreview":
+		return `"system:serviceaccount:team:robot"`
+	case v.claims == nil:
+		return `"` + strings.Repeat("opaque0", 8) + `"`
+	}
+	claims := maps.Clone(v.claims)
+	for k, x := range change {
+		if claims[k] = x; x == nil {
+			delete(claims, k)
+		}
+	}
+	return `"` + unsignedJWT(t, header, claims) + `"`
+}
+
+func (v wireCase) goodParts(t testing.TB) answerParts {
+	t.Helper()
+	return answerParts{token: v.token(t, rsHeader, nil), date: v.date}
+}
+
+// eachWireCase runs do for every case whose adapter is available.
+func eachWireCase(t *testing.T, do func(t *testing.T, v wireCase, w load.Wire)) {
+	t.Helper()
+	for _, v := range wireCases() {
+		a, err := findAdapter(v.adapter)
+		if err != nil {
+			continue // TestEveryAdapterHasAWireCase knows which are there
+		}
+		t.Run(v.adapter+"/"+v.operation, func(t *testing.T) { do(t, v, a.wire(v.session())) })
+	}
+}
+
+// TestEveryAdapterHasAWireCase: every adapter is tested with hostile answers.
+func TestEveryAdapterHasAWireCase(t *testing.T) {
+	listed := map[string]bool{}
+	for _, v := range wireCases() {
+		listed[v.adapter+"/"+v.operation] = true
+	}
+	listed["azure-imds/fresh"] = true // the same answers as token's
+	for _, a := range adapters() {
+		for _, operation := range a.offers() {
+			if !listed[a.name+"/"+operation] {
+				t.Errorf("%s/%s has no hostile answers", a.name, operation)
+			}
+		}
+	}
+}
+
+// wantOutcome fails the test unless the answer has that outcome and, if it is not good, the wire explains why.
+func wantOutcome(t *testing.T, w load.Wire, name string, status int, body string, want load.Outcome) {
+	t.Helper()
+	short := body
+	if len(short) > 300 {
+		short = short[:300] + "…"
+	}
+	if got := w.Check(0, status, []byte(body)); got != want {
+		t.Errorf("%s: %v, want %v: %d %s", name, got, want, status, short)
+	}
+	x, ok := w.(load.Wire)
+	if !ok {
+		t.Errorf("%s: the wire cannot explain", name)
+		return
+	}
+	if want == load.OK {
+		return // Explain is only asked about other outcomes
+	}
+	cause := x.Explain(0, status, []byte(body))
+	if cause >= len(causes()) || cause < int(noCause) || (cause >= 0 && causes()[cause] == "") {
+		t.Errorf("%s: cause %d has no words", name, cause)
+	}
+	if cause == int(noCause) && status/100 == 2 && status != 204 && want == load.Wrong && len(body) > 0 && status == 200 &&
+		name != "another good status" {
+		t.Errorf("%s: no cause, and the status %d does not say it: %s", name, status, short)
+	}
+}
+
+// TestOnlyGoodBodiesSucceed: a good status with a bad body is no success.
+func TestOnlyGoodBodiesSucceed(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		good := v.answer(v.goodParts(t))
+		wantOutcome(t, w, "good", v.status, good, load.OK)
+		wantOutcome(t, w, "good with blanks around", v.status, " \n"+good+"\r\n", load.OK)
+		for name, body := range map[string]string{
+			"nothing": "", "blanks": " \r\n\t", "null": "null", "true": "true", "number": "1", "text": `"x"`, "array": "[]", "array of objects": "[" + good + "]",
+			"empty object": "{}", "page": "<html><head><title>Log in</title></head><body>Log in</body></html>",
+			"doctype": "<!DOCTYPE html>",
+			"error":   `{"error":"invalid_grant","error_description":"no"}`, "errors": `{"errors":["permission denied"]}`,
+			"deep objects": strings.Repeat(`{"a":`, 1e5), "deep arrays": strings.Repeat(`[`, 1e5),
+			"deep and closed": `{"x":` + strings.Repeat(`[`, 1e4) + strings.Repeat(`]`, 1e4) + `}`,
+			"huge":            strings.Repeat("a", 1<<20), "huge object": `{"x":"` + strings.Repeat("a", 1<<20) + `"}`, "many members": `{` + strings.Repeat(`"a":1,`, 1e5) + `"b":1}`,
+			"zeros": strings.Repeat("\x00", 64), "not UTF-8": "\xff\xfe\xfd", "byte order mark": "\ufeff" + good,
+			"two answers": good + "\n" + good + "x y",
+			"status":      `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Forbidden","code":403}`,
+			"code":        `{"Code":"AssumeRoleUnauthorizedAccess","Message":"no","LastUpdated":"2027-01-15T08:00:00Z"}`,
+		} {
+			wantOutcome(t, w, name, v.status, body, load.Wrong)
+		}
+		if v.raw {
+			return
+		}
+		for n := range len(good) - 1 {
+			wantOutcome(t, w, fmt.Sprintf("cut off after %d", n), v.status, good[:n], load.Wrong)
+		}
+		wantOutcome(t, w, "a comma more", v.status, good[:len(good)-1]+",}", load.Wrong)
+		wantOutcome(t, w, "a brace more", v.status, good+"}", load.Wrong)
+	})
+}
+
+// TestBadTokensFail: a well-formed answer with a bad token is no success.
+func TestBadTokensFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		with := func(name string, change func(p *answerParts)) {
+			p := v.goodParts(t)
+			change(&p)
+			wantOutcome(t, w, name, v.status, v.answer(p), load.Wrong)
+		}
+		with("no token", func(p *answerParts) { p.token = "" })
+		with("an empty token", func(p *answerParts) { p.token = `""` })
+		if v.raw {
+			return
+		}
+		for _, x := range []string{"null", "1", "true", "{}", "[]", `["x"]`} {
+			with("a token that is "+x, func(p *answerParts) { p.token = x })
+		}
+		for _, x := range []string{`"a b"`, "\"a\\u0000b\"", "\"t\u00f6ken\"", "\"a\\nb\"", "\"a\nb\""} {
+			with("a token with "+x, func(p *answerParts) { p.token = x })
+		}
+		for _, d := range v.dates {
+			with("an expiry of "+d, func(p *answerParts) { p.date = d })
+		}
+	})
+}
+
+// TestForeignClaimsFail: a JWT for somebody else, for another audience, from another issuer, expired or unsigned is no
+// success.
+func TestForeignClaimsFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		if v.claims == nil {
+			return
+		}
+		enc := base64.RawURLEncoding.EncodeToString
+		good := v.goodParts(t)
+		other := "sub"
+		if _, ok := v.claims["email"]; ok {
+			other = "email"
+		}
+		for name, change := range map[string]map[string]any{
+			"somebody else": {other: "mallory"}, "nobody": {other: nil}, "a list of owners": {other: []string{"robot"}},
+			"another audience": {"aud": "https://other.invalid/"}, "no audience": {"aud": nil},
+			"audiences without ours":        {"aud": []string{"x", "y"}},
+			"audiences in a list in a list": {"aud": [][]string{{"vault", "https://aud.invalid/"}}},
+			"expired":                       {"exp": past}, "long expired": {"exp": 0}, "expired before time": {"exp": -1},
+			"an expiry in words": {"exp": "tomorrow"}, "an expiry as text": {"exp": "1800003600"},
+			"an expiry of many": {"exp": []int{1800003600}},
+		} {
+			p := good
+			p.token = v.token(t, rsHeader, change)
+			wantOutcome(t, w, name, v.status, v.answer(p), load.Wrong)
+		}
+		claims, err := json.Marshal(v.claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, token := range map[string]string{
+			"alg none":                  strings.Trim(v.token(t, `{"alg":"none"}`, nil), `"`),
+			"alg NoNe":                  strings.Trim(v.token(t, `{"alg":"NoNe","typ":"JWT"}`, nil), `"`),
+			"alg none, no signature":    enc([]byte(`{"alg":"none"}`)) + "." + enc(claims) + ".",
+			"no algorithm":              strings.Trim(v.token(t, `{}`, nil), `"`),
+			"no signature":              enc([]byte(rsHeader)) + "." + enc(claims) + ".",
+			"two parts":                 enc([]byte(rsHeader)) + "." + enc(claims),
+			"claims that are no object": enc([]byte(rsHeader)) + "." + enc([]byte("[]")) + "." + enc([]byte("x")),
+			"claims that are no base64": enc([]byte(rsHeader)) + ".!!!." + enc([]byte("x")),
+			"claims too large":          enc([]byte(rsHeader)) + "." + enc([]byte(`{"sub":"robot","x":"`+strings.Repeat("x", 1<<16)+`"}`)) + "." + enc([]byte("x")),
+			"dots":                      "..", "four parts": strings.Trim(good.token, `"`) + ".x",
+		} {
+			p := good
+			p.token = `"` + token + `"`
+			wantOutcome(t, w, name, v.status, v.answer(p), load.Wrong)
+		}
+	})
+}
+
+// TestDuplicateMembersFail: readers differ in which of two members of one name they use, so an answer with two is no
+// success.
+func TestDuplicateMembersFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		if v.raw {
+			return
+		}
+		name := map[string]string{
+			"imdsv2": "Token", "eks-pod-identity": "Token", "k8s-tokenrequest": "token", "k8s-tokenreview": "authenticated",
+			"vault-login": "client_token", "http-token": "data",
+		}[v.adapter]
+		name = cmp.Or(name, "access_token")
+		for _, second := range []string{`""`, "null", "{}", v.goodParts(t).token} {
+			for _, key := range []string{name, fmt.Sprintf(`\u%04x`, name[0]) + name[1:]} {
+				p := v.goodParts(t)
+				p.extra = `"` + key + `":` + second
+				wantOutcome(t, w, "a second "+key+" is "+second, v.status, v.answer(p), load.Wrong)
+			}
+		}
+	})
+}
+
+// TestOtherStatusesFail: an answer with another status is no success, whatever its body, and each status has its class.
+func TestOtherStatusesFail(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		good := v.answer(v.goodParts(t))
+		want := map[int]load.Outcome{
+			100: load.Failed, 200: load.Wrong, 201: load.Wrong, 202: load.Wrong, 204: load.Wrong, 206: load.Wrong,
+			300: load.Wrong, 301: load.Wrong, 302: load.Wrong, 303: load.Wrong, 304: load.Wrong, 307: load.Wrong,
+			308: load.Wrong,
+			400: load.Wrong, 401: load.Wrong, 403: load.Wrong, 404: load.Wrong, 405: load.Wrong, 410: load.Wrong,
+			418: load.Wrong, 422: load.Wrong,
+			429: load.Refused, 500: load.Failed, 501: load.Failed, 502: load.Failed, 503: load.Refused, 504: load.Failed,
+			599: load.Failed,
+		}
+		maps.Copy(want, v.outcomes)
+		delete(want, v.status)
+		for status, o := range want {
+			for _, body := range []string{good, "", "<html>", `{"message":"no"}`} {
+				name := fmt.Sprintf("status %d", status)
+				if status/100 == 2 {
+					name = "another good status"
+				}
+				wantOutcome(t, w, name, status, body, o)
+			}
+		}
+	})
+}
+
+// TestCheckingAnswersDoesNotAllocate: every call of the load checks an answer.
+func TestCheckingAnswersDoesNotAllocate(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		body, buf := []byte(v.answer(v.goodParts(t))), make([]byte, 0, 4096)
+		n := testing.AllocsPerRun(200, func() {
+			buf = w.Render(buf[:0], 0)
+			if w.Check(0, v.status, body) != load.OK {
+				t.Fatal("a good answer is refused")
+			}
+		})
+		if n != 0 {
+			t.Errorf("%v allocations a call", n)
+		}
+	})
+}
+
+// FuzzAnswers: no answer makes a wire panic, every cause has a text, and an accepted answer is JSON, or the token
+// itself.
+func FuzzAnswers(f *testing.F) {
+	for _, v := range wireCases() {
+		f.Add(v.status, []byte(v.answer(v.goodParts(f))))
+	}
+	f.Add(200, []byte(`{"access_token":"x","expires_in":"1","resource":"https:\/\/management.azure.com\/","token_type":"bearer"}`))
+	f.Add(201, []byte(`{"status":{"authenticated":true,"user":{"username":"x"}}}`))
+	type subject struct {
+		v wireCase
+		w load.Wire
+	}
+	var all []subject
+	for _, v := range wireCases() {
+		if a, err := findAdapter(v.adapter); err == nil {
+			all = append(all, subject{v, a.wire(v.session())})
+		}
+	}
+	f.Fuzz(func(t *testing.T, status int, body []byte) {
+		defer memtest.Bound(t, len(body))()
+		for _, s := range all {
+			o := s.w.Check(0, status, body)
+			if o == load.OK && status != s.v.status {
+				t.Errorf("%s/%s: %d is OK", s.v.adapter, s.v.operation, status)
+			}
+			if x, ok := s.w.(load.Wire); ok && o != load.OK {
+				if cause := x.Explain(0, status, body); cause < int(noCause) || cause >= len(causes()) {
+					t.Errorf("%s/%s: %v with cause %d", s.v.adapter, s.v.operation, o, cause)
+				}
+			}
+			if o == load.OK && !s.v.raw && !json.Valid(body) {
+				// Invalid UTF-8 is accepted within strings only.
+				if json.Valid([]byte(strings.ToValidUTF8(string(body), "?"))) {
+					continue
+				}
+				t.Errorf("%s/%s: accepted %q", s.v.adapter, s.v.operation, body)
+			}
+		}
+	})
+}

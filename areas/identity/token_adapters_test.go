@@ -1,0 +1,450 @@
+package identity
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/internal/load"
+	"tare/lab/areatest"
+)
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func serve(t testing.TB, h http.Handler) string {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// TestAdaptersAreDescribed: each has all the texts that people need.
+func TestAdaptersAreDescribed(t *testing.T) {
+	for _, a := range adapters() {
+		if a.section != "" && !slices.Contains(sectionNames(), a.section) {
+			t.Errorf("%s: the file has no section %q", a.name, a.section)
+		}
+		if a.help == "" {
+			t.Errorf("%s has no help", a.name)
+		}
+		for _, o := range a.operations {
+			if o.expect == "" {
+				t.Errorf("%s: what %s expects is not said", a.name, o.name)
+			}
+		}
+	}
+	for i, text := range causes() {
+		if text == "" {
+			t.Errorf("cause %d has no words", i)
+		}
+	}
+}
+
+// TestAdaptersAreDocumented compares the documentation with the list of adapters: order, operations, answers and
+// options.
+func TestAdaptersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/identity.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	experiment, err := os.ReadFile("../../docs/reference/experiment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, second []string // the rows of the tables of adapters and of answers
+	quoted := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
+	for _, a := range adapters() {
+		first = append(first, "| `"+a.name+"` | "+quoted(a.offers())+" |")
+		second = append(second, "| `"+a.name+"` | ")
+		if a.section != "" && !strings.Contains(string(page), "\n| `"+a.section+"` | ") {
+			t.Errorf("the options of %s are not in the table of sections", a.name)
+		}
+	}
+	operations, answers, _ := strings.Cut(string(page), "## What is a good answer")
+	for text, rows := range map[string][]string{operations: first, answers: second} {
+		at := 0
+		for _, row := range rows {
+			i := strings.Index(text[at:], "\n"+row)
+			if i < 0 {
+				t.Errorf("docs/reference/identity.md has no row %q, or not in the order of the adapters", row)
+				continue
+			}
+			at += i
+		}
+	}
+	if names := quoted(AdapterName("").Words()); !strings.Contains(string(experiment), names) {
+		t.Errorf("docs/reference/experiment.md does not list %s", names)
+	}
+}
+
+func sectionNames() []string {
+	var out []string
+	for f := range reflect.TypeFor[Spec]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		out = append(out, name)
+	}
+	return out
+}
+
+// clientSpec is a client_credentials experiment.
+func clientSpec(url string, secret area.Secret) *Spec {
+	return &Spec{
+		Adapter: "oidc-token", URL: url + "/realms/x/token",
+		OIDC:   &OIDC{ClientID: "robot", ClientSecret: secret, Audience: "vault"},
+		Expect: &Expect{Audience: "vault", Issuer: "http://issuer", Subject: "subject-of-robot"},
+	}
+}
+
+// callOutcomes makes calls of the prepared treatment's operation and returns how they ended.
+func callOutcomes(t testing.TB, tg *target, n int) (out []load.Outcome, why []string) {
+	t.Helper()
+	ops, err := tg.Operations(standard)
+	if err != nil || len(ops) != 1 {
+		t.Fatal(ops, err)
+	}
+	p, err := tg.arms.Of(standard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		o, err := p.call(t.Context(), ops[0].Wire, uint64(i), callTimeout)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		out, why = append(out, o), append(why, text)
+	}
+	return out, why
+}
+
+func wantGoodCalls(t testing.TB, tg *target, n int) {
+	t.Helper()
+	out, why := callOutcomes(t, tg, n)
+	for i, o := range out {
+		if o != load.OK {
+			t.Errorf("call %d: %v: %s", i, o, why[i])
+		}
+	}
+}
+
+func TestOIDCClientCredentials(t *testing.T) {
+	var mu sync.Mutex
+	audiences := map[string]bool{}
+	srv := &oauthServer{clients: map[string]string{"robot": planted}, audit: func(r *http.Request) {
+		if r.URL.Path != "/realms/x/token" {
+			t.Errorf("path %s", r.URL.Path)
+		}
+		if b, err := io.ReadAll(r.Body); err == nil {
+			r.Body = io.NopCloser(strings.NewReader(string(b)))
+			mu.Lock()
+			defer mu.Unlock()
+			for pair := range strings.SplitSeq(string(b), "&") {
+				if a, ok := strings.CutPrefix(pair, "audience="); ok {
+					audiences[a] = true
+				}
+			}
+		}
+	}}
+	url := serve(t, srv)
+	for _, auth := range []string{"", authBasic, authPost} {
+		spec := clientSpec(url, secretFile(t, "secret", planted))
+		spec.OIDC.Auth = auth
+		tg, _ := prepared(t, spec, standard)
+		if err := tg.Verify(t.Context(), standard); err != nil {
+			t.Errorf("auth %q: %v", auth, err)
+		}
+		wantGoodCalls(t, tg, 3)
+	}
+	if len(audiences) != 1 {
+		t.Errorf("audiences %v", audiences)
+	}
+	cold := clientSpec(url, secretFile(t, "secret", planted))
+	cold.OIDC.Audience, cold.Expect.Audience = "cold/{n}", "cold/{n}"
+	tg, _ := prepared(t, cold, standard)
+	clear(audiences)
+	wantGoodCalls(t, tg, 3)
+	wantGoodCalls(t, tg, 3)
+	if len(audiences) != 6 {
+		t.Errorf("six calls asked for %d audiences: %v", len(audiences), audiences)
+	}
+	srv.lax = true
+	if err := tg.Verify(t.Context(), standard); err == nil ||
+		!strings.Contains(err.Error(), "a client with a wrong secret must be refused") {
+		t.Errorf("a server that refuses nobody: %v", err)
+	}
+}
+
+// TestOIDCWrongTokens: a prepared target rejects bad answers with status 200.
+func TestOIDCWrongTokens(t *testing.T) {
+	srv := &oauthServer{clients: map[string]string{"robot": planted}}
+	tg, _ := prepared(t, clientSpec(serve(t, srv), secretFile(t, "secret", planted)), standard)
+	text := func(s string) func(http.ResponseWriter) bool {
+		return func(w http.ResponseWriter) bool { _, _ = io.WriteString(w, s); return true }
+	}
+	code := func(status int, body string) func(http.ResponseWriter) bool {
+		return func(w http.ResponseWriter) bool { w.WriteHeader(status); _, _ = io.WriteString(w, body); return true }
+	}
+	claim := func(name string, value any) func(map[string]any) {
+		return func(c map[string]any) { c[name] = value }
+	}
+	for _, c := range []struct {
+		name   string
+		claims func(map[string]any)
+		answer func(http.ResponseWriter) bool
+		want   load.Outcome
+		why    string
+	}{
+		{"expired", claim("exp", time.Now().Unix()-1), nil, load.Wrong, "the token has expired"},
+		{"somebody else's", claim("sub", "subject-of-eve"), nil, load.Wrong, "for somebody else"},
+		{"another audience", claim("aud", "x"), nil, load.Wrong, "for another audience"},
+		{"another issuer", claim("iss", "x"), nil, load.Wrong, "from another issuer"},
+		{"opaque", nil, text(`{"access_token":"opaque","expires_in":300,"token_type":"Bearer"}`), load.Wrong, "no signed JWT"},
+		{"no token", nil, text(`{"expires_in":300,"token_type":"Bearer"}`), load.Wrong, "without a token"},
+		{"page", nil, text("<html>"), load.Wrong, "no JSON"},
+		{"of another type", nil, text(`{"access_token":"a","expires_in":300,"token_type":"DPoP"}`), load.Wrong, "another type"},
+		{"expires_in 0", nil, text(`{"access_token":"a","expires_in":0,"token_type":"Bearer"}`), load.Wrong, "has expired"},
+		{"slow down", nil, code(400, `{"error":"slow_down"}`), load.Refused, "slow down"},
+		{"unavailable", nil, code(400, `{"error":"temporarily_unavailable"}`), load.Refused, "temporarily unavailable"},
+		{"invalid grant", nil, code(400, `{"error":"invalid_grant"}`), load.Wrong, "credential was refused"},
+		{"invalid target", nil, code(400, `{"error":"invalid_target"}`), load.Wrong, "request was refused"},
+		{"server error", nil, code(400, `{"error":"server_error"}`), load.Failed, "status 400"},
+		{"too many", nil, code(429, ""), load.Refused, "status 429"},
+		{"bad gateway", nil, code(502, "<html>"), load.Failed, "status 502"},
+		{"redirect", nil, code(302, ""), load.Wrong, "redirect"},
+	} {
+		srv.claims, srv.answer = c.claims, c.answer
+		out, why := callOutcomes(t, tg, 1)
+		if out[0] != c.want || !strings.Contains(why[0], c.why) {
+			t.Errorf("%s: %v: %q, want %v with %q", c.name, out[0], why[0], c.want, c.why)
+		}
+	}
+}
+
+// TestOIDCCallers: each caller exchanges a token of its own and must get its own back.
+func TestOIDCCallers(t *testing.T) {
+	srv := &oauthServer{clients: map[string]string{"gateway": planted}, tokens: map[string]string{
+		planted + "-a": "alice",
+		planted + "-b": "bob",
+	}}
+	spec := &Spec{
+		Adapter: "oidc-token", URL: serve(t, srv), OIDC: &OIDC{
+			Grant: grantExchange, ClientID: "gateway",
+			ClientSecret: secretFile(t, "secret", planted),
+		},
+		Callers: []Caller{
+			{Token: secretFile(t, "a", planted+"-a"), Address: "127.1.0.1"},
+			{Token: secretFile(t, "b", planted+"-b"), Address: "127.1.0.2", Audience: "mine"},
+		},
+	}
+	tg, _ := prepared(t, spec, standard)
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Error(err)
+	}
+	wantGoodCalls(t, tg, 4)
+	end, err := tg.Endpoint(standard)
+	if err != nil || end.Keys != 2 || end.Local(1).String() != "127.1.0.2" {
+		t.Errorf("endpoint %+v: %v", end, err)
+	}
+	srv.claims = func(c map[string]any) { c["sub"] = "alice" } // every caller gets Alice's token
+	out, why := callOutcomes(t, tg, 2)
+	if out[0] != load.OK || out[1] != load.Wrong || !strings.Contains(why[1], "somebody else") {
+		t.Errorf("Bob with Alice's token: %v, %q", out, why)
+	}
+	srv.claims, srv.answer = nil, func(w http.ResponseWriter) bool {
+		_, _ = io.WriteString(w, `{"access_token":"`+rawJWT([]byte(`{"sub":"","exp":9999999999}`))+`","token_type":"Bearer"}`)
+		return true
+	}
+	if out, _ := callOutcomes(t, tg, 1); out[0] != load.Wrong {
+		t.Errorf("a token without a subject, where there was one: %v", out)
+	}
+}
+
+// TestSharedToken: two callers with credentials of their own must not get one opaque token.
+func TestSharedToken(t *testing.T) {
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"access_token":"the-only-one"}`)
+	}))
+	spec := &Spec{Adapter: "http-token", URL: url, Callers: []Caller{
+		{Token: secretFile(t, "a", "a")},
+		{Token: secretFile(t, "b", "b")},
+	}}
+	opened, err := Area{}.Open(t.Context(), spec, testEnv(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = opened.Prepare(t.Context(), standard, &areatest.Journal{})
+	if err == nil || (!strings.Contains(err.Error(), "another identity has got")) {
+		// Both callers are warmed up at the same time, so it may take a later call to find it.
+		p, e := opened.(*target).arms.Of(standard)
+		if e != nil {
+			t.Fatal(err, e)
+		}
+		w := p.adapter.wire(p.session("x"))
+		if a, b := w.Check(0, 200, []byte(`{"access_token":"one"}`)), w.Check(1, 200, []byte(`{"access_token":"one"}`)); a != load.OK || b != load.Wrong {
+			t.Errorf("one token for two: %v, %v", a, b)
+		}
+	}
+	if err := opened.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVaultMethods(t *testing.T) {
+	srv := &vaultServer{lease: 300}
+	url := serve(t, srv)
+	for _, c := range []struct {
+		base string
+		o    Vault
+	}{
+		{"", Vault{Role: "robot", JWT: secretFile(t, "jwt", planted)}},
+		{"", Vault{Method: "jwt", Role: "robot", JWT: secretFile(t, "jwt", planted)}},
+		{"/prefix/", Vault{Method: "approle", Mount: "/apps/", RoleID: "robot", SecretID: secretFile(t, "id", planted)}},
+		{"", Vault{Method: "userpass", Username: "robot", Password: secretFile(t, "pw", planted)}},
+	} {
+		tg, _ := prepared(t, &Spec{Adapter: "vault-login", URL: url + c.base, Vault: &c.o}, standard)
+		if err := tg.Verify(t.Context(), standard); err != nil {
+			t.Errorf("%s: verify: %v", c.o.Method, err)
+		}
+		wantGoodCalls(t, tg, 3)
+	}
+}
+
+func TestVaultWrongAnswers(t *testing.T) {
+	srv := &vaultServer{lease: 300}
+	spec := &Spec{
+		Adapter: "vault-login", URL: serve(t, srv),
+		Vault: &Vault{Role: "robot", JWT: secretFile(t, "jwt", planted)},
+	}
+	tg, _ := prepared(t, spec, standard)
+	srv.entity = func(string) string { return "entity-eve" }
+	if out, why := callOutcomes(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "somebody else") {
+		t.Errorf("another entity's token: %v, %q", out, why)
+	}
+	srv.entity, srv.lease = nil, 0
+	if out, why := callOutcomes(t, tg, 1); out[0] != load.Wrong || !strings.Contains(why[0], "expired") {
+		t.Errorf("a lease of 0: %v, %q", out, why)
+	}
+	srv.lease, srv.lax = 300, true
+	if err := tg.Verify(t.Context(), standard); err == nil || !strings.Contains(err.Error(), "must be refused") {
+		t.Errorf("a Vault that refuses nobody: %v", err)
+	}
+	w := vaultLogin().wire(fakeSession(opLogin, 1))
+	for status, want := range map[int]load.Outcome{
+		400: load.Wrong, 403: load.Wrong, 404: load.Wrong, 429: load.Refused,
+		472: load.Refused, 473: load.Refused, 500: load.Failed, 503: load.Refused,
+	} {
+		if got := w.Check(0, status, nil); got != want {
+			t.Errorf("status %d: %v, want %v", status, got, want)
+		}
+	}
+}
+
+func TestHTTPToken(t *testing.T) {
+	var mu sync.Mutex
+	paths := map[string]bool{}
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		paths[r.URL.Path] = true
+		mu.Unlock()
+		if r.Header.Get("X-Api-Key") != planted || r.Header.Get("X-Plain") != "y" || !strings.Contains(string(body), `"token":"`+planted+`-2"`) {
+			w.WriteHeader(403)
+			return
+		}
+		w.WriteHeader(201)
+		_, _ = io.WriteString(w, `{"data":{"token":"opaque","until":"`+time.Now().Add(time.Minute).Format(time.RFC3339)+`"}}`)
+	}))
+	spec := &Spec{
+		Adapter: "http-token", URL: url + "/base",
+		SecretHeaders: map[string]area.Secret{"X-Api-Key": secretFile(t, "key", planted)},
+		Headers:       map[string]string{"X-Plain": "y"},
+		HTTP:          &HTTP{Path: "/t/{n}", Body: `{"token":"{token}","n":"{n}"}`, Token: "data.token", Expires: "data.until", Status: 201},
+		Callers:       []Caller{{Token: secretFile(t, "token", planted+"-2")}},
+	}
+	tg, _ := prepared(t, spec, standard)
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Error(err)
+	}
+	clear(paths)
+	wantGoodCalls(t, tg, 4)
+	if len(paths) != 4 {
+		t.Errorf("four cold calls went to %v", paths)
+	}
+}
+
+// TestHTTPStatusOnly: a page that is no token is good by its status, and the report says that nothing else was judged.
+func TestHTTPStatusOnly(t *testing.T) {
+	s := fakeSession(opToken, 1)
+	s.spec = &Spec{HTTP: &HTTP{StatusOnly: true}}
+	w := httpToken().wire(s)
+	for status, want := range map[int]load.Outcome{
+		200: load.OK, 204: load.Wrong, 404: load.Wrong, 429: load.Refused, 500: load.Failed,
+	} {
+		if got := w.Check(0, status, []byte("<p>a page\n")); got != want {
+			t.Errorf("status %d: %v, want %v", status, got, want)
+		}
+	}
+	page := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<p>a page\n")
+	}))
+	tg, _ := prepared(t, &Spec{Adapter: "http-token", URL: page, HTTP: &HTTP{StatusOnly: true}}, standard)
+	wantGoodCalls(t, tg, 2)
+	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "status 200 is good, whatever its body is") {
+		t.Errorf("no note says that bodies are not judged:\n%s", notes)
+	}
+}
+
+func TestLifetime(t *testing.T) {
+	const now = 1_800_000_000
+	for value, want := range map[string]verdict{
+		"300": noCause, "0": hasExpired, "-1": hasExpired, "1800000001": noCause, "1800000000": hasExpired, `"300"`: noCause, "300.5": noCause,
+		`"2027-01-15T08:00:01Z"`: noCause, `"2027-01-15T08:00:00Z"`: hasExpired, `"2027-01-15T09:00:01+01:00"`: noCause, `"soon"`: noLifetime, "null": noLifetime, "{}": noLifetime, "": noLifetime,
+	} {
+		if got := lifetime([]byte(value), now); got != want {
+			t.Errorf("%s: %d, want %d", value, got, want)
+		}
+	}
+}
+
+// TestTokenWiresDoNotAllocate holds for a JWT with an audience and for a new request in each call.
+func TestTokenWiresDoNotAllocate(t *testing.T) {
+	s := fakeSession(opToken, 3)
+	jwt := unsignedJWT(t, rsHeader, map[string]any{
+		"sub": "robot", "aud": []string{"a", "vault"},
+		"exp": s.clock.Now().Unix() + 9, "iss": "i",
+	})
+	s.spec = &Spec{
+		OIDC: &OIDC{ClientID: "robot", Scope: "x/{n}"}, Vault: &Vault{Role: "r"},
+		HTTP:   &HTTP{Path: "/{n}", Expires: "expires_in"},
+		Expect: &Expect{Audience: "vault", Subject: "robot", Issuer: "i"},
+	}
+	for _, c := range []struct {
+		a    adapter
+		body string
+	}{
+		{oidcToken(), `{"access_token":"` + jwt + `","expires_in":300,"token_type":"Bearer"}`},
+		{httpToken(), `{"access_token":"` + jwt + `","expires_in":300}`},
+		{vaultLogin(), `{"auth":{"client_token":"hvs.x","lease_duration":300,"entity_id":"e"}}`},
+	} {
+		w, buf, body, i := c.a.wire(s), make([]byte, 0, 4096), []byte(c.body), uint64(0)
+		n := testing.AllocsPerRun(500, func() {
+			buf = w.Render(buf[:0], i*3)
+			if w.Check(0, 200, body) != load.OK {
+				t.Fatalf("%s refuses a good answer", c.a.name)
+			}
+			i++
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations a call", c.a.name, n)
+		}
+	}
+}

@@ -1,0 +1,8 @@
+package imagepull
+
+import "embed"
+
+// files are area.Parts.Files.
+//
+//go:embed templates
+var files embed.FS

@@ -1,0 +1,8 @@
+package sandbox
+
+import "embed"
+
+// files are area.Parts.Files.
+//
+//go:embed templates
+var files embed.FS

@@ -1,0 +1,183 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/area"
+	"tare/internal/clock"
+	"tare/internal/kit"
+	"tare/internal/proc"
+	"tare/internal/vm"
+)
+
+const (
+	// labSocket is the socket of the process that holds a lab VM. Each connection is a conversation with its shell.
+	labSocket = "socket"
+	// labEndsWithin bounds how long the holder may take to end.
+	labEndsWithin = 20 * time.Second
+)
+
+// labReady is the holder's only line: the machine is up, or why not.
+type labReady struct {
+	Kernel  string  `json:"kernel,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Failed  string  `json:"failed,omitempty"`
+}
+
+// launchLab starts the holder of a machine, and returns when the machine is up.
+func launchLab(ctx context.Context, o labOptions) (r labReady, err error) {
+	line, err := kit.StartHolder(ctx, o.Dir, o, "lab", "hold")
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
+		return r, fmt.Errorf("the holder says %.80q: %w", line, err)
+	}
+	if r.Failed != "" {
+		return r, errors.New(r.Failed)
+	}
+	return r, nil
+}
+
+func labHold() area.Command {
+	return area.Command{
+		Use: "hold", Short: "Hold a lab VM (tare lab up starts this itself)", Hidden: true,
+		Run: func(ctx context.Context, sh *area.Shell, _ []string) error {
+			var o labOptions
+			if err := proc.ReadConfig(bufio.NewReader(sh.Stdin), &o); err != nil {
+				return err
+			}
+			signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+			ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+			defer stop()
+			return labs{sh}.holdLab(ctx, o)
+		},
+	}
+}
+
+// holdLab boots a machine and serves its shell until ctx or the machine ends.
+func (a labs) holdLab(ctx context.Context, o labOptions) error {
+	say := func(r labReady) error { return json.NewEncoder(a.Stdout).Encode(r) }
+	m, err := a.bootLab(ctx, o)
+	if err != nil {
+		return errors.Join(say(labReady{Failed: err.Error()}), os.RemoveAll(o.Dir))
+	}
+	defer os.RemoveAll(o.Dir) //nolint:errcheck // the next machine removes it, too
+	defer m.Close()           //nolint:errcheck // it ends with this process
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(o.Dir, labSocket))
+	if err != nil {
+		return say(labReady{Failed: err.Error()})
+	}
+	if err := say(labReady{Kernel: m.Release(), Seconds: m.Booted.Seconds()}); err != nil {
+		return err
+	}
+	go func() {
+		select {
+		case <-m.Exited():
+		case <-ctx.Done():
+		}
+		_ = listener.Close()
+	}()
+	return serveLab(m, listener)
+}
+
+// serveLab joins each connection with the machine's line, one at a time.
+func serveLab(m *vm.Machine, l net.Listener) error {
+	var one sync.Mutex
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return nil //nolint:nilerr // the listener was closed
+		}
+		go func() {
+			defer conn.Close() //nolint:errcheck // nothing is buffered
+			one.Lock()
+			defer one.Unlock()
+			relay(conn, m.Link)
+		}()
+	}
+}
+
+// relay carries one request to the machine, and its answers back until the last.
+func relay(conn io.ReadWriter, line io.ReadWriter) {
+	request, err := bufio.NewReader(io.LimitReader(conn, kit.MaxLine)).ReadBytes('\n')
+	if err != nil {
+		return // a caller without a request, such as "down"
+	}
+	if _, err := line.Write(request); err != nil {
+		return
+	}
+	answers := bufio.NewReader(line)
+	for {
+		text, err := answers.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write(text) // the machine's answer is read to its end even if nobody waits for it
+		var a struct{ Ended bool }
+		if json.Unmarshal(text, &a) != nil || a.Ended {
+			return
+		}
+	}
+}
+
+// labDown ends the holder, which its socket names, and its machine.
+func (a labs) labDown(ctx context.Context) error {
+	conn, err := a.dialLab(ctx)
+	if err != nil {
+		return err
+	}
+	if conn == nil {
+		a.Tell("no lab VM is up\n")
+		return nil
+	}
+	defer conn.Close() //nolint:errcheck // nothing is buffered
+	holder, err := peerOf(conn)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(holder.PID, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("end the holder of the lab VM, process %d: %w", holder.PID, err)
+	}
+	if err := conn.SetReadDeadline(clock.System{}.Now().Add(labEndsWithin)); err != nil {
+		return err
+	}
+	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := proc.KillStale(holder); err != nil {
+			return err
+		}
+	}
+	a.Tell("the lab VM has ended\n")
+	return nil
+}
+
+// peerOf identifies the process at the other end of a connection.
+func peerOf(conn *net.UnixConn) (proc.ID, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return proc.ID{}, err
+	}
+	var peer *unix.Ucred
+	var credErr error
+	if err := raw.Control(func(fd uintptr) {
+		peer, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || credErr != nil {
+		return proc.ID{}, errors.Join(err, credErr)
+	}
+	ticks, err := proc.StartTicks(int(peer.Pid))
+	return proc.ID{PID: int(peer.Pid), StartTicks: ticks}, err
+}

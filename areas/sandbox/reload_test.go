@@ -1,0 +1,173 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/sandbox/apparmor"
+	"tare/areas/sandbox/policy"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/vm"
+	"tare/internal/vm/shell"
+)
+
+// TestReloadCondition: validate refuses the condition where no policy can be replaced, and says why.
+func TestReloadCondition(t *testing.T) {
+	s := &Spec{}
+	all := func(enforcers ...string) (out []design.Treatment) {
+		for _, e := range enforcers {
+			out = append(out, treatment("enforcer", e))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name       string
+		treatments []design.Treatment
+		refused    bool
+	}{
+		{area.Reload, all("bpf", "apparmor", "bpf+seccomp"), false},
+		{area.Reload, all("bpf", "seccomp"), true},
+		{area.Reload, all("seccomp+landlock"), true},
+		{area.Restart, all("seccomp"), false},
+	} {
+		why := s.WhyNot(c.name, c.treatments)
+		if c.refused != (why != "") || c.refused && !strings.Contains(why, "until the process ends") {
+			t.Errorf("%s of %v: %v", c.name, c.treatments, why)
+		}
+	}
+}
+
+// reloadWithin is how long trespasses are asked while policies are replaced.
+const reloadWithin = 15 * time.Second
+
+// underReload asks for trespasses from all workers, without a pause, while policies are replaced.
+func underReload(t *testing.T, tg *target, tr design.Treatment, impose func() (func(context.Context) error, error),
+) map[load.Outcome]int {
+	t.Helper()
+	twins, err := tg.Trespasses(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lift, err := impose()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[load.Outcome]int{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	end := time.Now().Add(reloadWithin)
+	for caller := range 4 {
+		all.Go(func() {
+			for i := caller; time.Now().Before(end); i++ {
+				r := twins[i%len(twins)].Call(t.Context(), uint64(i))
+				mu.Lock()
+				seen[r.Outcome]++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if err := lift(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return seen
+}
+
+// TestReloadUnderLoad: policies that are replaced at once are not charged, and those that are not are found. Nothing
+// is left of the replacements.
+func TestReloadUnderLoad(t *testing.T) {
+	for _, c := range []struct {
+		enforcer string
+		planted  func(t *testing.T, tg *target, a *arm) replacement
+	}{
+		{enforcerBPF, emptiedRules},
+		{enforcerAppArmor, weakProfile},
+	} {
+		t.Run(c.enforcer, func(t *testing.T) {
+			if !kernelHas(c.enforcer) {
+				t.Skipf("THIS HOST CANNOT: its kernel has no %s, or this user may not use it", c.enforcer)
+			}
+			tr := treatment("enforcer", c.enforcer, "rules", "8")
+			tg, j := guarded(t, tr)
+			a := tg.arms[tr.ID]
+			before := fmt.Sprint(len(j.Pending()), folders(t, tg))
+			conditions := tg.reloading(a)
+			if len(conditions) != 1 {
+				t.Fatalf("%d conditions replace policies", len(conditions))
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			if lift, err := conditions[0].Impose(ended); err == nil || lift != nil || a.reloaded.Load() > 0 {
+				t.Errorf("policies are replaced after an interrupt: %v", err)
+			}
+			sound := underReload(t, tg, tr, func() (func(context.Context) error, error) {
+				return conditions[0].Impose(t.Context())
+			})
+			replaced := a.reloaded.Load()
+			if len(sound) != 1 || sound[load.Denied] < 50 || replaced < 10 {
+				t.Errorf("replaced at once, %d times: %v", replaced, sound)
+			}
+			planted := underReload(t, tg, tr, func() (func(context.Context) error, error) {
+				return a.reload(t.Context(), c.planted(t, tg, a))
+			})
+			if planted[load.Permitted] == 0 || planted[load.Denied] == 0 {
+				t.Errorf("replaced in two steps, %d times: %v", a.reloaded.Load()-replaced, planted)
+			}
+			if _, after := tallied(t, tg, tr, 20); len(after) != 1 || after[load.Denied] == 0 {
+				t.Errorf("after the replacements: %v", after)
+			}
+			if left := fmt.Sprint(len(j.Pending()), folders(t, tg)); left != before {
+				t.Errorf("replacing leaves %s, and there was %s", left, before)
+			}
+			fmt.Printf("reload of %s: %d times at once: %v; %d times in two steps: %v\n", c.enforcer, replaced, sound,
+				a.reloaded.Load()-replaced, planted)
+		})
+	}
+}
+
+// emptiedRules replaces BPF rules in the slot that is in use, by none and then by the same.
+func emptiedRules(_ *testing.T, tg *target, a *arm) replacement {
+	p := a.plan.policy
+	return func(bool) error {
+		return errors.Join(tg.host.programs.SetRules(p.BPF.Slot, policy.Policy{}),
+			tg.host.programs.SetRules(p.BPF.Slot, p.bpfModel()))
+	}
+}
+
+// weakProfile replaces an AppArmor profile by one that refuses nothing, and that by the same as before.
+func weakProfile(t *testing.T, _ *target, a *arm) replacement {
+	t.Helper()
+	own := apparmor.Loaded{Label: *a.plan.policy.AppArmor, Compiled: a.plan.policy.compiled}
+	weak, err := own.Changed(t.Context(), policy.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(bool) error { return errors.Join(weak.Replace(), own.Replace()) }
+}
+
+// TestReloadInLab runs TestReloadUnderLoad in a guest with two processors, whose kernel has both enforcers.
+func TestReloadInLab(t *testing.T) {
+	requireParser(t)
+	m := bootShell(t, requireLab(t), 2)
+	var out bytes.Buffer
+	status, err := shell.Run(m.Link, []string{vm.GuestSelf, "-test.v", "-test.run", "^TestReloadUnderLoad$"}, &out)
+	if err != nil || status != 0 {
+		t.Errorf("in the guest: status %d, %v\n%s", status, err, &out)
+	}
+	for _, enforcer := range []string{enforcerBPF, enforcerAppArmor} {
+		_, line, ok := strings.Cut(out.String(), "reload of "+enforcer+":")
+		if line, _, _ = strings.Cut(line, "\n"); !ok {
+			t.Errorf("the guest did not report %s:\n%s", enforcer, &out)
+		} else {
+			t.Logf("%s:%s", enforcer, line)
+		}
+	}
+}

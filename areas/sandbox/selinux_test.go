@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"tare/areas/sandbox/workload"
+	"tare/internal/design"
+	"tare/internal/vm"
+)
+
+// rulesFile writes a policy of the user's and returns its path.
+func rulesFile(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestSELinuxSaysWhatItCannot: what SELinux cannot express is an error that says why.
+func TestSELinuxSaysWhatItCannot(t *testing.T) {
+	kernelFile := rulesFile(t, "files: [{path: /proc/partitions, access: [read]}]\n")
+	for _, c := range []struct {
+		on     string
+		levels []string
+		says   string // empty: nothing is wrong
+	}{
+		{onLab, []string{"enforcer", "selinux"}, ""},
+		{onLab, []string{"enforcer", "selinux", "mode", "Unconfined"}, ""},
+		{onLab, []string{"enforcer", "selinux", "mode", "RuntimeDefault"}, ""},
+		{onLab, []string{"enforcer", "landlock+selinux+seccomp", "mode", "AlwaysAllow"}, ""},
+		{onLab, []string{"enforcer", "selinux", "rules", kernelFile}, ""},
+		{"", []string{"enforcer", "selinux"}, "add on: lab to the target"},
+		{onHost, []string{"enforcer", "selinux+seccomp"}, "add on: lab to the target"},
+		{onLab, []string{"enforcer", "selinux+apparmor"}, "SELinux or AppArmor, not both"},
+		{onLab, []string{"enforcer", "selinux", "rules", "3"}, "takes a file of rules, not a number"},
+		{onLab, []string{"enforcer", "selinux", "match", "2"}, "there is no near miss"},
+		{onLab, []string{"enforcer", "selinux", "mode", "Unconfined", "rules", kernelFile}, "leave rules out"},
+		{
+			onLab,
+			[]string{"enforcer", "selinux", "profile", profileFile(t, `{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[]}`)},
+			"only seccomp and apparmor take a profile",
+		},
+		{
+			onLab,
+			[]string{"enforcer", "selinux", "rules", rulesFile(t, "execs: [/bin/nc]\n")},
+			"selinux cannot express all of",
+		},
+	} {
+		_, err := (&Spec{On: c.on}).plan(treatment(c.levels...))
+		if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q on %q: %v, want %q", c.levels, c.on, err, c.says)
+		}
+	}
+}
+
+// TestSELinuxDomains: each policy has a domain of its own, whatever folder it is for, and the same policy the same.
+func TestSELinuxDomains(t *testing.T) {
+	domains, err := domainsOf([]Policy{
+		{Mode: AlwaysAllow},
+		{Mode: RuntimeDefault},
+		{Mode: AlwaysAllow, Dir: "/tmp/tare/arm001"},
+		{Mode: EnhanceProtect},
+	})
+	if err != nil || len(domains) != 3 {
+		t.Fatalf("%d domains, want 3: %v", len(domains), err)
+	}
+	var p Policy
+	p.Mode = EnhanceProtect
+	if err := (seLinux{}).Install(t.Context(), &p, nil); err != nil || p.SELinux != domains[2].Name {
+		t.Errorf("installed as %q, want %q: %v", p.SELinux, domains[2].Name, err)
+	}
+	p = Policy{Mode: Unconfined}
+	if err := (seLinux{}).Install(t.Context(), &p, nil); err != nil || p.SELinux != "" {
+		t.Errorf("unconfined, and installed as %q: %v", p.SELinux, err)
+	}
+}
+
+// TestSELinuxDescribesWhatIsLeftOut: nothing is dropped in silence, and nothing of it is to be proved.
+func TestSELinuxDescribesWhatIsLeftOut(t *testing.T) {
+	p := Policy{Mode: EnhanceProtect}
+	all, left := p.model(), expressible(p.model())
+	if len(left.Files) == 0 || len(left.Files) >= len(all.Files) {
+		t.Errorf("%d of %d rules on files are expressible", len(left.Files), len(all.Files))
+	}
+	if refusesRead(left, "/proc/self/mountinfo") || !refusesRead(left, "/proc/partitions") {
+		t.Error("want /proc/partitions among them, and not /proc/self/mountinfo, which has no label of its own")
+	}
+	text := seLinux{}.Describe(p)
+	for _, want := range []string{
+		"15 rules are not expressible and left out: ", "(/proc/**/mem): the files of a process", "and so on",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in %q", want, text)
+		}
+	}
+	if text := (seLinux{}).Describe(Policy{Mode: AlwaysAllow}); strings.Contains(text, "left out") {
+		t.Errorf("nothing is left out of a policy without rules: %q", text)
+	}
+}
+
+// TestLandlockIsNotSoughtUnderSELinux: a domain refuses what Landlock would, so that refusal is no proof of Landlock.
+func TestLandlockIsNotSoughtUnderSELinux(t *testing.T) {
+	refused := fakeWorker{workload.Status{NoNewPrivs: true}, func(what string, _ []string) (syscall.Errno, error) {
+		if what == tryFifo {
+			return unix.EACCES, nil
+		}
+		return 0, nil
+	}}
+	for domain, wrong := range map[string]int{"": 1, "x": 0} {
+		x := &proof{ctx: t.Context(), w: refused}
+		landlockRules{}.Absent(x, Policy{Scratch: "/x", SELinux: domain})
+		if len(x.wrong) != wrong {
+			t.Errorf("domain %q: %q", domain, x.wrong)
+		}
+	}
+}
+
+// TestSELinuxProofNeedsTheKernel: where the kernel enforces no SELinux the proof fails, however the worker answers.
+func TestSELinuxProofNeedsTheKernel(t *testing.T) {
+	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
+		t.Skip("THIS HOST CANNOT: its kernel runs SELinux")
+	}
+	obedient := fakeWorker{
+		workload.Status{PID: os.Getpid(), NoNewPrivs: true},
+		func(what string, _ []string) (syscall.Errno, error) {
+			if what == tryFifo {
+				return unix.EACCES, nil
+			}
+			return 0, nil
+		},
+	}
+	for _, mode := range []Mode{AlwaysAllow, Unconfined} {
+		x := &proof{ctx: t.Context(), w: obedient}
+		seLinux{}.Prove(x, Policy{Mode: mode, Scratch: "/x", SELinux: "x"})
+		if err := x.end(); err == nil || !strings.Contains(err.Error(), "whether SELinux enforces") {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	x := &proof{ctx: t.Context(), w: obedient}
+	seLinux{}.Absent(x, Policy{Scratch: "/x"})
+	if err := x.end(); err != nil {
+		t.Errorf("absent: %v", err)
+	}
+}
+
+// TestSELinuxHasAMachineOfItsOwn: it excludes AppArmor, and the notes say what comparing with another machine contains.
+func TestSELinuxHasAMachineOfItsOwn(t *testing.T) {
+	plain, own := labKind{kernel: vm.Kernel{Release: "6.1"}}, labKind{kernel: vm.Kernel{Release: "6.1"}, selinux: true}
+	s := own.security()
+	if strings.Contains(s, "apparmor") || !strings.Contains(s, "selinux") || own.name() == plain.name() {
+		t.Errorf("%s: %s", own.name(), s)
+	}
+	if s := plain.security(); s != labSecurity {
+		t.Errorf("%s: %s", plain.name(), s)
+	}
+	tg := &labTarget{machines: []*labMachine{{labKind: own}}}
+	if n := tg.selinuxNotes(); len(n) > 0 {
+		t.Errorf("one machine: %q", n)
+	}
+	tg.machines = append(tg.machines, &labMachine{labKind: plain})
+	if n := strings.Join(tg.Notes(), "\n"); !strings.Contains(n, "mode: Unconfined") {
+		t.Errorf("two machines: %s", n)
+	}
+}
+
+// TestOwnRulesAreContents: a run does not go on with other rules.
+func TestOwnRulesAreContents(t *testing.T) {
+	path := rulesFile(t, "capabilities: [sys_chroot]\n")
+	contents := func() string {
+		all, err := Area{}.Contents(&Spec{On: onLab}, []design.Treatment{treatment("enforcer", "selinux", "rules", path)})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		return all["content of "+path]
+	}
+	before := contents()
+	if err := os.WriteFile(path, []byte("capabilities: [sys_admin]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after := contents(); len(before) != 64 || after == before {
+		t.Errorf("%q, then %q", before, after)
+	}
+}

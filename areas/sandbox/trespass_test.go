@@ -1,0 +1,261 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tare/area"
+	"tare/areas/sandbox/workload"
+	"tare/internal/design"
+	"tare/internal/kit"
+	"tare/internal/load"
+	"tare/internal/question"
+	"tare/lab/areatest"
+)
+
+// guarded opens a target for guard with a treatment in force.
+func guarded(t *testing.T, tr design.Treatment) (*target, *areatest.Journal) {
+	t.Helper()
+	env := areatest.Env(t)
+	env.Trespasses = true
+	tg, j := areatest.Open[*target](t, Area{}, &Spec{Workloads: []string{"open", "exec"}}, env)
+	if err := tg.Prepare(t.Context(), tr, j); err != nil {
+		t.Fatal(err)
+	}
+	enter(t, tg, tr)
+	if err := tg.Verify(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	return tg, j
+}
+
+// guardTarget is a target on this host or in a lab VM.
+type guardTarget interface {
+	area.Target
+	Trespasses(tr design.Treatment) ([]load.Operation, error)
+}
+
+// tallied makes calls of all operations, and of all trespasses, from several callers at once.
+func tallied(t *testing.T, tg guardTarget, tr design.Treatment, each int) (allowed, refused map[load.Outcome]int) {
+	t.Helper()
+	ops, err := tg.Operations(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twins, err := tg.Trespasses(tr)
+	if err != nil || len(ops) != 2 || len(twins) == 0 {
+		t.Fatalf("%d operations, %d trespasses: %v", len(ops), len(twins), err)
+	}
+	allowed, refused = map[load.Outcome]int{}, map[load.Outcome]int{}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	ask := func(o load.Operation, into map[load.Outcome]int) {
+		all.Go(func() {
+			for i := range each {
+				r := o.Call(t.Context(), uint64(i))
+				mu.Lock()
+				into[r.Outcome]++
+				mu.Unlock()
+			}
+		})
+	}
+	for range 2 {
+		for _, o := range ops {
+			ask(o, allowed)
+		}
+		for _, o := range twins {
+			if o.Twin == "" || o.Batch != nil {
+				t.Errorf("%s is no trespass that can be asked at a rate", o.Name)
+			}
+			ask(o, refused)
+		}
+	}
+	all.Wait()
+	return allowed, refused
+}
+
+func guardedTreatments() []design.Treatment {
+	return []design.Treatment{
+		treatment("enforcer", "seccomp", "rules", "4"),
+		treatment("enforcer", "seccomp", "mode", "RuntimeDefault"),
+		treatment("enforcer", "landlock", "rights", "files"),
+		treatment("enforcer", "seccomp+landlock"),
+	}
+}
+
+// TestSoundSandboxIsNotCharged: all that must be refused is, and all that must be allowed is, also under the
+// conditions. Nothing of them is left.
+func TestSoundSandboxIsNotCharged(t *testing.T) {
+	for _, tr := range guardedTreatments() {
+		t.Run(tr.ID, func(t *testing.T) {
+			tg, j := guarded(t, tr)
+			check := func(when string) {
+				allowed, refused := tallied(t, tg, tr, 100)
+				if len(allowed) != 1 || allowed[load.OK] != 400 || len(refused) != 1 || refused[load.Denied] == 0 {
+					t.Errorf("%s: allowed %v, refused %v", when, allowed, refused)
+				}
+			}
+			check("at rest")
+			before := fmt.Sprint(len(j.Pending()), folders(t, tg))
+			for _, c := range tg.Conditions(tr) {
+				lift, err := c.Impose(t.Context())
+				if err != nil {
+					t.Fatalf("%s: %v", c.Name, err)
+				}
+				check(c.Name)
+				if lift != nil {
+					if len(j.Pending()) < 4 {
+						t.Errorf("%s: %d changes are journaled", c.Name, len(j.Pending()))
+					}
+					if err := lift(t.Context()); err != nil {
+						t.Errorf("%s: %v", c.Name, err)
+					}
+				}
+				if after := fmt.Sprint(len(j.Pending()), folders(t, tg)); after != before {
+					t.Errorf("%s leaves %s, and there was %s", c.Name, after, before)
+				}
+			}
+		})
+	}
+}
+
+// TestInterruptedConditionLeavesNothing: a condition that an interrupt cuts off leaves no worker and no folder behind.
+func TestInterruptedConditionLeavesNothing(t *testing.T) {
+	tr := treatment("enforcer", "seccomp")
+	tg, j := guarded(t, tr)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range tg.Conditions(tr) {
+		before := fmt.Sprint(len(j.Pending()), folders(t, tg))
+		if lift, err := c.Impose(ctx); err == nil || lift != nil {
+			t.Errorf("%s: it was brought about after an interrupt", c.Name)
+		}
+		if after := fmt.Sprint(len(j.Pending()), folders(t, tg)); c.Name != area.Restart && after != before {
+			t.Errorf("%s leaves %s, and there was %s", c.Name, after, before)
+		}
+	}
+	if err := tg.Leave(t.Context(), tr); err != nil || folders(t, tg) != 0 {
+		t.Errorf("%d folders are left: %v", folders(t, tg), err)
+	}
+}
+
+// folders counts the folders of workers.
+func folders(t *testing.T, tg *target) int {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(tg.folder, "s*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// TestMissingRuleIsFound: one of the workers is confined without what the treatment refuses.
+func TestMissingRuleIsFound(t *testing.T) {
+	for _, c := range []struct{ sound, weak design.Treatment }{
+		{treatment("enforcer", "seccomp", "rules", "4"), treatment("enforcer", "seccomp", "rules", "3")},
+		{treatment("enforcer", "landlock"), treatment("enforcer", "none")},
+		{treatment("enforcer", "seccomp+landlock"), treatment("enforcer", "landlock")},
+	} {
+		t.Run(c.sound.ID, func(t *testing.T) {
+			tg, _ := guarded(t, c.sound)
+			weak, err := tg.spec.plan(c.weak)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := tg.arms[c.sound.ID]
+			weak.policy.Dir = a.plan.policy.Dir
+			s := tg.oneSample(a, "")
+			s.spec, s.beside, s.plan = &Spec{}, true, weak
+			if err := s.start(t.Context(), tg.env.Clock); err != nil {
+				t.Fatal(err)
+			}
+			a.sample.peers = append(a.sample.peers, s) // ended with the others
+			policy := a.plan.policy
+			policy.Scratch, policy.Port = s.worker.policy.Scratch, s.worker.policy.Port
+			planted := &caller{s.worker, tg.demands(t.Context(), a, policy, s.worker.client)}
+			a.crew.callers = kit.NewCallers(append([]*caller{planted}, held(t, a.crew)...)...)
+			allowed, refused := tallied(t, tg, c.sound, 100)
+			if len(allowed) != 1 || refused[load.Permitted] == 0 || refused[load.Denied] == 0 || refused[load.Failed] > 0 {
+				t.Errorf("allowed %v, refused %v", allowed, refused)
+			}
+			twins, _ := tg.Trespasses(c.sound)
+			unrefused := 0
+			for _, i := range a.crew.refused[workload.TryNew] {
+				err := planted.worker.proveNew(t.Context(), planted.demands[i])
+				if err != nil && strings.Contains(err.Error(), "not enforced as expected: new ") {
+					unrefused++
+				}
+			}
+			if unrefused == 0 {
+				t.Error("a new process of a worker that lacks a rule is proved")
+			}
+			if n := len(twins); twins[n-1].Name != "refused-new" || twins[n-1].Twin != "exec" {
+				t.Errorf("the last of %d trespasses is %s, of %s", n, twins[n-1].Name, twins[n-1].Twin)
+			}
+			request, answer := twins[0].Describe(0, 0, nil)
+			if request == "" || !strings.Contains(answer, "as where nothing is enforced") {
+				t.Errorf("%q: %q", request, answer)
+			}
+		})
+	}
+}
+
+func held(t *testing.T, c *crew) []*caller {
+	t.Helper()
+	all, err := c.callers.Hold(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestGuardRefusesWhatItCannotAsk names each treatment and section that has nothing to refuse, or no calls.
+func TestGuardRefusesWhatItCannotAsk(t *testing.T) {
+	treatments := []design.Treatment{
+		treatment("enforcer", "none"), treatment("enforcer", "seccomp", "planted", "2%"), treatment("enforcer", "seccomp"),
+	}
+	s := &Spec{Real: []string{"nginx"}}
+	var texts []string
+	for _, f := range s.Validate(question.Of(design.Guard).Asked(), treatments) {
+		texts = append(texts, f.Message)
+	}
+	all := strings.Join(texts, "; ")
+	for _, want := range []string{"calls of workloads", "refuses nothing", "planted and others"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in %s", want, all)
+		}
+	}
+	if len(texts) != 3 {
+		t.Error(all)
+	}
+	if f := s.Validate(question.Of(design.Compare).Asked(), treatments); len(f) > 0 {
+		t.Error(f)
+	}
+}
+
+// TestPlanNamesWhatGuardCreates: a plan of guard has no blocks, and one of nginx no apache.
+func TestPlanNamesWhatGuardCreates(t *testing.T) {
+	for _, c := range []struct {
+		q             design.Question
+		real          string
+		want, without string
+	}{
+		{design.Compare, "nginx", "sockets in the folder below", "apache"},
+		{design.Compare, "apache", "a port of loopback (apache)", "sockets"},
+		{design.Guard, "", "one treatment at a time", "block"},
+	} {
+		s := &Spec{Workloads: []string{"open"}}
+		if c.real != "" {
+			s.Real = []string{c.real}
+		}
+		s.Validate(question.Of(c.q).Asked(), []design.Treatment{treatment("enforcer", "seccomp")})
+		all := strings.Join(s.Creates(nil), "; ")
+		if !strings.Contains(all, c.want) || strings.Contains(all, c.without) {
+			t.Errorf("%s %s creates %s", c.q, c.real, all)
+		}
+	}
+}

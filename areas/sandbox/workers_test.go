@@ -1,0 +1,211 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/sandbox/workload"
+	"tare/internal/design"
+	"tare/lab/areatest"
+)
+
+// requireProcessors skips the test where this process may not use two processors.
+func requireProcessors(t *testing.T) {
+	t.Helper()
+	if _, err := workerCPUs(areatest.Env(t), 2); err != nil {
+		t.Skipf("THIS HOST CANNOT: %v", err)
+	}
+}
+
+// allowedTo returns the processors of a process.
+func allowedTo(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "Cpus_allowed_list:")
+	list, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(list)
+}
+
+// TestWorkersRunTogether: each worker has its own processor, proves the policy, and makes all calls of a batch.
+func TestWorkersRunTogether(t *testing.T) {
+	requireProcessors(t)
+	for _, levels := range [][]string{
+		{"enforcer", "none", "workers", "2"},
+		{"enforcer", "seccomp", "mode", "RuntimeDefault", "workers", "2"},
+		{"enforcer", "landlock", "workers", "2"},
+	} {
+		tr := treatment(levels...)
+		tg, j := prepared(t, &Spec{Workloads: kinds()}, tr)
+		enter(t, tg, tr)
+		if err := tg.Verify(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		s := tg.arms[tr.ID].sample
+		for i, w := range append([]*sample{s}, s.peers...) {
+			if got, want := allowedTo(t, w.worker.child.PID), strconv.Itoa(tg.arms[tr.ID].cpus[i]); got != want {
+				t.Errorf("worker %d runs on processors %s, want %s", i, got, want)
+			}
+		}
+		if len(s.peers) != 1 || len(j.Pending()) != 3 {
+			t.Errorf("%d further workers, %d changes; want 1, and 3 with the folder", len(s.peers), len(j.Pending()))
+		}
+		for _, k := range kinds() {
+			got, err := operationOf(t, tg, tr, k).Batch(t.Context(), 2)
+			if err != nil {
+				t.Errorf("%s: %v", k, err)
+				continue
+			}
+			value(t, got, metricWall)
+		}
+		if err := tg.Leave(t.Context(), tr); err != nil || len(j.Pending()) != 1 {
+			t.Errorf("%d changes are left: %v", len(j.Pending()), err)
+		}
+	}
+}
+
+// TestEachWorkerIsProved: a further worker that is not under the policy is found.
+func TestEachWorkerIsProved(t *testing.T) {
+	requireProcessors(t)
+	requireEnforcer(t, enforcerLandlock)
+	tr := treatment("enforcer", "none", "workers", "2")
+	tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, tr)
+	enter(t, tg, tr)
+	tg.arms[tr.ID].sample.peers[0].plan.stack = stack{landlockRules{}}
+	if err := tg.Verify(t.Context(), tr); err == nil || !strings.Contains(err.Error(), "not enforced as expected") {
+		t.Errorf("a bare second worker under Landlock: %v", err)
+	}
+}
+
+// TestLateWorkersAreAskedAgain: only a start that came too late is repeated.
+func TestLateWorkersAreAskedAgain(t *testing.T) {
+	tooLate := fmt.Errorf("run: %w", &workload.Failure{Op: "open", Call: workload.CommonStart})
+	other := &workload.Failure{Op: "open", Call: "openat"}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{errors.Join(nil, nil), false},
+		{errors.Join(tooLate, nil), true},
+		{errors.Join(tooLate, tooLate), true},
+		{errors.Join(tooLate, other), false},
+		{errors.Join(nil, other), false},
+		{other, false},
+	} {
+		if got := late(c.err); got != c.want {
+			t.Errorf("%v: late %v", c.err, got)
+		}
+	}
+	got := sumOf([]workload.Cost{
+		{N: 5, Wall: time.Second, CPU: 400, Instructions: 10, Counted: true},
+		{N: 5, Wall: 3 * time.Second, CPU: 600, Instructions: 30, Counted: true},
+	})
+	if want := (workload.Cost{N: 5, Wall: 3 * time.Second, CPU: 500, Instructions: 20, Counted: true}); got != want {
+		t.Errorf("the sum is %+v, want %+v", got, want)
+	}
+}
+
+// TestWorkersAreValidated: what cannot run in several workers is an error with the reason.
+func TestWorkersAreValidated(t *testing.T) {
+	two := [][]string{{"workers", "2"}}
+	open := []string{"open"}
+	for _, c := range []struct {
+		title  string
+		spec   Spec
+		levels [][]string
+		says   string
+	}{
+		{title: "workloads", spec: Spec{Workloads: open}, levels: two},
+		{title: "one worker", spec: Spec{Workloads: open, SetUp: []string{"confine"}}, levels: [][]string{{"workers", "1"}}},
+		{
+			title: "commands", levels: two, says: "workers: only workloads run in several workers at once: the processes",
+			spec: Spec{Workloads: open, Commands: []Command{{Name: "a", Run: []string{"true"}}}},
+		},
+		{title: "servers", spec: Spec{Real: []string{"redis"}}, levels: two, says: "a server of real shares"},
+		{title: "set-ups", spec: Spec{SetUp: []string{"start"}}, levels: two, says: "setup is measured one thread"},
+		{title: "no worker", spec: Spec{Workloads: open}, levels: [][]string{{"workers", "0"}}, says: "not a number from 1"},
+		{title: "no number", spec: Spec{Workloads: open}, levels: [][]string{{"workers", "x"}}, says: "not a number from 1"},
+	} {
+		found := areatest.Validate(&c.spec, "", c.levels)
+		areatest.WantFinding(t, c.title, found, area.Finding{Severity: area.Error, Message: c.says})
+	}
+}
+
+// TestWorkersNeedProcessors: more workers than processors are an error of the preflight, and are not started.
+func TestWorkersNeedProcessors(t *testing.T) {
+	many := treatment("enforcer", "none", "workers", "2")
+	env := areatest.Env(t)
+	env.CPUs = []int{0}
+	env.Treatments = []design.Treatment{baseline(), many}
+	spec := &Spec{Workloads: []string{"open"}}
+	found := spec.checkWorkers(env)
+	areatest.WantFinding(t, "two on one", found, area.Finding{
+		Severity: area.Error, Message: "workers: 2 workers need a processor each, and 1 are allowed",
+	})
+	tg, j := areatest.Open[*target](t, Area{}, spec, env)
+	if err := tg.Prepare(t.Context(), many, j); err == nil || len(j.Pending()) > 0 {
+		t.Errorf("prepared with %d changes: %v", len(j.Pending()), err)
+	}
+}
+
+// TestNotesOnWorkers: the notes say where workers run, with one and with several.
+func TestNotesOnWorkers(t *testing.T) {
+	requireProcessors(t)
+	one, two := treatment("workers", "1"), treatment("workers", "2")
+	for _, c := range []struct {
+		arms []design.Treatment
+		want string
+		not  string
+	}{
+		{[]design.Treatment{one}, "contention between CPUs is not measured", "at the same time"},
+		{[]design.Treatment{two}, "at the same time, each on its own CPU", "is not measured"},
+		{[]design.Treatment{one, two}, "treatments with one worker run on CPU", "is not measured"},
+	} {
+		tg, _ := prepared(t, &Spec{Workloads: []string{"open"}}, c.arms...)
+		if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, c.want) || strings.Contains(notes, c.not) {
+			t.Errorf("notes of %d arms, want %q and not %q:\n%s", len(c.arms), c.want, c.not, notes)
+		}
+	}
+}
+
+// TestWorkersAreNoArtefact: more workers may make anything dearer, so an operation that no enforcer can affect is a
+// negative control only with as many of them.
+func TestWorkersAreNoArtefact(t *testing.T) {
+	requireProcessors(t)
+	base := treatment("enforcer", "none", "workers", "1")
+	base.Baseline = true
+	alike, more := treatment("enforcer", "seccomp", "workers", "1"), treatment("enforcer", "seccomp", "workers", "2")
+	others := treatment("enforcer", "seccomp", "workers", "1", "others", "5")
+	tg, _ := prepared(t, &Spec{Workloads: []string{"compute"}}, base, alike, more, others)
+	for _, c := range []struct {
+		arm  design.Treatment
+		want bool
+	}{{alike, true}, {more, false}, {others, false}} {
+		if got := operationOf(t, tg, c.arm, "compute").Negative; got != c.want {
+			t.Errorf("compute under %s is a negative control: %v", c.arm.ID, got)
+		}
+	}
+}
+
+// TestCreatesListsProcesses: the plan lists all processes of a treatment.
+func TestCreatesListsProcesses(t *testing.T) {
+	arms := []design.Treatment{baseline(), treatment("workers", "3"), treatment("enforcer", "seccomp", "others", "5")}
+	for want, spec := range map[string]*Spec{
+		"5 processes at a time":       {Workloads: []string{"open"}},
+		"3 processes beside them":     {SetUp: []string{"confine"}},
+		"up to 5 further policies at": {Workloads: []string{"open"}},
+	} {
+		if text := strings.Join(spec.Creates(arms), "\n"); !strings.Contains(text, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package kit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/area"
+	"tare/internal/proc"
+	"tare/internal/shell"
+)
+
+// A ByCommand is a condition that the file brings about with a command of its own, and ends with another.
+type ByCommand struct {
+	Name string
+	// Do and Undo are programs with their arguments; no shell is involved. Without Undo the condition ends with Do.
+	Do, Undo []string
+	For      time.Duration // between Do and Undo; 0: as Condition.Hold
+}
+
+const (
+	// CommandKind is the kind of a Change that a Command ends.
+	CommandKind = "command"
+	// CommandTime bounds how long one command may take.
+	CommandTime = time.Minute
+	// treatmentVariable tells a command under which treatment it is run.
+	treatmentVariable = "TARE_TREATMENT"
+)
+
+// Condition is the condition under a treatment. What ends it is journaled before it begins.
+func (c ByCommand) Condition(treatment string, j area.Journal) area.Condition {
+	return area.Condition{
+		Name: c.Name, Does: "the command " + shell.Line(c.Do), Hold: c.For,
+		Impose: func(ctx context.Context) (func(context.Context) error, error) { return c.impose(ctx, treatment, j) },
+	}
+}
+
+// impose runs Do. If that fails, Undo is run all the same, since Do may have done a part of its work.
+func (c ByCommand) impose(ctx context.Context, treatment string, j area.Journal) (func(context.Context) error, error) {
+	if len(c.Undo) == 0 {
+		return nil, runCommand(ctx, c.Do, "", treatment)
+	}
+	change, err := c.change(treatment)
+	if err == nil {
+		err = j.Intend(change)
+	}
+	if err != nil {
+		return nil, err
+	}
+	lift := func(ctx context.Context) error {
+		if err := UndoCommand(ctx, change); err != nil {
+			return fmt.Errorf("end the condition %s: %w; `tare undo` runs the command again", c.Name, err)
+		}
+		return j.Undone(change)
+	}
+	return lift, runCommand(ctx, c.Do, "", treatment)
+}
+
+// change is the journal's entry of a condition that has not ended.
+func (c ByCommand) change(treatment string) (area.Change, error) {
+	line, err := json.Marshal(c.Undo)
+	if err != nil {
+		return area.Change{}, err
+	}
+	dir, err := os.Getwd()
+	return area.Change{Kind: CommandKind, ID: c.Name + " of " + treatment, Data: map[string]string{
+		"run": string(line), "dir": dir, "treatment": treatment,
+	}}, err
+}
+
+// UndoCommand runs the command that ends a condition.
+func UndoCommand(ctx context.Context, c area.Change) error {
+	var line []string
+	if err := json.Unmarshal([]byte(c.Data["run"]), &line); err != nil || len(line) == 0 {
+		return fmt.Errorf("the journal does not say which command ends %s", c.ID)
+	}
+	return runCommand(ctx, line, c.Data["dir"], c.Data["treatment"])
+}
+
+// runCommand runs a program to its end. When ctx ends first, its process group is killed.
+func runCommand(ctx context.Context, line []string, dir, treatment string) error {
+	within, cancel := context.WithTimeout(ctx, CommandTime)
+	defer cancel()
+	said := &proc.Tail{}
+	cmd := exec.CommandContext(within, line[0], line[1:]...) //nolint:gosec // the command line is the user's own
+	cmd.Dir, cmd.Stderr = dir, said
+	cmd.Env = append(cmd.Environ(), treatmentVariable+"="+treatment)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.WaitDelay = time.Second // a daemon that it starts may hold its errors open
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: killed: %w", shell.Line(line), context.Cause(ctx))
+	case within.Err() != nil:
+		return fmt.Errorf("%s: killed, since it did not end within %v", shell.Line(line), CommandTime)
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return nil
+	}
+	return fmt.Errorf("%s: %w%s", shell.Line(line), err, quoted(said.LastLine()))
+}
+
+// quoted is the last line that a program wrote, unless it may hold a secret.
+func quoted(line string) string {
+	const most = 200
+	if _, secret := LiteralSecret(line); secret || line == "" {
+		return ""
+	}
+	return fmt.Sprintf(": %.*s", most, strings.ToValidUTF8(line, "?"))
+}

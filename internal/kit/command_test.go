@@ -1,0 +1,117 @@
+package kit_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/area"
+	"tare/internal/kit"
+	"tare/lab/areatest"
+)
+
+// commandIn returns a condition that makes a file and removes it. do is run by a shell in front of that.
+func commandIn(dir, do string) (c kit.ByCommand, file string) {
+	file = filepath.Join(dir, "file")
+	return kit.ByCommand{
+		Name: "made", Do: []string{"sh", "-c", do + `; echo "$TARE_TREATMENT" > "$0"`, file}, Undo: []string{"rm", file},
+	}, file
+}
+
+// TestCommandIsUndone by the run, and by another process with nothing but the journal.
+func TestCommandIsUndone(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		j := &areatest.Journal{}
+		c, file := commandIn(t.TempDir(), "true")
+		lift, err := c.Condition("a", j).Impose(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != "a\n" {
+			t.Fatalf("do wrote %q (%v), want the treatment", text, err)
+		}
+		pending := j.Pending()
+		if len(pending) != 1 || pending[0].Kind != kit.CommandKind {
+			t.Fatalf("while it lasts the journal has %v, want the command", pending)
+		}
+		if later {
+			err = kit.UndoCommand(t.Context(), pending[0])
+		} else if err = lift(t.Context()); len(j.Pending()) > 0 {
+			t.Errorf("after undo the journal still has %v", j.Pending())
+		}
+		if _, missing := os.Stat(file); err != nil || missing == nil {
+			t.Errorf("after undo (later: %v) the file is there: %v", later, err)
+		}
+	}
+}
+
+// TestFailedCommandIsUndone: it may have done a part of its work. Its error says what it wrote last, but no secret.
+func TestFailedCommandIsUndone(t *testing.T) {
+	for do, want := range map[string]string{
+		"echo no such database >&2; exit 3":                "exit status 3: no such database",
+		"echo token refused: password=hunter2 >&2; exit 3": "exit status 3",
+	} {
+		c, file := commandIn(t.TempDir(), "touch \"$0\"; "+do)
+		j := &areatest.Journal{}
+		lift, err := c.Condition("a", j).Impose(t.Context())
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("the error is %v, want it to end with %q", err, want)
+		}
+		if err := lift(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Error("what a failed command had done was left behind")
+		}
+	}
+	missing := kit.ByCommand{Name: "x", Do: []string{"no-such-program"}, Undo: []string{"true"}}
+	if _, err := missing.Condition("a", &areatest.Journal{}).Impose(t.Context()); err == nil {
+		t.Error("a program that does not exist did not fail")
+	}
+}
+
+// TestUndoThatFails leaves the condition in the journal.
+func TestUndoThatFails(t *testing.T) {
+	j := &areatest.Journal{}
+	c := kit.ByCommand{Name: "x", Do: []string{"true"}, Undo: []string{"false"}}
+	lift, err := c.Condition("a", j).Impose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lift(t.Context()); err == nil || len(j.Pending()) != 1 || !strings.Contains(err.Error(), "tare undo") {
+		t.Errorf("got %v with %v in the journal, want an error that names tare undo, and the command", err, j.Pending())
+	}
+}
+
+// TestInterruptedCommandIsKilled with what it started, and then undone.
+func TestInterruptedCommandIsKilled(t *testing.T) {
+	c, file := commandIn(t.TempDir(), `touch "$0"; sleep 600`)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for {
+			if _, err := os.Stat(file); err == nil {
+				cancel()
+				return
+			}
+		}
+	}()
+	lift, err := c.Condition("a", &areatest.Journal{}).Impose(ctx)
+	if err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("got %v, want that it was killed", err)
+	}
+	if err := lift(context.WithoutCancel(ctx)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestJournalOfCommandIsChecked: a record may be damaged.
+func TestJournalOfCommandIsChecked(t *testing.T) {
+	for _, run := range []string{"", "[]", "{}", `"rm"`} {
+		err := kit.UndoCommand(t.Context(), area.Change{ID: "x", Data: map[string]string{"run": run}})
+		if err == nil || !strings.Contains(err.Error(), "does not say which command") {
+			t.Errorf("run %q: got %v", run, err)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package kit
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/area"
+	"tare/internal/clock"
+	"tare/internal/ratelimit"
+)
+
+// TestForwardedPortsNeedMaxRate: a listener that belongs to kubectl forwards to another host.
+func TestForwardedPortsNeedMaxRate(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing to lose
+	own := netip.MustParseAddrPort(l.Addr().String())
+	if found := Unseen(own, area.Env{}); len(found) > 0 {
+		t.Errorf("a listener of this process: %+v", found)
+	}
+	forwarded := forward(t)
+	found := Unseen(forwarded, area.Env{})
+	if len(found) != 1 || found[0].Severity != area.Error || !strings.Contains(found[0].Message, "kubectl") ||
+		!strings.Contains(found[0].Hint, "load.max_rate") {
+		t.Errorf("a port-forward without max_rate: %+v", found)
+	}
+	if found := Unseen(forwarded, area.Env{Limit: ratelimit.New(clock.System{}, 5)}); len(found) > 0 {
+		t.Errorf("a port-forward with max_rate: %+v", found)
+	}
+	if found := Unseen(netip.MustParseAddrPort("192.0.2.1:80"), area.Env{}); len(found) > 0 {
+		t.Errorf("an address elsewhere, of which the file's check speaks: %+v", found)
+	}
+}
+
+// forward starts a copy of this program that is named kubectl, and returns the address on which it listens.
+func forward(t *testing.T) netip.AddrPort {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "kubectl")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(self, name); err != nil {
+		copyFile(t, self, name)
+	}
+	c := exec.Command(name)
+	c.Env = append(os.Environ(), "TARE_TEST_LISTEN=1")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close() // it ends with its input
+		_, _ = io.Copy(io.Discard, out)
+		_ = c.Wait()
+	})
+	b := make([]byte, 64)
+	n, err := out.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.MustParseAddrPort(strings.TrimSpace(string(b[:n])))
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMain is also the program that forward starts: it listens until its input ends.
+func TestMain(m *testing.M) {
+	if os.Getenv("TARE_TEST_LISTEN") == "" {
+		os.Exit(m.Run())
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	_, _ = os.Stdout.WriteString(l.Addr().String() + "\n")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = l.Close()
+}

@@ -1,0 +1,163 @@
+// Package secretfile opens files with secrets, and tells who else can read or change them.
+package secretfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// A Warning says what is wrong with a file, and how to mend it.
+type Warning struct{ Message, Hint string }
+
+// Open opens a file with secrets for reading. It refuses a file that other users can write, or replace because
+// they can write to a folder above it: its content decides as whom tare acts and, in a kubeconfig, which programs it
+// runs.
+func Open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := guarded(f, path); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Check returns the error with which Open would refuse an existing file. It ignores a file that cannot
+// be opened: whoever needs it will report that.
+func Check(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil //nolint:nilerr // its reader says what is wrong
+	}
+	return errors.Join(guarded(f, path), f.Close())
+}
+
+// guarded returns an error if other users can change the content of f. It accepts a file that nobody can write, such as
+// a secret that Kubernetes mounts, and whatever is not a regular file, such as a pipe.
+func guarded(f *os.File, path string) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || readOnly(f) {
+		return nil
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return fmt.Errorf("other users can write %s (mode %#o): look at what it holds, then: chmod 600 %[1]s", path, mode)
+	}
+	for _, dir := range foldersOf(path) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if othersWrite(info) {
+			return fmt.Errorf("other users can replace %s, since they can write the folder %s (mode %#o): look at what the "+
+				"file holds, then: chmod go-w %[2]s",
+				path, dir, info.Mode().Perm())
+		}
+	}
+	return nil
+}
+
+// foldersOf returns the folders above a file: by its own path, and by the path that it links to.
+func foldersOf(path string) []string {
+	found := map[string]bool{}
+	above := func(path string) {
+		for dir := filepath.Dir(path); !found[dir]; dir = filepath.Dir(dir) {
+			found[dir] = true
+		}
+	}
+	if p, err := filepath.Abs(path); err == nil {
+		above(p)
+	}
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		if p, err = filepath.Abs(p); err == nil {
+			above(p)
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// othersWrite reports whether other users can replace the files in a folder. With the sticky bit, which /tmp and the
+// volumes of Kubernetes have, they can replace only their own. A private group, with the owner's number, has no other
+// member.
+func othersWrite(info os.FileInfo) bool {
+	mode := info.Mode()
+	if mode&fs.ModeSticky != 0 {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	private := ok && st.Gid == st.Uid
+	return mode.Perm()&0o002 != 0 || (mode.Perm()&0o020 != 0 && !private)
+}
+
+// Exposed returns a warning if other users can read a file.
+func Exposed(path string) (Warning, bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Warning{}, false
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || mounted(f, path) {
+		return Warning{}, false
+	}
+	owner, foreign := stranger(info)
+	switch mode := info.Mode().Perm(); {
+	case foreign:
+		return Warning{
+			Message: fmt.Sprintf(
+				"the file with secrets %s belongs to another user (uid %d), who can read and replace it", path, owner),
+			Hint: fmt.Sprintf("chown %d %s", os.Geteuid(), path),
+		}, true
+	case mode&0o077 != 0:
+		return Warning{
+			Message: fmt.Sprintf("other users can read the file with secrets %s (mode %#o)", path, mode),
+			Hint:    "chmod 600 " + path,
+		}, true
+	}
+	return replaceable(path)
+}
+
+// replaceable returns a warning if a folder above a file belongs to another user, who can replace the file.
+func replaceable(path string) (Warning, bool) {
+	for _, dir := range foldersOf(path) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			continue
+		}
+		if owner, foreign := stranger(info); foreign {
+			return Warning{
+				Message: fmt.Sprintf("the folder %s belongs to another user (uid %d), who can replace the file with secrets %s",
+					dir, owner, path),
+				Hint: "move the file into a folder of your own",
+			}, true
+		}
+	}
+	return Warning{}, false
+}
+
+// stranger returns the owner of a file; foreign reports that it is neither root nor the user of this process.
+func stranger(info os.FileInfo) (owner uint32, foreign bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid() {
+		return 0, false
+	}
+	return st.Uid, true
+}
+
+// mounted reports whether the file was mounted for this process: by Kubernetes, whose volumes have a link ..data, or
+// read-only by another manager of secrets.
+func mounted(f *os.File, path string) bool {
+	if _, err := os.Readlink(filepath.Join(filepath.Dir(path), "..data")); err == nil {
+		return true
+	}
+	return readOnly(f)
+}
