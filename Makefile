@@ -18,14 +18,14 @@ CALM    := ./areas/admission ./internal/plane ./areas/admission/cluster \
            ./areas/admission/webhook ./areas/decision/protocol ./areas/decision/reference \
            ./areas/exec ./areas/identity/reference ./internal/kit/oneshot ./internal/build \
            ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
-LONG    := ./lab/simulation ./areas/admission ./internal/analyze ./internal/plane ./internal/report \
-           ./areas/admission/cluster ./lab/montecarlo ./lab/cmd/...
+LONG    := ./rigs/simulation ./areas/admission ./internal/analyze ./internal/plane ./internal/report \
+           ./areas/admission/cluster ./rigs/montecarlo ./rigs/cmd/...
 PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./engines/... ./schema/... ./internal/arch \
            ./areas/admission/apimetrics ./areas/decision/model ./internal/budget \
            ./internal/capacity ./internal/chart ./internal/clock ./internal/config ./internal/design \
            ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question \
            ./internal/report/... ./internal/run ./internal/signature ./internal/spelling ./internal/stat/... \
-           ./internal/unit ./lab/areatest ./lab/fixture ./lab/memtest
+           ./internal/unit ./rigs/areatest ./rigs/fixture ./rigs/memtest
 # Of internal/cli the tests that TIMED names run real experiments or look at all that is on the host: they have it to
 # themselves. The others run with PURE. internal/arch sees to it that each name is that of one test of this package.
 MIXED   := ./internal/cli
@@ -35,15 +35,15 @@ TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestI
 LABS    := ^(TestLab|TestLabIsUndoneAfterKill)$$|InLab$$
 # Packages that measure or hold something to a time, and leave the processors idle for most of theirs: three at once.
 # The longest come first.
-WAITING := ./lab/servers ./lab/controls ./internal/load ./areas/identity ./internal/run/drive ./lab/hostile \
+WAITING := ./rigs/servers ./rigs/controls ./internal/load ./areas/identity ./internal/run/drive ./rigs/hostile \
            ./areas/sandbox ./areas/sandbox/workload ./areas/imagepull ./internal/probe \
-           ./internal/proc ./internal/doctor ./lab/bench
+           ./internal/proc ./internal/doctor ./rigs/bench
 # What make race tests besides WAITING.
 BESIDE  := $(CALM) ./areas/admission/apimetrics ./areas/decision/model \
-           ./lab/areatest ./lab/fixture ./internal/kit/remote ./internal/vm/...
+           ./rigs/areatest ./rigs/fixture ./internal/kit/remote ./internal/vm/...
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
-QUICK   := $(filter-out $(CALM) ./internal/analyze ./lab/montecarlo ./lab/simulation ./lab/cmd/...,$(PURE)) \
+QUICK   := $(filter-out $(CALM) ./internal/analyze ./rigs/montecarlo ./rigs/simulation ./rigs/cmd/...,$(PURE)) \
            ./area ./internal/kit ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
 
 # A stalled host can fail a test that holds a time; a fault fails again. So up to four failed tests are asked once more,
@@ -103,9 +103,9 @@ race: export GORACE := atexit_sleep_ms=50
 race: RACED = $(TESTS) --hide-summary=skipped
 race: RACING = -race -short -vet=off -p 3 -timeout 25m
 race: $(GOTESTSUM) ## the packages with goroutines, under the race detector
-	@$(COMPILE) -race $(BESIDE) $(WAITING) ./lab/montecarlo >/dev/null 2>&1 || true
-	# The other tests of lab/montecarlo compute the same way, for minutes.
-	$(GO) test -race -short -vet=off -timeout 25m -run '^(TestReproducible|TestTables)$$' ./lab/montecarlo
+	@$(COMPILE) -race $(BESIDE) $(WAITING) ./rigs/montecarlo >/dev/null 2>&1 || true
+	# The other tests of rigs/montecarlo compute the same way, for minutes.
+	$(GO) test -race -short -vet=off -timeout 25m -run '^(TestReproducible|TestTables)$$' ./rigs/montecarlo
 	@failed=; \
 	$(RACED) --packages='$(BESIDE)' -- $(RACING) || failed=1; \
 	$(RACED) --packages='$(WAITING)' -- $(RACING) || failed=1; \
@@ -128,18 +128,18 @@ check: ## what a change must pass before it is sent
 	$(MAKE) lint race test
 
 bench: ## the generator against wrk and net/http, and its lateness
-	$(GO) run ./lab/cmd/tare-bench
+	$(GO) run ./rigs/cmd/tare-bench
 
 simulate: ## the search, the signatures and the statistics against simulated truth (about half an hour)
-	$(GO) run ./lab/cmd/tare-simulate
-	$(GO) run ./lab/cmd/tare-simulate -worlds 10000 -seed 1
-	$(GO) run ./lab/cmd/tare-simulate -stat
+	$(GO) run ./rigs/cmd/tare-simulate
+	$(GO) run ./rigs/cmd/tare-simulate -worlds 10000 -seed 1
+	$(GO) run ./rigs/cmd/tare-simulate -stat
 
 calibrate: build ## tare against servers of known capacity (twenty minutes), planted costs (an hour) and planted breaches (two)
-	$(GO) run ./lab/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
-	$(GO) run ./lab/cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
-	$(GO) run ./lab/cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
-	TARE_GUARD_RUNS=20 $(GO) test ./lab/controls -v -timeout 3h
+	$(GO) run ./rigs/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
+	$(GO) run ./rigs/cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
+	$(GO) run ./rigs/cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
+	TARE_GUARD_RUNS=20 $(GO) test ./rigs/controls -v -timeout 3h
 
 # The index of the gallery is the list of its commands. A run whose record is in bin/gallery is not measured again: remove
 # its folder there first.
@@ -172,7 +172,7 @@ dist: ## release files for linux/amd64 and linux/arm64 in bin/dist (docs/howto/i
 	@if bin/stage/$(HOST)/tare help man 2>&1 | grep -q '^ *tare man'; \
 	then bin/stage/$(HOST)/tare man bin/stage/share/man/man1 >/dev/null; \
 	else echo 'no man pages: tare has no command man'; fi
-	@$(GO) run ./lab/cmd/tare-dist -version '$(VERSION)' -commit '$(COMMIT)' -date '$(DATE)' -url '$(RELEASES)'
+	@$(GO) run ./rigs/cmd/tare-dist -version '$(VERSION)' -commit '$(COMMIT)' -date '$(DATE)' -url '$(RELEASES)'
 
 # The second time without the build cache: minutes of CPU time.
 dist-check: dist ## build the release of this commit again in another folder and compare

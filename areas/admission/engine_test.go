@@ -23,7 +23,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // A testEngine is a third-party policy engine: it runs beside the cluster, defines a kind for each template that it

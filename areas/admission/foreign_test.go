@@ -19,7 +19,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/plane"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // foreignCluster starts a control plane that the run knows by its kubeconfig only.

@@ -8,7 +8,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/plane"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.

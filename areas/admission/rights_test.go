@@ -8,7 +8,7 @@ import (
 	"tare/area"
 	"tare/areas/admission/cluster"
 	"tare/internal/load"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // clusterLacking is a cluster whose user lacks some rights, such as "delete namespaces", and which refuses its metrics.

@@ -20,7 +20,7 @@ import (
 	"tare/internal/question"
 	"tare/internal/stat"
 	"tare/internal/unit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // guardingArm is an arm whose policies are rendered, and on no control plane.

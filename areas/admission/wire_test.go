@@ -15,7 +15,7 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
 	"tare/internal/load"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // renderingArm returns an arm that is prepared as far as rendering needs.

@@ -7,7 +7,7 @@ import (
 	"tare/area"
 	"tare/areas/decision/engine"
 	"tare/internal/design"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.

@@ -26,7 +26,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/probe"
 	"tare/internal/ratelimit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // fakeOPA is the part of OPA's REST API that Load, Unload and questions use. It evaluates the model's policies itself.

@@ -22,7 +22,7 @@ import (
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/proc"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 var treatment = areatest.Treatment

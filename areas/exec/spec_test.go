@@ -12,7 +12,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/unit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // settings returns settings from pairs of name and value.

@@ -15,9 +15,9 @@ import (
 	"tare/area"
 	"tare/internal/load"
 	"tare/internal/unit"
-	"tare/lab/areatest"
-	"tare/lab/fixture"
-	"tare/lab/memtest"
+	"tare/rigs/areatest"
+	"tare/rigs/fixture"
+	"tare/rigs/memtest"
 )
 
 const (

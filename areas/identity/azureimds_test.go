@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tare/internal/load"
-	"tare/lab/fixture"
+	"tare/rigs/fixture"
 )
 
 func startAzure(t *testing.T) *fixture.AzureIMDS {

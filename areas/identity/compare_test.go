@@ -16,8 +16,8 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/lab/areatest"
-	"tare/lab/fixture"
+	"tare/rigs/areatest"
+	"tare/rigs/fixture"
 )
 
 // prepareArms prepares all arms of a comparison, including the A/A arm, as a run does.

@@ -17,7 +17,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/kit"
 	"tare/internal/load"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestSecretsOf: secrets are found by their type, so an adapter cannot forget one.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tare/internal/load"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // A wireCase is an operation with answers that it must accept and answers that it must not.

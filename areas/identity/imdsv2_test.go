@@ -10,8 +10,8 @@ import (
 	"tare/internal/kit/oneshot"
 	"tare/internal/load"
 	"tare/internal/unit"
-	"tare/lab/areatest"
-	"tare/lab/fixture"
+	"tare/rigs/areatest"
+	"tare/rigs/fixture"
 )
 
 // callOnce prepares and verifies spec against a fixture, and makes n calls of its only operation.

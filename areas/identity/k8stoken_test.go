@@ -13,8 +13,8 @@ import (
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/unit"
-	"tare/lab/areatest"
-	"tare/lab/fixture"
+	"tare/rigs/areatest"
+	"tare/rigs/fixture"
 )
 
 // startKubernetes starts an API server over HTTPS. The callers' tokens are in files, and so is its authority.

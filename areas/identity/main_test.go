@@ -14,7 +14,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/proc"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.

@@ -15,7 +15,7 @@ import (
 
 	"tare/area"
 	"tare/internal/load"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }

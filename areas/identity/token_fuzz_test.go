@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tare/internal/jsonscan"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // FuzzClaims compares what claims accepts with encoding/json.

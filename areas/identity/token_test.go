@@ -14,7 +14,7 @@ import (
 	"tare/areas/identity/reference"
 	"tare/internal/clock"
 	"tare/internal/load"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -12,7 +12,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // guarded is a session of a wire case with what canaries need to be rendered.

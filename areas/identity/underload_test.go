@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tare/internal/load"
-	"tare/lab/fixture"
+	"tare/rigs/fixture"
 )
 
 // An ending is how a call ends: outcome, status and cause.

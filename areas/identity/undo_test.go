@@ -15,7 +15,7 @@ import (
 	"tare/area"
 	"tare/areas/identity/reference"
 	"tare/internal/kit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.

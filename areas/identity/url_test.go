@@ -16,7 +16,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/kit/oneshot"
 	"tare/internal/ratelimit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestURL measures an external endpoint.

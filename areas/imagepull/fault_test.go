@@ -16,7 +16,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/kit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestDamagedRecords: a damaged record is rejected by the name of its file, before anything is measured.

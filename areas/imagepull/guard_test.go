@@ -12,7 +12,7 @@ import (
 	"tare/internal/driver"
 	"tare/internal/load"
 	"tare/internal/question"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestGuardAsksForChecks: other operations have no form that must be refused, and an old tare-plane has none at all.

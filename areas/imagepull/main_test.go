@@ -14,7 +14,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/plane"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // treatment shortens the tests' many calls.

@@ -15,7 +15,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/question"
 	"tare/internal/unit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 func TestValidate(t *testing.T) {

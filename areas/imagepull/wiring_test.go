@@ -15,7 +15,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/driver"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestMain lets this test binary stand in for tare-plane: it prints its version, and speaks the protocol as a pull

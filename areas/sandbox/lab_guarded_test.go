@@ -9,7 +9,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestGuardInLab asks both workers in a lab VM for what AppArmor, BPF programs and seccomp must refuse, at rest and

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tare/internal/design"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // provedInLab prepares the treatments in a lab VM, proves each there, makes a batch of the operation open, and returns

@@ -15,7 +15,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/vm"
 	"tare/internal/vm/shell"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // requireParser skips the test where AppArmor's compiler, which a guest gets from this host, is missing.

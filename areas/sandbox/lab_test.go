@@ -10,7 +10,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/vm"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // requireLab skips the test where no lab VM can be booted, and returns an environment in which it can.

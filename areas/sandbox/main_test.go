@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tare/internal/design"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.

@@ -17,7 +17,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // profileFile writes a profile and returns its path.

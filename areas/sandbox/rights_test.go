@@ -11,7 +11,7 @@ import (
 
 	"tare/area"
 	"tare/areas/sandbox/workload"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestRightsOfThisKernel proves the rights that this kernel has, and says which those are.

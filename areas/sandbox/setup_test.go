@@ -12,7 +12,7 @@ import (
 	"tare/area"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestSetUpCosts measures every set-up cost under every policy, after the threads have proved it.

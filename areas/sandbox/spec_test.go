@@ -14,7 +14,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/unit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 func TestValidate(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/question"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // guarded opens a target for guard with a treatment in force.

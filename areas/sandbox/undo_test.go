@@ -13,7 +13,7 @@ import (
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
 	"tare/internal/kit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // TestParent is no test: TestUndoAfterKill runs it in a process of its own.

@@ -12,7 +12,7 @@ import (
 	"tare/area"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // requireProcessors skips the test where this process may not use two processors.

@@ -16,7 +16,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // small are the records that the fuzzing of damage starts from.

@@ -39,7 +39,7 @@ func TestImportsPointDown(t *testing.T) {
 			pkg := nameOf(filepath.ToSlash(filepath.Dir(file))[len("../../"):])
 			for _, imp := range imports {
 				to, ok := strings.CutPrefix(imp, module)
-				if !ok || strings.HasPrefix(to, "lab/") || to == "engines" || to == "schema" {
+				if !ok || strings.HasPrefix(to, "rigs/") || to == "engines" || to == "schema" {
 					continue
 				}
 				if why := whyForbidden(pkg, nameOf(to)); why != "" && !(pkg == "cli" && strings.HasSuffix(file, "_test.go")) {
@@ -53,14 +53,14 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// TestProductImportsNoRig keeps the packages of tare/lab out of the binary: only tests and lab itself import them.
+// TestProductImportsNoRig keeps the packages of tare/rigs out of the binary: only tests and rigs itself import them.
 func TestProductImportsNoRig(t *testing.T) {
 	files := 0
 	eachFile(t, "../..", func(file string, imports []string) {
 		files++
 		for _, imp := range imports {
 			if rigInProduct(file, imp) {
-				t.Errorf("%s imports %s: only tests may import packages of lab", file, imp)
+				t.Errorf("%s imports %s: only tests may import packages of rigs", file, imp)
 			}
 		}
 	})
@@ -69,10 +69,10 @@ func TestProductImportsNoRig(t *testing.T) {
 	}
 }
 
-// rigInProduct reports whether a file that is neither a test nor part of lab imports a package of lab.
+// rigInProduct reports whether a file that is neither a test nor part of rigs imports a package of rigs.
 func rigInProduct(file, imp string) bool {
-	isRig := imp == "tare/lab" || strings.HasPrefix(imp, "tare/lab/")
-	return isRig && !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(file, "../../lab/")
+	isRig := imp == "tare/rigs" || strings.HasPrefix(imp, "tare/rigs/")
+	return isRig && !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(file, "../../rigs/")
 }
 
 // eachFile calls do with every Go file below root and its imports. It opens the files itself, without "go list", so
@@ -173,11 +173,11 @@ func TestRigInProductFindsViolations(t *testing.T) {
 		file, imp string
 		want      bool
 	}{
-		{"../../cmd/tare/main.go", "tare/lab/servers", true},
-		{"../../internal/load/dial.go", "tare/lab/hostile", true},
-		{"../../areas/exec/area.go", "tare/lab/areatest", true},
-		{"../../internal/load/dial_test.go", "tare/lab/hostile", false},
-		{"../../lab/cmd/tare-bench/main.go", "tare/lab/bench", false},
+		{"../../cmd/tare/main.go", "tare/rigs/servers", true},
+		{"../../internal/load/dial.go", "tare/rigs/hostile", true},
+		{"../../areas/exec/area.go", "tare/rigs/areatest", true},
+		{"../../internal/load/dial_test.go", "tare/rigs/hostile", false},
+		{"../../rigs/cmd/tare-bench/main.go", "tare/rigs/bench", false},
 		{"../../internal/cli/run.go", "tare/internal/run", false},
 	} {
 		if got := rigInProduct(c.file, c.imp); got != c.want {

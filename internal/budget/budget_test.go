@@ -12,7 +12,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/metric"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func absolute(v float64, u metric.Unit) budget.Limit {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // FuzzMarker: a folder belongs to tare only by a valid marker for its name, or for the build that makes it.

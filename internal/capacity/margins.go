@@ -7,7 +7,7 @@ import (
 )
 
 // This file says by how much an interval is wider than the confirmations that it rests on, and which numbers are
-// withheld in spite of confirmations. The sizes are such that over composed worlds (lab/cmd/tare-simulate -worlds)
+// withheld in spite of confirmations. The sizes are such that over composed worlds (rigs/cmd/tare-simulate -worlds)
 // about 1 % of the intervals exclude the truth by more than 5 %.
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {

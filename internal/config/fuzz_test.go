@@ -13,7 +13,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // FuzzParse holds Parse to its promises on any input: no panic, an experiment exactly when there is no error, and every

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // btfOf returns BTF types: an integer, a struct of two members, a prototype of one argument, then a function of each

@@ -13,7 +13,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func files(pairs ...string) *examiner {

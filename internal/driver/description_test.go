@@ -10,7 +10,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func TestBadDescriptions(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/kit"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // TestUndoWithoutTheProgram: the error says what was prepared, by which program and where; the folder stays until the

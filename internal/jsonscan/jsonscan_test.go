@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // oracle walks the members of an object with encoding/json: each key as it is meant, each value raw. ok is false when b

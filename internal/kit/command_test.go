@@ -9,7 +9,7 @@ import (
 
 	"tare/area"
 	"tare/internal/kit"
-	"tare/lab/areatest"
+	"tare/rigs/areatest"
 )
 
 // commandIn returns a condition that makes a file and removes it. do is run by a shell in front of that.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // parsed is the result of parsing some bytes.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // script writes a program that a shell runs.

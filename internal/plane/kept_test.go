@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/proc"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func example(name string) Kept {

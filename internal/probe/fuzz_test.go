@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func seed(f *testing.F, names ...string) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 const (

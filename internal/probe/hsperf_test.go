@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/metric"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // A counter of a file of performance data: a long, or a text.

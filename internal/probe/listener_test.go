@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // refusing is a file system in which one directory may not be read.

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/clock"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func FuzzStartTicks(f *testing.F) {

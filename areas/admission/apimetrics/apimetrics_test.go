@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/area"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // excerpt returns metrics of real servers that had served the same 20 dry runs and 11 creations of a pod, among others:

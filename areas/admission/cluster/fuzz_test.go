@@ -13,7 +13,7 @@ import (
 	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/ratelimit"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // secretWord stands in the seeds where a credential would.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func TestManifestsAreReadInOrder(t *testing.T) {

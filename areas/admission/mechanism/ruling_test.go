@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tare/areas/admission/mechanism"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // TestRulingOf judges what a real API server answered, and what must not be taken for its answer.

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/clock"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // reviewOf is an AdmissionReview about an object with this metadata.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"tare/areas/decision/model"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // The goldens were written by Envoy's own generated types (github.com/envoyproxy/go-control-plane/envoy v1.40.0,

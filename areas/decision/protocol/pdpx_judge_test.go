@@ -14,7 +14,7 @@ import (
 
 	"tare/areas/decision/model"
 	"tare/internal/load"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 const onePolicy = `{"policies":{"onap.restart.tca":{"type":"onap.policies.monitoring.tcagen2","version":"1.0.0","properties":{}}}}`

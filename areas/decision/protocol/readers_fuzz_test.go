@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tare/areas/decision/model"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 func seed(f *testing.F) {

@@ -8,7 +8,7 @@ import (
 
 	"tare/areas/decision/engine"
 	"tare/internal/clock"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // FuzzCedarRequest: the answer to any request is a decision or an error with a text, never a panic; a permitted request

@@ -18,7 +18,7 @@ import (
 
 	"tare/areas/decision/engine"
 	"tare/internal/clock"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 // runTestPDPX serves until stop, which returns what RunPDPX returned.

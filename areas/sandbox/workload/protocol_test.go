@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 const greeting = `{"protocol":"tare-workload","version":1}` + "\n"

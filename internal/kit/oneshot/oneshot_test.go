@@ -18,7 +18,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/kit"
 	"tare/internal/ratelimit"
-	"tare/lab/memtest"
+	"tare/rigs/memtest"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"tare/internal/capacity"
 	"tare/internal/report"
 	"tare/internal/signature"
-	"tare/lab/servers"
+	"tare/rigs/servers"
 )
 
 // A mark says what an answer is worth.

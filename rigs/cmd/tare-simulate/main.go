@@ -15,8 +15,8 @@ import (
 	"strings"
 	"time"
 
-	"tare/lab/montecarlo"
-	"tare/lab/simulation"
+	"tare/rigs/montecarlo"
+	"tare/rigs/simulation"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 
 	"tare/internal/report"
 	"tare/internal/stat"
-	"tare/lab/servers"
+	"tare/rigs/servers"
 )
 
 // write prints the answers in Markdown, and how many are right.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tare/internal/signature"
-	"tare/lab/servers"
+	"tare/rigs/servers"
 )
 
 // longest is when a search that does not end is given up. tare's own limit is far below it.

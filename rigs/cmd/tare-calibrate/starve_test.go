@@ -14,7 +14,7 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/signature"
-	"tare/lab/bench"
+	"tare/rigs/bench"
 )
 
 // TestMain lets this binary be the children that the experiment starts.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tare/lab/simulation"
+	"tare/rigs/simulation"
 )
 
 // worldStudy is what is asked of composed worlds.

@@ -25,7 +25,7 @@ import (
 	"tare/internal/load"
 	runner "tare/internal/run"
 	"tare/internal/signature"
-	"tare/lab/bench"
+	"tare/rigs/bench"
 )
 
 // The processors of the experiment. The server's thread goes before all others on its own, so that whatever changes is

@@ -9,7 +9,7 @@ import (
 	"tare/internal/capacity"
 	"tare/internal/report"
 	"tare/internal/signature"
-	"tare/lab/servers"
+	"tare/rigs/servers"
 )
 
 // TestRead judges reports of a server whose truth is 100/s.

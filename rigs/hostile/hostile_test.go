@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tare/internal/load"
-	"tare/lab/hostile"
+	"tare/rigs/hostile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,7 +13,7 @@ import (
 	"os"
 	"os/signal"
 
-	"tare/lab/bench"
+	"tare/rigs/bench"
 )
 
 func main() {
