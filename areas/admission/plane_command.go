@@ -40,7 +40,6 @@ func commands() []area.Command {
 				"planes; this one is for exploring and for trying policies.",
 			Below: []area.Command{planeUp(), planeDown(), planeStatusCommand(), planeHold()},
 		},
-		rbacCommand(),
 	}
 }
 

@@ -21,8 +21,6 @@ type app struct {
 	Env
 	areas   config.List
 	verbose bool
-	// asked are the flags of those own commands that areas have modes of.
-	asked map[string]*oneLineFlags
 	// inconclusiveOK makes an inconclusive result a warning.
 	inconclusiveOK bool
 	// interrupts are those of the command run.

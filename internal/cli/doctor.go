@@ -46,6 +46,13 @@ func (a *app) doctorCommand() *cobra.Command {
 	c.Flags().StringVarP(&form, "output", "o", "text", "format: json or text")
 	c.Flags().StringVar(&length, "time", doctor.DefaultTime.String(), "duration of the comparison of equal work")
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed of the order in the comparison (default: a new one each time)")
+	for _, ar := range a.Areas {
+		if modes := ar.Parts().DoctorModes; modes != nil {
+			for _, m := range modes() {
+				a.addMode(c, m)
+			}
+		}
+	}
 	return c
 }
 
