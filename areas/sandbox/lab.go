@@ -176,9 +176,6 @@ func (*labTarget) Endpoint(design.Treatment) (*load.Endpoint, error) { return ni
 // Probes implements area.Target: it is nil, since workers time themselves.
 func (*labTarget) Probes(design.Treatment) []probe.Probe { return nil }
 
-// Recover implements area.Target: a worker cannot be overloaded.
-func (*labTarget) Recover(context.Context, design.Treatment) error { return nil }
-
 // Notes implements area.Target: what every machine notes, and what its figures are.
 func (t *labTarget) Notes() []string {
 	t.mu.Lock()

@@ -165,7 +165,8 @@ func passedOver(types map[string]*declared, inner, method, of, result string) bo
 	if result == "" {
 		return isOwn
 	}
-	return slices.Contains(types[result].fields, method) ||
+	isField := func(field string) bool { return strings.HasPrefix(method, field) } // Trespasses for Trespass
+	return slices.ContainsFunc(types[result].fields, isField) ||
 		ast.IsExported(method) && !isOwn && has(types, inner, method, 0)
 }
 
@@ -190,6 +191,7 @@ func (Full) Trespasses() {}
 		want       int
 	}{
 		{"a field of Can", "type w struct { area.Target }\nfunc (w) Enter() {}", 1},
+		{"nearly a field of Can", "type w struct { area.Target }\nfunc (w) Entering() {}", 1},
 		{"a method of the inner target", "type w struct { area.Full }\nfunc (w) Trespasses() {}", 1},
 		{"through another type", "type w struct { *mid }\nfunc (w) Enter() {}\ntype mid struct { area.Target }", 1},
 		{"by an alias", "type w struct { own }\nfunc (w) Enter() {}\ntype own = area.Target", 1},
