@@ -105,9 +105,3 @@ type Build struct {
 	Bytes                  int64
 	Used                   time.Time
 }
-
-// Worded is a type of a field of a Spec, a string, that holds one of some words. The reader of files and the JSON
-// Schema take them from there.
-type Worded interface {
-	Words() []string
-}
