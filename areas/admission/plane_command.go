@@ -14,9 +14,9 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/node"
+	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/clock"
-	"tare/internal/plane"
 	"tare/internal/shell"
 	"tare/internal/unit"
 )

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/plane"
 )
 
 // offer sends a few calls of each operation of a treatment, as a run does, and counts how they ended.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"tare/area"
 	"tare/internal/clock"
@@ -46,7 +45,7 @@ func (a *app) tell(format string, args ...any) {
 func (a *app) area(name string) (area.Area, error) {
 	ar, ok := a.areas.Find(name)
 	if !ok {
-		return nil, usage("unknown area %q; areas are: %s", name, strings.Join(a.areas.Names(), ", "))
+		return nil, usage("unknown area %q: %s", name, config.KnownAreas(a.areas, name))
 	}
 	return ar, nil
 }

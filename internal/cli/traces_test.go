@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"tare/areas/decision/engine"
-	"tare/internal/plane"
+	"tare/areas/plane"
 	"tare/internal/vm"
 )
 

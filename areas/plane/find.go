@@ -21,8 +21,8 @@ const (
 	VariablePSP = "TARE_PLANE_PSP"
 )
 
-// protocol is the version of the components' configuration protocol (plane/component.go), which a named binary must
-// implement.
+// protocol is the version of the components' configuration protocol (_kubernetes/shared/component.go), which a named
+// binary must implement.
 const protocol = "2"
 
 // tryWithin bounds "tare-plane version". It takes 50 ms, and reads 120 MB.
@@ -41,7 +41,7 @@ type Host struct {
 	Clock clock.Clock
 }
 
-// A Binary is a program of package main in plane/ or plane/psp: "Path COMPONENT" is a child process that speaks the
+// A Binary is a program that is built from _kubernetes: "Path COMPONENT" is a child process that speaks the
 // protocol of package proc.
 type Binary struct {
 	Path       string
@@ -140,11 +140,7 @@ func (h Host) cached(ctx context.Context, v Version, s source) (candidate, bool,
 	if ctx.Err() != nil {
 		return candidate{}, false, ctx.Err()
 	}
-	name, err := folderName(v, m, g.Version)
-	if err != nil {
-		return candidate{}, false, err
-	}
-	dir, ok, err := h.cache().Has(name)
+	dir, ok, err := h.cache().Has(folderName(v, m, g.Version))
 	if none != nil && err == nil {
 		if dir, ok, err = newestFolder(dir); ok {
 			_, ok, err = h.cache().Has(filepath.Base(dir)) // marks it as used

@@ -27,12 +27,8 @@ func (h Host) compile(ctx context.Context, v Version, s source) (Binary, error) 
 	if err != nil {
 		return Binary{}, explain(v, s, err)
 	}
-	name, err := folderName(v, m, g.Version)
-	if err != nil {
-		return Binary{}, err
-	}
 	dir, err := h.cache().Get(ctx, build.Recipe{
-		Name: name, Lock: lockName, Within: buildWithin,
+		Name: folderName(v, m, g.Version), Lock: lockName, Within: buildWithin,
 		Waiting: func() { h.tell("another process is compiling a control plane: waiting for it") },
 		Make:    func(ctx context.Context, dir string) error { return h.buildIn(ctx, v, m, g, dir) },
 	})
@@ -54,7 +50,7 @@ func (h Host) buildIn(ctx context.Context, v Version, m build.GoModule, g build.
 	stop := p.start(ctx)
 	defer stop()
 	work := filepath.Join(dir, "work")
-	if err := m.Unpack(work); err != nil {
+	if err := m.Files.Unpack(work); err != nil {
 		return err
 	}
 	n, err := g.Packages(ctx, m, work, p.fetched)

@@ -1,13 +1,13 @@
 package plane
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"regexp"
 	"runtime"
 	"strings"
 
-	"tare/engines"
 	"tare/internal/build"
 )
 
@@ -23,9 +23,16 @@ const (
 // Versions returns all versions.
 func Versions() []Version { return []Version{V136, V124} }
 
+// sources has a folder for the Go module of each version, and shared for the files of both. They cannot share a
+// package: two modules that pin Kubernetes cannot import each other.
+//
+//go:embed _kubernetes
+var sources embed.FS
+
 // A source is what a version is built from, and how the user names a binary instead.
 type source struct {
-	folder   string // in engines.Sources
+	folder   string // in _kubernetes
+	hashed   string // build.GoModule.Hashed, as in earlier versions of tare, so that what these have built is used
 	binary   string
 	variable string // names an existing binary
 	field    string // the experiment's field with the same meaning
@@ -36,11 +43,13 @@ type source struct {
 func (v Version) source() (source, error) {
 	switch v {
 	case V136:
-		return source{folder: "planesource", binary: "tare-plane", variable: Variable, field: "embedded.binary"}, nil
+		return source{
+			folder: "1.36", hashed: "planesource/%s.txt", binary: "tare-plane", variable: Variable, field: "embedded.binary",
+		}, nil
 	case V124:
 		return source{
-			folder: "pspsource", binary: "tare-plane-psp", variable: VariablePSP, field: "embedded.binary_psp",
-			flags: []string{"-tags", "providerless"},
+			folder: "1.24", hashed: "pspsource/%s.txt", binary: "tare-plane-psp", variable: VariablePSP,
+			field: "embedded.binary_psp", flags: []string{"-tags", "providerless"},
 		}, nil
 	}
 	return source{}, fmt.Errorf("version %q of Kubernetes is not supported: tare runs %v", v, Versions())
@@ -49,20 +58,16 @@ func (v Version) source() (source, error) {
 // module describes how to build the binary, with the version of Kubernetes that go.mod pins, so that the API server
 // reports the right version.
 func (s source) module() (build.GoModule, error) {
-	files, err := build.Below(engines.Sources, s.folder)
+	files, err := build.ReadFiles(sources, "_kubernetes/shared", "_kubernetes/"+s.folder)
 	if err != nil {
 		return build.GoModule{}, err
 	}
-	text, err := engines.Sources.ReadFile(s.folder + "/go.mod" + build.Embedded)
-	if err != nil {
-		return build.GoModule{}, err
-	}
-	kubernetes, err := pinned(string(text))
+	kubernetes, err := pinned(string(files["go.mod"]))
 	if err != nil {
 		return build.GoModule{}, fmt.Errorf("%s: %w", s.folder, err)
 	}
 	return build.GoModule{
-		Sources: engines.Sources, Files: files, Flags: s.flags, Version: kubernetes,
+		Files: files.WithoutTests(), Hashed: s.hashed, Flags: s.flags, Version: kubernetes,
 		LDFlags: versionFlags(kubernetes), Binary: s.binary,
 	}, nil
 }
@@ -102,11 +107,7 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9.+-]+`)
 
 // folderName returns the binary's folder in the cache: it depends on the sources, their flags, and the toolchain, which
 // affects the binary's speed.
-func folderName(v Version, m build.GoModule, toolchain string) (string, error) {
+func folderName(v Version, m build.GoModule, toolchain string) string {
 	words := append([]string{runtime.GOOS, runtime.GOARCH, m.LDFlags}, m.Flags...)
-	hash, err := build.Hash(m.Sources, m.Files, words...)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%s-%s-%s", v, hash, notInNames.ReplaceAllString(toolchain, "_")), nil
+	return fmt.Sprintf("%s-%s-%s", v, m.Files.Hash(m.Hashed, words...), notInNames.ReplaceAllString(toolchain, "_"))
 }

@@ -28,11 +28,7 @@ func (h Host) Current(ctx context.Context) (wanted func(name string) bool, err e
 		if err != nil {
 			return nil, err
 		}
-		name, err := folderName(v, m, g.Version)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, name)
+		names = append(names, folderName(v, m, g.Version))
 	}
 	return func(name string) bool {
 		return slices.ContainsFunc(names, func(n string) bool {
