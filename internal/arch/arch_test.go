@@ -19,7 +19,7 @@ var layers = []string{
 	"metric stat hist spelling shell unit chart term",
 	"design load probe proc glossary jsonscan",
 	"build guard",
-	"signature budget plane vm vm/shell kit",
+	"signature budget plane kit",
 	"driver kit/oneshot kit/remote question",
 	"areas/...",
 	"record capacity",
