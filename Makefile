@@ -40,7 +40,7 @@ WAITING := $(wildcard ./rigs/servers ./rigs/controls ./internal/load ./areas/ide
            ./internal/proc ./internal/doctor ./rigs/bench)
 # What make race tests besides WAITING.
 BESIDE  := $(CALM) $(wildcard ./areas/admission/apimetrics ./areas/decision/model) \
-           ./rigs/areatest ./rigs/fixture ./internal/kit/remote ./internal/vm/...
+           $(if $(wildcard areas/sandbox),./areas/sandbox/vm/...) ./rigs/areatest ./rigs/fixture ./internal/kit/remote
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./rigs/montecarlo ./rigs/simulation ./rigs/cmd/...,$(PURE)) \

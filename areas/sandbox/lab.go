@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/internal/vm"
 )
 
 // The values of `on`.

@@ -20,7 +20,7 @@ var layers = []string{
 	"metric stat hist spelling shell unit chart term",
 	"design load probe proc glossary jsonscan",
 	"build guard",
-	"signature budget vm vm/shell kit",
+	"signature budget kit",
 	"driver kit/oneshot kit/remote question",
 	sharedByAreas,
 	"areas/...",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/signal"
 	"runtime"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/doctor"
 	"tare/internal/unit"
@@ -62,9 +62,15 @@ func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
 	if !ok {
 		return usage("-o %s: unknown format %q; formats are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
 	}
-	var err error
-	if o.Self, err = os.Executable(); err != nil {
-		return fmt.Errorf("find tare's own executable, to start children with it: %w", err)
+	env, err := a.areaEnv(".")
+	if err != nil {
+		return err
+	}
+	o.Self = env.Self
+	for _, ar := range a.Areas {
+		if checks := ar.Parts().Checks; checks != nil {
+			o.Areas = append(o.Areas, func(ctx context.Context) []area.Check { return checks(ctx, env) })
+		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -23,7 +23,7 @@ import (
 
 	"tare/areas/decision/engine"
 	"tare/areas/plane"
-	"tare/internal/vm"
+	"tare/areas/sandbox/vm"
 )
 
 // adoptOrphans makes this process the parent of orphans until the end of the test. Whatever a killed tare started,

@@ -105,7 +105,7 @@ func compareReleases(a, b string) int {
 func InstallKernel(getenv func(string) (string, bool)) string {
 	dir, err := Cache(getenv)
 	if err != nil {
-		dir = "~/.cache/tare/rigs"
+		dir = "~/.cache/tare/lab"
 	}
 	return `cd "$(mktemp -d)" && apt-get download ` +
 		`"$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2}')" && dpkg-deb -x *.deb ` + dir

@@ -1,4 +1,4 @@
-package doctor
+package kernel
 
 import (
 	"bytes"
@@ -12,17 +12,21 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"tare/area"
 )
 
 // bpf loads the smallest socket filter, "return 0", and closes it again (bpf(2)).
-func (x *examiner) bpf() Check {
-	c := Check{Group: groupKernel, Name: "BPF", State: OK, Found: "a program was loaded (a socket filter)"}
+func (h host) bpf() area.Check {
+	c := area.Check{
+		Group: area.KernelFeatures, Name: "BPF", State: area.CheckOK, Found: "a program was loaded (a socket filter)",
+	}
 	err := loadBPF(unix.BPF_PROG_TYPE_SOCKET_FILTER, 0, 0)
 	if err == nil {
 		return c
 	}
-	c.State, c.Found, c.Cause = Missing, "no program could be loaded", err.Error()
-	if v := x.read("proc/sys/kernel/unprivileged_bpf_disabled"); errors.Is(err, unix.EPERM) && v != "" {
+	c.State, c.Found, c.Cause = area.CheckMissing, "no program could be loaded", err.Error()
+	if v := h.read("proc/sys/kernel/unprivileged_bpf_disabled"); errors.Is(err, unix.EPERM) && v != "" {
 		c.Cause += "; kernel.unprivileged_bpf_disabled=" + v
 	}
 	c.Next = "experiments with BPF need root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, and a container that allows " +
@@ -35,9 +39,9 @@ const lsmHook = "bpf_lsm_file_open"
 
 // bpfLSM loads a program for an LSM hook, and checks whether such programs would be called. A kernel may have every
 // prerequisite and still refuse to load them.
-func (x *examiner) bpfLSM() Check {
-	c := Check{Group: groupKernel, Name: "BPF LSM", State: Missing}
-	raw, err := fs.ReadFile(x.root, "sys/kernel/btf/vmlinux")
+func (h host) bpfLSM() area.Check {
+	c := area.Check{Group: area.KernelFeatures, Name: "BPF LSM", State: area.CheckMissing}
+	raw, err := fs.ReadFile(h.root, "sys/kernel/btf/vmlinux")
 	if err != nil {
 		c.Found, c.Cause = "no kernel types (BTF)", err.Error()
 		c.Next = "experiments with BPF enforcers need a kernel with CONFIG_DEBUG_INFO_BTF"
@@ -51,7 +55,7 @@ func (x *examiner) bpfLSM() Check {
 	}
 	if err := loadBPF(unix.BPF_PROG_TYPE_LSM, unix.BPF_LSM_MAC, hook); err != nil {
 		c.Found, c.Cause = "no LSM program could be loaded", err.Error()
-		if active, known := x.modules(); known {
+		if active, known := h.modules(); known {
 			c.Cause += "; active modules are " + strings.Join(active, ", ")
 		}
 		c.Next = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_MAC_ADMIN"
@@ -61,17 +65,17 @@ func (x *examiner) bpfLSM() Check {
 		}
 		return c
 	}
-	active, known := x.modules()
+	active, known := h.modules()
 	switch {
 	case !known:
-		c.State, c.Found = Limited, "a program was loaded, not attached"
+		c.State, c.Found = area.CheckLimited, "a program was loaded, not attached"
 		c.Cause = "whether the kernel calls such programs is not known: it lists no active modules"
 		c.Next = "mount -t securityfs none /sys/kernel/security, and see whether lsm there has bpf"
 	case !slices.Contains(active, "bpf"):
 		c.Found = "a program was loaded, and would not be called: active modules are " + strings.Join(active, ", ")
 		c.Cause, c.Next = "bpf is not among the active modules", "boot with bpf in the parameter lsm="
 	default:
-		c.State, c.Found = OK, "a program was loaded, not attached; active modules are "+strings.Join(active, ", ")
+		c.State, c.Found = area.CheckOK, "a program was loaded, not attached; active modules are "+strings.Join(active, ", ")
 	}
 	return c
 }
@@ -110,8 +114,8 @@ var moduleNames = []string{
 }
 
 // modules returns the active security modules: by lsm_list_modules(2), which needs Linux 6.8, or by securityfs.
-func (x *examiner) modules() (names []string, known bool) {
-	if s := x.read("sys/kernel/security/lsm"); s != "" {
+func (h host) modules() (names []string, known bool) {
+	if s := h.read("sys/kernel/security/lsm"); s != "" {
 		return strings.Split(s, ","), true
 	}
 	var ids [64]uint64

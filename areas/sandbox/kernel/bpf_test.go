@@ -1,4 +1,4 @@
-package doctor
+package kernel
 
 import (
 	"encoding/binary"
@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/area"
 	"tare/rigs/memtest"
 )
 
@@ -75,30 +76,30 @@ func FuzzBTF(f *testing.F) {
 }
 
 func TestBPFLSM(t *testing.T) {
-	for name, x := range map[string]*examiner{
+	for name, x := range map[string]host{
 		"no types": {root: fstest.MapFS{}},
 		"no hooks": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: btfOf("first")}}},
 		"nonsense": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: []byte("nonsense")}}},
 		// The third type is no function of this kernel, so that it refuses the program, whatever rights we have.
 		"a wrong number": {root: fstest.MapFS{"sys/kernel/btf/vmlinux": {Data: btfOf(lsmHook)}}},
 	} {
-		if c := x.bpfLSM(); c.State != Missing || c.Found == "" || c.Cause == "" || c.Next == "" {
+		if c := x.bpfLSM(); c.State != area.CheckMissing || c.Found == "" || c.Cause == "" || c.Next == "" {
 			t.Errorf("%s: got %+v, want Missing with a cause and a next step", name, c)
 		}
 	}
-	c := (&examiner{root: os.DirFS("/")}).bpfLSM()
+	c := (host{os.DirFS("/")}).bpfLSM()
 	t.Logf("here: %+v", c)
-	if c.State != OK && (c.Cause == "" || c.Next == "") {
+	if c.State != area.CheckOK && (c.Cause == "" || c.Next == "") {
 		t.Errorf("got %+v, want OK, or a cause and a next step", c)
 	}
 }
 
 func TestModules(t *testing.T) {
-	x := &examiner{root: fstest.MapFS{"sys/kernel/security/lsm": {Data: []byte("lockdown,capability,bpf\n")}}}
+	x := host{root: fstest.MapFS{"sys/kernel/security/lsm": {Data: []byte("lockdown,capability,bpf\n")}}}
 	if names, ok := x.modules(); !ok || strings.Join(names, " ") != "lockdown capability bpf" {
 		t.Errorf("got modules %v, %v", names, ok)
 	}
-	names, ok := (&examiner{root: fstest.MapFS{}}).modules()
+	names, ok := (host{root: fstest.MapFS{}}).modules()
 	t.Logf("here: %v, %v", names, ok)
 	if ok && len(names) == 0 {
 		t.Error("the list is known, and empty: capability is always there")

@@ -1,4 +1,4 @@
-package areatest
+package sandbox
 
 import (
 	"context"
@@ -6,14 +6,13 @@ import (
 	"log/slog"
 	"os"
 
-	"tare/area"
+	"tare/areas/sandbox/vm"
+	"tare/areas/sandbox/vm/shell"
 	"tare/internal/kit/remote"
-	"tare/internal/vm"
-	"tare/internal/vm/shell"
 )
 
-// ServeGuest lets a test binary be the program of a lab VM, as tare's binary is: it returns unless it runs in one.
-func ServeGuest(a area.Area) {
+// serveGuest lets a test binary be the program of a lab VM, as tare's binary is: it returns unless it runs in one.
+func serveGuest() {
 	if len(os.Args) < 3 || os.Args[1] != "lab" {
 		return
 	}
@@ -24,7 +23,7 @@ func ServeGuest(a area.Area) {
 	case "init":
 		err = vm.Init(ctx, os.Stderr, os.Args[0], append([]string{"lab"}, os.Args[3:]...)...)
 	case "agent":
-		err = remote.Serve(ctx, a, slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Stdin, os.Stdout)
+		err = remote.Serve(ctx, Area{}, slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
