@@ -73,7 +73,7 @@ endef
 
 demo: ## find where an embedded token endpoint breaks, and how (about two minutes)
 	$(call compile,bin/demo/tare,identity)
-	bin/demo/tare run examples/gke-2020.yaml
+	bin/demo/tare run areas/identity/examples/gke-2020.yaml
 
 AREAS   ?=
 comma   := ,
@@ -152,14 +152,14 @@ simulate: ## the search, the signatures and the statistics against simulated tru
 
 calibrate: build ## tare against servers of known capacity (twenty minutes), planted costs (an hour) and planted breaches (two)
 	$(GO) run ./rigs/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
-	$(GO) run ./rigs/cmd/tare-calibrate -n 40 -busy 2 examples/aa.yaml
-	$(GO) run ./rigs/cmd/tare-calibrate -n 20 -busy 2 examples/planted.yaml
+	$(GO) run ./rigs/cmd/tare-calibrate -n 40 -busy 2 areas/sandbox/examples/aa.yaml
+	$(GO) run ./rigs/cmd/tare-calibrate -n 20 -busy 2 areas/sandbox/examples/planted.yaml
 	TARE_GUARD_RUNS=20 $(GO) test ./rigs/controls -v -timeout 3h
 
 # The index of the gallery is the list of its commands. A run whose record is in bin/gallery is not measured again: remove
 # its folder there first.
 gallery: build ## write the pages of docs/gallery, from runs of half an hour together
-	$(GO) build -o bin/hash ./examples/exec/hash
+	$(GO) build -o bin/hash ./areas/exec/examples/hash
 	@grep '^    tare run ' docs/gallery/README.md | while read -r _ _ args; do \
 	  file=$${args%%.yaml*} name=$${file##*/}; \
 	  ls -d bin/gallery/$$name-2* >/dev/null 2>&1 || eval "bin/tare run $$args --results bin/gallery" </dev/null; \

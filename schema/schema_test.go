@@ -52,7 +52,7 @@ func TestSchemaIsCurrent(t *testing.T) {
 func TestSchemaAndParseAgreeOnExamples(t *testing.T) {
 	s := compiled(t)
 	files := map[string][]byte{}
-	paths, err := filepath.Glob("../examples/*.yaml")
+	paths, err := filepath.Glob("../areas/*/examples/*.yaml")
 	if err != nil || len(paths) < 4 {
 		t.Fatalf("examples: %v, %v", paths, err)
 	}
@@ -138,7 +138,7 @@ func TestTemplateCommentsAreTrue(t *testing.T) {
 
 // TestBothRefuse changes one thing in a good file at a time.
 func TestBothRefuse(t *testing.T) {
-	good, err := os.ReadFile("../examples/gke-2020-ladder.yaml")
+	good, err := os.ReadFile("../areas/identity/examples/gke-2020-ladder.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

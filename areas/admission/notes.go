@@ -34,7 +34,7 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes returns what is to be known of this run; what holds for every run is in docs/reference/admission.md.
+// notes returns what is to be known of this run; what holds for every run is in README.md.
 func (p *arm) notes() (out []string) {
 	if n := len(p.policies.wide); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n,

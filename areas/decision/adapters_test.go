@@ -69,7 +69,7 @@ func listAdapters(which func(a protocol.Adapter) bool, last string) string {
 
 // TestAdaptersAreDocumented compares the documentation with the list: a row for each adapter, with its abilities.
 func TestAdaptersAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/reference/decision.md")
+	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAdaptersAreDocumented(t *testing.T) {
 	for _, a := range protocol.Adapters() {
 		row := rows[a.Name]
 		if row == nil {
-			t.Errorf("docs/reference/decision.md has no row for %s", a.Name)
+			t.Errorf("README.md has no row for %s", a.Name)
 			continue
 		}
 		batches, counts, loads := strings.TrimSpace(row[4]), strings.TrimSpace(row[6]), strings.Contains(row[3], "`load: true`")

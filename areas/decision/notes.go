@@ -30,7 +30,7 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
-// notes returns what is to be known of this run; what holds for every run is in docs/reference/decision.md.
+// notes returns what is to be known of this run; what holds for every run is in README.md.
 func (p *arm) notes() (out []string) {
 	if p.url != nil {
 		return p.urlNotes()

@@ -1,6 +1,6 @@
 // Package exec is the area of users' own programs: a program in any language reads JSON lines on its standard input,
-// performs the calls, times them, and answers on its standard output; tare does the rest. docs/reference/exec.md
-// describes the protocol.
+// performs the calls, times them, and answers on its standard output; tare does the rest. README.md describes the
+// protocol.
 package exec
 
 import (

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -18,10 +17,10 @@ import (
 	"tare/internal/driver"
 )
 
-// readPage returns docs/reference/exec.md.
+// readPage returns README.md, the page of the area.
 func readPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(projectRoot(t), "docs", "reference", "exec.md"))
+	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +61,7 @@ func TestPageShowsRealAnswers(t *testing.T) {
 	folder := regexp.MustCompile(`/tmp/tare-exec-[0-9a-f]+`)
 	for _, d := range all {
 		mine := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), interpreter, "examples/exec/hash.py")
+		cmd := exec.CommandContext(t.Context(), interpreter, "areas/exec/examples/hash.py")
 		cmd.Dir = projectRoot(t)
 		cmd.Stdin = strings.NewReader(folder.ReplaceAllString(strings.Join(d[0], "\n")+"\n", mine))
 		var stderr bytes.Buffer

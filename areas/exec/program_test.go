@@ -144,7 +144,7 @@ func buildExample(t *testing.T) string {
 		t.Skip("SKIPPED: there is no Go toolchain on this host, so the example in Go is not tried")
 	}
 	path := filepath.Join(t.TempDir(), "hash")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./examples/exec/hash")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./areas/exec/examples/hash")
 	cmd.Dir = projectRoot(t)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -156,7 +156,7 @@ func buildExample(t *testing.T) string {
 // behind.
 func TestExamples(t *testing.T) {
 	for name, program := range map[string]func(*testing.T) []string{
-		"python": func(t *testing.T) []string { return []string{python(t), "examples/exec/hash.py"} },
+		"python": func(t *testing.T) []string { return []string{python(t), "areas/exec/examples/hash.py"} },
 		"go":     func(t *testing.T) []string { return []string{buildExample(t)} },
 	} {
 		for _, fresh := range []string{"", freshRun} {
@@ -204,7 +204,7 @@ func TestExampleRejectsATreatment(t *testing.T) {
 	bad := treatment("check", "none", "size", "0")
 	env := testEnv(t, bad)
 	target, err := Area{}.Open(t.Context(), &Spec{
-		Program: []string{python(t), "examples/exec/hash.py"},
+		Program: []string{python(t), "areas/exec/examples/hash.py"},
 		Dir:     projectRoot(t),
 	}, env)
 	if err != nil {
@@ -226,7 +226,7 @@ func TestUndoAfterKill(t *testing.T) {
 	tr := treatment("check", "hmac")
 	env := testEnv(t, tr)
 	var j areatest.Journal
-	openPrepared(t, &Spec{Program: []string{python(t), "examples/exec/hash.py"}, Dir: projectRoot(t)}, env, &j)
+	openPrepared(t, &Spec{Program: []string{python(t), "areas/exec/examples/hash.py"}, Dir: projectRoot(t)}, env, &j)
 	left := j.Pending()
 	kinds := map[string]bool{}
 	for _, c := range left {

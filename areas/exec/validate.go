@@ -80,7 +80,7 @@ func (s *Spec) checkProgram(out *findings) {
 			Path: "program", Severity: area.Warning,
 			Message: fmt.Sprintf("go %s writes text to its standard output, where tare expects answers to its requests, "+
 				"line by line in JSON", s.Program[1]),
-			Hint: "name a program that speaks the protocol of docs/reference/exec.md; tare import reads results of Go " +
+			Hint: "name a program that speaks the protocol of areas/exec/README.md; tare import reads results of Go " +
 				"benchmarks",
 		})
 	}

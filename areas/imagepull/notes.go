@@ -6,7 +6,7 @@ import (
 	"tare/areas/plane"
 )
 
-// notes returns what is to be known of this run; what holds for every run is in docs/reference/imagepull.md.
+// notes returns what is to be known of this run; what holds for every run is in README.md.
 func (s *Spec) notes(b plane.Binary, d disk, cpus []int) []string {
 	out := []string{fmt.Sprintf("records lie in folders below %s, on %s; Kubernetes %s was compiled by %s", s.folder(),
 		d.kind, b.Kubernetes, b.Go)}

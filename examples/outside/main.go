@@ -1,11 +1,10 @@
-// Command tare-hash is tare with the areas identity and hash.
+// Command tare-hash is tare with the area hash.
 package main
 
 import (
-	"example.com/tare-hash/hash"
-
 	"tare"
-	"tare/areas/identity"
+
+	"example.com/tare-hash/hash"
 )
 
-func main() { tare.Main(identity.Area{}, hash.Area{}) }
+func main() { tare.Main(hash.Area{}) }

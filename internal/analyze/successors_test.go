@@ -10,8 +10,8 @@ import (
 	"tare/internal/report"
 )
 
-// successors is a comparison like examples/psp-successors.yaml: six treatments of which each makes two operations
-// several times as slow, few calls a block, so that no time gates, and a generator that is late in some blocks.
+// successors is a comparison of six treatments of which each makes two operations several times as slow, with few calls
+// a block, so that no time gates, and a generator that is late in some blocks.
 func successors(blocks int, late ...int) experiment {
 	x := experiment{
 		blocks: blocks, calls: 120, seed: 5, arm: 0.05, margin: 0.05, operations: []string{"create-pod", "pod-startup"},

@@ -18,6 +18,7 @@ type galleryEntry struct{ name, quote, command string }
 
 var (
 	galleryText = regexp.MustCompile(`(?m)^## \[(.+)\]\((.+)\.html\)\n(?:.+\n)+\n((?:> .+\n)+)\n    (tare run .+)\n`)
+	galleryFile = regexp.MustCompile(`^tare run areas/[a-z]+/examples/([^ ]+)\.yaml( |$)`)
 	pageData    = regexp.MustCompile(`(?s)<script type="application/json" id="report">(.*?)</script>`)
 	pageLead    = regexp.MustCompile(`(?s)<p class="lead[^"]*">(.*?)</p>`)
 	pageTag     = regexp.MustCompile(`<[^>]*>`)
@@ -79,7 +80,7 @@ func galleryEntries(t *testing.T, index string) []galleryEntry {
 	var out []galleryEntry
 	for _, m := range galleryText.FindAllStringSubmatch(index, -1) {
 		e := galleryEntry{name: m[2], quote: m[3], command: m[4]}
-		if m[1] != e.name || !strings.HasPrefix(e.command+" ", "tare run examples/"+e.name+".yaml ") {
+		if file := galleryFile.FindStringSubmatch(e.command); m[1] != e.name || file == nil || file[1] != e.name {
 			t.Errorf("%s leads to %s.html, which %q makes", m[1], e.name, e.command)
 		}
 		out = append(out, e)

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,15 +35,12 @@ func TestDocsShowRealOutput(t *testing.T) {
 	}
 	t.Parallel() // most of it waits
 	root := filepath.Join("..", "..")
-	pages := []string{filepath.Join(root, "README.md")}
-	more, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := below(t, root, "README.md", "docs/*/*.md", "areas/*/README.md", "areas/*/docs/*.md")
+	given := below(t, root, "areas/*/examples", "docs/demo")
 	bin := buildTare(t)
 	ran := 0
-	for _, page := range append(pages, more...) {
-		src, err := os.ReadFile(page)
+	for _, page := range pages {
+		src, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,10 +49,10 @@ func TestDocsShowRealOutput(t *testing.T) {
 			continue
 		}
 		ran += len(sessions)
-		t.Run(filepath.Base(page), func(t *testing.T) {
+		t.Run(page, func(t *testing.T) {
 			dir := t.TempDir()
-			for _, given := range []string{"examples", filepath.Join("docs", "demo")} {
-				if err := os.CopyFS(filepath.Join(dir, given), os.DirFS(filepath.Join(root, given))); err != nil {
+			for _, folder := range given {
+				if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -68,6 +66,19 @@ func TestDocsShowRealOutput(t *testing.T) {
 	if ran == 0 {
 		t.Error("no console block was found in any page")
 	}
+}
+
+// below returns what the patterns match below root, each at least once, relative to it.
+func below(t *testing.T, root string, patterns ...string) (out []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := fs.Glob(os.DirFS(root), pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		out = append(out, found...)
+	}
+	return out
 }
 
 func parseSessions(page, src string) []session {

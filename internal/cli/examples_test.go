@@ -23,7 +23,7 @@ func TestExamplesAreValid(t *testing.T) {
 // exampleExperiments returns all examples and templates by name.
 func exampleExperiments(t *testing.T) map[string]*config.Experiment {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "examples", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "areas", "*", "examples", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d examples, %v", len(files), err)
 	}

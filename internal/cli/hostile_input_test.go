@@ -173,7 +173,7 @@ func (h *injector) checkRecord(from string, lines []any, place string) {
 func TestInjectionByExperiments(t *testing.T) {
 	t.Parallel()
 	h := newInjector(t)
-	examples, _ := filepath.Glob(filepath.Join("..", "..", "examples", "*.yaml"))
+	examples, _ := filepath.Glob(filepath.Join("..", "..", "areas", "*", "examples", "*.yaml"))
 	file := filepath.Join(t.TempDir(), "x.yaml")
 	for _, example := range examples {
 		src, err := os.ReadFile(example)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -92,7 +93,7 @@ func defaultGates(e *config.Experiment, made area.Program, scope *budget.Scope) 
 		out = append(out, "cpu")
 	} else {
 		out = append(out, fmt.Sprintf("not cpu: it cannot be read under %s, because %s",
-			lacks[0].ID, scope.Of(&lacks[0]).Unread))
+			lacks[0].ID, cmp.Or(scope.Of(&lacks[0]).Unread, "its area reads no process")))
 	}
 	return append(out, responseGate(e, len(without(scope, metric.CPU.Name)) > 0))
 }

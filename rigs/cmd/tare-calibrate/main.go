@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return starved(ctx, o, stdout, stderr)
 	}
 	if !*servers && flags.NArg() != 1 {
-		return errors.New("name one experiment file, such as examples/aa.yaml")
+		return errors.New("name one experiment file")
 	}
 	o.file = flags.Arg(0)
 	stop, err := startBusy(ctx, o.busy)
