@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -46,7 +47,7 @@ func TestToyScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode, "serve": startServer},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("TARE_CACHE", filepath.Join(e.WorkDir, "cache"))
@@ -54,6 +55,13 @@ func TestToyScripts(t *testing.T) {
 			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o700)
 		},
 	})
+}
+
+// startServer is a command of scripts: "serve VARIABLE" starts a toy server and sets its address.
+func startServer(ts *testscript.TestScript, _ bool, args []string) {
+	s := httptest.NewServer(toy.Server(0))
+	ts.Defer(s.Close)
+	ts.Setenv(args[0], s.URL)
 }
 
 // checkExitCode checks a command's exit code: "exits 2 tare run".

@@ -1,6 +1,7 @@
 package toy
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"time"
@@ -31,8 +32,15 @@ func (s *Spec) Validate(_ area.Asked, treatments []area.Treatment) (out []area.F
 	return out
 }
 
-// Under implements area.Spec: the level `work` is for the server, not for the section.
-func (s *Spec) Under(area.Treatment) (area.Spec, error) { return s, nil }
+// Under implements area.Spec: a level `url` names another server. The level `work` is for the server, not for the
+// section.
+func (s *Spec) Under(t area.Treatment) (area.Spec, error) { return s.under(t), nil }
+
+func (s *Spec) under(t area.Treatment) *Spec {
+	own := *s
+	own.URL = cmp.Or(t.Levels["url"], s.URL)
+	return &own
+}
 
 // Says implements area.Spec.
 func (s *Spec) Says() area.Says {

@@ -37,7 +37,7 @@ type child struct {
 
 // Prepare implements area.Target, as do the others.
 func (t *target) Prepare(ctx context.Context, tr area.Treatment, j area.Journal) error {
-	if t.spec.URL != "" {
+	if t.spec.under(tr).URL != "" {
 		return nil
 	}
 	takes, err := work(tr)
@@ -64,7 +64,7 @@ func (t *target) address(tr area.Treatment) string {
 	if c := t.children[tr.ID]; c != nil {
 		return c.URL
 	}
-	return t.spec.URL
+	return t.spec.under(tr).URL
 }
 
 // Verify implements area.Target: a call with the right is answered, one without is not.
@@ -113,7 +113,7 @@ func (t *target) Can() area.Can {
 			return []area.Operation{{Name: operation + " without right", Twin: operation, Weight: 1, Expect: "status 403", Wire: wire}}, err
 		},
 		Conditions: func(tr area.Treatment) []area.Condition {
-			if t.spec.URL != "" {
+			if t.spec.under(tr).URL != "" {
 				return nil
 			}
 			slow := func(ctx context.Context, by time.Duration) error {
