@@ -30,8 +30,8 @@ func (f fakeAreas) Names() []string {
 
 func testAreas() Areas {
 	return fakeAreas{
-		fakeArea{"identity", area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes}},
-		fakeArea{"sandbox", area.Offers{AnyRate: area.No("a kernel hook has no queue that could fill")}},
+		fakeArea{"turnpike", area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes}},
+		fakeArea{"padlock", area.Offers{AnyRate: area.No("a kernel hook has no queue that could fill")}},
 	}
 }
 
