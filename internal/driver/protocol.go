@@ -1,10 +1,9 @@
-// Package driver speaks to programs that perform an area's operations and time them: the kubelet's pull manager in
-// tare-plane, or a user's program.
+// Package driver speaks to programs that perform an area's operations and time them.
 //
 // A driver reads requests from its standard input and writes answers to its standard output: one line of JSON each, in
 // order, one at a time, unless it describes that it takes several single calls at once. Its standard error is its log.
 // It ends after "stop", and when its standard input ends.
-// docs/reference/exec.md documents the protocol for authors of drivers.
+// The reference documents the protocol for authors of drivers.
 package driver
 
 import "encoding/json"
