@@ -8,7 +8,7 @@ import (
 	"tare/internal/unit"
 )
 
-// fakeAreas stand for area/all, which is above this package.
+// fakeAreas stand for the areas of a program.
 type fakeAreas []area.Area
 
 func (f fakeAreas) Find(name string) (area.Area, bool) {
