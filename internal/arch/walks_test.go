@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,14 +15,27 @@ import (
 
 // walks are the sections of CONTRIBUTING.md that name the files of an existing member, by title, with a pattern that
 // finds this member. except is the folder of the member's own files, which the section does not list one by one. NAME
-// stands for what the section calls the member.
-var walks = map[string]struct{ pattern, except string }{
+// stands for the member's name in the section.
+var walks = map[string]walk{
 	"Add an area":     {`"tare/areas/NAME"|^area: NAME$`, "areas/NAME/"},
 	"Add an adapter":  {`azure-imds|azureIMDS|type Azure\b|\*Azure\b`, ""},
 	"Add a signature": {`fd-exhaustion|\bFDExhaustion\b`, ""},
 	"Add a section":   {`\btailSection\b`, ""},
 	"Add a statistic": {`\breport\.Little\b|\*Little[ )]|^type Little\b|^## little$|"little"|^\| \x60Little\x60`, ""},
 }
+
+type walk struct{ pattern, except string }
+
+// walkOf returns the walk of the section, with its member's name.
+func walkOf(title, text string) (w walk, ok bool) {
+	w, ok = walks[title]
+	if m := memberName.FindStringSubmatch(text); m != nil {
+		w = walk{strings.ReplaceAll(w.pattern, "NAME", m[1]), strings.ReplaceAll(w.except, "NAME", m[1])}
+	}
+	return w, ok
+}
+
+var memberName = regexp.MustCompile("`([^`]+)` is in [0-9]+\\s+file")
 
 // withoutExample are the sections that point to a test with a whole member instead.
 var withoutExample = []string{"Add a question"}
@@ -36,21 +48,16 @@ func TestWalksNameAllFiles(t *testing.T) {
 		if slices.Contains(withoutExample, title) {
 			continue
 		}
-		walk, ok := walks[title]
+		walk, ok := walkOf(title, text)
 		if !ok {
 			t.Errorf("section %q has no example whose files are compared: add it to walks", title)
 			continue
 		}
-		name, count, files := exampleOf(t, title, text)
+		count, files := exampleOf(t, title, text)
 		if count != len(files) {
 			t.Errorf("section %q counts %d files and names %d", title, count, len(files))
 		}
-		pattern, except := strings.ReplaceAll(walk.pattern, "NAME", name), strings.ReplaceAll(walk.except, "NAME", name)
-		if area := removedArea(append(files, except)); area != "" {
-			t.Logf("section %q takes its example from %s, which is not in this tree", title, area)
-			continue
-		}
-		if diff := cmp.Diff(filesWith(t, pattern, except), files); diff != "" {
+		if diff := cmp.Diff(filesWith(t, walk.pattern, walk.except), files); diff != "" {
 			t.Errorf("section %q does not name the files of its example (-are +named):\n%s", title, diff)
 		}
 	}
@@ -93,37 +100,24 @@ func sectionsOf(t *testing.T, file, prefix string) map[string]string {
 }
 
 var (
-	example  = regexp.MustCompile("(?s)Example: .*?`([^`]+)` is in ([0-9]+)\\s+files:(.*?)\\.\n")
+	example  = regexp.MustCompile("(?s)Example: .*?is in ([0-9]+)\\s+files:(.*?)\\.\n")
 	fileName = regexp.MustCompile("`([^`]+/[^`]+)`")
 )
 
-// removedArea returns the folder of an area that a path begins with, if that folder does not exist.
-func removedArea(paths []string) string {
-	for _, p := range paths {
-		rest, ok := strings.CutPrefix(p, "areas/")
-		name, _, _ := strings.Cut(rest, "/")
-		if _, err := os.Stat(filepath.Join("../../areas", name)); ok && errors.Is(err, fs.ErrNotExist) {
-			return "areas/" + name
-		}
-	}
-	return ""
-}
-
-// exampleOf returns the name of a section's example, the number of files that it gives, and the files that it names, in
-// order.
-func exampleOf(t *testing.T, title, text string) (name string, count int, files []string) {
+// exampleOf returns the number of files and the files that a section's example names, in order.
+func exampleOf(t *testing.T, title, text string) (count int, files []string) {
 	t.Helper()
 	m := example.FindStringSubmatch(text)
 	if m == nil {
 		t.Errorf("section %q has no sentence \"Example: … is in N files: …\"", title)
-		return "", 0, nil
+		return 0, nil
 	}
-	count, _ = strconv.Atoi(m[2])
-	for _, f := range fileName.FindAllStringSubmatch(m[3], -1) {
+	count, _ = strconv.Atoi(m[1])
+	for _, f := range fileName.FindAllStringSubmatch(m[2], -1) {
 		files = append(files, f[1])
 	}
 	slices.Sort(files)
-	return m[1], count, files
+	return count, files
 }
 
 // filesWith returns the files of the product and its documentation in which a line matches, in order.

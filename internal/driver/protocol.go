@@ -3,7 +3,7 @@
 // A driver reads requests from its standard input and writes answers to its standard output: one line of JSON each, in
 // order, one at a time, unless it describes that it takes several single calls at once. Its standard error is its log.
 // It ends after "stop", and when its standard input ends.
-// The reference documents the protocol for authors of drivers.
+// The page of the area that runs the programs of users documents the protocol for authors of drivers.
 package driver
 
 import "encoding/json"

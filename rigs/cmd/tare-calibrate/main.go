@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return starved(ctx, o, stdout, stderr)
 	}
 	if flags.NArg() != 1 {
-		return errors.New("name one experiment file, such as examples/aa.yaml; with -servers, its template")
+		return errors.New("name one experiment file; with -servers, its template")
 	}
 	o.file = flags.Arg(0)
 	stop, err := startBusy(ctx, o.busy)
