@@ -86,7 +86,7 @@ func TestCoreNamesNoArea(t *testing.T) {
 			got[word+" "+file]++
 		}
 	})
-	wantCounts(t, "names of areas with another meaning", want, got)
+	wantCounts(t, "strings that equal names of areas", "use a name of no area, or add to homonyms what it means", want, got)
 	for _, dir := range left {
 		t.Errorf("%s names no area any more: delete its entry of unmoved", dir)
 	}
