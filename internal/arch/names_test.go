@@ -86,7 +86,7 @@ func TestCoreNamesNoArea(t *testing.T) {
 			got[word+" "+file]++
 		}
 	})
-	wantCounts(t, "strings that equal names of areas", "use a name of no area, or add to homonyms what it means", want, got)
+	wantCounts(t, "strings that equal names of areas", "use a name of no area, or add it to homonyms", want, got)
 	for _, dir := range left {
 		t.Errorf("%s names no area any more: delete its entry of unmoved", dir)
 	}
