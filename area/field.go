@@ -1,6 +1,7 @@
 package area
 
-// These two interfaces are the only ones that tare asks values of an area for. They belong to the types of a Spec's fields.
+// These two interfaces are the only ones that tare asks values of an area for. They belong to the types of a Spec's
+// fields.
 
 // Worded is a string that holds one of some words. The reader of files and the JSON Schema take them from there.
 type Worded interface {

@@ -21,9 +21,7 @@ import (
 // Area is the admission area.
 type Area struct{}
 
-var (
-	_ area.Area = Area{}
-)
+var _ area.Area = Area{}
 
 const areaName = "admission"
 

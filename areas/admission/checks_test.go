@@ -22,7 +22,10 @@ func TestCheckOfKubeconfig(t *testing.T) {
 		t.Skip("this host is a pod, whose token is found as well")
 	}
 	for _, c := range []struct{ variable, value, want string }{
-		{"KUBECONFIG", file + ":" + dir + "/none", file}, {"HOME", dir, file}, {"PATH", dir, none}, {"HOME", "/nowhere", none},
+		{"KUBECONFIG", file + ":" + dir + "/none", file}, {"HOME", dir, file}, {"PATH", dir, none}, {
+			"HOME", "/nowhere",
+			none,
+		},
 	} {
 		getenv := func(name string) (string, bool) {
 			if name != c.variable {

@@ -17,8 +17,6 @@ import (
 	"tare/internal/proc"
 )
 
-var ()
-
 const (
 	// changeGroup is the kind of changes that are control groups.
 	changeGroup = "cgroup"

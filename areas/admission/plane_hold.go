@@ -61,7 +61,7 @@ func (a planes) holdPlane(ctx context.Context, o holdOptions) error {
 	}
 	defer unlock() // the kernel does it, too
 	h := &holder{
-		options: o, states: plane.KeptFolder{Dir: o.StateFolder}, log: a.Shell.Log,
+		options: o, states: plane.KeptFolder{Dir: o.StateFolder}, log: a.Log,
 		kept: plane.Kept{
 			Name: o.Name, Version: o.Version, Kubernetes: o.Binary.Kubernetes, Etcd: o.Etcd, PSP: o.PSP, Nodes: o.Nodes,
 			Holder: proc.ID{PID: os.Getpid(), StartTicks: ticks}, Since: now.UTC().Truncate(time.Second), Logs: o.Logs,

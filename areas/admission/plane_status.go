@@ -43,7 +43,10 @@ func planeStatusCommand() area.Command {
 	return area.Command{
 		Use: "status", Short: "List the control planes that are running, and the CPU and memory that their processes use",
 		Run: func(ctx context.Context, sh *area.Shell, _ []string) error {
-			encode, err := kit.Form(form, map[string]func(io.Writer, []planeStatus) error{"json": planesJSON, "text": planesText})
+			encode, err := kit.Form(form, map[string]func(io.Writer, []planeStatus) error{
+				"json": planesJSON,
+				"text": planesText,
+			})
 			if err != nil {
 				return err
 			}

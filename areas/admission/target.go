@@ -24,9 +24,7 @@ type target struct {
 	closing  []*control          // all embedded control planes
 }
 
-var (
-	_ area.Target = (*target)(nil)
-)
+var _ area.Target = (*target)(nil)
 
 // Prepare implements area.Target: it starts the control plane, or connects to the cluster, creates a namespace with all
 // that calls need and, if the control plane is the treatment's own, the policies.
@@ -159,5 +157,8 @@ func (t *target) Close(ctx context.Context) error {
 
 // Can implements area.Target.
 func (t *target) Can() area.Can {
-	return area.Can{Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions, Witnessed: t.Witnessed, Observe: t.Observe}
+	return area.Can{
+		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
+		Trespass: t.Trespasses, Conditions: t.Conditions, Witnessed: t.Witnessed, Observe: t.Observe,
+	}
 }

@@ -123,10 +123,7 @@ func TestTrespassAnswers(t *testing.T) {
 	} {
 		w := ops[0].Wire
 		got := w.Check(0, c.code, []byte(c.body))
-		why := -1
-		if e, ok := w.(load.Wire); ok {
-			why = e.Explain(0, c.code, []byte(c.body))
-		}
+		why := w.Explain(0, c.code, []byte(c.body))
 		if got != c.want || why != int(c.cause) {
 			t.Errorf("%d %s: %v, cause %d; want %v, %d", c.code, c.body, got, why, c.want, c.cause)
 		}

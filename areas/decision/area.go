@@ -17,9 +17,7 @@ import (
 // Area is the decision area.
 type Area struct{}
 
-var (
-	_ area.Area = Area{}
-)
+var _ area.Area = Area{}
 
 const areaName = "decision"
 

@@ -19,8 +19,6 @@ import (
 	"tare/internal/kit"
 )
 
-var ()
-
 const (
 	// reloadEvery is the pause between two replacements of the policies.
 	reloadEvery = 200 * time.Millisecond

@@ -301,7 +301,10 @@ func TestLevels(t *testing.T) {
 		{"planted.answer": "maybe"},
 		{"engine": "opa", "batch": "3"},
 	} {
-		found := (&Spec{}).Validate(question.Of(design.Compare).Asked(), []design.Treatment{{ID: design.ID(levels), Levels: levels}})
+		found := (&Spec{}).Validate(question.Of(design.Compare).Asked(), []design.Treatment{{
+			ID:     design.ID(levels),
+			Levels: levels,
+		}})
 		if len(found) != 1 || found[0].Path != "" || !strings.Contains(found[0].Message, "treatment") {
 			t.Errorf("levels %v: got %+v, want one finding about the treatment", levels, found)
 		}
@@ -310,7 +313,8 @@ func TestLevels(t *testing.T) {
 		{ID: "a", Levels: map[string]string{"policies": "1"}},
 		{ID: "b", Levels: map[string]string{"policies": "2"}},
 	}
-	if found := (&Spec{Policies: 3}).Validate(question.Of(design.Scale).Asked(), varied); len(found) != 1 || found[0].Path != "policies" {
+	if found := (&Spec{Policies: 3}).Validate(question.Of(design.Scale).Asked(), varied); len(found) != 1 ||
+		found[0].Path != "policies" {
 		t.Errorf("said twice: %+v", found)
 	}
 }

@@ -20,9 +20,7 @@ type target struct {
 	arms kit.Arms[*arm]
 }
 
-var (
-	_ area.Target = (*target)(nil)
-)
+var _ area.Target = (*target)(nil)
 
 // Prepare implements area.Target: it starts the decision point or fills the one behind the URL, waits until it answers,
 // and warms it up.
@@ -109,5 +107,8 @@ func (t *target) Close(ctx context.Context) error { return t.arms.Close(ctx) }
 
 // Can implements area.Target.
 func (t *target) Can() area.Can {
-	return area.Can{Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe}
+	return area.Can{
+		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
+		Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe,
+	}
 }

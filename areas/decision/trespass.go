@@ -10,8 +10,6 @@ import (
 	"tare/internal/load"
 )
 
-var ()
-
 // errNothingPermitted explains why there are no trespasses.
 var errNothingPermitted = errors.New("nothing that is asked is permitted, and trespasses stand among requests that " +
 	"are: ask a question with the answer permit, too (position first or last, or a request with expect: permit)")

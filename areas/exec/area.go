@@ -16,9 +16,7 @@ import (
 // Area is the area of users' own programs.
 type Area struct{}
 
-var (
-	_ area.Area = Area{}
-)
+var _ area.Area = Area{}
 
 const areaName = "exec"
 
@@ -81,7 +79,8 @@ func (*Spec) Conditions() []string { return append([]string{area.Restart, area.S
 // Parts implements area.Area.
 func (Area) Parts() area.Parts {
 	return area.Parts{
-		Program: identify, Commands: commands, Builds: builds, Files: files, Untried: "its program was not started: 'tare plan' tries it",
+		Program: identify, Commands: commands, Builds: builds, Files: files,
+		Untried: "its program was not started: 'tare plan' tries it",
 	}
 }
 

@@ -81,8 +81,8 @@ func (a benches) bench(ctx context.Context, args []string, f *benchFlags) error 
 		return err
 	}
 	if f.cpuTime && o.Span != 0 && o.Span < usualBatch {
-		return area.Usage("--cpu-time needs batches of %v or more, since the start of a process takes milliseconds of it; leave "+
-			"out -benchtime", usualBatch)
+		return area.Usage("--cpu-time needs batches of %v or more, since the start of a process takes milliseconds of it; "+
+			"leave out -benchtime", usualBatch)
 	}
 	o.Env, o.CPUTime, o.Tell = f.env, f.cpuTime, a.Tell
 	if o.Dir, err = os.Getwd(); err != nil {
@@ -99,7 +99,7 @@ func (a benches) bench(ctx context.Context, args []string, f *benchFlags) error 
 func (a benches) composeBench(ctx context.Context, o gobench.Options, f *benchFlags) (x area.Composed, err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	p, file, err := gobench.Make(ctx, benchCache(a.Shell.Log, a.Getenv), o)
+	p, file, err := gobench.Make(ctx, benchCache(a.Log, a.Getenv), o)
 	switch w, isWrong := errors.AsType[*gobench.Wrong](err); {
 	case ctx.Err() != nil:
 		return x, area.ExitError{Code: 130, Err: errors.New("stopped before the run; nothing was measured")}

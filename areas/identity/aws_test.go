@@ -197,7 +197,7 @@ func TestAWSThrottling(t *testing.T) {
 		if o := w.Check(0, c.status, []byte(c.body)); o != c.want {
 			t.Errorf("%s: %v, want %v", name, o, c.want)
 		}
-		if v := w.(load.Wire).Explain(0, c.status, []byte(c.body)); v != int(c.cause) {
+		if v := w.Explain(0, c.status, []byte(c.body)); v != int(c.cause) {
 			t.Errorf("%s: cause %d, want %d", name, v, c.cause)
 		}
 	}

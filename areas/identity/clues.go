@@ -16,7 +16,10 @@ import (
 // itself is believed as far as the adapter goes, but never to send the load to another server.
 func clues() []area.Clue {
 	return []area.Clue{
-		{Path: "/.well-known/openid-configuration", Tells: tellsOIDC, Address: issuerOnly, Instead: "give an OIDC server by the address of its issuer"},
+		{
+			Path: "/.well-known/openid-configuration", Tells: tellsOIDC, Address: issuerOnly,
+			Instead: "give an OIDC server by the address of its issuer",
+		},
 		{Path: "/v1/sys/health", Tells: tellsVault},
 		{Path: "/realms/master", Tells: tellsKeycloak},
 		{Last: true, Tells: tellsHTTP},

@@ -16,8 +16,6 @@ import (
 	"tare/internal/proc"
 )
 
-var ()
-
 const (
 	// conditionRotate is the condition that the token service's keys are replaced.
 	conditionRotate = "rotate"

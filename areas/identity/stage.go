@@ -10,8 +10,6 @@ import (
 	"tare/internal/probe"
 )
 
-var ()
-
 // Stages is area.Says.Stages: tare cannot empty the cache of an endpoint behind a URL, but it can fill it.
 func (s *Spec) Stages() []area.Stage {
 	if s.URL != "" {

@@ -170,5 +170,8 @@ func (t *target) Close(ctx context.Context) error { return t.arms.Close(ctx) }
 
 // Can implements area.Target.
 func (t *target) Can() area.Can {
-	return area.Can{Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions, Stage: t.Stage, Observe: t.Observe}
+	return area.Can{
+		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
+		Trespass: t.Trespasses, Conditions: t.Conditions, Stage: t.Stage, Observe: t.Observe,
+	}
 }

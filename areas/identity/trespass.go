@@ -162,9 +162,7 @@ type trespassWire struct {
 	why   load.Wire
 }
 
-var (
-	_ load.Wire = (*trespassWire)(nil)
-)
+var _ load.Wire = (*trespassWire)(nil)
 
 // trespass returns the wire of a canary.
 func (a adapter) trespass(s session, c canary) *trespassWire {

@@ -23,9 +23,7 @@ import (
 // Area is the imagepull area.
 type Area struct{}
 
-var (
-	_ area.Area = Area{}
-)
+var _ area.Area = Area{}
 
 const areaName = "imagepull"
 

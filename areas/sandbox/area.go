@@ -21,9 +21,7 @@ import (
 // Area is the sandbox area.
 type Area struct{}
 
-var (
-	_ area.Area = Area{}
-)
+var _ area.Area = Area{}
 
 const areaName = "sandbox"
 

@@ -11,8 +11,6 @@ import (
 	"tare/internal/design"
 )
 
-var ()
-
 // Conditions is area.Says.Conditions.
 func (*Spec) Conditions() []string { return []string{area.Restart, area.Starved, area.Reload} }
 

@@ -8,8 +8,6 @@ import (
 	"tare/internal/load"
 )
 
-var ()
-
 // guardedProcessors is how many processors a lab VM has at least in which trespasses are asked: races need several.
 const guardedProcessors = 2
 
@@ -81,5 +79,8 @@ func (s *Spec) createsGuarded() []string {
 
 // Can implements area.Target.
 func (t *labTarget) Can() area.Can {
-	return area.Can{Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions}
+	return area.Can{
+		Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses,
+		Conditions: t.Conditions,
+	}
 }

@@ -122,11 +122,10 @@ func (Area) Presets() map[string]string {
 
 // Creates lists what a run of s creates on this host, for the plan.
 func (s *Spec) Creates(treatments []area.Treatment) []string {
-	n := len(treatments)
 	if s.On == onLab {
 		return s.createsInLab()
 	}
-	n = s.workers(treatments)
+	n := s.workers(treatments)
 	out := []string{fmt.Sprintf("%s at a time, one for each treatment, or for each of its workers, anew in "+
 		"every block; each is irrevocably confined and ends with its block", unit.Count(n, "process"))}
 	if s.guarded {

@@ -323,5 +323,8 @@ func (t *target) Close(ctx context.Context) error {
 
 // Can implements area.Target.
 func (t *target) Can() area.Can {
-	return area.Can{Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions}
+	return area.Can{
+		Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses,
+		Conditions: t.Conditions,
+	}
 }

@@ -141,7 +141,8 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 		}
 		return w.Dir()
 	}
-	if text, code := execTare(t, bin, t.TempDir(), "undo", gone(key)); code != cli.ExitPass || !strings.Contains(text, "undone") {
+	if text, code := execTare(t, bin, t.TempDir(), "undo", gone(key)); code != cli.ExitPass || !strings.Contains(text,
+		"undone") {
 		t.Errorf("own record: exit %d\n%s", code, text)
 	}
 	dir := gone(nil)

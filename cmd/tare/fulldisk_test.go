@@ -291,10 +291,12 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	if err := unix.Unmount(busy, 0); err != nil {
 		t.Fatal(err)
 	}
-	if text, code := execTare(t, bin, dir, "undo", name); code != cli.ExitPass || !strings.Contains(text, "undone  folder") {
+	if text, code := execTare(t, bin, dir, "undo", name); code != cli.ExitPass || !strings.Contains(text,
+		"undone  folder") {
 		t.Errorf("undo: exit %d\n%s", code, text)
 	}
-	if text, code := execTare(t, bin, dir, "report", name); code != cli.ExitInterrupted || !strings.Contains(text, "interrupted") {
+	if text, code := execTare(t, bin, dir, "report", name); code != cli.ExitInterrupted || !strings.Contains(text,
+		"interrupted") {
 		t.Errorf("report after undo: exit %d\n%s", code, text)
 	}
 	if left := leftovers(); left != "" {

@@ -125,7 +125,10 @@ func TestGuess(t *testing.T) {
 			if (err == nil) != (c.adapter != "") || c.adapter == "" && code != cli.ExitUsage || !strings.Contains(said, c.want) {
 				t.Errorf("exit %d, %v, said %q; want %q", code, err, said, c.want)
 			}
-			for _, want := range []string{"  adapter: " + c.adapter + "\n", "  url: \"" + server.URL + c.url + "\"\n", c.options} {
+			for _, want := range []string{
+				"  adapter: " + c.adapter + "\n", "  url: \"" + server.URL + c.url + "\"\n",
+				c.options,
+			} {
 				if err == nil && !strings.Contains(string(text), want) {
 					t.Errorf("the experiment lacks %q:\n%s", want, text)
 				}

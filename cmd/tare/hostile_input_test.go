@@ -67,7 +67,8 @@ func (h *injector) wantAtLeast(n int) {
 func TestInjectionByRecords(t *testing.T) {
 	t.Parallel()
 	h := newInjector(t)
-	records, _ := filepath.Glob(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "*", record.JournalFile))
+	records, _ := filepath.Glob(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "*",
+		record.JournalFile))
 	for i, journal := range records {
 		src, err := os.ReadFile(journal)
 		if err != nil {
@@ -190,7 +191,8 @@ func TestInjectionByExperiments(t *testing.T) {
 			if err := os.WriteFile(file, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if code := h.check(where, "validate", file); code == cli.ExitPass && strings.HasPrefix(filepath.Base(example), "gke") {
+			if code := h.check(where, "validate", file); code == cli.ExitPass && strings.HasPrefix(filepath.Base(example),
+				"gke") {
 				h.check(where, "plan", file)
 			}
 		}

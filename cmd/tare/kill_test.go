@@ -85,12 +85,14 @@ func killables() []killable {
 		},
 		{
 			name: "imagepull", points: 2, life: 3 * time.Second, needs: withPlane,
-			experiment: "name: imagepull\narea: imagepull\nquestion: compare\ntarget: {operations: [check, pull], rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: " +
+			experiment: "name: imagepull\narea: imagepull\nquestion: compare\ntarget: {operations: [check, pull], " +
+				"rounds: 3, span: 1ms}\nbaseline: {accessor: disabled}\ntreatments: " +
 				"[{accessor: cached}]\nfixed: {records: 20}\nblocks: 3\nseed: 1\n",
 		},
 		{
 			name: "admission", points: 1, life: 6 * time.Second, needs: withPlane,
-			experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\nbaseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" +
+			experiment: "name: admission\narea: admission\nquestion: compare\ntarget: {}\n" +
+				"baseline: {mechanism: none}\ntreatments: [{mechanism: webhook, policies: 2}]\nfixed: {nodes: 2}\nblocks: 2\n" +
 				small,
 		},
 		{
@@ -461,7 +463,8 @@ func TestRunningRecordIsLocked(t *testing.T) {
 	}
 	name := filepath.Dir(records[0])
 	for _, args := range [][]string{{"undo", name}, {"run", "--resume", name}} {
-		if text, code := execTare(t, bin, dir, args...); code != cli.ExitError || !strings.Contains(text, "is in use by run") {
+		if text, code := execTare(t, bin, dir, args...); code != cli.ExitError || !strings.Contains(text,
+			"is in use by run") {
 			t.Errorf("tare %v during the run: exit %d\n%s", args, code, text)
 		}
 	}
@@ -470,7 +473,8 @@ func TestRunningRecordIsLocked(t *testing.T) {
 	if code := run.ProcessState.ExitCode(); code != cli.ExitInterrupted || !strings.Contains(out.String(), "interrupted") {
 		t.Errorf("exit %d, want %d\n%s", code, cli.ExitInterrupted, &out)
 	}
-	if text, code := execTare(t, bin, dir, "undo", name); code != cli.ExitPass || !strings.Contains(text, "nothing to undo") {
+	if text, code := execTare(t, bin, dir, "undo", name); code != cli.ExitPass || !strings.Contains(text,
+		"nothing to undo") {
 		t.Errorf("undo after an interrupt: exit %d\n%s", code, text)
 	}
 	if left := leftovers(); left != "" {

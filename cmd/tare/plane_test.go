@@ -110,7 +110,8 @@ func killHolder(ts *testscript.TestScript, _ bool, args []string) {
 func planeProcesses(ts *testscript.TestScript, name string) (holder, running int) {
 	var out bytes.Buffer
 	code := cli.Main(context.Background(), cli.Env{
-		Args: []string{"tare", "plane", "status", "-o", "json"}, Stdout: &out, Stderr: &out, Getenv: ts.Getenv, Areas: areas(),
+		Args: []string{"tare", "plane", "status", "-o", "json"}, Stdout: &out, Stderr: &out, Getenv: ts.Getenv,
+		Areas: areas(),
 	})
 	var status struct {
 		Planes []struct {

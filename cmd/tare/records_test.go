@@ -33,7 +33,8 @@ func TestRecordScripts(t *testing.T) {
 				}.write(results),
 				fakeRun{name: "quiet", at: at, seed: 3, budget: []string{"seccomp: open.cpu <= +5%"}}.write(results),
 				fakeRun{name: "unreliable", at: at, seed: 4, cost: map[string]float64{design.AAArm: 1.3}}.write(results),
-				os.CopyFS(filepath.Join(e.WorkDir, "files"), os.DirFS(filepath.Join("..", "..", "internal", "importer", "testdata"))),
+				os.CopyFS(filepath.Join(e.WorkDir, "files"), os.DirFS(filepath.Join("..", "..", "internal", "importer",
+					"testdata"))),
 				os.CopyFS(filepath.Join(e.WorkDir, "capacity"),
 					os.DirFS(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "v1-capacity"))),
 			)

@@ -254,7 +254,8 @@ func (r *secretRoom) wantChild(what string) {
 			return
 		}
 	}
-	r.Errorf("no child %q was seen, only %v: the test has tried nothing\n%s", what, slices.Sorted(maps.Keys(r.seen)), &r.said)
+	r.Errorf("no child %q was seen, only %v: the test has tried nothing\n%s", what, slices.Sorted(maps.Keys(r.seen)),
+		&r.said)
 }
 
 // TestNoSecretReachesChildren: the environment of tare's children holds no secret, whether the run completes, is

@@ -287,7 +287,8 @@ func clusterObjects(t *testing.T, kubeconfig string) (out []string) {
 			get(root+"/"+r.Name, &list)
 			for _, o := range list.Items {
 				m := o.Metadata
-				out = append(out, fmt.Sprintf("object %s/%s %s/%s %s, labels %v", root, r.Name, m.Namespace, m.Name, m.UID, m.Labels))
+				out = append(out, fmt.Sprintf("object %s/%s %s/%s %s, labels %v", root, r.Name, m.Namespace, m.Name, m.UID,
+					m.Labels))
 			}
 		}
 	}
@@ -326,7 +327,8 @@ func clusterReader(t *testing.T, kubeconfig string) func(path string, into any) 
 	t.Cleanup(client.CloseIdleConnections)
 	return func(path string, into any) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, config.Clusters[0].Cluster.Server+path, http.NoBody)
+		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, config.Clusters[0].Cluster.Server+path,
+			http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

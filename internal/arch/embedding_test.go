@@ -12,7 +12,8 @@ import (
 )
 
 // bound are the methods of the contract whose results hold functions of their receiver, or the receiver itself, by the
-// interface that has them. A type that embeds a target inherits its Can with the inner target's functions in it: methods
+// interface that has them. A type that embeds a target inherits its Can with the inner target's functions in it:
+// methods
 // that the outer type declares instead are never called, and the compiler accepts that.
 var bound = []struct{ method, of, result string }{
 	{"Can", "tare/area.Target", "tare/area.Can"},
@@ -198,7 +199,10 @@ func (Full) Trespasses() {}
 		{"in a function", "func f() { type w struct { area.Target } }\nfunc (w) Enter() {}", 1},
 		{"a section", "type w struct { area.Spec }\nfunc (w) Validate() {}", 1},
 		{"a section's function", "type w struct { area.Spec }\nfunc (w) Forecast() {}\nfunc (w) Under() {}", 1},
-		{"declares Can", "type w struct { area.Target }\nfunc (w) Enter() {}\nfunc (w) Can() area.Can { return area.Can{} }", 0},
+		{
+			"declares Can",
+			"type w struct { area.Target }\nfunc (w) Enter() {}\nfunc (w) Can() area.Can { return area.Can{} }", 0,
+		},
 		{"a method of the interface", "type w struct { area.Target }\nfunc (w) Verify() {}", 0},
 		{"a method of its own", "type w struct { area.Target }\nfunc (w) Count() {}", 0},
 		{"without methods", "type w struct { area.Target }", 0},

@@ -33,7 +33,8 @@ func (a *app) complete(c *cobra.Command) {
 		})
 	}
 	for flag, names := range map[string]cobra.CompletionFunc{
-		"resume": runNames, "adapter": oneOf(a.adapterNames), "question": oneOf(func() []string { return question.Names(nil) }),
+		"resume": runNames, "adapter": oneOf(a.adapterNames),
+		"question": oneOf(func() []string { return question.Names(nil) }),
 		"results": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},

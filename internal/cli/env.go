@@ -152,11 +152,11 @@ func (a *app) schemaCommand() *cobra.Command {
 			if len(args) == 1 {
 				what = args[0]
 			}
-			make, ok := schemas[what]
+			write, ok := schemas[what]
 			if !ok {
 				return usage("no schema %q; there are: %s", what, strings.Join(sortedKeys(schemas), ", "))
 			}
-			text, err := make()
+			text, err := write()
 			if err == nil {
 				a.print("%s", text)
 			}

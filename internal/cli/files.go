@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -65,13 +66,13 @@ func usualQuestion(ar area.Area) string {
 
 // usualQuestions says which question init takes where none is named: "compare, and capacity for identity".
 func (a *app) usualQuestions() string {
-	text := string(question.All()[0].Name)
+	words := []string{string(question.All()[0].Name)}
 	for _, ar := range a.Areas {
 		if q := ar.Parts().Usual; q != "" {
-			text += ", and " + q + " for " + ar.Name()
+			words = append(words, q+" for "+ar.Name())
 		}
 	}
-	return text
+	return strings.Join(words, ", and ")
 }
 
 // writeSchema writes the JSON Schema that the template names beside it, for editors. It leaves an existing one alone.

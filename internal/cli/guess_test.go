@@ -36,7 +36,10 @@ func TestGuess(t *testing.T) {
 	for _, c := range []struct{ name, path, body, adapter, options, want string }{
 		{"toy", "/toy", `{"toy":"7"}`, "toy-http", "", "is answered by a toy, version 7"},
 		{"any", "/", "hello", "toy-http", "  key: {env: TOY_KEY}\n", "it answers"},
-		{"nothing", "/elsewhere", "hello", "", "", "with status 404; name it: --adapter NAME ('tare list adapters'), or look whether it is a toy"},
+		{
+			"nothing", "/elsewhere", "hello", "", "",
+			"with status 404; name it: --adapter NAME ('tare list adapters'), or look whether it is a toy",
+		},
 		{"garbage", "/toy", `{"toy":`, "", "", "nothing tells which protocol"},
 		{"types", "/toy", `{"toy":{}}`, "", "", "nothing tells which protocol"},
 	} {
@@ -60,7 +63,8 @@ func TestGuess(t *testing.T) {
 			if err != nil {
 				said += err.Error()
 			}
-			if (err == nil) != (c.adapter != "") || s.adapter.Name != c.adapter || s.options != c.options || !strings.Contains(said, c.want) {
+			if (err == nil) != (c.adapter != "") || s.adapter.Name != c.adapter || s.options != c.options ||
+				!strings.Contains(said, c.want) {
 				t.Errorf("%q, options %q, %v, said %q; want %q and %q", s.adapter.Name, s.options, err, said, c.adapter, c.want)
 			}
 			if n := int(requests.Load()); n > clueCount || took < time.Duration(n-1)*190*time.Millisecond {

@@ -42,7 +42,8 @@ func (b testRunner) Run() int {
 	return code
 }
 
-// TestToyScripts runs the command line as a person would, with toy areas: arguments in; streams, files and exit codes out.
+// TestToyScripts runs the command line as a person would, with toy areas: arguments in; streams, files and exit codes
+// out.
 func TestToyScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{

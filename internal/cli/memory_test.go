@@ -52,7 +52,10 @@ func peakHeap(t *testing.T, args ...string) (heap int64, code int, out string) {
 		}
 	}()
 	var b bytes.Buffer
-	code = Main(t.Context(), Env{Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv, Areas: toy.Areas()})
+	code = Main(t.Context(), Env{
+		Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv,
+		Areas: toy.Areas(),
+	})
 	close(done)
 	return <-sampled - before, code, b.String()
 }

@@ -134,7 +134,8 @@ type spoken struct {
 
 // needs says what to do where the address alone is not enough.
 func (s spoken) needs() string {
-	return cmp.Or(s.adapter.Needs, "see the options of "+s.adapter.Name+" on the page of its area: --set target.NAME=VALUE")
+	return cmp.Or(s.adapter.Needs, "see the options of "+s.adapter.Name+
+		" on the page of its area: --set target.NAME=VALUE")
 }
 
 // host returns the host and port of the URL.

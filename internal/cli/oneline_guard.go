@@ -59,8 +59,9 @@ func (a *app) composeGuard(ctx context.Context, address, adapter string, f *oneL
 	section := ""
 	switch write := at.adapter.Trespass; {
 	case must.given() && write == nil:
-		return area.Composed{}, usage("--without-header and --forbidden are not for %s, which knows itself what must be refused",
-			at.adapter.Name)
+		return area.Composed{},
+			usage("--without-header and --forbidden are not for %s, which knows itself what must be refused",
+				at.adapter.Name)
 	case must.given():
 		section = write(must.without, must.forbidden)
 	}

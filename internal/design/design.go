@@ -15,10 +15,12 @@ type Factor struct {
 	Levels []string
 }
 
-// The contract's words for what is varied.
+// The words of the contract for what is varied.
 type (
+	// Treatment is area.Treatment.
 	Treatment = area.Treatment
-	Control   = area.Control
+	// Control is area.Control.
+	Control = area.Control
 )
 
 // The controls.

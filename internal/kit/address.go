@@ -1,3 +1,4 @@
+// Package kit helps areas: sections of files, processes, single requests.
 package kit
 
 import (

@@ -28,7 +28,10 @@ func Builds(holds string, cache build.Cache, survey build.Survey) ([]area.Builds
 
 func listed(items []build.Item) (out []area.Build) {
 	for _, i := range items {
-		out = append(out, area.Build{Name: i.Name, Dir: i.Dir, State: string(i.State), Bytes: i.Bytes, Used: i.Used, Busy: i.Busy})
+		out = append(out, area.Build{
+			Name: i.Name, Dir: i.Dir, State: string(i.State), Bytes: i.Bytes, Used: i.Used,
+			Busy: i.Busy,
+		})
 	}
 	return out
 }

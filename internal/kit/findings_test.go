@@ -126,7 +126,8 @@ func TestFaultShowsTheHintThatTheErrorCarries(t *testing.T) {
 		"the caller's instead": {err, "build it", "build it"},
 		"none":                 {errors.New("no engine"), "", ""},
 	} {
-		if f := area.Fault("embedded", c.err, c.hint); f.Hint != c.want || f.Severity != area.Error || f.Message != c.err.Error() {
+		if f := area.Fault("embedded", c.err, c.hint); f.Hint != c.want || f.Severity != area.Error ||
+			f.Message != c.err.Error() {
 			t.Errorf("%s: %+v, want hint %q", name, f, c.want)
 		}
 	}

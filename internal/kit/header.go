@@ -15,7 +15,9 @@ var headerSecrets = []string{"authorization", "cookie", "token", "secret", "key"
 
 // CheckHeaders returns what is wrong with the user's headers in the section at path. own are the headers that the
 // protocol sets itself, in lower case.
-func CheckHeaders(path string, headers map[string]string, secret map[string]area.Secret, own ...string) (out []area.Finding) {
+func CheckHeaders(path string, headers map[string]string, secret map[string]area.Secret,
+	own ...string,
+) (out []area.Finding) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if err := checkHeader(name, headers[name], own); err != nil {
 			f := area.Fault(path+"headers."+name, err, "")

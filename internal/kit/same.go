@@ -14,6 +14,7 @@ func SameServer(u *url.URL, endpoint, adapter string) error {
 		e.Scheme == u.Scheme && strings.EqualFold(e.Host, u.Host) {
 		return nil
 	}
-	return area.Usage("%s names an endpoint on another address: %.200q; if that is to be measured, give it with --adapter %s",
+	return area.Usage("%s names an endpoint on another address: %.200q; if that is to be measured, "+
+		"give it with --adapter %s",
 		u, endpoint, adapter)
 }

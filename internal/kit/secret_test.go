@@ -49,7 +49,8 @@ func TestSecretResolve(t *testing.T) {
 	if _, err := (area.Secret{File: filepath.Join(dir, "none")}).Resolve(env); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the cause is lost: %v", err)
 	}
-	if got := fmt.Sprintf("%v %v %v", area.Secret{Env: "A"}, area.Secret{File: "b"}, area.Secret{}); got != "{env: A} {file: b} {}" {
+	if got := fmt.Sprintf("%v %v %v", area.Secret{Env: "A"}, area.Secret{File: "b"},
+		area.Secret{}); got != "{env: A} {file: b} {}" {
 		t.Error(got)
 	}
 }

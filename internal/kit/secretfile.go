@@ -43,7 +43,10 @@ func secretsOf(section any, except reflect.Type) []area.Secret {
 	found := map[area.Secret]bool{}
 	collectSecrets(reflect.ValueOf(section), except, found)
 	delete(found, area.Secret{})
-	return slices.SortedFunc(maps.Keys(found), func(a, b area.Secret) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(found), func(a, b area.Secret) int {
+		return strings.Compare(a.String(),
+			b.String())
+	})
 }
 
 func collectSecrets(v reflect.Value, except reflect.Type, into map[area.Secret]bool) {

@@ -118,7 +118,8 @@ func TestSecretsAreReadFromPipes(t *testing.T) {
 	_, err = w.WriteString("hunter2\n")
 	must(t, err, w.Close())
 	defer func() { _ = r.Close() }()
-	if got, err := (area.Secret{File: "/proc/self/fd/" + strconv.FormatUint(uint64(r.Fd()), 10)}).Resolve(nil); err != nil ||
+	if got, err := (area.Secret{File: "/proc/self/fd/" + strconv.FormatUint(uint64(r.Fd()),
+		10)}).Resolve(nil); err != nil ||
 		got != "hunter2" {
 		t.Errorf("got %q, %v; want the secret", got, err)
 	}

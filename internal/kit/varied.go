@@ -8,7 +8,8 @@ import (
 	"tare/internal/design"
 )
 
-// Specs returns the sections of all treatments: s itself where there are none. A treatment that Validate refuses is left
+// Specs returns the sections of all treatments: s itself where there are none. A treatment that Validate refuses is
+// left
 // out.
 func Specs(s area.Spec, treatments []design.Treatment) []area.Spec {
 	if len(treatments) == 0 {

@@ -6,16 +6,24 @@ import (
 	"tare/area"
 )
 
-// The contract's words, under the names that the engine has for them.
+// The words of the contract, under the names that the engine has for them.
 type (
-	Operation   = area.Operation
-	Wire        = area.Wire
-	Result      = area.Result
-	Mark        = area.Mark
+	// Operation is area.Operation.
+	Operation = area.Operation
+	// Wire is area.Wire.
+	Wire = area.Wire
+	// Result is area.Result.
+	Result = area.Result
+	// Mark is area.Mark.
+	Mark = area.Mark
+	// BatchSample is area.BatchSample.
 	BatchSample = area.BatchSample
-	Endpoint    = area.Endpoint
-	Outcome     = area.Outcome
-	Cause       = area.Cause
+	// Endpoint is area.Endpoint.
+	Endpoint = area.Endpoint
+	// Outcome is area.Outcome.
+	Outcome = area.Outcome
+	// Cause is area.Cause.
+	Cause = area.Cause
 )
 
 // The outcomes.

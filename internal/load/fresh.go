@@ -144,7 +144,8 @@ func dial(ctx context.Context, e *Endpoint, key int) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", e.Addr.String())
 }
 
-// tlsOf returns a copy of the configuration with its server name, for HTTP/1.1 or with the configured protocols; nil for
+// tlsOf returns a copy of the configuration with its server name, for HTTP/1.1 or with the configured protocols; nil
+// for
 // plaintext.
 func tlsOf(e *Endpoint, modern bool) *tls.Config {
 	if e.TLS == nil {

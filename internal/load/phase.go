@@ -27,7 +27,8 @@ func (t table) mark(c *Call, marks []Mark, clock streamClock) {
 	}
 }
 
-// durationOf returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it compares
+// durationOf returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it
+// compares
 // wall-clock times.
 func durationOf(m *Mark, sent time.Duration, clock streamClock) time.Duration {
 	if m.From.IsZero() {

@@ -208,7 +208,7 @@ var _ load.Wire = (*watched)(nil)
 func (w *watched) Check(i uint64, status int, body []byte) load.Outcome {
 	o := w.Wire.Check(i, status, body)
 	if o == load.Permitted ||
-		o == load.Wrong && len(w.foreign) > 0 && slices.Contains(w.foreign, w.Wire.Explain(i, status, body)) {
+		o == load.Wrong && len(w.foreign) > 0 && slices.Contains(w.foreign, w.Explain(i, status, body)) {
 		w.note(i, status, body)
 	}
 	return o

@@ -133,7 +133,7 @@ func TestBreachesAreKept(t *testing.T) {
 			t.Fatalf("the outcome becomes %v", got)
 		}
 	}
-	if got := ops[1].Wire.(load.Wire).Explain(0, 200, nil); got != -1 {
+	if got := ops[1].Wire.Explain(0, 200, nil); got != -1 {
 		t.Errorf("a wire that explains nothing explains %d", got)
 	}
 	kept := b.take()

@@ -82,7 +82,8 @@ func clues() []area.Clue {
 	return []area.Clue{
 		{Path: path, Tells: func(u *url.URL, h area.Heard) (s area.Spoken, err error) {
 			if version := h.Text(areaName); h.Status == 200 && version != "" {
-				s = area.Spoken{Adapter: adapter, URL: u.String(), Evidence: "GET " + path + " is answered by a toy, version " + version}
+				s = area.Spoken{Adapter: adapter, URL: u.String(), Evidence: "GET " + path + " is answered by a toy, version " +
+					version}
 			}
 			return s, nil
 		}},
@@ -120,7 +121,10 @@ func commands() []area.Command {
 // builds are in the folder toys of the cache, where "1" is current.
 func builds(_ context.Context, env area.Env) ([]area.Builds, error) {
 	cache := build.Cache{Sub: "toys", Getenv: kit.Environment(env.Getenv)}
-	return kit.Builds("toys", cache, build.Survey{Wanted: func(name string) bool { return name == "1" }, Now: env.Clock.Now()})
+	return kit.Builds("toys", cache, build.Survey{
+		Wanted: func(name string) bool { return name == "1" },
+		Now:    env.Clock.Now(),
+	})
 }
 
 // Timer does nothing in batches that it times itself, in a folder that a run makes and removes.

@@ -21,7 +21,8 @@ type Spec struct {
 func (s *Spec) Validate(_ area.Asked, treatments []area.Treatment) (out []area.Finding) {
 	if u, err := url.Parse(s.URL); err != nil || s.URL != "" && u.Host == "" {
 		out = append(out, area.Finding{
-			Path: "url", Severity: area.Error, Message: fmt.Sprintf("%q has no host", s.URL), Hint: "write one such as http://127.0.0.1:8080",
+			Path: "url", Severity: area.Error, Message: fmt.Sprintf("%q has no host", s.URL),
+			Hint: "write one such as http://127.0.0.1:8080",
 		})
 	}
 	for _, t := range treatments {

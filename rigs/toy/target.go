@@ -110,7 +110,10 @@ func (t *target) Can() area.Can {
 		Notes: func() []string { return []string{"this is a toy"} },
 		Trespass: func(tr area.Treatment) ([]area.Operation, error) {
 			wire, err := t.wire(tr, "no")
-			return []area.Operation{{Name: operation + " without right", Twin: operation, Weight: 1, Expect: "status 403", Wire: wire}}, err
+			return []area.Operation{{
+				Name: operation + " without right", Twin: operation, Weight: 1, Expect: "status 403",
+				Wire: wire,
+			}}, err
 		},
 		Conditions: func(tr area.Treatment) []area.Condition {
 			if t.spec.under(tr).URL != "" {
@@ -156,7 +159,8 @@ func (t *target) wire(tr area.Treatment, right string) (area.Wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire{right: right, text: "GET " + path + " HTTP/1.1\r\nHost: " + u.Host + "\r\nX-Right: " + right + "\r\nX-Key: " + key + "\r\nX-Call: "}, nil
+	return wire{right: right, text: "GET " + path + " HTTP/1.1\r\nHost: " + u.Host + "\r\nX-Right: " + right +
+		"\r\nX-Key: " + key + "\r\nX-Call: "}, nil
 }
 
 // A wire is the calls with or without the right.
@@ -215,13 +219,16 @@ func (t *timer) Verify(context.Context, area.Treatment) error {
 
 func (t *timer) Operations(tr area.Treatment) ([]area.Operation, error) {
 	takes, err := work(tr)
-	return []area.Operation{{Name: operation, Weight: 1, Expect: "time passes", Rounds: t.spec.Rounds, Batch: func(_ context.Context, n int) ([]area.BatchSample, error) {
-		began := time.Now()
-		for range n {
-			time.Sleep(takes)
-		}
-		return []area.BatchSample{{Metric: "wall", Value: time.Since(began).Seconds() / float64(n)}}, nil
-	}}}, err
+	return []area.Operation{{
+		Name: operation, Weight: 1, Expect: "time passes", Rounds: t.spec.Rounds,
+		Batch: func(_ context.Context, n int) ([]area.BatchSample, error) {
+			began := time.Now()
+			for range n {
+				time.Sleep(takes)
+			}
+			return []area.BatchSample{{Metric: "wall", Value: time.Since(began).Seconds() / float64(n)}}, nil
+		},
+	}}, err
 }
 
 func (t *timer) Close(context.Context) error {

@@ -260,7 +260,7 @@ func TestJudgingDoesNotAllocate(t *testing.T) {
 				for i, a := range own {
 					_ = op.Wire.Render(dst, 1)
 					_ = op.Wire.Check(1, a.status, bodies[i])
-					_ = op.Wire.(load.Wire).Explain(1, a.status, bodies[i])
+					_ = op.Wire.Explain(1, a.status, bodies[i])
 				}
 			})
 			if got != 0 {

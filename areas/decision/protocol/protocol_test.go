@@ -108,7 +108,7 @@ func judgeAnswer(op load.Operation, status int, body string) (load.Outcome, Verd
 	if o == load.OK || o == load.Denied {
 		return o, Fine
 	}
-	return o, Verdict(op.Wire.(load.Wire).Explain(0, status, []byte(body)))
+	return o, Verdict(op.Wire.Explain(0, status, []byte(body)))
 }
 
 func TestFind(t *testing.T) {

@@ -12,8 +12,6 @@ import (
 	"tare/internal/load"
 )
 
-var ()
-
 // Trespasses is area.Can.Trespass.
 func (t *Target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 	return t.listed(doTrespasses, tr)

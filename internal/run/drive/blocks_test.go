@@ -38,7 +38,8 @@ func (*exactTarget) Prepare(context.Context, design.Treatment, area.Journal) err
 func (*exactTarget) Verify(context.Context, design.Treatment) error                   { return nil }
 func (*exactTarget) Close(context.Context) error                                      { return nil }
 func (*exactTarget) Parts() area.Parts                                                { return area.Parts{} }
-func (s *exactTarget) Can() area.Can                                                  { return area.Can{Enter: s.Enter, Leave: s.Leave} }
+
+func (s *exactTarget) Can() area.Can { return area.Can{Enter: s.Enter, Leave: s.Leave} }
 
 func (s *exactTarget) Enter(context.Context, design.Treatment) error {
 	s.standing++
