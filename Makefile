@@ -11,17 +11,17 @@ LINT    := bin/golangci-lint
 GOTESTSUM := bin/gotestsum
 # Packages that measure nothing and hold nothing to a time: CALM, which have goroutines, and PURE. Those that take
 # minutes come first, so that none is left at the end to be tested alone; those that wait stand between those that
-# compute.
-CALM    := ./areas/admission ./internal/plane ./areas/admission/cluster \
+# compute. $(wildcard) leaves out the packages of an area whose folder has been removed.
+CALM    := $(wildcard ./areas/admission ./areas/plane ./areas/admission/cluster \
            ./areas/admission/mechanism ./areas/decision/engine ./areas/admission/startup \
            ./areas/decision ./areas/admission/node ./internal/driver ./area ./internal/kit \
            ./areas/admission/webhook ./areas/decision/protocol ./areas/decision/reference \
            ./areas/exec ./areas/identity/reference ./internal/kit/oneshot ./internal/build \
-           ./internal/importer ./internal/ratelimit ./internal/record ./internal/term
-LONG    := ./rigs/simulation ./areas/admission ./internal/analyze ./internal/plane ./internal/report \
-           ./areas/admission/cluster ./rigs/montecarlo ./rigs/cmd/...
-PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./engines/... ./schema/... ./internal/arch \
-           ./areas/admission/apimetrics ./areas/decision/model ./internal/budget \
+           ./internal/importer ./internal/ratelimit ./internal/record ./internal/term)
+LONG    := $(wildcard ./rigs/simulation ./areas/admission ./internal/analyze ./areas/plane ./internal/report \
+           ./areas/admission/cluster ./rigs/montecarlo) ./rigs/cmd/...
+PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./schema/... ./internal/arch \
+           $(wildcard ./areas/admission/apimetrics ./areas/decision/model) ./internal/budget \
            ./internal/capacity ./internal/chart ./internal/clock ./internal/config ./internal/design \
            ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question \
            ./internal/report/... ./internal/run ./internal/signature ./internal/spelling ./internal/stat/... \
@@ -35,12 +35,12 @@ TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestI
 LABS    := ^(TestLab|TestLabIsUndoneAfterKill)$$|InLab$$
 # Packages that measure or hold something to a time, and leave the processors idle for most of theirs: three at once.
 # The longest come first.
-WAITING := ./rigs/servers ./rigs/controls ./internal/load ./areas/identity ./internal/run/drive ./rigs/hostile \
-           ./areas/sandbox ./areas/sandbox/workload ./areas/imagepull ./internal/probe \
-           ./internal/proc ./internal/doctor ./rigs/bench
+WAITING := $(wildcard ./rigs/servers ./rigs/controls ./internal/load ./areas/identity ./internal/run/drive \
+           ./rigs/hostile ./areas/sandbox ./areas/sandbox/workload ./areas/imagepull ./internal/probe \
+           ./internal/proc ./internal/doctor ./rigs/bench)
 # What make race tests besides WAITING.
-BESIDE  := $(CALM) ./areas/admission/apimetrics ./areas/decision/model \
-           ./rigs/areatest ./rigs/fixture ./internal/kit/remote ./internal/vm/...
+BESIDE  := $(CALM) $(wildcard ./areas/admission/apimetrics ./areas/decision/model) \
+           $(if $(wildcard areas/sandbox),./areas/sandbox/vm/...) ./rigs/areatest ./rigs/fixture ./internal/kit/remote
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./rigs/montecarlo ./rigs/simulation ./rigs/cmd/...,$(PURE)) \
@@ -52,31 +52,46 @@ QUICK   := $(filter-out $(CALM) ./internal/analyze ./rigs/montecarlo ./rigs/simu
 AGAIN   := --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race
 TESTS   := $(GOTESTSUM) --format standard-quiet $(AGAIN)
 
-.PHONY: help demo build engines plane test slowest race lint quick check bench simulate calibrate gallery fuzz schema \
+.PHONY: help demo build engines plane modules test slowest race lint quick check bench simulate calibrate gallery fuzz schema \
         dist dist-check clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' Makefile
 
-demo: build ## find where an embedded token endpoint breaks, and how (about two minutes)
-	bin/tare run areas/identity/examples/gke-2020.yaml
+# Builds the file $1 with the areas $2 alone, or with all. Go takes cmd/tare/main.go without the lines of the others, so
+# that nothing of them is compiled.
+ALL     := $(shell sed -n 's|^\t"tare/areas/\([a-z0-9]*\)"$$|\1|p' cmd/tare/main.go)
+define compile
+$(foreach a,$(filter-out $(ALL),$2),$(error AREAS has "$a", which is no area; the areas are: $(ALL)))
+$(if $(filter-out $(words $2),$(words $(sort $2))),$(error AREAS has an area twice: $2; the areas are: $(ALL)))
+@mkdir -p $(dir $1)
+@sed $(if $2,$(foreach a,$(filter-out $2,$(ALL)),-e '\|^\t"tare/areas/$a"$$|d' -e '/^\t\t$a\.Area{},$$/d')) -e '' \
+  cmd/tare/main.go >$1.go.txt
+@printf '{"Replace": {"%s": "%s"}}\n' '$(CURDIR)/cmd/tare/main.go' '$(CURDIR)/$1.go.txt' >$1.json
+$(GO) build -overlay $1.json -ldflags '$(LDFLAGS)' -o $1 ./cmd/tare
+endef
 
-# With AREAS=identity,decision bin/tare has these areas only, and compiles nothing of the others: their lines are left
-# out of the list in cmd/tare/main.go.
+demo: ## find where an embedded token endpoint breaks, and how (about two minutes)
+	$(call compile,bin/demo/tare,identity)
+	bin/demo/tare run areas/identity/examples/gke-2020.yaml
+
 AREAS   ?=
+comma   := ,
 build: ## bin/tare; with AREAS=identity,decision of these areas only
-	@mkdir -p bin && awk -v areas=',$(AREAS),' '\
-	  match($$0, /"tare\/areas\/[a-z0-9]+"/) { name = substr($$0, RSTART + 12, RLENGTH - 13) } \
-	  match($$0, /^\t\t[a-z0-9]+\.Area\{\},/) { name = substr($$0, 3, index($$0, ".") - 3) } \
-	  name == "" || areas == ",," || index(areas, "," name ",") { print } { name = "" }' cmd/tare/main.go >bin/main.go.txt
-	@printf '{"Replace": {"%s": "%s"}}\n' '$(CURDIR)/cmd/tare/main.go' '$(CURDIR)/bin/main.go.txt' >bin/overlay.json
-	$(GO) build -overlay bin/overlay.json -ldflags '$(LDFLAGS)' -o bin/tare ./cmd/tare
+	$(call compile,bin/tare,$(subst $(comma), ,$(AREAS)))
 
 engines: ## the decision points that this host can build, into the user's cache; and whether they decide
 	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./areas/decision/engine
 
 plane: ## the control planes of Kubernetes 1.36 and 1.24, into the user's cache: ten minutes on two cores, once
-	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./internal/plane
+	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -timeout 4h -run '^TestBinariesAreBuilt$$' ./areas/plane
+
+# Links, so that what is edited there is edited where it belongs.
+modules: ## the Go modules whose sources tare embeds, in bin/modules, to edit and test them
+	@rm -rf bin/modules
+	@find areas -name go.mod.txt | while read -r f; do from=$${f%/go.mod.txt}; to=bin/modules/$${from##*/_}; echo $$to; \
+	  mkdir -p $$to && cp -rs "$$PWD/$$from/." $$to && mv $$to/go.mod.txt $$to/go.mod && mv $$to/go.sum.txt $$to/go.sum && \
+	  if [ -d $$from/../shared ]; then cp -rs "$$PWD/$$from/../shared/." $$to; fi || exit 1; done
 
 # Compiled first, so that no test is timed while others are compiled.
 COMPILE := $(GO) list -export -test -deps

@@ -158,8 +158,15 @@ type Parts struct {
 	Clues []Clue
 	// Commands are the area's own commands of the command line.
 	Commands func() []Command
+	// CompareCommands composes the experiment that compares command lines with the first of them, for
+	// `tare compare -- COMMAND COMMAND…`. The first area that has it answers.
+	CompareCommands func(commands []string) (Composed, error)
+	// DoctorModes are the area's modes of `tare doctor`.
+	DoctorModes func() []Mode
 	// Builds are what the area builds and keeps on this host, for `tare cache`.
 	Builds func(ctx context.Context, env Env) ([]Builds, error)
+	// Checks try what the area needs of this host, for `tare doctor`, and leave nothing changed.
+	Checks func(ctx context.Context, env Env) []Check
 	// Files holds the area's templates (templates/QUESTION.yaml) and the words of its reports (words.md); nil: none.
 	Files fs.FS
 	// Usual is the question that the area's pages begin with; empty: the first that it answers.

@@ -27,9 +27,6 @@ type Command struct {
 	Short, Long, Example string
 	Group                Group // of a command at the top
 	Hidden               bool  // tare starts it itself
-	// Of names a command of tare itself that this one is a mode of: "doctor". It is run instead of that one when its flag
-	// With is given, or, for "--", where all arguments stand after --. It has only its own flags then.
-	Of, With string
 	// Least and Most bound the number of arguments; Most −1: no bound. Rest: flags end at the first argument. After: those
 	// after -- do not count.
 	Least, Most int
@@ -41,20 +38,23 @@ type Command struct {
 	Below []Command
 }
 
+// A Mode is what `tare doctor` does instead of its own checks when a flag is given: `tare doctor --rbac`.
+type Mode struct {
+	Flag, Help string              // the switch that chooses the mode
+	Flags      func(*flag.FlagSet) // flags that only the mode has; nil: none
+	Run        func(ctx context.Context, sh *Shell) error
+}
+
 // A Shell is the outside world of a command.
 type Shell struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Args0          string // how this process was started
+	Args0          string // this program as it was started; without /proc there is no other way to find it
 	Getenv         func(name string) (string, bool)
 	Log            *slog.Logger
-	Given          func(flag string) bool // the command line has the flag
-	Print          func(format string, args ...any)
-	Tell           func(format string, args ...any) // to standard error: what is no result
-	Lost           func() error                     // the first error of Print
-	// Limits writes the flags --margin and --budget of a command that Asks as lines of the file.
-	Limits func() (string, error)
-	// Ask runs a composed experiment.
+	Print          func(format string, args ...any) // to standard output: results
+	Tell           func(format string, args ...any) // to standard error: everything else
+	// Ask runs a composed experiment, with the margin and the budgets of the command line.
 	Ask func(ctx context.Context, c Composed) error
 	// Lock holds a name for this process, so that no other holds it.
 	Lock func(key, who string, since time.Time) (unlock func(), err error)
@@ -62,7 +62,7 @@ type Shell struct {
 
 // A Composed is an experiment that a command line stands for.
 type Composed struct {
-	Text  string // the file that a person would have written
+	Text  string // the file that a person would have written, without margin and budget
 	Label string // of the first line of the plan
 	What  string // that is asked
 	Needs string // what to do where the address alone is not enough; empty: it is
@@ -104,10 +104,4 @@ type Build struct {
 	Name, Dir, State, Busy string
 	Bytes                  int64
 	Used                   time.Time
-}
-
-// Worded is a type of a field of a Spec, a string, that holds one of some words. The reader of files and the JSON
-// Schema take them from there.
-type Worded interface {
-	Words() []string
 }

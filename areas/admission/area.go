@@ -94,7 +94,8 @@ func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error
 // Parts implements area.Area.
 func (a Area) Parts() area.Parts {
 	return area.Parts{
-		Trim: a.Trim, Servers: servers(), Presets: kit.Named(a.Presets()), Commands: commands, Builds: builds, Files: files,
+		Trim: a.Trim, Servers: servers(), Presets: kit.Named(a.Presets()), Commands: commands,
+		DoctorModes: func() []area.Mode { return []area.Mode{rbacMode()} }, Builds: builds, Checks: checks, Files: files,
 	}
 }
 

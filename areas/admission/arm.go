@@ -2,13 +2,11 @@ package admission
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -60,8 +58,6 @@ type arm struct {
 	starter *rest.Config   // the user who creates its pods
 	// metricsDenied says why the API server's own metrics cannot be read; empty: they can.
 	metricsDenied string
-	// patience bounds the wait for a control plane that is not ready; 0: readyWithin.
-	patience time.Duration
 
 	stopRenewal func() // ends the renewal of credentials; nil: none
 }
@@ -220,38 +216,6 @@ func (p *arm) failed() error {
 		return p.webhook.Failed()
 	}
 	return errors.Join(p.control.Failed(), p.control.nodes.Failed(), p.webhook.Failed())
-}
-
-// recover waits until the API server is ready. It restarts an embedded control plane that does not become ready.
-func (p *arm) recover(ctx context.Context) error {
-	err := p.awaitReady(ctx)
-	if err == nil || p.foreign || ctx.Err() != nil {
-		return err
-	}
-	if err := p.control.Restart(ctx); err != nil {
-		return err
-	}
-	return p.awaitReady(ctx)
-}
-
-// readyWithin is how long a control plane may be unready after an overload.
-const readyWithin = time.Minute
-
-func (p *arm) awaitReady(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, cmp.Or(p.patience, readyWithin))
-	defer cancel()
-	for {
-		a, err := p.setter.do(within, http.MethodGet, p.prefix+"/readyz", "", nil)
-		if err == nil && a.status == http.StatusOK {
-			return nil
-		}
-		if err == nil {
-			err = errors.New(a.message())
-		}
-		if p.env.Clock.Sleep(within, pause) != nil {
-			return fmt.Errorf("the API server at %s is not ready: %w", p.endpoint.Host, err)
-		}
-	}
 }
 
 // pause is the interval between attempts.

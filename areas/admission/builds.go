@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/kit"
-	"tare/internal/plane"
 )
 
 // builds is area.Parts.Builds.

@@ -12,8 +12,8 @@ import (
 	"tare/area"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
+	"tare/areas/plane"
 	"tare/internal/design"
-	"tare/internal/plane"
 	"tare/internal/proc"
 )
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/kit"
-	"tare/internal/plane"
 	"tare/internal/proc"
 )
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/design"
-	"tare/internal/plane"
 )
 
 // foreignPolicy is a policy of somebody else that denies pods with this label everywhere.

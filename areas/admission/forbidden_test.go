@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/plane"
 )
 
 // TestForbiddenUpdates: updates and patches, also of Deployments, have twins by the same caller, as dry runs, of the

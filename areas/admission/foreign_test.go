@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/design"
-	"tare/internal/plane"
 	"tare/rigs/areatest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/design"
-	"tare/internal/plane"
 	"tare/rigs/areatest"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/kit"
-	"tare/internal/plane"
 )
 
 // Notes implements area.Target.

@@ -10,8 +10,8 @@ import (
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
+	"tare/areas/plane"
 	"tare/internal/design"
-	"tare/internal/plane"
 )
 
 // defaultObjects is the default size of the stock of a kind.

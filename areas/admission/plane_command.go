@@ -14,9 +14,9 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/node"
+	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/clock"
-	"tare/internal/plane"
 	"tare/internal/shell"
 	"tare/internal/unit"
 )
@@ -40,7 +40,6 @@ func commands() []area.Command {
 				"planes; this one is for exploring and for trying policies.",
 			Below: []area.Command{planeUp(), planeDown(), planeStatusCommand(), planeHold()},
 		},
-		rbacCommand(),
 	}
 }
 

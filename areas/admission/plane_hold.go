@@ -17,8 +17,8 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/node"
+	"tare/areas/plane"
 	"tare/internal/clock"
-	"tare/internal/plane"
 	"tare/internal/proc"
 )
 

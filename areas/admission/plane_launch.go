@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"tare/areas/plane"
 	"tare/internal/kit"
-	"tare/internal/plane"
 )
 
 // holderEndsWithin limits how long a holder may take to end after it was told that nobody waits.

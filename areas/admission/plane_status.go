@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/clock"
 	"tare/internal/kit"
-	"tare/internal/plane"
 	"tare/internal/probe"
 	"tare/internal/term"
 	"tare/internal/unit"

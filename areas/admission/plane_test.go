@@ -3,13 +3,12 @@ package admission
 import (
 	"fmt"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/plane"
 )
 
 // offer sends a few calls of each operation of a treatment, as a run does, and counts how they ended.
@@ -190,34 +189,4 @@ func TestManifests(t *testing.T) {
 	if err := tg.Leave(t.Context(), arms[1]); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestRecover restarts a control plane that has lost its etcd; its objects still exist.
-func TestRecover(t *testing.T) {
-	t.Parallel()
-	requireBinary(t, plane.V136)
-	tg, j := opened(t, &Spec{Embedded: &Embedded{Etcd: plane.Disk}}, testEnv(t))
-	tr := treatment("mechanism", "vap", "policies", "2")
-	if err := tg.Prepare(t.Context(), tr, j); err != nil {
-		t.Fatal(err)
-	}
-	p := armOf(t, tg, tr)
-	for _, c := range p.control.Processes() {
-		if c.Name == plane.Etcd {
-			if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for begin := p.env.Clock.Now(); p.failed() == nil && p.env.Clock.Now().Sub(begin) < settleWithin; {
-		if err := p.env.Clock.Sleep(t.Context(), pause); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantVerifyFails(t, tg, tr, "etcd")
-	p.patience = time.Second
-	if err := tg.Recover(t.Context(), tr); err != nil {
-		t.Fatal(err)
-	}
-	runTrial(t, tg, tr, 10)
 }

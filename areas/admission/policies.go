@@ -14,7 +14,7 @@ import (
 	"tare/area"
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
-	"tare/internal/plane"
+	"tare/areas/plane"
 )
 
 // applyAbreast is how many policies are created concurrently.

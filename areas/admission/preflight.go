@@ -16,8 +16,8 @@ import (
 	"tare/area"
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/kit"
-	"tare/internal/plane"
 	"tare/internal/unit"
 )
 

@@ -7,10 +7,10 @@ import (
 	"tare/area"
 	"tare/areas/admission/apimetrics"
 	"tare/areas/admission/node"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/metric"
-	"tare/internal/plane"
 	"tare/internal/probe"
 	"tare/internal/signature"
 )

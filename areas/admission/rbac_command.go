@@ -21,20 +21,21 @@ const rbacRate = 20
 
 // rbac holds the flags of `tare doctor --rbac`.
 type rbac struct {
-	on                  bool
 	kubeconfig, context string
 	expose              bool
 	need                cluster.Need
 }
 
-// rbacCommand is a mode of tare doctor.
-func rbacCommand() area.Command {
+// rbacMode prints the rights that a run on a cluster needs.
+func rbacMode() area.Mode {
 	r := &rbac{need: cluster.Need{
 		Mechanisms: []string{"vap", "map", "webhook", "mutating-webhook", "psa"}, Operations: []string{"create-pod-dry-run"},
 	}}
-	return area.Command{
-		Of: "doctor", With: "rbac", Flags: r.flags,
-		Run: func(ctx context.Context, sh *area.Shell, _ []string) error {
+	return area.Mode{
+		Flag:  "rbac",
+		Help:  "print the rights needed to measure admission on a cluster, and which of them you lack; check nothing else",
+		Flags: r.flags,
+		Run: func(ctx context.Context, sh *area.Shell) error {
 			if r.context != "" && r.kubeconfig == "" {
 				return area.Usage("--context needs --kubeconfig")
 			}
@@ -48,8 +49,6 @@ func (r *rbac) flags(f *flag.FlagSet) {
 	list := func(to *[]string) func(string) error {
 		return func(text string) error { *to = strings.Split(text, ","); return nil }
 	}
-	f.BoolVar(&r.on, "rbac", false, "print the rights needed to measure admission on a cluster, and which of them you "+
-		"lack; check nothing else")
 	f.StringVar(&r.kubeconfig, "kubeconfig", "",
 		"with --rbac: kubeconfig of the cluster to ask; without it tare asks no cluster")
 	f.StringVar(&r.context, "context", "", "with --rbac: context of the kubeconfig (default: its current one)")
@@ -75,14 +74,11 @@ func (a planes) doctorRBAC(ctx context.Context, r *rbac) error {
 	a.Print("%s", text)
 	if r.kubeconfig == "" {
 		a.Tell("no cluster was asked: with --kubeconfig FILE, tare prints which of these rights you lack\n")
-		return a.Lost()
+		return nil
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := a.printLacking(ctx, r, rules); err != nil {
-		return err
-	}
-	return a.Lost()
+	return a.printLacking(ctx, r, rules)
 }
 
 // printLacking prints, as comments below the role, the rights that the user of the kubeconfig lacks.

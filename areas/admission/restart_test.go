@@ -9,8 +9,8 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/load"
-	"tare/internal/plane"
 )
 
 // TestRestartedServer: a kube-apiserver that has been killed answers before its readyz says that it is ready, and then

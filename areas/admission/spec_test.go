@@ -9,8 +9,8 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/design"
-	"tare/internal/plane"
 	"tare/internal/question"
 	"tare/internal/unit"
 )

@@ -140,16 +140,6 @@ func (t *target) Witnessed(ctx context.Context, tr design.Treatment) (*area.Serv
 	return p.served(ctx)
 }
 
-// Recover implements area.Target: it waits until the API server is ready, and restarts an embedded control plane that
-// does not become ready.
-func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
-	p, err := t.arms.Of(tr)
-	if err != nil {
-		return err
-	}
-	return p.recover(ctx)
-}
-
 // Close implements area.Target. Arms are closed first: what they made on a shared or foreign control plane needs it for
 // its removal.
 func (t *target) Close(ctx context.Context) error {

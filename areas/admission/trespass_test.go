@@ -14,9 +14,9 @@ import (
 	"tare/area"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/plane"
 	"tare/internal/question"
 	"tare/internal/stat"
 	"tare/internal/unit"
@@ -316,9 +316,6 @@ func TestConditionsAreLifted(t *testing.T) {
 				t.Fatalf("lift %s of %s: %v", c.Name, tr.ID, err)
 			}
 			t.Logf("%s of %s: %s: %v", c.Name, tr.ID, c.Does, time.Since(began))
-			if err := tg.Recover(t.Context(), tr); err != nil {
-				t.Fatal(err)
-			}
 			if err := armOf(t, tg, tr).awaitProof(t.Context(), armOf(t, tg, tr).policies.proof, "after "+c.Name); err != nil {
 				t.Fatal(err)
 			}

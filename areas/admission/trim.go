@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/kit"
-	"tare/internal/plane"
 )
 
 // Trim is area.Parts.Trim: it drops treatments whose control plane this host cannot run.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/design"
-	"tare/internal/plane"
 )
 
 // hostWithoutPrograms is a host that cannot run a control plane: each variable names a missing file.

@@ -7,9 +7,9 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/kit"
-	"tare/internal/plane"
 )
 
 // Validate implements area.Spec.

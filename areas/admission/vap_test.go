@@ -8,9 +8,9 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/plane"
 )
 
 // TestFailurePolicyOfVAP reproduces what is known: a policy whose parameter is missing, or whose expression ends in an

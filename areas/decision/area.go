@@ -89,7 +89,7 @@ func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error
 func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Trim: a.Trim, Servers: servers(), Adapters: listed(), Presets: kit.Named(a.Presets()), Clues: clues(), Builds: builds,
-		Files: files,
+		Checks: checks, Files: files,
 	}
 }
 

@@ -315,33 +315,6 @@ func TestCloseDuringARestart(t *testing.T) {
 	}
 }
 
-// TestRecover kills a decision point that hangs, and starts another one in its place.
-func TestRecover(t *testing.T) {
-	tg, _ := prepared(t, embedded(engine.Cedar, Planted{}))
-	p := tg.arm(standard.ID)
-	hung, _ := p.latest()
-	if err := hung.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	awaitStopped(t, hung.PID)
-	p.patience = 500 * time.Millisecond
-	if err := tg.Recover(t.Context(), standard); err == nil {
-		p.patience = readyWithin
-	} else if p.patience = readyWithin; tg.Recover(t.Context(), standard) != nil {
-		t.Fatalf("recover: %v", err) // on a busy host the first answers may come late
-	}
-	after, _ := p.latest()
-	if after.PID == hung.PID || p.restarted() != 1 {
-		t.Errorf("pid %d → %d, %d restarts", hung.PID, after.PID, p.restarted())
-	}
-	if err := tg.Verify(t.Context(), standard); err != nil {
-		t.Error(err)
-	}
-	if local := tg.Observe(t.Context(), standard); local.ListenQueue == nil || *local.ListenQueue != 0 {
-		t.Errorf("listen queue %v", local.ListenQueue)
-	}
-}
-
 // awaitStopped waits until every thread of a process has stopped: the signal stops one thread, and the others run on
 // until that one has had a processor.
 func awaitStopped(t *testing.T, pid int) {

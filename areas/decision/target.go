@@ -104,26 +104,6 @@ func (p *arm) counted(ctx context.Context) (map[string]float64, error) {
 	return p.adapter.Counted(ctx, p.session)
 }
 
-// Recover implements area.Target: it waits until the decision point answers again. An embedded one that does not is
-// killed, and so started anew.
-func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
-	p, err := t.arms.Of(tr)
-	if err != nil {
-		return err
-	}
-	err = p.await(ctx)
-	if err == nil || p.url != nil || ctx.Err() != nil {
-		return err
-	}
-	if err := p.kill(); err != nil {
-		return err
-	}
-	if err := p.running(ctx); err != nil {
-		return err
-	}
-	return p.await(ctx)
-}
-
 // Close implements area.Target.
 func (t *target) Close(ctx context.Context) error { return t.arms.Close(ctx) }
 

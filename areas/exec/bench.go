@@ -112,12 +112,8 @@ func (a benches) composeBench(ctx context.Context, o gobench.Options, f *benchFl
 	if err != nil {
 		return x, fmt.Errorf("find tare's own executable, which runs the benchmarks: %w", err)
 	}
-	limits, err := a.Limits()
-	if err != nil {
-		return x, err
-	}
 	return area.Composed{
-		Text: benchText(p, self, file, limits, f), Label: "compares",
+		Text: benchText(p, self, file, f), Label: "compares",
 		What: fmt.Sprintf("%s with %s: %s", p.Sides[1].Label, p.Sides[0].Label, unit.Count(len(p.Benchmarks), "benchmark")),
 	}, nil
 }
@@ -134,7 +130,7 @@ const (
 )
 
 // benchText writes the experiment.
-func benchText(p gobench.Plan, self, file, limits string, f *benchFlags) string {
+func benchText(p gobench.Plan, self, file string, f *benchFlags) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# Benchmarks of two builds; composed by tare bench, which keeps the builds in its cache")
@@ -157,7 +153,7 @@ func benchText(p gobench.Plan, self, file, limits string, f *benchFlags) string 
 	if f.blocks != 0 {
 		line("blocks: %d", f.blocks)
 	}
-	return b.String() + limits
+	return b.String()
 }
 
 // benchOptions parses what stands after --, as go test would.

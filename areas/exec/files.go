@@ -4,5 +4,5 @@ import "embed"
 
 // files are area.Parts.Files.
 //
-//go:embed templates
+//go:embed templates words.md
 var files embed.FS

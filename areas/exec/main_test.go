@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ func runWorker(socket string) {
 			return
 		}
 		go func() {
+			runtime.LockOSThread() // whose CPU time is read
 			one := make([]byte, 1)
 			for {
 				if _, err := c.Read(one); err != nil {

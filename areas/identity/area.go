@@ -53,7 +53,6 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}
 	return &target{
 		spec: spec, env: env, signers: map[reference.Algorithm]*reference.Signer{}, planGroup: proc.PlanCgroup,
-		patience: recoverWithin,
 	}, nil
 }
 

@@ -31,7 +31,6 @@ type arm struct {
 	journal   area.Journal
 	// planGroup is proc.PlanCgroup; tests of the fallback have none.
 	planGroup func(name string) (string, error)
-	patience  time.Duration      // with a target that does not come back
 	limit     *ratelimit.Limiter // of what is asked outside of the load; nil: no bound
 	index     int                // makes names unique within the run
 	born      int64              // and this between runs: ns since 1970

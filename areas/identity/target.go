@@ -35,7 +35,6 @@ type target struct {
 	signers map[reference.Algorithm]*reference.Signer
 	// planGroup is proc.PlanCgroup; tests of the fallback have none.
 	planGroup func(name string) (string, error)
-	patience  time.Duration // of Recover, before it restarts a server
 }
 
 var _ area.Target = (*target)(nil)
@@ -48,7 +47,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {
 		return &arm{
-			plan: plan, treatment: tr, env: t.env, journal: j, planGroup: t.planGroup, patience: t.patience, index: index,
+			plan: plan, treatment: tr, env: t.env, journal: j, planGroup: t.planGroup, index: index,
 			born: t.env.Clock.Now().UnixNano(),
 		}
 	})
@@ -164,16 +163,6 @@ func (t *target) Endpoint(tr design.Treatment) (*load.Endpoint, error) {
 		return nil, err
 	}
 	return &load.Endpoint{Addr: p.addr, Host: p.host(), TLS: p.tls, Keys: p.identities, Local: p.local()}, nil
-}
-
-// Recover implements area.Target: it waits until the endpoint answers new connections and has none waiting, and
-// restarts it if that takes too long. Endpoints behind a URL are only waited for.
-func (t *target) Recover(ctx context.Context, tr design.Treatment) error {
-	p, err := t.arms.Of(tr)
-	if err != nil {
-		return err
-	}
-	return p.recover(ctx)
 }
 
 // Close implements area.Target.

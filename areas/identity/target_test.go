@@ -88,12 +88,11 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestRecoverRestarts: while a client holds all slots, only a restart makes the endpoint answer again, at the same
-// address.
-func TestRecoverRestarts(t *testing.T) {
+// TestRestart: while a client holds all slots, only a restart makes the endpoint answer again, at the same address.
+func TestRestart(t *testing.T) {
 	spec := embedded("healthy")
 	spec.Embedded.MaxConns = new(2)
-	tg, j := prepared(t, spec, standard, func(tg *target) { tg.patience = time.Second })
+	tg, j := prepared(t, spec, standard)
 	p := tg.arm("default")
 	before := *p.endpoint
 	for range 2 {
@@ -106,7 +105,7 @@ func TestRecoverRestarts(t *testing.T) {
 	if err := p.awaitConns(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	if err := tg.Recover(t.Context(), standard); err != nil {
+	if err := p.restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	after := p.child(serverEndpoint)

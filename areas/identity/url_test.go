@@ -55,9 +55,6 @@ func TestURL(t *testing.T) {
 		(end.Local != nil && end.Local(0).IsValid()) {
 		t.Errorf("endpoint %+v", end)
 	}
-	if err := tg.Recover(t.Context(), standard); err != nil {
-		t.Error(err)
-	}
 	if q := tg.Observe(t.Context(), standard).ListenQueue; q == nil || *q != 0 {
 		t.Errorf("listen queue %v", q)
 	}

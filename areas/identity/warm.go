@@ -14,7 +14,6 @@ import (
 	"tare/internal/kit"
 	"tare/internal/kit/oneshot"
 	"tare/internal/load"
-	"tare/internal/probe"
 )
 
 const (
@@ -24,8 +23,6 @@ const (
 	warmers = 8
 	// warmPause is the pause before another try.
 	warmPause = 250 * time.Millisecond
-	// recoverWithin is how long an endpoint may take to come back before it is restarted.
-	recoverWithin = 15 * time.Second
 )
 
 // host returns the Host header: embedded endpoints are called by the name that workloads use.
@@ -272,53 +269,4 @@ func (p *arm) eachIdentity(ctx context.Context, n int, work func(ctx context.Con
 		return failed
 	}
 	return context.Cause(ctx)
-}
-
-// recover waits for answers on new connections and for an empty listen queue, then for a restart's warm-up.
-func (p *arm) recover(ctx context.Context) error {
-	err := p.settle(ctx)
-	if err == nil || p.url != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if p.stopWatch != nil { // the kubelet's stand-in must not restart it at the same time
-		p.stopWatch()
-		defer p.watch()
-	}
-	if err := p.restart(ctx); err != nil {
-		return err
-	}
-	return p.fill(ctx)
-}
-
-// settle waits for the endpoint to come back by itself.
-func (p *arm) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, p.patience)
-	defer cancel()
-	w := p.adapter.wire(p.session("recover"))
-	for i := uint64(0); ; i++ {
-		_, err := p.call(ctx, w, i*uint64(p.identities), time.Second)
-		if err == nil && p.drained(ctx) {
-			return nil
-		}
-		if p.env.Clock.Sleep(ctx, warmPause) != nil {
-			return fmt.Errorf("no answer, or connections waiting in the listen queue, for %v: %w",
-				p.patience, errors.Join(err, ctx.Err()))
-		}
-	}
-}
-
-// drained reports whether no connection waits to be accepted, as far as we can see.
-func (p *arm) drained(ctx context.Context) bool {
-	if !p.addr.Addr().IsLoopback() {
-		return true
-	}
-	samples, err := p.listenQueue().Read(ctx)
-	if err != nil {
-		return true // not visible: a server in another network namespace
-	}
-	depth, ok := probe.Find(samples, serverEndpoint, probe.ListenQueueDepth)
-	return !ok || depth == 0
 }

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/driver"
 	"tare/internal/kit"
-	"tare/internal/plane"
 	"tare/internal/unit"
 )
 

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/plane"
 	"tare/rigs/areatest"
 )
 

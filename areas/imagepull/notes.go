@@ -3,7 +3,7 @@ package imagepull
 import (
 	"fmt"
 
-	"tare/internal/plane"
+	"tare/areas/plane"
 )
 
 // notes returns what is to be known of this run; what holds for every run is in README.md.

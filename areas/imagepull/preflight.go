@@ -7,10 +7,10 @@ import (
 	"os"
 
 	"tare/area"
+	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/driver"
 	"tare/internal/kit"
-	"tare/internal/plane"
 )
 
 // Preflight implements area.Area. It checks that the program is available, which may build it, that it has the pull

@@ -16,7 +16,7 @@ import (
 
 // commands is area.Parts.Commands.
 func commands() []area.Command {
-	return []area.Command{sandboxCommand(), compareCommand(), labCommand()}
+	return []area.Command{sandboxCommand(), labCommand()}
 }
 
 func sandboxCommand() area.Command {
@@ -39,7 +39,7 @@ func sandboxCommand() area.Command {
 			if profile == "" {
 				return area.Usage("name the seccomp profile: tare sandbox --profile FILE -- COMMAND")
 			}
-			x, err := composeSandbox(args, profile, sh)
+			x, err := composeSandbox(args, profile)
 			if err != nil {
 				return err
 			}
@@ -49,11 +49,7 @@ func sandboxCommand() area.Command {
 }
 
 // composeSandbox writes the experiment that compares a command with and without a profile.
-func composeSandbox(args []string, profile string, sh *area.Shell) (area.Composed, error) {
-	limits, err := sh.Limits()
-	if err != nil {
-		return area.Composed{}, err
-	}
+func composeSandbox(args []string, profile string) (area.Composed, error) {
 	if err := kit.FindProgram(args[0]); err != nil {
 		return area.Composed{}, err
 	}
@@ -77,6 +73,6 @@ target:
 %sbaseline: {enforcer: none}
 treatments:
   - {enforcer: seccomp, profile: %s}
-%s`, kit.NameOf("sandbox", strings.TrimSuffix(filepath.Base(profile), ".json"), name), measured, kit.Quote(profile), limits),
+`, kit.NameOf("sandbox", strings.TrimSuffix(filepath.Base(profile), ".json"), name), measured, kit.Quote(profile)),
 	}, nil
 }

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
@@ -11,26 +10,8 @@ import (
 	"tare/internal/shell"
 )
 
-// compareCommand is the mode of tare compare whose arguments are command lines.
-func compareCommand() area.Command {
-	return area.Command{
-		Of: "compare", With: "--", Asks: true, Least: 2, Most: -1,
-		Run: func(ctx context.Context, sh *area.Shell, args []string) error {
-			x, err := composeCommands(args, sh)
-			if err != nil {
-				return err
-			}
-			return sh.Ask(ctx, x)
-		},
-	}
-}
-
-// composeCommands writes the experiment that compares command lines.
-func composeCommands(args []string, sh *area.Shell) (area.Composed, error) {
-	limits, err := sh.Limits()
-	if err != nil {
-		return area.Composed{}, err
-	}
+// compareCommands is area.Parts.CompareCommands.
+func compareCommands(args []string) (area.Composed, error) {
 	byShell := needsShell(args)
 	var commands, treatments strings.Builder
 	seen := map[string]bool{}
@@ -67,7 +48,7 @@ area: sandbox
 question: compare
 target:
   commands:
-%s%s%s`, kit.NameOf("compare", firstWord(args[0]), firstWord(args[1])), commands.String(), treatments.String(), limits),
+%s%s`, kit.NameOf("compare", firstWord(args[0]), firstWord(args[1])), commands.String(), treatments.String()),
 	}, nil
 }
 

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
-	"tare/internal/vm"
 )
 
 // guestFiles returns the initial file system of a guest: this program, the programs that the operations start, and the

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/internal/vm"
 )
 
 // The values of `on`.
@@ -175,9 +175,6 @@ func (*labTarget) Endpoint(design.Treatment) (*load.Endpoint, error) { return ni
 
 // Probes implements area.Target: it is nil, since workers time themselves.
 func (*labTarget) Probes(design.Treatment) []probe.Probe { return nil }
-
-// Recover implements area.Target: a worker cannot be overloaded.
-func (*labTarget) Recover(context.Context, design.Treatment) error { return nil }
 
 // Notes implements area.Target: what every machine notes, and what its figures are.
 func (t *labTarget) Notes() []string {

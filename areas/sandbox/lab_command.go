@@ -13,12 +13,12 @@ import (
 	"syscall"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
+	"tare/areas/sandbox/vm/shell"
 	"tare/internal/build"
 	"tare/internal/clock"
 	"tare/internal/kit/remote"
 	"tare/internal/unit"
-	"tare/internal/vm"
-	"tare/internal/vm/shell"
 )
 
 // labs are the commands of tare lab in a shell.

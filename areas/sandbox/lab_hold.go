@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
 	"tare/internal/clock"
 	"tare/internal/kit"
 	"tare/internal/proc"
-	"tare/internal/vm"
 )
 
 const (

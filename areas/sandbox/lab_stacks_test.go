@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
+	"tare/areas/sandbox/vm/shell"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/vm"
-	"tare/internal/vm/shell"
 	"tare/rigs/areatest"
 )
 

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
 	"tare/internal/design"
 	"tare/internal/metric"
-	"tare/internal/vm"
 	"tare/rigs/areatest"
 )
 

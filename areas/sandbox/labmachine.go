@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/areas/sandbox/vm"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/kit/remote"
 	"tare/internal/proc"
 	"tare/internal/unit"
-	"tare/internal/vm"
 )
 
 // labSecurity is the security modules of a lab VM.

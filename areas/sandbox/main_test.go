@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		}
 		areatest.Serve(Area{}, name)
 	}
-	areatest.ServeGuest(Area{})
+	serveGuest()
 	goleak.VerifyTestMain(m)
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tare/internal/vm"
+	"tare/areas/sandbox/vm"
 )
 
 func TestPlantedPrograms(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"tare/area"
 	"tare/areas/sandbox/apparmor"
 	"tare/areas/sandbox/policy"
+	"tare/areas/sandbox/vm"
+	"tare/areas/sandbox/vm/shell"
 	"tare/internal/design"
 	"tare/internal/load"
-	"tare/internal/vm"
-	"tare/internal/vm/shell"
 )
 
 // TestReloadCondition: validate refuses the condition where no policy can be replaced, and says why.

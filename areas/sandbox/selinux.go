@@ -15,9 +15,9 @@ import (
 	"tare/area"
 	"tare/areas/sandbox/policy"
 	"tare/areas/sandbox/selinux"
+	"tare/areas/sandbox/vm"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
-	"tare/internal/vm"
 )
 
 // seLinux is SELinux with a policy of tare's: each treatment is a domain of its own. A policy cannot be unloaded, and

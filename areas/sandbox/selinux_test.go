@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/areas/sandbox/vm"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
-	"tare/internal/vm"
 )
 
 // rulesFile writes a policy of the user's and returns its path.

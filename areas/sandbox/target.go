@@ -294,9 +294,6 @@ func (t *target) leave(ctx context.Context, a *arm) error {
 	return nil
 }
 
-// Recover implements area.Target: a worker cannot be overloaded.
-func (*target) Recover(context.Context, design.Treatment) error { return nil }
-
 // Close implements area.Target.
 func (t *target) Close(ctx context.Context) error {
 	t.mu.Lock()

@@ -3,6 +3,7 @@ package main
 
 import (
 	"tare"
+	"tare/area"
 	"tare/areas/admission"
 	"tare/areas/decision"
 	"tare/areas/exec"
@@ -11,13 +12,16 @@ import (
 	"tare/areas/sandbox"
 )
 
-func main() {
-	tare.Main(
+func main() { tare.Main(areas()...) }
+
+// areas are those of this binary, in the order in which lists have them.
+func areas() []area.Area {
+	return []area.Area{
 		identity.Area{},
 		decision.Area{},
 		sandbox.Area{},
 		admission.Area{},
 		imagepull.Area{},
 		exec.Area{},
-	)
+	}
 }

@@ -53,10 +53,13 @@ func testsByName(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() && slices.Contains([]string{"testdata", "bin", "results", ".git"}, d.Name()) {
-			return skipDir(err)
+		if err != nil {
+			return err
 		}
-		if d.IsDir() || !strings.HasSuffix(file, "_test.go") {
+		if d.IsDir() {
+			return skipData(d.Name())
+		}
+		if !strings.HasSuffix(file, "_test.go") {
 			return nil
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -75,12 +78,4 @@ func testsByName(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// skipDir returns err or, without one, that the folder is skipped.
-func skipDir(err error) error {
-	if err != nil {
-		return err
-	}
-	return fs.SkipDir
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,8 +13,8 @@ import (
 
 // A GoModule is a program whose sources are embedded, including go.sum, which pins its dependencies.
 type GoModule struct {
-	Sources fs.FS
-	Files   []string // one folder deep, with the ending Embedded
+	Files   Files    // the sources
+	Hashed  string   // the form of their paths in the hash: see Files.Hash
 	Flags   []string // of go build: "-tags", "x"
 	LDFlags string
 	Version string // its version; empty if unused
@@ -97,7 +96,7 @@ type Packages struct {
 	Stale int // those that Go still has to compile
 }
 
-// Packages downloads what the module in work needs, where Unpack put it, and counts packages. progress receives Go's
+// Packages downloads what the module in work needs, where Files.Unpack put it, and counts packages. progress receives Go's
 // messages. The error is a *GoFault or the context's.
 func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func(line string)) (Packages, error) {
 	args := []string{"list", "-deps", "-trimpath", "-f", "{{if .Stale}}stale{{else}}fresh{{end}}"}
@@ -121,7 +120,7 @@ func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func
 	return n, nil
 }
 
-// Build makes dir/m.Binary from the sources in work, where Unpack put them, and removes the sources. progress receives
+// Build makes dir/m.Binary from the sources in work, where Files.Unpack put them, and removes the sources. progress receives
 // the output of "go build -v": the path of each package when its compilation begins, and messages, which contain a
 // space; nil: the output is ignored. The error is a *GoFault or the context's.
 func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress func(line string)) error {
@@ -140,14 +139,6 @@ func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress fu
 		return explain(ctx, out, err)
 	}
 	return os.RemoveAll(work)
-}
-
-// Unpack writes the module's sources to dir.
-func (m GoModule) Unpack(dir string) error {
-	if err := Unpack(m.Sources, m.Files, dir, Embedded); err != nil {
-		return fmt.Errorf("unpack the sources: %w", err)
-	}
-	return nil
 }
 
 // Fault is a kind of failure of a Go toolchain that is due to the host, not to the module.
@@ -243,10 +234,10 @@ func cut(line string) string {
 	return strings.ToValidUTF8(line[:min(len(line), most)], "")
 }
 
-// Make is Unpack and Build: it leaves only the module's binary in dir.
+// Make unpacks and builds: it leaves only the module's binary in dir.
 func (g Go) Make(ctx context.Context, m GoModule, dir string) error {
 	work := filepath.Join(dir, "work")
-	if err := m.Unpack(work); err != nil {
+	if err := m.Files.Unpack(work); err != nil {
 		return err
 	}
 	return g.Build(ctx, m, work, dir, nil)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,11 +15,11 @@ import (
 
 // program is a module of two files that needs nothing but the standard library, and little of that.
 var program = build.GoModule{
-	Sources: fstest.MapFS{
-		"src/go.mod.txt":  {Data: []byte("module x\n\ngo 1.26\n")},
-		"src/main.go.txt": {Data: []byte("package main\n\nvar said = \"nothing\"\n\nfunc main() { print(said) }\n")},
+	Files: build.Files{
+		"go.mod":  []byte("module x\n\ngo 1.26\n"),
+		"main.go": []byte("package main\n\nvar said = \"nothing\"\n\nfunc main() { print(said) }\n"),
 	},
-	Files: []string{"src/go.mod.txt", "src/main.go.txt"}, LDFlags: "-X main.said=built", Binary: "prog",
+	LDFlags: "-X main.said=built", Binary: "prog",
 }
 
 func findGo(t *testing.T) build.Go {
@@ -42,7 +41,7 @@ func TestModuleIsBuilt(t *testing.T) {
 		t.Errorf("got toolchain %+v", g)
 	}
 	work := filepath.Join(dir, "src")
-	if err := program.Unpack(work); err != nil {
+	if err := program.Files.Unpack(work); err != nil {
 		t.Fatal(err)
 	}
 	n, err := g.Packages(t.Context(), program, work, nil)
@@ -84,13 +83,12 @@ func TestFaultsOfARealToolchain(t *testing.T) {
 		},
 	} {
 		m := program
-		m.Sources = fstest.MapFS{
-			"src/go.mod.txt": {Data: []byte(c.mod)}, "src/main.go.txt": {Data: []byte(c.main)},
-			"src/go.sum.txt": {Data: []byte(
+		m.Files = build.Files{
+			"go.mod": []byte(c.mod), "main.go": []byte(c.main),
+			"go.sum": []byte(
 				"example.invalid/y v1.0.0 h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\nexample.invalid/y v1.0.0/go.mod " +
-					"h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n")},
+					"h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"),
 		}
-		m.Files = []string{"src/go.mod.txt", "src/go.sum.txt", "src/main.go.txt"}
 		err := g.Make(t.Context(), m, t.TempDir())
 		fault, ok := errors.AsType[*build.GoFault](err)
 		if !ok || fault.Fault != c.fault || !strings.Contains(fault.Error(), c.says) {

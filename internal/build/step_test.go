@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,34 +75,5 @@ func TestTail(t *testing.T) {
 	}
 	if got := build.Tail(""); got != "" {
 		t.Errorf("got tail %q of nothing", got)
-	}
-}
-
-// TestHashCoversAllInputs: contents, names, the borders between them, and arguments.
-func TestHashCoversAllInputs(t *testing.T) {
-	files := fstest.MapFS{
-		"d/a": {Data: []byte("x")}, "d/b": {Data: []byte("y")}, "d/a2": {Data: []byte("x")},
-		"d/ab": {Data: []byte("x\nd/b 1\ny")},
-	}
-	seen := map[string]string{}
-	for name, c := range map[string]struct{ paths, words []string }{
-		"both":        {[]string{"d/a", "d/b"}, nil},
-		"one":         {[]string{"d/a"}, nil},
-		"other name":  {[]string{"d/a2"}, nil},
-		"in one file": {[]string{"d/ab"}, nil},
-		"a word":      {[]string{"d/a"}, []string{"w", "v"}},
-		"one word":    {[]string{"d/a"}, []string{"w v"}},
-	} {
-		h, err := build.Hash(files, c.paths, c.words...)
-		if err != nil || len(h) != 12 {
-			t.Errorf("%s: got hash %q, %v; want 12 characters", name, h, err)
-		}
-		if other := seen[h]; other != "" {
-			t.Errorf("%s and %s have one hash", name, other)
-		}
-		seen[h] = name
-	}
-	if _, err := build.Hash(files, []string{"d/none"}); err == nil {
-		t.Error("a file that is not there has a hash")
 	}
 }

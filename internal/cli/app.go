@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"tare/area"
 	"tare/internal/clock"
@@ -21,8 +20,6 @@ type app struct {
 	Env
 	areas   config.List
 	verbose bool
-	// asked are the flags of those own commands that areas have modes of.
-	asked map[string]*oneLineFlags
 	// inconclusiveOK makes an inconclusive result a warning.
 	inconclusiveOK bool
 	// interrupts are those of the command run.
@@ -48,7 +45,7 @@ func (a *app) tell(format string, args ...any) {
 func (a *app) area(name string) (area.Area, error) {
 	ar, ok := a.areas.Find(name)
 	if !ok {
-		return nil, usage("unknown area %q; areas are: %s", name, strings.Join(a.areas.Names(), ", "))
+		return nil, usage("unknown area %q: %s", name, config.KnownAreas(a.areas, name))
 	}
 	return ar, nil
 }

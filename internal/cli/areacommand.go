@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,21 +14,13 @@ import (
 	"tare/internal/record"
 )
 
-// addAreaCommands adds the commands of all areas, and their modes of tare's own.
+// addAreaCommands adds the commands of all areas.
 func (a *app) addAreaCommands(root *cobra.Command) {
 	for _, ar := range a.Areas {
-		commands := ar.Parts().Commands
-		if commands == nil {
-			continue
-		}
-		for _, c := range commands() {
-			if c.Of != "" {
-				if base, _, err := root.Find([]string{c.Of}); err == nil && base != root {
-					a.addMode(base, c)
-				}
-				continue
+		if commands := ar.Parts().Commands; commands != nil {
+			for _, c := range commands() {
+				root.AddCommand(a.areaCommand(c))
 			}
-			root.AddCommand(a.areaCommand(c))
 		}
 	}
 }
@@ -55,7 +46,12 @@ func (a *app) areaCommand(c area.Command) *cobra.Command {
 		out.Args = unknownCommand
 		out.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	} else {
-		out.RunE = func(cc *cobra.Command, args []string) error { return c.Run(cc.Context(), a.shell(cc, f), args) }
+		out.RunE = func(cc *cobra.Command, args []string) error {
+			if _, err := f.limits(); err != nil { // before anything is built or asked
+				return err
+			}
+			return c.Run(cc.Context(), a.shell(f), args)
+		}
 	}
 	for _, x := range c.Below {
 		out.AddCommand(a.areaCommand(x))
@@ -63,55 +59,33 @@ func (a *app) areaCommand(c area.Command) *cobra.Command {
 	return out
 }
 
-// addMode adds a mode to a command of tare's own.
-func (a *app) addMode(base *cobra.Command, c area.Command) {
-	var own []string
-	if c.Flags != nil {
-		before := flagNames(base)
-		addFlags(base, c.Flags)
-		for name := range flagNames(base) {
-			if !before[name] {
-				own = append(own, name)
-			}
-		}
+// addMode adds an area's mode to a command of tare's own. The mode takes its own flags only, and the command none of
+// them.
+func (a *app) addMode(base *cobra.Command, m area.Mode) {
+	before := flagNames(base)
+	on := base.Flags().Bool(m.Flag, false, m.Help)
+	if m.Flags != nil {
+		addFlags(base, m.Flags)
 	}
-	run, check, f := base.RunE, base.Args, &oneLineFlags{}
-	if c.Asks {
-		f = a.asked[c.Of]
-	}
-	is := func(cc *cobra.Command) bool {
-		if c.With == "--" {
-			return cc.ArgsLenAtDash() == 0
-		}
-		return cc.Flags().Changed(c.With)
-	}
-	base.Args = func(cc *cobra.Command, args []string) error {
-		if is(cc) || check == nil {
-			return argumentsOf(c)(cc, args)
-		}
-		return check(cc, args)
-	}
+	run := base.RunE
 	base.RunE = func(cc *cobra.Command, args []string) error {
-		if !is(cc) {
-			for _, name := range own {
-				if cc.Flags().Changed(name) {
-					return usage("--%s belongs to --%s", name, c.With)
-				}
+		var wrong error
+		cc.Flags().Visit(func(x *pflag.Flag) {
+			switch common := cc.InheritedFlags().Lookup(x.Name) != nil; {
+			case common || x.Name == m.Flag:
+			case *on && before[x.Name]:
+				wrong = usage("--%s does not go with --%s", x.Name, m.Flag)
+			case !*on && !before[x.Name]:
+				wrong = usage("--%s belongs to --%s", x.Name, m.Flag)
 			}
-			return run(cc, args)
+		})
+		switch {
+		case wrong != nil:
+			return wrong
+		case *on:
+			return m.Run(cc.Context(), a.shell(&oneLineFlags{}))
 		}
-		if c.With != "--" {
-			foreign := ""
-			cc.Flags().Visit(func(x *pflag.Flag) {
-				if !slices.Contains(own, x.Name) && cc.InheritedFlags().Lookup(x.Name) == nil {
-					foreign = x.Name
-				}
-			})
-			if foreign != "" {
-				return usage("--%s does not go with --%s", foreign, c.With)
-			}
-		}
-		return c.Run(cc.Context(), a.shell(cc, f), args)
+		return run(cc, args)
 	}
 }
 
@@ -164,13 +138,11 @@ func addFlags(c *cobra.Command, add func(*flag.FlagSet)) {
 }
 
 // shell returns the outside world of an area's command.
-func (a *app) shell(c *cobra.Command, f *oneLineFlags) *area.Shell {
+func (a *app) shell(f *oneLineFlags) *area.Shell {
 	return &area.Shell{
 		Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Args0: a.Args[0], Getenv: a.lookup, Log: a.logger(a.Stderr),
-		Given: c.Flags().Changed, Print: a.print, Tell: a.tell, Lost: func() error { return a.lost }, Limits: f.limits,
-		Ask: func(ctx context.Context, x area.Composed) error {
-			return a.ask(ctx, composed{text: x.Text, label: x.Label, what: x.What, needs: x.Needs}, f)
-		},
+		Print: a.print, Tell: a.tell,
+		Ask: func(ctx context.Context, x area.Composed) error { return a.askComposed(ctx, x, f) },
 		Lock: func(key, who string, since time.Time) (func(), error) {
 			held, err := record.Lock(lockFolder(), key, record.Holder{Run: who, Since: since})
 			if err != nil {
@@ -179,4 +151,14 @@ func (a *app) shell(c *cobra.Command, f *oneLineFlags) *area.Shell {
 			return func() { _ = held.Unlock() }, nil
 		},
 	}
+}
+
+// askComposed runs an experiment that an area has composed, with the margin and the budgets of the command line.
+func (a *app) askComposed(ctx context.Context, x area.Composed, f *oneLineFlags) error {
+	limits, err := f.limits()
+	if err != nil {
+		return err
+	}
+	x.Text += limits
+	return a.ask(ctx, x, f)
 }

@@ -94,6 +94,7 @@ func (a *app) builtFolders(ctx context.Context) (out []builtFolder, err error) {
 	if err != nil {
 		return nil, err
 	}
+	out = []builtFolder{} // JSON has a list where no area builds anything
 	for _, ar := range a.Areas {
 		builds := ar.Parts().Builds
 		if builds == nil {
@@ -138,6 +139,9 @@ func cacheJSON(w io.Writer, folders []builtFolder) error {
 func cacheText(w io.Writer, folders []builtFolder) error {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
+	if len(folders) == 0 {
+		say("no area of this build of tare builds anything\n")
+	}
 	for _, f := range folders {
 		say("%s in %s\n", f.Holds, f.Folder)
 		if len(f.Items) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/area"
 	"tare/internal/analyze"
 	"tare/internal/kit"
 	"tare/internal/shell"
@@ -31,27 +32,35 @@ func (a *app) compareCommand() *cobra.Command {
 				return usage("tare compare expects at least two commands after --, or two URLs, got %s; see 'tare compare --help'",
 					argumentCount(len(args)))
 			}
-			var x composed
-			var err error
 			switch {
+			case c.ArgsLenAtDash() == 0:
+				return a.compareCommands(c.Context(), args, &f)
 			case strings.Contains(args[0], "://"):
-				x, err = a.composeServers(c.Context(), args, adapter, &f)
-			default:
-				return a.compareRecords(args, treatment, &f)
+				return a.compareServers(c.Context(), args, adapter, &f)
 			}
-			if err != nil {
-				return err
-			}
-			return a.ask(c.Context(), x, &f)
+			return a.compareRecords(args, treatment, &f)
 		},
 	}
 	f.add(c)
 	f.marginFlag(c)
-	a.asked = map[string]*oneLineFlags{c.Name(): &f}
 	adapterFlag(c, &adapter)
 	c.Flags().StringVar(&treatment, "treatment", "", "of records: see 'tare diff'")
 	_ = c.Flags().MarkHidden("treatment") // the flag exists
 	return c
+}
+
+// compareCommands asks the area that measures command lines.
+func (a *app) compareCommands(ctx context.Context, commands []string, f *oneLineFlags) error {
+	for _, ar := range a.Areas {
+		if compose := ar.Parts().CompareCommands; compose != nil {
+			x, err := compose(commands)
+			if err != nil {
+				return err
+			}
+			return a.askComposed(ctx, x, f)
+		}
+	}
+	return usage("this tare has no area that measures commands: it was built with %s", strings.Join(a.areas.Names(), ", "))
 }
 
 // compareRecords does what the command of this name once did.
@@ -82,11 +91,11 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 // usualRate is the rate of each server if --max-rate allows it: a block of three arms then takes half a minute.
 const usualRate = 200
 
-// composeServers writes the experiment that compares servers.
-func (a *app) composeServers(ctx context.Context, args []string, adapter string, f *oneLineFlags) (composed, error) {
+// compareServers writes the experiment that compares servers, and runs it.
+func (a *app) compareServers(ctx context.Context, args []string, adapter string, f *oneLineFlags) error {
 	limits, err := f.limits()
 	if err != nil {
-		return composed{}, err
+		return err
 	}
 	var first spoken
 	var treatments strings.Builder
@@ -97,9 +106,9 @@ func (a *app) composeServers(ctx context.Context, args []string, adapter string,
 		}
 		switch {
 		case err != nil:
-			return composed{}, err
+			return err
 		case s.adapter.Name != first.adapter.Name || s.options != first.options:
-			return composed{}, usage("%s speaks %s and %s speaks %s: they cannot be compared; if that is wrong, name the "+
+			return usage("%s speaks %s and %s speaks %s: they cannot be compared; if that is wrong, name the "+
 				"protocol: --adapter NAME", first.url, first.adapter.Name, s.url, s.adapter.Name)
 		}
 		treatments.WriteString(kit.Treatment(i, "url", s.url))
@@ -108,11 +117,11 @@ func (a *app) composeServers(ctx context.Context, args []string, adapter string,
 	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil {
 		rate = min(rate, math.Max(1, math.Floor(float64(most)/2)), float64(most))
 	}
-	return composed{
-		label: "compares", needs: first.needs(),
-		what: fmt.Sprintf("the answers of %s with those of %s, at %v each, in turns", strings.Join(args[1:], ", "), args[0],
+	return a.ask(ctx, area.Composed{
+		Label: "compares", Needs: first.needs(),
+		What: fmt.Sprintf("the answers of %s with those of %s, at %v each, in turns", strings.Join(args[1:], ", "), args[0],
 			unit.Rate(rate)),
-		text: fmt.Sprintf(`# How quickly do these servers answer the same calls, compared with the first?
+		Text: fmt.Sprintf(`# How quickly do these servers answer the same calls, compared with the first?
 name: %s
 area: %s
 question: compare
@@ -124,5 +133,5 @@ target:
   timeout: 5s   # a call that takes longer has failed: write what clients use
 %s`, nameOf("compare", first.host()), first.area, first.adapter.Name, first.options, treatments.String(), unit.Rate(rate),
 			analyze.LongEnough(rate), limits),
-	}, nil
+	}, f)
 }

@@ -26,7 +26,7 @@ func (a *app) complete(c *cobra.Command) {
 		c.ValidArgsFunction = runNames
 	case "WORD":
 		c.ValidArgsFunction = oneOf(func() (all []string) {
-			for _, e := range glossary.All() {
+			for _, e := range glossary.Of(a.Areas) {
 				all = append(all, e.Word)
 			}
 			return all

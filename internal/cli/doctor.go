@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/signal"
 	"runtime"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/doctor"
 	"tare/internal/unit"
@@ -46,6 +46,13 @@ func (a *app) doctorCommand() *cobra.Command {
 	c.Flags().StringVarP(&form, "output", "o", "text", "format: json or text")
 	c.Flags().StringVar(&length, "time", doctor.DefaultTime.String(), "duration of the comparison of equal work")
 	c.Flags().Uint64Var(&seed, "seed", 0, "seed of the order in the comparison (default: a new one each time)")
+	for _, ar := range a.Areas {
+		if modes := ar.Parts().DoctorModes; modes != nil {
+			for _, m := range modes() {
+				a.addMode(c, m)
+			}
+		}
+	}
 	return c
 }
 
@@ -55,9 +62,15 @@ func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
 	if !ok {
 		return usage("-o %s: unknown format %q; formats are: %s", form, form, strings.Join(sortedKeys(forms), ", "))
 	}
-	var err error
-	if o.Self, err = os.Executable(); err != nil {
-		return fmt.Errorf("find tare's own executable, to start children with it: %w", err)
+	env, err := a.areaEnv(".")
+	if err != nil {
+		return err
+	}
+	o.Self = env.Self
+	for _, ar := range a.Areas {
+		if checks := ar.Parts().Checks; checks != nil {
+			o.Areas = append(o.Areas, func(ctx context.Context) []area.Check { return checks(ctx, env) })
+		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -14,13 +14,14 @@ func (a *app) explainCommand() *cobra.Command {
 		Use: "explain [WORD]", Short: "Explain a metric, verdict, signature, question or term of the report, with its source",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			words := glossary.Of(a.Areas)
 			if len(args) == 0 {
-				for _, e := range glossary.All() {
+				for _, e := range words {
 					a.print("%s\n", e.Word)
 				}
 				return nil
 			}
-			e, near, ok := glossary.Lookup(args[0])
+			e, near, ok := words.Lookup(args[0])
 			if !ok {
 				hint := "'tare explain' without a word lists them all"
 				if len(near) > 0 {

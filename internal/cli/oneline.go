@@ -19,14 +19,6 @@ import (
 	"tare/internal/unit"
 )
 
-// A composed is an experiment that a command line stands for.
-type composed struct {
-	text  string // the file that a person would have written
-	label string // of the first line of the plan
-	what  string // that is asked
-	needs string // what to do where the address alone is not enough; empty: it is
-}
-
 // oneLineFlags are the flags of commands that compose an experiment.
 type oneLineFlags struct {
 	sourceFlags
@@ -51,14 +43,14 @@ func (f *oneLineFlags) marginFlag(c *cobra.Command) {
 }
 
 // ask changes a composed experiment as the flags say, keeps it if that is wanted, prints its plan, and runs it.
-func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
+func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
 	outs, err := parseOutputs(f.outputs)
 	if err != nil {
 		return err
 	}
-	src, err := f.change(source{name: "the experiment of this command line", text: []byte(x.text)})
+	src, err := f.change(source{name: "the experiment of this command line", text: []byte(x.Text)})
 	if err != nil {
 		return err
 	}
@@ -83,13 +75,13 @@ func (a *app) ask(ctx context.Context, x composed, f *oneLineFlags) error {
 
 // incomplete reports what is wrong with an experiment, and what its target needs. It keeps only the text that the
 // command composed itself: a wrong value of --set may be a secret.
-func (a *app) incomplete(src source, x composed, f *oneLineFlags, wrong []config.Diagnostic) error {
+func (a *app) incomplete(src source, x area.Composed, f *oneLineFlags, wrong []config.Diagnostic) error {
 	_, err := a.experiment(src)
 	isGiven := func(d config.Diagnostic) bool { return d.Path != "" && f.value(d.Path) != "" }
-	if x.needs == "" || err == nil || slices.ContainsFunc(wrong, isGiven) { // what is given is wrong
+	if x.Needs == "" || err == nil || slices.ContainsFunc(wrong, isGiven) { // what is given is wrong
 		return err
 	}
-	a.tell("%s\n", x.needs)
+	a.tell("%s\n", x.Needs)
 	if f.write == "" || f.given() {
 		a.tell("or write the file with --write FILE and without --set, and complete it there\n")
 		return err
@@ -118,7 +110,7 @@ func keep(src source, file string) (source, error) {
 }
 
 // outline prints the plan in three lines.
-func (a *app) outline(ctx context.Context, e *config.Experiment, x composed) error {
+func (a *app) outline(ctx context.Context, e *config.Experiment, x area.Composed) error {
 	ar, err := a.area(e.Area)
 	if err != nil {
 		return err
@@ -127,7 +119,7 @@ func (a *app) outline(ctx context.Context, e *config.Experiment, x composed) err
 	if ar.Parts().Program != nil {
 		made, _ = a.program(ctx, ar, e, true) // the run says why a program does not start, and what to do
 	}
-	a.tell("%-9s %s\n%-9s %s\n", x.label, x.what, "takes", longest(e, made))
+	a.tell("%-9s %s\n%-9s %s\n", x.Label, x.What, "takes", longest(e, made))
 	creates := ""
 	says := e.Target.Says()
 	if says.Creates != nil {

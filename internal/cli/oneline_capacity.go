@@ -48,30 +48,30 @@ func adapterFlag(c *cobra.Command, adapter *string) {
 }
 
 // composeCapacity writes the experiment that searches for the capacity of the server at an address.
-func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *oneLineFlags) (composed, error) {
+func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *oneLineFlags) (area.Composed, error) {
 	slo, budgets, err := splitObjective(f.budgets)
 	if err != nil {
-		return composed{}, err
+		return area.Composed{}, err
 	}
 	f.budgets = budgets
 	limits, err := f.limits()
 	if err != nil {
-		return composed{}, err
+		return area.Composed{}, err
 	}
 	at, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
 	if err != nil {
-		return composed{}, err
+		return area.Composed{}, err
 	}
-	x := composed{label: "searches", needs: at.needs()}
-	x.what = fmt.Sprintf("the highest rate that %s holds, and how it breaks above it", at.url)
+	x := area.Composed{Label: "searches", Needs: at.needs()}
+	x.What = fmt.Sprintf("the highest rate that %s holds, and how it breaks above it", at.url)
 	load := ""
 	if slo.limit != "" {
-		x.what += fmt.Sprintf("; and the highest rate at which at most %s of the calls take longer than %s", slo.share,
+		x.What += fmt.Sprintf("; and the highest rate at which at most %s of the calls take longer than %s", slo.share,
 			slo.limit)
 		load += fmt.Sprintf("  slo: {limit: %s, share: %s}   # find the highest rate at which this holds, too\n", slo.limit,
 			slo.share)
 	}
-	x.text = at.asked("capacity",
+	x.Text = at.asked("capacity",
 		"At what rate does this server break, and how? The search overloads it for some seconds.", "", load+limits)
 	return x, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"tare/area"
 )
 
 func (a *app) guardCommand() *cobra.Command {
@@ -45,28 +47,28 @@ func (m *mustRefuse) given() bool { return len(m.without)+len(m.forbidden) > 0 }
 
 // composeGuard writes the experiment that asks the server at an address for what it must refuse.
 func (a *app) composeGuard(ctx context.Context, address, adapter string, f *oneLineFlags, must *mustRefuse,
-) (composed, error) {
+) (area.Composed, error) {
 	limits, err := f.limits()
 	if err != nil {
-		return composed{}, err
+		return area.Composed{}, err
 	}
 	at, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
 	if err != nil {
-		return composed{}, err
+		return area.Composed{}, err
 	}
 	section := ""
 	switch write := at.adapter.Trespass; {
 	case must.given() && write == nil:
-		return composed{}, usage("--without-header and --forbidden are not for %s, which knows itself what must be refused",
+		return area.Composed{}, usage("--without-header and --forbidden are not for %s, which knows itself what must be refused",
 			at.adapter.Name)
 	case must.given():
 		section = write(must.without, must.forbidden)
 	}
-	x := composed{label: "guards", needs: at.needs()}
+	x := area.Composed{Label: "guards", Needs: at.needs()}
 	if at.adapter.GuardNeeds != "" && section == "" {
-		x.needs = at.adapter.GuardNeeds
+		x.Needs = at.adapter.GuardNeeds
 	}
-	x.what = fmt.Sprintf("whether %s refuses what it must, at rates below and above the one that it holds", at.url)
-	x.text = at.asked("guard", "Does this server refuse what it must, while it is overloaded?", section, limits)
+	x.What = fmt.Sprintf("whether %s refuses what it must, at rates below and above the one that it holds", at.url)
+	x.Text = at.asked("guard", "Does this server refuse what it must, while it is overloaded?", section, limits)
 	return x, nil
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"tare/areas/plane"
 	"tare/internal/clock"
-	"tare/internal/plane"
 )
 
 // TestPlaneScript runs a real control plane if one is built or named. It builds none, which takes minutes.

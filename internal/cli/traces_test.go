@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"tare/areas/decision/engine"
-	"tare/internal/plane"
-	"tare/internal/vm"
+	"tare/areas/plane"
+	"tare/areas/sandbox/vm"
 )
 
 // adoptOrphans makes this process the parent of orphans until the end of the test. Whatever a killed tare started,

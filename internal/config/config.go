@@ -21,6 +21,16 @@ type Areas interface {
 	Names() []string
 }
 
+// KnownAreas names the areas of this binary for an error about one that it lacks.
+func KnownAreas(areas Areas, lacks string) string {
+	names := areas.Names()
+	list := strings.Join(names, ", ")
+	if near := spelling.DidYouMean(lacks, names); near != "" {
+		return "the areas are " + list + near
+	}
+	return "this build of tare has " + list + "; another may have more"
+}
+
 // A List is the areas of a binary, in the order in which they are shown.
 type List []area.Area
 
@@ -197,9 +207,7 @@ func (c *checker) findArea() {
 		c.area = a
 		return
 	}
-	names := c.areas.Names()
-	c.fail("area", "unknown area %s: the areas are %s%s", quote(c.e.Area), strings.Join(names, ", "),
-		spelling.DidYouMean(c.e.Area, names))
+	c.fail("area", "unknown area %s: %s", quote(c.e.Area), KnownAreas(c.areas, c.e.Area))
 }
 
 // target decodes the area's section, and lets the area check it.

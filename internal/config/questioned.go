@@ -22,7 +22,12 @@ func (f questioned) Refuse(path, format string, args ...any) {
 	f.c.errorAt(path, f.c.key(path), format, args...)
 }
 
-func (f questioned) Missing(path, asker, message string) { f.c.missing(path, asker, message) }
+func (f questioned) Missing(path, asker, message string) {
+	if path == "load" && f.c.broken("area") { // some areas need none
+		return
+	}
+	f.c.missing(path, asker, message)
+}
 
 func (f questioned) Load() question.Load {
 	l := &f.c.e.Load

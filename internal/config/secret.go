@@ -72,13 +72,9 @@ func (w *walker) guard(f field) {
 	}
 }
 
-// guarded is a type whose values are not secret, but where users may write a secret by mistake: NAME=value for the name
-// of a variable.
-type guarded interface{ MayBeSecret() bool }
-
 // conceal hides a value that is not valid for a guarded type.
 func (w *walker) conceal(t reflect.Type, n *yaml.Node) {
-	if g, ok := reflect.TypeAssert[guarded](reflect.New(t)); ok && g.MayBeSecret() {
+	if g, ok := reflect.TypeAssert[area.Guarded](reflect.New(t)); ok && g.MayBeSecret() {
 		w.veil.over(w.source, n)
 	}
 }

@@ -2,6 +2,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/metric"
 )
@@ -36,8 +38,10 @@ type Options struct {
 	Time time.Duration
 	// Seed determines the order within each pair.
 	Seed uint64
-	// Getenv looks up PATH, HOME, KUBECONFIG, JAVA_HOME and DOCKER_HOST; nil: the environment is empty.
+	// Getenv looks up DOCKER_HOST; nil: the environment is empty.
 	Getenv func(string) string
+	// Areas are the checks of areas, in their order.
+	Areas []func(context.Context) []Check
 	// Root is where /proc and /sys are read; nil: this machine.
 	Root fs.FS
 }
@@ -56,30 +60,20 @@ type Diagnosis struct {
 	Noise    *Noise    `json:"noise,omitempty"`
 }
 
-// State judges one capability.
-type State string
+// A Check is one capability and the result of trying it.
+type Check = area.Check
+
+// A State judges one capability.
+type State = area.CheckState
 
 // The states.
 const (
-	OK      State = "ok"
-	Limited State = "limited" // it works, but not as well as it could
-	Missing State = "missing" // experiments that need it cannot run here
-	Broken  State = "broken"  // every run needs it
-	Info    State = "info"    // neither good nor bad
+	OK      = area.CheckOK
+	Limited = area.CheckLimited
+	Missing = area.CheckMissing
+	Broken  = area.CheckBroken
+	Info    = area.CheckInfo
 )
-
-// A Check is one capability and the result of trying it.
-type Check struct {
-	Group string `json:"group"`
-	Name  string `json:"name"`
-	State State  `json:"state"`
-	Found string `json:"found"`
-	// Cause and Next say why the check failed, and what to do about it.
-	Cause string `json:"cause,omitempty"`
-	Next  string `json:"next,omitempty"`
-	// Values are the numbers behind Found, in base units.
-	Values map[string]float64 `json:"values,omitempty"`
-}
 
 // Broken reports whether anything is broken that every run needs.
 func (d *Diagnosis) Broken() bool {
@@ -91,8 +85,8 @@ const (
 	groupGenerator = "load generator"
 	groupCPU       = "processors"
 	groupLimits    = "control groups and children"
-	groupKernel    = "kernel features"
-	groupTools     = "tools"
+	groupKernel    = area.KernelFeatures
+	groupTools     = area.Tools
 )
 
 // examiner holds the state of one examination.
@@ -131,13 +125,34 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 		}
 	}
 	d.add(steal(before, x.pressures(ctx)))
-	d.add(x.tools(ctx)...)
+	var ofAreas []Check
+	for _, checks := range x.Areas {
+		ofAreas = append(ofAreas, checks(ctx)...)
+	}
+	d.Checks = inOrder(append(ofAreas, append(d.Checks, x.containers(ctx))...))
 	d.CPUs = x.cpus
 	d.Seconds = time.Duration(monotonic() - began).Seconds()
-	order := []string{groupGenerator, groupCPU, groupLimits, groupKernel, groupTools}
-	slices.SortStableFunc(d.Checks,
-		func(a, b Check) int { return slices.Index(order, a.Group) - slices.Index(order, b.Group) })
 	return d, nil
+}
+
+// inOrder sorts checks by their groups; groups of areas come last. Tools are of several areas, so they are sorted by
+// name.
+func inOrder(checks []Check) []Check {
+	order := []string{groupGenerator, groupCPU, groupLimits, groupKernel, groupTools}
+	rank := func(c Check) int {
+		if i := slices.Index(order, c.Group); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(checks, func(a, b Check) int {
+		byGroup := cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group))
+		if byGroup == 0 && a.Group == groupTools {
+			return cmp.Compare(a.Name, b.Name)
+		}
+		return byGroup
+	})
+	return checks
 }
 
 func (d *Diagnosis) add(checks ...Check) { d.Checks = append(d.Checks, checks...) }

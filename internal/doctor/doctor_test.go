@@ -52,8 +52,7 @@ func TestExamine(t *testing.T) {
 		"timers", "real-time priority", "clock", "open files", "ephemeral ports", "listen backlog", "loopback",
 		"source addresses", "lateness", "CPUs", "CPU quota",
 		"CPU frequency", "virtualisation", "steal", "CPU pressure", "child processes", "control groups", "user name spaces",
-		"seccomp", "Landlock", "BPF", "BPF LSM",
-		"instruction counter", "io_uring", "Java", "container runtime", "kubeconfig", "lab VM",
+		"instruction counter", "io_uring", "container runtime",
 	} {
 		if !seen[want] {
 			t.Errorf("no check of %s", want)
@@ -99,34 +98,15 @@ func TestExamineEndsWithItsContext(t *testing.T) {
 }
 
 func TestTrials(t *testing.T) {
-	if _, err := runTrial(t.Context(), testBinary(t), trialNothing, nil); err != nil {
+	if err := runTrial(t.Context(), testBinary(t), trialNothing, nil); err != nil {
 		t.Errorf("nothing: %v", err)
 	}
-	if _, err := runTrial(t.Context(), testBinary(t), "nonsense", nil); err == nil ||
+	if err := runTrial(t.Context(), testBinary(t), "nonsense", nil); err == nil ||
 		!strings.Contains(err.Error(), "no trial") {
 		t.Errorf("nonsense: %v", err)
 	}
-	if _, err := runTrial(t.Context(), "/nowhere/tare", trialNothing, nil); err == nil {
+	if err := runTrial(t.Context(), "/nowhere/tare", trialNothing, nil); err == nil {
 		t.Error("a program that is not there was started")
-	}
-	// What is tried in a child is not in force here.
-	for name, refused := range map[string]func() error{
-		trialSeccomp: func() error {
-			if _, _, e := unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); e != 0 {
-				return e
-			}
-			return nil
-		},
-		trialLandlock: func() error { return tryOpen("/proc/self/status") },
-	} {
-		found, err := runTrial(t.Context(), testBinary(t), name, nil)
-		t.Logf("%s: %q, %v", name, found, err)
-		if err == nil && !strings.Contains(found, "refused") {
-			t.Errorf("%s found %q", name, found)
-		}
-		if err := refused(); err != nil {
-			t.Errorf("%s is in force in this process: %v", name, err)
-		}
 	}
 }
 
@@ -135,7 +115,7 @@ func TestNamespaceRightsAreProved(t *testing.T) {
 	if unix.Geteuid() == 0 {
 		t.Skip("root has the right to name this host, and the test would")
 	}
-	if _, err := tryNamespaceRights(); err == nil {
+	if err := tryNamespaceRights(); err == nil {
 		t.Error("an ordinary user has the rights of root")
 	}
 }
@@ -146,9 +126,6 @@ func TestChildThatFailsIsReported(t *testing.T) {
 	x.children(t.Context(), &d)
 	if !d.Broken() || d.Checks[0].Cause == "" || d.Checks[0].Next == "" {
 		t.Errorf("got %+v, want Broken with a cause and a next step", d.Checks)
-	}
-	if c := x.seccomp(t.Context()); c.State != Missing || c.Cause == "" {
-		t.Errorf("got %+v, want Missing with a cause", c)
 	}
 	if _, err := x.fork(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("fork: %v", err)
@@ -264,31 +241,45 @@ func TestTextIsPlainAndNarrow(t *testing.T) {
 	}
 }
 
-func TestTools(t *testing.T) {
-	dir := t.TempDir()
-	java := filepath.Join(dir, "bin", "java")
-	if err := os.MkdirAll(filepath.Dir(java), 0o755); err != nil {
+func TestContainers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(java, nil, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	kube := filepath.Join(dir, "config")
-	if err := os.WriteFile(kube, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"JAVA_HOME": dir, "KUBECONFIG": kube + ":" + dir + "/none", "DOCKER_HOST": "unix://" + kube}
+	env := map[string]string{"DOCKER_HOST": "unix://" + file}
 	x := &examiner{Options: Options{Getenv: func(k string) string { return env[k] }}}
-	checks := x.tools(t.Context())
-	for i, want := range []string{java, kube + " does not answer", kube} {
-		if !strings.Contains(checks[i].Found, want) || checks[i].State != Info {
-			t.Errorf("%+v, want %s", checks[i], want)
-		}
+	if c := x.containers(t.Context()); !strings.Contains(c.Found, file+" does not answer") || c.State != Info {
+		t.Errorf("got %+v, want %s does not answer", c, file)
 	}
 	env = nil
-	for _, c := range x.tools(t.Context()) {
-		if strings.Contains(c.Found, dir) || c.Found == "" {
-			t.Errorf("nothing is set, and %+v", c)
+	if c := x.containers(t.Context()); strings.Contains(c.Found, file) || c.Found == "" {
+		t.Errorf("nothing is set, and %+v", c)
+	}
+}
+
+// TestChecksOfAreas: they stand in the groups of the core, before its own, and tools are sorted by name.
+func TestChecksOfAreas(t *testing.T) {
+	of := func(checks ...Check) func(context.Context) []Check {
+		return func(context.Context) []Check { return checks }
+	}
+	d, err := Examine(t.Context(), Options{
+		Self: testBinary(t), Clock: clock.System{}, Time: MinTime, Seed: 1, Areas: []func(context.Context) []Check{
+			of(Check{Group: "ovens", Name: "oven"}, Check{Group: groupTools, Name: "zester"},
+				Check{Group: groupKernel, Name: "yeast"}),
+			of(Check{Group: groupKernel, Name: "flour"}, Check{Group: groupTools, Name: "apron"}),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range d.Checks {
+		if c.Group == groupKernel || c.Group == groupTools || c.Group == "ovens" {
+			got = append(got, c.Name)
 		}
+	}
+	want := []string{"yeast", "flour", "instruction counter", "io_uring", "apron", "container runtime", "zester", "oven"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }

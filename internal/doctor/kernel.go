@@ -19,7 +19,7 @@ import (
 // children checks that this program can start children and limit their CPU time.
 func (x *examiner) children(ctx context.Context, d *Diagnosis) {
 	c := Check{Group: groupLimits, Name: "child processes", State: OK, Found: "started and ended one"}
-	if _, err := runTrial(ctx, x.Self, trialNothing, nil); err != nil {
+	if err := runTrial(ctx, x.Self, trialNothing, nil); err != nil {
 		c.State, c.Found, c.Cause = Broken, "this program cannot start itself", err.Error()
 		c.Next = "run tare from a file that may be executed (no noexec mount), with room for more processes (ulimit -u, " +
 			"pids.max)"
@@ -97,7 +97,7 @@ func (x *examiner) namespaces(ctx context.Context) Check {
 	err := tryUserNamespace(ctx, x.Self)
 	if unix.Geteuid() == 0 && err == nil {
 		c.Found = "made one as root and one as nobody, with root's rights in them"
-		_, ordinary := runTrial(ctx, "/proc/self/exe", trialOrdinary,
+		ordinary := runTrial(ctx, "/proc/self/exe", trialOrdinary,
 			&syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
 		if ordinary != nil {
 			c.State, c.Found = Limited, "made one as root, and none as nobody"
@@ -123,42 +123,9 @@ func (x *examiner) namespaces(ctx context.Context) Check {
 	return c
 }
 
-// kernelFeatures tries the kernel features that enforcers and probes need.
-func (x *examiner) kernelFeatures(ctx context.Context, d *Diagnosis) {
-	d.add(x.seccomp(ctx), x.landlock(ctx), x.bpf(), x.bpfLSM(), x.perf(), x.ioUring())
-}
-
-func (x *examiner) seccomp(ctx context.Context) Check {
-	c := Check{Group: groupKernel, Name: "seccomp", State: OK}
-	found, err := runTrial(ctx, x.Self, trialSeccomp, nil)
-	if c.Found = found; err != nil {
-		c.State, c.Found, c.Cause = Missing, "no filter could be loaded", err.Error()
-		c.Next = "experiments with seccomp need a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp(2)"
-	}
-	return c
-}
-
-func (x *examiner) landlock(ctx context.Context) Check {
-	c := Check{Group: groupKernel, Name: "Landlock", State: OK}
-	const versionFlag = 1
-	abi, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, versionFlag)
-	c.Next = "experiments with Landlock need Linux 5.13 with CONFIG_SECURITY_LANDLOCK and landlock in the boot " +
-		"parameter lsm="
-	switch {
-	case e == unix.EOPNOTSUPP:
-		c.State, c.Found, c.Cause = Missing, "in the kernel, and off", "the boot parameter lsm= leaves it out"
-	case e != 0:
-		c.State, c.Found, c.Cause = Missing, "not there", e.Error()
-	default:
-		found, err := runTrial(ctx, x.Self, trialLandlock, nil)
-		c.Found, c.Values = fmt.Sprintf("ABI %d: %s", abi, found), map[string]float64{"abi": float64(abi)}
-		if err == nil {
-			c.Next = ""
-			return c
-		}
-		c.State, c.Found, c.Cause = Missing, fmt.Sprintf("ABI %d, and rules are not enforced", abi), err.Error()
-	}
-	return c
+// kernelFeatures tries the kernel features that probes need.
+func (x *examiner) kernelFeatures(_ context.Context, d *Diagnosis) {
+	d.add(x.perf(), x.ioUring())
 }
 
 // perf counts instructions of this thread in hardware (perf_event_open(2)).

@@ -48,7 +48,7 @@ func Write(w io.Writer, d *Diagnosis, paint func(State) string) error {
 			group = c.Group
 			fmt.Fprintf(&b, "\n%s\n", group)
 		}
-		c.text(&b, paint)
+		writeCheck(&b, c, paint)
 	}
 	if d.Noise != nil {
 		d.Noise.text(&b)
@@ -61,7 +61,7 @@ func Write(w io.Writer, d *Diagnosis, paint func(State) string) error {
 // indent is the column where a check's text begins.
 const indent = 2 + 9 + 20
 
-func (c *Check) text(b *bytes.Buffer, paint func(State) string) {
+func writeCheck(b *bytes.Buffer, c *Check, paint func(State) string) {
 	state := term.PadRight(string(c.State), 8)
 	state = strings.Replace(state, string(c.State), paint(c.State), 1)
 	fmt.Fprintf(b, "  %s %-19s %s\n", state, c.Name, wrap(c.Found, indent))

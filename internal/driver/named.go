@@ -38,9 +38,10 @@ func (t *Target) journalNamed(a *arm, s *process) error {
 
 // started reports whether the program of the arm, of which driver is one process, started a process: it must not be
 // older than the program's first process, and must be in the same control group. An earlier server, and what a service
-// manager or a container runtime has started, must not be killed.
+// manager or a container runtime has started, must not be killed. Of two that began in the same tick, of 10 ms, the one
+// with the lower pid is older, unless pids began anew within it.
 func (a *arm) started(id proc.ID, driver int) bool {
-	if id.StartTicks < a.since {
+	if id.StartTicks < a.first.StartTicks || id.StartTicks == a.first.StartTicks && id.PID < a.first.PID {
 		return false
 	}
 	group, err := controlGroup(driver)

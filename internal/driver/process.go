@@ -67,7 +67,7 @@ func (t *Target) begin(ctx context.Context, a *arm) error {
 	t.hold(a, s)
 	d, err := describe(ctx, s.client, t.c.DescribeWithin)
 	if err == nil && a.description.Name == "" {
-		a.description, a.files, a.since = d, s.files, s.client.child.StartTicks
+		a.description, a.files, a.first = d, s.files, s.client.child.ID
 	}
 	s.description = d
 	return err

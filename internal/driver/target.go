@@ -54,7 +54,7 @@ type arm struct {
 	prepared    *area.Change // what the program may have made; nil: nothing, or nothing outside the folder
 	description Description
 	files       map[string]os.FileInfo // see Program.Files
-	since       uint64                 // start of the first process, in ticks since boot
+	first       proc.ID                // the first process
 	named       map[proc.ID]area.Change
 	counts      map[string][]string    // the metrics that the program counts, by operation
 	live        *process               // under Target.mu
@@ -293,9 +293,6 @@ func (t *Target) Leave(ctx context.Context, tr design.Treatment) error {
 	t.awaitCalls(a)
 	return t.end(ctx, a)
 }
-
-// Recover implements area.Target: programs cannot be overloaded, since they set their own pace.
-func (*Target) Recover(context.Context, design.Treatment) error { return nil }
 
 // Notes implements area.Target. Who measured the times is known only at the end.
 func (t *Target) Notes() []string {

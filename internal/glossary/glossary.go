@@ -1,13 +1,15 @@
 // Package glossary explains the words of reports, files and pages: questions, metrics, outcomes, verdicts, signatures
-// and field names.
+// and field names. Areas add their own.
 package glossary
 
 import (
 	_ "embed"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
 
+	"tare/area"
 	"tare/internal/spelling"
 )
 
@@ -23,10 +25,32 @@ type Entry struct {
 	Source string   // where the idea, the formula or the protocol comes from; "tare" for our own
 }
 
-var entries = sync.OnceValue(func() []Entry { return parse(words) })
+// A Glossary is a list of entries in the order of their words.
+type Glossary []Entry
 
-// All returns the entries in the order of their words.
-func All() []Entry { return slices.Clone(entries()) }
+// Core explains the words that do not depend on areas.
+var Core = sync.OnceValue(func() Glossary { return Of(nil) })
+
+// Of explains the words of tare and of these areas, which have them in words.md.
+func Of(areas []area.Area) Glossary {
+	var names []string
+	var own []Entry
+	for _, a := range areas {
+		names = append(names, a.Name())
+		if files := a.Parts().Files; files != nil {
+			if text, err := fs.ReadFile(files, "words.md"); err == nil {
+				own = append(own, parse(string(text))...)
+			}
+		}
+	}
+	list := ""
+	if len(names) > 0 {
+		list = ": " + strings.Join(names, ", ")
+	}
+	all := append(parse(strings.ReplaceAll(words, "{areas}", list)), own...)
+	slices.SortStableFunc(all, func(a, b Entry) int { return strings.Compare(key(a.Word), key(b.Word)) })
+	return all
+}
 
 // parse reads "## word", then "name: value" lines around one paragraph.
 func parse(text string) []Entry {
@@ -50,7 +74,6 @@ func parse(text string) []Entry {
 		}
 		out = append(out, e)
 	}
-	slices.SortFunc(out, func(a, b Entry) int { return strings.Compare(key(a.Word), key(b.Word)) })
 	return out
 }
 
@@ -61,26 +84,25 @@ func key(word string) string {
 
 // Lookup finds the entry that explains word, whatever its spelling. If there is none, near are at most three words that
 // are alike.
-func Lookup(word string) (e Entry, near []string, ok bool) {
+func (g Glossary) Lookup(word string) (e Entry, near []string, ok bool) {
 	k := key(word)
-	all := entries()
-	for _, e := range all {
+	for _, e := range g {
 		if key(e.Word) == k {
 			return e, nil, true
 		}
 	}
-	for _, e := range all {
+	for _, e := range g {
 		for _, a := range e.Also {
 			if key(a) == k {
 				return e, nil, true
 			}
 		}
 	}
-	return Entry{}, alike(k, all), false
+	return Entry{}, g.alike(k), false
 }
 
 // alike are the words closest to k: by their beginning, or with a third of the letters mistyped at most.
-func alike(k string, all []Entry) []string {
+func (g Glossary) alike(k string) []string {
 	if k == "" || len(k) > spelling.Longest {
 		return nil
 	}
@@ -89,7 +111,7 @@ func alike(k string, all []Entry) []string {
 		d    int
 	}
 	var found []candidate
-	for _, e := range all {
+	for _, e := range g {
 		for _, w := range append([]string{e.Word}, e.Also...) {
 			d := spelling.Distance(k, key(w))
 			if len(k) >= 3 && (strings.HasPrefix(key(w), k) || strings.Contains(key(w), k)) {

@@ -125,7 +125,7 @@ func recovery(c *Capacity) string {
 
 // explained returns the glossary's explanation of a class; "" without one.
 func explained(c signature.Class) string {
-	e, _, ok := glossary.Lookup(string(c))
+	e, _, ok := glossary.Core().Lookup(string(c))
 	if !ok {
 		return ""
 	}

@@ -65,7 +65,6 @@ func (*target) Prepare(context.Context, design.Treatment, area.Journal) error { 
 func (*target) Enter(context.Context, design.Treatment) error                 { return nil }
 func (*target) Verify(context.Context, design.Treatment) error                { return nil }
 func (*target) Leave(context.Context, design.Treatment) error                 { return nil }
-func (*target) Recover(context.Context, design.Treatment) error               { return nil }
 func (*target) Probes(design.Treatment) []probe.Probe                         { return nil }
 func (*target) Notes() []string                                               { return nil }
 func (t *target) Close(context.Context) error                                 { return t.server.Close() }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"tare/internal/plane"
+	"tare/areas/plane"
 )
 
 // startPlane starts a real control plane, which ends with the test. Without a binary the test is skipped, unless one

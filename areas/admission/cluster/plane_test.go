@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tare/areas/plane"
 	"tare/internal/clock"
-	"tare/internal/plane"
 	"tare/internal/ratelimit"
 )
 

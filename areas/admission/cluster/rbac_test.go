@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"tare/internal/plane"
+	"tare/areas/plane"
 )
 
 var (

@@ -15,7 +15,7 @@ import (
 	"tare/areas/admission/apimetrics"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
-	"tare/internal/plane"
+	"tare/areas/plane"
 )
 
 // large is set to try the sizes of the published experiments too: minutes, not seconds.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
-	"tare/internal/plane"
+	"tare/areas/plane"
 )
 
 // api is a real API server that this test process has started, and one user of it.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"tare/areas/admission/mechanism"
-	"tare/internal/plane"
+	"tare/areas/plane"
 )
 
 // A refused is a request that a real API server answers with a Status, kept in testdata/status.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tare/areas/admission/node"
+	"tare/areas/plane"
 	"tare/internal/load"
-	"tare/internal/plane"
 	"tare/internal/probe"
 	"tare/internal/proc"
 )

@@ -22,8 +22,8 @@ type jvm struct {
 	version string // "17.0.15"
 }
 
-// lookJava looks for a program of the JDK in JAVA_HOME, and then in PATH.
-func lookJava(h Host, name string) (path string, ok bool) {
+// LookJava looks for a program of the JDK in JAVA_HOME, and then in PATH.
+func LookJava(h Host, name string) (path string, ok bool) {
 	if home, set := h.Getenv("JAVA_HOME"); set && home != "" {
 		if path := filepath.Join(home, "bin", name); build.Executable(path) {
 			return path, true
@@ -34,7 +34,7 @@ func lookJava(h Host, name string) (path string, ok bool) {
 
 // findJavac returns the path of the compiler.
 func findJavac(k Kind, h Host) (string, error) {
-	path, ok := lookJava(h, "javac")
+	path, ok := LookJava(h, "javac")
 	if !ok {
 		return "", &Missing{
 			Kind: k, Reason: "javac was not found in PATH, and the engine has not been built yet",
@@ -46,7 +46,7 @@ func findJavac(k Kind, h Host) (string, error) {
 
 // findJava returns the runtime of this host.
 func findJava(ctx context.Context, k Kind, h Host) (jvm, error) {
-	path, ok := lookJava(h, "java")
+	path, ok := LookJava(h, "java")
 	if !ok {
 		return jvm{}, &Missing{Kind: k, Reason: "java was not found in PATH", Next: installJava}
 	}

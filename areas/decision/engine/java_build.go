@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tare/engines"
 	"tare/internal/build"
 )
 
@@ -26,7 +25,7 @@ const (
 type javaBuild struct {
 	kind    Kind
 	host    Host
-	sources []string
+	sources build.Files
 }
 
 // build leaves two folders in dir: lib, with the engine, and classes, with what our sources became.
@@ -42,7 +41,7 @@ func (b javaBuild) build(ctx context.Context, dir string) error {
 		return err
 	}
 	work, classes := filepath.Join(dir, "work"), filepath.Join(dir, "classes")
-	if err := build.Unpack(engines.Sources, b.sources, work, ""); err != nil {
+	if err := b.sources.Unpack(work); err != nil {
 		return fmt.Errorf("build %s: %w", b.kind, err)
 	}
 	files, err := javaFiles(filepath.Join(work, javaSources), string(b.kind))

@@ -14,8 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"tare/engines"
 )
 
 const (
@@ -38,9 +36,9 @@ type library struct {
 
 func (l library) name() string { return path.Base(l.path) }
 
-// libraries lists those of an engine, from engines/xacml/KIND.sha256.
+// libraries lists those of an engine, from xacml/KIND.sha256.
 func libraries(k Kind) ([]library, error) {
-	text, err := engines.Sources.ReadFile("xacml/" + string(k) + ".sha256")
+	text, err := xacmlSources.ReadFile(pinsOf(k))
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +46,15 @@ func libraries(k Kind) ([]library, error) {
 	for line := range strings.Lines(string(text)) {
 		sum, file, ok := strings.Cut(strings.TrimSpace(line), "  ")
 		if !ok || !filepath.IsLocal(file) {
-			return nil, fmt.Errorf("engines/xacml/%s.sha256: want a SHA-256 sum and a path, not %q", k, line)
+			return nil, fmt.Errorf("%s: want a SHA-256 sum and a path, not %q", pinsOf(k), line)
 		}
 		all = append(all, library{path: file, sum: sum})
 	}
 	return all, nil
 }
+
+// pinsOf is the file with the libraries of an engine, below this package's folder.
+func pinsOf(k Kind) string { return "xacml/" + string(k) + ".sha256" }
 
 // A source is where libraries come from. A library is used only if it matches its pinned checksum.
 type source struct {

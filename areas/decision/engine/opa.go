@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,24 +10,22 @@ import (
 	"regexp"
 	"runtime"
 
-	"tare/engines"
 	"tare/internal/build"
 )
 
-// opaVersion is what engines/opa/go.mod pins.
+// opaVersion is what _opa/go.mod.txt pins.
 const opaVersion = "1.22.0"
 
-const opaSource = "opasource"
+// opaSources is the Go module of OPA.
+//
+//go:embed _opa
+var opaSources embed.FS
 
 // opaModule returns how the pinned OPA is built, and the name of its folder in the cache.
 func opaModule() (m build.GoModule, name string, err error) {
-	sources, err := build.Below(engines.Sources, opaSource)
-	if err != nil {
-		return m, "", err
-	}
-	hash, err := build.Hash(engines.Sources, sources, runtime.GOOS, runtime.GOARCH)
-	return build.GoModule{Sources: engines.Sources, Files: sources, Binary: opaBinary}, "opa-" + opaVersion + "-" + hash,
-		err
+	files, err := build.ReadFiles(opaSources, "_opa")
+	m = build.GoModule{Files: files, Hashed: "opasource/%s.txt", Binary: opaBinary} // as in earlier versions of tare
+	return m, "opa-" + opaVersion + "-" + files.Hash(m.Hashed, runtime.GOOS, runtime.GOARCH), err
 }
 
 // findOPA prefers what was built already, which is the pinned version; then an opa in PATH, which needs no building;

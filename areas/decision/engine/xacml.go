@@ -2,18 +2,23 @@ package engine
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"tare/engines"
 	"tare/internal/build"
 )
 
-// xacmlVersions are the engines' own versions, which engines/xacml/*.sha256 pin.
+// xacmlVersions are the engines' own versions, which xacml/*.sha256 pin.
 var xacmlVersions = map[Kind]string{ATT: "AT&T XACML 4.0.0", AuthzForce: "AuthzForce 21.0.1"}
+
+// xacmlSources are the Java sources of the engines' servers, and their libraries with checksums.
+//
+//go:embed xacml
+var xacmlSources embed.FS
 
 // jvmArgs are the same for both engines, and for every run: -Xmx bounds the heap, so that memory can be compared, and
 // not what lies outside, where a planted leak grows; the idle limits are the HTTP server's, whose defaults (200
@@ -25,13 +30,9 @@ var jvmArgs = []string{
 
 // xacmlRecipe returns how an engine is built.
 func xacmlRecipe(k Kind, h Host) (build.Recipe, error) {
-	sources, err := build.Below(engines.Sources, "xacml")
-	if err != nil {
-		return build.Recipe{}, err
-	}
-	hash, err := build.Hash(engines.Sources, sources)
-	b := javaBuild{kind: k, host: h, sources: sources}
-	return build.Recipe{Name: fmt.Sprintf("xacml-%s-%s", k, hash), Lock: "java", Make: b.build}, err
+	files, err := build.ReadFiles(xacmlSources, "xacml")
+	b := javaBuild{kind: k, host: h, sources: files}
+	return build.Recipe{Name: fmt.Sprintf("xacml-%s-%s", k, files.Hash("xacml/%s")), Lock: "java", Make: b.build}, err
 }
 
 // findXACML builds an engine, if that has not been done, and says how its JVM is started.
@@ -113,7 +114,7 @@ func checkJars(k Kind, dir string) ([]string, error) {
 }
 
 func otherJars(k Kind, dir, how string) error {
-	return fmt.Errorf("%s: the libraries in %s are not those that tare pins (engines/xacml/%s.sha256): %s; remove the "+
-		"folder %s to have them fetched again",
-		k, dir, k, how, filepath.Dir(dir))
+	return fmt.Errorf("%s: the libraries in %s are not those that tare pins (areas/decision/engine/%s): %s; remove "+
+		"the folder %s to have them fetched again",
+		k, dir, pinsOf(k), how, filepath.Dir(dir))
 }

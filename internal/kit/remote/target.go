@@ -248,9 +248,6 @@ func (*Target) Endpoint(design.Treatment) (*load.Endpoint, error) { return nil, 
 // Probes implements area.Target: it is nil, since the peer makes the calls.
 func (*Target) Probes(design.Treatment) []probe.Probe { return nil }
 
-// Recover implements area.Target: nothing is overloaded, since the peer sets its own pace.
-func (*Target) Recover(context.Context, design.Treatment) error { return nil }
-
 // Notes implements area.Target.
 func (t *Target) Notes() []string {
 	a, err := t.ask(context.Background(), request{Do: doNotes})

@@ -1,1 +1,0 @@
-../component_test.go
