@@ -30,7 +30,7 @@ var boxes = []*box{
 	{title: "commands", packages: "tare cli", left: 270, right: 940, top: 96, bottom: 142},
 	{title: "record → report", packages: "analyze", left: 270, right: 640, top: 186, bottom: 232},
 	{title: "file → experiment", packages: "config", left: 270, right: 420, top: 276, bottom: 322},
-	{title: "report → output", packages: "report glossary", left: 436, right: 586, top: 276, bottom: 322},
+	{title: "report → output", packages: "report", left: 436, right: 586, top: 276, bottom: 322},
 	{title: "experiment → record", packages: "run run/drive", left: 636, right: 800, top: 276, bottom: 322},
 	{title: "other inputs", packages: "importer doctor", left: 814, right: 940, top: 276, bottom: 322},
 	{
@@ -69,9 +69,6 @@ func TestPicture(t *testing.T) {
 				t.Errorf("%q imports %q, which is not lower in the picture", from.title, to.title)
 			}
 		}
-	}
-	if t.Failed() {
-		return // there may be a circle
 	}
 	program, areas, helpers, contract := boxOf("cmd/tare"), boxOf("areas"), boxOf("kit"), boxOf("area")
 	// Each area takes what it needs of what is lower. These arrows are the same whichever areas the tree has.
