@@ -20,15 +20,15 @@ CALM    := $(wildcard ./areas/admission ./areas/plane ./areas/admission/cluster 
            ./internal/importer ./internal/ratelimit ./internal/record ./internal/term)
 LONG    := $(wildcard ./rigs/simulation ./areas/admission ./internal/analyze ./areas/plane ./internal/report \
            ./areas/admission/cluster ./rigs/montecarlo) ./rigs/cmd/...
-PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./cmd/... ./schema/... ./internal/arch \
+PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./schema/... ./internal/arch \
            $(wildcard ./areas/admission/apimetrics ./areas/decision/model) ./internal/budget \
-           ./internal/capacity ./internal/chart ./internal/clock ./internal/config ./internal/design \
+           ./internal/capacity ./internal/chart ./internal/cli ./internal/clock ./internal/config ./internal/design \
            ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question \
            ./internal/report/... ./internal/run ./internal/signature ./internal/spelling ./internal/stat/... \
            ./internal/unit ./rigs/areatest ./rigs/fixture ./rigs/memtest
-# Of internal/cli the tests that TIMED names run real experiments or look at all that is on the host: they have it to
+# Of cmd/tare the tests that TIMED names run real experiments or look at all that is on the host: they have it to
 # themselves. The others run with PURE. internal/arch sees to it that each name is that of one test of this package.
-MIXED   := ./internal/cli
+MIXED   := ./cmd/tare
 TIMED   := TestDiskFullDuringRun|TestDocsShowRealOutput|TestInterruptedRun|TestInterruptedRunThatCannotUndo|$\
            TestKilledRuns|TestRunningRecordIsLocked|TestPlaneScript|TestScripts|TestSearches
 # Of areas/sandbox the tests that boot lab VMs keep a processor busy for minutes: nothing else runs meanwhile.
@@ -101,7 +101,7 @@ test: $(GOTESTSUM) ## everything that this machine can run
 	@failed=; rm -f bin/took-*.json; \
 	$(TESTS) --jsonfile-timing-events=bin/took-beside.json --packages='$(MIXED) $(PURE)' -- \
 	  -p 4 -vet=off -timeout 25m -skip '^($(TIMED))$$' || failed=1; \
-	$(TESTS) --jsonfile-timing-events=bin/took-cli.json --packages='$(MIXED)' -- \
+	$(TESTS) --jsonfile-timing-events=bin/took-product.json --packages='$(MIXED)' -- \
 	  -vet=off -timeout 25m -run '^($(TIMED))$$' || failed=1; \
 	$(TESTS) --jsonfile-timing-events=bin/took-lab.json --packages=./areas/sandbox -- \
 	  -vet=off -timeout 25m -run '$(LABS)' || failed=1; \
@@ -165,14 +165,14 @@ gallery: build ## write the pages of docs/gallery, from runs of half an hour tog
 	  ls -d bin/gallery/$$name-2* >/dev/null 2>&1 || eval "bin/tare run $$args --results bin/gallery" </dev/null; \
 	  bin/tare report $$name --results bin/gallery -o html=docs/gallery/$$name.html </dev/null; \
 	  case $$? in 0|10|11|12) ;; *) echo "no page of $$name: remove bin/gallery/$$name-*"; exit 1;; esac; done
-	$(GO) test -count=1 -run '^TestGallery$$' ./internal/cli -update
+	$(GO) test -count=1 -run '^TestGallery$$' ./cmd/tare -update
 
 fuzz: ## every fuzz target for 30 s each
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 	  echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 30s $$p || exit 1; done; done
 
 schema: ## regenerate the JSON Schemas
-	$(GO) test ./schema ./internal/report -run Schema -update
+	$(GO) test ./cmd/tare ./internal/report -run Schema -update
 
 # Static, and with nothing of this host in them. RELEASES=URL is where the files will be downloaded from.
 HOST    := $(shell $(GO) env GOHOSTARCH)

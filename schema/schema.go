@@ -1,12 +1,8 @@
-// Package schema holds the JSON Schemas of the formats that others may rely on.
+// Package schema holds the JSON Schemas of the formats that others may rely on. That of experiment files depends on the
+// areas of a binary, which makes it itself: tare schema.
 package schema
 
-import _ "embed" // for the schemas
-
-// Experiment is the JSON Schema of experiment files, generated from the structs that read them.
-//
-//go:embed experiment.v1.json
-var Experiment []byte
+import _ "embed" // for the schema
 
 // Report is the JSON Schema of reports in JSON.
 //

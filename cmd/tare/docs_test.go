@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tare/internal/cli"
+)
+
+// A session is one console block of a Markdown page: commands with the output that the page shows.
+type session struct {
+	page  string
+	line  int
+	steps []step
+}
+
+type step struct {
+	command string
+	want    []string // lines; "…" matches any text, a line that is only "…" any lines
+	exit    int      // from "# exit N" after the command
+}
+
+// TestDocsShowRealOutput runs every console block in the project's Markdown and compares its output. Blocks of one page
+// share a folder.
+func TestDocsShowRealOutput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped with -short: the pages run real measurements")
+	}
+	t.Parallel() // most of it waits
+	root := filepath.Join("..", "..")
+	pages := below(t, root, "README.md", "docs/*/*.md", "areas/*/README.md", "areas/*/docs/*.md")
+	given := below(t, root, "areas/*/examples", "docs/demo")
+	bin := buildTare(t)
+	ran := 0
+	for _, page := range pages {
+		src, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sessions := parseSessions(page, string(src))
+		if len(sessions) == 0 {
+			continue
+		}
+		ran += len(sessions)
+		t.Run(page, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, folder := range given {
+				if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, s := range sessions {
+				for _, st := range s.steps {
+					st.check(t, s, dir, filepath.Dir(bin))
+				}
+			}
+		})
+	}
+	if ran == 0 {
+		t.Error("no console block was found in any page")
+	}
+}
+
+// below returns what the patterns match below root, each at least once, relative to it.
+func below(t *testing.T, root string, patterns ...string) (out []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := fs.Glob(os.DirFS(root), pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+func parseSessions(page, src string) []session {
+	var out []session
+	var s *session
+	exitNote := regexp.MustCompile(`\s+# exit (\d+)$`)
+	for i, line := range strings.Split(src, "\n") {
+		switch {
+		case s == nil && strings.TrimSpace(line) == "```console":
+			s = &session{page: page, line: i + 1}
+		case s != nil && strings.TrimSpace(line) == "```":
+			out, s = append(out, *s), nil
+		case s != nil && strings.HasPrefix(line, "$ "):
+			st := step{command: line[2:]}
+			if m := exitNote.FindStringSubmatch(st.command); m != nil {
+				st.exit, _ = strconv.Atoi(m[1]) // the pattern holds digits only
+				st.command = strings.TrimSuffix(st.command, m[0])
+			}
+			s.steps = append(s.steps, st)
+		case s != nil && len(s.steps) > 0 && strings.HasPrefix(line, "> ") && len(s.steps[len(s.steps)-1].want) == 0:
+			s.steps[len(s.steps)-1].command += "\n" + line[2:]
+		case s != nil && len(s.steps) > 0:
+			last := &s.steps[len(s.steps)-1]
+			last.want = append(last.want, line)
+		}
+	}
+	return out
+}
+
+func (st step) check(t *testing.T, s session, dir, path string) {
+	t.Helper()
+	before, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
+	for try := 1; ; try++ {
+		wrong, late := st.run(t, dir, path)
+		switch {
+		case wrong == "":
+			return
+		case late && try < mostTries:
+			t.Logf("%s:%d: $ %s: once more, since the host woke the generator late:\n%s", s.page, s.line, st.command, wrong)
+			removeNewRuns(t, dir, before) // the pages list the runs that they show
+		case late:
+			t.Skipf("SKIPPED: %s:%d and what follows: in %d attempts the generator was late every time: this host is too "+
+				"busy to measure on: $ %s\n%s",
+				s.page, s.line, mostTries, st.command, wrong)
+		default:
+			t.Fatalf("%s:%d: $ %s\n%s", s.page, s.line, st.command, wrong)
+		}
+	}
+}
+
+// removeNewRuns removes the runs in dir that are not listed in before.
+func removeNewRuns(t *testing.T, dir string, before []string) {
+	t.Helper()
+	now, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
+	for _, run := range now {
+		if slices.Contains(before, run) {
+			continue
+		}
+		if err := os.RemoveAll(run); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// mostTries is how often a command is tried on a host that takes its time away from the generator: the pages show runs
+// on a quiet one, and tare rightly says of others that it was late.
+const mostTries = 5
+
+// run runs the command once. wrong is the difference from the page; late reports whether the load generator was late.
+func (st step) run(t *testing.T, dir, path string) (wrong string, late bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", st.command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"), "NO_COLOR=1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	late = strings.Contains(stdout.String(), "sent late") || strings.Contains(stdout.String(), "late in ")
+	if code := cmd.ProcessState.ExitCode(); code != st.exit {
+		return fmt.Sprintf("exit %d (%v), the page says %d\n%s%s", code, err, st.exit, &stdout, &stderr), late
+	}
+	got := stdout.String()
+	if st.exit == cli.ExitUsage || st.exit == cli.ExitError {
+		got += stderr.String()
+	}
+	if want := strings.Join(st.want, "\n"); !pagePattern(want).MatchString(strings.TrimRight(got, "\n")) {
+		return fmt.Sprintf("printed\n%s\nthe page shows\n%s", got, want), late
+	}
+	return "", false
+}
+
+// pagePattern turns a page's output into a regular expression: numbers may have other values, "…" matches any text.
+func pagePattern(want string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString(`\A`)
+	for i, line := range strings.Split(strings.TrimRight(want, "\n"), "\n") {
+		if strings.TrimSpace(line) == "…" {
+			b.WriteString(`(?:\n?[^\n]*)*?`)
+			continue
+		}
+		if i > 0 {
+			b.WriteString(`\n`)
+		}
+		q := regexp.QuoteMeta(strings.TrimRight(line, " "))
+		q = strings.ReplaceAll(q, "…", `[^\n]*`)
+		q = regexp.MustCompile(` +`).ReplaceAllString(q, ` +`)
+		b.WriteString(q + ` *`)
+	}
+	b.WriteString(`\z`)
+	return regexp.MustCompile(b.String())
+}
+
+// TestPagePatternRejectsOtherOutput checks that a changed word fails, and that another number does not.
+func TestPagePatternRejectsOtherOutput(t *testing.T) {
+	for _, c := range []struct {
+		want, got string
+		match     bool
+	}{
+		{"capacity … /s", "capacity 150 /s", true},
+		{"capacity … /s", "capacity 150 1/h", false},
+		{"a\n…\nd", "a\nb\nc\nd", true},
+		{"a\n…\nd", "a\nb\nc", false},
+		{"a\nb", "a\nb\nc", false},
+		{"", "", true},
+		{"", "x", false},
+	} {
+		if pagePattern(c.want).MatchString(c.got) != c.match {
+			t.Errorf("pattern(%q) on %q: want match %v", c.want, c.got, c.match)
+		}
+	}
+}

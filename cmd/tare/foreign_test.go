@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/area"
+	"tare/internal/cli"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// craftRecord writes a record with one pending change that would run a shell. key and host are those of its author.
+func craftRecord(t *testing.T, key record.Key, host, proof string) string {
+	t.Helper()
+	program, err := json.Marshal([]string{"/bin/sh", "-c", "touch " + proof})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	w, err := record.Create(t.TempDir(), record.Header{
+		Key: key, Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
+		Host: record.Host{Name: host},
+	}, []byte("name: x\n"), clock.System{})
+	if err == nil {
+		err = w.Intend(area.Change{Area: "exec", Kind: "prepared", ID: "x", Data: map[string]string{
+			"name": "x\x1b[31m", "program": string(program), "env": "[]", "levels": "null", "operations": "null", "path": folder,
+			"patience": "1s",
+		}})
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Dir()
+}
+
+// ownKey returns the key of the user who runs these tests.
+func ownKey(t *testing.T) record.Key {
+	t.Helper()
+	key, err := record.LoadKey(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func hostname(t *testing.T) string {
+	t.Helper()
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// TestUndoRejectsForeignRecords checks that undo shows a record that somebody else wrote or changed, and runs nothing
+// from it.
+func TestUndoRejectsForeignRecords(t *testing.T) {
+	bin := buildTare(t)
+	key := ownKey(t)
+	for name, craft := range map[string]func(proof string) string{
+		"without a seal": func(proof string) string { return craftRecord(t, nil, hostname(t), proof) },
+		"another key": func(proof string) string {
+			return craftRecord(t, bytes.Repeat([]byte{7}, 32), hostname(t), proof)
+		},
+		"another host": func(proof string) string { return craftRecord(t, key, "elsewhere", proof) },
+		"changed since": func(proof string) string {
+			dir := craftRecord(t, key, hostname(t), "/nowhere/proof")
+			return replaceInJournal(t, dir, `touch `, `touch `+proof+" ")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proof := filepath.Join(t.TempDir(), "proof")
+			dir := craft(proof)
+			text, code := execTare(t, bin, t.TempDir(), "undo", dir)
+			if code != cli.ExitUsage || !strings.Contains(text, "--yes") || !strings.Contains(text, "touch ") {
+				t.Errorf("exit %d\n%s", code, text)
+			}
+			if strings.Contains(text, "\x1b") {
+				t.Errorf("an escape sequence of the record reaches the terminal: %q", text)
+			}
+			if text, code := execTare(t, bin, t.TempDir(), "run", "--resume", dir); code != cli.ExitUsage {
+				t.Errorf("resume: exit %d\n%s", code, text)
+			}
+			if _, err := os.Stat(proof); !os.IsNotExist(err) {
+				t.Error("the program that the record names was run")
+			}
+		})
+	}
+}
+
+// replaceInJournal replaces a text in a record's journal.
+func replaceInJournal(t *testing.T, dir, old, text string) string {
+	t.Helper()
+	journal := filepath.Join(dir, record.JournalFile)
+	b, err := os.ReadFile(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.ReplaceAll(b, []byte(old), []byte(text))
+	if bytes.Equal(b, changed) {
+		t.Fatalf("%q is not in the journal", old)
+	}
+	if err := os.WriteFile(journal, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestUndoTrustsOwnRecordsOnly: a record that this user sealed is undone without a question, an unsealed one only with
+// --yes.
+func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
+	bin := buildTare(t)
+	key := ownKey(t)
+	gone := func(key record.Key) string {
+		w, err := record.Create(t.TempDir(), record.Header{
+			Key: key, Area: "exec", Question: design.Compare,
+			Experiment: record.Experiment{Name: "x"},
+		}, nil, clock.System{})
+		if err == nil {
+			err = w.Intend(area.Change{
+				Area: "exec", Kind: "folder", ID: "x",
+				Data: map[string]string{"path": filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")},
+			})
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Dir()
+	}
+	if text, code := execTare(t, bin, t.TempDir(), "undo", gone(key)); code != cli.ExitPass || !strings.Contains(text, "undone") {
+		t.Errorf("own record: exit %d\n%s", code, text)
+	}
+	dir := gone(nil)
+	if text, code := execTare(t, bin, t.TempDir(), "undo", "--yes", dir); code != cli.ExitPass ||
+		!strings.Contains(text, "undone") {
+		t.Errorf("with --yes: exit %d\n%s", code, text)
+	}
+	if text, code := execTare(t, bin, t.TempDir(), "undo", dir); code != cli.ExitPass ||
+		!strings.Contains(text, "nothing to undo") {
+		t.Errorf("second undo: exit %d\n%s", code, text)
+	}
+}
+
+// TestUndoReportsDamagedLines: a damaged line may have been a change.
+func TestUndoReportsDamagedLines(t *testing.T) {
+	bin := buildTare(t)
+	key := ownKey(t)
+	dir := replaceInJournal(t, craftRecord(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
+	if text, code := execTare(t, bin, t.TempDir(), "undo", dir); code != cli.ExitError ||
+		!strings.Contains(text, "cannot read lines [2] of the journal") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+}
+
+// TestForeignRecordsAreNotWritten: neither a record of another user nor one that others can write is changed.
+func TestForeignRecordsAreNotWritten(t *testing.T) {
+	bin := buildTare(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to give a record to another user")
+	}
+	dir := craftRecord(t, nil, hostname(t), "/nowhere/proof")
+	for what, change := range map[string]func() error{
+		"belongs to another user": func() error { return os.Chown(dir, 65534, 65534) },
+		"other users may write":   func() error { return os.Chmod(dir, 0o777) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"undo", "--yes", dir}, {"run", "--yes", "--resume", dir}} {
+			if text, code := execTare(t, bin, t.TempDir(), args...); code != cli.ExitError || !strings.Contains(text, what) {
+				t.Errorf("%s: %v: exit %d\n%s", what, args, code, text)
+			}
+		}
+		if err := os.Chown(dir, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestResumeRejectsAChangedExperiment checks that a run goes on only with the experiment file that it began with.
+func TestResumeRejectsAChangedExperiment(t *testing.T) {
+	bin := buildTare(t)
+	key := ownKey(t)
+	dir := craftRecord(t, key, hostname(t), "/nowhere/proof")
+	if err := os.WriteFile(filepath.Join(dir, record.ExperimentFile), []byte("name: y\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, code := execTare(t, bin, t.TempDir(), "run", "--yes", "--resume", dir); code != cli.ExitUsage ||
+		!strings.Contains(text, "has changed since the run began") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+}

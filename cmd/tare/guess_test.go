@@ -1,0 +1,140 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tare/internal/cli"
+)
+
+// speakers are servers that answer as their protocol prescribes, by name; {url} is their own address.
+var speakers = map[string]map[string]string{
+	"oidc":   {"/realms/a/.well-known/openid-configuration": `{"issuer":"{url}/realms/a","token_endpoint":"{url}/realms/a/token"}`},
+	"vault":  {"/v1/sys/health": `{"initialized":true,"sealed":false,"standby":false,"version":"1.21.4"}`},
+	"sealed": {"/v1/sys/health": `{"initialized":true,"sealed":true,"standby":true,"version":"1.21.4"}`},
+	"authzen": {
+		"/.well-known/authzen-configuration": `{"policy_decision_point":"{url}","access_evaluation_endpoint":"{url}/access/v1/evaluation"}`,
+	},
+	"stores": {
+		"/.well-known/authzen-configuration": `{"policy_decision_point":"{url}","access_evaluation_endpoint":"{url}/stores/7/evaluation"}`,
+	},
+	"opa": {"/v1/data/system/version": `{"result":{"build_commit":"abc","version":"1.22.0"}}`},
+	"keycloak": {
+		"/realms/master": `{"realm":"master","public_key":"x","token-service":"{url}/realms/master/protocol/openid-connect"}`,
+		"/":              "<p>Welcome to Keycloak</p>",
+	},
+	"plain":     {"/": "<p>hello</p>"},
+	"elsewhere": {"/.well-known/openid-configuration": `{"issuer":"{url}","token_endpoint":"http://192.0.2.1/token"}`},
+	"authority": {"/.well-known/openid-configuration": `{"issuer":"{url}","token_endpoint":"{url}@192.0.2.1/token"}`},
+	"garbage":   {"/.well-known/openid-configuration": `{"issuer":"x","token_endpoint":`, "/v1/sys/health": "[1]", "/v1/data/system/version": `{"result":"1"}`},
+	"types":     {"/.well-known/openid-configuration": `{"issuer":1,"token_endpoint":{}}`, "/v1/sys/health": `{"initialized":"yes","sealed":0,"version":[]}`},
+	"nothing":   {},
+}
+
+// speak starts a server of speakers. seen is told of every request.
+func speak(name string, seen func(*http.Request)) *httptest.Server {
+	var s *httptest.Server
+	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen(r)
+		text, ok := speakers[name][r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, strings.ReplaceAll(text, "{url}", s.URL))
+	}))
+	return s
+}
+
+// guarded starts a server that refuses whoever has no X-Key, unless the file open exists.
+func guarded(open string) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := os.Stat(open); err != nil && r.Header.Get("X-Key") == "" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+}
+
+// startServer is a command of scripts: "serve NAME VARIABLE" starts a server of speakers and sets its address.
+func startServer(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 || speakers[args[0]] == nil && args[0] != "guarded" {
+		ts.Fatalf("serve: want the name of a server and of a variable, got %q", args)
+	}
+	var s *httptest.Server
+	if args[0] == "guarded" {
+		s = guarded(ts.MkAbs("open"))
+	} else {
+		s = speak(args[0], func(*http.Request) {})
+	}
+	ts.Defer(s.Close)
+	ts.Setenv(args[1], s.URL)
+}
+
+// TestGuess asks servers of real protocols which one they speak.
+func TestGuess(t *testing.T) {
+	t.Parallel()
+	needsAreas(t, "identity", "decision")
+	clues := 0
+	for _, a := range areas() {
+		clues += len(a.Parts().Clues)
+	}
+	for _, c := range []struct{ server, path, adapter, url, options, want string }{
+		{"oidc", "/realms/a", "oidc-token", "/realms/a/token", "", "answers OIDC discovery"},
+		{"oidc", "/realms/a/", "oidc-token", "/realms/a/token", "", "answers OIDC discovery"},
+		{"vault", "", "vault-login", "", "", "as Vault and OpenBao do, version 1.21.4"},
+		{"authzen", "", "authzen", "", "", "answers AuthZEN's discovery"},
+		{"stores", "", "authzen", "", "  path: \"/stores/7/evaluation\"\n", "answers AuthZEN's discovery"},
+		{"opa", "", "opa", "", "", "as Open Policy Agent does, version 1.22.0"},
+		{"plain", "/", "http-token", "/", "status_only", "judged by their status alone"},
+		{"keycloak", "", "", "", "", "is a Keycloak; give the address of a realm, its issuer: http://127.0.0.1"},
+		{"keycloak", "/realms/a/protocol/openid-connect/token", "", "", "", "/realms/a"},
+		{"nothing", "/realms/a/protocol/openid-connect/", "", "", "", "give the address of its issuer: http://127.0.0.1"},
+		{"sealed", "", "", "", "", "sealed or not initialized"},
+		{"elsewhere", "", "", "", "", `names an endpoint on another address: "http://192.0.2.1/token"`},
+		{"authority", "", "", "", "", "names an endpoint on another address"},
+		{"garbage", "", "", "", "", "was answered with status 404; name it: --adapter NAME"},
+		{"types", "", "", "", "", "nothing tells which protocol"},
+		{"nothing", "", "", "", "", "nothing tells which protocol"},
+	} {
+		t.Run(c.server+c.path, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			requests := 0
+			server := speak(c.server, func(r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				requests++
+				if r.Method != http.MethodGet || r.Header.Get("Authorization")+r.Header.Get("Cookie")+r.URL.RawQuery != "" {
+					t.Errorf("%s %s %v is not a harmless request", r.Method, r.URL, r.Header)
+				}
+			})
+			defer server.Close()
+			file := filepath.Join(t.TempDir(), "x.yaml")
+			began := time.Now()
+			said, code := runTare(t, "capacity", server.URL+c.path, "--dry-run", "--write", file)
+			took := time.Since(began)
+			text, err := os.ReadFile(file)
+			if (err == nil) != (c.adapter != "") || c.adapter == "" && code != cli.ExitUsage || !strings.Contains(said, c.want) {
+				t.Errorf("exit %d, %v, said %q; want %q", code, err, said, c.want)
+			}
+			for _, want := range []string{"  adapter: " + c.adapter + "\n", "  url: \"" + server.URL + c.url + "\"\n", c.options} {
+				if err == nil && !strings.Contains(string(text), want) {
+					t.Errorf("the experiment lacks %q:\n%s", want, text)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if least := time.Duration(requests-1) * 95 * time.Millisecond; requests > clues || took < least {
+				t.Errorf("%d requests in %v, at most 10/s are allowed", requests, took)
+			}
+		})
+	}
+}

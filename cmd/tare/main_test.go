@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tare/area"
+	"tare/internal/cli"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata/script, and what docs and schema show")
+
+func TestMain(m *testing.M) {
+	testscript.Main(testRunner{m}, map[string]func(){
+		"tare":         main,
+		"secretdriver": secretDriver,
+		killedDriver:   runDriver,
+	})
+}
+
+// testRunner runs the tests and then removes the binary that they built.
+type testRunner struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (b testRunner) Run() int {
+	state, err := os.MkdirTemp("", "tare-state-") // tests do not use the user's own key
+	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
+		panic(fmt.Sprintf("no folder for a key: %v", err))
+	}
+	// a shell ignores SIGINT for background jobs, and children would inherit that
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	debug.SetGCPercent(400) // of this process, which computes; tare's are others
+	code := b.M.Run()
+	_ = os.RemoveAll(state)
+	if tareBinary.dir != "" {
+		_ = os.RemoveAll(tareBinary.dir)
+	}
+	return code
+}
+
+// tareBinary is tare, built once for all the tests of this package that run it in a process of its own.
+var tareBinary struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// buildTare builds the binary, as a user would, and returns its path.
+func buildTare(t *testing.T) string {
+	t.Helper()
+	tareBinary.once.Do(func() {
+		// The parent is not $TMPDIR, which some tests set to a folder of their own.
+		dir, err := os.MkdirTemp(originalTemp, "tare-test-") //nolint:usetesting // it outlives this test
+		if err != nil {
+			tareBinary.err = err
+			return
+		}
+		tareBinary.dir = dir
+		// Not bound by the context of the test that happens to be the first.
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "tare"),
+			"tare/cmd/tare").CombinedOutput(); err != nil {
+			tareBinary.err = fmt.Errorf("build: %w\n%s", err, out)
+		}
+	})
+	if tareBinary.err != nil {
+		t.Fatal(tareBinary.err)
+	}
+	return filepath.Join(tareBinary.dir, "tare")
+}
+
+// originalTemp is the folder for temporary files before any test has set another.
+var originalTemp = os.TempDir()
+
+// hasArea reports whether this binary has an area: it may be built without some.
+func hasArea(name string) bool {
+	return slices.ContainsFunc(areas(), func(a area.Area) bool { return a.Name() == name })
+}
+
+// areaOf returns the area of an experiment.
+func areaOf(experiment string) string {
+	if m := areaLine.FindStringSubmatch(experiment); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+var areaLine = regexp.MustCompile(`(?m)^area: +(\w+)`)
+
+// needsAreas skips the test in a binary without one of these areas.
+func needsAreas(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if !hasArea(name) {
+			t.Skipf("NOT TESTED: this tare has no area %s", name)
+		}
+	}
+}
+
+// allAreas are those that the product's own files are about.
+var allAreas = []string{"identity", "decision", "sandbox", "admission", "imagepull", "exec"}
+
+// areaCondition is the condition [area:NAME] of scripts.
+func areaCondition(condition string) (bool, error) {
+	name, ok := strings.CutPrefix(condition, "area:")
+	if !ok || !slices.Contains(allAreas, name) {
+		return false, fmt.Errorf("unknown condition %q", condition)
+	}
+	return hasArea(name), nil
+}
+
+// runTare runs tare in this process and returns everything that it prints, and its exit code.
+func runTare(t *testing.T, args ...string) (text string, code int) {
+	t.Helper()
+	var out bytes.Buffer
+	code = cli.Main(t.Context(), cli.Env{
+		Args: append([]string{"tare"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+		Getenv: os.Getenv, Areas: areas(),
+	})
+	return out.String(), code
+}
+
+// TestScripts runs the command line as a person would: arguments in; streams, files and exit codes out. Scripts that
+// wait run beside scripts that compute.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		Condition:           areaCondition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": checkExitCode, "serve": startServer,
+		},
+		// Scripts work on copies of the records that every version must be able to read.
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
+			return os.CopyFS(filepath.Join(e.WorkDir, "records"),
+				os.DirFS(filepath.Join("..", "..", "internal", "analyze", "testdata", "records")))
+		},
+	})
+}
+
+// checkExitCode checks a command's exit code: "exits 2 tare run".
+func checkExitCode(ts *testscript.TestScript, _ bool, args []string) {
+	want, args := args[0], args[1:]
+	err := ts.Exec(args[0], args[1:]...)
+	got := "0"
+	if err != nil {
+		got = err.Error()
+	}
+	if got != want && got != "exit status "+want {
+		ts.Fatalf("%v: %s, want exit status %s", args, got, want)
+	}
+}

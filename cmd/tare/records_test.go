@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/record"
+)
+
+// TestRecordScripts runs the commands that work on records; results/ holds records whose true values are known.
+func TestRecordScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/records", UpdateScripts: *update, RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode},
+		Setup: func(e *testscript.Env) error {
+			results := filepath.Join(e.WorkDir, "results")
+			at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+			return errors.Join(
+				fakeRun{name: "enforcers", at: at, seed: 1, cost: map[string]float64{"seccomp": 1.1}}.write(results),
+				fakeRun{
+					name: "enforcers", at: at.Add(time.Hour), seed: 2, kernel: "Linux 6.9",
+					cost: map[string]float64{"seccomp": 1.5},
+				}.write(results),
+				fakeRun{name: "quiet", at: at, seed: 3, budget: []string{"seccomp: open.cpu <= +5%"}}.write(results),
+				fakeRun{name: "unreliable", at: at, seed: 4, cost: map[string]float64{design.AAArm: 1.3}}.write(results),
+				os.CopyFS(filepath.Join(e.WorkDir, "files"), os.DirFS(filepath.Join("..", "..", "internal", "importer", "testdata"))),
+				os.CopyFS(filepath.Join(e.WorkDir, "capacity"),
+					os.DirFS(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "v1-capacity"))),
+			)
+		},
+	})
+}
+
+// fakeRun writes the record of a comparison of none and seccomp: 20 blocks of batches, with noise that the arms of a
+// block share.
+type fakeRun struct {
+	name, kernel string
+	at           time.Time
+	seed         uint64
+	budget       []string
+	cost         map[string]float64 // of an arm, relative to the baseline; 0: the same
+}
+
+func (f fakeRun) write(results string) (err error) {
+	if f.kernel == "" {
+		f.kernel = "Linux 6.1"
+	}
+	h := record.Header{
+		Tool: record.Tool{Version: "0.1.0"}, Experiment: record.Experiment{Name: f.name, Seed: f.seed}, Area: "sandbox",
+		Question: design.Compare,
+		Started:  f.at, Host: record.Host{Name: "host", Kernel: f.kernel, CPUs: 2},
+	}
+	w, err := record.Create(results, h, nil, clock.System{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	arms := design.Arms([]design.Treatment{{ID: "none", Baseline: true}, {ID: "seccomp"}})
+	trials := design.Plan(design.Experiment{Treatments: arms, Blocks: 20, Seed: f.seed})
+	plan := record.Plan{
+		Treatments: arms, Trials: trials, Budget: f.budget, Margin: .02, Blocks: 20,
+		Looks: design.Looks(20),
+	}
+	if err := w.Plan(plan); err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(f.seed, 0))
+	var shared float64
+	for i, t := range trials {
+		if i%len(arms) == 0 {
+			shared = math.Exp(.2 * rng.NormFloat64())
+		}
+		if err := f.trial(w, t, shared, rng); err != nil {
+			return err
+		}
+	}
+	return w.Finish(record.Finish{Status: record.Complete, Seconds: 60})
+}
+
+func (f fakeRun) trial(w *record.Writer, t design.Trial, shared float64, rng *rand.Rand) error {
+	factor := f.cost[t.Treatment]
+	if factor == 0 {
+		factor = 1
+	}
+	var values []float64
+	for range 8 {
+		values = append(values, 1e-6*factor*shared*math.Exp(.01*rng.NormFloat64()))
+	}
+	return errors.Join(
+		w.TrialBegin(record.TrialBegin{Trial: t, Operations: []string{"open"}}),
+		w.Verify(record.Verify{Treatment: t.Treatment, Block: t.Block, OK: true}),
+		w.Batches(record.Batches{
+			Treatment: t.Treatment, Block: t.Block, Operation: "open", Metric: "cpu", N: 5000,
+			Values: values,
+		}),
+		w.TrialEnd(record.TrialEnd{Treatment: t.Treatment, Block: t.Block, Status: record.Complete}),
+	)
+}

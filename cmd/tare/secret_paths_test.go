@@ -1,0 +1,503 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/internal/cli"
+	"tare/internal/report"
+)
+
+// A secretRoom is a folder that receives everything that tare writes: results, cache, state, temporary files. Its
+// secret is in the environment, in a file, and wherever a test puts it.
+type secretRoom struct {
+	*testing.T
+	bin, dir, secret string
+	// allowed are programs that may hold the secret, by what is in their command line.
+	allowed string
+	caches  string // where tare finds what it has built; empty: a folder of the room's
+	said    bytes.Buffer
+	seen    map[string]bool // children, by their command
+}
+
+// newSecretRoom makes a room with an experiment, in which SECRET stands for the secret and DIR for the folder.
+func newSecretRoom(t *testing.T, experiment string) *secretRoom {
+	t.Helper()
+	r := &secretRoom{T: t, bin: buildTare(t), dir: t.TempDir(), seen: map[string]bool{}}
+	r.secret = "Pl4nted-" + filepath.Base(filepath.Dir(r.dir)) + "-" + strconv.Itoa(os.Getpid())
+	for _, folder := range []string{"home", "state", "cache", "tmp", "run", "given"} {
+		if err := os.Mkdir(filepath.Join(r.dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(r.awaitEmpty)
+	r.writeSecretFile("key", r.secret+"\n")
+	r.writeFile("x.yaml", experiment)
+	return r
+}
+
+// awaitEmpty waits until no process uses the room, which is then removed: the children of a killed run end a moment
+// after it and may write until then.
+func (r *secretRoom) awaitEmpty() {
+	for range 200 {
+		if !r.isUsed() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	r.Errorf("processes are still at work in %s", r.dir)
+}
+
+// isUsed reports whether a process has the room as its working folder, or in its command line or environment.
+func (r *secretRoom) isUsed() bool {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range all {
+		cwd, _ := os.Readlink(filepath.Join(p, "cwd"))
+		command, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+		environment, _ := os.ReadFile(filepath.Join(p, "environ"))
+		if strings.HasPrefix(cwd, r.dir) || bytes.Contains(slices.Concat(command, environment), []byte(r.dir)) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeFile writes a file that tare reads and that holds no secret.
+func (r *secretRoom) writeFile(name, text string) {
+	r.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// writeSecretFile writes a file that holds the secret.
+func (r *secretRoom) writeSecretFile(name, text string) {
+	r.writeFile(filepath.Join("given", name), text)
+}
+
+// command returns a tare command in the room.
+func (r *secretRoom) command(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, r.bin, args...)
+	c.Dir = r.dir
+	in := func(name string) string { return filepath.Join(r.dir, name) }
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + in("home"), "XDG_STATE_HOME=" + in("state"), "XDG_CACHE_HOME=" +
+			cmp.Or(r.caches, in("cache")), "TMPDIR=" + in("tmp"), "XDG_RUNTIME_DIR=" + in("run"),
+		"PLANTED=" + r.secret, "AWS_SECRET_ACCESS_KEY=" + r.secret, "GITHUB_TOKEN=" + r.secret,
+	}
+	return c
+}
+
+// tare runs a command until it ends or is signalled, and watches its children. Each of several signals is sent after
+// the same pause.
+func (r *secretRoom) tare(after time.Duration, signals []syscall.Signal, args ...string) int {
+	r.Helper()
+	limited, cancel := context.WithTimeout(r.Context(), 2*time.Minute)
+	defer cancel()
+	c := r.command(limited, args...)
+	fmt.Fprintf(&r.said, "\n$ tare %s\n", strings.Join(args, " "))
+	c.Stdout, c.Stderr = &r.said, &r.said
+	if err := c.Start(); err != nil {
+		r.Fatal(err)
+	}
+	done := make(chan struct{})
+	var watched sync.WaitGroup
+	watched.Go(func() { r.watch(c.Process.Pid, done) })
+	for i, s := range signals {
+		timer := time.AfterFunc(time.Duration(i+1)*after, func() { _ = c.Process.Signal(s) }) // it may have ended
+		defer timer.Stop()
+	}
+	err := c.Wait()
+	close(done)
+	watched.Wait()
+	if c.ProcessState == nil || limited.Err() != nil {
+		r.Fatalf("tare %v: %v\n%s", args, err, &r.said)
+	}
+	return c.ProcessState.ExitCode()
+}
+
+// watch checks the command line and the environment of every process on the host that is younger than the run, until
+// done.
+func (r *secretRoom) watch(run int, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(30 * time.Millisecond):
+		}
+		own, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", run))
+		all, _ := filepath.Glob("/proc/[0-9]*")
+		for _, p := range all {
+			if pid, err := strconv.Atoi(filepath.Base(p)); err != nil || pid <= run {
+				continue // older than the run, unless the host has counted round meanwhile
+			}
+			command, _ := os.ReadFile(filepath.Join(p, "cmdline"))
+			environment, _ := os.ReadFile(filepath.Join(p, "environ"))
+			if bytes.Contains(environment, []byte(r.dir)) || bytes.Contains(command, []byte(r.bin)) {
+				r.seen[string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))] = true
+			}
+			if bytes.Equal(command, own) {
+				continue // the run's own image, before it has become another program
+			}
+			if len(command) == 0 || r.allowed != "" && bytes.Contains(command, []byte(r.allowed)) {
+				continue
+			}
+			for where, text := range map[string][]byte{"command line": command, "environment": environment} {
+				if bytes.Contains(text, []byte(r.secret)) {
+					r.Errorf("the %s of a process holds the secret: %q", where, command)
+				}
+			}
+		}
+	}
+}
+
+// runReaders runs every command that reads what runs have left, and then undo.
+func (r *secretRoom) runReaders() {
+	r.Helper()
+	for _, args := range [][]string{
+		{"validate", "x.yaml"},
+		{"-v", "plan", "x.yaml"},
+		{"run", "--dry-run", "x.yaml"},
+		{"list", "runs"},
+		{"cache"},
+		{"plane", "status"},
+		{"version"},
+	} {
+		r.tare(0, nil, args...)
+	}
+	records, _ := filepath.Glob(filepath.Join(r.dir, "results", "*", "record.jsonl"))
+	for i, record := range records {
+		dir := filepath.Dir(record)
+		if i == 0 {
+			for _, form := range append(slices.Sorted(maps.Keys(report.Encoders())), "html") {
+				r.tare(0, nil, "report", dir, "-o", form+"="+filepath.Join(r.dir, "report."+form))
+			}
+			r.tare(0, nil, "diff", dir, dir)
+			r.tare(0, nil, "run", "--resume", dir)
+		}
+		r.tare(0, nil, "check", dir)
+		r.tare(0, nil, "-v", "undo", dir)
+		r.tare(0, nil, "undo", dir)
+	}
+}
+
+// searchSecret looks for the secret in everything that was printed and written.
+func (r *secretRoom) searchSecret() {
+	r.Helper()
+	forms := [][]byte{
+		[]byte(r.secret), []byte(fmt.Sprintf("%x", r.secret)), base64Of(r.secret),
+		base64Of("weigher:" + r.secret),
+	}
+	look := func(where string, text []byte) {
+		for _, f := range forms {
+			if i := bytes.Index(text, f); i >= 0 {
+				r.Errorf("%s holds the secret: …%q…", where, text[max(0, i-100):min(len(text), i+100)])
+				return
+			}
+		}
+	}
+	look("what was printed", r.said.Bytes())
+	err := filepath.WalkDir(r.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() && path == filepath.Join(r.dir, "given") {
+			return orSkip(err)
+		}
+		if strings.Contains(d.Name(), r.secret) {
+			r.Errorf("the name of a file holds the secret: %s", path)
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		look(path, text)
+		return err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func orSkip(err error) error {
+	if err != nil {
+		return err
+	}
+	return filepath.SkipDir
+}
+
+// base64Of returns the part of a text's encoding that does not depend on what follows the text.
+func base64Of(s string) []byte {
+	text, _ := json.Marshal([]byte(s[:len(s)/3*3]))
+	return bytes.Trim(text, `"`)
+}
+
+// wantChild fails the test unless a child of tare with such a command line was checked.
+func (r *secretRoom) wantChild(what string) {
+	r.Helper()
+	for command := range r.seen {
+		if strings.Contains(command, what) {
+			return
+		}
+	}
+	r.Errorf("no child %q was seen, only %v: the test has tried nothing\n%s", what, slices.Sorted(maps.Keys(r.seen)), &r.said)
+}
+
+// TestNoSecretReachesChildren: the environment of tare's children holds no secret, whether the run completes, is
+// interrupted or is killed, and while it is undone.
+func TestNoSecretReachesChildren(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ experiment, child string }{
+		"identity": {strings.Replace(killedExperiment, "max_rate: 600/s", "rates: [20/s], duration: 2s", 1), " serve "},
+		"decision": {"name: x\narea: decision\nquestion: capacity\ntarget: {embedded: {engine: cedar}, policies: 10}\n" +
+			"load: {rates: [20/s], duration: 2s}\nseed: 1\n", " serve "},
+		"sandbox": {comparedExperiment, " serve "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSecretRoom(t, c.experiment)
+			r.tare(0, nil, "-v", "run", "x.yaml")
+			r.tare(time.Second, []syscall.Signal{syscall.SIGINT}, "run", "x.yaml")
+			r.tare(time.Second, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml")
+			r.runReaders()
+			r.searchSecret()
+			r.wantChild(c.child)
+		})
+	}
+}
+
+// echoServer is a server that sends back everything that it was sent, in each of its modes.
+func (r *secretRoom) echoServer(mode string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		var all bytes.Buffer
+		_ = q.Write(&all)
+		flat := strings.NewReplacer("\r", " ", "\n", " ").Replace(all.String()) + r.secret
+		switch mode {
+		case "refuses":
+			w.Header().Set("Www-Authenticate", "Bearer error_description=\""+strings.ReplaceAll(flat, `"`, "'")+`"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write(all.Bytes())
+		case "status":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(map[string]any{
+				"kind": "Status", "apiVersion": "v1", "status": "Failure",
+				"message": flat, "reason": "Forbidden", "code": 403,
+			})
+		case "redirects":
+			w.Header().Set("Location", "http://127.0.0.1:1/"+r.secret)
+			w.WriteHeader(http.StatusFound)
+		case "hangs":
+			<-q.Context().Done()
+		case "cuts":
+			w.Header().Set("Content-Length", "100000")
+			_, _ = w.Write(all.Bytes())
+			panic(http.ErrAbortHandler)
+		case "nonsense":
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_, _ = conn.Write(append([]byte(r.secret+" "+flat+"\r\n"), all.Bytes()...))
+				_ = conn.Close()
+			}
+		}
+	})
+}
+
+var echoModes = []string{"refuses", "status", "redirects", "hangs", "cuts", "nonsense"}
+
+// TestNoSecretOfCallersIsWritten uses credentials of every kind against servers that echo them in every way.
+func TestNoSecretOfCallersIsWritten(t *testing.T) {
+	t.Parallel()
+	const load = "load: {rates: [10/s], duration: 1s, timeout: 1s}\nseed: 1\n"
+	identity := func(adapter, more string) string {
+		return "name: x\narea: identity\nquestion: capacity\ntarget: {adapter: " + adapter + ", url: URL, " + more + "}\n" +
+			load
+	}
+	decision := func(more string) string {
+		return "name: x\narea: decision\nquestion: capacity\ntarget:\n  adapter: authzen\n  url: URL\n  " + more + `
+  requests:
+    - {name: read, subject: {type: user, id: alice}, action: read, resource: {type: record, id: "1"}, expect: permit}
+    - {name: drop, subject: {type: user, id: alice}, action: drop, resource: {type: record, id: "1"}, expect: deny}
+` + load
+	}
+	for name, experiment := range map[string]string{
+		"http-token":    identity("http-token", "http: {bearer: {env: PLANTED}}"),
+		"secret header": identity("gce-metadata", "secret_headers: {X-Key: {file: given/key}}"),
+		"vault":         identity("vault-login", "vault: {method: userpass, username: weigher, password: {env: PLANTED}}"),
+		"tokenrequest": identity("k8s-tokenrequest",
+			"k8s: {namespace: default, service_account: a, token: {file: given/key}}"),
+		"bearer": decision("token: {env: PLANTED}"),
+		"basic":  decision("username: weigher\n  password: {file: given/key}"),
+	} {
+		for _, mode := range echoModes {
+			t.Run(name+" "+mode, func(t *testing.T) {
+				t.Parallel()
+				r := newSecretRoom(t, "")
+				server := httptest.NewServer(r.echoServer(mode))
+				defer server.Close()
+				r.writeFile("x.yaml", strings.Replace(experiment, "URL", server.URL, 1))
+				if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == cli.ExitUsage {
+					t.Errorf("the experiment was rejected, so nothing was tested\n%s", &r.said)
+				}
+				if mode == "status" {
+					r.runReaders()
+				}
+				r.searchSecret()
+			})
+		}
+	}
+}
+
+// TestNoSecretOfAKubeconfigIsWritten uses a kubeconfig's token against API servers that echo it in every way.
+func TestNoSecretOfAKubeconfigIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, mode := range echoModes {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newSecretRoom(t, `name: x
+area: admission
+question: compare
+target: {kubeconfig: given/kubeconfig}
+baseline: {mechanism: none}
+treatments: [{mechanism: vap, policies: 1}]
+load: {rate: 5/s, operations: [{create-pod-dry-run: 1}], duration: 1s, max_rate: 20/s, timeout: 1s}
+blocks: 3
+seed: 1
+`)
+			server := httptest.NewTLSServer(r.echoServer(mode))
+			defer server.Close()
+			r.writeSecretFile("kubeconfig", fmt.Sprintf(
+				"apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, "+
+					"context: {cluster: c, user: u}}]\n"+
+					"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: "+
+					"%q}}]\n", server.URL, r.secret))
+			if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == cli.ExitUsage {
+				t.Errorf("the experiment was rejected, so nothing was tested\n%s", &r.said)
+			}
+			r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "doctor", "--rbac", "x.yaml")
+			r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "doctor", "--rbac", "--kubeconfig", "given/kubeconfig")
+			if mode == "status" {
+				r.runReaders()
+			}
+			r.searchSecret()
+		})
+	}
+}
+
+// TestLiteralSecretsAreNotPrinted: secrets that are in a file by mistake are rejected, and not printed.
+func TestLiteralSecretsAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ was, is string }{
+		"password in a URL": {"http://127.0.0.1:1", "http://weigher:SECRET@127.0.0.1:1"},
+		"client secret":     {"{env: PLANTED}", "SECRET"},
+		"mapping":           {"{env: PLANTED}", "{SECRET}"},
+		"env":               {"{env: PLANTED}", "{env: \"SECRET\"}"},
+		"misspelt":          {"{env: PLANTED}", "{enw: SECRET}"},
+		"header":            {"secret_headers: {X-Api-Key: {file: key}}", "headers: {Authorization: Bearer SECRET}"},
+		"key beside":        {"client_id: weigher", "client_id: weigher, api_key: SECRET"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSecretRoom(t, "")
+			text := strings.Replace(fmt.Sprintf(secretExperiment, "http://127.0.0.1:1"), c.was, c.is, 1)
+			if !strings.Contains(text, "SECRET") {
+				t.Fatalf("%q is not in the experiment", c.was)
+			}
+			r.writeSecretFile("x.yaml", strings.ReplaceAll(text, "SECRET", r.secret))
+			for _, args := range [][]string{{"validate"}, {"-v", "plan"}, {"run"}, {"run", "--dry-run"}} {
+				if code := r.tare(0, nil, append(args, "given/x.yaml")...); code != cli.ExitUsage {
+					t.Errorf("tare %v: exit %d, want a rejection\n%s", args, code, &r.said)
+				}
+			}
+			r.searchSecret()
+		})
+	}
+}
+
+// secretDriver is a program of the area exec that prints its secret in the way that its argument says.
+func secretDriver() {
+	mode, secret := os.Args[1], os.Getenv("PLANTED")
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var q struct {
+			ID        uint64 `json:"id"`
+			Do        string `json:"do"`
+			Operation string `json:"operation"`
+			Calls     int    `json:"calls"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			os.Exit(3)
+		}
+		if at, how, _ := strings.Cut(mode, "-"); at == q.Do {
+			switch how {
+			case "dies":
+				fmt.Fprintf(os.Stderr, "fatal: bad credential %s\n", secret)
+				os.Exit(4)
+			case "says":
+				fmt.Printf("credential=%s\n", secret)
+			case "errs":
+				fmt.Printf("{\"id\":%d,\"error\":%q}\n", q.ID, "cannot log in with "+secret)
+				continue
+			case "unended":
+				fmt.Printf("credential=%s", secret)
+				os.Exit(5)
+			case "logs":
+				fmt.Fprintf(os.Stderr, "debug: with %s\n", secret)
+			}
+		}
+		fmt.Printf("{\"id\":%d,\"ok\":%s}\n", q.ID, map[string]string{
+			"describe": `{"protocol":1,"name":"leaky","version":"1","operations":[{"name":"call"},{"name":"empty","harness":true}]}`,
+			"verify":   `{"checks":["it is there"]}`, "operate": fmt.Sprintf(`{"calls":%d,"total":{"wall":%g}}`, q.Calls, 1e-6*float64(max(q.Calls, 1))),
+		}[q.Do]+map[bool]string{true: "{}"}[!slices.Contains([]string{"describe", "verify", "operate"}, q.Do)])
+	}
+}
+
+// TestNoSecretOfAProgramIsWritten: a program of the area exec receives the secret, and nothing that it prints about it
+// is written anywhere.
+func TestNoSecretOfAProgramIsWritten(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{
+		"never", "describe-dies", "describe-says", "describe-errs", "prepare-dies", "prepare-unended", "prepare-errs",
+		"verify-dies", "verify-errs", "verify-says", "operate-dies",
+		"operate-errs", "operate-logs", "operate-unended", "undo-dies", "undo-errs", "undo-logs", "stop-dies", "stop-says",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newSecretRoom(t, fmt.Sprintf("name: x\narea: exec\nquestion: compare\ntarget: {program: [./secretdriver, "+
+				"%s], env: [PLANTED], rounds: 3}\n"+
+				"baseline: {a: 1}\ntreatments: [{a: 2}]\nblocks: 3\nseed: 1\n", mode))
+			r.allowed = "secretdriver"
+			if err := os.Symlink(self, filepath.Join(r.dir, "secretdriver")); err != nil {
+				t.Fatal(err)
+			}
+			r.tare(0, nil, "-v", "run", "x.yaml")
+			if strings.HasPrefix(mode, "undo") || mode == "operate-errs" {
+				r.tare(300*time.Millisecond, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml")
+				r.runReaders()
+			}
+			r.searchSecret()
+			if mode == "never" {
+				r.wantChild("secretdriver")
+			} else if !strings.HasSuffix(mode, "logs") && !strings.Contains(r.said.String(), "********") {
+				t.Errorf("nothing was masked: the program did not print its secret\n%s", &r.said)
+			}
+		})
+	}
+}
