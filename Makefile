@@ -25,7 +25,7 @@ PURE    := $(LONG) $(filter-out $(LONG),$(CALM)) ./schema/... ./internal/arch \
            ./internal/capacity ./internal/chart ./internal/cli ./internal/clock ./internal/config ./internal/design \
            ./internal/glossary ./internal/hist ./internal/jsonscan ./internal/metric ./internal/question \
            ./internal/report/... ./internal/run ./internal/signature ./internal/spelling ./internal/stat/... \
-           ./internal/unit ./rigs/areatest ./rigs/fixture ./rigs/memtest
+           ./internal/unit ./rigs/areatest $(wildcard ./areas/identity/fixture) ./rigs/memtest
 # Of cmd/tare the tests that TIMED names run real experiments or look at all that is on the host: they have it to
 # themselves. The others run with PURE. internal/arch sees to it that each name is that of one test of this package.
 MIXED   := ./cmd/tare
@@ -40,7 +40,8 @@ WAITING := $(wildcard ./rigs/servers ./rigs/controls ./internal/load ./areas/ide
            ./internal/proc ./internal/doctor ./rigs/bench)
 # What make race tests besides WAITING.
 BESIDE  := $(CALM) $(wildcard ./areas/admission/apimetrics ./areas/decision/model) \
-           $(if $(wildcard areas/sandbox),./areas/sandbox/vm/...) ./rigs/areatest ./rigs/fixture ./internal/kit/remote
+           $(if $(wildcard areas/sandbox),./areas/sandbox/vm/...) ./rigs/areatest $(wildcard ./areas/identity/fixture) \
+           ./internal/kit/remote
 
 # What make quick tests: packages that compute, of which most take a second and none ten.
 QUICK   := $(filter-out $(CALM) ./internal/analyze ./rigs/montecarlo ./rigs/simulation ./rigs/cmd/...,$(PURE)) \
@@ -151,7 +152,8 @@ simulate: ## the search, the signatures and the statistics against simulated tru
 	$(GO) run ./rigs/cmd/tare-simulate -stat
 
 calibrate: build ## tare against servers of known capacity (twenty minutes), planted costs (an hour) and planted breaches (two)
-	$(GO) run ./rigs/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json
+	$(GO) run ./rigs/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json \
+	  areas/identity/testdata/capacity.yaml.tmpl
 	$(GO) run ./rigs/cmd/tare-calibrate -n 40 -busy 2 areas/sandbox/examples/aa.yaml
 	$(GO) run ./rigs/cmd/tare-calibrate -n 20 -busy 2 areas/sandbox/examples/planted.yaml
 	TARE_GUARD_RUNS=20 $(GO) test ./rigs/controls -v -timeout 3h

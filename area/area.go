@@ -16,7 +16,7 @@ import (
 
 // An Area is a family of controls that are measured the same way.
 type Area interface {
-	Name() string // "identity"
+	Name() string // as files have it: "area: NAME"
 	// Offers says which questions can be asked of the area, or why not.
 	Offers() Offers
 	// NewSpec returns a pointer to the area's empty `target:` section, to be decoded into.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/identity/fixture"
 	"tare/internal/load"
 	"tare/internal/unit"
 	"tare/rigs/areatest"
-	"tare/rigs/fixture"
 	"tare/rigs/memtest"
 )
 

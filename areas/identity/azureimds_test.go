@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"tare/areas/identity/fixture"
 	"tare/internal/load"
-	"tare/rigs/fixture"
 )
 
 func startAzure(t *testing.T) *fixture.AzureIMDS {

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/identity/fixture"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/rigs/areatest"
-	"tare/rigs/fixture"
 )
 
 // prepareArms prepares all arms of a comparison, including the A/A arm, as a run does.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"tare/areas/identity/fixture"
 	"tare/internal/kit/oneshot"
 	"tare/internal/load"
 	"tare/internal/unit"
 	"tare/rigs/areatest"
-	"tare/rigs/fixture"
 )
 
 // callOnce prepares and verifies spec against a fixture, and makes n calls of its only operation.

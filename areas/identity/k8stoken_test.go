@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/areas/identity/fixture"
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/internal/unit"
 	"tare/rigs/areatest"
-	"tare/rigs/fixture"
 )
 
 // startKubernetes starts an API server over HTTPS. The callers' tokens are in files, and so is its authority.

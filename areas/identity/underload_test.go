@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"tare/areas/identity/fixture"
 	"tare/internal/load"
-	"tare/rigs/fixture"
 )
 
 // An ending is how a call ends: outcome, status and cause.

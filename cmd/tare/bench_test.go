@@ -26,6 +26,7 @@ type repository struct {
 // newRepository skips the test where git or go is missing.
 func newRepository(t *testing.T) repository {
 	t.Helper()
+	needsAreas(t, "exec")
 	for _, name := range []string{"git", "go"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Skipf("SKIPPED: %v", err)
@@ -223,6 +224,7 @@ echo '{"iters":[1],"times":['$((NS + $$ % 16))']}' > "$CRITERION_HOME/mix/new/sa
 
 // TestBenchOfCriterion composes an experiment of two binaries, and finds what was planted.
 func TestBenchOfCriterion(t *testing.T) {
+	needsAreas(t, "exec")
 	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 	for folder, ns := range map[string]string{"old": "1000", "same": "1000", "new": "1200"} {
 		if err := os.Mkdir(filepath.Join(r.dir, folder), 0o700); err != nil {
@@ -250,6 +252,7 @@ func TestBenchOfCriterion(t *testing.T) {
 
 // TestBenchForetellsProcesses: each value needs a process, and the plan counts the time of all of them.
 func TestBenchForetellsProcesses(t *testing.T) {
+	needsAreas(t, "exec")
 	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 	slow := strings.Replace(strings.Replace(fakeCriterion, "NS", "1000", 1), "mkdir", "sleep 0.1\nmkdir", 1)
 	r.write(t, "work-1", slow)
@@ -277,6 +280,7 @@ func TestBenchForetellsProcesses(t *testing.T) {
 // TestBenchOfRealTools measures real benchmarks. They take minutes to build, so a variable names the files: the old, an
 // equal one, and one with a fifth more work in each call, all with one benchmark.
 func TestBenchOfRealTools(t *testing.T) {
+	needsAreas(t, "exec")
 	for _, name := range []string{"TARE_TEST_CRITERION", "TARE_TEST_JMH"} {
 		t.Run(name, func(t *testing.T) {
 			files := strings.Fields(os.Getenv(name))

@@ -32,6 +32,7 @@ type step struct {
 // TestDocsShowRealOutput runs every console block in the project's Markdown and compares its output. Blocks of one page
 // share a folder.
 func TestDocsShowRealOutput(t *testing.T) {
+	needsAreas(t, allAreas...)
 	if testing.Short() {
 		t.Skip("skipped with -short: the pages run real measurements")
 	}

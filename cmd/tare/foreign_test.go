@@ -64,6 +64,7 @@ func hostname(t *testing.T) string {
 // TestUndoRejectsForeignRecords checks that undo shows a record that somebody else wrote or changed, and runs nothing
 // from it.
 func TestUndoRejectsForeignRecords(t *testing.T) {
+	needsAreas(t, "exec")
 	bin := buildTare(t)
 	key := ownKey(t)
 	for name, craft := range map[string]func(proof string) string{
@@ -118,6 +119,7 @@ func replaceInJournal(t *testing.T, dir, old, text string) string {
 // TestUndoTrustsOwnRecordsOnly: a record that this user sealed is undone without a question, an unsealed one only with
 // --yes.
 func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
+	needsAreas(t, "exec")
 	bin := buildTare(t)
 	key := ownKey(t)
 	gone := func(key record.Key) string {
@@ -155,6 +157,7 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 
 // TestUndoReportsDamagedLines: a damaged line may have been a change.
 func TestUndoReportsDamagedLines(t *testing.T) {
+	needsAreas(t, "exec")
 	bin := buildTare(t)
 	key := ownKey(t)
 	dir := replaceInJournal(t, craftRecord(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
@@ -166,6 +169,7 @@ func TestUndoReportsDamagedLines(t *testing.T) {
 
 // TestForeignRecordsAreNotWritten: neither a record of another user nor one that others can write is changed.
 func TestForeignRecordsAreNotWritten(t *testing.T) {
+	needsAreas(t, "exec")
 	bin := buildTare(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to give a record to another user")
@@ -191,6 +195,7 @@ func TestForeignRecordsAreNotWritten(t *testing.T) {
 
 // TestResumeRejectsAChangedExperiment checks that a run goes on only with the experiment file that it began with.
 func TestResumeRejectsAChangedExperiment(t *testing.T) {
+	needsAreas(t, "exec")
 	bin := buildTare(t)
 	key := ownKey(t)
 	dir := craftRecord(t, key, hostname(t), "/nowhere/proof")

@@ -130,6 +130,7 @@ func fillPage(t *testing.T, journal string) {
 // TestUndoOnFullDisk: an undo that cannot write to the record undoes everything, reports what it could not write, and
 // can be repeated.
 func TestUndoOnFullDisk(t *testing.T) {
+	needsAreas(t, "exec")
 	bin := buildTare(t)
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, disk string) (mend func() error)
@@ -211,6 +212,7 @@ func startRun(t *testing.T, bin, dir, results string) (run *startedRun, name str
 
 // TestDiskFullDuringRun: the run ends, undoes its changes, and reports that the record does not say so.
 func TestDiskFullDuringRun(t *testing.T) {
+	needsAreas(t, "sandbox")
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}
@@ -249,6 +251,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 // TestInterruptedRunThatCannotUndo: an interrupted run names the changes that it could not undo, and the command to
 // retry.
 func TestInterruptedRunThatCannotUndo(t *testing.T) {
+	needsAreas(t, "sandbox")
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}

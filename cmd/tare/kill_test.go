@@ -257,6 +257,7 @@ func execTare(t *testing.T, bin, dir string, args ...string) (string, int) {
 // TestInterruptedRun sends one interrupt: the run must undo its changes, leave a partial report that says so, and exit
 // with 130.
 func TestInterruptedRun(t *testing.T) {
+	needsAreas(t, "identity")
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}
@@ -374,6 +375,7 @@ func answerAsMetadata(w http.ResponseWriter, r *http.Request) {
 // TestInterruptedAfterTheRun: an interrupt while nobody reads the report ends the command, which says where the record
 // is.
 func TestInterruptedAfterTheRun(t *testing.T) {
+	needsAreas(t, "identity")
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}
@@ -427,6 +429,7 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 // TestRunningRecordIsLocked: no other process may undo or resume a run that is in progress. An interrupt then ends that
 // run in order.
 func TestRunningRecordIsLocked(t *testing.T) {
+	needsAreas(t, "sandbox")
 	if testing.Short() {
 		t.Skip("skipped with -short: starts a run")
 	}

@@ -84,6 +84,7 @@ type liveSearch struct {
 // TestSearches searches the reference endpoint in each preset, and a real rate limiter. All run at once, on however
 // few processors, since they mostly wait.
 func TestSearches(t *testing.T) {
+	needsAreas(t, "identity")
 	if testing.Short() {
 		t.Skip("skipped with -short: real searches")
 	}

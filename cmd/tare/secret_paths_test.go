@@ -269,6 +269,7 @@ func TestNoSecretReachesChildren(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			needsAreas(t, name)
 			r := newSecretRoom(t, c.experiment)
 			r.tare(0, nil, "-v", "run", "x.yaml")
 			r.tare(time.Second, []syscall.Signal{syscall.SIGINT}, "run", "x.yaml")
@@ -345,6 +346,7 @@ func TestNoSecretOfCallersIsWritten(t *testing.T) {
 		for _, mode := range echoModes {
 			t.Run(name+" "+mode, func(t *testing.T) {
 				t.Parallel()
+				needsAreas(t, areaOf(experiment))
 				r := newSecretRoom(t, "")
 				server := httptest.NewServer(r.echoServer(mode))
 				defer server.Close()
@@ -363,6 +365,7 @@ func TestNoSecretOfCallersIsWritten(t *testing.T) {
 
 // TestNoSecretOfAKubeconfigIsWritten uses a kubeconfig's token against API servers that echo it in every way.
 func TestNoSecretOfAKubeconfigIsWritten(t *testing.T) {
+	needsAreas(t, "admission")
 	t.Parallel()
 	for _, mode := range echoModes {
 		t.Run(mode, func(t *testing.T) {
@@ -399,6 +402,7 @@ seed: 1
 
 // TestLiteralSecretsAreNotPrinted: secrets that are in a file by mistake are rejected, and not printed.
 func TestLiteralSecretsAreNotPrinted(t *testing.T) {
+	needsAreas(t, "identity")
 	t.Parallel()
 	for name, c := range map[string]struct{ was, is string }{
 		"password in a URL": {"http://127.0.0.1:1", "http://weigher:SECRET@127.0.0.1:1"},
@@ -468,6 +472,7 @@ func secretDriver() {
 // TestNoSecretOfAProgramIsWritten: a program of the area exec receives the secret, and nothing that it prints about it
 // is written anywhere.
 func TestNoSecretOfAProgramIsWritten(t *testing.T) {
+	needsAreas(t, "exec")
 	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {

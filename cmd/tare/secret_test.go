@@ -95,6 +95,7 @@ seed: 1
 // TestNoSecretIsWritten runs against endpoints that send secrets back in every way, and looks for them in everything
 // that the runs leave.
 func TestNoSecretIsWritten(t *testing.T) {
+	needsAreas(t, "identity")
 	t.Parallel()
 	bin := buildTare(t)
 	// Each mostly waits for an endpoint that stays broken, so they run in parallel.
@@ -133,6 +134,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 
 // TestNoSecretInACoreDump crashes a run in a way that makes Go leave a core dump.
 func TestNoSecretInACoreDump(t *testing.T) {
+	needsAreas(t, "identity")
 	bin := buildTare(t)
 	l := &leakyEndpoint{mode: "good"}
 	server := httptest.NewServer(l)

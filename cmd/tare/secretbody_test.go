@@ -28,6 +28,7 @@ seed: 1
 // TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint and nothing else, even if the endpoint sends it
 // back.
 func TestNoSecretOfABodyIsWritten(t *testing.T) {
+	needsAreas(t, "identity")
 	t.Parallel()
 	bin := buildTare(t)
 	for _, echoes := range []bool{false, true} {
@@ -61,6 +62,7 @@ func TestNoSecretOfABodyIsWritten(t *testing.T) {
 
 // TestLiteralSecretsStopARun before there is a record, and without printing them.
 func TestLiteralSecretsStopARun(t *testing.T) {
+	needsAreas(t, "identity")
 	bin := buildTare(t)
 	for name, change := range map[string]func(string) string{
 		"in a body": func(s string) string { return strings.Replace(s, "{pw}", plantedEnv, 1) },

@@ -12,6 +12,7 @@ import (
 // TestExposedSecretsAreReported: whoever runs tare is warned, and so is whoever reads the report. A secret file that
 // others can write stops the run.
 func TestExposedSecretsAreReported(t *testing.T) {
+	needsAreas(t, "identity")
 	t.Parallel()
 	bin := buildTare(t)
 	l := &leakyEndpoint{mode: "good"}

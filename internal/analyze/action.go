@@ -23,7 +23,7 @@ const (
 	scopeNamespace = "namespace"
 )
 
-// An action is the one request that an operation of the admission area consists of.
+// An action is the one request that an operation on a control plane consists of.
 type action struct {
 	kind
 	dryRun  bool

@@ -18,7 +18,7 @@ import (
 // that cost ten times as much.
 func policyGrowth(operations ...string) experiment {
 	x := experiment{
-		question: design.Scale, blocks: 10, calls: 60, operations: operations, seed: 8, block: .02, area: "admission",
+		question: design.Scale, blocks: 10, calls: 60, operations: operations, seed: 8, block: .02, area: "gatehouse",
 	}
 	factor := record.Factor{Name: "policies"}
 	for _, n := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {

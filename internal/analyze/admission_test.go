@@ -95,7 +95,7 @@ func (p *plane) waited() float64 { return slices.Max(append([]float64{0}, p.hook
 // admission is an experiment whose server measures itself.
 func admission(operation string, planes map[string]*plane) experiment {
 	x := experiment{
-		blocks: 4, calls: 100, cost: millisecond, block: .01, seed: 9, operations: []string{operation}, area: "admission",
+		blocks: 4, calls: 100, cost: millisecond, block: .01, seed: 9, operations: []string{operation}, area: "gatehouse",
 	}
 	x.cost = func(string, string, int) float64 { return 10e-3 }
 	x.treatments = []design.Treatment{

@@ -223,7 +223,7 @@ func TestRemarksAreBounded(t *testing.T) {
 		r.Warned = append(r.Warned, record.Warning{Text: fmt.Sprint("warning ", i)})
 		r.Notes = append(r.Notes, record.Note{Text: fmt.Sprint("note ", i)})
 	}
-	r.Changes = []record.Change{{State: record.Intended, Change: area.Change{Area: "exec", Kind: "folder", ID: "x"}}}
+	r.Changes = []record.Change{{State: record.Intended, Change: area.Change{Area: "tool", Kind: "folder", ID: "x"}}}
 	rep := analyzedRecord(t, r)
 	told := slices.ContainsFunc(rep.Warnings, func(s string) bool { return strings.Contains(s, "still to be undone") })
 	if len(rep.Notes) > mostRemarks+10 || len(rep.Warnings) > mostRemarks+10 || !told {

@@ -106,9 +106,9 @@ func (x endurance) write(t *testing.T, dir string) string {
 	w, err := record.Create(dir, record.Header{
 		Tool:       record.Tool{Version: "0.1.0", Commit: "947ae69"},
 		Experiment: record.Experiment{Name: "soak", File: "soak.yaml", Seed: 11},
-		Area:       "decision", Question: design.Soak,
+		Area:       "tribunal", Question: design.Soak,
 		Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
-	}, []byte("name: soak\narea: decision\nquestion: soak\n"), clk)
+	}, []byte("name: soak\narea: tribunal\nquestion: soak\n"), clk)
 	must(t, err)
 	arms := []design.Treatment{{ID: "engine=cedar"}}
 	trial := design.Trial{Treatment: arms[0].ID, Seed: 11}

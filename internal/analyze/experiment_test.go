@@ -40,7 +40,7 @@ type experiment struct {
 	fail  func(treatment string, block, call int) bool
 	drop  func(treatment string, block int) bool // the trial is cut short
 	end   record.Status
-	// area is "sandbox", or "identity" for calls, unless it is said; beside writes what else a trial leaves behind.
+	// area is "padlock", or "turnpike" for calls, unless it is said; beside writes what else a trial leaves behind.
 	area   string
 	beside func(t *testing.T, w *record.Writer, trial design.Trial)
 }
@@ -136,7 +136,7 @@ func (x experiment) record() *record.Record {
 	plan, trials := x.plan()
 	r := &record.Record{Plan: plan, Finish: &record.Finish{Status: x.end, Seconds: 60}}
 	r.Header = record.Header{
-		Experiment: record.Experiment{Name: "enforcers", Seed: x.seed}, Area: "sandbox", Question: x.question, Started: epoch,
+		Experiment: record.Experiment{Name: "enforcers", Seed: x.seed}, Area: "padlock", Question: x.question, Started: epoch,
 	}
 	x.each(trials, func(t design.Trial, shared func(operation string) float64, rng *rand.Rand) {
 		trial := &record.Trial{TrialBegin: x.begin(t), End: &record.TrialEnd{Status: record.Complete}}
@@ -170,9 +170,9 @@ func (x experiment) write(t *testing.T, dir string) string {
 	t.Helper()
 	x = x.withDefaults()
 	clk := clock.NewFake(epoch)
-	area := "sandbox"
+	area := "padlock"
 	if x.calls > 0 {
-		area = "identity"
+		area = "turnpike"
 	}
 	if x.area != "" {
 		area = x.area

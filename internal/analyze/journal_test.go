@@ -97,16 +97,16 @@ func (j journal) write(t *testing.T, dir string) string {
 	w, err := record.Create(dir, record.Header{
 		Tool:       record.Tool{Version: "0.1.0", Commit: "947ae69"},
 		Experiment: record.Experiment{Name: "limited", File: "limited.yaml", Seed: 4211},
-		Area:       "identity", Question: design.Capacity,
+		Area:       "turnpike", Question: design.Capacity,
 		Host: record.Host{Name: "host", Kernel: "Linux 6.1.0", CPUs: 2, Go: "go1.26.8", Arch: "amd64"},
-	}, []byte("name: limited\narea: identity\nquestion: capacity\n"), clk)
+	}, []byte("name: limited\narea: turnpike\nquestion: capacity\n"), clk)
 	must(t, err)
 	plan := design.Plan(design.Experiment{Treatments: j.treatments, Blocks: 1, Seed: 4211})
 	must(t, w.Plan(record.Plan{
 		Treatments: j.treatments, Trials: plan, Budget: j.budget,
 		Load: record.Load{Engine: "fast", Arrivals: "constant", Timeout: 30, MaxRate: 2000, MaxConnections: 4096},
 	}))
-	change := area.Change{Area: "identity", Kind: "process", ID: "endpoint"}
+	change := area.Change{Area: "turnpike", Kind: "process", ID: "endpoint"}
 	must(t, w.Intend(change))
 	for _, trial := range plan {
 		must(

@@ -22,7 +22,7 @@ import (
 func writeDay(t testing.TB, dir string) string {
 	clk := clock.NewFake(epoch)
 	w, err := record.Create(
-		dir, record.Header{Experiment: record.Experiment{Name: "day", Seed: 1}, Area: "decision", Question: design.Soak}, nil,
+		dir, record.Header{Experiment: record.Experiment{Name: "day", Seed: 1}, Area: "tribunal", Question: design.Soak}, nil,
 		clk,
 	)
 	check(t, err)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// layers lists packages from the bottom up, without "internal/". A package imports only lower rows. "x/..." is x and all
-// below it.
+// layers lists packages from the bottom up, without "internal/". A package imports only lower rows. "x/..." is x and
+// all below it.
 var layers = []string{
 	"clock",
 	"ratelimit secretfile",
@@ -44,10 +44,10 @@ func TestImportsPointDown(t *testing.T) {
 			pkg := nameOf(filepath.ToSlash(filepath.Dir(file))[len("../../"):])
 			for _, imp := range imports {
 				to, ok := strings.CutPrefix(imp, module)
-				if !ok || strings.HasPrefix(to, "rigs/") || to == "schema" {
+				if !ok || strings.HasPrefix(to, "rigs/") || to == "schema" || foreignArea(pkg, nameOf(to)) {
 					continue
 				}
-				if why := whyForbidden(pkg, nameOf(to)); why != "" && !(pkg == "cli" && strings.HasSuffix(file, "_test.go")) {
+				if why := whyForbidden(pkg, nameOf(to)); why != "" {
 					t.Errorf("%s: %s imports %s: %s", file, pkg, to, why)
 				}
 			}
@@ -56,6 +56,31 @@ func TestImportsPointDown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOnlyMainImportsAreas keeps every other file of the module, tests and rigs too, from importing a package of an
+// area, unless it is of the same area.
+func TestOnlyMainImportsAreas(t *testing.T) {
+	eachFile(t, "../..", func(file string, imports []string) {
+		file = strings.TrimPrefix(file, "../../")
+		for _, imp := range imports {
+			to, ok := strings.CutPrefix(imp, module)
+			if ok && foreignArea(nameOf(path.Dir(file)), to) && !isUnmoved(file) {
+				t.Errorf("%s imports %s: only cmd/tare imports areas", file, imp)
+			}
+		}
+	})
+}
+
+// programs are the packages that make a program of areas. The second is an example, and a module of its own.
+var programs = []string{"cmd/tare", "examples/outside"}
+
+// foreignArea reports whether to is a package of an area that pkg may not import.
+func foreignArea(pkg, to string) bool {
+	if to == sharedByAreas && familyOf(pkg) != "" {
+		return false
+	}
+	return familyOf(to) != "" && familyOf(to) != familyOf(pkg) && !slices.Contains(programs, pkg)
 }
 
 // TestProductImportsNoRig keeps the packages of tare/rigs out of the binary: only tests and rigs itself import them.
@@ -125,17 +150,15 @@ func whyForbidden(pkg, to string) string {
 	switch {
 	case pkg == to || below(pkg, to) || below(to, pkg) || (familyOf(pkg) != "" && familyOf(pkg) == familyOf(to)):
 		return ""
-	case to == sharedByAreas && familyOf(pkg) != "":
-		return ""
-	case strings.HasPrefix(to, "areas/"):
-		return "nothing names an area but cmd/tare/main.go"
+	case foreignArea(pkg, to):
+		return "only cmd/tare imports areas"
 	case at >= from:
 		return "imports must point down"
 	}
 	return ""
 }
 
-// familyOf is the area that pkg belongs to: "identity"; empty for what is no area.
+// familyOf is the name of the area that pkg belongs to; empty for what is no area.
 func familyOf(pkg string) string {
 	rest, ok := strings.CutPrefix(pkg, "areas/")
 	name, _, _ := strings.Cut(rest, "/")
@@ -163,12 +186,15 @@ func level(pkg string) int {
 func TestForbiddenFindsViolations(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"load", "design"},
-		{"areas/identity", "run"},
-		{"areas/identity/reference", "record"},
-		{"areas/identity", "areas/decision/model"},
-		{"cli", "areas/identity"},
+		{"areas/turnpike", "run"},
+		{"areas/turnpike/reference", "record"},
+		{"areas/turnpike", "areas/tribunal/model"},
+		{"cli", "areas/turnpike"},
+		{"rigs/areatest", "areas/turnpike"},
+		{"cmd/tare-dist", "areas/turnpike"},
+		{"schema", "areas/turnpike/reference"},
 		{"cli", "areas/plane"},
-		{"areas/plane", "areas/identity"},
+		{"areas/plane", "areas/turnpike"},
 		{"area", "load"},
 		{"run", "analyze"},
 		{"stat", "cli"},
@@ -177,10 +203,17 @@ func TestForbiddenFindsViolations(t *testing.T) {
 			t.Errorf("%s may import %s, and should not", c.from, c.to)
 		}
 	}
-	for _, to := range []string{"load", "areas/plane"} {
-		if why := whyForbidden("areas/identity", to); why != "" {
-			t.Errorf("areas/identity may not import %s: %s", to, why)
+	for _, c := range []struct{ from, to string }{
+		{"areas/turnpike", "load"},
+		{"areas/turnpike", "areas/plane"},
+		{"areas/turnpike/reference", "areas/turnpike/model"},
+	} {
+		if why := whyForbidden(c.from, c.to); why != "" {
+			t.Errorf("%s may not import %s: %s", c.from, c.to, why)
 		}
+	}
+	if foreignArea("cmd/tare", "areas/turnpike") {
+		t.Error("cmd/tare may not import areas")
 	}
 }
 
@@ -191,7 +224,7 @@ func TestRigInProductFindsViolations(t *testing.T) {
 	}{
 		{"../../cmd/tare/main.go", "tare/rigs/servers", true},
 		{"../../internal/load/dial.go", "tare/rigs/hostile", true},
-		{"../../areas/exec/area.go", "tare/rigs/areatest", true},
+		{"../../areas/tool/area.go", "tare/rigs/areatest", true},
 		{"../../internal/load/dial_test.go", "tare/rigs/hostile", false},
 		{"../../rigs/cmd/tare-bench/main.go", "tare/rigs/bench", false},
 		{"../../internal/cli/run.go", "tare/internal/run", false},

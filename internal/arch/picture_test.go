@@ -34,7 +34,7 @@ var boxes = []*box{
 	{title: "experiment → record", packages: "run run/drive", left: 636, right: 800, top: 276, bottom: 322},
 	{title: "other inputs", packages: "importer doctor", left: 814, right: 940, top: 276, bottom: 322},
 	{
-		title: "helpers of areas", packages: "driver kit kit/oneshot kit/remote build plane vm vm/shell",
+		title: "helpers of areas", packages: "driver kit kit/oneshot kit/remote build",
 		left: 84, right: 270, top: 382, bottom: 466,
 	},
 	{
@@ -43,13 +43,13 @@ var boxes = []*box{
 	},
 	{title: "what happened", packages: "record", left: 608, right: 940, top: 382, bottom: 466},
 	{
-		title: "plan, calls, processes, readings", packages: "design load proc probe metric",
+		title: "plan, calls, processes, readings, words", packages: "design load proc probe metric glossary",
 		left: 84, right: 940, top: 510, bottom: 556,
 	},
 	{title: "the contract", packages: "area", left: 20, right: 940, top: 600, bottom: 646, isContract: true},
 	{
 		title:    "basics",
-		packages: "clock stat hist unit chart term glossary spelling shell jsonscan ratelimit secretfile",
+		packages: "clock stat hist unit chart term spelling shell jsonscan ratelimit secretfile",
 		left:     20, right: 940, top: 690, bottom: 736,
 	},
 }
@@ -72,6 +72,9 @@ func TestPicture(t *testing.T) {
 	}
 	program, areas, helpers, contract := boxOf("cmd/tare"), boxOf("areas"), boxOf("kit"), boxOf("area")
 	// Each area takes what it needs of what is lower. These arrows are the same whichever areas the tree has.
+	if t.Failed() {
+		return // with circles
+	}
 	imports[program][areas] = true
 	imports[areas] = map[*box]bool{helpers: true, contract: true}
 	got := draw(arrows(imports))

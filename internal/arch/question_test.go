@@ -47,18 +47,20 @@ func TestQuestionsAreKnownByTheirProperties(t *testing.T) {
 			gotDriven[name] = n
 		}
 	})
-	wantCounts(t, "names of questions", named, gotNamed)
-	wantCounts(t, "looks at drives and answers", driven, gotDriven)
+	wantCounts(t, "names of questions", askQuestion, named, gotNamed)
+	wantCounts(t, "looks at drives and answers", askQuestion, driven, gotDriven)
 }
 
-// wantCounts compares counts by file.
-func wantCounts(t *testing.T, what string, want, got map[string]int) {
+const askQuestion = "ask package question for a property"
+
+// wantCounts compares counts by file. instead says what to do about one too many.
+func wantCounts(t *testing.T, what, instead string, want, got map[string]int) {
 	t.Helper()
 	both := maps.Clone(want)
 	maps.Copy(both, got)
 	for _, name := range slices.Sorted(maps.Keys(both)) {
 		if want[name] != got[name] {
-			t.Errorf("%s: %d %s, the list has %d: ask package question for a property", name, got[name], what, want[name])
+			t.Errorf("%s: %d %s, the list has %d: %s", name, got[name], what, want[name], instead)
 		}
 	}
 }

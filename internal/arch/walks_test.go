@@ -14,14 +14,28 @@ import (
 )
 
 // walks are the sections of CONTRIBUTING.md that name the files of an existing member, by title, with a pattern that
-// finds this member. except is the folder of the member's own files, which the section does not list one by one.
-var walks = map[string]struct{ pattern, except string }{
-	"Add an area":     {`"tare/areas/exec"|^area: exec$`, "areas/exec/"},
+// finds this member. except is the folder of the member's own files, which the section does not list one by one. NAME
+// stands for the member's name in the section.
+var walks = map[string]walk{
+	"Add an area":     {`"tare/areas/NAME"|^area: NAME$`, "areas/NAME/"},
 	"Add an adapter":  {`azure-imds|azureIMDS|type Azure\b|\*Azure\b`, ""},
 	"Add a signature": {`fd-exhaustion|\bFDExhaustion\b`, ""},
 	"Add a section":   {`\btailSection\b`, ""},
 	"Add a statistic": {`\breport\.Little\b|\*Little[ )]|^type Little\b|^## little$|"little"|^\| \x60Little\x60`, ""},
 }
+
+type walk struct{ pattern, except string }
+
+// walkOf returns the walk of the section, with its member's name.
+func walkOf(title, text string) (w walk, ok bool) {
+	w, ok = walks[title]
+	if m := memberName.FindStringSubmatch(text); m != nil {
+		w = walk{strings.ReplaceAll(w.pattern, "NAME", m[1]), strings.ReplaceAll(w.except, "NAME", m[1])}
+	}
+	return w, ok
+}
+
+var memberName = regexp.MustCompile("`([^`]+)` is in [0-9]+\\s+file")
 
 // withoutExample are the sections that point to a test with a whole member instead.
 var withoutExample = []string{"Add a question"}
@@ -34,7 +48,7 @@ func TestWalksNameAllFiles(t *testing.T) {
 		if slices.Contains(withoutExample, title) {
 			continue
 		}
-		walk, ok := walks[title]
+		walk, ok := walkOf(title, text)
 		if !ok {
 			t.Errorf("section %q has no example whose files are compared: add it to walks", title)
 			continue

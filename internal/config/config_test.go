@@ -77,7 +77,7 @@ func TestParseReadsEverything(t *testing.T) {
 	seed := uint64(18446744073709551615)
 	cache := false
 	want := &Experiment{
-		Name: "full", Area: "identity", Question: design.Compare,
+		Name: "full", Area: "turnpike", Question: design.Compare,
 		Target: &fakeSpec{
 			Adapter: "gce-metadata", Embedded: &fakeEmbedded{
 				Preset: "healthy", Backlog: 128, Jitter: 0.25, TTL: dur("1h"),
@@ -95,7 +95,7 @@ func TestParseReadsEverything(t *testing.T) {
 		Load: Load{
 			Arrivals: Poisson, Rate: rate("150/s"), Duration: dur("30s"), Timeout: dur("5s"), MaxRate: rate("2000/s"),
 			MaxConnections: 4096,
-			Engine:         Std, Operations: Operations{{"token", 3}, {"identity", 1}},
+			Engine:         Std, Operations: Operations{{"token", 3}, {"turnpike", 1}},
 			Abort:   &Abort{Error: percent("50%"), For: dur("10s")},
 			Precise: true, Spin: dur("60us"), Shards: 2,
 		},

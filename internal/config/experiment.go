@@ -83,7 +83,7 @@ type Load struct {
 	// Operations is the mix.
 	Operations Operations `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema_description:"The mix of operations with their weights: [{token: 3}, {identity: 1}]. Without it, the target's own mix."`
 	// Trespass is the share of calls that the control must refuse.
-	Trespass unit.Percent `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema_description:"Share of the calls that the control must refuse, mixed into the others: 2% (the default of guard). Guard raises it where a point would have too few. In capacity there are none by default; in soak 1% where they only ask (area decision)."`
+	Trespass unit.Percent `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema_description:"Share of the calls that the control must refuse, mixed into the others: 2% (the default of guard). Guard raises it where a point would have too few. In capacity there are none by default; in soak 1% where they only ask."`
 	// KeepMix reports that WithDefaults set Trespass for a soak: the mix of the file stays as it is.
 	KeepMix bool `yaml:"-" json:"-"`
 	// Conditions are what happens to the target under load.

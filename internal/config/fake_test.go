@@ -8,7 +8,7 @@ import (
 	"tare/internal/unit"
 )
 
-// fakeAreas stand for area/all, which is above this package.
+// fakeAreas stand for the areas of a program.
 type fakeAreas []area.Area
 
 func (f fakeAreas) Find(name string) (area.Area, bool) {
@@ -30,8 +30,8 @@ func (f fakeAreas) Names() []string {
 
 func testAreas() Areas {
 	return fakeAreas{
-		fakeArea{"identity", area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes}},
-		fakeArea{"sandbox", area.Offers{AnyRate: area.No("a kernel hook has no queue that could fill")}},
+		fakeArea{"turnpike", area.Offers{AnyRate: area.Yes, SteadyLoad: area.Yes}},
+		fakeArea{"padlock", area.Offers{AnyRate: area.No("a kernel hook has no queue that could fill")}},
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 const shortened = `name: x
-area: identity
+area: turnpike
 question: scale
 target: {}
 factors: {n: [1, 2, 3]}

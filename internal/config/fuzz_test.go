@@ -88,7 +88,7 @@ func TestWrittenExperimentsCanBeRead(t *testing.T) {
 		}
 		seed := rapid.Uint64().Draw(r, "seed")
 		e := &Experiment{
-			Name: "x", Area: "identity", Question: design.Compare,
+			Name: "x", Area: "turnpike", Question: design.Compare,
 			Target:   &fakeSpec{URL: "http://[::1]:80", Workloads: []string{"null"}},
 			Baseline: base, Alternatives: []Levels{other},
 			Factors: Factors{{Name: "Z", Levels: []string{"~", "1e3", "0x1"}}, {Name: "A", Levels: []string{"yes"}}},
@@ -111,7 +111,7 @@ func TestWrittenExperimentsCanBeRead(t *testing.T) {
 // TestSecretsAreNeverPrinted plants a secret in every place, and looks for it in everything that is printed.
 func TestSecretsAreNeverPrinted(t *testing.T) {
 	const secret = "hunter2"
-	head := "name: x\narea: identity\nquestion: capacity\n"
+	head := "name: x\narea: turnpike\nquestion: capacity\n"
 	for _, tail := range []string{
 		"target: {password: hunter2}", "target: {password: 'hunter2', x: 1}", "target: {x: 1, password: {hunter2}}",
 		"target: {password: {hunter2, hunter2}}",
@@ -146,7 +146,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 
 // TestParseIsBounded parses input that could take forever.
 func TestParseIsBounded(t *testing.T) {
-	head := "name: x\narea: identity\nquestion: scale\ntarget: {}\n"
+	head := "name: x\narea: turnpike\nquestion: scale\ntarget: {}\n"
 	var bomb strings.Builder
 	bomb.WriteString(head + "x: &a0 [1,2,3,4,5,6,7,8,9,10]\nfactors:\n")
 	for i := range 7_000 {

@@ -9,7 +9,7 @@ import (
 
 // TestCommentsHoldNoCredentials: the source is recorded with its comments.
 func TestCommentsHoldNoCredentials(t *testing.T) {
-	head := "name: x\narea: identity\nquestion: capacity\n"
+	head := "name: x\narea: turnpike\nquestion: capacity\n"
 	for _, secret := range []string{
 		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln", "ghp_" + strings.Repeat("a1B2", 9), "glpat-" + strings.Repeat("xY3_", 5),
 		"hvs." + strings.Repeat("Ab-9", 6),
@@ -31,7 +31,7 @@ func TestCommentsHoldNoCredentials(t *testing.T) {
 
 // TestLiteralSecretsAreRejected in every text, and never printed.
 func TestLiteralSecretsAreRejected(t *testing.T) {
-	head := "name: x\narea: identity\nquestion: capacity\ntarget: "
+	head := "name: x\narea: turnpike\nquestion: capacity\ntarget: "
 	for target, says := range map[string]string{
 		`{url: '{"user": "a", "password": "hunter2"}'}`:                           `looks like the value of "password"`,
 		`{url: 'http://127.0.0.1/?a=b&api_key=hunter2'}`:                          `looks like the value of "api_key"`,

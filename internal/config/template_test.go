@@ -43,7 +43,7 @@ func TestExperimentAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"factors":{"zeta":["1","true","x y"],"alpha":["0.5"]}`, `"operations":[{"token":3},{"identity":1}]`,
+		`"factors":{"zeta":["1","true","x y"],"alpha":["0.5"]}`, `"operations":[{"token":3},{"turnpike":1}]`,
 		`"password":{"env":"PDP_PASSWORD"}`,
 		`"rate":"150/s"`, `"margin":"2%"`, `"treatments":[{`,
 	} {

@@ -42,7 +42,7 @@ func runParent() int {
 		return 2
 	}
 	t := New(Config{
-		Area: "exec", Env: area.Env{}, Parent: p.Parent,
+		Area: "tool", Env: area.Env{}, Parent: p.Parent,
 		Arm: func(tr design.Treatment) (Arm, error) { return Arm{Program: p.Program, Levels: tr.Levels}, nil },
 	})
 	err := t.Prepare(context.Background(), baseline(), printedJournal{os.Stdout})

@@ -105,7 +105,7 @@ func newStage(t testing.TB, a actor, change func(*Config)) *stage {
 		},
 	}
 	c := Config{
-		Area: "exec", Env: s.env, Parent: s.parent, Patience: 20 * time.Second, PrepareWithin: 20 * time.Second,
+		Area: "tool", Env: s.env, Parent: s.parent, Patience: 20 * time.Second, PrepareWithin: 20 * time.Second,
 		Arm: func(tr design.Treatment) (Arm, error) { return Arm{Program: p, Levels: tr.Levels}, nil },
 	}
 	if change != nil {

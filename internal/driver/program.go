@@ -36,7 +36,7 @@ type Arm struct {
 
 // Config says what a Target measures and how.
 type Config struct {
-	Area string // for the journal: "exec"
+	Area string // its name, for the journal
 	Env  area.Env
 	// Arm returns the arm of a treatment.
 	Arm        func(design.Treatment) (Arm, error)

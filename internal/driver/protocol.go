@@ -1,5 +1,4 @@
-// Package driver speaks to programs that perform an area's operations and time them: the kubelet's pull manager in
-// tare-plane, or a user's program.
+// Package driver speaks to programs that perform an area's operations and time them.
 //
 // A driver reads requests from its standard input and writes answers to its standard output: one line of JSON each, in
 // order, one at a time, unless it describes that it takes several single calls at once. Its standard error is its log.

@@ -338,5 +338,7 @@ func (t *Target) Close(ctx context.Context) error {
 
 // Can implements area.Target.
 func (t *Target) Can() area.Can {
-	return area.Can{Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions}
+	return area.Can{
+		Enter: t.Enter, Leave: t.Leave, Probes: t.Probes, Notes: t.Notes, Trespass: t.Trespasses, Conditions: t.Conditions,
+	}
 }

@@ -15,8 +15,6 @@ import (
 	"tare/internal/load"
 )
 
-var ()
-
 // guards reports whether the run asks for trespasses: single calls are then made, at a rate.
 func (t *Target) guards() bool { return t.c.Env.Trespasses }
 

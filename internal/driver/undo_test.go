@@ -162,14 +162,14 @@ func TestUndoFails(t *testing.T) {
 func TestUndoRejectsForeignChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	good := filepath.Join(dir, "tare-exec-0123456789abcdef")
+	good := filepath.Join(dir, "tare-tool-0123456789abcdef")
 	paths := []string{
-		"", "/", dir, filepath.Join(dir, "tare-exec-"), filepath.Join(dir, "tare-exec-0123456789abcde"),
-		filepath.Join(dir, "tare-exec-0123456789abcdeg"),
-		filepath.Join(dir, "tare-exec-0123456789ABCDEF"), filepath.Join(dir, "tare-imagepull-0123456789abcdef"),
-		filepath.Join(dir, "tare-exec-0123456789abcdef00"),
-		dir + "/../" + filepath.Base(dir) + "/tare-exec-0123456789abcdef", good +
-			"/", "tare-exec-0123456789abcdef", good + "/sub",
+		"", "/", dir, filepath.Join(dir, "tare-tool-"), filepath.Join(dir, "tare-tool-0123456789abcde"),
+		filepath.Join(dir, "tare-tool-0123456789abcdeg"),
+		filepath.Join(dir, "tare-tool-0123456789ABCDEF"), filepath.Join(dir, "tare-warehouse-0123456789abcdef"),
+		filepath.Join(dir, "tare-tool-0123456789abcdef00"),
+		dir + "/../" + filepath.Base(dir) + "/tare-tool-0123456789abcdef", good +
+			"/", "tare-tool-0123456789abcdef", good + "/sub",
 	}
 	for _, p := range append(paths[3:9:9], good) {
 		if err := os.MkdirAll(filepath.Join(p, "sub"), 0o700); err != nil {
@@ -177,18 +177,18 @@ func TestUndoRejectsForeignChanges(t *testing.T) {
 		}
 	}
 	for _, p := range paths {
-		c := area.Change{Area: "exec", Kind: FolderKind, ID: "x", Data: map[string]string{"path": p}}
+		c := area.Change{Area: "tool", Kind: FolderKind, ID: "x", Data: map[string]string{"path": p}}
 		wantError(t, Undo(t.Context(), []area.Change{c}, area.Env{}), "no folder of area")
 		if _, err := os.Stat(filepath.Join(good, "sub")); err != nil {
 			t.Fatalf("%q removed %v", p, err)
 		}
 	}
-	wantError(t, Undo(t.Context(), []area.Change{{Area: "exec", Kind: "namespace", ID: "x"}}, area.Env{}),
+	wantError(t, Undo(t.Context(), []area.Change{{Area: "tool", Kind: "namespace", ID: "x"}}, area.Env{}),
 		"no such change")
 	wantError(t, Undo(t.Context(),
-		[]area.Change{{Area: "exec", Kind: PreparedKind, ID: "x", Data: map[string]string{"program": "[]"}}}, area.Env{}),
+		[]area.Change{{Area: "tool", Kind: PreparedKind, ID: "x", Data: map[string]string{"program": "[]"}}}, area.Env{}),
 		"undo prepared x")
-	if err := Undo(t.Context(), []area.Change{folderChange("exec", good)}, area.Env{}); err != nil {
+	if err := Undo(t.Context(), []area.Change{folderChange("tool", good)}, area.Env{}); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(good); err == nil {
@@ -207,8 +207,8 @@ func TestUndoRejectsForeignChanges(t *testing.T) {
 // TestNoSecretInTheJournal: the journal does not contain values of the environment.
 func TestNoSecretInTheJournal(t *testing.T) {
 	p := Program{Name: "x", Path: "/bin/x", Env: []string{"TOKEN=hunter2", "PATH=/bin"}}
-	c, err := preparedChange("exec", p, Preparation{
-		Run: "r", Folder: "/tmp/tare-exec-0123456789abcdef",
+	c, err := preparedChange("tool", p, Preparation{
+		Run: "r", Folder: "/tmp/tare-tool-0123456789abcdef",
 		Levels: map[string]string{"a": "b"},
 	}, time.Minute)
 	if err != nil {
@@ -244,14 +244,14 @@ func TestRestoreFolder(t *testing.T) {
 // TestWriteProtectedFoldersAreRemoved: programs that make such folders leave nothing all the same.
 func TestWriteProtectedFoldersAreRemoved(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")
+	path := filepath.Join(t.TempDir(), "tare-tool-0123456789abcdef")
 	if err := os.MkdirAll(filepath.Join(path, "a", "b"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(filepath.Join(path, "a"), 0o500); err != nil {
 		t.Fatal(err)
 	}
-	if err := clearFolder("exec", path); err != nil {
+	if err := clearFolder("tool", path); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -261,20 +261,20 @@ func TestWriteProtectedFoldersAreRemoved(t *testing.T) {
 
 // FuzzPrepared: no journal makes the reader panic; what it accepts names a program and one of tare's folders.
 func FuzzPrepared(f *testing.F) {
-	f.Add(`["/bin/x","-a"]`, `["PATH"]`, `{"a":"b"}`, `["work"]`, "/tmp/tare-exec-0123456789abcdef", "2m")
+	f.Add(`["/bin/x","-a"]`, `["PATH"]`, `{"a":"b"}`, `["work"]`, "/tmp/tare-tool-0123456789abcdef", "2m")
 	f.Add(`[]`, `null`, `null`, `null`, "/", "-1s")
-	f.Add(`[""]`, `[]`, `{}`, `[]`, "/tmp/tare-exec-0123456789abcdef/..", "")
-	f.Add(`{"a":1}`, `"x"`, `[1]`, `7`, "/tmp/../tare-exec-0123456789abcdef", "soon")
+	f.Add(`[""]`, `[]`, `{}`, `[]`, "/tmp/tare-tool-0123456789abcdef/..", "")
+	f.Add(`{"a":1}`, `"x"`, `[1]`, `7`, "/tmp/../tare-tool-0123456789abcdef", "soon")
 	f.Fuzz(func(t *testing.T, program, env, levels, operations, folder, patience string) {
 		defer memtest.Bound(t, len(program)+len(env)+len(levels)+len(operations)+len(folder)+len(patience))()
-		p, err := parsePrepared(area.Change{Area: "exec", Kind: PreparedKind, Data: map[string]string{
+		p, err := parsePrepared(area.Change{Area: "tool", Kind: PreparedKind, Data: map[string]string{
 			"program": program, "env": env, "levels": levels, "operations": operations, "path": folder, "patience": patience,
 		}})
 		if err != nil {
 			return
 		}
 		if len(p.Argv) == 0 || p.Argv[0] == "" || p.Patience <= 0 || filepath.Clean(folder) != folder ||
-			!strings.HasPrefix(filepath.Base(folder), "tare-exec-") {
+			!strings.HasPrefix(filepath.Base(folder), "tare-tool-") {
 			t.Errorf("%+v was taken for a preparation in %q", p, folder)
 		}
 		if _, missing := p.program(area.Env{}); len(missing) != len(p.Env) {

@@ -52,7 +52,7 @@ func testHeader() Header {
 	return Header{
 		Tool:       Tool{Version: "0.1.0", Commit: "abc"},
 		Experiment: Experiment{Name: "gke 2020/x", File: "gke.yaml", Seed: 42},
-		Area:       "identity", Question: design.Capacity, Started: epoch,
+		Area:       "turnpike", Question: design.Capacity, Started: epoch,
 		Host: Host{Name: "h", Kernel: "6.1", CPUs: 2, Go: "go1.26"},
 	}
 }
@@ -275,7 +275,7 @@ func TestTwoRunsInOneSecond(t *testing.T) {
 
 func TestPending(t *testing.T) {
 	w, _ := create(t)
-	ch := func(id string) area.Change { return area.Change{Area: "identity", Kind: "process", ID: id} }
+	ch := func(id string) area.Change { return area.Change{Area: "turnpike", Kind: "process", ID: id} }
 	must(t, w.Intend(ch("1")), w.Intend(ch("2")), w.Intend(ch("3")), w.Undone(ch("2")), w.Undone(ch("1")),
 		w.Intend(ch("1")), w.Intend(ch("3")))
 	// Not closed: Intend alone must be enough for another process to see it.

@@ -14,7 +14,7 @@ import (
 
 func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 	key, other := Key(bytes.Repeat([]byte{1}, keySize)), Key(bytes.Repeat([]byte{2}, keySize))
-	change := area.Change{Area: "exec", Kind: "folder", ID: "x", Data: map[string]string{"path": "/tmp/x"}}
+	change := area.Change{Area: "tool", Kind: "folder", ID: "x", Data: map[string]string{"path": "/tmp/x"}}
 	journal := func(id string) string {
 		change := change
 		change.ID = id

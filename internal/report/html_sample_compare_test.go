@@ -136,7 +136,7 @@ func pageEnforcers(blocks int) *Report {
 	b := newBench(blocks, "none", "seccomp allow", "seccomp 4 rules", "seccomp RuntimeDefault", "seccomp 200 rules",
 		"landlock rules=0", "landlock rules=1", "landlock rules=8", "landlock rules=20", "landlock rules=50")
 	r := pageBase("enforcers")
-	r.Area, r.Question, r.Generator, r.Seconds = "sandbox", design.Compare, nil, 1312
+	r.Area, r.Question, r.Generator, r.Seconds = "padlock", design.Compare, nil, 1312
 	r.AA = &AA{Reliable: true}
 	r.Design = &Design{
 		Blocks: blocks, Planned: 160, Looks: []int{10, 20, 40, 80, 160}, Alpha: 0.0158, Margin: 0.02,
@@ -305,7 +305,7 @@ func stopped() *Report {
 // scaled is a run over sizes: one law named, one tied, one refused.
 func scaled() *Report {
 	r := pageBase("rules")
-	r.Area, r.Question, r.Generator = "sandbox", design.Scale, nil
+	r.Area, r.Question, r.Generator = "padlock", design.Scale, nil
 	r.Design = &Design{
 		Blocks: 20, Planned: 20, Looks: []int{10, 20}, Alpha: 0.0158, Margin: 0.02,
 		Factors: []string{"rules"}, Stopped: "all blocks were measured",

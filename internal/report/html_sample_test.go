@@ -36,7 +36,7 @@ func pageSamples() map[string]*Report {
 		"soak-engines":    recorded("soak-treatments"),
 		"soak-partial":    recorded("soak-interrupted"),
 		"soak-hostile":    hostileSoak(),
-		"decisions":       recorded("decision-compare"),
+		"decisions":       recorded("tribunal-compare"),
 		"bare":            {Schema: Schema, Experiment: Experiment{Name: "bare"}, Verdict: None, Treatments: []Treatment{}},
 	}
 }
@@ -77,7 +77,7 @@ func pageBase(name string) *Report {
 	return &Report{
 		Schema: Schema, Tool: Tool{Version: "0.1.0", Commit: "947ae69"},
 		Experiment: Experiment{Name: name, File: name + ".yaml", SHA256: "0f3a", Seed: 4211},
-		Area:       "identity", Question: design.Capacity, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Area:       "turnpike", Question: design.Capacity, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Seconds: 47.25,
 		Status:  Complete, Verdict: None, Reason: "no budget was given",
 		Treatments: []Treatment{{ID: "default", Verified: true}},
@@ -350,7 +350,7 @@ func kept(name string) *Report {
 
 // levelsAtRates is a search on a control plane that has rates to draw: its service levels stand below them.
 func levelsAtRates() *Report {
-	r := kept("admission-capacity")
+	r := kept("gatehouse-capacity")
 	r.Capacity[0].Points = ladderRun().Capacity[0].Points
 	return r
 }

@@ -285,7 +285,7 @@ func TestHyperfineOfOneBlock(t *testing.T) {
 }
 
 func TestActionBenchmark(t *testing.T) {
-	r := identityCache()
+	r := turnpikeCache()
 	r.Blocks = append(r.Blocks, BlockValues{
 		Treatment: "cache=on", Operation: "token", Metric: "goodput",
 		Unit: metric.PerSecond, Values: []*float64{new(100.0)},

@@ -221,7 +221,7 @@ func TestJUnitCases(t *testing.T) {
 		}
 	}
 	out := string(encode(t, JUnit, one(Fail, Fail)))
-	for _, want := range []string{"measured 150.0/s [149.1/s, 150.9/s]", "limit 200.0/s", `name="a: capacity &gt;= 0/s"`, `classname="identity.x"`} {
+	for _, want := range []string{"measured 150.0/s [149.1/s, 150.9/s]", "limit 200.0/s", `name="a: capacity &gt;= 0/s"`, `classname="turnpike.x"`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
@@ -263,7 +263,7 @@ func TestJUnitCheckSeesErrors(t *testing.T) {
 		"a wrong sum":          {`errors="1"`, `errors="0"`},
 		"an unknown element":   {"<system-out>", "<stdout></stdout><system-out>"},
 		"an unknown attribute": {"<testcase ", `<testcase colour="red" `},
-		"no class":             {`classname="identity.gke-2020"`, ""},
+		"no class":             {`classname="turnpike.gke-2020"`, ""},
 		"an odd time":          {`time="0.000"`, `time="1e3"`},
 		"an order of its own":  {"<properties>", "<system-out></system-out><properties>"},
 		"an open element":      {"</testsuite>", ""},

@@ -47,20 +47,20 @@ func TestOpenMetricsSaysWhatTheReportSays(t *testing.T) {
 	}
 	const run = `experiment="gke-2020",`
 	for id, want := range map[string]float64{
-		`tare_capacity_per_second{area="identity",` + run + `question="capacity",treatment="default"}`:                                                  150,
-		`tare_goodput_per_second{area="identity",` + run + `operation="token",question="capacity",treatment="default"}`:                                 151.8,
-		`tare_response_seconds{area="identity",` + run + `operation="token",quantile="0.99",question="capacity",treatment="default"}`:                   30.001,
-		`tare_calls_total{area="identity",` + run + `operation="token",outcome="timeout",question="capacity",treatment="default"}`:                      2050,
-		`tare_budget_verdict{area="identity",budget="capacity >= 100/s",` + run + `question="capacity",tare_budget_verdict="pass",treatment="default"}`: 1,
-		`tare_budget_verdict{area="identity",budget="capacity >= 100/s",` + run + `question="capacity",tare_budget_verdict="fail",treatment="default"}`: 0,
-		`tare_budget_limit{area="identity",budget="response.p99 <= 500ms at 50/s",` + run + `question="capacity",treatment="default",unit="seconds"}`:   0.5,
-		`tare_target_cpu_seconds_total{area="identity",` + run + `question="capacity",target="endpoint",treatment="default"}`:                           1.24,
-		`tare_target_resident_peak_bytes{area="identity",` + run + `question="capacity",target="endpoint",treatment="default"}`:                         44e6,
-		`tare_generator_lateness_seconds{area="identity",` + run + `quantile="0.99",question="capacity"}`:                                               40e-6,
-		`tare_run_verdict{area="identity",` + run + `question="capacity",tare_run_verdict="inconclusive"}`:                                              1,
-		`tare_run_start_timestamp_seconds{area="identity",` + run + `question="capacity"}`:                                                              1772366400,
-		`tare_capacity_signature_info{area="identity",` + run + `question="capacity",signature="accept-queue",treatment="default"}`:                     1,
-		`tare_run_info{area="identity",commit="947ae69",` + run + `file="gke-2020.yaml",host="host",kernel="Linux 6.1.0",question="capacity",seed="4211",` +
+		`tare_capacity_per_second{area="turnpike",` + run + `question="capacity",treatment="default"}`:                                                  150,
+		`tare_goodput_per_second{area="turnpike",` + run + `operation="token",question="capacity",treatment="default"}`:                                 151.8,
+		`tare_response_seconds{area="turnpike",` + run + `operation="token",quantile="0.99",question="capacity",treatment="default"}`:                   30.001,
+		`tare_calls_total{area="turnpike",` + run + `operation="token",outcome="timeout",question="capacity",treatment="default"}`:                      2050,
+		`tare_budget_verdict{area="turnpike",budget="capacity >= 100/s",` + run + `question="capacity",tare_budget_verdict="pass",treatment="default"}`: 1,
+		`tare_budget_verdict{area="turnpike",budget="capacity >= 100/s",` + run + `question="capacity",tare_budget_verdict="fail",treatment="default"}`: 0,
+		`tare_budget_limit{area="turnpike",budget="response.p99 <= 500ms at 50/s",` + run + `question="capacity",treatment="default",unit="seconds"}`:   0.5,
+		`tare_target_cpu_seconds_total{area="turnpike",` + run + `question="capacity",target="endpoint",treatment="default"}`:                           1.24,
+		`tare_target_resident_peak_bytes{area="turnpike",` + run + `question="capacity",target="endpoint",treatment="default"}`:                         44e6,
+		`tare_generator_lateness_seconds{area="turnpike",` + run + `quantile="0.99",question="capacity"}`:                                               40e-6,
+		`tare_run_verdict{area="turnpike",` + run + `question="capacity",tare_run_verdict="inconclusive"}`:                                              1,
+		`tare_run_start_timestamp_seconds{area="turnpike",` + run + `question="capacity"}`:                                                              1772366400,
+		`tare_capacity_signature_info{area="turnpike",` + run + `question="capacity",signature="accept-queue",treatment="default"}`:                     1,
+		`tare_run_info{area="turnpike",commit="947ae69",` + run + `file="gke-2020.yaml",host="host",kernel="Linux 6.1.0",question="capacity",seed="4211",` +
 			`sha256="0f3a",version="0.1.0"}`: 1,
 	} {
 		got, ok := m.points[id]

@@ -10,7 +10,7 @@ import (
 
 // controlPlanes are the samples of reports on control planes.
 func controlPlanes() map[string]*Report {
-	return map[string]*Report{"psp": psp(), "psp-hostile": pspHostile(), "admission-capacity": admissionCapacity()}
+	return map[string]*Report{"psp": psp(), "psp-hostile": pspHostile(), "gatehouse-capacity": gatehouseCapacity()}
 }
 
 // psp is the published experiment on a control plane with simulated nodes: one treatment whose admission is slow, and
@@ -33,7 +33,7 @@ func psp() *Report {
 		},
 	}
 	r := c.report()
-	r.Area = "admission"
+	r.Area = "gatehouse"
 	r.Notes = []string{"control plane only: the nodes are simulated, no container is started"}
 	for i := range r.Treatments {
 		t := &r.Treatments[i]
@@ -169,7 +169,7 @@ func pspLevels(r *Report, id string, post float64, slow bool) {
 // pspHostile has names that would do harm where they are not escaped, and only parts of everything.
 func pspHostile() *Report {
 	r := base("hostile")
-	r.Area, r.Question = "admission", design.Soak
+	r.Area, r.Question = "gatehouse", design.Soak
 	bad := "<b>\x1b[31m|*x*\u202E" + longWord
 	r.Served = []Served{
 		{Treatment: "default", Verb: bad, Resource: bad, Scope: bad, N: 1, Mean: 1},
@@ -193,11 +193,11 @@ func pspHostile() *Report {
 	return r
 }
 
-// admissionCapacity is a search on a control plane: service levels at the highest rate that held and at the lowest that
+// gatehouseCapacity is a search on a control plane: service levels at the highest rate that held and at the lowest that
 // failed, by the client's clock.
-func admissionCapacity() *Report {
+func gatehouseCapacity() *Report {
 	r := severalTreatments()
-	r.Area, r.Experiment.Name = "admission", "admission-capacity"
+	r.Area, r.Experiment.Name = "gatehouse", "gatehouse-capacity"
 	r.Budgets, r.Verdict, r.Reason = nil, None, "no budget was given"
 	r.Treatments = []Treatment{
 		{ID: "mechanism=none", Baseline: true, Levels: map[string]string{"mechanism": "none"}, Verified: true},

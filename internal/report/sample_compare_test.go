@@ -16,7 +16,7 @@ func comparisons() map[string]*Report {
 		"enforcers":           enforcers(),
 		"unreliable":          unreliable(),
 		"unblocked":           unblocked(),
-		"identity-cache":      identityCache(),
+		"turnpike-cache":      turnpikeCache(),
 		"compare-interrupted": compareInterrupted(),
 		"landlock-growth":     landlockGrowth(),
 		"growth-ties":         growthTies(),
@@ -72,7 +72,7 @@ func (c *comparison) draw(mean float64) []float64 {
 func (c *comparison) report() *Report {
 	c.random = rand.New(rand.NewPCG(4211, uint64(len(c.arms))))
 	r := base(c.name)
-	r.Area, r.Question, r.Seconds, r.Generator = "sandbox", design.Compare, 550, nil
+	r.Area, r.Question, r.Seconds, r.Generator = "padlock", design.Compare, 550, nil
 	r.Treatments = nil
 	r.Design = &Design{
 		Blocks: c.blocks, Planned: 40, Looks: []int{10, 20, 40}, Alpha: 0.0158, Margin: c.margin,
@@ -237,9 +237,9 @@ func unblocked() *Report {
 	return r
 }
 
-// identityCache compares calls: one treatment, with quantiles.
-func identityCache() *Report {
-	r := base("identity-cache")
+// turnpikeCache compares calls: one treatment, with quantiles.
+func turnpikeCache() *Report {
+	r := base("turnpike-cache")
 	r.Question, r.Seconds = design.Compare, 1230
 	on, off := "cache=on", "cache=off"
 	r.Treatments = []Treatment{

@@ -43,7 +43,7 @@ func checkCosts(accessor string, records, hits int) []drawnCost {
 // pullManager is the published grid's shape: accessors within each number of records and share of hits.
 func pullManager() *Report {
 	r := base("pull-manager")
-	r.Area, r.Question, r.Seconds, r.Generator, r.Treatments = "imagepull", design.Compare, 320, nil, nil
+	r.Area, r.Question, r.Seconds, r.Generator, r.Treatments = "warehouse", design.Compare, 320, nil, nil
 	const blocks = 10
 	r.Design = &Design{Blocks: blocks, Planned: 10, Alpha: .0158, Margin: .02, Factors: []string{
 		"accessor", "records",

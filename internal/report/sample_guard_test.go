@@ -21,7 +21,7 @@ func triedTrespasses(refused, permitted, undecided uint64, lo, hi float64) Tresp
 
 func guardSample(name string) *Report {
 	r := base(name)
-	r.Area, r.Question, r.Seconds = "decision", design.Guard, 141
+	r.Area, r.Question, r.Seconds = "tribunal", design.Guard, 141
 	r.Treatments = []Treatment{{ID: "default", Verified: true}}
 	return r
 }

@@ -14,7 +14,7 @@ func soaks() map[string]*Report {
 		"soak":             xacmlSoak(),
 		"soak-interrupted": brokenSoak(),
 		"soak-treatments":  twoSoaks(),
-		"decision-compare": decisionCompare(),
+		"tribunal-compare": tribunalCompare(),
 	}
 }
 
@@ -48,7 +48,7 @@ const (
 func xacmlSoak() *Report {
 	r := base("xacml-soak")
 	r.Generator = closedGenerator()
-	r.Area, r.Question, r.Seconds = "decision", design.Soak, 3314
+	r.Area, r.Question, r.Seconds = "tribunal", design.Soak, 3314
 	s := soakOf("default")
 	s.Restarts, s.Outages = []float64{soakRestart + 12}, []Outage{{Start: soakRestart, End: soakRestart + 12, Calls: 118}}
 	r.Operations = soakOperations("default", xacmlMix)
@@ -240,7 +240,7 @@ func soakMomentsOf(mix []soaked, leak float64) []Moment {
 // brokenSoak was stopped after a tenth of its time, with too few windows to tell a trend.
 func brokenSoak() *Report {
 	r := base("soak-cut-short")
-	r.Area, r.Question, r.Status, r.Seconds = "decision", design.Soak, Interrupted, 75
+	r.Area, r.Question, r.Status, r.Seconds = "tribunal", design.Soak, Interrupted, 75
 	s := soakOf("default")
 	s.Seconds, s.WarmUpSeconds, s.Planned, s.WindowSeconds, s.Workers, s.Rate = 15, 60, 600, 2, 0, 120
 	for name, d := range s.Drift {
@@ -280,7 +280,7 @@ func twoSoaks() *Report {
 		"it shared 2 processors with the target, 98 % busy, of which it used 31 %: with processors of its own the target " +
 			"may do more",
 	}
-	r.Area, r.Question, r.Seconds = "decision", design.Soak, 6700
+	r.Area, r.Question, r.Seconds = "tribunal", design.Soak, 6700
 	r.Treatments = []Treatment{{
 		ID: "engine=cedar", Baseline: true, Levels: map[string]string{"engine": "cedar"},
 		Verified: true,
@@ -303,8 +303,8 @@ func twoSoaks() *Report {
 	return r
 }
 
-// decisionCompare is a comparison of decision points, one of which counts its decisions otherwise than its callers.
-func decisionCompare() *Report {
+// tribunalCompare is a comparison of decision points, one of which counts its decisions otherwise than its callers.
+func tribunalCompare() *Report {
 	c := comparison{
 		name: "pdp-compare", metric: "cpu", blocks: 8, margin: 0.05, noise: 0.01, operations: []string{"permit", "deny"},
 		base: map[string]float64{"permit": 31e-6, "deny": 28e-6},
@@ -314,7 +314,7 @@ func decisionCompare() *Report {
 		},
 	}
 	r := c.report()
-	r.Area = "decision"
+	r.Area = "tribunal"
 	r.Operations = nil
 	for i := range r.Treatments {
 		id := r.Treatments[i].ID

@@ -13,7 +13,7 @@ import (
 // both kinds, exact counts, and zeros; and laws of every unit.
 func growthSteps() *Report {
 	r := base("image-records")
-	r.Area, r.Question, r.Verdict, r.Reason, r.Seconds = "imagepull", design.Scale, None, "no budget was given", 300
+	r.Area, r.Question, r.Verdict, r.Reason, r.Seconds = "warehouse", design.Scale, None, "no budget was given", 300
 	sizes := []float64{10, 50, 100, 200, 500, 1000, 1500, 1999, 2001, 2500, 3500, 5000, 10000}
 	grow := func(g Growth, f func(n float64) float64) {
 		g.Factor, g.Range, g.Level = "records", Interval{sizes[0], sizes[len(sizes)-1]}, new(0.95)

@@ -36,7 +36,7 @@ func base(name string) *Report {
 	return &Report{
 		Schema: Schema, Tool: Tool{Version: "0.1.0", Commit: "947ae69"},
 		Experiment: Experiment{Name: name, File: name + ".yaml", SHA256: "0f3a", Seed: 4211},
-		Area:       "identity", Question: design.Capacity, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Area:       "turnpike", Question: design.Capacity, Started: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Seconds: 47.25,
 		Status:  Complete, Verdict: None, Reason: "no budget was given",
 		Treatments:  []Treatment{{ID: "default", Verified: true}},

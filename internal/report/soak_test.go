@@ -416,7 +416,7 @@ func TestOpenMetricsOfASoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const of = `area="decision",experiment="xacml-soak",`
+	const of = `area="tribunal",experiment="xacml-soak",`
 	for id, want := range map[string]float64{
 		`tare_soak_measured_seconds{` + of + `question="soak",treatment="default"}`:                                                                            3000,
 		`tare_soak_restarts_total{` + of + `question="soak",treatment="default"}`:                                                                              1,
@@ -424,7 +424,7 @@ func TestOpenMetricsOfASoak(t *testing.T) {
 		`tare_answers_counted_total{answer="permit",` + of + `question="soak",treatment="default"}`:                                                            81197,
 		`tare_answers_seen_total{answer="permit",` + of + `question="soak",treatment="default"}`:                                                               493201,
 		`tare_answers_agree{answer="deny",` + of + `question="soak",treatment="default"}`:                                                                      1,
-		`tare_target_gc_collections_total{area="decision",collector="G1 full",experiment="xacml-soak",question="soak",target="xacml-pdp",treatment="default"}`: 32,
+		`tare_target_gc_collections_total{area="tribunal",collector="G1 full",experiment="xacml-soak",question="soak",target="xacml-pdp",treatment="default"}`: 32,
 		`tare_target_load_seconds{` + of + `question="soak",target="xacml-pdp",treatment="default"}`:                                                           1.27,
 		`tare_target_heap_after_bytes{` + of + `question="soak",target="xacml-pdp",treatment="default"}`:                                                       141 << 20,
 	} {

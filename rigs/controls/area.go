@@ -57,9 +57,7 @@ func (spec) Says() area.Says {
 // target is a running control.
 type target struct{ server *Server }
 
-var (
-	_ area.Target = (*target)(nil)
-)
+var _ area.Target = (*target)(nil)
 
 func (*target) Prepare(context.Context, design.Treatment, area.Journal) error { return nil }
 func (*target) Enter(context.Context, design.Treatment) error                 { return nil }

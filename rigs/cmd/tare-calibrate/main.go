@@ -50,7 +50,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.busy, "busy", 0, "busy loops beside them")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first experiment; the others follow")
 	servers := flags.Bool("servers", false,
-		"search the capacity of servers of known capacity, instead of repeating an experiment")
+		"search the capacity of servers of known capacity, each by an experiment that the named template makes, instead of "+
+			"repeating an experiment")
 	flags.StringVar(&o.only, "only", "", "with -servers: a regular expression that the servers' names must match; with "+
 		"-starve: the one way to starve it that is tried")
 	flags.IntVar(&o.parallel, "parallel", 1, "with -servers: searches at a time")
@@ -78,8 +79,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	case *starve:
 		return starved(ctx, o, stdout, stderr)
 	}
-	if !*servers && flags.NArg() != 1 {
-		return errors.New("name one experiment file")
+	if flags.NArg() != 1 {
+		return errors.New("name one experiment file; with -servers, its template")
 	}
 	o.file = flags.Arg(0)
 	stop, err := startBusy(ctx, o.busy)

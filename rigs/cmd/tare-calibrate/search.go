@@ -1,14 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"sync"
+	"text/template"
 	"time"
 
 	"tare/internal/signature"
@@ -25,12 +28,16 @@ func searchAll(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	text, err := template.New(filepath.Base(o.file)).Option("missingkey=error").ParseFiles(o.file)
+	if err != nil {
+		return err
+	}
 	dir, remove, err := o.folder()
 	if err != nil {
 		return err
 	}
 	defer remove()
-	s := &survey{options: o, dir: dir, stderr: stderr}
+	s := &survey{options: o, dir: dir, template: text, stderr: stderr}
 	for _, f := range servers.All() {
 		switch err := f.Missing(); {
 		case !only.MatchString(f.Name):
@@ -56,12 +63,13 @@ func searchAll(ctx context.Context, o options, stdout, stderr io.Writer) error {
 type survey struct {
 	options
 
-	dir     string
-	stderr  io.Writer
-	todo    []task
-	answers []*answer // by number of the task; nil: it failed
-	failed  []error
-	skipped []string
+	dir      string
+	template *template.Template // of the experiment file
+	stderr   io.Writer
+	todo     []task
+	answers  []*answer // by number of the task; nil: it failed
+	failed   []error
+	skipped  []string
 
 	mu      sync.Mutex
 	done    int
@@ -137,7 +145,11 @@ func (s *survey) search(ctx context.Context, t task) (a *answer, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, running.Stop()) }()
-	b, _, err := runFile(ctx, s.tare, s.dir, fmt.Sprintf("%s-%d", t.Name, t.seed), experiment(t, running))
+	text, err := s.experiment(t, running)
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := runFile(ctx, s.tare, s.dir, fmt.Sprintf("%s-%d", t.Name, t.seed), text)
 	if err != nil {
 		return nil, fmt.Errorf("%s, seed %d: %w", t.Name, t.seed, err)
 	}
@@ -148,20 +160,15 @@ func (s *survey) search(ctx context.Context, t task) (a *answer, err error) {
 	return a, nil
 }
 
-// experiment is the file that asks for the capacity of a server. Its budgets lie on both sides of the truth.
-func experiment(t task, running *servers.Running) []byte {
-	return fmt.Appendf(nil, `name: %s
-area: identity
-question: capacity
-target:
-  adapter: http-token
-  url: http://%s
-  identities: %d
-  http: {path: /token, token: access_token, expires: expires_in}
-load: {timeout: %s, max_rate: %g/s, max_connections: 512}
-budget: [capacity >= %g/s, capacity >= %g/s]
-seed: %d
-`, t.Name, running.Addr, t.Callers, t.Timeout, t.MaxRate, below*t.Truth.Rate, above*t.Truth.Rate, t.seed)
+// experiment fills in the file that asks for the capacity of a server. The rates Below and Above, for its budgets, lie
+// on both sides of the truth.
+func (s *survey) experiment(t task, running *servers.Running) ([]byte, error) {
+	var b bytes.Buffer
+	err := s.template.Execute(&b, map[string]any{
+		"Name": t.Name, "Addr": running.Addr, "Callers": t.Callers, "Timeout": t.Timeout, "MaxRate": t.MaxRate,
+		"Below": below * t.Truth.Rate, "Above": above * t.Truth.Rate, "Seed": t.seed,
+	})
+	return b.Bytes(), err
 }
 
 // save keeps all answers as JSON.
