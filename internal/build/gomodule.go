@@ -96,8 +96,8 @@ type Packages struct {
 	Stale int // those that Go still has to compile
 }
 
-// Packages downloads what the module in work needs, where Files.Unpack put it, and counts packages. progress receives Go's
-// messages. The error is a *GoFault or the context's.
+// Packages downloads what the module in work needs, where Files.Unpack put it, and counts packages. progress receives
+// Go's messages. The error is a *GoFault or the context's.
 func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func(line string)) (Packages, error) {
 	args := []string{"list", "-deps", "-trimpath", "-f", "{{if .Stale}}stale{{else}}fresh{{end}}"}
 	out, err := Step{
@@ -120,9 +120,9 @@ func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func
 	return n, nil
 }
 
-// Build makes dir/m.Binary from the sources in work, where Files.Unpack put them, and removes the sources. progress receives
-// the output of "go build -v": the path of each package when its compilation begins, and messages, which contain a
-// space; nil: the output is ignored. The error is a *GoFault or the context's.
+// Build makes dir/m.Binary from the sources in work, where Files.Unpack put them, and removes the sources. progress
+// receives the output of "go build -v": the path of each package when its compilation begins, and messages, which
+// contain a space; nil: the output is ignored. The error is a *GoFault or the context's.
 func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress func(line string)) error {
 	args := []string{
 		"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + m.LDFlags), "-o",
