@@ -165,6 +165,8 @@ type Parts struct {
 	DoctorModes func() []Mode
 	// Builds are what the area builds and keeps on this host, for `tare cache`.
 	Builds func(ctx context.Context, env Env) ([]Builds, error)
+	// Quantities are those that only this area measures. Names of tare's own metrics are taken.
+	Quantities []Quantity
 	// Checks try what the area needs of this host, for `tare doctor`, and leave nothing changed.
 	Checks func(ctx context.Context, env Env) []Check
 	// Files holds the area's templates (templates/QUESTION.yaml) and the words of its reports (words.md); nil: none.

@@ -88,7 +88,7 @@ type Mark struct {
 
 // BatchSample is one sample of a target with its own clock: the average cost of one call of a batch.
 type BatchSample struct {
-	Metric string  // a name that metric.Find knows: "wall", "cpu"
+	Metric string  // "wall", "cpu", or one of Parts.Quantities
 	Value  float64 // per call, in the metric's base unit
 }
 

@@ -12,6 +12,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/design"
+	"tare/internal/probe"
 	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
@@ -187,6 +188,11 @@ func head(r *record.Record) *report.Report {
 			rep.Status = report.Errored
 		default:
 			rep.Status = report.Errored
+		}
+	}
+	for _, q := range r.Plan.Quantities {
+		if _, taken := probe.Known(q.Name, rep.Quantities...); !taken && q.Valid() == nil {
+			rep.Quantities = append(rep.Quantities, q)
 		}
 	}
 	for _, n := range r.Plan.Notes {

@@ -199,7 +199,7 @@ func (a *analysis) batches(t *record.Trial) *extract {
 	per := map[key]*measure{}
 	for i := range t.Batches {
 		b := &t.Batches[i]
-		found, ok := probe.Known(b.Metric)
+		found, ok := probe.Known(b.Metric, a.rep.Quantities...)
 		if !ok {
 			a.warn("", "the record holds batches of %q, a metric that this tare does not know", b.Metric)
 			continue

@@ -54,7 +54,7 @@ func (a *analysis) scope() *budget.Scope {
 	p := &a.rec.Plan
 	s := &budget.Scope{
 		Rules: a.question().Budgets, Treatments: unique(p.Treatments), Rate: p.Load.Rate, Ladder: p.Load.Rates,
-		Objective: true, OwnPace: a.cmp != nil && a.cmp.batched,
+		Objective: true, Own: a.rep.Quantities, OwnPace: a.cmp != nil && a.cmp.batched,
 	}
 	arm := budget.Arm{Open: true}
 	if a.cmp != nil && len(a.cmp.blocks) > 0 {

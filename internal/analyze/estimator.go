@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/stat"
 	"tare/internal/unit"
 )
@@ -106,9 +107,18 @@ func bothSamples(x, y []blockSample) (a, b []stat.Sample) {
 	return a, b
 }
 
+// ownUnit is the unit of a quantity that only an area measures, which is in no list; empty for others.
+func ownUnit(m metric.Metric) metric.Unit {
+	if _, known := probe.Known(m.Name); known {
+		return ""
+	}
+	return m.Unit
+}
+
 // ofTails compares pooled quantiles of the samples of each block.
 func (e estimator) ofTails(base, treated []stat.Sample) *contrast {
 	c := &contrast{metric: e.metric, base: stat.SampleQuantile(e.q, base...)}
+	c.effect.Unit = ownUnit(e.metric)
 	c.effect.Metric, c.effect.Kind, c.effect.Blocks = e.metric.Name, kindRatio, min(len(base), len(treated))
 	c.test = func(level float64) (stat.Test, error) { return stat.QuantileRatio(base, treated, e.q, level) }
 	return c
@@ -127,6 +137,7 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 			unit.Count(len(x), "block"), len(y), minBlocks)
 	}
 	c := &contrast{metric: e.metric, unblocked: e.unblocked, base: stat.Quantile(x, 0.5)}
+	c.effect.Unit = ownUnit(e.metric)
 	c.effect.Metric, c.effect.Blocks = e.metric.Name, min(len(x), len(y))
 	c.effect.Kind = kindRatio
 	if inUnit || e.metric.Unit == metric.Ratio || !positive(x) || !positive(y) {

@@ -95,7 +95,7 @@ func (a *analysis) late(blocks int, l *losses) (all bool) {
 // where the target's CPU time is not known.
 func (a *analysis) asksForTimes() bool {
 	for name := range a.asked {
-		if m, ok := probe.Known(name); (ok && timed(m)) || name == "pool_wait" {
+		if m, ok := probe.Known(name, a.rep.Quantities...); (ok && timed(m)) || name == "pool_wait" {
 			return true
 		}
 	}

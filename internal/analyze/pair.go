@@ -134,6 +134,7 @@ func (p *pairing) record(margin float64) *record.Record {
 	}
 	out.Plan = record.Plan{
 		Load: p.treated.Record.Plan.Load, Margin: margin, MarginGiven: given, Unblocked: !p.blocked,
+		Quantities: append(slices.Clone(p.treated.Record.Plan.Quantities), p.base.Record.Plan.Quantities...),
 	}
 	offset := 0
 	if !p.blocked {

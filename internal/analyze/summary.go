@@ -95,7 +95,7 @@ func (a *analysis) blockValues(c *comparison) {
 				a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, g.quantile))
 			}
 		}
-		if slices.Contains(listed, m.metric.Name) && !done[m.main] {
+		if (ownUnit(m.metric) != "" || slices.Contains(listed, m.metric.Name)) && !done[m.main] {
 			a.rep.Blocks = append(a.rep.Blocks, c.valuesOf(m, m.main))
 		}
 	}

@@ -106,7 +106,7 @@ func (s *Scope) kindOf(b *Budget, arm *Arm) (Kind, *Refusal) {
 		return own[i], s.checkFound(b, own[i])
 	}
 	if s.OwnPace {
-		m, known := metric.Find(b.Metric)
+		m, known := metric.Find(b.Metric, s.Own...)
 		if known && (arm.Open || slices.Contains(arm.Metrics, m.Name)) {
 			return Kind{Metric: m, Percentiles: true, Quantiles: Summaries(), Samples: true}, nil
 		}
@@ -159,7 +159,7 @@ func (s *Scope) unmeasured(b *Budget, arm *Arm) *Refusal {
 		}
 	}
 	if arm.Open && s.OwnPace {
-		for _, m := range metric.Known() {
+		for _, m := range append(metric.Known(), s.Own...) {
 			names = append(names, m.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/internal/design"
+	"tare/internal/metric"
 	"tare/internal/spelling"
 	"tare/internal/unit"
 )
@@ -33,6 +34,8 @@ type Scope struct {
 	Length time.Duration
 	// Blocks is how many blocks there are at most; 0: not known.
 	Blocks int
+	// Own are the quantities that only the area measures.
+	Own []metric.Metric
 	// Of says what is measured under a treatment.
 	Of func(t *design.Treatment) Arm
 }

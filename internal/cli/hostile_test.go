@@ -204,7 +204,7 @@ func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 	}
 	n := uint64(60)
 	if testing.Short() {
-		n = 20
+		n = 40
 	}
 	for seed := range n {
 		coin := rand.New(rand.NewPCG(seed, 8))

@@ -31,8 +31,9 @@ func (e *Experiment) Scope() *budget.Scope {
 	full := e.WithDefaults()
 	s := &budget.Scope{
 		Rules: question.Of(e.Question).Budgets, Treatments: e.Treatments(), OwnPace: e.OwnPace(), Planned: true,
-		Rate: float64(full.Load.Rate), Objective: full.Load.SLO != nil, MaxRate: float64(full.Load.MaxRate),
-		Blocks: full.Blocks, Length: time.Duration(full.Load.Duration),
+		Own: e.quantities, Rate: float64(full.Load.Rate), MaxRate: float64(full.Load.MaxRate),
+		Objective: full.Load.SLO != nil,
+		Blocks:    full.Blocks, Length: time.Duration(full.Load.Duration),
 	}
 	for _, r := range full.Load.Rates {
 		s.Ladder = append(s.Ladder, float64(r))

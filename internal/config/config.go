@@ -11,6 +11,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
+	"tare/internal/probe"
 	"tare/internal/question"
 	"tare/internal/spelling"
 )
@@ -204,10 +205,24 @@ func (c *checker) findArea() {
 		return
 	}
 	if a, ok := c.areas.Find(c.e.Area); ok {
-		c.area = a
+		c.area, c.e.quantities = a, a.Parts().Quantities
+		c.quantities()
 		return
 	}
 	c.fail("area", "unknown area %s: %s", quote(c.e.Area), KnownAreas(c.areas, c.e.Area))
+}
+
+// quantities rejects an area whose own quantities cannot be reported, or hide metrics of tare.
+func (c *checker) quantities() {
+	for i, q := range c.e.quantities {
+		err := q.Valid()
+		if _, taken := probe.Known(q.Name, c.e.quantities[:i]...); taken && err == nil {
+			err = fmt.Errorf("the name of the quantity %s is taken", q.Name)
+		}
+		if err != nil {
+			c.fail("area", "area %s is defective: %v", c.e.Area, err)
+		}
+	}
 }
 
 // target decodes the area's section, and lets the area check it.

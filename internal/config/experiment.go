@@ -44,6 +44,8 @@ type Experiment struct {
 
 	kept  []string    // treatments by ID that are measured; nil: all
 	whole *Experiment // with Full in place; nil: there is none
+
+	quantities []area.Quantity // that only the area measures
 }
 
 // Full holds the fields that --full puts in the place of the file's own.

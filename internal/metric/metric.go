@@ -5,45 +5,28 @@ import (
 	"tare/area"
 )
 
-// A Metric is one measured quantity. Metrics are values: two packages that declare the same name must declare the same
-// Metric.
-type Metric struct {
-	Name   string // "response", "cpu", "rss"
-	Unit   Unit
-	Better Better
-	Noise  Noise
-	Help   string // one sentence with its source; shown by "tare explain"
-}
+// A Metric is one measured quantity.
+type Metric = area.Quantity
 
-// Unit is a base unit. Values are always stored in base units.
-type Unit string
+// Unit is a base unit.
+type Unit = area.Unit
 
 // The base units.
 const (
-	Seconds    Unit = "s"
-	CPUSeconds Unit = "CPU-s"
-	Bytes      Unit = "B"
-	PerSecond  Unit = "1/s"
-	Count      Unit = "1"
-	Ratio      Unit = "ratio"
+	Seconds    = area.Seconds
+	CPUSeconds = area.CPUSeconds
+	Bytes      = area.Bytes
+	PerSecond  = area.PerSecond
+	Count      = area.Count
+	Ratio      = area.Ratio
 )
 
-// Better says which direction is an improvement.
-type Better int8
-
-// The directions.
+// The directions of improvement, and the kinds of noise.
 const (
-	Lower  Better = -1
-	Higher Better = +1
-)
-
-// Noise says what may be assumed about repeated values.
-type Noise uint8
-
-// The kinds of noise.
-const (
-	Noisy Noise = iota // repeated values differ: only intervals may be reported
-	Exact              // repeated values must not differ: variation is a warning
+	Lower  = area.Lower
+	Higher = area.Higher
+	Noisy  = area.Noisy
+	Exact  = area.Exact
 )
 
 // A Sample is one value of one metric about one subject.

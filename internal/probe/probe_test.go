@@ -260,7 +260,7 @@ func TestQuantitiesAreExplained(t *testing.T) {
 			t.Errorf("%s is declared twice", q.Name)
 		}
 		seen[q.Name] = true
-		if !strings.HasSuffix(q.Help, ".") || q.Unit == "" || q.Better == 0 {
+		if !strings.HasSuffix(q.Help, ".") || q.Unit == "" || q.Better == "" {
 			t.Errorf("%+v is incomplete", q)
 		}
 	}

@@ -171,17 +171,14 @@ func Quantities() []Quantity {
 	}
 }
 
-// Known looks up a metric of calls and batches, or a quantity that a probe reads, by its name.
-func Known(name string) (metric.Metric, bool) {
-	if m, ok := metric.Find(name); ok {
-		return m, true
-	}
+// Known looks up a metric of calls and batches, a quantity that a probe reads, or one of an area's own, by its name.
+func Known(name string, own ...metric.Metric) (metric.Metric, bool) {
 	for _, q := range Quantities() {
 		if q.Name == name {
-			return q.Metric, true
+			own = []metric.Metric{q.Metric}
 		}
 	}
-	return metric.Metric{}, false
+	return metric.Find(name, own...)
 }
 
 // Stamp sets the samples' time, and omits values that are not finite: an endpoint may report NaN, which no record can

@@ -130,6 +130,8 @@ type Plan struct {
 	// Blocks is the maximum number of blocks; Looks are the numbers of blocks after which the run is judged.
 	Blocks int   `json:"blocks,omitempty"`
 	Looks  []int `json:"looks,omitempty"`
+	// Quantities describe what only the area measures, so that a report needs no area.
+	Quantities []metric.Metric `json:"quantities,omitempty"`
 	// Unblocked says that the trials were not taken in interleaved blocks: results of another tool.
 	Unblocked bool `json:"unblocked,omitempty"`
 }
@@ -145,7 +147,7 @@ type Batches struct {
 	Treatment string `json:"treatment"`
 	Block     int    `json:"block"`
 	Operation string `json:"operation"`
-	Metric    string `json:"metric"` // a name that metric.Find knows
+	Metric    string `json:"metric"` // a known one, or one of Plan.Quantities
 	N         int    `json:"n"`      // calls in each batch
 	// Values are per call in the metric's base unit, one for each batch, in order of time.
 	Values []float64 `json:"values"`

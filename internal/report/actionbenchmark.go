@@ -36,7 +36,7 @@ func ActionBenchmark(w io.Writer, r *Report) error {
 			continue
 		}
 		for _, b := range s.values {
-			m, ok := metric.Find(b.Metric)
+			m, ok := metric.Find(b.Metric, r.Quantities...)
 			values := b.measuredValues()
 			if len(values) == 0 || ok && m.Better == metric.Higher {
 				continue

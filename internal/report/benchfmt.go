@@ -34,7 +34,7 @@ func Benchfmt(w io.Writer, r *Report) error {
 		b.WriteString("# " + sanitize(l) + "\n")
 	}
 	out := benchfmt.NewWriter(&b)
-	for _, u := range unitsOf(all) {
+	for _, u := range unitsOf(r, all) {
 		if err := out.Write(u); err != nil {
 			return fmt.Errorf("benchfmt: %w", err)
 		}
@@ -141,13 +141,13 @@ func (s *series) unit(b *BlockValues) string {
 }
 
 // unitsOf says for each unit which direction is an improvement.
-func unitsOf(all []series) []*benchfmt.UnitMetadata {
+func unitsOf(r *Report, all []series) []*benchfmt.UnitMetadata {
 	var out []*benchfmt.UnitMetadata
 	seen := map[string]bool{}
 	for i := range all {
 		for _, b := range all[i].values {
 			u := all[i].unit(b)
-			m, ok := metric.Find(b.Metric)
+			m, ok := metric.Find(b.Metric, r.Quantities...)
 			if seen[u] || !ok {
 				continue
 			}

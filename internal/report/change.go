@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -272,7 +273,7 @@ func (x *Effect) unit() metric.Unit {
 	if m, ok := probe.Known(x.Metric); ok {
 		return m.Unit
 	}
-	return metric.Count
+	return cmp.Or(x.Unit, metric.Count)
 }
 
 // share prints a relative size without a sign: a margin, a smallest visible effect.

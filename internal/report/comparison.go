@@ -63,7 +63,8 @@ type Effect struct {
 	Metric         string        `json:"metric"`
 	Quantile       string        `json:"quantile,omitempty"`
 	Operation      string        `json:"operation,omitempty"`
-	Kind           string        `json:"kind"` // "ratio" or "difference"
+	Unit           metric.Unit   `json:"unit,omitempty"` // of a quantity that only the area measures
+	Kind           string        `json:"kind"`           // "ratio" or "difference"
 	Estimate       float64       `json:"estimate"`
 	Lo             float64       `json:"lo"`
 	Hi             float64       `json:"hi"`

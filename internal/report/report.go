@@ -29,8 +29,10 @@ type Report struct {
 	// Reason says in one sentence why the verdict is what it is.
 	Reason     string      `json:"reason,omitempty"`
 	Treatments []Treatment `json:"treatments"`
-	Operations []Operation `json:"operations,omitempty"`
-	Effects    []Effect    `json:"effects,omitempty"`
+	// Quantities describe what only the area measures.
+	Quantities []metric.Metric `json:"quantities,omitempty"`
+	Operations []Operation     `json:"operations,omitempty"`
+	Effects    []Effect        `json:"effects,omitempty"`
 	// Additions are what one control of several costs in the presence of the others. They decide nothing.
 	Additions   []Effect      `json:"additions,omitempty"`
 	Growth      []Growth      `json:"growth,omitempty"`

@@ -284,7 +284,7 @@ func (x *Stage) plan(trials []design.Trial) error {
 			MaxConnections: l.MaxConns, Rates: l.Rates,
 			Rate: l.Rate, Workers: l.workers(), Duration: l.Duration.Seconds(),
 		}, Budget: x.Budget, Margin: x.Blocks.Margin, MarginGiven: x.Blocks.MarginGiven, Factors: x.Blocks.Factors,
-		Blocks: x.Blocks.Most, Looks: x.Blocks.Looks(),
+		Blocks: x.Blocks.Most, Looks: x.Blocks.Looks(), Quantities: x.Area.Parts().Quantities,
 	})
 }
 

@@ -62,7 +62,7 @@ func (x *blocks) operation(ctx context.Context, b int, arms []*run.Arm, i int, r
 			return fmt.Errorf("%s under %s: %w", op.Name, a.Trial.Treatment, err)
 		}
 	}
-	taken := make([]batches, len(arms))
+	taken, own := make([]batches, len(arms)), x.Area.Parts().Quantities
 	for r := range place.Rounds {
 		place.Round = r + 1
 		at := *place
@@ -70,7 +70,7 @@ func (x *blocks) operation(ctx context.Context, b int, arms []*run.Arm, i int, r
 		for _, k := range rng.Perm(len(arms)) {
 			s, err := arms[k].Ops[i].Batch(ctx, sizes[arms[k].Trial.Treatment])
 			if err == nil {
-				err = taken[k].add(s, r)
+				err = taken[k].add(s, r, own)
 			}
 			if err != nil {
 				return fmt.Errorf("%s under %s: %w", op.Name, arms[k].Trial.Treatment, err)
@@ -115,10 +115,11 @@ type batches struct {
 	values  [][]float64
 }
 
-// add adds round r. It rejects a metric that is not in all rounds: that is a defect of the target.
-func (b *batches) add(s []load.BatchSample, r int) error {
+// add adds round r. It rejects a metric that is unknown or not in all rounds: that is a defect of the target. own are
+// the quantities that only its area measures.
+func (b *batches) add(s []load.BatchSample, r int, own []metric.Metric) error {
 	for _, v := range s {
-		if _, ok := metric.Find(v.Metric); !ok {
+		if _, ok := metric.Find(v.Metric, own...); !ok {
 			return fmt.Errorf("the target measured %q, which is not a known metric", v.Metric)
 		}
 		if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) || v.Value < 0 {
