@@ -131,7 +131,7 @@ target:
   rate: %v
   duration: %v   # long enough for the median response of a block to count
   timeout: 5s   # a call that takes longer has failed: write what clients use
-%s`, nameOf("compare", first.host()), first.area, first.adapter.Name, first.options, treatments.String(), unit.Rate(rate),
+%s`, kit.NameOf("compare", first.host()), first.area, first.adapter.Name, first.options, treatments.String(), unit.Rate(rate),
 			analyze.LongEnough(rate), limits),
 	}, f)
 }

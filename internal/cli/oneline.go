@@ -153,10 +153,6 @@ func longest(e *config.Experiment, made area.Program) string {
 		rounded(time.Duration(first)*block), first, unless, time.Duration(e.Load.MaxTime))
 }
 
-func quote(text string) string { return kit.Quote(text) }
-
-func nameOf(words ...string) string { return kit.NameOf(words...) }
-
 // section writes the lines of a list with its key, or "" for an empty list.
 func section(key string, items []string) string {
 	if len(items) == 0 {
@@ -165,7 +161,7 @@ func section(key string, items []string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s:\n", key)
 	for _, x := range items {
-		fmt.Fprintf(&out, "  - %s\n", quote(x))
+		fmt.Fprintf(&out, "  - %s\n", kit.Quote(x))
 	}
 	return out.String()
 }

@@ -88,7 +88,7 @@ target:
   url: %s
 %s%sload:
   timeout: 5s   # a call that takes longer has failed: write what clients use
-%s`, why, nameOf(question, s.host()), s.area, question, s.adapter.Name, quote(s.url), s.options, target, rest)
+%s`, why, kit.NameOf(question, s.host()), s.area, question, s.adapter.Name, kit.Quote(s.url), s.options, target, rest)
 }
 
 // An objective is a limit for the response time that a share of the calls may exceed.
