@@ -31,8 +31,7 @@ type Can struct {
 	// Notes are limits of this target that every report must carry: "control plane only".
 	Notes func() []string
 	// Trespass returns the must-refuse twins of the treatment's operations: operations with Twin set, at least one for
-	// each
-	// operation that has something to refuse, as large and from the same callers. The first call follows Prepare.
+	// each operation that has something to refuse, as large and from the same callers. The first call follows Prepare.
 	Trespass func(t Treatment) ([]Operation, error)
 	// Conditions are those that the target can bring about under a treatment, by itself and on what it started itself.
 	Conditions func(t Treatment) []Condition

@@ -23,9 +23,8 @@ type apiAnswer struct {
 }
 
 // fakeCluster starts an API server that tells its version and whether its user has a right; lacks are the rights that
-// the
-// user does not have: "delete namespaces", "get /metrics". more are its answers to other requests, by method and path:
-// "GET /metrics". Any other request fails the test.
+// the user does not have: "delete namespaces", "get /metrics". more are its answers to other requests, by method and
+// path: "GET /metrics". Any other request fails the test.
 func fakeCluster(t *testing.T, lacks []string, more map[string]apiAnswer) (kubeconfig string) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,8 +16,7 @@ var shared = []string{"component_test.go", "component.go", "socket.go"}
 var packages = []string{"./batch", "./driver", "./recordfile", "./sequence", "./setting"}
 
 // TestModulesPassTheirTests: "go test ./..." does not see the modules, so this runs those of their tests that do not
-// need
-// Kubernetes.
+// need Kubernetes.
 func TestModulesPassTheirTests(t *testing.T) {
 	golang, err := exec.LookPath("go")
 	if err != nil {

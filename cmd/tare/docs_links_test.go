@@ -46,8 +46,7 @@ func TestDocsLinks(t *testing.T) {
 }
 
 // absentArea returns the area that path is of if README.md lists it and the tree has no folder of it: areas can be
-// taken
-// out of tare one by one.
+// taken out of tare one by one.
 func absentArea(t *testing.T, path string) string {
 	t.Helper()
 	rest, inArea := strings.CutPrefix(filepath.ToSlash(path), "../../areas/")

@@ -13,8 +13,7 @@ import (
 
 // bound are the methods of the contract whose results hold functions of their receiver, or the receiver itself, by the
 // interface that has them. A type that embeds a target inherits its Can with the inner target's functions in it:
-// methods
-// that the outer type declares instead are never called, and the compiler accepts that.
+// methods that the outer type declares instead are never called, and the compiler accepts that.
 var bound = []struct{ method, of, result string }{
 	{"Can", "tare/area.Target", "tare/area.Can"},
 	{"Says", "tare/area.Spec", "tare/area.Says"},

@@ -97,8 +97,7 @@ type Packages struct {
 }
 
 // Packages downloads what the module in work needs, where Files.Unpack put it, and counts packages. progress receives
-// Go's
-// messages. The error is a *GoFault or the context's.
+// Go's messages. The error is a *GoFault or the context's.
 func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func(line string)) (Packages, error) {
 	args := []string{"list", "-deps", "-trimpath", "-f", "{{if .Stale}}stale{{else}}fresh{{end}}"}
 	out, err := Step{
@@ -122,9 +121,8 @@ func (g Go) Packages(ctx context.Context, m GoModule, work string, progress func
 }
 
 // Build makes dir/m.Binary from the sources in work, where Files.Unpack put them, and removes the sources. progress
-// receives
-// the output of "go build -v": the path of each package when its compilation begins, and messages, which contain a
-// space; nil: the output is ignored. The error is a *GoFault or the context's.
+// receives the output of "go build -v": the path of each package when its compilation begins, and messages, which
+// contain a space; nil: the output is ignored. The error is a *GoFault or the context's.
 func (g Go) Build(ctx context.Context, m GoModule, work, dir string, progress func(line string)) error {
 	args := []string{
 		"build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w " + m.LDFlags), "-o",

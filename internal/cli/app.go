@@ -18,7 +18,6 @@ import (
 // app is one invocation.
 type app struct {
 	Env
-	areas   config.List
 	verbose bool
 	// inconclusiveOK makes an inconclusive result a warning.
 	inconclusiveOK bool
@@ -43,9 +42,9 @@ func (a *app) tell(format string, args ...any) {
 
 // area finds an area by name.
 func (a *app) area(name string) (area.Area, error) {
-	ar, ok := a.areas.Find(name)
+	ar, ok := a.Areas.Find(name)
 	if !ok {
-		return nil, usage("unknown area %q: %s", name, config.KnownAreas(a.areas, name))
+		return nil, usage("unknown area %q: %s", name, config.KnownAreas(a.Areas, name))
 	}
 	return ar, nil
 }

@@ -60,7 +60,7 @@ func (a *app) compareCommands(ctx context.Context, commands []string, f *oneLine
 			return a.askComposed(ctx, x, f)
 		}
 	}
-	return usage("this tare has no area that measures commands: it was built with %s", strings.Join(a.areas.Names(), ", "))
+	return usage("this tare has no area that measures commands: it was built with %s", strings.Join(a.Areas.Names(), ", "))
 }
 
 // compareRecords does what the command of this name once did.

@@ -73,7 +73,7 @@ func (a *app) validation(files []string) validation {
 		if err != nil {
 			f.OK, f.Error = false, err.Error()
 		} else {
-			_, ds := config.Parse(src.name, src.text, a.areas)
+			_, ds := config.Parse(src.name, src.text, a.Areas)
 			f.OK = !config.HasErrors(ds)
 			for _, d := range ds {
 				f.Diagnostics = append(f.Diagnostics, diagnostic{d, d.Severity.String()})

@@ -24,7 +24,7 @@ type Env struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	// Areas are those that this binary has, in the order in which lists have them.
-	Areas []area.Area
+	Areas config.List
 }
 
 // Exit codes; they are never renumbered. Those of a finished run come from the report; ExitUsage is the command line's
@@ -59,7 +59,7 @@ func usage(format string, args ...any) error {
 
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, e Env) int {
-	a := &app{Env: e, areas: e.Areas}
+	a := &app{Env: e}
 	if err := proc.NoCore(); err != nil {
 		a.tell("tare: warning: a crash may leave a core dump with credentials in it: %v\n", err)
 	}
@@ -141,7 +141,7 @@ func (a *app) root() *cobra.Command {
 
 func (a *app) schemaCommand() *cobra.Command {
 	schemas := map[string]func() ([]byte, error){
-		"experiment": func() ([]byte, error) { return config.Schema(a.areas) },
+		"experiment": func() ([]byte, error) { return config.Schema(a.Areas) },
 		"report":     func() ([]byte, error) { return schema.Report, nil },
 	}
 	return &cobra.Command{

@@ -20,7 +20,7 @@ func (a *app) initCommand() *cobra.Command {
 	var asked, file string
 	c := &cobra.Command{
 		Use: "init AREA", Short: "Write a commented experiment file to start from", Args: exactly("AREA"),
-		ValidArgs: a.areas.Names(),
+		ValidArgs: a.Areas.Names(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			ar, err := a.area(args[0])
 			if err != nil {
@@ -81,7 +81,7 @@ func (a *app) writeSchema(dir string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}
-	text, err := config.Schema(a.areas)
+	text, err := config.Schema(a.Areas)
 	if err == nil {
 		err = writeFile(file, func(w io.Writer) error { _, err := w.Write(text); return err })
 	}
@@ -143,7 +143,7 @@ func (a *app) validate(files []string) error {
 
 // untried says what validating an experiment leaves open: it starts no program.
 func (a *app) untried(e *config.Experiment) string {
-	if ar, ok := a.areas.Find(e.Area); ok && ar.Parts().Untried != "" {
+	if ar, ok := a.Areas.Find(e.Area); ok && ar.Parts().Untried != "" {
 		return "; " + ar.Parts().Untried
 	}
 	return ""

@@ -54,7 +54,7 @@ func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
 	if err != nil {
 		return err
 	}
-	e, diagnostics := config.Parse(src.name, src.text, a.areas)
+	e, diagnostics := config.Parse(src.name, src.text, a.Areas)
 	if config.HasErrors(diagnostics) {
 		return a.incomplete(src, x, f, diagnostics)
 	}

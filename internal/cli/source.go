@@ -109,7 +109,7 @@ func (f *sourceFlags) change(s source) (source, error) {
 
 // experiment parses an experiment. It writes all errors of it to stderr.
 func (a *app) experiment(s source) (*config.Experiment, error) {
-	e, diagnostics := config.Parse(s.name, s.text, a.areas)
+	e, diagnostics := config.Parse(s.name, s.text, a.Areas)
 	bad := 0
 	for _, d := range diagnostics {
 		var text strings.Builder

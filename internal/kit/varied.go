@@ -9,8 +9,7 @@ import (
 )
 
 // Specs returns the sections of all treatments: s itself where there are none. A treatment that Validate refuses is
-// left
-// out.
+// left out.
 func Specs(s area.Spec, treatments []design.Treatment) []area.Spec {
 	if len(treatments) == 0 {
 		return []area.Spec{s}

@@ -145,8 +145,7 @@ func dial(ctx context.Context, e *Endpoint, key int) (net.Conn, error) {
 }
 
 // tlsOf returns a copy of the configuration with its server name, for HTTP/1.1 or with the configured protocols; nil
-// for
-// plaintext.
+// for plaintext.
 func tlsOf(e *Endpoint, modern bool) *tls.Config {
 	if e.TLS == nil {
 		return nil

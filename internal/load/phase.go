@@ -28,8 +28,7 @@ func (t table) mark(c *Call, marks []Mark, clock streamClock) {
 }
 
 // durationOf returns the length of the phase, at least 0. If one of its ends comes from another host's clock, it
-// compares
-// wall-clock times.
+// compares wall-clock times.
 func durationOf(m *Mark, sent time.Duration, clock streamClock) time.Duration {
 	if m.From.IsZero() {
 		return max(0, time.Duration(clock.at(m.At))-sent)

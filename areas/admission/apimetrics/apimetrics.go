@@ -4,10 +4,7 @@
 //
 //	apiserver_request_duration_seconds                        all requests; labels verb, dry_run, resource, scope, …
 //	apiserver_request_sli_duration_seconds                    without webhooks and queues, without dry runs; since 1.27
-//
-// apiserver_request_slo_duration_seconds                    the same, with dry runs, in 1.24; in 1.36 a copy of the
-// former
-//
+//	apiserver_request_slo_duration_seconds                    the same, with dry runs, in 1.24; in 1.36 a copy
 //	apiserver_admission_controller_admission_duration_seconds labels name, operation, type ("admit", "validate")
 //	apiserver_admission_webhook_admission_duration_seconds    labels name, operation, type ("admit", "validating")
 //	etcd_request_duration_seconds                             labels operation and resource; type in 1.24
