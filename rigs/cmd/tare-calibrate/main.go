@@ -33,11 +33,11 @@ func main() {
 
 // options say what is repeated, how often, and beside what.
 type options struct {
-	file, tare, keep string
-	n, busy          int
-	seed             uint64
-	parallel         int
-	only, out        string
+	file, tare, keep  string
+	n, busy           int
+	seed              uint64
+	parallel, retries int
+	only, out         string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -55,6 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.only, "only", "", "with -servers: a regular expression that the servers' names must match; with "+
 		"-starve: the one way to starve it that is tried")
 	flags.IntVar(&o.parallel, "parallel", 1, "with -servers: searches at a time")
+	flags.IntVar(&o.retries, "retries", 2, "with -servers: how often a search is repeated whose answer cannot be judged")
 	flags.StringVar(&o.out, "out", "", "with -servers: file in which all answers are kept as JSON")
 	starve := flags.Bool("starve", false, "instead of experiments: starve the generator on purpose, -n times each way, "+
 		"and count what the audit says (Linux, root)")

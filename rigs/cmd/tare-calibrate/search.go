@@ -115,11 +115,11 @@ func (s *survey) tell(i int) {
 	_, _ = fmt.Fprintf(s.stderr, "%d/%d  %s  seed %d  %s\n", s.done, len(s.todo), s.todo[i].Name, s.todo[i].seed, line)
 }
 
-// insist repeats a search up to twice while its answer cannot be judged.
+// insist repeats a search, as often as is allowed, while its answer cannot be judged.
 func (s *survey) insist(ctx context.Context, t task) (*answer, error) {
 	for again := 0; ; again++ {
 		a, err := s.search(ctx, t)
-		if err != nil || again == 2 || !a.spoiled() {
+		if err != nil || again >= s.retries || !a.spoiled() {
 			return a, err
 		}
 		s.mu.Lock()
