@@ -37,6 +37,7 @@ type Report struct {
 	Additions   []Effect      `json:"additions,omitempty"`
 	Growth      []Growth      `json:"growth,omitempty"`
 	Design      *Design       `json:"design,omitempty"`
+	Diff        *Diff         `json:"diff,omitempty"`
 	Blocks      []BlockValues `json:"blocks,omitempty"`
 	Percentiles []Percentiles `json:"percentiles,omitempty"`
 	Harness     []Harness     `json:"harness,omitempty"`

@@ -23,6 +23,9 @@ func conclusion(r *Report) string {
 	if question.Of(r.Question).Answer.GrowthFirst && len(r.Growth) > 0 {
 		return growthConclusion(r)
 	}
+	if r.Diff != nil {
+		return r.diffConclusion()
+	}
 	t := tallyOf(r)
 	if len(t.all) == 0 {
 		return ""
