@@ -163,15 +163,15 @@ func (p *pairing) changes(base, treated *analysis, x Arms, invalid bool) (out []
 	}
 	for i := range all {
 		b := &all[i]
-		f, g := base.measure(b, x.Base), treated.measure(b, x.Treated)
-		if f.why != "" && g.why != "" {
-			continue // neither has it
+		f, g := base.resolvable(b, x.Base), treated.resolvable(b, x.Treated)
+		if f.why != "" && g.why != "" && b.Metric != metric.Capacity.Name {
+			continue // neither has it, and it is not what was asked
 		}
 		c := report.Change{
 			Treatment: x.Treated, Baseline: p.baseID(x.Base), Operation: b.Operation, Metric: b.Metric, Quantile: b.Quantile,
 			Drift: b.Drift, A: figureOf(f), B: figureOf(g),
 		}
-		if m, ok := probe.Known(b.Metric); ok {
+		if m, ok := probe.Known(b.Metric, metric.Capacity, metric.Permitted); ok {
 			c.Unit = m.Unit
 		}
 		c.Verdict, c.Reason = separation(f, g)
@@ -179,7 +179,7 @@ func (p *pairing) changes(base, treated *analysis, x Arms, invalid bool) (out []
 			c.Verdict, c.Reason = report.NotCompared, runInvalid
 		}
 		if r := g.against(&budget.Budget{Limit: budget.Limit{Against: budget.Ratio}}, f); !b.Drift && f.Value > 0 && g.why == "" &&
-			!isOneSided(f) && !isOneSided(g) {
+			!isBound(b, f) && !isBound(b, g) {
 			c.Ratio, c.Lo, c.Hi = finite(r.Value), finite(r.Lo), finite(r.Hi)
 		}
 		out = append(out, c)
@@ -187,8 +187,26 @@ func (p *pairing) changes(base, treated *analysis, x Arms, invalid bool) (out []
 	return out
 }
 
-// isOneSided reports whether a finding is a bound and no estimate.
-func isOneSided(f finding) bool { return f.Value == f.Lo != (f.Value == f.Hi) }
+// resolvable measures a figure. Times are from cells of a histogram: their interval is at least as wide as a cell.
+func (a *analysis) resolvable(b *budget.Budget, treatment string) finding {
+	const cell = 1.0 / 512
+	f := a.measure(b, treatment)
+	if f.why == "" && b.Metric == metric.Response.Name && !b.Drift {
+		f.Lo, f.Hi = f.Lo*(1-cell), f.Hi*(1+cell)
+	}
+	return f
+}
+
+// isOneSided reports whether a finding bounds a figure on one side only.
+func isOneSided(f finding) bool {
+	return math.IsInf(f.Hi, 1) != (math.IsInf(f.Lo, -1) || f.Lo == 0 && f.Value == f.Hi)
+}
+
+// isBound reports whether a finding is no estimate: its value is a rate that was seen to hold or to break.
+func isBound(b *budget.Budget, f finding) bool {
+	rate := b.Metric == metric.Capacity.Name || b.Metric == metric.SLOCapacity.Name
+	return rate && (f.Value == f.Lo) != (f.Value == f.Hi)
+}
 
 // separation says whether the intervals of two findings show that they differ. Each holds its truth in 95 % of cases, so that
 // one in twenty pairs of equal figures is shown to differ at most, and far fewer if the intervals are equally wide.
@@ -209,7 +227,7 @@ func separation(f, g finding) (v report.ChangeVerdict, why string) {
 	case isOneSided(f) && isOneSided(g):
 		return report.NotShown, "both are bounds"
 	case isOneSided(f) || isOneSided(g):
-		return report.NotShown, "one is a bound that allows the other"
+		return report.NotShown, "one is a bound, which allows the other"
 	case f.Lo == f.Hi && g.Lo == g.Hi:
 		return report.NotShown, "they are equal"
 	}

@@ -262,12 +262,13 @@ func TestCompareSays(t *testing.T) {
 	}
 }
 
-// TestCompareRefuses records of questions that have no blocks.
+// TestCompareRefuses records of different questions.
 func TestCompareRefuses(t *testing.T) {
-	rec := experiment{blocks: 2, seed: 1}.record()
-	rec.Header.Question = design.Capacity
-	if _, err := CompareRuns(Run{"x", rec}, Run{"x", rec}, []Arms{{Base: "a", Treated: "b"}}, CompareOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "capacity") {
+	blocks, search := experiment{blocks: 2, seed: 1}.record(), another(experiment{blocks: 2, seed: 1})
+	search.Header.Question = design.Capacity
+	arms := []Arms{{Base: "enforcer=none", Treated: "enforcer=none"}}
+	_, err := CompareRuns(Run{"x", blocks}, Run{"y", search}, arms, CompareOptions{})
+	if err == nil || !strings.Contains(err.Error(), "x asks for compare, and y for capacity") {
 		t.Errorf("%v", err)
 	}
 }
@@ -293,7 +294,9 @@ func TestMatchArms(t *testing.T) {
 		return out
 	}
 	likely := func(of []Arms) []Arms {
-		of[len(of)-1].Likely = true
+		for i := range of {
+			of[i].Likely = of[i].Base != of[i].Treated
+		}
 		return of
 	}
 	// levels are of treatments like "wall=brick size=10".
@@ -331,7 +334,7 @@ func TestMatchArms(t *testing.T) {
 		},
 		{
 			name: "several may be meant", base: one, treated: of(2, "none", "landlock", "bpf"), err: "it is not clear which",
-			candidates: pairs("seccomp", "landlock", "seccomp", "bpf"),
+			candidates: likely(pairs("seccomp", "landlock", "seccomp", "bpf")),
 		},
 		{
 			name: "levels in another order", base: levels(of(1, "wall=none", "wall=brick size=1")),
@@ -346,7 +349,7 @@ func TestMatchArms(t *testing.T) {
 		{
 			name: "renamed factors", base: levels(of(1, "wall=none", "wall=brick")),
 			treated: levels(of(2, "fence=none", "fence=brick")), err: "it is not clear which",
-			candidates: pairs("wall=none", "fence=none", "wall=brick", "fence=brick"),
+			candidates: likely(pairs("wall=none", "fence=none", "wall=brick", "fence=brick")),
 		},
 		{
 			name: "other addresses", base: levels(of(1, "at=a", "at=b")), treated: levels(of(2, "at=a", "at=c")),

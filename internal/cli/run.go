@@ -321,7 +321,7 @@ func decide(dir string, most int) func(int, int) (run.Decision, error) {
 		}
 		stop, reason := analyze.Decide(rep)
 		lost, more := analyze.LostBlocks(rep, look, most)
-		return run.Decision{Stop: stop, Reason: reason, Lost: lost, More: more}, nil
+		return run.Decision{Stop: stop, Reason: reason, Lost: lost, More: more, Hint: analyze.LossHint(rep)}, nil
 	}
 }
 

@@ -19,6 +19,7 @@ type source struct {
 	name string // in errors
 	file string // that holds this text; empty: none does
 	text []byte
+	set  []string // paths of values that the command line gave
 }
 
 // sourceFlags change an experiment that has been read.
@@ -101,6 +102,7 @@ func (f *sourceFlags) change(s source) (source, error) {
 		s.text, s.file = text, ""
 		paths = append(paths, path)
 	}
+	s.set = paths
 	if len(paths) > 0 {
 		s.name += " with " + strings.Join(paths, ", ") + " set"
 	}
@@ -144,5 +146,6 @@ func (a *app) ready(s source, full bool) (area.Area, *config.Experiment, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	return ar, e.WithDefaults(), nil
+	e = e.WithDefaults()
+	return ar, e, enoughBlocks(e, s.set)
 }

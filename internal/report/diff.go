@@ -128,21 +128,39 @@ func (c *Change) figure(f *Figure) string {
 	if c.Drift {
 		show = func(v float64) string { return Amount(c.Metric, c.Unit)(v) + "/h" }
 	}
+	lo, hi := "-∞", "∞"
 	switch {
 	case f.Value == nil:
 		return ""
-	case f.Lo != nil && f.Hi == nil:
+	case f.Lo != nil && f.Hi != nil && *f.Lo == *f.Hi:
+		return show(*f.Value)
+	case c.bounds(f) && f.Hi == nil:
 		return "at least " + show(*f.Lo)
-	case f.Lo == nil && f.Hi != nil:
+	case c.bounds(f) && *f.Lo == 0:
 		return "at most " + show(*f.Hi)
-	case f.Lo == nil || *f.Lo == *f.Hi:
+	case c.bounds(f):
+		return show(*f.Lo) + " to " + show(*f.Hi)
+	case f.Lo == nil && f.Hi == nil:
 		return show(*f.Value)
 	}
-	lo, hi := sameUnit(show(*f.Value), show(*f.Lo), show(*f.Hi))
+	if f.Lo != nil {
+		lo = show(*f.Lo)
+	}
+	if f.Hi != nil {
+		hi = show(*f.Hi)
+	}
+	lo, hi = sameUnit(show(*f.Value), lo, hi)
 	if c.Unit == metric.PerSecond {
 		lo, hi = strings.TrimSuffix(lo, "/s"), strings.TrimSuffix(hi, "/s")
 	}
 	return show(*f.Value) + " [" + lo + ", " + hi + "]"
+}
+
+// bounds reports whether a figure is no estimate: its value is a rate that was seen to hold or to break.
+func (c *Change) bounds(f *Figure) bool {
+	is := func(bound *float64) bool { return bound != nil && *bound == *f.Value }
+	rate := c.Metric == metric.Capacity.Name || c.Metric == metric.SLOCapacity.Name
+	return rate && f.Lo != nil && is(f.Lo) != is(f.Hi)
 }
 
 // sentence describes a change: "capacity 163/s [158, 175] → 148/s [145, 151], -9 % [-17, -4]".
@@ -260,9 +278,12 @@ func (r *Report) diffConclusion() string {
 		}
 		text += "."
 	}
-	if open > 0 {
-		text += " Of " + strconv.Itoa(open) + plural(open, " neither a difference nor its absence is shown.",
-			" neither differences nor their absence are shown.")
+	switch {
+	case open > 0 && len(shown) > 0:
+		text += " For " + plural(open, "the other one", strconv.Itoa(open)+" others") +
+			", neither a difference nor its absence is shown."
+	case open > 0:
+		text += " Nor is its absence, for " + plural(open, "the one figure.", "any of "+strconv.Itoa(open)+" figures.")
 	}
 	if unjudged > 0 {
 		text += " " + strconv.Itoa(unjudged) + plural(unjudged, " is", " are") + " not judged."

@@ -129,6 +129,14 @@ func (t *tally) rest(r *Report) string {
 		return "nothing is known of " + unit.Count(rest, "other effect")
 	}
 	text := "Nothing is shown to cost more than " + margin + ". Of " + unit.Count(len(t.all), "effect") + ": "
+	switch seen := t.unjudgedBeyond(r); {
+	case len(t.of[NotJudged]) == len(t.all):
+		return "No effect is judged" + because(t.of[NotJudged][0].Reason) + seen
+	case seen != "" && regressed == 0 && improved == 0:
+		return "Of " + unit.Count(len(t.all), "effect") + ": " + strings.Join(parts, ", ") + seen
+	case seen != "":
+		parts[len(parts)-1] += seen
+	}
 	if improved > 0 {
 		text = "nothing" + strings.TrimPrefix(text, "Nothing")
 	}
@@ -139,6 +147,21 @@ func (t *tally) rest(r *Report) string {
 		text = "of the other " + strconv.Itoa(rest) + ": "
 	}
 	return text + strings.Join(parts, ", ")
+}
+
+// unjudgedBeyond names the largest effect whose interval lies beyond the margin though it is not judged, since the
+// sentence must not contradict the table; "" if there is none.
+func (t *tally) unjudgedBeyond(r *Report) string {
+	for _, e := range t.of[NotJudged] {
+		if e.Margin != nil && e.estimated() && hasInterval(e) && (e.Lo > *e.Margin || e.Hi < -*e.Margin) {
+			at := ""
+			if e.Level > 0 {
+				at = ", an interval at " + strconv.FormatFloat(e.Level*100, 'f', -1, 64) + " % only"
+			}
+			return "; that of " + e.measured() + " under " + r.short(e.Treatment) + " was seen beyond the margin, at " + e.Change() + at
+		}
+	}
+	return ""
 }
 
 func every(n int) string {
