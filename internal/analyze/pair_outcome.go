@@ -34,7 +34,7 @@ func (p *pairing) compareOutcomes(o CompareOptions) (*report.Report, error) {
 		}
 	}
 	base, treated := sides[0], sides[1]
-	rep := p.outcomeHead(treated)
+	rep := p.outcomeHead(base, treated)
 	var f flaws
 	for i, r := range []Run{p.base, p.treated} {
 		if x := sides[i].rep; x.Verdict == report.Invalid && (i == 0 || !p.same) {
@@ -62,7 +62,7 @@ func (p *pairing) compareOutcomes(o CompareOptions) (*report.Report, error) {
 }
 
 // outcomeHead is the report of a comparison before anything is compared.
-func (p *pairing) outcomeHead(treated *analysis) *report.Report {
+func (p *pairing) outcomeHead(base, treated *analysis) *report.Report {
 	rec := *p.treated.Record
 	rec.Header.Experiment.Name = p.title()
 	rec.Notes, rec.Plan.Notes = nil, nil
@@ -70,13 +70,25 @@ func (p *pairing) outcomeHead(treated *analysis) *report.Report {
 	rep.Status, rep.Seconds, rep.Quantities = report.Complete, treated.rep.Seconds, treated.rep.Quantities
 	rep.Diff = p.diff()
 	for _, x := range p.arms {
-		base := report.Treatment{ID: p.baseID(x.Base), Baseline: true, Levels: levelsIn(p.base.Record, x.Base)}
-		if !slices.ContainsFunc(rep.Treatments, func(t report.Treatment) bool { return t.ID == base.ID }) {
-			rep.Treatments = append(rep.Treatments, base)
+		of := base.treatment(x.Base)
+		of.ID, of.Baseline = p.baseID(x.Base), true
+		if !slices.ContainsFunc(rep.Treatments, func(t report.Treatment) bool { return t.ID == of.ID }) {
+			rep.Treatments = append(rep.Treatments, of)
 		}
-		rep.Treatments = append(rep.Treatments, report.Treatment{ID: x.Treated, Levels: levelsIn(p.treated.Record, x.Treated)})
+		of = treated.treatment(x.Treated)
+		of.Baseline = false
+		rep.Treatments = append(rep.Treatments, of)
 	}
 	return rep
+}
+
+// treatment is a treatment as the run's report has it.
+func (a *analysis) treatment(id string) report.Treatment {
+	i := slices.IndexFunc(a.rep.Treatments, func(t report.Treatment) bool { return t.ID == id })
+	if i < 0 {
+		return report.Treatment{ID: id}
+	}
+	return a.rep.Treatments[i]
 }
 
 // outcomeRemarks says what kind of claim the comparison is, what differs between the runs, and what each warned of.

@@ -173,7 +173,7 @@ func (c *Change) sentence(r *Report) string {
 }
 
 // pairName returns what a pair is called in tables: the treatment, and that of A if it has another name; "" if there is
-// only one pair of namesakes.
+// only one pair.
 func (r *Report) pairName(treatment string) string {
 	d := r.Diff
 	i := slices.IndexFunc(d.Pairs, func(p Pair) bool { return p.B == treatment })
@@ -181,10 +181,10 @@ func (r *Report) pairName(treatment string) string {
 		return r.short(treatment)
 	}
 	switch p := &d.Pairs[i]; {
+	case len(d.Pairs) == 1:
+		return "" // it is named above the table
 	case p.A != p.B:
 		return r.short(p.B) + " against " + r.short(d.A+":"+p.A)
-	case len(d.Pairs) == 1:
-		return ""
 	}
 	return r.short(treatment)
 }
@@ -213,13 +213,18 @@ func (r *Report) diffRemarks() []remark {
 		}
 	}
 	text := "A is " + d.A + ", B is " + d.B
-	if named > 0 && len(d.Pairs) > 1 {
+	switch p := d.Pairs; {
+	case named == 1 && len(p) == 1 && p[0].A == p[0].B:
+		text += ": " + p[0].B + " of both"
+	case named == 1 && len(p) == 1:
+		text += ": " + p[0].B + " of B against " + p[0].A + " of A"
+	case named > 0:
 		text += ": " + unit.Count(named, "treatment") + " with " + plural(named, "its namesake", "their namesakes")
 	}
 	out := []remark{{Word: "compared", Text: text}}
 	if len(likely) > 0 {
-		out = append(out, remark{"guessed", strings.Join(likely, ", ") + ": their levels differ, and they are the only " +
-			"ones left on both sides; name two others if they do not correspond", unsure})
+		out = append(out, remark{"guessed", strings.Join(likely, ", ") + ": their levels differ, and neither side has " +
+			"another candidate; name two others if they do not correspond", unsure})
 	}
 	if len(d.Unpaired) > 0 {
 		out = append(out, remark{"unpaired", "without a counterpart, so not compared: " + strings.Join(d.Unpaired, ", "),
@@ -271,8 +276,11 @@ func (r *Report) diffConclusion() string {
 	}
 	text := "No difference between A and B is shown."
 	if n := len(shown); n > 0 {
-		text = fmt.Sprintf("Of %s, %d %s shown to differ from A to B: %s", unit.Count(all, "figure"), n, plural(n, "is", "are"),
-			strings.Join(shown[:min(maxNamed, n)], "; "))
+		text = fmt.Sprintf("Of %s, %d %s shown to differ", unit.Count(all, "figure"), n, plural(n, "is", "are"))
+		if all == 1 {
+			text = "It is shown to differ"
+		}
+		text += " from A to B: " + strings.Join(shown[:min(maxNamed, n)], "; ")
 		if n > maxNamed {
 			text += "; and " + strconv.Itoa(n-maxNamed) + " more"
 		}

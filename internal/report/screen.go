@@ -42,7 +42,7 @@ func (s Style) screen(r *Report) printer {
 		}
 	}
 	legend := printer{Style: s}
-	if _, long := r.effects(); g != nil && g.Marks && !long {
+	if _, long := r.effects(); g != nil && g.Marks && !long && len(r.Effects) > 0 {
 		legend.legend(r.legend())
 	}
 	p.firstRows(g, room-lineCount(&p.buf)-lineCount(&legend.buf))
