@@ -118,6 +118,9 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 // run runs an experiment.
 func (a *app) run(ctx context.Context, src source, f startFlags, outs []output) error {
 	ar, e, err := a.ready(src, f.full)
+	if err == nil {
+		err = enoughBlocks(e, src.set)
+	}
 	if err != nil {
 		return err
 	}
