@@ -29,7 +29,7 @@ func LossHint(rep *report.Report) string {
 			why += "; " + w
 		}
 	}
-	return fmt.Sprintf("%d of %s so far are without times (%s). A host with less other work helps, or, if tare lacks it, the right to a "+
-		"real-time priority (CAP_SYS_NICE); a budget on cpu needs no times, where the target's processes can be read", lost,
-		unit.Count(all, "block"), why)
+	return fmt.Sprintf("%d of %s so far are without times (%s). A host with less other work helps, or, if tare lacks it, "+
+		"the right to a real-time priority (CAP_SYS_NICE); a budget on cpu needs no times, where the target's processes can "+
+		"be read", lost, unit.Count(all, "block"), why)
 }

@@ -17,8 +17,9 @@ import (
 
 // compareOutcomes compares what two runs without blocks found: figures by their intervals.
 func (p *pairing) compareOutcomes(o CompareOptions) (*report.Report, error) {
-	if len(p.base.Record.Plan.Load.Rates) > 0 && len(p.treated.Record.Plan.Load.Rates) > 0 &&
-		question.Of(p.treated.Record.Header.Question).Answer == question.Rate {
+	q := question.Of(p.treated.Record.Header.Question)
+	ladders := len(p.base.Record.Plan.Load.Rates) > 0 && len(p.treated.Record.Plan.Load.Rates) > 0
+	if ladders && q.Drive.Overloads && !q.Answer.BreachesFirst {
 		return nil, fmt.Errorf("%s and %s offer the rates of a ladder, whose points have no intervals: nothing would show that "+
 			"they differ; compare the tables of their reports, or search: leave out load.rates", p.base.Name, p.treated.Name)
 	}
@@ -141,7 +142,7 @@ func (a *analysis) figures(treatment string) (out []budget.Budget) {
 			add(c.Operation, metric.Capacity, "")
 		}
 	}
-	if a.question().Answer == question.Breaches {
+	if a.question().Answer.BreachesFirst {
 		add("", metric.Permitted, "")
 	}
 	s := a.soaked[treatment]

@@ -46,7 +46,8 @@ func gateLines(e *config.Experiment, made area.Program) []string {
 func enoughBlocks(e *config.Experiment, set []string) error {
 	n := analyze.FewestBlocks()
 	insisted := slices.ContainsFunc(set, func(path string) bool { return path == "blocks" || path == "full.blocks" })
-	if e.Blocks >= n || insisted || question.Of(e.Question).Answer != question.Effects {
+	q := question.Of(e.Question)
+	if e.Blocks >= n || insisted || !q.Drive.InBlocks || q.Answer.GrowthFirst { // laws of growth need sizes more than blocks
 		return nil
 	}
 	return usage("blocks: %d can never decide an effect, whatever its size: a verdict needs %d; set blocks: %d or leave it "+

@@ -93,8 +93,8 @@ const (
 	Fail         Verdict = "fail"
 	Inconclusive Verdict = "inconclusive"
 	NotMeasured  Verdict = "not-measured" // of a run: it failed before it had measured what it was asked
-	Invalid      Verdict = "invalid" // generator saturated, control not in force, A/A differs
-	None         Verdict = "none"    // no budget was given
+	Invalid      Verdict = "invalid"      // generator saturated, control not in force, A/A differs
+	None         Verdict = "none"         // no budget was given
 )
 
 // Verdicts are all verdicts.

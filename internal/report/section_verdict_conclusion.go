@@ -103,8 +103,8 @@ func (t *tally) rest(r *Report) string {
 	switch {
 	case rest == 0:
 		return every(regressed) + " beyond " + margin
-	case open == 0 && regressed > 0 && explored != "", open == 0 && same == 0 && explored != "":
-		return "no other deciding effect is above " + margin + explored
+	case open == 0 && (regressed > 0 || same == 0) && explored != "":
+		return "no other deciding effect is above " + margin
 	case open == 0 && regressed > 0, open == 0 && same == 0:
 		return "nothing else is above " + margin
 	case open == 0 && improved == 0:
@@ -134,7 +134,9 @@ func (t *tally) rest(r *Report) string {
 	if len(parts) == 0 { // their verdicts are words of another version
 		return "nothing is known of " + unit.Count(rest, "other effect")
 	}
-	parts[len(parts)-1] += explored
+	if regressed == 0 {
+		parts[len(parts)-1] += explored
+	}
 	text := capital(nothing) + " is shown to cost more than " + margin + ". Of " + unit.Count(len(t.all), "effect") + ": "
 	switch seen := t.unjudgedBeyond(r); {
 	case len(t.of[NotJudged]) == len(t.all):
