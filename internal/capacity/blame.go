@@ -137,7 +137,9 @@ func (r *session) retreat(rate float64, why string) (goodput float64, err error)
 			return 0, err
 		case blamed:
 			hi, limits = next, append(limits, limited{next, step.Note})
-			lo = min(lo, next/1.5)
+			if lo = min(lo, next/1.5); lasted == 0 {
+				lo = next / 4 // the host has become busier: what held before is far off
+			}
 			if err := r.drain("a lower rate is tried"); err != nil {
 				return 0, err
 			}
