@@ -110,7 +110,8 @@ func Undecidable(blocks int, timed bool) []string {
 	switch {
 	case gates < 1:
 		return []string{
-			fmt.Sprintf("%s cannot decide any effect, whatever its size: %d are needed", unit.Count(blocks, "block"), fewestFor(stat.LookAlpha)),
+			fmt.Sprintf("%s cannot decide any effect, whatever its size: %d are needed", unit.Count(blocks, "block"),
+				fewestFor(stat.LookAlpha)),
 		}
 	case gates < manyGates:
 		out = append(out, fmt.Sprintf(

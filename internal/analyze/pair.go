@@ -53,7 +53,7 @@ func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Repo
 	x, y := base.Record.Header.Question, treated.Record.Header.Question
 	p := &pairing{base: base, treated: treated, arms: arms, alone: o.Alone, same: SameRun(base.Record, treated.Record)}
 	switch a, b := question.Of(x).Drive, question.Of(y).Drive; {
-	case x != y && !(a.InBlocks && b.InBlocks):
+	case x != y && (!a.InBlocks || !b.InBlocks):
 		return nil, fmt.Errorf("%s asks for %s, and %s for %s: they have no figure in common; compare runs that ask the same",
 			base.Name, x, treated.Name, y)
 	case !a.InBlocks:

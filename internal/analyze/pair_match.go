@@ -115,17 +115,14 @@ func likely(base, treated Run, x, y []design.Treatment) (arms []Arms, err error)
 	if certain {
 		return all, nil
 	}
-	distinct := func(of func(Arms) string) string {
-		var out []string
-		for _, m := range all {
-			addOnce(&out, of(m))
-		}
-		return strings.Join(out, ", ")
+	var bases, others []string
+	for _, m := range all {
+		addOnce(&bases, m.Base)
+		addOnce(&others, m.Treated)
 	}
 	return nil, &Unmatched{
-		Reason: fmt.Sprintf(
-			"it is not clear which treatments correspond: %s of %s have no namesake in %s, which has %s", distinct(
-				func(m Arms) string { return m.Base }), base.Name, treated.Name, distinct(func(m Arms) string { return m.Treated })),
+		Reason: fmt.Sprintf("it is not clear which treatments correspond: %s of %s have no namesake in %s, which has %s",
+			strings.Join(bases, ", "), base.Name, treated.Name, strings.Join(others, ", ")),
 		Candidates: all,
 	}
 }

@@ -20,8 +20,9 @@ func (p *pairing) compareOutcomes(o CompareOptions) (*report.Report, error) {
 	q := question.Of(p.treated.Record.Header.Question)
 	ladders := len(p.base.Record.Plan.Load.Rates) > 0 && len(p.treated.Record.Plan.Load.Rates) > 0
 	if ladders && q.Drive.Overloads && !q.Answer.BreachesFirst {
-		return nil, fmt.Errorf("%s and %s offer the rates of a ladder, whose points have no intervals: nothing would show that "+
-			"they differ; compare the tables of their reports, or search: leave out load.rates", p.base.Name, p.treated.Name)
+		return nil, fmt.Errorf("%s and %s offer the rates of a ladder, whose points have no intervals: nothing would show "+
+			"that they differ; compare the tables of their reports, or search: leave out load.rates", p.base.Name,
+			p.treated.Name)
 	}
 	budgets, err := parsed(o.Budget)
 	if err != nil {
@@ -134,12 +135,16 @@ func (a *analysis) breaksBy(treatment string) (class signature.Class) {
 func (a *analysis) figures(treatment string) (out []budget.Budget) {
 	add := func(operation string, m metric.Metric, quantile string) {
 		out = append(out, budget.Budget{
-			Operation: operation, Metric: m.Name, Quantile: quantile, Op: budget.AtMost, Limit: budget.Limit{Against: budget.Absolute},
+			Operation: operation, Metric: m.Name, Quantile: quantile, Op: budget.AtMost,
+			Limit: budget.Limit{Against: budget.Absolute},
 		})
 	}
 	for i := range a.rep.Capacity {
 		if c := &a.rep.Capacity[i]; c.Treatment == treatment && len(c.Points) == 0 {
 			add(c.Operation, metric.Capacity, "")
+			if c.SLORate != nil || c.SLOFails != nil {
+				add(c.Operation, metric.SLOCapacity, "")
+			}
 		}
 	}
 	if a.question().Answer.BreachesFirst {
@@ -184,15 +189,15 @@ func (p *pairing) changes(base, treated *analysis, x Arms, invalid bool) (out []
 			Treatment: x.Treated, Baseline: p.baseID(x.Base), Operation: b.Operation, Metric: b.Metric, Quantile: b.Quantile,
 			Drift: b.Drift, A: figureOf(f), B: figureOf(g),
 		}
-		if m, ok := probe.Known(b.Metric, metric.Capacity, metric.Permitted); ok {
+		if m, ok := probe.Known(b.Metric, metric.Capacity, metric.SLOCapacity, metric.Permitted); ok {
 			c.Unit = m.Unit
 		}
 		c.Verdict, c.Reason = separation(f, g)
 		if invalid {
 			c.Verdict, c.Reason = report.NotCompared, runInvalid
 		}
-		if r := g.against(&budget.Budget{Limit: budget.Limit{Against: budget.Ratio}}, f); !b.Drift && f.Value > 0 && g.why == "" &&
-			!isBound(b, f) && !isBound(b, g) {
+		if f.Value > 0 && f.why == "" && g.why == "" && !b.Drift && !isBound(b, f) && !isBound(b, g) {
+			r := g.against(&budget.Budget{Limit: budget.Limit{Against: budget.Ratio}}, f)
 			c.Ratio, c.Lo, c.Hi = finite(r.Value), finite(r.Lo), finite(r.Hi)
 		}
 		out = append(out, c)
@@ -221,8 +226,8 @@ func isBound(b *budget.Budget, f finding) bool {
 	return rate && (f.Value == f.Lo) != (f.Value == f.Hi)
 }
 
-// separation says whether the intervals of two findings show that they differ. Each holds its truth in 95 % of cases, so that
-// one in twenty pairs of equal figures is shown to differ at most, and far fewer if the intervals are equally wide.
+// separation says whether the intervals of two findings show that they differ. Each holds its truth in 95 % of cases:
+// one in ten pairs of equal figures is shown to differ at most, and 0.6 % if the intervals are equally wide.
 func separation(f, g finding) (v report.ChangeVerdict, why string) {
 	unknown := func(x finding) bool {
 		return x.why != "" || math.IsNaN(x.Lo) || math.IsNaN(x.Hi) || math.IsInf(x.Lo, -1) && math.IsInf(x.Hi, 1)
@@ -254,8 +259,8 @@ func figureOf(f finding) report.Figure {
 	return report.Figure{Value: finite(f.Value), Lo: finite(f.Lo), Hi: finite(f.Hi), Basis: f.how}
 }
 
-// outcomeBudgets judges budgets for the treatments of the second run: absolute ones by its own figures, relative ones by
-// the change from the first run.
+// outcomeBudgets judges budgets for the treatments of the second run: absolute ones by its own figures, relative ones
+// by the change from the first run.
 func (p *pairing) outcomeBudgets(base, treated *analysis, budgets []budget.Budget, invalid bool) (out []report.Budget) {
 	scope := treated.scope()
 	bases := map[string]string{}
@@ -264,14 +269,15 @@ func (p *pairing) outcomeBudgets(base, treated *analysis, budgets []budget.Budge
 		level := map[string]string{pairLevel: "of " + x.Treated}
 		bases[x.Treated] = x.Base
 		scope.Treatments = append(scope.Treatments,
-			design.Treatment{ID: p.baseID(x.Base), Baseline: true, Levels: level}, design.Treatment{ID: x.Treated, Levels: level})
+			design.Treatment{ID: p.baseID(x.Base), Baseline: true, Levels: level},
+			design.Treatment{ID: x.Treated, Levels: level})
 	}
 	for _, b := range budgets {
 		judged := scope.Judged(&b)
 		if len(judged) == 0 {
-			reason := "no treatment that is compared has this name"
 			out = append(out, report.Budget{
-				Text: b.Text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: reason,
+				Text: b.Text, Treatment: b.Treatment, Verdict: report.NotMeasured, Limit: &b.Limit.Value, Unit: b.Limit.Unit,
+				Reason: "no treatment that is compared has this name",
 			})
 		}
 		for i := range judged {

@@ -53,7 +53,8 @@ func TestCompareSoaks(t *testing.T) {
 	}}
 	b := later(openedSoak(t, slower))
 	rep := compared(t, a, b, "", "", CompareOptions{})
-	if c := changeOf(t, rep, "response.p50"); c.Verdict != report.ShownHigher || c.Ratio == nil || math.Abs(*c.Ratio-.3) > .05 {
+	c := changeOf(t, rep, "response.p50")
+	if c.Verdict != report.ShownHigher || c.Ratio == nil || math.Abs(*c.Ratio-.3) > .05 {
 		t.Errorf("a true +30 %%: %+v", c)
 	}
 	if c := changeOf(t, rep, "rss drift"); c.Verdict != report.ShownHigher || c.Ratio != nil {
@@ -121,7 +122,8 @@ func TestCompareSearches(t *testing.T) {
 		t.Errorf("%+v", rep.Budgets[0])
 	}
 
-	rep = compared(t, open("v1-capacity"), rec, "", "", CompareOptions{Budget: []string{"capacity >= -5%", "capacity >= 90/s"}})
+	limits := []string{"capacity >= -5%", "capacity >= 90/s"}
+	rep = compared(t, open("v1-capacity"), rec, "", "", CompareOptions{Budget: limits})
 	c = changeOf(t, rep, "capacity")
 	if c.Verdict != report.ShownLower || c.Ratio == nil || math.Abs(*c.Ratio+1./3) > .02 || *c.Hi >= 0 {
 		t.Errorf("150/s and 100/s: %+v", c)

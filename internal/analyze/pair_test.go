@@ -304,7 +304,7 @@ func TestMatchArms(t *testing.T) {
 		for i := range r.Record.Plan.Treatments {
 			x := &r.Record.Plan.Treatments[i]
 			x.Levels = map[string]string{}
-			for _, word := range strings.Fields(x.ID) {
+			for word := range strings.FieldsSeq(x.ID) {
 				factor, level, _ := strings.Cut(word, "=")
 				x.Levels[factor] = level
 			}

@@ -47,11 +47,12 @@ func enoughBlocks(e *config.Experiment, set []string) error {
 	n := analyze.FewestBlocks()
 	insisted := slices.ContainsFunc(set, func(path string) bool { return path == "blocks" || path == "full.blocks" })
 	q := question.Of(e.Question)
-	if e.Blocks >= n || insisted || !q.Drive.InBlocks || q.Answer.GrowthFirst { // laws of growth need sizes more than blocks
+	needsSizes := q.Answer.GrowthFirst // more than blocks
+	if e.Blocks >= n || insisted || !q.Drive.InBlocks || needsSizes {
 		return nil
 	}
-	return usage("blocks: %d can never decide an effect, whatever its size: a verdict needs %d; set blocks: %d or leave it "+
-		"out, or see the estimates without a verdict: --set blocks=%d", e.Blocks, n, n, e.Blocks)
+	return usage("blocks: %d can never decide an effect, whatever its size: a verdict needs %d; set blocks: %d or leave "+
+		"it out, or see the estimates without a verdict: --set blocks=%d", e.Blocks, n, n, e.Blocks)
 }
 
 // budgetNeeds returns what the budgets' metrics need.

@@ -227,8 +227,10 @@ func (r *Report) diffRemarks() []remark {
 			"another candidate; name two others if they do not correspond", unsure})
 	}
 	if len(d.Unpaired) > 0 {
-		out = append(out, remark{"unpaired", "without a counterpart, so not compared: " + strings.Join(d.Unpaired, ", "),
-			unsure})
+		out = append(out, remark{
+			"unpaired", "without a counterpart, so not compared: " + strings.Join(d.Unpaired, ", "),
+			unsure,
+		})
 	}
 	for i := range d.Pairs {
 		if p := &d.Pairs[i]; p.SignatureA != "" || p.SignatureB != "" {
@@ -299,7 +301,7 @@ func (r *Report) diffConclusion() string {
 	return text
 }
 
-// rankedEffects returns the effects of a comparison of records: those that differ from 0 first, and the largest of them.
+// rankedEffects returns the effects of a comparison of records: those that differ from 0 first, the largest before all.
 func (r *Report) rankedEffects() []*Effect {
 	out := pointers(r.Effects)
 	rank := func(x *Effect) int {
@@ -374,7 +376,9 @@ func diffSection(r *Report) section {
 	}
 	return section{
 		Question: "What differs between the two runs?", Short: "Difference",
-		Blocks: tabular(&grid{table: r.diffTable(), Title: "From A to B", Caption: "The largest difference that is shown first",
-			Marks: true}),
+		Blocks: tabular(&grid{
+			table: r.diffTable(), Title: "From A to B", Caption: "The largest difference that is shown first",
+			Marks: true,
+		}),
 	}
 }

@@ -11,12 +11,15 @@ import (
 // twoRuns is a comparison of two records with one pair of namesakes and one of treatments whose levels differ.
 func twoRuns() *Report {
 	r := comparisonOf(
-		Effect{Treatment: "none", Operation: "open", Estimate: .01, Lo: -.02, Hi: .04, Verdict: EffectInconclusive, Blocks: 20},
+		Effect{
+			Treatment: "none", Operation: "open", Estimate: .01, Lo: -.02, Hi: .04, Verdict: EffectInconclusive, Blocks: 20,
+		},
 		Effect{Treatment: "wall=brick", Operation: "open", Estimate: .31, Lo: .28, Hi: .35, Verdict: Regressed, Blocks: 20},
 	)
 	r.Effects[0].Baseline, r.Effects[1].Baseline = "old:none", "old:wall=wood"
 	r.Treatments = []Treatment{
-		{ID: "old:none", Baseline: true}, {ID: "none"},
+		{ID: "old:none", Baseline: true},
+		{ID: "none"},
 		{ID: "old:wall=wood", Baseline: true, Levels: map[string]string{"wall": "wood"}},
 		{ID: "wall=brick", Levels: map[string]string{"wall": "brick"}},
 	}

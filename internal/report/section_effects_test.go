@@ -92,12 +92,18 @@ func TestConclusion(t *testing.T) {
 		"everything": {comparisonOf(landlock), "landlock rules=50 adds 61 % CPU time to open; the one effect is " +
 			"beyond the margin of 2 %."},
 		"invalid": {invalid, ""},
-		"too few blocks": {unjudged, "No effect is judged: 5 blocks are too few for a verdict: 8 are needed; that of open.cpu " +
-			"under seccomp was seen beyond the margin, at +22.0 % [21.2, 24.0], an interval at 90 % only."},
-		"some not judged": {partly, "Of 2 effects: 1 equivalent within the margin of 2 %, 1 not judged; that of open.cpu under " +
-			"seccomp was seen beyond the margin, at +22.0 % [21.2, 24.0], an interval at 98 % only."},
-		"exploratory": {explored, "No deciding effect costs more than the margin of 2 %: the one effect is equivalent within " +
-			"it; exploratory: seccomp open.wall +31 % [24, 41]."},
+		"too few blocks": {
+			unjudged, "No effect is judged: 5 blocks are too few for a verdict: 8 are needed; that of open.cpu under seccomp " +
+				"was seen beyond the margin, at +22.0 % [21.2, 24.0], an interval at 90 % only.",
+		},
+		"some not judged": {
+			partly, "Of 2 effects: 1 equivalent within the margin of 2 %, 1 not judged; that of open.cpu under seccomp was " +
+				"seen beyond the margin, at +22.0 % [21.2, 24.0], an interval at 98 % only.",
+		},
+		"exploratory": {
+			explored, "No deciding effect costs more than the margin of 2 %: the one effect is equivalent within it; " +
+				"exploratory: seccomp open.wall +31 % [24, 41].",
+		},
 	} {
 		if got := strings.ReplaceAll(conclusion(c.r), space, " "); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -167,7 +167,8 @@ func (t *tally) unjudgedBeyond(r *Report) string {
 			if e.Level > 0 {
 				at = ", an interval at " + unit.Decimal(e.Level*100, 4) + " % only"
 			}
-			return "; that of " + e.measured() + " under " + r.short(e.Treatment) + " was seen beyond the margin, at " + e.Change() + at
+			return "; that of " + e.measured() + " under " + r.short(e.Treatment) + " was seen beyond the margin, at " +
+				e.Change() + at
 		}
 	}
 	return ""

@@ -22,7 +22,8 @@ func TestBlocksViewHints(t *testing.T) {
 	}
 	look := &record.Look{Blocks: 10, Reason: "not decided"}
 	show(run.Event{Phase: run.Looking, Detail: &Block{Number: 10, Most: 40, Look: look}})
-	if got := out.String(); strings.Count(got, hint) != 1 || !strings.Contains(got, "goes on after 10 blocks: not decided") {
+	got := out.String()
+	if strings.Count(got, hint) != 1 || !strings.Contains(got, "goes on after 10 blocks: not decided") {
 		t.Errorf("%s", got)
 	}
 }
