@@ -243,9 +243,7 @@ func separation(f, g finding) (v report.ChangeVerdict, why string) {
 	case g.Hi < f.Lo:
 		return report.ShownLower, ""
 	case isOneSided(f) && isOneSided(g):
-		return report.NotShown, "both are bounds"
-	case isOneSided(f) || isOneSided(g):
-		return report.NotShown, "one is a bound, which allows the other"
+		return report.NotShown, "both intervals are open"
 	case f.Lo == f.Hi && g.Lo == g.Hi:
 		return report.NotShown, "they are equal"
 	}
