@@ -215,7 +215,9 @@ func (a *analysis) capacityFinding(b *budget.Budget, treatment string) finding {
 		}
 		return finding{Interval: x}
 	case b.Metric == "slo_capacity" && c.SLOFails != nil:
-		return finding{Interval: budget.Interval{Value: 0, Lo: 0, Hi: *c.SLOFails}, how: "no rate was found at which it holds"}
+		return finding{
+			Interval: budget.Interval{Value: 0, Lo: 0, Hi: *c.SLOFails}, how: "no rate was found at which it holds",
+		}
 	case b.Metric == "slo_capacity":
 		return unmeasured("no latency objective was given")
 	}

@@ -10,8 +10,8 @@ import (
 	"tare/internal/report"
 )
 
-// ladderTrace has a point for each lateness: 200 calls in 2 s, each sent so late, and answered after 1 ms; every tenth of
-// a late point with an error if fails is set.
+// ladderTrace has a point for each lateness: 200 calls in 2 s, each sent so late, and answered after 1 ms; every tenth
+// of a late point with an error if fails is set.
 func ladderTrace(fails bool, late ...time.Duration) capacity.Trace {
 	tr := capacity.Trace{Timeout: time.Second, Stop: capacity.StopLadder}
 	now := time.Duration(0)
@@ -38,8 +38,8 @@ func ladderTrace(fails bool, late ...time.Duration) capacity.Trace {
 	return tr
 }
 
-// TestLateLadders: points at which the generator could not keep up are marked, and a ladder that has no other is invalid.
-// What was answered well did hold, late as it was sent, and its times have a bound for the generator's part.
+// TestLateLadders: points at which the generator could not keep up are marked, and a ladder that has no other is
+// invalid. What was answered well did hold, late as it was sent, and its times have a bound for the generator's part.
 func TestLateLadders(t *testing.T) {
 	const late = 20 * time.Millisecond
 	for _, c := range []struct {

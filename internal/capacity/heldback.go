@@ -22,8 +22,8 @@ type heldBack struct {
 	any    bool
 }
 
-// disturbs reports whether c is such a call. A call that was late by less than the time since the one before came to the
-// target alone, as it should.
+// disturbs reports whether c is such a call. A call that was late by less than the time since the one before came to
+// the target alone, as it should.
 func (h *heldBack) disturbs(c *load.Call) bool {
 	gap := c.Intended - h.before
 	if !h.any {

@@ -78,7 +78,9 @@ func (r *session) meets(rate float64) (bool, error) {
 // within tests the batches since begun that are old enough to tell. An objective that is missed only with the delays by
 // the generator is left open.
 func (r *session) within(begun, elapsed, batch time.Duration) *bool {
-	held, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, false, func(c *load.Call) bool { return misses(c, r.o.SLO) })
+	held, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, false, func(c *load.Call) bool {
+		return misses(c, r.o.SLO)
+	})
 	if held == nil || *held {
 		return held
 	}

@@ -13,8 +13,8 @@ import (
 
 // Audit is what the generator did in a segment of load. Durations are in seconds.
 type Audit struct {
-	// Valid is false where the generator could not keep up: it sent late in the median, or left more unsent at the end than
-	// a stall of the host explains.
+	// Valid is false where the generator could not keep up: it sent late in the median, or left more unsent at the end
+	// than a stall of the host explains.
 	Valid bool `json:"valid"`
 	// LatenessP50, LatenessP99 and LatenessMax are quantiles of sent − max(intended, ready).
 	LatenessP50 float64 `json:"lateness_p50"`

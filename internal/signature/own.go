@@ -12,9 +12,9 @@ import (
 
 // WithoutDelays returns the response times of the calls that have ended, and what is left of them without delay by the
 // generator, both in seconds and ascending: a quantile of the one less the same quantile of the other bounds how much
-// of it is the generator's own. A call is delayed by its own lateness or, in a queue, by calls before it that were late,
-// for as long as these were in flight after it was due; and never by more than its response exceeds the fastest without
-// lateness. The bound holds, to 0.1 ms, for targets that serve calls in the order of their arrival.
+// of it is the generator's own. A call is delayed by its own lateness or, in a queue, by calls before it that were
+// late, for as long as these were in flight after it was due; and never by more than its response exceeds the fastest
+// without lateness. The bound holds, to 0.1 ms, for targets that serve calls in the order of their arrival.
 func WithoutDelays(calls iter.Seq[*load.Call]) (response, left []float64) {
 	var delays delayed
 	fastest := math.Inf(1)

@@ -12,7 +12,9 @@ import (
 
 // served returns the calls that a queue before a single server answers in their order, and how long each would have
 // taken if the generator had not been late.
-func served(rng *rand.Rand, n int, gap, service time.Duration, late func(due time.Duration) time.Duration) (load.Calls, []float64) {
+func served(
+	rng *rand.Rand, n int, gap, service time.Duration, late func(due time.Duration) time.Duration,
+) (load.Calls, []float64) {
 	calls, punctual := make(load.Calls, n), make([]float64, n)
 	var free, ideal time.Duration
 	for i := range calls {

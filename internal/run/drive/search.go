@@ -28,15 +28,14 @@ func probedSearch(ctx context.Context, a *run.Arm) error {
 // searched searches, and journals the evidence even if that failed. Where the generator is the limit, and time is left,
 // it searches again with other settings, and journals the search that got furthest.
 func searched(ctx context.Context, a *run.Arm) (capacity.Trace, error) {
-	given, begun := a.Load.Config, time.Now()
+	given := a.Load.Config
 	defer func() { a.Load.Config = given }()
 	best, err := attempt(ctx, a, a.Load.MaxTime)
 	if best == nil {
 		return capacity.Trace{}, err
 	}
-	with, tried := given, ""
+	with, tried, left := given, "", a.Load.MaxTime-best.progress.Now
 	for _, s := range otherSettings {
-		left := a.Load.MaxTime - time.Since(begun)
 		if err != nil || best.trace.Stop != capacity.StopClient || left < leastAttempt {
 			break
 		}
@@ -47,6 +46,7 @@ func searched(ctx context.Context, a *run.Arm) (capacity.Trace, error) {
 		if next == nil {
 			continue // these settings are not possible
 		}
+		left -= next.progress.Now
 		if err = failed; err == nil && next.reach() > best.reach() {
 			best, with = next, a.Load.Config
 		}
