@@ -44,7 +44,7 @@ func TestTrespassesAreJudged(t *testing.T) {
 		g := &report.Guard{
 			Trespasses: trespasses(x.n), Foreign: x.foreign, Points: []report.GuardPoint{{Served: 1000}},
 		}
-		if v, why := judgedTrespasses(g, x.limit); v != x.want || !strings.Contains(why, x.why) {
+		if v, why := judgedTrespasses(g, x.limit, guard.LeastTrespasses); v != x.want || !strings.Contains(why, x.why) {
 			t.Errorf("%s: %q%s, want %q", name, v, why, x.want)
 		}
 	}
