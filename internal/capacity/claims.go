@@ -294,10 +294,3 @@ func (r Result) Judge(limit float64) budget.Verdict {
 	x, _ := r.Interval()
 	return budget.Decide(budget.Budget{Metric: "capacity", Op: budget.AtLeast, Limit: budget.Limit{Value: limit}}, x)
 }
-
-// clientVerdict is the class of a search that the generator limited.
-func clientVerdict(reason string) signature.Verdict {
-	return signature.Verdict{
-		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
-	}
-}

@@ -30,6 +30,8 @@ type Options struct {
 	SLOShare float64
 	// PointTime is the length of each point of a ladder. Default 5 s.
 	PointTime time.Duration
+	// Shared says that generator and target share processors.
+	Shared bool
 	// NoRecovery leaves the recovery probe out.
 	NoRecovery bool
 	// Arrivals makes the arrival process. Default load.Constant.
