@@ -49,6 +49,8 @@ func Higher(points []Seen, most float64) (rate float64, end End) {
 	next := min(2*highest, most)
 	late, times := lateAbove(points, highest)
 	switch {
+	case found && over.Points == 1 && times == 0 && highest >= most:
+		return most, End{} // a stall at one point is no overload
 	case found && (highest >= min(wellBeyond*over.Rate, most) || times > 0):
 		return 0, End{Stop: StopOverload}
 	case times == 1:

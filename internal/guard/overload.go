@@ -18,7 +18,7 @@ const (
 	// near is the share of the rate of the overload from which on a rate counts as near to it.
 	near = 0.7
 	// wellBeyond is the multiple of the rate of the overload up to which the rate is raised.
-	wellBeyond = 2
+	wellBeyond = 2.5
 )
 
 // An Overload is the rate from which on a target was degraded, at this and at all higher rates that were offered.
@@ -29,6 +29,7 @@ type Overload struct {
 	Below, Served             stat.Estimate
 	MedianBelow, Median       time.Duration
 	FewerServed, Slower       bool
+	Points                    int    // at Rate and above
 	Decided, Answered, Failed uint64 // trespasses at Rate and above, and at near of it
 }
 
@@ -58,6 +59,9 @@ func OverloadOf(points []Seen) (o Overload, ok bool) {
 		}
 	}
 	for _, p := range kept {
+		if ok && p.Rate >= o.Rate {
+			o.Points++
+		}
 		if ok && p.Rate >= near*o.Rate {
 			o.Decided += p.Trespasses.Decided()
 			o.Answered += p.Trespasses.Decided() + p.Trespasses.Errors

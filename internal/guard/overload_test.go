@@ -95,14 +95,21 @@ func TestHigher(t *testing.T) {
 		rate   float64
 		end    End
 	}{
-		"nothing degraded":       {points: sound, rate: 800},
-		"up to max_rate":         {points: sound, most: 500, rate: 500},
-		"max_rate reached":       {points: sound, most: 400, end: End{Stop: StopMaxRate}},
-		"overloaded":             {points: with(at(800, 0.5, 9*ms)), rate: 1600},
-		"well beyond":            {points: with(at(800, 0.5, 9*ms), at(1600, 0.2, 9*ms)), end: End{Stop: StopOverload}},
-		"overloaded at max_rate": {points: with(at(800, 0.5, 9*ms)), most: 800, end: End{Stop: StopOverload}},
-		"a busy host, once":      {points: with(busy), rate: 800},
-		"back":                   {points: with(busy, busy), rate: 565.685424949238},
+		"nothing degraded": {points: sound, rate: 800},
+		"up to max_rate":   {points: sound, most: 500, rate: 500},
+		"max_rate reached": {points: sound, most: 400, end: End{Stop: StopMaxRate}},
+		"overloaded":       {points: with(at(800, 0.5, 9*ms)), rate: 1600},
+		"beyond":           {points: with(at(800, 0.5, 9*ms), at(1600, 0.2, 9*ms)), rate: 3200},
+		"well beyond":      {points: with(at(800, 0.5, 9*ms), at(2000, 0.2, 9*ms)), end: End{Stop: StopOverload}},
+		"once at max_rate": {points: with(at(800, 0.5, 9*ms)), most: 800, rate: 800},
+		"twice at max_rate": {
+			points: with(at(800, 0.5, 9*ms), at(800, 0.5, 9*ms)), most: 800, end: End{Stop: StopOverload},
+		},
+		"a stall at max_rate": {
+			points: with(at(800, 0.5, 9*ms), at(800, 1, 9*ms)), most: 800, end: End{Stop: StopMaxRate},
+		},
+		"a busy host, once": {points: with(busy), rate: 800},
+		"back":              {points: with(busy, busy), rate: 565.685424949238},
 		"a limited generator": {
 			points: with(busy, busy, at(565, 1, 8*ms)), end: End{Stop: StopGenerator, Rate: 800},
 		},
