@@ -27,7 +27,7 @@ func planTrespasses(e *config.Experiment, p func(label, format string, args ...a
 	guards := question.Of(e.Question).Answer.BreachesFirst
 	if guards {
 		text += fmt.Sprintf(", or more where a point would have fewer than %d of them in %s", guard.LeastTrespasses,
-			guard.LongestPoint)
+			guard.ShareWithin)
 	}
 	if e.Load.KeepMix {
 		text += " besides those of the mix, since the file gives no load.trespass"

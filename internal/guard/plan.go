@@ -21,10 +21,10 @@ const (
 	aim = 260
 	// UsualPoint is how long a point lasts if nobody says it.
 	UsualPoint = 5 * time.Second
-	// LongestPoint bounds how long a point of a slow target lasts for its trespasses, and shareWithin how long before
+	// LongestPoint bounds how long a point of a slow target lasts for its trespasses, and ShareWithin how long before
 	// their share is raised instead.
 	LongestPoint = 30 * time.Second
-	shareWithin  = 15 * time.Second
+	ShareWithin  = 15 * time.Second
 	// mostShare bounds the share of trespasses in the calls.
 	mostShare = 0.5
 	// MostRefined bounds the points that narrow the onset down, and MostMore those that give what a verdict lacks.
@@ -71,7 +71,7 @@ func SearchTime(all time.Duration) time.Duration { return min(all/3, longestSear
 
 // Share raises the share of trespasses, if need be, so that a point at the lowest rate has enough of them in time.
 func Share(asked, lowest float64) float64 {
-	return min(max(asked, aim/(lowest*shareWithin.Seconds())), max(asked, mostShare))
+	return min(max(asked, aim/(lowest*ShareWithin.Seconds())), max(asked, mostShare))
 }
 
 // SoakShare is the share of trespasses in a soak of so many calls (0: not known) whose file gives none.

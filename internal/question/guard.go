@@ -82,8 +82,8 @@ func guardTakes(f Forecast) string {
 		return unit.Duration(time.Duration(n * float64(d)).Round(time.Second)).String()
 	}
 	within := guard.Within(f.MaxTime, time.Duration(f.Duration), f.Trespass, f.Rates)
-	return fmt.Sprintf("about %s to %s: %s%s; more points where trespasses begin to be permitted, where too few are "+
-		"decided%s; no point begins that would end after %s%s", all(least), all(most), Listed(parts, "and"), f.each(),
+	return fmt.Sprintf("about %s to %s: %s%s; more points %swhere too few trespasses are decided and where some are "+
+		"permitted; no point begins that would end after %s%s", all(least), all(most), Listed(parts, "and"), f.each(),
 		f.untilOverloaded(), unit.Duration(within), each)
 }
 
@@ -92,7 +92,7 @@ func (f *Forecast) untilOverloaded() string {
 	if len(f.Rates) > 0 {
 		return ""
 	}
-	return ", and until the target is overloaded"
+	return "until the target is overloaded, "
 }
 
 // guardSearch returns how long the points of one treatment take, with the search for the capacity that they are
