@@ -31,7 +31,7 @@ func Watch(ctx context.Context, c Control, dir string, seed uint64, rates []floa
 		return nil, err
 	}
 	ask := run.Load{
-		Config:   load.Config{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 4096, MaxRate: 10_000},
+		Config:   load.Config{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 512, MaxRate: 10_000},
 		Trespass: float64(question.DefaultTrespass),
 	}
 	if len(rates) > 0 {
