@@ -81,7 +81,7 @@ func (r *Result) counts(t Trace) {
 			ramps = 1
 		case RoleOverload:
 			overloads[s.Attempt] = true
-		case RoleFill, RoleSLO, RolePoint, RolePrime:
+		case RoleFill, RoleSLO, RoleRate, RolePoint, RolePrime:
 			r.Phases++
 		case RoleConfirmHigh, RoleConfirmLow:
 			r.Phases++

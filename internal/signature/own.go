@@ -2,6 +2,7 @@ package signature
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -9,14 +10,14 @@ import (
 	"tare/internal/stat"
 )
 
-// Own returns an upper bound of how much of a quantile of the response times, in seconds, is the generator's own: the
-// difference to the same quantile of what is left of each response without delay. A call is delayed by its own lateness
-// or, in a queue, by calls before it that were late, for as long as these were in flight after it was due; and never by
-// more than its response exceeds the fastest. The bound holds for queues that serve calls in the order of their arrival.
-// It is 0 where no call ended.
-func Own(calls iter.Seq[*load.Call], q float64) float64 {
+// WithoutDelays returns the response times of the calls that have ended, and what is left of them without delay by the
+// generator, both in seconds and ascending: a quantile of the one less the same quantile of the other bounds how much
+// of it is the generator's own. A call is delayed by its own lateness or, in a queue, by calls before it that were late,
+// for as long as these were in flight after it was due; and never by more than its response exceeds the fastest without
+// lateness. The bound holds, to 0.1 ms, for targets that serve calls in the order of their arrival.
+func WithoutDelays(calls iter.Seq[*load.Call]) (response, left []float64) {
 	var delays delayed
-	var response, left []float64
+	fastest := math.Inf(1)
 	for c := range calls {
 		if c.Done == 0 {
 			continue
@@ -24,16 +25,26 @@ func Own(calls iter.Seq[*load.Call], q float64) float64 {
 		r := c.Response()
 		response = append(response, r.Seconds())
 		left = append(left, (r - delays.of(c)).Seconds())
+		fastest = min(fastest, max(0, r-c.Lateness()).Seconds())
 	}
 	if len(response) == 0 {
-		return 0
+		return nil, nil
 	}
-	fastest := slices.Min(response)
 	for i := range left {
-		left[i] = max(left[i], min(fastest, response[i]))
+		left[i] = max(left[i], fastest)
 	}
 	slices.Sort(response)
 	slices.Sort(left)
+	return response, left
+}
+
+// Own returns an upper bound of how much of a quantile of the response times, in seconds, is the generator's own; 0
+// where no call has ended.
+func Own(calls iter.Seq[*load.Call], q float64) float64 {
+	response, left := WithoutDelays(calls)
+	if len(response) == 0 {
+		return 0
+	}
 	return max(0, stat.SortedQuantile(response, q)-stat.SortedQuantile(left, q))
 }
 

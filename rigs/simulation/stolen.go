@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"sort"
 	"time"
+
+	"tare/internal/load"
 )
 
 // A stolen processor stands still in bursts of 1 to 30 ms, as one does that a hypervisor takes away.
@@ -37,6 +39,15 @@ func (s *stolen) resume(t time.Duration) time.Duration {
 		return s.end[i]
 	}
 	return t
+}
+
+// effort is what the kernel accounts for a segment of load on two processors; nil where nothing is stolen.
+func (w *World) effort(d time.Duration) *load.Effort {
+	if w.generator == nil || d <= 0 {
+		return nil
+	}
+	all := 2 * d.Seconds()
+	return &load.Effort{Seconds: d.Seconds(), Host: &load.Processors{All: all, Stolen: w.generator.share * all}}
 }
 
 // Steal takes a share of the generator's and, by itself, of the server's processor away. The generator sends and the

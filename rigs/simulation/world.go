@@ -87,6 +87,7 @@ func (w *World) Offer(ctx context.Context, p load.Process, poll time.Duration, s
 		}
 	}
 	seg.End, seg.Offered = w.now, int(w.counts.Due-due)
+	seg.Effort = w.effort(seg.End - seg.Start)
 	for _, j := range w.jobs[first:] {
 		if j.Sent != 0 && j.Sent <= w.now {
 			seg.Sent++
