@@ -33,7 +33,7 @@ const (
 	// UsualTime bounds the points and the search of a treatment whose file does not.
 	UsualTime = 10 * time.Minute
 	// longestSearch bounds the search for the capacity, which only chooses the rates.
-	longestSearch = time.Minute
+	longestSearch = 2 * time.Minute
 )
 
 // Enough is how many trespasses a control must decide for a pass of "permitted <= 0".
