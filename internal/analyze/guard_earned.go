@@ -11,8 +11,8 @@ import (
 	"tare/internal/unit"
 )
 
-// guardEnd reads how the points of a trial ended. A trial that was cut short, or recorded by an older tare, does not say
-// it.
+// guardEnd reads how the points of a trial ended. A trial that was cut short, or that an older tare recorded, does not
+// say it.
 func guardEnd(t *record.Trial) (end guard.End, err error) {
 	for _, s := range t.Steps {
 		if s.Name == guard.StepEnd {
@@ -27,8 +27,8 @@ func guardEnd(t *record.Trial) (end guard.End, err error) {
 	return end, nil
 }
 
-// earn says under which load the control was seen, and why a pass is not earned by it: it was not overloaded, or too few
-// trespasses were answered meanwhile, and nobody said that the rates are enough.
+// earn says under which load the control was seen, and why a pass is not earned by it: it was not overloaded, or too
+// few trespasses were answered meanwhile, and nobody said that the rates are enough.
 func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	g.RatesGiven = end.Given || len(a.rec.Plan.Load.Rates) > 0
 	rate, served, ok := guard.Reached(seen)

@@ -83,10 +83,12 @@ func TestPassIsEarned(t *testing.T) {
 		want  report.Verdict
 		why   string
 	}{
-		"overloaded": {seen: with(at(640, 0.4)), end: guard.End{Stop: guard.StopOverload}, want: report.Pass, why: "below 0."},
+		"overloaded": {
+			seen: with(at(640, 0.4)), end: guard.End{Stop: guard.StopOverload}, want: report.Pass, why: "below 0.",
+		},
 		"the search died, and the time was over": {
 			seen: calm, end: guard.End{Stop: guard.StopMaxTime, Rate: 640}, want: report.Inconclusive,
-			why: "it served 100.0 % up to 320/s, the highest rate that was offered, before the time was over; raise load.max_time",
+			why: "up to 320/s, the highest rate that was offered, before the time was over; raise load.max_time, or say which",
 		},
 		"max_rate": {
 			seen: calm, end: guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,
@@ -128,7 +130,8 @@ func TestPassIsEarned(t *testing.T) {
 			all.Add(s.Trespasses)
 		}
 		g := report.Guard{
-			Treatment: "default", Trespasses: trespasses(all), Operations: map[string]report.Trespasses{"other": trespasses(all)},
+			Treatment: "default", Trespasses: trespasses(all),
+			Operations: map[string]report.Trespasses{"other": trespasses(all)},
 		}
 		a.earn(&g, x.seen, x.end)
 		a.rep.Guard = []report.Guard{g}

@@ -34,9 +34,11 @@ func TestOverload(t *testing.T) {
 		want   float64 // 0: it was not overloaded
 		slower bool
 	}{
-		"nothing degraded":        {points: []Seen{at(100, 1, 8*ms), at(200, 1, 8*ms), at(400, 1, 9*ms)}},
-		"fewer served":            {points: []Seen{at(100, 1, 8*ms), at(200, 1, 8*ms), at(400, 0.8, 9*ms)}, want: 400},
-		"slower":                  {points: []Seen{at(100, 1, 8*ms), at(200, 1, 60*ms), at(400, 1, 2000*ms)}, want: 200, slower: true},
+		"nothing degraded": {points: []Seen{at(100, 1, 8*ms), at(200, 1, 8*ms), at(400, 1, 9*ms)}},
+		"fewer served":     {points: []Seen{at(100, 1, 8*ms), at(200, 1, 8*ms), at(400, 0.8, 9*ms)}, want: 400},
+		"slower": {
+			points: []Seen{at(100, 1, 8*ms), at(200, 1, 60*ms), at(400, 1, 2000*ms)}, want: 200, slower: true,
+		},
 		"slower by a little":      {points: []Seen{at(100, 1, ms), at(200, 1, 9*ms)}},
 		"slower, but not 3 times": {points: []Seen{at(100, 1, 50*ms), at(200, 1, 120*ms)}},
 		"a stall at one rate":     {points: []Seen{at(100, 1, 8*ms), at(200, 0.7, 300*ms), at(400, 1, 9*ms)}},
@@ -77,7 +79,8 @@ func TestMedianIsTheTargets(t *testing.T) {
 		due := time.Second + time.Duration(i)*ms
 		calls = append(calls, load.Call{Intended: due, Ready: due, Sent: due + 40*ms, Done: due + 45*ms})
 	}
-	s := Assess(Point{Segment: load.Segment{Start: time.Second, End: 2 * time.Second}, Read: time.Minute}, twoOperations, calls)
+	p := Point{Segment: load.Segment{Start: time.Second, End: 2 * time.Second}, Read: time.Minute}
+	s := Assess(p, twoOperations, calls)
 	if s.Median != 5*ms {
 		t.Errorf("%v, want 5 ms", s.Median)
 	}

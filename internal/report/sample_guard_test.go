@@ -80,8 +80,8 @@ func failsOpen() *Report {
 		},
 		Breaches: []Breach{
 			{
-				Operation: "read without right", Point: "1 × capacity", Rate: 502.4, At: 1.9, Status: 200, Request: "read as caller 7",
-				Answer: `{"allowed":true}`, AnswerBytes: 16, InFlight: 121, Waiting: 4, Again: "denied",
+				Operation: "read without right", Point: "1 × capacity", Rate: 502.4, At: 1.9, Status: 200,
+				Request: "read as caller 7", Answer: `{"allowed":true}`, AnswerBytes: 16, InFlight: 121, Waiting: 4, Again: "denied",
 			},
 			{
 				Operation: "read | without", Point: "restart", Rate: 250, At: 2.4, Status: 200, AnswerBytes: 16, InFlight: 3,
@@ -135,8 +135,8 @@ func failsClosed() *Report {
 func neverOverloaded() *Report {
 	r := guardSample("guard-unearned")
 	r.Verdict, r.Reason = Inconclusive, "1 budget of 1 undecided or not measured"
-	why := "the control was not overloaded: it served 100.0 % up to 640/s, the highest rate that was offered (max_rate); " +
-		"raise max_rate, or say which rates are enough: --rates 640/s, or load.rates"
+	why := "the control was not overloaded: it served 100.0 % up to 640/s, the highest rate that was offered " +
+		"(max_rate); raise max_rate, or say which rates are enough: --rates 640/s, or load.rates"
 	r.Guard = []Guard{{
 		Treatment: "default", Trespasses: triedTrespasses(2100, 0, 0, 0, 0.0015), Reached: new(640.0), Unearned: why,
 		Points: []GuardPoint{

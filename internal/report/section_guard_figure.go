@@ -115,7 +115,8 @@ func guardFindings(r *Report) string {
 	var out []string
 	for i := range r.Guard {
 		g := &r.Guard[i]
-		text := strings.Join(each(nonEmpty(g.refusedAll(), g.mixedUp(), g.Unearned), sentence), " ") // guardFacts has the rest
+		// guardFacts has the rest.
+		text := strings.Join(each(nonEmpty(g.refusedAll(), g.mixedUp(), g.Unearned), sentence), " ")
 		if name := r.withTreatment(g.Treatment); name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}

@@ -20,8 +20,8 @@ import (
 // Rates can be offered to every control; the third is below its capacity of 500/s, and the fourth above.
 func Rates() []float64 { return []float64{100, 250, 400, 600, 900} }
 
-// Watch asks tare whether a control guards, with its record below dir. Without rates, tare searches for the capacity and
-// raises the rate until the control is overloaded, as it does for one line.
+// Watch asks tare whether a control guards, with its record below dir. Without rates, tare searches for the capacity
+// and raises the rate until the control is overloaded, as it does for one line.
 func Watch(ctx context.Context, c Control, dir string, seed uint64, rates []float64) (*report.Report, error) {
 	treatment := design.Treatment{ID: "control"}
 	w, err := record.Create(dir, record.Header{

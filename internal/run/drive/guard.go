@@ -186,7 +186,7 @@ func (g *guarding) raise() error {
 		return err
 	}
 	return g.Writer.Note(record.Note{Treatment: g.Trial.Treatment, Text: fmt.Sprintf(
-		"%.0f %% of the calls are trespasses instead of %.3g %%, so that a point at the lowest rate decides at least %d of them",
+		"%.0f %% of the calls are trespasses instead of %.3g %%, so that a point at the lowest rate has about %d of them",
 		g.share*100, g.Load.Trespass*100, guard.LeastTrespasses)})
 }
 
@@ -283,8 +283,8 @@ func (g *guarding) conditionRate() float64 {
 	return slices.Min(g.rates)
 }
 
-// plain is a point at one rate, without a condition; length 0: the usual one. fits is false, and nothing was offered, if
-// it would end too late.
+// plain is a point at one rate, without a condition; length 0: the usual one. fits is false, and nothing was offered,
+// if it would end too late.
 func (g *guarding) plain(ctx context.Context, rate float64, length time.Duration, refined bool) (fits bool, err error) {
 	p := guard.Point{Rate: rate, Refined: refined}
 	if g.capacity > 0 {

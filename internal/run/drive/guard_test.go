@@ -142,7 +142,10 @@ func (r *refusing) Can() area.Can {
 	}
 }
 
-// guardedRun is what a guard of a server with a capacity recorded, and the rates that it offered.
+// queueCapacity is the capacity of the server behind a queueStream, in 1/s.
+const queueCapacity = 300
+
+// guardedRun is what a guard of that server recorded, and the rates that it offered.
 type guardedRun struct {
 	points  []guard.Point
 	end     guard.End
@@ -150,7 +153,7 @@ type guardedRun struct {
 	took    time.Duration
 }
 
-func guardQueue(t *testing.T, capacityOf float64, l run.Load) (out guardedRun) {
+func guardQueue(t *testing.T, l run.Load) (out guardedRun) {
 	t.Helper()
 	req, open := soakRequest(t, &refusing{}, l)
 	req.Question = design.Guard
@@ -158,7 +161,7 @@ func guardQueue(t *testing.T, capacityOf float64, l run.Load) (out guardedRun) {
 	req.Env.Clock = clk
 	req.Open = func(_ context.Context, conf load.Config) (load.Stream, error) {
 		return &queueStream{
-			clock: clk, began: clk.Now(), conf: conf, service: time.Duration(1e9 / capacityOf), offered: &out.offered,
+			clock: clk, began: clk.Now(), conf: conf, service: time.Second / queueCapacity, offered: &out.offered,
 			rng: rand.New(rand.NewPCG(conf.Seed, 3)),
 		}, nil
 	}
@@ -195,9 +198,9 @@ func guardLoad(change func(*run.Load)) run.Load {
 // TestGuardOverloads: a guard raises its rates until the server is overloaded, well beyond that, and then brings about
 // the conditions.
 func TestGuardOverloads(t *testing.T) {
-	g := guardQueue(t, 300, guardLoad(func(*run.Load) {}))
+	g := guardQueue(t, guardLoad(func(*run.Load) {}))
 	highest := slices.Max(g.offered)
-	if g.end != (guard.End{Stop: guard.StopOverload}) || highest < 2*300 {
+	if g.end != (guard.End{Stop: guard.StopOverload}) || highest < 2*queueCapacity {
 		t.Errorf("ended with %+v, the highest rate is %v/s", g.end, highest)
 	}
 	if last := g.points[len(g.points)-1]; last.Condition == nil || last.Condition.Error != "" {
@@ -207,7 +210,7 @@ func TestGuardOverloads(t *testing.T) {
 
 // TestGuardStaysBelowMaxRate: a guard never exceeds max_rate, offers it, and says that it was the reason.
 func TestGuardStaysBelowMaxRate(t *testing.T) {
-	g := guardQueue(t, 300, guardLoad(func(l *run.Load) { l.MaxRate = 200 }))
+	g := guardQueue(t, guardLoad(func(l *run.Load) { l.MaxRate = 200 }))
 	if highest := slices.Max(g.offered); g.end != (guard.End{Stop: guard.StopMaxRate}) || highest != 200 {
 		t.Errorf("ended with %+v, the highest rate is %v/s", g.end, highest)
 	}
@@ -216,7 +219,7 @@ func TestGuardStaysBelowMaxRate(t *testing.T) {
 // TestGuardKeepsItsTime: no point begins that would end after max_time, and a condition that is left out is recorded.
 func TestGuardKeepsItsTime(t *testing.T) {
 	const most = 40 * time.Second
-	g := guardQueue(t, 300, guardLoad(func(l *run.Load) { l.MaxTime = most }))
+	g := guardQueue(t, guardLoad(func(l *run.Load) { l.MaxTime = most }))
 	if g.end.Stop != guard.StopMaxTime || g.end.Rate == 0 || g.took > most+10*time.Second {
 		t.Errorf("ended with %+v after %v", g.end, g.took)
 	}
@@ -228,7 +231,7 @@ func TestGuardKeepsItsTime(t *testing.T) {
 
 // TestGuardOffersGivenRates: the rates of the file are offered, and no higher ones.
 func TestGuardOffersGivenRates(t *testing.T) {
-	g := guardQueue(t, 300, guardLoad(func(l *run.Load) { l.Rates = []float64{50, 120} }))
+	g := guardQueue(t, guardLoad(func(l *run.Load) { l.Rates = []float64{50, 120} }))
 	if want := (guard.End{Stop: guard.StopRates, Given: true}); g.end != want || slices.Max(g.offered) != 120 {
 		t.Errorf("ended with %+v, offered %v", g.end, g.offered)
 	}
