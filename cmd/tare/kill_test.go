@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +56,15 @@ type killable struct {
 	needs func(t *testing.T, bin string, k *killable)
 	// listing lists what a run could leave elsewhere: the objects of a cluster.
 	listing func(t *testing.T) []string
+}
+
+// run returns the arguments that run the experiment. Blocks that are too few for a verdict are set there, too.
+func (k *killable) run() []string {
+	args := []string{"run", "x.yaml"}
+	if m := regexp.MustCompile(`blocks: (\d+)`).FindStringSubmatch(k.experiment); m != nil {
+		args = append(args, "--set", "blocks="+m[1])
+	}
+	return args
 }
 
 // killables returns at least one experiment of each area, none of which needs other programs.
@@ -179,7 +189,7 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 func (k *killable) runWhole(t *testing.T, bin string) time.Duration {
 	before := k.traces(t)
 	began := time.Now()
-	if out, code := execTare(t, bin, k.newFolder(t), "run", "x.yaml"); code == cli.ExitError || code == cli.ExitUsage {
+	if out, code := execTare(t, bin, k.newFolder(t), k.run()...); code == cli.ExitError || code == cli.ExitUsage {
 		t.Fatalf("complete run: exit %d\n%s", code, out)
 	}
 	took := time.Since(began)
@@ -203,7 +213,7 @@ func (k *killable) newFolder(t *testing.T) string {
 // whether there was anything to undo.
 func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late bool) (record string, undone bool) {
 	journals := filepath.Join(dir, "results", "*", "record.jsonl")
-	run := exec.CommandContext(t.Context(), bin, "run", "x.yaml")
+	run := exec.CommandContext(t.Context(), bin, k.run()...)
 	run.Dir = dir
 	if err := run.Start(); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -35,11 +36,40 @@ func TestRecordScripts(t *testing.T) {
 				fakeRun{name: "unreliable", at: at, seed: 4, cost: map[string]float64{design.AAArm: 1.3}}.write(results),
 				os.CopyFS(filepath.Join(e.WorkDir, "files"), os.DirFS(filepath.Join("..", "..", "internal", "importer",
 					"testdata"))),
-				os.CopyFS(filepath.Join(e.WorkDir, "capacity"),
-					os.DirFS(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "v1-capacity"))),
+				fakeRun{
+					name: "wider", at: at.Add(time.Hour), seed: 5, treatments: []string{"seccomp", "landlock"},
+					cost: map[string]float64{"seccomp": 1.3},
+				}.write(results),
+				fakeRun{
+					name: "other", at: at.Add(time.Hour), seed: 6, treatments: []string{"landlock"},
+					cost: map[string]float64{"landlock": 1.3},
+				}.write(results),
+				fakeRun{name: "other2", at: at, seed: 7, treatments: []string{"bpf"}}.write(results),
+				copyRecord(e, "capacity"), copyRecord(e, "quota"), copyRecord(e, "soak"),
+				copyLater(e, "soak", "soak2"),
 			)
 		},
 	})
+}
+
+// copyRecord copies a record that an older tare wrote.
+func copyRecord(e *testscript.Env, name string) error {
+	return os.CopyFS(filepath.Join(e.WorkDir, name),
+		os.DirFS(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "v1-"+name)))
+}
+
+// copyLater copies such a record as if another run had written it.
+func copyLater(e *testscript.Env, name, as string) error {
+	if err := os.Rename(filepath.Join(e.WorkDir, name), filepath.Join(e.WorkDir, as)); err != nil {
+		return err
+	}
+	journal := filepath.Join(e.WorkDir, as, record.JournalFile)
+	text, err := os.ReadFile(journal)
+	if err != nil {
+		return err
+	}
+	text = regexp.MustCompile(`"seed":\d+`).ReplaceAll(text, []byte(`"seed":12345`))
+	return errors.Join(os.WriteFile(journal, text, 0o600), copyRecord(e, name))
 }
 
 // fakeRun writes the record of a comparison of none and seccomp: 20 blocks of batches, with noise that the arms of a
@@ -50,6 +80,7 @@ type fakeRun struct {
 	seed         uint64
 	budget       []string
 	cost         map[string]float64 // of an arm, relative to the baseline; 0: the same
+	treatments   []string           // besides none; nil: seccomp
 }
 
 func (f fakeRun) write(results string) (err error) {
@@ -66,7 +97,14 @@ func (f fakeRun) write(results string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	arms := design.Arms([]design.Treatment{{ID: "none", Baseline: true}, {ID: "seccomp"}})
+	all := []design.Treatment{{ID: "none", Baseline: true}}
+	if f.treatments == nil {
+		f.treatments = []string{"seccomp"}
+	}
+	for _, id := range f.treatments {
+		all = append(all, design.Treatment{ID: id})
+	}
+	arms := design.Arms(all)
 	trials := design.Plan(design.Experiment{Treatments: arms, Blocks: 20, Seed: f.seed})
 	plan := record.Plan{
 		Treatments: arms, Trials: trials, Budget: f.budget, Margin: .02, Blocks: 20,

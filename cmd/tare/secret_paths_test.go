@@ -388,7 +388,9 @@ seed: 1
 					"context: {cluster: c, user: u}}]\n"+
 					"clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: u, user: {token: "+
 					"%q}}]\n", server.URL, r.secret))
-			if code := r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "-v", "run", "x.yaml"); code == cli.ExitUsage {
+			interrupt := []syscall.Signal{syscall.SIGINT}
+			code := r.tare(3*time.Second, interrupt, "-v", "run", "x.yaml", "--set", "blocks=3")
+			if code == cli.ExitUsage {
 				t.Errorf("the experiment was rejected, so nothing was tested\n%s", &r.said)
 			}
 			r.tare(3*time.Second, []syscall.Signal{syscall.SIGINT}, "doctor", "--rbac", "x.yaml")
@@ -493,9 +495,9 @@ func TestNoSecretOfAProgramIsWritten(t *testing.T) {
 			if err := os.Symlink(self, filepath.Join(r.dir, "secretdriver")); err != nil {
 				t.Fatal(err)
 			}
-			r.tare(0, nil, "-v", "run", "x.yaml")
+			r.tare(0, nil, "-v", "run", "x.yaml", "--set", "blocks=3")
 			if strings.HasPrefix(mode, "undo") || mode == "operate-errs" {
-				r.tare(300*time.Millisecond, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml")
+				r.tare(300*time.Millisecond, []syscall.Signal{syscall.SIGKILL}, "run", "x.yaml", "--set", "blocks=3")
 				r.runReaders()
 			}
 			r.searchSecret()

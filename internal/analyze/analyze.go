@@ -156,7 +156,12 @@ type analysis struct {
 	phased       []*phase // of long calls
 }
 
-type flaws struct{ invalid, open []string }
+// flaws are what keeps a run from a verdict.
+type flaws struct {
+	invalid, open []string
+	measured      bool   // some trial came to its end
+	failure       string // why a run that ended in an error did
+}
 
 // head fills in what does not depend on results.
 func head(r *record.Record) *report.Report {
@@ -300,8 +305,23 @@ func (a *analysis) alreadyReported(err string) bool {
 	)
 }
 
+// failure is why the run ended in an error, as its record says; "" if it does not.
+func (a *analysis) failure() string {
+	if f := a.rec.Finish; f != nil && f.Error != "" {
+		return f.Error
+	}
+	for _, t := range a.rec.Trials {
+		if t.End != nil && t.End.Error != "" {
+			return t.End.Error
+		}
+	}
+	return ""
+}
+
 // ending says how the run and the reading of its record ended.
 func (a *analysis) ending() {
+	a.flaws.measured = slices.ContainsFunc(a.trials(), (*record.Trial).Complete)
+	a.flaws.failure = "the run failed" + because(a.failure())
 	if f := a.rec.Finish; f != nil && f.Error != "" && !a.alreadyReported(f.Error) {
 		a.warn("", "the run failed: %s", f.Error)
 	}

@@ -124,7 +124,16 @@ func (a *analysis) judge(scope *budget.Scope, given budget.Budget, t *design.Tre
 			f = a.against(b, f)
 		}
 	}
+	return a.budgetOf(b, treatment, f, len(a.flaws.invalid) > 0)
+}
+
+// budgetOf judges a finding. An invalid run keeps and breaks no budget, but for calls that it saw permitted.
+func (a *analysis) budgetOf(b *budget.Budget, treatment string, f finding, invalid bool) report.Budget {
 	f = f.judged(b)
+	breach := b.Metric == metric.Permitted.Name && f.verdict == report.Fail
+	if invalid && f.why == "" && !breach {
+		f.verdict, f.how = report.Inconclusive, runInvalid
+	}
 	out := report.Budget{
 		Text: b.Text, Treatment: treatment, Verdict: f.verdict, Limit: &b.Limit.Value, Unit: b.Limit.Unit, Reason: f.why,
 	}
@@ -298,13 +307,17 @@ func (a *analysis) targetFinding(treatment string) finding {
 	return finding{Interval: budget.Interval{Value: total, Lo: total, Hi: total}}
 }
 
-// against sets a finding in relation to the baseline's. The interval is the widest that both allow.
+// against sets a finding in relation to the baseline's.
 func (a *analysis) against(b *budget.Budget, f finding) finding {
 	id, ok := a.baseline()
 	if !ok {
 		return unmeasured("there is no baseline")
 	}
-	base := a.measure(b, id)
+	return f.against(b, a.measure(b, id))
+}
+
+// against sets a finding in relation to that of the base. The interval is the widest that both allow.
+func (f finding) against(b *budget.Budget, base finding) finding {
 	switch {
 	case base.why != "":
 		return unmeasured("baseline: %s", base.why)

@@ -38,9 +38,6 @@ func (a *analysis) compared(b *budget.Budget, treatment string) finding {
 	if len(all) > 1 && f.why == "" {
 		f.how = fmt.Sprintf("%s is the worst of %d operations; %s", gates[worst].operation, len(all), f.how)
 	}
-	if f.why == "" && len(a.flaws.invalid) > 0 {
-		f.verdict, f.how = report.Inconclusive, runInvalid
-	}
 	return f
 }
 

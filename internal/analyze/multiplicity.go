@@ -98,7 +98,7 @@ func needed(unblocked bool, family int) string {
 	if unblocked {
 		return ""
 	}
-	return fmt.Sprintf("; %d blocks can", fewestFor(stat.LookAlpha/float64(family)))
+	return fmt.Sprintf("; it takes %d blocks to decide even the largest effect", fewestFor(stat.LookAlpha/float64(family)))
 }
 
 // Undecidable says what a comparison of at most so many blocks cannot decide by its design. timed: it has response
@@ -110,7 +110,8 @@ func Undecidable(blocks int, timed bool) []string {
 	switch {
 	case gates < 1:
 		return []string{
-			fmt.Sprintf("%s cannot decide any effect: %d are needed", unit.Count(blocks, "block"), fewestFor(stat.LookAlpha)),
+			fmt.Sprintf("%s cannot decide any effect, whatever its size: %d are needed", unit.Count(blocks, "block"),
+				fewestFor(stat.LookAlpha)),
 		}
 	case gates < manyGates:
 		out = append(out, fmt.Sprintf(

@@ -11,6 +11,7 @@ import (
 	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/unit"
 )
 
 // A Run is a record and what people call it.
@@ -20,7 +21,11 @@ type Run struct {
 }
 
 // Arms are two treatments that are compared with each other: one of the run that is the base, one of the other.
-type Arms struct{ Base, Treated string }
+type Arms struct {
+	Base, Treated string
+	// Likely: they have different levels, and nobody said that they correspond; they are what is left on both sides.
+	Likely bool
+}
 
 // CompareOptions are what a comparison of records is judged by.
 type CompareOptions struct {
@@ -28,6 +33,8 @@ type CompareOptions struct {
 	Budget []string
 	// Margin is the largest effect, as a share of the base, that counts as equivalent; 0: that of the treated run.
 	Margin float64
+	// Alone are treatments that have no counterpart, as "run:treatment".
+	Alone []string
 }
 
 // SameRun reports whether two records are of one run, so that equal blocks were taken together: the same start, seed
@@ -39,20 +46,25 @@ func SameRun(a, b *record.Record) bool {
 
 // CompareRuns estimates what the treated arms cost against their base arms. Arms of one run are compared block by
 // block. Those of two runs, and imported ones, were taken at different times: their effects are of two independent
-// samples of block values (Mann–Whitney, Hodges– Lehmann), and never equivalent. A run that is invalid makes the
-// comparison invalid. It fails if a record does not answer the question compare or scale, or its files cannot be read.
+// samples of block values (Mann–Whitney, Hodges– Lehmann), and never equivalent. Of searches, soaks and guards, which
+// have no blocks, it compares the figures by their intervals. A run that is invalid makes the comparison invalid. It
+// fails if the records answer different questions, or their files cannot be read.
 func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Report, error) {
-	for _, r := range []Run{base, treated} {
-		if q := r.Record.Header.Question; !question.Of(q).Drive.InBlocks {
-			return nil, fmt.Errorf(
-				"%s asks for %s: only runs that compare or scale, and imported ones, can be compared; its report says what it "+
-					"found",
-				r.Name, q,
-			)
-		}
+	x, y := base.Record.Header.Question, treated.Record.Header.Question
+	p := &pairing{base: base, treated: treated, arms: arms, alone: o.Alone, same: SameRun(base.Record, treated.Record)}
+	switch a, b := question.Of(x).Drive, question.Of(y).Drive; {
+	case x != y && (!a.InBlocks || !b.InBlocks):
+		return nil, fmt.Errorf("%s asks for %s, and %s for %s: they have no figure in common; compare runs that ask the same",
+			base.Name, x, treated.Name, y)
+	case !a.InBlocks:
+		return p.compareOutcomes(o)
 	}
-	p := pairing{base: base, treated: treated, arms: arms, same: SameRun(base.Record, treated.Record)}
-	p.blocked = p.same && len(arms) == 1 && !base.Record.Plan.Unblocked
+	return p.compareBlocks(o)
+}
+
+// compareBlocks compares arms by the values of their blocks.
+func (p *pairing) compareBlocks(o CompareOptions) (*report.Report, error) {
+	p.blocked = p.same && len(p.arms) == 1 && !p.base.Record.Plan.Unblocked
 	a := newAnalysis(p.record(o.Margin))
 	a.checked = true
 	sides, err := p.judgeSides(a, o.Budget)
@@ -78,7 +90,8 @@ func CompareRuns(base, treated Run, arms []Arms, o CompareOptions) (*report.Repo
 type pairing struct {
 	base, treated Run
 	arms          []Arms
-	same          bool // the arms are of one run
+	alone         []string // treatments without a counterpart
+	same          bool     // the arms are of one run
 	blocked       bool
 }
 
@@ -247,8 +260,18 @@ func (p *pairing) label(rep *report.Report) {
 	}
 	p.noteUnpaired(rep)
 	if !p.same {
+		rep.Diff = p.diff()
 		rep.Warnings = append(rep.Warnings, p.differences()...)
 	}
+}
+
+// diff says what is compared with what.
+func (p *pairing) diff() *report.Diff {
+	d := &report.Diff{A: p.base.Name, B: p.treated.Name, Unpaired: p.alone}
+	for _, x := range p.arms {
+		d.Pairs = append(d.Pairs, report.Pair{A: x.Base, B: x.Treated, Likely: x.Likely})
+	}
+	return d
 }
 
 func (p *pairing) whyUnblocked() string {
@@ -315,11 +338,47 @@ func (p *pairing) differences() []string {
 	differ("CPUs", count(a.Host.CPUs), count(b.Host.CPUs))
 	differ("architecture", a.Host.Arch, b.Host.Arch)
 	differ("area", a.Area, b.Area)
+	for _, x := range loadDifferences(&p.base.Record.Plan.Load, &p.treated.Record.Plan.Load) {
+		differ(x[0], x[1], x[2])
+	}
 	if p.base.Record.Plan.Unblocked || p.treated.Record.Plan.Unblocked {
 		return out // nothing of tare's measured it, and two result files always differ
 	}
 	differ("tare", a.Tool.Version, b.Tool.Version)
 	differ("experiment file", short(a.Experiment.SHA256), short(b.Experiment.SHA256))
+	return out
+}
+
+// loadDifferences lists what two runs may have been offered differently: the name and either value.
+func loadDifferences(a, b *record.Load) [][3]string {
+	seconds := func(s float64) string {
+		if s == 0 {
+			return ""
+		}
+		return unit.Seconds(s)
+	}
+	perSecond := func(rate float64) string {
+		if rate == 0 {
+			return ""
+		}
+		return unit.PerSecond(rate)
+	}
+	out := [][3]string{
+		{"load.rate", perSecond(a.Rate), perSecond(b.Rate)},
+		{"load.workers", count(a.Workers), count(b.Workers)},
+		{"load.duration", seconds(a.Duration), seconds(b.Duration)},
+		{"load.timeout", seconds(a.Timeout), seconds(b.Timeout)},
+		{"load.max_connections", count(a.MaxConnections), count(b.MaxConnections)},
+		{"load.engine", a.Engine, b.Engine},
+		{"load.arrivals", a.Arrivals, b.Arrivals},
+	}
+	if len(a.Rates) > 0 && len(b.Rates) > 0 {
+		out = append(out, [3]string{"load.rates", fmt.Sprint(a.Rates), fmt.Sprint(b.Rates)})
+	}
+	if (a.Workers > 0) != (b.Workers > 0) {
+		kind := map[bool]string{true: "a closed loop of workers", false: "an open loop"}
+		out = append(out, [3]string{"load", kind[a.Workers > 0], kind[b.Workers > 0]})
+	}
 	return out
 }
 

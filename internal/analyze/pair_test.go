@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -261,12 +262,13 @@ func TestCompareSays(t *testing.T) {
 	}
 }
 
-// TestCompareRefuses records of questions that have no blocks.
+// TestCompareRefuses records of different questions.
 func TestCompareRefuses(t *testing.T) {
-	rec := experiment{blocks: 2, seed: 1}.record()
-	rec.Header.Question = design.Capacity
-	if _, err := CompareRuns(Run{"x", rec}, Run{"x", rec}, []Arms{{"a", "b"}}, CompareOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "capacity") {
+	blocks, search := experiment{blocks: 2, seed: 1}.record(), another(experiment{blocks: 2, seed: 1})
+	search.Header.Question = design.Capacity
+	arms := []Arms{{Base: "enforcer=none", Treated: "enforcer=none"}}
+	_, err := CompareRuns(Run{"x", blocks}, Run{"y", search}, arms, CompareOptions{})
+	if err == nil || !strings.Contains(err.Error(), "x asks for compare, and y for capacity") {
 		t.Errorf("%v", err)
 	}
 }
@@ -285,6 +287,30 @@ func TestMatchArms(t *testing.T) {
 		return Run{Name: fmt.Sprint("run", start), Record: r}
 	}
 	one := of(1, "none", "seccomp", "aa")
+	pairs := func(ids ...string) (out []Arms) {
+		for i := 0; i < len(ids); i += 2 {
+			out = append(out, Arms{Base: ids[i], Treated: ids[i+1]})
+		}
+		return out
+	}
+	likely := func(of []Arms) []Arms {
+		for i := range of {
+			of[i].Likely = of[i].Base != of[i].Treated
+		}
+		return of
+	}
+	// levels are of treatments like "wall=brick size=10".
+	levels := func(r Run) Run {
+		for i := range r.Record.Plan.Treatments {
+			x := &r.Record.Plan.Treatments[i]
+			x.Levels = map[string]string{}
+			for word := range strings.FieldsSeq(x.ID) {
+				factor, level, _ := strings.Cut(word, "=")
+				x.Levels[factor] = level
+			}
+		}
+		return r
+	}
 	for _, c := range []struct {
 		name          string
 		base, treated Run
@@ -292,28 +318,59 @@ func TestMatchArms(t *testing.T) {
 		want          []Arms
 		alone         []string
 		err           string
+		candidates    []Arms
 	}{
 		{
 			name: "common ones", base: one, treated: of(2, "none", "seccomp", "aa"),
-			want: []Arms{{"none", "none"}, {"seccomp", "seccomp"}},
+			want: pairs("none", "none", "seccomp", "seccomp"),
 		},
 		{
-			name: "some", base: one, treated: of(2, "none", "landlock"), want: []Arms{{"none", "none"}},
-			alone: []string{"run2:landlock", "run1:seccomp"},
+			name: "what only one has", base: one, treated: of(2, "none", "seccomp", "landlock"),
+			want: pairs("none", "none", "seccomp", "seccomp"), alone: []string{"run2:landlock"},
 		},
-		{name: "the only ones", base: of(1, "a"), treated: of(2, "b"), want: []Arms{{"a", "b"}}},
-		{name: "none in common", base: one, treated: of(2, "x", "y"), err: "run1:none run2:x"},
-		{name: "named", base: one, treated: of(2, "x", "y"), x: "seccomp", y: "y", want: []Arms{{"seccomp", "y"}}},
 		{
-			name: "named once", base: one, treated: of(2, "none", "seccomp"), y: "seccomp", want: []Arms{{"seccomp", "seccomp"}},
+			name: "the only ones left", base: one, treated: of(2, "none", "landlock"),
+			want: likely(pairs("none", "none", "seccomp", "landlock")),
+		},
+		{
+			name: "several may be meant", base: one, treated: of(2, "none", "landlock", "bpf"), err: "it is not clear which",
+			candidates: likely(pairs("seccomp", "landlock", "seccomp", "bpf")),
+		},
+		{
+			name: "levels in another order", base: levels(of(1, "wall=none", "wall=brick size=1")),
+			treated: levels(of(2, "wall=none", "size=1 wall=brick")),
+			want:    pairs("wall=none", "wall=none", "wall=brick size=1", "size=1 wall=brick"),
+		},
+		{
+			name: "sizes are no namesakes", base: levels(of(1, "size=1", "size=10", "size=100")),
+			treated: levels(of(2, "size=1", "size=10", "size=1000")), want: pairs("size=1", "size=1", "size=10", "size=10"),
+			alone: []string{"run2:size=1000", "run1:size=100"},
+		},
+		{
+			name: "renamed factors", base: levels(of(1, "wall=none", "wall=brick")),
+			treated: levels(of(2, "fence=none", "fence=brick")), err: "it is not clear which",
+			candidates: likely(pairs("wall=none", "fence=none", "wall=brick", "fence=brick")),
+		},
+		{
+			name: "other addresses", base: levels(of(1, "at=a", "at=b")), treated: levels(of(2, "at=a", "at=c")),
+			want: likely(pairs("at=a", "at=a", "at=b", "at=c")),
+		},
+		{name: "the only ones", base: of(1, "a"), treated: of(2, "b"), want: likely(pairs("a", "b"))},
+		{
+			name: "none in common", base: levels(of(1, "size=1", "size=2")), treated: levels(of(2, "size=3", "size=4")),
+			err: "no treatment is in both", candidates: pairs("size=1", "size=3"),
+		},
+		{name: "named", base: one, treated: of(2, "x", "y"), x: "seccomp", y: "y", want: pairs("seccomp", "y")},
+		{
+			name: "named once", base: one, treated: of(2, "none", "seccomp"), y: "seccomp", want: pairs("seccomp", "seccomp"),
 		},
 		{
 			name: "no such", base: one, treated: one, x: "bpf", y: "none",
 			err: "no treatment \"bpf\"; it has: none, seccomp, aa",
 		},
-		{name: "one run", base: one, treated: one, x: "none", y: "seccomp", want: []Arms{{"none", "seccomp"}}},
-		{name: "one run, against its baseline", base: one, treated: one, y: "seccomp", want: []Arms{{"none", "seccomp"}}},
-		{name: "one run, the first named", base: one, treated: one, x: "aa", want: []Arms{{"none", "aa"}}},
+		{name: "one run", base: one, treated: one, x: "none", y: "seccomp", want: pairs("none", "seccomp")},
+		{name: "one run, against its baseline", base: one, treated: one, y: "seccomp", want: pairs("none", "seccomp")},
+		{name: "one run, the first named", base: one, treated: one, x: "aa", want: pairs("none", "aa")},
 		{name: "one run, nothing named", base: one, treated: one, err: "name two of its treatments"},
 		{
 			name: "one run, the same twice", base: one, treated: one, x: "seccomp", y: "seccomp",
@@ -325,6 +382,9 @@ func TestMatchArms(t *testing.T) {
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, error %v; want one with %q", c.name, got, err, c.err)
+			}
+			if u := (*Unmatched)(nil); errors.As(err, &u) && !cmp.Equal(c.candidates, u.Candidates) {
+				t.Errorf("%s: candidates %v, want %v", c.name, u.Candidates, c.candidates)
 			}
 			continue
 		}

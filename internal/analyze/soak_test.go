@@ -342,7 +342,10 @@ func TestAnswerChecks(t *testing.T) {
 		t.Errorf("%+v, warnings %q", rep.Answers, rep.Warnings)
 	}
 	rep = soaked(t, endurance{answers: counts(500, 3), budget: []string{"error <= 0.1%", "error <= 5%"}})
-	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Inconclusive, "error <= 5%": report.Pass})
+	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Inconclusive, "error <= 5%": report.Inconclusive})
+	if b := rep.Budgets[1]; b.Hi == nil || *b.Hi < 500./60000 || b.Reason != runInvalid {
+		t.Errorf("a budget of a run whose counts contradict each other: %+v", b)
+	}
 	if s := all(t, rep); s.Disputed != 500 ||
 		!strings.Contains(s.Sentence(), "errors 0% by its callers' count, from which the target's differs by 500 answers") {
 		t.Errorf("%v are disputed: %s", s.Disputed, s.Sentence())

@@ -57,6 +57,8 @@ func verdict(r *report.Report, f flaws) (report.Verdict, string) {
 	switch {
 	case overall == report.Fail:
 		return overall, fmt.Sprintf("%s of %d broken", unit.Count(counts[report.Fail], "budget"), len(all))
+	case r.Status == report.Errored && (len(f.open) > 0 || !f.measured):
+		return report.NotMeasured, f.failure
 	case r.Status != report.Complete && overall != report.None:
 		return report.Inconclusive, "the run did not come to its end"
 	case len(f.open) > 0:

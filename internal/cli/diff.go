@@ -13,6 +13,7 @@ import (
 
 	"tare/internal/analyze"
 	"tare/internal/record"
+	"tare/internal/shell"
 	"tare/internal/unit"
 )
 
@@ -87,16 +88,38 @@ func (a *app) diff(args []string, treatment, results string, o analyze.CompareOp
 	}
 	arms, alone, err := analyze.MatchArms(runs[0], runs[1], picked[0], picked[1])
 	if err != nil {
-		return usage("diff: %w", err)
+		return unmatched(args, err)
 	}
+	if i := slices.IndexFunc(arms, func(x analyze.Arms) bool { return x.Likely }); i >= 0 && len(o.Budget) > 0 {
+		return unmatched(args, &analyze.Unmatched{
+			Reason: fmt.Sprintf("a budget needs treatments that correspond for certain: %q and %q have different levels",
+				arms[i].Base, arms[i].Treated),
+			Candidates: []analyze.Arms{arms[i]},
+		})
+	}
+	o.Alone = alone
 	rep, err := analyze.CompareRuns(runs[0], runs[1], arms, o)
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
-	if len(alone) > 0 {
-		rep.Notes = append(rep.Notes, "without a counterpart in the other run: "+strings.Join(alone, ", "))
-	}
 	return a.emit(rep, outs)
+}
+
+// unmatched is the error about treatments that cannot be paired, with the commands that name a pair.
+func unmatched(args []string, err error) error {
+	u, ok := errors.AsType[*analyze.Unmatched](err)
+	if !ok || len(u.Candidates) == 0 {
+		return usage("diff: %w", err)
+	}
+	const most = 6
+	lines := []string{"name the two that do:"}
+	for _, x := range u.Candidates[:min(most, len(u.Candidates))] {
+		lines = append(lines, "tare diff "+shell.Line([]string{args[0] + ":" + x.Base, args[1] + ":" + x.Treated}))
+	}
+	if n := len(u.Candidates) - most; n > 0 {
+		lines = append(lines, fmt.Sprintf("or one of %d other pairs", n))
+	}
+	return usage("diff: %w; %s", err, strings.Join(lines, "\n  "))
 }
 
 // applyTreatmentFlag applies --treatment: within one run, it selects the treatment that is compared with the baseline.

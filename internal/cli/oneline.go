@@ -62,7 +62,11 @@ func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
 		if src, err = keep(src, f.write); err != nil {
 			return err
 		}
-		a.tell("%-9s %s: 'tare run %[2]s' asks the same again\n", "wrote", f.write)
+		again := "tare run " + f.write
+		if enoughBlocks(e.WithDefaults(), nil) != nil {
+			again += fmt.Sprintf(" --set blocks=%d", e.Blocks)
+		}
+		a.tell("%-9s %s: '%s' asks the same again\n", "wrote", f.write, again)
 	}
 	if f.dryRun {
 		return a.plan(ctx, src, false)
@@ -106,7 +110,7 @@ func keep(src source, file string) (source, error) {
 	if err = errors.Join(err, out.Close()); err != nil {
 		return src, fmt.Errorf("--write: %w", errors.Join(err, os.Remove(file)))
 	}
-	return source{name: file, file: file, text: src.text}, nil
+	return source{name: file, file: file, text: src.text, set: src.set}, nil
 }
 
 // outline prints the plan in three lines.

@@ -62,6 +62,9 @@ func (a *app) plan(ctx context.Context, src source, full bool) error {
 // planned describes what a run would do, and returns what is missing on this host.
 func (a *app) planned(ctx context.Context, src source, full bool) (doc planDocument, found []area.Finding, err error) {
 	ar, e, err := a.ready(src, full)
+	if err == nil {
+		err = enoughBlocks(e, src.set)
+	}
 	if err != nil {
 		return doc, nil, err
 	}

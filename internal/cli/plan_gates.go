@@ -12,6 +12,7 @@ import (
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/question"
 	"tare/internal/unit"
 )
 
@@ -37,11 +38,21 @@ func gateLines(e *config.Experiment, made area.Program) []string {
 	} else {
 		out = defaultGates(e, made, scope)
 	}
-	if n := analyze.FewestBlocks(); e.Blocks < n {
-		out = append(out, fmt.Sprintf("no effect of any size in at most %d blocks: an interval needs %d; set blocks: %d",
-			e.Blocks, n, n))
-	}
 	return out
+}
+
+// enoughBlocks refuses a comparison whose blocks are too few to decide anything, unless the command line set their
+// number.
+func enoughBlocks(e *config.Experiment, set []string) error {
+	n := analyze.FewestBlocks()
+	insisted := slices.ContainsFunc(set, func(path string) bool { return path == "blocks" || path == "full.blocks" })
+	q := question.Of(e.Question)
+	needsSizes := q.Answer.GrowthFirst // more than blocks
+	if e.Blocks >= n || insisted || !q.Drive.InBlocks || needsSizes {
+		return nil
+	}
+	return usage("blocks: %d can never decide an effect, whatever its size: a verdict needs %d; set blocks: %d or leave "+
+		"it out, or see the estimates without a verdict: --set blocks=%d", e.Blocks, n, n, e.Blocks)
 }
 
 // budgetNeeds returns what the budgets' metrics need.

@@ -118,6 +118,9 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 // run runs an experiment.
 func (a *app) run(ctx context.Context, src source, f startFlags, outs []output) error {
 	ar, e, err := a.ready(src, f.full)
+	if err == nil {
+		err = enoughBlocks(e, src.set)
+	}
 	if err != nil {
 		return err
 	}
@@ -321,7 +324,7 @@ func decide(dir string, most int) func(int, int) (run.Decision, error) {
 		}
 		stop, reason := analyze.Decide(rep)
 		lost, more := analyze.LostBlocks(rep, look, most)
-		return run.Decision{Stop: stop, Reason: reason, Lost: lost, More: more}, nil
+		return run.Decision{Stop: stop, Reason: reason, Lost: lost, More: more, Hint: analyze.LossHint(rep)}, nil
 	}
 }
 

@@ -19,6 +19,7 @@ type source struct {
 	name string // in errors
 	file string // that holds this text; empty: none does
 	text []byte
+	set  []string // paths of values that the command line gave
 }
 
 // sourceFlags change an experiment that has been read.
@@ -101,6 +102,7 @@ func (f *sourceFlags) change(s source) (source, error) {
 		s.text, s.file = text, ""
 		paths = append(paths, path)
 	}
+	s.set = paths
 	if len(paths) > 0 {
 		s.name += " with " + strings.Join(paths, ", ") + " set"
 	}

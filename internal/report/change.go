@@ -296,6 +296,11 @@ func (r *Report) labels() map[string]string {
 	for i := range r.Treatments {
 		t := &r.Treatments[i]
 		s := t.short()
+		if id, ok := r.inA(t.ID); ok {
+			x := *t
+			x.ID = id
+			s = "A:" + x.short()
+		}
 		short[t.ID] = s
 		taken[s]++
 	}

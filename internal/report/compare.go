@@ -69,6 +69,9 @@ func distinct[T any](all []T, of func(T) string) []string {
 // effects returns the table of what each treatment costs: a row per treatment and a column per measurement, or for a
 // single treatment, a row per measurement. long: it is the latter, which spells out all verdicts.
 func (r *Report) effects() (t table, long bool) {
+	if r.Diff != nil && len(r.Effects) > 0 {
+		return r.diffTable(), true
+	}
 	treatments := distinct(pointers(r.Effects), func(x *Effect) string { return x.Treatment })
 	switch len(treatments) {
 	case 0:

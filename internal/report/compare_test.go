@@ -189,7 +189,8 @@ func TestNext(t *testing.T) {
 		}, "about 30 more blocks would decide 2 open effects: tare run x.yaml --add-blocks 30"},
 		"too many": {
 			func(r *Report) { r.Effects[1].BlocksToDecide = new(5000) },
-			"1 open effect would need more than 160 blocks: a wider margin, or longer batches",
+			"1 open effect would need more than 160 blocks with this noise, so small is the distance to the margin: a wider " +
+				"margin, or longer batches",
 		},
 		"nothing open": {func(r *Report) { r.Effects[1].Verdict = Regressed }, ""},
 		"unreliable": {func(r *Report) { r.AA.Reliable = false }, "the host is too noisy for this: tare doctor shows " +

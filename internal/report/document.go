@@ -278,8 +278,8 @@ func compose(r *Report, without []string) document {
 	}
 	var d document
 	for _, s := range []section{
-		verdictSection(r), guardSection(r), first(r), tailSection(r), second(r), limitSection(r), courseSection(r),
-		usageSection(r), trustSection(r), originSection(r, without),
+		verdictSection(r), diffSection(r), guardSection(r), first(r), tailSection(r), second(r), limitSection(r),
+		courseSection(r), usageSection(r), trustSection(r), originSection(r, without),
 	} {
 		if len(s.Blocks) > 0 {
 			d = append(d, s)

@@ -37,6 +37,7 @@ type Report struct {
 	Additions   []Effect      `json:"additions,omitempty"`
 	Growth      []Growth      `json:"growth,omitempty"`
 	Design      *Design       `json:"design,omitempty"`
+	Diff        *Diff         `json:"diff,omitempty"`
 	Blocks      []BlockValues `json:"blocks,omitempty"`
 	Percentiles []Percentiles `json:"percentiles,omitempty"`
 	Harness     []Harness     `json:"harness,omitempty"`
@@ -86,14 +87,14 @@ const (
 // Verdict judges a budget or a whole run.
 type Verdict string
 
-// The verdicts. NotMeasured is for one budget only, Invalid and None for the run only.
+// The verdicts. Invalid and None are for the run only.
 const (
 	Pass         Verdict = "pass"
 	Fail         Verdict = "fail"
 	Inconclusive Verdict = "inconclusive"
-	NotMeasured  Verdict = "not-measured"
-	Invalid      Verdict = "invalid" // generator saturated, control not in force, A/A differs
-	None         Verdict = "none"    // no budget was given
+	NotMeasured  Verdict = "not-measured" // of a run: it failed before it had measured what it was asked
+	Invalid      Verdict = "invalid"      // generator saturated, control not in force, A/A differs
+	None         Verdict = "none"         // no budget was given
 )
 
 // Verdicts are all verdicts.

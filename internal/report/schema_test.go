@@ -32,6 +32,10 @@ func closedWords(t reflect.Type) *generate.Schema {
 		for _, v := range EffectVerdicts() {
 			all = append(all, v)
 		}
+	case reflect.TypeFor[ChangeVerdict]():
+		for _, v := range ChangeVerdicts() {
+			all = append(all, v)
+		}
 	case reflect.TypeFor[Formula]():
 		for _, f := range Formulas() {
 			all = append(all, f)

@@ -42,7 +42,7 @@ func (s Style) screen(r *Report) printer {
 		}
 	}
 	legend := printer{Style: s}
-	if _, long := r.effects(); g != nil && g.Marks && !long {
+	if _, long := r.effects(); g != nil && g.Marks && !long && len(r.Effects) > 0 {
 		legend.legend(r.legend())
 	}
 	p.firstRows(g, room-lineCount(&p.buf)-lineCount(&legend.buf))
@@ -86,6 +86,7 @@ func (r *Report) answer() []remark {
 	if text := r.Status.unfinished(); text != "" {
 		out = append(out, remark{"status", text, unsure})
 	}
+	out = append(out, r.diffRemarks()...)
 	for _, s := range r.soakedWholes() {
 		out = append(out, remark{"soak", r.judgedSoak(s), r.Verdict.class()})
 	}
@@ -118,6 +119,9 @@ func (r *Report) answer() []remark {
 func (r *Report) mainTable(width int) (g *grid, isBudgets bool) {
 	budgets := &grid{table: r.budgets()}
 	all := []*grid{{table: r.effectsWithin(width), Marks: true}}
+	if r.Diff != nil && len(r.Diff.Changes) > 0 {
+		all = append(all, &grid{table: r.diffTable(), Marks: true})
+	}
 	if sizes := r.sizes(); question.Of(r.Question).Answer.GrowthFirst && len(sizes) > 0 {
 		all = slices.Insert(all, 0, &grid{table: sizes[0].panels(width)[0]})
 	}

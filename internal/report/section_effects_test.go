@@ -60,6 +60,19 @@ func TestConclusion(t *testing.T) {
 		BlocksToDecide: new(40),
 	}
 	wall := open
+	margin := .02
+	few := Effect{
+		Treatment: "seccomp", Operation: "open", Estimate: .22, Lo: .212, Hi: .24, Blocks: 5, Margin: &margin,
+		Verdict: NotJudged, Reason: "5 blocks are too few for a verdict: 8 are needed",
+	}
+	unjudged := comparisonOf(few)
+	unjudged.Effects[0].Level = .9
+	partly := comparisonOf(same, few)
+	explored := comparisonOf(same)
+	explored.Effects = append(explored.Effects, Effect{
+		Treatment: "seccomp", Operation: "open", Metric: "wall", Kind: "ratio", Estimate: .31, Lo: .24, Hi: .41, Level: .99,
+		Verdict: Regressed, Blocks: 10,
+	})
 	invalid := comparisonOf(landlock)
 	invalid.Verdict, invalid.Reason = Invalid, "landlock was not in force"
 	for name, c := range map[string]struct {
@@ -79,6 +92,18 @@ func TestConclusion(t *testing.T) {
 		"everything": {comparisonOf(landlock), "landlock rules=50 adds 61 % CPU time to open; the one effect is " +
 			"beyond the margin of 2 %."},
 		"invalid": {invalid, ""},
+		"too few blocks": {
+			unjudged, "No effect is judged: 5 blocks are too few for a verdict: 8 are needed; that of open.cpu under seccomp " +
+				"was seen beyond the margin, at +22.0 % [21.2, 24.0], an interval at 90 % only.",
+		},
+		"some not judged": {
+			partly, "Of 2 effects: 1 equivalent within the margin of 2 %, 1 not judged; that of open.cpu under seccomp was " +
+				"seen beyond the margin, at +22.0 % [21.2, 24.0], an interval at 98 % only.",
+		},
+		"exploratory": {
+			explored, "No deciding effect costs more than the margin of 2 %: the one effect is equivalent within it; " +
+				"exploratory: seccomp open.wall +31 % [24, 41].",
+		},
 	} {
 		if got := strings.ReplaceAll(conclusion(c.r), space, " "); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

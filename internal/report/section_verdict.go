@@ -19,6 +19,13 @@ func verdictSection(r *Report) section {
 		blocks = append(blocks, block{Notice: &remark{"status", text, unsure}})
 	}
 	blocks = append(blocks, block{Lead: leadOf(r)})
+	for _, x := range r.diffRemarks() {
+		if x.Class == "" {
+			blocks = append(blocks, block{Said: []remark{x}})
+		} else {
+			blocks = append(blocks, block{Notice: &x})
+		}
+	}
 	blocks = slices.Concat(blocks, only(onPage, guardFacts(r)...), warningBlocks(r))
 	blocks = slices.Concat(blocks, soakBlocks(r), alarms(r), only(onPage, soakFacts(r)...), budgetBlocks(r))
 	if len(r.Capacity) > 1 {

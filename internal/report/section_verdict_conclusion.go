@@ -23,6 +23,9 @@ func conclusion(r *Report) string {
 	if question.Of(r.Question).Answer.GrowthFirst && len(r.Growth) > 0 {
 		return growthConclusion(r)
 	}
+	if r.Diff != nil {
+		return r.diffConclusion()
+	}
 	t := tallyOf(r)
 	if len(t.all) == 0 {
 		return ""
@@ -93,13 +96,19 @@ func (t *tally) rest(r *Report) string {
 	regressed, same, improved := len(t.of[Regressed]), len(t.of[Equivalent]), len(t.of[Improved])
 	rest := len(t.all) - regressed
 	open := rest - same - improved
+	nothing, explored := "nothing", r.exploredBeyond()
+	if explored != "" {
+		nothing = "no deciding effect"
+	}
 	switch {
 	case rest == 0:
 		return every(regressed) + " beyond " + margin
+	case open == 0 && (regressed > 0 || same == 0) && explored != "":
+		return "no other deciding effect is above " + margin
 	case open == 0 && regressed > 0, open == 0 && same == 0:
 		return "nothing else is above " + margin
 	case open == 0 && improved == 0:
-		return "Nothing costs more than " + margin + ": " + every(same) + " equivalent within it"
+		return capital(nothing) + " costs more than " + margin + ": " + every(same) + " equivalent within it" + explored
 	}
 	var parts []string
 	add := func(n int, word string) {
@@ -125,9 +134,20 @@ func (t *tally) rest(r *Report) string {
 	if len(parts) == 0 { // their verdicts are words of another version
 		return "nothing is known of " + unit.Count(rest, "other effect")
 	}
-	text := "Nothing is shown to cost more than " + margin + ". Of " + unit.Count(len(t.all), "effect") + ": "
+	if regressed == 0 {
+		parts[len(parts)-1] += explored
+	}
+	text := capital(nothing) + " is shown to cost more than " + margin + ". Of " + unit.Count(len(t.all), "effect") + ": "
+	switch seen := t.unjudgedBeyond(r); {
+	case len(t.of[NotJudged]) == len(t.all):
+		return "No effect is judged" + because(t.of[NotJudged][0].Reason) + seen
+	case seen != "" && regressed == 0 && improved == 0:
+		return "Of " + unit.Count(len(t.all), "effect") + ": " + strings.Join(parts, ", ") + seen
+	case seen != "":
+		parts[len(parts)-1] += seen
+	}
 	if improved > 0 {
-		text = "nothing" + strings.TrimPrefix(text, "Nothing")
+		text = nothing + text[len(nothing):]
 	}
 	switch _, word, _ := strings.Cut(parts[0], " "); {
 	case regressed > 0 && len(parts) == 1:
@@ -137,6 +157,36 @@ func (t *tally) rest(r *Report) string {
 	}
 	return text + strings.Join(parts, ", ")
 }
+
+// unjudgedBeyond names the largest effect whose interval lies beyond the margin though it is not judged, since the
+// sentence must not contradict the table; "" if there is none.
+func (t *tally) unjudgedBeyond(r *Report) string {
+	for _, e := range t.of[NotJudged] {
+		if e.Margin != nil && e.estimated() && hasInterval(e) && (e.Lo > *e.Margin || e.Hi < -*e.Margin) {
+			at := ""
+			if e.Level > 0 {
+				at = ", an interval at " + unit.Decimal(e.Level*100, 4) + " % only"
+			}
+			return "; that of " + e.measured() + " under " + r.short(e.Treatment) + " was seen beyond the margin, at " +
+				e.Change() + at
+		}
+	}
+	return ""
+}
+
+// exploredBeyond names the largest exploratory effect beyond the margin; "" if there is none.
+func (r *Report) exploredBeyond() string {
+	beyond := r.effectsThat(func(x *Effect) bool { return !x.Primary() && x.Verdict == Regressed })
+	if len(beyond) == 0 {
+		return ""
+	}
+	x := slices.MaxFunc(beyond, func(a, b *Effect) int {
+		return cmp.Or(cmp.Compare(kindRank(b), kindRank(a)), cmp.Compare(math.Abs(a.Estimate), math.Abs(b.Estimate)))
+	})
+	return "; exploratory: " + r.short(x.Treatment) + " " + x.measured() + " " + x.ranged()
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func every(n int) string {
 	if n == 1 {

@@ -293,8 +293,8 @@ func (r *Report) next() []string {
 			countMore(most), unit.Count(all, "open effect"), again, most))
 	}
 	if beyond > 0 {
-		out = append(out, fmt.Sprintf("%s would need more than %d blocks: a wider margin, or longer batches",
-			unit.Count(beyond, "open effect"), design.MaxBlocks))
+		out = append(out, fmt.Sprintf("%s would need more than %d blocks with this noise, so small is the distance to the "+
+			"margin: a wider margin, or longer batches", unit.Count(beyond, "open effect"), design.MaxBlocks))
 	}
 	return out
 }

@@ -193,7 +193,7 @@ func (r *Report) generatorLine() string {
 		parts = append(parts, "lateness p99 "+unit.Seconds(g.Lateness.P99))
 	}
 	if g.AchievedRatio != nil {
-		parts = append(parts, "sent "+Percent(*g.AchievedRatio)+" of what was due")
+		parts = append(parts, Percent(*g.AchievedRatio)+" of offered")
 	}
 	if g.RuledOut() {
 		parts = append(parts, g.Evidence...)

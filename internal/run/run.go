@@ -111,6 +111,7 @@ type Decision struct {
 	Stop   bool
 	Reason string // why the run may stop, or what is still undecided
 	Lost   int    // blocks whose times cannot be used
+	Hint   string // what to do about that; empty: few are lost
 	// More is how many replacement blocks must be measured before the look counts; until then the rest of the decision is
 	// void.
 	More int

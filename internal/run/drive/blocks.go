@@ -18,6 +18,7 @@ import (
 type Block struct {
 	Number, Most int          // from 1
 	Look         *record.Look // after a judgement of the blocks
+	Hint         string       // what spoils the run, and what would help
 	Operation    string
 	Round        int // from 1; of Rounds
 	Rounds       int
@@ -73,6 +74,9 @@ func (x *blocks) look(b int, late bool) (stop bool, err error) {
 		if d, err = x.Blocks.Decide(b, x.due[0]); err != nil {
 			return true, fmt.Errorf("judge %s: %w", unit.Count(b, "block"), err)
 		}
+	}
+	if d.Hint != "" {
+		x.Tell(run.Event{Phase: run.Looking, Detail: &Block{Number: b, Most: x.last(), Hint: d.Hint}})
 	}
 	all := b >= x.Blocks.Most+x.Blocks.Spare
 	if d.More > 0 && !late && !all {

@@ -13,6 +13,7 @@ import (
 type blocksView struct {
 	*Screen
 	verdict string // of the last look
+	hint    string // of the last look
 }
 
 func viewBlocks(s *Screen) func(run.Event) { return (&blocksView{Screen: s}).show }
@@ -30,10 +31,14 @@ func (v *blocksView) show(e run.Event) {
 // block follows a comparison: one plain line a block and a look, or a few live ones.
 func (v *blocksView) block(e run.Event, b *Block) {
 	head := fmt.Sprintf("%s  block %d/%d", v.Name, b.Number, b.Most)
+	if b.Hint != "" {
+		v.hint = b.Hint
+		v.Say(v.Name + "  " + v.hint)
+	}
 	if l := b.Look; l != nil {
 		v.verdict = fmt.Sprintf("%s after %s: %s", lookWord(l.Stop), unit.Count(l.Blocks, "block"), l.Reason)
 		v.Say(v.Name + "  " + v.verdict)
-	} else {
+	} else if b.Hint == "" {
 		v.Say(head)
 	}
 	if b.Left > 0 {
@@ -49,6 +54,9 @@ func (v *blocksView) block(e run.Event, b *Block) {
 	}
 	if v.verdict != "" {
 		lines = append(lines, " so far "+v.verdict)
+	}
+	if v.hint != "" {
+		lines = append(lines, " hint   "+v.hint)
 	}
 	v.Update(lines)
 }
