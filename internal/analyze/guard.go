@@ -49,8 +49,13 @@ func (a *analysis) guard(t *record.Trial) error {
 	if err != nil {
 		return err
 	}
+	end, err := guardEnd(t)
+	if err != nil {
+		return err
+	}
 	calls := t.Log()
-	g := a.judgedPoints(t, points, calls, breaches)
+	g, seen := a.judgedPoints(t, points, calls, breaches)
+	a.earn(&g, seen, end)
 	for i := range points {
 		a.conditionRemarks(t, &points[i], &g)
 	}
@@ -68,8 +73,8 @@ func (a *analysis) guard(t *record.Trial) error {
 
 // judgedPoints judges the points of a trial by their calls.
 func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls load.Log, breaches []guard.Breach,
-) report.Guard {
-	g := report.Guard{
+) (g report.Guard, seen []guard.Seen) {
+	g = report.Guard{
 		Treatment: t.Treatment, Operations: map[string]report.Trespasses{}, Breaches: breachesOf(breaches, points),
 	}
 	var ops []guard.Operation
@@ -77,10 +82,10 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 		ops = append(ops, guard.Operation{Name: name, Twin: t.Twins[name], Breaches: t.Breaches[name]})
 	}
 	audits := capacity.Points(traceOfPoints(points, calls))
-	var seen []guard.Seen
 	total, byOperation := guard.Trespasses{}, map[string]guard.Trespasses{}
 	for i, p := range points {
 		s := guard.Assess(p, ops, calls)
+		s.Late = !audits[i].Audit.Valid
 		seen = append(seen, s)
 		total.Add(s.Trespasses)
 		for name, n := range s.ByOperation {
@@ -100,7 +105,7 @@ func (a *analysis) judgedPoints(t *record.Trial, points []guard.Point, calls loa
 	if o, ok := guard.OnsetOf(seen); ok {
 		g.Onset = &report.Onset{Above: known(o.Above), Below: o.Below, Clear: o.Clear, Sharp: o.Sharp, Later: o.Later}
 	}
-	return g
+	return g, seen
 }
 
 // pointCauses counts why calls of a point were not served, and why its trespasses were not decided.
@@ -174,7 +179,7 @@ func guardPoint(s *guard.Seen, audited *capacity.Point) report.GuardPoint {
 		Name: s.Name, Rate: s.Rate, Factor: known(s.Factor), Seconds: (s.Segment.End - s.Segment.Start).Seconds(),
 		Refined: s.Refined, Trespasses: trespasses(s.Trespasses), Offered: s.Legitimate.Due(), Served: s.Legitimate.Served,
 		Wrong: s.Legitimate.Wrong, Foreign: s.Legitimate.Foreign, Failed: s.Legitimate.Failed, Unsent: s.Legitimate.Unsent,
-		P99: known(audited.P99), Generator: auditOf(&audited.Audit),
+		Median: known(s.Median.Seconds()), P99: known(audited.P99), Generator: auditOf(&audited.Audit),
 		FirstBreach: inSeconds(s.FirstBreach), LastBreach: inSeconds(s.LastBreach),
 	}
 	if e, ok := s.Legitimate.Share(); ok {
@@ -223,7 +228,7 @@ func breachesOf(all []guard.Breach, points []guard.Point) []report.Breach {
 		}
 		for _, p := range points { // the last that began before the answer
 			if b.At >= p.Segment.Start {
-				x.At, x.Point = (b.At - p.Segment.Start).Seconds(), p.Name
+				x.At, x.Point, x.Rate = (b.At - p.Segment.Start).Seconds(), p.Name, p.Rate
 				if p.Name == "" {
 					x.Point = unit.PerSecond(p.Rate)
 				}
@@ -277,23 +282,30 @@ func (a *analysis) guardFinding(b *budget.Budget, treatment string) finding {
 		Interval: budget.Interval{Value: n.Share.Value, Lo: n.Share.Lo, Hi: n.Share.Hi},
 		how:      fmt.Sprintf("%d of %d trespasses were permitted", n.Permitted, n.Decided()),
 	}
-	if n.Permitted > 0 && len(g.Operations) > 1 {
+	if n.Permitted > 0 && len(g.Operations) > 0 {
 		f.how += ": " + namedTrespasses(g)
 	}
 	if foreign != "" {
 		f.how += "; " + foreign
 	}
-	var why string
-	if f.verdict, why = judgedTrespasses(g, b.Limit.Value); why != "" {
-		f.how += why
+	need := uint64(guard.LeastTrespasses)
+	if a.question().Answer.BreachesFirst {
+		need = guard.Enough()
 	}
+	var why string
+	f.verdict, why = judgedTrespasses(g, b.Limit.Value, need)
+	f = f.judged(b)
+	if f.verdict == report.Pass && g.Unearned != "" {
+		f.verdict, why = report.Inconclusive, "; "+g.Unearned
+	}
+	f.how += why
 	return f
 }
 
 // judgedTrespasses judges the share of trespasses that were permitted, with what is to be said of it. Without a verdict
-// its interval decides.
-func judgedTrespasses(g *report.Guard, limit float64) (v report.Verdict, why string) {
-	n, need := &g.Trespasses, uint64(guard.LeastTrespasses)
+// its interval decides. least is how many must be decided where none may be permitted.
+func judgedTrespasses(g *report.Guard, limit float64, least uint64) (v report.Verdict, why string) {
+	n, need := &g.Trespasses, least
 	if limit > 0 {
 		need = stat.TrialsToBound(limit, guard.Level)
 	}

@@ -1,10 +1,16 @@
 package analyze
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"tare/internal/budget"
+	"tare/internal/design"
 	"tare/internal/guard"
+	"tare/internal/metric"
+	"tare/internal/record"
 	"tare/internal/report"
 )
 
@@ -44,8 +50,96 @@ func TestTrespassesAreJudged(t *testing.T) {
 		g := &report.Guard{
 			Trespasses: trespasses(x.n), Foreign: x.foreign, Points: []report.GuardPoint{{Served: 1000}},
 		}
-		if v, why := judgedTrespasses(g, x.limit); v != x.want || !strings.Contains(why, x.why) {
+		if v, why := judgedTrespasses(g, x.limit, guard.LeastTrespasses); v != x.want || !strings.Contains(why, x.why) {
 			t.Errorf("%s: %q%s, want %q", name, v, why, x.want)
+		}
+	}
+}
+
+// TestPassIsEarned: a control that permitted nothing passes only if it was overloaded, and enough trespasses were
+// answered meanwhile, or if the experiment gives the rates; one that permitted something fails always.
+func TestPassIsEarned(t *testing.T) {
+	at := func(rate, served float64) guard.Seen {
+		n := uint64(5 * rate)
+		good := uint64(served * float64(n))
+		return guard.Seen{
+			Point: guard.Point{Rate: rate}, Median: 8 * time.Millisecond, Trespasses: guard.Trespasses{Refused: n},
+			Legitimate: guard.Legitimate{Served: good, Failed: n - good},
+		}
+	}
+	silent := at(640, 0.4)
+	silent.Trespasses = guard.Trespasses{Refused: 20, Undecided: 3000, Unsent: 180}
+	late := at(1280, 0.4)
+	late.Late = true
+	breach := at(320, 1)
+	breach.Trespasses.Permitted = 1
+	calm := []guard.Seen{at(160, 1), at(320, 1)}
+	with := func(more ...guard.Seen) []guard.Seen { return append(slices.Clone(calm), more...) }
+	for name, x := range map[string]struct {
+		seen  []guard.Seen
+		end   guard.End
+		rates []float64
+		limit float64
+		want  report.Verdict
+		why   string
+	}{
+		"overloaded": {
+			seen: with(at(640, 0.4)), end: guard.End{Stop: guard.StopOverload}, want: report.Pass, why: "below 0.",
+		},
+		"the search died, and the time was over": {
+			seen: calm, end: guard.End{Stop: guard.StopMaxTime, Rate: 640}, want: report.Inconclusive,
+			why: "up to 320/s, the highest rate that was offered, before the time was over; raise load.max_time, or say which",
+		},
+		"max_rate": {
+			seen: calm, end: guard.End{Stop: guard.StopMaxRate}, want: report.Inconclusive,
+			why: "(max_rate); raise max_rate, or say which rates are enough: --rates 320/s, or load.rates",
+		},
+		"a limited generator": {
+			seen: with(late), end: guard.End{Stop: guard.StopGenerator, Rate: 1280}, want: report.Inconclusive,
+			why: "up to 320/s, the highest rate that was offered; the generator could not keep up at 1280/s; say which",
+		},
+		"a generator that never kept up": {
+			seen: []guard.Seen{late}, end: guard.End{Stop: guard.StopGenerator, Rate: 1280}, want: report.Inconclusive,
+			why: "kept up with none of the rates",
+		},
+		"an older record, or one that was cut short": {seen: calm, want: report.Inconclusive, why: "not overloaded"},
+		"overloaded, and nothing was answered": {
+			seen: with(silent), end: guard.End{Stop: guard.StopOverload}, want: report.Inconclusive,
+			why: "overloaded at 640/s, but only 20 trespasses were answered at and near that rate, of 200 that a pass needs",
+		},
+		"rates are given": {
+			seen: calm, end: guard.End{Stop: guard.StopRates, Given: true}, want: report.Pass, why: "below 0.",
+		},
+		"rates are given, by an older record": {seen: calm, rates: []float64{160, 320}, want: report.Pass, why: "below 0."},
+		"a breach": {
+			seen: with(breach), end: guard.End{Stop: guard.StopMaxRate}, want: report.Fail, why: "1 of 4001 trespasses",
+		},
+		"a share within its limit": {
+			seen: with(breach), end: guard.End{Stop: guard.StopMaxRate}, limit: 0.01, want: report.Inconclusive,
+			why: "1 of 4001 trespasses were permitted: other; the control was not overloaded",
+		},
+		"too few are decided": {
+			seen: []guard.Seen{at(40, 1), at(80, 1)}, end: guard.End{Given: true}, want: report.Inconclusive, why: "needs 1497",
+		},
+	} {
+		a := &analysis{rec: &record.Record{}, rep: &report.Report{Question: design.Guard}}
+		a.rec.Header.Question = design.Guard
+		a.rec.Plan.Load.Rates = x.rates
+		var all guard.Trespasses
+		for _, s := range x.seen {
+			all.Add(s.Trespasses)
+		}
+		g := report.Guard{
+			Treatment: "default", Trespasses: trespasses(all),
+			Operations: map[string]report.Trespasses{"other": trespasses(all)},
+		}
+		a.earn(&g, x.seen, x.end)
+		a.rep.Guard = []report.Guard{g}
+		b := &budget.Budget{Metric: metric.Permitted.Name, Op: budget.AtMost, Limit: budget.Limit{
+			Value: x.limit, Unit: metric.Ratio, Against: budget.Absolute,
+		}}
+		if f := a.guardFinding(b, "default"); f.verdict != x.want || !strings.Contains(f.how, x.why) {
+			t.Errorf("%s: %s, %q; want %s, %q", name, f.verdict, f.how, x.want, x.why)
 		}
 	}
 }

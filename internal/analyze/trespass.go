@@ -28,7 +28,7 @@ func (a *analysis) searchedTrespasses(t *record.Trial, trace *capacity.Trace) er
 			points = append(points, guard.Point{Name: s.Name, Rate: s.Rate, Segment: s.Segment, Read: trace.Read})
 		}
 	}
-	g := a.judgedPoints(t, points, trace.Calls, breaches)
+	g, _ := a.judgedPoints(t, points, trace.Calls, breaches)
 	a.rep.Guard = append(a.rep.Guard, g)
 	c := a.capacityOfTreatment(t.Treatment)
 	if c == nil || c.Rate == nil || g.Onset == nil || g.Onset.Below > *c.Rate {

@@ -13,6 +13,7 @@ import (
 	"tare/internal/question"
 	"tare/internal/shell"
 	"tare/internal/stat"
+	"tare/internal/unit"
 )
 
 // planTrespasses says how many calls the control must refuse, and whether they suffice for the budgets.
@@ -23,9 +24,10 @@ func planTrespasses(e *config.Experiment, p func(label, format string, args ...a
 	}
 	least := leastTrespasses(e)
 	text := fmt.Sprintf("%v of the calls", e.Load.Trespass)
-	if question.Of(e.Question).Answer.BreachesFirst {
+	guards := question.Of(e.Question).Answer.BreachesFirst
+	if guards {
 		text += fmt.Sprintf(", or more where a point would have fewer than %d of them in %s", guard.LeastTrespasses,
-			guard.LongestPoint)
+			guard.ShareWithin)
 	}
 	if e.Load.KeepMix {
 		text += " besides those of the mix, since the file gives no load.trespass"
@@ -37,14 +39,27 @@ func planTrespasses(e *config.Experiment, p func(label, format string, args ...a
 	planConditions(e, p)
 	for _, written := range e.Budget {
 		b, err := budget.Parse(written)
-		if err != nil || b.Metric != metric.Permitted.Name || b.Limit.Value <= 0 {
+		if err != nil || b.Metric != metric.Permitted.Name {
 			continue
 		}
-		need, word := stat.TrialsToBound(b.Limit.Value, guard.Level), ""
-		if least < need {
-			word = ": fewer leave it undecided, a longer load.duration or a larger load.trespass gives more"
+		switch need := stat.TrialsToBound(b.Limit.Value, guard.Level); {
+		case b.Limit.Value <= 0 && guards:
+			p("", "%s needs %d that the control decides, none of them permitted: that excludes a share of %v, at 95 %%", written,
+				guard.Enough(), unit.Percent(guard.Excludes))
+		case b.Limit.Value <= 0:
+		case least < need:
+			p("", "%s needs %d that the control decides: fewer leave it undecided, a longer load.duration or a larger "+
+				"load.trespass gives more", written, need)
+		default:
+			p("", "%s needs %d that the control decides", written, need)
 		}
-		p("", "%s needs %d that the control decides%s", written, need, word)
+	}
+	switch {
+	case guards && len(e.Load.Rates) > 0:
+		p("", "load.rates says which rates are enough for a pass")
+	case guards:
+		p("", "a pass needs a rate at which the target is overloaded, and %d trespasses that it answers there; or load.rates",
+			guard.LeastTrespasses)
 	}
 }
 
@@ -75,13 +90,12 @@ func leastTrespasses(e *config.Experiment) uint64 {
 		return 0 // a search chooses its rates, and workers their own
 	}
 	if len(e.Load.Rates) == 0 {
-		return guard.LeastTrespasses * uint64(len(guard.Factors()))
+		return guard.Enough()
 	}
 	if length == 0 {
 		length = guard.UsualPoint
 	}
-	lowest := slices.Min(e.Load.Rates)
-	share = guard.Share(share, float64(lowest))
+	share = guard.Share(share, float64(slices.Min(e.Load.Rates)))
 	n := 0.0
 	for _, r := range e.Load.Rates {
 		n += float64(r) * share * guard.Length(length, float64(r), share).Seconds()

@@ -85,7 +85,7 @@ type Load struct {
 	// Operations is the mix.
 	Operations Operations `yaml:"operations,omitempty" json:"operations,omitempty" jsonschema_description:"The mix of operations with their weights: [{token: 3}, {identity: 1}]. Without it, the target's own mix."`
 	// Trespass is the share of calls that the control must refuse.
-	Trespass unit.Percent `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema_description:"Share of the calls that the control must refuse, mixed into the others: 2% (the default of guard). Guard raises it where a point would have too few. In capacity there are none by default; in soak 1% where they only ask."`
+	Trespass unit.Percent `yaml:"trespass,omitempty" json:"trespass,omitempty" jsonschema_description:"Share of the calls that the control must refuse, mixed into the others: 10% (the default of guard). Guard raises it where a point would have too few. In capacity there are none by default; in soak 1% where they only ask."`
 	// KeepMix reports that WithDefaults set Trespass for a soak: the mix of the file stays as it is.
 	KeepMix bool `yaml:"-" json:"-"`
 	// Conditions are what happens to the target under load.
@@ -101,7 +101,7 @@ type Load struct {
 	// Shards is the number of event loops.
 	Shards int `yaml:"shards,omitempty" json:"shards,omitempty" jsonschema:"minimum=1,maximum=1024" jsonschema_description:"Event loops of engine fast. Default: CPUs − 1, at least 1."`
 	// MaxTime bounds a whole search, or all blocks of a comparison.
-	MaxTime unit.Duration `yaml:"max_time,omitempty" json:"max_time,omitempty" jsonschema_description:"When a capacity search must end, with or without an answer. Compare and scale begin no block that would end later; default 30m."`
+	MaxTime unit.Duration `yaml:"max_time,omitempty" json:"max_time,omitempty" jsonschema_description:"When a capacity search must end, with or without an answer. Compare and scale begin no block that would end later; default 30m. Guard begins no point that would end later, for each treatment; default 10m."`
 }
 
 // Arrivals names an arrival process.

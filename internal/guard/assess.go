@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"tare/internal/hist"
 	"tare/internal/load"
 	"tare/internal/stat"
 )
@@ -25,10 +26,11 @@ func (o *Operation) breaks(c *load.Call) bool {
 }
 
 // Trespasses counts those of a point by how they ended. Unsent ones never reached the control. Unclear are those of the
-// undecided ones whose answer was no error, and neither a permit nor a refusal.
+// undecided ones whose answer was no error, and neither a permit nor a refusal; Errors those that were answered with an
+// error, and so were not permitted.
 type Trespasses struct {
 	Refused, Permitted, Undecided, Unsent uint64
-	Unclear                               uint64
+	Unclear, Errors                       uint64
 }
 
 // Unclear reports whether the answer to a trespass was no error, and neither a permit nor a refusal: what its reader
@@ -53,6 +55,7 @@ func (t *Trespasses) Add(o Trespasses) {
 	t.Undecided += o.Undecided
 	t.Unsent += o.Unsent
 	t.Unclear += o.Unclear
+	t.Errors += o.Errors
 }
 
 // Legitimate counts the calls of a point that the control must allow. Wrong ones got an answer other than the expected
@@ -79,6 +82,12 @@ type Seen struct {
 	// Slices is in how many half seconds trespasses were decided, and Struck in how many of them some were permitted.
 	Slices, Struck int
 	Legitimate     Legitimate
+	// Median is the median response of the legitimate calls that were served, without the generator's own delay of each;
+	// 0: none was served.
+	Median time.Duration
+	// Late says that the generator could not keep up with the rate, so that what the target did there shows nothing of it.
+	// The caller sets it from the audit of the calls.
+	Late bool
 	// FirstBreach and LastBreach are when the first and the last trespass was permitted, since the condition was begun or
 	// the point began; nil: none was.
 	FirstBreach, LastBreach *time.Duration
@@ -99,6 +108,7 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 	s := Seen{Point: p, ByOperation: map[string]Trespasses{}}
 	lastFailure := time.Duration(-1)
 	decided, struck := map[time.Duration]bool{}, map[time.Duration]bool{}
+	var response hist.Sorter
 	for c := range calls.Due(p.Segment.Start, p.Segment.End) {
 		if int(c.Operation) >= len(ops) {
 			continue // of a damaged record
@@ -115,7 +125,9 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 				struck[at] = true
 				s.breach(c)
 			}
-		} else if !s.Legitimate.count(c, p.Read) {
+		} else if s.Legitimate.count(c, p.Read) {
+			response.Add(int64(max(0, c.Response()-c.Lateness())))
+		} else {
 			lastFailure = max(lastFailure, c.Intended)
 			if op.breaks(c) && !c.Outstanding(p.Read) {
 				s.Legitimate.Foreign++
@@ -127,6 +139,9 @@ func Assess(p Point, ops []Operation, calls load.Log) Seen {
 		s.Trespasses.Add(t)
 	}
 	s.Slices, s.Struck = len(decided), len(struck)
+	if all := response.Sorted(); all.Len() > 0 {
+		s.Median = time.Duration(all.At(stat.NearestRank(all.Len(), 0.5) - 1))
+	}
 	s.recovered(lastFailure)
 	return s
 }
@@ -151,8 +166,11 @@ func (t *Trespasses) count(c *load.Call, read time.Duration) {
 		t.Permitted++
 	default:
 		t.Undecided++
-		if Unclear(c.Outcome, c.Status) {
+		switch {
+		case Unclear(c.Outcome, c.Status):
 			t.Unclear++
+		case c.Outcome != load.Timeout && c.Outcome != load.ConnFailed:
+			t.Errors++
 		}
 	}
 }

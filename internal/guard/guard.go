@@ -13,6 +13,7 @@ import (
 const (
 	StepPoint  = "guard-point"
 	StepBreach = "breach"
+	StepEnd    = "guard-end"
 )
 
 // A Point is a stretch of steady load with trespasses in it. Instants are on the stream's clock.

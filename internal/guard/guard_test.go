@@ -72,7 +72,7 @@ func TestAssessCounts(t *testing.T) {
 	}
 	p := Point{Segment: load.Segment{Start: at(1), End: at(3)}, Read: at(4)}
 	s := Assess(p, twoOperations, calls)
-	if want := (Trespasses{Refused: 1, Permitted: 2, Undecided: 3}); s.Trespasses != want {
+	if want := (Trespasses{Refused: 1, Permitted: 2, Undecided: 3, Errors: 1}); s.Trespasses != want {
 		t.Errorf("trespasses %+v, want %+v", s.Trespasses, want)
 	}
 	if want := (Legitimate{Served: 1, Wrong: 1, Failed: 2, Unsent: 1}); s.Legitimate != want {

@@ -1,8 +1,8 @@
 package question
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"tare/area"
@@ -14,7 +14,7 @@ import (
 )
 
 // DefaultTrespass is the share of trespasses in the calls.
-const DefaultTrespass = unit.Percent(0.02)
+const DefaultTrespass = unit.Percent(0.1)
 
 // guarding asks whether a treatment refuses what it must, also while it is overloaded or disturbed.
 func guarding() *Question {
@@ -73,30 +73,40 @@ func guardTakes(f Forecast) string {
 		least, most = least+all, most+all
 		parts = append(parts, fmt.Sprintf("%s of about %s", unit.Count(f.Conditions, "condition"), unit.Duration(aCondition)))
 	}
+	each := ""
+	if f.Treatments > 1 {
+		each = " for each of " + unit.Count(f.Treatments, "treatment")
+	}
 	n := float64(max(1, f.Treatments))
 	all := func(d time.Duration) string {
 		return unit.Duration(time.Duration(n * float64(d)).Round(time.Second)).String()
 	}
-	return fmt.Sprintf("about %s to %s: %s%s; longer where trespasses begin to be permitted, with up to %d more points, "+
-		"and where the target recovers slowly", all(least), all(most), Listed(parts, "and"), f.each(), guard.MostRefined)
+	within := guard.Within(f.MaxTime, time.Duration(f.Duration), f.Trespass, f.Rates)
+	return fmt.Sprintf("about %s to %s: %s%s; more points %swhere too few trespasses are decided and where some are "+
+		"permitted; no point begins that would end after %s%s", all(least), all(most), Listed(parts, "and"), f.each(),
+		f.untilOverloaded(), unit.Duration(within), each)
+}
+
+// untilOverloaded says that rates are raised, unless the file gives them.
+func (f *Forecast) untilOverloaded() string {
+	if len(f.Rates) > 0 {
+		return ""
+	}
+	return "until the target is overloaded, "
 }
 
 // guardSearch returns how long the points of one treatment take, with the search for the capacity that they are
 // multiples of unless the file has their rates.
 func guardSearch(f *Forecast) (least, most time.Duration, parts []string) {
-	length, n := time.Duration(f.Duration), len(guard.Factors())
-	if length == 0 {
-		length = guard.UsualPoint
-	}
+	length, n := cmp.Or(time.Duration(f.Duration), guard.UsualPoint), len(guard.Factors())
 	if len(f.Rates) > 0 {
-		share := guard.Share(f.Trespass, slices.Min(f.Rates))
-		for _, r := range f.Rates {
-			least += guard.Length(length, r, share)
-		}
+		least = guard.Lasting(length, f.Trespass, f.Rates)
 		return least, least + least/4, []string{unit.Count(len(f.Rates), "point")}
 	}
 	longest := max(length, guard.LongestPoint)
-	return leastSearch + time.Duration(n)*length, mostSearch + time.Duration(n)*longest, []string{
+	within := guard.Within(f.MaxTime, 0, f.Trespass, nil)
+	least, most = leastSearch+time.Duration(n)*length, min(mostSearch, guard.SearchTime(within))+time.Duration(n)*longest
+	return min(least, within), min(most, within), []string{
 		"a search for the capacity",
 		fmt.Sprintf("%s of %s to %s", unit.Count(n, "point"), unit.Duration(length), unit.Duration(longest)),
 	}

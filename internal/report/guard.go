@@ -9,6 +9,14 @@ type Guard struct {
 	Trespasses Trespasses            `json:"trespasses"`
 	Operations map[string]Trespasses `json:"operations,omitempty"`
 	Points     []GuardPoint          `json:"points"`
+	// Reached is the highest rate at which the generator kept up; absent: there is none.
+	Reached *float64 `json:"reached,omitempty"`
+	// Overload is where the target was overloaded; absent: it was not, as far as is known.
+	Overload *GuardOverload `json:"overload,omitempty"`
+	// RatesGiven says that the experiment gives the rates, and so says that they are enough.
+	RatesGiven bool `json:"rates_given,omitempty"`
+	// Unearned says why this load cannot earn a pass; absent: it can.
+	Unearned string `json:"unearned,omitempty"`
 	// Foreign are calls that the control must allow, and that it answered with what is somebody else's: breaches, too.
 	Foreign uint64 `json:"foreign,omitempty"`
 	// Onset is where breaches begin as the rate rises; absent: no trespass was permitted outside of conditions.
@@ -19,6 +27,23 @@ type Guard struct {
 	Breaches []Breach `json:"breaches,omitempty"`
 	// Figures are what the area measured by itself under conditions: "revoke".
 	Figures []GuardFigure `json:"figures,omitempty"`
+}
+
+// A GuardOverload is the rate from which on the target was degraded, at this and at all higher rates: it served fewer
+// of the calls that it must allow, or much slower, than at lower rates.
+type GuardOverload struct {
+	Rate float64 `json:"rate"`
+	// ServedShare and Median are of the calls that it must allow at Rate, ServedBelow and MedianBelow at lower rates: all
+	// of them, and the fastest. Medians are of the calls that were served, without the generator's own delay.
+	ServedShare *Share   `json:"served_share"`
+	ServedBelow *Share   `json:"served_below"`
+	Median      *float64 `json:"median,omitempty"`
+	MedianBelow *float64 `json:"median_below,omitempty"`
+	FewerServed bool     `json:"fewer_served,omitempty"`
+	Slower      bool     `json:"slower,omitempty"`
+	// Answered are the trespasses at Rate and above, and near it, that were decided or answered with an error.
+	Answered uint64 `json:"answered"`
+	Decided  uint64 `json:"decided"` // of these
 }
 
 // Trespasses are calls that the control must refuse, by how they ended. Undecided ones ended in an error, a timeout or
@@ -66,7 +91,8 @@ type GuardPoint struct {
 	Unsent  uint64 `json:"unsent,omitempty"`
 	// ServedShare is Served ÷ Offered with its exact 95 % interval; absent: no call was offered.
 	ServedShare *Share     `json:"served_share,omitempty"`
-	P99         *float64   `json:"p99,omitempty"` // of all calls
+	Median      *float64   `json:"median,omitempty"` // of those served, without the generator's own delay
+	P99         *float64   `json:"p99,omitempty"`    // of all calls
 	Generator   *Generator `json:"generator,omitempty"`
 	// Causes count the calls that were not served, and the trespasses that were neither refused nor permitted, by what was
 	// seen, the most frequent first. Calls that never left are among the unsent only.
@@ -111,7 +137,8 @@ type Onset struct {
 type Breach struct {
 	Operation   string  `json:"operation"`
 	Point       string  `json:"point,omitempty"`
-	At          float64 `json:"at"` // since the point began
+	Rate        float64 `json:"rate,omitempty"` // that was offered then
+	At          float64 `json:"at"`             // since the point began
 	Status      int     `json:"status,omitempty"`
 	Request     string  `json:"request,omitempty"`
 	Answer      string  `json:"answer,omitempty"`

@@ -6,7 +6,7 @@ import "tare/internal/design"
 func guards() map[string]*Report {
 	return map[string]*Report{
 		"guard": failsOpen(), "guard-sound": failsClosed(), "guard-nothing": decidesNothing(),
-		"guard-unclear": answersNeither(),
+		"guard-unclear": answersNeither(), "guard-unearned": neverOverloaded(),
 	}
 }
 
@@ -36,7 +36,12 @@ func failsOpen() *Report {
 		Operations: map[string]Trespasses{
 			"read without right": triedTrespasses(1110, 131, 25, 0.089, 0.124), "write": triedTrespasses(1100, 0, 0, 0, 0.0028),
 		},
-		Onset: &Onset{Above: new(489.2), Below: 502.4, Clear: true, Sharp: true},
+		Onset:   &Onset{Above: new(489.2), Below: 502.4, Clear: true, Sharp: true},
+		Reached: new(1000.0),
+		Overload: &GuardOverload{
+			Rate: 1000, ServedShare: &Share{0.5266, 0.511, 0.5422}, ServedBelow: &Share{0.9922, 0.9878, 0.9953},
+			Median: new(0.9), MedianBelow: new(0.0082), FewerServed: true, Slower: true, Answered: 1007, Decided: 1007,
+		},
 		Points: []GuardPoint{
 			{
 				Rate: 125, Factor: new(0.25), Seconds: 8, Trespasses: triedTrespasses(201, 0, 0, 0, 0.0148),
@@ -75,11 +80,11 @@ func failsOpen() *Report {
 		},
 		Breaches: []Breach{
 			{
-				Operation: "read without right", Point: "1 × capacity", At: 1.9, Status: 200, Request: "read as caller 7",
-				Answer: `{"allowed":true}`, AnswerBytes: 16, InFlight: 121, Waiting: 4, Again: "denied",
+				Operation: "read without right", Point: "1 × capacity", Rate: 502.4, At: 1.9, Status: 200,
+				Request: "read as caller 7", Answer: `{"allowed":true}`, AnswerBytes: 16, InFlight: 121, Waiting: 4, Again: "denied",
 			},
 			{
-				Operation: "read | without", Point: "restart", At: 2.4, Status: 200, AnswerBytes: 16, InFlight: 3,
+				Operation: "read | without", Point: "restart", Rate: 250, At: 2.4, Status: 200, AnswerBytes: 16, InFlight: 3,
 				Again: "permitted",
 			},
 		},
@@ -99,7 +104,12 @@ func failsClosed() *Report {
 	r.Treatments = []Treatment{{ID: "cache=off", Verified: true}, {ID: "cache=on", Verified: true}}
 	for _, t := range r.Treatments {
 		r.Guard = append(r.Guard, Guard{
-			Treatment: t.ID, Trespasses: triedTrespasses(12408, 0, 0, 0, 0.00024), Points: []GuardPoint{
+			Treatment: t.ID, Trespasses: triedTrespasses(12408, 0, 0, 0, 0.00024), RatesGiven: true, Reached: new(4000.0),
+			Overload: &GuardOverload{
+				Rate: 4000, ServedShare: &Share{0.375, 0.364, 0.386}, ServedBelow: &Share{1, 0.998, 1}, FewerServed: true,
+				Answered: 12008, Decided: 12008,
+			},
+			Points: []GuardPoint{
 				{
 					Rate: 100, Seconds: 20, Trespasses: triedTrespasses(400, 0, 0, 0, 0.0075), Offered: 1600, Served: 1600,
 					ServedShare: &Share{1, 0.998, 1}, P99: new(0.009),
@@ -118,6 +128,32 @@ func failsClosed() *Report {
 			Limit: new(0.001), Unit: "ratio", Reason: "0 of 12408 trespasses were permitted",
 		})
 	}
+	return r
+}
+
+// neverOverloaded serves everything up to the highest rate that may be offered.
+func neverOverloaded() *Report {
+	r := guardSample("guard-unearned")
+	r.Verdict, r.Reason = Inconclusive, "1 budget of 1 undecided or not measured"
+	why := "the control was not overloaded: it served 100.0 % up to 640/s, the highest rate that was offered " +
+		"(max_rate); raise max_rate, or say which rates are enough: --rates 640/s, or load.rates"
+	r.Guard = []Guard{{
+		Treatment: "default", Trespasses: triedTrespasses(2100, 0, 0, 0, 0.0015), Reached: new(640.0), Unearned: why,
+		Points: []GuardPoint{
+			{
+				Rate: 160, Seconds: 17, Trespasses: triedTrespasses(700, 0, 0, 0, 0.0043), Offered: 2020, Served: 2020,
+				ServedShare: &Share{1, 0.9985, 1}, Median: new(0.0081), P99: new(0.009),
+			},
+			{
+				Rate: 640, Seconds: 9, Trespasses: triedTrespasses(1400, 0, 0, 0, 0.0022), Offered: 4360, Served: 4360,
+				ServedShare: &Share{1, 0.9993, 1}, Median: new(0.0083), P99: new(0.011),
+			},
+		},
+	}}
+	r.Budgets = []Budget{{
+		Text: "permitted <= 0", Treatment: "default", Verdict: Inconclusive, Estimate: new(0.0), Lo: new(0.0),
+		Hi: new(0.0015), Limit: new(0.0), Unit: "ratio", Reason: "0 of 2100 trespasses were permitted; " + why,
+	}}
 	return r
 }
 

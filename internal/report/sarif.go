@@ -156,8 +156,9 @@ var sarifRules = []sarifRule{
 		"The whole confidence interval of what was measured lies beyond the limit.",
 		"Make the control cheaper, or change the limit."),
 	newRule("budget-undecided", sarifWarning, "A budget is undecided",
-		"The confidence interval reaches to both sides of the limit, so the limit is neither kept nor broken.",
-		"Measure more: more blocks (tare run --add-blocks N FILE), or a longer load. The report says what would decide it."),
+		"The confidence interval reaches to both sides of the limit, or the load was not one under which a pass counts.",
+		"Measure more: more blocks (tare run --add-blocks N FILE), a longer load, or a higher rate. The message says what "+
+			"would decide it."),
 	newRule("budget-not-measured", sarifWarning, "A budget could not be judged",
 		"Nothing was measured that the limit could be compared with.",
 		"The message says what is missing; tare plan FILE says which metrics a run can judge."),

@@ -48,7 +48,7 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 	switch n := &g.Trespasses; {
 	case n.Permitted > 0 || g.Foreign > 0:
 		class = bad
-	case n.Decided() == 0 || n.Unclear > 0:
+	case n.Decided() == 0 || n.Unclear > 0 || g.Unearned != "":
 		class = unsure
 	}
 	var out []remark
@@ -58,10 +58,14 @@ func (r *Report) guardRemarks(g *Guard) []remark {
 		}
 	}
 	add("guard", g.Trespasses.sentence(), class)
+	for _, x := range someRemarks("permitted", bad, g.permitted(), maxNamed) {
+		add(x.Word, x.Text, x.Class)
+	}
 	add("mixed up", g.mixedUp(), bad)
 	if g.Onset != nil {
 		add("onset", g.Onset.sentence(), bad)
 	}
+	add("overload", g.overload(), g.overloadClass())
 	add("conditions", g.byCondition(), g.conditionClass())
 	add("unknown", g.littleKnown(), unsure)
 	add("breaches", g.again(), plain)
@@ -351,14 +355,11 @@ func breachTable(g *Guard) table {
 	}
 	for i := range g.Breaches {
 		b := &g.Breaches[i]
-		request, answer := b.Request, b.Answer
-		if request = b.Operation + ": " + request; b.Request == "" {
+		request := b.Operation + ": " + b.Request
+		if b.Request == "" {
 			request = b.Operation
 		}
-		if answer == "" && b.Status > 0 {
-			answer = fmt.Sprintf("status %d, %d bytes", b.Status, b.AnswerBytes)
-		}
-		t.add(b.Point, unit.Seconds(b.At), request, answer, strconv.Itoa(b.InFlight), b.Again)
+		t.add(b.Point, unit.Seconds(b.At), request, b.answered(), strconv.Itoa(b.InFlight), b.Again)
 	}
 	return t
 }

@@ -26,7 +26,7 @@ func factTable(r *Report) table {
 	for i := range r.Guard {
 		t.add(r.short(r.Guard[i].Treatment))
 	}
-	for _, name := range []string{factPermitted, factRate, factConditions, factMixedUp, factUnknown} {
+	for _, name := range []string{factPermitted, factRate, factOverload, factConditions, factMixedUp, factUnknown} {
 		column := wordHeads(strings.ToLower(name))
 		some := false
 		for i := range r.Guard {
@@ -58,6 +58,7 @@ func (f fact) cell() string {
 const (
 	factPermitted  = "Trespasses permitted"
 	factRate       = "From a rate of"
+	factOverload   = "Overloaded"
 	factConditions = "Under conditions"
 	factMixedUp    = "Mixed up"
 	factUnknown    = "Few decided"
@@ -66,6 +67,9 @@ const (
 // facts are those of one treatment.
 func (g *Guard) facts() []fact {
 	out := []fact{g.permittedFact(), g.rateFact()}
+	if f, ok := g.overloadFact(); ok {
+		out = append(out, f)
+	}
 	if f, ok := g.conditionFact(); ok {
 		out = append(out, f)
 	}
@@ -95,6 +99,9 @@ func (g *Guard) permittedFact() fact {
 	default:
 		f.Note, f.Class = "below "+ShareBelow(n.Share.Hi), good
 	}
+	if g.Unearned != "" && f.Class == good {
+		f.Class = ""
+	}
 	if n.Unclear > 0 {
 		f.Note += fmt.Sprintf("; %d answered neither way", n.Unclear)
 		if n.Permitted == 0 {
@@ -102,6 +109,20 @@ func (g *Guard) permittedFact() fact {
 		}
 	}
 	return f
+}
+
+// overloadFact is from which rate on the control was overloaded; ok is false if that was not asked.
+func (g *Guard) overloadFact() (f fact, ok bool) {
+	f = fact{Name: factOverload, Value: "not seen"}
+	switch {
+	case g.Overload != nil && g.Unearned != "":
+		f.Value, f.Note = "from "+unit.PerSecond(g.Overload.Rate), "too few trespasses were answered there"
+	case g.Overload != nil:
+		f.Value, f.Note = "from "+unit.PerSecond(g.Overload.Rate), g.Overload.sentence()
+	case g.Reached != nil:
+		f.Note = "up to " + unit.PerSecond(*g.Reached)
+	}
+	return f, g.Overload != nil || g.Unearned != "" || g.RatesGiven
 }
 
 // rateFact is from which rate trespasses were permitted.
@@ -117,7 +138,11 @@ func (g *Guard) rateFact() fact {
 	case o == nil && highest == "":
 		return fact{Name: f.Name, Value: "not known", Note: "no trespass was decided"}
 	case o == nil:
-		return fact{Name: f.Name, Value: "none", Note: "up to " + highest, Class: good}
+		f.Value, f.Note, f.Class = "none", "up to "+highest, good
+		if g.Unearned != "" {
+			f.Class = ""
+		}
+		return f
 	case o.Above == nil:
 		f.Value, f.Note = unit.PerSecond(o.Below), "the lowest that was decided"
 	case !o.Clear:

@@ -103,7 +103,10 @@ func (g *Guard) refusedAll() string {
 		return fmt.Sprintf("it refused all %d trespasses that it decided: below %s are permitted, at 95 %%", n.Refused,
 			ShareBelow(n.Share.Hi))
 	default:
-		return fmt.Sprintf("it permitted %d of the %d trespasses that it decided", n.Permitted, n.Decided())
+		named := g.permitted()
+		return strings.Join(append([]string{
+			fmt.Sprintf("it permitted %d of the %d trespasses that it decided", n.Permitted, n.Decided()),
+		}, named[:min(maxNamed, len(named))]...), "; ")
 	}
 }
 
@@ -112,7 +115,8 @@ func guardFindings(r *Report) string {
 	var out []string
 	for i := range r.Guard {
 		g := &r.Guard[i]
-		text := strings.Join(each(nonEmpty(g.refusedAll(), g.mixedUp()), sentence), " ") // guardFacts has the rest
+		// guardFacts has the rest.
+		text := strings.Join(each(nonEmpty(g.refusedAll(), g.mixedUp(), g.Unearned), sentence), " ")
 		if name := r.withTreatment(g.Treatment); name != "" {
 			text = name + ": " + strings.ToLower(text[:1]) + text[1:]
 		}

@@ -11,7 +11,7 @@ func sound(name string, decide func(*request) decision) Control {
 	return Control{Name: name, Sound: true, decide: decide}
 }
 
-// All returns the servers: twenty with a fault, ten that are sound.
+// All returns the servers: twenty-one with a fault, ten that are sound.
 func All() []Control { return append(faulty(), soundOnes()...) }
 
 func faulty() []Control {
@@ -23,6 +23,10 @@ func faulty() []Control {
 		{
 			Name: "permits after waiting 400 ms", Share: 0.5,
 			decide: func(r *request) decision { return when(r.waited > 400*time.Millisecond, permit) },
+		},
+		{
+			Name: "permits with more than 40 in flight", Share: 0.5,
+			decide: func(r *request) decision { return when(r.flying > 40, permit) },
 		},
 		{
 			Name: "permits with more than 64 in flight", Share: 0.5,

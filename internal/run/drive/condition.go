@@ -3,6 +3,7 @@ package drive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -22,6 +23,13 @@ func (g *guarding) under(ctx context.Context, c area.Condition, rate float64) er
 	hold := c.Hold
 	if hold == 0 {
 		hold = usualHold
+	}
+	if g.left() < calm+hold+settled {
+		p.Segment.Start = g.stream.Now()
+		p.Segment.End, p.Read = p.Segment.Start, p.Segment.Start
+		p.Condition.Error = fmt.Sprintf("not brought about: the time for the treatment, %s, was over; raise load.max_time",
+			g.within)
+		return g.Writer.Step(g.Trial.Treatment, g.Trial.Block, guard.StepPoint, p)
 	}
 	within, cancel := context.WithTimeout(ctx, longestCondition)
 	defer cancel()

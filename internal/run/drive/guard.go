@@ -1,18 +1,23 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/guard"
 	"tare/internal/load"
+	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 const (
@@ -40,12 +45,14 @@ type Guarded struct {
 // the calls: at rates below and above, and under conditions.
 func eachGuarded(ctx context.Context, s *run.Stage, plan []design.Trial) error {
 	for _, trial := range plan {
-		capacity, rates, err := guardedRates(ctx, s, trial)
+		began := s.Env.Clock.Now()
+		r, err := guardedRates(ctx, s, trial)
 		if err != nil {
 			return err
 		}
+		left := func() time.Duration { return r.within - s.Env.Clock.Now().Sub(began) }
 		trial.Block++ // the search has the first
-		watch := func(ctx context.Context, a *run.Arm) error { return guarded(ctx, a, capacity, rates) }
+		watch := func(ctx context.Context, a *run.Arm) error { return guarded(ctx, a, r, left) }
 		if err := s.Measure(ctx, alone(watch), trial); err != nil {
 			return err
 		}
@@ -53,47 +60,78 @@ func eachGuarded(ctx context.Context, s *run.Stage, plan []design.Trial) error {
 	return nil
 }
 
-// guardedRates returns the capacity of a treatment, 0 if it is not known, and the rates to offer. The search offers no
-// trespasses: a breach must not look like a limit of the rate.
-func guardedRates(ctx context.Context, s *run.Stage, trial design.Trial) (float64, []float64, error) {
-	if len(s.Load.Rates) > 0 {
-		return 0, s.Load.Rates, nil
+// guardRates are the rates of a treatment's points.
+type guardRates struct {
+	rates    []float64
+	given    bool          // by the file, which says that they are enough
+	capacity float64       // 1/s; 0: not known
+	within   time.Duration // in which no point begins that would end later
+}
+
+// guardedRates returns the rates to offer: those of the file, or multiples of the capacity, or of the highest rate that
+// was served where the search found none. The search offers no trespasses: a breach must not look like a limit of the
+// rate.
+func guardedRates(ctx context.Context, s *run.Stage, trial design.Trial) (guardRates, error) {
+	r := guardRates{within: guard.Within(s.Load.MaxTime, s.Load.Duration, s.Load.Trespass, s.Load.Rates)}
+	if r.given = len(s.Load.Rates) > 0; r.given {
+		r.rates = s.Load.Rates
+		return r, nil
 	}
-	s.OnlyAllowed = true
-	defer func() { s.OnlyAllowed = false }()
+	before := s.Load.MaxTime
+	s.OnlyAllowed, s.Load.MaxTime = true, guard.SearchTime(r.within)
+	defer func() { s.OnlyAllowed, s.Load.MaxTime = false, before }()
 	var trace capacity.Trace
 	err := s.Measure(ctx, alone(func(ctx context.Context, a *run.Arm) (err error) {
 		trace, err = searched(ctx, a)
 		return err
 	}), trial)
 	if err != nil {
-		return 0, nil, err
+		return r, err
 	}
 	found := capacity.Assess(trace)
-	rate := max(found.Rate, found.AtLeast)
-	if rate > 0 {
-		return rate, multiples(rate, s.Load.MaxRate, guard.Factors()), nil
+	if r.capacity = max(found.Rate, found.AtLeast); r.capacity > 0 {
+		r.rates = multiples(r.capacity, s.Load.MaxRate, guard.Factors())
+		return r, nil
 	}
-	highest := 0.0
-	for _, step := range trace.Steps {
-		if step.Role == capacity.RoleRamp {
-			highest = max(highest, step.Rate)
-		}
+	served := highestServed(&trace)
+	if served == 0 {
+		return r, fmt.Errorf("the search offered no load to %s: give load.rates instead", trial.Treatment)
 	}
-	if highest == 0 {
-		return 0, nil, fmt.Errorf("the search offered no load to %s: give load.rates instead", trial.Treatment)
-	}
-	note := record.Note{Treatment: trial.Treatment, Text: fmt.Sprintf(
-		"the search found no capacity; the rates are parts and multiples of %.4g/s, the highest rate of its ramp", highest)}
-	return 0, multiples(highest, s.Load.MaxRate, []float64{0.125, 0.25, 0.5, 1, 2}), s.Writer.Note(note)
+	r.rates = multiples(served, s.Load.MaxRate, guard.FactorsOfServed())
+	return r, s.Writer.Note(record.Note{Treatment: trial.Treatment, Text: fmt.Sprintf(
+		"the search found no capacity; the rates begin at parts of %.4g/s, the highest rate that was served for a moment, "+
+			"and rise until the target is overloaded", served)})
 }
 
-// multiples are the multiples of a rate that do not exceed most; 0: there is no bound.
+// highestServed is the highest rate that the target kept up with in the ramp of a search that found no capacity, or the
+// lowest that was offered if there is none.
+func highestServed(t *capacity.Trace) float64 {
+	served, lowest := 0.0, 0.0
+	for _, step := range t.Steps {
+		if step.Role != capacity.RoleRamp {
+			continue
+		}
+		if step.Passed != nil && *step.Passed {
+			served = max(served, step.Rate)
+		}
+		if lowest == 0 || step.Rate < lowest {
+			lowest = step.Rate
+		}
+	}
+	if served > 0 {
+		return served
+	}
+	return lowest
+}
+
+// multiples are the multiples of a rate, with most in place of those above it; 0: there is no bound.
 func multiples(rate, most float64, factors []float64) (out []float64) {
 	for _, f := range factors {
-		if r := f * rate; most == 0 || r <= most {
+		if r := f * rate; most == 0 || r < most {
 			out = append(out, r)
+			continue
 		}
+		return append(out, most)
 	}
 	return out
 }
@@ -101,17 +139,19 @@ func multiples(rate, most float64, factors []float64) (out []float64) {
 // guarding is one treatment whose control is watched.
 type guarding struct {
 	*run.Arm
-	stream   load.Stream
-	capacity float64 // 1/s; 0: not known
-	share    float64 // of trespasses in the calls
-	seen     []guard.Seen
-	ops      []guard.Operation
+	guardRates
+
+	stream load.Stream
+	share  float64              // of trespasses in the calls
+	left   func() time.Duration // of the time for the treatment
+	seen   []guard.Seen
+	ops    []guard.Operation
 }
 
-// guarded offers the rates, narrows the onset of breaches down, and brings about the conditions.
-func guarded(ctx context.Context, a *run.Arm, capacity float64, rates []float64) (err error) {
-	lowest := slices.Min(rates)
-	g := &guarding{Arm: a, capacity: capacity, share: guard.Share(a.Load.Trespass, lowest)}
+// guarded offers the rates, raises them until the target is overloaded, narrows the onset of breaches down, and brings
+// about the conditions.
+func guarded(ctx context.Context, a *run.Arm, r guardRates, left func() time.Duration) (err error) {
+	g := &guarding{Arm: a, guardRates: r, left: left, share: guard.Share(a.Load.Trespass, slices.Min(r.rates))}
 	if err := g.raise(); err != nil {
 		return err
 	}
@@ -128,7 +168,7 @@ func guarded(ctx context.Context, a *run.Arm, capacity float64, rates []float64)
 		return err
 	}
 	before, began, cpu := s.Progress(), s.Now(), load.ProcessCPU()
-	err = g.measure(ctx, rates)
+	err = g.measure(ctx)
 	after := s.Progress()
 	return errors.Join(err, a.Sample(context.WithoutCancel(ctx), record.After, 0),
 		a.Writer.Cells(a.Trial.Treatment, a.Trial.Block, s.Take()),
@@ -150,10 +190,49 @@ func (g *guarding) raise() error {
 		g.share*100, g.Load.Trespass*100, guard.LeastTrespasses)})
 }
 
-func (g *guarding) measure(ctx context.Context, rates []float64) error {
-	for _, rate := range rates {
-		if err := g.plain(ctx, rate, false); err != nil {
+// measure offers all points. If the time runs out, the conditions that are left are recorded as not brought about.
+func (g *guarding) measure(ctx context.Context) error {
+	end, err := g.measureRates(ctx)
+	if err != nil {
+		return err
+	}
+	end.Given = g.given
+	if err := g.Writer.Step(g.Trial.Treatment, g.Trial.Block, guard.StepEnd, end); err != nil {
+		return err
+	}
+	conditions, err := g.Conditions()
+	if err != nil {
+		return err
+	}
+	for _, c := range conditions {
+		if err := g.under(ctx, c, g.conditionRate()); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// measureRates offers the planned rates, then higher ones until the target is overloaded, then what the verdict still
+// lacks, and then what narrows the onset of breaches down. It returns why no higher rate was offered.
+func (g *guarding) measureRates(ctx context.Context) (end guard.End, err error) {
+	for _, rate := range g.rates {
+		if fits, err := g.plain(ctx, rate, 0, false); err != nil || !fits {
+			return guard.End{Stop: guard.StopMaxTime, Rate: rate}, err
+		}
+	}
+	end = guard.End{Stop: guard.StopRates}
+	if !g.given {
+		if end, err = g.climb(ctx); err != nil || end.Stop == guard.StopMaxTime {
+			return end, err
+		}
+	}
+	for range guard.MostMore {
+		rate, length, lacks := guard.More(g.seen, g.share, g.need())
+		if !lacks {
+			break
+		}
+		if fits, err := g.plain(ctx, rate, length, false); err != nil || !fits {
+			return end, err
 		}
 	}
 	for range guard.MostRefined {
@@ -165,42 +244,60 @@ func (g *guarding) measure(ctx context.Context, rates []float64) error {
 		if !ok {
 			break
 		}
-		if err := g.plain(ctx, rate, true); err != nil {
-			return err
+		if fits, err := g.plain(ctx, rate, 0, true); err != nil || !fits {
+			return end, err
 		}
 	}
-	conditions, err := g.Conditions()
-	if err != nil {
-		return err
-	}
-	for _, c := range conditions {
-		if err := g.under(ctx, c, g.conditionRate(rates)); err != nil {
-			return err
+	return end, nil
+}
+
+// need is how many trespasses the control must decide for the budgets.
+func (g *guarding) need() uint64 {
+	n := guard.Enough()
+	for _, text := range g.Budget {
+		if b, err := budget.Parse(text); err == nil && b.Metric == metric.Permitted.Name {
+			n = max(n, stat.TrialsToBound(b.Limit.Value, guard.Level))
 		}
 	}
-	return nil
+	return n
+}
+
+// climb raises the rate until the target is overloaded, or something ends that.
+func (g *guarding) climb(ctx context.Context) (guard.End, error) {
+	for {
+		rate, end := guard.Higher(g.seen, g.Load.MaxRate)
+		if end.Stop != "" {
+			return end, nil
+		}
+		if fits, err := g.plain(ctx, rate, 0, false); err != nil || !fits {
+			return guard.End{Stop: guard.StopMaxTime, Rate: rate}, err
+		}
+	}
 }
 
 // conditionRate is half of the capacity, or the lowest rate.
-func (g *guarding) conditionRate(rates []float64) float64 {
+func (g *guarding) conditionRate() float64 {
 	if g.capacity > 0 {
 		return g.capacity / 2
 	}
-	return slices.Min(rates)
+	return slices.Min(g.rates)
 }
 
-// plain is a point at one rate, without a condition.
-func (g *guarding) plain(ctx context.Context, rate float64, refined bool) error {
+// plain is a point at one rate, without a condition; length 0: the usual one. fits is false, and nothing was offered,
+// if it would end too late.
+func (g *guarding) plain(ctx context.Context, rate float64, length time.Duration, refined bool) (fits bool, err error) {
 	p := guard.Point{Rate: rate, Refined: refined}
 	if g.capacity > 0 {
 		p.Factor = rate / g.capacity
 		p.Name = guard.Title(p.Factor)
 	}
-	asked := g.Load.Duration
-	if asked == 0 {
-		asked = guard.UsualPoint
+	if length == 0 {
+		length = guard.Length(cmp.Or(g.Load.Duration, guard.UsualPoint), rate, g.share)
 	}
-	return g.offer(ctx, p, guard.Length(asked, rate, g.share), nil)
+	if length > g.left() {
+		return false, nil
+	}
+	return true, g.offer(ctx, p, length, nil)
 }
 
 // offer offers one point until stop says so (nil: until length has passed), waits until its calls have ended, and
@@ -232,6 +329,8 @@ func (g *guarding) keep(ctx context.Context, p guard.Point, step int) error {
 	p.Read = g.stream.Now()
 	calls := g.stream.Calls(p.Segment.Start)
 	seen := guard.Assess(p, g.ops, load.Calls(calls))
+	due := load.Calls(calls).Due(p.Segment.Start, p.Segment.End)
+	seen.Late = !signature.AuditCalls(due, p.Segment.End, p.Segment.Offered).Valid
 	g.seen = append(g.seen, seen)
 	g.stream.Reset()
 	back, err := g.back(ctx)

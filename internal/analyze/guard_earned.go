@@ -1,0 +1,82 @@
+package analyze
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"tare/internal/guard"
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/stat"
+	"tare/internal/unit"
+)
+
+// guardEnd reads how the points of a trial ended. A trial that was cut short, or that an older tare recorded, does not
+// say it.
+func guardEnd(t *record.Trial) (end guard.End, err error) {
+	for _, s := range t.Steps {
+		if s.Name == guard.StepEnd {
+			if err := json.Unmarshal(s.Payload, &end); err != nil {
+				return end, fmt.Errorf("read how the points ended: %w", err)
+			}
+			if !(end.Rate >= 0 && end.Rate < 1e12) {
+				return end, fmt.Errorf("the points ended at %v/s", end.Rate)
+			}
+		}
+	}
+	return end, nil
+}
+
+// earn says under which load the control was seen, and why a pass is not earned by it: it was not overloaded, or too
+// few trespasses were answered meanwhile, and nobody said that the rates are enough.
+func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
+	g.RatesGiven = end.Given || len(a.rec.Plan.Load.Rates) > 0
+	rate, served, ok := guard.Reached(seen)
+	if ok {
+		g.Reached = &rate
+	}
+	over, overloaded := guard.OverloadOf(seen)
+	if overloaded {
+		g.Overload = overloadOf(&over)
+	}
+	switch {
+	case g.RatesGiven || overloaded && over.Enough():
+	case overloaded:
+		g.Unearned = fmt.Sprintf("the control was overloaded at %s, but only %d trespasses were answered at and near that "+
+			"rate, of %d that a pass needs: %d timed out or were not sent", unit.PerSecond(over.Rate), over.Answered,
+			guard.LeastTrespasses, over.Failed)
+	case !ok:
+		g.Unearned = "the control was not overloaded: the generator kept up with none of the rates; --rates 100/s, or " +
+			"load.rates, gives others"
+	default:
+		g.Unearned = notOverloaded(rate, served, end)
+	}
+}
+
+// notOverloaded says up to which rate a control was not overloaded, why no higher one was offered, and what to do.
+func notOverloaded(rate float64, served stat.Estimate, end guard.End) string {
+	why, do := "", ""
+	switch end.Stop {
+	case guard.StopMaxRate:
+		why, do = " (max_rate)", "raise max_rate, or say"
+	case guard.StopMaxTime:
+		why, do = ", before the time was over", "raise load.max_time, or say"
+	case guard.StopGenerator:
+		why = fmt.Sprintf("; the generator could not keep up at %s", unit.PerSecond(end.Rate))
+	case guard.StopRates, guard.StopOverload:
+	}
+	if do == "" {
+		do = "say"
+	}
+	return fmt.Sprintf("the control was not overloaded: it served %s up to %s, the highest rate that was offered%s; %s "+
+		"which rates are enough: --rates %[2]s, or load.rates", report.Percent(served.Value), unit.PerSecond(rate), why, do)
+}
+
+// overloadOf is an overload for the report.
+func overloadOf(o *guard.Overload) *report.GuardOverload {
+	return &report.GuardOverload{
+		Rate: o.Rate, ServedShare: shareOf(o.Served), ServedBelow: shareOf(o.Below), Median: known(o.Median.Seconds()),
+		MedianBelow: known(o.MedianBelow.Seconds()), FewerServed: o.FewerServed, Slower: o.Slower, Answered: o.Answered,
+		Decided: o.Decided,
+	}
+}

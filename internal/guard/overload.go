@@ -1,0 +1,107 @@
+package guard
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tare/internal/stat"
+)
+
+const (
+	// fewerServed is how much lower the served share must be than at lower rates, at 95 % on both sides, for a point to
+	// count as degraded.
+	fewerServed = 0.02
+	// timesSlower and slowerBy are how much longer the median response must be than at lower rates: both.
+	timesSlower = 3
+	slowerBy    = 10 * time.Millisecond
+	// near is the share of the rate of the overload from which on a rate counts as near to it.
+	near = 0.7
+	// wellBeyond is the multiple of the rate of the overload up to which the rate is raised.
+	wellBeyond = 2.5
+)
+
+// An Overload is the rate from which on a target was degraded, at this and at all higher rates that were offered.
+type Overload struct {
+	Rate float64 // 1/s
+	// Below and Served are the shares of the other calls that were served at lower rates, and at Rate. FewerServed says
+	// that they differ, Slower that the medians do.
+	Below, Served             stat.Estimate
+	MedianBelow, Median       time.Duration
+	FewerServed, Slower       bool
+	Points                    int    // at Rate and above
+	Decided, Answered, Failed uint64 // trespasses at Rate and above, and at near of it
+}
+
+// Enough reports whether enough trespasses were answered under the overload and near it.
+func (o *Overload) Enough() bool { return o.Answered >= LeastTrespasses }
+
+// OverloadOf finds the overload in points without conditions at which the generator kept up. ok is false if the highest
+// of them was not degraded, or there are fewer than two rates.
+func OverloadOf(points []Seen) (o Overload, ok bool) {
+	kept := keptUp(points)
+	var below Legitimate
+	fastest := time.Duration(0)
+	for i := range kept {
+		p := &kept[i]
+		here := Overload{Rate: p.Rate, MedianBelow: fastest, Median: p.Median}
+		if here.degraded(&below, &p.Legitimate) {
+			if !ok {
+				o, ok = here, true
+			}
+			continue
+		}
+		o, ok = Overload{}, false
+		below.Served, below.Wrong = below.Served+p.Legitimate.Served, below.Wrong+p.Legitimate.Wrong
+		below.Failed, below.Unsent = below.Failed+p.Legitimate.Failed, below.Unsent+p.Legitimate.Unsent
+		if p.Median > 0 && (fastest == 0 || p.Median < fastest) {
+			fastest = p.Median
+		}
+	}
+	for _, p := range kept {
+		if ok && p.Rate >= o.Rate {
+			o.Points++
+		}
+		if ok && p.Rate >= near*o.Rate {
+			o.Decided += p.Trespasses.Decided()
+			o.Answered += p.Trespasses.Decided() + p.Trespasses.Errors
+			o.Failed += p.Trespasses.Undecided + p.Trespasses.Unsent - p.Trespasses.Errors
+		}
+	}
+	return o, ok
+}
+
+// degraded compares a point with those at lower rates.
+func (o *Overload) degraded(below, here *Legitimate) bool {
+	var known bool
+	if o.Below, known = below.Share(); !known {
+		return false
+	}
+	if o.Served, known = here.Share(); !known {
+		return false
+	}
+	o.FewerServed = o.Served.Hi < o.Below.Lo-fewerServed
+	o.Slower = o.MedianBelow > 0 && o.Median >= timesSlower*o.MedianBelow && o.Median-o.MedianBelow >= slowerBy
+	return o.FewerServed || o.Slower
+}
+
+// keptUp returns the points without conditions at which the generator kept up, the slowest first.
+func keptUp(points []Seen) []Seen {
+	out := slices.DeleteFunc(slices.Clone(points), func(p Seen) bool {
+		return p.Condition != nil || p.Late || p.Legitimate.Due() == 0
+	})
+	slices.SortStableFunc(out, func(a, b Seen) int { return cmp.Compare(a.Rate, b.Rate) })
+	return out
+}
+
+// Reached is the highest rate of a point without a condition at which the generator kept up, with the served share at
+// it; ok is false if there is none.
+func Reached(points []Seen) (rate float64, served stat.Estimate, ok bool) {
+	kept := keptUp(points)
+	if len(kept) == 0 {
+		return 0, stat.Estimate{}, false
+	}
+	last := &kept[len(kept)-1]
+	served, _ = last.Legitimate.Share()
+	return last.Rate, served, true
+}

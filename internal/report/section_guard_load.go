@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"tare/internal/unit"
+)
+
+// permitted names the trespasses that were permitted: each operation with its first breach, and the rate at which that
+// was.
+func (g *Guard) permitted() (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(g.Operations)) {
+		n := g.Operations[name]
+		if n.Permitted == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%s: %d of %d", name, n.Permitted, n.Decided())
+		i := slices.IndexFunc(g.Breaches, func(b Breach) bool { return b.Operation == name })
+		if i >= 0 {
+			text += ", one of them " + g.Breaches[i].sentence()
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// sentence says where a trespass was permitted, and with which answer: "at 502/s: read as caller 7 → status 200, 16
+// bytes".
+func (b *Breach) sentence() string {
+	at := b.Point
+	switch rate := unit.PerSecond(b.Rate); {
+	case b.Rate > 0 && (at == "" || at == rate):
+		at = rate
+	case b.Rate > 0:
+		at = rate + " (" + at + ")"
+	}
+	text := strings.Join(nonEmpty(b.Request, b.answered()), " → ")
+	return strings.Join(nonEmpty("at "+at, text), ": ")
+}
+
+// answered is the answer to a breach; "": it is not known.
+func (b *Breach) answered() string {
+	if b.Answer == "" && b.Status > 0 {
+		return fmt.Sprintf("status %d, %d bytes", b.Status, b.AnswerBytes)
+	}
+	return b.Answer
+}
+
+// overload says at which rate the control was overloaded, or up to which it was not; "": that was not asked.
+func (g *Guard) overload() string {
+	switch {
+	case g.Unearned != "":
+		return g.Unearned
+	case g.Overload != nil:
+		return "the control was overloaded from " + unit.PerSecond(g.Overload.Rate) + " on: " + g.Overload.sentence()
+	case g.RatesGiven && g.Reached != nil:
+		return "the control was not overloaded up to " + unit.PerSecond(*g.Reached) +
+			", the highest rate that the experiment asks for"
+	}
+	return ""
+}
+
+// overloadClass says whether the control was seen under the load that was asked for.
+func (g *Guard) overloadClass() string {
+	if g.Unearned != "" {
+		return unsure
+	}
+	return plain
+}
+
+// sentence says what shows an overload: "52.7 % of the other calls were served, 100.0 % at lower rates".
+func (o *GuardOverload) sentence() string {
+	var parts []string
+	if o.FewerServed && o.ServedShare != nil && o.ServedBelow != nil {
+		parts = append(parts, fmt.Sprintf("%s of the other calls were served, %s at lower rates",
+			Percent(o.ServedShare.Value), Percent(o.ServedBelow.Value)))
+	}
+	if o.Slower && o.Median != nil && o.MedianBelow != nil {
+		parts = append(parts, fmt.Sprintf("the median response was %s, %s at lower rates", unit.Seconds(*o.Median),
+			unit.Seconds(*o.MedianBelow)))
+	}
+	return strings.Join(parts, "; ")
+}
