@@ -168,7 +168,7 @@ func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlag
 		speak = append(speak, ar.Name())
 		for _, x := range adapters {
 			if x.Name == adapter {
-				return spoken{area: ar.Name(), adapter: x, url: address}, nil
+				return spoken{area: ar.Name(), adapter: x, url: u.String()}, nil
 			}
 		}
 	}
@@ -176,8 +176,35 @@ func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlag
 		strings.Join(speak, " and "))
 }
 
+// withScheme adds http:// to an address on loopback that has a host and a port but no scheme, and prints a note. For
+// other hosts the user must say which scheme is meant: over http credentials can be read on the way.
+func (a *app) withScheme(address string) (string, error) {
+	if strings.Contains(address, "://") || strings.ContainsAny(address, "@?#") {
+		return address, nil
+	}
+	u, err := url.Parse("http://" + address)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Port() == "":
+		return address, nil
+	case !kit.LoopbackHost(u.Hostname()):
+		return "", usage("%s has no scheme; write http://%[1]s or https://%[1]s", address)
+	}
+	a.tell("%-9s %s: http, since the address has no scheme\n", "address", u)
+	return u.String(), nil
+}
+
+// isLoopbackPort reports whether a word is a host on loopback with its port, and perhaps a path: "localhost:8080".
+func isLoopbackPort(word string) bool {
+	u, err := url.Parse("http://" + word)
+	return err == nil && u.Port() != "" && u.User == nil && kit.LoopbackHost(u.Hostname())
+}
+
 // parseAddress parses an address of the command line. Its errors do not quote what may hold a credential.
 func (a *app) parseAddress(address string) (*url.URL, error) {
+	address, err := a.withScheme(address)
+	if err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
