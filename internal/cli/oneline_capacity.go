@@ -265,9 +265,11 @@ func (a *app) needsRate(ctx context.Context, u *url.URL, f *sourceFlags) error {
 	if err != nil {
 		return unheard(u, err)
 	}
-	_ = c.Close() // nothing was sent
-	if found := kit.Unseen(addr, area.Env{}); len(found) > 0 {
-		return usage("%s; %s", found[0].Message, next)
+	_ = c.Close()                                    // nothing was sent
+	for _, f := range kit.Unseen(addr, area.Env{}) { // the plan, or the run, prints what is only a warning
+		if f.Severity == area.Error {
+			return usage("%s; %s", f.Message, next)
+		}
 	}
 	return nil
 }
