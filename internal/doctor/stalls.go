@@ -144,11 +144,11 @@ func (w *watcher) run(ctx context.Context, began, end int64) {
 			sleepUntil(due)
 			continue
 		}
+		w.note(time.Duration(now-due), window)
 		if at := min(int((now-began)/int64(stallWindow)), len(w.windows)-1); at != window {
-			account()
+			account() // to the window to which the delay was added
 			window = at
 		}
-		w.note(time.Duration(now-due), window)
 		due += (now - due + int64(nap)) / int64(nap) * int64(nap)
 	}
 }
@@ -250,7 +250,7 @@ func (w *watcher) taken(k int) time.Duration {
 	if w.first {
 		return w.windows[k].late
 	}
-	return max(0, w.windows[k].late-w.windows[k].waited)
+	return w.windows[k].late - w.windows[k].waited
 }
 
 // delayBound returns a delay that at most the given share of calls suffers. A call waits for a processor four times: the
