@@ -126,7 +126,8 @@ func capacityOf(treatment string, r *capacity.Result) report.Capacity {
 		Treatment: treatment, Broke: r.Broke, Rate: known(r.Rate), Lo: known(r.Lo), Hi: known(r.Hi),
 		AtLeast: known(r.AtLeast),
 		AtMost:  known(r.AtMost), BrokeAbove: known(r.BrokeAbove),
-		VerifiedLow: known(r.VerifiedLow), VerifiedHigh: known(r.VerifiedHigh), SLORate: known(r.SLORate), Burst: r.Burst,
+		VerifiedLow: known(r.VerifiedLow), VerifiedHigh: known(r.VerifiedHigh), SLORate: known(r.SLORate),
+		SLOFails: known(r.SLOFails), Burst: r.Burst,
 		Wedged: r.Wedged, RecoverySeconds: r.RecoverySeconds, Recovery: r.RecoveryNote, Phases: r.Phases, Seconds: r.Seconds,
 		Valid: r.Valid, Stop: string(r.Stop), Reason: r.Reason,
 	}

@@ -154,12 +154,20 @@ func (t Trace) leastHeld(v signature.Verdict) time.Duration {
 }
 
 // sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to
-// reach the objective. No rate beyond the capacity is one.
+// reach the objective. No rate beyond the capacity is one. Beside it is the lowest one above it at which the objective
+// did not hold.
 func (r *Result) sloRate(t Trace) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		if s.Role == RoleSLO && s.Passed != nil && *s.Passed && t.keptUp(s) && (!r.Broke || r.Rate > 0 && s.Rate <= r.Hi) {
 			r.SLORate = max(r.SLORate, s.Rate)
+		}
+	}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if s.Role == RoleSLO && s.Passed != nil && !*s.Passed && s.Rate > r.SLORate &&
+			(r.SLOFails == 0 || s.Rate < r.SLOFails) {
+			r.SLOFails = s.Rate
 		}
 	}
 }
@@ -293,11 +301,4 @@ func (r Result) Interval() (x budget.Interval, how string) {
 func (r Result) Judge(limit float64) budget.Verdict {
 	x, _ := r.Interval()
 	return budget.Decide(budget.Budget{Metric: "capacity", Op: budget.AtLeast, Limit: budget.Limit{Value: limit}}, x)
-}
-
-// clientVerdict is the class of a search that the generator limited.
-func clientVerdict(reason string) signature.Verdict {
-	return signature.Verdict{
-		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
-	}
 }

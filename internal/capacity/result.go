@@ -23,6 +23,8 @@ type Result struct {
 	VerifiedHigh float64 `json:"verified_high,omitempty"`
 	// SLORate is the highest rate at which the latency objective held.
 	SLORate float64 `json:"slo_rate,omitempty"`
+	// SLOFails is the lowest rate above it at which the objective did not hold.
+	SLOFails float64 `json:"slo_fails,omitempty"`
 	// Burst is how many calls above the capacity the target took before it broke; nil where that has no meaning.
 	Burst *float64 `json:"burst,omitempty"`
 	// Signature is how it broke.

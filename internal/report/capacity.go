@@ -21,8 +21,9 @@ type Capacity struct {
 	BrokeAbove   *float64 `json:"broke_above,omitempty"`
 	VerifiedLow  *float64 `json:"verified_low,omitempty"`  // a rate that was seen to hold
 	VerifiedHigh *float64 `json:"verified_high,omitempty"` // a rate that was seen to fail
-	SLORate      *float64 `json:"slo_rate,omitempty"`
-	Burst        *float64 `json:"burst,omitempty"` // calls beyond the rate that were served from a full bucket
+	SLORate      *float64 `json:"slo_rate,omitempty"`      // the highest rate at which the latency objective held
+	SLOFails     *float64 `json:"slo_fails,omitempty"`     // the lowest rate above it at which it did not
+	Burst        *float64 `json:"burst,omitempty"`         // calls beyond the rate that were served from a full bucket
 	// Signature is absent if it did not break.
 	Signature signature.Class             `json:"signature,omitempty"`
 	Scores    map[signature.Class]float64 `json:"scores,omitempty"`
