@@ -264,7 +264,7 @@ func blocksOf(rep *report.Report) []int {
 	return make([]int, rep.Design.Blocks)
 }
 
-// A guarding makes records of guards whose truth is known: a control that is asked at some rates for ten seconds each.
+// A guarding makes records of guards whose truth is known: a control that is asked at some rates for twenty seconds each.
 type guarding struct {
 	rates     []float64
 	given     bool    // the file lists the rates
@@ -351,9 +351,9 @@ func (x guarding) write(t *testing.T, budget string) string {
 	return w.Dir()
 }
 
-// point offers a rate for ten seconds. Every fifth call is a trespass.
+// point offers a rate for twenty seconds. Every fifth call is a trespass.
 func (x guarding) point(rate float64, from time.Duration) (guard.Point, []load.Call) {
-	const length = 10 * time.Second
+	const length = 20 * time.Second
 	var calls []load.Call
 	free, trespasses := from, 0.0
 	n := int(rate * length.Seconds())
