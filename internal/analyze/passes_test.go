@@ -268,7 +268,7 @@ func blocksOf(rep *report.Report) []int {
 type guarding struct {
 	rates     []float64
 	given     bool    // the file lists the rates
-	serves    float64 // calls a second that are served at most; 0: all
+	serves    float64 // calls a second that are served at most, the others are shed; 0: all
 	permitted float64 // share of the trespasses
 	late      time.Duration
 	status    record.Status
@@ -362,7 +362,8 @@ func (x guarding) point(rate float64, from time.Duration) (guard.Point, []load.C
 		c.Ready = c.Intended + 1
 		c.Sent = c.Ready + 1 + x.late
 		c.Done = c.Sent + 5*time.Millisecond
-		if x.serves > 0 {
+		sheds := x.serves > 0 && free > c.Sent+50*time.Millisecond
+		if x.serves > 0 && !sheds {
 			free = max(free, c.Sent) + time.Duration(1e9/x.serves)
 			c.Done = free
 		}
@@ -373,11 +374,10 @@ func (x guarding) point(rate float64, from time.Duration) (guard.Point, []load.C
 				c.Outcome, c.Status = load.Permitted, 200
 			}
 		}
-		if c.Done > c.Intended+5*time.Second {
-			c.Done, c.Outcome, c.Status = c.Intended+5*time.Second, load.Timeout, 0
-		} else {
-			c.FirstByte = c.Done
+		if sheds {
+			c.Outcome, c.Status = load.Refused, 503
 		}
+		c.FirstByte = c.Done
 		calls = append(calls, c)
 	}
 	end := from + length
