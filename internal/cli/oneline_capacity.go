@@ -193,12 +193,6 @@ func (a *app) withScheme(address string) (string, error) {
 	return u.String(), nil
 }
 
-// isLoopbackPort reports whether a word is a host on loopback with its port, and perhaps a path: "localhost:8080".
-func isLoopbackPort(word string) bool {
-	u, err := url.Parse("http://" + word)
-	return err == nil && u.Port() != "" && u.User == nil && kit.LoopbackHost(u.Hostname())
-}
-
 // parseAddress parses an address of the command line. Its errors do not quote what may hold a credential.
 func (a *app) parseAddress(address string) (*url.URL, error) {
 	address, err := a.withScheme(address)

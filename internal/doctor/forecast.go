@@ -50,7 +50,7 @@ func (s *Stalls) searches() string {
 			text += ", and fewer still for other processes that compete with it: how many is not known"
 		}
 	}
-	return text + "; how much longer a search takes is not known"
+	return text + "; how much longer a search takes is not known, but load.max_time bounds it"
 }
 
 // blame says how long the stalls were, and whose.
