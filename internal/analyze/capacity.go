@@ -157,6 +157,7 @@ func pointOf(p *capacity.Point) report.Point {
 		Name: p.Name, Rate: p.Rate, Seconds: p.Seconds, Offered: nonNegative(p.Offered), Sent: nonNegative(p.Sent),
 		GoodputSLO: p.GoodputSLO,
 		P50:        known(p.P50), P90: known(p.P90), P99: known(p.P99), Max: known(p.Max),
+		P99Own:       known(p.P99Own),
 		NoConnection: nonNegative(p.NoConnection), NoByte: nonNegative(p.NoByte), BadStatus: nonNegative(p.BadStatus),
 		Stuck:        nonNegative(p.Stuck),
 		DrainSeconds: p.Drain, LastFailedSent: p.LastFailedSent, RecoverySeconds: p.RecoverySeconds,

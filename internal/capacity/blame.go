@@ -104,11 +104,18 @@ func hostTime(step *Step) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Min(100, 100*share)) }
 
+// A limited is a rate at which the generator was the limit, and why.
+type limited struct {
+	rate float64
+	why  string
+}
+
 // retreat looks for a rate that holds, for long enough to say so, below one at which the generator was the limit. It
 // returns the goodput of a rate that breaks although the generator keeps up; else it ends the search.
 func (r *session) retreat(rate float64, why string) (goodput float64, err error) {
 	lo, hi, lasted := r.fastest, rate, 0.0
-	for range 6 {
+	limits := []limited{{rate, why}}
+	for range 8 {
 		next := math.Sqrt(lo * hi)
 		switch {
 		case lo == 0:
@@ -116,7 +123,7 @@ func (r *session) retreat(rate float64, why string) (goodput float64, err error)
 		case hi < 1.2*lo && lasted < lo:
 			next = lo // it held for a moment: does it for longer?
 		case hi < 1.2*lo:
-			return 0, r.clientLimited(rate, why)
+			return 0, r.clientLimited(limits)
 		}
 		began := r.s.Now()
 		step, broke, err := r.climb(next, min(lasting(next, 3*time.Second, fewest), 20*time.Second))
@@ -129,8 +136,10 @@ func (r *session) retreat(rate float64, why string) (goodput float64, err error)
 		case err != nil:
 			return 0, err
 		case blamed:
-			hi, why, rate = next, step.Note, next
-			lo = min(lo, next/1.5)
+			hi, limits = next, append(limits, limited{next, step.Note})
+			if lo = min(lo, next/1.5); lasted == 0 {
+				lo = next / 4 // the host has become busier: what held before is far off
+			}
 			if err := r.drain("a lower rate is tried"); err != nil {
 				return 0, err
 			}
@@ -146,12 +155,21 @@ func (r *session) retreat(rate float64, why string) (goodput float64, err error)
 			lo, lasted = next, next
 		}
 	}
-	return 0, r.clientLimited(rate, why)
+	return 0, r.clientLimited(limits)
 }
 
-// clientLimited ends the search because the generator is the limit at a rate.
-func (r *session) clientLimited(rate float64, why string) error {
-	r.stop(StopClient, fmt.Sprintf("at %s/s %s", number(rate), why))
+// clientLimited ends the search because the generator is the limit: at the lowest rate above those that held or, where
+// the host has become busier since, at a lower one.
+func (r *session) clientLimited(limits []limited) error {
+	r.read()
+	held, _ := r.t.fastestKeptUp(longEnough)
+	at, when := limits[len(limits)-1], "later, "
+	for _, l := range limits {
+		if l.rate > held && (when != "" || l.rate < at.rate) {
+			at, when = l, ""
+		}
+	}
+	r.stop(StopClient, fmt.Sprintf("%sat %s/s %s", when, number(at.rate), at.why))
 	return errStop
 }
 

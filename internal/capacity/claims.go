@@ -22,7 +22,7 @@ import (
 //	number with interval      both of these, at most 1.6 times apart. The interval is wider by the margins of margins.go
 //	at least                  without a number: VerifiedLow less its margins; or, where nothing broke, a step of the
 //	                          ramp that the target kept up with, with single calls answered afterwards; where the
-//	                          generator ended the search, a step of at least 1000 calls
+//	                          generator ended the search, a step of at least 1000 calls and two seconds
 //	at most                   without a number: VerifiedHigh
 //	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may
 //	                          have served saved-up allowance
@@ -54,7 +54,7 @@ func (r *Result) claim(t Trace, b base) {
 	case r.Broke:
 	case t.Stop == StopDown:
 		r.Broke = true
-		r.BrokeAbove, _ = t.fastestKeptUp()
+		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	default:
 		r.atLeast(t)
 	}
@@ -66,7 +66,7 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature = true, f.verdict
 	if t.Stop == StopDown {
-		r.BrokeAbove, _ = t.fastestKeptUp()
+		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
 	if why := r.doubtInUpperSide(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {

@@ -86,6 +86,8 @@ type Point struct {
 	P90 float64 `json:"p90,omitempty"`
 	P99 float64 `json:"p99,omitempty"`
 	Max float64 `json:"max,omitempty"`
+	// P99Own is how much of P99 the generator's own delays are at most.
+	P99Own float64 `json:"p99_own,omitempty"`
 	// Failures by phase.
 	NoConnection int `json:"no_connection"` // never sent
 	NoByte       int `json:"no_byte"`       // sent, and never a byte back

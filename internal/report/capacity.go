@@ -94,6 +94,8 @@ type Point struct {
 	P90 *float64 `json:"p90,omitempty"`
 	P99 *float64 `json:"p99,omitempty"`
 	Max *float64 `json:"max,omitempty"`
+	// P99Own is how much of p99 the generator's own delays are at most.
+	P99Own *float64 `json:"p99_own,omitempty"`
 	// Failures by phase: never sent, sent without a byte back, and an answer that was not the expected one.
 	NoConnection uint64 `json:"no_connection"`
 	NoByte       uint64 `json:"no_byte"`

@@ -8,6 +8,7 @@ import (
 	"tare/internal/budget"
 	"tare/internal/metric"
 	"tare/internal/question"
+	"tare/internal/signature"
 	"tare/internal/unit"
 )
 
@@ -103,7 +104,7 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 
 // signature describes how the target breaks, with the evidence, and the class that nearly won.
 func (c *Capacity) signature() []remark {
-	if c.Signature == "" {
+	if c.Signature == "" || c.Signature == signature.Client { // the capacity says that
 		return nil
 	}
 	out := []remark{{Word: "signature", Text: string(c.Signature)}}

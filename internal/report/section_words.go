@@ -49,8 +49,8 @@ func capacitySentence(c *Capacity) string {
 		class = ": " + string(c.Signature)
 	}
 	switch {
-	case !c.Valid && c.AtLeast != nil:
-		return "It holds at least " + unit.PerSecond(*c.AtLeast) + "; beyond that " + generator + because(c.Reason) + "."
+	case c.Stop == stopClient && c.AtLeast != nil:
+		return "It holds at least " + unit.PerSecond(*c.AtLeast) + "; " + aboveThat + because(c.Reason) + "."
 	case !c.Valid:
 		return "Nothing is known of the target: " + generator + because(c.Reason) + "."
 	case c.Rate != nil && c.Wedged:

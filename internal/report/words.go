@@ -40,9 +40,8 @@ func count(n uint64) string {
 // headline describes the capacity in one line without its label.
 func (r *Report) headline(c *Capacity) string {
 	switch {
-	case !c.Valid && c.AtLeast != nil:
-		return "at least " + unit.PerSecond(*c.AtLeast) + "; beyond that the generator is the limit, not the target" +
-			because(r.untold(c.Reason))
+	case c.Stop == stopClient && c.AtLeast != nil:
+		return "at least " + unit.PerSecond(*c.AtLeast) + "; " + aboveThat + because(r.untold(c.Reason))
 	case !c.Valid:
 		return "not measured: the generator is the limit, not the target" + because(r.untold(c.Reason))
 	case c.Rate != nil:
@@ -61,6 +60,12 @@ func (r *Report) headline(c *Capacity) string {
 	}
 	return "not measured" + because(c.Reason)
 }
+
+// stopClient is the stop of a search that the generator limited, and aboveThat what then is said of higher rates.
+const (
+	stopClient = "client"
+	aboveThat  = "above that the generator or its host is the limit, not the target"
+)
 
 func because(reason string) string {
 	if reason == "" {
@@ -169,23 +174,26 @@ func (r *Report) untold(reason string) string {
 // generatorLine says whether the generator limited the result, and the evidence; "" if the verdict says all of it.
 func (r *Report) generatorLine() string {
 	g := r.Generator
+	if !g.Valid && g.Reason != "" {
+		if r.untold(g.Reason) == "" {
+			return ""
+		}
+		return g.judged() + because(g.Reason)
+	}
 	parts := nonEmpty(r.untold(g.Reason))
 	for _, d := range g.Doubts {
 		if d != g.Reason {
 			parts = append(parts, d)
 		}
 	}
-	switch {
-	case !g.Valid && g.Reason != "" && len(parts) == 0:
-		return ""
-	case len(parts) > 0:
+	if len(parts) > 0 {
 		parts = []string{strings.Join(parts, "; ")}
 	}
-	if g.Lateness != nil && g.Valid {
+	if g.Lateness != nil {
 		parts = append(parts, "lateness p99 "+unit.Seconds(g.Lateness.P99))
 	}
 	if g.AchievedRatio != nil {
-		parts = append(parts, Percent(*g.AchievedRatio)+" of offered")
+		parts = append(parts, "sent "+Percent(*g.AchievedRatio)+" of what was due")
 	}
 	if g.RuledOut() {
 		parts = append(parts, g.Evidence...)

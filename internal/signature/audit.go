@@ -36,6 +36,9 @@ type Audit struct {
 	Reason     string  `json:"reason,omitempty"`
 }
 
+// aMoment is how much later than a call was due its connection may be free, for it not to have waited for that.
+const aMoment = 100 * time.Microsecond
+
 // Stall is how long a host may stand still without that the generator counts as too slow.
 const Stall = 30 * time.Millisecond
 
@@ -72,7 +75,7 @@ func (a *Auditor) Add(c *load.Call) {
 	a.n++
 	a.last = c.Intended
 	a.late.Add(int64(l))
-	a.bunch.add(c.Intended, max(c.Intended, c.Ready)+l, c.Ready <= c.Intended)
+	a.bunch.add(c.Intended, max(c.Intended, c.Ready)+l, c.Ready-c.Intended < aMoment)
 	if c.Done != 0 && c.Outcome.Good() {
 		a.response.Add(int64(c.Response()))
 	}

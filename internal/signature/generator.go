@@ -59,7 +59,7 @@ const (
 )
 
 // Unrecorded is the doubt about a generator without recorded threads, as of an older tare or another tool.
-const Unrecorded = "how busy its threads were was not recorded"
+const Unrecorded = "its CPU time was not recorded"
 
 // GeneratorOpinion is the verdict with its reasons.
 type GeneratorOpinion struct {

@@ -3,6 +3,7 @@ package drive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"tare/internal/capacity"
@@ -10,6 +11,7 @@ import (
 	"tare/internal/record"
 	"tare/internal/run"
 	"tare/internal/signature"
+	"tare/internal/unit"
 )
 
 // probedSearch runs a capacity search between two readings of the probes.
@@ -23,23 +25,117 @@ func probedSearch(ctx context.Context, a *run.Arm) error {
 	return errors.Join(err, watched(), a.Sample(context.WithoutCancel(ctx), record.After, 0), seen(ctx))
 }
 
-// searched opens a stream to the target, searches, and journals the evidence even if that failed.
-func searched(ctx context.Context, a *run.Arm) (trace capacity.Trace, err error) {
-	s, err := a.OpenStream(ctx, a.Trial.Seed, true)
-	if err != nil {
-		return trace, err
+// searched searches, and journals the evidence even if that failed. Where the generator is the limit, and time is left,
+// it searches again with other settings, and journals the search that got furthest.
+func searched(ctx context.Context, a *run.Arm) (capacity.Trace, error) {
+	given, begun := a.Load.Config, time.Now()
+	defer func() { a.Load.Config = given }()
+	best, err := attempt(ctx, a, a.Load.MaxTime)
+	if best == nil {
+		return capacity.Trace{}, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	trace, searchErr := search(ctx, a, s)
-	return trace, errors.Join(searchErr, keep(a, s, trace), a.ConfirmBreaches(ctx, s))
+	with, tried := given, ""
+	for _, s := range otherSettings {
+		left := a.Load.MaxTime - time.Since(begun)
+		if err != nil || best.trace.Stop != capacity.StopClient || left < leastAttempt {
+			break
+		}
+		if a.Load.Config = given; !s.change(&a.Load.Config) {
+			continue
+		}
+		next, failed := attempt(ctx, a, left)
+		if next == nil {
+			continue // these settings are not possible
+		}
+		if err = failed; err == nil && next.reach() > best.reach() {
+			best, with = next, a.Load.Config
+		}
+		tried += fmt.Sprintf("; with %s %s", s.name, next.said())
+	}
+	a.Load.Config = with
+	if tried != "" {
+		err = errors.Join(err, a.Writer.Note(record.Note{Treatment: a.Trial.Treatment, Text: "the generator was the limit, " +
+			"and the search was made again with other settings" + tried + ". The one that got furthest counts"}))
+	}
+	return best.trace, errors.Join(err, best.keep(a))
 }
 
-// search runs the adaptive search, or the ladder of the file.
-func search(ctx context.Context, a *run.Arm, s *run.Stream) (capacity.Trace, error) {
+// leastAttempt is how much time must be left for a search with other settings.
+const leastAttempt = 45 * time.Second
+
+// otherSettings are tried where the generator is the limit: a change reports whether it makes a difference.
+var otherSettings = []struct {
+	name   string
+	change func(*load.Config) bool
+}{
+	{"at most 64 connections", func(c *load.Config) bool {
+		const few = 64
+		differs := c.MaxConns == 0 || c.MaxConns > few
+		c.MaxConns = few
+		return differs
+	}},
+	{"engine std", func(c *load.Config) bool {
+		differs := c.Engine != load.Std
+		c.Engine = load.Std
+		return differs
+	}},
+}
+
+// An attempted search is its trace with what only its stream knew.
+type attempted struct {
+	trace    capacity.Trace
+	progress load.Progress
+	cells    []load.Cell
+}
+
+// attempt searches through a stream of its own, for at most so long; it returns nil where none can be opened.
+func attempt(ctx context.Context, a *run.Arm, most time.Duration) (out *attempted, err error) {
+	s, err := a.OpenStream(ctx, a.Trial.Seed, true)
+	if err != nil {
+		return nil, err
+	}
+	out = &attempted{}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	out.trace, err = search(ctx, a, s, most)
+	out.progress = s.Progress()
+	out.progress.UnsentTimeouts += uint64(max(0, out.progress.Waiting))
+	out.cells = s.Take()
+	return out, errors.Join(err, a.ConfirmBreaches(ctx, s))
+}
+
+// reach is the rate up to which the target is known.
+func (x *attempted) reach() float64 {
+	r := capacity.Assess(x.trace)
+	return max(r.Rate, r.AtLeast)
+}
+
+func (x *attempted) said() string {
+	if reach := x.reach(); reach > 0 {
+		return "it got to " + unit.PerSecond(reach)
+	}
+	return "it got no further"
+}
+
+// keep records the trace with its calls, the histograms, and the generator's audit.
+func (x *attempted) keep(a *run.Arm) error {
+	g := record.Generator{Seconds: x.progress.Now.Seconds()}
+	for _, step := range x.trace.Steps {
+		g.CPUSeconds += step.Segment.CPU
+	}
+	return errors.Join(
+		a.Writer.Calls(a.Trial.Treatment, a.Trial.Block, load.CallsOf(x.trace.Calls)),
+		a.Writer.Cells(a.Trial.Treatment, a.Trial.Block, x.cells),
+		a.Writer.Step(a.Trial.Treatment, a.Trial.Block, "trace", x.trace),
+		a.Audit(load.Progress{}, x.progress, g),
+	)
+}
+
+// search runs the adaptive search for at most so long, or the ladder of the file.
+func search(ctx context.Context, a *run.Arm, s *run.Stream, most time.Duration) (capacity.Trace, error) {
 	l := a.Load
 	o := capacity.Options{
 		Start: l.Rate, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: s.Keys, Timeout: l.Timeout,
-		MaxSeconds: l.MaxTime.Seconds(),
+		MaxSeconds: most.Seconds(),
 		SLO:        l.SLO, SLOShare: l.SLOShare, PointTime: l.Duration, Shared: a.SharesProcessors(),
 		Rates: l.Budgeted,
 	}
@@ -68,20 +164,4 @@ func search(ctx context.Context, a *run.Arm, s *run.Stream) (capacity.Trace, err
 		trace, err = capacity.Search(ctx, s, o, on)
 	}
 	return trace, errors.Join(err, failed)
-}
-
-// keep records the trace with its calls, the histograms, and the generator's audit.
-func keep(a *run.Arm, s load.Stream, trace capacity.Trace) error {
-	p := s.Progress()
-	p.UnsentTimeouts += uint64(max(0, p.Waiting))
-	g := record.Generator{Seconds: p.Now.Seconds()}
-	for _, step := range trace.Steps {
-		g.CPUSeconds += step.Segment.CPU
-	}
-	return errors.Join(
-		a.Writer.Calls(a.Trial.Treatment, a.Trial.Block, load.CallsOf(trace.Calls)),
-		a.Writer.Cells(a.Trial.Treatment, a.Trial.Block, s.Take()),
-		a.Writer.Step(a.Trial.Treatment, a.Trial.Block, "trace", trace),
-		a.Audit(load.Progress{}, p, g),
-	)
 }
