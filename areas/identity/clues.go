@@ -94,13 +94,13 @@ func tellsHTTP(u *url.URL, h area.Heard) (area.Spoken, error) {
 	}, nil
 }
 
-// tellsGCE knows a server by its refusal of a request that lacks the header of GCE's metadata protocol. The adapter adds
-// the path itself, so the address of one of the protocol's paths stands for its server.
+// tellsGCE knows a server by its refusal of a request that lacks the header of GCE's metadata protocol. The adapter
+// adds the path itself, so the address of one of the protocol's paths stands for its server.
 func tellsGCE(u *url.URL) (area.Spoken, error) {
 	base := u.Scheme + "://" + u.Host
 	if path := strings.Trim(u.Path, "/"); path != "" && !strings.HasPrefix("/"+path, gceRoot) {
-		return area.Spoken{}, area.Usage("%s refuses requests without the header %s, as the metadata server of GCE does; if it "+
-			"is one, give its address without a path: %s", u, gceHeader, base)
+		return area.Spoken{}, area.Usage("%s refuses requests without the header %s, as the metadata server of GCE does; if "+
+			"it is one, give its address without a path: %s", u, gceHeader, base)
 	}
 	return area.Spoken{
 		Adapter: "gce-metadata", URL: base, Evidence: fmt.Sprintf("%s answers with status 403, and asks for the header "+

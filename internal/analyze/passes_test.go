@@ -94,7 +94,7 @@ func first(tr capacity.Trace, steps int) capacity.Trace {
 	if steps > 0 {
 		end = tr.Steps[steps-1].Segment.End
 	}
-	tr.Calls = load.Calls(slices.DeleteFunc(load.CallsOf(tr.Calls), func(c load.Call) bool { return c.Intended >= end }))
+	tr.Calls = slices.DeleteFunc(load.CallsOf(tr.Calls), func(c load.Call) bool { return c.Intended >= end })
 	tr.Read, tr.Recovery = end+3*time.Second, nil
 	return tr
 }
@@ -107,7 +107,7 @@ func dying(tr capacity.Trace, from time.Duration) capacity.Trace {
 			c.Outcome, c.Status, c.FirstByte, c.Sent, c.Done = load.ConnFailed, 0, 0, 0, c.Ready+time.Millisecond
 		}
 	}
-	tr.Calls = load.Calls(calls)
+	tr.Calls = calls
 	no := false
 	for i := range tr.Steps {
 		if s := &tr.Steps[i]; s.Segment.End > from && s.Passed != nil {
@@ -264,7 +264,8 @@ func blocksOf(rep *report.Report) []int {
 	return make([]int, rep.Design.Blocks)
 }
 
-// A guarding makes records of guards whose truth is known: a control that is asked at some rates for twenty seconds each.
+// A guarding makes records of guards whose truth is known: a control that is asked at some rates for twenty
+// seconds each.
 type guarding struct {
 	rates     []float64
 	given     bool    // the file lists the rates
@@ -275,8 +276,8 @@ type guarding struct {
 	killed    bool
 }
 
-// TestHalfGuardsEarnNothing: a guard passes only a control that it overloaded, or asked at the rates that the file calls
-// enough.
+// TestHalfGuardsEarnNothing: a guard passes only a control that it overloaded, or asked at the rates that the file
+// calls enough.
 func TestHalfGuardsEarnNothing(t *testing.T) {
 	const none = "permitted <= 0"
 	slow, fast := []float64{1.25, 2.5, 5, 10, 20}, []float64{100, 200, 400, 800}

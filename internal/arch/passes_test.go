@@ -58,8 +58,8 @@ func TestPassesAreListed(t *testing.T) {
 			for _, d := range f.Decls {
 				name := path.Base(pkg) + "." + nameOfDecl(d)
 				compares[name] = compares[name] || comparesPass(d)
-				for _, what := range statedIn(d) {
-					made[name] = append(made[name], what)
+				if what := statedIn(d); len(what) > 0 {
+					made[name] = append(made[name], what...)
 				}
 			}
 		})

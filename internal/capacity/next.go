@@ -18,15 +18,15 @@ func (s Stop) Next(bounded bool) string {
 	case s == StopNoAnswer:
 		return "see that the server answers one such call, made by hand, and within load.timeout"
 	case s == StopFailing:
-		return "the table of causes ('tare report RUN --all') says how the calls failed; for a server that takes fewer calls, " +
-			"begin lower: --max-rate 2/s, or wait longer: load.timeout"
+		return "the table of causes ('tare report RUN --all') says how the calls failed; for a server that takes fewer " +
+			"calls, begin lower: --max-rate 2/s, or wait longer: load.timeout"
 	case s == StopTime && bounded:
 		return "more time narrows it: load.max_time (--set load.max_time=10m)"
 	case s == StopTime:
 		return "give the search more time: load.max_time (--set load.max_time=10m)"
 	case s == StopDown:
-		return "restart the target, and look in its log for the reason; a max_rate below the rate at which it broke keeps it " +
-			"up"
+		return "restart the target, and look in its log for the reason; a max_rate below the rate at which it broke keeps " +
+			"it up"
 	case s == StopNoRetry:
 		return "restart the target, and measure the points that are missing in a run of their own (load.rates)"
 	case s == StopCanceled:

@@ -83,7 +83,10 @@ func TestGuessQuotesRefusals(t *testing.T) {
 		body   string
 		quoted bool
 	}{
-		{403, words + "\n", true}, {401, words, true}, {404, words, false}, {403, "<p>" + words + "</p>", false},
+		{403, words + "\n", true},
+		{401, words, true},
+		{404, words, false},
+		{403, "<p>" + words + "</p>", false},
 		{403, words + strings.Repeat(".", guessWords), false},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -104,7 +107,10 @@ func TestGuessQuotesRefusals(t *testing.T) {
 func TestAddressWithoutScheme(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ address, url, says string }{
-		{"localhost:19101", "http://localhost:19101", "address   http://localhost:19101: http, since the address has no scheme\n"},
+		{
+			"localhost:19101", "http://localhost:19101",
+			"address   http://localhost:19101: http, since the address has no scheme\n",
+		},
 		{"127.0.0.1:80/a", "http://127.0.0.1:80/a", "has no scheme"},
 		{"[::1]:80", "http://[::1]:80", "has no scheme"},
 		{"http://localhost:80", "http://localhost:80", ""},
@@ -123,7 +129,8 @@ func TestAddressWithoutScheme(t *testing.T) {
 		} else {
 			got = u.String()
 		}
-		if got != c.url || !strings.Contains(said, c.says) || c.says == "" && said != "" || strings.Contains(said, "hunter2") {
+		if got != c.url || !strings.Contains(said, c.says) || c.says == "" && said != "" ||
+			strings.Contains(said, "hunter2") {
 			t.Errorf("%s: %q, said %q; want %q and %q", c.address, got, said, c.url, c.says)
 		}
 	}

@@ -182,15 +182,14 @@ func (a *app) withScheme(address string) (string, error) {
 	if strings.Contains(address, "://") || strings.ContainsAny(address, "@?#") {
 		return address, nil
 	}
-	u, err := url.Parse("http://" + address)
 	switch {
-	case err != nil || u.Hostname() == "" || u.Port() == "":
-		return address, nil
-	case !kit.LoopbackHost(u.Hostname()):
+	case kit.LoopbackPort(address):
+		a.tell("%-9s http://%s: http, since the address has no scheme\n", "address", address)
+		return "http://" + address, nil
+	case kit.HasPort(address):
 		return "", usage("%s has no scheme; write http://%[1]s or https://%[1]s", address)
 	}
-	a.tell("%-9s %s: http, since the address has no scheme\n", "address", u)
-	return u.String(), nil
+	return address, nil
 }
 
 // parseAddress parses an address of the command line. Its errors do not quote what may hold a credential.

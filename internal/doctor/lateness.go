@@ -49,8 +49,8 @@ func lateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*
 	return late, c
 }
 
-// judge distinguishes a generator that cannot keep up, which is late in the median, from one that is stopped for moments
-// and is late in the tail.
+// judge distinguishes a generator that cannot keep up, which is late in the median, from one that is stopped for
+// moments and is late in the tail.
 func (l *Lateness) judge() (state State, cause, next string) {
 	unsent := (1 - l.Achieved) * l.Rate * l.Seconds
 	switch {

@@ -253,9 +253,9 @@ func (w *watcher) taken(k int) time.Duration {
 	return w.windows[k].late - w.windows[k].waited
 }
 
-// delayBound returns a delay that at most the given share of calls suffers. A call waits for a processor four times: the
-// generator must run to send it and to read its answer, and the target to read it and to answer. The probability that
-// one of these waits is longer is at most the sum of the four. The waits are sorted.
+// delayBound returns a delay that at most the given share of calls suffers. A call waits for a processor four times:
+// the generator must run to send it and to read its answer, and the target to read it and to answer. The probability
+// that one of these waits is longer is at most the sum of the four. The waits are sorted.
 func delayBound(generator, ordinary []time.Duration, share float64) time.Duration {
 	longer := func(d time.Duration) float64 { return 2*shareAbove(generator, d) + 2*shareAbove(ordinary, d) }
 	lo, hi := time.Duration(0), max(generator[len(generator)-1], ordinary[len(ordinary)-1])

@@ -119,7 +119,11 @@ func TestForecast(t *testing.T) {
 		{"throttled", &Stalls{Seconds: 3, CPUs: 1, Lost: 0.5, Taken: 0.5, Throttled: 0.5}, []string{
 			"about 50% fewer", "a CPU quota stopped this process for 50% of the time",
 		}, "whose they are"},
-		{"unexplained", &Stalls{Seconds: 3, CPUs: 1, Lost: 0.05, Taken: 0.05}, []string{"whose they are is not known"}, "took"},
+		{
+			"unexplained", &Stalls{Seconds: 3, CPUs: 1, Lost: 0.05, Taken: 0.05},
+			[]string{"whose they are is not known"},
+			"took",
+		},
 		{"not watched", nil, []string{"forecast: not known"}, "searches"},
 	} {
 		var b bytes.Buffer

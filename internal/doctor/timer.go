@@ -61,7 +61,8 @@ func (x *examiner) timers(ctx context.Context) []Check {
 		timer.State = Limited
 		timer.Cause = "sleeping threads wake more than 1 ms late: the host is busy, short of CPU, or its kernel has no " +
 			"high-resolution timers (" + x.resolution() + ")"
-		timer.Next = "stop what else runs here, or give tare a CPU of its own (pin); the forecast below says what it means for times"
+		timer.Next = "stop what else runs here, or give tare a CPU of its own (pin); the forecast below says what it " +
+			"means for times"
 	case best.p99 > timerGood:
 		timer.State, timer.Cause = Limited, "sleeping threads wake late: others use the CPUs, or the hypervisor does"
 		timer.Next = "stop what else runs here before you compare answers that take less than 1 ms"

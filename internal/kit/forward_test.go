@@ -69,12 +69,12 @@ func TestPortOfAnotherUser(t *testing.T) {
 		says     string
 	}{
 		{"java", area.Warning, "127.0.0.1:6969 belongs to user 4200000001, so tare cannot see which process listens there"},
-		{"ssh", area.Error, "may lead to another machine, and max_rate is not set: user 4200000001 listens there, and runs ssh " +
-			"(process 50), which forwards connections"},
+		{"ssh", area.Error, "may lead to another machine, and max_rate is not set: user 4200000001 listens there, and runs " +
+			"ssh (process 50), which forwards connections"},
 	} {
 		proc := ordinary{fstest.MapFS{
-			"proc/self/net/tcp": file("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "+
-				"inode\n 0: 0100007F:1B39 00000000:0000 0A 00000000:00000000 00:00000000 00000000 %d 0 72 1\n", unnamed),
+			"proc/self/net/tcp": file("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "+
+				"timeout inode\n 0: 0100007F:1B39 00000000:0000 0A 00000000:00000000 00:00000000 00000000 %d 0 72 1\n", unnamed),
 			"proc/50/comm":   file("%s\n", c.command),
 			"proc/50/status": file("Uid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", unnamed),
 			"proc/50/fd/3":   {},

@@ -17,7 +17,8 @@ type Owner struct {
 }
 
 // OwnerOf returns the owner of a TCP port of tare's network namespace. It knows the programs of other users by their
-// names and arguments, which every user may read unless /proc is mounted with hidepid. It has no UIDs if nobody listens.
+// names and arguments, which every user may read unless /proc is mounted with hidepid. It has no UIDs if nobody
+// listens.
 func OwnerOf(root fs.FS, port uint16) Owner {
 	root = rootFS(root)
 	var o Owner
@@ -60,7 +61,7 @@ func uidsOf(root fs.FS, dir string) (uids []int) {
 		if !ok {
 			continue
 		}
-		for _, f := range strings.Fields(rest) {
+		for f := range strings.FieldsSeq(rest) {
 			if uid, err := strconv.Atoi(f); err == nil {
 				uids = append(uids, uid)
 			}

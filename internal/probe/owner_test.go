@@ -39,9 +39,8 @@ func TestOwnerOf(t *testing.T) {
 		{"ssh that can be looked into", "ssh", "ssh jump", socketOwner, true, false},
 		{"kubectl that forwards", "kubectl", "kubectl port-forward svc/a 6969:80", socketOwner, false, true},
 		{"kubectl that does not", "kubectl", "kubectl get pods -w", socketOwner, false, false},
-		{"docker-proxy of the port", "docker-proxy", "/usr/bin/docker-proxy -proto tcp -host-port 6969", socketOwner, false, true},
-		{"docker-proxy of another", "docker-proxy", "/usr/bin/docker-proxy -host-port 80 -container-port 6969", socketOwner, false,
-			false},
+		{"docker-proxy of the port", "docker-proxy", "docker-proxy -proto tcp -host-port 6969", socketOwner, false, true},
+		{"docker-proxy of another", "docker-proxy", "docker-proxy -host-port 80 -x 6969", socketOwner, false, false},
 		{"a session of sshd", "sshd", "sshd: bob@pts/0", socketOwner, false, true},
 		{"a session of a later sshd", "sshd-session", "sshd-session: bob@notty", socketOwner, false, true},
 		{"its monitor", "sshd", "sshd: bob [priv]", socketOwner, false, false},
@@ -66,7 +65,8 @@ func TestOwnerOf(t *testing.T) {
 
 // TestOwnerIsRoot: some programs are started by root and then run as a user of their own.
 func TestOwnerIsRoot(t *testing.T) {
-	m := fstest.MapFS{"proc/self/net/tcp6": text(strings.ReplaceAll(string(tcpText(v6+" 0A 72").Data), "  1000  ", "     0  "))}
+	table := strings.ReplaceAll(string(tcpText(v6+" 0A 72").Data), "  1000  ", "     0  ")
+	m := fstest.MapFS{"proc/self/net/tcp6": text(table)}
 	addProcess(m, 50, 1, "stunnel4")
 	addProcess(m, 51, 1, "ssh")
 	for _, pid := range []string{"50", "51"} {
