@@ -311,7 +311,7 @@ func (r *Report) nextSearch() []string {
 		if c.Rate != nil {
 			continue
 		}
-		next := capacity.Stop(c.Stop).Next(c.AtLeast != nil || c.AtMost != nil)
+		next := capacity.Stop(c.Stop).Next(c.AtLeast != nil)
 		if next != "" && !slices.Contains(out, next) {
 			out = append(out, next)
 		}
