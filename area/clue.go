@@ -39,6 +39,7 @@ type Heard struct {
 	Status int
 	Header func(name string) string
 	Body   map[string]any // the JSON object in the body; nil if it is not one or is too long
+	Begin  string         // the beginning of the body, as it is
 }
 
 // Text returns a member of the answer's body that is a text; names are joined by dots.

@@ -100,7 +100,9 @@ func (p *arm) awaitListener(ctx context.Context) error {
 		}
 	}
 	for _, f := range kit.Unseen(p.session.Addr, p.env) {
-		return fmt.Errorf("%s: %s; next: %s", f.Path, f.Message, f.Hint)
+		if f.Severity == area.Error {
+			return fmt.Errorf("%s: %s; next: %s", f.Path, f.Message, f.Hint)
+		}
 	}
 	return nil
 }

@@ -81,6 +81,8 @@ func tellsHTTP(u *url.URL, h area.Heard) (area.Spoken, error) {
 		return area.Spoken{
 			Adapter: "gce-metadata", URL: u.String(), Evidence: fmt.Sprintf("%s answers with Metadata-Flavor: Google", u),
 		}, nil
+	case h.Status == http.StatusForbidden && strings.Contains(h.Begin, gceHeaderName):
+		return tellsGCE(u)
 	case h.Status != http.StatusOK:
 		return area.Spoken{}, nil
 	}
@@ -89,6 +91,20 @@ func tellsHTTP(u *url.URL, h area.Heard) (area.Spoken, error) {
 		Options: "  http: {status_only: true}   # a call is good by its status 200, whatever the body is\n",
 		Evidence: fmt.Sprintf("GET %s answers with status 200, and nothing there describes a protocol that tare asks for; "+
 			"answers are judged by their status alone", u),
+	}, nil
+}
+
+// tellsGCE knows a server by its refusal of a request that lacks the header of GCE's metadata protocol. The adapter
+// adds the path itself, so the address of one of the protocol's paths stands for its server.
+func tellsGCE(u *url.URL) (area.Spoken, error) {
+	base := u.Scheme + "://" + u.Host
+	if path := strings.Trim(u.Path, "/"); path != "" && !strings.HasPrefix("/"+path, gceRoot) {
+		return area.Spoken{}, area.Usage("%s refuses requests without the header %s, as the metadata server of GCE does; if "+
+			"it is one, give its address without a path: %s", u, gceHeader, base)
+	}
+	return area.Spoken{
+		Adapter: "gce-metadata", URL: base, Evidence: fmt.Sprintf("%s answers with status 403, and asks for the header "+
+			"%s, which this adapter sends", u, gceHeader),
 	}, nil
 }
 

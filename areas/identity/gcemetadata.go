@@ -35,8 +35,11 @@ func gceMetadata() adapter {
 }
 
 const (
-	gceAccounts = "/computeMetadata/v1/instance/service-accounts/"
-	gceHeader   = "Metadata-Flavor: Google"
+	gceRoot     = "/computeMetadata/v1"
+	gceAccounts = gceRoot + "/instance/service-accounts/"
+	gceHeader   = gceHeaderName + ": Google"
+
+	gceHeaderName = "Metadata-Flavor"
 )
 
 // gceCanaries: the header proves that a program asks on purpose, and X-Forwarded-For that a proxy was tricked into

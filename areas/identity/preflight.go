@@ -60,7 +60,7 @@ func (p plan) reachable(ctx context.Context, c oneshot.Client, env area.Env) []a
 		f = area.Fault("url", fmt.Errorf("cannot connect to %s: %w", p.url.Host, err),
 			"see that it runs, and that this host can reach it")
 	}
-	if p.adapter.reach.node {
+	if p.adapter.reach.node && !kit.LoopbackHost(p.url.Hostname()) {
 		f.Hint = "see that it runs, and run tare on its node: " + p.adapter.name + " answers only that"
 	}
 	return []area.Finding{f}

@@ -91,7 +91,9 @@ func TestPreflight(t *testing.T) {
 	}
 	srv.Close()
 	f := (Area{}).Preflight(t.Context(), &Spec{Adapter: "gce-metadata", URL: url}, area.Env{})
-	if len(f) != 1 || f[0].Severity != area.Error || f[0].Path != "url" {
+	if len(f) != 1 || f[0].Severity != area.Error || f[0].Path != "url" ||
+		!strings.Contains(f[0].Message, "nothing listens at 127.0.0.1:") ||
+		!strings.Contains(f[0].Hint, "start the server") || strings.Contains(f[0].Hint, "node") {
 		t.Errorf("nobody listens: %v", f)
 	}
 	deep := embedded("healthy")

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -172,8 +173,12 @@ func (p *arm) call(ctx context.Context, w load.Wire, i uint64, timeout time.Dura
 	return outcome, err
 }
 
-// refusedHint is the next step where a credential was refused.
-func (a *adapter) refusedHint() string {
+// refusedHint is the next step where the caller was refused with this answer.
+func (a *adapter) refusedHint(body []byte) string {
+	if a.name != "gce-metadata" && bytes.Contains(body, []byte(gceHeaderName)) {
+		return "the server asks for the header " + gceHeader + ": name the adapter that sends it, --adapter gce-metadata " +
+			"(adapter: gce-metadata in a file)"
+	}
 	if a.name == "oidc-token" {
 		return "see that oidc.client_id and oidc.client_secret belong together, that the provider has this client, and " +
 			"that it lets the client use the grant"
@@ -208,7 +213,7 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 	if why := w.Explain(i, status, body); why >= 0 && why < len(causes()) {
 		err = fmt.Errorf("%w: %s", err, causes()[why])
 		if verdict(why) == credentialRefused {
-			err = area.WithHint(err, p.adapter.refusedHint())
+			err = area.WithHint(err, p.adapter.refusedHint(body))
 		}
 	}
 	if status == http.StatusNotFound {

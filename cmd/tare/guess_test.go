@@ -38,6 +38,7 @@ var speakers = map[string]map[string]string{
 	"garbage":   {"/.well-known/openid-configuration": `{"issuer":"x","token_endpoint":`, "/v1/sys/health": "[1]", "/v1/data/system/version": `{"result":"1"}`},
 	"types":     {"/.well-known/openid-configuration": `{"issuer":1,"token_endpoint":{}}`, "/v1/sys/health": `{"initialized":"yes","sealed":0,"version":[]}`},
 	"nothing":   {},
+	"metadata":  {"/": "Missing Metadata-Flavor:Google header."},
 }
 
 // speak starts a server of speakers. seen is told of every request.
@@ -46,7 +47,10 @@ func speak(name string, seen func(*http.Request)) *httptest.Server {
 	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen(r)
 		text, ok := speakers[name][r.URL.Path]
-		if !ok {
+		switch {
+		case name == "metadata":
+			w.WriteHeader(http.StatusForbidden)
+		case !ok:
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = io.WriteString(w, strings.ReplaceAll(text, "{url}", s.URL))
@@ -76,6 +80,7 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Defer(s.Close)
 	ts.Setenv(args[1], s.URL)
+	ts.Setenv(args[1]+"_HOST", strings.TrimPrefix(s.URL, "http://"))
 }
 
 // TestGuess asks servers of real protocols which one they speak.
@@ -103,6 +108,7 @@ func TestGuess(t *testing.T) {
 		{"garbage", "", "", "", "", "was answered with status 404; name it: --adapter NAME"},
 		{"types", "", "", "", "", "nothing tells which protocol"},
 		{"nothing", "", "", "", "", "nothing tells which protocol"},
+		{"metadata", "", "gce-metadata", "", "", "asks for the header Metadata-Flavor: Google"},
 	} {
 		t.Run(c.server+c.path, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,7 @@ func (a *app) compareCommand() *cobra.Command {
 			switch {
 			case c.ArgsLenAtDash() == 0:
 				return a.compareCommands(c.Context(), args, &f)
-			case strings.Contains(args[0], "://"):
+			case strings.Contains(args[0], "://") || kit.LoopbackPort(args[0]):
 				return a.compareServers(c.Context(), args, adapter, &f)
 			}
 			return a.compareRecords(args, treatment, &f)

@@ -27,7 +27,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "Check this host's capabilities and noise floor", Args: noArgs,
 		Long: "Checks what runs need, and prints the cause and the next step where something is missing. Then\n" +
-			"compares equal work with itself to find the noise floor. It undoes everything that it tries.\n\n" +
+			"compares equal work with itself to find the noise floor, and foretells what the host does to searches\n" +
+			"and times. It undoes everything that it tries.\n\n" +
 			"Exit codes: 0, even if something is limited or missing; 1 if something that every run needs is\n" +
 			"broken.",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -77,7 +78,7 @@ func (a *app) doctor(ctx context.Context, form string, o doctor.Options) error {
 	// The load engine's event loop occupies one of the scheduler's threads. The server needs one of its own, as in a
 	// run.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
-	a.tell("checking this host for about %s\n", unit.Duration(o.Time+min(o.Time, 5*time.Second)))
+	a.tell("checking this host for about %s\n", unit.Duration(o.Time+min(o.Time, 8*time.Second)))
 	d, err := doctor.Examine(ctx, o)
 	if err != nil {
 		if errors.Is(err, context.Canceled) || ctx.Err() != nil {

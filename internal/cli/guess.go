@@ -26,6 +26,8 @@ const (
 	guessRate = 10.0
 	// guessBody is how much of an answer is read; one that is longer tells nothing.
 	guessBody = 64 << 10
+	// guessBegin is how much of its text a clue may search; guessWords is how much of a refusal is quoted.
+	guessBegin, guessWords = 1 << 10, 150
 )
 
 // A clue is one of an area.
@@ -78,7 +80,9 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 		if last, err = listen(ctx, client, base+c.Path); err != nil {
 			return spoken{}, unheard(u, err)
 		}
-		s, err := c.Tells(u, area.Heard{Status: last.status, Header: last.header.Get, Body: last.body})
+		s, err := c.Tells(u, area.Heard{
+			Status: last.status, Header: last.header.Get, Body: last.body, Begin: last.begin,
+		})
 		if err != nil {
 			return spoken{}, err
 		}
@@ -88,7 +92,7 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 		}
 	}
 	return spoken{}, usage("nothing tells which protocol %s speaks: GET %s was answered with status %d%s; name it: "+
-		"--adapter NAME ('tare list adapters')%s", u.Host, u, last.status, redirected(last), instead(clues))
+		"--adapter NAME ('tare list adapters')%s", u.Host, u, last.status, last.detail(), instead(clues))
 }
 
 // mostRequests is how many requests a guess makes: "6 GET requests".
@@ -109,6 +113,7 @@ type heard struct {
 	status int
 	header http.Header
 	body   map[string]any // the JSON object in the body; nil if it is not one or is too long
+	begin  string         // the beginning of the body, as it is
 }
 
 // adapterOf returns an area's adapter of that name.
@@ -132,10 +137,14 @@ func unheard(u *url.URL, err error) error {
 	return usage("%s cannot be asked for its protocol: %w; name it: --adapter NAME ('tare list adapters')", u.Host, err)
 }
 
-// redirected says where a redirect leads.
-func redirected(h heard) string {
-	if to := h.header.Get("Location"); h.status/100 == 3 && to != "" {
+// detail says where a redirect leads, or why the server refuses, in its own words.
+func (h heard) detail() string {
+	to, words := h.header.Get("Location"), strings.TrimSpace(h.begin)
+	switch refuses := h.status == 400 || h.status == 401 || h.status == 403; {
+	case h.status/100 == 3 && to != "":
 		return fmt.Sprintf(", a redirect to %.200q, and tare follows none", to)
+	case refuses && words != "" && len(words) <= guessWords && !strings.HasPrefix(words, "<"):
+		return fmt.Sprintf(" and the words %q", words)
 	}
 	return ""
 }
@@ -191,6 +200,7 @@ func listen(ctx context.Context, client *http.Client, address string) (h heard, 
 	defer got.Body.Close() //nolint:errcheck // it has been read as far as it matters
 	h = heard{status: got.StatusCode, header: got.Header}
 	body, err := io.ReadAll(io.LimitReader(got.Body, guessBody+1))
+	h.begin = string(body[:min(len(body), guessBegin)])
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return h, nil // a body that was cut short tells nothing; the status does

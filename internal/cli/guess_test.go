@@ -74,6 +74,68 @@ func TestGuess(t *testing.T) {
 	}
 }
 
+// TestGuessQuotesRefusals: a short refusal often says what is missing. Pages and long texts do not help.
+func TestGuessQuotesRefusals(t *testing.T) {
+	t.Parallel()
+	const words = "Missing X-Toy header"
+	for _, c := range []struct {
+		status int
+		body   string
+		quoted bool
+	}{
+		{403, words + "\n", true},
+		{401, words, true},
+		{404, words, false},
+		{403, "<p>" + words + "</p>", false},
+		{403, words + strings.Repeat(".", guessWords), false},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = io.WriteString(w, c.body)
+		}))
+		_, _, err := guessed(t, server.URL, &sourceFlags{})
+		server.Close()
+		if want := `and the words "` + words + `"; name it: --adapter NAME`; err == nil ||
+			strings.Contains(err.Error(), want) != c.quoted || !c.quoted && strings.Contains(err.Error(), words) {
+			t.Errorf("status %d and %.40q: %v", c.status, c.body, err)
+		}
+	}
+}
+
+// TestAddressWithoutScheme: on loopback it is http, elsewhere the user must say which; what may be a credential is not
+// repeated.
+func TestAddressWithoutScheme(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ address, url, says string }{
+		{
+			"localhost:19101", "http://localhost:19101",
+			"address   http://localhost:19101: http, since the address has no scheme\n",
+		},
+		{"127.0.0.1:80/a", "http://127.0.0.1:80/a", "has no scheme"},
+		{"[::1]:80", "http://[::1]:80", "has no scheme"},
+		{"http://localhost:80", "http://localhost:80", ""},
+		{"example.com:80", "", "example.com:80 has no scheme; write http://example.com:80 or https://example.com:80"},
+		{"localhost", "", "not a URL with a host"},
+		{"me:hunter2@localhost:80", "", "not a URL with a host"},
+		{"localhost:80?token=hunter2", "", "not a URL with a host"},
+		{"localhost:hunter2", "", "not a URL with a host"},
+	} {
+		var stderr bytes.Buffer
+		a := &app{Env: Env{Stdout: io.Discard, Stderr: &stderr, Areas: toy.Areas()}}
+		u, err := a.parseAddress(c.address)
+		got, said := "", stderr.String()
+		if err != nil {
+			said += err.Error()
+		} else {
+			got = u.String()
+		}
+		if got != c.url || !strings.Contains(said, c.says) || c.says == "" && said != "" ||
+			strings.Contains(said, "hunter2") {
+			t.Errorf("%s: %q, said %q; want %q and %q", c.address, got, said, c.url, c.says)
+		}
+	}
+}
+
 // goodForToy is the status of a server whose answer would prove a toy if it were read, and is not good otherwise.
 func goodForToy(r *http.Request) int {
 	if r.URL.Path == "/toy" {

@@ -81,7 +81,9 @@ func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
 // command composed itself: a wrong value of --set may be a secret.
 func (a *app) incomplete(src source, x area.Composed, f *oneLineFlags, wrong []config.Diagnostic) error {
 	_, err := a.experiment(src)
-	isGiven := func(d config.Diagnostic) bool { return d.Path != "" && f.value(d.Path) != "" }
+	isGiven := func(d config.Diagnostic) bool {
+		return d.Path == "target.url" || d.Path != "" && f.value(d.Path) != ""
+	}
 	if x.Needs == "" || err == nil || slices.ContainsFunc(wrong, isGiven) { // what is given is wrong
 		return err
 	}

@@ -168,7 +168,7 @@ func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlag
 		speak = append(speak, ar.Name())
 		for _, x := range adapters {
 			if x.Name == adapter {
-				return spoken{area: ar.Name(), adapter: x, url: address}, nil
+				return spoken{area: ar.Name(), adapter: x, url: u.String()}, nil
 			}
 		}
 	}
@@ -176,8 +176,28 @@ func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlag
 		strings.Join(speak, " and "))
 }
 
+// withScheme adds http:// to an address on loopback that has a host and a port but no scheme, and prints a note. For
+// other hosts the user must say which scheme is meant: over http credentials can be read on the way.
+func (a *app) withScheme(address string) (string, error) {
+	if strings.Contains(address, "://") || strings.ContainsAny(address, "@?#") {
+		return address, nil
+	}
+	switch {
+	case kit.LoopbackPort(address):
+		a.tell("%-9s http://%s: http, since the address has no scheme\n", "address", address)
+		return "http://" + address, nil
+	case kit.HasPort(address):
+		return "", usage("%s has no scheme; write http://%[1]s or https://%[1]s", address)
+	}
+	return address, nil
+}
+
 // parseAddress parses an address of the command line. Its errors do not quote what may hold a credential.
 func (a *app) parseAddress(address string) (*url.URL, error) {
+	address, err := a.withScheme(address)
+	if err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
@@ -238,9 +258,11 @@ func (a *app) needsRate(ctx context.Context, u *url.URL, f *sourceFlags) error {
 	if err != nil {
 		return unheard(u, err)
 	}
-	_ = c.Close() // nothing was sent
-	if found := kit.Unseen(addr, area.Env{}); len(found) > 0 {
-		return usage("%s; %s", found[0].Message, next)
+	_ = c.Close()                                    // nothing was sent
+	for _, f := range kit.Unseen(addr, area.Env{}) { // the plan, or the run, prints what is only a warning
+		if f.Severity == area.Error {
+			return usage("%s; %s", f.Message, next)
+		}
 	}
 	return nil
 }

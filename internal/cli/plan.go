@@ -158,7 +158,7 @@ func maxDuration(e *config.Experiment, treatments int) string {
 // rateLimitText describes what bounds closed workers.
 func rateLimitText(most unit.Rate) string {
 	if most == 0 {
-		return "; the target is on this machine, and max_rate is not set"
+		return "; its address is on this machine, and max_rate is not set"
 	}
 	return fmt.Sprintf(", and never above max_rate, %v", most)
 }
@@ -179,6 +179,6 @@ func peakRateText(e *config.Experiment) string {
 	case r > 0:
 		return unit.Rate(r).String() + ", max_rate: never exceeded"
 	default:
-		return "unbounded: the target is on this machine, and max_rate is not set"
+		return "unbounded: its address is on this machine, and max_rate is not set"
 	}
 }

@@ -57,6 +57,7 @@ type Diagnosis struct {
 	Seconds  float64   `json:"seconds"`
 	Checks   []Check   `json:"checks"`
 	Lateness *Lateness `json:"lateness,omitempty"`
+	Stalls   *Stalls   `json:"stalls,omitempty"`
 	Noise    *Noise    `json:"noise,omitempty"`
 }
 
@@ -117,7 +118,7 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	before := x.pressures(ctx)
 	for _, step := range []func(context.Context, *Diagnosis){
 		x.processors, x.children, x.kernelFeatures,
-		x.generator, x.noise,
+		x.generator, x.stalls, x.noise,
 	} {
 		step(ctx, d)
 		if err := ctx.Err(); err != nil {

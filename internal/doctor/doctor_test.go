@@ -62,7 +62,7 @@ func TestExamine(t *testing.T) {
 	if len(seen) > 0 {
 		t.Errorf("checks that this test does not know: %v", seen)
 	}
-	if d.Noise == nil || len(d.Noise.Work) != 3 || d.Lateness == nil || d.Seconds < MinTime.Seconds() {
+	if d.Noise == nil || len(d.Noise.Work) != 3 || d.Lateness == nil || d.Stalls == nil || d.Seconds < MinTime.Seconds() {
 		t.Fatalf("noise %+v, lateness %+v", d.Noise, d.Lateness)
 	}
 	for _, w := range d.Noise.Work {
@@ -173,6 +173,10 @@ func sample() *Diagnosis {
 			{Group: groupTools, Name: "Java", State: Info, Found: "not found in JAVA_HOME or PATH"},
 		},
 		Lateness: &Lateness{Rate: 1000, Seconds: 2, Calls: 2000, P50: 11e-6, P99: 27e-6, Max: 1e-3, Achieved: 1},
+		Stalls: &Stalls{
+			Seconds: 3, CPUs: 2, Priority: true, Lost: 0.0931, Taken: 0.0904, TakenLow: new(0.041), TakenHigh: new(0.1377),
+			Count: 43, Longest: 0.0294, Tail: 0.0217, Steal: new(0.0893), Waited: new(0.002),
+		},
 		Noise: &Noise{
 			Seed: 7, Seconds: 10, RunSeconds: 120, Wall: new(0.03), CPU: new(0.0052),
 			Work: []Work{

@@ -13,8 +13,13 @@ import (
 // latenessRate is the rate at which the generator's lateness is measured.
 const latenessRate = 1000
 
-// latenessLimit is the 99th percentile above which a run's audit calls a trial with fast answers invalid.
-const latenessLimit = time.Millisecond
+const (
+	// latenessLimit is the lateness up to which nothing is said: above it in the median, a generator does not keep up; in
+	// the tail, it was stopped for moments, which times show.
+	latenessLimit = time.Millisecond
+	// longStall is a stall that explains calls that are due and unsent at the end.
+	longStall = 30 * time.Millisecond
+)
 
 // Lateness is how much later than scheduled the generator sent, in seconds, in an open loop of Rate calls a second.
 type Lateness struct {
@@ -40,12 +45,25 @@ func lateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*
 		latenessRate, unit.Seconds(late.Seconds),
 		unit.Seconds(late.P50), unit.Seconds(late.P99), unit.Seconds(late.Max), unit.Share(late.Achieved))
 	c.Values = map[string]float64{"p50": late.P50, "p99": late.P99, "max": late.Max, "achieved_ratio": late.Achieved}
-	if late.P99 > latenessLimit.Seconds() || late.Achieved < 0.99 {
-		c.State, c.Cause = Limited, "the generator itself came late: runs here end as invalid unless answers take more "+
-			"than ten times its p99"
-		c.Next = "stop what else runs here, allow more CPUs, or give the generator a CPU of its own (pin)"
-	}
+	c.State, c.Cause, c.Next = late.judge()
 	return late, c
+}
+
+// judge distinguishes a generator that cannot keep up, which is late in the median, from one that is stopped for
+// moments and is late in the tail.
+func (l *Lateness) judge() (state State, cause, next string) {
+	unsent := (1 - l.Achieved) * l.Rate * l.Seconds
+	switch {
+	case l.P50 > latenessLimit.Seconds() || unsent > l.Rate*longStall.Seconds():
+		return Limited, fmt.Sprintf("the generator does not keep up with %s here: a run at such a rate is invalid",
+				unit.PerSecond(l.Rate)),
+			"stop what else runs here, allow more CPUs, or give the generator a CPU of its own (pin)"
+	case l.P99 > latenessLimit.Seconds():
+		return Limited, "the generator was stopped for moments: response times hold these delays, and each report says how " +
+				"much of them that can be; rates, errors and CPU times are sound",
+			"stop what else runs here if times of less than ten times this p99 matter"
+	}
+	return OK, "", ""
 }
 
 func measureLateness(ctx context.Context, addr netip.AddrPort, length time.Duration) (*Lateness, error) {

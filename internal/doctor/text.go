@@ -53,6 +53,7 @@ func Write(w io.Writer, d *Diagnosis, paint func(State) string) error {
 	if d.Noise != nil {
 		d.Noise.text(&b)
 	}
+	d.Stalls.forecast(&b)
 	fmt.Fprintf(&b, "\n%s\n", d.summary())
 	_, err := io.WriteString(w, term.Inert(b.String()))
 	return err

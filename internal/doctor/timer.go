@@ -23,8 +23,7 @@ const (
 	sleepTo   = 2 * time.Millisecond
 )
 
-// timerGood and timerUsable are limits of the 99th percentile of the timer's error. Above timerUsable, lateness alone
-// makes a run invalid.
+// timerGood and timerUsable are limits of the 99th percentile of the timer's error.
 const (
 	timerGood   = 200 * time.Microsecond
 	timerUsable = time.Millisecond
@@ -62,7 +61,8 @@ func (x *examiner) timers(ctx context.Context) []Check {
 		timer.State = Limited
 		timer.Cause = "sleeping threads wake more than 1 ms late: the host is busy, short of CPU, or its kernel has no " +
 			"high-resolution timers (" + x.resolution() + ")"
-		timer.Next = "stop what else runs here, or give tare a CPU of its own (pin); runs here can end as invalid"
+		timer.Next = "stop what else runs here, or give tare a CPU of its own (pin); the forecast below says what it " +
+			"means for times"
 	case best.p99 > timerGood:
 		timer.State, timer.Cause = Limited, "sleeping threads wake late: others use the CPUs, or the hypervisor does"
 		timer.Next = "stop what else runs here before you compare answers that take less than 1 ms"

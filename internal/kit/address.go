@@ -83,6 +83,19 @@ func LoopbackURL(text string) bool {
 	return err == nil && LoopbackHost(u.Hostname())
 }
 
+// LoopbackPort reports whether a word is a host on this machine with its port, and perhaps a path, but without a
+// scheme: "localhost:8080".
+func LoopbackPort(word string) bool {
+	u, err := url.Parse("http://" + word)
+	return err == nil && HasPort(word) && LoopbackHost(u.Hostname())
+}
+
+// HasPort reports whether a word is a host with its port, and perhaps a path, but without a scheme and a user.
+func HasPort(word string) bool {
+	u, err := url.Parse("http://" + word)
+	return err == nil && u.Port() != "" && u.Hostname() != "" && u.User == nil
+}
+
 // LoopbackHost reports whether a URL's host is this machine: a loopback address, or localhost. Any other name does not
 // count as this machine: what it resolves to may change between validation and the run.
 func LoopbackHost(host string) bool {

@@ -1,7 +1,9 @@
 package kit
 
 import (
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"tare/area"
 	"tare/internal/clock"
@@ -32,11 +35,58 @@ func TestForwardedPortsNeedMaxRate(t *testing.T) {
 		!strings.Contains(found[0].Hint, "load.max_rate") {
 		t.Errorf("a port-forward without max_rate: %+v", found)
 	}
+	if found[0].Hint != "set load.max_rate (--max-rate) to the most that may be sent there" {
+		t.Errorf("who listens is known, and root would see no more: %s", found[0].Hint)
+	}
 	if found := Unseen(forwarded, area.Env{Limit: ratelimit.New(clock.System{}, 5)}); len(found) > 0 {
 		t.Errorf("a port-forward with max_rate: %+v", found)
 	}
 	if found := Unseen(netip.MustParseAddrPort("192.0.2.1:80"), area.Env{}); len(found) > 0 {
 		t.Errorf("an address elsewhere, of which the file's check speaks: %+v", found)
+	}
+}
+
+// ordinary is a /proc in which this user may not read the descriptors of process 50.
+type ordinary struct{ fstest.MapFS }
+
+func (o ordinary) ReadDir(name string) ([]fs.DirEntry, error) {
+	if name == "proc/50/fd" {
+		return nil, fs.ErrPermission
+	}
+	return o.MapFS.ReadDir(name)
+}
+
+// TestPortOfAnotherUser: an ordinary user may measure a server of another user, unless that user runs a forwarder.
+func TestPortOfAnotherUser(t *testing.T) {
+	const unnamed = 4200000001
+	addr := netip.MustParseAddrPort("127.0.0.1:6969")
+	file := func(format string, args ...any) *fstest.MapFile {
+		return &fstest.MapFile{Data: fmt.Appendf(nil, format, args...)}
+	}
+	for _, c := range []struct {
+		command  string
+		severity area.Severity
+		says     string
+	}{
+		{"java", area.Warning, "127.0.0.1:6969 belongs to user 4200000001, so tare cannot see which process listens there"},
+		{"ssh", area.Error, "may lead to another machine, and max_rate is not set: user 4200000001 listens there, and runs " +
+			"ssh (process 50), which forwards connections"},
+	} {
+		proc := ordinary{fstest.MapFS{
+			"proc/self/net/tcp": file("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  "+
+				"timeout inode\n 0: 0100007F:1B39 00000000:0000 0A 00000000:00000000 00:00000000 00000000 %d 0 72 1\n", unnamed),
+			"proc/50/comm":   file("%s\n", c.command),
+			"proc/50/status": file("Uid:\t%[1]d\t%[1]d\t%[1]d\t%[1]d\n", unnamed),
+			"proc/50/fd/3":   {},
+		}}
+		found := unseen(proc, addr, area.Env{})
+		if len(found) != 1 || found[0].Severity != c.severity || !strings.Contains(found[0].Message, c.says) ||
+			!strings.Contains(found[0].Hint, "--max-rate") {
+			t.Errorf("%s: %+v; want %v and %q", c.command, found, c.severity, c.says)
+		}
+		if found := unseen(proc, addr, area.Env{Limit: ratelimit.New(clock.System{}, 5)}); len(found) > 0 {
+			t.Errorf("%s with max_rate: %+v", c.command, found)
+		}
 	}
 }
 

@@ -17,12 +17,15 @@ var (
 	ErrHidden = errors.New("the process is not visible from here")
 	// ErrForwarder means that the process that listens only forwards to the one that serves.
 	ErrForwarder = errors.New("the listener only forwards")
+	// ErrSeveral means that processes that have nothing to do with each other listen there, and none is a forwarder.
+	ErrSeveral = errors.New("several listen there")
 )
 
 // forwarders are programs that listen in place of a server in another network namespace or on another host. Their cost
 // is not the server's.
 var forwarders = []string{
-	"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "conmon", "kubectl", "ssh", "sshd", "socat",
+	"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "conmon", "kubectl", "ssh", "sshd",
+	"sshd-session", "socat",
 	"autossh", "chisel", "cloud-sql-proxy", "cloud_sql_proxy", "k9s", "session-manager", "stunnel", "stunnel4",
 	"telepresence",
 }
@@ -34,7 +37,7 @@ var forwarders = []string{
 //
 // The error wraps ErrGone when nothing listens here (and names a process that listens in another network namespace, if
 // one is visible), ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other
-// users' processes may not be looked at, and ErrForwarder when a proxy such as docker-proxy listens.
+// users' processes may not be looked at, ErrForwarder when a proxy such as docker-proxy listens, and ErrSeveral.
 func Listener(root fs.FS, port uint16) (pid int, startTicks uint64, err error) {
 	h, err := findListener(rootFS(root), port, root == nil)
 	if err != nil {
@@ -76,9 +79,13 @@ func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 		return holder{}, err
 	}
 	if name := comm(root, h.pid); slices.Contains(forwarders, name) {
-		return holder{}, fmt.Errorf("%s (process %d): %w: give the server's own process", name, h.pid, ErrForwarder)
+		return holder{}, forwarderError(name, h.pid)
 	}
 	return h, nil
+}
+
+func forwarderError(name string, pid int) error {
+	return fmt.Errorf("%s (process %d): %w: give the server's own process", name, pid, ErrForwarder)
 }
 
 // listening returns the links "socket:[inode]" of the sockets in state LISTEN on port, from the tables in a directory
@@ -86,27 +93,34 @@ func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 func listening(root fs.FS, dir string, port uint16) map[string]bool {
 	links := make(map[string]bool)
 	for _, name := range []string{"tcp", "tcp6"} {
-		for _, inode := range parseListeners(readText(root, dir+name), port) {
-			links["socket:["+inode+"]"] = true
+		for _, s := range parseListeners(readText(root, dir+name), port) {
+			links["socket:["+s.inode+"]"] = true
 		}
 	}
 	return links
 }
 
-func parseListeners(text string, port uint16) []string {
-	const listen, state, inode = "0A", 3, 9
+// A listeningSocket is one of a table of sockets; uid is the user who made it.
+type listeningSocket struct {
+	inode string
+	uid   int
+}
+
+func parseListeners(text string, port uint16) (out []listeningSocket) {
+	const listen, state, uid, inode = "0A", 3, 7, 9
 	want := fmt.Sprintf(":%04X", port)
-	var inodes []string
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		if len(f) <= inode || f[state] != listen || !strings.HasSuffix(f[1], want) {
 			continue
 		}
-		if n, ok := parseNumber(f[inode]); ok && n > 0 {
-			inodes = append(inodes, f[inode])
+		n, ok := parseNumber(f[inode])
+		user, err := strconv.Atoi(f[uid])
+		if ok && n > 0 && err == nil {
+			out = append(out, listeningSocket{f[inode], user})
 		}
 	}
-	return inodes
+	return out
 }
 
 // nobodyListens returns the error for a port without a listener. It names a process that listens in another visible
@@ -196,10 +210,14 @@ func pickServer(root fs.FS, found []holder, live bool) (holder, error) {
 	if len(top) != 1 {
 		names := make([]string, 0, len(serving))
 		for _, h := range serving {
-			names = append(names, fmt.Sprintf("%d (%s)", h.pid, comm(root, h.pid)))
+			name := comm(root, h.pid)
+			if slices.Contains(forwarders, name) {
+				return holder{}, forwarderError(name, h.pid)
+			}
+			names = append(names, fmt.Sprintf("%d (%s)", h.pid, name))
 		}
-		return holder{}, fmt.Errorf("processes %s listen there, and none is the parent of the others: give one of them",
-			strings.Join(names, ", "))
+		return holder{}, fmt.Errorf("processes %s: %w, and none is the parent of the others: give one of them",
+			strings.Join(names, ", "), ErrSeveral)
 	}
 	return top[0], nil
 }

@@ -107,7 +107,13 @@ var listeners = []struct {
 		addProcess(m, 50, 1, "pdp", "72")
 		addProcess(m, 51, 1, "opa", "73")
 		return m
-	}, 0, nil, "50 (pdp), 51 (opa)"},
+	}, 0, ErrSeveral, "50 (pdp), 51 (opa)"},
+	{"a stranger forwards", func(m fstest.MapFS) fs.FS {
+		m["proc/self/net/tcp"] = tcpText(v4+" 0A 72", "0200007F:1B39 0A 73")
+		addProcess(m, 50, 1, "pdp", "72")
+		addProcess(m, 51, 1, "socat", "73")
+		return m
+	}, 0, ErrForwarder, "socat"},
 	{"nobody", func(m fstest.MapFS) fs.FS {
 		m["proc/self/net/tcp"] = tcpText(v4 + " 01 72")
 		addProcess(m, 50, 1, "pdp", "72")
@@ -338,9 +344,9 @@ func FuzzListeners(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {
 		defer memtest.Bound(t, len(s))()
-		for _, inode := range parseListeners(s, 6969) {
-			if n, ok := parseNumber(inode); !ok || n <= 0 {
-				t.Errorf("inode %q", inode)
+		for _, l := range parseListeners(s, 6969) {
+			if n, ok := parseNumber(l.inode); !ok || n <= 0 {
+				t.Errorf("inode %q", l.inode)
 			}
 		}
 	})

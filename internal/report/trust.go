@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/unit"
 )
@@ -251,6 +252,9 @@ func (r *Report) next() []string {
 	if r.Experiment.File == "" {
 		again = "tare run --resume RUN" // RUN is named below the report
 	}
+	if len(r.Effects) == 0 && len(r.Guard) == 0 {
+		return r.nextSearch()
+	}
 	if r.Design == nil || r.Design.Unblocked || len(r.Effects) == 0 {
 		return nil
 	}
@@ -295,6 +299,22 @@ func (r *Report) next() []string {
 	if beyond > 0 {
 		out = append(out, fmt.Sprintf("%s would need more than %d blocks with this noise, so small is the distance to the "+
 			"margin: a wider margin, or longer batches", unit.Count(beyond, "open effect"), design.MaxBlocks))
+	}
+	return out
+}
+
+// nextSearch returns what to do about searches that found no capacity, each step once.
+func (r *Report) nextSearch() []string {
+	var out []string
+	for i := range r.Capacity {
+		c := &r.Capacity[i]
+		if c.Rate != nil {
+			continue
+		}
+		next := capacity.Stop(c.Stop).Next(c.AtLeast != nil)
+		if next != "" && !slices.Contains(out, next) {
+			out = append(out, next)
+		}
 	}
 	return out
 }
