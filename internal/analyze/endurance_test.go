@@ -37,6 +37,8 @@ type endurance struct {
 	wrong      func(at float64) uint64
 	twin       bool    // "deny" is a trespass beside "permit"
 	lateness   float64 // of every call, seconds
+	tardy      float64 // of one call in fifty, seconds: its response takes that much longer
+	local      bool    // the target runs on the generator's host
 	unsent     float64 // share of what was due that was not sent
 	poolWait   float64 // of every call, seconds
 	refused    bool    // in an outage no connection can be made: nothing is sent
@@ -135,6 +137,9 @@ func (x endurance) write(t *testing.T, dir string) string {
 		Causes:  [][]string{{"the answer is permit"}, {"the answer is deny"}},
 		Answers: []string{"deny", "permit"}, CauseAnswers: [][]string{{"permit"}, {"deny"}},
 	}))
+	if x.local && x.placement == nil {
+		x.placement = &record.Placement{Generator: []int{0}, Local: true, Target: []int{1}}
+	}
 	e := &endured{
 		endurance: x, w: w, clk: clk, rng: rand.New(rand.NewPCG(x.seed, 5)), seen: map[string]uint64{},
 		cells: map[load.Outcome][]load.Cell{},
@@ -198,8 +203,8 @@ func (e *endured) down(at float64) bool { return at >= e.outage[0] && at < e.out
 // slice makes the calls of a window.
 func (e *endured) slice(id string, at, end float64) record.Slice {
 	out := record.Slice{
-		Treatment: id, Start: seconds(at), End: seconds(end), WarmUp: at < e.warm, LatenessP99: e.lateness,
-		LatenessMax: e.lateness, CPU: 0.01,
+		Treatment: id, Start: seconds(at), End: seconds(end), WarmUp: at < e.warm, LatenessP50: e.lateness,
+		LatenessP99: max(e.lateness, e.tardy), LatenessMax: max(e.lateness, e.tardy), CPU: 0.01,
 	}
 	mid := (at + end) / 2
 	for k, name := range e.operations {
@@ -216,7 +221,7 @@ func (e *endured) slice(id string, at, end float64) record.Slice {
 			o.Outcomes = []record.SliceOutcome{
 				{Outcome: load.ConnFailed, Count: n, Causes: []load.CauseCount{{Cause: load.CauseConnect, Errno: 111, Count: n}}},
 			}
-			e.record(out.WarmUp, k, load.ConnFailed, n, 0.0001)
+			e.record(out.WarmUp, k, load.ConnFailed, n, 0.0001, e.lateness)
 			o.Mean, o.Max = 0.0001, 0.0002
 		} else {
 			right, other := e.outcomes(k)
@@ -269,12 +274,17 @@ func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint
 	h := &hist.Histogram{}
 	for range n + wrong {
 		v := level * math.Exp(0.3*e.rng.NormFloat64()-0.045)
+		late := e.lateness
+		if e.tardy > 0 && h.Count()%50 == 7 {
+			late = e.tardy
+			v += late
+		}
 		h.Record(int64(v * 1e9))
 		outcome, other := e.outcomes(k)
 		if h.Count() > n {
 			outcome = other
 		}
-		e.record(warm, k, outcome, 1, v)
+		e.record(warm, k, outcome, 1, v, late)
 	}
 	o.Mean, o.Service, o.Max = h.Mean()/1e9, h.Mean()/1e9, float64(h.Max())/1e9
 	o.P50, o.P90 = h.Quantile(.5)/1e9, h.Quantile(.9)/1e9
@@ -283,7 +293,7 @@ func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint
 	}
 }
 
-func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took float64) {
+func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took, late float64) {
 	if warm {
 		return
 	}
@@ -300,7 +310,9 @@ func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took 
 	c.Response.RecordN(int64(took*1e9), n)
 	c.Service.RecordN(int64(took*1e9), n)
 	c.PoolWait.RecordN(int64(e.poolWait*1e9), n)
-	c.Lateness.RecordN(int64(e.lateness*1e9), n)
+	if !e.refused || outcome != load.ConnFailed {
+		c.Lateness.RecordN(int64(late*1e9), n)
+	}
 }
 
 func (e *endured) flush(t *testing.T, id string) {

@@ -110,7 +110,7 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 			sum, total = sum+v*c.weight[i], total+c.weight[i]
 		}
 		e.Value = sum / total
-		return e, fmt.Sprintf("%s are too few for an interval", unit.Count(len(c.value), "window"))
+		return e, fmt.Sprintf("%s are too few: it takes %d", unit.Count(len(c.value), "window"), fewestWindows)
 	}
 	return got, ""
 }
@@ -128,6 +128,9 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 		f.Lo, f.Hi, f.how = max(0, min(w.Lo, e.Lo)), min(1, max(w.Hi, e.Hi)), basisOf(&e)
 	} else {
 		f.how = why
+	}
+	if bad == 0 {
+		f.how = fmt.Sprintf("none of %.0f calls failed, which shows that fewer than %s do", ended, unit.Share(f.Hi))
 	}
 	if least := bad / ended * leastShare(bursts); least > f.Lo {
 		f.Lo = least
@@ -213,7 +216,7 @@ func (s *soak) timeFinding(b *budget.Budget) finding {
 		return unmeasured("no %s times were kept", b.Metric)
 	}
 	f, own := s.asMeasured(b, h)
-	if f.why != "" || f.verdict != "" {
+	if f.why != "" {
 		return f
 	}
 	if own > 0 {
@@ -242,8 +245,8 @@ func (s *soak) unanswered(f *finding, b *budget.Budget, failed float64) {
 	case answered && ok && q < 1-failed:
 		hi = good.Quantile(q/(1-failed)) / 1e9
 	}
-	if hi > f.Hi {
-		f.Hi = hi
+	if hi > f.Hi || f.verdict != "" {
+		f.Hi = max(f.Hi, hi)
 		f.how += fmt.Sprintf("; %s of the calls failed, and a failed call is not answered in any time", unit.Share(failed))
 	}
 }

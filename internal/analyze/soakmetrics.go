@@ -55,7 +55,7 @@ func (a *analysis) soakMetric(s *soak, b *budget.Budget) (m report.Metric, ok bo
 		Name: b.Metric, Quantile: b.Quantile, Operation: b.Operation, Unit: string(known.Unit), Value: f.Value,
 		N: len(s.measured()),
 	}
-	if isFinite(f.Lo) && isFinite(f.Hi) && f.Lo < f.Hi {
+	if isFinite(f.Lo) && isFinite(f.Hi) && !memory(b.Metric) { // the highest level is a fact
 		m.Lo, m.Hi, m.Level = finite(f.Lo), finite(f.Hi), new(level)
 	}
 	return m, true

@@ -90,7 +90,7 @@ func (s *Soak) Sentence() string {
 // held says for how much of the measured time there were good answers under a load.
 func (s *Soak) held(load string) string {
 	long := unit.Seconds(s.Seconds)
-	if s.Planned > s.Seconds*1.001 {
+	if s.Seconds < 0.99*s.Planned {
 		long += " of " + unit.Seconds(s.Planned) + " that were planned"
 	}
 	long += load

@@ -50,11 +50,13 @@ func sliceLength(d time.Duration) time.Duration {
 // reading of the probes joins two.
 const shortSoak = 40 * time.Second
 
-// tailCalls is how many calls a slice needs to have a 99th percentile, with room for random arrivals; leastSlices is how
-// many slices a soak keeps when its slices are made longer to hold them.
+// tailCalls is how many calls a slice needs to have a 99th percentile, with room for random arrivals. leastSlices is how
+// many slices a soak keeps when its slices are made longer to hold them, and longestSlice how long they may become: an
+// outage is placed within a slice.
 const (
-	tailCalls   = 110
-	leastSlices = 24
+	tailCalls    = 110
+	leastSlices  = 24
+	longestSlice = 5 * time.Second
 )
 
 // sliceOf returns the length of the slices of a soak that measures for d at a rate, in 1/s; 0: of closed workers. At a
@@ -66,7 +68,7 @@ func sliceOf(d time.Duration, rate float64) time.Duration {
 	}
 	const step = 100 * time.Millisecond
 	full := time.Duration(math.Ceil(tailCalls/rate*float64(time.Second/step))) * step
-	if full <= usual || full > d/leastSlices {
+	if full <= usual || full > d/leastSlices || full > longestSlice {
 		return usual
 	}
 	return full
