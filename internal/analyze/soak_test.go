@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/internal/signature"
 )
 
 func soaked(t *testing.T, x endurance) *report.Report {
@@ -530,6 +531,31 @@ func TestLateCallsAreABoundBesideTimes(t *testing.T) {
 	}
 	if s := all(t, rep).Sentence(); !strings.Contains(s, "of which at most") {
 		t.Errorf("sentence %q", s)
+	}
+	if g := rep.Generator; g.Verdict != signature.Possible || !g.Valid ||
+		!slices.ContainsFunc(g.Doubts, func(d string) bool { return strings.Contains(d, "can be its own delay") }) {
+		t.Errorf("the generator is %+v", g)
+	}
+}
+
+// TestBehindForAWhile: a generator that was held up for a while does not end a soak; the report says for how long, and
+// what held it up.
+func TestBehindForAWhile(t *testing.T) {
+	rep := soaked(t, endurance{
+		open: true, window: 1, warm: 6, measured: 60, held: [2]float64{20, 22}, stolen: 0.3, local: true,
+		budget: []string{"error <= 0.1%"},
+	})
+	s := all(t, rep)
+	verdicts(t, rep, map[string]report.Verdict{"error <= 0.1%": report.Pass})
+	if s.Behind != 2 || s.BehindWhy != "the hypervisor took 30 % of this host's CPU time meanwhile" ||
+		rep.Verdict != report.Pass {
+		t.Errorf("%s, behind for %v s: %q", rep.Verdict, s.Behind, s.BehindWhy)
+	}
+	if text := s.Sentence(); !strings.Contains(text, "for 2 s of it the generator sent most calls late (the hypervisor") {
+		t.Errorf("sentence %q", text)
+	}
+	if rep.Generator.RuledOut() {
+		t.Errorf("the generator is %+v", rep.Generator)
 	}
 }
 

@@ -78,10 +78,33 @@ func (a *analysis) soakOpinion(s *soak, g *report.Generator) signature.Generator
 		c.Effort = inTime(c.Effort)
 	}
 	o := c.Judge()
+	if doubt := s.lateDoubt(c.P99); g.Valid && c.Workers == 0 && doubt != "" {
+		o.Doubts = append([]string{doubt}, o.Doubts...)
+		if o.Verdict == signature.RuledOut {
+			o.Verdict = signature.Possible
+		}
+	}
 	if !g.Valid {
 		o.Verdict, o.Doubts = signature.Limiting, append([]string{g.Reason}, o.Doubts...)
 	}
 	return o
+}
+
+// lateDoubt says for how long the generator did not keep up, or how much of the slowest times can be its own delay; ""
+// where that is little.
+func (s *soak) lateDoubt(p99 float64) string {
+	const little, matters = 200e-6, 0.2
+	if seconds, _ := s.behind(); seconds > 0 {
+		return fmt.Sprintf("it sent most calls late for %s of %s", span(seconds), span(s.seconds()))
+	}
+	h := s.hists.all[record.Response]
+	if h == nil || h.Count() == 0 {
+		return ""
+	}
+	if own := s.own("").atMost(h, 0.99); own > max(little, matters*p99) {
+		return fmt.Sprintf("up to %s of the p99 of %s can be its own delay", unit.Seconds(own), unit.Seconds(p99))
+	}
+	return ""
 }
 
 // inTime is the effort of a generator whose calls show that it kept up with an open loop. What held its threads up for a
