@@ -586,6 +586,28 @@ func TestDeadTarget(t *testing.T) {
 	}
 }
 
+// TestStalledTarget: calls that took too long for a while are too many, although windows without an end of a call have no
+// quantile.
+func TestStalledTarget(t *testing.T) {
+	slow := func(at float64) float64 {
+		if at > 12 {
+			return 5
+		}
+		return 0.01
+	}
+	rep := soaked(t, endurance{
+		open: true, window: 1, warm: 2, measured: 20, response: slow,
+		budget: []string{"response.p99 <= 2s", "response.p50 <= 2s", "deny.response.p99 <= 2s", "response.p99 <= 20s"},
+	})
+	verdicts(t, rep, map[string]report.Verdict{
+		"response.p99 <= 2s": report.Fail, "deny.response.p99 <= 2s": report.Fail,
+		"response.p50 <= 2s": report.Inconclusive, // once is not half of the time
+	})
+	if b := budgetOf(t, rep, "response.p99 <= 2s"); !strings.Contains(b.Reason, "in 1 stretch of the time") {
+		t.Errorf("reason %q", b.Reason)
+	}
+}
+
 // TestWindowsOfFewCalls: windows without a 99th percentile of their own leave that of all calls its interval.
 func TestWindowsOfFewCalls(t *testing.T) {
 	rep := soaked(t, endurance{

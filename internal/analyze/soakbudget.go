@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -228,7 +229,46 @@ func (s *soak) timeFinding(b *budget.Budget) finding {
 	if ended, bad, _ := s.failures(b.Operation); bad > 0 && b.Op == budget.AtMost && b.Metric != metric.PoolWait.Name {
 		s.unanswered(&f, b, bad/ended)
 	}
+	s.overLimit(&f, b, h)
 	return f
+}
+
+// overLimit decides a quantile by the calls that certainly took longer than its limit allows: so many, in so few stretches
+// of time that their windows tell no interval, are too many however rare such stretches are.
+func (s *soak) overLimit(f *finding, b *budget.Budget, h *hist.Histogram) {
+	q := fraction(cmp.Or(b.Quantile, "p50"))
+	if b.Op != budget.AtMost || b.Limit.Against != budget.Absolute || !isFinite(q) ||
+		f.verdict == "" && budget.Decide(*b, f.Interval) == budget.Fail {
+		return
+	}
+	over := s.own(b.Operation).certainlyOver(h, b.Limit.Value)
+	stretches := s.stretchesOver(b.Operation, b.Limit.Value)
+	if over*leastShare(stretches) > 1-q {
+		f.verdict = report.Fail
+		f.how = fmt.Sprintf("%s of the calls took longer than %s, in %s of the time: more than %s of them do",
+			unit.Share(over), unit.Seconds(b.Limit.Value), unit.Count(stretches, "stretch"), unit.Share(1-q))
+	}
+}
+
+// stretchesOver counts the stretches of neighbouring windows with a call that took longer than so many seconds.
+func (s *soak) stretchesOver(operation string, limit float64) (n int) {
+	within := false
+	for i := range s.measured() {
+		x := &s.measured()[i]
+		ended, over := false, false
+		for k := range x.Operations {
+			if o := &x.Operations[k]; operation == "" || o.Operation == operation {
+				ended, over = true, over || o.Max > limit
+			}
+		}
+		if over && !within {
+			n++
+		}
+		if ended {
+			within = over
+		}
+	}
+	return n
 }
 
 // unanswered raises the upper end of a time to what it is if a call that failed counts as never answered.

@@ -47,10 +47,7 @@ func ownDelayOf(late *hist.Histogram, ended float64, unread *load.Delays) *ownDe
 func (o *ownDelay) atMost(times *hist.Histogram, q float64) float64 {
 	value := times.Quantile(q) / 1e9
 	least := 0.0
-	share, wait := 0.0, 0.0
-	if o.unread != nil && o.unread.N > 0 && o.unread.P99 > 0 {
-		share, wait = 0.01, o.unread.P99
-	}
+	share, wait := o.waits()
 	for _, x := range o.late {
 		at := q - share - 2*x.calls/o.calls
 		if at <= 0 {
@@ -62,6 +59,38 @@ func (o *ownDelay) atMost(times *hist.Histogram, q float64) float64 {
 		least = max(0, times.Quantile(q-share)/1e9-wait)
 	}
 	return max(0, value-least)
+}
+
+// certainlyOver returns which share of calls at least would have taken longer than a limit, in seconds, without the
+// generator's own delay.
+func (o *ownDelay) certainlyOver(times *hist.Histogram, limit float64) float64 {
+	share, wait := o.waits()
+	over := func(than float64) (n float64) {
+		times.Each(func(value int64, count uint64) {
+			if float64(value)/1e9 > than {
+				n += float64(count)
+			}
+		})
+		return n / float64(times.Count())
+	}
+	if len(o.late) == 0 {
+		return max(0, over(limit+wait)-share)
+	}
+	most := 0.0
+	for _, x := range o.late {
+		if without := 2 * x.calls / o.calls; without < 1 {
+			most = max(most, over(limit+wait+x.delay)-without-share)
+		}
+	}
+	return most
+}
+
+// waits returns the share of answers that may have waited longer until they were read, and for how long the others did.
+func (o *ownDelay) waits() (share, seconds float64) {
+	if o.unread == nil || o.unread.N == 0 || o.unread.P99 <= 0 {
+		return 0, 0
+	}
+	return 0.01, o.unread.P99
 }
 
 // inMean returns the same for the mean.
