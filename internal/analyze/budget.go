@@ -203,8 +203,13 @@ func (a *analysis) capacityFinding(b *budget.Budget, treatment string) finding {
 	case !c.Valid:
 		return unmeasured("the generator is the limit")
 	case b.Metric == "slo_capacity" && c.SLORate != nil:
-		// The highest rate that was accepted: a lower bound.
-		return finding{Interval: budget.Interval{Value: *c.SLORate, Lo: *c.SLORate, Hi: math.Inf(1)}}
+		x := budget.Interval{Value: *c.SLORate, Lo: *c.SLORate, Hi: math.Inf(1)}
+		if c.SLOFails != nil {
+			x.Hi = *c.SLOFails
+		}
+		return finding{Interval: x}
+	case b.Metric == "slo_capacity" && c.SLOFails != nil:
+		return finding{Interval: budget.Interval{Value: 0, Lo: 0, Hi: *c.SLOFails}, how: "no rate was found at which it holds"}
 	case b.Metric == "slo_capacity":
 		return unmeasured("no latency objective was given")
 	}
@@ -254,7 +259,10 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 		if !same && !monotone {
 			continue
 		}
-		v := report.Verdict(budget.Decide(*b, x))
+		v, own := its.judged(b, x)
+		if !same && !its.lasts() {
+			continue
+		}
 		decides := same || (v == report.Pass && s.rate > b.At) || (v == report.Fail && s.rate < b.At)
 		if !decides {
 			v = report.Inconclusive
@@ -267,7 +275,8 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 		if d < distance {
 			distance = d
 			best = finding{
-				Interval: x, verdict: v, how: fmt.Sprintf("measured at %s over %d calls", unit.PerSecond(s.rate), s.count()),
+				Interval: x, verdict: v,
+				how: fmt.Sprintf("measured at %s over %s%s", unit.PerSecond(s.rate), unit.Count(its.count(), "call"), own),
 			}
 		}
 	}

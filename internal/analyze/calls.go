@@ -194,7 +194,7 @@ func (g *gathering) take(calls []load.Call) {
 
 // audit judges the generator by the calls, and by what only the runner knew.
 func (g *gathering) audit() audited {
-	out := g.auditor.Audit(0)
+	out := g.auditor.Audit(0).OnTime()
 	for _, x := range g.trial.Generator {
 		if x.Reason != "" {
 			out.Valid, out.Reason = false, x.Reason

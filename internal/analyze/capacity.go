@@ -126,7 +126,8 @@ func capacityOf(treatment string, r *capacity.Result) report.Capacity {
 		Treatment: treatment, Broke: r.Broke, Rate: known(r.Rate), Lo: known(r.Lo), Hi: known(r.Hi),
 		AtLeast: known(r.AtLeast),
 		AtMost:  known(r.AtMost), BrokeAbove: known(r.BrokeAbove),
-		VerifiedLow: known(r.VerifiedLow), VerifiedHigh: known(r.VerifiedHigh), SLORate: known(r.SLORate), Burst: r.Burst,
+		VerifiedLow: known(r.VerifiedLow), VerifiedHigh: known(r.VerifiedHigh), SLORate: known(r.SLORate),
+		SLOFails: known(r.SLOFails), Burst: r.Burst,
 		Wedged: r.Wedged, RecoverySeconds: r.RecoverySeconds, Recovery: r.RecoveryNote, Phases: r.Phases, Seconds: r.Seconds,
 		Valid: r.Valid, Stop: string(r.Stop), Reason: r.Reason,
 	}
@@ -156,6 +157,7 @@ func pointOf(p *capacity.Point) report.Point {
 		Name: p.Name, Rate: p.Rate, Seconds: p.Seconds, Offered: nonNegative(p.Offered), Sent: nonNegative(p.Sent),
 		GoodputSLO: p.GoodputSLO,
 		P50:        known(p.P50), P90: known(p.P90), P99: known(p.P99), Max: known(p.Max),
+		P99Own:       known(p.P99Own),
 		NoConnection: nonNegative(p.NoConnection), NoByte: nonNegative(p.NoByte), BadStatus: nonNegative(p.BadStatus),
 		Stuck:        nonNegative(p.Stuck),
 		DrainSeconds: p.Drain, LastFailedSent: p.LastFailedSent, RecoverySeconds: p.RecoverySeconds,

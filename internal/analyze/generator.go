@@ -9,42 +9,49 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/signature"
 	"tare/internal/stat"
 )
 
 // audit takes in how the generator did in a search. The lateness is over all calls of the steps that count: in a step
 // of twenty calls the 99th percentile would only be the slowest. Whether the search is valid was judged step by step.
 func (a *analysis) audit(t *record.Trial, res *capacity.Result, trace *capacity.Trace) {
-	treatment := t.Treatment
 	var late hist.Sorter
-	steps, spoiled, reason := 0, 0, ""
-	for _, s := range stretches(trace) {
-		addLateness(&late, s.calls())
-		steps++
-		if x := signature.AuditCalls(s.calls(), trace.Read, 0); !x.Valid {
-			spoiled, reason = spoiled+1, x.Reason
-		}
+	steps := stretches(trace)
+	for i := range steps {
+		addLateness(&late, steps[i].calls())
 	}
 	g := report.Generator{Valid: res.Valid, Lateness: latenessOf(late.Sorted()), AchievedRatio: &res.Audit.AchievedRatio}
 	o := a.searchOpinion(t, res, trace)
 	with(&g, &o, 0)
 	a.noted(&o)
+	points, failed, reason := outpaced(trace)
 	switch {
 	case !res.Valid:
 		g.Reason = res.Reason
-	case spoiled > 0 && spoiled == steps && trace.Stop == capacity.StopLadder:
+	case failed > 0 && failed == points:
 		g.Valid, g.Reason = false, reason
 		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
-			"%s: the generator is the limit at every point, not the target: %s", treatment, reason,
+			"%s: the generator is the limit at every point, not the target: %s", t.Treatment, reason,
 		))
-	case spoiled > 0:
-		g.Reason = fmt.Sprintf("late in %d of %d steps", spoiled, steps)
-		a.warn(
-			treatment, "in %d of %d steps the generator was late (%s): their numbers are less certain", spoiled, steps, reason,
-		)
+	case failed > 0:
+		g.Reason = fmt.Sprintf("the generator could not keep up in %d of %d steps", failed, points)
+		a.warn(t.Treatment, "the generator could not keep up in %d of %d steps (%s): their numbers are its own, not the "+
+			"target's", failed, points, reason)
 	}
 	a.audits = append(a.audits, g)
+}
+
+// outpaced counts the points of a ladder, and those at which the generator could not keep up, with the last reason. The
+// steps of a search were judged while it ran.
+func outpaced(trace *capacity.Trace) (points, failed int, reason string) {
+	if trace.Stop == capacity.StopLadder || trace.Stop == capacity.StopNoRetry {
+		for _, p := range capacity.Points(*trace) {
+			if points++; !p.Audit.Valid {
+				failed, reason = failed+1, p.Audit.Reason
+			}
+		}
+	}
+	return points, failed, reason
 }
 
 func addLateness(late *hist.Sorter, calls iter.Seq[*load.Call]) {

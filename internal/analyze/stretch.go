@@ -4,10 +4,14 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"time"
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/load"
+	"tare/internal/report"
+	"tare/internal/signature"
+	"tare/internal/unit"
 )
 
 // z is the normal quantile of two-sided 95 %.
@@ -61,6 +65,41 @@ func (s *stretch) any() bool {
 	}
 	return false
 }
+
+// leastElsewhere is how long a stretch must be for what holds in it to count at another rate.
+const leastElsewhere = 2 * time.Second
+
+// lasts reports whether the stretch is long enough to say something about other rates.
+func (s *stretch) lasts() bool {
+	var d time.Duration
+	for _, step := range s.steps {
+		d += step.End - step.Start
+	}
+	return d >= leastElsewhere
+}
+
+// judged decides a budget by its interval x in the stretch. Delays by the generator lengthen responses: a limit that is
+// kept is kept without them, too. One that is broken is only broken if it is without them; own says how much they may
+// be.
+func (s *stretch) judged(b *budget.Budget, x budget.Interval) (v report.Verdict, own string) {
+	v = report.Verdict(budget.Decide(*b, x))
+	if b.Metric != "response" {
+		return v, ""
+	}
+	_, left := signature.WithoutDelays(s.calls())
+	y := summary(left, b.Quantile)
+	if d := x.Value - y.Value; d >= shownOwn && !math.IsInf(d, 0) {
+		own = ", of which at most " + unit.Seconds(d) + " are the generator's own"
+	}
+	if without := report.Verdict(budget.Decide(*b, y)); !math.IsInf(x.Value, 0) && without != v &&
+		(b.Op == budget.AtMost && v == report.Fail || b.Op == budget.AtLeast && v == report.Pass) {
+		return report.Inconclusive, own
+	}
+	return v, own
+}
+
+// shownOwn is the shortest delay by the generator, in seconds, that is told beside a time.
+const shownOwn = 100e-6
 
 // of returns a metric of the stretch with its 95 % interval, NaN if it is unknown. Calls are taken as independent; near
 // saturation they are not, and the interval is too narrow.

@@ -27,17 +27,29 @@ func Assess(t Trace) Result {
 		r.Signature = clientVerdict(r.Reason)
 	}
 	r.claim(t, b)
+	r.Valid = r.Valid || r.AtLeast > 0
 	r.sloRate(t)
 	r.warn(t)
 	return r
 }
 
-// badCalls counts the calls that were due in a step, and those of them that did not end well, whenever.
+// badCalls counts the calls that were due in a step and not held back, and those of them that did not end well,
+// whenever. Where hardly any is left, it counts all calls.
 func (t Trace) badCalls(s Step) (bad, n int) {
+	var held heldBack
+	allBad, all := 0, 0
 	for c := range t.due(s.Segment.Start, s.Segment.End) {
-		if n++; endedBadly(c) {
-			bad++
+		disturbed, ended := held.disturbs(c), 0
+		if endedBadly(c) {
+			ended = 1
 		}
+		all, allBad = all+1, allBad+ended
+		if !disturbed {
+			n, bad = n+1, bad+ended
+		}
+	}
+	if 4*n < all {
+		return allBad, all
 	}
 	return bad, n
 }
@@ -69,7 +81,7 @@ func (r *Result) counts(t Trace) {
 			ramps = 1
 		case RoleOverload:
 			overloads[s.Attempt] = true
-		case RoleFill, RoleSLO, RolePoint, RolePrime:
+		case RoleFill, RoleSLO, RoleRate, RolePoint, RolePrime:
 			r.Phases++
 		case RoleConfirmHigh, RoleConfirmLow:
 			r.Phases++

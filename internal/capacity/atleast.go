@@ -21,9 +21,14 @@ const (
 )
 
 // atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered
-// afterwards.
+// afterwards. Where the generator ended the search, only steps count that are long enough for calls that were saved up
+// not to explain them.
 func (r *Result) atLeast(t Trace) {
-	best, behind := t.fastestKeptUp()
+	enough := anyLength
+	if t.Stop == StopClient {
+		enough = longEnough
+	}
+	best, behind := t.fastestKeptUp(enough)
 	if behind > best {
 		r.because(
 			fmt.Sprintf(
@@ -35,27 +40,18 @@ func (r *Result) atLeast(t Trace) {
 		r.because("single calls were not answered any more after the load had stopped")
 		return
 	}
-	if t.Stop == StopClient && t.mostAt(best) < fewest {
-		r.because(
-			fmt.Sprintf(
-				"%s/s was offered for too short a time to tell a rate that holds from calls that were saved up", number(best),
-			),
-		)
-		return
+	if short, _ := t.fastestKeptUp(anyLength); best == 0 && short > 0 {
+		r.because(fmt.Sprintf("the target answered up to %s/s, which was offered too briefly to say that it holds: it may "+
+			"have served a burst allowance", number(short)))
 	}
 	r.AtLeast = best
 }
 
-// mostAt is the number of calls of the longest step at a rate.
-func (t Trace) mostAt(rate float64) int {
-	n := 0
-	for _, s := range t.Steps {
-		if s.Rate == rate && !s.ClientLimited {
-			n = max(n, s.Segment.Offered)
-		}
-	}
-	return n
-}
+// anyLength accepts every step.
+func anyLength(*Step) bool { return true }
+
+// longEnough reports whether a step cannot be explained by calls that were saved up.
+func longEnough(s *Step) bool { return s.Segment.Offered >= fewest && s.Length() >= longerStep-poll }
 
 func (r *Result) because(reason string) {
 	if r.Reason != "" {
@@ -66,8 +62,9 @@ func (r *Result) because(reason string) {
 
 // fastestKeptUp is the fastest step of the ramp, or overload that was none, that the target kept up with; behind is the
 // slowest that passed, but that it did not keep up with. Steps are short: a target that can take half of a rate may
-// well end one with all calls answered soon after, and that is not a rate that it holds.
-func (t Trace) fastestKeptUp() (best, behind float64) {
+// well end one with all calls answered soon after, and that is not a rate that it holds. Only steps count that are
+// enough.
+func (t Trace) fastestKeptUp(enough func(*Step) bool) (best, behind float64) {
 	floor := baseOf(t).floor
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -80,6 +77,7 @@ func (t Trace) fastestKeptUp() (best, behind float64) {
 			if best >= s.Rate {
 				best = 0 // it held before, and does not any more
 			}
+		case !enough(s):
 		case t.keptUp(s) && !t.losesMoreThan(*s, floor+mostBad):
 			best = max(best, s.Rate)
 		case behind == 0 || s.Rate < behind:

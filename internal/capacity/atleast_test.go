@@ -11,12 +11,15 @@ import (
 
 // climbed is the trace of a ramp from 20/s on, of half a second a step, against one server that takes service for a
 // call, and in which every step passed.
-func climbed(service time.Duration, most float64) Trace {
+func climbed(service time.Duration, most float64) Trace { return climbedFor(service, most, 1) }
+
+// climbedFor is climbed with steps that are longer by a factor.
+func climbedFor(service time.Duration, most, longer float64) Trace {
 	t := Trace{Stop: StopMaxRate, Reason: "nothing broke", Timeout: 10 * time.Second}
 	free := time.Duration(0)
 	at := time.Duration(0)
 	for rate := 20.0; rate <= most; rate *= 2 {
-		n := max(20, int(rate/2))
+		n := max(20, int(longer*rate/2))
 		gap := time.Duration(float64(time.Second) / rate)
 		begin := at
 		for range n {
@@ -76,13 +79,21 @@ func TestAtLeastOfCallsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// Where the generator ends the search, the fastest step may have been served by what a limiter had saved up.
+// Where the generator ends the search, the fastest step may have been served by what a limiter had saved up: it counts
+// if it was long.
 func TestAtLeastWhereTheGeneratorEnds(t *testing.T) {
-	for most, want := range map[float64]float64{1280: 0, 2560: 2560} {
-		trace := climbed(10*time.Microsecond, most)
-		trace.Stop, trace.Reason = StopClient, "the generator was late"
-		if r := Assess(trace); r.AtLeast != want || want == 0 && !strings.Contains(r.Reason, "too short a time") {
-			t.Errorf("%v/s were taken: at least %v, want %v; %q", most, r.AtLeast, want, r.Reason)
+	for _, c := range []struct {
+		most, longer float64
+		want         float64
+	}{{1280, 1, 0}, {2560, 1, 0}, {1280, 4, 1280}, {80, 4, 0}} {
+		trace := climbedFor(10*time.Microsecond, c.most, c.longer)
+		trace.Stop, trace.Reason = StopClient, "the generator could not keep up"
+		r := Assess(trace)
+		if r.AtLeast != c.want || r.Valid != (c.want > 0) || c.want == 0 && !strings.Contains(r.Reason, "too briefly") {
+			t.Errorf("%v/s were taken: at least %v, want %v; %q", c.most, r.AtLeast, c.want, r.Reason)
 		}
+	}
+	if r := Assess(Trace{Stop: StopClient, Reason: "the generator could not keep up"}); strings.Contains(r.Reason, "0/s") {
+		t.Errorf("nothing was offered: %q", r.Reason)
 	}
 }

@@ -22,7 +22,7 @@ import (
 //	number with interval      both of these, at most 1.6 times apart. The interval is wider by the margins of margins.go
 //	at least                  without a number: VerifiedLow less its margins; or, where nothing broke, a step of the
 //	                          ramp that the target kept up with, with single calls answered afterwards; where the
-//	                          generator ended the search, a step of at least 1000 calls
+//	                          generator ended the search, a step of at least 1000 calls and two seconds
 //	at most                   without a number: VerifiedHigh
 //	broke above               the target stayed down: the fastest step that it kept up with before. Not a bound: it may
 //	                          have served saved-up allowance
@@ -54,7 +54,7 @@ func (r *Result) claim(t Trace, b base) {
 	case r.Broke:
 	case t.Stop == StopDown:
 		r.Broke = true
-		r.BrokeAbove, _ = t.fastestKeptUp()
+		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	default:
 		r.atLeast(t)
 	}
@@ -66,7 +66,7 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature = true, f.verdict
 	if t.Stop == StopDown {
-		r.BrokeAbove, _ = t.fastestKeptUp()
+		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
 	if why := r.doubtInUpperSide(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
@@ -154,12 +154,20 @@ func (t Trace) leastHeld(v signature.Verdict) time.Duration {
 }
 
 // sloRate is the highest rate at which the objective held, and that the target kept up with: a queue takes a while to
-// reach the objective. No rate beyond the capacity is one.
+// reach the objective. No rate beyond the capacity is one. Beside it is the lowest one above it at which the objective
+// did not hold.
 func (r *Result) sloRate(t Trace) {
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		if s.Role == RoleSLO && s.Passed != nil && *s.Passed && t.keptUp(s) && (!r.Broke || r.Rate > 0 && s.Rate <= r.Hi) {
 			r.SLORate = max(r.SLORate, s.Rate)
+		}
+	}
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if s.Role == RoleSLO && s.Passed != nil && !*s.Passed && s.Rate > r.SLORate &&
+			(r.SLOFails == 0 || s.Rate < r.SLOFails) {
+			r.SLOFails = s.Rate
 		}
 	}
 }
@@ -293,11 +301,4 @@ func (r Result) Interval() (x budget.Interval, how string) {
 func (r Result) Judge(limit float64) budget.Verdict {
 	x, _ := r.Interval()
 	return budget.Decide(budget.Budget{Metric: "capacity", Op: budget.AtLeast, Limit: budget.Limit{Value: limit}}, x)
-}
-
-// clientVerdict is the class of a search that the generator limited.
-func clientVerdict(reason string) signature.Verdict {
-	return signature.Verdict{
-		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
-	}
 }

@@ -89,7 +89,7 @@ func (r *session) exceeds(most float64) func(elapsed time.Duration) bool {
 		}
 		next = elapsed + time.Second/2
 		fails := func() bool {
-			bad, failed, _ := losses(r.s.Calls(begun), r.s.Now(), old)
+			bad, failed, _ := losses(undisturbed(r.s.Calls(begun)), r.s.Now(), old)
 			return float64(bad+failed) > most
 		}
 		if !fails() {
@@ -145,14 +145,14 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 			return false
 		}
 		next = elapsed + batch
-		open, mean = r.share(begun, elapsed-settled-old, batch, most, endedBadly)
+		open, mean = r.share(begun, elapsed-settled-old, batch, most, true, endedBadly)
 		return open != nil
 	})
 	if err != nil {
 		return false, 0, err
 	}
 	if open == nil {
-		_, mean = r.share(begun, step.Length()-settled-old, batch, most, endedBadly)
+		_, mean = r.share(begun, step.Length()-settled-old, batch, most, true, endedBadly)
 		open = new(mean <= most)
 	}
 	if *open && r.lossOverConfirmations(rate) > most {
@@ -177,8 +177,8 @@ func (r *session) lossOverConfirmations(rate float64) float64 {
 			continue
 		}
 		from := s.Segment.Start + time.Second
-		for c := range load.Calls(r.s.Calls(from)).Due(from, s.Segment.End-r.old()) {
-			if n++; endedBadly(c) {
+		for _, c := range undisturbed(due(r.s.Calls(from), from, s.Segment.End-r.old())) {
+			if n++; endedBadly(&c) {
 				bad++
 			}
 		}

@@ -168,7 +168,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if r.gradual() {
 		return r.sheds(role, rate)
 	}
-	return r.loses(role, rate, false)
+	return r.loses(role, rate, 1)
 }
 
 // prepare brings the target into the state that the confirmation needs.
@@ -304,14 +304,14 @@ func (r *session) tolerance(n int) float64 {
 }
 
 // loses counts calls that fail or hang.
-func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput float64, err error) {
+func (r *session) loses(role Role, rate float64, try int) (held bool, goodput float64, err error) {
 	before, counted := r.lossTime(rate)
 	step, err := r.offer(role, rate, before+counted, nil)
 	if err != nil {
 		return false, 0, err
 	}
 	now, from := r.s.Now(), step.Segment.Start+before
-	calls := due(r.s.Calls(from), from, step.Segment.End)
+	calls := undisturbed(due(r.s.Calls(from), from, step.Segment.End))
 	bad, failed, n := losses(calls, now, r.old())
 	if usual := r.floor() + r.tolerance(n); float64(failed) > max(1, usual*float64(n)) {
 		bad += failed // these are more than those that fail at any rate
@@ -321,10 +321,17 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 	if step.Passed = &held; !held {
 		step.Note = failNote
 	}
-	if !held && !again && (role == RoleConfirmLow || r.onlyAtFirst(step)) {
+	if !held && try == 1 && (role == RoleConfirmLow || r.onlyAtFirst(step)) {
 		// A limiter may still remember the overload: the rate has a second chance, and only that counts.
 		step.Passed, step.Note = nil, "broke at first: tried again"
-		return r.loses(role, rate, true)
+		return r.loses(role, rate, try+1)
+	}
+	if a := r.auditOf(step); !held && role == RoleConfirmLow && r.burstExplains(step, a) {
+		step.Passed, step.Note = nil, offeredAgain(a)
+		if try <= mostTries {
+			return r.loses(role, rate, try+1)
+		}
+		step.Note = "undecided: the host held calls back"
 	}
 	return held, goodput, nil
 }
@@ -332,7 +339,7 @@ func (r *session) loses(role Role, rate float64, again bool) (held bool, goodput
 // onlyAtFirst reports whether calls were refused or hung in the first half of a step, and not in its second.
 func (r *session) onlyAtFirst(s *Step) bool {
 	from := s.Segment.Start + s.Length()/2
-	bad, failed, n := losses(due(r.s.Calls(from), from, s.Segment.End), r.s.Now(), r.old())
+	bad, failed, n := losses(undisturbed(due(r.s.Calls(from), from, s.Segment.End)), r.s.Now(), r.old())
 	return n > 0 && float64(bad+failed) <= excused(n)+r.floor()*float64(n)
 }
 

@@ -17,8 +17,12 @@ const failNote = "calls fail"
 // drifts tries a rate at a target whose calls wait: above the capacity responses grow by rate ÷ capacity − 1 per
 // second. It is a sequential test of that slope against half of what a bracket of 2 % should show.
 func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, err error) {
+	return r.driftsFor(role, rate, max(10*time.Second, 8*r.block(rate)))
+}
+
+// driftsFor is drifts for at most so long. A rate that should hold has a second, longer chance to be decided.
+func (r *session) driftsFor(role Role, rate float64, most time.Duration) (held bool, goodput float64, err error) {
 	block := r.block(rate)
-	most := max(10*time.Second, 8*block)
 	var open *bool
 	failing := false
 	next := max(5*block, 2500*time.Millisecond)
@@ -67,13 +71,16 @@ func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, e
 		return *open, goodput, nil
 	}
 	step.Note = "undecided: noise"
+	if longer := 25 * time.Second; role == RoleConfirmLow && most < longer && r.remaining() > 2*longer {
+		return r.driftsFor(role, rate, longer)
+	}
 	return role == RoleConfirmLow, goodput, nil
 }
 
 // fails reports whether clearly more calls that were due since from fail than fail at any rate.
 func (r *session) fails(from time.Duration) bool {
 	bad, n := 0, 0
-	for _, c := range r.s.Calls(from) {
+	for _, c := range undisturbed(r.s.Calls(from)) {
 		if c.Done == 0 {
 			continue
 		}
@@ -202,10 +209,10 @@ func answered(calls []load.Call, now time.Duration) []load.Call {
 	})
 }
 
-// blocks are the mean responses, or the longest, of calls due in each block; of an outstanding call its age so far.
+// blocks are the median responses, or the longest, of calls due in each block; of an outstanding call its age so far.
 func blocks(calls []load.Call, from, now, block time.Duration, longest bool) (x, y []float64) {
 	n := int((now - from) / block)
-	sum, count := make([]float64, n), make([]float64, n)
+	ages := make([][]float64, n)
 	for _, c := range calls {
 		k := int((c.Intended - from) / block)
 		if k < 0 || k >= n {
@@ -215,17 +222,18 @@ func blocks(calls []load.Call, from, now, block time.Duration, longest bool) (x,
 		if !c.Outstanding(now) {
 			age = c.Response().Seconds()
 		}
-		if longest {
-			sum[k], count[k] = max(sum[k], age), 1
-		} else {
-			sum[k], count[k] = sum[k]+age, count[k]+1
-		}
+		ages[k] = append(ages[k], age)
 	}
-	for k := range n {
-		if count[k] > 0 {
-			x = append(x, float64(k)*block.Seconds())
-			y = append(y, sum[k]/count[k])
+	for k, a := range ages {
+		switch {
+		case len(a) == 0:
+			continue
+		case longest:
+			y = append(y, slices.Max(a))
+		default:
+			y = append(y, stat.Quantile(a, 0.5))
 		}
+		x = append(x, float64(k)*block.Seconds())
 	}
 	return x, y
 }

@@ -196,6 +196,7 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
 		Allowance: t.Allowance,
 		Timeout:   t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
+		Stolen: stolen(over),
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
@@ -222,6 +223,20 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	e.Sharp = t.sharp(from, b.floor)
 	e.Sharp.Leak = t.shareFailingBelow(to, b.floor, capacity)
 	return e
+}
+
+// stolen is the share of the processors' time that the hypervisor took in some steps; 0 where that is not known.
+func stolen(steps []Step) float64 {
+	var all, taken float64
+	for i := range steps {
+		if e := steps[i].Segment.Effort; e != nil && e.Host != nil {
+			all, taken = all+e.Host.All, taken+e.Host.Stolen
+		}
+	}
+	if !(all > 0) {
+		return 0
+	}
+	return taken / all
 }
 
 // sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what

@@ -28,8 +28,12 @@ type Options struct {
 	// SLO asks for the highest rate at which at most SLOShare (default 0.01) of the calls take longer; 0: not asked.
 	SLO      time.Duration
 	SLOShare float64
+	// Rates are offered after the search, as far as the target holds them: rates that a budget names.
+	Rates []float64
 	// PointTime is the length of each point of a ladder. Default 5 s.
 	PointTime time.Duration
+	// Shared says that generator and target share processors.
+	Shared bool
 	// NoRecovery leaves the recovery probe out.
 	NoRecovery bool
 	// Arrivals makes the arrival process. Default load.Constant.

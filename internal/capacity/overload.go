@@ -23,21 +23,28 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 	if goodput <= 0 {
 		goodput = max(r.fastest, r.o.Start) / overdrive
 	}
-	spoiled := 0
+	tries := 1
 	for restarts := 0; ; {
 		d := &dose{session: r, rate: min(overdrive*goodput/(1-min(0.5, r.floor())), r.o.MaxRate), number: r.overloads() + 1}
 		if err := d.run(); err != nil {
 			return 0, err
 		}
-		switch limited, err := r.spoiled(&r.t.Steps[len(r.t.Steps)-1], &spoiled); {
+		last := &r.t.Steps[len(r.t.Steps)-1]
+		switch blamed, err := r.blame(last, !d.holds, &tries); {
 		case err != nil:
 			return 0, err
-		case limited:
+		case blamed && tries <= mostTries:
+			continue
+		case blamed:
+			goodput, err = r.retreat(last.Rate, last.Note)
+			if err != nil {
+				return 0, err
+			}
+			tries = 1
 			continue
 		}
 		if d.holds {
 			r.fastest = max(r.fastest, d.rate)
-			last := &r.t.Steps[len(r.t.Steps)-1]
 			last.Passed = new(true)
 			r.learn(last)
 			return d.rate, r.drain("the target held after all")

@@ -48,6 +48,10 @@ func point(t Trace, s Step, rest []Step) Point {
 	if p.Offered > 0 {
 		p.Success = float64(good) / float64(p.Offered)
 	}
+	if p.Success == 1 && p.Audit.AchievedRatio >= signature.LeastAchieved {
+		p.Audit.Valid, p.Audit.Reason = true, "" // late as it was sent, all of it was answered well
+	}
+	p.P99Own = signature.Own(calls, 0.99)
 	p.responses(calls)
 	p.goodput(t, calls, to)
 	p.Drain = (last - to).Seconds()

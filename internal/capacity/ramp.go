@@ -4,29 +4,34 @@ import (
 	"fmt"
 	"time"
 
-	"tare/internal/load"
 	"tare/internal/stat"
 )
 
 // ramp doubles the rate until something breaks, and returns the goodput that was left.
 func (r *session) ramp(rate float64) (goodput float64, err error) {
-	for spoiled := 0; ; {
+	for tries := 1; ; {
 		began := r.s.Now()
 		calls := 20.0
 		if r.floor() > 0.02 {
 			calls = 100 // some always fail: tell how many
 		}
-		step, broke, err := r.climb(rate, max(lasting(rate, 500*time.Millisecond, calls), min(10*time.Second, 3*r.typical)))
+		least := 500 * time.Millisecond
+		if tries > 1 {
+			least = longerStep
+		}
+		step, broke, err := r.climb(rate, max(lasting(rate, least, calls), min(10*time.Second, 3*r.typical)))
 		if err != nil {
 			return 0, err
 		}
-		switch limited, err := r.spoiled(step, &spoiled); {
+		switch blamed, err := r.blame(step, broke, &tries); {
 		case err != nil:
 			return 0, err
-		case limited:
+		case blamed && tries <= mostTries:
 			continue // the same rate once more
+		case blamed:
+			return r.retreat(step.Rate, step.Note)
 		}
-		spoiled = 0
+		tries = 1
 		if broke {
 			step.Passed = new(false)
 			if r.fastest == 0 {
@@ -43,7 +48,7 @@ func (r *session) ramp(rate float64) (goodput float64, err error) {
 		}
 		r.hold(step)
 		if rate >= r.o.MaxRate {
-			return r.summit(&spoiled)
+			return r.summit()
 		}
 		rate = min(2*rate, r.o.MaxRate)
 	}
@@ -116,35 +121,21 @@ func (r *session) learn(step *Step) {
 	}
 }
 
-// spoiled audits the generator in a step. Once the step is to be repeated; the second time in a row the generator is
-// the limit.
-func (r *session) spoiled(step *Step, times *int) (bool, error) {
-	calls := load.Calls(r.s.Calls(step.Segment.Start)).Due(step.Segment.Start, step.Segment.End)
-	a := audit(calls, *step, r.s.Now())
-	if a.Valid {
-		return false, nil
-	}
-	step.ClientLimited, step.Note = true, a.Reason
-	if *times++; *times > 1 {
-		r.stop(StopClient, fmt.Sprintf("at %s/s %s", number(step.Rate), a.Reason))
-		return false, errStop
-	}
-	return true, r.drain("the step is repeated")
-}
-
 // summit offers the highest allowed rate for a while longer. It returns when that breaks after all, with the goodput.
-func (r *session) summit(spoiled *int) (float64, error) {
-	for {
+func (r *session) summit() (float64, error) {
+	for tries := 1; ; {
 		step, broke, err := r.climb(r.o.MaxRate, 5*time.Second)
 		if err != nil {
 			return 0, err
 		}
-		limited, err := r.spoiled(step, spoiled)
+		blamed, err := r.blame(step, broke, &tries)
 		switch {
 		case err != nil:
 			return 0, err
-		case limited:
+		case blamed && tries <= mostTries:
 			continue
+		case blamed:
+			return r.retreat(step.Rate, step.Note)
 		case broke:
 			step.Passed, r.disturbed = new(false), true
 			return max(r.seen.recent(step.Length()), r.fastest/overdrive), nil

@@ -23,6 +23,8 @@ type Result struct {
 	VerifiedHigh float64 `json:"verified_high,omitempty"`
 	// SLORate is the highest rate at which the latency objective held.
 	SLORate float64 `json:"slo_rate,omitempty"`
+	// SLOFails is the lowest rate above it at which the objective did not hold.
+	SLOFails float64 `json:"slo_fails,omitempty"`
 	// Burst is how many calls above the capacity the target took before it broke; nil where that has no meaning.
 	Burst *float64 `json:"burst,omitempty"`
 	// Signature is how it broke.
@@ -84,6 +86,8 @@ type Point struct {
 	P90 float64 `json:"p90,omitempty"`
 	P99 float64 `json:"p99,omitempty"`
 	Max float64 `json:"max,omitempty"`
+	// P99Own is how much of P99 the generator's own delays are at most.
+	P99Own float64 `json:"p99_own,omitempty"`
 	// Failures by phase.
 	NoConnection int `json:"no_connection"` // never sent
 	NoByte       int `json:"no_byte"`       // sent, and never a byte back

@@ -35,6 +35,9 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 		r.read()
 		err = r.end(r.slo())
 	}
+	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound || r.t.Stop == StopClient) {
+		err = r.end(r.rates())
+	}
 	if err == nil && r.t.Stop != StopDown && !r.o.NoRecovery {
 		err = r.end(r.recovery())
 	}

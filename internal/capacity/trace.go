@@ -24,6 +24,7 @@ const (
 	// about the capacity, with a short queue, for a while: does what a service can do change?
 	RoleBusy     Role = "busy"
 	RoleSLO      Role = "slo"      // does the latency objective hold at this rate?
+	RoleRate     Role = "rate"     // a rate that a budget names
 	RoleTogether Role = "together" // all callers offer what one then offers alone
 	RoleAlone    Role = "alone"    // one caller offers more than its share: is the limit its own?
 	RoleDrain    Role = "drain"    // no load, until calls in flight have ended

@@ -348,6 +348,12 @@ func request(e *config.Experiment, seed uint64) run.Request {
 	if s := e.Load.SLO; s != nil {
 		l.SLO, l.SLOShare = time.Duration(s.Limit), float64(s.Share)
 	}
+	budgets, _ := e.Budgets() // they were parsed before
+	for i := range budgets {
+		if at := budgets[i].At; at > 0 {
+			l.Budgeted = append(l.Budgeted, at)
+		}
+	}
 	if x := e.Load.Abort; x != nil {
 		l.Abort = &run.Abort{Share: float64(x.Error), For: time.Duration(x.For)}
 	}

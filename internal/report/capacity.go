@@ -21,8 +21,9 @@ type Capacity struct {
 	BrokeAbove   *float64 `json:"broke_above,omitempty"`
 	VerifiedLow  *float64 `json:"verified_low,omitempty"`  // a rate that was seen to hold
 	VerifiedHigh *float64 `json:"verified_high,omitempty"` // a rate that was seen to fail
-	SLORate      *float64 `json:"slo_rate,omitempty"`
-	Burst        *float64 `json:"burst,omitempty"` // calls beyond the rate that were served from a full bucket
+	SLORate      *float64 `json:"slo_rate,omitempty"`      // the highest rate at which the latency objective held
+	SLOFails     *float64 `json:"slo_fails,omitempty"`     // the lowest rate above it at which it did not
+	Burst        *float64 `json:"burst,omitempty"`         // calls beyond the rate that were served from a full bucket
 	// Signature is absent if it did not break.
 	Signature signature.Class             `json:"signature,omitempty"`
 	Scores    map[signature.Class]float64 `json:"scores,omitempty"`
@@ -93,6 +94,8 @@ type Point struct {
 	P90 *float64 `json:"p90,omitempty"`
 	P99 *float64 `json:"p99,omitempty"`
 	Max *float64 `json:"max,omitempty"`
+	// P99Own is how much of p99 the generator's own delays are at most.
+	P99Own *float64 `json:"p99_own,omitempty"`
 	// Failures by phase: never sent, sent without a byte back, and an answer that was not the expected one.
 	NoConnection uint64 `json:"no_connection"`
 	NoByte       uint64 `json:"no_byte"`

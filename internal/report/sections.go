@@ -41,7 +41,7 @@ func ladder(points []Point) table {
 	}
 	for i := range points {
 		p := &points[i]
-		generator := ""
+		generator := p.ownPart()
 		if p.Generator != nil && !p.Generator.Valid {
 			generator = Invalid.mark()
 		}
@@ -55,6 +55,17 @@ func ladder(points []Point) table {
 	}
 	return t
 }
+
+// ownPart says how much of p99 the generator's own delays are at most, where that shows.
+func (p *Point) ownPart() string {
+	if p.P99Own == nil || p.P99 == nil || *p.P99Own < max(leastOwn, *p.P99/100) {
+		return ""
+	}
+	return "≤ " + unit.Seconds(*p.P99Own) + " of p99"
+}
+
+// leastOwn is the shortest delay by the generator, in seconds, that is shown beside a time.
+const leastOwn = 100e-6
 
 // offered returns a point's rate, or for a number of calls, that number.
 func offered(p *Point) string {

@@ -100,7 +100,11 @@ func (c *Capacity) effort() string {
 func (c *Capacity) otherNumbers() []string {
 	var out []string
 	if c.SLORate != nil {
-		out = append(out, "holds its latency objective up to "+Rate(*c.SLORate)+" /s")
+		above := ""
+		if c.SLOFails != nil {
+			above = ", and not at " + Rate(*c.SLOFails) + " /s"
+		}
+		out = append(out, "holds its latency objective up to "+Rate(*c.SLORate)+" /s"+above)
 	}
 	if c.Burst != nil && *c.Burst >= 1 {
 		out = append(out, "takes a burst of "+unit.Number(math.Round(*c.Burst))+" calls beyond the rate")

@@ -32,6 +32,13 @@ func (x *Stage) placement(t design.Treatment, e *load.Endpoint) *record.Placemen
 	return p
 }
 
+// SharesProcessors reports whether generator and target share processors, as far as that was determined when a stream
+// was opened.
+func (a *Arm) SharesProcessors() bool {
+	p := a.placed[a.Treatment.ID]
+	return p != nil && len(p.Shared()) > 0
+}
+
 // targetProcessors reports whether the target runs on this host, and on which processors; none: all. A target without
 // an address is on this host if any part of it can be probed here.
 func (x *Stage) targetProcessors(t design.Treatment, e *load.Endpoint) (local bool, cpus []int) {

@@ -57,8 +57,10 @@ type Load struct {
 	Workloads []Workload
 	SLO       time.Duration
 	SLOShare  float64
-	MaxTime   time.Duration
-	Weights   map[string]int // the mix by operation; nil: the target's own
+	// Budgeted are the rates at which budgets want calls to be judged.
+	Budgeted []float64
+	MaxTime  time.Duration
+	Weights  map[string]int // the mix by operation; nil: the target's own
 	// Trespass is the share of calls that the control must refuse, 0…1.
 	Trespass float64
 	// Conditions are the names of those that the target shall bring about; nil: all that it can. Commands are conditions

@@ -13,19 +13,34 @@ import (
 
 // Audit is what the generator did in a segment of load. Durations are in seconds.
 type Audit struct {
+	// Valid is false where the generator could not keep up: it sent late in the median, or left more unsent at the end than
+	// a stall of the host explains.
 	Valid bool `json:"valid"`
 	// LatenessP50, LatenessP99 and LatenessMax are quantiles of sent − max(intended, ready).
 	LatenessP50 float64 `json:"lateness_p50"`
 	LatenessP99 float64 `json:"lateness_p99"`
 	LatenessMax float64 `json:"lateness_max"`
-	// Limit is the largest valid p99: max(1 ms, 10 % of the median response).
+	// Limit is the largest lateness that counts as none: max(1 ms, 10 % of the median response).
 	Limit float64 `json:"limit"`
+	// Late is whether more than 1 % of the calls (and more than one) were sent later than Limit: their times are in doubt,
+	// and rates are not.
+	Late bool `json:"late,omitempty"`
+	// Displaced is the largest number of calls that were due and unsent at one time, though connections were free; Bunched
+	// is how many calls were displaced together with another.
+	Displaced int `json:"displaced,omitempty"`
+	Bunched   int `json:"bunched,omitempty"`
 	// AchievedRatio is calls sent, or delayed by busy connections, ÷ scheduled calls.
 	AchievedRatio float64 `json:"achieved_ratio"`
 	// CPUSeconds is the generator's own CPU time.
 	CPUSeconds float64 `json:"cpu_seconds"`
 	Reason     string  `json:"reason,omitempty"`
 }
+
+// aMoment is how much later than a call was due its connection may be free, for it not to have waited for that.
+const aMoment = 100 * time.Microsecond
+
+// Stall is how long a host may stand still without that the generator counts as too slow.
+const Stall = 30 * time.Millisecond
 
 // AuditCalls judges the generator by calls that were read at now. due is how many there should have been; 0: as many as
 // there are.
@@ -37,11 +52,14 @@ func AuditCalls(calls iter.Seq[*load.Call], now time.Duration, due int) Audit {
 	return a.Audit(due)
 }
 
-// An Auditor judges the generator by calls that it is given one by one. The zero value, with Now, is ready to use.
+// An Auditor judges the generator by calls that it is given one by one, in the order in which they were due. The zero
+// value, with Now, is ready to use.
 type Auditor struct {
 	Now            time.Duration // when the calls were read
 	late, response hist.Sorter
 	n, kept        int // all calls, and those that the generator had a connection for and did not send
+	first, last    time.Duration
+	bunch          bunch
 }
 
 // Add takes in a call that was due.
@@ -51,18 +69,22 @@ func (a *Auditor) Add(c *load.Call) {
 		l = max(0, min(a.Now, ended(c, a.Now))-max(c.Intended, c.Ready))
 		a.kept++
 	}
+	if a.n == 0 {
+		a.first = c.Intended
+	}
 	a.n++
+	a.last = c.Intended
 	a.late.Add(int64(l))
+	a.bunch.add(c.Intended, max(c.Intended, c.Ready)+l, c.Ready-c.Intended < aMoment)
 	if c.Done != 0 && c.Outcome.Good() {
 		a.response.Add(int64(c.Response()))
 	}
 }
 
-// Audit judges all calls that were added. due is how many there should have been; 0: as many as there are. The trial is
-// invalid when more than 1 % of the calls (and more than one) were sent later than max(1 ms, 10 % of the median
-// response), or when less than 99 % were sent or waited for a connection. It forgets the calls.
+// Audit judges all calls that were added. due is how many there should have been; 0: as many as there are. It forgets
+// the calls.
 func (a *Auditor) Audit(due int) Audit {
-	out := Audit{Valid: true, Limit: LatenessLimit(0), AchievedRatio: 1}
+	out := Audit{Valid: true, Limit: LatenessLimit(0), AchievedRatio: 1, Displaced: a.bunch.most, Bunched: a.bunch.n}
 	if a.n == 0 {
 		return out
 	}
@@ -70,8 +92,24 @@ func (a *Auditor) Audit(due int) Audit {
 		out.Limit = LatenessLimit(quantile(response, 0.5))
 	}
 	// A call that was due at the very end may be counted on either side of it.
-	out.AchievedRatio = min(1, float64(a.n-a.kept)/float64(max(a.n, due-1)))
-	return out.judge(a.late.Sorted())
+	due = max(a.n, due-1)
+	out.AchievedRatio = min(1, float64(a.n-a.kept)/float64(due))
+	out.judge(a.late.Sorted())
+	switch unsent := a.kept + due - a.n; {
+	case out.LatenessP50 > out.Limit && out.Displaced > 1:
+		out.Valid, out.Reason = false, sentLateInMedian(out.LatenessP50, out.Limit)
+	case unsent > 1 && float64(unsent) > max(a.inStall(), (1-LeastAchieved)*float64(due)):
+		out.Valid, out.Reason = false, SentTooLittle(out.AchievedRatio)
+	}
+	return out
+}
+
+// inStall is how many calls come due while the host stands still.
+func (a *Auditor) inStall() float64 {
+	if a.last <= a.first {
+		return 0
+	}
+	return float64(a.n-1) / (a.last - a.first).Seconds() * Stall.Seconds()
 }
 
 // quantile returns a quantile of durations, in seconds.
@@ -87,7 +125,7 @@ func ended(c *load.Call, now time.Duration) time.Duration {
 }
 
 // judge takes how late calls were sent.
-func (a Audit) judge(late *hist.Exact) Audit {
+func (a *Audit) judge(late *hist.Exact) {
 	over := 0
 	late.Each(0, func(ns int64) bool {
 		if time.Duration(ns).Seconds() > a.Limit {
@@ -96,8 +134,15 @@ func (a Audit) judge(late *hist.Exact) Audit {
 		return true
 	})
 	a.LatenessP50, a.LatenessP99, a.LatenessMax = quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1)
+	a.Late = over > 1 && over*100 > late.Len()
+}
+
+// OnTime returns a as it is judged where times of calls are compared: a late tail and a missing hundredth make it
+// invalid, too.
+func (a Audit) OnTime() Audit {
 	switch {
-	case over > 1 && over*100 > late.Len():
+	case !a.Valid:
+	case a.Late:
 		a.Valid, a.Reason = false, SentLate(a.LatenessP99, a.Limit)
 	case a.AchievedRatio < LeastAchieved:
 		a.Valid, a.Reason = false, SentTooLittle(a.AchievedRatio)
@@ -108,13 +153,18 @@ func (a Audit) judge(late *hist.Exact) Audit {
 // LeastAchieved is the minimum share of the possible calls that a generator must send.
 const LeastAchieved = 0.99
 
-// LatenessLimit is the limit of the p99 of the generator's own delay, in seconds, for a median response of the target
-// (0: unknown).
+// LatenessLimit is the largest delay by the generator, in seconds, that counts as none beside a median response of the
+// target (0: unknown).
 func LatenessLimit(median float64) float64 { return max(0.001, 0.1*median) }
 
 // SentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
 func SentLate(p99, limit float64) string {
 	return "the generator sent late: " + Late(p99, limit)
+}
+
+func sentLateInMedian(p50, limit float64) string {
+	return fmt.Sprintf("the generator could not keep up: it sent half of the calls more than %s late, where %s is allowed",
+		short(p50), short(limit))
 }
 
 // Late gives the p99 of the generator's delay beside its limit.

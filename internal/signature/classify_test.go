@@ -250,16 +250,29 @@ func TestAuditCalls(t *testing.T) {
 		}
 		return c
 	}
+	lagging := func(n int, late time.Duration) load.Calls {
+		c := calls(n, 0, 5*ms)
+		for i := range c {
+			c[i].Sent, c[i].Done = c[i].Intended+late, c[i].Intended+late+5*ms
+		}
+		return c
+	}
+	if a := AuditCalls(calls(500, 2*ms, 5*ms).All(), time.Hour, 0); !a.Late || a.OnTime().Valid {
+		t.Errorf("late in the tail, where times are compared: %+v", a.OnTime())
+	}
 	end := time.Hour
 	for name, c := range map[string]struct {
 		audit Audit
 		valid bool
 	}{
 		"punctual":                {AuditCalls(calls(500, ms/2, 5*ms).All(), end, 0), true},
-		"late":                    {AuditCalls(calls(500, 2*ms, 5*ms).All(), end, 0), false},
+		"late in the tail":        {AuditCalls(calls(500, 2*ms, 5*ms).All(), end, 0), true},
+		"late in the median":      {AuditCalls(lagging(500, 25*ms).All(), end, 0), false},
+		"late, but one at a time": {AuditCalls(lagging(500, 5*ms).All(), end, 0), true},
 		"late, but target slow":   {AuditCalls(calls(500, 2*ms, 50*ms).All(), end, 0), true},
 		"one hiccup":              {AuditCalls(calls(50, 90*ms, 5*ms).All(), end, 0), true},
 		"fewer than were due":     {AuditCalls(calls(500, 0, 5*ms).All(), end, 520), false},
+		"fewer, as after a stall": {AuditCalls(calls(500, 0, 5*ms).All(), end, 504), true},
 		"one at the window's end": {AuditCalls(calls(50, 0, 5*ms).All(), end, 51), true},
 		"none":                    {AuditCalls(load.Calls(nil).All(), end, 0), true},
 	} {

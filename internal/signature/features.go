@@ -356,6 +356,12 @@ func bestGoodput(e Evidence) float64 {
 	return float64(best)
 }
 
+const (
+	// From mostStolenInPauses on, gaps between answers that are shorter than longestSteal, in seconds, may be the
+	// hypervisor's.
+	mostStolenInPauses, longestSteal = 0.02, 0.1
+)
+
 func (f *features) rhythm(e Evidence) {
 	t := f.done
 	if len(t) < 3 {
@@ -366,6 +372,9 @@ func (f *features) rhythm(e Evidence) {
 	f.turn, _, _, cycles = Cycle(t)
 	f.turns = cycles
 	long := 0.03
+	if e.Stolen > mostStolenInPauses {
+		long = longestSteal
+	}
 	if e.Capacity > 0 {
 		long = max(long, 10/e.Capacity)
 	}

@@ -25,7 +25,13 @@ type Outcome struct {
 
 // Run searches one instance.
 func Run(ctx context.Context, k Kind, seed uint64, i int) (Outcome, error) {
+	return RunStolen(ctx, k, seed, i, 0)
+}
+
+// RunStolen is Run on a host of whose processors a share is stolen.
+func RunStolen(ctx context.Context, k Kind, seed uint64, i int, share float64) (Outcome, error) {
 	w, o, truth := Instance(k, seed, i)
+	w.Steal(share, seed+uint64(i))
 	t, err := capacity.Search(ctx, w, o, nil)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("search %s %d: %w", k.Name, i, err)

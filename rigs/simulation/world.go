@@ -21,6 +21,8 @@ type World struct {
 	callers  int // that take turns; 0: one
 	// sendGap is the least time between two sends: the generator's own limit. 0: none.
 	sendGap time.Duration
+	// generator and host are the processors of the generator and of the server; nil: they never stand still.
+	generator, host *stolen
 
 	now      time.Duration
 	events   agenda
@@ -85,6 +87,7 @@ func (w *World) Offer(ctx context.Context, p load.Process, poll time.Duration, s
 		}
 	}
 	seg.End, seg.Offered = w.now, int(w.counts.Due-due)
+	seg.Effort = w.effort(seg.End - seg.Start)
 	for _, j := range w.jobs[first:] {
 		if j.Sent != 0 && j.Sent <= w.now {
 			seg.Sent++
@@ -218,7 +221,7 @@ func (w *World) after(t time.Duration, do func()) { w.events.push(event{at: max(
 
 // reply ends j at t; with hangup the server closes the connection behind it.
 func (w *World) reply(j *job, t time.Duration, o load.Outcome, status uint16, hangup bool) {
-	w.events.push(event{at: max(t, w.now), job: j, outcome: o, status: status, hangup: hangup})
+	w.events.push(event{at: w.host.resume(max(t, w.now)), job: j, outcome: o, status: status, hangup: hangup})
 }
 
 func (w *World) arrive(alone bool) {
@@ -256,7 +259,7 @@ func (w *World) send(j *job, c *conn) {
 		at = max(at, w.lastSend+w.sendGap)
 		w.lastSend = at
 	}
-	if at > w.now {
+	if at = w.generator.resume(at); at > w.now {
 		w.after(at, func() { w.transmit(j, c) })
 		return
 	}

@@ -40,7 +40,8 @@ func search(ctx context.Context, a *run.Arm, s *run.Stream) (capacity.Trace, err
 	o := capacity.Options{
 		Start: l.Rate, MaxRate: l.MaxRate, MaxConns: l.MaxConns, Callers: s.Keys, Timeout: l.Timeout,
 		MaxSeconds: l.MaxTime.Seconds(),
-		SLO:        l.SLO, SLOShare: l.SLOShare, PointTime: l.Duration,
+		SLO:        l.SLO, SLOShare: l.SLOShare, PointTime: l.Duration, Shared: a.SharesProcessors(),
+		Rates: l.Budgeted,
 	}
 	if l.Poisson {
 		seed := a.Trial.Seed
