@@ -15,10 +15,6 @@ import (
 	"tare/internal/unit"
 )
 
-// stall is for how long, in seconds, a host may stop a generator that keeps up: the calls that came due meanwhile are
-// sent behind it.
-const stall = 0.03
-
 // soakAudit judges the generator over what was measured. One that did not send what it could, or sent most calls late,
 // did not keep up: the run is invalid, unless all was sent and no times are asked for. One that was late now and then
 // kept up: its delay is in the response times, and is given as a bound beside them.
@@ -129,8 +125,7 @@ func (s *soak) audit() report.Generator {
 	case unexplained:
 		g.Valid, g.Reason = false, signature.SentTooLittle(ratio)
 	case late.P50 > limit:
-		g.Valid, g.Reason = false, fmt.Sprintf("the generator sent most calls late: half of them by more than %s, where %s "+
-			"is allowed", unit.Seconds(late.P50), unit.Seconds(limit))
+		g.Valid, g.Reason = false, signature.SentLateInMedian(late.P50, limit)
 	}
 	return g
 }
@@ -155,7 +150,7 @@ func (s *soak) achieved() (ratio float64, unexplained bool) {
 		return 1, false
 	}
 	ratio = could / due
-	return ratio, ratio < signature.LeastAchieved && missing > 1+stall*rate
+	return ratio, ratio < signature.LeastAchieved && missing > 1+signature.Stall.Seconds()*rate
 }
 
 // connectionFailures counts the calls of a slice for which no connection could be made, or that lost theirs.
