@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,15 +68,33 @@ func guarded(open string) *httptest.Server {
 	}))
 }
 
+// dying starts a server that answers so many requests and is gone then.
+func dying(requests int64) *httptest.Server {
+	var s *httptest.Server
+	var seen atomic.Int64
+	s = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if seen.Add(1) == requests {
+			go func() {
+				_ = s.Listener.Close()
+				s.CloseClientConnections()
+			}()
+		}
+	}))
+	return s
+}
+
 // startServer is a command of scripts: "serve NAME VARIABLE" starts a server of speakers and sets its address.
 func startServer(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 2 || speakers[args[0]] == nil && args[0] != "guarded" {
+	if len(args) != 2 || speakers[args[0]] == nil && args[0] != "guarded" && args[0] != "dying" {
 		ts.Fatalf("serve: want the name of a server and of a variable, got %q", args)
 	}
 	var s *httptest.Server
-	if args[0] == "guarded" {
+	switch args[0] {
+	case "guarded":
 		s = guarded(ts.MkAbs("open"))
-	} else {
+	case "dying":
+		s = dying(1000)
+	default:
 		s = speak(args[0], func(*http.Request) {})
 	}
 	ts.Defer(s.Close)

@@ -142,7 +142,7 @@ func (a *analysis) budgetOf(b *budget.Budget, treatment string, f finding, inval
 	}
 	out.Estimate, out.Lo, out.Hi, out.Reason = finite(f.Value), finite(f.Lo), finite(f.Hi), f.how
 	if s := a.soaked[treatment]; s != nil {
-		return a.unfinished(out, s)
+		return a.stands(a.unfinished(out, s), s, b, &f)
 	}
 	return out
 }
@@ -161,6 +161,9 @@ type finding struct {
 	verdict report.Verdict // decided already, by several stretches together
 	how     string         // what it was measured on
 	why     string         // why it was not measured
+	// own is by how much the lower end of a time was reduced, since it may be the generator's delay; half is how far the
+	// ends of a quantile are from it, as a share of the calls.
+	own, half float64
 }
 
 func unmeasured(format string, args ...any) finding {

@@ -35,11 +35,15 @@ type endurance struct {
 	noProbes bool
 	// calls of the first operation in a window that are answered "permit" instead of "deny"
 	wrong      func(at float64) uint64
-	twin       bool    // "deny" is a trespass beside "permit"
-	lateness   float64 // of every call, seconds
-	unsent     float64 // share of what was due that was not sent
-	poolWait   float64 // of every call, seconds
-	refused    bool    // in an outage no connection can be made: nothing is sent
+	twin       bool       // "deny" is a trespass beside "permit"
+	lateness   float64    // of every call, seconds
+	tardy      float64    // of one call in fifty, seconds: its response takes that much longer
+	held       [2]float64 // when every call is late by 10 ms, though lateness says otherwise
+	stolen     float64    // share of the host's CPU time that the hypervisor takes meanwhile
+	local      bool       // the target runs on the generator's host
+	unsent     float64    // share of what was due that was not sent
+	poolWait   float64    // of every call, seconds
+	refused    bool       // in an outage no connection can be made: nothing is sent
 	answers    func(seen map[string]uint64) record.Answers
 	status     record.Status
 	killed     bool
@@ -95,6 +99,7 @@ type endured struct {
 	seen    map[string]uint64
 	cpuUsed float64
 	hostCPU float64
+	steal   float64 // by the host's account
 	calls   float64 // by the target's own count
 	born    float64 // of the process
 }
@@ -135,6 +140,9 @@ func (x endurance) write(t *testing.T, dir string) string {
 		Causes:  [][]string{{"the answer is permit"}, {"the answer is deny"}},
 		Answers: []string{"deny", "permit"}, CauseAnswers: [][]string{{"permit"}, {"deny"}},
 	}))
+	if x.local && x.placement == nil {
+		x.placement = &record.Placement{Generator: []int{0}, Local: true, Target: []int{1}}
+	}
 	e := &endured{
 		endurance: x, w: w, clk: clk, rng: rand.New(rand.NewPCG(x.seed, 5)), seen: map[string]uint64{},
 		cells: map[load.Outcome][]load.Cell{},
@@ -198,10 +206,14 @@ func (e *endured) down(at float64) bool { return at >= e.outage[0] && at < e.out
 // slice makes the calls of a window.
 func (e *endured) slice(id string, at, end float64) record.Slice {
 	out := record.Slice{
-		Treatment: id, Start: seconds(at), End: seconds(end), WarmUp: at < e.warm, LatenessP99: e.lateness,
-		LatenessMax: e.lateness, CPU: 0.01,
+		Treatment: id, Start: seconds(at), End: seconds(end), WarmUp: at < e.warm, LatenessP50: e.lateness,
+		LatenessP99: max(e.lateness, e.tardy), LatenessMax: max(e.lateness, e.tardy), CPU: 0.01,
 	}
 	mid := (at + end) / 2
+	if mid >= e.held[0] && mid < e.held[1] {
+		out.LatenessP50, out.LatenessP99, out.LatenessMax = 0.01, 0.01, 0.01
+		e.steal += e.stolen * 2 * (end - at)
+	}
 	for k, name := range e.operations {
 		n := uint64(math.Round(e.rate * (end - at)))
 		wrong := uint64(0)
@@ -216,7 +228,7 @@ func (e *endured) slice(id string, at, end float64) record.Slice {
 			o.Outcomes = []record.SliceOutcome{
 				{Outcome: load.ConnFailed, Count: n, Causes: []load.CauseCount{{Cause: load.CauseConnect, Errno: 111, Count: n}}},
 			}
-			e.record(out.WarmUp, k, load.ConnFailed, n, 0.0001)
+			e.record(out.WarmUp, k, load.ConnFailed, n, 0.0001, e.lateness)
 			o.Mean, o.Max = 0.0001, 0.0002
 		} else {
 			right, other := e.outcomes(k)
@@ -269,12 +281,17 @@ func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint
 	h := &hist.Histogram{}
 	for range n + wrong {
 		v := level * math.Exp(0.3*e.rng.NormFloat64()-0.045)
+		late := e.lateness
+		if e.tardy > 0 && h.Count()%50 == 7 {
+			late = e.tardy
+			v += late
+		}
 		h.Record(int64(v * 1e9))
 		outcome, other := e.outcomes(k)
 		if h.Count() > n {
 			outcome = other
 		}
-		e.record(warm, k, outcome, 1, v)
+		e.record(warm, k, outcome, 1, v, late)
 	}
 	o.Mean, o.Service, o.Max = h.Mean()/1e9, h.Mean()/1e9, float64(h.Max())/1e9
 	o.P50, o.P90 = h.Quantile(.5)/1e9, h.Quantile(.9)/1e9
@@ -283,7 +300,7 @@ func (e *endured) good(o *record.SliceOperation, warm bool, k int, n, wrong uint
 	}
 }
 
-func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took float64) {
+func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took, late float64) {
 	if warm {
 		return
 	}
@@ -300,7 +317,9 @@ func (e *endured) record(warm bool, k int, outcome load.Outcome, n uint64, took 
 	c.Response.RecordN(int64(took*1e9), n)
 	c.Service.RecordN(int64(took*1e9), n)
 	c.PoolWait.RecordN(int64(e.poolWait*1e9), n)
-	c.Lateness.RecordN(int64(e.lateness*1e9), n)
+	if !e.refused || outcome != load.ConnFailed {
+		c.Lateness.RecordN(int64(late*1e9), n)
+	}
 }
 
 func (e *endured) flush(t *testing.T, id string) {
@@ -336,6 +355,6 @@ func (e *endured) samples(at float64) []metric.Sample {
 		{Subject: "pdp", Metric: probe.SeriesTotal.Name, Part: `requests{code="200"}`, Value: e.calls},
 		{Subject: "generator", Metric: probe.CPU.Name, Value: at * 0.05},
 		{Subject: "host", Metric: probe.HostAll.Name, Value: 2 * at},
-		{Subject: "host", Metric: probe.Steal.Name, Value: 0},
+		{Subject: "host", Metric: probe.Steal.Name, Value: e.steal},
 	}...)
 }

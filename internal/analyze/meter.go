@@ -17,6 +17,7 @@ type usage struct {
 	rss, heap float64
 	other     map[string]float64
 	others    float64 // share of the host's CPU time that neither the target nor the generator used
+	stolen    float64 // share of it that the hypervisor took
 	restarted bool    // some part was replaced in it
 }
 
@@ -202,6 +203,7 @@ func (s *soak) meter() {
 		}
 		simulated, _ := cpuOf(used[simulatedSubject])
 		u.others = othersOf(used[hostSubject], u.cpu, s.slices[i].CPU+simulated)
+		u.stolen = stolenOf(used[hostSubject])
 		u.restarted = len(replaced)+len(moved) > 0
 		s.used = append(s.used, u)
 		seen = now

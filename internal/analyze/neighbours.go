@@ -30,6 +30,16 @@ func othersOf(host map[probed]float64, target, generator float64) float64 {
 	return max(0, busy-target-generator) / all
 }
 
+// stolenOf is the share of the host's CPU time that the hypervisor took in a slice; NaN where the host does not say.
+func stolenOf(host map[probed]float64) float64 {
+	all := host[probed{metric: probe.HostAll.Name}]
+	stolen, known := host[probed{metric: probe.Steal.Name}]
+	if !known || !(all > 0) {
+		return math.NaN()
+	}
+	return stolen / all
+}
+
 // neighbours is the course of that share.
 func (s *soak) neighbours() *course {
 	return s.course(
@@ -76,11 +86,13 @@ func (s *soak) disturbances() string {
 func (a *analysis) neighbourhood(s *soak) {
 	if c := s.neighbours(); len(c.value) > 0 {
 		if m := stat.Mean(c.value); m >= busyShare {
-			a.warn(
-				s.trial.Treatment,
-				"other work used %.0f %% of this host's CPU time meanwhile: times, and what a call costs, are those of a busy host",
-				100*m,
-			)
+			a.warn(s.trial.Treatment, "%s meanwhile: times, and what a call costs, are those of a busy host",
+				otherWork(m, s.hidden()))
 		}
 	}
+}
+
+// hidden reports whether the target runs on this host, and its CPU time was never read.
+func (s *soak) hidden() bool {
+	return isLocal(s.trial) && len(s.having(probe.CPU.Name, probe.CgroupCPU.Name)) == 0
 }

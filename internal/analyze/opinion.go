@@ -37,26 +37,6 @@ func with(g *report.Generator, o *signature.GeneratorOpinion, workers int) {
 	}
 }
 
-// soakOpinion judges the generator of a soak.
-func (a *analysis) soakOpinion(s *soak, g *report.Generator) signature.GeneratorOpinion {
-	c := a.conductOf(s.trial)
-	c.Times = true
-	c.LatenessP99, c.LatenessLimit, c.AchievedRatio = g.Lateness.P99, s.latenessLimit(), *g.AchievedRatio
-	ended, lost := 0.0, uint64(0)
-	for i := range s.measured() {
-		n, _ := endedIn(&s.measured()[i], "")
-		ended, lost = ended+n, lost+connectionFailures(&s.measured()[i])
-	}
-	if sec := s.seconds(); sec > 0 {
-		c.Rate = ended / sec
-	}
-	if h := s.hists.all[record.Response]; h != nil && h.Count() > 0 {
-		c.Mean, c.P99 = h.Mean()/1e9, h.Quantile(0.99)/1e9
-	}
-	c.Idle = lost > 0 || slices.Contains(s.out[s.first:], true) || a.bounded(c.Rate)
-	return c.Judge()
-}
-
 // bounded reports whether max_rate held the workers of a closed loop back.
 func (a *analysis) bounded(rate float64) bool {
 	most := a.rec.Plan.Load.MaxRate

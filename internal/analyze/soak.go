@@ -27,7 +27,9 @@ type soak struct {
 	total  tallies
 	hists  *timings
 	parts  *meter
-	late   bool // its times were taken out, since the generator was late
+	// delays are the generator's own, by operation; unkept says why it did not keep up.
+	delays map[string]*ownDelay
+	unkept string
 	// disputed is by how many answers of one kind the target's own count differs at most from its callers'.
 	disputed float64
 	// disturbance says that other work on the host changed; nil: not looked yet.
@@ -55,6 +57,7 @@ func (a *analysis) soaks(budgets []budget.Budget) {
 				Treatment: t.Treatment, Operation: ops[i].Operation, Drift: s.drifts(ops[i].Operation),
 			})
 		}
+		a.soakMetrics(s)
 		a.soakedTrespasses(s)
 		a.soakRemarks(s)
 	}
@@ -114,6 +117,7 @@ func (a *analysis) wholeSoak(s *soak, total *report.Total) report.Soak {
 		WindowSeconds: s.length.Seconds(), Workers: load.Workers, Rate: load.Rate, Outages: s.listOutages(), Total: total,
 		Moments: joined(s.moments(), mostMoments),
 	}
+	out.Behind, out.BehindWhy = s.behind()
 	for i, u := range s.used {
 		if u.restarted {
 			out.Restarts = append(out.Restarts, s.at(s.slices[i].End))

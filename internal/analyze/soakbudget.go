@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -43,10 +44,7 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 	case !ok:
 		return unmeasured("%s was not read window by window", b.Metric)
 	case d.Lo == nil:
-		return finding{
-			Interval: budget.Interval{Value: math.NaN(), Lo: math.Inf(-1), Hi: math.Inf(1)}, verdict: report.Inconclusive,
-			how: d.Reason,
-		}
+		return withoutInterval(math.NaN(), d.Reason)
 	}
 	x := budget.Interval{Value: d.PerHour, Lo: *d.Lo, Hi: *d.Hi}
 	if why := s.whyNoTrend(b.Metric); why != "" {
@@ -65,12 +63,20 @@ func (s *soak) driftFinding(b *budget.Budget) finding {
 	}
 }
 
+// withoutInterval is a value of which nobody knows how far off it is: it decides nothing, and says why.
+func withoutInterval(v float64, why string) finding {
+	return finding{
+		Interval: budget.Interval{Value: v, Lo: math.Inf(-1), Hi: math.Inf(1)}, verdict: report.Inconclusive,
+		how: "no interval: " + why,
+	}
+}
+
 // meanFinding is a mean over all calls, or all the time.
 func (s *soak) meanFinding(b *budget.Budget) finding {
 	e, why := s.mean(b.Operation, b.Metric, "")
 	switch {
 	case why != "" && isFinite(e.Value):
-		return finding{Interval: budget.Interval{Value: e.Value, Lo: math.Inf(-1), Hi: math.Inf(1)}, how: why}
+		return withoutInterval(e.Value, why)
 	case why != "":
 		return unmeasured("%s", why)
 	}
@@ -89,8 +95,12 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 		return e, fmt.Sprintf("%s was not read window by window", name)
 	}
 	c := s.course(m, everyWindow, of)
-	if len(c.value) == 0 {
+	switch _, known := quantityOf(name); {
+	case len(c.value) > 0:
+	case known || name == metric.CPU.Name:
 		return e, "no probe read it"
+	default:
+		return e, "its windows have too few calls each for that"
 	}
 	got, err := stat.SeriesMean(
 		c.hours, c.value, stat.DriftOptions{Level: level, Stretch: c.stretch, Weight: c.weight, Seed: driftSeed},
@@ -101,7 +111,7 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 			sum, total = sum+v*c.weight[i], total+c.weight[i]
 		}
 		e.Value = sum / total
-		return e, fmt.Sprintf("%s are too few for an interval", unit.Count(len(c.value), "window"))
+		return e, fmt.Sprintf("%s are too few: it takes %d", unit.Count(len(c.value), "window"), fewestWindows)
 	}
 	return got, ""
 }
@@ -109,28 +119,74 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 // errorFinding is the share of calls that ended badly, with at least the interval that so many calls can tell: where
 // none failed, windows do not vary. Answers that the target counted otherwise than its callers may have been bad ones.
 func (s *soak) errorFinding(b *budget.Budget) finding {
-	ended, bad := 0.0, 0.0
-	for i := range s.measured() {
-		n, k := endedIn(&s.measured()[i], b.Operation)
-		ended, bad = ended+n, bad+k
-	}
+	ended, bad, bursts := s.failures(b.Operation)
 	if ended == 0 {
 		return unmeasured("no call ended")
 	}
 	w := wilson(bad, ended)
-	e, why := s.mean(b.Operation, b.Metric, "")
-	if why != "" {
-		return finding{Interval: budget.Interval{Value: bad / ended, Lo: 0, Hi: 1}, how: why}
+	f := finding{Interval: budget.Interval{Value: bad / ended, Lo: 0, Hi: 1}}
+	if e, why := s.mean(b.Operation, b.Metric, ""); why == "" {
+		f.Lo, f.Hi, f.how = max(0, min(w.Lo, e.Lo)), min(1, max(w.Hi, e.Hi)), basisOf(&e)
+	} else {
+		f.how = why
 	}
-	f := finding{
-		Interval: budget.Interval{Value: bad / ended, Lo: max(0, min(w.Lo, e.Lo)), Hi: min(1, max(w.Hi, e.Hi))},
-		how:      basisOf(&e),
+	if bad == 0 {
+		f.how = fmt.Sprintf("none of %.0f calls failed, which shows that fewer than %s do", ended, unit.Share(f.Hi))
+	}
+	if least := bad / ended * leastShare(bursts); least > f.Lo {
+		f.Lo = least
+		f.how += fmt.Sprintf("; the failures came in %s", unit.Count(bursts, "stretch"))
 	}
 	if s.disputed > 0 {
 		f.Hi = min(1, max(f.Hi, (bad+s.disputed)/ended))
 		f.how += fmt.Sprintf("; the target's own count differs by %.0f answers, which may have been bad", s.disputed)
 	}
 	return f
+}
+
+// failures counts the calls of an operation, or of all, that ended, those of them that ended badly, and the stretches of
+// neighbouring windows with such calls.
+func (s *soak) failures(operation string) (ended, bad float64, bursts int) {
+	within := false
+	for i := range s.measured() {
+		n, k := endedIn(&s.measured()[i], operation)
+		ended, bad = ended+n, bad+k
+		if k > 0 && !within {
+			bursts++
+		}
+		if n > 0 {
+			within = k > 0
+		}
+	}
+	return ended, bad, bursts
+}
+
+// leastShare is how small the number of events is at least that one expects where n were seen, as a share of n: the lower
+// limit of a Poisson mean at the level of intervals. What failed in one event can be rare, but not arbitrarily so.
+func leastShare(n int) float64 {
+	const tail = (1 - level) / 2
+	switch {
+	case n == 0:
+		return 0
+	case n > 100:
+		return max(0, 1-2*z/math.Sqrt(float64(n))) // below the exact limit
+	}
+	lo, hi := 0.0, float64(n)
+	for range 60 {
+		mid := (lo + hi) / 2
+		term := math.Exp(-mid)
+		below := term
+		for k := 1; k < n; k++ {
+			term *= mid / float64(k)
+			below += term
+		}
+		if 1-below < tail {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo / float64(n)
 }
 
 // levelFinding is the highest level that was read, or the lowest for a budget from below: these are facts and have no
@@ -153,31 +209,118 @@ func (s *soak) levelFinding(b *budget.Budget) finding {
 	}
 }
 
-// timeFinding is a time of calls over the whole soak, from the histogram of all of them.
+// timeFinding is a time of calls over the whole soak, from the histogram of all of them. It reaches down by what can be
+// the generator's own delay, and up where calls failed: those were not answered in any time.
 func (s *soak) timeFinding(b *budget.Budget) finding {
-	of := s.hists.all
-	if b.Operation != "" {
-		of = s.hists.per[b.Operation]
-	}
-	h := of[record.Measure(b.Metric)]
+	h := s.histogramsOf(b.Operation)[record.Measure(b.Metric)]
 	if h == nil || h.Count() == 0 {
 		return unmeasured("no %s times were kept", b.Metric)
 	}
+	f, own := s.asMeasured(b, h)
+	if f.why != "" {
+		return f
+	}
+	if own > 0 {
+		seen := f.Lo
+		f.Lo = max(0, seen-own)
+		f.own = seen - f.Lo
+		f.how += fmt.Sprintf("; at most %s of it is the generator's own delay", unit.Seconds(own))
+	}
+	if ended, bad, _ := s.failures(b.Operation); bad > 0 && b.Op == budget.AtMost && b.Metric != metric.PoolWait.Name {
+		s.unanswered(&f, b, bad/ended)
+	}
+	s.overLimit(&f, b, h)
+	return f
+}
+
+// overLimit decides a quantile by the calls that certainly took longer than its limit allows: so many, in so few stretches
+// of time that their windows tell no interval, are too many however rare such stretches are.
+func (s *soak) overLimit(f *finding, b *budget.Budget, h *hist.Histogram) {
+	q := fraction(cmp.Or(b.Quantile, "p50"))
+	if b.Op != budget.AtMost || b.Limit.Against != budget.Absolute || !isFinite(q) ||
+		f.verdict == "" && budget.Decide(*b, f.Interval) == budget.Fail {
+		return
+	}
+	over := s.own(b.Operation).certainlyOver(h, b.Limit.Value)
+	stretches := s.stretchesOver(b.Operation, b.Limit.Value)
+	if over*leastShare(stretches) > 1-q {
+		f.verdict = report.Fail
+		f.how = fmt.Sprintf("%s of the calls took longer than %s, in %s of the time: more than %s of them do",
+			unit.Share(over), unit.Seconds(b.Limit.Value), unit.Count(stretches, "stretch"), unit.Share(1-q))
+	}
+}
+
+// stretchesOver counts the stretches of neighbouring windows with a call that took longer than so many seconds.
+func (s *soak) stretchesOver(operation string, limit float64) (n int) {
+	within := false
+	for i := range s.measured() {
+		x := &s.measured()[i]
+		ended, over := false, false
+		for k := range x.Operations {
+			if o := &x.Operations[k]; operation == "" || o.Operation == operation {
+				ended, over = true, over || o.Max > limit
+			}
+		}
+		if over && !within {
+			n++
+		}
+		if ended {
+			within = over
+		}
+	}
+	return n
+}
+
+// unanswered raises the upper end of a time to what it is if a call that failed counts as never answered.
+func (s *soak) unanswered(f *finding, b *budget.Budget, failed float64) {
+	good := s.hists.good
+	if b.Operation != "" {
+		good = s.hists.goodPer[b.Operation]
+	}
+	hi := math.Inf(1)
+	answered := good != nil && good.Count() > 0
+	switch q, ok := upperQuantile(b.Quantile, f.half); {
+	case answered && b.Quantile == "mean":
+		hi = good.Mean()/1e9 + f.Hi - f.Value
+	case answered && ok && q < 1-failed:
+		hi = good.Quantile(q/(1-failed)) / 1e9
+	}
+	if hi > f.Hi || f.verdict != "" {
+		f.Hi = max(f.Hi, hi)
+		f.how += fmt.Sprintf("; %s of the calls failed, and a failed call is not answered in any time", unit.Share(failed))
+	}
+}
+
+// upperQuantile is the upper end of a quantile's interval, as a quantile; ok is false for what is none.
+func upperQuantile(name string, half float64) (q float64, ok bool) {
+	if name == "" {
+		name = "p50"
+	}
+	q, ok = budget.Fraction(name)
+	return q + half, ok
+}
+
+// asMeasured is a time as the generator saw it, and how much of the lower end of its interval can be the generator's own
+// delay.
+func (s *soak) asMeasured(b *budget.Budget, h *hist.Histogram) (f finding, own float64) {
+	o := s.own(b.Operation)
 	switch b.Quantile {
 	case "min", "max":
 		v := float64(h.Max()) / 1e9
 		if b.Quantile == "min" {
 			v = float64(h.Min()) / 1e9
 		}
-		return finding{Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("of %d calls", h.Count())}
+		return finding{
+			Interval: budget.Interval{Value: v, Lo: v, Hi: v}, how: fmt.Sprintf("of %d calls", h.Count()),
+		}, o.atMostAtAll()
 	case "mean":
-		return s.meanTime(b, h)
+		return s.meanTime(b, h), o.inMean(s.histogramsOf(b.Operation)[record.Lateness])
 	case "":
 		return s.quantileFinding(b, h, 0.5)
 	}
 	q := fraction(b.Quantile)
 	if !isFinite(q) || !enough(int(h.Count()), q) {
-		return unmeasured("%d calls do not tell their %s", h.Count(), b.Quantile)
+		return unmeasured("%d calls do not tell their %s", h.Count(), b.Quantile), 0
 	}
 	return s.quantileFinding(b, h, q)
 }
@@ -187,7 +330,7 @@ func (s *soak) meanTime(b *budget.Budget, h *hist.Histogram) finding {
 	v := h.Mean() / 1e9
 	e, why := s.mean(b.Operation, b.Metric, "mean")
 	if why != "" {
-		return finding{Interval: budget.Interval{Value: v, Lo: 0, Hi: math.Inf(1)}, how: why}
+		return withoutInterval(v, why)
 	}
 	half := (e.Hi - e.Lo) / 2
 	return finding{Interval: budget.Interval{Value: v, Lo: max(0, v-half), Hi: v + half}, how: basisOf(&e)}
@@ -195,51 +338,63 @@ func (s *soak) meanTime(b *budget.Budget, h *hist.Histogram) finding {
 
 // quantileFinding is a quantile of all calls. Its interval is that of independent calls, between order statistics, with
 // fewer calls than there were: as many as their windows tell to be independent (the design effect: Kish, Survey
-// Sampling, section 8.2).
-func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) finding {
+// Sampling, section 8.2). own is how much of its lower end can be the generator's delay.
+func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) (f finding, own float64) {
 	v := h.Quantile(q) / 1e9
 	effect, n, why := s.designEffect(b.Operation, q)
 	if why != "" {
-		return finding{Interval: budget.Interval{Value: v, Lo: 0, Hi: math.Inf(1)}, how: why}
+		return withoutInterval(v, why), 0
 	}
 	calls := float64(h.Count())
 	half := z * math.Sqrt(q*(1-q)*effect/calls)
-	x := budget.Interval{Value: v, Lo: 0, Hi: math.Inf(1)}
+	if q-half <= 0 && q+half >= 1 {
+		return withoutInterval(v, fmt.Sprintf("%s are too few for one", unit.Count(h.Count(), "call"))), 0
+	}
+	f = finding{
+		Interval: budget.Interval{Value: v, Lo: 0, Hi: math.Inf(1)}, half: half,
+		how: fmt.Sprintf("%d calls in %s, which tell as much as %.0f independent ones, interval at %s", h.Count(),
+			unit.Count(n, "window"), calls/effect, percent(level)),
+	}
 	if q-half > 0 {
-		x.Lo = h.Quantile(q-half) / 1e9
+		f.Lo, own = h.Quantile(q-half)/1e9, s.own(b.Operation).atMost(h, q-half)
 	}
 	if q+half < 1 {
-		x.Hi = h.Quantile(q+half) / 1e9
+		f.Hi = h.Quantile(q+half) / 1e9
+	} else {
+		f.how += "; so few do not bound it from above"
 	}
-	return finding{
-		Interval: x,
-		how: fmt.Sprintf(
-			"%d calls in %s, which tell as much as %.0f independent ones, interval at %s", h.Count(), unit.Count(n, "window"),
-			calls/effect, percent(level),
-		),
-	}
+	return f, own
 }
 
 // designEffect is how many calls count as one, at least 1: the variance of the mean of the windows' quantiles over what
-// it would be if calls did not depend on each other. It is found at the nearest quantile that windows keep. n counts
-// the windows.
+// it would be if calls did not depend on each other. It is found at the nearest quantile that windows keep, or at a lower
+// one where they have too few calls for that. n counts the windows.
 func (s *soak) designEffect(operation string, q float64) (effect float64, n int, why string) {
-	at, name := 0.99, "p99"
+	kept := []struct {
+		name string
+		at   float64
+	}{{"p99", 0.99}, {"p90", 0.9}, {"p50", 0.5}}
 	switch {
 	case q < 0.75:
-		at, name = 0.5, "p50"
+		kept = kept[2:]
 	case q < 0.96:
-		at, name = 0.9, "p90"
+		kept = kept[1:]
 	}
+	for _, k := range kept {
+		if effect, n, why = s.designEffectAt(operation, k.name, k.at); why == "" {
+			break
+		}
+	}
+	return effect, n, why
+}
+
+// designEffectAt is that at one quantile that windows keep.
+func (s *soak) designEffectAt(operation, name string, at float64) (effect float64, n int, why string) {
 	e, why := s.mean(operation, metric.Response.Name, name)
 	if why != "" {
 		return 0, 0, why
 	}
-	of := s.hists.all
-	if operation != "" {
-		of = s.hists.per[operation]
-	}
-	h := of[record.Response]
+	h := s.histogramsOf(operation)[record.Response]
 	if h == nil || h.Count() == 0 {
 		return 0, 0, "no response times were kept"
 	}
@@ -263,4 +418,26 @@ func (a *analysis) unfinished(b report.Budget, s *soak) report.Budget {
 		)
 	}
 	return b
+}
+
+// stands takes back what an invalid run cannot promise, and what the generator may have caused.
+func (a *analysis) stands(b report.Budget, s *soak, limit *budget.Budget, f *finding) report.Budget {
+	switch {
+	case b.Verdict == report.Pass && len(a.flaws.invalid) > 0:
+		b.Verdict = report.Inconclusive
+		b.Reason = "it was kept, but this run is invalid and passes nothing; " + b.Reason
+	case b.Verdict == report.Fail && s.unkept != "" && limit.Metric == metric.Goodput.Name:
+		b.Verdict = report.Inconclusive
+		b.Reason = "the generator did not send what it should have; " + b.Reason
+	case b.Verdict == report.Inconclusive && f.own > 0 && budget.Decide(*limit, f.asSeen()) == budget.Fail:
+		b.Reason = "it is broken as measured, but that may be the generator's own delay; " + b.Reason
+	}
+	return b
+}
+
+// asSeen is the interval before the generator's own delay was allowed for.
+func (f *finding) asSeen() budget.Interval {
+	x := f.Interval
+	x.Lo += f.own
+	return x
 }

@@ -99,7 +99,8 @@ func countedCause(o load.Outcome, n load.CauseCount, own []string) string {
 type timings struct {
 	per      map[string]map[record.Measure]*hist.Histogram
 	all      map[record.Measure]*hist.Histogram
-	good     *hist.Histogram // response times of calls that were answered well
+	good     *hist.Histogram            // response times of calls that were answered well
+	goodPer  map[string]*hist.Histogram // the same by operation
 	lateness *hist.Histogram
 }
 
@@ -107,7 +108,7 @@ type timings struct {
 func (a *analysis) timings(s *soak) {
 	x := &timings{
 		per: map[string]map[record.Measure]*hist.Histogram{}, all: map[record.Measure]*hist.Histogram{}, good: compact(),
-		lateness: compact(),
+		goodPer: map[string]*hist.Histogram{}, lateness: compact(),
 	}
 	s.hists = x
 	damaged, err := s.trial.Histograms(func(iv *record.Interval) {
@@ -121,6 +122,10 @@ func (a *analysis) timings(s *soak) {
 			x.lateness.Merge(iv.Hist)
 		case iv.Measure == record.Response && iv.Outcome.Good():
 			x.good.Merge(iv.Hist)
+			if x.goodPer[iv.Operation] == nil {
+				x.goodPer[iv.Operation] = compact()
+			}
+			x.goodPer[iv.Operation].Merge(iv.Hist)
 		}
 	})
 	if err != nil {
@@ -150,14 +155,14 @@ func (a *analysis) soakOperations(s *soak) ([]report.Operation, *report.Total) {
 		}
 		op := x.operation(seconds)
 		op.Treatment, op.Operation = s.trial.Treatment, name
-		s.times(&op, s.hists.per[name])
+		s.times(&op)
 		ops = append(ops, op)
 		all.merge(&x.tally)
 		all.in, all.out = all.in+x.in, all.out+x.out
 	}
 	total := &report.Total{Operation: all.operation(seconds)}
 	total.Treatment = s.trial.Treatment
-	s.times(&total.Operation, s.hists.all)
+	s.times(&total.Operation)
 	if due, sent := s.offered(); seconds > 0 {
 		offered, achieved := due/seconds, sent/seconds
 		total.Offered, total.Achieved = &offered, &achieved
@@ -190,10 +195,12 @@ func (x *soakTally) operation(seconds float64) report.Operation {
 }
 
 // times fills in the distributions.
-func (s *soak) times(op *report.Operation, of map[record.Measure]*hist.Histogram) {
+func (s *soak) times(op *report.Operation) {
+	of := s.histogramsOf(op.Operation)
 	op.Response, op.Service, op.PoolWait = summed(
 		of[record.Response],
 	), summed(of[record.Service]), summed(of[record.PoolWait])
+	s.ownIn(op.Response, op.Operation)
 }
 
 // offered is how many calls came due and were sent while it was measured.
@@ -226,7 +233,7 @@ func (a *analysis) missingTimes(s *soak, ended uint64) {
 		n = h.Count()
 	}
 	const enough = 0.999
-	if !s.late && ended > 0 && float64(n) < enough*float64(ended) {
+	if ended > 0 && float64(n) < enough*float64(ended) {
 		a.warn(
 			s.trial.Treatment, "the times of %d of %d calls were not written to the record: distributions are of the others",
 			ended-n, ended,

@@ -1,9 +1,11 @@
 package analyze
 
 import (
+	"math"
 	"strings"
 	"testing"
 
+	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/record"
@@ -51,5 +53,53 @@ func TestBusySearch(t *testing.T) {
 	silent := &analysis{rep: &report.Report{}, rec: &record.Record{Host: []record.Surroundings{{}}}}
 	if silent.busySearch(); len(silent.rep.Warnings) > 0 {
 		t.Errorf("a host that says nothing: %q", silent.rep.Warnings)
+	}
+}
+
+// TestTheServerIsNoOtherWork: what the target of a comparison used is not other work; where it is hidden, that is said.
+func TestTheServerIsNoOtherWork(t *testing.T) {
+	sample := func(subject, name string, v float64) metric.Sample {
+		return metric.Sample{Subject: subject, Metric: name, Value: v}
+	}
+	for _, c := range []struct {
+		name         string
+		target       float64 // CPU-seconds; NaN: hidden
+		local        bool
+		busy         float64
+		want, absent string
+	}{
+		{name: "its own", target: 60, local: true, busy: 100, absent: "used"},
+		{name: "beside others", target: 60, local: true, busy: 160, want: "other work used 31 %"},
+		{
+			name: "hidden", target: math.NaN(), local: true, busy: 100,
+			want: "other processes, the server under test among them, used 30 %",
+		},
+		{name: "elsewhere", target: math.NaN(), busy: 100, want: "other work used 30 %"},
+	} {
+		trial := &record.Trial{
+			TrialBegin: record.TrialBegin{Trial: design.Trial{Treatment: "a", Block: 3}},
+			Generator:  []record.Generator{{CPUSeconds: 38, Placement: &record.Placement{Local: c.local}}},
+		}
+		if !math.IsNaN(c.target) {
+			trial.Samples = []record.Samples{
+				{When: record.Before, Samples: []metric.Sample{sample("pdp", probe.CPU.Name, 7)}},
+				{When: record.After, Samples: []metric.Sample{sample("pdp", probe.CPU.Name, 7+c.target)}},
+			}
+		}
+		a := &analysis{rep: &report.Report{}, rec: &record.Record{
+			Host: []record.Surroundings{{Block: 3, Samples: []metric.Sample{
+				sample(probe.HostSubject, probe.HostAll.Name, 200), sample(probe.HostSubject, probe.HostCPU.Name, c.busy),
+				sample(probe.HostSubject, probe.Steal.Name, 0), sample("tare", probe.CPU.Name, 39),
+			}}},
+			Trials: []*record.Trial{trial},
+		}}
+		for what, do := range map[string]func(){"comparison": a.surroundings, "search": a.busySearch} {
+			a.rep.Warnings = nil
+			do()
+			got := strings.Join(a.rep.Warnings, "; ")
+			if !strings.Contains(got, c.want) || c.absent != "" && strings.Contains(got, c.absent) {
+				t.Errorf("%s, %s: %q, want %q", c.name, what, got, c.want)
+			}
+		}
 	}
 }

@@ -115,7 +115,7 @@ func (a *app) root() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Ask without a file:", []*cobra.Command{
-			a.capacityCommand(), a.guardCommand(), a.compareCommand(),
+			a.capacityCommand(), a.soakCommand(), a.guardCommand(), a.compareCommand(),
 		}},
 		{"Experiments:", []*cobra.Command{
 			a.initCommand(), a.validateCommand(), a.planCommand(), a.runCommand(), a.undoCommand(), a.schemaCommand(),

@@ -115,10 +115,8 @@ func splitObjective(budgets []string) (o objective, rest []string, err error) {
 				return o, nil, usage("--budget %s: %w", b, err)
 			}
 			o = objective{limit: limit.String(), share: unit.Decimal(100-q, 5) + "%"}
-		case strings.HasPrefix(b, "p") && len(b) > 1 && b[1] >= '0' && b[1] <= '9':
-			rest = append(rest, "response."+b)
 		default:
-			rest = append(rest, b)
+			rest = append(rest, named(b))
 		}
 	}
 	return o, rest, nil

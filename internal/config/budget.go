@@ -160,8 +160,13 @@ func (c *checker) judgeable(path string, b budget.Budget) {
 	if c.known == nil || !c.isValid("question") || c.broken("load") || c.e.Target == nil || c.broken("target") {
 		return
 	}
-	if r := c.e.Scope().Refuse(b); r != nil {
+	scope := c.e.Scope()
+	if r := scope.Refuse(b); r != nil {
 		c.failWithin(path, budget.Column(b.Text, r.Part), r.Error())
+		return
+	}
+	if why := scope.Unprovable(b); why != "" {
+		c.warn(path, "%s: %s", b.Text, why)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"tare/internal/unit"
 )
 
-// leastSoak is the shortest soak: a shorter one has fewer windows than a trend needs.
-const leastSoak = 20 * time.Second
+// LeastSoak is the shortest soak: a shorter one has fewer windows than an interval needs.
+const LeastSoak = 20 * time.Second
 
 // soakAbort is long enough for a target to restart.
 const soakAbort = 5 * time.Minute
@@ -55,8 +55,8 @@ func checkSoaked(f File) {
 	}
 	l := f.Load()
 	f.Missing("load.duration", "load", "soak needs load.duration, the time that it lasts")
-	if f.Valid("load.duration") && time.Duration(l.Duration) < leastSoak {
-		f.Fail("load.duration", "a soak of less than %v shows no trend; want more", leastSoak)
+	if f.Valid("load.duration") && time.Duration(l.Duration) < LeastSoak {
+		f.Fail("load.duration", "a soak of less than %v shows no trend; want more", LeastSoak)
 	}
 	if f.Valid("load.closed.ramp") && f.Valid("load.duration") && l.WorkerRamp > l.Duration {
 		f.Fail("load.closed.ramp", "the workers start over a longer time than the soak lasts (%v)", l.Duration)

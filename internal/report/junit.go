@@ -195,8 +195,8 @@ func (b *Budget) measured() string { return opt(b.Estimate, b.show()) }
 
 // interval prints the bounds, or "" without them.
 func (b *Budget) interval() string {
-	if b.Lo == nil && b.Hi == nil {
-		return ""
+	if b.Hi == nil && (b.Lo == nil || *b.Lo == 0) {
+		return "" // its reason says why there is none
 	}
 	show := b.show()
 	return "[" + orElse(opt(b.Lo, show), "-∞") + ", " + orElse(opt(b.Hi, show), "∞") + "]"

@@ -138,7 +138,7 @@ type Treatment struct {
 	Metrics    []Metric `json:"metrics,omitempty"`
 }
 
-// Metric is an estimate over blocks.
+// Metric is an estimate over blocks, or over the windows of a soak.
 type Metric struct {
 	Name      string   `json:"name"`
 	Quantile  string   `json:"quantile,omitempty"` // "p99"
@@ -148,7 +148,7 @@ type Metric struct {
 	Lo        *float64 `json:"lo,omitempty"`
 	Hi        *float64 `json:"hi,omitempty"`
 	Level     *float64 `json:"level,omitempty"` // of confidence, 0.95
-	N         int      `json:"n"`               // blocks, never requests
+	N         int      `json:"n"`               // blocks or windows, never requests
 	// Harness is the share of Value that the harness itself costs; nothing is subtracted from Value.
 	Harness *float64 `json:"harness,omitempty"`
 }
@@ -225,6 +225,9 @@ type Distribution struct {
 	P99    *float64 `json:"p99,omitempty"`
 	P999   *float64 `json:"p999,omitempty"`
 	Max    float64  `json:"max"`
+	// OwnAtMost bounds how much of a response time can be the generator's own delay, by quantile: {"p99": 0.0017}. Absent:
+	// no bound is known.
+	OwnAtMost map[string]float64 `json:"own_at_most,omitempty"`
 }
 
 // Little compares a closed loop's concurrency with rate × mean response.

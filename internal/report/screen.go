@@ -27,8 +27,11 @@ func (s Style) screen(r *Report) printer {
 	p, end := printer{Style: s}, printer{Style: s}
 	p.say(sanitize(strings.Join(r.title(), " · ")))
 	g, isBudgets := r.mainTable(s.Width)
-	if !isBudgets {
-		end.brief(r.openBudgets())
+	switch {
+	case !isBudgets:
+		end.brief(r.openBudgets(Fail, Inconclusive, NotMeasured))
+	case r.soaked(): // the table has no room for the reasons
+		end.brief(r.openBudgets(Inconclusive, NotMeasured))
 	}
 	end.brief(r.doubts())
 	for _, next := range r.next()[:min(1, len(r.next()))] {
@@ -198,11 +201,11 @@ func largestFirst(effects []*Effect) []*Effect {
 	return out
 }
 
-// openBudgets returns the budgets that were not kept, each with its treatments.
-func (r *Report) openBudgets() []remark {
+// openBudgets returns the budgets with some verdicts, each with its treatments.
+func (r *Report) openBudgets(verdicts ...Verdict) []remark {
 	var out []remark
 	labels := r.labels()
-	for _, v := range []Verdict{Fail, Inconclusive, NotMeasured} {
+	for _, v := range verdicts {
 		open := slices.DeleteFunc(pointers(r.Budgets), func(b *Budget) bool { return b.Verdict != v })
 		var parts []string
 		for _, text := range distinct(open, func(b *Budget) string { return b.Text }) {

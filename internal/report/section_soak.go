@@ -93,6 +93,9 @@ func soakFindings(r *Report) string {
 		}
 		out = append(out, text)
 	}
+	if broken := r.brokenAllTheSame(); r.Verdict == Invalid && len(out) > 0 && broken != "" {
+		return sentence(broken+because(strings.TrimSuffix(r.Reason, "."))) + " What was seen: " + strings.Join(out, " ")
+	}
 	if r.Verdict == Invalid && len(out) > 0 {
 		return "Nothing of this counts" + because(strings.TrimSuffix(r.Reason, ".")) + ". What was seen: " +
 			strings.Join(out, " ")
@@ -141,6 +144,9 @@ func soakFacts(r *Report) []block {
 			note := ""
 			if d.P50 != nil {
 				note = "half within " + unit.Seconds(*d.P50)
+			}
+			if own := d.ownTail(); own != "" {
+				note += "; " + own + " of it is the generator's own delay"
 			}
 			add("Response, p99", opt(d.P99, unit.Seconds), note, "")
 		}

@@ -26,7 +26,11 @@ type Soak struct {
 	Workers       int      `json:"workers,omitempty"`         // of a closed loop
 	Rate          float64  `json:"rate,omitempty"`            // of an open loop, 1/s
 	Outages       []Outage `json:"outages,omitempty"`
-	Total         *Total   `json:"total,omitempty"`
+	// Behind is for how many of the measured seconds the generator did not keep up: in these windows it sent most calls
+	// late. BehindWhy says what held it up, as far as the host's account says.
+	Behind    float64 `json:"behind,omitempty"`
+	BehindWhy string  `json:"behind_why,omitempty"`
+	Total     *Total  `json:"total,omitempty"`
 	// Disputed is by how many answers of one kind the target's own count differs at most from that of its callers, warm-up
 	// included.
 	Disputed float64  `json:"disputed,omitempty"`

@@ -96,6 +96,7 @@ func (r *Report) quantiles() table {
 		{head: "p50"},
 		{head: "p90"},
 		{head: "p99"},
+		{head: "generator's in p99", drop: 4, note: "generator's in p99: how much of it can be the generator's own delay at most"},
 		{head: "p99.9"},
 		{head: "max", drop: 2},
 		{head: "pool wait p99", drop: 3},
@@ -108,7 +109,7 @@ func (r *Report) quantiles() table {
 			return
 		}
 		t.add(r.subject(s.Treatment, label), opt(d.P50, unit.Seconds), opt(d.P90, unit.Seconds), opt(d.P99, unit.Seconds),
-			opt(d.P999, unit.Seconds),
+			strings.Replace(d.ownTail(), "at most", "≤", 1), opt(d.P999, unit.Seconds),
 			unit.Seconds(d.Max), o.PoolWait.show(func(d *Distribution) *float64 { return d.P99 }), opt(o.Goodput, good))
 	})
 	return t.used()

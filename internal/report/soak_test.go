@@ -179,6 +179,37 @@ func TestSentenceSaysWhatHappened(t *testing.T) {
 			"held 100 s, but for 12 s in 2 outages: 100 calls, 1.000/s in all, errors 1%; its process was replaced twice",
 		},
 		{
+			Soak{
+				Seconds: 100, Planned: 100, WarmUpSeconds: 10, WindowSeconds: 2, Rate: 50,
+				Total: &Total{Operation: Operation{Outcomes: Outcomes{OK: 20, ConnFailed: 80}, Causes: []Cause{
+					{"conn_failed", "connection refused", 78}, {"conn_failed", "connection reset", 2},
+				}}},
+				Outages: []Outage{{Start: 12, End: 14}, {Start: 30, End: 110}},
+			},
+			"answered until 30 s after the load began, and no call was answered well in the last 80 s of 100 s with 50/s " +
+				"offered; before that it did not answer for 2 s in 1 outage: 100 calls, 1.000/s in all, errors 80% (most: " +
+				"connection refused)",
+		},
+		{
+			Soak{
+				Seconds: 100, Planned: 100, WindowSeconds: 1, Total: good, Outages: []Outage{{Start: 99, End: 100}},
+			},
+			"held 100 s, but for 1 s in 1 outage: 100 calls, 1.000/s in all, errors 1%",
+		},
+		{
+			Soak{
+				Seconds: 60, Planned: 60, Rate: 50, Behind: 2,
+				BehindWhy: "the hypervisor took 9 % of this host's CPU time meanwhile",
+				Total: &Total{Operation: Operation{
+					Outcomes: Outcomes{OK: 3000},
+					Response: &Distribution{N: 3000, P99: new(0.0201), OwnAtMost: map[string]float64{"p99": 0.0017}},
+				}},
+			},
+			"held 60 s with 50/s offered: 3000 calls, 50.00/s in all, errors 0%, p99 20.1 ms, of which at most 1.7 ms is " +
+				"the generator's own delay; for 2 s of it the generator sent most calls late (the hypervisor took 9 % of " +
+				"this host's CPU time meanwhile)",
+		},
+		{
 			Soak{Seconds: 100, Total: good, Drift: map[string]Drift{
 				"cpu":          {Verdict: Equivalent, Margin: 0.05},
 				"response.p99": {Verdict: Equivalent, Margin: 0.05}, "rss": {Verdict: EffectInconclusive},
@@ -212,6 +243,32 @@ func TestInvalidSoaksAreNotPraised(t *testing.T) {
 	if out := string(encode(t, Style{Width: 4000}.Text, r)); !strings.Contains(out, "✗ INVALID, so nothing of this "+
 		"counts: the PDP counts NotApplicable and answers Permit. What was seen: held") {
 		t.Errorf("the sentence does not say so:\n%s", out)
+	}
+}
+
+// TestInvalidSoaksSayWhatStands: a budget that is broken although the generator did not keep up is broken.
+func TestInvalidSoaksSayWhatStands(t *testing.T) {
+	r := xacmlSoak()
+	r.Verdict, r.Reason, r.Generator = Invalid, "the generator is the limit", &Generator{}
+	for name, out := range map[string]string{
+		"text": string(encode(t, Style{Width: 4000}.Text, r)), "page": string(encode(t, HTML, r)),
+	} {
+		if !strings.Contains(out, "It passes nothing, and breaks monitoring.response.p99") ||
+			strings.Contains(out, "nothing of this counts") {
+			t.Errorf("%s does not say what stands:\n%s", name, out)
+		}
+	}
+}
+
+// TestNoIntervalIsNotShown: from 0 to infinity is no interval, and is not printed as one.
+func TestNoIntervalIsNotShown(t *testing.T) {
+	for _, b := range []Budget{
+		{Text: "response.p99 <= 20ms", Unit: metric.Seconds, Estimate: new(0.0073), Lo: new(0.0)},
+		{Text: "response.p99 <= 20ms", Unit: metric.Seconds, Estimate: new(0.0073)},
+	} {
+		if got := b.Found(); got != "7.3 ms" {
+			t.Errorf("got %q", got)
+		}
 	}
 }
 

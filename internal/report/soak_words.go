@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tare/internal/question"
@@ -46,10 +47,26 @@ func (r *Report) judgedSoak(s *Soak) string {
 	case None, "":
 		return text
 	case Invalid:
+		if broken := r.brokenAllTheSame(); broken != "" {
+			return r.Verdict.mark() + because(r.Reason) + ". " + broken + ". What was seen: " + text
+		}
 		return r.Verdict.mark() + ", so nothing of this counts" + because(r.Reason) + ". What was seen: " + text
 	case Pass, Fail, Inconclusive, NotMeasured:
 	}
 	return r.Verdict.mark() + ": " + text
+}
+
+// brokenAllTheSame names the budgets that are broken although the generator did not keep up: under the load that was
+// planned they would be, too. "" if there are none, or the run is invalid for another reason.
+func (r *Report) brokenAllTheSame() string {
+	if g := r.Generator; g == nil || g.Valid {
+		return ""
+	}
+	broken := slices.DeleteFunc(pointers(r.Budgets), func(b *Budget) bool { return b.Verdict != Fail })
+	if len(broken) == 0 {
+		return ""
+	}
+	return "It passes nothing, and breaks " + strings.Join(distinct(broken, func(b *Budget) string { return b.Text }), ", ")
 }
 
 // Sentence says how long it held, under which load, and what drifts: "held 50m with 10 workers: 146889 calls, 49.0/s in
@@ -60,6 +77,10 @@ func (s *Soak) Sentence() string {
 		first += ": " + c
 	}
 	parts := []string{first}
+	if s.Behind > 0 {
+		parts = append(parts, "for "+unit.Seconds(s.Behind)+" of it the generator sent most calls late"+
+			inBrackets(s.BehindWhy))
+	}
 	if n := len(s.Restarts); n > 0 {
 		parts = append(parts, "its process was replaced "+times(n))
 	}
@@ -69,7 +90,7 @@ func (s *Soak) Sentence() string {
 // held says for how much of the measured time there were good answers under a load.
 func (s *Soak) held(load string) string {
 	long := unit.Seconds(s.Seconds)
-	if s.Planned > s.Seconds*1.001 {
+	if s.Seconds < 0.99*s.Planned {
 		long += " of " + unit.Seconds(s.Planned) + " that were planned"
 	}
 	long += load
@@ -77,16 +98,38 @@ func (s *Soak) held(load string) string {
 	for _, o := range s.Outages {
 		out += s.measured(o)
 	}
+	last := s.endedInOutage()
 	none := s.Total != nil && s.Total.Outcomes.Ended() > 0 && s.Total.Outcomes.Good() == 0
 	switch {
 	case s.Seconds <= 0:
 		return "nothing was measured: the run ended in its warm-up"
 	case none || s.Total == nil && out >= s.Seconds:
 		return "did not answer well once in " + long
+	case last != nil:
+		text := "answered until " + unit.Seconds(last.Start) + " after the load began, and no call was answered well in the " +
+			"last " + unit.Seconds(s.measured(*last)) + " of " + long
+		if before := out - s.measured(*last); before > 0 {
+			text += "; before that it did not answer for " + unit.Seconds(before) + " in " +
+				unit.Count(len(s.Outages)-1, "outage")
+		}
+		return text
 	case out > 0:
 		return "held " + long + ", but for " + unit.Seconds(out) + " in " + unit.Count(len(s.Outages), "outage")
 	}
 	return "held " + long
+}
+
+// endedInOutage returns the outage that lasted to the end, if it was not a short one; else nil.
+func (s *Soak) endedInOutage() *Outage {
+	const least = 0.05 // of what was measured
+	if len(s.Outages) == 0 {
+		return nil
+	}
+	o := &s.Outages[len(s.Outages)-1]
+	if o.End < s.WarmUpSeconds+s.Seconds-s.WindowSeconds/2 || s.measured(*o) < least*s.Seconds {
+		return nil
+	}
+	return o
 }
 
 // measured is how much of an outage lies after the warm-up, in seconds.
@@ -113,13 +156,50 @@ func (s *Soak) calls() string {
 		parts = append(parts, Rate(*v)+"/s in all")
 	}
 	if e := errorShare(n); e != nil {
-		errors := "errors " + unit.Share(*e)
+		errors := "errors " + unit.Share(*e) + s.mostFailed()
 		if s.Disputed > 0 {
 			errors += " by its callers' count, from which the target's differs by " + counted(uint64(s.Disputed), "answer")
 		}
 		parts = append(parts, errors)
+		if text := s.Total.Response.tail(); text != "" && *e < 0.01 {
+			parts = append(parts, text)
+		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// mostFailed names the cause of most failed calls.
+func (s *Soak) mostFailed() string {
+	switch c := s.Total.Causes; len(c) {
+	case 0:
+		return ""
+	case 1:
+		return inBrackets(c[0].Cause)
+	default:
+		return inBrackets("most: " + c[0].Cause)
+	}
+}
+
+// tail is the 99th percentile in words, with how much of it can be the generator's own.
+func (d *Distribution) tail() string {
+	if d == nil || d.P99 == nil {
+		return ""
+	}
+	text := "p99 " + unit.Seconds(*d.P99)
+	if own := d.ownTail(); own != "" {
+		text += ", of which " + own + " is the generator's own delay"
+	}
+	return text
+}
+
+// ownTail says how much of the 99th percentile can be the generator's own delay, "at most 1.7 ms"; "" where that is too
+// little to matter, or not known.
+func (d *Distribution) ownTail() string {
+	const matters = 0.05
+	if d == nil || d.P99 == nil || d.OwnAtMost["p99"] < matters**d.P99 {
+		return ""
+	}
+	return "at most " + unit.Seconds(d.OwnAtMost["p99"])
 }
 
 // throughput is what JMeter calls so: all calls that ended, per second of what was measured. In 1/s.

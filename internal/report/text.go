@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"io"
-	"slices"
 	"strings"
 
 	terminal "tare/internal/term"
@@ -56,8 +55,8 @@ func (s Style) whole(r *Report) printer {
 			}
 		}
 	}
-	if t := r.budgets(); len(r.Guard) > 0 && t.width() > p.Width { // without the column of reasons
-		p.brief(slices.DeleteFunc(r.openBudgets(), func(x remark) bool { return x.Class == bad }))
+	if t := r.budgets(); (len(r.Guard) > 0 || r.soaked()) && t.width() > p.Width { // without the column of reasons
+		p.brief(r.openBudgets(Inconclusive, NotMeasured))
 	}
 	p.remark(verdict(r))
 	return p

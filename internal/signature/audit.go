@@ -97,7 +97,7 @@ func (a *Auditor) Audit(due int) Audit {
 	out.judge(a.late.Sorted())
 	switch unsent := a.kept + due - a.n; {
 	case out.LatenessP50 > out.Limit && out.Displaced > 1:
-		out.Valid, out.Reason = false, sentLateInMedian(out.LatenessP50, out.Limit)
+		out.Valid, out.Reason = false, SentLateInMedian(out.LatenessP50, out.Limit)
 	case unsent > 1 && float64(unsent) > max(a.inStall(), (1-LeastAchieved)*float64(due)):
 		out.Valid, out.Reason = false, SentTooLittle(out.AchievedRatio)
 	}
@@ -162,7 +162,8 @@ func SentLate(p99, limit float64) string {
 	return "the generator sent late: " + Late(p99, limit)
 }
 
-func sentLateInMedian(p50, limit float64) string {
+// SentLateInMedian explains why a generator that sent half of the calls late did not keep up.
+func SentLateInMedian(p50, limit float64) string {
 	return fmt.Sprintf("the generator could not keep up: it sent half of the calls more than %s late, where %s is allowed",
 		short(p50), short(limit))
 }

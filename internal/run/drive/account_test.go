@@ -120,9 +120,10 @@ func TestCountsOfAComparisonIncludeWarmUp(t *testing.T) {
 
 func TestLengthsOfASoak(t *testing.T) {
 	for _, c := range []struct{ length, ramp, slice, warm time.Duration }{
-		{30 * time.Second, 0, time.Second, 3 * time.Second},
-		{2 * time.Second, 0, time.Second, time.Second},
-		{30 * time.Second, 10 * time.Second, time.Second, 10 * time.Second},
+		{30 * time.Second, 0, time.Second / 2, 3 * time.Second},
+		{2 * time.Second, 0, time.Second / 2, time.Second},
+		{30 * time.Second, 10 * time.Second, time.Second / 2, 10 * time.Second},
+		{time.Minute, 0, time.Second, 6 * time.Second},
 		{3 * time.Minute, 0, time.Second, 18 * time.Second},
 		{10 * time.Minute, 0, 2 * time.Second, time.Minute},
 		{30 * time.Minute, 0, 5 * time.Second, 3 * time.Minute},
@@ -131,6 +132,28 @@ func TestLengthsOfASoak(t *testing.T) {
 	} {
 		if s, w := sliceLength(c.length), question.WarmUp(c.length, c.ramp); s != c.slice || w != c.warm {
 			t.Errorf("%v with a ramp of %v: slices of %v after %v, want %v after %v", c.length, c.ramp, s, w, c.slice, c.warm)
+		}
+	}
+}
+
+// TestSlicesHoldATail: where the rate is low, slices are longer, so that each has a 99th percentile, if enough remain.
+func TestSlicesHoldATail(t *testing.T) {
+	for _, c := range []struct {
+		length time.Duration
+		rate   float64
+		want   time.Duration
+	}{
+		{time.Minute, 50, 2200 * time.Millisecond},
+		{time.Minute, 1000, time.Second},
+		{time.Minute, 10, time.Second}, // five slices would be left
+		{time.Minute, 0, time.Second},  // closed workers
+		{20 * time.Second, 100, time.Second / 2},
+		{10 * time.Minute, 30, 3700 * time.Millisecond},
+		{10 * time.Minute, 10, 2 * time.Second}, // an outage would be placed too coarsely
+		{24 * time.Hour, 1000, 10 * time.Second},
+	} {
+		if got := sliceOf(c.length, c.rate); got != c.want {
+			t.Errorf("%v at %v/s: slices of %v, want %v", c.length, c.rate, got, c.want)
 		}
 	}
 }

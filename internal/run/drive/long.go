@@ -3,6 +3,7 @@ package drive
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"tare/internal/load"
@@ -33,6 +34,8 @@ type Soak struct {
 // short one, and long enough to keep a day's record small.
 func sliceLength(d time.Duration) time.Duration {
 	switch {
+	case d <= shortSoak:
+		return time.Second / 2
 	case d <= 3*time.Minute:
 		return time.Second
 	case d <= 10*time.Minute:
@@ -41,6 +44,34 @@ func sliceLength(d time.Duration) time.Duration {
 		return 5 * time.Second
 	}
 	return 10 * time.Second
+}
+
+// shortSoak is the length up to which slices are shorter than a second: an interval needs twenty of them, and a slow
+// reading of the probes joins two.
+const shortSoak = 40 * time.Second
+
+// tailCalls is how many calls a slice needs to have a 99th percentile, with room for random arrivals. leastSlices is how
+// many slices a soak keeps when its slices are made longer to hold them, and longestSlice how long they may become: an
+// outage is placed within a slice.
+const (
+	tailCalls    = 110
+	leastSlices  = 24
+	longestSlice = 5 * time.Second
+)
+
+// sliceOf returns the length of the slices of a soak that measures for d at a rate, in 1/s; 0: of closed workers. At a
+// low rate slices are longer, so that each has a 99th percentile, if enough of them remain.
+func sliceOf(d time.Duration, rate float64) time.Duration {
+	usual := sliceLength(d)
+	if !(rate > 0) {
+		return usual
+	}
+	const step = 100 * time.Millisecond
+	full := time.Duration(math.Ceil(tailCalls/rate*float64(time.Second/step))) * step
+	if full <= usual || full > d/leastSlices || full > longestSlice {
+		return usual
+	}
+	return full
 }
 
 // soakRun is a soak in progress: one segment of load, cut into slices by the stream's own goroutine. Its memory does
@@ -81,7 +112,7 @@ func soak(ctx context.Context, a *run.Arm) (err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	k := &soakRun{
 		Arm: a, stream: s, account: acc, gauges: newGauges(a),
-		warm: question.WarmUp(a.Load.Duration, workerRamp(&a.Load)), every: sliceLength(a.Load.Duration),
+		warm: question.WarmUp(a.Load.Duration, workerRamp(&a.Load)), every: sliceOf(a.Load.Duration, a.Load.Rate),
 	}
 	seen := a.WatchHost(context.WithoutCancel(ctx), a.Trial.Block)
 	seg, err := k.load(ctx)

@@ -32,7 +32,8 @@ func slice(ops []load.Operation, taken []load.Cell, from, to mark) record.Slice 
 		}
 	}
 	if late.Count() > 0 {
-		s.LatenessP99, s.LatenessMax = quantile(&late, 0.99), seconds(float64(late.Max()))
+		s.LatenessP50, s.LatenessP99 = quantile(&late, 0.5), quantile(&late, 0.99)
+		s.LatenessMax = seconds(float64(late.Max()))
 	}
 	return s
 }
