@@ -170,6 +170,9 @@ func (d *dose) turns() bool {
 	return false
 }
 
+// tooShort is up to how many units an overload that a full queue ends is too short to show how calls wait.
+const tooShort = 2
+
 // full reports whether more overload would only do harm: the answers come close to the timeout, or the pool to its end
 // while calls hang, or the target collapses.
 func (d *dose) full(elapsed time.Duration) bool {
@@ -185,7 +188,11 @@ func (d *dose) full(elapsed time.Duration) bool {
 	case elapsed > d.unit && g > 0 && waits > 0.6*d.o.Timeout.Seconds():
 		// In a queue the last answers took waits × goodput ÷ rate. Where they took far less, calls are stuck and not queued,
 		// and it takes longer to see that.
-		return elapsed > 4*d.unit || d.lastAnswers() > 0.5*waits*g/d.rate
+		queued := d.lastAnswers() > 0.5*waits*g/d.rate
+		if queued && elapsed < tooShort*d.unit && d.rate > 1.6*g {
+			d.lower = g // hardly a call of this overload was answered: it does not show how they wait
+		}
+		return elapsed > 4*d.unit || queued
 	case float64(now.open) > 0.6*float64(d.o.MaxConns) && elapsed > time.Second && d.hanging():
 		return true
 	case elapsed > 3*d.unit && d.seen.goodput(2*d.unit) < 0.5*max(d.best, d.fastest):
