@@ -66,7 +66,8 @@ func (r *Report) brokenAllTheSame() string {
 	if len(broken) == 0 {
 		return ""
 	}
-	return "It passes nothing, and breaks " + strings.Join(distinct(broken, func(b *Budget) string { return b.Text }), ", ")
+	texts := distinct(broken, func(b *Budget) string { return b.Text })
+	return "It passes nothing, and breaks " + strings.Join(texts, ", ")
 }
 
 // Sentence says how long it held, under which load, and what drifts: "held 50m with 10 workers: 146889 calls, 49.0/s in
