@@ -421,12 +421,9 @@ func (a *analysis) unfinished(b report.Budget, s *soak) report.Budget {
 	return b
 }
 
-// stands takes back what an invalid run cannot promise, and what the generator may have caused.
-func (a *analysis) stands(b report.Budget, s *soak, limit *budget.Budget, f *finding) report.Budget {
+// stands takes back what the generator may have caused.
+func stands(b report.Budget, s *soak, limit *budget.Budget, f *finding) report.Budget {
 	switch {
-	case b.Verdict == report.Pass && len(a.flaws.invalid) > 0:
-		b.Verdict = report.Inconclusive
-		b.Reason = "it was kept, but this run is invalid and passes nothing; " + b.Reason
 	case b.Verdict == report.Fail && s.unkept != "" && limit.Metric == metric.Goodput.Name:
 		b.Verdict = report.Inconclusive
 		b.Reason = "the generator did not send what it should have; " + b.Reason
