@@ -270,10 +270,10 @@ func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
 		if !same && !monotone {
 			continue
 		}
-		v, own := its.judged(b, x)
 		if !same && !its.lasts() {
 			continue
 		}
+		v, own := its.judged(b, x)
 		decides := same || (v == report.Pass && s.rate > b.At) || (v == report.Fail && s.rate < b.At)
 		if !decides {
 			v = report.Inconclusive

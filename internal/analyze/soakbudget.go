@@ -292,7 +292,7 @@ func (s *soak) unanswered(f *finding, b *budget.Budget, failed float64) {
 	}
 }
 
-// upperQuantile is the upper end of a quantile's interval, as a quantile; ok is false for what is none.
+// upperQuantile is the upper end of a quantile's interval, as a quantile; ok is false if name names no quantile.
 func upperQuantile(name string, half float64) (q float64, ok bool) {
 	if name == "" {
 		name = "p50"

@@ -40,9 +40,11 @@ func (r *Result) atLeast(t Trace) {
 		r.because("single calls were not answered any more after the load had stopped")
 		return
 	}
-	if short, _ := t.fastestKeptUp(anyLength); best == 0 && short > 0 {
-		r.because(fmt.Sprintf("the target answered up to %s/s, which was offered too briefly to say that it holds: it may "+
-			"have served a burst allowance", number(short)))
+	if best == 0 && t.Stop == StopClient {
+		if short, _ := t.fastestKeptUp(anyLength); short > 0 {
+			r.because(fmt.Sprintf("the target answered up to %s/s, which was offered too briefly to say that it holds: it may "+
+				"have served a burst allowance", number(short)))
+		}
 	}
 	r.AtLeast = best
 }

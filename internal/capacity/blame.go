@@ -80,29 +80,35 @@ func (r *session) burstExplains(step *Step, a Audit) bool {
 // crowded says why a step that broke may have broken for want of processor time that the generator used; "" where it
 // did not.
 func (r *session) crowded(step *Step) string {
-	e := step.Segment.Effort
-	if !r.o.Shared || e == nil || e.Host == nil || !(e.Host.All > 0) || step.Length() < accounted {
+	h := step.host()
+	if !r.o.Shared || h == nil || step.Length() < accounted {
 		return ""
 	}
-	busy, own := (e.Host.Busy+e.Host.Stolen)/e.Host.All, e.CPU/e.Host.All
+	busy, own := (h.Busy+h.Stolen)/h.All, step.Segment.Effort.CPU/h.All
 	if busy < full || own < ownShare {
 		return ""
 	}
 	return fmt.Sprintf("the processors that generator and target share were full, and the generator used %s of them",
-		percent(own))
+		signature.Percent(own))
+}
+
+// host is what the processors did in a step; nil where that is not known.
+func (s *Step) host() *load.Processors {
+	if e := s.Segment.Effort; e != nil && e.Host != nil && e.Host.All > 0 {
+		return e.Host
+	}
+	return nil
 }
 
 // hostTime says what else took the processors in a step: " (…)", or "" where that is not known.
 func hostTime(step *Step) string {
-	e := step.Segment.Effort
-	if e == nil || e.Host == nil || !(e.Host.All > 0) {
+	h := step.host()
+	if h == nil {
 		return ""
 	}
 	return fmt.Sprintf(" (of its processors' time %s was used, and %s stolen by the hypervisor)",
-		percent(e.Host.Busy/e.Host.All), percent(e.Host.Stolen/e.Host.All))
+		signature.Percent(h.Busy/h.All), signature.Percent(h.Stolen/h.All))
 }
-
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Min(100, 100*share)) }
 
 // A limited is a rate at which the generator was the limit, and why.
 type limited struct {

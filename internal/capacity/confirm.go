@@ -326,7 +326,10 @@ func (r *session) loses(role Role, rate float64, try int) (held bool, goodput fl
 		step.Passed, step.Note = nil, "broke at first: tried again"
 		return r.loses(role, rate, try+1)
 	}
-	if a := r.auditOf(step); !held && role == RoleConfirmLow && r.burstExplains(step, a) {
+	if held || role != RoleConfirmLow {
+		return held, goodput, nil
+	}
+	if a := r.auditOf(step); r.burstExplains(step, a) {
 		step.Passed, step.Note = nil, offeredAgain(a)
 		if try <= mostTries {
 			return r.loses(role, rate, try+1)

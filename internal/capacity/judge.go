@@ -229,8 +229,8 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 func stolen(steps []Step) float64 {
 	var all, taken float64
 	for i := range steps {
-		if e := steps[i].Segment.Effort; e != nil && e.Host != nil {
-			all, taken = all+e.Host.All, taken+e.Host.Stolen
+		if h := steps[i].host(); h != nil {
+			all, taken = all+h.All, taken+h.Stolen
 		}
 	}
 	if !(all > 0) {

@@ -1,7 +1,7 @@
 package capacity
 
 // Next says what to do after a search or a ladder that ended in this way without a capacity. bounded: a rate is known
-// that holds. It is empty where nothing needs to be done, and for words that are none of the above.
+// that holds. It is empty where nothing needs to be done, and for an unknown stop.
 func (s Stop) Next(bounded bool) string {
 	switch {
 	case s == StopFound && !bounded:

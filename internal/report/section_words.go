@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/internal/capacity"
 	"tare/internal/glossary"
 	"tare/internal/metric"
 	"tare/internal/probe"
@@ -49,7 +50,7 @@ func capacitySentence(c *Capacity) string {
 		class = ": " + string(c.Signature)
 	}
 	switch {
-	case c.Stop == stopClient && c.AtLeast != nil:
+	case c.Stop == string(capacity.StopClient) && c.AtLeast != nil:
 		return "It holds at least " + unit.PerSecond(*c.AtLeast) + "; " + aboveThat + because(c.Reason) + "."
 	case !c.Valid:
 		return "Nothing is known of the target: " + generator + because(c.Reason) + "."

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/internal/capacity"
 	"tare/internal/signature"
 	"tare/internal/unit"
 )
@@ -40,7 +41,7 @@ func count(n uint64) string {
 // headline describes the capacity in one line without its label.
 func (r *Report) headline(c *Capacity) string {
 	switch {
-	case c.Stop == stopClient && c.AtLeast != nil:
+	case c.Stop == string(capacity.StopClient) && c.AtLeast != nil:
 		return "at least " + unit.PerSecond(*c.AtLeast) + "; " + aboveThat + because(r.untold(c.Reason))
 	case !c.Valid:
 		return "not measured: the generator is the limit, not the target" + because(r.untold(c.Reason))
@@ -61,11 +62,8 @@ func (r *Report) headline(c *Capacity) string {
 	return "not measured" + because(c.Reason)
 }
 
-// stopClient is the stop of a search that the generator limited, and aboveThat what then is said of higher rates.
-const (
-	stopClient = "client"
-	aboveThat  = "above that the generator or its host is the limit, not the target"
-)
+// aboveThat is what is said of higher rates where the generator limited a search.
+const aboveThat = "above that the generator or its host is the limit, not the target"
 
 func because(reason string) string {
 	if reason == "" {

@@ -170,7 +170,7 @@ func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 	switch {
 	case e.Queued == nil || e.Loops == 0 && c.Workers == 0:
 	case e.Loops > 0 && *e.Queued > mostQueued && (c.Workers > 0 || *e.Queued > mostQueuedAll):
-		o.doubt("it was ready to run and had no processor for %s of the time", percent(*e.Queued))
+		o.doubt("it was ready to run and had no processor for %s of the time", Percent(*e.Queued))
 	case e.Loops == 0 && c.Workers > 0 && *e.Queued > mostOwn*float64(c.Workers):
 		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued,
 			unit.Count(c.Workers, "worker"))
@@ -182,7 +182,7 @@ func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 		o.doubt("the CPU quota of its control group held it back for %s of %s", short(h.Throttled), short(e.Seconds))
 	}
 	if h := e.Host; h != nil && h.All > 0 && h.Stolen > mostStolen*h.All {
-		o.doubt("the hypervisor took %s of its processors' time", percent(h.Stolen/h.All))
+		o.doubt("the hypervisor took %s of its processors' time", Percent(h.Stolen/h.All))
 	}
 }
 
@@ -201,19 +201,20 @@ func (c *Conduct) judgeHost(o *GeneratorOpinion) {
 		o.Crowded = true
 		o.doubt("it shared %s with the target, %s busy, of which it used %s: with processors of its own the target may do "+
 			"more",
-			unit.Count(c.Shared, "processor"), percent(busy), percent(own))
+			unit.Count(c.Shared, "processor"), Percent(busy), Percent(own))
 	}
 }
 
 // ran describes how busy its threads were.
 func (c *Conduct) ran() string {
 	if c.Effort.Loops == 0 {
-		return "it used " + percent(c.Effort.Busy) + " of the processors that it may use"
+		return "it used " + Percent(c.Effort.Busy) + " of the processors that it may use"
 	}
-	return "its busiest thread ran " + percent(c.Effort.Busy) + " of the time"
+	return "its busiest thread ran " + Percent(c.Effort.Busy) + " of the time"
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Min(100, 100*share)) }
+// Percent prints a share in whole per cent, at most 100.
+func Percent(share float64) string { return fmt.Sprintf("%.0f %%", math.Min(100, 100*share)) }
 
 // evidence describes what was measured of its threads, in terms of the loop.
 func (c *Conduct) evidence() []string {
