@@ -462,7 +462,8 @@ func TestLittle(t *testing.T) {
 	)
 }
 
-// TestBadGenerator: one that did not send, or sent most calls late, is no measurement; one that was late now and then is.
+// TestBadGenerator: one that did not send, or sent most calls late, is no measurement; one that was late now and then
+// is.
 func TestBadGenerator(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -472,23 +473,27 @@ func TestBadGenerator(t *testing.T) {
 		{"late, no budget", endurance{lateness: 0.004}, report.Invalid},
 		{"late, times asked", endurance{lateness: 0.004, budget: []string{"response.p99 <= 50ms"}}, report.Invalid},
 		{
-			"late, costs asked", endurance{lateness: 0.004, budget: []string{"cpu <= 3ms", "rss drift <= 20MiB/h"}},
+			"late, costs asked",
+			endurance{lateness: 0.004, budget: []string{"cpu <= 3ms", "rss drift <= 20MiB/h"}},
 			report.Pass,
 		},
 		{"late within what is allowed", endurance{lateness: 0.0009, budget: []string{"response.p99 <= 50ms"}}, report.Pass},
 		{"now and then late, no budget", endurance{open: true, tardy: 0.02}, report.None},
 		{
 			"now and then late, times asked",
-			endurance{open: true, tardy: 0.02, budget: []string{"response.p99 <= 50ms", "error <= 0.1%"}}, report.Pass,
+			endurance{open: true, tardy: 0.02, budget: []string{"response.p99 <= 50ms", "error <= 0.1%"}},
+			report.Pass,
 		},
 		{"unsent", endurance{unsent: 0.05, budget: []string{"cpu <= 3ms"}}, report.Invalid},
 		{
 			"unsent, since no connection is free",
-			endurance{unsent: 0.05, poolWait: 25, open: true, budget: []string{"cpu <= 3ms"}}, report.Pass,
+			endurance{unsent: 0.05, poolWait: 25, open: true, budget: []string{"cpu <= 3ms"}},
+			report.Pass,
 		},
 		{
 			"unsent, since no connection can be made",
-			endurance{outage: [2]float64{100, 130}, refused: true, open: true, budget: []string{"cpu <= 3ms"}}, report.Pass,
+			endurance{outage: [2]float64{100, 130}, refused: true, open: true, budget: []string{"cpu <= 3ms"}},
+			report.Pass,
 		},
 		{"not in force", endurance{unverified: true, budget: []string{"cpu <= 3ms"}}, report.Invalid},
 	} {
@@ -589,8 +594,8 @@ func TestDeadTarget(t *testing.T) {
 	}
 }
 
-// TestStalledTarget: calls that took too long for a while are too many, although windows without an end of a call have no
-// quantile.
+// TestStalledTarget: calls that took too long for a while are too many, although windows without an end of a call have
+// no quantile.
 func TestStalledTarget(t *testing.T) {
 	slow := func(at float64) float64 {
 		if at > 12 {
@@ -639,7 +644,7 @@ func TestNoIntervalSaysWhy(t *testing.T) {
 	}
 }
 
-// TestInvalidPassesNothing: no budget of an invalid run is passed.
+// TestInvalidPassesNothing: no budget of an invalid run is passed, or broken.
 func TestInvalidPassesNothing(t *testing.T) {
 	rep := soaked(t, endurance{open: true, unsent: 0.05, budget: []string{
 		"cpu <= 3ms", "rss <= 1GiB", "goodput >= 1000/s",

@@ -102,8 +102,8 @@ func (s *soak) lateDoubt(p99 float64) string {
 	return ""
 }
 
-// inTime is the effort of a generator whose calls show that it kept up with an open loop. What held its threads up for a
-// moment is no doubt of the load: it is in the bound beside the times.
+// inTime is the effort of a generator whose calls show that it kept up with an open loop. What held its threads up for
+// a moment is no doubt of the load: it is in the bound beside the times.
 func inTime(e *load.Effort) *load.Effort {
 	out := *e
 	out.Queued, out.Unread = nil, nil

@@ -144,8 +144,8 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 	return f
 }
 
-// failures counts the calls of an operation, or of all, that ended, those of them that ended badly, and the stretches of
-// neighbouring windows with such calls.
+// failures counts the calls of an operation, or of all, that ended, those of them that ended badly, and the stretches
+// of neighbouring windows with such calls.
 func (s *soak) failures(operation string) (ended, bad float64, bursts int) {
 	within := false
 	for i := range s.measured() {
@@ -205,8 +205,8 @@ func (s *soak) timeFinding(b *budget.Budget) finding {
 	return f
 }
 
-// overLimit decides a quantile by the calls that certainly took longer than its limit allows: so many, in so few stretches
-// of time that their windows tell no interval, are too many however rare such stretches are.
+// overLimit decides a quantile by the calls that certainly took longer than its limit allows: so many, in so few
+// stretches of time that their windows tell no interval, are too many however rare such stretches are.
 func (s *soak) overLimit(f *finding, b *budget.Budget, h *hist.Histogram) {
 	q := fraction(cmp.Or(b.Quantile, "p50"))
 	if b.Op != budget.AtMost || b.Limit.Against != budget.Absolute || !isFinite(q) ||
@@ -272,8 +272,8 @@ func upperQuantile(name string, half float64) (q float64, ok bool) {
 	return q + half, ok
 }
 
-// asMeasured is a time as the generator saw it, and how much of the lower end of its interval can be the generator's own
-// delay.
+// asMeasured is a time as the generator saw it, and how much of the lower end of its interval can be the generator's
+// own delay.
 func (s *soak) asMeasured(b *budget.Budget, h *hist.Histogram) (f finding, own float64) {
 	o := s.own(b.Operation)
 	switch b.Quantile {
@@ -342,8 +342,8 @@ func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) (
 }
 
 // designEffect is how many calls count as one, at least 1: the variance of the mean of the windows' quantiles over what
-// it would be if calls did not depend on each other. It is found at the nearest quantile that windows keep, or at a lower
-// one where they have too few calls for that. n counts the windows.
+// it would be if calls did not depend on each other. It is found at the nearest quantile that windows keep, or at a
+// lower one where they have too few calls for that. n counts the windows.
 func (s *soak) designEffect(operation string, q float64) (effect float64, n int, why string) {
 	if q >= 0.75 {
 		if effect, n, why = s.designEffectAt(operation, "p90", 0.9); why == "" {

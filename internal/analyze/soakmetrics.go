@@ -32,8 +32,12 @@ func (a *analysis) soakMetrics(s *soak) {
 func soakValues(operation string) []budget.Budget {
 	response := metric.Response.Name
 	out := []budget.Budget{
-		{Metric: response, Quantile: "mean"}, {Metric: response, Quantile: "p50"}, {Metric: response, Quantile: "p90"},
-		{Metric: response, Quantile: "p99"}, {Metric: metric.Error.Name}, {Metric: metric.Goodput.Name},
+		{Metric: response, Quantile: "mean"},
+		{Metric: response, Quantile: "p50"},
+		{Metric: response, Quantile: "p90"},
+		{Metric: response, Quantile: "p99"},
+		{Metric: metric.Error.Name},
+		{Metric: metric.Goodput.Name},
 	}
 	if operation == "" {
 		out = append(out, budget.Budget{Metric: metric.CPU.Name}, budget.Budget{Metric: probe.RSS.Name})

@@ -41,9 +41,9 @@ func ownDelayOf(late *hist.Histogram, ended float64, unread *load.Delays) *ownDe
 	return o
 }
 
-// atMost returns how much of the q-quantile of times, in seconds, can be the generator's own delay at most. If a share s
-// of the calls was delayed by more than d, the quantile would have been at least the (q−s)-quantile less d without any
-// delay. Each late call counts twice: a call that was sent in time may have queued behind it.
+// atMost returns how much of the q-quantile of times, in seconds, can be the generator's own delay at most. If a share
+// s of the calls was delayed by more than d, the quantile would have been at least the (q−s)-quantile less d without
+// any delay. Each late call counts twice: a call that was sent in time may have queued behind it.
 func (o *ownDelay) atMost(times *hist.Histogram, q float64) float64 {
 	value := times.Quantile(q) / 1e9
 	least := 0.0

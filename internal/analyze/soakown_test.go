@@ -10,8 +10,8 @@ import (
 	"tare/internal/load"
 )
 
-// TestOwnDelayIsBounded: what the generator's delay has added to a quantile is never more than is said, whether it fell on
-// fast or on slow calls, and although calls queue behind those that came late.
+// TestOwnDelayIsBounded: what the generator's delay has added to a quantile is never more than is said, whether it fell
+// on fast or on slow calls, and although calls queue behind those that came late.
 func TestOwnDelayIsBounded(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))

@@ -12,8 +12,8 @@ import (
 // z95 is the normal quantile of the two-sided 95 % at which intervals are.
 const z95 = 1.959964
 
-// Unprovable says why no run of the planned length can show that b is kept, whatever the target does, and what would do;
-// "" where one can, as far as is known. Such a run can still show that b is broken.
+// Unprovable says why no run of the planned length can show that b is kept, whatever the target does, and what would
+// do; "" where one can, as far as is known. Such a run can still show that b is broken.
 func (s *Scope) Unprovable(b Budget) string {
 	if s.Rules.Blocks || s.Rules.Rates || s.OwnPace || b.Drift || b.Limit.Against != Absolute {
 		return ""
@@ -30,7 +30,7 @@ func (s *Scope) Unprovable(b Budget) string {
 			return why
 		}
 		if calls > 0 && calls < need {
-			return s.tooFew(&resolved, calls, need, why)
+			return s.tooFew(calls, need, why)
 		}
 	}
 	return ""
@@ -61,7 +61,7 @@ func (b *Budget) leastCalls() (n float64, why string) {
 }
 
 // tooFew says that the planned calls are too few, and which length or rate would do.
-func (s *Scope) tooFew(b *Budget, calls, need float64, why string) string {
+func (s *Scope) tooFew(calls, need float64, why string) string {
 	text := fmt.Sprintf("%.0f calls are too few to show that it is kept, %s: it takes %.0f", calls, why, need)
 	if s.Length <= 0 || s.Rate <= 0 {
 		return text

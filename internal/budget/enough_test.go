@@ -10,7 +10,8 @@ import (
 	"tare/internal/metric"
 )
 
-// TestUnprovable: a soak that is too short to show that a budget is kept is told so before it begins, with what would do.
+// TestUnprovable: a soak that is too short to show that a budget is kept is told so before it begins, with what would
+// do.
 func TestUnprovable(t *testing.T) {
 	soak := budget.Rules{
 		Question: "soak", Drift: true,

@@ -101,7 +101,7 @@ func TestForecast(t *testing.T) {
 		not    string
 	}{
 		{"quiet", &Stalls{Seconds: 3, CPUs: 2, Lost: 0.001, Tail: 0.000123, Steal: new(0.0)}, []string{
-			"within 0.1%; a service that runs here takes as many calls as on a host of its own, within 1%",
+			"within 0.2%; a service that runs here takes as many calls as on a host of its own, within 1%",
 			"at most about 120 µs of a p99", "none of 1 ms or more",
 		}, "not known"},
 		{"stolen", &Stalls{

@@ -96,7 +96,10 @@ func (r *Report) quantiles() table {
 		{head: "p50"},
 		{head: "p90"},
 		{head: "p99"},
-		{head: "generator's in p99", drop: 4, note: "generator's in p99: how much of it can be the generator's own delay at most"},
+		{
+			head: "generator's in p99", drop: 4,
+			note: "generator's in p99: how much of it can be the generator's own delay at most",
+		},
 		{head: "p99.9"},
 		{head: "max", drop: 2},
 		{head: "pool wait p99", drop: 3},

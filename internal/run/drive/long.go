@@ -50,9 +50,9 @@ func sliceLength(d time.Duration) time.Duration {
 // reading of the probes joins two.
 const shortSoak = 40 * time.Second
 
-// tailCalls is how many calls a slice needs to have a 99th percentile, with room for random arrivals. leastSlices is how
-// many slices a soak keeps when its slices are made longer to hold them, and longestSlice how long they may become: an
-// outage is placed within a slice.
+// tailCalls is how many calls a slice needs to have a 99th percentile, with room for random arrivals. leastSlices is
+// how many slices a soak keeps when its slices are made longer to hold them, and longestSlice how long they may become:
+// an outage is placed within a slice.
 const (
 	tailCalls    = 110
 	leastSlices  = 24

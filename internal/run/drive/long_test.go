@@ -158,7 +158,8 @@ func TestSoak(t *testing.T) {
 				t.Errorf("causes %v: the strange operation is answered with the opposite, and nothing else goes wrong", causes)
 			}
 			if n := len(trial.Slices); n < 4 || n > 8 || cuts != n || warm == 0 {
-				t.Errorf("%d slices, %d events of them, %d of the warm-up: want two of warm-up and four of half a second", n, cuts, warm)
+				t.Errorf("%d slices, %d events of them, %d of the warm-up: want two of warm-up and four of half a second", n,
+					cuts, warm)
 			}
 			want := float64(1+2) * 400
 			if l.Closed == nil && (float64(all) < want*0.8 || float64(all) > want*1.2) {
