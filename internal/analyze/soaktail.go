@@ -12,16 +12,16 @@ import (
 	"tare/internal/unit"
 )
 
-// tailFrom is the quantile from which on an interval is found by the share of calls beyond a time: the mean of windows'
-// own quantiles, each of a call or two, is ruled by the slowest call of all.
+// tailFrom is the quantile from which on an interval is found by the share of calls beyond a time: the mean of
+// windows' own quantiles, each of a call or two, is ruled by the slowest call of all.
 const tailFrom = 0.96
 
 // tailWindows bounds how many windows the interval of a share is of: neighbours of more are joined.
 const tailWindows = 300
 
-// tailFinding is a quantile in the tail. Its interval has all times x for which the share of calls beyond x may be 1 − q:
-// by the interval of that share's mean over windows, which allows for slow calls that come in bunches, and is never
-// narrower than so many calls can tell.
+// tailFinding is a quantile in the tail. Its interval has all times x for which the share of calls beyond x may be 1
+// − q: by the interval of that share's mean over windows, which allows for slow calls that come in bunches, and is
+// never narrower than so many calls can tell.
 func (s *soak) tailFinding(b *budget.Budget, h *hist.Histogram, q float64) (f finding, own float64) {
 	v := h.Quantile(q) / 1e9
 	n := len(s.beyond(b.Operation, v).value)
@@ -96,8 +96,8 @@ func (s *soak) shareOver(operation string, h *hist.Histogram, x float64) budget.
 	return out
 }
 
-// events counts the stretches of neighbouring windows with a value above 0. They are rare if they are in less than half of
-// the windows, so that few of them run together; then their number tells as little as that of events does.
+// events counts the stretches of neighbouring windows with a value above 0. They are rare if they are in less than
+// half of the windows, so that few of them run together; then their number tells as little as that of events does.
 func (c *course) events() (n int, rare bool) {
 	windows := 0
 	for i, v := range c.value {
@@ -142,7 +142,8 @@ func (c *course) joined(most int) *course {
 	return out
 }
 
-// beyondIn estimates how many calls of an operation, or of all, took longer than v in a slice, and counts all that ended.
+// beyondIn estimates how many calls of an operation, or of all, took longer than v in a slice, and counts all that
+// ended.
 func beyondIn(x *record.Slice, operation string, v float64) (beyond, ended float64) {
 	for i := range x.Operations {
 		o := &x.Operations[i]
@@ -154,8 +155,8 @@ func beyondIn(x *record.Slice, operation string, v float64) (beyond, ended float
 	return beyond, ended
 }
 
-// shareBeyond estimates which share of n calls took longer than v, from the quantiles that a slice keeps: between two of
-// them as if the tail were exponential.
+// shareBeyond estimates which share of n calls took longer than v, from the quantiles that a slice keeps: between two
+// of them as if the tail were exponential.
 func shareBeyond(o *record.SliceOperation, n, v float64) float64 {
 	if v >= o.Max {
 		return 0
