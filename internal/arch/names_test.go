@@ -163,7 +163,8 @@ var platforms = []string{
 	// checks of this host
 	"internal/doctor/kernel.go", "internal/doctor/timer.go",
 	// words of files and of the operating system: the shape of load pod-start, kubectl as a proxy, a state of sockets
-	"internal/config/experiment.go", "internal/config/workload.go", "internal/probe/listener.go", "internal/probe/owner.go",
+	"internal/config/experiment.go", "internal/config/workload.go", "internal/probe/listener.go",
+	"internal/probe/owner.go",
 	"internal/load/host_linux.go",
 }
 

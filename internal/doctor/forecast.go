@@ -29,10 +29,10 @@ func (s *Stalls) forecast(b *bytes.Buffer) {
 // negligible is a share of lost time that no search can tell from none.
 const negligible = 0.005
 
-// searches says how a capacity that is found here differs from that on a host of its own. It rests on searches on a host
-// from which 10 % were taken: rates that a clock limits were found within 0.2 %, and services took fewer calls by about
-// the share that was taken. Processes that compete with the service take more from it, by an amount that the
-// threads of stalls do not show: these sleep, and so are preferred by the scheduler.
+// searches says how a capacity that is found here differs from that on a host of its own. It rests on searches on a
+// host from which 10 % were taken: rates that a clock limits were found within 0.2 %, and services took fewer calls
+// by about the share that was taken. Processes that compete with the service take more from it, by an amount that
+// the threads of stalls do not show: these sleep, and so are preferred by the scheduler.
 func (s *Stalls) searches() string {
 	text := "limits of a rate are found within 0.2%; a service that runs here takes "
 	competes := s.Lost-s.Taken >= negligible

@@ -89,8 +89,9 @@ func (s *Soak) held(load string) string {
 	case none || s.Total == nil && out >= s.Seconds:
 		return "did not answer well once in " + long
 	case last != nil:
-		text := "answered until " + unit.Seconds(last.Start) + " after the load began, and no call was answered well in " +
-			"the last " + unit.Seconds(s.measured(*last)) + " of " + long
+		text := "answered until " + unit.Seconds(last.Start) +
+			" after the load began, and no call was answered well in the last " +
+			unit.Seconds(s.measured(*last)) + " of " + long
 		if before := out - s.measured(*last); before > 0 {
 			text += "; before that it did not answer for " + unit.Seconds(before) + " in " +
 				unit.Count(len(s.Outages)-1, "outage")
