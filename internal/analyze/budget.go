@@ -142,7 +142,7 @@ func (a *analysis) budgetOf(b *budget.Budget, treatment string, f finding, inval
 	}
 	out.Estimate, out.Lo, out.Hi, out.Reason = finite(f.Value), finite(f.Lo), finite(f.Hi), f.how
 	if s := a.soaked[treatment]; s != nil {
-		return stands(a.unfinished(out, s), s, b, &f)
+		return ownDoubt(a.unfinished(out, s), b, &f)
 	}
 	return out
 }

@@ -27,9 +27,7 @@ type soak struct {
 	total  tallies
 	hists  *timings
 	parts  *meter
-	// delays are the generator's own, by operation; unkept says why it did not keep up.
-	delays map[string]*ownDelay
-	unkept string
+	delays map[string]*ownDelay // the generator's own, by operation
 	// disputed is by how many answers of one kind the target's own count differs at most from its callers'.
 	disputed float64
 	// disturbance says that other work on the host changed; nil: not looked yet.

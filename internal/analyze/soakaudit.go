@@ -33,7 +33,6 @@ func (a *analysis) soakAudit(s *soak, budgets []budget.Budget) {
 	switch {
 	case g.Valid:
 	case sent < signature.LeastAchieved, len(budgets) == 0, asksTimes(budgets):
-		s.unkept = g.Reason
 		a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf(
 			"%sthe generator is the limit, not the target: %s", of(s.trial.Treatment), g.Reason,
 		))

@@ -133,7 +133,7 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 	if bad == 0 {
 		f.how = fmt.Sprintf("none of %.0f calls failed, which shows that fewer than %s do", ended, unit.Share(f.Hi))
 	}
-	if least := bad / ended * leastShare(bursts); least > f.Lo {
+	if least := bad / ended * fewest(bursts); least > f.Lo {
 		f.Lo = least
 		f.how += fmt.Sprintf("; the failures came in %s", unit.Count(bursts, "stretch"))
 	}
@@ -159,35 +159,6 @@ func (s *soak) failures(operation string) (ended, bad float64, bursts int) {
 		}
 	}
 	return ended, bad, bursts
-}
-
-// leastShare is how small the number of events is at least that one expects where n were seen, as a share of n: the
-// lower limit of a Poisson mean at the level of intervals. What failed in one event can be rare, but not arbitrarily
-// so.
-func leastShare(n int) float64 {
-	const tail = (1 - level) / 2
-	switch {
-	case n == 0:
-		return 0
-	case n > 100:
-		return max(0, 1-2*z/math.Sqrt(float64(n))) // below the exact limit
-	}
-	lo, hi := 0.0, float64(n)
-	for range 60 {
-		mid := (lo + hi) / 2
-		term := math.Exp(-mid)
-		below := term
-		for k := 1; k < n; k++ {
-			term *= mid / float64(k)
-			below += term
-		}
-		if 1-below < tail {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo / float64(n)
 }
 
 // levelFinding is the highest level that was read, or the lowest for a budget from below: these are facts and have no
@@ -244,7 +215,7 @@ func (s *soak) overLimit(f *finding, b *budget.Budget, h *hist.Histogram) {
 	}
 	over := s.own(b.Operation).certainlyOver(h, b.Limit.Value)
 	stretches := s.stretchesOver(b.Operation, b.Limit.Value)
-	if over*leastShare(stretches) > 1-q {
+	if over*fewest(stretches) > 1-q {
 		f.verdict = report.Fail
 		f.how = fmt.Sprintf("%s of the calls took longer than %s, in %s of the time: more than %s of them do",
 			unit.Share(over), unit.Seconds(b.Limit.Value), unit.Count(stretches, "stretch"), unit.Share(1-q))
@@ -341,6 +312,9 @@ func (s *soak) meanTime(b *budget.Budget, h *hist.Histogram) finding {
 // fewer calls than there were: as many as their windows tell to be independent (the design effect: Kish, Survey
 // Sampling, section 8.2). own is how much of its lower end can be the generator's delay.
 func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) (f finding, own float64) {
+	if q >= tailFrom {
+		return s.tailFinding(b, h, q)
+	}
 	v := h.Quantile(q) / 1e9
 	effect, n, why := s.designEffect(b.Operation, q)
 	if why != "" {
@@ -371,22 +345,12 @@ func (s *soak) quantileFinding(b *budget.Budget, h *hist.Histogram, q float64) (
 // it would be if calls did not depend on each other. It is found at the nearest quantile that windows keep, or at a
 // lower one where they have too few calls for that. n counts the windows.
 func (s *soak) designEffect(operation string, q float64) (effect float64, n int, why string) {
-	kept := []struct {
-		name string
-		at   float64
-	}{{"p99", 0.99}, {"p90", 0.9}, {"p50", 0.5}}
-	switch {
-	case q < 0.75:
-		kept = kept[2:]
-	case q < 0.96:
-		kept = kept[1:]
-	}
-	for _, k := range kept {
-		if effect, n, why = s.designEffectAt(operation, k.name, k.at); why == "" {
-			break
+	if q >= 0.75 {
+		if effect, n, why = s.designEffectAt(operation, "p90", 0.9); why == "" {
+			return effect, n, why
 		}
 	}
-	return effect, n, why
+	return s.designEffectAt(operation, "p50", 0.5)
 }
 
 // designEffectAt is that at one quantile that windows keep.
@@ -421,13 +385,10 @@ func (a *analysis) unfinished(b report.Budget, s *soak) report.Budget {
 	return b
 }
 
-// stands takes back what the generator may have caused.
-func stands(b report.Budget, s *soak, limit *budget.Budget, f *finding) report.Budget {
-	switch {
-	case b.Verdict == report.Fail && s.unkept != "" && limit.Metric == metric.Goodput.Name:
-		b.Verdict = report.Inconclusive
-		b.Reason = "the generator did not send what it should have; " + b.Reason
-	case b.Verdict == report.Inconclusive && f.own > 0 && budget.Decide(*limit, f.asSeen()) == budget.Fail:
+// ownDoubt says so where only the generator's own delay may have broken a budget.
+func ownDoubt(b report.Budget, limit *budget.Budget, f *finding) report.Budget {
+	if b.Verdict == report.Inconclusive && f.own > 0 && f.how != runInvalid &&
+		budget.Decide(*limit, f.asSeen()) == budget.Fail {
 		b.Reason = "it is broken as measured, but that may be the generator's own delay; " + b.Reason
 	}
 	return b

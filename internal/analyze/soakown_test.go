@@ -69,15 +69,3 @@ func TestOwnDelayOfAnswers(t *testing.T) {
 		t.Errorf("without lateness: %v", own)
 	}
 }
-
-// TestLeastShare compares with the exact limits of a Poisson mean.
-func TestLeastShare(t *testing.T) {
-	for n, want := range map[int]float64{0: 0, 1: 0.0253, 2: 0.2422 / 2, 3: 0.6187 / 3, 10: 4.795 / 10, 100: 81.36 / 100} {
-		if got := leastShare(n); math.Abs(got-want) > 1e-3 {
-			t.Errorf("%d: %v, want %v", n, got, want)
-		}
-	}
-	if got := leastShare(101); got > 0.82 || got < 0.5 {
-		t.Errorf("101: %v", got)
-	}
-}

@@ -93,9 +93,6 @@ func soakFindings(r *Report) string {
 		}
 		out = append(out, text)
 	}
-	if broken := r.brokenAllTheSame(); r.Verdict == Invalid && len(out) > 0 && broken != "" {
-		return sentence(broken+because(strings.TrimSuffix(r.Reason, "."))) + " What was seen: " + strings.Join(out, " ")
-	}
 	if r.Verdict == Invalid && len(out) > 0 {
 		return "Nothing of this counts" + because(strings.TrimSuffix(r.Reason, ".")) + ". What was seen: " +
 			strings.Join(out, " ")

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"tare/internal/question"
@@ -47,27 +46,10 @@ func (r *Report) judgedSoak(s *Soak) string {
 	case None, "":
 		return text
 	case Invalid:
-		if broken := r.brokenAllTheSame(); broken != "" {
-			return r.Verdict.mark() + because(r.Reason) + ". " + broken + ". What was seen: " + text
-		}
 		return r.Verdict.mark() + ", so nothing of this counts" + because(r.Reason) + ". What was seen: " + text
 	case Pass, Fail, Inconclusive, NotMeasured:
 	}
 	return r.Verdict.mark() + ": " + text
-}
-
-// brokenAllTheSame names the budgets that are broken although the generator did not keep up: under the load that was
-// planned they would be, too. "" if there are none, or the run is invalid for another reason.
-func (r *Report) brokenAllTheSame() string {
-	if g := r.Generator; g == nil || g.Valid {
-		return ""
-	}
-	broken := slices.DeleteFunc(pointers(r.Budgets), func(b *Budget) bool { return b.Verdict != Fail })
-	if len(broken) == 0 {
-		return ""
-	}
-	texts := distinct(broken, func(b *Budget) string { return b.Text })
-	return "It passes nothing, and breaks " + strings.Join(texts, ", ")
 }
 
 // Sentence says how long it held, under which load, and what drifts: "held 50m with 10 workers: 146889 calls, 49.0/s in
