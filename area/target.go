@@ -45,6 +45,18 @@ type Can struct {
 	Witnessed func(ctx context.Context, t Treatment) (*Served, error)
 	// Observe reads what only a probe on the target's own host can see.
 	Observe func(ctx context.Context, t Treatment) Local
+	// Levers are limits of what the target itself started, each of which can be moved for a moment.
+	Levers func(t Treatment) []Lever
+}
+
+// A Lever moves one limit of a target, so that a prediction can be tried.
+type Lever struct {
+	Limit  string  // what it moves, by the report's word for such a limit: "cpu-quota"
+	From   string  // the setting: "100m"
+	To     string  // the other setting: "200m"
+	Factor float64 // by which the rate of calls changes if this limit sets it
+	// Move sets it, and returns what sets it back. Whatever outlives this process is journaled first.
+	Move func(ctx context.Context) (back func(context.Context) error, err error)
 }
 
 // Local is what probes on the target's own host saw; nil where nothing could be read.

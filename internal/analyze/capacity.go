@@ -45,6 +45,10 @@ func (a *analysis) capacity(t *record.Trial) error {
 	trace.Calls = calls
 	res := capacity.Assess(*trace)
 	out := capacityOf(t.Treatment, &res)
+	if res.Broke && res.Valid {
+		failure := res.Signature.Failure()
+		out.Limit, out.Failure = rateLimitOf(t, &res), &failure
+	}
 	steps := pointSteps(trace)
 	for i, p := range capacity.Points(*trace) {
 		point := pointOf(&p)

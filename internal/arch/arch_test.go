@@ -24,7 +24,7 @@ var layers = []string{
 	"driver kit/oneshot kit/remote question",
 	sharedByAreas,
 	"areas/...",
-	"record capacity",
+	"record capacity limit",
 	"run report config importer doctor",
 	"analyze",
 	"cli",

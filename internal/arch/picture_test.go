@@ -38,7 +38,7 @@ var boxes = []*box{
 		left: 84, right: 270, top: 382, bottom: 466,
 	},
 	{
-		title: "questions and what answers them", packages: "question budget capacity guard signature",
+		title: "questions and what answers them", packages: "question budget capacity guard limit signature",
 		left: 290, right: 580, top: 382, bottom: 466,
 	},
 	{title: "what happened", packages: "record", left: 608, right: 940, top: 382, bottom: 466},

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"tare/internal/limit"
 	"tare/internal/signature"
 	"tare/internal/unit"
 )
@@ -30,6 +31,9 @@ type Capacity struct {
 	Evidence  []string                    `json:"evidence,omitempty"`
 	RunnerUp  signature.Class             `json:"runner_up,omitempty"`
 	Against   string                      `json:"against,omitempty"` // what speaks against the runner-up
+	// Limit is what sets the rate, Failure what callers meet above it; both are absent if it did not break.
+	Limit   *limit.Verdict     `json:"limit,omitempty"`
+	Failure *signature.Failure `json:"failure,omitempty"`
 	// Findings are what else was seen beside the signature.
 	Findings []Finding `json:"findings,omitempty"`
 	// Wedged says that the recovery probe failed, RecoverySeconds how long the target took to answer again, Recovery the
