@@ -2,7 +2,6 @@ package analyze
 
 import (
 	"encoding/json"
-	"math"
 
 	"tare/internal/capacity"
 	"tare/internal/limit"
