@@ -264,8 +264,8 @@ func (x *stale) token(ctx context.Context, key int) (string, error) {
 	if got.Status == http.StatusForbidden {
 		return "", nil
 	}
-	token, ok := accessToken(got.Body)
-	if got.Status != http.StatusOK || !ok {
+	token, v := accessToken(got.Body)
+	if got.Status != http.StatusOK || v != noCause {
 		return "", fmt.Errorf("status %d without a token", got.Status)
 	}
 	return string(token), nil
