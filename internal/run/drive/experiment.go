@@ -60,8 +60,7 @@ type experiments struct {
 // experiments from being made is a warning: the search counts without them.
 func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	r := capacity.Assess(s.trace)
-	known := r.Broke && r.Valid && r.Rate > 0 && !r.Wedged
-	if !known || s.trace.Stop != capacity.StopFound && s.trace.Stop != capacity.StopTime {
+	if !hasLimit(&r) {
 		return nil
 	}
 	given := a.Load.Config
@@ -72,14 +71,25 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 		Arm: a, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
+	return x.all(ctx)
+}
+
+// all makes the experiments.
+func (x *experiments) all(ctx context.Context) error {
 	err := x.inFlight(ctx)
-	if err == nil && a.Load.Prove {
+	if err == nil && x.Load.Prove {
 		err = x.levers(ctx)
 	}
 	if lost, ok := errors.AsType[*experimentLost](err); ok && ctx.Err() == nil {
-		return a.Writer.Warning(record.Warning{Treatment: a.Trial.Treatment, Text: lost.Error()})
+		return x.Writer.Warning(record.Warning{Treatment: x.Trial.Treatment, Text: lost.Error()})
 	}
 	return err
+}
+
+// hasLimit reports whether a search found what a target can do, and left it able to do it again.
+func hasLimit(r *capacity.Result) bool {
+	found := r.Stop == capacity.StopFound || r.Stop == capacity.StopTime
+	return found && r.Broke && r.Valid && r.Rate > 0 && !r.Wedged
 }
 
 // experimentLost is why an experiment could not be made.
@@ -195,7 +205,9 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 
 // offer makes one experiment through a stream of its own, and records it. It measures for length after a beginning of
 // warm. made is false, and nothing is recorded, where no stream with so many calls in flight can be had.
-func (x *experiments) offer(ctx context.Context, e limit.Experiment, warm, length time.Duration) (made bool, err error) {
+func (x *experiments) offer(
+	ctx context.Context, e limit.Experiment, warm, length time.Duration,
+) (made bool, err error) {
 	x.Tell(during(x.Arm, run.Measuring, &Experimenting{e.InFlight, e.Lever}))
 	given := x.Load.Config
 	c := &x.Load.Config
