@@ -31,6 +31,7 @@ type slotTarget struct {
 	opened  []load.Config
 	back    error // of the lever
 	moved   bool
+	fresh   int
 	leads   int // by how many slots more the lever gives
 }
 
@@ -99,6 +100,20 @@ func (s *slotStream) Offer(ctx context.Context, p load.Process, _ time.Duration,
 
 func least(of []time.Duration) *time.Duration {
 	return &of[slices.Index(of, slices.Min(of))]
+}
+
+func (s *slotStream) Fresh(context.Context, int, uint64, time.Duration) load.Call {
+	s.to.fresh++
+	if s.to.takes == 0 {
+		return load.Call{}
+	}
+	return load.Call{Done: 1}
+}
+
+func (s *slotStream) Now() time.Duration { return s.to.clock.Now().Sub(time.Unix(0, 0)) }
+func (s *slotStream) Wait(_ context.Context, d, _ time.Duration, _ func() bool) error {
+	s.to.clock.Advance(d)
+	return nil
 }
 
 func (s *slotStream) Calls(time.Duration) []load.Call { return s.calls }
@@ -175,8 +190,8 @@ func TestExperimentsInFlight(t *testing.T) {
 			t.Errorf("at most %d in flight: %+v", made[i].InFlight, made[i])
 		}
 	}
-	first := uint64(0)
-	for _, c := range v.opened {
+	first, last := uint64(0), len(v.opened)-1
+	for _, c := range v.opened[:last] {
 		if c.First <= first || c.Timeout <= l.Timeout || !c.Precise {
 			t.Errorf("a stream with %+v after one whose calls began at %d", c, first)
 		}
@@ -197,12 +212,15 @@ func TestExperimentsAreShort(t *testing.T) {
 	}{
 		{"a limiter", 20 * time.Millisecond, bucket, []int{1, 2, 4}, limiterTime},
 		{"a slow target", 2 * time.Second, capacity.Result{Rate: 2}, []int{1, 2, 4}, experimentsTime},
-		{"no answers", 0, capacity.Result{Rate: 200}, []int{1}, 2 * time.Second},
+		{"no answers", 0, capacity.Result{Rate: 200}, []int{1}, time.Second + patience},
 	} {
 		v := &slotTarget{slots: 4, takes: c.takes}
 		made, err := v.tried(t.Context(), t, c.found, usualLoad())
 		if err != nil || !slices.Equal(inFlightOf(made), c.want) {
 			t.Errorf("%s: at most %v in flight, %v; want %v", c.name, inFlightOf(made), err, c.want)
+		}
+		if (v.fresh > 1) != (c.takes == 0) {
+			t.Errorf("%s: %d fresh calls", c.name, v.fresh)
 		}
 		if took := v.clock.Now().Sub(time.Unix(0, 0)); took > c.most+longestPause {
 			t.Errorf("%s: took %v, want at most %v", c.name, took, c.most)
@@ -276,6 +294,7 @@ func TestHasLimit(t *testing.T) {
 		"the generator is the limit": func(r *capacity.Result) { r.Valid = false },
 		"no rate":                    func(r *capacity.Result) { r.Rate = 0 },
 		"wedged":                     func(r *capacity.Result) { r.Wedged = true },
+		"it punishes overload":       func(r *capacity.Result) { r.Signature.Class = signature.Penalty },
 		"a ladder":                   func(r *capacity.Result) { r.Stop = capacity.StopLadder },
 		"interrupted":                func(r *capacity.Result) { r.Stop = capacity.StopCanceled },
 	} {
