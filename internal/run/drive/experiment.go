@@ -60,8 +60,7 @@ type experiments struct {
 // experiments from being made is a warning: the search counts without them.
 func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	r := capacity.Assess(s.trace)
-	known := r.Broke && r.Valid && r.Rate > 0 && !r.Wedged
-	if !known || s.trace.Stop != capacity.StopFound && s.trace.Stop != capacity.StopTime {
+	if !hasLimit(&r) {
 		return nil
 	}
 	given := a.Load.Config
@@ -72,14 +71,30 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 		Arm: a, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
+	return x.all(ctx)
+}
+
+// all makes the experiments.
+func (x *experiments) all(ctx context.Context) error {
 	err := x.inFlight(ctx)
-	if err == nil && a.Load.Prove {
+	if err == nil && x.Load.Prove {
 		err = x.levers(ctx)
 	}
+	if err == nil && len(x.done) > 0 {
+		err = x.comeBack(ctx)
+	}
 	if lost, ok := errors.AsType[*experimentLost](err); ok && ctx.Err() == nil {
-		return a.Writer.Warning(record.Warning{Treatment: a.Trial.Treatment, Text: lost.Error()})
+		return x.Writer.Warning(record.Warning{Treatment: x.Trial.Treatment, Text: lost.Error()})
 	}
 	return err
+}
+
+// hasLimit reports whether a search found what a target can do, and left it able to do it again.
+func hasLimit(r *capacity.Result) bool {
+	found := r.Stop == capacity.StopFound || r.Stop == capacity.StopTime
+	t := r.Signature.Class.Traits()
+	punishes := t.Limiter && t.Falls // any overload would only be punished again
+	return found && r.Broke && r.Valid && r.Rate > 0 && !r.Wedged && !punishes
 }
 
 // experimentLost is why an experiment could not be made.
@@ -87,7 +102,7 @@ type experimentLost struct{ cause error }
 
 // Error implements error.
 func (e *experimentLost) Error() string {
-	return fmt.Sprintf("the experiments after the search were not all made: %v", e.cause)
+	return fmt.Sprintf("experiments after the search: %v", e.cause)
 }
 
 // Unwrap returns the cause.
@@ -195,7 +210,9 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 
 // offer makes one experiment through a stream of its own, and records it. It measures for length after a beginning of
 // warm. made is false, and nothing is recorded, where no stream with so many calls in flight can be had.
-func (x *experiments) offer(ctx context.Context, e limit.Experiment, warm, length time.Duration) (made bool, err error) {
+func (x *experiments) offer(
+	ctx context.Context, e limit.Experiment, warm, length time.Duration,
+) (made bool, err error) {
 	x.Tell(during(x.Arm, run.Measuring, &Experimenting{e.InFlight, e.Lever}))
 	given := x.Load.Config
 	c := &x.Load.Config
@@ -235,6 +252,26 @@ func (x *experiments) offer(ctx context.Context, e limit.Experiment, warm, lengt
 	err = x.ConfirmBreaches(ctx, s)
 	pause := min(max(2*service, poll), longestPause, given.Timeout/4)
 	return true, errors.Join(err, x.Env.Clock.Sleep(ctx, pause))
+}
+
+// comeBack waits until the target answers a fresh call: what is measured next must not find it overloaded.
+func (x *experiments) comeBack(ctx context.Context) (err error) {
+	s, err := x.OpenStream(ctx, x.Trial.Seed, false)
+	if err != nil {
+		return &experimentLost{err}
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	within := max(2*x.Load.Timeout, patience)
+	for end := s.Now() + within; s.Now() < end; {
+		c := s.Fresh(ctx, 0, x.next, min(2*time.Second, x.Load.Timeout))
+		if c.Done != 0 && c.Outcome.Good() || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := s.Wait(ctx, time.Second/4, poll, nil); err != nil {
+			return err
+		}
+	}
+	return &experimentLost{fmt.Errorf("the target answered no fresh call for %v after them", within)}
 }
 
 // count fills in what the calls show that ended in (from, to]. It returns the longest time that a call was served.
