@@ -47,7 +47,7 @@ func (a *analysis) capacity(t *record.Trial) error {
 	out := capacityOf(t.Treatment, &res)
 	if res.Broke && res.Valid {
 		failure := res.Signature.Failure()
-		out.Limit, out.Failure = rateLimitOf(t, &res), &failure
+		out.Limit, out.Failure = rateLimitOf(t, &res, trace), &failure
 	}
 	steps := pointSteps(trace)
 	for i, p := range capacity.Points(*trace) {

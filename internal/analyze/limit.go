@@ -5,13 +5,15 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/limit"
+	"tare/internal/load"
 	"tare/internal/record"
 )
 
 // rateLimitOf names what sets the rate of a target that broke.
-func rateLimitOf(t *record.Trial, res *capacity.Result) *limit.Verdict {
+func rateLimitOf(t *record.Trial, res *capacity.Result, trace *capacity.Trace) *limit.Verdict {
 	e := limit.Evidence{
 		Rate: res.Rate, Lo: res.Lo, Hi: res.Hi, Signature: res.Signature, Idle: res.BaseP50, Experiments: experimentsOf(t),
+		Local: trace.Local, Accepted: accepted(res, trace),
 	}
 	for _, f := range res.Findings {
 		switch f.Kind { //nolint:exhaustive // the others say nothing about callers
@@ -34,4 +36,25 @@ func experimentsOf(t *record.Trial) (out []limit.Experiment) {
 		}
 	}
 	return out
+}
+
+// accepted counts the connections that carried an answer under the last overload, of a target that left others in its
+// listen queue for good; 0 for others.
+func accepted(res *capacity.Result, trace *capacity.Trace) int {
+	if res.Signature.Stuck == 0 {
+		return 0
+	}
+	var last load.Segment
+	for i := range trace.Steps {
+		if s := &trace.Steps[i]; s.Role == capacity.RoleOverload || s.Role == capacity.RoleFill {
+			last = s.Segment
+		}
+	}
+	served := map[uint32]bool{}
+	for c := range trace.Calls.Due(last.Start, last.End) {
+		if c.Conn != 0 && c.FirstByte != 0 {
+			served[c.Conn] = true
+		}
+	}
+	return len(served)
 }

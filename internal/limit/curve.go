@@ -1,0 +1,131 @@
+package limit
+
+import (
+	"math"
+	"slices"
+
+	"tare/internal/stat"
+)
+
+const (
+	// same is how far apart two rates may be, as a share, that count as the same beside their noise.
+	same = 0.08
+	// noise is by how many standard errors two rates may differ.
+	noise = 2.5
+)
+
+// A measured is one rate with its standard error, in 1/s.
+type measured struct{ rate, err float64 }
+
+// measured returns the rate at which calls ended well in x.
+func (x *Experiment) measured() measured {
+	n := len(x.Counts)
+	if n == 0 || !(x.Seconds > 0) {
+		return measured{}
+	}
+	part := x.Seconds / float64(n)
+	rates := make([]float64, n)
+	for i, c := range x.Counts {
+		rates[i] = float64(c) / part
+	}
+	m := measured{rate: stat.Mean(rates), err: math.Sqrt(stat.Variance(rates) / float64(n))}
+	m.err = max(m.err, 0.5/x.Seconds) // counts are whole
+	return m
+}
+
+// interval is the rate of x with its interval at 95 %.
+func (x *Experiment) interval() (rate, lo, hi float64) {
+	m := x.measured()
+	t := 1.96
+	if n := len(x.Counts); n > 1 {
+		t = stat.StudentQuantile(0.975, float64(n-1))
+	}
+	return m.rate, max(0, m.rate-t*m.err), m.rate + t*m.err
+}
+
+// isAbout reports whether two rates are the same within noise.
+func (m measured) isAbout(o measured) bool {
+	return math.Abs(m.rate-o.rate) <= same*max(m.rate, o.rate)+noise*math.Hypot(m.err, o.err)
+}
+
+// A curve is how the rate grows with the number of calls in flight.
+type curve struct {
+	all  []*Experiment // by calls in flight, ascending
+	most measured      // the rate of the plateau
+	// least is the fewest calls in flight that reach it; flat is whether more were tried and reached no more.
+	least *Experiment
+	flat  bool
+}
+
+// curveOf returns the curve of the experiments in which nothing was changed and the generator kept up.
+func curveOf(all []Experiment) curve {
+	var c curve
+	for i := range all {
+		if x := &all[i]; x.Lever == nil && x.Late == "" && x.InFlight > 0 && x.measured().rate > 0 {
+			c.all = append(c.all, x)
+		}
+	}
+	slices.SortStableFunc(c.all, func(a, b *Experiment) int { return a.InFlight - b.InFlight })
+	if len(c.all) == 0 {
+		return c
+	}
+	for _, x := range c.all {
+		if m := x.measured(); m.rate > c.most.rate {
+			c.most = m
+		}
+	}
+	var plateau, errs, n float64
+	for _, x := range c.all {
+		if m := x.measured(); m.isAbout(c.most) {
+			if c.least == nil {
+				c.least = x
+			}
+			plateau, errs, n = plateau+m.rate, errs+m.err*m.err, n+1
+		}
+	}
+	c.most = measured{plateau / n, math.Sqrt(errs) / n} // the highest of several is too high by chance
+	last := c.all[len(c.all)-1]
+	c.flat = last.InFlight >= 2*c.least.InFlight && last.measured().isAbout(c.most)
+	return c
+}
+
+// single is the experiment with one call in flight; nil: there is none.
+func (c *curve) single() *Experiment {
+	if len(c.all) > 0 && c.all[0].InFlight == 1 {
+		return c.all[0]
+	}
+	return nil
+}
+
+// atOnce is how many calls are served at a time: the rate of the plateau ÷ that of one call in flight; 0: not known.
+func (c *curve) atOnce() float64 {
+	one := c.single()
+	if one == nil || !c.flat {
+		return 0
+	}
+	return c.most.rate / one.measured().rate
+}
+
+// grows reports whether the rate was in proportion to the calls in flight below the plateau.
+func (c *curve) grows() bool {
+	n := c.atOnce()
+	if n == 0 {
+		return false
+	}
+	one := c.single().measured()
+	for _, x := range c.all {
+		want := measured{one.rate * min(float64(x.InFlight), n), one.err * min(float64(x.InFlight), n)}
+		if m := x.measured(); math.Abs(m.rate-want.rate) > 0.2*want.rate+noise*math.Hypot(m.err, want.err) {
+			return false
+		}
+	}
+	return true
+}
+
+// full is the experiment with the most calls in flight: the target has all that it can do.
+func (c *curve) full() *Experiment {
+	if len(c.all) == 0 {
+		return nil
+	}
+	return c.all[len(c.all)-1]
+}

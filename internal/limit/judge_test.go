@@ -1,0 +1,259 @@
+package limit
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"tare/internal/signature"
+)
+
+// A service is a closed queue: k callers, each of which calls again at once, and n places.
+type service struct {
+	places  int
+	takes   func(*rand.Rand) float64 // s
+	overlap float64                  // what each call takes besides, without a place, s
+}
+
+type instants []float64
+
+func (h instants) Len() int           { return len(h) }
+func (h instants) Less(i, j int) bool { return h[i] < h[j] }
+func (h instants) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *instants) Push(x any)        { *h = append(*h, x.(float64)) }
+func (h *instants) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// with returns the experiment with k calls in flight over so many seconds.
+func (s service) with(k int, seconds float64, r *rand.Rand) Experiment {
+	const parts = 8
+	x := Experiment{InFlight: k, Offered: 1e9, Seconds: seconds, Counts: make([]int, parts)}
+	callers := &instants{} // when each caller asks again
+	for range k {
+		heap.Push(callers, r.Float64()*0.01)
+	}
+	free := make([]float64, s.places) // when each place is free
+	const warm = 0.3
+	var took []float64
+	for {
+		at := heap.Pop(callers).(float64)
+		if at > seconds+warm {
+			break
+		}
+		i := slices.Index(free, slices.Min(free))
+		end := max(at+s.overlap, free[i]) + s.takes(r)
+		free[i] = end
+		heap.Push(callers, end)
+		if part := int((end - warm) / seconds * parts); end >= warm && part < parts {
+			x.Counts[part]++
+			took = append(took, end-at)
+		}
+	}
+	slices.Sort(took)
+	if len(took) > 0 {
+		x.Service = took[len(took)/2]
+	}
+	return x
+}
+
+func fixed(d float64) func(*rand.Rand) float64 { return func(*rand.Rand) float64 { return d } }
+func varied(mean float64) func(*rand.Rand) float64 {
+	return func(r *rand.Rand) float64 { return mean * r.ExpFloat64() }
+}
+
+// curve makes the experiments of a search, each with an account by what share of a call's time a processor is busy.
+func (s service) experiments(r *rand.Rand, processors int, cpu float64) (out []Experiment) {
+	for k := 1; k <= 64; k *= 2 {
+		x := s.with(k, 2, r)
+		if cpu >= 0 {
+			used := cpu * float64(total(x.Counts))
+			host := min(1, used/x.Seconds/float64(processors)+0.1)
+			x.Account = &Account{Seconds: x.Seconds, CPU: &used, Processors: processors, HostBusy: &host}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func queueing() signature.Verdict { return signature.Verdict{Class: signature.Queue} }
+
+// TestSimulatedServices asks of services whose limit is known, many times: what is named is right, and what only looks
+// alike from outside is not named.
+func TestSimulatedServices(t *testing.T) {
+	for name, c := range map[string]struct {
+		service
+		cpu  float64 // processor time of a call, s; -1: no account
+		want Kind
+		idle float64
+	}{
+		"a lock, idle":               {service{1, fixed(.005), .0002}, .0002, Slots, .0052},
+		"four workers, idle":         {service{4, varied(.02), .0002}, .0002, Slots, .02},
+		"a pool of twelve":           {service{12, varied(.1), .001}, .0003, Slots, .1},
+		"two processors":             {service{2, varied(.01), .0001}, .01, Processors, .01},
+		"one thread":                 {service{1, fixed(.005), .0001}, .005, OneThread, .005},
+		"a lock, from outside":       {service{1, fixed(.005), .0002}, -1, Unknown, .005},
+		"four workers, from outside": {service{4, varied(.02), .0002}, -1, Unknown, .02},
+		"a paced limiter":            {service{1, fixed(.00625), 0}, .0001, RateLimit, .001},
+	} {
+		t.Run(name, func(t *testing.T) {
+			right, wrong := 0, 0
+			const runs = 200
+			for seed := range uint64(runs) {
+				r := rand.New(rand.NewPCG(seed, 1))
+				x := c.experiments(r, 2, c.cpu)
+				rate, lo, hi := x[len(x)-1].interval()
+				v := Judge(Evidence{Rate: rate, Lo: lo, Hi: hi, Idle: c.idle, Signature: queueing(), Experiments: x})
+				switch v.Kind {
+				case c.want:
+					right++
+				case Unknown:
+				default:
+					wrong++
+					t.Logf("seed %d: %+v", seed, v)
+				}
+			}
+			if right < runs*95/100 || wrong > runs/100 {
+				t.Errorf("%d of %d right, %d wrong", right, runs, wrong)
+			}
+		})
+	}
+}
+
+// counted is an experiment of that rate, as even as counts are.
+func counted(k int, rate float64) Experiment {
+	x := Experiment{InFlight: k, Seconds: 2, Counts: make([]int, 8), Service: float64(k) / rate}
+	for i := range x.Counts {
+		x.Counts[i] = int(rate/4 + float64(i%2))
+	}
+	return x
+}
+
+// TestLever moves a quota: a rate that follows shows the limit, one that stays excludes it, and one that rises by less
+// shows nothing.
+func TestLever(t *testing.T) {
+	lever := &Lever{Kind: CPUQuota, From: "100m", To: "200m", Factor: 2}
+	throttled := .97
+	for name, c := range map[string]struct {
+		after     float64
+		want      Kind
+		certainty signature.Certainty
+		came      bool
+	}{
+		"follows":     {324, CPUQuota, signature.Shown, true},
+		"rises a bit": {250, CPUQuota, signature.Likely, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := []Experiment{counted(1, 160), counted(2, 163), counted(4, 162), counted(8, 163)}
+			for i := range x {
+				x[i].Account = &Account{Seconds: 2, Processors: 2, Throttled: &throttled, Quota: .1}
+			}
+			moved := counted(8, c.after)
+			moved.Lever = lever
+			v := Judge(Evidence{
+				Rate: 163, Lo: 158, Hi: 168, Signature: signature.Verdict{Class: signature.AcceptQueue, Stuck: 1025}, Accepted: 64,
+				Experiments: append(x, moved),
+			})
+			if v.Kind != c.want || v.Certainty != c.certainty || v.Value != "100m" {
+				t.Fatalf("%+v", v)
+			}
+			if p := v.Prediction; p == nil || p.Tried == nil || p.Tried.Came != c.came || p.Rate < 315 || p.Rate > 335 {
+				t.Errorf("prediction %+v", p)
+			}
+			if len(v.Excluded) == 0 || v.Excluded[0].What != "a limit on connections" {
+				t.Errorf("excluded %+v", v.Excluded)
+			}
+		})
+	}
+	t.Run("stays", func(t *testing.T) {
+		x := []Experiment{counted(1, 160), counted(2, 163), counted(4, 162), counted(4, 163)}
+		x[3].Lever = lever
+		v := Judge(Evidence{Rate: 163, Lo: 158, Hi: 168, Signature: queueing(), Experiments: x})
+		if v.Kind != Unknown || len(v.Excluded) != 1 || v.Excluded[0].What != "a CPU quota" {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("unclear", func(t *testing.T) {
+		x := []Experiment{counted(1, 160), counted(2, 163), counted(4, 162), counted(4, 300)}
+		x[3].Lever = lever
+		x[3].Counts = []int{0, 200, 0, 200, 0, 200, 0, 0}
+		v := Judge(Evidence{Rate: 163, Lo: 158, Hi: 168, Signature: queueing(), Experiments: x})
+		if v.Certainty == signature.Shown {
+			t.Errorf("%+v", v)
+		}
+	})
+	t.Run("the generator was late", func(t *testing.T) {
+		x := []Experiment{counted(1, 160), counted(2, 163), counted(4, 162), counted(4, 326)}
+		x[3].Lever, x[3].Late = lever, "late"
+		if v := Judge(Evidence{Rate: 163, Lo: 158, Hi: 168, Signature: queueing(), Experiments: x}); v.Kind != Unknown {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// TestLimiters: a limiter that refuses while hardly a call is in flight is shown; one before a service that is at its
+// end is not named.
+func TestLimiters(t *testing.T) {
+	bucket := signature.Verdict{Class: signature.TokenBucket, Evidence: []string{"refused"}}
+	one := counted(1, 150)
+	one.Service, one.Bad = .001, 140
+	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket, Experiments: []Experiment{one}}); v.Kind != RateLimit ||
+		v.Certainty != signature.Shown || v.Value != "150/s" || !strings.Contains(v.Evidence[0], "85%") {
+		t.Errorf("%+v", v)
+	}
+	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket}); v.Kind != RateLimit || v.Certainty != signature.Likely {
+		t.Errorf("without experiments: %+v", v)
+	}
+	bucket.Queued = true
+	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket}); v.Kind != Unknown {
+		t.Errorf("queued: %+v", v)
+	}
+
+	places := signature.Verdict{Class: signature.ConcurrencyLimit, InFlight: 8}
+	for name, c := range map[string]struct {
+		one  float64
+		want Kind
+	}{"each call takes the same": {20, Slots}, "two fill the service": {80, Unknown}} {
+		v := Judge(Evidence{Rate: 160, Lo: 158, Hi: 162, Signature: places, Experiments: []Experiment{counted(1, c.one)}})
+		if v.Kind != c.want {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// TestConnections: as many connections as were served are busy all the time, or few do as well.
+func TestConnections(t *testing.T) {
+	v := signature.Verdict{Class: signature.AcceptQueue, Stuck: 1025}
+	slow := service{64, fixed(.4), 0}
+	x := slow.experiments(rand.New(rand.NewPCG(1, 1)), 2, .0001)
+	got := Judge(Evidence{Rate: 160, Lo: 158, Hi: 162, Idle: .4, Signature: v, Accepted: 64, Experiments: x})
+	if got.Kind != Connections || got.Value != "64 at a time" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// FuzzJudge: no evidence makes it fail, or state a number that is none.
+func FuzzJudge(f *testing.F) {
+	f.Add(1, 2.0, 10, 3, 0.01, 0.5)
+	f.Add(0, 0.0, 0, 0, 0.0, 0.0)
+	f.Fuzz(func(t *testing.T, k int, seconds float64, a, b int, service, share float64) {
+		x := Experiment{InFlight: k, Seconds: seconds, Counts: []int{a, b}, Service: service, Transfer: share * service}
+		x.Account = &Account{Seconds: seconds, CPU: &share, Busiest: &share, HostBusy: &share, Throttled: &share, Processors: k}
+		y := x
+		y.InFlight, y.Lever = 2*k, &Lever{Kind: CPUQuota, Factor: share}
+		for _, c := range signature.Classes() {
+			v := Judge(Evidence{
+				Rate: service, Signature: signature.Verdict{Class: c, InFlight: k}, Idle: share, Accepted: a,
+				Experiments: []Experiment{x, x, y},
+			})
+			if v.Kind == Unknown && v.Certainty != signature.NotKnown || v.Kind == "" {
+				t.Errorf("%+v", v)
+			}
+		}
+	})
+}

@@ -1,0 +1,45 @@
+package limit
+
+// doubled says of each limit what twice of it is, and how one may try that.
+var doubled = map[Kind]struct{ change, how string }{
+	CPUQuota:    {"twice the CPU quota", "double the quota"},
+	Processors:  {"twice the processors", "give it twice the processors"},
+	Slots:       {"twice as many at a time", "double the workers or the pool, in it or behind it"},
+	Connections: {"twice the connections", "double the limit on connections"},
+	RateLimit:   {"twice the limit", "double the limit"},
+	Bandwidth:   {"twice the bandwidth", "double the bandwidth"},
+}
+
+// predict adds what follows from the limit for another setting, and what came of it where a lever was moved.
+func (v *Verdict) predict(f *facts) {
+	base := f.before()
+	if base.rate == 0 || v.Kind == Unknown {
+		return
+	}
+	for i := range f.Experiments {
+		x := &f.Experiments[i]
+		rise, least, ok := f.rise(x)
+		if !ok || x.Lever.Kind != v.Kind {
+			continue
+		}
+		p := prediction(x.Lever.To, base, x.Lever.Factor)
+		rate, lo, hi := x.interval()
+		p.Tried = &Tried{
+			Rate: rate, Lo: lo, Hi: hi,
+			Came: came(rise, least),
+		}
+		v.Prediction = p
+		return
+	}
+	if d, ok := doubled[v.Kind]; ok {
+		v.Prediction = prediction(d.change, base, 2)
+		v.Prediction.How = d.how + ", and ask again"
+	}
+}
+
+func prediction(change string, base measured, factor float64) *Prediction {
+	return &Prediction{
+		Change: change, Rate: base.rate * factor,
+		Lo: max(0, base.rate-1.96*base.err) * factor, Hi: (base.rate + 1.96*base.err) * factor,
+	}
+}

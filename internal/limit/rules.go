@@ -1,0 +1,267 @@
+package limit
+
+import (
+	"fmt"
+	"math"
+
+	"tare/internal/signature"
+	"tare/internal/unit"
+)
+
+const (
+	// full is the share of a resource from which on it is used up.
+	full = 0.85
+	// partly is the share from which on the host's other work explains the rest.
+	partly = 0.5
+)
+
+// moved names the limit that was moved, if the rate moved with it.
+func moved(f *facts) *Verdict {
+	for i := range f.Experiments {
+		x := &f.Experiments[i]
+		rise, least, ok := f.rise(x)
+		if !ok || least < 0.3 {
+			continue // it did not, or that is not clear
+		}
+		v := likely(x.Lever.Kind, x.Lever.From, f.usageText(x.Lever.Kind)...)
+		if came(rise, least) {
+			v.Certainty = signature.Shown
+		} else {
+			v.Evidence = append(v.Evidence, fmt.Sprintf("with %s the rate rose, but not as it would if nothing else limited it",
+				x.Lever.To))
+		}
+		return v
+	}
+	return nil
+}
+
+// rise is by how much the rate rose when a lever was moved, as a share of what it would if that limit alone set it, and
+// how much that is at least; ok is false where no lever was moved, or nothing can be compared.
+func (f *facts) rise(x *Experiment) (rise, least float64, ok bool) {
+	before, after := f.before(), x.measured()
+	if x.Lever == nil || x.Late != "" || !(x.Lever.Factor > 1) || before.rate == 0 || after.rate == 0 {
+		return 0, 0, false
+	}
+	ratio := after.rate / before.rate
+	rise = (ratio - 1) / (x.Lever.Factor - 1)
+	err := ratio * math.Hypot(after.err/after.rate, before.err/before.rate) / (x.Lever.Factor - 1)
+	return rise, rise - noise*err, true
+}
+
+// came reports whether the rate rose as predicted, clearly.
+func came(rise, least float64) bool { return math.Abs(rise-1) <= 0.25 && least >= partly }
+
+// before is the rate before a lever was moved.
+func (f *facts) before() measured {
+	if f.most.rate > 0 {
+		return f.most
+	}
+	return measured{f.Rate, (f.Hi - f.Lo) / 4}
+}
+
+// usageText says how much of a limit was used up.
+func (f *facts) usageText(k Kind) (out []string) {
+	if k == CPUQuota && f.throttled >= 0 {
+		out = append(out, unit.Share(f.throttled)+" of its periods were throttled")
+	}
+	if s := f.sameRate(); s != "" {
+		out = append(out, "the rate is "+s)
+	}
+	return out
+}
+
+// quota names a CPU quota that acts.
+func quota(f *facts) *Verdict {
+	acts := f.throttled >= 0.8 || f.throttled >= 0.5 && (f.quota < 0 || f.quota >= full)
+	switch {
+	case acts:
+		value := ""
+		if f.account != nil && f.account.Quota > 0 {
+			value = unit.Decimal(1000*f.account.Quota, 4) + "m"
+		}
+		return likely(CPUQuota, value, f.usageText(CPUQuota)...)
+	case f.throttled < 0 && f.account == nil && f.Signature.Class == signature.CPUThrottling:
+		return likely(CPUQuota, "", f.Signature.Evidence...)
+	}
+	return nil
+}
+
+// collector names garbage collection that takes most of the time.
+func collector(f *facts) *Verdict {
+	if f.collecting < partly {
+		return nil
+	}
+	return likely(Collector, "", fmt.Sprintf("garbage collection stopped it for %s of the time", unit.Share(f.collecting)))
+}
+
+// processors names processors that are all busy, with the target for the most part.
+func processors(f *facts) *Verdict {
+	switch {
+	case f.account == nil || f.processors < partly || f.isSingle():
+		return nil
+	case f.processors >= full:
+		return likely(Processors, processorsOf(f.account.Processors), f.used())
+	case f.host >= 0.95 && !f.Signature.Class.Traits().Limiter:
+		return likely(Processors, processorsOf(f.account.Processors), f.used(), fmt.Sprintf("with the generator and other "+
+			"work they were busy for %s of the time", unit.Share(f.host)))
+	}
+	return nil
+}
+
+// used says how many processors the target used.
+func (f *facts) used() string {
+	return fmt.Sprintf("it used %s of %s", unit.Decimal(f.cpu, 2), processorsOf(f.account.Processors))
+}
+
+func processorsOf(n int) string { return unit.Count(n, "processor") }
+
+// isSingle reports whether the target uses one of several processors all the time, and not more.
+func (f *facts) isSingle() bool {
+	if f.account == nil || f.account.Processors < 2 {
+		return false
+	}
+	return f.busiest >= full && f.cpu-f.busiest < 0.2 || f.cpu >= 0.9 && f.cpu <= 1.1 && f.host >= 0 && f.host < 0.9
+}
+
+// oneThread names a target that computes one thing at a time.
+func oneThread(f *facts) *Verdict {
+	if !f.isSingle() {
+		return nil
+	}
+	out := likely(OneThread, "", f.used())
+	if f.busiest >= full {
+		out.Evidence = append(out.Evidence, fmt.Sprintf("one thread was busy for %s of the time", unit.Share(min(1, f.busiest))))
+	}
+	return out
+}
+
+// disk names a disk that threads wait for.
+func disk(f *facts) *Verdict {
+	if f.diskWait < partly || !f.idles() {
+		return nil
+	}
+	return likely(Disk, "", fmt.Sprintf("in %s of the looks a thread waited for a disk", unit.Share(f.diskWait)), f.used())
+}
+
+// limiter names a limit on the rate of calls, which refuses calls, or lets them hang, while the target is idle.
+func limiter(f *facts) *Verdict {
+	c := f.Signature.Class
+	if c != signature.TokenBucket && c != signature.FixedWindow && c != signature.Penalty && c != signature.QuotaHang {
+		return nil
+	}
+	if f.Signature.Queued {
+		return nil // what was served had waited: the service itself may be at its end
+	}
+	v := likely(RateLimit, f.setting(), f.Signature.Evidence...)
+	one := f.single()
+	if one == nil || one.Bad == 0 || c == signature.QuotaHang {
+		return v
+	}
+	// With one call in flight at most, a target that still refuses is busy for rate × service of the time.
+	busy := one.measured().rate * one.Service
+	if float64(one.Bad) > 0.05*float64(one.Bad+total(one.Counts)) && busy > 0 && busy < partly {
+		v.Certainty = signature.Shown
+		v.Evidence = append([]string{fmt.Sprintf("with one call in flight at most, and none for %s of the time, it refuses "+
+			"calls all the same", unit.Share(1-busy))}, v.Evidence...)
+	}
+	return v
+}
+
+// setting is what a limit on the rate is set to.
+func (f *facts) setting() string {
+	if f.Rate == 0 {
+		return ""
+	}
+	return perSecond(f.Rate)
+}
+
+func total(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// refusedInFlight names a limit on calls in flight that refuses: if fewer in flight get less in proportion, the limit
+// sets the rate, and otherwise the service behind it does.
+func refusedInFlight(f *facts) *Verdict {
+	n := float64(f.Signature.InFlight)
+	if f.Signature.Class != signature.ConcurrencyLimit || n < 1 {
+		return nil
+	}
+	value := fmt.Sprintf("%.0f in flight", n)
+	one := f.single()
+	switch {
+	case one != nil && f.Rate > 0:
+		if each := f.Rate / one.measured().rate; math.Abs(each-n) > 0.25*n+0.5 {
+			return nil
+		}
+		return likely(Slots, value, append([]string{fmt.Sprintf("one call at a time gets %s: %.0f get as much as the capacity",
+			perSecond(one.measured().rate), n)}, f.Signature.Evidence...)...)
+	case f.Idle > 0 && f.Rate > 0 && math.Abs(f.Rate*f.Idle-n) <= 0.25*n+0.5:
+		return likely(Slots, value, append([]string{fmt.Sprintf("calls take %s however many there are, and %s of them keep "+
+			"%.0f in flight", unit.Seconds(f.Idle), perSecond(f.Rate), f.Rate*f.Idle)}, f.Signature.Evidence...)...)
+	}
+	return nil
+}
+
+// bandwidth names a limit on bytes: with more calls in flight, each answer takes longer from its first byte on.
+func bandwidth(f *facts) *Verdict {
+	x := f.full()
+	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 || f.host >= 0.9 ||
+		f.cpu >= full {
+		return nil
+	}
+	grown := x.Transfer / f.least.Transfer
+	if more := float64(x.InFlight) / float64(f.least.InFlight); grown < 1+(more-1)/2 {
+		return nil
+	}
+	return likely(Bandwidth, "", fmt.Sprintf("%s of an answer's time passes after its first byte, and %s times as much with "+
+		"%d in flight as with %d", unit.Share(x.Transfer/x.Service), unit.Decimal(grown, 2), x.InFlight, f.least.InFlight))
+}
+
+// paced names a limit that lets calls wait: a single caller waits far longer than a call takes, and nothing is busy.
+func paced(f *facts) *Verdict {
+	one := f.single()
+	if one == nil || !f.flat || f.least.InFlight > 1 || f.Idle <= 0 || !f.idles() ||
+		f.Signature.Scores[signature.CPUThrottling] >= 0.3 || f.Signature.Period > 0 {
+		return nil
+	}
+	if m := one.measured(); one.Service < 2*f.Idle+0.002 || m.rate*f.Idle > partly || m.err > 0.02*m.rate {
+		return nil
+	}
+	return likely(RateLimit, f.setting(), fmt.Sprintf("one call at a time takes %s, where a rare one takes %s, and answers "+
+		"come as evenly as by a clock", unit.Seconds(one.Service), unit.Seconds(f.Idle)), f.used())
+}
+
+// connections names a limit on the connections that are served: each of them is busy all the time.
+func connections(f *facts) *Verdict {
+	one, n := f.single(), float64(f.Accepted)
+	if one == nil || n < 2 || f.Rate == 0 || f.account != nil && !f.idles() {
+		return nil
+	}
+	if busy := f.Rate / one.measured().rate; math.Abs(busy-n) > 0.2*n {
+		return nil
+	}
+	return likely(Connections, fmt.Sprintf("%.0f at a time", n), fmt.Sprintf("%.0f connections were served, and others never: "+
+		"one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
+}
+
+// slots names so many calls at a time, where the target is seen to be idle meanwhile.
+func slots(f *facts) *Verdict {
+	n := f.atOnce()
+	one := f.single()
+	if n < 0.8 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 {
+		return nil
+	}
+	if nearest := math.Round(n); n < 10 && math.Abs(n-nearest) > 0.15*nearest {
+		return nil // no whole number of calls
+	}
+	value := fmt.Sprintf("%.0f at a time", n)
+	if n >= 10 {
+		value = "about " + value
+	}
+	x := f.full()
+	return likely(Slots, value, fmt.Sprintf("%s at a time: with %d in flight each takes %s, and %s with %d", served(n),
+		one.InFlight, unit.Seconds(one.Service), unit.Seconds(x.Service), x.InFlight), f.used())
+}
