@@ -10,8 +10,8 @@ import (
 // maxClaims bounds the header and the claims of identity tokens, in bytes after decoding.
 const maxClaims = 16 << 10
 
-// accessToken returns the token of an OAuth token response (RFC 6749, section 5.1), and what is wrong with it: it must be
-// a token of type Bearer, of visible characters, and expires_in a number above 0. It does not allocate.
+// accessToken returns the token of an OAuth token response (RFC 6749, section 5.1), or what is wrong with it. The token
+// must be of type Bearer and of visible characters, and expires_in a number above 0. It does not allocate.
 func accessToken(body []byte) (token []byte, v verdict) {
 	a, ok := readOAuth(body)
 	switch {

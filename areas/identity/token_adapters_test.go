@@ -401,7 +401,8 @@ func TestLifetime(t *testing.T) {
 	const now = 1_800_000_000
 	for value, want := range map[string]verdict{
 		"300": noCause, "0": hasExpired, "-1": hasExpired, "1800000001": noCause, "1800000000": hasExpired, `"300"`: noCause, "300.5": noCause, "0.5": noCause, "-0.5": hasExpired, "-0": hasExpired, "3e2": noCause, `"3.5e2"`: noCause, "1e999": noLifetime,
-		"99999999999999999999": noCause, "-99999999999999999999": hasExpired, "1799999999.5": hasExpired, "18e8": hasExpired, "1800000000.5": noCause, "0300": noLifetime,
+		"99999999999999999999": noCause, "-99999999999999999999": hasExpired, "18e8": hasExpired, "0300": noLifetime,
+		"1799999999.5": hasExpired, "1800000000.5": noCause,
 		`"2027-01-15T08:00:01Z"`: noCause, `"2027-01-15T08:00:00Z"`: hasExpired, `"2027-01-15T09:00:01+01:00"`: noCause, `"soon"`: noLifetime, "null": noLifetime, "{}": noLifetime, "": noLifetime,
 	} {
 		if got := lifetime([]byte(value), now); got != want {

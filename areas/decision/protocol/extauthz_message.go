@@ -206,13 +206,10 @@ type checkResponse struct {
 func readCheckResponse(b []byte) (checkResponse, bool) {
 	var r checkResponse
 	ok := protoFields(b, func(f protoField) bool {
-		switch f.num {
-		case 1:
+		if f.num == 1 {
 			return f.kind == protowire.BytesType && r.readStatus(f.bytes)
-		case 2:
-			return f.kind == protowire.BytesType && r.readDenied(f.bytes)
 		}
-		return true
+		return f.num != 2 || f.kind == protowire.BytesType && r.readDenied(f.bytes)
 	})
 	return r, ok
 }
@@ -220,11 +217,11 @@ func readCheckResponse(b []byte) (checkResponse, bool) {
 // readStatus reads fields code 1 and message 2 of google.rpc.Status.
 func (r *checkResponse) readStatus(b []byte) bool {
 	return protoFields(b, func(f protoField) bool {
-		switch f.num {
-		case 1:
+		if f.num == 1 {
 			r.code = int32(f.varint)
 			return f.kind == protowire.VarintType
-		case 2:
+		}
+		if f.num == 2 {
 			r.message = f.bytes
 			return f.kind == protowire.BytesType
 		}
