@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ type Experimenting struct {
 type experiments struct {
 	*run.Arm
 	found    capacity.Result
+	rate     float64 // what the target can do; where only bounds are known, the rate that broke
 	arrivals func(rate float64, d time.Duration) load.Process
 	next     uint64 // number of the next call
 	streams  uint64 // opened so far
@@ -68,7 +70,7 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	a.Load.Config = s.config
 	keys := uint64(max(1, s.trace.Callers))
 	x := &experiments{
-		Arm: a, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
+		Arm: a, found: r, rate: cmp.Or(r.Rate, r.AtMost), arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
 	return x.all(ctx)
@@ -94,7 +96,7 @@ func hasLimit(r *capacity.Result) bool {
 	found := r.Stop == capacity.StopFound || r.Stop == capacity.StopTime
 	t := r.Signature.Class.Traits()
 	punishes := t.Limiter && t.Falls // any overload would only be punished again
-	return found && r.Broke && r.Valid && r.Rate > 0 && !r.Wedged && !punishes
+	return found && r.Broke && r.Valid && (r.Rate > 0 || r.AtMost > 0) && !r.Wedged && !punishes
 }
 
 // experimentLost is why an experiment could not be made.
@@ -114,7 +116,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
 		most, end = limiterInFlight, x.Env.Clock.Now().Add(limiterTime)
 	}
-	offered := x.allowed(excess * x.found.Rate)
+	offered := x.allowed(excess * x.rate)
 	length := x.length(shortestExperiment)
 	for k := 1; k <= most; k *= 2 {
 		warm := length / 4
@@ -134,7 +136,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 
 // prime is how long it takes to use up what a limiter has saved up.
 func (x *experiments) prime(offered float64) time.Duration {
-	over := offered - x.found.Rate
+	over := offered - x.rate
 	if x.found.Burst == nil || over <= 0 {
 		return 0
 	}
@@ -165,7 +167,7 @@ func (x *experiments) allowed(rate float64) float64 {
 
 // length is how long an experiment is measured.
 func (x *experiments) length(shortest time.Duration) time.Duration {
-	ends := time.Duration(experimentEnds / x.found.Rate * float64(time.Second))
+	ends := time.Duration(experimentEnds / x.rate * float64(time.Second))
 	return min(max(ends, shortest), longestExperiment)
 }
 
@@ -176,8 +178,8 @@ func (x *experiments) levers(ctx context.Context) error {
 		return nil
 	}
 	for _, l := range offers(x.Treatment) {
-		offered := x.allowed(leverExcess * l.Factor * x.found.Rate)
-		if offered < leastLever*l.Factor*x.found.Rate {
+		offered := x.allowed(leverExcess * l.Factor * x.rate)
+		if offered < leastLever*l.Factor*x.rate {
 			continue
 		}
 		if err := x.move(ctx, &l, offered); err != nil {
