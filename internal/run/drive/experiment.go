@@ -51,7 +51,6 @@ type Experimenting struct {
 type experiments struct {
 	*run.Arm
 	found    capacity.Result
-	rate     float64 // what the target can do; where only bounds are known, the rate that broke
 	arrivals func(rate float64, d time.Duration) load.Process
 	next     uint64 // number of the next call
 	streams  uint64 // opened so far
@@ -70,11 +69,14 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	a.Load.Config = s.config
 	keys := uint64(max(1, s.trace.Callers))
 	x := &experiments{
-		Arm: a, found: r, rate: cmp.Or(r.Rate, r.AtMost), arrivals: arrivals(&a.Load, a.Trial.Seed),
+		Arm: a, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
 	return x.all(ctx)
 }
+
+// rate is what the target can do, in 1/s; where only bounds are known, the rate that broke.
+func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMost) }
 
 // all makes the experiments.
 func (x *experiments) all(ctx context.Context) error {
@@ -116,7 +118,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
 		most, end = limiterInFlight, x.Env.Clock.Now().Add(limiterTime)
 	}
-	offered := x.allowed(excess * x.rate)
+	offered := x.allowed(excess * x.rate())
 	length := x.length(shortestExperiment)
 	for k := 1; k <= most; k *= 2 {
 		warm := length / 4
@@ -136,7 +138,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 
 // prime is how long it takes to use up what a limiter has saved up.
 func (x *experiments) prime(offered float64) time.Duration {
-	over := offered - x.rate
+	over := offered - x.rate()
 	if x.found.Burst == nil || over <= 0 {
 		return 0
 	}
@@ -167,7 +169,7 @@ func (x *experiments) allowed(rate float64) float64 {
 
 // length is how long an experiment is measured.
 func (x *experiments) length(shortest time.Duration) time.Duration {
-	ends := time.Duration(experimentEnds / x.rate * float64(time.Second))
+	ends := time.Duration(experimentEnds / x.rate() * float64(time.Second))
 	return min(max(ends, shortest), longestExperiment)
 }
 
@@ -178,8 +180,8 @@ func (x *experiments) levers(ctx context.Context) error {
 		return nil
 	}
 	for _, l := range offers(x.Treatment) {
-		offered := x.allowed(leverExcess * l.Factor * x.rate)
-		if offered < leastLever*l.Factor*x.rate {
+		offered := x.allowed(leverExcess * l.Factor * x.rate())
+		if offered < leastLever*l.Factor*x.rate() {
 			continue
 		}
 		if err := x.move(ctx, &l, offered); err != nil {
