@@ -55,6 +55,7 @@ type experiments struct {
 	next     uint64 // number of the next call
 	streams  uint64 // opened so far
 	done     []limit.Experiment
+	moved    error // why a lever is not set back
 }
 
 // experiment follows a search with experiments, if it found a rate at which the target breaks. What keeps the
@@ -88,9 +89,9 @@ func (x *experiments) all(ctx context.Context) error {
 		err = x.comeBack(ctx)
 	}
 	if lost, ok := errors.AsType[*experimentLost](err); ok && ctx.Err() == nil {
-		return x.Writer.Warning(record.Warning{Treatment: x.Trial.Treatment, Text: lost.Error()})
+		err = x.Writer.Warning(record.Warning{Treatment: x.Trial.Treatment, Text: lost.Error()})
 	}
-	return err
+	return errors.Join(err, x.moved)
 }
 
 // hasLimit reports whether a search found what a target can do, and left it able to do it again.
@@ -184,7 +185,7 @@ func (x *experiments) levers(ctx context.Context) error {
 		if offered < leastLever*l.Factor*x.rate() {
 			continue
 		}
-		if err := x.move(ctx, &l, offered); err != nil {
+		if err := x.move(ctx, &l, offered); err != nil || x.moved != nil {
 			return err
 		}
 	}
@@ -192,7 +193,7 @@ func (x *experiments) levers(ctx context.Context) error {
 }
 
 // move makes one experiment with a lever moved, and sets it back, also after an error or an interrupt.
-func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) (err error) {
+func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) error {
 	back, err := l.Move(ctx)
 	if err != nil {
 		return &experimentLost{fmt.Errorf("change the %s from %s to %s: %w", l.Limit, l.From, l.To, err)}
@@ -201,7 +202,7 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), setBackWithin)
 		defer cancel()
 		if failed := back(within); failed != nil {
-			err = errors.Join(err, fmt.Errorf("set the %s back to %s: %w", l.Limit, l.From, failed))
+			x.moved = fmt.Errorf("set the %s back to %s: %w", l.Limit, l.From, failed)
 		}
 	}()
 	length := x.length(shortestLever)
