@@ -6,6 +6,7 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/run"
+	"tare/internal/signature"
 	"tare/internal/term"
 	"tare/internal/unit"
 )
@@ -88,8 +89,8 @@ func (v *searchView) lines(e run.Event, c capacity.Event) []string {
 		if c.Hi > 0 {
 			so += " [" + unit.Decimal(c.Lo, 4) + ", " + unit.Decimal(c.Hi, 4) + "]"
 		}
-		if c.Signature != "" {
-			so += "   " + string(c.Signature)
+		if f := (signature.Verdict{Class: c.Signature}).Failure(); f.Known() && f.Class != signature.Client {
+			so += "   fails as " + f.Name()
 		}
 		lines = append(lines, so)
 	}
