@@ -55,7 +55,8 @@ type Lever struct {
 	From   string  // the setting: "100m"
 	To     string  // the other setting: "200m"
 	Factor float64 // by which the rate of calls changes if this limit sets it
-	// Move sets it, and returns what sets it back. Whatever outlives this process is journaled first.
+	// Move sets it, and returns what sets it back; after an error nothing has changed. It is called while no load is
+	// offered. Whatever outlives this process is journaled first.
 	Move func(ctx context.Context) (back func(context.Context) error, err error)
 }
 

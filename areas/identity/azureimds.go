@@ -150,13 +150,12 @@ func azureSubject(body []byte) string {
 	return subjectOf(jsonscan.Text(token))
 }
 
-// eitherNumber returns the value of a whole number, or of a text of one: the service writes texts, some emulators
-// numbers.
+// eitherNumber returns the seconds of a number, or of a text of one: the service writes texts, some emulators numbers.
 func eitherNumber(value []byte) (int64, bool) {
 	if t := jsonscan.Text(value); t != nil {
-		return jsonscan.Int(t)
+		return seconds(t)
 	}
-	return jsonscan.Int(value)
+	return seconds(value)
 }
 
 // unsigned reports whether token is a JWT that says of itself that nobody has signed it (RFC 8725, section 3.2). A

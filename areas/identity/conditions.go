@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +22,8 @@ const (
 	conditionRotate = "rotate"
 	// starvedTo is what is left of the endpoint's CPU limit, at least leastShare of a CPU.
 	starvedTo, leastShare = 0.1, 0.01
+	// leverFactor is by how much the endpoint's CPU limit is raised to try whether it sets the rate.
+	leverFactor = 2
 	// slowBy is how much longer each of the two hops behind the endpoint takes.
 	slowBy = time.Second
 	// longestStale bounds the life of tokens for which it is waited until the endpoint gives a withdrawn one no more.
@@ -114,6 +117,33 @@ func (p *arm) starved() proc.Quota {
 func (p *arm) starve(context.Context) (func(context.Context) error, error) {
 	lift := func(context.Context) error { return p.group.SetQuota(proc.Quota{Share: p.knobs.CPUQuota}) }
 	return lift, p.group.SetQuota(p.starved())
+}
+
+// Levers is area.Can.Levers: the CPU limit of the endpoint's control group is doubled where the endpoint can use that.
+func (t *target) Levers(tr design.Treatment) []area.Lever {
+	p, err := t.arms.Of(tr)
+	if err != nil || p.url != nil || p.group == nil {
+		return nil
+	}
+	from, to := proc.Quota{Share: p.knobs.CPUQuota}, proc.Quota{Share: leverFactor * p.knobs.CPUQuota}
+	if to.Share > float64(min(p.child(serverEndpoint).ready.Procs, runtime.NumCPU())) {
+		return nil
+	}
+	return []area.Lever{{
+		Limit: "cpu-quota", From: cpuText(from), To: cpuText(to), Factor: leverFactor,
+		Move: func(context.Context) (func(context.Context) error, error) {
+			if err := p.group.SetQuota(to); err != nil {
+				return nil, errors.Join(err, p.group.SetQuota(from))
+			}
+			return func(context.Context) error { return p.group.SetQuota(from) }, nil
+		},
+	}}
+}
+
+// cpuText returns a quota as it is written in a file.
+func cpuText(q proc.Quota) string {
+	text, _ := CPU(q.Share).MarshalText() // it never fails
+	return string(text)
 }
 
 // slow makes the hops behind the endpoint take longer.
@@ -235,8 +265,8 @@ func (x *stale) token(ctx context.Context, key int) (string, error) {
 	if got.Status == http.StatusForbidden {
 		return "", nil
 	}
-	token, ok := accessToken(got.Body)
-	if got.Status != http.StatusOK || !ok {
+	token, v := accessToken(got.Body)
+	if got.Status != http.StatusOK || v != noCause {
 		return "", fmt.Errorf("status %d without a token", got.Status)
 	}
 	return string(token), nil

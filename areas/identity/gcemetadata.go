@@ -23,7 +23,7 @@ func gceMetadata() adapter {
 		operations: []operation{
 			{
 				name: opToken, expect: "200, a token response with a non-empty token of type Bearer that has not expired",
-				request: gceAsk, wire: gceTokens,
+				request: gceAsk, reader: gceTokens,
 			},
 			{
 				name: opIdentity, request: gceAsk, wire: gceIdentities,
@@ -79,8 +79,15 @@ func gceIdentities(s session) load.Wire {
 	}
 }
 
-func gceTokens(s session) load.Wire {
-	return &gceToken{judge: newJudge(s), requests: s.requests(func(key int) []byte { return gceAsk(s, key) })}
+func gceTokens(s session) reader {
+	j := newJudge(s)
+	return func(_ uint64, key int, body []byte) verdict {
+		token, v := accessToken(body)
+		if v != noCause {
+			return v
+		}
+		return j.owns(key, token)
+	}
 }
 
 // gceAsk renders the request of one identity.
@@ -106,67 +113,8 @@ func gceRequest(s session, key int, path string, headers ...string) []byte {
 	return s.request(key, http.MethodGet, path, nil, headers...)
 }
 
-// gceToken asks for access tokens.
-type gceToken struct {
-	*requests
-	judge *judge
-}
-
-// ConnKey implements load.Wire.
-func (w *gceToken) ConnKey(i uint64) int { return w.key(i) }
-
-// Render implements load.Wire.
-func (w *gceToken) Render(dst []byte, i uint64) []byte { return w.appendTo(dst, i) }
-
-// Check implements load.Wire.
-func (w *gceToken) Check(i uint64, status int, body []byte) load.Outcome {
-	if status != http.StatusOK {
-		return outcomeOf(status)
-	}
-	token, ok := accessToken(body)
-	if !ok || !w.good(w.ConnKey(i), token) {
-		return load.Wrong
-	}
-	return load.OK
-}
-
-// Explain implements load.Wire.
-func (w *gceToken) Explain(i uint64, status int, body []byte) int {
-	if status != http.StatusOK {
-		return explain(refusal(status))
-	}
-	if w.Check(i, status, body) == load.OK {
-		return int(noCause)
-	}
-	a, ok := readOAuth(body)
-	switch {
-	case !ok:
-		return int(malformed(body))
-	case len(a.token) == 0:
-		return int(noToken)
-	case !visible(a.token):
-		return int(notVisible)
-	case !bytes.EqualFold(a.kind, []byte("Bearer")):
-		return int(notBearer)
-	case !a.promises || a.quoted:
-		return int(noLifetime)
-	case a.expires <= 0:
-		return int(hasExpired)
-	}
-	return int(alreadyOthers)
-}
-
 // explain leaves the outcome out.
 func explain(_ load.Outcome, v verdict) int { return int(v) }
-
-// good reports whether token may be this identity's. Only one that is new for the identity has to be looked at closely.
-func (w *gceToken) good(key int, token []byte) bool {
-	if !w.judge.known(key, token) && (!visible(token) || !w.judge.take(key, token)) {
-		return false
-	}
-	w.judge.tally.saw(key, token)
-	return true
-}
 
 // gceIdentity asks for identity tokens, each call for an audience of its own.
 type gceIdentity struct {

@@ -281,6 +281,27 @@ func TestOnlyGoodBodiesSucceed(t *testing.T) {
 	})
 }
 
+// TestNumbersHaveManyForms: the lifetime of a good answer may have a fraction, an exponent, or many digits.
+func TestNumbersHaveManyForms(t *testing.T) {
+	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {
+		if _, ok := seconds([]byte(strings.Trim(v.date, `"`))); !ok {
+			return
+		}
+		for _, x := range []string{"3599.5", "3.6e3", "36E+2", "0.5", "99999999999999999999", "1e30"} {
+			p := v.goodParts(t)
+			p.date = x
+			if strings.HasPrefix(v.date, `"`) {
+				p.date = `"` + x + `"`
+			}
+			wantOutcome(t, w, "a lifetime of "+p.date, v.status, v.answer(p), load.OK)
+			body := []byte(v.answer(p))
+			if n := testing.AllocsPerRun(20, func() { _ = w.Check(0, v.status, body) }); n != 0 {
+				t.Errorf("%s: %v allocations a call", p.date, n)
+			}
+		}
+	})
+}
+
 // TestBadTokensFail: a well-formed answer with a bad token is no success.
 func TestBadTokensFail(t *testing.T) {
 	eachWireCase(t, func(t *testing.T, v wireCase, w load.Wire) {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 
 	"tare/internal/jsonscan"
@@ -105,14 +106,18 @@ func holds(value, want []byte) bool {
 	}
 }
 
-// seconds returns the whole part of a NumericDate (RFC 7519, section 2), which may have a fraction or an exponent.
-func seconds(value []byte) (int64, bool) {
-	if bytes.ContainsAny(value, "eE") && jsonscan.IsNumber(value) {
-		v, err := strconv.ParseFloat(string(value), 64)
-		return int64(v), err == nil && v > -1e17 && v < 1e17
+// farAway bounds what seconds returns.
+const farAway = 1e17
+
+// seconds returns a number of seconds, such as a NumericDate (RFC 7519, section 2), rounded up: a token that lives for
+// half a second has not expired. ok is false for what is no finite number.
+func seconds(value []byte) (n int64, ok bool) {
+	if !jsonscan.IsNumber(value) {
+		return 0, false
 	}
-	if i := bytes.IndexByte(value, '.'); i > 0 && jsonscan.IsNumber(value) {
-		value = value[:i]
+	if n, ok = jsonscan.Int(value); ok {
+		return min(max(n, -farAway), farAway), true
 	}
-	return jsonscan.Int(value)
+	v, err := strconv.ParseFloat(string(value), 64)
+	return int64(math.Ceil(min(max(v, -farAway), farAway))), err == nil
 }

@@ -230,16 +230,17 @@ func (o OIDC) authOf(secret string) string {
 type oauthAnswer struct {
 	token, kind []byte
 	expires     int64
-	promises    bool // there is an expires_in
+	promises    bool // there is an expires_in other than null
 	quoted      bool // and it is a text
+	dated       bool // and it is a number, or the text of one
 }
 
 func readOAuth(body []byte) (a oauthAnswer, ok bool) {
 	var f [3][]byte
 	ok = jsonscan.Pick(body, f[:], "access_token", "token_type", "expires_in")
 	a.token, a.kind = jsonscan.Text(f[0]), jsonscan.Text(f[1])
-	a.promises, a.quoted = f[2] != nil, jsonscan.Text(f[2]) != nil
-	a.expires, _ = seconds(bytes.Trim(f[2], `"`))
+	a.promises, a.quoted = f[2] != nil && string(f[2]) != "null", jsonscan.Text(f[2]) != nil
+	a.expires, a.dated = eitherNumber(f[2])
 	return a, ok
 }
 
@@ -254,6 +255,8 @@ func oauthToken(j *judge, key int, body []byte, want wanted) verdict {
 		return noToken
 	case !bytes.EqualFold(a.kind, []byte("Bearer")) && !bytes.EqualFold(a.kind, []byte("N_A")):
 		return notBearer
+	case a.promises && !a.dated:
+		return noLifetime
 	case a.promises && a.expires <= 0:
 		return hasExpired
 	}

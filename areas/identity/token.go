@@ -10,16 +10,25 @@ import (
 // maxClaims bounds the header and the claims of identity tokens, in bytes after decoding.
 const maxClaims = 16 << 10
 
-// accessToken returns the token of a well-formed OAuth token response (RFC 6749, section 5.1) that is still good: a
-// token of type Bearer, and expires_in above 0. ok is false otherwise. Whether the token is visible is left to the
-// caller. It does not allocate.
-func accessToken(body []byte) (token []byte, ok bool) {
-	var f [3][]byte
-	if !jsonscan.Pick(body, f[:], "access_token", "token_type", "expires_in") {
-		return nil, false
+// accessToken returns the token of an OAuth token response (RFC 6749, section 5.1), or what is wrong with it. The token
+// must be of type Bearer and of visible characters, and expires_in a number above 0. It does not allocate.
+func accessToken(body []byte) (token []byte, v verdict) {
+	a, ok := readOAuth(body)
+	switch {
+	case !ok:
+		return nil, malformed(body)
+	case len(a.token) == 0:
+		return nil, noToken
+	case !visible(a.token):
+		return nil, notVisible
+	case !bytes.EqualFold(a.kind, []byte("Bearer")):
+		return nil, notBearer
+	case !a.dated || a.quoted:
+		return nil, noLifetime
+	case a.expires <= 0:
+		return nil, hasExpired
 	}
-	s, number := jsonscan.Int(f[2])
-	return jsonscan.Text(f[0]), number && s > 0 && bytes.EqualFold(jsonscan.Text(f[1]), []byte("Bearer"))
+	return a.token, noCause
 }
 
 // visible reports whether b is one or more printable ASCII characters: what a token is made of (RFC 6749, appendix

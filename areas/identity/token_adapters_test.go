@@ -204,6 +204,7 @@ func TestOIDCWrongTokens(t *testing.T) {
 		{"no token", nil, text(`{"expires_in":300,"token_type":"Bearer"}`), load.Wrong, "without a token"},
 		{"page", nil, text("<html>"), load.Wrong, "no JSON"},
 		{"of another type", nil, text(`{"access_token":"a","expires_in":300,"token_type":"DPoP"}`), load.Wrong, "another type"},
+		{"no number as expires_in", nil, text(`{"access_token":"a","expires_in":"soon","token_type":"Bearer"}`), load.Wrong, "how long the token lives"},
 		{"expires_in 0", nil, text(`{"access_token":"a","expires_in":0,"token_type":"Bearer"}`), load.Wrong, "has expired"},
 		{"slow down", nil, code(400, `{"error":"slow_down"}`), load.Refused, "slow down"},
 		{"unavailable", nil, code(400, `{"error":"temporarily_unavailable"}`), load.Refused, "temporarily unavailable"},
@@ -399,7 +400,9 @@ func TestHTTPStatusOnly(t *testing.T) {
 func TestLifetime(t *testing.T) {
 	const now = 1_800_000_000
 	for value, want := range map[string]verdict{
-		"300": noCause, "0": hasExpired, "-1": hasExpired, "1800000001": noCause, "1800000000": hasExpired, `"300"`: noCause, "300.5": noCause,
+		"300": noCause, "0": hasExpired, "-1": hasExpired, "1800000001": noCause, "1800000000": hasExpired, `"300"`: noCause, "300.5": noCause, "0.5": noCause, "-0.5": hasExpired, "-0": hasExpired, "3e2": noCause, `"3.5e2"`: noCause, "1e999": noLifetime,
+		"99999999999999999999": noCause, "-99999999999999999999": hasExpired, "18e8": hasExpired, "0300": noLifetime,
+		"1799999999.5": hasExpired, "1800000000.5": noCause,
 		`"2027-01-15T08:00:01Z"`: noCause, `"2027-01-15T08:00:00Z"`: hasExpired, `"2027-01-15T09:00:01+01:00"`: noCause, `"soon"`: noLifetime, "null": noLifetime, "{}": noLifetime, "": noLifetime,
 	} {
 		if got := lifetime([]byte(value), now); got != want {

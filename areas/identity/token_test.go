@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +57,11 @@ func TestCheckToken(t *testing.T) {
 		{"expired", 200, `{"access_token":"a","expires_in":0,"token_type":"Bearer"}`, load.Wrong},
 		{"long expired", 200, `{"access_token":"a","expires_in":-5,"token_type":"Bearer"}`, load.Wrong},
 		{"expiry as text", 200, `{"access_token":"a","expires_in":"3599","token_type":"Bearer"}`, load.Wrong},
+		{"expiry with a fraction", 200, `{"access_token":"a","expires_in":3599.5,"token_type":"Bearer"}`, load.OK},
+		{"expiry with an exponent", 200, `{"access_token":"a","expires_in":3.6e3,"token_type":"Bearer"}`, load.OK},
+		{"half a second left", 200, `{"access_token":"a","expires_in":0.5,"token_type":"Bearer"}`, load.OK},
+		{"expiry far away", 200, `{"access_token":"a","expires_in":99999999999999999999,"token_type":"Bearer"}`, load.OK},
+		{"expiry of no finite value", 200, `{"access_token":"a","expires_in":1e999,"token_type":"Bearer"}`, load.Wrong},
 		{"no expiry", 200, `{"access_token":"a","token_type":"Bearer"}`, load.Wrong},
 		{"another type", 200, `{"access_token":"a","expires_in":3599,"token_type":"mac"}`, load.Wrong},
 		{"error with 200", 200, `{"error":"invalid_request"}`, load.Wrong},
@@ -74,6 +81,42 @@ func TestCheckToken(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
+}
+
+// TestBadTokensHaveTheirOwnCause: a token that is bad for another reason is not charged as another identity's.
+func TestBadTokensHaveTheirOwnCause(t *testing.T) {
+	for body, want := range map[string]verdict{
+		`{"access_token":"a","expires_in":"3599","token_type":"Bearer"}`:   noLifetime,
+		`{"access_token":"a","expires_in":null,"token_type":"Bearer"}`:     noLifetime,
+		`{"access_token":"a","expires_in":[3599],"token_type":"Bearer"}`:   noLifetime,
+		`{"access_token":"a","expires_in":1e999,"token_type":"Bearer"}`:    noLifetime,
+		`{"access_token":"a","expires_in":-3599.5,"token_type":"Bearer"}`:  hasExpired,
+		`{"access_token":"a b","expires_in":3599.5,"token_type":"Bearer"}`: notVisible,
+		`{"access_token":"a","expires_in":3599.5,"token_type":"mac"}`:      notBearer,
+		`{"expires_in":3599.5,"token_type":"Bearer"}`:                      noToken,
+		`{"access_token":"a"`: notJSON,
+	} {
+		if got := gceMetadata().wire(fakeSession(opToken, 2)).Explain(0, 200, []byte(body)); got != int(want) {
+			t.Errorf("%s: %q, want %q", body, causes()[got], causes()[want])
+		}
+	}
+}
+
+// TestFractionalLifetime: expires_in is a number in JSON, and a server that gives it a fraction is sound.
+func TestFractionalLifetime(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/email") {
+			_, _ = w.Write([]byte("robot@project.iam.gserviceaccount.com"))
+			return
+		}
+		_, _ = w.Write([]byte(`{"access_token":"ya29.robot","expires_in":3599.5,"token_type":"Bearer"}`))
+	}))
+	defer srv.Close()
+	everyOK(t, callOnce(t, &Spec{Adapter: "gce-metadata", URL: srv.URL}, 3))
 }
 
 // TestCheckForeignToken: a caller with an identity of its own must not get another's token.
@@ -183,9 +226,9 @@ func FuzzCheck(f *testing.F) {
 		defer memtest.Bound(t, len(b))()
 		if token.Check(0, 200, b) == load.OK {
 			var a struct {
-				Token   string `json:"access_token"`
-				Expires int64  `json:"expires_in"`
-				Type    string `json:"token_type"`
+				Token   string  `json:"access_token"`
+				Expires float64 `json:"expires_in"`
+				Type    string  `json:"token_type"`
 			}
 			if err := json.Unmarshal(b, &a); err != nil && !strings.Contains(err.Error(), "cannot unmarshal") {
 				t.Errorf("accepted %q: %v", b, err)

@@ -204,7 +204,7 @@ func readLogin(body []byte) (a vaultAuth, ok bool) {
 	var f [3][]byte
 	ok = jsonscan.Pick(auth, f[:], "client_token", "entity_id", "lease_duration")
 	a.token, a.entity = jsonscan.Text(f[0]), jsonscan.Text(f[1])
-	a.lives, a.dated = jsonscan.Int(f[2])
+	a.lives, a.dated = seconds(f[2])
 	return a, ok
 }
 

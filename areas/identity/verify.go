@@ -117,8 +117,8 @@ func (p *arm) token(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask for a token: %w", err)
 	}
-	token, ok := accessToken(body)
-	if status != 200 || !ok || !visible(token) {
+	token, v := accessToken(body)
+	if status != 200 || v != noCause {
 		return "", fmt.Errorf("ask for a token: status %d without a good one", status)
 	}
 	return string(token), nil

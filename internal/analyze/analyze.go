@@ -55,7 +55,7 @@ func (a *analysis) conclude(o Options) (*report.Report, error) {
 	a.generator()
 	a.stolen()
 	a.ending()
-	a.withdrawVerdicts()
+	a.withdrawEffects()
 	a.budgets(budgets)
 	for i := range a.rep.Budgets {
 		a.rep.Budgets[i].Line = lines[a.rep.Budgets[i].Text]

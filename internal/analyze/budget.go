@@ -140,7 +140,11 @@ func (a *analysis) budgetOf(b *budget.Budget, treatment string, f finding, inval
 	if f.why != "" {
 		return out
 	}
-	out.Estimate, out.Lo, out.Hi, out.Reason = finite(f.Value), finite(f.Lo), finite(f.Hi), f.how
+	out.Reason = f.how
+	if invalid && b.Limit.Against != budget.Absolute { // the figure is an effect
+		return out
+	}
+	out.Estimate, out.Lo, out.Hi = finite(f.Value), finite(f.Lo), finite(f.Hi)
 	if s := a.soaked[treatment]; s != nil {
 		return ownDoubt(a.unfinished(out, s), b, &f)
 	}

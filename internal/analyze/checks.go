@@ -92,16 +92,23 @@ func (a *analysis) check(family []*contrast, control design.Control, aa *report.
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// withdrawVerdicts takes the verdicts off the effects of a run that is not to be trusted. The estimates stay, as what
-// was seen.
-func (a *analysis) withdrawVerdicts() {
+// withdrawEffects takes the effects and the laws out of a run that is not to be trusted. What was measured under each
+// treatment stays, and so do the checks that found the fault.
+func (a *analysis) withdrawEffects() {
 	if len(a.flaws.invalid) == 0 {
 		return
 	}
-	for i := range a.rep.Effects {
-		e := &a.rep.Effects[i]
-		e.Verdict, e.Measurable, e.BlocksToDecide = report.NotJudged, false, nil
-		e.Reason = runInvalid
+	a.rep.Effects, a.rep.Additions = nil, nil
+	for i := range a.rep.Growth {
+		g := &a.rep.Growth[i]
+		points := g.Points
+		for k := range points {
+			points[k].Fitted, points[k].FittedLo, points[k].FittedHi = nil, nil, nil
+		}
+		*g = report.Growth{
+			Factor: g.Factor, Treatment: g.Treatment, Metric: g.Metric, Quantile: g.Quantile, Operation: g.Operation,
+			Unit: g.Unit, Range: g.Range, Points: points, Reason: runInvalid,
+		}
 	}
 }
 

@@ -153,10 +153,8 @@ func TestTheRunChecksItself(t *testing.T) {
 				!strings.Contains(rep.Reason, c.invalid) || !strings.Contains(rep.Reason, unreliable) {
 				t.Errorf("verdict %s (%s), want %q", rep.Verdict, rep.Reason, c.invalid)
 			}
-			for i := range rep.Effects {
-				if e := &rep.Effects[i]; e.Verdict != report.NotJudged || !strings.Contains(e.Reason, "invalid") {
-					t.Errorf("an invalid run judges: %+v", e)
-				}
+			if len(rep.Effects) > 0 {
+				t.Errorf("an invalid run has effects: %+v", rep.Effects)
 			}
 			for _, b := range rep.Budgets {
 				if b.Verdict != report.Inconclusive {

@@ -199,7 +199,7 @@ func (p *pairing) changes(base, treated *analysis, x Arms, invalid bool) (out []
 		if invalid {
 			c.Verdict, c.Reason = report.NotCompared, runInvalid
 		}
-		if f.Value > 0 && f.why == "" && g.why == "" && !b.Drift && !isBound(b, f) && !isBound(b, g) {
+		if !invalid && f.Value > 0 && f.why == "" && g.why == "" && !b.Drift && !isBound(b, f) && !isBound(b, g) {
 			r := g.against(&budget.Budget{Limit: budget.Limit{Against: budget.Ratio}}, f)
 			c.Ratio, c.Lo, c.Hi = finite(r.Value), finite(r.Lo), finite(r.Hi)
 		}

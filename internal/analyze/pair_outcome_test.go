@@ -92,10 +92,10 @@ func TestCompareInvalidSoak(t *testing.T) {
 	if rep.Verdict != report.Invalid || !strings.Contains(rep.Reason, "before is invalid") {
 		t.Errorf("%s: %s", rep.Verdict, rep.Reason)
 	}
-	if c := changeOf(t, rep, "response.p50"); c.Verdict != report.NotCompared || c.B.Value == nil {
+	if c := changeOf(t, rep, "response.p50"); c.Verdict != report.NotCompared || c.B.Value == nil || c.Ratio != nil {
 		t.Errorf("%+v", c)
 	}
-	if b := rep.Budgets[0]; b.Verdict != report.Inconclusive || b.Reason != runInvalid {
+	if b := rep.Budgets[0]; b.Verdict != report.Inconclusive || b.Reason != runInvalid || b.Estimate != nil {
 		t.Errorf("%+v", b)
 	}
 }

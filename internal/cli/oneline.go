@@ -25,7 +25,7 @@ type oneLineFlags struct {
 
 	outputs, budgets       []string
 	results, write, margin string
-	dryRun                 bool
+	dryRun, prove          bool
 }
 
 func (f *oneLineFlags) add(c *cobra.Command) {
@@ -74,7 +74,7 @@ func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
 	if err := a.outline(ctx, e.WithDefaults(), x); err != nil {
 		return err
 	}
-	return a.run(ctx, src, startFlags{results: f.results}, outs)
+	return a.run(ctx, src, startFlags{results: f.results, prove: f.prove}, outs)
 }
 
 // incomplete reports what is wrong with an experiment, and what its target needs. It keeps only the text that the

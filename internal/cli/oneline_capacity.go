@@ -38,6 +38,7 @@ func (a *app) capacityCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
+	proveFlag(c, &f.prove)
 	adapterFlag(c, &adapter)
 	return c
 }

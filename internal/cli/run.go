@@ -32,7 +32,7 @@ const resultsDir = "results"
 func (a *app) runCommand() *cobra.Command {
 	var outputs []string
 	var results string
-	var dryRun, yes bool
+	var dryRun, yes, prove bool
 	var resume string
 	var add int
 	var change sourceFlags
@@ -54,7 +54,7 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			return a.start(ctx, args, startFlags{
-				dryRun: dryRun, yes: yes, resume: resume, add: add, results: results, sourceFlags: change,
+				dryRun: dryRun, yes: yes, prove: prove, resume: resume, add: add, results: results, sourceFlags: change,
 			}, outs)
 		},
 	}
@@ -66,8 +66,15 @@ func (a *app) runCommand() *cobra.Command {
 	c.Flags().BoolVar(&yes, "yes", false,
 		"with --resume or --add-blocks: continue even a record that this user did not make on this host")
 	change.add(c)
+	proveFlag(c, &prove)
 	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least this many more blocks of a finished comparison")
 	return c
+}
+
+// proveFlag is a flag of the commands that search for a capacity.
+func proveFlag(c *cobra.Command, prove *bool) {
+	c.Flags().BoolVar(prove, "prove", true,
+		"after a search, change a limit of what tare itself started for some seconds, to try what follows from it")
 }
 
 // startFlags say how a run begins.
@@ -76,6 +83,7 @@ type startFlags struct {
 
 	dryRun          bool
 	yes             bool // continue even a record that another user made
+	prove           bool
 	resume, results string
 	add             int
 }
@@ -136,7 +144,7 @@ func (a *app) run(ctx context.Context, src source, f startFlags, outs []output) 
 		return err
 	}
 	// the seed fits a JSON number exactly
-	s := execution{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks}
+	s := execution{area: ar, e: e, left: out, seed: rand.Uint64() >> 11, most: e.Blocks, prove: f.prove}
 	if e.Seed != nil {
 		s.seed = *e.Seed
 	}
@@ -258,6 +266,7 @@ type execution struct {
 	lost  int                       // of those, the ones whose times are unusable
 	most  int                       // largest number of blocks
 	sizes map[string]map[string]int // calls per batch, of a continued run
+	prove bool                      // move the target's levers after a search
 }
 
 // carryOut measures, and finishes the record.
@@ -299,7 +308,7 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 	defer v.Close()
 	req := request(s.e, s.seed)
 	req.Events = drive.NewView(s.e.Question, s.e.Name, v)
-	req.Area, req.Env, req.Writer = s.area, env, s.w
+	req.Area, req.Env, req.Writer, req.Load.Prove = s.area, env, s.w, s.prove
 	if s.most > 0 {
 		req.Blocks = run.Blocks{
 			Most: s.most, Spare: design.Spare(s.most), From: s.from, Lost: s.lost, Within: time.Duration(s.e.Load.MaxTime),

@@ -46,7 +46,7 @@ func Open(ctx context.Context, c Config) (Stream, error) {
 	if c.Limit == nil {
 		c.Limit = ratelimit.New(clock.System{}, c.MaxRate)
 	}
-	s := &stream{cfg: c, clock: newClock(), next: 0}
+	s := &stream{cfg: c, clock: newClock(), next: c.First}
 	var err error
 	if c.Engine == Fast {
 		s.engine, err = newFast(c, s.clock)

@@ -51,6 +51,8 @@ type Config struct {
 	Host func() *Processors
 	// Seed draws the mix of operations.
 	Seed uint64
+	// First is the number of the first call. Calls of the same numbers may ask the same again.
+	First uint64
 }
 
 // A Stream is one continuous stream of calls to one target. Segments of load follow one another on it; calls in flight

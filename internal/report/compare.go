@@ -273,8 +273,7 @@ func (r *Report) undecidedTable() (t table, remarks []string) {
 		{head: "decided at about", drop: 1},
 	}
 	all := slices.DeleteFunc(r.gating(), func(x *Effect) bool {
-		return !x.Verdict.undecided() || r.Verdict == Invalid ||
-			r.allDecided()
+		return !x.Verdict.undecided() || r.allDecided()
 	})
 	for _, x := range all[:min(maxOpen, len(all))] {
 		t.add(named(labels, x.Treatment), x.measured(), x.Change(), x.Shown(), x.extent(x.MDE), x.blocksNeeded())

@@ -280,11 +280,9 @@ func pageUnreliable() *Report {
 	a := &r.AA.Effects[1]
 	a.Estimate, a.Lo, a.Hi, a.Adjusted, a.Measurable = .031, .019, .043, new(.0004), true
 	r.AA.Reliable = false
-	for i := range r.Effects {
-		r.Effects[i].Verdict, r.Effects[i].Reason = EffectInconclusive, "unreliable on this host: the A/A arm differs"
-	}
+	r.Effects, r.Additions = nil, nil
 	for i := range r.Budgets {
-		r.Budgets[i].Verdict = Inconclusive
+		r.Budgets[i].Verdict, r.Budgets[i].Estimate, r.Budgets[i].Lo, r.Budgets[i].Hi = Inconclusive, nil, nil, nil
 	}
 	r.Verdict, r.Reason = Invalid, "unreliable on this host: the A/A arm differs in cpu of open"
 	r.Warnings = append(r.Warnings, "the A/A arm differs in cpu of open by +3.1 % [+1.9, +4.3]")

@@ -208,9 +208,7 @@ func unreliable() *Report {
 	x := &r.AA.Effects[0]
 	x.Estimate, x.Lo, x.Hi, x.Verdict, x.Measurable = 0.031, 0.024, 0.039, Regressed, true
 	r.AA.Reliable = false
-	for i := range r.Effects {
-		r.Effects[i].Verdict, r.Effects[i].Reason = NotJudged, "the run is invalid"
-	}
+	r.Effects, r.Additions = nil, nil
 	r.Budgets = []Budget{{
 		Text: "exec.cpu <= +5%", Treatment: "enforcer=landlock", Verdict: Inconclusive,
 		Unit: metric.Ratio, Limit: new(0.05), Reason: "the run is invalid",

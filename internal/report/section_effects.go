@@ -80,12 +80,15 @@ func ranks(r *Report) func(id string) int {
 // effectSection shows what each control costs.
 func effectSection(r *Report) section {
 	var blocks []block
+	invalid := r.Verdict == Invalid && r.Design != nil
+	if invalid {
+		const text = "not given: the run is invalid"
+		blocks = append(blocks, block{In: inWords, Said: []remark{{Word: "effects", Text: text}}}, block{
+			In: onPage, Notice: &remark{Text: "this run is invalid, so no effect is given: below is what was measured"},
+		})
+	}
 	groups := effectGroups(r)
 	if len(groups) > 0 {
-		if r.Verdict == Invalid {
-			const text = "this run is invalid: the figures below are what was measured, and no verdict rests on them"
-			blocks = append(blocks, block{In: onPage, Notice: &remark{Text: text}})
-		}
 		blocks = append(blocks, block{In: onPage, Text: howToRead(r)})
 	}
 	blocks = append(blocks, effectBlocks(r)...)
@@ -99,7 +102,7 @@ func effectSection(r *Report) section {
 	}
 	blocks = append(blocks, additionBlocks(r)...)
 	blocks = append(blocks, exploratory(r)...)
-	if len(r.Effects)+len(r.Growth) > 0 {
+	if len(r.Effects)+len(r.Growth) > 0 || invalid {
 		blocks = append(blocks, whenAsked("What was measured under each treatment: medians of the blocks", absolutes(r))...)
 	}
 	return section{Question: "What does each control cost?", Short: "Cost", Blocks: blocks}
@@ -160,9 +163,6 @@ func howToRead(r *Report) string {
 	parts[0] += "."
 	if d := r.Design; d != nil && d.Margin > 0 {
 		parts = append(parts, "The shaded band is the margin of ±"+axisShare(d.Margin)+".")
-	}
-	if r.Verdict == Invalid {
-		return strings.Join(parts, " ") // it has no verdicts
 	}
 	parts = append(parts, "A verdict holds for the whole bar: beyond the margin, or within it, which is equivalent.")
 	for _, x := range []struct {

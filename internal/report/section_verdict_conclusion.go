@@ -219,7 +219,7 @@ func comparedFacts(r *Report) []block {
 		out = append(out, fact{Name: name, Value: value, Note: note, Class: class})
 	}
 	t := tallyOf(r)
-	if n := len(t.all); n > 0 && r.Verdict != Invalid {
+	if n := len(t.all); n > 0 {
 		of := "of " + unit.Count(n, "effect")
 		add("Beyond the margin", strconv.Itoa(len(t.of[Regressed])), of+", ±"+axisShare(d.Margin), "")
 		add("Equivalent within it", strconv.Itoa(len(t.of[Equivalent])), of, "")

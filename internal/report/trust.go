@@ -252,10 +252,10 @@ func (r *Report) next() []string {
 	if r.Experiment.File == "" {
 		again = "tare run --resume RUN" // RUN is named below the report
 	}
-	if len(r.Effects) == 0 && len(r.Guard) == 0 {
+	if len(r.Effects) == 0 && len(r.Guard) == 0 && !r.unreliable() {
 		return r.nextSearch()
 	}
-	if r.Design == nil || r.Design.Unblocked || len(r.Effects) == 0 {
+	if r.Design == nil || r.Design.Unblocked || len(r.Effects) == 0 && !r.unreliable() {
 		return nil
 	}
 	switch {

@@ -70,6 +70,8 @@ type Load struct {
 	// KeepMix leaves the trespasses of the mix in it with their weights: Trespass is the share of those that it lacks.
 	KeepMix bool
 	Abort   *Abort
+	// Prove moves the levers that the target has, one after another, to try what a limit predicts.
+	Prove bool
 }
 
 // workers is the number of workers of a closed loop; 0: the loop is open.

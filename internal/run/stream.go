@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"tare/internal/load"
 	"tare/internal/record"
@@ -13,6 +14,8 @@ import (
 type Stream struct {
 	load.Stream
 	Keys int // identities of the target's callers
+	// Multiplexed: a connection may carry several calls at a time.
+	Multiplexed bool
 }
 
 // OpenStream opens a stream of load. seed draws the mix of operations. With keepCalls its memory grows with every call.
@@ -34,16 +37,29 @@ func (a *Arm) OpenStream(ctx context.Context, seed uint64, keepCalls bool) (*Str
 	if a.Load.Abort != nil {
 		s = &brake{Stream: s, abort: *a.Load.Abort}
 	}
-	return &Stream{Stream: s, Keys: cfg.Endpoint.Keys}, nil
+	secure := cfg.Endpoint.TLS
+	return &Stream{
+		Stream: s, Keys: cfg.Endpoint.Keys, Multiplexed: secure != nil && slices.Contains(secure.NextProtos, "h2"),
+	}, nil
+}
+
+// endpoint returns where the target's operations go over the wire; nil: nowhere.
+func (a *Arm) endpoint() (*load.Endpoint, error) {
+	find := a.Target.Can().Endpoint
+	if find == nil {
+		return nil, nil //nolint:nilnil // a target may have none
+	}
+	endpoint, err := find(a.Treatment)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint of %s: %w", a.Treatment.ID, err)
+	}
+	return endpoint, nil
 }
 
 func (a *Arm) streamConfig() (load.Config, error) {
-	var endpoint *load.Endpoint
-	if find := a.Target.Can().Endpoint; find != nil {
-		var err error
-		if endpoint, err = find(a.Treatment); err != nil {
-			return load.Config{}, fmt.Errorf("endpoint of %s: %w", a.Treatment.ID, err)
-		}
+	endpoint, err := a.endpoint()
+	if err != nil {
+		return load.Config{}, err
 	}
 	cfg := a.Load.Config
 	cfg.Operations, cfg.Limit = a.Ops, a.Env.Limit

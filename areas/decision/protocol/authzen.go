@@ -86,16 +86,17 @@ func readEvaluation(body []byte) (model.Decision, Verdict) {
 		return model.None, malformed(body)
 	}
 	d, v := readBool(f[0])
-	if d == model.Deny && hasError(f[1]) {
+	if f[1] == nil || f[1][0] != '{' {
+		return d, v
+	}
+	var e [1][]byte
+	switch {
+	case !jsonscan.Pick(f[1], e[:], "error"):
+		return model.None, NotJSON
+	case d == model.Deny && !isNull(e[0]): // section 7.2: nothing was decided
 		return model.Indeterminate, Fine
 	}
 	return d, v
-}
-
-// hasError reports whether the context of an answer says that nothing was decided (section 7.2).
-func hasError(raw []byte) bool {
-	var f [1][]byte
-	return raw != nil && jsonscan.Pick(raw, f[:], "error") && !isNull(f[0])
 }
 
 // wantsAll returns the judge of a batch of the same question n times: every decision must be the wanted one.

@@ -205,23 +205,25 @@ type checkResponse struct {
 // does not allocate.
 func readCheckResponse(b []byte) (checkResponse, bool) {
 	var r checkResponse
-	ok := protoFields(b, func(num protowire.Number, _ uint64, message []byte) bool {
-		if num == 1 {
-			return r.readStatus(message)
+	ok := protoFields(b, func(f protoField) bool {
+		if f.num == 1 {
+			return f.kind == protowire.BytesType && r.readStatus(f.bytes)
 		}
-		return num != 2 || r.readDenied(message)
+		return f.num != 2 || f.kind == protowire.BytesType && r.readDenied(f.bytes)
 	})
 	return r, ok
 }
 
 // readStatus reads fields code 1 and message 2 of google.rpc.Status.
 func (r *checkResponse) readStatus(b []byte) bool {
-	return protoFields(b, func(num protowire.Number, v uint64, text []byte) bool {
-		if num == 1 {
-			r.code = int32(v)
+	return protoFields(b, func(f protoField) bool {
+		if f.num == 1 {
+			r.code = int32(f.varint)
+			return f.kind == protowire.VarintType
 		}
-		if num == 2 {
-			r.message = text
+		if f.num == 2 {
+			r.message = f.bytes
+			return f.kind == protowire.BytesType
 		}
 		return true
 	})
@@ -229,35 +231,44 @@ func (r *checkResponse) readStatus(b []byte) bool {
 
 // readDenied reads field status 1 of DeniedHttpResponse, and of it field code 1.
 func (r *checkResponse) readDenied(b []byte) bool {
-	return protoFields(b, func(num protowire.Number, _ uint64, status []byte) bool {
-		return num != 1 || protoFields(status, func(num protowire.Number, v uint64, _ []byte) bool {
-			if num == 1 {
-				r.denied = int32(v)
+	return protoFields(b, func(f protoField) bool {
+		return f.num != 1 || f.kind == protowire.BytesType && protoFields(f.bytes, func(f protoField) bool {
+			if f.num != 1 {
+				return true
 			}
-			return true
+			r.denied = int32(f.varint)
+			return f.kind == protowire.VarintType
 		})
 	})
 }
 
-// protoFields hands the fields of a message to each: a varint's value, or the bytes of a text or message.
-func protoFields(b []byte, each func(num protowire.Number, v uint64, bytes []byte) bool) bool {
+// A protoField is a field of a message: a varint's value, or the bytes of a text or message.
+type protoField struct {
+	num    protowire.Number
+	kind   protowire.Type
+	varint uint64
+	bytes  []byte
+}
+
+// protoFields hands the fields of a message to each, until each returns false. It reports whether all were well-formed
+// and taken.
+func protoFields(b []byte, each func(protoField) bool) bool {
 	for len(b) > 0 {
-		num, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
+		var f protoField
+		var n int
+		if f.num, f.kind, n = protowire.ConsumeTag(b); n < 0 {
 			return false
 		}
 		b = b[n:]
-		var v uint64
-		var inside []byte
-		switch kind { //nolint:exhaustive // the others are passed over
+		switch f.kind { //nolint:exhaustive // the others are passed over
 		case protowire.VarintType:
-			v, n = protowire.ConsumeVarint(b)
+			f.varint, n = protowire.ConsumeVarint(b)
 		case protowire.BytesType:
-			inside, n = protowire.ConsumeBytes(b)
+			f.bytes, n = protowire.ConsumeBytes(b)
 		default:
-			n = protowire.ConsumeFieldValue(num, kind, b)
+			n = protowire.ConsumeFieldValue(f.num, f.kind, b)
 		}
-		if n < 0 || !each(num, v, inside) {
+		if n < 0 || !each(f) {
 			return false
 		}
 		b = b[n:]

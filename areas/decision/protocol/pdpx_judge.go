@@ -74,13 +74,17 @@ func readPolicies(body []byte, id string) (d model.Decision, v Verdict, there bo
 			return model.None, NotJSON, false
 		}
 		n++
-		there = there || id == "" || jsonscan.Is(key, id)
+		named := jsonscan.Is(key, id)
+		if named && there {
+			return model.None, NotJSON, false
+		}
+		there = there || named
 	}
 	switch {
 	case !w.Whole():
 		return model.None, NotJSON, false
 	case n > 0:
-		return model.Permit, Fine, there
+		return model.Permit, Fine, there || id == ""
 	case isNull(f[2]) && (isNull(f[1]) || jsonscan.Is(f[1], "error")):
 		return model.NotApplicable, Fine, false
 	case jsonscan.Is(f[1], "error"):

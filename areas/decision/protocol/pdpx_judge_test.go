@@ -43,6 +43,7 @@ func TestPDPXJudges(t *testing.T) {
 		{"monitoring", 200, onePolicy, load.OK, Fine, model.Permit},
 		{"monitoring", 200, `{"policies":{"x":{"type":"t"},"onap.restart.tca":{"type":"t"}}}`, load.OK, Fine, model.Permit},
 		{"monitoring", 200, `{"policies":{"\u006fnap.restart.tca":{"type":"t"}}}`, load.OK, Fine, model.Permit},
+		{"monitoring", 200, `{"policies":{"onap.restart.tca":{"type":"t"},"\u006fnap.restart.tca":{"type":"u"}}}`, load.Wrong, NotJSON, model.None},
 		{"monitoring", 200, `{"policies":{"other":{"type":"t"}}}`, load.Wrong, OtherPolicies, model.Permit},
 		{"monitoring", 200, `{"policies":{"onap.restart.tca":{}}}`, load.Wrong, NotJSON, model.None},
 		{"monitoring", 200, `{"policies":{"onap.restart.tca":{"type":""}}}`, load.Wrong, NotJSON, model.None},

@@ -3,7 +3,9 @@ package protocol
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
+	"unicode/utf8"
 
 	"tare/areas/decision/model"
 	"tare/rigs/memtest"
@@ -69,6 +71,68 @@ func permits() map[string]func(b []byte) bool {
 			return json.Unmarshal(member(response, "Decision"), &decision) == nil && decision == "Permit"
 		},
 	}
+}
+
+// repeats reports whether an object anywhere in b has one name twice, by encoding/json.
+func repeats(b []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(b))
+	t, err := d.Token()
+	if err != nil || t != json.Delim('{') && t != json.Delim('[') {
+		return false
+	}
+	names := map[any]bool{}
+	for d.More() {
+		if t == json.Delim('{') {
+			name, err := d.Token()
+			if err != nil || names[name] {
+				return err == nil
+			}
+			names[name] = true
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return false
+		}
+		if repeats(value) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzRepeatedMembers adds a member a second time to the object around it: whatever the decision was, the answer stays
+// the same or is no decision any more.
+func FuzzRepeatedMembers(f *testing.F) {
+	for name, all := range answerCases() {
+		for _, a := range all {
+			f.Add(name, []byte(a.body), "error", `{"status":500}`)
+		}
+	}
+	f.Fuzz(func(t *testing.T, adapter string, b []byte, name, value string) {
+		read, ok := map[string]reader{
+			"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview, "xacml": readXACML,
+		}[adapter]
+		before, v := model.None, NotJSON
+		if ok {
+			before, v = read(b)
+		}
+		if v != Fine || repeats(b) {
+			return
+		}
+		member, err := json.Marshal(map[string]json.RawMessage{name: json.RawMessage(value)})
+		if err != nil {
+			return
+		}
+		for i, c := range b {
+			if c != '}' || !utf8.Valid(b) {
+				continue
+			}
+			twice := slices.Concat(b[:i], []byte(","), member[1:len(member)-1], b[i:])
+			if d, v := read(twice); repeats(twice) && v == Fine && d != before {
+				t.Errorf("%s: %s is %v, and %s is %v", adapter, b, before, twice, d)
+			}
+		}
+	})
 }
 
 // FuzzNoFalsePermit feeds every reader: none may panic or find a Permit that is not in the answer.

@@ -81,8 +81,11 @@ func guardedRates(ctx context.Context, s *run.Stage, trial design.Trial) (guardR
 	s.OnlyAllowed, s.Load.MaxTime = true, guard.SearchTime(r.within)
 	defer func() { s.OnlyAllowed, s.Load.MaxTime = false, before }()
 	var trace capacity.Trace
-	err := s.Measure(ctx, alone(func(ctx context.Context, a *run.Arm) (err error) {
-		trace, err = searched(ctx, a)
+	err := s.Measure(ctx, alone(func(ctx context.Context, a *run.Arm) error {
+		found, err := searched(ctx, a)
+		if found != nil {
+			trace = found.trace
+		}
 		return err
 	}), trial)
 	if err != nil {

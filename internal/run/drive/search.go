@@ -21,20 +21,24 @@ func probedSearch(ctx context.Context, a *run.Arm) error {
 		return err
 	}
 	watched := a.WatchHost(context.WithoutCancel(ctx), a.Trial.Block)
-	_, err := searched(ctx, a)
-	return errors.Join(err, watched(), a.Sample(context.WithoutCancel(ctx), record.After, 0), seen(ctx))
+	found, err := searched(ctx, a)
+	err = errors.Join(err, watched(), a.Sample(context.WithoutCancel(ctx), record.After, 0), seen(ctx))
+	if err != nil || found == nil {
+		return err
+	}
+	return experiment(ctx, a, found) // after the readings, which count as those of the search's own calls
 }
 
 // searched searches, and journals the evidence even if that failed. Where the generator is the limit, and time is left,
-// it searches again with other settings, and journals the search that got furthest.
-func searched(ctx context.Context, a *run.Arm) (capacity.Trace, error) {
+// it searches again with other settings, and journals and returns the search that got furthest; nil: there was none.
+func searched(ctx context.Context, a *run.Arm) (*attempted, error) {
 	given := a.Load.Config
 	defer func() { a.Load.Config = given }()
 	best, err := attempt(ctx, a, a.Load.MaxTime)
 	if best == nil {
-		return capacity.Trace{}, err
+		return nil, err
 	}
-	with, tried, left := given, "", a.Load.MaxTime-best.progress.Now
+	tried, left := "", a.Load.MaxTime-best.progress.Now
 	for _, s := range otherSettings {
 		if err != nil || best.trace.Stop != capacity.StopClient || left < leastAttempt {
 			break
@@ -48,16 +52,16 @@ func searched(ctx context.Context, a *run.Arm) (capacity.Trace, error) {
 		}
 		left -= next.progress.Now
 		if err = failed; err == nil && next.reach() > best.reach() {
-			best, with = next, a.Load.Config
+			best = next
 		}
 		tried += fmt.Sprintf("; with %s %s", s.name, next.said())
 	}
-	a.Load.Config = with
+	a.Load.Config = best.config
 	if tried != "" {
 		err = errors.Join(err, a.Writer.Note(record.Note{Treatment: a.Trial.Treatment, Text: "the generator was the limit, " +
 			"and the search was made again with other settings" + tried + ". The one that got furthest counts"}))
 	}
-	return best.trace, errors.Join(err, best.keep(a))
+	return best, errors.Join(err, best.keep(a))
 }
 
 // leastAttempt is how much time must be left for a search with other settings.
@@ -83,6 +87,7 @@ var otherSettings = []struct {
 
 // An attempted search is its trace with what only its stream knew.
 type attempted struct {
+	config   load.Config
 	trace    capacity.Trace
 	progress load.Progress
 	cells    []load.Cell
@@ -94,7 +99,7 @@ func attempt(ctx context.Context, a *run.Arm, most time.Duration) (out *attempte
 	if err != nil {
 		return nil, err
 	}
-	out = &attempted{}
+	out = &attempted{config: a.Load.Config}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	out.trace, err = search(ctx, a, s, most)
 	out.progress = s.Progress()
@@ -130,6 +135,17 @@ func (x *attempted) keep(a *run.Arm) error {
 	)
 }
 
+// arrivals returns what makes the arrival processes of a search.
+func arrivals(l *run.Load, seed uint64) func(rate float64, d time.Duration) load.Process {
+	return func(rate float64, d time.Duration) load.Process {
+		if !l.Poisson {
+			return load.Constant{Rate: rate, Duration: d}
+		}
+		seed++
+		return load.Poisson{Rate: rate, Duration: d, Seed: seed}
+	}
+}
+
 // search runs the adaptive search for at most so long, or the ladder of the file.
 func search(ctx context.Context, a *run.Arm, s *run.Stream, most time.Duration) (capacity.Trace, error) {
 	l := a.Load
@@ -139,13 +155,7 @@ func search(ctx context.Context, a *run.Arm, s *run.Stream, most time.Duration) 
 		SLO:        l.SLO, SLOShare: l.SLOShare, PointTime: l.Duration, Shared: a.SharesProcessors(),
 		Rates: l.Budgeted,
 	}
-	if l.Poisson {
-		seed := a.Trial.Seed
-		o.Arrivals = func(rate float64, d time.Duration) load.Process {
-			seed++
-			return load.Poisson{Rate: rate, Duration: d, Seed: seed}
-		}
-	}
+	o.Arrivals = arrivals(&l, a.Trial.Seed)
 	if observe := a.Target.Can().Observe; observe != nil {
 		o.Observe = func() signature.Local { return observe(ctx, a.Treatment) }
 	}

@@ -21,6 +21,12 @@ type searchView struct {
 func viewSearch(s *Screen) func(run.Event) { return (&searchView{Screen: s}).show }
 
 func (v *searchView) show(e run.Event) {
+	if x, ok := e.Detail.(*Experimenting); ok {
+		line := v.Name + "  " + x.text()
+		v.Say(line)
+		v.Update([]string{line})
+		return
+	}
 	c, ok := e.Detail.(*capacity.Event)
 	if !ok {
 		v.Phase(e)
@@ -34,6 +40,15 @@ func (v *searchView) show(e run.Event) {
 		v.goodput = v.goodput[1:]
 	}
 	v.Update(v.lines(e, *c))
+}
+
+// text says what an experiment changes.
+func (x *Experimenting) text() string {
+	out := fmt.Sprintf("experiment: at most %d in flight", x.InFlight)
+	if l := x.Lever; l != nil {
+		out += fmt.Sprintf(", %s %s instead of %s", l.Kind, l.To, l.From)
+	}
+	return out
 }
 
 // step prints one line for a step, and one for all the steps that keep a service busy.
