@@ -133,7 +133,9 @@ func within(rate, lo, hi float64) string {
 }
 
 // counts reports whether the limit counts calls or connections, so that it matters whose.
-func (v *Verdict) counts() bool { return v.Kind == RateLimit || v.Kind == Slots || v.Kind == Connections }
+func (v *Verdict) counts() bool {
+	return v.Kind == RateLimit || v.Kind == Slots || v.Kind == Connections
+}
 
 func (v *Verdict) verb() string {
 	if v.Kind == Processors || v.Kind == Slots && v.Value != "" && v.Scope != EachCaller {

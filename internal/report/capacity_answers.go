@@ -12,15 +12,16 @@ import (
 
 // The two answers of a search: what sets the rate, and how the target fails above it.
 
-// firstEvidence limits the evidence on the line of an answer; the lines below have the rest.
-const firstEvidence = 2
+// limitEvidence and failureEvidence limit the evidence on the line of an answer, which says further how a prediction
+// came out or how soon the target came back; the lines below have the rest.
+const limitEvidence, failureEvidence = 2, 1
 
 // answers returns the lines of both, each with its evidence and what it excludes below; none of a target that did not
 // break.
 func (c *Capacity) answers() []remark {
 	var out []remark
 	if v := c.Limit; v != nil {
-		first, more := splitEvidence(v.Evidence)
+		first, more := splitEvidence(v.Evidence, limitEvidence)
 		text := v.Statement()
 		if p := v.Prediction; p != nil && p.Tried != nil {
 			first = append(first, p.Outcome())
@@ -30,7 +31,7 @@ func (c *Capacity) answers() []remark {
 		out = slices.Concat(out, lined("limit", text, first, v.Excluded, more))
 	}
 	if f := c.Failure; f != nil {
-		first, more := splitEvidence(c.failureEvidence())
+		first, more := splitEvidence(c.evidenceOfFailure(), failureEvidence)
 		out = slices.Concat(out, lined("fails as", f.Statement(), append(first, nonEmpty(c.comeback())...), f.Excluded, more))
 	}
 	return out
@@ -40,7 +41,7 @@ func (c *Capacity) answers() []remark {
 func lined(word, text string, first []string, not []signature.Exclusion, more []string) []remark {
 	out := []remark{{Word: word, Text: text + because(strings.Join(first, "; "))}}
 	for _, x := range not {
-		out = append(out, remark{Text: "not " + strings.ReplaceAll(x.What, "-", " ") + because(x.By)})
+		out = append(out, remark{Text: "not " + x.What + because(x.By)})
 	}
 	for _, s := range more {
 		out = append(out, remark{Text: s})
@@ -48,13 +49,13 @@ func lined(word, text string, first []string, not []signature.Exclusion, more []
 	return out
 }
 
-func splitEvidence(all []string) (first, more []string) {
-	n := min(len(all), firstEvidence)
+func splitEvidence(all []string, most int) (first, more []string) {
+	n := min(len(all), most)
 	return slices.Clone(all[:n]), slices.Clone(all[n:])
 }
 
-// failureEvidence returns the evidence of the failure that the limit's line does not say.
-func (c *Capacity) failureEvidence() []string {
+// evidenceOfFailure returns the evidence of the failure that the limit's line does not say.
+func (c *Capacity) evidenceOfFailure() []string {
 	return slices.DeleteFunc(slices.Clone(c.Failure.Evidence), func(s string) bool {
 		return c.Limit != nil && slices.Contains(c.Limit.Evidence, s)
 	})
@@ -115,11 +116,11 @@ func (r *Report) answersOf(b *Budget) (text string) {
 func (c *Capacity) explanations() []block {
 	var out []block
 	if v := c.Limit; v != nil && v.Known() {
-		text := v.Kind.Advice()
+		word := string(v.Kind)
 		if v.Certainty == signature.Likely {
-			text = "If so: " + text
+			word += ", if that is the limit"
 		}
-		out = append(out, block{Text: string(v.Kind) + ": " + text})
+		out = append(out, block{Text: word + ": " + v.Kind.Advice()})
 	}
 	if f := c.Failure; f != nil && f.Known() {
 		if e, _, ok := glossary.Core().Lookup(string(f.Class)); ok {

@@ -72,7 +72,7 @@ func fullQueue() *signature.Failure {
 			"1025 calls stuck until their timeout, at 600/s and at 1200/s alike = backlog 1024 + 1",
 			"the listen queue held 1025 connections at the end of the last fill, as its limit of 1024 says",
 		},
-		Excluded: []signature.Exclusion{{What: "quota-hang", By: "stuck calls would grow with the rate"}},
+		Excluded: []signature.Exclusion{{What: "a limit that leaves calls unanswered", By: "stuck calls would grow with the rate"}},
 	}
 }
 

@@ -188,6 +188,9 @@ func scores(c *Capacity, index int) *figure {
 	}
 	caption := "How well each class of failure explains what was seen. A class can win from 0.50 on; of those the more " +
 		"specific one does."
+	if c.Failure.Class == signature.Queue && c.Failure.Scores[signature.CPUThrottling] >= .5 {
+		caption += " cpu-throttling says what sets the rate; what callers meet is a queue."
+	}
 	if none > 0 {
 		caption += fmt.Sprintf(" Not drawn: %d that explain nothing.", none)
 	}

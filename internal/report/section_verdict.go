@@ -89,7 +89,6 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 	if len(r.Capacity) == 1 {
 		blocks = append(blocks, facts(c)...)
 	}
-	blocks = append(blocks, only(onPage, c.explanations()...)...)
 	var extras []remark
 	for _, x := range c.otherNumbers() {
 		extras = append(extras, remark{Text: x})
@@ -98,7 +97,7 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 	for _, f := range c.Findings {
 		blocks = append(blocks, block{In: onPage, Said: []remark{{Word: f.Kind, Text: f.Sentence}}})
 	}
-	return append(blocks, block{Said: c.afterwards()})
+	return slices.Concat(blocks, []block{{Said: c.afterwards()}}, only(onPage, c.explanations()...))
 }
 
 // nonEmpty removes empty texts.
@@ -227,6 +226,9 @@ func facts(c *Capacity) []block {
 	answer := func(name, value string, certainty signature.Certainty) {
 		if value == "" {
 			value, certainty = string(signature.NotKnown), ""
+		}
+		for _, article := range []string{"the ", "a ", "its "} {
+			value = strings.TrimPrefix(value, article)
 		}
 		add(name, value, string(certainty))
 	}

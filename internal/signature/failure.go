@@ -1,7 +1,5 @@
 package signature
 
-import "strings"
-
 // Certainty says how well a statement about a target is founded. Its word is the same in all outputs.
 type Certainty string
 
@@ -11,9 +9,6 @@ const (
 	Likely   Certainty = "likely"                 // the evidence supports it, and excludes some alternatives
 	NotKnown Certainty = "not known from outside" // several explanations remain
 )
-
-// Supports reports whether a statement of this certainty may be made at all.
-func (c Certainty) Supports() bool { return c == Shown || c == Likely }
 
 // An Exclusion is an alternative that an observation contradicts.
 type Exclusion struct {
@@ -31,38 +26,7 @@ type Failure struct {
 	Scores    map[Class]float64 `json:"scores,omitempty"` // of all classes, 0…1
 }
 
-// Known reports whether the failure has a class.
-func (f *Failure) Known() bool { return f.Class != Unknown && f.Class != "" && f.Certainty.Supports() }
-
-// Name names the failure in words: "accept queue"; "" where it has no class.
-func (f *Failure) Name() string {
-	if !f.Known() {
-		return ""
-	}
-	return strings.ReplaceAll(string(f.Class), "-", " ")
-}
-
-// Statement names the failure with its certainty: "accept queue (likely)", "not known from outside".
-func (f *Failure) Statement() string {
-	if !f.Known() {
-		return string(NotKnown)
-	}
-	return f.Name() + " (" + string(f.Certainty) + ")"
-}
-
-// Clause says how the target fails, as surely as it is known: "it likely fails as accept queue".
-func (f *Failure) Clause() string {
-	switch {
-	case !f.Known():
-		return "how it fails fits no known class"
-	case f.Certainty == Likely:
-		return "it likely fails as " + f.Name()
-	}
-	return "it fails as " + f.Name()
-}
-
-// Failure is what callers met, by the verdict. A class that only says what sets the rate is met as a queue, and is no
-// alternative to a failure either.
+// Failure is what callers met, by the verdict. A class that only says what sets the rate is met as a queue.
 func (v Verdict) Failure() Failure {
 	f := Failure{Class: v.Class, Certainty: Likely, Evidence: v.Evidence, Scores: v.Scores}
 	switch v.Class {
@@ -71,7 +35,7 @@ func (v Verdict) Failure() Failure {
 	case Unknown, "":
 		f.Class, f.Certainty = Unknown, NotKnown
 	}
-	if v.RunnerUp != "" && v.RunnerUp != f.Class && v.RunnerUp != CPUThrottling && v.Against != "" {
+	if v.RunnerUp != "" && v.Against != "" {
 		f.Excluded = []Exclusion{{What: string(v.RunnerUp), By: v.Against}}
 	}
 	return f
