@@ -187,14 +187,14 @@ func TestTreeOfBusyProcess(t *testing.T) {
 
 // TestTreeOfJVM: a JVM stands still no longer for its collectors than at all.
 func TestTreeOfJVM(t *testing.T) {
-	read := func(collecting, any int64) TreeReading {
+	read := func(collecting, stopped int64) TreeReading {
 		counters := zgc(1_000_051_000)
 		for i := range counters {
 			switch counters[i].name {
 			case "sun.gc.collector.2.time":
 				counters[i].long = collecting
 			case "sun.rt.safepointTime":
-				counters[i].long = any
+				counters[i].long = stopped
 			}
 		}
 		m := fstest.MapFS{
@@ -211,7 +211,7 @@ func TestTreeOfJVM(t *testing.T) {
 	}
 	before := read(1_000_000, 2_000_000)
 	for _, c := range []struct {
-		collecting, any int64
+		collecting, stopped int64
 		want            *float64
 	}{
 		{1_500_000, 2_750_000, new(0.5)},
@@ -219,8 +219,8 @@ func TestTreeOfJVM(t *testing.T) {
 		{1_000_000, 2_000_000, new(0.0)},
 		{900_000, 2_500_000, nil}, // another JVM
 	} {
-		if d := cmp.Diff(c.want, read(c.collecting, c.any).Since(before).Stopped); d != "" {
-			t.Errorf("%d and %d µs (-want +got):\n%s", c.collecting, c.any, d)
+		if d := cmp.Diff(c.want, read(c.collecting, c.stopped).Since(before).Stopped); d != "" {
+			t.Errorf("%d and %d µs (-want +got):\n%s", c.collecting, c.stopped, d)
 		}
 	}
 }
