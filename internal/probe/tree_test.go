@@ -212,7 +212,7 @@ func TestTreeOfJVM(t *testing.T) {
 	before := read(1_000_000, 2_000_000)
 	for _, c := range []struct {
 		collecting, stopped int64
-		want            *float64
+		want                *float64
 	}{
 		{1_500_000, 2_750_000, new(0.5)},
 		{3_500_000, 3_000_000, new(1.0)}, // it counts concurrent work
