@@ -52,7 +52,7 @@ func TestRecordScripts(t *testing.T) {
 	})
 }
 
-// copyRecord copies a record that an older tare wrote.
+// copyRecord copies an early record.
 func copyRecord(e *testscript.Env, name string) error {
 	return os.CopyFS(filepath.Join(e.WorkDir, name),
 		os.DirFS(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "v1-"+name)))

@@ -1,5 +1,5 @@
-// Package analyze computes a report from a record. It is pure: the same record gives the same report, and a record that
-// an older tare wrote can be read again by a newer one.
+// Package analyze computes a report from a record. It is pure: the same record gives the same report, and a newer tare
+// reads an early record again.
 package analyze
 
 import (

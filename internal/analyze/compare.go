@@ -98,7 +98,7 @@ func (a *analysis) design(c *comparison) {
 	}
 	for _, l := range slices.Backward(a.rec.Looks) {
 		if l.Stop {
-			out.Stopped = strings.TrimSuffix(l.Reason, ", the A/A arm is quiet") // which an older tare said without evidence
+			out.Stopped = strings.TrimSuffix(l.Reason, ", the A/A arm is quiet") // which early records say without evidence
 			break
 		}
 	}

@@ -48,7 +48,7 @@ type endurance struct {
 	status     record.Status
 	killed     bool
 	unverified bool
-	effort     *load.Effort      // of the generator; nil: an older tare wrote the record
+	effort     *load.Effort      // of the generator; nil: an early record does not say it
 	placement  *record.Placement // of generator and target; nil: not known
 }
 

@@ -11,8 +11,8 @@ import (
 	"tare/internal/unit"
 )
 
-// guardEnd reads how the points of a trial ended. A trial that was cut short, or that an older tare recorded, does not
-// say it.
+// guardEnd reads how the points of a trial ended. A trial that was cut short, or an early record, does not say
+// it.
 func guardEnd(t *record.Trial) (end guard.End, err error) {
 	for _, s := range t.Steps {
 		if s.Name == guard.StepEnd {

@@ -77,14 +77,14 @@ type Header struct {
 	Question   design.Question `json:"question"`
 	Started    time.Time       `json:"started"`
 	Host       Host            `json:"host"`
-	// ID identifies the run and is drawn at random; "": an older tare wrote the record. Seal is the header's seal by the
+	// ID identifies the run and is drawn at random; "": an early record has none. Seal is the header's seal by the
 	// key of the user who ran it (Key), absent if there was no key.
 	ID   string `json:"id,omitempty"`
 	Seal string `json:"seal,omitempty"`
 	// Key seals what is written; it is not written itself.
 	Key Key `json:"-"`
-	// Program identifies the program that makes the calls (area.Program.Identity); nil: there is none, or an older tare
-	// wrote the record.
+	// Program identifies the program that makes the calls (area.Program.Identity); nil: there is none, or the record
+	// is an early one.
 	Program map[string]string `json:"program,omitempty"`
 }
 
@@ -273,7 +273,7 @@ type Generator struct {
 	Workers int `json:"workers,omitempty"`
 	// Effort is what the generator's threads did in the same period; nil: unknown, or recorded step by step.
 	Effort *load.Effort `json:"effort,omitempty"`
-	// Placement is where generator and target ran; nil: an older tare wrote the record.
+	// Placement is where generator and target ran; nil: an early record does not say it.
 	Placement *Placement `json:"placement,omitempty"`
 }
 

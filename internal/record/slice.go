@@ -25,8 +25,8 @@ type Slice struct {
 	Sent       uint64 `json:"sent"`
 	Unsendable uint64 `json:"unsendable,omitempty"`
 	// LatenessP50, LatenessP99 and LatenessMax are the generator's own delay of the calls that ended, in seconds. The
-	// quantiles are absent (0) with too few calls to distinguish them from the maximum; LatenessP50 also in records of an
-	// older tare. CPU is the generator's CPU time, in seconds.
+	// quantiles are absent (0) with too few calls to distinguish them from the maximum; LatenessP50 also in early
+	// records. CPU is the generator's CPU time, in seconds.
 	LatenessP50 float64 `json:"lateness_p50,omitempty"`
 	LatenessP99 float64 `json:"lateness_p99,omitempty"`
 	LatenessMax float64 `json:"lateness_max,omitempty"`

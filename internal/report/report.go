@@ -370,7 +370,7 @@ type Generator struct {
 	AchievedRatio *float64  `json:"achieved_ratio,omitempty"` // sent ÷ due, of what could be sent
 	CPUSeconds    *float64  `json:"cpu_seconds,omitempty"`
 	Reason        string    `json:"reason,omitempty"`
-	// Verdict is what can be said of the generator's part in the result; empty: nothing, as in reports of an older tare.
+	// Verdict is what can be said of the generator's part in the result; empty: nothing, as in early reports.
 	Verdict signature.GeneratorVerdict `json:"verdict,omitempty"`
 	// Doubts are why the generator is not ruled out, Evidence is what was measured of its threads.
 	Doubts   []string `json:"doubts,omitempty"`

@@ -58,7 +58,7 @@ const (
 	leastDelay, leastTail = 25e-6, 200e-6
 )
 
-// Unrecorded is the doubt about a generator without recorded threads, as of an older tare or another tool.
+// Unrecorded is the doubt about a generator without recorded threads, as in early records or of another tool.
 const Unrecorded = "its CPU time was not recorded"
 
 // GeneratorOpinion is the verdict with its reasons.

@@ -301,3 +301,32 @@ func TestInitIsForGuests(t *testing.T) {
 		t.Error("it ran as an ordinary process")
 	}
 }
+
+// TestMachineHasNoDiskAndNoNetwork: QEMU gets no device but two serial lines.
+func TestMachineHasNoDiskAndNoNetwork(t *testing.T) {
+	harmless := []string{
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "-smp", "-m", "-kernel", "-initrd", "-machine", "-accel",
+		"-cpu", "-append", "-icount",
+	}
+	for _, processors := range []int{0, 2} {
+		o := Options{Name: "x", Dir: "/d", Init: []string{"/init"}, Processors: processors}
+		args := o.arguments()
+		if !slices.Contains(args, "-nodefaults") || !slices.Contains(args, "-no-user-config") {
+			t.Errorf("%q: QEMU adds devices of its own", args)
+		}
+		lines := 0
+		for i, a := range args {
+			switch {
+			case !strings.HasPrefix(a, "-") || slices.Contains(harmless, a):
+			case a == "-serial":
+				lines++
+			case a == "-chardev" && strings.HasPrefix(args[i+1], "stdio,"):
+			default:
+				t.Errorf("%s %s is another device", a, args[min(i+1, len(args)-1)])
+			}
+		}
+		if lines != 2 {
+			t.Errorf("%d serial lines", lines)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,7 @@ type experiments struct {
 	next     uint64 // number of the next call
 	streams  uint64 // opened so far
 	done     []limit.Experiment
+	moved    error // why a lever is not set back
 }
 
 // experiment follows a search with experiments, if it found a rate at which the target breaks. What keeps the
@@ -74,6 +76,9 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	return x.all(ctx)
 }
 
+// rate is what the target can do, in 1/s; where only bounds are known, the rate that broke.
+func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMost) }
+
 // all makes the experiments.
 func (x *experiments) all(ctx context.Context) error {
 	err := x.inFlight(ctx)
@@ -84,9 +89,9 @@ func (x *experiments) all(ctx context.Context) error {
 		err = x.comeBack(ctx)
 	}
 	if lost, ok := errors.AsType[*experimentLost](err); ok && ctx.Err() == nil {
-		return x.Writer.Warning(record.Warning{Treatment: x.Trial.Treatment, Text: lost.Error()})
+		err = x.Writer.Warning(record.Warning{Treatment: x.Trial.Treatment, Text: lost.Error()})
 	}
-	return err
+	return errors.Join(err, x.moved)
 }
 
 // hasLimit reports whether a search found what a target can do, and left it able to do it again.
@@ -94,7 +99,7 @@ func hasLimit(r *capacity.Result) bool {
 	found := r.Stop == capacity.StopFound || r.Stop == capacity.StopTime
 	t := r.Signature.Class.Traits()
 	punishes := t.Limiter && t.Falls // any overload would only be punished again
-	return found && r.Broke && r.Valid && r.Rate > 0 && !r.Wedged && !punishes
+	return found && r.Broke && r.Valid && (r.Rate > 0 || r.AtMost > 0) && !r.Wedged && !punishes
 }
 
 // experimentLost is why an experiment could not be made.
@@ -114,7 +119,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
 		most, end = limiterInFlight, x.Env.Clock.Now().Add(limiterTime)
 	}
-	offered := x.allowed(excess * x.found.Rate)
+	offered := x.allowed(excess * x.rate())
 	length := x.length(shortestExperiment)
 	for k := 1; k <= most; k *= 2 {
 		warm := length / 4
@@ -134,7 +139,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 
 // prime is how long it takes to use up what a limiter has saved up.
 func (x *experiments) prime(offered float64) time.Duration {
-	over := offered - x.found.Rate
+	over := offered - x.rate()
 	if x.found.Burst == nil || over <= 0 {
 		return 0
 	}
@@ -165,7 +170,7 @@ func (x *experiments) allowed(rate float64) float64 {
 
 // length is how long an experiment is measured.
 func (x *experiments) length(shortest time.Duration) time.Duration {
-	ends := time.Duration(experimentEnds / x.found.Rate * float64(time.Second))
+	ends := time.Duration(experimentEnds / x.rate() * float64(time.Second))
 	return min(max(ends, shortest), longestExperiment)
 }
 
@@ -176,11 +181,11 @@ func (x *experiments) levers(ctx context.Context) error {
 		return nil
 	}
 	for _, l := range offers(x.Treatment) {
-		offered := x.allowed(leverExcess * l.Factor * x.found.Rate)
-		if offered < leastLever*l.Factor*x.found.Rate {
+		offered := x.allowed(leverExcess * l.Factor * x.rate())
+		if offered < leastLever*l.Factor*x.rate() {
 			continue
 		}
-		if err := x.move(ctx, &l, offered); err != nil {
+		if err := x.move(ctx, &l, offered); err != nil || x.moved != nil {
 			return err
 		}
 	}
@@ -188,7 +193,7 @@ func (x *experiments) levers(ctx context.Context) error {
 }
 
 // move makes one experiment with a lever moved, and sets it back, also after an error or an interrupt.
-func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) (err error) {
+func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) error {
 	back, err := l.Move(ctx)
 	if err != nil {
 		return &experimentLost{fmt.Errorf("change the %s from %s to %s: %w", l.Limit, l.From, l.To, err)}
@@ -197,7 +202,7 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), setBackWithin)
 		defer cancel()
 		if failed := back(within); failed != nil {
-			err = errors.Join(err, fmt.Errorf("set the %s back to %s: %w", l.Limit, l.From, failed))
+			x.moved = fmt.Errorf("set the %s back to %s: %w", l.Limit, l.From, failed)
 		}
 	}()
 	length := x.length(shortestLever)

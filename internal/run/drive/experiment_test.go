@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/run"
 	"tare/internal/signature"
+	"tare/internal/term"
 )
 
 // A slotTarget serves so many calls at a time, in virtual time, through the streams that it opens.
@@ -30,6 +32,7 @@ type slotTarget struct {
 	offered func(load.Process) // called before each segment
 	opened  []load.Config
 	back    error // of the lever
+	broken  error // of each segment
 	moved   bool
 	fresh   int
 	leads   int // by how many slots more the lever gives
@@ -69,7 +72,7 @@ type slotStream struct {
 
 func (s *slotStream) Offer(ctx context.Context, p load.Process, _ time.Duration, _ func() bool) (load.Segment, error) {
 	s.to.offered(p)
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), s.to.broken); err != nil {
 		return load.Segment{}, err
 	}
 	seg := load.Segment{Start: time.Second, End: time.Second + p.Length()}
@@ -140,7 +143,11 @@ func (v *slotTarget) tried(
 	x := &experiments{Arm: a, found: r, arrivals: arrivals(&a.Load, 1), next: 1000}
 	err := x.all(ctx)
 	var out []limit.Experiment
-	for _, trial := range open().Trials {
+	rec := open()
+	if (v.broken != nil || v.takes == 0) != (len(rec.Warned) > 0) {
+		t.Errorf("the record warns of %+v", rec.Warned)
+	}
+	for _, trial := range rec.Trials {
 		for _, step := range trial.Steps {
 			var e limit.Experiment
 			if step.Name != limit.Step || json.Unmarshal(step.Payload, &e) != nil {
@@ -278,8 +285,17 @@ func TestExperimentSetsBack(t *testing.T) {
 		t.Errorf("after an interrupt: %v; %d experiments, still moved: %v", err, len(made), v.moved)
 	}
 	v = &slotTarget{slots: 4, takes: 20 * time.Millisecond, leads: 4, back: errors.New("no")}
+	v.offered = func(load.Process) {
+		if v.moved {
+			v.broken = errors.New("the target hung up")
+		}
+	}
 	if _, err := v.tried(t.Context(), t, capacity.Result{Rate: 200}, usualLoad()); !errors.Is(err, v.back) {
 		t.Errorf("a lever that cannot be set back: %v, want %v", err, v.back)
+	}
+	v.back, v.moved, v.broken = nil, false, nil
+	if made, err := v.tried(t.Context(), t, capacity.Result{Rate: 200}, usualLoad()); err != nil || len(made) != 5 {
+		t.Errorf("an experiment that fails: %d experiments, %v; want the others, and a warning", len(made), err)
 	}
 }
 
@@ -302,5 +318,18 @@ func TestHasLimit(t *testing.T) {
 		if change(&r); hasLimit(&r) {
 			t.Errorf("experiments follow although: %s", name)
 		}
+	}
+}
+
+// TestExperimentsAreShown: one line for each.
+func TestExperimentsAreShown(t *testing.T) {
+	var out bytes.Buffer
+	show := NewView(design.Capacity, "toy", term.NewView(&out, false, nil, time.Now))
+	show(run.Event{Phase: run.Measuring, Detail: &Experimenting{InFlight: 4}})
+	lever := &limit.Lever{Kind: limit.CPUQuota, From: "1m", To: "2m"}
+	show(run.Event{Phase: run.Measuring, Detail: &Experimenting{4, lever}})
+	const want = "toy  experiment: at most 4 in flight\ntoy  experiment: at most 4 in flight, cpu-quota 2m instead of 1m\n"
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", &out, want)
 	}
 }
