@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -125,7 +126,7 @@ func (t *target) Levers(tr design.Treatment) []area.Lever {
 		return nil
 	}
 	from, to := proc.Quota{Share: p.knobs.CPUQuota}, proc.Quota{Share: leverFactor * p.knobs.CPUQuota}
-	if to.Share > float64(p.child(serverEndpoint).ready.Procs) {
+	if to.Share > float64(min(p.child(serverEndpoint).ready.Procs, runtime.NumCPU())) {
 		return nil
 	}
 	return []area.Lever{{

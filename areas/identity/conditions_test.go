@@ -2,6 +2,11 @@ package identity
 
 import (
 	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,4 +89,53 @@ func TestLongTokensAreNotWithdrawn(t *testing.T) {
 			t.Errorf("%s lasts %v", c.Name, c.Hold)
 		}
 	}
+}
+
+// TestLevers: the CPU limit of an endpoint that has one can be raised, if the endpoint can use that, and is set back.
+func TestLevers(t *testing.T) {
+	spec := embedded("healthy")
+	spec.Embedded.CPUQuota = new(CPU(0.1))
+	tg, _ := prepared(t, spec, standard)
+	p := tg.arm("default")
+	levers := tg.Levers(standard)
+	if p.group == nil {
+		if len(levers) > 0 {
+			t.Errorf("levers without a control group: %+v", levers)
+		}
+		t.Skip("this host gives no control group")
+	}
+	if len(levers) != 1 || levers[0].Limit != "cpu-quota" || levers[0].From != "100m" || levers[0].To != "200m" ||
+		levers[0].Factor != 2 {
+		t.Fatalf("%+v", levers)
+	}
+	wants := func(when string, quota int) {
+		t.Helper()
+		file := "cpu.cfs_quota_us"
+		if p.group.V2() {
+			file = "cpu.max"
+		}
+		text, err := os.ReadFile(filepath.Join(p.group.Path(), file))
+		if err != nil || !strings.HasPrefix(string(text), strconv.Itoa(quota)) {
+			t.Errorf("%s the limit is %q, %v; want %d", when, text, err, quota)
+		}
+	}
+	wants("first", 10_000)
+	back, err := levers[0].Move(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants("raised", 20_000)
+	if err := back(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wants("set back", 10_000)
+	p.knobs.CPUQuota = 0.6 // and its process has one processor
+	if levers := tg.Levers(standard); len(levers) > 0 {
+		t.Errorf("a limit that the endpoint cannot use: %+v", levers)
+	}
+	p.url = &url.URL{}
+	if levers := tg.Levers(standard); len(levers) > 0 {
+		t.Errorf("levers of an endpoint that is not ours: %+v", levers)
+	}
+	p.url = nil
 }

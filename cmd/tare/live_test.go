@@ -104,7 +104,7 @@ func presetSearches(bin string) (all []liveSearch) {
 		want            []string // acceptable classes; nil: nothing breaks
 	}{
 		{"blog-2020", "4s", 2000, []string{"accept-queue"}},
-		{"cpu-only", "4s", 2000, []string{"cpu-throttling"}},
+		{"cpu-only", "4s", 2000, []string{"queue"}},
 		{"sts-quota-reject", "4s", 2000, []string{"token-bucket"}},
 		{"sts-quota-queue", "4s", 2000, []string{"queue"}},
 		{"sts-quota-tarpit", "4s", 2000, []string{"quota-hang"}},
@@ -126,8 +126,8 @@ func wantClass(rep *report.Report, want []string) error {
 	switch {
 	case got.Broke != (want != nil):
 		return fmt.Errorf("broke: %v, want %v", got.Broke, want != nil)
-	case want != nil && !slices.Contains(want, string(got.Signature)):
-		return fmt.Errorf("signature %s, want one of %v; scores %v", got.Signature, want, got.Scores)
+	case want != nil && !slices.Contains(want, string(got.Failure.Class)):
+		return fmt.Errorf("failure %+v, want one of %v", got.Failure, want)
 	}
 	return nil
 }

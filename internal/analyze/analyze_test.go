@@ -46,11 +46,13 @@ func TestRecordsLoseNothing(t *testing.T) {
 	if len(rep.Capacity) != 1 {
 		t.Fatalf("%d capacities", len(rep.Capacity))
 	}
-	if d := cmp.Diff(capacityOf("default", &live), rep.Capacity[0]); d != "" {
+	want, failure := capacityOf("default", &live), live.Signature.Failure()
+	want.Limit, want.Failure = rateLimitOf(&record.Trial{}, &live, &tr), &failure
+	if d := cmp.Diff(want, rep.Capacity[0]); d != "" {
 		t.Errorf("live and from the record (-live +record):\n%s", d)
 	}
 	c := rep.Capacity[0]
-	if !c.Broke || c.Rate == nil || *c.Rate < 145 || *c.Rate > 155 || c.Signature != signature.TokenBucket {
+	if !c.Broke || c.Rate == nil || *c.Rate < 145 || *c.Rate > 155 || c.Failure.Class != signature.TokenBucket {
 		t.Errorf("capacity %+v", c)
 	}
 	if c.VerifiedLow == nil || *c.VerifiedLow != 147 || c.VerifiedHigh == nil || *c.VerifiedHigh != 153 {

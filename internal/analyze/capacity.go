@@ -11,7 +11,6 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/signature"
 	"tare/internal/unit"
 )
 
@@ -140,10 +139,6 @@ func capacityOf(treatment string, r *capacity.Result) report.Capacity {
 	}
 	for _, f := range r.Findings {
 		c.Findings = append(c.Findings, report.Finding{Kind: string(f.Kind), Sentence: f.Sentence})
-	}
-	if r.Signature.Class != "" && (r.Broke || r.Signature.Class != signature.Unknown) {
-		c.Signature, c.Scores, c.Evidence = r.Signature.Class, r.Signature.Scores, r.Signature.Evidence
-		c.RunnerUp, c.Against = r.Signature.RunnerUp, r.Signature.Against
 	}
 	return c
 }

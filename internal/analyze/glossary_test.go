@@ -9,6 +9,7 @@ import (
 	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/glossary"
+	"tare/internal/limit"
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/probe"
@@ -22,6 +23,12 @@ import (
 func TestEveryWordIsExplained(t *testing.T) {
 	var words []string
 	for _, c := range signature.Classes() {
+		words = append(words, string(c))
+	}
+	for _, k := range limit.Kinds() {
+		words = append(words, string(k))
+	}
+	for _, c := range []signature.Certainty{signature.Shown, signature.Likely, signature.NotKnown} {
 		words = append(words, string(c))
 	}
 	for _, k := range []capacity.FindingKind{
@@ -60,6 +67,11 @@ func TestEveryWordIsExplained(t *testing.T) {
 	for _, v := range []any{
 		report.Report{},
 		report.Capacity{},
+		limit.Verdict{},
+		limit.Prediction{},
+		limit.Tried{},
+		signature.Failure{},
+		signature.Exclusion{},
 		report.Point{},
 		report.Operation{},
 		report.Outcomes{},

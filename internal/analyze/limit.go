@@ -18,9 +18,9 @@ func rateLimitOf(t *record.Trial, res *capacity.Result, trace *capacity.Trace) *
 	for _, f := range res.Findings {
 		switch f.Kind { //nolint:exhaustive // the others say nothing about callers
 		case capacity.LimitPerCaller:
-			e.Scope = "each caller"
+			e.Scope = limit.EachCaller
 		case capacity.LimitShared:
-			e.Scope = "all callers"
+			e.Scope = limit.AllCallers
 		}
 	}
 	v := limit.Judge(e)

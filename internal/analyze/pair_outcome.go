@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/limit"
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/question"
@@ -44,7 +45,9 @@ func (p *pairing) compareOutcomes(o CompareOptions) (*report.Report, error) {
 		}
 	}
 	for i, x := range p.arms {
-		rep.Diff.Pairs[i].SignatureA, rep.Diff.Pairs[i].SignatureB = base.breaksBy(x.Base), treated.breaksBy(x.Treated)
+		pair := &rep.Diff.Pairs[i]
+		pair.LimitA, pair.FailureA = base.breaksBy(x.Base)
+		pair.LimitB, pair.FailureB = treated.breaksBy(x.Treated)
 		rep.Diff.Changes = append(rep.Diff.Changes, p.changes(base, treated, x, len(f.invalid) > 0)...)
 		for i, r := range []Run{p.base, p.treated} {
 			id := []string{x.Base, x.Treated}[i]
@@ -121,14 +124,14 @@ func (p *pairing) outcomeRemarks(rep *report.Report, sides [2]*analysis) {
 	}
 }
 
-// breaksBy is how a treatment breaks under overload; "" if that is not known.
-func (a *analysis) breaksBy(treatment string) (class signature.Class) {
+// breaksBy is what sets the rate of a treatment, and how it fails above it; nil where that is not known.
+func (a *analysis) breaksBy(treatment string) (*limit.Verdict, *signature.Failure) {
 	for i := range a.rep.Capacity {
 		if c := &a.rep.Capacity[i]; c.Treatment == treatment && c.Operation == "" && c.Valid {
-			class = c.Signature
+			return c.Limit, c.Failure
 		}
 	}
-	return class
+	return nil, nil
 }
 
 // figures are those of a treatment that have an interval, as budgets without a limit.

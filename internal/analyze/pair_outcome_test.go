@@ -115,7 +115,8 @@ func TestCompareSearches(t *testing.T) {
 	if c.Verdict != report.NotShown || c.A.Value == nil || c.Unit != metric.PerSecond {
 		t.Errorf("a search and itself: %+v", c)
 	}
-	if p := rep.Diff.Pairs[0]; p.SignatureA == "" || p.SignatureA != p.SignatureB {
+	if p := rep.Diff.Pairs[0]; p.FailureA == nil || p.LimitA == nil ||
+		p.FailureA.Statement() != p.FailureB.Statement() || p.LimitA.Statement() != p.LimitB.Statement() {
 		t.Errorf("%+v", p)
 	}
 	if rep.Budgets[0].Verdict != report.Pass {

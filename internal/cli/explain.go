@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/glossary"
+	"tare/internal/limit"
 )
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "explain [WORD]", Short: "Explain a metric, verdict, signature, question or term of the report, with its source",
+		Use: "explain [WORD]", Short: "Explain a metric, verdict, limit, failure, question or term of the report, with its source",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			words := glossary.Of(a.Areas)
@@ -30,6 +31,9 @@ func (a *app) explainCommand() *cobra.Command {
 				return usage("no entry for %q; %s", args[0], hint)
 			}
 			a.print("%s\n\n%s\n", e.Word, wrap(e.Text, 80))
+			if advice := limit.Kind(e.Word).Advice(); advice != "" {
+				a.print("\n%s\n", wrap(advice, 80))
+			}
 			if e.Source != "" {
 				a.print("\nsource: %s\n", e.Source)
 			}

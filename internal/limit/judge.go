@@ -33,6 +33,9 @@ type facts struct {
 func Judge(e Evidence) Verdict {
 	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
 	f.usage = usageOf(f.full(), &e.Local)
+	if f.Rate == 0 && f.most.rate > 0 && f.flat { // the search gave no number, and the experiments do
+		f.Rate, f.Lo, f.Hi = f.most.rate, f.most.rate-2*f.most.err, f.most.rate+2*f.most.err
+	}
 	v := Verdict{Kind: Unknown, Certainty: signature.NotKnown}
 	for _, rule := range []func(*facts) *Verdict{
 		moved, quota, collector, processors, disk, oneThread, limiter, refusedInFlight, bandwidth, paced, connections, slots,

@@ -21,6 +21,12 @@ const (
 	Unknown     Kind = "unknown"
 )
 
+// The scopes of a limit.
+const (
+	EachCaller = "each caller" // it counts each caller by itself
+	AllCallers = "all callers" // it counts all callers together
+)
+
 // A Verdict is what sets the rate.
 type Verdict struct {
 	Kind      Kind                `json:"kind"`

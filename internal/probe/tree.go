@@ -45,7 +45,8 @@ type TreeUse struct {
 	// HostBusy and Stolen are shares of the time of these processors.
 	HostBusy, Stolen *float64
 	// Throttled is the share of the periods of a CPU quota in which a group was throttled, and Quota that quota in
-	// processors. Of several quotas they are those of the group that was throttled most. Groups that hold tare are left out.
+	// processors. Of several quotas they are those of the group that was throttled most. Groups that hold tare are left
+	// out.
 	Throttled *float64
 	Quota     float64
 	Stopped   *float64 // by garbage collections
@@ -128,8 +129,8 @@ func (t Tree) WaitsForDisk(r TreeReading) (waits, ok bool) {
 	return waits, ok
 }
 
-// Descriptors returns the most file descriptors that one process of a reading has open, and that process's limit; 0 where
-// that cannot be read.
+// Descriptors returns the most file descriptors that one process of a reading has open, and that process's limit; 0
+// where that cannot be read.
 func (t Tree) Descriptors(r TreeReading) (open, limit int) {
 	root := rootFS(t.Root)
 	for _, pid := range r.pids {

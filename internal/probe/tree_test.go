@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// treeState is what a planted tree of processes has used: a master, process 50, with a worker, process 51, of two threads.
+// treeState is what a planted tree of processes has used: a master, process 50, with a worker, process 51, of two
+// threads.
 type treeState struct {
 	master, worker, second    float64 // CPU seconds of the threads
 	busy, stolen              int     // ticks of each of two processors, of 100 to each second
@@ -36,7 +37,7 @@ func (s treeState) plant(groups, ours string) fstest.MapFS {
 		"proc/self/cgroup":          text(ours),
 		"proc/50/stat":              stat(1, s.master),
 		"proc/50/status":            text("Name:\ta\nCpus_allowed_list:\t0,4-7\n"),
-		"proc/50/limits":            text("Limit  Soft Limit  Hard Limit  Units\nMax open files            256    4096    files\n"),
+		"proc/50/limits":            text("Limit  Soft Limit\nMax open files            256    4096    files\n"),
 		"proc/50/fd/0":              text(""),
 		"proc/50/task/50/stat":      stat(1, s.master),
 		"proc/51/stat":              stat(50, s.worker+s.second),
@@ -61,7 +62,9 @@ func (s treeState) plant(groups, ours string) fstest.MapFS {
 
 // TestTreeUse: what the processes of a server used between two readings.
 func TestTreeUse(t *testing.T) {
-	begin := treeState{master: 1, worker: 5, second: 2, busy: 100, stolen: 10, at: 10, periods: 100, throttled: 7, outer: 50}
+	begin := treeState{
+		master: 1, worker: 5, second: 2, busy: 100, stolen: 10, at: 10, periods: 100, throttled: 7, outer: 50,
+	}
 	end := treeState{
 		master: 1.5, worker: 7, second: 2.25, busy: 250, stolen: 30, at: 12, periods: 120, throttled: 7, outer: 65,
 	}

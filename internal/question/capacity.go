@@ -111,6 +111,6 @@ func searchTakes(f Forecast) string {
 	if search == 0 {
 		search = usualSearch
 	}
-	return fmt.Sprintf("a search of usually 15 to 110 s (at most %s) and a recovery probe of up to %s%s", search,
-		2*f.Timeout, f.each())
+	return fmt.Sprintf("a search of usually 15 to 110 s (at most %s), a recovery probe of up to %s and experiments of up "+
+		"to 25 s%s", search, 2*f.Timeout, f.each())
 }

@@ -25,16 +25,10 @@ type Capacity struct {
 	SLORate      *float64 `json:"slo_rate,omitempty"`      // the highest rate at which the latency objective held
 	SLOFails     *float64 `json:"slo_fails,omitempty"`     // the lowest rate above it at which it did not
 	Burst        *float64 `json:"burst,omitempty"`         // calls beyond the rate that were served from a full bucket
-	// Signature is absent if it did not break.
-	Signature signature.Class             `json:"signature,omitempty"`
-	Scores    map[signature.Class]float64 `json:"scores,omitempty"`
-	Evidence  []string                    `json:"evidence,omitempty"`
-	RunnerUp  signature.Class             `json:"runner_up,omitempty"`
-	Against   string                      `json:"against,omitempty"` // what speaks against the runner-up
 	// Limit is what sets the rate, Failure what callers meet above it; both are absent if it did not break.
 	Limit   *limit.Verdict     `json:"limit,omitempty"`
 	Failure *signature.Failure `json:"failure,omitempty"`
-	// Findings are what else was seen beside the signature.
+	// Findings are what else was seen beside the failure.
 	Findings []Finding `json:"findings,omitempty"`
 	// Wedged says that the recovery probe failed, RecoverySeconds how long the target took to answer again, Recovery the
 	// same in words. All absent or false: it was not probed.

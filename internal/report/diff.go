@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tare/internal/limit"
 	"tare/internal/metric"
 	"tare/internal/signature"
 	"tare/internal/unit"
@@ -31,9 +32,12 @@ type Pair struct {
 	B string `json:"b"`
 	// Likely: their levels differ, and nobody said that they correspond: they are what is left on both sides.
 	Likely bool `json:"likely,omitempty"`
-	// SignatureA and SignatureB are how they break.
-	SignatureA signature.Class `json:"signature_a,omitempty"`
-	SignatureB signature.Class `json:"signature_b,omitempty"`
+	// LimitA and LimitB are what sets their rates, FailureA and FailureB how they fail above them; absent where that run
+	// did not break.
+	LimitA   *limit.Verdict     `json:"limit_a,omitempty"`
+	LimitB   *limit.Verdict     `json:"limit_b,omitempty"`
+	FailureA *signature.Failure `json:"failure_a,omitempty"`
+	FailureB *signature.Failure `json:"failure_b,omitempty"`
 }
 
 // Figure is one figure of one run with its interval, at 95 %. An absent bound is not known: a capacity with a lower
@@ -233,19 +237,39 @@ func (r *Report) diffRemarks() []remark {
 		})
 	}
 	for i := range d.Pairs {
-		if p := &d.Pairs[i]; p.SignatureA != "" || p.SignatureB != "" {
-			text := "how it breaks: " + orElse(string(p.SignatureA), "not known") + " → " +
-				orElse(string(p.SignatureB), "not known")
-			if p.SignatureA == p.SignatureB {
-				text = "both break by " + string(p.SignatureA)
-			}
-			if name := r.pairName(p.B); name != "" {
-				text = name + ": " + text
-			}
-			out = append(out, remark{Word: "signature", Text: text})
-		}
+		out = append(out, r.pairAnswers(&d.Pairs[i])...)
 	}
 	return out
+}
+
+// pairAnswers says whether the limit and the failure of a pair are the same in both.
+func (r *Report) pairAnswers(p *Pair) (out []remark) {
+	add := func(word, a, b string) {
+		text := orElse(a, "none was found") + " → " + orElse(b, "none was found")
+		switch {
+		case a+b == "":
+			return
+		case a == b:
+			text = a + " in both"
+		}
+		if name := r.pairName(p.B); name != "" {
+			text = name + ": " + text
+		}
+		out = append(out, remark{Word: word, Text: text})
+	}
+	add("limit", statementOf(withoutRate(p.LimitA)), statementOf(withoutRate(p.LimitB)))
+	add("fails as", statementOf(p.FailureA), statementOf(p.FailureB))
+	return out
+}
+
+// withoutRate returns v without the value of a rate limit: that is the capacity, which has its own row and interval.
+func withoutRate(v *limit.Verdict) *limit.Verdict {
+	if v == nil || v.Kind != limit.RateLimit {
+		return v
+	}
+	of := *v
+	of.Value = ""
+	return &of
 }
 
 // diffConclusion counts the figures that differ, with the largest differences.

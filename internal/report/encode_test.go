@@ -147,7 +147,9 @@ func TestUnknownIsAbsent(t *testing.T) {
 		Schema: Schema, Treatments: []Treatment{},
 		Capacity: []Capacity{{Treatment: "x"}},
 	}))
-	for _, field := range []string{"null", `"rate"`, `"lo"`, `"burst"`, `"signature"`, `"recovery_seconds"`, `"generator"`, `"at_least"`} {
+	for _, field := range []string{
+		"null", `"rate"`, `"lo"`, `"burst"`, `"limit"`, `"failure"`, `"recovery_seconds"`, `"generator"`, `"at_least"`,
+	} {
 		if strings.Contains(got, field) {
 			t.Errorf("%s is there although it is not known:\n%s", field, got)
 		}

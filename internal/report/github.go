@@ -130,7 +130,7 @@ func (r *Report) annotations() []annotation {
 	}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
-		a := annotation{title: name + ": " + b.title(), message: b.account()}
+		a := annotation{title: name + ": " + b.title(), message: b.account() + r.answersOf(b)}
 		switch {
 		case r.Verdict == Invalid || b.Verdict == Pass:
 		case b.Verdict == Fail:

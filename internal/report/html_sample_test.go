@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/internal/design"
+	"tare/internal/limit"
 	"tare/internal/metric"
 	"tare/internal/signature"
 )
@@ -98,16 +99,7 @@ func search() *Report {
 	r.Capacity = []Capacity{{
 		Treatment: "default", Broke: true, Rate: new(163.7), Lo: new(161.2), Hi: new(166.2), VerifiedLow: new(155.0),
 		VerifiedHigh: new(172.0),
-		SLORate:      new(112.5), Burst: new(64.0), Signature: signature.AcceptQueue,
-		Scores: map[signature.Class]float64{
-			signature.AcceptQueue: 0.97, signature.QuotaHang: 0.31, signature.Queue: 0.02,
-			signature.Pauses: 0,
-		},
-		Evidence: []string{
-			"1025 calls stuck until their timeout, at 600/s and at 1200/s alike = backlog 1024 + 1",
-			"the listen queue held 1025 connections",
-		},
-		RunnerUp: signature.QuotaHang, Against: "stuck calls would grow with the rate", RecoverySeconds: new(31.0), Phases: 4,
+		SLORate:      new(112.5), Burst: new(64.0), Limit: shownQuota(), Failure: fullQueue(), RecoverySeconds: new(31.0), Phases: 4,
 		Seconds: 12.4, Valid: true,
 		Stop: "found", Reason: "the capacity was found and confirmed",
 	}}
@@ -207,8 +199,8 @@ func ladderRun() *Report {
 	late.Generator = &Generator{Valid: false, Reason: "lateness p99 2.1 ms > 1 ms"}
 	r.Capacity = []Capacity{{
 		Treatment: "default", Broke: true, VerifiedLow: new(150.0), VerifiedHigh: new(500.0),
-		Signature: signature.AcceptQueue, Evidence: []string{"1025 calls stuck at 500/s and at 1000/s alike"},
-		Phases: 4, Seconds: 141, Valid: true, Stop: "ladder",
+		Failure: fullQueue(),
+		Phases:  4, Seconds: 141, Valid: true, Stop: "ladder",
 		Points: []Point{
 			point(10, 1, 0.005, 0.031, 10, 0, 0.004), point(150, 1, 0.171, 0.682, 148.6, 0, 0.4),
 			point(500, 0.59, 0.94, 30, 163.1, 1025, 30), late,
@@ -221,7 +213,7 @@ func workloadRun() *Report {
 	r := ladderRun()
 	r.Experiment.Name = "workloads"
 	c := &r.Capacity[0]
-	c.Broke, c.VerifiedLow, c.VerifiedHigh, c.Signature, c.Evidence = false, nil, nil, "", nil // workloads are not judged
+	c.Broke, c.VerifiedLow, c.VerifiedHigh, c.Failure = false, nil, nil, nil // workloads are not judged
 	names := []string{"cold start", "warm", "pod start, 200 calls", "expiry without jitter"}
 	for i := range c.Points {
 		c.Points[i].Name = names[i]
@@ -239,13 +231,15 @@ func treatmentRun() *Report {
 	r.Capacity = []Capacity{
 		{
 			Treatment: "cache=on", Broke: true, Rate: new(163.2), Lo: new(162.0), Hi: new(164.4),
-			Signature: signature.CPUThrottling, Phases: 4, Seconds: 47, Valid: true, Stop: "found",
+			Phases: 4, Seconds: 47, Valid: true, Stop: "found",
 		},
 		{
 			Treatment: "cache=off", Broke: true, Rate: new(99.97), Lo: new(99.5), Hi: new(100.4),
-			Signature: signature.TokenBucket, Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Wedged: true,
+			Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Wedged: true,
 		},
 	}
+	r.Capacity[0].Limit, r.Capacity[0].Failure = likely(limit.CPUQuota, "", signature.Queue)
+	r.Capacity[1].Limit, r.Capacity[1].Failure = likely(limit.RateLimit, "99.97/s", signature.TokenBucket)
 	r.Timeline = []Timeline{course163("cache=on"), course163("cache=off")}
 	r.Budgets = []Budget{{
 		Text: "capacity >= -20%", Treatment: "cache=off", Verdict: Fail, Unit: metric.Ratio,
@@ -306,10 +300,16 @@ func pageHostile() *Report {
 	}
 	r.Generator.Reason, r.Generator.Valid = attack, false
 	c := &r.Capacity[0]
-	c.Treatment, c.Operation, c.Signature, c.RunnerUp, c.Against = "t "+attack, attack, signature.Class(attack),
-		signature.Class(attack), attack
-	c.Evidence, c.Reason, c.Recovery, c.Stop = []string{disguise, attack}, attack, attack, attack
-	c.Scores = map[signature.Class]float64{signature.Class(attack): 1}
+	c.Treatment, c.Operation, c.Reason, c.Recovery, c.Stop = "t "+attack, attack, attack, attack, attack
+	not := []signature.Exclusion{{What: attack, By: attack}}
+	c.Failure = &signature.Failure{
+		Class: signature.Class(attack), Certainty: signature.Likely, Evidence: []string{disguise, attack}, Excluded: not,
+		Scores: map[signature.Class]float64{signature.Class(attack): 1},
+	}
+	c.Limit = &limit.Verdict{
+		Kind: limit.Slots, Certainty: signature.Shown, Value: attack, Evidence: []string{disguise, attack}, Excluded: not,
+		Prediction: &limit.Prediction{Change: attack, How: attack},
+	}
 	c.Points = []Point{{
 		Name: attack, Rate: 10, Goodput: new(10.0), P99: new(0.1), Used: map[string]float64{attack: 1},
 		Generator: &Generator{Reason: attack},

@@ -270,12 +270,15 @@ func TestVerdictComesFirst(t *testing.T) {
 		r    *Report
 		want string
 	}{
-		"none":        {none, `<p class="lead ">Capacity 163.7/s · accept queue</p>`},
-		"pass":        {healthy(), `<p class="lead good"><strong class="word">✓ pass</strong> It did not break: it holds at least 2000/s.</p>`},
-		"fail":        {treatmentRun(), `<p class="lead bad"><strong class="word">✗ FAIL</strong> cache=on breaks at 163.2/s: cpu-throttling. cache=off breaks at 99.97/s: token-bucket; it did not recover by itself. <span class="why">1 budget of 1 broken.</span></p>`},
+		"none": {none, `<p class="lead ">Capacity 163.7/s · the CPU quota of 100m sets the rate · it fails as accept queue</p>`},
+		"pass": {healthy(), `<p class="lead good"><strong class="word">✓ pass</strong> It did not break: it holds at least 2000/s.</p>`},
+		"fail": {treatmentRun(), `<p class="lead bad"><strong class="word">✗ FAIL</strong> cache=on breaks at 163.2/s; ` +
+			`the CPU quota likely sets the rate; it likely fails as queue. cache=off breaks at 99.97/s; a rate limit of ` +
+			`99.97/s likely sets the rate; it likely fails as token bucket; it did not recover by itself. ` +
+			`<span class="why">1 budget of 1 broken.</span></p>`},
 		"invalid":     {invalidRun(), `<strong class="word">✗ INVALID</strong> default: the generator is the limit, not the target`},
 		"interrupted": {pageInterrupted(), `<strong class="word">? inconclusive</strong> The run did not come to its end.</p>`},
-		"ladder":      {ladderRun(), `<p class="lead ">It holds 150/s and breaks at 500/s: accept-queue.</p>`},
+		"ladder":      {ladderRun(), `<p class="lead ">It holds 150/s and breaks at 500/s; it fails as accept queue.</p>`},
 	} {
 		page := render(t, c.r)
 		if !strings.Contains(page, c.want) {
@@ -408,7 +411,7 @@ func FuzzTexts(f *testing.F) {
 	}
 	spoken := func(s string) *Report {
 		r := search()
-		r.Experiment.Name, r.Capacity[0].Evidence, r.Timeline[0].Marks[0].Text, r.Target[0].Name = s, []string{s}, s, s
+		r.Experiment.Name, r.Capacity[0].Failure.Evidence, r.Timeline[0].Marks[0].Text, r.Target[0].Name = s, []string{s}, s, s
 		r.Operations[0].Causes[0].Cause, r.Warnings, r.Experiment.File = s, []string{s}, s
 		l := &r.Timeline[0] // short, for speed
 		l.Offered, l.Sent, l.Good, l.Bad, l.Outstanding, l.P50, l.P99 = l.Offered[:3], l.Sent[:3], l.Good[:3], l.Bad[:3],

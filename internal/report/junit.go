@@ -150,10 +150,8 @@ func (r *Report) budgetCase(b *Budget) junitCase {
 	if b.Treatment != "" {
 		c.Name = sanitize(b.Treatment) + ": " + c.Name
 	}
-	said := &junitResult{
-		Message: sanitize(b.account()), Type: sanitize(orElse(string(b.Verdict), "unknown")),
-		Text: sanitize(b.account()),
-	}
+	text := sanitize(b.account() + r.answersOf(b))
+	said := &junitResult{Message: text, Type: sanitize(orElse(string(b.Verdict), "unknown")), Text: text}
 	switch {
 	case r.Verdict == Invalid:
 		c.Skipped = &junitResult{Message: "the run is invalid, so its budgets are not judged"}
@@ -274,6 +272,15 @@ func (r *Report) properties() []junitProperty {
 	}
 	if s, _ := r.trust(); s != "" {
 		all = append(all, junitProperty{"A/A", s})
+	}
+	for i := range r.Capacity {
+		c := &r.Capacity[i]
+		of := ""
+		if name := strings.TrimSpace(r.withTreatment(c.Treatment) + " " + c.Operation); name != "" {
+			of = " of " + sanitize(name)
+		}
+		all = append(all, junitProperty{"limit" + of, statementOf(c.Limit)},
+			junitProperty{"failure" + of, statementOf(c.Failure)})
 	}
 	all = append(all, r.soakProperties()...)
 	all = append(all, r.levelProperties()...)

@@ -35,11 +35,21 @@ func (e *exposition) capacity(r *Report) {
 		gauges("capacity_broke", "", "1 if the target broke.", func(c *Capacity) *float64 { return new(boolean(c.Broke)) }),
 		gauges("capacity_valid", "", "0 if the generator was the limit.",
 			func(c *Capacity) *float64 { return new(boolean(c.Valid)) }),
-		familyOf[Capacity]{"capacity_signature", info, "", "How the target broke.", func(c *Capacity) []sample {
-			if c.Signature == "" {
+		familyOf[Capacity]{"capacity_limit", info, "", "What sets the rate, and how surely.", func(c *Capacity) []sample {
+			if c.Limit == nil {
 				return nil
 			}
-			return []sample{{new(1.0), labels{{"signature", string(c.Signature)}}}}
+			return []sample{{new(1.0), labels{
+				{"limit", string(c.Limit.Kind)}, {"certainty", string(c.Limit.Certainty)},
+			}}}
+		}},
+		familyOf[Capacity]{"capacity_failure", info, "", "How the target failed, and how surely.", func(c *Capacity) []sample {
+			if c.Failure == nil {
+				return nil
+			}
+			return []sample{{new(1.0), labels{
+				{"failure", string(c.Failure.Class)}, {"certainty", string(c.Failure.Certainty)},
+			}}}
 		}},
 	)
 	e.points(all)

@@ -59,7 +59,10 @@ func TestOpenMetricsSaysWhatTheReportSays(t *testing.T) {
 		`tare_generator_lateness_seconds{area="turnpike",` + run + `quantile="0.99",question="capacity"}`:                                               40e-6,
 		`tare_run_verdict{area="turnpike",` + run + `question="capacity",tare_run_verdict="inconclusive"}`:                                              1,
 		`tare_run_start_timestamp_seconds{area="turnpike",` + run + `question="capacity"}`:                                                              1772366400,
-		`tare_capacity_signature_info{area="turnpike",` + run + `question="capacity",signature="accept-queue",treatment="default"}`:                     1,
+		`tare_capacity_limit_info{area="turnpike",certainty="shown",` + run +
+			`limit="cpu-quota",question="capacity",treatment="default"}`: 1,
+		`tare_capacity_failure_info{area="turnpike",certainty="shown",` + run +
+			`failure="accept-queue",question="capacity",treatment="default"}`: 1,
 		`tare_run_info{area="turnpike",commit="947ae69",` + run + `file="gke-2020.yaml",host="host",kernel="Linux 6.1.0",question="capacity",seed="4211",` +
 			`sha256="0f3a",version="0.1.0"}`: 1,
 	} {
@@ -78,7 +81,7 @@ func TestOpenMetricsLeavesOutWhatIsUnknown(t *testing.T) {
 		t.Errorf("no lower bound:\n%s", out)
 	}
 	for _, absent := range []string{
-		"tare_capacity_per_second", "tare_capacity_signature", "tare_response", "tare_target",
+		"tare_capacity_per_second", "tare_capacity_limit", "tare_capacity_failure", "tare_response", "tare_target",
 		"tare_effect", "tare_budget_upper",
 	} {
 		if strings.Contains(out, absent) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tare/internal/design"
+	"tare/internal/limit"
 	"tare/internal/signature"
 )
 
@@ -207,7 +208,8 @@ func gatehouseCapacity() *Report {
 	for i, x := range []struct{ low, high, held, failed float64 }{{160.1, 166.4, 0.31, 3.9}, {27.2, 28.3, 1.4, 4.2}} {
 		id := r.Treatments[i].ID
 		c := &r.Capacity[i]
-		c.Treatment, c.VerifiedLow, c.VerifiedHigh, c.Signature, c.Burst = id, &x.low, &x.high, signature.Queue, nil
+		c.Treatment, c.VerifiedLow, c.VerifiedHigh, c.Burst = id, &x.low, &x.high, nil
+		c.Limit, c.Failure = likely(limit.Unknown, "", signature.Queue)
 		c.Rate, c.Lo, c.Hi = new((x.low+x.high)/2), new(x.low*1.01), new(x.high*0.99)
 		r.Operations = append(r.Operations, Operation{
 			Treatment: id, Operation: "create-pod-dry-run",

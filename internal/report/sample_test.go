@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tare/internal/design"
+	"tare/internal/limit"
 	"tare/internal/metric"
 	"tare/internal/signature"
 )
@@ -16,7 +17,7 @@ func samples() map[string]*Report {
 		"ladder":          ladderReport(),
 		"at-least":        atLeast(),
 		"at-most":         atMost(),
-		"unknown":         unknownSignature(),
+		"unknown":         unknownFailure(),
 		"invalid":         invalid(),
 		"wedged":          wedged(),
 		"treatments":      severalTreatments(),
@@ -48,18 +49,49 @@ func base(name string) *Report {
 	}
 }
 
-func acceptQueue() *Report {
-	r := base("gke-2020")
-	r.Capacity = []Capacity{{
-		Treatment: "default", Broke: true, Rate: new(150.0), Lo: new(149.1), Hi: new(150.9), VerifiedLow: new(147.0),
-		VerifiedHigh: new(153.0),
-		SLORate:      new(112.5), Burst: new(64.0), Signature: signature.AcceptQueue,
+// shownQuota is a limit that was predicted and then observed.
+func shownQuota() *limit.Verdict {
+	return &limit.Verdict{
+		Kind: limit.CPUQuota, Certainty: signature.Shown, Value: "100m",
+		Evidence: []string{"97 % of its periods were throttled", "the rate is 150.2/s with 32 in flight at most"},
+		Excluded: []signature.Exclusion{
+			{What: "a limit on connections", By: "the rate is 150.2/s with 32 in flight at most"},
+		},
+		Prediction: &limit.Prediction{
+			Change: "200m", Rate: 300.4, Lo: 298, Hi: 302, Tried: &limit.Tried{Rate: 297, Lo: 290, Hi: 304, Came: true},
+		},
+	}
+}
+
+// fullQueue is how callers met that limit.
+func fullQueue() *signature.Failure {
+	return &signature.Failure{
+		Class: signature.AcceptQueue, Certainty: signature.Shown,
 		Scores: map[signature.Class]float64{signature.AcceptQueue: 0.97, signature.QuotaHang: 0.31, signature.Queue: 0.02},
 		Evidence: []string{
 			"1025 calls stuck until their timeout, at 600/s and at 1200/s alike = backlog 1024 + 1",
 			"the listen queue held 1025 connections at the end of the last fill, as its limit of 1024 says",
 		},
-		RunnerUp: signature.QuotaHang, Against: "stuck calls would grow with the rate", RecoverySeconds: new(31.0), Phases: 4,
+		Excluded: []signature.Exclusion{{What: "a limit that leaves calls unanswered", By: "stuck calls would grow with the rate"}},
+	}
+}
+
+// likely are a limit and a failure without an account of the target.
+func likely(k limit.Kind, value string, c signature.Class) (*limit.Verdict, *signature.Failure) {
+	v := &limit.Verdict{Kind: k, Certainty: signature.Likely, Value: value}
+	if k == limit.Unknown {
+		v.Certainty = signature.NotKnown
+	}
+	return v, &signature.Failure{Class: c, Certainty: signature.Likely}
+}
+
+func acceptQueue() *Report {
+	r := base("gke-2020")
+	r.Capacity = []Capacity{{
+		Treatment: "default", Broke: true, Rate: new(150.0), Lo: new(149.1), Hi: new(150.9), VerifiedLow: new(147.0),
+		VerifiedHigh: new(153.0),
+		SLORate:      new(112.5), Burst: new(64.0), Limit: shownQuota(), Failure: fullQueue(), RecoverySeconds: new(31.0),
+		Phases:  4,
 		Seconds: 12.4, Valid: true,
 		Stop: "found", Reason: "the capacity was found and confirmed",
 	}}
@@ -112,9 +144,14 @@ func ladderReport() *Report {
 	bad := point(1000, 0.795, 8.9, 30.0, 163.4, 1025, 30.0, 122.6)
 	bad.Generator = &Generator{Valid: false, Verdict: signature.Limiting, Reason: "lateness p99 2.1 ms > 1 ms"}
 	r.Capacity = []Capacity{{
-		Treatment: "default", Broke: true, Signature: signature.AcceptQueue,
-		Evidence: []string{"1025 calls stuck at 500/s and at 1000/s alike"},
-		Phases:   4, Seconds: 141, Valid: true, Stop: "ladder",
+		Treatment: "default", Broke: true, Failure: &signature.Failure{
+			Class: signature.AcceptQueue, Certainty: signature.Likely,
+			Evidence: []string{"1025 calls stuck at 500/s and at 1000/s alike"},
+		},
+		Limit: &limit.Verdict{
+			Kind: limit.Unknown, Certainty: signature.NotKnown, Evidence: []string{"no experiment was made that would tell"},
+		},
+		Phases: 4, Seconds: 141, Valid: true, Stop: "ladder",
 		Points: []Point{
 			point(10, 1, 0.005, 0.031, 10, 0, 0.004, 10.2), point(150, 1, 0.171, 0.682, 148.6, 0, 0.4, 146.5),
 			point(500, 0.59, 0.94, 30, 163.1, 1025, 30, 43.4), bad,
@@ -141,19 +178,39 @@ func atLeast() *Report {
 func atMost() *Report {
 	r := base("odd")
 	r.Capacity = []Capacity{{
-		Treatment: "default", Broke: true, AtMost: new(240.0), VerifiedHigh: new(240.0), Signature: signature.Queue,
+		Treatment: "default", Broke: true, AtMost: new(240.0), VerifiedHigh: new(240.0),
 		Phases: 6, Seconds: 300, Valid: true, Stop: "time",
-		Scores: map[signature.Class]float64{signature.Queue: 0.8}, Evidence: []string{"calls wait longer and longer"},
+		Failure: &signature.Failure{
+			Class: signature.Queue, Certainty: signature.Likely, Evidence: []string{"calls wait longer and longer"},
+			Scores: map[signature.Class]float64{signature.Queue: 0.8},
+		},
+		Limit: &limit.Verdict{
+			Kind: limit.Slots, Certainty: signature.Likely, Value: "4 at a time",
+			Evidence: []string{
+				"it serves 3.9 calls at a time: with 1 in flight each takes 17 ms, and 66 ms with 16", "it used 0.2 of 2 processors",
+			},
+			Excluded: []signature.Exclusion{{What: "garbage collection", By: "it stopped the target for 1.2 % of the time"}},
+			Prediction: &limit.Prediction{
+				Change: "twice as many at a time", Rate: 470, Lo: 452, Hi: 488,
+				How: "double the workers or the pool, in it or behind it, and ask again",
+			},
+		},
 	}}
 	return r
 }
 
-func unknownSignature() *Report {
+func unknownFailure() *Report {
 	r := base("odd")
 	r.Capacity = []Capacity{{
-		Treatment: "default", Broke: true, Rate: new(12.345), Signature: signature.Unknown,
-		Evidence: []string{"every seventh call failed with status 418 from 12/s on"},
-		Scores:   map[signature.Class]float64{signature.Collapse: 0.44}, RunnerUp: signature.Collapse, Phases: 3, Seconds: 20,
+		Treatment: "default", Broke: true, Rate: new(12.345), Phases: 3, Seconds: 20,
+		Failure: &signature.Failure{
+			Class: signature.Unknown, Certainty: signature.NotKnown,
+			Evidence: []string{"every seventh call failed with status 418 from 12/s on"},
+			Scores:   map[signature.Class]float64{signature.Collapse: 0.44},
+		},
+		Limit: &limit.Verdict{Kind: limit.Unknown, Certainty: signature.NotKnown, Evidence: []string{
+			"it serves 2 calls at a time: processors, workers, a pool or a lock look alike from outside",
+		}},
 		Valid: true, Stop: "time",
 		Recovery: "answered again at once, on new connections only",
 	}}
@@ -197,13 +254,15 @@ func severalTreatments() *Report {
 	r.Capacity = []Capacity{
 		{
 			Treatment: "cache=on", Broke: true, Rate: new(163.2), Lo: new(162.0), Hi: new(164.4),
-			Signature: signature.CPUThrottling, Phases: 4, Seconds: 47, Valid: true, Stop: "found",
+			Phases: 4, Seconds: 47, Valid: true, Stop: "found",
 		},
 		{
 			Treatment: "cache=off", Broke: true, Rate: new(99.97), Lo: new(99.5), Hi: new(100.4),
-			Signature: signature.TokenBucket, Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Stop: "found",
+			Burst: new(50.0), Phases: 4, Seconds: 13, Valid: true, Stop: "found",
 		},
 	}
+	r.Capacity[0].Limit, r.Capacity[0].Failure = likely(limit.CPUQuota, "", signature.Queue)
+	r.Capacity[1].Limit, r.Capacity[1].Failure = likely(limit.RateLimit, "99.97/s", signature.TokenBucket)
 	r.Operations = []Operation{
 		{Treatment: "cache=on", Operation: "token", Outcomes: Outcomes{OK: 9000}},
 		{Treatment: "cache=off", Operation: "token", Outcomes: Outcomes{
@@ -237,8 +296,10 @@ func interrupted() *Report {
 func hostile() *Report {
 	r := base("a|b <script>alert(1)</script>")
 	r.Capacity = []Capacity{{
-		Treatment: "default", Broke: true, Rate: new(1.0), Signature: signature.Unknown, Phases: 1, Seconds: 1, Valid: true,
-		Evidence: []string{"\x1b[31mred\x1b]0;title\x07 | *bold* [x](y)\nsecond line \u202Eoverride " + longWord},
+		Treatment: "default", Broke: true, Rate: new(1.0), Phases: 1, Seconds: 1, Valid: true,
+		Failure: &signature.Failure{Class: "\x1b[32mgreen <b>", Certainty: signature.Likely, Evidence: []string{
+			"\x1b[31mred\x1b]0;title\x07 | *bold* [x](y)\nsecond line \u202Eoverride " + longWord,
+		}},
 	}}
 	r.Notes = []string{"tab\there"}
 	return r

@@ -117,7 +117,7 @@ func (r *Report) budgetFindings() []finding {
 		default:
 			f.rule, f.message = "budget-undecided", " is undecided: "
 		}
-		f.message = "The budget " + b.title() + f.message + b.evidence()
+		f.message = "The budget " + b.title() + f.message + b.evidence() + r.answersOf(b)
 		out = append(out, f)
 	}
 	return out

@@ -13,11 +13,21 @@ import (
 	validate "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"tare/internal/design"
+	"tare/internal/limit"
+	"tare/internal/signature"
 )
 
 const schemaFile = "../../schema/report.v1.json"
 
-// closedWords are the closed sets of values. Signatures stay open: a class may be added within v1.
+// definitionName tells the two types of the name Verdict apart.
+func definitionName(t reflect.Type) string {
+	if t == reflect.TypeFor[limit.Verdict]() {
+		return "Limit"
+	}
+	return t.Name()
+}
+
+// closedWords are the closed sets of values. Limits and failures stay open: kinds and classes may be added within v1.
 func closedWords(t reflect.Type) *generate.Schema {
 	if t.Kind() == reflect.Uint64 {
 		return &generate.Schema{Type: "integer", Minimum: json.Number("0")}
@@ -40,6 +50,8 @@ func closedWords(t reflect.Type) *generate.Schema {
 		for _, f := range Formulas() {
 			all = append(all, f)
 		}
+	case reflect.TypeFor[signature.Certainty]():
+		all = []any{signature.Shown, signature.Likely, signature.NotKnown}
 	case reflect.TypeFor[Status]():
 		all = []any{Complete, Interrupted, Killed, Errored}
 	case reflect.TypeFor[design.Question]():
@@ -53,9 +65,13 @@ func closedWords(t reflect.Type) *generate.Schema {
 func generated(t *testing.T) []byte {
 	t.Helper()
 	// Fields may be added within v1, so a reader must put up with names that it does not know.
-	r := generate.Reflector{AllowAdditionalProperties: true, Mapper: closedWords, Anonymous: true}
-	if err := r.AddGoComments("tare/internal/report", "./"); err != nil {
-		t.Fatal(err)
+	r := generate.Reflector{AllowAdditionalProperties: true, Mapper: closedWords, Anonymous: true, Namer: definitionName}
+	for pkg, dir := range map[string]string{
+		"tare/internal/report": "./", "tare/internal/limit": "../limit", "tare/internal/signature": "../signature",
+	} {
+		if err := r.AddGoComments(pkg, dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 	// Comments are keyed by package path and the folder that was read.
 	comments := map[string]string{}

@@ -103,9 +103,10 @@ func (r *Report) answer() []remark {
 			class = bad
 		}
 		out = append(out, remark{"capacity", strings.Join(nonEmpty(r.headline(c), c.verified()), " · "), class})
-		out = append(out, c.signature()[:min(1, len(c.signature()))]...)
-		if word, text := c.recovery(); word != "" {
-			out = append(out, remark{Word: word, Text: text})
+		for _, x := range slices.Concat(c.answers(), c.afterwards()) {
+			if x.Word != "" {
+				out = append(out, x)
+			}
 		}
 	}
 	laws := r.growth()

@@ -152,17 +152,17 @@ func inNumbers(l *Timeline) (t *grid, summary string) {
 
 // scores draws how well each class explains the failure; nil if no class was scored.
 func scores(c *Capacity, index int) *figure {
-	if len(c.Scores) == 0 {
+	if c.Failure == nil || len(c.Failure.Scores) == 0 {
 		return nil
 	}
-	classes := slices.SortedFunc(maps.Keys(c.Scores), func(a, b signature.Class) int {
+	classes := slices.SortedFunc(maps.Keys(c.Failure.Scores), func(a, b signature.Class) int {
 		switch {
-		case a == c.Signature:
+		case a == c.Failure.Class:
 			return -1
-		case b == c.Signature:
+		case b == c.Failure.Class:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(c.Scores[b], c.Scores[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(c.Failure.Scores[b], c.Failure.Scores[a]), cmp.Compare(a, b))
 	})
 	show := func(v float64) string { return fmt.Sprintf("%.2f", v) }
 	b := chart.Bars{
@@ -174,20 +174,23 @@ func scores(c *Capacity, index int) *figure {
 	t := &grid{Caption: "Scores", table: append(wordHeads("class"), numberHeads("score")...)}
 	none := 0
 	for _, class := range classes {
-		score := c.Scores[class]
+		score := c.Failure.Scores[class]
 		t.add(string(class), show(score))
-		if score < .005 && class != c.Signature {
+		if score < .005 && class != c.Failure.Class {
 			none++
 			continue
 		}
 		row := chart.Bar{Label: string(class), Value: score, Kind: chart.Neutral}
-		if class == c.Signature {
+		if class == c.Failure.Class {
 			row.Kind = chart.Color(0)
 		}
 		b.Rows = append(b.Rows, row)
 	}
 	caption := "How well each class of failure explains what was seen. A class can win from 0.50 on; of those the more " +
 		"specific one does."
+	if c.Failure.Class == signature.Queue && c.Failure.Scores[signature.CPUThrottling] >= .5 {
+		caption += " cpu-throttling says what sets the rate; what callers meet is a queue."
+	}
 	if none > 0 {
 		caption += fmt.Sprintf(" Not drawn: %d that explain nothing.", none)
 	}

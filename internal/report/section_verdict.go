@@ -67,7 +67,8 @@ func leadOf(r *Report) *lead {
 	return &l
 }
 
-// capacityBlocks returns what is known of one capacity: the number, how the target breaks, and whether it recovers.
+// capacityBlocks returns what is known of one capacity: the number, what sets it, how the target fails above it, and
+// whether it recovers.
 func capacityBlocks(r *Report, c *Capacity) []block {
 	title, name := "Capacity", strings.TrimSpace(r.withTreatment(c.Treatment)+" "+c.Operation)
 	if name != "" {
@@ -88,44 +89,15 @@ func capacityBlocks(r *Report, c *Capacity) []block {
 	if len(r.Capacity) == 1 {
 		blocks = append(blocks, facts(c)...)
 	}
-	if text := explained(c.Signature); text != "" {
-		blocks = append(blocks, block{In: onPage, Text: string(c.Signature) + ": " + text})
-	}
 	var extras []remark
 	for _, x := range c.otherNumbers() {
 		extras = append(extras, remark{Text: x})
 	}
-	blocks = append(blocks, block{In: inWords, Said: extras}, block{Said: c.signature()})
+	blocks = append(blocks, block{In: inWords, Said: extras}, block{Said: c.answers()})
 	for _, f := range c.Findings {
 		blocks = append(blocks, block{In: onPage, Said: []remark{{Word: f.Kind, Text: f.Sentence}}})
 	}
-	if word, text := c.recovery(); word != "" {
-		x := remark{Word: word, Text: text}
-		if c.Wedged {
-			x.Class = bad
-		}
-		blocks = append(blocks, block{Said: []remark{x}})
-	}
-	return blocks
-}
-
-// signature describes how the target breaks, with the evidence, and the class that nearly won.
-func (c *Capacity) signature() []remark {
-	if c.Signature == "" || c.Signature == signature.Client { // the capacity says that
-		return nil
-	}
-	out := []remark{{Word: "signature", Text: string(c.Signature)}}
-	for i, e := range c.Evidence {
-		if i == 0 {
-			out[0].Text += ": " + e
-			continue
-		}
-		out = append(out, remark{Text: e})
-	}
-	for _, s := range nonEmpty(c.runnerUp()) {
-		out = append(out, remark{Text: s})
-	}
-	return out
+	return slices.Concat(blocks, []block{{Said: c.afterwards()}}, only(onPage, c.explanations()...))
 }
 
 // nonEmpty removes empty texts.
@@ -210,8 +182,8 @@ func findings(r *Report) string {
 	return strings.Join(out, " ")
 }
 
-// banner returns what is known of a measured capacity in short: "Capacity 163.6/s · holds its budget of 100/s · accept
-// queue".
+// banner returns what is known of a measured capacity in short: "Capacity 163.6/s · holds its budget of 100/s · the CPU
+// quota of 100m sets the rate · it likely fails as accept queue".
 func (r *Report) banner(c *Capacity) string {
 	parts := []string{"Capacity " + rate(*c.Rate)}
 	for i := range r.Budgets {
@@ -227,7 +199,7 @@ func (r *Report) banner(c *Capacity) string {
 			parts[len(parts)-1] = "its budget of " + limit + " is undecided"
 		}
 	}
-	parts = append(parts, strings.ReplaceAll(string(c.Signature), "-", " "))
+	parts = append(parts, c.clauses()...)
 	if c.Wedged {
 		parts = append(parts, "did not recover by itself")
 	}
@@ -250,6 +222,21 @@ func facts(c *Capacity) []block {
 		add("Capacity", rate(*c.Rate), note)
 	} else {
 		add("Capacity", bounds(c), "")
+	}
+	answer := func(name, value string, certainty signature.Certainty) {
+		if value == "" {
+			value, certainty = string(signature.NotKnown), ""
+		}
+		for _, article := range []string{"the ", "a ", "its "} {
+			value = strings.TrimPrefix(value, article)
+		}
+		add(name, value, string(certainty))
+	}
+	if v := c.Limit; v != nil {
+		answer("Limit", v.Name(), v.Certainty)
+	}
+	if f := c.Failure; f != nil {
+		answer("Fails as", f.Name(), f.Certainty)
 	}
 	add("Seen to hold", opt(c.VerifiedLow, unit.PerSecond), "")
 	add("Seen to break", opt(c.VerifiedHigh, unit.PerSecond), "")
@@ -282,7 +269,13 @@ func bounds(c *Capacity) string {
 func capacities(r *Report) *grid {
 	t := &grid{Caption: "Capacity by treatment", table: append(wordHeads("treatment", "operation"),
 		append(numberHeads("capacity", "interval", "seen to hold", "seen to break", "in objective", "burst"),
-			wordHeads("signature", "recovers")...)...)}
+			wordHeads("limit", "fails as", "recovers")...)...)}
+	for i, c := range t.table {
+		switch c.head {
+		case "seen to hold", "seen to break", "burst":
+			t.table[i].drop = i
+		}
+	}
 	for i := range r.Capacity {
 		c := &r.Capacity[i]
 		if len(c.Points) > 0 {
@@ -297,7 +290,8 @@ func capacities(r *Report) *grid {
 		}
 		t.add(c.Treatment, c.Operation, value, strings.TrimSpace(interval(c.Lo, c.Hi, rate)),
 			opt(c.VerifiedLow, unit.PerSecond),
-			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), string(c.Signature),
+			opt(c.VerifiedHigh, unit.PerSecond), opt(c.SLORate, rate), opt(c.Burst, unit.Number), statementOf(c.Limit),
+			statementOf(c.Failure),
 			comesBack(c))
 	}
 	return t

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"tare/internal/capacity"
-	"tare/internal/glossary"
 	"tare/internal/metric"
 	"tare/internal/probe"
-	"tare/internal/signature"
 	"tare/internal/unit"
 )
 
@@ -46,8 +44,8 @@ func interval(lo, hi *float64, show func(float64) string) string {
 func capacitySentence(c *Capacity) string {
 	const generator = "the generator is the limit, not the target"
 	class := ""
-	if c.Signature != "" {
-		class = ": " + string(c.Signature)
+	for _, s := range c.clauses() {
+		class += "; " + s
 	}
 	switch {
 	case c.Stop == string(capacity.StopClient) && c.AtLeast != nil:
@@ -122,15 +120,6 @@ func recovery(c *Capacity) string {
 		return "no: " + text
 	}
 	return text
-}
-
-// explained returns the glossary's explanation of a class; "" without one.
-func explained(c signature.Class) string {
-	e, _, ok := glossary.Core().Lookup(string(c))
-	if !ok {
-		return ""
-	}
-	return e.Text
 }
 
 // several reports whether treatments must be distinguished.

@@ -118,18 +118,6 @@ func (c *Capacity) otherNumbers() []string {
 	return out
 }
 
-// runnerUp describes the class that nearly won and the evidence against it.
-func (c *Capacity) runnerUp() string {
-	if c.RunnerUp == "" {
-		return ""
-	}
-	s := "runner-up " + string(c.RunnerUp)
-	if score, ok := c.Scores[c.RunnerUp]; ok {
-		s += fmt.Sprintf(" (%.2f)", score)
-	}
-	return s + because(c.Against)
-}
-
 // recovery returns the label and the sentence of the recovery probe; both are empty if it was not made. A target that
 // did not break does not recover.
 func (c *Capacity) recovery() (label, text string) {

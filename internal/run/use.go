@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ func (a *Arm) WatchUse(ctx context.Context) (end func() *limit.Account) {
 		return none
 	}
 	pid, start, err := probe.Listener(nil, endpoint.Addr.Port())
-	if err != nil {
+	if err != nil || pid == os.Getpid() { // tare only forwards
 		return none
 	}
 	t := probe.Tree{PID: pid, StartTicks: start}

@@ -71,6 +71,7 @@ func Classify(e Evidence) Verdict {
 	}
 	v.Likely, v.Class = choose(found)
 	v.explain(e, f, found)
+	v.Met = v.failureOf(e, f, found)
 	return v
 }
 

@@ -19,14 +19,12 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 	if f.clockwork(e) {
 		leaks, places = 0, 0
 	}
-	if x, ok := f.windows(e, enough, waits); ok {
-		found[FixedWindow] = x
-	}
+	found[FixedWindow] = f.windows(e, enough, waits)
 	if f.level > 0 {
 		found[ConcurrencyLimit] = classScore{
 			score:    enough * max(f.separation*0.625, places, 0.6*leaks), // the area of 0.9 is enough
 			evidence: f.placesEvidence(e),
-			against:  fmt.Sprintf("refusals are not explained by the number in flight (separation %.2f)", f.separation),
+			against:  f.againstPlaces(),
 		}
 	}
 	found[Shedding] = f.shedding(e, enough, waits)
@@ -43,12 +41,12 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
 			"(variation %.1f %%)",
 			100*share, f.delayed(), rate(e.Capacity), 100*f.acceptVariation),
-		against: "the accepted calls are better explained by something other than their rate",
+		against: f.againstBucket(e),
 	}
 }
 
 // windows scores calls that are accepted in bursts.
-func (f features) windows(e Evidence, enough, waits float64) (x classScore, ok bool) {
+func (f features) windows(e Evidence, enough, waits float64) classScore {
 	switch {
 	case f.turns >= 1 && f.turn > 0:
 		own := 1.0
@@ -61,15 +59,39 @@ func (f features) windows(e Evidence, enough, waits float64) (x classScore, ok b
 			score: enough * own,
 			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
 				"until the next", short(f.turn), f.turn*e.Capacity),
-		}, true
+		}
 	case f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.refusesAsSet(e):
 		return classScore{
 			score: enough * wins,
 			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
 				"bursts, whose period was not seen",
-		}, true
+		}
+	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
+		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
 	}
-	return x, false
+	return classScore{}
+}
+
+// againstBucket says what is seen that a steady limit on the rate would not do; "" if nothing.
+func (f features) againstBucket(e Evidence) string {
+	switch {
+	case f.good < 5:
+		return "hardly any call was accepted"
+	case f.constant(e) < 0.7:
+		return fmt.Sprintf("the rate of accepted calls varied by %.1f %%", 100*f.acceptVariation)
+	case f.waits(e) >= wins && !f.refusedBehindService():
+		return fmt.Sprintf("calls that were accepted took %s, and %s well below the limit: they had waited",
+			short(f.acceptance.p50), short(e.BaseP50.Seconds()))
+	}
+	return ""
+}
+
+// againstPlaces says that calls are refused however many are in flight; "" where they are not.
+func (f features) againstPlaces() string {
+	if f.separation > wins {
+		return ""
+	}
+	return fmt.Sprintf("refusals are not explained by the number in flight (separation %.2f)", f.separation)
 }
 
 // constant is how surely calls are accepted at a constant rate, 0…1.

@@ -30,6 +30,9 @@ func (f features) againstDial(share float64) string {
 	if f.away > 0.1 {
 		return fmt.Sprintf("no call could connect for %.0f %% of the time: the target was away", 100*f.away)
 	}
+	if share == 0 {
+		return ""
+	}
 	return fmt.Sprintf("only %.1f %% of the calls could not connect", 100*share)
 }
 
@@ -155,13 +158,12 @@ func rhythms(e Evidence, f features, found map[Class]classScore) {
 		evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period",
 			f.gapCount,
 			short(f.longest), 100*f.gaps),
-		against: fmt.Sprintf("there are only %.1f %% of the time without answers", 100*f.gaps),
 	}
 	if t := e.Local.Paused; t != nil && *t > 0.015 {
 		p.score = max(p.score, 0.6)
 	}
-	if p.score >= wins {
-		p.against = ""
+	if f.gaps < 0.015 && f.longest > 0 {
+		p.against = fmt.Sprintf("the target never went longer than %s without an answer", short(f.longest))
 	}
 	found[Pauses] = p
 }

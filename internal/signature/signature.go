@@ -104,4 +104,6 @@ type Verdict struct {
 	InFlight int `json:"in_flight,omitempty"`
 	// Likely is the class that the evidence speaks for most, also where it does not suffice to name it; "" if none.
 	Likely Class `json:"-"`
+	// Met is what callers met; the zero value where nothing was classified. See Failure.
+	Met Failure `json:"-"`
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tare/internal/capacity"
+	"tare/internal/signature"
 	"tare/internal/stat"
 )
 
@@ -34,6 +35,11 @@ func Goals() []Goal {
 		{Name: "answered at all", Bound: 85, missedBy: not(WorldOutcome.answered)},
 		{Name: "class right", Bound: 90, missedBy: not(WorldOutcome.named)},
 		{Name: "class wrong, and not unknown", Bound: 3, Most: true, missedBy: WorldOutcome.misnamed},
+		{Name: "failure right", Bound: 92, missedBy: func(o WorldOutcome) bool { return !o.FailureRight() }},
+		{Name: "failure wrong, and not unknown", Bound: 3, Most: true, missedBy: func(o WorldOutcome) bool { return o.FailureWrong() }},
+		{Name: "failure wrong, and called shown", Bound: 1, Most: true, missedBy: func(o WorldOutcome) bool {
+			return o.FailureShownWrong()
+		}},
 		{Name: "offered above the highest rate", Bound: 0, Most: true, missedBy: WorldOutcome.beyond},
 		{Name: "within 180 s", Bound: 95, missedBy: func(o WorldOutcome) bool { return o.Result.Seconds > 180 }},
 		{Name: "median seconds, limiters", Bound: 20, Most: true, Seconds: true, limiters: true},
@@ -160,6 +166,7 @@ func (s Worlds) Write(w io.Writer) error {
 	}
 	text.WriteString(s.only(func(o WorldOutcome) bool { return o.Truth.Soft }).row("soft: hardly worse at 1.25 × truth"))
 	text.WriteString(s.row("all"))
+	text.WriteString(s.confusion())
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write table of worlds: %w", err)
 	}
@@ -218,6 +225,52 @@ func (s Worlds) findings(spurious bool) string {
 	return strings.Join(text, ", ")
 }
 
+// confusion is how often each true failure, the best name of it, was given each name. A right second name counts as the
+// best one.
+func (s Worlds) confusion() string {
+	count := map[[2]signature.Class]int{}
+	for _, o := range s.Outcomes {
+		truth, said := signature.Class("none"), o.Failure().Class
+		if len(o.Truth.Classes) > 0 {
+			truth = met(o.Truth.Classes[0])
+		}
+		if o.FailureRight() {
+			said = truth
+		}
+		count[[2]signature.Class{truth, said}]++
+	}
+	classes := append(signature.Classes(), "none")
+	of := func(truth, said []signature.Class) (n int) {
+		for _, t := range truth {
+			for _, s := range said {
+				n += count[[2]signature.Class{t, s}]
+			}
+		}
+		return n
+	}
+	said := slices.DeleteFunc(slices.Clone(classes), func(c signature.Class) bool {
+		return of(classes, []signature.Class{c}) == 0
+	})
+	var text, rule strings.Builder
+	for _, c := range said {
+		fmt.Fprintf(&text, " %s |", c)
+		rule.WriteString("--:|")
+	}
+	head := "\n| true failure, and as what it was reported |" + text.String() + "\n|---|" + rule.String() + "\n"
+	text.Reset()
+	for _, truth := range classes {
+		if of([]signature.Class{truth}, classes) == 0 {
+			continue
+		}
+		fmt.Fprintf(&text, "| %s |", truth)
+		for _, c := range said {
+			fmt.Fprintf(&text, " %d |", count[[2]signature.Class{truth, c}])
+		}
+		text.WriteString("\n")
+	}
+	return head + text.String()
+}
+
 // Line is the outcome in one line.
 func (o WorldOutcome) Line() string {
 	r := o.Result
@@ -236,9 +289,9 @@ func (o WorldOutcome) Line() string {
 	if r.AtLeast > 0 {
 		said = fmt.Sprintf("at least %.4g/s", r.AtLeast)
 	}
-	return fmt.Sprintf("seed %d index %d: %s · due to %s · truth %s %v · said %s %s %v · %s %s · "+
+	return fmt.Sprintf("seed %d index %d: %s · due to %s · truth %s %v · said %s %s (%s: %s) %v · %s %s · "+
 		"%d phases, %.0f s, %d calls · %s", o.Seed, o.Index, strings.Join(failures, ", "), o.Truth.Part, truth,
-		o.Truth.Findings, said, r.Signature.Class, kinds(r.Findings), r.Stop, r.Reason, r.Phases, r.Seconds, o.Calls,
+		o.Truth.Findings, said, r.Signature.Class, o.Failure().Class, o.Failure().Certainty, kinds(r.Findings), r.Stop, r.Reason, r.Phases, r.Seconds, o.Calls,
 		o.Composition)
 }
 

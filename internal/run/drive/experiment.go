@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,14 +55,14 @@ type experiments struct {
 	next     uint64 // number of the next call
 	streams  uint64 // opened so far
 	done     []limit.Experiment
+	moved    error // why a lever is not set back
 }
 
 // experiment follows a search with experiments, if it found a rate at which the target breaks. What keeps the
 // experiments from being made is a warning: the search counts without them.
 func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	r := capacity.Assess(s.trace)
-	known := r.Broke && r.Valid && r.Rate > 0 && !r.Wedged
-	if !known || s.trace.Stop != capacity.StopFound && s.trace.Stop != capacity.StopTime {
+	if !hasLimit(&r) {
 		return nil
 	}
 	given := a.Load.Config
@@ -72,14 +73,33 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 		Arm: a, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
+	return x.all(ctx)
+}
+
+// rate is what the target can do, in 1/s; where only bounds are known, the rate that broke.
+func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMost) }
+
+// all makes the experiments.
+func (x *experiments) all(ctx context.Context) error {
 	err := x.inFlight(ctx)
-	if err == nil && a.Load.Prove {
+	if err == nil && x.Load.Prove {
 		err = x.levers(ctx)
 	}
-	if lost, ok := errors.AsType[*experimentLost](err); ok && ctx.Err() == nil {
-		return a.Writer.Warning(record.Warning{Treatment: a.Trial.Treatment, Text: lost.Error()})
+	if err == nil && len(x.done) > 0 {
+		err = x.comeBack(ctx)
 	}
-	return err
+	if lost, ok := errors.AsType[*experimentLost](err); ok && ctx.Err() == nil {
+		err = x.Writer.Warning(record.Warning{Treatment: x.Trial.Treatment, Text: lost.Error()})
+	}
+	return errors.Join(err, x.moved)
+}
+
+// hasLimit reports whether a search found what a target can do, and left it able to do it again.
+func hasLimit(r *capacity.Result) bool {
+	found := r.Stop == capacity.StopFound || r.Stop == capacity.StopTime
+	t := r.Signature.Class.Traits()
+	punishes := t.Limiter && t.Falls // any overload would only be punished again
+	return found && r.Broke && r.Valid && (r.Rate > 0 || r.AtMost > 0) && !r.Wedged && !punishes
 }
 
 // experimentLost is why an experiment could not be made.
@@ -87,7 +107,7 @@ type experimentLost struct{ cause error }
 
 // Error implements error.
 func (e *experimentLost) Error() string {
-	return fmt.Sprintf("the experiments after the search were not all made: %v", e.cause)
+	return fmt.Sprintf("experiments after the search: %v", e.cause)
 }
 
 // Unwrap returns the cause.
@@ -99,7 +119,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
 		most, end = limiterInFlight, x.Env.Clock.Now().Add(limiterTime)
 	}
-	offered := x.allowed(excess * x.found.Rate)
+	offered := x.allowed(excess * x.rate())
 	length := x.length(shortestExperiment)
 	for k := 1; k <= most; k *= 2 {
 		warm := length / 4
@@ -119,7 +139,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 
 // prime is how long it takes to use up what a limiter has saved up.
 func (x *experiments) prime(offered float64) time.Duration {
-	over := offered - x.found.Rate
+	over := offered - x.rate()
 	if x.found.Burst == nil || over <= 0 {
 		return 0
 	}
@@ -150,7 +170,7 @@ func (x *experiments) allowed(rate float64) float64 {
 
 // length is how long an experiment is measured.
 func (x *experiments) length(shortest time.Duration) time.Duration {
-	ends := time.Duration(experimentEnds / x.found.Rate * float64(time.Second))
+	ends := time.Duration(experimentEnds / x.rate() * float64(time.Second))
 	return min(max(ends, shortest), longestExperiment)
 }
 
@@ -161,11 +181,11 @@ func (x *experiments) levers(ctx context.Context) error {
 		return nil
 	}
 	for _, l := range offers(x.Treatment) {
-		offered := x.allowed(leverExcess * l.Factor * x.found.Rate)
-		if offered < leastLever*l.Factor*x.found.Rate {
+		offered := x.allowed(leverExcess * l.Factor * x.rate())
+		if offered < leastLever*l.Factor*x.rate() {
 			continue
 		}
-		if err := x.move(ctx, &l, offered); err != nil {
+		if err := x.move(ctx, &l, offered); err != nil || x.moved != nil {
 			return err
 		}
 	}
@@ -173,7 +193,7 @@ func (x *experiments) levers(ctx context.Context) error {
 }
 
 // move makes one experiment with a lever moved, and sets it back, also after an error or an interrupt.
-func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) (err error) {
+func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) error {
 	back, err := l.Move(ctx)
 	if err != nil {
 		return &experimentLost{fmt.Errorf("change the %s from %s to %s: %w", l.Limit, l.From, l.To, err)}
@@ -182,7 +202,7 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), setBackWithin)
 		defer cancel()
 		if failed := back(within); failed != nil {
-			err = errors.Join(err, fmt.Errorf("set the %s back to %s: %w", l.Limit, l.From, failed))
+			x.moved = fmt.Errorf("set the %s back to %s: %w", l.Limit, l.From, failed)
 		}
 	}()
 	length := x.length(shortestLever)
@@ -195,7 +215,9 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 
 // offer makes one experiment through a stream of its own, and records it. It measures for length after a beginning of
 // warm. made is false, and nothing is recorded, where no stream with so many calls in flight can be had.
-func (x *experiments) offer(ctx context.Context, e limit.Experiment, warm, length time.Duration) (made bool, err error) {
+func (x *experiments) offer(
+	ctx context.Context, e limit.Experiment, warm, length time.Duration,
+) (made bool, err error) {
 	x.Tell(during(x.Arm, run.Measuring, &Experimenting{e.InFlight, e.Lever}))
 	given := x.Load.Config
 	c := &x.Load.Config
@@ -235,6 +257,26 @@ func (x *experiments) offer(ctx context.Context, e limit.Experiment, warm, lengt
 	err = x.ConfirmBreaches(ctx, s)
 	pause := min(max(2*service, poll), longestPause, given.Timeout/4)
 	return true, errors.Join(err, x.Env.Clock.Sleep(ctx, pause))
+}
+
+// comeBack waits until the target answers a fresh call: what is measured next must not find it overloaded.
+func (x *experiments) comeBack(ctx context.Context) (err error) {
+	s, err := x.OpenStream(ctx, x.Trial.Seed, false)
+	if err != nil {
+		return &experimentLost{err}
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	within := max(2*x.Load.Timeout, patience)
+	for end := s.Now() + within; s.Now() < end; {
+		c := s.Fresh(ctx, 0, x.next, min(2*time.Second, x.Load.Timeout))
+		if c.Done != 0 && c.Outcome.Good() || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := s.Wait(ctx, time.Second/4, poll, nil); err != nil {
+			return err
+		}
+	}
+	return &experimentLost{fmt.Errorf("the target answered no fresh call for %v after them", within)}
 }
 
 // count fills in what the calls show that ended in (from, to]. It returns the longest time that a call was served.

@@ -6,6 +6,7 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/run"
+	"tare/internal/signature"
 	"tare/internal/term"
 	"tare/internal/unit"
 )
@@ -103,8 +104,12 @@ func (v *searchView) lines(e run.Event, c capacity.Event) []string {
 		if c.Hi > 0 {
 			so += " [" + unit.Decimal(c.Lo, 4) + ", " + unit.Decimal(c.Hi, 4) + "]"
 		}
-		if c.Signature != "" {
-			so += "   " + string(c.Signature)
+		switch f := (signature.Failure{Class: c.Signature, Certainty: signature.Likely}); {
+		case !f.Known() || f.Class == signature.Client:
+		case f.Class == signature.CPUThrottling: // which only sets the rate
+			so += "   fails as " + string(signature.Queue)
+		default:
+			so += "   fails as " + f.Name()
 		}
 		lines = append(lines, so)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tare/internal/capacity"
+	"tare/internal/limit"
 	"tare/internal/report"
 	"tare/internal/signature"
 	"tare/rigs/servers"
@@ -59,6 +60,17 @@ type answer struct {
 	Budgets  mark                   `json:"budgets"`
 }
 
+// classOf is the class that a search named; "" if the target did not break. A CPU quota is met as a queue.
+func classOf(c *report.Capacity) signature.Class {
+	switch {
+	case c.Failure == nil:
+		return ""
+	case c.Failure.Class == signature.Queue && c.Limit != nil && c.Limit.Kind == limit.CPUQuota:
+		return signature.CPUThrottling
+	}
+	return c.Failure.Class
+}
+
 // read takes the answer about f from a report in JSON.
 func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 	var r report.Report
@@ -72,7 +84,7 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 	a := &answer{
 		Server: f.Name, Seed: seed, Truth: f.Truth.Rate, Formula: f.Truth.Formula,
 		Rate: c.Rate, Lo: c.Lo, Hi: c.Hi, Burst: c.Burst, AtLeast: c.AtLeast, AtMost: c.AtMost,
-		Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Class: c.Signature, Wedged: c.Wedged, Recovery: c.Recovery,
+		Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Class: classOf(c), Wedged: c.Wedged, Recovery: c.Recovery,
 		Below: report.NotMeasured, Above: report.NotMeasured, Seconds: r.Seconds, Reason: c.Reason,
 	}
 	for _, x := range c.Findings {
