@@ -21,7 +21,7 @@ func TestReadmeTable(t *testing.T) {
 	_, table, _ := strings.Cut(string(text), "\n| area | control under test | ")
 	head, table, _ := strings.Cut(table, " |\n")
 	var asked []design.Question
-	for _, h := range strings.Split(head, " | ") {
+	for h := range strings.SplitSeq(head, " | ") {
 		word, _, _ := strings.Cut(h, ":")
 		asked = append(asked, design.Question(word))
 	}
