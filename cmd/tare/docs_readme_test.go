@@ -29,8 +29,8 @@ func TestReadmeTable(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| \\[`([a-z]+)`\\]\\(.*$").FindAllStringSubmatch(table, -1) {
 		rows[m[1]] = strings.Split(strings.TrimSuffix(m[0], " |"), " | ")
 	}
-	if len(rows) < len(areas()) || len(asked) != len(question.All()) {
-		t.Fatalf("%d rows for %d areas, %d columns for %d questions", len(rows), len(areas()), len(asked), len(question.All()))
+	if n := len(question.All()); len(rows) < len(areas()) || len(asked) != n {
+		t.Fatalf("%d rows for %d areas, %d columns for %d questions", len(rows), len(areas()), len(asked), n)
 	}
 	for _, ar := range areas() {
 		row := rows[ar.Name()]
