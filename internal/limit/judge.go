@@ -75,7 +75,7 @@ func (f *facts) unexplained() []string {
 	switch n := f.atOnce(); {
 	case len(f.all) == 0:
 		return []string{"no experiment was made that would tell"}
-	case n >= 0.8 && f.grows():
+	case n >= 0.8 && f.grows() && f.keepsBusy():
 		return []string{fmt.Sprintf("%s at a time: processors, workers, a pool or a lock look alike from outside", served(n))}
 	case f.sameRate() != "":
 		return []string{fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate())}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"tare/internal/report"
+	"tare/rigs/limits"
 )
 
 func main() {
@@ -57,6 +58,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.parallel, "parallel", 1, "with -servers: searches at a time")
 	flags.IntVar(&o.retries, "retries", 2, "with -servers: how often a search is repeated whose answer cannot be judged")
 	flags.StringVar(&o.out, "out", "", "with -servers: file in which all answers are kept as JSON")
+	known := flags.Bool("limits", false, "search the capacity of servers whose limit and whose failure are known (Linux; "+
+		"root for those with a CPU quota)")
+	blind := flags.Uint("blind", 0, "with -limits: the user, by number, as whom tare runs, who may not look into the servers")
+	planted := flags.String("limit", "", "be the server that this JSON describes (used by -limits itself)")
 	starve := flags.Bool("starve", false, "instead of experiments: starve the generator on purpose, -n times each way, "+
 		"and count what the audit says (Linux, root)")
 	serve := flags.String("serve", "", "be the server that this JSON describes (used by -starve itself)")
@@ -73,6 +78,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return nil
 	}
 	switch {
+	case *planted != "":
+		var spec limits.Spec
+		if err := json.Unmarshal([]byte(*planted), &spec); err != nil {
+			return err
+		}
+		return spec.Serve(ctx, stdout)
+	case *known:
+		return limitsOf(ctx, o, uint32(*blind), stdout, stderr)
 	case *serve != "":
 		return serveAs(ctx, *serve, stdout)
 	case *job != "":
