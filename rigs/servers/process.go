@@ -25,7 +25,7 @@ const childVariable = "TARE_RIG_SERVER"
 // ServeChild makes this process the fixture that its environment names, until stdin ends. child is false where the
 // environment names none.
 func ServeChild(in io.Reader, out io.Writer) (child bool, err error) {
-	name, text, child := strings.Cut(os.Getenv(childVariable), " ")
+	name, text, child := strings.Cut(os.Getenv(childVariable), " ") //nolint:forbidigo // it is asked before any cli.Env is
 	if !child {
 		return false, nil
 	}
@@ -62,7 +62,7 @@ func (f Fixture) startProcess(ctx context.Context, seed uint64) (*Running, error
 	}
 	p := &process{command: exec.Command(self)} //nolint:noctx // stop ends it
 	p.command.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", childVariable, f.Name, seed))
-	p.command.Stderr = os.Stderr
+	p.command.Stderr = os.Stderr //nolint:forbidigo // what a child panics with
 	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := p.command.StdinPipe()
 	if err != nil {
@@ -119,8 +119,8 @@ func canLimit() error {
 	return g.Remove()
 }
 
-// compute uses d of processor time for each call, of which n at a time, and passes it on. Calls whose clients have given
-// up cost nothing.
+// compute uses d of processor time for each call, of which n at a time, and passes it on. Calls whose clients have
+// given up cost nothing.
 func (r *rig) compute(d time.Duration, n int, next part) part {
 	free := make(chan struct{}, n)
 	return func(c *call) {

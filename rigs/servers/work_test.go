@@ -66,7 +66,7 @@ func TestWorkIsLimited(t *testing.T) {
 
 // getToken asks for the token and returns the status; 0 is a call without a whole answer.
 func getToken(c *http.Client, addr string) int {
-	resp, err := c.Get("http://" + addr + "/token") //nolint:noctx // the client has a timeout
+	resp, err := c.Get("http://" + addr + "/token")
 	if err != nil {
 		return 0
 	}

@@ -101,7 +101,8 @@ func TestReadNeedsACapacity(t *testing.T) {
 func TestTable(t *testing.T) {
 	of := func(name string, rate float64) *answer {
 		return &answer{
-			Server: name, Truth: 100, Formula: "rate 100/s", Rate: &rate, Lo: &rate, Hi: &rate, Class: signature.TokenBucket, Limit: limit.RateLimit,
+			Server: name, Truth: 100, Formula: "rate 100/s", Rate: &rate, Lo: &rate, Hi: &rate,
+			Class: signature.TokenBucket, Limit: limit.RateLimit,
 			Tried:   []limit.Experiment{{Seconds: 1}, {Seconds: 2}},
 			Seconds: 12,
 			Below:   report.Pass, Above: report.NotMeasured, Wedged: true, Findings: []capacity.FindingKind{capacity.ColdStart},
@@ -139,10 +140,10 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| good | rate 100/s | 100 | 100 [100, 100] | rate-limit | token-bucket | cold-start, wedged | 12 | pass | – | right | right | " +
-			"right | right | unknown |",
-		"| bad | rate 100/s | 100 | 20000 [20000, 20000] | slots | token-bucket | cold-start, wedged | 12 | pass | – | wrong | " +
-			"wrong | right | right | unknown |",
+		"| good | rate 100/s | 100 | 100 [100, 100] | rate-limit | token-bucket | cold-start, wedged | 12 | pass | – | " +
+			"right | right | right | right | unknown |",
+		"| bad | rate 100/s | 100 | 20000 [20000, 20000] | slots | token-bucket | cold-start, wedged | 12 | pass | – | " +
+			"wrong | wrong | right | right | unknown |",
 		"| silent | rate 100/s | 100 | no report |",
 		"| bound | rate 100/s | 100 | ≥ 80, ≤ 130.5 |",
 		"| open | rate 100/s | 100 | – |",
