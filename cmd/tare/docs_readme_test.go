@@ -21,7 +21,7 @@ func TestReadmeTable(t *testing.T) {
 	_, table, _ := strings.Cut(string(text), "\n| area | control under test | ")
 	head, table, _ := strings.Cut(table, " |\n")
 	var asked []design.Question
-	for _, h := range strings.Split(head, " | ") {
+	for h := range strings.SplitSeq(head, " | ") {
 		word, _, _ := strings.Cut(h, ":")
 		asked = append(asked, design.Question(word))
 	}
@@ -29,8 +29,8 @@ func TestReadmeTable(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?m)^\\| \\[`([a-z]+)`\\]\\(.*$").FindAllStringSubmatch(table, -1) {
 		rows[m[1]] = strings.Split(strings.TrimSuffix(m[0], " |"), " | ")
 	}
-	if len(rows) < len(areas()) || len(asked) != len(question.All()) {
-		t.Fatalf("%d rows for %d areas, %d columns for %d questions", len(rows), len(areas()), len(asked), len(question.All()))
+	if n := len(question.All()); len(rows) < len(areas()) || len(asked) != n {
+		t.Fatalf("%d rows for %d areas, %d columns for %d questions", len(rows), len(areas()), len(asked), n)
 	}
 	for _, ar := range areas() {
 		row := rows[ar.Name()]

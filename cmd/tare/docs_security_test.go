@@ -23,17 +23,16 @@ func TestSecurityNamesOldDependencies(t *testing.T) {
 	for _, row := range strings.Split(table, "\n")[1:] {
 		cells := strings.Split(row, " | ")
 		in := strings.Trim(cells[0], "| `")
-		built := ""
+		file := []string{"areas", "decision", "engine", "xacml", in + ".sha256"}
 		if in == "1.24" {
-			built = read("areas", "plane", "_kubernetes", in, "go.mod.txt")
-		} else {
-			built = read("areas", "decision", "engine", "xacml", in+".sha256")
+			file = []string{"areas", "plane", "_kubernetes", in, "go.mod.txt"}
 		}
+		built := read(file...)
 		for _, m := range regexp.MustCompile(`([\w./-]+) (\d+\.\d+\.\d+)`).FindAllStringSubmatch(cells[1], -1) {
 			named++
 			name, version := strings.ToLower(m[1]), regexp.MustCompile(`[v-]`+regexp.QuoteMeta(m[2])+`(\+|\.jar| |$)`)
 			found := false
-			for _, line := range strings.Split(built, "\n") {
+			for line := range strings.SplitSeq(built, "\n") {
 				found = found || strings.Contains(strings.ToLower(line), name) && version.MatchString(line)
 			}
 			if !found {

@@ -107,7 +107,8 @@ func TestInvalidRunsGiveNoLaw(t *testing.T) {
 	}
 	g := after.Growth[0]
 	if g.Law+g.Best != "" || g.Lo != nil || g.BreaksBudgetAt != nil || g.Constant != nil || g.Step != nil ||
-		g.Knee != nil || g.Reason != runInvalid || len(g.Points) != len(before.Growth[0].Points) || g.Points[0].Fitted != nil {
+		g.Knee != nil || g.Reason != runInvalid || len(g.Points) != len(before.Growth[0].Points) ||
+		g.Points[0].Fitted != nil {
 		t.Errorf("an invalid run has a law: %+v", g)
 	}
 }

@@ -12,8 +12,9 @@ import (
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "explain [WORD]", Short: "Explain a metric, verdict, limit, failure, question or term of the report, with its source",
-		Args: cobra.MaximumNArgs(1),
+		Use:   "explain [WORD]",
+		Short: "Explain a metric, verdict, limit, failure, question or term of the report, with its source",
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			words := glossary.Of(a.Areas)
 			if len(args) == 0 {

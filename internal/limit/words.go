@@ -11,53 +11,54 @@ import (
 var words = map[Kind]struct{ name, set, advice string }{
 	CPUQuota: {
 		"the CPU quota", "the CPU quota of %s",
-		"Raise the quota, or make a call cost less processor time: the rate follows in proportion. More connections, more " +
-			"threads or a longer listen queue change only what callers meet above the rate.",
+		"Raise the quota, or make a call cost less processor time: the rate follows in proportion. More " +
+			"connections, more threads or a longer listen queue change only what callers meet above the rate.",
 	},
 	Processors: {
 		"the processors", "its %s",
-		"Give the target more processors, add instances on other hosts, or make a call cost less processor time. More threads " +
-			"or connections only add to the queue.",
+		"Give the target more processors, add instances on other hosts, or make a call cost less processor " +
+			"time. More threads or connections only add to the queue.",
 	},
 	OneThread: {
 		"one thread", "one thread",
-		"Spread the work over several threads or instances, or make what this thread does cheaper. More processors or a higher " +
-			"CPU quota change nothing: one thread uses one processor at most.",
+		"Spread the work over several threads or instances, or make what this thread does cheaper. More " +
+			"processors or a higher CPU quota change nothing: one thread uses one processor at most.",
 	},
 	Slots: {
 		"a fixed number of slots", "slots, %s",
-		"Raise the number of workers, the size of the pool, or what the lock lets in, in the target or behind it; or make a " +
-			"call hold its slot for less time. More processors change nothing while slots are short.",
+		"Raise the number of workers, the size of the pool, or what the lock lets in, in the target or " +
+			"behind it; or make a call hold its slot for less time. More processors change nothing while slots " +
+			"are short.",
 	},
 	Connections: {
 		"a limit on connections", "a limit on connections, %s",
-		"Raise the limit on connections, or answer faster on each. A longer listen queue only lets more callers wait, and does " +
-			"not raise the rate.",
+		"Raise the limit on connections, or answer faster on each. A longer listen queue only lets more " +
+			"callers wait, and does not raise the rate.",
 	},
 	RateLimit: {
 		"a rate limit", "a rate limit of %s",
-		"Raise the limit where it is set, or send fewer calls: cache answers, batch calls, spread them in time. More processors " +
-			"or connections change nothing.",
+		"Raise the limit where it is set, or send fewer calls: cache answers, batch calls, spread them in " +
+			"time. More processors or connections change nothing.",
 	},
 	Bandwidth: {
 		"bandwidth", "a bandwidth of %s",
-		"Make answers smaller (compress them, send fewer fields), or raise the bandwidth of the link or proxy. More processors " +
-			"or connections change nothing.",
+		"Make answers smaller (compress them, send fewer fields), or raise the bandwidth of the link or " +
+			"proxy. More processors or connections change nothing.",
 	},
 	Collector: {
 		"garbage collection", "garbage collection",
-		"Give the target a larger heap, allocate less for each call, or choose another collector. More threads only allocate " +
-			"faster.",
+		"Give the target a larger heap, allocate less for each call, or choose another collector. More " +
+			"threads only allocate faster.",
 	},
 	Disk: {
 		"the disk", "the disk",
-		"Write less often (batch, fewer syncs), use a faster disk, or keep what is read in memory. More processors or threads " +
-			"change little.",
+		"Write less often (batch, fewer syncs), use a faster disk, or keep what is read in memory. More " +
+			"processors or threads change little.",
 	},
 	Descriptors: {
 		"a limit on file descriptors", "a limit on file descriptors, %s",
-		"Raise the limit on open files of the target's process, or close connections that are idle. More processors change " +
-			"nothing.",
+		"Raise the limit on open files of the target's process, or close connections that are idle. More " +
+			"processors change nothing.",
 	},
 }
 

@@ -14,15 +14,18 @@ func TestStatements(t *testing.T) {
 		name, statement, clause string
 	}{
 		{
-			Verdict{Kind: CPUQuota, Certainty: signature.Shown, Value: "100m"}, "the CPU quota of 100m",
+			Verdict{Kind: CPUQuota, Certainty: signature.Shown, Value: "100m"},
+			"the CPU quota of 100m",
 			"the CPU quota of 100m (shown)", "the CPU quota of 100m sets the rate",
 		},
 		{
-			Verdict{Kind: Slots, Certainty: signature.Likely, Value: "4 at a time"}, "slots, 4 at a time",
+			Verdict{Kind: Slots, Certainty: signature.Likely, Value: "4 at a time"},
+			"slots, 4 at a time",
 			"slots, 4 at a time (likely)", "slots, 4 at a time likely set the rate",
 		},
 		{
-			Verdict{Kind: Processors, Certainty: signature.Likely, Value: "2 processors"}, "its 2 processors",
+			Verdict{Kind: Processors, Certainty: signature.Likely, Value: "2 processors"},
+			"its 2 processors",
 			"its 2 processors (likely)", "its 2 processors likely set the rate",
 		},
 		{
@@ -31,16 +34,19 @@ func TestStatements(t *testing.T) {
 			"a rate limit on each caller likely sets the rate",
 		},
 		{
-			Verdict{Kind: OneThread, Certainty: signature.Likely, Value: "x"}, "one thread", "one thread (likely)",
+			Verdict{Kind: OneThread, Certainty: signature.Likely, Value: "x"},
+			"one thread", "one thread (likely)",
 			"one thread likely sets the rate",
 		},
 		{
-			Verdict{Kind: Disk, Certainty: signature.NotKnown}, "", "not known from outside",
+			Verdict{Kind: Disk, Certainty: signature.NotKnown},
+			"", "not known from outside",
 			"what sets the rate is not known from outside",
 		},
 		{Verdict{}, "", "not known from outside", "what sets the rate is not known from outside"},
 		{
-			Verdict{Kind: "new", Certainty: signature.Shown}, "", "not known from outside",
+			Verdict{Kind: "new", Certainty: signature.Shown},
+			"", "not known from outside",
 			"what sets the rate is not known from outside",
 		},
 	} {

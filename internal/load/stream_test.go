@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -336,4 +337,31 @@ func TestMixFollowsTheWeights(t *testing.T) {
 		}
 		audit(t, s, 0)
 	})
+}
+
+// TestFirstNumber: the calls of a stream are numbered from where its configuration says.
+func TestFirstNumber(t *testing.T) {
+	var least atomic.Uint64
+	least.Store(math.MaxUint64)
+	call := func(_ context.Context, i uint64) Result {
+		for old := least.Load(); i < old && !least.CompareAndSwap(old, i); old = least.Load() {
+		}
+		return Result{Outcome: OK}
+	}
+	s, err := Open(t.Context(), Config{
+		Operations: []Operation{{Name: "call", Weight: 1, Call: call}}, MaxConns: 1, First: 7000,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if _, err := s.Offer(t.Context(), Constant{Rate: 200, Duration: 50 * time.Millisecond}, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(t.Context(), time.Second, 0, func() bool { return s.Progress().Open() == 0 }); err != nil {
+		t.Fatal(err)
+	}
+	if got := least.Load(); got != 7000 {
+		t.Errorf("the first call has the number %d, want 7000", got)
+	}
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
-
-	"tare/internal/metric"
 )
 
 // A Tree is a process with its descendants, without the branch that begins with tare. Unlike Process it is read by its
@@ -30,8 +27,14 @@ type TreeReading struct {
 	groups  map[string]groupThrottling
 	cpus    []int // processors that one of the processes may use
 	host    hostCPU
-	stopped float64 // by garbage collections
-	isJVM   bool
+	stops   jvmStops
+}
+
+// jvmStops is for how long a JVM has stood still: for its collectors, by their own count, and at all. A collector may
+// count its concurrent work, too.
+type jvmStops struct {
+	collecting, any float64
+	known           bool
 }
 
 // groupThrottling are the counters of a control group with a CPU quota.
@@ -77,7 +80,7 @@ func (t Tree) Read(ctx context.Context) (TreeReading, error) {
 	}
 	r.host.busy, r.host.all, r.host.steal, r.host.hasSteal = Host{Root: t.Root}.Processors(r.cpus)
 	if at, err := oneJVM(root, pids); err == nil {
-		r.stopped, r.isJVM = at.collecting(root)
+		r.stops = at.stops(root)
 	}
 	return r, nil
 }
@@ -94,7 +97,8 @@ func (r TreeReading) Since(before TreeReading) TreeUse {
 		}
 	}
 	if all := r.host.all - before.host.all; all > 0 && r.host.hasSteal && before.host.hasSteal {
-		u.HostBusy, u.Stolen = new((r.host.busy-before.host.busy)/all), new((r.host.steal-before.host.steal)/all)
+		share := func(of float64) *float64 { return new(max(0, min(1, of/all))) } // idle time may go back (proc_stat(5))
+		u.HostBusy, u.Stolen = share(r.host.busy-before.host.busy), share(r.host.steal-before.host.steal)
 	}
 	for dir, now := range r.groups {
 		was, known := before.groups[dir]
@@ -108,8 +112,10 @@ func (r TreeReading) Since(before TreeReading) TreeUse {
 			}
 		}
 	}
-	if r.isJVM && before.isJVM && r.stopped >= before.stopped {
-		u.Stopped = new(r.stopped - before.stopped)
+	if now, was := r.stops, before.stops; now.known && was.known {
+		if least := min(now.collecting-was.collecting, now.any-was.any); least >= 0 {
+			u.Stopped = &least
+		}
 	}
 	return u
 }
@@ -275,19 +281,18 @@ func quotaOf(root fs.FS, dir string) float64 {
 	return q / p
 }
 
-// collecting returns for how long garbage collections have stopped the JVM so far. A collector may count its concurrent
-// work, too: then the time of all safepoints bounds it.
-func (v vm) collecting(root fs.FS) (seconds float64, ok bool) {
+// stops reads for how long a JVM has stood still so far.
+func (v vm) stops(root fs.FS) (s jvmStops) {
 	var out samples
 	if v.addTo(root, &out) != nil {
-		return 0, false
+		return s
 	}
-	bound := math.Inf(1)
-	if stopped, known := Find(out.list, "", SafepointTime); known {
-		bound = stopped
+	var anyKnown bool
+	s.any, anyKnown = Find(out.list, "", SafepointTime)
+	for _, x := range out.list {
+		if x.Metric == GCTime.Name {
+			s.collecting, s.known = s.collecting+x.Value, anyKnown
+		}
 	}
-	for _, s := range slices.DeleteFunc(out.list, func(s metric.Sample) bool { return s.Metric != GCTime.Name }) {
-		seconds, ok = seconds+s.Value, true
-	}
-	return min(seconds, bound), ok
+	return s
 }

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -180,6 +181,46 @@ func TestTreeOfBusyProcess(t *testing.T) {
 			if pid == os.Getpid() || pid == c.Process.Pid {
 				t.Errorf("process %d, of the branch that is tare's own, counts as its parent's", pid)
 			}
+		}
+	}
+}
+
+// TestTreeOfJVM: a JVM stands still no longer for its collectors than at all.
+func TestTreeOfJVM(t *testing.T) {
+	read := func(collecting, stopped int64) TreeReading {
+		counters := zgc(1_000_051_000)
+		for i := range counters {
+			switch counters[i].name {
+			case "sun.gc.collector.2.time":
+				counters[i].long = collecting
+			case "sun.rt.safepointTime":
+				counters[i].long = stopped
+			}
+		}
+		m := fstest.MapFS{
+			"proc/500/stat":                      text(statText("1", "5000")),
+			"proc/500/status":                    text("NSpid:\t500\t7\n"),
+			"proc/500/maps":                      text("7f3-7f4 rw-s 0 fe:00 99 /tmp/hsperfdata_app/7\n"),
+			"proc/500/root/tmp/hsperfdata_app/7": {Data: perfBytes(binary.LittleEndian, counters...)},
+		}
+		r, err := Tree{PID: 500, Root: m}.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	before := read(1_000_000, 2_000_000)
+	for _, c := range []struct {
+		collecting, stopped int64
+		want                *float64
+	}{
+		{1_500_000, 2_750_000, new(0.5)},
+		{3_500_000, 3_000_000, new(1.0)}, // it counts concurrent work
+		{1_000_000, 2_000_000, new(0.0)},
+		{900_000, 2_500_000, nil}, // another JVM
+	} {
+		if d := cmp.Diff(c.want, read(c.collecting, c.stopped).Since(before).Stopped); d != "" {
+			t.Errorf("%d and %d µs (-want +got):\n%s", c.collecting, c.stopped, d)
 		}
 	}
 }

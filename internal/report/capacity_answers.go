@@ -65,7 +65,8 @@ func (c *Capacity) evidenceOfFailure() []string {
 // it.
 func (c *Capacity) comeback() string {
 	word, text := c.recovery()
-	if c.Failure == nil || word != "recovers" || !strings.HasPrefix(text, "after ") && !strings.HasPrefix(text, "immediately") {
+	first, _, _ := strings.Cut(text, " ")
+	if c.Failure == nil || word != "recovers" || strings.Trim(first, ",") != "immediately" && first != "after" {
 		return ""
 	}
 	return "back " + text
@@ -98,18 +99,16 @@ func (c *Capacity) clauses() []string {
 
 // answersOf says what sets the rate that a budget on the capacity limits, and how the target fails; it begins with a
 // separator.
-func (r *Report) answersOf(b *Budget) (text string) {
+func (r *Report) answersOf(b *Budget) string {
 	if parsed, err := budget.Parse(b.Text); err != nil || parsed.Metric != metric.Capacity.Name {
 		return ""
 	}
 	for i := range r.Capacity {
 		if c := &r.Capacity[i]; c.Treatment == b.Treatment && c.Operation == "" {
-			for _, s := range c.clauses() {
-				text += "; " + s
-			}
+			return strings.Join(append([]string{""}, c.clauses()...), "; ")
 		}
 	}
-	return text
+	return ""
 }
 
 // explanations return what to do about the limit, and the glossary's entry on the failure.

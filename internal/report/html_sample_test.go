@@ -99,7 +99,8 @@ func search() *Report {
 	r.Capacity = []Capacity{{
 		Treatment: "default", Broke: true, Rate: new(163.7), Lo: new(161.2), Hi: new(166.2), VerifiedLow: new(155.0),
 		VerifiedHigh: new(172.0),
-		SLORate:      new(112.5), Burst: new(64.0), Limit: shownQuota(), Failure: fullQueue(), RecoverySeconds: new(31.0), Phases: 4,
+		SLORate:      new(112.5), Burst: new(64.0), Limit: shownQuota(), Failure: fullQueue(),
+		RecoverySeconds: new(31.0), Phases: 4,
 		Seconds: 12.4, Valid: true,
 		Stop: "found", Reason: "the capacity was found and confirmed",
 	}}

@@ -411,7 +411,8 @@ func FuzzTexts(f *testing.F) {
 	}
 	spoken := func(s string) *Report {
 		r := search()
-		r.Experiment.Name, r.Capacity[0].Failure.Evidence, r.Timeline[0].Marks[0].Text, r.Target[0].Name = s, []string{s}, s, s
+		r.Capacity[0].Failure.Evidence = []string{s}
+		r.Experiment.Name, r.Timeline[0].Marks[0].Text, r.Target[0].Name = s, s, s
 		r.Operations[0].Causes[0].Cause, r.Warnings, r.Experiment.File = s, []string{s}, s
 		l := &r.Timeline[0] // short, for speed
 		l.Offered, l.Sent, l.Good, l.Bad, l.Outstanding, l.P50, l.P99 = l.Offered[:3], l.Sent[:3], l.Good[:3], l.Bad[:3],

@@ -43,7 +43,7 @@ func (e *exposition) capacity(r *Report) {
 				{"limit", string(c.Limit.Kind)}, {"certainty", string(c.Limit.Certainty)},
 			}}}
 		}},
-		familyOf[Capacity]{"capacity_failure", info, "", "How the target failed, and how surely.", func(c *Capacity) []sample {
+		familyOf[Capacity]{"capacity_failure", info, "", "How it failed, and how surely.", func(c *Capacity) []sample {
 			if c.Failure == nil {
 				return nil
 			}

@@ -104,7 +104,7 @@ func Verdicts() []Verdict { return []Verdict{Pass, Fail, Inconclusive, NotMeasur
 type EffectVerdict string
 
 // The verdicts of effects. Slower and Faster are differences from zero that may lie within the margin. NotJudged
-// effects have an interval that no verdict rests on: there were too few blocks for one, or the run is invalid.
+// effects have an interval that no verdict rests on: there were too few blocks for one.
 const (
 	Regressed          EffectVerdict = "regressed"
 	Improved           EffectVerdict = "improved"

@@ -72,7 +72,9 @@ func fullQueue() *signature.Failure {
 			"1025 calls stuck until their timeout, at 600/s and at 1200/s alike = backlog 1024 + 1",
 			"the listen queue held 1025 connections at the end of the last fill, as its limit of 1024 says",
 		},
-		Excluded: []signature.Exclusion{{What: "a limit that leaves calls unanswered", By: "stuck calls would grow with the rate"}},
+		Excluded: []signature.Exclusion{
+			{What: "a limit that leaves calls unanswered", By: "stuck calls would grow with the rate"},
+		},
 	}
 }
 
@@ -187,7 +189,8 @@ func atMost() *Report {
 		Limit: &limit.Verdict{
 			Kind: limit.Slots, Certainty: signature.Likely, Value: "4 at a time",
 			Evidence: []string{
-				"it serves 3.9 calls at a time: with 1 in flight each takes 17 ms, and 66 ms with 16", "it used 0.2 of 2 processors",
+				"it serves 3.9 calls at a time: with 1 in flight each takes 17 ms, and 66 ms with 16",
+				"it used 0.2 of 2 processors",
 			},
 			Excluded: []signature.Exclusion{{What: "garbage collection", By: "it stopped the target for 1.2 % of the time"}},
 			Prediction: &limit.Prediction{

@@ -43,28 +43,25 @@ func interval(lo, hi *float64, show func(float64) string) string {
 // finding describes a capacity in one sentence with the subject "it".
 func capacitySentence(c *Capacity) string {
 	const generator = "the generator is the limit, not the target"
-	class := ""
-	for _, s := range c.clauses() {
-		class += "; " + s
-	}
+	answers := strings.Join(append([]string{""}, c.clauses()...), "; ")
 	switch {
 	case c.Stop == string(capacity.StopClient) && c.AtLeast != nil:
 		return "It holds at least " + unit.PerSecond(*c.AtLeast) + "; " + aboveThat + because(c.Reason) + "."
 	case !c.Valid:
 		return "Nothing is known of the target: " + generator + because(c.Reason) + "."
 	case c.Rate != nil && c.Wedged:
-		return "It breaks at " + rate(*c.Rate) + class + "; it did not recover by itself."
+		return "It breaks at " + rate(*c.Rate) + answers + "; it did not recover by itself."
 	case c.Rate != nil:
-		return "It breaks at " + rate(*c.Rate) + class + "."
+		return "It breaks at " + rate(*c.Rate) + answers + "."
 	case len(c.Points) > 0 && c.Broke && c.VerifiedLow != nil && c.VerifiedHigh != nil:
-		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + class +
+		return "It holds " + unit.PerSecond(*c.VerifiedLow) + " and breaks at " + unit.PerSecond(*c.VerifiedHigh) + answers +
 			"."
 	case len(c.Points) == 0 && c.Stop == "down":
-		return "It " + c.Bound() + class + "."
+		return "It " + c.Bound() + answers + "."
 	case len(c.Points) == 0 && !c.Broke && c.AtLeast != nil:
 		return "It did not break: it holds at least " + unit.PerSecond(*c.AtLeast) + "."
 	case len(c.Points) == 0 && c.Bound() != "":
-		return "Its capacity is " + c.Bound() + class + "."
+		return "Its capacity is " + c.Bound() + answers + "."
 	case len(c.Points) > 0:
 		return held(c.Points)
 	}
