@@ -46,10 +46,10 @@ type answer struct {
 	Holds   *float64        `json:"holds,omitempty"`
 	Fails   *float64        `json:"fails,omitempty"`
 	Class   signature.Class `json:"class,omitempty"`
-	// Limit is what sets the rate, Excluded how many alternatives to it were.
-	Limit     limit.Kind          `json:"limit,omitempty"`
-	Certainty signature.Certainty `json:"certainty,omitempty"`
-	Excluded  int                 `json:"excluded,omitempty"`
+	// Limit is what sets the rate, Excluded are the alternatives that were excluded.
+	Limit     limit.Kind            `json:"limit,omitempty"`
+	Certainty signature.Certainty   `json:"certainty,omitempty"`
+	Excluded  []signature.Exclusion `json:"excluded,omitempty"`
 	// Tried are the experiments that followed the search.
 	Tried    []limit.Experiment     `json:"tried,omitempty"`
 	Findings []capacity.FindingKind `json:"findings,omitempty"`
@@ -87,7 +87,7 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 		a.Class = c.Failure.Class
 	}
 	if c.Limit != nil {
-		a.Limit, a.Certainty, a.Excluded = c.Limit.Kind, c.Limit.Certainty, len(c.Limit.Excluded)
+		a.Limit, a.Certainty, a.Excluded = c.Limit.Kind, c.Limit.Certainty, c.Limit.Excluded
 	}
 	for _, x := range c.Findings {
 		a.Findings = append(a.Findings, capacity.FindingKind(x.Kind))
@@ -104,6 +104,8 @@ func (a *answer) judge(t servers.Truth, recovered bool) {
 	a.Number, a.Named, a.Beside, a.Budgets = a.number(t), unknown, a.beside(t, recovered), a.limits(t)
 	a.Limited = unknown
 	switch {
+	case a.excludesAll(t.Limits):
+		a.Limited = wrong
 	case slices.Contains(t.Limits, a.Limit):
 		a.Limited = right
 	case a.Limit != "" && a.Limit != limit.Unknown:
@@ -117,9 +119,26 @@ func (a *answer) judge(t servers.Truth, recovered bool) {
 	}
 }
 
+// alternatives are the words of tare for limits that it excludes. Without a word, an exclusion cannot be judged.
+var alternatives = map[limit.Kind]string{
+	limit.Connections: "a limit on connections", limit.CPUQuota: "a CPU quota", limit.Processors: "the processors",
+	limit.Collector: "garbage collection",
+}
+
+// excludesAll reports whether each right name of the limit was excluded.
+func (a *answer) excludesAll(names []limit.Kind) bool {
+	for _, k := range names {
+		what, ok := alternatives[k]
+		if !ok || !slices.ContainsFunc(a.Excluded, func(x signature.Exclusion) bool { return x.What == what }) {
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
 // decided reports whether experiments were made, and excluded an alternative or went with a limit that was named.
 func (a *answer) decided() bool {
-	return len(a.Tried) > 0 && (a.Excluded > 0 || a.Limit != "" && a.Limit != limit.Unknown)
+	return len(a.Tried) > 0 && (len(a.Excluded) > 0 || a.Limit != "" && a.Limit != limit.Unknown)
 }
 
 // number judges the interval, the bounds, and what was verified.

@@ -64,7 +64,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestLimitIsJudged: a name that is not right is wrong, also where the truth has no name; unknown is not.
+// TestLimitIsJudged: a name that is not right is wrong, also where the truth has no name, and so is to exclude the
+// truth; unknown is not.
 func TestLimitIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		truth  []limit.Kind
@@ -75,6 +76,8 @@ func TestLimitIsJudged(t *testing.T) {
 		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "connections"}`, wrong},
 		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "unknown"}`, unknown},
 		{[]limit.Kind{limit.Slots}, "", unknown},
+		{[]limit.Kind{limit.CPUQuota}, `, "limit": {"kind": "unknown", "excluded": [{"what": "a CPU quota"}]}`, wrong},
+		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "unknown", "excluded": [{"what": "a CPU quota"}]}`, unknown},
 		{nil, `, "limit": {"kind": "unknown"}`, unknown},
 		{nil, `, "limit": {"kind": "slots"}`, wrong},
 	} {
