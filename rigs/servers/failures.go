@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tare/internal/capacity"
+	"tare/internal/limit"
 	"tare/internal/signature"
 )
 
@@ -15,7 +16,8 @@ func failures() []Fixture {
 			Name: "stops",
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, stops when 300 wait",
-				Classes: classes(signature.Queue, signature.Collapse), Findings: down,
+				Classes: classes(signature.Queue, signature.Collapse),
+				Limits:  limits(limit.Slots), Seen: true, Findings: down,
 			},
 			build: func(r *rig) part {
 				s := &station{servers: 1, service: constant(seconds(1.0 / 150))}
@@ -28,6 +30,7 @@ func failures() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, crashes when 200 wait, back after 5 s",
 				Classes: classes(signature.Queue, signature.Collapse, signature.ConnectionRefused),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 150)), grown: func(waiting int) {

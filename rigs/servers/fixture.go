@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/clock"
+	"tare/internal/limit"
 	"tare/internal/signature"
 )
 
@@ -32,6 +33,10 @@ type Fixture struct {
 	// conns is how many connections are accepted at a time, backlog how many wait for that in the kernel; 0: no limit.
 	conns, backlog int
 	proxy          *proxy // nil: calls come to the fixture directly
+	// computes says that it uses processor time, so that it needs a process of its own, under a quota in processors; 0:
+	// none.
+	computes bool
+	quota    float64
 }
 
 // Truth is what is known of a server.
@@ -40,10 +45,17 @@ type Truth struct {
 	// which configuration it follows.
 	Rate    float64
 	Formula string
+	// AtMost says that it may be lower: on a busy host, or for a client that opens a connection too many.
+	AtMost bool
 	// Burst is how many calls it takes at once from a full allowance, 0: it has none.
 	Burst float64
 	// Classes are the right names of its failure, the best first.
 	Classes []signature.Class
+	// Limits are the right names of what sets its rate; none: nothing that has a name.
+	Limits []limit.Kind
+	// Seen says that the limit can be named: by what the process that listens uses up, by how the rate grows with the
+	// calls in flight, or by how calls are refused.
+	Seen bool
 	// Findings must be told beside the class.
 	Findings []capacity.FindingKind
 }
@@ -53,7 +65,7 @@ func (t Truth) StaysDown() bool { return slices.Contains(t.Findings, capacity.St
 
 // All are all fixtures. Their names are unique.
 func All() []Fixture {
-	all := slices.Concat(limiters(), queues(), failures(), proxies())
+	all := slices.Concat(limiters(), queues(), failures(), twofold(), work(), proxies())
 	for i := range all {
 		f := &all[i]
 		f.Callers = max(f.Callers, 1)
@@ -67,16 +79,28 @@ func All() []Fixture {
 	return all
 }
 
-// Missing says which program has to be installed for the fixture to run; nil: none.
+// Missing says what the fixture needs and this host does not have; nil: nothing.
 func (f Fixture) Missing() error {
+	if f.quota > 0 {
+		return canLimit()
+	}
 	if f.proxy == nil {
 		return nil
 	}
 	return f.proxy.missing()
 }
 
-// Start starts the fixture on an address of its own. Seed draws what it leaves to chance.
+// Start starts the fixture on an address of its own. Seed draws what it leaves to chance. A fixture that computes runs
+// in a child process, for which the program must call ServeChild first of all.
 func (f Fixture) Start(ctx context.Context, seed uint64) (*Running, error) {
+	if f.computes {
+		return f.startProcess(ctx, seed)
+	}
+	return f.start(ctx, seed)
+}
+
+// start starts the fixture in this process.
+func (f Fixture) start(ctx context.Context, seed uint64) (*Running, error) {
 	r := newRunning(f, seed)
 	err := r.open(ctx)
 	if err == nil && f.proxy != nil {
@@ -98,6 +122,9 @@ type rig struct {
 func newRig(c clock.Clock, seed uint64) *rig {
 	return &rig{timeline: newTimeline(c), rng: rand.New(rand.NewPCG(seed, 0x5e2e2))}
 }
+
+// limits lists them.
+func limits(k ...limit.Kind) []limit.Kind { return k }
 
 // classes lists them; the best first.
 func classes(c ...signature.Class) []signature.Class { return c }

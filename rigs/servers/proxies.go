@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/internal/limit"
 	"tare/internal/signature"
 )
 
@@ -35,6 +36,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 100, Burst: 21, Formula: "limit_req rate=100r/s burst=20 nodelay, 429",
 				Classes: classes(signature.TokenBucket),
+				Limits:  limits(limit.RateLimit), Seen: true,
 			},
 			build: serves(2 * ms),
 			proxy: nginx("limit_req_zone $server_name zone=z:1m rate=100r/s;",
@@ -45,6 +47,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 100, Formula: "limit_req rate=100r/s burst=20, 503",
 				Classes: classes(signature.Shedding, signature.TokenBucket, signature.ConcurrencyLimit),
+				Limits:  limits(limit.RateLimit), Seen: true,
 			},
 			build: serves(2 * ms),
 			proxy: nginx("limit_req_zone $server_name zone=z:1m rate=100r/s;", "limit_req zone=z burst=20;"),
@@ -54,6 +57,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 200, Formula: "limit_conn 20 ÷ 100 ms of the backend, 503",
 				Classes: classes(signature.ConcurrencyLimit),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: serves(100 * ms),
 			proxy: nginx("limit_conn_zone $server_name zone=z:1m;", "limit_conn z 20;"),
@@ -63,6 +67,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 200, Formula: "maxconn 20 ÷ 100 ms of the backend, timeout queue 200ms, 503",
 				Classes: classes(signature.Shedding),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: serves(100 * ms),
 			proxy: haproxy("", "timeout queue 200ms", "maxconn 20"),
@@ -72,6 +77,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 100, Formula: "deny if http_req_rate(1s) > 100, denied ones count, 429",
 				Classes: classes(signature.Penalty),
+				Limits:  limits(limit.RateLimit), Seen: true,
 			},
 			build: serves(2 * ms),
 			proxy: haproxy(`stick-table type ip size 1k expire 10s store http_req_rate(1s)
@@ -83,6 +89,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 100, Formula: "tarpit of 2 s if 100 were passed in the last second, 429",
 				Classes: classes(signature.TokenBucket, signature.FixedWindow),
+				Limits:  limits(limit.RateLimit), Seen: true,
 			},
 			build: serves(2 * ms),
 			proxy: haproxy(`stick-table type ip size 1k expire 10s store gpc0,gpc0_rate(1s)
@@ -96,6 +103,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 200, Formula: "20 connections ÷ 100 ms of the backend",
 				Classes: classes(signature.AcceptQueue),
+				Limits:  limits(limit.Connections), Seen: true,
 			},
 			build: serves(100 * ms),
 			proxy: haproxy("maxconn 20", "", ""),

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tare/internal/capacity"
+	"tare/internal/limit"
 	"tare/internal/signature"
 )
 
@@ -11,13 +12,19 @@ import (
 func queues() []Fixture {
 	return []Fixture{
 		{
-			Name:  "fifo",
-			Truth: Truth{Rate: 160, Formula: "1 ÷ 6.25 ms", Classes: classes(signature.Queue)},
+			Name: "fifo",
+			Truth: Truth{
+				Rate: 160, Formula: "1 ÷ 6.25 ms",
+				Classes: classes(signature.Queue), Limits: limits(limit.Slots), Seen: true,
+			},
 			build: func(r *rig) part { return r.station(&station{servers: 1, service: constant(seconds(1.0 / 160))}) },
 		},
 		{
-			Name:  "exponential",
-			Truth: Truth{Rate: 160, Formula: "4 servers ÷ 25 ms, exponential", Classes: classes(signature.Queue)},
+			Name: "exponential",
+			Truth: Truth{
+				Rate: 160, Formula: "4 servers ÷ 25 ms, exponential",
+				Classes: classes(signature.Queue), Limits: limits(limit.Slots), Seen: true,
+			},
 			build: func(r *rig) part {
 				exponential := func(int) time.Duration { return seconds(0.025 * r.rng.ExpFloat64()) }
 				return r.station(&station{servers: 4, service: exponential})
@@ -28,6 +35,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, 503 after 200 ms in the queue",
 				Classes: classes(signature.Shedding),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{
@@ -40,6 +48,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 140, Formula: "1 ÷ 7.14 ms, 503 when 25 wait",
 				Classes: classes(signature.Shedding, signature.ConcurrencyLimit),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{
@@ -52,6 +61,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 120, Formula: "1 ÷ 8.33 ms, newest first when over 10 wait",
 				Classes: classes(signature.Queue),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 120)), lifo: 10})
@@ -62,6 +72,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms; 503 for 0…100 % as 10…40 wait",
 				Classes: classes(signature.Shedding, signature.ConcurrencyLimit),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: func(r *rig) part {
 				drop := func(waiting int) float64 { return float64(waiting-10) / 30 }
@@ -75,6 +86,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, to 20 ms as 0…100 wait; abandoned calls are served",
 				Classes: classes(signature.Collapse),
+				Limits:  limits(limit.Slots), Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, diligent: true, service: func(waiting int) time.Duration {
@@ -83,8 +95,11 @@ func queues() []Fixture {
 			},
 		},
 		{
-			Name:  "pauses",
-			Truth: Truth{Rate: 170, Formula: "1 ÷ 5 ms, 300 ms pause every 2 s", Classes: classes(signature.Pauses)},
+			Name: "pauses",
+			Truth: Truth{
+				Rate: 170, Formula: "1 ÷ 5 ms, 300 ms pause every 2 s",
+				Classes: classes(signature.Pauses), Limits: limits(limit.Slots), Seen: true,
+			},
 			build: func(r *rig) part {
 				service := func(int) time.Duration { return r.paused(5*ms, 2*time.Second, 300*ms) }
 				return r.station(&station{servers: 1, service: service})
@@ -95,6 +110,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 120, Formula: "1 ÷ 8.33 ms, 24 connections, backlog 128",
 				Classes: classes(signature.AcceptQueue, signature.Queue),
+				Limits:  limits(limit.Slots), Seen: true,
 			}, // the service is the limit; beyond it calls are lost before it
 			build: func(r *rig) part { return r.station(&station{servers: 1, service: constant(seconds(1.0 / 120))}) },
 		},
@@ -102,7 +118,8 @@ func queues() []Fixture {
 			Name: "cold-start",
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, the first 300 calls 5 times as long",
-				Classes:  classes(signature.Queue),
+				Classes: classes(signature.Queue),
+				Limits:  limits(limit.Slots), Seen: true,
 				Findings: []capacity.FindingKind{capacity.ColdStart},
 			},
 			build: func(r *rig) part {
@@ -113,6 +130,7 @@ func queues() []Fixture {
 			Name: "autoscaling",
 			Truth: Truth{
 				Rate: 200, Formula: "1 ÷ 10 ms, 2 ÷ 10 ms after 20 s of work", Classes: classes(signature.Queue),
+				Limits: limits(limit.Slots), Seen: true,
 				Findings: []capacity.FindingKind{capacity.Autoscaling},
 			},
 			build: func(r *rig) part { return r.scaling(10*ms, 20*time.Second) },
@@ -122,6 +140,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 100, Formula: "200/s, 100/s when 1500 credits of 100/s are spent",
 				Classes:  classes(signature.Queue),
+				Limits:   limits(limit.RateLimit, limit.Slots),
 				Findings: []capacity.FindingKind{capacity.SpentCredits},
 			},
 			build: func(r *rig) part { return r.station(&station{servers: 1, service: r.credits(200, 100, 1500)}) },

@@ -31,7 +31,8 @@ type Running struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	child  *child
-	failed error // to listen again; for Stop
+	own    *process // that the fixture runs in; nil: this one
+	failed error    // to listen again; for Stop
 
 	crashes chan time.Duration // how long each lasts
 
@@ -57,7 +58,11 @@ func newRunning(f Fixture, seed uint64) *Running {
 
 // Late is the share of what the server did that it did more than 5 ms late, because the host did not let it run. Its
 // capacity is what it should be all the same; its responses are not, and look like pauses.
+// It is 0 for a fixture that computes.
 func (r *Running) Late() float64 {
+	if r.own != nil {
+		return 0
+	}
 	r.rig.mu.Lock()
 	defer r.rig.mu.Unlock()
 	return float64(r.rig.late) / float64(max(1, r.rig.ran))
@@ -104,6 +109,9 @@ func (r *Running) serve(l net.Listener) error {
 
 // Stop ends the server and waits for it.
 func (r *Running) Stop() error {
+	if r.own != nil {
+		return r.own.stop()
+	}
 	r.mu.Lock()
 	r.stopped = true
 	r.mu.Unlock()

@@ -15,8 +15,14 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain checks that no goroutine leaks. Started by startChild, this binary is a server.
+// TestMain checks that no goroutine leaks. Started by startChild or Fixture.Start, this binary is a server.
 func TestMain(m *testing.M) {
+	if child, err := ServeChild(os.Stdin, os.Stdout); child {
+		if err != nil {
+			panic(err)
+		}
+		return
+	}
 	if name := os.Getenv(serverVariable); name != "" {
 		if err := serveChild(name, os.Stdin, os.Stdout); err != nil {
 			panic(err)

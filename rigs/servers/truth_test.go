@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/clock"
+	"tare/internal/limit"
 )
 
 // A trial offers calls to a fixture in virtual time.
@@ -121,14 +122,19 @@ func isSustained(f Fixture, rate float64) bool {
 		t.medianResponse(calls[3*q:]) <= t.medianResponse(calls[:q])+seconds(0.2)
 }
 
+// isReal reports whether the limit takes real time: it is in the sockets, or on a processor.
+func (f Fixture) isReal() bool {
+	return f.computes || slices.Contains(f.Truth.Limits, limit.Connections)
+}
+
 // TestTruthIsCapacity offers each fixture 3 % less and 3 % more than its true capacity, in virtual time.
 func TestTruthIsCapacity(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped with -short: it computes in one goroutine, where the race detector has nothing to find")
 	}
 	for _, f := range All() {
-		if f.proxy != nil {
-			continue // its limit is in the proxy
+		if f.proxy != nil || f.isReal() {
+			continue // its limit is in the proxy, or TestWorkIsLimited measures it
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			if rate := 0.97 * f.Truth.Rate; !isSustained(f, rate) {
@@ -170,12 +176,15 @@ func TestBurst(t *testing.T) {
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range All() {
+		if len(f.Truth.Limits) == 0 && f.Truth.Seen {
+			t.Errorf("%s: a limit without a name cannot be seen", f.Name)
+		}
 		if seen[f.Name] || f.Truth.Rate <= 0 || f.Truth.Formula == "" || len(f.Truth.Classes) == 0 {
 			t.Errorf("%s: name is not unique, or truth is missing: %+v", f.Name, f.Truth)
 		}
 		seen[f.Name] = true
 	}
-	if len(seen) < 25 {
+	if len(seen) < 40 {
 		t.Errorf("got only %d fixtures", len(seen))
 	}
 }

@@ -33,19 +33,25 @@ const (
 
 // An answer is what tare said of one server, beside the truth. What it left unsaid is absent.
 type answer struct {
-	Server   string                 `json:"server"`
-	Seed     uint64                 `json:"seed"`
-	Truth    float64                `json:"truth"`
-	Formula  string                 `json:"formula"`
-	Burst    *float64               `json:"burst,omitempty"`
-	Rate     *float64               `json:"rate,omitempty"`
-	Lo       *float64               `json:"lo,omitempty"`
-	Hi       *float64               `json:"hi,omitempty"`
-	AtLeast  *float64               `json:"at_least,omitempty"`
-	AtMost   *float64               `json:"at_most,omitempty"`
-	Holds    *float64               `json:"holds,omitempty"`
-	Fails    *float64               `json:"fails,omitempty"`
-	Class    signature.Class        `json:"class,omitempty"`
+	Server  string          `json:"server"`
+	Seed    uint64          `json:"seed"`
+	Truth   float64         `json:"truth"`
+	Formula string          `json:"formula"`
+	Burst   *float64        `json:"burst,omitempty"`
+	Rate    *float64        `json:"rate,omitempty"`
+	Lo      *float64        `json:"lo,omitempty"`
+	Hi      *float64        `json:"hi,omitempty"`
+	AtLeast *float64        `json:"at_least,omitempty"`
+	AtMost  *float64        `json:"at_most,omitempty"`
+	Holds   *float64        `json:"holds,omitempty"`
+	Fails   *float64        `json:"fails,omitempty"`
+	Class   signature.Class `json:"class,omitempty"`
+	// Limit is what sets the rate, Excluded are the alternatives that were excluded.
+	Limit     limit.Kind            `json:"limit,omitempty"`
+	Certainty signature.Certainty   `json:"certainty,omitempty"`
+	Excluded  []signature.Exclusion `json:"excluded,omitempty"`
+	// Tried are the experiments that followed the search.
+	Tried    []limit.Experiment     `json:"tried,omitempty"`
 	Findings []capacity.FindingKind `json:"findings,omitempty"`
 	Wedged   bool                   `json:"wedged,omitempty"`
 	Recovery string                 `json:"recovery,omitempty"`
@@ -56,19 +62,9 @@ type answer struct {
 	Late     float64                `json:"late"` // share of what the server did late, because of the host
 	Number   mark                   `json:"number"`
 	Named    mark                   `json:"named"`
-	Beside   mark                   `json:"beside"` // the findings and the recovery
+	Limited  mark                   `json:"limited"` // whether what sets the rate has its right name
+	Beside   mark                   `json:"beside"`  // the findings and the recovery
 	Budgets  mark                   `json:"budgets"`
-}
-
-// classOf is the class that a search named; "" if the target did not break. A CPU quota is met as a queue.
-func classOf(c *report.Capacity) signature.Class {
-	switch {
-	case c.Failure == nil:
-		return ""
-	case c.Failure.Class == signature.Queue && c.Limit != nil && c.Limit.Kind == limit.CPUQuota:
-		return signature.CPUThrottling
-	}
-	return c.Failure.Class
 }
 
 // read takes the answer about f from a report in JSON.
@@ -84,8 +80,14 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 	a := &answer{
 		Server: f.Name, Seed: seed, Truth: f.Truth.Rate, Formula: f.Truth.Formula,
 		Rate: c.Rate, Lo: c.Lo, Hi: c.Hi, Burst: c.Burst, AtLeast: c.AtLeast, AtMost: c.AtMost,
-		Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Class: classOf(c), Wedged: c.Wedged, Recovery: c.Recovery,
+		Holds: c.VerifiedLow, Fails: c.VerifiedHigh, Wedged: c.Wedged, Recovery: c.Recovery,
 		Below: report.NotMeasured, Above: report.NotMeasured, Seconds: r.Seconds, Reason: c.Reason,
+	}
+	if c.Failure != nil {
+		a.Class = c.Failure.Class
+	}
+	if c.Limit != nil {
+		a.Limit, a.Certainty, a.Excluded = c.Limit.Kind, c.Limit.Certainty, c.Limit.Excluded
 	}
 	for _, x := range c.Findings {
 		a.Findings = append(a.Findings, capacity.FindingKind(x.Kind))
@@ -99,7 +101,16 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 
 // judge holds the answer against the truth. recovered is whether the report says when the server came back.
 func (a *answer) judge(t servers.Truth, recovered bool) {
-	a.Number, a.Named, a.Beside, a.Budgets = a.number(t), unknown, a.beside(t, recovered), a.limits()
+	a.Number, a.Named, a.Beside, a.Budgets = a.number(t), unknown, a.beside(t, recovered), a.limits(t)
+	a.Limited = unknown
+	switch {
+	case a.excludesAll(t.Limits):
+		a.Limited = wrong
+	case slices.Contains(t.Limits, a.Limit):
+		a.Limited = right
+	case a.Limit != "" && a.Limit != limit.Unknown:
+		a.Limited = wrong
+	}
 	switch {
 	case slices.Contains(t.Classes, a.Class):
 		a.Named = right
@@ -108,15 +119,38 @@ func (a *answer) judge(t servers.Truth, recovered bool) {
 	}
 }
 
+// alternatives are the words of tare for limits that it excludes. Without a word, an exclusion cannot be judged.
+var alternatives = map[limit.Kind]string{
+	limit.Connections: "a limit on connections", limit.CPUQuota: "a CPU quota", limit.Processors: "the processors",
+	limit.Collector: "garbage collection",
+}
+
+// excludesAll reports whether each right name of the limit was excluded.
+func (a *answer) excludesAll(names []limit.Kind) bool {
+	for _, k := range names {
+		what, ok := alternatives[k]
+		if !ok || !slices.ContainsFunc(a.Excluded, func(x signature.Exclusion) bool { return x.What == what }) {
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
+// decided reports whether experiments were made, and excluded an alternative or went with a limit that was named.
+func (a *answer) decided() bool {
+	return len(a.Tried) > 0 && (len(a.Excluded) > 0 || a.Limit != "" && a.Limit != limit.Unknown)
+}
+
 // number judges the interval, the bounds, and what was verified.
 func (a *answer) number(t servers.Truth) mark {
 	over := func(x *float64) bool { return x != nil && *x > t.Rate*(1+off) }
-	under := func(x *float64) bool { return x != nil && *x < t.Rate*(1-off) }
+	lower := func(x *float64) bool { return x != nil && *x < t.Rate*(1-off) }
+	under := func(x *float64) bool { return lower(x) && !t.AtMost }
 	interval := a.Rate != nil && a.Lo != nil && a.Hi != nil
 	switch {
 	case over(a.AtLeast), under(a.AtMost), over(a.Holds), under(a.Fails), interval && (over(a.Lo) || under(a.Hi)):
 		return wrong
-	case interval:
+	case interval && !lower(a.Hi):
 		return right
 	}
 	return unknown
@@ -142,9 +176,9 @@ func (a *answer) beside(t servers.Truth, recovered bool) mark {
 }
 
 // limits judges the verdicts of both budgets.
-func (a *answer) limits() mark {
+func (a *answer) limits(t servers.Truth) mark {
 	switch {
-	case a.Below == report.Fail, a.Above == report.Pass:
+	case a.Below == report.Fail && !t.AtMost, a.Above == report.Pass:
 		return wrong
 	case a.Below == report.Pass && a.Above == report.Fail:
 		return right

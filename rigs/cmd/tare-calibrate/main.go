@@ -19,9 +19,17 @@ import (
 	"time"
 
 	"tare/internal/report"
+	"tare/rigs/servers"
 )
 
 func main() {
+	if child, err := servers.ServeChild(os.Stdin, os.Stdout); child {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "tare-calibrate:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -49,7 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&o.n, "n", 40, "experiments")
 	flags.IntVar(&o.busy, "busy", 0, "busy loops beside them")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the first experiment; the others follow")
-	servers := flags.Bool("servers", false,
+	searches := flags.Bool("servers", false,
 		"search the capacity of servers of known capacity, each by an experiment that the named template makes, instead of "+
 			"repeating an experiment")
 	flags.StringVar(&o.only, "only", "", "with -servers: a regular expression that the servers' names must match; with "+
@@ -89,7 +97,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if *servers {
+	if *searches {
 		return searchAll(ctx, o, stdout, stderr)
 	}
 	return repeat(ctx, o, stdout, stderr)

@@ -10,10 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"text/template"
 	"time"
 
+	"tare/internal/limit"
+	"tare/internal/record"
 	"tare/internal/signature"
 	"tare/rigs/servers"
 )
@@ -109,8 +112,8 @@ func (s *survey) tell(i int) {
 	s.done++
 	line := "failed"
 	if a := s.answers[i]; a != nil {
-		line = fmt.Sprintf("%.0f s  truth %s  answer %s  %s  number %s, class %s, findings %s, budgets %s",
-			a.Seconds, number(a.Truth), a.said(), a.Class, a.Number, a.Named, a.Beside, a.Budgets)
+		line = fmt.Sprintf("%.0f s  truth %s  answer %s  %s, %s  number %s, limit %s, class %s, findings %s, budgets %s",
+			a.Seconds, number(a.Truth), a.said(), a.Limit, a.Class, a.Number, a.Limited, a.Named, a.Beside, a.Budgets)
 	}
 	_, _ = fmt.Fprintf(s.stderr, "%d/%d  %s  seed %d  %s\n", s.done, len(s.todo), s.todo[i].Name, s.todo[i].seed, line)
 }
@@ -149,7 +152,12 @@ func (s *survey) search(ctx context.Context, t task) (a *answer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b, _, err := runFile(ctx, s.tare, s.dir, fmt.Sprintf("%s-%d", t.Name, t.seed), text)
+	name := fmt.Sprintf("%s-%d", t.Name, t.seed)
+	dir := filepath.Join(s.dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	b, _, err := runFile(ctx, s.tare, dir, name, text)
 	if err != nil {
 		return nil, fmt.Errorf("%s, seed %d: %w", t.Name, t.seed, err)
 	}
@@ -157,7 +165,34 @@ func (s *survey) search(ctx context.Context, t task) (a *answer, err error) {
 		return nil, fmt.Errorf("%s, seed %d: %w", t.Name, t.seed, err)
 	}
 	a.Late = running.Late()
-	return a, nil
+	a.Tried, err = experiments(dir)
+	return a, err
+}
+
+// experiments are those of the latest record in dir.
+func experiments(dir string) (out []limit.Experiment, err error) {
+	records, err := filepath.Glob(filepath.Join(dir, "*", "record.jsonl"))
+	if err != nil || len(records) == 0 {
+		return nil, errors.Join(err, fmt.Errorf("no record in %s", dir))
+	}
+	slices.Sort(records) // their names end with the time
+	rec, err := record.Open(filepath.Dir(records[len(records)-1]))
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range rec.Trials {
+		for _, step := range t.Steps {
+			if step.Name != limit.Step {
+				continue
+			}
+			var x limit.Experiment
+			if err := json.Unmarshal(step.Payload, &x); err != nil {
+				return nil, err
+			}
+			out = append(out, x)
+		}
+	}
+	return out, nil
 }
 
 // experiment fills in the file that asks for the capacity of a server. The rates Below and Above, for its budgets, lie

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,40 +19,51 @@ import (
 func (s *survey) write(w io.Writer) error {
 	var b bytes.Buffer
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
-	p("| server | its limit | truth | answer | class | besides | seconds | ≥ %g × | ≥ %g × |", below, above)
-	p(" number | class | findings | budgets |\n")
-	p("|---|---|--:|--:|---|---|--:|---|---|---|---|---|---|\n")
+	p("| server | its limit | truth | answer | limit | fails as | besides | seconds | ≥ %g × | ≥ %g × |", below, above)
+	p(" number | limit | failure | findings | budgets |\n")
+	p("|---|---|--:|--:|---|---|---|--:|---|---|---|---|---|---|---|\n")
 	var seconds []float64
+	var judged []int // answers, by number of the task
 	late := 0
-	counts := map[string]map[mark]int{"number": {}, "class": {}, "findings": {}, "budgets": {}, "all": {}}
+	counts := map[string]map[mark]int{"number": {}, "limit": {}, "failure": {}, "findings": {}, "budgets": {}, "all": {}}
 	for i, a := range s.answers {
 		if a == nil {
 			t := s.todo[i]
-			p("| %s | %s | %s | no report | | | | | | | | | |\n", t.Name, t.Truth.Formula, number(t.Truth.Rate))
+			p("| %s | %s | %s | no report | | | | | | | | | | | |\n", t.Name, t.Truth.Formula, number(t.Truth.Rate))
 			continue
 		}
-		p("| %s | %s | %s | %s | %s | %s | %.0f |", a.Server, a.Formula, number(a.Truth), a.said(), a.Class, a.besides(),
-			a.Seconds)
+		p("| %s | %s | %s | %s | %s | %s | %s | %.0f |", a.Server, a.Formula, number(a.Truth), a.said(), a.Limit, a.Class,
+			a.besides(), a.Seconds)
 		if a.Late > servers.MostLate {
-			p(" not judged | | | | | |\n")
+			p(" not judged | | | | | | |\n")
 			late++
 			continue
 		}
-		p(" %s | %s | %s | %s | %s | %s |\n", word(a.Below), word(a.Above), a.Number, a.Named, a.Beside, a.Budgets)
+		p(" %s | %s | %s | %s | %s | %s | %s |\n", word(a.Below), word(a.Above), a.Number, a.Limited, a.Named, a.Beside,
+			a.Budgets)
+		judged = append(judged, i)
 		seconds = append(seconds, a.Seconds)
 		counts["number"][a.Number]++
-		counts["class"][a.Named]++
+		counts["limit"][a.Limited]++
+		counts["failure"][a.Named]++
 		counts["findings"][a.Beside]++
 		counts["budgets"][a.Budgets]++
-		counts["all"][worst(a.Number, a.Named, a.Beside, a.Budgets)]++
+		counts["all"][worst(a.Number, a.Limited, a.Named, a.Beside, a.Budgets)]++
 	}
 	p("\n| of %d searches | right | unknown | wrong |\n|---|--:|--:|--:|\n", len(seconds))
-	for _, what := range []string{"number", "class", "findings", "budgets", "all"} {
+	for _, what := range []string{"number", "limit", "failure", "findings", "budgets", "all"} {
 		p("| %s | %d | %d | %d |\n", what, counts[what][right], counts[what][unknown], counts[what][wrong])
 	}
 	if len(seconds) > 0 {
 		p("\nSeconds: median %.0f, 95 %% within %.0f.\n", stat.Quantile(seconds, .5), stat.Quantile(seconds, .95))
 	}
+	s.confusion(p, "Limit", judged, func(i int) (truth, answer string, m mark) {
+		return first(s.todo[i].Truth.Limits), string(s.answers[i].Limit), s.answers[i].Limited
+	})
+	s.confusion(p, "Failure", judged, func(i int) (truth, answer string, m mark) {
+		return first(s.todo[i].Truth.Classes), string(s.answers[i].Class), s.answers[i].Named
+	})
+	s.effort(p, judged)
 	if late > 0 {
 		p("\n%d searches cannot be judged: the host held up the server, three times in a row.\n", late)
 	}
@@ -62,6 +75,72 @@ func (s *survey) write(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// first is the best of the right names; "nothing that has a name" if there is none.
+func first[T ~string](names []T) string {
+	if len(names) == 0 {
+		return "nothing that has a name"
+	}
+	return string(names[0])
+}
+
+// confusion prints how often each truth got each answer, and how the answers were judged: several names can be right.
+func (s *survey) confusion(p func(string, ...any), title string, judged []int,
+	of func(int) (truth, answer string, m mark),
+) {
+	count, marks := map[string]map[string]int{}, map[string]map[mark]int{}
+	answers := map[string]bool{}
+	for _, i := range judged {
+		truth, answer, m := of(i)
+		answer = cmp.Or(answer, "no answer")
+		if count[truth] == nil {
+			count[truth], marks[truth] = map[string]int{}, map[mark]int{}
+		}
+		count[truth][answer]++
+		marks[truth][m]++
+		answers[answer] = true
+	}
+	columns := slices.Sorted(maps.Keys(answers))
+	p("\n| %s: truth \\ answer | %s | right | unknown | wrong |\n|---%s|--:|--:|--:|\n", title,
+		strings.Join(columns, " | "), strings.Repeat("|--:", len(columns)))
+	for _, truth := range slices.Sorted(maps.Keys(count)) {
+		p("| %s |", truth)
+		for _, answer := range columns {
+			p(" %d |", count[truth][answer])
+		}
+		p(" %d | %d | %d |\n", marks[truth][right], marks[truth][unknown], marks[truth][wrong])
+	}
+}
+
+// effort prints how often a limit was named that can be, and what the experiments cost and decided.
+func (s *survey) effort(p func(string, ...any), judged []int) {
+	var seen, named, with, decided, experiments int
+	var seconds float64
+	for _, i := range judged {
+		a := s.answers[i]
+		if s.todo[i].Truth.Seen {
+			seen++
+			if a.Limited == right {
+				named++
+			}
+		}
+		if len(a.Tried) > 0 {
+			with++
+		}
+		if a.decided() {
+			decided++
+		}
+		for _, x := range a.Tried {
+			experiments++
+			seconds += x.Seconds
+		}
+	}
+	p("\nOf %d limits that can be named, %d were.\n", seen, named)
+	if experiments > 0 {
+		p("\n%d searches made %d experiments, measured for %.1f s each in the mean; in %d of these searches an alternative "+
+			"was excluded, or a limit named.\n", with, experiments, seconds/float64(experiments), decided)
+	}
 }
 
 // said is the number with its interval and the burst, or the bounds.

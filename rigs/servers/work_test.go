@@ -1,0 +1,78 @@
+package servers
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestWorkIsLimited calls each fixture whose limit takes real time over many connections at once: it does not do more
+// than its truth. How much less it does depends on the host, and on a busy one that can be a fraction.
+func TestWorkIsLimited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures for some seconds")
+	}
+	const callers, warmUp, length = 48, 500 * time.Millisecond, 2 * time.Second
+	for _, f := range All() {
+		if f.proxy != nil || !f.isReal() {
+			continue
+		}
+		t.Run(f.Name, func(t *testing.T) {
+			if err := f.Missing(); err != nil {
+				t.Skipf("SKIPPED: %v", err)
+			}
+			r, err := f.Start(t.Context(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var good atomic.Int64
+			var all sync.WaitGroup
+			begun := time.Now()
+			for range callers {
+				all.Go(func() {
+					c := http.Client{Timeout: warmUp + length, Transport: &http.Transport{}}
+					defer c.CloseIdleConnections()
+					for time.Since(begun) < warmUp+length {
+						if getToken(&c, r.Addr.String()) == http.StatusOK && time.Since(begun) > warmUp {
+							good.Add(1)
+						}
+					}
+				})
+			}
+			time.Sleep(time.Until(begun.Add(warmUp + length)))
+			rate := float64(good.Load()) / length.Seconds()
+			all.Wait()
+			if r.own != nil && r.own.group != nil {
+				defer func(path string) {
+					if _, err := os.Stat(path); !os.IsNotExist(err) {
+						t.Errorf("the control group is left behind: %v", err)
+					}
+				}(r.own.group.Path())
+			}
+			if err := r.Stop(); err != nil {
+				t.Error(err)
+			}
+			if t.Logf("%.1f/s, truth %.0f/s", rate, f.Truth.Rate); rate > 1.1*f.Truth.Rate || rate < f.Truth.Rate/20 {
+				t.Errorf("%.1f/s, the truth is %.0f/s", rate, f.Truth.Rate)
+			}
+		})
+	}
+}
+
+// getToken asks for the token and returns the status; 0 is a call without a whole answer.
+func getToken(c *http.Client, addr string) int {
+	resp, err := c.Get("http://" + addr + "/token")
+	if err != nil {
+		return 0
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	if errors.Join(err, resp.Body.Close()) != nil {
+		return 0
+	}
+	return resp.StatusCode
+}
