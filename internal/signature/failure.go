@@ -57,7 +57,7 @@ func (v Verdict) failureOf(e Evidence, f features, found map[Class]classScore) F
 	}
 	if c != v.Class && c != Unknown {
 		rest := v.Evidence
-		if v.Class != Unknown && v.Class != CPUThrottling {
+		if v.Class != Unknown && !v.Class.Traits().OnlyRate {
 			rest = rest[1:] // the first is about another class
 		}
 		out.Evidence = append([]string{why}, rest...)
@@ -77,10 +77,10 @@ func (f features) met(v Verdict, e Evidence, found map[Class]classScore) (Class,
 	case f.dial[c] > 0 && f.dial[c] < f.rejected:
 		others := maps.Clone(found)
 		others[c] = classScore{}
-		if _, other := choose(others); other != Unknown && other != CPUThrottling {
+		if _, other := choose(others); other != Unknown && !other.Traits().OnlyRate {
 			return other, found[other].evidence
 		}
-	case c == CPUThrottling:
+	case c.Traits().OnlyRate:
 		return f.metBehindQuota(v, e, found)
 	case c == Collapse && f.late == 0 && found[QuotaHang].score > 0.8:
 		return QuotaHang, found[QuotaHang].evidence
@@ -186,28 +186,11 @@ func (f features) drifts() bool {
 func exclusions(failure Class, found map[Class]classScore) []Exclusion {
 	var out []Exclusion
 	others := slices.DeleteFunc(slices.Clone(order), func(c Class) bool {
-		return c == failure || c == CPUThrottling || c == Client || found[c].score >= wins || found[c].against == ""
+		return c == failure || c.definition().phrase == "" || found[c].score >= wins || found[c].against == ""
 	})
 	slices.SortStableFunc(others, func(a, b Class) int { return cmp.Compare(found[b].score, found[a].score) })
 	for _, c := range others[:min(mostExcluded, len(others))] {
-		out = append(out, Exclusion{What: phrases[c], By: found[c].against})
+		out = append(out, Exclusion{What: c.definition().phrase, By: found[c].against})
 	}
 	return out
-}
-
-// phrases say what a class is, in a few words.
-var phrases = map[Class]string{
-	ConnectionRefused: "connections that the target refuses",
-	PortExhaustion:    "a client without free ports",
-	FDExhaustion:      "a client without free file descriptors",
-	AcceptQueue:       "connections that are never accepted",
-	ConcurrencyLimit:  "a limit on the calls in flight",
-	FixedWindow:       "a limit per window of time",
-	TokenBucket:       "a steady limit on the rate",
-	Penalty:           "a limit that counts refused calls as well",
-	Shedding:          "a queue that drops calls",
-	Collapse:          "a service that does less under load",
-	QuotaHang:         "a limit that leaves calls unanswered",
-	Pauses:            "a target that stops altogether now and then",
-	Queue:             "a queue that drops nothing",
 }

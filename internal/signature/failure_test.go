@@ -30,7 +30,7 @@ func TestFailure(t *testing.T) {
 				t.Errorf("evidence %q, excluded %v", f.Evidence, f.Excluded)
 			}
 			for _, x := range f.Excluded {
-				if x.What == "" || x.By == "" || x.What == phrases[f.Class] {
+				if x.What == "" || x.By == "" || x.What == f.Class.definition().phrase {
 					t.Errorf("excluded %+v of %s", x, f.Class)
 				}
 				t.Logf("not %s: %s", x.What, x.By)
