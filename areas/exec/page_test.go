@@ -176,3 +176,16 @@ func TestPageExplainsEveryField(t *testing.T) {
 		t.Error("there is no checklist")
 	}
 }
+
+// TestPageNamesTheEnvironment: the page lists the variables that a program gets in any case.
+func TestPageNamesTheEnvironment(t *testing.T) {
+	_, row, _ := strings.Cut(readPage(t), "\n| `env` | environment variables that it gets in addition to ")
+	list, _, _ := strings.Cut(row, ":")
+	var names []string
+	for _, m := range regexp.MustCompile("`([A-Z]+)`").FindAllStringSubmatch(list, -1) {
+		names = append(names, m[1])
+	}
+	if diff := cmp.Diff(driver.Usual(), names); diff != "" {
+		t.Errorf("the page lists other variables (-gets +listed):\n%s", diff)
+	}
+}

@@ -97,25 +97,41 @@ func (c *curve) single() *Experiment {
 	return nil
 }
 
+// each is the rate that one call in flight gets where calls do not wait for each other: the highest of those with as
+// many in flight as reach the plateau, or fewer, since a host that stalls only lowers it. 0: not known.
+func (c *curve) each() (best measured) {
+	if c.single() == nil {
+		return best
+	}
+	for _, x := range c.all {
+		m, k := x.measured(), float64(x.InFlight)
+		if x.InFlight <= c.least.InFlight && m.rate/k > best.rate {
+			best = measured{m.rate / k, m.err / k}
+		}
+	}
+	return best
+}
+
 // atOnce is how many calls are served at a time: the rate of the plateau ÷ that of one call in flight; 0: not known.
 func (c *curve) atOnce() float64 {
-	one := c.single()
-	if one == nil || !c.flat {
+	each := c.each()
+	if each.rate == 0 || !c.flat {
 		return 0
 	}
-	return c.most.rate / one.measured().rate
+	return c.most.rate / each.rate
 }
 
 // grows reports whether the rate was in proportion to the calls in flight below the plateau.
 func (c *curve) grows() bool {
-	n := c.atOnce()
+	n, each := c.atOnce(), c.each()
 	if n == 0 {
 		return false
 	}
-	one := c.single().measured()
 	for _, x := range c.all {
-		want := measured{one.rate * min(float64(x.InFlight), n), one.err * min(float64(x.InFlight), n)}
-		if m := x.measured(); math.Abs(m.rate-want.rate) > 0.2*want.rate+noise*math.Hypot(m.err, want.err) {
+		busy := min(float64(x.InFlight), n)
+		want, m := measured{each.rate * busy, each.err * busy}, x.measured()
+		off, err := m.rate/want.rate-1, noise*math.Hypot(m.err, want.err)/want.rate
+		if off > 0.2+err || off < -0.35-err { // less than that: a stall
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"math"
 
 	"tare/internal/signature"
 	"tare/internal/unit"
@@ -71,24 +72,33 @@ func (f *facts) sameRate() string {
 }
 
 // unexplained says what was seen where no limit is known.
-func (f *facts) unexplained() []string {
+func (f *facts) unexplained() (out []string) {
 	switch n := f.atOnce(); {
 	case len(f.all) == 0:
-		return []string{"no experiment was made that would tell"}
-	case n >= 0.8 && f.grows():
-		return []string{fmt.Sprintf("%s at a time: processors, workers, a pool or a lock look alike from outside", served(n))}
+		out = append(out, "no experiment was made that would tell")
+	case n >= 0.8 && f.grows() && f.keepsBusy():
+		out = append(out, served(n)+" at a time: processors, workers, a pool or a lock look alike from outside")
 	case f.sameRate() != "":
-		return []string{fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate())}
+		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
+	default:
+		out = append(out, "how the rate grows with the calls in flight fits no single limit")
 	}
-	return []string{"how the rate grows with the calls in flight fits no single limit"}
+	if f.account != nil && f.cpu >= 0 && f.host >= 0 {
+		out = append(out, fmt.Sprintf("%s, and the host was busy for %s of the time", f.used(), unit.Share(f.host)))
+	}
+	return out
 }
 
-// served says how many calls are served.
+// served says how many calls are served: a whole number where it is close to one.
 func served(n float64) string {
-	if n < 1.2 {
+	nearest := math.Round(n)
+	switch {
+	case nearest < 1.5:
 		return "it serves one call"
+	case n < 10 && math.Abs(n-nearest) < 0.15*nearest:
+		return fmt.Sprintf("it serves %.0f calls", nearest)
 	}
-	return fmt.Sprintf("it serves %s calls", unit.Decimal(n, 2))
+	return fmt.Sprintf("it serves about %s calls", unit.Decimal(n, 2))
 }
 
 // perSecond prints a rate with four digits.

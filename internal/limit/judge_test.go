@@ -209,6 +209,15 @@ func TestLimiters(t *testing.T) {
 	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket}); v.Kind != RateLimit || v.Certainty != signature.Likely {
 		t.Errorf("without experiments: %+v", v)
 	}
+	unnamed := signature.Verdict{Class: signature.Unknown}
+	idle := one
+	cpu, host := .05, .5
+	idle.Account = &Account{Seconds: 2, CPU: &cpu, HostBusy: &host, Processors: 2}
+	two := idle
+	two.InFlight = 2
+	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: unnamed, Experiments: []Experiment{idle, two}}); v.Kind != RateLimit {
+		t.Errorf("a failure without a name: %+v", v)
+	}
 	bucket.Queued = true
 	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket}); v.Kind != Unknown {
 		t.Errorf("queued: %+v", v)

@@ -145,26 +145,41 @@ func disk(f *facts) *Verdict {
 
 // limiter names a limit on the rate of calls, which refuses calls, or lets them hang, while the target is idle.
 func limiter(f *facts) *Verdict {
-	c := f.Signature.Class
-	if c != signature.TokenBucket && c != signature.FixedWindow && c != signature.Penalty && c != signature.QuotaHang {
+	idle := f.refusesIdle()
+	switch f.Signature.Class { //nolint:exhaustive // the others are no limits on the rate
+	case signature.TokenBucket, signature.FixedWindow, signature.Penalty, signature.QuotaHang:
+	case signature.Unknown:
+		if idle == "" {
+			return nil
+		}
+	default:
 		return nil
 	}
-	if f.Signature.Queued {
+	if f.Signature.Queued && idle == "" {
 		return nil // what was served had waited: the service itself may be at its end
 	}
 	v := likely(RateLimit, f.setting(), f.Signature.Evidence...)
-	one := f.single()
-	if one == nil || one.Bad == 0 || c == signature.QuotaHang {
-		return v
-	}
-	// With one call in flight at most, a target that still refuses is busy for rate × service of the time.
-	busy := one.measured().rate * one.Service
-	if float64(one.Bad) > 0.05*float64(one.Bad+total(one.Counts)) && busy > 0 && busy < partly {
+	if idle != "" {
 		v.Certainty = signature.Shown
-		v.Evidence = append([]string{fmt.Sprintf("with one call in flight at most, and none for %s of the time, it refuses "+
-			"calls all the same", unit.Share(1-busy))}, v.Evidence...)
+		v.Evidence = append([]string{idle}, v.Evidence...)
 	}
 	return v
+}
+
+// refusesIdle says that the target refuses calls though hardly anything of it is in use: with one call in flight at
+// most it is busy for rate × service of the time. "" if that was not seen.
+func (f *facts) refusesIdle() string {
+	one := f.single()
+	if one == nil || f.Rate == 0 {
+		return ""
+	}
+	m, refused := one.measured(), float64(one.Bad)/float64(max(1, one.Bad+total(one.Counts)))
+	busy := m.rate * one.Service
+	if refused < 0.05 || busy <= 0 || busy >= partly || !m.isAbout(measured{f.Rate, (f.Hi - f.Lo) / 4}) {
+		return ""
+	}
+	return fmt.Sprintf("with one call in flight at most, and none for %s of the time, it refuses calls all the same",
+		unit.Share(1-busy))
 }
 
 // setting is what a limit on the rate is set to.
@@ -251,7 +266,7 @@ func connections(f *facts) *Verdict {
 func slots(f *facts) *Verdict {
 	n := f.atOnce()
 	one := f.single()
-	if n < 0.8 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 {
+	if n < 0.8 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 || !f.keepsBusy() {
 		return nil
 	}
 	if nearest := math.Round(n); n < 10 && math.Abs(n-nearest) > 0.15*nearest {
@@ -264,4 +279,12 @@ func slots(f *facts) *Verdict {
 	x := f.full()
 	return likely(Slots, value, fmt.Sprintf("%s at a time: with %d in flight each takes %s, and %s with %d", served(n),
 		one.InFlight, unit.Seconds(one.Service), unit.Seconds(x.Service), x.InFlight), f.used())
+}
+
+// keepsBusy reports whether one call in flight at a time was one nearly all the time, and was served: what refuses calls
+// while it is idle serves no number of calls at a time.
+func (f *facts) keepsBusy() bool {
+	one := f.single()
+	served := float64(total(one.Counts))
+	return float64(one.Bad) < 0.05*served && f.each().rate*one.Service > 0.4 // a median is below the mean
 }

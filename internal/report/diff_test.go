@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"tare/internal/design"
+	"tare/internal/limit"
+	"tare/internal/signature"
 )
 
 // twoRuns is a comparison of two records with one pair of namesakes and one of treatments whose levels differ.
@@ -93,5 +95,31 @@ func TestChangesInWords(t *testing.T) {
 				t.Errorf("%q is not said:\n%s", want, &out)
 			}
 		}
+	}
+}
+
+// TestDiffSaysWhatSetsTheRates: the first screen says a changed limit or failure with its certainty, and one that is the
+// same once. A rate limit's value is the capacity, which differs by chance.
+func TestDiffSaysWhatSetsTheRates(t *testing.T) {
+	r := twoRuns()
+	p := &r.Diff.Pairs[0]
+	p.LimitA, p.FailureA = shownQuota(), fullQueue()
+	p.LimitB, p.FailureB = likely(limit.Unknown, "", signature.AcceptQueue)
+	q := &r.Diff.Pairs[1]
+	q.LimitA, q.FailureA = likely(limit.RateLimit, "99.97/s", signature.TokenBucket)
+	q.LimitB, _ = likely(limit.RateLimit, "100.2/s", "")
+	text := strings.Join(strings.Fields(string(encode(t, Style{Rest: "--all"}.Text, r))), " ")
+	for _, want := range []string{
+		"limit none: the CPU quota of 100m (shown) → not known from outside",
+		"fails as none: accept queue (shown) → accept queue (likely)",
+		"limit brick against A:wood: a rate limit (likely) in both",
+		"fails as brick against A:wood: token bucket (likely) → none was found",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if q.LimitA.Value != "99.97/s" {
+		t.Errorf("the text has changed the report: %+v", q.LimitA)
 	}
 }
