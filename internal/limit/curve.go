@@ -48,6 +48,19 @@ func (m measured) isAbout(o measured) bool {
 	return math.Abs(m.rate-o.rate) <= same*max(m.rate, o.rate)+noise*math.Hypot(m.err, o.err)
 }
 
+// TookAll reports whether the target did all that was offered, so that it may be able to do more.
+func (x *Experiment) TookAll() bool {
+	return x.Offered > 0 && x.measured().rate > 0.95*x.Offered && 20*x.Bad < total(x.Counts)
+}
+
+// total is the sum of counts.
+func total(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
 // A curve is how the rate grows with the number of calls in flight.
 type curve struct {
 	all  []*Experiment // by calls in flight, ascending
@@ -85,7 +98,7 @@ func curveOf(all []Experiment) curve {
 	}
 	c.most = measured{plateau / n, math.Sqrt(errs) / n} // the highest of several is too high by chance
 	last := c.all[len(c.all)-1]
-	c.flat = last.InFlight >= 2*c.least.InFlight && last.measured().isAbout(c.most)
+	c.flat = last.InFlight >= 2*c.least.InFlight && last.measured().isAbout(c.most) && !last.TookAll()
 	return c
 }
 
@@ -112,7 +125,7 @@ func (c *curve) each() (best measured) {
 	return best
 }
 
-// atOnce is how many calls are served at a time: the rate of the plateau ÷ that of one call in flight; 0: not known.
+// atOnce is how many calls in flight fill the target: the rate of the plateau ÷ that of one call; 0: not known.
 func (c *curve) atOnce() float64 {
 	each := c.each()
 	if each.rate == 0 || !c.flat {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"tare/internal/signature"
-	"tare/internal/unit"
 )
 
 // excluded lists the alternatives to k that an observation contradicts.
@@ -22,10 +21,6 @@ func (f *facts) excluded(k Kind) (out []signature.Exclusion) {
 	if f.collecting >= 0 && f.collecting < 0.2 {
 		add(Collector, "garbage collection", "it stopped the target for "+percent(f.collecting)+" of the time")
 	}
-	if n := f.atOnce(); n >= 1.8 && f.grows() {
-		add(OneThread, "one call at a time", fmt.Sprintf("with %d in flight it does %s times as much as with one",
-			f.least.InFlight, unit.Decimal(n, 2)))
-	}
 	return out
 }
 
@@ -41,11 +36,13 @@ func (f *facts) againstConnections() string {
 func (f *facts) againstQuota() string {
 	for i := range f.Experiments {
 		x := &f.Experiments[i]
-		if x.Lever != nil && x.Lever.Kind == CPUQuota && x.Late == "" && x.measured().isAbout(f.before()) {
+		if x.Lever != nil && x.Lever.Kind == CPUQuota && x.Late == "" && x.measured().isAbout(f.before()) && f.host < 0.9 {
 			return fmt.Sprintf("with %s it did %s, as before", x.Lever.To, perSecond(x.measured().rate))
 		}
 	}
-	if f.account != nil && f.account.Quota > 0 && f.throttled >= 0 && f.throttled < 0.1 {
+	// a host that others keep busy gives the target less than its quota, and few calls in flight ask for less
+	if f.account != nil && f.account.Quota > 0 && f.throttled >= 0 && f.throttled < 0.1 && f.quota < 0.7 && f.flat &&
+		f.host < 0.9 {
 		return "it was throttled in " + percent(f.throttled) + " of its periods"
 	}
 	return ""

@@ -2,7 +2,6 @@ package limit
 
 import (
 	"fmt"
-	"math"
 
 	"tare/internal/signature"
 	"tare/internal/unit"
@@ -73,11 +72,16 @@ func (f *facts) sameRate() string {
 
 // unexplained says what was seen where no limit is known.
 func (f *facts) unexplained() (out []string) {
-	switch n := f.atOnce(); {
+	switch {
 	case len(f.all) == 0:
-		out = append(out, "no experiment was made that would tell")
-	case n >= 0.8 && f.grows() && f.keepsBusy():
-		out = append(out, served(n)+" at a time: processors, workers, a pool or a lock look alike from outside")
+		return []string{"no experiment was made that would tell"}
+	case f.refusesUnslowed() != "":
+		out = append(out, f.refusesUnslowed())
+	case f.flat && f.waitsAlone():
+		out = append(out, fmt.Sprintf("one call in flight at a time takes %s, and a rare one %s: it waits for something else "+
+			"than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
+	case f.atOnce() >= 0.8 && f.grows() && f.keepsBusy():
+		out = append(out, "it is full with "+inFlight(f.atOnce())+": processors, workers, a pool or a lock look alike from outside")
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
 	default:
@@ -89,16 +93,14 @@ func (f *facts) unexplained() (out []string) {
 	return out
 }
 
-// served says how many calls are served: a whole number where it is close to one.
-func served(n float64) string {
-	nearest := math.Round(n)
-	switch {
-	case nearest < 1.5:
-		return "it serves one call"
-	case n < 10 && math.Abs(n-nearest) < 0.15*nearest:
-		return fmt.Sprintf("it serves %.0f calls", nearest)
+// refusesUnslowed says that calls are refused while those that are served take as long as ever; "" if that was not seen.
+func (f *facts) refusesUnslowed() string {
+	x, one := f.full(), f.single()
+	if one == nil || 10*x.Bad < total(x.Counts) || one.Service == 0 || x.Service > 1.2*one.Service {
+		return ""
 	}
-	return fmt.Sprintf("it serves about %s calls", unit.Decimal(n, 2))
+	return fmt.Sprintf("with %d in flight at most it refuses calls, and those that it serves take %s, as with one: a limit "+
+		"that was set, on calls in flight or per time", x.InFlight, unit.Seconds(x.Service))
 }
 
 // perSecond prints a rate with four digits.

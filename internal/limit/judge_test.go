@@ -2,8 +2,11 @@ package limit
 
 import (
 	"container/heap"
+	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -91,38 +94,54 @@ func TestSimulatedServices(t *testing.T) {
 		cpu  float64 // processor time of a call, s; -1: no account
 		want Kind
 		idle float64
+		// value is what may be said of the setting besides nothing.
+		value string
 	}{
-		"a lock, idle":               {service{1, fixed(.005), .0002}, .0002, Slots, .0052},
-		"four workers, idle":         {service{4, varied(.02), .0002}, .0002, Slots, .02},
-		"a pool of twelve":           {service{12, varied(.1), .001}, .0003, Slots, .1},
-		"two processors":             {service{2, varied(.01), .0001}, .01, Processors, .01},
-		"one thread":                 {service{1, fixed(.005), .0001}, .005, OneThread, .005},
-		"a lock, from outside":       {service{1, fixed(.005), .0002}, -1, Unknown, .005},
-		"four workers, from outside": {service{4, varied(.02), .0002}, -1, Unknown, .02},
-		"a paced limiter":            {service{1, fixed(.00625), 0}, .0001, RateLimit, .001},
+		"a lock, idle":               {service{1, fixed(.005), .0002}, .0002, Slots, .0052, "1 in flight"},
+		"four workers, idle":         {service{4, varied(.02), .0002}, .0002, Slots, .02, "about 4 in flight"},
+		"a pool of eight":            {service{8, fixed(.04), .0002}, .0002, Slots, .04, "about 8 in flight"},
+		"side by side, then a lock":  {service{1, fixed(.00625), .02}, .0002, Slots, .026, "about 4.2 in flight"},
+		"a pool of twelve":           {service{12, varied(.1), .001}, .0003, Slots, .1, "about 12 in flight"},
+		"two processors":             {service{2, varied(.01), .0001}, .01, Processors, .01, "2 processors"},
+		"one thread":                 {service{1, fixed(.005), .0001}, .005, OneThread, .005, ""},
+		"a lock, from outside":       {service{1, fixed(.005), .0002}, -1, Unknown, .005, ""},
+		"four workers, from outside": {service{4, varied(.02), .0002}, -1, Unknown, .02, ""},
+		"a paced limiter":            {service{1, fixed(.00625), 0}, .0001, RateLimit, .001, "160/s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			right, wrong := 0, 0
+			right, wrong, misvalued := 0, 0, 0
 			const runs = 200
 			for seed := range uint64(runs) {
 				r := rand.New(rand.NewPCG(seed, 1))
 				x := c.experiments(r, 2, c.cpu)
 				rate, lo, hi := x[len(x)-1].interval()
 				v := Judge(Evidence{Rate: rate, Lo: lo, Hi: hi, Idle: c.idle, Signature: queueing(), Experiments: x})
-				switch v.Kind {
+				switch v.Kind { //nolint:exhaustive // all others are wrong
 				case c.want:
 					right++
+					if !isNear(v.Value, c.value) {
+						misvalued++
+						t.Logf("seed %d: %+v", seed, v)
+					}
 				case Unknown:
 				default:
 					wrong++
 					t.Logf("seed %d: %+v", seed, v)
 				}
 			}
-			if right < runs*95/100 || wrong > runs/100 {
-				t.Errorf("%d of %d right, %d wrong", right, runs, wrong)
+			if right < runs*95/100 || wrong > runs/100 || misvalued > runs*5/100 {
+				t.Errorf("%d of %d right, %d wrong, %d with another setting", right, runs, wrong, misvalued)
 			}
 		})
 	}
+}
+
+// isNear reports whether a setting is what it should be, its number within a fifth.
+func isNear(got, want string) bool {
+	number := regexp.MustCompile(`[0-9.]+`)
+	a, _ := strconv.ParseFloat(number.FindString(got), 64)
+	b, _ := strconv.ParseFloat(number.FindString(want), 64)
+	return number.ReplaceAllString(got, "") == number.ReplaceAllString(want, "") && math.Abs(a-b) <= b/5
 }
 
 // counted is an experiment of that rate, as even as counts are.
@@ -202,11 +221,12 @@ func TestLimiters(t *testing.T) {
 	bucket := signature.Verdict{Class: signature.TokenBucket, Evidence: []string{"refused"}}
 	one := counted(1, 150)
 	one.Service, one.Bad = .001, 140
-	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket, Experiments: []Experiment{one}}); v.Kind != RateLimit ||
-		v.Certainty != signature.Shown || v.Value != "150/s" || !strings.Contains(v.Evidence[0], "85 %") {
+	v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket, Experiments: []Experiment{one}})
+	if v.Kind != RateLimit || v.Certainty != signature.Shown || v.Value != "150/s" || !strings.Contains(v.Evidence[0], "85 %") {
 		t.Errorf("%+v", v)
 	}
-	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket}); v.Kind != RateLimit || v.Certainty != signature.Likely {
+	v = Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket})
+	if v.Kind != RateLimit || v.Certainty != signature.Likely {
 		t.Errorf("without experiments: %+v", v)
 	}
 	unnamed := signature.Verdict{Class: signature.Unknown}
@@ -215,7 +235,8 @@ func TestLimiters(t *testing.T) {
 	idle.Account = &Account{Seconds: 2, CPU: &cpu, HostBusy: &host, Processors: 2}
 	two := idle
 	two.InFlight = 2
-	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: unnamed, Experiments: []Experiment{idle, two}}); v.Kind != RateLimit {
+	v = Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: unnamed, Experiments: []Experiment{idle, two}})
+	if v.Kind != RateLimit {
 		t.Errorf("a failure without a name: %+v", v)
 	}
 	bucket.Queued = true
@@ -252,7 +273,9 @@ func FuzzJudge(f *testing.F) {
 	f.Add(0, 0.0, 0, 0, 0.0, 0.0)
 	f.Fuzz(func(t *testing.T, k int, seconds float64, a, b int, service, share float64) {
 		x := Experiment{InFlight: k, Seconds: seconds, Counts: []int{a, b}, Service: service, Transfer: share * service}
-		x.Account = &Account{Seconds: seconds, CPU: &share, Busiest: &share, HostBusy: &share, Throttled: &share, Processors: k}
+		x.Account = &Account{
+			Seconds: seconds, CPU: &share, Busiest: &share, HostBusy: &share, Throttled: &share, Processors: k,
+		}
 		y := x
 		y.InFlight, y.Lever = 2*k, &Lever{Kind: CPUQuota, Factor: share}
 		for _, c := range signature.Classes() {

@@ -11,7 +11,7 @@ const (
 	CPUQuota    Kind = "cpu-quota"   // a limit on the CPU time of the target
 	Processors  Kind = "processors"  // all processors that the target may use are busy
 	OneThread   Kind = "one-thread"  // one thread is busy all the time, and processors are idle
-	Slots       Kind = "slots"       // so many calls are served at a time, by the target or behind it: workers, a pool, a lock
+	Slots       Kind = "slots"       // places for calls, in the target or behind it: workers, a pool, a lock
 	Connections Kind = "connections" // so many connections are served at a time
 	RateLimit   Kind = "rate-limit"  // a limit that somebody has set on calls per time
 	Bandwidth   Kind = "bandwidth"   // bytes per time
@@ -30,7 +30,7 @@ const (
 type Verdict struct {
 	Kind      Kind                `json:"kind"`
 	Certainty signature.Certainty `json:"certainty"`
-	// Value is the setting where it is known, in a few words: "100m", "4 at a time", "150/s".
+	// Value is the setting where it is known, in a few words: "100m", "about 4 in flight", "150/s".
 	Value string `json:"value,omitempty"`
 	// Scope says whose limit it is: "each caller", "all callers"; "" where that was not tried.
 	Scope    string                `json:"scope,omitempty"`

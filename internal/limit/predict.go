@@ -4,7 +4,7 @@ package limit
 var doubled = map[Kind]struct{ change, how string }{
 	CPUQuota:    {"twice the CPU quota", "double the quota"},
 	Processors:  {"twice the processors", "give it twice the processors"},
-	Slots:       {"twice as many at a time", "double the workers or the pool, in it or behind it"},
+	Slots:       {"twice the places", "double the workers or the pool, in it or behind it"},
 	Connections: {"twice the connections", "double the limit on connections"},
 	RateLimit:   {"twice the limit", "double the limit"},
 	Bandwidth:   {"twice the bandwidth", "double the bandwidth"},

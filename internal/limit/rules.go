@@ -182,19 +182,12 @@ func (f *facts) refusesIdle() string {
 		percent(1-busy))
 }
 
-// setting is what a limit on the rate is set to.
+// setting is what a limit on the rate is set to. Of a limit for each caller the search does not tell it.
 func (f *facts) setting() string {
-	if f.Rate == 0 {
+	if f.Rate == 0 || f.Scope == EachCaller {
 		return ""
 	}
 	return perSecond(f.Rate)
-}
-
-func total(counts []int) (n int) {
-	for _, c := range counts {
-		n += c
-	}
-	return n
 }
 
 // refusedInFlight names a limit on calls in flight that refuses: if fewer in flight get less in proportion, the limit
@@ -211,7 +204,7 @@ func refusedInFlight(f *facts) *Verdict {
 		if each := f.Rate / one.measured().rate; math.Abs(each-n) > 0.25*n+0.5 {
 			return nil
 		}
-		return likely(Slots, value, append([]string{fmt.Sprintf("one call at a time gets %s: %.0f get as much as the capacity",
+		return likely(Slots, value, append([]string{fmt.Sprintf("one call at a time gets %s: %.0f get the capacity",
 			perSecond(one.measured().rate), n)}, f.Signature.Evidence...)...)
 	case f.Idle > 0 && f.Rate > 0 && math.Abs(f.Rate*f.Idle-n) <= 0.25*n+0.5:
 		return likely(Slots, value, append([]string{fmt.Sprintf("calls take %s however many there are, and %s of them keep "+
@@ -231,8 +224,8 @@ func bandwidth(f *facts) *Verdict {
 	if more := float64(x.InFlight) / float64(f.least.InFlight); grown < 1+(more-1)/2 {
 		return nil
 	}
-	return likely(Bandwidth, "", fmt.Sprintf("%s of an answer's time passes after its first byte, and %s times as much with "+
-		"%d in flight as with %d", percent(x.Transfer/x.Service), unit.Decimal(grown, 2), x.InFlight, f.least.InFlight))
+	return likely(Bandwidth, "", fmt.Sprintf("%s of an answer's time passes after its first byte, and %s times as much "+
+		"with %d in flight as with %d", percent(x.Transfer/x.Service), unit.Decimal(grown, 2), x.InFlight, f.least.InFlight))
 }
 
 // paced names a limit that lets calls wait: a single caller waits far longer than a call takes, and nothing is busy.
@@ -242,11 +235,19 @@ func paced(f *facts) *Verdict {
 		f.Signature.Scores[signature.CPUThrottling] >= 0.3 || f.Signature.Period > 0 {
 		return nil
 	}
-	if m := one.measured(); one.Service < 2*f.Idle+0.002 || m.rate*f.Idle > partly || m.err > 0.02*m.rate {
+	m := one.measured()
+	whole := 0.75 * math.Sqrt(float64(len(one.Counts))) / one.Seconds // the noise of counts, which are whole
+	if !f.waitsAlone() || m.rate*f.Idle > partly || m.err > 0.02*m.rate+whole {
 		return nil
 	}
-	return likely(RateLimit, f.setting(), fmt.Sprintf("one call at a time takes %s, where a rare one takes %s, and answers "+
-		"come as evenly as by a clock", unit.Seconds(one.Service), unit.Seconds(f.Idle)), f.used())
+	return likely(RateLimit, f.setting(), fmt.Sprintf("one call at a time takes %s, where a rare one takes %s, and "+
+		"answers come as evenly as by a clock", unit.Seconds(one.Service), unit.Seconds(f.Idle)), f.used())
+}
+
+// waitsAlone reports whether a single caller waits, though no other call is in flight.
+func (f *facts) waitsAlone() bool {
+	one := f.single()
+	return one != nil && f.Idle > 0 && one.Service > 2*f.Idle+0.002
 }
 
 // connections names a limit on the connections that are served: each of them is busy all the time.
@@ -258,31 +259,33 @@ func connections(f *facts) *Verdict {
 	if busy := f.Rate / one.measured().rate; math.Abs(busy-n) > 0.2*n {
 		return nil
 	}
-	return likely(Connections, fmt.Sprintf("%.0f at a time", n), fmt.Sprintf("%.0f connections were served, and others never: "+
-		"one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
+	return likely(Connections, fmt.Sprintf("%.0f at a time", n), fmt.Sprintf("%.0f connections were served, and others "+
+		"never: one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
 }
 
-// slots names so many calls at a time, where the target is seen to be idle meanwhile.
+// slots names places for so many calls, where the target is seen to be idle meanwhile.
 func slots(f *facts) *Verdict {
 	n := f.atOnce()
 	one := f.single()
 	if n < 0.8 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 || !f.keepsBusy() {
 		return nil
 	}
-	if nearest := math.Round(n); n < 10 && math.Abs(n-nearest) > 0.15*nearest {
-		return nil // no whole number of calls
-	}
-	value := fmt.Sprintf("%.0f at a time", n)
-	if n >= 10 {
-		value = "about " + value
-	}
 	x := f.full()
-	return likely(Slots, value, fmt.Sprintf("%s at a time: with %d in flight each takes %s, and %s with %d", served(n),
-		one.InFlight, unit.Seconds(one.Service), unit.Seconds(x.Service), x.InFlight), f.used())
+	return likely(Slots, inFlight(n), fmt.Sprintf("it is full with %s: with %d each takes %s, and with %d %s", inFlight(n),
+		one.InFlight, unit.Seconds(one.Service), x.InFlight, unit.Seconds(x.Service)), f.used())
 }
 
-// keepsBusy reports whether one call in flight at a time was one nearly all the time, and was served: what refuses calls
-// while it is idle serves no number of calls at a time.
+// inFlight says with how many calls in flight the target is full. It says nothing of how many are served at a time: a
+// lock behind what calls do side by side is full with more than one.
+func inFlight(n float64) string {
+	if n < 1.5 {
+		return "1 in flight"
+	}
+	return fmt.Sprintf("about %s in flight", unit.Decimal(n, 2))
+}
+
+// keepsBusy reports whether one call in flight at most was one nearly all the time, and was served: what refuses calls
+// while it is idle has no number of places.
 func (f *facts) keepsBusy() bool {
 	one := f.single()
 	served := float64(total(one.Counts))

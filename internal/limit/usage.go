@@ -49,7 +49,7 @@ func usageOf(x *Experiment, local *signature.Local) usage {
 func (u *usage) idles() bool {
 	needs := 0.5
 	if u.host >= 0.9 {
-		needs = 0.1
+		needs = 0.15
 	}
 	return u.cpu >= 0 && u.cpu < needs && u.throttled < 0.2
 }

@@ -19,9 +19,9 @@ func TestStatements(t *testing.T) {
 			"the CPU quota of 100m (shown)", "the CPU quota of 100m sets the rate",
 		},
 		{
-			Verdict{Kind: Slots, Certainty: signature.Likely, Value: "4 at a time"},
-			"slots, 4 at a time",
-			"slots, 4 at a time (likely)", "slots, 4 at a time likely set the rate",
+			Verdict{Kind: Slots, Certainty: signature.Likely, Value: "about 4 in flight"},
+			"slots, about 4 in flight",
+			"slots, about 4 in flight (likely)", "slots, about 4 in flight likely set the rate",
 		},
 		{
 			Verdict{Kind: Processors, Certainty: signature.Likely, Value: "2 processors"},

@@ -133,6 +133,9 @@ func (x *experiments) inFlight(ctx context.Context) error {
 		if err != nil || !made || x.levelled() {
 			return err
 		}
+		if x.done[len(x.done)-1].TookAll() { // the target can do more than the search found
+			offered = x.allowed(2 * offered)
+		}
 	}
 	return nil
 }
@@ -149,6 +152,9 @@ func (x *experiments) prime(offered float64) time.Duration {
 // levelled reports whether the rate of good ends has not grown over two doublings.
 func (x *experiments) levelled() bool {
 	n := len(x.done)
+	if n > 0 && x.done[n-1].TookAll() {
+		return false
+	}
 	return n > 2 && goodRate(&x.done[n-1]) <= grows*goodRate(&x.done[n-3]) || n > 0 && goodRate(&x.done[n-1]) == 0
 }
 
