@@ -116,11 +116,20 @@ func (c *curve) each() (best measured) {
 	if c.single() == nil {
 		return best
 	}
+	rough := measured{}
 	for _, x := range c.all {
 		m, k := x.measured(), float64(x.InFlight)
-		if x.InFlight <= c.least.InFlight && m.rate/k > best.rate {
-			best = measured{m.rate / k, m.err / k}
+		per := measured{m.rate / k, m.err / k}
+		switch {
+		case x.InFlight > c.least.InFlight:
+		case m.err > 0.12*m.rate: // so few calls that the highest is so by chance
+			rough = per
+		case per.rate > best.rate:
+			best = per
 		}
+	}
+	if best.rate == 0 {
+		return rough
 	}
 	return best
 }

@@ -78,10 +78,11 @@ func (f *facts) unexplained() (out []string) {
 	case f.refusesUnslowed() != "":
 		out = append(out, f.refusesUnslowed())
 	case f.flat && f.waitsAlone():
-		out = append(out, fmt.Sprintf("one call in flight at a time takes %s, and a rare one %s: it waits for something else "+
-			"than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
+		out = append(out, fmt.Sprintf("one call in flight at a time takes %s, and a rare one %s: it waits for something "+
+			"else than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
 	case f.atOnce() >= 0.8 && f.grows() && f.keepsBusy():
-		out = append(out, "it is full with "+inFlight(f.atOnce())+": processors, workers, a pool or a lock look alike from outside")
+		out = append(out, "it is full with "+inFlight(f.atOnce())+
+			": processors, workers, a pool or a lock look alike from outside")
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
 	default:
@@ -93,14 +94,15 @@ func (f *facts) unexplained() (out []string) {
 	return out
 }
 
-// refusesUnslowed says that calls are refused while those that are served take as long as ever; "" if that was not seen.
+// refusesUnslowed says that calls are refused while those that are served take as long as ever; "" if that was not
+// seen.
 func (f *facts) refusesUnslowed() string {
 	x, one := f.full(), f.single()
 	if one == nil || 10*x.Bad < total(x.Counts) || one.Service == 0 || x.Service > 1.2*one.Service {
 		return ""
 	}
-	return fmt.Sprintf("with %d in flight at most it refuses calls, and those that it serves take %s, as with one: a limit "+
-		"that was set, on calls in flight or per time", x.InFlight, unit.Seconds(x.Service))
+	return fmt.Sprintf("with %d in flight at most it refuses calls, and those that it serves take %s, as with one: a "+
+		"limit that was set, on calls in flight or per time", x.InFlight, unit.Seconds(x.Service))
 }
 
 // perSecond prints a rate with four digits.

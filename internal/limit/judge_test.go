@@ -222,7 +222,8 @@ func TestLimiters(t *testing.T) {
 	one := counted(1, 150)
 	one.Service, one.Bad = .001, 140
 	v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket, Experiments: []Experiment{one}})
-	if v.Kind != RateLimit || v.Certainty != signature.Shown || v.Value != "150/s" || !strings.Contains(v.Evidence[0], "85 %") {
+	if v.Kind != RateLimit || v.Certainty != signature.Shown || v.Value != "150/s" ||
+		!strings.Contains(v.Evidence[0], "85 %") {
 		t.Errorf("%+v", v)
 	}
 	v = Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket})
