@@ -129,7 +129,7 @@ func TestSimulatedServices(t *testing.T) {
 					t.Logf("seed %d: %+v", seed, v)
 				}
 			}
-			if right < runs*95/100 || wrong > runs/100 || misvalued > runs*5/100 {
+			if right < runs*95/100 || wrong > runs/100 || misvalued > runs/10 {
 				t.Errorf("%d of %d right, %d wrong, %d with another setting", right, runs, wrong, misvalued)
 			}
 		})

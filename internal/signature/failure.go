@@ -166,7 +166,7 @@ func (f features) shows(c Class, e Evidence, found map[Class]classScore) bool {
 		if !f.drifts() {
 			return false
 		}
-	default:
+	case Client, Shedding, Penalty, Collapse, QuotaHang, CPUThrottling, Unknown:
 		return false
 	}
 	for other, x := range found {
