@@ -140,7 +140,7 @@ func (f features) metByCounts(e Evidence, found map[Class]classScore) (Class, st
 func (f features) shows(c Class, e Evidence, found map[Class]classScore) bool {
 	const certain, near = 0.95, 0.4
 	alike := []Class{c, CPUThrottling} // classes that may score as much
-	switch c {                         //nolint:exhaustive // the others are inferred
+	switch c {
 	case ConnectionRefused, PortExhaustion, FDExhaustion: // by their error numbers
 		return f.share(f.dial[c]) > 0.05
 	case AcceptQueue:
