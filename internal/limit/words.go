@@ -110,12 +110,14 @@ func (v *Verdict) Clause() string {
 // Outcome compares what was measured with what was predicted: "with 200m it was 325/s [318, 331], where 326/s were
 // predicted". The prediction must have been tried.
 func (p *Prediction) Outcome() string {
-	word := "where"
-	if !p.Tried.Came {
-		word = "but"
+	said := fmt.Sprintf("with %s it was %s", p.Change, within(p.Tried.Rate, p.Tried.Lo, p.Tried.Hi))
+	switch t := p.Tried; {
+	case t.Came:
+		return fmt.Sprintf("%s, where %s were predicted", said, perSecond(p.Rate))
+	case t.Lo <= p.Hi && p.Lo <= t.Hi:
+		return fmt.Sprintf("%s, which is too uncertain to tell whether %s came about", said, perSecond(p.Rate))
 	}
-	return fmt.Sprintf("with %s it was %s, %s %s were predicted", p.Change,
-		within(p.Tried.Rate, p.Tried.Lo, p.Tried.Hi), word, perSecond(p.Rate))
+	return fmt.Sprintf("%s, but %s were predicted", said, perSecond(p.Rate))
 }
 
 // Expected says what is predicted: "326/s [317, 335] are predicted with twice the CPU quota".

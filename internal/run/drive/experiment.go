@@ -29,8 +29,9 @@ const (
 	excess, leverExcess, leastLever = 1.5, 1.3, 1.1
 	// grows is by how much the rate is higher over two doublings if more calls in flight still help.
 	grows = 1.08
-	// experimentEnds is how many calls should end in an experiment, experimentParts how many parts are counted.
-	experimentEnds, experimentParts = 60, 8
+	// experimentEnds is how many calls should end in an experiment. It lasts whole seconds, in ten equal parts: a CPU quota
+	// lets calls end in bursts of its period, usually 100 ms, and none must be cut in two.
+	experimentEnds, experimentParts = 60, 10
 	// shortestExperiment and longestExperiment bound the measured part, and those with a lever shortestLever from below.
 	shortestExperiment, shortestLever, longestExperiment = time.Second, 2 * time.Second, 3 * time.Second
 	// longestPrime bounds the time in which what a limiter has saved up is used before the first experiment.
@@ -177,7 +178,7 @@ func (x *experiments) allowed(rate float64) float64 {
 // length is how long an experiment is measured.
 func (x *experiments) length(shortest time.Duration) time.Duration {
 	ends := time.Duration(experimentEnds / x.rate() * float64(time.Second))
-	return min(max(ends, shortest), longestExperiment)
+	return min(max(ends, shortest)+time.Second-1, longestExperiment).Truncate(time.Second)
 }
 
 // levers moves each lever of the target, as far as max_rate allows to see what follows.
