@@ -106,7 +106,7 @@ func TestSimulatedServices(t *testing.T) {
 		"one thread":                 {service{1, fixed(.005), .0001}, .005, OneThread, .005, ""},
 		"a lock, from outside":       {service{1, fixed(.005), .0002}, -1, Unknown, .005, ""},
 		"four workers, from outside": {service{4, varied(.02), .0002}, -1, Unknown, .02, ""},
-		"a paced limiter":            {service{1, fixed(.00625), 0}, .0001, RateLimit, .001, "160/s"},
+		"a paced limiter":            {service{1, fixed(.00625), 0}, .0001, RateLimit, .001, "about 160/s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			right, wrong, misvalued := 0, 0, 0
@@ -222,7 +222,7 @@ func TestLimiters(t *testing.T) {
 	one := counted(1, 150)
 	one.Service, one.Bad = .001, 140
 	v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket, Experiments: []Experiment{one}})
-	if v.Kind != RateLimit || v.Certainty != signature.Shown || v.Value != "150/s" ||
+	if v.Kind != RateLimit || v.Certainty != signature.Shown || v.Value != "about 150/s" ||
 		!strings.Contains(v.Evidence[0], "85 %") {
 		t.Errorf("%+v", v)
 	}

@@ -161,7 +161,7 @@ func limiter(f *facts) *Verdict {
 	v := likely(RateLimit, f.setting(), f.Signature.Evidence...)
 	if idle != "" {
 		v.Certainty = signature.Shown
-		v.Evidence = append([]string{idle}, v.Evidence...)
+		v.Evidence = []string{idle} // the rest is how it fails
 	}
 	return v
 }
@@ -187,7 +187,7 @@ func (f *facts) setting() string {
 	if f.Rate == 0 || f.Scope == EachCaller {
 		return ""
 	}
-	return perSecond(f.Rate)
+	return "about " + unit.Decimal(f.Rate, 3) + "/s"
 }
 
 // refusedInFlight names a limit on calls in flight that refuses: if fewer in flight get less in proportion, the limit
