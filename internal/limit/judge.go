@@ -82,7 +82,7 @@ func (f *facts) unexplained() (out []string) {
 			"else than other calls", unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
 	case f.atOnce() >= 0.8 && f.grows() && f.keepsBusy():
 		out = append(out, "it is full with "+inFlight(f.atOnce())+
-			": processors, workers, a pool or a lock look alike from outside")
+			": processors, workers, a pool, a lock, bandwidth, or a limit that lets calls wait look alike from outside")
 	case f.sameRate() != "":
 		out = append(out, fmt.Sprintf("the rate is %s: what it is short of cannot be seen from outside", f.sameRate()))
 	default:

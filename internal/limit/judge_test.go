@@ -290,3 +290,23 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+// TestPredictions: twice a limit is computed from the capacity with its interval, and of processors that others use,
+// too, nothing is predicted.
+func TestPredictions(t *testing.T) {
+	bucket := signature.Verdict{Class: signature.TokenBucket}
+	saved := counted(1, 130) // from an allowance
+	v := Judge(Evidence{Rate: 100, Lo: 98, Hi: 102, Signature: bucket, Experiments: []Experiment{saved}})
+	if p := v.Prediction; p == nil || p.Rate != 200 || p.Lo > 196 || p.Hi < 204 {
+		t.Errorf("%+v", p)
+	}
+	cpu, host := 1.2, 0.99
+	busy := []Experiment{counted(1, 100), counted(2, 110), counted(4, 110)}
+	for i := range busy {
+		busy[i].Account = &Account{Seconds: 1, CPU: &cpu, HostBusy: &host, Processors: 2}
+	}
+	v = Judge(Evidence{Rate: 110, Lo: 105, Hi: 115, Signature: queueing(), Experiments: busy})
+	if v.Kind != Processors || v.Prediction != nil {
+		t.Errorf("%+v", v)
+	}
+}

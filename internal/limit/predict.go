@@ -31,10 +31,16 @@ func (v *Verdict) predict(f *facts) {
 		v.Prediction = p
 		return
 	}
-	if d, ok := doubled[v.Kind]; ok {
-		v.Prediction = prediction(d.change, base, 2)
-		v.Prediction.How = d.how + ", and ask again"
+	d, ok := doubled[v.Kind]
+	if !ok || v.Kind == Processors && f.processors < full {
+		return // others would use some of twice the processors
 	}
+	p := prediction(d.change, base, 2)
+	if f.Rate > 0 { // what a limiter has saved up raises the rate of short experiments
+		p.Rate, p.Lo, p.Hi = 2*f.Rate, min(p.Lo, 2*f.Lo), max(p.Hi, 2*f.Hi)
+	}
+	v.Prediction = p
+	v.Prediction.How = d.how + ", and ask again"
 }
 
 func prediction(change string, base measured, factor float64) *Prediction {
