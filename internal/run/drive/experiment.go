@@ -29,8 +29,8 @@ const (
 	excess, leverExcess, leastLever = 1.5, 1.3, 1.1
 	// grows is by how much the rate is higher over two doublings if more calls in flight still help.
 	grows = 1.08
-	// experimentEnds is how many calls should end in an experiment. It lasts whole seconds, in ten equal parts: a CPU quota
-	// lets calls end in bursts of its period, usually 100 ms, and none must be cut in two.
+	// experimentEnds is how many calls should end in an experiment. It lasts whole seconds, in ten equal parts: a CPU
+	// quota lets calls end in bursts of its period, usually 100 ms, and none must be cut in two.
 	experimentEnds, experimentParts = 60, 10
 	// shortestExperiment and longestExperiment bound the measured part, and those with a lever shortestLever from below.
 	shortestExperiment, shortestLever, longestExperiment = time.Second, 2 * time.Second, 3 * time.Second
