@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ const (
 	overdrive = 1.3   // × goodput
 	sharp     = 0.012 // relative half width of the interval at which an overload ends
 	blurred   = 0.02  // from which on it lasts longer
+	near      = 1.5   // × a rate that was taken: an overload up to there is not far too high, however little comes back
 )
 
 // overload holds more than the target can take until the slope of its successes is known, and judges. A rate held says
@@ -44,15 +46,16 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 			continue
 		}
 		if d.holds {
-			r.fastest = max(r.fastest, d.rate)
+			r.fastest, r.took = max(r.fastest, d.rate), max(r.took, d.rate)
 			last.Passed = new(true)
 			r.learn(last)
 			return d.rate, r.drain("the target held after all")
 		}
 		r.disturbed = true
-		if again := d.again(); again > 0 && restarts < 3 {
+		if again := d.again(); again > 0 && restarts < 3 && d.rate > near*r.took {
 			restarts++
-			goodput = again
+			r.tooMuch = d.rate
+			goodput = max(again, math.Sqrt(r.took*d.rate)/overdrive)
 			if d.waited() {
 				if err := r.settle("far more than the target takes was offered"); err != nil {
 					return 0, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"tare/internal/load"
@@ -68,6 +69,8 @@ type session struct {
 	long bool
 	// spent is whether a service did less after it had been busy for a while: what it saves up in a pause must not count.
 	spent bool
+	// took is the highest overload that the target took, tooMuch the last that was far more than it can take.
+	took, tooMuch float64
 	// lasted is the highest rate that held for long at a stretch.
 	lasted float64
 	// rests is whether each confirmation begins from rest although the class saves up what is not used.
@@ -132,6 +135,9 @@ func (r *session) search() error {
 				return nil
 			}
 			rate = min(1.5*held, r.o.MaxRate)
+			if r.tooMuch > held { // a ramp would only end there again
+				goodput = r.between() / overdrive
+			}
 			continue
 		}
 		if goodput, err = r.confirm(); err != nil {
@@ -141,6 +147,14 @@ func (r *session) search() error {
 		}
 	}
 	return nil
+}
+
+// between is the next rate to try where one overload was taken, and another was far too much.
+func (r *session) between() float64 {
+	if r.tooMuch <= near*r.took {
+		return r.tooMuch
+	}
+	return math.Sqrt(r.took * r.tooMuch)
 }
 
 // top ends a search in which nothing broke.
