@@ -14,6 +14,9 @@ type limiting func(c Class, against string)
 // disagree withholds classes that the evidence does not tell from others.
 func (f features) disagree(e Evidence, found map[Class]classScore) {
 	limit := func(c Class, against string) {
+		if c == Collapse && f.down() {
+			return // which was seen
+		}
 		if x := found[c]; x.score > ambiguous {
 			x.score, x.against = ambiguous, against
 			found[c] = x

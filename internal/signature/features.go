@@ -32,6 +32,7 @@ type features struct {
 	stuckFirst, stuckLater       int  // overtaken on connections that never answered, or that did
 	fills                        []int
 	fillRates                    []float64
+	fillsServed                  float64 // share of the calls of the last fill that were served
 	fall                         float64 // how much goodput fell below its best, 0…1
 	best, late                   float64 // goodput at its best and at the end of the window, 1/s
 	slower                       float64 // median response late in the window ÷ BaseP50
@@ -60,14 +61,17 @@ type features struct {
 }
 
 // latencies are quantiles of service times in seconds; all are 0 where there are none.
-type latencies struct{ p10, p50, p90 float64 }
+type latencies struct{ p10, p50, p90, p99, most float64 }
 
 func latenciesOf(x []float64) latencies {
 	if len(x) == 0 {
 		return latencies{}
 	}
 	slices.Sort(x)
-	return latencies{stat.SortedQuantile(x, 0.1), stat.SortedQuantile(x, 0.5), stat.SortedQuantile(x, 0.9)}
+	return latencies{
+		p10: stat.SortedQuantile(x, 0.1), p50: stat.SortedQuantile(x, 0.5), p90: stat.SortedQuantile(x, 0.9),
+		p99: stat.SortedQuantile(x, 0.99), most: x[len(x)-1],
+	}
 }
 
 func extract(e Evidence) (features, bool) {
@@ -77,12 +81,12 @@ func extract(e Evidence) (features, bool) {
 		return f, false
 	}
 	f.window = e.Windows[i]
+	f.done = completions(e, f.window.Start, f.window.End)
 	f.count(e)
 	if f.n == 0 {
 		return f, false
 	}
 	f.audit = AuditCalls(f.due(e), min(e.Now, f.window.End), 0)
-	f.done = completions(e, f.window.Start, f.window.End)
 	f.countRejected(e)
 	f.examineOutstanding(e)
 	f.countStuck(e)
@@ -160,19 +164,21 @@ func (f *features) count(e Evidence) {
 	f.addDisconnected(e)
 }
 
-// addDisconnected sums the periods of at least half a second and ten calls in which no call could connect.
+// addDisconnected sums the periods of at least half a second and ten calls in which no call could connect, and none was
+// answered. A lack of ports or of descriptors is the client's, and does not count.
 func (f *features) addDisconnected(e Evidence) {
 	var from, to, sum time.Duration
 	n := 0
 	end := func() {
-		if n >= 10 && to-from >= 500*time.Millisecond {
+		if n >= 10 && to-from >= 500*time.Millisecond && f.answered(from, to) == 0 {
 			sum += to - from
 		}
 		n = 0
 	}
 	for c := range f.due(e) {
+		own := c.Outcome == load.ConnFailed && slices.Contains([]Class{PortExhaustion, FDExhaustion}, dialClass(c.Errno))
 		switch {
-		case c.Outcome == load.ConnFailed && !c.Outstanding(f.window.End):
+		case c.Outcome == load.ConnFailed && !own && !c.Outstanding(f.window.End):
 			if n++; n == 1 {
 				from = c.Intended
 			}
@@ -183,6 +189,13 @@ func (f *features) addDisconnected(e Evidence) {
 	}
 	end()
 	f.away = sum.Seconds() / max(1e-9, (f.window.End-f.window.Start).Seconds())
+}
+
+// answered is how many calls ended well after one instant and before another.
+func (f *features) answered(from, to time.Duration) int {
+	i, _ := slices.BinarySearch(f.done, from.Seconds())
+	j, _ := slices.BinarySearch(f.done, to.Seconds())
+	return max(0, j-i)
 }
 
 // unexpected reports whether c got an unexpected answer, or was cut off: limiters reject with 429 and 503, and some

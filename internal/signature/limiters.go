@@ -163,7 +163,7 @@ func (f features) penalty(e Evidence, enough float64) classScore {
 		return f.penaltyUnderOverload(e, enough)
 	}
 	left, at := e.Sharp.Goodput/e.Sharp.Held, e.Sharp.Failed
-	if over := f.late / e.Sharp.Held; over < left {
+	if over := f.late / e.Sharp.Held; over > left { // a window that was used up before lets nothing pass either
 		left, at = over, f.window.Rate
 	}
 	quick := 1 - clamp((f.rejection.p50-3*e.BaseP50.Seconds()-0.01)/max(0.01, e.BaseP50.Seconds()))

@@ -73,7 +73,7 @@ func (f features) flatness() float64 {
 		return 0
 	}
 	a, b := float64(f.fills[n-2]), float64(f.fills[n-1])
-	if math.Abs(a-b) <= max(1, 0.005*b) {
+	if math.Abs(a-b) <= max(1, 0.005*b) && f.fillsServed <= 0.5 {
 		return 1
 	}
 	return 0
@@ -89,6 +89,10 @@ func (f features) filled() (score float64, evidence, against string) {
 	if f.flatness() == 1 {
 		return 1, fmt.Sprintf("%d calls on established connections were never answered, at %s alike = a backlog of %d + 1",
 			last, where, last-1), ""
+	}
+	if f.fillsServed > 0.5 {
+		return 0.2, "", fmt.Sprintf("%.0f %% of the calls at %s/s were served: so few fill no queue", 100*f.fillsServed,
+			rate(f.fillRates[n-1]))
 	}
 	if a, b := float64(f.fills[0]), float64(last); n > 1 && b > 1.5*a {
 		return 0.2, "", "the number of stuck calls grew with the rate"
@@ -117,7 +121,13 @@ func slowdown(e Evidence, f features, found map[Class]classScore) {
 			"the load", e.Allowance)}
 		return
 	}
-	if turned := f.share(f.rejected) > 0.05; f.late > 0 && f.slower < 3 && (turned || errors < 0.05) {
+	if f.down() {
+		found[Collapse] = classScore{score: 1, evidence: fmt.Sprintf("no call could connect for %.0f %% of the time, where "+
+			"%s/s had been served before: the target was down", 100*f.away, rate(f.best))}
+		return
+	}
+	turned := f.share(f.rejected) > 0.05
+	if f.late > 0 && f.slower < 3 && !f.newestFirst && (turned || errors < 0.05) {
 		found[Collapse] = classScore{
 			score:   f.fall / 0.6 * 0.4,
 			against: "calls that are answered are answered as fast as ever",
@@ -132,6 +142,9 @@ func slowdown(e Evidence, f features, found map[Class]classScore) {
 		against: fmt.Sprintf("goodput held: %s/s at its best, %s/s at the end", rate(f.best), rate(f.late)),
 	}
 }
+
+// down reports whether a target that had served calls could not be reached for a good part of the overload.
+func (f features) down() bool { return f.away > 0.3 && f.best > 0 }
 
 // rhythms scores a target that stands still now and then.
 func rhythms(e Evidence, f features, found map[Class]classScore) {

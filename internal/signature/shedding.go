@@ -33,7 +33,7 @@ func (f features) shedding(e Evidence, enough, waits float64) classScore {
 	switch {
 	case f.refusedBehindService():
 		return classScore{against: "calls are refused after they were served"}
-	case f.waitsAsRefused(e) || behind:
+	case f.waitsAsRefused(e) || f.servedUntilRefused(e) || behind:
 		waits = 1
 	}
 	x := classScore{score: enough * waits * holds * steady, against: "calls that are served are served as fast as ever"}
@@ -80,6 +80,14 @@ func (f features) waitsAsRefused(e Evidence) bool {
 	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
 }
 
+// servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which take
+// the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit delays refusals alone.
+func (f features) servedUntilRefused(e Evidence) bool {
+	age, base := f.rejection.p50, e.BaseP50.Seconds()
+	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.acceptance.p99 > 0.8*age &&
+		f.acceptance.p99 < 1.15*age+base && f.acceptance.most < 1.3*age+2*base
+}
+
 // leavesBehind reports whether calls stay in a queue while later ones are served, and some of them are refused in the
 // end.
 func (f features) leavesBehind() bool {
@@ -103,6 +111,6 @@ func (f features) refusesAfterFixedTime() bool {
 // and served calls have waited for a good part of it.
 func (f features) refusesByAge(e Evidence) bool {
 	base := e.BaseP50.Seconds()
-	return f.waitsAsRefused(e) || f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 &&
+	return f.waitsAsRefused(e) || f.servedUntilRefused(e) || f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 &&
 		f.acceptance.p50-base > 0.3*f.rejection.p50
 }
