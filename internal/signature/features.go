@@ -92,6 +92,7 @@ func extract(e Evidence) (features, bool) {
 	f.countStuck(e)
 	f.trend(e)
 	f.rhythm(e)
+	f.findTurns(e)
 	f.separateByLoad(e)
 	f.countBursts(e)
 	f.busy(e)
@@ -381,9 +382,6 @@ func (f *features) rhythm(e Evidence) {
 		return
 	}
 	f.period, f.beat = Beat(t)
-	var cycles int
-	f.turn, _, _, cycles = Cycle(t)
-	f.turns = cycles
 	long := 0.03
 	if e.Stolen > mostStolenInPauses {
 		long = longestSteal

@@ -45,33 +45,6 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 	}
 }
 
-// windows scores calls that are accepted in bursts.
-func (f features) windows(e Evidence, enough, waits float64) classScore {
-	switch {
-	case f.turns >= 1 && f.turn > 0:
-		own := 1.0
-		if f.period > 0 && f.period <= 0.25 && math.Abs(f.turn/f.period-1) < 0.1 {
-			own = 0.3 // the scheduler's period
-		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
-			own = 0.3 // a window never let so many through
-		}
-		return classScore{
-			score: enough * own,
-			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
-				"until the next", short(f.turn), f.turn*e.Capacity),
-		}
-	case f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.refusesAsSet(e):
-		return classScore{
-			score: enough * wins,
-			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
-				"bursts, whose period was not seen",
-		}
-	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
-		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
-	}
-	return classScore{}
-}
-
 // againstBucket says what is seen that a steady limit on the rate would not do; "" if nothing.
 func (f features) againstBucket(e Evidence) string {
 	switch {
@@ -112,9 +85,6 @@ func (f features) delayed() string {
 	}
 	return "after " + short(f.rejection.p50)
 }
-
-// bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
-func (f features) bursty() bool { return f.separation < -0.8 }
 
 // refusesAsSet reports whether refusals come at once, or after the same time each: no queue delays them.
 func (f features) refusesAsSet(e Evidence) bool {

@@ -1,0 +1,123 @@
+package signature
+
+// This file is about limits per window of time: calls are accepted until the window's number is used up, and then
+// refused until it turns.
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/internal/load"
+	"tare/internal/stat"
+)
+
+// findTurns finds the instants at which windows turn: by when good calls ended, or where these take so unequally long
+// that bursts of them run into each other, by when the accepted ones were sent.
+func (f *features) findTurns(e Evidence) {
+	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 {
+		f.turn, f.turns = f.turnsBySending(e)
+	}
+}
+
+const (
+	// acceptedRun and refusedRun are how many calls in a row are accepted and refused at least within a window.
+	acceptedRun, refusedRun = 5, 3
+	// fewestTurns is how many windows have to be alike, and unlike how much their lengths and numbers may be.
+	fewestTurns, unlike = 3, 0.15
+)
+
+// turnsBySending finds windows in the order in which calls were sent: each begins with several that are accepted in a
+// row, after several that were refused in a row. A limit on the rate accepts calls one by one.
+func (f *features) turnsBySending(e Evidence) (period float64, cycles int) {
+	type call struct {
+		sent     float64
+		accepted bool
+	}
+	var calls []call
+	for c := range f.due(e) {
+		if at := c.Sent; at == 0 && c.Outcome == load.ConnFailed {
+			continue
+		}
+		switch {
+		case c.Outstanding(e.Now):
+		case c.Outcome.Good():
+			calls = append(calls, call{c.Sent.Seconds(), true})
+		case f.rejects(c):
+			calls = append(calls, call{c.Sent.Seconds(), false})
+		}
+	}
+	slices.SortFunc(calls, func(a, b call) int {
+		switch {
+		case a.sent < b.sent:
+			return -1
+		case a.sent > b.sent:
+			return 1
+		}
+		return 0
+	})
+	var turns, counts []float64 // when windows begin, and how many each has accepted
+	accepted, refused := 0, refusedRun
+	for i, c := range calls {
+		if !c.accepted {
+			refused++
+			continue
+		}
+		if refused >= refusedRun && i > 0 {
+			turns, counts = append(turns, c.sent), append(counts, 0)
+		}
+		refused = 0
+		if accepted++; len(counts) > 0 {
+			counts[len(counts)-1]++
+		}
+	}
+	if len(turns) < fewestTurns+1 {
+		return 0, 0
+	}
+	counts = counts[:len(counts)-1] // the last may not be over
+	gaps := make([]float64, len(turns)-1)
+	for i := range gaps {
+		gaps[i] = turns[i+1] - turns[i]
+	}
+	if !alike(gaps) || !alike(counts) || slices.Min(counts) < acceptedRun {
+		return 0, 0
+	}
+	return stat.Quantile(gaps, 0.5), len(gaps)
+}
+
+// alike reports whether all numbers are about the same.
+func alike(x []float64) bool {
+	mid := stat.Quantile(slices.Clone(x), 0.5)
+	return !slices.ContainsFunc(x, func(v float64) bool { return math.Abs(v-mid) > unlike*mid })
+}
+
+// windows scores calls that are accepted in bursts.
+func (f features) windows(e Evidence, enough, waits float64) classScore {
+	switch {
+	case f.turns >= 1 && f.turn > 0:
+		own := 1.0
+		if f.period > 0 && f.period <= 0.25 && math.Abs(f.turn/f.period-1) < 0.1 {
+			own = 0.3 // the scheduler's period
+		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
+			own = 0.3 // a window never let so many through
+		}
+		return classScore{
+			score: enough * own,
+			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
+				"until the next", short(f.turn), f.turn*e.Capacity),
+		}
+	case f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.refusesAsSet(e):
+		return classScore{
+			score: enough * wins,
+			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
+				"bursts, whose period was not seen",
+		}
+	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
+		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
+	}
+	return classScore{}
+}
+
+// bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
+func (f features) bursty() bool { return f.separation < -0.8 }
+
