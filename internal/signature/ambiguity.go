@@ -42,6 +42,9 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 	if found[TokenBucket].score >= ambiguous {
 		limit(Penalty, "a limit on the rate explains it as well")
 	}
+	if found[Penalty].score > 0.4 && found[FixedWindow].score < certain {
+		limit(FixedWindow, "a limit that counts refused calls explains it as well")
+	}
 	f.doubtPlaces(e, found, limit)
 	f.doubtQueues(e, found, limit)
 }
@@ -135,7 +138,7 @@ func (f features) fallsSharply(e Evidence) bool {
 // longer show that the service is at its end.
 func (f features) doubtCollapse(e Evidence, limit limiting) {
 	rejected := float64(f.rejected) / (f.window.End - f.window.Start).Seconds()
-	noise := math.Sqrt(f.best + f.late/max(1e-9, (f.window.End-f.window.Start).Seconds()/2))
+	noise := math.Sqrt(f.clumps * (f.best + f.late/max(1e-9, (f.window.End-f.window.Start).Seconds()/2)))
 	switch {
 	case f.late == 0 && f.before < 2:
 		limit(Collapse, "the last calls that were answered were answered as fast as ever")

@@ -177,6 +177,9 @@ func TestClassifyByFill(t *testing.T) {
 			at := from + time.Duration(i)*10*ms
 			e.Calls = append(load.CallsOf(e.Calls), load.Call{Conn: 1, Intended: at, Ready: at, Sent: at, FirstByte: at +
 				9*ms, Done: at + 9*ms})
+			if k == 1 { // waits for a connection that the full queue does not take
+				e.Calls = append(load.CallsOf(e.Calls), load.Call{Intended: at + ms, Ready: at + ms})
+			}
 		}
 	}
 	e.Now = 16 * time.Second

@@ -34,6 +34,9 @@ type Failure struct {
 	Scores    map[Class]float64 `json:"scores,omitempty"` // of all classes, 0…1
 }
 
+// certain is the score from which a class may be called shown.
+const certain = 0.95
+
 // mostExcluded is how many alternatives a failure names.
 const mostExcluded = 3
 
@@ -84,6 +87,9 @@ func (f features) met(v Verdict, e Evidence, found map[Class]classScore) (Class,
 		return f.metBehindQuota(v, e, found)
 	case c == Collapse && f.late == 0 && found[QuotaHang].score > 0.8:
 		return QuotaHang, found[QuotaHang].evidence
+	case (c == Queue || c == Shedding) && f.share(f.rejected) > 0.05 && f.growsOn():
+		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are "+
+			"refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
 	case c == Queue && f.share(f.rejected) > 0.05:
 		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s",
 			100*f.share(f.rejected), short(f.rejection.p50))
@@ -98,6 +104,11 @@ func (f features) met(v Verdict, e Evidence, found map[Class]classScore) (Class,
 		return f.metByCounts(e, found)
 	}
 	return v.Class, ""
+}
+
+// growsOn reports whether calls that are served wait longer and longer, though others are refused at once.
+func (f features) growsOn() bool {
+	return f.fifo > 0.9 && f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 && f.rejection.p90 < 0.1*f.acceptance.p50
 }
 
 // metBehindQuota is what callers meet of a service whose CPU time is limited: a queue, which may drop calls.
@@ -138,7 +149,7 @@ func (f features) metByCounts(e Evidence, found map[Class]classScore) (Class, st
 
 // shows reports whether a failure was observed itself, and no other one resembles it.
 func (f features) shows(c Class, e Evidence, found map[Class]classScore) bool {
-	const certain, near = 0.95, 0.4
+	const near = 0.4
 	alike := []Class{c, CPUThrottling} // classes that may score as much
 	switch c {
 	case ConnectionRefused, PortExhaustion, FDExhaustion: // by their error numbers
@@ -159,7 +170,9 @@ func (f features) shows(c Class, e Evidence, found map[Class]classScore) bool {
 		}
 		alike = append(alike, TokenBucket) // which does not accept in bursts
 	case TokenBucket:
-		if found[c].score < certain || e.Sharp.Held == 0 { // no rate was seen to hold
+		// no rate was seen to hold; or many calls in flight that all take the same time: places let as many pass
+		if flight := e.Capacity * e.BaseMean.Seconds(); found[c].score < certain || e.Sharp.Held == 0 ||
+			flight > 1.5 && f.acceptance.p90 < 1.3*f.acceptance.p10 {
 			return false
 		}
 	case Queue:

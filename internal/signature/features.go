@@ -20,6 +20,7 @@ type features struct {
 	rejects                      func(*load.Call) bool // whether a call was rejected, in whatever form
 	rejected                     int                   // rejected calls, without those that fail at any rate
 	rejection, acceptance        latencies             // service times of rejected and of served calls
+	eventual                     latencies             // of those that were served in the end, after the window too
 	dial                         map[Class]int
 	away                         float64 // share of the window in which no call could connect
 	audit                        Audit
@@ -32,9 +33,10 @@ type features struct {
 	stuckFirst, stuckLater       int  // overtaken on connections that never answered, or that did
 	fills                        []int
 	fillRates                    []float64
-	fillsServed                  float64 // share of the calls of the last fill that were served
+	fillWaits                    int     // calls of the last fill that still waited for a connection at its end
 	fall                         float64 // how much goodput fell below its best, 0…1
 	best, late                   float64 // goodput at its best and at the end of the window, 1/s
+	clumps                       float64 // variance ÷ mean of the answers in quarters of a second, at least 1
 	slower                       float64 // median response late in the window ÷ BaseP50
 	before                       float64 // that of the last good calls up to its end, however long ago; only if late is 0
 	drift, wantDrift             float64 // s/s
@@ -226,9 +228,16 @@ func (f *features) countRejected(e Evidence) {
 		f.rejected = int(extra)
 	}
 	f.acceptance = f.accepted(e)
-	var away []float64
+	var away, served []float64
 	for c := range f.due(e) {
-		if c.Outstanding(e.Now) || c.Sent == 0 || c.Outcome.Good() || !f.rejects(c) {
+		if c.Outstanding(e.Now) || c.Sent == 0 {
+			continue
+		}
+		if c.Outcome.Good() {
+			served = append(served, c.Service().Seconds())
+			continue
+		}
+		if !f.rejects(c) {
 			continue
 		}
 		away = append(away, c.Service().Seconds())
@@ -236,7 +245,7 @@ func (f *features) countRejected(e Evidence) {
 			f.rejected++
 		}
 	}
-	f.rejection = latenciesOf(away)
+	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
 }
 
 // accepted is how long the calls took that were served in the second half of the window, by which the queue that a ramp
@@ -278,6 +287,7 @@ func (f *features) trend(e Evidence) {
 	half := (f.window.End - mid).Seconds()
 	f.late = float64(len(completions(e, mid, f.window.End))) / max(half, 1e-9)
 	f.best = bestGoodput(e)
+	f.clumps = clumpsOf(f.done, mid.Seconds(), f.window.End.Seconds())
 	if f.best > 0 {
 		f.fall = max(0, 1-f.late/min(f.best, f.window.Rate))
 	}
@@ -315,6 +325,18 @@ func (f *features) trend(e Evidence) {
 			f.before = stat.Quantile(lastServed(e, f.window.End, 30), 0.5) / base
 		}
 	}
+}
+
+// clumpsOf is the variance ÷ mean of the numbers of instants in quarters of a second between two, at least 1, which is
+// that of chance: where single calls occupy a service for long, the others come in clumps.
+func clumpsOf(t []float64, from, to float64) float64 {
+	parts := int((to - from) * 4)
+	i, _ := slices.BinarySearch(t, from)
+	if t = t[i:]; parts < 4 || len(t) == 0 {
+		return 1
+	}
+	counts := counted(t, from, to, parts)
+	return min(4, max(1, stat.Variance(counts)*float64(parts)/float64(len(t))))
 }
 
 // lastServed returns the service times, in seconds, of the n good calls that ended last before an instant.

@@ -133,7 +133,8 @@ func (f features) penalty(e Evidence, enough float64) classScore {
 		return f.penaltyUnderOverload(e, enough)
 	}
 	left, at := e.Sharp.Goodput/e.Sharp.Held, e.Sharp.Failed
-	if over := f.late / e.Sharp.Held; over > left { // a window that was used up before lets nothing pass either
+	over := f.late / e.Sharp.Held
+	if over < left {
 		left, at = over, f.window.Rate
 	}
 	quick := 1 - clamp((f.rejection.p50-3*e.BaseP50.Seconds()-0.01)/max(0.01, e.BaseP50.Seconds()))
@@ -141,7 +142,8 @@ func (f features) penalty(e Evidence, enough float64) classScore {
 		quick = 1 // a tarpit's delay
 	}
 	return classScore{
-		score: enough * quick * clamp((0.8-left)/0.6),
+		// a window that was used up before lets nothing pass for a while, and much later on
+		score: enough * quick * clamp((0.8-left)/0.6) * (1 - clamp((over-0.4)/0.3)),
 		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused "+
 			"calls count against the limit as well",
 			rate(e.Sharp.Held), rate(at), rate(left*e.Sharp.Held), f.delayed()),

@@ -132,20 +132,20 @@ func (f *features) countStuck(e Evidence) {
 		if w.Role == "fill" {
 			f.fills = append(f.fills, Stuck(e.all(), w.End))
 			f.fillRates = append(f.fillRates, w.Rate)
-			f.fillsServed = servedShare(e, w)
+			f.fillWaits = unsent(e, w)
 		}
 	}
 }
 
-// servedShare is the share of the calls of a window that ended well before its end.
-func servedShare(e Evidence, w Window) float64 {
-	n, good := 0, 0
+// unsent counts the calls of a window that still waited for a connection at its end.
+func unsent(e Evidence, w Window) int {
+	n := 0
 	for c := range e.Calls.Due(w.Start, w.End) {
-		if n++; c.Done != 0 && c.Done <= w.End && c.Outcome.Good() {
-			good++
+		if c.Sent == 0 || c.Sent > w.End {
+			n++
 		}
 	}
-	return float64(good) / float64(max(1, n))
+	return n
 }
 
 // Stuck counts the calls that at the instant at had been sent on a connection that never carried an answer, and had

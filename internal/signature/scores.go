@@ -66,6 +66,9 @@ func hangs(_ Evidence, f features, found map[Class]classScore) {
 	found[AcceptQueue] = x
 }
 
+// fewWaits is how many calls wait for a connection at least where a listen queue is full.
+const fewWaits = 5
+
 // flatness is 1 when the number of stuck calls was the same at all fill rates, 0 when it was not, or is not known.
 func (f features) flatness() float64 {
 	n := len(f.fills)
@@ -73,7 +76,7 @@ func (f features) flatness() float64 {
 		return 0
 	}
 	a, b := float64(f.fills[n-2]), float64(f.fills[n-1])
-	if math.Abs(a-b) <= max(1, 0.005*b) && f.fillsServed <= 0.5 {
+	if math.Abs(a-b) <= max(1, 0.005*b) && f.fillWaits >= fewWaits {
 		return 1
 	}
 	return 0
@@ -90,9 +93,8 @@ func (f features) filled() (score float64, evidence, against string) {
 		return 1, fmt.Sprintf("%d calls on established connections were never answered, at %s alike = a backlog of %d + 1",
 			last, where, last-1), ""
 	}
-	if f.fillsServed > 0.5 {
-		return 0.2, "", fmt.Sprintf("%.0f %% of the calls at %s/s were served: so few fill no queue", 100*f.fillsServed,
-			rate(f.fillRates[n-1]))
+	if f.fillWaits < fewWaits {
+		return 0.2, "", fmt.Sprintf("at %s/s no call waited for a connection: so few fill no queue", rate(f.fillRates[n-1]))
 	}
 	if a, b := float64(f.fills[0]), float64(last); n > 1 && b > 1.5*a {
 		return 0.2, "", "the number of stuck calls grew with the rate"

@@ -84,8 +84,8 @@ func (f features) waitsAsRefused(e Evidence) bool {
 // the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit delays refusals alone.
 func (f features) servedUntilRefused(e Evidence) bool {
 	age, base := f.rejection.p50, e.BaseP50.Seconds()
-	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.acceptance.p99 > 0.8*age &&
-		f.acceptance.p99 < 1.15*age+base && f.acceptance.most < 1.3*age+2*base
+	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
+		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base
 }
 
 // leavesBehind reports whether calls stay in a queue while later ones are served, and some of them are refused in the

@@ -120,4 +120,3 @@ func (f features) windows(e Evidence, enough, waits float64) classScore {
 
 // bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
 func (f features) bursty() bool { return f.separation < -0.8 }
-
