@@ -33,11 +33,11 @@ func (c Composition) Truth() Truth {
 		t.Findings, t.Possible = c.findings(rate, view{composition: c})
 		return t
 	}
-	v := c.overloaded(rate)
+	v := c.overloaded(rate, overloadRate*rate, overloadTime)
 	v.binding = c.binding(rate)
 	i := slices.IndexFunc(c.Parts, func(p Part) bool { return p.Kind == slower })
 	if i >= 0 && v.goodput < collapsed*rate {
-		v.slows = c.without(i).overloaded(rate).goodput > kept*rate
+		v.slows = c.without(i).overloaded(rate, overloadRate*rate, overloadTime).goodput > kept*rate
 	}
 	classes, part := v.classes()
 	t := Truth{Classes: classes, Capacity: rate, Stop: capacity.StopFound, Part: part, Burst: c.burst(rate, part)}
@@ -92,8 +92,20 @@ type view struct {
 	dead        bool
 }
 
-// overloaded offers the server more than it takes.
-func (c Composition) overloaded(rate float64) view {
+// metAt are the right names of what callers of a server of that capacity meet where a search overloaded it: a limit on
+// connections, say, is reached by a longer overload than that of Truth.
+func (c Composition) metAt(rate, offered float64, length time.Duration) []signature.Class {
+	if !(rate > 0) || offered <= rate || length < time.Second {
+		return nil
+	}
+	v := c.overloaded(rate, offered, length)
+	v.binding = c.binding(rate)
+	classes, _ := v.classes()
+	return classes
+}
+
+// overloaded offers the server more than its rate for some time.
+func (c Composition) overloaded(rate, offered float64, length time.Duration) view {
 	t := c.newTrial(true)
 	t.run(rate, time.Second, -1)
 	clear(t.server.refused)
@@ -102,22 +114,23 @@ func (c Composition) overloaded(rate float64) view {
 	note := t.world.ended
 	t.world.ended = func(j *job) {
 		note(j)
-		if j.client && j.Outcome.Good() && j.Done > begin+overloadTime/2 {
+		if j.client && j.Outcome.Good() && j.Done > begin+length/2 {
 			half++
 		}
 	}
-	calls, early := t.offer(overloadRate*rate, firstTime), 0
+	first := min(firstTime, length/2)
+	calls, early := t.offer(offered, first), 0
 	for i, n := range t.server.refused {
 		if i == len(c.Parts) || c.Parts[i].Kind != acceptLimit { // whose client waits, and tries again
 			early += n
 		}
 	}
 	waits := float64(early) < (1-goodEnough)*float64(calls)
-	calls += t.offer(overloadRate*rate, overloadTime-firstTime)
+	calls += t.offer(offered, length-first)
 	return view{
 		composition: c, waits: waits, rate: rate, refused: slices.Clone(t.server.refused), lost: calls - t.good,
 		dead:    t.server.memory.dead,
-		goodput: float64(half) / (seconds(overloadTime) / 2),
+		goodput: float64(half) / (seconds(length) / 2),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"tare/internal/budget"
 	"tare/internal/capacity"
@@ -24,6 +25,8 @@ type WorldOutcome struct {
 	Composition Composition
 	Outcome
 	Trace capacity.Trace // of a single world only
+	// Met are further right names of the failure: of what callers met in the overload that the search judged.
+	Met []signature.Class
 	// Wrong is how many budget verdicts are wrong.
 	Wrong int
 }
@@ -39,6 +42,10 @@ func SearchWorld(ctx context.Context, c Composition, truth Truth) (WorldOutcome,
 		Composition: c, Trace: t,
 		Outcome: Outcome{Truth: truth, Result: capacity.Assess(t), Peak: w.Peak(), Calls: len(load.CallsOf(t.Calls))},
 	}
+	if o.failureWrong() {
+		rate, length := lastOverload(t)
+		o.Met = c.metAt(truth.Capacity, rate, length)
+	}
 	if limit := o.limit(); !math.IsInf(limit, 1) {
 		for _, x := range judged {
 			v := o.Result.Judge(x * limit)
@@ -50,6 +57,21 @@ func SearchWorld(ctx context.Context, c Composition, truth Truth) (WorldOutcome,
 		o.Wrong++
 	}
 	return o, nil
+}
+
+// lastOverload is the rate and the length of the overload that the search judged.
+func lastOverload(t capacity.Trace) (rate float64, length time.Duration) {
+	attempt := 0
+	for _, s := range t.Steps {
+		if s.Role != capacity.RoleOverload {
+			continue
+		}
+		if s.Attempt != attempt {
+			attempt, rate, length = s.Attempt, 0, 0
+		}
+		rate, length = max(rate, s.Rate), length+s.Length()
+	}
+	return rate, length
 }
 
 // limit is the true capacity, +Inf where there is none below the highest rate.
@@ -143,6 +165,9 @@ func (o WorldOutcome) misnamed() bool {
 func (o WorldOutcome) failureRight() bool {
 	if len(o.Truth.Classes) == 0 {
 		return !o.Result.Broke
+	}
+	if slices.Contains(o.Met, o.Failure().Class) {
+		return true
 	}
 	said := o.Failure().Class
 	if p, ok := o.Composition.part(acceptLimit); ok && said == signature.AcceptQueue &&
