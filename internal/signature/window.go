@@ -4,11 +4,11 @@ package signature
 // refused until it turns.
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
-	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -36,26 +36,15 @@ func (f *features) turnsBySending(e Evidence) (period float64, cycles int) {
 	}
 	var calls []call
 	for c := range f.due(e) {
-		if at := c.Sent; at == 0 && c.Outcome == load.ConnFailed {
-			continue
-		}
 		switch {
-		case c.Outstanding(e.Now):
+		case c.Outstanding(e.Now), c.Sent == 0:
 		case c.Outcome.Good():
 			calls = append(calls, call{c.Sent.Seconds(), true})
 		case f.rejects(c):
 			calls = append(calls, call{c.Sent.Seconds(), false})
 		}
 	}
-	slices.SortFunc(calls, func(a, b call) int {
-		switch {
-		case a.sent < b.sent:
-			return -1
-		case a.sent > b.sent:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
 	var turns, counts []float64 // when windows begin, and how many each has accepted
 	accepted, refused := 0, refusedRun
 	for i, c := range calls {
@@ -71,15 +60,30 @@ func (f *features) turnsBySending(e Evidence) (period float64, cycles int) {
 			counts[len(counts)-1]++
 		}
 	}
-	if len(turns) < fewestTurns+1 {
-		return 0, 0
+	if len(counts) > 0 {
+		counts = counts[:len(counts)-1] // the last may not be over
 	}
-	counts = counts[:len(counts)-1] // the last may not be over
+	for skip := range min(2, len(counts)) { // the first may have begun before
+		if period, cycles := rhythmOf(turns[skip:], counts[skip:]); cycles > 0 {
+			return period, cycles
+		}
+	}
+	return 0, 0
+}
+
+// rhythmOf is the length of windows that are alike, and how many there are; 0 where they are not, or too few: two have
+// to be long to be no chance.
+func rhythmOf(turns, counts []float64) (period float64, cycles int) {
 	gaps := make([]float64, len(turns)-1)
 	for i := range gaps {
 		gaps[i] = turns[i+1] - turns[i]
 	}
-	if !alike(gaps) || !alike(counts) || slices.Min(counts) < acceptedRun {
+	fewest, least := fewestTurns, float64(acceptedRun)
+	if len(gaps) < fewest {
+		fewest, least = fewestTurns-1, 6*acceptedRun
+	}
+	if len(gaps) < fewest || !alike(gaps) || !alike(counts) || slices.Min(counts) < least ||
+		fewest < fewestTurns && slices.Min(gaps) < 1 {
 		return 0, 0
 	}
 	return stat.Quantile(gaps, 0.5), len(gaps)
