@@ -195,6 +195,7 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	e := signature.Evidence{
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
 		Allowance: t.Allowance,
+		MaxConns:  t.MaxConns,
 		Timeout:   t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
 		Stolen: stolen(over),
 	}

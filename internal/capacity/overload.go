@@ -84,25 +84,29 @@ func (r *session) overloads() int {
 // dose is one overload, in one step or, where a limiter lets nothing through for seconds, several.
 type dose struct {
 	*session
-	rate   float64
-	number int
-	begun  time.Duration
-	next   time.Duration // when to look at the interval again
-	ask    time.Duration // when to look for hanging calls again
-	best   float64       // goodput over a second
-	silent bool          // a limiter has let nothing through for a while
-	shut   bool          // a limiter has turned all calls away for a moment: it is watched until that repeats, or does not
-	slowed bool          // all calls are turned away, and the last good ones were slow: it is no limiter
-	holds  bool
-	lower  float64       // the overload was far too high: goodput that the next should start from; 0: it was not
-	unit   time.Duration // over which goodput can be told: a second, or twenty calls
-	looked bool          // whether the overload was compared with what comes back
-	done   bool
-	limit  time.Duration
+	rate     float64
+	number   int
+	begun    time.Duration
+	next     time.Duration // when to look at the interval again
+	ask      time.Duration // when to look for hanging calls again
+	best     float64       // goodput over a second
+	silences int           // how often a limiter has let nothing through
+	silent   bool          // a limiter has let nothing through for a while
+	shut     bool          // a limiter has turned all calls away for a moment: it is watched until that repeats, or does not
+	slowed   bool          // all calls are turned away, and the last good ones were slow: it is no limiter
+	holds    bool
+	lower    float64       // the overload was far too high: goodput that the next should start from; 0: it was not
+	unit     time.Duration // over which goodput can be told: a second, or twenty calls
+	looked   bool          // whether the overload was compared with what comes back
+	done     bool
+	limit    time.Duration
 }
 
-// patience is how long a limiter may refuse everything before less is offered until its window turns.
-const patience = 3 * time.Second
+// patience is how long a limiter may refuse everything before less is offered until its window turns. It is longer every
+// other time: a limit that counts refused calls opens some time after less is offered, and would else look like a window.
+func (d *dose) patience() time.Duration {
+	return 3*time.Second + time.Duration(d.silences%2)*3*time.Second/2
+}
 
 func (d *dose) run() error {
 	d.begun, d.limit = d.s.Now(), 15*time.Second
@@ -158,12 +162,14 @@ func (d *dose) look(time.Duration) bool {
 
 // turns switches between the overload and less while a limiter refuses everything.
 func (d *dose) turns() bool {
+	patience := d.patience()
 	_, long := d.seen.over(patience)
 	_, now := d.seen.over(4 * poll)
 	elapsed := d.s.Now() - d.begun
 	switch {
 	case !d.silent && elapsed > patience && long.good == 0 && long.rejected > 0:
 		d.silent = true
+		d.silences++
 		d.limit = max(d.limit, min(150*time.Second, d.remaining()*2/3))
 		return true
 	case d.silent && now.good > 0:
@@ -337,5 +343,5 @@ func (d *dose) took(stretch time.Duration) bool {
 	_, c := d.seen.over(stretch)
 	floor := d.floor()
 	return float64(c.good) >= 0.97*(1-floor)*float64(c.due) && float64(c.bad) <= (0.02+floor)*float64(c.due) &&
-		float64(c.open) <= 0.03*float64(c.due)+5
+		float64(c.open) <= 0.03*float64(c.due)+2*d.rate*d.typical.Seconds()+5
 }

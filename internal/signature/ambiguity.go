@@ -22,6 +22,11 @@ func (f features) disagree(e Evidence, found map[Class]classScore) {
 			found[c] = x
 		}
 	}
+	if f.down() {
+		for _, c := range []Class{ConnectionRefused, Shedding, Penalty, TokenBucket, Pauses} {
+			limit(c, "the target was down")
+		}
+	}
 	f.doubtCollapse(e, limit)
 	switch hangs := found[QuotaHang].score; {
 	case hangs >= wins && hangs > found[Collapse].score:

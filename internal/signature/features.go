@@ -21,6 +21,7 @@ type features struct {
 	rejected                     int                   // rejected calls, without those that fail at any rate
 	rejection, acceptance        latencies             // service times of rejected and of served calls
 	eventual                     latencies             // of those that were served in the end, after the window too
+	endedWell                    float64               // their share of the calls of the window
 	dial                         map[Class]int
 	away                         float64 // share of the window in which no call could connect
 	audit                        Audit
@@ -167,13 +168,13 @@ func (f *features) count(e Evidence) {
 	f.addDisconnected(e)
 }
 
-// addDisconnected sums the periods of at least half a second and ten calls in which no call could connect, and none was
-// answered. A lack of ports or of descriptors is the client's, and does not count.
+// addDisconnected sums the periods of at least half a second and ten calls in which no call could connect, and hardly one
+// was answered. A lack of ports or of descriptors is the client's, and does not count.
 func (f *features) addDisconnected(e Evidence) {
 	var from, to, sum time.Duration
 	n := 0
 	end := func() {
-		if n >= 10 && to-from >= 500*time.Millisecond && f.answered(from, to) == 0 {
+		if n >= 10 && to-from >= 500*time.Millisecond && 10*f.answered(from, to) <= n {
 			sum += to - from
 		}
 		n = 0
@@ -246,6 +247,7 @@ func (f *features) countRejected(e Evidence) {
 		}
 	}
 	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
+	f.endedWell = float64(len(served)) / float64(f.n)
 }
 
 // accepted is how long the calls took that were served in the second half of the window, by which the queue that a ramp

@@ -137,13 +137,22 @@ func (f *features) countStuck(e Evidence) {
 	}
 }
 
-// unsent counts the calls of a window that still waited for a connection at its end.
+// unsent counts the calls of a window that still waited at its end for a connection that the target did not take. Where
+// the client has opened as many as it may, they wait for the client.
 func unsent(e Evidence, w Window) int {
-	n := 0
-	for c := range e.Calls.Due(w.Start, w.End) {
-		if c.Sent == 0 || c.Sent > w.End {
-			n++
+	n, open := 0, 0
+	for c := range e.until(w.End) {
+		switch {
+		case c.Sent == 0 || c.Sent > w.End:
+			if c.Intended >= w.Start && c.Intended < w.End {
+				n++
+			}
+		case c.Outstanding(w.End):
+			open++
 		}
+	}
+	if e.MaxConns > 0 && open > e.MaxConns*9/10 {
+		return 0
 	}
 	return n
 }

@@ -61,6 +61,8 @@ type Evidence struct {
 	// Allowance is how many calls were served at first beyond the capacity, where that was found to be saved up; 0: none.
 	Allowance float64
 	Timeout   time.Duration
+	// MaxConns is how many connections the client opens at most; 0: not known.
+	MaxConns int
 	// Stolen is the share of the processors' time that the hypervisor took during the overload, 0…1; 0: none, or not
 	// known.
 	Stolen float64

@@ -95,12 +95,15 @@ func alike(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return math.Abs(v-mid) > unlike*mid })
 }
 
+// whole reports whether x is about a whole number.
+func whole(x float64) bool { return x > 0.9 && math.Abs(x-math.Round(x)) < 0.1 }
+
 // windows scores calls that are accepted in bursts.
 func (f features) windows(e Evidence, enough, waits float64) classScore {
 	switch {
 	case f.turns >= 1 && f.turn > 0:
 		own := 1.0
-		if f.period > 0 && f.period <= 0.25 && math.Abs(f.turn/f.period-1) < 0.1 {
+		if f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn)) {
 			own = 0.3 // the scheduler's period
 		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
 			own = 0.3 // a window never let so many through
