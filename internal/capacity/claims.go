@@ -104,7 +104,7 @@ func (t Trace) failureBefore(b base, attempt int, otherwise signature.Failure) s
 			continue
 		}
 		f := judge(t, b, over).verdict.Failure()
-		if c := f.Class.Traits(); c.Limiter && !c.Waits {
+		if c := f.Class.Traits(); c.Limiter && !c.Waits && !c.Falls {
 			f.Certainty = signature.Likely // the attempt was given up for a reason
 			return f
 		}

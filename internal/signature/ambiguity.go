@@ -71,6 +71,12 @@ func (f features) doubtBuckets(e Evidence, limit limiting) {
 		limit(ConcurrencyLimit, against)
 		limit(TokenBucket, against)
 	}
+	if f.inGroups {
+		limit(TokenBucket, "calls are accepted in groups, as soon as those before have been answered")
+	}
+	if f.late < 0.5*e.Sharp.Held {
+		limit(TokenBucket, fmt.Sprintf("%s/s were held, and under overload only %s/s passed", rate(e.Sharp.Held), rate(f.late)))
+	}
 	if f.bursty() {
 		limit(TokenBucket, "calls are refused when hardly any is in flight, and accepted while many are: they are accepted "+
 			"in bursts")

@@ -51,6 +51,7 @@ type features struct {
 	singly          float64
 	turn            float64 // a fixed window's period
 	turns           int
+	inGroups        bool // calls are accepted in groups that follow each other as soon as a call takes
 	separation      float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
 	level           int
 	acceptVariation float64 // of accepted calls per eighth of the window's last two thirds
@@ -169,7 +170,7 @@ func (f *features) count(e Evidence) {
 }
 
 // addDisconnected sums the periods of at least half a second and ten calls in which no call could connect, and hardly one
-// was answered. A lack of ports or of descriptors is the client's, and does not count.
+// was answered.
 func (f *features) addDisconnected(e Evidence) {
 	var from, to, sum time.Duration
 	n := 0
@@ -180,19 +181,25 @@ func (f *features) addDisconnected(e Evidence) {
 		n = 0
 	}
 	for c := range f.due(e) {
-		own := c.Outcome == load.ConnFailed && slices.Contains([]Class{PortExhaustion, FDExhaustion}, dialClass(c.Errno))
 		switch {
-		case c.Outcome == load.ConnFailed && !own && !c.Outstanding(f.window.End):
+		case unreachable(c) && !c.Outstanding(f.window.End):
 			if n++; n == 1 {
 				from = c.Intended
 			}
 			to = c.Intended
+		case c.Outcome == load.ConnFailed: // cut off
 		default:
 			end()
 		}
 	}
 	end()
 	f.away = sum.Seconds() / max(1e-9, (f.window.End-f.window.Start).Seconds())
+}
+
+// unreachable reports whether a call could not connect, for no lack of the client's own.
+func unreachable(c *load.Call) bool {
+	return c.Outcome == load.ConnFailed && c.Sent == 0 &&
+		!slices.Contains([]Class{PortExhaustion, FDExhaustion}, dialClass(c.Errno))
 }
 
 // answered is how many calls ended well after one instant and before another.

@@ -20,6 +20,9 @@ func rejections(e Evidence, f features, found map[Class]classScore) {
 		leaks, places = 0, 0
 	}
 	found[FixedWindow] = f.windows(e, enough, waits)
+	if f.inGroups {
+		places = 0.9
+	}
 	if f.level > 0 {
 		found[ConcurrencyLimit] = classScore{
 			score:    enough * max(f.separation*0.625, places, 0.6*leaks), // the area of 0.9 is enough
@@ -113,6 +116,10 @@ func (f features) places(e Evidence) float64 {
 }
 
 func (f features) placesEvidence(e Evidence) string {
+	if f.inGroups {
+		return fmt.Sprintf("calls are accepted in groups of about %.0f, every %s: as soon as those before have been answered",
+			f.turn*e.Capacity, short(f.turn))
+	}
 	if e.Sharp.Leak > 0 && f.separation < 0.8 && f.places(e) < wins {
 		return fmt.Sprintf("%.1f %% of the calls were refused at rates clearly below the accepted %s/s: when chance has "+
 			"all places taken, and not when a rate is exceeded",

@@ -17,12 +17,13 @@ import (
 func (f *features) findTurns(e Evidence) {
 	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 {
 		f.turn, f.turns = f.turnsBySending(e)
+		f.inGroups = f.turns > 0 && math.Abs(f.turn/f.acceptance.p50-1) < 0.1 && f.acceptance.p90 < 1.1*f.acceptance.p10
 	}
 }
 
 const (
 	// acceptedRun and refusedRun are how many calls in a row are accepted and refused at least within a window.
-	acceptedRun, refusedRun = 5, 3
+	acceptedRun, refusedRun = 5, 2
 	// fewestTurns is how many windows have to be alike, and unlike how much their lengths and numbers may be.
 	fewestTurns, unlike = 3, 0.15
 )
@@ -103,6 +104,9 @@ func (f features) windows(e Evidence, enough, waits float64) classScore {
 	switch {
 	case f.turns >= 1 && f.turn > 0:
 		own := 1.0
+		if f.inGroups {
+			own = 0.3
+		}
 		if f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn)) {
 			own = 0.3 // the scheduler's period
 		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
