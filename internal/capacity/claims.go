@@ -65,13 +65,13 @@ func (r *Result) claim(t Trace, b base) {
 func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature = true, f.verdict
-	if f.verdict.Class == signature.Unknown && f.verdict.Failure().Class == signature.Unknown {
-		r.Signature.Met = t.failureBefore(b, over[0].Attempt, f.verdict.Failure())
-	}
 	if t.Stop == StopDown {
 		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
+	if f.verdict.Class == signature.Unknown && f.verdict.Failure().Class == signature.Unknown {
+		r.Signature.Met = t.failureBefore(b, over[0].Attempt, r.VerifiedHigh, f.verdict.Failure())
+	}
 	if why := r.doubtInUpperSide(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke, but %s", number(r.VerifiedHigh), why))
 		r.VerifiedHigh = 0
@@ -95,16 +95,17 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 }
 
 // failureBefore is how the target failed in the last overload before an attempt that says so: a later one may have been
-// hardly more than the target takes. Only limits that somebody has set fail alike at all rates beyond them. The given
-// failure is what is known otherwise.
-func (t Trace) failureBefore(b base, attempt int, otherwise signature.Failure) signature.Failure {
+// hardly more than the target takes. Only limits that somebody has set fail alike at all rates beyond them: of others,
+// the attempt was not far above the rate that broke. The given failure is what is known otherwise.
+func (t Trace) failureBefore(b base, attempt int, broke float64, otherwise signature.Failure) signature.Failure {
 	for attempt--; attempt > 0; attempt-- {
 		over := t.overload(attempt)
 		if len(over) == 0 {
 			continue
 		}
 		f := judge(t, b, over).verdict.Failure()
-		if c := f.Class.Traits(); c.Limiter && !c.Waits && !c.Falls {
+		c, close := f.Class.Traits(), over[0].Rate < 2*broke
+		if f.Class != signature.Unknown && close || c.Limiter && !c.Waits && !c.Falls {
 			f.Certainty = signature.Likely // the attempt was given up for a reason
 			return f
 		}

@@ -93,7 +93,7 @@ func (f features) doubtPlaces(e Evidence, found map[Class]classScore, limit limi
 			"%d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
 	places := found[ConcurrencyLimit].score
-	near := places >= wins || f.places(e) > 0.4
+	near := places >= wins || f.places(e) > 0.4 && !f.refusedBehindService()
 	if near && places < 0.61 && clamp(found[TokenBucket].score) > 0.9 {
 		limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		limit(TokenBucket, "a limit on the calls in flight explains it as well")
