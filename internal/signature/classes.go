@@ -42,7 +42,7 @@ var definitions = []definition{
 		traits: Traits{Places: true, Gradual: true, Limiter: true},
 	},
 	{
-		class: Penalty, phrase: "a limit that counts refused calls as well", least: 0.65,
+		class: Penalty, phrase: "a limit that counts refused calls as well", least: 0.85,
 		traits: Traits{Falls: true, Saves: true, Limiter: true},
 	},
 	{

@@ -87,7 +87,7 @@ func (f features) met(v Verdict, e Evidence, found map[Class]classScore) (Class,
 		return f.metBehindQuota(v, e, found)
 	case c == Collapse && f.late == 0 && found[QuotaHang].score > 0.8:
 		return QuotaHang, found[QuotaHang].evidence
-	case (c == Queue || c == Shedding) && f.share(f.rejected) > 0.05 && f.growsOn():
+	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.growsOn():
 		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are "+
 			"refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
 	case c == Queue && f.share(f.rejected) > 0.05:
