@@ -104,8 +104,8 @@ func (t Trace) failureBefore(b base, attempt int, broke float64, otherwise signa
 			continue
 		}
 		f := judge(t, b, over).verdict.Failure()
-		c, close := f.Class.Traits(), over[0].Rate < 2*broke
-		if f.Class != signature.Unknown && close || c.Limiter && !c.Waits && !c.Falls {
+		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke
+		if c.Waits && !c.Limiter && f.Class != signature.Unknown && nearby || c.Limiter && !c.Waits && !c.Falls {
 			f.Certainty = signature.Likely // the attempt was given up for a reason
 			return f
 		}

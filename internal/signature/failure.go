@@ -139,10 +139,10 @@ func (f features) metByCounts(e Evidence, found map[Class]classScore) (Class, st
 		return QuotaHang, fmt.Sprintf("%d of %d calls were still not answered at the end, and calls that came later were",
 			f.left, f.n)
 	case found[Pauses].score < wins && found[CPUThrottling].score < wins && f.endedWell > 0.97-e.ErrorFloor &&
-		e.Capacity > 0 && f.late > 0.8*e.Capacity && f.window.Rate > 1.1*f.late && f.eventual.p50 > 2*e.BaseP50.Seconds():
+		e.Capacity > 0 && f.late > 0.8*max(e.Capacity, e.Sharp.Held) && f.window.Rate > 1.1*f.late && f.eventual.p50 > 2*e.BaseP50.Seconds():
 		return Queue, fmt.Sprintf("%.0f %% of the calls were answered in the end, after %s, which is %.1f times as long as well "+
 			"below the limit", 100*f.endedWell, short(f.eventual.p50), f.eventual.p50/e.BaseP50.Seconds())
-	case found[Pauses].score < 0.4 && f.share(f.rejected+f.failed+f.unconnected()) < 0.05 &&
+	case found[Pauses].score < 0.4 && found[QuotaHang].score < 0.4 && f.share(f.rejected+f.failed+f.unconnected()) < 0.05 &&
 		e.Capacity > 0 && f.late > 0.85*e.Capacity && f.window.Rate > 1.1*f.late &&
 		math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
 		return Queue, fmt.Sprintf("%d of %d calls still waited at the end or had timed out, as many as were offered beyond "+

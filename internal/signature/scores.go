@@ -42,7 +42,7 @@ func hangs(_ Evidence, f features, found map[Class]classScore) {
 	if f.hung && f.overtaking > 0 && !f.newestFirst {
 		s := f.overtaking / 0.6 // 30 % is enough
 		found[QuotaHang] = classScore{
-			score: s * (1 - 0.6*f.flatness()),
+			score: clamp(s) * (1 - 0.6*f.flatness()),
 			evidence: fmt.Sprintf("%.0f %% of the outstanding calls were overtaken: sent before calls that have long been "+
 				"answered, on connections that had answered before (%d of %d)",
 				100*f.overtaking, f.stuckLater, stuck),
@@ -145,8 +145,8 @@ func slowdown(e Evidence, f features, found map[Class]classScore) {
 	}
 }
 
-// down reports whether a target that had served calls could not be reached for a good part of the overload.
-func (f features) down() bool { return f.away > 0.3 && f.best > 0 }
+// down reports whether a target that had served calls could not be reached at all for a part of the overload.
+func (f features) down() bool { return f.away > 0.1 && f.best > 0 }
 
 // rhythms scores a target that stands still now and then.
 func rhythms(e Evidence, f features, found map[Class]classScore) {

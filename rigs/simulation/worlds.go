@@ -160,8 +160,8 @@ func (o WorldOutcome) misnamed() bool {
 }
 
 // failureRight reports whether the failure is a right one, or, for a server that does not break, whether none was
-// claimed. Of what only sets the rate, a CPU quota, callers meet a queue; and a full accept queue is one whatever sets
-// the rate behind it.
+// claimed. Of what only sets the rate, a CPU quota, callers meet a queue, and of pauses pauses or a queue; and a full
+// accept queue is one whatever sets the rate behind it.
 func (o WorldOutcome) failureRight() bool {
 	if len(o.Truth.Classes) == 0 {
 		return !o.Result.Broke
@@ -174,7 +174,14 @@ func (o WorldOutcome) failureRight() bool {
 		math.Abs(float64(o.Result.Signature.Stuck)-p.With["backlog"]-1) <= 1 {
 		return true
 	}
-	return slices.ContainsFunc(o.Truth.Classes, func(c signature.Class) bool { return met(c) == said })
+	if p, ok := o.Composition.part(shedByAge); ok && o.Truth.Part == shedByAge && said == signature.ConcurrencyLimit {
+		if s, ok := o.Composition.part(service); ok && p.With["age"] < s.With["mean"]/2 {
+			return true // hardly a call waits: those that find no worker are refused
+		}
+	}
+	return slices.ContainsFunc(o.Truth.Classes, func(c signature.Class) bool {
+		return met(c) == said || c == signature.Pauses && said == signature.Queue
+	})
 }
 
 // failureWrong reports whether a wrong failure is claimed; unknown is none.
