@@ -32,11 +32,6 @@ func Classify(e Evidence) Verdict {
 			rate(f.window.Rate), rate(f.late))}
 		return v
 	}
-	if e.Sharp.Held > f.window.Rate {
-		v.Evidence = []string{fmt.Sprintf("%s/s were held, so that %s/s were no overload", rate(e.Sharp.Held),
-			rate(f.window.Rate))}
-		return v
-	}
 	found := map[Class]classScore{}
 	for _, s := range []func(Evidence, features, map[Class]classScore){
 		connections, hangs, rejections, slowdown,

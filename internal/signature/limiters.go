@@ -141,6 +141,9 @@ func (f features) penalty(e Evidence, enough float64) classScore {
 	}
 	left, at := e.Sharp.Goodput/e.Sharp.Held, e.Sharp.Failed
 	over := f.late / e.Sharp.Held
+	if f.window.Rate <= e.Sharp.Held {
+		over = left // it was no overload
+	}
 	if over < left {
 		left, at = over, f.window.Rate
 	}
