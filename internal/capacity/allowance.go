@@ -2,10 +2,7 @@ package capacity
 
 import (
 	"math"
-	"time"
-
-	"tare/internal/signature"
-)
+	"time")
 
 // A limiter that lets calls wait may have saved up an allowance, as a token bucket has: at first it serves more than
 // its rate. That looks like a collapse, when the allowance is used up and goodput falls to the rate; and it makes rates
@@ -15,8 +12,7 @@ import (
 
 // allowance finds out whether what was served beyond the capacity at first was an allowance.
 func (r *session) allowance() error {
-	// these are what an allowance looks like
-	if c := r.class(); c != signature.Queue && c != signature.Collapse && c != signature.Unknown {
+	if !r.class().Traits().MaySave {
 		return nil
 	}
 	over := lastOverload(r.t)
@@ -31,7 +27,7 @@ func (r *session) allowance() error {
 		return err
 	}
 	r.t.Allowance = saved
-	if r.class() == signature.Queue {
+	if r.class().Traits().Lossless {
 		return nil
 	}
 	// Without the allowance, the overload looks as what it is.
@@ -82,7 +78,7 @@ func (r *session) usesUp(saved, low, high float64) (bool, error) {
 }
 
 // stands reports whether confirmations are made with a queue that stands.
-func (r *session) stands() bool { return r.t.Allowance > 0 && r.class() == signature.Queue }
+func (r *session) stands() bool { return r.t.Allowance > 0 && r.class().Traits().Lossless }
 
 // prime brings the queue to between half a second and a quarter of the timeout.
 func (r *session) prime() error {

@@ -132,7 +132,7 @@ func (r *session) waits() bool {
 
 // lossy reports whether calls failed in the last step, though the class is one whose calls wait.
 func (r *session) lossy() bool {
-	return r.class() == signature.Queue && r.t.Steps[len(r.t.Steps)-1].Note == failNote
+	return r.class().Traits().Lossless && r.t.Steps[len(r.t.Steps)-1].Note == failNote
 }
 
 // width is how far from the estimate to confirm: 2 %, or as far as noise demands.

@@ -10,7 +10,7 @@ import (
 // calls stays flat, and judges again. It ends before the first of these calls times out: the queue is then one of
 // connections that the client has closed.
 func (r *session) fill() error {
-	if r.estimate.verdict.Scores[signature.AcceptQueue] < 0.5 || r.attempts[RoleFill] > 0 {
+	if r.estimate.verdict.Score(func(t signature.Traits) bool { return t.Unaccepted }) < 0.5 || r.attempts[RoleFill] > 0 {
 		return nil
 	}
 	for _, times := range []float64{4, 8} {

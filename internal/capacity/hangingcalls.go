@@ -4,14 +4,14 @@ import (
 	"time"
 
 	"tare/internal/load"
-	"tare/internal/signature"
 )
 
 // pauseWhereCallsHang stops the load for a moment where calls hang though later ones are answered: a queue that serves
 // the newest call first answers those that hang as soon as no new ones come, and a limiter that lets calls hang does
 // not. What that saves up meanwhile is used up again.
 func (r *session) pauseWhereCallsHang() error {
-	if r.class() != signature.QuotaHang {
+	hangs := func() bool { t := r.class().Traits(); return t.Strands && t.Saves }
+	if !hangs() {
 		return nil
 	}
 	p99 := baseOf(r.t).p99
@@ -27,7 +27,7 @@ func (r *session) pauseWhereCallsHang() error {
 		}
 		d += longer
 	}
-	if r.judge(); r.class() != signature.QuotaHang {
+	if r.judge(); !hangs() {
 		return nil
 	}
 	_, err := r.offer(RolePrime, min(1.5*r.estimate.Value, r.o.MaxRate), 3*d, nil)

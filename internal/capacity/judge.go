@@ -43,7 +43,7 @@ func judge(t Trace, b base, over []Step) judgement {
 // failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload,
 // where that is due to the target and not to the load: a few fail, or some failed in the ramp already.
 func failing(t Trace, b base, over []Step, c signature.Class) float64 {
-	if c == signature.Collapse {
+	if traits := c.Traits(); traits.Falls && traits.Served {
 		return b.floor
 	}
 	from, to := span(over)

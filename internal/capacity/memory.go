@@ -3,16 +3,14 @@ package capacity
 import (
 	"math"
 	"time"
-
-	"tare/internal/signature"
 )
 
 // remembers finds out whether a limiter lets so little through because of what was offered before. Where far more held
 // in the ramp than passes under overload, a rate between the two is held from rest, for longer than what can have been
 // saved up lasts: then each rate is to be confirmed from rest.
 func (r *session) remembers() error {
-	c := r.class()
-	if c != signature.TokenBucket && c != signature.FixedWindow || r.rests || r.estimate.Value <= 0 ||
+	traits := r.class().Traits()
+	if !traits.Saves || traits.Falls || traits.Strands || r.rests || r.estimate.Value <= 0 ||
 		r.fastest < 3*r.estimate.Value {
 		return nil
 	}

@@ -275,7 +275,7 @@ func (d *dose) hanging() bool {
 		BaseP50: d.typical, BaseP99: 2 * d.typical, BaseMean: d.typical,
 		Windows: []signature.Window{{Role: string(RoleOverload), Rate: d.rate, Start: d.begun, End: d.t.Read}},
 	})
-	return max(v.Scores[signature.QuotaHang], v.Scores[signature.AcceptQueue]) >= 0.5
+	return v.Score(func(t signature.Traits) bool { return t.Strands }) >= 0.5
 }
 
 // enough reports whether the interval is narrow enough, or that it was no overload, or that time is up.

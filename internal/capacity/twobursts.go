@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tare/internal/load"
-	"tare/internal/signature"
 )
 
 // places tells a limit on calls in flight from one on their rate where the refusals do not: two bursts from rest. A
@@ -14,10 +13,9 @@ import (
 func (r *session) places() error {
 	base := baseOf(r.t).mean
 	flight := r.estimate.Value * base.Seconds()
-	if c := r.class(); c != signature.TokenBucket && c != signature.ConcurrencyLimit || flight < 2 || r.rests {
-		return nil
-	}
-	if v := r.estimate.verdict; v.Class == signature.ConcurrencyLimit && v.Scores[signature.ConcurrencyLimit] > 0.61 {
+	traits, v := r.class().Traits(), r.estimate.verdict
+	refuses := traits.Limiter && !traits.Waits && !traits.Strands && !traits.Falls && !traits.Windowed
+	if !refuses || flight < 2 || r.rests || v.Class.Traits().Gradual && v.Scores[v.Class] > 0.61 {
 		return nil
 	}
 	n := int(2*flight) + 10
