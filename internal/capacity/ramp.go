@@ -190,18 +190,3 @@ func (r *session) freshCallsUnanswered() bool {
 	}
 	return true
 }
-
-// drain waits until calls in flight have ended, but not for those that seem to be stuck.
-func (r *session) drain(note string) error {
-	return r.pause(r.o.Timeout+time.Second, r.quiet(time.Second), note)
-}
-
-// quiet returns a condition: no call is open, or for a while none has ended.
-func (r *session) quiet(d time.Duration) func() bool {
-	d = max(d, 5*r.typical)
-	begun := r.s.Now()
-	return func() bool {
-		now, change := r.seen.over(d)
-		return now.open == 0 || now.at-begun >= d && change.good+change.bad == 0
-	}
-}
