@@ -16,6 +16,7 @@ func (r *session) slo() error {
 	if r.o.SLO <= 0 {
 		return nil
 	}
+	r.read()
 	held, broke, rate := 0.0, 0.0, Assess(r.t).Rate*0.9
 	if rate <= 0 {
 		rate = r.fastest
@@ -57,9 +58,8 @@ func (r *session) meets(rate float64) (bool, error) {
 	const builds = 3 * time.Second // a queue near the capacity takes a while to build up
 	begun, next := r.s.Now()+builds, builds+5*batch+r.o.SLO
 	var met *bool
-	step, err := r.offer(RoleSLO, rate, builds+max(
-		20*batch, lasting(rate, 10*time.Second, 0),
-	)+r.o.SLO, func(elapsed time.Duration) bool {
+	length := builds + max(20*batch, 10*time.Second) + r.o.SLO
+	step, err := r.offer(RoleSLO, rate, length, func(elapsed time.Duration) bool {
 		if elapsed < next {
 			return false
 		}
@@ -72,22 +72,22 @@ func (r *session) meets(rate float64) (bool, error) {
 	}
 	if step.Passed = met; met == nil {
 		step.Note = "undecided: noise"
-		return false, nil
 	}
-	return *met, nil
+	return met != nil && *met, nil
 }
 
 // within tests the batches since begun that are old enough to tell. An objective that is missed only with the delays by
 // the generator is left open.
 func (r *session) within(begun, elapsed, batch time.Duration) *bool {
+	// of calls that are older than the objective
 	held, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, false, func(c *load.Call) bool {
-		return misses(c, r.o.SLO)
+		return endedBadly(c) || c.Response() > r.o.SLO
 	})
 	if held == nil || *held {
 		return held
 	}
 	without, _ := r.share(begun, elapsed-r.o.SLO, batch, r.o.SLOShare, true, func(c *load.Call) bool {
-		return misses(c, r.o.SLO+c.Lateness())
+		return endedBadly(c) || c.Response() > r.o.SLO+c.Lateness()
 	})
 	if without == nil || *without {
 		return nil
@@ -100,8 +100,8 @@ func (r *session) within(begun, elapsed, batch time.Duration) *bool {
 func (r *session) share(
 	begun, d, batch time.Duration, most float64, apart bool, bad func(*load.Call) bool,
 ) (held *bool, mean float64) {
-	n := int(d / batch)
-	slow, all := make([]float64, max(n, 0)), make([]float64, max(n, 0))
+	n := max(0, int(d/batch))
+	slow, all := make([]float64, n), make([]float64, n)
 	total, over := 0.0, 0.0
 	var stopped heldBack
 	for c := range load.Calls(r.s.Calls(begun)).All() {
@@ -134,22 +134,11 @@ func (r *session) share(
 	return nil, e.Value
 }
 
-// misses reports whether a call that is older than the objective missed it.
-func misses(c *load.Call, slo time.Duration) bool {
-	return c.Done == 0 || !c.Outcome.Good() || c.Response() > slo
-}
-
-const (
-	// ratedFor and ratedCalls are how long, and for how many calls, a rate is offered that a budget names; longestRated
-	// bounds both.
-	ratedFor, ratedCalls, longestRated = 5 * time.Second, 4000, 30 * time.Second
-)
-
 // rates offers the rates that budgets name, from the lowest on, as long as they held in the search and time is left:
 // what a target does beyond is known from the search.
 func (r *session) rates() error {
 	for _, rate := range slices.Compact(slices.Sorted(slices.Values(r.o.Rates))) {
-		d := min(lasting(rate, ratedFor, ratedCalls), longestRated)
+		d := min(lasting(rate, 5*time.Second, 4000), 30*time.Second)
 		if rate > max(r.fastest, r.lasted) || d+r.o.Timeout > r.remaining() {
 			return nil
 		}
@@ -197,9 +186,6 @@ type solo struct {
 
 func (p solo) length() time.Duration { return p.skip + p.judged }
 
-// longestSolo bounds what one caller offers.
-const longestSolo = 20 * time.Second
-
 // solo plans the experiment for n callers. It is not done where calls beyond the limit are not refused, nor where it
 // would take too long.
 func (r Result) solo(n int) (p solo, ok bool) {
@@ -218,7 +204,7 @@ func (r Result) solo(n int) (p solo, ok bool) {
 	}
 	p.skip = time.Duration(1.5 * saved / (p.rate - p.share) * 1e9)
 	p.judged = max(3*time.Second, time.Duration(2*r.Signature.Period*1e9), time.Duration(40/p.rate*1e9))
-	return p, p.length() <= longestSolo
+	return p, p.length() <= 20*time.Second
 }
 
 // callers says what came of the experiment; nil: it was not done, or leaves it open.
@@ -236,12 +222,10 @@ func (t Trace) callers(r *Result, floor float64) *Finding {
 	case !ok || n < 20:
 	case alone <= mostBad+floor:
 		return &Finding{LimitShared, fmt.Sprintf("one of %d callers alone was granted %s/s, %s times its share of the "+
-			"capacity: all callers share the limit",
-			t.Callers, granted, number(p.rate/p.share))}
+			"capacity: all callers share the limit", t.Callers, granted, number(p.rate/p.share))}
 	case alone-floor >= (1-p.share/p.rate)/2:
-		return &Finding{LimitPerCaller, fmt.Sprintf(
-			"one of %d callers alone was refused %s %% of %s/s, which all of them together were granted: each caller, or each "+
-				"of its connections, has a limit of its own",
+		return &Finding{LimitPerCaller, fmt.Sprintf("one of %d callers alone was refused %s %% of %s/s, which all of them "+
+			"together were granted: each caller, or each of its connections, has a limit of its own",
 			t.Callers, number(100*alone), granted)}
 	}
 	return nil

@@ -3,6 +3,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -59,25 +60,15 @@ type Options struct {
 
 // Defaults returns o with every unset field filled in.
 func (o Options) Defaults() Options {
-	set(&o.Start, 10)
-	set(&o.MaxRate, 100_000)
-	set(&o.MaxConns, 4096)
-	set(&o.Timeout, 30*time.Second)
-	set(&o.MaxSeconds, 300)
-	set(&o.SLOShare, 0.01)
-	set(&o.PointTime, 5*time.Second)
-	o.Start = min(o.Start, o.MaxRate)
+	o.MaxRate = cmp.Or(o.MaxRate, 100_000)
+	o.Start = min(cmp.Or(o.Start, 10), o.MaxRate)
+	o.MaxConns, o.Timeout = cmp.Or(o.MaxConns, 4096), cmp.Or(o.Timeout, 30*time.Second)
+	o.MaxSeconds, o.SLOShare = cmp.Or(o.MaxSeconds, 300), cmp.Or(o.SLOShare, 0.01)
+	o.PointTime = cmp.Or(o.PointTime, 5*time.Second)
 	if o.Arrivals == nil {
 		o.Arrivals = func(rate float64, d time.Duration) load.Process { return load.Constant{Rate: rate, Duration: d} }
 	}
 	return o
-}
-
-func set[T comparable](p *T, v T) {
-	var zero T
-	if *p == zero {
-		*p = v
-	}
 }
 
 func (o Options) validate() error {
@@ -85,9 +76,8 @@ func (o Options) validate() error {
 	case !(o.Start > 0), !(o.MaxRate > 0):
 		return fmt.Errorf("capacity: start %v/s and maximum %v/s must be positive", o.Start, o.MaxRate)
 	case o.Timeout < 0, o.SLO < 0, o.MaxConns < 0, o.Callers < 0, o.PointTime < 0, !(o.MaxSeconds > 0):
-		return fmt.Errorf("capacity: timeout %v, objective %v, connections %d, callers %d, point %v and time %v s must not "+
-			"be negative",
-			o.Timeout, o.SLO, o.MaxConns, o.Callers, o.PointTime, o.MaxSeconds)
+		return fmt.Errorf("capacity: timeout %v, objective %v, connections %d, callers %d, point %v and time %v s must "+
+			"not be negative", o.Timeout, o.SLO, o.MaxConns, o.Callers, o.PointTime, o.MaxSeconds)
 	}
 	return nil
 }

@@ -232,12 +232,7 @@ func (r *session) warmer() bool {
 	if b.p50 == 0 {
 		return false
 	}
-	var response []float64
-	for c := range r.t.due(s.Segment.Start, s.Segment.End) {
-		if c.Done != 0 && c.Outcome.Good() {
-			response = append(response, float64(c.Response()))
-		}
-	}
+	response := responses(r.t.due(s.Segment.Start, s.Segment.End), 0)
 	if len(response) < 50 {
 		return false
 	}
@@ -322,13 +317,7 @@ func (r *session) saved() float64 {
 
 // longestAnswer is the p99 of the responses of the last second: while that long nothing ends, nothing will.
 func (r *session) longestAnswer() time.Duration {
-	var response []float64
-	now := r.s.Now()
-	for c := range r.t.due(0, math.MaxInt64) {
-		if c.Done > now-2*time.Second && c.Outcome.Good() {
-			response = append(response, float64(c.Response()))
-		}
-	}
+	response := responses(r.t.due(0, math.MaxInt64), r.s.Now()-2*time.Second)
 	if len(response) == 0 {
 		return time.Second
 	}

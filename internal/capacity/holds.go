@@ -147,9 +147,6 @@ func losses(calls []load.Call, now, old time.Duration) (bad, failed, n int) {
 	return bad, failed, n
 }
 
-// endedBadly reports whether a call that is old enough to tell did not end well.
-func endedBadly(c *load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }
-
 // lastStretch is how long a service has to hold a rate at a stretch; a target that collapses, or refuses calls little
 // by little, twice as long.
 const lastStretch = 12 * time.Second

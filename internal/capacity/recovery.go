@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -9,14 +8,12 @@ import (
 	"tare/internal/stat"
 )
 
-// errDown says that the target stays down.
-var errDown = errors.New("the target stays down")
+// This file waits until what was offered is over, and until the target is as it was before.
 
 const (
-	// singles is how many single calls in a row have to be answered as before the load.
-	singles = 3
-	// idleFactor is how many times the idle response a single call may take.
-	idleFactor = 3
+	singles    = 3                // in a row have to be answered as before the load
+	idleFactor = 3                // times the idle response may a single call take
+	patient    = 30 * time.Second // has the target at least to come back: a crashed one is started again after a while
 )
 
 // drain waits until calls in flight have ended, but not for those that seem to be stuck.
@@ -54,7 +51,10 @@ func (r *session) settle(why string) error {
 			return err
 		}
 	}
-	return r.comesBack()
+	if err := r.recovery(); err != nil || r.t.Recovery.Recovered {
+		return err
+	}
+	return errDown
 }
 
 // waitForConnections waits until no call waits for a connection: those are not the next step's.
@@ -83,37 +83,17 @@ func (r *session) single() (bool, error) {
 		return false, fmt.Errorf("wait for single calls: %w", err)
 	}
 	r.watchNow()
-	var response []float64
-	good := 0
-	for _, c := range due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End) {
-		if c.Done != 0 && c.Outcome.Good() {
-			good++
-			response = append(response, c.Response().Seconds())
-		}
-	}
-	n := step.Segment.Offered
+	calls := load.Calls(r.s.Calls(step.Segment.Start))
+	response := responses(calls.Due(step.Segment.Start, step.Segment.End), 0)
+	n, good := step.Segment.Offered, len(response)
 	allowed := int(2 * r.floor() * float64(n))
 	if r.floor() > 0 {
 		allowed = max(allowed, 1)
 	}
-	idle := n > 0 && good >= n-allowed && len(response) > 0 && stat.Quantile(response, 0.5) <= limit.Seconds()
+	idle := n > 0 && good >= n-allowed && good > 0 && stat.Quantile(response, 0.5) <= float64(limit)
 	step.Passed = &idle
 	return idle, nil
 }
-
-// comesBack gives the target the recovery probe in the middle of a search.
-func (r *session) comesBack() error {
-	if err := r.recovery(); err != nil {
-		return err
-	}
-	if r.t.Recovery.Recovered {
-		return nil
-	}
-	return errDown
-}
-
-// patient is how long at least the target has to come back: a crashed one is started again after a while.
-const patient = 30 * time.Second
 
 // recovery asks with fresh calls whether the target comes back. Calls in flight and idle connections are left as they
 // are, as real clients would leave them, for the length of a timeout; then the idle connections are closed.
@@ -149,11 +129,8 @@ func (r *session) probe(v *Recovery, timeout time.Duration, step Step) error {
 		}
 		now := r.s.Now()
 		switch {
-		case row == 5:
-			v.Recovered, v.Complete = true, true
-			return nil
-		case now-v.Start >= v.Deadline:
-			v.Complete = true
+		case row == 5, now-v.Start >= v.Deadline:
+			v.Recovered, v.Complete = row == 5, true
 			return nil
 		case v.DroppedIdle == nil && now-v.Start >= r.o.Timeout:
 			r.s.DropIdle()

@@ -104,8 +104,7 @@ func (t Trace) badCalls(s Step) (bad, n int) {
 		if endedBadly(c) {
 			ended = 1
 		}
-		all, allBad = all+1, allBad+ended
-		if !disturbed {
+		if all, allBad = all+1, allBad+ended; !disturbed {
 			n, bad = n+1, bad+ended
 		}
 	}
@@ -197,7 +196,8 @@ type base struct {
 // varied reports whether some calls take much longer than others well below the capacity.
 func (b base) varied() bool { return b.p99 > 2*b.p50 }
 
-// baseOf looks at the ramp's steps that held, without the fastest, which may be close to the capacity.
+// baseOf looks at the ramp's steps that held, without the fastest, which may be close to the capacity. Of these, only
+// the steps whose median is near the least are typical: the first calls of a target may have come before it was warm.
 func baseOf(t Trace) base {
 	var steps []Step
 	for _, s := range t.Steps {
@@ -208,53 +208,37 @@ func baseOf(t Trace) base {
 	if n := len(steps); n > 1 {
 		steps = steps[:n-1]
 	}
-	var b base
-	var shares []tally
-	medians := make([]float64, len(steps))
-	responses := make([][]float64, len(steps))
+	shares, medians, of := make([]tally, len(steps)), make([]float64, len(steps)), make([][]float64, len(steps))
 	for i, s := range steps {
-		var n tally
 		for c := range t.due(s.Segment.Start, s.Segment.End) {
-			switch {
-			case c.Done == 0:
-			case c.Outcome.Good():
-				n.ended++
-				responses[i] = append(responses[i], float64(c.Response()))
-			default:
-				n.ended++
-				n.bad++
+			if c.Done == 0 {
+				continue
+			}
+			if shares[i].ended++; c.Outcome.Good() {
+				of[i] = append(of[i], float64(c.Response()))
+			} else {
+				shares[i].bad++
 			}
 		}
-		shares = append(shares, n)
-		if medians[i] = math.Inf(1); len(responses[i]) > 0 {
-			medians[i] = stat.Quantile(responses[i], 0.5)
+		if medians[i] = math.Inf(1); len(of[i]) > 0 {
+			medians[i] = stat.Quantile(of[i], 0.5)
 		}
 	}
-	b.responses(responses, medians)
-	if n := len(shares); n > 1 {
+	var b base
+	var typical []float64
+	for i, m := range medians {
+		if m <= 1.5*slices.Min(medians) {
+			typical = append(typical, of[i]...)
+		}
+	}
+	if slices.Sort(typical); len(typical) > 0 {
+		b.p50 = time.Duration(stat.SortedQuantile(typical, 0.5))
+		b.p99, b.mean = time.Duration(stat.SortedQuantile(typical, 0.99)), time.Duration(stat.Mean(typical))
+	}
+	if len(steps) > 1 {
 		b.floor = floorOf(shares)
 	}
 	return b
-}
-
-// responses takes the responses of the steps whose median is near the least: the first calls of a target that is not
-// warm yet are not typical of it.
-func (b *base) responses(of [][]float64, medians []float64) {
-	if len(medians) == 0 {
-		return
-	}
-	var all []float64
-	for i, m := range medians {
-		if m <= 1.5*slices.Min(medians) {
-			all = append(all, of[i]...)
-		}
-	}
-	if len(all) > 0 {
-		slices.Sort(all)
-		b.p50, b.p99, b.mean = time.Duration(stat.SortedQuantile(all, 0.5)), time.Duration(
-			stat.SortedQuantile(all, 0.99),
-		), time.Duration(stat.Mean(all))
-	}
 }
 
 // tally counts the calls of a step that ended, and those of them that ended badly.
@@ -265,17 +249,14 @@ type tally struct{ ended, bad int }
 func floorOf(steps []tally) float64 {
 	var sum tally
 	for _, s := range steps {
-		if expected := float64(s.ended) * (float64(sum.bad) + 0.5) / (float64(sum.ended) + 1); sum.ended > 0 &&
-			float64(s.bad) > expected+3*math.Sqrt(expected)+1 {
+		expected := float64(s.ended) * (float64(sum.bad) + 0.5) / (float64(sum.ended) + 1)
+		if sum.ended > 0 && float64(s.bad) > expected+3*math.Sqrt(expected)+1 {
 			break
 		}
 		sum.ended += s.ended
 		sum.bad += s.bad
 	}
-	if sum.ended == 0 {
-		return 0
-	}
-	return float64(sum.bad) / float64(sum.ended)
+	return float64(sum.bad) / float64(max(1, sum.ended))
 }
 
 // lastOverload are the steps of the last attempt to overload that the target did not simply take.
@@ -307,66 +288,55 @@ func (r *Result) recover(t Trace) {
 		return
 	}
 	r.Wedged, r.IdleDropped = !v.Recovered, v.DroppedIdle != nil
-	if v.Recovered && len(v.Probes) > 0 {
-		last := v.Probes[len(v.Probes)-1]
-		first := last.At
-		for i := len(v.Probes) - 1; i >= 0 && v.Probes[i].Good; i-- {
-			first = v.Probes[i].At
-		}
-		s := max(0, (first - v.Start).Seconds())
-		r.RecoverySeconds = &s
-	}
-	r.RecoveryNote = v.sentence(r.RecoverySeconds)
-}
-
-func (v Recovery) sentence(s *float64) string {
 	after := ""
 	if v.DroppedIdle != nil {
-		after = fmt.Sprintf(
-			", after the client had closed its idle connections at %.1f s", (*v.DroppedIdle - v.Start).Seconds(),
-		)
+		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s",
+			(*v.DroppedIdle - v.Start).Seconds())
 	}
-	switch {
-	case s == nil:
-		return fmt.Sprintf(
-			"wedged: fresh calls were still not answered %.0f s after the load had stopped%s", v.Deadline.Seconds(), after,
-		)
-	case *s < 1:
-		return "recovers immediately" + after
+	if !v.Recovered || len(v.Probes) == 0 {
+		r.RecoveryNote = fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s",
+			v.Deadline.Seconds(), after)
+		return
 	}
-	return fmt.Sprintf("recovers after %.1f s%s", *s, after)
+	first := v.Probes[len(v.Probes)-1].At
+	for i := len(v.Probes) - 1; i >= 0 && v.Probes[i].Good; i-- {
+		first = v.Probes[i].At
+	}
+	s := max(0, (first - v.Start).Seconds())
+	r.RecoverySeconds, r.RecoveryNote = &s, fmt.Sprintf("recovers after %.1f s%s", s, after)
+	if s < 1 {
+		r.RecoveryNote = "recovers immediately" + after
+	}
+}
+
+func (r *Result) warning(format string, of ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, of...))
 }
 
 func (r *Result) warn(t Trace) {
 	if t.Stop == StopTime {
-		r.Warnings = append(r.Warnings, "the time ran out before everything was confirmed")
+		r.warning("the time ran out before everything was confirmed")
 	}
 	if r.VerifiedHigh > 0 && r.VerifiedHigh < r.Rate {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("calls are refused from %s/s on, when chance has all places taken; on "+
-			"average the places would allow %s/s",
-			number(r.VerifiedHigh), number(r.Rate)))
+		r.warning("calls are refused from %s/s on, when chance has all places taken; on average the places would allow %s/s",
+			number(r.VerifiedHigh), number(r.Rate))
 	}
-	if r.Broke && (r.VerifiedLow == 0 || r.VerifiedHigh == 0) {
-		r.Warnings = append(r.Warnings, "not confirmed from both sides: "+unconfirmed(*r))
+	switch unseen := "not confirmed from both sides: no rate was seen to %s for certain"; {
+	case !r.Broke:
+	case r.VerifiedLow == 0 && r.VerifiedHigh == 0:
+		r.warning(unseen, "hold or to break")
+	case r.VerifiedLow == 0:
+		r.warning(unseen, "hold")
+	case r.VerifiedHigh == 0:
+		r.warning(unseen, "break")
 	}
 	if r.ErrorFloor > 0.005 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor))
+		r.warning("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor)
 	}
 	if r.Rate > 0 && r.VerifiedHigh > 1.1*r.VerifiedLow {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("it is not known whether rates between %s/s, which held, and %s/s, "+
-			"which broke, hold",
-			number(r.VerifiedLow), number(r.VerifiedHigh)))
+		r.warning("it is not known whether rates between %s/s, which held, and %s/s, which broke, hold",
+			number(r.VerifiedLow), number(r.VerifiedHigh))
 	}
-}
-
-func unconfirmed(r Result) string {
-	switch {
-	case r.VerifiedLow == 0 && r.VerifiedHigh == 0:
-		return "no rate was seen to hold or to break for certain"
-	case r.VerifiedLow == 0:
-		return "no rate was seen to hold for certain"
-	}
-	return "no rate was seen to break for certain"
 }
 
 // Next says what to do after a search or a ladder that ended in this way without a capacity. bounded: a rate is known

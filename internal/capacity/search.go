@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 	"time"
 
@@ -15,10 +16,11 @@ import (
 // poll is how often a running step is looked at.
 const poll = 50 * time.Millisecond
 
-// errTime says that the time for the search has run out; errStop that it has come to its end early.
+// Why a search ends before its last confirmation.
 var (
 	errTime = errors.New("the time ran out")
 	errStop = errors.New("stopped")
+	errDown = errors.New("the target stays down")
 )
 
 // Search finds the rate at which the target behind s breaks. on may be nil. The trace is worth assessing also beside an
@@ -33,7 +35,6 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 		err = r.end(r.alone())
 	}
 	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound) {
-		r.read()
 		err = r.end(r.slo())
 	}
 	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound || r.t.Stop == StopClient) {
@@ -158,13 +159,12 @@ func (r *session) remaining() time.Duration {
 func (r *session) offer(
 	role Role, rate float64, d time.Duration, stop func(elapsed time.Duration) bool,
 ) (*Step, error) {
-	if left := r.remaining(); left < time.Second/2 {
+	left := r.remaining()
+	if left < time.Second/2 {
 		return nil, errTime
-	} else if d > left {
-		d = left
 	}
 	rate = min(rate, r.o.MaxRate)
-	return r.offerProcess(Step{Role: role, Rate: rate}, r.o.Arrivals(rate, d), stop)
+	return r.offerProcess(Step{Role: role, Rate: rate}, r.o.Arrivals(rate, min(d, left)), stop)
 }
 
 // offerProcess runs one step of any shape and adds it to the trace.
@@ -187,15 +187,14 @@ func (r *session) offerProcess(step Step, p load.Process, stop func(elapsed time
 
 // pause offers nothing for d, or until done says so, and adds the drain to the trace.
 func (r *session) pause(d time.Duration, done func() bool, note string) error {
-	if left := r.remaining(); left <= 0 {
+	left := r.remaining()
+	if left <= 0 {
 		return errTime
-	} else if d > left {
-		d = left
 	}
 	r.attempts[RoleDrain]++
 	step := Step{Role: RoleDrain, Attempt: r.attempts[RoleDrain], Segment: load.Segment{Start: r.s.Now()}, Note: note}
 	r.watch(StepBegins, step)
-	err := r.s.Wait(r.ctx, d, poll, func() bool {
+	err := r.s.Wait(r.ctx, min(d, left), poll, func() bool {
 		r.watch(StepProgress, step)
 		return done != nil && done()
 	})
@@ -290,19 +289,14 @@ func (h *history) add(p load.Progress) {
 	h.moments = append(h.moments, m)
 }
 
-func (h *history) last() moment {
-	if len(h.moments) == 0 {
-		return moment{}
-	}
-	return h.moments[len(h.moments)-1]
-}
+func (h *history) last() moment { return h.at(math.MaxInt64) }
 
 // at is the last moment not after t, or the first there is.
 func (h *history) at(t time.Duration) moment {
-	i := sort.Search(len(h.moments), func(i int) bool { return h.moments[i].at > t })
 	if len(h.moments) == 0 {
 		return moment{}
 	}
+	i := sort.Search(len(h.moments), func(i int) bool { return h.moments[i].at > t })
 	return h.moments[max(0, i-1)]
 }
 

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"tare/internal/load"
@@ -153,28 +154,27 @@ func ends(calls iter.Seq[*load.Call], from, to time.Duration) []float64 {
 	return t
 }
 
-// dueFrom returns the calls that were due at or after since.
-func dueFrom(calls []load.Call, since time.Duration) []load.Call {
-	i, _ := slices.BinarySearchFunc(calls, since, func(c load.Call, t time.Duration) int {
-		if c.Intended < t {
-			return -1
-		}
-		return 1
-	})
-	return calls[i:]
-}
-
 // due returns the calls that were due in [from, to).
 func due(calls []load.Call, from, to time.Duration) []load.Call {
-	calls = dueFrom(calls, from)
-	i, _ := slices.BinarySearchFunc(calls, to, func(c load.Call, t time.Duration) int {
-		if c.Intended < t {
-			return -1
-		}
-		return 1
-	})
-	return calls[:i]
+	first := func(at time.Duration) int {
+		return sort.Search(len(calls), func(i int) bool { return calls[i].Intended >= at })
+	}
+	return calls[first(from):max(first(from), first(to))]
 }
+
+// responses are those, in nanoseconds, of the calls that ended well after an instant.
+func responses(calls iter.Seq[*load.Call], after time.Duration) []float64 {
+	var all []float64
+	for c := range calls {
+		if c.Done > after && c.Outcome.Good() {
+			all = append(all, float64(c.Response()))
+		}
+	}
+	return all
+}
+
+// endedBadly reports whether a call that is old enough to tell did not end well.
+func endedBadly(c *load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }
 
 // longestRun bounds every instant of a trace: no search lasts a month.
 const longestRun = 31 * 24 * time.Hour
@@ -191,13 +191,10 @@ func (t *Trace) Check() error {
 		case s.Role != RoleRecovery && x.Start < last:
 			return fmt.Errorf("step %d begins before the one before it", i+1)
 		case !finite(s.Rate) || x.Offered < 0 || x.Sent < 0 || !finite(x.CPU):
-			return fmt.Errorf(
-				"step %d has a rate of %v/s, %d calls of which %d were sent, and %v s of CPU time", i+1, s.Rate, x.Offered, x.Sent,
-				x.CPU,
-			)
-		default:
-			last = x.Start
+			return fmt.Errorf("step %d has a rate of %v/s, %d calls of which %d were sent, and %v s of CPU time",
+				i+1, s.Rate, x.Offered, x.Sent, x.CPU)
 		}
+		last = s.Segment.Start
 	}
 	for name, at := range map[string]time.Duration{"timeout": t.Timeout, "read": t.Read, "slo": t.SLO} {
 		if !plausible(at) {
@@ -205,15 +202,10 @@ func (t *Trace) Check() error {
 		}
 	}
 	if !finite(t.MaxRate) || !finite(t.SLOShare) || !finite(t.Allowance) || t.MaxConns < 0 || t.Callers < 0 {
-		return fmt.Errorf(
-			"max_rate is %v, slo_share %v, allowance %v, max_conns %d, callers %d", t.MaxRate, t.SLOShare, t.Allowance,
-			t.MaxConns, t.Callers,
-		)
+		return fmt.Errorf("max_rate is %v, slo_share %v, allowance %v, max_conns %d, callers %d",
+			t.MaxRate, t.SLOShare, t.Allowance, t.MaxConns, t.Callers)
 	}
-	return t.Recovery.check()
-}
-
-func (v *Recovery) check() error {
+	v := t.Recovery
 	if v == nil {
 		return nil
 	}
