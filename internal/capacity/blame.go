@@ -38,12 +38,15 @@ func (r *session) blame(step *Step, broke bool, tries *int) (blamed bool, err er
 	if a.Valid && broke {
 		why = r.crowded(step)
 	}
-	ramp := step.Role == RoleRamp // an overload is one however late it is sent
 	switch {
 	case why != "" && (broke || a.AchievedRatio < signature.LeastAchieved):
-		step.ClientLimited, step.Note = true, why+hostTime(step)
-	case ramp && broke && *tries < mostTries && r.burstExplains(step, a):
-		step.Note = offeredAgain(a)
+		step.ClientLimited, step.Note = true, why
+		if h := step.host(); h != nil {
+			step.Note += fmt.Sprintf(" (of its processors' time %s was used, and %s stolen by the hypervisor)",
+				signature.Percent(h.Busy/h.All), signature.Percent(h.Stolen/h.All))
+		}
+	case step.Role == RoleRamp && broke && *tries < mostTries && r.burstExplains(step, a):
+		step.Note = offeredAgain(a) // but an overload is one however late it is sent
 	default:
 		return false, nil
 	}
@@ -61,8 +64,7 @@ func (r *session) auditOf(step *Step) Audit {
 
 // offeredAgain is the note of a step that is offered again because of calls that came together.
 func offeredAgain(a Audit) string {
-	return fmt.Sprintf("broke, but the host held calls back, up to %s at a time: offered again",
-		unit.Count(a.Displaced, "call"))
+	return "broke, but the host held calls back, up to " + unit.Count(a.Displaced, "call") + " at a time: offered again"
 }
 
 // burstExplains reports whether calls that came together, because generator or host had been held up, can be why a step
@@ -98,16 +100,6 @@ func (s *Step) host() *load.Processors {
 		return e.Host
 	}
 	return nil
-}
-
-// hostTime says what else took the processors in a step: " (…)", or "" where that is not known.
-func hostTime(step *Step) string {
-	h := step.host()
-	if h == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (of its processors' time %s was used, and %s stolen by the hypervisor)",
-		signature.Percent(h.Busy/h.All), signature.Percent(h.Stolen/h.All))
 }
 
 // A limited is a rate at which the generator was the limit, and why.
@@ -177,13 +169,6 @@ func (r *session) clientLimited(limits []limited) error {
 	}
 	r.stop(StopClient, fmt.Sprintf("%sat %s/s %s", when, number(at.rate), at.why))
 	return errStop
-}
-
-// clientVerdict is the class of a search that the generator limited.
-func clientVerdict(reason string) signature.Verdict {
-	return signature.Verdict{
-		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
-	}
 }
 
 const (

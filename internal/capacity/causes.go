@@ -85,15 +85,13 @@ func (r *session) usesUp(saved, low, high float64) (bool, error) {
 	}
 	r.watchNow()
 	waiting := float64(r.seen.last().open) + 0.25*saved + 0.05*rate + 3*math.Sqrt(rate*d.Seconds())
-	step, err := r.offer(
-		RoleConfirmHigh, rate, d, func(time.Duration) bool { return float64(r.seen.last().open) > waiting },
-	)
+	used := func(time.Duration) bool { return float64(r.seen.last().open) > waiting }
+	step, err := r.offer(RoleConfirmHigh, rate, d, used)
 	if err != nil {
 		return false, err
 	}
-	used := float64(r.seen.last().open) > waiting
-	step.Passed, step.Note = new(!used), "is it an allowance that is used up?"
-	return used, nil
+	step.Passed, step.Note = new(!used(d)), "is it an allowance that is used up?"
+	return !*step.Passed, nil
 }
 
 // stands reports whether confirmations are made with a queue that stands.
@@ -192,9 +190,8 @@ func (r *session) places() error {
 			return err
 		}
 		d := over + 3*base + 50*time.Millisecond
-		if _, err := r.offerProcess(
-			Step{Role: RoleBurst, Rate: float64(n) / over.Seconds()}, load.Burst{Calls: n, Over: over, Duration: d}, nil,
-		); err != nil {
+		step := Step{Role: RoleBurst, Rate: float64(n) / over.Seconds()}
+		if _, err := r.offerProcess(step, load.Burst{Calls: n, Over: over, Duration: d}, nil); err != nil {
 			return err
 		}
 	}
@@ -207,14 +204,12 @@ func (r *session) places() error {
 // saved up lasts: then each rate is to be confirmed from rest.
 func (r *session) remembers() error {
 	traits := r.class().Traits()
-	if !traits.Saves || traits.Falls || traits.Strands || r.rests || r.estimate.Value <= 0 ||
-		r.fastest < 3*r.estimate.Value {
+	value := r.estimate.Value
+	if !traits.Saves || traits.Falls || traits.Strands || r.rests || value <= 0 || r.fastest < 3*value {
 		return nil
 	}
-	rate := min(math.Sqrt(r.estimate.Value*r.fastest), r.o.MaxRate)
-	d := time.Duration(
-		(1.5*surplus(r.t, lastOverload(r.t), r.estimate.Value)+20)/(rate-r.estimate.Value)*1e9,
-	) + time.Second
+	rate := min(math.Sqrt(value*r.fastest), r.o.MaxRate)
+	d := time.Duration((1.5*surplus(r.t, lastOverload(r.t), value)+20)/(rate-value)*1e9) + time.Second
 	if d > 40*time.Second {
 		return nil
 	}
@@ -268,7 +263,8 @@ func (r *session) keepBusy() error {
 		}
 	}
 	r.judge()
-	r.spent = r.t.spent()
+	_, before, after := r.t.shifted()
+	r.spent = after < before
 	return nil
 }
 
@@ -283,12 +279,6 @@ func (r *session) overdue(s *Step) bool {
 		}
 	}
 	return 2*timed > ended
-}
-
-// spent reports whether a service did less after it had been kept busy for a while.
-func (t Trace) spent() bool {
-	_, before, after := t.shifted()
-	return after < before
 }
 
 // shifted is when a service that was kept busy after the last overload began to do more or less, and how many calls a
@@ -326,7 +316,7 @@ func (r *session) busyRate(goodput float64, chunk time.Duration, hurry bool) flo
 	case hurry && float64(now.open) < 0.25*want:
 		more = 0.3
 	}
-	return min(r.o.MaxRate, goodput/(1-min(0.5, r.floor()))*(1+math.Max(-0.6, math.Min(0.3, more))))
+	return min(r.o.MaxRate, goodput/(1-min(0.5, r.floor()))*(1+max(-0.6, min(0.3, more))))
 }
 
 // busy is the stretch since the given instant in which the service was kept busy; ok is false where there is none.

@@ -56,8 +56,9 @@ func (r *session) confirm() (goodput float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.class().Traits().Steady || r.lossy()) &&
-			!r.rests {
+		traits, last := r.class().Traits(), r.t.Steps[len(r.t.Steps)-1]
+		fails := traits.Steady || traits.Lossless && last.Note == failNote // though it is to let that pass
+		if role == RoleConfirmLow && !held && fails && got < 0.93*(1-r.floor())*rate && !r.rests {
 			if r.overloads() < 3 {
 				return max(got, rate/100), nil // it may have been a stall in which nothing passed at all
 			}
@@ -66,7 +67,6 @@ func (r *session) confirm() (goodput float64, err error) {
 		if r.warmer() && r.overloads() < 6 {
 			return max(rate, r.fastest), nil
 		}
-		last := r.t.Steps[len(r.t.Steps)-1]
 		if role == RoleConfirmHigh && last.Passed == nil && a.hi == 0 {
 			if a.widen() {
 				continue
@@ -117,11 +117,6 @@ func (r *session) waits() bool {
 	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Places && !t.Strands
 }
 
-// lossy reports whether calls failed in the last step, though the class is one whose calls wait.
-func (r *session) lossy() bool {
-	return r.class().Traits().Lossless && r.t.Steps[len(r.t.Steps)-1].Note == failNote
-}
-
 // width is how far from the estimate to confirm: 2 %, or as far as noise demands.
 func (r *session) width() float64 {
 	w := max(0.02, min(0.15, r.estimate.Half()*1.5))
@@ -146,7 +141,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 		return r.lasts(rate, r.stretch())
 	}
 	if r.waits() || r.class().Traits().Unaccepted {
-		held, goodput, err := r.drifts(role, rate)
+		held, goodput, err := r.drifts(role, rate, max(10*time.Second, 8*r.block(rate)))
 		if held && err == nil && role == RoleConfirmHigh && (r.canBeKeptBusy() || r.class().Traits().Falls) {
 			return r.lasts(rate, r.stretch()) // it did not do as much under overload, or when it was kept busy
 		}
@@ -255,16 +250,13 @@ func (r *session) prepare(role Role) error {
 	case r.stands():
 		return r.prime()
 	case r.spent:
-		return r.pause(
-			r.o.Timeout, func() bool { return float64(r.seen.last().open) <= 2*r.estimate.Value*r.typical.Seconds()+2 },
-			"until the queue is empty",
-		)
+		empty := func() bool { return float64(r.seen.last().open) <= 2*r.estimate.Value*r.typical.Seconds()+2 }
+		return r.pause(r.o.Timeout, empty, "until the queue is empty")
 	case r.rests || traits.Falls:
 		return r.settle("until the target is idle")
 	case r.waits():
-		if err := r.pause(
-			r.o.Timeout+time.Second, r.quiet(max(time.Second, r.longestAnswer())), "until the queue is empty",
-		); err != nil {
+		quiet := r.quiet(max(time.Second, r.longestAnswer()))
+		if err := r.pause(r.o.Timeout+time.Second, quiet, "until the queue is empty"); err != nil {
 			return err
 		}
 		return r.settle("until the queue is empty")

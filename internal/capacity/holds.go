@@ -68,7 +68,7 @@ func (r *session) lossTime(rate float64) (before, counted time.Duration) {
 
 // nextWindow is when the limiter's window turns next, and its period; 0 where there is none.
 func (r *session) nextWindow() (next, period time.Duration) {
-	period = time.Duration(r.estimate.verdict.Period * 1e9)
+	period = r.period()
 	over := lastOverload(r.t)
 	if !r.class().Traits().Windowed || period <= 0 || len(over) == 0 {
 		return 0, 0
@@ -129,20 +129,17 @@ func (r *session) old() time.Duration {
 func losses(calls []load.Call, now, old time.Duration) (bad, failed, n int) {
 	for _, c := range calls {
 		switch {
+		case c.Outstanding(now) && c.Intended >= now-old:
+			continue
 		case c.Outstanding(now):
-			if c.Intended < now-old {
-				bad++
-				n++
-			}
+			bad++
 		case c.Outcome.Good():
-			n++
 		case c.Outcome == load.Failed || c.Outcome == load.Wrong:
 			failed++
-			n++
 		default:
 			bad++
-			n++
 		}
+		n++
 	}
 	return bad, failed, n
 }
@@ -239,15 +236,11 @@ func (r *session) stretch() time.Duration {
 // open is decided by their share.
 func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, err error) {
 	most := r.floor() + 0.01
-	batch := lasting(rate, 500*time.Millisecond, 10)
-	if p := time.Duration(r.estimate.verdict.Period * 1e9); p > 0 {
-		batch = whole(batch, p)
-	}
+	batch := whole(lasting(rate, 500*time.Millisecond, 10), r.period())
 	old := r.old()
 	settled := time.Second + 2*r.typical // the queue of the step before
 	begun, next := r.s.Now()+settled, settled+old+5*batch
 	var open *bool
-	var mean float64
 	length := max(12*batch, 8*time.Second)
 	if r.long {
 		length *= 2
@@ -257,14 +250,14 @@ func (r *session) sheds(role Role, rate float64) (held bool, goodput float64, er
 			return false
 		}
 		next = elapsed + batch
-		open, mean = r.share(begun, elapsed-settled-old, batch, most, true, endedBadly)
+		open, _ = r.share(begun, elapsed-settled-old, batch, most, true, endedBadly)
 		return open != nil
 	})
 	if err != nil {
 		return false, 0, err
 	}
 	if open == nil {
-		_, mean = r.share(begun, step.Length()-settled-old, batch, most, true, endedBadly)
+		_, mean := r.share(begun, step.Length()-settled-old, batch, most, true, endedBadly)
 		open = new(mean <= most)
 	}
 	if *open && r.lossOverConfirmations(rate) > most {
@@ -301,14 +294,10 @@ func (r *session) lossOverConfirmations(rate float64) float64 {
 // failNote is the note of a step that was ended because calls failed.
 const failNote = "calls fail"
 
-// drifts tries a rate at a target whose calls wait: above the capacity responses grow by rate ÷ capacity − 1 per
-// second. It is a sequential test of that slope against half of what a bracket of 2 % should show.
-func (r *session) drifts(role Role, rate float64) (held bool, goodput float64, err error) {
-	return r.driftsFor(role, rate, max(10*time.Second, 8*r.block(rate)))
-}
-
-// driftsFor is drifts for at most so long. A rate that should hold has a second, longer chance to be decided.
-func (r *session) driftsFor(role Role, rate float64, most time.Duration) (held bool, goodput float64, err error) {
+// drifts tries a rate at a target whose calls wait, for most at most: above the capacity responses grow by
+// rate ÷ capacity − 1 per second. It is a sequential test of that slope against half of what a bracket of 2 % should
+// show. A rate that should hold has a second, longer chance to be decided.
+func (r *session) drifts(role Role, rate float64, most time.Duration) (held bool, goodput float64, err error) {
 	block := r.block(rate)
 	var open *bool
 	failing := false
@@ -317,12 +306,9 @@ func (r *session) driftsFor(role Role, rate float64, most time.Duration) (held b
 		if elapsed < time.Second {
 			return false
 		}
-		if _, c := r.seen.over(elapsed); c.bad >= 8 && r.fails(r.s.Now()-elapsed) {
-			failing = true
-			return true
-		}
-		if elapsed < next {
-			return false
+		_, c := r.seen.over(elapsed)
+		if failing = c.bad >= 8 && r.fails(r.s.Now()-elapsed); failing || elapsed < next {
+			return failing
 		}
 		next += block
 		open = r.slope(rate, r.s.Now()-elapsed, elapsed, block)
@@ -332,9 +318,16 @@ func (r *session) driftsFor(role Role, rate float64, most time.Duration) (held b
 		return false, 0, err
 	}
 	goodput = r.seen.goodput(step.Length())
-	if failing {
+	if _, c := r.seen.over(step.Length()); failing || float64(c.bad) > r.allowed(c.due) {
 		step.Passed, step.Note = new(false), failNote
 		return false, goodput, nil
+	}
+	if r.class().Traits().Unaccepted {
+		calls := due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End)
+		if stuck := signature.Stuck(load.Calls(calls).All(), r.s.Now()); float64(stuck) > excused(len(calls)) {
+			step.Passed, step.Note = new(false), fmt.Sprintf("%d calls are stuck", stuck)
+			return false, goodput, nil
+		}
 	}
 	if open == nil {
 		open = r.slope(rate, step.Segment.Start, step.Length(), block)
@@ -342,24 +335,12 @@ func (r *session) driftsFor(role Role, rate float64, most time.Duration) (held b
 	if _, c := r.seen.over(step.Length() / 2); open == nil && float64(c.good) < 0.8*(1-r.floor())*float64(c.due) {
 		open = new(false)
 	}
-	if _, c := r.seen.over(step.Length()); float64(c.bad) > r.allowed(c.due) {
-		step.Passed, step.Note = new(false), failNote
-		return false, goodput, nil
-	}
-	if r.class().Traits().Unaccepted {
-		now := r.s.Now()
-		calls := due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End)
-		if stuck := signature.Stuck(load.Calls(calls).All(), now); float64(stuck) > max(1, 0.005*float64(len(calls))) {
-			step.Passed, step.Note = new(false), fmt.Sprintf("%d calls are stuck", stuck)
-			return false, goodput, nil
-		}
-	}
 	if step.Passed = open; open != nil {
 		return *open, goodput, nil
 	}
 	step.Note = "undecided: noise"
 	if longer := 25 * time.Second; role == RoleConfirmLow && most < longer && r.remaining() > 2*longer {
-		return r.driftsFor(role, rate, longer)
+		return r.drifts(role, rate, longer)
 	}
 	return role == RoleConfirmLow, goodput, nil
 }
@@ -381,19 +362,18 @@ func (r *session) fails(from time.Duration) bool {
 // block is the length of the blocks whose responses are compared: at least half a second, ten calls, and whole periods
 // of a scheduler.
 func (r *session) block(rate float64) time.Duration {
-	b := max(time.Second/2, time.Duration(5/rate*1e9))
-	if p := time.Duration(r.estimate.verdict.Period * 1e9); p > 0 {
-		b = whole(b, p)
-	}
-	return whole(b, poll)
+	return whole(whole(lasting(rate, time.Second/2, 5), r.period()), poll)
 }
+
+// period is that of the target's answers; 0: none.
+func (r *session) period() time.Duration { return time.Duration(r.estimate.verdict.Period * 1e9) }
 
 // whole rounds d up to a multiple of unit.
 func whole(d, unit time.Duration) time.Duration {
-	if rest := d % unit; rest != 0 {
-		return d + unit - rest
+	if unit <= 0 || d%unit == 0 {
+		return d
 	}
-	return d
+	return d + unit - d%unit
 }
 
 // slope decides whether responses grow over a step that began at from: nil when noise leaves it open.

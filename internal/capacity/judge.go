@@ -21,19 +21,18 @@ type judgement struct {
 func judge(t Trace, b base, over []Step) judgement {
 	e := overloaded(t, over)
 	v := signature.Classify(evidence(t, b, over, e))
-	j := judgement{Estimate: e, verdict: v}
-	switch {
-	case v.Method().Traits().Places:
+	j := judgement{Estimate: e, verdict: v, failing: failing(t, b, over, v.Class)}
+	switch traits := v.Method().Traits(); {
+	case traits.Places:
 		j.Estimate = littles(t, b, over, v.InFlight, e)
-	case v.Method().Traits().Falls:
+	case traits.Falls:
 		j.Estimate = beforeTheFall(t, over, e)
-	case v.Method().Traits().Waits:
+	case traits.Waits:
 		j.Estimate = drained(t, over, e)
 	}
 	if busy, ok := t.busyGoodput(over); ok {
 		j.Estimate = busy
 	}
-	j.failing = failing(t, b, over, v.Class)
 	// The capacity counts calls that the target takes: of those it fails a share anyway.
 	taken := 1 - j.failing
 	j.Value, j.Lo, j.Hi = j.Value/taken, j.Lo/taken, j.Hi/taken
@@ -70,22 +69,17 @@ func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 	if share < 0.03 || b.floor > 0 && share < 3*b.floor+0.05 {
 		return share
 	}
-	return max(b.floor, t.share(rare))
-}
-
-// share is how many calls failed with one of these statuses, over the whole search, relative to them and the good ones.
-func (t Trace) share(statuses map[uint16]bool) float64 {
-	good, bad := 0, 0
+	good, bad = 0, 0 // over the whole search, and of the failed only those with a rare status
 	for c := range t.due(0, math.MaxInt64) {
 		switch {
 		case c.Done == 0:
 		case c.Outcome.Good():
 			good++
-		case (c.Outcome == load.Failed || c.Outcome == load.Wrong) && statuses[c.Status]:
+		case (c.Outcome == load.Failed || c.Outcome == load.Wrong) && rare[c.Status]:
 			bad++
 		}
 	}
-	return float64(bad) / float64(max(1, good+bad))
+	return max(b.floor, float64(bad)/float64(max(1, good+bad)))
 }
 
 // overloaded is the rate of successes over the overload steps, without their first tenth.
@@ -151,7 +145,7 @@ func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Esti
 	from, to := span(over)
 	sum, n := 0.0, 0
 	for c := range t.due(from, to) {
-		if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
+		if c.Sent != 0 && !endedBadly(c) {
 			sum += c.Service().Seconds()
 			n++
 		}
@@ -171,12 +165,9 @@ func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Esti
 // beforeTheFall is the highest goodput of a target that collapses: over any half second up to the end of the
 // overload.
 func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
-	best := e.Value
-	_, to := span(over)
-	from := t.Steps[0].Segment.Start
-	in := t.ends(from, to)
 	const width = 0.5
-	j := 0
+	_, to := span(over)
+	best, in, j := e.Value, t.ends(t.Steps[0].Segment.Start, to), 0
 	for i, x := range in {
 		for in[j] < x-width {
 			j++
@@ -191,9 +182,8 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	capacity := estimate.Value
 	e := signature.Evidence{
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
-		Allowance: t.Allowance,
-		Timeout:   t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
-		Stolen: stolen(over),
+		Allowance: t.Allowance, Timeout: t.Timeout, Local: t.Local, Calls: t.log(),
+		Repeats: estimate.N <= -4 && estimate.Half() < 0.03, Stolen: stolen(over),
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
@@ -202,17 +192,15 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 			Due: s.Segment.Offered,
 		}
 		switch {
-		case s.Role == RoleRamp && s.Segment.End <= from:
-			e.Windows = append(e.Windows, w)
+		case s.Role == RoleRamp && s.Segment.End <= from, s.Role == RoleBurst && s.Segment.Start >= to:
 		case s.Role == RoleFill && s.Segment.Start >= to:
-			e.Windows = append(e.Windows, w)
 			to = max(to, s.Segment.Start)
-		case s.Role == RoleBurst && s.Segment.Start >= to:
-			e.Windows = append(e.Windows, w)
 		case s.Role == RoleOverload && s.Segment.Start == from:
 			w.End = to
-			e.Windows = append(e.Windows, w)
+		default:
+			continue
 		}
+		e.Windows = append(e.Windows, w)
 	}
 	if begin, end, ok := t.busy(to); ok {
 		e.Windows = append(e.Windows, signature.Window{Role: string(RoleBusy), Start: begin + (end-begin)/3, End: end})
@@ -230,7 +218,7 @@ func stolen(steps []Step) float64 {
 			all, taken = all+h.All, taken+h.Stolen
 		}
 	}
-	if !(all > 0) {
+	if all == 0 {
 		return 0
 	}
 	return taken / all
@@ -264,7 +252,7 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 		}
 		var served []float64
 		for c := range t.due(s.Segment.Start, s.Segment.End) {
-			if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
+			if c.Sent != 0 && !endedBadly(c) {
 				served = append(served, float64(c.Service()))
 			}
 		}
@@ -319,11 +307,11 @@ func burst(t Trace, j judgement) *float64 {
 		}
 		n := 0
 		for c := range t.due(s.Segment.Start, to) {
-			if c.Done != 0 && c.Outcome.Good() {
+			if !endedBadly(c) {
 				n++
 			}
 		}
-		b := math.Max(0, float64(n)-j.Value*(to-s.Segment.Start).Seconds())
+		b := max(0, float64(n)-j.Value*(to-s.Segment.Start).Seconds())
 		return &b
 	}
 	return nil

@@ -87,9 +87,8 @@ func (r *session) climbLadder(points []Planned) error {
 			return err
 		}
 		if !back && i < len(points)-1 {
-			r.stop(
-				StopNoRetry, fmt.Sprintf("after %s the target did not answer fresh calls again for %s", p.title(), 2*r.o.Timeout),
-			)
+			r.stop(StopNoRetry, fmt.Sprintf("after %s the target did not answer fresh calls again for %s",
+				p.title(), 2*r.o.Timeout))
 			return errStop
 		}
 	}
@@ -126,7 +125,7 @@ func (r *session) comeback() (bool, error) {
 		if err := r.ctx.Err(); err != nil {
 			return false, err
 		}
-		if row++; c.Done == 0 || !c.Outcome.Good() {
+		if row++; endedBadly(&c) {
 			row = 0
 			if err := r.s.Wait(r.ctx, time.Second/4, poll, nil); err != nil {
 				return false, err
@@ -198,23 +197,30 @@ func point(t Trace, s Step, rest []Step) Point {
 	calls := t.due(from, to)
 	p := Point{
 		Name: s.Name, ListenQueue: s.ListenQueue, Rate: s.Rate, Seconds: (to - from).Seconds(),
-		Audit: audit(calls, s, t.Read),
+		Audit: audit(calls, s, t.Read), P99Own: signature.Own(calls, 0.99), Stuck: stuckEver(calls),
 	}
-	good, last := 0, to
+	var response []float64
+	good, fast, last := 0, 0, to
 	for c := range calls {
 		p.Offered++
 		if c.Sent != 0 {
 			p.Sent++
 		}
-		if c.Done == 0 {
+		if last = max(last, c.Done); c.Done == 0 {
 			last = max(last, t.Read)
+		} else {
+			response = append(response, c.Response().Seconds())
 		}
-		last = max(last, c.Done)
-		if c.Done != 0 && c.Outcome.Good() {
-			good++
+		if endedBadly(c) {
+			p.fail(c, from)
 			continue
 		}
-		p.fail(c, from)
+		if good++; c.Done <= to {
+			p.OKInWindow++
+			if t.SLO > 0 && c.Response() <= t.SLO {
+				fast++
+			}
+		}
 	}
 	if p.Offered > 0 {
 		p.Success = float64(good) / float64(p.Offered)
@@ -222,14 +228,19 @@ func point(t Trace, s Step, rest []Step) Point {
 	if p.Success == 1 && p.Audit.AchievedRatio >= signature.LeastAchieved {
 		p.Audit.Valid, p.Audit.Reason = true, "" // late as it was sent, all of it was answered well
 	}
-	p.P99Own = signature.Own(calls, 0.99)
-	p.responses(calls)
-	p.goodput(t, calls, to)
+	if slices.Sort(response); len(response) > 0 {
+		p.P50, p.P90 = stat.SortedQuantile(response, 0.5), stat.SortedQuantile(response, 0.9)
+		p.P99, p.Max = stat.SortedQuantile(response, 0.99), response[len(response)-1]
+	}
+	if p.Seconds > 0 {
+		if p.Goodput = float64(p.OKInWindow) / p.Seconds; t.SLO > 0 {
+			p.GoodputSLO = new(float64(fast) / p.Seconds)
+		}
+	}
 	p.Drain = (last - to).Seconds()
 	if all := (last - from).Seconds(); all > 0 {
 		p.VegetaThroughput = float64(good) / all
 	}
-	p.Stuck = stuckEver(calls)
 	p.recovery(rest)
 	return p
 }
@@ -247,42 +258,6 @@ func (p *Point) fail(c *load.Call, from time.Duration) {
 	}
 	if at := max(0, (c.Sent - from).Seconds()); p.LastFailedSent == nil || at > *p.LastFailedSent {
 		p.LastFailedSent = &at
-	}
-}
-
-func (p *Point) responses(calls iter.Seq[*load.Call]) {
-	var x []float64
-	for c := range calls {
-		if c.Done != 0 {
-			x = append(x, c.Response().Seconds())
-		}
-	}
-	if len(x) == 0 {
-		return
-	}
-	slices.Sort(x)
-	p.P50, p.P90, p.P99 = stat.SortedQuantile(x, 0.5), stat.SortedQuantile(x, 0.9), stat.SortedQuantile(x, 0.99)
-	p.Max = x[len(x)-1]
-}
-
-func (p *Point) goodput(t Trace, calls iter.Seq[*load.Call], to time.Duration) {
-	fast := 0
-	for c := range calls {
-		if c.Done == 0 || c.Done > to || !c.Outcome.Good() {
-			continue
-		}
-		p.OKInWindow++
-		if t.SLO > 0 && c.Response() <= t.SLO {
-			fast++
-		}
-	}
-	if p.Seconds <= 0 {
-		return
-	}
-	p.Goodput = float64(p.OKInWindow) / p.Seconds
-	if t.SLO > 0 {
-		g := float64(fast) / p.Seconds
-		p.GoodputSLO = &g
 	}
 }
 

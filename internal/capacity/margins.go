@@ -83,9 +83,8 @@ func (r *Result) doubtInUpperSide(t Trace, b base, v signature.Verdict) string {
 			"A longer max_time tells", n)
 	}
 	if traits.Saves && !traits.Windowed && float64(t.log().Len()) > worthOfCalls*r.VerifiedHigh {
-		return fmt.Sprintf(
-			"the search offered %d calls, and found no limit that explains all of their answers", t.log().Len(),
-		)
+		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers",
+			t.log().Len())
 	}
 	served := traits.Served && !traits.Limiter && !traits.Periodic && v.Class != signature.Unknown
 	unrecovered := served || r.heldSlowly(t, b)

@@ -85,7 +85,9 @@ func Assess(t Trace) Result {
 	r.Audit = worstAudit(t)
 	r.recover(t)
 	if t.Stop == StopClient {
-		r.Signature = clientVerdict(r.Reason)
+		r.Signature = signature.Verdict{
+			Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{r.Reason},
+		}
 	}
 	r.claim(t, b)
 	r.Valid = r.Valid || r.AtLeast > 0
