@@ -38,8 +38,7 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 		case blamed && tries <= mostTries:
 			continue
 		case blamed:
-			goodput, err = r.retreat(last.Rate, last.Note)
-			if err != nil {
+			if goodput, err = r.retreat(last.Rate, last.Note); err != nil {
 				return 0, err
 			}
 			tries = 1
@@ -52,21 +51,19 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 			return d.rate, r.drain("the target held after all")
 		}
 		r.disturbed = true
-		if again := d.again(); again > 0 && restarts < 3 {
-			restarts++
-			goodput = again
-			if d.waited() {
-				if err := r.settle("far more than the target takes was offered"); err != nil {
-					return 0, err
-				}
-			}
-			continue
+		again := d.again()
+		if again == 0 || restarts == 3 {
+			r.observe()
+			r.judge()
+			return 0, nil
 		}
-		break
+		restarts, goodput = restarts+1, again
+		if d.waited() {
+			if err := r.settle("far more than the target takes was offered"); err != nil {
+				return 0, err
+			}
+		}
 	}
-	r.observe()
-	r.judge()
-	return 0, nil
 }
 
 // overloads is the number of the last overload.

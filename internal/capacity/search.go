@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -241,16 +242,9 @@ func (r *session) observe() {
 	if r.o.Observe == nil {
 		return
 	}
-	l := r.o.Observe()
-	keep(&r.t.Local.ListenQueue, l.ListenQueue)
-	keep(&r.t.Local.Throttled, l.Throttled)
-	keep(&r.t.Local.Paused, l.Paused)
-}
-
-func keep[T any](to **T, v *T) {
-	if v != nil {
-		*to = v
-	}
+	l, now := &r.t.Local, r.o.Observe()
+	l.ListenQueue = cmp.Or(now.ListenQueue, l.ListenQueue)
+	l.Throttled, l.Paused = cmp.Or(now.Throttled, l.Throttled), cmp.Or(now.Paused, l.Paused)
 }
 
 // class is the class so far, or what the search takes for it.
