@@ -203,8 +203,7 @@ func (r *session) places() error {
 // in the ramp than passes under overload, a rate between the two is held from rest, for longer than what can have been
 // saved up lasts: then each rate is to be confirmed from rest.
 func (r *session) remembers() error {
-	traits := r.class().Traits()
-	value := r.estimate.Value
+	traits, value := r.class().Traits(), r.estimate.Value
 	if !traits.Saves || traits.Falls || traits.Strands || r.rests || value <= 0 || r.fastest < 3*value {
 		return nil
 	}

@@ -57,7 +57,7 @@ func (r *session) confirm() (goodput float64, err error) {
 			return 0, err
 		}
 		traits, last := r.class().Traits(), r.t.Steps[len(r.t.Steps)-1]
-		fails := traits.Steady || traits.Lossless && last.Note == failNote // though it is to let that pass
+		fails := traits.Steady || traits.Lossless && last.Note == failNote
 		if role == RoleConfirmLow && !held && fails && got < 0.93*(1-r.floor())*rate && !r.rests {
 			if r.overloads() < 3 {
 				return max(got, rate/100), nil // it may have been a stall in which nothing passed at all

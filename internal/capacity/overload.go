@@ -52,7 +52,7 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 		}
 		r.disturbed = true
 		again := d.again()
-		if again == 0 || restarts == 3 {
+		if again <= 0 || restarts == 3 {
 			r.observe()
 			r.judge()
 			return 0, nil
