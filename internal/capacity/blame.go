@@ -38,12 +38,15 @@ func (r *session) blame(step *Step, broke bool, tries *int) (blamed bool, err er
 	if a.Valid && broke {
 		why = r.crowded(step)
 	}
-	ramp := step.Role == RoleRamp // an overload is one however late it is sent
 	switch {
 	case why != "" && (broke || a.AchievedRatio < signature.LeastAchieved):
-		step.ClientLimited, step.Note = true, why+hostTime(step)
-	case ramp && broke && *tries < mostTries && r.burstExplains(step, a):
-		step.Note = offeredAgain(a)
+		step.ClientLimited, step.Note = true, why
+		if h := step.host(); h != nil {
+			step.Note += fmt.Sprintf(" (of its processors' time %s was used, and %s stolen by the hypervisor)",
+				signature.Percent(h.Busy/h.All), signature.Percent(h.Stolen/h.All))
+		}
+	case step.Role == RoleRamp && broke && *tries < mostTries && r.burstExplains(step, a):
+		step.Note = offeredAgain(a) // but an overload is one however late it is sent
 	default:
 		return false, nil
 	}
@@ -61,8 +64,7 @@ func (r *session) auditOf(step *Step) Audit {
 
 // offeredAgain is the note of a step that is offered again because of calls that came together.
 func offeredAgain(a Audit) string {
-	return fmt.Sprintf("broke, but the host held calls back, up to %s at a time: offered again",
-		unit.Count(a.Displaced, "call"))
+	return "broke, but the host held calls back, up to " + unit.Count(a.Displaced, "call") + " at a time: offered again"
 }
 
 // burstExplains reports whether calls that came together, because generator or host had been held up, can be why a step
@@ -98,16 +100,6 @@ func (s *Step) host() *load.Processors {
 		return e.Host
 	}
 	return nil
-}
-
-// hostTime says what else took the processors in a step: " (…)", or "" where that is not known.
-func hostTime(step *Step) string {
-	h := step.host()
-	if h == nil {
-		return ""
-	}
-	return fmt.Sprintf(" (of its processors' time %s was used, and %s stolen by the hypervisor)",
-		signature.Percent(h.Busy/h.All), signature.Percent(h.Stolen/h.All))
 }
 
 // A limited is a rate at which the generator was the limit, and why.
@@ -179,9 +171,47 @@ func (r *session) clientLimited(limits []limited) error {
 	return errStop
 }
 
-// clientVerdict is the class of a search that the generator limited.
-func clientVerdict(reason string) signature.Verdict {
-	return signature.Verdict{
-		Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{reason},
+const (
+	// heldBackFrom is the lateness from which on a call counts as held back by a stop of the generator or its host.
+	heldBackFrom = time.Millisecond
+	// clearing is how long calls that came together disturb those that are sent after them.
+	clearing = 50 * time.Millisecond
+)
+
+// A heldBack tells the calls that came together, because the generator had been stopped, and those that were sent soon
+// after them: what became of them says nothing about the rate. It is asked about calls in the order in which they were
+// due; the zero value is ready to use.
+type heldBack struct {
+	before time.Duration // when the call before was due
+	until  time.Duration
+	any    bool
+}
+
+// disturbs reports whether c is such a call. A call that was late by less than the time since the one before came to
+// the target alone, as it should.
+func (h *heldBack) disturbs(c *load.Call) bool {
+	gap := c.Intended - h.before
+	if !h.any {
+		gap = 0
 	}
+	h.before, h.any = c.Intended, true
+	if late := c.Lateness(); late >= heldBackFrom && late > gap {
+		h.until = max(h.until, c.Sent+clearing)
+	}
+	return h.until > 0 && max(c.Sent, c.Intended) <= h.until
+}
+
+// undisturbed returns the calls that were not held back; all of them where hardly any is left.
+func undisturbed(calls []load.Call) []load.Call {
+	var h heldBack
+	out := make([]load.Call, 0, len(calls))
+	for i := range calls {
+		if !h.disturbs(&calls[i]) {
+			out = append(out, calls[i])
+		}
+	}
+	if 4*len(out) < len(calls) {
+		return calls
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"tare/internal/budget"
@@ -41,6 +42,16 @@ const (
 	mostBad = 0.02
 	// farApart is the ratio of the rates that held and broke from which on there is no number between them.
 	farApart = 1.6
+	// fallsBehind is how much faster than a target's capacity a rate must be, as a share of it, for a step to show that it
+	// is too fast.
+	fallsBehind = 0.1
+	// fewest is how many calls a step has to have for its rate to count where the generator ended the search: more than
+	// limiters usually save up.
+	fewest = 1000
+	// wavers is how much the median response may change within a step for no reason, as a share of it.
+	wavers = 0.5
+
+	notAnswered = "single calls were not answered any more after the load had stopped"
 )
 
 // claim fills in all statements on the capacity.
@@ -51,11 +62,10 @@ func (r *Result) claim(t Trace, b base) {
 		r.broke(t, b, over)
 	}
 	switch {
-	case r.Broke:
 	case t.Stop == StopDown:
 		r.Broke = true
 		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
-	default:
+	case !r.Broke:
 		r.atLeast(t)
 	}
 	r.findings(t, b)
@@ -65,15 +75,12 @@ func (r *Result) claim(t Trace, b base) {
 func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature = true, f.verdict
-	if t.Stop == StopDown {
-		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
-	}
 	r.VerifiedLow, r.VerifiedHigh = t.bracket(over[0].Segment.Start, b.floor, t.leastHeld(f.verdict))
 	if f.verdict.Class == signature.Unknown && f.verdict.Failure().Class == signature.Unknown {
 		r.Signature.Met = t.failureBefore(b, over[0].Attempt, r.VerifiedHigh, f.verdict.Failure())
 	}
 	if why := r.doubtInUpperSide(t, b, f.verdict); r.VerifiedHigh > 0 && why != "" {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%s/s broke, but %s", number(r.VerifiedHigh), why))
+		r.warning("%s/s broke, but %s", number(r.VerifiedHigh), why)
 		r.VerifiedHigh = 0
 	}
 	doubt, spare := r.doubtInConfirmations(t, over), 0.0
@@ -84,7 +91,7 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 	if r.number(t, f, spare) {
 		r.Burst = burst(t, f)
 		if doubt != "" {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: the interval is %.0f %% wider on both sides", doubt, 100*doubtful))
+			r.warning("%s: the interval is %.0f %% wider on both sides", doubt, 100*doubtful)
 		}
 		return
 	}
@@ -179,17 +186,19 @@ func (t Trace) leastHeld(v signature.Verdict) time.Duration {
 // reach the objective. No rate beyond the capacity is one. Beside it is the lowest one above it at which the objective
 // did not hold.
 func (r *Result) sloRate(t Trace) {
+	var missed []float64
 	for i := range t.Steps {
-		s := &t.Steps[i]
-		if s.Role == RoleSLO && s.Passed != nil && *s.Passed && t.keptUp(s) && (!r.Broke || r.Rate > 0 && s.Rate <= r.Hi) {
+		switch s := &t.Steps[i]; {
+		case s.Role != RoleSLO || s.Passed == nil:
+		case !*s.Passed:
+			missed = append(missed, s.Rate)
+		case t.keptUp(s) && (!r.Broke || r.Rate > 0 && s.Rate <= r.Hi):
 			r.SLORate = max(r.SLORate, s.Rate)
 		}
 	}
-	for i := range t.Steps {
-		s := &t.Steps[i]
-		if s.Role == RoleSLO && s.Passed != nil && !*s.Passed && s.Rate > r.SLORate &&
-			(r.SLOFails == 0 || s.Rate < r.SLOFails) {
-			r.SLOFails = s.Rate
+	for _, rate := range missed {
+		if rate > r.SLORate && (r.SLOFails == 0 || rate < r.SLOFails) {
+			r.SLOFails = rate
 		}
 	}
 }
@@ -225,9 +234,7 @@ func (r *Result) findings(t Trace, b base) {
 		r.Findings = append(r.Findings, *f)
 	}
 	if r.Wedged {
-		r.Findings = append(r.Findings, Finding{
-			StaysDown, "single calls were not answered any more after the load had stopped",
-		})
+		r.Findings = append(r.Findings, Finding{StaysDown, notAnswered})
 	}
 }
 
@@ -239,7 +246,8 @@ func (t Trace) coldStart(b base) string {
 	first := t.Steps[0]
 	median, ok := t.median(first.Segment.Start, first.Segment.Start+first.Length()/2)
 	if base := b.p50.Seconds(); ok && !math.IsInf(median, 1) && median > 2*base && median > base+0.01 {
-		return fmt.Sprintf("the first calls took %s, and later ones at higher rates %s", seconds(median), seconds(base))
+		took := func(s float64) time.Duration { return time.Duration(s * 1e9).Round(100 * time.Microsecond) }
+		return fmt.Sprintf("the first calls took %s, and later ones at higher rates %s", took(median), took(base))
 	}
 	return ""
 }
@@ -262,20 +270,17 @@ func (t Trace) changes() []Finding {
 			switch {
 			case *s.Passed && !*was.Passed && s.Rate >= apart*was.Rate && s.Length() >= was.Length():
 				up = &Finding{Autoscaling, fmt.Sprintf("%s/s broke at first, and %s/s held %.0f s after the beginning: the "+
-					"capacity rose meanwhile",
-					number(was.Rate), number(s.Rate), since)}
+					"capacity rose meanwhile", number(was.Rate), number(s.Rate), since)}
 			case !*s.Passed && *was.Passed && apart*s.Rate <= was.Rate && was.Length() >= s.Length():
 				down = &Finding{SpentCredits, fmt.Sprintf("%s/s held at first, and %s/s broke %.0f s after the beginning: the "+
-					"capacity fell meanwhile",
-					number(was.Rate), number(s.Rate), since)}
+					"capacity fell meanwhile", number(was.Rate), number(s.Rate), since)}
 			}
 		}
 		steps = append(steps, s)
 	}
 	at, before, after := t.shifted()
-	kept := fmt.Sprintf("kept busy, it answered %s/s at first, and %s/s from %.0f s after the beginning "+
-		"on", number(before), number(after),
-		(at - t.Steps[0].Segment.Start).Seconds())
+	kept := fmt.Sprintf("kept busy, it answered %s/s at first, and %s/s from %.0f s after the beginning on",
+		number(before), number(after), (at - t.Steps[0].Segment.Start).Seconds())
 	switch {
 	case after > before:
 		up = &Finding{Autoscaling, kept}
@@ -291,30 +296,24 @@ func (t Trace) changes() []Finding {
 	return out
 }
 
-// seconds prints a time with a fitting unit.
-func seconds(s float64) string { return time.Duration(s * 1e9).Round(100 * time.Microsecond).String() }
-
 // Interval is what the search licenses to say of the capacity, for budgets: an open side is infinite, a value that is
 // not known is NaN. how says what it rests on where that is not a number with an interval.
 func (r Result) Interval() (x budget.Interval, how string) {
-	switch {
+	switch x = (budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1)}); {
 	case !r.Valid && r.AtLeast == 0:
 	case r.Rate > 0:
 		return budget.Interval{Value: r.Rate, Lo: r.Lo, Hi: r.Hi}, ""
 	case r.AtLeast > 0 && r.AtMost > 0:
-		return budget.Interval{
-			Value: r.AtLeast, Lo: r.AtLeast, Hi: r.AtMost,
-		}, "it lies between a rate that held and one that broke"
+		x.Hi = r.AtMost
+		return x, "it lies between a rate that held and one that broke"
 	case r.AtLeast > 0 && r.Broke:
-		return budget.Interval{
-			Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1),
-		}, "a rate that held: how much more it takes is not known"
+		return x, "a rate that held: how much more it takes is not known"
 	case r.AtLeast > 0:
-		return budget.Interval{Value: r.AtLeast, Lo: r.AtLeast, Hi: math.Inf(1)}, "it did not break"
+		return x, "it did not break"
 	case r.AtMost > 0:
 		return budget.Interval{Value: r.AtMost, Lo: 0, Hi: r.AtMost}, "a rate that broke: which lower one holds is not known"
 	case r.Broke:
-		return budget.Interval{Value: 0, Lo: 0, Hi: math.Inf(1)}, "it broke, and no rate is known to hold"
+		return x, "it broke, and no rate is known to hold"
 	}
 	return budget.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}, ""
 }
@@ -323,4 +322,103 @@ func (r Result) Interval() (x budget.Interval, how string) {
 func (r Result) Judge(limit float64) budget.Verdict {
 	x, _ := r.Interval()
 	return budget.Decide(budget.Budget{Metric: "capacity", Op: budget.AtLeast, Limit: budget.Limit{Value: limit}}, x)
+}
+
+// atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered
+// afterwards. Where the generator ended the search, only steps count that are long enough for calls that were saved up
+// not to explain them.
+func (r *Result) atLeast(t Trace) {
+	enough := anyLength
+	if t.Stop == StopClient {
+		enough = longEnough
+	}
+	best, behind := t.fastestKeptUp(enough)
+	if behind > best {
+		r.because(fmt.Sprintf("at %s/s answers came later and later, or failed, so that it may be too fast for the target",
+			number(behind)))
+	}
+	if r.Wedged {
+		r.because(notAnswered)
+		return
+	}
+	if best == 0 && t.Stop == StopClient {
+		if short, _ := t.fastestKeptUp(anyLength); short > 0 {
+			r.because(fmt.Sprintf("the target answered up to %s/s, which was offered too briefly to say that it holds: it may "+
+				"have served a burst allowance", number(short)))
+		}
+	}
+	r.AtLeast = best
+}
+
+// anyLength accepts every step.
+func anyLength(*Step) bool { return true }
+
+// longEnough reports whether a step cannot be explained by calls that were saved up.
+func longEnough(s *Step) bool { return s.Segment.Offered >= fewest && s.Length() >= longerStep-poll }
+
+func (r *Result) because(reason string) {
+	if r.Reason != "" {
+		r.Reason += "; "
+	}
+	r.Reason += reason
+}
+
+// fastestKeptUp is the fastest step of the ramp, or overload that was none, that the target kept up with; behind is the
+// slowest that passed, but that it did not keep up with. Steps are short: a target that can take half of a rate may
+// well end one with all calls answered soon after, and that is not a rate that it holds. Only steps count that are
+// enough.
+func (t Trace) fastestKeptUp(enough func(*Step) bool) (best, behind float64) {
+	floor := baseOf(t).floor
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if s.Passed == nil || s.ClientLimited || s.Role != RoleRamp && s.Role != RoleOverload && !confirms(s.Role) {
+			continue
+		}
+		switch {
+		case *s.Passed && confirms(s.Role):
+		case !*s.Passed:
+			if best >= s.Rate {
+				best = 0 // it held before, and does not any more
+			}
+		case !enough(s):
+		case t.keptUp(s) && !t.losesMoreThan(*s, floor+mostBad):
+			best = max(best, s.Rate)
+		case behind == 0 || s.Rate < behind:
+			behind = s.Rate
+		}
+	}
+	return best, behind
+}
+
+// keptUp reports whether the responses of the last quarter of a step were about those of its first. At a rate above the
+// capacity they grow by rate ÷ capacity − 1 per second.
+func (t Trace) keptUp(s *Step) bool {
+	length := s.Length()
+	first, early := t.median(s.Segment.Start, s.Segment.Start+length/4)
+	last, late := t.median(s.Segment.End-length/4, s.Segment.End)
+	if !early || !late || math.IsInf(first, 1) {
+		return true // too few calls to say otherwise; or most fail at any rate
+	}
+	return last-first <= wavers*first+fallsBehind*0.75*length.Seconds()
+}
+
+// median is the median response, in seconds, of the calls that were due in a time; those that were never answered have
+// taken as long as was waited for them, and one that failed would have taken forever. ok is false where there are none.
+func (t Trace) median(from, to time.Duration) (seconds float64, ok bool) {
+	var response []float64
+	for c := range t.due(from, to) {
+		switch {
+		case c.Done == 0:
+			response = append(response, (t.Read - c.Intended).Seconds())
+		case c.Outcome.Good():
+			response = append(response, c.Response().Seconds())
+		default:
+			response = append(response, math.Inf(1))
+		}
+	}
+	if len(response) == 0 {
+		return 0, false
+	}
+	slices.Sort(response)
+	return stat.SortedQuantile(response, 0.5), true
 }

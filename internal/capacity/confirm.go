@@ -2,10 +2,9 @@ package capacity
 
 import (
 	"math"
+	"slices"
 	"time"
 
-	"tare/internal/load"
-	"tare/internal/signature"
 	"tare/internal/stat"
 )
 
@@ -57,8 +56,9 @@ func (r *session) confirm() (goodput float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if role == RoleConfirmLow && !held && got < 0.93*(1-r.floor())*rate && (r.class().Traits().Steady || r.lossy()) &&
-			!r.rests {
+		traits, last := r.class().Traits(), r.t.Steps[len(r.t.Steps)-1]
+		fails := traits.Steady || traits.Lossless && last.Note == failNote
+		if role == RoleConfirmLow && !held && fails && got < 0.93*(1-r.floor())*rate && !r.rests {
 			if r.overloads() < 3 {
 				return max(got, rate/100), nil // it may have been a stall in which nothing passed at all
 			}
@@ -67,7 +67,6 @@ func (r *session) confirm() (goodput float64, err error) {
 		if r.warmer() && r.overloads() < 6 {
 			return max(rate, r.fastest), nil
 		}
-		last := r.t.Steps[len(r.t.Steps)-1]
 		if role == RoleConfirmHigh && last.Passed == nil && a.hi == 0 {
 			if a.widen() {
 				continue
@@ -88,18 +87,6 @@ func (r *session) confirm() (goodput float64, err error) {
 		}
 	}
 	return 0, nil
-}
-
-// experiment tries what tells likely causes apart. It reports whether the target became warm meanwhile, so that it is
-// to be overloaded again.
-func (r *session) experiment() (again bool, err error) {
-	was := r.warm
-	for _, try := range []func() error{r.allowance, r.pauseWhereCallsHang, r.places, r.remembers, r.keepBusy} {
-		if err := try(); err != nil {
-			return false, err
-		}
-	}
-	return r.warm != was && r.overloads() < 6, nil
 }
 
 // aim begins a bracket around the estimate.
@@ -130,11 +117,6 @@ func (r *session) waits() bool {
 	return t.Waits || r.estimate.verdict.Queued && !t.Saves && !t.Places && !t.Strands
 }
 
-// lossy reports whether calls failed in the last step, though the class is one whose calls wait.
-func (r *session) lossy() bool {
-	return r.class() == signature.Queue && r.t.Steps[len(r.t.Steps)-1].Note == failNote
-}
-
 // width is how far from the estimate to confirm: 2 %, or as far as noise demands.
 func (r *session) width() float64 {
 	w := max(0.02, min(0.15, r.estimate.Half()*1.5))
@@ -159,7 +141,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 		return r.lasts(rate, r.stretch())
 	}
 	if r.waits() || r.class().Traits().Unaccepted {
-		held, goodput, err := r.drifts(role, rate)
+		held, goodput, err := r.drifts(role, rate, max(10*time.Second, 8*r.block(rate)))
 		if held && err == nil && role == RoleConfirmHigh && (r.canBeKeptBusy() || r.class().Traits().Falls) {
 			return r.lasts(rate, r.stretch()) // it did not do as much under overload, or when it was kept busy
 		}
@@ -171,6 +153,96 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	return r.loses(role, rate, 1)
 }
 
+// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, where it has not
+// yet, and a target that has answered few calls warm up. A bracket that is not done any more asks for further
+// confirmations.
+func (r *session) conclude(a *aim) error {
+	r.judge() // the bracket may tell classes apart
+	if traits := r.class().Traits(); r.lasted >= a.lo || !traits.Falls && !r.gradual() {
+		return r.warmUp(a)
+	}
+	held, got, err := r.lasts(a.lo, r.stretch())
+	switch {
+	case err != nil:
+		return err
+	case held:
+		return r.warmUp(a)
+	}
+	r.breaks(a, got)
+	return nil
+}
+
+// breaks moves a bracket below its lower side, which did not last: only got calls a second were answered well.
+func (r *session) breaks(a *aim, got float64) {
+	r.long = true
+	a.learn(trial{rate: a.lo, length: r.t.Steps[len(r.t.Steps)-1].Length()})
+	a.center = min(a.center, got)
+	a.fine = max(a.fine, 0.08)
+}
+
+// warmAfter is how many calls a target has to have answered well before what breaks says something about the target
+// itself: caches and compilers are cold at first.
+const warmAfter = 1000
+
+// warmUp holds the lower side of a bracket until the target has answered enough calls to count as warm, and tries the
+// upper side again: it may hold now. Where the time does not suffice, the upper side is not stated.
+func (r *session) warmUp(a *aim) error {
+	missing := warmAfter - float64(r.seen.last().good-r.seen.at(r.start).good)
+	// what a limiter lets pass does not depend on how fast it answers
+	if missing <= 0 || a.lo <= 0 || r.class().Traits().Saves {
+		return nil
+	}
+	d := lasting(a.lo, 5*time.Second, 1.1*missing)
+	if d > r.remaining()-20*time.Second {
+		return nil
+	}
+	held, got, err := r.lasts(a.lo, d)
+	if err != nil {
+		return err
+	}
+	if !held {
+		r.breaks(a, got)
+		return nil
+	}
+	if held, _, err = r.verify(RoleConfirmHigh, a.hi); err != nil {
+		return err
+	}
+	a.learn(trial{a.hi, held, r.t.Steps[len(r.t.Steps)-1].Length()})
+	return nil
+}
+
+// faster is how much shorter the median response of a confirmation has to be than those well below the capacity were,
+// to show a target that was cold then.
+const faster = 0.67
+
+// warmer reports whether the target answered the calls of the last step clearly faster than it had answered the ramp's,
+// at lower rates: it was not warm then, and what broke it before says nothing. That matters where the capacity depends
+// on how fast it answers.
+func (r *session) warmer() bool {
+	if r.class().Traits().Saves {
+		return false
+	}
+	r.read()
+	b, s := baseOf(r.t), r.t.Steps[len(r.t.Steps)-1]
+	if b.p50 == 0 {
+		return false
+	}
+	response := responses(r.t.due(s.Segment.Start, s.Segment.End), 0)
+	if len(response) < 50 {
+		return false
+	}
+	usual := b.p50
+	if r.warm > 0 {
+		usual = min(usual, r.warm) // it was seen to be warm before
+	}
+	median := time.Duration(stat.Quantile(response, 0.5))
+	if float64(median) >= faster*float64(usual) {
+		return false
+	}
+	r.warm = median
+	return true
+}
+
 // prepare brings the target into the state that the confirmation needs.
 func (r *session) prepare(role Role) error {
 	traits := r.class().Traits()
@@ -178,16 +250,13 @@ func (r *session) prepare(role Role) error {
 	case r.stands():
 		return r.prime()
 	case r.spent:
-		return r.pause(
-			r.o.Timeout, func() bool { return float64(r.seen.last().open) <= 2*r.estimate.Value*r.typical.Seconds()+2 },
-			"until the queue is empty",
-		)
+		empty := func() bool { return float64(r.seen.last().open) <= 2*r.estimate.Value*r.typical.Seconds()+2 }
+		return r.pause(r.o.Timeout, empty, "until the queue is empty")
 	case r.rests || traits.Falls:
 		return r.settle("until the target is idle")
 	case r.waits():
-		if err := r.pause(
-			r.o.Timeout+time.Second, r.quiet(max(time.Second, r.longestAnswer())), "until the queue is empty",
-		); err != nil {
+		quiet := r.quiet(max(time.Second, r.longestAnswer()))
+		if err := r.pause(r.o.Timeout+time.Second, quiet, "until the queue is empty"); err != nil {
 			return err
 		}
 		return r.settle("until the queue is empty")
@@ -202,14 +271,6 @@ func (r *session) prepare(role Role) error {
 		return err
 	}
 	return r.useUp()
-}
-
-// waitForConnections waits until no call waits for a connection: those are not the next step's.
-func (r *session) waitForConnections() error {
-	if p := r.s.Progress(); float64(p.Waiting) <= 0.02*r.estimate.Value {
-		return nil
-	}
-	return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection")
 }
 
 // useUp offers more than the estimate for as long as a limiter needs to refuse calls that it has saved up since it was
@@ -248,149 +309,115 @@ func (r *session) saved() float64 {
 
 // longestAnswer is the p99 of the responses of the last second: while that long nothing ends, nothing will.
 func (r *session) longestAnswer() time.Duration {
-	var response []float64
-	now := r.s.Now()
-	for c := range r.t.due(0, math.MaxInt64) {
-		if c.Done > now-2*time.Second && c.Outcome.Good() {
-			response = append(response, float64(c.Response()))
-		}
-	}
+	response := responses(r.t.due(0, math.MaxInt64), r.s.Now()-2*time.Second)
 	if len(response) == 0 {
 		return time.Second
 	}
 	return time.Duration(stat.Quantile(response, 0.99)) / 4
 }
 
-// nextWindow is when the limiter's window turns next, and its period; 0 where there is none.
-func (r *session) nextWindow() (next, period time.Duration) {
-	period = time.Duration(r.estimate.verdict.Period * 1e9)
-	over := lastOverload(r.t)
-	if !r.class().Traits().Windowed || period <= 0 || len(over) == 0 {
-		return 0, 0
-	}
-	from, to := span(over)
-	_, _, last, n := signature.Cycle(ends(r.t.due(0, to+1), from, to))
-	if n == 0 {
-		return 0, 0
-	}
-	next = time.Duration(last * 1e9)
-	for next < r.s.Now() {
-		next += period
-	}
-	return next, period
+// trial is what a confirmation showed: that a rate held for a while, or that it broke within it.
+type trial struct {
+	rate   float64
+	held   bool
+	length time.Duration
 }
 
-// lossTime is how long to try a rate at which losses are counted, and how much of that comes before the count: until a
-// window turns, or until a bucket that has filled in a pause is empty again.
-func (r *session) lossTime(rate float64) (before, counted time.Duration) {
-	if next, period := r.nextWindow(); period > 0 {
-		return next - r.s.Now(), whole(2*time.Second, period)
-	}
-	counted = max(2*time.Second, min(lasting(rate, 0, 300), 6*time.Second), min(lasting(rate, 0, 100), 10*time.Second))
-	counted = max(counted, r.t.leastHeld(r.estimate.verdict))
-	if r.rests {
-		return 5 * time.Second, max(5*time.Second, counted)
-	}
-	if traits := r.class().Traits(); traits.Saves && traits.Strands {
-		before = min(3*counted, time.Duration(1.2*r.saved()/(surprise*r.estimate.Value)*1e9))
-	}
-	return before, counted
+// bracket is the highest rate that holds and the lowest that breaks, by confirmations that do not contradict each
+// other.
+type bracket struct {
+	trials      []trial
+	lo, hi      float64 // 0: not known
+	held, broke int     // trials that showed it
 }
 
-// tolerance is the share of n calls that may fail: 0.5 %, and where some always fail those and two standard errors.
-func (r *session) tolerance(n int) float64 {
-	f := r.floor()
-	return 0.005 + 2*math.Sqrt(f*(1-f)/math.Max(1, float64(n)))
-}
-
-// loses counts calls that fail or hang.
-func (r *session) loses(role Role, rate float64, try int) (held bool, goodput float64, err error) {
-	before, counted := r.lossTime(rate)
-	step, err := r.offer(role, rate, before+counted, nil)
-	if err != nil {
-		return false, 0, err
+// add takes what a confirmation showed. It makes void what was shown before and contradicts it, for a target changes;
+// but that a rate held says nothing against another that was no higher and broke only after a longer time: then add
+// returns false.
+func (b *bracket) add(x trial) bool {
+	contradicts := func(y trial) bool {
+		return x.held && !y.held && y.rate <= x.rate || !x.held && y.held && y.rate >= x.rate
 	}
-	now, from := r.s.Now(), step.Segment.Start+before
-	calls := undisturbed(due(r.s.Calls(from), from, step.Segment.End))
-	bad, failed, n := losses(calls, now, r.old())
-	if usual := r.floor() + r.tolerance(n); float64(failed) > max(1, usual*float64(n)) {
-		bad += failed // these are more than those that fail at any rate
-	}
-	goodput = r.seen.goodput(counted)
-	held = 2*n >= len(calls) && float64(bad) <= excused(n) && goodput >= 0.9*(1-r.floor())*rate
-	if step.Passed = &held; !held {
-		step.Note = failNote
-	}
-	if !held && try == 1 && (role == RoleConfirmLow || r.onlyAtFirst(step)) {
-		// A limiter may still remember the overload: the rate has a second chance, and only that counts.
-		step.Passed, step.Note = nil, "broke at first: tried again"
-		return r.loses(role, rate, try+1)
-	}
-	if held || role != RoleConfirmLow {
-		return held, goodput, nil
-	}
-	if a := r.auditOf(step); r.burstExplains(step, a) {
-		step.Passed, step.Note = nil, offeredAgain(a)
-		if try <= mostTries {
-			return r.loses(role, rate, try+1)
-		}
-		step.Note = "undecided: the host held calls back"
-	}
-	return held, goodput, nil
-}
-
-// onlyAtFirst reports whether calls were refused or hung in the first half of a step, and not in its second.
-func (r *session) onlyAtFirst(s *Step) bool {
-	from := s.Segment.Start + s.Length()/2
-	bad, failed, n := losses(undisturbed(due(r.s.Calls(from), from, s.Segment.End)), r.s.Now(), r.old())
-	return n > 0 && float64(bad+failed) <= excused(n)+r.floor()*float64(n)
-}
-
-// excused is how many of n calls may be refused or hang at a rate that holds.
-func excused(n int) float64 { return max(1, 0.005*float64(n)) }
-
-// old is how long a call has to be open to be counted as hanging: clearly longer than answers have taken so far.
-func (r *session) old() time.Duration {
-	now := r.s.Now()
-	var all, recent []float64
-	for _, c := range r.s.Calls(max(0, now-30*time.Second)) {
-		if c.Done == 0 || !c.Outcome.Good() || c.Sent == 0 {
-			continue
-		}
-		all = append(all, float64(c.Service()))
-		if c.Done > now-3*time.Second {
-			recent = append(recent, float64(c.Response()))
+	for _, y := range b.trials {
+		if x.held && contradicts(y) && y.length > x.length+x.length/10 {
+			return false
 		}
 	}
-	d := max(float64(time.Second/2), 2*float64(baseOf(r.t).p99))
-	if len(all) > 0 {
-		d = max(d, 2*stat.Quantile(all, 0.99))
-	}
-	if len(recent) > 0 {
-		d = max(d, 3*stat.Quantile(recent, 0.9))
-	}
-	return min(time.Duration(d), r.o.Timeout/2)
-}
-
-// losses counts calls that were refused, lost or have been open for at least old; those that were answered wrongly; and
-// all that are old enough to tell.
-func losses(calls []load.Call, now, old time.Duration) (bad, failed, n int) {
-	for _, c := range calls {
+	b.trials = append(slices.DeleteFunc(b.trials, contradicts), x)
+	b.lo, b.hi, b.held, b.broke = 0, 0, 0, 0
+	for _, y := range b.trials {
 		switch {
-		case c.Outstanding(now):
-			if c.Intended < now-old {
-				bad++
-				n++
-			}
-		case c.Outcome.Good():
-			n++
-		case c.Outcome == load.Failed || c.Outcome == load.Wrong:
-			failed++
-			n++
-		default:
-			bad++
-			n++
+		case y.held && y.rate > b.lo:
+			b.lo, b.held = y.rate, 1
+		case y.held && y.rate == b.lo:
+			b.held++
+		case !y.held && (b.hi == 0 || y.rate < b.hi):
+			b.hi, b.broke = y.rate, 1
+		case !y.held && y.rate == b.hi:
+			b.broke++
 		}
 	}
-	return bad, failed, n
+	return true
+}
+
+// aim is a bracket in the making.
+type aim struct {
+	bracket
+	center, width float64
+	fine          float64 // the first width
+	shift         float64 // of the next surprise
+	enough        int     // trials that have to show that a rate holds
+	again         int     // and that one breaks
+}
+
+func (a aim) narrow() bool { return a.lo > 0 && a.hi > 0 && a.hi/a.lo < 1+2.6*max(a.fine, 0.02) }
+
+func (a aim) done() bool { return a.narrow() && a.held >= a.enough && a.broke >= a.again }
+
+// next is the step to take: high first, then low, then the middle of a wide bracket, then both sides again.
+func (a aim) next(most float64) (Role, float64) {
+	switch {
+	case a.hi == 0 && a.center < most*0.999:
+		return RoleConfirmHigh, min(a.center*(1+a.width), most)
+	case a.lo == 0:
+		return RoleConfirmLow, a.center * (1 - a.width)
+	case a.hi == 0:
+		return "", 0
+	case !a.narrow():
+		return RoleConfirmLow, math.Sqrt(a.lo * a.hi)
+	case a.broke <= a.held:
+		return RoleConfirmHigh, a.hi
+	}
+	return RoleConfirmLow, a.lo
+}
+
+// widen moves the higher rate further away, where noise left open whether it breaks; false where it is far away
+// already.
+func (a *aim) widen() bool {
+	if a.hi > 0 || a.width >= 0.15 {
+		return false
+	}
+	a.width *= 2
+	return true
+}
+
+// learn takes what a confirmation showed, and moves the center beyond it where that was not expected. It returns false
+// where the stretch was too short to say anything against another.
+func (a *aim) learn(x trial) bool {
+	expected := x.held == (x.rate < a.center)
+	if !a.add(x) {
+		return false
+	}
+	if expected || a.lo > 0 && a.hi > 0 {
+		return true
+	}
+	// The other side is to be looked for beyond the rate that surprised.
+	if x.held {
+		a.center = x.rate * (1 + a.shift)
+	} else {
+		a.center = x.rate / (1 + a.shift)
+	}
+	a.shift = min(0.5, 3*a.shift)
+	a.width = min(0.3, 1.5*a.width)
+	return true
 }

@@ -21,19 +21,18 @@ type judgement struct {
 func judge(t Trace, b base, over []Step) judgement {
 	e := overloaded(t, over)
 	v := signature.Classify(evidence(t, b, over, e))
-	j := judgement{Estimate: e, verdict: v}
-	switch {
-	case v.Method().Traits().Places:
+	j := judgement{Estimate: e, verdict: v, failing: failing(t, b, over, v.Class)}
+	switch traits := v.Method().Traits(); {
+	case traits.Places:
 		j.Estimate = littles(t, b, over, v.InFlight, e)
-	case v.Method().Traits().Falls:
+	case traits.Falls:
 		j.Estimate = beforeTheFall(t, over, e)
-	case v.Method().Traits().Waits:
+	case traits.Waits:
 		j.Estimate = drained(t, over, e)
 	}
 	if busy, ok := t.busyGoodput(over); ok {
 		j.Estimate = busy
 	}
-	j.failing = failing(t, b, over, v.Class)
 	// The capacity counts calls that the target takes: of those it fails a share anyway.
 	taken := 1 - j.failing
 	j.Value, j.Lo, j.Hi = j.Value/taken, j.Lo/taken, j.Hi/taken
@@ -43,7 +42,7 @@ func judge(t Trace, b base, over []Step) judgement {
 // failing is the share of the calls that were taken, neither refused nor left hanging, that failed in the overload,
 // where that is due to the target and not to the load: a few fail, or some failed in the ramp already.
 func failing(t Trace, b base, over []Step, c signature.Class) float64 {
-	if c == signature.Collapse {
+	if traits := c.Traits(); traits.Falls && traits.Served {
 		return b.floor
 	}
 	from, to := span(over)
@@ -70,22 +69,17 @@ func failing(t Trace, b base, over []Step, c signature.Class) float64 {
 	if share < 0.03 || b.floor > 0 && share < 3*b.floor+0.05 {
 		return share
 	}
-	return max(b.floor, t.share(rare))
-}
-
-// share is how many calls failed with one of these statuses, over the whole search, relative to them and the good ones.
-func (t Trace) share(statuses map[uint16]bool) float64 {
-	good, bad := 0, 0
+	good, bad = 0, 0 // over the whole search, and of the failed only those with a rare status
 	for c := range t.due(0, math.MaxInt64) {
 		switch {
 		case c.Done == 0:
 		case c.Outcome.Good():
 			good++
-		case (c.Outcome == load.Failed || c.Outcome == load.Wrong) && statuses[c.Status]:
+		case (c.Outcome == load.Failed || c.Outcome == load.Wrong) && rare[c.Status]:
 			bad++
 		}
 	}
-	return float64(bad) / float64(max(1, good+bad))
+	return max(b.floor, float64(bad)/float64(max(1, good+bad)))
 }
 
 // overloaded is the rate of successes over the overload steps, without their first tenth.
@@ -99,9 +93,6 @@ func flow(t Trace, from, to time.Duration) stat.Estimate {
 	e, _ := throughput(t.ends(from, to), from.Seconds(), to.Seconds())
 	return e
 }
-
-// reach is how long before an instant the calls can have been due that end after it.
-func (t Trace) reach() time.Duration { return t.Timeout + time.Second }
 
 func span(steps []Step) (from, to time.Duration) {
 	return steps[0].Segment.Start, steps[len(steps)-1].Segment.End
@@ -154,7 +145,7 @@ func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Esti
 	from, to := span(over)
 	sum, n := 0.0, 0
 	for c := range t.due(from, to) {
-		if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
+		if c.Sent != 0 && !endedBadly(c) {
 			sum += c.Service().Seconds()
 			n++
 		}
@@ -174,12 +165,9 @@ func littles(t Trace, b base, over []Step, limit int, e stat.Estimate) stat.Esti
 // beforeTheFall is the highest goodput of a target that collapses: over any half second up to the end of the
 // overload.
 func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
-	best := e.Value
-	_, to := span(over)
-	from := t.Steps[0].Segment.Start
-	in := t.ends(from, to)
 	const width = 0.5
-	j := 0
+	_, to := span(over)
+	best, in, j := e.Value, t.ends(t.Steps[0].Segment.Start, to), 0
 	for i, x := range in {
 		for in[j] < x-width {
 			j++
@@ -194,10 +182,8 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	capacity := estimate.Value
 	e := signature.Evidence{
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
-		Allowance: t.Allowance,
-		MaxConns:  t.MaxConns,
-		Timeout:   t.Timeout, Local: t.Local, Calls: t.log(), Repeats: estimate.N <= -4 && estimate.Half() < 0.03,
-		Stolen: stolen(over),
+		Allowance: t.Allowance, MaxConns: t.MaxConns, Timeout: t.Timeout, Local: t.Local, Calls: t.log(),
+		Repeats: estimate.N <= -4 && estimate.Half() < 0.03, Stolen: stolen(over),
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
@@ -206,17 +192,15 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 			Due: s.Segment.Offered,
 		}
 		switch {
-		case s.Role == RoleRamp && s.Segment.End <= from:
-			e.Windows = append(e.Windows, w)
+		case s.Role == RoleRamp && s.Segment.End <= from, s.Role == RoleBurst && s.Segment.Start >= to:
 		case s.Role == RoleFill && s.Segment.Start >= to:
-			e.Windows = append(e.Windows, w)
 			to = max(to, s.Segment.Start)
-		case s.Role == RoleBurst && s.Segment.Start >= to:
-			e.Windows = append(e.Windows, w)
 		case s.Role == RoleOverload && s.Segment.Start == from:
 			w.End = to
-			e.Windows = append(e.Windows, w)
+		default:
+			continue
 		}
+		e.Windows = append(e.Windows, w)
 	}
 	if begin, end, ok := t.busy(to); ok {
 		e.Windows = append(e.Windows, signature.Window{Role: string(RoleBusy), Start: begin + (end-begin)/3, End: end})
@@ -234,7 +218,7 @@ func stolen(steps []Step) float64 {
 			all, taken = all+h.All, taken+h.Stolen
 		}
 	}
-	if !(all > 0) {
+	if all == 0 {
 		return 0
 	}
 	return taken / all
@@ -268,7 +252,7 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 		}
 		var served []float64
 		for c := range t.due(s.Segment.Start, s.Segment.End) {
-			if c.Done != 0 && c.Sent != 0 && c.Outcome.Good() {
+			if c.Sent != 0 && !endedBadly(c) {
 				served = append(served, float64(c.Service()))
 			}
 		}
@@ -323,12 +307,181 @@ func burst(t Trace, j judgement) *float64 {
 		}
 		n := 0
 		for c := range t.due(s.Segment.Start, to) {
-			if c.Done != 0 && c.Outcome.Good() {
+			if !endedBadly(c) {
 				n++
 			}
 		}
-		b := math.Max(0, float64(n)-j.Value*(to-s.Segment.Start).Seconds())
+		b := max(0, float64(n)-j.Value*(to-s.Segment.Start).Seconds())
 		return &b
 	}
 	return nil
+}
+
+const (
+	level   = 0.95
+	batches = 16
+	// steady is the relative half width of an interval from which on the slope is better than the mean: below, ends of
+	// bursts cause what error there is; above, noise does, of which the slope has 1.2 times the variance.
+	steady = 0.01
+)
+
+// throughput estimates the rate of the ascending instants t, in seconds, within (from, to]: of those, the first part is
+// left out as long as it does not fit the rest. Whole periods are taken where events cluster in periods.
+func throughput(t []float64, from, to float64) (stat.Estimate, bool) {
+	for {
+		e, leave, ok := stretch(within(t, from, to), from, to)
+		if !ok || leave == 0 || to-from < 4 {
+			return e, ok
+		}
+		from += leave * (to - from)
+	}
+}
+
+func within(t []float64, from, to float64) []float64 {
+	i, _ := slices.BinarySearch(t, math.Nextafter(from, math.Inf(1)))
+	j, _ := slices.BinarySearch(t, math.Nextafter(to, math.Inf(1)))
+	return t[i:max(i, j)]
+}
+
+// stretch estimates over one stretch. leave is the share of it, at its beginning, that has another rate than the rest.
+func stretch(t []float64, from, to float64) (e stat.Estimate, leave float64, ok bool) {
+	if len(t) < 4 || !(to > from) {
+		return e, 0, false
+	}
+	if e, ok = windows(t); ok {
+		return e, 0, true
+	}
+	parts := batches
+	if p, _ := signature.Beat(t); p > 0 {
+		periods := int((to - from) / p)
+		parts = min(batches, max(4, periods))
+		if periods >= parts {
+			from = to - float64(periods/parts*parts)*p
+			t = within(t, from, to)
+		}
+	}
+	counts, length := make([]float64, parts), (to-from)/float64(parts)
+	for _, x := range t {
+		counts[min(parts-1, max(0, int((x-from)/length)))] += 1 / length
+	}
+	e, ok = stat.MeanInterval(counts, level)
+	if !ok || !(e.Value > 0) {
+		return e, 0, false
+	}
+	if e.Half() > sharp {
+		if again, ok := repeats(t, from, to); ok {
+			return again, 0, true
+		}
+	}
+	half := max((e.Hi-e.Lo)/2, 1/(to-from))
+	if r, good := stat.EventRate(t); good && half < steady*e.Value {
+		e.Value = r
+	}
+	e.Lo, e.Hi = max(0, e.Value-half), e.Value+half
+	return e, shifted(counts), true
+}
+
+// windows estimates from whole windows of a limiter that lets bursts through; N is their number, negated to tell it
+// from batches.
+func windows(t []float64) (stat.Estimate, bool) {
+	period, from, to, n := signature.Cycle(t)
+	if n < 1 || period <= 0 {
+		return stat.Estimate{}, false
+	}
+	// The burst that begins at to belongs to the next window.
+	i, _ := slices.BinarySearch(t, from)
+	j, _ := slices.BinarySearch(t, to)
+	e := stat.Estimate{Value: float64(j-i) / (to - from), Level: level, N: -n}
+	half := max(2/(to-from), 0.002*e.Value)
+	if m, ok := stat.MeanInterval(perBurst(t, period), level); ok && n > 2 {
+		half = max(half, (m.Hi-m.Lo)/2)
+	}
+	e.Lo, e.Hi = max(0, e.Value-half), e.Value+half
+	return e, e.Value > 0
+}
+
+// repeats estimates from whole repetitions of a pattern: a limiter with a sliding window accepts calls at the instants
+// at which it accepted others a window before. The period is where the autocorrelation of the counts peaks; four have
+// to be seen.
+func repeats(t []float64, from, to float64) (stat.Estimate, bool) {
+	period := recurrence(t, from, to)
+	n := int((to - from) / max(period, 1e-9))
+	if period < 0.1 || n < 4 {
+		return stat.Estimate{}, false
+	}
+	n = min(n, 50)
+	rates := make([]float64, n)
+	for k := range rates {
+		end := to - float64(k)*period
+		rates[k] = float64(len(within(t, end-period, end))) / period
+	}
+	e, ok := stat.MeanInterval(rates, level)
+	half := max((e.Hi-e.Lo)/2, 1/(to-from), 0.002*e.Value)
+	e.Lo, e.Hi, e.N = max(0, e.Value-half), e.Value+half, -n
+	return e, ok && e.Value > 0
+}
+
+// recurrence is the shortest period after which the counts of events repeat themselves, 0 when they do not.
+func recurrence(t []float64, from, to float64) float64 {
+	const bins = 2000
+	width := max(0.002, (to-from)/bins)
+	n := int((to - from) / width)
+	if n < 16 {
+		return 0 // too short to repeat anything
+	}
+	counts := make([]float64, n)
+	for _, x := range t {
+		counts[min(n-1, max(0, int((x-from)/width)))]++
+	}
+	mean := stat.Mean(counts)
+	for i := range counts {
+		counts[i] -= mean
+	}
+	best, at, fell := 0.6, 0, false
+	for lag := 3; lag < n/4; lag++ {
+		r := autocorrelation(counts, lag)
+		if fell = fell || r < 0.3; fell && r > best { // a long burst resembles itself a little later: that is no repetition
+			best, at = r+0.02, lag // a multiple of the period must not win by chance
+		}
+	}
+	return float64(at) * width
+}
+
+func autocorrelation(x []float64, lag int) float64 {
+	xy, xx, yy := 0.0, 0.0, 0.0
+	for i := lag; i < len(x); i++ {
+		xy += x[i] * x[i-lag]
+		xx += x[i] * x[i]
+		yy += x[i-lag] * x[i-lag]
+	}
+	if xx == 0 || yy == 0 {
+		return 0
+	}
+	return xy / math.Sqrt(xx*yy)
+}
+
+// perBurst is the rate of each burst that is followed by another: its events per period.
+func perBurst(t []float64, period float64) []float64 {
+	turns := signature.Turns(t, signature.BurstGap)
+	rates := make([]float64, 0, len(turns))
+	for k := 1; k < len(turns); k++ {
+		i, _ := slices.BinarySearch(t, turns[k-1])
+		j, _ := slices.BinarySearch(t, turns[k])
+		rates = append(rates, float64(j-i)/period)
+	}
+	return rates
+}
+
+// shifted is the share of x to leave out at its beginning, because it has another mean than the rest, by more than 3 %
+// and six standard errors: of few values each, these are themselves uncertain. 0: none.
+func shifted(x []float64) float64 {
+	for k := max(4, len(x)/4); k <= len(x)/2; k++ {
+		a, b := x[:k], x[k:]
+		d := math.Abs(stat.Mean(a) - stat.Mean(b))
+		se := math.Sqrt(stat.Variance(a)/float64(len(a)) + stat.Variance(b)/float64(len(b)))
+		if d > 0.03*stat.Mean(x) && d > 6*se {
+			return float64(k) / float64(len(x))
+		}
+	}
+	return 0
 }

@@ -3,9 +3,14 @@ package capacity
 import (
 	"context"
 	"fmt"
+	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"tare/internal/load"
+	"tare/internal/signature"
+	"tare/internal/stat"
 )
 
 // A Planned is one point of a ladder: load of some shape, offered once the target has been brought into a state.
@@ -82,9 +87,8 @@ func (r *session) climbLadder(points []Planned) error {
 			return err
 		}
 		if !back && i < len(points)-1 {
-			r.stop(
-				StopNoRetry, fmt.Sprintf("after %s the target did not answer fresh calls again for %s", p.title(), 2*r.o.Timeout),
-			)
+			r.stop(StopNoRetry, fmt.Sprintf("after %s the target did not answer fresh calls again for %s",
+				p.title(), 2*r.o.Timeout))
 			return errStop
 		}
 	}
@@ -121,7 +125,7 @@ func (r *session) comeback() (bool, error) {
 		if err := r.ctx.Err(); err != nil {
 			return false, err
 		}
-		if row++; c.Done == 0 || !c.Outcome.Good() {
+		if row++; endedBadly(&c) {
 			row = 0
 			if err := r.s.Wait(r.ctx, time.Second/4, poll, nil); err != nil {
 				return false, err
@@ -134,4 +138,153 @@ func (r *session) comeback() (bool, error) {
 	r.t.Steps = append(r.t.Steps, step)
 	r.watch(StepEnds, step)
 	return row == 3, nil
+}
+
+// Point is one row of a ladder. Durations are in seconds; a quantile that is 0 and may be left out is unknown.
+type Point struct {
+	Name string `json:"name,omitempty"` // of a point that is more than a rate
+	// ListenQueue is how many connections waited to be accepted at the window's end; nil: not to be seen.
+	ListenQueue *int    `json:"listen_queue,omitempty"`
+	Rate        float64 `json:"rate"`    // to be offered, 1/s
+	Seconds     float64 `json:"seconds"` // length of the window
+	Offered     int     `json:"offered"` // calls that were due in the window
+	Sent        int     `json:"sent"`    // of these, sent at all
+	// Success is the share of the offered calls that ended well, whenever that was.
+	Success float64 `json:"success"`
+	// OKInWindow is how many ended well within the window, Goodput that number per second of it.
+	OKInWindow int     `json:"ok_in_window"`
+	Goodput    float64 `json:"goodput"`
+	// GoodputSLO counts only calls that ended well within the latency objective, per second; nil without an objective.
+	GoodputSLO *float64 `json:"goodput_slo,omitempty"`
+	// Drain is how long after the window the last call ended.
+	Drain float64 `json:"drain"`
+	// Response times of all calls that ended, timeouts included.
+	P50 float64 `json:"p50,omitempty"`
+	P90 float64 `json:"p90,omitempty"`
+	P99 float64 `json:"p99,omitempty"`
+	Max float64 `json:"max,omitempty"`
+	// P99Own is how much of P99 the generator's own delays are at most.
+	P99Own float64 `json:"p99_own,omitempty"`
+	// Failures by phase.
+	NoConnection int `json:"no_connection"` // never sent
+	NoByte       int `json:"no_byte"`       // sent, and never a byte back
+	BadStatus    int `json:"bad_status"`    // an answer, but not the expected one
+	// Stuck counts calls whose connection was established and never carried an answer; a full listen queue holds backlog +
+	// 1 of them.
+	Stuck int `json:"stuck"`
+	// LastFailedSent is when, after the window began, the last call was sent that failed; nil when none failed.
+	LastFailedSent *float64 `json:"last_failed_sent,omitempty"`
+	// VegetaThroughput is success ÷ (attack + wait), which one timeout ruins; for comparison with other reports only.
+	VegetaThroughput float64 `json:"vegeta_throughput"`
+	// RecoverySeconds is how long after the point fresh calls took to be answered again; nil if they were not.
+	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"`
+	Audit           Audit    `json:"audit"`
+}
+
+// Points computes the rows of a ladder from its trace and calls alone.
+func Points(t Trace) []Point {
+	var points []Point
+	for i, s := range t.Steps {
+		if s.Role == RolePoint {
+			points = append(points, point(t, s, t.Steps[i+1:]))
+		}
+	}
+	return points
+}
+
+func point(t Trace, s Step, rest []Step) Point {
+	from, to := s.Segment.Start, s.Segment.End
+	calls := t.due(from, to)
+	p := Point{
+		Name: s.Name, ListenQueue: s.ListenQueue, Rate: s.Rate, Seconds: (to - from).Seconds(),
+		Audit: audit(calls, s, t.Read), P99Own: signature.Own(calls, 0.99), Stuck: stuckEver(calls),
+	}
+	var response []float64
+	good, fast, last := 0, 0, to
+	for c := range calls {
+		p.Offered++
+		if c.Sent != 0 {
+			p.Sent++
+		}
+		if last = max(last, c.Done); c.Done == 0 {
+			last = max(last, t.Read)
+		} else {
+			response = append(response, c.Response().Seconds())
+		}
+		if endedBadly(c) {
+			p.fail(c, from)
+			continue
+		}
+		if good++; c.Done <= to {
+			p.OKInWindow++
+			if t.SLO > 0 && c.Response() <= t.SLO {
+				fast++
+			}
+		}
+	}
+	if p.Offered > 0 {
+		p.Success = float64(good) / float64(p.Offered)
+	}
+	if p.Success == 1 && p.Audit.AchievedRatio >= signature.LeastAchieved {
+		p.Audit.Valid, p.Audit.Reason = true, "" // late as it was sent, all of it was answered well
+	}
+	if slices.Sort(response); len(response) > 0 {
+		p.P50, p.P90 = stat.SortedQuantile(response, 0.5), stat.SortedQuantile(response, 0.9)
+		p.P99, p.Max = stat.SortedQuantile(response, 0.99), response[len(response)-1]
+	}
+	if p.Seconds > 0 {
+		if p.Goodput = float64(p.OKInWindow) / p.Seconds; t.SLO > 0 {
+			p.GoodputSLO = new(float64(fast) / p.Seconds)
+		}
+	}
+	p.Drain = (last - to).Seconds()
+	if all := (last - from).Seconds(); all > 0 {
+		p.VegetaThroughput = float64(good) / all
+	}
+	p.recovery(rest)
+	return p
+}
+
+// fail counts a failed call by the phase that it came to.
+func (p *Point) fail(c *load.Call, from time.Duration) {
+	switch {
+	case c.Sent == 0:
+		p.NoConnection++
+		return
+	case c.FirstByte == 0:
+		p.NoByte++
+	default:
+		p.BadStatus++
+	}
+	if at := max(0, (c.Sent - from).Seconds()); p.LastFailedSent == nil || at > *p.LastFailedSent {
+		p.LastFailedSent = &at
+	}
+}
+
+// stuckEver counts calls on connections that never carried an answer and that were overtaken. It is signature.Stuck at
+// the end of time.
+func stuckEver(calls iter.Seq[*load.Call]) int {
+	return signature.Stuck(func(yield func(*load.Call) bool) {
+		for c := range calls {
+			copied := *c
+			if c.FirstByte == 0 {
+				copied.Done = 0 // ended by the client alone
+			}
+			if !yield(&copied) {
+				return
+			}
+		}
+	}, math.MaxInt64)
+}
+
+// recovery finds how long fresh calls took to be answered after the point.
+func (p *Point) recovery(rest []Step) {
+	for _, s := range rest {
+		if s.Role == RoleRecovery && s.Passed != nil && *s.Passed {
+			p.RecoverySeconds = new(s.Length().Seconds())
+		}
+		if s.Role == RoleRecovery || s.Role == RolePoint {
+			return
+		}
+	}
 }

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"time"
 
 	"tare/internal/signature"
 )
@@ -82,9 +83,8 @@ func (r *Result) doubtInUpperSide(t Trace, b base, v signature.Verdict) string {
 			"A longer max_time tells", n)
 	}
 	if traits.Saves && !traits.Windowed && float64(t.log().Len()) > worthOfCalls*r.VerifiedHigh {
-		return fmt.Sprintf(
-			"the search offered %d calls, and found no limit that explains all of their answers", t.log().Len(),
-		)
+		return fmt.Sprintf("the search offered %d calls, and found no limit that explains all of their answers",
+			t.log().Len())
 	}
 	served := traits.Served && !traits.Limiter && !traits.Periodic && v.Class != signature.Unknown
 	unrecovered := served || r.heldSlowly(t, b)
@@ -93,6 +93,23 @@ func (r *Result) doubtInUpperSide(t Trace, b base, v signature.Verdict) string {
 			"recovered from overload", number(before))
 	}
 	return ""
+}
+
+// answered is how many calls were answered well until the last confirmation ended.
+func (t Trace) answered() int {
+	var end time.Duration
+	for _, s := range t.Steps {
+		if confirms(s.Role) {
+			end = s.Segment.End
+		}
+	}
+	n := 0
+	for c := range t.due(0, end+1) {
+		if c.Done != 0 && c.Done <= end && c.Outcome.Good() {
+			n++
+		}
+	}
+	return n
 }
 
 // heldSlowly reports whether responses at the rate that held took over three times as long as well below it: calls were

@@ -38,8 +38,7 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 		case blamed && tries <= mostTries:
 			continue
 		case blamed:
-			goodput, err = r.retreat(last.Rate, last.Note)
-			if err != nil {
+			if goodput, err = r.retreat(last.Rate, last.Note); err != nil {
 				return 0, err
 			}
 			tries = 1
@@ -52,22 +51,20 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 			return d.rate, r.drain("the target held after all")
 		}
 		r.disturbed = true
-		if again := d.again(); again > 0 && restarts < 3 && d.rate > near*r.took {
-			restarts++
-			r.tooMuch = d.rate
-			goodput = max(again, math.Sqrt(r.took*d.rate)/overdrive)
-			if d.waited() {
-				if err := r.settle("far more than the target takes was offered"); err != nil {
-					return 0, err
-				}
-			}
-			continue
+		again := d.again()
+		if again <= 0 || restarts == 3 || d.rate <= near*r.took {
+			r.observe()
+			r.judge()
+			return 0, nil
 		}
-		break
+		restarts, r.tooMuch = restarts+1, d.rate
+		goodput = max(again, math.Sqrt(r.took*d.rate)/overdrive)
+		if d.waited() {
+			if err := r.settle("far more than the target takes was offered"); err != nil {
+				return 0, err
+			}
+		}
 	}
-	r.observe()
-	r.judge()
-	return 0, nil
 }
 
 // overloads is the number of the last overload.
@@ -138,7 +135,7 @@ func (d *dose) run() error {
 // look ends the step when it has shown what it can.
 func (d *dose) look(time.Duration) bool {
 	elapsed := d.s.Now() - d.begun
-	if turned := d.turns(); turned {
+	if d.turns() {
 		return true
 	}
 	if elapsed >= d.unit {
@@ -179,26 +176,23 @@ func (d *dose) turns() bool {
 	return false
 }
 
-// tooShort is up to how many units an overload that a full queue ends is too short to show how calls wait.
-const tooShort = 2
-
 // full reports whether more overload would only do harm: the answers come close to the timeout, or the pool to its end
 // while calls hang, or the target collapses.
 func (d *dose) full(elapsed time.Duration) bool {
 	now, last := d.seen.over(d.unit)
 	g := d.seen.goodput(d.unit)
 	waits := float64(now.open) / max(g, 1e-9)
-	refusing := float64(last.rejected) > 0.1*float64(last.good+last.bad) || d.shut
 	switch {
-	case refusing:
+	case d.shut || float64(last.rejected) > 0.1*float64(last.good+last.bad): // it refuses
 		return false
 	case elapsed >= d.unit && !d.looked && d.excessive():
 		return true
 	case elapsed > d.unit && g > 0 && waits > 0.6*d.o.Timeout.Seconds():
 		// In a queue the last answers took waits × goodput ÷ rate. Where they took far less, calls are stuck and not queued,
 		// and it takes longer to see that.
-		queued := d.lastAnswers() > 0.5*waits*g/d.rate
-		if queued && elapsed < tooShort*d.unit && d.rate > 1.6*g {
+		late := responses(load.Calls(d.s.Calls(max(0, d.s.Now()-d.o.Timeout))).All(), d.s.Now()-time.Second/2)
+		queued := len(late) > 0 && stat.Quantile(late, 0.5) > 0.5*waits*g/d.rate*1e9
+		if queued && elapsed < 2*d.unit && d.rate > 1.6*g {
 			d.lower = g // hardly a call of this overload was answered: it does not show how they wait
 		}
 		return elapsed > 4*d.unit || queued
@@ -210,32 +204,16 @@ func (d *dose) full(elapsed time.Duration) bool {
 	return false
 }
 
-// lastAnswers is the median response, in seconds, of the calls that ended well in the last half second.
-func (d *dose) lastAnswers() float64 {
-	now := d.s.Now()
-	return medianResponse(slices.DeleteFunc(d.s.Calls(max(0, now-d.o.Timeout)), func(c load.Call) bool {
-		return c.Done <= now-time.Second/2 || !c.Outcome.Good()
-	}))
-}
-
-// lastGood is the median response, in seconds, of the last n calls that ended well, in the overload or shortly before.
+// lastGood is the median response, in seconds, of the last n calls that ended well, in the overload or shortly before;
+// 0 without calls.
 func (d *dose) lastGood(n int) float64 {
-	calls := d.s.Calls(max(0, d.begun-5*time.Second))
-	good := slices.DeleteFunc(calls, func(c load.Call) bool { return c.Done == 0 || !c.Outcome.Good() })
-	slices.SortFunc(good, func(a, b load.Call) int { return cmp.Compare(b.Done, a.Done) })
-	return medianResponse(good[:min(n, len(good))])
-}
-
-// medianResponse is in seconds; 0 without calls.
-func medianResponse(calls []load.Call) float64 {
-	if len(calls) == 0 {
+	calls := slices.DeleteFunc(d.s.Calls(max(0, d.begun-5*time.Second)), func(c load.Call) bool { return endedBadly(&c) })
+	slices.SortFunc(calls, func(a, b load.Call) int { return cmp.Compare(b.Done, a.Done) })
+	response := responses(load.Calls(calls[:min(n, len(calls))]).All(), 0)
+	if len(response) == 0 {
 		return 0
 	}
-	response := make([]float64, len(calls))
-	for i, c := range calls {
-		response[i] = c.Response().Seconds()
-	}
-	return stat.Quantile(response, 0.5)
+	return stat.Quantile(response, 0.5) / 1e9
 }
 
 // again is the goodput that another overload should start from, because this one was far too high, or hardly one at
@@ -284,7 +262,7 @@ func (d *dose) hanging() bool {
 		BaseP50: d.typical, BaseP99: 2 * d.typical, BaseMean: d.typical,
 		Windows: []signature.Window{{Role: string(RoleOverload), Rate: d.rate, Start: d.begun, End: d.t.Read}},
 	})
-	return max(v.Scores[signature.QuotaHang], v.Scores[signature.AcceptQueue]) >= 0.5
+	return v.Score(func(t signature.Traits) bool { return t.Strands }) >= 0.5
 }
 
 // enough reports whether the interval is narrow enough, or that it was no overload, or that time is up.

@@ -4,22 +4,28 @@ import (
 	"fmt"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/stat"
 )
 
-// ramp doubles the rate until something breaks, and returns the goodput that was left.
+// ramp doubles the rate until something breaks, and returns the goodput that was left. The highest rate allowed is
+// offered for a while longer once it held.
 func (r *session) ramp(rate float64) (goodput float64, err error) {
+	summit := false
 	for tries := 1; ; {
 		began := r.s.Now()
-		calls := 20.0
+		calls, least := 20.0, 500*time.Millisecond
 		if r.floor() > 0.02 {
 			calls = 100 // some always fail: tell how many
 		}
-		least := 500 * time.Millisecond
 		if tries > 1 {
 			least = longerStep
 		}
-		step, broke, err := r.climb(rate, max(lasting(rate, least, calls), min(10*time.Second, 3*r.typical)))
+		length := max(lasting(rate, least, calls), min(10*time.Second, 3*r.typical))
+		if summit {
+			length = 5 * time.Second
+		}
+		step, broke, err := r.climb(rate, length)
 		if err != nil {
 			return 0, err
 		}
@@ -41,16 +47,22 @@ func (r *session) ramp(rate float64) (goodput float64, err error) {
 				continue
 			}
 			r.disturbed = true
-			return max(r.seen.recent(r.s.Now()-began), r.fastest), nil
+			least := r.fastest
+			if summit {
+				least /= overdrive
+			}
+			return max(r.seen.recent(r.s.Now()-began), least), nil
+		}
+		if summit {
+			r.hold(step)
+			r.top(rate)
+			return 0, errStop
 		}
 		if r.learn(step); r.pending(*step) {
 			continue // too few calls have ended to tell
 		}
 		r.hold(step)
-		if rate >= r.o.MaxRate {
-			return r.summit()
-		}
-		rate = min(2*rate, r.o.MaxRate)
+		summit, rate = rate >= r.o.MaxRate, min(2*rate, r.o.MaxRate)
 	}
 }
 
@@ -61,7 +73,7 @@ func lasting(rate float64, d time.Duration, n float64) time.Duration {
 
 // climb offers one ramp step, and says whether something broke.
 func (r *session) climb(rate float64, d time.Duration) (step *Step, broke bool, err error) {
-	r.seen.add(r.s.Progress())
+	r.watchNow()
 	before := r.seen.last()
 	floor := r.floor()
 	step, err = r.offer(RoleRamp, rate, d, func(time.Duration) bool {
@@ -107,42 +119,13 @@ func (r *session) pending(s Step) bool {
 // learn takes the typical response from the calls that ended in a step.
 func (r *session) learn(step *Step) {
 	const before = 10 * time.Second // calls that took longer are not typical of anything
-	var response []float64
-	for _, c := range r.s.Calls(max(r.start, step.Segment.Start-before)) {
-		if c.Done > step.Segment.Start && c.Outcome.Good() {
-			response = append(response, float64(c.Response()))
-		}
-	}
+	calls := load.Calls(r.s.Calls(max(r.start, step.Segment.Start-before)))
+	response := responses(calls.All(), step.Segment.Start)
 	if len(response) < 10 {
 		return
 	}
 	if q := time.Duration(stat.Quantile(response, 0.25)); r.typical == 0 || q < r.typical {
 		r.typical = q
-	}
-}
-
-// summit offers the highest allowed rate for a while longer. It returns when that breaks after all, with the goodput.
-func (r *session) summit() (float64, error) {
-	for tries := 1; ; {
-		step, broke, err := r.climb(r.o.MaxRate, 5*time.Second)
-		if err != nil {
-			return 0, err
-		}
-		blamed, err := r.blame(step, broke, &tries)
-		switch {
-		case err != nil:
-			return 0, err
-		case blamed && tries <= mostTries:
-			continue
-		case blamed:
-			return r.retreat(step.Rate, step.Note)
-		case broke:
-			step.Passed, r.disturbed = new(false), true
-			return max(r.seen.recent(step.Length()), r.fastest/overdrive), nil
-		}
-		r.hold(step)
-		r.top(r.o.MaxRate)
-		return 0, errStop
 	}
 }
 
@@ -183,25 +166,10 @@ func (r *session) badShare(s Step) float64 {
 // freshCallsUnanswered reports whether fresh calls are not answered either.
 func (r *session) freshCallsUnanswered() bool {
 	for i := range uint64(3) {
-		if c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second)); c.Outcome.Good() &&
-			c.Done != 0 {
+		c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second))
+		if !endedBadly(&c) {
 			return false
 		}
 	}
 	return true
-}
-
-// drain waits until calls in flight have ended, but not for those that seem to be stuck.
-func (r *session) drain(note string) error {
-	return r.pause(r.o.Timeout+time.Second, r.quiet(time.Second), note)
-}
-
-// quiet returns a condition: no call is open, or for a while none has ended.
-func (r *session) quiet(d time.Duration) func() bool {
-	d = max(d, 5*r.typical)
-	begun := r.s.Now()
-	return func() bool {
-		now, change := r.seen.over(d)
-		return now.open == 0 || now.at-begun >= d && change.good+change.bad == 0
-	}
 }

@@ -1,13 +1,99 @@
 package capacity
 
 import (
+	"fmt"
 	"time"
 
 	"tare/internal/load"
+	"tare/internal/stat"
 )
 
-// patient is how long at least the target has to come back: a crashed one is started again after a while.
-const patient = 30 * time.Second
+// This file waits until what was offered is over, and until the target is as it was before.
+
+const (
+	singles    = 3                // in a row have to be answered as before the load
+	idleFactor = 3                // times the idle response may a single call take
+	patient    = 30 * time.Second // has the target at least to come back: a crashed one is started again after a while
+)
+
+// drain waits until calls in flight have ended, but not for those that seem to be stuck.
+func (r *session) drain(note string) error {
+	return r.pause(r.o.Timeout+time.Second, r.quiet(time.Second), note)
+}
+
+// quiet returns a condition: no call is open, or for a while none has ended.
+func (r *session) quiet(d time.Duration) func() bool {
+	d = max(d, 5*r.typical)
+	begun := r.s.Now()
+	return func() bool {
+		now, change := r.seen.over(d)
+		return now.open == 0 || now.at-begun >= d && change.good+change.bad == 0
+	}
+}
+
+// settle waits until the calls in flight have ended, and then until single calls are answered as they were before the
+// load. A target that does not come back within the length of a timeout is given the recovery probe; if that fails as
+// well, the search ends.
+func (r *session) settle(why string) error {
+	if err := r.drain(why); err != nil {
+		return err
+	}
+	if err := r.waitForConnections(); err != nil {
+		return err
+	}
+	limit := min(r.o.Timeout, 20*time.Second)
+	for begun := r.s.Now(); r.s.Now()-begun < limit; {
+		idle, err := r.single()
+		if err != nil || idle {
+			return err
+		}
+		if err := r.pause(time.Second/2, nil, "the target does not answer single calls as before"); err != nil {
+			return err
+		}
+	}
+	if err := r.recovery(); err != nil || r.t.Recovery.Recovered {
+		return err
+	}
+	return errDown
+}
+
+// waitForConnections waits until no call waits for a connection: those are not the next step's.
+func (r *session) waitForConnections() error {
+	if p := r.s.Progress(); float64(p.Waiting) <= 0.02*r.estimate.Value {
+		return nil
+	}
+	return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection")
+}
+
+// single offers a few calls far apart, and reports whether all were answered well and about as fast as before the load.
+func (r *session) single() (bool, error) {
+	rate := min(r.o.MaxRate, 20, max(r.o.Start, r.fastest/10))
+	if typical := r.typical.Seconds(); typical > 0 {
+		rate = min(rate, max(0.5/typical, 1))
+	}
+	limit := max(idleFactor*r.typical, r.typical+50*time.Millisecond, min(baseOf(r.t).p99, 10*r.typical))
+	if r.typical == 0 {
+		limit = r.o.Timeout
+	}
+	step, err := r.offer(RoleSingle, rate, time.Duration(singles/rate*1e9), nil)
+	if err != nil {
+		return false, err
+	}
+	if err := r.s.Wait(r.ctx, limit, poll, func() bool { return r.s.Progress().Open() == 0 }); err != nil {
+		return false, fmt.Errorf("wait for single calls: %w", err)
+	}
+	r.watchNow()
+	calls := load.Calls(r.s.Calls(step.Segment.Start))
+	response := responses(calls.Due(step.Segment.Start, step.Segment.End), 0)
+	n, good := step.Segment.Offered, len(response)
+	allowed := int(2 * r.floor() * float64(n))
+	if r.floor() > 0 {
+		allowed = max(allowed, 1)
+	}
+	idle := n > 0 && good >= n-allowed && good > 0 && stat.Quantile(response, 0.5) <= float64(limit)
+	step.Passed = &idle
+	return idle, nil
+}
 
 // recovery asks with fresh calls whether the target comes back. Calls in flight and idle connections are left as they
 // are, as real clients would leave them, for the length of a timeout; then the idle connections are closed.
@@ -43,11 +129,8 @@ func (r *session) probe(v *Recovery, timeout time.Duration, step Step) error {
 		}
 		now := r.s.Now()
 		switch {
-		case row == 5:
-			v.Recovered, v.Complete = true, true
-			return nil
-		case now-v.Start >= v.Deadline:
-			v.Complete = true
+		case row == 5, now-v.Start >= v.Deadline:
+			v.Recovered, v.Complete = row == 5, true
 			return nil
 		case v.DroppedIdle == nil && now-v.Start >= r.o.Timeout:
 			r.s.DropIdle()

@@ -1,6 +1,16 @@
 package capacity
 
-import "tare/internal/signature"
+import (
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/signature"
+	"tare/internal/stat"
+)
 
 // Result is the answer of a search. A float that is 0 and may be left out is unknown.
 type Result struct {
@@ -63,43 +73,305 @@ type Result struct {
 // Audit is what the generator did in a stretch of load.
 type Audit = signature.Audit
 
-// Point is one row of a ladder. Durations are in seconds; a quantile that is 0 and may be left out is unknown.
-type Point struct {
-	Name string `json:"name,omitempty"` // of a point that is more than a rate
-	// ListenQueue is how many connections waited to be accepted at the window's end; nil: not to be seen.
-	ListenQueue *int    `json:"listen_queue,omitempty"`
-	Rate        float64 `json:"rate"`    // to be offered, 1/s
-	Seconds     float64 `json:"seconds"` // length of the window
-	Offered     int     `json:"offered"` // calls that were due in the window
-	Sent        int     `json:"sent"`    // of these, sent at all
-	// Success is the share of the offered calls that ended well, whenever that was.
-	Success float64 `json:"success"`
-	// OKInWindow is how many ended well within the window, Goodput that number per second of it.
-	OKInWindow int     `json:"ok_in_window"`
-	Goodput    float64 `json:"goodput"`
-	// GoodputSLO counts only calls that ended well within the latency objective, per second; nil without an objective.
-	GoodputSLO *float64 `json:"goodput_slo,omitempty"`
-	// Drain is how long after the window the last call ended.
-	Drain float64 `json:"drain"`
-	// Response times of all calls that ended, timeouts included.
-	P50 float64 `json:"p50,omitempty"`
-	P90 float64 `json:"p90,omitempty"`
-	P99 float64 `json:"p99,omitempty"`
-	Max float64 `json:"max,omitempty"`
-	// P99Own is how much of P99 the generator's own delays are at most.
-	P99Own float64 `json:"p99_own,omitempty"`
-	// Failures by phase.
-	NoConnection int `json:"no_connection"` // never sent
-	NoByte       int `json:"no_byte"`       // sent, and never a byte back
-	BadStatus    int `json:"bad_status"`    // an answer, but not the expected one
-	// Stuck counts calls whose connection was established and never carried an answer; a full listen queue holds backlog +
-	// 1 of them.
-	Stuck int `json:"stuck"`
-	// LastFailedSent is when, after the window began, the last call was sent that failed; nil when none failed.
-	LastFailedSent *float64 `json:"last_failed_sent,omitempty"`
-	// VegetaThroughput is success ÷ (attack + wait), which one timeout ruins; for comparison with other reports only.
-	VegetaThroughput float64 `json:"vegeta_throughput"`
-	// RecoverySeconds is how long after the point fresh calls took to be answered again; nil if they were not.
-	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"`
-	Audit           Audit    `json:"audit"`
+// Assess computes every reported number from a trace and its calls alone, so that a record can be read again by a later
+// version.
+func Assess(t Trace) Result {
+	b := baseOf(t)
+	r := Result{
+		Valid: t.Stop != StopClient, Stop: t.Stop, Reason: t.Reason, ErrorFloor: b.floor,
+		BaseP50: b.p50.Seconds(), BaseP99: b.p99.Seconds(), Signature: signature.Verdict{Class: signature.Unknown},
+	}
+	r.counts(t)
+	r.Audit = worstAudit(t)
+	r.recover(t)
+	if t.Stop == StopClient {
+		r.Signature = signature.Verdict{
+			Class: signature.Client, Scores: map[signature.Class]float64{signature.Client: 1}, Evidence: []string{r.Reason},
+		}
+	}
+	r.claim(t, b)
+	r.Valid = r.Valid || r.AtLeast > 0
+	r.sloRate(t)
+	r.warn(t)
+	return r
+}
+
+// badCalls counts the calls that were due in a step and not held back, and those of them that did not end well,
+// whenever. Where hardly any is left, it counts all calls.
+func (t Trace) badCalls(s Step) (bad, n int) {
+	var held heldBack
+	allBad, all := 0, 0
+	for c := range t.due(s.Segment.Start, s.Segment.End) {
+		disturbed, ended := held.disturbs(c), 0
+		if endedBadly(c) {
+			ended = 1
+		}
+		if all, allBad = all+1, allBad+ended; !disturbed {
+			n, bad = n+1, bad+ended
+		}
+	}
+	if 4*n < all {
+		return allBad, all
+	}
+	return bad, n
+}
+
+// losesMoreThan reports whether more than a share of the calls that were due in a step did not end well, whenever, by
+// more than chance and a single call.
+func (t Trace) losesMoreThan(s Step, share float64) bool {
+	bad, n := t.badCalls(s)
+	most := share * float64(n)
+	return float64(bad) > most+2*math.Sqrt(most*(1-share))+1
+}
+
+// confirmation reports whether s confirmed that a rate holds or breaks, without being limited by the generator.
+func (s *Step) confirmation() bool { return confirms(s.Role) && s.Passed != nil && !s.ClientLimited }
+
+func confirms(r Role) bool { return r == RoleConfirmHigh || r == RoleConfirmLow }
+
+func (r *Result) counts(t Trace) {
+	var end time.Duration
+	overloads := map[int]bool{}
+	ramps := 0
+	for _, s := range t.Steps {
+		if s.Role == RoleRecovery {
+			continue
+		}
+		end = max(end, s.Segment.End)
+		switch s.Role {
+		case RoleRamp:
+			ramps = 1
+		case RoleOverload:
+			overloads[s.Attempt] = true
+		case RoleFill, RoleSLO, RoleRate, RolePoint, RolePrime:
+			r.Phases++
+		case RoleConfirmHigh, RoleConfirmLow:
+			r.Phases++
+			r.Attempts++
+			if s.Passed == nil {
+				r.Undecided++
+			}
+		case RoleDrain, RoleRecovery, RoleSingle, RoleBurst, RoleBusy, RoleTogether, RoleAlone:
+		}
+	}
+	r.Phases += ramps + len(overloads)
+	if len(t.Steps) > 0 {
+		r.Seconds = (end - t.Steps[0].Segment.Start).Seconds()
+	}
+}
+
+// worstAudit judges the generator over all steps that offered load, and returns the audit of the worst of them.
+func worstAudit(t Trace) Audit {
+	worst := Audit{Valid: true, AchievedRatio: 1, Limit: 0.001}
+	cpu, first := 0.0, true
+	for _, s := range t.Steps {
+		cpu += s.Segment.CPU
+		if s.Rate <= 0 || s.Segment.End <= s.Segment.Start {
+			continue
+		}
+		a := audit(t.due(s.Segment.Start, s.Segment.End), s, t.Read)
+		if first || !a.Valid && worst.Valid ||
+			a.Valid == worst.Valid && a.LatenessP99/a.Limit > worst.LatenessP99/worst.Limit {
+			worst, first = a, false
+		}
+	}
+	if t.Stop != StopClient {
+		worst.Valid = true // a step that failed was repeated, and held then
+	}
+	worst.CPUSeconds = cpu
+	return worst
+}
+
+// audit judges the generator by the calls that were due in a step, read at now.
+func audit(calls iter.Seq[*load.Call], s Step, now time.Duration) Audit {
+	a := signature.AuditCalls(calls, min(now, s.Segment.End), s.Segment.Offered)
+	a.CPUSeconds = s.Segment.CPU
+	return a
+}
+
+// base is what the target does well below its capacity.
+type base struct {
+	p50, p99, mean time.Duration
+	floor          float64 // share of calls that fail at any rate
+}
+
+// varied reports whether some calls take much longer than others well below the capacity.
+func (b base) varied() bool { return b.p99 > 2*b.p50 }
+
+// baseOf looks at the ramp's steps that held, without the fastest, which may be close to the capacity. Of these, only
+// the steps whose median is near the least are typical: the first calls of a target may have come before it was warm.
+func baseOf(t Trace) base {
+	var steps []Step
+	for _, s := range t.Steps {
+		if s.Role == RoleRamp && s.Passed != nil && *s.Passed {
+			steps = append(steps, s)
+		}
+	}
+	if n := len(steps); n > 1 {
+		steps = steps[:n-1]
+	}
+	shares, medians, of := make([]tally, len(steps)), make([]float64, len(steps)), make([][]float64, len(steps))
+	for i, s := range steps {
+		for c := range t.due(s.Segment.Start, s.Segment.End) {
+			if c.Done == 0 {
+				continue
+			}
+			if shares[i].ended++; c.Outcome.Good() {
+				of[i] = append(of[i], float64(c.Response()))
+			} else {
+				shares[i].bad++
+			}
+		}
+		if medians[i] = math.Inf(1); len(of[i]) > 0 {
+			medians[i] = stat.Quantile(of[i], 0.5)
+		}
+	}
+	var b base
+	var typical []float64
+	for i, m := range medians {
+		if m <= 1.5*slices.Min(medians) {
+			typical = append(typical, of[i]...)
+		}
+	}
+	if slices.Sort(typical); len(typical) > 0 {
+		b.p50 = time.Duration(stat.SortedQuantile(typical, 0.5))
+		b.p99, b.mean = time.Duration(stat.SortedQuantile(typical, 0.99)), time.Duration(stat.Mean(typical))
+	}
+	if len(steps) > 1 {
+		b.floor = floorOf(shares)
+	}
+	return b
+}
+
+// tally counts the calls of a step that ended, and those of them that ended badly.
+type tally struct{ ended, bad int }
+
+// floorOf is the share of calls that fails at any rate: that of the slow steps, as long as faster ones fit it. A step
+// in which clearly more calls fail is where the target begins to break.
+func floorOf(steps []tally) float64 {
+	var sum tally
+	for _, s := range steps {
+		expected := float64(s.ended) * (float64(sum.bad) + 0.5) / (float64(sum.ended) + 1)
+		if sum.ended > 0 && float64(s.bad) > expected+3*math.Sqrt(expected)+1 {
+			break
+		}
+		sum.ended += s.ended
+		sum.bad += s.bad
+	}
+	return float64(sum.bad) / float64(max(1, sum.ended))
+}
+
+// lastOverload are the steps of the last attempt to overload that the target did not simply take.
+func lastOverload(t Trace) []Step {
+	attempt := 0
+	for _, s := range t.Steps {
+		if s.Role == RoleOverload {
+			if attempt = max(attempt, s.Attempt); s.Passed != nil && *s.Passed {
+				attempt = 0 // all that came before was not the whole truth
+			}
+		}
+	}
+	return t.overload(attempt)
+}
+
+// overload is one attempt to overload.
+func (t Trace) overload(attempt int) (steps []Step) {
+	for _, s := range t.Steps {
+		if s.Role == RoleOverload && s.Attempt == attempt && s.Segment.End > s.Segment.Start {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+func (r *Result) recover(t Trace) {
+	v := t.Recovery
+	if v == nil || !v.Complete {
+		return
+	}
+	r.Wedged, r.IdleDropped = !v.Recovered, v.DroppedIdle != nil
+	after := ""
+	if v.DroppedIdle != nil {
+		after = fmt.Sprintf(", after the client had closed its idle connections at %.1f s",
+			(*v.DroppedIdle - v.Start).Seconds())
+	}
+	if !v.Recovered || len(v.Probes) == 0 {
+		r.RecoveryNote = fmt.Sprintf("wedged: fresh calls were still not answered %.0f s after the load had stopped%s",
+			v.Deadline.Seconds(), after)
+		return
+	}
+	first := v.Probes[len(v.Probes)-1].At
+	for i := len(v.Probes) - 1; i >= 0 && v.Probes[i].Good; i-- {
+		first = v.Probes[i].At
+	}
+	s := max(0, (first - v.Start).Seconds())
+	r.RecoverySeconds, r.RecoveryNote = &s, fmt.Sprintf("recovers after %.1f s%s", s, after)
+	if s < 1 {
+		r.RecoveryNote = "recovers immediately" + after
+	}
+}
+
+func (r *Result) warning(format string, of ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, of...))
+}
+
+func (r *Result) warn(t Trace) {
+	if t.Stop == StopTime {
+		r.warning("the time ran out before everything was confirmed")
+	}
+	if r.VerifiedHigh > 0 && r.VerifiedHigh < r.Rate {
+		r.warning("calls are refused from %s/s on, when chance has all places taken; on average the places would allow %s/s",
+			number(r.VerifiedHigh), number(r.Rate))
+	}
+	switch unseen := "not confirmed from both sides: no rate was seen to %s for certain"; {
+	case !r.Broke:
+	case r.VerifiedLow == 0 && r.VerifiedHigh == 0:
+		r.warning(unseen, "hold or to break")
+	case r.VerifiedLow == 0:
+		r.warning(unseen, "hold")
+	case r.VerifiedHigh == 0:
+		r.warning(unseen, "break")
+	}
+	if r.ErrorFloor > 0.005 {
+		r.warning("%.1f %% of the calls fail at any rate", 100*r.ErrorFloor)
+	}
+	if r.Rate > 0 && r.VerifiedHigh > 1.1*r.VerifiedLow {
+		r.warning("it is not known whether rates between %s/s, which held, and %s/s, which broke, hold",
+			number(r.VerifiedLow), number(r.VerifiedHigh))
+	}
+}
+
+// Next says what to do after a search or a ladder that ended in this way without a capacity. bounded: a rate is known
+// that holds. It is empty where nothing needs to be done, and for an unknown stop.
+func (s Stop) Next(bounded bool) string {
+	switch {
+	case s == StopFound && !bounded:
+		return "no rate held or broke at every try: run it again while less else runs on this host, and give the search " +
+			"more time (load.max_time)"
+	case s == StopMaxRate:
+		return "to find where it breaks, allow more: --max-rate (load.max_rate)"
+	case s == StopClient && bounded:
+		return "to search above that rate, give the generator more: processors of its own (pin), or a host other than the " +
+			"target's; 'tare doctor' says what this host can do"
+	case s == StopClient:
+		return "give the generator processors of its own (pin), or a host other than the target's; 'tare doctor' says what " +
+			"this host can do"
+	case s == StopNoAnswer:
+		return "see that the server answers one such call, made by hand, and within load.timeout"
+	case s == StopFailing:
+		return "the table of causes ('tare report RUN --all') says how the calls failed; for a server that takes fewer " +
+			"calls, begin lower: --max-rate 2/s, or wait longer: load.timeout"
+	case s == StopTime && bounded:
+		return "more time narrows it: load.max_time (--set load.max_time=10m)"
+	case s == StopTime:
+		return "give the search more time: load.max_time (--set load.max_time=10m)"
+	case s == StopDown:
+		return "restart the target, and look in its log for the reason; a max_rate below the rate at which it broke keeps " +
+			"it up"
+	case s == StopNoRetry:
+		return "restart the target, and measure the points that are missing in a run of their own (load.rates)"
+	case s == StopCanceled:
+		return "run it again: a search that was interrupted cannot be continued"
+	}
+	return ""
 }

@@ -1,10 +1,12 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"tare/internal/load"
@@ -15,10 +17,11 @@ import (
 // poll is how often a running step is looked at.
 const poll = 50 * time.Millisecond
 
-// errTime says that the time for the search has run out; errStop that it has come to its end early.
+// Why a search ends before its last confirmation.
 var (
 	errTime = errors.New("the time ran out")
 	errStop = errors.New("stopped")
+	errDown = errors.New("the target stays down")
 )
 
 // Search finds the rate at which the target behind s breaks. on may be nil. The trace is worth assessing also beside an
@@ -33,7 +36,6 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 		err = r.end(r.alone())
 	}
 	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound) {
-		r.read()
 		err = r.end(r.slo())
 	}
 	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound || r.t.Stop == StopClient) {
@@ -171,13 +173,12 @@ func (r *session) remaining() time.Duration {
 func (r *session) offer(
 	role Role, rate float64, d time.Duration, stop func(elapsed time.Duration) bool,
 ) (*Step, error) {
-	if left := r.remaining(); left < time.Second/2 {
+	left := r.remaining()
+	if left < time.Second/2 {
 		return nil, errTime
-	} else if d > left {
-		d = left
 	}
 	rate = min(rate, r.o.MaxRate)
-	return r.offerProcess(Step{Role: role, Rate: rate}, r.o.Arrivals(rate, d), stop)
+	return r.offerProcess(Step{Role: role, Rate: rate}, r.o.Arrivals(rate, min(d, left)), stop)
 }
 
 // offerProcess runs one step of any shape and adds it to the trace.
@@ -200,15 +201,14 @@ func (r *session) offerProcess(step Step, p load.Process, stop func(elapsed time
 
 // pause offers nothing for d, or until done says so, and adds the drain to the trace.
 func (r *session) pause(d time.Duration, done func() bool, note string) error {
-	if left := r.remaining(); left <= 0 {
+	left := r.remaining()
+	if left <= 0 {
 		return errTime
-	} else if d > left {
-		d = left
 	}
 	r.attempts[RoleDrain]++
 	step := Step{Role: RoleDrain, Attempt: r.attempts[RoleDrain], Segment: load.Segment{Start: r.s.Now()}, Note: note}
 	r.watch(StepBegins, step)
-	err := r.s.Wait(r.ctx, d, poll, func() bool {
+	err := r.s.Wait(r.ctx, min(d, left), poll, func() bool {
 		r.watch(StepProgress, step)
 		return done != nil && done()
 	})
@@ -255,16 +255,9 @@ func (r *session) observe() {
 	if r.o.Observe == nil {
 		return
 	}
-	l := r.o.Observe()
-	keep(&r.t.Local.ListenQueue, l.ListenQueue)
-	keep(&r.t.Local.Throttled, l.Throttled)
-	keep(&r.t.Local.Paused, l.Paused)
-}
-
-func keep[T any](to **T, v *T) {
-	if v != nil {
-		*to = v
-	}
+	l, now := &r.t.Local, r.o.Observe()
+	l.ListenQueue = cmp.Or(now.ListenQueue, l.ListenQueue)
+	l.Throttled, l.Paused = cmp.Or(now.Throttled, l.Throttled), cmp.Or(now.Paused, l.Paused)
 }
 
 // class is the class so far, or what the search takes for it.
@@ -272,3 +265,84 @@ func (r *session) class() signature.Class { return r.estimate.verdict.Method() }
 
 // number prints a rate with four digits.
 func number(x float64) string { return unit.Decimal(x, 4) }
+
+// moment is what was known at an instant.
+type moment struct {
+	at                       time.Duration
+	due, good, bad, rejected uint64
+	turned                   uint64 // away, in whatever form: refused, or answered with something else
+	open                     int
+}
+
+// history is a list of moments, for questions about the recent past that need no call records.
+type history struct{ moments []moment }
+
+func (h *history) add(p load.Progress) {
+	m := moment{at: p.Now, due: p.Due, open: p.Open(), rejected: p.Done[load.Refused]}
+	for o, n := range p.Done {
+		switch outcome := load.Outcome(o); {
+		case outcome.Good():
+			m.good += n
+			continue
+		case outcome == load.Refused, outcome == load.Failed, outcome == load.Wrong:
+			m.turned += n
+		}
+		m.bad += n
+	}
+	if n := len(h.moments); n > 0 && h.moments[n-1].at == m.at {
+		h.moments[n-1] = m
+		return
+	}
+	h.moments = append(h.moments, m)
+}
+
+func (h *history) last() moment { return h.at(math.MaxInt64) }
+
+// at is the last moment not after t, or the first there is.
+func (h *history) at(t time.Duration) moment {
+	if len(h.moments) == 0 {
+		return moment{}
+	}
+	i := sort.Search(len(h.moments), func(i int) bool { return h.moments[i].at > t })
+	return h.moments[max(0, i-1)]
+}
+
+// over is the last moment, and the change over the last d.
+func (h *history) over(d time.Duration) (now, change moment) {
+	now = h.last()
+	then := h.at(now.at - d)
+	return now, moment{
+		at: now.at - then.at, due: now.due - then.due, good: now.good - then.good, bad: now.bad - then.bad,
+		rejected: now.rejected - then.rejected, turned: now.turned - then.turned, open: now.open - then.open,
+	}
+}
+
+// goodput is calls that ended well per second over the last d.
+func (h *history) goodput(d time.Duration) float64 {
+	_, c := h.over(d)
+	if c.at <= 0 {
+		return 0
+	}
+	return float64(c.good) / c.at.Seconds()
+}
+
+// recent is the goodput over the last 0.3 s, or over as much of the last limit as holds ten calls.
+func (h *history) recent(limit time.Duration) float64 {
+	d := 300 * time.Millisecond
+	for ; d < limit; d *= 2 {
+		if _, c := h.over(d); c.good >= 10 {
+			break
+		}
+	}
+	return h.goodput(min(d, max(limit, 300*time.Millisecond)))
+}
+
+// waiting is how many calls were open on average over the last d.
+func (h *history) waiting(d time.Duration) float64 {
+	sum, n := 0.0, 0
+	for i := len(h.moments) - 1; i >= 0 && h.moments[i].at >= h.last().at-d; i-- {
+		sum += float64(h.moments[i].open)
+		n++
+	}
+	return sum / float64(max(1, n))
+}

@@ -1,7 +1,11 @@
 package capacity
 
 import (
+	"fmt"
 	"iter"
+	"math"
+	"slices"
+	"sort"
 	"time"
 
 	"tare/internal/load"
@@ -127,6 +131,9 @@ func (t Trace) log() load.Log {
 	return t.Calls
 }
 
+// reach is how long before an instant the calls can have been due that end after it.
+func (t Trace) reach() time.Duration { return t.Timeout + time.Second }
+
 // due yields the calls that were due in [from, to).
 func (t Trace) due(from, to time.Duration) iter.Seq[*load.Call] { return t.log().Due(from, to) }
 
@@ -134,3 +141,89 @@ func (t Trace) due(from, to time.Duration) iter.Seq[*load.Call] { return t.log()
 func (t Trace) ends(from, to time.Duration) []float64 {
 	return ends(t.due(from-t.reach(), to+1), from, to)
 }
+
+// ends are the instants, in seconds and ascending, at which good calls ended in (from, to].
+func ends(calls iter.Seq[*load.Call], from, to time.Duration) []float64 {
+	var t []float64
+	for c := range calls {
+		if c.Done > from && c.Done <= to && c.Outcome.Good() {
+			t = append(t, c.Done.Seconds())
+		}
+	}
+	slices.Sort(t)
+	return t
+}
+
+// due returns the calls that were due in [from, to).
+func due(calls []load.Call, from, to time.Duration) []load.Call {
+	first := func(at time.Duration) int {
+		return sort.Search(len(calls), func(i int) bool { return calls[i].Intended >= at })
+	}
+	return calls[first(from):max(first(from), first(to))]
+}
+
+// responses are those, in nanoseconds, of the calls that ended well after an instant.
+func responses(calls iter.Seq[*load.Call], after time.Duration) []float64 {
+	var all []float64
+	for c := range calls {
+		if c.Done > after && c.Outcome.Good() {
+			all = append(all, float64(c.Response()))
+		}
+	}
+	return all
+}
+
+// endedBadly reports whether a call that is old enough to tell did not end well.
+func endedBadly(c *load.Call) bool { return c.Done == 0 || !c.Outcome.Good() }
+
+// longestRun bounds every instant of a trace: no search lasts a month.
+const longestRun = 31 * 24 * time.Hour
+
+// Check reports the first thing in a trace that cannot have happened; the file that it came from may be damaged, or
+// made by somebody else. After it, instants lie between 0 and a month, steps end after they begin and follow one
+// another, and rates are finite.
+func (t *Trace) Check() error {
+	last := time.Duration(0)
+	for i, s := range t.Steps {
+		switch x := s.Segment; {
+		case !plausible(x.Start) || !plausible(x.End) || x.End < x.Start:
+			return fmt.Errorf("step %d lasts from %d to %d ns", i+1, x.Start, x.End)
+		case s.Role != RoleRecovery && x.Start < last:
+			return fmt.Errorf("step %d begins before the one before it", i+1)
+		case !finite(s.Rate) || x.Offered < 0 || x.Sent < 0 || !finite(x.CPU):
+			return fmt.Errorf("step %d has a rate of %v/s, %d calls of which %d were sent, and %v s of CPU time",
+				i+1, s.Rate, x.Offered, x.Sent, x.CPU)
+		}
+		last = s.Segment.Start
+	}
+	for name, at := range map[string]time.Duration{"timeout": t.Timeout, "read": t.Read, "slo": t.SLO} {
+		if !plausible(at) {
+			return fmt.Errorf("%s is %d ns", name, at)
+		}
+	}
+	if !finite(t.MaxRate) || !finite(t.SLOShare) || !finite(t.Allowance) || t.MaxConns < 0 || t.Callers < 0 {
+		return fmt.Errorf("max_rate is %v, slo_share %v, allowance %v, max_conns %d, callers %d",
+			t.MaxRate, t.SLOShare, t.Allowance, t.MaxConns, t.Callers)
+	}
+	v := t.Recovery
+	if v == nil {
+		return nil
+	}
+	instants := []time.Duration{v.Start, v.Limit, v.Deadline}
+	if v.DroppedIdle != nil {
+		instants = append(instants, *v.DroppedIdle)
+	}
+	for _, p := range v.Probes {
+		instants = append(instants, p.At)
+	}
+	for _, at := range instants {
+		if !plausible(at) {
+			return fmt.Errorf("the recovery names an instant of %d ns", at)
+		}
+	}
+	return nil
+}
+
+func plausible(at time.Duration) bool { return at >= 0 && at <= longestRun }
+
+func finite(x float64) bool { return x >= 0 && x <= math.MaxFloat64 }

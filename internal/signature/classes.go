@@ -55,7 +55,7 @@ var definitions = []definition{
 	},
 	{
 		class: Collapse, phrase: "a service that does less under load",
-		traits: Traits{Waits: true, Falls: true, Served: true},
+		traits: Traits{Waits: true, Falls: true, Served: true, MaySave: true},
 	},
 	{
 		class: QuotaHang, phrase: "a limit that leaves calls unanswered", least: 0.8,
@@ -71,11 +71,11 @@ var definitions = []definition{
 	},
 	{
 		class: Queue, phrase: "a queue that drops nothing",
-		traits: Traits{Waits: true, Served: true},
+		traits: Traits{Waits: true, Served: true, Lossless: true, MaySave: true},
 	},
 	{
 		class:  Unknown,
-		traits: Traits{Waits: true, Served: true},
+		traits: Traits{Waits: true, Served: true, MaySave: true},
 	},
 }
 

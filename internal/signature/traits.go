@@ -14,6 +14,10 @@ type Traits struct {
 	// Places: calls are refused when all places are taken; the capacity is places ÷ service time. Where that varies,
 	// chance takes the last places earlier.
 	Places bool
+	// Lossless: all calls wait for their turn and none is dropped, so that the open calls are what the target is behind.
+	Lossless bool
+	// MaySave: a limiter that lets calls wait looks like it until what it had saved up is used up.
+	MaySave bool
 	// Falls: the goodput falls under overload, so that only rates that were held, each from rest, say what the capacity
 	// is.
 	Falls bool
@@ -39,6 +43,17 @@ type Traits struct {
 
 // Traits returns what a search has to know of c; a class that it does not know is treated as Unknown.
 func (c Class) Traits() Traits { return c.definition().traits }
+
+// Score is the highest score of the classes that have some traits.
+func (v Verdict) Score(has func(Traits) bool) float64 {
+	best := 0.0
+	for _, c := range order {
+		if has(c.Traits()) {
+			best = max(best, v.Scores[c])
+		}
+	}
+	return best
+}
 
 // Method is the class whose traits a search follows: the likely one; that of the verdict; or where neither is known,
 // the likeliest one that refuses calls.
