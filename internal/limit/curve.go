@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -70,7 +71,8 @@ type curve struct {
 	flat  bool
 }
 
-// curveOf returns the curve of the experiments in which nothing was changed and the generator kept up.
+// curveOf returns the curve of the experiments in which nothing was changed and the generator kept up. Of several with
+// as many calls in flight, it takes that to which most was offered.
 func curveOf(all []Experiment) curve {
 	var c curve
 	for i := range all {
@@ -78,7 +80,10 @@ func curveOf(all []Experiment) curve {
 			c.all = append(c.all, x)
 		}
 	}
-	slices.SortStableFunc(c.all, func(a, b *Experiment) int { return a.InFlight - b.InFlight })
+	slices.SortStableFunc(c.all, func(a, b *Experiment) int {
+		return cmp.Or(a.InFlight-b.InFlight, cmp.Compare(b.Offered, a.Offered))
+	})
+	c.all = slices.CompactFunc(c.all, func(a, b *Experiment) bool { return a.InFlight == b.InFlight })
 	if len(c.all) == 0 {
 		return c
 	}

@@ -27,6 +27,9 @@ const (
 	// excess is by how much more is offered than the capacity, leverExcess by how much more than a lever promises, and
 	// leastLever the least of that with which it is worth trying.
 	excess, leverExcess, leastLever = 1.5, 1.3, 1.1
+	// unbounded is by how much more is offered than the highest rate that held, where none is known that does not. Few
+	// calls are in flight all the same.
+	unbounded = 4
 	// grows is by how much the rate is higher over two doublings if more calls in flight still help.
 	grows = 1.08
 	// experimentEnds is how many calls should end in an experiment. It lasts whole seconds, in ten equal parts: a CPU
@@ -77,8 +80,8 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	return x.all(ctx)
 }
 
-// rate is what the target can do, in 1/s; where only bounds are known, the rate that broke.
-func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMost) }
+// rate is what the target can do, in 1/s; where only bounds are known, the rate that broke, or else the one that held.
+func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMost, x.found.AtLeast) }
 
 // all makes the experiments.
 func (x *experiments) all(ctx context.Context) error {
@@ -100,7 +103,8 @@ func hasLimit(r *capacity.Result) bool {
 	found := r.Stop == capacity.StopFound || r.Stop == capacity.StopTime
 	t := r.Signature.Class.Traits()
 	punishes := t.Limiter && t.Falls // any overload would only be punished again
-	return found && r.Broke && r.Valid && (r.Rate > 0 || r.AtMost > 0) && !r.Wedged && !punishes
+	known := r.Rate > 0 || r.AtMost > 0 || r.AtLeast > 0
+	return found && r.Broke && r.Valid && known && !r.Wedged && !punishes
 }
 
 // experimentLost is why an experiment could not be made.
@@ -120,22 +124,31 @@ func (x *experiments) inFlight(ctx context.Context) error {
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
 		most, end = limiterInFlight, x.Env.Clock.Now().Add(limiterTime)
 	}
-	offered := x.allowed(excess * x.rate())
+	more := excess
+	if x.found.Rate == 0 && x.found.AtMost == 0 {
+		more = unbounded
+	}
+	offered := x.allowed(more * x.rate())
 	length := x.length(shortestExperiment)
-	for k := 1; k <= most; k *= 2 {
+	for k := 1; k <= most; {
 		warm := length / 4
 		if k == 1 {
 			warm = max(warm, x.prime(offered))
 		}
-		if x.Env.Clock.Now().Add(warm+length).After(end) && k > 1 {
+		if x.Env.Clock.Now().Add(warm+length).After(end) && len(x.done) > 0 {
 			return nil
 		}
 		made, err := x.offer(ctx, limit.Experiment{InFlight: k, Offered: offered}, warm, length)
 		if err != nil || !made || x.levelled() {
 			return err
 		}
-		if x.done[len(x.done)-1].TookAll() { // the target can do more than the search found
-			offered = x.allowed(2 * offered)
+		if !x.done[len(x.done)-1].TookAll() {
+			k *= 2
+			continue
+		}
+		before := offered // the target can do more than the search found
+		if offered = x.allowed(unbounded * offered); offered < leastLever*before {
+			return nil
 		}
 	}
 	return nil
@@ -150,13 +163,15 @@ func (x *experiments) prime(offered float64) time.Duration {
 	return min(longestPrime, time.Duration(*x.found.Burst/over*float64(time.Second)))
 }
 
-// levelled reports whether the rate of good ends has not grown over two doublings.
+// levelled reports whether the rate of good ends has not grown over two doublings, or is none.
 func (x *experiments) levelled() bool {
-	n := len(x.done)
-	if n > 0 && x.done[n-1].TookAll() {
+	last := &x.done[len(x.done)-1]
+	if last.TookAll() {
 		return false
 	}
-	return n > 2 && goodRate(&x.done[n-1]) <= grows*goodRate(&x.done[n-3]) || n > 0 && goodRate(&x.done[n-1]) == 0
+	return goodRate(last) == 0 || slices.ContainsFunc(x.done, func(e limit.Experiment) bool {
+		return 4*e.InFlight == last.InFlight && !e.TookAll() && goodRate(last) <= grows*goodRate(&e)
+	})
 }
 
 func goodRate(e *limit.Experiment) float64 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -206,6 +207,23 @@ func TestExperimentsInFlight(t *testing.T) {
 	}
 }
 
+// TestExperimentsFindTheRate: where the search knows only a rate that holds, more is offered until the target is full.
+func TestExperimentsFindTheRate(t *testing.T) {
+	v := &slotTarget{slots: 4, takes: 20 * time.Millisecond}
+	made, err := v.tried(t.Context(), t, capacity.Result{AtLeast: 30}, usualLoad())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := made[len(made)-1]
+	if got := goodRate(&last); got < 190 || got > 210 || last.TookAll() {
+		t.Errorf("%v/s of %v/s with %d in flight, want 200/s of more", got, last.Offered, last.InFlight)
+	}
+	verdict := limit.Judge(limit.Evidence{Experiments: made, Idle: 0.02})
+	if len(verdict.Evidence) == 0 || !strings.Contains(verdict.Evidence[0], "full with about 4 in flight") {
+		t.Errorf("what sets the rate: %q", verdict.Evidence)
+	}
+}
+
 // TestExperimentsAreShort: those of a limiter, of a slow target, and of one that answers nothing.
 func TestExperimentsAreShort(t *testing.T) {
 	bucket := capacity.Result{Rate: 200, Burst: new(30.0)}
@@ -302,8 +320,10 @@ func TestExperimentSetsBack(t *testing.T) {
 // TestHasLimit: experiments follow only a search that broke a target which has come back.
 func TestHasLimit(t *testing.T) {
 	good := capacity.Result{Broke: true, Valid: true, Rate: 1, Stop: capacity.StopFound}
-	if !hasLimit(&good) {
-		t.Error("none follow a search that found a capacity")
+	bounded := good
+	bounded.Rate, bounded.AtLeast = 0, 1
+	if !hasLimit(&good) || !hasLimit(&bounded) {
+		t.Error("none follow a search that found a capacity, or a rate that holds")
 	}
 	for name, change := range map[string]func(*capacity.Result){
 		"nothing broke":              func(r *capacity.Result) { r.Broke, r.Stop = false, capacity.StopMaxRate },
