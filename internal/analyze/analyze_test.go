@@ -197,7 +197,7 @@ func TestPartialRecordsSaySo(t *testing.T) {
 func TestInterruptIsPlaced(t *testing.T) {
 	for stop, want := range map[capacity.Stop]string{
 		capacity.StopCanceled: "the search was cut short: its result is what was known by then",
-		capacity.StopFound: "the search had ended, but not what follows it: what sets the rate is judged by 0 experiments",
+		capacity.StopFound:    "the search had ended, but not what follows it: what sets the rate is judged by 0 experiments",
 	} {
 		rep := analyzed(t, journal{status: record.Interrupted, trace: func(string) capacity.Trace {
 			tr := limitedTrace(1)
