@@ -76,7 +76,7 @@ type curve struct {
 func curveOf(all []Experiment) curve {
 	var c curve
 	for i := range all {
-		if x := &all[i]; x.Lever == nil && x.Late == "" && x.InFlight > 0 && x.measured().rate > 0 {
+		if x := &all[i]; x.isPlain() && x.Late == "" && x.InFlight > 0 && x.measured().rate > 0 {
 			c.all = append(c.all, x)
 		}
 	}

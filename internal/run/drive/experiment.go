@@ -46,20 +46,19 @@ const (
 )
 
 // An Experimenting is an experiment that begins, for the live view.
-type Experimenting struct {
-	InFlight int
-	Lever    *limit.Lever // nil: the target is as it was
-}
+type Experimenting struct{ limit.Experiment }
 
 // experiments tell apart what may set the rate that a search has found.
 type experiments struct {
 	*run.Arm
+	trace    *capacity.Trace
 	found    capacity.Result
 	arrivals func(rate float64, d time.Duration) load.Process
 	next     uint64 // number of the next call
 	streams  uint64 // opened so far
 	done     []limit.Experiment
-	moved    error // why a lever is not set back
+	end      time.Time // of the time that there is for experiments with the target as it was
+	moved    error     // why a lever is not set back
 }
 
 // experiment follows a search with experiments, if it found a rate at which the target breaks. What keeps the
@@ -74,7 +73,7 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	a.Load.Config = s.config
 	keys := uint64(max(1, s.trace.Callers))
 	x := &experiments{
-		Arm: a, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
+		Arm: a, trace: &s.trace, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
 	return x.all(ctx)
@@ -86,8 +85,13 @@ func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMos
 // all makes the experiments.
 func (x *experiments) all(ctx context.Context) error {
 	err := x.inFlight(ctx)
+	left := x.end.Sub(x.Env.Clock.Now())
 	if err == nil && x.Load.Prove {
 		err = x.levers(ctx)
+	}
+	x.end = x.Env.Clock.Now().Add(left)
+	if err == nil && x.moved == nil {
+		err = x.openOnes(ctx)
 	}
 	if err == nil && len(x.done) > 0 {
 		err = x.comeBack(ctx)
@@ -120,10 +124,11 @@ func (e *experimentLost) Unwrap() error { return e.cause }
 
 // inFlight allows ever more calls in flight, until more of them no longer raise the rate.
 func (x *experiments) inFlight(ctx context.Context) error {
-	most, end := mostInFlight, x.Env.Clock.Now().Add(experimentsTime)
+	most, within := mostInFlight, experimentsTime
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
-		most, end = limiterInFlight, x.Env.Clock.Now().Add(limiterTime)
+		most, within = limiterInFlight, limiterTime
 	}
+	x.end = x.Env.Clock.Now().Add(within)
 	more := excess
 	if x.found.Rate == 0 && x.found.AtMost == 0 {
 		more = unbounded
@@ -135,11 +140,11 @@ func (x *experiments) inFlight(ctx context.Context) error {
 		if k == 1 {
 			warm = max(warm, x.prime(offered))
 		}
-		if x.Env.Clock.Now().Add(warm+length).After(end) && len(x.done) > 0 {
+		if !x.fits(warm+length) && len(x.done) > 0 {
 			return nil
 		}
 		made, err := x.offer(ctx, limit.Experiment{InFlight: k, Offered: offered}, warm, length)
-		if err != nil || !made || x.levelled() {
+		if err != nil || !made || x.levelled() || x.settled() {
 			return err
 		}
 		if !x.done[len(x.done)-1].TookAll() {
@@ -240,7 +245,7 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 func (x *experiments) offer(
 	ctx context.Context, e limit.Experiment, warm, length time.Duration,
 ) (made bool, err error) {
-	x.Tell(during(x.Arm, run.Measuring, &Experimenting{e.InFlight, e.Lever}))
+	x.Tell(during(x.Arm, run.Measuring, &Experimenting{e}))
 	given := x.Load.Config
 	c := &x.Load.Config
 	c.MaxConns, c.First = e.InFlight, x.next
@@ -305,6 +310,7 @@ func (x *experiments) comeBack(ctx context.Context) (err error) {
 func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (longest time.Duration) {
 	e.Counts = make([]int, experimentParts)
 	var service, transfer []float64
+	carried := map[uint32]bool{}
 	for i := range calls {
 		c := &calls[i]
 		switch {
@@ -316,6 +322,7 @@ func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (long
 		}
 		part := int(float64(experimentParts) * float64(c.Done-from) / float64(to-from))
 		e.Counts[min(part, experimentParts-1)]++
+		carried[c.Conn] = true
 		service = append(service, c.Service().Seconds())
 		longest = max(longest, c.Service())
 		if c.FirstByte != 0 {
@@ -323,6 +330,9 @@ func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (long
 		}
 	}
 	e.Service, e.Transfer = median(service), median(transfer)
+	if e.Fresh {
+		e.Connections = len(carried)
+	}
 	return longest
 }
 

@@ -141,7 +141,7 @@ func (v *slotTarget) tried(
 	}
 	a := &run.Arm{Stage: &run.Stage{Request: req, Target: v}, Treatment: design.Treatment{ID: "on"}}
 	a.Trial.Treatment = "on"
-	x := &experiments{Arm: a, found: r, arrivals: arrivals(&a.Load, 1), next: 1000}
+	x := &experiments{Arm: a, trace: &capacity.Trace{}, found: r, arrivals: arrivals(&a.Load, 1), next: 1000}
 	err := x.all(ctx)
 	var out []limit.Experiment
 	rec := open()
@@ -345,10 +345,22 @@ func TestHasLimit(t *testing.T) {
 func TestExperimentsAreShown(t *testing.T) {
 	var out bytes.Buffer
 	show := NewView(design.Capacity, "toy", term.NewView(&out, false, nil, time.Now))
-	show(run.Event{Phase: run.Measuring, Detail: &Experimenting{InFlight: 4}})
 	lever := &limit.Lever{Kind: limit.CPUQuota, From: "1m", To: "2m"}
-	show(run.Event{Phase: run.Measuring, Detail: &Experimenting{4, lever}})
-	const want = "toy  experiment: at most 4 in flight\ntoy  experiment: at most 4 in flight, cpu-quota 2m instead of 1m\n"
+	want := ""
+	for _, c := range []struct {
+		e    limit.Experiment
+		also string
+	}{
+		{limit.Experiment{}, ""},
+		{limit.Experiment{Lever: lever}, ", cpu-quota 2m instead of 1m"},
+		{limit.Experiment{Sources: 4}, ", from 4 source addresses"},
+		{limit.Experiment{Operation: "read"}, ", only read"},
+		{limit.Experiment{Fresh: true}, ", each with a new connection"},
+	} {
+		c.e.InFlight = 4
+		show(run.Event{Phase: run.Measuring, Detail: &Experimenting{c.e}})
+		want += "toy  experiment: at most 4 in flight" + c.also + "\n"
+	}
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", &out, want)
 	}
