@@ -1,6 +1,9 @@
 package limit
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // severalTimes is how many times as much calls from several source addresses get, at least, if each has a limit of its
 // own.
@@ -27,7 +30,7 @@ func (v *Verdict) ofCallers(f *facts) {
 		seen = "whether each caller has a limit of its own was not tried: all calls were those of one caller"
 	}
 	if seen != "" {
-		v.Evidence = append(v.Evidence, seen)
+		v.Evidence = slices.Insert(v.Evidence, min(1, len(v.Evidence)), seen)
 	}
 }
 

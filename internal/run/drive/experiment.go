@@ -21,7 +21,7 @@ import (
 const (
 	// experimentsTime bounds the experiments with calls in flight, limiterTime those of a target that refuses calls by
 	// rate: of these a few say enough.
-	experimentsTime, limiterTime = 15 * time.Second, 4 * time.Second
+	experimentsTime, limiterTime = 15 * time.Second, 4500 * time.Millisecond
 	// mostInFlight is the largest number of calls in flight that is tried; limiterInFlight that of a limiter.
 	mostInFlight, limiterInFlight = 64, 4
 	// excess is by how much more is offered than the capacity, leverExcess by how much more than a lever promises, and
@@ -124,9 +124,12 @@ func (e *experimentLost) Unwrap() error { return e.cause }
 
 // inFlight allows ever more calls in flight, until more of them no longer raise the rate.
 func (x *experiments) inFlight(ctx context.Context) error {
-	most, within := mostInFlight, experimentsTime
+	most, factor, within := mostInFlight, 2, experimentsTime
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
 		most, within = limiterInFlight, limiterTime
+		if x.hasSources() {
+			factor = limiterInFlight // the time is for those
+		}
 	}
 	x.end = x.Env.Clock.Now().Add(within)
 	more := excess
@@ -148,7 +151,7 @@ func (x *experiments) inFlight(ctx context.Context) error {
 			return err
 		}
 		if !x.done[len(x.done)-1].TookAll() {
-			k *= 2
+			k *= factor
 			continue
 		}
 		before := offered // the target can do more than the search found

@@ -70,25 +70,12 @@ func (x *experiments) most() int {
 	return slices.MaxFunc(x.done, func(a, b limit.Experiment) int { return a.InFlight - b.InFlight }).InFlight
 }
 
-// bySource offers calls from several source addresses, where one has met a limit on the rate, and the target is on this
-// host, which has many.
+// bySource offers calls from several source addresses, where one has met a limit on the rate.
 func (x *experiments) bySource(ctx context.Context, kinds []limit.Kind) error {
-	e := x.evidence()
-	if !slices.Equal(kinds, []limit.Kind{limit.RateLimit}) || e.Scope != "" || e.Callers > 1 {
-		return nil
-	}
-	find := x.Target.Can().Endpoint
-	if find == nil {
-		return nil
-	}
-	endpoint, err := find(x.Treatment)
-	if err != nil || endpoint == nil || endpoint.Local != nil || !isLoopback4(endpoint.Addr.Addr()) {
-		return err
-	}
 	offered := x.allowed(sourceExcess * x.rate())
 	length := x.length(shortestExperiment)
 	warm := max(length/4, x.prime(offered))
-	if offered < leastSourceExcess*x.rate() || !x.fits(warm+length) || !x.isWired() {
+	if !slices.Equal(kinds, []limit.Kind{limit.RateLimit}) || !x.hasSources() || !x.fits(warm+length) {
 		return nil
 	}
 	x.rewire(func(w load.Wire) load.Wire { return takesTurns{w} })
@@ -100,10 +87,22 @@ func (x *experiments) bySource(ctx context.Context, kinds []limit.Kind) error {
 		c.Endpoint.Keys, c.Endpoint.Local = sources, sourceOf
 		return open(ctx, c)
 	}
-	_, err = x.offer(ctx, limit.Experiment{
+	_, err := x.offer(ctx, limit.Experiment{
 		InFlight: max(sources, x.most()), Offered: offered, Sources: sources,
 	}, warm, length)
 	return err
+}
+
+// hasSources reports whether all calls came from one source address, and others can be tried: the target is on this
+// host, which has many, and max_rate allows more than one of them gets.
+func (x *experiments) hasSources() bool {
+	e, find := x.evidence(), x.Target.Can().Endpoint
+	if find == nil || e.Scope != "" || e.Callers > 1 || !x.isWired() ||
+		x.allowed(sourceExcess*x.rate()) < leastSourceExcess*x.rate() {
+		return false
+	}
+	endpoint, err := find(x.Treatment)
+	return err == nil && endpoint != nil && endpoint.Local == nil && isLoopback4(endpoint.Addr.Addr())
 }
 
 // isWired reports whether all calls are requests whose connections the load engine makes.
