@@ -60,18 +60,44 @@ func (f *facts) byOperation() (sameRate, otherRate string, inFlight float64) {
 	return "", "", 0
 }
 
+// LoneOperation returns the experiment in which one call at a time of the cheapest operation would tell a limit that
+// lets calls wait from a step that all calls share: with the limit, each waits, though no other is in flight. It is nil
+// where that would decide nothing.
+func LoneOperation(e Evidence) *Experiment {
+	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
+	sameRate, _, _ := f.byOperation()
+	cheap, _ := f.operations()
+	if sameRate == "" || f.refusesUnslowed() != "" || cheap.measured().rate*cheap.Idle > partly {
+		return nil
+	}
+	return &Experiment{InFlight: 1, Offered: cheap.Offered, Operation: cheap.Operation, Idle: cheap.Idle}
+}
+
+// waitsByItself says that a single call of one operation waits though no other is in flight, and gets the rate of the
+// target all the same; "" if that was not seen.
+func (f *facts) waitsByItself() string {
+	for i := range f.Experiments {
+		x := &f.Experiments[i]
+		if x.Operation != "" && x.InFlight == 1 && x.Late == "" && x.Service > 1.5*x.Idle+0.001 && !x.TookAll() &&
+			x.measured().isAbout(f.before()) {
+			return fmt.Sprintf("one call of %s at a time takes %s, where a rare one takes %s: it waits though no other is in "+
+				"flight", x.Operation, unit.Seconds(x.Service), unit.Seconds(x.Idle))
+		}
+	}
+	return ""
+}
+
 // bothOperations names a limit of which a dear call needs as much as a cheap one, or which it holds for as long as it
 // takes: where calls are refused, though those that are served are not slower for it, or a single call waits.
 func bothOperations(f *facts) *Verdict {
 	sameRate, otherRate, n := f.byOperation()
-	refuses := f.refusesUnslowed()
+	refuses, waits := f.refusesUnslowed(), f.waitsByItself()
 	switch {
 	case sameRate != "" && refuses != "":
 		return likely(RateLimit, f.setting(), sameRate, refuses)
-	case sameRate != "" && f.account == nil && f.flat && f.least.InFlight == 1 && f.waitsAlone() &&
+	case sameRate != "" && waits != "" && (f.account == nil || f.idles()) &&
 		f.Signature.Scores[signature.CPUThrottling] < 0.3 && f.Signature.Period == 0:
-		return likely(RateLimit, f.setting(), sameRate, fmt.Sprintf("one call at a time takes %s, where a rare one takes %s",
-			unit.Seconds(f.single().Service), unit.Seconds(f.Idle)))
+		return likely(RateLimit, f.setting(), waits, sameRate)
 	case n >= 0.8 && refuses != "":
 		return likely(Slots, inFlight(n), otherRate, refuses)
 	}

@@ -163,7 +163,14 @@ func (x *experiments) byOperation(ctx context.Context, kinds []limit.Kind) error
 			return err
 		}
 	}
-	return nil
+	length = x.length(shortestExperiment)
+	lone := limit.LoneOperation(x.evidence())
+	if lone == nil || !x.fits(length+length/4) {
+		return nil
+	}
+	x.Ops = ops[cheap : cheap+1]
+	_, err := x.offer(ctx, *lone, length/4, length)
+	return err
 }
 
 // rareCalls are the median responses of each operation in the search well below the capacity, in seconds, and that of
