@@ -40,8 +40,8 @@ func Judge(e Evidence) Verdict {
 	}
 	v := Verdict{Kind: Unknown, Certainty: signature.NotKnown}
 	for _, rule := range []func(*facts) *Verdict{
-		moved, quota, collector, processors, disk, oneThread, limiter, refusedInFlight, bandwidth, paced, connections, slots,
-		bothOperations,
+		moved, quota, collector, processors, disk, oneThread, limiter, refusedInFlight, bandwidth, paced,
+		bothOperations, connections, slots,
 	} {
 		if found := rule(f); found != nil {
 			v = *found

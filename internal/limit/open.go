@@ -3,14 +3,17 @@ package limit
 import "tare/internal/signature"
 
 // Hypotheses are the kinds that the evidence leaves open, of those that more experiments tell apart: the one that is
-// named, if one is, and otherwise each that no observation contradicts. There are none where the rate of the target is
-// not seen to end: nothing could be compared with it.
+// named, if one is and nothing looks like it, and otherwise each that no observation contradicts. There are none where
+// the rate of the target is not seen to end: nothing could be compared with it.
 func Hypotheses(e Evidence) (open []Kind) {
-	if v := Judge(e); v.Known() {
-		return []Kind{v.Kind}
-	}
 	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
 	f.usage = usageOf(f.full(), &e.Local)
+	switch v := Judge(e); {
+	case v.Kind == Slots && f.refusesUnslowed() == "" && v.Certainty == signature.Likely && !f.triedOperations():
+		return []Kind{Slots, RateLimit} // a limit that lets calls wait looks the same where few calls fill it
+	case v.Known():
+		return []Kind{v.Kind}
+	}
 	if !f.flat && f.refusesUnslowed() == "" {
 		return nil
 	}

@@ -37,6 +37,12 @@ func (f *facts) operations() (cheap, dear *Experiment) {
 	return cheap, dear
 }
 
+// triedOperations reports whether operations were compared.
+func (f *facts) triedOperations() bool {
+	cheap, _ := f.operations()
+	return cheap != nil
+}
+
 // byOperation says that calls of the cheapest and the dearest operation reach the same rate, or that they do not. Both
 // are "" where that was not tried, or is not clear.
 func (f *facts) byOperation() (sameRate, otherRate string, inFlight float64) {
