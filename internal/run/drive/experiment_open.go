@@ -145,7 +145,7 @@ func (x *experiments) byOperation(ctx context.Context, kinds []limit.Kind) error
 			dear = op
 		}
 	}
-	length := x.length(shortestLever)
+	length := x.length(shortestExperiment)
 	if cheap < 0 || idle[dear] < max(limit.Dearer*idle[cheap], idle[cheap]+leastDearer.Seconds()) ||
 		!x.fits(2*(length+length/4)) {
 		return nil
@@ -163,7 +163,6 @@ func (x *experiments) byOperation(ctx context.Context, kinds []limit.Kind) error
 			return err
 		}
 	}
-	length = x.length(shortestExperiment)
 	lone := limit.LoneOperation(x.evidence())
 	if lone == nil || !x.fits(length+length/4) {
 		return nil
