@@ -186,6 +186,7 @@ func TestHypotheses(t *testing.T) {
 		idle[i].Account = &Account{Seconds: 2, CPU: new(0.1), Processors: 2, HostBusy: new(0.5)}
 	}
 	tried := append(slices.Clone(flat), alone("a", 0.01, 400), alone("b", 0.1, 80))
+	slots := append(slices.Clone(idle), alone("a", 0.01, 400), alone("b", 0.1, 80))
 	queue, accept := signature.Queue, signature.AcceptQueue
 	for name, c := range map[string]struct {
 		made  []Experiment
@@ -198,7 +199,7 @@ func TestHypotheses(t *testing.T) {
 		"connections wait":       {flat, accept, []Kind{CPUQuota, Processors, Slots, Connections, RateLimit}},
 		"processors are idle":    {accounted, queue, []Kind{CPUQuota, Slots, RateLimit}},
 		"slots or a limit":       {idle, queue, []Kind{Slots, RateLimit}},
-		"slots":                  {append(slices.Clone(idle), alone("a", 0.01, 400), alone("b", 0.1, 80)), queue, []Kind{Slots}},
+		"slots":                  {slots, queue, []Kind{Slots}},
 		"dear calls need more":   {tried, queue, []Kind{CPUQuota, Processors, Slots}},
 		"a limiter that refuses": {flat, signature.TokenBucket, []Kind{RateLimit}},
 	} {
