@@ -193,6 +193,25 @@ func TestPartialRecordsSaySo(t *testing.T) {
 	}
 }
 
+// TestInterruptIsPlaced: an interrupt cuts the search short, or only what follows it.
+func TestInterruptIsPlaced(t *testing.T) {
+	for stop, want := range map[capacity.Stop]string{
+		capacity.StopCanceled: "the search was cut short: its result is what was known by then",
+		capacity.StopFound:    "the search had ended, but not what follows it: what sets the rate is judged by 0 experiments",
+	} {
+		rep := analyzed(t, journal{status: record.Interrupted, trace: func(string) capacity.Trace {
+			tr := limitedTrace(1)
+			tr.Stop = stop
+			return tr
+		}}.write(t, t.TempDir()))
+		if len(rep.Capacity) != 1 || !slices.ContainsFunc(rep.Warnings, func(w string) bool {
+			return strings.HasSuffix(w, want)
+		}) {
+			t.Errorf("%s: %q, want %q", stop, rep.Warnings, want)
+		}
+	}
+}
+
 func TestTornRecordStillReports(t *testing.T) {
 	dir := journal{budget: []string{"capacity >= 100/s"}}.write(t, t.TempDir())
 	whole, err := os.ReadFile(filepath.Join(dir, record.JournalFile))

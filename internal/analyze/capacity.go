@@ -64,8 +64,13 @@ func (a *analysis) capacity(t *record.Trial) error {
 	for _, w := range res.Warnings {
 		a.warn(t.Treatment, "%s", w)
 	}
-	if !t.Complete() {
+	switch {
+	case t.Complete():
+	case trace.Stop == capacity.StopCanceled:
 		a.warn(t.Treatment, "the search was cut short: its result is what was known by then")
+	default:
+		a.warn(t.Treatment, "the search had ended, but not what follows it: what sets the rate is judged by %s",
+			unit.Count(len(experimentsOf(t)), "experiment"))
 	}
 	a.doubt(&out, trace)
 	a.searched[t.Treatment] = res

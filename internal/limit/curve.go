@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -70,15 +71,19 @@ type curve struct {
 	flat  bool
 }
 
-// curveOf returns the curve of the experiments in which nothing was changed and the generator kept up.
+// curveOf returns the curve of the experiments in which nothing was changed and the generator kept up. Of several with
+// as many calls in flight, it takes that to which most was offered.
 func curveOf(all []Experiment) curve {
 	var c curve
 	for i := range all {
-		if x := &all[i]; x.Lever == nil && x.Late == "" && x.InFlight > 0 && x.measured().rate > 0 {
+		if x := &all[i]; x.isPlain() && x.Late == "" && x.InFlight > 0 && x.measured().rate > 0 {
 			c.all = append(c.all, x)
 		}
 	}
-	slices.SortStableFunc(c.all, func(a, b *Experiment) int { return a.InFlight - b.InFlight })
+	slices.SortStableFunc(c.all, func(a, b *Experiment) int {
+		return cmp.Or(a.InFlight-b.InFlight, cmp.Compare(b.Offered, a.Offered))
+	})
+	c.all = slices.CompactFunc(c.all, func(a, b *Experiment) bool { return a.InFlight == b.InFlight })
 	if len(c.all) == 0 {
 		return c
 	}

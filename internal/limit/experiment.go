@@ -20,10 +20,25 @@ type Experiment struct {
 	Transfer float64 `json:"transfer,omitempty"`
 	// Lever is what had been changed; nil: nothing.
 	Lever *Lever `json:"lever,omitempty"`
+	// Sources is from how many source addresses the calls came; 0: from those of the search.
+	Sources int `json:"sources,omitempty"`
+	// Operation is the only operation of the mix that was called, and Idle the median response of a rare call of it, in
+	// seconds; empty: all were.
+	Operation string  `json:"operation,omitempty"`
+	Idle      float64 `json:"idle,omitempty"`
+	// Fresh says that the target was asked to close each connection after an answer, and Connections how many carried the
+	// calls that ended well in that time.
+	Fresh       bool `json:"fresh,omitempty"`
+	Connections int  `json:"connections,omitempty"`
 	// Account is what the target used meanwhile; nil: tare may not look.
 	Account *Account `json:"account,omitempty"`
 	// Late is why the generator did not do its part, so that the rate may be its own; "": it did.
 	Late string `json:"late,omitempty"`
+}
+
+// isPlain reports whether nothing but the number of calls in flight differs from the search.
+func (x *Experiment) isPlain() bool {
+	return x.Lever == nil && x.Sources == 0 && x.Operation == "" && !x.Fresh
 }
 
 // A Lever is a setting of the target that was changed for an experiment.

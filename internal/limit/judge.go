@@ -15,8 +15,10 @@ type Evidence struct {
 	Idle float64
 	// Accepted is how many connections were served while others, which were established, never were; 0: all were.
 	Accepted int
-	// Scope says whose limit it is, where that was tried.
-	Scope       string
+	// Scope says whose limit it is, where that was tried with the Callers that take turns; ScopeSeen is what showed it.
+	Scope, ScopeSeen string
+
+	Callers     int // 0 and 1: all calls are those of one caller
 	Experiments []Experiment
 	Local       signature.Local
 }
@@ -38,7 +40,8 @@ func Judge(e Evidence) Verdict {
 	}
 	v := Verdict{Kind: Unknown, Certainty: signature.NotKnown}
 	for _, rule := range []func(*facts) *Verdict{
-		moved, quota, collector, processors, disk, oneThread, limiter, refusedInFlight, bandwidth, paced, connections, slots,
+		moved, quota, collector, processors, disk, oneThread, limiter, refusedInFlight, bandwidth, paced,
+		bothOperations, connections, slots,
 	} {
 		if found := rule(f); found != nil {
 			v = *found
@@ -46,10 +49,10 @@ func Judge(e Evidence) Verdict {
 		}
 	}
 	if v.Kind == Unknown {
-		v.Evidence = f.unexplained()
+		v.Evidence = append(f.unexplained(), f.further()...)
 	}
-	v.Scope = e.Scope
-	v.Excluded = f.excluded(v.Kind)
+	v.ofCallers(f)
+	v.Excluded = append(f.excluded(v.Kind), f.excludedFurther(v.Kind)...)
 	v.predict(f)
 	return v
 }

@@ -21,12 +21,15 @@ import (
 const (
 	// experimentsTime bounds the experiments with calls in flight, limiterTime those of a target that refuses calls by
 	// rate: of these a few say enough.
-	experimentsTime, limiterTime = 15 * time.Second, 4 * time.Second
+	experimentsTime, limiterTime = 15 * time.Second, 4500 * time.Millisecond
 	// mostInFlight is the largest number of calls in flight that is tried; limiterInFlight that of a limiter.
 	mostInFlight, limiterInFlight = 64, 4
 	// excess is by how much more is offered than the capacity, leverExcess by how much more than a lever promises, and
 	// leastLever the least of that with which it is worth trying.
 	excess, leverExcess, leastLever = 1.5, 1.3, 1.1
+	// unbounded is by how much more is offered than the highest rate that held, where none is known that does not. Few
+	// calls are in flight all the same.
+	unbounded = 4
 	// grows is by how much the rate is higher over two doublings if more calls in flight still help.
 	grows = 1.08
 	// experimentEnds is how many calls should end in an experiment. It lasts whole seconds, in ten equal parts: a CPU
@@ -43,20 +46,19 @@ const (
 )
 
 // An Experimenting is an experiment that begins, for the live view.
-type Experimenting struct {
-	InFlight int
-	Lever    *limit.Lever // nil: the target is as it was
-}
+type Experimenting struct{ limit.Experiment }
 
 // experiments tell apart what may set the rate that a search has found.
 type experiments struct {
 	*run.Arm
+	trace    *capacity.Trace
 	found    capacity.Result
 	arrivals func(rate float64, d time.Duration) load.Process
 	next     uint64 // number of the next call
 	streams  uint64 // opened so far
 	done     []limit.Experiment
-	moved    error // why a lever is not set back
+	end      time.Time // of the time that there is for experiments with the target as it was
+	moved    error     // why a lever is not set back
 }
 
 // experiment follows a search with experiments, if it found a rate at which the target breaks. What keeps the
@@ -71,20 +73,25 @@ func experiment(ctx context.Context, a *run.Arm, s *attempted) error {
 	a.Load.Config = s.config
 	keys := uint64(max(1, s.trace.Callers))
 	x := &experiments{
-		Arm: a, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
+		Arm: a, trace: &s.trace, found: r, arrivals: arrivals(&a.Load, a.Trial.Seed),
 		next: (s.progress.Due + 1) * keys, // a caller that is alone has every keys-th number
 	}
 	return x.all(ctx)
 }
 
-// rate is what the target can do, in 1/s; where only bounds are known, the rate that broke.
-func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMost) }
+// rate is what the target can do, in 1/s; where only bounds are known, the rate that broke, or else the one that held.
+func (x *experiments) rate() float64 { return cmp.Or(x.found.Rate, x.found.AtMost, x.found.AtLeast) }
 
 // all makes the experiments.
 func (x *experiments) all(ctx context.Context) error {
 	err := x.inFlight(ctx)
+	left := x.end.Sub(x.Env.Clock.Now())
 	if err == nil && x.Load.Prove {
 		err = x.levers(ctx)
+	}
+	x.end = x.Env.Clock.Now().Add(left)
+	if err == nil && x.moved == nil {
+		err = x.openOnes(ctx)
 	}
 	if err == nil && len(x.done) > 0 {
 		err = x.comeBack(ctx)
@@ -100,7 +107,8 @@ func hasLimit(r *capacity.Result) bool {
 	found := r.Stop == capacity.StopFound || r.Stop == capacity.StopTime
 	t := r.Signature.Class.Traits()
 	punishes := t.Limiter && t.Falls // any overload would only be punished again
-	return found && r.Broke && r.Valid && (r.Rate > 0 || r.AtMost > 0) && !r.Wedged && !punishes
+	known := r.Rate > 0 || r.AtMost > 0 || r.AtLeast > 0
+	return found && r.Broke && r.Valid && known && !r.Wedged && !punishes
 }
 
 // experimentLost is why an experiment could not be made.
@@ -116,26 +124,39 @@ func (e *experimentLost) Unwrap() error { return e.cause }
 
 // inFlight allows ever more calls in flight, until more of them no longer raise the rate.
 func (x *experiments) inFlight(ctx context.Context) error {
-	most, end := mostInFlight, x.Env.Clock.Now().Add(experimentsTime)
+	most, factor, within := mostInFlight, 2, experimentsTime
 	if t := x.found.Signature.Class.Traits(); t.Limiter && !t.Places {
-		most, end = limiterInFlight, x.Env.Clock.Now().Add(limiterTime)
+		most, within = limiterInFlight, limiterTime
+		if x.hasSources() {
+			factor = limiterInFlight // the time is for those
+		}
 	}
-	offered := x.allowed(excess * x.rate())
+	x.end = x.Env.Clock.Now().Add(within)
+	more := excess
+	if x.found.Rate == 0 && x.found.AtMost == 0 {
+		more = unbounded
+	}
+	offered := x.allowed(more * x.rate())
 	length := x.length(shortestExperiment)
-	for k := 1; k <= most; k *= 2 {
+	for k := 1; k <= most; {
 		warm := length / 4
 		if k == 1 {
 			warm = max(warm, x.prime(offered))
 		}
-		if x.Env.Clock.Now().Add(warm+length).After(end) && k > 1 {
+		if !x.fits(warm+length) && len(x.done) > 0 {
 			return nil
 		}
 		made, err := x.offer(ctx, limit.Experiment{InFlight: k, Offered: offered}, warm, length)
-		if err != nil || !made || x.levelled() {
+		if err != nil || !made || x.levelled() || x.settled() {
 			return err
 		}
-		if x.done[len(x.done)-1].TookAll() { // the target can do more than the search found
-			offered = x.allowed(2 * offered)
+		if !x.done[len(x.done)-1].TookAll() {
+			k *= factor
+			continue
+		}
+		before := offered // the target can do more than the search found
+		if offered = x.allowed(unbounded * offered); offered < leastLever*before {
+			return nil
 		}
 	}
 	return nil
@@ -150,13 +171,15 @@ func (x *experiments) prime(offered float64) time.Duration {
 	return min(longestPrime, time.Duration(*x.found.Burst/over*float64(time.Second)))
 }
 
-// levelled reports whether the rate of good ends has not grown over two doublings.
+// levelled reports whether the rate of good ends has not grown over two doublings, or is none.
 func (x *experiments) levelled() bool {
-	n := len(x.done)
-	if n > 0 && x.done[n-1].TookAll() {
+	last := &x.done[len(x.done)-1]
+	if last.TookAll() {
 		return false
 	}
-	return n > 2 && goodRate(&x.done[n-1]) <= grows*goodRate(&x.done[n-3]) || n > 0 && goodRate(&x.done[n-1]) == 0
+	return goodRate(last) == 0 || slices.ContainsFunc(x.done, func(e limit.Experiment) bool {
+		return 4*e.InFlight == last.InFlight && !e.TookAll() && goodRate(last) <= grows*goodRate(&e)
+	})
 }
 
 func goodRate(e *limit.Experiment) float64 {
@@ -225,7 +248,7 @@ func (x *experiments) move(ctx context.Context, l *area.Lever, offered float64) 
 func (x *experiments) offer(
 	ctx context.Context, e limit.Experiment, warm, length time.Duration,
 ) (made bool, err error) {
-	x.Tell(during(x.Arm, run.Measuring, &Experimenting{e.InFlight, e.Lever}))
+	x.Tell(during(x.Arm, run.Measuring, &Experimenting{e}))
 	given := x.Load.Config
 	c := &x.Load.Config
 	c.MaxConns, c.First = e.InFlight, x.next
@@ -290,6 +313,7 @@ func (x *experiments) comeBack(ctx context.Context) (err error) {
 func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (longest time.Duration) {
 	e.Counts = make([]int, experimentParts)
 	var service, transfer []float64
+	carried := map[uint32]bool{}
 	for i := range calls {
 		c := &calls[i]
 		switch {
@@ -301,6 +325,7 @@ func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (long
 		}
 		part := int(float64(experimentParts) * float64(c.Done-from) / float64(to-from))
 		e.Counts[min(part, experimentParts-1)]++
+		carried[c.Conn] = true
 		service = append(service, c.Service().Seconds())
 		longest = max(longest, c.Service())
 		if c.FirstByte != 0 {
@@ -308,6 +333,9 @@ func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (long
 		}
 	}
 	e.Service, e.Transfer = median(service), median(transfer)
+	if e.Fresh {
+		e.Connections = len(carried)
+	}
 	return longest
 }
 

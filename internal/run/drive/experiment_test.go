@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,7 +141,7 @@ func (v *slotTarget) tried(
 	}
 	a := &run.Arm{Stage: &run.Stage{Request: req, Target: v}, Treatment: design.Treatment{ID: "on"}}
 	a.Trial.Treatment = "on"
-	x := &experiments{Arm: a, found: r, arrivals: arrivals(&a.Load, 1), next: 1000}
+	x := &experiments{Arm: a, trace: &capacity.Trace{}, found: r, arrivals: arrivals(&a.Load, 1), next: 1000}
 	err := x.all(ctx)
 	var out []limit.Experiment
 	rec := open()
@@ -203,6 +204,23 @@ func TestExperimentsInFlight(t *testing.T) {
 			t.Errorf("a stream with %+v after one whose calls began at %d", c, first)
 		}
 		first = c.First
+	}
+}
+
+// TestExperimentsFindTheRate: where the search knows only a rate that holds, more is offered until the target is full.
+func TestExperimentsFindTheRate(t *testing.T) {
+	v := &slotTarget{slots: 4, takes: 20 * time.Millisecond}
+	made, err := v.tried(t.Context(), t, capacity.Result{AtLeast: 30}, usualLoad())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := made[len(made)-1]
+	if got := goodRate(&last); got < 190 || got > 210 || last.TookAll() {
+		t.Errorf("%v/s of %v/s with %d in flight, want 200/s of more", got, last.Offered, last.InFlight)
+	}
+	verdict := limit.Judge(limit.Evidence{Experiments: made, Idle: 0.02})
+	if len(verdict.Evidence) == 0 || !strings.Contains(verdict.Evidence[0], "full with about 4 in flight") {
+		t.Errorf("what sets the rate: %q", verdict.Evidence)
 	}
 }
 
@@ -302,8 +320,10 @@ func TestExperimentSetsBack(t *testing.T) {
 // TestHasLimit: experiments follow only a search that broke a target which has come back.
 func TestHasLimit(t *testing.T) {
 	good := capacity.Result{Broke: true, Valid: true, Rate: 1, Stop: capacity.StopFound}
-	if !hasLimit(&good) {
-		t.Error("none follow a search that found a capacity")
+	bounded := good
+	bounded.Rate, bounded.AtLeast = 0, 1
+	if !hasLimit(&good) || !hasLimit(&bounded) {
+		t.Error("none follow a search that found a capacity, or a rate that holds")
 	}
 	for name, change := range map[string]func(*capacity.Result){
 		"nothing broke":              func(r *capacity.Result) { r.Broke, r.Stop = false, capacity.StopMaxRate },
@@ -325,10 +345,22 @@ func TestHasLimit(t *testing.T) {
 func TestExperimentsAreShown(t *testing.T) {
 	var out bytes.Buffer
 	show := NewView(design.Capacity, "toy", term.NewView(&out, false, nil, time.Now))
-	show(run.Event{Phase: run.Measuring, Detail: &Experimenting{InFlight: 4}})
 	lever := &limit.Lever{Kind: limit.CPUQuota, From: "1m", To: "2m"}
-	show(run.Event{Phase: run.Measuring, Detail: &Experimenting{4, lever}})
-	const want = "toy  experiment: at most 4 in flight\ntoy  experiment: at most 4 in flight, cpu-quota 2m instead of 1m\n"
+	want := ""
+	for _, c := range []struct {
+		e    limit.Experiment
+		also string
+	}{
+		{limit.Experiment{}, ""},
+		{limit.Experiment{Lever: lever}, ", cpu-quota 2m instead of 1m"},
+		{limit.Experiment{Sources: 4}, ", from 4 source addresses"},
+		{limit.Experiment{Operation: "read"}, ", only read"},
+		{limit.Experiment{Fresh: true}, ", each with a new connection"},
+	} {
+		c.e.InFlight = 4
+		show(run.Event{Phase: run.Measuring, Detail: &Experimenting{c.e}})
+		want += "toy  experiment: at most 4 in flight" + c.also + "\n"
+	}
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", &out, want)
 	}

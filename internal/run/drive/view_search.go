@@ -48,6 +48,14 @@ func (x *Experimenting) text() string {
 	if l := x.Lever; l != nil {
 		out += fmt.Sprintf(", %s %s instead of %s", l.Kind, l.To, l.From)
 	}
+	switch {
+	case x.Sources > 0:
+		out += fmt.Sprintf(", from %d source addresses", x.Sources)
+	case x.Operation != "":
+		out += ", only " + x.Operation
+	case x.Fresh:
+		out += ", each with a new connection"
+	}
 	return out
 }
 

@@ -1,0 +1,42 @@
+package limit
+
+import "tare/internal/signature"
+
+// Hypotheses are the kinds that the evidence leaves open, of those that more experiments tell apart: the one that is
+// named, if one is and nothing looks like it, and otherwise each that no observation contradicts. There are none where
+// the rate of the target is not seen to end: nothing could be compared with it.
+func Hypotheses(e Evidence) (open []Kind) {
+	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
+	f.usage = usageOf(f.full(), &e.Local)
+	switch v := Judge(e); {
+	case v.Kind == Slots && f.refusesUnslowed() == "" && v.Certainty == signature.Likely && !f.triedOperations():
+		return []Kind{Slots, RateLimit} // a limit that lets calls wait looks the same where few calls fill it
+	case v.Known():
+		return []Kind{v.Kind}
+	}
+	if !f.flat && f.refusesUnslowed() == "" {
+		return nil
+	}
+	_, oneRate, _ := f.byOperation()
+	for _, h := range []struct {
+		kind         Kind
+		contradicted bool
+	}{
+		{CPUQuota, f.againstQuota() != ""},
+		{Processors, f.processors >= 0 && f.processors < partly && f.host < 0.9},
+		{Slots, false},
+		{Connections, !meetsConnections(f.Signature.Class) || f.againstConnections() != ""},
+		{RateLimit, oneRate != ""},
+	} {
+		if !h.contradicted {
+			open = append(open, h.kind)
+		}
+	}
+	return open
+}
+
+// meetsConnections reports whether callers meet the limit at connections, and not at calls on connections that are
+// served.
+func meetsConnections(c signature.Class) bool {
+	return c == signature.AcceptQueue || c == signature.ConnectionRefused
+}
