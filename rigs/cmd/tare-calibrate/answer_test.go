@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 }
 
 // TestLimitIsJudged: a name that is not right is wrong, also where the truth has no name, and so is to exclude the
-// truth; unknown is not.
+// truth, or to count other than its 8 slots; unknown is not.
 func TestLimitIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		truth  []limit.Kind
@@ -78,10 +78,14 @@ func TestLimitIsJudged(t *testing.T) {
 		{[]limit.Kind{limit.Slots}, "", unknown},
 		{[]limit.Kind{limit.CPUQuota}, `, "limit": {"kind": "unknown", "excluded": [{"what": "a CPU quota"}]}`, wrong},
 		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "unknown", "excluded": [{"what": "a CPU quota"}]}`, unknown},
+		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "slots", "value": "about 9 at a time"}`, right},
+		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "slots", "value": "32 in flight"}`, wrong},
+		{[]limit.Kind{limit.Connections}, `, "limit": {"kind": "connections", "value": "16 at a time"}`, wrong},
+		{[]limit.Kind{limit.CPUQuota}, `, "limit": {"kind": "cpu-quota", "value": "500m"}`, right},
 		{nil, `, "limit": {"kind": "unknown"}`, unknown},
 		{nil, `, "limit": {"kind": "slots"}`, wrong},
 	} {
-		f := servers.Fixture{Name: "x", Truth: servers.Truth{Rate: 100, Limits: c.truth}}
+		f := servers.Fixture{Name: "x", Truth: servers.Truth{Rate: 100, Limits: c.truth, Slots: 8}}
 		a, err := read([]byte(`{"capacity": [{"broke": true`+c.answer+`}]}`), f, 1)
 		if err != nil {
 			t.Fatal(err)
