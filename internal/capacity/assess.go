@@ -227,7 +227,11 @@ func lastOverload(t Trace) []Step {
 			}
 		}
 	}
-	var steps []Step
+	return t.overload(attempt)
+}
+
+// overload is one attempt to overload.
+func (t Trace) overload(attempt int) (steps []Step) {
 	for _, s := range t.Steps {
 		if s.Role == RoleOverload && s.Attempt == attempt && s.Segment.End > s.Segment.Start {
 			steps = append(steps, s)

@@ -65,6 +65,9 @@ func (r *Result) claim(t Trace, b base) {
 func (r *Result) broke(t Trace, b base, over []Step) {
 	f := judge(t, b, over)
 	r.Broke, r.Signature = true, f.verdict
+	if f.verdict.Class == signature.Unknown && f.verdict.Failure().Class == signature.Unknown {
+		r.Signature.Met = t.failureBefore(b, over[0].Attempt, f.verdict.Failure())
+	}
 	if t.Stop == StopDown {
 		r.BrokeAbove, _ = t.fastestKeptUp(anyLength)
 	}
@@ -89,6 +92,24 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 		r.AtLeast = least
 	}
 	r.AtMost = r.VerifiedHigh
+}
+
+// failureBefore is how the target failed in the last overload before an attempt that says so: a later one may have been
+// hardly more than the target takes. Only limits that somebody has set fail alike at all rates beyond them. The given
+// failure is what is known otherwise.
+func (t Trace) failureBefore(b base, attempt int, otherwise signature.Failure) signature.Failure {
+	for attempt--; attempt > 0; attempt-- {
+		over := t.overload(attempt)
+		if len(over) == 0 {
+			continue
+		}
+		f := judge(t, b, over).verdict.Failure()
+		if c := f.Class.Traits(); c.Limiter && !c.Waits {
+			f.Certainty = signature.Likely // the attempt was given up for a reason
+			return f
+		}
+	}
+	return otherwise
 }
 
 // number states the capacity with its interval where the evidence licenses one.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tare/internal/load"
-	"tare/internal/signature"
 )
 
 // lastStretch is how long a service has to hold a rate at a stretch; a target that collapses, or refuses calls little
@@ -103,7 +102,7 @@ func (r *session) exceeds(most float64) func(elapsed time.Duration) bool {
 // allowed is how many of n calls may fail at a rate that holds, where they fail little by little.
 func (r *session) allowed(n uint64) float64 {
 	most := (r.floor() + 0.01) * float64(n)
-	if !r.gradual() && r.class() != signature.Shedding {
+	if !r.gradual() && !r.class().Traits().Drops {
 		most += 2 * math.Sqrt(most) // these fail by the share of calls that are refused, the others by their responses
 	}
 	return most + 1
@@ -116,7 +115,7 @@ func (r *session) stretch() time.Duration {
 	switch {
 	case r.long:
 		d = 40 * time.Second
-	case r.gradual(), r.class() == signature.Shedding, r.class().Traits().Falls:
+	case r.gradual(), r.class().Traits().Drops, r.class().Traits().Falls:
 		d = 2 * lastStretch
 	}
 	return min(d, 40*time.Second)

@@ -158,7 +158,7 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	if role == RoleConfirmLow && (r.canBeKeptBusy() || r.long || r.class().Traits().Falls) {
 		return r.lasts(rate, r.stretch())
 	}
-	if r.waits() || r.class() == signature.AcceptQueue {
+	if r.waits() || r.class().Traits().Unaccepted {
 		held, goodput, err := r.drifts(role, rate)
 		if held && err == nil && role == RoleConfirmHigh && (r.canBeKeptBusy() || r.class().Traits().Falls) {
 			return r.lasts(rate, r.stretch()) // it did not do as much under overload, or when it was kept busy
@@ -265,7 +265,7 @@ func (r *session) longestAnswer() time.Duration {
 func (r *session) nextWindow() (next, period time.Duration) {
 	period = time.Duration(r.estimate.verdict.Period * 1e9)
 	over := lastOverload(r.t)
-	if r.class() != signature.FixedWindow || period <= 0 || len(over) == 0 {
+	if !r.class().Traits().Windowed || period <= 0 || len(over) == 0 {
 		return 0, 0
 	}
 	from, to := span(over)

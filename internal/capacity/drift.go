@@ -59,7 +59,7 @@ func (r *session) driftsFor(role Role, rate float64, most time.Duration) (held b
 		step.Passed, step.Note = new(false), failNote
 		return false, goodput, nil
 	}
-	if r.class() == signature.AcceptQueue {
+	if r.class().Traits().Unaccepted {
 		now := r.s.Now()
 		calls := due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End)
 		if stuck := signature.Stuck(load.Calls(calls).All(), now); float64(stuck) > max(1, 0.005*float64(len(calls))) {
@@ -113,7 +113,7 @@ func whole(d, unit time.Duration) time.Duration {
 func (r *session) slope(rate float64, from, elapsed, block time.Duration) *bool {
 	now := from + elapsed
 	calls := due(r.s.Calls(from), from, now)
-	if r.class() == signature.AcceptQueue {
+	if r.class().Traits().Unaccepted {
 		calls = answered(calls, now)
 	}
 	x, y := blocks(calls, from, now, block, r.class().Traits().Periodic)
@@ -178,7 +178,7 @@ func (r *session) answersNone(calls []load.Call, now, block time.Duration) bool 
 			good++
 		}
 	}
-	if r.class() == signature.AcceptQueue {
+	if r.class().Traits().Unaccepted {
 		return good == 0
 	}
 	return 2*outstanding > n

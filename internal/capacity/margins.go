@@ -33,7 +33,7 @@ func shortfall(v signature.Verdict) float64 {
 	switch t := v.Method().Traits(); {
 	case t.Falls:
 		return 0.2
-	case t.Places, v.Class == signature.Shedding, v.Class == signature.Unknown:
+	case t.Places, v.Class.Traits().Drops, v.Class == signature.Unknown:
 		return 0.13
 	case t.Served:
 		return 0.06

@@ -98,8 +98,8 @@ func TestChangesInWords(t *testing.T) {
 	}
 }
 
-// TestDiffSaysWhatSetsTheRates: the first screen says a changed limit or failure with its certainty, and one that is the
-// same once. A rate limit's value is the capacity, which differs by chance.
+// TestDiffSaysWhatSetsTheRates: the first screen says a changed limit or failure with its certainty, and an equal one
+// once. A rate limit's value is the capacity, which differs by chance.
 func TestDiffSaysWhatSetsTheRates(t *testing.T) {
 	r := twoRuns()
 	p := &r.Diff.Pairs[0]

@@ -3,34 +3,11 @@ package signature
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"tare/internal/load"
 	"tare/internal/unit"
 )
-
-// order is the order in which classes are tried.
-var order = []Class{
-	Client, ConnectionRefused, PortExhaustion, FDExhaustion, AcceptQueue, Shedding, ConcurrencyLimit, Penalty, FixedWindow,
-	TokenBucket, Collapse,
-	QuotaHang, CPUThrottling, Pauses, Queue,
-}
-
-// Classes lists all classes, in the order in which they are tried; Unknown is the last.
-func Classes() []Class { return append(slices.Clone(order), Unknown) }
-
-// wins is the score from which a class can be chosen.
-const wins = 0.5
-
-// minScores are the scores from which classes can be chosen that others resemble at lower ones.
-var minScores = map[Class]float64{
-	ConnectionRefused: 0.8, Penalty: 0.85, TokenBucket: 0.75, QuotaHang: 0.8, CPUThrottling: 0.7,
-	Pauses: 0.95,
-}
-
-// minScore is the score from which c can be chosen.
-func (c Class) minScore() float64 { return max(wins, minScores[c]) }
 
 // classScore is one class's score with the sentences for and against it.
 type classScore struct {

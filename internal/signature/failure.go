@@ -3,6 +3,7 @@ package signature
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -46,27 +47,93 @@ func (v Verdict) Failure() Failure {
 
 // failureOf says what callers met, by the scores of a verdict that is complete.
 func (v Verdict) failureOf(e Evidence, f features, found map[Class]classScore) Failure {
-	out := Failure{Class: v.Class, Certainty: Likely, Evidence: v.Evidence, Scores: v.Scores}
-	switch v.Class {
-	case CPUThrottling: // which only sets the rate
-		out.Class, out.Evidence = Queue, slices.Insert(slices.Clone(v.Evidence), 0, f.queueEvidence())
-		if found[Queue].score < wins {
-			out.Evidence[0] = fmt.Sprintf("calls that were served took %s, and %s well below the limit: they had waited",
-				short(f.acceptance.p50), short(e.BaseP50.Seconds()))
-			if !v.Queued {
-				out.Class, out.Certainty, out.Evidence = Unknown, NotKnown, v.Evidence
-			}
-		}
-	case Client, Unknown:
-		out.Class, out.Certainty = Unknown, NotKnown
-	}
-	if f.shows(out.Class, e, found) {
+	c, why := f.met(v, e, found)
+	out := Failure{Class: c, Certainty: Likely, Evidence: v.Evidence, Scores: v.Scores}
+	switch {
+	case c == Unknown:
+		out.Certainty = NotKnown
+	case f.shows(c, e, found):
 		out.Certainty = Shown
 	}
+	if c != v.Class && c != Unknown {
+		rest := v.Evidence
+		if v.Class != Unknown && !v.Class.Traits().OnlyRate {
+			rest = rest[1:] // the first is about another class
+		}
+		out.Evidence = append([]string{why}, rest...)
+	}
 	if v.Class != Client {
-		out.Excluded = exclusions(out.Class, found)
+		out.Excluded = exclusions(c, found)
 	}
 	return out
+}
+
+// met is what callers met, with the evidence where that is not the class of the verdict: it may only set the rate, or
+// they met something else more often; and where the class is not known, what happened to the calls still may be.
+func (f features) met(v Verdict, e Evidence, found map[Class]classScore) (Class, string) {
+	switch c := v.Class; {
+	case c == Client:
+		return Unknown, ""
+	case f.dial[c] > 0 && f.dial[c] < f.rejected:
+		others := maps.Clone(found)
+		others[c] = classScore{}
+		if _, other := choose(others); other != Unknown && !other.Traits().OnlyRate {
+			return other, found[other].evidence
+		}
+	case c.Traits().OnlyRate:
+		return f.metBehindQuota(v, e, found)
+	case c == Collapse && f.late == 0 && found[QuotaHang].score > 0.8:
+		return QuotaHang, found[QuotaHang].evidence
+	case c == Queue && f.share(f.rejected) > 0.05:
+		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s",
+			100*f.share(f.rejected), short(f.rejection.p50))
+	case c == Queue && e.Sharp.Held == 0 && found[Collapse].score > 0.4: // nothing says what it does below the limit
+		return Unknown, ""
+	case c == Queue && found[Queue].score < 0.6 && f.late < 0.6*e.Sharp.Held: // it does less under load
+		return Unknown, ""
+	// a limit on the rate explains it as well
+	case c == ConcurrencyLimit && f.separation < 0.9 && found[c].score < 0.7 && found[TokenBucket].score >= 0.4:
+		return Unknown, ""
+	case c == Unknown:
+		return f.metByCounts(e, found)
+	}
+	return v.Class, ""
+}
+
+// metBehindQuota is what callers meet of a service whose CPU time is limited: a queue, which may drop calls.
+func (f features) metBehindQuota(v Verdict, e Evidence, found map[Class]classScore) (Class, string) {
+	switch waited := fmt.Sprintf("calls that were served took %s, and %s well below the limit",
+		short(f.acceptance.p50), short(e.BaseP50.Seconds())); {
+	case f.share(f.rejected) > 0.05:
+		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, where the service is what sets the rate; %s",
+			100*f.share(f.rejected), waited)
+	case found[Queue].score >= wins:
+		return Queue, f.queueEvidence()
+	case v.Queued:
+		return Queue, waited + ": they had waited"
+	}
+	return Unknown, ""
+}
+
+// metByCounts is what most of the calls met that were not served in time, where no class explains why.
+func (f features) metByCounts(e Evidence, found map[Class]classScore) (Class, string) {
+	for _, c := range []Class{ConnectionRefused, PortExhaustion, FDExhaustion} {
+		if f.share(f.dial[c]) > 0.1 && f.dial[c] >= f.rejected && f.away < 0.1 {
+			return c, found[c].evidence
+		}
+	}
+	excess := (f.window.Rate - f.late) * (f.window.End - f.window.Start).Seconds()
+	switch {
+	case f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived:
+		return QuotaHang, fmt.Sprintf("%d of %d calls were still not answered at the end, and calls that came later were",
+			f.left, f.n)
+	case found[Pauses].score < 0.4 && f.share(f.rejected+f.failed+f.unconnected()) < 0.05 &&
+		e.Capacity > 0 && f.late > 0.85*e.Capacity && f.window.Rate > 1.1*f.late &&
+		math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
+		return Queue, fmt.Sprintf("%d of %d calls still waited at the end or had timed out, as many as were offered beyond "+
+			"the %s/s that were served; %d were refused", f.left+f.timed, f.n, rate(f.late), f.rejected)
+	}
+	return Unknown, ""
 }
 
 // shows reports whether a failure was observed itself, and no other one resembles it.
@@ -75,7 +142,7 @@ func (f features) shows(c Class, e Evidence, found map[Class]classScore) bool {
 	alike := []Class{c, CPUThrottling} // classes that may score as much
 	switch c {
 	case ConnectionRefused, PortExhaustion, FDExhaustion: // by their error numbers
-		return true
+		return f.share(f.dial[c]) > 0.05
 	case AcceptQueue:
 		read := e.Local.ListenQueue
 		return f.flatness() == 1 || read != nil && *read > 0 && math.Abs(float64(*read-f.stuckNow())) <= 1
@@ -92,7 +159,7 @@ func (f features) shows(c Class, e Evidence, found map[Class]classScore) bool {
 		}
 		alike = append(alike, TokenBucket) // which does not accept in bursts
 	case TokenBucket:
-		if found[c].score < certain {
+		if found[c].score < certain || e.Sharp.Held == 0 { // no rate was seen to hold
 			return false
 		}
 	case Queue:
@@ -119,28 +186,11 @@ func (f features) drifts() bool {
 func exclusions(failure Class, found map[Class]classScore) []Exclusion {
 	var out []Exclusion
 	others := slices.DeleteFunc(slices.Clone(order), func(c Class) bool {
-		return c == failure || c == CPUThrottling || c == Client || found[c].score >= wins || found[c].against == ""
+		return c == failure || c.definition().phrase == "" || found[c].score >= wins || found[c].against == ""
 	})
 	slices.SortStableFunc(others, func(a, b Class) int { return cmp.Compare(found[b].score, found[a].score) })
 	for _, c := range others[:min(mostExcluded, len(others))] {
-		out = append(out, Exclusion{What: phrases[c], By: found[c].against})
+		out = append(out, Exclusion{What: c.definition().phrase, By: found[c].against})
 	}
 	return out
-}
-
-// phrases say what a class is, in a few words.
-var phrases = map[Class]string{
-	ConnectionRefused: "connections that the target refuses",
-	PortExhaustion:    "a client without free ports",
-	FDExhaustion:      "a client without free file descriptors",
-	AcceptQueue:       "connections that are never accepted",
-	ConcurrencyLimit:  "a limit on the calls in flight",
-	FixedWindow:       "a limit per window of time",
-	TokenBucket:       "a steady limit on the rate",
-	Penalty:           "a limit that counts refused calls as well",
-	Shedding:          "a queue that drops calls",
-	Collapse:          "a service that does less under load",
-	QuotaHang:         "a limit that leaves calls unanswered",
-	Pauses:            "a target that stops altogether now and then",
-	Queue:             "a queue that drops nothing",
 }

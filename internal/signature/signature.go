@@ -13,7 +13,7 @@ import (
 // A Class is a way to fail. Its word is the same in all outputs.
 type Class string
 
-// The classes, in the order in which they are tried.
+// The classes. See definitions for the order in which they are tried.
 const (
 	Client            Class = "client"
 	ConnectionRefused Class = "connection-refused"

@@ -27,37 +27,18 @@ type Traits struct {
 	// Served: the capacity is what a service can do, which may change with the time under load, and not a limit that
 	// somebody has set.
 	Served bool
+	// Drops: calls that wait are refused in the end, or when too many wait.
+	Drops bool
+	// Unaccepted: connections are left that the target never accepts; they keep their places in its queue.
+	Unaccepted bool
+	// OnlyRate: it says what sets the rate, and nothing of what callers meet above it.
+	OnlyRate bool
 	// Limiter: the control refuses by design; a target without this trait is short of a resource.
 	Limiter bool
 }
 
-// traits has a row for every class; a test compares it with the list of classes.
-var traits = map[Class]Traits{
-	Client:            {},
-	ConnectionRefused: {Steady: true, Places: true},
-	PortExhaustion:    {Steady: true},
-	FDExhaustion:      {Steady: true, Places: true},
-	AcceptQueue:       {Steady: true, Strands: true},
-	ConcurrencyLimit:  {Places: true, Gradual: true, Limiter: true},
-	FixedWindow:       {Steady: true, Saves: true, Windowed: true, Limiter: true},
-	TokenBucket:       {Steady: true, Saves: true, Limiter: true},
-	Penalty:           {Falls: true, Saves: true, Limiter: true},
-	Shedding:          {Waits: true, Served: true, Limiter: true},
-	Collapse:          {Waits: true, Falls: true, Served: true},
-	QuotaHang:         {Steady: true, Saves: true, Strands: true, Limiter: true},
-	CPUThrottling:     {Waits: true, Periodic: true, Served: true},
-	Pauses:            {Waits: true, Served: true},
-	Queue:             {Waits: true, Served: true},
-	Unknown:           {Waits: true, Served: true},
-}
-
 // Traits returns what a search has to know of c; a class that it does not know is treated as Unknown.
-func (c Class) Traits() Traits {
-	if t, ok := traits[c]; ok {
-		return t
-	}
-	return traits[Unknown]
-}
+func (c Class) Traits() Traits { return c.definition().traits }
 
 // Method is the class whose traits a search follows: the likely one; that of the verdict; or where neither is known,
 // the likeliest one that refuses calls.

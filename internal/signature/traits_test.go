@@ -2,18 +2,26 @@ package signature
 
 import "testing"
 
-func TestEveryClassHasTraits(t *testing.T) {
-	for _, c := range Classes() {
-		if _, ok := traits[c]; !ok {
-			t.Errorf("nothing is said of how to search where the class is %s", c)
+func TestDefinitions(t *testing.T) {
+	seen := map[Class]bool{}
+	for _, d := range definitions {
+		if seen[d.class] {
+			t.Errorf("%s is defined twice", d.class)
+		}
+		seen[d.class] = true
+		if d.traits.Gradual && !d.traits.Places {
+			t.Errorf("%s is Gradual without Places", d.class)
+		}
+		if fails := d.class != Client && d.class != Unknown && !d.traits.OnlyRate; fails != (d.phrase != "") {
+			t.Errorf("%s is described as %q", d.class, d.phrase)
 		}
 	}
-	for c, is := range traits {
-		if is.Gradual && !is.Places {
-			t.Errorf("%s is Gradual without Places", c)
+	for c := range scenes() {
+		if !seen[c] {
+			t.Errorf("%s is not defined", c)
 		}
 	}
-	if len(traits) != len(Classes()) {
-		t.Errorf("%d classes have traits, and %d are tried", len(traits), len(Classes()))
+	if Class("?").Traits() != Unknown.Traits() || definitions[len(definitions)-1].class != Unknown {
+		t.Error("what is no class is not treated as unknown")
 	}
 }

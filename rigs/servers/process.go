@@ -62,8 +62,9 @@ func (f Fixture) startProcess(ctx context.Context, seed uint64) (*Running, error
 	}
 	p := &process{command: exec.Command(self)} //nolint:noctx // stop ends it
 	p.command.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", childVariable, f.Name, seed))
-	p.command.Stderr = os.Stderr                                                            //nolint:forbidigo // what a child panics with
-	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // stop ends it, not Ctrl-C
+	p.command.Stderr = os.Stderr //nolint:forbidigo // what a child panics with
+	// Ctrl-C reaches the parent alone, which stops it.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	in, err := p.command.StdinPipe()
 	if err != nil {
 		return nil, err

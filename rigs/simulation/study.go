@@ -68,32 +68,12 @@ func (o Outcome) Failure() signature.Failure {
 	return o.Result.Signature.Failure()
 }
 
-// FailureRight reports whether the failure is a right one, or, for a server that does not break, whether none was
-// claimed. Of what only sets the rate, a CPU quota, callers meet a queue.
-func (o Outcome) FailureRight() bool {
-	if len(o.Truth.Classes) == 0 {
-		return !o.Result.Broke
-	}
-	said := o.Failure().Class
-	return slices.ContainsFunc(o.Truth.Classes, func(c signature.Class) bool { return met(c) == said })
-}
-
 // met is what callers meet of a class.
 func met(c signature.Class) signature.Class {
 	if c == signature.CPUThrottling {
 		return signature.Queue
 	}
 	return c
-}
-
-// FailureWrong reports whether a wrong failure is claimed; unknown is none.
-func (o Outcome) FailureWrong() bool {
-	return !o.FailureRight() && o.Failure().Class != signature.Unknown
-}
-
-// FailureShownWrong reports whether a wrong failure is called shown.
-func (o Outcome) FailureShownWrong() bool {
-	return o.FailureWrong() && o.Failure().Certainty == signature.Shown
 }
 
 // Study is all outcomes of a kind.

@@ -137,6 +137,31 @@ func (o WorldOutcome) misnamed() bool {
 	return !o.named() && o.Result.Signature.Class != signature.Unknown && o.Result.Signature.Class != ""
 }
 
+// failureRight reports whether the failure is a right one, or, for a server that does not break, whether none was
+// claimed. Of what only sets the rate, a CPU quota, callers meet a queue; and a full accept queue is one whatever sets
+// the rate behind it.
+func (o WorldOutcome) failureRight() bool {
+	if len(o.Truth.Classes) == 0 {
+		return !o.Result.Broke
+	}
+	said := o.Failure().Class
+	if p, ok := o.Composition.part(acceptLimit); ok && said == signature.AcceptQueue &&
+		math.Abs(float64(o.Result.Signature.Stuck)-p.With["backlog"]-1) <= 1 {
+		return true
+	}
+	return slices.ContainsFunc(o.Truth.Classes, func(c signature.Class) bool { return met(c) == said })
+}
+
+// failureWrong reports whether a wrong failure is claimed; unknown is none.
+func (o WorldOutcome) failureWrong() bool {
+	return !o.failureRight() && o.Failure().Class != signature.Unknown
+}
+
+// failureShownWrong reports whether a wrong failure is called shown.
+func (o WorldOutcome) failureShownWrong() bool {
+	return o.failureWrong() && o.Failure().Certainty == signature.Shown
+}
+
 // limiter reports whether the failure is due to a part that refuses calls.
 func (o WorldOutcome) limiter() bool { return mechanisms[o.Truth.Part].limits }
 

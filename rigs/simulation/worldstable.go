@@ -35,11 +35,9 @@ func Goals() []Goal {
 		{Name: "answered at all", Bound: 85, missedBy: not(WorldOutcome.answered)},
 		{Name: "class right", Bound: 90, missedBy: not(WorldOutcome.named)},
 		{Name: "class wrong, and not unknown", Bound: 3, Most: true, missedBy: WorldOutcome.misnamed},
-		{Name: "failure right", Bound: 92, missedBy: func(o WorldOutcome) bool { return !o.FailureRight() }},
-		{Name: "failure wrong, and not unknown", Bound: 3, Most: true, missedBy: func(o WorldOutcome) bool { return o.FailureWrong() }},
-		{Name: "failure wrong, and called shown", Bound: 1, Most: true, missedBy: func(o WorldOutcome) bool {
-			return o.FailureShownWrong()
-		}},
+		{Name: "failure right", Bound: 92, missedBy: not(WorldOutcome.failureRight)},
+		{Name: "failure wrong, and not unknown", Bound: 3, Most: true, missedBy: WorldOutcome.failureWrong},
+		{Name: "failure wrong, and called shown", Bound: 1, Most: true, missedBy: WorldOutcome.failureShownWrong},
 		{Name: "offered above the highest rate", Bound: 0, Most: true, missedBy: WorldOutcome.beyond},
 		{Name: "within 180 s", Bound: 95, missedBy: func(o WorldOutcome) bool { return o.Result.Seconds > 180 }},
 		{Name: "median seconds, limiters", Bound: 20, Most: true, Seconds: true, limiters: true},
@@ -234,7 +232,7 @@ func (s Worlds) confusion() string {
 		if len(o.Truth.Classes) > 0 {
 			truth = met(o.Truth.Classes[0])
 		}
-		if o.FailureRight() {
+		if o.failureRight() {
 			said = truth
 		}
 		count[[2]signature.Class{truth, said}]++
@@ -291,8 +289,8 @@ func (o WorldOutcome) Line() string {
 	}
 	return fmt.Sprintf("seed %d index %d: %s · due to %s · truth %s %v · said %s %s (%s: %s) %v · %s %s · "+
 		"%d phases, %.0f s, %d calls · %s", o.Seed, o.Index, strings.Join(failures, ", "), o.Truth.Part, truth,
-		o.Truth.Findings, said, r.Signature.Class, o.Failure().Class, o.Failure().Certainty, kinds(r.Findings), r.Stop, r.Reason, r.Phases, r.Seconds, o.Calls,
-		o.Composition)
+		o.Truth.Findings, said, r.Signature.Class, o.Failure().Class, o.Failure().Certainty, kinds(r.Findings), r.Stop,
+		r.Reason, r.Phases, r.Seconds, o.Calls, o.Composition)
 }
 
 func kinds(f []capacity.Finding) []capacity.FindingKind {

@@ -134,7 +134,7 @@ func TestTable(t *testing.T) {
 	late.judge(truth, false)
 	s := &survey{
 		answers: []*answer{good, bad, bound, open, late, nil}, todo: make([]task, 6),
-		skipped: []string{"proxy: SKIPPED: it is not installed"}, spoiled: 2,
+		options: options{retries: 2}, skipped: []string{"proxy: SKIPPED: it is not installed"}, spoiled: 2,
 	}
 	for i := range s.todo[:5] {
 		s.todo[i].Truth = truth
@@ -155,7 +155,7 @@ func TestTable(t *testing.T) {
 		"| bound | rate 100/s | 100 | ≥ 80, ≤ 130.5 |",
 		"| open | rate 100/s | 100 | – |",
 		"| late | rate 100/s | 100 | 300 [300, 300] | rate-limit | token-bucket | cold-start, wedged | 12 | not judged |",
-		"1 searches cannot be judged",
+		"1 searches cannot be judged: the host held up the server, in each of 3 attempts.",
 		"| of 4 searches | right | unknown | wrong |",
 		"| number | 1 | 2 | 1 |",
 		"| all | 0 | 3 | 1 |",

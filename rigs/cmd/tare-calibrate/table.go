@@ -57,15 +57,17 @@ func (s *survey) write(w io.Writer) error {
 	if len(seconds) > 0 {
 		p("\nSeconds: median %.0f, 95 %% within %.0f.\n", stat.Quantile(seconds, .5), stat.Quantile(seconds, .95))
 	}
-	s.confusion(p, "Limit", judged, func(i int) (truth, answer string, m mark) {
-		return first(s.todo[i].Truth.Limits), string(s.answers[i].Limit), s.answers[i].Limited
-	})
-	s.confusion(p, "Failure", judged, func(i int) (truth, answer string, m mark) {
-		return first(s.todo[i].Truth.Classes), string(s.answers[i].Class), s.answers[i].Named
-	})
-	s.effort(p, judged)
+	if len(judged) > 0 {
+		s.confusion(p, "Limit", judged, func(i int) (truth, answer string, m mark) {
+			return first(s.todo[i].Truth.Limits), string(s.answers[i].Limit), s.answers[i].Limited
+		})
+		s.confusion(p, "Failure", judged, func(i int) (truth, answer string, m mark) {
+			return first(s.todo[i].Truth.Classes), string(s.answers[i].Class), s.answers[i].Named
+		})
+		s.effort(p, judged)
+	}
 	if late > 0 {
-		p("\n%d searches cannot be judged: the host held up the server, three times in a row.\n", late)
+		p("\n%d searches cannot be judged: the host held up the server, in each of %d attempts.\n", late, s.retries+1)
 	}
 	if s.spoiled > 0 {
 		p("\n%d further searches were repeated: the host held up the server, or tare itself.\n", s.spoiled)
