@@ -32,9 +32,11 @@ func (l *link) send(ctx context.Context, w http.ResponseWriter, a reply) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(a.status)
 	out := http.NewResponseController(w)
+	at := l.clock.Now()
 	for len(body) > 0 {
 		n := min(piece, len(body))
-		if l.clock.Sleep(ctx, l.pass(n)) != nil {
+		at = l.pass(at, n)
+		if l.clock.Sleep(ctx, at.Sub(l.clock.Now())) != nil {
 			return
 		}
 		if _, err := io.WriteString(w, body[:n]); err != nil || out.Flush() != nil {
@@ -44,14 +46,14 @@ func (l *link) send(ctx context.Context, w http.ResponseWriter, a reply) {
 	}
 }
 
-// pass has n bytes pass after all others, and returns how long that takes.
-func (l *link) pass(n int) time.Duration {
+// pass has n bytes that are there at ready pass after all others, and returns when they have. Who sends the next ones has
+// them ready then, however late the host wakes it.
+func (l *link) pass(ready time.Time, n int) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.clock.Now()
-	if l.free.Before(now) {
-		l.free = now
+	if l.free.Before(ready) {
+		l.free = ready
 	}
 	l.free = l.free.Add(seconds(float64(n) / l.bandwidth))
-	return l.free.Sub(now)
+	return l.free
 }

@@ -118,7 +118,7 @@ func twofold() []Fixture {
 			Name: "bandwidth", bandwidth: 100 * longAnswer,
 			Truth: Truth{
 				Rate: 100, Formula: "20 MB/s ÷ 200 kB",
-				Classes: classes(signature.Queue),
+				Classes: classes(signature.Collapse, signature.Queue), // answers that nobody waits for take from the others
 				Limits:  limits(limit.Bandwidth), Seen: true,
 			},
 			build: func(*rig) part { return serve },
