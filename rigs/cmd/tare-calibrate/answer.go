@@ -54,6 +54,8 @@ type answer struct {
 	Value     string                `json:"value,omitempty"` // its setting
 	Certainty signature.Certainty   `json:"certainty,omitempty"`
 	Excluded  []signature.Exclusion `json:"excluded,omitempty"`
+	// Twice is what twice the limit is said to give.
+	Twice *limit.Prediction `json:"twice,omitempty"`
 	// Tried are the experiments that followed the search.
 	Tried    []limit.Experiment     `json:"tried,omitempty"`
 	Findings []capacity.FindingKind `json:"findings,omitempty"`
@@ -92,6 +94,7 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 	}
 	if c.Limit != nil {
 		a.Limit, a.Value, a.Certainty, a.Excluded = c.Limit.Kind, c.Limit.Value, c.Limit.Certainty, c.Limit.Excluded
+		a.Twice = c.Limit.Prediction
 	}
 	for _, x := range c.Findings {
 		a.Findings = append(a.Findings, capacity.FindingKind(x.Kind))
@@ -131,6 +134,17 @@ func (a *answer) miscounts(n float64) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(a.Value, "about "), " ")
 	said, err := strconv.ParseFloat(first, 64)
 	return err == nil && math.Abs(said-n) > 0.2*n
+}
+
+// predicted judges what twice a limit, which has its right name, is said to give.
+func (a *answer) predicted(t servers.Truth) mark {
+	switch {
+	case a.Limited != right || a.Twice == nil || t.AtMost:
+		return unknown
+	case a.Twice.Lo > 2*t.Rate*(1+off) || a.Twice.Hi < 2*t.Rate*(1-off):
+		return wrong
+	}
+	return right
 }
 
 // alternatives are the words of tare for limits that it excludes. Without a word, an exclusion cannot be judged.

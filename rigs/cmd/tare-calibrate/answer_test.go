@@ -139,6 +139,8 @@ func TestTable(t *testing.T) {
 	for i := range s.todo[:5] {
 		s.todo[i].Truth = truth
 	}
+	good.Twice = &limit.Prediction{Lo: 170, Hi: 185}
+	open.Twice = &limit.Prediction{Lo: 190, Hi: 210}
 	bad.Limit = limit.Slots
 	bad.judge(truth, false)
 	s.todo[5].Fixture = servers.Fixture{Name: "silent", Truth: truth}
@@ -164,6 +166,7 @@ func TestTable(t *testing.T) {
 		"| Failure: truth \\ answer | token-bucket | right | unknown | wrong |",
 		"| token-bucket | 4 | 4 | 0 | 0 |",
 		"Of 4 limits that can be named, 3 were.",
+		"2 times it was said what twice the limit gives. False is: good (170 to 185).",
 		"4 searches made 8 experiments, measured for 1.5 s each",
 		"2 further searches were repeated",
 		"proxy: SKIPPED",
