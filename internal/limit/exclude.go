@@ -20,7 +20,7 @@ func (f *facts) excluded(k Kind) (out []signature.Exclusion) {
 		add(Processors, "the processors", f.used())
 	}
 	if f.collecting >= 0 && f.collecting < 0.2 {
-		add(Collector, "garbage collection", "it stopped the target for "+unit.Share(f.collecting)+" of the time")
+		add(Collector, "garbage collection", "it stopped the target for "+percent(f.collecting)+" of the time")
 	}
 	if n := f.atOnce(); n >= 1.8 && f.grows() {
 		add(OneThread, "one call at a time", fmt.Sprintf("with %d in flight it does %s times as much as with one",
@@ -46,7 +46,7 @@ func (f *facts) againstQuota() string {
 		}
 	}
 	if f.account != nil && f.account.Quota > 0 && f.throttled >= 0 && f.throttled < 0.1 {
-		return "it was throttled in " + unit.Share(f.throttled) + " of its periods"
+		return "it was throttled in " + percent(f.throttled) + " of its periods"
 	}
 	return ""
 }

@@ -84,7 +84,7 @@ func (f *facts) unexplained() (out []string) {
 		out = append(out, "how the rate grows with the calls in flight fits no single limit")
 	}
 	if f.account != nil && f.cpu >= 0 && f.host >= 0 {
-		out = append(out, fmt.Sprintf("%s, and the host was busy for %s of the time", f.used(), unit.Share(f.host)))
+		out = append(out, fmt.Sprintf("%s, and the host was busy for %s of the time", f.used(), percent(f.host)))
 	}
 	return out
 }
@@ -103,3 +103,6 @@ func served(n float64) string {
 
 // perSecond prints a rate with four digits.
 func perSecond(x float64) string { return unit.Decimal(x, 4) + "/s" }
+
+// percent prints a share as a percentage.
+func percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }

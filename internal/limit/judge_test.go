@@ -203,7 +203,7 @@ func TestLimiters(t *testing.T) {
 	one := counted(1, 150)
 	one.Service, one.Bad = .001, 140
 	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket, Experiments: []Experiment{one}}); v.Kind != RateLimit ||
-		v.Certainty != signature.Shown || v.Value != "150/s" || !strings.Contains(v.Evidence[0], "85%") {
+		v.Certainty != signature.Shown || v.Value != "150/s" || !strings.Contains(v.Evidence[0], "85 %") {
 		t.Errorf("%+v", v)
 	}
 	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket}); v.Kind != RateLimit || v.Certainty != signature.Likely {

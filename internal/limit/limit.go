@@ -17,7 +17,6 @@ const (
 	Bandwidth   Kind = "bandwidth"   // bytes per time
 	Collector   Kind = "collector"   // garbage collection
 	Disk        Kind = "disk"        // threads wait for a disk
-	Descriptors Kind = "descriptors" // the target has no file descriptor left
 	Unknown     Kind = "unknown"
 )
 

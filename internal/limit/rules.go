@@ -62,7 +62,7 @@ func (f *facts) before() measured {
 // usageText says how much of a limit was used up.
 func (f *facts) usageText(k Kind) (out []string) {
 	if k == CPUQuota && f.throttled >= 0 {
-		out = append(out, unit.Share(f.throttled)+" of its periods were throttled")
+		out = append(out, percent(f.throttled)+" of its periods were throttled")
 	}
 	if s := f.sameRate(); s != "" {
 		out = append(out, "the rate is "+s)
@@ -91,7 +91,7 @@ func collector(f *facts) *Verdict {
 	if f.collecting < partly {
 		return nil
 	}
-	return likely(Collector, "", fmt.Sprintf("garbage collection stopped it for %s of the time", unit.Share(f.collecting)))
+	return likely(Collector, "", fmt.Sprintf("garbage collection stopped it for %s of the time", percent(f.collecting)))
 }
 
 // processors names processors that are all busy, with the target for the most part.
@@ -103,7 +103,7 @@ func processors(f *facts) *Verdict {
 		return likely(Processors, processorsOf(f.account.Processors), f.used())
 	case f.host >= 0.95 && !f.Signature.Class.Traits().Limiter:
 		return likely(Processors, processorsOf(f.account.Processors), f.used(), fmt.Sprintf("with the generator and other "+
-			"work they were busy for %s of the time", unit.Share(f.host)))
+			"work they were busy for %s of the time", percent(f.host)))
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func oneThread(f *facts) *Verdict {
 	}
 	out := likely(OneThread, "", f.used())
 	if f.busiest >= full {
-		out.Evidence = append(out.Evidence, fmt.Sprintf("one thread was busy for %s of the time", unit.Share(min(1, f.busiest))))
+		out.Evidence = append(out.Evidence, fmt.Sprintf("one thread was busy for %s of the time", percent(min(1, f.busiest))))
 	}
 	return out
 }
@@ -140,7 +140,7 @@ func disk(f *facts) *Verdict {
 	if f.diskWait < partly || !f.idles() {
 		return nil
 	}
-	return likely(Disk, "", fmt.Sprintf("in %s of the looks a thread waited for a disk", unit.Share(f.diskWait)), f.used())
+	return likely(Disk, "", fmt.Sprintf("in %s of the looks a thread waited for a disk", percent(f.diskWait)), f.used())
 }
 
 // limiter names a limit on the rate of calls, which refuses calls, or lets them hang, while the target is idle.
@@ -179,7 +179,7 @@ func (f *facts) refusesIdle() string {
 		return ""
 	}
 	return fmt.Sprintf("with one call in flight at most, and none for %s of the time, it refuses calls all the same",
-		unit.Share(1-busy))
+		percent(1-busy))
 }
 
 // setting is what a limit on the rate is set to.
@@ -232,7 +232,7 @@ func bandwidth(f *facts) *Verdict {
 		return nil
 	}
 	return likely(Bandwidth, "", fmt.Sprintf("%s of an answer's time passes after its first byte, and %s times as much with "+
-		"%d in flight as with %d", unit.Share(x.Transfer/x.Service), unit.Decimal(grown, 2), x.InFlight, f.least.InFlight))
+		"%d in flight as with %d", percent(x.Transfer/x.Service), unit.Decimal(grown, 2), x.InFlight, f.least.InFlight))
 }
 
 // paced names a limit that lets calls wait: a single caller waits far longer than a call takes, and nothing is busy.

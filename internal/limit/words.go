@@ -55,17 +55,12 @@ var words = map[Kind]struct{ name, set, advice string }{
 		"Write less often (batch, fewer syncs), use a faster disk, or keep what is read in memory. More " +
 			"processors or threads change little.",
 	},
-	Descriptors: {
-		"a limit on file descriptors", "a limit on file descriptors, %s",
-		"Raise the limit on open files of the target's process, or close connections that are idle. More " +
-			"processors change nothing.",
-	},
 }
 
 // Kinds are all kinds that a verdict may name.
 func Kinds() []Kind {
 	return []Kind{
-		CPUQuota, Processors, OneThread, Slots, Connections, RateLimit, Bandwidth, Collector, Disk, Descriptors, Unknown,
+		CPUQuota, Processors, OneThread, Slots, Connections, RateLimit, Bandwidth, Collector, Disk, Unknown,
 	}
 }
 

@@ -135,7 +135,7 @@ func (v *Verdict) confirm(e Evidence) {
 	if n := e.Local.ListenQueue; n != nil && v.Class == AcceptQueue {
 		v.Evidence = append(v.Evidence, fmt.Sprintf("the listen queue on the target's host held %d connections", *n))
 	}
-	if x := e.Local.Throttled; x != nil && (v.Class == CPUThrottling || v.Class == AcceptQueue || v.Class == Queue) {
+	if x := e.Local.Throttled; x != nil && v.Class == CPUThrottling {
 		v.Evidence = append(v.Evidence, throttledText(*x))
 	}
 	if x := e.Local.Paused; x != nil && v.Class == Pauses {
