@@ -46,8 +46,8 @@ func (l *link) send(ctx context.Context, w http.ResponseWriter, a reply) {
 	}
 }
 
-// pass has n bytes that are there at ready pass after all others, and returns when they have. Who sends the next ones has
-// them ready then, however late the host wakes it.
+// pass has n bytes that are there at ready pass after all others, and returns when they have. The next ones of the same
+// answer are ready then, however late the host wakes the sender.
 func (l *link) pass(ready time.Time, n int) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

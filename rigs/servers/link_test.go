@@ -13,7 +13,8 @@ func TestLink(t *testing.T) {
 		{0, 500 * ms}, {0, time.Second}, {time.Second, 1500 * ms}, {time.Minute, time.Minute + 500*ms},
 	} {
 		if got := l.pass(begun.Add(c.ready), 500).Sub(begun); got != c.want {
-			t.Errorf("piece %d of 500 bytes over 1000 bytes/s, ready at %v, has passed at %v, want %v", i+1, c.ready, got, c.want)
+			t.Errorf("piece %d of 500 bytes over 1000 bytes/s, ready at %v, has passed at %v, want %v", i+1, c.ready,
+				got, c.want)
 		}
 	}
 }
