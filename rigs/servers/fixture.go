@@ -33,6 +33,8 @@ type Fixture struct {
 	// conns is how many connections are accepted at a time, backlog how many wait for that in the kernel; 0: no limit.
 	conns, backlog int
 	proxy          *proxy // nil: calls come to the fixture directly
+	// bandwidth is how many bytes a second its answers may have, which are long; 0: any number.
+	bandwidth float64
 	// computes says that it uses processor time, so that it needs a process of its own, under a quota in processors; 0:
 	// none.
 	computes bool
@@ -53,6 +55,8 @@ type Truth struct {
 	Classes []signature.Class
 	// Limits are the right names of what sets its rate; none: nothing that has a name.
 	Limits []limit.Kind
+	// Slots is how many calls are served at a time where that sets the rate; 0: that is not so, or it varies.
+	Slots float64
 	// Seen says that the limit can be named: by what the process that listens uses up, by how the rate grows with the
 	// calls in flight, or by how calls are refused.
 	Seen bool
