@@ -39,6 +39,8 @@ type Fixture struct {
 	// none.
 	computes bool
 	quota    float64
+	// syncs says that it waits for a disk, in a process of its own.
+	syncs bool
 }
 
 // Truth is what is known of a server.
@@ -88,16 +90,19 @@ func (f Fixture) Missing() error {
 	if f.quota > 0 {
 		return canLimit()
 	}
+	if f.syncs {
+		return canWaitForDisk()
+	}
 	if f.proxy == nil {
 		return nil
 	}
 	return f.proxy.missing()
 }
 
-// Start starts the fixture on an address of its own. Seed draws what it leaves to chance. A fixture that computes runs
-// in a child process, for which the program must call ServeChild first of all.
+// Start starts the fixture on an address of its own. Seed draws what it leaves to chance. A fixture that computes or
+// waits for a disk runs in a child process, for which the program must call ServeChild first of all.
 func (f Fixture) Start(ctx context.Context, seed uint64) (*Running, error) {
-	if f.computes {
+	if f.computes || f.syncs {
 		return f.startProcess(ctx, seed)
 	}
 	return f.start(ctx, seed)

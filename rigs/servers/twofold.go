@@ -124,6 +124,17 @@ func twofold() []Fixture {
 			build: func(*rig) part { return serve },
 		},
 		{
+			Name: "disk-before-pool", syncs: true,
+			Truth: Truth{
+				Rate: 100, AtMost: true, Formula: "writes to a disk for 10 ms, one call at a time, before a pool of 8 ÷ 20 ms",
+				Classes: classes(signature.Queue),
+				Limits:  limits(limit.Disk, limit.Slots), Seen: true, // one writer at a time is a slot, too
+			},
+			build: func(r *rig) part {
+				return r.sync(10*ms, r.station(&station{servers: 8, service: constant(20 * ms)}))
+			},
+		},
+		{
 			Name: "haproxy-maxconn-queue",
 			Truth: Truth{
 				Rate: 160, Formula: "maxconn 8 ÷ 50 ms of the backend, timeout queue 1m",
