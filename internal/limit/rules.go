@@ -216,8 +216,8 @@ func refusedInFlight(f *facts) *Verdict {
 // bandwidth names a limit on bytes: with more calls in flight, each answer takes longer from its first byte on.
 func bandwidth(f *facts) *Verdict {
 	x := f.full()
-	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 || f.host >= 0.9 ||
-		f.cpu >= full {
+	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 ||
+		f.host >= 0.9 && !f.idles() || f.cpu >= full {
 		return nil
 	}
 	grown := x.Transfer / f.least.Transfer
@@ -263,14 +263,20 @@ func connections(f *facts) *Verdict {
 		"never: one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
 }
 
-// slots names places for so many calls, where the target is seen to be idle meanwhile.
+// slots names places for so many calls, where the target is seen to be idle meanwhile. A single one is busy all the time
+// with one call in flight. Several look like a lock or a paced limit behind what calls do side by side, unless calls end
+// independently of each other.
 func slots(f *facts) *Verdict {
 	n := f.atOnce()
 	one := f.single()
-	if n < 0.8 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 || !f.keepsBusy() {
+	if n < 0.85 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 || !f.keepsBusy() ||
+		f.Signature.Scores[signature.CPUThrottling] >= 0.3 {
 		return nil
 	}
 	x := f.full()
+	if x.Transfer >= partly*x.Service || n > 1.15 && !f.independent() {
+		return nil
+	}
 	return likely(Slots, inFlight(n), fmt.Sprintf("it is full with %s: with %d each takes %s, and with %d %s", inFlight(n),
 		one.InFlight, unit.Seconds(one.Service), x.InFlight, unit.Seconds(x.Service)), f.used())
 }

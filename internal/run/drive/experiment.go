@@ -289,7 +289,7 @@ func (x *experiments) comeBack(ctx context.Context) (err error) {
 // count fills in what the calls show that ended in (from, to]. It returns the longest time that a call was served.
 func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (longest time.Duration) {
 	e.Counts = make([]int, experimentParts)
-	var service, transfer []float64
+	var service, transfer, ends []float64
 	for i := range calls {
 		c := &calls[i]
 		switch {
@@ -302,12 +302,14 @@ func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (long
 		part := int(float64(experimentParts) * float64(c.Done-from) / float64(to-from))
 		e.Counts[min(part, experimentParts-1)]++
 		service = append(service, c.Service().Seconds())
+		ends = append(ends, c.Done.Seconds())
 		longest = max(longest, c.Service())
 		if c.FirstByte != 0 {
 			transfer = append(transfer, (c.Done - c.FirstByte).Seconds())
 		}
 	}
 	e.Service, e.Transfer = median(service), median(transfer)
+	e.Observe(service, ends)
 	return longest
 }
 
