@@ -135,9 +135,10 @@ func oneThread(f *facts) *Verdict {
 	return out
 }
 
-// disk names a disk that threads wait for.
+// disk names a disk that threads wait for. A busy host does not matter: what waits for a processor does not wait for a
+// disk.
 func disk(f *facts) *Verdict {
-	if f.diskWait < partly || !f.idles() {
+	if f.diskWait < partly || f.cpu < 0 || f.processors >= partly || f.throttled >= 0.2 {
 		return nil
 	}
 	return likely(Disk, "", fmt.Sprintf("in %s of the looks a thread waited for a disk", percent(f.diskWait)), f.used())

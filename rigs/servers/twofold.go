@@ -45,7 +45,7 @@ func twofold() []Fixture {
 			Truth: Truth{
 				Rate: 160, Formula: "20 ms in parallel, then 1 ÷ 6.25 ms under a lock",
 				Classes: classes(signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), // a limit that passes calls at intervals looks alike
 			},
 			build: func(r *rig) part { return r.delay(20*ms, r.station(one(160))) },
 		},
@@ -78,6 +78,15 @@ func twofold() []Fixture {
 				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part { return r.bucket(400, 50, refuse(429), r.station(one(150))) },
+		},
+		{
+			Name: "paced-slow-service",
+			Truth: Truth{
+				Rate: 90, Formula: "passes 90/s, 1000 wait, then 503; 40 ms of service",
+				Classes: classes(signature.Queue),
+				Limits:  limits(limit.RateLimit), // a lock behind what calls do side by side looks alike
+			},
+			build: func(r *rig) part { return r.leaky(90, 1000, refuse(503), r.delay(40*ms, serve)) },
 		},
 		{
 			Name: "paced-queue",
