@@ -264,9 +264,9 @@ func connections(f *facts) *Verdict {
 		"never: one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
 }
 
-// slots names places for so many calls, where the target is seen to be idle meanwhile. A single one is busy all the time
-// with one call in flight. Several look like a lock or a paced limit behind what calls do side by side, unless calls end
-// independently of each other.
+// slots names places for so many calls, where the target is seen to be idle meanwhile. A single one is busy all the
+// time with one call in flight. Several look like a lock, or a paced limit, behind what calls do side by side, unless
+// calls end independently of each other.
 func slots(f *facts) *Verdict {
 	n := f.atOnce()
 	one := f.single()

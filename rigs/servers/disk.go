@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"tare/internal/clock"
 )
 
 // sync writes to a disk for d, for one call at a time, and passes the call on.
@@ -22,7 +24,7 @@ func syncFor(d time.Duration) (times int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
-	for begun := time.Now(); time.Since(begun) < d; times++ {
+	for begun := (clock.System{}).Now(); (clock.System{}).Now().Sub(begun) < d; times++ {
 		if _, err := file.WriteAt([]byte(good.body), 0); err != nil {
 			return times, err
 		}

@@ -9,8 +9,8 @@ import (
 	"tare/internal/signature"
 )
 
-// collectorBound is a JVM whose heap has room for what it keeps and for the garbage of a few calls. Each full collection
-// stops it for longer than these calls take.
+// collectorBound is a JVM whose heap has room for what it keeps and for the garbage of a few calls. Each full
+// collection stops it for longer than these calls take.
 func collectorBound() Fixture {
 	return Fixture{
 		Name: "collector-behind-pool",

@@ -26,8 +26,8 @@ type proxy struct {
 	args   func(dir string) []string
 }
 
-// proxies are nginx and haproxy, and a JVM that asks no backend. The backend serves any number of calls at a time, each for as long as the formula
-// says.
+// proxies are nginx and haproxy, and a JVM that asks no backend. The backend serves any number of calls at a time, each
+// for as long as the formula says.
 func proxies() []Fixture {
 	serves := func(d time.Duration) func(*rig) part { return func(r *rig) part { return r.delay(d, serve) } }
 	return []Fixture{
