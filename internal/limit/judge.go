@@ -38,7 +38,8 @@ func Judge(e Evidence) Verdict {
 	}
 	v := Verdict{Kind: Unknown, Certainty: signature.NotKnown}
 	for _, rule := range []func(*facts) *Verdict{
-		moved, quota, collector, processors, oneThread, limiter, disk, refusedInFlight, bandwidth, paced, connections, slots,
+		moved, quota, collector, shownLimiter, processors, oneThread, limiter, disk, refusedInFlight, bandwidth, paced,
+		connections, slots,
 	} {
 		if found := rule(f); found != nil {
 			v = *found

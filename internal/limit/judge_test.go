@@ -246,6 +246,13 @@ func TestLimiters(t *testing.T) {
 	if v.Kind != RateLimit {
 		t.Errorf("a failure without a name: %+v", v)
 	}
+	busy := one
+	hog := 1.98
+	busy.Account = &Account{Seconds: 2, CPU: &hog, Busiest: &hog, HostBusy: &host, Processors: 2}
+	v = Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket, Experiments: []Experiment{busy}})
+	if v.Kind != RateLimit {
+		t.Errorf("a thread computes besides: %+v", v)
+	}
 	bucket.Queued = true
 	if v := Judge(Evidence{Rate: 150, Lo: 149, Hi: 151, Signature: bucket}); v.Kind != Unknown {
 		t.Errorf("queued: %+v", v)
@@ -271,6 +278,27 @@ func TestConnections(t *testing.T) {
 	got := Judge(Evidence{Rate: 160, Lo: 158, Hi: 162, Idle: .4, Signature: v, Accepted: 64, Experiments: x})
 	if got.Kind != Connections || got.Value != "64 at a time" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestSpinning: a thread that computes as much for few calls as for many does not set the rate.
+func TestSpinning(t *testing.T) {
+	for name, c := range map[string]struct {
+		alone float64 // processors in use for one call at a time
+		want  Kind
+	}{"computes always": {.98, Unknown}, "computes for calls": {.3, OneThread}} {
+		x := []Experiment{counted(1, 50), counted(2, 100), counted(4, 160), counted(8, 160), counted(16, 160)}
+		for i := range x {
+			used, host := 2*.98, .6
+			if i == 0 {
+				used = 2 * c.alone
+			}
+			x[i].Account = &Account{Seconds: 2, CPU: &used, Busiest: &used, HostBusy: &host, Processors: 2}
+		}
+		v := Judge(Evidence{Rate: 160, Lo: 158, Hi: 162, Idle: .02, Signature: queueing(), Experiments: x})
+		if v.Kind != c.want {
+			t.Errorf("%s: %+v", name, v)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func collector(f *facts) *Verdict {
 // processors names processors that are all busy, with the target for the most part.
 func processors(f *facts) *Verdict {
 	switch {
-	case f.account == nil || f.processors < partly || f.isSingle():
+	case f.account == nil || f.processors < partly || f.isSingle() || f.spins():
 		return nil
 	case f.processors >= full:
 		return likely(Processors, processorsOf(f.account.Processors), f.used())
@@ -123,9 +123,19 @@ func (f *facts) isSingle() bool {
 	return f.busiest >= full && f.cpu-f.busiest < 0.2 || f.cpu >= 0.9 && f.cpu <= 1.1 && f.host >= 0 && f.host < 0.9
 }
 
+// spins reports whether the target used as much processor time for a rate far below the plateau: that is no work on
+// calls.
+func (f *facts) spins() bool {
+	one := f.single()
+	if one == nil || one.Account == nil || 1.5*one.measured().rate > f.most.rate {
+		return false
+	}
+	return usageOf(one, &f.Local).cpu > 0.85*f.cpu
+}
+
 // oneThread names a target that computes one thing at a time.
 func oneThread(f *facts) *Verdict {
-	if !f.isSingle() {
+	if !f.isSingle() || f.spins() {
 		return nil
 	}
 	out := likely(OneThread, "", f.used())
@@ -142,6 +152,14 @@ func disk(f *facts) *Verdict {
 		return nil
 	}
 	return likely(Disk, "", fmt.Sprintf("in %s of the looks a thread waited for a disk", percent(f.diskWait)), f.used())
+}
+
+// shownLimiter names a limit on the rate that an idle target shows, whatever else it computes meanwhile.
+func shownLimiter(f *facts) *Verdict {
+	if v := limiter(f); v != nil && v.Certainty == signature.Shown {
+		return v
+	}
+	return nil
 }
 
 // limiter names a limit on the rate of calls, which refuses calls, or lets them hang, while the target is idle.
