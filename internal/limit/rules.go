@@ -289,7 +289,7 @@ func slots(f *facts) *Verdict {
 	n := f.atOnce()
 	one := f.single()
 	if n < 0.85 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 || !f.keepsBusy() ||
-		f.Signature.Scores[signature.CPUThrottling] >= 0.3 {
+		f.Signature.Scores[signature.CPUThrottling] >= 0.5 {
 		return nil
 	}
 	x := f.full()
@@ -313,6 +313,9 @@ func inFlight(n float64) string {
 // while it is idle has no number of places.
 func (f *facts) keepsBusy() bool {
 	one := f.single()
-	served := float64(total(one.Counts))
-	return float64(one.Bad) < 0.05*served && f.each().rate*one.Service > 0.4 // a median is below the mean
+	served, least := float64(total(one.Counts)), 0.4 // a median is below the mean
+	if one.Spread != nil && *one.Spread < tolerance*one.Service {
+		least = 0.75 // little, if most calls take as long
+	}
+	return float64(one.Bad) < 0.05*served && f.each().rate*one.Service > least
 }
