@@ -18,6 +18,11 @@ type Experiment struct {
 	// its end, in seconds; 0: there were none.
 	Service  float64 `json:"service,omitempty"`
 	Transfer float64 `json:"transfer,omitempty"`
+	// Spread is the interquartile range of the times that Service is the median of, in seconds. Even is the share of the
+	// times between the ends of good calls that are within a quarter of their mean: what lets calls pass at fixed
+	// intervals has most of them, workers that are independent few. nil: too few calls ended.
+	Spread *float64 `json:"spread,omitempty"`
+	Even   *float64 `json:"even,omitempty"`
 	// Lever is what had been changed; nil: nothing.
 	Lever *Lever `json:"lever,omitempty"`
 	// Sources is from how many source addresses the calls came; 0: from those of the search.

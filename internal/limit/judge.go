@@ -40,7 +40,7 @@ func Judge(e Evidence) Verdict {
 	}
 	v := Verdict{Kind: Unknown, Certainty: signature.NotKnown}
 	for _, rule := range []func(*facts) *Verdict{
-		moved, quota, collector, processors, disk, oneThread, limiter, refusedInFlight, bandwidth, paced,
+		moved, quota, collector, shownLimiter, processors, oneThread, limiter, disk, refusedInFlight, bandwidth, paced,
 		bothOperations, connections, slots,
 	} {
 		if found := rule(f); found != nil {

@@ -97,7 +97,7 @@ func collector(f *facts) *Verdict {
 // processors names processors that are all busy, with the target for the most part.
 func processors(f *facts) *Verdict {
 	switch {
-	case f.account == nil || f.processors < partly || f.isSingle():
+	case f.account == nil || f.processors < partly || f.isSingle() || f.spins():
 		return nil
 	case f.processors >= full:
 		return likely(Processors, processorsOf(f.account.Processors), f.used())
@@ -123,9 +123,19 @@ func (f *facts) isSingle() bool {
 	return f.busiest >= full && f.cpu-f.busiest < 0.2 || f.cpu >= 0.9 && f.cpu <= 1.1 && f.host >= 0 && f.host < 0.9
 }
 
+// spins reports whether the target used as much processor time for a rate far below the plateau: that is no work on
+// calls.
+func (f *facts) spins() bool {
+	one := f.single()
+	if one == nil || one.Account == nil || 1.5*one.measured().rate > f.most.rate {
+		return false
+	}
+	return usageOf(one, &f.Local).cpu > 0.85*f.cpu
+}
+
 // oneThread names a target that computes one thing at a time.
 func oneThread(f *facts) *Verdict {
-	if !f.isSingle() {
+	if !f.isSingle() || f.spins() {
 		return nil
 	}
 	out := likely(OneThread, "", f.used())
@@ -135,12 +145,21 @@ func oneThread(f *facts) *Verdict {
 	return out
 }
 
-// disk names a disk that threads wait for.
+// disk names a disk that threads wait for. A busy host does not matter: what waits for a processor does not wait for a
+// disk.
 func disk(f *facts) *Verdict {
-	if f.diskWait < partly || !f.idles() {
+	if f.diskWait < partly || f.cpu < 0 || f.processors >= partly || f.throttled >= 0.2 {
 		return nil
 	}
 	return likely(Disk, "", fmt.Sprintf("in %s of the looks a thread waited for a disk", percent(f.diskWait)), f.used())
+}
+
+// shownLimiter names a limit on the rate that an idle target shows, whatever else it computes meanwhile.
+func shownLimiter(f *facts) *Verdict {
+	if v := limiter(f); v != nil && v.Certainty == signature.Shown {
+		return v
+	}
+	return nil
 }
 
 // limiter names a limit on the rate of calls, which refuses calls, or lets them hang, while the target is idle.
@@ -216,8 +235,8 @@ func refusedInFlight(f *facts) *Verdict {
 // bandwidth names a limit on bytes: with more calls in flight, each answer takes longer from its first byte on.
 func bandwidth(f *facts) *Verdict {
 	x := f.full()
-	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 || f.host >= 0.9 ||
-		f.cpu >= full {
+	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 ||
+		f.host >= 0.9 && !f.idles() || f.cpu >= full {
 		return nil
 	}
 	grown := x.Transfer / f.least.Transfer
@@ -263,14 +282,20 @@ func connections(f *facts) *Verdict {
 		"never: one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
 }
 
-// slots names places for so many calls, where the target is seen to be idle meanwhile.
+// slots names places for so many calls, where the target is seen to be idle meanwhile. A single one is busy all the
+// time with one call in flight. Several look like a lock, or a paced limit, behind what calls do side by side, unless
+// calls end independently of each other.
 func slots(f *facts) *Verdict {
 	n := f.atOnce()
 	one := f.single()
-	if n < 0.8 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 || !f.keepsBusy() {
+	if n < 0.85 || !f.grows() || !f.idles() || f.Idle > 0 && one.Service > 1.5*f.Idle+0.002 || !f.keepsBusy() ||
+		f.Signature.Scores[signature.CPUThrottling] >= 0.5 {
 		return nil
 	}
 	x := f.full()
+	if x.Transfer >= partly*x.Service || n > 1.15 && !f.independent() {
+		return nil
+	}
 	return likely(Slots, inFlight(n), fmt.Sprintf("it is full with %s: with %d each takes %s, and with %d %s", inFlight(n),
 		one.InFlight, unit.Seconds(one.Service), x.InFlight, unit.Seconds(x.Service)), f.used())
 }
@@ -288,6 +313,9 @@ func inFlight(n float64) string {
 // while it is idle has no number of places.
 func (f *facts) keepsBusy() bool {
 	one := f.single()
-	served := float64(total(one.Counts))
-	return float64(one.Bad) < 0.05*served && f.each().rate*one.Service > 0.4 // a median is below the mean
+	served, least := float64(total(one.Counts)), 0.4 // a median is below the mean
+	if one.Spread != nil && *one.Spread < tolerance*one.Service {
+		least = 0.75 // little, if most calls take as long
+	}
+	return float64(one.Bad) < 0.05*served && f.each().rate*one.Service > least
 }

@@ -51,7 +51,7 @@ type features struct {
 	singly          float64
 	turn            float64 // a fixed window's period
 	turns           int
-	inGroups        bool // calls are accepted in groups that follow each other as soon as a call takes
+	inGroups        bool    // calls are accepted in groups that follow each other as soon as a call takes
 	separation      float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
 	level           int
 	acceptVariation float64 // of accepted calls per eighth of the window's last two thirds

@@ -17,7 +17,7 @@ func failures() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, stops when 300 wait",
 				Classes: classes(signature.Queue, signature.Collapse),
-				Limits:  limits(limit.Slots), Seen: true, Findings: down,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true, Findings: down,
 			},
 			build: func(r *rig) part {
 				s := &station{servers: 1, service: constant(seconds(1.0 / 150))}
@@ -30,7 +30,7 @@ func failures() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, crashes when 200 wait, back after 5 s",
 				Classes: classes(signature.Queue, signature.Collapse, signature.ConnectionRefused),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 150)), grown: func(waiting int) {

@@ -33,10 +33,14 @@ type Fixture struct {
 	// conns is how many connections are accepted at a time, backlog how many wait for that in the kernel; 0: no limit.
 	conns, backlog int
 	proxy          *proxy // nil: calls come to the fixture directly
+	// bandwidth is how many bytes a second its answers may have, which are long; 0: any number.
+	bandwidth float64
 	// computes says that it uses processor time, so that it needs a process of its own, under a quota in processors; 0:
 	// none.
 	computes bool
 	quota    float64
+	// syncs says that it waits for a disk, in a process of its own.
+	syncs bool
 }
 
 // Truth is what is known of a server.
@@ -53,6 +57,8 @@ type Truth struct {
 	Classes []signature.Class
 	// Limits are the right names of what sets its rate; none: nothing that has a name.
 	Limits []limit.Kind
+	// Slots is how many calls are served at a time where that sets the rate; 0: that is not so, or it varies.
+	Slots float64
 	// Seen says that the limit can be named: by what the process that listens uses up, by how the rate grows with the
 	// calls in flight, or by how calls are refused.
 	Seen bool
@@ -84,16 +90,19 @@ func (f Fixture) Missing() error {
 	if f.quota > 0 {
 		return canLimit()
 	}
+	if f.syncs {
+		return canWaitForDisk()
+	}
 	if f.proxy == nil {
 		return nil
 	}
 	return f.proxy.missing()
 }
 
-// Start starts the fixture on an address of its own. Seed draws what it leaves to chance. A fixture that computes runs
-// in a child process, for which the program must call ServeChild first of all.
+// Start starts the fixture on an address of its own. Seed draws what it leaves to chance. A fixture that computes or
+// waits for a disk runs in a child process, for which the program must call ServeChild first of all.
 func (f Fixture) Start(ctx context.Context, seed uint64) (*Running, error) {
-	if f.computes {
+	if f.computes || f.syncs {
 		return f.startProcess(ctx, seed)
 	}
 	return f.start(ctx, seed)

@@ -72,7 +72,7 @@ func limiters() []Fixture {
 			Truth: Truth{
 				Rate: 200, Formula: "10 in progress ÷ 50 ms, then 503",
 				Classes: classes(signature.ConcurrencyLimit),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 10, Seen: true,
 			},
 			build: func(r *rig) part { return r.slots(10, refuse(503), r.delay(50*ms, serve)) },
 		},
@@ -83,7 +83,7 @@ func limiters() []Fixture {
 			Truth: Truth{
 				Rate: 192, Formula: "8 in progress ÷ (40 ms + 1.7 ms of 0…2 ms), then 503",
 				Classes: classes(signature.ConcurrencyLimit),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 8, Seen: true,
 			},
 			build: func(r *rig) part { return r.jitter(2*ms, r.slots(8, refuse(503), r.delay(40*ms, serve))) },
 		},

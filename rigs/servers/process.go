@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -120,9 +121,14 @@ func canLimit() error {
 	return g.Remove()
 }
 
-// compute uses d of processor time for each call, of which n at a time, and passes it on. Calls whose clients have
-// given up cost nothing.
+// compute uses d of processor time for each call, of which n at a time, and passes it on.
 func (r *rig) compute(d time.Duration, n int, next part) part {
+	return r.work(n, func() error { return useCPU(d) }, next)
+}
+
+// work does something for each call, for n of them at a time, and passes the call on, or answers with status 500 if it
+// failed. Calls whose clients have given up cost nothing.
+func (r *rig) work(n int, do func() error, next part) part {
 	free := make(chan struct{}, n)
 	return func(c *call) {
 		go func() {
@@ -130,24 +136,26 @@ func (r *rig) compute(d time.Duration, n int, next part) part {
 			r.mu.Lock()
 			gone := c.gone
 			r.mu.Unlock()
-			if !gone {
-				useCPU(d)
+			to := next
+			if !gone && do() != nil {
+				to = refuse(http.StatusInternalServerError)
 			}
 			<-free
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.catchUp()
-			next(c)
+			to(c)
 		}()
 	}
 }
 
 // useCPU computes until its thread has used d.
-func useCPU(d time.Duration) {
+func useCPU(d time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	begun, err := proc.ThreadCPU()
 	for now := begun; err == nil && now-begun < d; {
 		now, err = proc.ThreadCPU()
 	}
+	return err
 }

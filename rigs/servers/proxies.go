@@ -26,11 +26,12 @@ type proxy struct {
 	args   func(dir string) []string
 }
 
-// proxies are nginx and haproxy. The backend serves any number of calls at a time, each for as long as the formula
-// says.
+// proxies are nginx and haproxy, and a JVM that asks no backend. The backend serves any number of calls at a time, each
+// for as long as the formula says.
 func proxies() []Fixture {
 	serves := func(d time.Duration) func(*rig) part { return func(r *rig) part { return r.delay(d, serve) } }
 	return []Fixture{
+		collectorBound(),
 		{
 			Name: "nginx-limit-req-nodelay",
 			Truth: Truth{
@@ -57,7 +58,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 200, Formula: "limit_conn 20 ÷ 100 ms of the backend, 503",
 				Classes: classes(signature.ConcurrencyLimit),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 20, Seen: true,
 			},
 			build: serves(100 * ms),
 			proxy: nginx("limit_conn_zone $server_name zone=z:1m;", "limit_conn z 20;"),
@@ -67,7 +68,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 200, Formula: "maxconn 20 ÷ 100 ms of the backend, timeout queue 200ms, 503",
 				Classes: classes(signature.Shedding),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 20, Seen: true,
 			},
 			build: serves(100 * ms),
 			proxy: haproxy("", "timeout queue 200ms", "maxconn 20"),
@@ -103,7 +104,7 @@ func proxies() []Fixture {
 			Truth: Truth{
 				Rate: 200, Formula: "20 connections ÷ 100 ms of the backend",
 				Classes: classes(signature.AcceptQueue),
-				Limits:  limits(limit.Connections), Seen: true,
+				Limits:  limits(limit.Connections), Slots: 20, Seen: true,
 			},
 			build: serves(100 * ms),
 			proxy: haproxy("maxconn 20", "", ""),

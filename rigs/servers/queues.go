@@ -15,7 +15,7 @@ func queues() []Fixture {
 			Name: "fifo",
 			Truth: Truth{
 				Rate: 160, Formula: "1 ÷ 6.25 ms",
-				Classes: classes(signature.Queue), Limits: limits(limit.Slots), Seen: true,
+				Classes: classes(signature.Queue), Limits: limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part { return r.station(&station{servers: 1, service: constant(seconds(1.0 / 160))}) },
 		},
@@ -23,7 +23,7 @@ func queues() []Fixture {
 			Name: "exponential",
 			Truth: Truth{
 				Rate: 160, Formula: "4 servers ÷ 25 ms, exponential",
-				Classes: classes(signature.Queue), Limits: limits(limit.Slots), Seen: true,
+				Classes: classes(signature.Queue), Limits: limits(limit.Slots), Slots: 4, Seen: true,
 			},
 			build: func(r *rig) part {
 				exponential := func(int) time.Duration { return seconds(0.025 * r.rng.ExpFloat64()) }
@@ -35,7 +35,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms, 503 after 200 ms in the queue",
 				Classes: classes(signature.Shedding),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{
@@ -48,7 +48,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 140, Formula: "1 ÷ 7.14 ms, 503 when 25 wait",
 				Classes: classes(signature.Shedding, signature.ConcurrencyLimit),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{
@@ -61,7 +61,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 120, Formula: "1 ÷ 8.33 ms, newest first when over 10 wait",
 				Classes: classes(signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part {
 				return r.station(&station{servers: 1, service: constant(seconds(1.0 / 120)), lifo: 10})
@@ -72,7 +72,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms; 503 for 0…100 % as 10…40 wait",
 				Classes: classes(signature.Shedding, signature.ConcurrencyLimit),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part {
 				drop := func(waiting int) float64 { return float64(waiting-10) / 30 }
@@ -110,7 +110,7 @@ func queues() []Fixture {
 			Truth: Truth{
 				Rate: 120, Formula: "1 ÷ 8.33 ms, 24 connections, backlog 128",
 				Classes: classes(signature.AcceptQueue, signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			}, // the service is the limit; beyond it calls are lost before it
 			build: func(r *rig) part { return r.station(&station{servers: 1, service: constant(seconds(1.0 / 120))}) },
 		},

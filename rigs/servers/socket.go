@@ -31,6 +31,7 @@ type Running struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	child  *child
+	link   *link    // that answers go over; nil: it has no limit
 	own    *process // that the fixture runs in; nil: this one
 	failed error    // to listen again; for Stop
 
@@ -53,6 +54,9 @@ func newRunning(f Fixture, seed uint64) *Running {
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	r.rig.lost = r.crashed
+	if f.bandwidth > 0 {
+		r.link = &link{clock: clock.System{}, bandwidth: f.bandwidth}
+	}
 	return r
 }
 
@@ -142,6 +146,10 @@ func (r *Running) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
+		if r.link != nil {
+			r.link.send(q.Context(), w, a)
+			return
+		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
 		w.WriteHeader(a.status)
 		_, _ = io.WriteString(w, a.body)

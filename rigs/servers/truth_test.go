@@ -124,7 +124,7 @@ func isSustained(f Fixture, rate float64) bool {
 
 // isReal reports whether the limit takes real time: it is in the sockets, or on a processor.
 func (f Fixture) isReal() bool {
-	return f.computes || slices.Contains(f.Truth.Limits, limit.Connections)
+	return f.computes || f.syncs || f.bandwidth > 0 || slices.Contains(f.Truth.Limits, limit.Connections)
 }
 
 // TestTruthIsCapacity offers each fixture 3 % less and 3 % more than its true capacity, in virtual time.

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"runtime"
 	"time"
 
 	"tare/internal/capacity"
@@ -17,7 +18,7 @@ func twofold() []Fixture {
 			Truth: Truth{
 				Rate: 160, AtMost: true, Formula: "8 connections ÷ 50 ms, backlog 256",
 				Classes: classes(signature.AcceptQueue),
-				Limits:  limits(limit.Connections), Seen: true,
+				Limits:  limits(limit.Connections), Slots: 8, Seen: true,
 			},
 			build: func(r *rig) part { return r.delay(50*ms, serve) },
 		},
@@ -26,7 +27,7 @@ func twofold() []Fixture {
 			Truth: Truth{
 				Rate: 160, Formula: "a pool of 4 ÷ 25 ms behind 32 connections, backlog 128",
 				Classes: classes(signature.AcceptQueue, signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 4, Seen: true,
 			},
 			build: func(r *rig) part { return r.station(&station{servers: 4, service: constant(25 * ms)}) },
 		},
@@ -35,7 +36,7 @@ func twofold() []Fixture {
 			Truth: Truth{
 				Rate: 160, Formula: "a pool of 8 ÷ 50 ms of the backend",
 				Classes: classes(signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 8, Seen: true,
 			},
 			build: func(r *rig) part { return r.station(&station{servers: 8, service: constant(50 * ms)}) },
 		},
@@ -44,7 +45,7 @@ func twofold() []Fixture {
 			Truth: Truth{
 				Rate: 160, Formula: "20 ms in parallel, then 1 ÷ 6.25 ms under a lock",
 				Classes: classes(signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), // a limit that passes calls at intervals looks alike
 			},
 			build: func(r *rig) part { return r.delay(20*ms, r.station(one(160))) },
 		},
@@ -53,7 +54,7 @@ func twofold() []Fixture {
 			Truth: Truth{
 				Rate: 160, Formula: "a pool of 2 ÷ 12.5 ms, 503 with 30 in progress",
 				Classes: classes(signature.ConcurrencyLimit, signature.Shedding),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 2, Seen: true,
 			},
 			build: func(r *rig) part {
 				pool := &station{servers: 2, service: constant(seconds(0.0125))}
@@ -74,9 +75,18 @@ func twofold() []Fixture {
 			Truth: Truth{
 				Rate: 150, Formula: "1 ÷ 6.67 ms; rate 400/s, burst 50, then 429",
 				Classes: classes(signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 1, Seen: true,
 			},
 			build: func(r *rig) part { return r.bucket(400, 50, refuse(429), r.station(one(150))) },
+		},
+		{
+			Name: "paced-slow-service",
+			Truth: Truth{
+				Rate: 90, Formula: "passes 90/s, 1000 wait, then 503; 40 ms of service",
+				Classes: classes(signature.Queue),
+				Limits:  limits(limit.RateLimit), // a lock behind what calls do side by side looks alike
+			},
+			build: func(r *rig) part { return r.leaky(90, 1000, refuse(503), r.delay(40*ms, serve)) },
 		},
 		{
 			Name: "paced-queue",
@@ -114,11 +124,31 @@ func twofold() []Fixture {
 			},
 		},
 		{
+			Name: "bandwidth", bandwidth: 100 * longAnswer,
+			Truth: Truth{
+				Rate: 100, Formula: "20 MB/s ÷ 200 kB",
+				Classes: classes(signature.Collapse, signature.Queue), // answers that nobody waits for take from the others
+				Limits:  limits(limit.Bandwidth), Seen: true,
+			},
+			build: func(*rig) part { return serve },
+		},
+		{
+			Name: "disk-before-pool", syncs: true,
+			Truth: Truth{
+				Rate: 100, AtMost: true, Formula: "writes to a disk for 10 ms, one call at a time, before a pool of 8 ÷ 20 ms",
+				Classes: classes(signature.Queue),
+				Limits:  limits(limit.Disk, limit.Slots), Seen: true, // one writer at a time is a slot, too
+			},
+			build: func(r *rig) part {
+				return r.sync(10*ms, r.station(&station{servers: 8, service: constant(20 * ms)}))
+			},
+		},
+		{
 			Name: "haproxy-maxconn-queue",
 			Truth: Truth{
 				Rate: 160, Formula: "maxconn 8 ÷ 50 ms of the backend, timeout queue 1m",
 				Classes: classes(signature.Queue),
-				Limits:  limits(limit.Slots), Seen: true,
+				Limits:  limits(limit.Slots), Slots: 8, Seen: true,
 			},
 			build: func(r *rig) part { return r.delay(50*ms, serve) },
 			proxy: haproxy("", "timeout queue 1m", "maxconn 8"),
@@ -162,6 +192,14 @@ func work() []Fixture {
 				Classes: classes(signature.Queue), Limits: limits(limit.OneThread, limit.Slots),
 			},
 			build: func(r *rig) part { return r.compute(8*ms, 1, serve) },
+		},
+		{
+			Name: "processors", computes: true,
+			Truth: Truth{
+				Rate: float64(runtime.NumCPU()) / 0.02, AtMost: true, Formula: "20 ms of CPU, on all processors",
+				Classes: classes(signature.Queue), Limits: limits(limit.Processors), Seen: true,
+			},
+			build: func(r *rig) part { return r.compute(20*ms, 4*runtime.NumCPU(), serve) },
 		},
 	}
 }

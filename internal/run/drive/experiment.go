@@ -312,7 +312,7 @@ func (x *experiments) comeBack(ctx context.Context) (err error) {
 // count fills in what the calls show that ended in (from, to]. It returns the longest time that a call was served.
 func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (longest time.Duration) {
 	e.Counts = make([]int, experimentParts)
-	var service, transfer []float64
+	var service, transfer, ends []float64
 	carried := map[uint32]bool{}
 	for i := range calls {
 		c := &calls[i]
@@ -327,6 +327,7 @@ func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (long
 		e.Counts[min(part, experimentParts-1)]++
 		carried[c.Conn] = true
 		service = append(service, c.Service().Seconds())
+		ends = append(ends, c.Done.Seconds())
 		longest = max(longest, c.Service())
 		if c.FirstByte != 0 {
 			transfer = append(transfer, (c.Done - c.FirstByte).Seconds())
@@ -336,6 +337,7 @@ func count(e *limit.Experiment, calls []load.Call, from, to time.Duration) (long
 	if e.Fresh {
 		e.Connections = len(carried)
 	}
+	e.Observe(service, ends)
 	return longest
 }
 

@@ -194,6 +194,9 @@ func TestExperimentsInFlight(t *testing.T) {
 		if got := made[i].Service; got < 0.9*service || got > 1.1*service || made[i].Transfer != 0.001 {
 			t.Errorf("at most %d in flight: service %v s, transfer %v s", made[i].InFlight, got, made[i].Transfer)
 		}
+		if e := made[i].Even; e == nil || *e < 0 || *e > 1 || made[i].Spread == nil || *made[i].Spread > service {
+			t.Errorf("at most %d in flight: even %v, spread %v", made[i].InFlight, e, made[i].Spread)
+		}
 		if made[i].Late != "" || made[i].Bad != 0 || made[i].Account != nil {
 			t.Errorf("at most %d in flight: %+v", made[i].InFlight, made[i])
 		}

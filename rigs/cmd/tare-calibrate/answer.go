@@ -3,7 +3,10 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"tare/internal/capacity"
 	"tare/internal/limit"
@@ -48,8 +51,11 @@ type answer struct {
 	Class   signature.Class `json:"class,omitempty"`
 	// Limit is what sets the rate, Excluded are the alternatives that were excluded.
 	Limit     limit.Kind            `json:"limit,omitempty"`
+	Value     string                `json:"value,omitempty"` // its setting
 	Certainty signature.Certainty   `json:"certainty,omitempty"`
 	Excluded  []signature.Exclusion `json:"excluded,omitempty"`
+	// Twice is what twice the limit is said to give.
+	Twice *limit.Prediction `json:"twice,omitempty"`
 	// Tried are the experiments that followed the search.
 	Tried    []limit.Experiment     `json:"tried,omitempty"`
 	Findings []capacity.FindingKind `json:"findings,omitempty"`
@@ -87,7 +93,8 @@ func read(b []byte, f servers.Fixture, seed uint64) (*answer, error) {
 		a.Class = c.Failure.Class
 	}
 	if c.Limit != nil {
-		a.Limit, a.Certainty, a.Excluded = c.Limit.Kind, c.Limit.Certainty, c.Limit.Excluded
+		a.Limit, a.Value, a.Certainty, a.Excluded = c.Limit.Kind, c.Limit.Value, c.Limit.Certainty, c.Limit.Excluded
+		a.Twice = c.Limit.Prediction
 	}
 	for _, x := range c.Findings {
 		a.Findings = append(a.Findings, capacity.FindingKind(x.Kind))
@@ -104,7 +111,7 @@ func (a *answer) judge(t servers.Truth, recovered bool) {
 	a.Number, a.Named, a.Beside, a.Budgets = a.number(t), unknown, a.beside(t, recovered), a.limits(t)
 	a.Limited = unknown
 	switch {
-	case a.excludesAll(t.Limits):
+	case a.excludesAll(t.Limits), a.miscounts(t.Slots):
 		a.Limited = wrong
 	case slices.Contains(t.Limits, a.Limit):
 		a.Limited = right
@@ -117,6 +124,27 @@ func (a *answer) judge(t servers.Truth, recovered bool) {
 	case a.Class != "" && a.Class != signature.Unknown && a.Class != signature.Client: // these name nothing
 		a.Named = wrong
 	}
+}
+
+// miscounts reports whether another number of calls at a time was named than n, if that is known.
+func (a *answer) miscounts(n float64) bool {
+	if n == 0 || a.Limit != limit.Slots && a.Limit != limit.Connections {
+		return false
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(a.Value, "about "), " ")
+	said, err := strconv.ParseFloat(first, 64)
+	return err == nil && math.Abs(said-n) > 0.2*n
+}
+
+// predicted judges what twice a limit, which has its right name, is said to give.
+func (a *answer) predicted(t servers.Truth) mark {
+	switch {
+	case a.Limited != right || a.Twice == nil || t.AtMost:
+		return unknown
+	case a.Twice.Lo > 2*t.Rate*(1+off) || a.Twice.Hi < 2*t.Rate*(1-off):
+		return wrong
+	}
+	return right
 }
 
 // alternatives are the words of tare for limits that it excludes. Without a word, an exclusion cannot be judged.

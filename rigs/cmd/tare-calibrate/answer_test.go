@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 }
 
 // TestLimitIsJudged: a name that is not right is wrong, also where the truth has no name, and so is to exclude the
-// truth; unknown is not.
+// truth, or to count other than its 8 slots; unknown is not.
 func TestLimitIsJudged(t *testing.T) {
 	for _, c := range []struct {
 		truth  []limit.Kind
@@ -78,10 +78,14 @@ func TestLimitIsJudged(t *testing.T) {
 		{[]limit.Kind{limit.Slots}, "", unknown},
 		{[]limit.Kind{limit.CPUQuota}, `, "limit": {"kind": "unknown", "excluded": [{"what": "a CPU quota"}]}`, wrong},
 		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "unknown", "excluded": [{"what": "a CPU quota"}]}`, unknown},
+		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "slots", "value": "about 9 at a time"}`, right},
+		{[]limit.Kind{limit.Slots}, `, "limit": {"kind": "slots", "value": "32 in flight"}`, wrong},
+		{[]limit.Kind{limit.Connections}, `, "limit": {"kind": "connections", "value": "16 at a time"}`, wrong},
+		{[]limit.Kind{limit.CPUQuota}, `, "limit": {"kind": "cpu-quota", "value": "500m"}`, right},
 		{nil, `, "limit": {"kind": "unknown"}`, unknown},
 		{nil, `, "limit": {"kind": "slots"}`, wrong},
 	} {
-		f := servers.Fixture{Name: "x", Truth: servers.Truth{Rate: 100, Limits: c.truth}}
+		f := servers.Fixture{Name: "x", Truth: servers.Truth{Rate: 100, Limits: c.truth, Slots: 8}}
 		a, err := read([]byte(`{"capacity": [{"broke": true`+c.answer+`}]}`), f, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -135,6 +139,8 @@ func TestTable(t *testing.T) {
 	for i := range s.todo[:5] {
 		s.todo[i].Truth = truth
 	}
+	good.Twice = &limit.Prediction{Lo: 170, Hi: 185}
+	open.Twice = &limit.Prediction{Lo: 190, Hi: 210}
 	bad.Limit = limit.Slots
 	bad.judge(truth, false)
 	s.todo[5].Fixture = servers.Fixture{Name: "silent", Truth: truth}
@@ -160,6 +166,7 @@ func TestTable(t *testing.T) {
 		"| Failure: truth \\ answer | token-bucket | right | unknown | wrong |",
 		"| token-bucket | 4 | 4 | 0 | 0 |",
 		"Of 4 limits that can be named, 3 were.",
+		"2 times it was said what twice the limit gives. False is: good (170 to 185).",
 		"4 searches made 8 experiments, measured for 1.5 s each",
 		"2 further searches were repeated",
 		"proxy: SKIPPED",

@@ -115,10 +115,12 @@ func (s *survey) confusion(p func(string, ...any), title string, judged []int,
 	}
 }
 
-// effort prints how often a limit was named that can be, and what the experiments cost and decided.
+// effort prints how often a limit was named that can be, whether what follows from it is so, and what the experiments
+// cost and decided.
 func (s *survey) effort(p func(string, ...any), judged []int) {
-	var seen, named, with, decided, experiments int
+	var seen, named, predictions, with, decided, experiments int
 	var seconds float64
+	var missed []string // predictions
 	for _, i := range judged {
 		a := s.answers[i]
 		if s.todo[i].Truth.Seen {
@@ -126,6 +128,13 @@ func (s *survey) effort(p func(string, ...any), judged []int) {
 			if a.Limited == right {
 				named++
 			}
+		}
+		m := a.predicted(s.todo[i].Truth)
+		if m != unknown {
+			predictions++
+		}
+		if m == wrong {
+			missed = append(missed, fmt.Sprintf("%s (%s to %s)", a.Server, number(a.Twice.Lo), number(a.Twice.Hi)))
 		}
 		if len(a.Tried) > 0 {
 			with++
@@ -139,6 +148,10 @@ func (s *survey) effort(p func(string, ...any), judged []int) {
 		}
 	}
 	p("\nOf %d limits that can be named, %d were.\n", seen, named)
+	if predictions > 0 {
+		p("\n%d times it was said what twice the limit gives. False is: %s.\n", predictions,
+			cmp.Or(strings.Join(missed, ", "), "none"))
+	}
 	if experiments > 0 {
 		p("\n%d searches made %d experiments, measured for %.1f s each in the mean; in %d of these searches an alternative "+
 			"was excluded, or a limit named.\n", with, experiments, seconds/float64(experiments), decided)
