@@ -11,11 +11,11 @@ import (
 
 // separateByLoad computes whether rejections depend on the number of calls in flight: for every call that was sent in
 // the window it counts the accepted calls in flight, and compares rejected with accepted calls.
-func (f *features) separateByLoad(e Evidence) {
+func (f *features) separateByLoad() {
 	if f.rejected == 0 || f.good == 0 {
 		return
 	}
-	accepted, refused := inFlight(e, f.window, f.rejects)
+	accepted, refused := f.inFlight(f.window, f.rejects)
 	if accepted.n < 5 || refused.n < 5 {
 		return
 	}
@@ -57,7 +57,7 @@ const (
 )
 
 // inFlight counts, for each call sent in w, the good calls (of all calls) that had been sent and not ended.
-func inFlight(e Evidence, w Window, rejects func(*load.Call) bool) (accepted, refused levels) {
+func (f *features) inFlight(w Window, rejects func(*load.Call) bool) (accepted, refused levels) {
 	n := 0            // good calls in flight
 	var edges []int64 // of the window: nanoseconds after its beginning × edgeKinds + kind
 	add := func(at time.Duration, kind int64) {
@@ -65,7 +65,7 @@ func inFlight(e Evidence, w Window, rejects func(*load.Call) bool) (accepted, re
 			edges = append(edges, int64(at-w.Start)*edgeKinds+kind)
 		}
 	}
-	for c := range e.until(w.End) {
+	for c := range f.until(w.End) {
 		switch {
 		case c.Sent == 0 || c.Sent > w.End || c.Done == 0:
 		case c.Outcome.Good(): // judged by the eventual outcome: it was in flight

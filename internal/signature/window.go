@@ -1,8 +1,5 @@
 package signature
 
-// This file is about limits per window of time: calls are accepted until the window's number is used up, and then
-// refused until it turns.
-
 import (
 	"cmp"
 	"fmt"
@@ -12,11 +9,69 @@ import (
 	"tare/internal/stat"
 )
 
+// fixedWindow is about limits per window of time: calls are accepted until the window's number is used up, and then
+// refused until it turns.
+var fixedWindow = definition{
+	class: FixedWindow, phrase: "a limit per window of time", refuses: true,
+	traits: Traits{Steady: true, Saves: true, Windowed: true, Limiter: true},
+	score:  (*features).windowScore,
+	doubt:  (*features).leftByLater,
+	shown: func(f *features) bool {
+		// a steady limit does not accept in bursts
+		return f.turns >= 3 && f.found[FixedWindow].score >= certain && f.nothingLike(FixedWindow, TokenBucket)
+	},
+}
+
+func (f *features) windowScore() classScore {
+	switch {
+	case f.turns >= 1 && f.turn > 0:
+		own := 1.0
+		if f.inGroups {
+			own = 0.3
+		}
+		if f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn)) {
+			own = 0.3 // the scheduler's period
+		} else if most := f.crowded(); float64(most) > 6*f.turn*f.Capacity {
+			own = 0.3 // a window never let so many through
+		}
+		return classScore{
+			score: f.enough() * own,
+			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
+				"until the next", short(f.turn), f.turn*f.Capacity),
+		}
+	case f.turns < 1 && f.bursty() && f.waits() == 0 && !f.newestFirst && f.refusesAsSet():
+		return classScore{
+			score: f.enough() * wins,
+			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
+				"bursts, whose period was not seen",
+		}
+	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
+		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
+	}
+	return classScore{}
+}
+
+// bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
+func (f *features) bursty() bool { return f.separation < -0.8 }
+
+// crowded returns the largest number of calls that were accepted within the length of a window before the overload.
+func (f *features) crowded() int {
+	t := f.completions(0, f.window.Start)
+	most, from := 0, 0
+	for i, x := range t {
+		for x-t[from] > f.turn {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
 // findTurns finds the instants at which windows turn: by when good calls ended, or where these take so unequally long
 // that bursts of them run into each other, by when the accepted ones were sent.
-func (f *features) findTurns(e Evidence) {
+func (f *features) findTurns() {
 	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 {
-		f.turn, f.turns = f.turnsBySending(e)
+		f.turn, f.turns = f.turnsBySending()
 		f.inGroups = f.turns > 0 && math.Abs(f.turn/f.acceptance.p50-1) < 0.1 && f.acceptance.p90 < 1.1*f.acceptance.p10
 	}
 }
@@ -30,15 +85,15 @@ const (
 
 // turnsBySending finds windows in the order in which calls were sent: each begins with several that are accepted in a
 // row, after several that were refused in a row. A limit on the rate accepts calls one by one.
-func (f *features) turnsBySending(e Evidence) (period float64, cycles int) {
+func (f *features) turnsBySending() (period float64, cycles int) {
 	type call struct {
 		sent     float64
 		accepted bool
 	}
 	var calls []call
-	for c := range f.due(e) {
+	for c := range f.due() {
 		switch {
-		case c.Outstanding(e.Now), c.Sent == 0:
+		case c.Outstanding(f.Now), c.Sent == 0:
 		case c.Outcome.Good():
 			calls = append(calls, call{c.Sent.Seconds(), true})
 		case f.rejects(c):
@@ -99,35 +154,47 @@ func alike(x []float64) bool {
 // whole reports whether x is about a whole number.
 func whole(x float64) bool { return x > 0.9 && math.Abs(x-math.Round(x)) < 0.1 }
 
-// windows scores calls that are accepted in bursts.
-func (f features) windows(e Evidence, enough, waits float64) classScore {
-	switch {
-	case f.turns >= 1 && f.turn > 0:
-		own := 1.0
-		if f.inGroups {
-			own = 0.3
-		}
-		if f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn)) {
-			own = 0.3 // the scheduler's period
-		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
-			own = 0.3 // a window never let so many through
-		}
-		return classScore{
-			score: enough * own,
-			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
-				"until the next", short(f.turn), f.turn*e.Capacity),
-		}
-	case f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.refusesAsSet(e):
-		return classScore{
-			score: enough * wins,
-			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
-				"bursts, whose period was not seen",
-		}
-	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
-		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
+// Turns finds the instants at which ascending events (in seconds) resume after a long gap: where a window turns, or a
+// pause ends. A gap is long from least on, and from 8 median gaps on.
+func Turns(t []float64, least float64) []float64 {
+	if len(t) < 3 {
+		return nil
 	}
-	return classScore{}
+	gaps := make([]float64, len(t)-1)
+	for i := range gaps {
+		gaps[i] = t[i+1] - t[i]
+	}
+	long := max(least, 8*stat.Quantile(gaps, 0.5))
+	var turns []float64
+	for i := 1; i < len(t); i++ {
+		if t[i]-t[i-1] > long {
+			turns = append(turns, t[i])
+		}
+	}
+	return turns
 }
 
-// bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
-func (f features) bursty() bool { return f.separation < -0.8 }
+// BurstGap is the shortest gap between the bursts of a limiter's windows, in seconds.
+const BurstGap = 0.05
+
+// Cycle finds the period of a limiter's window: events come in bursts whose beginnings are evenly spaced. from and to
+// are the first and the last beginning of a burst; cycles is how many periods lie between them, 0 when there is no such
+// rhythm. Chance makes long gaps, too: less than three periods count only when the gaps are longer than a second.
+func Cycle(t []float64) (period, from, to float64, cycles int) {
+	turns := Turns(t, BurstGap)
+	if n := len(turns); n < 2 || n < 4 && len(Turns(t, 1)) < n {
+		return 0, 0, 0, 0
+	}
+	gaps := make([]float64, len(turns)-1)
+	for i := range gaps {
+		gaps[i] = turns[i+1] - turns[i]
+	}
+	mid := stat.Quantile(gaps, 0.5)
+	for _, g := range gaps {
+		if math.Abs(g-mid) > 0.06*mid {
+			return 0, 0, 0, 0
+		}
+	}
+	from, to = turns[0], turns[len(turns)-1]
+	return (to - from) / float64(len(gaps)), from, to, len(gaps)
+}
