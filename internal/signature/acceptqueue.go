@@ -102,9 +102,11 @@ func (f *features) filled() classScore {
 	case n > 1 && float64(last) > 1.5*float64(f.fills[0]):
 		return classScore{score: 0.2, against: "the number of stuck calls grew with the rate"}
 	}
-	return classScore{0.55, fmt.Sprintf("%v calls on established connections were never answered at %s: connections that "+
-		"were never accepted, though the queue was not seen full", f.fills, where),
-		"the number of stuck calls did not level off"}
+	return classScore{
+		0.55, fmt.Sprintf("%v calls on established connections were never answered at %s: connections that "+
+			"were never accepted, though the queue was not seen full", f.fills, where),
+		"the number of stuck calls did not level off",
+	}
 }
 
 func (f *features) stuckNow() int {

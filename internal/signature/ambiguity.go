@@ -10,7 +10,7 @@ const ambiguous = 0.45
 
 // limit withholds a class, with what speaks against it; a collapse that was seen is not withheld.
 func (f *features) limit(c Class, against string) {
-	if x := f.found[c]; x.score > ambiguous && !(c == Collapse && f.down()) {
+	if x := f.found[c]; x.score > ambiguous && (c != Collapse || !f.down()) {
 		x.score, x.against = ambiguous, against
 		f.found[c] = x
 	}
@@ -85,8 +85,8 @@ func (f *features) doubtPlaces() {
 		f.limit(Shedding, "calls are refused exactly when so many are in flight")
 	}
 	if f.savesBeyondPlaces() {
-		f.limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused when "+
-			"%d are in flight", f.burstSize, f.bursts[0], f.level))
+		f.limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused "+
+			"when %d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
 	places := f.found[ConcurrencyLimit].score
 	near := places >= wins || f.placesByBursts() > 0.4 && !f.refusedBehindService()

@@ -25,8 +25,8 @@ func (f *features) collapseScore() classScore {
 		return classScore{against: fmt.Sprintf("goodput fell once an allowance of %.0f calls was used up, not for the load",
 			f.Allowance)}
 	case f.down():
-		return classScore{score: 1, evidence: fmt.Sprintf("no call could connect for %.0f %% of the time, where %s/s had been "+
-			"served before: the target was down", 100*f.away, rate(f.best))}
+		return classScore{score: 1, evidence: fmt.Sprintf("no call could connect for %.0f %% of the time, where %s/s had "+
+			"been served before: the target was down", 100*f.away, rate(f.best))}
 	case f.late > 0 && f.slower < 3 && !f.newestFirst && (turned || errors < 0.05):
 		return classScore{score: f.fall / 0.6 * 0.4, against: "calls that are answered are answered as fast as ever"}
 	}

@@ -51,17 +51,15 @@ func notConnecting(d definition, cause string) definition {
 }
 
 func dialClass(errno uint16) Class {
-	c, ok := map[syscall.Errno]Class{
-		syscall.EADDRNOTAVAIL: PortExhaustion,
-		syscall.EADDRINUSE:    PortExhaustion,
-		syscall.EMFILE:        FDExhaustion,
-		syscall.ENFILE:        FDExhaustion,
-		syscall.ECONNREFUSED:  ConnectionRefused,
-	}[syscall.Errno(errno)]
-	if !ok {
-		return Unknown
+	switch syscall.Errno(errno) {
+	case syscall.EADDRNOTAVAIL, syscall.EADDRINUSE:
+		return PortExhaustion
+	case syscall.EMFILE, syscall.ENFILE:
+		return FDExhaustion
+	case syscall.ECONNREFUSED:
+		return ConnectionRefused
 	}
-	return c
+	return Unknown
 }
 
 func (f *features) unconnected() int {
@@ -72,8 +70,8 @@ func (f *features) unconnected() int {
 	return n
 }
 
-// addDisconnected sums the periods of at least half a second and ten calls in which no call could connect, and hardly one
-// was answered.
+// addDisconnected sums the periods of at least half a second and ten calls in which no call could connect, and hardly
+// one was answered.
 func (f *features) addDisconnected() {
 	var from, to, sum time.Duration
 	n := 0

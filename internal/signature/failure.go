@@ -122,17 +122,15 @@ func (f *features) met(v Verdict) (Class, string) {
 	case c == Collapse && f.late == 0 && f.found[QuotaHang].score > 0.8:
 		return QuotaHang, f.found[QuotaHang].evidence
 	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.growsOn():
-		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are "+
-			"refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
+		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others "+
+			"are refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
 	case c == Queue && f.share(f.rejected) > 0.05:
 		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s",
 			100*f.share(f.rejected), short(f.rejection.p50))
-	case c == Queue && f.Sharp.Held == 0 && f.found[Collapse].score > 0.4: // nothing says what it does below the limit
-		return Unknown, ""
-	case c == Queue && f.found[Queue].score < 0.6 && f.late < 0.6*f.Sharp.Held: // it does less under load
-		return Unknown, ""
-	// a limit on the rate explains it as well
-	case c == ConcurrencyLimit && f.separation < 0.9 && f.found[c].score < 0.7 && f.found[TokenBucket].score >= 0.4:
+	case c == Queue && f.Sharp.Held == 0 && f.found[Collapse].score > 0.4, // nothing says what it does below the limit
+		c == Queue && f.found[Queue].score < 0.6 && f.late < 0.6*f.Sharp.Held, // it does less under load
+		// a limit on the rate explains it as well
+		c == ConcurrencyLimit && f.separation < 0.9 && f.found[c].score < 0.7 && f.found[TokenBucket].score >= 0.4:
 		return Unknown, ""
 	case c == Unknown:
 		return f.metByCounts()
@@ -162,18 +160,18 @@ func (f *features) metByCounts() (Class, string) {
 			return c, f.found[c].evidence
 		}
 	}
-	excess := (f.window.Rate - f.late) * (f.window.End - f.window.Start).Seconds()
+	base, excess := f.BaseP50.Seconds(), (f.window.Rate-f.late)*(f.window.End-f.window.Start).Seconds()
 	switch {
-	case f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived:
+	case f.onlyHung():
 		return QuotaHang, fmt.Sprintf("%d of %d calls were still not answered at the end, and calls that came later were",
 			f.left, f.n)
+	case f.Capacity <= 0 || f.window.Rate <= 1.1*f.late:
 	case f.found[Pauses].score < wins && f.found[CPUThrottling].score < wins && f.endedWell > 0.97-f.ErrorFloor &&
-		f.Capacity > 0 && f.late > 0.8*max(f.Capacity, f.Sharp.Held) && f.window.Rate > 1.1*f.late && f.eventual.p50 > 2*f.BaseP50.Seconds():
-		return Queue, fmt.Sprintf("%.0f %% of the calls were answered in the end, after %s, which is %.1f times as long as well "+
-			"below the limit", 100*f.endedWell, short(f.eventual.p50), f.eventual.p50/f.BaseP50.Seconds())
-	case f.found[Pauses].score < 0.4 && f.found[QuotaHang].score < 0.4 && f.share(f.rejected+f.failed+f.unconnected()) < 0.05 &&
-		f.Capacity > 0 && f.late > 0.85*f.Capacity && f.window.Rate > 1.1*f.late &&
-		math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
+		f.late > 0.8*max(f.Capacity, f.Sharp.Held) && f.eventual.p50 > 2*base:
+		return Queue, fmt.Sprintf("%.0f %% of the calls were answered in the end, after %s, which is %.1f times as long as "+
+			"well below the limit", 100*f.endedWell, short(f.eventual.p50), f.eventual.p50/base)
+	case f.found[Pauses].score < 0.4 && f.found[QuotaHang].score < 0.4 && f.late > 0.85*f.Capacity &&
+		f.share(f.rejected+f.failed+f.unconnected()) < 0.05 && math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
 		return Queue, fmt.Sprintf("%d of %d calls still waited at the end or had timed out, as many as were offered beyond "+
 			"the %s/s that were served; %d were refused", f.left+f.timed, f.n, rate(f.late), f.rejected)
 	}

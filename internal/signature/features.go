@@ -10,8 +10,7 @@ import (
 	"tare/internal/stat"
 )
 
-// features are the inputs of the scores, and the scores that were found. Shares are of the calls scheduled in the judged
-// window.
+// features are the inputs of the scores, and the scores. Shares are of the calls scheduled in the judged window.
 type features struct {
 	Evidence
 	found                        map[Class]classScore
@@ -53,7 +52,7 @@ type features struct {
 	singly          float64
 	turn            float64 // a fixed window's period
 	turns           int
-	inGroups        bool // calls are accepted in groups that follow each other as soon as a call takes
+	inGroups        bool    // calls are accepted in groups that follow each other as soon as a call takes
 	separation      float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
 	level           int
 	acceptVariation float64 // of accepted calls per eighth of the window's last two thirds
@@ -101,7 +100,7 @@ func extract(e Evidence) *features {
 	f.examineOutstanding()
 	f.countStuck()
 	f.trend()
-	f.rhythm()
+	f.measureGaps()
 	f.findTurns()
 	f.separateByLoad()
 	f.countBursts()

@@ -42,28 +42,22 @@ var pauses = definition{
 // runtimePauses reports whether the target's runtime paused it for long.
 func (f *features) runtimePauses() bool { return f.Local.Paused != nil && *f.Local.Paused > 0.015 }
 
-const (
-	// From mostStolenInPauses on, gaps between answers that are shorter than longestSteal, in seconds, may be the
-	// hypervisor's.
-	mostStolenInPauses, longestSteal = 0.02, 0.1
-)
-
-func (f *features) rhythm() {
+// measureGaps finds the scheduler's rhythm, and the time in long gaps between answers.
+func (f *features) measureGaps() {
 	t := f.done
 	if len(t) < 3 {
 		return
 	}
 	f.period, f.beat = Beat(t)
 	long := 0.03
-	if f.Stolen > mostStolenInPauses {
-		long = longestSteal
+	if f.Stolen > 0.02 { // shorter gaps may be the hypervisor's
+		long = 0.1
 	}
 	if f.Capacity > 0 {
 		long = max(long, 10/f.Capacity)
 	}
 	sum := 0.0
-	for i := 1; i < len(t); i++ {
-		g := t[i] - t[i-1]
+	for _, g := range gapsOf(t) {
 		f.longest = max(f.longest, g)
 		if g > long {
 			sum += g

@@ -48,8 +48,8 @@ func (f *features) clockwork() bool {
 	return f.dispersion > 0 && f.dispersion < 0.01 && f.good >= 200 && f.acceptance.p90 > 2*f.acceptance.p10 && !f.Repeats
 }
 
-// placesByBursts scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as the
-// accepted rate keeps in flight.
+// placesByBursts scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as
+// the accepted rate keeps in flight.
 func (f *features) placesByBursts() float64 {
 	a, b := float64(f.bursts[0]), float64(f.bursts[1])
 	flight := f.Capacity * f.BaseMean.Seconds() // by Little's law

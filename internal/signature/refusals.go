@@ -127,8 +127,8 @@ func (f *features) waitsAsRefused() bool {
 	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
 }
 
-// servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which take
-// the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit delays refusals alone.
+// servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which
+// take the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit delays refusals alone.
 func (f *features) servedUntilRefused() bool {
 	age, base := f.rejection.p50, f.BaseP50.Seconds()
 	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
@@ -152,8 +152,8 @@ func (f *features) refusesAfterFixedTime() bool {
 // and served calls have waited for a good part of it.
 func (f *features) refusesByAge() bool {
 	base := f.BaseP50.Seconds()
-	return f.waitsAsRefused() || f.servedUntilRefused() || f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 &&
-		f.acceptance.p50-base > 0.3*f.rejection.p50
+	return f.waitsAsRefused() || f.servedUntilRefused() ||
+		f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 && f.acceptance.p50-base > 0.3*f.rejection.p50
 }
 
 // refusesAsSet reports whether refusals come at once, or after the same time each: no queue delays them.

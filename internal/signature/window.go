@@ -25,14 +25,10 @@ var fixedWindow = definition{
 func (f *features) windowScore() classScore {
 	switch {
 	case f.turns >= 1 && f.turn > 0:
-		own := 1.0
-		if f.inGroups {
+		own, most := 1.0, f.crowded()
+		scheduled := f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn))
+		if f.inGroups || scheduled || float64(most) > 6*f.turn*f.Capacity { // a window never let so many through
 			own = 0.3
-		}
-		if f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn)) {
-			own = 0.3 // the scheduler's period
-		} else if most := f.crowded(); float64(most) > 6*f.turn*f.Capacity {
-			own = 0.3 // a window never let so many through
 		}
 		return classScore{
 			score: f.enough() * own,
@@ -102,7 +98,7 @@ func (f *features) turnsBySending() (period float64, cycles int) {
 	}
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
 	var turns, counts []float64 // when windows begin, and how many each has accepted
-	accepted, refused := 0, refusedRun
+	refused := refusedRun
 	for i, c := range calls {
 		if !c.accepted {
 			refused++
@@ -112,7 +108,7 @@ func (f *features) turnsBySending() (period float64, cycles int) {
 			turns, counts = append(turns, c.sent), append(counts, 0)
 		}
 		refused = 0
-		if accepted++; len(counts) > 0 {
+		if len(counts) > 0 {
 			counts[len(counts)-1]++
 		}
 	}
@@ -130,24 +126,21 @@ func (f *features) turnsBySending() (period float64, cycles int) {
 // rhythmOf is the length of windows that are alike, and how many there are; 0 where they are not, or too few: two have
 // to be long to be no chance.
 func rhythmOf(turns, counts []float64) (period float64, cycles int) {
-	gaps := make([]float64, len(turns)-1)
-	for i := range gaps {
-		gaps[i] = turns[i+1] - turns[i]
-	}
+	gaps := gapsOf(turns)
 	fewest, least := fewestTurns, float64(acceptedRun)
 	if len(gaps) < fewest {
 		fewest, least = fewestTurns-1, 6*acceptedRun
 	}
-	if len(gaps) < fewest || !alike(gaps) || !alike(counts) || slices.Min(counts) < least ||
+	if len(gaps) < fewest || !alike(gaps, unlike) || !alike(counts, unlike) || slices.Min(counts) < least ||
 		fewest < fewestTurns && slices.Min(gaps) < 1 {
 		return 0, 0
 	}
 	return stat.Quantile(gaps, 0.5), len(gaps)
 }
 
-// alike reports whether all numbers are about the same.
-func alike(x []float64) bool {
-	mid := stat.Quantile(slices.Clone(x), 0.5)
+// alike reports whether no number differs from the median by more than a share of it.
+func alike(x []float64, unlike float64) bool {
+	mid := stat.Quantile(x, 0.5)
 	return !slices.ContainsFunc(x, func(v float64) bool { return math.Abs(v-mid) > unlike*mid })
 }
 
@@ -160,18 +153,24 @@ func Turns(t []float64, least float64) []float64 {
 	if len(t) < 3 {
 		return nil
 	}
+	gaps := gapsOf(t)
+	long := max(least, 8*stat.Quantile(gaps, 0.5))
+	var turns []float64
+	for i, gap := range gaps {
+		if gap > long {
+			turns = append(turns, t[i+1])
+		}
+	}
+	return turns
+}
+
+// gapsOf returns the gaps between at least one instants.
+func gapsOf(t []float64) []float64 {
 	gaps := make([]float64, len(t)-1)
 	for i := range gaps {
 		gaps[i] = t[i+1] - t[i]
 	}
-	long := max(least, 8*stat.Quantile(gaps, 0.5))
-	var turns []float64
-	for i := 1; i < len(t); i++ {
-		if t[i]-t[i-1] > long {
-			turns = append(turns, t[i])
-		}
-	}
-	return turns
+	return gaps
 }
 
 // BurstGap is the shortest gap between the bursts of a limiter's windows, in seconds.
@@ -185,15 +184,9 @@ func Cycle(t []float64) (period, from, to float64, cycles int) {
 	if n := len(turns); n < 2 || n < 4 && len(Turns(t, 1)) < n {
 		return 0, 0, 0, 0
 	}
-	gaps := make([]float64, len(turns)-1)
-	for i := range gaps {
-		gaps[i] = turns[i+1] - turns[i]
-	}
-	mid := stat.Quantile(gaps, 0.5)
-	for _, g := range gaps {
-		if math.Abs(g-mid) > 0.06*mid {
-			return 0, 0, 0, 0
-		}
+	gaps := gapsOf(turns)
+	if !alike(gaps, 0.06) {
+		return 0, 0, 0, 0
 	}
 	from, to = turns[0], turns[len(turns)-1]
 	return (to - from) / float64(len(gaps)), from, to, len(gaps)
