@@ -19,20 +19,17 @@ var acceptQueue = definition{
 		if stuck == 0 || !f.hung {
 			return classScore{}
 		}
-		first := float64(f.stuckFirst) / float64(stuck)
-		switch {
+		x := classScore{against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before",
+			f.stuckLater, stuck)}
+		switch first := float64(f.stuckFirst) / float64(stuck); {
 		case first < 0.9 || f.stuckFirst < 5:
-			return classScore{against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before",
-				f.stuckLater, stuck)}
 		case len(f.fills) > 0:
 			return f.filled()
+		default:
+			x.score, x.evidence = 0.7, fmt.Sprintf("%d calls were stuck, %.0f %% of them on established connections that never "+
+				"answered at all", stuck, 100*first)
 		}
-		return classScore{
-			score: 0.7,
-			evidence: fmt.Sprintf("%d calls were stuck, %.0f %% of them on established connections that never answered at all",
-				stuck, 100*first),
-			against: fmt.Sprintf("%d of %d stuck calls were on connections that had answered before", f.stuckLater, stuck),
-		}
+		return x
 	},
 	shown: func(f *features) bool {
 		read := f.Local.ListenQueue
@@ -118,12 +115,10 @@ func (f *features) stuckNow() int {
 
 // countStuck counts the calls that were stuck at the end of each fill window on connections that never answered.
 func (f *features) countStuck() {
-	for _, w := range f.Windows {
-		if w.Role == "fill" {
-			f.fills = append(f.fills, Stuck(f.all(), w.End))
-			f.fillRates = append(f.fillRates, w.Rate)
-			f.fillWaits = f.unsent(w)
-		}
+	for _, w := range f.windowsOf("fill") {
+		f.fills = append(f.fills, Stuck(f.all(), w.End))
+		f.fillRates = append(f.fillRates, w.Rate)
+		f.fillWaits = f.unsent(w)
 	}
 }
 

@@ -116,7 +116,7 @@ func evenness(t []float64, from, to float64) (variation, dispersion float64) {
 	dispersion = math.Inf(1)
 	// a sliding window accepts the same number in each of its periods, but not in parts of it
 	for parts := 6; parts <= 16; parts++ {
-		dispersion = min(dispersion, stat.Variance(counted(t, from, to, parts))*float64(parts)/float64(len(t)))
+		dispersion = min(dispersion, dispersionOf(t, from, to, parts))
 	}
 	return math.Sqrt(stat.Variance(counted(t, from, to, 8))) / (float64(len(t)) / 8), dispersion
 }

@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"tare/internal/stat"
 )
 
 // collapse is about a goodput that falls under load.
@@ -41,12 +39,11 @@ func (f *features) collapseScore() classScore {
 // doubtCollapse says why a limiter may be what lets less pass: only answers that take longer and longer show that the
 // service is at its end.
 func (f *features) doubtCollapse() string {
-	seconds := (f.window.End - f.window.Start).Seconds()
-	noise := math.Sqrt(f.clumps * (f.best + f.late/max(1e-9, seconds/2)))
+	noise := math.Sqrt(f.clumps * (f.best + f.late/max(1e-9, f.seconds()/2)))
 	switch {
 	case f.late == 0 && f.before < 2:
 		return "the last calls that were answered were answered as fast as ever"
-	case f.share(f.rejected) > 0.2 && f.late+float64(f.rejected)/seconds > 0.75*f.window.Rate && f.refusesSoon():
+	case f.share(f.rejected) > 0.2 && f.late+float64(f.rejected)/f.seconds() > 0.75*f.window.Rate && f.refusesSoon():
 		return "calls were turned away at once"
 	case f.onlyHung():
 		return "nothing was answered under overload, neither late nor with an error, and later calls were"
@@ -75,28 +72,22 @@ func clumpsOf(t []float64, from, to float64) float64 {
 	if t = t[i:]; parts < 4 || len(t) == 0 {
 		return 1
 	}
-	counts := counted(t, from, to, parts)
-	return min(4, max(1, stat.Variance(counts)*float64(parts)/float64(len(t))))
+	return min(4, max(1, dispersionOf(t, from, to, parts)))
 }
 
 // lastServed returns the service times, in seconds, of the n good calls that ended last before an instant.
 func (f *features) lastServed(until time.Duration, n int) []float64 {
-	last := f.newest(0, until, n, until)
-	last = last[:min(n, len(last))]
-	served := make([]float64, len(last))
-	for i, x := range last {
-		served[i] = x.service().Seconds()
+	var served []float64
+	for _, x := range f.newest(0, until, n, until) {
+		served = append(served, x.service().Seconds())
 	}
-	return served
+	return served[:min(n, len(served))]
 }
 
 // bestGoodput returns the highest number of good calls per second, by the instant at which they ended, over any second
 // on a grid of quarter seconds up to the end of the first overload.
 func (f *features) bestGoodput() float64 {
 	const grid = time.Second / 4
-	if len(f.Windows) == 0 {
-		return 0
-	}
 	from, to := f.Windows[0].Start, f.Windows[0].End
 	for _, w := range f.Windows {
 		if to = max(to, w.End); w.Role == "overload" {
@@ -107,10 +98,8 @@ func (f *features) bestGoodput() float64 {
 		return 0
 	}
 	bins := make([]int, (to-from)/grid+1)
-	for c := range f.until(to) {
-		if c.Outcome.Good() && c.Done > from && c.Done <= to {
-			bins[(c.Done-from)/grid]++
-		}
+	for c := range f.answers(from, to) {
+		bins[(c.Done-from)/grid]++
 	}
 	best, sum := 0, 0
 	for i, n := range bins {

@@ -94,7 +94,7 @@ func (f *features) addDisconnected() {
 		}
 	}
 	end()
-	f.away = sum.Seconds() / max(1e-9, (f.window.End-f.window.Start).Seconds())
+	f.away = sum.Seconds() / max(1e-9, f.seconds())
 }
 
 // unreachable reports whether a call could not connect, for no lack of the client's own.

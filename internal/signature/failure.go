@@ -160,7 +160,7 @@ func (f *features) metByCounts() (Class, string) {
 			return c, f.found[c].evidence
 		}
 	}
-	base, excess := f.BaseP50.Seconds(), (f.window.Rate-f.late)*(f.window.End-f.window.Start).Seconds()
+	base, excess := f.BaseP50.Seconds(), (f.window.Rate-f.late)*f.seconds()
 	switch {
 	case f.onlyHung():
 		return QuotaHang, fmt.Sprintf("%d of %d calls were still not answered at the end, and calls that came later were",

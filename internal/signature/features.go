@@ -85,11 +85,11 @@ func extract(e Evidence) *features {
 	if f.Calls == nil {
 		f.Calls = load.Calls(nil)
 	}
-	i := slices.IndexFunc(f.Windows, func(w Window) bool { return w.Role == "overload" })
-	if i < 0 {
+	overloads := f.windowsOf("overload")
+	if len(overloads) == 0 {
 		return nil
 	}
-	f.window = f.Windows[i]
+	f.window = overloads[0]
 	f.done = f.completions(f.window.Start, f.window.End)
 	f.count()
 	if f.n == 0 {
@@ -115,13 +115,31 @@ func (f *features) due() iter.Seq[*load.Call] {
 
 func (f *features) share(n int) float64 { return float64(n) / float64(f.n) }
 
+// seconds is how long the judged window is, mid its middle.
+func (f *features) seconds() float64   { return (f.window.End - f.window.Start).Seconds() }
+func (f *features) mid() time.Duration { return f.window.Start + (f.window.End-f.window.Start)/2 }
+
+// windowsOf returns the windows with a role.
+func (f *features) windowsOf(role string) []Window {
+	return slices.DeleteFunc(slices.Clone(f.Windows), func(w Window) bool { return w.Role != role })
+}
+
+// answers yields the good calls that ended in (from, to].
+func (f *features) answers(from, to time.Duration) iter.Seq[*load.Call] {
+	return func(yield func(*load.Call) bool) {
+		for c := range f.until(to) {
+			if c.Done > from && c.Done <= to && c.Outcome.Good() && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
 // completions returns the instants, in seconds, at which good calls ended in (from, to].
 func (f *features) completions(from, to time.Duration) []float64 {
 	var t []float64
-	for c := range f.until(to) {
-		if c.Done > from && c.Done <= to && c.Outcome.Good() {
-			t = append(t, c.Done.Seconds())
-		}
+	for c := range f.answers(from, to) {
+		t = append(t, c.Done.Seconds())
 	}
 	slices.Sort(t)
 	return t
@@ -155,20 +173,15 @@ func (f *features) count() {
 
 // trend compares goodput and response times over time.
 func (f *features) trend() {
-	mid := f.window.Start + (f.window.End-f.window.Start)/2
-	half := (f.window.End - mid).Seconds()
-	f.late = float64(len(f.completions(mid, f.window.End))) / max(half, 1e-9)
+	mid := f.mid()
+	f.late = float64(len(f.completions(mid, f.window.End))) / max((f.window.End-mid).Seconds(), 1e-9)
 	f.best = f.bestGoodput()
 	f.clumps = clumpsOf(f.done, mid.Seconds(), f.window.End.Seconds())
 	if f.best > 0 {
 		f.fall = max(0, 1-f.late/min(f.best, f.window.Rate))
 	}
-	var at, response, late []float64
-	var sent, done []float64
-	for c := range f.until(f.window.End) {
-		if c.Done <= f.window.Start || c.Done > f.window.End || !c.Outcome.Good() {
-			continue
-		}
+	var at, response, late, sent, done []float64
+	for c := range f.answers(f.window.Start, f.window.End) {
 		if c.Done > mid {
 			late = append(late, c.Service().Seconds())
 		}
@@ -207,6 +220,11 @@ func correlation(x, y []float64) float64 {
 		return 0
 	}
 	return math.Copysign(math.Sqrt(math.Max(0, l.Slope*m.Slope)), l.Slope)
+}
+
+// dispersionOf is the variance ÷ mean of the numbers of instants in n parts of the time between two.
+func dispersionOf(t []float64, from, to float64, n int) float64 {
+	return stat.Variance(counted(t, from, to, n)) * float64(n) / float64(len(t))
 }
 
 // counted returns how many of the instants fall into each of n parts of the time between two.

@@ -13,7 +13,6 @@ import (
 // being answered.
 func (f *features) examineOutstanding() {
 	end := f.window.End
-	mid := f.window.Start + (end-f.window.Start)/2 // earlier answers may be of what a ramp has left in the queue
 	recent, service := f.recentAnswers(f.window)
 	if len(recent) < 3 {
 		return
@@ -33,7 +32,7 @@ func (f *features) examineOutstanding() {
 			continue
 		}
 		if c.Done != 0 && c.Done <= end {
-			if c.Done > mid && c.Outcome.Good() && c.Service() > long {
+			if c.Done > f.mid() && c.Outcome.Good() && c.Service() > long { // earlier: of what a ramp has left
 				late = append(late, answer{c.Sent, c.Done})
 			}
 			continue
@@ -108,9 +107,9 @@ func (f *features) newest(from, to time.Duration, least int, since time.Duration
 	const batch = 1000
 	var out, earlier []answer
 	newestFirst := func(a, b answer) int { return cmp.Compare(b.done, a.done) }
-	for c := range f.until(to) {
+	for c := range f.answers(from, to) {
 		switch {
-		case c.Done <= from || c.Done > to || c.Sent == 0 || !c.Outcome.Good():
+		case c.Sent == 0:
 		case c.Done >= since:
 			out = append(out, answer{c.Sent, c.Done})
 		default:

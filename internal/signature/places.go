@@ -84,12 +84,7 @@ func (f *features) placesEvidence() string {
 
 // countBursts counts the accepted calls of the last two bursts.
 func (f *features) countBursts() {
-	var windows []Window
-	for _, w := range f.Windows {
-		if w.Role == "burst" {
-			windows = append(windows, w)
-		}
-	}
+	windows := f.windowsOf("burst")
 	if len(windows) < 2 {
 		return
 	}

@@ -32,7 +32,7 @@ func (f *features) queueScore() classScore {
 	// Of a call that was due at t and waits behind all others, the response grows by rate ÷ capacity − 1 per second; of
 	// those that ended within the window as well.
 	s := (1 - math.Abs(f.drift/f.wantDrift-1)/0.6) * min(1, f.fifo/0.9)
-	grown := float64(f.outstanding) / max(1, (f.window.Rate-f.Capacity)*(f.window.End-f.window.Start).Seconds())
+	grown := float64(f.outstanding) / max(1, (f.window.Rate-f.Capacity)*f.seconds())
 	losses := math.Max(0, f.share(f.failed+f.timed+f.unconnected())+float64(f.refused)/float64(f.n-f.left)-f.ErrorFloor)
 	if f.newestFirst { // calls that are left behind may time out, and are the same that others have left behind before
 		s, losses = max(s, wins), losses-f.share(f.timed)

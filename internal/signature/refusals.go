@@ -2,7 +2,6 @@ package signature
 
 import (
 	"math"
-	"slices"
 
 	"tare/internal/load"
 	"tare/internal/stat"
@@ -18,37 +17,31 @@ func (f *features) enough() float64 { return min(1, f.share(f.rejected)/0.1) }
 func (f *features) countRejected() {
 	other, n := 0, 0
 	for c := range f.due() {
-		if c.Outstanding(f.Now) {
-			continue
-		}
-		if n++; unexpected(c) {
-			other++
+		if !c.Outstanding(f.Now) {
+			n++
+			if unexpected(c) {
+				other++
+			}
 		}
 	}
 	extra := float64(other) - f.ErrorFloor*float64(n)
 	plain := extra <= 0.05*float64(n)
-	f.rejects = func(c *load.Call) bool {
-		return c.Outcome == load.Refused || !plain && unexpected(c)
-	}
+	f.rejects = func(c *load.Call) bool { return c.Outcome == load.Refused || !plain && unexpected(c) }
 	if !plain {
 		f.rejected = int(extra)
 	}
 	f.acceptance = f.accepted()
 	var away, served []float64
 	for c := range f.due() {
-		if c.Outstanding(f.Now) || c.Sent == 0 {
-			continue
-		}
-		if c.Outcome.Good() {
+		switch {
+		case c.Outstanding(f.Now) || c.Sent == 0:
+		case c.Outcome.Good():
 			served = append(served, c.Service().Seconds())
-			continue
-		}
-		if !f.rejects(c) {
-			continue
-		}
-		away = append(away, c.Service().Seconds())
-		if c.Outcome == load.Refused {
-			f.rejected++
+		case f.rejects(c):
+			away = append(away, c.Service().Seconds())
+			if c.Outcome == load.Refused {
+				f.rejected++
+			}
 		}
 	}
 	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
@@ -64,12 +57,11 @@ func unexpected(c *load.Call) bool {
 // accepted is how long the calls took that were served in the second half of the window, by which the queue that a ramp
 // left is gone; in all of it where those are few.
 func (f *features) accepted() latencies {
-	mid := f.window.Start + (f.window.End-f.window.Start)/2
 	var all, late []float64
-	for c := range f.until(f.window.End) {
-		if c.Done > f.window.Start && c.Done <= f.window.End && c.Sent != 0 && c.Outcome.Good() {
+	for c := range f.answers(f.window.Start, f.window.End) {
+		if c.Sent != 0 {
 			all = append(all, c.Service().Seconds())
-			if c.Done > mid {
+			if c.Done > f.mid() {
 				late = append(late, c.Service().Seconds())
 			}
 		}
@@ -97,13 +89,12 @@ func (f *features) waits() float64 {
 // busy measures how long calls take when only a few are rejected: a service without capacity also makes calls wait
 // then, and a limiter does not.
 func (f *features) busy() {
-	i := slices.IndexFunc(f.Windows, func(w Window) bool { return w.Role == "busy" })
-	if i < 0 {
+	windows, away := f.windowsOf("busy"), 0
+	if len(windows) == 0 {
 		return
 	}
-	w, away := f.Windows[i], 0
 	var served []float64
-	for c := range f.Calls.Due(w.Start, w.End) {
+	for c := range f.Calls.Due(windows[0].Start, windows[0].End) {
 		switch {
 		case c.Outstanding(f.Now) || c.Sent == 0:
 		case c.Outcome.Good():

@@ -43,15 +43,15 @@ func (f *features) sheddingScore() classScore {
 }
 
 func (f *features) sheddingEvidence(byAge, behind bool) string {
+	aged := fmt.Sprintf("calls were refused after they had waited %s [%s, %s], ",
+		short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90))
 	switch {
 	case byAge && behind:
-		return fmt.Sprintf("calls were refused after they had waited %s [%s, %s], while later ones were served within %s: a "+
-			"queue that serves the newest call first, and drops calls by their age",
-			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
+		return aged + fmt.Sprintf("while later ones were served within %s: a queue that serves the newest call first, and "+
+			"drops calls by their age", short(f.acceptance.p50))
 	case byAge:
-		return fmt.Sprintf("calls were refused after they had waited %s [%s, %s], and calls that were served took %s: a "+
-			"queue that drops calls by their age",
-			short(f.rejection.p50), short(f.rejection.p10), short(f.rejection.p90), short(f.acceptance.p50))
+		return aged + fmt.Sprintf("and calls that were served took %s: a queue that drops calls by their age",
+			short(f.acceptance.p50))
 	case behind:
 		return fmt.Sprintf("%.0f %% of the outstanding calls were overtaken by later ones, and others were refused within "+
 			"%s: a queue that serves the newest call first, and drops calls", 100*f.overtaking, short(f.rejection.p90))
