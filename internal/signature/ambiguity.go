@@ -38,8 +38,12 @@ func (f *features) disagree() {
 	case bucket > 0.3 && f.share(f.rejected) > 0.05:
 		f.limit(Collapse, "a limit on the rate, with calls saved up before, explains it as well")
 	}
-	if bucket <= ambiguous && !f.refusesByAge() && f.turns < 1 {
-		f.boundedQueue()
+	// A queue that drops calls at random, or that is short, has some of a queue and some of places.
+	x, places := f.found[Shedding], f.found[ConcurrencyLimit].score
+	if bucket <= ambiguous && !f.refusesByAge() && f.turns < 1 &&
+		min(x.score, places) > 0.2 && max(x.score, places) < wins && x.score+places >= wins {
+		x.score = wins
+		f.found[Shedding] = x
 	}
 	if bucket >= ambiguous {
 		f.limit(Penalty, "a limit on the rate explains it as well")
@@ -84,7 +88,10 @@ func (f *features) doubtPlaces() {
 	if places := clamp(f.found[ConcurrencyLimit].score); f.separation > 0.9 && places > clamp(f.found[Shedding].score) {
 		f.limit(Shedding, "calls are refused exactly when so many are in flight")
 	}
-	if f.savesBeyondPlaces() {
+	// Both bursts from rest took clearly more calls than are in flight when calls are refused: an allowance was saved up.
+	least, flight := float64(min(f.bursts[0], f.bursts[1])), f.Capacity*f.BaseMean.Seconds()
+	if f.level > 0 && f.dispersion < 0.03 && least < f.burstSize && least > 1.4*float64(f.level+1) &&
+		least > 1.3*flight+2 {
 		f.limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused "+
 			"when %d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
@@ -105,22 +112,4 @@ func (f *features) doubtQueues() {
 	case clamp(f.found[Queue].score) >= clamp(f.found[Collapse].score):
 		f.limit(Collapse, "a queue explains it as well")
 	}
-}
-
-// boundedQueue adds what speaks for places to what speaks for a queue: a queue that drops calls at random, or that is
-// short, has some of both.
-func (f *features) boundedQueue() {
-	x, places := f.found[Shedding], f.found[ConcurrencyLimit].score
-	if x.score > 0.2 && x.score < wins && places > 0.2 && places < wins && x.score+places >= wins {
-		x.score = wins
-		f.found[Shedding] = x
-	}
-}
-
-// savesBeyondPlaces reports whether both bursts from rest took clearly more calls than are in flight when calls are
-// refused: an allowance was saved up, and there are not that many places.
-func (f *features) savesBeyondPlaces() bool {
-	least, flight := float64(min(f.bursts[0], f.bursts[1])), f.Capacity*f.BaseMean.Seconds()
-	return f.level > 0 && f.dispersion < 0.03 && least < f.burstSize && least > 1.4*float64(f.level+1) &&
-		least > 1.3*flight+2
 }

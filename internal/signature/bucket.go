@@ -23,7 +23,13 @@ var tokenBucket = definition{
 
 func (f *features) bucketScore() classScore {
 	leaks, places := f.leaksAndPlaces()
-	waits, constant := f.waits(), f.constant()
+	waits, constant := f.waits(), 1-0.6*clamp((f.dispersion-0.05)/0.1)
+	switch {
+	case f.good < 5: // nothing is accepted, at no constant rate
+		constant = 0
+	case f.Repeats:
+		constant = 1
+	}
 	if f.refusedBehindService() {
 		waits, leaks = 0, 0
 	}
@@ -71,17 +77,6 @@ func (f *features) doubtBucket() string {
 	return ""
 }
 
-// constant is how surely calls are accepted at a constant rate, 0…1.
-func (f *features) constant() float64 {
-	switch {
-	case f.good < 5: // nothing is accepted, at no constant rate
-		return 0
-	case f.Repeats:
-		return 1
-	}
-	return 1 - 0.6*clamp((f.dispersion-0.05)/0.1)
-}
-
 // regularity measures how evenly calls are accepted over the last two thirds of the window, and over its last third: by
 // then a limiter's saved allowance is used up, and a queue that the ramp has left is gone.
 func (f *features) regularity() {
@@ -103,20 +98,14 @@ func (f *features) regularity() {
 		if len(t) < 30 {
 			return
 		}
-		variation, dispersion := evenness(t, begin, to)
+		dispersion := math.Inf(1)
+		// a sliding window accepts the same number in each of its periods, but not in parts of it
+		for parts := 6; parts <= 16; parts++ {
+			dispersion = min(dispersion, dispersionOf(t, begin, to, parts))
+		}
 		if share > 0.5 || dispersion < f.dispersion {
-			f.acceptVariation, f.dispersion = variation, dispersion
+			f.acceptVariation = math.Sqrt(stat.Variance(counted(t, begin, to, 8))) / (float64(len(t)) / 8)
+			f.dispersion = dispersion
 		}
 	}
-}
-
-// evenness is how much the numbers of instants in equal parts of the time between two differ: their standard deviation
-// ÷ mean, and their variance ÷ mean.
-func evenness(t []float64, from, to float64) (variation, dispersion float64) {
-	dispersion = math.Inf(1)
-	// a sliding window accepts the same number in each of its periods, but not in parts of it
-	for parts := 6; parts <= 16; parts++ {
-		dispersion = min(dispersion, dispersionOf(t, from, to, parts))
-	}
-	return math.Sqrt(stat.Variance(counted(t, from, to, 8))) / (float64(len(t)) / 8), dispersion
 }

@@ -75,15 +75,6 @@ func clumpsOf(t []float64, from, to float64) float64 {
 	return min(4, max(1, dispersionOf(t, from, to, parts)))
 }
 
-// lastServed returns the service times, in seconds, of the n good calls that ended last before an instant.
-func (f *features) lastServed(until time.Duration, n int) []float64 {
-	var served []float64
-	for _, x := range f.newest(0, until, n, until) {
-		served = append(served, x.service().Seconds())
-	}
-	return served[:min(n, len(served))]
-}
-
 // bestGoodput returns the highest number of good calls per second, by the instant at which they ended, over any second
 // on a grid of quarter seconds up to the end of the first overload.
 func (f *features) bestGoodput() float64 {

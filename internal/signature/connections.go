@@ -51,12 +51,12 @@ func notConnecting(d definition, cause string) definition {
 }
 
 func dialClass(errno uint16) Class {
-	switch syscall.Errno(errno) {
-	case syscall.EADDRNOTAVAIL, syscall.EADDRINUSE:
+	switch no := syscall.Errno(errno); {
+	case no == syscall.EADDRNOTAVAIL || no == syscall.EADDRINUSE:
 		return PortExhaustion
-	case syscall.EMFILE, syscall.ENFILE:
+	case no == syscall.EMFILE || no == syscall.ENFILE:
 		return FDExhaustion
-	case syscall.ECONNREFUSED:
+	case no == syscall.ECONNREFUSED:
 		return ConnectionRefused
 	}
 	return Unknown
@@ -76,14 +76,18 @@ func (f *features) addDisconnected() {
 	var from, to, sum time.Duration
 	n := 0
 	end := func() {
-		if n >= 10 && to-from >= 500*time.Millisecond && 10*f.answered(from, to) <= n {
+		i, _ := slices.BinarySearch(f.done, from.Seconds())
+		j, _ := slices.BinarySearch(f.done, to.Seconds())
+		if n >= 10 && to-from >= 500*time.Millisecond && 10*(j-i) <= n {
 			sum += to - from
 		}
 		n = 0
 	}
 	for c := range f.due() {
+		class := dialClass(c.Errno)
+		own := class == PortExhaustion || class == FDExhaustion // the client's own lack
 		switch {
-		case unreachable(c) && !c.Outstanding(f.window.End):
+		case c.Outcome == load.ConnFailed && c.Sent == 0 && !own && !c.Outstanding(f.window.End):
 			if n++; n == 1 {
 				from = c.Intended
 			}
@@ -95,17 +99,4 @@ func (f *features) addDisconnected() {
 	}
 	end()
 	f.away = sum.Seconds() / max(1e-9, f.seconds())
-}
-
-// unreachable reports whether a call could not connect, for no lack of the client's own.
-func unreachable(c *load.Call) bool {
-	return c.Outcome == load.ConnFailed && c.Sent == 0 &&
-		!slices.Contains([]Class{PortExhaustion, FDExhaustion}, dialClass(c.Errno))
-}
-
-// answered is how many calls ended well after one instant and before another.
-func (f *features) answered(from, to time.Duration) int {
-	i, _ := slices.BinarySearch(f.done, from.Seconds())
-	j, _ := slices.BinarySearch(f.done, to.Seconds())
-	return max(0, j-i)
 }

@@ -121,12 +121,14 @@ func (f *features) met(v Verdict) (Class, string) {
 		return f.metBehindQuota(v)
 	case c == Collapse && f.late == 0 && f.found[QuotaHang].score > 0.8:
 		return QuotaHang, f.found[QuotaHang].evidence
-	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.growsOn():
+	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.fifo > 0.9 &&
+		f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 && f.rejection.p90 < 0.1*f.acceptance.p50:
 		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others "+
-			"are refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
+			"are refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift,
+			short(f.rejection.p90))
 	case c == Queue && f.share(f.rejected) > 0.05:
-		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s",
-			100*f.share(f.rejected), short(f.rejection.p50))
+		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s", 100*f.share(f.rejected),
+			short(f.rejection.p50))
 	case c == Queue && f.Sharp.Held == 0 && f.found[Collapse].score > 0.4, // nothing says what it does below the limit
 		c == Queue && f.found[Queue].score < 0.6 && f.late < 0.6*f.Sharp.Held, // it does less under load
 		// a limit on the rate explains it as well

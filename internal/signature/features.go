@@ -207,7 +207,12 @@ func (f *features) trend() {
 			f.slower = stat.Quantile(late, 0.5) / base
 		}
 		if f.late == 0 {
-			f.before = stat.Quantile(f.lastServed(f.window.End, 30), 0.5) / base
+			const least = 30
+			var served []float64
+			for _, x := range f.newest(0, f.window.End, least, f.window.End) {
+				served = append(served, x.service().Seconds())
+			}
+			f.before = stat.Quantile(served[:min(least, len(served))], 0.5) / base
 		}
 	}
 }

@@ -43,7 +43,13 @@ func (f *features) penaltyScore() classScore {
 func (f *features) penaltyUnderOverload() classScore {
 	const windows = 25 * time.Second
 	long := f.window.End - f.window.Start
-	if long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 || !f.refusesAsSet() || !f.passesInEveryQuarter() {
+	if long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 || !f.refusesAsSet() {
+		return classScore{}
+	}
+	to := f.window.End.Seconds()
+	mid := (f.window.Start.Seconds() + to) / 2
+	i, _ := slices.BinarySearch(f.done, mid)
+	if slices.Min(counted(f.done[i:], mid, to, 4)) < 1 { // a window that is shut lets none through until it turns
 		return classScore{}
 	}
 	return classScore{
@@ -53,13 +59,4 @@ func (f *features) penaltyUnderOverload() classScore {
 			short(long.Seconds()), rate(f.late), rate(f.best), f.delayed()),
 		against: fmt.Sprintf("%s/s went on passing under overload", rate(f.late)),
 	}
-}
-
-// passesInEveryQuarter reports whether some calls passed in each quarter of the window's second half: a window that is
-// shut lets none through until it turns.
-func (f *features) passesInEveryQuarter() bool {
-	to := f.window.End.Seconds()
-	mid := (f.window.Start.Seconds() + to) / 2
-	i, _ := slices.BinarySearch(f.done, mid)
-	return slices.Min(counted(f.done[i:], mid, to, 4)) >= 1
 }

@@ -33,19 +33,15 @@ var concurrencyLimit = definition{
 // leaksAndPlaces is how surely calls are refused at rates clearly below the limit, as chance takes the last places, and
 // how surely places are what limits the calls, 0…1 each.
 func (f *features) leaksAndPlaces() (leaks, places float64) {
-	if !f.clockwork() {
+	// A limit on the calls in flight waits for calls to end: where these take unequally long, it is no clockwork.
+	clockwork := f.dispersion > 0 && f.dispersion < 0.01 && f.good >= 200 && f.acceptance.p90 > 2*f.acceptance.p10
+	if !clockwork || f.Repeats {
 		leaks, places = clamp((f.Sharp.Leak-0.002)/0.004), f.placesByBursts()
 	}
 	if f.inGroups {
 		places = 0.9
 	}
 	return leaks, places
-}
-
-// clockwork reports whether calls are accepted as regularly as by a clock, though they take unequally long. A limit on
-// the calls in flight does not do so, since it waits for calls to end.
-func (f *features) clockwork() bool {
-	return f.dispersion > 0 && f.dispersion < 0.01 && f.good >= 200 && f.acceptance.p90 > 2*f.acceptance.p10 && !f.Repeats
 }
 
 // placesByBursts scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as
@@ -64,22 +60,19 @@ func (f *features) placesByBursts() float64 {
 }
 
 func (f *features) placesEvidence() string {
-	if f.inGroups {
+	switch {
+	case f.inGroups:
 		return fmt.Sprintf("calls are accepted in groups of about %.0f, every %s: as soon as those before have been answered",
 			f.turn*f.Capacity, short(f.turn))
-	}
-	if f.Sharp.Leak > 0 && f.separation < 0.8 && f.placesByBursts() < wins {
+	case f.Sharp.Leak > 0 && f.separation < 0.8 && f.placesByBursts() < wins:
 		return fmt.Sprintf("%.1f %% of the calls were refused at rates clearly below the accepted %s/s: when chance has "+
-			"all places taken, and not when a rate is exceeded",
-			100*f.Sharp.Leak, rate(f.Capacity))
-	}
-	if f.bursts[0] > 0 && f.separation < 0.8 {
+			"all places taken, and not when a rate is exceeded", 100*f.Sharp.Leak, rate(f.Capacity))
+	case f.bursts[0] > 0 && f.separation < 0.8:
 		return fmt.Sprintf("of %.0f calls at once, %d were accepted, and of as many a little later %d: as many as the "+
-			"accepted rate keeps in flight",
-			f.burstSize, f.bursts[0], f.bursts[1])
+			"accepted rate keeps in flight", f.burstSize, f.bursts[0], f.bursts[1])
 	}
-	return fmt.Sprintf("calls are refused when %d are in flight, and accepted below (separation %.2f)",
-		f.level, f.separation)
+	return fmt.Sprintf("calls are refused when %d are in flight, and accepted below (separation %.2f)", f.level,
+		f.separation)
 }
 
 // countBursts counts the accepted calls of the last two bursts.

@@ -11,18 +11,22 @@ var queue = definition{
 	traits: Traits{Waits: true, Served: true, Lossless: true, MaySave: true},
 	score:  (*features).queueScore,
 	doubt: func(f *features) string {
-		if f.fallsSharply() {
+		held := f.Sharp.Held * (1 - f.ErrorFloor)
+		// a rate just above one that was held had much less answered, and nothing refused: a queue would go on answering
+		if f.Sharp.Held > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*held &&
+			f.late < 0.75*f.Sharp.Held && f.share(f.rejected) < 0.05 {
 			return fmt.Sprintf("%s/s were held, and of %s/s only %s/s were answered", rate(f.Sharp.Held), rate(f.Sharp.Failed),
 				rate(f.Sharp.Goodput))
 		}
 		// it has not become faster meanwhile
-		held := f.Sharp.Held * (1 - f.ErrorFloor)
 		if f.late < 0.85*held && f.best > 0.9*held && f.share(f.rejected) < 0.05 {
 			return fmt.Sprintf("%s/s were held, and under overload only %s/s were answered", rate(held), rate(f.late))
 		}
 		return ""
 	},
-	shown: func(f *features) bool { return f.drifts() && f.nothingLike(Queue) },
+	shown: func(f *features) bool { // responses grow as they should, and answers come in the order of the calls
+		return !f.newestFirst && f.fifo > 0.95 && math.Abs(f.drift/f.wantDrift-1) < 0.15 && f.nothingLike(Queue)
+	},
 }
 
 func (f *features) queueScore() classScore {
@@ -56,21 +60,4 @@ func (f *features) queueEvidence() string {
 	return fmt.Sprintf("responses grow by %.3f s per second, where an endless queue at this rate gives %.3f; answers "+
 		"come in the order of the calls (r = %.2f)",
 		f.drift, f.wantDrift, f.fifo)
-}
-
-// fallsSharply reports whether a rate just above one that was held had much less answered, without refusals: a queue
-// would go on answering what it can.
-func (f *features) fallsSharply() bool {
-	return f.Sharp.Held > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*(1-f.ErrorFloor)*f.Sharp.Held &&
-		f.late < 0.75*f.Sharp.Held && f.share(f.rejected) < 0.05
-}
-
-// drifts reports whether responses grow as in a queue that drops nothing, and answers come in the order of the calls.
-func (f *features) drifts() bool {
-	return !f.newestFirst && f.fifo > 0.95 && math.Abs(f.drift/f.wantDrift-1) < 0.15
-}
-
-// growsOn reports whether calls that are served wait longer and longer, though others are refused at once.
-func (f *features) growsOn() bool {
-	return f.fifo > 0.9 && f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 && f.rejection.p90 < 0.1*f.acceptance.p50
 }

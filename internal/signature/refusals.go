@@ -119,7 +119,7 @@ func (f *features) waitsAsRefused() bool {
 }
 
 // servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which
-// take the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit delays refusals alone.
+// take the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit only delays refusals.
 func (f *features) servedUntilRefused() bool {
 	age, base := f.rejection.p50, f.BaseP50.Seconds()
 	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
@@ -142,9 +142,9 @@ func (f *features) refusesAfterFixedTime() bool {
 // refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
 // and served calls have waited for a good part of it.
 func (f *features) refusesByAge() bool {
-	base := f.BaseP50.Seconds()
+	base, age := f.BaseP50.Seconds(), f.rejection.p50
 	return f.waitsAsRefused() || f.servedUntilRefused() ||
-		f.rejection.p50 > 0.02+0.5*base && f.rejection.p10 > 0.7*f.rejection.p50 && f.acceptance.p50-base > 0.3*f.rejection.p50
+		age > 0.02+0.5*base && f.rejection.p10 > 0.7*age && f.acceptance.p50-base > 0.3*age
 }
 
 // refusesAsSet reports whether refusals come at once, or after the same time each: no queue delays them.

@@ -18,7 +18,9 @@ func (f *features) sheddingScore() classScore {
 	if f.turns >= 1 && f.separation < 0.8 {
 		holds *= 0.3 // a window turns: calls wait while a burst is served
 	}
-	behind := f.leavesBehind()
+	// calls stay in a queue while later ones are served, and some of them are refused in the end
+	behind := f.newestFirst &&
+		(f.overtaking > 0.3 || f.refusesAfterFixedTime() && f.rejection.p50 > 2*f.acceptance.p50)
 	switch {
 	case f.refusedBehindService():
 		return classScore{against: "calls are refused after they were served"}
@@ -59,10 +61,4 @@ func (f *features) sheddingEvidence(byAge, behind bool) string {
 	return fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were served "+
 		"had waited (%s): a queue that drops calls by its length",
 		short(f.rejection.p90), f.level, short(f.acceptance.p50))
-}
-
-// leavesBehind reports whether calls stay in a queue while later ones are served, and some of them are refused in the
-// end.
-func (f *features) leavesBehind() bool {
-	return f.newestFirst && (f.overtaking > 0.3 || f.refusesAfterFixedTime() && f.rejection.p50 > 2*f.acceptance.p50)
 }
