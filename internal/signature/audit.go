@@ -66,7 +66,11 @@ type Auditor struct {
 func (a *Auditor) Add(c *load.Call) {
 	l := c.Lateness()
 	if c.Sent == 0 && c.Ready != 0 && (c.Done == 0 || c.Outcome != load.ConnFailed) {
-		l = max(0, min(a.Now, ended(c, a.Now))-max(c.Intended, c.Ready))
+		end := a.Now
+		if c.Done != 0 {
+			end = min(end, c.Done)
+		}
+		l = max(0, end-max(c.Intended, c.Ready))
 		a.kept++
 	}
 	if a.n == 0 {
@@ -115,13 +119,6 @@ func (a *Auditor) inStall() float64 {
 // quantile returns a quantile of durations, in seconds.
 func quantile(of *hist.Exact, p float64) float64 {
 	return time.Duration(of.At(stat.NearestRank(of.Len(), p) - 1)).Seconds()
-}
-
-func ended(c *load.Call, now time.Duration) time.Duration {
-	if c.Done == 0 {
-		return now
-	}
-	return c.Done
 }
 
 // judge takes how late calls were sent.

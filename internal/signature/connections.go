@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"syscall"
@@ -50,16 +51,11 @@ func notConnecting(d definition, cause string) definition {
 	return d
 }
 
-func dialClass(errno uint16) Class {
-	switch no := syscall.Errno(errno); {
-	case no == syscall.EADDRNOTAVAIL || no == syscall.EADDRINUSE:
-		return PortExhaustion
-	case no == syscall.EMFILE || no == syscall.ENFILE:
-		return FDExhaustion
-	case no == syscall.ECONNREFUSED:
-		return ConnectionRefused
-	}
-	return Unknown
+func dialClass(errno uint16) Class { return cmp.Or(dialClasses[syscall.Errno(errno)], Unknown) }
+
+var dialClasses = map[syscall.Errno]Class{
+	syscall.EADDRNOTAVAIL: PortExhaustion, syscall.EADDRINUSE: PortExhaustion,
+	syscall.EMFILE: FDExhaustion, syscall.ENFILE: FDExhaustion, syscall.ECONNREFUSED: ConnectionRefused,
 }
 
 func (f *features) unconnected() int {
@@ -84,17 +80,17 @@ func (f *features) addDisconnected() {
 		n = 0
 	}
 	for c := range f.due() {
+		if c.Outcome != load.ConnFailed {
+			end()
+			continue
+		}
 		class := dialClass(c.Errno)
 		own := class == PortExhaustion || class == FDExhaustion // the client's own lack
-		switch {
-		case c.Outcome == load.ConnFailed && c.Sent == 0 && !own && !c.Outstanding(f.window.End):
+		if c.Sent == 0 && !own && !c.Outstanding(f.window.End) {
 			if n++; n == 1 {
 				from = c.Intended
 			}
 			to = c.Intended
-		case c.Outcome == load.ConnFailed: // cut off
-		default:
-			end()
 		}
 	}
 	end()

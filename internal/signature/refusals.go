@@ -119,7 +119,8 @@ func (f *features) waitsAsRefused() bool {
 }
 
 // servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which
-// take the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit only delays refusals.
+// take the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit delays only
+// refusals.
 func (f *features) servedUntilRefused() bool {
 	age, base := f.rejection.p50, f.BaseP50.Seconds()
 	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
