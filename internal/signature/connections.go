@@ -51,6 +51,7 @@ func notConnecting(d definition, cause string) definition {
 	return d
 }
 
+// dialClass is the class of calls that could not connect for an error number; Unknown for others.
 func dialClass(errno uint16) Class { return cmp.Or(dialClasses[syscall.Errno(errno)], Unknown) }
 
 var dialClasses = map[syscall.Errno]Class{

@@ -200,8 +200,7 @@ func (c *Conduct) judgeHost(o *GeneratorOpinion) {
 	if busy >= hostFull && own >= leastUse {
 		o.Crowded = true
 		o.doubt("it shared %s with the target, %s busy, of which it used %s: with processors of its own the target may do "+
-			"more",
-			unit.Count(c.Shared, "processor"), Percent(busy), Percent(own))
+			"more", unit.Count(c.Shared, "processor"), Percent(busy), Percent(own))
 	}
 }
 

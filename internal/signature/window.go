@@ -88,12 +88,8 @@ func (f *features) turnsBySending() (period float64, cycles int) {
 	}
 	var calls []call
 	for c := range f.due() {
-		switch {
-		case c.Outstanding(f.Now), c.Sent == 0:
-		case c.Outcome.Good():
-			calls = append(calls, call{c.Sent.Seconds(), true})
-		case f.rejects(c):
-			calls = append(calls, call{c.Sent.Seconds(), false})
+		if good := c.Outcome.Good(); !c.Outstanding(f.Now) && c.Sent != 0 && (good || f.rejects(c)) {
+			calls = append(calls, call{c.Sent.Seconds(), good})
 		}
 	}
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
@@ -108,8 +104,8 @@ func (f *features) turnsBySending() (period float64, cycles int) {
 			turns, counts = append(turns, c.sent), append(counts, 0)
 		}
 		refused = 0
-		if len(counts) > 0 {
-			counts[len(counts)-1]++
+		if n := len(counts); n > 0 {
+			counts[n-1]++
 		}
 	}
 	if len(counts) > 0 {
