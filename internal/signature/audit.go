@@ -140,7 +140,7 @@ func (a Audit) OnTime() Audit {
 	switch {
 	case !a.Valid:
 	case a.Late:
-		a.Valid, a.Reason = false, SentLate(a.LatenessP99, a.Limit)
+		a.Valid, a.Reason = false, sentLate(a.LatenessP99, a.Limit)
 	case a.AchievedRatio < LeastAchieved:
 		a.Valid, a.Reason = false, SentTooLittle(a.AchievedRatio)
 	}
@@ -154,8 +154,8 @@ const LeastAchieved = 0.99
 // target (0: unknown).
 func LatenessLimit(median float64) float64 { return max(0.001, 0.1*median) }
 
-// SentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
-func SentLate(p99, limit float64) string {
+// sentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
+func sentLate(p99, limit float64) string {
 	return "the generator sent late: " + Late(p99, limit)
 }
 

@@ -59,6 +59,7 @@ var dialClasses = map[syscall.Errno]Class{
 	syscall.EMFILE: FDExhaustion, syscall.ENFILE: FDExhaustion, syscall.ECONNREFUSED: ConnectionRefused,
 }
 
+// unconnected is how many calls of the window did not connect, or were cut off.
 func (f *features) unconnected() int {
 	n := 0
 	for _, x := range f.dial {

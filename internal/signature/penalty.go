@@ -33,8 +33,7 @@ func (f *features) penaltyScore() classScore {
 		// a window that was used up before lets nothing pass for a while, and much later on
 		score: f.enough() * quick * clamp((0.8-left)/0.6) * (1 - clamp((over-0.4)/0.3)),
 		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused "+
-			"calls count against the limit as well",
-			rate(f.Sharp.Held), rate(at), rate(left*f.Sharp.Held), f.delayed()),
+			"calls count against the limit as well", rate(f.Sharp.Held), rate(at), rate(left*f.Sharp.Held), f.delayed()),
 		against: fmt.Sprintf("%.0f %% of what passed below the limit still passed above it", 100*left),
 	}
 }
@@ -55,8 +54,7 @@ func (f *features) penaltyUnderOverload() classScore {
 	return classScore{
 		score: f.enough() * clamp((0.3-f.late/f.best)/0.3),
 		evidence: fmt.Sprintf("for %s hardly any call passed (%s/s), where %s/s did before, and the others were refused %s: "+
-			"refused calls count against the limit as well",
-			short(long.Seconds()), rate(f.late), rate(f.best), f.delayed()),
+			"refused calls count against the limit as well", short(long.Seconds()), rate(f.late), rate(f.best), f.delayed()),
 		against: fmt.Sprintf("%s/s went on passing under overload", rate(f.late)),
 	}
 }

@@ -13,7 +13,7 @@ var queue = definition{
 	doubt: func(f *features) string {
 		held := f.Sharp.Held * (1 - f.ErrorFloor)
 		// a rate just above one that was held had much less answered, and nothing refused: a queue would go on answering
-		if f.Sharp.Held > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*held &&
+		if f.Sharp.Held > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*(1-f.ErrorFloor)*f.Sharp.Held &&
 			f.late < 0.75*f.Sharp.Held && f.share(f.rejected) < 0.05 {
 			return fmt.Sprintf("%s/s were held, and of %s/s only %s/s were answered", rate(f.Sharp.Held), rate(f.Sharp.Failed),
 				rate(f.Sharp.Goodput))
@@ -54,10 +54,8 @@ func (f *features) queueScore() classScore {
 func (f *features) queueEvidence() string {
 	if f.newestFirst && f.fifo < 0.9 {
 		return fmt.Sprintf("%.0f %% of the outstanding calls were overtaken by later ones, and they are answered once "+
-			"fewer come: a queue that serves the newest call first",
-			100*f.overtaking)
+			"fewer come: a queue that serves the newest call first", 100*f.overtaking)
 	}
 	return fmt.Sprintf("responses grow by %.3f s per second, where an endless queue at this rate gives %.3f; answers "+
-		"come in the order of the calls (r = %.2f)",
-		f.drift, f.wantDrift, f.fifo)
+		"come in the order of the calls (r = %.2f)", f.drift, f.wantDrift, f.fifo)
 }

@@ -59,6 +59,5 @@ func (f *features) sheddingEvidence(byAge, behind bool) string {
 			"%s: a queue that serves the newest call first, and drops calls", 100*f.overtaking, short(f.rejection.p90))
 	}
 	return fmt.Sprintf("calls were refused within %s while about %d others were in flight, and calls that were served "+
-		"had waited (%s): a queue that drops calls by its length",
-		short(f.rejection.p90), f.level, short(f.acceptance.p50))
+		"had waited (%s): a queue that drops calls by its length", short(f.rejection.p90), f.level, short(f.acceptance.p50))
 }
