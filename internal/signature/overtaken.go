@@ -13,7 +13,7 @@ import (
 // being answered.
 func (f *features) examineOutstanding() {
 	end := f.window.End
-	recent, service := f.recentAnswers(f.window)
+	recent, service := f.recentAnswers()
 	if len(recent) < 3 {
 		return
 	}
@@ -31,16 +31,15 @@ func (f *features) examineOutstanding() {
 		if c.Sent == 0 || c.Sent > end {
 			continue
 		}
-		if c.Done != 0 && c.Done <= end {
-			if c.Done > f.mid() && c.Outcome.Good() && c.Service() > long { // earlier: of what a ramp has left
-				late = append(late, answer{c.Sent, c.Done})
-			}
+		open := c.Done == 0 || c.Done > end
+		// no served call takes that long; answers of the first half may be of what a ramp has left in the queue
+		if c.Outcome.Good() && (open && c.Done > end+2*f.BaseP99 || !open && c.Done > f.mid() && c.Service() > long) {
+			late = append(late, answer{c.Sent, c.Done})
+		}
+		if !open {
 			continue
 		}
 		f.outstanding++
-		if c.Done > end+2*f.BaseP99 && c.Outcome.Good() {
-			late = append(late, answer{c.Sent, c.Done}) // no served call takes that long
-		}
 		if c.Sent >= median-2*f.BaseP99 || !c.Outstanding(f.Now) && f.rejects(c) { // it was answered later, with a refusal
 			continue
 		}
@@ -83,10 +82,10 @@ func leftBehind(calls load.Log, late []answer, timeout time.Duration) bool {
 
 // recentAnswers returns the send instants and service times (s) of the good calls that ended last in the window: in its
 // last half second, or the last twenty.
-func (f *features) recentAnswers(w Window) (sent, service []float64) {
+func (f *features) recentAnswers() (sent, service []float64) {
 	const least = 20
-	begin := w.End - time.Second/2
-	for i, x := range f.newest(w.Start, w.End, least, begin) {
+	begin := f.window.End - time.Second/2
+	for i, x := range f.newest(f.window.Start, f.window.End, least, begin) {
 		if i >= least && x.done < begin {
 			break
 		}
