@@ -19,7 +19,7 @@ import (
 var walks = map[string]walk{
 	"Add an area":     {`"tare/areas/NAME"|^area: NAME$`, "areas/NAME/"},
 	"Add an adapter":  {`azure-imds|azureIMDS|type Azure\b|\*Azure\b`, ""},
-	"Add a signature": {`fd-exhaustion|\bFDExhaustion\b`, ""},
+	"Add a signature": {`fd-exhaustion|\b(FD|fd)Exhaustion\b`, ""},
 	"Add a section":   {`\btailSection\b`, ""},
 	"Add a statistic": {`\breport\.Little\b|\*Little[ )]|^type Little\b|^## little$|"little"|^\| \x60Little\x60`, ""},
 }

@@ -66,7 +66,11 @@ type Auditor struct {
 func (a *Auditor) Add(c *load.Call) {
 	l := c.Lateness()
 	if c.Sent == 0 && c.Ready != 0 && (c.Done == 0 || c.Outcome != load.ConnFailed) {
-		l = max(0, min(a.Now, ended(c, a.Now))-max(c.Intended, c.Ready))
+		end := a.Now
+		if c.Done != 0 {
+			end = min(end, c.Done)
+		}
+		l = max(0, end-max(c.Intended, c.Ready))
 		a.kept++
 	}
 	if a.n == 0 {
@@ -117,13 +121,6 @@ func quantile(of *hist.Exact, p float64) float64 {
 	return time.Duration(of.At(stat.NearestRank(of.Len(), p) - 1)).Seconds()
 }
 
-func ended(c *load.Call, now time.Duration) time.Duration {
-	if c.Done == 0 {
-		return now
-	}
-	return c.Done
-}
-
 // judge takes how late calls were sent.
 func (a *Audit) judge(late *hist.Exact) {
 	over := 0
@@ -143,7 +140,7 @@ func (a Audit) OnTime() Audit {
 	switch {
 	case !a.Valid:
 	case a.Late:
-		a.Valid, a.Reason = false, SentLate(a.LatenessP99, a.Limit)
+		a.Valid, a.Reason = false, sentLate(a.LatenessP99, a.Limit)
 	case a.AchievedRatio < LeastAchieved:
 		a.Valid, a.Reason = false, SentTooLittle(a.AchievedRatio)
 	}
@@ -157,8 +154,8 @@ const LeastAchieved = 0.99
 // target (0: unknown).
 func LatenessLimit(median float64) float64 { return max(0.001, 0.1*median) }
 
-// SentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
-func SentLate(p99, limit float64) string {
+// sentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
+func sentLate(p99, limit float64) string {
 	return "the generator sent late: " + Late(p99, limit)
 }
 
@@ -181,4 +178,31 @@ func SentTooLittle(achieved float64) string {
 // short prints seconds with a fitting unit.
 func short(s float64) string {
 	return unit.Seconds(s)
+}
+
+// A bunch counts calls that were due and unsent at the same time, though connections were free: a generator that was
+// stopped for a moment sends them together. The zero value is ready to use.
+type bunch struct {
+	sent    []time.Duration // of the calls that may still be unsent, in the order in which they were due
+	most, n int
+}
+
+// add takes in a call, in the order in which calls were due. free says that a connection was free when it was due.
+func (b *bunch) add(due, sent time.Duration, free bool) {
+	gone := 0
+	for gone < len(b.sent) && b.sent[gone] <= due {
+		gone++
+	}
+	b.sent = b.sent[gone:]
+	if !free || sent <= due {
+		return
+	}
+	b.sent = append(b.sent, sent)
+	switch waiting := len(b.sent); {
+	case waiting == 2:
+		b.n += 2
+	case waiting > 2:
+		b.n++
+	}
+	b.most = max(b.most, len(b.sent))
 }

@@ -2,7 +2,7 @@ package signature
 
 import "slices"
 
-// A definition is what is known of a class before any target is looked at.
+// A definition is what a class is and how it is told from others; each has a file of its own.
 type definition struct {
 	class Class
 	// phrase says what callers meet, in a few words; "" where that is no failure of the target.
@@ -10,74 +10,31 @@ type definition struct {
 	// least is the score from which the class can be chosen where others resemble it at lower ones; 0: wins.
 	least  float64
 	traits Traits
+	// refuses: the class is scored only where calls were rejected.
+	refuses bool
+	score   func(*features) classScore
+	// doubt says why the class is withheld whatever other classes score; "" where it is not.
+	doubt func(*features) string
+	// shown reports whether the failure was observed itself, and no other one resembles it; nil: it never is.
+	shown func(*features) bool
+	// seen describes what a probe on the target's host saw of it; "" where nothing was read.
+	seen func(Local) string
 }
 
 // definitions are those of all classes, in the order in which they are tried; Unknown is the last.
 var definitions = []definition{
-	{
-		class: Client,
-	},
-	{
-		class: ConnectionRefused, phrase: "connections that the target refuses", least: 0.8,
-		traits: Traits{Steady: true, Places: true},
-	},
-	{
-		class: PortExhaustion, phrase: "a client without free ports",
-		traits: Traits{Steady: true},
-	},
-	{
-		class: FDExhaustion, phrase: "a client without free file descriptors",
-		traits: Traits{Steady: true, Places: true},
-	},
-	{
-		class: AcceptQueue, phrase: "connections that are never accepted",
-		traits: Traits{Unaccepted: true, Steady: true, Strands: true},
-	},
-	{
-		class: Shedding, phrase: "a queue that drops calls",
-		traits: Traits{Drops: true, Waits: true, Served: true, Limiter: true},
-	},
-	{
-		class: ConcurrencyLimit, phrase: "a limit on the calls in flight",
-		traits: Traits{Places: true, Gradual: true, Limiter: true},
-	},
-	{
-		class: Penalty, phrase: "a limit that counts refused calls as well", least: 0.85,
-		traits: Traits{Falls: true, Saves: true, Limiter: true},
-	},
-	{
-		class: FixedWindow, phrase: "a limit per window of time",
-		traits: Traits{Steady: true, Saves: true, Windowed: true, Limiter: true},
-	},
-	{
-		class: TokenBucket, phrase: "a steady limit on the rate", least: 0.75,
-		traits: Traits{Steady: true, Saves: true, Limiter: true},
-	},
-	{
-		class: Collapse, phrase: "a service that does less under load",
-		traits: Traits{Waits: true, Falls: true, Served: true, MaySave: true},
-	},
-	{
-		class: QuotaHang, phrase: "a limit that leaves calls unanswered", least: 0.8,
-		traits: Traits{Steady: true, Saves: true, Strands: true, Limiter: true},
-	},
-	{
-		class: CPUThrottling, least: 0.7,
-		traits: Traits{OnlyRate: true, Waits: true, Periodic: true, Served: true},
-	},
-	{
-		class: Pauses, phrase: "a target that stops altogether now and then", least: 0.95,
-		traits: Traits{Waits: true, Served: true},
-	},
-	{
-		class: Queue, phrase: "a queue that drops nothing",
-		traits: Traits{Waits: true, Served: true, Lossless: true, MaySave: true},
-	},
-	{
-		class:  Unknown,
-		traits: Traits{Waits: true, Served: true, MaySave: true},
-	},
+	client, connectionRefused, portExhaustion, fdExhaustion, acceptQueue, shedding, concurrencyLimit, penalty, fixedWindow,
+	tokenBucket, collapse, quotaHang, cpuThrottling, pauses, queue, unknown,
 }
+
+var client = definition{class: Client, score: func(f *features) classScore {
+	if f.audit.Valid {
+		return classScore{}
+	}
+	return classScore{score: 1, evidence: f.audit.Reason}
+}}
+
+var unknown = definition{class: Unknown, traits: Traits{Waits: true, Served: true, MaySave: true}}
 
 // order is that in which classes are tried.
 var order = Classes()[:len(definitions)-1]

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"tare/internal/load"
 	"tare/internal/unit"
 )
 
@@ -19,36 +18,31 @@ type classScore struct {
 // enough for it is chosen, and without one the class is Unknown.
 func Classify(e Evidence) Verdict {
 	v := Verdict{Class: Unknown, Scores: map[Class]float64{}}
-	if e.Calls == nil {
-		e.Calls = load.Calls(nil)
-	}
-	f, ok := extract(e)
-	if !ok {
+	f := extract(e)
+	switch {
+	case f == nil:
 		v.Evidence = []string{"no overloaded stretch with calls was recorded, so there is nothing to judge"}
 		return v
-	}
-	if f.servedAll(e) {
+	case f.servedAll():
 		v.Evidence = []string{fmt.Sprintf("at %s/s offered, %s/s succeeded: that was no overload",
 			rate(f.window.Rate), rate(f.late))}
 		return v
 	}
-	found := map[Class]classScore{}
-	for _, s := range []func(Evidence, features, map[Class]classScore){
-		connections, hangs, rejections, slowdown,
-		rhythms, queues,
-	} {
-		s(e, f, found)
+	for _, d := range definitions[:len(order)] {
+		if !d.refuses || f.rejected > 0 {
+			f.found[d.class] = d.score(f)
+		}
 	}
-	f.disagree(e, found)
+	f.disagree()
 	for _, c := range order {
-		x := found[c]
+		x := f.found[c]
 		x.score = clamp(x.score)
-		found[c] = x
+		f.found[c] = x
 		v.Scores[c] = math.Round(x.score*1000) / 1000
 	}
-	v.Likely, v.Class = choose(found)
-	v.explain(e, f, found)
-	v.Met = v.failureOf(e, f, found)
+	v.Likely, v.Class = choose(f.found)
+	v.explain(f)
+	v.Met = v.failureOf(f)
 	return v
 }
 
@@ -68,10 +62,10 @@ func choose(found map[Class]classScore) (likely, named Class) {
 }
 
 // servedAll reports whether the target served all that was offered, so that how it breaks is unknown.
-func (f features) servedAll(e Evidence) bool {
+func (f *features) servedAll() bool {
 	bad := f.n - f.good - f.left
-	return f.audit.Valid && f.late > 0.97*(1-e.ErrorFloor)*f.window.Rate &&
-		float64(bad) < (0.03+e.ErrorFloor)*float64(f.n) && f.slower < 3
+	return f.audit.Valid && f.late > 0.97*(1-f.ErrorFloor)*f.window.Rate &&
+		float64(bad) < (0.03+f.ErrorFloor)*float64(f.n) && f.slower < 3
 }
 
 func clamp(x float64) float64 {
@@ -81,14 +75,14 @@ func clamp(x float64) float64 {
 	return min(1, max(0, x))
 }
 
-func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
-	if s := found[v.Class].evidence; s != "" {
+func (v *Verdict) explain(f *features) {
+	if s := f.found[v.Class].evidence; s != "" {
 		v.Evidence = append(v.Evidence, s)
 	}
 	best := 0.0
 	for _, c := range order {
-		if x := found[c].score; c != v.Class && x > best && x >= 0.1 {
-			best, v.RunnerUp, v.Against = x, c, found[c].against
+		if x := f.found[c].score; c != v.Class && x > best && x >= 0.1 {
+			best, v.RunnerUp, v.Against = x, c, f.found[c].against
 			switch {
 			case v.Against != "":
 			case x >= wins && x < c.minScore():
@@ -100,11 +94,15 @@ func (v *Verdict) explain(e Evidence, f features, found map[Class]classScore) {
 	}
 	v.Evidence = append(v.Evidence,
 		fmt.Sprintf("at %s/s offered, %.1f/s succeeded%s", rate(f.window.Rate), f.late, f.rest()))
-	v.Queued = f.waits(e) >= wins
+	v.Queued = f.waits() >= wins
 	v.Period = map[Class]float64{FixedWindow: f.turn, CPUThrottling: f.period}[v.Method()]
 	v.InFlight = map[Class]int{ConcurrencyLimit: f.level}[v.Method()]
 	v.Stuck = map[Class]int{AcceptQueue: f.stuckNow()}[v.Class]
-	v.confirm(e)
+	if seen := v.Class.definition().seen; seen != nil {
+		if s := seen(f.Local); s != "" {
+			v.Evidence = append(v.Evidence, s)
+		}
+	}
 }
 
 // rest says what became of the calls that did not: "; of 904 calls, 550 were refused".
@@ -129,41 +127,6 @@ func (f *features) rest() string {
 	}
 	return fmt.Sprintf("; of %d calls, %s", f.n, strings.Join(parts, ", "))
 }
-
-// confirm adds what probes on the target's host saw.
-func (v *Verdict) confirm(e Evidence) {
-	if n := e.Local.ListenQueue; n != nil && v.Class == AcceptQueue {
-		v.Evidence = append(v.Evidence, fmt.Sprintf("the listen queue on the target's host held %d connections", *n))
-	}
-	if x := e.Local.Throttled; x != nil && v.Class == CPUThrottling {
-		v.Evidence = append(v.Evidence, throttledText(*x))
-	}
-	if x := e.Local.Paused; x != nil && v.Class == Pauses {
-		v.Evidence = append(v.Evidence, fmt.Sprintf("the target's runtime paused it for %.1f %% of the time", 100**x))
-	}
-}
-
-// throttledText describes a CPU limit that acts, whether the kernel's or one inside the target.
-func throttledText(share float64) string {
-	return fmt.Sprintf("the target's CPU limit throttled it in %.0f %% of its periods", 100*share)
-}
-
-func (f features) unconnected() int {
-	n := 0
-	for _, x := range f.dial {
-		n += x
-	}
-	return n
-}
-
-func (f features) stuckNow() int {
-	if n := len(f.fills); n > 0 {
-		return f.fills[n-1]
-	}
-	return f.stuckFirst
-}
-
-func (f features) share(n int) float64 { return float64(n) / float64(f.n) }
 
 // rate prints a rate with suitable precision.
 func rate(r float64) string {

@@ -99,8 +99,10 @@ func TestFullPoolIsNoFullQueue(t *testing.T) {
 		e.Windows = append(e.Windows, Window{Role: "fill", Rate: rate, Start: from, End: from + 2*time.Second})
 		for i := range 50 {
 			at := from + time.Duration(i)*10*ms
-			e.Calls = append(load.CallsOf(e.Calls), load.Call{Conn: 1, Intended: at, Ready: at, Sent: at, FirstByte: at + 9*ms,
-				Done: at + 9*ms}, load.Call{Intended: at, Ready: at})
+			e.Calls = append(load.CallsOf(e.Calls), load.Call{
+				Conn: 1, Intended: at, Ready: at, Sent: at, FirstByte: at + 9*ms,
+				Done: at + 9*ms,
+			}, load.Call{Intended: at, Ready: at})
 		}
 	}
 	e.Now = 16 * time.Second

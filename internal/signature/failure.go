@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Certainty says how well a statement about a target is founded. Its word is the same in all outputs.
@@ -17,6 +18,9 @@ const (
 	Likely   Certainty = "likely"                 // the evidence supports it, and excludes some alternatives
 	NotKnown Certainty = "not known from outside" // several explanations remain
 )
+
+// Supports reports whether a statement of this certainty may be made at all.
+func (c Certainty) Supports() bool { return c == Shown || c == Likely }
 
 // An Exclusion is an alternative that an observation contradicts.
 type Exclusion struct {
@@ -34,6 +38,36 @@ type Failure struct {
 	Scores    map[Class]float64 `json:"scores,omitempty"` // of all classes, 0…1
 }
 
+// Known reports whether the failure has a class.
+func (f *Failure) Known() bool { return f.Class != Unknown && f.Class != "" && f.Certainty.Supports() }
+
+// Name names the failure in words: "accept queue"; "" where it has no class.
+func (f *Failure) Name() string {
+	if !f.Known() {
+		return ""
+	}
+	return strings.ReplaceAll(string(f.Class), "-", " ")
+}
+
+// Statement names the failure with its certainty: "accept queue (likely)", "not known from outside".
+func (f *Failure) Statement() string {
+	if !f.Known() {
+		return string(NotKnown)
+	}
+	return f.Name() + " (" + string(f.Certainty) + ")"
+}
+
+// Clause says how the target fails, as surely as it is known: "it likely fails as accept queue".
+func (f *Failure) Clause() string {
+	switch {
+	case !f.Known():
+		return "how it fails fits no known class"
+	case f.Certainty == Likely:
+		return "it likely fails as " + f.Name()
+	}
+	return "it fails as " + f.Name()
+}
+
 // certain is the score from which a class may be called shown.
 const certain = 0.95
 
@@ -49,13 +83,13 @@ func (v Verdict) Failure() Failure {
 }
 
 // failureOf says what callers met, by the scores of a verdict that is complete.
-func (v Verdict) failureOf(e Evidence, f features, found map[Class]classScore) Failure {
-	c, why := f.met(v, e, found)
+func (v Verdict) failureOf(f *features) Failure {
+	c, why := f.met(v)
 	out := Failure{Class: c, Certainty: Likely, Evidence: v.Evidence, Scores: v.Scores}
 	switch {
 	case c == Unknown:
 		out.Certainty = NotKnown
-	case f.shows(c, e, found):
+	case c.definition().shown != nil && c.definition().shown(f):
 		out.Certainty = Shown
 	}
 	if c != v.Class && c != Unknown {
@@ -66,59 +100,54 @@ func (v Verdict) failureOf(e Evidence, f features, found map[Class]classScore) F
 		out.Evidence = append([]string{why}, rest...)
 	}
 	if v.Class != Client {
-		out.Excluded = exclusions(c, found)
+		out.Excluded = f.exclusions(c)
 	}
 	return out
 }
 
 // met is what callers met, with the evidence where that is not the class of the verdict: it may only set the rate, or
 // they met something else more often; and where the class is not known, what happened to the calls still may be.
-func (f features) met(v Verdict, e Evidence, found map[Class]classScore) (Class, string) {
+func (f *features) met(v Verdict) (Class, string) {
 	switch c := v.Class; {
 	case c == Client:
 		return Unknown, ""
 	case f.dial[c] > 0 && f.dial[c] < f.rejected:
-		others := maps.Clone(found)
+		others := maps.Clone(f.found)
 		others[c] = classScore{}
 		if _, other := choose(others); other != Unknown && !other.Traits().OnlyRate {
-			return other, found[other].evidence
+			return other, f.found[other].evidence
 		}
 	case c.Traits().OnlyRate:
-		return f.metBehindQuota(v, e, found)
-	case c == Collapse && f.late == 0 && found[QuotaHang].score > 0.8:
-		return QuotaHang, found[QuotaHang].evidence
-	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.growsOn():
-		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are "+
-			"refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
+		return f.metBehindQuota(v)
+	case c == Collapse && f.late == 0 && f.found[QuotaHang].score > 0.8:
+		return QuotaHang, f.found[QuotaHang].evidence
+	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.fifo > 0.9 &&
+		f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 && f.rejection.p90 < 0.1*f.acceptance.p50:
+		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others "+
+			"are refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift,
+			short(f.rejection.p90))
 	case c == Queue && f.share(f.rejected) > 0.05:
-		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s",
-			100*f.share(f.rejected), short(f.rejection.p50))
-	case c == Queue && e.Sharp.Held == 0 && found[Collapse].score > 0.4: // nothing says what it does below the limit
-		return Unknown, ""
-	case c == Queue && found[Queue].score < 0.6 && f.late < 0.6*e.Sharp.Held: // it does less under load
-		return Unknown, ""
-	// a limit on the rate explains it as well
-	case c == ConcurrencyLimit && f.separation < 0.9 && found[c].score < 0.7 && found[TokenBucket].score >= 0.4:
+		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s", 100*f.share(f.rejected),
+			short(f.rejection.p50))
+	case c == Queue && f.Sharp.Held == 0 && f.found[Collapse].score > 0.4, // nothing says what it does below the limit
+		c == Queue && f.found[Queue].score < 0.6 && f.late < 0.6*f.Sharp.Held, // it does less under load
+		// a limit on the rate explains it as well
+		c == ConcurrencyLimit && f.separation < 0.9 && f.found[c].score < 0.7 && f.found[TokenBucket].score >= 0.4:
 		return Unknown, ""
 	case c == Unknown:
-		return f.metByCounts(e, found)
+		return f.metByCounts()
 	}
 	return v.Class, ""
 }
 
-// growsOn reports whether calls that are served wait longer and longer, though others are refused at once.
-func (f features) growsOn() bool {
-	return f.fifo > 0.9 && f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 && f.rejection.p90 < 0.1*f.acceptance.p50
-}
-
 // metBehindQuota is what callers meet of a service whose CPU time is limited: a queue, which may drop calls.
-func (f features) metBehindQuota(v Verdict, e Evidence, found map[Class]classScore) (Class, string) {
+func (f *features) metBehindQuota(v Verdict) (Class, string) {
 	switch waited := fmt.Sprintf("calls that were served took %s, and %s well below the limit",
-		short(f.acceptance.p50), short(e.BaseP50.Seconds())); {
+		short(f.acceptance.p50), short(f.BaseP50.Seconds())); {
 	case f.share(f.rejected) > 0.05:
 		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, where the service is what sets the rate; %s",
 			100*f.share(f.rejected), waited)
-	case found[Queue].score >= wins:
+	case f.found[Queue].score >= wins:
 		return Queue, f.queueEvidence()
 	case v.Queued:
 		return Queue, waited + ": they had waited"
@@ -127,87 +156,39 @@ func (f features) metBehindQuota(v Verdict, e Evidence, found map[Class]classSco
 }
 
 // metByCounts is what most of the calls met that were not served in time, where no class explains why.
-func (f features) metByCounts(e Evidence, found map[Class]classScore) (Class, string) {
-	for _, c := range []Class{ConnectionRefused, PortExhaustion, FDExhaustion} {
+func (f *features) metByCounts() (Class, string) {
+	for _, c := range order {
 		if f.share(f.dial[c]) > 0.1 && f.dial[c] >= f.rejected && f.away < 0.1 {
-			return c, found[c].evidence
+			return c, f.found[c].evidence
 		}
 	}
-	excess := (f.window.Rate - f.late) * (f.window.End - f.window.Start).Seconds()
+	base, excess := f.BaseP50.Seconds(), (f.window.Rate-f.late)*f.seconds()
 	switch {
-	case f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived:
+	case f.onlyHung():
 		return QuotaHang, fmt.Sprintf("%d of %d calls were still not answered at the end, and calls that came later were",
 			f.left, f.n)
-	case found[Pauses].score < wins && found[CPUThrottling].score < wins && f.endedWell > 0.97-e.ErrorFloor &&
-		e.Capacity > 0 && f.late > 0.8*max(e.Capacity, e.Sharp.Held) && f.window.Rate > 1.1*f.late && f.eventual.p50 > 2*e.BaseP50.Seconds():
-		return Queue, fmt.Sprintf("%.0f %% of the calls were answered in the end, after %s, which is %.1f times as long as well "+
-			"below the limit", 100*f.endedWell, short(f.eventual.p50), f.eventual.p50/e.BaseP50.Seconds())
-	case found[Pauses].score < 0.4 && found[QuotaHang].score < 0.4 && f.share(f.rejected+f.failed+f.unconnected()) < 0.05 &&
-		e.Capacity > 0 && f.late > 0.85*e.Capacity && f.window.Rate > 1.1*f.late &&
-		math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
+	case f.Capacity <= 0 || f.window.Rate <= 1.1*f.late:
+	case f.found[Pauses].score < wins && f.found[CPUThrottling].score < wins && f.endedWell > 0.97-f.ErrorFloor &&
+		f.late > 0.8*max(f.Capacity, f.Sharp.Held) && f.eventual.p50 > 2*base:
+		return Queue, fmt.Sprintf("%.0f %% of the calls were answered in the end, after %s, which is %.1f times as long as "+
+			"well below the limit", 100*f.endedWell, short(f.eventual.p50), f.eventual.p50/base)
+	case f.found[Pauses].score < 0.4 && f.found[QuotaHang].score < 0.4 && f.late > 0.85*f.Capacity &&
+		f.share(f.rejected+f.failed+f.unconnected()) < 0.05 && math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
 		return Queue, fmt.Sprintf("%d of %d calls still waited at the end or had timed out, as many as were offered beyond "+
 			"the %s/s that were served; %d were refused", f.left+f.timed, f.n, rate(f.late), f.rejected)
 	}
 	return Unknown, ""
 }
 
-// shows reports whether a failure was observed itself, and no other one resembles it.
-func (f features) shows(c Class, e Evidence, found map[Class]classScore) bool {
-	const near = 0.4
-	alike := []Class{c, CPUThrottling} // classes that may score as much
-	switch c {
-	case ConnectionRefused, PortExhaustion, FDExhaustion: // by their error numbers
-		return f.share(f.dial[c]) > 0.05
-	case AcceptQueue:
-		read := e.Local.ListenQueue
-		return f.flatness() == 1 || read != nil && *read > 0 && math.Abs(float64(*read-f.stuckNow())) <= 1
-	case Pauses:
-		return e.Local.Paused != nil && *e.Local.Paused > 0.015
-	case ConcurrencyLimit:
-		if f.separation < certain {
-			return false
-		}
-		alike = append(alike, TokenBucket) // which does not refuse by the calls in flight
-	case FixedWindow:
-		if f.turns < 3 || found[c].score < certain {
-			return false
-		}
-		alike = append(alike, TokenBucket) // which does not accept in bursts
-	case TokenBucket:
-		// no rate was seen to hold; or many calls in flight that all take the same time: places let as many pass
-		if flight := e.Capacity * e.BaseMean.Seconds(); found[c].score < certain || e.Sharp.Held == 0 ||
-			flight > 1.5 && f.acceptance.p90 < 1.3*f.acceptance.p10 {
-			return false
-		}
-	case Queue:
-		if !f.drifts() {
-			return false
-		}
-	case Client, Shedding, Penalty, Collapse, QuotaHang, CPUThrottling, Unknown:
-		return false
-	}
-	for other, x := range found {
-		if x.score > near && !slices.Contains(alike, other) {
-			return false
-		}
-	}
-	return true
-}
-
-// drifts reports whether responses grow as in a queue that drops nothing, and answers come in the order of the calls.
-func (f features) drifts() bool {
-	return !f.newestFirst && f.fifo > 0.95 && math.Abs(f.drift/f.wantDrift-1) < 0.15
-}
-
 // exclusions are the alternatives to a failure that an observation contradicts, those first that resemble it most.
-func exclusions(failure Class, found map[Class]classScore) []Exclusion {
+func (f *features) exclusions(failure Class) []Exclusion {
 	var out []Exclusion
 	others := slices.DeleteFunc(slices.Clone(order), func(c Class) bool {
-		return c == failure || c.definition().phrase == "" || found[c].score >= wins || found[c].against == ""
+		return c == failure || c.definition().phrase == "" || f.found[c].score >= wins || f.found[c].against == ""
 	})
-	slices.SortStableFunc(others, func(a, b Class) int { return cmp.Compare(found[b].score, found[a].score) })
+	slices.SortStableFunc(others, func(a, b Class) int { return cmp.Compare(f.found[b].score, f.found[a].score) })
 	for _, c := range others[:min(mostExcluded, len(others))] {
-		out = append(out, Exclusion{What: c.definition().phrase, By: found[c].against})
+		out = append(out, Exclusion{What: c.definition().phrase, By: f.found[c].against})
 	}
 	return out
 }

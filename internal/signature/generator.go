@@ -116,7 +116,7 @@ func (c *Conduct) judgeSending(o *GeneratorOpinion) {
 	case c.AchievedRatio > 0 && c.AchievedRatio < LeastAchieved:
 		o.limit("%s", SentTooLittle(c.AchievedRatio))
 	case c.LatenessLimit > 0 && c.LatenessP99 > c.LatenessLimit:
-		o.limit("%s", SentLate(c.LatenessP99, c.LatenessLimit))
+		o.limit("%s", sentLate(c.LatenessP99, c.LatenessLimit))
 	case c.Workers == 0 && c.Times && c.P99 > 0 && c.LatenessP99 > max(leastTail, mostTail*c.P99):
 		o.doubt("it sent up to %s late (p99), which is in the response times: their p99 is %s",
 			short(c.LatenessP99), short(c.P99))
@@ -200,8 +200,7 @@ func (c *Conduct) judgeHost(o *GeneratorOpinion) {
 	if busy >= hostFull && own >= leastUse {
 		o.Crowded = true
 		o.doubt("it shared %s with the target, %s busy, of which it used %s: with processors of its own the target may do "+
-			"more",
-			unit.Count(c.Shared, "processor"), Percent(busy), Percent(own))
+			"more", unit.Count(c.Shared, "processor"), Percent(busy), Percent(own))
 	}
 }
 

@@ -2,7 +2,6 @@ package signature
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"time"
 
@@ -12,38 +11,36 @@ import (
 
 // examineOutstanding examines the calls that were outstanding at the end of the window and older than those that were
 // being answered.
-func (f *features) examineOutstanding(e Evidence) {
+func (f *features) examineOutstanding() {
 	end := f.window.End
-	mid := f.window.Start + (end-f.window.Start)/2 // earlier answers may be of what a ramp has left in the queue
-	recent, service := recentAnswers(e, f.window)
+	recent, service := f.recentAnswers()
 	if len(recent) < 3 {
 		return
 	}
 	median := time.Duration(stat.Quantile(recent, 0.5) * 1e9)
 	answered := map[uint32]bool{}
-	for c := range e.until(end) {
+	for c := range f.until(end) {
 		if c.Conn != 0 && c.FirstByte != 0 && c.FirstByte <= end {
 			answered[c.Conn] = true
 		}
 	}
 	var age []float64
-	long := max(4*e.BaseP99, time.Duration(5e9*stat.Quantile(service, 0.5)))
+	long := max(4*f.BaseP99, time.Duration(5e9*stat.Quantile(service, 0.5)))
 	var late []answer // to calls that took far longer than others
-	for c := range e.until(end) {
+	for c := range f.until(end) {
 		if c.Sent == 0 || c.Sent > end {
 			continue
 		}
-		if c.Done != 0 && c.Done <= end {
-			if c.Done > mid && c.Outcome.Good() && c.Service() > long {
-				late = append(late, answer{c.Sent, c.Done})
-			}
+		open := c.Done == 0 || c.Done > end
+		// no served call takes that long; answers of the first half may be of what a ramp has left in the queue
+		if c.Outcome.Good() && (open && c.Done > end+2*f.BaseP99 || !open && c.Done > f.mid() && c.Service() > long) {
+			late = append(late, answer{c.Sent, c.Done})
+		}
+		if !open {
 			continue
 		}
 		f.outstanding++
-		if c.Done > end+2*e.BaseP99 && c.Outcome.Good() {
-			late = append(late, answer{c.Sent, c.Done}) // no served call takes that long
-		}
-		if c.Sent >= median-2*e.BaseP99 || !c.Outstanding(e.Now) && f.rejects(c) { // it was answered later, with a refusal
+		if c.Sent >= median-2*f.BaseP99 || !c.Outstanding(f.Now) && f.rejects(c) { // it was answered later, with a refusal
 			continue
 		}
 		age = append(age, (end - c.Sent).Seconds())
@@ -56,7 +53,7 @@ func (f *features) examineOutstanding(e Evidence) {
 	if f.outstanding > 5 {
 		f.overtaking = float64(len(age)) / float64(f.outstanding)
 	}
-	f.newestFirst = len(late) >= 5 && leftBehind(e.Calls, late, e.Timeout)
+	f.newestFirst = len(late) >= 5 && leftBehind(f.Calls, late, f.Timeout)
 	f.hung = len(age) > 0 && stat.Quantile(age, 0.75) > 2*stat.Quantile(service, 0.99)
 }
 
@@ -85,10 +82,10 @@ func leftBehind(calls load.Log, late []answer, timeout time.Duration) bool {
 
 // recentAnswers returns the send instants and service times (s) of the good calls that ended last in the window: in its
 // last half second, or the last twenty.
-func recentAnswers(e Evidence, w Window) (sent, service []float64) {
+func (f *features) recentAnswers() (sent, service []float64) {
 	const least = 20
-	begin := w.End - time.Second/2
-	for i, x := range newest(e, w.Start, w.End, least, begin) {
+	begin := f.window.End - time.Second/2
+	for i, x := range f.newest(f.window.Start, f.window.End, least, begin) {
 		if i >= least && x.done < begin {
 			break
 		}
@@ -105,13 +102,13 @@ func (a answer) service() time.Duration { return a.done - a.sent }
 
 // newest returns the answers between two instants, the last first: all from since on, and at least as many as are asked
 // for, if there are.
-func newest(e Evidence, from, to time.Duration, least int, since time.Duration) []answer {
+func (f *features) newest(from, to time.Duration, least int, since time.Duration) []answer {
 	const batch = 1000
 	var out, earlier []answer
 	newestFirst := func(a, b answer) int { return cmp.Compare(b.done, a.done) }
-	for c := range e.until(to) {
+	for c := range f.answers(from, to) {
 		switch {
-		case c.Done <= from || c.Done > to || c.Sent == 0 || !c.Outcome.Good():
+		case c.Sent == 0:
 		case c.Done >= since:
 			out = append(out, answer{c.Sent, c.Done})
 		default:
@@ -124,60 +121,4 @@ func newest(e Evidence, from, to time.Duration, least int, since time.Duration) 
 	out = append(out, earlier...)
 	slices.SortStableFunc(out, newestFirst)
 	return out
-}
-
-// countStuck counts the calls that were stuck at the end of each fill window on connections that never answered.
-func (f *features) countStuck(e Evidence) {
-	for _, w := range e.Windows {
-		if w.Role == "fill" {
-			f.fills = append(f.fills, Stuck(e.all(), w.End))
-			f.fillRates = append(f.fillRates, w.Rate)
-			f.fillWaits = unsent(e, w)
-		}
-	}
-}
-
-// unsent counts the calls of a window that still waited at its end for a connection that the target did not take. Where
-// the client has opened as many as it may, they wait for the client.
-func unsent(e Evidence, w Window) int {
-	n, open := 0, 0
-	for c := range e.until(w.End) {
-		switch {
-		case c.Sent == 0 || c.Sent > w.End:
-			if c.Intended >= w.Start && c.Intended < w.End {
-				n++
-			}
-		case c.Outstanding(w.End):
-			open++
-		}
-	}
-	if e.MaxConns > 0 && open > e.MaxConns*9/10 {
-		return 0
-	}
-	return n
-}
-
-// Stuck counts the calls that at the instant at had been sent on a connection that never carried an answer, and had
-// been overtaken: a call that was sent later had been answered. Calls that have been abandoned since count: a
-// connection keeps its place in the listen queue when the client closes it. A listen queue of length backlog holds
-// backlog + 1 of them.
-func Stuck(calls iter.Seq[*load.Call], at time.Duration) int {
-	answered := map[uint32]bool{}
-	var newest time.Duration
-	for c := range calls {
-		if c.FirstByte != 0 {
-			answered[c.Conn] = true
-			if c.FirstByte <= at {
-				newest = max(newest, c.Sent)
-			}
-		}
-	}
-	n := 0
-	for c := range calls {
-		open := c.Done == 0 || c.Done > at || c.Outcome == load.Timeout
-		if c.Sent != 0 && c.Sent < newest && open && c.Conn != 0 && !answered[c.Conn] {
-			n++
-		}
-	}
-	return n
 }

@@ -1,8 +1,5 @@
 package signature
 
-// This file is about limits per window of time: calls are accepted until the window's number is used up, and then
-// refused until it turns.
-
 import (
 	"cmp"
 	"fmt"
@@ -12,11 +9,65 @@ import (
 	"tare/internal/stat"
 )
 
+// fixedWindow is about limits per window of time: calls are accepted until the window's number is used up, and then
+// refused until it turns.
+var fixedWindow = definition{
+	class: FixedWindow, phrase: "a limit per window of time", refuses: true,
+	traits: Traits{Steady: true, Saves: true, Windowed: true, Limiter: true},
+	score:  (*features).windowScore,
+	doubt:  (*features).leftByLater,
+	shown: func(f *features) bool {
+		// a steady limit does not accept in bursts
+		return f.turns >= 3 && f.found[FixedWindow].score >= certain && f.nothingLike(FixedWindow, TokenBucket)
+	},
+}
+
+func (f *features) windowScore() classScore {
+	switch {
+	case f.turns >= 1 && f.turn > 0:
+		own, most := 1.0, f.crowded()
+		scheduled := f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn))
+		if f.inGroups || scheduled || float64(most) > 6*f.turn*f.Capacity { // a window never let so many through
+			own = 0.3
+		}
+		return classScore{
+			score: f.enough() * own,
+			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
+				"until the next", short(f.turn), f.turn*f.Capacity),
+		}
+	case f.turns < 1 && f.bursty() && f.waits() == 0 && !f.newestFirst && f.refusesAsSet():
+		return classScore{
+			score: f.enough() * wins,
+			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
+				"bursts, whose period was not seen",
+		}
+	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
+		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
+	}
+	return classScore{}
+}
+
+// bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
+func (f *features) bursty() bool { return f.separation < -0.8 }
+
+// crowded returns the largest number of calls that were accepted within the length of a window before the overload.
+func (f *features) crowded() int {
+	t := f.completions(0, f.window.Start)
+	most, from := 0, 0
+	for i, x := range t {
+		for x-t[from] > f.turn {
+			from++
+		}
+		most = max(most, i-from+1)
+	}
+	return most
+}
+
 // findTurns finds the instants at which windows turn: by when good calls ended, or where these take so unequally long
 // that bursts of them run into each other, by when the accepted ones were sent.
-func (f *features) findTurns(e Evidence) {
+func (f *features) findTurns() {
 	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 {
-		f.turn, f.turns = f.turnsBySending(e)
+		f.turn, f.turns = f.turnsBySending()
 		f.inGroups = f.turns > 0 && math.Abs(f.turn/f.acceptance.p50-1) < 0.1 && f.acceptance.p90 < 1.1*f.acceptance.p10
 	}
 }
@@ -30,24 +81,20 @@ const (
 
 // turnsBySending finds windows in the order in which calls were sent: each begins with several that are accepted in a
 // row, after several that were refused in a row. A limit on the rate accepts calls one by one.
-func (f *features) turnsBySending(e Evidence) (period float64, cycles int) {
+func (f *features) turnsBySending() (period float64, cycles int) {
 	type call struct {
 		sent     float64
 		accepted bool
 	}
 	var calls []call
-	for c := range f.due(e) {
-		switch {
-		case c.Outstanding(e.Now), c.Sent == 0:
-		case c.Outcome.Good():
-			calls = append(calls, call{c.Sent.Seconds(), true})
-		case f.rejects(c):
-			calls = append(calls, call{c.Sent.Seconds(), false})
+	for c := range f.due() {
+		if good := c.Outcome.Good(); !c.Outstanding(f.Now) && c.Sent != 0 && (good || f.rejects(c)) {
+			calls = append(calls, call{c.Sent.Seconds(), good})
 		}
 	}
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
 	var turns, counts []float64 // when windows begin, and how many each has accepted
-	accepted, refused := 0, refusedRun
+	refused := refusedRun
 	for i, c := range calls {
 		if !c.accepted {
 			refused++
@@ -57,8 +104,8 @@ func (f *features) turnsBySending(e Evidence) (period float64, cycles int) {
 			turns, counts = append(turns, c.sent), append(counts, 0)
 		}
 		refused = 0
-		if accepted++; len(counts) > 0 {
-			counts[len(counts)-1]++
+		if n := len(counts); n > 0 {
+			counts[n-1]++
 		}
 	}
 	if len(counts) > 0 {
@@ -75,59 +122,68 @@ func (f *features) turnsBySending(e Evidence) (period float64, cycles int) {
 // rhythmOf is the length of windows that are alike, and how many there are; 0 where they are not, or too few: two have
 // to be long to be no chance.
 func rhythmOf(turns, counts []float64) (period float64, cycles int) {
-	gaps := make([]float64, len(turns)-1)
-	for i := range gaps {
-		gaps[i] = turns[i+1] - turns[i]
-	}
+	gaps := gapsOf(turns)
 	fewest, least := fewestTurns, float64(acceptedRun)
 	if len(gaps) < fewest {
 		fewest, least = fewestTurns-1, 6*acceptedRun
 	}
-	if len(gaps) < fewest || !alike(gaps) || !alike(counts) || slices.Min(counts) < least ||
+	if len(gaps) < fewest || !alike(gaps, unlike) || !alike(counts, unlike) || slices.Min(counts) < least ||
 		fewest < fewestTurns && slices.Min(gaps) < 1 {
 		return 0, 0
 	}
 	return stat.Quantile(gaps, 0.5), len(gaps)
 }
 
-// alike reports whether all numbers are about the same.
-func alike(x []float64) bool {
-	mid := stat.Quantile(slices.Clone(x), 0.5)
+// alike reports whether no number differs from the median by more than a share of it.
+func alike(x []float64, unlike float64) bool {
+	mid := stat.Quantile(x, 0.5)
 	return !slices.ContainsFunc(x, func(v float64) bool { return math.Abs(v-mid) > unlike*mid })
 }
 
 // whole reports whether x is about a whole number.
 func whole(x float64) bool { return x > 0.9 && math.Abs(x-math.Round(x)) < 0.1 }
 
-// windows scores calls that are accepted in bursts.
-func (f features) windows(e Evidence, enough, waits float64) classScore {
-	switch {
-	case f.turns >= 1 && f.turn > 0:
-		own := 1.0
-		if f.inGroups {
-			own = 0.3
-		}
-		if f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn)) {
-			own = 0.3 // the scheduler's period
-		} else if most := f.crowded(e); float64(most) > 6*f.turn*e.Capacity {
-			own = 0.3 // a window never let so many through
-		}
-		return classScore{
-			score: enough * own,
-			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
-				"until the next", short(f.turn), f.turn*e.Capacity),
-		}
-	case f.turns < 1 && f.bursty() && waits == 0 && !f.newestFirst && f.refusesAsSet(e):
-		return classScore{
-			score: enough * wins,
-			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
-				"bursts, whose period was not seen",
-		}
-	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
-		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
+// Turns finds the instants at which ascending events (in seconds) resume after a long gap: where a window turns, or a
+// pause ends. A gap is long from least on, and from 8 median gaps on.
+func Turns(t []float64, least float64) []float64 {
+	if len(t) < 3 {
+		return nil
 	}
-	return classScore{}
+	gaps := gapsOf(t)
+	long := max(least, 8*stat.Quantile(gaps, 0.5))
+	var turns []float64
+	for i, gap := range gaps {
+		if gap > long {
+			turns = append(turns, t[i+1])
+		}
+	}
+	return turns
 }
 
-// bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
-func (f features) bursty() bool { return f.separation < -0.8 }
+// gapsOf returns the gaps between at least one instants.
+func gapsOf(t []float64) []float64 {
+	gaps := make([]float64, len(t)-1)
+	for i := range gaps {
+		gaps[i] = t[i+1] - t[i]
+	}
+	return gaps
+}
+
+// BurstGap is the shortest gap between the bursts of a limiter's windows, in seconds.
+const BurstGap = 0.05
+
+// Cycle finds the period of a limiter's window: events come in bursts whose beginnings are evenly spaced. from and to
+// are the first and the last beginning of a burst; cycles is how many periods lie between them, 0 when there is no such
+// rhythm. Chance makes long gaps, too: less than three periods count only when the gaps are longer than a second.
+func Cycle(t []float64) (period, from, to float64, cycles int) {
+	turns := Turns(t, BurstGap)
+	if n := len(turns); n < 2 || n < 4 && len(Turns(t, 1)) < n {
+		return 0, 0, 0, 0
+	}
+	gaps := gapsOf(turns)
+	if !alike(gaps, 0.06) {
+		return 0, 0, 0, 0
+	}
+	from, to = turns[0], turns[len(turns)-1]
+	return (to - from) / float64(len(gaps)), from, to, len(gaps)
+}

@@ -1,0 +1,111 @@
+package signature
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"tare/internal/stat"
+)
+
+// tokenBucket is about steady limits on the rate.
+var tokenBucket = definition{
+	class: TokenBucket, phrase: "a steady limit on the rate", least: 0.75, refuses: true,
+	traits: Traits{Steady: true, Saves: true, Limiter: true},
+	score:  (*features).bucketScore,
+	doubt:  (*features).doubtBucket,
+	shown: func(f *features) bool {
+		// many calls in flight that all take the same time: places let as many pass
+		asPlaces := f.Capacity*f.BaseMean.Seconds() > 1.5 && f.acceptance.p90 < 1.3*f.acceptance.p10
+		return f.found[TokenBucket].score >= certain && f.Sharp.Held != 0 && !asPlaces && f.nothingLike(TokenBucket)
+	},
+}
+
+func (f *features) bucketScore() classScore {
+	leaks, places := f.leaksAndPlaces()
+	waits, constant := f.waits(), 1-0.6*clamp((f.dispersion-0.05)/0.1)
+	switch {
+	case f.good < 5: // nothing is accepted, at no constant rate
+		constant = 0
+	case f.Repeats:
+		constant = 1
+	}
+	if f.refusedBehindService() {
+		waits, leaks = 0, 0
+	}
+	x := classScore{
+		score: f.enough() * constant * (1 - 0.8*waits) * (1 - 0.6*leaks),
+		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
+			"(variation %.1f %%)", 100*f.share(f.rejected), f.delayed(), rate(f.Capacity), 100*f.acceptVariation),
+	}
+	if f.bursts[0] > 0 && places >= wins {
+		x.score *= 0.4
+	}
+	switch {
+	case f.good < 5:
+		x.against = "hardly any call was accepted"
+	case constant < 0.7:
+		x.against = fmt.Sprintf("the rate of accepted calls varied by %.1f %%", 100*f.acceptVariation)
+	case waits >= wins:
+		x.against = fmt.Sprintf("calls that were accepted took %s, and %s well below the limit: they had waited",
+			short(f.acceptance.p50), short(f.BaseP50.Seconds()))
+	}
+	return x
+}
+
+// doubtBucket says why a limit on the rate is withheld: calls that were accepted have waited, or come in bursts.
+func (f *features) doubtBucket() string {
+	if against := f.leftByLater(); against != "" {
+		return against
+	}
+	held := f.Sharp.HeldP50.Seconds()
+	if held > 0 && f.acceptance.p50 > 1.25*held+0.002 && !f.refusedBehindService() {
+		return fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited",
+			short(f.acceptance.p50), short(held))
+	}
+	if against := f.refusedAfterWait(); against != "" {
+		return against
+	}
+	switch {
+	case f.inGroups:
+		return "calls are accepted in groups, as soon as those before have been answered"
+	case f.late < 0.5*f.Sharp.Held:
+		return fmt.Sprintf("%s/s were held, and under overload only %s/s passed", rate(f.Sharp.Held), rate(f.late))
+	case f.bursty():
+		return "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in bursts"
+	}
+	return ""
+}
+
+// regularity measures how evenly calls are accepted over the last two thirds of the window, and over its last third: by
+// then a limiter's saved allowance is used up, and a queue that the ramp has left is gone.
+func (f *features) regularity() {
+	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
+	behind := f.refusedBehindService()
+	for _, share := range []float64{2. / 3, 1. / 3} {
+		begin := to - share*(to-from)
+		var t []float64
+		for c := range f.until(f.window.End) {
+			at := c.Intended
+			if behind {
+				at = c.Done // what refuses sees a call when its service ends
+			}
+			if x := at.Seconds(); x >= begin && x < to && c.Done != 0 && c.Outcome.Good() {
+				t = append(t, x)
+			}
+		}
+		slices.Sort(t)
+		if len(t) < 30 {
+			return
+		}
+		dispersion := math.Inf(1)
+		// a sliding window accepts the same number in each of its periods, but not in parts of it
+		for parts := 6; parts <= 16; parts++ {
+			dispersion = min(dispersion, dispersionOf(t, begin, to, parts))
+		}
+		if share > 0.5 || dispersion < f.dispersion {
+			f.acceptVariation = math.Sqrt(stat.Variance(counted(t, begin, to, 8))) / (float64(len(t)) / 8)
+			f.dispersion = dispersion
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package signature
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// penalty is about limiters that let hardly anything pass beyond their limit, because refused calls count as well.
+var penalty = definition{
+	class: Penalty, phrase: "a limit that counts refused calls as well", least: 0.85, refuses: true,
+	traits: Traits{Falls: true, Saves: true, Limiter: true},
+	score:  (*features).penaltyScore,
+}
+
+func (f *features) penaltyScore() classScore {
+	if !(f.Sharp.Held > 0) {
+		return f.penaltyUnderOverload()
+	}
+	left, at := f.Sharp.Goodput/f.Sharp.Held, f.Sharp.Failed
+	over := f.late / f.Sharp.Held
+	if f.window.Rate <= f.Sharp.Held {
+		over = left // it was no overload
+	}
+	if over < left {
+		left, at = over, f.window.Rate
+	}
+	quick := 1 - clamp((f.rejection.p50-3*f.BaseP50.Seconds()-0.01)/max(0.01, f.BaseP50.Seconds()))
+	if f.refusesAfterFixedTime() {
+		quick = 1 // a tarpit's delay
+	}
+	return classScore{
+		// a window that was used up before lets nothing pass for a while, and much later on
+		score: f.enough() * quick * clamp((0.8-left)/0.6) * (1 - clamp((over-0.4)/0.3)),
+		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused "+
+			"calls count against the limit as well", rate(f.Sharp.Held), rate(at), rate(left*f.Sharp.Held), f.delayed()),
+		against: fmt.Sprintf("%.0f %% of what passed below the limit still passed above it", 100*left),
+	}
+}
+
+// penaltyUnderOverload scores the same where no rate was confirmed, by an overload that is longer than windows are.
+func (f *features) penaltyUnderOverload() classScore {
+	const windows = 25 * time.Second
+	long := f.window.End - f.window.Start
+	if long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 || !f.refusesAsSet() {
+		return classScore{}
+	}
+	to := f.window.End.Seconds()
+	mid := (f.window.Start.Seconds() + to) / 2
+	i, _ := slices.BinarySearch(f.done, mid)
+	if slices.Min(counted(f.done[i:], mid, to, 4)) < 1 { // a window that is shut lets none through until it turns
+		return classScore{}
+	}
+	return classScore{
+		score: f.enough() * clamp((0.3-f.late/f.best)/0.3),
+		evidence: fmt.Sprintf("for %s hardly any call passed (%s/s), where %s/s did before, and the others were refused %s: "+
+			"refused calls count against the limit as well", short(long.Seconds()), rate(f.late), rate(f.best), f.delayed()),
+		against: fmt.Sprintf("%s/s went on passing under overload", rate(f.late)),
+	}
+}

@@ -1,0 +1,162 @@
+package signature
+
+import (
+	"math"
+
+	"tare/internal/load"
+	"tare/internal/stat"
+)
+
+// This file is about when calls are refused, and whether those that are served have waited.
+
+// enough is how surely so many calls were rejected that it matters, 0…1: 5 % is enough to be chosen.
+func (f *features) enough() float64 { return min(1, f.share(f.rejected)/0.1) }
+
+// countRejected counts the rejected calls of the window, including those that learned of it later, and measures how
+// long rejection took. Other answers than plain refusals count only if there are clearly more of them than at any rate.
+func (f *features) countRejected() {
+	other, n := 0, 0
+	for c := range f.due() {
+		if !c.Outstanding(f.Now) {
+			n++
+			if unexpected(c) {
+				other++
+			}
+		}
+	}
+	extra := float64(other) - f.ErrorFloor*float64(n)
+	plain := extra <= 0.05*float64(n)
+	f.rejects = func(c *load.Call) bool { return c.Outcome == load.Refused || !plain && unexpected(c) }
+	if !plain {
+		f.rejected = int(extra)
+	}
+	f.acceptance = f.accepted()
+	var away, served []float64
+	for c := range f.due() {
+		switch {
+		case c.Outstanding(f.Now) || c.Sent == 0:
+		case c.Outcome.Good():
+			served = append(served, c.Service().Seconds())
+		case f.rejects(c):
+			away = append(away, c.Service().Seconds())
+			if c.Outcome == load.Refused {
+				f.rejected++
+			}
+		}
+	}
+	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
+	f.endedWell = float64(len(served)) / float64(f.n)
+}
+
+// unexpected reports whether c got an unexpected answer, or was cut off: limiters reject with 429 and 503, and some
+// with 500, with a reset, or with 200 and an error document.
+func unexpected(c *load.Call) bool {
+	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
+}
+
+// accepted is how long the calls took that were served in the second half of the window, by which the queue that a ramp
+// left is gone; in all of it where those are few.
+func (f *features) accepted() latencies {
+	var all, late []float64
+	for c := range f.answers(f.window.Start, f.window.End) {
+		if c.Sent != 0 {
+			all = append(all, c.Service().Seconds())
+			if c.Done > f.mid() {
+				late = append(late, c.Service().Seconds())
+			}
+		}
+	}
+	if len(late) >= 50 {
+		return latenciesOf(late)
+	}
+	return latenciesOf(all)
+}
+
+// waits is how surely calls that are served wait in a queue before, 0…1: they take several times as long as far below
+// the capacity.
+func (f *features) waits() float64 {
+	base := f.BaseP50.Seconds()
+	took := f.acceptance.p50
+	if f.mildly > 0 {
+		took = min(took, f.mildly)
+	}
+	if base <= 0 || took == 0 {
+		return 0
+	}
+	return clamp((took/base-1.5)/1.5) * clamp((took-base)/0.01)
+}
+
+// busy measures how long calls take when only a few are rejected: a service without capacity also makes calls wait
+// then, and a limiter does not.
+func (f *features) busy() {
+	windows, away := f.windowsOf("busy"), 0
+	if len(windows) == 0 {
+		return
+	}
+	var served []float64
+	for c := range f.Calls.Due(windows[0].Start, windows[0].End) {
+		switch {
+		case c.Outstanding(f.Now) || c.Sent == 0:
+		case c.Outcome.Good():
+			served = append(served, c.Service().Seconds())
+		case f.rejects(c):
+			away++
+		}
+	}
+	if n := float64(len(served) + away); len(served) > 20 && float64(away)/n > 0.02+f.ErrorFloor {
+		f.mildly = stat.Quantile(served, 0.5)
+	}
+}
+
+// waitsAsRefused reports whether calls that are served wait for as long as those wait that are refused: the line moves,
+// and whoever is at its front after that time is refused.
+func (f *features) waitsAsRefused() bool {
+	age, served := f.rejection.p50, f.BaseP50.Seconds()
+	if held := f.Sharp.HeldP50.Seconds(); held > 0 {
+		served = min(served, held)
+	}
+	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
+}
+
+// servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which
+// take the same time, and hardly one took longer: calls that wait are refused at that age. A tarpit delays only
+// refusals.
+func (f *features) servedUntilRefused() bool {
+	age, base := f.rejection.p50, f.BaseP50.Seconds()
+	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
+		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base
+}
+
+// refusedBehindService reports whether refusals take as long as good answers, and like them unequally long: calls are
+// refused behind the service, such as by a dependency with a quota.
+func (f *features) refusedBehindService() bool {
+	near := func(a, b float64) bool { return a > 0 && math.Abs(a-b) < 0.25*b }
+	return near(f.rejection.p10, f.acceptance.p10) && near(f.rejection.p50, f.acceptance.p50) &&
+		near(f.rejection.p90, f.acceptance.p90) && f.rejection.p90 > 1.2*f.rejection.p10
+}
+
+// refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
+func (f *features) refusesAfterFixedTime() bool {
+	return f.rejection.p90-f.rejection.p10 <= 0.05*f.rejection.p50+0.002
+}
+
+// refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
+// and served calls have waited for a good part of it.
+func (f *features) refusesByAge() bool {
+	base, age := f.BaseP50.Seconds(), f.rejection.p50
+	return f.waitsAsRefused() || f.servedUntilRefused() ||
+		age > 0.02+0.5*base && f.rejection.p10 > 0.7*age && f.acceptance.p50-base > 0.3*age
+}
+
+// refusesAsSet reports whether refusals come at once, or after the same time each: no queue delays them.
+func (f *features) refusesAsSet() bool {
+	return f.rejection.p50 < 0.02+2*f.BaseP50.Seconds() || f.refusesAfterFixedTime()
+}
+
+// delayed says how long refusals took.
+func (f *features) delayed() string {
+	if f.rejection.p50 < 0.1 {
+		return "within " + short(f.rejection.p90)
+	}
+	return "after " + short(f.rejection.p50)
+}
