@@ -302,6 +302,30 @@ func TestSpinning(t *testing.T) {
 	}
 }
 
+// TestQuotaOnBusyHost: one call in flight reaches the rate and uses the quota up; with more, other work on the host gets
+// the time.
+func TestQuotaOnBusyHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		first float64 // in flight on the plateau with the quota used up
+		want  Kind
+	}{"on the plateau": {100, CPUQuota}, "below it": {50, Unknown}} {
+		x := []Experiment{counted(1, c.first), counted(2, 100), counted(4, 100), counted(8, 100)}
+		for i := range x {
+			used, host, throttled := .8, 1., .46
+			if i == 0 {
+				used, throttled = .9, .75
+			}
+			x[i].Account = &Account{
+				Seconds: 2, CPU: &used, HostBusy: &host, Processors: 2, Throttled: &throttled, Quota: .5,
+			}
+		}
+		v := Judge(Evidence{Rate: 100, Lo: 98, Hi: 102, Signature: queueing(), Experiments: x})
+		if v.Kind != c.want || v.Kind == CPUQuota && v.Value != "500m" {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
 // FuzzJudge: no evidence makes it fail, or state a number that is none.
 func FuzzJudge(f *testing.F) {
 	f.Add(1, 2.0, 10, 3, 0.01, 0.5)

@@ -184,7 +184,7 @@ func TestHypotheses(t *testing.T) {
 	idle := slices.Clone(flat)
 	for i := range idle {
 		idle[i].Account = &Account{Seconds: 2, CPU: new(0.1), Processors: 2, HostBusy: new(0.5)}
-		idle[i].Even = new(0.2) // calls end independently of each other
+		idle[i].Even, idle[i].Spread = new(0.2), new(0.0) // calls end independently of each other
 	}
 	tried := append(slices.Clone(flat), alone("a", 0.01, 400), alone("b", 0.1, 80))
 	slots := append(slices.Clone(idle), alone("a", 0.01, 400), alone("b", 0.1, 80))

@@ -61,8 +61,8 @@ func (f *facts) before() measured {
 
 // usageText says how much of a limit was used up.
 func (f *facts) usageText(k Kind) (out []string) {
-	if k == CPUQuota && f.throttled >= 0 {
-		out = append(out, percent(f.throttled)+" of its periods were throttled")
+	if u := f.mostThrottled(); k == CPUQuota && u.throttled >= 0 {
+		out = append(out, percent(u.throttled)+" of its periods were throttled")
 	}
 	if s := f.sameRate(); s != "" {
 		out = append(out, "the rate is "+s)
@@ -72,12 +72,13 @@ func (f *facts) usageText(k Kind) (out []string) {
 
 // quota names a CPU quota that acts.
 func quota(f *facts) *Verdict {
-	acts := f.throttled >= 0.8 || f.throttled >= 0.5 && (f.quota < 0 || f.quota >= full)
+	u := f.mostThrottled()
+	acts := u.throttled >= 0.8 || u.throttled >= 0.5 && (u.quota < 0 || u.quota >= full)
 	switch {
 	case acts:
 		value := ""
-		if f.account != nil && f.account.Quota > 0 {
-			value = unit.Decimal(1000*f.account.Quota, 4) + "m"
+		if u.account != nil && u.account.Quota > 0 {
+			value = unit.Decimal(1000*u.account.Quota, 4) + "m"
 		}
 		return likely(CPUQuota, value, f.usageText(CPUQuota)...)
 	case f.throttled < 0 && f.account == nil && f.Signature.Class == signature.CPUThrottling:

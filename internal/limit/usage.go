@@ -53,3 +53,18 @@ func (u *usage) idles() bool {
 	}
 	return u.cpu >= 0 && u.cpu < needs && u.throttled < 0.2
 }
+
+// mostThrottled is the usage in the experiment on the plateau in which the target was throttled most: with many calls
+// in flight, a busy host may give it less than its quota.
+func (f *facts) mostThrottled() usage {
+	most := f.usage
+	for _, x := range f.all {
+		if x.InFlight < f.least.InFlight || x.Account == nil {
+			continue
+		}
+		if u := usageOf(x, &f.Local); u.throttled > most.throttled {
+			most = u
+		}
+	}
+	return most
+}
