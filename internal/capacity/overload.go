@@ -89,18 +89,20 @@ type dose struct {
 	best     float64       // goodput over a second
 	silences int           // how often a limiter has let nothing through
 	silent   bool          // a limiter has let nothing through for a while
-	shut     bool          // a limiter has turned all calls away for a moment: it is watched until that repeats, or does not
-	slowed   bool          // all calls are turned away, and the last good ones were slow: it is no limiter
-	holds    bool
-	lower    float64       // the overload was far too high: goodput that the next should start from; 0: it was not
-	unit     time.Duration // over which goodput can be told: a second, or twenty calls
-	looked   bool          // whether the overload was compared with what comes back
-	done     bool
-	limit    time.Duration
+	// shut is whether a limiter has turned all calls away for a moment: it is watched until that repeats, or does not.
+	shut   bool
+	slowed bool // all calls are turned away, and the last good ones were slow: it is no limiter
+	holds  bool
+	lower  float64       // the overload was far too high: goodput that the next should start from; 0: it was not
+	unit   time.Duration // over which goodput can be told: a second, or twenty calls
+	looked bool          // whether the overload was compared with what comes back
+	done   bool
+	limit  time.Duration
 }
 
-// patience is how long a limiter may refuse everything before less is offered until its window turns. It is longer every
-// other time: a limit that counts refused calls opens some time after less is offered, and would else look like a window.
+// patience is how long a limiter may refuse everything before less is offered until its window turns. It is longer
+// every other time: a limit that counts refused calls opens some time after less is offered, and would otherwise look
+// like a window.
 func (d *dose) patience() time.Duration {
 	return 3*time.Second + time.Duration(d.silences%2)*3*time.Second/2
 }

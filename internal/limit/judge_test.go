@@ -302,8 +302,8 @@ func TestSpinning(t *testing.T) {
 	}
 }
 
-// TestQuotaOnBusyHost: one call in flight reaches the rate and uses the quota up; with more, other work on the host gets
-// the time.
+// TestQuotaOnBusyHost: one call in flight reaches the rate and uses the quota up; with more, other work on the host
+// gets the time.
 func TestQuotaOnBusyHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		first float64 // in flight on the plateau with the quota used up

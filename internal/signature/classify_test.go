@@ -57,7 +57,7 @@ func scenes() map[Class]Evidence {
 			return load.Call{Conn: 1, Done: at + 5*ms}
 		}
 	}
-	queue := func(_ int, at time.Duration) load.Call { return load.Call{Conn: 1, Done: fifo(at, 1.3)} }
+	queue := func(_ int, at time.Duration) load.Call { return load.Call{Conn: 1, Done: fifo(at)} }
 	m := map[Class]Evidence{
 		Client: scene(130, 100, func(_ int, at time.Duration) load.Call {
 			return load.Call{Conn: 1, Sent: at + 20*ms, Done: at + 25*ms}
@@ -97,11 +97,11 @@ func scenes() map[Class]Evidence {
 			return load.Call{Conn: 1, Done: at + 500*ms}
 		}),
 		CPUThrottling: scene(130, 100, func(_ int, at time.Duration) load.Call {
-			done := fifo(at, 1.3)
+			done := fifo(at)
 			return load.Call{Conn: 1, Done: done.Truncate(100*ms) + done%(100*ms)/5}
 		}),
 		Pauses: scene(130, 100, func(i int, at time.Duration) load.Call {
-			done := fifo(at, 1.3)
+			done := fifo(at)
 			for k := range 8 { // it stands still for 300 ms every now and then
 				if begin := 2*time.Second + time.Duration(k)*1130*ms; done > begin && done < begin+300*ms {
 					done = begin + 300*ms + time.Duration(i)*time.Microsecond
@@ -123,9 +123,9 @@ func scenes() map[Class]Evidence {
 	return m
 }
 
-// fifo is when a queue is done with a call that is due at, at an overload factor over capacity.
-func fifo(at time.Duration, over float64) time.Duration {
-	return time.Second + 5*ms + time.Duration(float64(at-time.Second)*over)
+// fifo is when a queue is done with a call that is due at, with 1.3 times its capacity offered.
+func fifo(at time.Duration) time.Duration {
+	return time.Second + 5*ms + time.Duration(float64(at-time.Second)*1.3)
 }
 
 func TestClassify(t *testing.T) {

@@ -39,14 +39,14 @@ func difficult() map[string]struct {
 		return load.Call{Conn: 1, Done: at + 6*ms}
 	})
 	late := scene(130, 100, func(_ int, at time.Duration) load.Call { // in order, but for one in nine calls
-		return load.Call{Conn: 1, Done: fifo(at, 1.3)}
+		return load.Call{Conn: 1, Done: fifo(at)}
 	})
 	late.Now = time.Minute
 	behind := scene(200, 100, func(i int, at time.Duration) load.Call { // 130/s are admitted
 		if i*13%20 >= 13 {
 			return load.Call{Conn: 1, Done: at + ms, Outcome: load.Refused}
 		}
-		return load.Call{Conn: 1, Done: fifo(at, 1.3)}
+		return load.Call{Conn: 1, Done: fifo(at)}
 	})
 	behind.Now = time.Minute
 	groups := scene(160, 100, func(i int, at time.Duration) load.Call { // ten at once, each for 100 ms
