@@ -54,7 +54,7 @@ var quotaHang = definition{
 		x := classScore{
 			score: clamp(f.overtaking / 0.6), // 30 % is enough
 			evidence: fmt.Sprintf("%.0f %% of the outstanding calls were overtaken: sent before calls that have long been "+
-				"answered, on connections that had answered before (%d of %d)",
+				"answered; %d of these %d are on connections that had answered before",
 				100*f.overtaking, f.stuckLater, f.stuckFirst+f.stuckLater),
 		}
 		switch {
@@ -62,6 +62,7 @@ var quotaHang = definition{
 			x.score *= 0.4
 			x.against = "stuck calls would grow with the rate, and they stayed at " + fmt.Sprint(f.stuckNow())
 		case f.stuckFirst > 9*f.stuckLater:
+			x.score *= 0.4
 			x.against = "calls would hang on connections that had answered before, too"
 		}
 		return x
