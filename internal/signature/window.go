@@ -94,19 +94,26 @@ func (f *features) turnsBySending() (period float64, cycles int) {
 	}
 	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
 	var turns, counts []float64 // when windows begin, and how many each has accepted
-	refused := refusedRun
+	refused, served, scattered := refusedRun, 0, 0
 	for i, c := range calls {
 		if !c.accepted {
 			refused++
 			continue
 		}
-		if refused >= refusedRun && i > 0 {
+		served++
+		switch {
+		case refused < refusedRun:
+			scattered += refused // between calls that are accepted
+		case i > 0:
 			turns, counts = append(turns, c.sent), append(counts, 0)
 		}
 		refused = 0
 		if n := len(counts); n > 0 {
 			counts[n-1]++
 		}
+	}
+	if 10*scattered > served {
+		return 0, 0
 	}
 	if len(counts) > 0 {
 		counts = counts[:len(counts)-1] // the last may not be over
