@@ -11,18 +11,8 @@ import (
 
 // rateLimitOf names what sets the rate of a target that broke.
 func rateLimitOf(t *record.Trial, res *capacity.Result, trace *capacity.Trace) *limit.Verdict {
-	e := limit.Evidence{
-		Rate: res.Rate, Lo: res.Lo, Hi: res.Hi, Signature: res.Signature, Idle: res.BaseP50, Experiments: experimentsOf(t),
-		Local: trace.Local, Accepted: accepted(res, trace), Callers: trace.Callers,
-	}
-	for _, f := range res.Findings {
-		switch f.Kind { //nolint:exhaustive // the others say nothing about callers
-		case capacity.LimitPerCaller:
-			e.Scope, e.ScopeSeen = limit.EachCaller, f.Sentence
-		case capacity.LimitShared:
-			e.Scope, e.ScopeSeen = limit.AllCallers, f.Sentence
-		}
-	}
+	e := limit.EvidenceOf(res, trace, experimentsOf(t))
+	e.Accepted = accepted(res, trace)
 	v := limit.Judge(e)
 	return &v
 }

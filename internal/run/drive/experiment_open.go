@@ -40,19 +40,7 @@ func (x *experiments) openOnes(ctx context.Context) error {
 }
 
 // evidence is what is known of the limit so far.
-func (x *experiments) evidence() limit.Evidence {
-	r := &x.found
-	e := limit.Evidence{
-		Rate: r.Rate, Lo: r.Lo, Hi: r.Hi, Signature: r.Signature, Idle: r.BaseP50, Experiments: x.done,
-		Local: x.trace.Local, Callers: x.trace.Callers,
-	}
-	for _, f := range r.Findings {
-		if f.Kind == capacity.LimitPerCaller || f.Kind == capacity.LimitShared {
-			e.Scope = f.Sentence
-		}
-	}
-	return e
-}
+func (x *experiments) evidence() limit.Evidence { return limit.EvidenceOf(&x.found, x.trace, x.done) }
 
 // settled reports whether what sets the rate was shown, so that more calls in flight would not say more.
 func (x *experiments) settled() bool {

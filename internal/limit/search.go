@@ -1,0 +1,21 @@
+package limit
+
+import "tare/internal/capacity"
+
+// EvidenceOf is what a search and the experiments after it say of the limit. How many connections were served is not
+// counted.
+func EvidenceOf(res *capacity.Result, trace *capacity.Trace, made []Experiment) Evidence {
+	e := Evidence{
+		Rate: res.Rate, Lo: res.Lo, Hi: res.Hi, Signature: res.Signature, Idle: res.BaseP50, Experiments: made,
+		Local: trace.Local, Callers: trace.Callers,
+	}
+	for _, f := range res.Findings {
+		switch f.Kind { //nolint:exhaustive // the others say nothing about callers
+		case capacity.LimitPerCaller:
+			e.Scope, e.ScopeSeen = EachCaller, f.Sentence
+		case capacity.LimitShared:
+			e.Scope, e.ScopeSeen = AllCallers, f.Sentence
+		}
+	}
+	return e
+}
