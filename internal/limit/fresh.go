@@ -1,10 +1,6 @@
 package limit
 
-import (
-	"fmt"
-
-	"tare/internal/signature"
-)
+import "fmt"
 
 // freshly compares the rate of calls with a new connection each with that of calls on kept ones: the sign of the
 // difference, and what was seen; "" where that was not tried, or is not clear.
@@ -28,33 +24,4 @@ func (f *facts) freshly() (sign int, seen string) {
 		return 1, seen
 	}
 	return 0, ""
-}
-
-// further is what the experiments with something else than the calls in flight show where no limit is named.
-func (f *facts) further() (out []string) {
-	sameRate, otherRate, _ := f.byOperation()
-	switch {
-	case sameRate != "":
-		out = append(out, sameRate+": a dear call needs no more of what it is short of than a cheap one")
-	case otherRate != "":
-		out = append(out, otherRate+": a dear call needs more of what it is short of")
-	}
-	switch sign, seen := f.freshly(); {
-	case sign < 0:
-		out = append(out, seen+": connections cost it what it is short of, or are limited themselves")
-	case sign > 0:
-		out = append(out, seen+": kept connections do not reach all that it has")
-	}
-	return out
-}
-
-// excludedFurther are the alternatives to k that those experiments contradict.
-func (f *facts) excludedFurther(k Kind) (out []signature.Exclusion) {
-	if _, otherRate, _ := f.byOperation(); otherRate != "" && k != RateLimit {
-		out = append(out, signature.Exclusion{What: "one limit on the rate of all calls", By: otherRate})
-	}
-	if sign, seen := f.freshly(); seen != "" && sign == 0 {
-		out = append(out, signature.Exclusion{What: "opening connections", By: seen})
-	}
-	return out
 }

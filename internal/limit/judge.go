@@ -52,7 +52,7 @@ func Judge(e Evidence) Verdict {
 		v.Evidence = append(f.unexplained(), f.further()...)
 	}
 	v.ofCallers(f)
-	v.Excluded = append(f.excluded(v.Kind), f.excludedFurther(v.Kind)...)
+	v.Excluded = f.excluded(v.Kind)
 	v.predict(f)
 	return v
 }
@@ -113,3 +113,21 @@ func perSecond(x float64) string { return unit.Decimal(x, 4) + "/s" }
 
 // percent prints a share as a percentage.
 func percent(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }
+
+// further is what the experiments with something else than the calls in flight show where no limit is named.
+func (f *facts) further() (out []string) {
+	sameRate, otherRate, _ := f.byOperation()
+	switch {
+	case sameRate != "":
+		out = append(out, sameRate+": a dear call needs no more of what it is short of than a cheap one")
+	case otherRate != "":
+		out = append(out, otherRate+": a dear call needs more of what it is short of")
+	}
+	switch sign, seen := f.freshly(); {
+	case sign < 0:
+		out = append(out, seen+": connections cost it what it is short of, or are limited themselves")
+	case sign > 0:
+		out = append(out, seen+": kept connections do not reach all that it has")
+	}
+	return out
+}
