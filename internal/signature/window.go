@@ -66,7 +66,7 @@ func (f *features) crowded() int {
 // findTurns finds the instants at which windows turn: by when good calls ended, or where these take so unequally long
 // that bursts of them run into each other, by when the accepted ones were sent.
 func (f *features) findTurns() {
-	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 {
+	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 && f.rejected > 0 {
 		f.turn, f.turns = f.turnsBySending()
 		f.inGroups = f.turns > 0 && math.Abs(f.turn/f.acceptance.p50-1) < 0.1 && f.acceptance.p90 < 1.1*f.acceptance.p10
 	}
