@@ -318,7 +318,7 @@ func (r *session) busyRate(goodput float64, chunk time.Duration, hurry bool) flo
 	return min(r.o.MaxRate, goodput/(1-min(0.5, r.floor()))*(1+max(-0.6, min(0.3, more))))
 }
 
-// busy is the stretch since the given instant in which the service was kept busy; ok is false where there is none.
+// busy returns when the service was kept busy after the given instant; ok is false if it never was.
 func (t Trace) busy(since time.Duration) (from, to time.Duration, ok bool) {
 	for _, s := range t.Steps {
 		if s.Role == RoleBusy && s.Segment.Start >= since {

@@ -402,8 +402,8 @@ func (t Trace) keptUp(s *Step) bool {
 	return last-first <= wavers*first+fallsBehind*0.75*length.Seconds()
 }
 
-// median is the median response, in seconds, of the calls that were due in a time; those that were never answered have
-// taken as long as was waited for them, and one that failed would have taken forever. ok is false where there are none.
+// median returns the median response, in seconds, of the calls that were due between two instants. An unanswered call
+// counts with the time waited for it, a failed one as infinitely long. ok is false without calls.
 func (t Trace) median(from, to time.Duration) (seconds float64, ok bool) {
 	var response []float64
 	for c := range t.due(from, to) {

@@ -66,7 +66,7 @@ func (r *session) lossTime(rate float64) (before, counted time.Duration) {
 	return before, counted
 }
 
-// nextWindow is when the limiter's window turns next, and its period; 0 where there is none.
+// nextWindow returns when the limiter's window turns next, and its period; both are 0 if no window was seen.
 func (r *session) nextWindow() (next, period time.Duration) {
 	period = r.period()
 	over := lastOverload(r.t)
@@ -365,7 +365,7 @@ func (r *session) block(rate float64) time.Duration {
 	return whole(whole(lasting(rate, time.Second/2, 5), r.period()), poll)
 }
 
-// period is that of the target's answers; 0: none.
+// period returns the period of the target's answers; 0 if none was seen.
 func (r *session) period() time.Duration { return time.Duration(r.estimate.verdict.Period * 1e9) }
 
 // whole rounds d up to a multiple of unit.

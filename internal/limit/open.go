@@ -2,9 +2,10 @@ package limit
 
 import "tare/internal/signature"
 
-// Hypotheses are the kinds that the evidence leaves open, of those that more experiments tell apart: the one that is
-// named, if one is and nothing looks like it, and otherwise each that no observation contradicts. There are none where
-// the rate of the target is not seen to end: nothing could be compared with it.
+// Hypotheses returns the kinds of limit that the evidence leaves open and that more experiments could tell apart. If
+// Judge names a limit, that is the only one, unless another kind looks the same. Otherwise they are all kinds that no
+// observation contradicts. It returns nil if the rate still grew with the calls in flight: there is no plateau to
+// compare with.
 func Hypotheses(e Evidence) (open []Kind) {
 	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
 	f.usage = usageOf(f.full(), &e.Local)

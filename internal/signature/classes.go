@@ -2,7 +2,7 @@ package signature
 
 import "slices"
 
-// A definition is what a class is and how it is told from others; each has a file of its own.
+// A definition says what a class is and what distinguishes it from others. Each has its own file.
 type definition struct {
 	class Class
 	// phrase says what callers meet, in a few words; "" where that is no failure of the target.

@@ -79,7 +79,7 @@ func latenciesOf(x []float64) latencies {
 	}
 }
 
-// extract computes the features of the first overload; nil where there is none, or it has no calls.
+// extract computes the features of the first overload. It returns nil without an overload, or without calls in it.
 func extract(e Evidence) *features {
 	f := &features{Evidence: e, dial: map[Class]int{}, found: map[Class]classScore{}}
 	if f.Calls == nil {

@@ -171,7 +171,7 @@ func (x *experiments) prime(offered float64) time.Duration {
 	return min(longestPrime, time.Duration(*x.found.Burst/over*float64(time.Second)))
 }
 
-// levelled reports whether the rate of good ends has not grown over two doublings, or is none.
+// levelled reports whether two doublings of the calls in flight have not raised the goodput, or nothing succeeded.
 func (x *experiments) levelled() bool {
 	last := &x.done[len(x.done)-1]
 	if last.TookAll() {
