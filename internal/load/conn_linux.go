@@ -83,7 +83,7 @@ func (s *shard) failDial(key int32, e syscall.Errno) {
 
 // dial starts a connection. Its events report the result.
 func (s *shard) dial(key int32) syscall.Errno {
-	sa, family := address(s.pool.remote)
+	sa, family := address(s.cfg.at.endpoint(int(key)).Addr)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return errno(err)
@@ -109,10 +109,7 @@ func (s *shard) dial(key int32) syscall.Errno {
 }
 
 func (s *shard) bind(fd int, key int32) error {
-	if s.cfg.Endpoint.Local == nil {
-		return nil
-	}
-	local := s.cfg.Endpoint.Local(int(key))
+	local := s.cfg.at.local(int(key))
 	if !local.IsValid() {
 		return nil
 	}

@@ -13,7 +13,7 @@ type stream struct {
 	clock  streamClock
 	engine carrier
 	id     uint32
-	next   uint64 // number of the next call
+	next   []uint64 // number of the next call of each arm
 	closed bool
 }
 
@@ -28,7 +28,11 @@ func (s *stream) Offer(ctx context.Context, p Process, poll time.Duration, stop 
 		return Segment{}, fmt.Errorf("offer load: the arrivals peak at %g/s, above the bound of %g/s: lower the rate or "+
 			"raise max_rate", peak, s.cfg.MaxRate)
 	}
-	return s.run(ctx, &segment{process: p, length: int64(p.Length())}, poll, stop)
+	g := &segment{process: p, length: int64(p.Length())}
+	if t, ok := p.(Turn); ok {
+		g.process, g.arm, g.drains = t.Process, t.Arm, true
+	}
+	return s.run(ctx, g, poll, stop)
 }
 
 func (s *stream) Cycle(ctx context.Context, c Closed, poll time.Duration, stop func() bool) (Segment, error) {
@@ -36,7 +40,9 @@ func (s *stream) Cycle(ctx context.Context, c Closed, poll time.Duration, stop f
 		return Segment{}, fmt.Errorf("cycle load: %d workers for %v with a ramp of %v: give at least one worker and some "+
 			"time", c.Workers, c.Duration, c.Ramp)
 	}
-	return s.run(ctx, &segment{closed: c, length: int64(c.Duration), rate: s.cfg.MaxRate}, poll, stop)
+	return s.run(ctx, &segment{
+		closed: c, length: int64(c.Duration), rate: s.cfg.MaxRate, arm: c.Arm, drains: len(s.cfg.Arms) > 0,
+	}, poll, stop)
 }
 
 func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop func() bool) (Segment, error) {
@@ -46,11 +52,18 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 	if err := ctx.Err(); err != nil {
 		return Segment{}, err
 	}
+	if g.arm < 0 || g.arm >= len(s.next) {
+		return Segment{}, fmt.Errorf("offer load to arm %d: the stream has %d", g.arm, len(s.next))
+	}
 	s.id++
-	g.id, g.base, g.stride, g.ended = s.id, s.next, 1, make(chan struct{})
+	next := &s.next[g.arm]
+	g.id, g.base, g.stride, g.ended = s.id, *next, 1, make(chan struct{})
 	if a, ok := g.process.(Alone); ok && a.Callers > 1 {
 		g.stride = uint64(a.Callers)
-		g.base = (s.next + g.stride - 1) / g.stride * g.stride
+		g.base = (*next + g.stride - 1) / g.stride * g.stride
+	}
+	if g.drains {
+		return s.turn(ctx, g, poll, stop)
 	}
 	before := s.Meter()
 	g.start = s.clock.now() + int64(lead)
@@ -62,11 +75,25 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 	if stopped || err != nil {
 		end = min(end, s.clock.now())
 	}
-	s.next = max(s.next, g.next)
+	*next = max(*next, g.next)
 	after := s.Meter()
 	return Segment{
 		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped,
 		CPU: after.cpu - before.cpu, Effort: after.Since(&before),
+	}, err
+}
+
+// turn runs the segment of one arm among others. There are many of them, and each is short: what the generator spent on
+// it is not read.
+func (s *stream) turn(ctx context.Context, g *segment, poll time.Duration, stop func() bool) (Segment, error) {
+	g.start = s.clock.now() + int64(lead)
+	s.engine.begin(g)
+	stopped, err := s.watch(ctx, g.ended, poll, stop)
+	s.engine.end(g)
+	<-g.ended
+	s.next[g.arm] = max(s.next[g.arm], g.next)
+	return Segment{
+		Start: time.Duration(g.start), End: s.Now(), Offered: g.offered, Sent: g.sent, Stopped: stopped,
 	}, err
 }
 

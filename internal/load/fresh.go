@@ -75,11 +75,9 @@ func (k streamClock) adoptPhases(c *Call, r Result) {
 }
 
 func (s *stream) fresh(ctx context.Context, c *Call, o *Operation, i uint64) error {
-	key, w := 0, o.Wire
-	if n := s.cfg.Endpoint.Keys; n > 1 {
-		key = int(uint(w.ConnKey(i)) % uint(n))
-	}
-	conn, err := dial(ctx, &s.cfg.Endpoint, key)
+	w := o.Wire
+	key := s.cfg.at.key(c.Operation, w, i)
+	conn, err := dial(ctx, s.cfg.at, key)
 	if err != nil {
 		return err
 	}
@@ -87,7 +85,7 @@ func (s *stream) fresh(ctx context.Context, c *Call, o *Operation, i uint64) err
 	defer func() { _ = raw.Close() }()
 	interrupt := context.AfterFunc(ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) })
 	defer interrupt()
-	if conf := tlsOf(&s.cfg.Endpoint, false); conf != nil {
+	if conf := tlsOf(s.cfg.at.endpoint(key), false); conf != nil {
 		if conn, err = handshake(ctx, conn, conf); err != nil {
 			return err
 		}
@@ -134,14 +132,12 @@ func (s *stream) freshAnswer(conn io.Reader, c *Call, o *Operation, i uint64, he
 }
 
 // dial connects from the source address of key.
-func dial(ctx context.Context, e *Endpoint, key int) (net.Conn, error) {
+func dial(ctx context.Context, at *places, key int) (net.Conn, error) {
 	d := net.Dialer{KeepAlive: -1}
-	if e.Local != nil {
-		if a := e.Local(key); a.IsValid() {
-			d.LocalAddr = &net.TCPAddr{IP: a.AsSlice()}
-		}
+	if a := at.local(key); a.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: a.AsSlice()}
 	}
-	return d.DialContext(ctx, "tcp", e.Addr.String())
+	return d.DialContext(ctx, "tcp", at.endpoint(key).Addr.String())
 }
 
 // tlsOf returns a copy of the configuration with its server name, for HTTP/1.1 or with the configured protocols; nil

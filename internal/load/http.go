@@ -15,9 +15,7 @@ func (e *std) exchange(ctx context.Context, w *worker, c *goCall, op *Operation)
 	if len(w.request) == 0 {
 		return ending{outcome: Failed, cause: CauseRequest, at: e.clock.now()}
 	}
-	if n := e.cfg.Endpoint.Keys; n > 1 {
-		c.key = int(uint(op.Wire.ConnKey(c.i)) % uint(n))
-	}
+	c.key = e.cfg.at.key(c.rec.Operation, op.Wire, c.i)
 	if e.modern != nil && !e.modern.refused[c.key].Load() {
 		return e.modern.exchange(ctx, w, c, op)
 	}
@@ -198,7 +196,7 @@ func (e *std) arrived(l *link, n int, at int64, err error) (c *goCall, early boo
 	if n > 0 && c.rec.FirstByte == 0 && !c.ended {
 		c.rec.FirstByte = max(ns(at), c.rec.Sent)
 		// TLS messages of its own, such as session tickets, may arrive at any time.
-		early = e.cfg.Endpoint.TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.requestLen)
+		early = e.cfg.at.endpoint(l.key).TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.requestLen)
 	}
 	return c, early
 }

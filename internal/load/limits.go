@@ -3,7 +3,6 @@ package load
 import (
 	"fmt"
 	"math"
-	"net/netip"
 
 	"tare/internal/unit"
 )
@@ -15,18 +14,6 @@ func (c *Config) Connections() int {
 		return max(1, int(need))
 	}
 	return c.MaxConns
-}
-
-// sources returns the number of source addresses of the connections.
-func sources(e *Endpoint) int {
-	if e.Local == nil {
-		return 1
-	}
-	seen := map[netip.Addr]bool{}
-	for k := range e.Keys {
-		seen[e.Local(k)] = true
-	}
-	return len(seen)
 }
 
 // Limits are the host's limits for this process. Zero means unknown, and is not checked.

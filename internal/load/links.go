@@ -57,7 +57,7 @@ type keyLinks struct {
 }
 
 func (p *links) init(ctx context.Context, c Config) {
-	p.most, p.keys, p.all = c.MaxConns, make([]keyLinks, c.Endpoint.Keys), map[*link]bool{}
+	p.most, p.keys, p.all = c.MaxConns, make([]keyLinks, c.at.keys), map[*link]bool{}
 	p.restartDials(ctx)
 }
 
@@ -211,7 +211,7 @@ func (p *links) makeRoom() bool {
 
 // makeLink dials, and passes the link or the error to a waiting call. A failure ends one call, as it would a client's.
 func (e *std) makeLink(ctx context.Context, key int) {
-	conn, raw, err := e.connect(ctx, key, tlsOf(&e.cfg.Endpoint, false))
+	conn, raw, err := e.connect(ctx, key, tlsOf(e.cfg.at.endpoint(key), false))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.links.keys[key].dialing--
@@ -257,7 +257,7 @@ func (e *std) connect(ctx context.Context, key int, conf *tls.Config) (conn net.
 		return nil, nil, err
 	}
 	e.addDialPhases(key, 1, 0)
-	c, err := dial(ctx, &e.cfg.Endpoint, key)
+	c, err := dial(ctx, e.cfg.at, key)
 	e.addDialPhases(key, -1, 0)
 	if err != nil {
 		e.census.failed()

@@ -31,10 +31,14 @@ type modern struct {
 
 var errNotModern = errors.New("the target takes HTTP/1.1 only")
 
+// isModern reports whether an endpoint may be called over HTTP/2.
+func isModern(e *Endpoint) bool { return e.TLS != nil && slices.Contains(e.TLS.NextProtos, "h2") }
+
 func newModern(e *std) *modern {
-	n := e.cfg.Endpoint.Keys
+	n := e.cfg.at.keys
 	m := &modern{e: e, refused: make([]atomic.Bool, n), gates: make([]gate, n), open: map[*countedConn]bool{}}
 	for key := range n {
+		m.refused[key].Store(!isModern(e.cfg.at.endpoint(key)))
 		m.gates[key].ended = make(chan struct{})
 		m.clients = append(m.clients, &http.Transport{
 			DialTLSContext:      func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, key) },
@@ -66,7 +70,7 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 		return nil, err
 	}
 	defer m.endDial(&m.gates[key])
-	conn, raw, err := e.connect(ctx, key, tlsOf(&e.cfg.Endpoint, true))
+	conn, raw, err := e.connect(ctx, key, tlsOf(e.cfg.at.endpoint(key), true))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +135,7 @@ type onlyReader struct{ io.Reader }
 func (onlyReader) Close() error { return nil }
 
 // parseRequest turns the bytes of an HTTP/1.1 request into a request for net/http.
-func (m *modern) parseRequest(ctx context.Context, b []byte) (*http.Request, error) {
+func (m *modern) parseRequest(ctx context.Context, key int, b []byte) (*http.Request, error) {
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b)))
 	if err != nil {
 		return nil, errRequest
@@ -142,7 +146,7 @@ func (m *modern) parseRequest(ctx context.Context, b []byte) (*http.Request, err
 	}
 	r.RequestURI = ""
 	if r.URL.Scheme, r.URL.Host = "https", r.Host; r.URL.Host == "" {
-		r.URL.Host = m.e.cfg.Endpoint.Addr.String()
+		r.URL.Host = m.e.cfg.at.endpoint(key).Addr.String()
 	}
 	if _, given := r.Header["User-Agent"]; !given {
 		r.Header["User-Agent"] = []string{""} // none, instead of Go's own
@@ -190,7 +194,7 @@ const maxAttempts = 4
 func (m *modern) roundTrip(ctx context.Context, w *worker, c *goCall) (*http.Response, error) {
 	defer m.setWaiting(c, false)
 	for n := 1; ; n++ {
-		r, err := m.parseRequest(ctx, w.request)
+		r, err := m.parseRequest(ctx, c.key, w.request)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,13 +41,13 @@ func Open(ctx context.Context, c Config) (Stream, error) {
 	if err := c.normalize(); err != nil {
 		return nil, fmt.Errorf("open load stream: %w", err)
 	}
-	if err := checkHost(c.Connections(), sources(&c.Endpoint)); err != nil {
+	if err := checkHost(c.Connections(), c.at.sources()); err != nil {
 		return nil, fmt.Errorf("open load stream: %w", err)
 	}
 	if c.Limit == nil {
 		c.Limit = ratelimit.New(clock.System{}, c.MaxRate)
 	}
-	s := &stream{cfg: c, clock: newClock(), next: c.First}
+	s := &stream{cfg: c, clock: newClock(), next: slices.Repeat([]uint64{c.First}, len(c.at.arms))}
 	var err error
 	if c.Engine == Fast {
 		s.engine, err = newFast(c, s.clock)
@@ -64,12 +65,18 @@ func (c *Config) normalize() error {
 	if err := c.settleNumbers(); err != nil {
 		return err
 	}
+	var err error
+	if c.at, err = newPlaces(c); err != nil {
+		return err
+	}
 	wires, calls, err := countKinds(c.Operations)
 	if err != nil {
 		return err
 	}
-	if wires > 0 && !c.Endpoint.Addr.IsValid() {
-		return errors.New("operations over the wire need an endpoint: set Endpoint.Addr")
+	for i, op := range c.Operations {
+		if op.Wire != nil && !c.at.arms[c.at.ofOp[i]].Addr.IsValid() {
+			return errors.New("operations over the wire need an endpoint: set Endpoint.Addr")
+		}
 	}
 	why := c.whyNotFast(calls)
 	switch c.Engine {
@@ -90,13 +97,16 @@ func (c *Config) normalize() error {
 
 // whyNotFast says why engine fast cannot carry this load, or "".
 func (c *Config) whyNotFast(calls int) string {
-	switch {
-	case c.Endpoint.TLS != nil:
-		return "it speaks plaintext only, and the endpoint wants TLS"
-	case calls > 0:
+	if calls > 0 {
 		return "it carries operations over the wire only, and some are Go calls"
-	case c.Endpoint.Addr.Addr().Zone() != "":
-		return "it knows no IPv6 zones"
+	}
+	for i := range c.at.arms {
+		switch e := &c.at.arms[i]; {
+		case e.TLS != nil:
+			return "it speaks plaintext only, and the endpoint wants TLS"
+		case e.Addr.Addr().Zone() != "":
+			return "it knows no IPv6 zones"
+		}
 	}
 	return fastMissing
 }
@@ -108,9 +118,6 @@ func (c *Config) settleNumbers() error {
 	if c.MaxConns == 0 {
 		c.MaxConns = defaultConns
 	}
-	if c.Endpoint.Keys == 0 {
-		c.Endpoint.Keys = 1
-	}
 	if c.Shards == 0 {
 		c.Shards = max(1, runtime.GOMAXPROCS(0)-1)
 	}
@@ -121,8 +128,6 @@ func (c *Config) settleNumbers() error {
 		return fmt.Errorf("max connections %d is negative: set MaxConns to 1 or more", c.MaxConns)
 	case c.MaxRate < 0:
 		return fmt.Errorf("max rate %g/s is negative: set MaxRate, or 0 for no bound", c.MaxRate)
-	case c.Endpoint.Keys < 0:
-		return fmt.Errorf("endpoint has %d connection identities: set Keys to 1 or more", c.Endpoint.Keys)
 	case c.Shards < 0:
 		return fmt.Errorf("shards %d is negative: set Shards, or 0 for the default", c.Shards)
 	case c.Spin < 0 || c.Spin > time.Millisecond:
@@ -133,9 +138,6 @@ func (c *Config) settleNumbers() error {
 }
 
 func countKinds(ops []Operation) (wires, calls int, err error) {
-	if len(ops) == 0 || len(ops) > 255 {
-		return 0, 0, fmt.Errorf("%d operations: give 1 to 255", len(ops))
-	}
 	for _, o := range ops {
 		switch {
 		case o.Weight < 1:
@@ -188,6 +190,8 @@ type segment struct {
 	id      uint32
 	process Process // nil for a closed loop
 	closed  Closed
+	arm     int
+	drains  bool // it ends when all its calls have ended
 	start   int64
 	length  int64
 	base    uint64 // number of its first call

@@ -2,8 +2,6 @@
 
 package load
 
-import "net/netip"
-
 // liveCall is a call that has not ended.
 type liveCall struct {
 	i                            uint64
@@ -128,15 +126,14 @@ type pool struct {
 	made         uint32
 	shards       uint32
 	shard        uint32
-	remote       netip.AddrPort
 }
 
 func (p *pool) init(c Config, k int) {
 	p.most = (c.MaxConns + c.Shards - 1 - k) / c.Shards
-	p.keys = make([]keyPool, c.Endpoint.Keys)
-	p.dialRequests.slots = make([]int32, c.Endpoint.Keys)
+	p.keys = make([]keyPool, c.at.keys)
+	p.dialRequests.slots = make([]int32, c.at.keys)
 	p.dialGap = c.growGap() * int64(c.Shards)
-	p.shards, p.shard, p.remote = uint32(c.Shards), uint32(k), c.Endpoint.Addr
+	p.shards, p.shard = uint32(c.Shards), uint32(k)
 }
 
 // hasRoom reports whether one more connection is possible, perhaps in place of an idle one.

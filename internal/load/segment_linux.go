@@ -42,7 +42,7 @@ func (s *shard) launch() {
 	for n := 0; n < maxLaunches && s.startNext(); n++ {
 	}
 	s.resume()
-	if s.source.hasEnded(s.now) {
+	if s.source.hasEnded(s.now, int(s.tally[nWaiting]+s.tally[nInFlight])) {
 		s.reportSegment()
 	}
 }
@@ -110,11 +110,9 @@ func (s *shard) nextCall() *liveCall {
 	} else {
 		s.free = c.next
 	}
-	op := s.mix.pick(i)
+	op := s.cfg.at.pick(s.source.seg.arm, i)
 	*c = liveCall{i: i, intended: at, op: op, worker: worker, segment: s.source.seg.id}
-	if n := s.cfg.Endpoint.Keys; n > 1 {
-		c.key = int32(uint(s.cfg.Operations[op].Wire.ConnKey(i)) % uint(n))
-	}
+	c.key = int32(s.cfg.at.key(op, s.cfg.Operations[op].Wire, i))
 	s.calls.add(c)
 	s.tally[nDue]++
 	if s.cfg.KeepCalls {

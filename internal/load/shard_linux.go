@@ -17,7 +17,6 @@ import (
 type shard struct {
 	cfg     Config
 	clock   streamClock
-	mix     mix
 	timeout int64
 	handoff bool // there is no spare processor: never hold one while blocked
 
@@ -55,7 +54,7 @@ type shard struct {
 }
 
 func newShard(c Config, clock streamClock, k int) (*shard, error) {
-	s := &shard{cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout)}
+	s := &shard{cfg: c, clock: clock, timeout: int64(c.Timeout)}
 	s.source.k, s.source.shards = k, c.Shards
 	s.sends = newSends(c.Limit, clock)
 	s.in, s.out = make([]byte, 64<<10), make([]byte, 0, 4<<10)

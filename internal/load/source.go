@@ -7,6 +7,7 @@ import "time"
 type source struct {
 	k, shards int
 	seg       *segment // nil between segments
+	over      bool     // it starts no more calls
 
 	i uint64 // number within the segment of the next call
 
@@ -45,9 +46,10 @@ func (s *source) isOpen() bool   { return s.seg != nil && s.seg.process != nil }
 func (s *source) isClosed() bool { return s.seg != nil && s.seg.process == nil }
 func (s *source) end() int64     { return s.seg.start + s.seg.length }
 
-// hasEnded reports whether the segment has ended.
-func (s *source) hasEnded(now int64) bool {
-	return s.seg != nil && now >= s.end() && (!s.isOpen() || !s.hasNext)
+// hasEnded reports whether the segment has ended, given how many calls have not.
+func (s *source) hasEnded(now int64, calls int) bool {
+	s.over = s.seg != nil && now >= s.end() && (!s.isOpen() || !s.hasNext)
+	return s.over && (!s.seg.drains || calls == 0)
 }
 
 // skip skips n arrivals.
@@ -150,7 +152,7 @@ func (q *queue) pop() {
 
 // due returns when the segment has to act next.
 func (s *source) due() int64 {
-	if s.seg == nil {
+	if s.seg == nil || s.over {
 		return never
 	}
 	if s.isOpen() {

@@ -16,7 +16,6 @@ import (
 type std struct {
 	cfg     Config
 	clock   streamClock
-	mix     mix
 	timeout int64
 	base    context.Context
 	cancel  context.CancelFunc
@@ -52,7 +51,7 @@ var _ carrier = (*std)(nil)
 
 func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 	e := &std{
-		cfg: c, clock: clock, mix: newMix(c.Operations, c.Seed), timeout: int64(c.Timeout),
+		cfg: c, clock: clock, timeout: int64(c.Timeout),
 		table: newTable(len(c.Operations)),
 	}
 	e.base, e.cancel = context.WithCancel(ctx)
@@ -63,7 +62,7 @@ func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 		return nil, fmt.Errorf("start engine std: %w", err)
 	}
 	e.links.init(e.base, c)
-	if c.Endpoint.TLS != nil && slices.Contains(c.Endpoint.TLS.NextProtos, "h2") {
+	if slices.ContainsFunc(c.at.arms, func(a place) bool { return isModern(&a.Endpoint) }) {
 		e.modern = newModern(e)
 	}
 	e.all.Go(e.pace)
@@ -133,7 +132,7 @@ func (e *std) launch(now int64) {
 	for c := e.held.first(); c != nil && !e.mustWait(c, now); c = e.held.first() {
 		e.dispatch(e.held.pop(), now)
 	}
-	if e.source.hasEnded(now) {
+	if e.source.hasEnded(now, int(e.tally[nWaiting]+e.tally[nInFlight])) {
 		e.reportSegment()
 	}
 }
@@ -197,7 +196,7 @@ func (e *std) nextCall(now int64) *goCall {
 	if !ok {
 		return nil
 	}
-	c := &goCall{i: i, worker: worker, segment: e.source.seg.id, rec: Call{Operation: e.mix.pick(i), Intended: ns(at)}}
+	c := &goCall{i: i, worker: worker, segment: e.source.seg.id, rec: Call{Operation: e.cfg.at.pick(e.source.seg.arm, i), Intended: ns(at)}}
 	e.open.add(c)
 	e.tally[nDue]++
 	e.tally[nWaiting]++
@@ -362,6 +361,9 @@ func (e *std) finish(c *goCall, end ending) {
 	c.rec.Outcome, c.rec.Cause, c.rec.Done = end.outcome, end.cause, ns(max(end.at, int64(c.rec.Sent)))
 	c.rec.forgetLate()
 	e.source.release(c.worker, end.at, e.unreached(c, end))
+	if e.source.over && e.open.oldest == nil {
+		e.alarm.wake() // a segment that drains has ended
+	}
 	e.table.record(&c.rec, footnote{end.code, c.in, c.out})
 	if len(c.marks) > 0 {
 		e.table.mark(&c.rec, c.marks, e.clock)

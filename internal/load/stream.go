@@ -23,6 +23,9 @@ type Config struct {
 	Engine     Engine
 	Endpoint   Endpoint
 	Operations []Operation
+	// Arms are several targets that take turns, instead of Endpoint and Operations. A Call then has the number that its
+	// operation has among those of all arms, in their order.
+	Arms []Arm
 	// Timeout counts from a call's intended instant. Default 30 s.
 	Timeout time.Duration
 	// MaxConns bounds the pool over all keys. Default 256. The pool grows only when no connection of the call's key is
@@ -51,6 +54,8 @@ type Config struct {
 	Host func() *Processors
 	// Seed draws the mix of operations.
 	Seed uint64
+	at *places // where calls go; set by Open
+
 	// First is the number of the first call. Calls of the same numbers may ask the same again.
 	First uint64
 }
@@ -100,6 +105,8 @@ type Closed struct {
 	Workers  int
 	Ramp     time.Duration // workers start evenly over this time
 	Duration time.Duration
+	// Arm is the arm that is called. With several arms, the segment ends when all its calls have ended.
+	Arm int
 }
 
 // Segment is one segment of load as it was offered.

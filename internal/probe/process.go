@@ -182,13 +182,11 @@ func (u *usage) add(root fs.FS, pid int, s status, live bool) {
 	}
 }
 
-// ownCPU prefers the process's CPU clock, in nanoseconds, to stat's ticks of 10 ms. The clock's id is made from the pid
-// as clock_getcpuclockid(3) does: CPUCLOCK_SCHED (2) of the whole process.
+// ownCPU prefers the process's CPU clock, in nanoseconds, to stat's ticks of 10 ms.
 func ownCPU(pid int, s status, live bool) float64 {
 	if live {
-		var ts unix.Timespec
-		if unix.ClockGettime(int32(^pid<<3|2), &ts) == nil {
-			return float64(ts.Nano()) / 1e9
+		if spent, ok := processClock(pid); ok {
+			return spent
 		}
 	}
 	return s.self

@@ -160,6 +160,15 @@ type Window struct {
 	Block     int           `json:"block"`
 	Start     time.Duration `json:"start"`
 	End       time.Duration `json:"end"`
+	// Turns are the parts of the window that belong to the treatment, where treatments take turns, in order. A call of the
+	// window that is due in none of them was the first of a turn, and its times do not count.
+	Turns []Turn `json:"turns,omitempty"`
+}
+
+// A Turn is one turn of a treatment. Turns of all treatments that have the same place among a window's are one round.
+type Turn struct {
+	Start time.Duration `json:"start"`
+	End   time.Duration `json:"end"`
 }
 
 // Surroundings is what the host did during a block, for tare and for others, as differences.

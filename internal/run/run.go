@@ -70,6 +70,8 @@ type Load struct {
 	// KeepMix leaves the trespasses of the mix in it with their weights: Trespass is the share of those that it lacks.
 	KeepMix bool
 	Abort   *Abort
+	// Turns lays out the blocks in which the treatments take turns; nil: they have trials, one after another.
+	Turns *design.Turns
 	// Prove moves the levers that the target has, one after another, to try what a limit predicts.
 	Prove bool
 }

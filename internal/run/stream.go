@@ -70,17 +70,29 @@ func (a *Arm) streamConfig() (load.Config, error) {
 	return cfg, nil
 }
 
-// Audit records what the generator did between two states of a stream, and warns if max_rate delayed so many scheduled
-// calls that it shows. g has what a drive measures in its own way: the seconds, the CPU time and the effort.
+// Audit records what the generator did between two states of a stream. g has what a drive measures in its own way: the
+// seconds, the CPU time and the effort.
 func (a *Arm) Audit(from, to load.Progress, g record.Generator) error {
+	return a.Record(Between(from, to, g), to.Held-from.Held)
+}
+
+// Between adds to g what happened between two states of a stream.
+func Between(from, to load.Progress, g record.Generator) record.Generator {
+	g.Offered += to.Due - from.Due
+	g.Sent += to.Sent - from.Sent
+	g.Unsendable += to.UnsentTimeouts - from.UnsentTimeouts
+	g.BytesIn += to.BytesIn - from.BytesIn
+	g.BytesOut += to.BytesOut - from.BytesOut
+	return g
+}
+
+// Record records what the generator did, and warns if max_rate held so many calls back that it shows.
+func (a *Arm) Record(g record.Generator, held uint64) error {
 	g.Treatment, g.Block, g.Engine = a.Trial.Treatment, a.Trial.Block, string(a.Load.Engine)
-	g.Offered, g.Sent, g.Unsendable = to.Due-from.Due, to.Sent-from.Sent, to.UnsentTimeouts-from.UnsentTimeouts
-	g.BytesIn, g.BytesOut = to.BytesIn-from.BytesIn, to.BytesOut-from.BytesOut
 	g.Workers, g.Placement = a.Load.workers(), a.placed[a.Trial.Treatment]
 	if err := a.Writer.Generator(g); err != nil {
 		return err
 	}
-	held := to.Held - from.Held
 	if held == 0 || float64(held) < limiting*float64(g.Offered) && g.Unsendable == 0 {
 		return nil
 	}

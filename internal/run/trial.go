@@ -211,7 +211,17 @@ func (x *Stage) Probes(t design.Treatment) []probe.Probe {
 
 // Sample reads every probe once. A probe that cannot be read is a warning only.
 func (a *Arm) Sample(ctx context.Context, when record.When, point int) error {
-	var all []metric.Sample
+	all, err := a.read(ctx, when)
+	if err != nil {
+		return err
+	}
+	return a.Writer.Samples(record.Samples{
+		Treatment: a.Trial.Treatment, Block: a.Trial.Block, When: when, Point: point, Samples: all,
+	})
+}
+
+// read reads every probe once.
+func (a *Arm) read(ctx context.Context, when record.When) (all []metric.Sample, err error) {
 	at := a.Env.Clock.Now().Sub(a.start)
 	probes := a.Probes(a.Treatment)
 	if when == record.After {
@@ -223,14 +233,12 @@ func (a *Arm) Sample(ctx context.Context, when record.When, point int) error {
 			w := record.Warning{Treatment: a.Trial.Treatment, Text: fmt.Sprintf("probe of %s, %s the trial: %v",
 				p.Subject(), when, err)}
 			if err := a.Writer.Warning(w); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		all = append(all, probe.Stamp(s, at)...)
 	}
-	return a.Writer.Samples(record.Samples{
-		Treatment: a.Trial.Treatment, Block: a.Trial.Block, When: when, Point: point, Samples: all,
-	})
+	return all, nil
 }
 
 // readWithin bounds the reading of a probe around a trial: a hanging probe must not keep the run from ending.

@@ -100,8 +100,8 @@ func (x *blocks) look(b int, late bool) (stop bool, err error) {
 // last is the number of the last block, as far as known.
 func (x *blocks) last() int { return max(x.Blocks.Most, x.again) }
 
-// block measures every arm once. Arms whose operations have their own clock run side by side and take turns; others run
-// one after another, each under its own load.
+// block measures every arm once. Arms whose operations have their own clock take turns batch by batch, and those that
+// are called at a rate turn by turn; where they cannot, one has its trial after another.
 func (x *blocks) block(ctx context.Context, b int, trials []design.Trial) error {
 	ops, err := x.Operations(x.Treatments[0])
 	if err != nil {
@@ -109,6 +109,10 @@ func (x *blocks) block(ctx context.Context, b int, trials []design.Trial) error 
 	}
 	if len(ops) > 0 && !slices.ContainsFunc(ops, func(op load.Operation) bool { return op.Batch == nil }) {
 		do := func(ctx context.Context, arms []*run.Arm) error { return x.sideBySide(ctx, b, arms) }
+		return x.Measure(ctx, do, trials...)
+	}
+	if x.Load.Turns != nil {
+		do := func(ctx context.Context, arms []*run.Arm) error { return x.inTurns(ctx, b, arms, *x.Load.Turns) }
 		return x.Measure(ctx, do, trials...)
 	}
 	for _, t := range trials {

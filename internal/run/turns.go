@@ -1,0 +1,184 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sort"
+
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/probe"
+	"tare/internal/record"
+)
+
+// Turns is one stream of load that arms share. They are called in turns.
+type Turns struct {
+	load.Stream
+	arms    []*Arm
+	firstOp []int // of each arm among the operations of the stream, and their number at the end
+	keys    []int
+	// endpoints are the addresses of the arms; the zero value for Go calls.
+	endpoints []netip.AddrPort
+}
+
+// OpenTurns opens one stream of load to several arms. seed draws the mix of operations, which is the same for all arms.
+func OpenTurns(ctx context.Context, arms []*Arm, seed uint64) (*Turns, error) {
+	out := &Turns{arms: arms, firstOp: []int{0}}
+	cfg := arms[0].Load.Config
+	for i, a := range arms {
+		one, err := a.streamConfig()
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			cfg.Limit, cfg.Host = one.Limit, one.Host
+		}
+		cfg.Arms = append(cfg.Arms, load.Arm{Endpoint: one.Endpoint, Operations: one.Operations})
+		out.firstOp = append(out.firstOp, out.firstOp[i]+len(one.Operations))
+		out.keys, out.endpoints = append(out.keys, max(1, one.Endpoint.Keys)), append(out.endpoints, one.Endpoint.Addr)
+	}
+	cfg.Seed, cfg.KeepCalls = seed, true
+	open := load.Open
+	if arms[0].Open != nil {
+		open = arms[0].Open
+	}
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the load stream: %w", err)
+	}
+	for _, a := range arms {
+		a.breaches.follow(s)
+	}
+	if abort := arms[0].Load.Abort; abort != nil {
+		s = &brake{Stream: s, abort: *abort}
+	}
+	out.Stream = s
+	return out, nil
+}
+
+// Shared reports whether an arm's target may be another arm's, too: both have one address, or none.
+func (t *Turns) Shared(arm int) bool {
+	for k := range t.arms {
+		if k != arm && t.endpoints[k] == t.endpoints[arm] {
+			return true
+		}
+	}
+	return false
+}
+
+// Keys returns the number of identities of an arm's callers.
+func (t *Turns) Keys(arm int) int { return t.keys[arm] }
+
+// OfArm returns the calls of one arm, with the numbers that its operations have in the arm.
+func (t *Turns) OfArm(arm int, calls []load.Call) []load.Call {
+	var out []load.Call
+	for _, c := range calls {
+		if op, ok := t.own(arm, int(c.Operation)); ok {
+			c.Operation = uint8(op)
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// CellsOf returns the histograms of one arm's calls.
+func (t *Turns) CellsOf(arm int, cells []load.Cell) []load.Cell {
+	var out []load.Cell
+	for _, c := range cells {
+		if op, ok := t.own(arm, c.Operation); ok {
+			c.Operation = op
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// own returns the number that an operation of the stream has in an arm; ok is false if it is another arm's.
+func (t *Turns) own(arm, operation int) (op int, ok bool) {
+	of := sort.SearchInts(t.firstOp, operation+1) - 1
+	return operation - t.firstOp[arm], of == arm
+}
+
+// A Spending is the CPU time that the processes of an arm use in its turns, by subject. The processes of two arms may be
+// the same, so what they use between two readings is not one arm's.
+type Spending struct {
+	*Arm
+	shared bool
+	first  []metric.Sample // of all probes, before the first turn
+	clocks map[string][]func() (float64, bool)
+	before map[string]float64
+	spent  map[string]float64
+	lost   map[string]bool // a clock could not be read
+}
+
+// Spending reads every probe of an arm before its first turn, and finds the clocks of its processes. shared says that
+// they may be another arm's, too.
+func (a *Arm) Spending(ctx context.Context, shared bool) (*Spending, error) {
+	s := &Spending{
+		Arm: a, shared: shared, clocks: map[string][]func() (float64, bool){}, before: map[string]float64{},
+		spent: map[string]float64{}, lost: map[string]bool{},
+	}
+	var err error
+	if s.first, err = a.read(ctx, record.Before); err != nil {
+		return nil, err
+	}
+	for _, p := range a.Probes(a.Treatment) {
+		if read, err := probe.ClockOf(ctx, p); err == nil {
+			s.clocks[p.Subject()] = append(s.clocks[p.Subject()], read)
+		}
+	}
+	return s, s.write(record.Before, s.first)
+}
+
+// Begin reads the clocks before a turn.
+func (s *Spending) Begin() { s.read(func(subject string, at float64) { s.before[subject] = at }) }
+
+// End reads them after it, and adds what was used in it.
+func (s *Spending) End() {
+	s.read(func(subject string, at float64) { s.spent[subject] += at - s.before[subject] })
+}
+
+func (s *Spending) read(take func(subject string, at float64)) {
+	for subject, clocks := range s.clocks {
+		sum := 0.0
+		for _, read := range clocks {
+			at, ok := read()
+			if !ok {
+				s.lost[subject] = true
+			}
+			sum += at
+		}
+		take(subject, sum)
+	}
+}
+
+// Close reads every probe after the last turn. The record then has CPU times as if processes with a clock had run in the
+// arm's own turns only, and none of shared processes without one.
+func (s *Spending) Close(ctx context.Context) error {
+	after, err := s.Arm.read(ctx, record.After)
+	if err != nil {
+		return err
+	}
+	var kept []metric.Sample
+	for _, x := range after {
+		if x.Metric == probe.CPU.Name {
+			_, clocked := s.clocks[x.Subject]
+			start, known := probe.Find(s.first, x.Subject, probe.CPU)
+			switch {
+			case clocked && known && !s.lost[x.Subject]:
+				x.Value = start + s.spent[x.Subject]
+			case s.shared || clocked:
+				continue
+			}
+		}
+		kept = append(kept, x)
+	}
+	return s.write(record.After, kept)
+}
+
+func (s *Spending) write(when record.When, samples []metric.Sample) error {
+	return s.Writer.Samples(record.Samples{
+		Treatment: s.Trial.Treatment, Block: s.Trial.Block, When: when, Samples: samples,
+	})
+}
