@@ -84,8 +84,19 @@ func (s *Spec) LockKey() string {
 func (s *Spec) Says() area.Says {
 	return area.Says{
 		Loopback: s.loopback(), LockKey: s.LockKey(), SecretFiles: s.SecretFiles(), Conditions: s.Conditions(),
-		Forecast: s.Forecast, Creates: s.Creates,
+		Forecast: s.Forecast, Creates: s.Creates, Alone: s.alone,
 	}
+}
+
+// alone says why treatments must have trials of their own: on a control plane that they share, the policies of one must
+// not be weighed along with another's.
+func (s *Spec) alone(treatments []design.Treatment) string {
+	for _, t := range treatments {
+		if p, err := s.plan(t); err == nil && (p.foreign || p.shared) {
+			return "on a control plane that treatments share, policies are in force for one at a time"
+		}
+	}
+	return ""
 }
 
 func (s *Spec) loopback() bool {

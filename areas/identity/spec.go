@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/area"
 	"tare/areas/identity/reference"
@@ -139,8 +140,33 @@ func (s *Spec) distinct() bool {
 func (s *Spec) Says() area.Says {
 	return area.Says{
 		Loopback: kit.LoopbackURL(s.URL), LockKey: s.LockKey(), Stages: s.Stages(), Conditions: s.Conditions(),
-		Forecast: s.Forecast, Creates: s.Creates,
+		Forecast: s.Forecast, Creates: s.Creates, Alone: s.alone,
 	}
+}
+
+// shortLived is the life of a token below which turns would change how often it is renewed for a call.
+const shortLived = 10 * time.Minute
+
+// alone says why treatments must have trials of their own: what tare's own server does over time depends on how often
+// it is called within longer than a turn.
+func (s *Spec) alone(treatments []design.Treatment) string {
+	for _, t := range treatments {
+		p, err := s.plan(t)
+		if err != nil || p.url != nil {
+			continue
+		}
+		switch k := &p.knobs; {
+		case k.CPUQuota > 0:
+			return "a CPU quota is shared out over longer than a turn"
+		case k.QuotaRate > 0:
+			return "a quota of exchanges is refilled over longer than a turn"
+		case k.LivenessPeriod > 0:
+			return "liveness probes come over longer than a turn"
+		case k.Cache && k.TTL < shortLived:
+			return "cached tokens expire, and are renewed, over longer than a turn"
+		}
+	}
+	return ""
 }
 
 // plan applies the levels of t to s. Errors name the level.

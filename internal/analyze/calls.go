@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"tare/internal/hist"
 	"tare/internal/load"
@@ -53,7 +54,7 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 	if err := t.EachCalls(g.take); err != nil {
 		return nil, err
 	}
-	x.seconds = (w.End - w.Start).Seconds()
+	x.seconds, x.turns = g.length().Seconds(), g.turns != nil
 	all := a.measureCalls(x, g)
 	x.audit = g.audit()
 	x.opinion = a.trialOpinion(t, g, all, &x.audit)
@@ -77,12 +78,13 @@ func (a *analysis) measureCalls(x *extract, g *gathering) durations {
 		}
 		x.counted = append(x.counted, one.counted)
 		whole.due, whole.outcomes.OK = whole.due+one.due, whole.outcomes.OK+one.outcomes.Good()
+		whole.rounds.join(&one.rounds)
 		if name = one.name; len(g.per) > 1 {
-			a.callMeasures(x, name, &one.tally, &own)
+			a.callMeasures(x, name, one, &own)
 			name = ""
 		}
 	}
-	a.callMeasures(x, name, &whole.tally, &all)
+	a.callMeasures(x, name, &whole, &all)
 	targetMeasures(x, name, float64(whole.outcomes.Good()))
 	return all[0]
 }
@@ -137,6 +139,7 @@ func (s *slots) of(operation uint8) int {
 type gathering struct {
 	trial   *record.Trial
 	window  load.Segment
+	turns   *turns // nil: the treatment had the window for itself
 	slots   *slots
 	per     []gathered // by slot
 	auditor signature.Auditor
@@ -149,10 +152,13 @@ type gathering struct {
 type gathered struct {
 	counted
 	callTimes
+	rounds rounds
 }
 
 func newGathering(t *record.Trial, w load.Segment) *gathering {
-	g := &gathering{trial: t, window: w, slots: newSlots(t), auditor: signature.Auditor{Now: math.MaxInt64}}
+	g := &gathering{
+		trial: t, window: w, turns: turnsOf(t), slots: newSlots(t), auditor: signature.Auditor{Now: math.MaxInt64},
+	}
 	for _, name := range g.slots.names {
 		g.per = append(g.per, gathered{counted: newCounted(name)})
 	}
@@ -168,15 +174,22 @@ func (g *gathering) take(calls []load.Call) {
 			g.per = append(g.per, gathered{counted: newCounted(g.slots.names[k])})
 		}
 		x := &g.per[k]
-		if c.Done > 0 && c.Outcome.Good() && c.Done >= g.window.Start && c.Done < g.window.End {
+		round, settled, due := g.due(c)
+		if g.ended(c, due) {
 			x.good++
 		}
-		if c.Intended < g.window.Start || c.Intended >= g.window.End {
+		if !due {
+			continue
+		}
+		x.countDue(c)
+		x.take(c, c.Done == 0, ownCauses(g.trial, int(c.Operation)))
+		if c.Done > 0 {
+			x.countAnswer(c, g.trial)
+		}
+		if !settled {
 			continue
 		}
 		g.auditor.Add(c)
-		x.countDue(c)
-		x.take(c, c.Done == 0, ownCauses(g.trial, int(c.Operation)))
 		for i, of := range timesOf {
 			if d, ok := of(c, c.Done == 0); ok {
 				x.callTimes[i].Add(int64(d))
@@ -186,15 +199,52 @@ func (g *gathering) take(calls []load.Call) {
 		if c.Done == 0 {
 			continue
 		}
-		x.countAnswer(c, g.trial)
+		if g.turns != nil {
+			x.rounds.add(round, c.Response())
+		}
 		g.seconds += c.Response().Seconds()
 		g.refused = g.refused || c.Outcome == load.ConnFailed
 	}
 }
 
-// audit judges the generator by the calls, and by what only the runner knew.
+// due reports whether a call was due in the window and, where treatments take turns, in a turn of this one: in which,
+// and whether its times count.
+func (g *gathering) due(c *load.Call) (round int, settled, ok bool) {
+	if c.Intended < g.window.Start || c.Intended >= g.window.End {
+		return 0, false, false
+	}
+	if g.turns == nil {
+		return 0, true, true
+	}
+	return g.turns.of(c.Intended)
+}
+
+// ended reports whether a good call ended in the window. Of turns it counts if it was due in one.
+func (g *gathering) ended(c *load.Call, due bool) bool {
+	if c.Done == 0 || !c.Outcome.Good() {
+		return false
+	}
+	if g.turns != nil {
+		return due
+	}
+	return c.Done >= g.window.Start && c.Done < g.window.End
+}
+
+// length is how long the treatment was called.
+func (g *gathering) length() time.Duration {
+	if g.turns != nil {
+		return g.turns.length()
+	}
+	return g.window.End - g.window.Start
+}
+
+// audit judges the generator by the calls, and by what only the runner knew. Where treatments take turns, a delay of the
+// host meets few of them, which the medians over rounds ignore: then lateness alone spoils nothing.
 func (g *gathering) audit() audited {
 	out := g.auditor.Audit(0).OnTime()
+	if g.turns != nil && !out.Valid && out.AchievedRatio >= sentShare {
+		out.Valid, out.Reason = true, ""
+	}
 	for _, x := range g.trial.Generator {
 		if x.Reason != "" {
 			out.Valid, out.Reason = false, x.Reason
@@ -214,7 +264,7 @@ func (x *counted) countAnswer(c *load.Call, t *record.Trial) {
 
 // callMeasures adds the measures of one operation's calls. Of their times only the response times are kept one by one,
 // and those that a budget asks for.
-func (a *analysis) callMeasures(x *extract, operation string, t *tally, all *[len(timesOf)]durations) {
+func (a *analysis) callMeasures(x *extract, operation string, t *gathered, all *[len(timesOf)]durations) {
 	if t.due == 0 {
 		return
 	}
@@ -231,6 +281,9 @@ func (a *analysis) callMeasures(x *extract, operation string, t *tally, all *[le
 		one := add(m, "p50", stat.SampleQuantile(.5, s))
 		if m.Name == metric.Response.Name || asked {
 			one.of, one.samples = "calls", []blockSample{s}
+		}
+		if m.Name == metric.Response.Name && x.turns {
+			one.rounds = [][]float64{t.rounds.medians()}
 		}
 	}
 	good := float64(t.outcomes.Good())

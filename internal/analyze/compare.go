@@ -90,6 +90,10 @@ func (a *analysis) design(c *comparison) {
 		Unblocked: p.Unblocked,
 		Late:      c.late, Dropped: c.dropped,
 	}
+	if t := p.Load.Turns; t != nil {
+		out.Turn, out.Rounds = t.Length.Seconds(), t.Rounds
+	}
+	out.Trials = p.Load.NoTurns
 	if out.Planned == 0 && len(c.arms) > 0 {
 		out.Planned = len(p.Trials) / len(c.arms)
 	}

@@ -53,6 +53,8 @@ type measure struct {
 	value   []float64     // by block; NaN: not measured
 	samples []blockSample // by block; nil: none
 	of      string        // what samples are: "calls", "batches", or "" where a block has one value only
+	// rounds are the medians of the turns of each block, where treatments take turns: by block and round.
+	rounds [][]float64
 	// weight is how many calls a block's share is of; only of shares.
 	weight []float64
 	// known are the values that were computed from samples, by quantile.
@@ -93,6 +95,12 @@ func (d *dataset) add(m *measure) {
 	}
 	x.value = append(x.value, m.value...)
 	x.weight = append(x.weight, m.weight...)
+	if len(m.rounds) > 0 {
+		for len(x.rounds) < len(x.value)-1 {
+			x.rounds = append(x.rounds, nil)
+		}
+		x.rounds = append(x.rounds, m.rounds...)
+	}
 	if x.of != "" {
 		x.samples = append(x.samples, m.samples...)
 	}

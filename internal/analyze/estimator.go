@@ -21,6 +21,7 @@ import (
 //	exact         median                          difference of medians, which needs no interval
 //	else          median, order statistics        Hodges-Lehmann of log ratios within blocks; of differences, where a
 //	                                              value is not above 0
+//	turns, p50                                    Hodges-Lehmann of each block's median over rounds of log ratios
 //
 // Values that were not taken in interleaved blocks are compared by Hodges-Lehmann's shift between two samples, and
 // tails not at all.
@@ -90,6 +91,9 @@ func (e estimator) between(x, y *measure, inUnit bool) (*contrast, error) {
 		}
 		return e.ofTails(bothSamples(x.samples, y.samples)), nil
 	}
+	if e.quantile == x.main && len(x.rounds) > 0 && len(y.rounds) > 0 {
+		return e.ofRounds(x, y)
+	}
 	base, treated := x.values(e.quantile), y.values(e.quantile)
 	if base == nil || treated == nil {
 		return nil, fmt.Errorf("the record has no %s of %s", e.quantile, e.metric.Name)
@@ -157,12 +161,35 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 	return c, nil
 }
 
+// ofRounds compares turns of equal rounds.
+func (e estimator) ofRounds(x, y *measure) (*contrast, error) {
+	var d, base []float64
+	for b := range min(len(x.rounds), len(y.rounds)) {
+		if log, ok := stat.RoundRatio(x.rounds[b], y.rounds[b]); ok {
+			d, base = append(d, log), append(base, x.value[b])
+		}
+	}
+	if len(d) < minBlocks {
+		return nil, fmt.Errorf("%s with enough turns of both: an effect needs %d", unit.Count(len(d), "block"), minBlocks)
+	}
+	c := &contrast{metric: e.metric, base: stat.Quantile(measuredOnly(base), 0.5)}
+	c.effect.Unit = ownUnit(e.metric)
+	c.effect.Metric, c.effect.Kind, c.effect.Blocks = e.metric.Name, kindRatio, len(d)
+	c.differences(d)
+	return c, nil
+}
+
 // within compares values of equal blocks.
 func (c *contrast) within(x, y []float64) {
 	d := make([]float64, len(x))
 	for i := range d {
 		d[i] = y[i] - x[i]
 	}
+	c.differences(d)
+}
+
+// differences compares by the differences within blocks.
+func (c *contrast) differences(d []float64) {
 	c.same = !slices.ContainsFunc(d, func(v float64) bool { return v != 0 })
 	c.least = stat.LeastRankP(len(d))
 	c.test = func(level float64) (stat.Test, error) { return stat.HodgesLehmann(d, level) }

@@ -69,7 +69,8 @@ func (c *comparison) gating(budgets []budget.Budget) (out gates) {
 		case m.metric.Name == metric.Service.Name && m.of == "batches" && !c.has(m.operation, metric.CPU.Name):
 			// It is of another tool's calls.
 			out.add(gate{m.operation, m.metric.Name, m.main})
-		case m.metric.Name == metric.Response.Name && c.wholeMix(m.operation) && c.fewest(m) >= minCalls:
+		case m.metric.Name == metric.Response.Name && c.wholeMix(m.operation) &&
+			(len(m.rounds) > 0 || c.fewest(m) >= minCalls):
 			out.add(gate{m.operation, m.metric.Name, m.main})
 		}
 	}

@@ -40,11 +40,13 @@ func (l *losses) add(b *block) bool {
 	return true
 }
 
+// sentShare is the share of calls from which on the generator sent what it should, as package signature has it.
+const sentShare = 0.99
+
 // late reports whether the generator sent every call, some of them later than it may: that spoils times, and nothing
 // else.
 func (x *extract) late() bool {
-	const sent = 0.99 // as package signature has it
-	return !x.audit.Valid && x.audit.AchievedRatio >= sent &&
+	return !x.audit.Valid && x.audit.AchievedRatio >= sentShare &&
 		!slices.ContainsFunc(x.trial.Generator, func(g record.Generator) bool { return g.Reason != "" })
 }
 

@@ -43,6 +43,12 @@ func (a *app) planBlocks(ctx context.Context, e *config.Experiment, made area.Pr
 	}
 	p("blocks", "at most %d, each with all %d arms in random order; results are judged after %s, and the run ends when "+
 		"they are decided", e.Blocks, arms, strings.Join(parts, ", "))
+	if t, why := e.LayTurns(); t != nil {
+		p("turns", "of %s, %d of each arm in a block, in an order drawn for each round; calls of two arms are never in "+
+			"flight together", unit.Duration(t.Length), t.Rounds)
+	} else if why != "" {
+		p("trials", "each arm has its own in a block, one after another: %s", why)
+	}
 	block := blockTime(e, made)
 	blocks := time.Duration(e.Blocks) * block
 	first, last := made.Once+time.Duration(looks[0])*block, made.Once+blocks
@@ -101,7 +107,11 @@ func blockTime(e *config.Experiment, made area.Program) time.Duration {
 		}
 	} else {
 		d := time.Duration(e.Load.Duration)
-		trial += d + min(max(d/5, 500*time.Millisecond), 10*time.Second)
+		warm := min(max(d/5, 500*time.Millisecond), 10*time.Second)
+		if turns, _ := e.LayTurns(); turns != nil {
+			d, warm = turns.Block(1), max(100*time.Millisecond, 2*turns.Length)
+		}
+		trial += d + warm
 	}
 	return time.Duration(len(e.Arms()))*trial + made.Block
 }

@@ -131,6 +131,9 @@ func without(scope *budget.Scope, name string) []design.Treatment {
 // responseGate says whether the median response can decide. alone: no other metric can.
 func responseGate(e *config.Experiment, alone bool) string {
 	l := &e.Load
+	if turns, _ := e.LayTurns(); turns != nil {
+		return fmt.Sprintf("response.p50, from the medians of %d turns per block", turns.Rounds)
+	}
 	if l.Closed != nil {
 		return fmt.Sprintf("response.p50, if the workers make %d calls in every block (%v)", analyze.MinCalls, l.Duration)
 	}

@@ -345,6 +345,7 @@ func request(e *config.Experiment, seed uint64) run.Request {
 		Trespass: float64(e.Load.Trespass), KeepMix: e.Load.KeepMix,
 	}
 	l.Conditions, l.Commands = e.Load.BroughtAbout()
+	l.Turns, l.NoTurns = e.LayTurns()
 	if w := e.Load.Closed; w != nil {
 		l.Closed = &load.Closed{Workers: w.Workers, Ramp: time.Duration(w.Ramp)}
 	}

@@ -63,5 +63,9 @@ func asPlanned(e *config.Experiment, rec *record.Record) *config.Experiment {
 			kept = append(kept, t)
 		}
 	}
-	return e.Keeping(kept)
+	out := e.Keeping(kept)
+	if rec.Plan.Load.Turns == nil { // a record holds blocks of one kind
+		out.Load.Turns = config.TurnsOff
+	}
+	return out
 }

@@ -17,6 +17,17 @@ func (c *checker) load() {
 	c.conflicts()
 	c.conditions()
 	question.Of(c.e.Question).CheckLoad(questioned{c})
+	c.turns()
+}
+
+// turns checks that the treatments can take turns if they must.
+func (c *checker) turns() {
+	if !c.isValid("load.turns") || c.e.Load.Turns != TurnsOn || !c.decoded {
+		return
+	}
+	if _, why := c.e.WithDefaults().LayTurns(); why != "" {
+		c.fail("load.turns", "the treatments cannot take turns: %s; leave it out, and each has a trial of its own", why)
+	}
 }
 
 // positive rejects zeros: the default applies if a field is omitted.
@@ -107,7 +118,7 @@ func (c *checker) conflicts() {
 func (c *checker) ownPace() {
 	for _, name := range []string{
 		"rate", "arrivals", "duration", "timeout", "max_rate", "max_connections", "engine", "closed", "operations", "abort",
-		"precise", "spin", "shards",
+		"precise", "spin", "shards", "turns",
 	} {
 		if path := "load." + name; c.given(path) {
 			c.errorAt(path, c.key(path), "the workloads of area %s run at their own pace: nothing is offered to them; of "+

@@ -107,7 +107,10 @@ func (e *Experiment) layOut() {
 		e.Load.MaxTime = defaultMaxTime
 	}
 	if e.Load.Duration == 0 {
-		e.Load.Duration = defaultTrial
+		e.Load.Duration, e.Load.DefaultDuration = defaultTrial, true
+		if t, _ := e.LayTurns(); t != nil {
+			e.Load.Duration = unit.Duration(t.Length) * unit.Duration(t.Rounds)
+		}
 	}
 }
 

@@ -71,7 +71,11 @@ type Load struct {
 	// Workloads make a ladder of shapes that are more than a rate.
 	Workloads []Workload `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=1000" jsonschema_description:"A ladder of workloads instead of a search (capacity only): pod starts, synchronised expiry, a reboot."`
 	// Duration is the length of one trial.
-	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"Length of one trial. Default 10s for compare and scale. For soak, the time that is measured; the warm-up comes before it."`
+	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"How long each treatment is measured in a block. Default for compare and scale: 10s where treatments have trials of their own; where they take turns, a share of the block's 3 s. For soak, the time that is measured; the warm-up comes before it."`
+	// DefaultDuration reports that WithDefaults set Duration, since the file does not.
+	DefaultDuration bool `yaml:"-" json:"-"`
+	// Turns says whether treatments that are called at a rate take turns.
+	Turns Turns `yaml:"turns,omitempty" json:"turns,omitempty" jsonschema:"enum=auto,enum=on,enum=off" jsonschema_description:"Whether the treatments of compare and scale take turns of about 50 ms within a block (auto: where they can, the default; on: or the file is refused) or have one trial after another (off)."`
 	// Timeout counts from the instant at which a call was due.
 	Timeout unit.Duration `yaml:"timeout,omitempty" json:"timeout,omitempty" jsonschema_description:"When a call is given up, counted from the instant at which it was due. Default 30s."`
 	// MaxRate bounds everything that is offered.
@@ -112,6 +116,16 @@ const (
 	Constant Arrivals = "constant" // evenly spaced
 	Poisson  Arrivals = "poisson"  // exponentially distributed gaps
 	Ramp     Arrivals = "ramp"     // linearly from 0 to the rate
+)
+
+// Turns says whether treatments take turns.
+type Turns string
+
+// The ways.
+const (
+	TurnsAuto Turns = "auto" // where they can
+	TurnsOn   Turns = "on"   // or the file is refused
+	TurnsOff  Turns = "off"  // each treatment has a trial of its own in a block
 )
 
 // Engine names the machinery that carries calls, as the file spells it.

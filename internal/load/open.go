@@ -69,7 +69,7 @@ func (c *Config) normalize() error {
 	if c.at, err = newPlaces(c); err != nil {
 		return err
 	}
-	wires, calls, err := countKinds(c.Operations)
+	calls, err := countKinds(c.Operations)
 	if err != nil {
 		return err
 	}
@@ -137,22 +137,21 @@ func (c *Config) settleNumbers() error {
 	return nil
 }
 
-func countKinds(ops []Operation) (wires, calls int, err error) {
+func countKinds(ops []Operation) (calls int, err error) {
 	for _, o := range ops {
 		switch {
 		case o.Weight < 1:
-			return 0, 0, fmt.Errorf("operation %s has weight %d: set it to 1 or more", o.Name, o.Weight)
+			return 0, fmt.Errorf("operation %s has weight %d: set it to 1 or more", o.Name, o.Weight)
 		case o.Wire != nil && o.Call == nil && o.Batch == nil:
-			wires++
 		case o.Wire == nil && o.Call != nil && o.Batch == nil:
 			calls++
 		case o.Wire == nil && o.Call == nil && o.Batch != nil:
-			return 0, 0, fmt.Errorf("operation %s is a batch with a clock of its own: run it without a stream", o.Name)
+			return 0, fmt.Errorf("operation %s is a batch with a clock of its own: run it without a stream", o.Name)
 		default:
-			return 0, 0, fmt.Errorf("operation %s must have exactly one of Wire, Call and Batch", o.Name)
+			return 0, fmt.Errorf("operation %s must have exactly one of Wire, Call and Batch", o.Name)
 		}
 	}
-	return wires, calls, nil
+	return calls, nil
 }
 
 // streamClock is a stream's time: nanoseconds since it was opened. Zero means "never" in a Call, so it starts above.

@@ -54,7 +54,7 @@ type Config struct {
 	Host func() *Processors
 	// Seed draws the mix of operations.
 	Seed uint64
-	at *places // where calls go; set by Open
+	at   *places // where calls go; set by Open
 
 	// First is the number of the first call. Calls of the same numbers may ask the same again.
 	First uint64

@@ -32,7 +32,7 @@ func capacity() *Question {
 		CheckTreatments: anyTreatments,
 		CheckLoad:       checkSearched,
 		Form: Form{Load: LoadForm{
-			Without: []string{"closed", "conditions"}, Needs: map[string][]string{"rates": {"duration"}},
+			Without: []string{"closed", "conditions", "turns"}, Needs: map[string][]string{"rates": {"duration"}},
 			NotBoth: []string{"rate", "rates"},
 		}},
 		MaxConnections: searchConnections,
@@ -48,6 +48,7 @@ func anyTreatments(File) {}
 // checkSearched checks that a ladder has rates and a duration, and a search neither.
 func checkSearched(f File) {
 	refuseElsewhere(f, design.Capacity, "conditions", "guard")
+	refuseElsewhere(f, design.Capacity, "turns", "compare and scale")
 	if f.Given("load.closed") {
 		f.Refuse("load.closed", "capacity needs an open loop: closed workers slow down with the target")
 	}

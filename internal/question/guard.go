@@ -27,7 +27,7 @@ func guarding() *Question {
 		Needs:           func(o area.Offers) area.Offer { return o.Trespasses },
 		CheckTreatments: anyTreatments,
 		CheckLoad:       checkGuarded,
-		Form:            Form{Load: LoadForm{Without: []string{"closed", "rate", "workloads", "slo"}}},
+		Form:            Form{Load: LoadForm{Without: []string{"closed", "rate", "workloads", "slo", "turns"}}},
 		MaxConnections:  searchConnections,
 		AbortAfter:      soakAbort,
 		Budgets:         guardBudgets(),

@@ -37,7 +37,7 @@ func soak() *Question {
 		CheckTreatments: anyTreatments,
 		CheckLoad:       checkSoaked,
 		Form: Form{Required: []string{"load"}, Load: LoadForm{
-			Without: []string{"rates", "slo", "max_time", "conditions"}, Either: []string{"rate", "closed"},
+			Without: []string{"rates", "slo", "max_time", "conditions", "turns"}, Either: []string{"rate", "closed"},
 			Required: []string{"duration"},
 		}},
 		MaxConnections: usualConnections,
@@ -50,6 +50,7 @@ func soak() *Question {
 // checkSoaked checks that a soak has a duration and is not repeated.
 func checkSoaked(f File) {
 	refuseElsewhere(f, design.Soak, "conditions", "guard")
+	refuseElsewhere(f, design.Soak, "turns", "compare and scale")
 	if !steadyTrials(f, design.Soak, "10m", "load.max_time") { // its duration bounds the trial
 		return
 	}

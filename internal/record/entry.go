@@ -160,12 +160,13 @@ type Window struct {
 	Block     int           `json:"block"`
 	Start     time.Duration `json:"start"`
 	End       time.Duration `json:"end"`
-	// Turns are the parts of the window that belong to the treatment, where treatments take turns, in order. A call of the
-	// window that is due in none of them was the first of a turn, and its times do not count.
-	Turns []Turn `json:"turns,omitempty"`
+	// Turns are the parts of the window in which the treatment was called, where treatments take turns, in order. Those of
+	// all treatments that have the same place are one round. Settle is the begin of each turn in which times do not count.
+	Turns  []Turn        `json:"turns,omitempty"`
+	Settle time.Duration `json:"settle,omitempty"`
 }
 
-// A Turn is one turn of a treatment. Turns of all treatments that have the same place among a window's are one round.
+// A Turn is one turn of a treatment: calls that are due in it belong to it, though they may end after it.
 type Turn struct {
 	Start time.Duration `json:"start"`
 	End   time.Duration `json:"end"`
@@ -196,7 +197,10 @@ type Load struct {
 	Rates          []float64 `json:"rates,omitempty"` // of a ladder
 	Rate           float64   `json:"rate,omitempty"`
 	Workers        int       `json:"workers,omitempty"`  // of a closed loop
-	Duration       float64   `json:"duration,omitempty"` // of one trial
+	Duration       float64   `json:"duration,omitempty"` // of one treatment in a block
+	// Turns are the turns of the treatments within a block; nil: they had trials of their own, and NoTurns may say why.
+	Turns   *design.Turns `json:"turns,omitempty"`
+	NoTurns string        `json:"no_turns,omitempty"`
 }
 
 // Prepare is the result of preparing a treatment.

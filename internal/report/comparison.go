@@ -23,6 +23,12 @@ type Design struct {
 	// limit in them.
 	Late    int `json:"late,omitempty"`
 	Dropped int `json:"dropped,omitempty"`
+	// Turn is the length of a turn in seconds, where treatments that are called at a rate took turns within a block; 0:
+	// each had a trial of its own, or batches. Rounds is how many turns each had in a block.
+	Turn   float64 `json:"turn,omitempty"`
+	Rounds int     `json:"rounds,omitempty"`
+	// Trials says why treatments that are called at a rate had trials of their own.
+	Trials string `json:"trials,omitempty"`
 }
 
 // BlockValues are one metric of one treatment, block by block: what effects are estimated from.

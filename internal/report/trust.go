@@ -39,7 +39,9 @@ func (r *Report) layout() string {
 	if d.Dropped > 0 {
 		s += fmt.Sprintf(", %d more left out", d.Dropped)
 	}
-	if n := r.rounds(); n > 1 {
+	if d.Turn > 0 {
+		s += fmt.Sprintf(" × %d turns of %s", d.Rounds, unit.Seconds(d.Turn))
+	} else if n := r.rounds(); n > 1 {
 		s += fmt.Sprintf(" × %d rounds", n)
 	}
 	parts := []string{s}

@@ -72,6 +72,8 @@ type Load struct {
 	Abort   *Abort
 	// Turns lays out the blocks in which the treatments take turns; nil: they have trials, one after another.
 	Turns *design.Turns
+	// NoTurns says why they have trials of their own; empty where nothing has to be said.
+	NoTurns string
 	// Prove moves the levers that the target has, one after another, to try what a limit predicts.
 	Prove bool
 }
@@ -289,7 +291,7 @@ func (x *Stage) plan(trials []design.Trial) error {
 		Treatments: x.Treatments, Trials: trials, Load: record.Load{
 			Engine: string(l.Engine), Arrivals: arrivals, Timeout: l.Timeout.Seconds(), MaxRate: l.MaxRate,
 			MaxConnections: l.MaxConns, Rates: l.Rates,
-			Rate: l.Rate, Workers: l.workers(), Duration: l.Duration.Seconds(),
+			Rate: l.Rate, Workers: l.workers(), Duration: l.Duration.Seconds(), Turns: l.Turns, NoTurns: l.NoTurns,
 		}, Budget: x.Budget, Margin: x.Blocks.Margin, MarginGiven: x.Blocks.MarginGiven, Factors: x.Blocks.Factors,
 		Blocks: x.Blocks.Most, Looks: x.Blocks.Looks(), Quantities: x.Area.Parts().Quantities,
 	})

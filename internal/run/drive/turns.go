@@ -131,9 +131,7 @@ func (t *turning) round(ctx context.Context, number uint64) error {
 		after := t.Progress()
 		a.spending.End()
 		a.counts, a.held = run.Between(before, after, a.counts), a.held+after.Held-before.Held
-		a.turns = append(a.turns, record.Turn{
-			Start: seg.Start + t.layout.Settle, End: seg.Start + t.layout.Length,
-		})
+		a.turns = append(a.turns, record.Turn{Start: seg.Start, End: seg.Start + t.layout.Length})
 	}
 	return nil
 }
@@ -163,7 +161,7 @@ func (t *turning) end(ctx context.Context, start time.Duration, effort *load.Eff
 		return a.Writer.Cells(a.Trial.Treatment, a.Trial.Block, own)
 	}))
 	for k, a := range t.arms {
-		w := record.Window{Treatment: a.Trial.Treatment, Block: a.Trial.Block, Start: start, End: end, Turns: a.turns}
+		w := record.Window{Treatment: a.Trial.Treatment, Block: a.Trial.Block, Start: start, End: end, Turns: a.turns, Settle: t.layout.Settle}
 		g := a.counts
 		g.Seconds, g.Effort = (end - start).Seconds(), effort
 		if effort != nil {

@@ -1,0 +1,78 @@
+package analyze
+
+import (
+	"sort"
+	"time"
+
+	"tare/internal/record"
+	"tare/internal/stat"
+)
+
+// turns are the turns of a treatment in one block.
+type turns struct {
+	list   []record.Turn // in order, apart from each other
+	settle time.Duration
+}
+
+// turnsOf returns the turns of a trial; nil: its treatment had a trial for itself. Turns that overlap, as a damaged
+// record may have them, are left out.
+func turnsOf(t *record.Trial) *turns {
+	if t.Window == nil || len(t.Window.Turns) == 0 {
+		return nil
+	}
+	out := &turns{settle: t.Window.Settle}
+	end := t.Window.Start
+	for _, x := range t.Window.Turns {
+		if x.Start < end || x.End <= x.Start || x.End > t.Window.End {
+			x.Start, x.End = end, end // it keeps its place among the rounds, and has no calls
+		}
+		end = x.End
+		out.list = append(out.list, x)
+	}
+	return out
+}
+
+// of returns the round of an instant, and whether times of calls that are due then count.
+func (t *turns) of(at time.Duration) (round int, settled, ok bool) {
+	round = sort.Search(len(t.list), func(i int) bool { return t.list[i].End > at })
+	if round == len(t.list) || at < t.list[round].Start {
+		return 0, false, false
+	}
+	return round, at >= t.list[round].Start+t.settle, true
+}
+
+func (t *turns) length() (sum time.Duration) {
+	for _, x := range t.list {
+		sum += x.End - x.Start
+	}
+	return sum
+}
+
+// rounds are the response times of the calls of each round, in seconds.
+type rounds [][]float64
+
+func (r *rounds) add(round int, d time.Duration) {
+	for len(*r) <= round {
+		*r = append(*r, nil)
+	}
+	(*r)[round] = append((*r)[round], d.Seconds())
+}
+
+// join adds the calls of others.
+func (r *rounds) join(others *rounds) {
+	for i, calls := range *others {
+		for len(*r) <= i {
+			*r = append(*r, nil)
+		}
+		(*r)[i] = append((*r)[i], calls...)
+	}
+}
+
+// medians are the medians of the rounds, NaN where one has too few calls.
+func (r rounds) medians() []float64 {
+	out := make([]float64, len(r))
+	for i, calls := range r {
+		out[i] = stat.TurnMedian(calls)
+	}
+	return out
+}

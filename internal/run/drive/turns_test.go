@@ -1,0 +1,121 @@
+package drive
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/record"
+	"tare/internal/run"
+)
+
+// A turningTarget is a target whose only operation takes longer under one treatment.
+type turningTarget struct{ exactTarget }
+
+func (*turningTarget) Operations(t design.Treatment) ([]load.Operation, error) {
+	d := time.Millisecond
+	if t.ID == "on" {
+		d = 3 * time.Millisecond
+	}
+	return []load.Operation{{Name: "call", Weight: 1, Call: func(context.Context, uint64) load.Result {
+		time.Sleep(d)
+		return load.Result{Outcome: load.OK}
+	}}}, nil
+}
+
+// TestCallsTakeTurns: all arms are in force together; each has one turn in every round, in varying order, and the calls
+// of a turn have ended before the next one begins.
+func TestCallsTakeTurns(t *testing.T) {
+	const blocks = 2
+	turns := &design.Turns{Length: 20 * time.Millisecond, Rounds: 5, Settle: 2 * time.Millisecond}
+	for name, l := range map[string]run.Load{
+		"at a rate":  {Rate: 500},
+		"one worker": {Closed: &load.Closed{Workers: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &turningTarget{}
+			req, open := start(t, &s.exactTarget, run.Blocks{Most: blocks})
+			req.Area = openedArea{Area: &s.exactTarget, target: s}
+			l.Config = load.Config{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8}
+			l.Turns = turns
+			req.Load = l
+			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+				t.Fatal(status, err)
+			}
+			if s.most != len(threeArms) || s.standing != 0 {
+				t.Errorf("%d arms were in force together, %d were not taken back", s.most, s.standing)
+			}
+			r := open()
+			if r.Plan.Load.Turns == nil || *r.Plan.Load.Turns != *turns {
+				t.Errorf("the plan has turns %+v", r.Plan.Load.Turns)
+			}
+			orders := map[string]bool{}
+			for b := range blocks {
+				checkBlock(t, r, b, turns, orders)
+			}
+			if len(orders) < 2 {
+				t.Error("all rounds have one order")
+			}
+		})
+	}
+}
+
+// checkBlock checks the turns of one block, and notes their orders.
+func checkBlock(t *testing.T, r *record.Record, b int, turns *design.Turns, orders map[string]bool) {
+	t.Helper()
+	type turn struct {
+		arm       string
+		at, ended time.Duration
+	}
+	var all []turn
+	for _, trial := range r.Trials {
+		if trial.Block != b {
+			continue
+		}
+		w := trial.Window
+		if w == nil || len(w.Turns) != turns.Rounds || w.Settle != turns.Settle {
+			t.Fatalf("%s has the window %+v", trial.Treatment, w)
+		}
+		calls, err := trial.Calls()
+		if err != nil || len(calls) < turns.Rounds {
+			t.Fatalf("%s has %d calls, %v", trial.Treatment, len(calls), err)
+		}
+		for _, x := range w.Turns {
+			one := turn{arm: trial.Treatment, at: x.Start}
+			calls = slices.DeleteFunc(calls, func(c load.Call) bool {
+				if c.Intended < x.Start || c.Intended >= x.End {
+					return false
+				}
+				one.ended = max(one.ended, c.Done)
+				return true
+			})
+			all = append(all, one)
+		}
+		if len(calls) > 0 {
+			t.Errorf("%d calls of %s are in none of its turns", len(calls), trial.Treatment)
+		}
+	}
+	slices.SortFunc(all, func(x, y turn) int { return int(x.at - y.at) })
+	for i := 0; i < len(all); i += len(threeArms) {
+		round := all[i:min(len(all), i+len(threeArms))]
+		order := ""
+		seen := map[string]bool{}
+		for _, x := range round {
+			order += x.arm + " "
+			seen[x.arm] = true
+		}
+		orders[order] = true
+		if len(seen) != len(threeArms) {
+			t.Errorf("a round of block %d is %s", b, order)
+		}
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].at < all[i-1].ended {
+			t.Errorf("a turn of %s began at %v, before a call of %s had ended at %v", all[i].arm, all[i].at, all[i-1].arm,
+				all[i-1].ended)
+		}
+	}
+}
