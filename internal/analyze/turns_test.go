@@ -1,0 +1,179 @@
+package analyze
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/metric"
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+// turned is an experiment whose arms took turns on a host that is slow in every other second.
+type turned struct {
+	blocks int
+	factor float64 // of the treated arm's response times
+	late   bool    // a stall delays every call of some turns
+	seed   uint64
+}
+
+var turnLayout = design.Turns{Length: 50 * time.Millisecond, Rounds: 20, Settle: 5 * time.Millisecond}
+
+const callsPerTurn = 10
+
+func (x turned) record(t *testing.T) *record.Record {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(x.seed, 1))
+	arms := design.Arms([]design.Treatment{{ID: "off", Baseline: true}, {ID: "on"}})
+	trials := design.Plan(design.Experiment{Treatments: arms, Blocks: x.blocks, Seed: x.seed})
+	w, err := record.Create(t.TempDir(), record.Header{
+		Experiment: record.Experiment{Name: "turns", Seed: x.seed}, Area: "turnpike", Question: design.Compare,
+	}, []byte("name: turns\narea: turnpike\nquestion: compare\n"), clock.NewFake(epoch))
+	must(t, err)
+	must(t, w.Plan(record.Plan{
+		Treatments: arms, Trials: trials, Margin: .02, Blocks: x.blocks, Looks: design.Looks(x.blocks),
+		Load: record.Load{Engine: "fast", Rate: 200, Timeout: 5, Turns: &turnLayout},
+	}))
+	for b := range x.blocks {
+		calls, windows := map[string][]load.Call{}, map[string]*record.Window{}
+		for _, a := range arms {
+			windows[a.ID] = &record.Window{
+				Treatment: a.ID, Block: b, Start: time.Second,
+				End: time.Second + 3*turnLayout.Block(1), Settle: turnLayout.Settle,
+			}
+		}
+		at := time.Second
+		for range turnLayout.Rounds {
+			for _, k := range rng.Perm(len(arms)) {
+				id := arms[k].ID
+				windows[id].Turns = append(windows[id].Turns, record.Turn{Start: at, End: at + turnLayout.Length})
+				calls[id] = append(calls[id], x.turn(id, at, rng)...)
+				at += turnLayout.Length
+			}
+		}
+		for _, trial := range trials[b*len(arms) : (b+1)*len(arms)] {
+			must(t, w.TrialBegin(record.TrialBegin{Trial: trial, Operations: []string{"get"}}))
+			of := func(when record.When, cpu float64) record.Samples {
+				return record.Samples{Treatment: trial.Treatment, Block: b, When: when, Samples: []metric.Sample{
+					{Subject: "endpoint", Metric: "cpu", Value: cpu},
+				}}
+			}
+			must(t, w.Samples(of(record.Before, 1)), w.Samples(of(record.After, 1+1e-3*float64(len(calls[trial.Treatment])))),
+				w.Window(*windows[trial.Treatment]), w.Calls(trial.Treatment, b, calls[trial.Treatment]))
+			must(t, w.TrialEnd(record.TrialEnd{Treatment: trial.Treatment, Block: b, Seconds: 3, Status: record.Complete}))
+		}
+	}
+	must(t, w.Finish(record.Finish{Status: record.Complete, Seconds: 30}), w.Close())
+	r, err := record.Open(w.Dir())
+	must(t, err)
+	return r
+}
+
+// turn returns the calls of one turn. The first meets a server at rest.
+func (x turned) turn(arm string, at time.Duration, rng *rand.Rand) (out []load.Call) {
+	took := 1e6
+	if arm == "on" {
+		took *= x.factor
+	}
+	if at/time.Second%2 == 0 {
+		took *= 1.6
+	}
+	stall := time.Duration(0)
+	if x.late && rng.IntN(10) == 0 {
+		stall = 20 * time.Millisecond
+	}
+	for i := range callsPerTurn {
+		c := load.Call{Conn: 1, Intended: at + time.Duration(i)*5*time.Millisecond, Status: 200}
+		d := took * math.Exp(rng.NormFloat64()*.05)
+		if i == 0 {
+			d *= 10
+		}
+		c.Ready = c.Intended + 1
+		c.Sent = c.Ready + stall + 1000
+		c.FirstByte = c.Sent + time.Duration(d)
+		c.Done = c.FirstByte + 1000
+		out = append(out, c)
+	}
+	return out
+}
+
+// TestTurnsFindSmallDifferences on a host whose modes last longer than a round, and differ by more than the effect.
+func TestTurnsFindSmallDifferences(t *testing.T) {
+	for name, x := range map[string]turned{
+		"quiet": {blocks: 12, factor: 1.03, seed: 1}, "with stalls": {blocks: 12, factor: 1.03, late: true, seed: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rep := analyzedRecord(t, x.record(t))
+			var e *report.Effect
+			for i := range rep.Effects {
+				if nameOf(&rep.Effects[i]) == "get.response.p50" {
+					e = &rep.Effects[i]
+				}
+			}
+			if e == nil || !e.Gating || e.Blocks != x.blocks || e.Estimate < .02 || e.Estimate > .04 || e.Lo <= 0 || e.Hi > .05 {
+				t.Errorf("the effect is %+v", e)
+			}
+			if rep.AA == nil || !rep.AA.Reliable || len(rep.AA.Effects) == 0 {
+				t.Errorf("A/A %+v", rep.AA)
+			}
+			if d := rep.Design; d.Turn != .05 || d.Rounds != 20 || d.Late != 0 || d.Dropped != 0 {
+				t.Errorf("design %+v", d)
+			}
+			if rep.Verdict == report.Invalid {
+				t.Errorf("invalid: %s", rep.Reason)
+			}
+		})
+	}
+}
+
+// TestFirstCallsOfTurns are counted, and their times are not: they would be most of the 90th percentile.
+func TestFirstCallsOfTurns(t *testing.T) {
+	rep := analyzedRecord(t, turned{blocks: 6, factor: 1, seed: 3}.record(t))
+	all := uint64(6 * turnLayout.Rounds * callsPerTurn)
+	for i := range rep.Operations {
+		o := &rep.Operations[i]
+		if o.Outcomes.OK != all || math.Abs(*o.Offered-200) > 1e-6 || math.Abs(*o.Goodput-200) > 1e-6 {
+			t.Errorf("%s: %+v offered %v goodput %v", o.Treatment, o.Outcomes, *o.Offered, *o.Goodput)
+		}
+		if o.Response.N != all*9/10 || *o.Response.P90 > 3e-3 {
+			t.Errorf("%s: %d response times, p90 %v", o.Treatment, o.Response.N, *o.Response.P90)
+		}
+	}
+	for i := range rep.Treatments {
+		for _, m := range rep.Treatments[i].Metrics {
+			if m.Name == "cpu" && math.Abs(m.Value-1e-3) > 1e-9 {
+				t.Errorf("%s: %v CPU-seconds a call", rep.Treatments[i].ID, m.Value)
+			}
+		}
+	}
+}
+
+// TestDamagedTurns: overlapping turns, and turns outside of the window, have no calls, and nothing panics.
+func TestDamagedTurns(t *testing.T) {
+	sec := time.Second
+	for _, list := range [][]record.Turn{
+		{{Start: 3 * sec, End: 2 * sec}, {Start: sec, End: 2 * sec}},
+		{{Start: sec, End: 3 * sec}, {Start: 2 * sec, End: 4 * sec}},
+		{{Start: 0, End: 2 * sec}, {Start: 9 * sec, End: 20 * sec}},
+		{{Start: math.MinInt64, End: math.MaxInt64}},
+	} {
+		x := turnsOf(&record.Trial{Window: &record.Window{Start: sec, End: 10 * sec, Turns: list}})
+		last := time.Duration(0)
+		for _, one := range x.list {
+			if one.End < one.Start || one.Start < last {
+				t.Errorf("%v are kept as %v", list, x.list)
+			}
+			last = one.End
+		}
+		for at := time.Duration(0); at < 12*sec; at += sec / 2 {
+			if round, _, ok := x.of(at); ok && (at < sec || at >= 10*sec || round >= len(list)) {
+				t.Errorf("%v is in round %d of %v", at, round, list)
+			}
+		}
+	}
+}
