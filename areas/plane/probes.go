@@ -46,35 +46,18 @@ type componentProbe struct {
 	name  string
 }
 
-var _ probe.Clocked = componentProbe{}
+var _ probe.Probe = componentProbe{}
 
 // Subject implements probe.Probe.
 func (c componentProbe) Subject() string { return c.name }
 
 // Read implements probe.Probe. It is light: walking kube-apiserver's memory would slow it down while it serves.
 func (c componentProbe) Read(ctx context.Context) ([]metric.Sample, error) {
-	p, err := c.process()
-	if err != nil {
-		return nil, err
-	}
-	return p.Read(ctx)
-}
-
-// Clock implements probe.Clocked.
-func (c componentProbe) Clock(ctx context.Context) (func() (float64, bool), error) {
-	p, err := c.process()
-	if err != nil {
-		return nil, err
-	}
-	return p.Clock(ctx)
-}
-
-func (c componentProbe) process() (probe.Process, error) {
 	c.plane.mu.Lock()
 	child := c.plane.children[c.name]
 	c.plane.mu.Unlock()
 	if child == nil {
-		return probe.Process{}, fmt.Errorf("probe %s: %w", c.name, probe.ErrGone)
+		return nil, fmt.Errorf("probe %s: %w", c.name, probe.ErrGone)
 	}
-	return probe.Process{Name: c.name, PID: child.PID, StartTicks: child.StartTicks, Light: true}, nil
+	return probe.Process{Name: c.name, PID: child.PID, StartTicks: child.StartTicks, Light: true}.Read(ctx)
 }

@@ -26,18 +26,13 @@ type Restartable struct {
 	Now  func() probe.Probe
 }
 
-var _ probe.Clocked = Restartable{}
+var _ probe.Probe = Restartable{}
 
 // Subject implements probe.Probe.
 func (r Restartable) Subject() string { return r.Name }
 
 // Read implements probe.Probe.
 func (r Restartable) Read(ctx context.Context) ([]metric.Sample, error) { return r.Now().Read(ctx) }
-
-// Clock implements probe.Clocked.
-func (r Restartable) Clock(ctx context.Context) (func() (float64, bool), error) {
-	return probe.ClockOf(ctx, r.Now())
-}
 
 // ProcessMetrics returns the metrics of every process of a target that tare can read.
 func ProcessMetrics() []string { return []string{"cpu", "rss", "threads", "fds"} }

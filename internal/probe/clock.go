@@ -2,66 +2,48 @@ package probe
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// A Clocked probe can read the CPU time of its subject's processes alone, at the cost of one system call for each. That
-// is cheap enough before and after turns of some milliseconds.
-type Clocked interface {
-	Probe
-	// Clock returns what reads the processes' CPU time in seconds. It knows the processes that live now: ok is false
-	// once one of them has ended.
-	Clock(ctx context.Context) (read func() (seconds float64, ok bool), err error)
+// Clocks are the CPU clocks of the processes that probes have read, by subject. Reading one takes a system call, which
+// is cheap enough before and after a turn of some milliseconds, where reading a probe is not.
+type Clocks struct{ pids map[string][]int }
+
+type clocksKey struct{}
+
+// WithClocks returns a context in which readings of probes add the processes of this machine to the clocks, whatever
+// area a probe belongs to. One goroutine may use it.
+func WithClocks(ctx context.Context) (context.Context, *Clocks) {
+	c := &Clocks{pids: map[string][]int{}}
+	return context.WithValue(ctx, clocksKey{}, c), c
 }
 
-var _, _ Clocked = Process{}, (*Attached)(nil)
+// addClocks adds the processes of a subject to the clocks of ctx, if it has any.
+func addClocks(ctx context.Context, subject string, pids []int) {
+	if c, ok := ctx.Value(clocksKey{}).(*Clocks); ok {
+		for _, pid := range pids {
+			if !slices.Contains(c.pids[subject], pid) {
+				c.pids[subject] = append(c.pids[subject], pid)
+			}
+		}
+	}
+}
 
-// Clock implements Clocked.
-func (p Process) Clock(ctx context.Context) (func() (float64, bool), error) {
-	if p.Root != nil {
-		return nil, fmt.Errorf("probe %s: the clocks of another machine's processes cannot be read", p.Name)
-	}
-	all, err := processes(ctx, rootFS(nil))
-	if err != nil {
-		return nil, fmt.Errorf("probe %s: %w", p.Name, err)
-	}
-	if top, ok := all[p.PID]; !ok || (p.StartTicks != 0 && top.start != p.StartTicks) {
-		return nil, fmt.Errorf("probe %s: process %d: %w", p.Name, p.PID, ErrGone)
-	}
-	if self := os.Getpid(); p.PID != self {
-		delete(all, self)
-	}
-	pids := tree(all, p.PID)
-	return func() (sum float64, ok bool) {
+// Has reports whether a subject has processes with clocks.
+func (c *Clocks) Has(subject string) bool { return len(c.pids[subject]) > 0 }
+
+// Each reads the CPU time of every subject's processes, in seconds; ok is false once one of them has ended.
+func (c *Clocks) Each(take func(subject string, seconds float64, ok bool)) {
+	for subject, pids := range c.pids {
+		sum, all := 0.0, true
 		for _, pid := range pids {
 			spent, ok := processClock(pid)
-			if !ok {
-				return 0, false
-			}
-			sum += spent
+			sum, all = sum+spent, all && ok
 		}
-		return sum, true
-	}, nil
-}
-
-// Clock implements Clocked.
-func (a *Attached) Clock(ctx context.Context) (func() (float64, bool), error) {
-	a.mu.Lock()
-	p := Process{Name: a.Name, PID: a.at.pid, StartTicks: a.at.start, Root: a.Root}
-	a.mu.Unlock()
-	return p.Clock(ctx)
-}
-
-// ClockOf returns the clock of a probe; it fails if the probe has none.
-func ClockOf(ctx context.Context, p Probe) (func() (float64, bool), error) {
-	c, ok := p.(Clocked)
-	if !ok {
-		return nil, fmt.Errorf("probe %s has no clock of its own", p.Subject())
+		take(subject, sum, all)
 	}
-	return c.Clock(ctx)
 }
 
 // processClock reads the CPU clock of a process, in seconds. The clock's id is made from the pid as

@@ -58,6 +58,9 @@ func (p Process) readTree(ctx context.Context) (list []metric.Sample, pids []int
 		delete(all, self)
 	}
 	pids = tree(all, p.PID)
+	if p.Root == nil {
+		addClocks(ctx, p.Name, pids)
+	}
 	for _, pid := range pids {
 		sum.add(root, pid, all[pid], p.Root == nil)
 	}

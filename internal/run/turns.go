@@ -106,7 +106,7 @@ type Spending struct {
 	*Arm
 	shared bool
 	first  []metric.Sample // of all probes, before the first turn
-	clocks map[string][]func() (float64, bool)
+	clocks *probe.Clocks
 	before map[string]float64
 	spent  map[string]float64
 	lost   map[string]bool // a clock could not be read
@@ -116,41 +116,30 @@ type Spending struct {
 // they may be another arm's, too.
 func (a *Arm) Spending(ctx context.Context, shared bool) (*Spending, error) {
 	s := &Spending{
-		Arm: a, shared: shared, clocks: map[string][]func() (float64, bool){}, before: map[string]float64{},
-		spent: map[string]float64{}, lost: map[string]bool{},
+		Arm: a, shared: shared, before: map[string]float64{}, spent: map[string]float64{}, lost: map[string]bool{},
 	}
+	clocked, clocks := probe.WithClocks(ctx)
 	var err error
-	if s.first, err = a.read(ctx, record.Before); err != nil {
+	if s.first, err = a.read(clocked, record.Before); err != nil {
 		return nil, err
 	}
-	for _, p := range a.Probes(a.Treatment) {
-		if read, err := probe.ClockOf(ctx, p); err == nil {
-			s.clocks[p.Subject()] = append(s.clocks[p.Subject()], read)
-		}
-	}
+	s.clocks = clocks
 	return s, s.write(record.Before, s.first)
 }
 
 // Begin reads the clocks before a turn.
-func (s *Spending) Begin() { s.read(func(subject string, at float64) { s.before[subject] = at }) }
+func (s *Spending) Begin() {
+	s.clocks.Each(func(subject string, at float64, ok bool) {
+		s.before[subject], s.lost[subject] = at, s.lost[subject] || !ok
+	})
+}
 
 // End reads them after it, and adds what was used in it.
 func (s *Spending) End() {
-	s.read(func(subject string, at float64) { s.spent[subject] += at - s.before[subject] })
-}
-
-func (s *Spending) read(take func(subject string, at float64)) {
-	for subject, clocks := range s.clocks {
-		sum := 0.0
-		for _, read := range clocks {
-			at, ok := read()
-			if !ok {
-				s.lost[subject] = true
-			}
-			sum += at
-		}
-		take(subject, sum)
-	}
+	s.clocks.Each(func(subject string, at float64, ok bool) {
+		s.spent[subject] += at - s.before[subject]
+		s.lost[subject] = s.lost[subject] || !ok
+	})
 }
 
 // Close reads every probe after the last turn. The record then has CPU times as if processes with a clock had run in the
@@ -163,7 +152,7 @@ func (s *Spending) Close(ctx context.Context) error {
 	var kept []metric.Sample
 	for _, x := range after {
 		if x.Metric == probe.CPU.Name {
-			_, clocked := s.clocks[x.Subject]
+			clocked := s.clocks.Has(x.Subject)
 			start, known := probe.Find(s.first, x.Subject, probe.CPU)
 			switch {
 			case clocked && known && !s.lost[x.Subject]:
