@@ -217,6 +217,9 @@ func refusedInFlight(f *facts) *Verdict {
 	if f.Signature.Class != signature.ConcurrencyLimit || n < 1 {
 		return nil
 	}
+	if seen := f.allowance(); seen != "" {
+		return likely(RateLimit, f.setting(), seen)
+	}
 	value := fmt.Sprintf("%.0f in flight", n)
 	one := f.single()
 	switch {
@@ -273,7 +276,11 @@ func (f *facts) waitsAlone() bool {
 // connections names a limit on the connections that are served: each of them is busy all the time.
 func connections(f *facts) *Verdict {
 	one, n := f.single(), float64(f.Accepted)
-	if one == nil || n < 2 || f.Rate == 0 || f.account != nil && !f.idles() {
+	served, hang := f.servedAtOnce()
+	if n == 0 && hang {
+		n = math.Round(served)
+	}
+	if one == nil || n < 2 || f.Rate == 0 || served > 1.2*n || f.account != nil && !f.idles() {
 		return nil
 	}
 	if busy := f.Rate / one.measured().rate; math.Abs(busy-n) > 0.2*n {
@@ -281,6 +288,21 @@ func connections(f *facts) *Verdict {
 	}
 	return likely(Connections, fmt.Sprintf("%.0f at a time", n), fmt.Sprintf("%.0f connections were served, and others "+
 		"never: one call at a time gets %s, and %.0f of them the capacity", n, perSecond(one.measured().rate), n))
+}
+
+// servedAtOnce returns how many calls were served at a time at most (Little's law), in any experiment: that many
+// connections were served at least. hang says that of a target with a full listen queue no more were served with more
+// calls in flight, and those as fast as one alone: calls did not wait for each other, they hung on their connections.
+func (f *facts) servedAtOnce() (most float64, hang bool) {
+	one, x := f.single(), f.full()
+	if one == nil {
+		return 0, false
+	}
+	for _, e := range f.all {
+		most = max(most, e.measured().rate*e.Service)
+	}
+	return most, f.Signature.Class == signature.AcceptQueue && x.measured().rate*x.Service < 0.7*float64(x.InFlight) &&
+		x.Service < 1.2*one.Service
 }
 
 // slots names places for so many calls, where the target is seen to be idle meanwhile. A single one is busy all the
@@ -294,7 +316,7 @@ func slots(f *facts) *Verdict {
 		return nil
 	}
 	x := f.full()
-	if x.Transfer >= partly*x.Service || n > 1.15 && !f.independent() {
+	if _, hang := f.servedAtOnce(); hang || x.Transfer >= partly*x.Service || n > 1.15 && !f.independent() {
 		return nil
 	}
 	return likely(Slots, inFlight(n), fmt.Sprintf("it is full with %s: with %d each takes %s, and with %d %s", inFlight(n),
