@@ -1,0 +1,138 @@
+package montecarlo
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"tare/internal/stat"
+)
+
+const turnEffect = 0.03 // by how much longer the treated arm's calls take
+
+// turnGrid is what comparisons on all classes of hosts with all services showed: by class, service and value.
+type turnGrid map[string]map[string][]*turnTally
+
+func runGrid(ctx context.Context, s Study, values []BlockValue) (turnGrid, error) {
+	g := turnGrid{}
+	for _, h := range TurnHosts() {
+		g[h.Name] = map[string][]*turnTally{}
+		for _, service := range TurnServices() {
+			c := turnCase{host: h, service: service, plan: usualTurns(), treated: times(1 + turnEffect)}
+			t, err := tallyTurns(ctx, s, c, values, Looks(), math.Log1p(turnEffect))
+			if err != nil {
+				return nil, err
+			}
+			g[h.Name][service.Name] = t
+		}
+	}
+	return g, nil
+}
+
+// value merges the tallies of value i on the hosts and with the services that are named; an empty name is all.
+func (g turnGrid) value(i int, host, service string) *turnTally {
+	var of []*turnTally
+	for _, h := range TurnHosts() {
+		for _, s := range TurnServices() {
+			if (host == "" || host == h.Name) && (service == "" || service == s.Name) {
+				of = append(of, g[h.Name][s.Name][i])
+			}
+		}
+	}
+	return merged(of...)
+}
+
+// TurnsMedianTables compares the ways to compare medians, TurnsMeanTables those to compare means.
+func TurnsMedianTables(ctx context.Context, s Study) ([]Table, error) {
+	return turnTables(ctx, s, "p50", MedianValues())
+}
+
+// TurnsMeanTables is TurnsMedianTables for means.
+func TurnsMeanTables(ctx context.Context, s Study) ([]Table, error) {
+	return turnTables(ctx, s, "mean", MeanValues())
+}
+
+func turnTables(ctx context.Context, s Study, of string, values []BlockValue) ([]Table, error) {
+	g, err := runGrid(ctx, s, values)
+	if err != nil {
+		return nil, err
+	}
+	return []Table{g.falseTable(of, values), g.powerTable(of, values)}, nil
+}
+
+// falseTable shows how often equal arms differ.
+func (g turnGrid) falseTable(of string, values []BlockValue) Table {
+	t := Table{
+		Title: "Turns: false differences between equal arms, " + of,
+		Note: "The share of comparisons whose A/A interval excludes 0, over all hosts and services: at each look, and at " +
+			"the look at which a comparison stops, since its interval excludes 0 or lies within 2 %. Last column: the " +
+			"class of hosts on which the first four looks err most often, on average.",
+		Columns: []string{"value of a block", "10 blocks", "20", "40", "80", "160", "stopped", "most often"},
+	}
+	for i, v := range values {
+		all := g.value(i, "", "")
+		row := []string{v.Name}
+		for _, n := range all.excluded {
+			row = append(row, fmt.Sprintf("%.2f %%", 100*all.of(n)))
+		}
+		row = append(row, percent(all.of(all.falsely)))
+		worst, most := "", -1.0
+		for _, h := range TurnHosts() {
+			a := g.value(i, h.Name, "")
+			if part := a.of(a.excluded[0]+a.excluded[1]+a.excluded[2]+a.excluded[3]) / 4; part > most {
+				worst, most = h.Name, part
+			}
+		}
+		t.Rows = append(t.Rows, append(row, fmt.Sprintf("%.2f %%: %s", 100*most, worst)))
+	}
+	return t
+}
+
+// powerTable shows half widths and power.
+func (g turnGrid) powerTable(of string, values []BlockValue) Table {
+	t := Table{
+		Title: "Turns: half widths and power, " + of,
+		Note: fmt.Sprintf("The median half width of the A/A interval after 10, 20 and 40 blocks; and the share of "+
+			"comparisons that find +%.0f %% after as many.", 100*turnEffect),
+		Columns: []string{"host or service"},
+	}
+	for _, v := range values {
+		t.Columns = append(t.Columns, v.Name)
+	}
+	row := func(name, host, service string) {
+		cells := []string{name}
+		for i := range values {
+			cells = append(cells, g.value(i, host, service).cell())
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	for _, h := range TurnHosts() {
+		row(h.Name, h.Name, "")
+	}
+	for _, s := range TurnServices() {
+		row(s.Name, "", s.Name)
+	}
+	row("all", "", "")
+	return t
+}
+
+// cell is the half widths and the power of the first three looks.
+func (t *turnTally) cell() string {
+	half := func(i int) float64 { return 100 * stat.Median(t.half[i]) }
+	return fmt.Sprintf("±%.1f, %.1f, %.1f %%; %.0f, %.0f, %.0f %%", half(0), half(1), half(2),
+		100*t.of(t.found[0]), 100*t.of(t.found[1]), 100*t.of(t.found[2]))
+}
+
+// TurnsTables are the tables of comparisons by turns, in order.
+func TurnsTables() []func(context.Context, Study) ([]Table, error) {
+	one := func(table func(context.Context, Study) (Table, error)) func(context.Context, Study) ([]Table, error) {
+		return func(ctx context.Context, s Study) ([]Table, error) {
+			t, err := table(ctx, s)
+			return []Table{t}, err
+		}
+	}
+	return []func(context.Context, Study) ([]Table, error){
+		TurnsMedianTables, TurnsMeanTables, one(TurnsShapeTable), one(TurnsTailTable), one(TurnsLateTable),
+		one(TurnsLayoutTable), one(TurnsCarryTable),
+	}
+}
