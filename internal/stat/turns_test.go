@@ -48,8 +48,12 @@ func TestRoundRatio(t *testing.T) {
 			math.Log(2), true,
 		},
 		{"rounds of one arm only", []float64{1, 1, 1, 1, 1, 7}, []float64{2, 2, 2, 2, 2}, math.Log(2), true},
-		{"the range of numbers", slices.Repeat([]float64{math.SmallestNonzeroFloat64}, 5),
-			slices.Repeat([]float64{math.MaxFloat64}, 5), math.Log(math.MaxFloat64) - math.Log(math.SmallestNonzeroFloat64), true},
+		{
+			"the range of numbers",
+			slices.Repeat([]float64{math.SmallestNonzeroFloat64}, 5),
+			slices.Repeat([]float64{math.MaxFloat64}, 5),
+			math.Log(math.MaxFloat64) - math.Log(math.SmallestNonzeroFloat64), true,
+		},
 		{"too few rounds", []float64{1, 1, 1, 1, nan}, []float64{2, 2, 2, 2, 2}, nan, false},
 		{"nothing", nil, nil, nan, false},
 	} {

@@ -64,7 +64,8 @@ func modes(r *rand.Rand) []mode {
 	sojourn := func() float64 { return 2e-3 * math.Pow(60_000, r.Float64()) }
 	out := make([]mode, 1+r.IntN(3))
 	for i := range out {
-		m := mode{slower: math.Log(1.05) * math.Pow(math.Ln2/math.Log(1.05), r.Float64()), present: sojourn(), absent: sojourn()}
+		m := mode{present: sojourn(), absent: sojourn()}
+		m.slower = math.Log(1.05) * math.Pow(math.Ln2/math.Log(1.05), r.Float64())
 		m.on = r.Float64() < m.present/(m.present+m.absent)
 		out[i] = m
 	}

@@ -43,7 +43,9 @@ func TurnsLayoutTable(ctx context.Context, s Study) (Table, error) {
 			"the baseline's process, cannot show. The share of 98.7 %% intervals that hold the true effect; the median "+
 			"half width after 40 blocks; and both with the means of all blocks between restarts as values.",
 			100*processLayout),
-		Columns: []string{"processes are restarted", "10 blocks", "20", "40", "half width", "by restarts, 40 blocks", "160 blocks"},
+		Columns: []string{
+			"processes are restarted", "10 blocks", "20", "40", "half width", "by restarts, 40 blocks", "160 blocks",
+		},
 	}
 	for _, every := range []int{0, 10, 5, 4, 2, 1} {
 		c := turnCase{
@@ -156,7 +158,9 @@ func TurnsCarryTable(ctx context.Context, s Study) (Table, error) {
 		Note: "The treated arm has no effect of its own, but slows the turn after its own. Its median estimate after 40 " +
 			"blocks, p50; the median estimate and half width of the effect on the successor after 10 blocks; and the share " +
 			"of its 98.7 % intervals that hold the truth after 10, 20 and 40 blocks.",
-		Columns: []string{"host", "truth", "estimate of the treated arm", "of the effect on the successor", "intervals that hold it"},
+		Columns: []string{
+			"host", "truth", "estimate of the treated arm", "of the effect on the successor", "intervals that hold it",
+		},
 	}
 	for _, h := range []TurnHost{TurnHosts()[0], TurnHosts()[1], TurnHosts()[2]} {
 		for _, truth := range []float64{0, 0.03, 0.1, 0.3} {

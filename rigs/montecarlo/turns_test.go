@@ -79,8 +79,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestStalls: work in a stall waits for its end, work that a stall interrupts ends later, and the promised share of time
-// is stolen.
+// TestStalls: work in a stall waits for its end, work that a stall interrupts ends later, and the promised share of the
+// time is stolen.
 func TestStalls(t *testing.T) {
 	m := machine{stolen: 0.1, stalls: []stall{{1, 2}, {3, 4}, {100, 101}}}
 	for _, c := range []struct{ from, work, end float64 }{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"tare/internal/stat"
 )
@@ -42,54 +43,47 @@ func (g turnGrid) value(i int, host, service string) *turnTally {
 	return merged(of...)
 }
 
-// TurnsMedianTables compares the ways to compare medians, TurnsMeanTables those to compare means.
-func TurnsMedianTables(ctx context.Context, s Study) ([]Table, error) {
-	return turnTables(ctx, s, "p50", MedianValues())
-}
-
-// TurnsMeanTables is TurnsMedianTables for means.
-func TurnsMeanTables(ctx context.Context, s Study) ([]Table, error) {
-	return turnTables(ctx, s, "mean", MeanValues())
-}
-
-func turnTables(ctx context.Context, s Study, of string, values []BlockValue) ([]Table, error) {
-	g, err := runGrid(ctx, s, values)
+// TurnsValueTables compares the ways to compare medians and means within blocks.
+func TurnsValueTables(ctx context.Context, s Study) ([]Table, error) {
+	medians, means := MedianValues(), MeanValues()
+	g, err := runGrid(ctx, s, slices.Concat(medians, means))
 	if err != nil {
 		return nil, err
 	}
-	return []Table{g.falseTable(of, values), g.powerTable(of, values)}, nil
-}
-
-// falseTable shows how often equal arms differ.
-func (g turnGrid) falseTable(of string, values []BlockValue) Table {
-	t := Table{
-		Title: "Turns: false differences between equal arms, " + of,
+	falsely := Table{
+		Title: "Turns: false differences between equal arms",
 		Note: "The share of comparisons whose A/A interval excludes 0, over all hosts and services: at each look, and at " +
 			"the look at which a comparison stops, since its interval excludes 0 or lies within 2 %. Last column: the " +
 			"class of hosts on which the first four looks err most often, on average.",
-		Columns: []string{"value of a block", "10 blocks", "20", "40", "80", "160", "stopped", "most often"},
+		Columns: []string{"metric", "value of a block", "10 blocks", "20", "40", "80", "160", "stopped", "most often"},
 	}
-	for i, v := range values {
-		all := g.value(i, "", "")
-		row := []string{v.Name}
-		for _, n := range all.excluded {
-			row = append(row, fmt.Sprintf("%.2f %%", 100*all.of(n)))
-		}
-		row = append(row, percent(all.of(all.falsely)))
-		worst, most := "", -1.0
-		for _, h := range TurnHosts() {
-			a := g.value(i, h.Name, "")
-			if part := a.of(a.excluded[0]+a.excluded[1]+a.excluded[2]+a.excluded[3]) / 4; part > most {
-				worst, most = h.Name, part
-			}
-		}
-		t.Rows = append(t.Rows, append(row, fmt.Sprintf("%.2f %%: %s", 100*most, worst)))
+	for i, v := range medians {
+		falsely.Rows = append(falsely.Rows, append([]string{"p50", v.Name}, g.falsely(i)...))
 	}
-	return t
+	for i, v := range means {
+		falsely.Rows = append(falsely.Rows, append([]string{"mean", v.Name}, g.falsely(len(medians)+i)...))
+	}
+	return []Table{falsely, g.powerTable("p50", medians, 0), g.powerTable("mean", means, len(medians))}, nil
 }
 
-// powerTable shows half widths and power.
-func (g turnGrid) powerTable(of string, values []BlockValue) Table {
+// falsely is how often equal arms differ by value i, as a row of the table.
+func (g turnGrid) falsely(i int) (row []string) {
+	all := g.value(i, "", "")
+	for _, n := range all.excluded {
+		row = append(row, fmt.Sprintf("%.2f %%", 100*all.of(n)))
+	}
+	worst, most := "", -1.0
+	for _, h := range TurnHosts() {
+		a := g.value(i, h.Name, "")
+		if part := a.of(a.excluded[0]+a.excluded[1]+a.excluded[2]+a.excluded[3]) / 4; part > most {
+			worst, most = h.Name, part
+		}
+	}
+	return append(row, percent(all.of(all.falsely)), fmt.Sprintf("%.2f %%: %s", 100*most, worst))
+}
+
+// powerTable shows half widths and power of values, the first of which is that of number first in the grid.
+func (g turnGrid) powerTable(of string, values []BlockValue, first int) Table {
 	t := Table{
 		Title: "Turns: half widths and power, " + of,
 		Note: fmt.Sprintf("The median half width of the A/A interval after 10, 20 and 40 blocks; and the share of "+
@@ -102,7 +96,7 @@ func (g turnGrid) powerTable(of string, values []BlockValue) Table {
 	row := func(name, host, service string) {
 		cells := []string{name}
 		for i := range values {
-			cells = append(cells, g.value(i, host, service).cell())
+			cells = append(cells, g.value(first+i, host, service).cell())
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -132,7 +126,7 @@ func TurnsTables() []func(context.Context, Study) ([]Table, error) {
 		}
 	}
 	return []func(context.Context, Study) ([]Table, error){
-		TurnsMedianTables, TurnsMeanTables, one(TurnsShapeTable), one(TurnsTailTable), one(TurnsLateTable),
+		TurnsValueTables, one(TurnsShapeTable), one(TurnsTailTable), one(TurnsLateTable),
 		one(TurnsLayoutTable), one(TurnsCarryTable),
 	}
 }

@@ -26,7 +26,9 @@ func MedianValues() []BlockValue {
 	return []BlockValue{
 		RoundMedian(),
 		{"Hodges–Lehmann over rounds", func(x, y *armBlock) float64 { return centre(ratios(x.medians, y.medians)) }},
-		{"mean over rounds, 25 % trimmed", func(x, y *armBlock) float64 { return trimmed(ratios(x.medians, y.medians), 0.25) }},
+		{"mean over rounds, 25 % trimmed", func(x, y *armBlock) float64 {
+			return trimmed(ratios(x.medians, y.medians), 0.25)
+		}},
 		{"mean over rounds", func(x, y *armBlock) float64 { return stat.Mean(ratios(x.medians, y.medians)) }},
 		{"ratio of medians of turn medians", func(x, y *armBlock) float64 {
 			return math.Log(stat.Median(y.medians) / stat.Median(x.medians))
