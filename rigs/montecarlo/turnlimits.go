@@ -126,8 +126,7 @@ func TurnsLateTable(ctx context.Context, s Study) (Table, error) {
 			}
 			row := []string{h.Name, service.Name}
 			for _, v := range tallies {
-				row = append(row, fmt.Sprintf("%s; %.1f %%", v.cell(),
-					100*v.of(v.excluded[0]+v.excluded[1]+v.excluded[2])/3))
+				row = append(row, fmt.Sprintf("%s; %.1f %%", v.cell(), 100*v.firstLooks()))
 			}
 			t.Rows = append(t.Rows, row)
 		}

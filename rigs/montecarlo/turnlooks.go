@@ -36,9 +36,17 @@ func ofTreated(l turnLook) stat.Estimate { return l.treated }
 // turnRun is the looks of one comparison, by value.
 type turnRun [][]turnLook
 
+// shortLooks are the looks that every comparison has; one in four has all of those asked for, since most of the time
+// of a study goes into the last ones.
+const shortLooks = 3
+
 // compareByTurns runs comparisons with the given looks, and evaluates each with all values.
 func compareByTurns(ctx context.Context, s Study, c turnCase, values []BlockValue, looks []int) ([]turnRun, error) {
 	return repeat(ctx, s, "turns "+c.host.Name+" "+c.service.Name, func(r *rand.Rand) turnRun {
+		looks := looks
+		if len(looks) > shortLooks && r.IntN(4) > 0 {
+			looks = looks[:shortLooks]
+		}
 		run := c.start(r)
 		same, treated := make([][]float64, len(values)), make([][]float64, len(values))
 		out := make(turnRun, len(values))
@@ -71,12 +79,12 @@ func lookAt(blocks []float64) stat.Estimate {
 
 // turnTally counts what comparisons with one value showed.
 type turnTally struct {
-	runs              int
+	runs, whole       int         // comparisons, and those with all looks
 	excluded, found   []int       // by look: comparisons whose interval for the A/A arm, for the treatment excludes 0
 	missed            []int       // by look: whose interval for the treatment misses the truth
 	half              [][]float64 // by look: half widths for the A/A arm
 	estimates         []float64   // of the treatment, at the last look
-	falsely, detected int         // comparisons that named a difference, with the rule that stops them
+	falsely, detected int         // comparisons with all looks that named a difference, with the rule that stops them
 }
 
 func newTally(looks int) *turnTally {
@@ -99,18 +107,27 @@ func (t *turnTally) add(looks []turnLook, truth float64) {
 		count(&t.missed[i], l.treated.Lo > truth || l.treated.Hi < truth)
 		t.half[i] = append(t.half[i], (l.same.Hi-l.same.Lo)/2)
 	}
-	count(&t.falsely, named(looks, ofSame))
-	count(&t.detected, named(looks, ofTreated))
+	if len(looks) == len(t.excluded) {
+		t.whole++
+		count(&t.falsely, named(looks, ofSame))
+		count(&t.detected, named(looks, ofTreated))
+	}
 	t.estimates = append(t.estimates, looks[len(looks)-1].treated.Value)
 }
 
-func (t *turnTally) of(n int) float64 { return float64(n) / float64(max(1, t.runs)) }
+// at is the share that a count by look is of the comparisons that had that look.
+func (t *turnTally) at(counts []int, look int) float64 {
+	return float64(counts[look]) / float64(max(1, len(t.half[look])))
+}
+
+// stopped is the share of the comparisons with all looks.
+func (t *turnTally) stopped(n int) float64 { return float64(n) / float64(max(1, t.whole)) }
 
 // merged adds up tallies.
 func merged(tallies ...*turnTally) *turnTally {
 	sum := newTally(len(tallies[0].excluded))
 	for _, t := range tallies {
-		sum.runs += t.runs
+		sum.runs, sum.whole = sum.runs+t.runs, sum.whole+t.whole
 		for i := range t.excluded {
 			sum.excluded[i] += t.excluded[i]
 			sum.found[i] += t.found[i]

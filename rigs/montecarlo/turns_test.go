@@ -32,10 +32,10 @@ func TestTurnsFalse(t *testing.T) {
 		}
 		for i, v := range tallies {
 			for k := range v.excluded {
-				wantWithin(t, c.host.Name+", false", v.of(v.excluded[k]), 0, stat.LookAlpha+4*math.Sqrt(stat.LookAlpha/n))
+				wantWithin(t, c.host.Name+", false", v.at(v.excluded, k), 0, stat.LookAlpha+4*math.Sqrt(stat.LookAlpha/n))
 			}
 			if i == 0 {
-				wantWithin(t, c.host.Name+", found", v.of(v.found[1]), c.found, 1)
+				wantWithin(t, c.host.Name+", found", v.at(v.found, 1), c.found, 1)
 			}
 		}
 	}
@@ -44,7 +44,8 @@ func TestTurnsFalse(t *testing.T) {
 // TestRoundsAreNoBlocks: the simulation sees a wrong unit. The rounds of a block share their connections, so that taken
 // as independent they find differences between equal arms.
 func TestRoundsAreNoBlocks(t *testing.T) {
-	c := turnCase{host: TurnHosts()[4], service: TurnServices()[0], plan: usualTurns(), treated: unchanged}
+	placed := TurnHost{"placed", func(*rand.Rand) machine { return machine{own: 0.02} }}
+	c := turnCase{host: placed, service: TurnServices()[0], plan: usualTurns(), treated: unchanged}
 	found, err := repeat(t.Context(), smallStudy(50), "rounds", func(r *rand.Rand) bool {
 		run := c.start(r)
 		var d []float64
@@ -138,7 +139,7 @@ func TestProcesses(t *testing.T) {
 		{1, 0.95, 1},
 	} {
 		of := turnCase{
-			host: TurnHosts()[0], service: TurnServices()[1], plan: usualTurns(), treated: unchanged, layout: processLayout,
+			host: TurnHosts()[0], service: TurnServices()[0], plan: usualTurns(), treated: unchanged, layout: processLayout,
 			restart: c.every,
 		}
 		runs, err := turnBlocks(t.Context(), smallStudy(150), "processes", of, 20, treatedRatio)

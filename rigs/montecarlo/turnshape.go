@@ -67,7 +67,7 @@ func TurnsShapeTable(ctx context.Context, s Study) (Table, error) {
 	for _, v := range means {
 		t.Columns = append(t.Columns, v.Name)
 	}
-	values := append(medians, means...)
+	values := slices.Concat(medians, means)
 	s.N = max(1, s.N/10) // means of estimates need few
 	for _, shape := range turnShapes() {
 		c := turnCase{host: TurnHosts()[0], service: shape.service, plan: usualTurns(), treated: shape.treated}

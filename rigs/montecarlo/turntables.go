@@ -54,8 +54,11 @@ func TurnsValueTables(ctx context.Context, s Study) ([]Table, error) {
 		Title: "Turns: false differences between equal arms",
 		Note: "The share of comparisons whose A/A interval excludes 0, over all hosts and services: at each look, and at " +
 			"the look at which a comparison stops, since its interval excludes 0 or lies within 2 %. Last column: the " +
-			"class of hosts on which the first four looks err most often, on average.",
-		Columns: []string{"metric", "value of a block", "10 blocks", "20", "40", "80", "160", "stopped", "most often"},
+			"class of hosts on which the first three looks err most often, on average. *Found* is the share of comparisons " +
+			"that name the +3 % of the treatment before they stop. One comparison in four went beyond 40 blocks.",
+		Columns: []string{
+			"metric", "value of a block", "10 blocks", "20", "40", "80", "160", "stopped", "found", "most often",
+		},
 	}
 	for i, v := range medians {
 		falsely.Rows = append(falsely.Rows, append([]string{"p50", v.Name}, g.falsely(i)...))
@@ -69,17 +72,22 @@ func TurnsValueTables(ctx context.Context, s Study) ([]Table, error) {
 // falsely is how often equal arms differ by value i, as a row of the table.
 func (g turnGrid) falsely(i int) (row []string) {
 	all := g.value(i, "", "")
-	for _, n := range all.excluded {
-		row = append(row, fmt.Sprintf("%.2f %%", 100*all.of(n)))
+	for look := range all.excluded {
+		row = append(row, fmt.Sprintf("%.2f %%", 100*all.at(all.excluded, look)))
 	}
 	worst, most := "", -1.0
 	for _, h := range TurnHosts() {
 		a := g.value(i, h.Name, "")
-		if part := a.of(a.excluded[0]+a.excluded[1]+a.excluded[2]+a.excluded[3]) / 4; part > most {
+		if part := a.firstLooks(); part > most {
 			worst, most = h.Name, part
 		}
 	}
-	return append(row, percent(all.of(all.falsely)), fmt.Sprintf("%.2f %%: %s", 100*most, worst))
+	return append(row, percent(all.stopped(all.falsely)), percent(all.stopped(all.detected)), fmt.Sprintf("%.2f %%: %s", 100*most, worst))
+}
+
+// firstLooks is how often equal arms differ at one of the first three looks, on average.
+func (t *turnTally) firstLooks() float64 {
+	return (t.at(t.excluded, 0) + t.at(t.excluded, 1) + t.at(t.excluded, 2)) / shortLooks
 }
 
 // powerTable shows half widths and power of values, the first of which is that of number first in the grid.
@@ -114,7 +122,7 @@ func (g turnGrid) powerTable(of string, values []BlockValue, first int) Table {
 func (t *turnTally) cell() string {
 	half := func(i int) float64 { return 100 * stat.Median(t.half[i]) }
 	return fmt.Sprintf("±%.1f, %.1f, %.1f %%; %.0f, %.0f, %.0f %%", half(0), half(1), half(2),
-		100*t.of(t.found[0]), 100*t.of(t.found[1]), 100*t.of(t.found[2]))
+		100*t.at(t.found, 0), 100*t.at(t.found, 1), 100*t.at(t.found, 2))
 }
 
 // TurnsTables are the tables of comparisons by turns, in order.

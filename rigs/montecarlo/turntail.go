@@ -86,6 +86,6 @@ func TurnsTailTable(ctx context.Context, s Study) (Table, error) {
 
 func (t *turnTally) tailCell() string {
 	return fmt.Sprintf("%.1f, %.1f %%; ±%.1f, %.1f %%; %.0f, %.0f %%; %s %%",
-		100*t.of(t.excluded[0]), 100*t.of(t.excluded[1]), 100*stat.Median(t.half[0]), 100*stat.Median(t.half[1]),
-		100*t.of(t.found[0]), 100*t.of(t.found[1]), change100(stat.Median(t.estimates)))
+		100*t.at(t.excluded, 0), 100*t.at(t.excluded, 1), 100*stat.Median(t.half[0]), 100*stat.Median(t.half[1]),
+		100*t.at(t.found, 0), 100*t.at(t.found, 1), change100(stat.Median(t.estimates)))
 }
