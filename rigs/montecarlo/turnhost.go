@@ -42,6 +42,9 @@ func TurnHosts() []TurnHost {
 	return []TurnHost{
 		{"quiet", func(*rand.Rand) machine { return machine{common: 0.01, own: 0.003} }},
 		{"modes of 2 ms to 2 min", func(r *rand.Rand) machine { return machine{modes: modes(r), common: 0.01, own: 0.003} }},
+		{"spells of 0.1 to 1 s, half as slow again", func(*rand.Rand) machine {
+			return machine{modes: []mode{{slower: math.Log(1.5), present: 0.3, absent: 0.3}}, common: 0.01, own: 0.003}
+		}},
 		{"10 % stolen", func(*rand.Rand) machine { return machine{stolen: 0.1, common: 0.01, own: 0.003} }},
 		{"25 % stolen", func(*rand.Rand) machine { return machine{stolen: 0.25, common: 0.01, own: 0.003} }},
 		{"connections placed well or badly", func(r *rand.Rand) machine {

@@ -22,7 +22,9 @@ func turnBlocks(ctx context.Context, s Study, name string, c turnCase, n int, of
 	})
 }
 
-func treatedRatio(b *[turnArms]armBlock) float64 { return RoundMedian().of(&b[baseArm], &b[treatedArm]) }
+func treatedRatio(b *[turnArms]armBlock) float64 {
+	return MedianOfRounds().of(&b[baseArm], &b[treatedArm])
+}
 
 // held is the share of comparisons whose interval holds the truth after n blocks.
 func held(runs [][]float64, n int, truth float64) float64 {
@@ -161,7 +163,7 @@ func TurnsCarryTable(ctx context.Context, s Study) (Table, error) {
 			"host", "truth", "estimate of the treated arm", "of the effect on the successor", "intervals that hold it",
 		},
 	}
-	for _, h := range []TurnHost{TurnHosts()[0], TurnHosts()[1], TurnHosts()[2]} {
+	for _, h := range TurnHosts()[:4] {
 		for _, truth := range []float64{0, 0.03, 0.1, 0.3} {
 			c := turnCase{
 				host: h, service: TurnServices()[1], plan: usualTurns(), treated: unchanged, after: math.Log1p(truth),

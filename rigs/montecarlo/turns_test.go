@@ -19,13 +19,13 @@ func TestTurnsFalse(t *testing.T) {
 	}{
 		{hosts[0], services[0], 0.99},
 		{hosts[1], services[0], 0.2},
-		{hosts[2], services[0], 0.9},
-		{hosts[4], services[1], 0.01},
-		{hosts[6], services[3], 0},
+		{hosts[3], services[0], 0.9},
+		{hosts[5], services[1], 0.01},
+		{hosts[7], services[3], 0},
 	} {
 		const n = 200
 		of := turnCase{host: c.host, service: c.service, plan: usualTurns(), treated: times(1 + turnEffect)}
-		tallies, err := tallyTurns(t.Context(), smallStudy(n), of, []BlockValue{RoundMedian(), MeanOfAll()}, []int{10, 20},
+		tallies, err := tallyTurns(t.Context(), smallStudy(n), of, []BlockValue{MedianOfRounds(), MeanOfAll()}, []int{10, 20},
 			math.Log1p(turnEffect))
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestProcesses(t *testing.T) {
 func TestCarryoverCoverage(t *testing.T) {
 	truth := math.Log1p(0.1)
 	c := turnCase{
-		host: TurnHosts()[2], service: TurnServices()[0], plan: usualTurns(), treated: times(1.5), after: truth,
+		host: TurnHosts()[3], service: TurnServices()[0], plan: usualTurns(), treated: times(1.5), after: truth,
 	}
 	runs, err := turnBlocks(t.Context(), smallStudy(150), "carry", c, 20, carried)
 	if err != nil {

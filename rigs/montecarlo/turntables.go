@@ -114,6 +114,11 @@ func (g turnGrid) powerTable(of string, values []BlockValue, first int) Table {
 	for _, s := range TurnServices() {
 		row(s.Name, "", s.Name)
 	}
+	for _, h := range TurnHosts()[1:5] {
+		for _, s := range TurnServices() {
+			row(h.Name+", "+s.Name, h.Name, s.Name)
+		}
+	}
 	row("all", "", "")
 	return t
 }

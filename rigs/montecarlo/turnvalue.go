@@ -13,28 +13,31 @@ type BlockValue struct {
 	of   func(base, treated *armBlock) float64
 }
 
-// RoundMedian is the way that tare uses for the median.
-func RoundMedian() BlockValue {
-	return BlockValue{"**median over rounds of log ratios of turn medians**", func(x, y *armBlock) float64 {
-		v, _ := stat.RoundRatio(x.medians, y.medians)
-		return v
-	}}
+// MedianOfRounds is the way that tare uses for the median.
+func MedianOfRounds() BlockValue {
+	return BlockValue{"**ratio of medians of all calls, relative to the lower of their round's turn medians**",
+		func(x, y *armBlock) float64 {
+			v, _ := stat.RoundRatio(x.calls, y.calls)
+			return v
+		}}
 }
 
 // MedianValues are ways to compare medians.
 func MedianValues() []BlockValue {
 	return []BlockValue{
-		RoundMedian(),
-		{"Hodges–Lehmann over rounds", func(x, y *armBlock) float64 { return centre(ratios(x.medians, y.medians)) }},
-		{"mean over rounds, 25 % trimmed", func(x, y *armBlock) float64 {
+		MedianOfRounds(),
+		{"the same, relative to the mean of their round's turn medians", relativeToMean},
+		{"ratio of medians of all calls", func(x, y *armBlock) float64 { return pooledRatio(x, y, 0.5) }},
+		{"median over rounds of log ratios of turn medians", func(x, y *armBlock) float64 {
+			return stat.Median(ratios(x.medians, y.medians))
+		}},
+		{"mean of these, 25 % trimmed", func(x, y *armBlock) float64 {
 			return trimmed(ratios(x.medians, y.medians), 0.25)
 		}},
-		{"mean over rounds", func(x, y *armBlock) float64 { return stat.Mean(ratios(x.medians, y.medians)) }},
+		{"mean of these", func(x, y *armBlock) float64 { return stat.Mean(ratios(x.medians, y.medians)) }},
 		{"ratio of medians of turn medians", func(x, y *armBlock) float64 {
 			return math.Log(stat.Median(y.medians) / stat.Median(x.medians))
 		}},
-		{"ratio of medians of all calls", func(x, y *armBlock) float64 { return pooledRatio(x, y, 0.5) }},
-		{"the same, calls relative to their round", aligned},
 	}
 }
 
@@ -68,14 +71,6 @@ func ratios(x, y []float64) []float64 {
 	return d
 }
 
-func centre(d []float64) float64 {
-	t, err := stat.HodgesLehmann(d, level)
-	if err != nil {
-		return math.NaN()
-	}
-	return t.Value
-}
-
 // trimmed is the mean without the share of the smallest values and as many of the largest.
 func trimmed(d []float64, part float64) float64 {
 	s := slices.Sorted(slices.Values(d))
@@ -90,25 +85,24 @@ func pooledRatio(x, y *armBlock, q float64) float64 {
 	return math.Log(stat.SortedQuantile(y.pooled, q) / stat.SortedQuantile(x.pooled, q))
 }
 
-// aligned is the ratio of medians of all calls, each divided by the level of its round: the geometric mean of both
-// turn medians.
-func aligned(x, y *armBlock) float64 {
+// relativeToMean is the ratio of medians of all calls, each divided by the geometric mean of its round's turn medians.
+func relativeToMean(x, y *armBlock) float64 {
 	var of [2][]float64
 	for r := range x.calls {
-		round := math.Sqrt(x.medians[r] * y.medians[r])
+		level := math.Sqrt(x.medians[r] * y.medians[r])
 		for k, b := range []*armBlock{x, y} {
 			for _, v := range b.calls[r] {
-				of[k] = append(of[k], v/round)
+				of[k] = append(of[k], v/level)
 			}
 		}
 	}
 	return math.Log(stat.Median(of[1]) / stat.Median(of[0]))
 }
 
-// lateRules are ways to treat a late generator, all with RoundMedian.
+// lateRules are ways to treat a late generator, all with MedianOfRounds.
 func lateRules() []BlockValue {
 	return []BlockValue{
-		{"**no rule**", RoundMedian().of},
+		{"**no rule**", MedianOfRounds().of},
 		{"rounds with a late call left out", func(x, y *armBlock) float64 {
 			v, _ := stat.RoundRatio(onTime(x), onTime(y))
 			return v
@@ -118,17 +112,17 @@ func lateRules() []BlockValue {
 			if max(x.lateShare(), y.lateShare()) > most {
 				return math.NaN()
 			}
-			return RoundMedian().of(x, y)
+			return MedianOfRounds().of(x, y)
 		}},
 	}
 }
 
-// onTime are the turn medians of turns without a late call, NaN for the others.
-func onTime(b *armBlock) []float64 {
-	out := slices.Clone(b.medians)
+// onTime are the calls of turns without a late call, none for the others.
+func onTime(b *armBlock) [][]float64 {
+	out := slices.Clone(b.calls)
 	for r, late := range b.late {
 		if late > 0 {
-			out[r] = math.NaN()
+			out[r] = nil
 		}
 	}
 	return out
