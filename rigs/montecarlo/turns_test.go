@@ -23,7 +23,7 @@ func TestTurnsFalse(t *testing.T) {
 		{hosts[5], services[1], 0.01},
 		{hosts[7], services[3], 0},
 	} {
-		const n = 200
+		const n = 120
 		of := turnCase{host: c.host, service: c.service, plan: usualTurns(), treated: times(1 + turnEffect)}
 		tallies, err := tallyTurns(t.Context(), smallStudy(n), of, []BlockValue{MedianOfRounds(), MeanOfAll()}, []int{10, 20},
 			math.Log1p(turnEffect))
@@ -44,7 +44,7 @@ func TestTurnsFalse(t *testing.T) {
 // TestRoundsAreNoBlocks: the simulation sees a wrong unit. The rounds of a block share their connections, so that taken
 // as independent they find differences between equal arms.
 func TestRoundsAreNoBlocks(t *testing.T) {
-	placed := TurnHost{"placed", func(*rand.Rand) machine { return machine{own: 0.02} }}
+	placed := TurnHost{"placed", func(*rand.Rand) machine { return machine{own: 0.1} }}
 	c := turnCase{host: placed, service: TurnServices()[0], plan: usualTurns(), treated: unchanged}
 	found, err := repeat(t.Context(), smallStudy(50), "rounds", func(r *rand.Rand) bool {
 		run := c.start(r)
@@ -135,7 +135,7 @@ func TestProcesses(t *testing.T) {
 		every  int
 		lo, hi float64
 	}{
-		{0, 0, 0.4},
+		{0, 0, 0.7},
 		{1, 0.95, 1},
 	} {
 		of := turnCase{
