@@ -70,19 +70,14 @@ func TurnsValueTables(ctx context.Context, s Study) ([]Table, error) {
 }
 
 // falsely is how often equal arms differ by value i, as a row of the table.
-func (g turnGrid) falsely(i int) (row []string) {
-	all := g.value(i, "", "")
-	for look := range all.excluded {
-		row = append(row, fmt.Sprintf("%.2f %%", 100*all.at(all.excluded, look)))
-	}
+func (g turnGrid) falsely(i int) []string {
 	worst, most := "", -1.0
 	for _, h := range TurnHosts() {
-		a := g.value(i, h.Name, "")
-		if part := a.firstLooks(); part > most {
+		if part := g.value(i, h.Name, "").firstLooks(); part > most {
 			worst, most = h.Name, part
 		}
 	}
-	return append(row, percent(all.stopped(all.falsely)), percent(all.stopped(all.detected)), fmt.Sprintf("%.2f %%: %s", 100*most, worst))
+	return append(g.value(i, "", "").errors(), fmt.Sprintf("%.2f %%: %s", 100*most, worst))
 }
 
 // firstLooks is how often equal arms differ at one of the first three looks, on average.
@@ -130,6 +125,41 @@ func (t *turnTally) cell() string {
 		100*t.at(t.found, 0), 100*t.at(t.found, 1), 100*t.at(t.found, 2))
 }
 
+// errorRepetitions is how many times as many comparisons the error table has as the others have in each case: a share
+// of about 1 % needs many.
+const errorRepetitions = 8
+
+// TurnsErrorTable shows how often equal arms differ by the values that tare uses, by class of hosts.
+func TurnsErrorTable(ctx context.Context, s Study) (Table, error) {
+	s.N *= errorRepetitions
+	t := Table{
+		Title: "Turns: errors and power by host",
+		Note: fmt.Sprintf("The values that tare uses, over all services, with %d times as many comparisons. False "+
+			"differences at each look and at the look at which a comparison stops; and the share that names the +%.0f %% of "+
+			"the treatment before it stops.", errorRepetitions, 100*turnEffect),
+		Columns: []string{"metric", "host", "10 blocks", "20", "40", "80", "160", "stopped", "found"},
+	}
+	g, err := runGrid(ctx, s, []BlockValue{MedianOfRounds(), MeanOfAll()})
+	if err != nil {
+		return t, err
+	}
+	for i, metric := range []string{"p50", "mean"} {
+		for _, h := range TurnHosts() {
+			t.Rows = append(t.Rows, append([]string{metric, h.Name}, g.value(i, h.Name, "").errors()...))
+		}
+		t.Rows = append(t.Rows, append([]string{metric, "all"}, g.value(i, "", "").errors()...))
+	}
+	return t, nil
+}
+
+// errors are the false differences by look, with the rule that stops a comparison, and the differences found with it.
+func (t *turnTally) errors() (row []string) {
+	for look := range t.excluded {
+		row = append(row, fmt.Sprintf("%.2f %%", 100*t.at(t.excluded, look)))
+	}
+	return append(row, percent(t.stopped(t.falsely)), percent(t.stopped(t.detected)))
+}
+
 // TurnsTables are the tables of comparisons by turns, in order.
 func TurnsTables() []func(context.Context, Study) ([]Table, error) {
 	one := func(table func(context.Context, Study) (Table, error)) func(context.Context, Study) ([]Table, error) {
@@ -139,7 +169,7 @@ func TurnsTables() []func(context.Context, Study) ([]Table, error) {
 		}
 	}
 	return []func(context.Context, Study) ([]Table, error){
-		TurnsValueTables, one(TurnsShapeTable), one(TurnsTailTable), one(TurnsLateTable),
-		one(TurnsLayoutTable), one(TurnsCarryTable),
+		one(TurnsErrorTable), TurnsValueTables, one(TurnsLateTable), one(TurnsLayoutTable), one(TurnsCarryTable),
+		one(TurnsShapeTable), one(TurnsTailTable),
 	}
 }

@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	statistics := flags.Bool("stat", false, "the tables of the statistics instead of those of the capacity search")
 	turns := flags.Bool("turns", false, "the tables of comparisons by turns instead")
 	n := flags.Int("n", 0, "instances of each kind of server (default 40); repetitions of each case, with -stat "+
-		"(default 1000) and with -turns (default 400)")
+		"(default 1000) and with -turns (default 40)")
 	seed := flags.Uint64("seed", 1, "seed of the instances")
 	only := flags.String("only", "", "kinds of server, separated by commas; default all")
 	verbose := flags.Bool("v", false, "print every instance")
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if *turns {
 		if *n <= 0 {
-			*n = 400
+			*n = 40
 		}
 		return writeTurns(ctx, stdout, stderr, montecarlo.Study{Seed: *seed, N: *n, Workers: runtime.GOMAXPROCS(0)})
 	}

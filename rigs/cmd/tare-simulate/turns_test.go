@@ -20,8 +20,8 @@ func TestTurnsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	heads := regexp.MustCompile(`(?m)^### .*\n\n.*\n\n\|.*\n\| ---`).FindAllString(out.String(), -1)
-	if len(heads) != 8 {
-		t.Errorf("%d tables, want 8", len(heads))
+	if len(heads) != 9 {
+		t.Errorf("%d tables, want 9", len(heads))
 	}
 	words := func(s string) string { return strings.Join(strings.Fields(s), " ") } // the page breaks lines
 	for _, h := range heads {
