@@ -43,7 +43,7 @@ func TurnsLayoutTable(ctx context.Context, s Study) (Table, error) {
 		Title: "Turns: differences that live as long as a process",
 		Note: fmt.Sprintf("Each process is slower by a constant of its own (standard deviation %.1f %%), which the A/A arm, "+
 			"the baseline's process, cannot show. The share of 98.7 %% intervals that hold the true effect; the median "+
-			"half width after 40 blocks; and both with the means of all blocks between restarts as values.",
+			"half width after 40 blocks; and both where a value is the mean of all blocks between two restarts.",
 			100*processLayout),
 		Columns: []string{
 			"processes are restarted", "10 blocks", "20", "40", "half width", "by restarts, 40 blocks", "160 blocks",
@@ -59,7 +59,10 @@ func TurnsLayoutTable(ctx context.Context, s Study) (Table, error) {
 			return t, err
 		}
 		name := "never"
-		if every > 0 {
+		switch {
+		case every == 1:
+			name = "every block"
+		case every > 1:
 			name = fmt.Sprintf("every %d blocks", every)
 		}
 		row := []string{name}
