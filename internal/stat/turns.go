@@ -14,7 +14,7 @@ const (
 	FewestCarryRounds = 3
 )
 
-// TurnMedian is the median of the calls of one turn, without those of them that are not finite. It is NaN for fewer
+// TurnMedian is the median of the calls of one turn, without those that are not finite, which Carryover takes. It is NaN for fewer
 // than FewestTurnCalls.
 func TurnMedian(calls []float64) float64 {
 	s := make([]float64, 0, len(calls))
@@ -30,32 +30,56 @@ func TurnMedian(calls []float64) float64 {
 	return SortedMedian(s)
 }
 
-// RoundRatio compares two arms that took turns within one block: base[r] and treated[r] are the values of their turns
-// in round r (TurnMedian), NaN where a turn has none. It returns the median over rounds of the logarithm of
-// treated/base. What slows the host for longer than a round cancels within the round; what is shorter disturbs a few
-// rounds, which the median ignores. Swapping the arms changes the sign only, so equal arms in random order give values
-// that are symmetric around 0, as HodgesLehmann over blocks requires.
+// RoundRatio compares the medians of two arms that took turns within one block: base[r] and treated[r] are the times of
+// their calls in round r. It returns the logarithm of treated/base. Each call is divided by the level of its round, the
+// lower of the two turn medians; the value is the ratio of the medians of all calls of the block. So what slows the host
+// for longer than a round cancels, a stall that hits one of two turns does not move the level, and the value estimates
+// the ratio of medians, also where a treatment slows only some of the calls. Swapping the arms changes the sign only, so
+// equal arms in random order give values that are symmetric around 0, as HodgesLehmann over blocks requires.
 //
-// A round without two finite positive values is left out, and so is one that only one arm has. ok is false if fewer
-// than FewestRounds remain.
-func RoundRatio(base, treated []float64) (log float64, ok bool) {
-	logs := roundLogs(base, treated)
-	if len(logs) < FewestRounds {
+// Times that are not finite and positive are ignored. A round in which either arm has fewer than FewestTurnCalls is left
+// out. ok is false if fewer than FewestRounds remain.
+func RoundRatio(base, treated [][]float64) (log float64, ok bool) {
+	var x, y []float64
+	rounds := 0
+	for r := range min(len(base), len(treated)) {
+		from, to := len(x), len(y)
+		x, y = appendLogs(x, base[r]), appendLogs(y, treated[r])
+		if min(len(x)-from, len(y)-to) < FewestTurnCalls {
+			x, y = x[:from], y[:to]
+			continue
+		}
+		subtractLevel(x[from:], y[to:])
+		rounds++
+	}
+	if rounds < FewestRounds {
 		return math.NaN(), false
 	}
-	slices.Sort(logs)
-	return SortedMedian(logs), true
+	slices.Sort(x)
+	slices.Sort(y)
+	return SortedMedian(y) - SortedMedian(x), true
 }
 
-// roundLogs is the logarithm of treated/base in each round that both arms have.
-func roundLogs(base, treated []float64) []float64 {
-	logs := make([]float64, 0, min(len(base), len(treated)))
-	for r := range min(len(base), len(treated)) {
-		if d, ok := logRatio(base[r], treated[r]); ok {
-			logs = append(logs, d)
+// appendLogs appends the logarithms of the values that are finite and positive.
+func appendLogs(logs, values []float64) []float64 {
+	for _, v := range values {
+		if v > 0 && !math.IsInf(v, 1) {
+			logs = append(logs, math.Log(v))
 		}
 	}
 	return logs
+}
+
+// subtractLevel sorts the logarithms of two turns, and subtracts the lower of their medians from both.
+func subtractLevel(x, y []float64) {
+	slices.Sort(x)
+	slices.Sort(y)
+	level := min(SortedMedian(x), SortedMedian(y))
+	for _, turn := range [][]float64{x, y} {
+		for i := range turn {
+			turn[i] -= level
+		}
+	}
 }
 
 // logRatio is the logarithm of y/x; not ok unless both are finite and positive.

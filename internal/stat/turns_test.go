@@ -33,24 +33,48 @@ func TestTurnMedian(t *testing.T) {
 
 func TestRoundRatio(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
+	rounds := func(n int, calls ...float64) [][]float64 { return slices.Repeat([][]float64{calls}, n) }
+	scaled := func(calls ...float64) (out [][]float64) { // on a host that is slower in each round
+		for r := range 6 {
+			var turn []float64
+			for _, v := range calls {
+				turn = append(turn, v*math.Exp2(float64(r)))
+			}
+			out = append(out, turn)
+		}
+		return out
+	}
 	for _, c := range []struct {
 		name          string
-		base, treated []float64
+		base, treated [][]float64
 		want          float64
 		ok            bool
 	}{
-		{"the middle round", []float64{1, 1, 1, 1, 1}, []float64{1.1, 1.3, 1.2, 90, 0.1}, math.Log(1.2), true},
-		{"the host's speed cancels", []float64{1, 2, 4, 8, 16}, []float64{3, 6, 12, 24, 48}, math.Log(3), true},
+		{"a factor", rounds(5, 1, 2, 3), rounds(5, 1.2, 2.4, 3.6), math.Log(1.2), true},
+		{"the host's speed cancels", scaled(1, 2, 4), scaled(3, 6, 12), math.Log(3), true},
 		{
-			"rounds without a value",
-			[]float64{1, nan, 1, 1, 0, 1, 1, -1, 1, 1},
-			[]float64{2, 9, 2, 2, 9, 2, 2, 9, inf, nan},
-			math.Log(2), true,
+			"a stall in one turn",
+			append(rounds(9, 1, 1, 1), []float64{9, 9, 9}),
+			rounds(10, 1.5, 1.5, 1.5), math.Log(1.5), true,
 		},
-		{"rounds of one arm only", []float64{1, 1, 1, 1, 1, 7}, []float64{2, 2, 2, 2, 2}, math.Log(2), true},
-		{"the range of numbers", slices.Repeat([]float64{math.SmallestNonzeroFloat64}, 5),
-			slices.Repeat([]float64{math.MaxFloat64}, 5), math.Log(math.MaxFloat64) - math.Log(math.SmallestNonzeroFloat64), true},
-		{"too few rounds", []float64{1, 1, 1, 1, nan}, []float64{2, 2, 2, 2, 2}, nan, false},
+		{"a few slow calls", rounds(5, 1, 1, 1, 1, 1), rounds(5, 1, 1, 1, 80, 90), 0, true},
+		{"more than half of the calls", rounds(5, 1, 1, 1, 1, 1), rounds(5, 1, 1, 2, 2, 2), math.Log(2), true},
+		{
+			"calls without a time",
+			rounds(5, 1, nan, 1, inf, 1), rounds(5, 0, 2, 2, 2, -1), math.Log(2), true,
+		},
+		{
+			"rounds that one arm lacks",
+			append(rounds(5, 1, 1, 1), nil, []float64{7, 7, 7}, []float64{7, 7, 7}),
+			append(rounds(5, 2, 2, 2), []float64{7, 7, 7}, []float64{3, 3, nan}), math.Log(2), true,
+		},
+		{
+			"the range of numbers",
+			rounds(5, math.SmallestNonzeroFloat64, math.SmallestNonzeroFloat64, math.SmallestNonzeroFloat64),
+			rounds(5, math.MaxFloat64, math.MaxFloat64, math.MaxFloat64),
+			math.Log(math.MaxFloat64) - math.Log(math.SmallestNonzeroFloat64), true,
+		},
+		{"too few rounds", append(rounds(4, 1, 1, 1), []float64{1, 1}), rounds(5, 2, 2, 2), nan, false},
 		{"nothing", nil, nil, nan, false},
 	} {
 		got, ok := RoundRatio(c.base, c.treated)
@@ -60,17 +84,28 @@ func TestRoundRatio(t *testing.T) {
 	}
 }
 
+// TestRoundRatioKeeps: the calls stay in the order in which they were made.
+func TestRoundRatioKeeps(t *testing.T) {
+	x, y := [][]float64{{3, 1, 2}}, [][]float64{{6, 4, 5}}
+	RoundRatio(slices.Repeat(x, FewestRounds), slices.Repeat(y, FewestRounds))
+	if !slices.Equal(x[0], []float64{3, 1, 2}) || !slices.Equal(y[0], []float64{6, 4, 5}) {
+		t.Errorf("RoundRatio changed its arguments: %v, %v", x, y)
+	}
+}
+
 // TestRoundRatioSwapped: values of equal arms are symmetric around 0 only if a swap changes nothing but the sign.
 func TestRoundRatioSwapped(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := FewestRounds; n < 40; n++ {
-		x, y := make([]float64, n), make([]float64, n)
+		x, y := make([][]float64, n), make([][]float64, n)
 		for i := range x {
-			x[i], y[i] = r.ExpFloat64(), r.ExpFloat64()
+			for range 3 + r.IntN(8) {
+				x[i], y[i] = append(x[i], r.ExpFloat64()), append(y[i], r.ExpFloat64())
+			}
 		}
 		there, _ := RoundRatio(x, y)
 		back, _ := RoundRatio(y, x)
-		if math.Abs(there+back) > 1e-12 {
+		if there == 0 || math.Abs(there+back) > 1e-12 {
 			t.Errorf("%d rounds: %v, swapped %v", n, there, back)
 		}
 	}
@@ -106,12 +141,13 @@ func TestCarryover(t *testing.T) {
 }
 
 func FuzzRoundRatio(f *testing.F) {
-	f.Add(bytesOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 10))
-	f.Add(bytesOf(math.NaN(), 0, -1, math.Inf(1), math.MaxFloat64, 1, 1, 1, 1, 1, 1, 1))
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Add(bytesOf(slices.Repeat([]float64{1, 2, 3, 4}, 10)...), 4)
+	f.Add(bytesOf(math.NaN(), 0, -1, math.Inf(1), math.MaxFloat64, 1, 1, 1, 1, 1, 1, 1), 1)
+	f.Fuzz(func(t *testing.T, b []byte, calls int) {
 		x := floats(b)
-		half := len(x) / 2
-		if log, ok := RoundRatio(x[:half], x[half:]); ok == math.IsNaN(log) || math.IsInf(log, 0) {
+		half, size := len(x)/2, min(max(calls, 1), 100)
+		base, treated := slices.Collect(slices.Chunk(x[:half], size)), slices.Collect(slices.Chunk(x[half:], size))
+		if log, ok := RoundRatio(base, treated); ok == math.IsNaN(log) || math.IsInf(log, 0) {
 			t.Errorf("RoundRatio gives %v, %v", log, ok)
 		}
 	})

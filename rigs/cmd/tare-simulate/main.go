@@ -1,5 +1,5 @@
 // Command tare-simulate reruns the published tables: those of the capacity search against simulated servers, or with
-// -stat those of the statistics against data whose truth is known.
+// -stat those of the statistics against data whose truth is known, with -turns those of arms that take turns.
 package main
 
 import (
@@ -33,8 +33,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("tare-simulate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	statistics := flags.Bool("stat", false, "the tables of the statistics instead of those of the capacity search")
-	n := flags.Int("n", 0, "instances of each kind of server (default 40); with -stat repetitions of each case "+
-		"(default 1000)")
+	turns := flags.Bool("turns", false, "the tables of comparisons by turns instead")
+	n := flags.Int("n", 0, "instances of each kind of server (default 40); repetitions of each case, with -stat "+
+		"(default 1000) and with -turns (default 40)")
 	seed := flags.Uint64("seed", 1, "seed of the instances")
 	only := flags.String("only", "", "kinds of server, separated by commas; default all")
 	verbose := flags.Bool("v", false, "print every instance")
@@ -64,6 +65,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		return writeStatistics(ctx, stdout, stderr, montecarlo.Study{Seed: *seed, N: *n, Workers: runtime.GOMAXPROCS(0)})
 	}
+	if *turns {
+		if *n <= 0 {
+			*n = 40
+		}
+		return writeTurns(ctx, stdout, stderr, montecarlo.Study{Seed: *seed, N: *n, Workers: runtime.GOMAXPROCS(0)})
+	}
 	if *n <= 0 {
 		*n = 40
 	}
@@ -72,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 // writeStatistics prints the tables as they are finished, and how long each took to stderr.
 func writeStatistics(ctx context.Context, stdout, stderr io.Writer, s montecarlo.Study) error {
-	if _, err := fmt.Fprintf(stdout, "%d repetitions of each case, seed %d.\n\n", s.N, s.Seed); err != nil {
+	if err := writeStudy(stdout, s); err != nil {
 		return err
 	}
 	for _, table := range montecarlo.Tables() {
@@ -81,14 +88,45 @@ func writeStatistics(ctx context.Context, stdout, stderr io.Writer, s montecarlo
 		if err != nil {
 			return err
 		}
-		if err := t.Write(stdout); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(stderr, "%s: %.0f s\n", t.Title, time.Since(start).Seconds()); err != nil {
+		if err := writeTables(stdout, stderr, start, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeTurns is writeStatistics for comparisons by turns.
+func writeTurns(ctx context.Context, stdout, stderr io.Writer, s montecarlo.Study) error {
+	if err := writeStudy(stdout, s); err != nil {
+		return err
+	}
+	for _, tables := range montecarlo.TurnsTables() {
+		start := time.Now()
+		t, err := tables(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := writeTables(stdout, stderr, start, t...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeStudy(w io.Writer, s montecarlo.Study) error {
+	_, err := fmt.Fprintf(w, "%d repetitions of each case, seed %d.\n\n", s.N, s.Seed)
+	return err
+}
+
+// writeTables prints tables that were begun at start.
+func writeTables(stdout, stderr io.Writer, start time.Time, tables ...montecarlo.Table) error {
+	for _, t := range tables {
+		if err := t.Write(stdout); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(stderr, "%s: %.0f s\n", tables[0].Title, time.Since(start).Seconds())
+	return err
 }
 
 func writeCapacity(ctx context.Context, stdout, stderr io.Writer, only string, seed uint64, n int, verbose bool) error {
