@@ -283,7 +283,7 @@ func (a *analysis) callMeasures(x *extract, operation string, t *gathered, all *
 			one.of, one.samples = "calls", []blockSample{s}
 		}
 		if m.Name == metric.Response.Name && x.turns {
-			one.rounds = [][]float64{t.rounds.medians()}
+			one.rounds = []rounds{t.rounds}
 		}
 	}
 	good := float64(t.outcomes.Good())

@@ -53,8 +53,8 @@ type measure struct {
 	value   []float64     // by block; NaN: not measured
 	samples []blockSample // by block; nil: none
 	of      string        // what samples are: "calls", "batches", or "" where a block has one value only
-	// rounds are the medians of the turns of each block, where treatments take turns: by block and round.
-	rounds [][]float64
+	// rounds are the times of the calls of each block by round, where treatments take turns.
+	rounds []rounds
 	// weight is how many calls a block's share is of; only of shares.
 	weight []float64
 	// known are the values that were computed from samples, by quantile.

@@ -21,7 +21,7 @@ import (
 //	exact         median                          difference of medians, which needs no interval
 //	else          median, order statistics        Hodges-Lehmann of log ratios within blocks; of differences, where a
 //	                                              value is not above 0
-//	turns, p50                                    Hodges-Lehmann of each block's median over rounds of log ratios
+//	turns, p50                                    Hodges-Lehmann of the log ratios of medians, relative to rounds
 //
 // Values that were not taken in interleaved blocks are compared by Hodges-Lehmann's shift between two samples, and
 // tails not at all.
@@ -161,7 +161,7 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 	return c, nil
 }
 
-// ofRounds compares turns of equal rounds.
+// ofRounds compares the medians of blocks whose arms took turns.
 func (e estimator) ofRounds(x, y *measure) (*contrast, error) {
 	var d, base []float64
 	for b := range min(len(x.rounds), len(y.rounds)) {

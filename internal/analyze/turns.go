@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tare/internal/record"
-	"tare/internal/stat"
 )
 
 // turns are the turns of a treatment in one block.
@@ -66,13 +65,4 @@ func (r *rounds) join(others *rounds) {
 		}
 		(*r)[i] = append((*r)[i], calls...)
 	}
-}
-
-// medians are the medians of the rounds, NaN where one has too few calls.
-func (r rounds) medians() []float64 {
-	out := make([]float64, len(r))
-	for i, calls := range r {
-		out[i] = stat.TurnMedian(calls)
-	}
-	return out
 }

@@ -14,8 +14,8 @@ const (
 	FewestCarryRounds = 3
 )
 
-// TurnMedian is the median of the calls of one turn, without those that are not finite, which Carryover takes. It is NaN for fewer
-// than FewestTurnCalls.
+// TurnMedian is the median of the calls of one turn, which Carryover takes, without those that are not finite. It is NaN
+// for fewer than FewestTurnCalls.
 func TurnMedian(calls []float64) float64 {
 	s := make([]float64, 0, len(calls))
 	for _, v := range calls {
