@@ -2,9 +2,11 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,8 +93,10 @@ func (c *Config) normalize() error {
 // whyNotFast says why engine fast cannot carry this load, or "".
 func (c *Config) whyNotFast(calls int) string {
 	switch {
-	case c.Endpoint.TLS != nil:
-		return "it speaks plaintext only, and the endpoint wants TLS"
+	case c.Endpoint.TLS != nil && slices.Contains(c.Endpoint.TLS.NextProtos, "h2"):
+		return "it speaks HTTP/1.1 only, and the endpoint offers HTTP/2"
+	case c.Endpoint.TLS != nil && c.Endpoint.TLS.Renegotiation != tls.RenegotiateNever:
+		return "it cannot renegotiate TLS, and the endpoint allows that"
 	case calls > 0:
 		return "it carries operations over the wire only, and some are Go calls"
 	case c.Endpoint.Addr.Addr().Zone() != "":
