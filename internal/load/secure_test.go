@@ -222,7 +222,9 @@ func TestTLSHandshakeHangs(t *testing.T) {
 			offer(t, s, Constant{Rate: 200, Duration: 20 * time.Millisecond})
 			eventually(t, func() bool { return s.Progress().Established > 0 })
 			end(s)
-			eventually(t, func() bool { p := s.Progress(); return p.Established+p.Connecting == 0 })
+			if engine == Fast || name == "close" { // after a reset, engine std may be about to dial for a call that has ended
+				eventually(t, func() bool { p := s.Progress(); return p.Established+p.Connecting == 0 })
+			}
 			if p := s.Progress(); name == "reset" && p.Done[ConnFailed] != p.Due {
 				t.Errorf("after a reset: %+v", p)
 			}
@@ -488,9 +490,9 @@ func TestTLSDataBegunBeforeTheRequest(t *testing.T) {
 		if rest != nil {
 			return f.send(rest, f.data(good))
 		}
+		f.send(f.data(good))
 		b := f.data(late)
 		rest = b[9:]
-		f.send(f.data(good))
 		time.Sleep(2 * time.Millisecond)
 		f.send(b[:9])
 		begun <- struct{}{}
