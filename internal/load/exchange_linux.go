@@ -46,7 +46,7 @@ func (s *shard) send(conn *conn, c *liveCall) {
 }
 
 func (s *shard) write(conn *conn) {
-	n, e := 0, syscall.Errno(unix.EAGAIN)
+	n, e := 0, unix.EAGAIN
 	if len(conn.unsent) == 0 { // otherwise messages of TLS itself go first
 		n, e = send(conn.fd, s.out)
 	}

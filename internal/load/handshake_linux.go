@@ -3,6 +3,7 @@
 package load
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -87,7 +88,7 @@ func (s *shard) startHandshake(c *conn, conf *tls.Config) {
 	secure := tls.Client(c.secure, conf)
 	c.secure.conn = secure
 	s.handshakes.Go(func() {
-		err := secure.Handshake()
+		err := secure.HandshakeContext(context.Background()) // the shard ends it
 		s.post(func() { s.endHandshake(c, err) })
 	})
 }

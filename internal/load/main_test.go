@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// target is a loopback server of the test's own. talk has each connection to itself, over TLS if the client begins that.
+// target is a loopback server of the test's own. talk has each connection to itself, within TLS if the client begins
+// with a handshake.
 type target struct {
 	addr netip.AddrPort
 	mu   sync.Mutex

@@ -15,8 +15,8 @@ import (
 )
 
 // TLS on engine fast is crypto/tls over a transport in memory. The shard reads and writes the sockets as in plaintext;
-// crypto/tls reads what has arrived from a slice, and appends to another what is to be sent. When the first is empty, it
-// gets a temporary error, which it does not keep, so that the shard can call again when more has arrived.
+// crypto/tls reads what has arrived from a slice, and appends to another what is to be sent. When the first is empty,
+// crypto/tls gets a temporary error, which it does not keep, so that the shard can call again when more has arrived.
 
 // secureLayer is the TLS of one connection, and the transport of its tls.Conn.
 type secureLayer struct {
@@ -119,7 +119,8 @@ func (c *conn) isCut() bool { return c.secure != nil && c.secure.framer.isWithin
 func (s *shard) encrypt(conn *conn, c *liveCall) bool {
 	l := conn.secure
 	l.framer.early = l.framer.isWithin()
-	s.plain, s.out = s.out, append(s.plain[:0], l.out...)
+	s.plain, s.out = s.out, s.plain
+	s.out = append(s.out[:0], l.out...)
 	before, own := len(s.out), l.out[:0]
 	l.out = s.out
 	_, err := l.conn.Write(s.plain)

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -66,7 +67,8 @@ func usesTLS(set func(*Config)) bool {
 	return c.Endpoint.TLS != nil
 }
 
-// acceptTLS waits for the first byte. If it begins a handshake, it returns the connection within TLS, nil if that fails.
+// acceptTLS waits for the first byte. If it begins a handshake, acceptTLS returns the connection within TLS, or nil if
+// that fails.
 func acceptTLS(c net.Conn) net.Conn {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -75,7 +77,7 @@ func acceptTLS(c net.Conn) net.Conn {
 	first := make([]byte, 1)
 	if err := raw.Read(func(fd uintptr) (done bool) {
 		_, _, err := syscall.Recvfrom(int(fd), first, syscall.MSG_PEEK)
-		return err != syscall.EAGAIN //nolint:errorlint // it is not wrapped
+		return !errors.Is(err, syscall.EAGAIN)
 	}); err != nil || first[0] != 0x16 {
 		return c
 	}
@@ -122,8 +124,12 @@ func sessions(t *testing.T, engine Engine, version uint16, resumes bool) {
 		t.Errorf("%+v", p)
 	}
 	audit(t, s, 0)
-	if full, resumed := full.Load(), resumed.Load(); full+resumed != n || (full == 1) != resumes || (resumed == 0) == resumes {
-		t.Errorf("%d full and %d resumed handshakes", full, resumed)
+	want := [2]int64{n, 0}
+	if resumes {
+		want = [2]int64{1, n - 1}
+	}
+	if got := [2]int64{full.Load(), resumed.Load()}; got != want {
+		t.Errorf("%d full and %d resumed handshakes, want %d and %d", got[0], got[1], want[0], want[1])
 	}
 	if c := s.Fresh(t.Context(), 0, 1, time.Minute); c.Outcome != OK {
 		t.Errorf("%+v", c)
@@ -191,8 +197,8 @@ func TestTLSClientCertificate(t *testing.T) {
 	}
 }
 
-// A target that accepts connections and never answers the handshake: calls time out for that, and no connection is left.
-// Reset and Close end handshakes in progress.
+// A target that accepts connections and never answers the handshake: calls time out for that, and no connection is
+// left. Reset and Close end handshakes in progress.
 func TestTLSHandshakeHangs(t *testing.T) {
 	eachSecureEngine(t, func(t *testing.T, engine Engine) {
 		const timeout = 500 * time.Millisecond
@@ -305,8 +311,9 @@ func TestTLSRecords(t *testing.T) {
 			return f.send(all...)
 		}, wire{}, OK, 200, 0, false},
 		"records in pieces": {
-			func(f *forger) bool { return f.slowly(11, f.ticket(), f.data(good[:20]), f.data(good[20:])) }, wire{}, OK, 200, 0,
-			false,
+			func(f *forger) bool { return f.slowly(11, f.ticket(), f.data(good[:20]), f.data(good[20:])) },
+			wire{},
+			OK, 200, 0, false,
 		},
 		"large": {func(f *forger) bool {
 			var all [][]byte
@@ -324,14 +331,16 @@ func TestTLSRecords(t *testing.T) {
 		},
 		"goodbye ends the body": {
 			func(f *forger) bool { f.send(f.data("HTTP/1.0 200 OK\r\n\r\nok"), f.alert(1, 0)); return false },
-			wire{}, OK, 200, 0, true,
+			wire{},
+			OK, 200, 0, true,
 		},
 		"close ends the body": {
 			func(f *forger) bool { f.send(f.data("HTTP/1.0 200 OK\r\n\r\nok")); return false }, wire{}, OK, 200, 0, true,
 		},
 		"close within a record": {
 			func(f *forger) bool { f.send(f.data("HTTP/1.0 200 OK\r\n\r\nok"), f.data("more")[:9]); return false },
-			wire{}, Failed, 200, CauseClosedWithin, true,
+			wire{},
+			Failed, 200, CauseClosedWithin, true,
 		},
 		"goodbye": {
 			func(f *forger) bool { return f.send(f.alert(1, 0)) }, wire{}, Failed, 0, CauseClosedEarly, true,
@@ -342,7 +351,8 @@ func TestTLSRecords(t *testing.T) {
 		},
 		"alert within the answer": {
 			func(f *forger) bool { return f.send(f.data(good[:len(good)-1]), f.alert(2, 80)) },
-			wire{}, Failed, 200, CauseClosedWithin, true,
+			wire{},
+			Failed, 200, CauseClosedWithin, true,
 		},
 		"forged record": {func(f *forger) bool {
 			b := f.data(good)
@@ -351,7 +361,8 @@ func TestTLSRecords(t *testing.T) {
 		}, wire{}, Failed, 0, CauseClosedEarly, true},
 		"plaintext": {
 			func(f *forger) bool { return f.send([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) },
-			wire{}, Failed, 0, CauseClosedEarly, true,
+			wire{},
+			Failed, 0, CauseClosedEarly, true,
 		},
 		"reset": {func(f *forger) bool { return resets(f.raw, nil) }, wire{}, ConnFailed, 0, CauseClosedEarly, true},
 	} {
@@ -385,6 +396,7 @@ func TestTLSRecords(t *testing.T) {
 // On a connection without a call, tickets and key updates are no answers, wherever they are cut; data is one that
 // nobody asked for, and the connection is not used again.
 func TestTLSRecordsOnIdleConnection(t *testing.T) {
+	const second = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"
 	for name, c := range map[string]struct {
 		late   func(f *forger) [][]byte
 		reused bool
@@ -395,7 +407,7 @@ func TestTLSRecordsOnIdleConnection(t *testing.T) {
 			b := f.ticket()
 			return [][]byte{b[:3], b[3:20], b[20:]}
 		}, true},
-		"data":    {func(f *forger) [][]byte { return [][]byte{f.data("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno")} }, false},
+		"data":    {func(f *forger) [][]byte { return [][]byte{f.data(second)} }, false},
 		"goodbye": {func(f *forger) [][]byte { return [][]byte{f.alert(1, 0)} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,7 +61,10 @@ func (h *host) measureOpen(ctx context.Context, cells []*openCell, rounds int, r
 			cells[k].runs = append(cells[k].runs, r)
 		}
 	}
-	rows := [][]string{{"engine", "rate", "reaping", "spin", "late p50 µs", "p99", "max", "µs CPU/request", "sent ÷ offered"}}
+	rows := [][]string{{
+		"engine", "rate", "reaping", "spin", "late p50 µs", "p99", "max", "µs CPU/request",
+		"sent ÷ offered",
+	}}
 	for _, c := range cells {
 		rows = append(rows, c.row())
 	}

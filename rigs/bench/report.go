@@ -93,7 +93,10 @@ func closedLoop(ctx context.Context, h *host, o Options, w *table) error {
 		return err
 	}
 	defer srv.stop()
-	generators := []generator{{name: "fast", engine: load.Fast, port: srv.Port}, {name: "std", engine: load.Std, port: srv.Port}}
+	generators := []generator{
+		{name: "fast", engine: load.Fast, port: srv.Port},
+		{name: "std", engine: load.Std, port: srv.Port},
+	}
 	if wrk, _ := exec.LookPath("wrk"); wrk != "" {
 		generators = append(generators, generator{name: "wrk", wrk: wrk, port: srv.Port})
 	} else {
@@ -114,7 +117,8 @@ type generator struct {
 	port   int // of its server
 }
 
-// compareClosed measures generators in interleaved rounds, and compares each with the one of that name, if there is one.
+// compareClosed measures generators in interleaved rounds, and compares each with the one of that name, if there is
+// one.
 func (h *host) compareClosed(ctx context.Context, generators []generator, with string, rounds int, length time.Duration,
 	seed uint64, w *table,
 ) error {

@@ -44,7 +44,8 @@ func tlsLoops(ctx context.Context, h *host, o Options, w *table) error {
 		return err
 	}
 	cells := []*openCell{
-		{job: Job{Engine: load.Fast, Port: plain.Port}}, {job: Job{Engine: load.Fast, Port: secure.Port, TLS: true}},
+		{job: Job{Engine: load.Fast, Port: plain.Port}},
+		{job: Job{Engine: load.Fast, Port: secure.Port, TLS: true}},
 		{job: Job{Engine: load.Std, Port: secure.Port, TLS: true}},
 	}
 	for _, c := range cells {
