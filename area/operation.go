@@ -95,8 +95,10 @@ type BatchSample struct {
 // Endpoint is where Wire calls go.
 type Endpoint struct {
 	Addr netip.AddrPort
-	Host string      // the Host header's value, and the TLS server name by default
-	TLS  *tls.Config // nil: plaintext. With TLS only engine std can be used.
+	Host string // the Host header's value, and the TLS server name by default
+	// TLS is the configuration of TLS, nil: plaintext. With "h2" in NextProtos, HTTP/2 is used if the target accepts it. A
+	// ClientSessionCache makes connections resume sessions; without one, every handshake is a full one.
+	TLS *tls.Config
 	// Keys is the number of connection identities, at least 1.
 	Keys int
 	// Local returns the source address of connections with this key; if it is invalid, the kernel chooses. May be nil.

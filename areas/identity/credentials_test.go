@@ -324,7 +324,7 @@ func writeRaw(t testing.TB, w http.ResponseWriter, text string) {
 	_ = c.Close()
 }
 
-// TestLoadUsesCredentials makes calls with both engines, in plaintext and over TLS with a client certificate.
+// TestLoadUsesCredentials makes calls in plaintext, and over TLS with a client certificate.
 func TestLoadUsesCredentials(t *testing.T) {
 	p := issueCertificates(t, "localhost", time.Now().Add(time.Hour))
 	srv := &oauthServer{clients: map[string]string{"robot": planted}}

@@ -34,7 +34,8 @@ type conn struct {
 	over, under   *conn     // idle ones of the same key
 	before, after *conn     // idle ones or dialing ones of all keys
 	parser        parser
-	unsent        []byte // the rest of a request that did not fit
+	unsent        []byte       // the rest of a request that did not fit
+	secure        *secureLayer // nil: plaintext, or not connected yet
 }
 
 // edge is EPOLLET, which the unix package declares negative on some systems.
@@ -71,19 +72,27 @@ func (s *shard) grow() {
 
 // failDial ends the oldest waiting call of this key: its dial failed, and timed calls are never retried.
 func (s *shard) failDial(key int32, e syscall.Errno) {
+	s.failWaiting(key, ConnFailed, uint16(e), CauseConnect)
+}
+
+// failWaiting ends the oldest waiting call of this key.
+func (s *shard) failWaiting(key int32, o Outcome, code uint16, why Cause) {
 	s.pool.replaceable = 0
 	k := &s.pool.keys[key]
 	if c := k.first; c != nil {
 		s.unqueue(c)
-		c.cause = CauseConnect
-		s.finish(c, ConnFailed, uint16(e), max(s.clock.now(), c.intended))
+		c.cause = why
+		s.finish(c, o, code, max(s.clock.now(), c.intended))
 	}
 	s.pool.requestDial(k, key)
 }
 
+// endpoint returns where connections of this key lead.
+func (s *shard) endpoint(key int32) *Endpoint { return s.cfg.at.endpoint(int(key)) }
+
 // dial starts a connection. Its events report the result.
 func (s *shard) dial(key int32) syscall.Errno {
-	sa, family := address(s.cfg.at.endpoint(int(key)).Addr)
+	sa, family := address(s.endpoint(key).Addr)
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return errno(err)
@@ -159,7 +168,12 @@ func (s *shard) discard(c *conn) {
 	case connecting:
 		p.keys[c.key].dialing--
 		p.dialing.remove(c)
-		s.tally[nConnecting]--
+		if c.secure == nil {
+			s.tally[nConnecting]--
+		} else {
+			s.tally[nEstablished]--
+			c.abandon()
+		}
 		p.requestDial(&p.keys[c.key], c.key)
 	case idle:
 		p.removeIdle(c)
@@ -180,7 +194,7 @@ func (s *shard) discard(c *conn) {
 // event handles an epoll event of c.
 func (s *shard) event(c *conn, what uint32) {
 	const readable = unix.EPOLLIN | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLRDHUP
-	if c.state == connecting && !s.connected(c) {
+	if c.state == connecting && c.secure == nil && !s.connected(c) {
 		return
 	}
 	if what&unix.EPOLLOUT != 0 && len(c.unsent) > 0 {
@@ -191,7 +205,7 @@ func (s *shard) event(c *conn, what uint32) {
 	}
 }
 
-// connected completes a dial. A connection that no call waits for becomes idle.
+// connected completes a dial. With TLS, the handshake begins.
 func (s *shard) connected(c *conn) bool {
 	code, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err != nil {
@@ -202,16 +216,25 @@ func (s *shard) connected(c *conn) bool {
 		s.failDial(c.key, syscall.Errno(code))
 		return false
 	}
+	s.tally[nConnecting]--
+	s.tally[nEstablished]++
+	if conf := tlsOf(s.endpoint(c.key), false); conf != nil {
+		s.startHandshake(c, conf)
+	} else {
+		s.establish(c)
+	}
+	return true
+}
+
+// establish gives a new connection its first call. If none waits for it, it becomes idle.
+func (s *shard) establish(c *conn) {
 	p := &s.pool
 	p.keys[c.key].dialing--
 	p.dialing.remove(c)
-	s.tally[nConnecting]--
-	s.tally[nEstablished]++
 	c.since = s.clock.now()
 	if s.serve(c) == stepWrite {
 		s.write(c)
 	}
-	return true
 }
 
 // serve assigns a free connection to the call of its key that has waited longest, or to the next one of a closed loop.

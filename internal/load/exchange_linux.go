@@ -12,8 +12,8 @@ import (
 // with its errno, even if the connection had been idle and the target may never have seen the request: timed calls are
 // never retried. An orderly close before the response is complete is Failed, since the target chose it.
 
-// prepare renders the request of c into s.out for immediate sending on conn. It returns false if the operation renders
-// none: the call has then ended.
+// prepare renders the request of c into s.out for immediate sending on conn. It returns false if there is none: the
+// call has then ended.
 func (s *shard) prepare(conn *conn, c *liveCall) bool {
 	s.out = s.cfg.Operations[c.op].Wire.Render(s.out[:0], c.i)
 	if len(s.out) == 0 {
@@ -21,9 +21,12 @@ func (s *shard) prepare(conn *conn, c *liveCall) bool {
 		s.finish(c, Failed, 0, max(s.clock.now(), c.intended))
 		return false
 	}
-	conn.state, conn.call, c.conn = busy, c, conn
-	conn.requestLen = int32(len(s.out))
 	conn.parser.begin(s.out[0] == 'H')
+	conn.requestLen = int32(len(s.out))
+	if conn.secure != nil && !s.encrypt(conn, c) {
+		return false
+	}
+	conn.state, conn.call, c.conn = busy, c, conn
 	s.tally[nSent]++
 	s.tally[nInFlight]++
 	if s.source.seg != nil && c.segment == s.source.seg.id {
@@ -43,7 +46,10 @@ func (s *shard) send(conn *conn, c *liveCall) {
 }
 
 func (s *shard) write(conn *conn) {
-	n, e := send(conn.fd, s.out)
+	n, e := 0, unix.EAGAIN
+	if len(conn.unsent) == 0 { // otherwise messages of TLS itself go first
+		n, e = send(conn.fd, s.out)
+	}
 	s.recordWrite(conn, n, e)
 }
 
@@ -63,7 +69,10 @@ func (s *shard) recordWrite(conn *conn, n int, e syscall.Errno) {
 	s.tally[nBytesOut] += uint64(n)
 	c.out = uint32(n)
 	if n < len(s.out) {
-		conn.unsent = append(conn.unsent[:0], s.out[n:]...)
+		conn.unsent = append(conn.unsent, s.out[n:]...)
+	}
+	if conn.secure != nil {
+		c.out = conn.requestSent()
 	}
 }
 
@@ -75,12 +84,17 @@ func (s *shard) flush(c *conn) {
 			return
 		}
 		if e != 0 {
-			s.loseConn(c, e)
+			s.handleClose(c, e)
 			return
 		}
 		s.tally[nBytesOut] += uint64(n)
-		c.call.out += uint32(n)
 		c.unsent = c.unsent[n:]
+		switch {
+		case c.secure == nil:
+			c.call.out += uint32(n)
+		case c.call != nil:
+			c.call.out = c.requestSent()
+		}
 	}
 	c.unsent = nil
 }
@@ -125,7 +139,7 @@ func (s *shard) handleRead(c *conn, n int, at int64, e syscall.Errno, ending boo
 		s.handleClose(c, e)
 		return false
 	}
-	switch s.consume(c, s.in[:n], at, ending) {
+	switch s.receive(c, s.in[:n], at, ending) {
 	case stepWrite:
 		s.write(c)
 	case stepRead:
@@ -161,9 +175,11 @@ func (s *shard) recv(c *conn) (n int, at int64, e syscall.Errno) {
 // handleClose handles the end of c, which may complete its response.
 func (s *shard) handleClose(c *conn, e syscall.Errno) {
 	switch {
+	case c.isShaking():
+		c.secure.shaking.stop(endReason(e))
 	case c.call == nil:
 		s.discard(c)
-	case e == 0 && c.parser.eof():
+	case e == 0 && !c.isCut() && c.parser.eof():
 		s.complete(c, s.clock.now(), false)
 	default:
 		s.loseConn(c, e)
@@ -187,9 +203,8 @@ const (
 	stepWrite                 // its next request, which s.out holds, must be written
 )
 
-// consume passes arrived bytes to the response that c is reading.
+// consume passes bytes of HTTP to the response that c is reading.
 func (s *shard) consume(c *conn, b []byte, at int64, ending bool) nextStep {
-	s.tally[nBytesIn] += uint64(len(b))
 	call := c.call
 	if call == nil {
 		s.discard(c) // unsolicited
@@ -212,7 +227,8 @@ func (s *shard) consume(c *conn, b []byte, at int64, ending bool) nextStep {
 	if !done {
 		return stepRead
 	}
-	return s.complete(c, at, len(rest) == 0 && len(c.unsent) == 0 && !c.parser.close && !ending)
+	reusable := len(rest) == 0 && len(c.unsent) == 0 && !c.parser.close && !ending
+	return s.complete(c, at, reusable && (c.secure == nil || s.isDrained(c, len(b))))
 }
 
 // complete judges the response and frees the connection for the next call.

@@ -12,7 +12,7 @@ import (
 // fastMissing says why engine fast is not available on this system.
 const fastMissing = ""
 
-// fast carries HTTP/1.1 in plaintext: one event loop per shard, each on an OS thread of its own.
+// fast carries HTTP/1.1, in plaintext or over TLS: one event loop per shard, each on an OS thread of its own.
 type fast struct {
 	shards []*shard
 	loops  sync.WaitGroup

@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// target is a loopback server of the test's own. talk has each connection to itself.
+// target is a loopback server of the test's own. talk has each connection to itself, within TLS if the client begins
+// with a handshake.
 type target struct {
 	addr netip.AddrPort
 	mu   sync.Mutex
@@ -29,6 +30,12 @@ type target struct {
 }
 
 func newTarget(t *testing.T, talk func(c net.Conn)) *target {
+	t.Helper()
+	return newTargetWith(t, acceptTLS, talk)
+}
+
+// newTargetWith is a target that talks on what accept makes of its connections, unless that is nil.
+func newTargetWith(t *testing.T, accept func(net.Conn) net.Conn, talk func(c net.Conn)) *target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +54,9 @@ func newTarget(t *testing.T, talk func(c net.Conn)) *target {
 			s.track(c, true)
 			s.all.Go(func() {
 				defer s.track(c, false)
-				talk(c)
+				if c := accept(c); c != nil {
+					talk(c)
+				}
 			})
 		}
 	})
@@ -181,6 +190,7 @@ var engines = map[string]func(*Config){
 	"fast-precise": func(c *Config) { c.Engine, c.Precise = Fast, true },
 	"fast-spin":    func(c *Config) { c.Engine, c.Spin = Fast, 60*time.Microsecond },
 	"fast-2":       func(c *Config) { c.Engine, c.Shards = Fast, 2 },
+	"fast-tls":     func(c *Config) { c.Engine, c.Endpoint.TLS = Fast, testClientTLS() },
 	"std":          func(c *Config) { c.Engine = Std },
 }
 

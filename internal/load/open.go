@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"runtime"
@@ -102,8 +103,10 @@ func (c *Config) whyNotFast(calls int) string {
 	}
 	for i := range c.at.arms {
 		switch e := &c.at.arms[i]; {
-		case e.TLS != nil:
-			return "it speaks plaintext only, and the endpoint wants TLS"
+		case isModern(&e.Endpoint):
+			return "it speaks HTTP/1.1 only, and the endpoint offers HTTP/2"
+		case e.TLS != nil && e.TLS.Renegotiation != tls.RenegotiateNever:
+			return "it cannot renegotiate TLS, and the endpoint allows that"
 		case e.Addr.Addr().Zone() != "":
 			return "it knows no IPv6 zones"
 		}

@@ -153,17 +153,24 @@ func (p *pool) requestDial(k *keyPool, key int32) {
 	}
 }
 
-// stuck reports whether c, which was never sent, had waited for a target that accepts no connections: a dial for its
-// identity was pending for more than half of its time.
-func (p *pool) stuck(c *liveCall, timeout int64) bool {
+// pendingCause returns the cause of a timeout of c, which was never sent, if it had waited for a target that accepts no
+// connections: a dial for its identity was pending, or in the TLS handshake, for more than half of its time. Otherwise
+// it returns 0.
+func (p *pool) pendingCause(c *liveCall, timeout int64) Cause {
 	if p.keys[c.key].dialing == 0 {
-		return false
+		return 0
 	}
 	d := p.dialing.first
 	for d.key != c.key {
 		d = d.after
 	}
-	return d.since <= c.intended+timeout/2
+	switch {
+	case d.since > c.intended+timeout/2:
+		return 0
+	case d.isShaking():
+		return CauseHandshaking
+	}
+	return CauseDialing
 }
 
 // takeIdle returns the most recently used connection: the others may be closed in time.

@@ -124,9 +124,13 @@ func (s *shard) nextCall() *liveCall {
 // dispatch sends a call if a connection of its identity is free, and otherwise makes it wait.
 func (s *shard) dispatch(c *liveCall) {
 	k := &s.pool.keys[c.key]
-	// With lazy reaping, unsolicited bytes on an idle connection may not have been noticed yet.
+	// With lazy reaping, bytes on an idle connection may not have been noticed yet: unsolicited ones, or of TLS itself.
 	for k.idle != nil && unread(k.idle.fd) > 0 {
-		s.discard(k.idle)
+		if k.idle.secure == nil {
+			s.discard(k.idle)
+		} else {
+			s.read(k.idle, false)
+		}
 	}
 	if k.idle == nil || c.intended+s.timeout <= s.now {
 		// The intervals between dials count from when there was something to dial for, so that the shard's own delays do not

@@ -43,6 +43,9 @@ type shard struct {
 	stamp    stamped
 	wall     wallClock
 
+	plain, clear []byte         // requests before encryption, answers after decryption
+	handshakes   sync.WaitGroup // TLS handshakes in progress
+
 	source source
 	sends  sends
 	held   callQueue // calls that the rate limit delays
@@ -119,6 +122,7 @@ func (s *shard) shut() {
 		}
 	}
 	s.board.publish(&s.tally)
+	s.handshakes.Wait() // they wake the alarm
 	s.alarm.close()
 }
 
@@ -219,7 +223,8 @@ func (s *shard) poll(ns int64, handoff bool) bool {
 		if c == nil || c.gen != ev.Pad {
 			continue // closed earlier in this batch
 		}
-		if c.stamped || ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 || c.state != busy || len(c.unsent) > 0 {
+		if c.stamped || ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0 || c.state != busy || len(c.unsent) > 0 ||
+			c.secure != nil {
 			s.event(c, ev.Events)
 			continue
 		}
@@ -233,6 +238,7 @@ func (s *shard) poll(ns int64, handoff bool) bool {
 			}
 			continue
 		}
+		s.tally[nBytesIn] += uint64(got)
 		if s.consume(c, s.in[:got], s.clock.now(), false) == stepWrite {
 			put, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(c.fd), uintptr(unsafe.Pointer(&s.out[0])),
 				uintptr(len(s.out)), unix.MSG_NOSIGNAL, 0, 0)
@@ -248,11 +254,8 @@ func (s *shard) expire() {
 		if c.conn != nil {
 			s.drop(c.conn)
 		} else {
-			switch {
-			case c.held:
+			if c.cause = s.pool.pendingCause(c, s.timeout); c.held {
 				c.cause = CauseHeldBack
-			case s.pool.stuck(c, s.timeout):
-				c.cause = CauseDialing
 			}
 			s.unqueue(c)
 		}

@@ -14,7 +14,7 @@ type Engine string
 // The engines.
 const (
 	Auto Engine = ""     // fast if available, else std
-	Fast Engine = "fast" // HTTP/1.1 in plaintext over epoll
+	Fast Engine = "fast" // HTTP/1.1 over epoll, in plaintext or over TLS
 	Std  Engine = "std"  // net/http, or any Go call
 )
 

@@ -33,10 +33,14 @@ func TestOpenRefuses(t *testing.T) {
 			Batch: func(context.Context, int) ([]BatchSample, error) { return nil, nil },
 		}}}, "batch"},
 		"no endpoint": {Config{Operations: get}, "Endpoint.Addr"},
-		"fast and TLS": {Config{
-			Engine: Fast, Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}},
+		"fast and HTTP/2": {Config{
+			Engine: Fast, Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{NextProtos: []string{"h2", "http/1.1"}}},
 			Operations: get,
-		}, "engine std"},
+		}, "HTTP/2; use engine std"},
+		"fast and renegotiation": {Config{
+			Engine: Fast, Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{Renegotiation: tls.RenegotiateFreelyAsClient}},
+			Operations: get,
+		}, "renegotiate TLS, and the endpoint allows that; use engine std"},
 		"fast and Go":   {Config{Engine: Fast, Operations: call}, "engine std"},
 		"engine":        {Config{Engine: "warp", Endpoint: at, Operations: get}, `"warp"`},
 		"timeout":       {Config{Endpoint: at, Operations: get, Timeout: 2 * time.Hour}, "timeout"},
@@ -60,15 +64,18 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestAutoPicksTheEngine(t *testing.T) {
 	at := Endpoint{Addr: netip.MustParseAddrPort("127.0.0.1:1")}
+	secure := func(protocols ...string) Endpoint {
+		return Endpoint{Addr: at.Addr, TLS: &tls.Config{NextProtos: protocols}}
+	}
+	get := []Operation{{Weight: 1, Wire: wire{}}}
 	for _, c := range []struct {
 		conf Config
 		want Engine
 	}{
-		{Config{Endpoint: at, Operations: []Operation{{Weight: 1, Wire: wire{}}}}, Fast},
-		{
-			Config{Endpoint: Endpoint{Addr: at.Addr, TLS: &tls.Config{}}, Operations: []Operation{{Weight: 1, Wire: wire{}}}},
-			Std,
-		},
+		{Config{Endpoint: at, Operations: get}, Fast},
+		{Config{Endpoint: secure(), Operations: get}, Fast},
+		{Config{Endpoint: secure("http/1.1"), Operations: get}, Fast},
+		{Config{Endpoint: secure("h2", "http/1.1"), Operations: get}, Std},
 		{Config{Operations: []Operation{{Weight: 1, Call: func(context.Context, uint64) Result { return Result{} }}}}, Std},
 	} {
 		if fastMissing != "" {

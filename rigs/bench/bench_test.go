@@ -43,6 +43,7 @@ func begin(t *testing.T, s Server) Ready {
 func TestJobs(t *testing.T) {
 	fast := begin(t, Server{Mode: Quick})
 	limited := begin(t, Server{Mode: Limit, Rate: 200})
+	secure := begin(t, Server{Mode: Quick, TLS: true})
 	for name, j := range map[string]Job{
 		"closed fast": {
 			Engine: load.Fast, Port: fast.Port, Workers: 4, Length: 100 * time.Millisecond,
@@ -51,6 +52,14 @@ func TestJobs(t *testing.T) {
 		"closed std": {
 			Engine: load.Std, Port: fast.Port, Workers: 4, Length: 100 * time.Millisecond,
 			Timeout: 5 * time.Second,
+		},
+		"closed fast, TLS": {
+			Engine: load.Fast, Port: secure.Port, TLS: true, Workers: 4, Length: 100 * time.Millisecond,
+			Timeout: 5 * time.Second,
+		},
+		"open std, TLS": {
+			Engine: load.Std, Port: secure.Port, TLS: true, Rate: 500, Length: 100 * time.Millisecond, Timeout: 5 * time.Second,
+			Keep: true,
 		},
 		"open": {
 			Engine: load.Fast, Port: fast.Port, Rate: 500, Length: 100 * time.Millisecond, Timeout: 5 * time.Second,

@@ -6,6 +6,7 @@ package bench
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/netip"
 	"time"
@@ -29,6 +30,7 @@ type Job struct {
 	Keep     bool          `json:"keep,omitempty"`
 	Start    int64         `json:"start,omitempty"` // the server's, to compare with its schedule
 	Stall    *Server       `json:"stall,omitempty"`
+	TLS      bool          `json:"tls,omitempty"`
 	// Host reads the accounts of the processors for Effort; nil: they are not known.
 	Host func() *load.Processors `json:"-"`
 }
@@ -68,7 +70,7 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 	s, err := load.Open(ctx, load.Config{
 		Engine: j.Engine, Timeout: j.Timeout, MaxConns: j.MaxConns, Spin: j.Spin, Precise: j.Precise, KeepCalls: j.Keep,
 		Shards: 1, Host: j.Host,
-		Endpoint: load.Endpoint{Addr: addr, Host: addr.String()},
+		Endpoint: load.Endpoint{Addr: addr, Host: addr.String(), TLS: j.secure()},
 		Operations: []load.Operation{{
 			Name: "get", Weight: 1,
 			Wire: get{[]byte("GET / HTTP/1.1\r\nHost: " + addr.String() + "\r\n\r\n")},
@@ -103,6 +105,14 @@ func (j Job) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return j.finish(ctx, s, g)
+}
+
+// secure returns what the client needs for a server with TLS and a certificate of its own; nil: plaintext.
+func (j Job) secure() *tls.Config {
+	if !j.TLS {
+		return nil
+	}
+	return &tls.Config{InsecureSkipVerify: true} //nolint:gosec // it talks to its own server
 }
 
 func (j Job) finish(ctx context.Context, s load.Stream, g load.Segment) (Outcome, error) {

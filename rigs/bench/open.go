@@ -47,7 +47,11 @@ func openLoop(ctx context.Context, h *host, o Options, w *table) error {
 	w.line("## Open loop: lateness of the sends\n\nLateness is sent − max(intended, a connection was free). %s "+
 		"of %v, the median of each.\n", unit.Count(rounds, "round"), length)
 	cells := openCells(srv.Port, length)
-	rng := rand.New(rand.NewPCG(o.Seed, 2))
+	return h.measureOpen(ctx, cells, rounds, rand.New(rand.NewPCG(o.Seed, 2)), w)
+}
+
+// measureOpen runs the cells in interleaved rounds.
+func (h *host) measureOpen(ctx context.Context, cells []*openCell, rounds int, rng *rand.Rand, w *table) error {
 	for range rounds {
 		for _, k := range rng.Perm(len(cells)) {
 			r, _, err := h.run(ctx, cells[k].job)
@@ -57,7 +61,10 @@ func openLoop(ctx context.Context, h *host, o Options, w *table) error {
 			cells[k].runs = append(cells[k].runs, r)
 		}
 	}
-	rows := [][]string{{"rate", "reaping", "spin", "late p50 µs", "p99", "max", "µs CPU/request", "sent ÷ offered"}}
+	rows := [][]string{{
+		"engine", "rate", "reaping", "spin", "late p50 µs", "p99", "max", "µs CPU/request",
+		"sent ÷ offered",
+	}}
 	for _, c := range cells {
 		rows = append(rows, c.row())
 	}
@@ -80,8 +87,15 @@ func (c *openCell) row() []string {
 	if c.job.Spin > 0 {
 		spin = c.job.Spin.String()
 	}
+	engine := string(c.job.Engine)
+	if c.job.TLS {
+		engine += ", TLS"
+	}
+	if c.job.Engine == load.Std {
+		reaping = "–"
+	}
 	return []string{
-		fmt.Sprintf("%.0f/s", c.job.Rate), reaping, spin,
+		engine, fmt.Sprintf("%.0f/s", c.job.Rate), reaping, spin,
 		mid("%.1f", func(r Outcome) float64 { return r.LateP50 }),
 		mid("%.0f", func(r Outcome) float64 { return r.LateP99 }),
 		mid("%.0f", func(r Outcome) float64 { return r.LateMax }),

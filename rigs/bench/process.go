@@ -147,10 +147,12 @@ func (h *host) output(cmd *exec.Cmd) ([]byte, usage, error) {
 var wrkTotal = regexp.MustCompile(`(\d+) requests in`)
 
 // wrk runs wrk with one thread and returns how many requests it made.
-func (h *host) wrk(ctx context.Context, path string, port, conns int, length time.Duration) (int, usage, error) {
+func (h *host) wrk(ctx context.Context, path, scheme string, port, conns int, length time.Duration) (int, usage,
+	error,
+) {
 	cmd := exec.CommandContext(ctx, path, "-t1", "-c"+strconv.Itoa(conns),
 		fmt.Sprintf("-d%ds", max(1, int(length.Seconds()))),
-		fmt.Sprintf("http://127.0.0.1:%d/", port))
+		fmt.Sprintf("%s://127.0.0.1:%d/", scheme, port))
 	out, u, err := h.output(cmd)
 	if err != nil {
 		return 0, usage{}, fmt.Errorf("run wrk: %w", err)

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Short bool   // fewer and shorter rounds
 	Seed  uint64 // of the order of the rounds
-	Only  string // one of "closed", "open", "stall", "backlog"; empty: all
+	Only  string // one of "closed", "open", "tls", "stall", "backlog"; empty: all
 }
 
 // Report measures everything and writes tables, in Markdown, to out. It starts this same program for servers and
@@ -39,7 +39,7 @@ func Report(ctx context.Context, o Options, out io.Writer) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *host, Options, *table) error
-	}{{"closed", closedLoop}, {"open", openLoop}, {"stall", stall}, {"backlog", backlog}} {
+	}{{"closed", closedLoop}, {"open", openLoop}, {"tls", tlsLoops}, {"stall", stall}, {"backlog", backlog}} {
 		if o.Only != "" && o.Only != part.name {
 			continue
 		}
@@ -88,51 +88,70 @@ func closedLoop(ctx context.Context, h *host, o Options, w *table) error {
 	if o.Short {
 		rounds, length = 3, time.Second
 	}
-	wrk, _ := exec.LookPath("wrk")
-	names := []string{"fast", "std"}
-	if wrk != "" {
-		names = append(names, "wrk")
-	}
 	srv, err := h.serve(ctx, Server{Mode: Quick})
 	if err != nil {
 		return err
 	}
 	defer srv.stop()
+	generators := []generator{
+		{name: "fast", engine: load.Fast, port: srv.Port},
+		{name: "std", engine: load.Std, port: srv.Port},
+	}
+	if wrk, _ := exec.LookPath("wrk"); wrk != "" {
+		generators = append(generators, generator{name: "wrk", wrk: wrk, port: srv.Port})
+	} else {
+		w.line("wrk is not installed: no ratios.\n")
+	}
 	w.line("## Closed loop: requests per generator CPU-second\n\n%d interleaved rounds of %v, in random order. Ratios "+
 		"are medians over the rounds,\nwith their range. Engines are measured once their pool is full; wrk from its start.\n",
 		rounds, length)
+	return h.compareClosed(ctx, generators, "wrk", rounds, length, o.Seed, w)
+}
+
+// A generator is what a closed loop is measured with: an engine, or wrk.
+type generator struct {
+	name   string
+	engine load.Engine
+	wrk    string // its path
+	tls    bool
+	port   int // of its server
+}
+
+// compareClosed measures generators in interleaved rounds, and compares each with the one of that name, if there is
+// one.
+func (h *host) compareClosed(ctx context.Context, generators []generator, with string, rounds int, length time.Duration,
+	seed uint64, w *table,
+) error {
 	rows := [][]string{{
-		"connections", "generator", "requests/s", "requests/CPU-s", "µs CPU/request", "ratio to wrk",
+		"connections", "generator", "requests/s", "requests/CPU-s", "µs CPU/request", "ratio to " + with,
 		"range",
 	}}
-	rng := rand.New(rand.NewPCG(o.Seed, 1))
+	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, conns := range []int{50, 256} {
 		perCPU, perSecond := map[string][]float64{}, map[string][]float64{}
 		for range rounds {
-			for _, k := range rng.Perm(len(names)) {
-				c, s, err := h.closedRun(ctx, names[k], wrk, srv.Port, conns, length)
+			for _, k := range rng.Perm(len(generators)) {
+				g := generators[k]
+				c, s, err := h.closedRun(ctx, g, conns, length)
 				if err != nil {
 					return err
 				}
-				perCPU[names[k]] = append(perCPU[names[k]], c)
-				perSecond[names[k]] = append(perSecond[names[k]], s)
+				perCPU[g.name] = append(perCPU[g.name], c)
+				perSecond[g.name] = append(perSecond[g.name], s)
 			}
 		}
-		for _, n := range names {
-			rows = append(rows, closedRow(conns, n, perSecond[n], perCPU[n], perCPU["wrk"]))
+		for _, g := range generators {
+			rows = append(rows, closedRow(conns, g.name, perSecond[g.name], perCPU[g.name], perCPU[with]))
 		}
 	}
 	w.rows(rows)
-	if wrk == "" {
-		w.line("wrk is not installed: no ratios.\n")
-	}
 	return nil
 }
 
-func closedRow(conns int, name string, perSecond, perCPU, wrk []float64) []string {
+func closedRow(conns int, name string, perSecond, perCPU, with []float64) []string {
 	ratio, spread := "–", "–"
-	if len(wrk) > 0 {
-		mid, lo, hi := ratios(perCPU, wrk)
+	if len(with) > 0 {
+		mid, lo, hi := ratios(perCPU, with)
 		ratio, spread = fmt.Sprintf("%.2f", mid), fmt.Sprintf("%.2f–%.2f", lo, hi)
 	}
 	return []string{
@@ -141,23 +160,23 @@ func closedRow(conns int, name string, perSecond, perCPU, wrk []float64) []strin
 	}
 }
 
-func (h *host) closedRun(ctx context.Context, name, wrk string, port, conns int, length time.Duration) (perCPU,
+func (h *host) closedRun(ctx context.Context, g generator, conns int, length time.Duration) (perCPU,
 	perSecond float64, err error,
 ) {
-	if name == "wrk" {
-		n, u, err := h.wrk(ctx, wrk, port, conns, length)
+	if g.wrk != "" {
+		scheme := "http"
+		if g.tls {
+			scheme = "https"
+		}
+		n, u, err := h.wrk(ctx, g.wrk, scheme, g.port, conns, length)
 		return float64(n) / u.cpu, float64(n) / length.Seconds(), err
 	}
-	engine := load.Fast
-	if name != "fast" {
-		engine = load.Std
-	}
 	r, _, err := h.run(ctx, Job{
-		Engine: engine, Port: port, Workers: conns, MaxConns: conns, Length: length,
+		Engine: g.engine, Port: g.port, TLS: g.tls, Workers: conns, MaxConns: conns, Length: length,
 		Timeout: 5 * time.Second,
 	})
 	if err == nil && r.Good != r.Ended {
-		err = fmt.Errorf("%s: %d of %d answers were wrong", name, r.Ended-r.Good, r.Ended)
+		err = fmt.Errorf("%s: %d of %d answers were wrong", g.name, r.Ended-r.Good, r.Ended)
 	}
 	return float64(r.Offered) / r.CPU, float64(r.Offered) / r.Seconds, err
 }

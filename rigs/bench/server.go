@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,6 +33,7 @@ type Server struct {
 	Rate     float64       `json:"rate,omitempty"`
 	Period   time.Duration `json:"period,omitempty"`
 	StallFor time.Duration `json:"stall_for,omitempty"`
+	TLS      bool          `json:"tls,omitempty"` // in mode Quick
 }
 
 // Ready is what a server says once it listens.
@@ -55,12 +57,15 @@ type server struct {
 	queue        []reply
 	head         int
 	start, busy  int64 // monotonic ns
+	tls          *tls.Config
+	clear        []byte // decrypted
 }
 
 type peer struct {
 	gen   uint32
 	open  bool
 	match uint8 // how much of "\r\n\r\n" has been seen
+	layer *layer
 }
 
 type reply struct {
@@ -86,6 +91,16 @@ func (s Server) Serve(ctx context.Context, out io.Writer) error {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	v := &server{Server: s, in: make([]byte, 64<<10), conns: make([]peer, 1<<16)}
+	if s.TLS {
+		if s.Mode != Quick {
+			return fmt.Errorf("serve: mode %s has no TLS: use mode %s", s.Mode, Quick)
+		}
+		conf, err := selfSigned()
+		if err != nil {
+			return fmt.Errorf("serve: %w", err)
+		}
+		v.tls, v.clear = conf, make([]byte, 64<<10)
+	}
 	port, err := v.listen()
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -164,10 +179,20 @@ func (s *server) accept() {
 			continue
 		}
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-		s.conns[fd].match, s.conns[fd].open = 0, true
+		var l *layer
+		if s.tls != nil {
+			if l, err = s.shakeHands(fd); err != nil {
+				_ = unix.Close(fd)
+				continue
+			}
+		}
+		s.conns[fd].match, s.conns[fd].open, s.conns[fd].layer = 0, true, l
 		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 		if unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, fd, &ev) != nil {
+			s.conns[fd].open = false
 			_ = unix.Close(fd)
+		} else if l != nil {
+			s.readSecure(fd, nil) // a request that came with the end of the handshake
 		}
 	}
 }
@@ -184,8 +209,17 @@ func (s *server) read(fd int) {
 		_ = unix.Close(fd)
 		return
 	}
+	if s.conns[fd].layer != nil {
+		s.readSecure(fd, s.in[:n])
+		return
+	}
+	s.match(fd, s.in[:n])
+}
+
+// match answers the requests that end in b.
+func (s *server) match(fd int, b []byte) {
 	p := &s.conns[fd]
-	for _, b := range s.in[:n] {
+	for _, b := range b {
 		if b != "\r\n\r\n"[p.match] {
 			p.match = 0
 			if b != '\r' {
@@ -200,6 +234,10 @@ func (s *server) read(fd int) {
 }
 
 func (s *server) request(fd int) {
+	if l := s.conns[fd].layer; l != nil {
+		_, _ = l.conn.Write(answerBytes)
+		return
+	}
 	if s.Mode == Quick {
 		write(fd)
 		return

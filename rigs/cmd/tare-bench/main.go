@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("tare-bench", flag.ContinueOnError)
 	f.BoolVar(&o.Short, "short", false, "fewer and shorter rounds, for a first look")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the order of the rounds")
-	f.StringVar(&o.Only, "only", "", "measure only this: closed, open, stall or backlog")
+	f.StringVar(&o.Only, "only", "", "measure only this: closed, open, tls, stall or backlog")
 	f.StringVar(&serve, "serve", "", "be the server that this JSON describes (used by the bench itself)")
 	f.StringVar(&job, "job", "", "be the generator that this JSON describes (used by the bench itself)")
 	if err := f.Parse(args); err != nil {
