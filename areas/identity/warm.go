@@ -61,7 +61,7 @@ func (p *arm) session(nonce string) session {
 		host: p.host(), headers: p.headers, operation: p.operation, account: p.as, emails: p.emails,
 		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil ||
 			p.spec.distinct(), clock: p.env.Clock,
-		spec: p.spec, base: p.base(), creds: p.creds, subjects: p.subjects,
+		spec: p.spec, base: p.base(), creds: p.creds, files: p.files, subjects: p.subjects,
 	}
 }
 
