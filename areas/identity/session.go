@@ -27,8 +27,8 @@ type session struct {
 	nonce     string   // makes audiences that nobody has asked for before; letters, digits and dashes
 	distinct  bool     // identities have accounts of their own, so none may get another's token
 	clock     clock.Clock
-	tally     *tally       // of the tokens that the load gets; nil: they are not counted
-	creds     *credentials // nil: there are no secrets and no leases
+	tally     *tally            // of the tokens that the load gets; nil: they are not counted
+	creds     *credentials      // nil: there are no secrets and no leases
 	files     map[string]string // contents of the files in the body of http-token, by name
 }
 
