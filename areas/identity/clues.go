@@ -141,7 +141,7 @@ func mustRefuse(without, forbidden []string) string {
 		fmt.Fprintf(&out, "    - {name: %s, without: [%s]}\n", quote("a request without "+name), quote(name))
 	}
 	for _, path := range forbidden {
-		fmt.Fprintf(&out, "    - {name: %s, path: %s}\n", quote("GET "+path), quote(path))
+		fmt.Fprintf(&out, "    - {name: %s, path: %s}\n", quote("a request for "+path), quote(path))
 	}
 	return "  trespass:   # the request with what an entry changes; refused is what is answered with 401 or 403\n" +
 		out.String()

@@ -273,10 +273,10 @@ func (s spoken) with(server *serverFlags) (spoken, error) {
 		s.options += lines
 	case r.Method != "" || len(r.Body) > 0:
 		return spoken{}, usage("-X and -d do not go with %s, whose protocol prescribes method and body; leave them out, or "+
-			"name the adapter that sends any request", s.adapter.Name)
+			"leave out --adapter", s.adapter.Name)
 	case !r.Bearer.IsZero():
-		return spoken{}, usage("-H Authorization: %s has an option of its own for its credential, see 'tare list adapters'; "+
-			"or let the file or the variable hold Bearer, too: -H 'Authorization: @FILE'", s.adapter.Name)
+		return spoken{}, usage("-H Authorization: with %s the file or the variable must hold the whole value, 'Bearer …': "+
+			"-H 'Authorization: @FILE'", s.adapter.Name)
 	}
 	s.options += r.lines()
 	return s, nil
