@@ -164,7 +164,7 @@ func (a *app) spoken(ctx context.Context, address string, server *serverFlags, f
 	switch {
 	case server.adapter != "":
 		at, err = a.named(u, server.adapter)
-	case server.saysRequest():
+	case server.describesRequest():
 		at, err = a.plain(u, server)
 	default:
 		at, err = a.guess(ctx, u, f, server.request.tls)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -44,9 +43,9 @@ func (s *serverFlags) add(c *cobra.Command) {
 }
 
 // requestHelp is the part of a command's help about the request.
-const requestHelp = "-H, -X and -d say the request, as for curl: then the server is not asked for its protocol, and its answers\n" +
-	"are judged by their status alone. The record holds headers and texts of -d, so a secret is given by its\n" +
-	"place. -k, --cacert, --cert and --key are those of curl, too.\n\n"
+const requestHelp = "-H, -X and -d describe the request, as for curl: then the server is not asked for its protocol, and\n" +
+	"its answers are judged by their status alone. The record holds headers and texts of -d, so a secret is\n" +
+	"given by its place: -H 'Authorization: Bearer @FILE'. -k, --cacert, --cert and --key are curl's, too.\n\n"
 
 // A request is what the flags say about the request to a server.
 type request struct {
@@ -79,8 +78,10 @@ func (s *serverFlags) given() (names []string) {
 	return names
 }
 
-// saysRequest reports whether the flags say which request is sent.
-func (s *serverFlags) saysRequest() bool { return s.method != "" || len(s.headers)+len(s.data) > 0 }
+// describesRequest reports whether the flags say which request is sent.
+func (s *serverFlags) describesRequest() bool {
+	return s.method != "" || len(s.headers)+len(s.data) > 0
+}
 
 // parse reads the flags. It asks nobody. Its errors quote no value that may be a secret.
 func (s *serverFlags) parse() error {
@@ -107,69 +108,6 @@ func (s *serverFlags) parse() error {
 	}
 	r.tls, s.request = t, r
 	return nil
-}
-
-// has reports whether a header is given.
-func (r *request) has(name string) bool {
-	is := func(other string) bool { return strings.EqualFold(name, other) }
-	return slices.ContainsFunc(slices.Collect(maps.Keys(r.headers)), is) ||
-		slices.ContainsFunc(slices.Collect(maps.Keys(r.secrets)), is) ||
-		is("Authorization") && !r.Bearer.IsZero()
-}
-
-var (
-	headerName  = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
-	secretPlace = regexp.MustCompile(`^(?:@(.+)|env:([A-Za-z_][A-Za-z0-9_]*)|\$([A-Za-z_][A-Za-z0-9_]*)|` +
-		`\$\{([A-Za-z_][A-Za-z0-9_]*)\})$`)
-	authScheme = regexp.MustCompile(`(?i)^(bearer|basic|digest|negotiate|token)(?: +|$)`)
-)
-
-// addHeader reads a header: its value, or the place of its value.
-func (r *request) addHeader(text string) error {
-	name, value, ok := strings.Cut(text, ":")
-	value = strings.TrimSpace(value)
-	if !ok || !headerName.MatchString(name) {
-		return usage("-H: want 'NAME: VALUE', such as -H 'Accept: application/json'")
-	}
-	scheme := strings.TrimSpace(authScheme.FindString(value))
-	place, isPlace := placeOf(value)
-	after, isPlaceAfter := placeOf(strings.TrimSpace(value[len(scheme):]))
-	switch {
-	case r.has(name):
-		return usage("-H %s: the header is given twice", name)
-	case value == "":
-		return usage("-H %s: the value is empty; leave the header out", name)
-	case value == "@" || value == "@-":
-		return usage("-H %s: name the file that holds the value: -H '%[1]s: @FILE'", name)
-	case isPlace:
-		r.secrets[name] = place
-	case isPlaceAfter && strings.EqualFold(name, "Authorization") && strings.EqualFold(scheme, "bearer"):
-		r.Bearer = after
-	case scheme != "" && isPlaceAfter:
-		return usage("-H %s: the place must stand for the whole value: let the file or the variable hold %q, too", name,
-			scheme)
-	case strings.EqualFold(name, "Authorization") && strings.EqualFold(scheme, "bearer"):
-		return usage("-H %s: a credential on the command line would be copied into the record; name its place: "+
-			"-H '%[1]s: Bearer @FILE', or -H '%[1]s: Bearer env:VARIABLE'", name)
-	case kit.IsSecretHeader(name), scheme != "":
-		return usage("-H %s: the value looks like a credential, which would be copied into the record; name its place: "+
-			"-H '%[1]s: @FILE', or -H '%[1]s: env:VARIABLE'", name)
-	default:
-		r.headers[name] = value
-	}
-	for _, f := range kit.CheckHeaders("", r.headers, r.secrets) {
-		return usage("-H: %s", f.Message)
-	}
-	return nil
-}
-
-// placeOf reads the place of a secret: @FILE, env:VARIABLE, $VARIABLE or ${VARIABLE}.
-func placeOf(value string) (s area.Secret, ok bool) {
-	m := secretPlace.FindStringSubmatch(value)
-	if m == nil {
-		return s, false
-	}
-	return area.Secret{File: m[1], Env: cmp.Or(m[2], m[3], m[4])}, true
 }
 
 // bodyPart reads a value of -d.
@@ -246,16 +184,17 @@ func isOfRequest(path string) bool {
 
 // plain returns the adapter that sends the request of a command line.
 func (a *app) plain(u *url.URL, server *serverFlags) (spoken, error) {
-	says := strings.Join(slices.DeleteFunc(server.given(), func(flag string) bool {
+	flags := strings.Join(slices.DeleteFunc(server.given(), func(flag string) bool {
 		return !slices.Contains([]string{"-H", "-X", "-d"}, flag)
-	}), " and ")
+	}), ", ")
 	at, speak := a.speaker(func(x area.Adapter) bool { return x.Request != nil })
 	if at.area == "" {
 		return at, usage("%s: no area of this tare sends the request of a command line (%s); name the protocol: --adapter "+
-			"NAME ('tare list adapters')", says, strings.Join(speak, ", "))
+			"NAME ('tare list adapters')", flags, strings.Join(speak, ", "))
 	}
 	at.url, at.isPlain = u.String(), true
-	a.tell("%-9s %s: %s say the request; answers are judged by their status alone\n", "adapter", at.adapter.Name, says)
+	a.tell("%-9s %s: the request is that of the command line (%s); answers are judged by their status alone\n", "adapter",
+		at.adapter.Name, flags)
 	return at, nil
 }
 
