@@ -87,7 +87,7 @@ func dying(requests int64) *httptest.Server {
 // startServer is a command of scripts: "serve NAME VARIABLE" starts a server of speakers and sets its address. Of a
 // server behind TLS it writes certificate and key to VARIABLE.pem and VARIABLE.key.
 func startServer(ts *testscript.TestScript, _ bool, args []string) {
-	own := []string{"guarded", "dying", "requested", "certified"}
+	own := []string{"guarded", "dying", "requested", "certified", "created"}
 	if len(args) != 2 || speakers[args[0]] == nil && !slices.Contains(own, args[0]) {
 		ts.Fatalf("serve: want the name of a server and of a variable, got %q", args)
 	}
@@ -99,6 +99,10 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 		s = dying(1000)
 	case "requested":
 		s = requested()
+	case "created":
+		s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+		}))
 	case "certified":
 		s = certified()
 	default:

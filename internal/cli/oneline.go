@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/area"
+	"tare/internal/analyze"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/kit"
@@ -210,15 +211,15 @@ func (f *oneLineFlags) checkWithin() error {
 	return nil
 }
 
-// enoughTime refuses to begin a comparison that has to end before it is judged for the first time.
+// enoughTime refuses to begin a comparison that has to end before it could have a verdict.
 func (f *oneLineFlags) enoughTime(e *config.Experiment) error {
 	if f.within == "" {
 		return nil
 	}
-	first := design.Looks(e.Blocks)[0]
-	if takes := time.Duration(first) * blockTime(e, area.Program{}); takes > time.Duration(e.Load.MaxTime) {
-		return usage("--for %s: a comparison is judged for the first time after %s, which take about %s; allow that, or make "+
-			"them shorter: --set load.duration=…", f.within, unit.Count(first, "block"), unit.Duration(rounded(takes)))
+	least := min(e.Blocks, analyze.FewestBlocks())
+	if takes := time.Duration(least) * blockTime(e, area.Program{}); takes > time.Duration(e.Load.MaxTime) {
+		return usage("--for %s is too short: a verdict needs %s, which take about %s; allow that, or shorten the trials: "+
+			"--set load.duration=…", f.within, unit.Count(least, "block"), unit.Duration(rounded(takes)))
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (a *app) spoken(ctx context.Context, address string, server *serverFlags, f
 	case server.describesRequest():
 		at, err = a.plain(u, server)
 	default:
-		at, err = a.guess(ctx, u, f, server.request.tls)
+		at, err = a.guess(ctx, u, f, server.sent.tls)
 	}
 	if err != nil {
 		return spoken{}, err

@@ -12,7 +12,7 @@ import (
 )
 
 // has reports whether a header is given.
-func (r *request) has(name string) bool {
+func (r *sentRequest) has(name string) bool {
 	is := func(other string) bool { return strings.EqualFold(name, other) }
 	return slices.ContainsFunc(slices.Collect(maps.Keys(r.headers)), is) ||
 		slices.ContainsFunc(slices.Collect(maps.Keys(r.secrets)), is) ||
@@ -27,7 +27,7 @@ var (
 )
 
 // addHeader reads a header: its value, or the place of its value.
-func (r *request) addHeader(text string) error {
+func (r *sentRequest) addHeader(text string) error {
 	name, value, ok := strings.Cut(text, ":")
 	value = strings.TrimSpace(value)
 	if !ok || !headerName.MatchString(name) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,7 +23,7 @@ type serverFlags struct {
 	insecure      bool
 	ca, cert, key string
 
-	request request // what parse has read
+	sent sentRequest // what parse has read
 }
 
 func (s *serverFlags) add(c *cobra.Command) {
@@ -47,8 +46,8 @@ const requestHelp = "-H, -X and -d describe the request, as for curl: then the s
 	"its answers are judged by their status alone. The record holds headers and texts of -d, so a secret is\n" +
 	"given by its place: -H 'Authorization: Bearer @FILE'. -k, --cacert, --cert and --key are curl's, too.\n\n"
 
-// A request is what the flags say about the request to a server.
-type request struct {
+// A sentRequest is what the flags say about the request to a server.
+type sentRequest struct {
 	area.Request
 
 	headers map[string]string
@@ -85,7 +84,7 @@ func (s *serverFlags) describesRequest() bool {
 
 // parse reads the flags. It asks nobody. Its errors quote no value that may be a secret.
 func (s *serverFlags) parse() error {
-	r := request{headers: map[string]string{}, secrets: map[string]area.Secret{}}
+	r := sentRequest{headers: map[string]string{}, secrets: map[string]area.Secret{}}
 	r.Method = strings.ToUpper(s.method)
 	for _, text := range s.headers {
 		if err := r.addHeader(text); err != nil {
@@ -106,7 +105,8 @@ func (s *serverFlags) parse() error {
 	if err != nil {
 		return err
 	}
-	r.tls, s.request = t, r
+	r.tls = t
+	s.sent = r
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (s *serverFlags) parseTLS() (*kit.TLS, error) {
 }
 
 // lines writes what the target section has for every protocol: headers and TLS.
-func (r *request) lines() string {
+func (r *sentRequest) lines() string {
 	var out strings.Builder
 	entries := func(key string, items []string) {
 		if len(items) > 0 {
@@ -200,7 +200,7 @@ func (a *app) plain(u *url.URL, server *serverFlags) (spoken, error) {
 
 // with adds what the flags say about the request.
 func (s spoken) with(server *serverFlags) (spoken, error) {
-	r := server.request
+	r := server.sent
 	r.ByStatus = s.isPlain
 	write := s.adapter.Request
 	switch {

@@ -67,7 +67,7 @@ func TestServerFlags(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: the error quotes the value: %v", name, err)
 		}
-		if got := c.flags.request.lines(); err == nil && got != c.lines {
+		if got := c.flags.sent.lines(); err == nil && got != c.lines {
 			t.Errorf("%s: got\n%swant\n%s", name, got, c.lines)
 		}
 	}
@@ -78,7 +78,7 @@ func TestServerFlags(t *testing.T) {
 	want := area.Request{
 		Method: "PUT", Bearer: area.Secret{Env: "T"}, Body: []area.BodyPart{{Text: "a=1"}, {File: "f"}},
 	}
-	if got := f.request.Request; !reflect.DeepEqual(got, want) {
+	if got := f.sent.Request; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
