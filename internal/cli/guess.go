@@ -139,8 +139,10 @@ func unheard(u *url.URL, err error) error {
 	return usage("%s cannot be asked for its protocol: %w; name it: --adapter NAME ('tare list adapters')", u.Host, err)
 }
 
-// asFlags replaces fields of a file, in hints about TLS, by the flags of a command line.
+// asFlags replaces fields of a file, in hints about connections, by the flags of a command line.
 var asFlags = strings.NewReplacer(
+	"name the authority instead: tls: {ca: file.pem}", "name the authority instead: --cacert file.pem",
+	"say so in the file: expose_secrets: true", "say so: --set target.expose_secrets=true",
 	"tls: {ca: file.pem}", "--cacert file.pem; or verify nothing: -k",
 	"name what the certificate says: tls: {server_name: …}", "--set target.tls.server_name=NAME with a name of the certificate",
 	"use that name in the URL", "use that name in the URL, or verify nothing: -k",

@@ -46,6 +46,7 @@ func (f *oneLineFlags) marginFlag(c *cobra.Command) {
 
 // ask changes a composed experiment as the flags say, keeps it if that is wanted, prints its plan, and runs it.
 func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
+	a.isOneLine = true
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
 	outs, err := parseOutputs(f.outputs)
