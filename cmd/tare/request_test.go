@@ -105,8 +105,8 @@ func TestNoSecretOfACommandLineIsWritten(t *testing.T) {
 		{"-d", `{"password": "` + r.secret + `"}`},
 		{"-d", "user=me", "-d", "client_secret=" + r.secret},
 	} {
-		c := r.command(t.Context(), append([]string{"capacity", "http://127.0.0.1:1", "--max-rate", "10/s", "--write",
-			"kept.yaml"}, flags...)...)
+		line := []string{"capacity", "http://127.0.0.1:1", "--max-rate", "10/s", "--write", "kept.yaml"}
+		c := r.command(t.Context(), append(line, flags...)...)
 		said, _ := c.CombinedOutput()
 		r.said.Write(said)
 		if code := c.ProcessState.ExitCode(); code != cli.ExitUsage || !strings.Contains(string(said), "@FILE") {

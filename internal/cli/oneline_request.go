@@ -42,9 +42,10 @@ func (s *serverFlags) add(c *cobra.Command) {
 }
 
 // requestHelp is the part of a command's help about the request.
-const requestHelp = "-H, -X and -d describe the request, as for curl: then the server is not asked for its protocol, and\n" +
-	"its answers are judged by their status alone. The record holds headers and texts of -d, so a secret is\n" +
-	"given by its place: -H 'Authorization: Bearer @FILE'. -k, --cacert, --cert and --key are curl's, too.\n\n"
+const requestHelp = "-H, -X and -d describe the request, as for curl: then the server is not asked for its protocol,\n" +
+	"and its answers are judged by their status alone. The record holds headers and texts of -d, so a\n" +
+	"secret is given by its place: -H 'Authorization: Bearer @FILE'. -k, --cacert, --cert and --key are\n" +
+	"those of curl, too.\n\n"
 
 // A sentRequest is what the flags say about the request to a server.
 type sentRequest struct {

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"reflect"
 	"strings"
 	"testing"
 
 	"tare/area"
+	"tare/internal/kit"
 )
 
 // TestServerFlags: what the flags of curl become in the target section, and what is refused. No error quotes a value.
@@ -80,5 +83,21 @@ func TestServerFlags(t *testing.T) {
 	}
 	if got := f.sent.Request; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestHintsAboutTLSNameFlags: what is wrong with a certificate is put right by a flag, not by a field of a file.
+func TestHintsAboutTLSNameFlags(t *testing.T) {
+	for flag, err := range map[string]error{
+		"--cacert":                   x509.UnknownAuthorityError{},
+		"target.tls.server_name":     x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"},
+		"--cert client.pem":          tls.AlertError(116), // certificate required
+		"target.tls.server_name=NAM": tls.AlertError(112), // unrecognized name
+	} {
+		f, ok := kit.ExplainTLS(err)
+		hint := asFlags.Replace(f.Hint)
+		if !ok || !strings.Contains(hint, flag) || strings.Contains(hint, "tls: {") {
+			t.Errorf("%v: %q, want %s", err, hint, flag)
+		}
 	}
 }
