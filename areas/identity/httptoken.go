@@ -171,8 +171,8 @@ func httpRequest(s session, key int, token string) []byte {
 	return s.request(key, o.Method, cmp.Or(s.base+s.unique(o.Path), "/"), body, headers...)
 }
 
-// fill replaces the placeholders in the body by the caller's token, the secrets and the files, in one pass: placeholders
-// within a secret or a file are left alone.
+// fill replaces the placeholders in the body by the caller's token, the secrets and the files, in one pass:
+// placeholders within a secret or a file are left alone.
 func (s session) fill(o HTTP, token string) []byte {
 	form := s.bodyType(o)
 	places := append(s.filePlaces(o), tokenPlace, quoted(form, token))

@@ -26,8 +26,8 @@ func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Findi
 		return []area.Finding{area.Fault("http.files", err, "name a file that tare may read")}
 	}
 	if err := s.checkBodyExposure(p.url, files); err != nil {
-		return []area.Finding{area.Fault("url", err, "write https:// if the server speaks TLS; where others may read it, say "+
-			"so in the file: expose_secrets: true, and every report will say it")}
+		return []area.Finding{area.Fault("url", err, "write https:// if the server speaks TLS; where others may read it, "+
+			"say so in the file: expose_secrets: true, and every report will say it")}
 	}
 	c := oneshot.Client{}
 	var out []area.Finding

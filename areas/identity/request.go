@@ -90,8 +90,8 @@ func joinBody(parts []area.BodyPart) (body string, files []string, err error) {
 	}
 	body = strings.Join(texts, "&")
 	if name, found := bodySecret(body); found {
-		return "", nil, area.Usage("-d: the value of %q looks like a secret, which would be copied into the record; write the "+
-			"body to a file, whose content is not copied: -d @FILE", name)
+		return "", nil, area.Usage("-d: the value of %q looks like a secret, which would be copied into the record; write "+
+			"the body to a file, whose content is not copied: -d @FILE", name)
 	}
 	return body, files, nil
 }

@@ -20,12 +20,14 @@ func TestWriteRequest(t *testing.T) {
 		request area.Request
 		want    string // part of the lines, or of the error
 	}{
-		"nothing":       {area.Request{}, ""},
-		"by status":     {area.Request{ByStatus: true}, "status_only: true"},
-		"method":        {area.Request{Method: "DELETE"}, "    method: \"DELETE\"\n"},
-		"parts":         {area.Request{Body: []area.BodyPart{text("a=1"), text("b=2")}}, "    body: \"a=1&b=2\"\n"},
-		"empty body":    {area.Request{Body: []area.BodyPart{text("")}}, "    method: \"POST\"\n"},
-		"file":          {area.Request{Body: []area.BodyPart{file("a b")}}, "    body: \"{data1}\"\n    files: {data1: \"a b\"}\n"},
+		"nothing":    {area.Request{}, ""},
+		"by status":  {area.Request{ByStatus: true}, "status_only: true"},
+		"method":     {area.Request{Method: "DELETE"}, "    method: \"DELETE\"\n"},
+		"parts":      {area.Request{Body: []area.BodyPart{text("a=1"), text("b=2")}}, "    body: \"a=1&b=2\"\n"},
+		"empty body": {area.Request{Body: []area.BodyPart{text("")}}, "    method: \"POST\"\n"},
+		"file": {
+			area.Request{Body: []area.BodyPart{file("a b")}}, "    body: \"{data1}\"\n    files: {data1: \"a b\"}\n",
+		},
 		"text and file": {area.Request{Body: []area.BodyPart{text("a=1"), file("f")}}, "body: \"a=1&{data1}\""},
 		"name in use":   {area.Request{Body: []area.BodyPart{text("{data1}"), file("f")}}, "files: {data1_: \"f\"}"},
 		"bearer":        {area.Request{Bearer: area.Secret{Env: "T"}}, "    bearer: {env: \"T\"}\n"},

@@ -90,8 +90,8 @@ func TestValidateTokens(t *testing.T) {
 		{"http", web(HTTP{}), "", ""},
 		{"http body of GET", web(HTTP{Method: "GET", Body: "x"}), "http.body", "GET has no body"},
 		{"http file", web(HTTP{Body: "a={f}", Files: map[string]string{"f": "x"}}), "", ""},
-		{"http file without a place", web(HTTP{Body: "a", Files: map[string]string{"f": "x"}}), "http.files", "{f} does not stand"},
-		{"http file without a path", web(HTTP{Body: "{f}", Files: map[string]string{"f": ""}}), "http.files", "path of a file"},
+		{"http file, no place", web(HTTP{Body: "a", Files: map[string]string{"f": "x"}}), "http.files", "{f} does not stand"},
+		{"http file, no path", web(HTTP{Body: "{f}", Files: map[string]string{"f": ""}}), "http.files", "path of a file"},
 		{
 			"http file and secret of one name",
 			web(HTTP{Body: "{f}", Files: map[string]string{"f": "x"}, Secrets: map[string]area.Secret{"f": x}}), "http.files",

@@ -52,8 +52,8 @@ func (a *app) clues() (out []clue) {
 	return out
 }
 
-// guess asks a server which protocol it speaks. It sends no credential and follows no redirect. trust are the flags about
-// TLS; nil: there are none.
+// guess asks a server which protocol it speaks. It sends no credential and follows no redirect. trust are the flags
+// about TLS; nil: there are none.
 func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.TLS) (spoken, error) {
 	clues := a.clues()
 	for _, c := range clues {

@@ -38,11 +38,12 @@ func (s *serverFlags) add(c *cobra.Command) {
 	f.BoolVarP(&s.insecure, "insecure", "k", false, "do not verify the server's certificate; the report says so")
 	f.StringVar(&s.ca, "cacert", "", "file with the certificates of the authorities to trust (PEM)")
 	f.StringVar(&s.cert, "cert", "", "file with the client certificate (PEM)")
-	f.StringVar(&s.key, "key", "", "file with the private key of the client certificate (PEM; default: the file of --cert)")
+	f.StringVar(&s.key, "key", "", "file with the private key of the client certificate (PEM; default: that of --cert)")
 }
 
 // requestHelp is the part of a command's help about the request.
-const requestHelp = "-H, -X and -d describe the request, as for curl: then the server is not asked for its protocol,\n" +
+const requestHelp = "" +
+	"-H, -X and -d describe the request, as for curl: then the server is not asked for its protocol,\n" +
 	"and its answers are judged by their status alone. The record holds headers and texts of -d, so a\n" +
 	"secret is given by its place: -H 'Authorization: Bearer @FILE'. -k, --cacert, --cert and --key are\n" +
 	"those of curl, too.\n\n"

@@ -47,7 +47,8 @@ func checkHeader(name, value string, own []string) error {
 
 // IsSecretHeader reports whether a header of this name usually carries a secret.
 func IsSecretHeader(name string) bool {
-	return slices.ContainsFunc(headerSecrets, func(part string) bool { return strings.Contains(strings.ToLower(name), part) })
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(headerSecrets, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // IsHeaderValue reports whether value may be the value of a header: it is printable ASCII.
