@@ -19,6 +19,23 @@ type Adapter struct {
 	Trespass func(without, forbidden []string) string
 	// GuardNeeds says what guard needs where nothing of that is given; empty: nothing.
 	GuardNeeds string
+	// Request writes the request of a command line as lines of the `target:` section. It fails if the adapter cannot send
+	// such a request. nil: the protocol prescribes the requests.
+	Request func(r Request) (string, error)
+}
+
+// A Request is what a command line says about the request to a server.
+type Request struct {
+	Method   string // empty: the usual one
+	Body     []BodyPart
+	Bearer   Secret // sent as Authorization: Bearer …
+	ByStatus bool   // an answer is good by its status alone
+}
+
+// A BodyPart is a part of a request body, joined to the next one by "&". Exactly one field is set.
+type BodyPart struct {
+	Text string // copied into the experiment
+	File string // path of a file whose content is sent and not copied
 }
 
 // A Clue is a GET request whose answer tells which protocol a server speaks. Clues are asked in the order of the areas,

@@ -37,8 +37,9 @@ type arm struct {
 
 	tally    *tally // of the tokens that callers get; nil before there are operations
 	creds    *credentials
-	subjects []string    // whose token each identity has got, where tokens say so
-	tls      *tls.Config // nil: plaintext
+	files    map[string]string // contents of the files in the body of http-token, by name
+	subjects []string          // whose token each identity has got, where tokens say so
+	tls      *tls.Config       // nil: plaintext
 
 	addr      netip.AddrPort
 	emails    []string // accounts by identity

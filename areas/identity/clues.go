@@ -124,6 +124,7 @@ func listed() (out []area.Adapter) {
 		x := area.Adapter{Name: a.name, Help: a.help, Needs: needs[a.name], Trespass: mustRefuse}
 		if a.name == "http-token" {
 			x.Query = "--set 'target.http.path=/path?query'"
+			x.Request = writeRequest
 			x.GuardNeeds = "say what it must refuse: --without-header NAME, --forbidden PATH, or a credential, which is then " +
 				"left out and forged: --set 'target.http.bearer={env: TOKEN}'"
 		}
@@ -140,7 +141,7 @@ func mustRefuse(without, forbidden []string) string {
 		fmt.Fprintf(&out, "    - {name: %s, without: [%s]}\n", quote("a request without "+name), quote(name))
 	}
 	for _, path := range forbidden {
-		fmt.Fprintf(&out, "    - {name: %s, path: %s}\n", quote("GET "+path), quote(path))
+		fmt.Fprintf(&out, "    - {name: %s, path: %s}\n", quote("a request for "+path), quote(path))
 	}
 	return "  trespass:   # the request with what an entry changes; refused is what is answered with 401 or 403\n" +
 		out.String()

@@ -60,7 +60,7 @@ func httpOptions(s *Spec) HTTP {
 
 func httpValidate(s *Spec, _ string) error {
 	o := httpOptions(s)
-	name, literal := kit.LiteralSecret(o.Body, "token", "secret", "jwt", "assertion", "code")
+	name, literal := bodySecret(o.Body)
 	switch {
 	case o.Body != "" && o.Method == http.MethodGet:
 		return errors.New("http.body: GET has no body: method: POST")
@@ -82,6 +82,9 @@ func httpValidate(s *Spec, _ string) error {
 	}
 	if err := kit.CheckPlaces(o.Secrets, []string{o.Body}, "n", "token"); err != nil {
 		return fmt.Errorf("http.secrets: %w", err)
+	}
+	if err := checkBodyFiles(o); err != nil {
+		return fmt.Errorf("http.files: %w", err)
 	}
 	for field, path := range map[string]string{"token": o.Token, "expires": o.Expires} {
 		if path != "" && path != wholeBody && !memberPath(path) {
@@ -159,7 +162,7 @@ func httpRequest(s session, key int, token string) []byte {
 	if o.Body != "" {
 		body = s.fill(o, token)
 		if !s.says("Content-Type", key) {
-			headers = append(headers, "Content-Type: "+contentType(o.Body))
+			headers = append(headers, "Content-Type: "+s.bodyType(o))
 		}
 	}
 	if token != "" && !strings.Contains(o.Body, tokenPlace) {
@@ -168,14 +171,20 @@ func httpRequest(s session, key int, token string) []byte {
 	return s.request(key, o.Method, cmp.Or(s.base+s.unique(o.Path), "/"), body, headers...)
 }
 
-// fill replaces the placeholders in the body by the caller's token and the secrets, in one pass: placeholders within a
-// secret are left alone.
+// fill replaces the placeholders in the body by the caller's token, the secrets and the files, in one pass:
+// placeholders within a secret or a file are left alone.
 func (s session) fill(o HTTP, token string) []byte {
-	places := []string{tokenPlace, quoted(o.Body, token)}
+	form := s.bodyType(o)
+	places := append(s.filePlaces(o), tokenPlace, quoted(form, token))
 	for name, x := range o.Secrets {
-		places = append(places, "{"+name+"}", quoted(o.Body, s.secret(x)))
+		places = append(places, "{"+name+"}", quoted(form, s.secret(x)))
 	}
 	return []byte(strings.NewReplacer(places...).Replace(s.unique(o.Body)))
+}
+
+// bodyType returns the media type of the body, as its files make it.
+func (s session) bodyType(o HTTP) string {
+	return contentType(strings.NewReplacer(s.filePlaces(o)...).Replace(o.Body))
 }
 
 // says reports whether the file sets a header.
@@ -196,9 +205,9 @@ func contentType(body string) string {
 	return "application/x-www-form-urlencoded"
 }
 
-// quoted returns a token as escaped for a string or form value of the body.
-func quoted(body, token string) string {
-	if contentType(body) != "application/json" {
+// quoted returns a token as escaped for a string or form value of a body of that media type.
+func quoted(form, token string) string {
+	if form != "application/json" {
 		return url.QueryEscape(token)
 	}
 	return kit.JSONText(token)

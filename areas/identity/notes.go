@@ -39,6 +39,9 @@ func (t *target) Notes() []string {
 func (p *arm) notes() []string {
 	if p.url != nil {
 		notes := kit.ConnectionNotes(p.url, p.spec.TLS, p.spec)
+		if n := p.spec.noteBodyExposure(p.url, p.files); n != "" {
+			notes = append(notes, n)
+		}
 		if o := httpOptions(p.spec); o.StatusOnly {
 			notes = append(notes, fmt.Sprintf("an answer with status %d is good, whatever its body is: http.status_only is set",
 				o.Status))

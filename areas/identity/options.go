@@ -35,9 +35,10 @@ type Vault struct {
 
 // HTTP are the options of http-token.
 type HTTP struct {
-	Method  string                 `yaml:"method,omitempty" json:"method,omitempty" jsonschema:"enum=GET,enum=POST,enum=PUT" jsonschema_description:"Default GET, or POST with a body."`
+	Method  string                 `yaml:"method,omitempty" json:"method,omitempty" jsonschema:"enum=GET,enum=POST,enum=PUT,enum=PATCH,enum=DELETE,enum=OPTIONS" jsonschema_description:"Default GET, or POST with a body."`
 	Path    string                 `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"Path and query below the URL. {n} makes it new in each call."`
-	Body    string                 `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"Request body. {n} makes it new in each call, {token} stands for the caller's token, and {NAME} for a secret of secrets. It must hold no secret itself."`
+	Body    string                 `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"Request body. {n} makes it new in each call, {token} stands for the caller's token, and {NAME} for a secret of secrets or a file of files. It must hold no secret itself."`
+	Files   map[string]string      `yaml:"files,omitempty" json:"files,omitempty" jsonschema_description:"Files in the body, by name: {NAME} stands for what the file holds, as it is but without its line ends. The content is not copied into the record."`
 	Secrets map[string]area.Secret `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema_description:"Secrets in the body, by name: what {NAME} stands for. Each is {env: NAME} or {file: path}; a file is read again while the run lasts."`
 	Bearer  area.Secret            `yaml:"bearer,omitempty" json:"bearer,omitzero" jsonschema_description:"Sent as Authorization: Bearer …: {env: NAME} or {file: path}."`
 	Token   string                 `yaml:"token,omitempty" json:"token,omitempty" jsonschema_description:"Where the answer holds the token: names joined by dots, such as auth.client_token. Default access_token. \"-\": the whole body is the token."`

@@ -21,10 +21,17 @@ func (p plan) preflight(ctx context.Context, s *Spec, env area.Env) []area.Findi
 	if _, err := newCredentials(s, env.Getenv, p.identities); err != nil {
 		return []area.Finding{area.Fault("", err, "set the variable or write the file, and see that tare may read it")}
 	}
+	files, err := s.readBodyFiles()
+	if err != nil {
+		return []area.Finding{area.Fault("http.files", err, "name a file that tare may read")}
+	}
+	if err := s.checkBodyExposure(p.url, files); err != nil {
+		return []area.Finding{area.Fault("url", err, "write https:// if the server speaks TLS; where others may read it, "+
+			"say so in the file: expose_secrets: true, and every report will say it")}
+	}
 	c := oneshot.Client{}
 	var out []area.Finding
 	if p.url.Scheme == "https" {
-		var err error
 		if c.TLS, err = s.TLS.Config(p.url.Hostname(), env.Getenv); err != nil {
 			return []area.Finding{area.Fault("tls", err, "name files in PEM that tare may read")}
 		}

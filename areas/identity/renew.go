@@ -7,9 +7,15 @@ import (
 	"tare/internal/kit/oneshot"
 )
 
-// unlock reads the secrets and certificates that calls need. Nothing is sent.
+// unlock reads the secrets, files and certificates that calls need. Nothing is sent.
 func (p *arm) unlock() (err error) {
 	if p.creds, err = newCredentials(p.spec, p.env.Getenv, p.identities); err != nil {
+		return err
+	}
+	if p.files, err = p.spec.readBodyFiles(); err == nil && p.url != nil {
+		err = p.spec.checkBodyExposure(p.url, p.files)
+	}
+	if err != nil {
 		return err
 	}
 	if p.url != nil && p.url.Scheme == "https" {

@@ -27,8 +27,9 @@ type session struct {
 	nonce     string   // makes audiences that nobody has asked for before; letters, digits and dashes
 	distinct  bool     // identities have accounts of their own, so none may get another's token
 	clock     clock.Clock
-	tally     *tally       // of the tokens that the load gets; nil: they are not counted
-	creds     *credentials // nil: there are no secrets and no leases
+	tally     *tally            // of the tokens that the load gets; nil: they are not counted
+	creds     *credentials      // nil: there are no secrets and no leases
+	files     map[string]string // contents of the files in the body of http-token, by name
 }
 
 // identities returns how many callers ask in turn: call i is identity i modulo this.
@@ -104,14 +105,14 @@ func (s session) headerLines(key int) []string {
 }
 
 // request renders a whole HTTP/1.1 request of one identity, with the headers that the file asks for after the
-// protocol's own ("Name: value"). path includes session.base. A body of nil has no Content-Length, except for POST and
-// PUT. Texts may hold s.unique(…)'s marks.
+// protocol's own ("Name: value"). path includes session.base. A body of nil has no Content-Length, except for POST, PUT
+// and PATCH. Texts may hold s.unique(…)'s marks.
 func (s session) request(key int, method, path string, body []byte, headers ...string) []byte {
 	b := []byte(method + " " + path + " HTTP/1.1\r\nHost: " + s.host + "\r\nUser-Agent: tare\r\n")
 	for _, h := range append(headers, s.headerLines(key)...) {
 		b = append(b, h+"\r\n"...)
 	}
-	if body != nil || method == "POST" || method == "PUT" {
+	if body != nil || method == "POST" || method == "PUT" || method == "PATCH" {
 		b = append(b, "Content-Length: "+strconv.Itoa(len(body))+"\r\n"...)
 	}
 	b = append(b, "\r\n"...)

@@ -61,7 +61,7 @@ func (p *arm) session(nonce string) session {
 		host: p.host(), headers: p.headers, operation: p.operation, account: p.as, emails: p.emails,
 		nonce: fmt.Sprintf("%s-%d-%x", nonce, p.index, p.born), distinct: p.url == nil ||
 			p.spec.distinct(), clock: p.env.Clock,
-		spec: p.spec, base: p.base(), creds: p.creds, subjects: p.subjects,
+		spec: p.spec, base: p.base(), creds: p.creds, files: p.files, subjects: p.subjects,
 	}
 }
 
@@ -207,7 +207,10 @@ func (p *arm) answer(ctx context.Context, w load.Wire, i uint64, timeout time.Du
 		return outcome, body, nil
 	}
 	err = fmt.Errorf("status %d", status)
-	if status/100 == 2 {
+	if good := httpOptions(p.spec).Status; p.adapter.section == "http" && status/100 == 2 && status != good {
+		err = area.WithHint(fmt.Errorf("status %d, and only %d is good", status, good),
+			fmt.Sprintf("if this answer is good, say so: --set target.http.status=%d (http: {status: %[1]d} in a file)", status))
+	} else if status/100 == 2 {
 		err = fmt.Errorf("status %d, but the answer of %d bytes is not the token that was asked for", status, len(body))
 	}
 	if why := w.Explain(i, status, body); why >= 0 && why < len(causes()) {

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,9 +84,11 @@ func dying(requests int64) *httptest.Server {
 	return s
 }
 
-// startServer is a command of scripts: "serve NAME VARIABLE" starts a server of speakers and sets its address.
+// startServer is a command of scripts: "serve NAME VARIABLE" starts a server of speakers and sets its address. Of a
+// server behind TLS it writes certificate and key to VARIABLE.pem and VARIABLE.key.
 func startServer(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 2 || speakers[args[0]] == nil && args[0] != "guarded" && args[0] != "dying" {
+	own := []string{"guarded", "dying", "requested", "certified", "created"}
+	if len(args) != 2 || speakers[args[0]] == nil && !slices.Contains(own, args[0]) {
 		ts.Fatalf("serve: want the name of a server and of a variable, got %q", args)
 	}
 	var s *httptest.Server
@@ -94,10 +97,21 @@ func startServer(ts *testscript.TestScript, _ bool, args []string) {
 		s = guarded(ts.MkAbs("open"))
 	case "dying":
 		s = dying(1000)
+	case "requested":
+		s = requested()
+	case "created":
+		s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusCreated)
+		}))
+	case "certified":
+		s = certified()
 	default:
 		s = speak(args[0], func(*http.Request) {})
 	}
 	ts.Defer(s.Close)
+	if s.TLS != nil {
+		writeCertificate(ts, s, args[1])
+	}
 	ts.Setenv(args[1], s.URL)
 	ts.Setenv(args[1]+"_HOST", strings.TrimPrefix(s.URL, "http://"))
 }

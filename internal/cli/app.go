@@ -21,6 +21,8 @@ type app struct {
 	verbose bool
 	// inconclusiveOK makes an inconclusive result a warning.
 	inconclusiveOK bool
+	// isOneLine says that the command composes the experiment, so that hints name flags and not fields of a file.
+	isOneLine bool
 	// interrupts are those of the command run.
 	interrupts *interrupts
 	// lost is the first error of writing to standard output: a report that was not delivered must not look like

@@ -17,7 +17,8 @@ import (
 
 func (a *app) compareCommand() *cobra.Command {
 	var f oneLineFlags
-	var adapter, treatment string
+	var server serverFlags
+	var treatment string
 	c := &cobra.Command{
 		Use: "compare {-- COMMAND COMMAND… | URL URL…}", Short: "Compare commands, or servers, with the first of them",
 		Long: "Measures what each further command costs relative to the first, from its start to its end, or how\n" +
@@ -25,25 +26,37 @@ func (a *app) compareCommand() *cobra.Command {
 			"stands for, prints its plan and runs it: in interleaved blocks, with the first one measured twice.\n\n" +
 			"Each COMMAND is one argument: tare compare -- 'gzip -k -f a' 'zstd -k -f a'. If one of them has shell\n" +
 			"syntax, all are run by sh -c. A command that ends with a status other than 0 ends the run.\n\n" +
-			"Servers must speak the same protocol, and need --max-rate if they are not on this machine.\n\n" +
+			"Servers must speak the same protocol, and need --max-rate if they are not on this machine.\n" +
+			requestHelp +
+			"--for says how long it may take at most: no block begins that would end later. What is not decided by\n" +
+			"then stays undecided.\n\n" +
 			"Exit codes: as of 'tare run'. 'tare diff' compares records.",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return usage("tare compare expects at least two commands after --, or two URLs, got %s; see 'tare compare --help'",
 					argumentCount(len(args)))
 			}
+			if err := f.checkWithin(); err != nil {
+				return err
+			}
+			isServers := c.ArgsLenAtDash() != 0 && (strings.Contains(args[0], "://") || kit.LoopbackPort(args[0]))
+			if given := server.given(); !isServers && len(given) > 0 {
+				return usage("%s: this is about servers, and no URL is given: tare compare URL URL",
+					strings.Join(given, ", "))
+			}
 			switch {
 			case c.ArgsLenAtDash() == 0:
 				return a.compareCommands(c.Context(), args, &f)
-			case strings.Contains(args[0], "://") || kit.LoopbackPort(args[0]):
-				return a.compareServers(c.Context(), args, adapter, &f)
+			case isServers:
+				return a.compareServers(c.Context(), args, &server, &f)
 			}
 			return a.compareRecords(args, treatment, &f)
 		},
 	}
 	f.add(c)
 	f.marginFlag(c)
-	adapterFlag(c, &adapter)
+	server.add(c)
+	c.Flags().StringVar(&f.within, "for", "", "how long it may take at most, such as 10m (load.max_time; default 30m)")
 	c.Flags().StringVar(&treatment, "treatment", "", "of records: see 'tare diff'")
 	_ = c.Flags().MarkHidden("treatment") // the flag exists
 	return c
@@ -73,7 +86,7 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 			return usage("%w; commands to compare follow --: tare compare -- %s", err, shell.Line(args))
 		}
 	}
-	if f.write != "" || f.dryRun || f.given() {
+	if f.write != "" || f.dryRun || f.within != "" || f.given() {
 		return usage("records are compared by 'tare diff', which runs no experiment")
 	}
 	a.tell("comparing records is called 'tare diff' now\n")
@@ -92,7 +105,7 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 const usualRate = 200
 
 // compareServers writes the experiment that compares servers, and runs it.
-func (a *app) compareServers(ctx context.Context, args []string, adapter string, f *oneLineFlags) error {
+func (a *app) compareServers(ctx context.Context, args []string, server *serverFlags, f *oneLineFlags) error {
 	limits, err := f.limits()
 	if err != nil {
 		return err
@@ -100,7 +113,7 @@ func (a *app) compareServers(ctx context.Context, args []string, adapter string,
 	var first spoken
 	var treatments strings.Builder
 	for i, address := range args {
-		s, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
+		s, err := a.spoken(ctx, address, server, &f.sourceFlags)
 		if i == 0 {
 			first = s
 		}

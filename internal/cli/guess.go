@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,8 +52,9 @@ func (a *app) clues() (out []clue) {
 	return out
 }
 
-// guess asks a server which protocol it speaks. It sends no credential and follows no redirect.
-func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, error) {
+// guess asks a server which protocol it speaks. It sends no credential and follows no redirect. trust are the flags
+// about TLS; nil: there are none.
+func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.TLS) (spoken, error) {
 	clues := a.clues()
 	for _, c := range clues {
 		if c.Address != nil {
@@ -61,7 +63,7 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags) (spoken, er
 			}
 		}
 	}
-	client, err := a.guessClient(u, f)
+	client, err := a.guessClient(u, f, trust)
 	if err != nil {
 		return spoken{}, err
 	}
@@ -132,10 +134,22 @@ func unheard(u *url.URL, err error) error {
 		return usage("%s; %s", f.Message, f.Hint)
 	}
 	if f, ok := kit.ExplainTLS(err); ok {
-		return usage("%s: %s; %s", u.Host, f.Message, f.Hint)
+		return usage("%s: %s; %s", u.Host, f.Message, asFlags.Replace(f.Hint))
 	}
 	return usage("%s cannot be asked for its protocol: %w; name it: --adapter NAME ('tare list adapters')", u.Host, err)
 }
+
+// asFlags replaces fields of a file, in hints about connections, by the flags of a command line.
+var asFlags = strings.NewReplacer(
+	"name the authority instead: tls: {ca: file.pem}", "name the authority instead: --cacert file.pem",
+	"say so in the file: expose_secrets: true", "say so: --set target.expose_secrets=true",
+	"tls: {ca: file.pem}", "--cacert file.pem; or verify nothing: -k",
+	"name what the certificate says: tls: {server_name: …}",
+	"name what the certificate says: --set target.tls.server_name=NAME",
+	"use that name in the URL", "use that name in the URL, or verify nothing: -k",
+	"tls: {server_name: …}", "--set target.tls.server_name=NAME",
+	"tls: {cert: client.pem, key: {file: client.key}}", "--cert client.pem --key client.key",
+)
 
 // detail says where a redirect leads, or why the server refuses, in its own words.
 func (h heard) detail() string {
@@ -149,19 +163,21 @@ func (h heard) detail() string {
 	return ""
 }
 
-// guessClient returns a client for the server at u. It trusts whom the flags say, and shows no certificate.
-func (a *app) guessClient(u *url.URL, f *sourceFlags) (*http.Client, error) {
+// guessClient returns a client for the server at u. It trusts whom the flags say, and shows the certificate of --cert.
+func (a *app) guessClient(u *url.URL, f *sourceFlags, trust *kit.TLS) (*http.Client, error) {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return nil, usage("%s: the server can be asked for its protocol over http and https only; name it: --adapter %s",
 			u.Scheme, strings.Join(a.speaking(u.Scheme), " or "))
 	}
-	trust := &kit.TLS{
-		CA: f.value("target.tls.ca"), ServerName: f.value("target.tls.server_name"),
-		Insecure: f.value("target.tls.insecure") == "true",
+	var t kit.TLS
+	if trust != nil {
+		t = *trust
 	}
-	config, err := trust.Config(u.Hostname(), nil)
+	t.CA, t.ServerName = cmp.Or(f.value("target.tls.ca"), t.CA), f.value("target.tls.server_name")
+	t.Insecure = t.Insecure || f.value("target.tls.insecure") == "true"
+	config, err := t.Config(u.Hostname(), nil)
 	if err != nil {
-		return nil, usage("--set: %w", err)
+		return nil, usage("%w", err)
 	}
 	return &http.Client{
 		Timeout: guessWithin,

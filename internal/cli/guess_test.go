@@ -26,7 +26,7 @@ func guessed(t *testing.T, address string, f *sourceFlags) (s spoken, said strin
 	}
 	var stderr bytes.Buffer
 	a := &app{Env: Env{Stdout: io.Discard, Stderr: &stderr, Areas: toy.Areas()}}
-	s, err = a.guess(t.Context(), u, f)
+	s, err = a.guess(t.Context(), u, f, nil)
 	return s, stderr.String(), err
 }
 

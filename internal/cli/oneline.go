@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/area"
+	"tare/internal/analyze"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/kit"
@@ -25,6 +26,7 @@ type oneLineFlags struct {
 
 	outputs, budgets       []string
 	results, write, margin string
+	within                 string // how long a comparison may take at most; empty: the default
 	dryRun, prove          bool
 }
 
@@ -44,19 +46,28 @@ func (f *oneLineFlags) marginFlag(c *cobra.Command) {
 
 // ask changes a composed experiment as the flags say, keeps it if that is wanted, prints its plan, and runs it.
 func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
+	a.isOneLine = true
 	ctx, stop := a.interruptible(ctx)
 	defer stop()
 	outs, err := parseOutputs(f.outputs)
 	if err != nil {
 		return err
 	}
-	src, err := f.change(source{name: "the experiment of this command line", text: []byte(x.Text)})
-	if err != nil {
+	src := source{name: "the experiment of this command line", text: []byte(x.Text)}
+	if f.within != "" {
+		if src.text, err = config.Set(src.text, "load.max_time", f.within); err != nil {
+			return usage("--for: %w", err)
+		}
+	}
+	if src, err = f.change(src); err != nil {
 		return err
 	}
 	e, diagnostics := config.Parse(src.name, src.text, a.Areas)
 	if config.HasErrors(diagnostics) {
 		return a.incomplete(src, x, f, diagnostics)
+	}
+	if err := f.enoughTime(e.WithDefaults()); err != nil {
+		return err
 	}
 	if f.write != "" {
 		if src, err = keep(src, f.write); err != nil {
@@ -82,7 +93,7 @@ func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
 func (a *app) incomplete(src source, x area.Composed, f *oneLineFlags, wrong []config.Diagnostic) error {
 	_, err := a.experiment(src)
 	isGiven := func(d config.Diagnostic) bool {
-		return d.Path == "target.url" || d.Path != "" && f.value(d.Path) != ""
+		return d.Path == "target.url" || isOfRequest(d.Path) || d.Path != "" && f.value(d.Path) != ""
 	}
 	if x.Needs == "" || err == nil || slices.ContainsFunc(wrong, isGiven) { // what is given is wrong
 		return err
@@ -183,4 +194,33 @@ func (f *oneLineFlags) limits() (string, error) {
 		text = fmt.Sprintf("margin: %v\n", m)
 	}
 	return text + section("budget", f.budgets), parseBudgets(f.budgets)
+}
+
+// checkWithin parses how long a comparison may take.
+func (f *oneLineFlags) checkWithin() error {
+	if f.within == "" {
+		return nil
+	}
+	d, err := unit.ParseDuration(f.within)
+	switch {
+	case err != nil:
+		return usage("--for: %w", err)
+	case d <= 0:
+		return usage("--for %s: want more than zero, such as 10m", f.within)
+	}
+	f.within = d.String()
+	return nil
+}
+
+// enoughTime refuses to begin a comparison that has to end before it could have a verdict.
+func (f *oneLineFlags) enoughTime(e *config.Experiment) error {
+	if f.within == "" {
+		return nil
+	}
+	least := min(e.Blocks, analyze.FewestBlocks())
+	if takes := time.Duration(least) * blockTime(e, area.Program{}); takes > time.Duration(e.Load.MaxTime) {
+		return usage("--for %s is too short: a verdict needs %s, which take about %s; allow that, or shorten the trials: "+
+			"--set load.duration=…", f.within, unit.Count(least, "block"), unit.Duration(rounded(takes)))
+	}
+	return nil
 }

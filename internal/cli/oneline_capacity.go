@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,18 +20,19 @@ import (
 
 func (a *app) capacityCommand() *cobra.Command {
 	var f oneLineFlags
-	var adapter string
+	var server serverFlags
 	c := &cobra.Command{
 		Use: "capacity URL", Short: "Find the rate at which a server breaks, and how it breaks", Args: exactly("URL"),
 		Long: "Searches for the highest rate that the server at URL holds, and overloads it for some seconds to see how\n" +
 			"it breaks. The command writes the experiment file that it stands for, prints its plan and runs it.\n\n" +
 			"Without --adapter, up to " + a.mostRequests() + " without credentials tell which protocol the server\nspeaks.\n" +
+			requestHelp +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"--budget 'p99 <= 50ms' also finds the highest rate at which that holds. Other budgets are those of an\n" +
 			"experiment file: 'capacity >= 100/s', 'response.p99 <= 50ms at 100/s'.\n\n" +
 			"Exit codes: as of 'tare run'.",
 		RunE: func(c *cobra.Command, args []string) error {
-			x, err := a.composeCapacity(c.Context(), args[0], adapter, &f)
+			x, err := a.composeCapacity(c.Context(), args[0], &server, &f)
 			if err != nil {
 				return err
 			}
@@ -39,17 +41,13 @@ func (a *app) capacityCommand() *cobra.Command {
 	}
 	f.add(c)
 	proveFlag(c, &f.prove)
-	adapterFlag(c, &adapter)
+	server.add(c)
 	return c
 }
 
-func adapterFlag(c *cobra.Command, adapter *string) {
-	c.Flags().StringVar(adapter, "adapter", "",
-		"protocol that the server speaks, as 'tare list adapters' names it (default: the server is asked)")
-}
-
 // composeCapacity writes the experiment that searches for the capacity of the server at an address.
-func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *oneLineFlags) (area.Composed, error) {
+func (a *app) composeCapacity(ctx context.Context, address string, server *serverFlags, f *oneLineFlags,
+) (area.Composed, error) {
 	slo, budgets, err := splitObjective(f.budgets)
 	if err != nil {
 		return area.Composed{}, err
@@ -59,7 +57,7 @@ func (a *app) composeCapacity(ctx context.Context, address, adapter string, f *o
 	if err != nil {
 		return area.Composed{}, err
 	}
-	at, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
+	at, err := a.spoken(ctx, address, server, &f.sourceFlags)
 	if err != nil {
 		return area.Composed{}, err
 	}
@@ -129,10 +127,14 @@ type spoken struct {
 	adapter area.Adapter
 	url     string
 	options string // lines of the target section below the URL
+	isPlain bool   // the command line says the request, which needs no more
 }
 
 // needs says what to do where the address alone is not enough.
 func (s spoken) needs() string {
+	if s.isPlain {
+		return ""
+	}
 	return cmp.Or(s.adapter.Needs, "see the options of "+s.adapter.Name+
 		" on the page of its area: --set target.NAME=VALUE")
 }
@@ -146,8 +148,11 @@ func (s spoken) host() string {
 	return u.Host
 }
 
-// spoken finds the adapter for an address: the one that is named, or else the one that the server's answers tell.
-func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlags) (spoken, error) {
+// spoken finds the adapter for an address, and writes what the flags say about the request.
+func (a *app) spoken(ctx context.Context, address string, server *serverFlags, f *sourceFlags) (spoken, error) {
+	if err := server.parse(); err != nil {
+		return spoken{}, err
+	}
 	u, err := a.parseAddress(address)
 	if err != nil {
 		return spoken{}, err
@@ -155,24 +160,46 @@ func (a *app) spoken(ctx context.Context, address, adapter string, f *sourceFlag
 	if err := a.needsRate(ctx, u, f); err != nil {
 		return spoken{}, err
 	}
-	if adapter == "" {
-		return a.guess(ctx, u, f)
+	var at spoken
+	switch {
+	case server.adapter != "":
+		at, err = a.named(u, server.adapter)
+	case server.describesRequest():
+		at, err = a.plain(u, server)
+	default:
+		at, err = a.guess(ctx, u, f, server.sent.tls)
 	}
-	var speak []string
+	if err != nil {
+		return spoken{}, err
+	}
+	return at.with(server)
+}
+
+// named finds the adapter of a name.
+func (a *app) named(u *url.URL, adapter string) (spoken, error) {
+	at, speak := a.speaker(func(x area.Adapter) bool { return x.Name == adapter })
+	if at.area == "" {
+		return at, usage("--adapter %s: no such protocol of a server; 'tare list adapters' names those of %s", adapter,
+			strings.Join(speak, " and "))
+	}
+	at.url = u.String()
+	return at, nil
+}
+
+// speaker finds the first adapter for servers that is as wanted; without one its area is empty. speak are the areas
+// that have adapters for servers.
+func (a *app) speaker(isWanted func(area.Adapter) bool) (at spoken, speak []string) {
 	for _, ar := range a.Areas {
 		adapters := ar.Parts().Adapters
 		if !ar.Offers().AnyRate.Given || len(adapters) == 0 {
 			continue
 		}
 		speak = append(speak, ar.Name())
-		for _, x := range adapters {
-			if x.Name == adapter {
-				return spoken{area: ar.Name(), adapter: x, url: u.String()}, nil
-			}
+		if i := slices.IndexFunc(adapters, isWanted); i >= 0 && at.area == "" {
+			at = spoken{area: ar.Name(), adapter: adapters[i]}
 		}
 	}
-	return spoken{}, usage("--adapter %s: no such protocol of a server; 'tare list adapters' names those of %s", adapter,
-		strings.Join(speak, " and "))
+	return at, speak
 }
 
 // withScheme adds http:// to an address on loopback that has a host and a port but no scheme, and prints a note. For

@@ -13,7 +13,7 @@ import (
 
 func (a *app) guardCommand() *cobra.Command {
 	var f oneLineFlags
-	var adapter string
+	var server serverFlags
 	var must mustRefuse
 	var rates string
 	c := &cobra.Command{
@@ -27,10 +27,11 @@ func (a *app) guardCommand() *cobra.Command {
 			"  --forbidden PATH        a request for this path of the server\n" +
 			"Both must be refused with status 401 or 403.\n\n" +
 			"Without --adapter, up to " + a.mostRequests() + " without credentials tell which protocol the server\nspeaks.\n" +
+			requestHelp +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"Exit codes: as of 'tare run'.",
 		RunE: func(c *cobra.Command, args []string) error {
-			x, err := a.composeGuard(c.Context(), args[0], adapter, &f, &must, rates)
+			x, err := a.composeGuard(c.Context(), args[0], &server, &f, &must, rates)
 			if err != nil {
 				return err
 			}
@@ -38,7 +39,7 @@ func (a *app) guardCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	adapterFlag(c, &adapter)
+	server.add(c)
 	c.Flags().StringArrayVar(&must.without, "without-header", nil, "header without which a request must be refused")
 	c.Flags().StringArrayVar(&must.forbidden, "forbidden", nil, "path of the server that must be refused")
 	c.Flags().StringVar(&rates, "rates", "", "rates to offer instead of a search, such as 100/s,500/s: they are enough "+
@@ -52,8 +53,8 @@ type mustRefuse struct{ without, forbidden []string }
 func (m *mustRefuse) given() bool { return len(m.without)+len(m.forbidden) > 0 }
 
 // composeGuard writes the experiment that asks the server at an address for what it must refuse.
-func (a *app) composeGuard(ctx context.Context, address, adapter string, f *oneLineFlags, must *mustRefuse,
-	rates string,
+func (a *app) composeGuard(ctx context.Context, address string, server *serverFlags, f *oneLineFlags,
+	must *mustRefuse, rates string,
 ) (area.Composed, error) {
 	limits, err := f.limits()
 	if err != nil {
@@ -63,7 +64,7 @@ func (a *app) composeGuard(ctx context.Context, address, adapter string, f *oneL
 	if err != nil {
 		return area.Composed{}, err
 	}
-	at, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
+	at, err := a.spoken(ctx, address, server, &f.sourceFlags)
 	if err != nil {
 		return area.Composed{}, err
 	}

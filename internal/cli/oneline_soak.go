@@ -23,7 +23,7 @@ type soakLoad struct{ length, rate string }
 
 func (a *app) soakCommand() *cobra.Command {
 	var f oneLineFlags
-	var adapter string
+	var server serverFlags
 	var l soakLoad
 	c := &cobra.Command{
 		Use: "soak URL", Short: "Find out whether a server holds a rate over time", Args: exactly("URL"),
@@ -35,10 +35,11 @@ func (a *app) soakCommand() *cobra.Command {
 			"--budget 'p99 <= 20ms' and 'error <= 0.1%' set limits. Other budgets are those of an experiment file.\n" +
 			"A budget that the planned calls cannot show to be kept is named before the run begins.\n\n" +
 			"Without --adapter, up to " + a.mostRequests() + " without credentials tell which protocol the server\nspeaks.\n" +
+			requestHelp +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"Exit codes: as of 'tare run'.",
 		RunE: func(c *cobra.Command, args []string) error {
-			x, err := a.composeSoak(c.Context(), args[0], adapter, &f, l)
+			x, err := a.composeSoak(c.Context(), args[0], &server, &f, l)
 			if err != nil {
 				return err
 			}
@@ -46,14 +47,14 @@ func (a *app) soakCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	adapterFlag(c, &adapter)
+	server.add(c)
 	c.Flags().StringVar(&l.length, "for", "", "how long to measure, such as 60s or 2h")
 	c.Flags().StringVar(&l.rate, "rate", "", "offered rate, such as 50/s (default "+usualSoakRate.String()+")")
 	return c
 }
 
 // composeSoak writes the experiment that offers the server at an address a steady rate.
-func (a *app) composeSoak(ctx context.Context, address, adapter string, f *oneLineFlags, l soakLoad,
+func (a *app) composeSoak(ctx context.Context, address string, server *serverFlags, f *oneLineFlags, l soakLoad,
 ) (area.Composed, error) {
 	length, rate, err := l.parse(f)
 	if err != nil {
@@ -64,7 +65,7 @@ func (a *app) composeSoak(ctx context.Context, address, adapter string, f *oneLi
 	if err != nil {
 		return area.Composed{}, err
 	}
-	at, err := a.spoken(ctx, address, adapter, &f.sourceFlags)
+	at, err := a.spoken(ctx, address, server, &f.sourceFlags)
 	if err != nil {
 		return area.Composed{}, err
 	}

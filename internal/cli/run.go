@@ -242,8 +242,12 @@ func (a *app) judge(found []area.Finding, look bool) error {
 // tellFinding prints a finding.
 func (a *app) tellFinding(f area.Finding) {
 	a.judged(a.Stderr, f.Severity.String(), "  %s\n", f.Message)
-	if f.Hint != "" {
-		a.tell("  next: %s\n", f.Hint)
+	hint := f.Hint
+	if a.isOneLine {
+		hint = asFlags.Replace(hint)
+	}
+	if hint != "" {
+		a.tell("  next: %s\n", hint)
 	}
 }
 

@@ -28,6 +28,14 @@ func QuoteList(words []string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
+// QuoteSecret returns the place of a secret as YAML reads it back.
+func QuoteSecret(s area.Secret) string {
+	if s.Env != "" {
+		return "{env: " + Quote(s.Env) + "}"
+	}
+	return "{file: " + Quote(s.File) + "}"
+}
+
 // FindProgram fails if there is no program of that name to run.
 func FindProgram(name string) error {
 	if _, err := exec.LookPath(name); err != nil {

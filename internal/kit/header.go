@@ -35,16 +35,20 @@ func CheckHeaders(path string, headers map[string]string, secret map[string]area
 
 // checkHeader rejects headers that would break the request, disarm the protocol, or put a secret into the file.
 func checkHeader(name, value string, own []string) error {
-	for _, s := range headerSecrets {
-		if strings.Contains(strings.ToLower(name), s) {
-			return fmt.Errorf("header %s looks like a secret, and secrets must not stand in the file; "+
-				"use secret_headers: {%s: {env: NAME}}", name, name)
-		}
+	if IsSecretHeader(name) {
+		return fmt.Errorf("header %s looks like a secret, and secrets must not stand in the file; "+
+			"use secret_headers: {%s: {env: NAME}}", name, name)
 	}
 	if !IsHeaderValue(value) {
 		return fmt.Errorf("the value of header %s has characters other than printable ASCII", name)
 	}
 	return checkHeaderName(name, own)
+}
+
+// IsSecretHeader reports whether a header of this name usually carries a secret.
+func IsSecretHeader(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(headerSecrets, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // IsHeaderValue reports whether value may be the value of a header: it is printable ASCII.
