@@ -14,8 +14,8 @@ const (
 	FewestCarryRounds = 3
 )
 
-// TurnMedian is the median of the calls of one turn, which Carryover takes, without those that are not finite. It is NaN
-// for fewer than FewestTurnCalls.
+// TurnMedian is the median of the calls of one turn, without those that are not finite, which Carryover takes. It is
+// NaN for fewer than FewestTurnCalls.
 func TurnMedian(calls []float64) float64 {
 	s := make([]float64, 0, len(calls))
 	for _, v := range calls {
@@ -32,13 +32,14 @@ func TurnMedian(calls []float64) float64 {
 
 // RoundRatio compares the medians of two arms that took turns within one block: base[r] and treated[r] are the times of
 // their calls in round r. It returns the logarithm of treated/base. Each call is divided by the level of its round, the
-// lower of the two turn medians; the value is the ratio of the medians of all calls of the block. So what slows the host
-// for longer than a round cancels, a stall that hits one of two turns does not move the level, and the value estimates
-// the ratio of medians, also where a treatment slows only some of the calls. Swapping the arms changes the sign only, so
-// equal arms in random order give values that are symmetric around 0, as HodgesLehmann over blocks requires.
+// lower of the two turn medians; the value is the ratio of the medians of all calls of the block. So what slows the
+// host for longer than a round cancels, a stall that hits one of two turns does not move the level, and the value
+// estimates the ratio of medians, also where a treatment slows only some of the calls. Swapping the arms changes the
+// sign only, so equal arms in random order give values that are symmetric around 0, as HodgesLehmann over blocks
+// requires.
 //
-// Times that are not finite and positive are ignored. A round in which either arm has fewer than FewestTurnCalls is left
-// out. ok is false if fewer than FewestRounds remain.
+// Times that are not finite and positive are ignored. A round in which either arm has fewer than FewestTurnCalls is
+// left out. ok is false if fewer than FewestRounds remain.
 func RoundRatio(base, treated [][]float64) (log float64, ok bool) {
 	var x, y []float64
 	rounds := 0

@@ -41,8 +41,8 @@ const processLayout = 0.015
 func TurnsLayoutTable(ctx context.Context, s Study) (Table, error) {
 	t := Table{
 		Title: "Turns: differences that live as long as a process",
-		Note: fmt.Sprintf("Each process is slower by a constant of its own (standard deviation %.1f %%), which the A/A arm, "+
-			"the baseline's process, cannot show. The share of 98.7 %% intervals that hold the true effect; the median "+
+		Note: fmt.Sprintf("Each process is slower by a constant of its own (standard deviation %.1f %%), which the A/A "+
+			"arm, the baseline's process, cannot show. The share of 98.7 %% intervals that hold the true effect; the median "+
 			"half width after 40 blocks; and both where a value is the mean of all blocks between two restarts.",
 			100*processLayout),
 		Columns: []string{
