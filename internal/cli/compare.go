@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"tare/area"
 	"tare/internal/analyze"
+	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/shell"
 	"tare/internal/unit"
@@ -101,8 +103,12 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 	return a.diff(args, treatment, f.results, o, outs)
 }
 
-// usualRate is the rate of each server if --max-rate allows it: a block of three arms then takes half a minute.
-const usualRate = 200
+// usualRate is the average rate of each server if --max-rate allows it, and usualTime how long a comparison by turns
+// takes at most without --for.
+const (
+	usualRate = 200
+	usualTime = 2 * time.Minute
+)
 
 // compareServers writes the experiment that compares servers, and runs it.
 func (a *app) compareServers(ctx context.Context, args []string, server *serverFlags, f *oneLineFlags) error {
@@ -126,14 +132,21 @@ func (a *app) compareServers(ctx context.Context, args []string, server *serverF
 		}
 		treatments.WriteString(kit.Treatment(i, "url", s.url))
 	}
-	rate := float64(usualRate)
+	arms := len(args) + 1 // the first is measured twice
+	rate := float64(usualRate * arms)
 	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil {
 		rate = min(rate, math.Max(1, math.Floor(float64(most)/2)), float64(most))
 	}
+	each := fmt.Sprintf("in turns of a fraction of a second at %v", unit.Rate(rate))
+	length := fmt.Sprintf("max_time: %v   # longer finds smaller differences", unit.Duration(usualTime))
+	if _, why := design.LayTurns(design.TurnLoad{Rate: rate, Arms: arms}); why != "" {
+		rate = min(rate, usualRate)
+		each = fmt.Sprintf("one after another, at %v each", unit.Rate(rate))
+		length = fmt.Sprintf("duration: %v   # long enough for the median response of a block to count", analyze.LongEnough(rate))
+	}
 	return a.ask(ctx, area.Composed{
 		Label: "compares", Needs: first.needs(),
-		What: fmt.Sprintf("the answers of %s with those of %s, at %v each, in turns", strings.Join(args[1:], ", "), args[0],
-			unit.Rate(rate)),
+		What: fmt.Sprintf("the answers of %s with those of %s, %s", strings.Join(args[1:], ", "), args[0], each),
 		Text: fmt.Sprintf(`# How quickly do these servers answer the same calls, compared with the first?
 name: %s
 area: %s
@@ -142,9 +155,9 @@ target:
   adapter: %s
 %s%sload:
   rate: %v
-  duration: %v   # long enough for the median response of a block to count
+  %s
   timeout: 5s   # a call that takes longer has failed: write what clients use
 %s`, kit.NameOf("compare", first.host()), first.area, first.adapter.Name, first.options, treatments.String(), unit.Rate(rate),
-			analyze.LongEnough(rate), limits),
+			length, limits),
 	}, f)
 }

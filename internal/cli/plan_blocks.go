@@ -23,6 +23,7 @@ import (
 const (
 	trialOverhead = 250 * time.Millisecond
 	batchOverhead = 60 * time.Millisecond // of an arm that times its operations itself
+	turnsOverhead = 80 * time.Millisecond // of an arm that takes turns
 )
 
 // rehearsal is how long a plan measures this host's noise.
@@ -109,7 +110,7 @@ func blockTime(e *config.Experiment, made area.Program) time.Duration {
 		d := time.Duration(e.Load.Duration)
 		warm := min(max(d/5, 500*time.Millisecond), 10*time.Second)
 		if turns, _ := e.LayTurns(); turns != nil {
-			d, warm = turns.Block(1), max(100*time.Millisecond, 2*turns.Length)
+			d, warm, trial = turns.Block(1), turns.Length, turnsOverhead
 		}
 		trial += d + warm
 	}

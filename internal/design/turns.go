@@ -29,8 +29,9 @@ const (
 	usualTurn    = 50 * time.Millisecond
 	longestTurn  = time.Second
 	callsPerTurn = 9
-	// turnBlock is the length of a block, unless that is too short for leastRounds rounds.
-	turnBlock   = 3 * time.Second
+	// turnBlock is how long the turns of a block last, unless that is too short for leastRounds rounds: with what comes
+	// before and after them, a block takes about 3 s.
+	turnBlock   = 2600 * time.Millisecond
 	leastRounds = 5
 	// settleShare is the part of a turn that does not count.
 	settleShare = 10

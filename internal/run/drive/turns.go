@@ -13,9 +13,6 @@ import (
 	"tare/internal/run"
 )
 
-// leastTurnWarmUp is the least time for which an arm that takes turns is called before its first one.
-const leastTurnWarmUp = 100 * time.Millisecond
-
 // A turning is a block whose arms are called in turns.
 type turning struct {
 	*run.Turns
@@ -76,7 +73,7 @@ func (x *blocks) inTurns(ctx context.Context, b int, arms []*run.Arm, layout des
 // warmUp calls every arm for a while, which does not count: connections are opened, and every identity calls once.
 func (t *turning) warmUp(ctx context.Context) error {
 	for _, k := range t.rng.Perm(len(t.arms)) {
-		d := max(leastTurnWarmUp, 2*t.layout.Length)
+		d := t.layout.Length
 		if keys := t.Keys(k); keys > 1 && t.load.Rate > 0 {
 			gap := max(time.Duration(float64(time.Second)/t.load.Rate), growGap)
 			d = min(max(d, time.Duration(keys)*gap*5/4), mostWarmUp)
