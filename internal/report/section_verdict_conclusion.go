@@ -26,6 +26,9 @@ func conclusion(r *Report) string {
 	if r.Diff != nil {
 		return r.diffConclusion()
 	}
+	if text := r.serversConclusion(); text != "" {
+		return text
+	}
 	t := tallyOf(r)
 	if len(t.all) == 0 {
 		return ""
