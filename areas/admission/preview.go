@@ -89,8 +89,11 @@ func (s *Spec) Says() area.Says {
 }
 
 // alone says why treatments must have trials of their own: on a control plane that they share, the policies of one must
-// not be weighed along with another's.
-func (s *Spec) alone(treatments []design.Treatment) string {
+// not be weighed along with another's, and pods start for seconds.
+func (s *Spec) alone(treatments []design.Treatment, mix []string) string {
+	if slices.Contains(mix, startupName) {
+		return "pods start for longer than a turn"
+	}
 	for _, t := range treatments {
 		if p, err := s.plan(t); err == nil && (p.foreign || p.shared) {
 			return "on a control plane that treatments share, policies are in force for one at a time"

@@ -149,7 +149,7 @@ const shortLived = 10 * time.Minute
 
 // alone says why treatments must have trials of their own: what tare's own server does over time depends on how often
 // it is called within longer than a turn.
-func (s *Spec) alone(treatments []design.Treatment) string {
+func (s *Spec) alone(treatments []design.Treatment, _ []string) string {
 	for _, t := range treatments {
 		p, err := s.plan(t)
 		if err != nil || p.url != nil {

@@ -91,8 +91,10 @@ func (e estimator) between(x, y *measure, inUnit bool) (*contrast, error) {
 		}
 		return e.ofTails(bothSamples(x.samples, y.samples)), nil
 	}
-	if e.quantile == x.main && len(x.rounds) > 0 && len(y.rounds) > 0 {
-		return e.ofRounds(x, y)
+	if e.quantile == x.main && !e.unblocked {
+		if c := e.ofRounds(x, y); c != nil {
+			return c, nil
+		}
 	}
 	base, treated := x.values(e.quantile), y.values(e.quantile)
 	if base == nil || treated == nil {
@@ -161,22 +163,31 @@ func (e estimator) ofBlocks(x, y []float64, inUnit bool) (*contrast, error) {
 	return c, nil
 }
 
-// ofRounds compares the medians of blocks whose arms took turns.
-func (e estimator) ofRounds(x, y *measure) (*contrast, error) {
+// ofRounds compares the medians of blocks whose arms took turns. It returns nil if they did not, or if the turns of one
+// of the blocks had too few calls.
+func (e estimator) ofRounds(x, y *measure) *contrast {
 	var d, base []float64
-	for b := range min(len(x.rounds), len(y.rounds)) {
-		if log, ok := stat.RoundRatio(x.rounds[b], y.rounds[b]); ok {
-			d, base = append(d, log), append(base, x.value[b])
+	for b := range min(len(x.value), len(y.value)) {
+		if !isFinite(x.value[b]) || !isFinite(y.value[b]) {
+			continue
 		}
+		if b >= len(x.rounds) || b >= len(y.rounds) {
+			return nil
+		}
+		log, ok := stat.RoundRatio(x.rounds[b], y.rounds[b])
+		if !ok {
+			return nil
+		}
+		d, base = append(d, log), append(base, x.value[b])
 	}
 	if len(d) < minBlocks {
-		return nil, fmt.Errorf("%s with enough turns of both: an effect needs %d", unit.Count(len(d), "block"), minBlocks)
+		return nil
 	}
 	c := &contrast{metric: e.metric, base: stat.Quantile(measuredOnly(base), 0.5)}
 	c.effect.Unit = ownUnit(e.metric)
 	c.effect.Metric, c.effect.Kind, c.effect.Blocks = e.metric.Name, kindRatio, len(d)
 	c.differences(d)
-	return c, nil
+	return c
 }
 
 // within compares values of equal blocks.

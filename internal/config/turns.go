@@ -38,7 +38,7 @@ func (e *Experiment) alone() string {
 		return ""
 	}
 	if alone := e.Target.Says().Alone; alone != nil {
-		return alone(e.Treatments())
+		return alone(e.Treatments(), e.Load.Operations.Names())
 	}
 	return ""
 }
