@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 )
@@ -21,6 +22,7 @@ var errHandshakeTooLong = errors.New("the target sends a handshake without end")
 // goroutine, which only computes: the shard sends and receives for it.
 type handshaking struct {
 	send func(b []byte) // has the shard send b
+	turn chan struct{}  // held while it computes
 	mu   sync.Mutex
 	more sync.Cond
 	in   []byte // arrived, not fetched yet
@@ -73,7 +75,9 @@ func (l *secureLayer) await() (err error) {
 		l.shaking.send(l.out)
 		l.out = nil
 	}
+	<-l.shaking.turn
 	l.in, err = l.shaking.fetch()
+	l.shaking.turn <- struct{}{}
 	return err
 }
 
@@ -81,13 +85,17 @@ func (l *secureLayer) await() (err error) {
 func (s *shard) startHandshake(c *conn, conf *tls.Config) {
 	if s.clear == nil {
 		s.clear = make([]byte, 64<<10)
+		// Many handshakes at once would keep the shard from a processor that they share for as long as all of them take.
+		s.turn = make(chan struct{}, max(1, (runtime.GOMAXPROCS(0)-s.cfg.Shards)/s.cfg.Shards))
 	}
-	h := &handshaking{send: func(b []byte) { s.post(func() { s.sendFlight(c, b) }) }}
+	h := &handshaking{turn: s.turn, send: func(b []byte) { s.post(func() { s.sendFlight(c, b) }) }}
 	h.more.L = &h.mu
 	c.secure = &secureLayer{remote: net.TCPAddrFromAddrPort(s.endpoint(c.key).Addr), shaking: h}
 	secure := tls.Client(c.secure, conf)
 	c.secure.conn = secure
 	s.handshakes.Go(func() {
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
 		err := secure.HandshakeContext(context.Background()) // the shard ends it
 		s.post(func() { s.endHandshake(c, err) })
 	})

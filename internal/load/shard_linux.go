@@ -45,6 +45,7 @@ type shard struct {
 
 	plain, clear []byte         // requests before encryption, answers after decryption
 	handshakes   sync.WaitGroup // TLS handshakes in progress
+	turn         chan struct{}  // held by those that compute
 
 	source source
 	sends  sends

@@ -49,7 +49,8 @@ func tlsLoops(ctx context.Context, h *host, o Options, w *table) error {
 		{job: Job{Engine: load.Std, Port: secure.Port, TLS: true}},
 	}
 	for _, c := range cells {
-		c.job.Rate, c.job.Length, c.job.Timeout = 10_000, length, 5*time.Second
+		// The handshakes are over before the measurement begins.
+		c.job.Rate, c.job.Warm, c.job.Length, c.job.Timeout = 10_000, time.Second, length, 5*time.Second
 	}
 	return h.measureOpen(ctx, cells, rounds, rand.New(rand.NewPCG(o.Seed, 3)), w)
 }
