@@ -60,6 +60,7 @@ func (a *analysis) compare(budgets []budget.Budget) error {
 		a.effects(c)
 		a.describeEffects()
 		a.checks(c)
+		a.carryover(c)
 	}
 	a.growth(c, budgets)
 	a.noise(c)

@@ -3,6 +3,8 @@ package analyze
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ type turned struct {
 	blocks int
 	factor float64 // of the treated arm's response times
 	late   bool    // a stall delays every call of some turns
+	carry  float64 // of the response times of turns that follow the treated arm's; 0: none
 	seed   uint64
 }
 
@@ -47,12 +50,13 @@ func (x turned) record(t *testing.T) *record.Record {
 				End: time.Second + 3*turnLayout.Block(1), Settle: turnLayout.Settle,
 			}
 		}
-		at := time.Second
+		at, before := time.Second, ""
 		for range turnLayout.Rounds {
 			for _, k := range rng.Perm(len(arms)) {
 				id := arms[k].ID
 				windows[id].Turns = append(windows[id].Turns, record.Turn{Start: at, End: at + turnLayout.Length})
-				calls[id] = append(calls[id], x.turn(id, at, rng)...)
+				calls[id] = append(calls[id], x.turn(id, before, at, rng)...)
+				before = id
 				at += turnLayout.Length
 			}
 		}
@@ -75,8 +79,11 @@ func (x turned) record(t *testing.T) *record.Record {
 }
 
 // turn returns the calls of one turn. The first meets a server at rest.
-func (x turned) turn(arm string, at time.Duration, rng *rand.Rand) (out []load.Call) {
+func (x turned) turn(arm, before string, at time.Duration, rng *rand.Rand) (out []load.Call) {
 	took := 1e6
+	if x.carry > 0 && before == "on" {
+		took *= x.carry
+	}
 	if arm == "on" {
 		took *= x.factor
 	}
@@ -128,6 +135,19 @@ func TestTurnsFindSmallDifferences(t *testing.T) {
 				t.Errorf("invalid: %s", rep.Reason)
 			}
 		})
+	}
+}
+
+// TestCarryoverIsSaid: an arm that slows the turn after its own is named, and no other one.
+func TestCarryoverIsSaid(t *testing.T) {
+	for carry, want := range map[float64]bool{1.15: true, 0: false} {
+		rep := analyzedRecord(t, turned{blocks: 20, factor: 1.03, carry: carry, seed: 5}.record(t))
+		said := slices.ContainsFunc(rep.Warnings, func(w string) bool {
+			return strings.Contains(w, "turns that follow those of on take +1")
+		})
+		if said != want {
+			t.Errorf("carry-over %v: %q", carry, rep.Warnings)
+		}
 	}
 }
 
