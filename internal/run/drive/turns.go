@@ -13,6 +13,10 @@ import (
 	"tare/internal/run"
 )
 
+// longestBlock bounds the turns of a block, as a multiple of what was planned: calls of a target that hangs make every
+// turn as long as their timeout. The block then has fewer rounds.
+const longestBlock = 4
+
 // A turning is a block whose arms are called in turns.
 type turning struct {
 	*run.Turns
@@ -59,7 +63,8 @@ func (x *blocks) inTurns(ctx context.Context, b int, arms []*run.Arm, layout des
 	start, before := t.Now(), t.Meter()
 	place := x.position(b)
 	place.Rounds = layout.Rounds
-	for place.Round = 1; place.Round <= layout.Rounds; place.Round++ {
+	most := longestBlock * layout.Block(len(arms))
+	for place.Round = 1; place.Round <= layout.Rounds && t.Now()-start < most; place.Round++ {
 		at := *place
 		x.Tell(during(arms[0], run.Measuring, &at))
 		if err := t.round(ctx, uint64(place.Round)); err != nil {

@@ -63,6 +63,40 @@ func TestCallsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestATargetThatHangsInTurns has fewer rounds, the same number in all arms.
+func TestATargetThatHangsInTurns(t *testing.T) {
+	s := &hangingTarget{}
+	req, open := start(t, &s.exactTarget, run.Blocks{Most: 1})
+	req.Area = openedArea{Area: &s.exactTarget, target: s}
+	req.Load = run.Load{
+		Config: load.Config{Engine: load.Std, Timeout: 200 * time.Millisecond, MaxConns: 8}, Rate: 200,
+		Turns: &design.Turns{Length: 10 * time.Millisecond, Rounds: 20},
+	}
+	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+		t.Fatal(status, err)
+	}
+	rounds := map[int]bool{}
+	for _, trial := range open().Trials {
+		rounds[len(trial.Window.Turns)] = true
+	}
+	if len(rounds) != 1 || rounds[0] || rounds[20] {
+		t.Errorf("rounds of the arms: %v", rounds)
+	}
+}
+
+// A hangingTarget does not answer under one treatment.
+type hangingTarget struct{ exactTarget }
+
+func (*hangingTarget) Operations(t design.Treatment) ([]load.Operation, error) {
+	return []load.Operation{{Name: "call", Weight: 1, Call: func(ctx context.Context, _ uint64) load.Result {
+		if t.ID == "on" {
+			<-ctx.Done()
+			return load.Result{Outcome: load.Timeout}
+		}
+		return load.Result{Outcome: load.OK}
+	}}}, nil
+}
+
 // checkBlock checks the turns of one block, and notes their orders.
 func checkBlock(t *testing.T, r *record.Record, b int, turns *design.Turns, orders map[string]bool) {
 	t.Helper()
