@@ -81,9 +81,9 @@ type Says struct {
 	SecretFiles []string
 	// Batches: the operations time themselves, in batches at their own pace; nil: they are called at rates.
 	Batches []Batches
-	// Alone says why treatments that are called at a rate must have trials of their own: they cannot be in force together,
-	// or what a mix of operations does (empty: the area's own) takes longer than a turn of a fraction of a second. Empty, or
-	// nil: they can take turns.
+	// Alone says why treatments that are called at a rate must have trials of their own: they cannot be in force
+	// together, or what a mix of operations does (empty: the area's own) takes longer than a turn of a fraction of a
+	// second. Empty, or nil: they can take turns.
 	Alone func(treatments []Treatment, mix []string) string
 	// Stages are those that the target can be brought into.
 	Stages []Stage

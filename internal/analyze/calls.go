@@ -238,8 +238,8 @@ func (g *gathering) length() time.Duration {
 	return g.window.End - g.window.Start
 }
 
-// audit judges the generator by the calls, and by what only the runner knew. Where treatments take turns, a delay of the
-// host meets few of them, which the medians over rounds ignore: then lateness alone spoils nothing.
+// audit judges the generator by the calls, and by what only the runner knew. Where treatments take turns, a delay of
+// the host meets few of them, which the medians over rounds ignore: then lateness alone spoils nothing.
 func (g *gathering) audit() audited {
 	out := g.auditor.Audit(0).OnTime()
 	if g.turns != nil && !out.Valid && out.AchievedRatio >= sentShare {

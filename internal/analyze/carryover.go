@@ -9,9 +9,9 @@ import (
 	"tare/internal/stat"
 )
 
-// carryover warns of arms that change the time of the turn after theirs, as through a cache that all share. Random order
-// does not remove that from their own effect: an arm seldom follows itself. It is estimated for each arm from how two
-// others compare in rounds in which the one or the other followed it, block by block.
+// carryover warns of arms that change the time of the turn after theirs, as through a cache that all share. Random
+// order does not remove that from their own effect: an arm seldom follows itself. It is estimated for each arm from
+// how two others compare in rounds in which the one or the other followed it, block by block.
 func (a *analysis) carryover(c *comparison) {
 	per := trialsByBlock(a.rec.Trials)
 	for _, arm := range c.arms {

@@ -142,7 +142,8 @@ func (a *app) compareServers(ctx context.Context, args []string, server *serverF
 	if _, why := design.LayTurns(design.TurnLoad{Rate: rate, Arms: arms}); why != "" {
 		rate = min(rate, usualRate)
 		each = fmt.Sprintf("one after another, at %v each", unit.Rate(rate))
-		length = fmt.Sprintf("duration: %v   # long enough for the median response of a block to count", analyze.LongEnough(rate))
+		length = fmt.Sprintf("duration: %v   # long enough for the median response of a block to count",
+			analyze.LongEnough(rate))
 	}
 	return a.ask(ctx, area.Composed{
 		Label: "compares", Needs: first.needs(),

@@ -6,8 +6,8 @@ import (
 	"tare/internal/design"
 )
 
-// LayTurns lays out the turns of the treatments within a block; nil: they have trials of their own, and why says why. It
-// is empty where the question has no blocks, or where operations have a clock of their own.
+// LayTurns lays out the turns of the treatments within a block; nil: they have trials of their own, and why says why.
+// It is empty where the question has no blocks, or where operations have a clock of their own.
 func (e *Experiment) LayTurns() (t *design.Turns, why string) {
 	if !e.blocked() || e.OwnPace() {
 		return nil, ""

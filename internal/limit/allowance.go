@@ -31,8 +31,8 @@ func (f *facts) allowance() string {
 			continue
 		}
 		first := float64(total(x.Counts[:parts])) / (float64(parts) * part)
-		return fmt.Sprintf("of %d in flight at most, it served %s for %s and then %s, each as fast: it had an allowance after "+
-			"a pause", x.InFlight, perSecond(first), unit.Seconds(float64(parts)*part), perSecond(steady.rate))
+		return fmt.Sprintf("of %d in flight at most, it served %s for %s and then %s, each as fast: it had an allowance "+
+			"after a pause", x.InFlight, perSecond(first), unit.Seconds(float64(parts)*part), perSecond(steady.rate))
 	}
 	return ""
 }

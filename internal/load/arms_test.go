@@ -106,7 +106,8 @@ func TestTurnOfASilentTarget(t *testing.T) {
 		if p := s.Progress(); p.Open() > 0 || p.Done[Timeout] != 3 {
 			t.Errorf("after the turn: %+v", p)
 		}
-		if _, err := s.Offer(t.Context(), Turn{Process: Constant{Rate: 1, Duration: time.Second}, Arm: 2}, 0, nil); err == nil {
+		none := Turn{Process: Constant{Rate: 1, Duration: time.Second}, Arm: 2}
+		if _, err := s.Offer(t.Context(), none, 0, nil); err == nil {
 			t.Error("an arm that does not exist had a turn")
 		}
 	})

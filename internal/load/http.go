@@ -196,7 +196,8 @@ func (e *std) arrived(l *link, n int, at int64, err error) (c *goCall, early boo
 	if n > 0 && c.rec.FirstByte == 0 && !c.ended {
 		c.rec.FirstByte = max(ns(at), c.rec.Sent)
 		// TLS messages of its own, such as session tickets, may arrive at any time.
-		early = e.cfg.at.endpoint(l.key).TLS == nil && (at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.requestLen)
+		early = e.cfg.at.endpoint(l.key).TLS == nil &&
+			(at < int64(c.rec.Sent) || unacknowledgedOn(l.raw.Conn) >= l.requestLen)
 	}
 	return c, early
 }

@@ -196,7 +196,10 @@ func (e *std) nextCall(now int64) *goCall {
 	if !ok {
 		return nil
 	}
-	c := &goCall{i: i, worker: worker, segment: e.source.seg.id, rec: Call{Operation: e.cfg.at.pick(e.source.seg.arm, i), Intended: ns(at)}}
+	g := e.source.seg
+	c := &goCall{
+		i: i, worker: worker, segment: g.id, rec: Call{Operation: e.cfg.at.pick(g.arm, i), Intended: ns(at)},
+	}
 	e.open.add(c)
 	e.tally[nDue]++
 	e.tally[nWaiting]++

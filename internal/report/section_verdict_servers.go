@@ -10,8 +10,8 @@ import (
 // moreTime is by how much longer a comparison by turns could have lasted, in seconds: what that would show is said.
 const moreTime = 120
 
-// serversConclusion compares the median responses of servers that took turns, where nothing else decides: a sentence for
-// each. It is empty for other runs.
+// serversConclusion compares the median responses of servers that took turns, where nothing else decides: a sentence
+// for each. It is empty for other runs.
 func (r *Report) serversConclusion() string {
 	all := tallyOf(r).all
 	if r.Design == nil || r.Design.Turn == 0 || len(all) == 0 || len(all) > maxNamed {
@@ -33,8 +33,8 @@ func (r *Report) serverSentence(e *Effect) string {
 	medians := r.medians(e)
 	switch {
 	case e.Lo > 0:
-		return name + " is " + strings.TrimPrefix(e.size(), "+") + " slower than " + base + " " + e.interval() + medians + "." +
-			beyondMargin(e)
+		return name + " is " + strings.TrimPrefix(e.size(), "+") + " slower than " + base + " " + e.interval() + medians +
+			"." + beyondMargin(e)
 	case e.Hi < 0:
 		faster := *e
 		faster.Estimate, faster.Lo, faster.Hi = -e.Estimate, -e.Hi, -e.Lo

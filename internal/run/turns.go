@@ -100,8 +100,8 @@ func (t *Turns) own(arm, operation int) (op int, ok bool) {
 	return operation - t.firstOp[arm], of == arm
 }
 
-// A Spending is the CPU time that the processes of an arm use in its turns, by subject. The processes of two arms may be
-// the same, so what they use between two readings is not one arm's.
+// A Spending is the CPU time that the processes of an arm use in its turns, by subject. The processes of two arms may
+// be the same, so what they use between two readings is not one arm's.
 type Spending struct {
 	*Arm
 	shared bool
@@ -142,10 +142,10 @@ func (s *Spending) End() {
 	})
 }
 
-// Close reads every probe after the last turn. The record then has CPU times as if processes with a clock had run in the
-// arm's own turns only, and none of shared processes without one.
+// Close reads every probe after the last turn. The record then has CPU times as if processes with a clock had run in
+// the arm's own turns only, and none of shared processes without one.
 func (s *Spending) Close(ctx context.Context) error {
-	after, err := s.Arm.read(ctx, record.After)
+	after, err := s.read(ctx, record.After)
 	if err != nil {
 		return err
 	}

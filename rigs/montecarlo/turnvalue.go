@@ -15,11 +15,13 @@ type BlockValue struct {
 
 // MedianOfRounds is the way that tare uses for the median.
 func MedianOfRounds() BlockValue {
-	return BlockValue{"**ratio of medians of all calls, relative to the lower of their round's turn medians**",
+	return BlockValue{
+		"**ratio of medians of all calls, relative to the lower of their round's turn medians**",
 		func(x, y *armBlock) float64 {
 			v, _ := stat.RoundRatio(x.calls, y.calls)
 			return v
-		}}
+		},
+	}
 }
 
 // MedianValues are ways to compare medians.

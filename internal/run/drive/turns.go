@@ -163,13 +163,17 @@ func (t *turning) end(ctx context.Context, start time.Duration, effort *load.Eff
 		return a.Writer.Cells(a.Trial.Treatment, a.Trial.Block, own)
 	}))
 	for k, a := range t.arms {
-		w := record.Window{Treatment: a.Trial.Treatment, Block: a.Trial.Block, Start: start, End: end, Turns: a.turns, Settle: t.layout.Settle}
+		w := record.Window{
+			Treatment: a.Trial.Treatment, Block: a.Trial.Block, Start: start, End: end, Turns: a.turns,
+			Settle: t.layout.Settle,
+		}
 		g := a.counts
 		g.Seconds, g.Effort = (end - start).Seconds(), effort
 		if effort != nil {
 			g.CPUSeconds = effort.CPU
 		}
-		err = errors.Join(err, a.Writer.Window(w), a.Writer.Calls(w.Treatment, w.Block, t.OfArm(k, calls)), a.Record(g, a.held))
+		own := t.OfArm(k, calls)
+		err = errors.Join(err, a.Writer.Window(w), a.Writer.Calls(w.Treatment, w.Block, own), a.Record(g, a.held))
 		if a.account != nil {
 			err = errors.Join(err, a.account.Close(ctx, 0))
 		}
