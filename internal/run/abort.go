@@ -53,13 +53,19 @@ func (b *brake) watch(stop func() bool, segment func(func() bool) (load.Segment,
 // check judges what happened since the last check. It ignores periods without an ended call: a hanging target shows in
 // timeouts, which are counted when they happen.
 func (b *brake) check(now load.Progress) error {
-	ended := now.Ended() - b.last.Ended()
+	from := b.last
+	b.last = now
+	return b.judge(&from, &now)
+}
+
+// judge judges what happened between two states of the stream.
+func (b *brake) judge(from, now *load.Progress) error {
+	ended := now.Ended() - from.Ended()
 	if ended == 0 {
 		return nil
 	}
-	good := now.Done[load.OK] + now.Done[load.Denied] - b.last.Done[load.OK] - b.last.Done[load.Denied]
+	good := now.Done[load.OK] + now.Done[load.Denied] - from.Done[load.OK] - from.Done[load.Denied]
 	share := 1 - float64(good)/float64(ended)
-	b.last = now
 	switch {
 	case share < b.abort.Share:
 		b.failing = false

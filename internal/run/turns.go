@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sort"
 
 	"tare/internal/load"
@@ -18,6 +19,7 @@ type Turns struct {
 	arms    []*Arm
 	firstOp []int // of each arm among the operations of the stream, and their number at the end
 	keys    []int
+	brakes  []brake // of each arm; nil: nothing aborts the run
 	// endpoints are the addresses of the arms; the zero value for Go calls.
 	endpoints []netip.AddrPort
 }
@@ -51,10 +53,18 @@ func OpenTurns(ctx context.Context, arms []*Arm, seed uint64) (*Turns, error) {
 		a.breaches.follow(s)
 	}
 	if abort := arms[0].Load.Abort; abort != nil {
-		s = &brake{Stream: s, abort: *abort}
+		out.brakes = slices.Repeat([]brake{{abort: *abort}}, len(arms))
 	}
 	out.Stream = s
 	return out, nil
+}
+
+// Harmed returns an error if the target of an arm suffers, given what happened in a turn of the arm.
+func (t *Turns) Harmed(arm int, from, to *load.Progress) error {
+	if t.brakes == nil {
+		return nil
+	}
+	return t.brakes[arm].judge(from, to)
 }
 
 // Shared reports whether an arm's target may be another arm's, too: both have one address, or none.

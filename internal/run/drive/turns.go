@@ -134,6 +134,9 @@ func (t *turning) round(ctx context.Context, number uint64) error {
 		a.spending.End()
 		a.counts, a.held = run.Between(before, after, a.counts), a.held+after.Held-before.Held
 		a.turns = append(a.turns, record.Turn{Start: seg.Start, End: seg.Start + t.layout.Length})
+		if err := t.Harmed(k, &before, &after); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package drive
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -81,6 +82,25 @@ func TestATargetThatHangsInTurns(t *testing.T) {
 	}
 	if len(rounds) != 1 || rounds[0] || rounds[20] {
 		t.Errorf("rounds of the arms: %v", rounds)
+	}
+}
+
+// TestATargetThatSuffersInTurns ends the run, though the other targets answer well.
+func TestATargetThatSuffersInTurns(t *testing.T) {
+	s := &hangingTarget{}
+	req, open := start(t, &s.exactTarget, run.Blocks{Most: 3})
+	req.Area = openedArea{Area: &s.exactTarget, target: s}
+	req.Load = run.Load{
+		Config: load.Config{Engine: load.Std, Timeout: 50 * time.Millisecond, MaxConns: 8}, Rate: 500,
+		Turns: &design.Turns{Length: 20 * time.Millisecond, Rounds: 50},
+		Abort: &run.Abort{Share: 0.5, For: 300 * time.Millisecond},
+	}
+	status, err := Do(t.Context(), req)
+	if status != record.Errored || !errors.Is(err, run.ErrAborted) {
+		t.Errorf("%v, %v", status, err)
+	}
+	if n := len(open().Trials); n != len(threeArms) {
+		t.Errorf("%d trials", n)
 	}
 }
 
