@@ -121,11 +121,8 @@ func (f *features) met(v Verdict) (Class, string) {
 		return f.metBehindQuota(v)
 	case c == Collapse && f.late == 0 && f.found[QuotaHang].score > 0.8:
 		return QuotaHang, f.found[QuotaHang].evidence
-	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.fifo > 0.9 &&
-		f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 && f.rejection.p90 < 0.1*f.acceptance.p50:
-		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others "+
-			"are refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift,
-			short(f.rejection.p90))
+	case (c == Queue || c == Shedding || c == Unknown) && f.growsBehindRefusals():
+		return Queue, f.queueBehindRefusals()
 	case c == Queue && f.share(f.rejected) > 0.05:
 		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s", 100*f.share(f.rejected),
 			short(f.rejection.p50))
@@ -140,10 +137,24 @@ func (f *features) met(v Verdict) (Class, string) {
 	return v.Class, ""
 }
 
+// growsBehindRefusals reports whether the calls that are served wait ever longer, in order, while others are refused at
+// once: something else refuses them.
+func (f *features) growsBehindRefusals() bool {
+	return f.share(f.rejected) > 0.05 && f.fifo > 0.9 && f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 &&
+		f.rejection.p90 < 0.1*f.acceptance.p50
+}
+
+func (f *features) queueBehindRefusals() string {
+	return fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are refused "+
+		"within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
+}
+
 // metBehindQuota is what callers meet of a service whose CPU time is limited: a queue, which may drop calls.
 func (f *features) metBehindQuota(v Verdict) (Class, string) {
 	switch waited := fmt.Sprintf("calls that were served took %s, and %s well below the limit",
 		short(f.acceptance.p50), short(f.BaseP50.Seconds())); {
+	case f.growsBehindRefusals():
+		return Queue, f.queueBehindRefusals()
 	case f.share(f.rejected) > 0.05:
 		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, where the service is what sets the rate; %s",
 			100*f.share(f.rejected), waited)
