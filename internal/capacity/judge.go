@@ -228,8 +228,11 @@ func stolen(steps []Step) float64 {
 // passed at the end of that.
 func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 	lo, hi := t.bracket(since, floor, 0)
-	if lo == 0 || hi == 0 {
+	switch {
+	case lo == 0:
 		return signature.Sharp{}
+	case hi == 0:
+		return signature.Sharp{Held: lo, HeldP50: t.servedAt(lo, since)}
 	}
 	for _, s := range t.Steps {
 		if confirms(s.Role) && s.Rate == hi && s.Passed != nil && !*s.Passed && s.Segment.Start >= since {

@@ -284,7 +284,8 @@ func (h *history) add(p load.Progress) {
 		case outcome.Good():
 			m.good += n
 			continue
-		case outcome == load.Refused, outcome == load.Failed, outcome == load.Wrong:
+		case outcome == load.Refused, outcome == load.Failed, outcome == load.Wrong,
+			outcome == load.ConnFailed && p.Established > 0: // cut off, by a target that others are connected to
 			m.turned += n
 		}
 		m.bad += n

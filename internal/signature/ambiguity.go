@@ -95,6 +95,10 @@ func (f *features) doubtPlaces() {
 		f.limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused "+
 			"when %d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
+	if f.countsCalls() {
+		f.limit(ConcurrencyLimit, fmt.Sprintf("the number of calls accepted in the last %s explains refusals better "+
+			"(separation %.2f) than the number in flight (%.2f)", short(f.countWindow), f.counted, f.separation))
+	}
 	places := f.found[ConcurrencyLimit].score
 	near := places >= wins || f.placesByBursts() > 0.4 && !f.refusedBehindService()
 	if near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {

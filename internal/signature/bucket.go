@@ -17,7 +17,7 @@ var tokenBucket = definition{
 	shown: func(f *features) bool {
 		// many calls in flight that all take the same time: places let as many pass
 		asPlaces := f.Capacity*f.BaseMean.Seconds() > 1.5 && f.acceptance.p90 < 1.3*f.acceptance.p10
-		return f.found[TokenBucket].score >= certain && f.Sharp.Held != 0 && !asPlaces && f.nothingLike(TokenBucket)
+		return f.found[TokenBucket].score >= certain && f.Sharp.Failed != 0 && !asPlaces && f.nothingLike(TokenBucket)
 	},
 }
 
@@ -27,16 +27,20 @@ func (f *features) bucketScore() classScore {
 	switch {
 	case f.good < 5: // nothing is accepted, at no constant rate
 		constant = 0
-	case f.Repeats:
+	case f.Repeats, f.countsCalls():
 		constant = 1
 	}
-	if f.refusedBehindService() {
+	if f.refusedBehindService() || f.countsCalls() {
 		waits, leaks = 0, 0
 	}
 	x := classScore{
 		score: f.enough() * constant * (1 - 0.8*waits) * (1 - 0.6*leaks),
 		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
 			"(variation %.1f %%)", 100*f.share(f.rejected), f.delayed(), rate(f.Capacity), 100*f.acceptVariation),
+	}
+	if f.countsCalls() {
+		x.evidence = fmt.Sprintf("calls are refused when about %.0f were accepted in the last %s, and accepted below "+
+			"(separation %.2f)", f.countWindow*f.late, short(f.countWindow), f.counted)
 	}
 	if f.bursts[0] > 0 && places >= wins {
 		x.score *= 0.4
@@ -59,6 +63,9 @@ func (f *features) doubtBucket() string {
 		return against
 	}
 	held := f.Sharp.HeldP50.Seconds()
+	if f.countsCalls() {
+		return ""
+	}
 	if held > 0 && f.acceptance.p50 > 1.25*held+0.002 && !f.refusedBehindService() {
 		return fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited",
 			short(f.acceptance.p50), short(held))

@@ -60,7 +60,11 @@ type features struct {
 	dispersion float64
 	// median response, s, of the calls that were served while others were turned away a little above the capacity; 0: none
 	// were
-	mildly    float64
+	mildly float64
+	// how well the number of calls accepted in a window before separates refused from accepted ones, 0…1, and that window
+	// in s; and how many had been accepted before refusals, relative to what Sharp.Held allows: see countBefore
+	counted, countWindow, allowed float64
+
 	bursts    [2]int  // calls accepted of the last two bursts, each from rest
 	burstSize float64 // calls in each of them
 }
@@ -103,6 +107,7 @@ func extract(e Evidence) *features {
 	f.measureGaps()
 	f.findTurns()
 	f.separateByLoad()
+	f.countBefore()
 	f.countBursts()
 	f.busy()
 	return f

@@ -14,15 +14,23 @@ var penalty = definition{
 }
 
 func (f *features) penaltyScore() classScore {
-	if !(f.Sharp.Held > 0) {
+	switch {
+	case !(f.Sharp.Held > 0):
 		return f.penaltyUnderOverload()
+	case !f.refusesEarly():
+		return classScore{against: fmt.Sprintf("before calls were refused, as many had been accepted as %s/s allow: a limit "+
+			"on the accepted calls explains it", rate(f.Sharp.Held))}
 	}
 	left, at := f.Sharp.Goodput/f.Sharp.Held, f.Sharp.Failed
 	over := f.late / f.Sharp.Held
-	if f.window.Rate <= f.Sharp.Held {
+	switch {
+	case f.window.Rate > f.Sharp.Held:
+	case at > 0:
 		over = left // it was no overload
+	default:
+		return classScore{}
 	}
-	if over < left {
+	if over < left || at == 0 {
 		left, at = over, f.window.Rate
 	}
 	quick := 1 - clamp((f.rejection.p50-3*f.BaseP50.Seconds()-0.01)/max(0.01, f.BaseP50.Seconds()))

@@ -13,7 +13,7 @@ var queue = definition{
 	doubt: func(f *features) string {
 		held := f.Sharp.Held * (1 - f.ErrorFloor)
 		// a rate just above one that was held had much less answered, and nothing refused: a queue would go on answering
-		if f.Sharp.Held > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*(1-f.ErrorFloor)*f.Sharp.Held &&
+		if f.Sharp.Failed > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*(1-f.ErrorFloor)*f.Sharp.Held &&
 			f.late < 0.75*f.Sharp.Held && f.share(f.rejected) < 0.05 {
 			return fmt.Sprintf("%s/s were held, and of %s/s only %s/s were answered", rate(f.Sharp.Held), rate(f.Sharp.Failed),
 				rate(f.Sharp.Goodput))

@@ -15,7 +15,13 @@ var fixedWindow = definition{
 	class: FixedWindow, phrase: "a limit per window of time", refuses: true,
 	traits: Traits{Steady: true, Saves: true, Windowed: true, Limiter: true},
 	score:  (*features).windowScore,
-	doubt:  (*features).leftByLater,
+	doubt: func(f *features) string {
+		if f.refusesEarly() {
+			return fmt.Sprintf("calls were refused though at most %.0f %% of what %s/s allow had been accepted before",
+				100*f.allowed, rate(f.Sharp.Held))
+		}
+		return f.leftByLater()
+	},
 	shown: func(f *features) bool {
 		// a steady limit does not accept in bursts
 		return f.turns >= 3 && f.found[FixedWindow].score >= certain && f.nothingLike(FixedWindow, TokenBucket)

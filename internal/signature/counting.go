@@ -1,0 +1,112 @@
+package signature
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"tare/internal/load"
+	"tare/internal/stat"
+)
+
+// This file is about limits that count the calls of the last few seconds: how many calls had been accepted in some time
+// before each call that was accepted, and before each that was refused.
+
+// decision is when a call was sent, and whether it was accepted.
+type decision struct {
+	sent     float64
+	accepted bool
+}
+
+const (
+	// shortestCount, longestCount and countStep are the windows that are tried, in seconds, and the ratio of two.
+	shortestCount, longestCount, countStep = 0.05, 60, 1.04
+	// counts is the separation from which on the number of calls accepted before decides.
+	counts = 0.8
+	// asAllowed is the share of what a rate allows in a window that a limit on it accepts at least before it refuses.
+	asAllowed = 0.75
+)
+
+// countBefore finds the window whose count separates refused from accepted calls best, of which at least two were seen;
+// and in any window that explains all refusals, how many calls had been accepted before these, relative to what the rate
+// that was held allows.
+func (f *features) countBefore() {
+	if f.rejected == 0 {
+		return
+	}
+	all, accepted := f.decisions()
+	for window := shortestCount; window < longestCount; window *= countStep {
+		f.tryCount(all, accepted, window)
+	}
+	if best := f.countWindow; best > 0 { // a window that is too long by a little blurs the counts
+		for share := 0.96; share < 1.04; share += 0.005 {
+			f.tryCount(all, accepted, share*best)
+		}
+	}
+}
+
+// decisions returns the calls of the judged window that were accepted or refused, and when all that were accepted so far
+// were sent, both ascending.
+func (f *features) decisions() (all []decision, accepted []float64) {
+	decided := func(c *load.Call) (good, ok bool) {
+		good = c.Outcome.Good()
+		return good, c.Sent != 0 && !c.Outstanding(f.Now) && (good || f.rejects(c))
+	}
+	for c := range f.until(f.window.End) {
+		if good, ok := decided(c); ok {
+			if good {
+				accepted = append(accepted, c.Sent.Seconds())
+			}
+			if c.Intended >= f.window.Start {
+				all = append(all, decision{c.Sent.Seconds(), good})
+			}
+		}
+	}
+	slices.Sort(accepted)
+	slices.SortStableFunc(all, func(a, b decision) int { return cmp.Compare(a.sent, b.sent) })
+	return all, accepted
+}
+
+// tryCount looks at the counts in one window.
+func (f *features) tryCount(all []decision, accepted []float64, window float64) {
+	var good, bad []int
+	from, to := 0, 0
+	for _, d := range all {
+		for to < len(accepted) && accepted[to] < d.sent {
+			to++
+		}
+		for from < to && accepted[from] <= d.sent-window {
+			from++
+		}
+		if d.accepted {
+			good = append(good, to-from)
+		} else {
+			bad = append(bad, to-from)
+		}
+	}
+	const fewest = 10
+	if len(bad) < fewest {
+		return
+	}
+	slices.Sort(bad)
+	if f.Sharp.Held > 0 {
+		least := float64(bad[stat.NearestRank(len(bad), 0.05)-1])
+		f.allowed = math.Max(f.allowed, least/(window*f.Sharp.Held))
+	}
+	if len(good) < fewest || 2*window > f.seconds() {
+		return
+	}
+	slices.Sort(good)
+	if x := 2*auc(bad, good) - 1; x > f.counted {
+		f.counted, f.countWindow = x, window
+	}
+}
+
+// countsCalls reports whether calls are refused when so many were accepted in a window before, and accepted below.
+func (f *features) countsCalls() bool { return f.counted >= counts && f.counted > f.separation+0.1 }
+
+// refusesEarly reports whether calls are refused before as many were accepted, in whatever window, as the rate that was
+// held allows: no limit on the accepted calls explains that.
+func (f *features) refusesEarly() bool {
+	return f.Sharp.Held > 0 && f.allowed > 0 && f.allowed < asAllowed
+}
