@@ -42,8 +42,12 @@ func (r *session) allowance() error {
 		return nil
 	}
 	used, err := r.usesUp(saved, e.Value, max(r.estimate.Value, r.fastest))
-	if err != nil || !used {
+	if err != nil {
 		return err
+	}
+	if !used {
+		r.judge() // a rate that was held may tell what refuses calls
+		return nil
 	}
 	r.t.Allowance = saved
 	if r.class().Traits().Lossless {
@@ -213,7 +217,7 @@ func (r *session) places() error {
 // saved up lasts: then each rate is to be confirmed from rest.
 func (r *session) remembers() error {
 	traits, value := r.class().Traits(), r.estimate.Value
-	if !traits.Saves || traits.Falls || traits.Strands || r.rests || value <= 0 || r.fastest < 3*value {
+	if !traits.Saves || traits.Strands || r.rests || value <= 0 || r.fastest < 3*value {
 		return nil
 	}
 	rate := min(math.Sqrt(value*r.fastest), r.o.MaxRate)
@@ -231,6 +235,7 @@ func (r *session) remembers() error {
 	}
 	r.rests = !broke(math.MaxInt64)
 	step.Passed, step.Note = new(r.rests), "does it pass from rest?"
+	r.judge()
 	return nil
 }
 

@@ -112,7 +112,7 @@ func (t Trace) failureBefore(b base, attempt int, broke float64, otherwise signa
 		}
 		f := judge(t, b, over).verdict.Failure()
 		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke
-		if c.Waits && !c.Limiter && f.Class != signature.Unknown && nearby || c.Limiter && !c.Waits && !c.Falls {
+		if c.Waits && !c.Limiter && f.Class != signature.Unknown && nearby || c.Limiter && !c.Waits {
 			f.Certainty = signature.Likely // the attempt was given up for a reason
 			return f
 		}

@@ -16,7 +16,9 @@ const (
 	overdrive = 1.3   // × goodput
 	sharp     = 0.012 // relative half width of the interval at which an overload ends
 	blurred   = 0.02  // from which on it lasts longer
-	near      = 1.5   // × a rate that was taken: an overload up to there is not far too high, however little comes back
+	// mostSilences is how often a limiter may let nothing through: windows that turn so often are alike by then.
+	mostSilences = 4
+	near         = 1.5 // × a rate that was taken: an overload up to there is not far too high, however little comes back
 )
 
 // overload holds more than the target can take until the slope of its successes is known, and judges. A rate held says
@@ -292,7 +294,7 @@ func (d *dose) enough(elapsed time.Duration) bool {
 	}
 	switch {
 	case d.windowed():
-		return false
+		return d.silences > mostSilences
 	case e.N > 0 && e.Half() < sharp && elapsed >= d.least():
 		return true
 	case elapsed < d.limit-4*poll:
