@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/internal/budget"
+	"tare/internal/load"
 	"tare/internal/signature"
 	"tare/internal/stat"
 )
@@ -105,19 +106,35 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 // hardly more than the target takes. Only limits that somebody has set fail alike at all rates beyond them: of others,
 // the attempt was not far above the rate that broke. The given failure is what is known otherwise.
 func (t Trace) failureBefore(b base, attempt int, broke float64, otherwise signature.Failure) signature.Failure {
+	last := t.overload(attempt)
 	for attempt--; attempt > 0; attempt-- {
 		over := t.overload(attempt)
 		if len(over) == 0 {
 			continue
 		}
 		f := judge(t, b, over).verdict.Failure()
-		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke
+		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke && !t.turnsAway(last)
 		if c.Waits && !c.Limiter && f.Class != signature.Unknown && nearby || c.Limiter && !c.Waits {
 			f.Certainty = signature.Likely // the attempt was given up for a reason
 			return f
 		}
 	}
 	return otherwise
+}
+
+// turnsAway reports whether most calls of some steps were turned away, which is not what callers of a queue meet.
+func (t Trace) turnsAway(steps []Step) bool {
+	n, away := 0, 0
+	for c := range t.due(span(steps)) {
+		n++
+		switch c.Outcome {
+		case load.Refused, load.Failed, load.Wrong:
+			if c.Done != 0 {
+				away++
+			}
+		}
+	}
+	return 2*away > n
 }
 
 // number states the capacity with its interval where the evidence licenses one.

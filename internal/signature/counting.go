@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"tare/internal/load"
 	"tare/internal/stat"
@@ -19,7 +20,8 @@ type decision struct {
 }
 
 const (
-	// shortestCount, longestCount and countStep are the windows that are tried, in seconds, and the ratio of two.
+	// shortestCount, longestCount and countStep are the windows that are tried, in seconds, and the ratio of two. Places
+	// that are given to the next calls as soon as others end are counted by windows of a few service times.
 	shortestCount, longestCount, countStep = 0.05, 60, 1.04
 	// counts is the separation from which on the number of calls accepted before decides.
 	counts = 0.8
@@ -35,7 +37,7 @@ func (f *features) countBefore() {
 		return
 	}
 	all, accepted := f.decisions()
-	for window := shortestCount; window < longestCount; window *= countStep {
+	for window := max(shortestCount, 10*f.BaseP50.Seconds()); window < longestCount; window *= countStep {
 		f.tryCount(all, accepted, window)
 	}
 	if best := f.countWindow; best > 0 { // a window that is too long by a little blurs the counts
@@ -48,18 +50,18 @@ func (f *features) countBefore() {
 // decisions returns the calls of the judged window that were accepted or refused, and when all that were accepted so far
 // were sent, both ascending.
 func (f *features) decisions() (all []decision, accepted []float64) {
-	decided := func(c *load.Call) (good, ok bool) {
-		good = c.Outcome.Good()
-		return good, c.Sent != 0 && !c.Outstanding(f.Now) && (good || f.rejects(c))
-	}
+	late := f.Now - time.Duration(1e9*f.rejection.most) // later calls may still be refused
 	for c := range f.until(f.window.End) {
-		if good, ok := decided(c); ok {
-			if good {
-				accepted = append(accepted, c.Sent.Seconds())
-			}
-			if c.Intended >= f.window.Start {
-				all = append(all, decision{c.Sent.Seconds(), good})
-			}
+		open := c.Outstanding(f.Now)
+		good := open || c.Outcome.Good() || c.Outcome == load.Timeout // also one that waits for ever
+		if c.Sent == 0 || open && c.Sent > late || !good && !f.rejects(c) {
+			continue
+		}
+		if good {
+			accepted = append(accepted, c.Sent.Seconds())
+		}
+		if c.Intended >= f.window.Start {
+			all = append(all, decision{c.Sent.Seconds(), good})
 		}
 	}
 	slices.Sort(accepted)
@@ -93,7 +95,9 @@ func (f *features) tryCount(all []decision, accepted []float64, window float64) 
 		least := float64(bad[stat.NearestRank(len(bad), 0.05)-1])
 		f.allowed = math.Max(f.allowed, least/(window*f.Sharp.Held))
 	}
-	if len(good) < fewest || 2*window > f.seconds() {
+	// calls that are served in the rhythm of a scheduler are accepted in it
+	scheduled := f.period > 0 && window < 5*f.period && whole(window/f.period)
+	if len(good) < fewest || 2*window > f.seconds() || scheduled {
 		return
 	}
 	slices.Sort(good)
@@ -102,8 +106,11 @@ func (f *features) tryCount(all []decision, accepted []float64, window float64) 
 	}
 }
 
-// countsCalls reports whether calls are refused when so many were accepted in a window before, and accepted below.
-func (f *features) countsCalls() bool { return f.counted >= counts && f.counted > f.separation+0.1 }
+// countsCalls reports whether calls are refused when so many were accepted in a window before, and accepted below; and
+// that sets the rate: most of the calls that are not served are refused, and those that are served do not pile up.
+func (f *features) countsCalls() bool {
+	return f.counted >= counts && f.counted > f.separation+0.1 && 2*f.rejected > f.n-f.good && !f.growsBehindRefusals()
+}
 
 // refusesEarly reports whether calls are refused before as many were accepted, in whatever window, as the rate that was
 // held allows: no limit on the accepted calls explains that.

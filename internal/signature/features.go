@@ -21,6 +21,7 @@ type features struct {
 	rejects                      func(*load.Call) bool // whether a call was rejected, in whatever form
 	rejected                     int                   // rejected calls, without those that fail at any rate
 	rejection, acceptance        latencies             // service times of rejected and of served calls
+	behindService                bool                  // see refusedBehindService
 	eventual                     latencies             // of those that were served in the end, after the window too
 	endedWell                    float64               // their share of the calls of the window
 	dial                         map[Class]int

@@ -45,6 +45,25 @@ func (f *features) countRejected() {
 		}
 	}
 	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
+	type form struct {
+		outcome load.Outcome
+		status  uint16
+	}
+	var late, usual []float64
+	forms := map[form][]float64{} // of refusals: each is another control's
+	for c := range f.until(f.window.End) {
+		switch {
+		case c.Done <= f.mid() || c.Done > f.window.End || c.Sent == 0:
+		case c.Outcome.Good():
+			late = append(late, c.Service().Seconds())
+		case f.rejects(c):
+			x := form{c.Outcome, c.Status}
+			if forms[x] = append(forms[x], c.Service().Seconds()); len(forms[x]) > len(usual) {
+				usual = forms[x]
+			}
+		}
+	}
+	f.behindService = alikeAndVaried(latenciesOf(late), latenciesOf(usual))
 	f.endedWell = float64(len(served)) / float64(f.n)
 }
 
@@ -127,12 +146,14 @@ func (f *features) servedUntilRefused() bool {
 		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base
 }
 
-// refusedBehindService reports whether refusals take as long as good answers, and like them unequally long: calls are
-// refused behind the service, such as by a dependency with a quota.
-func (f *features) refusedBehindService() bool {
+// refusedBehindService reports whether refusals take as long as good answers at the same time, and like them unequally
+// long: calls are refused behind the service, such as by a dependency with a quota.
+func (f *features) refusedBehindService() bool { return f.behindService }
+
+// alikeAndVaried reports whether refusals take as long as good answers, and like them unequally long.
+func alikeAndVaried(good, bad latencies) bool {
 	near := func(a, b float64) bool { return a > 0 && math.Abs(a-b) < 0.25*b }
-	return near(f.rejection.p10, f.acceptance.p10) && near(f.rejection.p50, f.acceptance.p50) &&
-		near(f.rejection.p90, f.acceptance.p90) && f.rejection.p90 > 1.2*f.rejection.p10
+	return near(bad.p50, good.p50) && near(bad.p90, good.p90) && bad.p90 > 1.2*bad.p10
 }
 
 // refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
