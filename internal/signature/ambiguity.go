@@ -95,12 +95,13 @@ func (f *features) doubtPlaces() {
 		f.limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused "+
 			"when %d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
-	if f.countsCalls() {
+	if f.counted >= counts && f.counted > f.separation+0.1 {
 		f.limit(ConcurrencyLimit, fmt.Sprintf("the number of calls accepted in the last %s explains refusals better "+
 			"(separation %.2f) than the number in flight (%.2f)", short(f.countWindow), f.counted, f.separation))
 	}
 	places := f.found[ConcurrencyLimit].score
-	near := places >= wins || f.placesByBursts() > 0.4 && !f.refusedBehindService()
+	_, byBursts := f.leaksAndPlaces()
+	near := places >= wins || byBursts > 0.4 && !f.refusedBehindService()
 	if near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {
 		f.limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		f.limit(TokenBucket, "a limit on the calls in flight explains it as well")

@@ -63,10 +63,7 @@ func (f *features) doubtBucket() string {
 		return against
 	}
 	held := f.Sharp.HeldP50.Seconds()
-	if f.countsCalls() {
-		return ""
-	}
-	if held > 0 && f.acceptance.p50 > 1.25*held+0.002 && !f.refusedBehindService() {
+	if held > 0 && !f.countsCalls() && f.acceptance.p50 > 1.25*held+0.002 && !f.refusedBehindService() {
 		return fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited",
 			short(f.acceptance.p50), short(held))
 	}
@@ -74,6 +71,8 @@ func (f *features) doubtBucket() string {
 		return against
 	}
 	switch {
+	case f.countsCalls():
+		return ""
 	case f.inGroups:
 		return "calls are accepted in groups, as soon as those before have been answered"
 	case f.late < 0.5*f.Sharp.Held:

@@ -20,8 +20,7 @@ type decision struct {
 }
 
 const (
-	// shortestCount, longestCount and countStep are the windows that are tried, in seconds, and the ratio of two. Places
-	// that are given to the next calls as soon as others end are counted by windows of a few service times.
+	// shortestCount, longestCount and countStep are the windows that are tried, in seconds, and the ratio of two.
 	shortestCount, longestCount, countStep = 0.05, 60, 1.04
 	// counts is the separation from which on the number of calls accepted before decides.
 	counts = 0.8
@@ -37,7 +36,7 @@ func (f *features) countBefore() {
 		return
 	}
 	all, accepted := f.decisions()
-	for window := max(shortestCount, 10*f.BaseP50.Seconds()); window < longestCount; window *= countStep {
+	for window := shortestCount; window < longestCount; window *= countStep {
 		f.tryCount(all, accepted, window)
 	}
 	if best := f.countWindow; best > 0 { // a window that is too long by a little blurs the counts
@@ -95,9 +94,7 @@ func (f *features) tryCount(all []decision, accepted []float64, window float64) 
 		least := float64(bad[stat.NearestRank(len(bad), 0.05)-1])
 		f.allowed = math.Max(f.allowed, least/(window*f.Sharp.Held))
 	}
-	// calls that are served in the rhythm of a scheduler are accepted in it
-	scheduled := f.period > 0 && window < 5*f.period && whole(window/f.period)
-	if len(good) < fewest || 2*window > f.seconds() || scheduled {
+	if len(good) < fewest || 2*window > f.seconds() {
 		return
 	}
 	slices.Sort(good)
@@ -108,8 +105,11 @@ func (f *features) tryCount(all []decision, accepted []float64, window float64) 
 
 // countsCalls reports whether calls are refused when so many were accepted in a window before, and accepted below; and
 // that sets the rate: most of the calls that are not served are refused, and those that are served do not pile up.
+// Where a service takes the next calls as soon as others end, or in a scheduler's rhythm, so does its window.
 func (f *features) countsCalls() bool {
-	return f.counted >= counts && f.counted > f.separation+0.1 && 2*f.rejected > f.n-f.good && !f.growsBehindRefusals()
+	served := f.countWindow < 10*f.BaseP50.Seconds() || f.countWindow < 5*f.period && whole(f.countWindow/f.period)
+	return f.counted >= counts && f.counted > f.separation+0.1 && !served && 2*f.rejected > f.n-f.good &&
+		!f.growsBehindRefusals()
 }
 
 // refusesEarly reports whether calls are refused before as many were accepted, in whatever window, as the rate that was

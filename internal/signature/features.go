@@ -59,6 +59,7 @@ type features struct {
 	acceptVariation float64 // of accepted calls per eighth of the window's last two thirds
 	// of their counts: variance ÷ mean, 1 where chance decides; 0 where they are too few
 	dispersion float64
+	unequal    float64 // variance ÷ mean² of the service times of served calls
 	// median response, s, of the calls that were served while others were turned away a little above the capacity; 0: none
 	// were
 	mildly float64
@@ -68,6 +69,8 @@ type features struct {
 
 	bursts    [2]int  // calls accepted of the last two bursts, each from rest
 	burstSize float64 // calls in each of them
+	// burstWaits is whether those that were accepted took longer than calls do well below the capacity.
+	burstWaits bool
 }
 
 // latencies are quantiles of service times in seconds; all are 0 where there are none.

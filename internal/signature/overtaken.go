@@ -34,8 +34,8 @@ func (f *features) examineOutstanding() {
 		}
 		open := c.Done == 0 || c.Done > end
 		// no served call takes that long; answers of the first half may be of what a ramp has left in the queue
-		if c.Outcome.Good() && (open && (c.Done > end+2*f.BaseP99 || c.Done != 0 && c.Service() > old) ||
-			!open && c.Done > f.mid() && c.Service() > long) {
+		if c.Outcome.Good() && (open && (c.Done > end+old || c.Done != 0 && c.Service() > old) ||
+			!open && c.Done > f.mid() && c.Service() > max(long, old)) {
 			late = append(late, answer{c.Sent, c.Done})
 		}
 		if !open {

@@ -3,6 +3,8 @@ package signature
 import (
 	"fmt"
 	"math"
+
+	"tare/internal/stat"
 )
 
 // concurrencyLimit is about places that are all taken when calls are refused.
@@ -34,7 +36,7 @@ var concurrencyLimit = definition{
 // how surely places are what limits the calls, 0…1 each.
 func (f *features) leaksAndPlaces() (leaks, places float64) {
 	// A limit on the calls in flight waits for calls to end: where these take unequally long, it is no clockwork.
-	clockwork := f.dispersion > 0 && f.dispersion < 0.01 && f.good >= 200 && f.acceptance.p90 > 2*f.acceptance.p10
+	clockwork := f.dispersion > 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
 	if !clockwork || f.Repeats {
 		leaks, places = clamp((f.Sharp.Leak-0.002)/0.004), f.placesByBursts()
 	}
@@ -49,7 +51,7 @@ func (f *features) leaksAndPlaces() (leaks, places float64) {
 func (f *features) placesByBursts() float64 {
 	a, b := float64(f.bursts[0]), float64(f.bursts[1])
 	flight := f.Capacity * f.BaseMean.Seconds() // by Little's law
-	if a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
+	if f.burstWaits || a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
 		return 0
 	}
 	weight := 2.5
@@ -81,12 +83,15 @@ func (f *features) countBursts() {
 	if len(windows) < 2 {
 		return
 	}
+	var served []float64
 	for i, w := range windows[len(windows)-2:] {
 		f.burstSize = float64(w.Due)
 		for c := range f.Calls.Due(w.Start, w.End) {
 			if c.Done != 0 && c.Outcome.Good() {
 				f.bursts[i]++
+				served = append(served, c.Service().Seconds())
 			}
 		}
 	}
+	f.burstWaits = len(served) > 0 && stat.Quantile(served, 0.5) > 1.5*f.BaseP50.Seconds()+0.01
 }

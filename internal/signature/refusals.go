@@ -45,6 +45,9 @@ func (f *features) countRejected() {
 		}
 	}
 	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
+	if mean := stat.Mean(served); len(served) > 1 && mean > 0 {
+		f.unequal = stat.Variance(served) / (mean * mean)
+	}
 	type form struct {
 		outcome load.Outcome
 		status  uint16
@@ -142,7 +145,7 @@ func (f *features) waitsAsRefused() bool {
 // refusals.
 func (f *features) servedUntilRefused() bool {
 	age, base := f.rejection.p50, f.BaseP50.Seconds()
-	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
+	return f.good >= 100 && age > 0.02+2*base && (f.acceptance.p50 > base+0.1*age || f.newestFirst) && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
 		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base
 }
 

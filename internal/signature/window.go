@@ -33,7 +33,8 @@ func (f *features) windowScore() classScore {
 	case f.turns >= 1 && f.turn > 0:
 		own, most := 1.0, f.crowded()
 		scheduled := f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn))
-		if f.inGroups || scheduled || float64(most) > 6*f.turn*f.Capacity { // a window never let so many through
+		waited := f.acceptance.p50-f.BaseP50.Seconds() > f.turn                       // for the service, past the next turn
+		if f.inGroups || scheduled || waited || float64(most) > 6*f.turn*f.Capacity { // a window never let so many through
 			own = 0.3
 		}
 		return classScore{
