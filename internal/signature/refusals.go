@@ -145,8 +145,8 @@ func (f *features) waitsAsRefused() bool {
 // refusals.
 func (f *features) servedUntilRefused() bool {
 	age, base := f.rejection.p50, f.BaseP50.Seconds()
-	return f.good >= 100 && age > 0.02+2*base && (f.acceptance.p50 > base+0.1*age || f.newestFirst) && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
-		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base
+	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
+		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base && f.eventual.p99 > 1.5*f.BaseP99.Seconds()
 }
 
 // refusedBehindService reports whether refusals take as long as good answers at the same time, and like them unequally
