@@ -284,9 +284,11 @@ func (h *history) add(p load.Progress) {
 		case outcome.Good():
 			m.good += n
 			continue
-		case outcome == load.Refused, outcome == load.Failed, outcome == load.Wrong,
-			outcome == load.ConnFailed && p.Established > 0: // cut off, by a target that others are connected to
+		case outcome == load.Refused, outcome == load.Failed, outcome == load.Wrong:
 			m.turned += n
+		case outcome == load.ConnFailed: // those that were sent were cut off
+			unsent := p.Ended() + uint64(p.InFlight) - p.Sent - p.UnsentTimeouts
+			m.turned += n - min(n, unsent)
 		}
 		m.bad += n
 	}

@@ -18,7 +18,7 @@ func (f *features) separateByLoad() {
 	ways := []float64{f.rejection.p10}
 	if 4*f.rejection.p10 > served { // it delays refusals
 		ways[0] = 0
-		for way := served / 2; way > served/100; way /= 1.5 {
+		for way := served / 5; way > served/100; way /= 1.5 {
 			ways = append(ways, way)
 		}
 	}

@@ -25,7 +25,12 @@ var concurrencyLimit = definition{
 		}
 		return x
 	},
-	doubt: (*features).refusedAfterWait,
+	doubt: func(f *features) string {
+		if f.refusedBehindService() {
+			return "calls are refused after they were served"
+		}
+		return f.refusedAfterWait()
+	},
 	shown: func(f *features) bool {
 		// a limit on the rate does not refuse by the calls in flight
 		return f.separation >= certain && f.nothingLike(ConcurrencyLimit, TokenBucket)
@@ -93,5 +98,5 @@ func (f *features) countBursts() {
 			}
 		}
 	}
-	f.burstWaits = len(served) > 0 && stat.Quantile(served, 0.5) > 1.5*f.BaseP50.Seconds()+0.01
+	f.burstWaits = len(served) > 0 && stat.Quantile(served, 0.5) > 1.5*f.atRest()+0.01
 }

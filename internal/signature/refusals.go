@@ -133,11 +133,16 @@ func (f *features) busy() {
 // waitsAsRefused reports whether calls that are served wait for as long as those wait that are refused: the line moves,
 // and whoever is at its front after that time is refused.
 func (f *features) waitsAsRefused() bool {
-	age, served := f.rejection.p50, f.BaseP50.Seconds()
+	age := f.rejection.p50
+	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-f.atRest()-age) < 0.3*age
+}
+
+// atRest is the median service time of calls that do not wait, s: a target may have been cold in the ramp.
+func (f *features) atRest() float64 {
 	if held := f.Sharp.HeldP50.Seconds(); held > 0 {
-		served = min(served, held)
+		return min(f.BaseP50.Seconds(), held)
 	}
-	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
+	return f.BaseP50.Seconds()
 }
 
 // servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which
@@ -153,10 +158,11 @@ func (f *features) servedUntilRefused() bool {
 // long: calls are refused behind the service, such as by a dependency with a quota.
 func (f *features) refusedBehindService() bool { return f.behindService }
 
-// alikeAndVaried reports whether refusals take as long as good answers, and like them unequally long.
+// alikeAndVaried reports whether refusals take as long as good answers, and like them unequally long, or to a twentieth.
 func alikeAndVaried(good, bad latencies) bool {
-	near := func(a, b float64) bool { return a > 0 && math.Abs(a-b) < 0.25*b }
-	return near(bad.p50, good.p50) && near(bad.p90, good.p90) && bad.p90 > 1.2*bad.p10
+	near := func(a, b, most float64) bool { return a > 0 && math.Abs(a-b) < most*b }
+	return near(bad.p50, good.p50, 0.25) && near(bad.p90, good.p90, 0.25) && bad.p90 > 1.2*bad.p10 ||
+		near(bad.p10, good.p10, 0.05) && near(bad.p50, good.p50, 0.05) && near(bad.p90, good.p90, 0.05)
 }
 
 // refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
@@ -167,7 +173,7 @@ func (f *features) refusesAfterFixedTime() bool {
 // refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
 // and served calls have waited for a good part of it.
 func (f *features) refusesByAge() bool {
-	base, age := f.BaseP50.Seconds(), f.rejection.p50
+	base, age := f.atRest(), f.rejection.p50
 	return f.waitsAsRefused() || f.servedUntilRefused() ||
 		age > 0.02+0.5*base && f.rejection.p10 > 0.7*age && f.acceptance.p50-base > 0.3*age
 }
