@@ -42,7 +42,7 @@ var concurrencyLimit = definition{
 func (f *features) leaksAndPlaces() (leaks, places float64) {
 	// A limit on the calls in flight waits for calls to end: where these take unequally long, it is no clockwork.
 	clockwork := f.dispersion > 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
-	if !clockwork || f.Repeats {
+	if !clockwork {
 		leaks, places = clamp((f.Sharp.Leak-0.002)/0.004), f.placesByBursts()
 	}
 	if f.inGroups {

@@ -39,7 +39,7 @@ func (f *features) queueScore() classScore {
 	grown := float64(f.outstanding) / max(1, (f.window.Rate-f.Capacity)*f.seconds())
 	losses := math.Max(0, f.share(f.failed+f.timed+f.unconnected())+float64(f.refused)/float64(f.n-f.left)-f.ErrorFloor)
 	if f.newestFirst { // calls that are left behind may time out, and are the same that others have left behind before
-		s, losses = max(s, wins), losses-f.share(f.timed)
+		s, losses = max(s, 0.6), losses-f.share(f.timed)
 	} else if math.Abs(grown-1) < 0.5 && f.slower > 2 && !f.hung { // not in order, and yet a queue
 		s = max(s, wins)
 	}
