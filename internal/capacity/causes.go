@@ -142,9 +142,6 @@ func (r *session) backlog(from, now, block time.Duration) (x, y []float64) {
 	return x, y
 }
 
-// unconnectedNote is the note of a pause in which calls wait for a connection: those are not the next step's.
-const unconnectedNote = "until no call waits for a connection"
-
 // pauseWhereCallsHang stops the load for a moment where calls hang though later ones are answered: a queue that serves
 // the newest call first answers those that hang as soon as no new ones come, and a limiter that lets calls hang does
 // not. What that saves up meanwhile is used up again.
@@ -155,9 +152,9 @@ func (r *session) pauseWhereCallsHang() error {
 	}
 	p99 := baseOf(r.t).p99
 	d := max(200*time.Millisecond, 4*p99, time.Duration(40/r.estimate.Value*1e9))
-	if waits := func() bool { return r.s.Progress().Waiting > 0 }; waits() { // for a connection: they are still load
-		quiet := r.quiet(d)
-		if err := r.pause(r.o.Timeout, func() bool { return !waits() || quiet() }, unconnectedNote); err != nil {
+	if quiet := r.quiet(d); r.s.Progress().Waiting > 0 { // for a connection: such calls are still load
+		sent := func() bool { return r.s.Progress().Waiting == 0 || quiet() }
+		if err := r.pause(r.o.Timeout, sent, "until no call waits for a connection"); err != nil {
 			return err
 		}
 	}

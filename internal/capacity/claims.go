@@ -127,11 +127,8 @@ func (t Trace) turnsAway(steps []Step) bool {
 	n, away := 0, 0
 	for c := range t.due(span(steps)) {
 		n++
-		switch c.Outcome {
-		case load.Refused, load.Failed, load.Wrong:
-			if c.Done != 0 {
-				away++
-			}
+		if c.Done != 0 && slices.Contains([]load.Outcome{load.Refused, load.Failed, load.Wrong}, c.Outcome) {
+			away++
 		}
 	}
 	return 2*away > n

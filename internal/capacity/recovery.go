@@ -62,7 +62,7 @@ func (r *session) waitForConnections() error {
 	if p := r.s.Progress(); float64(p.Waiting) <= 0.02*r.estimate.Value {
 		return nil
 	}
-	return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, unconnectedNote)
+	return r.pause(r.o.Timeout, func() bool { return r.s.Progress().Waiting == 0 }, "until no call waits for a connection")
 }
 
 // single offers a few calls far apart, and reports whether all were answered well and about as fast as before the load.

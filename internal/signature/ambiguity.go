@@ -45,7 +45,7 @@ func (f *features) disagree() {
 		x.score = wins
 		f.found[Shedding] = x
 	}
-	if bucket >= ambiguous {
+	if bucket >= ambiguous && !f.refusesEarly() {
 		f.limit(Penalty, "a limit on the rate explains it as well")
 	}
 	if f.found[Penalty].score > 0.4 && f.found[FixedWindow].score < certain {
@@ -63,9 +63,10 @@ func (f *features) leftByLater() string {
 	return ""
 }
 
-// refusedAfterWait says that limits do not make calls wait before they refuse them; "" where none did.
+// refusedAfterWait says that limits do not make calls wait before they refuse them; "" where none did, or where calls
+// that were accepted long before decide.
 func (f *features) refusedAfterWait() string {
-	if f.refusesByAge() {
+	if f.refusesByAge() && !(f.countsCalls() && f.countWindow > 10*f.rejection.p50) {
 		return fmt.Sprintf("calls were refused after they had waited %s, and those that were served had waited as well",
 			short(f.rejection.p50))
 	}

@@ -88,6 +88,7 @@ func (f *features) doubtBucket() string {
 func (f *features) regularity() {
 	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
 	behind := f.refusedBehindService()
+	f.dispersion = -1
 	for _, share := range []float64{2. / 3, 1. / 3} {
 		begin := to - share*(to-from)
 		var t []float64
@@ -109,7 +110,7 @@ func (f *features) regularity() {
 		for parts := 6; parts <= 16; parts++ {
 			dispersion = min(dispersion, dispersionOf(t, begin, to, parts))
 		}
-		if share > 0.5 || dispersion < f.dispersion {
+		if f.dispersion < 0 || dispersion < f.dispersion {
 			f.acceptVariation = math.Sqrt(stat.Variance(counted(t, begin, to, 8))) / (float64(len(t)) / 8)
 			f.dispersion = dispersion
 		}

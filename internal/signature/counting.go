@@ -13,19 +13,19 @@ import (
 // This file is about limits that count the calls of the last few seconds: how many calls had been accepted in some time
 // before each call that was accepted, and before each that was refused.
 
-// decision is when a call was sent, and whether it was accepted.
+// A decision is when a call was sent, and whether it was accepted.
 type decision struct {
 	sent     float64
 	accepted bool
 }
 
 const (
-	// shortestCount, longestCount and countStep are the windows that are tried, in seconds, and the ratio of two.
-	shortestCount, longestCount, countStep = 0.05, 60, 1.04
 	// counts is the separation from which on the number of calls accepted before decides.
 	counts = 0.8
 	// asAllowed is the share of what a rate allows in a window that a limit on it accepts at least before it refuses.
 	asAllowed = 0.75
+	// mostDecisions is about how many calls are looked at.
+	mostDecisions = 4000
 )
 
 // countBefore finds the window whose count separates refused from accepted calls best, of which at least two were seen;
@@ -36,23 +36,22 @@ func (f *features) countBefore() {
 		return
 	}
 	all, accepted := f.decisions()
-	for window := shortestCount; window < longestCount; window *= countStep {
+	for window := 0.05; window < 60; window *= 1.04 {
 		f.tryCount(all, accepted, window)
 	}
-	if best := f.countWindow; best > 0 { // a window that is too long by a little blurs the counts
-		for share := 0.96; share < 1.04; share += 0.005 {
-			f.tryCount(all, accepted, share*best)
-		}
+	best := f.countWindow
+	for share := 0.96; share < 1.04 && best > 0; share += 0.005 { // a window that is too long by a little blurs the counts
+		f.tryCount(all, accepted, share*best)
 	}
 }
 
-// decisions returns the calls of the judged window that were accepted or refused, and when all that were accepted so far
-// were sent, both ascending.
+// decisions returns calls of the judged window that were accepted or refused, and when all that were accepted so far were
+// sent, both ascending. A call that waits for ever was accepted.
 func (f *features) decisions() (all []decision, accepted []float64) {
 	late := f.Now - time.Duration(1e9*f.rejection.most) // later calls may still be refused
 	for c := range f.until(f.window.End) {
 		open := c.Outstanding(f.Now)
-		good := open || c.Outcome.Good() || c.Outcome == load.Timeout // also one that waits for ever
+		good := open || c.Outcome.Good() || c.Outcome == load.Timeout
 		if c.Sent == 0 || open && c.Sent > late || !good && !f.rejects(c) {
 			continue
 		}
@@ -64,6 +63,11 @@ func (f *features) decisions() (all []decision, accepted []float64) {
 		}
 	}
 	slices.Sort(accepted)
+	i, share := 0, mostDecisions/float64(len(all))
+	all = slices.DeleteFunc(all, func(decision) bool { // in no rhythm
+		i++
+		return math.Mod(float64(i)*math.Phi, 1) > share
+	})
 	slices.SortStableFunc(all, func(a, b decision) int { return cmp.Compare(a.sent, b.sent) })
 	return all, accepted
 }
@@ -71,14 +75,9 @@ func (f *features) decisions() (all []decision, accepted []float64) {
 // tryCount looks at the counts in one window.
 func (f *features) tryCount(all []decision, accepted []float64, window float64) {
 	var good, bad []int
-	from, to := 0, 0
 	for _, d := range all {
-		for to < len(accepted) && accepted[to] < d.sent {
-			to++
-		}
-		for from < to && accepted[from] <= d.sent-window {
-			from++
-		}
+		from, _ := slices.BinarySearch(accepted, math.Nextafter(d.sent-window, d.sent))
+		to, _ := slices.BinarySearch(accepted, d.sent)
 		if d.accepted {
 			good = append(good, to-from)
 		} else {
@@ -92,14 +91,13 @@ func (f *features) tryCount(all []decision, accepted []float64, window float64) 
 	slices.Sort(bad)
 	if f.Sharp.Held > 0 {
 		least := float64(bad[stat.NearestRank(len(bad), 0.05)-1])
-		f.allowed = math.Max(f.allowed, least/(window*f.Sharp.Held))
+		f.allowed = max(f.allowed, least/(window*f.Sharp.Held))
 	}
-	if len(good) < fewest || 2*window > f.seconds() {
-		return
-	}
-	slices.Sort(good)
-	if x := 2*auc(bad, good) - 1; x > f.counted {
-		f.counted, f.countWindow = x, window
+	if len(good) >= fewest && 2*window <= f.seconds() {
+		slices.Sort(good)
+		if x := 2*auc(bad, good) - 1; x > f.counted {
+			f.counted, f.countWindow = x, window
+		}
 	}
 }
 

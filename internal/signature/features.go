@@ -57,7 +57,7 @@ type features struct {
 	separation      float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
 	level           int
 	acceptVariation float64 // of accepted calls per eighth of the window's last two thirds
-	// of their counts: variance ÷ mean, 1 where chance decides; 0 where they are too few
+	// of their counts: variance ÷ mean, 1 where chance decides; -1 where they are too few
 	dispersion float64
 	unequal    float64 // variance ÷ mean² of the service times of served calls
 	// median response, s, of the calls that were served while others were turned away a little above the capacity; 0: none

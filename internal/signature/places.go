@@ -41,7 +41,7 @@ var concurrencyLimit = definition{
 // how surely places are what limits the calls, 0…1 each.
 func (f *features) leaksAndPlaces() (leaks, places float64) {
 	// A limit on the calls in flight waits for calls to end: where these take unequally long, it is no clockwork.
-	clockwork := f.dispersion > 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
+	clockwork := f.dispersion >= 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
 	if !clockwork {
 		leaks, places = clamp((f.Sharp.Leak-0.002)/0.004), f.placesByBursts()
 	}

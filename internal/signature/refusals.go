@@ -66,7 +66,7 @@ func (f *features) countRejected() {
 			}
 		}
 	}
-	f.behindService = alikeAndVaried(latenciesOf(late), latenciesOf(usual))
+	f.behindService = f.refusedLike(latenciesOf(late), latenciesOf(usual))
 	f.endedWell = float64(len(served)) / float64(f.n)
 }
 
@@ -158,11 +158,12 @@ func (f *features) servedUntilRefused() bool {
 // long: calls are refused behind the service, such as by a dependency with a quota.
 func (f *features) refusedBehindService() bool { return f.behindService }
 
-// alikeAndVaried reports whether refusals take as long as good answers, and like them unequally long, or to a twentieth.
-func alikeAndVaried(good, bad latencies) bool {
+// refusedLike reports whether refusals take as long as good answers, and like them unequally long; or all but equally
+// long, without a queue that both have waited in.
+func (f *features) refusedLike(good, bad latencies) bool {
 	near := func(a, b, most float64) bool { return a > 0 && math.Abs(a-b) < most*b }
 	return near(bad.p50, good.p50, 0.25) && near(bad.p90, good.p90, 0.25) && bad.p90 > 1.2*bad.p10 ||
-		near(bad.p10, good.p10, 0.05) && near(bad.p50, good.p50, 0.05) && near(bad.p90, good.p90, 0.05)
+		near(bad.p10, good.p10, 0.05) && near(bad.p90, good.p90, 0.05) && good.p50 < 1.25*f.BaseP50.Seconds()
 }
 
 // refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
