@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tare/internal/budget"
-	"tare/internal/load"
 	"tare/internal/signature"
 	"tare/internal/stat"
 )
@@ -113,25 +112,13 @@ func (t Trace) failureBefore(b base, attempt int, broke float64, otherwise signa
 			continue
 		}
 		f := judge(t, b, over).verdict.Failure()
-		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke && !t.turnsAway(last)
+		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke && !t.losesMoreThan(last[0], 0.5)
 		if c.Waits && !c.Limiter && f.Class != signature.Unknown && nearby || c.Limiter && !c.Waits {
 			f.Certainty = signature.Likely // the attempt was given up for a reason
 			return f
 		}
 	}
 	return otherwise
-}
-
-// turnsAway reports whether most calls of some steps were turned away, which is not what callers of a queue meet.
-func (t Trace) turnsAway(steps []Step) bool {
-	n, away := 0, 0
-	for c := range t.due(span(steps)) {
-		n++
-		if c.Done != 0 && slices.Contains([]load.Outcome{load.Refused, load.Failed, load.Wrong}, c.Outcome) {
-			away++
-		}
-	}
-	return 2*away > n
 }
 
 // number states the capacity with its interval where the evidence licenses one.

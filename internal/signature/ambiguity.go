@@ -19,7 +19,7 @@ func (f *features) limit(c Class, against string) {
 // disagree withholds classes that the evidence does not tell from others.
 func (f *features) disagree() {
 	if f.down() {
-		for _, c := range []Class{ConnectionRefused, Shedding, Penalty, TokenBucket, Pauses} {
+		for _, c := range []Class{ConnectionRefused, Shedding, Penalty, FixedWindow, TokenBucket, Pauses} {
 			f.limit(c, "the target was down")
 		}
 	}

@@ -2,6 +2,7 @@ package signature
 
 import (
 	"math"
+	"slices"
 
 	"tare/internal/load"
 	"tare/internal/stat"
@@ -30,13 +31,13 @@ func (f *features) countRejected() {
 	if !plain {
 		f.rejected = int(extra)
 	}
-	f.acceptance = f.accepted()
+	f.acceptance = f.acceptedLate()
 	var away, served []float64
 	for c := range f.due() {
 		switch {
 		case c.Outstanding(f.Now) || c.Sent == 0:
 		case c.Outcome.Good():
-			served = append(served, c.Service().Seconds())
+			served, f.accepted = append(served, c.Service().Seconds()), append(f.accepted, c.Sent.Seconds())
 		case f.rejects(c):
 			away = append(away, c.Service().Seconds())
 			if c.Outcome == load.Refused {
@@ -44,6 +45,7 @@ func (f *features) countRejected() {
 			}
 		}
 	}
+	slices.Sort(f.accepted)
 	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
 	if mean := stat.Mean(served); len(served) > 1 && mean > 0 {
 		f.unequal = stat.Variance(served) / (mean * mean)
@@ -76,9 +78,9 @@ func unexpected(c *load.Call) bool {
 	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
 }
 
-// accepted is how long the calls took that were served in the second half of the window, by which the queue that a ramp
+// acceptedLate is how long the calls took that were served in the second half of the window, by which the queue that a ramp
 // left is gone; in all of it where those are few.
-func (f *features) accepted() latencies {
+func (f *features) acceptedLate() latencies {
 	var all, late []float64
 	for c := range f.answers(f.window.Start, f.window.End) {
 		if c.Sent != 0 {
