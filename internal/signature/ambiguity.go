@@ -101,8 +101,7 @@ func (f *features) doubtPlaces() {
 			"(separation %.2f) than the number in flight (%.2f)", short(f.countWindow), f.counted, f.separation))
 	}
 	places := f.found[ConcurrencyLimit].score
-	_, byBursts := f.leaksAndPlaces()
-	near := places >= wins || byBursts > 0.4 && !f.refusedBehindService()
+	near := places >= wins || f.placesTaken() > 0.4 && !f.refusedBehindService()
 	if near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {
 		f.limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		f.limit(TokenBucket, "a limit on the calls in flight explains it as well")

@@ -15,26 +15,24 @@ var tokenBucket = definition{
 	score:  (*features).bucketScore,
 	doubt:  (*features).doubtBucket,
 	shown: func(f *features) bool {
-		// many calls in flight that all take the same time: places let as many pass
-		asPlaces := f.Capacity*f.BaseMean.Seconds() > 1.5 && f.acceptance.p90 < 1.3*f.acceptance.p10
+		asPlaces := f.Capacity*f.BaseMean.Seconds() > 1.5 && !f.clockwork() // which may let as many pass
 		return f.found[TokenBucket].score >= certain && f.Sharp.Failed != 0 && !asPlaces && f.nothingLike(TokenBucket)
 	},
 }
 
 func (f *features) bucketScore() classScore {
-	leaks, places := f.leaksAndPlaces()
 	waits, constant := f.waits(), 1-0.6*clamp((f.dispersion-0.05)/0.1)
 	switch {
 	case f.good < 5: // nothing is accepted, at no constant rate
 		constant = 0
-	case f.Repeats, f.countsCalls():
+	case f.countsCalls():
 		constant = 1
 	}
 	if f.refusedBehindService() || f.countsCalls() {
-		waits, leaks = 0, 0
+		waits = 0
 	}
 	x := classScore{
-		score: f.enough() * constant * (1 - 0.8*waits) * (1 - 0.6*leaks),
+		score: f.enough() * constant * (1 - 0.8*waits),
 		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
 			"(variation %.1f %%)", 100*f.share(f.rejected), f.delayed(), rate(f.Capacity), 100*f.acceptVariation),
 	}
@@ -42,7 +40,7 @@ func (f *features) bucketScore() classScore {
 		x.evidence = fmt.Sprintf("calls are refused when about %.0f were accepted in the last %s, and accepted below "+
 			"(separation %.2f)", f.countWindow*f.late, short(f.countWindow), f.counted)
 	}
-	if f.bursts[0] > 0 && places >= wins {
+	if f.bursts[0] > 0 && f.placesTaken() >= wins {
 		x.score *= 0.4
 	}
 	switch {

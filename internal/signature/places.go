@@ -15,9 +15,8 @@ var concurrencyLimit = definition{
 		if f.level <= 0 {
 			return classScore{}
 		}
-		leaks, places := f.leaksAndPlaces()
 		x := classScore{
-			score:    f.enough() * max(f.separation*0.625, places, 0.6*leaks), // the area of 0.9 is enough
+			score:    f.enough() * max(f.separation*0.625, f.placesTaken()), // the area of 0.9 is enough
 			evidence: f.placesEvidence(),
 		}
 		if f.separation <= wins {
@@ -37,18 +36,21 @@ var concurrencyLimit = definition{
 	},
 }
 
-// leaksAndPlaces is how surely calls are refused at rates clearly below the limit, as chance takes the last places, and
-// how surely places are what limits the calls, 0…1 each.
-func (f *features) leaksAndPlaces() (leaks, places float64) {
-	// A limit on the calls in flight waits for calls to end: where these take unequally long, it is no clockwork.
-	clockwork := f.dispersion >= 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
-	if !clockwork {
-		leaks, places = clamp((f.Sharp.Leak-0.002)/0.004), f.placesByBursts()
+// placesTaken is how surely places are what limits the calls, 0…1, by groups and bursts.
+func (f *features) placesTaken() float64 {
+	switch {
+	case f.inGroups:
+		return 0.9
+	case f.clockwork():
+		return 0
 	}
-	if f.inGroups {
-		places = 0.9
-	}
-	return leaks, places
+	return f.placesByBursts()
+}
+
+// clockwork reports whether calls are accepted regularly though they take unequally long: a limit on the calls in flight
+// waits for them to end.
+func (f *features) clockwork() bool {
+	return f.dispersion >= 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
 }
 
 // placesByBursts scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as
@@ -71,9 +73,6 @@ func (f *features) placesEvidence() string {
 	case f.inGroups:
 		return fmt.Sprintf("calls are accepted in groups of about %.0f, every %s: as soon as those before have been answered",
 			f.turn*f.Capacity, short(f.turn))
-	case f.Sharp.Leak > 0 && f.separation < 0.8 && f.placesByBursts() < wins:
-		return fmt.Sprintf("%.1f %% of the calls were refused at rates clearly below the accepted %s/s: when chance has "+
-			"all places taken, and not when a rate is exceeded", 100*f.Sharp.Leak, rate(f.Capacity))
 	case f.bursts[0] > 0 && f.separation < 0.8:
 		return fmt.Sprintf("of %.0f calls at once, %d were accepted, and of as many a little later %d: as many as the "+
 			"accepted rate keeps in flight", f.burstSize, f.bursts[0], f.bursts[1])

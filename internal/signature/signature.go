@@ -52,7 +52,6 @@ type Evidence struct {
 	Now      time.Duration // when Calls were read
 	Windows  []Window      // in time order; the first with role "overload" is the one that is judged, the fills follow it
 	Capacity float64       // estimated capacity, 1/s
-	Repeats  bool          // calls end in a pattern that repeats itself, with about the same number each time
 	BaseP50  time.Duration // response times well below capacity
 	BaseP99  time.Duration
 	BaseMean time.Duration
@@ -85,8 +84,6 @@ type Sharp struct {
 	Held, Failed, Goodput float64
 	// HeldP50 is the median service time at the rate that was held; 0: not known.
 	HeldP50 time.Duration
-	// Leak is the share of the calls that did not end well at rates clearly below the goodput under overload.
-	Leak float64
 }
 
 // Verdict is the class with all scores, so that mixtures can be seen.
