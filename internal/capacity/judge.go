@@ -183,7 +183,7 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	e := signature.Evidence{
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
 		Allowance: t.Allowance, MaxConns: t.MaxConns, Timeout: t.Timeout, Local: t.Local, Calls: t.log(),
-		Stolen: stolen(over),
+		Repeats: estimate.N <= -4 && estimate.Half() < 0.03, Stolen: stolen(over),
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
@@ -343,6 +343,11 @@ func stretch(t []float64, from, to float64) (e stat.Estimate, leave float64, ok 
 	if !ok || !(e.Value > 0) {
 		return e, 0, false
 	}
+	if e.Half() > sharp {
+		if again, ok := repeats(t, from, to); ok {
+			return again, 0, true
+		}
+	}
 	half := max((e.Hi-e.Lo)/2, 1/(to-from))
 	if r, good := stat.EventRate(t); good && half < steady*e.Value {
 		e.Value = r
@@ -368,6 +373,66 @@ func windows(t []float64) (stat.Estimate, bool) {
 	}
 	e.Lo, e.Hi = max(0, e.Value-half), e.Value+half
 	return e, e.Value > 0
+}
+
+// repeats estimates from whole repetitions of a pattern: a limiter with a sliding window accepts calls at the instants
+// at which it accepted others a window before. The period is where the autocorrelation of the counts peaks; four have
+// to be seen.
+func repeats(t []float64, from, to float64) (stat.Estimate, bool) {
+	period := recurrence(t, from, to)
+	n := int((to - from) / max(period, 1e-9))
+	if period < 0.1 || n < 4 {
+		return stat.Estimate{}, false
+	}
+	n = min(n, 50)
+	rates := make([]float64, n)
+	for k := range rates {
+		end := to - float64(k)*period
+		rates[k] = float64(len(within(t, end-period, end))) / period
+	}
+	e, ok := stat.MeanInterval(rates, level)
+	half := max((e.Hi-e.Lo)/2, 1/(to-from), 0.002*e.Value)
+	e.Lo, e.Hi, e.N = max(0, e.Value-half), e.Value+half, -n
+	return e, ok && e.Value > 0
+}
+
+// recurrence is the shortest period after which the counts of events repeat themselves, 0 when they do not.
+func recurrence(t []float64, from, to float64) float64 {
+	const bins = 2000
+	width := max(0.002, (to-from)/bins)
+	n := int((to - from) / width)
+	if n < 16 {
+		return 0 // too short to repeat anything
+	}
+	counts := make([]float64, n)
+	for _, x := range t {
+		counts[min(n-1, max(0, int((x-from)/width)))]++
+	}
+	mean := stat.Mean(counts)
+	for i := range counts {
+		counts[i] -= mean
+	}
+	best, at, fell := 0.6, 0, false
+	for lag := 3; lag < n/4; lag++ {
+		r := autocorrelation(counts, lag)
+		if fell = fell || r < 0.3; fell && r > best { // a long burst resembles itself a little later: that is no repetition
+			best, at = r+0.02, lag // a multiple of the period must not win by chance
+		}
+	}
+	return float64(at) * width
+}
+
+func autocorrelation(x []float64, lag int) float64 {
+	xy, xx, yy := 0.0, 0.0, 0.0
+	for i := lag; i < len(x); i++ {
+		xy += x[i] * x[i-lag]
+		xx += x[i] * x[i]
+		yy += x[i-lag] * x[i-lag]
+	}
+	if xx == 0 || yy == 0 {
+		return 0
+	}
+	return xy / math.Sqrt(xx*yy)
 }
 
 // perBurst is the rate of each burst that is followed by another: its events per period.

@@ -25,7 +25,7 @@ func (f *features) bucketScore() classScore {
 	switch {
 	case f.good < 5: // nothing is accepted, at no constant rate
 		constant = 0
-	case f.countsCalls():
+	case f.Repeats, f.countsCalls():
 		constant = 1
 	}
 	if f.refusedBehindService() || f.countsCalls() {

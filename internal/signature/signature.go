@@ -52,6 +52,7 @@ type Evidence struct {
 	Now      time.Duration // when Calls were read
 	Windows  []Window      // in time order; the first with role "overload" is the one that is judged, the fills follow it
 	Capacity float64       // estimated capacity, 1/s
+	Repeats  bool          // calls end in a pattern that repeats itself, with about the same number each time
 	BaseP50  time.Duration // response times well below capacity
 	BaseP99  time.Duration
 	BaseMean time.Duration

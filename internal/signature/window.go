@@ -41,6 +41,12 @@ func (f *features) windowScore() classScore {
 			evidence: fmt.Sprintf("calls are accepted in bursts that begin every %s, about %.0f calls each, and refused "+
 				"until the next", short(f.turn), f.turn*f.Capacity),
 		}
+	case f.turns < 1 && f.bursty() && f.waits() == 0 && !f.newestFirst && f.refusesAsSet():
+		return classScore{
+			score: f.enough() * wins,
+			evidence: "calls are refused when hardly any is in flight, and accepted while many are: they are accepted in " +
+				"bursts, whose period was not seen",
+		}
 	case len(Turns(f.done, BurstGap)) == 0 && f.longest > 0:
 		return classScore{against: fmt.Sprintf("calls were accepted all the time: the longest gap was %s", short(f.longest))}
 	}
