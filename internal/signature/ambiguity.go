@@ -96,7 +96,7 @@ func (f *features) doubtPlaces() {
 		f.limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused "+
 			"when %d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
-	if f.counted >= counts && f.counted > f.separation+0.1 {
+	if f.countsCalls() || f.counted >= counts && f.counted > f.separation+0.1 {
 		f.limit(ConcurrencyLimit, fmt.Sprintf("the number of calls accepted in the last %s explains refusals better "+
 			"(separation %.2f) than the number in flight (%.2f)", short(f.countWindow), f.counted, f.separation))
 	}

@@ -57,9 +57,10 @@ func (f *features) doubtCollapse() string {
 func (f *features) refusesSoon() bool { return f.rejection.p50 < 0.05+3*f.BaseP50.Seconds() }
 
 // onlyHung reports whether nothing was answered under overload, not even late, though it lasted far longer than a call
-// and calls were as fast as ever just before; and calls that came after it were answered.
+// and calls just before had not waited for long; and calls that came after it were answered.
 func (f *features) onlyHung() bool {
-	return f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived && f.endedWell < 0.5 && f.before < 2 &&
+	return f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived && f.endedWell < 0.5 &&
+		f.before*f.BaseP50.Seconds() < 0.3*f.Timeout.Seconds() &&
 		f.seconds() > 4*f.BaseP50.Seconds()
 }
 

@@ -105,8 +105,8 @@ func (f *features) tryCount(all []decision, accepted []float64, window float64) 
 // that sets the rate: most of the calls that are not served are refused, and those that are served do not pile up.
 // Where a service takes the next calls as soon as others end, or in a scheduler's rhythm, so does its window.
 func (f *features) countsCalls() bool {
-	served := f.countWindow < 10*f.BaseP50.Seconds() || f.countWindow < 5*f.period && whole(f.countWindow/f.period)
-	return f.counted >= counts && f.counted > f.separation+0.1 && !served && 2*f.rejected > f.n-f.good &&
+	served := f.countWindow < 10*f.BaseP50.Seconds() || f.countWindow < 5*f.period
+	return f.counted >= counts && f.counted > f.separation-0.05 && !served && 2*f.rejected > f.n-f.good &&
 		!f.growsBehindRefusals()
 }
 
