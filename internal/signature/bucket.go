@@ -61,7 +61,8 @@ func (f *features) doubtBucket() string {
 		return against
 	}
 	held := f.Sharp.HeldP50.Seconds()
-	if held > 0 && !f.countsCalls() && f.acceptance.p50 > 1.25*max(held, f.BaseP50.Seconds())+0.002 && !f.refusedBehindService() {
+	if held > 0 && f.acceptance.p50 > 1.25*max(held, f.BaseP50.Seconds())+0.002 && !f.countsCalls() &&
+		!f.refusedBehindService() {
 		return fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited",
 			short(f.acceptance.p50), short(held))
 	}

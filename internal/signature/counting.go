@@ -29,8 +29,8 @@ const (
 )
 
 // countBefore finds the window whose count separates refused from accepted calls best, of which at least two were seen;
-// and in any window that explains all refusals, how many calls had been accepted before these, relative to what the rate
-// that was held allows.
+// and in any window that explains all refusals, how many calls had been accepted before these, relative to what the
+// rate that was held allows.
 func (f *features) countBefore() {
 	if f.rejected == 0 {
 		return
@@ -45,8 +45,8 @@ func (f *features) countBefore() {
 	}
 }
 
-// decisions returns calls of the judged window that were accepted or refused, and when all that were accepted so far were
-// sent, both ascending. A call that waits for ever was accepted.
+// decisions returns calls of the judged window that were accepted or refused, and when all that were accepted so far
+// were sent, both ascending. A call that waits for ever was accepted.
 func (f *features) decisions() (all []decision, accepted []float64) {
 	late := f.Now - time.Duration(1e9*f.rejection.most) // later calls may still be refused
 	for c := range f.until(f.window.End) {

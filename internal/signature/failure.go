@@ -150,8 +150,8 @@ func (f *features) growsBehindRefusals() bool {
 }
 
 func (f *features) queueBehindRefusals() string {
-	return fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are refused "+
-		"within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
+	return fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are "+
+		"refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
 }
 
 // metBehindQuota is what callers meet of a service whose CPU time is limited: a queue, which may drop calls.
@@ -188,7 +188,8 @@ func (f *features) metByCounts() (Class, string) {
 		f.late > 0.8*max(f.Capacity, f.Sharp.Held) && f.eventual.p50 > 2*base:
 		return Queue, fmt.Sprintf("%.0f %% of the calls were answered in the end, after %s, which is %.1f times as long as "+
 			"well below the limit", 100*f.endedWell, short(f.eventual.p50), f.eventual.p50/base)
-	case f.found[Pauses].score < 0.4 && f.found[QuotaHang].score < 0.4 && f.left < f.n && !f.hung && f.late > 0.85*f.Capacity &&
+	case f.found[Pauses].score < 0.4 && f.found[QuotaHang].score < 0.4 && f.left < f.n && !f.hung &&
+		f.late > 0.85*f.Capacity &&
 		f.share(f.rejected+f.failed+f.unconnected()) < 0.05 && math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
 		return Queue, fmt.Sprintf("%d of %d calls still waited at the end or had timed out, as many as were offered beyond "+
 			"the %s/s that were served; %d were refused", f.left+f.timed, f.n, rate(f.late), f.rejected)

@@ -47,8 +47,8 @@ func (f *features) placesTaken() float64 {
 	return f.placesByBursts()
 }
 
-// clockwork reports whether calls are accepted regularly though they take unequally long: a limit on the calls in flight
-// waits for them to end.
+// clockwork reports whether calls are accepted regularly though they take unequally long: a limit on the calls in
+// flight waits for them to end.
 func (f *features) clockwork() bool {
 	return f.dispersion >= 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
 }

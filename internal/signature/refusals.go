@@ -78,8 +78,8 @@ func unexpected(c *load.Call) bool {
 	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
 }
 
-// acceptedLate is how long the calls took that were served in the second half of the window, by which the queue that a ramp
-// left is gone; in all of it where those are few.
+// acceptedLate is how long the calls took that were served in the second half of the window, by which the queue that a
+// ramp left is gone; in all of it where those are few.
 func (f *features) acceptedLate() latencies {
 	var all, late []float64
 	for c := range f.answers(f.window.Start, f.window.End) {
