@@ -42,8 +42,12 @@ func (r *session) allowance() error {
 		return nil
 	}
 	used, err := r.usesUp(saved, e.Value, max(r.estimate.Value, r.fastest))
-	if err != nil || !used {
+	if err != nil {
 		return err
+	}
+	if !used {
+		r.judge() // a rate that was held may tell what refuses calls
+		return nil
 	}
 	r.t.Allowance = saved
 	if r.class().Traits().Lossless {
@@ -148,6 +152,12 @@ func (r *session) pauseWhereCallsHang() error {
 	}
 	p99 := baseOf(r.t).p99
 	d := max(200*time.Millisecond, 4*p99, time.Duration(40/r.estimate.Value*1e9))
+	if quiet := r.quiet(d); r.s.Progress().Waiting > 0 { // for a connection: such calls are still load
+		sent := func() bool { return r.s.Progress().Waiting == 0 || quiet() }
+		if err := r.pause(r.o.Timeout, sent, "until no call waits for a connection"); err != nil {
+			return err
+		}
+	}
 	begun := r.s.Now()
 	if err := r.pause(d, nil, "are calls that hang answered without load?"); err != nil {
 		return err
@@ -204,7 +214,7 @@ func (r *session) places() error {
 // saved up lasts: then each rate is to be confirmed from rest.
 func (r *session) remembers() error {
 	traits, value := r.class().Traits(), r.estimate.Value
-	if !traits.Saves || traits.Falls || traits.Strands || r.rests || value <= 0 || r.fastest < 3*value {
+	if !traits.Saves || traits.Strands || r.rests || value <= 0 || r.fastest < 3*value {
 		return nil
 	}
 	rate := min(math.Sqrt(value*r.fastest), r.o.MaxRate)
@@ -222,6 +232,7 @@ func (r *session) remembers() error {
 	}
 	r.rests = !broke(math.MaxInt64)
 	step.Passed, step.Note = new(r.rests), "does it pass from rest?"
+	r.judge()
 	return nil
 }
 

@@ -105,14 +105,15 @@ func (r *Result) broke(t Trace, b base, over []Step) {
 // hardly more than the target takes. Only limits that somebody has set fail alike at all rates beyond them: of others,
 // the attempt was not far above the rate that broke. The given failure is what is known otherwise.
 func (t Trace) failureBefore(b base, attempt int, broke float64, otherwise signature.Failure) signature.Failure {
+	last := t.overload(attempt)
 	for attempt--; attempt > 0; attempt-- {
 		over := t.overload(attempt)
 		if len(over) == 0 {
 			continue
 		}
 		f := judge(t, b, over).verdict.Failure()
-		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke
-		if c.Waits && !c.Limiter && f.Class != signature.Unknown && nearby || c.Limiter && !c.Waits && !c.Falls {
+		c, nearby := f.Class.Traits(), over[0].Rate < 2*broke && !t.losesMoreThan(last[0], 0.5)
+		if c.Waits && !c.Limiter && f.Class != signature.Unknown && nearby || c.Limiter && !c.Waits {
 			f.Certainty = signature.Likely // the attempt was given up for a reason
 			return f
 		}

@@ -206,7 +206,6 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 		e.Windows = append(e.Windows, signature.Window{Role: string(RoleBusy), Start: begin + (end-begin)/3, End: end})
 	}
 	e.Sharp = t.sharp(from, b.floor)
-	e.Sharp.Leak = t.shareFailingBelow(to, b.floor, capacity)
 	return e
 }
 
@@ -228,8 +227,11 @@ func stolen(steps []Step) float64 {
 // passed at the end of that.
 func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 	lo, hi := t.bracket(since, floor, 0)
-	if lo == 0 || hi == 0 {
+	switch {
+	case lo == 0:
 		return signature.Sharp{}
+	case hi == 0:
+		return signature.Sharp{Held: lo, HeldP50: t.servedAt(lo, since)}
 	}
 	for _, s := range t.Steps {
 		if confirms(s.Role) && s.Rate == hi && s.Passed != nil && !*s.Passed && s.Segment.Start >= since {
@@ -261,33 +263,6 @@ func (t Trace) servedAt(rate float64, since time.Duration) time.Duration {
 		}
 	}
 	return 0
-}
-
-// shareFailingBelow is the share of calls, beyond the floor, that did not end well in confirmations at 60 to 92 % of
-// the capacity that followed another at no higher a rate, so that nothing of a faster one was left. 0 where there are
-// fewer than 200 calls.
-func (t Trace) shareFailingBelow(since time.Duration, floor, capacity float64) float64 {
-	bad, n, last := 0, 0, math.Inf(1)
-	for _, s := range t.Steps {
-		if s.Segment.Start < since || s.Rate <= 0 || s.Role == RoleSingle {
-			continue
-		}
-		if confirms(s.Role) && s.Rate > 0.6*capacity && s.Rate < 0.92*capacity && last <= s.Rate {
-			for c := range t.due(s.Segment.Start, s.Segment.End) {
-				if c.Outstanding(t.Read) {
-					continue
-				}
-				if n++; !c.Outcome.Good() {
-					bad++
-				}
-			}
-		}
-		last = s.Rate
-	}
-	if n < 200 {
-		return 0
-	}
-	return max(0, float64(bad)/float64(n)-floor)
 }
 
 // burst is how many calls above the capacity were taken before it broke: successes − capacity × time, from the first

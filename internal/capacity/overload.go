@@ -16,7 +16,9 @@ const (
 	overdrive = 1.3   // × goodput
 	sharp     = 0.012 // relative half width of the interval at which an overload ends
 	blurred   = 0.02  // from which on it lasts longer
-	near      = 1.5   // × a rate that was taken: an overload up to there is not far too high, however little comes back
+	// mostSilences is how often a limiter may let nothing through: windows that turn so often are alike by then.
+	mostSilences = 4
+	near         = 1.5 // × a rate that was taken: an overload up to there is not far too high, however little comes back
 )
 
 // overload holds more than the target can take until the slope of its successes is known, and judges. A rate held says
@@ -166,7 +168,7 @@ func (d *dose) turns() bool {
 	_, now := d.seen.over(4 * poll)
 	elapsed := d.s.Now() - d.begun
 	switch {
-	case !d.silent && elapsed > patience && long.good == 0 && long.rejected > 0:
+	case !d.silent && elapsed > patience && long.good == 0 && d.refusing(long) > 0:
 		d.silent = true
 		d.silences++
 		d.limit = max(d.limit, min(150*time.Second, d.remaining()*2/3))
@@ -178,6 +180,14 @@ func (d *dose) turns() bool {
 	return false
 }
 
+// refusing is how many calls were refused, in whatever form as long as those before were not slow.
+func (d *dose) refusing(change moment) uint64 {
+	if d.slowed {
+		return change.rejected
+	}
+	return change.turned
+}
+
 // full reports whether more overload would only do harm: the answers come close to the timeout, or the pool to its end
 // while calls hang, or the target collapses.
 func (d *dose) full(elapsed time.Duration) bool {
@@ -185,7 +195,7 @@ func (d *dose) full(elapsed time.Duration) bool {
 	g := d.seen.goodput(d.unit)
 	waits := float64(now.open) / max(g, 1e-9)
 	switch {
-	case d.shut || float64(last.rejected) > 0.1*float64(last.good+last.bad): // it refuses
+	case d.shut || float64(d.refusing(last)) > 0.1*float64(last.good+last.bad):
 		return false
 	case elapsed >= d.unit && !d.looked && d.excessive():
 		return true
@@ -284,7 +294,7 @@ func (d *dose) enough(elapsed time.Duration) bool {
 	}
 	switch {
 	case d.windowed():
-		return false
+		return d.silences > mostSilences
 	case e.N > 0 && e.Half() < sharp && elapsed >= d.least():
 		return true
 	case elapsed < d.limit-4*poll:

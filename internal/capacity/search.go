@@ -286,6 +286,9 @@ func (h *history) add(p load.Progress) {
 			continue
 		case outcome == load.Refused, outcome == load.Failed, outcome == load.Wrong:
 			m.turned += n
+		case outcome == load.ConnFailed: // those that were sent were cut off
+			unsent := p.Ended() + uint64(p.InFlight) - p.Sent - p.UnsentTimeouts
+			m.turned += n - min(n, unsent)
 		}
 		m.bad += n
 	}

@@ -61,7 +61,7 @@ var quotaHang = definition{
 		case f.levelsOff():
 			x.score *= 0.4
 			x.against = "stuck calls would grow with the rate, and they stayed at " + fmt.Sprint(f.stuckNow())
-		case f.stuckFirst > 9*f.stuckLater:
+		case f.stuckFirst > 9*f.stuckLater && len(f.fills) == 0:
 			x.score *= 0.4
 			x.against = "calls would hang on connections that had answered before, too"
 		}

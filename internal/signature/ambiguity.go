@@ -19,7 +19,7 @@ func (f *features) limit(c Class, against string) {
 // disagree withholds classes that the evidence does not tell from others.
 func (f *features) disagree() {
 	if f.down() {
-		for _, c := range []Class{ConnectionRefused, Shedding, Penalty, TokenBucket, Pauses} {
+		for _, c := range []Class{ConnectionRefused, Shedding, Penalty, FixedWindow, TokenBucket, Pauses} {
 			f.limit(c, "the target was down")
 		}
 	}
@@ -45,7 +45,7 @@ func (f *features) disagree() {
 		x.score = wins
 		f.found[Shedding] = x
 	}
-	if bucket >= ambiguous {
+	if bucket >= ambiguous && !f.refusesEarly() {
 		f.limit(Penalty, "a limit on the rate explains it as well")
 	}
 	if f.found[Penalty].score > 0.4 && f.found[FixedWindow].score < certain {
@@ -63,9 +63,10 @@ func (f *features) leftByLater() string {
 	return ""
 }
 
-// refusedAfterWait says that limits do not make calls wait before they refuse them; "" where none did.
+// refusedAfterWait says that limits do not make calls wait before they refuse them; "" where none did, or where calls
+// that were accepted long before decide.
 func (f *features) refusedAfterWait() string {
-	if f.refusesByAge() {
+	if f.refusesByAge() && !(f.countsCalls() && f.countWindow > 10*f.rejection.p50) {
 		return fmt.Sprintf("calls were refused after they had waited %s, and those that were served had waited as well",
 			short(f.rejection.p50))
 	}
@@ -95,8 +96,12 @@ func (f *features) doubtPlaces() {
 		f.limit(ConcurrencyLimit, fmt.Sprintf("of %.0f calls at once from rest %d were accepted, where calls are refused "+
 			"when %d are in flight", f.burstSize, f.bursts[0], f.level))
 	}
+	if f.countsCalls() || f.counted >= counts && f.counted > f.separation+0.1 {
+		f.limit(ConcurrencyLimit, fmt.Sprintf("the number of calls accepted in the last %s explains refusals better "+
+			"(separation %.2f) than the number in flight (%.2f)", short(f.countWindow), f.counted, f.separation))
+	}
 	places := f.found[ConcurrencyLimit].score
-	near := places >= wins || f.placesByBursts() > 0.4 && !f.refusedBehindService()
+	near := places >= wins || f.placesTaken() > 0.4 && !f.refusedBehindService()
 	if near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {
 		f.limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		f.limit(TokenBucket, "a limit on the calls in flight explains it as well")

@@ -15,30 +15,32 @@ var tokenBucket = definition{
 	score:  (*features).bucketScore,
 	doubt:  (*features).doubtBucket,
 	shown: func(f *features) bool {
-		// many calls in flight that all take the same time: places let as many pass
-		asPlaces := f.Capacity*f.BaseMean.Seconds() > 1.5 && f.acceptance.p90 < 1.3*f.acceptance.p10
-		return f.found[TokenBucket].score >= certain && f.Sharp.Held != 0 && !asPlaces && f.nothingLike(TokenBucket)
+		asPlaces := f.Capacity*f.BaseMean.Seconds() > 1.5 && !f.clockwork() // which may let as many pass
+		return f.found[TokenBucket].score >= certain && f.Sharp.Failed != 0 && !asPlaces && f.nothingLike(TokenBucket)
 	},
 }
 
 func (f *features) bucketScore() classScore {
-	leaks, places := f.leaksAndPlaces()
 	waits, constant := f.waits(), 1-0.6*clamp((f.dispersion-0.05)/0.1)
 	switch {
 	case f.good < 5: // nothing is accepted, at no constant rate
 		constant = 0
-	case f.Repeats:
+	case f.Repeats, f.countsCalls():
 		constant = 1
 	}
-	if f.refusedBehindService() {
-		waits, leaks = 0, 0
+	if f.refusedBehindService() || f.countsCalls() {
+		waits = 0
 	}
 	x := classScore{
-		score: f.enough() * constant * (1 - 0.8*waits) * (1 - 0.6*leaks),
+		score: f.enough() * constant * (1 - 0.8*waits),
 		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
 			"(variation %.1f %%)", 100*f.share(f.rejected), f.delayed(), rate(f.Capacity), 100*f.acceptVariation),
 	}
-	if f.bursts[0] > 0 && places >= wins {
+	if f.countsCalls() {
+		x.evidence = fmt.Sprintf("calls are refused when about %.0f were accepted in the last %s, and accepted below "+
+			"(separation %.2f)", f.countWindow*f.late, short(f.countWindow), f.counted)
+	}
+	if f.bursts[0] > 0 && f.placesTaken() >= wins {
 		x.score *= 0.4
 	}
 	switch {
@@ -59,7 +61,8 @@ func (f *features) doubtBucket() string {
 		return against
 	}
 	held := f.Sharp.HeldP50.Seconds()
-	if held > 0 && f.acceptance.p50 > 1.25*held+0.002 && !f.refusedBehindService() {
+	if held > 0 && f.acceptance.p50 > 1.25*max(held, f.BaseP50.Seconds())+0.002 && !f.countsCalls() &&
+		!f.refusedBehindService() {
 		return fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited",
 			short(f.acceptance.p50), short(held))
 	}
@@ -67,6 +70,8 @@ func (f *features) doubtBucket() string {
 		return against
 	}
 	switch {
+	case f.countsCalls():
+		return ""
 	case f.inGroups:
 		return "calls are accepted in groups, as soon as those before have been answered"
 	case f.late < 0.5*f.Sharp.Held:
@@ -82,6 +87,7 @@ func (f *features) doubtBucket() string {
 func (f *features) regularity() {
 	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
 	behind := f.refusedBehindService()
+	f.dispersion = -1
 	for _, share := range []float64{2. / 3, 1. / 3} {
 		begin := to - share*(to-from)
 		var t []float64
@@ -103,7 +109,7 @@ func (f *features) regularity() {
 		for parts := 6; parts <= 16; parts++ {
 			dispersion = min(dispersion, dispersionOf(t, begin, to, parts))
 		}
-		if share > 0.5 || dispersion < f.dispersion {
+		if f.dispersion < 0 || dispersion < f.dispersion {
 			f.acceptVariation = math.Sqrt(stat.Variance(counted(t, begin, to, 8))) / (float64(len(t)) / 8)
 			f.dispersion = dispersion
 		}

@@ -56,9 +56,12 @@ func (f *features) doubtCollapse() string {
 // refusesSoon reports whether calls are refused about as fast as others are answered.
 func (f *features) refusesSoon() bool { return f.rejection.p50 < 0.05+3*f.BaseP50.Seconds() }
 
-// onlyHung reports whether nothing was answered under overload, and calls that came after it were.
+// onlyHung reports whether nothing was answered under overload, not even late, though it lasted far longer than a call
+// and calls just before had not waited for long; and calls that came after it were answered.
 func (f *features) onlyHung() bool {
-	return f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived
+	return f.late == 0 && f.rejected == 0 && f.left > f.n*9/10 && f.revived && f.endedWell < 0.5 &&
+		f.before*f.BaseP50.Seconds() < 0.3*f.Timeout.Seconds() &&
+		f.seconds() > 4*f.BaseP50.Seconds()
 }
 
 // down reports whether a target that had served calls could not be reached at all for a part of the overload.

@@ -71,6 +71,9 @@ func (f *Failure) Clause() string {
 // certain is the score from which a class may be called shown.
 const certain = 0.95
 
+// shortPauses is the share of the time below which pauses are not what makes calls wait.
+const shortPauses = 0.1
+
 // mostExcluded is how many alternatives a failure names.
 const mostExcluded = 3
 
@@ -119,13 +122,12 @@ func (f *features) met(v Verdict) (Class, string) {
 		}
 	case c.Traits().OnlyRate:
 		return f.metBehindQuota(v)
+	case c == Pauses && f.found[Queue].score >= wins && f.gaps < shortPauses: // they hardly lower the rate
+		return Queue, f.queueEvidence()
 	case c == Collapse && f.late == 0 && f.found[QuotaHang].score > 0.8:
 		return QuotaHang, f.found[QuotaHang].evidence
-	case (c == Queue || c == Shedding || c == Unknown) && f.share(f.rejected) > 0.05 && f.fifo > 0.9 &&
-		f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 && f.rejection.p90 < 0.1*f.acceptance.p50:
-		return Queue, fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others "+
-			"are refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift,
-			short(f.rejection.p90))
+	case (c == Queue || c == Shedding || c == Unknown) && f.growsBehindRefusals():
+		return Queue, f.queueBehindRefusals()
 	case c == Queue && f.share(f.rejected) > 0.05:
 		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, after %s", 100*f.share(f.rejected),
 			short(f.rejection.p50))
@@ -140,10 +142,24 @@ func (f *features) met(v Verdict) (Class, string) {
 	return v.Class, ""
 }
 
+// growsBehindRefusals reports whether the calls that are served wait ever longer, in order, while others are refused at
+// once: something else refuses them.
+func (f *features) growsBehindRefusals() bool {
+	return f.share(f.rejected) > 0.05 && f.fifo > 0.9 && f.lateDrift > 0.2*f.wantDrift && f.lateDrift > 0.05 &&
+		f.rejection.p90 < 0.1*f.acceptance.p50
+}
+
+func (f *features) queueBehindRefusals() string {
+	return fmt.Sprintf("responses of the calls that are served go on growing, by %.3f s per second, and others are "+
+		"refused within %s: a queue that drops nothing, behind something that refuses", f.lateDrift, short(f.rejection.p90))
+}
+
 // metBehindQuota is what callers meet of a service whose CPU time is limited: a queue, which may drop calls.
 func (f *features) metBehindQuota(v Verdict) (Class, string) {
 	switch waited := fmt.Sprintf("calls that were served took %s, and %s well below the limit",
 		short(f.acceptance.p50), short(f.BaseP50.Seconds())); {
+	case f.growsBehindRefusals():
+		return Queue, f.queueBehindRefusals()
 	case f.share(f.rejected) > 0.05:
 		return Shedding, fmt.Sprintf("%.1f %% of the calls were refused, where the service is what sets the rate; %s",
 			100*f.share(f.rejected), waited)
@@ -172,7 +188,8 @@ func (f *features) metByCounts() (Class, string) {
 		f.late > 0.8*max(f.Capacity, f.Sharp.Held) && f.eventual.p50 > 2*base:
 		return Queue, fmt.Sprintf("%.0f %% of the calls were answered in the end, after %s, which is %.1f times as long as "+
 			"well below the limit", 100*f.endedWell, short(f.eventual.p50), f.eventual.p50/base)
-	case f.found[Pauses].score < 0.4 && f.found[QuotaHang].score < 0.4 && f.late > 0.85*f.Capacity &&
+	case f.found[Pauses].score < 0.4 && f.found[QuotaHang].score < 0.4 && f.left < f.n && !f.hung &&
+		f.late > 0.85*f.Capacity &&
 		f.share(f.rejected+f.failed+f.unconnected()) < 0.05 && math.Abs(float64(f.left+f.timed)/excess-1) < 0.5:
 		return Queue, fmt.Sprintf("%d of %d calls still waited at the end or had timed out, as many as were offered beyond "+
 			"the %s/s that were served; %d were refused", f.left+f.timed, f.n, rate(f.late), f.rejected)

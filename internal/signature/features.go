@@ -21,12 +21,14 @@ type features struct {
 	rejects                      func(*load.Call) bool // whether a call was rejected, in whatever form
 	rejected                     int                   // rejected calls, without those that fail at any rate
 	rejection, acceptance        latencies             // service times of rejected and of served calls
+	behindService                bool                  // see refusedBehindService
 	eventual                     latencies             // of those that were served in the end, after the window too
 	endedWell                    float64               // their share of the calls of the window
 	dial                         map[Class]int
 	away                         float64 // share of the window in which no call could connect
 	audit                        Audit
 	done                         []float64 // when good calls ended in the window, ascending, s
+	accepted                     []float64 // when good calls of the window were sent, ascending, s
 	overtaking                   float64   // share of the outstanding calls that were overtaken
 	outstanding                  int
 	revived                      bool // calls that were due after the window were answered well
@@ -56,13 +58,20 @@ type features struct {
 	separation      float64 // 2·AUC − 1 of calls in flight at rejected against accepted calls, with its level
 	level           int
 	acceptVariation float64 // of accepted calls per eighth of the window's last two thirds
-	// of their counts: variance ÷ mean, 1 where chance decides; 0 where they are too few
+	// of their counts: variance ÷ mean, 1 where chance decides; -1 where they are too few
 	dispersion float64
+	unequal    float64 // variance ÷ mean² of the service times of served calls
 	// median response, s, of the calls that were served while others were turned away a little above the capacity; 0: none
 	// were
-	mildly    float64
+	mildly float64
+	// how well the number of calls accepted in a window before separates refused from accepted ones, 0…1, and that window
+	// in s; and how many had been accepted before refusals, relative to what Sharp.Held allows: see countBefore
+	counted, countWindow, allowed float64
+
 	bursts    [2]int  // calls accepted of the last two bursts, each from rest
 	burstSize float64 // calls in each of them
+	// burstWaits is whether those that were accepted took longer than calls do well below the capacity.
+	burstWaits bool
 }
 
 // latencies are quantiles of service times in seconds; all are 0 where there are none.
@@ -103,6 +112,7 @@ func extract(e Evidence) *features {
 	f.measureGaps()
 	f.findTurns()
 	f.separateByLoad()
+	f.countBefore()
 	f.countBursts()
 	f.busy()
 	return f

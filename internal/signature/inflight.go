@@ -13,13 +13,27 @@ func (f *features) separateByLoad() {
 	if f.rejected == 0 || f.good == 0 {
 		return
 	}
-	accepted, refused := f.inFlight()
-	if len(accepted) < 5 || len(refused) < 5 {
-		return
+	// The target is done with a call before its answer arrives: what it refuses at once shows how long the way takes.
+	served := min(f.BaseP50.Seconds(), f.acceptance.p50)
+	ways := []float64{f.rejection.p10}
+	if 4*f.rejection.p10 > served { // it delays refusals
+		ways[0] = 0
+		for way := served / 5; way > served/100; way /= 1.5 {
+			ways = append(ways, way)
+		}
 	}
-	f.separation = 2*auc(refused, accepted) - 1
-	// The level is what most rejected calls met; a few met one less, because the client sees ends a little late.
-	f.level = refused[stat.NearestRank(len(refused), 0.5)-1]
+	f.separation = -1
+	for _, way := range ways {
+		accepted, refused := f.inFlight(time.Duration(way * 1e9))
+		if len(accepted) < 5 || len(refused) < 5 {
+			f.separation = 0
+			return
+		}
+		if x := 2*auc(refused, accepted) - 1; x > f.separation {
+			// The level is what most rejected calls met; a few met one less, because the client sees ends a little late.
+			f.separation, f.level = x, refused[stat.NearestRank(len(refused), 0.5)-1]
+		}
+	}
 }
 
 // What an edge says of its instant, in the order in which those of one instant are taken.
@@ -31,8 +45,8 @@ const (
 )
 
 // inFlight returns the numbers of good calls (of all) that were in flight when accepted and rejected calls were sent in
-// the window, each ascending.
-func (f *features) inFlight() (accepted, refused []int) {
+// the window, each ascending. A call is in flight until way before its answer arrives.
+func (f *features) inFlight(way time.Duration) (accepted, refused []int) {
 	w := f.window
 	n := 0            // good calls in flight
 	var edges []int64 // of the window: nanoseconds after its beginning × edgeKinds + kind
@@ -45,11 +59,12 @@ func (f *features) inFlight() (accepted, refused []int) {
 		switch {
 		case c.Sent == 0 || c.Sent > w.End || c.Done == 0:
 		case c.Outcome.Good(): // judged by the eventual outcome: it was in flight
-			if c.Sent < w.Start && c.Done >= w.Start {
+			ends := max(c.Sent, c.Done-way)
+			if c.Sent < w.Start && ends >= w.Start {
 				n++
 			}
 			add(c.Sent, goodSent)
-			add(c.Done, goodEnds)
+			add(ends, goodEnds)
 		case f.rejects(c):
 			add(c.Sent, rejectedSent)
 		}

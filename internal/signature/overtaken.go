@@ -26,6 +26,7 @@ func (f *features) examineOutstanding() {
 	}
 	var age []float64
 	long := max(4*f.BaseP99, time.Duration(5e9*stat.Quantile(service, 0.5)))
+	old := 2 * max(f.BaseP99, time.Duration(1e9*stat.Quantile(service, 0.99)))
 	var late []answer // to calls that took far longer than others
 	for c := range f.until(end) {
 		if c.Sent == 0 || c.Sent > end {
@@ -33,7 +34,8 @@ func (f *features) examineOutstanding() {
 		}
 		open := c.Done == 0 || c.Done > end
 		// no served call takes that long; answers of the first half may be of what a ramp has left in the queue
-		if c.Outcome.Good() && (open && c.Done > end+2*f.BaseP99 || !open && c.Done > f.mid() && c.Service() > long) {
+		if c.Outcome.Good() && (open && (c.Done > end+old || c.Done != 0 && c.Service() > old) ||
+			!open && c.Done > f.mid() && c.Service() > max(long, old)) {
 			late = append(late, answer{c.Sent, c.Done})
 		}
 		if !open {

@@ -12,7 +12,7 @@ var pauses = definition{
 	score: func(f *features) classScore {
 		x := classScore{
 			// 1.5 % is enough; refusals leave gaps as well
-			score: f.gaps / 0.03 * min(1, float64(f.gapCount)/3) * (1 - clamp(f.share(f.rejected)/0.1-1)),
+			score: min(1, f.gaps/0.03) * min(1, float64(f.gapCount)/3) * (1 - clamp(f.share(f.rejected)/0.1-1)),
 			evidence: fmt.Sprintf("answers stop altogether %d times, up to %s, for %.1f %% of the time, without a fixed period",
 				f.gapCount, short(f.longest), 100*f.gaps),
 		}

@@ -1,10 +1,6 @@
 package signature
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
+import "fmt"
 
 // penalty is about limiters that let hardly anything pass beyond their limit, because refused calls count as well.
 var penalty = definition{
@@ -14,15 +10,23 @@ var penalty = definition{
 }
 
 func (f *features) penaltyScore() classScore {
-	if !(f.Sharp.Held > 0) {
-		return f.penaltyUnderOverload()
+	switch {
+	case !(f.Sharp.Held > 0):
+		return classScore{}
+	case !f.refusesEarly():
+		return classScore{against: fmt.Sprintf("before calls were refused, as many had been accepted as %s/s allow: a limit "+
+			"on the accepted calls explains it", rate(f.Sharp.Held))}
 	}
 	left, at := f.Sharp.Goodput/f.Sharp.Held, f.Sharp.Failed
 	over := f.late / f.Sharp.Held
-	if f.window.Rate <= f.Sharp.Held {
+	switch {
+	case f.window.Rate > f.Sharp.Held:
+	case at > 0:
 		over = left // it was no overload
+	default:
+		return classScore{}
 	}
-	if over < left {
+	if over < left || at == 0 {
 		left, at = over, f.window.Rate
 	}
 	quick := 1 - clamp((f.rejection.p50-3*f.BaseP50.Seconds()-0.01)/max(0.01, f.BaseP50.Seconds()))
@@ -35,26 +39,5 @@ func (f *features) penaltyScore() classScore {
 		evidence: fmt.Sprintf("at %s/s every call passed; at %s/s only %s/s did, and the others were refused %s: refused "+
 			"calls count against the limit as well", rate(f.Sharp.Held), rate(at), rate(left*f.Sharp.Held), f.delayed()),
 		against: fmt.Sprintf("%.0f %% of what passed below the limit still passed above it", 100*left),
-	}
-}
-
-// penaltyUnderOverload scores the same where no rate was confirmed, by an overload that is longer than windows are.
-func (f *features) penaltyUnderOverload() classScore {
-	const windows = 25 * time.Second
-	long := f.window.End - f.window.Start
-	if long < windows || f.slower > 3 || f.turns > 1 || f.best == 0 || !f.refusesAsSet() {
-		return classScore{}
-	}
-	to := f.window.End.Seconds()
-	mid := (f.window.Start.Seconds() + to) / 2
-	i, _ := slices.BinarySearch(f.done, mid)
-	if slices.Min(counted(f.done[i:], mid, to, 4)) < 1 { // a window that is shut lets none through until it turns
-		return classScore{}
-	}
-	return classScore{
-		score: f.enough() * clamp((0.3-f.late/f.best)/0.3),
-		evidence: fmt.Sprintf("for %s hardly any call passed (%s/s), where %s/s did before, and the others were refused %s: "+
-			"refused calls count against the limit as well", short(long.Seconds()), rate(f.late), rate(f.best), f.delayed()),
-		against: fmt.Sprintf("%s/s went on passing under overload", rate(f.late)),
 	}
 }

@@ -3,6 +3,8 @@ package signature
 import (
 	"fmt"
 	"math"
+
+	"tare/internal/stat"
 )
 
 // concurrencyLimit is about places that are all taken when calls are refused.
@@ -13,9 +15,8 @@ var concurrencyLimit = definition{
 		if f.level <= 0 {
 			return classScore{}
 		}
-		leaks, places := f.leaksAndPlaces()
 		x := classScore{
-			score:    f.enough() * max(f.separation*0.625, places, 0.6*leaks), // the area of 0.9 is enough
+			score:    f.enough() * max(f.separation*0.625, f.placesTaken()), // the area of 0.9 is enough
 			evidence: f.placesEvidence(),
 		}
 		if f.separation <= wins {
@@ -23,25 +24,33 @@ var concurrencyLimit = definition{
 		}
 		return x
 	},
-	doubt: (*features).refusedAfterWait,
+	doubt: func(f *features) string {
+		if f.refusedBehindService() {
+			return "calls are refused after they were served"
+		}
+		return f.refusedAfterWait()
+	},
 	shown: func(f *features) bool {
 		// a limit on the rate does not refuse by the calls in flight
 		return f.separation >= certain && f.nothingLike(ConcurrencyLimit, TokenBucket)
 	},
 }
 
-// leaksAndPlaces is how surely calls are refused at rates clearly below the limit, as chance takes the last places, and
-// how surely places are what limits the calls, 0…1 each.
-func (f *features) leaksAndPlaces() (leaks, places float64) {
-	// A limit on the calls in flight waits for calls to end: where these take unequally long, it is no clockwork.
-	clockwork := f.dispersion > 0 && f.dispersion < 0.01 && f.good >= 200 && f.acceptance.p90 > 2*f.acceptance.p10
-	if !clockwork || f.Repeats {
-		leaks, places = clamp((f.Sharp.Leak-0.002)/0.004), f.placesByBursts()
+// placesTaken is how surely places are what limits the calls, 0…1, by groups and bursts.
+func (f *features) placesTaken() float64 {
+	switch {
+	case f.inGroups:
+		return 0.9
+	case f.clockwork():
+		return 0
 	}
-	if f.inGroups {
-		places = 0.9
-	}
-	return leaks, places
+	return f.placesByBursts()
+}
+
+// clockwork reports whether calls are accepted regularly though they take unequally long: a limit on the calls in
+// flight waits for them to end.
+func (f *features) clockwork() bool {
+	return f.dispersion >= 0 && f.dispersion < 0.03*f.unequal && f.good >= 200
 }
 
 // placesByBursts scores two bursts from rest: a limit on calls in flight takes the same number of each, and as many as
@@ -49,7 +58,7 @@ func (f *features) leaksAndPlaces() (leaks, places float64) {
 func (f *features) placesByBursts() float64 {
 	a, b := float64(f.bursts[0]), float64(f.bursts[1])
 	flight := f.Capacity * f.BaseMean.Seconds() // by Little's law
-	if a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
+	if f.burstWaits || a < 2 || b < 1 || f.burstSize < 1.5*a || flight < 1.5 {
 		return 0
 	}
 	weight := 2.5
@@ -64,9 +73,6 @@ func (f *features) placesEvidence() string {
 	case f.inGroups:
 		return fmt.Sprintf("calls are accepted in groups of about %.0f, every %s: as soon as those before have been answered",
 			f.turn*f.Capacity, short(f.turn))
-	case f.Sharp.Leak > 0 && f.separation < 0.8 && f.placesByBursts() < wins:
-		return fmt.Sprintf("%.1f %% of the calls were refused at rates clearly below the accepted %s/s: when chance has "+
-			"all places taken, and not when a rate is exceeded", 100*f.Sharp.Leak, rate(f.Capacity))
 	case f.bursts[0] > 0 && f.separation < 0.8:
 		return fmt.Sprintf("of %.0f calls at once, %d were accepted, and of as many a little later %d: as many as the "+
 			"accepted rate keeps in flight", f.burstSize, f.bursts[0], f.bursts[1])
@@ -81,12 +87,15 @@ func (f *features) countBursts() {
 	if len(windows) < 2 {
 		return
 	}
+	var served []float64
 	for i, w := range windows[len(windows)-2:] {
 		f.burstSize = float64(w.Due)
 		for c := range f.Calls.Due(w.Start, w.End) {
 			if c.Done != 0 && c.Outcome.Good() {
 				f.bursts[i]++
+				served = append(served, c.Service().Seconds())
 			}
 		}
 	}
+	f.burstWaits = len(served) > 0 && stat.Quantile(served, 0.5) > 1.5*f.atRest()+0.01
 }

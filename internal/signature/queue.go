@@ -13,7 +13,7 @@ var queue = definition{
 	doubt: func(f *features) string {
 		held := f.Sharp.Held * (1 - f.ErrorFloor)
 		// a rate just above one that was held had much less answered, and nothing refused: a queue would go on answering
-		if f.Sharp.Held > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*(1-f.ErrorFloor)*f.Sharp.Held &&
+		if f.Sharp.Failed > 0 && f.Sharp.Failed < 1.3*f.Sharp.Held && f.Sharp.Goodput < 0.75*(1-f.ErrorFloor)*f.Sharp.Held &&
 			f.late < 0.75*f.Sharp.Held && f.share(f.rejected) < 0.05 {
 			return fmt.Sprintf("%s/s were held, and of %s/s only %s/s were answered", rate(f.Sharp.Held), rate(f.Sharp.Failed),
 				rate(f.Sharp.Goodput))
@@ -39,7 +39,7 @@ func (f *features) queueScore() classScore {
 	grown := float64(f.outstanding) / max(1, (f.window.Rate-f.Capacity)*f.seconds())
 	losses := math.Max(0, f.share(f.failed+f.timed+f.unconnected())+float64(f.refused)/float64(f.n-f.left)-f.ErrorFloor)
 	if f.newestFirst { // calls that are left behind may time out, and are the same that others have left behind before
-		s, losses = max(s, wins), losses-f.share(f.timed)
+		s, losses = max(s, 0.6), losses-f.share(f.timed)
 	} else if math.Abs(grown-1) < 0.5 && f.slower > 2 && !f.hung { // not in order, and yet a queue
 		s = max(s, wins)
 	}

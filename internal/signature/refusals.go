@@ -2,6 +2,7 @@ package signature
 
 import (
 	"math"
+	"slices"
 
 	"tare/internal/load"
 	"tare/internal/stat"
@@ -30,13 +31,13 @@ func (f *features) countRejected() {
 	if !plain {
 		f.rejected = int(extra)
 	}
-	f.acceptance = f.accepted()
+	f.acceptance = f.acceptedLate()
 	var away, served []float64
 	for c := range f.due() {
 		switch {
 		case c.Outstanding(f.Now) || c.Sent == 0:
 		case c.Outcome.Good():
-			served = append(served, c.Service().Seconds())
+			served, f.accepted = append(served, c.Service().Seconds()), append(f.accepted, c.Sent.Seconds())
 		case f.rejects(c):
 			away = append(away, c.Service().Seconds())
 			if c.Outcome == load.Refused {
@@ -44,7 +45,30 @@ func (f *features) countRejected() {
 			}
 		}
 	}
+	slices.Sort(f.accepted)
 	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
+	if mean := stat.Mean(served); len(served) > 1 && mean > 0 {
+		f.unequal = stat.Variance(served) / (mean * mean)
+	}
+	type form struct {
+		outcome load.Outcome
+		status  uint16
+	}
+	var late, usual []float64
+	forms := map[form][]float64{} // of refusals: each is another control's
+	for c := range f.until(f.window.End) {
+		switch {
+		case c.Done <= f.mid() || c.Done > f.window.End || c.Sent == 0:
+		case c.Outcome.Good():
+			late = append(late, c.Service().Seconds())
+		case f.rejects(c):
+			x := form{c.Outcome, c.Status}
+			if forms[x] = append(forms[x], c.Service().Seconds()); len(forms[x]) > len(usual) {
+				usual = forms[x]
+			}
+		}
+	}
+	f.behindService = f.refusedLike(latenciesOf(late), latenciesOf(usual))
 	f.endedWell = float64(len(served)) / float64(f.n)
 }
 
@@ -54,9 +78,9 @@ func unexpected(c *load.Call) bool {
 	return c.Outcome == load.Failed || c.Outcome == load.Wrong || c.Outcome == load.ConnFailed && c.Sent != 0
 }
 
-// accepted is how long the calls took that were served in the second half of the window, by which the queue that a ramp
-// left is gone; in all of it where those are few.
-func (f *features) accepted() latencies {
+// acceptedLate is how long the calls took that were served in the second half of the window, by which the queue that a
+// ramp left is gone; in all of it where those are few.
+func (f *features) acceptedLate() latencies {
 	var all, late []float64
 	for c := range f.answers(f.window.Start, f.window.End) {
 		if c.Sent != 0 {
@@ -111,11 +135,16 @@ func (f *features) busy() {
 // waitsAsRefused reports whether calls that are served wait for as long as those wait that are refused: the line moves,
 // and whoever is at its front after that time is refused.
 func (f *features) waitsAsRefused() bool {
-	age, served := f.rejection.p50, f.BaseP50.Seconds()
+	age := f.rejection.p50
+	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-f.atRest()-age) < 0.3*age
+}
+
+// atRest is the median service time of calls that do not wait, s: a target may have been cold in the ramp.
+func (f *features) atRest() float64 {
 	if held := f.Sharp.HeldP50.Seconds(); held > 0 {
-		served = min(served, held)
+		return min(f.BaseP50.Seconds(), held)
 	}
-	return age > 0.02 && f.refusesAfterFixedTime() && math.Abs(f.acceptance.p50-served-age) < 0.3*age
+	return f.BaseP50.Seconds()
 }
 
 // servedUntilRefused reports whether the slowest calls that were served took as long as refusals take, all of which
@@ -124,15 +153,19 @@ func (f *features) waitsAsRefused() bool {
 func (f *features) servedUntilRefused() bool {
 	age, base := f.rejection.p50, f.BaseP50.Seconds()
 	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
-		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base
+		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base && f.eventual.p99 > 1.5*f.BaseP99.Seconds()
 }
 
-// refusedBehindService reports whether refusals take as long as good answers, and like them unequally long: calls are
-// refused behind the service, such as by a dependency with a quota.
-func (f *features) refusedBehindService() bool {
-	near := func(a, b float64) bool { return a > 0 && math.Abs(a-b) < 0.25*b }
-	return near(f.rejection.p10, f.acceptance.p10) && near(f.rejection.p50, f.acceptance.p50) &&
-		near(f.rejection.p90, f.acceptance.p90) && f.rejection.p90 > 1.2*f.rejection.p10
+// refusedBehindService reports whether refusals take as long as good answers at the same time, and like them unequally
+// long: calls are refused behind the service, such as by a dependency with a quota.
+func (f *features) refusedBehindService() bool { return f.behindService }
+
+// refusedLike reports whether refusals take as long as good answers, and like them unequally long; or all but equally
+// long, without a queue that both have waited in.
+func (f *features) refusedLike(good, bad latencies) bool {
+	near := func(a, b, most float64) bool { return a > 0 && math.Abs(a-b) < most*b }
+	return near(bad.p50, good.p50, 0.25) && near(bad.p90, good.p90, 0.25) && bad.p90 > 1.2*bad.p10 ||
+		near(bad.p10, good.p10, 0.05) && near(bad.p90, good.p90, 0.05) && good.p50 < 1.25*f.BaseP50.Seconds()
 }
 
 // refusesAfterFixedTime reports whether all refusals take the same time, as those of a deadline or of a tarpit do.
@@ -143,7 +176,7 @@ func (f *features) refusesAfterFixedTime() bool {
 // refusesByAge reports whether calls are refused once they have waited for a certain time: the refusals take that long,
 // and served calls have waited for a good part of it.
 func (f *features) refusesByAge() bool {
-	base, age := f.BaseP50.Seconds(), f.rejection.p50
+	base, age := f.atRest(), f.rejection.p50
 	return f.waitsAsRefused() || f.servedUntilRefused() ||
 		age > 0.02+0.5*base && f.rejection.p10 > 0.7*age && f.acceptance.p50-base > 0.3*age
 }

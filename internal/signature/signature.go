@@ -80,13 +80,11 @@ func (e *Evidence) until(end time.Duration) iter.Seq[*load.Call] {
 func (e *Evidence) all() iter.Seq[*load.Call] { return e.Calls.Due(e.Windows[0].Start, math.MaxInt64) }
 
 // Sharp says how sharp the limit is. It compares two rates, in 1/s: one that was held, and one beyond it with the
-// goodput at the end of that stretch; Held is 0 where they were not tried.
+// goodput at the end of that stretch; Held is 0 where none was held, Failed where none broke.
 type Sharp struct {
 	Held, Failed, Goodput float64
 	// HeldP50 is the median service time at the rate that was held; 0: not known.
 	HeldP50 time.Duration
-	// Leak is the share of the calls that did not end well at rates clearly below the goodput under overload.
-	Leak float64
 }
 
 // Verdict is the class with all scores, so that mixtures can be seen.

@@ -1,7 +1,6 @@
 package signature
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -15,7 +14,13 @@ var fixedWindow = definition{
 	class: FixedWindow, phrase: "a limit per window of time", refuses: true,
 	traits: Traits{Steady: true, Saves: true, Windowed: true, Limiter: true},
 	score:  (*features).windowScore,
-	doubt:  (*features).leftByLater,
+	doubt: func(f *features) string {
+		if f.refusesEarly() {
+			return fmt.Sprintf("calls were refused though at most %.0f %% of what %s/s allow had been accepted before",
+				100*f.allowed, rate(f.Sharp.Held))
+		}
+		return f.leftByLater()
+	},
 	shown: func(f *features) bool {
 		// a steady limit does not accept in bursts
 		return f.turns >= 3 && f.found[FixedWindow].score >= certain && f.nothingLike(FixedWindow, TokenBucket)
@@ -25,9 +30,10 @@ var fixedWindow = definition{
 func (f *features) windowScore() classScore {
 	switch {
 	case f.turns >= 1 && f.turn > 0:
-		own, most := 1.0, f.crowded()
+		own := 1.0
 		scheduled := f.period > 0 && f.turn <= 0.27 && (whole(f.turn/f.period) || whole(f.period/f.turn))
-		if f.inGroups || scheduled || float64(most) > 6*f.turn*f.Capacity { // a window never let so many through
+		waited := f.acceptance.p50-f.BaseP50.Seconds() > f.turn // for the service, past the next turn
+		if f.inGroups || scheduled || waited {
 			own = 0.3
 		}
 		return classScore{
@@ -50,95 +56,14 @@ func (f *features) windowScore() classScore {
 // bursty reports whether calls are refused when hardly any is in flight, and accepted while many are.
 func (f *features) bursty() bool { return f.separation < -0.8 }
 
-// crowded returns the largest number of calls that were accepted within the length of a window before the overload.
-func (f *features) crowded() int {
-	t := f.completions(0, f.window.Start)
-	most, from := 0, 0
-	for i, x := range t {
-		for x-t[from] > f.turn {
-			from++
-		}
-		most = max(most, i-from+1)
-	}
-	return most
-}
-
 // findTurns finds the instants at which windows turn: by when good calls ended, or where these take so unequally long
 // that bursts of them run into each other, by when the accepted ones were sent.
 func (f *features) findTurns() {
-	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 && f.rejected > 0 {
-		f.turn, f.turns = f.turnsBySending()
+	steady := float64(f.n) > 0.9*f.window.Rate*f.seconds() // else less is offered while calls are refused
+	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 && f.rejected > 0 && steady {
+		f.turn, _, _, f.turns = Cycle(f.accepted)
 		f.inGroups = f.turns > 0 && math.Abs(f.turn/f.acceptance.p50-1) < 0.1 && f.acceptance.p90 < 1.1*f.acceptance.p10
 	}
-}
-
-const (
-	// acceptedRun and refusedRun are how many calls in a row are accepted and refused at least within a window.
-	acceptedRun, refusedRun = 5, 2
-	// fewestTurns is how many windows have to be alike, and unlike how much their lengths and numbers may be.
-	fewestTurns, unlike = 3, 0.15
-)
-
-// turnsBySending finds windows in the order in which calls were sent: each begins with several that are accepted in a
-// row, after several that were refused in a row. A limit on the rate accepts calls one by one.
-func (f *features) turnsBySending() (period float64, cycles int) {
-	type call struct {
-		sent     float64
-		accepted bool
-	}
-	var calls []call
-	for c := range f.due() {
-		if good := c.Outcome.Good(); !c.Outstanding(f.Now) && c.Sent != 0 && (good || f.rejects(c)) {
-			calls = append(calls, call{c.Sent.Seconds(), good})
-		}
-	}
-	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.sent, b.sent) })
-	var turns, counts []float64 // when windows begin, and how many each has accepted
-	refused, served, scattered := refusedRun, 0, 0
-	for i, c := range calls {
-		if !c.accepted {
-			refused++
-			continue
-		}
-		served++
-		switch {
-		case refused < refusedRun:
-			scattered += refused // between calls that are accepted
-		case i > 0:
-			turns, counts = append(turns, c.sent), append(counts, 0)
-		}
-		refused = 0
-		if n := len(counts); n > 0 {
-			counts[n-1]++
-		}
-	}
-	if 10*scattered > served {
-		return 0, 0
-	}
-	if len(counts) > 0 {
-		counts = counts[:len(counts)-1] // the last may not be over
-	}
-	for skip := range min(2, len(counts)) { // the first may have begun before
-		if period, cycles := rhythmOf(turns[skip:], counts[skip:]); cycles > 0 {
-			return period, cycles
-		}
-	}
-	return 0, 0
-}
-
-// rhythmOf is the length of windows that are alike, and how many there are; 0 where they are not, or too few: two have
-// to be long to be no chance.
-func rhythmOf(turns, counts []float64) (period float64, cycles int) {
-	gaps := gapsOf(turns)
-	fewest, least := fewestTurns, float64(acceptedRun)
-	if len(gaps) < fewest {
-		fewest, least = fewestTurns-1, 6*acceptedRun
-	}
-	if len(gaps) < fewest || !alike(gaps, unlike) || !alike(counts, unlike) || slices.Min(counts) < least ||
-		fewest < fewestTurns && slices.Min(gaps) < 1 {
-		return 0, 0
-	}
-	return stat.Quantile(gaps, 0.5), len(gaps)
 }
 
 // alike reports whether no number differs from the median by more than a share of it.

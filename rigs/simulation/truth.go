@@ -101,6 +101,11 @@ func (c Composition) metAt(rate, offered float64, length time.Duration) []signat
 	v := c.overloaded(rate, offered, length)
 	v.binding = c.binding(rate)
 	classes, _ := v.classes()
+	// Pauses that grow with the queue may be short at the capacity, and be what stops the target above it.
+	i := slices.IndexFunc(c.Parts, func(p Part) bool { return p.Kind == pauses })
+	if i >= 0 && v.goodput < kept*rate && c.without(i).overloaded(rate, offered, length).goodput > kept*rate {
+		classes = append(classes, signature.Pauses)
+	}
 	return classes
 }
 

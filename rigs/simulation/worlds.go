@@ -166,9 +166,6 @@ func (o WorldOutcome) failureRight() bool {
 	if len(o.Truth.Classes) == 0 {
 		return !o.Result.Broke
 	}
-	if slices.Contains(o.Met, o.Failure().Class) {
-		return true
-	}
 	said := o.Failure().Class
 	if p, ok := o.Composition.part(acceptLimit); ok && said == signature.AcceptQueue &&
 		math.Abs(float64(o.Result.Signature.Stuck)-p.With["backlog"]-1) <= 1 {
@@ -179,7 +176,7 @@ func (o WorldOutcome) failureRight() bool {
 			return true // hardly a call waits: those that find no worker are refused
 		}
 	}
-	return slices.ContainsFunc(o.Truth.Classes, func(c signature.Class) bool {
+	return slices.ContainsFunc(slices.Concat(o.Truth.Classes, o.Met), func(c signature.Class) bool {
 		return met(c) == said || c == signature.Pauses && said == signature.Queue
 	})
 }

@@ -1,0 +1,117 @@
+package signature
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"tare/internal/load"
+	"tare/internal/stat"
+)
+
+// This file is about limits that count the calls of the last few seconds: how many calls had been accepted in some time
+// before each call that was accepted, and before each that was refused.
+
+// A decision is when a call was sent, and whether it was accepted.
+type decision struct {
+	sent     float64
+	accepted bool
+}
+
+const (
+	// counts is the separation from which on the number of calls accepted before decides.
+	counts = 0.8
+	// asAllowed is the share of what a rate allows in a window that a limit on it accepts at least before it refuses.
+	asAllowed = 0.75
+	// mostDecisions is about how many calls are looked at.
+	mostDecisions = 4000
+)
+
+// countBefore finds the window whose count separates refused from accepted calls best, of which at least two were seen;
+// and in any window that explains all refusals, how many calls had been accepted before these, relative to what the
+// rate that was held allows.
+func (f *features) countBefore() {
+	if f.rejected == 0 {
+		return
+	}
+	all, accepted := f.decisions()
+	for window := 0.05; window < 60; window *= 1.04 {
+		f.tryCount(all, accepted, window)
+	}
+	best := f.countWindow
+	for share := 0.96; share < 1.04 && best > 0; share += 0.005 { // a window that is too long by a little blurs the counts
+		f.tryCount(all, accepted, share*best)
+	}
+}
+
+// decisions returns calls of the judged window that were accepted or refused, and when all that were accepted so far
+// were sent, both ascending. A call that waits for ever was accepted.
+func (f *features) decisions() (all []decision, accepted []float64) {
+	late := f.Now - time.Duration(1e9*f.rejection.most) // later calls may still be refused
+	for c := range f.until(f.window.End) {
+		open := c.Outstanding(f.Now)
+		good := open || c.Outcome.Good() || c.Outcome == load.Timeout
+		if c.Sent == 0 || open && c.Sent > late || !good && !f.rejects(c) {
+			continue
+		}
+		if good {
+			accepted = append(accepted, c.Sent.Seconds())
+		}
+		if c.Intended >= f.window.Start {
+			all = append(all, decision{c.Sent.Seconds(), good})
+		}
+	}
+	slices.Sort(accepted)
+	i, share := 0, mostDecisions/float64(len(all))
+	all = slices.DeleteFunc(all, func(decision) bool { // in no rhythm
+		i++
+		return math.Mod(float64(i)*math.Phi, 1) > share
+	})
+	slices.SortStableFunc(all, func(a, b decision) int { return cmp.Compare(a.sent, b.sent) })
+	return all, accepted
+}
+
+// tryCount looks at the counts in one window.
+func (f *features) tryCount(all []decision, accepted []float64, window float64) {
+	var good, bad []int
+	for _, d := range all {
+		from, _ := slices.BinarySearch(accepted, math.Nextafter(d.sent-window, d.sent))
+		to, _ := slices.BinarySearch(accepted, d.sent)
+		if d.accepted {
+			good = append(good, to-from)
+		} else {
+			bad = append(bad, to-from)
+		}
+	}
+	const fewest = 10
+	if len(bad) < fewest {
+		return
+	}
+	slices.Sort(bad)
+	if f.Sharp.Held > 0 {
+		least := float64(bad[stat.NearestRank(len(bad), 0.05)-1])
+		f.allowed = max(f.allowed, least/(window*f.Sharp.Held))
+	}
+	if len(good) >= fewest && 2*window <= f.seconds() {
+		slices.Sort(good)
+		if x := 2*auc(bad, good) - 1; x > f.counted {
+			f.counted, f.countWindow = x, window
+		}
+	}
+}
+
+// countsCalls reports whether calls are refused when so many were accepted in a window before, and accepted below; and
+// that sets the rate: most of the calls that are not served are refused, and those that are served do not pile up.
+// Where a service takes the next calls as soon as others end, or in a scheduler's rhythm, so does its window.
+func (f *features) countsCalls() bool {
+	served := f.countWindow < 10*f.BaseP50.Seconds() || f.countWindow < 5*f.period
+	return f.counted >= counts && f.counted > f.separation-0.05 && !served && 2*f.rejected > f.n-f.good &&
+		!f.growsBehindRefusals()
+}
+
+// refusesEarly reports whether calls are refused before as many were accepted, in whatever window, as the rate that was
+// held allows: no limit on the accepted calls explains that.
+func (f *features) refusesEarly() bool {
+	return f.Sharp.Held > 0 && f.allowed > 0 && f.allowed < asAllowed
+}
