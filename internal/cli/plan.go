@@ -173,6 +173,9 @@ func peakRateText(e *config.Experiment) string {
 	}
 	switch r := e.Peak(); {
 	case r > 0 && !question.Of(e.Question).Drive.Overloads:
+		if turns, _ := e.LayTurns(); turns != nil {
+			return unit.Rate(r).String() + ", the rate within a turn"
+		}
 		return unit.Rate(r).String() + ", the rate of every trial"
 	case r > 0 && e.Load.Ladder():
 		return unit.Rate(r).String() + ", the highest of the rates"

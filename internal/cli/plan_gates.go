@@ -132,7 +132,7 @@ func without(scope *budget.Scope, name string) []design.Treatment {
 func responseGate(e *config.Experiment, alone bool) string {
 	l := &e.Load
 	if turns, _ := e.LayTurns(); turns != nil {
-		return fmt.Sprintf("response.p50, from the medians of %d turns per block", turns.Rounds)
+		return fmt.Sprintf("response.p50, from %d turns per block", turns.Rounds)
 	}
 	if l.Closed != nil {
 		return fmt.Sprintf("response.p50, if the workers make %d calls in every block (%v)", analyze.MinCalls, l.Duration)
