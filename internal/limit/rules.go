@@ -169,6 +169,9 @@ func limiter(f *facts) *Verdict {
 	switch f.Signature.Class { //nolint:exhaustive // the others are no limits on the rate
 	case signature.TokenBucket, signature.FixedWindow, signature.Penalty, signature.QuotaHang:
 	case signature.Unknown:
+		if seen := f.allowance(); idle == "" && seen != "" {
+			return likely(RateLimit, f.setting(), seen)
+		}
 		if idle == "" {
 			return nil
 		}
