@@ -55,7 +55,9 @@ func TestConnectionsAreToldFromPlaces(t *testing.T) {
 		all      []Experiment
 		want     Kind
 	}{
-		"8 connections": {0, []Experiment{x(1, .0503, 2), x(4, .0507, 8), x(8, .0505, 16), x(16, .0509, 16), x(32, .0508, 16)}, Connections},
+		"8 connections": {0, []Experiment{
+			x(1, .0503, 2), x(4, .0507, 8), x(8, .0505, 16), x(16, .0509, 16), x(32, .0508, 16),
+		}, Connections},
 		"4 places that 4 connections seem to be": {4, []Experiment{
 			x(1, .0253, 4), x(4, .0259, 16), x(8, .0499, 16), x(16, .1, 16),
 		}, Slots},

@@ -25,7 +25,7 @@ type Arm struct {
 }
 
 // Measure puts the treatments of trials in force together and verifies them, lets do measure the arms, and takes the
-// treatments back. Arms that are in force together must have the same operations.
+// treatments back.
 func (x *Stage) Measure(ctx context.Context, do func(context.Context, []*Arm) error, trials ...design.Trial,
 ) (err error) {
 	arms := make([]*Arm, 0, len(trials))
@@ -44,7 +44,13 @@ func (x *Stage) Measure(ctx context.Context, do func(context.Context, []*Arm) er
 			return err
 		}
 	}
-	if err := sameOperations(arms); err != nil {
+	for _, a := range arms {
+		if a.Ops, err = a.Operations(a.Treatment); err != nil {
+			return err
+		}
+		a.Ops = a.breaches.watch(a.Ops)
+	}
+	if err := sameBatches(arms); err != nil {
 		return err
 	}
 	for _, a := range arms {
@@ -61,16 +67,15 @@ func (x *Stage) Measure(ctx context.Context, do func(context.Context, []*Arm) er
 	return err
 }
 
-// sameOperations finds every arm's operations. They must be the same in all arms: others cannot be compared.
-func sameOperations(arms []*Arm) (err error) {
+// sameBatches returns an error if arms that make batches in turns do not have the same operations.
+func sameBatches(arms []*Arm) error {
+	if !slices.ContainsFunc(arms[0].Ops, func(op load.Operation) bool { return op.Batch != nil }) {
+		return nil
+	}
 	for _, a := range arms {
-		if a.Ops, err = a.Operations(a.Treatment); err != nil {
-			return err
-		}
 		if !slices.EqualFunc(a.Ops, arms[0].Ops, alike) {
 			return fmt.Errorf("%s and %s do not have the same operations", arms[0].Treatment.ID, a.Treatment.ID)
 		}
-		a.Ops = a.breaches.watch(a.Ops)
 	}
 	return nil
 }
