@@ -36,7 +36,7 @@ func (f *features) bucketScore() classScore {
 		evidence: fmt.Sprintf("%.1f %% of the calls were refused %s, and the rate of accepted ones stayed at %s/s "+
 			"(variation %.1f %%)", 100*f.share(f.rejected), f.delayed(), rate(f.Capacity), 100*f.acceptVariation),
 	}
-	if f.countsCalls() {
+	if f.countsCalls() && f.acceptVariation > 0.05 { // else the rate says more
 		x.evidence = fmt.Sprintf("calls are refused when about %.0f were accepted in the last %s, and accepted below "+
 			"(separation %.2f)", f.countWindow*f.late, short(f.countWindow), f.counted)
 	}
