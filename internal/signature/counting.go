@@ -45,9 +45,35 @@ func (f *features) countBefore() {
 	}
 }
 
-// decisions returns calls of the judged window that were accepted or refused, and when all that were accepted so far
-// were sent, both ascending. A call that waits for ever was accepted.
+// decisions returns about mostDecisions calls of the judged window that were accepted or refused, and when all that
+// were accepted so far were sent, both ascending.
 func (f *features) decisions() (all []decision, accepted []float64) {
+	n := 0
+	f.eachDecision(func(c *load.Call, good bool) {
+		if good {
+			accepted = append(accepted, c.Sent.Seconds())
+		}
+		if c.Intended >= f.window.Start {
+			n++
+		}
+	})
+	i, share := 0, mostDecisions/float64(n)
+	f.eachDecision(func(c *load.Call, good bool) {
+		if c.Intended < f.window.Start {
+			return
+		}
+		if i++; math.Mod(float64(i)*math.Phi, 1) <= share { // in no rhythm
+			all = append(all, decision{c.Sent.Seconds(), good})
+		}
+	})
+	slices.Sort(accepted)
+	slices.SortStableFunc(all, func(a, b decision) int { return cmp.Compare(a.sent, b.sent) })
+	return all, accepted
+}
+
+// eachDecision gives the calls that were accepted or refused until the end of the window, in the order in which they
+// were due. A call that waits for ever was accepted.
+func (f *features) eachDecision(take func(c *load.Call, accepted bool)) {
 	late := f.Now - time.Duration(1e9*f.rejection.most) // later calls may still be refused
 	for c := range f.until(f.window.End) {
 		open := c.Outstanding(f.Now)
@@ -55,21 +81,8 @@ func (f *features) decisions() (all []decision, accepted []float64) {
 		if c.Sent == 0 || open && c.Sent > late || !good && !f.rejects(c) {
 			continue
 		}
-		if good {
-			accepted = append(accepted, c.Sent.Seconds())
-		}
-		if c.Intended >= f.window.Start {
-			all = append(all, decision{c.Sent.Seconds(), good})
-		}
+		take(c, good)
 	}
-	slices.Sort(accepted)
-	i, share := 0, mostDecisions/float64(len(all))
-	all = slices.DeleteFunc(all, func(decision) bool { // in no rhythm
-		i++
-		return math.Mod(float64(i)*math.Phi, 1) > share
-	})
-	slices.SortStableFunc(all, func(a, b decision) int { return cmp.Compare(a.sent, b.sent) })
-	return all, accepted
 }
 
 // tryCount looks at the counts in one window.

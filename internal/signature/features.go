@@ -28,7 +28,6 @@ type features struct {
 	away                         float64 // share of the window in which no call could connect
 	audit                        Audit
 	done                         []float64 // when good calls ended in the window, ascending, s
-	accepted                     []float64 // when good calls of the window were sent, ascending, s
 	overtaking                   float64   // share of the outstanding calls that were overtaken
 	outstanding                  int
 	revived                      bool // calls that were due after the window were answered well

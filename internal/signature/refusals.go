@@ -2,7 +2,6 @@ package signature
 
 import (
 	"math"
-	"slices"
 
 	"tare/internal/load"
 	"tare/internal/stat"
@@ -37,7 +36,7 @@ func (f *features) countRejected() {
 		switch {
 		case c.Outstanding(f.Now) || c.Sent == 0:
 		case c.Outcome.Good():
-			served, f.accepted = append(served, c.Service().Seconds()), append(f.accepted, c.Sent.Seconds())
+			served = append(served, c.Service().Seconds())
 		case f.rejects(c):
 			away = append(away, c.Service().Seconds())
 			if c.Outcome == load.Refused {
@@ -45,31 +44,42 @@ func (f *features) countRejected() {
 			}
 		}
 	}
-	slices.Sort(f.accepted)
 	f.rejection, f.eventual = latenciesOf(away), latenciesOf(served)
 	if mean := stat.Mean(served); len(served) > 1 && mean > 0 {
 		f.unequal = stat.Variance(served) / (mean * mean)
 	}
+	f.endedWell = float64(len(served)) / float64(f.n)
+	f.behindService = f.isRefusedBehindService()
+}
+
+// isRefusedBehindService compares the refusals of the second half of the window with the good answers of that time: of
+// several forms of refusals those of the most frequent one, since each is another control's.
+func (f *features) isRefusedBehindService() bool {
 	type form struct {
 		outcome load.Outcome
 		status  uint16
 	}
-	var late, usual []float64
-	forms := map[form][]float64{} // of refusals: each is another control's
+	var usual []float64
+	forms := map[form][]float64{}
+	late := func(c *load.Call) bool { return c.Done > f.mid() && c.Done <= f.window.End && c.Sent != 0 }
 	for c := range f.until(f.window.End) {
-		switch {
-		case c.Done <= f.mid() || c.Done > f.window.End || c.Sent == 0:
-		case c.Outcome.Good():
-			late = append(late, c.Service().Seconds())
-		case f.rejects(c):
+		if late(c) && !c.Outcome.Good() && f.rejects(c) {
 			x := form{c.Outcome, c.Status}
 			if forms[x] = append(forms[x], c.Service().Seconds()); len(forms[x]) > len(usual) {
 				usual = forms[x]
 			}
 		}
 	}
-	f.behindService = f.refusedLike(latenciesOf(late), latenciesOf(usual))
-	f.endedWell = float64(len(served)) / float64(f.n)
+	if len(usual) == 0 {
+		return false
+	}
+	var good []float64
+	for c := range f.until(f.window.End) {
+		if late(c) && c.Outcome.Good() {
+			good = append(good, c.Service().Seconds())
+		}
+	}
+	return f.refusedLike(latenciesOf(good), latenciesOf(usual))
 }
 
 // unexpected reports whether c got an unexpected answer, or was cut off: limiters reject with 429 and 503, and some

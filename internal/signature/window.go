@@ -61,9 +61,20 @@ func (f *features) bursty() bool { return f.separation < -0.8 }
 func (f *features) findTurns() {
 	steady := float64(f.n) > 0.9*f.window.Rate*f.seconds() // else less is offered while calls are refused
 	if f.turn, _, _, f.turns = Cycle(f.done); f.turns == 0 && f.rejected > 0 && steady {
-		f.turn, _, _, f.turns = Cycle(f.accepted)
+		f.turn, _, _, f.turns = Cycle(f.acceptances())
 		f.inGroups = f.turns > 0 && math.Abs(f.turn/f.acceptance.p50-1) < 0.1 && f.acceptance.p90 < 1.1*f.acceptance.p10
 	}
+}
+
+// acceptances are when the good calls of the window were sent, ascending, s.
+func (f *features) acceptances() (sent []float64) {
+	for c := range f.due() {
+		if !c.Outstanding(f.Now) && c.Sent != 0 && c.Outcome.Good() {
+			sent = append(sent, c.Sent.Seconds())
+		}
+	}
+	slices.Sort(sent)
+	return sent
 }
 
 // alike reports whether no number differs from the median by more than a share of it.
