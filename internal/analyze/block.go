@@ -21,7 +21,6 @@ type extract struct {
 	// counted are the calls by operation, seconds the length of the window in which they came.
 	counted []counted
 	seconds float64
-	turns   bool // the treatments took turns
 	audit   audited
 	opinion signature.GeneratorOpinion
 }

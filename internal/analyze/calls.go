@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"tare/internal/hist"
 	"tare/internal/load"
@@ -54,7 +53,7 @@ func (a *analysis) calls(t *record.Trial) (*extract, error) {
 	if err := t.EachCalls(g.take); err != nil {
 		return nil, err
 	}
-	x.seconds, x.turns = g.length().Seconds(), g.turns != nil
+	x.seconds = g.turns.length().Seconds()
 	all := a.measureCalls(x, g)
 	x.audit = g.audit()
 	x.opinion = a.trialOpinion(t, g, all, &x.audit)
@@ -139,7 +138,7 @@ func (s *slots) of(operation uint8) int {
 type gathering struct {
 	trial   *record.Trial
 	window  load.Segment
-	turns   *turns // nil: the treatment had the window for itself
+	turns   turns
 	slots   *slots
 	per     []gathered // by slot
 	auditor signature.Auditor
@@ -157,7 +156,7 @@ type gathered struct {
 
 func newGathering(t *record.Trial, w load.Segment) *gathering {
 	g := &gathering{
-		trial: t, window: w, turns: turnsOf(t), slots: newSlots(t), auditor: signature.Auditor{Now: math.MaxInt64},
+		trial: t, window: w, turns: turnsOf(t, w), slots: newSlots(t), auditor: signature.Auditor{Now: math.MaxInt64},
 	}
 	for _, name := range g.slots.names {
 		g.per = append(g.per, gathered{counted: newCounted(name)})
@@ -174,7 +173,7 @@ func (g *gathering) take(calls []load.Call) {
 			g.per = append(g.per, gathered{counted: newCounted(g.slots.names[k])})
 		}
 		x := &g.per[k]
-		round, settled, due := g.due(c)
+		round, settled, due := g.turns.of(c.Intended)
 		if g.ended(c, due) {
 			x.good++
 		}
@@ -199,7 +198,7 @@ func (g *gathering) take(calls []load.Call) {
 		if c.Done == 0 {
 			continue
 		}
-		if g.turns != nil {
+		if g.turns.taken {
 			x.rounds.add(round, c.Response())
 		}
 		g.seconds += c.Response().Seconds()
@@ -207,42 +206,22 @@ func (g *gathering) take(calls []load.Call) {
 	}
 }
 
-// due reports whether a call was due in the window and, where treatments take turns, in a turn of this one: in which,
-// and whether its times count.
-func (g *gathering) due(c *load.Call) (round int, settled, ok bool) {
-	if c.Intended < g.window.Start || c.Intended >= g.window.End {
-		return 0, false, false
-	}
-	if g.turns == nil {
-		return 0, true, true
-	}
-	return g.turns.of(c.Intended)
-}
-
 // ended reports whether a good call ended in the window. Of turns it counts if it was due in one.
 func (g *gathering) ended(c *load.Call, due bool) bool {
 	if c.Done == 0 || !c.Outcome.Good() {
 		return false
 	}
-	if g.turns != nil {
+	if g.turns.taken {
 		return due
 	}
 	return c.Done >= g.window.Start && c.Done < g.window.End
-}
-
-// length is how long the treatment was called.
-func (g *gathering) length() time.Duration {
-	if g.turns != nil {
-		return g.turns.length()
-	}
-	return g.window.End - g.window.Start
 }
 
 // audit judges the generator by the calls, and by what only the runner knew. Where treatments take turns, a delay of
 // the host meets few of them, which the medians over rounds ignore: then lateness alone spoils nothing.
 func (g *gathering) audit() audited {
 	out := g.auditor.Audit(0).OnTime()
-	if g.turns != nil && !out.Valid && out.AchievedRatio >= sentShare {
+	if g.turns.taken && !out.Valid && out.AchievedRatio >= sentShare {
 		out.Valid, out.Reason = true, ""
 	}
 	for _, x := range g.trial.Generator {
@@ -282,7 +261,7 @@ func (a *analysis) callMeasures(x *extract, operation string, t *gathered, all *
 		if m.Name == metric.Response.Name || asked {
 			one.of, one.samples = "calls", []blockSample{s}
 		}
-		if m.Name == metric.Response.Name && x.turns {
+		if m.Name == metric.Response.Name && len(t.rounds) > 0 {
 			one.rounds = []rounds{t.rounds}
 		}
 	}

@@ -4,25 +4,27 @@ import (
 	"sort"
 	"time"
 
+	"tare/internal/load"
 	"tare/internal/record"
 )
 
-// turns are the turns of a treatment in one block.
+// turns are the parts of a window in which the treatment was called: all of it, where treatments have trials.
 type turns struct {
 	list   []record.Turn // in order, apart from each other
 	settle time.Duration
+	taken  bool // treatments took turns
 }
 
-// turnsOf returns the turns of a trial; nil: its treatment had a trial for itself. Turns that overlap, as a damaged
-// record may have them, are left out.
-func turnsOf(t *record.Trial) *turns {
+// turnsOf returns the turns of a trial in its window. Turns that overlap, as a damaged record may have them, are left
+// out.
+func turnsOf(t *record.Trial, w load.Segment) turns {
 	if t.Window == nil || len(t.Window.Turns) == 0 {
-		return nil
+		return turns{list: []record.Turn{{Start: w.Start, End: w.End}}}
 	}
-	out := &turns{settle: t.Window.Settle}
-	end := t.Window.Start
+	out := turns{settle: t.Window.Settle, taken: true}
+	end := w.Start
 	for _, x := range t.Window.Turns {
-		if x.Start < end || x.End <= x.Start || x.End > t.Window.End {
+		if x.Start < end || x.End <= x.Start || x.End > w.End {
 			x.Start, x.End = end, end // it keeps its place among the rounds, and has no calls
 		}
 		end = x.End

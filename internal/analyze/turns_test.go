@@ -182,7 +182,8 @@ func TestDamagedTurns(t *testing.T) {
 		{{Start: 0, End: 2 * sec}, {Start: 9 * sec, End: 20 * sec}},
 		{{Start: math.MinInt64, End: math.MaxInt64}},
 	} {
-		x := turnsOf(&record.Trial{Window: &record.Window{Start: sec, End: 10 * sec, Turns: list}})
+		w := load.Segment{Start: sec, End: 10 * sec}
+		x := turnsOf(&record.Trial{Window: &record.Window{Start: w.Start, End: w.End, Turns: list}}, w)
 		last := time.Duration(0)
 		for _, one := range x.list {
 			if one.End < one.Start || one.Start < last {

@@ -62,39 +62,28 @@ func (s *stream) run(ctx context.Context, g *segment, poll time.Duration, stop f
 		g.stride = uint64(a.Callers)
 		g.base = (*next + g.stride - 1) / g.stride * g.stride
 	}
-	if g.drains {
-		return s.turn(ctx, g, poll, stop)
+	var before Meter
+	if !g.drains { // turns are many, and each is short: what the generator spent on one is not read
+		before = s.Meter()
 	}
-	before := s.Meter()
 	g.start = s.clock.now() + int64(lead)
 	s.engine.begin(g)
 	stopped, err := s.watch(ctx, g.ended, poll, stop)
 	s.engine.end(g)
 	<-g.ended
+	*next = max(*next, g.next)
+	out := Segment{Start: time.Duration(g.start), Offered: g.offered, Sent: g.sent, Stopped: stopped}
+	if g.drains {
+		out.End = s.Now()
+		return out, err
+	}
 	end := g.start + g.length
 	if stopped || err != nil {
 		end = min(end, s.clock.now())
 	}
-	*next = max(*next, g.next)
 	after := s.Meter()
-	return Segment{
-		Start: time.Duration(g.start), End: time.Duration(end), Offered: g.offered, Sent: g.sent, Stopped: stopped,
-		CPU: after.cpu - before.cpu, Effort: after.Since(&before),
-	}, err
-}
-
-// turn runs the segment of one arm among others. There are many of them, and each is short: what the generator spent on
-// it is not read.
-func (s *stream) turn(ctx context.Context, g *segment, poll time.Duration, stop func() bool) (Segment, error) {
-	g.start = s.clock.now() + int64(lead)
-	s.engine.begin(g)
-	stopped, err := s.watch(ctx, g.ended, poll, stop)
-	s.engine.end(g)
-	<-g.ended
-	s.next[g.arm] = max(s.next[g.arm], g.next)
-	return Segment{
-		Start: time.Duration(g.start), End: s.Now(), Offered: g.offered, Sent: g.sent, Stopped: stopped,
-	}, err
+	out.End, out.CPU, out.Effort = time.Duration(end), after.cpu-before.cpu, after.Since(&before)
+	return out, err
 }
 
 // watch calls stop every poll until the segment has ended.

@@ -25,13 +25,9 @@ func (a *Arm) OpenStream(ctx context.Context, seed uint64, keepCalls bool) (*Str
 		return nil, err
 	}
 	cfg.Seed, cfg.KeepCalls = seed, keepCalls
-	open := load.Open
-	if a.Open != nil {
-		open = a.Open
-	}
-	s, err := open(ctx, cfg)
+	s, err := a.open(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open the load stream: %w", err)
+		return nil, err
 	}
 	a.breaches.follow(s)
 	if a.Load.Abort != nil {
@@ -41,6 +37,19 @@ func (a *Arm) OpenStream(ctx context.Context, seed uint64, keepCalls bool) (*Str
 	return &Stream{
 		Stream: s, Keys: cfg.Endpoint.Keys, Multiplexed: secure != nil && slices.Contains(secure.NextProtos, "h2"),
 	}, nil
+}
+
+// open opens a stream of load.
+func (x *Stage) open(ctx context.Context, cfg load.Config) (load.Stream, error) {
+	open := load.Open
+	if x.Open != nil {
+		open = x.Open
+	}
+	s, err := open(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open the load stream: %w", err)
+	}
+	return s, nil
 }
 
 // endpoint returns where the target's operations go over the wire; nil: nowhere.

@@ -2,10 +2,7 @@ package run
 
 import (
 	"context"
-	"fmt"
-	"net/netip"
 	"slices"
-	"sort"
 
 	"tare/internal/load"
 	"tare/internal/metric"
@@ -16,17 +13,14 @@ import (
 // Turns is one stream of load that arms share. They are called in turns.
 type Turns struct {
 	load.Stream
-	arms    []*Arm
-	firstOp []int // of each arm among the operations of the stream, and their number at the end
-	keys    []int
-	brakes  []brake // of each arm; nil: nothing aborts the run
-	// endpoints are the addresses of the arms; the zero value for Go calls.
-	endpoints []netip.AddrPort
+	firstOp   []int           // of each arm among the operations of the stream, and their number at the end
+	endpoints []load.Endpoint // of each arm; the zero value for Go calls
+	brakes    []brake         // of each arm; nil: nothing aborts the run
 }
 
 // OpenTurns opens one stream of load to several arms. seed draws the mix of operations, which is the same for all arms.
 func OpenTurns(ctx context.Context, arms []*Arm, seed uint64) (*Turns, error) {
-	out := &Turns{arms: arms, firstOp: []int{0}}
+	out := &Turns{firstOp: []int{0}}
 	cfg := arms[0].Load.Config
 	for i, a := range arms {
 		one, err := a.streamConfig()
@@ -38,16 +32,12 @@ func OpenTurns(ctx context.Context, arms []*Arm, seed uint64) (*Turns, error) {
 		}
 		cfg.Arms = append(cfg.Arms, load.Arm{Endpoint: one.Endpoint, Operations: one.Operations})
 		out.firstOp = append(out.firstOp, out.firstOp[i]+len(one.Operations))
-		out.keys, out.endpoints = append(out.keys, max(1, one.Endpoint.Keys)), append(out.endpoints, one.Endpoint.Addr)
+		out.endpoints = append(out.endpoints, one.Endpoint)
 	}
 	cfg.Seed, cfg.KeepCalls = seed, true
-	open := load.Open
-	if arms[0].Open != nil {
-		open = arms[0].Open
-	}
-	s, err := open(ctx, cfg)
+	s, err := arms[0].open(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open the load stream: %w", err)
+		return nil, err
 	}
 	for _, a := range arms {
 		a.breaches.follow(s)
@@ -69,8 +59,8 @@ func (t *Turns) Harmed(arm int, from, to *load.Progress) error {
 
 // Shared reports whether an arm's target may be another arm's, too: both have one address, or none.
 func (t *Turns) Shared(arm int) bool {
-	for k := range t.arms {
-		if k != arm && t.endpoints[k] == t.endpoints[arm] {
+	for k := range t.endpoints {
+		if k != arm && t.endpoints[k].Addr == t.endpoints[arm].Addr {
 			return true
 		}
 	}
@@ -78,7 +68,7 @@ func (t *Turns) Shared(arm int) bool {
 }
 
 // Keys returns the number of identities of an arm's callers.
-func (t *Turns) Keys(arm int) int { return t.keys[arm] }
+func (t *Turns) Keys(arm int) int { return max(1, t.endpoints[arm].Keys) }
 
 // OfArm returns the calls of one arm, with the numbers that its operations have in the arm.
 func (t *Turns) OfArm(arm int, calls []load.Call) []load.Call {
@@ -106,8 +96,8 @@ func (t *Turns) CellsOf(arm int, cells []load.Cell) []load.Cell {
 
 // own returns the number that an operation of the stream has in an arm; ok is false if it is another arm's.
 func (t *Turns) own(arm, operation int) (op int, ok bool) {
-	of := sort.SearchInts(t.firstOp, operation+1) - 1
-	return operation - t.firstOp[arm], of == arm
+	first, end := t.firstOp[arm], t.firstOp[arm+1]
+	return operation - first, first <= operation && operation < end
 }
 
 // A Spending is the CPU time that the processes of an arm use in its turns, by subject. The processes of two arms may

@@ -47,12 +47,17 @@ func steady(ctx context.Context, a *run.Arm) (err error) {
 // warmUp returns the length of a trial's warm-up: long enough for every identity to call once, so that opening the
 // connections of a thousand callers is not part of the window.
 func warmUp(l *run.Load, keys int) time.Duration {
-	warm := max(l.Duration/warmUpShare, leastWarmUp, workerRamp(l))
-	if keys > 1 && l.Rate > 0 {
-		gap := max(time.Duration(float64(time.Second)/l.Rate), growGap)
-		warm = max(warm, time.Duration(keys)*gap*5/4) // arrivals may be random
+	return min(max(l.Duration/warmUpShare, leastWarmUp, workerRamp(l), allCall(l, keys)), mostWarmUp)
+}
+
+// allCall returns how long it takes until every one of several identities has called once; 0 for one, and in a closed
+// loop.
+func allCall(l *run.Load, keys int) time.Duration {
+	if keys <= 1 || l.Rate <= 0 {
+		return 0
 	}
-	return min(warm, mostWarmUp)
+	gap := max(time.Duration(float64(time.Second)/l.Rate), growGap)
+	return time.Duration(keys) * gap * 5 / 4 // arrivals may be random
 }
 
 // window offers the measured load, waits until its last call has ended, and records it. The probes are read right

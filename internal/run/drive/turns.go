@@ -78,31 +78,24 @@ func (x *blocks) inTurns(ctx context.Context, b int, arms []*run.Arm, layout des
 // warmUp calls every arm for a while, which does not count: connections are opened, and every identity calls once.
 func (t *turning) warmUp(ctx context.Context) error {
 	for _, k := range t.rng.Perm(len(t.arms)) {
-		d := t.layout.Length
-		if keys := t.Keys(k); keys > 1 && t.load.Rate > 0 {
-			gap := max(time.Duration(float64(time.Second)/t.load.Rate), growGap)
-			d = min(max(d, time.Duration(keys)*gap*5/4), mostWarmUp)
-		}
+		d := max(t.layout.Length, min(allCall(t.load, t.Keys(k)), mostWarmUp))
 		if _, err := t.offer(ctx, k, d, t.seed+1); err != nil {
 			return fmt.Errorf("warm-up of %s: %w", t.arms[k].Trial.Treatment, err)
 		}
 	}
-	t.take(func(*turningArm, []load.Cell) error { return nil }) //nolint:errcheck // nothing can fail
+	t.take()
 	return nil
 }
 
-// take gives each arm the histograms of its calls since the last take.
-func (t *turning) take(f func(a *turningArm, own []load.Cell) error) error {
-	cells := t.Take()
-	var err error
+// take returns the histograms of each arm's calls since the last take, and accounts for their answers.
+func (t *turning) take() [][]load.Cell {
+	cells, out := t.Take(), make([][]load.Cell, len(t.arms))
 	for k, a := range t.arms {
-		own := t.CellsOf(k, cells)
-		if a.account != nil {
-			a.account.Count(own)
+		if out[k] = t.CellsOf(k, cells); a.account != nil {
+			a.account.Count(out[k])
 		}
-		err = errors.Join(err, f(a, own))
 	}
-	return err
+	return out
 }
 
 // begin reads what the targets count and use, before the first turn.
@@ -161,10 +154,7 @@ func (t *turning) end(ctx context.Context, start time.Duration, effort *load.Eff
 			err = errors.Join(err, a.seen(ctx))
 		}
 	}
-	calls := t.Calls(start)
-	err = errors.Join(err, t.take(func(a *turningArm, own []load.Cell) error {
-		return a.Writer.Cells(a.Trial.Treatment, a.Trial.Block, own)
-	}))
+	calls, cells := t.Calls(start), t.take()
 	for k, a := range t.arms {
 		w := record.Window{
 			Treatment: a.Trial.Treatment, Block: a.Trial.Block, Start: start, End: end, Turns: a.turns,
@@ -175,8 +165,8 @@ func (t *turning) end(ctx context.Context, start time.Duration, effort *load.Eff
 		if effort != nil {
 			g.CPUSeconds = effort.CPU
 		}
-		own := t.OfArm(k, calls)
-		err = errors.Join(err, a.Writer.Window(w), a.Writer.Calls(w.Treatment, w.Block, own), a.Record(g, a.held))
+		err = errors.Join(err, a.Writer.Cells(w.Treatment, w.Block, cells[k]), a.Writer.Window(w),
+			a.Writer.Calls(w.Treatment, w.Block, t.OfArm(k, calls)), a.Record(g, a.held))
 		if a.account != nil {
 			err = errors.Join(err, a.account.Close(ctx, 0))
 		}

@@ -66,13 +66,10 @@ func TestCallsTakeTurns(t *testing.T) {
 
 // TestATargetThatHangsInTurns has fewer rounds, the same number in all arms.
 func TestATargetThatHangsInTurns(t *testing.T) {
-	s := &hangingTarget{}
-	req, open := start(t, &s.exactTarget, run.Blocks{Most: 1})
-	req.Area = openedArea{Area: &s.exactTarget, target: s}
-	req.Load = run.Load{
+	req, open := startHanging(t, 1, run.Load{
 		Config: load.Config{Engine: load.Std, Timeout: 200 * time.Millisecond, MaxConns: 8}, Rate: 200,
 		Turns: &design.Turns{Length: 10 * time.Millisecond, Rounds: 20},
-	}
+	})
 	if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
 		t.Fatal(status, err)
 	}
@@ -87,14 +84,11 @@ func TestATargetThatHangsInTurns(t *testing.T) {
 
 // TestATargetThatSuffersInTurns ends the run, though the other targets answer well.
 func TestATargetThatSuffersInTurns(t *testing.T) {
-	s := &hangingTarget{}
-	req, open := start(t, &s.exactTarget, run.Blocks{Most: 3})
-	req.Area = openedArea{Area: &s.exactTarget, target: s}
-	req.Load = run.Load{
+	req, open := startHanging(t, 3, run.Load{
 		Config: load.Config{Engine: load.Std, Timeout: 50 * time.Millisecond, MaxConns: 8}, Rate: 500,
 		Turns: &design.Turns{Length: 20 * time.Millisecond, Rounds: 50},
 		Abort: &run.Abort{Share: 0.5, For: 300 * time.Millisecond},
-	}
+	})
 	status, err := Do(t.Context(), req)
 	if status != record.Errored || !errors.Is(err, run.ErrAborted) {
 		t.Errorf("%v, %v", status, err)
@@ -102,6 +96,15 @@ func TestATargetThatSuffersInTurns(t *testing.T) {
 	if n := len(open().Trials); n != len(threeArms) {
 		t.Errorf("%d trials", n)
 	}
+}
+
+// startHanging is start for a hangingTarget.
+func startHanging(t *testing.T, blocks int, l run.Load) (run.Request, func() *record.Record) {
+	t.Helper()
+	s := &hangingTarget{}
+	req, open := start(t, &s.exactTarget, run.Blocks{Most: blocks})
+	req.Area, req.Load = openedArea{Area: &s.exactTarget, target: s}, l
+	return req, open
 }
 
 // A hangingTarget does not answer under one treatment.
