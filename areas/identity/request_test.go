@@ -58,8 +58,8 @@ func bodyFile(t *testing.T, text string) string {
 	return path
 }
 
-// TestBodyFiles: what a file holds is sent as it is, without line ends, and braces in it are no placeholders. The type
-// of the body is that of the whole.
+// TestBodyFiles: what a file holds is sent as it is, without line ends, and braces in it are no placeholders. The
+// media type is chosen by the body with the files in it.
 func TestBodyFiles(t *testing.T) {
 	var good atomic.Int64
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

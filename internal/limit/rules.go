@@ -169,12 +169,13 @@ func limiter(f *facts) *Verdict {
 	switch f.Signature.Class { //nolint:exhaustive // the others are no limits on the rate
 	case signature.TokenBucket, signature.FixedWindow, signature.Penalty, signature.QuotaHang:
 	case signature.Unknown:
-		if seen := f.allowance(); idle == "" && seen != "" {
+		if idle != "" {
+			break
+		}
+		if seen := f.allowance(); seen != "" {
 			return likely(RateLimit, f.setting(), seen)
 		}
-		if idle == "" {
-			return nil
-		}
+		return nil
 	default:
 		return nil
 	}

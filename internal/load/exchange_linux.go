@@ -12,8 +12,8 @@ import (
 // with its errno, even if the connection had been idle and the target may never have seen the request: timed calls are
 // never retried. An orderly close before the response is complete is Failed, since the target chose it.
 
-// prepare renders the request of c into s.out for immediate sending on conn. It returns false if there is none: the
-// call has then ended.
+// prepare renders the request of c into s.out for immediate sending on conn. It returns false if the operation
+// renders none, or it could not be encrypted: the call has then ended.
 func (s *shard) prepare(conn *conn, c *liveCall) bool {
 	s.out = s.cfg.Operations[c.op].Wire.Render(s.out[:0], c.i)
 	if len(s.out) == 0 {

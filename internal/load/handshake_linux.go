@@ -55,7 +55,7 @@ func (h *handshaking) fail(why error) {
 	h.more.Signal()
 }
 
-// fetch waits for bytes, or for the reason why there are none.
+// fetch waits until bytes have arrived, or returns why none will arrive.
 func (h *handshaking) fetch() ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -23,7 +23,7 @@ func turnBlocks(ctx context.Context, s Study, name string, c turnCase, n int, of
 }
 
 func treatedRatio(b *[turnArms]armBlock) float64 {
-	return MedianOfRounds().of(&b[baseArm], &b[treatedArm])
+	return RelativeMedians().of(&b[baseArm], &b[treatedArm])
 }
 
 // held is the share of comparisons whose interval holds the truth after n blocks.

@@ -25,8 +25,8 @@ func TestTurnsFalse(t *testing.T) {
 	} {
 		const n = 120
 		of := turnCase{host: c.host, service: c.service, plan: usualTurns(), treated: times(1 + turnEffect)}
-		tallies, err := tallyTurns(t.Context(), smallStudy(n), of, []BlockValue{MedianOfRounds(), MeanOfAll()}, []int{10, 20},
-			math.Log1p(turnEffect))
+		values := []BlockValue{RelativeMedians(), MeanOfAll()}
+		tallies, err := tallyTurns(t.Context(), smallStudy(n), of, values, []int{10, 20}, math.Log1p(turnEffect))
 		if err != nil {
 			t.Fatal(err)
 		}

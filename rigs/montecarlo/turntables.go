@@ -85,7 +85,7 @@ func (t *turnTally) firstLooks() float64 {
 	return (t.at(t.excluded, 0) + t.at(t.excluded, 1) + t.at(t.excluded, 2)) / shortLooks
 }
 
-// powerTable shows half widths and power of values, the first of which is that of number first in the grid.
+// powerTable shows half widths and power of some values of the grid: number first and those that follow it.
 func (g turnGrid) powerTable(of string, values []BlockValue, first int) Table {
 	t := Table{
 		Title: "Turns: half widths and power, " + of,
@@ -139,7 +139,7 @@ func TurnsErrorTable(ctx context.Context, s Study) (Table, error) {
 			"the treatment before it stops.", errorRepetitions, 100*turnEffect),
 		Columns: []string{"metric", "host", "10 blocks", "20", "40", "80", "160", "stopped", "found"},
 	}
-	g, err := runGrid(ctx, s, []BlockValue{MedianOfRounds(), MeanOfAll()})
+	g, err := runGrid(ctx, s, []BlockValue{RelativeMedians(), MeanOfAll()})
 	if err != nil {
 		return t, err
 	}

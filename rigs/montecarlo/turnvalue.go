@@ -13,8 +13,8 @@ type BlockValue struct {
 	of   func(base, treated *armBlock) float64
 }
 
-// MedianOfRounds is the way that tare uses for the median.
-func MedianOfRounds() BlockValue {
+// RelativeMedians is the way that tare uses for the median.
+func RelativeMedians() BlockValue {
 	return BlockValue{
 		"**ratio of medians of all calls, relative to the lower of their round's turn medians**",
 		func(x, y *armBlock) float64 {
@@ -27,7 +27,7 @@ func MedianOfRounds() BlockValue {
 // MedianValues are ways to compare medians.
 func MedianValues() []BlockValue {
 	return []BlockValue{
-		MedianOfRounds(),
+		RelativeMedians(),
 		{"the same, relative to the mean of their round's turn medians", relativeToMean},
 		{"ratio of medians of all calls", func(x, y *armBlock) float64 { return pooledRatio(x, y, 0.5) }},
 		{"median over rounds of log ratios of turn medians", func(x, y *armBlock) float64 {
@@ -101,10 +101,10 @@ func relativeToMean(x, y *armBlock) float64 {
 	return math.Log(stat.Median(of[1]) / stat.Median(of[0]))
 }
 
-// lateRules are ways to treat a late generator, all with MedianOfRounds.
+// lateRules are ways to treat a late generator, all with RelativeMedians.
 func lateRules() []BlockValue {
 	return []BlockValue{
-		{"**no rule**", MedianOfRounds().of},
+		{"**no rule**", RelativeMedians().of},
 		{"rounds with a late call left out", func(x, y *armBlock) float64 {
 			v, _ := stat.RoundRatio(onTime(x), onTime(y))
 			return v
@@ -114,7 +114,7 @@ func lateRules() []BlockValue {
 			if max(x.lateShare(), y.lateShare()) > most {
 				return math.NaN()
 			}
-			return MedianOfRounds().of(x, y)
+			return RelativeMedians().of(x, y)
 		}},
 	}
 }
