@@ -15,7 +15,6 @@ func (e *std) exchange(ctx context.Context, w *worker, c *goCall, op *Operation)
 	if len(w.request) == 0 {
 		return ending{outcome: Failed, cause: CauseRequest, at: e.clock.now()}
 	}
-	c.key = e.cfg.at.key(c.rec.Operation, op.Wire, c.i)
 	if e.modern != nil && !e.modern.refused[c.key].Load() {
 		return e.modern.exchange(ctx, w, c, op)
 	}

@@ -267,15 +267,19 @@ func (e *std) nextFor(w *worker) (c *goCall, more bool) {
 func (e *std) perform(w *worker, c *goCall) {
 	ctx, cancel := context.WithCancel(e.base)
 	defer cancel()
+	op, key := &e.cfg.Operations[c.rec.Operation], 0
+	if op.Call == nil {
+		key = e.cfg.at.key(c.rec.Operation, op.Wire, c.i)
+	}
 	e.mu.Lock()
-	c.cancel = cancel
+	c.cancel, c.key = cancel, key
 	ended := c.ended
 	e.mu.Unlock()
 	if ended {
 		return
 	}
 	var r ending
-	if op := &e.cfg.Operations[c.rec.Operation]; op.Call != nil {
+	if op.Call != nil {
 		r = e.invoke(ctx, op, c)
 	} else {
 		r = e.exchange(ctx, w, c, op)
