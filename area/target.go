@@ -26,6 +26,9 @@ type Can struct {
 	Enter, Leave func(ctx context.Context, t Treatment) error
 	// Endpoint is where Wire operations go.
 	Endpoint func(t Treatment) (*Endpoint, error)
+	// Renew ends what the target started for a treatment and starts it afresh, in the state that Prepare left, at the same
+	// addresses; it reports whether there is such a thing. Enter and Verify follow. nil: the target starts nothing.
+	Renew func(ctx context.Context, t Treatment) (bool, error)
 	// Probes read what the target uses.
 	Probes func(t Treatment) []Probe
 	// Notes are limits of this target that every report must carry: "control plane only".

@@ -61,6 +61,48 @@ func TestKilledServerIsRestarted(t *testing.T) {
 	}
 }
 
+// TestRenewedProcessesServeOn: the decision point and the enforcement point before it are other processes at the same
+// addresses, a keeper watches them as before, and no restart is reported.
+func TestRenewedProcessesServeOn(t *testing.T) {
+	for name, enforcer := range map[string]*Enforcer{"alone": nil, "behind an enforcement point": {}} {
+		t.Run(name, func(t *testing.T) {
+			spec := embedded(engine.Cedar, Planted{})
+			spec.Policies, spec.Embedded.Enforcer = 3, enforcer
+			tg, j := prepared(t, spec)
+			p := tg.arm(standard.ID)
+			before, _ := p.latest()
+			front, addr, pdp, open := p.front, p.addr(), p.config.Addr, len(j.Pending())
+			if did, err := tg.Can().Renew(t.Context(), standard); !did || err != nil {
+				t.Fatal(did, err)
+			}
+			after, down := p.latest()
+			if after.PID == before.PID || down || p.addr() != addr || after.ready.Addr != pdp {
+				t.Errorf("pid %d → %d, address %v → %v, %s → %s", before.PID, after.PID, addr, p.addr(), pdp, after.ready.Addr)
+			}
+			if enforcer != nil && p.front.PID == front.PID {
+				t.Errorf("the enforcement point is process %d still", front.PID)
+			}
+			for _, step := range []func(context.Context, design.Treatment) error{tg.Enter, tg.Verify, tg.Leave} {
+				if err := step(t.Context(), standard); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := len(j.Pending()); n != open {
+				t.Errorf("%d processes are journaled as living, want %d", n, open)
+			}
+			if notes := strings.Join(tg.Notes(), "\n"); strings.Contains(notes, "started again") {
+				t.Errorf("notes %s", notes)
+			}
+			if err := after.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			for p.restarted() == 0 && t.Context().Err() == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
 // TestRestartsAreLimited: a decision point that keeps ending is an error in the end, not an endless loop.
 func TestRestartsAreLimited(t *testing.T) {
 	ends := []time.Time{}

@@ -30,6 +30,29 @@ func (p *arm) startKeeper() {
 	p.stopKeeper = func() { cancel(); <-done }
 }
 
+// renew replaces the decision point and, if there is one, the enforcement point before it. The keeper does not see it.
+func (p *arm) renew(ctx context.Context) error {
+	p.stopKeeper()
+	defer p.startKeeper()
+	if c, down := p.latest(); !down {
+		if err := c.Stop(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := p.spawn(ctx); err != nil {
+		return err
+	}
+	if p.enforcer != nil {
+		if err := p.front.Stop(ctx); err != nil {
+			return err
+		}
+		if _, err := p.startEnforcer(ctx, p.session.Addr); err != nil {
+			return err
+		}
+	}
+	return p.await(ctx)
+}
+
 // keepRunning waits for the end of one child after another, and starts the next.
 func (p *arm) keepRunning(ctx context.Context) {
 	var ends []time.Time

@@ -58,6 +58,15 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	return p.running(ctx)
 }
 
+// Renew is area.Can.Renew. It leaves JVMs alone, which would have to be warmed up again.
+func (t *target) Renew(ctx context.Context, tr design.Treatment) (bool, error) {
+	p, err := t.arms.Of(tr)
+	if err != nil || p.url != nil || p.launch.Java {
+		return false, err
+	}
+	return true, p.renew(ctx)
+}
+
 // Leave implements area.Target. It reports a decision point that does not stay up.
 func (t *target) Leave(_ context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
@@ -109,6 +118,6 @@ func (t *target) Close(ctx context.Context) error { return t.arms.Close(ctx) }
 func (t *target) Can() area.Can {
 	return area.Can{
 		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
-		Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe,
+		Renew: t.Renew, Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe,
 	}
 }

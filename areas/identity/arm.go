@@ -199,23 +199,51 @@ func (p *arm) watch() {
 	p.stopWatch = func() { cancel(); <-done }
 }
 
-// restart replaces the endpoint by a new process at the same address; its cache and all connections are lost.
+// restart replaces the endpoint, as a supervisor does.
 func (p *arm) restart(ctx context.Context) error {
+	if err := p.replace(ctx, false); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.restarts++
+	return nil
+}
+
+// replace replaces the endpoint by a new process at the same address; its cache and all connections are lost. So is,
+// if both are replaced, what the token service remembers.
+func (p *arm) replace(ctx context.Context, both bool) error {
 	p.setRestarting(true)
 	defer p.setRestarting(false)
-	old := p.child(serverEndpoint)
-	if err := old.stop(ctx); err != nil {
+	if err := p.child(serverEndpoint).stop(ctx); err != nil {
 		return err
+	}
+	if both {
+		if err := p.child(serverSTS).stop(ctx); err != nil {
+			return err
+		}
+		c, err := p.launchSTS(ctx)
+		if err != nil {
+			return err
+		}
+		p.setChild(serverSTS, c)
 	}
 	c, err := p.launchEndpoint(ctx, p.addr.String())
 	if err != nil {
 		return err
 	}
+	p.setChild(serverEndpoint, c)
+	return nil
+}
+
+func (p *arm) setChild(name string, c *child) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.endpoint = c
-	p.restarts++
-	return nil
+	if name == serverSTS {
+		p.sts = c
+	} else {
+		p.endpoint = c
+	}
 }
 
 func (p *arm) setRestarting(on bool) {

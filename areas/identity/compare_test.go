@@ -169,6 +169,35 @@ func TestEnterWarmsARestartedCache(t *testing.T) {
 	}
 }
 
+// TestRenewedProcessesServeOn: both servers are other processes, the endpoint's at the same address, warm after Enter,
+// and no restart is reported.
+func TestRenewedProcessesServeOn(t *testing.T) {
+	spec := embedded("healthy")
+	spec.Identities = 30
+	tg, j := prepared(t, spec, standard)
+	p := tg.arm("default")
+	sts, endpoint, addr := p.sts.PID, p.endpoint.PID, p.addr
+	if did, err := tg.Can().Renew(t.Context(), standard); !did || err != nil {
+		t.Fatal(did, err)
+	}
+	if p.sts.PID == sts || p.endpoint.PID == endpoint || p.endpoint.ready.Addr != addr.String() {
+		t.Errorf("processes %d and %d after %d and %d, at %s after %s", p.sts.PID, p.endpoint.PID, sts, endpoint,
+			p.endpoint.ready.Addr, addr)
+	}
+	if n := len(j.Pending()); n != 2 {
+		t.Errorf("%d processes are journaled as living, want 2", n)
+	}
+	if misses, ok := probe.Find(runTrial(t, tg, standard, 60), serverEndpoint, probe.CacheMisses); !ok || misses != 0 {
+		t.Errorf("%v misses after Enter (%v)", misses, ok)
+	}
+	if err := tg.Verify(t.Context(), standard); err != nil {
+		t.Error(err)
+	}
+	if notes := strings.Join(tg.Notes(), "\n"); strings.Contains(notes, "restarted") {
+		t.Errorf("notes %s", notes)
+	}
+}
+
 // TestCachedAudiencesEndWithTheTrial: a trial does not find in the cache what the previous one left.
 func TestCachedAudiencesEndWithTheTrial(t *testing.T) {
 	spec := embedded("healthy")

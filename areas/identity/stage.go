@@ -54,11 +54,16 @@ func (p *arm) flush(ctx context.Context) error {
 
 // reboot replaces the endpoint. The stand-in for the kubelet must not do so at the same time.
 func (p *arm) reboot(ctx context.Context) error {
+	return p.paused(func() error { return p.restart(ctx) })
+}
+
+// paused lets do replace the endpoint while nobody watches whether it lives.
+func (p *arm) paused(do func() error) error {
 	if p.stopWatch != nil {
 		p.stopWatch()
 		defer p.watch()
 	}
-	return p.restart(ctx)
+	return do()
 }
 
 // counts is what the embedded servers count themselves. Those of an endpoint that was started anew begin at 0, so that

@@ -113,6 +113,15 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	return nil
 }
 
+// Renew is area.Can.Renew: the endpoint and the token service are other processes afterwards.
+func (t *target) Renew(ctx context.Context, tr design.Treatment) (bool, error) {
+	p, err := t.arms.Of(tr)
+	if err != nil || p.url != nil {
+		return false, err
+	}
+	return true, p.paused(func() error { return p.replace(ctx, true) })
+}
+
 // Leave implements area.Target. It reports a server that has ended by itself meanwhile.
 func (t *target) Leave(_ context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
@@ -173,6 +182,6 @@ func (t *target) Can() area.Can {
 	return area.Can{
 		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
 		Trespass: t.Trespasses, Conditions: t.Conditions, Stage: t.Stage, Observe: t.Observe,
-		Levers: t.Levers,
+		Levers: t.Levers, Renew: t.Renew,
 	}
 }

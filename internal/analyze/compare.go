@@ -95,6 +95,11 @@ func (a *analysis) design(c *comparison) {
 		out.Turn, out.Rounds = t.Length.Seconds(), t.Rounds
 	}
 	out.Trials = p.Load.NoTurns
+	for b, trials := range trialsByBlock(a.rec.Trials) {
+		if slices.Contains(c.blocks, b) && renewed(trials) {
+			out.Renewed++
+		}
+	}
 	if out.Planned == 0 && len(c.arms) > 0 {
 		out.Planned = len(p.Trials) / len(c.arms)
 	}
@@ -108,6 +113,16 @@ func (a *analysis) design(c *comparison) {
 		}
 	}
 	a.rep.Design = out
+}
+
+// renewed reports whether what a treatment of a block needs was started afresh for it.
+func renewed(trials map[string]*record.Trial) bool {
+	for _, t := range trials {
+		if t.Renewed {
+			return true
+		}
+	}
+	return false
 }
 
 // baselineOf is the treatment that t is compared with: with factors that are crossed, the one at the same levels of

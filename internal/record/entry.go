@@ -238,6 +238,8 @@ type TrialBegin struct {
 	// Answers are the expected answer of each operation, CauseAnswers the answers that have causes; see load.Operation.
 	Answers      []string   `json:"answers,omitempty"`
 	CauseAnswers [][]string `json:"cause_answers,omitempty"`
+	// Renewed: what tare started for the treatment was started afresh before this trial.
+	Renewed bool `json:"renewed,omitempty"`
 }
 
 // Step is an entry of a question's own. Its payload is opaque here: the question's package encodes and decodes it.

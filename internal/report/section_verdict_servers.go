@@ -34,12 +34,12 @@ func (r *Report) serverSentence(e *Effect) string {
 	switch {
 	case e.Lo > 0:
 		return name + " is " + strings.TrimPrefix(e.size(), "+") + " slower than " + base + " " + e.interval() + medians +
-			"." + beyondMargin(e)
+			"." + beyondMargin(e) + r.ofProcesses(e)
 	case e.Hi < 0:
 		faster := *e
 		faster.Estimate, faster.Lo, faster.Hi = -e.Estimate, -e.Hi, -e.Lo
 		return name + " is " + strings.TrimPrefix(faster.size(), "+") + " faster than " + base + " " + faster.interval() +
-			medians + "." + beyondMargin(e)
+			medians + "." + beyondMargin(e) + r.ofProcesses(e)
 	case e.Verdict == Equivalent:
 		return name + " is neither slower nor faster than " + base + " by more than the margin of " + axisShare(*e.Margin) +
 			": " + e.Change() + medians + "."
@@ -67,6 +67,19 @@ func (r *Report) medians(e *Effect) string {
 		}
 	}
 	return ""
+}
+
+// smallDifference is an effect up to which the difference may be one of two processes of the same program.
+const smallDifference = 0.05
+
+// ofProcesses says that a small difference may not be one of the programs. It is empty where tare started them afresh
+// for the blocks, so that the interval includes what differs from process to process.
+func (r *Report) ofProcesses(e *Effect) string {
+	if r.Design.Renewed > 0 || math.Abs(e.Estimate) > smallDifference {
+		return ""
+	}
+	return " Two processes of one program can differ by as much for as long as they live: if these are two, start them again " +
+		"to see whether it stays."
 }
 
 // beyondMargin says how a difference that was seen lies to the margin.

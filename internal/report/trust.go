@@ -45,6 +45,9 @@ func (r *Report) layout() string {
 		s += fmt.Sprintf(" × %d rounds", n)
 	}
 	parts := []string{s}
+	if d.Renewed > 0 {
+		parts = append(parts, "processes started afresh for "+unit.Count(d.Renewed, "block"))
+	}
 	if d.Margin > 0 {
 		parts = append(parts, "margin "+share(d.Margin))
 	}

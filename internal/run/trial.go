@@ -83,6 +83,22 @@ func sameBatches(arms []*Arm) error {
 // alike reports whether a and b have one name, and both or neither a clock of its own.
 func alike(a, b load.Operation) bool { return a.Name == b.Name && (a.Batch == nil) == (b.Batch == nil) }
 
+// Renew has the target start afresh what it started for the treatment of a trial, if it can.
+func (x *Stage) Renew(ctx context.Context, t design.Trial) error {
+	renew := x.Target.Can().Renew
+	if renew == nil {
+		return nil
+	}
+	did, err := renew(ctx, x.treatment(t.Treatment))
+	if err != nil {
+		return fmt.Errorf("start %s afresh: %w", t.Treatment, err)
+	}
+	if did {
+		x.renewed[t.Treatment] = t.Block + 1
+	}
+	return nil
+}
+
 func (a *Arm) enter(ctx context.Context) error {
 	enter := a.Target.Can().Enter
 	if enter == nil {
@@ -138,7 +154,7 @@ func (a *Arm) end(ctx context.Context, started time.Time, err error) error {
 
 // begin opens a trial in the record.
 func (a *Arm) begin() error {
-	begin := record.TrialBegin{Trial: a.Trial}
+	begin := record.TrialBegin{Trial: a.Trial, Renewed: a.renewed[a.Trial.Treatment] == a.Trial.Block+1}
 	for _, op := range a.Ops {
 		begin.Operations = append(begin.Operations, op.Name)
 		if op.Negative {

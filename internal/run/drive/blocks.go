@@ -33,7 +33,12 @@ type blocks struct {
 	again int       // the block after which the first of them is repeated
 	// sizes are the calls of a batch by operation and treatment.
 	sizes map[string]map[string]int
+	// renewing is the time that was spent on starting targets afresh.
+	renewing time.Duration
 }
+
+// renewShare is the part of a run's time that may go into starting targets afresh.
+const renewShare = 5
 
 // inBlocks measures block after block until a look decides that they are enough, or the budget of blocks or of time is
 // spent.
@@ -47,6 +52,9 @@ func inBlocks(ctx context.Context, s *run.Stage, plan []design.Trial) error {
 	for b := x.Blocks.From; b < x.Blocks.Most+x.Blocks.Spare; b++ {
 		at := x.Env.Clock.Now()
 		seen := x.WatchHost(ctx, b)
+		if err := x.renew(ctx, plan[b*arms:(b+1)*arms]); err != nil {
+			return err
+		}
 		if err := x.block(ctx, b, plan[b*arms:(b+1)*arms]); err != nil {
 			return fmt.Errorf("block %d: %w", b+1, err)
 		}
@@ -59,6 +67,23 @@ func inBlocks(ctx context.Context, s *run.Stage, plan []design.Trial) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// renew has the target start afresh what it started for the treatments of a block: processes of one program differ by
+// per cents for as long as they live, and an interval knows of chance only what differs from block to block. The first
+// block has new ones, and where a start takes long, not every later block has.
+func (x *blocks) renew(ctx context.Context, trials []design.Trial) error {
+	at := x.Env.Clock.Now()
+	if trials[0].Block == x.Blocks.From || x.renewing > at.Sub(x.begun)/renewShare {
+		return nil
+	}
+	for _, t := range trials {
+		if err := x.Renew(ctx, t); err != nil {
+			return err
+		}
+	}
+	x.renewing += x.Env.Clock.Now().Sub(at)
 	return nil
 }
 

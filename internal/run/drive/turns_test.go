@@ -3,10 +3,12 @@ package drive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"tare/area"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
@@ -174,5 +176,60 @@ func checkBlock(t *testing.T, r *record.Record, b int, turns *design.Turns, orde
 			t.Errorf("a turn of %s began at %v, before a call of %s had ended at %v", all[i].arm, all[i].at, all[i-1].arm,
 				all[i-1].ended)
 		}
+	}
+}
+
+// A renewingTarget starts afresh what it started. If it is slow, that takes as long as the run has lasted.
+type renewingTarget struct {
+	turningTarget
+	slow    bool
+	opened  time.Time
+	renewed map[string]int
+}
+
+func (s *renewingTarget) Can() area.Can {
+	can := s.turningTarget.Can()
+	can.Renew = func(_ context.Context, t design.Treatment) (bool, error) {
+		if s.slow {
+			time.Sleep(time.Since(s.opened))
+		}
+		s.renewed[t.ID]++
+		return true, nil
+	}
+	return can
+}
+
+// TestTargetsAreStartedAfresh for every block but the first, all of them or none, and less often where that takes a large
+// part of the time. The record says for which trials.
+func TestTargetsAreStartedAfresh(t *testing.T) {
+	const blocks = 5
+	for slow, want := range map[bool]int{false: blocks - 1, true: 1} {
+		t.Run(fmt.Sprintf("slow %v", slow), func(t *testing.T) {
+			s := &renewingTarget{slow: slow, renewed: map[string]int{}}
+			req, open := start(t, &s.exactTarget, run.Blocks{Most: blocks})
+			req.Area = openedArea{Area: &s.exactTarget, target: s}
+			req.Load = run.Load{
+				Rate: 500, Config: load.Config{Engine: load.Std, Timeout: 5 * time.Second, MaxConns: 8},
+				Turns: &design.Turns{Length: 5 * time.Millisecond, Rounds: 2, Settle: time.Millisecond},
+			}
+			s.opened = time.Now()
+			if status, err := Do(t.Context(), req); status != record.Complete || err != nil {
+				t.Fatal(status, err)
+			}
+			recorded := map[string]int{}
+			for _, trial := range open().Trials {
+				if trial.Renewed {
+					recorded[trial.Treatment]++
+				}
+				if trial.Renewed && trial.Block == 0 {
+					t.Error("the first block has new processes already")
+				}
+			}
+			for _, arm := range threeArms {
+				if n := s.renewed[arm.ID]; n != want || recorded[arm.ID] != n {
+					t.Errorf("%s was started afresh %d times, recorded %d times; want %d", arm.ID, n, recorded[arm.ID], want)
+				}
+			}
+		})
 	}
 }
