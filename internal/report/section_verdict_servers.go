@@ -78,8 +78,8 @@ func (r *Report) ofProcesses(e *Effect) string {
 	if r.Design.Renewed > 0 || math.Abs(e.Estimate) > smallDifference {
 		return ""
 	}
-	return " Two processes of one program can differ by as much for as long as they live: if these are two, start them again " +
-		"to see whether it stays."
+	return " Two processes of one program can differ by as much for as long as they live: if these are two, start them " +
+		"again to see whether it stays."
 }
 
 // beyondMargin says how a difference that was seen lies to the margin.

@@ -199,8 +199,8 @@ func (s *renewingTarget) Can() area.Can {
 	return can
 }
 
-// TestTargetsAreStartedAfresh for every block but the first, all of them or none, and less often where that takes a large
-// part of the time. The record says for which trials.
+// TestTargetsAreStartedAfresh for every block but the first, all of them or none, and less often where that takes a
+// large part of the time. The record says for which trials.
 func TestTargetsAreStartedAfresh(t *testing.T) {
 	const blocks = 5
 	for slow, want := range map[bool]int{false: blocks - 1, true: 1} {
