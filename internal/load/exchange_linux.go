@@ -57,7 +57,7 @@ func (s *shard) write(conn *conn) {
 func (s *shard) recordWrite(conn *conn, n int, e syscall.Errno) {
 	c := conn.call
 	if c.entry != nil {
-		c.entry.sent(c.intended, c.ready, c.sent, c.op, conn.id)
+		s.ledger.sent(c.entry, c.intended, c.ready, c.sent, c.op, conn.id)
 	}
 	switch {
 	case e == unix.EAGAIN:

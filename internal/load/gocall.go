@@ -36,13 +36,13 @@ type ending struct {
 }
 
 // recordDelay records that the rate limit delays c, which could have been sent at ready.
-func (c *goCall) recordDelay(ready int64) {
+func (c *goCall) recordDelay(ready int64, l *ledger) {
 	c.held = true
 	if c.ready == 0 {
 		c.ready = ready
 	}
 	if c.entry != nil {
-		c.entry.held(int64(c.rec.Intended), c.ready)
+		l.held(c.entry, int64(c.rec.Intended), c.ready)
 	}
 }
 

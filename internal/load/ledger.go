@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// An entry is one call's record in 32 bytes: the intended instant in nanoseconds and the others as microseconds after
-// it. Its words are atomic so that readers need not stop the shard that writes them.
+// An entry is one call's record in 32 bytes: the intended instant in nanoseconds and the others as ticks of the ledger
+// after it. Its words are atomic so that readers need not stop the shard that writes them.
 //
 //	word 0  intended in the low 56 bits, which are two years; cause
 //	word 1  ready, sent
@@ -27,13 +27,23 @@ const (
 
 const chunkLen = 4096
 
-// maxDelta bounds the timeout: deltas are microseconds in 32 bits.
-const maxDelta = time.Hour
+// maxTimeout bounds the timeout.
+const maxTimeout = time.Hour
 
 // A ledger keeps the calls of one shard in order of their intended instant. One goroutine writes, any may read.
 type ledger struct {
+	tick   uint // its instants are multiples of 2^tick ns: what a call lasts has room in 32 bits
 	chunks atomic.Pointer[[]*[chunkLen]entry]
 	n      atomic.Int64
+}
+
+// tickFor returns the tick of a ledger whose calls end, by and large, within a timeout. Four times the timeout has room;
+// what is later counts as that.
+func tickFor(timeout time.Duration) (tick uint) {
+	for 4*timeout>>tick > math.MaxUint32 {
+		tick++
+	}
+	return tick
 }
 
 func (l *ledger) add(intended int64, op uint8) *entry {
@@ -53,34 +63,34 @@ func (l *ledger) add(intended int64, op uint8) *entry {
 	return e
 }
 
-func delta(at, intended int64) uint64 {
+func (l *ledger) delta(at, intended int64) uint64 {
 	if at == 0 {
 		return 0
 	}
-	return uint64(min(max(at-intended, 0)/1000+1, math.MaxUint32))
+	return uint64(min(max(at-intended, 0)>>l.tick+1, math.MaxUint32))
 }
 
 // held records when the call could have been sent without the rate limit.
-func (e *entry) held(intended, ready int64) { e[1].Store(delta(ready, intended)) }
+func (l *ledger) held(e *entry, intended, ready int64) { e[1].Store(l.delta(ready, intended)) }
 
 // sent records that the call was sent.
-func (e *entry) sent(intended, ready, sent int64, op uint8, conn uint32) {
+func (l *ledger) sent(e *entry, intended, ready, sent int64, op uint8, conn uint32) {
 	e[3].Store(uint64(conn) | uint64(op)<<32)
-	e[1].Store(delta(ready, intended) | delta(sent, intended)<<32)
+	e[1].Store(l.delta(ready, intended) | l.delta(sent, intended)<<32)
 }
 
 // ended records how the call ended. code is the errno of a ConnFailed call, the status of any other.
-func (e *entry) ended(c *Call, code uint16) {
+func (l *ledger) ended(e *entry, c *Call, code uint16) {
 	at := int64(c.Intended)
 	if c.Cause != 0 {
 		e[0].Store(uint64(at) | uint64(c.Cause)<<causeShift)
 	}
-	e[1].Store(delta(int64(c.Ready), at) | delta(int64(c.Sent), at)<<32)
+	e[1].Store(l.delta(int64(c.Ready), at) | l.delta(int64(c.Sent), at)<<32)
 	e[3].Store(uint64(c.Conn) | uint64(c.Operation)<<32 | uint64(c.Outcome)<<40 | uint64(code)<<48)
-	e[2].Store(delta(int64(c.FirstByte), at) | delta(int64(c.Done), at)<<32)
+	e[2].Store(l.delta(int64(c.FirstByte), at) | l.delta(int64(c.Done), at)<<32)
 }
 
-func (e *entry) call() Call {
+func (l *ledger) call(e *entry) Call {
 	ends := e[2].Load()
 	starts := e[1].Load()
 	what := e[3].Load()
@@ -90,7 +100,7 @@ func (e *entry) call() Call {
 		if d &= math.MaxUint32; d == 0 {
 			return 0
 		}
-		return at + time.Duration(d-1)*time.Microsecond
+		return at + time.Duration(d-1)<<l.tick
 	}
 	c := Call{
 		Operation: uint8(what >> 32), Conn: uint32(what), Intended: at,
@@ -119,7 +129,7 @@ func (l *ledger) since(t time.Duration) []Call {
 	first := sort.Search(n, func(i int) bool { return time.Duration(at(i)[0].Load()&dueMask) >= t })
 	calls := make([]Call, 0, n-first)
 	for i := first; i < n; i++ {
-		calls = append(calls, at(i).call())
+		calls = append(calls, l.call(at(i)))
 	}
 	return calls
 }

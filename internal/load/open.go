@@ -125,8 +125,8 @@ func (c *Config) settleNumbers() error {
 		c.Shards = max(1, runtime.GOMAXPROCS(0)-1)
 	}
 	switch {
-	case c.Timeout < time.Millisecond || c.Timeout > maxDelta:
-		return fmt.Errorf("timeout %v is not between 1ms and %v: set Timeout", c.Timeout, maxDelta)
+	case c.Timeout < time.Millisecond || c.Timeout > maxTimeout:
+		return fmt.Errorf("timeout %v is not between 1ms and %v: set Timeout", c.Timeout, maxTimeout)
 	case c.MaxConns < 0:
 		return fmt.Errorf("max connections %d is negative: set MaxConns to 1 or more", c.MaxConns)
 	case c.MaxRate < 0:

@@ -59,7 +59,7 @@ func (s *shard) delayedByLimit(conn *conn, c *liveCall) bool {
 	c.held = true
 	s.held.push(c)
 	if c.entry != nil {
-		c.entry.held(c.intended, c.ready)
+		s.ledger.held(c.entry, c.intended, c.ready)
 	}
 	s.tally[nWaiting]++
 	s.tally[nHeld]++

@@ -81,6 +81,6 @@ func (e *std) recordDelay(c *goCall, held bool, since int64) {
 	defer e.mu.Unlock()
 	if c.held = held; held && !c.ended {
 		e.tally[nHeld]++
-		c.recordDelay(max(int64(c.rec.Intended), c.free, since))
+		c.recordDelay(max(int64(c.rec.Intended), c.free, since), &e.ledger)
 	}
 }

@@ -62,7 +62,7 @@ func newShard(c Config, clock streamClock, k int) (*shard, error) {
 	s.source.k, s.source.shards = k, c.Shards
 	s.sends = newSends(c.Limit, clock)
 	s.in, s.out = make([]byte, 64<<10), make([]byte, 0, 4<<10)
-	s.table = newTable(len(c.Operations))
+	s.table, s.ledger.tick = newTable(len(c.Operations)), tickFor(c.Timeout)
 	s.pool.init(c, k)
 	var err error
 	if s.alarm, err = newAlarm(); err != nil {
@@ -275,7 +275,7 @@ func (s *shard) finish(c *liveCall, o Outcome, code uint16, done int64) {
 	rec := c.record(o, done)
 	s.table.record(&rec, footnote{code, uint64(c.in), uint64(c.out)})
 	if c.entry != nil {
-		c.entry.ended(&rec, code)
+		s.ledger.ended(c.entry, &rec, code)
 	}
 	*c = liveCall{next: s.free}
 	s.free = c

@@ -52,7 +52,7 @@ var _ carrier = (*std)(nil)
 func newStd(ctx context.Context, c Config, clock streamClock) (carrier, error) {
 	e := &std{
 		cfg: c, clock: clock, timeout: int64(c.Timeout),
-		table: newTable(len(c.Operations)),
+		table: newTable(len(c.Operations)), ledger: ledger{tick: tickFor(c.Timeout)},
 	}
 	e.base, e.cancel = context.WithCancel(ctx)
 	e.source.shards, e.sends = 1, newSends(c.Limit, clock)
@@ -185,7 +185,7 @@ func (e *std) mustWait(c *goCall, now int64) bool {
 
 // delay queues a call until the rate limit admits it. It could have been sent at ready.
 func (e *std) delay(c *goCall, ready int64) {
-	c.recordDelay(ready)
+	c.recordDelay(ready, &e.ledger)
 	e.tally[nHeld]++
 	e.held.push(c)
 }
@@ -312,7 +312,7 @@ func (e *std) markSent(c *goCall, conn uint32, since int64) {
 		e.sent++
 	}
 	if c.entry != nil {
-		c.entry.sent(int64(c.rec.Intended), int64(c.rec.Ready), int64(c.rec.Sent), c.rec.Operation, conn)
+		e.ledger.sent(c.entry, int64(c.rec.Intended), int64(c.rec.Ready), int64(c.rec.Sent), c.rec.Operation, conn)
 	}
 }
 
@@ -376,7 +376,7 @@ func (e *std) finish(c *goCall, end ending) {
 		e.table.mark(&c.rec, c.marks, e.clock)
 	}
 	if c.entry != nil {
-		c.entry.ended(&c.rec, end.code)
+		e.ledger.ended(c.entry, &c.rec, end.code)
 	}
 }
 

@@ -84,7 +84,7 @@ type Stream interface {
 	Progress() Progress
 	// Calls returns a copy of the calls that were scheduled at or after since, in order of their intended instant,
 	// including outstanding ones. It needs Config.KeepCalls, and does not slow the engine. Instants other than the
-	// intended one are whole microseconds after it.
+	// intended one are rounded down to nanoseconds or, where that is longer, to 2⁻²⁹ of the timeout.
 	Calls(since time.Duration) []Call
 	// Take returns the histograms of all calls that ended since the last Take, and resets them. It may be called during a
 	// segment, from stop or done, which run in the stream's own goroutine: each event loop then hands over its table

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"crypto/tls"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -196,14 +197,14 @@ func TestTLS(t *testing.T) {
 
 // Readers of the ledger see whole calls while they are being written.
 func TestLedger(t *testing.T) {
-	var l ledger
+	l := ledger{tick: tickFor(time.Second)}
 	const n = 3*chunkLen + 7
 	var all sync.WaitGroup
 	all.Go(func() {
 		for i := range int64(n) {
 			e := l.add(i*1000, 3)
-			e.sent(i*1000, i*1000+2000, i*1000+3000, 3, 9)
-			e.ended(&Call{
+			l.sent(e, i*1000, i*1000+2000, i*1000+3000, 3, 9)
+			l.ended(e, &Call{
 				Operation: 3, Conn: 9, Intended: ns(i * 1000), Ready: ns(i*1000 + 2000), Sent: ns(i*1000 + 3000),
 				FirstByte: ns(i*1000 + 4000), Done: ns(i*1000 + 5999), Outcome: ConnFailed, Cause: 255,
 			}, 104)
@@ -218,7 +219,7 @@ func TestLedger(t *testing.T) {
 		for i, c := range calls {
 			at := ns(int64(i) * 1000)
 			want := Call{Operation: 3, Conn: 9, Intended: at, Ready: at + 2000, Sent: at + 3000, FirstByte: at + 4000, Done: at +
-				5000, Outcome: ConnFailed, Errno: 104, Cause: 255}
+				5999, Outcome: ConnFailed, Errno: 104, Cause: 255}
 			if c.Intended != at || (c.Done != 0 && c != want) {
 				t.Fatalf("call %d is %+v, want %+v", i, c, want)
 			}
@@ -227,6 +228,23 @@ func TestLedger(t *testing.T) {
 	all.Wait()
 	if got := l.since(ns((n - 5) * 1000)); len(got) != 5 {
 		t.Errorf("%d calls since the fifth from the end", len(got))
+	}
+}
+
+// TestLedgerIsAsFineAsItsTimeoutAllows: four timeouts have room, and what is later counts as that.
+func TestLedgerIsAsFineAsItsTimeoutAllows(t *testing.T) {
+	for timeout, tick := range map[time.Duration]time.Duration{
+		time.Millisecond: 1, time.Second: 1, 5 * time.Second: 8, 30 * time.Second: 32, maxTimeout: 4096,
+	} {
+		l := ledger{tick: tickFor(timeout)}
+		for _, late := range []time.Duration{0, 1, 12345, timeout, 4 * timeout, 1000 * timeout} {
+			e := l.add(7, 0)
+			l.ended(e, &Call{Intended: 7, Done: 7 + late, Outcome: OK}, 200)
+			got, want := l.call(e).Done-7, min(late, (math.MaxUint32-1)*tick)
+			if got > want || got < want-tick {
+				t.Errorf("a call of %v with a timeout of %v is recorded with %v", late, timeout, got)
+			}
+		}
 	}
 }
 
