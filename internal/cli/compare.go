@@ -104,11 +104,24 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 }
 
 // usualRate is the average rate of each server if --max-rate allows it, and usualTime how long a comparison by turns
-// takes at most without --for.
+// takes at most without --for. Servers that answer so fast that this occupies them for less than busyShare of a turn are
+// called more often, up to mostRate within a turn: more calls show smaller differences.
 const (
 	usualRate = 200
 	usualTime = 2 * time.Minute
+	busyShare = 0.3
+	mostRate  = 2000
 )
+
+// rateInTurns returns the rate of calls within a turn to servers of which the slowest took so long for an answer; 0: that
+// is not known.
+func rateInTurns(arms int, took time.Duration) float64 {
+	rate := float64(usualRate * arms)
+	if took > 0 {
+		rate = max(rate, min(mostRate, 100*math.Floor(busyShare/took.Seconds()/100)))
+	}
+	return rate
+}
 
 // compareServers writes the experiment that compares servers, and runs it.
 func (a *app) compareServers(ctx context.Context, args []string, server *serverFlags, f *oneLineFlags) error {
@@ -118,6 +131,7 @@ func (a *app) compareServers(ctx context.Context, args []string, server *serverF
 	}
 	var first spoken
 	var treatments strings.Builder
+	slowest, timed := time.Duration(0), true
 	for i, address := range args {
 		s, err := a.spoken(ctx, address, server, &f.sourceFlags)
 		if i == 0 {
@@ -130,10 +144,14 @@ func (a *app) compareServers(ctx context.Context, args []string, server *serverF
 			return usage("%s speaks %s and %s speaks %s: they cannot be compared; if that is wrong, name the "+
 				"protocol: --adapter NAME", first.url, first.adapter.Name, s.url, s.adapter.Name)
 		}
+		slowest, timed = max(slowest, s.took), timed && s.took > 0
 		treatments.WriteString(kit.Treatment(i, "url", s.url))
 	}
 	arms := len(args) + 1 // the first is measured twice
-	rate := float64(usualRate * arms)
+	if !timed {
+		slowest = 0
+	}
+	rate := rateInTurns(arms, slowest)
 	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil {
 		rate = min(rate, math.Max(1, math.Floor(float64(most)/2)), float64(most))
 	}

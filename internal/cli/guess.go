@@ -75,12 +75,16 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.
 	limit := ratelimit.New(clock.System{}, rate)
 	base := strings.TrimRight(u.String(), "/")
 	var last heard
-	for _, c := range clues {
+	var took time.Duration // by the answer that came fastest, on a connection that was open
+	for k, c := range clues {
 		if err := limit.Wait(ctx); err != nil {
 			return spoken{}, err
 		}
 		if last, err = listen(ctx, client, base+c.Path); err != nil {
 			return spoken{}, unheard(u, err)
+		}
+		if k > 0 && c.Path == "" && (took == 0 || last.took < took) {
+			took = last.took
 		}
 		s, err := c.Tells(u, area.Heard{
 			Status: last.status, Header: last.header.Get, Body: last.body, Begin: last.begin,
@@ -90,7 +94,7 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.
 		}
 		if s.Adapter != "" {
 			a.tell("%-9s %s: %s\n", "adapter", s.Adapter, s.Evidence)
-			return spoken{area: c.of.Name(), adapter: adapterOf(c.of, s.Adapter), url: s.URL, options: s.Options}, nil
+			return spoken{area: c.of.Name(), adapter: adapterOf(c.of, s.Adapter), url: s.URL, options: s.Options, took: took}, nil
 		}
 	}
 	return spoken{}, usage("nothing tells which protocol %s speaks: GET %s was answered with status %d%s; name it: "+
@@ -116,6 +120,7 @@ type heard struct {
 	header http.Header
 	body   map[string]any // the JSON object in the body; nil if it is not one or is too long
 	begin  string         // the beginning of the body, as it is
+	took   time.Duration  // from the request to the last byte
 }
 
 // adapterOf returns an area's adapter of that name.
@@ -209,6 +214,7 @@ func listen(ctx context.Context, client *http.Client, address string) (h heard, 
 	}
 	req.Header.Set("User-Agent", "tare")
 	req.Header.Set("Accept", "application/json, */*;q=0.5")
+	sent := clock.System{}.Now()
 	got, err := client.Do(req)
 	if err != nil {
 		return h, err
@@ -216,6 +222,7 @@ func listen(ctx context.Context, client *http.Client, address string) (h heard, 
 	defer got.Body.Close() //nolint:errcheck // it has been read as far as it matters
 	h = heard{status: got.StatusCode, header: got.Header}
 	body, err := io.ReadAll(io.LimitReader(got.Body, guessBody+1))
+	h.took = clock.System{}.Now().Sub(sent)
 	h.begin = string(body[:min(len(body), guessBegin)])
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):

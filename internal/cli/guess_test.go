@@ -67,6 +67,10 @@ func TestGuess(t *testing.T) {
 				!strings.Contains(said, c.want) {
 				t.Errorf("%q, options %q, %v, said %q; want %q and %q", s.adapter.Name, s.options, err, said, c.adapter, c.want)
 			}
+			if (s.took > 0) != (c.name == "any") || s.took > took {
+				t.Errorf("an answer took %v of %v; only that at the address itself is timed, on a connection that was open", s.took,
+					took)
+			}
 			if n := int(requests.Load()); n > clueCount || took < time.Duration(n-1)*190*time.Millisecond {
 				t.Errorf("%d requests in %v, at most 5/s are allowed", n, took)
 			}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -126,8 +127,9 @@ type spoken struct {
 	area    string
 	adapter area.Adapter
 	url     string
-	options string // lines of the target section below the URL
-	isPlain bool   // the command line says the request, which needs no more
+	options string        // lines of the target section below the URL
+	isPlain bool          // the command line says the request, which needs no more
+	took    time.Duration // by an answer, as far as it was timed; 0: it was not
 }
 
 // needs says what to do where the address alone is not enough.
