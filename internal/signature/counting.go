@@ -13,10 +13,11 @@ import (
 // This file is about limits that count the calls of the last few seconds: how many calls had been accepted in some time
 // before each call that was accepted, and before each that was refused.
 
-// A decision is when a call was sent, and whether it was accepted.
+// A decision is when a call was sent, whether it was accepted, and how many calls had been accepted before.
 type decision struct {
 	sent     float64
 	accepted bool
+	before   int
 }
 
 const (
@@ -35,13 +36,14 @@ func (f *features) countBefore() {
 	if f.rejected == 0 {
 		return
 	}
-	all, accepted := f.decisions()
+	c := counter{}
+	c.all, c.accepted = f.decisions()
 	for window := 0.05; window < 60; window *= 1.04 {
-		f.tryCount(all, accepted, window)
+		f.tryCount(&c, window)
 	}
 	best := f.countWindow
 	for share := 0.96; share < 1.04 && best > 0; share += 0.005 { // a window that is too long by a little blurs the counts
-		f.tryCount(all, accepted, share*best)
+		f.tryCount(&c, share*best)
 	}
 }
 
@@ -63,11 +65,14 @@ func (f *features) decisions() (all []decision, accepted []float64) {
 			return
 		}
 		if i++; math.Mod(float64(i)*math.Phi, 1) <= share { // in no rhythm
-			all = append(all, decision{c.Sent.Seconds(), good})
+			all = append(all, decision{sent: c.Sent.Seconds(), accepted: good})
 		}
 	})
 	slices.Sort(accepted)
 	slices.SortStableFunc(all, func(a, b decision) int { return cmp.Compare(a.sent, b.sent) })
+	for i := range all {
+		all[i].before, _ = slices.BinarySearch(accepted, all[i].sent)
+	}
 	return all, accepted
 }
 
@@ -85,29 +90,49 @@ func (f *features) eachDecision(take func(c *load.Call, accepted bool)) {
 	}
 }
 
-// tryCount looks at the counts in one window.
-func (f *features) tryCount(all []decision, accepted []float64, window float64) {
-	var good, bad []int
-	for _, d := range all {
-		from, _ := slices.BinarySearch(accepted, math.Nextafter(d.sent-window, d.sent))
-		to, _ := slices.BinarySearch(accepted, d.sent)
+// A counter counts the calls that were accepted in a window before each decision. Both its inputs ascend.
+type counter struct {
+	all       []decision
+	accepted  []float64 // when accepted calls were sent
+	good, bad []int     // counts before accepted and before refused calls, reused by the next window
+}
+
+// count returns the counts in one window before accepted and before refused calls, both ascending.
+func (c *counter) count(window float64) (good, bad []int) {
+	c.good, c.bad = c.good[:0], c.bad[:0]
+	from := 0
+	for _, d := range c.all {
+		begin := math.Nextafter(d.sent-window, d.sent)
+		for from < len(c.accepted) && c.accepted[from] < begin {
+			from++
+		}
 		if d.accepted {
-			good = append(good, to-from)
+			c.good = append(c.good, d.before-from)
 		} else {
-			bad = append(bad, to-from)
+			c.bad = append(c.bad, d.before-from)
 		}
 	}
+	slices.Sort(c.good)
+	slices.Sort(c.bad)
+	return c.good, c.bad
+}
+
+// tryCount looks at the counts in one window.
+func (f *features) tryCount(c *counter, window float64) {
 	const fewest = 10
+	short := 2*window <= f.seconds()
+	if !short && f.Sharp.Held <= 0 {
+		return
+	}
+	good, bad := c.count(window)
 	if len(bad) < fewest {
 		return
 	}
-	slices.Sort(bad)
 	if f.Sharp.Held > 0 {
 		least := float64(bad[stat.NearestRank(len(bad), 0.05)-1])
 		f.allowed = max(f.allowed, least/(window*f.Sharp.Held))
 	}
-	if len(good) >= fewest && 2*window <= f.seconds() {
-		slices.Sort(good)
+	if len(good) >= fewest && short {
 		if x := 2*auc(bad, good) - 1; x > f.counted {
 			f.counted, f.countWindow = x, window
 		}

@@ -86,13 +86,17 @@ func (f *features) inFlight(way time.Duration) (accepted, refused []int) {
 	return accepted, refused
 }
 
-// auc returns the probability that a value of a is larger than one of b, which ascends, counting ties half
-// (Mann–Whitney).
+// auc returns the probability that a value of a is larger than one of b, counting ties half (Mann–Whitney). Both ascend.
 func auc(a, b []int) float64 {
 	sum := 0.0 // of halves of integers, and exact
+	below, upTo := 0, 0
 	for _, x := range a {
-		below, _ := slices.BinarySearch(b, x)
-		upTo, _ := slices.BinarySearch(b, x+1)
+		for below < len(b) && b[below] < x {
+			below++
+		}
+		for upTo < len(b) && b[upTo] <= x {
+			upTo++
+		}
 		sum += float64(below+upTo) / 2
 	}
 	return sum / float64(len(a)) / float64(len(b))
