@@ -101,20 +101,21 @@ func whiten(residual, c []float64, lags []int, phi float64) (u, g []float64) {
 // resample draws Σ gᵢ·u*ᵢ with noise u* of circular blocks of u (Politis & Romano 1992). It returns the draws in
 // ascending order.
 func resample(u, g []float64, block int, o *DriftOptions) []float64 {
-	rng := rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15))
+	rng := rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15)
 	n := len(u)
-	draws := make([]float64, o.Replicates)
+	draws, circle := make([]float64, o.Replicates), slices.Concat(u, u)
 	for d := range draws {
+		sum := 0.0
 		for i := 0; i < n; {
-			k := rng.IntN(n)
-			for range min(block, n-i) {
-				draws[d] += g[i] * u[k]
-				i++
-				if k++; k == n {
-					k = 0
-				}
+			k := int(rng.Uint64() >> 32 * uint64(n) >> 32) // uniform but for n/2³²
+			moved := g[i:min(i+block, n)]
+			noise := circle[k:][:len(moved)]
+			for j, x := range moved {
+				sum += x * noise[j]
 			}
+			i += len(moved)
 		}
+		draws[d] = sum
 	}
 	slices.Sort(draws)
 	return draws
