@@ -93,6 +93,9 @@ func Turns(t []float64, least float64) []float64 {
 		return nil
 	}
 	gaps := gapsOf(t)
+	if slices.Max(gaps) <= least { // as of most streams: the median need not be found
+		return nil
+	}
 	long := max(least, 8*stat.Quantile(gaps, 0.5))
 	var turns []float64
 	for i, gap := range gaps {
