@@ -1,6 +1,7 @@
 package montecarlo
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,15 @@ import (
 // show; a wrong formula is far outside.
 func smallStudy(n int) Study { return Study{Seed: 20, N: n, Workers: 2} }
 
+// halfStudy returns a study of half as many repetitions, of all with TARE_TEST_LONG=1: those of fits of growth take most
+// of the time.
+func halfStudy(n int) Study {
+	if os.Getenv("TARE_TEST_LONG") != "1" {
+		n /= 2
+	}
+	return smallStudy(n)
+}
+
 func wantWithin(t *testing.T, name string, got, lo, hi float64) {
 	t.Helper()
 	if !(lo <= got && got <= hi) {
@@ -21,7 +31,7 @@ func wantWithin(t *testing.T, name string, got, lo, hi float64) {
 
 func TestMedianCoverage(t *testing.T) {
 	for _, w := range Worlds() {
-		c, err := MedianCoverage(t.Context(), smallStudy(800), w, 20)
+		c, err := MedianCoverage(t.Context(), halfStudy(800), w, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +67,7 @@ func TestFalsePositives(t *testing.T) {
 
 func TestFalseEquivalence(t *testing.T) {
 	for _, n := range Noises() {
-		at, overall, err := FalseEquivalence(t.Context(), smallStudy(1500), n)
+		at, overall, err := FalseEquivalence(t.Context(), halfStudy(1500), n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +187,7 @@ func TestGrowthOf(t *testing.T) {
 
 func TestKneeOf(t *testing.T) {
 	for shape := range shapes(1, 10) {
-		k, err := KneeOf(t.Context(), smallStudy(80), shape, Ladders()[1], 0.02)
+		k, err := KneeOf(t.Context(), halfStudy(80), shape, Ladders()[1], 0.02)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +195,7 @@ func TestKneeOf(t *testing.T) {
 		wantWithin(t, shape+" covered", k.Covered, 0.9, 1)
 		wantWithin(t, shape+" near", k.Within, 0.95, 1)
 		// Where only one in eight is found, it is the luckiest: its interval must be wide enough all the same.
-		k, err = KneeOf(t.Context(), smallStudy(400), shape, Ladders()[1], 0.1)
+		k, err = KneeOf(t.Context(), halfStudy(400), shape, Ladders()[1], 0.1)
 		if err != nil {
 			t.Fatal(err)
 		}
