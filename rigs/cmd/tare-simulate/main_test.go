@@ -13,7 +13,7 @@ import (
 // TestStatisticsPage compares the page with what the command prints: the same tables with the same columns.
 func TestStatisticsPage(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-stat", "-n", "2", "-seed", "5"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"-stat", "-n", "1", "-seed", "5"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile("../../../docs/explanation/statistics.md")
@@ -30,7 +30,7 @@ func TestStatisticsPage(t *testing.T) {
 			t.Errorf("the page does not have the table\n%s", h)
 		}
 	}
-	if !strings.HasPrefix(out.String(), "2 repetitions of each case, seed 5.\n") {
+	if !strings.HasPrefix(out.String(), "1 repetitions of each case, seed 5.\n") {
 		t.Errorf("the tables begin %.60q", out.String())
 	}
 }
@@ -51,11 +51,11 @@ func TestWorlds(t *testing.T) {
 	var first string
 	for range 2 {
 		var out, lines bytes.Buffer
-		if err := run(t.Context(), []string{"-worlds", "6", "-seed", "3", "-v", "-truths", truths}, &out,
+		if err := run(t.Context(), []string{"-worlds", "3", "-seed", "3", "-v", "-truths", truths}, &out,
 			&lines); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(out.String(), "6 composed worlds, seed 3.\n") ||
+		if !strings.HasPrefix(out.String(), "3 composed worlds, seed 3.\n") ||
 			!strings.Contains(out.String(), "| class right | ≥ 90 % |") {
 			t.Errorf("the tables begin %.60q", out.String())
 		}

@@ -12,7 +12,7 @@ import (
 // TestTurnsPage compares the page with what -turns prints: the same tables with the same columns.
 func TestTurnsPage(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-turns", "-n", "2", "-seed", "5"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"-turns", "-n", "1", "-seed", "5"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile("../../../docs/explanation/statistics.md")
