@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestWithoutEachArea: without an area's folder and its lines in cmd/tare/main.go, cmd/tare compiles, its tests too, and
-// passes go vet. No other package can notice: see TestOnlyMainImportsAreas. With TARE_TEST_WITHOUT_AREAS=1 the tests of
-// make quick pass as well: a minute of CPU time for each area.
+// TestWithoutEachArea: without an area's folder and its lines in cmd/tare/main.go, cmd/tare compiles, its tests too,
+// and passes go vet. No other package can notice: see TestOnlyMainImportsAreas. With TARE_TEST_WITHOUT_AREAS=1 the
+// tests of make quick pass as well: a minute of CPU time for each area.
 func TestWithoutEachArea(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED in short mode: it vets cmd/tare once for each area")

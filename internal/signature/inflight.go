@@ -86,7 +86,8 @@ func (f *features) inFlight(way time.Duration) (accepted, refused []int) {
 	return accepted, refused
 }
 
-// auc returns the probability that a value of a is larger than one of b, counting ties half (Mann–Whitney). Both ascend.
+// auc returns the probability that a value of a is larger than one of b, counting ties half (Mann–Whitney). Both
+// ascend.
 func auc(a, b []int) float64 {
 	sum := 0.0 // of halves of integers, and exact
 	below, upTo := 0, 0

@@ -13,8 +13,7 @@ import (
 // show; a wrong formula is far outside.
 func smallStudy(n int) Study { return Study{Seed: 20, N: n, Workers: 2} }
 
-// halfStudy returns a study of half as many repetitions, of all with TARE_TEST_LONG=1: those of fits of growth take most
-// of the time.
+// halfStudy returns a study of half as many repetitions, or of all with TARE_TEST_LONG=1.
 func halfStudy(n int) Study {
 	if os.Getenv("TARE_TEST_LONG") != "1" {
 		n /= 2
