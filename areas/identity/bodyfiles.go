@@ -31,8 +31,7 @@ func checkBodyFiles(o HTTP) error {
 	return kit.CheckPlaces(names, []string{o.Body}, append(slices.Collect(maps.Keys(o.Secrets)), "n", "token")...)
 }
 
-// readBodyFiles returns the contents of the files in the body by their names, without line ends. Its errors quote
-// nothing of a content.
+// readBodyFiles returns the contents of the body's files by name, without line ends. Its errors quote no content.
 func (s *Spec) readBodyFiles() (map[string]string, error) {
 	o := httpOptions(s)
 	out := map[string]string{}

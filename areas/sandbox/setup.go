@@ -207,7 +207,7 @@ func serveThreads(ctx context.Context, name string, config json.RawMessage, read
 	if err := ready(struct{}{}); err != nil {
 		return err
 	}
-	return workload.ServeOwn(ctx, requests, answers, c.Policy.Scratch, own)
+	return workload.Serve(ctx, requests, answers, c.Policy.Scratch, own)
 }
 
 func threadSteps(p Policy) (workload.Steps, error) {

@@ -197,5 +197,5 @@ func work(ctx context.Context, c workerConfig, ready func(any) error) error {
 	if err := ready(struct{}{}); err != nil {
 		return err
 	}
-	return workload.ServeOwn(ctx, requests, answers, c.Dir, workload.Own{Port: c.Port})
+	return workload.Serve(ctx, requests, answers, c.Dir, workload.Own{Port: c.Port})
 }

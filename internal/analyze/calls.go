@@ -199,7 +199,7 @@ func (g *gathering) take(calls []load.Call) {
 			continue
 		}
 		if g.turns.taken {
-			x.rounds.add(round, c.Response())
+			x.rounds.add(round, c.Response().Seconds())
 		}
 		g.seconds += c.Response().Seconds()
 		g.refused = g.refused || c.Outcome == load.ConnFailed

@@ -295,22 +295,3 @@ func sortedKeys[V any](m map[string]V) []string {
 	slices.Sort(out)
 	return out
 }
-
-// BlockValues are the values of all metrics, block by block, that the complete blocks of a comparison measured: one
-// entry for each arm, operation and metric, in the metric's main quantile. Of results that were taken without blocks,
-// each repetition is a value. It fails if the record's files cannot be read or if its question has no blocks.
-func BlockValues(rec *record.Record) ([]report.BlockValues, error) {
-	if q := rec.Header.Question; !question.Of(q).Drive.InBlocks {
-		return nil, fmt.Errorf("the question %q has no blocks to compare", q)
-	}
-	a := newAnalysis(rec)
-	d, err := a.dataset()
-	if err != nil {
-		return nil, err
-	}
-	var out []report.BlockValues
-	for _, m := range d.measures {
-		out = append(out, d.valuesOf(m, m.main))
-	}
-	return out, nil
-}

@@ -111,7 +111,7 @@ func survives(t *testing.T, dir string) {
 	if ExitCode(rep) < 0 {
 		t.Error("no exit code")
 	}
-	_, _ = BlockValues(r)
+	_, _ = blockValues(r)
 	for i := range rep.Effects {
 		if e := &rep.Effects[i]; e.Lo > e.Estimate || e.Hi < e.Estimate || e.Verdict == "" {
 			t.Errorf("%+v", e)

@@ -1,11 +1,13 @@
 package analyze
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"tare/internal/design"
+	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -211,10 +213,29 @@ func TestStatusesOfComparisons(t *testing.T) {
 	}
 }
 
+// blockValues are the values of all metrics, block by block, that the complete blocks of a comparison measured: one
+// entry for each arm, operation and metric, in the metric's main quantile. Of results that were taken without blocks,
+// each repetition is a value. It fails if the record's files cannot be read or if its question has no blocks.
+func blockValues(rec *record.Record) ([]report.BlockValues, error) {
+	if q := rec.Header.Question; !question.Of(q).Drive.InBlocks {
+		return nil, fmt.Errorf("the question %q has no blocks to compare", q)
+	}
+	a := newAnalysis(rec)
+	d, err := a.dataset()
+	if err != nil {
+		return nil, err
+	}
+	var out []report.BlockValues
+	for _, m := range d.measures {
+		out = append(out, d.valuesOf(m, m.main))
+	}
+	return out, nil
+}
+
 // TestBlockValues are those that effects are estimated from.
 func TestBlockValues(t *testing.T) {
 	r := experiment{blocks: 10, seed: 3, cost: slower(1.1), block: .3}.record()
-	all, err := BlockValues(r)
+	all, err := blockValues(r)
 	must(t, err)
 	per := map[string][]float64{}
 	for _, b := range all {
@@ -237,7 +258,7 @@ func TestBlockValues(t *testing.T) {
 	if _, err := judgedAlone(estimator{}, []float64{1}, []float64{2}, .02); err == nil {
 		t.Error("one block gives an effect")
 	}
-	if _, err := BlockValues(&record.Record{Header: record.Header{Question: design.Capacity}}); err == nil {
+	if _, err := blockValues(&record.Record{Header: record.Header{Question: design.Capacity}}); err == nil {
 		t.Error("a capacity search has blocks")
 	}
 	if !slices.IsSorted([]float64{e.Lo, e.Estimate, e.Hi}) {

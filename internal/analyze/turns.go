@@ -15,8 +15,7 @@ type turns struct {
 	taken  bool // treatments took turns
 }
 
-// turnsOf returns the turns of a trial in its window. Turns that overlap, as a damaged record may have them, are left
-// out.
+// turnsOf returns the turns of a trial in its window, without those that overlap in a damaged record.
 func turnsOf(t *record.Trial, w load.Segment) turns {
 	if t.Window == nil || len(t.Window.Turns) == 0 {
 		return turns{list: []record.Turn{{Start: w.Start, End: w.End}}}
@@ -52,19 +51,16 @@ func (t *turns) length() (sum time.Duration) {
 // rounds are the response times of the calls of each round, in seconds.
 type rounds [][]float64
 
-func (r *rounds) add(round int, d time.Duration) {
+func (r *rounds) add(round int, seconds ...float64) {
 	for len(*r) <= round {
 		*r = append(*r, nil)
 	}
-	(*r)[round] = append((*r)[round], d.Seconds())
+	(*r)[round] = append((*r)[round], seconds...)
 }
 
 // join adds the calls of others.
 func (r *rounds) join(others *rounds) {
 	for i, calls := range *others {
-		for len(*r) <= i {
-			*r = append(*r, nil)
-		}
-		(*r)[i] = append((*r)[i], calls...)
+		r.add(i, calls...)
 	}
 }

@@ -104,7 +104,7 @@ func (r *session) share(
 	slow, all := make([]float64, n), make([]float64, n)
 	total, over := 0.0, 0.0
 	var stopped heldBack
-	for c := range load.Calls(r.s.Calls(begun)).All() {
+	for c := range r.due(begun, math.MaxInt64) {
 		if stopped.disturbs(c) && apart {
 			continue
 		}

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"time"
 
@@ -58,8 +59,7 @@ func (r *session) blame(step *Step, broke bool, tries *int) (blamed bool, err er
 
 // auditOf judges the generator in a step.
 func (r *session) auditOf(step *Step) Audit {
-	from, to := step.Segment.Start, step.Segment.End
-	return audit(load.Calls(r.s.Calls(from)).Due(from, to), *step, r.s.Now())
+	return audit(r.due(step.Segment.Start, step.Segment.End), *step, r.s.Now())
 }
 
 // offeredAgain is the note of a step that is offered again because of calls that came together.
@@ -142,7 +142,7 @@ func (r *session) retreat(rate float64, why string) (goodput float64, err error)
 				return 0, err
 			}
 		case broke:
-			step.Passed, r.disturbed = new(false), true
+			step.Passed = new(false)
 			if r.fastest > 0 {
 				return max(r.seen.recent(r.s.Now()-began), min(r.fastest, next)), nil
 			}
@@ -201,17 +201,24 @@ func (h *heldBack) disturbs(c *load.Call) bool {
 	return h.until > 0 && max(c.Sent, c.Intended) <= h.until
 }
 
-// undisturbed returns the calls that were not held back; all of them where hardly any is left.
-func undisturbed(calls []load.Call) []load.Call {
+// undisturbed yields the calls that were not held back; all of them where hardly any is left.
+func undisturbed(calls iter.Seq[*load.Call]) iter.Seq[*load.Call] {
+	kept, all := 0, 0
 	var h heldBack
-	out := make([]load.Call, 0, len(calls))
-	for i := range calls {
-		if !h.disturbs(&calls[i]) {
-			out = append(out, calls[i])
+	for c := range calls {
+		if all++; !h.disturbs(c) {
+			kept++
 		}
 	}
-	if 4*len(out) < len(calls) {
+	if 4*kept < all {
 		return calls
 	}
-	return out
+	return func(yield func(*load.Call) bool) {
+		var h heldBack
+		for c := range calls {
+			if !h.disturbs(c) && !yield(c) {
+				return
+			}
+		}
+	}
 }

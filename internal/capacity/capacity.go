@@ -26,9 +26,6 @@ type Stream interface {
 
 // Options say how to search. The zero value is usable; New values are filled in by Defaults.
 type Options struct {
-	// Operation and identity of the calls of the recovery probe.
-	Operation int
-	Identity  uint64
 	// Start is the first rate of the ramp in 1/s. Default 10.
 	Start float64
 	// MaxRate is never exceeded by anything that is offered, in 1/s. Default 100,000.
@@ -50,8 +47,6 @@ type Options struct {
 	PointTime time.Duration
 	// Shared says that generator and target share processors.
 	Shared bool
-	// NoRecovery leaves the recovery probe out.
-	NoRecovery bool
 	// Arrivals makes the arrival process. Default load.Constant.
 	Arrivals func(rate float64, d time.Duration) load.Process
 	// Observe reads what can be seen on the target's host over the windows so far. May be nil.

@@ -162,7 +162,7 @@ func (r *session) pauseWhereCallsHang() error {
 	if err := r.pause(d, nil, "are calls that hang answered without load?"); err != nil {
 		return err
 	}
-	if from := begun + 2*p99; len(ends(load.Calls(r.s.Calls(max(0, begun-r.o.Timeout))).All(), from, r.s.Now())) >= 5 {
+	if from := begun + 2*p99; len(signature.Ends(r.due(max(0, begun-r.o.Timeout), math.MaxInt64), from, r.s.Now())) >= 5 {
 		longer := min(time.Duration(1.2*float64(r.seen.last().open)/r.estimate.Value*1e9), 2*time.Second)
 		if err := r.pause(longer, nil, "they are: all that wait are answered"); err != nil {
 			return err
@@ -299,10 +299,7 @@ func (t Trace) shifted() (at time.Duration, before, after float64) {
 		return 0, 0, 0
 	}
 	_, end := span(over)
-	from, to, ok := t.busy(end)
-	if !ok {
-		return 0, 0, 0
-	}
+	from, to, _ := t.busy(end)
 	return t.shift(from, to)
 }
 

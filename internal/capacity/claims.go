@@ -220,8 +220,8 @@ const (
 
 // A Finding is one of them, in a sentence.
 type Finding struct {
-	Kind     FindingKind `json:"kind"`
-	Sentence string      `json:"sentence"`
+	Kind     FindingKind
+	Sentence string
 }
 
 func (r *Result) findings(t Trace, b base) {
@@ -317,12 +317,6 @@ func (r Result) Interval() (x budget.Interval, how string) {
 		return x, "it broke, and no rate is known to hold"
 	}
 	return budget.Interval{Value: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}, ""
-}
-
-// Judge decides the budget "capacity >= limit" (in 1/s) as every report does.
-func (r Result) Judge(limit float64) budget.Verdict {
-	x, _ := r.Interval()
-	return budget.Decide(budget.Budget{Metric: "capacity", Op: budget.AtLeast, Limit: budget.Limit{Value: limit}}, x)
 }
 
 // atLeast states the fastest step that the target kept up with, where nothing broke and single calls were answered

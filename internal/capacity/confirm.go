@@ -158,26 +158,25 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 // confirmations.
 func (r *session) conclude(a *aim) error {
 	r.judge() // the bracket may tell classes apart
-	if traits := r.class().Traits(); r.lasted >= a.lo || !traits.Falls && !r.gradual() {
-		return r.warmUp(a)
+	if r.lasted < a.lo && (r.class().Traits().Falls || r.gradual()) {
+		if held, err := r.lowerSideLasts(a, r.stretch()); err != nil || !held {
+			return err
+		}
 	}
-	held, got, err := r.lasts(a.lo, r.stretch())
-	switch {
-	case err != nil:
-		return err
-	case held:
-		return r.warmUp(a)
-	}
-	r.breaks(a, got)
-	return nil
+	return r.warmUp(a)
 }
 
-// breaks moves a bracket below its lower side, which did not last: only got calls a second were answered well.
-func (r *session) breaks(a *aim, got float64) {
-	r.long = true
-	a.learn(trial{rate: a.lo, length: r.t.Steps[len(r.t.Steps)-1].Length()})
-	a.center = min(a.center, got)
-	a.fine = max(a.fine, 0.08)
+// lowerSideLasts reports whether the lower side of a bracket holds for d. Where it does not, it moves the bracket below
+// that side, and to no more calls a second than were answered well.
+func (r *session) lowerSideLasts(a *aim, d time.Duration) (bool, error) {
+	held, got, err := r.lasts(a.lo, d)
+	if err == nil && !held {
+		r.long = true
+		a.learn(trial{rate: a.lo, length: r.t.Steps[len(r.t.Steps)-1].Length()})
+		a.center = min(a.center, got)
+		a.fine = max(a.fine, 0.08)
+	}
+	return held, err
 }
 
 // warmAfter is how many calls a target has to have answered well before what breaks says something about the target
@@ -196,23 +195,19 @@ func (r *session) warmUp(a *aim) error {
 	if d > r.remaining()-20*time.Second {
 		return nil
 	}
-	held, got, err := r.lasts(a.lo, d)
-	if err != nil {
+	if held, err := r.lowerSideLasts(a, d); err != nil || !held {
 		return err
 	}
-	if !held {
-		r.breaks(a, got)
-		return nil
-	}
-	if held, _, err = r.verify(RoleConfirmHigh, a.hi); err != nil {
+	held, _, err := r.verify(RoleConfirmHigh, a.hi)
+	if err != nil {
 		return err
 	}
 	a.learn(trial{a.hi, held, r.t.Steps[len(r.t.Steps)-1].Length()})
 	return nil
 }
 
-// faster is how much shorter the median response of a confirmation has to be than those well below the capacity were,
-// to show a target that was cold then.
+// faster is the largest ratio of a confirmation's median response to those well below the capacity that shows a target
+// that was cold then.
 const faster = 0.67
 
 // warmer reports whether the target answered the calls of the last step clearly faster than it had answered the ramp's,

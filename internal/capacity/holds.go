@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -20,14 +21,12 @@ func (r *session) loses(role Role, rate float64, try int) (held bool, goodput fl
 	if err != nil {
 		return false, 0, err
 	}
-	now, from := r.s.Now(), step.Segment.Start+before
-	calls := undisturbed(due(r.s.Calls(from), from, step.Segment.End))
-	bad, failed, n := losses(calls, now, r.old())
+	bad, failed, n, young := losses(r.due(step.Segment.Start+before, step.Segment.End), r.s.Now(), r.old())
 	if usual := r.floor() + r.tolerance(n); float64(failed) > max(1, usual*float64(n)) {
 		bad += failed // these are more than those that fail at any rate
 	}
 	goodput = r.seen.goodput(counted)
-	held = 2*n >= len(calls) && float64(bad) <= excused(n) && goodput >= 0.9*(1-r.floor())*rate
+	held = n >= young && float64(bad) <= excused(n) && goodput >= 0.9*(1-r.floor())*rate
 	if step.Passed = &held; !held {
 		step.Note = failNote
 	}
@@ -74,7 +73,7 @@ func (r *session) nextWindow() (next, period time.Duration) {
 		return 0, 0
 	}
 	from, to := span(over)
-	_, _, last, n := signature.Cycle(ends(r.t.due(0, to+1), from, to))
+	_, _, last, n := signature.Cycle(signature.Ends(r.t.due(0, to+1), from, to))
 	if n == 0 {
 		return 0, 0
 	}
@@ -87,8 +86,7 @@ func (r *session) nextWindow() (next, period time.Duration) {
 
 // onlyAtFirst reports whether calls were refused or hung in the first half of a step, and not in its second.
 func (r *session) onlyAtFirst(s *Step) bool {
-	from := s.Segment.Start + s.Length()/2
-	bad, failed, n := losses(undisturbed(due(r.s.Calls(from), from, s.Segment.End)), r.s.Now(), r.old())
+	bad, failed, n, _ := losses(r.due(s.Segment.Start+s.Length()/2, s.Segment.End), r.s.Now(), r.old())
 	return n > 0 && float64(bad+failed) <= excused(n)+r.floor()*float64(n)
 }
 
@@ -105,7 +103,7 @@ func excused(n int) float64 { return max(1, 0.005*float64(n)) }
 func (r *session) old() time.Duration {
 	now := r.s.Now()
 	var all, recent []float64
-	for _, c := range r.s.Calls(max(0, now-30*time.Second)) {
+	for c := range r.due(max(0, now-30*time.Second), math.MaxInt64) {
 		if c.Done == 0 || !c.Outcome.Good() || c.Sent == 0 {
 			continue
 		}
@@ -124,12 +122,13 @@ func (r *session) old() time.Duration {
 	return min(time.Duration(d), r.o.Timeout/2)
 }
 
-// losses counts calls that were refused, lost or have been open for at least old; those that were answered wrongly; and
-// all that are old enough to tell.
-func losses(calls []load.Call, now, old time.Duration) (bad, failed, n int) {
-	for _, c := range calls {
+// losses counts the undisturbed calls that were refused, lost or have been open for at least old; those that were
+// answered wrongly; all that are old enough to tell; and those that are too young for that.
+func losses(calls iter.Seq[*load.Call], now, old time.Duration) (bad, failed, n, young int) {
+	for c := range undisturbed(calls) {
 		switch {
 		case c.Outstanding(now) && c.Intended >= now-old:
+			young++
 			continue
 		case c.Outstanding(now):
 			bad++
@@ -141,7 +140,7 @@ func losses(calls []load.Call, now, old time.Duration) (bad, failed, n int) {
 		}
 		n++
 	}
-	return bad, failed, n
+	return bad, failed, n, young
 }
 
 // lastStretch is how long a service has to hold a rate at a stretch; a target that collapses, or refuses calls little
@@ -198,7 +197,7 @@ func (r *session) exceeds(most float64) func(elapsed time.Duration) bool {
 		}
 		next = elapsed + time.Second/2
 		fails := func() bool {
-			bad, failed, _ := losses(undisturbed(r.s.Calls(begun)), r.s.Now(), old)
+			bad, failed, _, _ := losses(r.due(begun, math.MaxInt64), r.s.Now(), old)
 			return float64(bad+failed) > most
 		}
 		if !fails() {
@@ -281,12 +280,8 @@ func (r *session) lossOverConfirmations(rate float64) float64 {
 		if !confirms(s.Role) || s.Segment.Start < over[0].Segment.Start || s.Rate < 0.99*rate || s.Rate > 1.01*rate {
 			continue
 		}
-		from := s.Segment.Start + time.Second
-		for _, c := range undisturbed(due(r.s.Calls(from), from, s.Segment.End-r.old())) {
-			if n++; endedBadly(&c) {
-				bad++
-			}
-		}
+		b, due := countBad(undisturbed(r.due(s.Segment.Start+time.Second, s.Segment.End-r.old())))
+		bad, n = bad+b, n+due
 	}
 	return float64(bad) / float64(max(1, n))
 }
@@ -323,8 +318,9 @@ func (r *session) drifts(role Role, rate float64, most time.Duration) (held bool
 		return false, goodput, nil
 	}
 	if r.class().Traits().Unaccepted {
-		calls := due(r.s.Calls(step.Segment.Start), step.Segment.Start, step.Segment.End)
-		if stuck := signature.Stuck(load.Calls(calls).All(), r.s.Now()); float64(stuck) > excused(len(calls)) {
+		calls := r.due(step.Segment.Start, step.Segment.End)
+		_, n := countBad(calls)
+		if stuck := signature.Stuck(calls, r.s.Now()); float64(stuck) > excused(n) {
 			step.Passed, step.Note = new(false), fmt.Sprintf("%d calls are stuck", stuck)
 			return false, goodput, nil
 		}
@@ -348,7 +344,7 @@ func (r *session) drifts(role Role, rate float64, most time.Duration) (held bool
 // fails reports whether clearly more calls that were due since from fail than fail at any rate.
 func (r *session) fails(from time.Duration) bool {
 	bad, n := 0, 0
-	for _, c := range undisturbed(r.s.Calls(from)) {
+	for c := range undisturbed(r.due(from, math.MaxInt64)) {
 		if c.Done == 0 {
 			continue
 		}
@@ -359,7 +355,7 @@ func (r *session) fails(from time.Duration) bool {
 	return bad >= 8 && float64(bad) > (r.floor()+0.015+1.5*r.tolerance(n))*float64(n)
 }
 
-// block is the length of the blocks whose responses are compared: at least half a second, ten calls, and whole periods
+// block is the length of the blocks whose responses are compared: at least half a second, five calls, and whole periods
 // of a scheduler.
 func (r *session) block(rate float64) time.Duration {
 	return whole(whole(lasting(rate, time.Second/2, 5), r.period()), poll)
@@ -379,7 +375,7 @@ func whole(d, unit time.Duration) time.Duration {
 // slope decides whether responses grow over a step that began at from: nil when noise leaves it open.
 func (r *session) slope(rate float64, from, elapsed, block time.Duration) *bool {
 	now := from + elapsed
-	calls := due(r.s.Calls(from), from, now)
+	calls := r.due(from, now)
 	if r.class().Traits().Unaccepted {
 		calls = answered(calls, now)
 	}
@@ -412,12 +408,12 @@ func (r *session) slope(rate float64, from, elapsed, block time.Duration) *bool 
 
 // idle reports whether the calls of the second half of a step were answered about as fast as far below the capacity,
 // and hardly any is outstanding for longer: no queue stands.
-func (r *session) idle(calls []load.Call, now, elapsed time.Duration) bool {
+func (r *session) idle(calls iter.Seq[*load.Call], now, elapsed time.Duration) bool {
 	if r.typical == 0 || elapsed < 8*time.Second || r.stands() {
 		return false
 	}
 	quick, n := 0, 0
-	for _, c := range calls {
+	for c := range calls {
 		if c.Intended < now-elapsed/2 || c.Outstanding(now) && c.Intended > now-4*r.typical-20*time.Millisecond {
 			continue
 		}
@@ -432,9 +428,9 @@ func (r *session) idle(calls []load.Call, now, elapsed time.Duration) bool {
 // block aside, which are young. Of such a call nothing is known but its age, and ages fall from call to call: a target
 // that answers nothing would seem to become faster. Behind a full listen queue most calls may be stuck, which drifts
 // counts; there it is mute if none is answered.
-func (r *session) answersNone(calls []load.Call, now, block time.Duration) bool {
+func (r *session) answersNone(calls iter.Seq[*load.Call], now, block time.Duration) bool {
 	outstanding, good, n := 0, 0, 0
-	for _, c := range calls {
+	for c := range calls {
 		if c.Intended >= now-block {
 			continue
 		}
@@ -464,23 +460,27 @@ func (r *session) walk(stretch time.Duration) float64 {
 }
 
 // answered leaves out calls that are stuck: outstanding, though calls that were sent later have been answered.
-func answered(calls []load.Call, now time.Duration) []load.Call {
+func answered(calls iter.Seq[*load.Call], now time.Duration) iter.Seq[*load.Call] {
 	var newest time.Duration
-	for _, c := range calls {
+	for c := range calls {
 		if !c.Outstanding(now) && c.Outcome.Good() {
 			newest = max(newest, c.Sent)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(calls), func(c load.Call) bool {
-		return c.Outstanding(now) && c.Sent != 0 && c.Sent < newest
-	})
+	return func(yield func(*load.Call) bool) {
+		for c := range calls {
+			if stuck := c.Outstanding(now) && c.Sent != 0 && c.Sent < newest; !stuck && !yield(c) {
+				return
+			}
+		}
+	}
 }
 
 // blocks are the median responses, or the longest, of calls due in each block; of an outstanding call its age so far.
-func blocks(calls []load.Call, from, now, block time.Duration, longest bool) (x, y []float64) {
+func blocks(calls iter.Seq[*load.Call], from, now, block time.Duration, longest bool) (x, y []float64) {
 	n := int((now - from) / block)
 	ages := make([][]float64, n)
-	for _, c := range calls {
+	for c := range calls {
 		k := int((c.Intended - from) / block)
 		if k < 0 || k >= n {
 			continue

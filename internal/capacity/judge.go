@@ -188,8 +188,7 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	from, to := span(over)
 	for _, s := range t.Steps {
 		w := signature.Window{
-			Role: string(s.Role), Rate: s.Rate, Start: s.Segment.Start, End: s.Segment.End, Sent: s.Segment.Sent,
-			Due: s.Segment.Offered,
+			Role: string(s.Role), Rate: s.Rate, Start: s.Segment.Start, End: s.Segment.End, Due: s.Segment.Offered,
 		}
 		switch {
 		case s.Role == RoleRamp && s.Segment.End <= from, s.Role == RoleBurst && s.Segment.Start >= to:
@@ -280,13 +279,8 @@ func burst(t Trace, j judgement) *float64 {
 		if s.Rate <= j.Value || s.Segment.Start >= to {
 			continue
 		}
-		n := 0
-		for c := range t.due(s.Segment.Start, to) {
-			if !endedBadly(c) {
-				n++
-			}
-		}
-		b := max(0, float64(n)-j.Value*(to-s.Segment.Start).Seconds())
+		bad, n := countBad(t.due(s.Segment.Start, to))
+		b := max(0, float64(n-bad)-j.Value*(to-s.Segment.Start).Seconds())
 		return &b
 	}
 	return nil
@@ -295,7 +289,7 @@ func burst(t Trace, j judgement) *float64 {
 const (
 	level   = 0.95
 	batches = 16
-	// steady is the relative half width of an interval from which on the slope is better than the mean: below, ends of
+	// steady is the relative half width of an interval below which the slope is better than the mean: there, ends of
 	// bursts cause what error there is; above, noise does, of which the slope has 1.2 times the variance.
 	steady = 0.01
 )

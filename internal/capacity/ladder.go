@@ -24,15 +24,6 @@ type Planned struct {
 	Before, After func(ctx context.Context) error
 }
 
-// Ladder measures one point at each rate, in the given order.
-func Ladder(ctx context.Context, s Stream, o Options, on func(Event), rates ...float64) (Trace, error) {
-	points := make([]Planned, len(rates))
-	for i, rate := range rates {
-		points[i] = Planned{Rate: rate}
-	}
-	return Play(ctx, s, o, on, points)
-}
-
 // Play measures points in the given order. After each it waits until every call has ended and the target answers fresh
 // calls again: one point's leftovers must not be the next one's result.
 func Play(ctx context.Context, s Stream, o Options, on func(Event), points []Planned) (Trace, error) {
@@ -116,69 +107,60 @@ func (r *session) around(p Planned, work func(context.Context) error) error {
 
 // comeback waits until three fresh calls in a row are answered, for at most two timeouts.
 func (r *session) comeback() (bool, error) {
-	r.attempts[RoleRecovery]++
-	step := Step{Role: RoleRecovery, Attempt: r.attempts[RoleRecovery], Segment: load.Segment{Start: r.s.Now()}}
-	r.watch(StepBegins, step)
 	row := 0
-	for i := r.o.Identity; row < 3 && r.s.Now()-step.Segment.Start < 2*r.o.Timeout; i++ {
-		c := r.s.Fresh(r.ctx, r.o.Operation, i, min(2*time.Second, r.o.Timeout))
-		if err := r.ctx.Err(); err != nil {
-			return false, err
-		}
-		if row++; endedBadly(&c) {
-			row = 0
-			if err := r.s.Wait(r.ctx, time.Second/4, poll, nil); err != nil {
-				return false, err
+	_, err := r.run(Step{Role: RoleRecovery}, func(step *Step) error {
+		for i := uint64(0); row < 3 && r.s.Now()-step.Segment.Start < 2*r.o.Timeout; i++ {
+			c := r.s.Fresh(r.ctx, 0, i, min(2*time.Second, r.o.Timeout))
+			if err := r.ctx.Err(); err != nil {
+				return err
 			}
+			if row++; endedBadly(&c) {
+				row = 0
+				if err := r.s.Wait(r.ctx, time.Second/4, poll, nil); err != nil {
+					return err
+				}
+			}
+			r.watch(StepProgress, *step)
 		}
-		r.watch(StepProgress, step)
-	}
-	step.Passed = new(row == 3)
-	step.Segment.End = r.s.Now()
-	r.t.Steps = append(r.t.Steps, step)
-	r.watch(StepEnds, step)
-	return row == 3, nil
+		step.Passed = new(row == 3)
+		return nil
+	})
+	return row == 3, err
 }
 
-// Point is one row of a ladder. Durations are in seconds; a quantile that is 0 and may be left out is unknown.
+// Point is one row of a ladder. Durations are in seconds.
 type Point struct {
-	Name string `json:"name,omitempty"` // of a point that is more than a rate
+	Name string // of a point that is more than a rate
 	// ListenQueue is how many connections waited to be accepted at the window's end; nil: not to be seen.
-	ListenQueue *int    `json:"listen_queue,omitempty"`
-	Rate        float64 `json:"rate"`    // to be offered, 1/s
-	Seconds     float64 `json:"seconds"` // length of the window
-	Offered     int     `json:"offered"` // calls that were due in the window
-	Sent        int     `json:"sent"`    // of these, sent at all
+	ListenQueue   *int
+	Rate          float64 // to be offered, 1/s
+	Seconds       float64 // length of the window
+	Offered, Sent int     // calls that were due in the window; of these, sent at all
 	// Success is the share of the offered calls that ended well, whenever that was.
-	Success float64 `json:"success"`
+	Success float64
 	// OKInWindow is how many ended well within the window, Goodput that number per second of it.
-	OKInWindow int     `json:"ok_in_window"`
-	Goodput    float64 `json:"goodput"`
+	OKInWindow int
+	Goodput    float64
 	// GoodputSLO counts only calls that ended well within the latency objective, per second; nil without an objective.
-	GoodputSLO *float64 `json:"goodput_slo,omitempty"`
+	GoodputSLO *float64
 	// Drain is how long after the window the last call ended.
-	Drain float64 `json:"drain"`
-	// Response times of all calls that ended, timeouts included.
-	P50 float64 `json:"p50,omitempty"`
-	P90 float64 `json:"p90,omitempty"`
-	P99 float64 `json:"p99,omitempty"`
-	Max float64 `json:"max,omitempty"`
+	Drain float64
+	// Response times of all calls that ended, timeouts included; 0: none did.
+	P50, P90, P99, Max float64
 	// P99Own is how much of P99 the generator's own delays are at most.
-	P99Own float64 `json:"p99_own,omitempty"`
-	// Failures by phase.
-	NoConnection int `json:"no_connection"` // never sent
-	NoByte       int `json:"no_byte"`       // sent, and never a byte back
-	BadStatus    int `json:"bad_status"`    // an answer, but not the expected one
+	P99Own float64
+	// Failures by phase: never sent; sent, and never a byte back; an answer, but not the expected one.
+	NoConnection, NoByte, BadStatus int
 	// Stuck counts calls whose connection was established and never carried an answer; a full listen queue holds backlog +
 	// 1 of them.
-	Stuck int `json:"stuck"`
+	Stuck int
 	// LastFailedSent is when, after the window began, the last call was sent that failed; nil when none failed.
-	LastFailedSent *float64 `json:"last_failed_sent,omitempty"`
+	LastFailedSent *float64
 	// VegetaThroughput is success ÷ (attack + wait), which one timeout ruins; for comparison with other reports only.
-	VegetaThroughput float64 `json:"vegeta_throughput"`
+	VegetaThroughput float64
 	// RecoverySeconds is how long after the point fresh calls took to be answered again; nil if they were not.
-	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"`
-	Audit           Audit    `json:"audit"`
+	RecoverySeconds *float64
+	Audit           Audit
 }
 
 // Points computes the rows of a ladder from its trace and calls alone.

@@ -103,13 +103,7 @@ func (t Trace) answered() int {
 			end = s.Segment.End
 		}
 	}
-	n := 0
-	for c := range t.due(0, end+1) {
-		if c.Done != 0 && c.Done <= end && c.Outcome.Good() {
-			n++
-		}
-	}
-	return n
+	return len(signature.Ends(t.due(0, end+1), 0, end))
 }
 
 // heldSlowly reports whether responses at the rate that held took over three times as long as well below it: calls were

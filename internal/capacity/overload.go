@@ -52,7 +52,6 @@ func (r *session) overload(goodput float64) (held float64, err error) {
 			r.learn(last)
 			return d.rate, r.drain("the target held after all")
 		}
-		r.disturbed = true
 		again := d.again()
 		if again <= 0 || restarts == 3 || d.rate <= near*r.took {
 			r.observe()
@@ -202,7 +201,7 @@ func (d *dose) full(elapsed time.Duration) bool {
 	case elapsed > d.unit && g > 0 && waits > 0.6*d.o.Timeout.Seconds():
 		// In a queue the last answers took waits × goodput ÷ rate. Where they took far less, calls are stuck and not queued,
 		// and it takes longer to see that.
-		late := responses(load.Calls(d.s.Calls(max(0, d.s.Now()-d.o.Timeout))).All(), d.s.Now()-time.Second/2)
+		late := responses(d.due(max(0, d.s.Now()-d.o.Timeout), math.MaxInt64), d.s.Now()-time.Second/2)
 		queued := len(late) > 0 && stat.Quantile(late, 0.5) > 0.5*waits*g/d.rate*1e9
 		if queued && elapsed < 2*d.unit && d.rate > 1.6*g {
 			d.lower = g // hardly a call of this overload was answered: it does not show how they wait
@@ -321,7 +320,7 @@ func (d *dose) least() time.Duration {
 		}
 		return 3 * time.Second
 	}
-	t := ends(d.t.due(0, d.t.Read+1), d.begun, d.t.Read)
+	t := signature.Ends(d.t.due(0, d.t.Read+1), d.begun, d.t.Read)
 	if p, _ := signature.Beat(t); p == 0 && len(signature.Turns(t, 0.03)) > 0 {
 		return 12 * time.Second
 	}

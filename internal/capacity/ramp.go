@@ -2,9 +2,9 @@ package capacity
 
 import (
 	"fmt"
+	"math"
 	"time"
 
-	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -46,7 +46,6 @@ func (r *session) ramp(rate float64) (goodput float64, err error) {
 				}
 				continue
 			}
-			r.disturbed = true
 			least := r.fastest
 			if summit {
 				least /= overdrive
@@ -119,8 +118,7 @@ func (r *session) pending(s Step) bool {
 // learn takes the typical response from the calls that ended in a step.
 func (r *session) learn(step *Step) {
 	const before = 10 * time.Second // calls that took longer are not typical of anything
-	calls := load.Calls(r.s.Calls(max(r.start, step.Segment.Start-before)))
-	response := responses(calls.All(), step.Segment.Start)
+	response := responses(r.due(max(r.start, step.Segment.Start-before), math.MaxInt64), step.Segment.Start)
 	if len(response) < 10 {
 		return
 	}
@@ -166,7 +164,7 @@ func (r *session) badShare(s Step) float64 {
 // freshCallsUnanswered reports whether fresh calls are not answered either.
 func (r *session) freshCallsUnanswered() bool {
 	for i := range uint64(3) {
-		c := r.s.Fresh(r.ctx, r.o.Operation, r.o.Identity+i, min(r.o.Timeout, 10*time.Second))
+		c := r.s.Fresh(r.ctx, 0, i, min(r.o.Timeout, 10*time.Second))
 		if !endedBadly(&c) {
 			return false
 		}

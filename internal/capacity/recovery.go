@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"tare/internal/load"
 	"tare/internal/stat"
 )
 
@@ -83,8 +82,7 @@ func (r *session) single() (bool, error) {
 		return false, fmt.Errorf("wait for single calls: %w", err)
 	}
 	r.watchNow()
-	calls := load.Calls(r.s.Calls(step.Segment.Start))
-	response := responses(calls.Due(step.Segment.Start, step.Segment.End), 0)
+	response := responses(r.due(step.Segment.Start, step.Segment.End), 0)
 	n, good := step.Segment.Offered, len(response)
 	allowed := int(2 * r.floor() * float64(n))
 	if r.floor() > 0 {
@@ -100,23 +98,20 @@ func (r *session) single() (bool, error) {
 func (r *session) recovery() error {
 	b := baseOf(r.t)
 	own := min(max(time.Second, 3*b.p99), r.o.Timeout)
-	v := &Recovery{Start: r.s.Now(), Limit: min(max(10*b.p99, time.Second/2), own), Deadline: max(2*r.o.Timeout, patient)}
+	v := &Recovery{Limit: min(max(10*b.p99, time.Second/2), own), Deadline: max(2*r.o.Timeout, patient)}
 	r.t.Recovery = v
-	r.attempts[RoleRecovery]++
-	step := Step{Role: RoleRecovery, Attempt: r.attempts[RoleRecovery], Segment: load.Segment{Start: v.Start}}
-	r.watch(StepBegins, step)
-	err := r.probe(v, own, step)
-	step.Segment.End = r.s.Now()
-	r.t.Steps = append(r.t.Steps, step)
-	r.watch(StepEnds, step)
+	_, err := r.run(Step{Role: RoleRecovery}, func(step *Step) error {
+		v.Start = step.Segment.Start
+		return r.probe(v, own, *step)
+	})
 	return err
 }
 
 // probe makes two fresh calls a second until five in a row are answered, or the deadline passes.
 func (r *session) probe(v *Recovery, timeout time.Duration, step Step) error {
-	for row, i := 0, r.o.Identity; ; i++ {
+	for row, i := 0, uint64(0); ; i++ {
 		at := r.s.Now()
-		c := r.s.Fresh(r.ctx, r.o.Operation, i, timeout)
+		c := r.s.Fresh(r.ctx, 0, i, timeout)
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}

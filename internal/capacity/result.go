@@ -12,62 +12,44 @@ import (
 	"tare/internal/stat"
 )
 
-// Result is the answer of a search. A float that is 0 and may be left out is unknown.
+// Result is the answer of a search. A float that is 0 is unknown.
 type Result struct {
-	// Broke is whether a rate was found at which the target breaks.
-	Broke bool `json:"broke"`
+	Broke bool // a rate was found at which the target breaks
 	// Rate is the capacity in calls per second, with its interval at Level. It is the rate of calls that the target can
 	// take: where a share of all calls fails at any rate, those count as taken.
-	Rate  float64 `json:"rate,omitempty"`
-	Lo    float64 `json:"lo,omitempty"`
-	Hi    float64 `json:"hi,omitempty"`
-	Level float64 `json:"level,omitempty"`
+	Rate, Lo, Hi, Level float64
 	// AtLeast is a rate that holds, AtMost one that breaks, where there is no number between them.
-	AtLeast float64 `json:"at_least,omitempty"`
-	AtMost  float64 `json:"at_most,omitempty"`
+	AtLeast, AtMost float64
 	// BrokeAbove is the fastest step that a target kept up with that has stayed down since. It is not a bound: a step is
 	// short.
-	BrokeAbove float64 `json:"broke_above,omitempty"`
+	BrokeAbove float64
 	// VerifiedLow is the highest rate that was tried and held, VerifiedHigh the lowest that was tried and broke.
-	VerifiedLow  float64 `json:"verified_low,omitempty"`
-	VerifiedHigh float64 `json:"verified_high,omitempty"`
-	// SLORate is the highest rate at which the latency objective held.
-	SLORate float64 `json:"slo_rate,omitempty"`
-	// SLOFails is the lowest rate above it at which the objective did not hold.
-	SLOFails float64 `json:"slo_fails,omitempty"`
+	VerifiedLow, VerifiedHigh float64
+	// SLORate is the highest rate at which the latency objective held, SLOFails the lowest above it at which it did not.
+	SLORate, SLOFails float64
 	// Burst is how many calls above the capacity the target took before it broke; nil where that has no meaning.
-	Burst *float64 `json:"burst,omitempty"`
-	// Signature is how it broke.
-	Signature signature.Verdict `json:"signature"`
-	// Findings are what else was seen beside the class, such as a cold start.
-	Findings []Finding `json:"findings,omitempty"`
-	// Wedged is whether the target failed to come back after the load.
-	Wedged bool `json:"wedged"`
-	// RecoverySeconds is how long it took to come back; nil if it did not or was not asked.
-	RecoverySeconds *float64 `json:"recovery_seconds,omitempty"`
-	// IdleDropped is whether it came back (if it did) only after the client had closed its idle connections.
-	IdleDropped bool `json:"idle_dropped,omitempty"`
-	// RecoveryNote is the recovery in a sentence.
-	RecoveryNote string `json:"recovery_note,omitempty"`
+	Burst     *float64
+	Signature signature.Verdict // how it broke
+	Findings  []Finding         // what else was seen beside the class, such as a cold start
+	// Wedged is whether the target failed to come back after the load, RecoverySeconds how long it took to; nil if it did
+	// not or was not asked. IdleDropped is whether it came back (if it did) only after the client had closed its idle
+	// connections.
+	Wedged          bool
+	RecoverySeconds *float64
+	IdleDropped     bool
+	RecoveryNote    string // the recovery in a sentence
 	// Phases counts the ramp, overloads, fills and confirmations; Seconds is how long they took, without the recovery.
-	Phases  int     `json:"phases"`
-	Seconds float64 `json:"seconds"`
-	// Attempts counts confirmations, Undecided those that noise left open.
-	Attempts  int `json:"attempts"`
-	Undecided int `json:"undecided"`
-	// ErrorFloor is the share of calls that fails at any rate.
-	ErrorFloor float64 `json:"error_floor,omitempty"`
-	// BaseP50 and BaseP99 are response times well below capacity, in seconds.
-	BaseP50 float64 `json:"base_p50,omitempty"`
-	BaseP99 float64 `json:"base_p99,omitempty"`
+	Phases  int
+	Seconds float64
+	// ErrorFloor is the share of calls that fails at any rate, BaseP50 the response time well below capacity, in seconds.
+	ErrorFloor, BaseP50 float64
 	// Valid is false where the generator was the limit, so that nothing is said about the target. Reason says why the
 	// search stopped.
-	Valid  bool   `json:"valid"`
-	Stop   Stop   `json:"stop"`
-	Reason string `json:"reason,omitempty"`
-	Audit  Audit  `json:"audit"`
-	// Warnings are sentences that every report must carry.
-	Warnings []string `json:"warnings,omitempty"`
+	Valid    bool
+	Stop     Stop
+	Reason   string
+	Audit    Audit
+	Warnings []string // sentences that every report must carry
 }
 
 // Audit is what the generator did in a stretch of load.
@@ -79,7 +61,7 @@ func Assess(t Trace) Result {
 	b := baseOf(t)
 	r := Result{
 		Valid: t.Stop != StopClient, Stop: t.Stop, Reason: t.Reason, ErrorFloor: b.floor,
-		BaseP50: b.p50.Seconds(), BaseP99: b.p99.Seconds(), Signature: signature.Verdict{Class: signature.Unknown},
+		BaseP50: b.p50.Seconds(), Signature: signature.Verdict{Class: signature.Unknown},
 	}
 	r.counts(t)
 	r.Audit = worstAudit(t)
@@ -99,19 +81,15 @@ func Assess(t Trace) Result {
 // badCalls counts the calls that were due in a step and not held back, and those of them that did not end well,
 // whenever. Where hardly any is left, it counts all calls.
 func (t Trace) badCalls(s Step) (bad, n int) {
-	var held heldBack
-	allBad, all := 0, 0
-	for c := range t.due(s.Segment.Start, s.Segment.End) {
-		disturbed, ended := held.disturbs(c), 0
-		if endedBadly(c) {
-			ended = 1
+	return countBad(undisturbed(t.due(s.Segment.Start, s.Segment.End)))
+}
+
+// countBad counts calls, and those of them that did not end well.
+func countBad(calls iter.Seq[*load.Call]) (bad, n int) {
+	for c := range calls {
+		if n++; endedBadly(c) {
+			bad++
 		}
-		if all, allBad = all+1, allBad+ended; !disturbed {
-			n, bad = n+1, bad+ended
-		}
-	}
-	if 4*n < all {
-		return allBad, all
 	}
 	return bad, n
 }
@@ -143,14 +121,8 @@ func (r *Result) counts(t Trace) {
 			ramps = 1
 		case RoleOverload:
 			overloads[s.Attempt] = true
-		case RoleFill, RoleSLO, RoleRate, RolePoint, RolePrime:
+		case RoleFill, RoleSLO, RoleRate, RolePoint, RolePrime, RoleConfirmHigh, RoleConfirmLow:
 			r.Phases++
-		case RoleConfirmHigh, RoleConfirmLow:
-			r.Phases++
-			r.Attempts++
-			if s.Passed == nil {
-				r.Undecided++
-			}
 		case RoleDrain, RoleRecovery, RoleSingle, RoleBurst, RoleBusy, RoleTogether, RoleAlone:
 		}
 	}
@@ -339,39 +311,4 @@ func (r *Result) warn(t Trace) {
 		r.warning("it is not known whether rates between %s/s, which held, and %s/s, which broke, hold",
 			number(r.VerifiedLow), number(r.VerifiedHigh))
 	}
-}
-
-// Next says what to do after a search or a ladder that ended in this way without a capacity. bounded: a rate is known
-// that holds. It is empty where nothing needs to be done, and for an unknown stop.
-func (s Stop) Next(bounded bool) string {
-	switch {
-	case s == StopFound && !bounded:
-		return "no rate held or broke at every try: run it again while less else runs on this host, and give the search " +
-			"more time (load.max_time)"
-	case s == StopMaxRate:
-		return "to find where it breaks, allow more: --max-rate (load.max_rate)"
-	case s == StopClient && bounded:
-		return "to search above that rate, give the generator more: processors of its own (pin), or a host other than the " +
-			"target's; 'tare doctor' says what this host can do"
-	case s == StopClient:
-		return "give the generator processors of its own (pin), or a host other than the target's; 'tare doctor' says what " +
-			"this host can do"
-	case s == StopNoAnswer:
-		return "see that the server answers one such call, made by hand, and within load.timeout"
-	case s == StopFailing:
-		return "the table of causes ('tare report RUN --all') says how the calls failed; for a server that takes fewer " +
-			"calls, begin lower: --max-rate 2/s, or wait longer: load.timeout"
-	case s == StopTime && bounded:
-		return "more time narrows it: load.max_time (--set load.max_time=10m)"
-	case s == StopTime:
-		return "give the search more time: load.max_time (--set load.max_time=10m)"
-	case s == StopDown:
-		return "restart the target, and look in its log for the reason; a max_rate below the rate at which it broke keeps " +
-			"it up"
-	case s == StopNoRetry:
-		return "restart the target, and measure the points that are missing in a run of their own (load.rates)"
-	case s == StopCanceled:
-		return "run it again: a search that was interrupted cannot be continued"
-	}
-	return ""
 }

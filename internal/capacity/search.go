@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"sort"
 	"time"
@@ -41,7 +42,7 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 	if err == nil && (r.t.Stop == StopMaxRate || r.t.Stop == StopFound || r.t.Stop == StopClient) {
 		err = r.end(r.rates())
 	}
-	if err == nil && r.t.Stop != StopDown && !r.o.NoRecovery {
+	if err == nil && r.t.Stop != StopDown {
 		err = r.end(r.recovery())
 	}
 	r.read()
@@ -50,7 +51,7 @@ func Search(ctx context.Context, s Stream, o Options, on func(Event)) (Trace, er
 
 // session is a search or a ladder in progress.
 type session struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as one call of Search or Ladder
+	ctx   context.Context //nolint:containedctx // it lives as long as one call of Search or Play
 	s     Stream
 	o     Options
 	on    func(Event)
@@ -77,8 +78,6 @@ type session struct {
 	lasted float64
 	// rests is whether each confirmation begins from rest although the class saves up what is not used.
 	rests bool
-	// disturbed is whether more was offered than the target could take.
-	disturbed bool
 }
 
 func begin(ctx context.Context, s Stream, o Options, on func(Event)) (*session, error) {
@@ -183,20 +182,18 @@ func (r *session) offer(
 
 // offerProcess runs one step of any shape and adds it to the trace.
 func (r *session) offerProcess(step Step, p load.Process, stop func(elapsed time.Duration) bool) (*Step, error) {
-	r.attempts[step.Role]++
-	step.Attempt, step.Segment = r.attempts[step.Role], load.Segment{Start: r.s.Now()}
-	r.watch(StepBegins, step)
-	var err error
-	step.Segment, err = r.s.Offer(r.ctx, p, poll, func() bool {
-		r.watch(StepProgress, step)
-		return stop != nil && stop(r.s.Now()-step.Segment.Start)
+	ran, err := r.run(step, func(step *Step) (err error) {
+		begun := step.Segment.Start
+		step.Segment, err = r.s.Offer(r.ctx, p, poll, func() bool {
+			r.watch(StepProgress, *step)
+			return stop != nil && stop(r.s.Now()-begun)
+		})
+		return err
 	})
-	r.watch(StepEnds, step)
-	r.t.Steps = append(r.t.Steps, step)
 	if err != nil {
 		return nil, fmt.Errorf("offer %s/s: %w", number(step.Rate), err)
 	}
-	return &r.t.Steps[len(r.t.Steps)-1], nil
+	return ran, nil
 }
 
 // pause offers nothing for d, or until done says so, and adds the drain to the trace.
@@ -205,20 +202,28 @@ func (r *session) pause(d time.Duration, done func() bool, note string) error {
 	if left <= 0 {
 		return errTime
 	}
-	r.attempts[RoleDrain]++
-	step := Step{Role: RoleDrain, Attempt: r.attempts[RoleDrain], Segment: load.Segment{Start: r.s.Now()}, Note: note}
-	r.watch(StepBegins, step)
-	err := r.s.Wait(r.ctx, min(d, left), poll, func() bool {
-		r.watch(StepProgress, step)
-		return done != nil && done()
+	_, err := r.run(Step{Role: RoleDrain, Note: note}, func(step *Step) error {
+		return r.s.Wait(r.ctx, min(d, left), poll, func() bool {
+			r.watch(StepProgress, *step)
+			return done != nil && done()
+		})
 	})
-	step.Segment.End = r.s.Now()
-	r.watch(StepEnds, step)
-	r.t.Steps = append(r.t.Steps, step)
 	if err != nil {
 		return fmt.Errorf("drain: %w", err)
 	}
 	return nil
+}
+
+// run makes a step by work, and adds it to the trace.
+func (r *session) run(step Step, work func(step *Step) error) (*Step, error) {
+	r.attempts[step.Role]++
+	step.Attempt, step.Segment = r.attempts[step.Role], load.Segment{Start: r.s.Now()}
+	r.watch(StepBegins, step)
+	err := work(&step)
+	step.Segment.End = cmp.Or(step.Segment.End, r.s.Now())
+	r.watch(StepEnds, step)
+	r.t.Steps = append(r.t.Steps, step)
+	return &r.t.Steps[len(r.t.Steps)-1], err
 }
 
 // watch takes a look at the stream and tells the caller.
@@ -240,6 +245,11 @@ func (r *session) read() {
 		r.t.Calls = load.Calls(r.s.Calls(r.t.Steps[0].Segment.Start))
 	}
 	r.t.Read = r.s.Now()
+}
+
+// due yields the calls that were due in [from, to), as they are now.
+func (r *session) due(from, to time.Duration) iter.Seq[*load.Call] {
+	return load.Calls(r.s.Calls(from)).Due(from, to)
 }
 
 // judge brings the estimate up to date.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
-	"sort"
 	"time"
 
 	"tare/internal/load"
@@ -139,27 +137,7 @@ func (t Trace) due(from, to time.Duration) iter.Seq[*load.Call] { return t.log()
 
 // ends returns the instants, in seconds and ascending, at which good calls ended in (from, to].
 func (t Trace) ends(from, to time.Duration) []float64 {
-	return ends(t.due(from-t.reach(), to+1), from, to)
-}
-
-// ends are the instants, in seconds and ascending, at which good calls ended in (from, to].
-func ends(calls iter.Seq[*load.Call], from, to time.Duration) []float64 {
-	var t []float64
-	for c := range calls {
-		if c.Done > from && c.Done <= to && c.Outcome.Good() {
-			t = append(t, c.Done.Seconds())
-		}
-	}
-	slices.Sort(t)
-	return t
-}
-
-// due returns the calls that were due in [from, to).
-func due(calls []load.Call, from, to time.Duration) []load.Call {
-	first := func(at time.Duration) int {
-		return sort.Search(len(calls), func(i int) bool { return calls[i].Intended >= at })
-	}
-	return calls[first(from):max(first(from), first(to))]
+	return signature.Ends(t.due(from-t.reach(), to+1), from, to)
 }
 
 // responses are those, in nanoseconds, of the calls that ended well after an instant.

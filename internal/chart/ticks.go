@@ -7,7 +7,6 @@ import (
 
 // tick is a labelled position.
 type tick struct {
-	value float64
 	pos   float64 // of the axis, 0 to 1
 	at    float64 // of a horizontal axis' label, on the page
 	label string
@@ -174,7 +173,7 @@ func (s scale) fitted(b baseline) []tick {
 func (s scale) labelled(values []float64) []tick {
 	ticks := make([]tick, len(values))
 	for i, v := range values {
-		ticks[i] = tick{value: v, pos: s.held(v), label: s.axis.write(v)}
+		ticks[i] = tick{pos: s.held(v), label: s.axis.write(v)}
 	}
 	return ticks
 }

@@ -104,8 +104,8 @@ func (a *app) compareRecords(args []string, treatment string, f *oneLineFlags) e
 }
 
 // usualRate is the average rate of each server if --max-rate allows it, and usualTime how long a comparison by turns
-// takes at most without --for. Servers that answer so fast that this occupies them for less than busyShare of a turn are
-// called more often, up to mostRate within a turn: more calls show smaller differences.
+// takes at most without --for. Servers that answer so fast that this occupies them for less than busyShare of a turn
+// are called more often, up to mostRate within a turn: more calls show smaller differences.
 const (
 	usualRate = 200
 	usualTime = 2 * time.Minute
@@ -113,8 +113,8 @@ const (
 	mostRate  = 2000
 )
 
-// rateInTurns returns the rate of calls within a turn to servers of which the slowest took so long for an answer; 0: that
-// is not known.
+// rateInTurns returns the rate of calls within a turn to servers of which the slowest took so long for an answer; 0:
+// that is not known.
 func rateInTurns(arms int, took time.Duration) float64 {
 	rate := float64(usualRate * arms)
 	if took > 0 {

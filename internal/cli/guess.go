@@ -94,7 +94,9 @@ func (a *app) guess(ctx context.Context, u *url.URL, f *sourceFlags, trust *kit.
 		}
 		if s.Adapter != "" {
 			a.tell("%-9s %s: %s\n", "adapter", s.Adapter, s.Evidence)
-			return spoken{area: c.of.Name(), adapter: adapterOf(c.of, s.Adapter), url: s.URL, options: s.Options, took: took}, nil
+			return spoken{
+				area: c.of.Name(), adapter: adapterOf(c.of, s.Adapter), url: s.URL, options: s.Options, took: took,
+			}, nil
 		}
 	}
 	return spoken{}, usage("nothing tells which protocol %s speaks: GET %s was answered with status %d%s; name it: "+

@@ -21,9 +21,8 @@ import (
 
 func (a *app) capacityCommand() *cobra.Command {
 	var f oneLineFlags
-	var server serverFlags
-	c := &cobra.Command{
-		Use: "capacity URL", Short: "Find the rate at which a server breaks, and how it breaks", Args: exactly("URL"),
+	c := a.serverCommand(&cobra.Command{
+		Use: "capacity URL", Short: "Find the rate at which a server breaks, and how it breaks",
 		Long: "Searches for the highest rate that the server at URL holds, and overloads it for some seconds to see how\n" +
 			"it breaks. The command writes the experiment file that it stands for, prints its plan and runs it.\n\n" +
 			"Without --adapter, up to " + a.mostRequests() + " without credentials tell which protocol the server\nspeaks.\n" +
@@ -32,17 +31,8 @@ func (a *app) capacityCommand() *cobra.Command {
 			"--budget 'p99 <= 50ms' also finds the highest rate at which that holds. Other budgets are those of an\n" +
 			"experiment file: 'capacity >= 100/s', 'response.p99 <= 50ms at 100/s'.\n\n" +
 			"Exit codes: as of 'tare run'.",
-		RunE: func(c *cobra.Command, args []string) error {
-			x, err := a.composeCapacity(c.Context(), args[0], &server, &f)
-			if err != nil {
-				return err
-			}
-			return a.ask(c.Context(), x, &f)
-		},
-	}
-	f.add(c)
+	}, &f, a.composeCapacity)
 	proveFlag(c, &f.prove)
-	server.add(c)
 	return c
 }
 

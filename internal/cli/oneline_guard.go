@@ -13,11 +13,10 @@ import (
 
 func (a *app) guardCommand() *cobra.Command {
 	var f oneLineFlags
-	var server serverFlags
 	var must mustRefuse
 	var rates string
-	c := &cobra.Command{
-		Use: "guard URL", Args: exactly("URL"), Short: "Find out whether an overloaded server refuses what it must",
+	c := a.serverCommand(&cobra.Command{
+		Use: "guard URL", Short: "Find out whether an overloaded server refuses what it must",
 		Long: "Searches for the highest rate that the server at URL holds, and then asks it, at rates below and\n" +
 			"above, for what it must refuse, among calls that it must allow. It raises the rate until the server is\n" +
 			"overloaded: a server passes only if it was, or if --rates says which rates are enough. The command\n" +
@@ -30,16 +29,9 @@ func (a *app) guardCommand() *cobra.Command {
 			requestHelp +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"Exit codes: as of 'tare run'.",
-		RunE: func(c *cobra.Command, args []string) error {
-			x, err := a.composeGuard(c.Context(), args[0], &server, &f, &must, rates)
-			if err != nil {
-				return err
-			}
-			return a.ask(c.Context(), x, &f)
-		},
-	}
-	f.add(c)
-	server.add(c)
+	}, &f, func(ctx context.Context, address string, server *serverFlags, f *oneLineFlags) (area.Composed, error) {
+		return a.composeGuard(ctx, address, server, f, &must, rates)
+	})
 	c.Flags().StringArrayVar(&must.without, "without-header", nil, "header without which a request must be refused")
 	c.Flags().StringArrayVar(&must.forbidden, "forbidden", nil, "path of the server that must be refused")
 	c.Flags().StringVar(&rates, "rates", "", "rates to offer instead of a search, such as 100/s,500/s: they are enough "+

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -39,6 +40,24 @@ func (s *serverFlags) add(c *cobra.Command) {
 	f.StringVar(&s.ca, "cacert", "", "file with the certificates of the authorities to trust (PEM)")
 	f.StringVar(&s.cert, "cert", "", "file with the client certificate (PEM)")
 	f.StringVar(&s.key, "key", "", "file with the private key of the client certificate (PEM; default: that of --cert)")
+}
+
+// serverCommand completes a command that asks the server at a URL the experiment that compose writes.
+func (a *app) serverCommand(c *cobra.Command, f *oneLineFlags,
+	compose func(context.Context, string, *serverFlags, *oneLineFlags) (area.Composed, error),
+) *cobra.Command {
+	var server serverFlags
+	c.Args = exactly("URL")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		x, err := compose(c.Context(), args[0], &server, f)
+		if err != nil {
+			return err
+		}
+		return a.ask(c.Context(), x, f)
+	}
+	f.add(c)
+	server.add(c)
+	return c
 }
 
 // requestHelp is the part of a command's help about the request.

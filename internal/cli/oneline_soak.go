@@ -23,10 +23,9 @@ type soakLoad struct{ length, rate string }
 
 func (a *app) soakCommand() *cobra.Command {
 	var f oneLineFlags
-	var server serverFlags
 	var l soakLoad
-	c := &cobra.Command{
-		Use: "soak URL", Short: "Find out whether a server holds a rate over time", Args: exactly("URL"),
+	c := a.serverCommand(&cobra.Command{
+		Use: "soak URL", Short: "Find out whether a server holds a rate over time",
 		Long: "Offers the server at URL one steady rate for some time, and says whether it held, how its times and\n" +
 			"errors developed, and which budgets it kept. The command writes the experiment file that it stands\n" +
 			"for, prints its plan and runs it.\n\n" +
@@ -38,16 +37,9 @@ func (a *app) soakCommand() *cobra.Command {
 			requestHelp +
 			"A server that is not on this machine needs --max-rate.\n\n" +
 			"Exit codes: as of 'tare run'.",
-		RunE: func(c *cobra.Command, args []string) error {
-			x, err := a.composeSoak(c.Context(), args[0], &server, &f, l)
-			if err != nil {
-				return err
-			}
-			return a.ask(c.Context(), x, &f)
-		},
-	}
-	f.add(c)
-	server.add(c)
+	}, &f, func(ctx context.Context, address string, server *serverFlags, f *oneLineFlags) (area.Composed, error) {
+		return a.composeSoak(ctx, address, server, f, l)
+	})
 	c.Flags().StringVar(&l.length, "for", "", "how long to measure, such as 60s or 2h")
 	c.Flags().StringVar(&l.rate, "rate", "", "offered rate, such as 50/s (default "+usualSoakRate.String()+")")
 	return c

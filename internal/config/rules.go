@@ -23,13 +23,13 @@ type structField struct {
 
 // rules are the rules in a field's `jsonschema` tag, so that the JSON Schema and the parser cannot disagree.
 type rules struct {
-	required             bool
-	enum                 []string
-	pattern              *regexp.Regexp
-	minimum, maximum     *float64
-	minItems, maxItems   int
-	minLength, maxLength int
-	isPath               bool // by the tag `tare:"path"`: ~/ is the user's home folder
+	required           bool
+	enum               []string
+	pattern            *regexp.Regexp
+	minimum, maximum   *float64
+	minItems, maxItems int
+	maxLength          int
+	isPath             bool // by the tag `tare:"path"`: ~/ is the user's home folder
 }
 
 // fieldsOf lists the fields of t in order, including those of embedded structs.
@@ -121,8 +121,6 @@ func rulesOf(tag string) rules {
 			r.minItems, _ = strconv.Atoi(value)
 		case "maxItems":
 			r.maxItems, _ = strconv.Atoi(value)
-		case "minLength":
-			r.minLength, _ = strconv.Atoi(value)
 		case "maxLength":
 			r.maxLength, _ = strconv.Atoi(value)
 		}

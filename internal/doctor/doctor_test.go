@@ -135,7 +135,7 @@ func TestChildThatFailsIsReported(t *testing.T) {
 func text(t *testing.T, d *Diagnosis) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Text(&b, d); err != nil {
+	if err := Write(&b, d, func(s State) string { return string(s) }); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -12,7 +12,7 @@ import (
 	"tare/internal/unit"
 )
 
-// width is the length of the longest line of Text, unless a single word is longer.
+// width is the length of the longest line of Write, unless a single word is longer.
 const width = 110
 
 // JSON writes the diagnosis as indented JSON.
@@ -23,11 +23,6 @@ func JSON(w io.Writer, d *Diagnosis) error {
 	}
 	_, err = io.WriteString(w, term.JSON(string(b))+"\n")
 	return err
-}
-
-// Text writes the diagnosis as Write does, in plain text.
-func Text(w io.Writer, d *Diagnosis) error {
-	return Write(w, d, func(s State) string { return string(s) })
 }
 
 // Write writes the diagnosis for a person: one or more lines for each check, the noise floor, and a summary. paint may

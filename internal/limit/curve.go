@@ -34,6 +34,9 @@ func (x *Experiment) measured() measured {
 	return m
 }
 
+// Rate is how many calls ended well per second.
+func (x *Experiment) Rate() float64 { return x.measured().rate }
+
 // interval is the rate of x with its interval at 95 %.
 func (x *Experiment) interval() (rate, lo, hi float64) {
 	m := x.measured()

@@ -30,11 +30,16 @@ type facts struct {
 	usage
 }
 
+func factsOf(e *Evidence) *facts {
+	f := &facts{Evidence: *e, curve: curveOf(e.Experiments)}
+	f.usage = usageOf(f.full(), &e.Local)
+	return f
+}
+
 // Judge names what sets the rate: by a lever that was moved, by what the target used up, by how the rate grows with the
 // calls in flight, or by how it refuses. The first that the evidence supports is named; without one it is not known.
 func Judge(e Evidence) Verdict {
-	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
-	f.usage = usageOf(f.full(), &e.Local)
+	f := factsOf(&e)
 	if f.Rate == 0 && f.most.rate > 0 && f.flat { // the search gave no number, and the experiments do
 		f.Rate, f.Lo, f.Hi = f.most.rate, f.most.rate-2*f.most.err, f.most.rate+2*f.most.err
 	}

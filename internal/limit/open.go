@@ -7,8 +7,7 @@ import "tare/internal/signature"
 // observation contradicts. It returns nil if the rate still grew with the calls in flight: there is no plateau to
 // compare with.
 func Hypotheses(e Evidence) (open []Kind) {
-	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
-	f.usage = usageOf(f.full(), &e.Local)
+	f := factsOf(&e)
 	switch v := Judge(e); {
 	case v.Kind == Slots && f.refusesUnslowed() == "" && v.Certainty == signature.Likely && !f.triedOperations():
 		return []Kind{Slots, RateLimit} // a limit that lets calls wait looks the same where few calls fill it

@@ -70,7 +70,7 @@ func (f *facts) byOperation() (sameRate, otherRate string, inFlight float64) {
 // lets calls wait from a step that all calls share: with the limit, each waits, though no other is in flight. It is nil
 // where that would decide nothing.
 func LoneOperation(e Evidence) *Experiment {
-	f := &facts{Evidence: e, curve: curveOf(e.Experiments)}
+	f := factsOf(&e)
 	sameRate, _, _ := f.byOperation()
 	cheap, _ := f.operations()
 	if sameRate == "" || f.refusesUnslowed() != "" || cheap.measured().rate*cheap.Idle > partly {

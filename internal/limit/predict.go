@@ -24,10 +24,7 @@ func (v *Verdict) predict(f *facts) {
 		}
 		p := prediction(x.Lever.To, base, x.Lever.Factor)
 		rate, lo, hi := x.interval()
-		p.Tried = &Tried{
-			Rate: rate, Lo: lo, Hi: hi,
-			Came: came(rise, least),
-		}
+		p.Tried = &Tried{Rate: rate, Lo: lo, Hi: hi, Came: came(rise, least)}
 		v.Prediction = p
 		return
 	}
@@ -39,8 +36,8 @@ func (v *Verdict) predict(f *facts) {
 	if f.Rate > 0 { // what a limiter has saved up raises the rate of short experiments
 		p.Rate, p.Lo, p.Hi = 2*f.Rate, min(p.Lo, 2*f.Lo), max(p.Hi, 2*f.Hi)
 	}
+	p.How = d.how + ", and ask again"
 	v.Prediction = p
-	v.Prediction.How = d.how + ", and ask again"
 }
 
 func prediction(change string, base measured, factor float64) *Prediction {

@@ -37,8 +37,8 @@ type ledger struct {
 	n      atomic.Int64
 }
 
-// tickFor returns the tick of a ledger whose calls end, by and large, within a timeout. Four times the timeout has room;
-// what is later counts as that.
+// tickFor returns the tick of a ledger whose calls end, by and large, within a timeout. Four times the timeout has
+// room; what is later counts as that.
 func tickFor(timeout time.Duration) (tick uint) {
 	for 4*timeout>>tick > math.MaxUint32 {
 		tick++

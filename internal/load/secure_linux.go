@@ -60,22 +60,16 @@ func (l *secureLayer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close does nothing: the socket is the shard's.
-func (l *secureLayer) Close() error { return nil }
-
-// LocalAddr returns the zero address, which crypto/tls does not use.
-func (l *secureLayer) LocalAddr() net.Addr { return &net.TCPAddr{} }
-
 // RemoteAddr returns the target's address: sessions are cached under it if there is no server name.
 func (l *secureLayer) RemoteAddr() net.Addr { return l.remote }
 
-// SetDeadline does nothing: the shard keeps the time.
-func (l *secureLayer) SetDeadline(time.Time) error { return nil }
+// The rest of net.Conn does nothing: the shard has the socket, and keeps the time. The local address is zero, as
+// crypto/tls does not use it.
 
-// SetReadDeadline does nothing.
-func (l *secureLayer) SetReadDeadline(time.Time) error { return nil }
-
-// SetWriteDeadline does nothing.
+func (l *secureLayer) Close() error                     { return nil }
+func (l *secureLayer) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (l *secureLayer) SetDeadline(time.Time) error      { return nil }
+func (l *secureLayer) SetReadDeadline(time.Time) error  { return nil }
 func (l *secureLayer) SetWriteDeadline(time.Time) error { return nil }
 
 // framer follows the boundaries of records (RFC 8446, section 5.1). crypto/tls gets no byte beyond the record that it

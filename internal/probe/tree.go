@@ -152,12 +152,9 @@ func (t Tree) Descriptors(r TreeReading) (open, limit int) {
 // descriptorLimit finds the soft limit in a text such as /proc/PID/limits; 0: there is none.
 func descriptorLimit(text string) int {
 	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "Max open files"); ok {
-			if f := strings.Fields(rest); len(f) > 0 {
-				n, err := strconv.Atoi(f[0])
-				if err == nil && n > 0 {
-					return n
-				}
+		if f := strings.Fields(line); len(f) > 3 && strings.HasPrefix(line, "Max open files") {
+			if n, err := strconv.Atoi(f[3]); err == nil && n > 0 {
+				return n
 			}
 		}
 	}

@@ -174,7 +174,7 @@ func TestCgroupNames(t *testing.T) {
 // TestBurnerIsExact compares with the thread's own clock around the call. The bound is generous upwards only: an
 // interrupt's time may be charged to us.
 func TestBurnerIsExact(t *testing.T) {
-	b, err := proc.NewBurner()
+	b, err := newBurner()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestBurnerIsExact(t *testing.T) {
 // TestThrottledBurnerServesTheShare is the real thing: 1 ms of CPU a call at half a CPU in periods of 20 ms. The
 // process may use no more than the share over whole periods, whatever else the machine does.
 func TestThrottledBurnerServesTheShare(t *testing.T) {
-	b, err := proc.NewBurner()
+	b, err := newBurner()
 	if err != nil {
 		t.Fatal(err)
 	}

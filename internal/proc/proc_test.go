@@ -105,7 +105,7 @@ func serve(work func(context.Context, config, func(any) error) error) int {
 }
 
 func burn(ctx context.Context, _ config, ready func(any) error) error {
-	b, err := proc.NewBurner()
+	b, err := newBurner()
 	if err != nil {
 		return err
 	}

@@ -60,11 +60,6 @@ const (
 	NotCompared ChangeVerdict = "not-judged" // one of them is absent, or a run is invalid
 )
 
-// ChangeVerdicts are all verdicts of changes.
-func ChangeVerdicts() []ChangeVerdict {
-	return []ChangeVerdict{ShownHigher, ShownLower, NotShown, NotCompared}
-}
-
 // Change is one figure in both records.
 type Change struct {
 	Treatment string      `json:"treatment"` // of B

@@ -71,7 +71,6 @@ func TestFormsAreReadable(t *testing.T) {
 		"seconds": unit.Seconds, "rate": unit.PerSecond, "bytes": unit.Bytes, "share": unit.Share, "number": unit.Number,
 		"exactly":         Exactly,
 		"decimal":         func(v float64) string { return unit.Decimal(v, 4) },
-		"signed":          func(v float64) string { return unit.Signed(v, 3) },
 		"recovers":        RecoversAfter,
 		"a minute's rate": func(v float64) string { return (unit.Rate(float64(int(v))) / 60).String() },
 	}

@@ -43,9 +43,7 @@ func closedWords(t reflect.Type) *generate.Schema {
 			all = append(all, v)
 		}
 	case reflect.TypeFor[ChangeVerdict]():
-		for _, v := range ChangeVerdicts() {
-			all = append(all, v)
-		}
+		all = []any{ShownHigher, ShownLower, NotShown, NotCompared}
 	case reflect.TypeFor[Formula]():
 		for _, f := range Formulas() {
 			all = append(all, f)

@@ -32,14 +32,13 @@ func (r *Report) serverSentence(e *Effect) string {
 	name, base := r.short(e.Treatment), r.short(e.Baseline)
 	medians := r.medians(e)
 	switch {
-	case e.Lo > 0:
-		return name + " is " + strings.TrimPrefix(e.size(), "+") + " slower than " + base + " " + e.interval() + medians +
-			"." + beyondMargin(e) + r.ofProcesses(e)
-	case e.Hi < 0:
-		faster := *e
-		faster.Estimate, faster.Lo, faster.Hi = -e.Estimate, -e.Hi, -e.Lo
-		return name + " is " + strings.TrimPrefix(faster.size(), "+") + " faster than " + base + " " + faster.interval() +
-			medians + "." + beyondMargin(e) + r.ofProcesses(e)
+	case e.Lo > 0 || e.Hi < 0:
+		seen, than := *e, " slower than "
+		if e.Hi < 0 {
+			seen.Estimate, seen.Lo, seen.Hi, than = -e.Estimate, -e.Hi, -e.Lo, " faster than "
+		}
+		return name + " is " + strings.TrimPrefix(seen.size(), "+") + than + base + " " + seen.interval() + medians + "." +
+			beyondMargin(e) + r.ofProcesses(e)
 	case e.Verdict == Equivalent:
 		return name + " is neither slower nor faster than " + base + " by more than the margin of " + axisShare(*e.Margin) +
 			": " + e.Change() + medians + "."
@@ -84,13 +83,14 @@ func (r *Report) ofProcesses(e *Effect) string {
 
 // beyondMargin says how a difference that was seen lies to the margin.
 func beyondMargin(e *Effect) string {
+	lies := "may be within"
 	switch {
 	case e.Margin == nil:
 		return ""
 	case e.Verdict == Regressed, e.Verdict == Improved:
-		return " That is beyond the margin of " + axisShare(*e.Margin) + "."
+		lies = "is beyond"
 	case e.Verdict == Equivalent:
-		return " That is within the margin of " + axisShare(*e.Margin) + "."
+		lies = "is within"
 	}
-	return " That may be within the margin of " + axisShare(*e.Margin) + "."
+	return " That " + lies + " the margin of " + axisShare(*e.Margin) + "."
 }

@@ -316,12 +316,47 @@ func (r *Report) nextSearch() []string {
 		if c.Rate != nil {
 			continue
 		}
-		next := capacity.Stop(c.Stop).Next(c.AtLeast != nil)
+		next := afterStop(capacity.Stop(c.Stop), c.AtLeast != nil)
 		if next != "" && !slices.Contains(out, next) {
 			out = append(out, next)
 		}
 	}
 	return out
+}
+
+// afterStop says what to do after a search or a ladder that ended in this way without a capacity. bounded: a rate is
+// known that holds. It is empty where nothing needs to be done, and for an unknown stop.
+func afterStop(s capacity.Stop, bounded bool) string {
+	switch {
+	case s == capacity.StopFound && !bounded:
+		return "no rate held or broke at every try: run it again while less else runs on this host, and give the search " +
+			"more time (load.max_time)"
+	case s == capacity.StopMaxRate:
+		return "to find where it breaks, allow more: --max-rate (load.max_rate)"
+	case s == capacity.StopClient && bounded:
+		return "to search above that rate, give the generator more: processors of its own (pin), or a host other than the " +
+			"target's; 'tare doctor' says what this host can do"
+	case s == capacity.StopClient:
+		return "give the generator processors of its own (pin), or a host other than the target's; 'tare doctor' says what " +
+			"this host can do"
+	case s == capacity.StopNoAnswer:
+		return "see that the server answers one such call, made by hand, and within load.timeout"
+	case s == capacity.StopFailing:
+		return "the table of causes ('tare report RUN --all') says how the calls failed; for a server that takes fewer " +
+			"calls, begin lower: --max-rate 2/s, or wait longer: load.timeout"
+	case s == capacity.StopTime && bounded:
+		return "more time narrows it: load.max_time (--set load.max_time=10m)"
+	case s == capacity.StopTime:
+		return "give the search more time: load.max_time (--set load.max_time=10m)"
+	case s == capacity.StopDown:
+		return "restart the target, and look in its log for the reason; a max_rate below the rate at which it broke keeps " +
+			"it up"
+	case s == capacity.StopNoRetry:
+		return "restart the target, and measure the points that are missing in a run of their own (load.rates)"
+	case s == capacity.StopCanceled:
+		return "run it again: a search that was interrupted cannot be continued"
+	}
+	return ""
 }
 
 func countMore(n int) string {

@@ -137,7 +137,6 @@ type Event struct {
 	Treatment string
 	Trial     int // from 1
 	Trials    int
-	Note      string
 	// Detail is what the drive says of its measuring, for its live view. It is nil in the events of the stage.
 	Detail any
 }

@@ -236,6 +236,10 @@ func (a *Arm) Sample(ctx context.Context, when record.When, point int) error {
 	if err != nil {
 		return err
 	}
+	return a.writeSamples(when, point, all)
+}
+
+func (a *Arm) writeSamples(when record.When, point int, all []metric.Sample) error {
 	return a.Writer.Samples(record.Samples{
 		Treatment: a.Trial.Treatment, Block: a.Trial.Block, When: when, Point: point, Samples: all,
 	})

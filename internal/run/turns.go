@@ -124,7 +124,7 @@ func (a *Arm) Spending(ctx context.Context, shared bool) (*Spending, error) {
 		return nil, err
 	}
 	s.clocks = clocks
-	return s, s.write(record.Before, s.first)
+	return s, s.writeSamples(record.Before, 0, s.first)
 }
 
 // Begin reads the clocks before a turn.
@@ -163,11 +163,5 @@ func (s *Spending) Close(ctx context.Context) error {
 		}
 		kept = append(kept, x)
 	}
-	return s.write(record.After, kept)
-}
-
-func (s *Spending) write(when record.When, samples []metric.Sample) error {
-	return s.Writer.Samples(record.Samples{
-		Treatment: s.Trial.Treatment, Block: s.Trial.Block, When: when, Samples: samples,
-	})
+	return s.writeSamples(record.After, 0, kept)
 }

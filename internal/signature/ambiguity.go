@@ -8,9 +8,9 @@ import (
 // ambiguous is the most that a class scores that another explains as well.
 const ambiguous = 0.45
 
-// limit withholds a class, with what speaks against it; a collapse that was seen is not withheld.
+// limit withholds a class, with what speaks against it, if anything does; a collapse that was seen is not withheld.
 func (f *features) limit(c Class, against string) {
-	if x := f.found[c]; x.score > ambiguous && (c != Collapse || !f.down()) {
+	if x := f.found[c]; against != "" && x.score > ambiguous && (c != Collapse || !f.down()) {
 		x.score, x.against = ambiguous, against
 		f.found[c] = x
 	}
@@ -24,11 +24,8 @@ func (f *features) disagree() {
 		}
 	}
 	for _, d := range definitions {
-		if d.doubt == nil {
-			continue
-		}
-		if against := d.doubt(f); against != "" {
-			f.limit(d.class, against)
+		if d.doubt != nil {
+			f.limit(d.class, d.doubt(f))
 		}
 	}
 	bucket := f.found[TokenBucket].score
@@ -101,7 +98,7 @@ func (f *features) doubtPlaces() {
 			"(separation %.2f) than the number in flight (%.2f)", short(f.countWindow), f.counted, f.separation))
 	}
 	places := f.found[ConcurrencyLimit].score
-	near := places >= wins || f.placesTaken() > 0.4 && !f.refusedBehindService()
+	near := places >= wins || f.placesTaken() > 0.4 && !f.behindService
 	if near && places < 0.61 && clamp(f.found[TokenBucket].score) > 0.9 {
 		f.limit(ConcurrencyLimit, "a limit on the rate explains it as well")
 		f.limit(TokenBucket, "a limit on the calls in flight explains it as well")

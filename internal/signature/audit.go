@@ -15,25 +15,20 @@ import (
 type Audit struct {
 	// Valid is false where the generator could not keep up: it sent late in the median, or left more unsent at the end
 	// than a stall of the host explains.
-	Valid bool `json:"valid"`
+	Valid bool
 	// LatenessP50, LatenessP99 and LatenessMax are quantiles of sent − max(intended, ready).
-	LatenessP50 float64 `json:"lateness_p50"`
-	LatenessP99 float64 `json:"lateness_p99"`
-	LatenessMax float64 `json:"lateness_max"`
+	LatenessP50, LatenessP99, LatenessMax float64
 	// Limit is the largest lateness that counts as none: max(1 ms, 10 % of the median response).
-	Limit float64 `json:"limit"`
+	Limit float64
 	// Late is whether more than 1 % of the calls (and more than one) were sent later than Limit: their times are in doubt,
 	// and rates are not.
-	Late bool `json:"late,omitempty"`
+	Late bool
 	// Displaced is the largest number of calls that were due and unsent at one time, though connections were free; Bunched
 	// is how many calls were displaced together with another.
-	Displaced int `json:"displaced,omitempty"`
-	Bunched   int `json:"bunched,omitempty"`
-	// AchievedRatio is calls sent, or delayed by busy connections, ÷ scheduled calls.
-	AchievedRatio float64 `json:"achieved_ratio"`
-	// CPUSeconds is the generator's own CPU time.
-	CPUSeconds float64 `json:"cpu_seconds"`
-	Reason     string  `json:"reason,omitempty"`
+	Displaced, Bunched int
+	AchievedRatio      float64 // calls sent, or delayed by busy connections, ÷ scheduled calls
+	CPUSeconds         float64 // the generator's own CPU time
+	Reason             string
 }
 
 // aMoment is how much later than a call was due its connection may be free, for it not to have waited for that.
@@ -98,7 +93,16 @@ func (a *Auditor) Audit(due int) Audit {
 	// A call that was due at the very end may be counted on either side of it.
 	due = max(a.n, due-1)
 	out.AchievedRatio = min(1, float64(a.n-a.kept)/float64(due))
-	out.judge(a.late.Sorted())
+	late := a.late.Sorted()
+	over := 0
+	late.Each(0, func(ns int64) bool {
+		if time.Duration(ns).Seconds() > out.Limit {
+			over++
+		}
+		return true
+	})
+	out.LatenessP50, out.LatenessP99, out.LatenessMax = quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1)
+	out.Late = over > 1 && over*100 > late.Len()
 	switch unsent := a.kept + due - a.n; {
 	case out.LatenessP50 > out.Limit && out.Displaced > 1:
 		out.Valid, out.Reason = false, SentLateInMedian(out.LatenessP50, out.Limit)
@@ -119,19 +123,6 @@ func (a *Auditor) inStall() float64 {
 // quantile returns a quantile of durations, in seconds.
 func quantile(of *hist.Exact, p float64) float64 {
 	return time.Duration(of.At(stat.NearestRank(of.Len(), p) - 1)).Seconds()
-}
-
-// judge takes how late calls were sent.
-func (a *Audit) judge(late *hist.Exact) {
-	over := 0
-	late.Each(0, func(ns int64) bool {
-		if time.Duration(ns).Seconds() > a.Limit {
-			over++
-		}
-		return true
-	})
-	a.LatenessP50, a.LatenessP99, a.LatenessMax = quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1)
-	a.Late = over > 1 && over*100 > late.Len()
 }
 
 // OnTime returns a as it is judged where times of calls are compared: a late tail and a missing hundredth make it
@@ -155,9 +146,7 @@ const LeastAchieved = 0.99
 func LatenessLimit(median float64) float64 { return max(0.001, 0.1*median) }
 
 // sentLate explains why a generator whose p99 exceeded its limit is not to be trusted.
-func sentLate(p99, limit float64) string {
-	return "the generator sent late: " + Late(p99, limit)
-}
+func sentLate(p99, limit float64) string { return "the generator sent late: " + Late(p99, limit) }
 
 // SentLateInMedian explains why a generator that sent half of the calls late did not keep up.
 func SentLateInMedian(p50, limit float64) string {
@@ -176,9 +165,7 @@ func SentTooLittle(achieved float64) string {
 }
 
 // short prints seconds with a fitting unit.
-func short(s float64) string {
-	return unit.Seconds(s)
-}
+func short(s float64) string { return unit.Seconds(s) }
 
 // A bunch counts calls that were due and unsent at the same time, though connections were free: a generator that was
 // stopped for a moment sends them together. The zero value is ready to use.

@@ -28,7 +28,7 @@ func (f *features) bucketScore() classScore {
 	case f.Repeats, f.countsCalls():
 		constant = 1
 	}
-	if f.refusedBehindService() || f.countsCalls() {
+	if f.behindService || f.countsCalls() {
 		waits = 0
 	}
 	x := classScore{
@@ -57,19 +57,15 @@ func (f *features) bucketScore() classScore {
 
 // doubtBucket says why a limit on the rate is withheld: calls that were accepted have waited, or come in bursts.
 func (f *features) doubtBucket() string {
-	if against := f.leftByLater(); against != "" {
-		return against
-	}
-	held := f.Sharp.HeldP50.Seconds()
-	if held > 0 && f.acceptance.p50 > 1.25*max(held, f.BaseP50.Seconds())+0.002 && !f.countsCalls() &&
-		!f.refusedBehindService() {
+	left, waited, held := f.leftByLater(), f.refusedAfterWait(), f.Sharp.HeldP50.Seconds()
+	switch {
+	case left != "":
+		return left
+	case held > 0 && f.acceptance.p50 > 1.25*max(held, f.BaseP50.Seconds())+0.002 && !f.countsCalls() && !f.behindService:
 		return fmt.Sprintf("calls that were accepted took %s under overload and %s just below the limit: they waited",
 			short(f.acceptance.p50), short(held))
-	}
-	if against := f.refusedAfterWait(); against != "" {
-		return against
-	}
-	switch {
+	case waited != "":
+		return waited
 	case f.countsCalls():
 		return ""
 	case f.inGroups:
@@ -86,7 +82,7 @@ func (f *features) doubtBucket() string {
 // then a limiter's saved allowance is used up, and a queue that the ramp has left is gone.
 func (f *features) regularity() {
 	from, to := f.window.Start.Seconds(), f.window.End.Seconds()
-	behind := f.refusedBehindService()
+	behind := f.behindService
 	f.dispersion = -1
 	for _, share := range []float64{2. / 3, 1. / 3} {
 		begin := to - share*(to-from)

@@ -68,14 +68,11 @@ func (f *Failure) Clause() string {
 	return "it fails as " + f.Name()
 }
 
-// certain is the score from which a class may be called shown.
-const certain = 0.95
-
-// shortPauses is the share of the time below which pauses are not what makes calls wait.
-const shortPauses = 0.1
-
-// mostExcluded is how many alternatives a failure names.
-const mostExcluded = 3
+const (
+	certain      = 0.95 // the score from which a class may be called shown
+	shortPauses  = 0.1  // the share of the time below which pauses are not what makes calls wait
+	mostExcluded = 3    // alternatives that a failure names
+)
 
 // Failure is what callers met. It is not known where nothing was classified, and where the generator was the limit.
 func (v Verdict) Failure() Failure {

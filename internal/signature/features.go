@@ -21,7 +21,7 @@ type features struct {
 	rejects                      func(*load.Call) bool // whether a call was rejected, in whatever form
 	rejected                     int                   // rejected calls, without those that fail at any rate
 	rejection, acceptance        latencies             // service times of rejected and of served calls
-	behindService                bool                  // see refusedBehindService
+	behindService                bool                  // see isRefusedBehindService
 	eventual                     latencies             // of those that were served in the end, after the window too
 	endedWell                    float64               // their share of the calls of the window
 	dial                         map[Class]int
@@ -118,9 +118,7 @@ func extract(e Evidence) *features {
 }
 
 // due yields the calls that were due in the judged window.
-func (f *features) due() iter.Seq[*load.Call] {
-	return f.Calls.Due(f.window.Start, f.window.End)
-}
+func (f *features) due() iter.Seq[*load.Call] { return f.Calls.Due(f.window.Start, f.window.End) }
 
 func (f *features) share(n int) float64 { return float64(n) / float64(f.n) }
 
@@ -144,11 +142,15 @@ func (f *features) answers(from, to time.Duration) iter.Seq[*load.Call] {
 	}
 }
 
-// completions returns the instants, in seconds, at which good calls ended in (from, to].
-func (f *features) completions(from, to time.Duration) []float64 {
-	var t []float64
-	for c := range f.answers(from, to) {
-		t = append(t, c.Done.Seconds())
+// completions returns the instants, in seconds and ascending, at which good calls ended in (from, to].
+func (f *features) completions(from, to time.Duration) []float64 { return Ends(f.until(to), from, to) }
+
+// Ends returns the instants, in seconds and ascending, at which good calls ended in (from, to].
+func Ends(calls iter.Seq[*load.Call], from, to time.Duration) (t []float64) {
+	for c := range calls {
+		if c.Done > from && c.Done <= to && c.Outcome.Good() {
+			t = append(t, c.Done.Seconds())
+		}
 	}
 	slices.Sort(t)
 	return t

@@ -25,7 +25,7 @@ var concurrencyLimit = definition{
 		return x
 	},
 	doubt: func(f *features) string {
-		if f.refusedBehindService() {
+		if f.behindService {
 			return "calls are refused after they were served"
 		}
 		return f.refusedAfterWait()

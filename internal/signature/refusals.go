@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"iter"
 	"math"
 
 	"tare/internal/load"
@@ -52,8 +53,9 @@ func (f *features) countRejected() {
 	f.behindService = f.isRefusedBehindService()
 }
 
-// isRefusedBehindService compares the refusals of the second half of the window with the good answers of that time: of
-// several forms of refusals those of the most frequent one, since each is another control's.
+// isRefusedBehindService reports whether calls are refused behind the service, such as by a dependency with a quota. It
+// compares the refusals of the second half of the window with the good answers of that time: of several forms of
+// refusals those of the most frequent one, since each is another control's.
 func (f *features) isRefusedBehindService() bool {
 	type form struct {
 		outcome load.Outcome
@@ -61,9 +63,9 @@ func (f *features) isRefusedBehindService() bool {
 	}
 	var usual []float64
 	forms := map[form][]float64{}
-	late := func(c *load.Call) bool { return c.Done > f.mid() && c.Done <= f.window.End && c.Sent != 0 }
 	for c := range f.until(f.window.End) {
-		if late(c) && !c.Outcome.Good() && f.rejects(c) {
+		late := c.Done > f.mid() && c.Done <= f.window.End
+		if late && c.Sent != 0 && !c.Outcome.Good() && f.rejects(c) {
 			x := form{c.Outcome, c.Status}
 			if forms[x] = append(forms[x], c.Service().Seconds()); len(forms[x]) > len(usual) {
 				usual = forms[x]
@@ -73,13 +75,7 @@ func (f *features) isRefusedBehindService() bool {
 	if len(usual) == 0 {
 		return false
 	}
-	var good []float64
-	for c := range f.until(f.window.End) {
-		if late(c) && c.Outcome.Good() {
-			good = append(good, c.Service().Seconds())
-		}
-	}
-	return f.refusedLike(latenciesOf(good), latenciesOf(usual))
+	return f.refusedLike(latenciesOf(serviceTimes(f.answers(f.mid(), f.window.End))), latenciesOf(usual))
 }
 
 // unexpected reports whether c got an unexpected answer, or was cut off: limiters reject with 429 and 503, and some
@@ -91,19 +87,20 @@ func unexpected(c *load.Call) bool {
 // acceptedLate is how long the calls took that were served in the second half of the window, by which the queue that a
 // ramp left is gone; in all of it where those are few.
 func (f *features) acceptedLate() latencies {
-	var all, late []float64
-	for c := range f.answers(f.window.Start, f.window.End) {
-		if c.Sent != 0 {
-			all = append(all, c.Service().Seconds())
-			if c.Done > f.mid() {
-				late = append(late, c.Service().Seconds())
-			}
-		}
-	}
-	if len(late) >= 50 {
+	if late := serviceTimes(f.answers(f.mid(), f.window.End)); len(late) >= 50 {
 		return latenciesOf(late)
 	}
-	return latenciesOf(all)
+	return latenciesOf(serviceTimes(f.answers(f.window.Start, f.window.End)))
+}
+
+// serviceTimes returns the service times, in seconds, of answers.
+func serviceTimes(answers iter.Seq[*load.Call]) (times []float64) {
+	for c := range answers {
+		if c.Sent != 0 {
+			times = append(times, c.Service().Seconds())
+		}
+	}
+	return times
 }
 
 // waits is how surely calls that are served wait in a queue before, 0…1: they take several times as long as far below
@@ -165,10 +162,6 @@ func (f *features) servedUntilRefused() bool {
 	return f.good >= 100 && age > 0.02+2*base && f.refusesAfterFixedTime() && f.eventual.p99 > 0.8*age &&
 		f.eventual.p99 < 1.15*age+base && f.eventual.most < 1.3*age+2*base && f.eventual.p99 > 1.5*f.BaseP99.Seconds()
 }
-
-// refusedBehindService reports whether refusals take as long as good answers at the same time, and like them unequally
-// long: calls are refused behind the service, such as by a dependency with a quota.
-func (f *features) refusedBehindService() bool { return f.behindService }
 
 // refusedLike reports whether refusals take as long as good answers, and like them unequally long; or all but equally
 // long, without a queue that both have waited in.

@@ -35,12 +35,10 @@ const (
 
 // Window is one stretch of load at one rate.
 type Window struct {
-	Role  string        `json:"role"` // "ramp", "overload", "fill", "burst"
-	Rate  float64       `json:"rate"` // offered, 1/s
-	Start time.Duration `json:"start"`
-	End   time.Duration `json:"end"`
-	Sent  int           `json:"sent"`
-	Due   int           `json:"due"`
+	Role       string  // "ramp", "overload", "fill", "burst", "busy"
+	Rate       float64 // offered, 1/s
+	Start, End time.Duration
+	Due        int // calls
 }
 
 // Local is what probes on the target's own host saw.
@@ -89,21 +87,21 @@ type Sharp struct {
 
 // Verdict is the class with all scores, so that mixtures can be seen.
 type Verdict struct {
-	Class    Class             `json:"class"`
-	Scores   map[Class]float64 `json:"scores"`   // 0…1; the first in order whose score is high enough for it is chosen
-	Evidence []string          `json:"evidence"` // sentences, the strongest first
-	RunnerUp Class             `json:"runner_up,omitempty"`
-	Against  string            `json:"against,omitempty"` // what speaks against the runner-up
+	Class    Class
+	Scores   map[Class]float64 // 0…1; the first in order whose score is high enough for it is chosen
+	Evidence []string          // sentences, the strongest first
+	RunnerUp Class
+	Against  string // what speaks against the runner-up
 	// Queued is whether the calls that were served had waited, whatever the class.
-	Queued bool `json:"queued,omitempty"`
+	Queued bool
 	// Period is that of a fixed window or of the CPU scheduler, in seconds; 0: none was found.
-	Period float64 `json:"period,omitempty"`
-	// Stuck is how many calls on established connections were never answered, of connections that never answered at all.
-	Stuck int `json:"stuck,omitempty"`
+	Period float64
+	// Stuck is how many calls were never answered on established connections that never answered at all.
+	Stuck int
 	// InFlight is the number of calls in flight from which on others were rejected; 0: none was found.
-	InFlight int `json:"in_flight,omitempty"`
+	InFlight int
 	// Likely is the class that the evidence speaks for most, also where it does not suffice to name it; "" if none.
-	Likely Class `json:"-"`
+	Likely Class
 	// Met is what callers met; the zero value where nothing was classified. See Failure.
-	Met Failure `json:"-"`
+	Met Failure
 }

@@ -77,12 +77,6 @@ func (f *features) acceptances() (sent []float64) {
 	return sent
 }
 
-// alike reports whether no number differs from the median by more than a share of it.
-func alike(x []float64, unlike float64) bool {
-	mid := stat.Quantile(x, 0.5)
-	return !slices.ContainsFunc(x, func(v float64) bool { return math.Abs(v-mid) > unlike*mid })
-}
-
 // whole reports whether x is about a whole number.
 func whole(x float64) bool { return x > 0.9 && math.Abs(x-math.Round(x)) < 0.1 }
 
@@ -127,7 +121,8 @@ func Cycle(t []float64) (period, from, to float64, cycles int) {
 		return 0, 0, 0, 0
 	}
 	gaps := gapsOf(turns)
-	if !alike(gaps, 0.06) {
+	mid := stat.Quantile(gaps, 0.5)
+	if slices.ContainsFunc(gaps, func(gap float64) bool { return math.Abs(gap-mid) > 0.06*mid }) {
 		return 0, 0, 0, 0
 	}
 	from, to = turns[0], turns[len(turns)-1]

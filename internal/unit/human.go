@@ -75,15 +75,6 @@ func Decimal(v float64, significant int) string {
 	return exact(roundTo(v, significant))
 }
 
-// Signed prints as Decimal does, with a sign for positive numbers too: "+3.1", "-0.5", "0".
-func Signed(v float64, significant int) string {
-	s := Decimal(v, significant)
-	if v > 0 && s != "0" {
-		s = "+" + s
-	}
-	return s
-}
-
 // scaled prints v with the unit that fits the rounded value: 999.7 µs becomes "1 ms", not "1000 µs".
 func scaled(v float64, steps []step, suffix string) string {
 	switch {

@@ -2,9 +2,7 @@ package unit
 
 import (
 	"fmt"
-	"math"
 	"strconv"
-	"strings"
 )
 
 // Percent is a share as a ratio: "2%" is 0.02. It is never negative, and may exceed 1.
@@ -57,21 +55,4 @@ func (p Percent) MarshalText() ([]byte, error) { return []byte(p.String()), nil 
 func (p *Percent) UnmarshalText(text []byte) (err error) {
 	*p, err = ParsePercent(string(text))
 	return err
-}
-
-// ParseCount parses a whole number: "100", "10k", "2M".
-func ParseCount(text string) (int64, error) {
-	q, err := split(text)
-	if err != nil {
-		return 0, fmt.Errorf("count %w; write it like 100 or 10k", err)
-	}
-	factor, ok := thousands[q.unit]
-	if !ok {
-		return 0, fmt.Errorf("count %q has a unit that a count cannot have: write it like 100 or 10k", text)
-	}
-	n := q.value * factor
-	if n != math.Trunc(n) || n > 1<<53 || strings.HasSuffix(q.digits, ".") {
-		return 0, fmt.Errorf("count %q is not a whole number that can be used; write it like 100 or 10k", text)
-	}
-	return int64(n), nil
 }

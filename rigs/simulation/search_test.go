@@ -175,8 +175,9 @@ func gkeServer() *World {
 
 func TestLadderReproducesThePublishedTable(t *testing.T) {
 	o := capacity.Options{MaxRate: 2000, SLO: time.Second}
-	trace, err := capacity.Ladder(t.Context(), gkeServer(), o, nil, 10, 100, 150,
-		500, 1000)
+	trace, err := capacity.Play(t.Context(), gkeServer(), o, nil, []capacity.Planned{
+		{Rate: 10}, {Rate: 100}, {Rate: 150}, {Rate: 500}, {Rate: 1000},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestSearchFindsTheObjective(t *testing.T) {
 		r.is(open{rule: r.line(1, 1)}, signature.Queue)
 	}}
 	w, o, _ := Instance(k, 5, 0)
-	o.SLO, o.NoRecovery, o.MaxSeconds = 50*time.Millisecond, true, 400
+	o.SLO, o.MaxSeconds = 50*time.Millisecond, 400
 	trace, err := capacity.Search(t.Context(), w, o, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +331,8 @@ func TestSearchRejectsInvalidSettings(t *testing.T) {
 			t.Errorf("options %+v are taken", o)
 		}
 	}
-	if _, err := capacity.Ladder(t.Context(), w, capacity.Options{MaxRate: 10}, nil, 20); err == nil {
+	above := []capacity.Planned{{Rate: 20}}
+	if _, err := capacity.Play(t.Context(), w, capacity.Options{MaxRate: 10}, nil, above); err == nil {
 		t.Error("a ladder above the maximum is taken")
 	}
 }

@@ -48,15 +48,21 @@ func SearchWorld(ctx context.Context, c Composition, truth Truth) (WorldOutcome,
 	}
 	if limit := o.limit(); !math.IsInf(limit, 1) {
 		for _, x := range judged {
-			v := o.Result.Judge(x * limit)
+			v := judge(o.Result, x*limit)
 			if v == budget.Pass && x > 1 || v == budget.Fail && x < 1 {
 				o.Wrong++
 			}
 		}
-	} else if o.Result.Judge(0.9*c.MaxRate) == budget.Fail {
+	} else if judge(o.Result, 0.9*c.MaxRate) == budget.Fail {
 		o.Wrong++
 	}
 	return o, nil
+}
+
+// judge decides the budget "capacity >= limit" (in 1/s) as every report does.
+func judge(r capacity.Result, limit float64) budget.Verdict {
+	x, _ := r.Interval()
+	return budget.Decide(budget.Budget{Metric: "capacity", Op: budget.AtLeast, Limit: budget.Limit{Value: limit}}, x)
 }
 
 // lastOverload is the rate and the length of the overload that the search judged.

@@ -45,34 +45,6 @@ func Goals() []Goal {
 	}
 }
 
-// misses counts what misses the goal, and of how many. Verdicts of one world are not independent: three count as one.
-func (g Goal) misses(s Worlds) (n, of int) {
-	if g.limiters {
-		s = s.only(WorldOutcome.limiter)
-	}
-	switch {
-	case g.Seconds:
-		return s.count(func(o WorldOutcome) bool { return o.Result.Seconds > g.Bound }), len(s.Outcomes)
-	case g.verdicts:
-		for _, o := range s.Outcomes {
-			n += o.Wrong
-		}
-		return (n + 2) / 3, 2 * len(s.Outcomes)
-	}
-	return s.count(g.missedBy), len(s.Outcomes)
-}
-
-// share is how many may miss the goal, 0…1.
-func (g Goal) share() float64 {
-	switch {
-	case g.Seconds:
-		return 0.5
-	case g.Most:
-		return g.Bound / 100
-	}
-	return 1 - g.Bound/100
-}
-
 // Reached is the value of a goal, and whether it is within its bound.
 func (g Goal) Reached(s Worlds) (value float64, ok bool) {
 	if g.limiters {

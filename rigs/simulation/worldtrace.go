@@ -85,7 +85,7 @@ func (o WorldOutcome) conclude(text *strings.Builder) {
 	}
 	for _, x := range judged {
 		if o.Truth.Capacity > 0 {
-			fmt.Fprintf(text, "  budget at %.2f × truth: %v\n", x, r.Judge(x*o.Truth.Capacity))
+			fmt.Fprintf(text, "  budget at %.2f × truth: %v\n", x, judge(r, x*o.Truth.Capacity))
 		}
 	}
 }

@@ -105,17 +105,6 @@ func (p *Programs) Fill(slot uint32, n int) (remove func() error, err error) {
 	return remove, nil
 }
 
-// EnrollCgroup confines the processes of a control group by the rules of a slot. The id is the inode number of the
-// control group's folder. The programs must have been loaded with ByCgroup.
-func EnrollCgroup(profilesID, slot uint32, cgroup uint64) error {
-	m, err := openProfiles(profilesID, slot)
-	if err != nil {
-		return err
-	}
-	defer m.Close() //nolint:errcheck // nothing to lose
-	return putProfile(m, cgroup, slot)
-}
-
 func openProfiles(id, slot uint32) (*ebpf.Map, error) {
 	if err := checkSlot(slot); err != nil {
 		return nil, err
@@ -168,7 +157,7 @@ type Confined struct {
 // end.
 func (p *Programs) Confined(pid int) (*Confined, error) {
 	if p.key != ByMountNamespace {
-		return nil, errors.New("the BPF programs recognise processes by control groups: use EnrollCgroup and Forget")
+		return nil, errors.New("the BPF programs recognise processes by control groups: use Forget")
 	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	if err != nil {

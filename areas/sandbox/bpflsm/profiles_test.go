@@ -117,7 +117,7 @@ func TestByCgroup(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.wantAllowed("read", secret)
-		if err := EnrollCgroup(profilesID(t, p), 4, s.Ino); err != nil {
+		if err := enrollCgroup(profilesID(t, p), 4, s.Ino); err != nil {
 			t.Fatal(err)
 		}
 		w.wantRefused("read", secret)
@@ -132,6 +132,17 @@ func TestByCgroup(t *testing.T) {
 			}
 		}
 	})
+}
+
+// enrollCgroup confines the processes of a control group by the rules of a slot. The id is the inode number of the
+// control group's folder. The programs must have been loaded with ByCgroup.
+func enrollCgroup(profilesID, slot uint32, cgroup uint64) error {
+	m, err := openProfiles(profilesID, slot)
+	if err != nil {
+		return err
+	}
+	defer m.Close() //nolint:errcheck // nothing to lose
+	return putProfile(m, cgroup, slot)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -176,16 +187,16 @@ func TestEnrollErrors(t *testing.T) {
 	other, _ := info.ID()
 	for range 2 { // replacing a profile takes no room
 		for i := range MaxProfiles {
-			if err := EnrollCgroup(id, 1, uint64(i)+1<<40); err != nil {
+			if err := enrollCgroup(id, 1, uint64(i)+1<<40); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for want, err := range map[string]error{
-		"there is no BPF map 4294967295": EnrollCgroup(1<<32-1, 0, 1),
-		`it is "tare_files"`:             EnrollCgroup(uint32(other), 0, 1),
-		"bpf has 32 sets of rules":       EnrollCgroup(id, Slots, 1),
-		"all 1024 profiles are in use":   EnrollCgroup(id, 0, 1),
+		"there is no BPF map 4294967295": enrollCgroup(1<<32-1, 0, 1),
+		`it is "tare_files"`:             enrollCgroup(uint32(other), 0, 1),
+		"bpf has 32 sets of rules":       enrollCgroup(id, Slots, 1),
+		"all 1024 profiles are in use":   enrollCgroup(id, 0, 1),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

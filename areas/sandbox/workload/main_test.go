@@ -44,7 +44,7 @@ func work(dir, denied string) error {
 			return err
 		}
 	}
-	return Serve(context.Background(), os.Stdin, os.Stdout, dir)
+	return Serve(context.Background(), os.Stdin, os.Stdout, dir, Own{})
 }
 
 // start starts a worker process with a filled scratch directory.

@@ -162,7 +162,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	defer func() { _ = w.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if err := Serve(ctx, r, io.Discard, t.TempDir()); err != nil {
+	if err := Serve(ctx, r, io.Discard, t.TempDir(), Own{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -180,7 +180,7 @@ func TestServeRejectsInvalidRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := Serve(t.Context(), strings.NewReader(c.in), &out, t.TempDir())
+			err := Serve(t.Context(), strings.NewReader(c.in), &out, t.TempDir(), Own{})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want %q", err, c.want)
 			}

@@ -21,15 +21,6 @@ const collectEvery = 256
 // memoryLimit is where the worker's garbage collector, which is otherwise off, starts nevertheless.
 const memoryLimit = 256 << 20
 
-// Serve returns the worker's loop: it answers requests from in on out until in ends, which is no error, or ctx ends.
-// Setup must have filled dir. It kills a running command when in or ctx ends. When ctx ends, it closes in if possible;
-// otherwise it returns when in ends.
-//
-// It must have a process of its own: while it runs, the process's garbage collector is off and GOMAXPROCS is 2.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string) error {
-	return ServeOwn(ctx, in, out, dir, Own{})
-}
-
 // A Batch makes n calls and returns their total cost. It returns soon after halted does.
 type Batch func(n int, halted func() bool) (Cost, error)
 
@@ -45,8 +36,12 @@ type Own struct {
 	Port int
 }
 
-// ServeOwn is Serve for a worker that does some things in a way of its own.
-func ServeOwn(ctx context.Context, in io.Reader, out io.Writer, dir string, own Own) error {
+// Serve returns the worker's loop: it answers requests from in on out until in ends, which is no error, or ctx ends.
+// Setup must have filled dir. It kills a running command when in or ctx ends. When ctx ends, it closes in if possible;
+// otherwise it returns when in ends.
+//
+// It must have a process of its own: while it runs, the process's garbage collector is off and GOMAXPROCS is 2.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, dir string, own Own) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryLimit))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))

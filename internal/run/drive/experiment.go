@@ -177,17 +177,9 @@ func (x *experiments) levelled() bool {
 	if last.TookAll() {
 		return false
 	}
-	return goodRate(last) == 0 || slices.ContainsFunc(x.done, func(e limit.Experiment) bool {
-		return 4*e.InFlight == last.InFlight && !e.TookAll() && goodRate(last) <= grows*goodRate(&e)
+	return last.Rate() == 0 || slices.ContainsFunc(x.done, func(e limit.Experiment) bool {
+		return 4*e.InFlight == last.InFlight && !e.TookAll() && last.Rate() <= grows*e.Rate()
 	})
-}
-
-func goodRate(e *limit.Experiment) float64 {
-	good := 0
-	for _, n := range e.Counts {
-		good += n
-	}
-	return float64(good) / e.Seconds
 }
 
 // allowed is the rate, or the most that the file allows.

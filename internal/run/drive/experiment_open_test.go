@@ -209,7 +209,7 @@ func TestExperimentsByOperation(t *testing.T) {
 			continue
 		}
 		for i, want := range []float64{c.cheap, c.dear} {
-			if got := goodRate(&also[i]); got < 0.9*want || got > 1.1*want {
+			if got := also[i].Rate(); got < 0.9*want || got > 1.1*want {
 				t.Errorf("%s: %s alone gets %v/s, want %v/s", name, also[i].Operation, got, want)
 			}
 		}
@@ -252,7 +252,7 @@ func TestExperimentsBySource(t *testing.T) {
 			t.Errorf("%s: %+v", name, also)
 			continue
 		}
-		if got := goodRate(&also[0]); got < 0.9*c.want || got > 1.15*c.want {
+		if got := also[0].Rate(); got < 0.9*c.want || got > 1.15*c.want {
 			t.Errorf("%s: %v/s, want %v/s", name, got, c.want)
 		}
 		e := limit.Evidence{Rate: 100, Lo: 98, Hi: 102, Experiments: made, Idle: 0.002}
@@ -276,7 +276,7 @@ func TestExperimentsWithFreshConnections(t *testing.T) {
 			t.Errorf("%s: %+v, want %d", class, also, want)
 			continue
 		}
-		if want > 0 && (!also[0].Fresh || also[0].Connections < 9*int(goodRate(&also[0])*also[0].Seconds)/10) {
+		if want > 0 && (!also[0].Fresh || also[0].Connections < 9*int(also[0].Rate()*also[0].Seconds)/10) {
 			t.Errorf("%s: %+v", class, also[0])
 		}
 	}

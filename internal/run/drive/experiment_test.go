@@ -187,7 +187,7 @@ func TestExperimentsInFlight(t *testing.T) {
 		t.Fatalf("at most %v in flight, %v; want 1 to 16", inFlightOf(made), err)
 	}
 	for i, want := range []float64{50, 100, 200, 200, 200} {
-		if got := goodRate(&made[i]); got < 0.97*want || got > 1.03*want || len(made[i].Counts) != experimentParts {
+		if got := made[i].Rate(); got < 0.97*want || got > 1.03*want || len(made[i].Counts) != experimentParts {
 			t.Errorf("at most %d in flight: %v/s of %v, want %v/s", made[i].InFlight, got, made[i].Counts, want)
 		}
 		service := max(1, float64(made[i].InFlight)/4) * 0.02
@@ -218,7 +218,7 @@ func TestExperimentsFindTheRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := made[len(made)-1]
-	if got := goodRate(&last); got < 190 || got > 210 || last.TookAll() {
+	if got := last.Rate(); got < 190 || got > 210 || last.TookAll() {
 		t.Errorf("%v/s of %v/s with %d in flight, want 200/s of more", got, last.Offered, last.InFlight)
 	}
 	verdict := limit.Judge(limit.Evidence{Experiments: made, Idle: 0.02})
@@ -286,7 +286,7 @@ func TestExperimentMovesLevers(t *testing.T) {
 			continue
 		}
 		want := limit.Lever{Kind: limit.Slots, From: "4", To: "8", Factor: 2}
-		if got := goodRate(&made[5]); *made[5].Lever != want || got < 390 || got > 410 || made[5].Offered != 500 {
+		if got := made[5].Rate(); *made[5].Lever != want || got < 390 || got > 410 || made[5].Offered != 500 {
 			t.Errorf("with the lever %+v: %v/s of %v/s, want 400/s of 500/s", made[5].Lever, got, made[5].Offered)
 		}
 	}

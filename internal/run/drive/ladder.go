@@ -44,8 +44,7 @@ func enterStage(ctx context.Context, a *run.Arm, s capacity.Stream, stage area.S
 		return fmt.Errorf("the target of area %s cannot be brought into the stage %q", a.Area.Name(), stage)
 	}
 	s.Reset()
-	note := "bring the target into the stage " + string(stage)
-	a.Tell(run.Event{Phase: run.Preparing, Treatment: a.Treatment.ID, Note: note})
+	a.Tell(run.Event{Phase: run.Preparing, Treatment: a.Treatment.ID})
 	if err := enter(ctx, a.Treatment, stage); err != nil {
 		return fmt.Errorf("bring the target into the stage %q: %w", stage, err)
 	}

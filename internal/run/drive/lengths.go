@@ -40,7 +40,7 @@ func (x *blocks) lengths(ctx context.Context, arms []*run.Arm, i int) (map[strin
 		r.limit = min(r.limit, op.Most)
 	}
 	if r.limit > r.whole {
-		x.Tell(run.Event{Phase: run.WarmingUp, Note: "find the length of a batch of " + op.Name})
+		x.Tell(run.Event{Phase: run.WarmingUp})
 	}
 	sizes, err := r.sizes(ctx, arms)
 	if err != nil {

@@ -1,15 +1,17 @@
-package proc
+package proc_test
 
 import (
 	"crypto/sha256"
 	"errors"
 	"runtime"
 	"time"
+
+	"tare/internal/proc"
 )
 
-// A Burner uses CPU in known amounts, in place of a real server's work. Amounts are thread CPU time, not wall time:
+// A burner uses CPU in known amounts, in place of a real server's work. Amounts are thread CPU time, not wall time:
 // under a quota or beside a noisy neighbour the same work takes longer, as real work does.
-type Burner struct {
+type burner struct {
 	unit time.Duration // estimated thread CPU time of batch hashes
 }
 
@@ -17,19 +19,19 @@ type Burner struct {
 // a reading.
 const batch = 64
 
-// NewBurner calibrates for about 2 ms.
-func NewBurner() (*Burner, error) {
+// newBurner calibrates for about 2 ms.
+func newBurner() (*burner, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	const rounds = 64
 	best := time.Duration(0)
 	for range rounds {
-		t0, err := ThreadCPU()
+		t0, err := proc.ThreadCPU()
 		if err != nil {
 			return nil, err
 		}
 		hash(batch)
-		t1, err := ThreadCPU()
+		t1, err := proc.ThreadCPU()
 		if err != nil {
 			return nil, err
 		}
@@ -40,24 +42,24 @@ func NewBurner() (*Burner, error) {
 	if best == 0 {
 		return nil, errors.New("calibrate CPU burner: the thread CPU clock does not advance")
 	}
-	return &Burner{unit: best}, nil
+	return &burner{unit: best}, nil
 }
 
 // Burn uses d of the calling thread's CPU time, to within about a microsecond, and returns how much it used. The
 // calibration only sizes the pieces; the thread's CPU clock decides when to stop.
-func (b *Burner) Burn(d time.Duration) (time.Duration, error) {
+func (b *burner) Burn(d time.Duration) (time.Duration, error) {
 	if d <= 0 {
 		return 0, nil
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	start, err := ThreadCPU()
+	start, err := proc.ThreadCPU()
 	if err != nil {
 		return 0, err
 	}
 	for used := time.Duration(0); ; {
 		hash(b.hashes(d - used))
-		now, err := ThreadCPU()
+		now, err := proc.ThreadCPU()
 		if err != nil {
 			return used, err
 		}
@@ -69,7 +71,7 @@ func (b *Burner) Burn(d time.Duration) (time.Duration, error) {
 
 // hashes returns the number of hashes that fit into d, at least one. It covers nine tenths of the rest, so that a slow
 // calibration does not overshoot.
-func (b *Burner) hashes(d time.Duration) int {
+func (b *burner) hashes(d time.Duration) int {
 	return max(1, int(d*batch*9/(b.unit*10)))
 }
 
