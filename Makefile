@@ -150,6 +150,7 @@ simulate: ## the search, the signatures and the statistics against simulated tru
 	$(GO) run ./rigs/cmd/tare-simulate
 	$(GO) run ./rigs/cmd/tare-simulate -worlds 10000 -seed 1
 	$(GO) run ./rigs/cmd/tare-simulate -stat
+	$(GO) run ./rigs/cmd/tare-simulate -turns -n 40 -seed 1
 
 calibrate: build ## tare against servers of known capacity (twenty minutes), planted costs (an hour) and planted breaches (two)
 	$(GO) run ./rigs/cmd/tare-calibrate -servers -n 1 -parallel 2 -out bin/servers.json \
