@@ -115,14 +115,14 @@ func (a *analysis) design(c *comparison) {
 	a.rep.Design = out
 }
 
-// renewed reports whether what a treatment of a block needs was started afresh for it.
+// renewed reports whether what every treatment of a block needs was started afresh for it.
 func renewed(trials map[string]*record.Trial) bool {
 	for _, t := range trials {
-		if t.Renewed {
-			return true
+		if !t.Renewed {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // baselineOf is the treatment that t is compared with: with factors that are crossed, the one at the same levels of

@@ -29,7 +29,7 @@ type Design struct {
 	Rounds int     `json:"rounds,omitempty"`
 	// Trials says why treatments that are called at a rate had trials of their own.
 	Trials string `json:"trials,omitempty"`
-	// Renewed counts the blocks before which tare started afresh what it had started for the treatments.
+	// Renewed counts the blocks before which tare started afresh what it had started for each treatment.
 	Renewed int `json:"renewed,omitempty"`
 }
 
