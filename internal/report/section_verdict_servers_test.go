@@ -16,25 +16,31 @@ func TestServersAreComparedInTheFirstLine(t *testing.T) {
 			Estimate: estimate, Lo: lo, Hi: hi, Verdict: v, Margin: new(0.02), MDE: new(0.04), Level: 0.95,
 		}
 	}
-	const again = " Two processes of one program can differ by as much for as long as they live: if these are two, start " +
-		"them again to see whether it stays."
+	const again = " Two processes of one program can differ by as much for as long as they live: if these are two, " +
+		"start them again to see whether it stays."
 	for want, c := range map[string]struct {
 		effect  Effect
 		renewed int
 	}{
 		"b is 2.5 % slower than a [2.1, 2.9] (p50 345 µs → 354 µs). That is beyond the margin of 2 %." + again: {
-			effect(.025, .021, .029, Regressed), 0},
+			effect(.025, .021, .029, Regressed), 0,
+		},
 		"b is 2.5 % slower than a [2.1, 2.9] (p50 345 µs → 354 µs). That is beyond the margin of 2 %.": {
-			effect(.025, .021, .029, Regressed), 9},
+			effect(.025, .021, .029, Regressed), 9,
+		},
 		"b is 25.0 % slower than a [21.0, 29.0] (p50 345 µs → 431 µs). That is beyond the margin of 2 %.": {
-			effect(.25, .21, .29, Regressed), 0},
+			effect(.25, .21, .29, Regressed), 0,
+		},
 		"b is 3.0 % faster than a [2.0, 4.0] (p50 345 µs → 335 µs). That may be within the margin of 2 %." + again: {
-			effect(-.03, -.04, -.02, Faster), 0},
+			effect(-.03, -.04, -.02, Faster), 0,
+		},
 		"b is neither slower nor faster than a by more than the margin of 2 %: +0.1 % [-0.5, 0.7] (p50 345 µs → 345 µs).": {
-			effect(.001, -.005, .007, Equivalent), 0},
-		"No difference between b and a is shown: +1.0 % [-3.0, 5.0] (p50 345 µs → 348 µs). One of 4 % would have been seen, and one " +
-			"of about 2 % in 2m more.": {
-			effect(.01, -.03, .05, EffectInconclusive), 0},
+			effect(.001, -.005, .007, Equivalent), 0,
+		},
+		"No difference between b and a is shown: +1.0 % [-3.0, 5.0] (p50 345 µs → 348 µs). One of 4 % would have been " +
+			"seen, and one of about 2 % in 2m more.": {
+			effect(.01, -.03, .05, EffectInconclusive), 0,
+		},
 	} {
 		r := &Report{
 			Design: &Design{Blocks: 10, Turn: .05, Renewed: c.renewed}, Effects: []Effect{c.effect}, Seconds: 40,
@@ -49,8 +55,8 @@ func TestServersAreComparedInTheFirstLine(t *testing.T) {
 			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	}
-	if got := (&Report{Design: &Design{Blocks: 10}, Effects: []Effect{effect(.1, .05, .2, Regressed)}}).serversConclusion(); got !=
-		"" {
+	trials := &Report{Design: &Design{Blocks: 10}, Effects: []Effect{effect(.1, .05, .2, Regressed)}}
+	if got := trials.serversConclusion(); got != "" {
 		t.Errorf("servers that had trials are compared in the first line: %s", got)
 	}
 }
