@@ -43,7 +43,6 @@ func (p *arm) start(ctx context.Context) error {
 	if p.config, err = p.launch.Prepare(dir, p.set); err != nil {
 		return fmt.Errorf("write %d policies for %s: %w", p.set.N, p.kind, err)
 	}
-	p.config.Addr = anyPort.String()
 	p.config.Answer, p.config.Leak = p.planted.Answer, float64(p.planted.Leak)/60
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()
 	p.config.AnswerAfter = time.Duration(p.planted.AnswerAfter).Seconds()
@@ -65,7 +64,7 @@ func (p *arm) start(ctx context.Context) error {
 	}
 	p.config.Addr = addr.String() // whatever takes its place is to listen there, too
 	if p.pdp = addr; p.enforcer != nil {
-		if addr, err = p.startEnforcer(ctx, anyPort); err != nil {
+		if addr, err = p.startEnforcer(ctx, "127.0.0.1:0"); err != nil {
 			return fmt.Errorf("start the enforcement point: %w", err)
 		}
 	}

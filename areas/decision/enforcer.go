@@ -78,17 +78,15 @@ func (e *Enforcer) words() string {
 		"%v, and its own CPU time and memory are not in the figures", does, e.within())
 }
 
-// anyPort lets the host choose the port of a server on loopback.
-var anyPort = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
-
-// startEnforcer starts the enforcement point before the decision point, and returns where it listens.
-func (p *arm) startEnforcer(ctx context.Context, at netip.AddrPort) (netip.AddrPort, error) {
+// startEnforcer starts the enforcement point before the decision point at an address, whose port may be 0, and returns
+// where it listens.
+func (p *arm) startEnforcer(ctx context.Context, at string) (netip.AddrPort, error) {
 	var ready engine.Ready
 	var err error
 	p.front, err = kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", enforcerName, p.index), proc.Spec{
 		Name: enforcerName, Path: p.env.Self, Args: []string{"serve", areaName, enforcerName},
 		Config: engine.Config{
-			Addr: at.String(), Upstream: p.pdp.String(), Within: p.enforcer.within().Seconds(),
+			Addr: at, Upstream: p.pdp.String(), Within: p.enforcer.within().Seconds(),
 			Admin: p.admin, Fallback: p.adapter.Plain(p.enforcer.FailureModeAllow),
 		},
 		LogFile: p.env.LogFile(enforcerName, p.index), ReadyWithin: startWithin, CPUs: p.env.CPUs,

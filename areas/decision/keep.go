@@ -46,7 +46,7 @@ func (p *arm) renew(ctx context.Context) error {
 		if err := p.front.Stop(ctx); err != nil {
 			return err
 		}
-		if _, err := p.startEnforcer(ctx, p.session.Addr); err != nil {
+		if _, err := p.startEnforcer(ctx, p.session.Addr.String()); err != nil {
 			return err
 		}
 	}

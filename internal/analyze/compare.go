@@ -95,8 +95,9 @@ func (a *analysis) design(c *comparison) {
 		out.Turn, out.Rounds = t.Length.Seconds(), t.Rounds
 	}
 	out.Trials = p.Load.NoTurns
-	for b, trials := range trialsByBlock(a.rec.Trials) {
-		if slices.Contains(c.blocks, b) && renewed(trials) {
+	per := trialsByBlock(a.rec.Trials)
+	for _, b := range c.blocks {
+		if renewed(per[b]) {
 			out.Renewed++
 		}
 	}

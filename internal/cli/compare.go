@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,12 +114,11 @@ const (
 	mostRate  = 2000
 )
 
-// rateInTurns returns the rate of calls within a turn to servers of which the slowest took so long for an answer; 0:
-// that is not known.
-func rateInTurns(arms int, took time.Duration) float64 {
+// rateInTurns returns the rate of calls within a turn to servers that took so long for an answer; 0: that is not known.
+func rateInTurns(arms int, took []time.Duration) float64 {
 	rate := float64(usualRate * arms)
-	if took > 0 {
-		rate = max(rate, min(mostRate, 100*math.Floor(busyShare/took.Seconds()/100)))
+	if slices.Min(took) > 0 {
+		rate = max(rate, min(mostRate, 100*math.Floor(busyShare/slices.Max(took).Seconds()/100)))
 	}
 	return rate
 }
@@ -131,7 +131,7 @@ func (a *app) compareServers(ctx context.Context, args []string, server *serverF
 	}
 	var first spoken
 	var treatments strings.Builder
-	slowest, timed := time.Duration(0), true
+	var took []time.Duration // by server
 	for i, address := range args {
 		s, err := a.spoken(ctx, address, server, &f.sourceFlags)
 		if i == 0 {
@@ -144,14 +144,11 @@ func (a *app) compareServers(ctx context.Context, args []string, server *serverF
 			return usage("%s speaks %s and %s speaks %s: they cannot be compared; if that is wrong, name the "+
 				"protocol: --adapter NAME", first.url, first.adapter.Name, s.url, s.adapter.Name)
 		}
-		slowest, timed = max(slowest, s.took), timed && s.took > 0
+		took = append(took, s.took)
 		treatments.WriteString(kit.Treatment(i, "url", s.url))
 	}
 	arms := len(args) + 1 // the first is measured twice
-	if !timed {
-		slowest = 0
-	}
-	rate := rateInTurns(arms, slowest)
+	rate := rateInTurns(arms, took)
 	if most, err := unit.ParseRate(f.value("load.max_rate")); err == nil {
 		rate = min(rate, math.Max(1, math.Floor(float64(most)/2)), float64(most))
 	}

@@ -175,7 +175,7 @@ type Stage struct {
 	noted  []string // notes of the target that are in the record
 	// placed is where generator and target run, by treatment.
 	placed  map[string]*record.Placement
-	renewed map[string]int // the block for which a treatment was last started afresh, from 1
+	renewed map[design.Trial]bool // before which the target started afresh what its treatment needs
 	journal journal
 	left    error // why not everything was undone, or why the record does not say so
 }
@@ -184,7 +184,7 @@ type Stage struct {
 // undoes all changes before it returns, even when ctx ends: its error then only says what could not be undone.
 func Do(ctx context.Context, r Request, d Drive) (record.Status, error) {
 	x := &Stage{
-		Request: r, drive: d, start: r.Env.Clock.Now(), journal: journal{to: r.Writer}, renewed: map[string]int{},
+		Request: r, drive: d, start: r.Env.Clock.Now(), journal: journal{to: r.Writer}, renewed: map[design.Trial]bool{},
 	}
 	err := x.do(ctx)
 	status := record.Complete

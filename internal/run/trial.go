@@ -93,9 +93,7 @@ func (x *Stage) Renew(ctx context.Context, t design.Trial) error {
 	if err != nil {
 		return fmt.Errorf("start %s afresh: %w", t.Treatment, err)
 	}
-	if did {
-		x.renewed[t.Treatment] = t.Block + 1
-	}
+	x.renewed[t] = did
 	return nil
 }
 
@@ -154,7 +152,7 @@ func (a *Arm) end(ctx context.Context, started time.Time, err error) error {
 
 // begin opens a trial in the record.
 func (a *Arm) begin() error {
-	begin := record.TrialBegin{Trial: a.Trial, Renewed: a.renewed[a.Trial.Treatment] == a.Trial.Block+1}
+	begin := record.TrialBegin{Trial: a.Trial, Renewed: a.renewed[a.Trial]}
 	for _, op := range a.Ops {
 		begin.Operations = append(begin.Operations, op.Name)
 		if op.Negative {

@@ -157,7 +157,7 @@ type Confined struct {
 // end.
 func (p *Programs) Confined(pid int) (*Confined, error) {
 	if p.key != ByMountNamespace {
-		return nil, errors.New("the BPF programs recognise processes by control groups: use Forget")
+		return nil, errors.New("the BPF programs recognise processes by control groups, not by mount namespaces")
 	}
 	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	if err != nil {
