@@ -9,6 +9,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) {
 	if name := areatest.ServerOfArgs(areaName); name != "" {
 		areatest.Serve(Area{}, name)
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 // treatment shortens the tests' many calls.

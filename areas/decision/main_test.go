@@ -1,13 +1,13 @@
 package decision
 
 import (
-	"os"
 	"testing"
 
 	"tare/area"
 	"tare/areas/decision/engine"
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.
@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	if name := areatest.ServerOfArgs(areaName); name != "" {
 		areatest.Serve(Area{}, name)
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 var standard = design.Treatment{ID: "default"}

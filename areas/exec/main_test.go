@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this test binary be a driver, and a worker that a driver calls.
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		runWorker(os.Args[2])
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 
 // burns is the CPU time that the worker takes for a call.

@@ -15,6 +15,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/proc"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := hosttest.Sharing(m).Run()
 	swept()
 	os.Exit(code)
 }

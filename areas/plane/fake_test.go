@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this test's own binary play a control plane: "MODE/tare-plane COMPONENT", where the folder's name says
@@ -42,7 +44,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 // fakeBinary is this binary under a path that names the mode.

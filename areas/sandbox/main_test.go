@@ -9,6 +9,7 @@ import (
 
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this test binary be its own child, as tare's binary is.
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 		areatest.Serve(Area{}, name)
 	}
 	serveGuest()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 
 // treatment shortens the tests' many calls.

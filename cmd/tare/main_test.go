@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,12 +18,13 @@ import (
 
 	"tare/area"
 	"tare/internal/cli"
+	"tare/rigs/hosttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script, and what docs and schema show")
 
 func TestMain(m *testing.M) {
-	testscript.Main(testRunner{m}, map[string]func(){
+	testscript.Main(testRunner{hosttest.Sharing(m)}, map[string]func(){
 		"tare":         main,
 		"secretdriver": secretDriver,
 		killedDriver:   runDriver,
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // testRunner runs the tests and then removes the binary that they built.
-type testRunner struct{ *testing.M }
+type testRunner struct{ hosttest.Tests }
 
 // Run implements testscript.TestingM.
 func (b testRunner) Run() int {
@@ -44,8 +44,7 @@ func (b testRunner) Run() int {
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
-	debug.SetGCPercent(400) // of this process, which computes; tare's are others
-	code := b.M.Run()
+	code := b.Tests.Run()
 	_ = os.RemoveAll(state)
 	if tareBinary.dir != "" {
 		_ = os.RemoveAll(tareBinary.dir)

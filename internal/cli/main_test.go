@@ -7,18 +7,18 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"tare/rigs/hosttest"
 	"tare/rigs/toy"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
 func TestMain(m *testing.M) {
-	testscript.Main(testRunner{m}, map[string]func(){
+	testscript.Main(testRunner{hosttest.Sharing(m)}, map[string]func(){
 		"tare": func() {
 			os.Exit(Main(context.Background(), Env{
 				Args: os.Args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Areas: toy.Areas(),
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // testRunner runs the tests with a key of their own.
-type testRunner struct{ *testing.M }
+type testRunner struct{ hosttest.Tests }
 
 // Run implements testscript.TestingM.
 func (b testRunner) Run() int {
@@ -36,8 +36,7 @@ func (b testRunner) Run() int {
 	if err != nil || os.Setenv("XDG_STATE_HOME", state) != nil {
 		panic(fmt.Sprintf("no folder for a key: %v", err))
 	}
-	debug.SetGCPercent(400) // of this process, which computes; tests of memory set their own
-	code := b.M.Run()
+	code := b.Tests.Run()
 	_ = os.RemoveAll(state)
 	return code
 }

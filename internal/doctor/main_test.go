@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this test binary run trials as its own child.
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 
 func testBinary(t *testing.T) string {

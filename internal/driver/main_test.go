@@ -18,6 +18,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/rigs/hosttest"
 )
 
 // roleEnv turns the test binary into a driver, or into the parent of one.
@@ -26,7 +27,7 @@ const roleEnv = "TARE_DRIVER_TEST"
 func TestMain(m *testing.M) {
 	switch role := os.Getenv(roleEnv); role {
 	case "":
-		os.Exit(m.Run())
+		hosttest.Main(m)
 	case "parent":
 		os.Exit(runParent())
 	case "sleeper":

@@ -16,6 +16,7 @@ import (
 	"tare/area"
 	"tare/internal/clock"
 	"tare/internal/ratelimit"
+	"tare/rigs/hosttest"
 )
 
 // TestForwardedPortsNeedMaxRate: a listener that belongs to kubectl forwards to another host.
@@ -141,7 +142,7 @@ func copyFile(t *testing.T, from, to string) {
 // TestMain is also the program that forward starts: it listens until its input ends.
 func TestMain(m *testing.M) {
 	if os.Getenv("TARE_TEST_LISTEN") == "" {
-		os.Exit(m.Run())
+		hosttest.Main(m)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

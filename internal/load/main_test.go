@@ -15,9 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"tare/rigs/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(hosttest.Sharing(m)) }
 
 // target is a loopback server of the test's own. talk has each connection to itself, within TLS if the client begins
 // with a handshake.

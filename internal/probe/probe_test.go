@@ -22,6 +22,7 @@ import (
 
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/rigs/hosttest"
 )
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(int(x & 1))
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 // listen serves nobody on a port of all addresses, until it is killed.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // roleEnv turns the test binary into one of the children below.
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleEnv); role != "" {
 		os.Exit(child(role))
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 type config struct {

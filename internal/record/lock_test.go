@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/rigs/hosttest"
 )
 
 func fakeClock() *clock.Fake { return clock.NewFake(epoch) }
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		time.Sleep(time.Minute)
 		os.Exit(5)
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 func TestLockKeepsOthersOut(t *testing.T) {

@@ -1,13 +1,9 @@
 package report
 
 import (
-	"os"
-	"runtime/debug"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
-// TestMain has the garbage collected less often: a third of the tests' time was the collector's.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { hosttest.Main(m) }

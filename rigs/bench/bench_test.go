@@ -16,9 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(hosttest.Sharing(m)) }
 
 // begin starts a server in this process.
 func begin(t *testing.T, s Server) Ready {

@@ -16,9 +16,10 @@ import (
 
 	"tare/internal/load"
 	"tare/rigs/hostile"
+	"tare/rigs/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(hosttest.Sharing(m)) }
 
 // An echoCall is a GET of a path that is the call's number; the right answer repeats it.
 type echoCall struct{ padding []byte }

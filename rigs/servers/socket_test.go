@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"tare/rigs/hosttest"
 )
 
 // TestMain checks that no goroutine leaks. Started by startChild or Fixture.Start, this binary is a server.
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 
 // start starts f until the test ends.

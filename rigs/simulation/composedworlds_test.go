@@ -5,7 +5,6 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +42,6 @@ func seedOfTheDay() uint64 {
 }
 
 func TestComposedWorlds(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the worlds are small, and many
 	seed, n := seedOfTheDay(), *worldsCount
 	if testing.Short() {
 		n = min(n, 20)

@@ -16,6 +16,7 @@ import (
 
 	"tare/areas/plane"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // role makes the test binary a simulator, as tare's own binary is one.
@@ -23,7 +24,7 @@ const role = "TARE_TEST_NODES"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(role) == "" {
-		os.Exit(m.Run())
+		hosttest.Main(m)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	err := proc.Serve(ctx, os.Stdin, os.Stdout, func(ctx context.Context, raw json.RawMessage,

@@ -16,13 +16,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(role) != "" {
 		os.Exit(serveNodes())
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 
 func pemOf(der []byte) []byte {

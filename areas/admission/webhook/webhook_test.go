@@ -18,6 +18,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 func TestMain(m *testing.M) {
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 
 // start runs the webhook in this process until the test ends, and fails the test if it does not end as it should.

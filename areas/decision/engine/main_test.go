@@ -21,6 +21,7 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // role makes the test binary something else than the tests.
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv(role) {
 	case "":
-		os.Exit(m.Run())
+		hosttest.Main(m)
 	case "opa":
 		err = fakeOPA(os.Args[1:])
 	case "supervisor":

@@ -11,10 +11,11 @@ import (
 	"go.uber.org/goleak"
 
 	"tare/internal/clock"
+	"tare/rigs/hosttest"
 )
 
 // TestMain: every goroutine has an owner that waits for it.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(hosttest.Sharing(m)) }
 
 // A pair is a running STS and endpoint.
 type pair struct {

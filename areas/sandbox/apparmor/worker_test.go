@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"tare/rigs/hosttest"
 )
 
 // The environment of a process that confines itself, and of the worker that it becomes.
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 		attemptAll(list)
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 // confineAndExecute does what a shim does: no_new_privs, the profile, a seccomp filter that allows all, execve.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/rigs/hosttest"
 )
 
 // The parts that this test binary plays as its own child, which the variable roleEnv names.
@@ -31,7 +33,7 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleEnv) {
 	case "":
-		os.Exit(m.Run())
+		hosttest.Main(m)
 	case roleShim:
 		fmt.Println(shim())
 	case roleWorker:

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/rigs/hosttest"
 )
 
 func builtin() (runtimeDefault, all policy.Policy) {
@@ -90,7 +91,7 @@ func TestMain(m *testing.M) {
 		attemptAll(strings.Split(list, "\n"))
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 func enterAndExecute(name string) error {

@@ -16,9 +16,10 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(hosttest.Sharing(m)) }
 
 // entryOf is what a reader of the format finds.
 type entryOf struct {

@@ -11,6 +11,8 @@ import (
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"go.uber.org/goleak"
+
+	"tare/rigs/hosttest"
 )
 
 const (
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 
 func work(dir, denied string) error {

@@ -18,9 +18,10 @@ import (
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(hosttest.Sharing(m)) }
 
 // far is an area whose target tells what it was asked.
 type far struct {

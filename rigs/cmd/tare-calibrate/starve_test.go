@@ -15,6 +15,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/signature"
 	"tare/rigs/bench"
+	"tare/rigs/hosttest"
 )
 
 // TestMain lets this binary be the children that the experiment starts.
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	hosttest.Main(m)
 }
 
 // TestStarvedGenerators: a generator from which a processor is withheld is never ruled out, however it is done.

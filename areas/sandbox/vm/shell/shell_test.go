@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"tare/rigs/hosttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(hosttest.Sharing(m)) }
 
 func TestRun(t *testing.T) {
 	here, there := net.Pipe()

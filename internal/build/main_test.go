@@ -1,0 +1,9 @@
+package build
+
+import (
+	"testing"
+
+	"tare/rigs/hosttest"
+)
+
+func TestMain(m *testing.M) { hosttest.Main(m) }

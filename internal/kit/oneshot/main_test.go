@@ -1,0 +1,9 @@
+package oneshot
+
+import (
+	"testing"
+
+	"tare/rigs/hosttest"
+)
+
+func TestMain(m *testing.M) { hosttest.Main(m) }

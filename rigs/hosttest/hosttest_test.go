@@ -1,0 +1,110 @@
+package hosttest
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets this test binary be another package's.
+func TestMain(m *testing.M) {
+	if os.Getenv("TARE_TEST_OTHER") != "" {
+		leave, err := share()
+		if err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString("shared\n")
+		io.Copy(io.Discard, os.Stdin)
+		leave()
+		return
+	}
+	Main(m)
+}
+
+// otherPackage starts a process that shares the host until its input is closed. It returns when the process has begun
+// to wait, and a channel that says when the process shares the host.
+func otherPackage(t *testing.T) (shares <-chan bool, end func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "TARE_TEST_OTHER=1", sharedBy+"=")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make(chan bool, 1)
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		said <- line == "shared\n"
+	}()
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return said, func() { in.Close() }
+}
+
+func TestAloneWaitsForOthersAndKeepsThemWaiting(t *testing.T) {
+	first, end := otherPackage(t)
+	if !<-first {
+		t.Fatal("the first process did not share the host")
+	}
+	time.AfterFunc(50*time.Millisecond, end)
+	var second <-chan bool
+	outer := t
+	t.Run("alone", func(t *testing.T) {
+		Alone(t)
+		second, _ = otherPackage(outer)
+		select {
+		case <-second:
+			t.Error("another package ran beside a test that has the host alone")
+		case <-time.After(2 * grace):
+		}
+	})
+	t.Run("next", func(t *testing.T) {
+		Alone(t)
+		t.Run("subtest", func(t *testing.T) { Alone(t) })
+		select {
+		case <-second:
+			t.Error("another package came between two tests that have the host alone")
+		case <-time.After(2 * grace):
+		}
+	})
+	select {
+	case <-second:
+	case <-time.After(10 * time.Second):
+		t.Error("the host stayed reserved after the tests")
+	}
+}
+
+func TestAloneNamesWhoRuns(t *testing.T) {
+	shares, _ := otherPackage(t)
+	if !<-shares {
+		t.Fatal("the process did not share the host")
+	}
+	err := lockBefore(host.lock, time.Now())
+	if err == nil || !strings.Contains(err.Error(), "hosttest.test (process ") {
+		t.Errorf("got %v, want the name and id of the process", err)
+	}
+	if err := lockShared(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRowsAreReadAgain(t *testing.T) {
+	want := Row{"a server behind nginx", "nginx is not installed", "apt-get install nginx-light"}
+	got, ok := ParseRow("    x_test.go:12: " + row(want.What, "nginx is\n not installed", want.Remedy) + "\n")
+	if !ok || got != want {
+		t.Errorf("got %+v, %t", got, ok)
+	}
+	if _, ok := ParseRow("    x_test.go:12: not tried: anything"); ok {
+		t.Error("half a row was taken for one")
+	}
+}
