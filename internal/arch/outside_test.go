@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // outside is the module of examples/outside, and outsidePage the page that builds it from nothing.
@@ -53,11 +55,9 @@ var indirect = regexp.MustCompile(`(?m)^require \(\n(\t\S+ \S+ // indirect\n)+\)
 
 // TestAreaOutsideIsBuiltFromItsPage follows the page in an empty folder: its files, its commands, its output.
 func TestAreaOutsideIsBuiltFromItsPage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: compiles tare once more, and measures for six seconds")
-	}
+	hosttest.SkipIfShort(t, "an area outside the module, by its page")
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skipf("SKIPPED: the page needs the go command: %v", err)
+		hosttest.Missing(t, "an area outside the module, by its page", err.Error(), "have it on PATH")
 	}
 	t.Parallel()
 	eachFile(t, "../..", func(string, []string) {}) // what is compiled is opened here, so that the test cache knows it

@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // TestWithoutEachArea: without an area's folder and its lines in cmd/tare/main.go, cmd/tare compiles, its tests too,
-// and passes go vet. No other package can notice: see TestOnlyMainImportsAreas. With TARE_TEST_WITHOUT_AREAS=1 the
+// and passes go vet. No other package can notice: see TestOnlyMainImportsAreas. With TARE_TEST_LONG=1 the
 // tests of make quick pass as well: a minute of CPU time for each area.
 func TestWithoutEachArea(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: it vets cmd/tare once for each area")
-	}
+	hosttest.SkipIfShort(t, "cmd/tare without each of the areas")
 	command := vetWithout
-	if os.Getenv("TARE_TEST_WITHOUT_AREAS") == "1" {
+	if hosttest.IsLong() {
 		command = quickWithout
 	}
 	list, err := os.ReadFile(mainFile)
@@ -38,7 +38,7 @@ func TestWithoutEachArea(t *testing.T) {
 			}
 			cmd := command(t, filepath.Join("..", "..", "areas", name), lines.ReplaceAll(list, nil))
 			if cmd.Err != nil {
-				t.Skipf("SKIPPED: %v", cmd.Err)
+				hosttest.Missing(t, "cmd/tare without each of the areas", cmd.Err.Error(), "have it on PATH")
 			}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("without area %s: %v: %v\n%s", name, cmd.Args, err, out)

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,8 +18,8 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		os.Stdout.WriteString("shared\n")
-		io.Copy(io.Discard, os.Stdin)
+		fmt.Println("shared")
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		leave()
 		return
 	}
@@ -47,8 +48,8 @@ func otherPackage(t *testing.T) (shares <-chan bool, end func()) {
 		line, _ := bufio.NewReader(out).ReadString('\n')
 		said <- line == "shared\n"
 	}()
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	return said, func() { in.Close() }
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return said, func() { _ = in.Close() }
 }
 
 func TestAloneWaitsForOthersAndKeepsThemWaiting(t *testing.T) {

@@ -56,7 +56,7 @@ func share() (leave func(), err error) {
 			return nil, err
 		}
 	}
-	return func() { host.lock.Close(); host.gate.Close() }, lockShared()
+	return func() { _, _ = host.lock.Close(), host.gate.Close() }, lockShared()
 }
 
 func lockShared() error {

@@ -1,4 +1,4 @@
-// Command tare-dist packs the files of a release from static binaries: archives, software bills of materials, an OCI
+// Command tare-dist makes the files of a release: archives of static binaries, software bills of materials, an OCI
 // image, a krew manifest, and the checksums of all. The same inputs give the same bytes. "make dist" runs it.
 package main
 
@@ -53,7 +53,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	date := flags.String("date", "", "date of the commit, such as 2026-11-23T13:16:00Z: the time of every file")
 	flags.StringVar(&r.url, "url", "", "folder of the release's downloads, for the krew manifest")
 	flags.StringVar(&r.out, "out", "bin/dist", "folder to write")
-	stage := flags.String("stage", "bin/stage", "folder with ARCH/tare and share/, the files that every archive holds")
+	stage := flags.String("stage", "bin/stage", "folder for ARCH/tare and share/, the files that every archive holds")
+	check := flags.Bool("check", false, "make the release of this commit again, elsewhere, and compare")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -63,6 +64,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	if !regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+_-]*$`).MatchString(r.version) {
 		return fmt.Errorf("-version %q: want a word such as v0.2.0", r.version)
+	}
+	if *check {
+		again := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.Trim(a, "-") == "check" })
+		return r.check(ctx, again, stdout)
+	}
+	err = errors.Join(os.RemoveAll(r.out), r.stage(ctx, *stage))
+	if err != nil {
+		return err
 	}
 	if err := r.pack(ctx, *stage, stdout); err != nil {
 		return err

@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"tare/rigs/hosttest"
+)
+
+func TestMain(m *testing.M) { hosttest.Main(m) }

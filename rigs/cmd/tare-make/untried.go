@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"tare/rigs/hosttest"
+)
+
+// untried reads what go test -json wrote into a file and says, in one table, what the tests could not try, why, and how
+// to have it tried. It ends with the count of tests.
+func untried(_ context.Context, args []string, out io.Writer) error {
+	if len(args) != 1 {
+		return errors.New("name the file that go test -json wrote")
+	}
+	written, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	r, err := readResults(bytes.NewReader(written))
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	return r.print(out)
+}
+
+// results are those of all tests.
+type results struct {
+	passed, failed, skipped int
+	rows                    map[lack]map[string]bool // what was not tried, by what was lacking
+	failing                 map[string]bool          // packages with a failed test
+	took                    time.Duration
+}
+
+// lack is why something was not tried, and how to have it tried.
+type lack struct{ why, remedy string }
+
+// event is a line of go test -json.
+type event struct {
+	Time                  time.Time
+	Action, Package, Test string
+	Output                string
+}
+
+// readResults reads the events. A subtest is a test: it has a result of its own.
+func readResults(from io.Reader) (results, error) {
+	r := results{rows: map[lack]map[string]bool{}, failing: map[string]bool{}}
+	var first, last time.Time
+	in := bufio.NewScanner(from)
+	in.Buffer(nil, 64<<20)
+	for n := 1; in.Scan(); n++ {
+		var e event
+		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
+			return r, fmt.Errorf("line %d: %w", n, err)
+		}
+		if !e.Time.IsZero() {
+			first, last = cmp.Or(first, e.Time), e.Time
+		}
+		r.add(e)
+	}
+	r.took = last.Sub(first)
+	return r, in.Err()
+}
+
+func (r *results) add(e event) {
+	switch {
+	case e.Action == "output":
+		if row, ok := hosttest.ParseRow(e.Output); ok {
+			r.note(row)
+		}
+	case e.Action == "fail" && (e.Test != "" || !r.failing[e.Package]): // a package fails with its tests, or without
+		r.failed++
+		r.failing[e.Package] = true
+	case e.Test == "":
+	case e.Action == "pass":
+		r.passed++
+	case e.Action == "skip":
+		r.skipped++
+	}
+}
+
+func (r *results) note(row hosttest.Row) {
+	l := lack{row.Why, row.Remedy}
+	if r.rows[l] == nil {
+		r.rows[l] = map[string]bool{}
+	}
+	r.rows[l][row.What] = true
+}
+
+func (r *results) print(to io.Writer) error {
+	out := &bytes.Buffer{}
+	if len(r.rows) > 0 {
+		fmt.Fprintln(out, "\nNot tried on this host:")
+	}
+	byText := func(a, b lack) int { return cmp.Or(cmp.Compare(a.why, b.why), cmp.Compare(a.remedy, b.remedy)) }
+	for _, l := range slices.SortedFunc(maps.Keys(r.rows), byText) {
+		fmt.Fprintf(out, "  %s (to have it tried: %s)\n", l.why, l.remedy)
+		for what := range strings.Lines(wrap(slices.Sorted(maps.Keys(r.rows[l])), 110)) {
+			fmt.Fprintf(out, "    %s", what)
+		}
+	}
+	fmt.Fprintf(out, "\n%d tests passed, %d failed, %d skipped, in %s\n", r.passed, r.failed, r.skipped,
+		r.took.Round(time.Second))
+	_, err := out.WriteTo(to)
+	return err
+}
+
+// wrap joins texts with semicolons, in lines of at most width bytes where a text is not longer.
+func wrap(texts []string, width int) string {
+	var b strings.Builder
+	at := 0
+	for i, t := range texts {
+		if i < len(texts)-1 {
+			t += ";"
+		}
+		switch {
+		case at == 0:
+		case at+1+len(t) > width:
+			b.WriteString("\n")
+			at = 0
+		default:
+			b.WriteString(" ")
+			at++
+		}
+		b.WriteString(t)
+		at += len(t)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
