@@ -36,8 +36,9 @@ test: bin/gotestsum ## everything that this machine can run: go test ./..., and 
 	failed=$$?; $(MAKER) untried bin/test.json && exit $$failed
 
 # A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
-race: bin/gotestsum ## the same under the race detector, with -short
-	GORACE=atexit_sleep_ms=50 bin/gotestsum --format standard-quiet --hide-summary=skipped -- -race -short -vet=off ./...
+race: bin/gotestsum ## the packages that start goroutines, under the race detector, with -short
+	GORACE=atexit_sleep_ms=50 bin/gotestsum --format standard-quiet --hide-summary=skipped -- -race -short -vet=off \
+	  $$($(MAKER) concurrent)
 
 bin/gotestsum bin/golangci-lint: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o ../bin/ gotest.tools/gotestsum github.com/golangci/golangci-lint/v2/cmd/golangci-lint

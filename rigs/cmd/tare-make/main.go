@@ -1,5 +1,6 @@
 // Command tare-make does what targets of the Makefile need more than a line for: it builds tare of some areas, lists
-// what the tests could not try, fuzzes all targets, links embedded modules to edit them, and writes the gallery.
+// what the tests could not try and the packages that start goroutines, fuzzes all targets, links embedded modules to
+// edit them, and writes the gallery.
 package main
 
 import (
@@ -17,11 +18,12 @@ import (
 )
 
 var commands = map[string]func(context.Context, []string, io.Writer) error{
-	"build":   build,
-	"fuzz":    fuzz,
-	"gallery": gallery,
-	"modules": modules,
-	"untried": untried,
+	"build":      build,
+	"concurrent": concurrent,
+	"fuzz":       fuzz,
+	"gallery":    gallery,
+	"modules":    modules,
+	"untried":    untried,
 }
 
 func main() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func TestErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "name a command: build, fuzz"},
+		{nil, "name a command: build, concurrent"},
 		{[]string{"bild"}, `unknown command "bild"; the commands are: build`},
 		{[]string{"untried"}, "name the file"},
 		{[]string{"untried", bad}, "line 2: "},
@@ -68,29 +69,56 @@ func TestErrors(t *testing.T) {
 // TestAreasAreLeftOut: what the compiler reads instead of main.go has the areas that were asked for, and no others.
 func TestAreasAreLeftOut(t *testing.T) {
 	source := []byte(`import (
-	"tare/areas/exec"
-	"tare/areas/identity"
+	"tare/areas/tool"
+	"tare/areas/turnpike"
 )
-		exec.Area{},
-		identity.Area{},
+		tool.Area{},
+		turnpike.Area{},
 `)
-	got, err := only(source, []string{"identity"})
+	got, err := only(source, []string{"turnpike"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "import (\n\t\"tare/areas/identity\"\n)\n\t\tidentity.Area{},\n"; string(got) != want {
+	if want := "import (\n\t\"tare/areas/turnpike\"\n)\n\t\tturnpike.Area{},\n"; string(got) != want {
 		t.Errorf("got\n%s", got)
 	}
 	for _, c := range []struct {
 		keep []string
 		want string
 	}{
-		{[]string{"identify"}, `there is no area "identify"; the areas are: exec, identity`},
-		{[]string{"exec", "exec"}, "area exec is named twice"},
+		{[]string{"turnpick"}, `there is no area "turnpick"; the areas are: tool, turnpike`},
+		{[]string{"tool", "tool"}, "area tool is named twice"},
 	} {
 		if _, err := only(source, c.keep); err == nil || err.Error() != c.want {
 			t.Errorf("%v: got %v, want %q", c.keep, err, c.want)
 		}
+	}
+}
+
+// TestConcurrentPackages: what starts a goroutine is tested under the race detector.
+func TestConcurrentPackages(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		"a/a.go": "func f() { go f() }", "b/b_test.go": "func f(g G) { g.Go(f) }", "c/c.go": "func f() { f() }",
+		"_d/d.go": "func f() { go f() }", "e/testdata/e.go": "func f() { go f() }",
+		"f/go.mod": "", "f/f.go": "func f() { go f() }",
+	} {
+		writeFile(t, name, "package p\n"+text)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"concurrent"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "./a ./b\n" {
+		t.Errorf("got %s", &out)
+	}
+}
+
+func writeFile(t *testing.T, name, text string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(name), 0o700)
+	if err := errors.Join(err, os.WriteFile(name, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -100,13 +128,7 @@ func TestModulesAreLinks(t *testing.T) {
 	for name, text := range map[string]string{
 		"x/_k/1.2/go.mod.txt": "module m", "x/_k/1.2/p/a.go": "package p", "x/_k/shared/b.go": "package s",
 	} {
-		name = filepath.Join("areas", name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join("areas", name), text)
 	}
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"modules"}, &out); err != nil {

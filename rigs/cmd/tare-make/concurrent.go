@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// concurrent lists the packages of which a file, a test too, starts a goroutine.
+func concurrent(_ context.Context, _ []string, out io.Writer) error {
+	var dirs []string
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return isLeftOut(path)
+		case !strings.HasSuffix(path, ".go") || slices.Contains(dirs, filepath.Dir(path)):
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil && startsGoroutine(f) {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, "./"+strings.Join(dirs, " ./"))
+	return err
+}
+
+// isLeftOut returns fs.SkipDir for a folder that ./... leaves out.
+func isLeftOut(folder string) error {
+	if folder == "." {
+		return nil
+	}
+	_, err := os.Stat(filepath.Join(folder, "go.mod")) // of another module
+	if name := filepath.Base(folder); err == nil || strings.ContainsAny(name[:1], "._") || name == "testdata" {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// startsGoroutine reports whether a file has a go statement, or calls a method Go, as groups have.
+func startsGoroutine(f *ast.File) (starts bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			starts = true
+		case *ast.CallExpr:
+			s, ok := n.Fun.(*ast.SelectorExpr)
+			starts = starts || ok && s.Sel.Name == "Go"
+		}
+		return !starts
+	})
+	return starts
+}
