@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"testing"
@@ -33,11 +34,9 @@ func testEnv(t testing.TB, operations ...string) area.Env {
 // requireBinary skips the test if no control plane of that release is built: tests do not build for minutes.
 func requireBinary(t testing.TB, v plane.Version) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED: control planes are started, which -short leaves out")
-	}
+	hosttest.SkipIfShort(t)
 	if _, ok := plane.Cached(t.Context(), v, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}); !ok {
-		t.Skipf("SKIPPED: there is no control plane of Kubernetes %s yet: tare plane up builds one", v)
+		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"tare/internal/stat"
 	"tare/internal/unit"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // guardingArm is an arm whose policies are rendered, and on no control plane.
@@ -351,7 +352,7 @@ func TestConditionsThatAreInterrupted(t *testing.T) {
 	for _, c := range p.webhookConditions() {
 		if c.Name == area.Partition || c.Name == area.Starved {
 			if _, err := c.Impose(t.Context()); err != nil {
-				t.Skipf("SKIPPED: %v", err)
+				hosttest.Missing(t, err.Error(), hosttest.Root)
 			}
 		}
 	}

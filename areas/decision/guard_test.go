@@ -18,6 +18,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/internal/unit"
+	"tare/rigs/hosttest"
 )
 
 // TestTrespassesOfEveryAdapter: each question whose answer is no is a trespass beside the permitted question that is
@@ -256,17 +257,15 @@ func TestTimeToRevoke(t *testing.T) {
 
 // TestRevokeOfOPA withdraws permissions from a real OPA, through its policy API.
 func TestRevokeOfOPA(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: it starts a real engine")
-	}
+	hosttest.SkipIfShort(t)
 	env := testEnv(t)
 	env.Getenv = os.LookupEnv
 	l, err := engine.Find(t.Context(), engine.OPA, host(env))
 	if missing := new(engine.Missing); errors.As(err, &missing) {
-		t.Skipf("SKIPPED, this host cannot run OPA: %s; to have it: %s", missing.Reason, missing.Next)
+		hosttest.Missing(t, missing.Reason, missing.Next)
 	}
 	if l.Path == env.Self {
-		t.Skip("SKIPPED: the opa in PATH takes no policies from tare")
+		hosttest.Missing(t, "the opa on PATH takes no policies from tare", "make engines")
 	}
 	spec := embedded(engine.OPA, Planted{})
 	spec.Policies = 5

@@ -10,21 +10,20 @@ import (
 	"tare/areas/decision/model"
 	"tare/internal/design"
 	"tare/internal/probe"
+	"tare/rigs/hosttest"
 )
 
 // TestRealEngines verifies the engines that must be built, at each position, and reads a JVM's garbage collections. It
 // skips an engine that the host lacks, unless TARE_ENGINES names it.
 func TestRealEngines(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED in short mode: it starts real engines")
-	}
+	hosttest.SkipIfShort(t)
 	for _, k := range []engine.Kind{engine.OPA, engine.ATT, engine.AuthzForce} {
 		t.Run(string(k), func(t *testing.T) {
 			env := testEnv(t)
 			env.Getenv = os.LookupEnv
 			_, err := engine.Find(t.Context(), k, host(env))
 			if missing := new(engine.Missing); errors.As(err, &missing) && os.Getenv("TARE_ENGINES") == "" {
-				t.Skipf("SKIPPED, this host cannot run %s: %s; to have it: %s", k, missing.Reason, missing.Next)
+				hosttest.Missing(t, missing.Reason, missing.Next)
 			}
 			spec := embedded(k, Planted{})
 			spec.Policies = 5

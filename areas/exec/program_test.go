@@ -23,6 +23,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/proc"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 var treatment = areatest.Treatment
@@ -129,7 +130,7 @@ func python(t *testing.T) string {
 	t.Helper()
 	path, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys; print(sys.executable)").Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		t.Skip("SKIPPED: there is no python3 on this host, so the example in Python is not tried")
+		hosttest.Missing(t, "python3 is not installed", "apt-get install python3")
 	}
 	if err != nil {
 		t.Fatalf("python3: %v", err)
@@ -141,7 +142,7 @@ func python(t *testing.T) string {
 func buildExample(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("SKIPPED: there is no Go toolchain on this host, so the example in Go is not tried")
+		hosttest.Missing(t, "there is no Go toolchain", "have go on PATH")
 	}
 	path := filepath.Join(t.TempDir(), "hash")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./areas/exec/examples/hash")

@@ -18,6 +18,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // prepareArms prepares all arms of a comparison, including the A/A arm, as a run does.
@@ -347,9 +348,7 @@ func growthTreatments(n ...int) []design.Treatment {
 // TestFourteenWarmEndpoints keeps 14 endpoints of up to 1,000 identities each and checks that all are warm; the journal
 // of a killed run undoes them all.
 func TestFourteenWarmEndpoints(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts 28 processes")
-	}
+	hosttest.SkipIfShort(t)
 	sizes := growthTreatments(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000)
 	tg, j, arms := prepareArms(t, embedded("healthy"), sizes)
 	if len(j.Changes()) != 28 {

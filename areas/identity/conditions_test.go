@@ -13,6 +13,7 @@ import (
 	"tare/area"
 	"tare/internal/load"
 	"tare/internal/unit"
+	"tare/rigs/hosttest"
 )
 
 // TestConditions: each is brought about and ended, leaves nothing behind, and is in force in between.
@@ -102,7 +103,7 @@ func TestLevers(t *testing.T) {
 		if len(levers) > 0 {
 			t.Errorf("levers without a control group: %+v", levers)
 		}
-		t.Skip("this host gives no control group")
+		hosttest.Missing(t, "this host gives no control group", hosttest.Root)
 	}
 	if len(levers) != 1 || levers[0].Limit != "cpu-quota" || levers[0].From != "100m" || levers[0].To != "200m" ||
 		levers[0].Factor != 2 {

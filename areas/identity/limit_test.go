@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // TestEndpointLimitsItselfWithoutControlGroups: it says so in every report, and still serves about 163/s.
@@ -41,7 +42,7 @@ func TestEndpointLimitsItselfWithoutControlGroups(t *testing.T) {
 func TestGroupLimits(t *testing.T) {
 	tg, _ := prepared(t, embedded("cpu-only"), standard)
 	if tg.arm("default").group == nil {
-		t.Skip("no control group on this host")
+		hosttest.Missing(t, "this host gives no control group", hosttest.Root)
 	}
 	if err := tg.Enter(t.Context(), standard); err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func wantThrottledNear163(t *testing.T, tg *target) {
 	for range 2 { // quiet tries
 		for try := 0; ; try++ {
 			if try == tries {
-				t.Skipf("SKIPPED: in %d tries others had this host's processors every time; the last: %s", tries, wrong)
+				hosttest.Missing(t, fmt.Sprintf("others had the processors in each of %d tries; the last: %s", tries, wrong), hosttest.Quiet)
 			}
 			free := cpuShare(t)
 			if err := tg.Enter(t.Context(), standard); err != nil { // periods count from here
@@ -129,7 +130,7 @@ func TestControlGroupsOfKilledTestsAreRemoved(t *testing.T) {
 		select {}
 	}
 	if _, err := proc.PlanCgroup(proc.CgroupName("x", serverEndpoint)); err != nil {
-		t.Skip("no control group on this host")
+		hosttest.Missing(t, "this host gives no control group", hosttest.Root)
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestControlGroupsOfKilledTestsAreRemoved$")
 	c.Env = append(os.Environ(), "TARE_TEST_DIE=1")

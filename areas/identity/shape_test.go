@@ -2,16 +2,14 @@ package identity
 
 import (
 	"context"
-	"flag"
 	"testing"
 	"time"
 
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
-
-var long = flag.Bool("long", false, "also run the tests at the size of the published report, about 90 s")
 
 // offerBurst offers rate for d on up to conns new connections and waits until every call has ended.
 func offerBurst(t *testing.T, tg *target, rate float64, d, timeout time.Duration, conns int) []load.Call {
@@ -67,9 +65,7 @@ func countShape(calls []load.Call) (good, stuck, other int) {
 
 // TestPublishedShape repeats four of the published rates: the two highest, and two that the server can serve.
 func TestPublishedShape(t *testing.T) {
-	if !*long {
-		t.Skip("takes 90 s; run with -long")
-	}
+	hosttest.SkipUnlessLong(t)
 	tg, _ := prepared(t, embedded("blog-2020"), design.Treatment{})
 	tr := design.Treatment{ID: "default"}
 	for _, want := range []struct {

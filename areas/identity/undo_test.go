@@ -16,6 +16,7 @@ import (
 	"tare/areas/identity/reference"
 	"tare/internal/kit"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // TestUndo leaves a target as a killed run would, and undoes it twice from the journal's data alone.
@@ -79,7 +80,7 @@ func TestRunsOfOnePathHaveOwnControlGroups(t *testing.T) {
 		}
 		group := o.(*target).arm("default").group
 		if group == nil {
-			t.Skip("no control group on this host")
+			hosttest.Missing(t, "this host gives no control group", hosttest.Root)
 		}
 		if seen[group.Path()] {
 			t.Errorf("both runs have %s", group.Path())

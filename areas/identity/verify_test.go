@@ -9,6 +9,7 @@ import (
 
 	"tare/areas/identity/reference"
 	"tare/internal/unit"
+	"tare/rigs/hosttest"
 )
 
 // TestVerifyPresets: every preset can be prepared, and Verify finds it in force.
@@ -94,7 +95,7 @@ func TestVerifyRejectsALiftedLimit(t *testing.T) {
 	tg, _ := prepared(t, embedded("cpu-only"), standard)
 	p := tg.arm("default")
 	if p.group == nil {
-		t.Skip("no control group on this host")
+		hosttest.Missing(t, "this host gives no control group", hosttest.Root)
 	}
 	file, none := "cpu.cfs_quota_us", "-1"
 	if p.group.V2() {

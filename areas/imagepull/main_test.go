@@ -15,6 +15,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // treatment shortens the tests' many calls.
@@ -30,14 +31,12 @@ func testEnv(t testing.TB, treatments ...design.Treatment) area.Env {
 // requireBinary skips the test if tare-plane is not built: tests do not build for minutes.
 func requireBinary(t testing.TB) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED: pull managers are started, which -short leaves out")
-	}
+	hosttest.SkipIfShort(t)
 	if _, ok := plane.Cached(t.Context(), plane.V136, plane.Host{
 		Log:    slog.New(slog.DiscardHandler),
 		Getenv: os.LookupEnv,
 	}); !ok {
-		t.Skipf("SKIPPED: there is no tare-plane of Kubernetes %s yet: tare plane up builds one", plane.V136)
+		hosttest.Missing(t, "no control plane of Kubernetes 1.36 is built", hosttest.Plane)
 	}
 }
 

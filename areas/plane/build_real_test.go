@@ -5,13 +5,15 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // TestBinariesAreBuilt really builds, where that is wanted: it takes minutes, and the network where Go's own cache
 // lacks something.
 func TestBinariesAreBuilt(t *testing.T) {
 	if os.Getenv("TARE_TEST_PLANE_BUILD") != "1" {
-		t.Skip("SKIPPED: it compiles Kubernetes; set TARE_TEST_PLANE_BUILD=1 (make plane) to have it done")
+		hosttest.Missing(t, "it compiles Kubernetes", hosttest.Plane)
 	}
 	for _, v := range Versions() {
 		t.Run(string(v), func(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // nobody is the user and the group that attack.
@@ -53,9 +55,7 @@ func knock(addresses []string) {
 // knocked runs knock as the user nobody, and returns the results by address.
 func knocked(t *testing.T, addresses []string) map[string]string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root can play another user")
-	}
+	hosttest.NeedsRoot(t)
 	dir := t.TempDir()
 	self, err := os.ReadFile("/proc/self/exe")
 	program := filepath.Join(dir, "stranger")

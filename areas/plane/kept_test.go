@@ -138,7 +138,7 @@ func FuzzParseKept(f *testing.F) {
 		}
 		again, err := json.Marshal(k)
 		if err != nil {
-			t.Skip(err) // a year that JSON cannot write
+			return // a year that JSON cannot write
 		}
 		back, err := ParseKept(again)
 		if d := cmp.Diff(k, back); d != "" || err != nil {

@@ -18,18 +18,16 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/rigs/hosttest"
 )
 
 // realBinary is one that is there already: tests do not build for minutes.
 func realBinary(t *testing.T, v Version) Binary {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("a control plane takes seconds and 500 MiB")
-	}
+	hosttest.SkipIfShort(t)
 	b, ok := Cached(t.Context(), v, Host{Getenv: os.LookupEnv})
 	if !ok {
-		t.Skipf("NOT TESTED: no control plane of Kubernetes %s is here; 'make plane' builds it, or name one (%s, %s)", v,
-			Variable, VariablePSP)
+		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
 	return b
 }
@@ -263,7 +261,7 @@ func TestRealCancelled(t *testing.T) {
 	p, err := Start(ctx, c)
 	if err == nil {
 		end(t, p)
-		t.Skip("this machine starts a control plane within a second")
+		hosttest.Missing(t, "a control plane starts within a second", "run on a slower host")
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tare/internal/build"
+	"tare/rigs/hosttest"
 )
 
 // shared are the files of both modules that need nothing of Kubernetes, with their tests.
@@ -20,7 +21,7 @@ var packages = []string{"./batch", "./driver", "./recordfile", "./sequence", "./
 func TestModulesPassTheirTests(t *testing.T) {
 	golang, err := exec.LookPath("go")
 	if err != nil {
-		t.Skip("SKIPPED: no Go toolchain in PATH, and the tests of another module are to be compiled")
+		hosttest.Missing(t, "there is no Go toolchain", "have go on PATH")
 	}
 	for version, tests := range map[Version][][]string{V136: {shared, packages}, V124: {shared}} {
 		s, err := version.source()

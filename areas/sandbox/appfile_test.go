@@ -17,13 +17,14 @@ import (
 	"tare/areas/sandbox/apparmor"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
+	"tare/rigs/hosttest"
 )
 
 // appArmorFile writes a file of profiles and returns its path, or skips the test without the compiler.
 func appArmorFile(t testing.TB, text string) string {
 	t.Helper()
 	if _, err := exec.LookPath("apparmor_parser"); err != nil {
-		t.Skipf("NOT INSTALLED: %v", err)
+		hosttest.Missing(t, err.Error(), "apt-get install apparmor")
 	}
 	path := filepath.Join(t.TempDir(), "own.apparmor")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // provedInLab prepares the treatments in a lab VM, proves each there, makes a batch of the operation open, and returns
@@ -18,7 +19,7 @@ func provedInLab(t *testing.T, compiler string, spec *Spec, treatments ...design
 	t.Helper()
 	env := requireLab(t)
 	if _, err := exec.LookPath(compiler); err != nil {
-		t.Skipf("NOT INSTALLED: %v", err)
+		hosttest.Missing(t, err.Error(), "apt-get install apparmor secilc")
 	}
 	env.Treatments = treatments
 	tg, j := areatest.Open[*labTarget](t, Area{}, spec, env)

@@ -16,13 +16,14 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // requireParser skips the test where AppArmor's compiler, which a guest gets from this host, is missing.
 func requireParser(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("apparmor_parser"); err != nil {
-		t.Skipf("THIS HOST CANNOT: %v; apt-get install --no-install-recommends apparmor", err)
+		hosttest.Missing(t, err.Error(), "apt-get install apparmor")
 	}
 }
 

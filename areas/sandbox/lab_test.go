@@ -11,22 +11,21 @@ import (
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // requireLab skips the test where no lab VM can be booted, and returns an environment in which it can.
 func requireLab(t *testing.T) area.Env {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: a lab VM takes 10 to 60 s to boot")
-	}
+	hosttest.SkipIfShort(t)
 	env := areatest.Env(t)
 	env.Getenv = os.LookupEnv
 	if _, err := vm.Emulator(); err != nil {
-		t.Skipf("THIS HOST CANNOT: %v", err)
+		hosttest.Missing(t, err.Error(), "apt-get install qemu-system-x86")
 	}
 	all, err := vm.Kernels(env.Getenv)
 	if err != nil || len(all) == 0 {
-		t.Skipf("THIS HOST CANNOT: there is no kernel to boot: %v", err)
+		hosttest.Missing(t, "there is no kernel for the lab VM", "unpack one: areas/sandbox/docs/lab.md")
 	}
 	return env
 }

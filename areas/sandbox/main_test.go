@@ -68,15 +68,15 @@ func requireEnforcer(t testing.TB, enforcer string) {
 	switch enforcer {
 	case enforcerLandlock:
 		if _, err := landlockRights(); err != nil {
-			t.Skipf("THIS HOST CANNOT: %v", err)
+			hosttest.Missing(t, err.Error(), "run on a kernel that has Landlock")
 		}
 	case enforcerSeccomp:
 		if _, err := os.Stat("/proc/sys/kernel/seccomp/actions_avail"); err != nil {
-			t.Skipf("THIS HOST CANNOT: %v", err)
+			hosttest.Missing(t, err.Error(), "run on a kernel that has seccomp")
 		}
 	}
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil || !strings.Contains(string(status), "\nSeccomp:\t0\n") {
-		t.Skipf("THIS HOST CANNOT: these tests run under a filter already, or it cannot be seen: %v", err)
+		hosttest.Missing(t, "the tests run under a seccomp filter, or it cannot be seen", "run them without one")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"tare/area"
 	"tare/areas/sandbox/workload"
+	"tare/rigs/hosttest"
 )
 
 func TestMeminfo(t *testing.T) {
@@ -32,9 +33,7 @@ func TestMeminfo(t *testing.T) {
 // TestMemoryOfAFilter: a thread under a long filter takes more of the kernel's memory than one under none. The bounds
 // are wide, since other work on the host moves the figures.
 func TestMemoryOfAFilter(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	hosttest.SkipIfShort(t)
 	docker := treatment("enforcer", "seccomp", "mode", "RuntimeDefault")
 	tg, _ := prepared(t, &Spec{SetUp: []string{kindMemory}}, baseline(), docker)
 	enter(t, tg, baseline())

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // profileFile writes a profile and returns its path.
@@ -320,9 +320,7 @@ func TestAProfileThatIsNotInForceIsFound(t *testing.T) {
 // proves it in its own process.
 func TestServersProveTheirProfile(t *testing.T) {
 	requireEnforcer(t, enforcerSeccomp)
-	if _, err := exec.LookPath("nginx"); err != nil {
-		t.Skip("SKIPPED: nginx is not installed, so no server was put under a profile")
-	}
+	hosttest.Program(t, "nginx", "nginx-light")
 	docker := moby.DefaultProfile()
 	for _, entry := range docker.Syscalls { // without this call no Go program starts
 		entry.Names = slices.DeleteFunc(entry.Names, func(n string) bool { return n == "sigaltstack" })

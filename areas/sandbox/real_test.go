@@ -14,6 +14,7 @@ import (
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
 	"tare/internal/question"
+	"tare/rigs/hosttest"
 )
 
 // TestRealWorkloads runs every installed daemon under every enforcer.
@@ -26,7 +27,7 @@ func TestRealWorkloads(t *testing.T) {
 	}
 	if len(spec.Real) == 0 {
 		_, err := exec.LookPath("redis-server")
-		t.Skipf("NOT INSTALLED: none of %v (%v)", realNames(), err)
+		hosttest.Missing(t, fmt.Sprintf("none of %v is installed: %v", realNames(), err), "apt-get install nginx-light")
 	}
 	if testing.Short() {
 		spec.Real = spec.Real[:1]
@@ -73,7 +74,7 @@ func installedLoads(t *testing.T) (out []string) {
 		}
 	}
 	if len(out) == 0 {
-		t.Skip("NOT INSTALLED: no server")
+		hosttest.Missing(t, "no server is installed", "apt-get install nginx-light")
 	}
 	return out
 }
@@ -112,11 +113,11 @@ func TestConnections(t *testing.T) {
 // TestApacheUnderNetworkRights: a ruleset that handles networking grants the port on which Apache listens.
 func TestApacheUnderNetworkRights(t *testing.T) {
 	if !slices.Contains(installedLoads(t), "apache") {
-		t.Skip("NOT INSTALLED: apache2")
+		hosttest.Missing(t, "apache2 is not installed", "apt-get install apache2-bin")
 	}
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil || abi < 4 {
-		t.Skipf("THIS HOST CANNOT: Landlock's rights on networking: ABI %d, %v", abi, err)
+		hosttest.Missing(t, fmt.Sprintf("Landlock has no rights on networking: ABI %d, %v", abi, err), "run on Linux 6.7 or later")
 	}
 	under := treatment("enforcer", "landlock", "rights", "network")
 	tg, _ := prepared(t, &Spec{Real: []string{"apache-20"}}, under)

@@ -17,6 +17,7 @@ import (
 	"tare/areas/sandbox/vm/shell"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // TestReloadCondition: validate refuses the condition where no policy can be replaced, and says why.
@@ -93,7 +94,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	} {
 		t.Run(c.enforcer, func(t *testing.T) {
 			if !kernelHas(c.enforcer) {
-				t.Skipf("THIS HOST CANNOT: its kernel has no %s, or this user may not use it", c.enforcer)
+				hosttest.Missing(t, fmt.Sprintf("no %s, or this user may not use it", c.enforcer), hosttest.Root+", on a kernel that has it")
 			}
 			tr := treatment("enforcer", c.enforcer, "rules", "8")
 			tg, j := guarded(t, tr)

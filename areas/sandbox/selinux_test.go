@@ -12,6 +12,7 @@ import (
 	"tare/areas/sandbox/vm"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
+	"tare/rigs/hosttest"
 )
 
 // rulesFile writes a policy of the user's and returns its path.
@@ -126,7 +127,7 @@ func TestLandlockIsNotSoughtUnderSELinux(t *testing.T) {
 // TestSELinuxProofNeedsTheKernel: where the kernel enforces no SELinux the proof fails, however the worker answers.
 func TestSELinuxProofNeedsTheKernel(t *testing.T) {
 	if _, err := os.Stat("/sys/fs/selinux/enforce"); err == nil {
-		t.Skip("THIS HOST CANNOT: its kernel runs SELinux")
+		hosttest.Missing(t, "this kernel runs SELinux", "run on one that does not")
 	}
 	obedient := fakeWorker{
 		workload.Status{PID: os.Getpid(), NoNewPrivs: true},

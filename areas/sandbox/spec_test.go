@@ -15,6 +15,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/unit"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 func TestValidate(t *testing.T) {
@@ -371,9 +372,7 @@ func TestFreshWorkers(t *testing.T) {
 // TestPlantedCostIsFound finds a planted cost among arms that take turns. The bounds are wide, since the machine may be
 // busy.
 func TestPlantedCostIsFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	hosttest.SkipIfShort(t)
 	arms := []design.Treatment{
 		baseline(), treatment("enforcer", "none", "planted", "0%"),
 		treatment("enforcer", "none", "planted", "50%"),

@@ -13,13 +13,14 @@ import (
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // requireProcessors skips the test where this process may not use two processors.
 func requireProcessors(t *testing.T) {
 	t.Helper()
 	if _, err := workerCPUs(areatest.Env(t), 2); err != nil {
-		t.Skipf("THIS HOST CANNOT: %v", err)
+		hosttest.Missing(t, err.Error(), "run with two processors")
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"tare/rigs/hosttest"
 )
 
 // An action is what action/action.yml says.
@@ -88,7 +90,7 @@ type workflow struct {
 func newWorkflow(t *testing.T, inputs map[string]string) *workflow {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("no bash here: the action's scripts cannot run")
+		hosttest.Missing(t, "bash is not installed", "apt-get install bash")
 	}
 	scripts, err := filepath.Abs("../../action")
 	if err != nil {
@@ -185,7 +187,7 @@ func TestActionInstallsRelease(t *testing.T) {
 	t.Parallel()
 	arch, ok := map[string]string{"amd64": "amd64", "arm64": "arm64"}[runtime.GOARCH]
 	if !ok || runtime.GOOS != "linux" {
-		t.Skip("there are no releases for this host")
+		hosttest.Missing(t, "there are no releases for this host", "run on linux/amd64 or linux/arm64")
 	}
 	name := "tare-v1.2.3-linux-" + arch
 	release := pack(t, name+"/tare", "#!/bin/sh\necho tare of the release\n")

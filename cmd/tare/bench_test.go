@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tare/internal/cli"
+	"tare/rigs/hosttest"
 )
 
 // repository is a Go module in git, in a folder of its own, with a cache of its own.
@@ -29,7 +30,7 @@ func newRepository(t *testing.T) repository {
 	needsAreas(t, "exec")
 	for _, name := range []string{"git", "go"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("SKIPPED: %v", err)
+			hosttest.Missing(t, name+" is not installed", "apt-get install "+name)
 		}
 	}
 	r := repository{dir: t.TempDir(), tare: buildTare(t)}
@@ -285,7 +286,7 @@ func TestBenchOfRealTools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := strings.Fields(os.Getenv(name))
 			if len(files) != 3 {
-				t.Skipf("SKIPPED: %s does not name three benchmark files: OLD EQUAL SLOWER", name)
+				hosttest.Missing(t, name+" is not set", "set it to three benchmark files: OLD EQUAL SLOWER")
 			}
 			r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 			for i, want := range []string{`\.wall .* [≈?›‹] `, `\.wall .*\+\d+ % .* [»›] `} {

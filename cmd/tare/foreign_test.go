@@ -13,6 +13,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/record"
+	"tare/rigs/hosttest"
 )
 
 // craftRecord writes a record with one pending change that would run a shell. key and host are those of its author.
@@ -172,9 +173,7 @@ func TestUndoReportsDamagedLines(t *testing.T) {
 func TestForeignRecordsAreNotWritten(t *testing.T) {
 	needsAreas(t, "exec")
 	bin := buildTare(t)
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to give a record to another user")
-	}
+	hosttest.NeedsRoot(t)
 	dir := craftRecord(t, nil, hostname(t), "/nowhere/proof")
 	for what, change := range map[string]func() error{
 		"belongs to another user": func() error { return os.Chown(dir, 65534, 65534) },

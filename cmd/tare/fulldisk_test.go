@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/design"
 	"tare/internal/record"
+	"tare/rigs/hosttest"
 )
 
 // smallDisk mounts a file system of 1 MiB.
@@ -31,11 +33,9 @@ func smallDisk(t *testing.T) string {
 // mount mounts an empty file system at dir until the end of the test.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to mount a file system")
-	}
+	hosttest.NeedsRoot(t)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
-		t.Skipf("this host mounts no tmpfs: %v", err)
+		hosttest.Missing(t, fmt.Sprintf("no tmpfs can be mounted: %v", err), hosttest.Root)
 	}
 	t.Cleanup(func() {
 		// the test has unmounted it itself
@@ -213,9 +213,7 @@ func startRun(t *testing.T, bin, dir, results string) (run *startedRun, name str
 // TestDiskFullDuringRun: the run ends, undoes its changes, and reports that the record does not say so.
 func TestDiskFullDuringRun(t *testing.T) {
 	needsAreas(t, "sandbox")
-	if testing.Short() {
-		t.Skip("skipped with -short: starts a run")
-	}
+	hosttest.SkipIfShort(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	bin := buildTare(t)
 	leftovers := watchLeftovers(t, bin)
@@ -252,9 +250,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 // retry.
 func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	needsAreas(t, "sandbox")
-	if testing.Short() {
-		t.Skip("skipped with -short: starts a run")
-	}
+	hosttest.SkipIfShort(t)
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	bin := buildTare(t)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tare/internal/cli"
+	"tare/rigs/hosttest"
 )
 
 var kills = flag.Int("kills", 0, "how often TestKilledRuns kills a run of each area; 0: a few times")
@@ -117,9 +118,7 @@ func killables() []killable {
 // TestKilledRuns ends runs of every area with SIGKILL at random moments, half of them early, when journal and system
 // may disagree. The record must stay readable, and undo must remove everything, however often it is called.
 func TestKilledRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: starts and kills many runs")
-	}
+	hosttest.SkipIfShort(t)
 	bin := buildTare(t)
 	adoptOrphans(t)
 	undone := 0
@@ -270,9 +269,7 @@ func execTare(t *testing.T, bin, dir string, args ...string) (string, int) {
 // with 130.
 func TestInterruptedRun(t *testing.T) {
 	needsAreas(t, "identity")
-	if testing.Short() {
-		t.Skip("skipped with -short: starts a run")
-	}
+	hosttest.SkipIfShort(t)
 	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 	bin := buildTare(t)
 	leftovers := watchLeftovers(t, bin)
@@ -388,9 +385,7 @@ func answerAsMetadata(w http.ResponseWriter, r *http.Request) {
 // is.
 func TestInterruptedAfterTheRun(t *testing.T) {
 	needsAreas(t, "identity")
-	if testing.Short() {
-		t.Skip("skipped with -short: starts a run")
-	}
+	hosttest.SkipIfShort(t)
 	srv := httptest.NewServer(http.HandlerFunc(answerAsMetadata))
 	defer srv.Close()
 	dir := t.TempDir()
@@ -442,9 +437,7 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 // run in order.
 func TestRunningRecordIsLocked(t *testing.T) {
 	needsAreas(t, "sandbox")
-	if testing.Short() {
-		t.Skip("skipped with -short: starts a run")
-	}
+	hosttest.SkipIfShort(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	bin := buildTare(t)
 	leftovers := watchLeftovers(t, bin)

@@ -18,6 +18,7 @@ import (
 
 	"tare/internal/cli"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // attempts is how often a live test may try: the host may be busy with something else, and then a run is rightly
@@ -43,7 +44,7 @@ func runUntilAccepted(t *testing.T, bin, experiment string, judge func(*report.R
 		t.Logf("%v\n%s", last, out)
 	}
 	if !valid {
-		t.Skipf("SKIPPED: the generator was late in all %d attempts: this host is too busy to measure on", attempts)
+		hosttest.Missing(t, fmt.Sprintf("the generator was late in each of %d attempts", attempts), hosttest.Quiet)
 	}
 	t.Errorf("%d attempts, the last: %v", attempts, last)
 }
@@ -85,9 +86,7 @@ type liveSearch struct {
 // few processors, since they mostly wait.
 func TestSearches(t *testing.T) {
 	needsAreas(t, "identity")
-	if testing.Short() {
-		t.Skip("skipped with -short: real searches")
-	}
+	hosttest.SkipIfShort(t)
 	bin := buildTare(t)
 	var searches sync.WaitGroup
 	for _, s := range append(presetSearches(bin), nginxSearches(bin)...) {
@@ -153,10 +152,7 @@ http {
 // startNginx serves the token path from a static file, behind a real rate limiter.
 func startNginx(t *testing.T, limit string) string {
 	t.Helper()
-	bin, err := exec.LookPath("nginx")
-	if err != nil {
-		t.Skip("SKIPPED: nginx is not installed, so the signatures are not tried against its limit_req")
-	}
+	bin := hosttest.Program(t, "nginx", "nginx-light")
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // nginx's worker runs as another user
 		t.Fatal(err)

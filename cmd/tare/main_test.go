@@ -105,7 +105,7 @@ func needsAreas(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if !hasArea(name) {
-			t.Skipf("NOT TESTED: this tare has no area %s", name)
+			hosttest.Missing(t, "this tare has no area "+name, "build it with the area")
 		}
 	}
 }

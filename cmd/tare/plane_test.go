@@ -15,6 +15,7 @@ import (
 
 	"tare/internal/cli"
 	"tare/internal/clock"
+	"tare/rigs/hosttest"
 )
 
 // planeVariable names a control plane that was built elsewhere.
@@ -29,8 +30,7 @@ func builtPlane(t *testing.T) (path string) {
 	}
 	dir, ok := currentBuild(t, "control planes", "1.36-")
 	if !ok {
-		t.Skipf("NOT TESTED: there is no control plane of Kubernetes 1.36 here; 'make plane' builds it, or name one in %s",
-			planeVariable)
+		hosttest.Missing(t, "no control plane of Kubernetes 1.36 is built", hosttest.Plane)
 	}
 	return filepath.Join(dir, "tare-plane")
 }
@@ -60,9 +60,7 @@ func currentBuild(t *testing.T, holds, prefix string) (dir string, ok bool) {
 
 // TestPlaneScript runs a real control plane if one is built or named.
 func TestPlaneScript(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a control plane takes seconds and 500 MiB")
-	}
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	path := builtPlane(t)
 	testscript.Run(t, testscript.Params{

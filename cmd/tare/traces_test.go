@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/cli"
+	"tare/rigs/hosttest"
 )
 
 // adoptOrphans makes this process the parent of orphans until the end of the test. Whatever a killed tare started,
@@ -208,7 +209,7 @@ func withLab(t *testing.T, bin string, k *killable) {
 	t.Helper()
 	out, code := execTare(t, bin, k.newFolder(t), "plan", "x.yaml")
 	if code != cli.ExitPass && (strings.Contains(out, "is not installed") || strings.Contains(out, "no kernel to boot")) {
-		t.Skipf("THIS HOST CANNOT: %s", out)
+		hosttest.Missing(t, strings.TrimSpace(out), "set up the lab VM: areas/sandbox/docs/lab.md")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"tare/internal/capacity"
 	"tare/internal/record"
+	"tare/rigs/hosttest"
 )
 
 // recordVariable names the record that a child process analyzes.
@@ -22,7 +23,7 @@ const recordVariable = "TARE_TEST_RECORD"
 func TestPeakOfAnalysis(t *testing.T) {
 	dir := os.Getenv(recordVariable)
 	if dir == "" {
-		t.Skip("it is run by TestManyCallsInLittleMemory")
+		return // it is run by TestManyCallsInLittleMemory
 	}
 	debug.SetGCPercent(20) // garbage is hardly counted
 	r, err := record.Open(dir)
@@ -59,11 +60,9 @@ func peakOfAnalysis(t *testing.T, dir string) float64 {
 // holds those of one trial at a time. Two quantiles in the tail are asked for, of two operations and of both together.
 func TestManyCallsInLittleMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("skipped: the peak of a process's memory is read from /proc")
+		hosttest.Missing(t, err.Error(), "run on Linux")
 	}
-	if testing.Short() {
-		t.Skip("skipped with -short: writes records of millions of calls")
-	}
+	hosttest.SkipIfShort(t)
 	const trials, few, many = 60, 500_000, 2_000_000
 	peak := func(calls int) float64 {
 		x := experiment{
@@ -86,11 +85,9 @@ func TestManyCallsInLittleMemory(t *testing.T) {
 // these calls take: it reads those of one step at a time. A budget asks for a quantile at one rate.
 func TestManyCallsOfASearchInLittleMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		t.Skip("skipped: the peak of a process's memory is read from /proc")
+		hosttest.Missing(t, err.Error(), "run on Linux")
 	}
-	if testing.Short() {
-		t.Skip("skipped with -short: writes records of millions of calls")
-	}
+	hosttest.SkipIfShort(t)
 	peak := func(factor float64) (memory, calls float64) {
 		n := 0
 		j := journal{budget: []string{"response.p99 <= 500ms at 7500/s"}, trace: func(string) capacity.Trace {

@@ -10,6 +10,7 @@ import (
 	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // until is the record as it was after so many blocks.
@@ -43,9 +44,7 @@ func grown(t *testing.T, x experiment) (*report.Report, int) {
 // unreliable; none may be called worse or better than the margin. A treatment that costs 5 % is found in nearly all of
 // as many, and with its size.
 func TestExperimentsOfNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("hundreds of experiments take their time")
-	}
+	hosttest.SkipIfShort(t)
 	const n = 200
 	const sure = 20 // 0.053·200 = 10.6, and three standard deviations of 3.2
 	for _, truth := range []float64{1, 1.05} {

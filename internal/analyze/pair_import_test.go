@@ -12,6 +12,7 @@ import (
 	"tare/internal/importer"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // correlated writes what a load generator says of a stream whose times are correlated, as those of queues are: the
@@ -72,9 +73,7 @@ func serviceEffect(t *testing.T, a, b Run) report.Effect {
 // TestImportedCalls: calls that follow one another are no independent values. With each call as a value of its own, 118
 // of 200 comparisons of equals found a difference on these streams, at a nominal 1.3 %.
 func TestImportedCalls(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: it writes many records")
-	}
+	hosttest.SkipIfShort(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	told := 0
 	const runs = 20

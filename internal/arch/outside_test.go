@@ -55,9 +55,9 @@ var indirect = regexp.MustCompile(`(?m)^require \(\n(\t\S+ \S+ // indirect\n)+\)
 
 // TestAreaOutsideIsBuiltFromItsPage follows the page in an empty folder: its files, its commands, its output.
 func TestAreaOutsideIsBuiltFromItsPage(t *testing.T) {
-	hosttest.SkipIfShort(t, "an area outside the module, by its page")
+	hosttest.SkipIfShort(t)
 	if _, err := exec.LookPath("go"); err != nil {
-		hosttest.Missing(t, "an area outside the module, by its page", err.Error(), "have it on PATH")
+		hosttest.Missing(t, err.Error(), "have it on PATH")
 	}
 	t.Parallel()
 	eachFile(t, "../..", func(string, []string) {}) // what is compiled is opened here, so that the test cache knows it

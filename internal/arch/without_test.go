@@ -16,7 +16,7 @@ import (
 // and passes go vet. No other package can notice: see TestOnlyMainImportsAreas. With TARE_TEST_LONG=1 the
 // tests of make quick pass as well: a minute of CPU time for each area.
 func TestWithoutEachArea(t *testing.T) {
-	hosttest.SkipIfShort(t, "cmd/tare without each of the areas")
+	hosttest.SkipIfShort(t)
 	command := vetWithout
 	if hosttest.IsLong() {
 		command = quickWithout
@@ -38,7 +38,7 @@ func TestWithoutEachArea(t *testing.T) {
 			}
 			cmd := command(t, filepath.Join("..", "..", "areas", name), lines.ReplaceAll(list, nil))
 			if cmd.Err != nil {
-				hosttest.Missing(t, "cmd/tare without each of the areas", cmd.Err.Error(), "have it on PATH")
+				hosttest.Missing(t, cmd.Err.Error(), "have it on PATH")
 			}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("without area %s: %v: %v\n%s", name, cmd.Args, err, out)

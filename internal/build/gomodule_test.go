@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/build"
+	"tare/rigs/hosttest"
 )
 
 // program is a module of two files that needs nothing but the standard library, and little of that.
@@ -26,7 +27,7 @@ func findGo(t *testing.T) build.Go {
 	t.Helper()
 	g, err := build.FindGo(t.Context(), os.LookupEnv)
 	if err != nil {
-		t.Skipf("SKIPPED: it builds a program, and %v", err)
+		hosttest.Missing(t, err.Error(), "have go on PATH")
 	}
 	return g
 }

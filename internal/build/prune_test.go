@@ -3,6 +3,7 @@ package build_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/build"
+	"tare/rigs/hosttest"
 )
 
 // buildFolder builds a folder with a file of that many bytes.
@@ -110,7 +112,7 @@ func TestPruneRemovesUnusedBuilds(t *testing.T) {
 func TestPruneKeepsWhatIsUsed(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
-		t.Skip("SKIPPED: there is no sleep")
+		hosttest.Missing(t, "sleep is not installed", "apt-get install coreutils")
 	}
 	c := newCache(t)
 	runs, path, idle := buildFolder(t, c, "runs", 1), buildFolder(t, c, "path", 1), buildFolder(t, c, "idle", 1)
@@ -130,7 +132,7 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := cmd.Start(); err != nil {
-			t.Skipf("SKIPPED: a program in a temporary folder cannot be run: %v", err)
+			hosttest.Missing(t, fmt.Sprintf("a program in a temporary folder cannot be run: %v", err), "have TMPDIR where programs may be run")
 		}
 		all = append(all, cmd)
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()

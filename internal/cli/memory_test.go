@@ -21,6 +21,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/record"
+	"tare/rigs/hosttest"
 	"tare/rigs/toy"
 )
 
@@ -237,9 +238,7 @@ func sizeOf(t *testing.T, dir string) (n int64) {
 
 // TestRecordsTakeBoundedMemory: the size of a record bounds the memory that each form of its report takes.
 func TestRecordsTakeBoundedMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: writes large reports")
-	}
+	hosttest.SkipIfShort(t)
 	for name, dir := range hostileRecords(t) {
 		t.Run(name, func(t *testing.T) {
 			size := sizeOf(t, dir)
@@ -356,9 +355,7 @@ func bombs() map[string]struct {
 
 // TestImportsTakeBoundedMemory: an import takes bounded memory, however much a compressed file expands.
 func TestImportsTakeBoundedMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: decompresses gigabytes")
-	}
+	hosttest.SkipIfShort(t)
 	for name, c := range bombs() {
 		t.Run(name, func(t *testing.T) {
 			file := bomb(t, c.head, c.unit, c.n, c.tail)

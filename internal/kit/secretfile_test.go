@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tare/area"
+	"tare/rigs/hosttest"
 )
 
 // secretFile writes a secret into a folder of its own, whose path is safe unless the test changes it.
@@ -60,7 +61,7 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 			dir, path := secretFile(t, c.mode)
 			if c.change != nil {
 				if strings.Contains(name, "group") && os.Geteuid() != 0 {
-					t.Skip("wants root, to give a folder away")
+					hosttest.Missing(t, "only root may", hosttest.Root)
 				}
 				must(t, c.change(dir, path))
 			}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/rigs/hosttest"
 )
 
 // preferred counts the threads of this process that have a real-time priority.
@@ -39,14 +41,14 @@ func preferred(t *testing.T) (n, all int) {
 // afterwards.
 func TestPriorityIsForThoseWhoSleep(t *testing.T) {
 	if !setProcessPriority(true) {
-		t.Skip("this host grants no priority: it takes CAP_SYS_NICE, and as many processors as the Go runtime uses")
+		hosttest.Missing(t, "this host grants no priority", "run with CAP_SYS_NICE, and with as many processors as the Go runtime uses")
 	}
 	setProcessPriority(false)
 	var p priority
 	defer p.release()
 	p.update(1, true)
 	if n, _ := preferred(t); n == 0 || !p.on {
-		t.Skip("without the right to a real-time priority there is only a shorter time slice, which cannot be told here")
+		hosttest.Missing(t, "there is no right to a real-time priority", hosttest.Root)
 	}
 	burned := ProcessCPU()
 	for ProcessCPU()-burned < 0.1 {

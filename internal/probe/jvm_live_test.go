@@ -19,6 +19,7 @@ import (
 
 	"tare/internal/metric"
 	"tare/internal/probe"
+	"tare/rigs/hosttest"
 )
 
 // churn allocates on demand: for each line that it reads, it makes garbage, asks for a full collection, and says so. It
@@ -51,7 +52,7 @@ func java(t testing.TB, tools ...string) {
 	t.Helper()
 	for _, tool := range tools {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("SKIPPED: no %s on this host: reading a live JVM is not tested", tool)
+			hosttest.Missing(t, tool+" is not installed", "apt-get install default-jdk-headless")
 		}
 	}
 }
@@ -87,7 +88,7 @@ func startJVM(t testing.TB, newPIDs bool, flags ...string) jvm {
 	}
 	if err := cmd.Start(); err != nil {
 		if newPIDs && errors.Is(err, syscall.EPERM) {
-			t.Skip("SKIPPED: a namespace of processes needs root")
+			hosttest.Missing(t, "only root may", hosttest.Root)
 		}
 		t.Fatal(err)
 	}
@@ -289,7 +290,7 @@ func startServer(t *testing.T, port uint16, flags uintptr) server {
 	}
 	if err := cmd.Start(); err != nil {
 		if flags != 0 && errors.Is(err, syscall.EPERM) {
-			t.Skip("SKIPPED: namespaces need root")
+			hosttest.Missing(t, "only root may", hosttest.Root)
 		}
 		t.Fatal(err)
 	}
@@ -356,7 +357,7 @@ func TestListenerOfARealSocket(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		ln, err := net.Listen("tcp", address)
 		if err != nil {
-			t.Logf("SKIPPED %s: %v", address, err)
+			hosttest.Untried(t, fmt.Sprintf("%s: %v", address, err), "have the address on this host")
 			continue
 		}
 		defer func() { _ = ln.Close() }()

@@ -13,6 +13,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 func newCgroup(t *testing.T, q proc.Quota) *proc.Cgroup {
@@ -21,7 +22,7 @@ func newCgroup(t *testing.T, q proc.Quota) *proc.Cgroup {
 	plan, planErr := proc.PlanCgroup(name)
 	g, err := proc.NewCgroup(name, q)
 	if errors.Is(err, proc.ErrNoCgroup) {
-		t.Skipf("SKIPPED, this host cannot limit CPU: %v", err)
+		hosttest.Missing(t, fmt.Sprintf("no control group limits CPU time: %v", err), hosttest.Root)
 	}
 	if err != nil {
 		t.Fatal(err)

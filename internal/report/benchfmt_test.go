@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"tare/internal/metric"
+	"tare/rigs/hosttest"
 )
 
 // realBenchstat builds benchstat itself, of the version that go.mod pins, from the module cache: without a network.
@@ -18,13 +20,13 @@ func realBenchstat(t *testing.T) string {
 	t.Helper()
 	goTool, err := exec.LookPath("go")
 	if err != nil {
-		t.Skipf("SKIPPED: no go tool to build benchstat with: %v", err)
+		hosttest.Missing(t, fmt.Sprintf("there is no Go toolchain: %v", err), "have go on PATH")
 	}
 	path := filepath.Join(t.TempDir(), "benchstat")
 	build := exec.Command(goTool, "build", "-o", path, "golang.org/x/perf/cmd/benchstat")
 	build.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Skipf("SKIPPED: benchstat cannot be built from the module cache: %v\n%s", err, out)
+		hosttest.Missing(t, fmt.Sprintf("benchstat cannot be built from the module cache: %s", out), "go mod download")
 	}
 	return path
 }

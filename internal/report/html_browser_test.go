@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // harness.html loads a page in frames of several widths, with and without scripts, looks at each, and writes what it
@@ -58,9 +60,7 @@ type look struct {
 // browser finds Chromium: the variable CHROME names it, or the PATH holds it.
 func browser(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("skipped with -short: it starts a browser")
-	}
+	hosttest.SkipIfShort(t)
 	if name := os.Getenv("CHROME"); name != "" {
 		return name
 	}
@@ -69,7 +69,7 @@ func browser(t *testing.T) string {
 			return path
 		}
 	}
-	t.Skip("SKIPPED: there is no Chromium in the PATH and CHROME is not set, so the page was not tried in a browser")
+	hosttest.Missing(t, "there is no Chromium", "apt-get install chromium, or set CHROME")
 	return ""
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // quick are the controls that every run of the tests watches; all of them are watched with TARE_GUARD_RUNS=20.
@@ -26,8 +27,8 @@ var searched = map[string]bool{
 // control.
 func TestPlantedFaults(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("TARE_GUARD_RUNS"))
-	if runs == 0 && testing.Short() {
-		t.Skip("it watches controls for a minute")
+	if runs == 0 {
+		hosttest.SkipIfShort(t)
 	}
 	var all sync.WaitGroup
 	places := make(chan struct{}, 10) // they mostly wait, so more than there are processors

@@ -4,6 +4,7 @@ package hosttest
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime/debug"
 	"testing"
 )
@@ -32,24 +33,49 @@ func (t Tests) Run() int {
 	return t.m.Run()
 }
 
-// Missing skips t because the host lacks something. The three texts are one row of the table that make test prints:
-// what was not tried, why, and how to have it tried.
-func Missing(t testing.TB, what, why, remedy string) {
+// What several tests lack, and how to have it.
+const (
+	Root  = "run as root"
+	Quiet = "run where nothing else takes the processors"
+	Plane = "make plane"
+)
+
+// Missing skips t because the host lacks something: why, and how to have it. The two texts and the test's name are in
+// the table that make test prints.
+func Missing(t testing.TB, why, remedy string) {
 	t.Helper()
-	t.Skip(row(what, why, remedy))
+	t.Skip(row(why, remedy))
 }
 
 // Untried notes that t goes on without a part that the host cannot try.
-func Untried(t testing.TB, what, why, remedy string) {
+func Untried(t testing.TB, why, remedy string) {
 	t.Helper()
-	t.Log(row(what, why, remedy))
+	t.Log(row(why, remedy))
 }
 
-// SkipIfShort skips t under -short because it takes seconds.
-func SkipIfShort(t testing.TB, what string) {
+// NeedsRoot skips t for an ordinary user.
+func NeedsRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		Missing(t, "only root may", Root)
+	}
+}
+
+// Program returns the path of a program, or skips t where there is none. packages are those of Debian that have it.
+func Program(t testing.TB, name, packages string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Missing(t, name+" is not installed", "apt-get install "+packages)
+	}
+	return path
+}
+
+// SkipIfShort skips t under -short, because it takes a second or more.
+func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		Missing(t, what, "-short", "run without -short")
+		Missing(t, "-short", "run without -short")
 	}
 }
 
@@ -60,9 +86,9 @@ const longVariable = "TARE_TEST_LONG"
 func IsLong() bool { return os.Getenv(longVariable) != "" }
 
 // SkipUnlessLong skips t, which takes minutes, unless the tests were asked to take their time.
-func SkipUnlessLong(t testing.TB, what string) {
+func SkipUnlessLong(t testing.TB) {
 	t.Helper()
 	if !IsLong() {
-		Missing(t, what, "it takes minutes", longVariable+"=1")
+		Missing(t, "it takes minutes", longVariable+"=1")
 	}
 }

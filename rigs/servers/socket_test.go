@@ -72,7 +72,7 @@ func TestFixturesServe(t *testing.T) {
 	for _, f := range All() {
 		t.Run(f.Name, func(t *testing.T) {
 			if err := f.Missing(); err != nil {
-				t.Skipf("SKIPPED: %v", err)
+				hosttest.Missing(t, err.Error(), "install it")
 			}
 			r := start(t, f)
 			for range 200 { // a call in a hundred fails at any rate
@@ -117,7 +117,7 @@ func TestProxiesRefuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newTrialOf(t, name).f
 			if err := f.Missing(); err != nil {
-				t.Skipf("SKIPPED: %v", err)
+				hosttest.Missing(t, err.Error(), "install it")
 			}
 			if n := callAtOnce(t, start(t, f), 400); n[200] == 0 || n[status] == 0 || n[200]+n[status] != 400 {
 				t.Errorf("replies %v, want some 200 and some %d", n, status)

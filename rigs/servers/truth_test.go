@@ -9,6 +9,7 @@ import (
 	"tare/internal/capacity"
 	"tare/internal/clock"
 	"tare/internal/limit"
+	"tare/rigs/hosttest"
 )
 
 // A trial offers calls to a fixture in virtual time.
@@ -129,9 +130,7 @@ func (f Fixture) isReal() bool {
 
 // TestTruthIsCapacity offers each fixture 3 % less and 3 % more than its true capacity, in virtual time.
 func TestTruthIsCapacity(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: it computes in one goroutine, where the race detector has nothing to find")
-	}
+	hosttest.SkipIfShort(t)
 	for _, f := range All() {
 		if f.proxy != nil || f.isReal() {
 			continue // its limit is in the proxy, or TestWorkIsLimited measures it

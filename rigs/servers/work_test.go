@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // TestWorkIsLimited calls each fixture whose limit takes real time over many connections at once: it does not do more
 // than its truth. How much less it does depends on the host, and on a busy one that can be a fraction.
 func TestWorkIsLimited(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it measures for some seconds")
-	}
+	hosttest.SkipIfShort(t)
 	const callers, warmUp, length = 48, 500 * time.Millisecond, 2 * time.Second
 	for _, f := range All() {
 		if f.proxy != nil || !f.isReal() {
@@ -24,7 +24,7 @@ func TestWorkIsLimited(t *testing.T) {
 		}
 		t.Run(f.Name, func(t *testing.T) {
 			if err := f.Missing(); err != nil {
-				t.Skipf("SKIPPED: %v", err)
+				hosttest.Missing(t, err.Error(), "install it")
 			}
 			r, err := f.Start(t.Context(), 1)
 			if err != nil {

@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"tare/internal/capacity"
+	"tare/rigs/hosttest"
 )
 
 // TestSearchOnAStolenHost: where a tenth of both processors is stolen in bursts of up to 30 ms, hardly a search is lost
 // that a quiet host answers, numbers and classes are hardly ever worse, none is given for the client's limit, and all
 // together take at most 1.5 times as long.
 func TestSearchOnAStolenHost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute of CPU time")
-	}
+	hosttest.SkipIfShort(t)
 	const share, each = 0.1, 2
 	var s stolenStudy
 	var all sync.WaitGroup

@@ -14,22 +14,21 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"tare/areas/plane"
+	"tare/rigs/hosttest"
 )
 
 // startPlane starts a real control plane, which ends with the test. Without a binary the test is skipped, unless one
 // was named.
 func startPlane(t *testing.T, v plane.Version, nodes, psp bool) *plane.Plane {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED: -short: nothing was tried on a real control plane")
-	}
+	hosttest.SkipIfShort(t)
 	host := plane.Host{Getenv: os.LookupEnv}
 	b, ok := plane.Cached(t.Context(), v, host)
 	if !ok {
 		if _, named := os.LookupEnv(plane.Variable); named && v == plane.V136 {
 			t.Fatalf("%s is set, and no control plane works", plane.Variable)
 		}
-		t.Skipf("SKIPPED: no control plane %s is built on this host: set %s to a tare-plane binary", v, plane.Variable)
+		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
 	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: nodes, PSP: psp})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -16,10 +15,8 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
 	"tare/areas/plane"
+	"tare/rigs/hosttest"
 )
-
-// large is set to try the sizes of the published experiments too: minutes, not seconds.
-var large = os.Getenv("TARE_TEST_LARGE") != ""
 
 // tried is one population on a real API server.
 type tried struct {
@@ -115,8 +112,8 @@ func (a *api) at(t *testing.T) *api { return &api{t: t, plane: a.plane, client: 
 // try puts a population in place, proves it, counts what is evaluated, removes it, and returns what it costs: ms of the
 // API server's CPU for a pod.
 func (a *api) try(index int, c tried, hooks webhook.Ready) (cpu float64) {
-	if c.large && !large {
-		a.t.Skip("SKIPPED: takes minutes: set TARE_TEST_LARGE=1")
+	if c.large {
+		hosttest.SkipUnlessLong(a.t)
 	}
 	s := mechanism.Scope{
 		Run: fmt.Sprintf("r%d", index), Namespace: fmt.Sprintf("tare-try-%d", index), Caller: plane.CallerUser,

@@ -21,6 +21,7 @@ import (
 
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
+	"tare/rigs/hosttest"
 )
 
 // api is a real API server that this test process has started, and one user of it.
@@ -34,17 +35,14 @@ type api struct {
 // must work.
 func startPlane(t *testing.T, v plane.Version) *api {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED: -short: nothing was proved on a real control plane")
-	}
+	hosttest.SkipIfShort(t)
 	variable := map[plane.Version]string{plane.V136: "TARE_PLANE", plane.V124: "TARE_PLANE_PSP"}[v]
 	binary, ok := plane.Cached(t.Context(), v, plane.Host{Getenv: os.LookupEnv})
 	if !ok {
 		if os.Getenv(variable) != "" {
 			t.Fatalf("%s names no control plane of version %s", variable, v)
 		}
-		t.Skipf("SKIPPED: no control plane %s here: nothing was proved. Build one (make plane), or name its binary in %s", v,
-			variable)
+		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
 	p, err := plane.Start(t.Context(), plane.Config{Binary: binary, Dir: t.TempDir(), PSP: v == plane.V124})
 	if err != nil {

@@ -46,16 +46,13 @@ func TestMain(m *testing.M) {
 // startRealPlane starts a control plane, and skips the test if its binary is not built.
 func startRealPlane(t testing.TB, v plane.Version) *plane.Plane {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED: -short: nothing was tried on a real control plane")
-	}
+	hosttest.SkipIfShort(t)
 	b, ok := plane.Cached(t.Context(), v, plane.Host{Getenv: os.LookupEnv})
 	if !ok {
 		if os.Getenv(plane.Variable) != "" && v == plane.V136 {
 			t.Fatalf("$%s names no binary that works", plane.Variable)
 		}
-		t.Skipf("SKIPPED: there is no binary of Kubernetes %s (tare plane up builds it), so that nothing was tried on a "+
-			"real control plane", v)
+		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
 	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: true})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // testHost is this machine. Builds stay in the user's cache folder, so a second run of the tests builds nothing.
@@ -29,11 +30,11 @@ func testHost(t *testing.T) engine.Host {
 func findEngine(t *testing.T, k engine.Kind) engine.Launch {
 	t.Helper()
 	if testing.Short() && !strings.HasPrefix(t.Name(), "TestEnginesDecide") {
-		t.Skip("SKIPPED in short mode: it starts real engines")
+		hosttest.SkipIfShort(t)
 	}
 	l, err := engine.Find(t.Context(), k, testHost(t))
 	if missing := new(engine.Missing); errors.As(err, &missing) && os.Getenv("TARE_ENGINES") == "" {
-		t.Skipf("SKIPPED, this host cannot run %s: %s; to have it: %s", k, missing.Reason, missing.Next)
+		hosttest.Missing(t, missing.Reason, missing.Next)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // pinnedTo returns a library with the checksum of this content.
@@ -119,7 +121,7 @@ func TestLibrariesAreCheckedBeforeCompiling(t *testing.T) {
 func TestAnnotationProcessorsDoNotRun(t *testing.T) {
 	javac, err := exec.LookPath("javac")
 	if err != nil {
-		t.Skip("SKIPPED: no javac in PATH, and it is a compiler that is to be tried")
+		hosttest.Missing(t, "there is no javac", "apt-get install default-jdk-headless")
 	}
 	dir := t.TempDir()
 	evil, classes, proof := filepath.Join(dir, "evil"), filepath.Join(dir, "classes"), filepath.Join(dir, "proof")

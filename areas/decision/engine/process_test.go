@@ -19,6 +19,7 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // TestEnginesEndWithTheirParent even if that is killed with SIGKILL.
@@ -314,9 +315,7 @@ func TestSupervisedOPA(t *testing.T) {
 // TestOtherUsersCannotReachOPAsPolicies: every user of the host can connect to loopback, so an API there must be of no
 // use to them.
 func TestOtherUsersCannotReachOPAsPolicies(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("wants root, to be another user")
-	}
+	hosttest.NeedsRoot(t)
 	p := start(t, findEngine(t, engine.OPA), 1, nil)
 	set := model.Set{N: 1}
 	before, _ := p.ask(t, set.Forbidden(model.Last))

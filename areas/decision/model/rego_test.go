@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tare/areas/decision/model"
+	"tare/rigs/hosttest"
 )
 
 // opaPath returns the path of an Open Policy Agent in PATH. It skips the test if there is none.
@@ -17,7 +18,7 @@ func opaPath(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("opa")
 	if err != nil {
-		t.Skip("SKIPPED: there is no opa in PATH, so the Rego was read by nobody who knows it")
+		hosttest.Missing(t, "opa is not on PATH", "have it there")
 	}
 	return path
 }

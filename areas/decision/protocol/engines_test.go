@@ -16,6 +16,7 @@ import (
 	"tare/areas/decision/reference"
 	"tare/internal/load"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // startCedar serves a set behind AuthZEN until the test ends.
@@ -111,7 +112,7 @@ func TestAlwaysPermitIsDetected(t *testing.T) {
 // TestJavaEnginesAnswer runs if TARE_ENGINES names the engines, which may have to be fetched and built.
 func TestJavaEnginesAnswer(t *testing.T) {
 	if os.Getenv("TARE_ENGINES") == "" {
-		t.Skip("SKIPPED: TARE_ENGINES is not set, so the XACML engines were not asked through their adapter")
+		hosttest.Missing(t, "TARE_ENGINES is not set", "set it to the engines, separated by commas")
 	}
 	for _, kind := range []engine.Kind{engine.ATT, engine.AuthzForce} {
 		t.Run(string(kind), func(t *testing.T) {

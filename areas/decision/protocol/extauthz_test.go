@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
@@ -26,6 +27,7 @@ import (
 
 	"tare/areas/decision/model"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // An authzServer answers Check as the test says.
@@ -260,7 +262,7 @@ func TestExtAuthzRestart(t *testing.T) {
 	}
 	l, err := net.Listen("tcp", a.listener.Addr().String())
 	if err != nil {
-		t.Skipf("the port is taken meanwhile: %v", err)
+		hosttest.Missing(t, fmt.Sprintf("the port was taken meanwhile: %v", err), "run it again")
 	}
 	b := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}),
 		grpc.UnknownServiceHandler((&authzServer{answer: always(t, goldenOK)}).handle))

@@ -16,6 +16,7 @@ import (
 	"tare/areas/decision/model"
 	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // startOPA starts an Open Policy Agent from PATH. It skips the test if there is none.
@@ -36,7 +37,7 @@ func startProgram(t *testing.T, health, program string, args ...string) *Session
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skipf("SKIPPED: there is no %s in PATH, so its adapter was tried against stand-ins only", program)
+		hosttest.Missing(t, program+" is not on PATH", "have it there")
 	}
 	free := httptest.NewServer(nil)
 	s := sessionTo(t, free)

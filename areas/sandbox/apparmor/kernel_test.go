@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/rigs/hosttest"
 )
 
 func seccompFilter(program *unix.SockFprog) error {
@@ -24,7 +25,7 @@ func testNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := Namespace(fmt.Sprintf("test-%d-%s", os.Getpid(), t.Name()))
 	if err := Probe(t.Context(), namespace); err != nil {
-		t.Skipf("not tested: AppArmor cannot be used here: %v", err)
+		hosttest.Missing(t, err.Error(), "boot the lab VM: TestAppArmorFilesInLab")
 	}
 	t.Cleanup(func() {
 		if err := Remove(namespace); err != nil {

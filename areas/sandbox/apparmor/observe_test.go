@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"tare/rigs/hosttest"
 )
 
 func TestObserveNamesWhatAProfileWouldRefuse(t *testing.T) {
@@ -62,7 +64,7 @@ func TestObserveOfManyRecords(t *testing.T) {
 // TestObserveSaysWhatItLoses limits the kernel to 5 records a second.
 func TestObserveSaysWhatItLoses(t *testing.T) {
 	if os.Getenv("TARE_IN_VM") == "" {
-		t.Skip("not tested: the limit holds for the whole machine, so it is set only in a virtual machine (TARE_IN_VM=1)")
+		hosttest.Missing(t, "the limit holds for the whole machine: it is set in a virtual machine only", "boot the lab VM")
 	}
 	namespace := testNamespace(t)
 	limit := func(n uint32) {

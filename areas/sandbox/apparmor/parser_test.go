@@ -12,16 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/rigs/hosttest"
 )
 
 // needParser skips a test where apparmor_parser is not installed.
 func needParser(t *testing.T) {
 	t.Helper()
 	if _, err := parser.Find(); err != nil {
-		t.Skipf("not tested: %v", err)
+		hosttest.Missing(t, err.Error(), "apt-get install apparmor")
 	}
 	if _, err := os.Stat(fallbackABI); err != nil {
-		t.Skipf("not tested: %v", err)
+		hosttest.Missing(t, err.Error(), "apt-get install apparmor")
 	}
 }
 
@@ -80,7 +81,7 @@ func TestCompileSaysWhatIsWrongAndWhere(t *testing.T) {
 func TestCompileWithoutParser(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := exec.LookPath("/usr/sbin/apparmor_parser"); err == nil {
-		t.Skip("not tested: apparmor_parser is in /usr/sbin, where it is always found")
+		hosttest.Missing(t, "apparmor_parser is in /usr/sbin, where it is always found", "remove it")
 	}
 	_, _, err := Compile(t.Context(), Source{"mine", "profile a { }"}, Enforce)
 	if err == nil || !strings.Contains(err.Error(), "is not installed") {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"tare/rigs/hosttest"
 )
 
 func hintOf(err error) string {
@@ -34,9 +35,7 @@ func TestListOfLSMs(t *testing.T) {
 }
 
 func TestCauses(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("the causes are other ones without root")
-	}
+	hosttest.NeedsRoot(t)
 	advice := fmt.Errorf("program x: load program: %w (MEMLOCK may be too low)", unix.EPERM)
 	for _, c := range []struct {
 		err                error
@@ -62,15 +61,13 @@ func TestCauses(t *testing.T) {
 
 // TestLoadWithoutRoot: another user is told to run tare as root.
 func TestLoadWithoutRoot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("the test starts another user's process, which takes root")
-	}
+	hosttest.NeedsRoot(t)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{roleEnv + "=" + roleLoader}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, fs.ErrPermission) {
-		t.Skipf("THIS HOST CANNOT: another user may not execute this program: %v", err)
+		hosttest.Missing(t, fmt.Sprintf("another user may not execute this program: %v", err), "have TMPDIR in a folder that all users may enter")
 	}
 	if want := "load BPF programs for the LSM without root: operation not permitted: run tare as root\n"; err != nil ||
 		!strings.HasSuffix(string(out), want) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/areas/sandbox/policy"
+	"tare/rigs/hosttest"
 )
 
 // timeTries returns the nanoseconds of the fastest of some tries, without those of reading the clock. Its arguments are
@@ -39,7 +40,7 @@ func fastest(n int, do func()) int {
 func requireVM(t testing.TB) {
 	t.Helper()
 	if os.Getenv("TARE_IN_VM") == "" {
-		t.Skip("THIS HOST CANNOT: the test compares numbers of instructions, which only the virtual machine counts")
+		hosttest.Missing(t, "only the lab VM counts instructions", "boot the lab VM: TestStacksInLab")
 	}
 }
 

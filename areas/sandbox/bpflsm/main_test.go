@@ -100,7 +100,7 @@ func load(t testing.TB, key Key) *Programs {
 		if os.Getenv("TARE_IN_VM") != "" {
 			t.Fatal(err)
 		}
-		t.Skipf("THIS HOST CANNOT: %v: %s", err, hintOf(err))
+		hosttest.Missing(t, err.Error(), hintOf(err))
 	}
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"github.com/google/go-cmp/cmp"
+
+	"tare/rigs/hosttest"
 )
 
 // TestObjectIsBuiltFromItsSource builds the object by the lines of "go generate" and compares programs and maps.
@@ -60,7 +62,7 @@ func requireClang(t *testing.T) {
 	t.Helper()
 	for _, tool := range []string{"clang", "llvm-strip"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("THIS HOST CANNOT rebuild the BPF programs: %v", err)
+			hosttest.Missing(t, fmt.Sprintf("the BPF programs cannot be compiled: %v", err), "apt-get install clang")
 		}
 	}
 	version, err := exec.CommandContext(t.Context(), "clang", "-dumpversion").Output()
@@ -68,7 +70,7 @@ func requireClang(t *testing.T) {
 		t.Fatal(err)
 	}
 	if major, _, _ := strings.Cut(strings.TrimSpace(string(version)), "."); major != ClangVersion {
-		t.Skipf("THIS HOST CANNOT rebuild the BPF programs: its clang is of version %s, want %s", major, ClangVersion)
+		hosttest.Missing(t, fmt.Sprintf("clang is of version %s", major), "have version "+ClangVersion)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/rigs/hosttest"
 )
 
 // TestSlotsDoNotMix: each process has the rules of its own slot, the last one too.
@@ -93,7 +94,7 @@ func TestByCgroup(t *testing.T) {
 	secret := filepath.Join(files(t), "secret")
 	dir := fmt.Sprintf("/sys/fs/cgroup/tare-bpflsm-test-%d", os.Getpid())
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("THIS HOST CANNOT: make a control group: %v", err)
+		hosttest.Missing(t, fmt.Sprintf("no control group can be made: %v", err), hosttest.Root)
 	}
 	t.Cleanup(func() {
 		if err := os.Remove(dir); err != nil {

@@ -60,7 +60,7 @@ func TestSourceListsWhatItCannotExpress(t *testing.T) {
 
 func TestCompile(t *testing.T) {
 	if _, err := secilc.Find(); err != nil {
-		t.Skipf("not tested: %v", err)
+		hosttest.Missing(t, err.Error(), "apt-get install secilc")
 	}
 	runtimeDefault, all := builtin()
 	text, _ := Source([]Domain{{"allow", policy.Policy{}}, {"default", runtimeDefault}, {"all", all}})
@@ -153,10 +153,10 @@ func try(words []string) (err error) {
 func loadPolicy(t *testing.T, domains []Domain) {
 	t.Helper()
 	if os.Getenv("TARE_IN_VM") == "" {
-		t.Skip("not tested: a policy cannot be unloaded, so it is loaded only in a virtual machine for tests (TARE_IN_VM=1)")
+		hosttest.Missing(t, "a policy cannot be unloaded: it is loaded in a virtual machine only", "boot the lab VM: TestSELinuxInLab")
 	}
 	if err := Probe(); err != nil {
-		t.Skipf("not tested: SELinux cannot be used here: %v", err)
+		hosttest.Missing(t, err.Error(), "boot the lab VM: TestSELinuxInLab")
 	}
 	text, unsupported := Source(domains)
 	t.Logf("not expressible: %q", unsupported)
@@ -283,7 +283,7 @@ func TestEveryRule(t *testing.T) {
 
 func TestProbeSaysWhatIsMissing(t *testing.T) {
 	if _, err := os.Stat(selinuxFS); err == nil {
-		t.Skip("not tested: this kernel has SELinux")
+		hosttest.Missing(t, "this kernel has SELinux", "run on one that has not")
 	}
 	if err := Probe(); err == nil || !strings.Contains(err.Error(), "has no SELinux") {
 		t.Errorf("got %v", err)

@@ -135,9 +135,7 @@ func TestProgramBringsItsLibraries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if os.Getuid() != 0 {
-		t.Skip("only root may change its root folder")
-	}
+	hosttest.NeedsRoot(t)
 	c := exec.CommandContext(t.Context(), "chroot", root, script)
 	if err := c.Run(); c.ProcessState.ExitCode() != 7 {
 		t.Errorf("the script ended with %v, want status 7", err)

@@ -14,6 +14,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // launch starts a daemon as its doc says, and ends it with the test.
@@ -25,7 +26,7 @@ func launch(t testing.TB, name string, connections int) (*Daemon, *proc.Tree) {
 	}
 	d, err := NewDaemon(name, dir, connections)
 	if missing, ok := errors.AsType[*Missing](err); ok {
-		t.Skipf("SKIPPED: %s is not tested: %v", name, missing)
+		hosttest.Missing(t, missing.Error(), "install it")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +174,7 @@ func TestProgramsRun(t *testing.T) {
 	for _, name := range Programs() {
 		cmd, err := NewProgram(name)
 		if missing, ok := errors.AsType[*Missing](err); ok {
-			t.Skipf("SKIPPED: %s is not tested: %v", name, missing)
+			hosttest.Missing(t, missing.Error(), "install it")
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
+
+	"tare/rigs/hosttest"
 )
 
 // ranOn is the thread on which endingThread ran what the main thread gave it.
@@ -65,7 +67,7 @@ func goOn() bool { return false }
 // TestFreshConfinesEachThread: every call confines a thread of its own, which ends, and no other.
 func TestFreshConfinesEachThread(t *testing.T) {
 	if filtered(t) > 0 {
-		t.Skip("THIS HOST CANNOT: these tests run under a filter already")
+		hosttest.Missing(t, "the tests run under a seccomp filter, or it cannot be seen", "run them without one")
 	}
 	dir := t.TempDir()
 	if err := Setup(dir); err != nil {
@@ -147,7 +149,7 @@ func TestFreshReportsFailures(t *testing.T) {
 // TestOthersHold: as many threads as asked for are under the policy, until they are released.
 func TestOthersHold(t *testing.T) {
 	if filtered(t) > 0 {
-		t.Skip("THIS HOST CANNOT: these tests run under a filter already")
+		hosttest.Missing(t, "the tests run under a seccomp filter, or it cannot be seen", "run them without one")
 	}
 	released := errors.New("released")
 	steps := Steps{Confine: refuseKeyctl}

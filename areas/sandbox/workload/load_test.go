@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/rigs/hosttest"
 )
 
 func TestFindLoad(t *testing.T) {
@@ -219,7 +220,7 @@ func TestRefusalBeforeRequest(t *testing.T) {
 func TestApacheModulesAreFound(t *testing.T) {
 	program, err := installed("apache2", apachePackage)
 	if err != nil {
-		t.Skipf("SKIPPED: apache2 is not tested: %v", err)
+		hosttest.Missing(t, err.Error(), "apt-get install apache2-bin")
 	}
 	modules, err := Opens("apache")
 	if err != nil || len(modules) == 0 {

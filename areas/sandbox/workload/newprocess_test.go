@@ -8,13 +8,15 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // requireNew skips the test where no program can be made for a new process.
 func requireNew(t *testing.T) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
-		t.Skip("THIS HOST CANNOT: programs of attempts are made for amd64 only")
+		hosttest.Missing(t, "programs of attempts are made for amd64", "run on amd64")
 	}
 }
 

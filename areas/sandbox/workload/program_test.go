@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 func TestProgramIsAnELF(t *testing.T) {
@@ -58,7 +60,7 @@ func TestProgramExecutesItself(t *testing.T) {
 // status.
 func TestProgramForARM64(t *testing.T) {
 	if runtime.GOARCH == "arm64" {
-		t.Skip("it is the native program here")
+		return // it is the native program here
 	}
 	path := plantedProgram(t, "arm64")
 	requireProgram(t, "qemu-aarch64-static")
@@ -173,6 +175,6 @@ func plantedProgram(t *testing.T, arch string) string {
 func requireProgram(t *testing.T, program string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("SKIPPED: %s is not installed", program)
+		hosttest.Missing(t, program+" is not installed", "apt-get install "+program)
 	}
 }

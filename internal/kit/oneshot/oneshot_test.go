@@ -18,6 +18,7 @@ import (
 	"tare/internal/clock"
 	"tare/internal/kit"
 	"tare/internal/ratelimit"
+	"tare/rigs/hosttest"
 	"tare/rigs/memtest"
 )
 
@@ -35,9 +36,7 @@ func exchange(conn net.Conn) error {
 
 // TestEndlessAnswers: tare stops reading an endless answer, whichever part of it is endless, and says so.
 func TestEndlessAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: it reads in one goroutine, where the race detector has nothing to find")
-	}
+	hosttest.SkipIfShort(t)
 	memtest.EndlessAnswers(t, 4*maxAnswer, exchange)
 }
 

@@ -23,6 +23,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/rigs/hosttest"
 )
 
 // A fakeStream is a stream on a fake clock: a day passes in seconds. It makes up its calls one by one and adds them to
@@ -223,9 +224,7 @@ func (f *fiveOperations) Read(context.Context) ([]metric.Sample, error) {
 // TestSoakOfHours records six hours at 1,000/s and checks a quarter of a day's bounds on disk, 200 MB, and in live
 // memory, 100 MB.
 func TestSoakOfHours(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped with -short: it computes for long, in the goroutines of TestSoak")
-	}
+	hosttest.SkipIfShort(t)
 	length, rate := 6*time.Hour, 1000.0
 	clk := clock.NewFake(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 	f := &fiveOperations{clock: clk, began: clk.Now()}

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // TestStarvedGenerators: a generator from which a processor is withheld is never ruled out, however it is done.
 func TestStarvedGenerators(t *testing.T) {
 	if runtime.NumCPU() <= serverCPU {
-		t.Skipf("SKIPPED: server and generator need a processor each, and there are %d", runtime.NumCPU())
+		hosttest.Missing(t, "server and generator need a processor each", "run with two processors")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func TestStarvedGenerators(t *testing.T) {
 	}
 	server, err := startServer(t.Context(), self)
 	if err != nil {
-		t.Skipf("SKIPPED: no real-time priority for the server: %v", err)
+		hosttest.Missing(t, fmt.Sprintf("no real-time priority: %v", err), hosttest.Root)
 	}
 	defer server.stop()
 	for _, way := range shortages() {
@@ -59,7 +59,7 @@ func TestStarvedGenerators(t *testing.T) {
 					if strings.Contains(err.Error(), "permission denied") ||
 						strings.Contains(err.Error(), "operation not permitted") ||
 						strings.Contains(err.Error(), "read-only file system") {
-						t.Skipf("SKIPPED: %v", err)
+						hosttest.Missing(t, err.Error(), hosttest.Root)
 					}
 					t.Fatal(err)
 				}

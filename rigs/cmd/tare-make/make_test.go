@@ -12,9 +12,9 @@ import (
 
 // threeTests is of a package with a test of each result, and of one that did not compile.
 const threeTests = `{"Time":"2026-11-26T08:00:00Z","Action":"start","Package":"a"}
-{"Action":"output","Package":"a","Test":"T","Output":"    x_test.go:1: not tried: Z | why: w | to try it: r\n"}
+{"Action":"output","Package":"a","Test":"T","Output":"    x_test.go:1: not tried: w | to have it tried: r\n"}
 {"Time":"2026-11-26T08:00:01Z","Action":"skip","Package":"a","Test":"T"}
-{"Action":"output","Package":"a","Test":"U","Output":"    x_test.go:1: not tried: Y | why: w | to try it: r\n"}
+{"Action":"output","Package":"a","Test":"U","Output":"    x_test.go:1: not tried: w | to have it tried: r\n"}
 {"Time":"2026-11-26T08:00:01Z","Action":"pass","Package":"a","Test":"U"}
 {"Time":"2026-11-26T08:00:01Z","Action":"fail","Package":"a","Test":"V"}
 {"Time":"2026-11-26T08:00:01Z","Action":"fail","Package":"a"}
@@ -31,7 +31,7 @@ func TestWhatWasNotTriedIsOneTable(t *testing.T) {
 	if err := run(t.Context(), []string{"untried", file}, &out); err != nil {
 		t.Fatal(err)
 	}
-	want := "\nNot tried on this host:\n  w (to have it tried: r)\n    Y; Z\n\n" +
+	want := "\nNot tried on this host, why, and how to have it tried:\n  w: r\n    a.T, a.U\n\n" +
 		"1 tests passed, 2 failed, 1 skipped, in 2s\n"
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", &out, want)
@@ -40,7 +40,7 @@ func TestWhatWasNotTriedIsOneTable(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	long := strings.Repeat("x", 9)
-	if got := wrap([]string{"a", "b", long, long}, 10); got != "a; b;\n"+long+";\n"+long+"\n" {
+	if got := wrap([]string{"a", "b", long, long}, 10); got != "a, b,\n"+long+",\n"+long+"\n" {
 		t.Errorf("got %q", got)
 	}
 }

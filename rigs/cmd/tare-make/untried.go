@@ -38,13 +38,10 @@ func untried(_ context.Context, args []string, out io.Writer) error {
 // results are those of all tests.
 type results struct {
 	passed, failed, skipped int
-	rows                    map[lack]map[string]bool // what was not tried, by what was lacking
-	failing                 map[string]bool          // packages with a failed test
+	rows                    map[hosttest.Row]map[string]bool // the tests that were not tried, by what was lacking
+	failing                 map[string]bool                  // packages with a failed test
 	took                    time.Duration
 }
-
-// lack is why something was not tried, and how to have it tried.
-type lack struct{ why, remedy string }
 
 // event is a line of go test -json.
 type event struct {
@@ -55,7 +52,7 @@ type event struct {
 
 // readResults reads the events. A subtest is a test: it has a result of its own.
 func readResults(from io.Reader) (results, error) {
-	r := results{rows: map[lack]map[string]bool{}, failing: map[string]bool{}}
+	r := results{rows: map[hosttest.Row]map[string]bool{}, failing: map[string]bool{}}
 	var first, last time.Time
 	in := bufio.NewScanner(from)
 	in.Buffer(nil, 64<<20)
@@ -77,7 +74,7 @@ func (r *results) add(e event) {
 	switch {
 	case e.Action == "output":
 		if row, ok := hosttest.ParseRow(e.Output); ok {
-			r.note(row)
+			r.note(row, strings.TrimPrefix(e.Package, "tare/")+"."+e.Test)
 		}
 	case e.Action == "fail" && (e.Test != "" || !r.failing[e.Package]): // a package fails with its tests, or without
 		r.failed++
@@ -90,24 +87,23 @@ func (r *results) add(e event) {
 	}
 }
 
-func (r *results) note(row hosttest.Row) {
-	l := lack{row.Why, row.Remedy}
-	if r.rows[l] == nil {
-		r.rows[l] = map[string]bool{}
+func (r *results) note(row hosttest.Row, test string) {
+	if r.rows[row] == nil {
+		r.rows[row] = map[string]bool{}
 	}
-	r.rows[l][row.What] = true
+	r.rows[row][test] = true
 }
 
 func (r *results) print(to io.Writer) error {
 	out := &bytes.Buffer{}
 	if len(r.rows) > 0 {
-		fmt.Fprintln(out, "\nNot tried on this host:")
+		fmt.Fprintln(out, "\nNot tried on this host, why, and how to have it tried:")
 	}
-	byText := func(a, b lack) int { return cmp.Or(cmp.Compare(a.why, b.why), cmp.Compare(a.remedy, b.remedy)) }
-	for _, l := range slices.SortedFunc(maps.Keys(r.rows), byText) {
-		fmt.Fprintf(out, "  %s (to have it tried: %s)\n", l.why, l.remedy)
-		for what := range strings.Lines(wrap(slices.Sorted(maps.Keys(r.rows[l])), 110)) {
-			fmt.Fprintf(out, "    %s", what)
+	byText := func(a, b hosttest.Row) int { return cmp.Or(cmp.Compare(a.Why, b.Why), cmp.Compare(a.Remedy, b.Remedy)) }
+	for _, row := range slices.SortedFunc(maps.Keys(r.rows), byText) {
+		fmt.Fprintf(out, "  %s: %s\n", row.Why, row.Remedy)
+		for line := range strings.Lines(wrap(slices.Sorted(maps.Keys(r.rows[row])), 110)) {
+			fmt.Fprintf(out, "    %s", line)
 		}
 	}
 	fmt.Fprintf(out, "\n%d tests passed, %d failed, %d skipped, in %s\n", r.passed, r.failed, r.skipped,
@@ -116,13 +112,13 @@ func (r *results) print(to io.Writer) error {
 	return err
 }
 
-// wrap joins texts with semicolons, in lines of at most width bytes where a text is not longer.
+// wrap joins texts with commas, in lines of at most width bytes where a text is not longer.
 func wrap(texts []string, width int) string {
 	var b strings.Builder
 	at := 0
 	for i, t := range texts {
 		if i < len(texts)-1 {
-			t += ";"
+			t += ","
 		}
 		switch {
 		case at == 0:
