@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tare/internal/capacity"
+	"tare/rigs/hosttest"
 )
 
 // perCaller decides the calls of each caller by a rule of its own.
@@ -24,6 +25,7 @@ func each(callers int, rule func() rule) (out perCaller) {
 // TestLimitOwnerIsNamed: the same limits, of each caller or of all together. No sentence may be false; most must be
 // printed.
 func TestLimitOwnerIsNamed(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	limits := map[string]func(rng *rand.Rand, rate float64) rule{
 		"token-bucket": func(rng *rand.Rand, rate float64) rule {
 			burst := 1 + rate*2*rng.Float64()

@@ -14,7 +14,11 @@ import (
 // together take at most 1.5 times as long.
 func TestSearchOnAStolenHost(t *testing.T) {
 	hosttest.SkipIfShort(t)
-	const share, each = 0.1, 2
+	const share = 0.1
+	each := 1
+	if hosttest.IsLong() {
+		each = 4
+	}
 	var s stolenStudy
 	var all sync.WaitGroup
 	turns := make(chan bool, runtime.GOMAXPROCS(0))
