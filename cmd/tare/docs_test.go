@@ -52,6 +52,7 @@ func TestDocsShowRealOutput(t *testing.T) {
 		}
 		ran += len(sessions)
 		t.Run(page, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			for _, folder := range given {
 				if err := os.CopyFS(filepath.Join(dir, folder), os.DirFS(filepath.Join(root, folder))); err != nil {

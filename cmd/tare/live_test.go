@@ -87,6 +87,7 @@ type liveSearch struct {
 func TestSearches(t *testing.T) {
 	needsAreas(t, "identity")
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	bin := buildTare(t)
 	var searches sync.WaitGroup
 	for _, s := range append(presetSearches(bin), nginxSearches(bin)...) {
