@@ -60,7 +60,8 @@ func wantThrottledNear163(t *testing.T, tg *target) {
 	for range 2 { // quiet tries
 		for try := 0; ; try++ {
 			if try == tries {
-				hosttest.Missing(t, fmt.Sprintf("others had the processors in each of %d tries; the last: %s", tries, wrong), hosttest.Quiet)
+				hosttest.Missing(t, fmt.Sprintf("others had the processors in each of %d tries; the last: %s", tries, wrong),
+					hosttest.Quiet)
 			}
 			free := cpuShare(t)
 			if err := tg.Enter(t.Context(), standard); err != nil { // periods count from here

@@ -117,7 +117,8 @@ func TestApacheUnderNetworkRights(t *testing.T) {
 	}
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil || abi < 4 {
-		hosttest.Missing(t, fmt.Sprintf("Landlock has no rights on networking: ABI %d, %v", abi, err), "run on Linux 6.7 or later")
+		hosttest.Missing(t, fmt.Sprintf("Landlock has no rights on networking: ABI %d, %v", abi, err),
+			"run on Linux 6.7 or later")
 	}
 	under := treatment("enforcer", "landlock", "rights", "network")
 	tg, _ := prepared(t, &Spec{Real: []string{"apache-20"}}, under)

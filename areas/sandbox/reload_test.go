@@ -94,7 +94,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	} {
 		t.Run(c.enforcer, func(t *testing.T) {
 			if !kernelHas(c.enforcer) {
-				hosttest.Missing(t, fmt.Sprintf("no %s, or this user may not use it", c.enforcer), hosttest.Root+", on a kernel that has it")
+				hosttest.Missing(t, fmt.Sprintf("no %s, or this user may not use it", c.enforcer),
+					hosttest.Root+", on a kernel that has it")
 			}
 			tr := treatment("enforcer", c.enforcer, "rules", "8")
 			tg, j := guarded(t, tr)

@@ -132,7 +132,8 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := cmd.Start(); err != nil {
-			hosttest.Missing(t, fmt.Sprintf("a program in a temporary folder cannot be run: %v", err), "have TMPDIR where programs may be run")
+			hosttest.Missing(t, fmt.Sprintf("a program in a temporary folder cannot be run: %v", err),
+				"have TMPDIR where programs may be run")
 		}
 		all = append(all, cmd)
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()

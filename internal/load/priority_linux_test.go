@@ -41,7 +41,8 @@ func preferred(t *testing.T) (n, all int) {
 // afterwards.
 func TestPriorityIsForThoseWhoSleep(t *testing.T) {
 	if !setProcessPriority(true) {
-		hosttest.Missing(t, "this host grants no priority", "run with CAP_SYS_NICE, and with as many processors as the Go runtime uses")
+		hosttest.Missing(t, "this host grants no priority",
+			"run with CAP_SYS_NICE, and with as many processors as the Go runtime uses")
 	}
 	setProcessPriority(false)
 	var p priority

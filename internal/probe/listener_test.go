@@ -325,7 +325,8 @@ func TestAttachedToAStartScript(t *testing.T) {
 func TestOurParentWithoutUs(t *testing.T) {
 	parent, err := byPID(rootFS(nil), os.Getppid())
 	if err != nil {
-		hosttest.Missing(t, fmt.Sprintf("the parent of this test cannot be seen: %v", err), "run it without a namespace of processes")
+		hosttest.Missing(t, fmt.Sprintf("the parent of this test cannot be seen: %v", err),
+			"run it without a namespace of processes")
 	}
 	list, pids, err := Process{PID: parent.PID, StartTicks: parent.StartTicks, Light: true}.readTree(t.Context())
 	if err != nil || slices.Contains(pids, os.Getpid()) || pids[0] != parent.PID {

@@ -67,7 +67,8 @@ func TestLoadWithoutRoot(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, fs.ErrPermission) {
-		hosttest.Missing(t, fmt.Sprintf("another user may not execute this program: %v", err), "have TMPDIR in a folder that all users may enter")
+		hosttest.Missing(t, fmt.Sprintf("another user may not execute this program: %v", err),
+			"have TMPDIR in a folder that all users may enter")
 	}
 	if want := "load BPF programs for the LSM without root: operation not permitted: run tare as root\n"; err != nil ||
 		!strings.HasSuffix(string(out), want) {

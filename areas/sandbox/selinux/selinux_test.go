@@ -153,7 +153,8 @@ func try(words []string) (err error) {
 func loadPolicy(t *testing.T, domains []Domain) {
 	t.Helper()
 	if os.Getenv("TARE_IN_VM") == "" {
-		hosttest.Missing(t, "a policy cannot be unloaded: it is loaded in a virtual machine only", "boot the lab VM: TestSELinuxInLab")
+		hosttest.Missing(t, "a policy cannot be unloaded: it is loaded in a virtual machine only",
+			"boot the lab VM: TestSELinuxInLab")
 	}
 	if err := Probe(); err != nil {
 		hosttest.Missing(t, err.Error(), "boot the lab VM: TestSELinuxInLab")
