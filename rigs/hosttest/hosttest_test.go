@@ -112,7 +112,11 @@ func TestRowsAreReadAgain(t *testing.T) {
 	if !ok || got != want {
 		t.Errorf("got %+v, %t", got, ok)
 	}
-	if _, ok := ParseRow("    x_test.go:12: not tried: anything"); ok {
-		t.Error("half a row was taken for one")
+	for _, line := range []string{
+		"    x_test.go:12: not tried: anything", "        > [!exec:x] skip '" + row("x is not installed", "install it") + "'",
+	} {
+		if _, ok := ParseRow(line); ok {
+			t.Errorf("%q was taken for a row", line)
+		}
 	}
 }

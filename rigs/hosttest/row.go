@@ -1,6 +1,9 @@
 package hosttest
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 const (
 	rowStart = "not tried: "
@@ -15,9 +18,12 @@ func row(why, remedy string) string {
 	return rowStart + flat(why) + rowHow + flat(remedy)
 }
 
+// logged is what stands before a text that a test logs. A script that is shown may have the text of a row in it.
+var logged = regexp.MustCompile(`\.go:\d+: $`)
+
 // ParseRow finds the row in a line of a test's output.
 func ParseRow(line string) (Row, bool) {
-	_, rest, ok := strings.Cut(line, rowStart)
+	place, rest, _ := strings.Cut(line, rowStart)
 	why, remedy, whole := strings.Cut(rest, rowHow)
-	return Row{why, strings.TrimSpace(remedy)}, ok && whole
+	return Row{why, strings.TrimSpace(remedy)}, whole && logged.MatchString(place)
 }

@@ -44,7 +44,7 @@ func TestProgramIsAnELF(t *testing.T) {
 // TestProgramExecutesItself counts its execve calls with strace.
 func TestProgramExecutesItself(t *testing.T) {
 	path := plantedProgram(t, runtime.GOARCH)
-	requireProgram(t, "strace")
+	hosttest.Program(t, "strace", "strace")
 	for counter, want := range counters() {
 		out, err := exec.Command("strace", append([]string{"-f", "-e", "trace=execve", path}, counter...)...).CombinedOutput()
 		if err != nil {
@@ -63,7 +63,7 @@ func TestProgramForARM64(t *testing.T) {
 		return // it is the native program here
 	}
 	path := plantedProgram(t, "arm64")
-	requireProgram(t, "qemu-aarch64-static")
+	hosttest.Program(t, "qemu-aarch64-static", "qemu-user-static")
 	for counter, want := range counters() {
 		out, err := exec.Command("qemu-aarch64-static", append([]string{"-strace", path}, counter...)...).CombinedOutput()
 		if want == 0 {
@@ -100,7 +100,7 @@ func TestProgramBehindItsGate(t *testing.T) {
 			if c.arch != runtime.GOARCH {
 				tracer, own = []string{"qemu-aarch64-static", "-strace", path}, 0
 			}
-			requireProgram(t, tracer[0])
+			hosttest.Program(t, tracer[0], "strace qemu-user-static")
 			cmd := exec.Command(tracer[0], append(tracer[1:], "0000000000", string([]byte{c.do, 3, 4}))...)
 			out := behindGate(t, cmd, 12)
 			for _, call := range c.calls {
@@ -170,11 +170,4 @@ func plantedProgram(t *testing.T, arch string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-func requireProgram(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		hosttest.Missing(t, program+" is not installed", "apt-get install "+program)
-	}
 }
