@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -110,6 +111,16 @@ func (p *links) removeWaiter(h *waiter) bool {
 	return true
 }
 
+// dismissWaiters tells all that wait that there is no link for them: their calls have been abandoned, and nobody dials
+// for them any more.
+func (p *links) dismissWaiters() {
+	for len(p.waiters) > 0 {
+		h := p.waiters[0]
+		p.removeWaiter(h)
+		h.got <- linkOrErr{err: context.Canceled}
+	}
+}
+
 // serveWaiter gives f to the call of key that has waited longest. It reports false if none waits.
 func (p *links) serveWaiter(key int, f linkOrErr) bool {
 	if p.keys[key].waiting == 0 {
@@ -215,6 +226,10 @@ func (e *std) makeLink(ctx context.Context, key int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.links.keys[key].dialing--
+	if err == nil && errors.Is(ctx.Err(), context.Canceled) { // Reset came between the dial and this
+		_ = raw.Close()
+		err = ctx.Err()
+	}
 	if err != nil {
 		e.links.size--
 		// A dial that timed out, or was cancelled, says nothing about a call that has time left.

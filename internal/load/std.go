@@ -461,6 +461,7 @@ func (e *std) reset() {
 	for c := e.open.oldest; c != nil; c = e.open.oldest {
 		e.finish(c, ending{ConnFailed, uint16(syscall.ECONNABORTED), CauseAbandoned, max(now, int64(c.rec.Intended))})
 	}
+	e.links.dismissWaiters()
 	e.links.restartDials(e.base) // dials are cancelled with their calls
 	e.dropLinks(true)
 	e.modern.drop()
