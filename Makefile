@@ -36,7 +36,7 @@ test: bin/gotestsum ## everything that this machine can run: go test ./..., and 
 	failed=$$?; $(MAKER) untried bin/test.json && exit $$failed
 
 # A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
-race: bin/gotestsum ## the packages that start goroutines, under the race detector, with -short
+race: bin/gotestsum ## the packages with goroutines, under the race detector, with -short
 	GORACE=atexit_sleep_ms=50 bin/gotestsum --format standard-quiet --hide-summary=skipped -- -race -short -vet=off \
 	  $$($(MAKER) concurrent)
 

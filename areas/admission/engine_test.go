@@ -24,6 +24,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // A testEngine is a third-party policy engine: it runs beside the cluster, defines a kind for each template that it
@@ -237,6 +238,7 @@ func wantFutureKind(t *testing.T, findings []area.Finding) {
 // TestEngine measures an engine on an external cluster with one policy and with three: kinds come and go with the
 // policies, all policies are verified, and nothing is left behind.
 func TestEngine(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := awaitSettled(t, config)
@@ -284,6 +286,7 @@ func TestEngine(t *testing.T) {
 // TestUndoEngine undoes an engine's policies twice from the journal's data alone, including kinds that did not exist
 // when the journal was written.
 func TestUndoEngine(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := awaitSettled(t, config)

@@ -13,6 +13,7 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
 	"tare/internal/design"
+	"tare/rigs/hosttest"
 )
 
 // foreignPolicy is a policy of somebody else that denies pods with this label everywhere.
@@ -101,6 +102,7 @@ func createStranger(t *testing.T, p *arm, expression string) {
 // TestVerifyFindsPlantedFaults: a treatment that is not in force, or that is not the only one in force, is not
 // measured.
 func TestVerifyFindsPlantedFaults(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Shared: true}}, testEnv(t))

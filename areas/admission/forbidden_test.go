@@ -9,6 +9,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // TestForbiddenUpdates: updates and patches, also of Deployments, have twins by the same caller, as dry runs, of the
@@ -87,6 +88,7 @@ func inForce(t *testing.T, s *Spec, tr design.Treatment, operations ...string) *
 // TestTrespassesAreDenied offers the trespasses of all operations beside the operations to real policies: all are
 // denied, and nothing forbidden is stored.
 func TestTrespassesAreDenied(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	all := []string{
@@ -147,6 +149,7 @@ func TestTrespassesAreDenied(t *testing.T) {
 // TestUpdatesThatNobodyDenies: of manifests that look at created pods only, the rehearsal says that the forbidden
 // update is admitted, before it could be called a breach. What Pod Security would deny in an update is invalid before.
 func TestUpdatesThatNobodyDenies(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	s := &Spec{

@@ -20,6 +20,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // foreignCluster starts a control plane that the run knows by its kubeconfig only.
@@ -112,6 +113,7 @@ func wantUnchanged(t *testing.T, config *rest.Config, before []string) {
 
 // TestForeignCluster measures on a user's cluster, with every mechanism that it supports, and leaves nothing behind.
 func TestForeignCluster(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := awaitSettled(t, config)
@@ -139,6 +141,7 @@ func TestForeignCluster(t *testing.T) {
 
 // TestUndoForeign undoes what a run left that was killed within a trial, twice, from the journal's data alone.
 func TestUndoForeign(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	kubeconfig, config := foreignCluster(t)
 	before := awaitSettled(t, config)

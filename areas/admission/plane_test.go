@@ -9,6 +9,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // offer sends a few calls of each operation of a treatment, as a run does, and counts how they ended.
@@ -91,6 +92,7 @@ func runTrial(t *testing.T, tg *target, tr design.Treatment, calls float64) {
 
 // TestMechanisms takes every mechanism through two trials, each on its own control plane.
 func TestMechanisms(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	for _, c := range []struct {
 		version plane.Version
@@ -131,6 +133,7 @@ func TestMechanisms(t *testing.T) {
 // TestOperations makes calls of every operation, with simulated nodes, on a shared control plane whose policies come
 // and go.
 func TestOperations(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Nodes: 3, Shared: true}, Objects: 30}, testEnv(t, operationNames()...))
@@ -162,6 +165,7 @@ func TestOperations(t *testing.T) {
 
 // TestManifests enters and leaves an engine that is known by its files only, on a shared control plane.
 func TestManifests(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	s := &Spec{

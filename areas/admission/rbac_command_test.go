@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"tare/area"
+	"tare/rigs/hosttest"
 )
 
 func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	path := fakeCluster(t, []string{"delete namespaces", "get /metrics"}, map[string]apiAnswer{
 		"GET /apis/authentication.k8s.io/v1": {Body: map[string]any{
 			"kind": "APIResourceList", "groupVersion": "authentication.k8s.io/v1",

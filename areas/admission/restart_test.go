@@ -11,12 +11,14 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // TestRestartedServer: a kube-apiserver that has been killed answers before its readyz says that it is ready, and then
 // access control refuses callers who have the right. tare calls that by its name, nothing forbidden is admitted
 // meanwhile, also not to an administrator, whom access control lets pass, and from readiness on all is as before.
 func TestRestartedServer(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	for _, levels := range [][]string{{"mechanism", "vap"}, {"mechanism", "webhook"}} {

@@ -236,6 +236,7 @@ func trespassed(t *testing.T, tg *target, tr design.Treatment, seconds float64) 
 // are permitted is the share of the webhook's latency distribution above its time-out; with Fail none is permitted, and
 // the same share of the legitimate calls fails instead.
 func TestFailOpenFollowsTheLatency(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	s := &Spec{
@@ -287,6 +288,7 @@ func TestFailOpenFollowsTheLatency(t *testing.T) {
 // TestConditionsAreLifted brings about every condition of every control, and ends it: the policies are in force again,
 // and nothing is left behind.
 func TestConditionsAreLifted(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	tg, j := opened(t, &Spec{Embedded: &Embedded{Shared: true}}, testEnv(t))

@@ -11,11 +11,13 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // TestFailurePolicyOfVAP reproduces what is known: a policy whose parameter is missing, or whose expression ends in an
 // error, lets everything pass with failurePolicy Ignore, and with Fail rejects everything without having decided it.
 func TestFailurePolicyOfVAP(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	env := testEnv(t, "create-pod-dry-run")

@@ -235,6 +235,7 @@ func revoked(tb testing.TB, p *arm, n int) []float64 {
 // TestTimeToRevoke: a cache's time to live is its time to revoke, within 10 %; without a cache a permission is gone
 // when its withdrawal is acknowledged. What was granted for the measurement is gone after it.
 func TestTimeToRevoke(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const ttl = 3 * time.Second
 	for _, c := range []struct {
 		planted Planted
@@ -285,6 +286,7 @@ func TestRevokeOfOPA(t *testing.T) {
 // TestReloadGapFailsOpenInPDPX: a decision point without policies refuses everything where nothing permits by default,
 // and permits everything where ONAP's guards answer NotApplicable with Permit. Without a gap neither is seen.
 func TestReloadGapFailsOpenInPDPX(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, c := range []struct {
 		kind engine.Kind
 		gap  time.Duration
@@ -341,6 +343,7 @@ func TestStrangersCannotReload(t *testing.T) {
 // TestEnforcerFailureMode: while the decision point does not answer, failure_mode_allow permits what must be refused,
 // and its opposite refuses what must be permitted; when it answers again, both decide rightly.
 func TestEnforcerFailureMode(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, allow := range []bool{false, true} {
 		spec := embedded(engine.Cedar, Planted{})
 		spec.Embedded.Enforcer = &Enforcer{Timeout: unit.Duration(500 * time.Millisecond), FailureModeAllow: allow}
@@ -368,6 +371,7 @@ func TestEnforcerFailureMode(t *testing.T) {
 // TestSlowDecisionPoints: of the answers that are held back about half come after the enforcement point has answered
 // itself; none does before and after.
 func TestSlowDecisionPoints(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	spec := embedded(engine.Cedar, Planted{})
 	spec.Embedded.Enforcer = &Enforcer{Timeout: unit.Duration(300 * time.Millisecond), FailureModeAllow: true}
 	tg, _ := prepared(t, spec)
@@ -456,6 +460,7 @@ func TestConditionsThatCannotBe(t *testing.T) {
 // TestConditionsOfALoadedOPA: the policies that tare put into an OPA behind a URL are replaced and withdrawn; what else
 // is there is not touched, and nothing is left behind.
 func TestConditionsOfALoadedOPA(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	f := &fakeOPA{token: plantedSecret, modules: map[string]string{"theirs": "package theirs"}}
 	server := httptest.NewServer(f)
 	defer server.Close()

@@ -27,6 +27,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/ratelimit"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // fakeOPA is the part of OPA's REST API that Load, Unload and questions use. It evaluates the model's policies itself.
@@ -455,6 +456,7 @@ func TestPDPXBehindURL(t *testing.T) {
 
 // TestMaxRateLimitsLoadingAndCanaries: loading policies, canaries and the rehearsal also stay below max_rate.
 func TestMaxRateLimitsLoadingAndCanaries(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	f := &fakeOPA{token: plantedSecret, modules: map[string]string{}}
 	var mu sync.Mutex
 	var came []time.Time

@@ -10,6 +10,7 @@ import (
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
 	"tare/internal/unit"
+	"tare/rigs/hosttest"
 )
 
 // TestVerifyRejectsPlantedAnswers: Verify rejects a decision point that does not decide, whatever its fault, and says
@@ -87,6 +88,7 @@ func TestVerifyPositions(t *testing.T) {
 
 // TestNotReadyIsAwaited: 409 is retried; when patience ends, the error says what to do.
 func TestNotReadyIsAwaited(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	spec := embedded(engine.PDPX, Planted{NotReady: unit.Duration(1200 * time.Millisecond)})
 	spec.Policies = 3
 	tg, _ := prepared(t, spec)

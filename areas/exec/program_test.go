@@ -156,6 +156,7 @@ func buildExample(t *testing.T) string {
 // TestExamples: in both examples checking costs more than the empty loop; each verifies itself and leaves nothing
 // behind.
 func TestExamples(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for name, program := range map[string]func(*testing.T) []string{
 		"python": func(t *testing.T) []string { return []string{python(t), "areas/exec/examples/hash.py"} },
 		"go":     func(t *testing.T) []string { return []string{buildExample(t)} },

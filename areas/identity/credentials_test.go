@@ -18,6 +18,7 @@ import (
 	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // TestSecretsOf: secrets are found by their type, so an adapter cannot forget one.
@@ -185,6 +186,7 @@ func TestNumbersInTemplates(t *testing.T) {
 
 // TestTLS: preflight reports bad certificates, and calls succeed with good ones.
 func TestTLS(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	later := time.Now().Add(time.Hour)
 	good, named, old := issueCertificates(t, "localhost", later), issueCertificates(t, "idp.example", later),
 		issueCertificates(t, "localhost", time.Now().Add(-time.Hour))
@@ -257,6 +259,7 @@ func TestInsecureIsNoted(t *testing.T) {
 
 // TestNoSecretInErrors: no error repeats a secret or token that a server sends back.
 func TestNoSecretInErrors(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	secret := secretFile(t, "secret", planted)
 	for name, answer := range map[string]func(w http.ResponseWriter, got string){
 		"as a body": func(w http.ResponseWriter, got string) { _, _ = w.Write([]byte(got)) },

@@ -12,6 +12,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/unit"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // callOnce prepares and verifies spec against a fixture, and makes n calls of its only operation.
@@ -112,6 +113,7 @@ func TestIMDSv2Role(t *testing.T) {
 
 // TestIMDSv2Renewal: a session token that is about to end is replaced, and later requests use the new one.
 func TestIMDSv2Renewal(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	m := startIMDSv2(t, fixture.Config{}, "node")
 	tg, _ := prepared(t, &Spec{Adapter: "imdsv2", URL: m.URL, IMDS: &IMDS{TTL: unit.Duration(2 * time.Second)}}, standard)
 	until := time.Now().Add(20 * time.Second)

@@ -99,6 +99,7 @@ func TestPublishedShape(t *testing.T) {
 // TestBacklogPlusOneCallsGetStuck: whatever the rate, exactly backlog + 1 calls get stuck, since the kernel queues one
 // connection more than listen(2) asked for.
 func TestBacklogPlusOneCallsGetStuck(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const backlog = 16
 	spec := embedded("blog-2020")
 	spec.Embedded.MaxConns, spec.Embedded.Backlog = new(8), new(backlog)

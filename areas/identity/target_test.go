@@ -14,6 +14,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/probe"
 	"tare/internal/unit"
+	"tare/rigs/hosttest"
 )
 
 var standard = design.Treatment{ID: "default"}
@@ -126,6 +127,7 @@ func TestRestart(t *testing.T) {
 
 // TestLivenessRestarts stops the endpoint, so that its health checks time out.
 func TestLivenessRestarts(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	spec := embedded("healthy")
 	spec.Embedded.LivenessPeriod, spec.Embedded.LivenessFailures = new(unit.Duration(100*time.Millisecond)), new(1)
 	tg, _ := prepared(t, spec, standard)

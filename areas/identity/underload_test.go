@@ -6,6 +6,7 @@ import (
 
 	"tare/areas/identity/fixture"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // An ending is how a call ends: outcome, status and cause.
@@ -38,6 +39,7 @@ func countEndings(t *testing.T, tg *target, n int) map[ending]int {
 
 // TestCausesUnderLoad: both engines count calls by outcome, status and cause, whatever the server does.
 func TestCausesUnderLoad(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const n = 60
 	expect := func(t *testing.T, tg *target, want map[ending]int) {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 
 // TestVerifyPresets: every preset can be prepared, and Verify finds it in force.
 func TestVerifyPresets(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, preset := range reference.Presets() {
 		t.Run(preset, func(t *testing.T) {
 			tg, _ := prepared(t, embedded(preset), standard)
@@ -42,6 +43,7 @@ func TestVerifyPresets(t *testing.T) {
 
 // TestVerifyRejectsMissingKnobs expects knobs that the servers do not have.
 func TestVerifyRejectsMissingKnobs(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, c := range []struct {
 		name, preset string
 		change       func(*arm)

@@ -19,6 +19,7 @@ var packages = []string{"./batch", "./driver", "./recordfile", "./sequence", "./
 // TestModulesPassTheirTests: "go test ./..." does not see the modules, so this runs those of their tests that do not
 // need Kubernetes.
 func TestModulesPassTheirTests(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	golang, err := exec.LookPath("go")
 	if err != nil {
 		hosttest.Missing(t, "there is no Go toolchain", "have go on PATH")

@@ -21,6 +21,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/probe"
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // A diary is what a journal would know.
@@ -235,6 +236,7 @@ func TestDeadlineKeepsTheLastAnswer(t *testing.T) {
 
 // TestFailedStart starts binaries with something wrong, and wants to be told what, and nothing left.
 func TestFailedStart(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, c := range []struct {
 		mode   string
 		nodes  bool
@@ -366,6 +368,7 @@ func TestRestart(t *testing.T) {
 
 // TestDeafComponent closes a plane of which one component does not heed SIGTERM, and one with no time left at all.
 func TestDeafComponent(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, hurry := range []bool{false, true} {
 		d := &diary{}
 		c := d.config(t, fakeBinary(t, "deaf"))

@@ -15,6 +15,7 @@ import (
 	"tare/area"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
+	"tare/rigs/hosttest"
 )
 
 // policies returns one policy of each kind that can be enforced.
@@ -69,6 +70,7 @@ func kernelHas(enforcer string) bool {
 
 // TestPoliciesAreEnforced enters every policy, verifies it, runs every workload under it, and checks it from outside.
 func TestPoliciesAreEnforced(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for title, levels := range policies() {
 		t.Run(title, func(t *testing.T) {
 			tr := treatment(levels...)

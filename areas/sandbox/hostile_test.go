@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tare/areas/sandbox/workload"
+	"tare/rigs/hosttest"
 )
 
 // hostileWorker returns how the workers of this test binary are to misbehave. A file in the temporary folder holds it,
@@ -57,6 +58,7 @@ func misbehave(what string) {
 
 // TestHostileWorker: whatever a worker does, the error quotes the last line of its log, and the worker ends.
 func TestHostileWorker(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for what, says := range map[string]string{
 		"dies":    "exit status 3",
 		"garbage": "Segmentation fault",

@@ -13,10 +13,12 @@ import (
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // TestSetUpCosts measures every set-up cost under every policy, after the threads have proved it.
 func TestSetUpCosts(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for title, levels := range policies() {
 		t.Run(title, func(t *testing.T) {
 			tr := treatment(levels...)

@@ -15,6 +15,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/question"
 	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
 )
 
 // guarded opens a target for guard with a treatment in force.
@@ -90,6 +91,7 @@ func guardedTreatments() []design.Treatment {
 // TestSoundSandboxIsNotCharged: all that must be refused is, and all that must be allowed is, also under the
 // conditions. Nothing of them is left.
 func TestSoundSandboxIsNotCharged(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, tr := range guardedTreatments() {
 		t.Run(tr.ID, func(t *testing.T) {
 			tg, j := guarded(t, tr)

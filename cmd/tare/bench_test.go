@@ -88,6 +88,7 @@ func work(mixes, objects string) string {
 
 // TestBenchFindsWhatWasPlanted: the second revision does three times the work and allocates twice as often.
 func TestBenchFindsWhatWasPlanted(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	r := newRepository(t)
 	r.commit(t, work("1000", "1"))
 	r.commit(t, work("3000", "2"))
@@ -116,6 +117,7 @@ func TestBenchFindsWhatWasPlanted(t *testing.T) {
 
 // TestBenchRefuses says what is wrong and what to do, and measures nothing.
 func TestBenchRefuses(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	r := newRepository(t)
 	if said, code := (repository{t.TempDir(), r.tare, r.env}).run(t, r.tare, "bench", "v1", "v2"); code != 2 ||
 		!strings.Contains(said, "not a git repository") {
@@ -225,6 +227,7 @@ echo '{"iters":[1],"times":['$((NS + $$ % 16))']}' > "$CRITERION_HOME/mix/new/sa
 
 // TestBenchOfCriterion composes an experiment of two binaries, and finds what was planted.
 func TestBenchOfCriterion(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "exec")
 	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 	for folder, ns := range map[string]string{"old": "1000", "same": "1000", "new": "1200"} {

@@ -62,6 +62,7 @@ func exampleExperiments(t *testing.T) map[string]*config.Experiment {
 // rejection suggests is accepted, or rejected for another reason; every metric that an area forecasts is one that
 // budgets know.
 func TestRejectedBudgetsSuggestAcceptedOnes(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, allAreas...)
 	metrics := []string{"capacity", "slo_capacity", "permitted", "revoke", "pool_wait", "nothing"}
 	for _, m := range metric.Known() {

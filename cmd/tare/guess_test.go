@@ -45,8 +45,7 @@ var speakers = map[string]map[string]string{
 
 // speak starts a server of speakers. seen is told of every request.
 func speak(name string, seen func(*http.Request)) *httptest.Server {
-	var s *httptest.Server
-	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen(r)
 		text, ok := speakers[name][r.URL.Path]
 		switch {
@@ -55,9 +54,8 @@ func speak(name string, seen func(*http.Request)) *httptest.Server {
 		case !ok:
 			w.WriteHeader(http.StatusNotFound)
 		}
-		_, _ = io.WriteString(w, strings.ReplaceAll(text, "{url}", s.URL))
+		_, _ = io.WriteString(w, strings.ReplaceAll(text, "{url}", "http://"+r.Host))
 	}))
-	return s
 }
 
 // guarded starts a server that refuses whoever has no X-Key, unless the file open exists.

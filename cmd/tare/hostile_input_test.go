@@ -18,6 +18,7 @@ import (
 
 	"tare/internal/cli"
 	"tare/internal/record"
+	"tare/rigs/hosttest"
 	"tare/rigs/injection"
 )
 
@@ -65,6 +66,7 @@ func (h *injector) wantAtLeast(n int) {
 // TestInjectionByRecords injects texts into every value and key of records, one at a time, and runs the commands that
 // read records.
 func TestInjectionByRecords(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	h := newInjector(t)
 	records, _ := filepath.Glob(filepath.Join("..", "..", "internal", "analyze", "testdata", "records", "*",

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"tare/internal/cli"
+	"tare/rigs/hosttest"
 )
 
 // requested starts a server behind TLS that answers one request only, and refuses whoever lacks its credentials.
@@ -58,6 +59,7 @@ func writeCertificate(ts *testscript.TestScript, s *httptest.Server, name string
 // TestNoSecretOfACommandLineIsWritten: secrets that a command line names by their place reach the server and nothing
 // else, even if the server sends them back. A literal one is refused before there is a record.
 func TestNoSecretOfACommandLineIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "identity")
 	t.Parallel()
 	for _, mode := range append([]string{"good"}, echoModes...) {

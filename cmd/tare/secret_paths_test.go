@@ -23,6 +23,7 @@ import (
 
 	"tare/internal/cli"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // A secretRoom is a folder that receives everything that tare writes: results, cache, state, temporary files. Its
@@ -271,6 +272,7 @@ func (r *secretRoom) wantChild(what string) {
 // TestNoSecretReachesChildren: the environment of tare's children holds no secret, whether the run completes, is
 // interrupted or is killed, and while it is undone.
 func TestNoSecretReachesChildren(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ experiment, child string }{
 		"identity": {strings.Replace(killedExperiment, "max_rate: 600/s", "rates: [20/s], duration: 2s", 1), " serve "},
@@ -332,6 +334,7 @@ var echoModes = []string{"refuses", "status", "redirects", "hangs", "cuts", "non
 
 // TestNoSecretOfCallersIsWritten uses credentials of every kind against servers that echo them in every way.
 func TestNoSecretOfCallersIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	const load = "load: {rates: [10/s], duration: 1s, timeout: 1s}\nseed: 1\n"
 	identity := func(adapter, more string) string {
@@ -376,6 +379,7 @@ func TestNoSecretOfCallersIsWritten(t *testing.T) {
 
 // TestNoSecretOfAKubeconfigIsWritten uses a kubeconfig's token against API servers that echo it in every way.
 func TestNoSecretOfAKubeconfigIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "admission")
 	t.Parallel()
 	for _, mode := range echoModes {
@@ -485,6 +489,7 @@ func secretDriver() {
 // TestNoSecretOfAProgramIsWritten: a program of the area exec receives the secret, and nothing that it prints about it
 // is written anywhere.
 func TestNoSecretOfAProgramIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "exec")
 	t.Parallel()
 	self, err := os.Executable()

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // What is planted. None of it may be found anywhere but in memory and on the wire.
@@ -95,6 +97,7 @@ seed: 1
 // TestNoSecretIsWritten runs against endpoints that send secrets back in every way, and looks for them in everything
 // that the runs leave.
 func TestNoSecretIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "identity")
 	t.Parallel()
 	bin := buildTare(t)

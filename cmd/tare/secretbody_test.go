@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 const secretBodyExperiment = `name: secret-body
@@ -28,6 +30,7 @@ seed: 1
 // TestNoSecretOfABodyIsWritten: a secret in a body reaches the endpoint and nothing else, even if the endpoint sends it
 // back.
 func TestNoSecretOfABodyIsWritten(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "identity")
 	t.Parallel()
 	bin := buildTare(t)

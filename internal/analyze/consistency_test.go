@@ -16,6 +16,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // follows is the verdict that an interval licenses, by the table of verdicts in docs/explanation/statistics.md: of
@@ -83,6 +84,7 @@ func randomComparison(t *rapid.T) experiment {
 // TestVerdictsFollowFromTheirIntervals: in every form that prints an effect with its interval and its verdict, the
 // verdict is the one that follows from the interval as it is printed, and no sentence says otherwise.
 func TestVerdictsFollowFromTheirIntervals(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	rapid.Check(t, func(t *rapid.T) {
 		x := randomComparison(t)
 		rep, err := Analyze(x.record(), Options{})

@@ -16,6 +16,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 	"tare/rigs/memtest"
 )
 
@@ -175,6 +176,7 @@ func disturb(v any, rng *rand.Rand, depth int) any {
 
 // TestDamagedComparisons: a hundred damaged journals of each kind, and torn ones, most of which still parse.
 func TestDamagedComparisons(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for name, x := range small() {
 		dir := x.write(t, t.TempDir())
 		path := filepath.Join(dir, record.JournalFile)

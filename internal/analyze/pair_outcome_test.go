@@ -11,6 +11,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // later returns another run: the same record as if it had been made an hour later.
@@ -47,6 +48,7 @@ func openedSoak(t *testing.T, x endurance) *record.Record {
 
 // TestCompareSoaks: of two soaks the figures are compared whose intervals are apart, and no others.
 func TestCompareSoaks(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	a := openedSoak(t, endurance{seed: 1})
 	slower := endurance{seed: 2, response: func(float64) float64 { return .013 }, rss: func(at float64) float64 {
 		return 30*mib + 5*mib*at/60 + sawtooth(at)

@@ -17,6 +17,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // These tests hold reports of runs that failed halfway to docs/reference/passes.md: what was not seen is not said.
@@ -138,6 +139,7 @@ func answered(tr capacity.Trace, from float64) (best float64) {
 // TestHalfSearchesEarnNothing: a search that ends in any way, after any step, of a target that lives or dies, states no
 // rate that its calls do not show, and keeps no budget that they do not.
 func TestHalfSearchesEarnNothing(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	const atLeast, quick, sound = "capacity >= 100/s", "response.p99 <= 500ms at 60/s", "error <= 1% at 60/s"
 	passed := 0
 	for _, stop := range stops(t) {
@@ -203,6 +205,7 @@ func checkSearch(t *testing.T, name string, rep *report.Report, tr capacity.Trac
 
 // TestHalfSoaksEarnNothing: a soak that was cut short, or whose target died or was never proved to be in force.
 func TestHalfSoaksEarnNothing(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	const quick, sound, small = "response.p99 <= 50ms", "error <= 1%", "rss <= 100MiB"
 	budgets := []string{quick, sound, small}
 	for name, c := range map[string]struct {

@@ -9,6 +9,7 @@ import (
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/rigs/hosttest"
 )
 
 func soaked(t *testing.T, x endurance) *report.Report {
@@ -465,6 +466,7 @@ func TestLittle(t *testing.T) {
 // TestBadGenerator: one that did not send, or sent most calls late, is no measurement; one that was late now and then
 // is.
 func TestBadGenerator(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, c := range []struct {
 		name    string
 		x       endurance

@@ -15,6 +15,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/record"
+	"tare/rigs/hosttest"
 )
 
 // writeDay writes the record of a soak of 24 h at 1,000 calls a second: 8,640 slices of 10 s, five operations, 25
@@ -103,6 +104,7 @@ func dayCells(operations int, calls uint64) []load.Cell {
 
 // TestDayInMemory: reading and analyzing a day's soak needs less than 100 MB, and its record less than 200 MB.
 func TestDayInMemory(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	dir := writeDay(t, t.TempDir())
 	size := int64(0)
 	check(t, filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {

@@ -11,6 +11,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/metric"
 	"tare/internal/record"
+	"tare/rigs/hosttest"
 )
 
 // stalling is a minute of calls to a server that now and then stands still for a while, 100 in each second.
@@ -50,6 +51,7 @@ func stalling(rng *rand.Rand, windows int, stalls float64) (*soak, *hist.Histogr
 // TestTailIntervals: intervals of p99 hold the true value as often as they say, although slow calls come in bunches,
 // and one slow window does not open them to infinity.
 func TestTailIntervals(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	const repetitions = 200
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, stalls := range []float64{0.2, 1, 3} {

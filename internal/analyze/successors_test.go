@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/report"
+	"tare/rigs/hosttest"
 )
 
 // successors is a comparison of six treatments of which each makes two operations several times as slow, with few calls
@@ -66,6 +67,7 @@ func TestEffectsOfFewBlocksAreDecided(t *testing.T) {
 
 // TestLostBlocksAreCounted: how many blocks are to be measured in place of those without times.
 func TestLostBlocksAreCounted(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, c := range []struct {
 		blocks     int
 		late       []int

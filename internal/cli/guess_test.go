@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/rigs/hosttest"
 	"tare/rigs/toy"
 )
 
@@ -150,6 +151,7 @@ func goodForToy(r *http.Request) int {
 
 // TestGuessHostile: no answer makes a guess hang, follow, claim, or read without end.
 func TestGuessHostile(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	var hits sync.Map
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

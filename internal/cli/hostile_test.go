@@ -24,6 +24,7 @@ import (
 	"tare/internal/metric"
 	"tare/internal/report"
 	"tare/internal/signature"
+	"tare/rigs/hosttest"
 	"tare/rigs/injection"
 )
 
@@ -236,6 +237,7 @@ func outputForms() map[string]report.Encoder {
 // TestInjectionByReports encodes reports full of injected texts in every form: no text may control a terminal, become a
 // command of a CI system or become markup, and machine-readable forms must decode to the same values.
 func TestInjectionByReports(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	written, reported := map[string]int{}, map[string]bool{}
 	forms, turn := slices.Sorted(maps.Keys(outputForms())), 0

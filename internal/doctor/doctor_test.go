@@ -25,6 +25,7 @@ var update = flag.Bool("update", false, "write the goldens")
 // TestExamine examines this machine briefly and checks what every examination must return, and that it leaves nothing
 // behind.
 func TestExamine(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)
@@ -83,6 +84,7 @@ func TestExamine(t *testing.T) {
 }
 
 func TestExamineEndsWithItsContext(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -264,6 +266,7 @@ func TestContainers(t *testing.T) {
 
 // TestChecksOfAreas: they stand in the groups of the core, before its own, and tools are sorted by name.
 func TestChecksOfAreas(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	of := func(checks ...Check) func(context.Context) []Check {
 		return func(context.Context) []Check { return checks }
 	}

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // TestStallsAreMeasured watches this host briefly. Whatever else runs here, what is said must be consistent.
 func TestStallsAreMeasured(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	cpus, err := proc.Allowed()
 	if err != nil {
 		t.Fatal(err)

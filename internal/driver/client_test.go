@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/rigs/hosttest"
 )
 
 // TestBadDrivers: whatever a driver does wrong, and when, the error is clear, its process ends, and nothing is left
 // after Close.
 func TestBadDrivers(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	asked := []string{DoDescribe, DoPrepare, DoVerify, DoOperate}
 	for how, c := range map[string]struct {
 		answer string
@@ -197,6 +199,7 @@ func TestBadPIDs(t *testing.T) {
 
 // TestDriversThatDoNotStopAreKilled, which a note reports.
 func TestDriversThatDoNotStopAreKilled(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for name, c := range map[string]struct {
 		actor actor
 		want  string

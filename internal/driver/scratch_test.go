@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // TestTryLeavesNothing: no journal exists yet while a program is tried, so a kill at this moment must leave nothing.
 func TestTryLeavesNothing(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	a := &actor{At: DoDescribe, How: "hang"}
 	p := a.program(t)
 	temp := t.TempDir()

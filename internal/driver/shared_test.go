@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // several returns an actor that takes eight calls at once, each of which takes about 20 ms.
@@ -20,6 +21,7 @@ func several(a actor) actor {
 // TestSeveralAtOnce: calls to a program that takes several at once do not wait for each other, and each gets its own
 // answer, also when the program is replaced meanwhile.
 func TestSeveralAtOnce(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	s := newGuard(t, several(actor{Permits: 100}))
 	defer s.close(t)
@@ -152,6 +154,7 @@ func TestStarvedIsInterrupted(t *testing.T) {
 // TestSharedMisbehaviour: of several calls under way each ends when the program dies, hangs, or answers what nobody
 // asked.
 func TestSharedMisbehaviour(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		actor actor

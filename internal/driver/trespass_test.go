@@ -13,6 +13,7 @@ import (
 
 	"tare/area"
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // guarded is a description with a trespass.
@@ -108,6 +109,7 @@ func TestTrespassesAreCounted(t *testing.T) {
 
 // TestRestartUnderLoad: calls that the restart cuts off decide nothing, and all others are refused.
 func TestRestartUnderLoad(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	s := newGuard(t, actor{})
 	defer s.close(t)
@@ -127,6 +129,7 @@ func TestRestartUnderLoad(t *testing.T) {
 
 // TestHangUnderLoad: calls to a program that hangs end with their context, and so does the run.
 func TestHangUnderLoad(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	s := newGuard(t, actor{})
 	s.grace = 200 * time.Millisecond

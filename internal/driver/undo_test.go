@@ -11,6 +11,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/kit"
+	"tare/rigs/hosttest"
 	"tare/rigs/memtest"
 )
 
@@ -125,6 +126,7 @@ func TestUndoWithoutALog(t *testing.T) {
 
 // TestUndoFails: programs that hang, exit or refuse during undo.
 func TestUndoFails(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for how, want := range map[string]string{
 		"hang": "no answer to undo within 1s", "die": "exit status 3",
 		"refuse": "no cheese left; buy some",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 var twoOperations = []Operation{{Name: "read"}, {Name: "read without right", Twin: "read"}}
@@ -99,6 +100,7 @@ func TestNothingDecided(t *testing.T) {
 // TestOnsetIsFound: a control that permits everything above a rate is found to begin there within 5 %, wherever the
 // rate is.
 func TestOnsetIsFound(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 200 {
 		capacity := math.Exp(rng.Float64()*5) * 20

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // bursting returns a point of a control that permits everything for a short while, at times that do not depend on the
@@ -24,6 +25,7 @@ func bursting(rng *rand.Rand, rate float64, lasts, every time.Duration) Seen {
 // TestBurstsHaveNoClearOnset: bursts at times that have nothing to do with the rate are said to begin at one in few
 // runs, and to come in bursts in most of those with more than one.
 func TestBurstsHaveNoClearOnset(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	rng := rand.New(rand.NewPCG(8, 15))
 	for _, x := range []struct{ lasts, every time.Duration }{
 		{60 * time.Millisecond, 15 * time.Second},

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // streams is how many calls a connection of an http2Target takes at once.
@@ -106,6 +108,7 @@ func TestOneConnectionServesAll(t *testing.T) {
 
 // More calls at once than a connection has streams for make more connections.
 func TestConnectionsGrowWithStreams(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const tries = 6
 	for try := 1; ; try++ {
 		p, made, early := growWithStreams(t)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // reset closes c so that the peer sees a reset.
@@ -44,6 +46,7 @@ func once(text string) func(net.Conn) {
 
 // Both engines must say the same about the same servers.
 func TestOutcomes(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const long = 3 << 20
 	for name, c := range map[string]struct {
 		talk   func(net.Conn)

@@ -11,6 +11,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/ratelimit"
+	"tare/rigs/hosttest"
 )
 
 // freeze keeps an engine from doing anything for d, as a host that stops the process does.
@@ -58,6 +59,7 @@ const (
 
 // TestNoFloodAfterTheGeneratorStalled: what could not be sent in time is sent at the rate, or not at all.
 func TestNoFloodAfterTheGeneratorStalled(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = floodRate })
 		host := watchHost(t)
@@ -86,6 +88,7 @@ func TestNoFloodAfterTheGeneratorStalled(t *testing.T) {
 
 // TestNoFloodAfterTheTargetStalled: calls that waited for a connection do not all go when the target is there again.
 func TestNoFloodAfterTheTargetStalled(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		var until atomic.Int64
 		srv := newTarget(t, requests(func(c net.Conn, _ *http.Request) bool {
@@ -110,6 +113,7 @@ func TestNoFloodAfterTheTargetStalled(t *testing.T) {
 // TestStreamsAndChecksShareALimit: the load of two streams, calls of their own and what a run asks beside them are one
 // account.
 func TestStreamsAndChecksShareALimit(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		const rate = 100.0
 		limit := ratelimit.New(clock.System{}, rate)
@@ -152,6 +156,7 @@ func TestStreamsAndChecksShareALimit(t *testing.T) {
 
 // TestCallsThatAreHeldBackUntilTheEndSaySo: they were never sent, and it was not a connection that they waited for.
 func TestCallsThatAreHeldBackUntilTheEndSaySo(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate, c.Timeout = 20, time.Second })
 		go func() {
@@ -175,6 +180,7 @@ func TestCallsThatAreHeldBackUntilTheEndSaySo(t *testing.T) {
 // TestRandomArrivalsAreNotHeldBack: at a rate of exactly max_rate on average, some are closer than the bound allows. A
 // call that is sent on time is not held back for it, nor is any call while none is late.
 func TestRandomArrivalsAreNotHeldBack(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	t.Run("rule", func(t *testing.T) {
 		limit := ratelimit.New(clock.System{}, 500)
 		s := newSends(limit, newClock())

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 // The instants are those of the process, over all shards together.
@@ -42,6 +44,7 @@ func TestArrivalsAreThoseOfTheProcess(t *testing.T) {
 
 // Whatever happens, every due call has ended or is open, at every moment.
 func TestNothingIsLost(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		patiently(t, 200*time.Millisecond, func(timeout time.Duration) (slow bool) { return !everyEnding(t, set, timeout) })
 	})
@@ -121,6 +124,7 @@ func TestWaitingCallsAreFIFO(t *testing.T) {
 
 // The pool grows by at most one connection per millisecond, to its bound; the calls that found none time out unsent.
 func TestPoolGrowsSlowly(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		const timeout = time.Second
 		srv := newTarget(t, hang)
@@ -145,6 +149,7 @@ func TestPoolGrowsSlowly(t *testing.T) {
 // A server that stands still for a while must show in the quantiles as it does to users who do not wait for one
 // another.
 func TestCoordinatedOmission(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const period, stall, length, rate = time.Second, 200 * time.Millisecond, 2 * time.Second, 500
 	// Alone: event loops have priority, and five of them leave little of two processors to the targets.
 	eachEngineAlone(t, func(t *testing.T, set func(*Config)) {
@@ -318,6 +323,7 @@ func TestCancelEndsASegment(t *testing.T) {
 }
 
 func TestMixFollowsTheWeights(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) {
 			c.Operations = []Operation{{Name: "a", Weight: 1, Wire: wire{}}, {Name: "b", Weight: 3, Wire: wire{want: 5}}}

@@ -28,6 +28,7 @@ func sums(cells []Cell) (in, out, calls uint64) {
 
 // Every call weighs what its request and its answer weigh, in whatever pieces they come.
 func TestCellsWeighCalls(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	long := strings.Repeat("y", 3<<20) // more than the buffers of a socket hold
 	for name, c := range map[string]struct {
 		talk func(net.Conn)
@@ -130,6 +131,7 @@ func TestCausesAreBounded(t *testing.T) {
 
 // Take, again and again from within a segment, loses no call and counts none twice.
 func TestTakeWithinASegment(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.KeepCalls = false })
 		var in, calls uint64
@@ -153,6 +155,7 @@ func TestTakeWithinASegment(t *testing.T) {
 
 // Without KeepCalls, calls use no memory, however long the run.
 func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngineAlone(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.KeepCalls = false })
 		live := func() (float64, uint64) {
@@ -190,6 +193,7 @@ func TestMemoryDoesNotGrowWithCalls(t *testing.T) {
 // A target that is gone is not called as fast as the host can fail: not by a closed loop over the wire, and not by one
 // of Go calls, which no dial holds back. Once it is back, all workers go on.
 func TestClosedLoopAgainstNobody(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -226,6 +230,7 @@ func TestClosedLoopAgainstNobody(t *testing.T) {
 }
 
 func TestWorkersGoOnWhenTheTargetIsBack(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, engine := range []string{"fast", "std"} {
 		t.Run(engine, func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")

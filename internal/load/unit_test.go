@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/rigs/hosttest"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -125,6 +127,7 @@ func TestLimits(t *testing.T) {
 // Go calls run on engine std: what they say about their own phases counts, and a call that does not heed its context is
 // let go.
 func TestGoCalls(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	stuck := make(chan struct{})
 	defer close(stuck)
 	s := open(t, netip.AddrPort{}, func(c *Config) {

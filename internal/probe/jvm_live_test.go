@@ -166,6 +166,7 @@ func readAll(t *testing.T, p probe.Probe) []metric.Sample {
 // TestJVMAgainstJstat compares what a stretch of work did, by our reading and by jstat's. jstat prints milliseconds and
 // tenths of KiB.
 func TestJVMAgainstJstat(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	java(t, "java", "jstat")
 	for _, c := range []struct {
 		flag       string

@@ -154,6 +154,7 @@ func looks(t *testing.T, page string, flags ...string) map[string]look {
 }
 
 func TestInBrowser(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, scheme := range []struct {
 		name, flag string
 		dark       bool

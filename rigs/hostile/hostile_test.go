@@ -141,6 +141,7 @@ func drain(t *testing.T, s load.Stream) load.Progress {
 
 // TestCallsEndForTheRightCause and in time; once the server behaves, calls succeed.
 func TestCallsEndForTheRightCause(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	eachServer(t, func(t *testing.T, r *hostile.Running, s hostile.Server, c load.Config) {
 		stream := open(t, c)
 		offer(t, stream, load.Constant{Rate: 100, Duration: 100 * time.Millisecond})
@@ -227,6 +228,7 @@ func wantRecovery(t *testing.T, r *hostile.Running, s hostile.Server, stream loa
 
 // TestAnswersAreNeverSwapped: a second answer is never taken for that of the next call, however soon that follows.
 func TestAnswersAreNeverSwapped(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, s := range hostile.All() {
 		if !slices.Contains([]string{
 			"two answers at once", "TLS, two answers at once", "length too short",

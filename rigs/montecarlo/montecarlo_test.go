@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tare/internal/stat"
+	"tare/rigs/hosttest"
 )
 
 // smallStudy returns a small, seeded study. Its bounds are four standard errors of a share around what the full tables
@@ -50,6 +51,7 @@ func TestTailCoverage(t *testing.T) {
 }
 
 func TestFalsePositives(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	hosts := Hosts()
 	for _, h := range []Host{hosts[1], hosts[3]} {
 		f, err := FalsePositives(t.Context(), smallStudy(300), h)
@@ -164,6 +166,7 @@ func TestPromised(t *testing.T) {
 }
 
 func TestGrowthOf(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	long := Ladders()[1]
 	for _, l := range stat.Laws() {
 		g, err := GrowthOf(t.Context(), smallStudy(120), l, long, 0.02)
@@ -185,6 +188,7 @@ func TestGrowthOf(t *testing.T) {
 }
 
 func TestKneeOf(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for shape := range shapes(1, 10) {
 		k, err := KneeOf(t.Context(), halfStudy(80), shape, Ladders()[1], 0.02)
 		if err != nil {
@@ -204,6 +208,7 @@ func TestKneeOf(t *testing.T) {
 
 // TestTurnOf: steps of 50 % are found where they are, intervals cover their factor, and nothing else is called a step.
 func TestTurnOf(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, turn := range Turns() {
 		if turn.Factor == 1.1 { // too small for this noise
 			continue

@@ -69,6 +69,7 @@ func get(ctx context.Context, r *Running) (reply, error) {
 
 // TestFixturesServe calls every fixture that this host can run.
 func TestFixturesServe(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, f := range All() {
 		t.Run(f.Name, func(t *testing.T) {
 			if err := f.Missing(); err != nil {
@@ -110,6 +111,7 @@ func callAtOnce(t *testing.T, r *Running, n int) map[int]int {
 
 // TestProxiesRefuse sends each proxy that rejects calls more calls at once than it lets pass.
 func TestProxiesRefuse(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for name, status := range map[string]int{
 		"nginx-limit-req-nodelay": 429, "nginx-limit-req-delay": 503, "nginx-limit-conn": 503,
 		"haproxy-queue-timeout": 503, "haproxy-stick-table": 429, "haproxy-tarpit": 429,

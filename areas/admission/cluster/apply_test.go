@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 // TestLimitAppliesToEveryRequest: to repeated requests, to discovery, and to several clusters that share a limit.
 func TestLimitAppliesToEveryRequest(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	s := startFakeServer(t)
 	const rate = 100.0
 	o := s.options(t, rate)

@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/rigs/hosttest"
 )
 
 // ask does one of everything that talks to the server.
@@ -46,6 +48,7 @@ var ask = map[string]func(ctx context.Context, c *Cluster) error{
 // TestHostileServers: no server makes tare wait forever, report success wrongly, follow it elsewhere, or print a
 // credential.
 func TestHostileServers(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	var elsewhere atomic.Int64
 	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
 		_ *http.Request,
@@ -161,6 +164,7 @@ func TestIncompleteAnswersAreRejected(t *testing.T) {
 
 // TestRemovalIsVerified: tare gives up on a server that accepts every removal and removes nothing, after asking once.
 func TestRemovalIsVerified(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	s := startFakeServer(t)
 	o := s.options(t, 0)
 	o.Patience = time.Second
@@ -182,6 +186,7 @@ func TestRemovalIsVerified(t *testing.T) {
 
 // TestEndlessAnswer: reading an endless answer is given up.
 func TestEndlessAnswer(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	s := startFakeServer(t)
 	o := s.options(t, 0)
 	o.Timeout = time.Minute

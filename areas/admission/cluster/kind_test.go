@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/rigs/hosttest"
 )
 
 var (
@@ -39,6 +41,7 @@ func serveRulesWhile(s *fakeServer, on func() bool) {
 // TestKindsDefinedLaterAreAwaited: Apply waits for a kind that appears some time after the object before it; without
 // such an object it does not wait.
 func TestKindsDefinedLaterAreAwaited(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	s := startFakeServer(t)
 	c := connect(t, s.options(t, 0))
 	var asked atomic.Int64
@@ -60,6 +63,7 @@ func TestKindsDefinedLaterAreAwaited(t *testing.T) {
 // TestUnsettledAnswers: errors of a kind that comes or goes, or of a webhook that starts, are retried; other errors are
 // not.
 func TestUnsettledAnswers(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for name, c := range map[string]struct {
 		code            int
 		reason, message string
@@ -107,6 +111,7 @@ func TestUnsettledAnswers(t *testing.T) {
 // names, after the policies and before everything else, from a journal that knows only the kind. At the end the kind is
 // gone, or named in an error.
 func TestKindsThatGoAreRemoved(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	s := startFakeServer(t)
 	o := s.options(t, 0)
 	o.Run = "run-1"

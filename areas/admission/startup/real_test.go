@@ -142,6 +142,7 @@ func startPods(t testing.TB, o load.Operation, rate float64, d time.Duration) []
 }
 
 func TestPodsStartOnARealControlPlane(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, v := range []plane.Version{plane.V136, plane.V124} {
 		t.Run(string(v), func(t *testing.T) {
 			p, _ := startRealPlane(t, v, 10)
@@ -169,6 +170,7 @@ func TestPodsStartOnARealControlPlane(t *testing.T) {
 
 // TestWatchSurvivesAServerRestart: no pod that was created is lost.
 func TestWatchSurvivesAServerRestart(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	p, _ := startRealPlane(t, plane.V136, 10)
 	w, o := realWatch(t, p)
 	if err := p.Restart(t.Context()); err != nil {

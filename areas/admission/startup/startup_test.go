@@ -287,6 +287,7 @@ func TestUnusablePods(t *testing.T) {
 }
 
 func TestStartFails(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	a := newAPI(t)
 	a.refuseReads = http.StatusForbidden
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tare/internal/load"
+	"tare/rigs/hosttest"
 )
 
 func badCA(a *api) *rest.Config {
@@ -70,6 +71,7 @@ func offerCall(t *testing.T, o load.Operation, timeout time.Duration) load.Call 
 // TestTimeoutsNameThePhase: each way to hang has its own cause, also when the engine gives up the call; nothing is kept
 // of a pod that comes too late.
 func TestTimeoutsNameThePhase(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const timeout = 700 * time.Millisecond
 	for want, prepare := range map[string]func(a *api, w func() *Watch){
 		"request to create the pod was not answered": func(a *api, _ func() *Watch) {

@@ -119,6 +119,7 @@ func TestLibrariesAreCheckedBeforeCompiling(t *testing.T) {
 // TestAnnotationProcessorsDoNotRun: the compiler does not run an annotation processor that a library on the class path
 // names.
 func TestAnnotationProcessorsDoNotRun(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	javac, err := exec.LookPath("javac")
 	if err != nil {
 		hosttest.Missing(t, "there is no javac", "apt-get install default-jdk-headless")

@@ -24,6 +24,7 @@ import (
 
 // TestEnginesEndWithTheirParent even if that is killed with SIGKILL.
 func TestEnginesEndWithTheirParent(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
 			findEngine(t, k)
@@ -67,6 +68,7 @@ func awaitEnd(t *testing.T, pid int) {
 
 // TestEnginesEndWithStandardInput: the second safeguard, without a signal.
 func TestEnginesEndWithStandardInput(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
 			l := findEngine(t, k)
@@ -109,6 +111,7 @@ func TestEnginesEndWithStandardInput(t *testing.T) {
 
 // TestEnginesRejectInvalidRequests with status 400 and a text, and keep running.
 func TestEnginesRejectInvalidRequests(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
 			p := start(t, findEngine(t, k), 1, nil)
@@ -143,6 +146,7 @@ func TestEnginesRejectInvalidRequests(t *testing.T) {
 // TestPoliciesAreLoadedBeforeReady: an engine that loads them with its first request would report a wrong load time,
 // and answer that request late. So the policies are removed before the first request.
 func TestPoliciesAreLoadedBeforeReady(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
 			var file string
@@ -188,6 +192,7 @@ func TestBrokenPoliciesAreNotServed(t *testing.T) {
 
 // TestPlantedFaultsInXACML: the same faults as in the embedded decision points.
 func TestPlantedFaultsInXACML(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, k := range []engine.Kind{engine.ATT, engine.AuthzForce} {
 		t.Run(string(k), func(t *testing.T) {
 			l := findEngine(t, k)
@@ -210,6 +215,7 @@ func TestPlantedFaultsInXACML(t *testing.T) {
 
 // TestLeakInXACML: a JVM's memory grows by the planted amount, and none of it is collected.
 func TestLeakInXACML(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	const perSec = 64 << 20
 	p := start(t, findEngine(t, engine.ATT), 1, func(c *engine.Config) { c.Leak = perSec })
 	before, began := resident(t, p.PID), time.Now()

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // TestLedgerPrice: a request costs its price in total, whatever the work around it costs.
 func TestLedgerPrice(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const price = 600 * time.Microsecond
 	var cpu atomic.Int64
 	l := &ledger{cost: price, cpu: func() (time.Duration, error) {

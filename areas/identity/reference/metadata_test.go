@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 func healthyPair(t *testing.T, adjust func(*Knobs)) *pair {
@@ -116,6 +118,7 @@ func TestTokenAnswer(t *testing.T) {
 }
 
 func TestSingleflight(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const callers = 500
 	for _, c := range []struct {
 		name                string
@@ -165,6 +168,7 @@ func TestUnavailableFirst(t *testing.T) {
 
 // TestDroppedRequestsAreNotAnswered: the given share of requests is read and never answered.
 func TestDroppedRequestsAreNotAnswered(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	p := healthyPair(t, func(k *Knobs) { k.Drop = 0.5 })
 	answered := 0
 	for range 60 {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tare/rigs/hosttest"
 )
 
 func TestCommandCostsWhatItUses(t *testing.T) {
@@ -60,6 +62,7 @@ func TestCommandPreparesUntimed(t *testing.T) {
 }
 
 func TestCommandFailures(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	c, dir := start(t)
 	for name, f := range map[string]struct {
 		cmd   Command

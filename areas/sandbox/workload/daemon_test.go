@@ -64,6 +64,7 @@ func launch(t testing.TB, name string, connections int) (*Daemon, *proc.Tree) {
 }
 
 func TestDaemonsCostPerRequest(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, name := range Daemons() {
 		t.Run(name, func(t *testing.T) {
 			d, tree := launch(t, name, 1)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/rigs/hosttest"
 )
 
 func hide(t *testing.T, dir, file string) (restore func()) {
@@ -49,6 +51,7 @@ func TestFind(t *testing.T) {
 // TestKindsCost checks that every cost is present, that the thread and its children used no more CPU time than has
 // passed, and that a call costs about the same in a batch eight times as large.
 func TestKindsCost(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	c, dir := start(t)
 	before := listFiles(t, dir)
 	for _, k := range Kinds() {
@@ -162,6 +165,7 @@ func runLocal(t *testing.T, kind, dir string, n int) {
 // TestKindsMakeTheirSystemCalls compares n calls with the kernel's counts: exactly if the counter is this thread's own,
 // at least if it is the system's.
 func TestKindsMakeTheirSystemCalls(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dir := t.TempDir()

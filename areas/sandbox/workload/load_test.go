@@ -45,6 +45,7 @@ func TestFindLoad(t *testing.T) {
 // TestLoadsOnManyConnections makes every kind of request on 1, 500 and 50 connections of one daemon, and counts the
 // connections that the daemon has.
 func TestLoadsOnManyConnections(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, name := range Daemons() {
 		t.Run(name, func(t *testing.T) {
 			d, tree := launch(t, name, 500)

@@ -15,6 +15,7 @@ import (
 	"tare/internal/question"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/rigs/hosttest"
 )
 
 // A lateCounter is a target that reports its counts only when asked often enough.
@@ -91,6 +92,7 @@ func TestTargetCountsAreReadAgain(t *testing.T) {
 // TestCountsOfAComparisonIncludeWarmUp: the counts of a comparison's trials are compared with the target's, including
 // their warm-up.
 func TestCountsOfAComparisonIncludeWarmUp(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	v := &serverTarget{site: newTestServer(t)}
 	req, open := start(t, &v.exactTarget, run.Blocks{Most: 1})
 	req.Area = openedArea{Area: &v.exactTarget, target: v}

@@ -17,6 +17,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/rigs/hosttest"
 )
 
 // soakRequest returns the request for a soak of a target.
@@ -120,6 +121,7 @@ func countsAgree(t *testing.T, trial *record.Trial) {
 }
 
 func TestSoak(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for name, l := range map[string]run.Load{
 		"fast": {
 			Config: load.Config{Engine: load.Fast, MaxRate: 2000},
@@ -177,6 +179,7 @@ func TestSoak(t *testing.T) {
 
 // TestSoakSurvivesARestart: a target that restarts in the middle loses calls, and nothing else.
 func TestSoakSurvivesARestart(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for _, engine := range []load.Engine{load.Fast, load.Std} {
 		t.Run(string(engine), func(t *testing.T) {
 			t.Parallel()
@@ -243,6 +246,7 @@ func TestSoakSurvivesARestart(t *testing.T) {
 
 // TestSoakInterrupted: an interrupted soak keeps everything that it measured.
 func TestSoakInterrupted(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for name, at := range map[string]time.Duration{
 		"measuring":  2200 * time.Millisecond,
 		"warming up": 400 * time.Millisecond,
@@ -281,6 +285,7 @@ func TestSoakInterrupted(t *testing.T) {
 
 // TestSoakAborts: a target that fails for too long ends the soak, which keeps what it measured.
 func TestSoakAborts(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	v := &serverTarget{site: newTestServer(t)}
 	req, open := soakRequest(t, v, run.Load{
 		Config:   load.Config{Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
@@ -309,6 +314,7 @@ func TestSoakAborts(t *testing.T) {
 
 // TestSoakRamp: the warm-up of a ramp is at its rate; the ramp itself begins at zero.
 func TestSoakRamp(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	v := &serverTarget{site: newTestServer(t)}
 	req, open := soakRequest(t, v, run.Load{
 		Config: load.Config{Timeout: 5 * time.Second, MaxConns: 8},
@@ -343,6 +349,7 @@ func (hangingProbe) Read(ctx context.Context) ([]metric.Sample, error) {
 
 // TestHangingProbeDelaysNothing: a probe that hangs has no values, and delays neither the load nor the other probes.
 func TestHangingProbeDelaysNothing(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	v := &serverTarget{site: newTestServer(t)}
 	v.probes = []probe.Probe{hangingProbe{}, serverProbe{v.site}}
 	req, open := soakRequest(t, v, run.Load{

@@ -10,6 +10,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/rigs/hosttest"
 )
 
 // A sleepingTarget is a target whose only operation takes a while.
@@ -25,6 +26,7 @@ func (*sleepingTarget) Operations(design.Treatment) ([]load.Operation, error) {
 // TestAllWorkersRunInTheWindow: workers start during the warm-up, which is not measured. A host that stalls can make
 // one first quarter poor, but not every one.
 func TestAllWorkersRunInTheWindow(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	var poor []string
 	for range 4 {
 		if poor = poorFirstQuarters(t); len(poor) == 0 {

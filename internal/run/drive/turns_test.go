@@ -13,6 +13,7 @@ import (
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/rigs/hosttest"
 )
 
 // A turningTarget is a target whose only operation takes longer under one treatment.
@@ -32,6 +33,7 @@ func (*turningTarget) Operations(t design.Treatment) ([]load.Operation, error) {
 // TestCallsTakeTurns: all arms are in force together; each has one turn in every round, in varying order, and the calls
 // of a turn have ended before the next one begins.
 func TestCallsTakeTurns(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const blocks = 2
 	turns := &design.Turns{Length: 20 * time.Millisecond, Rounds: 5, Settle: 2 * time.Millisecond}
 	for name, l := range map[string]run.Load{
@@ -68,6 +70,7 @@ func TestCallsTakeTurns(t *testing.T) {
 
 // TestATargetThatHangsInTurns has fewer rounds, the same number in all arms.
 func TestATargetThatHangsInTurns(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	req, open := startHanging(t, 1, run.Load{
 		Config: load.Config{Engine: load.Std, Timeout: 200 * time.Millisecond, MaxConns: 8}, Rate: 200,
 		Turns: &design.Turns{Length: 10 * time.Millisecond, Rounds: 20},
@@ -202,6 +205,7 @@ func (s *renewingTarget) Can() area.Can {
 // TestTargetsAreStartedAfresh for every block but the first, all of them or none, and less often where that takes a
 // large part of the time. The record says for which trials.
 func TestTargetsAreStartedAfresh(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	const blocks = 5
 	for slow, want := range map[bool]int{false: blocks - 1, true: 1} {
 		t.Run(fmt.Sprintf("slow %v", slow), func(t *testing.T) {

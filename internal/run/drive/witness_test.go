@@ -20,6 +20,7 @@ import (
 	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/run"
+	"tare/rigs/hosttest"
 )
 
 // A countingTarget counts the calls that it is sent, as a server would.
@@ -103,6 +104,7 @@ func recordServed(t *testing.T, c *countingTarget, q design.Question, l run.Load
 // TestServedCountsMatchCallsSent: between its two readings the target counts the calls of the window, without the
 // warm-up, and the probes are read in between.
 func TestServedCountsMatchCallsSent(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	c := &countingTarget{}
 	r := recordServed(t, c, design.Compare, run.Load{Rate: 100, Duration: 500 * time.Millisecond})
 	if len(r.Warned) > 0 || len(r.Trials) != 2*len(threeArms) {
@@ -143,6 +145,7 @@ func TestServedCountsMatchCallsSent(t *testing.T) {
 }
 
 func TestServedCountsOfALadderAndASoak(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	for q, l := range map[design.Question]run.Load{
 		design.Capacity: {Rates: []float64{50, 100}, Duration: 300 * time.Millisecond},
 		design.Soak:     {Rate: 100, Duration: 2 * time.Second},
@@ -178,6 +181,7 @@ func TestServedCountsOfALadderAndASoak(t *testing.T) {
 }
 
 func TestServedCountsThatCannotBeRead(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
 	recently := float64(time.Now().Add(time.Hour).Unix())
 	for name, c := range map[string]struct {
 		now     func(int, *area.Served) (*area.Served, error)

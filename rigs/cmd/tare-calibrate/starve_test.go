@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 
 // TestStarvedGenerators: a generator from which a processor is withheld is never ruled out, however it is done.
 func TestStarvedGenerators(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	if runtime.NumCPU() <= serverCPU {
 		hosttest.Missing(t, "server and generator need a processor each", "run with two processors")
 	}

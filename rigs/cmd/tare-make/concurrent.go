@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// concurrent lists the packages of which a file, a test too, starts a goroutine.
+// concurrent lists the packages whose code, not that of their tests, starts goroutines or shares something between them.
 func concurrent(_ context.Context, _ []string, out io.Writer) error {
 	var dirs []string
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -23,11 +23,11 @@ func concurrent(_ context.Context, _ []string, out io.Writer) error {
 			return err
 		case d.IsDir():
 			return isLeftOut(path)
-		case !strings.HasSuffix(path, ".go") || slices.Contains(dirs, filepath.Dir(path)):
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || slices.Contains(dirs, filepath.Dir(path)):
 			return nil
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err == nil && startsGoroutine(f) {
+		if err == nil && isConcurrent(f) {
 			dirs = append(dirs, filepath.Dir(path))
 		}
 		return err
@@ -51,8 +51,12 @@ func isLeftOut(folder string) error {
 	return nil
 }
 
-// startsGoroutine reports whether a file has a go statement, or calls a method Go, as groups have.
-func startsGoroutine(f *ast.File) (starts bool) {
+// isConcurrent reports whether a file imports sync or sync/atomic, has a go statement, or calls a method Go, as groups
+// have.
+func isConcurrent(f *ast.File) (starts bool) {
+	for _, imp := range f.Imports {
+		starts = starts || imp.Path.Value == `"sync"` || imp.Path.Value == `"sync/atomic"`
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:

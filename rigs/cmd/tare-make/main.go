@@ -1,5 +1,5 @@
 // Command tare-make does what targets of the Makefile need more than a line for: it builds tare of some areas, lists
-// what the tests could not try and the packages that start goroutines, fuzzes all targets, links embedded modules to
+// what the tests could not try and the packages with goroutines, fuzzes all targets, links embedded modules to
 // edit them, and writes the gallery.
 package main
 

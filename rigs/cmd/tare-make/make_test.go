@@ -95,11 +95,12 @@ func TestAreasAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestConcurrentPackages: what starts a goroutine is tested under the race detector.
+// TestConcurrentPackages: what starts goroutines, or shares something between them, is tested under the race detector.
 func TestConcurrentPackages(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
-		"a/a.go": "func f() { go f() }", "b/b_test.go": "func f(g G) { g.Go(f) }", "c/c.go": "func f() { f() }",
+		"a/a.go": "func f() { go f() }", "b/b.go": "func f(g G) { g.Go(f) }", "c/c.go": "func f() { f() }",
+		"d/d.go": "import \"sync/atomic\"", "g/g_test.go": "func f() { go f() }",
 		"_d/d.go": "func f() { go f() }", "e/testdata/e.go": "func f() { go f() }",
 		"f/go.mod": "", "f/f.go": "func f() { go f() }",
 	} {
@@ -109,7 +110,7 @@ func TestConcurrentPackages(t *testing.T) {
 	if err := run(t.Context(), []string{"concurrent"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != "./a ./b\n" {
+	if out.String() != "./a ./b ./d\n" {
 		t.Errorf("got %s", &out)
 	}
 }

@@ -7,10 +7,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // TestTurnsPage compares the page with what -turns prints: the same tables with the same columns.
 func TestTurnsPage(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-turns", "-n", "1", "-seed", "5"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
