@@ -56,7 +56,12 @@ func share() (leave func(), err error) {
 			return nil, err
 		}
 	}
-	return func() { _, _ = host.lock.Close(), host.gate.Close() }, lockShared()
+	return func() {
+		host.mu.Lock()
+		defer host.mu.Unlock()
+		host.exclusive = false
+		_, _ = host.lock.Close(), host.gate.Close()
+	}, lockShared()
 }
 
 func lockShared() error {

@@ -48,12 +48,10 @@ var expected = map[string]goals{
 }
 
 func TestSearchFindsTheTruth(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, k := range Kinds() {
 		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
-			if k.Name == "fast-queue" { // of many calls
-				hosttest.SkipIfShort(t)
-			}
 			studies, err := RunAll(t.Context(), []Kind{k}, 7, 4, 1)
 			if err != nil {
 				t.Fatal(err)

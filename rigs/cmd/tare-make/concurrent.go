@@ -51,21 +51,21 @@ func isLeftOut(folder string) error {
 	return nil
 }
 
-// isConcurrent reports whether a file imports sync or sync/atomic, has a go statement, or calls a method Go, as groups
-// have.
-func isConcurrent(f *ast.File) (starts bool) {
-	for _, imp := range f.Imports {
-		starts = starts || imp.Path.Value == `"sync"` || imp.Path.Value == `"sync/atomic"`
-	}
+// isConcurrent reports whether a file has a go statement, calls a method Go, as groups have, or uses package sync for
+// more than a value that is computed once, or sync/atomic.
+func isConcurrent(f *ast.File) (is bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
-			starts = true
+			is = true
 		case *ast.CallExpr:
 			s, ok := n.Fun.(*ast.SelectorExpr)
-			starts = starts || ok && s.Sel.Name == "Go"
+			is = is || ok && s.Sel.Name == "Go"
+		case *ast.SelectorExpr:
+			x, ok := n.X.(*ast.Ident)
+			is = is || ok && (x.Name == "atomic" || x.Name == "sync" && !strings.HasPrefix(n.Sel.Name, "Once"))
 		}
-		return !starts
+		return !is
 	})
-	return starts
+	return is
 }

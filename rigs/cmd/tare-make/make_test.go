@@ -100,7 +100,7 @@ func TestConcurrentPackages(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{
 		"a/a.go": "func f() { go f() }", "b/b.go": "func f(g G) { g.Go(f) }", "c/c.go": "func f() { f() }",
-		"d/d.go": "import \"sync/atomic\"", "g/g_test.go": "func f() { go f() }",
+		"d/d.go": "var n atomic.Int64", "e/e.go": "var x = sync.OnceValue(f)", "g/g_test.go": "func f() { go f() }",
 		"_d/d.go": "func f() { go f() }", "e/testdata/e.go": "func f() { go f() }",
 		"f/go.mod": "", "f/f.go": "func f() { go f() }",
 	} {
