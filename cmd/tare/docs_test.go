@@ -123,7 +123,8 @@ func (st step) check(t *testing.T, s session, dir, path string) {
 			t.Logf("%s:%d: $ %s: once more, since the host woke the generator late:\n%s", s.page, s.line, st.command, wrong)
 			removeNewRuns(t, dir, before) // the pages list the runs that they show
 		case late:
-			why := fmt.Sprintf("%s:%d: the generator was late in each of %d attempts: $ %s", s.page, s.line, mostTries, st.command)
+			why := fmt.Sprintf("%s:%d: the generator was late in each of %d attempts: $ %s", s.page, s.line, mostTries,
+				st.command)
 			hosttest.Missing(t, why, hosttest.Quiet)
 		default:
 			t.Fatalf("%s:%d: $ %s\n%s", s.page, s.line, st.command, wrong)

@@ -86,8 +86,8 @@ func SkipIfShort(t testing.TB) {
 	}
 }
 
-// SkipIfShortUnlessRaced skips t under -short, unless the race detector is on, for which make race uses -short: t takes a
-// second or more, of which it waits for most.
+// SkipIfShortUnlessRaced skips t under -short, unless the race detector is on, for which make race uses -short: t takes
+// a second or more, of which it waits for most.
 func SkipIfShortUnlessRaced(t testing.TB) {
 	t.Helper()
 	if !raced {

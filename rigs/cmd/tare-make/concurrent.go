@@ -14,7 +14,8 @@ import (
 	"strings"
 )
 
-// concurrent lists the packages whose code, not that of their tests, starts goroutines or shares something between them.
+// concurrent lists the packages whose code, not that of their tests, starts goroutines or shares something between
+// them.
 func concurrent(_ context.Context, _ []string, out io.Writer) error {
 	var dirs []string
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -23,7 +24,8 @@ func concurrent(_ context.Context, _ []string, out io.Writer) error {
 			return err
 		case d.IsDir():
 			return isLeftOut(path)
-		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || slices.Contains(dirs, filepath.Dir(path)):
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"),
+			slices.Contains(dirs, filepath.Dir(path)):
 			return nil
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
