@@ -136,23 +136,30 @@ func wantCosts(t *testing.T, cost map[string]float64) {
 	t.Logf("instructions of an open: %v", cost)
 }
 
-// TestProofsInLab runs the tests of proofs in a guest, whose kernel has all enforcers: a proof that cannot fail proves
-// nothing.
-func TestProofsInLab(t *testing.T) {
+// TestKernelInLab runs the tests of proofs and of reloads in a guest with two processors, whose kernel has all enforcers:
+// a proof that cannot fail proves nothing.
+func TestKernelInLab(t *testing.T) {
 	requireParser(t)
-	env := requireLab(t)
-	m := bootShell(t, env, 0)
+	m := bootShell(t, requireLab(t), 2)
 	var out bytes.Buffer
 	status, err := shell.Run(m.Link, []string{
-		vm.GuestSelf, "-test.v", "-test.run", "^TestProofsRejectOtherEnforcers$",
+		vm.GuestSelf, "-test.v", "-test.run", "^(TestProofsRejectOtherEnforcers|TestReloadUnderLoad)$",
 	}, &out)
 	if err != nil || status != 0 {
 		t.Errorf("in the guest: status %d, %v\n%s", status, err, &out)
 	}
-	for _, under := range []string{"bpf", "bpf unconfined", "apparmor", "bpf and apparmor"} {
-		line := "all proofs tried in a worker under " + under + "\n"
-		if !strings.Contains(out.String(), line) {
-			t.Errorf("the guest did not report %q:\n%s", line, &out)
+	for _, want := range []string{
+		"all proofs tried in a worker under bpf\n", "all proofs tried in a worker under bpf unconfined\n",
+		"all proofs tried in a worker under apparmor\n", "all proofs tried in a worker under bpf and apparmor\n",
+		"reload of " + enforcerBPF + ":", "reload of " + enforcerAppArmor + ":",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the guest did not report %q:\n%s", want, &out)
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.HasPrefix(line, "reload of ") {
+			t.Log(strings.TrimSpace(line))
 		}
 	}
 }

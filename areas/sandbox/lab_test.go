@@ -14,7 +14,11 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// requireLab skips the test where no lab VM can be booted, and returns an environment in which it can.
+// emulated holds a place for each lab VM that may be emulated at a time, which takes a processor.
+var emulated = make(chan struct{}, 2)
+
+// requireLab skips the test where no lab VM can be booted, and returns an environment in which it can. The test then
+// runs beside others.
 func requireLab(t *testing.T) area.Env {
 	t.Helper()
 	hosttest.SkipIfShort(t)
@@ -27,6 +31,9 @@ func requireLab(t *testing.T) area.Env {
 	if err != nil || len(all) == 0 {
 		hosttest.Missing(t, "there is no kernel for the lab VM", "unpack one: areas/sandbox/docs/lab.md")
 	}
+	t.Parallel()
+	emulated <- struct{}{}
+	t.Cleanup(func() { <-emulated })
 	return env
 }
 

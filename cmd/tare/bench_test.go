@@ -89,6 +89,7 @@ func work(mixes, objects string) string {
 // TestBenchFindsWhatWasPlanted: the second revision does three times the work and allocates twice as often.
 func TestBenchFindsWhatWasPlanted(t *testing.T) {
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	r := newRepository(t)
 	r.commit(t, work("1000", "1"))
 	r.commit(t, work("3000", "2"))
@@ -118,6 +119,7 @@ func TestBenchFindsWhatWasPlanted(t *testing.T) {
 // TestBenchRefuses says what is wrong and what to do, and measures nothing.
 func TestBenchRefuses(t *testing.T) {
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	r := newRepository(t)
 	if said, code := (repository{t.TempDir(), r.tare, r.env}).run(t, r.tare, "bench", "v1", "v2"); code != 2 ||
 		!strings.Contains(said, "not a git repository") {
@@ -165,6 +167,7 @@ func TestBenchRefuses(t *testing.T) {
 
 // TestBenchOfBinaries needs neither git nor the source.
 func TestBenchOfBinaries(t *testing.T) {
+	t.Parallel()
 	r := newRepository(t)
 	r.commit(t, work("1000", "1"))
 	r.must(t, "go", "test", "-c", "-o", "../old.test", ".")
@@ -178,6 +181,7 @@ func TestBenchOfBinaries(t *testing.T) {
 
 // TestBenchInterrupted while it builds: the compiler ends, and nothing stays in the cache but what is complete.
 func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
 	r := newRepository(t)
 	r.commit(t, work("1000", "1"))
 	cache, bin := t.TempDir(), t.TempDir()
@@ -228,6 +232,7 @@ echo '{"iters":[1],"times":['$((NS + $$ % 16))']}' > "$CRITERION_HOME/mix/new/sa
 // TestBenchOfCriterion composes an experiment of two binaries, and finds what was planted.
 func TestBenchOfCriterion(t *testing.T) {
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	needsAreas(t, "exec")
 	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 	for folder, ns := range map[string]string{"old": "1000", "same": "1000", "new": "1200"} {
@@ -256,6 +261,7 @@ func TestBenchOfCriterion(t *testing.T) {
 
 // TestBenchForetellsProcesses: each value needs a process, and the plan counts the time of all of them.
 func TestBenchForetellsProcesses(t *testing.T) {
+	t.Parallel()
 	needsAreas(t, "exec")
 	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 	slow := strings.Replace(strings.Replace(fakeCriterion, "NS", "1000", 1), "mkdir", "sleep 0.1\nmkdir", 1)

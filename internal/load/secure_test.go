@@ -212,10 +212,18 @@ func TestTLSHandshakeHangs(t *testing.T) {
 			t.Errorf("connections in the handshake do not count as established: %+v", p)
 		}
 		drain(t, s)
-		for _, c := range audit(t, s, timeout) {
-			if c.Outcome != Timeout || !c.Unsent() || c.Cause != CauseHandshaking {
+		handshaking := 0
+		for _, c := range audit(t, s, timeout) { // a busy host may not come to connect for some of them
+			waited := c.Cause == CauseNoConnection || c.Cause == CauseDialing
+			if c.Cause == CauseHandshaking {
+				handshaking++
+			}
+			if c.Outcome != Timeout || !c.Unsent() || c.Cause != CauseHandshaking && !waited {
 				t.Errorf("%+v", c)
 			}
+		}
+		if handshaking == 0 {
+			t.Error("no call ended in the handshake")
 		}
 		eventually(t, func() bool { p := s.Progress(); return p.Established+p.Connecting == 0 })
 		for name, end := range map[string]func(Stream){
