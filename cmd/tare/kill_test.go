@@ -78,7 +78,7 @@ func killables() []killable {
 			resumed: "4 blocks of 2 treatments",
 		},
 		{
-			name: "lab", points: 3, life: 16 * time.Second, needs: withLab,
+			name: "lab", points: 2, life: 16 * time.Second, needs: withLab,
 			experiment: strings.NewReplacer("compared", "lab", "{workloads: [syscall, exec]}", "{on: lab, workloads: [open]}").
 				Replace(comparedExperiment),
 		},

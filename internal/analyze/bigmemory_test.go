@@ -63,7 +63,7 @@ func TestManyCallsInLittleMemory(t *testing.T) {
 		hosttest.Missing(t, err.Error(), "run on Linux")
 	}
 	hosttest.SkipIfShort(t)
-	const trials, few, many = 60, 500_000, 2_000_000
+	const trials, few, many = 60, 250_000, 1_000_000
 	peak := func(calls int) float64 {
 		x := experiment{
 			blocks: 20, calls: calls / trials, seed: 3, cost: millisecond, operations: []string{"token", "introspect"},

@@ -244,7 +244,7 @@ func TestInjectionByReports(t *testing.T) {
 	hostileReports(t, func(name string, r *report.Report) {
 		turn++
 		for i, form := range forms {
-			if testing.Short() && (turn+i)%3 > 0 && !slices.Contains(ofBlocks, form) {
+			if !hosttest.IsLong() && (turn+i)%3 > 0 && !slices.Contains(ofBlocks, form) {
 				continue // each report in a third of the forms
 			}
 			encode := outputForms()[form]
