@@ -93,7 +93,7 @@ func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error
 func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Trim: a.Trim, Servers: servers(), Presets: kit.Named(a.Presets()), Commands: commands,
-		DoctorModes: func() []area.Mode { return []area.Mode{rbacMode()} }, Builds: builds, Checks: checks, Files: files,
+		DoctorModes: func() []area.Mode { return []area.Mode{rbacMode()} }, Builds: builds, Checks: checks, Files: embedded,
 	}
 }
 

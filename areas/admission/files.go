@@ -2,7 +2,7 @@ package admission
 
 import "embed"
 
-// files are area.Parts.Files.
+// embedded are area.Parts.Files.
 //
 //go:embed templates words.md
-var files embed.FS
+var embedded embed.FS

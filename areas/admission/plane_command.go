@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/shell"
 	"tare/internal/unit"
 )
@@ -137,13 +137,17 @@ func (a planes) planeUp(ctx context.Context, o holdOptions, file string) error {
 		return interrupted(ctx, withNext(err))
 	}
 	// The logs of an earlier plane of this name are of no use now.
-	if err := errors.Join(os.RemoveAll(o.Logs), os.MkdirAll(o.Logs, 0o700)); err != nil {
+	folder, err := files.Make(logs)
+	if err == nil {
+		err = errors.Join(folder.RemoveAll(o.Name), makeIn(folder, o.Name), folder.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("make a folder for logs: %w", err)
 	}
 	a.Tell("starting Kubernetes %s%s\n", o.Binary.Kubernetes, nodesText(o.Nodes))
 	k, err := launch(ctx, o)
 	if ctx.Err() != nil && err != nil { // logs of a failed plane are kept
-		err = errors.Join(err, os.RemoveAll(o.Logs))
+		err = errors.Join(err, files.RemoveFolder(o.Logs))
 	}
 	if err != nil {
 		return interrupted(ctx, err)
@@ -151,6 +155,15 @@ func (a planes) planeUp(ctx context.Context, o holdOptions, file string) error {
 	a.Tell("ready after %s\n", unit.Seconds(k.ReadySeconds))
 	a.printUp(k)
 	return nil
+}
+
+// makeIn makes a folder in another.
+func makeIn(folder *files.Folder, name string) error {
+	made, err := folder.Make(name)
+	if err != nil {
+		return err
+	}
+	return made.Close()
 }
 
 // interrupted reports the user's interrupt rather than the errors that followed from it.
@@ -285,7 +298,12 @@ func (a planes) endPlane(ctx context.Context, states plane.KeptFolder, k plane.K
 	if err := k.End(ctx); err != nil {
 		return fmt.Errorf("end plane %s: %w; its state is kept, so you can run this command again", k.Name, err)
 	}
-	if err := errors.Join(states.Drop(k.Name), os.RemoveAll(k.Logs)); err != nil {
+	logs, err := a.planesFolder()
+	if err != nil {
+		return err
+	}
+	// The folder of logs follows from the name: what the state says of it is for people to read.
+	if err := errors.Join(states.Drop(k.Name), files.RemoveFolder(filepath.Join(logs, k.Name))); err != nil {
 		return fmt.Errorf("end plane %s: %w", k.Name, err)
 	}
 	a.Print("plane %s is down, after %s\n", k.Name,

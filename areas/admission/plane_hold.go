@@ -50,7 +50,7 @@ func planeHold() area.Command {
 
 // holdPlane runs a holder until its plane has ended.
 func (a planes) holdPlane(ctx context.Context, o holdOptions) error {
-	ticks, err := proc.StartTicks(os.Getpid())
+	self, err := proc.Identify(os.Getpid())
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (a planes) holdPlane(ctx context.Context, o holdOptions) error {
 		options: o, states: plane.KeptFolder{Dir: o.StateFolder}, log: a.Log,
 		kept: plane.Kept{
 			Name: o.Name, Version: o.Version, Kubernetes: o.Binary.Kubernetes, Etcd: o.Etcd, PSP: o.PSP, Nodes: o.Nodes,
-			Holder: proc.ID{PID: os.Getpid(), StartTicks: ticks}, Since: now.UTC().Truncate(time.Second), Logs: o.Logs,
+			Holder: self, Since: now.UTC().Truncate(time.Second), Logs: o.Logs,
 		},
 	}
 	return h.hold(ctx, a.sendLine)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path"
@@ -159,7 +160,7 @@ func (p *arm) attachProcess(ctx context.Context, a *probe.Attached) error {
 	pid := a.PID
 	if pid == 0 {
 		var err error
-		if pid, _, err = probe.Listener(nil, a.Port); err != nil {
+		if pid, _, err = probe.Listener(nil, netip.AddrPortFrom(netip.Addr{}, a.Port)); err != nil {
 			return err
 		}
 	}

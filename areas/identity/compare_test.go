@@ -349,6 +349,7 @@ func growthTreatments(n ...int) []design.Treatment {
 // of a killed run undoes them all.
 func TestFourteenWarmEndpoints(t *testing.T) {
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	sizes := growthTreatments(1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 500, 700, 1000)
 	tg, j, arms := prepareArms(t, embedded("healthy"), sizes)
 	if len(j.Changes()) != 28 {

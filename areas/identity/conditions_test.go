@@ -19,6 +19,7 @@ import (
 // TestConditions: each is brought about and ended, leaves nothing behind, and is in force in between.
 func TestConditions(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	spec := embedded("healthy")
 	spec.Operation = opIdentity // each call goes to the token service
 	e := spec.Embedded

@@ -260,6 +260,7 @@ func TestInsecureIsNoted(t *testing.T) {
 // TestNoSecretInErrors: no error repeats a secret or token that a server sends back.
 func TestNoSecretInErrors(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	secret := secretFile(t, "secret", planted)
 	for name, answer := range map[string]func(w http.ResponseWriter, got string){
 		"as a body": func(w http.ResponseWriter, got string) { _, _ = w.Write([]byte(got)) },

@@ -20,6 +20,7 @@ import (
 // TestEndpointLimitsItselfWithoutControlGroups: it says so in every report, and still serves about 163/s.
 func TestEndpointLimitsItselfWithoutControlGroups(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	tg, j := prepared(t, embedded("cpu-only"), standard, func(tg *target) {
 		tg.planGroup = func(string) (string, error) { return "", fmt.Errorf("test: %w", proc.ErrNoCgroup) }
 	})
@@ -42,6 +43,7 @@ func TestEndpointLimitsItselfWithoutControlGroups(t *testing.T) {
 
 func TestGroupLimits(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	tg, _ := prepared(t, embedded("cpu-only"), standard)
 	if tg.arm("default").group == nil {
 		hosttest.Missing(t, "this host gives no control group", hosttest.Root)

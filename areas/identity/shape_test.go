@@ -100,6 +100,7 @@ func TestPublishedShape(t *testing.T) {
 // connection more than listen(2) asked for.
 func TestBacklogPlusOneCallsGetStuck(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	const backlog = 16
 	spec := embedded("blog-2020")
 	spec.Embedded.MaxConns, spec.Embedded.Backlog = new(8), new(backlog)

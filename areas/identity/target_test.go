@@ -128,6 +128,7 @@ func TestRestart(t *testing.T) {
 // TestLivenessRestarts stops the endpoint, so that its health checks time out.
 func TestLivenessRestarts(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	spec := embedded("healthy")
 	spec.Embedded.LivenessPeriod, spec.Embedded.LivenessFailures = new(unit.Duration(100*time.Millisecond)), new(1)
 	tg, _ := prepared(t, spec, standard)

@@ -15,6 +15,7 @@ import (
 // TestVerifyPresets: every preset can be prepared, and Verify finds it in force.
 func TestVerifyPresets(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	for _, preset := range reference.Presets() {
 		t.Run(preset, func(t *testing.T) {
 			tg, _ := prepared(t, embedded(preset), standard)

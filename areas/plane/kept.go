@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -78,6 +77,9 @@ func ParseKept(text []byte) (Kept, error) {
 	if bad := slices.IndexFunc(k.Folders, func(dir string) bool { return !isPlaneFolder(dir) }); bad >= 0 {
 		return Kept{}, fmt.Errorf("folder %q is not a folder of a plane", k.Folders[bad])
 	}
+	if k.Kubeconfig != "" && !slices.Contains(k.Folders, filepath.Dir(k.Kubeconfig)) {
+		return Kept{}, fmt.Errorf("kubeconfig %q is in no folder of the plane", k.Kubeconfig)
+	}
 	return k, nil
 }
 
@@ -102,7 +104,7 @@ func (k Kept) State() State {
 	switch {
 	case k.Failed != "":
 		return Broken
-	case !alive(k.Holder):
+	case !k.Holder.Alive():
 		return Lost
 	case k.ReadySeconds == 0:
 		return Starting
@@ -110,10 +112,14 @@ func (k Kept) State() State {
 	return Running
 }
 
-// KeptFolder is the folder with the state files of kept planes, one "NAME.json" for each.
+// KeptFolder is the folder with the state files of kept planes, one "NAME.json" for each. It and the files must be this
+// user's: what they name is ended and removed.
 type KeptFolder struct{ Dir string }
 
-func (s KeptFolder) file(name string) string { return filepath.Join(s.Dir, name+".json") }
+// stateFile is the name of a plane's state file.
+func stateFile(name string) string { return name + stateSuffix }
+
+const stateSuffix = ".json"
 
 // Put writes a state file, mode 0600, atomically.
 func (s KeptFolder) Put(k Kept) error {
@@ -124,20 +130,12 @@ func (s KeptFolder) Put(k Kept) error {
 	if _, err := ParseKept(text); err != nil {
 		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
 	}
-	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
-	}
-	f, err := os.CreateTemp(s.Dir, ".new-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Close())
+	folder, err := files.Make(s.Dir)
 	if err == nil {
-		err = os.Rename(f.Name(), s.file(k.Name))
+		err = errors.Join(folder.Write(stateFile(k.Name), append(text, '\n')), folder.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("write state of plane %s: %w", k.Name, errors.Join(err, os.Remove(f.Name())))
+		return fmt.Errorf("write state of plane %s: %w", k.Name, err)
 	}
 	return nil
 }
@@ -147,15 +145,21 @@ func (s KeptFolder) Get(name string) (k Kept, ok bool, err error) {
 	if err := CheckName(name); err != nil {
 		return Kept{}, false, err
 	}
-	file := s.file(name)
-	f, err := os.Open(file)
+	folder, err := files.Open(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Kept{}, false, nil
 	}
-	var text []byte
-	if err == nil {
-		text, err = io.ReadAll(io.LimitReader(f, mostKept+1)) // ParseKept rejects what is longer
-		err = errors.Join(err, f.Close())
+	if err != nil {
+		return Kept{}, false, fmt.Errorf("state of planes: %w", err)
+	}
+	defer folder.Close() //nolint:errcheck // nothing to lose
+	return get(folder, name)
+}
+
+func get(folder *files.Folder, name string) (k Kept, ok bool, err error) {
+	text, err := folder.Read(stateFile(name), mostKept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Kept{}, false, nil
 	}
 	if err == nil {
 		k, err = ParseKept(text)
@@ -164,21 +168,35 @@ func (s KeptFolder) Get(name string) (k Kept, ok bool, err error) {
 		err = fmt.Errorf("it describes plane %q", k.Name)
 	}
 	if err != nil {
-		return Kept{}, false, fmt.Errorf("state file %s: %w; once nothing of the plane runs, remove it", file, err)
+		return Kept{}, false, fmt.Errorf("state file %s: %w; once nothing of the plane runs, remove it",
+			folder.Join(stateFile(name)), err)
 	}
 	return k, true, nil
 }
 
 // List returns all readable state files, by name, and the joined errors of the others.
 func (s KeptFolder) List() ([]Kept, error) {
-	files, err := filepath.Glob(filepath.Join(escapePattern(s.Dir), "*.json"))
+	folder, err := files.Open(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state of planes: %w", err)
+	}
+	defer folder.Close() //nolint:errcheck // nothing to lose
+	names, err := folder.Names()
 	if err != nil {
 		return nil, fmt.Errorf("list planes: %w", err)
 	}
+	slices.Sort(names)
 	var list []Kept
 	var errs []error
-	for _, f := range files {
-		k, ok, err := s.Get(strings.TrimSuffix(filepath.Base(f), ".json"))
+	for _, file := range names {
+		name, is := strings.CutSuffix(file, stateSuffix)
+		if !is || CheckName(name) != nil {
+			continue // a draft, which its writer left
+		}
+		k, ok, err := get(folder, name)
 		errs = append(errs, err)
 		if ok {
 			list = append(list, k)
@@ -187,17 +205,19 @@ func (s KeptFolder) List() ([]Kept, error) {
 	return list, errors.Join(errs...)
 }
 
-// escapePattern makes a path match only itself as a pattern.
-func escapePattern(path string) string {
-	return regexp.MustCompile(`[*?\[\\]`).ReplaceAllString(path, `\$0`)
-}
-
 // Drop removes a state file, if it exists.
 func (s KeptFolder) Drop(name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	folder, err := files.Open(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(folder.Remove(stateFile(name)), folder.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("remove state of plane %s: %w", name, err)
 	}
 	return nil

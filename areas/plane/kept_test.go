@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 	"tare/rigs/memtest"
 )
 
@@ -21,7 +22,7 @@ func example(name string) Kept {
 	return Kept{
 		Name: name, Version: V136, Kubernetes: "v1.36.3", Etcd: Tmpfs, Nodes: 3, Holder: proc.ID{PID: 4000000, StartTicks: 7},
 		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Logs: "/logs", Server: "https://127.0.0.1:1",
-		Kubeconfig:   "/dev/shm/x/kubeconfig",
+		Kubeconfig:   "/dev/shm/tare-plane-X/kubeconfig",
 		ReadySeconds: 3.5, Processes: []Process{{Name: Etcd, ID: proc.ID{PID: 4000001, StartTicks: 8}}},
 		Folders: []string{"/dev/shm/tare-plane-X"},
 	}
@@ -52,10 +53,10 @@ func TestShelf(t *testing.T) {
 	if d := cmp.Diff([]Kept{a, b}, list); d != "" || err != nil {
 		t.Error(err, d)
 	}
-	if info, err := os.Stat(s.file("a")); err != nil || info.Mode() != 0o600 {
+	if info, err := os.Stat(filepath.Join(s.Dir, "a.json")); err != nil || info.Mode() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if err := os.Rename(s.file("b"), s.file("c")); err != nil {
+	if err := os.Rename(filepath.Join(s.Dir, "b.json"), filepath.Join(s.Dir, "c.json")); err != nil {
 		t.Fatal(err)
 	}
 	list, err = s.List()
@@ -66,7 +67,7 @@ func TestShelf(t *testing.T) {
 	if err := s.Drop("a"); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(s.file("a")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(s.Dir, "a.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	files, err := os.ReadDir(s.Dir)
@@ -87,6 +88,7 @@ func TestRefusedStates(t *testing.T) {
 		"a process with escapes": func(k *Kept) { k.Processes[0].Name = "etcd\x1b[2J" },
 		"home":                   func(k *Kept) { k.Folders = []string{"/root"} },
 		"a relative folder":      func(k *Kept) { k.Folders = []string{"tare-plane-X"} },
+		"a kubeconfig elsewhere": func(k *Kept) { k.Kubeconfig = "/tmp/kubeconfig" },
 		"a way out":              func(k *Kept) { k.Folders = []string{"/dev/shm/tare-plane-X/../../root"} },
 	} {
 		k := example("a")
@@ -104,6 +106,33 @@ func TestRefusedStates(t *testing.T) {
 	}
 	if err := RemoveFolder(t.TempDir()); err == nil {
 		t.Error("a folder was removed that is not a plane's")
+	}
+}
+
+// TestStrangersStates: nothing is read from a state that another user could have written, whose processes would be ended.
+func TestStrangersStates(t *testing.T) {
+	hosttest.NeedsRoot(t)
+	const nobody = 65534
+	for name, change := range map[string]func(dir string) error{
+		"the folder":    func(dir string) error { return os.Chown(dir, nobody, nobody) },
+		"the file":      func(dir string) error { return os.Chown(filepath.Join(dir, "a.json"), nobody, nobody) },
+		"one above":     func(dir string) error { return os.Chown(filepath.Dir(dir), nobody, nobody) },
+		"all may write": func(dir string) error { return os.Chmod(dir, 0o777) },
+		"a link": func(dir string) error {
+			file := filepath.Join(dir, "a.json")
+			return errors.Join(os.Rename(file, file+".real"), os.Symlink(file+".real", file))
+		},
+	} {
+		s := KeptFolder{Dir: filepath.Join(t.TempDir(), "tare", "planes")}
+		if err := errors.Join(s.Put(example("a")), change(s.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		if k, ok, err := s.Get("a"); ok || err == nil {
+			t.Errorf("%s: read %+v", name, k)
+		}
+		if list, err := s.List(); len(list) > 0 || err == nil {
+			t.Errorf("%s: listed %+v", name, list)
+		}
 	}
 }
 

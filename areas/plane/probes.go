@@ -15,9 +15,6 @@ type Process struct {
 	proc.ID
 }
 
-// Alive reports whether the process still runs; a zombie does not.
-func (p Process) Alive() bool { return alive(p.ID) }
-
 // Processes lists the running components in the order of their dependencies.
 func (p *Plane) Processes() []Process {
 	p.mu.Lock()

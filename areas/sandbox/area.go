@@ -98,7 +98,7 @@ func folderChange(path string) area.Change {
 func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Program: contents, Servers: servers(), Adapters: kit.Adapters(a.Adapters()), Presets: kit.Named(a.Presets()),
-		Commands: commands, CompareCommands: compareCommands, Checks: checks, Files: files,
+		Commands: commands, CompareCommands: compareCommands, Checks: checks, Files: embedded,
 	}
 }
 

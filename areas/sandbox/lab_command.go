@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,7 +18,9 @@ import (
 	"tare/areas/sandbox/vm/shell"
 	"tare/internal/build"
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/kit/remote"
+	"tare/internal/proc"
 	"tare/internal/unit"
 )
 
@@ -152,7 +155,7 @@ func (a labs) withInstall(err error) error {
 func (a labs) labRun(ctx context.Context, o labOptions, args []string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	conn, err := a.dialLab(ctx)
+	conn, _, err := a.dialLab(ctx)
 	if err != nil {
 		return err
 	}
@@ -188,7 +191,7 @@ func (a labs) ranInLab(status int, err error) error {
 	return nil
 }
 
-// labFolder is where the machine of 'tare lab up' keeps its logs and its socket.
+// labFolder is where the machine of 'tare lab up' keeps its logs, its socket, and who holds it. It must be this user's.
 func (a labs) labFolder() (string, error) {
 	if dir, ok := a.Getenv("XDG_RUNTIME_DIR"); ok && filepath.IsAbs(dir) {
 		return filepath.Join(dir, "tare", "lab"), nil
@@ -196,29 +199,51 @@ func (a labs) labFolder() (string, error) {
 	return build.Cache{Sub: filepath.Join("lab", "up"), Getenv: a.Getenv}.Folder()
 }
 
-// dialLab connects to the machine of 'tare lab up'; it returns nil if there is none.
-func (a labs) dialLab(ctx context.Context) (*net.UnixConn, error) {
+// dialLab connects to the machine of 'tare lab up', and returns the process that holds it; conn is nil if there is none.
+// It talks to nobody else, whatever listens at the socket.
+func (a labs) dialLab(ctx context.Context) (conn *net.UnixConn, holder proc.ID, err error) {
 	dir, err := a.labFolder()
 	if err != nil {
-		return nil, err
+		return nil, holder, err
+	}
+	folder, err := files.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, holder, nil
+	}
+	if err != nil {
+		return nil, holder, fmt.Errorf("the lab VM's folder: %w", err)
+	}
+	defer folder.Close() //nolint:errcheck // nothing to lose
+	text, err := folder.Read(labHolder, 4096)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, holder, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &holder)
+	}
+	if err != nil {
+		return nil, holder, fmt.Errorf("who holds the lab VM: %w", err)
 	}
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", filepath.Join(dir, labSocket))
+	c, err := d.DialContext(ctx, "unix", folder.Join(labSocket))
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, nil //nolint:nilnil // no machine is no error
+		return nil, holder, nil
 	case err != nil:
-		return nil, err
+		return nil, holder, err
 	}
-	c, ok := conn.(*net.UnixConn)
+	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return nil, fmt.Errorf("%s is not a Unix socket", labSocket)
+		return nil, holder, errors.Join(fmt.Errorf("%s is not a Unix socket", labSocket), c.Close())
 	}
-	return c, nil
+	if err := heldBy(conn, holder); err != nil {
+		return nil, holder, errors.Join(err, conn.Close())
+	}
+	return conn, holder, nil
 }
 
 func (a labs) labUp(ctx context.Context, o labOptions) error {
-	conn, err := a.dialLab(ctx)
+	conn, _, err := a.dialLab(ctx)
 	if err != nil {
 		return err
 	}
@@ -230,9 +255,14 @@ func (a labs) labUp(ctx context.Context, o labOptions) error {
 		return err
 	}
 	// The files of an earlier machine are of no use now.
-	if err := errors.Join(os.RemoveAll(o.Dir), os.MkdirAll(o.Dir, 0o700)); err != nil {
+	if err := files.RemoveFolder(o.Dir); err != nil {
 		return err
 	}
+	folder, err := files.Make(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer folder.Close() //nolint:errcheck // nothing to lose
 	a.Tell("booting; this takes 10 to 60 s\n")
 	ready, err := launchLab(ctx, o)
 	if err != nil {

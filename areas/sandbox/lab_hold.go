@@ -19,7 +19,7 @@ import (
 
 	"tare/area"
 	"tare/areas/sandbox/vm"
-	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/proc"
 )
@@ -27,6 +27,8 @@ import (
 const (
 	// labSocket is the socket of the process that holds a lab VM. Each connection is a conversation with its shell.
 	labSocket = "socket"
+	// labHolder is the file that says which process this is.
+	labHolder = "holder.json"
 	// labEndsWithin bounds how long the holder may take to end.
 	labEndsWithin = 20 * time.Second
 )
@@ -74,13 +76,16 @@ func (a labs) holdLab(ctx context.Context, o labOptions) error {
 	say := func(r labReady) error { return json.NewEncoder(a.Stdout).Encode(r) }
 	m, err := a.bootLab(ctx, o)
 	if err != nil {
-		return errors.Join(say(labReady{Failed: err.Error()}), os.RemoveAll(o.Dir))
+		return errors.Join(say(labReady{Failed: err.Error()}), files.RemoveFolder(o.Dir))
 	}
-	defer os.RemoveAll(o.Dir) //nolint:errcheck // the next machine removes it, too
-	defer m.Close()           //nolint:errcheck // it ends with this process
+	defer files.RemoveFolder(o.Dir) //nolint:errcheck // the next machine removes it, too
+	defer m.Close()                 //nolint:errcheck // it ends with this process
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(o.Dir, labSocket))
 	if err != nil {
 		return say(labReady{Failed: err.Error()})
+	}
+	if err := nameHolder(o.Dir, os.Getpid()); err != nil {
+		return errors.Join(say(labReady{Failed: err.Error()}), listener.Close())
 	}
 	if err := say(labReady{Kernel: m.Release(), Seconds: m.Booted.Seconds()}); err != nil {
 		return err
@@ -137,7 +142,7 @@ func relay(conn io.ReadWriter, line io.ReadWriter) {
 
 // labDown ends the holder, which its socket names, and its machine.
 func (a labs) labDown(ctx context.Context) error {
-	conn, err := a.dialLab(ctx)
+	conn, holder, err := a.dialLab(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,39 +150,52 @@ func (a labs) labDown(ctx context.Context) error {
 		a.Tell("no lab VM is up\n")
 		return nil
 	}
-	defer conn.Close() //nolint:errcheck // nothing is buffered
-	holder, err := peerOf(conn)
-	if err != nil {
+	_ = conn.Close()
+	within, cancel := context.WithTimeout(ctx, labEndsWithin)
+	defer cancel()
+	if err := proc.Terminate(within, holder); err != nil {
+		return fmt.Errorf("end the holder of the lab VM: %w", err)
+	}
+	if _, err := proc.KillStale(holder); err != nil { // if it still runs
 		return err
-	}
-	if err := syscall.Kill(holder.PID, syscall.SIGTERM); err != nil {
-		return fmt.Errorf("end the holder of the lab VM, process %d: %w", holder.PID, err)
-	}
-	if err := conn.SetReadDeadline(clock.System{}.Now().Add(labEndsWithin)); err != nil {
-		return err
-	}
-	if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-		if _, err := proc.KillStale(holder); err != nil {
-			return err
-		}
 	}
 	a.Tell("the lab VM has ended\n")
 	return nil
 }
 
-// peerOf identifies the process at the other end of a connection.
-func peerOf(conn *net.UnixConn) (proc.ID, error) {
+// nameHolder writes into the folder which process holds the machine.
+func nameHolder(dir string, pid int) error {
+	holder, err := proc.Identify(pid)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(holder)
+	if err != nil {
+		return err
+	}
+	folder, err := files.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Write(labHolder, text), folder.Close())
+}
+
+// heldBy returns an error unless the process at the other end of a connection is this one, of this user's.
+func heldBy(conn *net.UnixConn, holder proc.ID) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return proc.ID{}, err
+		return err
 	}
 	var peer *unix.Ucred
 	var credErr error
 	if err := raw.Control(func(fd uintptr) {
 		peer, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	}); err != nil || credErr != nil {
-		return proc.ID{}, errors.Join(err, credErr)
+		return errors.Join(err, credErr)
 	}
-	ticks, err := proc.StartTicks(int(peer.Pid))
-	return proc.ID{PID: int(peer.Pid), StartTicks: ticks}, err
+	if int(peer.Pid) != holder.PID || int(peer.Uid) != os.Geteuid() || !holder.Alive() {
+		return fmt.Errorf("process %d of user %d listens at the lab VM's socket, and not its holder: nothing is sent to it",
+			peer.Pid, peer.Uid)
+	}
+	return nil
 }

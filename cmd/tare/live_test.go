@@ -51,7 +51,7 @@ func runOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
 
 // TestSearches searches the reference endpoint in its presets, and a real rate limiter, which is not ours, each once and
 // all at the same time. Whether a search finds the truth is decided in virtual time, by rigs/simulation. Here each
-// completes against real sockets and, on whatever host, says nothing that is false.
+// completes against real sockets and, on whatever host, shows nothing that is false; what is only likely may be.
 func TestSearches(t *testing.T) {
 	needsAreas(t, "identity")
 	hosttest.SkipIfShort(t)
@@ -103,19 +103,15 @@ func TestSearches(t *testing.T) {
 			rep, out := runOnce(t, bin, "name: live\narea: identity\nquestion: capacity\nseed: 1\n"+
 				"target: {adapter: gce-metadata, "+c.target(t)+"}\nload: {"+c.load+"}\n")
 			got := rep.Capacity[0]
-			class := signature.Class("")
-			if got.Failure != nil {
-				class = got.Failure.Class
-			}
-			t.Logf("verdict %s; rate %v; broke %t; failure %q", rep.Verdict, got.Rate, got.Broke, class)
+			t.Logf("verdict %s; rate %v; broke %t; failure %+v", rep.Verdict, got.Rate, got.Broke, got.Failure)
 			if rep.Verdict == report.Invalid || rep.Verdict == report.Inconclusive {
 				return // the host was busy with something else, and the report says so
 			}
 			if got.Broke != (c.class != "") {
 				t.Errorf("broke: %t\n%s", got.Broke, out)
 			}
-			if got.Broke && class != c.class && class != signature.Unknown {
-				t.Errorf("failure %q, want %q\n%s", class, c.class, out)
+			if got.Failure != nil && got.Failure.Certainty == signature.Shown && got.Failure.Class != c.class {
+				t.Errorf("failure %+v, want %q\n%s", got.Failure, c.class, out)
 			}
 			if r := got.Rate; c.capacity > 0 && (r == nil || math.Abs(*r-c.capacity) > 2) {
 				t.Errorf("capacity %v, the limiter is set to %g/s\n%s", r, c.capacity, out)

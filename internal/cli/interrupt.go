@@ -7,6 +7,10 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/record"
 )
 
 // errInterrupted is the cause of a context that the user has cancelled.
@@ -19,8 +23,9 @@ type interrupts struct {
 
 	mu    sync.Mutex
 	phase interruptPhase
-	dir   string // the record of the run
-	seen  int    // signals during the run
+	w     *record.Writer // of the run
+	seen  int            // signals during the run
+	alone bool           // nobody reads the output any more
 }
 
 // interruptPhase says what an interrupt finds.
@@ -33,13 +38,16 @@ const (
 )
 
 // interruptible returns a context that the first interrupt of a run cancels, so that the run can undo its changes and
-// write a partial report. All other interrupts end the process. stop restores the signals.
+// write a partial report. All other interrupts end the process. A reader of the output that goes away ends nothing:
+// what is written to it is lost, and the record says so. stop restores the signals.
 func (a *app) interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in := &interrupts{app: a, cancel: cancel}
 	a.interrupts = in
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	pipes := make(chan os.Signal, 1) // not ignored: children would inherit that
+	signal.Notify(pipes, syscall.SIGPIPE)
 	done := make(chan struct{})
 	owner := make(chan struct{})
 	go func() {
@@ -50,11 +58,14 @@ func (a *app) interruptible(ctx context.Context) (_ context.Context, stop func()
 				return
 			case s := <-signals:
 				in.take(s)
+			case <-pipes:
+				in.noteLostReader()
 			}
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		signal.Stop(pipes)
 		close(done)
 		<-owner
 		cancel(nil)
@@ -68,7 +79,7 @@ func (in *interrupts) take(s os.Signal) {
 	case in.phase == beforeRun:
 		in.tell("\ntare: %s: stopped before the run; nothing was measured\n", s)
 	case in.phase == afterRun:
-		in.tell("\ntare: %s: stopped after the run. Next: tare report %s\n", s, in.dir)
+		in.tell("\ntare: %s: stopped after the run. Next: tare report %s\n", s, in.w.Dir())
 	case in.seen == 0:
 		in.seen++
 		in.tell("\ntare: %s: undoing all changes and writing a partial report; a second interrupt stops immediately\n", s)
@@ -76,18 +87,42 @@ func (in *interrupts) take(s os.Signal) {
 		in.mu.Unlock()
 		return
 	default:
-		in.tell("\ntare: stopped immediately; nothing was undone. Next: tare undo %s\n", in.dir)
+		in.tell("\ntare: stopped immediately; nothing was undone. Next: tare undo %s\n", in.w.Dir())
 	}
 	os.Exit(ExitInterrupted)
 }
 
-// begin says that the run whose record is in dir begins. The returned function says that it has ended.
-func (in *interrupts) begin(dir string) (end func()) {
+// begin says that the run with this record begins. The returned function says that it has ended.
+func (in *interrupts) begin(w *record.Writer) (end func()) {
 	set := func(p interruptPhase) {
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		in.phase, in.dir = p, dir
+		in.phase, in.w = p, w
 	}
 	set(duringRun)
 	return func() { set(afterRun) }
+}
+
+// noteLostReader writes into the record, once, that nobody reads tare's output any more. A pipe to a program of the
+// target may have broken instead.
+func (in *interrupts) noteLostReader() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.phase != duringRun || in.alone || !isUnread(in.Stdout) && !isUnread(in.Stderr) {
+		return
+	}
+	in.alone = true
+	// A record that cannot be written ends the run by itself.
+	_ = in.w.Note(record.Note{Text: "the program that read tare's output ended during the run, which went on"})
+}
+
+// isUnread reports whether a stream is a pipe that nobody reads.
+func isUnread(stream any) bool {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return false
+	}
+	poll := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLOUT}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n == 1 && poll[0].Revents&unix.POLLERR != 0
 }

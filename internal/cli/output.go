@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -8,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
+	"tare/internal/files"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/term"
@@ -139,7 +143,7 @@ func (a *app) report(dir string, outs []output) (*record.Record, error) {
 	}
 	name := filepath.Join(dir, pageFile)
 	// The report has been written: a read-only folder, such as one in an archive, is no reason to fail.
-	if err := a.write(output{file: name, encode: report.HTML}, rep); err != nil {
+	if err := writeInto(dir, pageFile, func(w io.Writer) error { return report.HTML(w, rep) }); err != nil {
 		a.tell("tare: cannot write the page: %v\n", err)
 	} else {
 		a.tell("page    %s\n", name)
@@ -169,11 +173,33 @@ func (a *app) write(o output, rep *report.Report) error {
 		if columns, ok := term.Columns(a.Stdout); ok {
 			style.Width = min(columns, report.Width)
 		}
-		return style.Text(a.Stdout, rep)
+		return unlessUnread(style.Text(a.Stdout, rep))
 	case o.file == "":
-		return o.encode(a.Stdout, rep)
+		return unlessUnread(o.encode(a.Stdout, rep))
 	}
 	return writeFile(o.file, func(w io.Writer) error { return o.encode(w, rep) })
+}
+
+// writeInto writes a file into a record's folder, which must be this user's: another user's could hold a link of that
+// name.
+func writeInto(dir, name string, encode func(io.Writer) error) error {
+	var text bytes.Buffer
+	if err := encode(&text); err != nil {
+		return err
+	}
+	folder, err := files.At(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Write(name, text.Bytes()), folder.Close())
+}
+
+// unlessUnread returns err, except where it says that the reader of the output has ended: head needs no more lines.
+func unlessUnread(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 func writeFile(name string, encode func(io.Writer) error) error {

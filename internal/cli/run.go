@@ -307,7 +307,7 @@ func (a *app) carryOut(ctx context.Context, s *execution) (err error) {
 		return failed(err)
 	}
 	defer unlock()
-	defer a.interrupts.begin(dir)()
+	defer a.interrupts.begin(s.w)()
 	v := term.New(a.Stderr, a.Getenv)
 	defer v.Close()
 	req := request(s.e, s.seed)

@@ -25,7 +25,7 @@ func (a *app) windows(dir string, rec *record.Record, rep *report.Report) {
 		}
 		name := windowsFile(n)
 		n++
-		if err := writeFile(filepath.Join(dir, name),
+		if err := writeInto(dir, name,
 			func(w io.Writer) error { return report.WriteWindows(w, moments) }); err != nil {
 			a.tell("tare: cannot write the windows: %v\n", err)
 			continue

@@ -163,14 +163,14 @@ func (s *process) adopt(program string, pids map[string]int) error {
 		if pid <= 1 || pid == os.Getpid() {
 			return fmt.Errorf("it says that %q is process %d, which it has not started", name, pid)
 		}
-		ticks, err := proc.StartTicks(pid)
+		id, err := proc.Identify(pid)
 		if err != nil {
 			return fmt.Errorf("it says that %q is process %d: %w", name, pid, err)
 		}
 		if isAncestor(pid) {
 			return fmt.Errorf("it says that %q is process %d, below which tare itself runs", name, pid)
 		}
-		s.pids[name] = proc.ID{PID: pid, StartTicks: ticks}
+		s.pids[name] = id
 	}
 	return nil
 }

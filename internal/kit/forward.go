@@ -23,7 +23,7 @@ func unseen(root fs.FS, addr netip.AddrPort, env area.Env) []area.Finding {
 	if env.Limit != nil || !addr.Addr().IsLoopback() {
 		return nil
 	}
-	_, _, err := probe.Listener(root, addr.Port())
+	_, _, err := probe.Listener(root, addr)
 	if err == nil || errors.Is(err, probe.ErrSeveral) {
 		return nil
 	}
@@ -34,7 +34,7 @@ func unseen(root fs.FS, addr netip.AddrPort, env area.Env) []area.Finding {
 	if !errors.Is(err, fs.ErrPermission) {
 		return []area.Finding{f}
 	}
-	owner := probe.OwnerOf(root, addr.Port())
+	owner := probe.OwnerOf(root, addr)
 	who := usersNamed(owner.UIDs)
 	switch {
 	case who == "": // nobody listens there any more

@@ -84,10 +84,11 @@ func (p *Process) Failed() error {
 // ProcessKind is the kind of a Change that is a process.
 const ProcessKind = "process"
 
-// ProcessChange returns a process as a Change: its pid with its start time, which detects that the pid was reused.
+// ProcessChange returns a process as a Change: its pid with its start time and the boot, which detect that the pid was
+// reused.
 func ProcessChange(of, id string, p proc.ID) area.Change {
 	return area.Change{Area: of, Kind: ProcessKind, ID: id, Data: map[string]string{
-		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10),
+		"pid": strconv.Itoa(p.PID), "start_ticks": strconv.FormatUint(p.StartTicks, 10), "boot": p.Boot,
 	}}
 }
 
@@ -101,7 +102,7 @@ func KillProcess(c area.Change) error {
 	if err != nil {
 		return fmt.Errorf("start_ticks: %w", err)
 	}
-	_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks})
+	_, err = proc.KillStale(proc.ID{PID: pid, StartTicks: ticks, Boot: c.Data["boot"]})
 	return err
 }
 

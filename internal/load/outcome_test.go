@@ -47,6 +47,7 @@ func once(text string) func(net.Conn) {
 // Both engines must say the same about the same servers.
 func TestOutcomes(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	const long = 3 << 20
 	for name, c := range map[string]struct {
 		talk   func(net.Conn)

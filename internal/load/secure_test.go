@@ -289,6 +289,7 @@ func TestTLSBytes(t *testing.T) {
 // What a target sends over TLS ends calls alike on both engines.
 func TestTLSRecords(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	large := "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + string(bytes.Repeat([]byte("x"), 200_000))
 	for name, c := range map[string]struct {
 		answer func(f *forger) (goesOn bool)

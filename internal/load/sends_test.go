@@ -89,6 +89,7 @@ func TestNoFloodAfterTheGeneratorStalled(t *testing.T) {
 // TestNoFloodAfterTheTargetStalled: calls that waited for a connection do not all go when the target is there again.
 func TestNoFloodAfterTheTargetStalled(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		var until atomic.Int64
 		srv := newTarget(t, requests(func(c net.Conn, _ *http.Request) bool {

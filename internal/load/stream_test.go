@@ -150,6 +150,7 @@ func TestPoolGrowsSlowly(t *testing.T) {
 // another.
 func TestCoordinatedOmission(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	const period, stall, length, rate = time.Second, 200 * time.Millisecond, 2 * time.Second, 500
 	// Alone: event loops have priority, and five of them leave little of two processors to the targets.
 	eachEngineAlone(t, func(t *testing.T, set func(*Config)) {

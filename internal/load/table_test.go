@@ -132,6 +132,7 @@ func TestCausesAreBounded(t *testing.T) {
 // Take, again and again from within a segment, loses no call and counts none twice.
 func TestTakeWithinASegment(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
 		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.KeepCalls = false })
 		var in, calls uint64

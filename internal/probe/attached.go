@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -78,7 +79,7 @@ func (a *Attached) resolve(root fs.FS) error {
 	if a.Port == 0 {
 		return fmt.Errorf("process %d: %w", a.PID, ErrGone)
 	}
-	at, err := findListener(root, a.Port, a.Root == nil)
+	at, err := findListener(root, netip.AddrPortFrom(netip.Addr{}, a.Port), a.Root == nil)
 	if err != nil {
 		return fmt.Errorf("find the process that listens on port %d: %w", a.Port, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -362,17 +363,17 @@ func TestListenerOfARealSocket(t *testing.T) {
 			continue
 		}
 		defer func() { _ = ln.Close() }()
-		pid, start, err := probe.Listener(nil, uint16(ln.Addr().(*net.TCPAddr).Port))
+		pid, start, err := probe.Listener(nil, ln.Addr().(*net.TCPAddr).AddrPort())
 		if err != nil || pid != self.PID || start != self.StartTicks {
 			t.Errorf("%s: %d, %d, %v; want %+v", address, pid, start, err, self)
 		}
 	}
 	child := startServer(t, 0, 0)
-	if pid, _, err := probe.Listener(nil, child.port); err != nil || pid != child.cmd.Process.Pid {
+	if pid, _, err := probe.Listener(nil, netip.AddrPortFrom(netip.Addr{}, child.port)); err != nil || pid != child.cmd.Process.Pid {
 		t.Errorf("a child: %d, %v; want %d", pid, err, child.cmd.Process.Pid)
 	}
 	child.end()
-	if _, _, err := probe.Listener(nil, child.port); !errors.Is(err, probe.ErrGone) {
+	if _, _, err := probe.Listener(nil, netip.AddrPortFrom(netip.Addr{}, child.port)); !errors.Is(err, probe.ErrGone) {
 		t.Errorf("an ended child: %v, want ErrGone", err)
 	}
 	if _, err := probe.ByPID(child.cmd.Process.Pid); !errors.Is(err, probe.ErrGone) {
@@ -383,7 +384,7 @@ func TestListenerOfARealSocket(t *testing.T) {
 // TestListenerInAnotherNetwork: what a container listens on is not ours, and the error says whose it is.
 func TestListenerInAnotherNetwork(t *testing.T) {
 	child := startServer(t, 0, syscall.CLONE_NEWNET)
-	_, _, err := probe.Listener(nil, child.port)
+	_, _, err := probe.Listener(nil, netip.AddrPortFrom(netip.Addr{}, child.port))
 	if !errors.Is(err, probe.ErrGone) ||
 		!strings.Contains(err.Error(), fmt.Sprintf("process %d ", child.cmd.Process.Pid)) {
 		t.Errorf("%v, want ErrGone and the process %d", err, child.cmd.Process.Pid)

@@ -1,9 +1,12 @@
 package probe
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path"
 	"slices"
@@ -30,18 +33,18 @@ var forwarders = []string{
 	"telepresence",
 }
 
-// Listener finds the process that listens on a TCP port, IPv4 or IPv6, in tare's network namespace. If processes share
-// a socket, it is the ancestor of the others, except a service manager that also holds the socket, and except tare
+// Listener finds the process that a connection to the TCP address at reaches in tare's network namespace; without an
+// address, the one that listens on the port, under any address. If processes share a socket, it is the ancestor of the others, except a service manager that also holds the socket, and except tare
 // itself. startTicks is the process's start (proc_pid_stat(5), field 22): it differs for a later process with the same
 // number.
 //
 // The error wraps ErrGone when nothing listens here (and names a process that listens in another network namespace, if
 // one is visible), ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other
 // users' processes may not be looked at, ErrForwarder when a proxy such as docker-proxy listens, and ErrSeveral.
-func Listener(root fs.FS, port uint16) (pid int, startTicks uint64, err error) {
-	h, err := findListener(rootFS(root), port, root == nil)
+func Listener(root fs.FS, at netip.AddrPort) (pid int, startTicks uint64, err error) {
+	h, err := findListener(rootFS(root), at, root == nil)
 	if err != nil {
-		return 0, 0, fmt.Errorf("find the process that listens on port %d: %w", port, err)
+		return 0, 0, fmt.Errorf("find the process that listens on port %d: %w", at.Port(), err)
 	}
 	return h.pid, h.start, nil
 }
@@ -60,13 +63,17 @@ func (h holder) stillHeld(root fs.FS) bool {
 	return err == nil && link == h.link
 }
 
-func findListener(root fs.FS, port uint16, live bool) (holder, error) {
-	links := listening(root, "proc/self/net/", port)
+func findListener(root fs.FS, at netip.AddrPort, live bool) (holder, error) {
+	links := listening(root, "proc/self/net/", at)
 	if len(links) == 0 {
-		return holder{}, nobodyListens(root, port)
+		return holder{}, nobodyListens(root, at)
 	}
 	found, refused := holders(root, links)
-	if len(found) == 0 {
+	seen := map[string]bool{}
+	for _, h := range found {
+		seen[h.link] = true
+	}
+	if len(seen) < len(links) { // what is not seen may be what a connection reaches
 		if refused > 0 {
 			return holder{}, fmt.Errorf("the descriptors of %d processes may not be read (run as root, or as the target's "+
 				"user): %w", refused, fs.ErrPermission)
@@ -74,6 +81,8 @@ func findListener(root fs.FS, port uint16, live bool) (holder, error) {
 		return holder{}, fmt.Errorf("it runs in another container or namespace of processes: %w: give its control group",
 			ErrHidden)
 	}
+	// A process may have several of the sockets open.
+	found = slices.CompactFunc(found, func(a, b holder) bool { return a.pid == b.pid })
 	h, err := pickServer(root, found, live)
 	if err != nil {
 		return holder{}, err
@@ -88,24 +97,60 @@ func forwarderError(name string, pid int) error {
 	return fmt.Errorf("%s (process %d): %w: give the server's own process", name, pid, ErrForwarder)
 }
 
-// listening returns the links "socket:[inode]" of the sockets in state LISTEN on port, from the tables in a directory
-// such as "proc/self/net/" (proc_net_tcp: sl local_address rem_address st tx:rx tr:tm retrnsmt uid timeout inode).
-func listening(root fs.FS, dir string, port uint16) map[string]bool {
+// listening returns the links "socket:[inode]" of the sockets that a connection to the address may reach, from the
+// tables in a directory such as "proc/self/net/".
+func listening(root fs.FS, dir string, at netip.AddrPort) map[string]bool {
 	links := make(map[string]bool)
-	for _, name := range []string{"tcp", "tcp6"} {
-		for _, s := range parseListeners(readText(root, dir+name), port) {
-			links["socket:["+s.inode+"]"] = true
-		}
+	for _, s := range reached(root, dir, at) {
+		links["socket:["+s.inode+"]"] = true
 	}
 	return links
+}
+
+// reached returns the listening sockets that a connection to the address may reach: those with that address, or else
+// those without one; without an address, all of the port.
+func reached(root fs.FS, dir string, at netip.AddrPort) []listeningSocket {
+	all := slices.Concat(parseListeners(readText(root, dir+"tcp"), at.Port()),
+		parseListeners(readText(root, dir+"tcp6"), at.Port()))
+	if !at.Addr().IsValid() {
+		return all
+	}
+	with := func(is func(netip.Addr) bool) (some []listeningSocket) {
+		for _, s := range all {
+			if is(s.addr) {
+				some = append(some, s)
+			}
+		}
+		return some
+	}
+	if exact := with(func(a netip.Addr) bool { return a == at.Addr().Unmap().WithZone("") }); len(exact) > 0 {
+		return exact
+	}
+	return with(netip.Addr.IsUnspecified)
 }
 
 // A listeningSocket is one of a table of sockets; uid is the user who made it.
 type listeningSocket struct {
 	inode string
 	uid   int
+	addr  netip.Addr
 }
 
+// parseAddr reads an address of a table of sockets: 32-bit words in the byte order of this machine.
+func parseAddr(text string) (netip.Addr, bool) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b)%4 != 0 {
+		return netip.Addr{}, false
+	}
+	for i := 0; i < len(b); i += 4 {
+		binary.NativeEndian.PutUint32(b[i:], binary.BigEndian.Uint32(b[i:]))
+	}
+	a, ok := netip.AddrFromSlice(b)
+	return a.Unmap(), ok
+}
+
+// parseListeners returns the sockets in state LISTEN on the port (proc_net_tcp: sl local_address rem_address st tx:rx
+// tr:tm retrnsmt uid timeout inode).
 func parseListeners(text string, port uint16) (out []listeningSocket) {
 	const listen, state, uid, inode = "0A", 3, 7, 9
 	want := fmt.Sprintf(":%04X", port)
@@ -116,8 +161,9 @@ func parseListeners(text string, port uint16) (out []listeningSocket) {
 		}
 		n, ok := parseNumber(f[inode])
 		user, err := strconv.Atoi(f[uid])
-		if ok && n > 0 && err == nil {
-			out = append(out, listeningSocket{f[inode], user})
+		addr, isAddr := parseAddr(strings.TrimSuffix(f[1], want))
+		if ok && n > 0 && err == nil && isAddr {
+			out = append(out, listeningSocket{f[inode], user, addr})
 		}
 	}
 	return out
@@ -125,7 +171,7 @@ func parseListeners(text string, port uint16) (out []listeningSocket) {
 
 // nobodyListens returns the error for a port without a listener. It names a process that listens in another visible
 // network namespace, if any.
-func nobodyListens(root fs.FS, port uint16) error {
+func nobodyListens(root fs.FS, at netip.AddrPort) error {
 	ours, err := fs.ReadLink(root, "proc/self/ns/net")
 	if err != nil {
 		return fmt.Errorf("nobody listens there: %w", ErrGone)
@@ -138,7 +184,7 @@ func nobodyListens(root fs.FS, port uint16) error {
 			continue
 		}
 		looked[ns] = true
-		links := listening(root, dir+"/net/", port)
+		links := listening(root, dir+"/net/", at)
 		if len(links) == 0 {
 			continue
 		}
@@ -184,7 +230,6 @@ func holders(root fs.FS, links map[string]bool) (found []holder, refused int) {
 			if s, err := parseStat(readText(root, dir+"/stat")); err == nil {
 				found = append(found, holder{pid: pid, start: s.start, fd: name, link: link})
 			}
-			break
 		}
 	}
 	return found, refused

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ var listeners = []struct {
 
 func TestListenerFixtures(t *testing.T) {
 	for _, c := range listeners {
-		pid, start, err := Listener(c.build(fstest.MapFS{}), 6969)
+		pid, start, err := Listener(c.build(fstest.MapFS{}), netip.AddrPortFrom(netip.Addr{}, 6969))
 		if c.pid != 0 {
 			if err != nil || pid != c.pid || start != uint64(1000+pid) {
 				t.Errorf("%s: %d, %d, %v; want %d", c.name, pid, start, err, c.pid)
@@ -157,6 +158,42 @@ func TestListenerFixtures(t *testing.T) {
 		}
 		if err == nil || (c.want != nil && !errors.Is(err, c.want)) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %d, %v; want %v that says %q", c.name, pid, err, c.want, c.says)
+		}
+	}
+}
+
+// TestListenerOfAnAddress: a process that listens on the same port of another address is not the one that a connection
+// reaches, and where one of those that may be reached is hidden, none is named.
+func TestListenerOfAnAddress(t *testing.T) {
+	const other, all4, all6 = "0200007F:1B39", "00000000:1B39", "00000000000000000000000000000000:1B39"
+	for _, c := range []struct {
+		name, tcp, tcp6, at string
+		seen                string // the socket that process 50, pdp, has
+		pid                 int
+		want                error
+	}{
+		{"the other is a stranger's", other + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.1:6969", "72", 0, fs.ErrPermission},
+		{"the other is asked", other + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.2:6969", "72", 50, nil},
+		{"exact before all", all4 + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.1:6969", "72", 0, fs.ErrPermission},
+		{"all addresses", all4 + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.2:6969", "72", 50, nil},
+		{"all of both families", "", all6 + " 0A 72", "127.0.0.1:6969", "72", 50, nil},
+		{"IPv6", other + " 0A 73", v6 + " 0A 72", "[::1]:6969", "72", 50, nil},
+		{"one of two that share it is hidden", v4 + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.1:6969", "72", 0, fs.ErrPermission},
+		{"without an address", other + " 0A 72\n" + v4 + " 0A 73", "", "", "72", 0, fs.ErrPermission},
+		{"nobody", other + " 0A 72", "", "127.0.0.1:6969", "72", 0, ErrGone},
+	} {
+		m := fstest.MapFS{}
+		m["proc/self/net/tcp"] = tcpText(strings.FieldsFunc(c.tcp, func(r rune) bool { return r == '\n' })...)
+		m["proc/self/net/tcp6"] = tcpText(strings.FieldsFunc(c.tcp6, func(r rune) bool { return r == '\n' })...)
+		addProcess(m, 50, 1, "pdp", c.seen)
+		addProcess(m, 51, 1, "kubectl", "73")
+		at := netip.AddrPortFrom(netip.Addr{}, 6969)
+		if c.at != "" {
+			at = netip.MustParseAddrPort(c.at)
+		}
+		pid, _, err := Listener(refusing{m, "proc/51/fd"}, at)
+		if pid != c.pid || !errors.Is(err, c.want) {
+			t.Errorf("%s: %d, %v; want %d, %v", c.name, pid, err, c.pid, c.want)
 		}
 	}
 }

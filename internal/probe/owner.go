@@ -2,6 +2,7 @@ package probe
 
 import (
 	"io/fs"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,23 +17,21 @@ type Owner struct {
 	Forwarders []Found
 }
 
-// OwnerOf returns the owner of a TCP port of tare's network namespace. It knows the programs of other users by their
+// OwnerOf returns the owner of a TCP address in tare's network namespace. It knows the programs of other users by their
 // names and arguments, which every user may read unless /proc is mounted with hidepid. It has no UIDs if nobody
 // listens.
-func OwnerOf(root fs.FS, port uint16) Owner {
+func OwnerOf(root fs.FS, at netip.AddrPort) Owner {
 	root = rootFS(root)
 	var o Owner
-	for _, name := range []string{"tcp", "tcp6"} {
-		for _, s := range parseListeners(readText(root, "proc/self/net/"+name), port) {
-			if !slices.Contains(o.UIDs, s.uid) {
-				o.UIDs = append(o.UIDs, s.uid)
-			}
+	for _, s := range reached(root, "proc/self/net/", at) {
+		if !slices.Contains(o.UIDs, s.uid) {
+			o.UIDs = append(o.UIDs, s.uid)
 		}
 	}
 	slices.Sort(o.UIDs)
 	for _, pid := range pids(root) {
 		if name := comm(root, pid); slices.Contains(forwarders, name) && mayHold(root, pid, name, o.UIDs) {
-			if arguments := argumentsOf(root, pid); forwards(name, arguments, port) {
+			if arguments := argumentsOf(root, pid); forwards(name, arguments, at.Port()) {
 				o.Forwarders = append(o.Forwarders, Found{PID: pid, Command: name})
 			}
 		}

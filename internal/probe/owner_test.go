@@ -2,6 +2,7 @@ package probe
 
 import (
 	"io/fs"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestOwnerOf(t *testing.T) {
 		uid := strconv.Itoa(c.uid)
 		m["proc/50/status"] = text("Name:\tx\nUid:\t" + strings.Join([]string{uid, uid, uid, uid}, "\t") + "\n")
 		m["proc/50/cmdline"] = text(strings.ReplaceAll(c.arguments, " ", "\x00") + "\x00")
-		o := OwnerOf(ordinary{m, map[int]bool{50: c.visible}}, 6969)
+		o := OwnerOf(ordinary{m, map[int]bool{50: c.visible}}, netip.AddrPortFrom(netip.Addr{}, 6969))
 		if len(o.UIDs) != 1 || o.UIDs[0] != socketOwner {
 			t.Errorf("%s: users %v", c.name, o.UIDs)
 		}
@@ -72,11 +73,11 @@ func TestOwnerIsRoot(t *testing.T) {
 	for _, pid := range []string{"50", "51"} {
 		m["proc/"+pid+"/status"] = text("Uid:\t107\t107\t107\t107\n")
 	}
-	o := OwnerOf(ordinary{MapFS: m}, 6969)
+	o := OwnerOf(ordinary{MapFS: m}, netip.AddrPortFrom(netip.Addr{}, 6969))
 	if len(o.UIDs) != 1 || o.UIDs[0] != 0 || len(o.Forwarders) != 1 || o.Forwarders[0].PID != 50 {
 		t.Errorf("%+v, want root and stunnel4", o)
 	}
-	if o := OwnerOf(ordinary{MapFS: m}, 6970); len(o.UIDs) != 0 {
+	if o := OwnerOf(ordinary{MapFS: m}, netip.AddrPortFrom(netip.Addr{}, 6970)); len(o.UIDs) != 0 {
 		t.Errorf("nobody listens there: %+v", o)
 	}
 }

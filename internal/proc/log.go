@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"tare/internal/files"
 )
 
 const (
@@ -25,7 +27,7 @@ func (l *childLog) open(path string) error {
 	if path == "" {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := files.Append(path)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}

@@ -56,10 +56,11 @@ type Spec struct {
 	Born func(ID) error
 }
 
-// ID names a process uniquely: a pid may be reused, a pid with its start time may not.
+// ID names a process uniquely: a pid may be reused, and a pid with its start time may be after another boot.
 type ID struct {
 	PID        int    `json:"pid"`
-	StartTicks uint64 `json:"start_ticks"` // clock ticks from boot, field 22 of /proc/PID/stat
+	StartTicks uint64 `json:"start_ticks"`    // clock ticks from boot, field 22 of /proc/PID/stat
+	Boot       string `json:"boot,omitempty"` // the kernel's id of the boot; empty: written by an earlier tare
 }
 
 // Child is a started process. Its methods may be called from any goroutine.
@@ -121,11 +122,11 @@ func Start(ctx context.Context, spec Spec) (*Child, error) {
 // configure does everything that must precede the child's work: it reads its identity, adds it to the control group,
 // journals it, and sends the config.
 func (c *Child) configure(config []byte) error {
-	ticks, err := StartTicks(c.PID)
+	id, err := Identify(c.PID)
 	if err != nil {
 		return c.exitOr(fmt.Errorf("read start time: %w", err))
 	}
-	c.StartTicks = ticks
+	c.ID = id
 	if c.spec.Cgroup != nil {
 		if err := c.spec.Cgroup.Add(c.PID); err != nil {
 			return err

@@ -2,11 +2,14 @@ package proc
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,6 +22,49 @@ const reapWithin = 5 * time.Second
 // StartTicks returns the start time of a process in clock ticks since boot (field 22 of /proc/PID/stat,
 // proc_pid_stat(5)). The error is fs.ErrNotExist when there is no such process.
 func StartTicks(pid int) (uint64, error) { return statOf(pid, fieldStart) }
+
+// Identify returns the identity of a process that runs. The error is fs.ErrNotExist when there is no such process.
+func Identify(pid int) (ID, error) {
+	ticks, err := StartTicks(pid)
+	if err != nil {
+		return ID{}, err
+	}
+	boot, err := bootID()
+	return ID{PID: pid, StartTicks: ticks, Boot: boot}, err
+}
+
+// bootID returns the kernel's random id of this boot (random(4)).
+var bootID = sync.OnceValues(func() (string, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text)), err
+})
+
+// Open returns a pidfd of the process, which never refers to another; ok is false when it has ended.
+func (id ID) Open() (fd int, ok bool, err error) {
+	if id.PID <= 1 || id.StartTicks == 0 {
+		return -1, false, fmt.Errorf("pid %d with start time %d does not identify a process", id.PID, id.StartTicks)
+	}
+	// The pidfd is opened before the start time is read: from then on it cannot refer to another process.
+	fd, err = unix.PidfdOpen(id.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return -1, false, nil
+	}
+	if err != nil {
+		return -1, false, fmt.Errorf("process %d: %w", id.PID, err)
+	}
+	now, err := Identify(id.PID)
+	if id.Boot == "" {
+		now.Boot = ""
+	}
+	if err == nil && now == id {
+		return fd, true, nil
+	}
+	_ = unix.Close(fd) // nothing to lose
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return -1, false, err
+}
 
 // Fields of /proc/PID/stat, counted from 1 as in proc_pid_stat(5).
 const (
@@ -57,32 +103,50 @@ func statField(stat []byte, field int) (uint64, error) {
 // its pid now belongs to another, it does nothing and killed is false. It may be called twice, and from a process that
 // is not the parent.
 func KillStale(id ID) (killed bool, err error) {
-	if id.PID <= 1 || id.StartTicks == 0 {
-		return false, fmt.Errorf("kill stale process: pid %d with start time %d does not identify a process", id.PID,
-			id.StartTicks)
-	}
-	// The pidfd is opened before the start time is read: from then on it cannot refer to another process.
-	fd, err := unix.PidfdOpen(id.PID, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return false, nil
-	}
+	fd, ok, err := id.Open()
 	if err != nil {
-		return false, fmt.Errorf("kill stale process %d: %w", id.PID, err)
+		return false, fmt.Errorf("kill stale process: %w", err)
+	}
+	if !ok {
+		return false, nil
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing to lose
-	ticks, err := StartTicks(id.PID)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("kill stale process: %w", err)
-	case ticks != id.StartTicks:
-		return false, nil
-	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return false, fmt.Errorf("kill stale process %d: %w", id.PID, err)
 	}
 	return true, awaitEnd(fd, id.PID)
+}
+
+// lookEvery is the interval at which a wait for a process checks its context.
+const lookEvery = 100 * time.Millisecond
+
+// Terminate sends SIGTERM and waits until the process or ctx has ended; neither is an error.
+func Terminate(ctx context.Context, id ID) error {
+	fd, ok, err := id.Open()
+	if err != nil || !ok {
+		return err
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing to lose
+	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("end process %d: %w", id.PID, err)
+	}
+	for ctx.Err() == nil {
+		if over, err := ended(fd, lookEvery); over || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Alive reports whether the process still runs; a zombie does not.
+func (id ID) Alive() bool {
+	fd, ok, err := id.Open()
+	if err != nil || !ok {
+		return false
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing to lose
+	over, err := ended(fd, 0)
+	return err == nil && !over
 }
 
 // KillWhere kills the processes for which is returns true, except this one, and waits for their end. is may be called
@@ -99,29 +163,32 @@ func KillWhere(is func(pid int) bool) error {
 			continue
 		}
 		// The start time is read first, so that KillStale kills no later process with this pid.
-		ticks, err := StartTicks(pid)
-		if err != nil || !is(pid) {
+		id, err := Identify(pid)
+		if err != nil || pid == 1 || !is(pid) {
 			continue
 		}
-		_, err = KillStale(ID{PID: pid, StartTicks: ticks})
+		_, err = KillStale(id)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// awaitEnd waits until the process behind a pidfd has ended: the descriptor then becomes readable.
+// awaitEnd waits until the process behind a pidfd has ended.
 func awaitEnd(fd, pid int) error {
-	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	for {
-		n, err := unix.Poll(poll, int(reapWithin/time.Millisecond))
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return fmt.Errorf("wait for process %d: %w", pid, err)
-		case n == 0:
-			return fmt.Errorf("process %d was killed but has not ended within %v", pid, reapWithin)
-		default:
-			return nil
+	for left := reapWithin; left > 0; left -= lookEvery {
+		if over, err := ended(fd, lookEvery); over || err != nil {
+			return err
 		}
 	}
+	return fmt.Errorf("process %d was killed but has not ended within %v", pid, reapWithin)
+}
+
+// ended reports whether the process behind a pidfd ends within d: the descriptor then becomes readable.
+func ended(fd int, d time.Duration) (bool, error) {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, int(d/time.Millisecond))
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return false, fmt.Errorf("wait for a process: %w", err)
+	}
+	return n > 0, nil
 }

@@ -7,28 +7,33 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"tare/area"
 	"tare/internal/clock"
+	"tare/internal/files"
 )
 
 // appendTo opens the record in dir so that a new process can continue the run. It cuts off a torn last line and writes
 // a warning.
 func appendTo(dir string, c clock.Clock, by resumption) (*Writer, error) {
-	path := filepath.Join(dir, JournalFile)
-	dropped, err := mendTail(path)
+	folder, err := files.At(dir)
 	if err != nil {
 		return nil, fmt.Errorf("append to record: %w", err)
 	}
-	if _, err := mendTail(filepath.Join(dir, LatencyFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("append to record: %w", err)
+	dropped, err := mendTail(folder, JournalFile)
+	if err == nil {
+		if _, err = mendTail(folder, LatencyFile); errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
+	var f *os.File
+	if err == nil {
+		f, err = folder.Open(JournalFile, os.O_WRONLY|os.O_APPEND)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("append to record: %w", err)
+		return nil, errors.Join(fmt.Errorf("append to record: %w", err), folder.Close())
 	}
-	w := newWriter(dir, f, c)
+	w := newWriter(folder, f, c)
 	w.run = nameOf(by.ID)
 	if err := w.put(KindResume, by); err != nil {
 		return nil, errors.Join(err, w.Close())
@@ -70,8 +75,8 @@ func (r *Record) goOn(key Key, c clock.Clock, by resumption) (*Writer, error) {
 }
 
 // mendTail makes the file end with a complete line: it adds a missing line break, and cuts off a torn line.
-func mendTail(path string) (dropped int, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+func mendTail(folder *files.Folder, name string) (dropped int, err error) {
+	f, err := folder.Open(name, os.O_RDWR)
 	if err != nil {
 		return 0, err
 	}

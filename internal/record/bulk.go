@@ -70,8 +70,7 @@ func (w *Writer) callsFile(key trialKey) (*os.File, error) {
 
 func (w *Writer) newCallsFile() (*os.File, error) {
 	for i := 0; ; i++ {
-		name := filepath.Join(w.dir, fmt.Sprintf("calls-%04d.bin", i))
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+		f, err := w.folder.Open(fmt.Sprintf("calls-%04d.bin", i), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND)
 		if err == nil || !errors.Is(err, os.ErrExist) {
 			return f, err
 		}
@@ -137,7 +136,7 @@ func encodeCells(base Interval, operations []string, cells []load.Cell) (lines [
 
 func (w *Writer) appendLatency(lines []byte, start time.Time) (at int64, err error) {
 	if w.latency == nil {
-		f, err := os.OpenFile(filepath.Join(w.dir, LatencyFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		f, err := w.folder.Open(LatencyFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND)
 		if err != nil {
 			return 0, err
 		}

@@ -8,23 +8,24 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"tare/area"
 	"tare/internal/clock"
+	"tare/internal/files"
 )
 
 // A Writer appends to a record. Its methods may be called from several goroutines. After a failed write it writes
 // nothing more, so that no line follows a torn one, and returns that failure from then on.
 type Writer struct {
-	dir   string
-	clock clock.Clock
-	key   Key
-	id    string // of the record, for seals
-	run   string // see Run
+	folder  *files.Folder
+	release func()
+	clock   clock.Clock
+	key     Key
+	id      string // of the record, for seals
+	run     string // see Run
 
 	mu      sync.Mutex
 	err     error
@@ -73,47 +74,52 @@ func Create(results string, h Header, file []byte, c clock.Clock) (*Writer, erro
 		sum := sha256.Sum256(file)
 		h.Experiment.SHA256 = hex.EncodeToString(sum[:])
 	}
-	dir, err := makeFolder(results, Folder(h.Experiment.Name, h.Started))
+	folder, err := makeFolder(results, Folder(h.Experiment.Name, h.Started))
 	if err != nil {
 		return nil, fmt.Errorf("create record: %w", err)
 	}
 	if len(file) > 0 {
-		if err := os.WriteFile(filepath.Join(dir, ExperimentFile), file, 0o600); err != nil {
-			return nil, fmt.Errorf("create record: %w", err)
-		}
+		err = folder.Write(ExperimentFile, file)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, JournalFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	var f *os.File
+	if err == nil {
+		f, err = folder.Open(JournalFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("create record: %w", err)
+		return nil, errors.Join(fmt.Errorf("create record: %w", err), folder.Close())
 	}
-	w := newWriter(dir, f, c)
+	w := newWriter(folder, f, c)
 	h.ID = rand.Text()
 	if h.Seal, err = h.Key.seal(h.ID, string(KindHeader), h); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	w.key, w.id, w.run = h.Key, h.ID, nameOf(h.ID)
-	if err := errors.Join(w.put(KindHeader, h), w.Sync(), syncFolder(dir), syncFolder(results)); err != nil {
+	if err := errors.Join(w.put(KindHeader, h), w.Sync(), folder.Sync(), syncFolder(results)); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
 }
 
-func newWriter(dir string, journal *os.File, c clock.Clock) *Writer {
-	return &Writer{dir: dir, clock: c, journal: journal, calls: map[trialKey]*os.File{}, trials: map[trialKey]openTrial{}}
+// newWriter writes into the folder, which it holds until Close.
+func newWriter(folder *files.Folder, journal *os.File, c clock.Clock) *Writer {
+	return &Writer{
+		folder: folder, release: folder.Hold(), clock: c, journal: journal,
+		calls: map[trialKey]*os.File{}, trials: map[trialKey]openTrial{},
+	}
 }
 
-func makeFolder(results, name string) (string, error) {
+func makeFolder(results, name string) (*files.Folder, error) {
 	if err := os.MkdirAll(results, 0o700); err != nil {
-		return "", err
+		return nil, err
 	}
 	for i := 1; ; i++ {
-		dir := filepath.Join(results, name)
+		numbered := name
 		if i > 1 {
-			dir += fmt.Sprintf("-%d", i)
+			numbered += fmt.Sprintf("-%d", i)
 		}
-		err := os.Mkdir(dir, 0o700)
+		folder, err := files.New(results, numbered)
 		if err == nil || !errors.Is(err, os.ErrExist) || i == 1000 {
-			return dir, err
+			return folder, err
 		}
 	}
 }
@@ -130,7 +136,7 @@ func nameOf(id string) string { return strings.ToLower(id[:nameLength]) }
 func (w *Writer) Run() string { return w.run }
 
 // Dir returns the record's folder.
-func (w *Writer) Dir() string { return w.dir }
+func (w *Writer) Dir() string { return w.folder.Path() }
 
 // Plan writes the plan.
 func (w *Writer) Plan(p Plan) error { return w.put(KindPlan, p) }
@@ -261,7 +267,8 @@ func (w *Writer) Close() error {
 	if w.latency != nil {
 		err = errors.Join(err, w.latency.Close())
 	}
-	err = errors.Join(err, w.journal.Close())
+	w.release()
+	err = errors.Join(err, w.journal.Close(), w.folder.Close())
 	if w.err == nil {
 		w.err = os.ErrClosed
 	}

@@ -48,7 +48,7 @@ func (x *Stage) targetProcessors(t design.Treatment, e *load.Endpoint) (local bo
 	if !isLocal(e.Addr.Addr()) {
 		return false, nil
 	}
-	pid, _, err := probe.Listener(nil, e.Addr.Port())
+	pid, _, err := probe.Listener(nil, e.Addr)
 	if err != nil {
 		return true, nil // in a container, or not accessible
 	}

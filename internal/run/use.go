@@ -26,7 +26,7 @@ func (a *Arm) WatchUse(ctx context.Context) (end func() *limit.Account) {
 	if err != nil || endpoint == nil || !endpoint.Addr.IsValid() || !isLocal(endpoint.Addr.Addr()) {
 		return none
 	}
-	pid, start, err := probe.Listener(nil, endpoint.Addr.Port())
+	pid, start, err := probe.Listener(nil, endpoint.Addr)
 	if err != nil || pid == os.Getpid() { // tare only forwards
 		return none
 	}

@@ -112,6 +112,7 @@ func callAtOnce(t *testing.T, r *Running, n int) map[int]int {
 // TestProxiesRefuse sends each proxy that rejects calls more calls at once than it lets pass.
 func TestProxiesRefuse(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	for name, status := range map[string]int{
 		"nginx-limit-req-nodelay": 429, "nginx-limit-req-delay": 503, "nginx-limit-conn": 503,
 		"haproxy-queue-timeout": 503, "haproxy-stick-table": 429, "haproxy-tarpit": 429,

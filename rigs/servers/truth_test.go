@@ -131,6 +131,7 @@ func (f Fixture) isReal() bool {
 // TestTruthIsCapacity offers each fixture 3 % less and 3 % more than its true capacity, in virtual time.
 func TestTruthIsCapacity(t *testing.T) {
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	for _, f := range All() {
 		if f.proxy != nil || f.isReal() {
 			continue // its limit is in the proxy, or TestWorkIsLimited measures it

@@ -17,6 +17,7 @@ import (
 // than its truth. How much less it does depends on the host, and on a busy one that can be a fraction.
 func TestWorkIsLimited(t *testing.T) {
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	const callers, warmUp, length = 48, 500 * time.Millisecond, 2 * time.Second
 	for _, f := range All() {
 		if f.proxy != nil || !f.isReal() {

@@ -93,6 +93,7 @@ func TestTargetCountsAreReadAgain(t *testing.T) {
 // their warm-up.
 func TestCountsOfAComparisonIncludeWarmUp(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	v := &serverTarget{site: newTestServer(t)}
 	req, open := start(t, &v.exactTarget, run.Blocks{Most: 1})
 	req.Area = openedArea{Area: &v.exactTarget, target: v}

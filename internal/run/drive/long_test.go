@@ -122,6 +122,7 @@ func countsAgree(t *testing.T, trial *record.Trial) {
 
 func TestSoak(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	for name, l := range map[string]run.Load{
 		"fast": {
 			Config: load.Config{Engine: load.Fast, MaxRate: 2000},
@@ -180,6 +181,7 @@ func TestSoak(t *testing.T) {
 // TestSoakSurvivesARestart: a target that restarts in the middle loses calls, and nothing else.
 func TestSoakSurvivesARestart(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	for _, engine := range []load.Engine{load.Fast, load.Std} {
 		t.Run(string(engine), func(t *testing.T) {
 			t.Parallel()
@@ -286,6 +288,7 @@ func TestSoakInterrupted(t *testing.T) {
 // TestSoakAborts: a target that fails for too long ends the soak, which keeps what it measured.
 func TestSoakAborts(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	v := &serverTarget{site: newTestServer(t)}
 	req, open := soakRequest(t, v, run.Load{
 		Config:   load.Config{Timeout: 5 * time.Second, MaxConns: 8, MaxRate: 1000},
@@ -315,6 +318,7 @@ func TestSoakAborts(t *testing.T) {
 // TestSoakRamp: the warm-up of a ramp is at its rate; the ramp itself begins at zero.
 func TestSoakRamp(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	v := &serverTarget{site: newTestServer(t)}
 	req, open := soakRequest(t, v, run.Load{
 		Config: load.Config{Timeout: 5 * time.Second, MaxConns: 8},
@@ -350,6 +354,7 @@ func (hangingProbe) Read(ctx context.Context) ([]metric.Sample, error) {
 // TestHangingProbeDelaysNothing: a probe that hangs has no values, and delays neither the load nor the other probes.
 func TestHangingProbeDelaysNothing(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	v := &serverTarget{site: newTestServer(t)}
 	v.probes = []probe.Probe{hangingProbe{}, serverProbe{v.site}}
 	req, open := soakRequest(t, v, run.Load{

@@ -27,6 +27,7 @@ func (*sleepingTarget) Operations(design.Treatment) ([]load.Operation, error) {
 // one first quarter poor, but not every one.
 func TestAllWorkersRunInTheWindow(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	var poor []string
 	for range 4 {
 		if poor = poorFirstQuarters(t); len(poor) == 0 {

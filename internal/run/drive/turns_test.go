@@ -71,6 +71,7 @@ func TestCallsTakeTurns(t *testing.T) {
 // TestATargetThatHangsInTurns has fewer rounds, the same number in all arms.
 func TestATargetThatHangsInTurns(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	req, open := startHanging(t, 1, run.Load{
 		Config: load.Config{Engine: load.Std, Timeout: 200 * time.Millisecond, MaxConns: 8}, Rate: 200,
 		Turns: &design.Turns{Length: 10 * time.Millisecond, Rounds: 20},

@@ -105,6 +105,7 @@ func recordServed(t *testing.T, c *countingTarget, q design.Question, l run.Load
 // warm-up, and the probes are read in between.
 func TestServedCountsMatchCallsSent(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	c := &countingTarget{}
 	r := recordServed(t, c, design.Compare, run.Load{Rate: 100, Duration: 500 * time.Millisecond})
 	if len(r.Warned) > 0 || len(r.Trials) != 2*len(threeArms) {
@@ -146,6 +147,7 @@ func TestServedCountsMatchCallsSent(t *testing.T) {
 
 func TestServedCountsOfALadderAndASoak(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	for q, l := range map[design.Question]run.Load{
 		design.Capacity: {Rates: []float64{50, 100}, Duration: 300 * time.Millisecond},
 		design.Soak:     {Rate: 100, Duration: 2 * time.Second},
@@ -182,6 +184,7 @@ func TestServedCountsOfALadderAndASoak(t *testing.T) {
 
 func TestServedCountsThatCannotBeRead(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
 	recently := float64(time.Now().Add(time.Hour).Unix())
 	for name, c := range map[string]struct {
 		now     func(int, *area.Served) (*area.Served, error)

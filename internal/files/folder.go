@@ -1,0 +1,246 @@
+// Package files opens, makes, renames and removes what belongs to this user, such that no other user can make it act on
+// something else: it checks what it has opened, and follows no link that another user could have made.
+package files
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Folder is an open folder of this user's that nobody else may write. Its methods take the name of something directly
+// in it, and reach that even if the folder is moved and another put in its place. They follow no link.
+type Folder struct {
+	path string
+	dir  *os.File
+}
+
+// Open opens an existing folder. The error is a *NotOursError where another user could have made it, or could replace it.
+func Open(path string) (*Folder, error) { return open(path, fails) }
+
+// Make opens a folder, and makes it and those on the way, for this user alone, where they are missing.
+func Make(path string) (*Folder, error) { return open(path, makes) }
+
+func open(path string, missing int) (*Folder, error) {
+	dir, err := walk(path, missing)
+	if err != nil {
+		return nil, err
+	}
+	return owned(path, dir)
+}
+
+// owned returns the open folder if it is ours, and closes it otherwise.
+func owned(path string, dir *os.File) (*Folder, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(int(dir.Fd()), &st)
+	switch {
+	case err != nil:
+	case !mine(&st):
+		err = &NotOursError{path, "belongs to another user"}
+	case othersMayWrite(&st):
+		err = &NotOursError{path, "may be written by other users: chmod go-w it once you know that nobody has changed it"}
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &Folder{path, dir}, nil
+}
+
+// At opens the folder at path if it is ours, whoever owns those on the way: another user may put a folder in its place,
+// but not change what is opened.
+func At(path string) (*Folder, error) {
+	dir, err := os.OpenFile(path, unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return owned(path, dir)
+}
+
+// New makes the folder name in the folder parent, for this user alone. Whoever owns parent, what is returned is ours,
+// and stays it. The error is fs.ErrExist where the name is taken.
+func New(parent, name string) (*Folder, error) {
+	at, err := os.Open(parent)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close() //nolint:errcheck // nothing to lose
+	path := filepath.Join(parent, name)
+	if err := unix.Mkdirat(int(at.Fd()), name, 0o700); err != nil {
+		return nil, &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	return in(at, path, name)
+}
+
+// in opens the folder name in an open folder.
+func in(at *os.File, path, name string) (*Folder, error) {
+	fd, err := unix.Openat(int(at.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return owned(path, os.NewFile(uintptr(fd), path))
+}
+
+// Path returns the path under which the folder was opened.
+func (f *Folder) Path() string { return f.path }
+
+// Join returns the path of something in the folder, for messages and for programs that are told of it.
+func (f *Folder) Join(name string) string { return filepath.Join(f.path, name) }
+
+// Close ends the use of the folder.
+func (f *Folder) Close() error { return f.dir.Close() }
+
+// Sync makes the names in the folder durable.
+func (f *Folder) Sync() error { return f.dir.Sync() }
+
+// Make opens a folder in this one, and makes it where it is missing.
+func (f *Folder) Make(name string) (*Folder, error) {
+	if err := f.named(name); err != nil {
+		return nil, err
+	}
+	if err := unix.Mkdirat(f.fd(), name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, &fs.PathError{Op: "mkdir", Path: f.Join(name), Err: err}
+	}
+	return in(f.dir, f.Join(name), name)
+}
+
+// Open opens a regular file of this user's with the flags of os.OpenFile; a new one is for this user alone.
+func (f *Folder) Open(name string, flag int) (*os.File, error) {
+	if err := f.named(name); err != nil {
+		return nil, err
+	}
+	path := f.Join(name)
+	fd, err := unix.Openat(f.fd(), name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, &NotOursError{path, "is a link, which is not followed"}
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	switch {
+	case err != nil:
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = &NotOursError{path, "is not a regular file"}
+	case !mine(&st):
+		err = &NotOursError{path, "belongs to another user"}
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// Read returns the content of a file of at most so many bytes.
+func (f *Folder) Read(name string, most int) ([]byte, error) {
+	file, err := f.Open(name, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("%s has more than %d bytes", file.Name(), most)
+	}
+	return text, errors.Join(err, file.Close())
+}
+
+// Write replaces the content of a file, or makes one, in one step: no reader sees a part of it.
+func (f *Folder) Write(name string, text []byte) error {
+	if err := f.named(name); err != nil {
+		return err
+	}
+	draft := ".new-" + rand.Text()
+	file, err := f.Open(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		if err = unix.Renameat(f.fd(), draft, f.fd(), name); err == nil {
+			return nil
+		}
+		err = &fs.PathError{Op: "rename", Path: f.Join(name), Err: err}
+	}
+	return errors.Join(err, f.Remove(draft))
+}
+
+// Names lists what is in the folder.
+func (f *Folder) Names() ([]string, error) {
+	fd, err := unix.Openat(f.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: f.path, Err: err}
+	}
+	all := os.NewFile(uintptr(fd), f.path)
+	names, err := all.Readdirnames(-1)
+	return names, errors.Join(err, all.Close())
+}
+
+// Remove removes a file. One that does not exist is no error.
+func (f *Folder) Remove(name string) error {
+	if err := f.named(name); err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(f.fd(), name, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &fs.PathError{Op: "remove", Path: f.Join(name), Err: err}
+	}
+	return nil
+}
+
+// RemoveAll removes what has the name, and all below it; a link, but not what it refers to. What does not exist is no
+// error.
+func (f *Folder) RemoveAll(name string) error {
+	if err := f.named(name); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", f.fd()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.RemoveAll(name), root.Close())
+}
+
+// RemoveFolder removes the folder at path and all below it, if it is ours. One that does not exist is no error.
+func RemoveFolder(path string) error {
+	f, err := Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove folder: %w", err)
+	}
+	names, err := f.Names()
+	for _, name := range names {
+		err = errors.Join(err, f.RemoveAll(name))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("remove folder: %w", err)
+	}
+	parent, err := walk(filepath.Dir(path), fails)
+	if err != nil {
+		return fmt.Errorf("remove folder: %w", err)
+	}
+	defer parent.Close() //nolint:errcheck // nothing to lose
+	if err := unix.Unlinkat(int(parent.Fd()), filepath.Base(path), unix.AT_REMOVEDIR); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove folder: %w", &fs.PathError{Op: "rmdir", Path: path, Err: err})
+	}
+	return nil
+}
+
+func (f *Folder) fd() int { return int(f.dir.Fd()) }
+
+// named returns an error unless name is that of something directly in the folder.
+func (f *Folder) named(name string) error {
+	if name == "" || name == "." || name == ".." || filepath.Base(name) != name {
+		return fmt.Errorf("%q is no name of a file in %s", name, f.path)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"tare/rigs/hosttest"
+)
+
+// nobody is the user that tries to mislead root.
+const nobody = 65534
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, path string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte("text"), 0o600))
+}
+
+func have(t *testing.T, path string) {
+	t.Helper()
+	if text, err := os.ReadFile(path); err != nil || string(text) != "text" {
+		t.Errorf("%s: %q, %v", path, text, err)
+	}
+}
+
+// TestStrangersFolders: a folder is refused that another user has made, or could put another in the place of.
+func TestStrangersFolders(t *testing.T) {
+	for name, c := range map[string]struct {
+		root bool // the case takes a second user
+		make func(dir string) error
+		ok   bool
+	}{
+		"ours": {ok: true, make: func(string) error { return nil }},
+		"a link of ours on the way": {ok: true, make: func(dir string) error {
+			return errors.Join(os.Rename(dir+"/a", dir+"/other"), os.Symlink("other", dir+"/a"))
+		}},
+		"a sticky folder on the way":             {ok: true, make: func(dir string) error { return os.Chmod(dir+"/a", 0o777|fs.ModeSticky) }},
+		"a folder on the way that all may write": {make: func(dir string) error { return os.Chmod(dir+"/a", 0o777) }},
+		"the folder may be written by all":       {make: func(dir string) error { return os.Chmod(dir+"/a/b", 0o777) }},
+		"the folder is sticky":                   {make: func(dir string) error { return os.Chmod(dir+"/a/b", 0o777|fs.ModeSticky) }},
+		"the folder is another user's":           {root: true, make: func(dir string) error { return os.Chown(dir+"/a/b", nobody, nobody) }},
+		"another user's folder on the way":       {root: true, make: func(dir string) error { return os.Chown(dir+"/a", nobody, nobody) }},
+		"another user's link on the way": {root: true, make: func(dir string) error {
+			return errors.Join(os.Rename(dir+"/a", dir+"/other"), os.Symlink(dir+"/other", dir+"/a"),
+				os.Lchown(dir+"/a", nobody, nobody))
+		}},
+		"another user's link instead": {root: true, make: func(dir string) error {
+			return errors.Join(os.Chmod(dir+"/a", 0o777|fs.ModeSticky), os.Rename(dir+"/a/b", dir+"/other"),
+				os.Symlink(dir+"/other", dir+"/a/b"), os.Lchown(dir+"/a/b", nobody, nobody))
+		}},
+		"a group may write": {root: true, make: func(dir string) error {
+			return errors.Join(os.Chmod(dir+"/a", 0o775), os.Chown(dir+"/a", 0, nobody))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.root {
+				hosttest.NeedsRoot(t)
+			}
+			dir := t.TempDir()
+			must(t, os.MkdirAll(dir+"/a/b", 0o700))
+			put(t, dir+"/a/b/kept")
+			must(t, c.make(dir))
+			for what, open := range map[string]func(string) (*Folder, error){"open": Open, "make": Make} {
+				f, err := open(dir + "/a/b")
+				if c.ok != (err == nil) {
+					t.Errorf("%s: %v", what, err)
+				}
+				if _, is := errors.AsType[*NotOursError](err); !c.ok && !is {
+					t.Errorf("%s: %v is of another type", what, err)
+				}
+				if f != nil {
+					must(t, f.Close())
+				}
+			}
+			if err := RemoveFolder(dir + "/a/b"); c.ok != (err == nil) {
+				t.Errorf("remove: %v", err)
+			}
+			if _, err := os.Stat(dir + "/a/b/kept"); c.ok != errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("what was in the folder: %v", err)
+			}
+		})
+	}
+}
+
+// TestFilesOfAFolder: a file is read, written and removed; neither a link nor a pipe is followed or waited for.
+func TestFilesOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "canary")
+	put(t, outside)
+	f, err := Make(dir + "/new/folder")
+	must(t, err)
+	defer f.Close() //nolint:errcheck // nothing to lose
+	if st, err := os.Stat(dir + "/new"); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+	must(t, f.Write("a", []byte("one")), f.Write("a", []byte("text")))
+	if text, err := f.Read("a", 4); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := f.Read("a", 3); err == nil {
+		t.Error("a file that is too long was read")
+	}
+	must(t, os.Symlink(outside, f.Join("link")), syscall.Mkfifo(f.Join("pipe"), 0o600))
+	for _, name := range []string{"link", "pipe", "../x", "", ".", "..", "a/b"} {
+		for _, flag := range []int{os.O_RDONLY, os.O_WRONLY | os.O_CREATE, os.O_RDWR | os.O_TRUNC} {
+			if file, err := f.Open(name, flag); err == nil {
+				t.Errorf("%q was opened as %s", name, file.Name())
+			}
+		}
+	}
+	must(t, f.Write("link", []byte("mine"))) // replaces the link
+	have(t, outside)
+	must(t, os.Remove(f.Join("link")), os.Symlink(filepath.Dir(outside), f.Join("link")), f.RemoveAll("link"))
+	have(t, outside)
+	must(t, os.MkdirAll(f.Join("x/y"), 0o700), os.Symlink(outside, f.Join("x/y/z")), f.RemoveAll("x"), f.Remove("absent"))
+	have(t, outside)
+	names, err := f.Names()
+	if err != nil || len(names) != 2 { // a and pipe
+		t.Errorf("%v, %v", names, err)
+	}
+}
+
+// TestFolderThatIsMoved: what is written goes to the folder that was opened, whatever has its name by then.
+func TestFolderThatIsMoved(t *testing.T) {
+	dir := t.TempDir()
+	f, err := New(dir, "run")
+	must(t, err)
+	defer f.Close() //nolint:errcheck // nothing to lose
+	if _, err := New(dir, "run"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a name that is taken: %v", err)
+	}
+	must(t, os.Mkdir(dir+"/canary", 0o700), os.Rename(dir+"/run", dir+"/moved"), os.Symlink("canary", dir+"/run"))
+	below, err := f.Make("logs")
+	must(t, err)
+	must(t, f.Write("a", []byte("text")), below.Write("b", []byte("text")), below.Close())
+	have(t, dir+"/moved/a")
+	have(t, dir+"/moved/logs/b")
+	if left, err := os.ReadDir(dir + "/canary"); err != nil || len(left) != 0 {
+		t.Errorf("written into the folder that took its place: %v, %v", left, err)
+	}
+}
+
+// TestStrangersFile: a file of another user's is neither read nor written, wherever it lies.
+func TestStrangersFile(t *testing.T) {
+	hosttest.NeedsRoot(t)
+	f, err := Open(t.TempDir())
+	must(t, err)
+	defer f.Close() //nolint:errcheck // nothing to lose
+	put(t, f.Join("theirs"))
+	must(t, os.Chown(f.Join("theirs"), nobody, nobody))
+	for _, flag := range []int{os.O_RDONLY, os.O_RDWR} {
+		if _, err := f.Open("theirs", flag); err == nil {
+			t.Errorf("opened with %d", flag)
+		}
+	}
+}
