@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tare/area"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -45,7 +46,7 @@ func removeFolder(path string) error {
 	if err := ours(path); err != nil {
 		return err
 	}
-	return os.RemoveAll(path)
+	return files.RemoveFolder(path)
 }
 
 // endInside kills the processes whose working directory is in such a folder. Daemons run there, and the orphaned

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/areas/sandbox/apparmor"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -85,10 +86,11 @@ func sweep() error {
 		if now, err := proc.StartTicks(pid); err == nil && now == ticks {
 			continue // still in use
 		}
-		// another user's
-		if err := errors.Join(endInside(path), removeFolder(path)); err != nil && !errors.Is(err, os.ErrPermission) {
-			errs = append(errs, err)
+		folder, err := files.At(path)
+		if err != nil {
+			continue // another user's, whose next run removes it
 		}
+		errs = append(errs, endInside(path), removeFolder(path), folder.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,12 +1,14 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"tare/internal/proc"
+	"tare/rigs/hosttest"
 )
 
 // TestSweepRemovesFoldersOfDeadProcesses: trial folders of dead processes are removed; those of live ones and other
@@ -32,10 +34,19 @@ func TestSweepRemovesFoldersOfDeadProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	theirs := named("trial-%d-%d-y", 1<<22+1, 5) // it says that its process is gone; root must not believe that
+	there := os.Geteuid() == 0
+	if there {
+		if err := errors.Join(os.MkdirAll(theirs, 0o700), os.Chown(theirs, 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		hosttest.Untried(t, "no folder of another user can be made", hosttest.Root)
+	}
 	if err := sweep(); err != nil {
 		t.Fatal(err)
 	}
-	for dir, want := range map[string]bool{ours: true, reused: false, gone: false, run: true, odd: true} {
+	for dir, want := range map[string]bool{ours: true, reused: false, gone: false, run: true, odd: true, theirs: there} {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s: there %v, want %v", filepath.Base(dir), err == nil, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -11,10 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tare/internal/cli"
 	"tare/rigs/hosttest"
@@ -325,44 +329,52 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// TestInterruptedBeforeTheRun: a command that is still reading its file ends at the first interrupt, also where it was
+// TestInterruptedBeforeTheRun: a command that is still reading its experiment ends at the first interrupt, also where it was
 // started with interrupts ignored, as in the background of a script.
 func TestInterruptedBeforeTheRun(t *testing.T) {
 	bin := buildTare(t)
-	for name, script := range map[string]string{"listening": `exec "$0" run file`, "ignored": `trap "" INT; exec "$0" run file`} {
+	for name, script := range map[string]string{"listening": `exec "$0" run -`, "ignored": `trap "" INT; exec "$0" run -`} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := syscall.Mkfifo(filepath.Join(dir, "file"), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			run := exec.CommandContext(ctx, "sh", "-c", script, bin)
 			run.Dir = dir
 			var out bytes.Buffer
 			run.Stdout, run.Stderr = &out, &out
-			if err := run.Start(); err != nil {
+			in, err := run.StdinPipe()
+			if err == nil {
+				err = run.Start()
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
-			var file *os.File
-			for err := error(syscall.ENXIO); err != nil; { // until tare opens the file to read it
-				if file, err = os.OpenFile(filepath.Join(dir, "file"), os.O_WRONLY|syscall.O_NONBLOCK, 0); ctx.Err() != nil {
-					t.Fatal(err)
+			defer in.Close() //nolint:errcheck // nothing to lose
+			for !isReadingStdin(run.Process.Pid) {
+				if ctx.Err() != nil {
+					t.Fatal("it does not read its input")
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			defer func() { _ = file.Close() }()
 			_ = run.Process.Signal(os.Interrupt)
 			_ = run.Wait()
 			code := run.ProcessState.ExitCode()
 			if code != cli.ExitInterrupted || !strings.Contains(out.String(), "nothing was measured") {
 				t.Errorf("exit %d, want %d\n%s", code, cli.ExitInterrupted, &out)
 			}
-			if left, _ := os.ReadDir(dir); len(left) != 1 {
-				t.Errorf("the folder holds %v, want only the file", left)
+			if left, _ := os.ReadDir(dir); len(left) != 0 {
+				t.Errorf("the folder holds %v", left)
 			}
 		})
 	}
+}
+
+// isReadingStdin reports whether a thread of a process waits for standard input (proc_pid_syscall(5)).
+func isReadingStdin(pid int) bool {
+	calls, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
+	return slices.ContainsFunc(calls, func(file string) bool {
+		return bytes.HasPrefix(readAll(file), fmt.Appendf(nil, "%d 0x0 ", unix.SYS_READ))
+	})
 }
 
 // answerAsMetadata answers like a metadata server with one account.

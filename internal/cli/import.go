@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/importer"
+	"tare/internal/kit"
 	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
@@ -56,7 +56,7 @@ func formatNames() string {
 func (a *app) importFile(file, name string, format importer.Format, results string) (err error) {
 	src, shown := a.Stdin, "standard input"
 	if file != "-" {
-		f, err := os.Open(file)
+		f, err := kit.OpenText(file)
 		if err != nil {
 			return usage("import: %w", err)
 		}

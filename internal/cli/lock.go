@@ -30,6 +30,9 @@ func lockFolder() string {
 			return filepath.Join(dir, "tare-locks")
 		}
 	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		return filepath.Join(dir, "tare", "locks")
+	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Geteuid()))
 }
 

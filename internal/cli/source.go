@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 
 	"tare/area"
 	"tare/internal/config"
+	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -51,7 +51,7 @@ const maxSource = 1 << 20
 // read reads an experiment from a file, or from standard input if that is "-".
 func (a *app) read(file string) (source, error) {
 	if file != "-" {
-		text, err := os.ReadFile(file)
+		text, err := kit.ReadText(file, maxSource)
 		if err != nil {
 			return source{}, usage("read experiment: %w", err)
 		}

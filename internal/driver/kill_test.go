@@ -289,6 +289,12 @@ func TestGrandchildren(t *testing.T) {
 			if err := s.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
+			for range 200 { // whoever was killed may take a moment to end
+				if !living(group) && !living(session) {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
 			if living(group) || living(session) {
 				t.Errorf("they live on: %v %v", living(group), living(session))
 			}

@@ -29,11 +29,14 @@ func (f *Folder) Hold() (release func()) {
 }
 
 // Append opens a file of this user's to write at its end, and makes it if it is missing: in the folder that is held under
-// its folder's path, or else in one that is ours.
+// its folder's path, or else in one that is ours. The path may be that of a descriptor of this process.
 func Append(path string) (*os.File, error) {
+	dir, name := filepath.Split(path)
+	if dir == "/proc/self/fd/" {
+		return os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	}
 	held.Lock()
 	defer held.Unlock()
-	dir, name := filepath.Split(path)
 	f, ok := held.folders[filepath.Clean(dir)]
 	if !ok {
 		at, err := At(filepath.Clean(dir))

@@ -92,7 +92,7 @@ func runCommand(ctx context.Context, line []string, dir, treatment string) error
 	said := &proc.Tail{}
 	cmd := exec.CommandContext(within, line[0], line[1:]...) //nolint:gosec // the command line is the user's own
 	cmd.Dir, cmd.Stderr = dir, said
-	cmd.Env = append(cmd.Environ(), treatmentVariable+"="+treatment)
+	cmd.Env = append(proc.Environment(), treatmentVariable+"="+treatment, "PWD="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second // a daemon that it starts may hold its errors open

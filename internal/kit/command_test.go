@@ -47,6 +47,21 @@ func TestCommandIsUndone(t *testing.T) {
 	}
 }
 
+// TestCommandHasNoSecrets: a condition's command gets what programs need to run, and nothing else of tare's environment.
+func TestCommandHasNoSecrets(t *testing.T) {
+	t.Setenv("TARE_TEST_TOKEN", "made up")
+	file := filepath.Join(t.TempDir(), "file")
+	c := kit.ByCommand{Name: "made", Do: []string{"sh", "-c", `env > "$0"`, file}, Undo: []string{"true"}}
+	if _, err := c.Condition("a", &areatest.Journal{}).Impose(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(text), "made up") || !strings.Contains(string(text), "PATH=") ||
+		!strings.Contains(string(text), "TARE_TREATMENT=a") {
+		t.Errorf("%v, its environment is\n%s", err, text)
+	}
+}
+
 // TestFailedCommandIsUndone: it may have done a part of its work. Its error says what it wrote last, but no secret.
 func TestFailedCommandIsUndone(t *testing.T) {
 	for do, want := range map[string]string{

@@ -8,17 +8,25 @@ import (
 	"syscall"
 )
 
-// ReadText reads a file that an experiment names: a regular file of at most so many bytes. It does not hang at a named
-// pipe.
+// OpenText opens a file that the user names, to read it. It must be a regular file: a named pipe would be waited for.
+func OpenText(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("%s: want a regular file", path), err, f.Close())
+	}
+	return f, nil
+}
+
+// ReadText reads a file that the user names, of at most so many bytes.
 func ReadText(path string, most int) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the experiment names the file
+	f, err := OpenText(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it is only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s: want a regular file", path), err)
-	}
 	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)

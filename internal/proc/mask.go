@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 )
 
 // shortestSecret is the least length in bytes of a value that is masked.
 const shortestSecret = 8
 
-// secretMask masks secrets, both verbatim and as JSON strings.
+// secretMask masks secrets, both verbatim and as JSON strings: the longest first, since one may begin with another.
 type secretMask [][]byte
 
 func newSecretMask(secrets []string) secretMask {
@@ -23,6 +24,7 @@ func newSecretMask(secrets []string) secretMask {
 			v = append(v, bytes.Trim(quoted, `"`), bytes.Trim(unescaped(s), "\"\n"))
 		}
 	}
+	slices.SortFunc(v, func(a, b []byte) int { return len(b) - len(a) })
 	return v
 }
 

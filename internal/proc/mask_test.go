@@ -9,10 +9,11 @@ import (
 )
 
 func TestMaskSecrets(t *testing.T) {
-	v := newSecretMask([]string{"hunter22", "short", `quo"ted&<secret`})
+	v := newSecretMask([]string{"hunter22", "short", `quo"ted&<secret`, "hunter22 and more"})
 	for in, want := range map[string]string{
 		"a hunter22 hunter22b":                   "a ******** ********b",
 		"hunter2":                                "hunter2",
+		"hunter22 and more":                      strings.Repeat("*", 17),
 		"short words stay":                       "short words stay",
 		`{"error":"quo\"ted&<secret"}`:           `{"error":"` + strings.Repeat("*", 16) + `"}`,
 		`{"error":"quo\"ted\u0026\u003csecret"}`: `{"error":"` + strings.Repeat("*", 26) + `"}`,

@@ -62,13 +62,27 @@ func (o Options) sources(ctx context.Context) (out [2]source, err error) {
 	return out, nil
 }
 
-// run runs a command with the user's own environment, as he or she would: it is his or her code that is built.
+// toolVariable matches the variables with which go, git and the compilers that they call are told how to work.
+var toolVariable = regexp.MustCompile(`^(GO|CGO_|GIT_)|^(CC|CXX|AR|FC|PKG_CONFIG|PKG_CONFIG_PATH|SSH_AUTH_SOCK)$|(?i)^(https?|no|all)_proxy$`)
+
+// toolVariables returns those that are set.
+func toolVariables() (names []string) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); toolVariable.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// run runs go or git with what tells them how to work, and nothing else of the user's environment: what they build may
+// run programs of the module.
 func (o Options) run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	path, ok := build.Look(name, os.LookupEnv)
 	if !ok {
 		return "", wrong("there is no %s in PATH; install it", name)
 	}
-	return build.Step{Path: path, Args: args, Dir: dir, Env: append(os.Environ(), env...)}.Run(ctx)
+	return build.Step{Path: path, Args: args, Dir: dir, Keep: toolVariables(), Env: env}.Run(ctx)
 }
 
 // git runs git in the folder in which tare was started.

@@ -9,6 +9,8 @@ import (
 	"os/user"
 	"strings"
 	"time"
+
+	"tare/internal/proc"
 )
 
 // newNginx returns an nginx with one worker, which opens the file for each request.
@@ -61,7 +63,9 @@ func nginxConfig(program string, connections int) ([]byte, error) {
 func output(program, option string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, option).CombinedOutput() //nolint:gosec // found in PATH
+	cmd := exec.CommandContext(ctx, program, option) //nolint:gosec // found in PATH
+	cmd.Env = proc.Environment()
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", program, option, err)
 	}
