@@ -32,8 +32,8 @@ func downWith(t *testing.T, k plane.Kept, write func(states plane.KeptFolder) er
 	return fmt.Sprint(said.String(), err)
 }
 
-// TestPlaneDownActsOnOwnStatesOnly: whatever a state says, what is removed follows from the plane's name, and of a state
-// that another user may have written nothing is carried out.
+// TestPlaneDownActsOnOwnStatesOnly: whatever a state says, what is removed follows from the plane's name, and of a
+// state that another user may have written nothing is carried out.
 func TestPlaneDownActsOnOwnStatesOnly(t *testing.T) {
 	sleep := exec.Command("sleep", "600")
 	if err := sleep.Start(); err != nil {

@@ -109,7 +109,8 @@ func TestRefusedStates(t *testing.T) {
 	}
 }
 
-// TestStrangersStates: nothing is read from a state that another user could have written, whose processes would be ended.
+// TestStrangersStates: nothing is read from a state that another user could have written, whose processes would be
+// ended.
 func TestStrangersStates(t *testing.T) {
 	hosttest.NeedsRoot(t)
 	const nobody = 65534

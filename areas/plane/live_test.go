@@ -105,7 +105,7 @@ func TestRealPlane(t *testing.T) {
 			end(t, p)
 			d.nothingLeft(t)
 			for _, c := range processes {
-				if c.ID.Alive() {
+				if c.Alive() {
 					t.Errorf("%s still runs", c.Name)
 				}
 			}

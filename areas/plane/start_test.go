@@ -144,7 +144,7 @@ func TestStartAndClose(t *testing.T) {
 			end(t, p) // again
 			d.nothingLeft(t)
 			for _, proc := range processes {
-				if proc.ID.Alive() {
+				if proc.Alive() {
 					t.Errorf("%s still runs", proc.Name)
 				}
 			}
@@ -453,7 +453,7 @@ func TestKilledHolder(t *testing.T) {
 		t.Errorf("state %s, want %s", k.State(), Lost)
 	}
 	for _, c := range k.Processes {
-		wait(t, c.Name+" to end with its holder", func() bool { return !c.ID.Alive() })
+		wait(t, c.Name+" to end with its holder", func() bool { return !c.Alive() })
 	}
 	if _, err := os.Stat(k.Folders[0]); err != nil {
 		t.Fatal(err)

@@ -199,8 +199,8 @@ func (a labs) labFolder() (string, error) {
 	return build.Cache{Sub: filepath.Join("lab", "up"), Getenv: a.Getenv}.Folder()
 }
 
-// dialLab connects to the machine of 'tare lab up', and returns the process that holds it; conn is nil if there is none.
-// It talks to nobody else, whatever listens at the socket.
+// dialLab connects to the machine of 'tare lab up', and returns the process that holds it; conn is nil if there is
+// none. It talks to nobody else, whatever listens at the socket.
 func (a labs) dialLab(ctx context.Context) (conn *net.UnixConn, holder proc.ID, err error) {
 	dir, err := a.labFolder()
 	if err != nil {

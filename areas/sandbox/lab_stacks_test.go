@@ -136,8 +136,8 @@ func wantCosts(t *testing.T, cost map[string]float64) {
 	t.Logf("instructions of an open: %v", cost)
 }
 
-// TestKernelInLab runs the tests of proofs and of reloads in a guest with two processors, whose kernel has all enforcers:
-// a proof that cannot fail proves nothing.
+// TestKernelInLab runs the tests of proofs and of reloads in a guest with two processors, whose kernel has all
+// enforcers: a proof that cannot fail proves nothing.
 func TestKernelInLab(t *testing.T) {
 	requireParser(t)
 	m := bootShell(t, requireLab(t), 2)

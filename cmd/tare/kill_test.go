@@ -298,7 +298,8 @@ func TestInterruptedRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(4 * time.Second)
-			// Two different signals: the kernel merges equal ones. And no pause between them: undoing takes only milliseconds.
+			// Two different signals: the kernel merges equal ones. And no pause between them: undoing takes only
+			// milliseconds.
 			for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM}[:c.signals] {
 				_ = run.Process.Signal(signal)
 			}
@@ -329,11 +330,13 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// TestInterruptedBeforeTheRun: a command that is still reading its experiment ends at the first interrupt, also where it was
-// started with interrupts ignored, as in the background of a script.
+// TestInterruptedBeforeTheRun: a command that is still reading its experiment ends at the first interrupt, also where
+// it was started with interrupts ignored, as in the background of a script.
 func TestInterruptedBeforeTheRun(t *testing.T) {
 	bin := buildTare(t)
-	for name, script := range map[string]string{"listening": `exec "$0" run -`, "ignored": `trap "" INT; exec "$0" run -`} {
+	for name, script := range map[string]string{
+		"listening": `exec "$0" run -`, "ignored": `trap "" INT; exec "$0" run -`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -49,8 +49,8 @@ func runOnce(t *testing.T, bin, experiment string) (*report.Report, string) {
 	return &rep, out.String()
 }
 
-// TestSearches searches the reference endpoint in its presets, and a real rate limiter, which is not ours, each once and
-// all at the same time. Whether a search finds the truth is decided in virtual time, by rigs/simulation. Here each
+// TestSearches searches the reference endpoint in its presets, and a real rate limiter, which is not ours, each once
+// and all at the same time. Whether a search finds the truth is decided in virtual time, by rigs/simulation. Here each
 // completes against real sockets and, on whatever host, shows nothing that is false; what is only likely may be.
 func TestSearches(t *testing.T) {
 	needsAreas(t, "identity")

@@ -21,7 +21,8 @@ type Folder struct {
 	dir  *os.File
 }
 
-// Open opens an existing folder. The error is a *NotOursError where another user could have made it, or could replace it.
+// Open opens an existing folder. The error is a *NotOursError where another user could have made it, or could replace
+// it.
 func Open(path string) (*Folder, error) { return open(path, fails) }
 
 // Make opens a folder, and makes it and those on the way, for this user alone, where they are missing.

@@ -35,6 +35,12 @@ func have(t *testing.T, path string) {
 
 // TestStrangersFolders: a folder is refused that another user has made, or could put another in the place of.
 func TestStrangersFolders(t *testing.T) {
+	folderHas := func(mode fs.FileMode) func(dir string) error {
+		return func(dir string) error { return os.Chmod(dir+"/a/b", mode) }
+	}
+	aboveHas := func(mode fs.FileMode) func(dir string) error {
+		return func(dir string) error { return os.Chmod(dir+"/a", mode) }
+	}
 	for name, c := range map[string]struct {
 		root bool // the case takes a second user
 		make func(dir string) error
@@ -44,12 +50,16 @@ func TestStrangersFolders(t *testing.T) {
 		"a link of ours on the way": {ok: true, make: func(dir string) error {
 			return errors.Join(os.Rename(dir+"/a", dir+"/other"), os.Symlink("other", dir+"/a"))
 		}},
-		"a sticky folder on the way":             {ok: true, make: func(dir string) error { return os.Chmod(dir+"/a", 0o777|fs.ModeSticky) }},
-		"a folder on the way that all may write": {make: func(dir string) error { return os.Chmod(dir+"/a", 0o777) }},
-		"the folder may be written by all":       {make: func(dir string) error { return os.Chmod(dir+"/a/b", 0o777) }},
-		"the folder is sticky":                   {make: func(dir string) error { return os.Chmod(dir+"/a/b", 0o777|fs.ModeSticky) }},
-		"the folder is another user's":           {root: true, make: func(dir string) error { return os.Chown(dir+"/a/b", nobody, nobody) }},
-		"another user's folder on the way":       {root: true, make: func(dir string) error { return os.Chown(dir+"/a", nobody, nobody) }},
+		"a sticky folder on the way":             {ok: true, make: aboveHas(0o777 | fs.ModeSticky)},
+		"a folder on the way that all may write": {make: aboveHas(0o777)},
+		"the folder may be written by all":       {make: folderHas(0o777)},
+		"the folder is sticky":                   {make: folderHas(0o777 | fs.ModeSticky)},
+		"the folder is another user's": {root: true, make: func(dir string) error {
+			return os.Chown(dir+"/a/b", nobody, nobody)
+		}},
+		"another user's folder on the way": {root: true, make: func(dir string) error {
+			return os.Chown(dir+"/a", nobody, nobody)
+		}},
 		"another user's link on the way": {root: true, make: func(dir string) error {
 			return errors.Join(os.Rename(dir+"/a", dir+"/other"), os.Symlink(dir+"/other", dir+"/a"),
 				os.Lchown(dir+"/a", nobody, nobody))

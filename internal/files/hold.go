@@ -28,8 +28,8 @@ func (f *Folder) Hold() (release func()) {
 	}
 }
 
-// Append opens a file of this user's to write at its end, and makes it if it is missing: in the folder that is held under
-// its folder's path, or else in one that is ours. The path may be that of a descriptor of this process.
+// Append opens a file of this user's to write at its end, and makes it if it is missing: in the folder that is held
+// under its folder's path, or else in one that is ours. The path may be that of a descriptor of this process.
 func Append(path string) (*os.File, error) {
 	dir, name := filepath.Split(path)
 	if dir == "/proc/self/fd/" {

@@ -47,7 +47,8 @@ func TestCommandIsUndone(t *testing.T) {
 	}
 }
 
-// TestCommandHasNoSecrets: a condition's command gets what programs need to run, and nothing else of tare's environment.
+// TestCommandHasNoSecrets: a condition's command gets what programs need to run, and nothing else of tare's
+// environment.
 func TestCommandHasNoSecrets(t *testing.T) {
 	t.Setenv("TARE_TEST_TOKEN", "made up")
 	file := filepath.Join(t.TempDir(), "file")

@@ -369,11 +369,12 @@ func TestListenerOfARealSocket(t *testing.T) {
 		}
 	}
 	child := startServer(t, 0, 0)
-	if pid, _, err := probe.Listener(nil, netip.AddrPortFrom(netip.Addr{}, child.port)); err != nil || pid != child.cmd.Process.Pid {
+	at := netip.AddrPortFrom(netip.Addr{}, child.port)
+	if pid, _, err := probe.Listener(nil, at); err != nil || pid != child.cmd.Process.Pid {
 		t.Errorf("a child: %d, %v; want %d", pid, err, child.cmd.Process.Pid)
 	}
 	child.end()
-	if _, _, err := probe.Listener(nil, netip.AddrPortFrom(netip.Addr{}, child.port)); !errors.Is(err, probe.ErrGone) {
+	if _, _, err := probe.Listener(nil, at); !errors.Is(err, probe.ErrGone) {
 		t.Errorf("an ended child: %v, want ErrGone", err)
 	}
 	if _, err := probe.ByPID(child.cmd.Process.Pid); !errors.Is(err, probe.ErrGone) {

@@ -34,13 +34,12 @@ var forwarders = []string{
 }
 
 // Listener finds the process that a connection to the TCP address at reaches in tare's network namespace; without an
-// address, the one that listens on the port, under any address. If processes share a socket, it is the ancestor of the others, except a service manager that also holds the socket, and except tare
-// itself. startTicks is the process's start (proc_pid_stat(5), field 22): it differs for a later process with the same
-// number.
-//
-// The error wraps ErrGone when nothing listens here (and names a process that listens in another network namespace, if
-// one is visible), ErrHidden when the socket belongs to a process that is not visible, fs.ErrPermission when other
-// users' processes may not be looked at, ErrForwarder when a proxy such as docker-proxy listens, and ErrSeveral.
+// address, the one that listens on the port, under any address. If processes share a socket, it is the ancestor of the
+// others, except a service manager that also holds the socket, and except tare itself. startTicks is the process's
+// start (proc_pid_stat(5), field 22): it differs for a later process with the same number. The error wraps ErrGone when
+// nothing listens here (and names a process that listens in another network namespace, if one is visible), ErrHidden
+// when the socket belongs to a process that is not visible, fs.ErrPermission when other users' processes may not be
+// looked at, ErrForwarder when a proxy such as docker-proxy listens, and ErrSeveral.
 func Listener(root fs.FS, at netip.AddrPort) (pid int, startTicks uint64, err error) {
 	h, err := findListener(rootFS(root), at, root == nil)
 	if err != nil {

@@ -178,7 +178,7 @@ func TestListenerOfAnAddress(t *testing.T) {
 		{"all addresses", all4 + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.2:6969", "72", 50, nil},
 		{"all of both families", "", all6 + " 0A 72", "127.0.0.1:6969", "72", 50, nil},
 		{"IPv6", other + " 0A 73", v6 + " 0A 72", "[::1]:6969", "72", 50, nil},
-		{"one of two that share it is hidden", v4 + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.1:6969", "72", 0, fs.ErrPermission},
+		{"one of two is hidden", v4 + " 0A 72\n" + v4 + " 0A 73", "", "127.0.0.1:6969", "72", 0, fs.ErrPermission},
 		{"without an address", other + " 0A 72\n" + v4 + " 0A 73", "", "", "72", 0, fs.ErrPermission},
 		{"nobody", other + " 0A 72", "", "127.0.0.1:6969", "72", 0, ErrGone},
 	} {

@@ -13,8 +13,8 @@ import (
 	"tare/internal/load"
 )
 
-// TestRecordThatIsMoved: another user who owns the folder of records puts a folder of his in the place of the run's. What
-// the run writes goes on into its own, its logs too.
+// TestRecordThatIsMoved: another user who owns the folder of records puts a folder of his in the place of the run's.
+// What the run writes goes on into its own, its logs too.
 func TestRecordThatIsMoved(t *testing.T) {
 	results := t.TempDir()
 	w, err := Create(results, Header{Experiment: Experiment{Name: "x"}}, nil, clock.NewFake(time.Unix(1, 0)))

@@ -63,7 +63,8 @@ func (o Options) sources(ctx context.Context) (out [2]source, err error) {
 }
 
 // toolVariable matches the variables with which go, git and the compilers that they call are told how to work.
-var toolVariable = regexp.MustCompile(`^(GO|CGO_|GIT_)|^(CC|CXX|AR|FC|PKG_CONFIG|PKG_CONFIG_PATH|SSH_AUTH_SOCK)$|(?i)^(https?|no|all)_proxy$`)
+var toolVariable = regexp.MustCompile(
+	`^(GO|CGO_|GIT_)|^(CC|CXX|AR|FC|PKG_CONFIG|PKG_CONFIG_PATH|SSH_AUTH_SOCK)$|(?i)^(https?|no|all)_proxy$`)
 
 // toolVariables returns those that are set.
 func toolVariables() (names []string) {
