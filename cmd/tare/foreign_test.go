@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,7 +119,7 @@ func replaceInJournal(t *testing.T, dir, old, text string) string {
 }
 
 // TestUndoTrustsOwnRecordsOnly: a record that this user sealed is undone without a question, an unsealed one only with
-// --yes.
+// the number of what it has shown. A journal that is a link is not read.
 func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 	needsAreas(t, "exec")
 	bin := buildTare(t)
@@ -147,13 +148,34 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 		t.Errorf("own record: exit %d\n%s", code, text)
 	}
 	dir := gone(nil)
-	if text, code := execTare(t, bin, t.TempDir(), "undo", "--yes", dir); code != cli.ExitPass ||
+	text, code := execTare(t, bin, t.TempDir(), "undo", dir)
+	_, number, ok := strings.Cut(text, "repeat with --yes ")
+	if code != cli.ExitUsage || !ok {
+		t.Errorf("without --yes: exit %d\n%s", code, text)
+	}
+	number = strings.TrimSpace(number)
+	// What is carried out is what was shown: another user may have changed it meanwhile.
+	changed := replaceInJournal(t, dir, "0123456789abcdef", "0123456789abcdee")
+	if text, code := execTare(t, bin, t.TempDir(), "undo", "--yes", number, changed); code != cli.ExitUsage ||
+		!strings.Contains(text, "--yes "+number+" is not the number of that") {
+		t.Errorf("what was shown has changed: exit %d\n%s", code, text)
+	}
+	replaceInJournal(t, dir, "0123456789abcdee", "0123456789abcdef")
+	if text, code := execTare(t, bin, t.TempDir(), "undo", "--yes", number, dir); code != cli.ExitPass ||
 		!strings.Contains(text, "undone") {
 		t.Errorf("with --yes: exit %d\n%s", code, text)
 	}
 	if text, code := execTare(t, bin, t.TempDir(), "undo", dir); code != cli.ExitPass ||
 		!strings.Contains(text, "nothing to undo") {
 		t.Errorf("second undo: exit %d\n%s", code, text)
+	}
+	journal := filepath.Join(dir, record.JournalFile)
+	if err := errors.Join(os.Rename(journal, journal+".real"), os.Symlink(journal+".real", journal)); err != nil {
+		t.Fatal(err)
+	}
+	if text, code := execTare(t, bin, t.TempDir(), "undo", dir); code != cli.ExitError ||
+		!strings.Contains(text, "is a link") {
+		t.Errorf("a journal that is a link: exit %d\n%s", code, text)
 	}
 }
 
@@ -182,7 +204,7 @@ func TestForeignRecordsAreNotWritten(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"undo", "--yes", dir}, {"run", "--yes", "--resume", dir}} {
+		for _, args := range [][]string{{"undo", "--yes", "0", dir}, {"run", "--yes", "--resume", dir}} {
 			if text, code := execTare(t, bin, t.TempDir(), args...); code != cli.ExitError || !strings.Contains(text, what) {
 				t.Errorf("%s: %v: exit %d\n%s", what, args, code, text)
 			}

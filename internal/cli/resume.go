@@ -54,7 +54,11 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 		return err
 	}
 	if len(rec.Pending()) > 0 {
-		if err := a.undo(ctx, dir, yes); err != nil {
+		agreed := ""
+		if yes {
+			agreed = whateverIsShown
+		}
+		if err := a.undo(ctx, dir, agreed); err != nil {
 			return err
 		}
 	}

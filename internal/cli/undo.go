@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,14 +20,13 @@ import (
 )
 
 func (a *app) undoCommand() *cobra.Command {
-	var yes bool
-	var results string
+	var yes, results string
 	c := &cobra.Command{
 		Use: "undo RUN", Short: "Undo the changes that a run made and could not undo", Args: exactly("RUN"),
 		Long: "Reads the journal of RUN, a folder or a name below results/, and undoes every change that the run\n" +
 			"made and did not undo itself: after kill -9, a crash, or a second interrupt. You may run\n" +
-			"it any number of times. If this user did not make the record on this host, undo needs --yes, because\n" +
-			"the journal names programs, addresses and processes.\n\n" +
+			"it any number of times. The journal names programs, addresses and processes: if this user did not make\n" +
+			"the record on this host, undo shows them, and a number of just these for --yes.\n\n" +
 			"If the disk is full, tare undoes everything but cannot record that, and exits with 1. The next call\n" +
 			"undoes everything again, which changes nothing, and records it.",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,12 +49,13 @@ func (a *app) undoCommand() *cobra.Command {
 		},
 	}
 	resultsFlag(c, &results)
-	c.Flags().BoolVar(&yes, "yes", false, "also undo a record that this user did not make on this host")
+	c.Flags().StringVar(&yes, "yes", "",
+		"undo a record that this user did not make on this host: the `NUMBER` of what an earlier call has shown")
 	return c
 }
 
-func (a *app) undo(ctx context.Context, dir string, yes bool) error {
-	rec, err := record.Open(dir)
+func (a *app) undo(ctx context.Context, dir, yes string) error {
+	rec, err := record.OpenOwn(dir)
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
 	}
@@ -82,10 +85,16 @@ func lineList(lines []int) string {
 }
 
 // undoChanges undoes changes, the latest first, and records that they are undone.
-func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []area.Change, yes bool) error {
+func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []area.Change, yes string) error {
 	key, here := a.key(), madeHere(rec)
-	if !yes && (!here || len(rec.Foreign(key)) > 0) {
-		return a.refuseForeign(rec, pending)
+	if !here || len(rec.Foreign(key)) > 0 {
+		number, err := numberOf(pending)
+		if err != nil {
+			return err
+		}
+		if yes != number && yes != whateverIsShown {
+			return a.refuseForeign(rec, pending, yes, number)
+		}
 	}
 	ar, err := a.area(rec.Header.Area)
 	if err != nil {
@@ -138,8 +147,20 @@ func madeHere(rec *record.Record) bool {
 	return err != nil || rec.Header.Host.Name == "" || rec.Header.Host.Name == name
 }
 
-// refuseForeign prints what undoing would do for a record that this user did not make on this host, and refuses.
-func (a *app) refuseForeign(rec *record.Record, pending []area.Change) error {
+// whateverIsShown takes the place of a number where the user has agreed to continue the record as it is. It is no number
+// that a user can give.
+const whateverIsShown = "\x00"
+
+// numberOf returns a number of changes, which differs for all others.
+func numberOf(pending []area.Change) (string, error) {
+	text, err := json.Marshal(pending)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), err
+}
+
+// refuseForeign prints what undoing would do for a record that this user did not make on this host, and refuses. yes is
+// the number that was given, if any.
+func (a *app) refuseForeign(rec *record.Record, pending []area.Change, yes, number string) error {
 	a.print("%s was not made on this host by this user, or was changed since. To undo it would mean:\n", rec.Dir)
 	for _, c := range pending {
 		a.print("  %s %q\n", c.Kind, c.ID)
@@ -147,5 +168,9 @@ func (a *app) refuseForeign(rec *record.Record, pending []area.Change) error {
 			a.print("    %s: %q\n", name, c.Data[name])
 		}
 	}
-	return usage("nothing was undone; if you want all of that, repeat with --yes")
+	if yes != "" {
+		return usage("nothing was undone: --yes %s is not the number of that; if you want all of that, repeat with --yes %s",
+			yes, number)
+	}
+	return usage("nothing was undone; if you want all of that, repeat with --yes %s", number)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tare/area"
+	"tare/internal/proc"
 )
 
 // randomLength is the length of the random part of a folder's name, in bytes.
@@ -67,7 +68,7 @@ func clearFolder(areaName, path string) error {
 	if err := ours(areaName, path); err != nil {
 		return err
 	}
-	if err := endMarked(path, 0); err != nil {
+	if err := proc.EndMarked(Mark+"="+path, 0); err != nil {
 		return fmt.Errorf("end what belongs to %s: %w", path, err)
 	}
 	err := os.RemoveAll(path)

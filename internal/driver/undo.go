@@ -152,7 +152,7 @@ func endProcess(c area.Change) error {
 	if err := ours(c.Area, c.Data[keyFolder]); err != nil {
 		return err
 	}
-	return endMarked(c.Data[keyFolder], pid)
+	return proc.EndMarked(Mark+"="+c.Data[keyFolder], pid)
 }
 
 // undo starts the program again and makes it undo the preparation.

@@ -205,7 +205,11 @@ func (f *Folder) RemoveAll(name string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(root.RemoveAll(name), root.Close())
+	err = root.RemoveAll(name)
+	if x, ok := errors.AsType[*fs.PathError](err); ok {
+		err = &fs.PathError{Op: "remove", Path: f.Join(name), Err: x.Err}
+	}
+	return errors.Join(err, root.Close())
 }
 
 // RemoveFolder removes the folder at path and all below it, if it is ours. One that does not exist is no error.

@@ -2,11 +2,13 @@ package kit
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -33,6 +35,8 @@ const (
 	CommandTime = time.Minute
 	// treatmentVariable tells a command under which treatment it is run.
 	treatmentVariable = "TARE_TREATMENT"
+	// markVariable marks the processes of a command that begins a condition.
+	markVariable = "TARE_CONDITION"
 )
 
 // Condition is the condition under a treatment. What ends it is journaled before it begins.
@@ -46,7 +50,7 @@ func (c ByCommand) Condition(treatment string, j area.Journal) area.Condition {
 // impose runs Do. If that fails, Undo is run all the same, since Do may have done a part of its work.
 func (c ByCommand) impose(ctx context.Context, treatment string, j area.Journal) (func(context.Context) error, error) {
 	if len(c.Undo) == 0 {
-		return nil, runCommand(ctx, c.Do, "", treatment)
+		return nil, runCommand(ctx, c.Do, commandIn{treatment: treatment})
 	}
 	change, err := c.change(treatment)
 	if err == nil {
@@ -61,8 +65,11 @@ func (c ByCommand) impose(ctx context.Context, treatment string, j area.Journal)
 		}
 		return j.Undone(change)
 	}
-	return lift, runCommand(ctx, c.Do, "", treatment)
+	return lift, runCommand(ctx, c.Do, commandIn{treatment: treatment, mark: change.Data[keyMark]})
 }
+
+// keyMark is where the journal keeps what marks the processes of Do.
+const keyMark = "mark"
 
 // change is the journal's entry of a condition that has not ended.
 func (c ByCommand) change(treatment string) (area.Change, error) {
@@ -72,28 +79,50 @@ func (c ByCommand) change(treatment string) (area.Change, error) {
 	}
 	dir, err := os.Getwd()
 	return area.Change{Kind: CommandKind, ID: c.Name + " of " + treatment, Data: map[string]string{
-		"run": string(line), "dir": dir, "treatment": treatment,
+		"run": string(line), "dir": dir, "treatment": treatment, keyMark: rand.Text(),
 	}}, err
 }
 
-// UndoCommand runs the command that ends a condition.
+// UndoCommand runs the command that ends a condition, after what began it has ended: after a kill of tare it may still be
+// at work, and would bring the condition about again.
 func UndoCommand(ctx context.Context, c area.Change) error {
 	var line []string
 	if err := json.Unmarshal([]byte(c.Data["run"]), &line); err != nil || len(line) == 0 {
 		return fmt.Errorf("the journal does not say which command ends %s", c.ID)
 	}
-	return runCommand(ctx, line, c.Data["dir"], c.Data["treatment"])
+	if mark := c.Data[keyMark]; mark != "" {
+		if err := proc.EndMarkedGroups(markVariable + "=" + mark); err != nil {
+			return fmt.Errorf("end the command that began %s: %w", c.ID, err)
+		}
+	}
+	return runCommand(ctx, line, commandIn{dir: c.Data["dir"], treatment: c.Data["treatment"]})
+}
+
+// commandIn says where a command is run, and what it is told.
+type commandIn struct{ dir, treatment, mark string }
+
+// environment returns the environment of the command.
+func (in commandIn) environment() []string {
+	env := append(proc.Environment(), treatmentVariable+"="+in.treatment)
+	if in.dir != "" {
+		env = append(env, "PWD="+in.dir)
+	}
+	if in.mark != "" {
+		env = append(env, markVariable+"="+in.mark)
+	}
+	return env
 }
 
 // runCommand runs a program to its end. When ctx ends first, its process group is killed.
-func runCommand(ctx context.Context, line []string, dir, treatment string) error {
+func runCommand(ctx context.Context, line []string, in commandIn) error {
+	runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
+	defer runtime.UnlockOSThread()
 	within, cancel := context.WithTimeout(ctx, CommandTime)
 	defer cancel()
 	said := &proc.Tail{}
 	cmd := exec.CommandContext(within, line[0], line[1:]...) //nolint:gosec // the command line is the user's own
-	cmd.Dir, cmd.Stderr = dir, said
-	cmd.Env = append(proc.Environment(), treatmentVariable+"="+treatment, "PWD="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir, cmd.Stderr, cmd.Env = in.dir, said, in.environment()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second // a daemon that it starts may hold its errors open
 	err := cmd.Run()

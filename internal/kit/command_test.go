@@ -3,9 +3,12 @@ package kit_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"tare/area"
 	"tare/internal/kit"
@@ -60,6 +63,53 @@ func TestCommandHasNoSecrets(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "made up") || !strings.Contains(string(text), "PATH=") ||
 		!strings.Contains(string(text), "TARE_TREATMENT=a") {
 		t.Errorf("%v, its environment is\n%s", err, text)
+	}
+}
+
+// TestCommandDoesNotOutliveItsUndo: where tare was killed while Do was at work, undo ends Do first. What Do has left
+// behind on purpose stays.
+func TestCommandDoesNotOutliveItsUndo(t *testing.T) {
+	for _, c := range []struct {
+		do    string
+		lives bool
+	}{{"sleep 600 & wait", false}, {"exec sleep 600", false}, {"sleep 600 &", true}} {
+		j, dir := &areatest.Journal{}, t.TempDir()
+		command := kit.ByCommand{
+			Name: "made", Do: []string{"sh", "-c", `env > "$0"`, filepath.Join(dir, "env")}, Undo: []string{"true"},
+		}
+		if _, err := command.Condition("a", j).Impose(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "env"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		do := exec.Command("sh", "-c", c.do) // as Do would be, after a kill of tare
+		do.Env, do.SysProcAttr = strings.Split(string(text), "\n"), &syscall.SysProcAttr{Setpgid: true}
+		if err := do.Start(); err != nil {
+			t.Fatal(err)
+		}
+		group := do.Process.Pid
+		defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }()
+		if c.lives {
+			_ = do.Wait()
+		}
+		if err := kit.UndoCommand(t.Context(), j.Pending()[0]); err != nil {
+			t.Error(err)
+		}
+		if !c.lives {
+			_ = do.Wait()
+		}
+		lives := func() bool { return syscall.Kill(-group, 0) == nil }
+		for range 200 { // what was killed takes a moment to end
+			if c.lives || !lives() {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if lives := lives(); lives != c.lives {
+			t.Errorf("%s: it lives: %t, want %t", c.do, lives, c.lives)
+		}
 	}
 }
 

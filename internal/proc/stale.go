@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,25 +153,28 @@ func (id ID) Alive() bool {
 // KillWhere kills the processes for which is returns true, except this one, and waits for their end. is may be called
 // for a process that has ended meanwhile, or that belongs to another user.
 func KillWhere(is func(pid int) bool) error {
-	all, err := os.ReadDir("/proc")
-	if err != nil {
-		return fmt.Errorf("list processes: %w", err)
-	}
 	var errs []error
-	for _, p := range all {
-		pid, err := strconv.Atoi(p.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
+	for _, pid := range pids() {
 		// The start time is read first, so that KillStale kills no later process with this pid.
 		id, err := Identify(pid)
-		if err != nil || pid == 1 || !is(pid) {
+		if err != nil || !is(pid) {
 			continue
 		}
 		_, err = KillStale(id)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// pids lists the processes that may be ended: not the first, and not this one.
+func pids() (list []int) {
+	all, _ := filepath.Glob("/proc/[0-9]*") // without /proc no process is found by other means either
+	for _, name := range all {
+		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil && pid > 1 && pid != os.Getpid() {
+			list = append(list, pid)
+		}
+	}
+	return list
 }
 
 // awaitEnd waits until the process behind a pidfd has ended.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/internal/files"
 )
 
 // A Record is the result of a run. Open fills it from the journal; raw calls and histograms stay on disk until
@@ -98,6 +99,23 @@ func Open(dir string) (*Record, error) {
 		return nil, fmt.Errorf("open record %s: %w", dir, err)
 	}
 	return r, nil
+}
+
+// OpenOwn is Open for a record that is acted upon: its folder and its journal must be this user's, and no links.
+func OpenOwn(dir string) (r *Record, err error) {
+	folder, err := files.At(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open record: %w", err)
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	f, err := folder.Open(JournalFile, os.O_RDONLY)
+	if err != nil {
+		return nil, fmt.Errorf("open record: %w", err)
+	}
+	if r, err = readJournal(f, dir); err != nil {
+		err = fmt.Errorf("open record %s: %w", dir, err)
+	}
+	return r, errors.Join(err, f.Close())
 }
 
 // readJournal reads a journal's lines. dir holds the files that they name.

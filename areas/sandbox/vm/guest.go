@@ -54,7 +54,7 @@ func runAsInit(ctx context.Context, console io.Writer, program string, args []st
 			_, _ = fmt.Fprintf(console, "tare init: no %s: %v\n", m.kind, err)
 		}
 	}
-	_ = os.Chmod("/tmp", 0o1777)
+	_ = os.Chmod("/tmp", 0o777|os.ModeSticky)
 	if err := raiseLimits(); err != nil {
 		_, _ = fmt.Fprintln(console, "tare init: limits:", err)
 	}

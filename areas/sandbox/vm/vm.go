@@ -196,7 +196,7 @@ func (m *Machine) ended() error {
 
 // lastWords returns the end of the guest's console.
 func (o Options) lastWords() string {
-	text, err := os.ReadFile(o.console())
+	text, err := endOf(o.console())
 	if err != nil || len(text) == 0 {
 		return "its console is empty"
 	}
@@ -211,9 +211,24 @@ func (o Options) lastWords() string {
 		told = lines[i : i+1] // of tare itself: its stack follows
 	}
 	for i := range told {
-		told[i] = strings.TrimSpace(told[i])
+		told[i] = fmt.Sprintf("%.400s", strings.TrimSpace(told[i]))
 	}
 	return fmt.Sprintf("its console (%s) says: %s", o.console(), strings.Join(told, " | "))
+}
+
+// endOf returns the end of a file, whose length a guest decides.
+func endOf(path string) ([]byte, error) {
+	const most = 64 << 10
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, max(0, st.Size()-most), most))
 }
 
 // isTrace reports whether a line of the console is the kernel's and not the reason of a panic: such lines follow the

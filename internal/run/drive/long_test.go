@@ -318,7 +318,6 @@ func TestSoakAborts(t *testing.T) {
 // TestSoakRamp: the warm-up of a ramp is at its rate; the ramp itself begins at zero.
 func TestSoakRamp(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
-	t.Parallel()
 	v := &serverTarget{site: newTestServer(t)}
 	req, open := soakRequest(t, v, run.Load{
 		Config: load.Config{Timeout: 5 * time.Second, MaxConns: 8},

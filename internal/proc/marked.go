@@ -1,0 +1,53 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// EndMarked kills the processes that were started with a variable, "NAME=value", in their environment, in any process
+// group and session. A group other than 0 restricts it to that process group. It skips processes of other users, whose
+// environment is not readable.
+func EndMarked(variable string, group int) error {
+	return KillWhere(func(pid int) bool { return carries(pid, variable) && (group == 0 || groupOf(pid) == group) })
+}
+
+// EndMarkedGroups kills the process groups whose leaders still run and were started with a variable in their
+// environment.
+func EndMarkedGroups(variable string) error {
+	groups := map[int]bool{}
+	for _, pid := range pids() {
+		if groupOf(pid) == pid && carries(pid, variable) {
+			groups[pid] = true
+		}
+	}
+	member := func(pid int) bool { return groups[groupOf(pid)] }
+	return errors.Join(KillWhere(member), KillWhere(member)) // again: one may have started another meanwhile
+}
+
+// groupOf returns the process group of a process; 0 if it has ended.
+func groupOf(pid int) int {
+	g, err := unix.Getpgid(pid)
+	if err != nil {
+		return 0
+	}
+	return g
+}
+
+// carries reports whether a process was started with a variable in its environment.
+func carries(pid int, variable string) bool {
+	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false
+	}
+	for one := range bytes.SplitSeq(env, []byte{0}) {
+		if string(one) == variable {
+			return true
+		}
+	}
+	return false
+}
