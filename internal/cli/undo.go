@@ -147,8 +147,8 @@ func madeHere(rec *record.Record) bool {
 	return err != nil || rec.Header.Host.Name == "" || rec.Header.Host.Name == name
 }
 
-// whateverIsShown takes the place of a number where the user has agreed to continue the record as it is. It is no number
-// that a user can give.
+// whateverIsShown takes the place of a number where the user has agreed to continue the record as it is. It is no
+// number that a user can give.
 const whateverIsShown = "\x00"
 
 // numberOf returns a number of changes, which differs for all others.

@@ -83,8 +83,8 @@ func (c ByCommand) change(treatment string) (area.Change, error) {
 	}}, err
 }
 
-// UndoCommand runs the command that ends a condition, after what began it has ended: after a kill of tare it may still be
-// at work, and would bring the condition about again.
+// UndoCommand runs the command that ends a condition, after what began it has ended: after a kill of tare it may still
+// be at work, and would bring the condition about again.
 func UndoCommand(ctx context.Context, c area.Change) error {
 	var line []string
 	if err := json.Unmarshal([]byte(c.Data["run"]), &line); err != nil || len(line) == 0 {
