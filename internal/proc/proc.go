@@ -126,7 +126,7 @@ func (c *Child) configure(config []byte) error {
 	if err != nil {
 		return c.exitOr(fmt.Errorf("read start time: %w", err))
 	}
-	c.ID = id
+	c.StartTicks, c.Boot = id.StartTicks, id.Boot // PID is set already: supervise reads it meanwhile
 	if c.spec.Cgroup != nil {
 		if err := c.spec.Cgroup.Add(c.PID); err != nil {
 			return err
