@@ -151,7 +151,8 @@ type Parts struct {
 	// which ones, why, and how to provide what they need.
 	Trim func(ctx context.Context, s Spec, treatments []Treatment, env Env) (kept []Treatment, out []Finding)
 	// Program identifies the program that makes the calls, or the files that say what is measured, so that blocks of two
-	// of them are never mixed. With Env.Look it builds nothing.
+	// of them are never mixed. With Env.Look it builds nothing, with Env.Inert it starts nothing either and need not
+	// identify anything.
 	Program func(ctx context.Context, s Spec, env Env) (Program, error)
 	// Servers are the area's own servers, by name. Each is a child process of this binary: `tare serve AREA NAME`.
 	Servers map[string]Serve

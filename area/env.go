@@ -20,8 +20,11 @@ type Env struct {
 	// Getenv looks up an environment variable, for secrets; nil: no variable is set.
 	Getenv func(name string) (string, bool)
 	// Look says that nothing will be measured: the caller only wants to know what a run would do, so nothing is built or
-	// started.
+	// started but what describes itself.
 	Look bool
+	// Inert says that besides nothing is started at all, and no address connected to, for Parts.Program: the answer comes
+	// from the file alone.
+	Inert bool
 	// Trespasses says that the run asks for what the control must refuse, among calls at rates that tare chooses: then the
 	// operations must be calls, and not batches.
 	Trespasses bool

@@ -57,6 +57,9 @@ func identify(ctx context.Context, s area.Spec, env area.Env) (area.Program, err
 	if err != nil {
 		return area.Program{}, err
 	}
+	if env.Inert {
+		return area.Program{Counts: "without the start of its processes, which only --try measures"}, nil
+	}
 	p, err := spec.program(env)
 	if err != nil {
 		return area.Program{}, err

@@ -90,11 +90,13 @@ func identify(ctx context.Context, s area.Spec, env area.Env) (area.Program, err
 		return area.Program{}, err
 	}
 	var out area.Program
-	if env.Look {
-		if _, there := plane.Cached(ctx, plane.V136, spec.host(env)); !there {
-			out.Once, out.Block, out.Counts = spec.starts(env.Treatments, usualStart, "as assumed")
-			return out, nil
-		}
+	known := !env.Inert
+	if known && env.Look {
+		_, known = plane.Cached(ctx, plane.V136, spec.host(env))
+	}
+	if !known {
+		out.Once, out.Block, out.Counts = spec.starts(env.Treatments, usualStart, "as assumed")
+		return out, nil
 	}
 	b, err := spec.find(ctx, env)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestBenchFindsWhatWasPlanted(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
-	r.must(t, r.tare, "plan", "../kept.yaml")
+	r.must(t, r.tare, "plan", "--try", "../kept.yaml")
 	if after, _ := r.run(t, "git", "status", "--porcelain"); after != before+"?? results/\n" {
 		t.Errorf("the repository has changed:\n%s", after)
 	}
@@ -273,7 +273,7 @@ func TestBenchForetellsProcesses(t *testing.T) {
 	if code != 0 || !strings.Contains(said, "wall of each operation; CPU time is not compared") {
 		t.Errorf("exit %d:\n%s", code, said)
 	}
-	cmd := exec.CommandContext(t.Context(), r.tare, "plan", "kept.yaml", "-o", "json")
+	cmd := exec.CommandContext(t.Context(), r.tare, "plan", "--try", "kept.yaml", "-o", "json")
 	cmd.Dir, cmd.Env = r.dir, r.env
 	text, err := cmd.Output()
 	var plan struct {

@@ -195,7 +195,7 @@ func TestInjectionByExperiments(t *testing.T) {
 			}
 			if code := h.check(where, "validate", file); code == cli.ExitPass && strings.HasPrefix(filepath.Base(example),
 				"gke") {
-				h.check(where, "plan", file)
+				h.check(where, "plan", "--try", file)
 			}
 		}
 	}
@@ -271,7 +271,7 @@ func TestInjectionByArguments(t *testing.T) {
 	for _, attack := range injection.Attacks {
 		for _, args := range [][]string{
 			{"validate"},
-			{"plan"},
+			{"plan", "--try"},
 			{"run"},
 			{"report"},
 			{"check"},

@@ -169,7 +169,7 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		}
 		diff := k.diffTraces(t, before)
 		if dir == "" && k.trials && len(diff) > 0 {
-			execTare(t, bin, folder, "plan", "x.yaml")
+			execTare(t, bin, folder, "plan", "--try", "x.yaml")
 			swept++
 			diff = k.diffTraces(t, before)
 		}

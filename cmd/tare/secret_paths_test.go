@@ -177,7 +177,7 @@ func (r *secretRoom) runReaders() {
 	r.Helper()
 	for _, args := range [][]string{
 		{"validate", "x.yaml"},
-		{"-v", "plan", "x.yaml"},
+		{"-v", "plan", "--try", "x.yaml"},
 		{"run", "--dry-run", "x.yaml"},
 		{"list", "runs"},
 		{"cache"},
@@ -438,7 +438,7 @@ func TestLiteralSecretsAreNotPrinted(t *testing.T) {
 				t.Fatalf("%q is not in the experiment", c.was)
 			}
 			r.writeSecretFile("x.yaml", strings.ReplaceAll(text, "SECRET", r.secret))
-			for _, args := range [][]string{{"validate"}, {"-v", "plan"}, {"run"}, {"run", "--dry-run"}} {
+			for _, args := range [][]string{{"validate"}, {"-v", "plan", "--try"}, {"run"}, {"run", "--dry-run"}} {
 				if code := r.tare(0, nil, append(args, "given/x.yaml")...); code != cli.ExitUsage {
 					t.Errorf("tare %v: exit %d, want a rejection\n%s", args, code, &r.said)
 				}

@@ -98,7 +98,8 @@ type planDocument struct {
 	Budget     []string           `json:"budget,omitempty"`
 	Lines      []planLine         `json:"lines"` // the plan in words
 	Findings   []planFinding      `json:"findings"`
-	Runnable   bool               `json:"runnable"` // no finding is an error
+	Tried      bool               `json:"tried"`              // the host and the targets were asked; if not, there are no findings
+	Runnable   *bool              `json:"runnable,omitempty"` // no finding is an error; absent where nothing was tried
 }
 
 type planLine struct {
@@ -112,11 +113,15 @@ type planFinding struct {
 	Next     string `json:"next,omitempty"`
 }
 
-// planDocumentOf describes an experiment without what is in words.
-func planDocumentOf(e *config.Experiment, found []area.Finding) planDocument {
+// planDocumentOf describes an experiment without what is in words. tried: found is what was found by trying.
+func planDocumentOf(e *config.Experiment, found []area.Finding, tried bool) planDocument {
 	out := planDocument{
 		Schema: schemaPlan, Name: e.Name, Area: e.Area, Question: string(e.Question), Blocks: e.Blocks, Peak: e.Peak(),
-		Treatments: e.Arms(), Budget: e.Budget, Findings: []planFinding{}, Runnable: isRunnable(found),
+		Treatments: e.Arms(), Budget: e.Budget, Findings: []planFinding{}, Tried: tried,
+	}
+	if tried {
+		runnable := isRunnable(found)
+		out.Runnable = &runnable
 	}
 	for _, f := range found {
 		out.Findings = append(out.Findings, planFinding{f.Severity.String(), f.Message, f.Hint})

@@ -49,7 +49,7 @@ func (a *app) initCommand() *cobra.Command {
 			if err := a.writeSchema(filepath.Dir(file)); err != nil {
 				return err
 			}
-			a.print("wrote %s: %s of %s\nnext: tare plan %s, then tare run %s\n", file, asked, args[0], file, file)
+			a.print("wrote %s: %s of %s\nnext: tare plan --try %s, then tare run %s\n", file, asked, args[0], file, file)
 			return nil
 		},
 	}

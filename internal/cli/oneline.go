@@ -35,7 +35,7 @@ func (f *oneLineFlags) add(c *cobra.Command) {
 	budgetFlag(c, &f.budgets)
 	c.Flags().StringVar(&f.results, "results", resultsDir, "folder for records")
 	c.Flags().StringVar(&f.write, "write", "", "keep the experiment in this file, which must not exist yet")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be done, as 'tare plan' does")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be done, as 'tare plan --try' does")
 	f.addValues(c)
 }
 
@@ -80,7 +80,7 @@ func (a *app) ask(ctx context.Context, x area.Composed, f *oneLineFlags) error {
 		a.tell("%-9s %s: '%s' asks the same again\n", "wrote", f.write, again)
 	}
 	if f.dryRun {
-		return a.plan(ctx, src, false)
+		return a.plan(ctx, src, false, true)
 	}
 	if err := a.outline(ctx, e.WithDefaults(), x); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (a *app) outline(ctx context.Context, e *config.Experiment, x area.Composed
 	}
 	var made area.Program
 	if ar.Parts().Program != nil {
-		made, _ = a.program(ctx, ar, e, true) // the run says why a program does not start, and what to do
+		made, _ = a.program(ctx, ar, e, area.Env{Look: true}) // the run says why a program does not start, and what to do
 	}
 	a.tell("%-9s %s\n%-9s %s\n", x.Label, x.What, "takes", longest(e, made))
 	creates := ""

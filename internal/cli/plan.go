@@ -18,8 +18,13 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var change sourceFlags
 	var out form
+	var try bool
 	c := &cobra.Command{
-		Use: "plan FILE", Short: "Show what a run would do, without doing it", Args: exactly("FILE"),
+		Use: "plan FILE", Short: "Show what a run would do, without doing it",
+		Long: "Shows what a run would do, from the file alone: it starts none of the programs that the file names, and\n" +
+			"connects to none of its addresses. With --try it also tries what the run needs, on this host and of its\n" +
+			"targets, as a run does before it begins.",
+		Args: exactly("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			asJSON, err := out.json()
 			if err != nil {
@@ -33,9 +38,9 @@ func (a *app) planCommand() *cobra.Command {
 				return err
 			}
 			if !asJSON {
-				return a.plan(c.Context(), src, change.full)
+				return a.plan(c.Context(), src, change.full, try)
 			}
-			doc, found, err := a.planned(c.Context(), src, change.full)
+			doc, found, err := a.planned(c.Context(), src, change.full, try)
 			if err != nil {
 				return err
 			}
@@ -44,12 +49,13 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	change.add(c)
 	out.add(c)
+	c.Flags().BoolVar(&try, "try", false, "start the programs that the file names, and ask its targets, to see what is missing")
 	return c
 }
 
 // plan prints treatments, duration, the highest rate that the run could offer, and what it would create.
-func (a *app) plan(ctx context.Context, src source, full bool) error {
-	doc, found, err := a.planned(ctx, src, full)
+func (a *app) plan(ctx context.Context, src source, full, try bool) error {
+	doc, found, err := a.planned(ctx, src, full, try)
 	if err != nil {
 		return err
 	}
@@ -59,8 +65,11 @@ func (a *app) plan(ctx context.Context, src source, full bool) error {
 	return a.judge(found, true)
 }
 
-// planned describes what a run would do, and returns what is missing on this host.
-func (a *app) planned(ctx context.Context, src source, full bool) (doc planDocument, found []area.Finding, err error) {
+// planned describes what a run would do. With try it asks the host, the programs and the targets, and returns what is
+// missing; without, no code of the area runs but what reads the file.
+func (a *app) planned(ctx context.Context, src source, full, try bool) (doc planDocument, found []area.Finding,
+	err error,
+) {
 	ar, e, err := a.ready(src, full)
 	if err == nil {
 		err = enoughBlocks(e, src.set)
@@ -68,20 +77,22 @@ func (a *app) planned(ctx context.Context, src source, full bool) (doc planDocum
 	if err != nil {
 		return doc, nil, err
 	}
-	if e, _, err = a.trim(ctx, ar, e, true); err != nil {
-		return doc, nil, err
+	if try {
+		if e, _, err = a.trim(ctx, ar, e, true); err == nil {
+			found, err = a.examine(ctx, ar, e, true)
+		}
+		if err != nil {
+			return doc, nil, err
+		}
 	}
-	if found, err = a.examine(ctx, ar, e, true); err != nil {
-		return doc, nil, err
-	}
-	doc = planDocumentOf(e, found)
+	doc = planDocumentOf(e, found, try)
 	p := func(label, format string, args ...any) {
 		doc.Lines = append(doc.Lines, planLine{label, fmt.Sprintf(format, args...)})
 	}
 	p("experiment", "%s: %s of %s", e.Name, e.Question, e.Area)
 	a.planArms(e, p)
 	if treatments := len(e.Treatments()); len(e.Arms()) > treatments {
-		made, err := a.programForPlan(ctx, ar, e, found)
+		made, err := a.programForPlan(ctx, ar, e, doc)
 		if err != nil {
 			return doc, nil, err
 		}
@@ -98,6 +109,9 @@ func (a *app) planned(ctx context.Context, src source, full bool) (doc planDocum
 	}
 	for _, b := range e.Budget {
 		p("budget", "%s", b)
+	}
+	if !try {
+		p("untried", "nothing was started, and no target asked: --try shows what is missing")
 	}
 	return doc, found, nil
 }
@@ -117,14 +131,15 @@ func (a *app) planArms(e *config.Experiment, p func(label, format string, args .
 	}
 }
 
-// programForPlan returns the program that makes an experiment's calls. It does not start one that failed preflight.
-func (a *app) programForPlan(ctx context.Context, ar area.Area, e *config.Experiment,
-	found []area.Finding,
-) (area.Program, error) {
-	if ar.Parts().Program != nil && !isRunnable(found) {
+// programForPlan returns the program that makes an experiment's calls. It does not start one that was not tried, or
+// that failed preflight.
+func (a *app) programForPlan(ctx context.Context, ar area.Area, e *config.Experiment, doc planDocument) (area.Program,
+	error,
+) {
+	if ar.Parts().Program != nil && doc.Tried && !*doc.Runnable {
 		return area.Program{Counts: "without the start of its processes, which cannot be started: see below"}, nil
 	}
-	return a.program(ctx, ar, e, true)
+	return a.program(ctx, ar, e, area.Env{Look: true, Inert: !doc.Tried})
 }
 
 // role describes a baseline or an A/A arm; it is empty for other arms.

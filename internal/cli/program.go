@@ -14,8 +14,8 @@ import (
 )
 
 // program identifies the program that makes an experiment's calls, or the files that say what is measured; it is zero
-// if there are none. look: nothing will be measured.
-func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, look bool) (area.Program, error) {
+// if there are none. as says with Look and Inert what may be done for that.
+func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, as area.Env) (area.Program, error) {
 	identify := ar.Parts().Program
 	if identify == nil {
 		return area.Program{}, nil
@@ -24,7 +24,7 @@ func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, l
 	if err != nil {
 		return area.Program{}, err
 	}
-	env.Treatments, env.Look = e.Arms(), look
+	env.Treatments, env.Look, env.Inert = e.Arms(), as.Look, as.Inert
 	found, err := identify(ctx, e.Target, env)
 	if err != nil && !found.Files {
 		return found, fmt.Errorf("inspect the program that makes the calls: %w", err)
@@ -37,7 +37,7 @@ func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, l
 func (a *app) sameProgram(ctx context.Context, ar area.Area, e *config.Experiment, rec *record.Record) (unknown string,
 	err error,
 ) {
-	found, err := a.program(ctx, ar, e, false)
+	found, err := a.program(ctx, ar, e, area.Env{})
 	if err != nil || found.Identity == nil {
 		return "", err
 	}

@@ -112,7 +112,7 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 	case err != nil:
 		return err
 	case f.dryRun:
-		return a.plan(ctx, src, f.full)
+		return a.plan(ctx, src, f.full, false)
 	case f.add > 0:
 		dir, err := latest(f.results, src.text)
 		if err != nil {
@@ -139,7 +139,7 @@ func (a *app) run(ctx context.Context, src source, f startFlags, outs []output) 
 	if err := a.preflight(ctx, ar, e); err != nil {
 		return err
 	}
-	made, err := a.program(ctx, ar, e, false)
+	made, err := a.program(ctx, ar, e, area.Env{})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nosyFiles are experiments that name a program, @MARK@, or an address, @ADDR@. tries: --try starts it, or connects.
+var nosyFiles = map[string]struct {
+	area, text string
+	tries      bool
+}{
+	"a driver": {"exec", `name: x
+area: exec
+question: compare
+target: {program: [@MARK@]}
+baseline: {mode: off}
+treatments: [{mode: on}]
+`, true},
+	"a pull manager": {"imagepull", `name: x
+area: imagepull
+question: compare
+target: {binary: @MARK@}
+baseline: {accessor: directfs}
+treatments: [{accessor: cached}]
+`, true},
+	"a control plane": {"admission", `name: x
+area: admission
+question: compare
+target: {embedded: {binary: @MARK@}}
+load: {rate: 10/s, duration: 10s}
+baseline: {mechanism: none}
+treatments: [{mechanism: vap, policies: 1}]
+`, true},
+	"a credential plugin": {"admission", `name: x
+area: admission
+question: compare
+target: {kubeconfig: kubeconfig}
+load: {rate: 10/s, duration: 10s, max_rate: 20/s}
+baseline: {mechanism: none}
+treatments: [{mechanism: vap, policies: 1}]
+`, true},
+	"a token endpoint": {"identity", `name: x
+area: identity
+question: capacity
+target: {adapter: gce-metadata, url: "http://@ADDR@"}
+load: {max_rate: 20/s}
+`, true},
+	"a decision point": {"decision", `name: x
+area: decision
+question: capacity
+target:
+  adapter: authzen
+  url: "http://@ADDR@"
+  requests:
+    - {name: a, subject: {type: user, id: a}, action: read, resource: {type: doc, id: x}, expect: permit}
+    - {name: b, subject: {type: user, id: b}, action: read, resource: {type: doc, id: x}, expect: deny}
+load: {max_rate: 20/s}
+`, true},
+	"a condition": {"identity", `name: x
+area: identity
+question: guard
+target: {adapter: gce-metadata, url: "http://@ADDR@"}
+load:
+  max_rate: 20/s
+  conditions: [{name: gone, do: [@MARK@], undo: [@MARK@], for: 1s}]
+`, true},
+	"a command": {"sandbox", `name: x
+area: sandbox
+question: compare
+target:
+  commands: [{name: c, run: [@MARK@]}]
+baseline: {enforcer: none}
+treatments: [{enforcer: seccomp, profile: profile.json}]
+`, true},
+}
+
+// kubeconfig names a cluster at an address, and a program that gives the credential.
+const nosyKubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://@ADDR@"}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: @MARK@, interactiveMode: Never}}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`
+
+// TestPlansAreInert reads experiments of somebody else: only --try starts what they name, and connects.
+func TestPlansAreInert(t *testing.T) {
+	t.Parallel()
+	bin := buildTare(t)
+	for name, f := range nosyFiles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needsAreas(t, f.area)
+			n := newNosyFolder(t, f.text)
+			for _, args := range [][]string{{"validate", "x.yaml"}, {"plan", "x.yaml"}, {"run", "--dry-run", "x.yaml"}} {
+				if out, code := execTare(t, bin, n.dir, args...); code != 0 {
+					t.Fatalf("tare %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+				}
+				if what := n.touched(t); what != "" {
+					t.Errorf("tare %s %s", strings.Join(args, " "), what)
+				}
+			}
+			out, _ := execTare(t, bin, n.dir, "plan", "--try", "x.yaml")
+			if what := n.touched(t); (what != "") != f.tries {
+				t.Errorf("tare plan --try: touched %q, want any: %v\n%s", what, f.tries, out)
+			}
+		})
+	}
+}
+
+// A nosyFolder notices the start of its program and connections to its address.
+type nosyFolder struct {
+	dir, started string
+	address      string
+	connected    chan string // from whom, in the order of the listen queue
+}
+
+func newNosyFolder(t *testing.T, experiment string) *nosyFolder {
+	t.Helper()
+	n := &nosyFolder{dir: t.TempDir(), connected: make(chan string, 1000)}
+	n.started = filepath.Join(n.dir, "started")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			n.connected <- c.RemoteAddr().String()
+			_ = c.Close()
+		}
+	}()
+	n.address = l.Addr().String()
+	mark := filepath.Join(n.dir, "mark.sh")
+	fill := strings.NewReplacer("@MARK@", mark, "@ADDR@", n.address).Replace
+	for name, text := range map[string]string{
+		"mark.sh": fmt.Sprintf("#!/bin/sh\necho started >> '%s'\n", n.started), "x.yaml": experiment,
+		"kubeconfig": nosyKubeconfig, "profile.json": `{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+			{"names": ["ptrace"], "action": "SCMP_ACT_ERRNO"}]}`,
+	} {
+		if err := os.WriteFile(filepath.Join(n.dir, name), []byte(fill(text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(mark, 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return n
+}
+
+// touched says what was started or connected to since it was last called; empty: nothing.
+func (n *nosyFolder) touched(t *testing.T) string {
+	t.Helper()
+	var out []string
+	if err := os.Remove(n.started); err == nil {
+		out = append(out, "started the program")
+	}
+	own, err := new(net.Dialer).DialContext(t.Context(), "tcp", n.address) // all others are before it in the queue
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close() //nolint:errcheck // nothing was sent
+	others := 0
+	for from := range n.connected {
+		if from == own.LocalAddr().String() {
+			break
+		}
+		others++
+	}
+	if others > 0 {
+		out = append(out, "connected to the address")
+	}
+	return strings.Join(out, " and ")
+}
