@@ -13,6 +13,7 @@ import (
 
 	"tare/area"
 	"tare/areas/plane"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/proc"
 )
@@ -144,14 +145,5 @@ func removeFolder(c area.Change) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || !strings.Contains(filepath.Base(path), folderPrefix) {
 		return fmt.Errorf("%q is no folder of a control plane", path)
 	}
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s is no folder", path)
-	}
-	return os.RemoveAll(path)
+	return files.RemoveAt(path)
 }

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"tare/area"
 	"tare/areas/decision/engine"
 	"tare/areas/decision/protocol"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/proc"
 )
@@ -36,8 +35,8 @@ func (p *arm) start(ctx context.Context) error {
 	if p.launch, err = engine.Find(ctx, p.kind, host(p.env)); err != nil {
 		return fmt.Errorf("find engine %s: %w", p.kind, err)
 	}
-	dir := filepath.Join(p.env.Dir, "policies-"+strconv.Itoa(p.index))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := files.MakeIn(p.env.Dir, "policies-"+strconv.Itoa(p.index))
+	if err != nil {
 		return fmt.Errorf("make a folder for policies: %w", err)
 	}
 	if p.config, err = p.launch.Prepare(dir, p.set); err != nil {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -214,13 +215,33 @@ func (p *Plane) dataFolder(room func(path string) (kind int64, free uint64, err 
 			"enlarge "+shm+" (docker run --shm-size=1g)", slog.Uint64("free_mib", free>>20),
 			slog.Int("needed_mib", tmpfsNeeds>>20))
 	}
-	_, free, err := room(p.config.Dir)
+	parent, err := p.safeParent()
+	if err != nil {
+		return "", err
+	}
+	_, free, err := room(parent)
 	if err != nil {
 		return "", err
 	}
 	p.quota = quotaOf(free)
-	dir := filepath.Join(p.config.Dir, filepath.Base(p.secrets.dir)+"-etcd")
+	dir := filepath.Join(parent, filepath.Base(p.secrets.dir)+"-etcd")
 	return dir, p.recordFolder(dir)
+}
+
+// safeParent returns where etcd's folder can be made so that no other user can put another in its place: the run's
+// folder, or else, if its data need not be on that disk, the folder for temporary files.
+func (p *Plane) safeParent() (string, error) {
+	f, err := files.Open(p.config.Dir)
+	switch _, unsafe := errors.AsType[*files.NotOursError](err); {
+	case err == nil:
+		return p.config.Dir, f.Close()
+	case !unsafe:
+		return "", err
+	case p.Store == NoFsync:
+		return os.TempDir(), nil
+	}
+	return "", fmt.Errorf("etcd cannot keep its data in the run's folder: %w; choose another with --results, or leave "+
+		"out etcd: disk", err)
 }
 
 // quotaOf returns the limit of etcd's database for so many free bytes: it must not fill the host's memory or disk.
@@ -256,7 +277,7 @@ func (p *Plane) Kubeconfig() string { return p.secrets.path(adminFile) }
 func (p *Plane) remove() error {
 	var errs []error
 	for _, dir := range p.folders {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := files.RemoveAt(dir); err != nil {
 			errs = append(errs, fmt.Errorf("remove folder: %w", err))
 			continue
 		}

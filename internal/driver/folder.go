@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tare/area"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -71,16 +72,5 @@ func clearFolder(areaName, path string) error {
 	if err := proc.EndMarked(Mark+"="+path, 0); err != nil {
 		return fmt.Errorf("end what belongs to %s: %w", path, err)
 	}
-	err := os.RemoveAll(path)
-	if errors.Is(err, os.ErrPermission) {
-		// Some programs make their folders read-only, as Go does for modules.
-		_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				err = os.Chmod(p, 0o700)
-			}
-			return err
-		}) // the second RemoveAll reports what could not be changed
-		err = os.RemoveAll(path)
-	}
-	return err
+	return files.RemoveAt(path)
 }

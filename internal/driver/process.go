@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"tare/area"
+	"tare/internal/files"
 	"tare/internal/probe"
 	"tare/internal/proc"
 )
@@ -233,9 +234,7 @@ func (t *Target) undoArm(ctx context.Context, a *arm) error {
 
 // dropEmpty removes the log of a program that wrote nothing, so that empty logs do not hide the others.
 func dropEmpty(log string) {
-	if info, err := os.Stat(log); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
-		_ = os.Remove(log) // if it fails, an empty log remains
-	}
+	_ = files.RemoveEmpty(log) // if it fails, an empty log remains
 }
 
 // undo makes the program undo what it prepared. It uses the running process or, if none runs or it is broken, a new

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"tare/area"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/proc"
 )
@@ -195,7 +195,7 @@ func undoLog(dir string) string {
 		return ""
 	}
 	path := filepath.Join(dir, "driver-undo.log")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := files.Append(path)
 	if err != nil {
 		return ""
 	}

@@ -205,7 +205,15 @@ func (f *Folder) RemoveAll(name string) error {
 	if err != nil {
 		return err
 	}
-	err = root.RemoveAll(name)
+	if err = root.RemoveAll(name); errors.Is(err, fs.ErrPermission) { // programs make folders read-only, as Go does
+		_ = fs.WalkDir(root.FS(), name, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				err = root.Chmod(p, 0o700)
+			}
+			return err
+		}) // what could not be changed is reported now
+		err = root.RemoveAll(name)
+	}
 	if x, ok := errors.AsType[*fs.PathError](err); ok {
 		err = &fs.PathError{Op: "remove", Path: f.Join(name), Err: x.Err}
 	}
@@ -214,28 +222,42 @@ func (f *Folder) RemoveAll(name string) error {
 
 // RemoveFolder removes the folder at path and all below it, if it is ours. One that does not exist is no error.
 func RemoveFolder(path string) error {
-	f, err := Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	parent, err := walk(filepath.Dir(path), fails)
+	return remove(path, parent, err)
+}
+
+// RemoveAt removes the folder at path and all below it if it is ours, whoever owns those on the way. It is for names
+// that only tare gives: another user can put such a folder in place of another one, and no other folder. One that does
+// not exist is no error.
+func RemoveAt(path string) error {
+	parent, err := os.OpenFile(filepath.Dir(path), unix.O_DIRECTORY, 0)
+	return remove(path, parent, err)
+}
+
+func remove(path string, parent *os.File, err error) error {
+	if err == nil {
+		err = errors.Join(removeIn(parent, path), parent.Close())
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return fmt.Errorf("remove folder: %w", err)
+}
+
+func removeIn(parent *os.File, path string) error {
+	f, err := in(parent, path, filepath.Base(path))
 	if err != nil {
-		return fmt.Errorf("remove folder: %w", err)
+		return err
 	}
 	names, err := f.Names()
 	for _, name := range names {
 		err = errors.Join(err, f.RemoveAll(name))
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("remove folder: %w", err)
+		return err
 	}
-	parent, err := walk(filepath.Dir(path), fails)
-	if err != nil {
-		return fmt.Errorf("remove folder: %w", err)
-	}
-	defer parent.Close() //nolint:errcheck // nothing to lose
-	if err := unix.Unlinkat(int(parent.Fd()), filepath.Base(path), unix.AT_REMOVEDIR); err != nil &&
-		!errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove folder: %w", &fs.PathError{Op: "rmdir", Path: path, Err: err})
+	if err := unix.Unlinkat(int(parent.Fd()), filepath.Base(path), unix.AT_REMOVEDIR); err != nil {
+		return &fs.PathError{Op: "rmdir", Path: path, Err: err}
 	}
 	return nil
 }

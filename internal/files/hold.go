@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -31,20 +32,62 @@ func (f *Folder) Hold() (release func()) {
 // Append opens a file of this user's to write at its end, and makes it if it is missing: in the folder that is held
 // under its folder's path, or else in one that is ours. The path may be that of a descriptor of this process.
 func Append(path string) (*os.File, error) {
-	dir, name := filepath.Split(path)
-	if dir == "/proc/self/fd/" {
+	if filepath.Dir(path) == "/proc/self/fd" {
 		return os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	}
+	return reach(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
+}
+
+// Edit opens a file that Append has made, to read and to change it.
+func Edit(path string) (*os.File, error) { return reach(path, os.O_RDWR) }
+
+// MakeIn makes a folder in another one, found as Append finds it, unless it is there, and returns its path.
+func MakeIn(parent, name string) (path string, err error) {
+	path = filepath.Join(parent, name)
+	return path, within(path, func(f *Folder, name string) error {
+		made, err := f.Make(name)
+		if err != nil {
+			return err
+		}
+		return made.Close()
+	})
+}
+
+// RemoveEmpty removes a file that Append has made if nothing was written to it.
+func RemoveEmpty(path string) error {
+	return within(path, func(f *Folder, name string) error {
+		file, err := f.Open(name, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		is, err := file.Stat()
+		if err == nil && is.Size() == 0 {
+			err = f.Remove(name)
+		}
+		return errors.Join(err, file.Close())
+	})
+}
+
+func reach(path string, flag int) (file *os.File, err error) {
+	err = within(path, func(f *Folder, name string) error {
+		file, err = f.Open(name, flag)
+		return err
+	})
+	return file, err
+}
+
+// within calls do with the folder that is held under the path of the file's folder, or else with one that is ours.
+func within(path string, do func(f *Folder, name string) error) error {
+	dir, name := filepath.Split(path)
+	dir = filepath.Clean(dir)
 	held.Lock()
 	defer held.Unlock()
-	f, ok := held.folders[filepath.Clean(dir)]
-	if !ok {
-		at, err := At(filepath.Clean(dir))
-		if err != nil {
-			return nil, err
-		}
-		defer at.Close() //nolint:errcheck // nothing to lose
-		f = at
+	if f, ok := held.folders[dir]; ok {
+		return do(f, name)
 	}
-	return f.Open(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
+	at, err := At(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(at, name), at.Close())
 }

@@ -57,11 +57,11 @@ func (l *childLog) tail() string {
 }
 
 func (l *childLog) last() ([]string, error) {
-	f, err := os.Open(l.path)
+	f, err := files.Edit(l.path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close() //nolint:errcheck // it is only read
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err

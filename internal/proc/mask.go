@@ -3,8 +3,9 @@ package proc
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"slices"
+
+	"tare/internal/files"
 )
 
 // shortestSecret is the least length in bytes of a value that is masked.
@@ -71,7 +72,7 @@ func (l *childLog) mask() {
 	if l.path == "" || len(l.secrets) == 0 {
 		return
 	}
-	f, err := os.OpenFile(l.path, os.O_RDWR, 0)
+	f, err := files.Edit(l.path)
 	if err != nil {
 		return
 	}

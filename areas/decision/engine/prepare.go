@@ -1,11 +1,12 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"tare/areas/decision/model"
+	"tare/internal/files"
 )
 
 // Prepare writes the policies of set into dir, which is there, in the engine's own language, and returns what the child
@@ -13,33 +14,45 @@ import (
 // no file.
 func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 	cfg := Config{Addr: "127.0.0.1:0", N: set.N}
-	var files map[string][]byte
+	var written map[string][]byte
 	switch l.Kind {
 	case Cedar:
 		cfg.File = "policies.cedar"
-		files = map[string][]byte{cfg.File: set.Cedar()}
+		written = map[string][]byte{cfg.File: set.Cedar()}
 	case OPA:
 		cfg.File = "policies.rego"
-		files = map[string][]byte{cfg.File: set.Rego(model.RegoPackage)}
+		written = map[string][]byte{cfg.File: set.Rego(model.RegoPackage)}
 	case ATT, AuthzForce:
 		cfg.File = "policies.xml"
-		files = map[string][]byte{cfg.File: set.XACML(), "pdp.xml": authzForceConfig(cfg.File)}
+		written = map[string][]byte{cfg.File: set.XACML(), "pdp.xml": authzForceConfig(cfg.File)}
 	case PDPX:
 		return cfg, nil
 	default:
 		return Config{}, fmt.Errorf("prepare decision point: unknown kind %q", l.Kind)
 	}
 	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = write(dir, written)
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("prepare %s: %w", l.Kind, err)
 	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return Config{}, fmt.Errorf("prepare %s: %w", l.Kind, err)
-		}
-	}
 	cfg.File = filepath.Join(dir, cfg.File)
 	return cfg, nil
+}
+
+// write puts files into a folder of this user's.
+func write(dir string, texts map[string][]byte) error {
+	f, err := files.At(dir)
+	for name, text := range texts {
+		if err == nil {
+			err = f.Write(name, text)
+		}
+	}
+	if f != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }
 
 // authzForceConfig returns AuthzForce's own configuration (its schema pdp.xsd, version 8), which its server reads

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,10 +70,11 @@ type link struct {
 type Machine struct {
 	Link io.ReadWriter
 	// Booted is how long the boot took.
-	Booted time.Duration
-	child  *proc.Child
-	o      Options
-	used   used
+	Booted  time.Duration
+	child   *proc.Child
+	console *console
+	o       Options
+	used    used
 }
 
 // used is the processor time that QEMU has used, and since when it has been that much.
@@ -110,16 +110,21 @@ func Boot(ctx context.Context, o Options) (*Machine, error) {
 
 func boot(ctx context.Context, o Options) (*Machine, error) {
 	began := o.Clock.Now()
-	child, err := proc.Start(ctx, proc.Spec{
-		Name: "the lab VM " + o.Name, Path: o.Emulator, Args: o.arguments(), Talk: true, LogFile: o.log(), CPUs: o.CPUs,
-		Born: o.Born, Grace: endWithin,
-	})
+	console, write, err := openConsole(o.console())
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{Link: link{child.Out, child.In}, child: child, o: o}
+	child, err := proc.Start(ctx, proc.Spec{
+		Name: "the lab VM " + o.Name, Path: o.Emulator, Args: o.arguments(), Talk: true, LogFile: o.log(), CPUs: o.CPUs,
+		Born: o.Born, Grace: endWithin, Files: []*os.File{write},
+	})
+	_ = write.Close() // QEMU has it
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{Link: link{child.Out, child.In}, child: child, console: console, o: o}
 	if err := m.greet(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w; %s", err, o.lastWords()), m.kill())
+		return nil, errors.Join(fmt.Errorf("%w; %s", err, console.lastWords()), m.kill())
 	}
 	m.Booted = o.Clock.Now().Sub(began)
 	return m, nil
@@ -143,7 +148,8 @@ func (o Options) arguments() []string {
 	kernel = append(kernel, "--")
 	return append([]string{
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-smp", processors, "-m", memory,
-		"-serial", "file:" + o.console(), "-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link",
+		"-add-fd", "fd=3,set=1", "-chardev", "file,id=console,path=/dev/fdset/1,append=on", "-serial", "chardev:console",
+		"-chardev", "stdio,id=link,signal=off", "-serial", "chardev:link",
 		"-kernel", o.Kernel.Path, "-initrd", o.Initrd, "-machine", "q35", "-accel", accel, "-cpu", "max",
 		"-append", strings.Join(append(kernel, o.Init[1:]...), " "),
 	}, clock...)
@@ -194,49 +200,6 @@ func (m *Machine) ended() error {
 	return errors.New("the machine has switched itself off")
 }
 
-// lastWords returns the end of the guest's console.
-func (o Options) lastWords() string {
-	text, err := endOf(o.console())
-	if err != nil || len(text) == 0 {
-		return "its console is empty"
-	}
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(text), "?")), "\n")
-	told := slices.DeleteFunc(slices.Clone(lines), isTrace)
-	if len(told) == 0 {
-		told = lines
-	}
-	const most = 4
-	told = told[max(0, len(told)-most):]
-	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic: ") }); i >= 0 {
-		told = lines[i : i+1] // of tare itself: its stack follows
-	}
-	for i := range told {
-		told[i] = fmt.Sprintf("%.400s", strings.TrimSpace(told[i]))
-	}
-	return fmt.Sprintf("its console (%s) says: %s", o.console(), strings.Join(told, " | "))
-}
-
-// endOf returns the end of a file, whose length a guest decides.
-func endOf(path string) ([]byte, error) {
-	const most = 64 << 10
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it is only read
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, max(0, st.Size()-most), most))
-}
-
-// isTrace reports whether a line of the console is the kernel's and not the reason of a panic: such lines follow the
-// one that matters.
-func isTrace(line string) bool {
-	return strings.HasPrefix(line, "[") && !strings.Contains(line, "Kernel panic")
-}
-
 // Exited is closed when the machine has ended.
 func (m *Machine) Exited() <-chan struct{} { return m.child.Exited() }
 
@@ -260,7 +223,7 @@ func (m *Machine) Stalled() error {
 
 // Failed describes a machine that ended by itself.
 func (m *Machine) Failed() error {
-	return fmt.Errorf("it has ended: %w; %s", m.ended(), m.o.lastWords())
+	return fmt.Errorf("it has ended: %w; %s", m.ended(), m.console.lastWords())
 }
 
 // Close ends the machine: nothing in it is worth an orderly end.

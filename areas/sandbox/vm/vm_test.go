@@ -282,16 +282,49 @@ func TestBootNeedsAKernel(t *testing.T) {
 
 // TestLastWords shows the reason of a panic, not the registers after it.
 func TestLastWords(t *testing.T) {
-	o := Options{Dir: t.TempDir(), Name: "x"}
+	c, write, err := openConsole(filepath.Join(t.TempDir(), "vm-x-console.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	text := "tare: no such area\r\n[    1.8] Kernel panic - not syncing: Attempted to kill init!\r\n" +
 		"[    1.8] CPU: 0\r\n[    1.9] R13: 0\r\n"
-	if err := os.WriteFile(o.console(), []byte(text), 0o600); err != nil {
+	if _, err := write.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := write.Close(); err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("its console (%s) says: tare: no such area | [    1.8] Kernel panic - not syncing: "+
-		"Attempted to kill init!", o.console())
-	if got := o.lastWords(); got != want {
+		"Attempted to kill init!", c.path)
+	if got := c.lastWords(); got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestConsoleIsBounded: a guest that prints without end fills neither the disk nor the memory.
+func TestConsoleIsBounded(t *testing.T) {
+	c, write, err := openConsole(filepath.Join(t.TempDir(), "vm-x-console.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 * keptOnDisk / 1024 {
+		if _, err := write.WriteString(strings.Repeat("x", 1023) + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := write.WriteString("the last line"); err != nil {
+		t.Fatal(err)
+	}
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.ended
+	if !strings.HasSuffix(c.lastWords(), " | the last line") || len(c.end) > keptEnd {
+		t.Errorf("%d bytes in memory: %.100s", len(c.end), c.lastWords())
+	}
+	text, err := os.ReadFile(c.path)
+	if err != nil || len(text) < keptOnDisk || len(text) > keptOnDisk+100 || !strings.Contains(string(text), "[tare keeps") {
+		t.Errorf("%d bytes on disk, %v", len(text), err)
 	}
 }
 
@@ -305,7 +338,7 @@ func TestInitIsForGuests(t *testing.T) {
 func TestMachineHasNoDiskAndNoNetwork(t *testing.T) {
 	harmless := []string{
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "-smp", "-m", "-kernel", "-initrd", "-machine", "-accel",
-		"-cpu", "-append", "-icount",
+		"-cpu", "-append", "-icount", "-add-fd",
 	}
 	for _, processors := range []int{0, 2} {
 		o := Options{Name: "x", Dir: "/d", Init: []string{"/init"}, Processors: processors}
@@ -320,6 +353,7 @@ func TestMachineHasNoDiskAndNoNetwork(t *testing.T) {
 			case a == "-serial":
 				lines++
 			case a == "-chardev" && strings.HasPrefix(args[i+1], "stdio,"):
+			case a == "-chardev" && strings.Contains(args[i+1], ",path=/dev/fdset/1,"): // a descriptor that QEMU was given
 			default:
 				t.Errorf("%s %s is another device", a, args[min(i+1, len(args)-1)])
 			}
