@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"tare/internal/proc"
@@ -32,15 +29,11 @@ type Step struct {
 // then returns. The command also ends if tare is killed: otherwise it would run beside the next build, without the
 // lock.
 func (s Step) Run(ctx context.Context) (string, error) {
-	runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
-	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, s.Path, s.Args...)
+	cmd := proc.Command(ctx, s.Path, s.Args...)
 	out := &lineWriter{tell: s.Progress}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, append(proc.Environment(s.Keep...), s.Env...), out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killedWithin
-	err := cmd.Run()
+	err := proc.RunCommand(cmd)
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}

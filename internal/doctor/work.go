@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -87,7 +86,7 @@ func (x exchange) run(ctx context.Context) (effort, error) {
 
 // fork starts this program with nothing to do, and waits for its end. CPU time is the child's.
 func (x *examiner) fork(ctx context.Context) (effort, error) {
-	cmd := exec.CommandContext(ctx, x.Self, TrialCommand, trialNothing)
+	cmd := proc.Command(ctx, x.Self, TrialCommand, trialNothing)
 	cmd.Env = []string{}
 	from := monotonic()
 	if err := cmd.Run(); err != nil {

@@ -32,9 +32,6 @@ func (f *Folder) Hold() (release func()) {
 // Append opens a file of this user's to write at its end, and makes it if it is missing: in the folder that is held
 // under its folder's path, or else in one that is ours. The path may be that of a descriptor of this process.
 func Append(path string) (*os.File, error) {
-	if filepath.Dir(path) == "/proc/self/fd" {
-		return os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	}
 	return reach(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 }
 
@@ -69,6 +66,9 @@ func RemoveEmpty(path string) error {
 }
 
 func reach(path string, flag int) (file *os.File, err error) {
+	if filepath.Dir(path) == "/proc/self/fd" {
+		return os.OpenFile(path, flag&^os.O_CREATE, 0)
+	}
 	err = within(path, func(f *Folder, name string) error {
 		file, err = f.Open(name, flag)
 		return err

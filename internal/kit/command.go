@@ -8,12 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"tare/area"
 	"tare/internal/proc"
@@ -115,17 +111,12 @@ func (in commandIn) environment() []string {
 
 // runCommand runs a program to its end. When ctx ends first, its process group is killed.
 func runCommand(ctx context.Context, line []string, in commandIn) error {
-	runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
-	defer runtime.UnlockOSThread()
 	within, cancel := context.WithTimeout(ctx, CommandTime)
 	defer cancel()
 	said := &proc.Tail{}
-	cmd := exec.CommandContext(within, line[0], line[1:]...) //nolint:gosec // the command line is the user's own
+	cmd := proc.Command(within, line[0], line[1:]...)
 	cmd.Dir, cmd.Stderr, cmd.Env = in.dir, said, in.environment()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
-	cmd.WaitDelay = time.Second // a daemon that it starts may hold its errors open
-	err := cmd.Run()
+	err := proc.RunCommand(cmd)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: killed: %w", shell.Line(line), context.Cause(ctx))

@@ -91,14 +91,13 @@ func TestCommandDoesNotOutliveItsUndo(t *testing.T) {
 		}
 		group := do.Process.Pid
 		defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }()
+		ended := make(chan error, 1)
+		go func() { ended <- do.Wait() }()
 		if c.lives {
-			_ = do.Wait()
+			<-ended
 		}
 		if err := kit.UndoCommand(t.Context(), j.Pending()[0]); err != nil {
 			t.Error(err)
-		}
-		if !c.lives {
-			_ = do.Wait()
 		}
 		lives := func() bool { return syscall.Kill(-group, 0) == nil }
 		for range 200 { // what was killed takes a moment to end

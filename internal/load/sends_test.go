@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,21 +92,24 @@ func TestNoFloodAfterTheTargetStalled(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		var until atomic.Int64
+		var stalls atomic.Bool
+		until := sync.OnceValue(func() time.Time { return time.Now().Add(floodTime / 2) }) // from its first request on
 		srv := newTarget(t, requests(func(c net.Conn, _ *http.Request) bool {
-			time.Sleep(time.Until(time.Unix(0, until.Load())))
+			if stalls.Load() {
+				time.Sleep(time.Until(until()))
+			}
 			_, err := io.WriteString(c, good)
 			return err == nil
 		}))
 		s := open(t, srv.addr, set, func(c *Config) { c.MaxRate, c.MaxConns = floodRate, 4 })
 		offer(t, s, Constant{Rate: 20, Duration: 200 * time.Millisecond})
-		until.Store(time.Now().Add(floodTime / 2).UnixNano())
+		stalls.Store(true)
 		host := watchHost(t)
 		offer(t, s, Constant{Rate: floodRate, Duration: floodTime})
 		drain(t, s)
 		sent := sentOf(audit(t, s, 0)...)
 		wantRate(t, sent, floodRate, lateAhead+host())
-		if held := s.Progress().Held; held < 50 {
+		if held := s.Progress().Held; held < 10 { // a busy host takes part in the holding back
 			t.Errorf("%d calls were held back, of %d: nothing has stalled", held, len(sent))
 		}
 	})

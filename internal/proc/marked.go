@@ -2,11 +2,15 @@ package proc
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/clock"
 )
 
 // EndMarked kills the processes that were started with a variable, "NAME=value", in their environment, in any process
@@ -40,7 +44,7 @@ func groupOf(pid int) int {
 
 // carries reports whether a process was started with a variable in its environment.
 func carries(pid int, variable string) bool {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	env, err := environ(pid)
 	if err != nil {
 		return false
 	}
@@ -50,4 +54,20 @@ func carries(pid int, variable string) bool {
 		}
 	}
 	return false
+}
+
+// environ returns the environment that a process was started with. While a process executes a program, the kernel shows
+// none for a moment: so an empty one of a process that has a program is read again.
+func environ(pid int) ([]byte, error) {
+	at := fmt.Sprintf("/proc/%d/", pid)
+	for again := 10; ; again-- {
+		env, err := os.ReadFile(at + "environ")
+		if err != nil || len(env) > 0 || again == 0 {
+			return env, err
+		}
+		if _, err := os.Readlink(at + "exe"); err != nil { // a thread of the kernel, or one that has ended
+			return nil, err
+		}
+		_ = clock.System{}.Sleep(context.Background(), time.Millisecond)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"tare/internal/clock"
+	"tare/internal/proc"
 )
 
 // pluginTime bounds one run of a plugin. client-go's own runner has no bound and no context: a plugin that waits for an
@@ -172,14 +174,14 @@ func (p *plugin) run(ctx context.Context) (credential, error) {
 	ctx, cancel := context.WithTimeout(ctx, pluginTime)
 	defer cancel()
 	out := &limited{left: mostCredential}
-	cmd := exec.CommandContext(ctx, p.exec.Command, p.exec.Args...)
-	cmd.Stdout, cmd.WaitDelay = out, time.Second
-	cmd.Env = cmd.Environ()
+	cmd := proc.Command(ctx, p.exec.Command, p.exec.Args...)
+	cmd.Stdout = out
+	cmd.Env = os.Environ()
 	for _, v := range p.exec.Env {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
 	cmd.Env = append(cmd.Env, "KUBERNETES_EXEC_INFO="+p.info)
-	err := cmd.Run()
+	err := proc.RunCommand(cmd)
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

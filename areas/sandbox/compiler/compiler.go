@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/internal/proc"
 )
 
 // Limits of a compilation.
@@ -68,14 +69,13 @@ func (c Compiler) Run(ctx context.Context, name, source string, args ...string) 
 	defer files[1].Close() //nolint:errcheck // it is in memory
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	cmd := exec.CommandContext(bounded, program, args...) //nolint:gosec // found in PATH
+	cmd := proc.Command(bounded, program, args...)
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Dir = "/"
-	cmd.WaitDelay = time.Second
 	cmd.ExtraFiles = files
 	stdout, stderr := limited{most: mostOutput}, limited{most: mostMessages}
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := c.explain(ctx, bounded, cmd.Run(), name, &stderr); err != nil {
+	if err := c.explain(ctx, bounded, proc.RunCommand(cmd), name, &stderr); err != nil {
 		return nil, nil, err
 	}
 	result, err := io.ReadAll(io.LimitReader(files[1], mostOutput+1))

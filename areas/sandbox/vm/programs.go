@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"tare/internal/proc"
 )
 
 // listWithin bounds the dynamic loader, which only lists libraries.
@@ -122,16 +124,17 @@ var library = regexp.MustCompile(`(?m)^\s*(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$`)
 func (r *Initrd) libraries(ctx context.Context, path, loader string) error {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	c := exec.CommandContext(ctx, loader, "--list", path)
+	c := proc.Command(ctx, loader, "--list", path)
 	c.Env = []string{"PATH=/usr/bin:/bin"}
-	out, err := c.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("list the libraries of %s: %w: %.200s", path, err, bytes.TrimSpace(out))
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := proc.RunCommand(c); err != nil {
+		return fmt.Errorf("list the libraries of %s: %w: %.200s", path, err, bytes.TrimSpace(out.Bytes()))
 	}
 	if err := r.resolved(loader); err != nil {
 		return err
 	}
-	for _, m := range library.FindAllSubmatch(out, -1) {
+	for _, m := range library.FindAllSubmatch(out.Bytes(), -1) {
 		path := string(m[1])
 		if err := r.resolved(path); err != nil {
 			return err

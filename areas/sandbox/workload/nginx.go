@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"strings"
 	"time"
@@ -63,11 +62,11 @@ func nginxConfig(program string, connections int) ([]byte, error) {
 func output(program, option string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, option) //nolint:gosec // found in PATH
-	cmd.Env = proc.Environment()
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	cmd := proc.Command(ctx, program, option)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := proc.RunCommand(cmd); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", program, option, err)
 	}
-	return out, nil
+	return out.Bytes(), nil
 }
