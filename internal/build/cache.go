@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 )
 
 // Variable is the environment variable that names the cache folder, instead of the user's own.
@@ -60,23 +61,18 @@ func (n *NoFolder) Error() string { return "no cache folder for built programs: 
 // Unwrap returns the cause.
 func (n *NoFolder) Unwrap() error { return n.Err }
 
-// open makes the folder if necessary. It rejects a folder that others may write to, since programs are run from it.
+// open makes the folder if necessary. It rejects a folder that others may write to or replace, since programs are run
+// from it.
 func (c Cache) open() (string, error) {
 	dir, err := c.Folder()
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	var s unix.Stat_t
-	if err == nil {
-		err = unix.Stat(dir, &s)
-	}
-	if err == nil && (s.Mode&0o022 != 0 || (int(s.Uid) != os.Geteuid() && s.Uid != 0)) {
-		err = fmt.Errorf("others may write to %s", dir)
-	}
 	if err != nil {
 		return "", &NoFolder{err}
 	}
-	return dir, nil
+	folder, err := files.Make(dir)
+	if err != nil {
+		return "", &NoFolder{err}
+	}
+	return dir, folder.Close()
 }
 
 // Has returns the folder of the recipe with this name, and whether it has been built. The error is a *NoFolder when the

@@ -49,7 +49,7 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	change.add(c)
 	out.add(c)
-	c.Flags().BoolVar(&try, "try", false, "start the programs that the file names, and ask its targets, to see what is missing")
+	c.Flags().BoolVar(&try, "try", false, "start what the file names and ask its targets, to see what is missing")
 	return c
 }
 

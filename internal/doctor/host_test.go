@@ -16,7 +16,7 @@ import (
 	"tare/rigs/memtest"
 )
 
-func files(pairs ...string) *examiner {
+func given(pairs ...string) *examiner {
 	fs := fstest.MapFS{}
 	for i := 0; i < len(pairs); i += 2 {
 		fs[pairs[i]] = &fstest.MapFile{Data: []byte(pairs[i+1] + "\n")}
@@ -30,32 +30,32 @@ func TestCPUQuota(t *testing.T) {
 		share float64
 		group string
 	}{
-		"none":         {x: files("proc/self/cgroup", "0::/")},
-		"v2, no limit": {x: files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "max 100000")},
+		"none":         {x: given("proc/self/cgroup", "0::/")},
+		"v2, no limit": {x: given("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "max 100000")},
 		"v2": {
-			files("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "50000 100000"), 0.5,
+			given("proc/self/cgroup", "0::/a", "sys/fs/cgroup/a/cpu.max", "50000 100000"), 0.5,
 			"/sys/fs/cgroup/a",
 		},
 		"v2, above": {
-			files("proc/self/cgroup", "0::/a/b/c", "sys/fs/cgroup/a/b/cpu.max", "150000 100000", "sys/fs/cgroup/a/b/c/cpu.max",
+			given("proc/self/cgroup", "0::/a/b/c", "sys/fs/cgroup/a/b/cpu.max", "150000 100000", "sys/fs/cgroup/a/b/c/cpu.max",
 				"200000 100000"), 1.5, "/sys/fs/cgroup/a/b",
 		},
 		"v2, top of a container": {
-			files("proc/self/cgroup", "0::/", "sys/fs/cgroup/cpu.max", "20000 100000"), 0.2,
+			given("proc/self/cgroup", "0::/", "sys/fs/cgroup/cpu.max", "20000 100000"), 0.2,
 			"/sys/fs/cgroup",
 		},
 		"v1": {
-			files("proc/self/cgroup", "3:memory:/m\n2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "25000",
+			given("proc/self/cgroup", "3:memory:/m\n2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "25000",
 				"sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "50000"),
 			0.5, "/sys/fs/cgroup/cpu,cpuacct/a",
 		},
-		"v1, no limit": {x: files("proc/self/cgroup", "2:cpu:/a", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1",
+		"v1, no limit": {x: given("proc/self/cgroup", "2:cpu:/a", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1",
 			"sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000")},
 		"v1, above": {
-			files("proc/self/cgroup", "2:cpu:/a/b", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "70000",
+			given("proc/self/cgroup", "2:cpu:/a/b", "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "70000",
 				"sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000"), 0.7, "/sys/fs/cgroup/cpu/a",
 		},
-		"torn": {x: files("proc/self/cgroup", "0::/a\nx\n1:2", "sys/fs/cgroup/a/cpu.max", "50000")},
+		"torn": {x: given("proc/self/cgroup", "0::/a\nx\n1:2", "sys/fs/cgroup/a/cpu.max", "50000")},
 	} {
 		share, group, found := c.x.cpuQuota()
 		if share != c.share || group != c.group || found != (c.share > 0) {
@@ -82,12 +82,12 @@ func TestPortRange(t *testing.T) {
 		"32768\t60999": OK, "1024\t65535": OK, "40000\t41000": Limited, "": Limited,
 		"5 4": Limited, "0 70000": Limited, "x y": Limited,
 	} {
-		c := files(file, text).ports()
+		c := given(file, text).ports()
 		if c.State != want || c.State != OK && (c.Cause == "" || c.Next == "") {
 			t.Errorf("%q: %+v, want %s", text, c, want)
 		}
 	}
-	c := files(file, "32768 60999").ports()
+	c := given(file, "32768 60999").ports()
 	if c.Values["rate_at_30s_timeout"] != 28232.0/30 || !strings.Contains(c.Found, "28232") ||
 		!strings.Contains(c.Found, "941/s") {
 		t.Errorf("got %+v, want 28232 ports and 941/s", c)
@@ -99,7 +99,7 @@ func FuzzHostFiles(f *testing.F) {
 	f.Add("2:cpu,cpuacct:/../..", "-1", "", "1", "-1", "")
 	f.Fuzz(func(t *testing.T, group, quota, cpus, ports, queue, stat string) {
 		defer memtest.Bound(t, len(group)+len(quota)+len(cpus)+len(ports)+len(queue)+len(stat))()
-		x := files("proc/self/cgroup", group, "sys/fs/cgroup/a/cpu.max", quota, "sys/fs/cgroup/cpu.max", quota,
+		x := given("proc/self/cgroup", group, "sys/fs/cgroup/a/cpu.max", quota, "sys/fs/cgroup/cpu.max", quota,
 			"sys/devices/system/cpu/online", cpus,
 			"proc/sys/net/ipv4/ip_local_port_range", ports, "proc/sys/net/core/somaxconn", queue, "proc/stat", stat,
 			"proc/pressure/cpu", stat, "proc/cpuinfo", stat)
@@ -122,7 +122,7 @@ func FuzzHostFiles(f *testing.F) {
 
 func TestListenQueue(t *testing.T) {
 	for text, want := range map[string]State{"4096": Info, "128": Limited, "": Info} {
-		if c := files("proc/sys/net/core/somaxconn", text).listenQueue(); c.State != want {
+		if c := given("proc/sys/net/core/somaxconn", text).listenQueue(); c.State != want {
 			t.Errorf("%q: %+v, want %s", text, c, want)
 		}
 	}
@@ -131,10 +131,10 @@ func TestListenQueue(t *testing.T) {
 func TestGovernorAndClock(t *testing.T) {
 	const policy = "sys/devices/system/cpu/cpu%/cpufreq/scaling_governor"
 	for want, x := range map[State]*examiner{
-		Info: files(),
-		OK: files(strings.Replace(policy, "%", "0", 1), "performance", strings.Replace(policy, "%", "1", 1),
+		Info: given(),
+		OK: given(strings.Replace(policy, "%", "0", 1), "performance", strings.Replace(policy, "%", "1", 1),
 			"performance"),
-		Limited: files(strings.Replace(policy, "%", "0", 1), "performance",
+		Limited: given(strings.Replace(policy, "%", "0", 1), "performance",
 			strings.Replace(policy, "%", "1", 1), "powersave"),
 	} {
 		if c := x.governor(); c.State != want {
@@ -153,14 +153,14 @@ func TestGovernorAndClock(t *testing.T) {
 }
 
 func TestVirtual(t *testing.T) {
-	c := files("proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor lahf_lm\n", "sys/class/dmi/id/sys_vendor", "QEMU",
+	c := given("proc/cpuinfo", "processor : 0\nflags\t\t: fpu hypervisor lahf_lm\n", "sys/class/dmi/id/sys_vendor", "QEMU",
 		".dockerenv", "").virtual()
 	for _, want := range []string{"hypervisor", "QEMU", "container"} {
 		if !strings.Contains(c.Found, want) {
 			t.Errorf("no %s in %q", want, c.Found)
 		}
 	}
-	if c := files("proc/cpuinfo", "flags : fpu\n").virtual(); c.Found != "no sign of any" {
+	if c := given("proc/cpuinfo", "flags : fpu\n").virtual(); c.Found != "no sign of any" {
 		t.Errorf("got %+v, want no sign of virtualization", c)
 	}
 }
@@ -253,15 +253,15 @@ func TestOneCPUGetsNoPriority(t *testing.T) {
 }
 
 func TestRefusalOfPriority(t *testing.T) {
-	x := files("proc/self/cgroup", "2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us", "0")
+	x := given("proc/self/cgroup", "2:cpu,cpuacct:/a", "sys/fs/cgroup/cpu,cpuacct/a/cpu.rt_runtime_us", "0")
 	if cause, next := x.explainRefusal(); !strings.Contains(cause,
 		"/sys/fs/cgroup/cpu,cpuacct/a has no real-time budget") || next == "" {
 		t.Errorf("got cause %s; next %s", cause, next)
 	}
 	for name, x := range map[string]*examiner{
-		"budget":   files("proc/self/cgroup", "2:cpu:/a", "sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", "950000"),
-		"v2":       files("proc/self/cgroup", "0::/a"),
-		"no group": files(),
+		"budget":   given("proc/self/cgroup", "2:cpu:/a", "sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", "950000"),
+		"v2":       given("proc/self/cgroup", "0::/a"),
+		"no group": given(),
 	} {
 		if cause, next := x.explainRefusal(); !strings.Contains(cause, "CAP_SYS_NICE") || next == "" {
 			t.Errorf("%s: got cause %s; next %s; want CAP_SYS_NICE", name, cause, next)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -87,7 +88,7 @@ func keepDelegation(name string) (undo func() error) {
 				return nil // another tare relies on it
 			}
 		}
-		return os.WriteFile(control, []byte("-cpu"), 0)
+		return files.SetKernel(control, "-cpu")
 	}
 }
 

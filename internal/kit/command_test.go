@@ -94,7 +94,9 @@ func TestCommandDoesNotOutliveItsUndo(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- do.Wait() }()
 		if c.lives {
-			<-ended
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
 		}
 		if err := kit.UndoCommand(t.Context(), j.Pending()[0]); err != nil {
 			t.Error(err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // ErrNoCgroup means that tare cannot create a control group with a CPU limit on this host; the text says why. Use
@@ -158,7 +160,7 @@ func (c *Cgroup) Add(pid int) error {
 // Release moves a process with all its threads out of the group, into this process's own. One that has ended is no
 // error.
 func (c *Cgroup) Release(pid int) error {
-	err := os.WriteFile(filepath.Join(c.home, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+	err := files.SetKernel(filepath.Join(c.home, "cgroup.procs"), strconv.Itoa(pid))
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("end the CPU limit of process %d: %w", pid, err)
 	}
@@ -166,7 +168,7 @@ func (c *Cgroup) Release(pid int) error {
 }
 
 func (c *Cgroup) write(file, value string) error {
-	return os.WriteFile(filepath.Join(c.path, file), []byte(value), 0)
+	return files.SetKernel(filepath.Join(c.path, file), value)
 }
 
 // Remove removes the group. It kills nothing: it waits, up to 5 s, for the processes in it to end.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // hierarchy is a directory in which tare may create groups with a CPU limit.
@@ -100,7 +102,7 @@ func (h hierarchy) delegate() error {
 	if !h.v2 || hasWord(control, "cpu") {
 		return nil
 	}
-	return os.WriteFile(control, []byte("+cpu"), 0)
+	return files.SetKernel(control, "+cpu")
 }
 
 func hasWord(file, word string) bool {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tare/areas/sandbox/policy"
+	"tare/internal/files"
 )
 
 // A Loaded profile can be entered.
@@ -31,7 +32,7 @@ func (l Loaded) Replace() error {
 	if l.Label.Namespace != "" {
 		return loadInto(l.Label.Namespace, l.Compiled)
 	}
-	if err := tell(replaceFile, l.Compiled); err != nil {
+	if err := files.SetKernel(replaceFile, string(l.Compiled)); err != nil {
 		return fmt.Errorf("replace the AppArmor profile %s: %w", l.Label.Profile, refused(err))
 	}
 	return nil
@@ -51,7 +52,7 @@ func (l Loaded) LoadCopy(i int) error {
 		return err
 	}
 	compiled := bytes.ReplaceAll(l.Compiled, []byte(l.Label.Profile), []byte(name))
-	if err := tell(replaceFile, compiled); err != nil {
+	if err := files.SetKernel(replaceFile, string(compiled)); err != nil {
 		return fmt.Errorf("load the AppArmor profile %s: %w", name, refused(err))
 	}
 	return nil
@@ -66,7 +67,7 @@ func (l Loaded) RemoveCopy(i int) error {
 	if err != nil {
 		return err
 	}
-	return tell(removeFile, []byte(name))
+	return files.SetKernel(removeFile, name)
 }
 
 // copyNamespace is the path of a copy's namespace.
@@ -97,7 +98,7 @@ func LoadPolicy(ctx context.Context, namespace, name string, p policy.Policy) (L
 	if err != nil {
 		return Loaded{}, err
 	}
-	if err := tell(replaceFile, profiles); err != nil {
+	if err := files.SetKernel(replaceFile, string(profiles)); err != nil {
 		return Loaded{}, fmt.Errorf("load the AppArmor profile %s: %w", name, refused(err))
 	}
 	return Loaded{Label{Profile: name, Mode: string(Enforce)}, profiles, warnings}, nil

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/internal/files"
 )
 
 // What the kernel offers to change the policy.
@@ -52,21 +53,10 @@ func loadInto(namespace string, profiles []byte) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // the kernel's folder
 		return fmt.Errorf("make the AppArmor namespace %s: %w", namespace, refused(err))
 	}
-	if err := tell(filepath.Join(dir, ".replace"), profiles); err != nil {
+	if err := files.SetKernel(filepath.Join(dir, ".replace"), string(profiles)); err != nil {
 		return fmt.Errorf("load profiles into the AppArmor namespace %s: %w", namespace, refused(err))
 	}
 	return nil
-}
-
-// tell writes to a file of the kernel's, which exists and takes all in one write.
-func tell(path string, what []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // the kernel acts on the write
-	_, err = f.Write(what)
-	return err
 }
 
 // refused adds the cause and the next step to an error of changing the policy.
@@ -123,7 +113,7 @@ func Remove(namespace string) error {
 		if !strings.HasPrefix(name, namespace+nameMark) || strings.Contains(name, "//") {
 			continue
 		}
-		if err := tell(removeFile, []byte(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := files.SetKernel(removeFile, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			wrong = append(wrong, fmt.Errorf("remove the AppArmor profile %s: %w", name, refused(err)))
 		}
 	}

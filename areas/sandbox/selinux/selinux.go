@@ -14,6 +14,7 @@ import (
 
 	"tare/area"
 	"tare/areas/sandbox/compiler"
+	"tare/internal/files"
 )
 
 // selinuxFS is where the kernel offers SELinux.
@@ -96,24 +97,13 @@ func Load(binary []byte, disposable bool) error {
 		return area.WithHint(errors.New("load an SELinux policy: this cannot be undone, and confines the whole machine"),
 			"say that this machine is disposable, such as a virtual machine for this run, or leave selinux out")
 	}
-	if err := tell("load", binary); err != nil {
+	if err := files.SetKernel(selinuxFS+"/load", string(binary)); err != nil {
 		return fmt.Errorf("load the SELinux policy: %w", err)
 	}
-	if err := tell("enforce", []byte("1")); err != nil {
+	if err := files.SetKernel(selinuxFS+"/enforce", "1"); err != nil {
 		return fmt.Errorf("enforce the SELinux policy: %w", err)
 	}
 	return nil
-}
-
-// tell writes to a file of the kernel's, which exists and takes all in one write.
-func tell(name string, what []byte) error {
-	f, err := os.OpenFile(selinuxFS+"/"+name, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // the kernel acts on the write
-	_, err = f.Write(what)
-	return err
 }
 
 // Context returns the security context of the processes of a domain.

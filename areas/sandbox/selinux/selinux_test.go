@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -142,7 +143,7 @@ func try(words []string) (err error) {
 	case "parent":
 		_, err = os.Readlink(fmt.Sprintf("/proc/%d/exe", os.Getppid()))
 	case "permissive":
-		return tell("enforce", []byte("0"))
+		return files.SetKernel(selinuxFS+"/enforce", "0")
 	default:
 		return fmt.Errorf("there is no attempt %q", words)
 	}
@@ -299,7 +300,7 @@ func TestLoadReplacesNoPolicyOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tell("load", binary); err != nil {
+	if err := files.SetKernel(selinuxFS+"/load", string(binary)); err != nil {
 		t.Fatal(err)
 	}
 	if own, err := Current(os.Getpid()); err != nil || !strings.HasPrefix(own, "other_u:") {

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -73,9 +74,11 @@ func (c *console) Write(text []byte) (int, error) {
 // lastWords returns the end of what the guest has printed. It waits a moment for what a machine that has just ended
 // printed last.
 func (c *console) lastWords() string {
+	soon, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
 	select {
 	case <-c.ended:
-	case <-time.After(100 * time.Millisecond):
+	case <-soon.Done():
 	}
 	c.mu.Lock()
 	text := strings.TrimSpace(strings.ToValidUTF8(string(c.end), "?"))

@@ -323,7 +323,8 @@ func TestConsoleIsBounded(t *testing.T) {
 		t.Errorf("%d bytes in memory: %.100s", len(c.end), c.lastWords())
 	}
 	text, err := os.ReadFile(c.path)
-	if err != nil || len(text) < keptOnDisk || len(text) > keptOnDisk+100 || !strings.Contains(string(text), "[tare keeps") {
+	if err != nil || len(text) < keptOnDisk || len(text) > keptOnDisk+100 ||
+		!strings.Contains(string(text), "[tare keeps") {
 		t.Errorf("%d bytes on disk, %v", len(text), err)
 	}
 }
