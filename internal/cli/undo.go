@@ -87,7 +87,7 @@ func lineList(lines []int) string {
 // undoChanges undoes changes, the latest first, and records that they are undone.
 func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []area.Change, yes string) error {
 	key, here := a.key(), madeHere(rec)
-	if !here || len(rec.Foreign(key)) > 0 {
+	if !here || !rec.Sealed(key) {
 		number, err := numberOf(pending)
 		if err != nil {
 			return err

@@ -69,7 +69,10 @@ func (r *Record) MarkUndone(key Key, changes []area.Change, c clock.Clock) error
 func (r *Record) goOn(key Key, c clock.Clock, by resumption) (*Writer, error) {
 	w, err := appendTo(r.Dir, c, by)
 	if err == nil && r.Genuine(key) {
-		w.key, w.id = key, r.Header.ID
+		w.key, w.id, w.sealed = key, r.Header.ID, r.Header.Seal
+		if n := len(r.seals); n > 0 {
+			w.sealed = r.seals[n-1].seal
+		}
 	}
 	return w, err
 }

@@ -371,7 +371,7 @@ type TrialEnd struct {
 type Change struct {
 	State  ChangeState `json:"state"`
 	Change area.Change `json:"change"`
-	Seal   string      `json:"seal,omitempty"` // by the key of the user who made the change
+	Seal   string      `json:"seal,omitempty"` // by the key of the user who made the change, with the seal before it
 }
 
 // ChangeState says whether a change may exist.
@@ -400,6 +400,7 @@ type Finish struct {
 	Status  Status  `json:"status"`
 	Seconds float64 `json:"seconds"`
 	Error   string  `json:"error,omitempty"`
+	Seal    string  `json:"seal,omitempty"` // as that of a change
 }
 
 // NewerError means that a record needs a newer tare than this one.

@@ -46,6 +46,7 @@ type Record struct {
 	// the line.
 	Damaged []int
 
+	seals  []sealedLine        // after the header
 	latest map[trialKey]*Trial // of each treatment and block
 	named  map[string]bool     // calls files
 	madeUp int                 // trials whose TrialBegin is missing
@@ -242,7 +243,12 @@ func (r *Record) entry(e *Entry) error {
 	case KindVerify:
 		return into(e, func(v Verify) { add(&r.Verified, v) })
 	case KindChange:
-		return into(e, func(c Change) { add(&r.Changes, c) })
+		return into(e, func(c Change) {
+			add(&r.Changes, c)
+			seal := c.Seal
+			c.Seal = ""
+			add(&r.seals, sealedLine{seal, e.Kind, c})
+		})
 	case KindNote:
 		return into(e, func(n Note) { add(&r.Notes, n) })
 	case KindWarning:
@@ -250,7 +256,12 @@ func (r *Record) entry(e *Entry) error {
 	case KindResume:
 		return r.resumed(e)
 	case KindFinish:
-		return into(e, func(f Finish) { r.Finish = &f })
+		return into(e, func(f Finish) {
+			r.Finish = &f
+			unsealed := f
+			unsealed.Seal = ""
+			add(&r.seals, sealedLine{f.Seal, e.Kind, unsealed})
+		})
 	case KindTrialBegin:
 		return into(e, func(b TrialBegin) { r.begin(e.At, b) })
 	case KindStep:

@@ -11,8 +11,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"tare/area"
 )
 
 // A Key seals those lines of a record that are acted on later: changes to undo and plans to resume. Only its user can
@@ -85,8 +83,9 @@ func readKey(f *os.File) (Key, error) {
 	return key, nil
 }
 
-// seal returns the MAC of v under the key, as the given kind of entry of the run with that id.
-func (k Key) seal(id, kind string, v any) (string, error) {
+// seal returns the MAC of v under the key, as the given kind of entry of the run with that id, after the line with the
+// seal before.
+func (k Key) seal(id, before string, kind Kind, v any) (string, error) {
 	if len(k) == 0 || id == "" {
 		return "", nil
 	}
@@ -95,40 +94,45 @@ func (k Key) seal(id, kind string, v any) (string, error) {
 		return "", err
 	}
 	h := hmac.New(sha256.New, k)
-	for _, part := range [][]byte{[]byte(id), []byte(kind), b} {
+	for _, part := range [][]byte{[]byte(id), []byte(before), []byte(kind), b} {
 		_, _ = fmt.Fprintf(h, "%d ", len(part)) // the length separates the parts; writing to a hash does not fail
 		h.Write(part)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sealed reports whether seal is valid under the key.
-func (k Key) sealed(seal, id, kind string, v any) bool {
-	want, err := k.seal(id, kind, v)
-	return err == nil && want != "" && hmac.Equal([]byte(want), []byte(seal))
+// A sealedLine is a line of the journal with a seal, without the seal.
+type sealedLine struct {
+	seal string
+	kind Kind
+	data any
+}
+
+// holds reports whether the line's seal is valid under the key, after the line with the seal before.
+func (l sealedLine) holds(k Key, id, before string) bool {
+	want, err := k.seal(id, before, l.kind, l.data)
+	return err == nil && want != "" && hmac.Equal([]byte(want), []byte(l.seal))
 }
 
 // Genuine reports whether a tare with this key wrote the record's header.
 func (r *Record) Genuine(k Key) bool {
 	h := r.Header
 	h.Seal = ""
-	return k.sealed(r.Header.Seal, h.ID, string(KindHeader), h)
+	return sealedLine{r.Header.Seal, KindHeader, h}.holds(k, h.ID, "")
 }
 
-// Foreign lists the pending changes that were not written into this record by a tare with this key.
-func (r *Record) Foreign(k Key) []area.Change {
-	header, genuine := r.Genuine(k), map[string]bool{}
-	for _, c := range r.Changes {
-		if seal := c.Seal; c.State == Intended {
-			c.Seal = ""
-			genuine[changeKey(c.Change)] = header && k.sealed(seal, r.Header.ID, string(KindChange), c)
-		}
+// Sealed reports whether a tare with this key wrote all that undo acts upon: the header, the changes, that they are
+// undone, and the end of the run; and whether none of these lines was removed from between others.
+func (r *Record) Sealed(k Key) bool {
+	if !r.Genuine(k) {
+		return false
 	}
-	var foreign []area.Change
-	for _, c := range r.Pending() {
-		if !genuine[changeKey(c)] {
-			foreign = append(foreign, c)
+	before := r.Header.Seal
+	for _, l := range r.seals {
+		if !l.holds(k, r.Header.ID, before) {
+			return false
 		}
+		before = l.seal
 	}
-	return foreign
+	return true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,16 +29,16 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 	dir := journal("x")
 	r, err := Open(dir)
 	must(t, err)
-	if !r.Genuine(key) || len(r.Foreign(key)) != 0 {
-		t.Errorf("its own: genuine %v, foreign %v", r.Genuine(key), r.Foreign(key))
+	if !r.Genuine(key) || !r.Sealed(key) {
+		t.Errorf("its own: genuine %v, sealed %v", r.Genuine(key), r.Sealed(key))
 	}
 	for name, k := range map[string]Key{"another key": other, "none": nil} {
-		if r.Genuine(k) || len(r.Foreign(k)) != 1 {
-			t.Errorf("%s: genuine %v, foreign %v", name, r.Genuine(k), r.Foreign(k))
+		if r.Genuine(k) || r.Sealed(k) {
+			t.Errorf("%s: genuine %v, sealed %v", name, r.Genuine(k), r.Sealed(k))
 		}
 	}
 	// What is added later carries the seal as well, and only with the key.
-	for k, want := range map[*Key]int{&key: 0, &other: 1} {
+	for k, want := range map[*Key]bool{&key: true, &other: false} {
 		r, err := Open(journal("x"))
 		must(t, err)
 		w, err := r.Continue(*k, clock.System{})
@@ -45,21 +46,64 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 		again := change
 		again.ID = "y"
 		must(t, w.Intend(again), w.Close())
-		if r, err = Open(r.Dir); err != nil || len(r.Foreign(key)) != want {
-			t.Errorf("foreign %v, %v; want %d", r.Foreign(key), err, want)
+		if r, err = Open(r.Dir); err != nil || r.Sealed(key) != want {
+			t.Errorf("sealed %v, %v; want %v", r.Sealed(key), err, want)
 		}
 	}
 	// A sealed line of another run of the same user is not valid in this one.
-	if r, err = Open(journal("z")); err != nil || len(r.Changes) != 1 || len(r.Foreign(key)) != 0 {
+	if r, err = Open(journal("z")); err != nil || len(r.Changes) != 1 || !r.Sealed(key) {
 		t.Fatal(err)
 	}
-	moved := r.Changes[0]
+	moved := r.seals[0]
 	if r, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
-	r.Changes = append(r.Changes, moved)
-	if f := r.Foreign(key); len(f) != 1 || f[0].ID != "z" {
-		t.Errorf("a line of another run is taken: %v", f)
+	r.seals = append(r.seals, moved)
+	if r.Sealed(key) {
+		t.Error("a line of another run is taken")
+	}
+}
+
+// TestCutJournalIsNotSealed: a line that was removed, repeated or exchanged shows, but for lines at the end: without
+// those the run looks as if it had been killed before.
+func TestCutJournalIsNotSealed(t *testing.T) {
+	h := testHeader()
+	h.Key = Key(bytes.Repeat([]byte{1}, keySize))
+	w, err := Create(t.TempDir(), h, nil, clock.System{})
+	must(t, err)
+	a, b := area.Change{Area: "tool", Kind: "folder", ID: "a"}, area.Change{Area: "tool", Kind: "folder", ID: "b"}
+	must(t, w.Intend(a), w.Undone(a), w.Intend(b), w.Undone(b), w.Finish(Finish{Status: Complete}), w.Close())
+	r, err := Open(w.Dir())
+	must(t, err)
+	must(t, r.MarkUndone(h.Key, []area.Change{a}, clock.System{}))
+	path := filepath.Join(w.Dir(), JournalFile)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	lines := strings.SplitAfter(string(text), "\n")
+	sealed := func(lines []string) bool {
+		must(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600))
+		r, err := Open(w.Dir())
+		must(t, err)
+		return r.Sealed(h.Key)
+	}
+	if !sealed(lines) {
+		t.Fatal("the whole journal is not sealed")
+	}
+	for i := range lines[:len(lines)-1] {
+		if !strings.Contains(lines[i], `"seal"`) || i == 0 {
+			continue
+		}
+		cut := slices.Delete(slices.Clone(lines), i, i+1)
+		isLast := !strings.Contains(strings.Join(lines[i+1:], ""), `"seal"`)
+		if sealed(cut) != isLast {
+			t.Errorf("without %s sealed is %v", lines[i], !isLast)
+		}
+		if sealed(slices.Insert(slices.Clone(lines), i, lines[i])) {
+			t.Errorf("with %s twice it is sealed", lines[i])
+		}
+	}
+	if sealed(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.Contains(l, `"undone"`) })) {
+		t.Error("without what says that changes are undone it is sealed")
 	}
 }
 

@@ -29,6 +29,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	err     error
+	sealed  string // the last seal of the journal
 	journal *os.File
 	latency *os.File
 	calls   map[trialKey]*os.File
@@ -90,10 +91,10 @@ func Create(results string, h Header, file []byte, c clock.Clock) (*Writer, erro
 	}
 	w := newWriter(folder, f, c)
 	h.ID = rand.Text()
-	if h.Seal, err = h.Key.seal(h.ID, string(KindHeader), h); err != nil {
+	if h.Seal, err = h.Key.seal(h.ID, "", KindHeader, h); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	w.key, w.id, w.run = h.Key, h.ID, nameOf(h.ID)
+	w.key, w.id, w.run, w.sealed = h.Key, h.ID, nameOf(h.ID), h.Seal
 	if err := errors.Join(w.put(KindHeader, h), w.Sync(), folder.Sync(), syncFolder(results)); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -216,22 +217,28 @@ func (w *Writer) Undone(c area.Change) error { return w.change(Undone, c) }
 
 func (w *Writer) change(s ChangeState, c area.Change) error {
 	x := Change{State: s, Change: c}
-	var err error
-	if x.Seal, err = w.key.seal(w.id, string(KindChange), x); err != nil {
+	return w.putSealed(KindChange, &x, &x.Seal)
+}
+
+// putSealed appends a line with its seal, which is a field of it, and syncs it to disk.
+func (w *Writer) putSealed(k Kind, data any, field *string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seal, err := w.key.seal(w.id, w.sealed, k, data)
+	if err != nil {
 		return err
 	}
-	if err := w.put(KindChange, x); err != nil {
+	*field = seal
+	if err := w.putLocked(k, data); err != nil {
 		return err
 	}
-	return w.Sync()
+	w.sealed = seal
+	return w.syncLocked()
 }
 
 // Finish ends the journal of a run and syncs it to disk.
 func (w *Writer) Finish(f Finish) error {
-	if err := w.put(KindFinish, f); err != nil {
-		return err
-	}
-	return w.Sync()
+	return w.putSealed(KindFinish, &f, &f.Seal)
 }
 
 // Sync syncs all that was written to disk.
