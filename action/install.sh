@@ -13,6 +13,7 @@ if [ -z "$TARE_VERSION" ]; then
   (cd "$ACTION_PATH/.." && CGO_ENABLED=0 go build -trimpath -o "$to/tare" ./cmd/tare)
 else
   [[ $TARE_VERSION =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$ ]] || die 'version: want one such as v0.2.0'
+  [ -n "$TARE_SHA256" ] || die 'sha256: with version, give the SHA-256 of the archive'
   case $(uname -s)-$(uname -m) in
     Linux-x86_64) arch=amd64 ;;
     Linux-aarch64) arch=arm64 ;;
@@ -21,14 +22,9 @@ else
   name=tare-$TARE_VERSION-linux-$arch
   from=${TARE_RELEASES:-${REPOSITORY:+${GITHUB_SERVER_URL:-https://github.com}/$REPOSITORY/releases/download/$TARE_VERSION}}
   [ -n "$from" ] || die 'this action is a local folder: name the folder of the releases, or build from source'
-  for f in "$name.tar.gz" SHA256SUMS; do
-    curl -fsSL --proto '=https' --retry 3 -o "$to/$f" "$from/$f" || die "cannot download $f"
-  done
   cd "$to"
-  grep -Fx "$(sha256sum "$name.tar.gz")" SHA256SUMS >/dev/null || die "$name.tar.gz is not what SHA256SUMS says"
-  if [ -n "$TARE_SHA256" ] && ! echo "$TARE_SHA256  $name.tar.gz" | sha256sum --check --status; then
-    die "$name.tar.gz does not have the given sha256"
-  fi
+  curl -fsSL --proto '=https' --retry 3 -o "$name.tar.gz" "$from/$name.tar.gz" || die "cannot download $name.tar.gz"
+  echo "$TARE_SHA256  $name.tar.gz" | sha256sum --check --status || die "$name.tar.gz does not have the given sha256"
   tar -xzf "$name.tar.gz" --strip-components=1 "$name/tare"
 fi
 echo "$to" >>"$GITHUB_PATH"
