@@ -198,8 +198,8 @@ func TestForeignRecordsAreNotWritten(t *testing.T) {
 	hosttest.NeedsRoot(t)
 	dir := craftRecord(t, nil, hostname(t), "/nowhere/proof")
 	for what, change := range map[string]func() error{
-		"belongs to another user": func() error { return os.Chown(dir, 65534, 65534) },
-		"other users may write":   func() error { return os.Chmod(dir, 0o777) },
+		"belongs to another user":       func() error { return os.Chown(dir, 65534, 65534) },
+		"may be written by other users": func() error { return os.Chmod(dir, 0o777) },
 	} {
 		if err := change(); err != nil {
 			t.Fatal(err)

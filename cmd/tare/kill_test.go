@@ -50,8 +50,9 @@ type killable struct {
 	name, experiment string
 	// points is how often a run is killed unless -kills says otherwise; life is about the duration of a run on an idle
 	// host.
-	points int
-	life   time.Duration
+	points   int
+	life     time.Duration
+	firstEnd int // which of ends comes first
 	// resumed is printed by a run that was killed, undone and resumed; empty: such a run cannot be resumed.
 	resumed string
 	// trials says that a kill may leave a folder for trials before there is a record, so that undo cannot remove it. The
@@ -70,6 +71,17 @@ func (k *killable) run() []string {
 		args = append(args, "--set", "blocks="+m[1])
 	}
 	return args
+}
+
+// ends are the ways in which runs are ended: each leaves nothing, or a record that undo completes.
+var ends = []struct {
+	name    string
+	signals []syscall.Signal
+}{
+	{"killed", []syscall.Signal{syscall.SIGKILL}},
+	{"hung up", []syscall.Signal{syscall.SIGHUP}},
+	{"quit", []syscall.Signal{syscall.SIGQUIT}},
+	{"stopped, continued and killed", []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGKILL}},
 }
 
 // killables returns at least one experiment of each area, none of which needs other programs.
@@ -119,14 +131,15 @@ func killables() []killable {
 	}
 }
 
-// TestKilledRuns ends runs of every area with SIGKILL at random moments, half of them early, when journal and system
-// may disagree. The record must stay readable, and undo must remove everything, however often it is called.
+// TestKilledRuns ends runs of every area by signals at random moments, half of them early, when journal and system may
+// disagree. The record must stay readable, and undo must remove everything, however often it is called.
 func TestKilledRuns(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	bin := buildTare(t)
 	adoptOrphans(t)
 	undone := 0
-	for _, k := range killables() {
+	for i, k := range killables() {
+		k.firstEnd = i
 		t.Run(k.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
 			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
@@ -160,7 +173,8 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 			after = time.Duration(rng.Float64() * float64(k.life))
 		}
 		folder := k.newFolder(t)
-		dir, something := k.kill(t, bin, folder, after, late)
+		end := (k.firstEnd + i) % len(ends)
+		dir, something := k.kill(t, bin, folder, end, after, late)
 		switch {
 		case something:
 			undone++
@@ -175,7 +189,8 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		}
 		if len(diff) > 0 {
 			differences += len(diff)
-			t.Errorf("killed after %s, undone (%s): the host has changed:\n%s", after, dir, strings.Join(diff, "\n"))
+			t.Errorf("%s after %s, undone (%s): the host has changed:\n%s", ends[end].name, after, dir,
+				strings.Join(diff, "\n"))
 			before = k.traces(t)
 		}
 		if dir != "" && k.resumed != "" && i%3 == 0 {
@@ -214,7 +229,9 @@ func (k *killable) newFolder(t *testing.T) string {
 // kill kills one run in a folder with the experiment, and undoes it. The time counts from the run's start; late: from
 // the moment when its record is there. It returns the record's folder, "" where the kill came before there was one, and
 // whether there was anything to undo.
-func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late bool) (record string, undone bool) {
+func (k *killable) kill(t *testing.T, bin, dir string, end int, after time.Duration, late bool) (record string,
+	undone bool,
+) {
 	journals := filepath.Join(dir, "results", "*", "record.jsonl")
 	run := exec.CommandContext(t.Context(), bin, k.run()...)
 	run.Dir = dir
@@ -228,8 +245,16 @@ func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late
 		time.Sleep(50 * time.Millisecond)
 	}
 	time.Sleep(after)
-	_ = run.Process.Kill()
+	for _, signal := range ends[end].signals {
+		_ = run.Process.Signal(signal)
+		time.Sleep(time.Duration(len(ends[end].signals)-1) * 50 * time.Millisecond)
+	}
+	stuck := time.AfterFunc(2*time.Minute, func() {
+		t.Errorf("%s after %s: it does not end", ends[end].name, after)
+		_ = run.Process.Kill()
+	})
 	state, _ := run.Process.Wait()
+	stuck.Stop()
 	records, _ := filepath.Glob(journals)
 	if len(records) == 0 {
 		return "", false // killed before the journal: nothing was changed yet
@@ -239,7 +264,7 @@ func (k *killable) kill(t *testing.T, bin, dir string, after time.Duration, late
 		out, code := execTare(t, bin, dir, args...)
 		undone = undone || strings.Contains(out, "undone  ")
 		if code == cli.ExitError || code == cli.ExitUsage || i == 1 && !strings.Contains(out, "nothing to undo") {
-			t.Errorf("killed after %s (%v): tare %s: exit %d\n%s", after, state, strings.Join(args, " "), code, out)
+			t.Errorf("%s after %s (%v): tare %s: exit %d\n%s", ends[end].name, after, state, strings.Join(args, " "), code, out)
 		}
 	}
 	return record, undone

@@ -29,20 +29,20 @@ func (a *app) key() record.Key {
 }
 
 // checkUnchanged fails if a record must not be continued: its experiment file has changed since the run began, or
-// another user made the record.
-func checkUnchanged(rec *record.Record, key record.Key, yes bool) error {
+// another user made the record. It returns what it has checked.
+func checkUnchanged(rec *record.Record, key record.Key, yes bool) (source, error) {
 	file, err := rec.File()
 	if err != nil {
-		return fmt.Errorf("read the experiment of %s: %w", rec.Dir, err)
+		return source{}, fmt.Errorf("read the experiment of %s: %w", rec.Dir, err)
 	}
+	path := filepath.Join(rec.Dir, record.ExperimentFile)
 	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != rec.Header.Experiment.SHA256 {
-		return usage("%s has changed since the run began: restore it, or start a new run",
-			filepath.Join(rec.Dir, record.ExperimentFile))
+		return source{}, usage("%s has changed since the run began: restore it, or start a new run", path)
 	}
 	if !yes && (!rec.Genuine(key) || !madeHere(rec)) {
-		return usage("%s was not made by this user on this host, or was changed since; continuing it would run the "+
+		return source{}, usage("%s was not made by this user on this host, or was changed since; continuing it would run the "+
 			"programs that its %s names: read that file, then repeat with --yes",
 			rec.Dir, record.ExperimentFile)
 	}
-	return nil
+	return source{name: path, file: path, text: file}, nil
 }

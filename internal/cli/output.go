@@ -187,7 +187,7 @@ func writeInto(dir, name string, encode func(io.Writer) error) error {
 	if err := encode(&text); err != nil {
 		return err
 	}
-	folder, err := files.At(dir)
+	folder, err := files.Reach(dir)
 	if err != nil {
 		return err
 	}

@@ -32,10 +32,7 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 		return fmt.Errorf("read record: %w", err)
 	}
 	key := a.key()
-	if err := checkUnchanged(rec, key, yes); err != nil {
-		return err
-	}
-	src, err := a.read(filepath.Join(dir, record.ExperimentFile))
+	src, err := checkUnchanged(rec, key, yes)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,18 @@ func in(at *os.File, path, name string) (*Folder, error) {
 	return owned(path, os.NewFile(uintptr(fd), path))
 }
 
+// Leaf is At for a folder that must not be a link.
+func Leaf(path string) (*Folder, error) {
+	dir, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if is, lstatErr := os.Lstat(path); err != nil && lstatErr == nil && is.Mode()&fs.ModeSymlink != 0 {
+		err = &NotOursError{path, "is a link, and not a folder; remove it"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return owned(path, dir)
+}
+
 // Path returns the path under which the folder was opened.
 func (f *Folder) Path() string { return f.path }
 
@@ -95,6 +107,22 @@ func (f *Folder) Join(name string) string { return filepath.Join(f.path, name) }
 
 // Close ends the use of the folder.
 func (f *Folder) Close() error { return f.dir.Close() }
+
+// Self opens the folder itself, to lock it.
+func (f *Folder) Self() (*os.File, error) {
+	fd, err := unix.Openat(f.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: f.path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), f.path), nil
+}
+
+// Has reports whether a name in the folder is that of an open file.
+func (f *Folder) Has(name string, file *os.File) bool {
+	var named, opened unix.Stat_t
+	return unix.Fstatat(f.fd(), name, &named, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		unix.Fstat(int(file.Fd()), &opened) == nil && named.Dev == opened.Dev && named.Ino == opened.Ino
+}
 
 // Sync makes the names in the folder durable.
 func (f *Folder) Sync() error { return f.dir.Sync() }
@@ -154,32 +182,51 @@ func (f *Folder) Read(name string, most int) ([]byte, error) {
 
 // Write replaces the content of a file, or makes one, in one step: no reader sees a part of it.
 func (f *Folder) Write(name string, text []byte) error {
-	if err := f.named(name); err != nil {
-		return err
-	}
-	draft := ".new-" + rand.Text()
-	file, err := f.Open(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	draft, err := f.draft(name, text)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		if err = unix.Renameat(f.fd(), draft, f.fd(), name); err == nil {
-			return nil
-		}
-		err = &fs.PathError{Op: "rename", Path: f.Join(name), Err: err}
+	if err := unix.Renameat(f.fd(), draft, f.fd(), name); err != nil {
+		return errors.Join(&fs.PathError{Op: "rename", Path: f.Join(name), Err: err}, f.Remove(draft))
+	}
+	return nil
+}
+
+// Create makes a file in one step, and durably. The error is fs.ErrExist where the name is taken.
+func (f *Folder) Create(name string, text []byte) error {
+	draft, err := f.draft(name, text)
+	if err != nil {
+		return err
+	}
+	if err = unix.Linkat(f.fd(), draft, f.fd(), name, 0); err != nil {
+		err = &fs.PathError{Op: "link", Path: f.Join(name), Err: err}
 	}
 	return errors.Join(err, f.Remove(draft))
 }
 
+// draft makes a file with a name of its own.
+func (f *Folder) draft(name string, text []byte) (draft string, err error) {
+	if err := f.named(name); err != nil {
+		return "", err
+	}
+	draft = ".new-" + rand.Text()
+	file, err := f.Open(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		err = errors.Join(err, f.Remove(draft))
+	}
+	return draft, err
+}
+
 // Names lists what is in the folder.
 func (f *Folder) Names() ([]string, error) {
-	fd, err := unix.Openat(f.fd(), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	all, err := f.Self()
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: f.path, Err: err}
+		return nil, err
 	}
-	all := os.NewFile(uintptr(fd), f.path)
 	names, err := all.Readdirnames(-1)
 	return names, errors.Join(err, all.Close())
 }

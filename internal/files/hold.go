@@ -14,7 +14,8 @@ var held = struct {
 	folders map[string]*Folder
 }{folders: map[string]*Folder{}}
 
-// Hold makes Append reach this folder under its path, whatever has that path meanwhile, until release is called.
+// Hold makes Reach, Append and the like come to this folder under its path, whatever has that path meanwhile, until
+// release is called.
 func (f *Folder) Hold() (release func()) {
 	held.Lock()
 	defer held.Unlock()
@@ -27,6 +28,32 @@ func (f *Folder) Hold() (release func()) {
 			delete(held.folders, path)
 		}
 	}
+}
+
+// Reach opens the folder that is held under a path, or directly in one that is held, and otherwise the folder at that
+// path if it is ours, as At does.
+func Reach(path string) (*Folder, error) {
+	path = filepath.Clean(path)
+	held.Lock()
+	defer held.Unlock()
+	if f, ok := held.folders[path]; ok {
+		return in(f.dir, path, ".")
+	}
+	if f, ok := held.folders[filepath.Dir(path)]; ok {
+		return in(f.dir, path, filepath.Base(path))
+	}
+	return At(path)
+}
+
+// OpenHeld opens a file, to read it, in the folder that is held under its folder's path; isHeld: there is one.
+func OpenHeld(path string) (file *os.File, isHeld bool, err error) {
+	held.Lock()
+	defer held.Unlock()
+	f, isHeld := held.folders[filepath.Dir(path)]
+	if isHeld {
+		file, err = f.Open(filepath.Base(path), os.O_RDONLY)
+	}
+	return file, isHeld, err
 }
 
 // Append opens a file of this user's to write at its end, and makes it if it is missing: in the folder that is held

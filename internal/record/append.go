@@ -16,7 +16,7 @@ import (
 // appendTo opens the record in dir so that a new process can continue the run. It cuts off a torn last line and writes
 // a warning.
 func appendTo(dir string, c clock.Clock, by resumption) (*Writer, error) {
-	folder, err := files.At(dir)
+	folder, err := files.Reach(dir)
 	if err != nil {
 		return nil, fmt.Errorf("append to record: %w", err)
 	}

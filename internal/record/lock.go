@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -43,23 +44,34 @@ func (e *HeldError) Error() string {
 
 // A Held lock prevents other runs against a target.
 type Held struct {
-	folder *os.Root
-	file   *os.File
-	name   string
-	Stale  *Holder // the ended process that held the lock before
+	folder  *files.Folder
+	release func() // of the folder; nil: it is not held
+	file    *os.File
+	name    string
+	Stale   *Holder // the ended process that held the lock before
 }
 
 // LockFile is the file in a record's folder that its writer locks: a run, or an undo.
 const LockFile = "lock"
 
 // LockRecord prevents a second writer of the record in dir, under any path, user or temporary folder: the lock is in
-// the record's own folder. Where no file can be written there, an undo locks the folder itself.
+// the record's own folder. Where no file can be written there, an undo locks the folder itself. Until it is unlocked,
+// this process reaches that folder under the path dir, even if another takes its place.
 func LockRecord(dir string, h Holder) (*Held, error) {
-	folder, err := filepath.EvalSymlinks(dir)
+	folder, err := files.Reach(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open record: %w", err)
 	}
-	return lockIn(folder, LockFile, "record "+dir, h)
+	journal, err := folder.Open(JournalFile, os.O_RDONLY) // a folder without one is no record: nothing is made there
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open record: %w", err), folder.Close())
+	}
+	_ = journal.Close() // it was not read
+	l, err := lockIn(folder, LockFile, "record "+dir, h)
+	if err == nil {
+		l.release = folder.Hold()
+	}
+	return l, err
 }
 
 // Lock locks a target, with a file in folder dir, which it makes if necessary. key identifies the target, for example
@@ -69,17 +81,16 @@ func Lock(dir, key string, h Holder) (*Held, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", key, err)
 	}
-	sum := sha256.Sum256([]byte(key))
-	return lockIn(dir, hex.EncodeToString(sum[:8])+".lock", key, h)
-}
-
-// lockIn locks the file name in folder dir, which must belong to this user: in another user's folder, the file could be
-// a link to anywhere.
-func lockIn(dir, name, key string, h Holder) (*Held, error) {
-	folder, err := ownFolder(dir)
+	folder, err := files.Leaf(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", key, err)
 	}
+	sum := sha256.Sum256([]byte(key))
+	return lockIn(folder, hex.EncodeToString(sum[:8])+".lock", key, h)
+}
+
+// lockIn locks the file name in a folder, which it closes if it fails.
+func lockIn(folder *files.Folder, name, key string, h Holder) (*Held, error) {
 	for {
 		l := &Held{folder: folder, name: name}
 		if err := l.open(); err != nil {
@@ -98,18 +109,18 @@ func lockIn(dir, name, key string, h Holder) (*Held, error) {
 // open opens the lock's file. On a full or read-only disk it opens the existing file, or the record's folder itself: an
 // undo must not need disk space.
 func (l *Held) open() (err error) {
-	if l.file, err = l.folder.OpenFile(l.name, os.O_RDWR|os.O_CREATE, 0o600); !noRoom(err) {
+	if l.file, err = l.folder.Open(l.name, os.O_RDWR|os.O_CREATE); !noRoom(err) {
 		return err
 	}
 	full := err
-	if l.file, err = l.folder.Open(l.name); !errors.Is(err, os.ErrNotExist) {
+	if l.file, err = l.folder.Open(l.name, os.O_RDONLY); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if l.name != LockFile {
 		return full
 	}
 	l.name = folderItself
-	l.file, err = l.folder.Open(l.name)
+	l.file, err = l.folder.Self()
 	return err
 }
 
@@ -187,14 +198,13 @@ func readHolder(f *os.File) *Holder {
 }
 
 // same reports whether the name still refers to the open file.
-func (l *Held) same() bool {
-	a, err1 := l.file.Stat()
-	b, err2 := l.folder.Stat(l.name)
-	return err1 == nil && err2 == nil && os.SameFile(a, b)
-}
+func (l *Held) same() bool { return l.folder.Has(l.name, l.file) }
 
 // Unlock releases the lock and removes its file.
 func (l *Held) Unlock() error {
+	if l.release != nil {
+		l.release()
+	}
 	if l.name == folderItself {
 		return errors.Join(l.file.Close(), l.folder.Close())
 	}
@@ -209,7 +219,7 @@ func DropStale(dir string) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	folder, err := ownFolder(dir)
+	folder, err := files.Leaf(dir)
 	if err != nil {
 		return fmt.Errorf("remove the locks of runs that have ended: %w", err)
 	}
@@ -221,10 +231,10 @@ func DropStale(dir string) error {
 
 // dropStale removes a lock that nobody holds. A process that has opened it meanwhile notices that it is gone (see
 // take).
-func dropStale(folder *os.Root, name string) error {
+func dropStale(folder *files.Folder, name string) error {
 	l := &Held{folder: folder, name: name}
 	var err error
-	if l.file, err = folder.OpenFile(name, os.O_RDWR, 0); err != nil {
+	if l.file, err = folder.Open(name, os.O_RDWR); err != nil {
 		if errors.Is(err, os.ErrNotExist) { // released meanwhile
 			return nil
 		}

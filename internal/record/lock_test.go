@@ -195,11 +195,15 @@ func TestLockFolderMustBelongToTheUser(t *testing.T) {
 	refused("a link", filepath.Join(base, "link"), "is a link")
 	open := filepath.Join(base, "open")
 	must(t, os.Mkdir(open, 0o700), os.Chmod(open, 0o777))
-	refused("a folder that others may write", open, "other users may write")
+	refused("a folder that others may write", open, "may be written by other users")
 	planted := filepath.Join(base, "planted")
-	must(t, os.Mkdir(planted, 0o700), os.Symlink(victim, filepath.Join(planted, LockFile)))
+	must(t, os.Mkdir(planted, 0o700), os.Symlink(victim, filepath.Join(planted, LockFile)),
+		os.WriteFile(filepath.Join(planted, JournalFile), nil, 0o600))
 	if _, err := LockRecord(planted, Holder{Run: "r"}); err == nil {
 		t.Error("a link in the place of the lock was followed")
+	}
+	if _, err := LockRecord(own, Holder{Run: "r"}); err == nil {
+		t.Error("a folder that is no record was locked")
 	}
 	if os.Geteuid() == 0 {
 		foreign := filepath.Join(base, "foreign")
@@ -217,7 +221,8 @@ func TestLockFolderMustBelongToTheUser(t *testing.T) {
 func TestRecordIsLockedWhateverItsPath(t *testing.T) {
 	base := t.TempDir()
 	dir := filepath.Join(base, "run")
-	must(t, os.Mkdir(dir, 0o700), os.Symlink(dir, filepath.Join(base, "latest")))
+	must(t, os.Mkdir(dir, 0o700), os.Symlink(dir, filepath.Join(base, "latest")),
+		os.WriteFile(filepath.Join(dir, JournalFile), nil, 0o600))
 	held, err := LockRecord(dir, Holder{Run: dir})
 	must(t, err)
 	t.Setenv("TMPDIR", t.TempDir())

@@ -104,7 +104,7 @@ func Open(dir string) (*Record, error) {
 
 // OpenOwn is Open for a record that is acted upon: its folder and its journal must be this user's, and no links.
 func OpenOwn(dir string) (r *Record, err error) {
-	folder, err := files.At(dir)
+	folder, err := files.Reach(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open record: %w", err)
 	}
@@ -425,7 +425,10 @@ func (r *Record) File() (b []byte, err error) {
 // openFile opens a file of a record for reading. It rejects pipes and devices, which may never end: a record may come
 // from another person.
 func openFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe without a writer would block
+	f, isHeld, err := files.OpenHeld(path)
+	if !isHeld {
+		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe without a writer would block
+	}
 	if err != nil {
 		return nil, err
 	}

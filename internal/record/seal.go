@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"tare/internal/files"
 )
 
 // A Key seals those lines of a record that are acted on later: changes to undo and plans to resume. Only its user can
@@ -24,7 +26,7 @@ func LoadKey(dir string) (Key, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}
-	folder, err := ownFolder(dir)
+	folder, err := files.Leaf(dir)
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}
@@ -35,9 +37,9 @@ func LoadKey(dir string) (Key, error) {
 	return key, nil
 }
 
-func keyIn(folder *os.Root) (Key, error) {
+func keyIn(folder *files.Folder) (Key, error) {
 	for range 2 {
-		f, err := folder.Open("key")
+		f, err := folder.Open("key", os.O_RDONLY)
 		if err == nil {
 			return readKey(f)
 		}
@@ -52,20 +54,10 @@ func keyIn(folder *os.Root) (Key, error) {
 }
 
 // makeKey writes the key file atomically: another process may read it meanwhile.
-func makeKey(folder *os.Root) error {
+func makeKey(folder *files.Folder) error {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // it never fails
-	draft := "key-" + rand.Text()
-	f, err := folder.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(key)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = folder.Link(draft, "key")
-	}
-	return errors.Join(err, folder.Remove(draft))
+	return folder.Create("key", key)
 }
 
 func readKey(f *os.File) (Key, error) {

@@ -43,7 +43,7 @@ func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 
 // write puts files into a folder of this user's.
 func write(dir string, texts map[string][]byte) error {
-	f, err := files.At(dir)
+	f, err := files.Reach(dir)
 	for name, text := range texts {
 		if err == nil {
 			err = f.Write(name, text)
