@@ -52,8 +52,10 @@ func reapOrphans() {
 func (k *killable) traces(t *testing.T) []string {
 	t.Helper()
 	out := slices.Concat(liveDescendants(), idleControlGroups(), mounts(t),
-		filesBelow(os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")),
-		foldersOfTare("/dev/shm"))
+		filesBelow(os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")))
+	if area := areaOf(k.experiment); area == "admission" || area == "imagepull" { // others have control planes there, too
+		out = append(out, foldersOfTare("/dev/shm")...)
+	}
 	if k.listing != nil {
 		out = append(out, k.listing(t)...)
 	}
