@@ -40,8 +40,8 @@ func TestLostReader(t *testing.T) {
 	}
 }
 
-// loseReader runs an experiment whose reader ends after so many lines: the run goes on and is undone, and its record says
-// so.
+// loseReader runs an experiment whose reader ends after so many lines: the run goes on and is undone, and its record
+// says so.
 func loseReader(t *testing.T, bin string, k *killable, lines int) {
 	t.Helper()
 	dir := k.newFolder(t)

@@ -88,7 +88,8 @@ func newCanary(t *testing.T) string {
 		"calls-0000.bin", "policies-0/policies.cedar", "policies-1/policies.rego", "report.html",
 	} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("root's\n"), 0o600)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("root's\n"), 0o600))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -40,8 +40,8 @@ func checkUnchanged(rec *record.Record, key record.Key, yes bool) (source, error
 		return source{}, usage("%s has changed since the run began: restore it, or start a new run", path)
 	}
 	if !yes && (!rec.Genuine(key) || !madeHere(rec)) {
-		return source{}, usage("%s was not made by this user on this host, or was changed since; continuing it would run the "+
-			"programs that its %s names: read that file, then repeat with --yes",
+		return source{}, usage("%s was not made by this user on this host, or was changed since; continuing it would run "+
+			"the programs that its %s names: read that file, then repeat with --yes",
 			rec.Dir, record.ExperimentFile)
 	}
 	return source{name: path, file: path, text: file}, nil
