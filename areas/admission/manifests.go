@@ -13,6 +13,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/internal/kit"
 )
 
 // mostPod bounds the file of a pod, in bytes.
@@ -84,6 +85,26 @@ func (m *Manifests) prove(s mechanism.Scope, policies int) (proof mechanism.Proo
 	return proof, nil
 }
 
+// beyond is an error if manifests have requests judged that are not the run's, on a cluster that tare did not start,
+// and the file does not agree to that.
+func (p *plan) beyond(m manifested, s mechanism.Scope) error {
+	if !p.foreign || p.spec.Manifests.ClusterWide {
+		return nil
+	}
+	var out []string
+	for _, o := range slices.Concat(m.before.Objects, m.after.Objects) {
+		if mechanism.Judges(o) && !mechanism.Confined(o, s.Namespace) {
+			out = append(out, o.GetKind()+" "+o.GetName())
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return fmt.Errorf("manifests: %s would judge requests in other namespaces of a cluster that tare did not start: give "+
+		"it the namespaceSelector {matchLabels: {kubernetes.io/metadata.name: $(TARE_NAMESPACE)}}; or, on a cluster that "+
+		"nobody else uses, set manifests: {cluster_wide: true}", kit.FirstOf(out))
+}
+
 // manifests reads the files of a plan. A treatment with a number of policies requires a document that is repeated so
 // often.
 func (p *plan) manifests(s mechanism.Scope) (manifested, error) {
@@ -92,6 +113,9 @@ func (p *plan) manifests(s mechanism.Scope) (manifested, error) {
 		err = fmt.Errorf("policies: no document of %s holds %s, so that there would be as many whatever the number is: "+
 			"write it into the name of what comes once for each policy",
 			p.spec.Manifests.Before, mechanism.PolicyPlaceholder)
+	}
+	if err == nil {
+		err = p.beyond(out, s)
 	}
 	return out, err
 }

@@ -70,7 +70,9 @@ type Manifests struct {
 	After  string   `yaml:"after,omitempty" json:"after,omitempty" tare:"path" jsonschema_description:"Directory of YAML manifests that are created after the policies have gone, such as a clean-up job of the engine."`
 	Good   string   `yaml:"good,omitempty" json:"good,omitempty" tare:"path" jsonschema_description:"File with a pod that must be admitted. Default: tare's own."`
 	Says   []string `yaml:"says,omitempty" json:"says,omitempty" jsonschema:"maxItems=100" jsonschema_description:"What the denial of the bad pod must say, all of it: proof that it was these policies that denied it. A text with $(TARE_POLICY) must be there for each policy."`
-	Bad    string   `yaml:"bad" json:"bad" tare:"path" jsonschema:"required" jsonschema_description:"File with a pod that the policies must deny. It is the proof that they are in force."`
+	// ClusterWide agrees that the manifests judge requests beyond the run's namespaces.
+	ClusterWide bool   `yaml:"cluster_wide,omitempty" json:"cluster_wide,omitempty" jsonschema_description:"true: bindings and webhooks of the manifests may judge requests in all namespaces of a cluster that tare did not start, other users' too. Default: such manifests are refused there."`
+	Bad         string `yaml:"bad" json:"bad" tare:"path" jsonschema:"required" jsonschema_description:"File with a pod that the policies must deny. It is the proof that they are in force."`
 }
 
 // Pod is the pod that is created.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -93,6 +94,13 @@ func (s Scope) object(apiVersion, kind, name string, body map[string]any) *unstr
 	}}
 	maps.Copy(o.Object, body)
 	return o
+}
+
+// Judges reports whether o has requests judged: a binding, or a configuration of webhooks.
+func Judges(o *unstructured.Unstructured) bool {
+	k := o.GroupVersionKind()
+	return k.Group == "admissionregistration.k8s.io" &&
+		(strings.HasSuffix(k.Kind, "PolicyBinding") || strings.HasSuffix(k.Kind, "WebhookConfiguration"))
 }
 
 // Confined reports whether o can only affect the namespace: it is in it, selects it alone or nothing, or has an effect
