@@ -41,7 +41,9 @@ func TestReplacedRecordsMisleadNoRun(t *testing.T) {
 			records, _ := filepath.Glob(filepath.Join(stranger.folder, "[^.]*"))
 			for _, r := range records {
 				for range 5 {
-					execTare(t, bin, folder, "undo", r) // it may find another folder, and refuses that
+					for _, command := range []string{"undo", "report"} {
+						execTare(t, bin, folder, command, r) // it may find another folder, and refuses that
+					}
 				}
 			}
 			n := stop()

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
-	"tare/internal/files"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/term"
@@ -187,7 +186,7 @@ func writeInto(dir, name string, encode func(io.Writer) error) error {
 	if err := encode(&text); err != nil {
 		return err
 	}
-	folder, err := files.Reach(dir)
+	folder, err := record.OwnFolder(dir)
 	if err != nil {
 		return err
 	}

@@ -58,20 +58,29 @@ const LockFile = "lock"
 // the record's own folder. Where no file can be written there, an undo locks the folder itself. Until it is unlocked,
 // this process reaches that folder under the path dir, even if another takes its place.
 func LockRecord(dir string, h Holder) (*Held, error) {
-	folder, err := files.Reach(dir)
+	folder, err := OwnFolder(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open record: %w", err)
+		return nil, err
 	}
-	journal, err := folder.Open(JournalFile, os.O_RDONLY) // a folder without one is no record: nothing is made there
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open record: %w", err), folder.Close())
-	}
-	_ = journal.Close() // it was not read
 	l, err := lockIn(folder, LockFile, "record "+dir, h)
 	if err == nil {
 		l.release = folder.Hold()
 	}
 	return l, err
+}
+
+// OwnFolder opens the folder of a record to write into it: it must be this user's, and hold a journal. Another user may
+// have put any folder of this user's in the place of the record.
+func OwnFolder(dir string) (*files.Folder, error) {
+	folder, err := files.Reach(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open record: %w", err)
+	}
+	journal, err := folder.Open(JournalFile, os.O_RDONLY)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open record: %w", err), folder.Close())
+	}
+	return folder, journal.Close()
 }
 
 // Lock locks a target, with a file in folder dir, which it makes if necessary. key identifies the target, for example
