@@ -15,7 +15,7 @@ case $code in
   0) verdict=pass ;;
   10) verdict=regressed ;;
   11) verdict=inconclusive ;;
-  12) verdict=invalid ;;
+  12 | 13) verdict=invalid ;;
   *) verdict=error ;;
 esac
 printf '%s\n' "code=$code" "verdict=$verdict" "folder=$folder" >>"$GITHUB_OUTPUT"

@@ -123,6 +123,8 @@ func (p *plan) whyNot(name string, foreign bool) string {
 // whyNotReplaced returns why policies cannot be replaced, or permissions be withdrawn, under load.
 func (p *plan) whyNotReplaced(name string, foreign bool) string {
 	switch {
+	case p.bundle != "":
+		return "policies of your own are not replaced by others"
 	case p.url != nil && (!p.spec.Load || p.adapter.Name != engine.OPA.Adapter()):
 		return "only in an opa, by load: true, are there policies of tare's that can be replaced under load"
 	case p.kind == engine.ATT, p.kind == engine.AuthzForce:

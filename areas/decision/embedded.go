@@ -39,8 +39,13 @@ func (p *arm) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a folder for policies: %w", err)
 	}
-	if p.config, err = p.launch.Prepare(dir, p.set); err != nil {
-		return fmt.Errorf("write %d policies for %s: %w", p.set.N, p.kind, err)
+	if p.bundle != "" {
+		p.config, err = p.launch.Adopt(dir, p.bundle)
+	} else if p.config, err = p.launch.Prepare(dir, p.set); err != nil {
+		err = fmt.Errorf("write %d policies for %s: %w", p.set.N, p.kind, err)
+	}
+	if err != nil {
+		return err
 	}
 	p.config.Answer, p.config.Leak = p.planted.Answer, float64(p.planted.Leak)/60
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()

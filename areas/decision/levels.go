@@ -24,7 +24,7 @@ const (
 // factors returns what treatments can vary.
 func factors() []string {
 	return []string{
-		"engine", "adapter", "url", "policies", "position", "batch", "planted.answer",
+		"engine", "adapter", "url", "bundle", "policies", "position", "batch", "planted.answer",
 		"planted.leak_per_minute", "enforcer.timeout", "enforcer.failure_mode_allow",
 	}
 }
@@ -63,6 +63,8 @@ func (s *Spec) setLevel(name, level string) (err error) {
 			return fmt.Errorf("engine: %q is not one of %s", level, engineNames())
 		}
 		s.embed().Engine = engine.Kind(level)
+	case "bundle":
+		s.embed().Bundle = level
 	case "adapter":
 		s.Adapter = AdapterName(level)
 	case "url":

@@ -11,6 +11,7 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
+	"tare/areas/decision/reference"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/unit"
@@ -24,6 +25,7 @@ type plan struct {
 	adapter   protocol.Adapter
 	kind      engine.Kind // empty: behind url
 	url       *url.URL    // nil: embedded
+	bundle    string      // the user's own policies, for an embedded one; empty: tare's
 	planted   Planted
 	enforcer  *Enforcer // nil: none
 	set       model.Set
@@ -140,6 +142,9 @@ func (s *Spec) options(a protocol.Adapter) protocol.Options {
 // judgeEmbedded rejects options that only a decision point behind a URL has.
 func (p *plan) judgeEmbedded() error {
 	s := p.spec
+	if s.Embedded != nil {
+		p.bundle = s.Embedded.Bundle
+	}
 	for _, x := range []struct {
 		field string
 		given bool
@@ -153,7 +158,10 @@ func (p *plan) judgeEmbedded() error {
 		{"metrics", s.Metrics != nil, "it is for a decision point behind a url"},
 		{"load", s.Load, "an embedded decision point is started with its policies"},
 		{"secrets", len(s.Secrets) > 0, "it is asked questions of our own, which hold none"},
-		{"requests", len(s.Requests) > 0, "an embedded decision point is asked about the policies that it is started with"},
+		{
+			"requests", len(s.Requests) > 0 && p.bundle == "",
+			"an embedded decision point is asked about tare's policies, unless it is started with a bundle of yours",
+		},
 		{"path", s.Path != "", "the paths of an embedded decision point are known"},
 	} {
 		if x.given {
@@ -163,6 +171,9 @@ func (p *plan) judgeEmbedded() error {
 	if s.Embedded != nil {
 		p.enforcer = s.Embedded.Enforcer
 	}
+	if err := p.judgeBundle(); err != nil {
+		return err
+	}
 	if s.Embedded != nil && s.Embedded.Planted != nil {
 		p.planted = *s.Embedded.Planted
 	}
@@ -171,6 +182,29 @@ func (p *plan) judgeEmbedded() error {
 			p.kind)
 	}
 	return errors.Join(p.judgePlanted(), p.judgeEnforcer())
+}
+
+// judgeBundle checks the user's own policies.
+func (p *plan) judgeBundle() error {
+	if p.bundle == "" {
+		return nil
+	}
+	if err := p.kind.CheckOwn(p.bundle); err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	if p.kind == engine.Cedar {
+		if _, err := reference.ReadCedar(p.bundle); err != nil {
+			return fmt.Errorf("bundle: %w", err)
+		}
+	}
+	switch {
+	case len(p.spec.Requests) == 0:
+		return errors.New("requests: name questions about the policies of the bundle, with their right answers: at least " +
+			"one must be refused")
+	case p.spec.Policies > 0 || p.spec.Position != "":
+		return errors.New("policies: a bundle has as many as it has; leave out policies and position")
+	}
+	return nil
 }
 
 // judgePlanted checks words that may be levels.

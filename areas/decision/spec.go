@@ -60,9 +60,11 @@ func (AdapterName) Words() []string { return protocol.Names() }
 
 // Embedded chooses an engine, and plants faults into it.
 type Embedded struct {
-	Engine   engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
-	Enforcer *Enforcer   `yaml:"enforcer,omitempty" json:"enforcer,omitempty" jsonschema_description:"An enforcement point of tare's own between the callers and the decision point, as Envoy's external authorization is. Not for pdpx."`
-	Planted  *Planted    `yaml:"planted,omitempty" json:"planted,omitempty" jsonschema_description:"Faults to plant, so that it can be seen that they are found: cedar and pdpx only."`
+	Engine engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
+	// Bundle are the user's own policies.
+	Bundle   string    `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Your own policies, unchanged, in place of tare's: for opa a folder or a bundle (.tar.gz), for cedar a folder of .cedar files or one of them. requests say what is asked of them, and opa.path which rule answers."`
+	Enforcer *Enforcer `yaml:"enforcer,omitempty" json:"enforcer,omitempty" jsonschema_description:"An enforcement point of tare's own between the callers and the decision point, as Envoy's external authorization is. Not for pdpx."`
+	Planted  *Planted  `yaml:"planted,omitempty" json:"planted,omitempty" jsonschema_description:"Faults to plant, so that it can be seen that they are found: cedar and pdpx only."`
 }
 
 // Planted are faults of a decision point.

@@ -148,7 +148,7 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 		"client limited": {journal{budget: []string{"capacity >= 100/s"}, trace: client}, report.Invalid, 12},
 		"not in force": {journal{
 			budget: []string{"capacity >= 100/s"}, unverified: true, status: record.Errored,
-		}, report.Invalid, 12},
+		}, report.Invalid, 13},
 		"no answer": {journal{trace: silent}, report.Inconclusive, 11},
 		"interrupted": {journal{
 			budget: []string{"capacity >= 100/s"}, status: record.Interrupted,

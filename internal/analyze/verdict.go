@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tare/internal/budget"
@@ -16,15 +17,19 @@ const (
 	ExitBudget       = 10
 	ExitInconclusive = 11
 	ExitInvalid      = 12
+	ExitNotInForce   = 13
 	ExitInterrupted  = 130
 )
 
 // ExitCode is the code with which a command that made this report ends. A run that was cut short is told first, since
-// its other findings are of a part only; then what makes it invalid, since that is often why it ended in an error.
+// its other findings are of a part only; then what makes it invalid, since that is often why it ended in an error. A
+// control that is not in force is no fault of the host, and has a code of its own.
 func ExitCode(r *report.Report) int {
 	switch {
 	case r.Status == report.Interrupted, r.Status == report.Killed:
 		return ExitInterrupted
+	case r.Verdict == report.Invalid && slices.ContainsFunc(r.Treatments, isNotInForce):
+		return ExitNotInForce
 	case r.Verdict == report.Invalid:
 		return ExitInvalid
 	case r.Status == report.Errored:
@@ -35,12 +40,12 @@ func ExitCode(r *report.Report) int {
 		return ExitBudget
 	case report.Inconclusive, report.NotMeasured:
 		return ExitInconclusive
-	case report.Invalid:
-		return ExitInvalid
-	case report.Pass, report.None:
+	case report.Pass, report.None, report.Invalid:
 	}
 	return ExitPass
 }
+
+func isNotInForce(t report.Treatment) bool { return t.NotInForce != "" }
 
 // verdict judges the whole run, with the reason in a sentence.
 func verdict(r *report.Report, f flaws) (report.Verdict, string) {

@@ -34,6 +34,7 @@ const (
 	ExitError       = analyze.ExitError
 	ExitUsage       = 2
 	ExitInvalid     = analyze.ExitInvalid
+	ExitNotInForce  = analyze.ExitNotInForce
 	ExitInterrupted = analyze.ExitInterrupted
 )
 

@@ -44,8 +44,8 @@ func (a *app) runCommand() *cobra.Command {
 			"immediately.\n\n" +
 			"--resume RUN continues a comparison that was interrupted or killed. --add-blocks N adds blocks to a\n" +
 			"finished comparison, up to the next look: to RUN, or to the latest run of FILE.\n\n" +
-			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 130\n" +
-			"interrupted, with all changes undone.",
+			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 13 a\n" +
+			"control was not in force, 130 interrupted, with all changes undone.",
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := a.interruptible(c.Context())
 			defer stop()
@@ -178,7 +178,7 @@ func (a *app) finish(dir string, err error, outs []output) error {
 	a.tell("record  %s\n", dir)
 	a.tellPending(rec)
 	var x *exit
-	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInvalid) {
+	if err != nil && (reported == nil || errors.As(reported, &x) && x.code != ExitInvalid && x.code != ExitNotInForce) {
 		return &exit{code: ExitError, cause: err, quiet: true}
 	}
 	return reported

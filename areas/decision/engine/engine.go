@@ -88,6 +88,8 @@ type Config struct {
 	Addr string `json:"addr"`           // to listen on; port 0 leaves the choice to it
 	File string `json:"file,omitempty"` // its policies, in its own language
 	N    int    `json:"n"`              // how many they are
+	// Own says that File has the user's own policies: a bundle of OPA, or a folder or file of Cedar.
+	Own bool `json:"own,omitempty"`
 	// Username and Password are what pdpx wants of callers.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`

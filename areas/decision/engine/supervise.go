@@ -43,7 +43,11 @@ func RunOPA(ctx context.Context, cfg Config, ready func(Ready) error) error {
 	began := clock.System{}.Now()
 	ended := make(chan struct{})
 	var said lastBytes
-	cmd := opaCommand(ctx, path, addr, cfg.File, &said)
+	bundle := cfg.File
+	if !cfg.Own {
+		bundle = filepath.Dir(cfg.File)
+	}
+	cmd := opaCommand(ctx, path, addr, bundle, &said)
 	go func() { // one thread from fork to end: the kernel sends Pdeathsig when the thread that forked ends
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -77,12 +81,12 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// opaCommand serves the folder of file as a bundle: it owns all paths, so that nobody who can connect to the port can
+// opaCommand serves a bundle: without roots of its own it owns all paths, so that nobody who can connect to the port can
 // write a policy or data. No secret can be read there either: the child's environment holds none, and OPA keeps
 // http.send out of queries that are made up.
-func opaCommand(ctx context.Context, path, addr, file string, log io.Writer) *exec.Cmd {
+func opaCommand(ctx context.Context, path, addr, bundle string, log io.Writer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry",
-		"--bundle", filepath.Dir(file))
+		"--bundle", bundle)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

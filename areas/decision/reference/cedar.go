@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -85,14 +84,11 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // load reads the policies.
 func (d *cedarPoint) load() (*cedarPolicies, error) {
-	text, err := os.ReadFile(d.file)
+	all, err := ReadCedar(d.file)
 	if err != nil {
-		return nil, fmt.Errorf("load policies of %s: %w", d.file, err)
+		return nil, fmt.Errorf("load policies: %w", err)
 	}
-	p := &cedarPolicies{}
-	if p.all, err = cedar.NewPolicySetFromBytes(d.file, text); err != nil {
-		return nil, fmt.Errorf("load policies of %s: %w", d.file, err)
-	}
+	p := &cedarPolicies{all: all}
 	if d.answer == notApplicableAsPermit {
 		p.scopes = withoutConditions(p.all)
 	}

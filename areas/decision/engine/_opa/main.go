@@ -22,6 +22,7 @@ import (
 type config struct {
 	Addr string `json:"addr"`
 	File string `json:"file"`
+	Own  bool   `json:"own"` // File is a bundle
 	// Admin is the bearer token of who may change policies; empty: nobody may.
 	Admin string `json:"admin"`
 	// The faults that other engines can simulate.
@@ -63,7 +64,7 @@ func run(in *bufio.Reader, out io.Writer) error {
 func serve(ctx context.Context, cfg config, out io.Writer) error {
 	params := runtime.NewParams()
 	params.Addrs = &[]string{cfg.Addr}
-	params.Paths = []string{cfg.File}
+	params.Paths, params.BundleMode = []string{cfg.File}, cfg.Own
 	params.EnableVersionCheck = false // it would call home
 	params.GracefulShutdownPeriod = 1
 	params.Logging = runtime.LoggingConfig{Level: "error", Format: "json"}

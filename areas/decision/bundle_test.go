@@ -1,0 +1,182 @@
+package decision
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/area"
+	"tare/areas/decision/engine"
+	"tare/areas/decision/protocol"
+	"tare/internal/design"
+	"tare/rigs/hosttest"
+)
+
+// The policies of somebody else: as the tutorials of their engines have them.
+const (
+	salaries = "package httpapi.authz\n\nimport rego.v1\n\ndefault allow := false\n\nallow if {\n" +
+		"\tinput.method == \"GET\"\n\tsome m in data.managers[input.user]\n\tinput.path == [\"salary\", m]\n}\n"
+	managers    = `{"managers": {"bob": ["alice"]}}`
+	departments = "permit (principal, action == Action::\"read\", resource)\nwhen { principal.department == \"hr\" };\n"
+	forbidden   = "forbid (principal, action, resource == doc::\"secret\");\n"
+)
+
+// written writes files by path into a new folder.
+func written(t *testing.T, texts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range texts {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// archived packs files into a bundle as `opa build` does.
+func archived(t *testing.T, texts map[string]string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for name, text := range texts {
+		if err := w.WriteHeader(&tar.Header{Name: "/" + name, Mode: 0o600, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	if err := errors.Join(w.Close(), z.Close(), os.WriteFile(path, b.Bytes(), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func ownSpec(k engine.Kind, bundle string) *Spec {
+	s := &Spec{Embedded: &Embedded{Engine: k, Bundle: bundle}}
+	if k == engine.OPA {
+		s.OPA = &protocol.OPA{Path: "httpapi/authz/allow"}
+		s.Requests = []Request{
+			{Name: "manager", Body: `{"input": {"method": "GET", "path": ["salary", "alice"], "user": "bob"}}`, Expect: "permit"},
+			{Name: "other", Body: `{"input": {"method": "GET", "path": ["salary", "bob"], "user": "alice"}}`, Expect: "deny"},
+		}
+		return s
+	}
+	of := func(name, department, resource, expect string) Request {
+		return Request{
+			Name: name, Subject: Entity{"user", "a", map[string]string{"department": department}}, Action: "read",
+			Resource: Entity{Type: "doc", ID: resource}, Expect: expect,
+		}
+	}
+	s.Requests = []Request{of("hr", "hr", "x", "permit"), of("it", "it", "x", "deny"), of("secret", "hr", "secret", "deny")}
+	return s
+}
+
+// TestOwnPoliciesDecide starts engines with policies that are not tare's, and asks about them.
+func TestOwnPoliciesDecide(t *testing.T) {
+	rego := map[string]string{"authz/policy.rego": salaries, "data.json": managers}
+	for name, c := range map[string]struct {
+		kind   engine.Kind
+		bundle string
+		want   string // in why it is not in force; empty: it is
+	}{
+		"cedar": {engine.Cedar, written(t, map[string]string{"a.cedar": departments, "more/b.cedar": forbidden}), ""},
+		"cedar, a file that lacks a rule": {
+			engine.Cedar, filepath.Join(written(t, map[string]string{"a.cedar": departments}), "a.cedar"), `canary "secret"`,
+		},
+		"cedar that permits all": {
+			engine.Cedar, written(t, map[string]string{"a.cedar": "permit (principal, action, resource);"}), "permits a request",
+		},
+		"opa":                       {engine.OPA, written(t, rego), ""},
+		"opa, an archive":           {engine.OPA, archived(t, rego), ""},
+		"opa without its data":      {engine.OPA, written(t, map[string]string{"policy.rego": salaries}), `canary "manager"`},
+		"opa that does not compile": {engine.OPA, written(t, map[string]string{"policy.rego": salaries + "allow if { x }\n"}), "policy.rego"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := testEnv(t)
+			env.Getenv = os.LookupEnv
+			if c.kind == engine.OPA {
+				hosttest.SkipIfShort(t)
+				_, err := engine.Find(t.Context(), engine.OPA, host(env))
+				if missing := new(engine.Missing); errors.As(err, &missing) {
+					hosttest.Missing(t, missing.Reason, missing.Next)
+				}
+			}
+			tg, j := opened(t, ownSpec(c.kind, c.bundle), env)
+			err := tg.Prepare(t.Context(), standard, j)
+			if err == nil {
+				err = tg.Verify(t.Context(), standard)
+			}
+			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestOwnPoliciesAreChecked: what cannot be meant is refused before anything starts, with the place in the user's file.
+func TestOwnPoliciesAreChecked(t *testing.T) {
+	good := written(t, map[string]string{"a.cedar": departments})
+	bad := written(t, map[string]string{"a.cedar": "permit (principal, action, resource)\n\twhen { principal.d = 1 };\n"})
+	for name, c := range map[string]struct {
+		change func(s *Spec)
+		want   string
+	}{
+		"good":         {func(*Spec) {}, ""},
+		"no request":   {func(s *Spec) { s.Requests = nil }, "requests: name questions about the policies of the bundle"},
+		"none refused": {func(s *Spec) { s.Requests = s.Requests[:1] }, "none of them is expected to be denied"},
+		"their number": {func(s *Spec) { s.Policies = 5 }, "policies: a bundle has as many as it has"},
+		"no such file": {func(s *Spec) { s.Embedded.Bundle = "/nowhere" }, "bundle: stat /nowhere"},
+		"another engine": {
+			func(s *Spec) { s.Embedded.Engine = engine.PDPX }, "bundle: own policies can be given to opa and cedar, not to pdpx",
+		},
+		"no policies": {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
+		"no Cedar": {
+			func(s *Spec) { s.Embedded.Bundle = bad },
+			"a.cedar:2:23: at \"1\": exact got = want }\n    2 | \twhen { principal.d = 1 };\n        \t                     ^",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := ownSpec(engine.Cedar, good)
+			c.change(s)
+			_, err := s.plan(standard)
+			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestBundlesAreTheProgram: blocks of two contents are never mixed, and a bundle is a factor.
+func TestBundlesAreTheProgram(t *testing.T) {
+	before, after := written(t, map[string]string{"a.cedar": departments}), written(t, map[string]string{"a.cedar": forbidden})
+	of := func() map[string]string {
+		all := []design.Treatment{
+			{ID: "before", Levels: map[string]string{"bundle": before}}, {ID: "after", Levels: map[string]string{"bundle": after}},
+		}
+		x, err := bundles(context.Background(), ownSpec(engine.Cedar, before), area.Env{Treatments: all})
+		if err != nil || !x.Files || len(x.Identity) != 2 {
+			t.Fatalf("%+v, %v", x, err)
+		}
+		return x.Identity
+	}
+	first := of()
+	if first[before] == first[after] {
+		t.Error("two contents have one sum")
+	}
+	if err := os.WriteFile(filepath.Join(after, "a.cedar"), []byte(departments), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := of(); again[after] == first[after] || again[before] != first[before] {
+		t.Errorf("%v, then %v", first, again)
+	}
+}
