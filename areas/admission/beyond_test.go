@@ -24,15 +24,17 @@ func TestNobodyElsesRequestsAreJudged(t *testing.T) {
 		foreign, agree bool
 		want           string // in the error
 	}{
-		"a binding for all": {binding, true, false, "ValidatingAdmissionPolicyBinding no-latest would judge requests in other"},
+		"a binding for all": {binding, true, false, "PolicyBinding no-latest would judge requests in other"},
 		"a binding for a label": {
 			binding + "  matchResources: {namespaceSelector: {matchLabels: {environment: test}}}\n", true, false, "no-latest",
 		},
-		"a binding for the run":     {binding + "  matchResources: " + own + "\n", true, false, ""},
-		"a binding on a plane":      {binding, false, false, ""},
-		"a binding that is agreed":  {binding, true, true, ""},
-		"a webhook for all":         {webhook, true, false, "MutatingWebhookConfiguration sidecar would judge"},
-		"one webhook of two is for": {webhook + "- name: b.example.com\n  " + strings.Trim(own, "{}") + "}}\n", true, false, "sidecar"},
+		"a binding for the run":    {binding + "  matchResources: " + own + "\n", true, false, ""},
+		"a binding on a plane":     {binding, false, false, ""},
+		"a binding that is agreed": {binding, true, true, ""},
+		"a webhook for all":        {webhook, true, false, "MutatingWebhookConfiguration sidecar would judge"},
+		"one webhook of two": {
+			webhook + "- name: b.example.com\n  " + strings.Trim(own, "{}") + "}}\n", true, false, "sidecar",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -77,7 +77,9 @@ func ownSpec(k engine.Kind, bundle string) *Spec {
 			Resource: Entity{Type: "doc", ID: resource}, Expect: expect,
 		}
 	}
-	s.Requests = []Request{of("hr", "hr", "x", "permit"), of("it", "it", "x", "deny"), of("secret", "hr", "secret", "deny")}
+	s.Requests = []Request{
+		of("hr", "hr", "x", "permit"), of("it", "it", "x", "deny"), of("secret", "hr", "secret", "deny"),
+	}
 	return s
 }
 
@@ -96,10 +98,15 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		"cedar that permits all": {
 			engine.Cedar, written(t, map[string]string{"a.cedar": "permit (principal, action, resource);"}), "permits a request",
 		},
-		"opa":                       {engine.OPA, written(t, rego), ""},
-		"opa, an archive":           {engine.OPA, archived(t, rego), ""},
-		"opa without its data":      {engine.OPA, written(t, map[string]string{"policy.rego": salaries}), `canary "manager"`},
-		"opa that does not compile": {engine.OPA, written(t, map[string]string{"policy.rego": salaries + "allow if { x }\n"}), "policy.rego"},
+		"opa":             {engine.OPA, written(t, rego), ""},
+		"opa, an archive": {engine.OPA, archived(t, rego), ""},
+		"opa, Rego of before 1.0": {engine.OPA, written(t, map[string]string{
+			"policy.rego": "package httpapi.authz\ndefault allow = false\nallow { input.user == \"bob\" }\n",
+		}), ""},
+		"opa without its data": {engine.OPA, written(t, map[string]string{"policy.rego": salaries}), `canary "manager"`},
+		"opa that does not compile": {
+			engine.OPA, written(t, map[string]string{"policy.rego": salaries + "allow if { x }\n"}), "policy.rego",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := testEnv(t)
@@ -111,7 +118,9 @@ func TestOwnPoliciesDecide(t *testing.T) {
 					hosttest.Missing(t, missing.Reason, missing.Next)
 				}
 			}
-			tg, j := opened(t, ownSpec(c.kind, c.bundle), env)
+			spec := ownSpec(c.kind, c.bundle)
+			spec.Embedded.RegoV0 = strings.Contains(name, "before 1.0")
+			tg, j := opened(t, spec, env)
 			err := tg.Prepare(t.Context(), standard, j)
 			if err == nil {
 				err = tg.Verify(t.Context(), standard)
@@ -158,10 +167,12 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 
 // TestBundlesAreTheProgram: blocks of two contents are never mixed, and a bundle is a factor.
 func TestBundlesAreTheProgram(t *testing.T) {
-	before, after := written(t, map[string]string{"a.cedar": departments}), written(t, map[string]string{"a.cedar": forbidden})
+	before := written(t, map[string]string{"a.cedar": departments})
+	after := written(t, map[string]string{"a.cedar": forbidden})
 	of := func() map[string]string {
 		all := []design.Treatment{
-			{ID: "before", Levels: map[string]string{"bundle": before}}, {ID: "after", Levels: map[string]string{"bundle": after}},
+			{ID: "before", Levels: map[string]string{"bundle": before}},
+			{ID: "after", Levels: map[string]string{"bundle": after}},
 		}
 		x, err := bundles(context.Background(), ownSpec(engine.Cedar, before), area.Env{Treatments: all})
 		if err != nil || !x.Files || len(x.Identity) != 2 {

@@ -41,6 +41,7 @@ func (p *arm) start(ctx context.Context) error {
 	}
 	if p.bundle != "" {
 		p.config, err = p.launch.Adopt(dir, p.bundle)
+		p.config.V0 = p.spec.Embedded.RegoV0
 	} else if p.config, err = p.launch.Prepare(dir, p.set); err != nil {
 		err = fmt.Errorf("write %d policies for %s: %w", p.set.N, p.kind, err)
 	}

@@ -186,6 +186,10 @@ func (p *plan) judgeEmbedded() error {
 
 // judgeBundle checks the user's own policies.
 func (p *plan) judgeBundle() error {
+	v0 := p.spec.Embedded != nil && p.spec.Embedded.RegoV0
+	if v0 && (p.bundle == "" || p.kind != engine.OPA) {
+		return errors.New("rego_v0: it is about the Rego of a bundle for opa")
+	}
 	if p.bundle == "" {
 		return nil
 	}

@@ -111,7 +111,7 @@ func TestNoFloodAfterTheTargetStalled(t *testing.T) {
 		sent, stopped := sentOf(audit(t, s, 0)...), host()
 		wantRate(t, sent, floodRate, lateAhead+stopped)
 		if held := s.Progress().Held; held < 10 && stopped < floodTime/8 { // else the host stalled when the target did
-			t.Errorf("%d calls were held back, of %d, and the host stopped for %v: nothing has stalled", held, len(sent), stopped)
+			t.Errorf("%d calls were held back of %d, and the host stopped for %v: nothing has stalled", held, len(sent), stopped)
 		}
 	})
 }

@@ -90,6 +90,8 @@ type Config struct {
 	N    int    `json:"n"`              // how many they are
 	// Own says that File has the user's own policies: a bundle of OPA, or a folder or file of Cedar.
 	Own bool `json:"own,omitempty"`
+	// V0 says that a bundle has Rego as OPA read it before 1.0.
+	V0 bool `json:"v0,omitempty"`
 	// Username and Password are what pdpx wants of callers.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`

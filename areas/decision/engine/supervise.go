@@ -48,6 +48,9 @@ func RunOPA(ctx context.Context, cfg Config, ready func(Ready) error) error {
 		bundle = filepath.Dir(cfg.File)
 	}
 	cmd := opaCommand(ctx, path, addr, bundle, &said)
+	if cfg.V0 {
+		cmd.Args = append(cmd.Args, "--v0-compatible")
+	}
 	go func() { // one thread from fork to end: the kernel sends Pdeathsig when the thread that forked ends
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -81,8 +84,8 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// opaCommand serves a bundle: without roots of its own it owns all paths, so that nobody who can connect to the port can
-// write a policy or data. No secret can be read there either: the child's environment holds none, and OPA keeps
+// opaCommand serves a bundle: without roots of its own it owns all paths, so that nobody who can connect to the port
+// can write a policy or data. No secret can be read there either: the child's environment holds none, and OPA keeps
 // http.send out of queries that are made up.
 func opaCommand(ctx context.Context, path, addr, bundle string, log io.Writer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, "run", "--server", "--addr", addr, "--log-level", "error", "--disable-telemetry",

@@ -23,6 +23,7 @@ type config struct {
 	Addr string `json:"addr"`
 	File string `json:"file"`
 	Own  bool   `json:"own"` // File is a bundle
+	V0   bool   `json:"v0"`  // its Rego is that of OPA before 1.0
 	// Admin is the bearer token of who may change policies; empty: nobody may.
 	Admin string `json:"admin"`
 	// The faults that other engines can simulate.
@@ -65,6 +66,7 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	params := runtime.NewParams()
 	params.Addrs = &[]string{cfg.Addr}
 	params.Paths, params.BundleMode = []string{cfg.File}, cfg.Own
+	params.V0Compatible = cfg.V0
 	params.EnableVersionCheck = false // it would call home
 	params.GracefulShutdownPeriod = 1
 	params.Logging = runtime.LoggingConfig{Level: "error", Format: "json"}
