@@ -28,6 +28,21 @@ func Open(path string) (*Folder, error) { return open(path, fails) }
 // Make opens a folder, and makes it and those on the way, for this user alone, where they are missing.
 func Make(path string) (*Folder, error) { return open(path, makes) }
 
+// Trusted makes a folder and those on the way where they are missing, and returns an error if anybody but root and this
+// user could change what is in it. It may be root's.
+func Trusted(path string) error {
+	dir, err := walk(path, makes)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(int(dir.Fd()), &st)
+	if err == nil && othersMayWrite(&st) {
+		err = &NotOursError{path, othersWrite}
+	}
+	return errors.Join(err, dir.Close())
+}
+
 func open(path string, missing int) (*Folder, error) {
 	dir, err := walk(path, missing)
 	if err != nil {
@@ -45,7 +60,7 @@ func owned(path string, dir *os.File) (*Folder, error) {
 	case !mine(&st):
 		err = &NotOursError{path, "belongs to another user"}
 	case othersMayWrite(&st):
-		err = &NotOursError{path, "may be written by other users: chmod go-w it once you know that nobody has changed it"}
+		err = &NotOursError{path, othersWrite}
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())

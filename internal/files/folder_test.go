@@ -102,6 +102,26 @@ func TestStrangersFolders(t *testing.T) {
 	}
 }
 
+// TestTrusted: a folder of root's is trusted by every user, one that others may write by nobody.
+func TestTrusted(t *testing.T) {
+	dir := t.TempDir()
+	must(t, Trusted("/usr/bin"), Trusted(dir+"/new/one"))
+	if _, err := os.Stat(dir + "/new/one"); err != nil {
+		t.Error(err)
+	}
+	must(t, os.Chmod(dir+"/new", 0o777))
+	for _, path := range []string{dir + "/new", dir + "/new/one", "/tmp"} {
+		if err := Trusted(path); err == nil {
+			t.Errorf("%s is trusted", path)
+		}
+	}
+	hosttest.NeedsRoot(t)
+	must(t, os.Chmod(dir+"/new", 0o755), os.Chown(dir+"/new", nobody, nobody))
+	if err := Trusted(dir + "/new/one"); err == nil {
+		t.Error("a folder of root's in one of another user's is trusted")
+	}
+}
+
 // TestFilesOfAFolder: a file is read, written and removed; neither a link nor a pipe is followed or waited for.
 func TestFilesOfAFolder(t *testing.T) {
 	dir := t.TempDir()

@@ -17,6 +17,8 @@ const mostLinks = 40
 // A NotOursError says why a file or a folder is not trusted.
 type NotOursError struct{ Path, Why string }
 
+const othersWrite = "may be written by other users: chmod go-w it once you know that nobody has changed it"
+
 // Error implements error.
 func (e *NotOursError) Error() string { return e.Path + " " + e.Why }
 
@@ -118,7 +120,7 @@ func (w *walker) follow(to string) error {
 // enter makes the folder behind an O_PATH descriptor the one that was reached.
 func (w *walker) enter(fd int, path string, st *unix.Stat_t) error {
 	if othersMayWrite(st) && st.Mode&unix.S_ISVTX == 0 {
-		return &NotOursError{path, "may be written by other users: chmod go-w it once you know that nobody has changed it"}
+		return &NotOursError{path, othersWrite}
 	}
 	next, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
