@@ -285,25 +285,44 @@ func (f *Folder) RemoveAll(name string) error {
 // RemoveFolder removes the folder at path and all below it, if it is ours. One that does not exist is no error.
 func RemoveFolder(path string) error {
 	parent, err := walk(filepath.Dir(path), fails)
-	return remove(path, parent, err)
+	return remove(path, parent, err, false)
 }
 
 // RemoveAt removes the folder at path and all below it if it is ours, whoever owns those on the way. It is for names
-// that only tare gives: another user can put such a folder in place of another one, and no other folder. One that does
-// not exist is no error.
+// that only tare gives: another user can put such a folder in place of another one, and no other folder. A program for
+// which the folder was made may have let others write it. One that does not exist is no error.
 func RemoveAt(path string) error {
 	parent, err := os.OpenFile(filepath.Dir(path), unix.O_DIRECTORY, 0)
-	return remove(path, parent, err)
+	return remove(path, parent, err, true)
 }
 
-func remove(path string, parent *os.File, err error) error {
+func remove(path string, parent *os.File, err error, shut bool) error {
+	if err == nil && shut {
+		err = shutFolder(parent, filepath.Base(path))
+	}
 	if err == nil {
-		err = errors.Join(removeIn(parent, path), parent.Close())
+		err = removeIn(parent, path)
+	}
+	if parent != nil {
+		err = errors.Join(err, parent.Close())
 	}
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return fmt.Errorf("remove folder: %w", err)
+}
+
+// shutFolder keeps others from writing a folder that is ours.
+func shutFolder(parent *os.File, name string) error {
+	fd, err := unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: filepath.Join(parent.Name(), name), Err: err}
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && mine(&st) && othersMayWrite(&st) {
+		err = unix.Fchmod(fd, 0o700)
+	}
+	return errors.Join(err, unix.Close(fd))
 }
 
 func removeIn(parent *os.File, path string) error {

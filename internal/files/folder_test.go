@@ -122,6 +122,28 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
+// TestRemoveAt: what a program of ours has opened to others is removed, and no link is followed.
+func TestRemoveAt(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "canary")
+	put(t, outside)
+	must(t, os.MkdirAll(dir+"/made/sealed", 0o700), os.Symlink(filepath.Dir(outside), dir+"/made/link"),
+		os.Chmod(dir+"/made/sealed", 0o500), os.Chmod(dir+"/made", 0o777), os.Symlink(filepath.Dir(outside), dir+"/link"))
+	must(t, RemoveAt(dir+"/made"), RemoveAt(dir+"/made"), RemoveAt(dir+"/absent/made"))
+	if _, err := os.Lstat(dir + "/made"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if err := RemoveAt(dir + "/link"); err == nil {
+		t.Error("a link was followed")
+	}
+	have(t, outside)
+	hosttest.NeedsRoot(t)
+	must(t, os.MkdirAll(dir+"/theirs/x", 0o700), os.Chown(dir+"/theirs", nobody, nobody))
+	if err := RemoveAt(dir + "/theirs"); err == nil {
+		t.Error("another user's folder was removed")
+	}
+}
+
 // TestFilesOfAFolder: a file is read, written and removed; neither a link nor a pipe is followed or waited for.
 func TestFilesOfAFolder(t *testing.T) {
 	dir := t.TempDir()
