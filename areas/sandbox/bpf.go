@@ -191,7 +191,7 @@ func (bpfRules) Fill(_ context.Context, p Policy, n int, h *host) (func(context.
 // Prove implements Enforcer.
 func (bpfRules) Prove(x *proof, p Policy) {
 	if p.Mode == Unconfined {
-		x.wantNot(unix.EPERM, workload.TryAlarm)
+		x.wantAlarm()
 		return
 	}
 	x.wantRefused(unix.EPERM, workload.TryAlarm)
@@ -204,8 +204,22 @@ func (bpfRules) Prove(x *proof, p Policy) {
 // Absent implements Enforcer. Another enforcer may have a rule on the same capability: then the attempt tells nothing.
 func (bpfRules) Absent(x *proof, p Policy) {
 	if !slices.Contains(p.model().Capabilities, canaryCapability) {
+		x.wantAlarm()
+	}
+}
+
+// wantAlarm has the canary's attempt succeed, where this process has the capability that its worker inherits.
+func (x *proof) wantAlarm() {
+	if may, err := has(unix.CAP_WAKE_ALARM); err != nil || may {
 		x.wantNot(unix.EPERM, workload.TryAlarm)
 	}
+}
+
+// has reports whether this thread has a capability.
+func has(capability int) (bool, error) {
+	var sets [2]unix.CapUserData // 32 capabilities each
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0])
+	return sets[capability/32].Effective&(1<<(capability%32)) != 0, err
 }
 
 // Inert implements Enforcer: no hook is on the way of a fork, a computation or a system call that does nothing.

@@ -148,6 +148,7 @@ func TestScripts(t *testing.T) {
 		// Scripts work on copies of the records that every version must be able to read.
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
+			e.Setenv("HOME", filepath.Join(e.WorkDir, ".home")) // not there: nothing is made in it
 			return os.CopyFS(filepath.Join(e.WorkDir, "records"),
 				os.DirFS(filepath.Join("..", "..", "internal", "analyze", "testdata", "records")))
 		},

@@ -30,10 +30,15 @@ func lockFolder() string {
 			return filepath.Join(dir, "tare-locks")
 		}
 	}
-	if dir, err := os.UserCacheDir(); err == nil {
+	if dir, err := os.UserCacheDir(); err == nil && isFolder(filepath.Dir(dir)) { // the home may not be there
 		return filepath.Join(dir, "tare", "locks")
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tare-locks-%d", os.Geteuid()))
+}
+
+func isFolder(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // withAdvice adds what to do about a lock that another run holds.

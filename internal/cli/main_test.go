@@ -50,6 +50,7 @@ func TestToyScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode, "serve": startServer},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
+			e.Setenv("HOME", filepath.Join(e.WorkDir, ".home")) // not there: nothing is made in it
 			e.Setenv("TARE_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
 			return os.Mkdir(filepath.Join(e.WorkDir, "tmp"), 0o700)

@@ -92,28 +92,36 @@ func TestNoFloodAfterTheTargetStalled(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		var stalls atomic.Bool
-		until := sync.OnceValue(func() time.Time { return time.Now().Add(floodTime / 2) }) // from its first request on
-		srv := newTarget(t, requests(func(c net.Conn, _ *http.Request) bool {
-			if stalls.Load() {
-				time.Sleep(time.Until(until()))
+		for range 5 { // a host that stalls with the target hides it
+			if stalled(t, set) >= 10 {
+				return
 			}
-			_, err := io.WriteString(c, good)
-			return err == nil
-		}))
-		s := open(t, srv.addr, set, func(c *Config) { c.MaxRate, c.MaxConns = floodRate, 4 })
-		offer(t, s, Constant{Rate: 20, Duration: 200 * time.Millisecond})
-		drain(t, s)
-		stalls.Store(true)
-		host := watchHost(t)
-		offer(t, s, Constant{Rate: floodRate, Duration: floodTime})
-		drain(t, s)
-		sent, stopped := sentOf(audit(t, s, 0)...), host()
-		wantRate(t, sent, floodRate, lateAhead+stopped)
-		if held := s.Progress().Held; held < 10 && stopped < floodTime/8 { // else the host stalled when the target did
-			t.Errorf("%d calls were held back of %d, and the host stopped for %v: nothing has stalled", held, len(sent), stopped)
 		}
+		t.Error("hardly a call was held back: nothing has stalled")
 	})
+}
+
+// stalled offers load to a target that answers nothing for a while, and returns how many calls were held back.
+func stalled(t *testing.T, set func(*Config)) uint64 {
+	t.Helper()
+	var stalls atomic.Bool
+	until := sync.OnceValue(func() time.Time { return time.Now().Add(floodTime / 2) }) // from its first request on
+	srv := newTarget(t, requests(func(c net.Conn, _ *http.Request) bool {
+		if stalls.Load() {
+			time.Sleep(time.Until(until()))
+		}
+		_, err := io.WriteString(c, good)
+		return err == nil
+	}))
+	s := open(t, srv.addr, set, func(c *Config) { c.MaxRate, c.MaxConns = floodRate, 4 })
+	offer(t, s, Constant{Rate: 20, Duration: 200 * time.Millisecond})
+	drain(t, s)
+	stalls.Store(true)
+	host := watchHost(t)
+	offer(t, s, Constant{Rate: floodRate, Duration: floodTime})
+	drain(t, s)
+	wantRate(t, sentOf(audit(t, s, 0)...), floodRate, lateAhead+host())
+	return s.Progress().Held
 }
 
 // TestStreamsAndChecksShareALimit: the load of two streams, calls of their own and what a run asks beside them are one
