@@ -16,7 +16,6 @@ import (
 	"tare/areas/sandbox/policy"
 	"tare/areas/sandbox/selinux"
 	"tare/areas/sandbox/vm"
-	"tare/areas/sandbox/workload"
 	"tare/internal/design"
 )
 
