@@ -62,28 +62,28 @@ const (
 func TestNoFloodAfterTheGeneratorStalled(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = floodRate })
-		host := watchHost(t)
-		go func() {
-			time.Sleep(floodTime / 5)
-			freeze(s, floodTime/2)
-		}()
-		offer(t, s, Constant{Rate: floodRate, Duration: floodTime})
-		drain(t, s)
-		calls := audit(t, s, 0)
-		wantRate(t, sentOf(calls...), floodRate, lateAhead+host())
-		late := 0
-		for _, c := range calls {
-			if c.Outcome != OK {
-				t.Errorf("%+v", c)
+		tried(t, func() bool {
+			s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate = floodRate })
+			host := watchHost(t)
+			go func() {
+				time.Sleep(floodTime / 5)
+				freeze(s, floodTime/2)
+			}()
+			offer(t, s, Constant{Rate: floodRate, Duration: floodTime})
+			drain(t, s)
+			calls := audit(t, s, 0)
+			wantRate(t, sentOf(calls...), floodRate, lateAhead+host())
+			late := 0
+			for _, c := range calls {
+				if c.Outcome != OK {
+					t.Errorf("%+v", c)
+				}
+				if c.Lateness() > floodTime/10 {
+					late++
+				}
 			}
-			if c.Lateness() > floodTime/10 {
-				late++
-			}
-		}
-		if late < 50 || s.Progress().Held < 50 {
-			t.Errorf("%d calls were late, %d held back: nothing has stalled", late, s.Progress().Held)
-		}
+			return late >= 50 && s.Progress().Held >= 50
+		})
 	})
 }
 
@@ -92,12 +92,7 @@ func TestNoFloodAfterTheTargetStalled(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		for range 5 { // a host that stalls with the target hides it
-			if stalled(t, set) >= 10 {
-				return
-			}
-		}
-		t.Error("hardly a call was held back: nothing has stalled")
+		tried(t, func() bool { return stalled(t, set) >= 10 })
 	})
 }
 
@@ -172,23 +167,30 @@ func TestStreamsAndChecksShareALimit(t *testing.T) {
 func TestCallsThatAreHeldBackUntilTheEndSaySo(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	eachEngine(t, func(t *testing.T, set func(*Config)) {
-		s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate, c.Timeout = 20, time.Second })
-		go func() {
-			time.Sleep(200 * time.Millisecond)
-			freeze(s, 700*time.Millisecond)
-		}()
-		offer(t, s, Constant{Rate: 20, Duration: 2 * time.Second})
-		drain(t, s)
-		n := 0
-		for _, c := range audit(t, s, time.Second) {
-			if c.Unsent() && c.Cause == CauseHeldBack && c.Ready != 0 {
-				n++
-			}
-		}
-		if n == 0 { // on a busy host others are late as well
-			t.Errorf("%d calls say that max_rate held them back, of %d", n, len(s.Calls(0)))
-		}
+		tried(t, func() bool {
+			s := open(t, newTarget(t, says(good)).addr, set, func(c *Config) { c.MaxRate, c.Timeout = 20, time.Second })
+			go func() {
+				time.Sleep(200 * time.Millisecond)
+				freeze(s, 700*time.Millisecond)
+			}()
+			offer(t, s, Constant{Rate: 20, Duration: 2 * time.Second})
+			drain(t, s)
+			return slices.ContainsFunc(audit(t, s, time.Second), func(c Call) bool {
+				return c.Unsent() && c.Cause == CauseHeldBack && c.Ready != 0
+			})
+		})
 	})
+}
+
+// tried does something until what is to be looked at has come about, which a busy host can prevent.
+func tried(t *testing.T, came func() bool) {
+	t.Helper()
+	for range 5 {
+		if came() || t.Failed() {
+			return
+		}
+	}
+	t.Error("what is to be tried has never come about")
 }
 
 // TestRandomArrivalsAreNotHeldBack: at a rate of exactly max_rate on average, some are closer than the bound allows. A
