@@ -71,6 +71,7 @@ func TestPlaneScript(t *testing.T) {
 			"killholder": killHolder,
 		},
 		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, ".home")) // not there: nothing of other scripts is in it
 			e.Setenv(planeVariable, path)
 			e.Setenv("TARE_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("XDG_RUNTIME_DIR", filepath.Join(e.WorkDir, "run"))
