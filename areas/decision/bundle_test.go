@@ -157,7 +157,10 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := ownSpec(engine.Cedar, good)
 			c.change(s)
-			_, err := s.plan(standard)
+			p, err := s.plan(standard)
+			if err == nil {
+				err = p.compileBundle()
+			}
 			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}

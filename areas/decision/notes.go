@@ -37,9 +37,7 @@ func (p *arm) notes() (out []string) {
 	}
 	out = append(out, fmt.Sprintf("%s: %s, started by tare on loopback", p.kind, p.launch.Version))
 	if p.bundle != "" {
-		if sum, err := engine.Sum(p.config.File); err == nil { // a note only: the copy is there
-			out[0] += fmt.Sprintf(", with the policies of %s (SHA-256 of the run's copy %.12s…)", p.bundle, sum)
-		}
+		out[0] += ", with the policies of " + p.bundle
 	}
 	if p.kind == engine.PDPX {
 		out[0] += ": what is measured is not ONAP's"

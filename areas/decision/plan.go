@@ -11,7 +11,6 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
-	"tare/areas/decision/reference"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/unit"
@@ -142,8 +141,11 @@ func (s *Spec) options(a protocol.Adapter) protocol.Options {
 // judgeEmbedded rejects options that only a decision point behind a URL has.
 func (p *plan) judgeEmbedded() error {
 	s := p.spec
-	if s.Embedded != nil {
-		p.bundle = s.Embedded.Bundle
+	if e := s.Embedded; e != nil {
+		p.bundle, p.enforcer = e.Bundle, e.Enforcer
+		if e.Planted != nil {
+			p.planted = *e.Planted
+		}
 	}
 	for _, x := range []struct {
 		field string
@@ -168,47 +170,14 @@ func (p *plan) judgeEmbedded() error {
 			return fmt.Errorf("%s: %s: leave it out, or name a url", x.field, x.why)
 		}
 	}
-	if s.Embedded != nil {
-		p.enforcer = s.Embedded.Enforcer
-	}
 	if err := p.judgeBundle(); err != nil {
 		return err
-	}
-	if s.Embedded != nil && s.Embedded.Planted != nil {
-		p.planted = *s.Embedded.Planted
 	}
 	if p.planted != (Planted{}) && p.kind != engine.Cedar && p.kind != engine.PDPX {
 		return fmt.Errorf("planted: faults can be planted into cedar and pdpx, which are tare's own servers, not into %s",
 			p.kind)
 	}
 	return errors.Join(p.judgePlanted(), p.judgeEnforcer())
-}
-
-// judgeBundle checks the user's own policies.
-func (p *plan) judgeBundle() error {
-	v0 := p.spec.Embedded != nil && p.spec.Embedded.RegoV0
-	if v0 && (p.bundle == "" || p.kind != engine.OPA) {
-		return errors.New("rego_v0: it is about the Rego of a bundle for opa")
-	}
-	if p.bundle == "" {
-		return nil
-	}
-	if err := p.kind.CheckOwn(p.bundle); err != nil {
-		return fmt.Errorf("bundle: %w", err)
-	}
-	if p.kind == engine.Cedar {
-		if _, err := reference.ReadCedar(p.bundle); err != nil {
-			return fmt.Errorf("bundle: %w", err)
-		}
-	}
-	switch {
-	case len(p.spec.Requests) == 0:
-		return errors.New("requests: name questions about the policies of the bundle, with their right answers: at least " +
-			"one must be refused")
-	case p.spec.Policies > 0 || p.spec.Position != "":
-		return errors.New("policies: a bundle has as many as it has; leave out policies and position")
-	}
-	return nil
 }
 
 // judgePlanted checks words that may be levels.

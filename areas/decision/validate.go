@@ -76,6 +76,9 @@ func (s *Spec) judge(t design.Treatment) []area.Finding {
 		err = p.checkConnection()
 	}
 	if err == nil {
+		err = p.compileBundle()
+	}
+	if err == nil {
 		return nil
 	}
 	return []area.Finding{kit.FaultIn(t, s.pathOf(err), err)}

@@ -59,11 +59,11 @@ func OpenHeld(path string) (file *os.File, isHeld bool, err error) {
 // Append opens a file of this user's to write at its end, and makes it if it is missing: in the folder that is held
 // under its folder's path, or else in one that is ours. The path may be that of a descriptor of this process.
 func Append(path string) (*os.File, error) {
-	return reach(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
+	return openFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 }
 
 // Edit opens a file that Append has made, to read and to change it.
-func Edit(path string) (*os.File, error) { return reach(path, os.O_RDWR) }
+func Edit(path string) (*os.File, error) { return openFile(path, os.O_RDWR) }
 
 // MakeIn makes a folder in another one, found as Append finds it, unless it is there, and returns its path.
 func MakeIn(parent, name string) (path string, err error) {
@@ -92,7 +92,7 @@ func RemoveEmpty(path string) error {
 	})
 }
 
-func reach(path string, flag int) (file *os.File, err error) {
+func openFile(path string, flag int) (file *os.File, err error) {
 	if filepath.Dir(path) == "/proc/self/fd" {
 		return os.OpenFile(path, flag&^os.O_CREATE, 0)
 	}
