@@ -94,6 +94,7 @@ func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Trim: a.Trim, Servers: servers(), Presets: kit.Named(a.Presets()), Commands: commands,
 		DoctorModes: func() []area.Mode { return []area.Mode{rbacMode()} }, Builds: builds, Checks: checks, Files: embedded,
+		Program: bundles,
 	}
 }
 

@@ -26,7 +26,8 @@ type arm struct {
 	plan
 	env        area.Env
 	journal    area.Journal
-	index      int // makes names unique within the run
+	index      int   // makes names unique within the run
+	declared   *Spec // without levels
 	operations []operation
 	ready      bool // Prepare has succeeded
 

@@ -8,6 +8,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/mechanism"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/spelling"
@@ -23,7 +24,7 @@ const (
 // factors returns the factors that treatments can vary.
 func factors() []string {
 	return []string{
-		"mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",
+		"mechanism", "bundle", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "webhook_latency",
 		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes",
 		"etcd", "shared", "kubeconfig", "context",
 	}
@@ -66,6 +67,14 @@ func (s *Spec) setLevel(name, level string) (err error) {
 	switch name {
 	case "mechanism":
 		s.Mechanism = level
+	case "bundle":
+		if level == string(mechanism.None) {
+			s.Mechanism, s.Bundle = level, ""
+			return nil
+		}
+		if s.Bundle, err = kit.ExpandHome(level); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	case "position":
 		s.Position = level
 	case "irrelevant":

@@ -43,6 +43,7 @@ func (p *arm) notes() (out []string) {
 	if p.kind == mechanism.Manifests && len(p.spec.Manifests.Says) == 0 {
 		out = append(out, "manifests.says is not given: that the bad pod is denied is proved, not by which policies")
 	}
+	out = append(out, p.bundleNotes()...)
 	if p.foreign {
 		out = append(out, fmt.Sprintf("the cluster at %s is not ours: what else runs there is measured with it",
 			p.endpoint.Host))

@@ -46,7 +46,12 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{spec: u, kind: mechanism.Kind(u.Mechanism), size: u.Objects, scheduler: cluster.NoScheduler}
-	if p.kind == "" || (u.Policies != nil && *u.Policies == 0) {
+	switch {
+	case u.Policies != nil && *u.Policies == 0:
+		p.kind = mechanism.None
+	case u.Bundle != "" && (p.kind == "" || p.kind == mechanism.VAP):
+		p.kind = mechanism.Own
+	case p.kind == "":
 		p.kind = mechanism.None
 	}
 	p.copies, p.counted = 1, t.Levels["policies"] != ""
@@ -147,7 +152,7 @@ func (p *plan) guards() bool {
 		return p.population.Level != mechanism.Privileged
 	case mechanism.VAP, mechanism.Webhook, mechanism.MutatingWebhook:
 		return p.population.Useable > 0
-	case mechanism.PSP, mechanism.Manifests:
+	case mechanism.PSP, mechanism.Manifests, mechanism.Own:
 	}
 	return true
 }
@@ -205,8 +210,8 @@ func (p *plan) choose() error {
 	case p.version == "":
 		p.version = plane.V136
 	}
-	if p.version == plane.V124 && (p.kind == mechanism.VAP || p.kind == mechanism.MAP) {
-		return fmt.Errorf("version: Kubernetes 1.24 has no policies in CEL: %s needs version 1.36", p.kind)
+	if p.version == plane.V124 && (p.kind == mechanism.VAP || p.kind == mechanism.MAP || p.kind == mechanism.Own) {
+		return errors.New("version: Kubernetes 1.24 has no policies in CEL: they need version 1.36")
 	}
 	for _, flag := range p.flags {
 		if name, _, _ := strings.Cut(flag, "="); !strings.HasPrefix(name, "--") || len(name) < len("--x") {

@@ -14,6 +14,7 @@ import (
 	"tare/area"
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 )
 
@@ -28,6 +29,11 @@ type policies struct {
 	coming   []schema.GroupVersionKind // of manifests: kinds that the server does not have yet
 	after    mechanism.Rendered        // of manifests: objects to create after their removal
 	wide     []string                  // of manifests: objects that may act outside the namespace
+	// own are the user's own policies; nil: there are none. shown names the request to which each of them objects, and
+	// silent are the requests to which policies object that deny nothing themselves, or not first.
+	own    *own.InForce
+	shown  map[string]string
+	silent []mechanism.Probe
 	// absence proves that no policy is in force.
 	absence mechanism.Proof
 	present bool
@@ -55,15 +61,24 @@ func (p *arm) scope() mechanism.Scope {
 // render renders the policies, their proof, and the load's pod, which is derived from the pod that all of them admit.
 func (p *arm) render(ctx context.Context) (err error) {
 	x := &p.policies
-	if p.kind == mechanism.Manifests {
+	switch p.kind {
+	case mechanism.Manifests:
 		err = p.withManifests(ctx)
-	} else if x.rendered, err = mechanism.Render(p.kind, p.population, p.scope()); err == nil {
-		x.proof, err = p.proof()
+	case mechanism.Own:
+		err = p.withBundle(ctx)
+	default:
+		if x.rendered, err = mechanism.Render(p.kind, p.population, p.scope()); err == nil {
+			x.proof, err = p.proof()
+		}
+	}
+	if err == nil && p.comparesBundles() {
+		x.proof.Good.Pod, err = p.measured(p.scope())
 	}
 	if err != nil {
 		return fmt.Errorf("render the policies: %w", err)
 	}
 	x.absence = absence(p.kind, x.proof, p.scope())
+	x.absence.Good = x.proof.Good
 	p.maker = maker{namespace: p.namespace, labels: p.admin.Labels(), image: p.image, scheduler: p.scheduler}
 	if err := json.Unmarshal(x.proof.Good.Pod, &p.maker.pod); err != nil {
 		return fmt.Errorf("read the pod that is to be admitted: %w", err)
@@ -90,7 +105,7 @@ func (p *arm) proof() (mechanism.Proof, error) {
 // absence proves that no policy is in force: what the manifests or the other mechanisms deny is admitted.
 func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechanism.Proof {
 	out := mechanism.Prove(mechanism.None, mechanism.Population{}, s)
-	if k == mechanism.Manifests {
+	if k == mechanism.Manifests || k == mechanism.Own {
 		out.Bad = nil
 		for _, probe := range proof.Bad {
 			probe.Want, probe.Why, probe.Says, probe.By = mechanism.Admitted, "nothing else denies it", nil, nil
@@ -100,9 +115,13 @@ func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechani
 	return out
 }
 
-// install applies the policies if the control plane is the treatment's own: once, for all trials.
+// install applies the policies if the control plane is the treatment's own: once, for all trials. The proof of the
+// user's own is found meanwhile.
 func (p *arm) install(ctx context.Context) error {
-	if p.visiting() {
+	switch {
+	case p.kind == mechanism.Own:
+		return p.discover(ctx)
+	case p.visiting():
 		return nil
 	}
 	return p.applyPolicies(ctx)
@@ -181,8 +200,12 @@ func (p *arm) intend(context.Context) error {
 		return nil
 	}
 	x := &p.policies
+	objects := contents()
+	if p.kind == mechanism.Own {
+		objects = append(mechanism.Resources(mechanism.VAP), objects...) // the canary
+	}
 	for _, j := range []journaled{
-		{name: "objects", by: p.admin, resources: contents()},
+		{name: "objects", by: p.admin, resources: objects},
 		{
 			name: "policies", by: x.keeper, resources: append(slices.Clone(x.rendered.Resources), x.after.Resources...),
 			coming: x.coming,

@@ -25,8 +25,12 @@ type Spec struct {
 	Bindings   string `yaml:"bindings,omitempty" json:"bindings,omitempty" jsonschema:"enum=one,enum=each" jsonschema_description:"Of psp: one rule of access for all bound policies, or one for each. Default one."`
 	Level      string `yaml:"level,omitempty" json:"level,omitempty" jsonschema:"enum=privileged,enum=baseline,enum=restricted" jsonschema_description:"Level of psa. Default restricted."`
 
-	VAP       *VAP       `yaml:"vap,omitempty" json:"vap,omitempty" jsonschema_description:"Options of vap."`
-	Webhook   *Webhook   `yaml:"webhook,omitempty" json:"webhook,omitempty" jsonschema_description:"Options of webhook and mutating-webhook: tare's reference server, which runs beside the control plane."`
+	VAP      *VAP     `yaml:"vap,omitempty" json:"vap,omitempty" jsonschema_description:"Options of vap."`
+	Webhook  *Webhook `yaml:"webhook,omitempty" json:"webhook,omitempty" jsonschema_description:"Options of webhook and mutating-webhook: tare's reference server, which runs beside the control plane."`
+	Bundle   string   `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Folder or file with ValidatingAdmissionPolicies of your own, their bindings and their parameters, unchanged, in place of policies that tare makes up. They act in the run's namespace only."`
+	BindAll  bool     `yaml:"bind_all,omitempty" json:"bind_all,omitempty" jsonschema_description:"true: policies of the bundle that no binding names are bound, too, and deny what they object to. Default: they are not in force."`
+	Measured string   `yaml:"measured,omitempty" json:"measured,omitempty" tare:"path" jsonschema_description:"File with the pod that is created, which the policies of the bundle must admit. Default: one of tare's own with labels, limits, probes and a strict security context."`
+
 	Manifests *Manifests `yaml:"manifests,omitempty" json:"manifests,omitempty" jsonschema_description:"Options of manifests: any engine as a black box."`
 
 	Objects int  `yaml:"objects,omitempty" json:"objects,omitempty" jsonschema:"minimum=1,maximum=5000" jsonschema_description:"Stock of objects that update, patch, get and list act upon, and that delete uses up, per kind and trial. Default 200."`

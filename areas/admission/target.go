@@ -37,7 +37,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return err
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {
-		return &arm{plan: plan, env: t.env, journal: j, index: index, operations: t.operations}
+		return &arm{plan: plan, env: t.env, journal: j, index: index, declared: t.spec, operations: t.operations}
 	})
 	if err != nil {
 		return err

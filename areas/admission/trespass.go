@@ -24,6 +24,12 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 
 // trespasses renders the trespasses of all operations.
 func (p *arm) trespasses() (out []load.Operation, err error) {
+	if p.kind == mechanism.Own && !slices.ContainsFunc(p.policies.proof.Bad, func(b mechanism.Probe) bool {
+		return b.Path == ""
+	}) {
+		return nil, fmt.Errorf("no policy of %s denies any of the pods that tare tries: there is nothing to guard",
+			p.spec.Bundle)
+	}
 	for k, o := range p.operations {
 		if !o.guarded() {
 			continue
@@ -86,7 +92,7 @@ func (p *arm) trespass(o operation, name string) (*trespass, error) {
 // last of them denies and no other, so that each answer shows what became of one policy.
 func (p *arm) forbidden() mechanism.Probe {
 	bad := slices.DeleteFunc(slices.Clone(p.policies.proof.Bad), func(b mechanism.Probe) bool {
-		return b.Want != mechanism.Denied
+		return b.Want != mechanism.Denied || b.Path != ""
 	})
 	if p.single() {
 		return bad[len(bad)-1]
@@ -110,6 +116,8 @@ func (p *arm) guard() string {
 	case mechanism.Webhook, mechanism.MutatingWebhook:
 		return fmt.Sprintf("webhook %s, failurePolicy %s, timeoutSeconds %d", p.forbidden().By[0], p.hooks.FailurePolicy,
 			p.hooks.TimeoutSeconds)
+	case mechanism.Own:
+		return "the policies of " + p.spec.Bundle
 	case mechanism.None, mechanism.MAP, mechanism.Manifests:
 	}
 	return "the policies of the manifests"
@@ -120,6 +128,8 @@ func (p *arm) forbiddenObject(r resource) string {
 	switch {
 	case p.single():
 		return "a " + r.noun + " with the label " + mechanism.DenyLabel + " of one policy"
+	case p.kind == mechanism.Own:
+		return "a " + r.noun + ", " + p.forbidden().Why
 	case p.kind == mechanism.Manifests && r.kind == "Pod":
 		return "the pod of manifests.bad"
 	case p.kind == mechanism.Manifests:

@@ -35,6 +35,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		given        bool
 	}{
 		{"mechanism", "mechanism", s.Mechanism != ""},
+		{"bundle", "bundle", s.Bundle != ""},
 		{"policies", "policies", s.Policies != nil},
 		{"bound", "bound", s.Bound != nil},
 		{"useable", "useable", s.Useable != nil},
@@ -65,6 +66,8 @@ func (s *Spec) judge(q area.Asked, t design.Treatment) []area.Finding {
 	p, err := s.plan(t)
 	switch {
 	case err != nil:
+	case p.kind == mechanism.Own:
+		err = p.judgeBundle()
 	case !q.Trespasses:
 		err = p.checkLatency()
 	case !p.guards():
@@ -86,7 +89,7 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "mechanism", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig",
+	case "mechanism", "bundle", "measured", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig",
 		"context", "manifests",
 		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
 		"vap.failure_policy", "vap.param",
@@ -132,6 +135,9 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"webhook", s.Webhook != nil, []mechanism.Kind{mechanism.Webhook, mechanism.MutatingWebhook}},
 		{"vap", s.VAP != nil, []mechanism.Kind{mechanism.VAP}},
 		{"manifests", s.Manifests != nil, []mechanism.Kind{mechanism.Manifests}},
+		{"bundle", s.Bundle != "", []mechanism.Kind{mechanism.Own}},
+		{"bind_all", s.BindAll, []mechanism.Kind{mechanism.Own}},
+		{"measured", s.Measured != "", []mechanism.Kind{mechanism.Own}},
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
 		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},
 		{"position", s.Position != "", []mechanism.Kind{mechanism.PSP}},

@@ -48,6 +48,10 @@ func (p *arm) verify(ctx context.Context) error {
 
 // prove tries a proof once.
 func (p *arm) prove(ctx context.Context, proof mechanism.Proof) error {
+	return p.proveObjections(ctx, proof, func(ctx context.Context) error { return p.proveEach(ctx, proof) })
+}
+
+func (p *arm) proveEach(ctx context.Context, proof mechanism.Proof) error {
 	for _, probe := range proof.Bad {
 		if err := p.try(ctx, probe); err != nil {
 			return p.explain(err, probe)
@@ -64,12 +68,20 @@ func (p *arm) prove(ctx context.Context, proof mechanism.Proof) error {
 
 // try sends a probe as a dry run, as the caller, and judges the answer.
 func (p *arm) try(ctx context.Context, probe mechanism.Probe) error {
-	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace)+dryRunQuery,
-		jsonType, probe.Pod)
+	a, err := p.ask(ctx, probe)
 	if err != nil {
 		return err
 	}
 	return probe.Judge(a.status, a.body)
+}
+
+// ask sends a probe as a dry run: a pod as the caller, and other objects as who sets up, since the caller may not.
+func (p *arm) ask(ctx context.Context, probe mechanism.Probe) (answer, error) {
+	if probe.Path != "" {
+		return p.setter.do(ctx, http.MethodPost, p.prefix+probe.Path+dryRunQuery, jsonType, probe.Pod)
+	}
+	path := p.prefix + resources()[0].path(p.namespace) + dryRunQuery
+	return p.asker.do(ctx, http.MethodPost, path, jsonType, probe.Pod)
 }
 
 // explain says what a failed proof means.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"tare/area"
+	"tare/areas/bundle"
 	"tare/areas/decision/engine"
 	"tare/areas/decision/reference"
 )
@@ -22,7 +23,7 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 		if err != nil || p.bundle == "" || out.Identity[p.bundle] != "" {
 			continue // Validate reports the error
 		}
-		sum, err := engine.Sum(p.bundle)
+		sum, err := bundle.Sum(p.bundle)
 		if err != nil {
 			return out, err
 		}

@@ -22,7 +22,7 @@ var layers = []string{
 	"build guard",
 	"signature budget kit",
 	"driver kit/oneshot kit/remote question",
-	sharedByAreas,
+	controlPlanes + " " + policyFolders,
 	"areas/...",
 	"record capacity",
 	"limit",
@@ -31,8 +31,14 @@ var layers = []string{
 	"cli",
 }
 
-// sharedByAreas is a package below areas/ that is no area.
-const sharedByAreas = "areas/plane"
+// The packages below areas/ that are no areas: all areas may import them.
+const (
+	controlPlanes = "areas/plane"
+	policyFolders = "areas/bundle"
+)
+
+// isShared reports whether a package below areas/ is no area.
+func isShared(pkg string) bool { return pkg == controlPlanes || pkg == policyFolders }
 
 const module = "tare/"
 
@@ -78,7 +84,7 @@ var programs = []string{"cmd/tare", "examples/outside"}
 
 // foreignArea reports whether to is a package of an area that pkg may not import.
 func foreignArea(pkg, to string) bool {
-	if to == sharedByAreas && familyOf(pkg) != "" {
+	if isShared(to) && familyOf(pkg) != "" {
 		return false
 	}
 	return familyOf(to) != "" && familyOf(to) != familyOf(pkg) && !slices.Contains(programs, pkg)

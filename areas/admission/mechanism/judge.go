@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -22,7 +23,7 @@ func (p Probe) Judge(status int, body []byte) error {
 	if err := json.Unmarshal(body, &a); err != nil {
 		return fmt.Errorf("%s: status %d, and the answer is not JSON: %w", p.Name, status, err)
 	}
-	if status == http.StatusCreated && a.Kind == "Pod" {
+	if status == http.StatusCreated && a.Kind == cmp.Or(p.Kind, "Pod") {
 		return p.judgeAdmitted(a)
 	}
 	what := "neither admitted nor denied by a policy"

@@ -17,9 +17,10 @@ const (
 	Webhook         Kind = "webhook"          // ValidatingWebhookConfigurations of one webhook each
 	MutatingWebhook Kind = "mutating-webhook" // MutatingWebhookConfigurations of one webhook each
 	Manifests       Kind = "manifests"        // the user's files
+	Own             Kind = "own"              // the user's own ValidatingAdmissionPolicies; no word of the file's
 )
 
-// Kinds returns all kinds, in the order of the documentation.
+// Kinds returns all kinds that a file can name, in the order of the documentation.
 func Kinds() []Kind {
 	return []Kind{None, PSA, PSP, VAP, MAP, Webhook, MutatingWebhook, Manifests}
 }

@@ -68,7 +68,7 @@ func ReadManifests(dir fs.FS, s Scope, policies int) (Files, error) {
 	if len(out.Objects) == 0 {
 		return Files{}, errors.New("read manifests: the directory holds no object in a *.yaml, *.yml or *.json file")
 	}
-	out.Kinds = kindsOf(out.Objects)
+	out.Kinds = KindsOf(out.Objects)
 	return out, nil
 }
 
@@ -122,7 +122,7 @@ func decodeDocuments(document []byte, s Scope, policies, most int) (out []*unstr
 			return nil, err
 		}
 		for _, o := range objects {
-			own(o, s)
+			Label(o, s)
 		}
 		out = append(out, objects...)
 	}
@@ -145,8 +145,8 @@ func perPolicy(document []byte, policies int) iter.Seq2[int, []byte] {
 	}
 }
 
-// own adds this run's labels to o.
-func own(o *unstructured.Unstructured, s Scope) {
+// Label adds this run's labels to o.
+func Label(o *unstructured.Unstructured, s Scope) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -202,8 +202,8 @@ func whole(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// kindsOf returns the kinds of objects, the last created first, each once.
-func kindsOf(objects []*unstructured.Unstructured) (out []schema.GroupVersionKind) {
+// KindsOf returns the kinds of objects, the last created first, each once.
+func KindsOf(objects []*unstructured.Unstructured) (out []schema.GroupVersionKind) {
 	for _, o := range slices.Backward(objects) {
 		if gvk := o.GroupVersionKind(); !slices.Contains(out, gvk) {
 			out = append(out, gvk)
@@ -248,13 +248,13 @@ const badPod = "tare-probe-bad"
 func FileProof(good, bad []byte, says []string, policies int, s Scope) (Proof, error) {
 	proof := Prove(Manifests, Population{}, s)
 	if good != nil {
-		pod, err := decodePod(good, s, proof.Good.Name)
+		pod, err := DecodePod(good, s, proof.Good.Name)
 		if err != nil {
 			return Proof{}, fmt.Errorf("the good pod: %w", err)
 		}
 		proof.Good.Pod = pod
 	}
-	pod, err := decodePod(bad, s, badPod)
+	pod, err := DecodePod(bad, s, badPod)
 	if err != nil {
 		return Proof{}, fmt.Errorf("the bad pod: %w", err)
 	}
@@ -269,7 +269,7 @@ func FileProof(good, bad []byte, says []string, policies int, s Scope) (Proof, e
 	return proof, nil
 }
 
-func decodePod(text []byte, s Scope, name string) ([]byte, error) {
+func DecodePod(text []byte, s Scope, name string) ([]byte, error) {
 	objects, err := Decode(name, text, s, 0)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package mechanism
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // DefaultImage is the default image of pods: it does nothing, and most nodes have it.
 const DefaultImage = "registry.k8s.io/pause:3.10"
@@ -13,6 +16,8 @@ type Pod struct {
 	Image           string // default DefaultImage
 	Scheduler       string // default: the cluster's
 	Privileged      bool   // every mechanism that checks pods denies it
+	// Model: it also has what policies commonly demand: labels, resources, probes, a read-only root file system.
+	Model bool
 }
 
 // Object returns the pod as an API object. The caller may change it.
@@ -25,10 +30,11 @@ func (p Pod) Object() map[string]any {
 	if image == "" {
 		image = DefaultImage
 	}
-	spec := map[string]any{"containers": []any{map[string]any{
-		"name": "main", "image": image,
-		"securityContext": security,
-	}}}
+	container := map[string]any{"name": "main", "image": image, "securityContext": security}
+	spec := map[string]any{"containers": []any{container}}
+	if p.Model {
+		p.Labels = model(p.Labels, container, spec)
+	}
 	if p.Scheduler != "" {
 		spec["schedulerName"] = p.Scheduler
 	}
@@ -41,6 +47,30 @@ func (p Pod) Object() map[string]any {
 		meta["labels"] = labels
 	}
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+}
+
+// model gives a pod what policies commonly demand, and returns its labels.
+func model(labels map[string]string, container, spec map[string]any) map[string]string {
+	size := map[string]any{"cpu": "100m", "memory": "64Mi"}
+	probe := func(port int64) map[string]any {
+		return map[string]any{"tcpSocket": map[string]any{"port": port}, "periodSeconds": int64(10)}
+	}
+	container["resources"] = map[string]any{"requests": size, "limits": size}
+	container["livenessProbe"], container["readinessProbe"] = probe(8080), probe(8081)
+	container["imagePullPolicy"] = "Always"
+	container["securityContext"].(map[string]any)["readOnlyRootFilesystem"] = true //nolint:forcetypeassert // made above
+	spec["automountServiceAccountToken"] = false
+	spec["securityContext"] = map[string]any{
+		"runAsNonRoot": true, "runAsUser": int64(1000), "runAsGroup": int64(1000),
+		"seccompProfile": map[string]any{"type": "RuntimeDefault"},
+	}
+	out := map[string]string{
+		"app": "tare", "app.kubernetes.io/name": "tare", "app.kubernetes.io/instance": "tare",
+		"app.kubernetes.io/version": "1", "app.kubernetes.io/component": "probe", "app.kubernetes.io/part-of": "tare",
+		"app.kubernetes.io/managed-by": "tare", "owner": "tare", "team": "tare", "environment": "test", "env": "test",
+	}
+	maps.Copy(out, labels)
+	return out
 }
 
 // JSON returns the pod as it is sent.

@@ -36,7 +36,7 @@ func Default(k Kind, total int) Population {
 		p.Irrelevant = NamespaceSelector
 	case PSA:
 		p = Population{Level: Restricted}
-	case None, Manifests:
+	case None, Manifests, Own:
 		p = Population{}
 	}
 	return p
@@ -59,7 +59,7 @@ func refuse(field, reason, instead string) error {
 
 // Check returns a *Refusal if p is invalid as a population of kind k. Fields that do not apply to k must be empty.
 func Check(k Kind, p Population) error {
-	if !k.Known() {
+	if k != Own && !k.Known() {
 		return refuse("mechanism", fmt.Sprintf("%q is not known", k), "write one of "+list(Kinds()))
 	}
 	for _, check := range []func(Kind, Population) error{

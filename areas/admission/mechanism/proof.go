@@ -20,6 +20,8 @@ type Probe struct {
 	Why  string // what the probe proves, for errors: "c-relevant-00001 denies"
 	Pod  []byte // JSON
 	Want Want
+	// Path is that of the request if Pod is another object than a pod, from the API server's root, and Kind its kind.
+	Path, Kind string
 
 	// For denied pods: parts that the message must all contain, and names of which it must quote one.
 	Says []string
@@ -36,6 +38,8 @@ type Proof struct {
 	Good Probe // the measured pod: it must be admitted, with the mechanism's mutations
 	// Count, if not nil, counts evaluations.
 	Count *Count
+	// Object names the policies each of which must object to one of Bad at least, by the API server's counts.
+	Object []string
 }
 
 // Count says by how much one dry run of Probe, with no other requests, must increase the counters of evaluations.
@@ -72,7 +76,7 @@ func Prove(k Kind, p Population, s Scope) Proof {
 		proof.Good.Annotations = map[string]string{"kubernetes.io/psp": withRole(policies, Relevant)[0].Name}
 	case PSA:
 		proof.Bad = []Probe{proveLevel(p.Level, s)}
-	case None, Manifests:
+	case None, Manifests, Own:
 		proof.Bad = []Probe{admitted(s, "bad", "nothing else denies it", Pod{Privileged: true})}
 	}
 	return proof

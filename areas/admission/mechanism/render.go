@@ -47,7 +47,7 @@ func Resources(k Kind) []schema.GroupVersionResource {
 		return []schema.GroupVersionResource{mutatingResource}
 	case PSP:
 		return []schema.GroupVersionResource{bindingResource, roleResource, pspResource}
-	case None, PSA, Manifests:
+	case None, PSA, Manifests, Own:
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func Render(k Kind, p Population, s Scope) (Rendered, error) {
 		out.Objects = renderPSP(p, s)
 	case PSA:
 		out.NamespaceLabels = levelLabels(p.Level)
-	case None, Manifests:
+	case None, Manifests, Own:
 	}
 	return out, nil
 }

@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/cedar-policy/cedar-go"
+
+	"tare/areas/bundle"
 )
 
 // ReadCedar reads the Cedar policies of a file, or of the .cedar files of a folder and of those below it.
@@ -65,17 +66,5 @@ func cedarFault(file, text, said string) string {
 	}
 	line, _ := strconv.Atoi(m[1])
 	column, _ := strconv.Atoi(m[2])
-	out := fmt.Sprintf("%s:%d:%d: at %s", file, line, column, said[len(m[0]):])
-	if lines := strings.Split(text, "\n"); line >= 1 && line <= len(lines) && column >= 1 {
-		shown := fmt.Sprintf("%5d | ", line)
-		before := []rune(lines[line-1])
-		before = before[:min(len(before), column-1)]
-		for i, r := range before {
-			if r != '\t' {
-				before[i] = ' '
-			}
-		}
-		out += fmt.Sprintf("\n%s%s\n%s%s^", shown, lines[line-1], strings.Repeat(" ", len(shown)), string(before))
-	}
-	return out
+	return bundle.Place{File: file, Line: line, Column: column}.Show(text, "at "+said[len(m[0]):])
 }

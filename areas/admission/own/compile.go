@@ -1,0 +1,132 @@
+package own
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	compiler "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// base is what expressions may use in the newest Kubernetes that tare starts. kube-apiserver compiles what it stores
+// by the same.
+var base = sync.OnceValue(func() *environment.EnvSet { return environment.MustBaseEnvSet(version.MajorMinor(1, 36)) })
+
+// An expression is one of a policy's.
+type expression struct {
+	name string // of a variable
+	text string
+	path []string // in the object
+	// types are those that it may have.
+	types []*cel.Type
+	// asks: it may ask what the user may do.
+	asks bool
+}
+
+// GetExpression implements what the compiler takes.
+func (e expression) GetExpression() string { return e.text }
+
+// ReturnTypes implements what the compiler takes.
+func (e expression) ReturnTypes() []*cel.Type { return e.types }
+
+// GetName implements what the compiler takes.
+func (e expression) GetName() string { return e.name }
+
+// Compile reports what kube-apiserver would refuse in the policies' expressions, with the place in the user's file.
+func (s *Set) Compile() error {
+	var errs []error
+	for i := range s.Policies {
+		errs = append(errs, s.Policies[i].compile())
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	const most = 10
+	if n := len(errs); n > most {
+		errs = append(errs[:most], fmt.Errorf("and in %d more policies", n-most))
+	}
+	return errors.Join(errs...)
+}
+
+// compile compiles a policy's expressions in their order: later ones see the variables before them.
+func (p *Policy) compile() error {
+	c, err := compiler.NewCompositedCompiler(base())
+	if err != nil {
+		return p.at.errorf("%w", err)
+	}
+	var errs []error
+	for _, v := range p.variables() {
+		errs = append(errs, p.refusal(v, c.CompileAndStoreVariable(v, p.options(v), environment.StoredExpressions)))
+	}
+	for _, e := range p.expressions() {
+		errs = append(errs, p.refusal(e, c.CompileCELExpression(e, p.options(e), environment.StoredExpressions)))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Policy) options(e expression) compiler.OptionalVariableDeclarations {
+	return compiler.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: e.asks}
+}
+
+func (p *Policy) variables() (out []expression) {
+	for i, v := range p.Spec.Variables {
+		out = append(out, expression{v.Name, v.Expression, at("variables", i, "expression"), []*cel.Type{
+			cel.AnyType,
+			cel.DynType,
+		}, true})
+	}
+	return out
+}
+
+func (p *Policy) expressions() (out []expression) {
+	boolean, text := []*cel.Type{cel.BoolType}, []*cel.Type{cel.StringType}
+	for i, m := range p.Spec.MatchConditions {
+		out = append(out, expression{m.Name, m.Expression, at("matchConditions", i, "expression"), boolean, true})
+	}
+	for i, v := range p.Spec.Validations {
+		out = append(out, expression{"", v.Expression, at("validations", i, "expression"), boolean, true})
+		if v.MessageExpression != "" {
+			out = append(out, expression{"", v.MessageExpression, at("validations", i, "messageExpression"), text, false})
+		}
+	}
+	for i, a := range p.Spec.AuditAnnotations {
+		out = append(out, expression{
+			a.Key, a.ValueExpression, at("auditAnnotations", i, "valueExpression"),
+			[]*cel.Type{cel.StringType, cel.NullType},
+			true,
+		})
+	}
+	return out
+}
+
+func at(list string, i int, field string) []string {
+	return []string{"spec", list, strconv.Itoa(i), field}
+}
+
+// celAt finds the places in an error of the compiler.
+var celAt = regexp.MustCompile(`ERROR: <input>:(\d+):(\d+): ([^\n]*)`)
+
+// refusal is an error if an expression was not compiled.
+func (p *Policy) refusal(e expression, r compiler.CompilationResult) error {
+	if r.Error == nil {
+		return nil
+	}
+	m := celAt.FindStringSubmatch(r.Error.Detail)
+	if m == nil {
+		return errors.New(p.at.within(1, 0, e.path...).Show(p.at.all, r.Error.Detail))
+	}
+	line, _ := strconv.Atoi(m[1])
+	column, _ := strconv.Atoi(m[2])
+	column-- // from 1
+	says := strings.TrimSuffix(m[3], " (in container '')")
+	return errors.New(p.at.within(line, column, e.path...).Show(p.at.all, says))
+}
+
+// Denies reports whether a binding has what its policy objects to denied.
+func (b *Binding) Denies() bool { return slices.Contains(b.Spec.ValidationActions, admission.Deny) }

@@ -1,0 +1,212 @@
+package own
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	node "go.yaml.in/yaml/v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"tare/areas/bundle"
+)
+
+// A document is one YAML or JSON document of a file, or an item of one that is a list.
+type document struct {
+	file string
+	all  string // of the file
+	text string
+	line int // of the file, at which text begins; from 1
+	item int // of a list, from 0; -1: the document is no list
+}
+
+// documents splits a file.
+func documents(file, text string) (out []document) {
+	text = strings.TrimPrefix(text, "\xef\xbb\xbf")
+	d := document{file: file, all: text, line: 1, item: -1}
+	line := 1
+	var b strings.Builder
+	for one := range strings.Lines(text) {
+		line++
+		if rest, ok := strings.CutPrefix(one, "---"); ok && strings.TrimLeft(rest, " \t\r\n") == "" ||
+			strings.HasPrefix(one, "--- ") {
+			d.text = b.String()
+			out = append(out, d)
+			b.Reset()
+			d.line = line
+			continue
+		}
+		b.WriteString(one)
+	}
+	d.text = b.String()
+	return append(out, d)
+}
+
+func (d document) place() bundle.Place {
+	line := d.line
+	for one := range strings.Lines(d.text) { // comments and blank lines before the object
+		if word := strings.TrimSpace(one); word != "" && !strings.HasPrefix(word, "#") {
+			break
+		}
+		line++
+	}
+	return bundle.Place{File: d.file, Line: line}
+}
+
+func (d document) errorf(format string, args ...any) error {
+	return fmt.Errorf("%s: %w", d.place(), fmt.Errorf(format, args...))
+}
+
+// lineOf finds the line in an error of the parser.
+var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?line (\d+): `)
+
+// objects decodes the document. What is no Kubernetes object is left aside, and so is what is no YAML, such as a
+// template, unless it speaks of policies.
+func (d document) objects() ([]object, error) {
+	content, err := yaml.YAMLToJSONStrict([]byte(d.text))
+	if err != nil {
+		if !strings.Contains(d.text, group) {
+			return nil, nil
+		}
+		says := err.Error()
+		if m := lineOf.FindStringSubmatch(says); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			at := bundle.Place{File: d.file, Line: d.line + n - 1}
+			return nil, errors.New(at.String() + ": " + says[len(m[0]):])
+		}
+		return nil, d.errorf("%w", err)
+	}
+	o := &unstructured.Unstructured{}
+	if o.UnmarshalJSON(content) != nil || o.GetKind() == "" || o.GetAPIVersion() == "" {
+		return nil, nil
+	}
+	if !o.IsList() {
+		return []object{{o, d}}, nil
+	}
+	list, err := o.ToList()
+	if err != nil {
+		return nil, d.errorf("%w", err)
+	}
+	out := make([]object, 0, len(list.Items))
+	for i := range list.Items {
+		at := d
+		at.item = i
+		out = append(out, object{&list.Items[i], at})
+	}
+	return out, nil
+}
+
+// find returns where the text at a path of the object's begins, and how its lines are written.
+func (d document) find(path ...string) (*node.Node, bool) {
+	loader, err := node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
+	if err != nil {
+		return nil, false
+	}
+	doc := &node.Node{}
+	if loader.Load(doc) != nil || len(doc.Content) != 1 {
+		return nil, false
+	}
+	if d.item >= 0 {
+		path = append([]string{"items", strconv.Itoa(d.item)}, path...)
+	}
+	at := doc.Content[0]
+	for _, step := range path {
+		if at = child(at, step); at == nil {
+			return nil, false
+		}
+	}
+	return at, at.Kind == node.ScalarNode
+}
+
+func child(at *node.Node, step string) *node.Node {
+	switch at.Kind {
+	case node.MappingNode:
+		for i := 0; i+1 < len(at.Content); i += 2 {
+			if at.Content[i].Value == step {
+				return at.Content[i+1]
+			}
+		}
+	case node.SequenceNode:
+		if n, err := strconv.Atoi(step); err == nil && n >= 0 && n < len(at.Content) {
+			return at.Content[n]
+		}
+	}
+	return nil
+}
+
+// within returns the place in the file of a character of an expression: its line from 1 and its column from 0. The
+// column is unknown where the file folds lines or escapes characters.
+func (d document) within(line, column int, path ...string) bundle.Place {
+	at, ok := d.find(path...)
+	if !ok {
+		return d.place()
+	}
+	first := d.line + at.Line - 1
+	lines := strings.Split(d.all, "\n")
+	out := bundle.Place{File: d.file, Line: first}
+	switch {
+	case at.Style&node.LiteralStyle != 0:
+		out.Line = first + line
+		if out.Line <= len(lines) {
+			out.Column = column + 1 + indentation(lines[first:], strings.Split(at.Value, "\n"))
+		}
+	case at.Style&node.FoldedStyle != 0:
+		out.Line, out.Column = unfold(lines[first:], at.Value, line, column)
+		out.Line += first + 1
+	case at.Style&(node.DoubleQuotedStyle|node.SingleQuotedStyle) != 0:
+		if line == 1 && first <= len(lines) && strings.Contains(lines[first-1], at.Value) {
+			out.Column = at.Column + 1 + column
+		}
+	case line == 1 && first <= len(lines) && strings.Contains(lines[first-1], at.Value):
+		out.Column = at.Column + column
+	}
+	return out
+}
+
+// indentation is by how much a block is indented in the file.
+func indentation(written, value []string) int {
+	for i, v := range value {
+		if v == "" || i >= len(written) {
+			continue
+		}
+		if at := strings.Index(written[i], v); at >= 0 {
+			return at
+		}
+	}
+	return 0
+}
+
+// unfold finds a character of a folded block: how many lines below its first, and its column from 1. Folding keeps
+// words and their order, so the same word is the one with as many words before it.
+func unfold(written []string, value string, line, column int) (below, at int) {
+	lines := strings.Split(value, "\n")
+	if line < 1 || line > len(lines) {
+		return 0, 0
+	}
+	before := []rune(lines[line-1])
+	before = before[:min(column, len(before))]
+	words := 0
+	for _, l := range lines[:line-1] {
+		words += len(strings.Fields(l))
+	}
+	start := strings.LastIndexAny(string(before), " \t") + 1
+	words += len(strings.Fields(string(before)[:start]))
+	for n, l := range written {
+		fields := strings.Fields(l)
+		if words >= len(fields) {
+			words -= len(fields)
+			continue
+		}
+		rest := l
+		for range words {
+			rest = strings.TrimLeft(rest, " \t")
+			rest = rest[strings.IndexAny(rest+" ", " \t"):]
+		}
+		rest = strings.TrimLeft(rest, " \t")
+		return n, len([]rune(l)) - len([]rune(rest)) + 1 + len([]rune(string(before)[start:]))
+	}
+	return 0, 0
+}

@@ -1,0 +1,260 @@
+// Package own takes a user's own ValidatingAdmissionPolicies as they stand in files, compiles them, narrows what binds
+// them to one namespace, and makes requests that such policies deny. It makes no requests itself.
+package own
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	strict "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"tare/areas/bundle"
+	"tare/internal/kit"
+)
+
+// group is the API group of policies and bindings.
+const group = "admissionregistration.k8s.io"
+
+// The kinds that are taken, besides definitions of parameters' kinds and parameters.
+const (
+	policyKind  = "ValidatingAdmissionPolicy"
+	bindingKind = "ValidatingAdmissionPolicyBinding"
+)
+
+// A Set is what a bundle holds.
+type Set struct {
+	Policies []Policy  // in the order of their names
+	Bindings []Binding // likewise
+	// definitions are the CustomResourceDefinitions of parameters' kinds, and params the parameters.
+	definitions, params []*unstructured.Unstructured
+	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
+	Left map[string]int
+}
+
+// A Policy is one policy and where it stands.
+type Policy struct {
+	admission.ValidatingAdmissionPolicy
+	at document
+}
+
+// A Binding is one binding and where it stands.
+type Binding struct {
+	admission.ValidatingAdmissionPolicyBinding
+	at document
+}
+
+// At is where the policy stands.
+func (p *Policy) At() bundle.Place { return p.at.place() }
+
+// Read reads the policies of a file, or of the *.yaml, *.yml and *.json files of a folder and of those below it. It
+// leaves aside what is no Kubernetes object, and folders whose name begins with a dot.
+func Read(from string) (*Set, error) {
+	s := &Set{Left: map[string]int{}}
+	var others []*unstructured.Unstructured
+	err := bundle.Each(from, func(name string, text []byte) error {
+		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			return nil
+		}
+		switch name {
+		case "kustomization.yaml", "kustomization.yml":
+			return checkKustomization(name, text)
+		}
+		file := from
+		if filepath.Base(from) != name {
+			file = filepath.Join(from, name)
+		}
+		for _, d := range documents(file, string(text)) {
+			objects, err := d.objects()
+			if err != nil {
+				return err
+			}
+			for _, o := range objects {
+				if err := s.take(o, &others); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.takeNeeded(others)
+	slices.SortFunc(s.Policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
+	return s, s.check(from)
+}
+
+func isHidden(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
+		return strings.HasPrefix(part, ".") && part != "."
+	})
+}
+
+// checkKustomization refuses a kustomization that changes what it lists: the files are read as they stand.
+func checkKustomization(name string, text []byte) error {
+	var fields map[string]any
+	if err := yaml.Unmarshal(text, &fields); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	var changes []string
+	for field := range fields {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "resources"}, field) {
+			changes = append(changes, field)
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	slices.Sort(changes)
+	return fmt.Errorf("%s has %s, which tare does not carry out: build it (kubectl kustomize %s > policies.yaml), and name "+
+		"that file", name, kit.FirstOf(changes), path.Dir(name))
+}
+
+// An object is one that a document holds.
+type object struct {
+	*unstructured.Unstructured
+	at document
+}
+
+// take sorts an object. What only may be needed goes to others.
+func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
+	k := o.GroupVersionKind()
+	switch {
+	case k.Group != group:
+		*others = append(*others, o.Unstructured)
+		return nil
+	case k.Kind == policyKind:
+		p := Policy{at: o.at}
+		if err := o.into(&p.ValidatingAdmissionPolicy); err != nil {
+			return err
+		}
+		s.Policies = append(s.Policies, p)
+		return nil
+	case k.Kind == bindingKind:
+		b := Binding{at: o.at}
+		if err := o.into(&b.ValidatingAdmissionPolicyBinding); err != nil {
+			return err
+		}
+		s.Bindings = append(s.Bindings, b)
+		return nil
+	}
+	s.Left[k.Kind]++
+	return nil
+}
+
+// into decodes an object strictly. Older versions of the API have the same fields.
+func (o object) into(to any) error {
+	text, err := o.MarshalJSON()
+	if err != nil {
+		return o.at.errorf("%w", err)
+	}
+	wrong, err := strict.UnmarshalStrict(text, to)
+	if err = errors.Join(append([]error{err}, wrong...)...); err != nil {
+		return o.at.errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return nil
+}
+
+// takeNeeded takes the definitions and the objects of the policies' parameters.
+func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
+	kinds := map[schema.GroupKind]bool{}
+	for i := range s.Policies {
+		if gvk, ok := s.Policies[i].paramKind(); ok {
+			kinds[gvk.GroupKind()] = true
+		}
+	}
+	for _, o := range others {
+		gk := o.GroupVersionKind().GroupKind()
+		switch {
+		case kinds[gk]:
+			s.params = append(s.params, o)
+		case gk == definitionKind && kinds[definedBy(o)]:
+			s.definitions = append(s.definitions, o)
+		default:
+			s.Left[gk.Kind]++
+		}
+	}
+}
+
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// definedBy is the kind that a CustomResourceDefinition defines.
+func definedBy(o *unstructured.Unstructured) schema.GroupKind {
+	text := func(path ...string) string {
+		word, _, _ := unstructured.NestedString(o.Object, path...) // anything but text names nothing
+		return word
+	}
+	return schema.GroupKind{Group: text("spec", "group"), Kind: text("spec", "names", "kind")}
+}
+
+// paramKind is the kind of the policy's parameter.
+func (p *Policy) paramKind() (schema.GroupVersionKind, bool) {
+	k := p.Spec.ParamKind
+	if k == nil {
+		return schema.GroupVersionKind{}, false
+	}
+	return schema.FromAPIVersionAndKind(k.APIVersion, k.Kind), true
+}
+
+// check refuses a set in which something is missing or there twice.
+func (s *Set) check(from string) error {
+	if len(s.Policies) == 0 {
+		return fmt.Errorf("%s holds no %s in a *.yaml, *.yml or *.json file", from, policyKind)
+	}
+	for i := range s.Policies[1:] {
+		if a, b := &s.Policies[i], &s.Policies[i+1]; a.Name == b.Name {
+			return b.at.errorf("%s %s stands at %s already", policyKind, b.Name, a.at.place())
+		}
+	}
+	for i := range s.Bindings {
+		b := &s.Bindings[i]
+		if i > 0 && s.Bindings[i-1].Name == b.Name {
+			return b.at.errorf("%s %s stands at %s already", bindingKind, b.Name, s.Bindings[i-1].at.place())
+		}
+		if s.named(b.Spec.PolicyName) == nil {
+			return b.at.errorf("%s %s binds %s %q, which the bundle does not hold", bindingKind, b.Name, policyKind,
+				b.Spec.PolicyName)
+		}
+	}
+	return nil
+}
+
+// named finds a policy by its name; nil: there is none.
+func (s *Set) named(name string) *Policy {
+	for i := range s.Policies {
+		if s.Policies[i].Name == name {
+			return &s.Policies[i]
+		}
+	}
+	return nil
+}
+
+// toObject returns a policy or a binding as it is sent.
+func toObject(o any) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "status")
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// ParamKinds are the kinds of the policies' parameters, each once.
+func (s *Set) ParamKinds() (out []schema.GroupVersionKind) {
+	for i := range s.Policies {
+		if gvk, ok := s.Policies[i].paramKind(); ok && !slices.Contains(out, gvk) {
+			out = append(out, gvk)
+		}
+	}
+	return out
+}

@@ -1,0 +1,297 @@
+package own
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/areas/admission/mechanism"
+)
+
+// Where says where a set is put in force, and how.
+type Where struct {
+	Scope mechanism.Scope
+	// BindAll binds policies that no binding names: all that they object to is denied.
+	BindAll bool
+	// Ours: the control plane is tare's own, so that it has no kind that the bundle does not bring.
+	Ours bool
+	// Standing are the kinds of parameters that another control plane has.
+	Standing []schema.GroupKind
+}
+
+// InForce is a set as it is put in force.
+type InForce struct {
+	// Objects are in the order in which they are created.
+	Objects []*unstructured.Unstructured
+	Kinds   []schema.GroupVersionKind // of the objects, the last created first, each once
+	// NamespaceLabels are those that the selectors ask for.
+	NamespaceLabels map[string]string
+	// Policies are those that are in force, by the names that the set has for them.
+	Policies []*Policy
+	// Idle are those that are not, by name, with the reason.
+	Idle map[string]string
+	// Made are the things that the bundle lacks and tare adds, in words.
+	Made []string
+}
+
+// mostName bounds the name of an object.
+const mostName = 253
+
+// NameIn is the name of a policy or a binding in the run: those of the user's may stand there already.
+func NameIn(s mechanism.Scope, name string) string { return prefix(s) + name }
+
+// NameOf is the user's name of one that is in force.
+func NameOf(s mechanism.Scope, name string) string { return strings.TrimPrefix(name, prefix(s)) }
+
+func prefix(s mechanism.Scope) string { return s.Namespace + "." }
+
+// Render returns the set as it is put in force: unchanged, but for the names, and for what narrows it to the run's
+// namespace.
+func (s *Set) Render(w Where) (*InForce, error) {
+	out := &InForce{Idle: map[string]string{}}
+	asked := &labels{has: map[string]string{}, denied: map[string][]string{}}
+	bindings := s.chosen(w, out, asked)
+	if len(out.Policies) == 0 {
+		return nil, fmt.Errorf("none of the %d policies is bound, so that none is in force: add their bindings, or set "+
+			"bind_all: true", len(s.Policies))
+	}
+	out.NamespaceLabels = asked.has
+	definitions, params, err := s.needs(w, out, bindings)
+	if err != nil {
+		return nil, err
+	}
+	out.Objects = append(definitions, params...)
+	for _, p := range out.Policies {
+		o, err := p.render(w.Scope)
+		if err != nil {
+			return nil, err
+		}
+		out.Objects = append(out.Objects, o)
+	}
+	for i := range bindings {
+		o, err := bindings[i].render(w.Scope)
+		if err != nil {
+			return nil, err
+		}
+		out.Objects = append(out.Objects, o)
+	}
+	for _, o := range out.Objects {
+		mechanism.Label(o, w.Scope)
+		if len(o.GetName()) > mostName {
+			return nil, fmt.Errorf("%s %s: with the name of the run's namespace its name has more than %d characters",
+				o.GetKind(), NameOf(w.Scope, o.GetName()), mostName)
+		}
+	}
+	out.Kinds = mechanism.KindsOf(out.Objects)
+	return out, nil
+}
+
+// chosen returns the bindings of the policies that can act in the run's namespace, and sorts the policies.
+func (s *Set) chosen(w Where, out *InForce, asked *labels) (bindings []Binding) {
+	for i := range s.Policies {
+		p := &s.Policies[i]
+		own, why := s.bindingsOf(p, w, out)
+		var fit []Binding
+		for _, b := range own {
+			if err := p.fits(&b, asked); err != nil {
+				why = err.Error()
+				continue
+			}
+			fit = append(fit, b)
+		}
+		if len(fit) == 0 {
+			out.Idle[p.Name] = why
+			continue
+		}
+		out.Policies = append(out.Policies, p)
+		bindings = append(bindings, fit...)
+	}
+	return bindings
+}
+
+// bindingsOf returns the bindings that name a policy, or one that is made.
+func (s *Set) bindingsOf(p *Policy, w Where, out *InForce) (own []Binding, why string) {
+	for i := range s.Bindings {
+		if s.Bindings[i].Spec.PolicyName == p.Name {
+			own = append(own, s.Bindings[i])
+		}
+	}
+	if len(own) > 0 || !w.BindAll {
+		return own, "no binding names it"
+	}
+	b := Binding{at: p.at, ValidatingAdmissionPolicyBinding: admission.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   meta.TypeMeta{APIVersion: group + "/v1", Kind: bindingKind},
+		ObjectMeta: meta.ObjectMeta{Name: p.Name},
+		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: p.Name, ValidationActions: []admission.ValidationAction{admission.Deny},
+		},
+	}}
+	if gvk, ok := p.paramKind(); ok {
+		if !s.hasParam(gvk.GroupKind()) {
+			return nil, "no binding names it, and the bundle holds no " + gvk.Kind + " that one could name as its parameter"
+		}
+		deny := admission.DenyAction
+		b.Spec.ParamRef = &admission.ParamRef{Selector: &meta.LabelSelector{}, ParameterNotFoundAction: &deny}
+	}
+	out.Made = append(out.Made, "a binding for "+p.Name)
+	return []Binding{b}, ""
+}
+
+func (s *Set) hasParam(k schema.GroupKind) bool {
+	return slices.ContainsFunc(s.params, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().GroupKind() == k })
+}
+
+// fits adds what a binding of the policy asks of the run's namespace, or says why it cannot act there.
+func (p *Policy) fits(b *Binding, asked *labels) error {
+	if p.Spec.MatchConstraints != nil {
+		if err := asked.satisfy(p.Spec.MatchConstraints.NamespaceSelector); err != nil {
+			return err
+		}
+	}
+	m := b.Spec.MatchResources
+	if m == nil {
+		return nil
+	}
+	for _, r := range m.ResourceRules {
+		if r.Scope != nil && *r.Scope == admission.ClusterScope {
+			return fmt.Errorf("its binding %s is about objects that are in no namespace", b.Name)
+		}
+	}
+	return asked.satisfy(m.NamespaceSelector)
+}
+
+// render returns a policy as it is sent.
+func (p *Policy) render(s mechanism.Scope) (*unstructured.Unstructured, error) {
+	to := p.ValidatingAdmissionPolicy.DeepCopy()
+	to.APIVersion, to.Name = group+"/v1", NameIn(s, p.Name)
+	to.ObjectMeta = meta.ObjectMeta{Name: to.Name, Annotations: p.Annotations, Labels: p.Labels}
+	if c := to.Spec.MatchConstraints; c != nil {
+		c.NamespaceSelector = withoutNames(c.NamespaceSelector)
+	}
+	o, err := toObject(to)
+	if err != nil {
+		return nil, p.at.errorf("%w", err)
+	}
+	return o, nil
+}
+
+// render returns a binding as it is sent.
+func (b *Binding) render(s mechanism.Scope) (*unstructured.Unstructured, error) {
+	to := b.ValidatingAdmissionPolicyBinding.DeepCopy()
+	to.APIVersion = group + "/v1"
+	to.ObjectMeta = meta.ObjectMeta{Name: NameIn(s, b.Name), Annotations: b.Annotations, Labels: b.Labels}
+	to.Spec.PolicyName = NameIn(s, b.Spec.PolicyName)
+	to.Spec.MatchResources = narrow(to.Spec.MatchResources, s.Namespace)
+	if r := to.Spec.ParamRef; r != nil && r.Namespace != "" {
+		r.Namespace = s.Namespace
+	}
+	o, err := toObject(to)
+	if err != nil {
+		return nil, b.at.errorf("%w", err)
+	}
+	return o, nil
+}
+
+// needs returns the definitions of the parameters' kinds and the parameters of the policies that are in force. Those of
+// a namespace are put into the run's.
+func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, params []*unstructured.Unstructured,
+	err error,
+) {
+	wanted := map[schema.GroupKind]schema.GroupVersionKind{}
+	for _, p := range out.Policies {
+		if gvk, ok := p.paramKind(); ok {
+			wanted[gvk.GroupKind()] = gvk
+		}
+	}
+	for _, o := range s.definitions {
+		if _, ok := wanted[definedBy(o)]; ok && !slices.Contains(w.Standing, definedBy(o)) {
+			definitions = append(definitions, o.DeepCopy())
+		}
+	}
+	scopes := map[schema.GroupKind]bool{} // whether objects are in namespaces
+	for _, o := range s.params {
+		gk := o.GroupVersionKind().GroupKind()
+		if _, ok := wanted[gk]; !ok {
+			continue
+		}
+		o = o.DeepCopy()
+		if o.GetNamespace() != "" || s.namespaced(gk, bindings) {
+			scopes[gk] = true
+			o.SetNamespace(w.Scope.Namespace)
+		}
+		for _, other := range params {
+			if other.GroupVersionKind() == o.GroupVersionKind() && other.GetName() == o.GetName() {
+				return nil, nil, fmt.Errorf("%s %s stands there for two namespaces, and the run has one: keep one of them",
+					o.GetKind(), o.GetName())
+			}
+		}
+		params = append(params, o)
+	}
+	for _, gk := range slices.SortedFunc(maps.Keys(wanted), func(a, b schema.GroupKind) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
+		defined := slices.ContainsFunc(definitions, func(o *unstructured.Unstructured) bool { return definedBy(o) == gk })
+		if defined || builtin(gk) || slices.Contains(w.Standing, gk) {
+			continue
+		}
+		if !w.Ours {
+			return nil, nil, fmt.Errorf("the cluster has no kind %s, which policies take as their parameter: add its "+
+				"CustomResourceDefinition to the bundle", wanted[gk].Kind)
+		}
+		definitions = append(definitions, define(wanted[gk], scopes[gk] || s.namespaced(gk, bindings)))
+		out.Made = append(out.Made, "a definition of the kind "+gk.Kind+", whose objects may hold anything")
+	}
+	return definitions, params, nil
+}
+
+// namespaced reports whether the objects of a parameter's kind are in namespaces, as far as the set says so.
+func (s *Set) namespaced(gk schema.GroupKind, bindings []Binding) bool {
+	for _, o := range s.definitions {
+		if definedBy(o) == gk {
+			scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope") // anything but text is no scope
+			return scope == "Namespaced"
+		}
+	}
+	if builtin(gk) {
+		return true
+	}
+	return slices.ContainsFunc(bindings, func(b Binding) bool {
+		p := s.named(b.Spec.PolicyName)
+		gvk, ok := p.paramKind()
+		return ok && gvk.GroupKind() == gk && b.Spec.ParamRef != nil && b.Spec.ParamRef.Namespace != ""
+	})
+}
+
+// builtin reports whether every API server has the kind. Groups of definitions have a domain of their own.
+func builtin(gk schema.GroupKind) bool {
+	return !strings.Contains(gk.Group, ".") || strings.HasSuffix(gk.Group, ".k8s.io")
+}
+
+// define makes a definition of a kind whose objects may hold anything.
+func define(gvk schema.GroupVersionKind, namespaced bool) *unstructured.Unstructured {
+	plural := strings.ToLower(gvk.Kind) + "s"
+	scope := "Cluster"
+	if namespaced {
+		scope = "Namespaced"
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + "." + gvk.Group},
+		"spec": map[string]any{
+			"group": gvk.Group, "scope": scope,
+			"names": map[string]any{"kind": gvk.Kind, "plural": plural, "singular": strings.ToLower(gvk.Kind)},
+			"versions": []any{map[string]any{
+				"name": gvk.Version, "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{
+					"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+				}},
+			}},
+		},
+	}}
+}

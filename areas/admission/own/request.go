@@ -1,0 +1,138 @@
+package own
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+)
+
+// A Request is the creation of an object that some policies deny.
+type Request struct {
+	Name  string // "pod privileged"
+	Group string
+	// Version and Resource are as in the path of the request.
+	Version, Resource string
+	Kind              string
+	Body              []byte // JSON
+}
+
+// Path returns the path of the request in a namespace, from the API server's root.
+func (r Request) Path(namespace string) string {
+	root := "/apis/" + r.Group + "/"
+	if r.Group == "" {
+		root = "/api/"
+	}
+	return root + r.Version + "/namespaces/" + namespace + "/" + r.Resource
+}
+
+// Sees reports whether the policies' match constraints select the creation of such objects: without their conditions,
+// which only the API server evaluates.
+func (p *Policy) Sees(apiGroup, version, resource, operation string) bool {
+	c := p.Spec.MatchConstraints
+	if c == nil {
+		return false
+	}
+	anyOf := func(rules []admission.NamedRuleWithOperations) bool {
+		return slices.ContainsFunc(rules, func(r admission.NamedRuleWithOperations) bool {
+			return selects(r, apiGroup, version, resource, operation)
+		})
+	}
+	return anyOf(c.ResourceRules) && !anyOf(c.ExcludeResourceRules)
+}
+
+func selects(r admission.NamedRuleWithOperations, apiGroup, version, resource, operation string) bool {
+	has := func(list []string, word string) bool {
+		return slices.Contains(list, "*") || slices.Contains(list, word)
+	}
+	isCluster := r.Scope != nil && *r.Scope == admission.ClusterScope
+	return len(r.ResourceNames) == 0 && !isCluster && has(r.APIGroups, apiGroup) && has(r.APIVersions, version) &&
+		(has(r.Resources, resource) || slices.Contains(r.Resources, "*/*")) &&
+		slices.ContainsFunc(r.Operations, func(o admission.OperationType) bool {
+			return o == admission.OperationAll || string(o) == operation
+		})
+}
+
+// Catalogue returns requests that policies as people write them deny: each differs from pod, which they should admit,
+// or from a harmless object of another kind, in one thing. It holds those of the kinds that a policy that is in force
+// sees.
+func (f *InForce) Catalogue(pod []byte, namespace string) (out []Request, err error) {
+	for _, c := range candidates() {
+		seen := slices.ContainsFunc(f.Policies, func(p *Policy) bool {
+			return p.Sees(c.group, c.version, c.resource, string(admission.Create))
+		})
+		if !seen {
+			continue
+		}
+		r := Request{Group: c.group, Version: c.version, Resource: c.resource, Kind: c.kind}
+		objects, err := c.make(pod, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("make a request that a policy may deny: %w", err)
+		}
+		for _, o := range objects {
+			r.Name = strings.ToLower(c.kind) + " " + o.what
+			if r.Body, err = json.Marshal(o.object); err != nil {
+				return nil, fmt.Errorf("make the request %q: %w", r.Name, err)
+			}
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// A candidate makes objects of one kind.
+type candidate struct {
+	group, version, resource, kind string
+	// around puts a pod into an object of the kind; nil: objects are those of others.
+	around func(pod tree) tree
+	others []oddity
+}
+
+// tree is an object in JSON.
+type tree = map[string]any
+
+// An oddity is one thing in which an object differs from a harmless one.
+type oddity struct {
+	what   string
+	object tree
+}
+
+func (c candidate) make(pod []byte, namespace string) (out []oddity, err error) {
+	name := "tare-probe-" + strings.ToLower(c.kind)
+	finish := func(what string, o tree) {
+		o["apiVersion"], o["kind"] = strings.TrimPrefix(c.group+"/"+c.version, "/"), c.kind
+		m := below(o, "metadata")
+		m["name"], m["namespace"] = name, namespace
+		out = append(out, oddity{what, o})
+	}
+	if c.around == nil {
+		for _, o := range c.others {
+			finish(o.what, o.object)
+		}
+		return out, nil
+	}
+	for _, change := range podChanges() {
+		var p tree
+		if err := json.Unmarshal(pod, &p); err != nil {
+			return nil, err
+		}
+		change.do(p)
+		finish(change.what, c.around(p))
+	}
+	return out, nil
+}
+
+// below returns the object at a path of another, which it makes where there is none.
+func below(o tree, path ...string) tree {
+	for _, step := range path {
+		next, ok := o[step].(tree)
+		if !ok {
+			next = tree{}
+			o[step] = next
+		}
+		o = next
+	}
+	return o
+}
