@@ -61,16 +61,7 @@ func (p *arm) scope() mechanism.Scope {
 // render renders the policies, their proof, and the load's pod, which is derived from the pod that all of them admit.
 func (p *arm) render(ctx context.Context) (err error) {
 	x := &p.policies
-	switch p.kind {
-	case mechanism.Manifests:
-		err = p.withManifests(ctx)
-	case mechanism.Own:
-		err = p.withBundle(ctx)
-	default:
-		if x.rendered, err = mechanism.Render(p.kind, p.population, p.scope()); err == nil {
-			x.proof, err = p.proof()
-		}
-	}
+	err = p.renderPolicies(ctx)
 	if err == nil && p.comparesBundles() {
 		x.proof.Good.Pod, err = p.measured(p.scope())
 	}
@@ -78,12 +69,28 @@ func (p *arm) render(ctx context.Context) (err error) {
 		return fmt.Errorf("render the policies: %w", err)
 	}
 	x.absence = absence(p.kind, x.proof, p.scope())
-	x.absence.Good = x.proof.Good
+	x.absence.Good.Pod = x.proof.Good.Pod
 	p.maker = maker{namespace: p.namespace, labels: p.admin.Labels(), image: p.image, scheduler: p.scheduler}
 	if err := json.Unmarshal(x.proof.Good.Pod, &p.maker.pod); err != nil {
 		return fmt.Errorf("read the pod that is to be admitted: %w", err)
 	}
 	return nil
+}
+
+// renderPolicies renders the policies and their proof, or takes the user's.
+func (p *arm) renderPolicies(ctx context.Context) (err error) {
+	if p.kind == mechanism.Manifests {
+		return p.withManifests(ctx)
+	}
+	if p.kind == mechanism.Own {
+		return p.withBundle(ctx)
+	}
+	x := &p.policies
+	if x.rendered, err = mechanism.Render(p.kind, p.population, p.scope()); err != nil {
+		return err
+	}
+	x.proof, err = p.proof()
+	return err
 }
 
 // proof returns the treatment's proof. A baseline without policies must also admit what the manifests of other

@@ -89,7 +89,8 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "mechanism", "bundle", "measured", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level", "kubeconfig",
+	case "mechanism", "bundle", "measured", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level",
+		"kubeconfig",
 		"context", "manifests",
 		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
 		"vap.failure_policy", "vap.param",

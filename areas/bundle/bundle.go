@@ -13,6 +13,8 @@ import (
 	"path"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"tare/internal/files"
 )
 
@@ -29,19 +31,15 @@ func Each(from string, do func(name string, text []byte) error) error {
 	is, err := os.Stat(from)
 	switch {
 	case err != nil:
-	case !is.IsDir():
-		var text []byte
-		name := filepath.Base(from)
-		if text, err = left.read(os.DirFS(filepath.Dir(from)), name); err == nil {
-			err = do(name, text)
-		}
-	default:
-		err = left.each(from, do)
+		return err
+	case is.IsDir():
+		return left.each(from, do)
 	}
+	text, err := left.readFile(from)
 	if err != nil {
-		return fmt.Errorf("read the policies of %s: %w", from, err)
+		return fmt.Errorf("read %s: %w", from, err)
 	}
-	return nil
+	return do(filepath.Base(from), text)
 }
 
 // Sum returns the SHA-256 of a bundle, names and contents.
@@ -52,7 +50,10 @@ func Sum(from string) (string, error) {
 		h.Write(text)
 		return nil
 	})
-	return hex.EncodeToString(h.Sum(nil)), err
+	if err != nil {
+		return "", fmt.Errorf("read the policies of %s: %w", from, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Copy copies a bundle into a folder, as name, so that the whole run has the same.
@@ -74,7 +75,7 @@ func adopt(to *files.Folder, name, from string) error {
 	}
 	left := budget{files: mostFiles, bytes: mostBytes}
 	if !is.IsDir() {
-		text, err := left.read(os.DirFS(filepath.Dir(from)), filepath.Base(from))
+		text, err := left.readFile(from)
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func adopt(to *files.Folder, name, from string) error {
 	}
 	own, err := to.Make(name)
 	if err == nil {
-		err = errors.Join(left.copy(own, root.FS(), "."), own.Close())
+		err = errors.Join(left.copy(own, root, "."), own.Close())
 	}
 	return errors.Join(err, root.Close())
 }
@@ -100,12 +101,11 @@ func (b *budget) each(from string, do func(name string, text []byte) error) erro
 	if err != nil {
 		return err
 	}
-	in := root.FS()
-	err = fs.WalkDir(in, ".", func(name string, e fs.DirEntry, err error) error {
+	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		text, err := b.read(in, name)
+		text, err := b.read(root, name)
 		if err != nil {
 			return err
 		}
@@ -114,15 +114,32 @@ func (b *budget) each(from string, do func(name string, text []byte) error) erro
 	return errors.Join(err, root.Close())
 }
 
-// read reads a regular file.
-func (b *budget) read(from fs.FS, name string) ([]byte, error) {
-	f, err := from.Open(name)
+// notWaiting opens what is there without waiting, as for the writer of a pipe.
+const notWaiting = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+
+// read reads a regular file of a folder.
+func (b *budget) read(from *os.Root, name string) ([]byte, error) {
+	f, err := from.OpenFile(name, notWaiting, 0)
 	if err != nil {
 		return nil, err
 	}
+	return b.all(f)
+}
+
+// readFile reads a regular file that the user names.
+func (b *budget) readFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, notWaiting, 0) //nolint:gosec // the user names it
+	if err != nil {
+		return nil, err
+	}
+	return b.all(f)
+}
+
+// all reads and closes a file.
+func (b *budget) all(f *os.File) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // it is only read
 	if is, err := f.Stat(); err != nil || !is.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is no regular file", name), err)
+		return nil, errors.Join(fmt.Errorf("%s is no regular file", f.Name()), err)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, int64(b.bytes)+1))
 	b.files--
@@ -134,8 +151,8 @@ func (b *budget) read(from fs.FS, name string) ([]byte, error) {
 }
 
 // copy copies a folder with all below it, but for what is neither a file nor a folder.
-func (b *budget) copy(to *files.Folder, from fs.FS, name string) error {
-	entries, err := fs.ReadDir(from, name)
+func (b *budget) copy(to *files.Folder, from *os.Root, name string) error {
+	entries, err := fs.ReadDir(from.FS(), name)
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ func newCgroup(t *testing.T, q proc.Quota) *proc.Cgroup {
 }
 
 // TestCgroupLimitsAChild: a child that would burn a whole CPU gets the share, by the kernel's own accounts. A busy
-// machine may give it even less, so the test goes on until the group has been throttled a few times. Unlimited it would use
-// 0.5 s and more meanwhile; a tenth is left for what a hypervisor takes while the child stands charged.
+// machine may give it even less, so the test goes on until the group has been throttled a few times. Unlimited it would
+// use 0.5 s and more meanwhile; a tenth of a second is left for what a hypervisor takes while the child stands charged.
 func TestCgroupLimitsAChild(t *testing.T) {
 	const share, period = 0.05, 50 * time.Millisecond
 	g := newCgroup(t, proc.Quota{Share: share, Period: period})

@@ -269,6 +269,7 @@ func FileProof(good, bad []byte, says []string, policies int, s Scope) (Proof, e
 	return proof, nil
 }
 
+// DecodePod decodes a file that holds one pod, and gives it a name and the namespace.
 func DecodePod(text []byte, s Scope, name string) ([]byte, error) {
 	objects, err := Decode(name, text, s, 0)
 	if err != nil {

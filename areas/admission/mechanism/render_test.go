@@ -192,7 +192,7 @@ func wantedCounts(k Kind, p Population) map[string]int {
 			roles = p.Bound
 		}
 		want = map[string]int{"PodSecurityPolicy": p.Total, "Role": roles, "RoleBinding": roles}
-	case None, PSA, Manifests:
+	case None, PSA, Manifests, Own:
 	}
 	for kind, n := range want {
 		if n == 0 {

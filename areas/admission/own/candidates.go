@@ -1,5 +1,7 @@
 package own
 
+import "maps"
+
 // candidates are the kinds that policies are commonly about, and what they deny.
 func candidates() []candidate {
 	template := func(pod tree) tree {
@@ -14,9 +16,7 @@ func candidates() []candidate {
 			if replicas {
 				s["replicas"] = int64(1)
 			}
-			for k, v := range spec {
-				s[k] = v
-			}
+			maps.Copy(s, spec)
 			out["spec"] = s
 			return out
 		}
@@ -97,9 +97,7 @@ func labelsOf(pod tree) tree {
 	out := tree{}
 	meta, _ := pod["metadata"].(tree)
 	of, _ := meta["labels"].(tree)
-	for k, v := range of {
-		out[k] = v
-	}
+	maps.Copy(out, of)
 	return out
 }
 
@@ -131,7 +129,8 @@ func ingresses() (out []oddity) {
 	}
 	ingress("without TLS", "odd.example", tree{})
 	ingress("of all hosts", "", tree{})
-	ingress("of a wildcard", "*.odd.example", tree{"tls": []any{tree{"hosts": []any{"*.odd.example"}, "secretName": "odd"}}})
+	tls := []any{tree{"hosts": []any{"*.odd.example"}, "secretName": "odd"}}
+	ingress("of a wildcard", "*.odd.example", tree{"tls": tls})
 	return out
 }
 

@@ -67,10 +67,10 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 // template, unless it speaks of policies.
 func (d document) objects() ([]object, error) {
 	content, err := yaml.YAMLToJSONStrict([]byte(d.text))
+	if err != nil && !strings.Contains(d.text, group) {
+		return nil, nil // a template, say: not ours to read
+	}
 	if err != nil {
-		if !strings.Contains(d.text, group) {
-			return nil, nil
-		}
 		says := err.Error()
 		if m := lineOf.FindStringSubmatch(says); m != nil {
 			n, _ := strconv.Atoi(m[1])
@@ -80,7 +80,7 @@ func (d document) objects() ([]object, error) {
 		return nil, d.errorf("%w", err)
 	}
 	o := &unstructured.Unstructured{}
-	if o.UnmarshalJSON(content) != nil || o.GetKind() == "" || o.GetAPIVersion() == "" {
+	if isObject := o.UnmarshalJSON(content) == nil && o.GetKind() != "" && o.GetAPIVersion() != ""; !isObject {
 		return nil, nil
 	}
 	if !o.IsList() {
@@ -122,16 +122,15 @@ func (d document) find(path ...string) (*node.Node, bool) {
 }
 
 func child(at *node.Node, step string) *node.Node {
-	switch at.Kind {
-	case node.MappingNode:
-		for i := 0; i+1 < len(at.Content); i += 2 {
-			if at.Content[i].Value == step {
-				return at.Content[i+1]
-			}
-		}
-	case node.SequenceNode:
+	if at.Kind == node.SequenceNode {
 		if n, err := strconv.Atoi(step); err == nil && n >= 0 && n < len(at.Content) {
 			return at.Content[n]
+		}
+		return nil
+	}
+	for i := 0; at.Kind == node.MappingNode && i+1 < len(at.Content); i += 2 {
+		if at.Content[i].Value == step {
+			return at.Content[i+1]
 		}
 	}
 	return nil

@@ -1,5 +1,7 @@
 package own
 
+import "slices"
+
 // A podChange makes a pod one that some policies deny.
 type podChange struct {
 	what string
@@ -137,7 +139,17 @@ func podChanges() []podChange {
 			field(probe, "livenessProbe")(p)
 			field(probe, "readinessProbe")(p)
 		}},
-		{"with a hook that runs a command", field(tree{"preStop": tree{"exec": tree{"command": []any{"true"}}}}, "lifecycle")},
+		{"with a hook that runs a command", field(tree{
+			"preStop": tree{"exec": tree{"command": []any{"true"}}},
+		}, "lifecycle")},
+		{"without an owner", func(p tree) { delete(below(p, meta), "ownerReferences") }},
+		{"with sudo", field([]any{"sudo", "true"}, "command")},
+		{"with a variable twice", field([]any{tree{"name": "X", "value": "1"}, tree{"name": "X", "value": "2"}}, "env")},
+		{"of the tag latest that pulls if it is absent", func(p tree) {
+			field("odd:latest", "image")(p)
+			field("IfNotPresent", "imagePullPolicy")(p)
+		}},
+		{"with a user's credentials", volume(tree{"hostPath": tree{"path": "/root/.aws/credentials"}})},
 		{"with a command", field([]any{"/bin/sh", "-c", "sudo sshd"}, "command")},
 		{"with a terminal", func(p tree) {
 			field(true, "stdin")(p)
@@ -163,7 +175,7 @@ func podChanges() []podChange {
 		}},
 		{"with a bare second container", func(p tree) {
 			list, _ := below(p, "spec")["containers"].([]any)
-			below(p, "spec")["containers"] = append(list[:len(list):len(list)], tree{"name": "odd", "image": "odd"})
+			below(p, "spec")["containers"] = append(slices.Clip(list), tree{"name": "odd", "image": "odd"})
 		}},
 		{"with a runtime class", set("odd", "spec", "runtimeClassName")},
 		{"with another DNS", func(p tree) {

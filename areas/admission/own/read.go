@@ -116,8 +116,8 @@ func checkKustomization(name string, text []byte) error {
 		return nil
 	}
 	slices.Sort(changes)
-	return fmt.Errorf("%s has %s, which tare does not carry out: build it (kubectl kustomize %s > policies.yaml), and name "+
-		"that file", name, kit.FirstOf(changes), path.Dir(name))
+	return fmt.Errorf("%s has %s, which tare does not carry out: build it (kubectl kustomize %s > policies.yaml), and "+
+		"name that file", name, kit.FirstOf(changes), path.Dir(name))
 }
 
 // An object is one that a document holds.

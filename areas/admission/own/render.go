@@ -36,8 +36,8 @@ type InForce struct {
 	Policies []*Policy
 	// Idle are those that are not, by name, with the reason.
 	Idle map[string]string
-	// Made are the things that the bundle lacks and tare adds, in words.
-	Made []string
+	// Bound are the policies for which tare has made a binding, and Defined the kinds for which it has made a definition.
+	Bound, Defined []string
 }
 
 // mostName bounds the name of an object.
@@ -66,7 +66,7 @@ func (s *Set) Render(w Where) (*InForce, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Objects = append(definitions, params...)
+	out.Objects = slices.Concat(definitions, params)
 	for _, p := range out.Policies {
 		o, err := p.render(w.Scope)
 		if err != nil {
@@ -139,12 +139,14 @@ func (s *Set) bindingsOf(p *Policy, w Where, out *InForce) (own []Binding, why s
 		deny := admission.DenyAction
 		b.Spec.ParamRef = &admission.ParamRef{Selector: &meta.LabelSelector{}, ParameterNotFoundAction: &deny}
 	}
-	out.Made = append(out.Made, "a binding for "+p.Name)
+	out.Bound = append(out.Bound, p.Name)
 	return []Binding{b}, ""
 }
 
 func (s *Set) hasParam(k schema.GroupKind) bool {
-	return slices.ContainsFunc(s.params, func(o *unstructured.Unstructured) bool { return o.GroupVersionKind().GroupKind() == k })
+	return slices.ContainsFunc(s.params, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().GroupKind() == k
+	})
 }
 
 // fits adds what a binding of the policy asks of the run's namespace, or says why it cannot act there.
@@ -168,7 +170,7 @@ func (p *Policy) fits(b *Binding, asked *labels) error {
 
 // render returns a policy as it is sent.
 func (p *Policy) render(s mechanism.Scope) (*unstructured.Unstructured, error) {
-	to := p.ValidatingAdmissionPolicy.DeepCopy()
+	to := p.DeepCopy()
 	to.APIVersion, to.Name = group+"/v1", NameIn(s, p.Name)
 	to.ObjectMeta = meta.ObjectMeta{Name: to.Name, Annotations: p.Annotations, Labels: p.Labels}
 	if c := to.Spec.MatchConstraints; c != nil {
@@ -183,7 +185,7 @@ func (p *Policy) render(s mechanism.Scope) (*unstructured.Unstructured, error) {
 
 // render returns a binding as it is sent.
 func (b *Binding) render(s mechanism.Scope) (*unstructured.Unstructured, error) {
-	to := b.ValidatingAdmissionPolicyBinding.DeepCopy()
+	to := b.DeepCopy()
 	to.APIVersion = group + "/v1"
 	to.ObjectMeta = meta.ObjectMeta{Name: NameIn(s, b.Name), Annotations: b.Annotations, Labels: b.Labels}
 	to.Spec.PolicyName = NameIn(s, b.Spec.PolicyName)
@@ -245,7 +247,7 @@ func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, par
 				"CustomResourceDefinition to the bundle", wanted[gk].Kind)
 		}
 		definitions = append(definitions, define(wanted[gk], scopes[gk] || s.namespaced(gk, bindings)))
-		out.Made = append(out.Made, "a definition of the kind "+gk.Kind+", whose objects may hold anything")
+		out.Defined = append(out.Defined, gk.Kind)
 	}
 	return definitions, params, nil
 }

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -71,10 +72,17 @@ func (f *InForce) Catalogue(pod []byte, namespace string) (out []Request, err er
 		if err != nil {
 			return nil, fmt.Errorf("make a request that a policy may deny: %w", err)
 		}
-		for _, o := range objects {
+		var plain []byte
+		for i, o := range objects {
 			r.Name = strings.ToLower(c.kind) + " " + o.what
 			if r.Body, err = json.Marshal(o.object); err != nil {
 				return nil, fmt.Errorf("make the request %q: %w", r.Name, err)
+			}
+			if i > 0 && bytes.Equal(r.Body, plain) {
+				continue // it differs in nothing
+			}
+			if i == 0 {
+				plain = r.Body
 			}
 			out = append(out, r)
 		}

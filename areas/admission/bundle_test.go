@@ -1,0 +1,193 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/admission/mechanism"
+	"tare/areas/plane"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/rigs/hosttest"
+)
+
+// TestOwnPolicies: policies that tare did not write are put in force as they are, in the run's namespace only; each is
+// proved by a request that it objects to, or named as one without a proof.
+func TestOwnPolicies(t *testing.T) {
+	hosttest.SkipIfShortUnlessRaced(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	for _, shared := range []bool{false, true} {
+		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
+			env := testEnv(t, "create-pod-dry-run")
+			env.Trespasses = true
+			spec := &Spec{Embedded: &Embedded{Shared: shared}}
+			with, without := treatment("bundle", "testdata/bundle"), treatment("bundle", "none")
+			env.Treatments = []area.Treatment{without, with}
+			tg, j := opened(t, spec, env)
+			for _, tr := range []design.Treatment{without, with} {
+				if err := tg.Prepare(t.Context(), tr, j); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				for tr, want := range map[string]load.Outcome{"none": load.OK, "testdata/bundle": load.OK} {
+					tr := treatment("bundle", tr)
+					if err := errors.Join(tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr)); err != nil {
+						t.Fatal(err)
+					}
+					wantCall(t, tg, tr, want)
+					if err := tg.Leave(t.Context(), tr); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			twins, err := tg.Trespasses(with)
+			if err != nil || len(twins) != 1 || !strings.Contains(twins[0].Expect, "the policies of testdata/bundle") {
+				t.Errorf("trespasses %+v, %v", twins, err)
+			}
+			p := armOf(t, tg, with)
+			shown := map[string]string{
+				"no-privileged": "pod privileged", "few-containers": "pod with a bare second container",
+				"warns-of-latest": "pod of the tag latest", "no-nodeport": "service of type NodePort",
+			}
+			for name, request := range shown {
+				if p.policies.shown[name] != request {
+					t.Errorf("%s is shown by %q, want %q", name, p.policies.shown[name], request)
+				}
+			}
+			notes := strings.Join(tg.Notes(), "\n")
+			for _, want := range []string{
+				"5 policies in force, in the run's namespace only; 4 of them have objected",
+				"1 policy without a proof", "is not shown: nothing-like-it", "not in these numbers: no-nodeport",
+				"not in force, since no binding names it: unbound", "tare has defined the kind Limit",
+			} {
+				if !strings.Contains(notes, want) {
+					t.Errorf("notes lack %q:\n%s", want, notes)
+				}
+			}
+			if shared {
+				return
+			}
+			t.Run("elsewhere", func(t *testing.T) { wantElsewhereAdmitted(t, p) })
+			t.Run("lost", func(t *testing.T) { wantLostSeen(t, tg, with, p) })
+		})
+	}
+}
+
+// wantCall offers one call.
+func wantCall(t *testing.T, tg *target, tr design.Treatment, want load.Outcome) {
+	t.Helper()
+	ops, err := tg.Operations(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := armOf(t, tg, tr).asker.send(t.Context(), ops[0].Wire.Render(nil, 0), true)
+	if err != nil || ops[0].Wire.Check(0, a.status, a.body) != want {
+		t.Errorf("%v: %d %s, %v", tr.Levels, a.status, a.message(), err)
+	}
+}
+
+// wantElsewhereAdmitted asks in another namespace for what the policies deny in the run's.
+func wantElsewhereAdmitted(t *testing.T, p *arm) {
+	pod := mechanism.Pod{Name: "x", Namespace: "elsewhere", Privileged: true}.JSON()
+	namespace := []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"elsewhere","labels":{"environment":"test"}}}`)
+	account := []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`)
+	for _, x := range []struct {
+		path string
+		body []byte
+	}{
+		{"/api/v1/namespaces", namespace},
+		{"/api/v1/namespaces/elsewhere/serviceaccounts", account},
+		{"/api/v1/namespaces/elsewhere/pods" + dryRunQuery, pod},
+	} {
+		a, err := p.setter.do(t.Context(), http.MethodPost, p.prefix+x.path, jsonType, x.body)
+		if err != nil || a.status != http.StatusCreated {
+			t.Errorf("%s: %d %s, %v", x.path, a.status, a.message(), err)
+		}
+	}
+}
+
+// wantLostSeen takes one policy out of force behind tare's back: the check before the next trial names it.
+func wantLostSeen(t *testing.T, tg *target, tr design.Treatment, p *arm) {
+	const path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/"
+	name := p.namespace + ".warns-of-latest"
+	if a, err := p.setter.do(t.Context(), http.MethodDelete, p.prefix+path+name, jsonType, nil); err != nil ||
+		a.status != http.StatusOK {
+		t.Fatalf("%d %s, %v", a.status, a.message(), err)
+	}
+	const want = "1 policy no longer objects to what it objected to: warns-of-latest"
+	for begin := time.Now(); ; time.Sleep(pause) {
+		err := tg.Verify(t.Context(), tr)
+		if err != nil && strings.Contains(err.Error(), want) {
+			return
+		}
+		if time.Since(begin) > settleWithin {
+			t.Fatalf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestBundlesAreChecked: what is wrong with a bundle is said before anything is started.
+func TestBundlesAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken.yaml")
+	text, err := os.ReadFile("testdata/bundle/pods.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := strings.Replace(string(text), "c.image.endsWith", "c.image.ends", 1)
+	if err := os.WriteFile(broken, []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	two := 2
+	for name, c := range map[string]struct {
+		spec Spec
+		want string
+	}{
+		"fine":               {Spec{Bundle: "testdata/bundle"}, ""},
+		"a file":             {Spec{Bundle: "testdata/bundle/pods.yaml", Mechanism: "vap"}, ""},
+		"an expression":      {Spec{Bundle: broken}, "broken.yaml:51:74: undeclared reference"},
+		"nothing there":      {Spec{Bundle: filepath.Join(dir, "x")}, "no such file"},
+		"a number":           {Spec{Bundle: "testdata/bundle", Policies: &two}, "a bundle has as many as it has"},
+		"another mechanism":  {Spec{Bundle: "testdata/bundle", Mechanism: "psa"}, "no treatment uses it"},
+		"an old Kubernetes":  {Spec{Bundle: "testdata/bundle", Embedded: &Embedded{Version: "1.24"}}, "need version 1.36"},
+		"no pod to measure":  {Spec{Bundle: "testdata/bundle", Measured: broken}, "measured"},
+		"measured alone":     {Spec{Measured: broken}, "no treatment uses it"},
+		"bindings of nobody": {Spec{BindAll: true}, "no treatment uses it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			for _, f := range c.spec.Validate(area.Asked{}, []design.Treatment{{}}) {
+				said = append(said, f.Message)
+			}
+			all := strings.Join(said, "\n")
+			if (c.want == "") != (all == "") || !strings.Contains(all, c.want) {
+				t.Errorf("%q, want %q", all, c.want)
+			}
+		})
+	}
+	of := func(bundle string) string {
+		env := testEnv(t)
+		env.Treatments = []area.Treatment{treatment("bundle", bundle)}
+		p, err := bundles(t.Context(), &Spec{}, env)
+		if err != nil || !p.Files {
+			t.Fatal(p, err)
+		}
+		return p.Identity[bundle]
+	}
+	if a, b := of("testdata/bundle/pods.yaml"), of(broken); a == "" || a == b {
+		t.Errorf("identities %q and %q", a, b)
+	}
+	if slices.Contains(mechanism.Kinds(), mechanism.Own) {
+		t.Error("a file can name what only a bundle means")
+	}
+}

@@ -1,0 +1,355 @@
+package own
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/areas/admission/mechanism"
+)
+
+// written writes a bundle: the content of files by their names.
+func written(t *testing.T, content map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range content {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func read(t *testing.T, content map[string]string) *Set {
+	t.Helper()
+	s, err := Read(written(t, content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const (
+	header = "apiVersion: admissionregistration.k8s.io/v1\n"
+	onPods = "  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], " +
+		"resources: [pods]}]}\n"
+	isTrue  = "  validations: [{expression: 'true'}]\n"
+	binding = header + "kind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec:\n  policyName: p\n" +
+		"  validationActions: [Deny]\n"
+)
+
+func policy(name, rest string) string {
+	return header + "kind: ValidatingAdmissionPolicy\nmetadata: {name: " + name + "}\nspec:\n" + onPods + rest
+}
+
+var scope = mechanism.Scope{Run: "run", Namespace: "tare-run-0"}
+
+// TestReadFindsPoliciesAmongOthers: what is no policy is left aside, wherever it stands.
+func TestReadFindsPoliciesAmongOthers(t *testing.T) {
+	s := read(t, map[string]string{
+		"deep/er/p.yaml":          "# a comment\n---\n" + policy("p", isTrue) + "---\n" + binding,
+		"q.json":                  `{"apiVersion":"v1","kind":"List","items":[` + `{"apiVersion":"admissionregistration.k8s.io/v1beta1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"q"},"spec":{"validations":[{"expression":"true"}]}}]}`,
+		"app.yaml":                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: app}\n",
+		"tests.json":              "[1, 2]",
+		"chart/templates/x.yaml":  "{{ if .Values.x }}\nkind: X\n{{ end }}",
+		"README.md":               policy("readme", isTrue),
+		".github/workflow.yaml":   policy("hidden", isTrue),
+		"deep/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\npatches: [{path: x}]\n",
+	})
+	var names []string
+	for _, p := range s.Policies {
+		names = append(names, p.Name)
+	}
+	if d := cmp.Diff([]string{"p", "q"}, names); d != "" || len(s.Bindings) != 1 {
+		t.Errorf("policies (-want +got):\n%s%d bindings", d, len(s.Bindings))
+	}
+	if d := cmp.Diff(map[string]int{"Deployment": 1, "Kustomization": 1}, s.Left); d != "" {
+		t.Errorf("left aside (-want +got):\n%s", d)
+	}
+	if at := s.Policies[0].At(); at.Line != 3 || !strings.HasSuffix(at.File, "deep/er/p.yaml") {
+		t.Errorf("p stands at %v", at)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"nothing": {map[string]string{"a.yaml": "a: 1"}, "holds no ValidatingAdmissionPolicy"},
+		"a name twice": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": policy("p", isTrue)},
+			"b.yaml:1: ValidatingAdmissionPolicy p stands at",
+		},
+		"a binding twice": {
+			map[string]string{"a.yaml": policy("p", isTrue) + "---\n" + binding + "---\n" + binding},
+			"ValidatingAdmissionPolicyBinding b stands at",
+		},
+		"a binding of none": {
+			map[string]string{"a.yaml": policy("q", isTrue) + "---\n" + binding},
+			`a.yaml:8: ValidatingAdmissionPolicyBinding b binds ValidatingAdmissionPolicy "p", which the bundle does not hold`,
+		},
+		"an unknown field": {map[string]string{"a.yaml": policy("p", "  validation: []\n")}, `unknown field "spec.validation"`},
+		"a broken policy":  {map[string]string{"a.yaml": "\n" + policy("p", "  validations: [\n")}, "a.yaml:"},
+		"a kustomization that changes": {
+			map[string]string{
+				"a.yaml": policy("p", isTrue), "kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x\npatches: []\n",
+			},
+			"kustomization.yaml has namePrefix; patches, which tare does not carry out: build it (kubectl kustomize",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Read(written(t, c.files)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestCompileShowsThePlace: an expression that kube-apiserver would refuse is shown where it stands in the user's file,
+// however YAML writes it.
+func TestCompileShowsThePlace(t *testing.T) {
+	for name, c := range map[string]struct{ policy, want string }{
+		"plain": {
+			policy("p", "  variables: [{name: containers, expression: object.spec.containers}]\n  validations:\n"+
+				"  - expression: variables.contianers.all(c, c.image != '')\n"),
+			"p.yaml:8:26: undefined field 'contianers'\n    8 |   - expression: variables.contianers.all(c, c.image != '')\n" +
+				"                                 ^",
+		},
+		"literal": {
+			policy("p", "  validations:\n  - expression: |\n      object.spec.x == 1 &&\n        foo(object.y)\n"),
+			"p.yaml:9:12: undeclared reference to 'foo'\n    9 |         foo(object.y)\n                   ^",
+		},
+		"folded": {
+			policy("p", "  validations:\n  - expression: >-\n      object.spec.x == 1 &&\n\n"+
+				"      object.spec.y == 2 &&,, true\n"),
+			"p.yaml:10:28: Syntax error",
+		},
+		"quoted": {
+			policy("p", "  validations:\n  - expression: \"true\"\n    messageExpression: 'size(1)'\n"),
+			"p.yaml:8:29: found no matching overload for 'size' applied to '(int)'",
+		},
+		"escaped": {
+			policy("p", "  validations:\n  - expression: \"foo(\\\"a\\\")\"\n"),
+			"p.yaml:7: undeclared reference to 'foo'",
+		},
+		"without a parameter": {
+			policy("p", "  matchConditions: [{name: m, expression: params.x == 1}]\n"+isTrue),
+			"p.yaml:6:43: undeclared reference to 'params'",
+		},
+		"no boolean": {policy("p", "  validations: [{expression: \"'yes'\"}]\n"), "must evaluate to bool"},
+		"after another document": {
+			policy("q", isTrue) + "---\n" + policy("p", "  validations: [{expression: foo()}]\n"),
+			"p.yaml:13:33: undeclared reference to 'foo'",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := read(t, map[string]string{"p.yaml": c.policy})
+			if err := s.Compile(); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got\n%v\nwant\n%s", err, c.want)
+			}
+		})
+	}
+	s := read(t, map[string]string{"p.yaml": policy("p", "  variables:\n"+
+		"  - {name: count, expression: size(object.spec.containers)}\n  validations:\n"+
+		"  - {expression: variables.count < 3, messageExpression: \"string(variables.count) + ' is too many'\"}\n",
+	)})
+	if err := s.Compile(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRenderActsInTheRunsNamespace: whatever bindings select, they act in the run's namespace and on nothing outside.
+func TestRenderActsInTheRunsNamespace(t *testing.T) {
+	for name, c := range map[string]struct {
+		binding string // its matchResources
+		labels  map[string]string
+	}{
+		"everywhere": {"", nil},
+		"a label": {
+			"{namespaceSelector: {matchLabels: {environment: test}}}", map[string]string{"environment": "test"},
+		},
+		"expressions": {
+			"{namespaceSelector: {matchExpressions: [{key: tier, operator: In, values: [a, b]}, {key: x, operator: Exists}," +
+				" {key: no-such, operator: DoesNotExist}," +
+				" {key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}}",
+			map[string]string{"tier": "a", "x": "true"},
+		},
+		"another namespace": {"{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: production}}}", nil},
+		"rules": {
+			"{resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods], scope: '*'}]}", nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := binding
+			if c.binding != "" {
+				of += "  matchResources: " + c.binding + "\n"
+			}
+			f, err := read(t, map[string]string{"p.yaml": policy("p", isTrue) + "---\n" + of}).Render(Where{Scope: scope})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.labels, f.NamespaceLabels); d != "" && len(c.labels)+len(f.NamespaceLabels) > 0 {
+				t.Errorf("labels (-want +got):\n%s", d)
+			}
+			for _, o := range f.Objects {
+				if !mechanism.Confined(o, scope.Namespace) || !strings.HasPrefix(o.GetName(), scope.Namespace+".") ||
+					o.GetLabels()[mechanism.RunLabel] != scope.Run {
+					t.Errorf("not confined: %v", o.Object)
+				}
+				if o.GetKind() != bindingKind {
+					continue
+				}
+				spec, _ := o.Object["spec"].(map[string]any)
+				resources, _ := spec["matchResources"].(map[string]any)
+				rules, _ := resources["resourceRules"].([]any)
+				for _, r := range rules {
+					if r, ok := r.(map[string]any); !ok || r["scope"] != "Namespaced" {
+						t.Errorf("a rule about objects without a namespace: %v", r)
+					}
+				}
+				if len(rules) == 0 {
+					t.Error("no rule keeps it from objects without a namespace")
+				}
+			}
+		})
+	}
+}
+
+// TestRenderNamesWhatIsIdle: policies that cannot act in the run's namespace are named, with the reason.
+func TestRenderNamesWhatIsIdle(t *testing.T) {
+	named := func(name, policy, selector string) string {
+		return strings.NewReplacer("name: b", "name: "+name, "policyName: p", "policyName: "+policy).Replace(binding) +
+			"  matchResources: {namespaceSelector: {matchLabels: {" + selector + "}}}\n---\n"
+	}
+	s := read(t, map[string]string{"p.yaml": policy("p", isTrue) + "---\n" + policy("q", isTrue) + "---\n" +
+		policy("r", isTrue) + "---\n" + named("b", "p", "tier: a") + named("c", "q", "tier: b")})
+	f, err := s.Render(Where{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"q": `the label tier of the namespace is "a" for another`, "r": "no binding names it"}
+	if d := cmp.Diff(want, f.Idle); d != "" || len(f.Policies) != 1 {
+		t.Errorf("idle (-want +got):\n%s%d in force", d, len(f.Policies))
+	}
+	if f, err = s.Render(Where{Scope: scope, BindAll: true}); err != nil || !slices.Equal(f.Bound, []string{"r"}) {
+		t.Errorf("bound: %+v, %v", f, err)
+	}
+	s = read(t, map[string]string{"p.yaml": policy("p", isTrue)})
+	if _, err := s.Render(Where{Scope: scope}); err == nil || !strings.Contains(err.Error(), "bind_all: true") {
+		t.Errorf("nothing bound: %v", err)
+	}
+}
+
+// TestRenderBringsParameters: what policies take as a parameter comes with them, is defined where nothing does, and
+// stands in the run's namespace.
+func TestRenderBringsParameters(t *testing.T) {
+	const (
+		param = "  paramKind: {apiVersion: rules.example.com/v1, kind: Limit}\n"
+		limit = "apiVersion: rules.example.com/v1\nkind: Limit\nmetadata: {name: l, namespace: policies}\n" +
+			"spec: {most: 3}\n---\n"
+		ref = "  paramRef: {name: l, namespace: policies, parameterNotFoundAction: Deny}\n"
+	)
+	all := policy("p", param+isTrue) + "---\n" + binding + ref + "---\n" + limit
+	f, err := read(t, map[string]string{"p.yaml": all}).Render(Where{Scope: scope, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, o := range f.Objects {
+		kinds = append(kinds, o.GetKind()+" "+o.GetNamespace())
+	}
+	want := []string{
+		"CustomResourceDefinition ", "Limit " + scope.Namespace, "ValidatingAdmissionPolicy ",
+		"ValidatingAdmissionPolicyBinding ",
+	}
+	if d := cmp.Diff(want, kinds); d != "" || !slices.Equal(f.Defined, []string{"Limit"}) {
+		t.Errorf("objects (-want +got):\n%sdefined %v", d, f.Defined)
+	}
+	spec, _ := f.Objects[3].Object["spec"].(map[string]any)
+	if at, _ := spec["paramRef"].(map[string]any); at["namespace"] != scope.Namespace {
+		t.Errorf("the binding looks for its parameter in %v", at)
+	}
+	if _, err := read(t, map[string]string{"p.yaml": all}).Render(Where{Scope: scope}); err == nil ||
+		!strings.Contains(err.Error(), "the cluster has no kind Limit") {
+		t.Errorf("on a cluster without the kind: %v", err)
+	}
+	s := read(t, map[string]string{"p.yaml": all})
+	standing := []schema.GroupKind{s.ParamKinds()[0].GroupKind()}
+	if f, err = s.Render(Where{Scope: scope, Standing: standing}); err != nil || len(f.Defined) != 0 {
+		t.Errorf("on a cluster with the kind: %v", err)
+	}
+	twice := all + strings.Replace(limit, "namespace: policies", "namespace: others", 1)
+	if _, err := read(t, map[string]string{"p.yaml": twice}).Render(Where{Scope: scope, Ours: true}); err == nil ||
+		!strings.Contains(err.Error(), "stands there for two namespaces") {
+		t.Errorf("a parameter in two namespaces: %v", err)
+	}
+}
+
+// TestCatalogueIsAboutWhatPoliciesSee: only kinds that some policy sees, and each pod differs from the measured one.
+func TestCatalogueIsAboutWhatPoliciesSee(t *testing.T) {
+	pod := mechanism.Pod{Name: "x", Namespace: scope.Namespace, Model: true}.JSON()
+	f, err := read(t, map[string]string{"p.yaml": policy("p", isTrue) + "---\n" + binding}).Render(Where{Scope: scope})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := f.Catalogue(pod, scope.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	for _, r := range all {
+		if r.Kind != "Pod" || r.Path("n") != "/api/v1/namespaces/n/pods" {
+			t.Errorf("%s: a %s at %s", r.Name, r.Kind, r.Path("n"))
+		}
+		if other := seen[string(r.Body)]; other != "" {
+			t.Errorf("%q is %q", r.Name, other)
+		}
+		seen[string(r.Body)] = r.Name
+	}
+	if len(all) < 50 {
+		t.Errorf("%d requests", len(all))
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(policy("p", isTrue) + "---\n" + binding))
+	f.Add([]byte(policy("p", "  validations: [{expression: \"a(\\\"\"}]\n")))
+	f.Add([]byte(policy("p", "  validations:\n  - expression: >\n\n      a &&\n      b\n")))
+	f.Add([]byte("kind: List\napiVersion: v1\nitems: [{kind: ValidatingAdmissionPolicy}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file := filepath.Join(t.TempDir(), "p.yaml")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Read(file)
+		if err != nil {
+			return
+		}
+		for i := range s.Policies { // without the compiler, which is not ours, and slow under a fuzzer
+			p := &s.Policies[i]
+			for _, e := range append(p.variables(), p.expressions()...) {
+				_ = p.at.within(2, 3, e.path...).Show(p.at.all, "wrong") // any place will do; a panic will not
+			}
+		}
+		if in, err := s.Render(Where{Scope: scope, BindAll: true, Ours: true}); err == nil {
+			for _, o := range in.Objects {
+				if o.GetKind() == bindingKind && !mechanism.Confined(o, scope.Namespace) {
+					t.Errorf("not confined: %v", o.Object)
+				}
+			}
+			if _, err := in.Catalogue(mechanism.Pod{Model: true}.JSON(), scope.Namespace); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package bundle_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"tare/areas/bundle"
+	"tare/rigs/hosttest"
+)
+
+func TestMain(m *testing.M) { hosttest.Main(m) }
+
+func written(t *testing.T, files ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range files {
+		at := filepath.Join(dir, f)
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte("content of "+f), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestBundle: a copy has the same sum, another content or name has another, and nothing but regular files of the folder
+// is read.
+func TestBundle(t *testing.T) {
+	dir := written(t, "b.yaml", "a/c.yaml", "a/d/e.json")
+	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outside := written(t, "secret")
+	if err := os.Symlink(filepath.Join(outside, "secret"), filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	if err := bundle.Each(dir, func(name string, text []byte) error {
+		names = append(names, name+": "+string(text))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"a/c.yaml: content of a/c.yaml", "a/d/e.json: content of a/d/e.json", "b.yaml: content of b.yaml",
+	}
+	if d := cmp.Diff(want, names); d != "" {
+		t.Errorf("files (-want +got):\n%s", d)
+	}
+	to := t.TempDir()
+	if err := bundle.Copy(to, "own", dir); err != nil {
+		t.Fatal(err)
+	}
+	sum := func(of string) string {
+		s, err := bundle.Sum(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if sum(dir) != sum(filepath.Join(to, "own")) {
+		t.Error("the copy has another sum")
+	}
+	if sum(dir) == sum(written(t, "b.yaml", "a/c.yaml", "a/d/f.json")) {
+		t.Error("another name has the same sum")
+	}
+	file := filepath.Join(dir, "b.yaml")
+	if err := bundle.Copy(to, "b.yaml", file); err != nil || sum(file) != sum(filepath.Join(to, "b.yaml")) {
+		t.Errorf("a file: %v", err)
+	}
+	if _, err := bundle.Sum(filepath.Join(dir, "pipe")); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("a pipe: %v", err)
+	}
+	if err := bundle.Copy(to, "x", filepath.Join(dir, "none")); err == nil {
+		t.Error("what is not there is copied")
+	}
+}
+
+func TestShow(t *testing.T) {
+	text := "one\n\ttwö three\r\n"
+	for _, c := range []struct {
+		at   bundle.Place
+		want string
+	}{
+		{bundle.Place{File: "f", Line: 2, Column: 6}, "f:2:6: bad\n    2 | \ttwö three\n        \t    ^"},
+		{bundle.Place{File: "f", Line: 2}, "f:2: bad"},
+		{bundle.Place{File: "f", Line: 9, Column: 1}, "f:9:1: bad"},
+		{bundle.Place{File: "f", Line: 1, Column: 99}, "f:1:99: bad\n    1 | one\n           ^"},
+	} {
+		if d := cmp.Diff(c.want, c.at.Show(text, "bad")); d != "" {
+			t.Errorf("%v (-want +got):\n%s", c.at, d)
+		}
+	}
+}
