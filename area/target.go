@@ -36,6 +36,9 @@ type Can struct {
 	// Trespass returns the must-refuse twins of the treatment's operations: operations with Twin set, at least one for
 	// each operation that has something to refuse, as large and from the same callers. The first call follows Prepare.
 	Trespass func(t Treatment) ([]Operation, error)
+	// Rulings are what the control of a treatment decided about requests that were asked under every treatment; nil: none
+	// were. Prepare finds them out.
+	Rulings func(t Treatment) []Ruling
 	// Conditions are those that the target can bring about under a treatment, by itself and on what it started itself.
 	Conditions func(t Treatment) []Condition
 	// Stage brings the target into a stage before load that asks for it.
@@ -50,6 +53,12 @@ type Can struct {
 	Observe func(ctx context.Context, t Treatment) Local
 	// Levers are limits of what the target itself started, each of which can be moved for a moment.
 	Levers func(t Treatment) []Lever
+}
+
+// A Ruling is what a control decided about one request.
+type Ruling struct {
+	Request string // what is asked for: "pod privileged"
+	Refused bool   // by the control; false: it was permitted
 }
 
 // A Lever moves one limit of a target, so that a prediction can be tried.

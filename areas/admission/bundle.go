@@ -53,8 +53,7 @@ func (p *plan) judgeBundle() error {
 		err = set.Compile()
 	}
 	if err == nil {
-		// Ours: which kinds a cluster of the user's has, it says later.
-		_, err = set.Render(own.Where{Scope: anyScope, BindAll: s.BindAll, Ours: true})
+		_, err = p.bundled()
 	}
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
@@ -63,6 +62,20 @@ func (p *plan) judgeBundle() error {
 		return fmt.Errorf("measured: %w", err)
 	}
 	return nil
+}
+
+// bundled returns the objects that the bundle puts in force. Which kinds of parameters a cluster of the user's has, it
+// says later.
+func (p *plan) bundled() (mechanism.Files, error) {
+	set, err := own.Read(p.spec.Bundle)
+	if err != nil {
+		return mechanism.Files{}, err
+	}
+	in, err := set.Render(own.Where{Scope: anyScope, BindAll: p.spec.BindAll, Ours: true})
+	if err != nil {
+		return mechanism.Files{}, err
+	}
+	return mechanism.Files{Objects: in.Objects, Kinds: in.Kinds}, nil
 }
 
 // where says where the policies are put in force. standing are the kinds of parameters that a cluster of the user's
@@ -169,6 +182,10 @@ func (p *arm) bundleNotes() []string {
 	if unseen := p.unseen(); len(unseen) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s not about the requests that are measured, so that their cost is not in these "+
 			"numbers: %s", name, unit.Count(len(unseen), "policy"), strings.Join(unseen, ", ")))
+	}
+	if len(x.untried) > 0 {
+		out = append(out, fmt.Sprintf("%s: no proof was tried on %s, which the user of the kubeconfig may not create", name,
+			strings.Join(x.untried, ", ")))
 	}
 	why := map[string][]string{}
 	for _, idle := range slices.Sorted(maps.Keys(x.own.Idle)) {

@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"tare/area"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
+	"tare/internal/design"
 	"tare/internal/unit"
 )
 
@@ -161,7 +163,7 @@ const mostCounted = 400
 // objects.
 func (p *arm) findProofs(ctx context.Context) error {
 	x := &p.policies
-	catalogue, err := x.own.Catalogue(x.proof.Good.Pod, p.namespace)
+	catalogue, err := own.Catalogue(p.everyPolicy(), x.proof.Good.Pod, p.namespace)
 	if err != nil {
 		return err
 	}
@@ -177,10 +179,17 @@ func (p *arm) findProofs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range denier(a) {
+		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(x.untried, r.Resource) {
+			x.untried = append(x.untried, r.Resource)
+		}
+		deniers := denier(a)
+		for _, name := range deniers {
 			if _, ok := f.proof[name]; !ok {
 				f.proof[name] = i
 			}
+		}
+		if len(deniers) > 0 || a.status == http.StatusCreated {
+			x.rulings = append(x.rulings, area.Ruling{Request: r.Name, Refused: len(deniers) > 0})
 		}
 	}
 	if p.metricsDenied == "" {
@@ -194,6 +203,33 @@ func (p *arm) findProofs(ctx context.Context) error {
 	}
 	p.keepProofs(f)
 	return nil
+}
+
+// everyPolicy returns the policies of all bundles of the experiment: each treatment is asked about what any of them is
+// about, so that their decisions can be compared.
+func (p *arm) everyPolicy() (out []*own.Policy) {
+	out = slices.Clone(p.policies.own.Policies)
+	for _, t := range p.env.Treatments {
+		other, err := p.declared.plan(t)
+		if err != nil || other.kind != mechanism.Own || other.spec.Bundle == p.spec.Bundle {
+			continue
+		}
+		if set, err := own.Read(other.spec.Bundle); err == nil { // otherwise that treatment reports it
+			for i := range set.Policies {
+				out = append(out, &set.Policies[i])
+			}
+		}
+	}
+	return out
+}
+
+// Rulings is area.Can.Rulings.
+func (t *target) Rulings(tr design.Treatment) []area.Ruling {
+	p, err := t.arms.Of(tr)
+	if err != nil {
+		return nil
+	}
+	return p.policies.rulings
 }
 
 // A finding is what a catalogue has shown: for each policy a request to which it objects.

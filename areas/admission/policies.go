@@ -34,6 +34,10 @@ type policies struct {
 	own    *own.InForce
 	shown  map[string]string
 	silent []mechanism.Probe
+	// rulings are what the policies decided about the requests that all treatments are asked.
+	rulings []area.Ruling
+	// untried are the resources that who sets up may not create.
+	untried []string
 	// absence proves that no policy is in force.
 	absence mechanism.Proof
 	present bool

@@ -208,6 +208,13 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 	}
 	for i := range plans {
 		if p := &plans[i]; p.foreign && p.spec.Kubeconfig+"\x00"+p.spec.Context == key {
+			if p.kind == mechanism.Own {
+				n.Mechanisms = append(n.Mechanisms, string(mechanism.VAP))
+				if files, err := p.bundled(); err == nil { // otherwise Validate has reported it
+					manifests = append(manifests, files)
+				}
+				continue
+			}
 			n.Mechanisms = append(n.Mechanisms, string(p.kind))
 			if p.kind == mechanism.Manifests {
 				if files, err := p.manifests(anyScope); err == nil { // otherwise checkManifests has reported it

@@ -160,5 +160,6 @@ func (t *target) Can() area.Can {
 	return area.Can{
 		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
 		Trespass: t.Trespasses, Conditions: t.Conditions, Witnessed: t.Witnessed, Observe: t.Observe,
+		Rulings: t.Rulings,
 	}
 }

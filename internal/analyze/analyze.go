@@ -263,6 +263,7 @@ func (a *analysis) treatments() {
 			NotInForce: failed[t.ID],
 		})
 	}
+	a.rulings()
 	for _, p := range a.rec.Prepared {
 		if p.Error != "" {
 			a.warn(p.Treatment, "its preparation failed: %s", p.Error)

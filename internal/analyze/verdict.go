@@ -18,12 +18,14 @@ const (
 	ExitInconclusive = 11
 	ExitInvalid      = 12
 	ExitNotInForce   = 13
+	ExitPermits      = 14
 	ExitInterrupted  = 130
 )
 
 // ExitCode is the code with which a command that made this report ends. A run that was cut short is told first, since
 // its other findings are of a part only; then what makes it invalid, since that is often why it ended in an error. A
-// control that is not in force is no fault of the host, and has a code of its own.
+// control that is not in force is no fault of the host, and has a code of its own; so has a treatment that permits what
+// the baseline refuses, before any budget.
 func ExitCode(r *report.Report) int {
 	switch {
 	case r.Status == report.Interrupted, r.Status == report.Killed:
@@ -34,6 +36,8 @@ func ExitCode(r *report.Report) int {
 		return ExitInvalid
 	case r.Status == report.Errored:
 		return ExitError
+	case slices.ContainsFunc(r.Treatments, permitsMore):
+		return ExitPermits
 	}
 	switch r.Verdict {
 	case report.Fail:
@@ -51,6 +55,9 @@ func isNotInForce(t report.Treatment) bool { return t.NotInForce != "" }
 func verdict(r *report.Report, f flaws) (report.Verdict, string) {
 	if len(f.invalid) > 0 {
 		return report.Invalid, strings.Join(f.invalid, "; ")
+	}
+	if text := morePermitted(r); text != "" {
+		return report.Fail, text
 	}
 	var all []budget.Verdict
 	counts := map[report.Verdict]int{}

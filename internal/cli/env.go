@@ -35,6 +35,7 @@ const (
 	ExitUsage       = 2
 	ExitInvalid     = analyze.ExitInvalid
 	ExitNotInForce  = analyze.ExitNotInForce
+	ExitPermits     = analyze.ExitPermits
 	ExitInterrupted = analyze.ExitInterrupted
 )
 

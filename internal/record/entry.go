@@ -208,6 +208,9 @@ type Prepare struct {
 	Treatment string  `json:"treatment"`
 	Seconds   float64 `json:"seconds"`
 	Error     string  `json:"error,omitempty"`
+	// Permitted and Refused are the requests about which the treatment's control was asked, and what it decided.
+	Permitted []string `json:"permitted,omitempty"`
+	Refused   []string `json:"refused,omitempty"`
 }
 
 // Verify says whether a treatment was verified to be in force.

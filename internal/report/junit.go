@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,14 +102,27 @@ func (r *Report) suite() junitSuite {
 		}
 		cases = append(cases, c)
 	}
-	bad := false
+	bad := len(r.rulingCases(class)) > 0
 	for _, c := range cases {
 		bad = bad || c.Error != nil || c.Failure != nil
 	}
 	run := junitCase{Class: class, Name: "the run can be judged", Time: s.Time, Error: r.unjudged(bad)}
-	s.Cases = append([]junitCase{run}, cases...)
+	s.Cases = slices.Concat([]junitCase{run}, r.rulingCases(class), cases)
 	s.count()
 	return s
+}
+
+// rulingCases are the treatments that permit what the baseline refuses.
+func (r *Report) rulingCases(class string) (out []junitCase) {
+	for i := range r.Treatments {
+		if t := &r.Treatments[i]; len(t.Permits) > 0 {
+			out = append(out, junitCase{
+				Class: class, Name: sanitize(t.ID + " permits no more than the baseline"), Time: junitTime(0),
+				Failure: &junitResult{Message: sanitize(t.permitsMore()), Type: "permits-more"},
+			})
+		}
+	}
+	return out
 }
 
 func (s *junitSuite) count() {

@@ -134,8 +134,12 @@ type Treatment struct {
 	Levels   map[string]string `json:"levels,omitempty"`
 	Verified bool              `json:"verified"` // proved in force
 	// NotInForce says why the check of a control failed; empty: it did not fail, or there was none.
-	NotInForce string   `json:"not_in_force,omitempty"`
-	Metrics    []Metric `json:"metrics,omitempty"`
+	NotInForce string `json:"not_in_force,omitempty"`
+	// Permits are the requests that the baseline's control refuses and this one permits, and Refuses those that it refuses
+	// and the baseline's permits, of all that both were asked about.
+	Permits []string `json:"permits,omitempty"`
+	Refuses []string `json:"refuses,omitempty"`
+	Metrics []Metric `json:"metrics,omitempty"`
 }
 
 // Metric is an estimate over blocks, or over the windows of a soak.

@@ -37,7 +37,8 @@ type finding struct {
 
 // findings are all findings, in the order of their rules. New kinds of findings are added here, and to sarifRules.
 func (r *Report) findings() []finding {
-	specific := slices.Concat(r.controlFindings(), r.breachFindings(), r.answerFindings(), r.budgetFindings())
+	specific := slices.Concat(r.controlFindings(), r.rulingFindings(), r.breachFindings(), r.answerFindings(),
+		r.budgetFindings())
 	return append(r.runFindings(len(specific) > 0), specific...)
 }
 
@@ -68,6 +69,22 @@ func (r *Report) controlFindings() []finding {
 		}
 	}
 	return out
+}
+
+// rulingFindings are the treatments whose controls permit what the baseline's refuses.
+func (r *Report) rulingFindings() []finding {
+	var out []finding
+	for i := range r.Treatments {
+		if t := &r.Treatments[i]; len(t.Permits) > 0 {
+			out = append(out, finding{rule: "permits-more", subject: []string{t.ID}, message: t.permitsMore()})
+		}
+	}
+	return out
+}
+
+// permitsMore says what a treatment permits and its baseline refuses.
+func (t *Treatment) permitsMore() string {
+	return t.ID + " permits what the baseline refuses: " + strings.Join(t.Permits, ", ")
 }
 
 // breachFindings are the trespasses that were permitted, by operation, and the answers that were mixed up.
@@ -143,6 +160,9 @@ var sarifRules = []sarifRule{
 	newRule("control-not-in-force", sarifError, "A control was not in force",
 		"tare checks each control before it measures: what it must refuse was allowed, or its check failed.",
 		"Find out why the control did not act: where production has the same setup, it is not protected either."),
+	newRule("permits-more", sarifError, "The change permits what was refused before",
+		"The same requests were put to the controls of the baseline and of the treatment, before anything was timed.",
+		"See whether the change means to permit them. If it does, take it over as the baseline."),
 	newRule("trespass-permitted", sarifError, "The control permitted what it must refuse",
 		"Among its other calls, tare made some that the control must refuse. It granted at least one of them.",
 		"The report says at which rate or under which condition, and has the first of them with request and answer."),

@@ -18,6 +18,7 @@ func verdictSection(r *Report) section {
 	if text := r.Status.unfinished(); text != "" {
 		blocks = append(blocks, block{Notice: &remark{"status", text, unsure}})
 	}
+	blocks = slices.Concat(blocks, rulingBlocks(r))
 	blocks = append(blocks, block{Lead: leadOf(r)})
 	for _, x := range r.diffRemarks() {
 		if x.Class == "" {
@@ -36,6 +37,22 @@ func verdictSection(r *Report) section {
 	}
 	blocks = slices.Concat(blocks, only(onPage, comparedFacts(r)...), auditBlocks(r))
 	return section{Question: "What is the verdict?", Short: "Verdict", Blocks: blocks}
+}
+
+// rulingBlocks say what treatments permit that the baseline refuses, and the other way round.
+func rulingBlocks(r *Report) (out []block) {
+	for i := range r.Treatments {
+		t := &r.Treatments[i]
+		if len(t.Permits) > 0 {
+			out = append(out, block{Notice: &remark{"permits", t.permitsMore(), bad}})
+		}
+		if len(t.Refuses) > 0 {
+			out = append(out, block{Notice: &remark{
+				"refuses", t.ID + " refuses what the baseline permits: " + strings.Join(t.Refuses, ", "), unsure,
+			}})
+		}
+	}
+	return out
 }
 
 // warningBlocks returns the warnings that the page shows below the verdict; “Trust” has those beyond.

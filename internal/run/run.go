@@ -319,6 +319,14 @@ func (x *Stage) prepare(ctx context.Context, t design.Treatment) error {
 	if err != nil {
 		p.Error = err.Error()
 		err = &NotPrepared{t.ID, err}
+	} else if rulings := x.Target.Can().Rulings; rulings != nil {
+		for _, r := range rulings(t) {
+			if r.Refused {
+				p.Refused = append(p.Refused, r.Request)
+			} else {
+				p.Permitted = append(p.Permitted, r.Request)
+			}
+		}
 	}
 	return errors.Join(err, x.Writer.Prepare(p))
 }

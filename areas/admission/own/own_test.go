@@ -302,7 +302,7 @@ func TestCatalogueIsAboutWhatPoliciesSee(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := f.Catalogue(pod, scope.Namespace)
+	all, err := Catalogue(f.Policies, pod, scope.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func FuzzRead(f *testing.F) {
 					t.Errorf("not confined: %v", o.Object)
 				}
 			}
-			if _, err := in.Catalogue(mechanism.Pod{Model: true}.JSON(), scope.Namespace); err != nil {
+			if _, err := Catalogue(in.Policies, mechanism.Pod{Model: true}.JSON(), scope.Namespace); err != nil {
 				t.Error(err)
 			}
 		}

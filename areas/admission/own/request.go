@@ -57,11 +57,10 @@ func selects(r admission.NamedRuleWithOperations, apiGroup, version, resource, o
 }
 
 // Catalogue returns requests that policies as people write them deny: each differs from pod, which they should admit,
-// or from a harmless object of another kind, in one thing. It holds those of the kinds that a policy that is in force
-// sees.
-func (f *InForce) Catalogue(pod []byte, namespace string) (out []Request, err error) {
+// or from a harmless object of another kind, in one thing. It holds those of the kinds that one of the policies sees.
+func Catalogue(policies []*Policy, pod []byte, namespace string) (out []Request, err error) {
 	for _, c := range candidates() {
-		seen := slices.ContainsFunc(f.Policies, func(p *Policy) bool {
+		seen := slices.ContainsFunc(policies, func(p *Policy) bool {
 			return p.Sees(c.group, c.version, c.resource, string(admission.Create))
 		})
 		if !seen {

@@ -1,0 +1,55 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tare/internal/record"
+	"tare/internal/report"
+	"tare/internal/unit"
+)
+
+// rulings compares what the treatments' controls decided about the same requests with what the baseline's did.
+func (a *analysis) rulings() {
+	last := map[string]record.Prepare{} // a run that was resumed has prepared more than once
+	for _, p := range a.rec.Prepared {
+		if p.Error == "" {
+			last[p.Treatment] = p
+		}
+	}
+	base := slices.IndexFunc(a.rep.Treatments, func(t report.Treatment) bool { return t.Baseline })
+	if base < 0 {
+		return
+	}
+	of := last[a.rep.Treatments[base].ID]
+	for i := range a.rep.Treatments {
+		if t := &a.rep.Treatments[i]; i != base && t.Control == "" {
+			t.Permits, t.Refuses = inBoth(of.Refused, last[t.ID].Permitted), inBoth(of.Permitted, last[t.ID].Refused)
+		}
+	}
+}
+
+// inBoth returns what stands in both lists.
+func inBoth(a, b []string) (out []string) {
+	for _, x := range a {
+		if slices.Contains(b, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func permitsMore(t report.Treatment) bool { return len(t.Permits) > 0 }
+
+// morePermitted says what treatments permit that the baseline refuses; empty: nothing.
+func morePermitted(r *report.Report) string {
+	var out []string
+	for _, t := range r.Treatments {
+		if n := len(t.Permits); n > 0 {
+			out = append(out, fmt.Sprintf("%s permits %s that the baseline refuses: %s", t.ID, unit.Count(n, "request"),
+				strings.Join(t.Permits, ", ")))
+		}
+	}
+	return strings.Join(out, "; ")
+}
