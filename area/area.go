@@ -166,6 +166,9 @@ type Parts struct {
 	// CompareCommands composes the experiment that compares command lines with the first of them, for
 	// `tare compare -- COMMAND COMMAND…`. The first area that has it answers.
 	CompareCommands func(commands []string) (Composed, error)
+	// ComparePolicies composes the experiment that compares the policies of files or folders with the first of them, or
+	// one with no policy, for `tare compare --policies`; false: they hold none of the area's.
+	ComparePolicies func(bundles []string) (Composed, bool, error)
 	// DoctorModes are the area's modes of `tare doctor`.
 	DoctorModes func() []Mode
 	// Builds are what the area builds and keeps on this host, for `tare cache`.

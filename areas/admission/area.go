@@ -46,7 +46,9 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if err != nil {
 		return nil, fmt.Errorf("open admission: %w", err)
 	}
-	return &target{spec: spec, env: env, operations: chosen, controls: map[string]*control{}}, nil
+	return &target{
+		spec: spec, env: env, operations: chosen, controls: map[string]*control{}, found: map[string]finding{},
+	}, nil
 }
 
 // serve runs a server: "webhook" is the reference webhook, and "nodes" are the simulated nodes.
@@ -94,7 +96,7 @@ func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Trim: a.Trim, Servers: servers(), Presets: kit.Named(a.Presets()), Commands: commands,
 		DoctorModes: func() []area.Mode { return []area.Mode{rbacMode()} }, Builds: builds, Checks: checks, Files: embedded,
-		Program: bundles,
+		Program: bundles, ComparePolicies: comparePolicies,
 	}
 }
 

@@ -26,8 +26,9 @@ type arm struct {
 	plan
 	env        area.Env
 	journal    area.Journal
-	index      int   // makes names unique within the run
-	declared   *Spec // without levels
+	index      int                // makes names unique within the run
+	declared   *Spec              // without levels
+	found      map[string]finding // what bundles of the run have shown, by their paths
 	operations []operation
 	ready      bool // Prepare has succeeded
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.admits(ctx); err != nil {
 		return err
 	}
-	if err := p.findProofs(ctx); err != nil {
+	if err := p.findOrTakeProofs(ctx); err != nil {
 		return err
 	}
 	x.absence = absence(p.kind, x.proof, p.scope())
@@ -94,30 +95,35 @@ func (p *arm) awaitCanary(ctx context.Context) (err error) {
 // objections returns the policies of the run that object to a request, as the API server counts them; where its counts
 // cannot be read, the one that it names.
 func (p *arm) objections(ctx context.Context, probe mechanism.Probe) ([]string, error) {
-	var before map[string]uint64
-	var err error
-	if p.metricsDenied == "" {
-		if before, err = p.checks(ctx); err != nil {
-			return nil, err
-		}
+	var a answer
+	out, err := p.objecting(ctx, func(ctx context.Context) (err error) {
+		a, err = p.ask(ctx, probe)
+		return err
+	})
+	if err == nil && p.metricsDenied != "" {
+		return denier(a), nil
 	}
-	a, err := p.ask(ctx, probe)
+	return out, err
+}
+
+// objecting returns the policies of the run that object meanwhile, as the API server counts them: none where its counts
+// cannot be read.
+func (p *arm) objecting(ctx context.Context, do func(context.Context) error) (out []string, err error) {
+	if p.metricsDenied != "" {
+		return nil, do(ctx)
+	}
+	before, err := p.checks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if p.metricsDenied != "" {
-		return denier(a), nil
+	if err := do(ctx); err != nil {
+		return nil, err
 	}
 	after, err := p.checks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for name := range difference(before, after, p.namespace+".") {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out, nil
+	return slices.Sorted(maps.Keys(difference(before, after, p.namespace+"."))), nil
 }
 
 // denier returns the policy that an answer names as the one that denied the request.
@@ -156,52 +162,112 @@ func (p *arm) admits(ctx context.Context) error {
 	return fmt.Errorf("the policies do not admit the pod of %s, which is measured: %s", p.spec.Measured, said)
 }
 
-// mostCounted bounds the requests that are counted one by one, for policies that no answer names.
-const mostCounted = 400
-
-// findProofs asks for everything of the catalogue once, as dry runs, and keeps for each policy a request to which it
-// objects.
-func (p *arm) findProofs(ctx context.Context) error {
+// findOrTakeProofs finds the proofs, or takes those of a treatment with the same policies, such as the A/A arm's, and
+// tries them.
+func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	x := &p.policies
-	catalogue, err := own.Catalogue(p.everyPolicy(), x.proof.Good.Pod, p.namespace)
+	requests, err := own.Catalogue(p.everyPolicy(), x.proof.Good.Pod, p.namespace)
 	if err != nil {
 		return err
 	}
-	f := finding{requests: catalogue, proof: map[string]int{}}
-	var before map[string]uint64
-	if p.metricsDenied == "" {
-		if before, err = p.checks(ctx); err != nil {
+	f, known := p.found[p.spec.Bundle]
+	f.requests = requests // those of another treatment are about its namespace
+	if known {
+		p.keepProofs(f)
+		return p.prove(ctx, x.proof)
+	}
+	if err := p.findProofs(ctx, &f); err != nil {
+		return err
+	}
+	p.found[p.spec.Bundle] = f
+	p.keepProofs(f)
+	return nil
+}
+
+// counted is how many requests lie between two readings of the API server's counts: a reading costs as much as ten
+// requests.
+const counted = 16
+
+// findProofs asks for everything of the catalogue once, as dry runs, and keeps for each policy a request to which it
+// objects.
+func (p *arm) findProofs(ctx context.Context, f *finding) error {
+	f.proof = map[string]int{}
+	within := map[string]int{} // for each policy that objects, where the first group begins in which it does
+	for i := 0; i < len(f.requests); i += counted {
+		objected, err := p.objecting(ctx, func(ctx context.Context) error {
+			return p.askEach(ctx, f, i, min(i+counted, len(f.requests)))
+		})
+		if err != nil {
 			return err
 		}
+		for _, name := range p.named(objected) {
+			if _, ok := within[name]; !ok {
+				within[name] = i
+			}
+		}
 	}
-	for i, r := range catalogue {
+	return p.countEach(ctx, f, within)
+}
+
+// named are the user's names of policies.
+func (p *arm) named(policies []string) []string {
+	out := make([]string, len(policies))
+	for i, name := range policies {
+		out[i] = own.NameOf(p.scope(), name)
+	}
+	return out
+}
+
+// askEach asks for some requests of the catalogue, and keeps the policies that answers name.
+func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
+	for i := from; i < to; i++ {
+		r := f.requests[i]
 		a, err := p.ask(ctx, p.probe(r))
 		if err != nil {
 			return err
 		}
-		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(x.untried, r.Resource) {
-			x.untried = append(x.untried, r.Resource)
+		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(f.untried, r.Resource) {
+			f.untried = append(f.untried, r.Resource)
 		}
-		deniers := denier(a)
+		deniers := p.named(denier(a))
 		for _, name := range deniers {
 			if _, ok := f.proof[name]; !ok {
 				f.proof[name] = i
 			}
 		}
 		if len(deniers) > 0 || a.status == http.StatusCreated {
-			x.rulings = append(x.rulings, area.Ruling{Request: r.Name, Refused: len(deniers) > 0})
+			f.rulings = append(f.rulings, area.Ruling{Request: r.Name, Refused: len(deniers) > 0})
 		}
 	}
-	if p.metricsDenied == "" {
-		after, err := p.checks(ctx)
-		if err != nil {
-			return err
-		}
-		if err := p.countEach(ctx, &f, difference(before, after, p.namespace+".")); err != nil {
-			return err
+	return nil
+}
+
+// countEach finds the requests of the policies that object and that no answer has named, in the groups in which they
+// do.
+func (p *arm) countEach(ctx context.Context, f *finding, within map[string]int) error {
+	groups := map[int][]string{}
+	for name, from := range within {
+		if _, ok := f.proof[name]; !ok {
+			groups[from] = append(groups[from], name)
 		}
 	}
-	p.keepProofs(f)
+	for from, missing := range groups {
+		for i := from; i < min(from+counted, len(f.requests)) && len(missing) > 0; i++ {
+			found, err := p.objections(ctx, p.probe(f.requests[i]))
+			if err != nil {
+				return err
+			}
+			found = p.named(found)
+			missing = slices.DeleteFunc(missing, func(name string) bool {
+				if !slices.Contains(found, name) {
+					return false
+				}
+				f.proof[name] = i
+				f.silent = append(f.silent, name)
+				return true
+			})
+		}
+	}
 	return nil
 }
 
@@ -232,38 +298,16 @@ func (t *target) Rulings(tr design.Treatment) []area.Ruling {
 	return p.policies.rulings
 }
 
-// A finding is what a catalogue has shown: for each policy a request to which it objects.
+// A finding is what a catalogue has shown of the policies of a bundle, by the user's names of them.
 type finding struct {
 	requests []own.Request
-	proof    map[string]int // index in requests, by the policy's name in the run
+	proof    map[string]int // for each policy the index of a request to which it objects
 	silent   []string       // policies whose proof no answer names: they warn, or others deny before them
+	untried  []string       // resources that who sets up may not create
+	rulings  []area.Ruling
 }
 
-// countEach finds the requests of the policies that have objected to some, and that no answer has named.
-func (p *arm) countEach(ctx context.Context, f *finding, objected map[string]uint64) error {
-	missing := map[string]bool{}
-	for name := range objected {
-		if _, ok := f.proof[name]; !ok {
-			missing[name] = true
-		}
-	}
-	for i := 0; i < len(f.requests) && len(missing) > 0 && i < mostCounted; i++ {
-		found, err := p.objections(ctx, p.probe(f.requests[i]))
-		if err != nil {
-			return err
-		}
-		for _, name := range found {
-			if missing[name] {
-				f.proof[name] = i
-				f.silent = append(f.silent, name)
-				delete(missing, name)
-			}
-		}
-	}
-	return nil
-}
-
-// probe is a request of the catalogue.
+// probe is a request of the catalogue, in the arm's namespace.
 func (p *arm) probe(r own.Request) mechanism.Probe {
 	out := mechanism.Probe{Name: "tare-probe-" + strings.ToLower(r.Kind), Pod: r.Body}
 	if r.Kind != "Pod" {
@@ -272,18 +316,18 @@ func (p *arm) probe(r own.Request) mechanism.Probe {
 	return out
 }
 
-// keepProofs makes the proof that each block tries again.
+// keepProofs makes the proof of each policy that has one.
 func (p *arm) keepProofs(f finding) {
 	x := &p.policies
+	x.rulings, x.untried = f.rulings, f.untried
 	by := map[int][]string{}
 	for name, i := range f.proof {
 		by[i] = append(by[i], name)
 	}
-	all := make([]string, 0, len(x.own.Policies))
+	var all []string
 	for _, one := range x.own.Policies {
 		all = append(all, own.NameIn(p.scope(), one.Name))
 	}
-	proof := mechanism.Proof{Good: x.proof.Good}
 	x.shown = map[string]string{}
 	for i, r := range f.requests {
 		names := by[i]
@@ -291,58 +335,83 @@ func (p *arm) keepProofs(f finding) {
 			continue
 		}
 		slices.Sort(names)
+		part, probe := mechanism.Proof{}, p.probe(r)
 		for _, name := range names {
-			x.shown[own.NameOf(p.scope(), name)] = r.Name
+			x.shown[name] = r.Name
+			part.Object = append(part.Object, own.NameIn(p.scope(), name))
 		}
-		proof.Object = append(proof.Object, names...)
-		probe := p.probe(r)
-		denies := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(f.silent, name) })
-		if !denies {
-			x.silent = append(x.silent, probe)
-			continue
+		if denies := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(f.silent, name) }); denies {
+			probe.Want, probe.By, probe.Why = mechanism.Denied, all, names[0]+" denies a "+r.Name
+			part.Bad = []mechanism.Probe{probe}
+		} else {
+			part.Counted = []mechanism.Probe{probe}
 		}
-		probe.Want, probe.By = mechanism.Denied, all
-		probe.Why = own.NameOf(p.scope(), names[0]) + " denies a " + r.Name
-		proof.Bad = append(proof.Bad, probe)
+		x.parts = append(x.parts, part)
 	}
-	x.proof = proof
+	x.proof = joined(x.proof.Good, x.parts)
 }
 
-// proveObjections has every policy that has a proof object to it once more.
+// joined is the proof of all parts, with the measured pod.
+func joined(good mechanism.Probe, parts []mechanism.Proof) mechanism.Proof {
+	out := mechanism.Proof{Good: good}
+	for _, part := range parts {
+		out.Bad = append(out.Bad, part.Bad...)
+		out.Counted = append(out.Counted, part.Counted...)
+		out.Object = append(out.Object, part.Object...)
+	}
+	return out
+}
+
+// atOnce is how many parts of the proof are tried before a block: with sixty policies one of their requests takes
+// 30 ms.
+const atOnce = 8
+
+// nextProof is the proof that is tried before a block: of the user's own policies that stay in force, some in turn.
+func (p *arm) nextProof() mechanism.Proof {
+	x := &p.policies
+	if len(x.parts) <= atOnce || p.visiting() {
+		return x.proof
+	}
+	var parts []mechanism.Proof
+	for range atOnce {
+		parts = append(parts, x.parts[x.next%len(x.parts)])
+		x.next++
+	}
+	return joined(x.proof.Good, parts)
+}
+
+// proveObjections has the policies of a proof object to it once more.
 func (p *arm) proveObjections(ctx context.Context, proof mechanism.Proof, try func(context.Context) error) error {
 	if len(proof.Object) == 0 || p.metricsDenied != "" {
 		return try(ctx)
 	}
-	before, err := p.checks(ctx)
-	if err != nil {
-		return err
-	}
-	if err := try(ctx); err != nil {
-		return err
-	}
-	for _, probe := range p.policies.silent {
-		if _, err := p.ask(ctx, probe); err != nil {
+	objected, err := p.objecting(ctx, func(ctx context.Context) error {
+		if err := try(ctx); err != nil {
 			return err
 		}
-	}
-	after, err := p.checks(ctx)
+		for _, probe := range proof.Counted {
+			if _, err := p.ask(ctx, probe); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	grown := difference(before, after, p.namespace+".")
 	var lost []string
 	for _, name := range proof.Object {
-		if grown[name] == 0 {
+		if !slices.Contains(objected, name) {
 			lost = append(lost, own.NameOf(p.scope(), name))
 		}
 	}
-	if len(lost) > 0 {
-		objects := "objects to what it"
-		if len(lost) > 1 {
-			objects = "object to what they"
-		}
-		return fmt.Errorf("%s no longer %s objected to: %s", unit.Count(len(lost), "policy"), objects,
-			strings.Join(lost, ", "))
+	if len(lost) == 0 {
+		return nil
 	}
-	return nil
+	objects := "objects to what it"
+	if len(lost) > 1 {
+		objects = "object to what they"
+	}
+	return fmt.Errorf("%s no longer %s objected to: %s", unit.Count(len(lost), "policy"), objects,
+		strings.Join(lost, ", "))
 }

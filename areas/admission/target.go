@@ -20,6 +20,7 @@ type target struct {
 	arms       kit.Arms[*arm]
 
 	mu       sync.Mutex
+	found    map[string]finding  // what bundles have shown, by their paths
 	controls map[string]*control // embedded control planes that are shared, by plan.key
 	closing  []*control          // all embedded control planes
 }
@@ -37,7 +38,10 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		return err
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {
-		return &arm{plan: plan, env: t.env, journal: j, index: index, declared: t.spec, operations: t.operations}
+		return &arm{
+			plan: plan, env: t.env, journal: j, index: index, declared: t.spec, found: t.found,
+			operations: t.operations,
+		}
 	})
 	if err != nil {
 		return err

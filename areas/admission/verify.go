@@ -30,7 +30,7 @@ func (p *arm) verify(ctx context.Context) error {
 			return err
 		}
 	}
-	err := p.prove(ctx, p.policies.proof)
+	err := p.prove(ctx, p.nextProof())
 	if err == nil {
 		err = p.rehearse(ctx)
 	}

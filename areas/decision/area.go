@@ -87,7 +87,7 @@ func (Area) Undo(ctx context.Context, changes []area.Change, env area.Env) error
 func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Trim: a.Trim, Servers: servers(), Adapters: listed(), Presets: kit.Named(a.Presets()), Clues: clues(), Builds: builds,
-		Checks: checks, Program: bundles, Files: embeddedFiles,
+		Checks: checks, Program: bundles, ComparePolicies: comparePolicies, Files: embeddedFiles,
 	}
 }
 

@@ -1,13 +1,11 @@
 package analyze
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/unit"
 )
 
 // rulings compares what the treatments' controls decided about the same requests with what the baseline's did.
@@ -45,10 +43,9 @@ func permitsMore(t report.Treatment) bool { return len(t.Permits) > 0 }
 // morePermitted says what treatments permit that the baseline refuses; empty: nothing.
 func morePermitted(r *report.Report) string {
 	var out []string
-	for _, t := range r.Treatments {
-		if n := len(t.Permits); n > 0 {
-			out = append(out, fmt.Sprintf("%s permits %s that the baseline refuses: %s", t.ID, unit.Count(n, "request"),
-				strings.Join(t.Permits, ", ")))
+	for i := range r.Treatments {
+		if text := r.Treatments[i].PermitsMore(); text != "" {
+			out = append(out, text)
 		}
 	}
 	return strings.Join(out, "; ")

@@ -17,7 +17,8 @@ func (a *app) checkCommand() *cobra.Command {
 		Long: "Judges RUN's budgets, or those given with --budget, from the record alone, and prints one line for\n" +
 			"each. RUN is a folder or a name below results/. With -o it writes the whole report instead.\n\n" +
 			"Exit codes: 0 all budgets hold, or there are none; 10 a budget is broken; 11 a budget is undecided;\n" +
-			"12 the run is invalid; 13 a control was not in force; 130 it was interrupted.",
+			"12 the run is invalid; 13 a control was not in force; 14 a treatment permits what the baseline\n" +
+			"refuses; 130 it was interrupted.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			outs, err := parseOutputs(outputs)
 			if err != nil {

@@ -22,19 +22,30 @@ func (a *app) compareCommand() *cobra.Command {
 	var f oneLineFlags
 	var server serverFlags
 	var treatment string
+	var policies bool
 	c := &cobra.Command{
-		Use: "compare {-- COMMAND COMMAND… | URL URL…}", Short: "Compare commands, or servers, with the first of them",
+		Use:   "compare {-- COMMAND COMMAND… | URL URL… | --policies BUNDLE…}",
+		Short: "Compare commands, servers or policies with the first of them",
 		Long: "Measures what each further command costs relative to the first, from its start to its end, or how\n" +
-			"quickly each further server answers the same calls. The command writes the experiment file that it\n" +
+			"quickly each further server answers the same calls; or what each further folder or file of policies\n" +
+			"costs, and whether it permits what the first one refuses. The command writes the experiment file that it\n" +
 			"stands for, prints its plan and runs it: in interleaved blocks, with the first one measured twice.\n\n" +
 			"Each COMMAND is one argument: tare compare -- 'gzip -k -f a' 'zstd -k -f a'. If one of them has shell\n" +
 			"syntax, all are run by sh -c. A command that ends with a status other than 0 ends the run.\n\n" +
 			"Servers must speak the same protocol, and need --max-rate if they are not on this machine.\n" +
 			requestHelp +
+			"--policies compares folders or files of ValidatingAdmissionPolicies, as they are; one alone is compared\n" +
+			"with no policy.\n\n" +
 			"--for says how long it may take at most: no block begins that would end later. What is not decided by\n" +
 			"then stays undecided.\n\n" +
 			"Exit codes: as of 'tare run'. 'tare diff' compares records.",
 		RunE: func(c *cobra.Command, args []string) error {
+			if policies && len(args) > 0 && c.ArgsLenAtDash() < 0 {
+				if err := f.checkWithin(); err != nil {
+					return err
+				}
+				return a.comparePolicies(c.Context(), args, &f)
+			}
 			if len(args) < 2 {
 				return usage("tare compare expects at least two commands after --, or two URLs, got %s; see 'tare compare --help'",
 					argumentCount(len(args)))
@@ -60,6 +71,7 @@ func (a *app) compareCommand() *cobra.Command {
 	f.marginFlag(c)
 	server.add(c)
 	c.Flags().StringVar(&f.within, "for", "", "how long it may take at most, such as 10m (load.max_time; default 30m)")
+	c.Flags().BoolVar(&policies, "policies", false, "the arguments are folders or files of policies")
 	c.Flags().StringVar(&treatment, "treatment", "", "of records: see 'tare diff'")
 	_ = c.Flags().MarkHidden("treatment") // the flag exists
 	return c
@@ -77,6 +89,23 @@ func (a *app) compareCommands(ctx context.Context, commands []string, f *oneLine
 		}
 	}
 	return usage("this tare has no area that measures commands: it was built with %s", strings.Join(a.Areas.Names(), ", "))
+}
+
+// comparePolicies asks the areas that know such policies.
+func (a *app) comparePolicies(ctx context.Context, bundles []string, f *oneLineFlags) error {
+	for _, ar := range a.Areas {
+		compose := ar.Parts().ComparePolicies
+		if compose == nil {
+			continue
+		}
+		if x, ok, err := compose(bundles); err != nil {
+			return err
+		} else if ok {
+			return a.askComposed(ctx, x, f)
+		}
+	}
+	return usage("%s: no policies that this tare can compare: it was built with %s", strings.Join(bundles, ", "),
+		strings.Join(a.Areas.Names(), ", "))
 }
 
 // compareRecords does what the command of this name once did.

@@ -45,7 +45,8 @@ func (a *app) runCommand() *cobra.Command {
 			"--resume RUN continues a comparison that was interrupted or killed. --add-blocks N adds blocks to a\n" +
 			"finished comparison, up to the next look: to RUN, or to the latest run of FILE.\n\n" +
 			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 13 a\n" +
-			"control was not in force, 130 interrupted, with all changes undone.",
+			"control was not in force, 14 a treatment permits what the baseline refuses, 130 interrupted, with all\n" +
+			"changes undone.",
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := a.interruptible(c.Context())
 			defer stop()

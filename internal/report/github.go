@@ -128,6 +128,11 @@ func (r *Report) annotations() []annotation {
 	if u := r.Status.unfinished(); u != "" {
 		errs = append(errs, annotation{asError, name + ": not finished", u})
 	}
+	for i := range r.Treatments {
+		if t := &r.Treatments[i]; len(t.Permits) > 0 {
+			errs = append(errs, annotation{asError, name + ": it permits what was refused", t.PermitsMore()})
+		}
+	}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
 		a := annotation{title: name + ": " + b.title(), message: b.account() + r.answersOf(b)}

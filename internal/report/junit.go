@@ -118,7 +118,7 @@ func (r *Report) rulingCases(class string) (out []junitCase) {
 		if t := &r.Treatments[i]; len(t.Permits) > 0 {
 			out = append(out, junitCase{
 				Class: class, Name: sanitize(t.ID + " permits no more than the baseline"), Time: junitTime(0),
-				Failure: &junitResult{Message: sanitize(t.permitsMore()), Type: "permits-more"},
+				Failure: &junitResult{Message: sanitize(t.PermitsMore()), Type: "permits-more"},
 			})
 		}
 	}

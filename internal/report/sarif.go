@@ -76,15 +76,10 @@ func (r *Report) rulingFindings() []finding {
 	var out []finding
 	for i := range r.Treatments {
 		if t := &r.Treatments[i]; len(t.Permits) > 0 {
-			out = append(out, finding{rule: "permits-more", subject: []string{t.ID}, message: t.permitsMore()})
+			out = append(out, finding{rule: "permits-more", subject: []string{t.ID}, message: t.PermitsMore()})
 		}
 	}
 	return out
-}
-
-// permitsMore says what a treatment permits and its baseline refuses.
-func (t *Treatment) permitsMore() string {
-	return t.ID + " permits what the baseline refuses: " + strings.Join(t.Permits, ", ")
 }
 
 // breachFindings are the trespasses that were permitted, by operation, and the answers that were mixed up.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,15 +45,28 @@ func rulingBlocks(r *Report) (out []block) {
 	for i := range r.Treatments {
 		t := &r.Treatments[i]
 		if len(t.Permits) > 0 {
-			out = append(out, block{Notice: &remark{"permits", t.permitsMore(), bad}})
+			out = append(out, block{Notice: &remark{"permits", t.PermitsMore(), bad}})
 		}
 		if len(t.Refuses) > 0 {
-			out = append(out, block{Notice: &remark{
-				"refuses", t.ID + " refuses what the baseline permits: " + strings.Join(t.Refuses, ", "), unsure,
-			}})
+			out = append(out, block{Notice: &remark{"refuses", t.otherwise(t.Refuses, "refused", "permits"), unsure}})
 		}
 	}
 	return out
+}
+
+// PermitsMore says what a treatment permits and its baseline refuses; empty: nothing.
+func (t *Treatment) PermitsMore() string {
+	if len(t.Permits) == 0 {
+		return ""
+	}
+	return t.otherwise(t.Permits, "permitted", "refuses")
+}
+
+// otherwise says which requests are decided otherwise than by the baseline's control.
+func (t *Treatment) otherwise(requests []string, here, there string) string {
+	n := len(requests)
+	return fmt.Sprintf("under %s, %s %s %s that the baseline %s: %s", t.ID, counted(uint64(n), "request"),
+		plural(n, "is", "are"), here, there, strings.Join(requests, ", "))
 }
 
 // warningBlocks returns the warnings that the page shows below the verdict; “Trust” has those beyond.

@@ -38,8 +38,11 @@ type Proof struct {
 	Good Probe // the measured pod: it must be admitted, with the mechanism's mutations
 	// Count, if not nil, counts evaluations.
 	Count *Count
-	// Object names the policies each of which must object to one of Bad at least, by the API server's counts.
+	// Object names the policies each of which must object to one of Bad or of Counted at least, by the API server's
+	// counts.
 	Object []string
+	// Counted are asked for these counts alone: whoever denies them.
+	Counted []Probe
 }
 
 // Count says by how much one dry run of Probe, with no other requests, must increase the counters of evaluations.

@@ -8,6 +8,19 @@ type podChange struct {
 	do   func(pod tree)
 }
 
+// usual are the changes that are tried on all kinds of workloads. The others are tried on pods and Deployments, and on
+// a kind that a policy sees which sees neither of these.
+func (c podChange) usual() bool {
+	return slices.Contains([]string{
+		plainPod, "privileged", "that may escalate its privileges", "without a security context", "as root",
+		"with a writable root file system", "with SYS_ADMIN", "in the host's network", "with a folder of the host",
+		"of the tag latest", "of an unknown registry", "without resources", "without probes", "without labels",
+	}, c.what)
+}
+
+// plainPod is the pod without a change.
+const plainPod = "as the measured one"
+
 // podChanges are what policies for pods are commonly about: the Pod Security Standards, resources, images, probes,
 // labels, and what reaches the node or its neighbours.
 func podChanges() []podChange {
@@ -43,7 +56,7 @@ func podChanges() []podChange {
 	}
 	const meta = "metadata"
 	return []podChange{
-		{"as the measured one", func(tree) {}},
+		{plainPod, func(tree) {}},
 		{"privileged", func(p tree) {
 			security(true, "privileged")(p)
 			security(true, "allowPrivilegeEscalation")(p)

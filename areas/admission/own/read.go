@@ -30,6 +30,9 @@ const (
 	bindingKind = "ValidatingAdmissionPolicyBinding"
 )
 
+// ErrNone says that a bundle holds no policy.
+var ErrNone = errors.New("holds no " + policyKind + " in a *.yaml, *.yml or *.json file")
+
 // A Set is what a bundle holds.
 type Set struct {
 	Policies []Policy  // in the order of their names
@@ -209,7 +212,7 @@ func (p *Policy) paramKind() (schema.GroupVersionKind, bool) {
 // check refuses a set in which something is missing or there twice.
 func (s *Set) check(from string) error {
 	if len(s.Policies) == 0 {
-		return fmt.Errorf("%s holds no %s in a *.yaml, *.yml or *.json file", from, policyKind)
+		return fmt.Errorf("%s %w", from, ErrNone)
 	}
 	for i := range s.Policies[1:] {
 		if a, b := &s.Policies[i], &s.Policies[i+1]; a.Name == b.Name {

@@ -60,14 +60,12 @@ func selects(r admission.NamedRuleWithOperations, apiGroup, version, resource, o
 // or from a harmless object of another kind, in one thing. It holds those of the kinds that one of the policies sees.
 func Catalogue(policies []*Policy, pod []byte, namespace string) (out []Request, err error) {
 	for _, c := range candidates() {
-		seen := slices.ContainsFunc(policies, func(p *Policy) bool {
-			return p.Sees(c.group, c.version, c.resource, string(admission.Create))
-		})
+		seen, alone := c.seenBy(policies)
 		if !seen {
 			continue
 		}
 		r := Request{Group: c.group, Version: c.version, Resource: c.resource, Kind: c.kind}
-		objects, err := c.make(pod, namespace)
+		objects, err := c.make(pod, namespace, alone)
 		if err != nil {
 			return nil, fmt.Errorf("make a request that a policy may deny: %w", err)
 		}
@@ -89,6 +87,19 @@ func Catalogue(policies []*Policy, pod []byte, namespace string) (out []Request,
 	return out, nil
 }
 
+// seenBy reports whether one of the policies sees the creation of such objects, and whether one does that sees neither
+// that of pods nor that of Deployments.
+func (c candidate) seenBy(policies []*Policy) (seen, alone bool) {
+	const create = string(admission.Create)
+	for _, p := range policies {
+		if p.Sees(c.group, c.version, c.resource, create) {
+			seen = true
+			alone = alone || !p.Sees("", "v1", "pods", create) && !p.Sees("apps", "v1", "deployments", create)
+		}
+	}
+	return seen, alone
+}
+
 // A candidate makes objects of one kind.
 type candidate struct {
 	group, version, resource, kind string
@@ -106,7 +117,9 @@ type oddity struct {
 	object tree
 }
 
-func (c candidate) make(pod []byte, namespace string) (out []oddity, err error) {
+// make makes the objects: of workloads other than pods and Deployments, unless all is asked for, the usual ones.
+func (c candidate) make(pod []byte, namespace string, all bool) (out []oddity, err error) {
+	all = all || c.kind == "Pod" || c.kind == "Deployment"
 	name := "tare-probe-" + strings.ToLower(c.kind)
 	finish := func(what string, o tree) {
 		o["apiVersion"], o["kind"] = strings.TrimPrefix(c.group+"/"+c.version, "/"), c.kind
@@ -121,6 +134,9 @@ func (c candidate) make(pod []byte, namespace string) (out []oddity, err error) 
 		return out, nil
 	}
 	for _, change := range podChanges() {
+		if !all && !change.usual() {
+			continue
+		}
 		var p tree
 		if err := json.Unmarshal(pod, &p); err != nil {
 			return nil, err

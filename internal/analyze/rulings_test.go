@@ -1,0 +1,55 @@
+package analyze
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/internal/design"
+	"tare/internal/record"
+	"tare/internal/report"
+)
+
+// TestRulingsAreComparedWithTheBaselines: only what both were asked about counts, of the last preparation of each.
+func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
+	a := &analysis{rec: &record.Record{}, rep: &report.Report{
+		Status: report.Complete, Verdict: report.None,
+		Treatments: []report.Treatment{
+			{ID: "main", Baseline: true}, {ID: "pr"}, {ID: "same"}, {ID: "unasked"}, {ID: "aa", Control: design.AA},
+		},
+	}}
+	asked := func(treatment string, refused, permitted []string, err string) {
+		a.rec.Prepared = append(a.rec.Prepared, record.Prepare{
+			Treatment: treatment, Refused: refused, Permitted: permitted, Error: err,
+		})
+	}
+	asked("main", []string{"a", "b", "c"}, []string{"d", "e"}, "")
+	asked("pr", nil, []string{"a", "b", "c", "d"}, "it was interrupted")
+	asked("pr", []string{"c", "d"}, []string{"a", "e", "only here"}, "")
+	asked("same", []string{"a", "b", "c"}, []string{"d", "e"}, "")
+	asked("aa", nil, []string{"a"}, "")
+	a.rulings()
+	for i, want := range []report.Treatment{
+		{ID: "main", Baseline: true},
+		{ID: "pr", Permits: []string{"a"}, Refuses: []string{"d"}},
+		{ID: "same"},
+		{ID: "unasked"},
+		{ID: "aa", Control: design.AA},
+	} {
+		if d := cmp.Diff(want, a.rep.Treatments[i]); d != "" {
+			t.Errorf("%s (-want +got):\n%s", want.ID, d)
+		}
+	}
+	a.rep.Budgets = []report.Budget{{Verdict: report.Pass}}
+	var why string
+	a.rep.Verdict, why = verdict(a.rep, flaws{})
+	if a.rep.Verdict != report.Fail || ExitCode(a.rep) != ExitPermits ||
+		!strings.Contains(why, "under pr, 1 request is permitted that the baseline refuses: a") {
+		t.Errorf("%s (%s), exit %d", a.rep.Verdict, why, ExitCode(a.rep))
+	}
+	a.rep.Status = report.Interrupted
+	if got := ExitCode(a.rep); got != ExitInterrupted {
+		t.Errorf("interrupted: exit %d", got)
+	}
+}

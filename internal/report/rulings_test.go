@@ -1,0 +1,51 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+// permitting is a report of a change that permits more than the baseline, and keeps its budget.
+func permitting() *Report {
+	r := base("x")
+	r.Verdict, r.Reason = Fail, "under pr, 1 request is permitted that the baseline refuses: pod privileged"
+	r.Treatments = []Treatment{
+		{ID: "main", Baseline: true, Verified: true},
+		{ID: "pr", Verified: true, Permits: []string{"pod privileged"}, Refuses: []string{"pod with sysctls"}},
+	}
+	r.Budgets = []Budget{{
+		Text: "cpu <= +10%", Treatment: "pr", Verdict: Pass, Unit: "s", Estimate: new(0.01), Limit: new(0.02),
+	}}
+	return r
+}
+
+// TestWhatIsPermittedStandsFirst: what a change permits and the baseline refuses comes before figures and budgets, in
+// every form that judges.
+func TestWhatIsPermittedStandsFirst(t *testing.T) {
+	const (
+		permits = "nder pr, 1 request is permitted that the baseline refuses: pod privileged"
+		refuses = "nder pr, 1 request is refused that the baseline permits: pod with sysctls"
+	)
+	r := permitting()
+	for name, e := range map[string]Encoder{"text": Text, "markdown": Markdown, "html": HTML} {
+		text := strings.Join(strings.Fields(string(encode(t, e, r))), " ")
+		at, budget := strings.Index(text, permits), strings.Index(text, "cpu <= +10%")
+		if name == "html" {
+			budget = strings.Index(text, "cpu &lt;= +10%")
+		}
+		if at < 0 || !strings.Contains(text, refuses) || budget >= 0 && budget < at {
+			t.Errorf("%s: permits at %d, the budget at %d:\n%s", name, at, budget, text[:min(len(text), 2000)])
+		}
+	}
+	for name, x := range map[string]struct {
+		e    Encoder
+		want string
+	}{
+		"junit": {JUnit, `<failure message="u` + permits}, "sarif": {SARIF, `"ruleId": "permits-more"`},
+		"annotations": {Annotations, "::u" + permits}, "json": {JSON, `"permits": [`},
+	} {
+		if text := string(encode(t, x.e, r)); !strings.Contains(text, x.want) {
+			t.Errorf("%s lacks %q:\n%s", name, x.want, text)
+		}
+	}
+}
