@@ -21,9 +21,9 @@ const (
 )
 
 // startAll starts the components and waits until each is healthy. etcd and kube-apiserver start together: the server
-// waits for its store itself. The other two look for the server once and then sleep for a second, so they start as soon
-// as it answers at all. It then sleeps for a second itself before it creates its default roles
-// (kubernetes/pkg/registry/rbac/rest, "wait.Poll(1*time.Second").
+// waits for its store itself. The scheduler looks for the server once and then sleeps for a second, so it starts as soon
+// as that answers at all. The controller-manager ends if the server is not healthy within 10 s, which on a busy host the
+// creation of its default roles alone can take, so it starts when the server is ready.
 func (p *Plane) startAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Within, fmt.Errorf("not ready within %v", p.config.Within))
 	defer cancel()
@@ -35,7 +35,13 @@ func (p *Plane) startAll(ctx context.Context) error {
 		if err := p.await(ctx, APIServer, p.checkServing); err != nil {
 			return err
 		}
-		if err := p.spawn(ctx, Scheduler, ControllerManager); err != nil {
+		if err := p.spawn(ctx, Scheduler); err != nil {
+			return causeOr(ctx, err)
+		}
+		if err := p.awaitHealth(ctx, APIServer); err != nil {
+			return err
+		}
+		if err := p.spawn(ctx, ControllerManager); err != nil {
 			return causeOr(ctx, err)
 		}
 	}

@@ -203,7 +203,7 @@ func hostileReports(t *testing.T, each func(name string, r *report.Report)) {
 		}, whole: true})
 		make1("all but "+part, uint64(i), filler{wants: func(p string) bool { return p != part }})
 	}
-	n := uint64(60)
+	n := uint64(80)
 	if testing.Short() {
 		n = 40
 	}
