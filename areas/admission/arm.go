@@ -28,7 +28,7 @@ type arm struct {
 	journal    area.Journal
 	index      int                // makes names unique within the run
 	declared   *Spec              // without levels
-	found      map[string]finding // what bundles of the run have shown, by their paths
+	found      map[string]finding // what bundles have shown, by their paths and control planes
 	operations []operation
 	ready      bool // Prepare has succeeded
 

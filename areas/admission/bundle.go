@@ -140,9 +140,13 @@ func (p *arm) withBundle(ctx context.Context) error {
 	return nil
 }
 
-// unseen are the policies in force that see none of the measured requests, as far as their match constraints say: what
+// unseen are the policies in force that see none of the measured requests, as far as match constraints say: what
 // they cost is not in the numbers.
 func (p *arm) unseen() (out []string) {
+	objectLabels := map[string]string{}
+	for key, value := range podField(p.maker.pod, "labels") {
+		objectLabels[key], _ = value.(string)
+	}
 	for _, one := range p.policies.own.Policies {
 		seen := slices.ContainsFunc(p.operations, func(o operation) bool {
 			operation := map[string]string{
@@ -151,7 +155,8 @@ func (p *arm) unseen() (out []string) {
 			if o.startup() {
 				operation = "CREATE"
 			}
-			return operation != "" && one.Sees(o.resource.group, "v1", o.resource.plural, operation)
+			return operation != "" && p.policies.own.Evaluates(one, o.resource.group, "v1",
+				o.resource.plural, operation, objectLabels)
 		})
 		if !seen {
 			out = append(out, one.Name)

@@ -54,37 +54,34 @@ func (p *arm) awaitCanary(ctx context.Context) (err error) {
 		return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
 	}
 	name := canary.Objects[0].GetName()
-	pod := mechanism.Pod{Name: "tare-probe-canary", Namespace: p.namespace, Model: true, Labels: map[string]string{
-		mechanism.DenyLabel: mechanism.DenyAll,
-	}}
-	begin := p.env.Clock.Now()
-	// The canary's own denial need not be the one that the API server reports: its counter tells.
-	for {
-		found, err := p.objections(ctx, mechanism.Probe{Pod: pod.JSON()})
-		if err == nil && (slices.Contains(found, name) || p.metricsDenied != "" && len(found) > 0) {
-			break
-		}
-		if err != nil && ctx.Err() != nil {
-			return err
-		}
-		if p.env.Clock.Now().Sub(begin) > settleWithin {
-			return errors.Join(fmt.Errorf("a policy that was created after the others is not in force within %v", settleWithin),
-				err)
-		}
-		if err := p.env.Clock.Sleep(ctx, pause); err != nil {
-			return err
-		}
+	if err := p.awaitObjection(ctx, name, true); err != nil {
+		return err
 	}
 	if err := p.admin.RemoveAll(ctx, canary.Resources); err != nil {
 		return fmt.Errorf("take away the policy that showed when the others are in force: %w", err)
 	}
-	for begin = p.env.Clock.Now(); ; {
-		found, err := p.objections(ctx, mechanism.Probe{Pod: pod.JSON()})
-		if err == nil && !slices.Contains(found, name) {
+	return p.awaitObjection(ctx, name, false)
+}
+
+// awaitObjection waits until the canary objects to a pod, or no longer does. Its denial need not be the one that the
+// API server reports: the counter tells. Where that cannot be read, any denial by the run's policies will do.
+func (p *arm) awaitObjection(ctx context.Context, canary string, want bool) error {
+	probe := mechanism.Probe{Pod: mechanism.Pod{
+		Name: "tare-probe-canary", Namespace: p.namespace, Model: true,
+		Labels: map[string]string{mechanism.DenyLabel: mechanism.DenyAll},
+	}.JSON()}
+	for begin := p.env.Clock.Now(); ; {
+		found, err := p.objections(ctx, probe)
+		objects := slices.Contains(found, canary) || want && p.metricsDenied != "" && len(found) > 0
+		if err == nil && objects == want {
 			return nil
 		}
 		if p.env.Clock.Now().Sub(begin) > settleWithin {
-			return errors.Join(fmt.Errorf("a policy is in force %v after its removal", settleWithin), err)
+			what := "a policy that was created after the others is not in force"
+			if !want {
+				what = "a policy that was removed is still in force"
+			}
+			return errors.Join(fmt.Errorf("%s after %v", what, settleWithin), err)
 		}
 		if err := p.env.Clock.Sleep(ctx, pause); err != nil {
 			return err
@@ -101,7 +98,7 @@ func (p *arm) objections(ctx context.Context, probe mechanism.Probe) ([]string, 
 		return err
 	})
 	if err == nil && p.metricsDenied != "" {
-		return denier(a), nil
+		return p.denier(a), nil
 	}
 	return out, err
 }
@@ -126,15 +123,15 @@ func (p *arm) objecting(ctx context.Context, do func(context.Context) error) (ou
 	return slices.Sorted(maps.Keys(difference(before, after, p.namespace+"."))), nil
 }
 
-// denier returns the policy that an answer names as the one that denied the request.
-func denier(a answer) []string {
+// denier returns the policy of the run that an answer names as the one that denied the request.
+func (p *arm) denier(a answer) []string {
 	if mechanism.RulingOf(a.status, a.body) != mechanism.PolicyDenied {
 		return nil
 	}
 	_, said, _ := strings.Cut(a.message(), "ValidatingAdmissionPolicy '")
 	name, _, ok := strings.Cut(said, "'")
-	if !ok {
-		return nil
+	if !ok || !strings.HasPrefix(name, p.namespace+".") {
+		return nil // somebody else's
 	}
 	return []string{name}
 }
@@ -170,7 +167,9 @@ func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, known := p.found[p.spec.Bundle]
+	// On another control plane the same policies may find other things.
+	key := fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags)
+	f, known := p.found[key]
 	f.requests = requests // those of another treatment are about its namespace
 	if known {
 		p.keepProofs(f)
@@ -179,7 +178,7 @@ func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	if err := p.findProofs(ctx, &f); err != nil {
 		return err
 	}
-	p.found[p.spec.Bundle] = f
+	p.found[key] = f
 	p.keepProofs(f)
 	return nil
 }
@@ -229,7 +228,7 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(f.untried, r.Resource) {
 			f.untried = append(f.untried, r.Resource)
 		}
-		deniers := p.named(denier(a))
+		deniers := p.named(p.denier(a))
 		for _, name := range deniers {
 			if _, ok := f.proof[name]; !ok {
 				f.proof[name] = i

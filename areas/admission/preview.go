@@ -32,9 +32,14 @@ func (Area) Presets() map[string]string {
 func (s *Spec) Creates(treatments []area.Treatment) []string {
 	planes := map[string]int{}
 	shared := map[string]bool{}
-	clusters := map[string]int{}
+	clusters, bundles := map[string]int{}, map[string]int{}
 	for _, t := range treatments {
 		p, err := s.plan(t)
+		if err == nil && p.kind == mechanism.Own {
+			if files, err := p.bundled(); err == nil { // otherwise Validate reports it
+				bundles[p.spec.Bundle] = len(files.Objects)
+			}
+		}
 		switch {
 		case err != nil:
 		case p.foreign:
@@ -47,6 +52,10 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 		}
 	}
 	var out []string
+	for _, at := range slices.Sorted(maps.Keys(bundles)) {
+		out = append(out, fmt.Sprintf("%s for the policies of %s, each binding narrowed to the run's namespace",
+			unit.Count(bundles[at], "object"), at))
+	}
 	for _, what := range slices.Sorted(maps.Keys(planes)) {
 		out = append(out, fmt.Sprintf("%s on loopback: %s", unit.Count(planes[what], "control plane"), what))
 	}

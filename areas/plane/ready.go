@@ -21,9 +21,9 @@ const (
 )
 
 // startAll starts the components and waits until each is healthy. etcd and kube-apiserver start together: the server
-// waits for its store itself. The scheduler looks for the server once and then sleeps for a second, so it starts as soon
-// as that answers at all. The controller-manager ends if the server is not healthy within 10 s, which on a busy host the
-// creation of its default roles alone can take, so it starts when the server is ready.
+// waits for its store itself. The scheduler looks for the server once and then sleeps for a second, so it starts as
+// soon as that answers at all. The controller-manager ends if the server is not healthy within 10 s, which on a busy
+// host the creation of its default roles alone can take, so it starts when the server is ready.
 func (p *Plane) startAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.config.Within, fmt.Errorf("not ready within %v", p.config.Within))
 	defer cancel()

@@ -321,6 +321,31 @@ func TestCatalogueIsAboutWhatPoliciesSee(t *testing.T) {
 	}
 }
 
+// TestEvaluates: what a binding leaves out is not evaluated, whatever its policy selects.
+func TestEvaluates(t *testing.T) {
+	for resources, want := range map[string]bool{
+		"": true, "{objectSelector: {matchLabels: {app: x}}}": true, "{objectSelector: {matchLabels: {app: z}}}": false,
+		"{resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}":      true,
+		"{resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]}":      false,
+		"{excludeResourceRules: [{apiGroups: [''], apiVersions: ['*'], operations: ['*'], resources: [pods]}]}": false,
+	} {
+		of := binding
+		if resources != "" {
+			of += "  matchResources: " + resources + "\n"
+		}
+		f, err := read(t, map[string]string{"p.yaml": policy("p", isTrue) + "---\n" + of}).Render(Where{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Evaluates(f.Policies[0], "", "v1", "pods", "CREATE", map[string]string{"app": "x"}); got != want {
+			t.Errorf("%s: %v", resources, got)
+		}
+		if f.Evaluates(f.Policies[0], "", "v1", "services", "CREATE", nil) {
+			t.Errorf("%s: it evaluates a Service", resources)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(policy("p", isTrue) + "---\n" + binding))
 	f.Add([]byte(policy("p", "  validations: [{expression: \"a(\\\"\"}]\n")))

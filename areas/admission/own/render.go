@@ -34,6 +34,8 @@ type InForce struct {
 	NamespaceLabels map[string]string
 	// Policies are those that are in force, by the names that the set has for them.
 	Policies []*Policy
+	// bindings are those of these policies.
+	bindings []Binding
 	// Idle are those that are not, by name, with the reason.
 	Idle map[string]string
 	// Bound are the policies for which tare has made a binding, and Defined the kinds for which it has made a definition.
@@ -61,7 +63,7 @@ func (s *Set) Render(w Where) (*InForce, error) {
 		return nil, fmt.Errorf("none of the %d policies is bound, so that none is in force: add their bindings, or set "+
 			"bind_all: true", len(s.Policies))
 	}
-	out.NamespaceLabels = asked.has
+	out.NamespaceLabels, out.bindings = asked.has, bindings
 	definitions, params, err := s.needs(w, out, bindings)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	selectors "k8s.io/apimachinery/pkg/labels"
 )
 
 // A Request is the creation of an object that some policies deny.
@@ -33,15 +35,48 @@ func (r Request) Path(namespace string) string {
 // which only the API server evaluates.
 func (p *Policy) Sees(apiGroup, version, resource, operation string) bool {
 	c := p.Spec.MatchConstraints
-	if c == nil {
+	return c != nil && seen(c, apiGroup, version, resource, operation)
+}
+
+// Evaluates reports whether a policy that is in force evaluates the request about an object with these labels, as far
+// as its own match constraints and those of its bindings say.
+func (f *InForce) Evaluates(p *Policy, apiGroup, version, resource, operation string,
+	objectLabels map[string]string,
+) bool {
+	if !p.Sees(apiGroup, version, resource, operation) || !matches(p.Spec.MatchConstraints, objectLabels) {
 		return false
 	}
-	anyOf := func(rules []admission.NamedRuleWithOperations) bool {
-		return slices.ContainsFunc(rules, func(r admission.NamedRuleWithOperations) bool {
-			return selects(r, apiGroup, version, resource, operation)
-		})
+	return slices.ContainsFunc(f.bindings, func(b Binding) bool {
+		m := b.Spec.MatchResources
+		if b.Spec.PolicyName != p.Name || !matches(m, objectLabels) {
+			return false
+		}
+		if m == nil {
+			return true
+		}
+		all := len(m.ResourceRules) == 0 || anySelects(m.ResourceRules, apiGroup, version, resource, operation)
+		return all && !anySelects(m.ExcludeResourceRules, apiGroup, version, resource, operation)
+	})
+}
+
+// matches reports whether a selector of objects, if there is one, selects these labels.
+func matches(m *admission.MatchResources, objectLabels map[string]string) bool {
+	if m == nil || m.ObjectSelector == nil {
+		return true
 	}
-	return anyOf(c.ResourceRules) && !anyOf(c.ExcludeResourceRules)
+	s, err := meta.LabelSelectorAsSelector(m.ObjectSelector)
+	return err == nil && s.Matches(selectors.Set(objectLabels))
+}
+
+func seen(m *admission.MatchResources, apiGroup, version, resource, operation string) bool {
+	return anySelects(m.ResourceRules, apiGroup, version, resource, operation) &&
+		!anySelects(m.ExcludeResourceRules, apiGroup, version, resource, operation)
+}
+
+func anySelects(rules []admission.NamedRuleWithOperations, apiGroup, version, resource, operation string) bool {
+	return slices.ContainsFunc(rules, func(r admission.NamedRuleWithOperations) bool {
+		return selects(r, apiGroup, version, resource, operation)
+	})
 }
 
 func selects(r admission.NamedRuleWithOperations, apiGroup, version, resource, operation string) bool {
