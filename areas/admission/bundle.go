@@ -15,6 +15,7 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/bundle"
+	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -60,6 +61,11 @@ func (p *plan) judgeBundle() error {
 	}
 	if _, err := p.measured(anyScope); err != nil {
 		return fmt.Errorf("measured: %w", err)
+	}
+	if s.Requests != "" {
+		if _, err := own.ReadObjects(s.Requests); err != nil {
+			return fmt.Errorf("requests: %w", err)
+		}
 	}
 	return nil
 }
@@ -198,6 +204,9 @@ func (p *arm) bundleNotes() []string {
 	}
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
 		out = append(out, fmt.Sprintf("%s: not in force, since %s: %s", name, reason, strings.Join(why[reason], ", ")))
+	}
+	if len(x.own.Untaken) > 0 {
+		out = append(out, fmt.Sprintf("%s: left aside, and not in these numbers: %s", name, kit.FirstOf(x.own.Untaken)))
 	}
 	if len(x.own.Bound) > 0 {
 		out = append(out, fmt.Sprintf("%s: tare has bound %s that no binding names", name,

@@ -22,14 +22,14 @@ import (
 // TestOwnPolicies: policies that tare did not write are put in force as they are, in the run's namespace only; each is
 // proved by a request that it objects to, or named as one without a proof.
 func TestOwnPolicies(t *testing.T) {
-	hosttest.SkipIfShortUnlessRaced(t)
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
 			env := testEnv(t, "create-pod-dry-run")
 			env.Trespasses = true
-			spec := &Spec{Embedded: &Embedded{Shared: shared}}
+			spec := &Spec{Embedded: &Embedded{Shared: shared}, Requests: "testdata/requests"}
 			with, without := treatment("bundle", "testdata/bundle"), treatment("bundle", "none")
 			env.Treatments = []area.Treatment{without, with}
 			tg, j := opened(t, spec, env)
@@ -58,6 +58,7 @@ func TestOwnPolicies(t *testing.T) {
 			shown := map[string]string{
 				"no-privileged": "pod privileged", "few-containers": "pod with a bare second container",
 				"warns-of-latest": "pod of the tag latest", "no-nodeport": "service of type NodePort",
+				"known-by-name": "your Pod known",
 			}
 			for name, request := range shown {
 				if p.policies.shown[name] != request {
@@ -66,9 +67,10 @@ func TestOwnPolicies(t *testing.T) {
 			}
 			notes := strings.Join(tg.Notes(), "\n")
 			for _, want := range []string{
-				"5 policies in force, in the run's namespace only; 4 of them have objected",
+				"6 policies in force, in the run's namespace only; 5 of them have objected",
 				"1 policy without a proof", "is not shown: nothing-like-it", "not in these numbers: no-nodeport",
 				"not in force, since no binding names it: unbound", "tare has defined the kind Limit",
+				"left aside, and not in these numbers: MutatingAdmissionPolicy sets-a-label",
 			} {
 				if !strings.Contains(notes, want) {
 					t.Errorf("notes lack %q:\n%s", want, notes)
@@ -161,6 +163,7 @@ func TestBundlesAreChecked(t *testing.T) {
 		"another mechanism":  {Spec{Bundle: "testdata/bundle", Mechanism: "psa"}, "no treatment uses it"},
 		"an old Kubernetes":  {Spec{Bundle: "testdata/bundle", Embedded: &Embedded{Version: "1.24"}}, "need version 1.36"},
 		"no pod to measure":  {Spec{Bundle: "testdata/bundle", Measured: broken}, "measured"},
+		"no requests":        {Spec{Bundle: "testdata/bundle", Requests: dir + "/none"}, "requests: stat"},
 		"measured alone":     {Spec{Measured: broken}, "no treatment uses it"},
 		"bindings of nobody": {Spec{BindAll: true}, "no treatment uses it"},
 	} {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"tare/area"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
@@ -167,6 +169,11 @@ func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	more, err := p.requests(ctx)
+	if err != nil {
+		return err
+	}
+	requests = append(requests, more...)
 	// On another control plane the same policies may find other things.
 	key := fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags)
 	f, known := p.found[key]
@@ -181,6 +188,37 @@ func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	p.found[key] = f
 	p.keepProofs(f)
 	return nil
+}
+
+// requests are the user's own, for the run's namespace.
+func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
+	if p.spec.Requests == "" {
+		return nil, nil
+	}
+	objects, err := own.ReadObjects(p.spec.Requests)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		resources, _, err := p.policies.keeper.Lookup(ctx, []schema.GroupVersionKind{o.GroupVersionKind()})
+		if err != nil {
+			return nil, err
+		}
+		if len(resources) == 0 {
+			return nil, fmt.Errorf("%s: the API server has no kind %s in %s", p.spec.Requests, o.GetKind(), o.GetAPIVersion())
+		}
+		name := o.GetName()
+		o.SetNamespace(p.namespace)
+		body, err := o.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s %s: %w", p.spec.Requests, o.GetKind(), name, err)
+		}
+		out = append(out, own.Request{
+			Name: "your " + o.GetKind() + " " + name, Group: resources[0].Group, Version: resources[0].Version,
+			Resource: resources[0].Resource, Kind: o.GetKind(), Body: body,
+		})
+	}
+	return out, nil
 }
 
 // counted is how many requests lie between two readings of the API server's counts: a reading costs as much as ten

@@ -31,6 +31,8 @@ type Spec struct {
 	BindAll  bool     `yaml:"bind_all,omitempty" json:"bind_all,omitempty" jsonschema_description:"true: policies of the bundle that no binding names are bound, too, and deny what they object to. Default: they are not in force."`
 	Measured string   `yaml:"measured,omitempty" json:"measured,omitempty" tare:"path" jsonschema_description:"File with the pod that is created, which the policies of the bundle must admit. Default: one of tare's own with labels, limits, probes and a strict security context."`
 
+	Requests string `yaml:"requests,omitempty" json:"requests,omitempty" tare:"path" jsonschema_description:"Folder or file with objects of your own that policies of the bundle should object to. Each is tried in the run's namespace, as a dry run, after what tare tries itself."`
+
 	Manifests *Manifests `yaml:"manifests,omitempty" json:"manifests,omitempty" jsonschema_description:"Options of manifests: any engine as a black box."`
 
 	Objects int  `yaml:"objects,omitempty" json:"objects,omitempty" jsonschema:"minimum=1,maximum=5000" jsonschema_description:"Stock of objects that update, patch, get and list act upon, and that delete uses up, per kind and trial. Default 200."`

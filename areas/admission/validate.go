@@ -89,7 +89,8 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "mechanism", "bundle", "measured", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level",
+	case "mechanism", "bundle", "measured", "requests", "policies", "bound", "useable", "position", "irrelevant",
+		"bindings", "level",
 		"kubeconfig",
 		"context", "manifests",
 		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
@@ -139,6 +140,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"bundle", s.Bundle != "", []mechanism.Kind{mechanism.Own}},
 		{"bind_all", s.BindAll, []mechanism.Kind{mechanism.Own}},
 		{"measured", s.Measured != "", []mechanism.Kind{mechanism.Own}},
+		{"requests", s.Requests != "", []mechanism.Kind{mechanism.Own}},
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
 		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},
 		{"position", s.Position != "", []mechanism.Kind{mechanism.PSP}},

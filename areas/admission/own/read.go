@@ -41,6 +41,8 @@ type Set struct {
 	definitions, params []*unstructured.Unstructured
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
 	Left map[string]int
+	// Untaken are those of them that decide about requests, too: "MutatingAdmissionPolicy a", each once.
+	Untaken []string
 }
 
 // A Policy is one policy and where it stands.
@@ -63,7 +65,33 @@ func (p *Policy) At() bundle.Place { return p.at.place() }
 func Read(from string) (*Set, error) {
 	s := &Set{Left: map[string]int{}}
 	var others []*unstructured.Unstructured
-	err := bundle.Each(from, func(name string, text []byte) error {
+	if err := eachObject(from, func(o object) error { return s.take(o, &others) }); err != nil {
+		return nil, err
+	}
+	s.takeNeeded(others)
+	slices.SortFunc(s.Policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
+	return s, s.check(from)
+}
+
+// ReadObjects reads the objects of such files that policies may object to.
+func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
+	err = eachObject(from, func(o object) error {
+		if o.GetName() == "" {
+			return o.at.errorf("%s without a metadata.name", o.GetKind())
+		}
+		out = append(out, o.Unstructured)
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("%s holds no Kubernetes object in a *.yaml, *.yml or *.json file", from)
+	}
+	return out, err
+}
+
+// eachObject calls do for each object.
+func eachObject(from string, do func(o object) error) error {
+	return bundle.Each(from, func(name string, text []byte) error {
 		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
 		}
@@ -81,20 +109,13 @@ func Read(from string) (*Set, error) {
 				return err
 			}
 			for _, o := range objects {
-				if err := s.take(o, &others); err != nil {
+				if err := do(o); err != nil {
 					return err
 				}
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	s.takeNeeded(others)
-	slices.SortFunc(s.Policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(s.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
-	return s, s.check(from)
 }
 
 func isHidden(name string) bool {
@@ -132,6 +153,9 @@ type object struct {
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	k := o.GroupVersionKind()
+	if decides(k) && k.Kind != policyKind && k.Kind != bindingKind {
+		s.Untaken = append(s.Untaken, k.Kind+" "+o.GetName())
+	}
 	switch {
 	case k.Group != group:
 		*others = append(*others, o.Unstructured)
@@ -153,6 +177,13 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	}
 	s.Left[k.Kind]++
 	return nil
+}
+
+// decides reports whether objects of a kind decide about requests, by themselves or by an engine.
+func decides(k schema.GroupVersionKind) bool {
+	return slices.ContainsFunc([]string{group, "kyverno.io", "gatekeeper.sh"}, func(of string) bool {
+		return k.Group == of || strings.HasSuffix(k.Group, "."+of)
+	})
 }
 
 // into decodes an object strictly. Older versions of the API have the same fields.

@@ -36,6 +36,8 @@ type InForce struct {
 	Policies []*Policy
 	// bindings are those of these policies.
 	bindings []Binding
+	// Untaken are other objects of the bundle that decide about requests.
+	Untaken []string
 	// Idle are those that are not, by name, with the reason.
 	Idle map[string]string
 	// Bound are the policies for which tare has made a binding, and Defined the kinds for which it has made a definition.
@@ -56,7 +58,7 @@ func prefix(s mechanism.Scope) string { return s.Namespace + "." }
 // Render returns the set as it is put in force: unchanged, but for the names, and for what narrows it to the run's
 // namespace.
 func (s *Set) Render(w Where) (*InForce, error) {
-	out := &InForce{Idle: map[string]string{}}
+	out := &InForce{Idle: map[string]string{}, Untaken: s.Untaken}
 	asked := &labels{has: map[string]string{}, denied: map[string][]string{}}
 	bindings := s.chosen(w, out, asked)
 	if len(out.Policies) == 0 {
