@@ -95,13 +95,12 @@ func eachObject(from string, do func(o object) error) error {
 		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
 		}
-		switch name {
-		case "kustomization.yaml", "kustomization.yml":
-			return checkKustomization(name, text)
-		}
 		file := from
 		if filepath.Base(from) != name {
 			file = filepath.Join(from, name)
+		}
+		if name == "kustomization.yaml" || name == "kustomization.yml" {
+			return checkKustomization(file, text)
 		}
 		for _, d := range documents(file, string(text)) {
 			objects, err := d.objects()
@@ -125,10 +124,10 @@ func isHidden(name string) bool {
 }
 
 // checkKustomization refuses a kustomization that changes what it lists: the files are read as they stand.
-func checkKustomization(name string, text []byte) error {
+func checkKustomization(file string, text []byte) error {
 	var fields map[string]any
 	if err := yaml.Unmarshal(text, &fields); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	var changes []string
 	for field := range fields {
@@ -141,7 +140,7 @@ func checkKustomization(name string, text []byte) error {
 	}
 	slices.Sort(changes)
 	return fmt.Errorf("%s has %s, which tare does not carry out: build it (kubectl kustomize %s > policies.yaml), and "+
-		"name that file", name, kit.FirstOf(changes), path.Dir(name))
+		"name that file", file, kit.FirstOf(changes), filepath.Dir(file))
 }
 
 // An object is one that a document holds.
