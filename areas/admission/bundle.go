@@ -25,22 +25,14 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 	if err != nil {
 		return area.Program{}, err
 	}
-	out := area.Program{Files: true}
+	var paths []string
 	for _, t := range env.Treatments {
-		p, err := spec.plan(t)
-		if err != nil || p.kind != mechanism.Own || out.Identity[p.spec.Bundle] != "" {
-			continue // Validate reports the error
+		if p, err := spec.plan(t); err == nil && p.kind == mechanism.Own { // otherwise Validate reports it
+			paths = append(paths, p.spec.Bundle)
 		}
-		sum, err := bundle.Sum(p.spec.Bundle)
-		if err != nil {
-			return out, err
-		}
-		if out.Identity == nil {
-			out.Identity = map[string]string{}
-		}
-		out.Identity[p.spec.Bundle] = sum
 	}
-	return out, nil
+	sums, err := bundle.Sums(paths)
+	return area.Program{Files: true, Identity: sums}, err
 }
 
 // judgeBundle reads the user's own policies, and reports what would keep them from being measured.
@@ -54,7 +46,7 @@ func (p *plan) judgeBundle() error {
 		err = set.Compile()
 	}
 	if err == nil {
-		_, err = p.bundled()
+		_, err = p.anywhere(set)
 	}
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
@@ -70,24 +62,23 @@ func (p *plan) judgeBundle() error {
 	return nil
 }
 
-// bundled returns the objects that the bundle puts in force. Which kinds of parameters a cluster of the user's has, it
-// says later.
+// anywhere renders a bundle where only its form matters. Which kinds of parameters a cluster of the user's has, it says
+// later.
+func (p *plan) anywhere(set *own.Set) (*own.InForce, error) {
+	return set.Render(own.Where{Scope: anyScope, BindAll: p.spec.BindAll, Ours: true})
+}
+
+// bundled returns the objects that the bundle puts in force.
 func (p *plan) bundled() (mechanism.Files, error) {
 	set, err := own.Read(p.spec.Bundle)
 	if err != nil {
 		return mechanism.Files{}, err
 	}
-	in, err := set.Render(own.Where{Scope: anyScope, BindAll: p.spec.BindAll, Ours: true})
+	in, err := p.anywhere(set)
 	if err != nil {
 		return mechanism.Files{}, err
 	}
 	return mechanism.Files{Objects: in.Objects, Kinds: in.Kinds}, nil
-}
-
-// where says where the policies are put in force. standing are the kinds of parameters that a cluster of the user's
-// has.
-func (p *plan) where(s mechanism.Scope, standing []schema.GroupKind) own.Where {
-	return own.Where{Scope: s, BindAll: p.spec.BindAll, Ours: !p.foreign, Standing: standing}
 }
 
 // measured is the pod that is created where policies of the user's are compared: the same in all treatments.
@@ -123,7 +114,7 @@ func (p *arm) withBundle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var standing []schema.GroupKind
+	where := own.Where{Scope: p.scope(), BindAll: p.spec.BindAll, Ours: !p.foreign}
 	if p.foreign {
 		for _, k := range set.ParamKinds() {
 			_, missing, err := x.keeper.Lookup(ctx, []schema.GroupVersionKind{k})
@@ -131,11 +122,11 @@ func (p *arm) withBundle(ctx context.Context) error {
 				return err
 			}
 			if len(missing) == 0 {
-				standing = append(standing, k.GroupKind())
+				where.Standing = append(where.Standing, k.GroupKind())
 			}
 		}
 	}
-	if x.own, err = set.Render(p.where(p.scope(), standing)); err != nil {
+	if x.own, err = set.Render(where); err != nil {
 		return err
 	}
 	x.rendered.Objects, x.rendered.NamespaceLabels = x.own.Objects, x.own.NamespaceLabels

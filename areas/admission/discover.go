@@ -149,10 +149,7 @@ func (p *arm) admits(ctx context.Context) error {
 	}
 	said := strings.ReplaceAll(a.message(), p.namespace+".", "")
 	if all, err := p.objections(ctx, p.policies.proof.Good); err == nil && len(all) > 1 {
-		for i := range all {
-			all[i] = own.NameOf(p.scope(), all[i])
-		}
-		said += fmt.Sprintf(" (%s object to it: %s)", unit.Count(len(all), "policy"), strings.Join(all, ", "))
+		said += fmt.Sprintf(" (%s object to it: %s)", unit.Count(len(all), "policy"), strings.Join(p.named(all), ", "))
 	}
 	if p.spec.Measured == "" {
 		return fmt.Errorf("the policies do not admit the pod that is measured, one of tare's own: %s; name a pod that they "+
@@ -439,7 +436,7 @@ func (p *arm) proveObjections(ctx context.Context, proof mechanism.Proof, try fu
 	var lost []string
 	for _, name := range proof.Object {
 		if !slices.Contains(objected, name) {
-			lost = append(lost, own.NameOf(p.scope(), name))
+			lost = append(lost, name)
 		}
 	}
 	if len(lost) == 0 {
@@ -450,5 +447,5 @@ func (p *arm) proveObjections(ctx context.Context, proof mechanism.Proof, try fu
 		objects = "object to what they"
 	}
 	return fmt.Errorf("%s no longer %s objected to: %s", unit.Count(len(lost), "policy"), objects,
-		strings.Join(lost, ", "))
+		strings.Join(p.named(lost), ", "))
 }

@@ -29,12 +29,10 @@ type policies struct {
 	coming   []schema.GroupVersionKind // of manifests: kinds that the server does not have yet
 	after    mechanism.Rendered        // of manifests: objects to create after their removal
 	wide     []string                  // of manifests: objects that may act outside the namespace
-	// own are the user's own policies; nil: there are none. shown names the request to which each of them objects, parts
-	// are the proofs by one such request each, and next counts those that blocks have tried.
-	own   *own.InForce
-	shown map[string]string
-	parts []mechanism.Proof
-	next  int
+	own      *own.InForce              // the user's own policies; nil: the treatment has none
+	shown    map[string]string         // for each of them that has a proof, the request to which it objects
+	parts    []mechanism.Proof         // the proof, in parts of one request each
+	next     int                       // how many parts blocks have tried
 	// rulings are what the policies decided about the requests that all treatments are asked.
 	rulings []area.Ruling
 	// untried are the resources that who sets up may not create.

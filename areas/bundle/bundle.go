@@ -56,6 +56,25 @@ func Sum(from string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
+// Sums are the sums of bundles, by their paths; nil: there are none.
+func Sums(paths []string) (map[string]string, error) {
+	var out map[string]string
+	for _, from := range paths {
+		if out[from] != "" {
+			continue
+		}
+		sum, err := Sum(from)
+		if err != nil {
+			return out, err
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[from] = sum
+	}
+	return out, nil
+}
+
 // Copy copies a bundle into a folder, as name, so that the whole run has the same.
 func Copy(folder, name, from string) error {
 	to, err := files.Reach(folder)

@@ -17,22 +17,14 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 	if err != nil {
 		return area.Program{}, err
 	}
-	out := area.Program{Files: true}
+	var paths []string
 	for _, t := range env.Treatments {
-		p, err := spec.plan(t)
-		if err != nil || p.bundle == "" || out.Identity[p.bundle] != "" {
-			continue // Validate reports the error
+		if p, err := spec.plan(t); err == nil && p.bundle != "" { // otherwise Validate reports it
+			paths = append(paths, p.bundle)
 		}
-		sum, err := bundle.Sum(p.bundle)
-		if err != nil {
-			return out, err
-		}
-		if out.Identity == nil {
-			out.Identity = map[string]string{}
-		}
-		out.Identity[p.bundle] = sum
 	}
-	return out, nil
+	sums, err := bundle.Sums(paths)
+	return area.Program{Files: true, Identity: sums}, err
 }
 
 // judgeBundle checks what the file says of the user's own policies.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,7 +90,7 @@ func (r *Report) suite() junitSuite {
 		Properties: r.properties(),
 		Out:        lines(r.Notes), Err: lines(r.Warnings),
 	}
-	cases := make([]junitCase, 0, 1+len(r.Budgets))
+	cases := r.rulingCases(class)
 	taken := map[string]int{}
 	for i := range r.Budgets {
 		b := &r.Budgets[i]
@@ -102,12 +101,12 @@ func (r *Report) suite() junitSuite {
 		}
 		cases = append(cases, c)
 	}
-	bad := len(r.rulingCases(class)) > 0
+	bad := false
 	for _, c := range cases {
 		bad = bad || c.Error != nil || c.Failure != nil
 	}
 	run := junitCase{Class: class, Name: "the run can be judged", Time: s.Time, Error: r.unjudged(bad)}
-	s.Cases = slices.Concat([]junitCase{run}, r.rulingCases(class), cases)
+	s.Cases = append([]junitCase{run}, cases...)
 	s.count()
 	return s
 }

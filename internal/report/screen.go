@@ -89,9 +89,7 @@ func (r *Report) answer() []remark {
 	if text := r.Status.unfinished(); text != "" {
 		out = append(out, remark{"status", text, unsure})
 	}
-	for _, b := range rulingBlocks(r) {
-		out = append(out, *b.Notice)
-	}
+	out = append(out, r.rulingRemarks()...)
 	out = append(out, r.diffRemarks()...)
 	for _, s := range r.soakedWholes() {
 		out = append(out, remark{"soak", r.judgedSoak(s), r.Verdict.class()})

@@ -19,7 +19,9 @@ func verdictSection(r *Report) section {
 	if text := r.Status.unfinished(); text != "" {
 		blocks = append(blocks, block{Notice: &remark{"status", text, unsure}})
 	}
-	blocks = slices.Concat(blocks, rulingBlocks(r))
+	for _, x := range r.rulingRemarks() {
+		blocks = append(blocks, block{Notice: &x})
+	}
 	blocks = append(blocks, block{Lead: leadOf(r)})
 	for _, x := range r.diffRemarks() {
 		if x.Class == "" {
@@ -40,15 +42,15 @@ func verdictSection(r *Report) section {
 	return section{Question: "What is the verdict?", Short: "Verdict", Blocks: blocks}
 }
 
-// rulingBlocks say what treatments permit that the baseline refuses, and the other way round.
-func rulingBlocks(r *Report) (out []block) {
+// rulingRemarks say what treatments permit that the baseline refuses, and the other way round.
+func (r *Report) rulingRemarks() (out []remark) {
 	for i := range r.Treatments {
 		t := &r.Treatments[i]
 		if len(t.Permits) > 0 {
-			out = append(out, block{Notice: &remark{"permits", t.PermitsMore(), bad}})
+			out = append(out, remark{"permits", t.PermitsMore(), bad})
 		}
 		if len(t.Refuses) > 0 {
-			out = append(out, block{Notice: &remark{"refuses", t.otherwise(t.Refuses, "refused", "permits"), unsure}})
+			out = append(out, remark{"refuses", t.otherwise(t.Refuses, "refused", "permits"), unsure})
 		}
 	}
 	return out

@@ -20,7 +20,8 @@ type Probe struct {
 	Why  string // what the probe proves, for errors: "c-relevant-00001 denies"
 	Pod  []byte // JSON
 	Want Want
-	// Path is that of the request if Pod is another object than a pod, from the API server's root, and Kind its kind.
+	// Path and Kind are set if Pod holds an object of another kind: the path of its creation, from the API server's root,
+	// and that kind.
 	Path, Kind string
 
 	// For denied pods: parts that the message must all contain, and names of which it must quote one.

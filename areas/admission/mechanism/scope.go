@@ -26,9 +26,9 @@ const (
 	DenyAll   = "all"
 )
 
-// nameLabel is set by the API server on every namespace and is immutable: a selector on it selects exactly one
+// NameLabel is set by the API server on every namespace and is immutable: a selector on it selects exactly one
 // namespace.
-const nameLabel = "kubernetes.io/metadata.name"
+const NameLabel = "kubernetes.io/metadata.name"
 
 // Scope is where a population acts.
 type Scope struct {
@@ -81,7 +81,7 @@ func (s Scope) nowhere() string { return s.Namespace + ".elsewhere" }
 
 func selectNamespace(name string) map[string]any {
 	return map[string]any{"matchExpressions": []any{map[string]any{
-		"key": nameLabel, "operator": "In",
+		"key": NameLabel, "operator": "In",
 		"values": []any{name},
 	}}}
 }
@@ -135,7 +135,7 @@ func confinedSelector(o map[string]any, namespace string, path ...string) bool {
 	}
 	for _, t := range terms { // all must hold, so one that confines suffices
 		term, ok := t.(map[string]any)
-		if !ok || term["key"] != nameLabel || term["operator"] != "In" {
+		if !ok || term["key"] != NameLabel || term["operator"] != "In" {
 			continue
 		}
 		values, _, err := unstructured.NestedStringSlice(term, "values")
@@ -143,6 +143,6 @@ func confinedSelector(o map[string]any, namespace string, path ...string) bool {
 			return true
 		}
 	}
-	name, _, err := unstructured.NestedString(o, append(slices.Clone(path), "matchLabels", nameLabel)...)
+	name, _, err := unstructured.NestedString(o, append(slices.Clone(path), "matchLabels", NameLabel)...)
 	return err == nil && name != "" && name == namespace
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
-	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	compiler "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -127,6 +126,3 @@ func (p *Policy) refusal(e expression, r compiler.CompilationResult) error {
 	says := strings.TrimSuffix(m[3], " (in container '')")
 	return errors.New(p.at.within(line, column, e.path...).Show(p.at.all, says))
 }
-
-// Denies reports whether a binding has what its policy objects to denied.
-func (b *Binding) Denies() bool { return slices.Contains(b.Spec.ValidationActions, admission.Deny) }

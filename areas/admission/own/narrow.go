@@ -7,10 +7,9 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// nameLabel is the label by which a namespace is selected by its name.
-const nameLabel = "kubernetes.io/metadata.name"
+	"tare/areas/admission/mechanism"
+)
 
 // narrow has a binding act on objects of one namespace only, whatever it selected before. A term that selects other
 // namespaces by their names is replaced: the run's namespace stands for them.
@@ -24,7 +23,7 @@ func narrow(m *admission.MatchResources, namespace string) *admission.MatchResou
 		m.NamespaceSelector = &meta.LabelSelector{}
 	}
 	m.NamespaceSelector.MatchExpressions = append(m.NamespaceSelector.MatchExpressions, meta.LabelSelectorRequirement{
-		Key: nameLabel, Operator: meta.LabelSelectorOpIn, Values: []string{namespace},
+		Key: mechanism.NameLabel, Operator: meta.LabelSelectorOpIn, Values: []string{namespace},
 	})
 	// Selectors of namespaces do not keep a policy from objects that are in none.
 	namespaced := admission.NamespacedScope
@@ -48,9 +47,9 @@ func withoutNames(s *meta.LabelSelector) *meta.LabelSelector {
 		return nil
 	}
 	out := s.DeepCopy()
-	delete(out.MatchLabels, nameLabel)
+	delete(out.MatchLabels, mechanism.NameLabel)
 	out.MatchExpressions = slices.DeleteFunc(out.MatchExpressions, func(r meta.LabelSelectorRequirement) bool {
-		return r.Key == nameLabel && r.Operator == meta.LabelSelectorOpIn
+		return r.Key == mechanism.NameLabel && r.Operator == meta.LabelSelectorOpIn
 	})
 	return out
 }

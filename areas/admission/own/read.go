@@ -17,6 +17,7 @@ import (
 	strict "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"tare/areas/admission/mechanism"
 	"tare/areas/bundle"
 	"tare/internal/kit"
 )
@@ -207,11 +208,11 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 		}
 	}
 	for _, o := range others {
-		gk := o.GroupVersionKind().GroupKind()
+		gk, defined := o.GroupVersionKind().GroupKind(), definedBy(o)
 		switch {
 		case kinds[gk]:
 			s.params = append(s.params, o)
-		case gk == definitionKind && kinds[definedBy(o)]:
+		case !defined.Empty() && kinds[defined]:
 			s.definitions = append(s.definitions, o)
 		default:
 			s.Left[gk.Kind]++
@@ -219,15 +220,12 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 	}
 }
 
-var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-
-// definedBy is the kind that a CustomResourceDefinition defines.
+// definedBy is the kind that a CustomResourceDefinition defines; of other objects, none.
 func definedBy(o *unstructured.Unstructured) schema.GroupKind {
-	text := func(path ...string) string {
-		word, _, _ := unstructured.NestedString(o.Object, path...) // anything but text names nothing
-		return word
+	for gvk := range mechanism.Defined([]*unstructured.Unstructured{o}) {
+		return gvk.GroupKind() // all versions have one
 	}
-	return schema.GroupKind{Group: text("spec", "group"), Kind: text("spec", "names", "kind")}
+	return schema.GroupKind{}
 }
 
 // paramKind is the kind of the policy's parameter.

@@ -182,7 +182,7 @@ func (c candidate) make(pod []byte, namespace string, all bool) (out []oddity, e
 	return out, nil
 }
 
-// below returns the object at a path of another, which it makes where there is none.
+// below returns the object at a path within o. It creates those that are missing on the way.
 func below(o tree, path ...string) tree {
 	for _, step := range path {
 		next, ok := o[step].(tree)
