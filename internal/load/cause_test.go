@@ -252,11 +252,18 @@ func TestUnaskedOnIdleConnection(t *testing.T) {
 		close(again)
 		offer(t, s, Constant{Rate: 100, Duration: 50 * time.Millisecond})
 		drain(t, s)
-		for i, c := range audit(t, s, 0) {
-			// The call after it may be on its way already when it is noticed.
-			if c.Outcome != OK && (i != 1 || c.Outcome != Failed || c.Cause != CauseUnasked) {
+		calls, met := audit(t, s, 0), 0
+		for i, c := range calls {
+			// The call that takes this connection next may be on its way already when the bytes are noticed. On a host that
+			// stands still several calls come due together, and any of them may be that one.
+			if c.Outcome == Failed && c.Cause == CauseUnasked && i > 0 && c.Conn == calls[0].Conn {
+				met++
+			} else if c.Outcome != OK {
 				t.Errorf("call %d: %+v", i, c)
 			}
+		}
+		if met > 1 {
+			t.Errorf("%d calls met what was said before them", met)
 		}
 		if srv.connections() < 2 {
 			t.Error("the connection was used again")
