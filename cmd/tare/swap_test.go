@@ -52,6 +52,9 @@ func TestReplacedRecordsMisleadNoRun(t *testing.T) {
 				t.Errorf("what is root's has changed:\n%s\nit was\n%s\nexit %d\n%s", after, before, code, out)
 			}
 			for _, r := range records {
+				if _, err := os.Lstat(r); errors.Is(err, fs.ErrNotExist) && code != 0 {
+					continue // the run has ended before it had a record, and what stood there was the other user's link
+				}
 				if out, code := execTare(t, bin, folder, "undo", r); code != 0 || !strings.Contains(out, "nothing to undo") {
 					t.Errorf("undo: exit %d\n%s", code, out)
 				}

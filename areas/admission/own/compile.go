@@ -55,6 +55,9 @@ func (s *Set) Compile() error {
 
 // compile compiles a policy's expressions in their order: later ones see the variables before them.
 func (p *Policy) compile() error {
+	if p.engine != nil {
+		return nil // the engine's language has functions of its own
+	}
 	c, err := compiler.NewCompositedCompiler(base())
 	if err != nil {
 		return p.at.errorf("%w", err)

@@ -1,5 +1,6 @@
-// Package own takes a user's own ValidatingAdmissionPolicies as they stand in files, compiles them, narrows what binds
-// them to one namespace, and makes requests that such policies deny. It makes no requests itself.
+// Package own takes a user's own policies, ValidatingAdmissionPolicies and Kyverno's, as they stand in files, compiles
+// the former, narrows what binds them to one namespace, and makes requests that such policies deny. It makes no requests
+// itself.
 package own
 
 import (
@@ -32,7 +33,8 @@ const (
 )
 
 // ErrNone says that a bundle holds no policy.
-var ErrNone = errors.New("holds no " + policyKind + " in a *.yaml, *.yml or *.json file")
+var ErrNone = errors.New("holds no " + policyKind + " and no validating policy of Kyverno's in a *.yaml, *.yml or " +
+	"*.json file")
 
 // A Set is what a bundle holds.
 type Set struct {
@@ -48,8 +50,19 @@ type Set struct {
 
 // A Policy is one policy and where it stands.
 type Policy struct {
+	// ValidatingAdmissionPolicy is the policy. Of one of an engine's it holds the name, and in its match constraints what
+	// the policy is about.
 	admission.ValidatingAdmissionPolicy
-	at document
+	at     document
+	engine *unstructured.Unstructured // as it stands in the file; nil: the API server evaluates the policy
+}
+
+// kind is the policy's kind.
+func (p *Policy) kind() string {
+	if p.engine != nil {
+		return p.engine.GetKind()
+	}
+	return policyKind
 }
 
 // A Binding is one binding and where it stands.
@@ -153,10 +166,12 @@ type object struct {
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	k := o.GroupVersionKind()
-	if decides(k) && k.Kind != policyKind && k.Kind != bindingKind {
+	if decides(k) && k.Kind != policyKind && k.Kind != bindingKind && !isKyverno(k) {
 		s.Untaken = append(s.Untaken, k.Kind+" "+o.GetName())
 	}
 	switch {
+	case isKyverno(k):
+		return s.takeKyverno(o)
 	case k.Group != group:
 		*others = append(*others, o.Unstructured)
 		return nil
@@ -244,7 +259,7 @@ func (s *Set) check(from string) error {
 	}
 	for i := range s.Policies[1:] {
 		if a, b := &s.Policies[i], &s.Policies[i+1]; a.Name == b.Name {
-			return b.at.errorf("%s %s stands at %s already", policyKind, b.Name, a.at.place())
+			return b.at.errorf("%s %s stands at %s already, as a %s", b.kind(), b.Name, a.at.place(), a.kind())
 		}
 	}
 	for i := range s.Bindings {

@@ -100,6 +100,10 @@ func (s *Set) Render(w Where) (*InForce, error) {
 func (s *Set) chosen(w Where, out *InForce, asked *labels) (bindings []Binding) {
 	for i := range s.Policies {
 		p := &s.Policies[i]
+		if p.engine != nil { // it needs no binding
+			out.Policies = append(out.Policies, p)
+			continue
+		}
 		own, why := s.bindingsOf(p, w, out)
 		var fit []Binding
 		for _, b := range own {
@@ -174,6 +178,9 @@ func (p *Policy) fits(b *Binding, asked *labels) error {
 
 // render returns a policy as it is sent.
 func (p *Policy) render(s mechanism.Scope) (*unstructured.Unstructured, error) {
+	if p.engine != nil {
+		return p.renderEngine(s), nil
+	}
 	to := p.DeepCopy()
 	to.APIVersion, to.Name = group+"/v1", NameIn(s, p.Name)
 	to.ObjectMeta = meta.ObjectMeta{Name: to.Name, Annotations: p.Annotations, Labels: p.Labels}

@@ -46,6 +46,9 @@ func (f *InForce) Evaluates(p *Policy, apiGroup, version, resource, operation st
 	if !p.Sees(apiGroup, version, resource, operation) || !matches(p.Spec.MatchConstraints, objectLabels) {
 		return false
 	}
+	if p.engine != nil {
+		return true
+	}
 	return slices.ContainsFunc(f.bindings, func(b Binding) bool {
 		m := b.Spec.MatchResources
 		if b.Spec.PolicyName != p.Name || !matches(m, objectLabels) {

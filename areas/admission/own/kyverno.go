@@ -1,0 +1,191 @@
+package own
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/areas/admission/mechanism"
+)
+
+// Kyverno's groups and the kinds that are taken.
+const (
+	kyvernoGroup = "kyverno.io"          // patterns, in YAML
+	celGroup     = "policies.kyverno.io" // in CEL
+)
+
+// isKyverno reports whether an object is a policy that Kyverno takes: one that validates.
+func isKyverno(k schema.GroupVersionKind) bool {
+	switch k.Group {
+	case kyvernoGroup:
+		return k.Kind == "ClusterPolicy" || k.Kind == "Policy"
+	case celGroup:
+		return k.Kind == "ValidatingPolicy" || k.Kind == "NamespacedValidatingPolicy"
+	}
+	return false
+}
+
+// takeKyverno takes a policy of Kyverno's. It stands as it is, and what it is about is put in the terms of
+// ValidatingAdmissionPolicies.
+func (s *Set) takeKyverno(o object) error {
+	if o.GetName() == "" {
+		return o.at.errorf("%s without a metadata.name", o.GetKind())
+	}
+	if asksRegistries(o.Unstructured) {
+		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", which asks registries about images")
+		return nil
+	}
+	p := Policy{at: o.at, engine: o.Unstructured}
+	p.Name = o.GetName()
+	if o.GroupVersionKind().Group == celGroup {
+		spec, _, _ := unstructured.NestedMap(o.Object, "spec", "matchConstraints") // Kyverno reports what is no map
+		m := admission.MatchResources{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &m); err != nil {
+			return o.at.errorf("%s %s: spec.matchConstraints: %w", o.GetKind(), o.GetName(), err)
+		}
+		p.Spec.MatchConstraints = &m
+	} else {
+		p.Spec.MatchConstraints = &admission.MatchResources{ResourceRules: rulesOf(o.Unstructured)}
+	}
+	s.Policies = append(s.Policies, p)
+	return nil
+}
+
+// asksRegistries reports whether a rule verifies images, for which Kyverno asks their registries.
+func asksRegistries(o *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(rulesIn(o), func(rule tree) bool { return rule["verifyImages"] != nil })
+}
+
+func rulesIn(o *unstructured.Unstructured) (out []tree) {
+	rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules") // Kyverno reports what is no list
+	for _, r := range rules {
+		if rule, ok := r.(tree); ok {
+			out = append(out, rule)
+		}
+	}
+	return out
+}
+
+// rulesOf says what the rules of a policy match.
+func rulesOf(o *unstructured.Unstructured) (out []admission.NamedRuleWithOperations) {
+	for _, rule := range rulesIn(o) {
+		match, _ := rule["match"].(tree)
+		blocks := []any{match}
+		for _, list := range []string{"any", "all"} {
+			more, _ := match[list].([]any)
+			blocks = append(blocks, more...)
+		}
+		for _, b := range blocks {
+			block, _ := b.(tree)
+			resources, _ := block["resources"].(tree)
+			for _, kind := range words(resources["kinds"]) {
+				out = append(out, ruleOf(kind, words(resources["operations"])))
+			}
+		}
+	}
+	return out
+}
+
+func words(list any) (out []string) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		if word, ok := item.(string); ok {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+// ruleOf says what one of Kyverno's words for kinds selects: "Pod", "apps/v1/Deployment", "*/Ingress", "Pod/exec".
+func ruleOf(kind string, operations []string) admission.NamedRuleWithOperations {
+	parts := strings.Split(kind, "/")
+	sub := ""
+	if last := len(parts) - 1; last > 0 && strings.ToLower(parts[last]) == parts[last] && parts[last] != "*" {
+		sub, parts = "/"+parts[last], parts[:last]
+	}
+	name, group := parts[len(parts)-1], "*"
+	if len(parts) > 2 {
+		group = parts[0]
+	}
+	resource := "*"
+	if !strings.ContainsAny(name, "*?") {
+		resource = strings.ToLower(name) + "s"
+		for _, c := range candidates() {
+			if c.kind == name && (group == "*" || group == c.group) {
+				resource, group = c.resource, c.group
+			}
+		}
+	}
+	if len(operations) == 0 {
+		operations = []string{"CREATE", "UPDATE"}
+	}
+	out := admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{Rule: admission.Rule{
+		APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource + sub},
+	}}}
+	for _, o := range operations {
+		out.Operations = append(out.Operations, admission.OperationType(strings.ToUpper(o)))
+	}
+	return out
+}
+
+// renderEngine returns a policy of an engine's as it is sent: unchanged, but for the namespace of one that is in a
+// namespace.
+func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
+	o := p.engine.DeepCopy()
+	unstructured.RemoveNestedField(o.Object, "status")
+	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	o.SetNamespace("")
+	if k := o.GetKind(); k == "Policy" || k == "NamespacedValidatingPolicy" {
+		o.SetNamespace(s.Namespace)
+	}
+	return o
+}
+
+// Engine is the word by which an engine other than the API server evaluates the policy; empty: none.
+func (p *Policy) Engine() string {
+	if p.engine == nil {
+		return ""
+	}
+	return "kyverno"
+}
+
+// Words are those by which a denial names the policy as one that denied.
+func (p *Policy) Words(s mechanism.Scope) []string {
+	switch {
+	case p.engine == nil:
+		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", NameIn(s, p.Name))}
+	case p.engine.GroupVersionKind().Group == celGroup:
+		return []string{"Policy " + p.Name + " failed: ", "ValidatingAdmissionPolicy 'vpol-" + p.Name + "'"}
+	}
+	return []string{"\n" + p.Name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + p.Name + "'"}
+}
+
+// Ready reports whether an object of an engine's says of itself that it is in force, and what it says if it is not.
+func Ready(o *unstructured.Unstructured) (ready bool, says string) {
+	at := []string{"status"}
+	if o.GroupVersionKind().Group == celGroup {
+		at = append(at, "conditionStatus")
+		if is, _, _ := unstructured.NestedBool(o.Object, "status", "conditionStatus", "ready"); is {
+			return true, ""
+		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, append(at, "conditions")...)
+	for _, c := range conditions {
+		condition, _ := c.(tree)
+		message, _ := condition["message"].(string)
+		switch {
+		case condition["type"] == "Ready" && condition["status"] == "True":
+			return true, ""
+		case condition["status"] == "False" && message != "":
+			says = message
+		}
+	}
+	return false, says
+}

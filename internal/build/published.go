@@ -1,0 +1,54 @@
+package build
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// A Published is a program of a Go module that somebody else publishes. It is built as its go.mod and go.sum say.
+type Published struct {
+	Path, Version string // of the module
+	// Sum is its checksum, "h1:…"; empty: only Go's checksum database vouches for it.
+	Sum     string
+	Package string // in the module: "./cmd/x"
+	Binary  string // name of the result
+}
+
+// Fetch downloads the module and returns its folder, which is Go's and read-only. The error is a *GoFault or the
+// context's.
+func (g Go) Fetch(ctx context.Context, p Published) (dir string, err error) {
+	// Outside of every module, so that none says what is fetched.
+	out, err := Step{
+		Path: g.Path, Dir: string(filepath.Separator), Env: g.env, Keep: goHost,
+		Args: []string{"mod", "download", "-json", p.Path + "@" + p.Version},
+	}.Run(ctx)
+	if err != nil {
+		return "", explain(ctx, out, err)
+	}
+	var said struct{ Dir, Sum string }
+	if err := json.NewDecoder(strings.NewReader(out[max(0, strings.Index(out, "{")):])).Decode(&said); err != nil ||
+		said.Dir == "" {
+		return "", &GoFault{Fault: Other, Says: "go mod download does not say where the module is", Tail: Tail(out)}
+	}
+	if p.Sum != "" && p.Sum != said.Sum {
+		return "", &GoFault{Fault: Altered, Says: fmt.Sprintf("checksum mismatch: %s@%s is %s, and %s is pinned", p.Path,
+			p.Version, said.Sum, p.Sum)}
+	}
+	return said.Dir, nil
+}
+
+// MakePublished builds dir/p.Binary in the module's folder, which Fetch has returned. The error is a *GoFault or the
+// context's.
+func (g Go) MakePublished(ctx context.Context, p Published, module, dir string) error {
+	out, err := Step{
+		Path: g.Path, Dir: module, Env: g.env, Keep: goHost,
+		Args: []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Binary), p.Package},
+	}.Run(ctx)
+	if err != nil {
+		return explain(ctx, out, err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"tare/internal/clock"
+)
+
+// A Program is somebody else's server, which speaks nothing of package proc's protocol: a child of tare runs it as a
+// child of its own. The load is in that grandchild: look at the whole process tree.
+type Program struct {
+	Name, Path string
+	Args       []string
+	Env        []string // besides that of the child
+	Dir        string
+	Within     time.Duration // bounds the start
+}
+
+const (
+	programEvery = 10 * time.Millisecond
+	programStop  = 3 * time.Second
+)
+
+// Run runs the program until ctx ends. healthy is asked until it returns nil, and ready is called then with how long
+// the start took.
+func (p Program) Run(ctx context.Context, healthy func(context.Context) error, ready func(took time.Duration) error,
+) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	began := clock.System{}.Now()
+	ended := make(chan struct{})
+	var said lastBytes
+	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = &said, &said, p.Dir
+	cmd.Env = append(cmd.Environ(), p.Env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = programStop
+	go func() { // one thread from fork to end: the kernel sends Pdeathsig when the thread that forked ends
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Run()
+		if err == nil {
+			err = errors.New("exit status 0")
+		}
+		cancel(fmt.Errorf("%s ended by itself (%w): %s", p.Name, err, said.text)) // not the cause, if ctx has ended before
+		close(ended)
+	}()
+	err := p.await(ctx, healthy)
+	if err == nil {
+		err = ready(clock.System{}.Now().Sub(began))
+	}
+	if err == nil {
+		<-ctx.Done()
+		err = context.Cause(ctx)
+	}
+	cancel(err)
+	<-ended
+	return err
+}
+
+// await asks healthy until it returns nil.
+func (p Program) await(ctx context.Context, healthy func(context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, p.Within)
+	defer cancel()
+	for {
+		err := healthy(within)
+		if err == nil {
+			return nil
+		}
+		if (clock.System{}).Sleep(within, programEvery) != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return fmt.Errorf("%s is not ready within %v: %w", p.Name, p.Within, err)
+		}
+	}
+}
+
+// FreePort replaces port 0, of which a program would not say what it became, by one that is free now.
+func FreePort(ctx context.Context, addr string) (string, error) {
+	if !strings.HasSuffix(addr, ":0") {
+		return addr, nil
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// lastBytes keeps the end of what is written to it.
+type lastBytes struct{ text []byte }
+
+// Write implements io.Writer.
+func (l *lastBytes) Write(p []byte) (int, error) {
+	const most = 2000
+	l.text = append(l.text, p...)
+	l.text = l.text[max(0, len(l.text)-most):]
+	return len(p), nil
+}
