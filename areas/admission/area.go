@@ -12,6 +12,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/kyverno"
 	"tare/areas/admission/node"
 	"tare/areas/admission/webhook"
 	"tare/internal/kit"
@@ -51,7 +52,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}, nil
 }
 
-// serve runs a server: "webhook" is the reference webhook, and "nodes" are the simulated nodes.
+// serve runs a server: "webhook" is the reference webhook, "nodes" are the simulated nodes, and "kyverno" is Kyverno.
 func serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
 	switch name {
 	case webhookServer:
@@ -60,6 +61,12 @@ func serve(ctx context.Context, name string, config json.RawMessage, ready func(
 			return fmt.Errorf("serve %s: malformed config", name)
 		}
 		return webhook.Run(ctx, cfg, func(r webhook.Ready) error { return ready(r) })
+	case kyvernoServer:
+		var cfg kyverno.Config
+		if err := json.Unmarshal(config, &cfg); err != nil {
+			return fmt.Errorf("serve %s: malformed config", name)
+		}
+		return kyverno.Run(ctx, cfg, func(r kyverno.Ready) error { return ready(r) })
 	case nodesServer:
 		var cfg node.Config
 		if err := json.Unmarshal(config, &cfg); err != nil {
@@ -67,7 +74,8 @@ func serve(ctx context.Context, name string, config json.RawMessage, ready func(
 		}
 		return node.Run(ctx, cfg, func(r node.Ready) error { return ready(r) })
 	}
-	return fmt.Errorf("serve: admission has no server %q, only %s and %s", name, webhookServer, nodesServer)
+	return fmt.Errorf("serve: admission has no server %q, only %s, %s and %s", name, webhookServer, nodesServer,
+		kyvernoServer)
 }
 
 // Undo implements area.Area: it removes this run's objects from the user's clusters, ends journaled processes, and
@@ -100,4 +108,6 @@ func (a Area) Parts() area.Parts {
 	}
 }
 
-func servers() map[string]area.Serve { return kit.Servers(serve, webhookServer, nodesServer) }
+func servers() map[string]area.Serve {
+	return kit.Servers(serve, webhookServer, nodesServer, kyvernoServer)
+}

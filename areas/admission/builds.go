@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"tare/area"
+	"tare/areas/admission/kyverno"
 	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/kit"
@@ -16,5 +17,12 @@ func builds(ctx context.Context, env area.Env) ([]area.Builds, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kit.Builds("control planes", host.Built(), build.Survey{Wanted: wanted, Now: env.Clock.Now()})
+	planes, err := kit.Builds("control planes", host.Built(), build.Survey{Wanted: wanted, Now: env.Clock.Now()})
+	if err != nil {
+		return nil, err
+	}
+	engines, err := kit.Builds("Kyverno", kyvernoHost(env).Built(), build.Survey{
+		Wanted: kyverno.Current, Now: env.Clock.Now(),
+	})
+	return append(planes, engines...), err
 }

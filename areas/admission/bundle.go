@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
+	"tare/areas/admission/kyverno"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/bundle"
@@ -45,11 +46,15 @@ func (p *plan) judgeBundle() error {
 	if err == nil {
 		err = set.Compile()
 	}
+	var in *own.InForce
 	if err == nil {
-		_, err = p.anywhere(set)
+		in, err = p.anywhere(set)
 	}
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
+	}
+	if err := p.judgeEngine(in); err != nil {
+		return err
 	}
 	if _, err := p.measured(anyScope); err != nil {
 		return fmt.Errorf("measured: %w", err)
@@ -60,6 +65,41 @@ func (p *plan) judgeBundle() error {
 		}
 	}
 	return nil
+}
+
+// judgeEngine reports why the engine that policies need cannot run.
+func (p *plan) judgeEngine(in *own.InForce) error {
+	needed := len(in.Engines()) > 0
+	switch {
+	case !needed && p.spec.Kyverno != "":
+		return errors.New("kyverno: the bundle holds no policy of Kyverno's: leave the version out")
+	case !needed:
+		return nil
+	case p.foreign:
+		return errors.New("bundle: it holds policies of Kyverno's, which tare puts in force on control planes of its own " +
+			"only: leave kubeconfig out, or measure the Kyverno of your cluster with mechanism: manifests")
+	case p.shared:
+		return errors.New("bundle: it holds policies of Kyverno's, and Kyverno runs beside a control plane of one " +
+			"treatment: leave shared out")
+	}
+	if err := kyverno.CheckVersion(p.kyverno); err != nil {
+		return fmt.Errorf("kyverno: %w", err)
+	}
+	return nil
+}
+
+// needsKyverno reports whether policies of the bundle are Kyverno's. A bundle that cannot be read needs nothing:
+// Validate reports it.
+func (p *plan) needsKyverno() bool {
+	if p.kind != mechanism.Own || p.foreign {
+		return false
+	}
+	set, err := own.Read(p.spec.Bundle)
+	if err != nil {
+		return false
+	}
+	in, err := p.anywhere(set)
+	return err == nil && len(in.Engines()) > 0
 }
 
 // anywhere renders a bundle where only its form matters. Which kinds of parameters a cluster of the user's has, it says
@@ -102,11 +142,16 @@ func (p *arm) comparesBundles() bool {
 	})
 }
 
+// bundleCopy is the name of the copy of the bundle in the record.
+func (p *arm) bundleCopy() string {
+	return fmt.Sprintf("policies-%d%s", p.index, filepath.Ext(p.spec.Bundle))
+}
+
 // withBundle takes the user's own policies in place of rendered ones. It copies them into the record, and reads the
 // copy.
 func (p *arm) withBundle(ctx context.Context) error {
 	x := &p.policies
-	name := fmt.Sprintf("policies-%d%s", p.index, filepath.Ext(p.spec.Bundle))
+	name := p.bundleCopy()
 	if err := bundle.Copy(p.env.Dir, name, p.spec.Bundle); err != nil {
 		return err
 	}
@@ -175,11 +220,25 @@ func (p *arm) bundleNotes() []string {
 		}
 	}
 	name := p.spec.Bundle
-	out := []string{fmt.Sprintf("%s: %s in force, in the run's namespace only; %d of them have objected to a request "+
-		"that tare made for it", name, unit.Count(len(x.own.Policies), "policy"), len(x.own.Policies)-len(unproved))}
+	where := "in the run's namespace only"
+	if p.engine != nil {
+		where = "Kyverno's in the whole control plane"
+	}
+	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it", name,
+		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved))}
+	if p.engine != nil {
+		out = append(out, fmt.Sprintf("%s: evaluated by the admission controller of Kyverno %s, started by tare on "+
+			"loopback as an administrator, ready after %.1f s; without reports, background scans and its other controllers",
+			name, p.kyverno, p.engineReady.Seconds))
+	}
 	if len(unproved) > 0 {
-		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection of theirs, so "+
-			"that whether they guard is not shown: %s", name, unit.Count(len(unproved), "policy"), strings.Join(unproved, ", ")))
+		masked := ""
+		if p.engine != nil {
+			masked = " (Kyverno does not evaluate policies that only audit if another denies the request)"
+		}
+		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection of theirs%s, so "+
+			"that whether they guard is not shown: %s", name, unit.Count(len(unproved), "policy"), masked,
+			strings.Join(unproved, ", ")))
 	}
 	if unseen := p.unseen(); len(unseen) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s not about the requests that are measured, so that their cost is not in these "+

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/kyverno"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
 	"tare/areas/plane"
@@ -29,6 +31,7 @@ type plan struct {
 	workers    int
 	hooks      mechanism.Hooks
 	cel        mechanism.CEL
+	kyverno    string        // the version that runs if policies of the bundle need it
 	version    plane.Version // of an embedded control plane
 	nodes      int
 	etcd       string
@@ -54,6 +57,7 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	case p.kind == "":
 		p.kind = mechanism.None
 	}
+	p.kyverno = cmp.Or(u.Kyverno, kyverno.Default)
 	p.copies, p.counted = 1, t.Levels["policies"] != ""
 	if u.Policies != nil {
 		p.copies = *u.Policies

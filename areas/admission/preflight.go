@@ -15,6 +15,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/kyverno"
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
 	"tare/internal/kit"
@@ -28,6 +29,7 @@ const (
 	workersBytes  = 200 << 20
 	nodeBytes     = 1 << 20
 	policyBytes   = 400 << 10 // a compiled policy in CEL
+	engineBytes   = 500 << 20 // Kyverno, and its definitions in kube-apiserver
 	checkedWithin = askWithin
 )
 
@@ -57,6 +59,7 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 		plans = append(plans, p)
 	}
 	out = append(out, findBinaries(ctx, plans, env)...)
+	out = append(out, findEngines(ctx, plans, env)...)
 	out = append(out, checkMemory(plans)...)
 	out = append(out, checkManifests(plans)...)
 	return append(out, checkClusters(ctx, plans, chosen, env)...)
@@ -101,6 +104,37 @@ func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there boo
 	return b, err == nil, err
 }
 
+// findEngines reports where the versions of Kyverno come from that treatments need, or why there are none.
+func findEngines(ctx context.Context, plans []plan, env area.Env) (out []area.Finding) {
+	tried := map[string]bool{}
+	for i := range plans {
+		p := &plans[i]
+		if tried[p.kyverno] || !p.needsKyverno() {
+			continue
+		}
+		tried[p.kyverno] = true
+		program, there, err := kyverno.Seek(ctx, p.kyverno, kyvernoHost(env))
+		if err == nil && !there && !env.Look {
+			program, err = kyverno.Find(ctx, p.kyverno, kyvernoHost(env))
+			there = true
+		}
+		switch {
+		case err != nil:
+			out = append(out, findingOf(err))
+		case !there:
+			out = append(out, area.Finding{
+				Path: "kyverno", Severity: area.Info,
+				Message: fmt.Sprintf("Kyverno %s is not there yet: a run builds it, once, which takes minutes", p.kyverno),
+			})
+		default:
+			out = append(out, area.Finding{
+				Path: "kyverno", Severity: area.Info, Message: fmt.Sprintf("Kyverno %s, from %s", p.kyverno, program.Path),
+			})
+		}
+	}
+	return out
+}
+
 // checkMemory warns when the control planes that run side by side need more memory than is free.
 func checkMemory(plans []plan) []area.Finding {
 	need, planes := memoryOf(plans)
@@ -137,6 +171,9 @@ func memoryOf(plans []plan) (bytes uint64, planes int) {
 		shared[p.key()] = true
 		planes++
 		bytes += planeBytes
+		if p.needsKyverno() {
+			bytes += engineBytes
+		}
 		if p.nodes > 0 {
 			bytes += workersBytes + uint64(p.nodes)*nodeBytes
 		}

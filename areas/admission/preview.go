@@ -53,7 +53,8 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 	}
 	var out []string
 	for _, at := range slices.Sorted(maps.Keys(bundles)) {
-		out = append(out, fmt.Sprintf("%s for the policies of %s, each binding narrowed to the run's namespace",
+		out = append(out, fmt.Sprintf("%s for the policies of %s, each binding narrowed to the run's namespace, policies of "+
+			"Kyverno's as they are",
 			unit.Count(bundles[at], "object"), at))
 	}
 	for _, what := range slices.Sorted(maps.Keys(planes)) {
@@ -69,6 +70,9 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 // describe describes an embedded control plane.
 func (p *plan) describe() string {
 	out := "Kubernetes " + string(p.version) + ", etcd on " + p.etcd
+	if p.needsKyverno() {
+		out += ", with Kyverno " + p.kyverno
+	}
 	if p.nodes > 0 {
 		out += fmt.Sprintf(", %d simulated nodes", p.nodes)
 	}

@@ -36,6 +36,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 	}{
 		{"mechanism", "mechanism", s.Mechanism != ""},
 		{"bundle", "bundle", s.Bundle != ""},
+		{"kyverno", "kyverno", s.Kyverno != ""},
 		{"policies", "policies", s.Policies != nil},
 		{"bound", "bound", s.Bound != nil},
 		{"useable", "useable", s.Useable != nil},
@@ -89,7 +90,7 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "mechanism", "bundle", "measured", "requests", "policies", "bound", "useable", "position", "irrelevant",
+	case "mechanism", "bundle", "kyverno", "measured", "requests", "policies", "bound", "useable", "position", "irrelevant",
 		"bindings", "level",
 		"kubeconfig",
 		"context", "manifests",
@@ -139,6 +140,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"manifests", s.Manifests != nil, []mechanism.Kind{mechanism.Manifests}},
 		{"bundle", s.Bundle != "", []mechanism.Kind{mechanism.Own}},
 		{"bind_all", s.BindAll, []mechanism.Kind{mechanism.Own}},
+		{"kyverno", s.Kyverno != "", []mechanism.Kind{mechanism.Own}},
 		{"measured", s.Measured != "", []mechanism.Kind{mechanism.Own}},
 		{"requests", s.Requests != "", []mechanism.Kind{mechanism.Own}},
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},

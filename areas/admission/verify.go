@@ -158,13 +158,17 @@ func (p *arm) countReviews(ctx context.Context, c mechanism.Count) error {
 	return compareCounts("the webhook's counts of reviews", difference(was, is, ""), c.Paths)
 }
 
-// checks returns the API server's counts by policy.
+// checks returns the API server's counts by policy, with those of an engine.
 func (p *arm) checks(ctx context.Context) (map[string]uint64, error) {
 	text, err := p.admin.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return apimetrics.PolicyChecks(text)
+	out, err := apimetrics.PolicyChecks(text)
+	if err != nil {
+		return nil, err
+	}
+	return out, p.engineChecks(ctx, out)
 }
 
 // difference returns by how much counts with a prefix have grown.

@@ -79,6 +79,35 @@ func MutatingPolicyChecks(text []byte) (map[string]uint64, error) {
 	return checks(text, mutating)
 }
 
+// KyvernoObjections reads from Kyverno's metrics how often each of its policies has objected: a rule, or a policy in
+// CEL, that was evaluated to its end and not met. Errors are not counted, so that they prove nothing. evaluated is how
+// often any of them was evaluated, with any result.
+func KyvernoObjections(text []byte) (out map[string]uint64, evaluated uint64, err error) {
+	out = map[string]uint64{}
+	count := func(result string) func(l *line) error {
+		return func(l *line) error {
+			n, err := l.count()
+			evaluated += n
+			if l.label(result) != "fail" || err != nil {
+				return err
+			}
+			if len(out) >= mostRows {
+				return errRows
+			}
+			out[l.label("policy_name")] += n
+			return nil
+		}
+	}
+	err = scan(text, map[string]func(*line) error{
+		"kyverno_policy_results_total":            count("rule_result"),
+		"kyverno_validating_policy_results_total": count("result"),
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("metrics of Kyverno: %w", err)
+	}
+	return out, evaluated, nil
+}
+
 func checks(text []byte, family string) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	err := scan(text, map[string]func(*line) error{family: func(l *line) error {

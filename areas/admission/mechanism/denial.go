@@ -9,17 +9,18 @@ import (
 type Denial struct {
 	says [][]byte // as in JSON
 	by   map[string]bool
+	any  [][]byte // as in JSON; one of them must be there
 }
 
 // Denial returns what the probe's denial must look like.
 func (p Probe) Denial() (*Denial, error) {
 	d := &Denial{}
-	for _, text := range p.Says {
-		b, err := json.Marshal(text)
-		if err != nil {
-			return nil, err
-		}
-		d.says = append(d.says, b[1:len(b)-1])
+	var err error
+	if d.says, err = inJSON(p.Says); err == nil {
+		d.any, err = inJSON(p.ByWords)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if len(p.By) > 0 {
 		d.by = make(map[string]bool, len(p.By))
@@ -28,6 +29,18 @@ func (p Probe) Denial() (*Denial, error) {
 		}
 	}
 	return d, nil
+}
+
+// inJSON returns texts as they stand within a string of JSON.
+func inJSON(texts []string) (out [][]byte, err error) {
+	for _, text := range texts {
+		b, err := json.Marshal(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b[1:len(b)-1])
+	}
+	return out, nil
 }
 
 // Matches reports whether an answer is this denial. It does not allocate.
@@ -40,6 +53,9 @@ func (d *Denial) Matches(status int, body []byte) bool {
 			return false
 		}
 	}
+	if d.any != nil && !containsAny(body, d.any) {
+		return false
+	}
 	for rest := body; d.by != nil; {
 		i := bytes.IndexAny(rest, `'"`)
 		if i < 0 {
@@ -51,4 +67,13 @@ func (d *Denial) Matches(status int, body []byte) bool {
 		rest = rest[i+1:]
 	}
 	return true
+}
+
+func containsAny(body []byte, texts [][]byte) bool {
+	for _, text := range texts {
+		if bytes.Contains(body, text) {
+			return true
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -68,6 +69,11 @@ func (p Probe) judgeDenied(a answer) error {
 	}
 	if len(p.By) > 0 && !quotesOne(a.Message, p.By) {
 		return fmt.Errorf("%s was denied, and not by %s (%s): %s", p.Name, summary(p.By), p.Why, excerpt(a.Message))
+	}
+	if len(p.ByWords) > 0 && !slices.ContainsFunc(p.ByWords, func(w string) bool {
+		return strings.Contains(a.Message, w)
+	}) {
+		return fmt.Errorf("%s was denied, and not by these policies (%s): %s", p.Name, p.Why, excerpt(a.Message))
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func KindsOf(objects []*unstructured.Unstructured) (out []schema.GroupVersionKin
 	return out
 }
 
-// Defined returns the kinds, and their resources, that the CustomResourceDefinitions among objects define.
+// Defined returns the kinds, and their resources, that the CustomResourceDefinitions among objects have served.
 func Defined(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]schema.GroupVersionResource {
 	out := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	for _, o := range objects {
@@ -229,7 +229,7 @@ func Defined(objects []*unstructured.Unstructured) map[schema.GroupVersionKind]s
 		group, kind, plural := text("spec", "group"), text("spec", "names", "kind"), text("spec", "names", "plural")
 		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
 		for _, v := range versions {
-			if version, ok := v.(map[string]any); ok && plural != "" {
+			if version, ok := v.(map[string]any); ok && plural != "" && version["served"] != false {
 				name, _ := version["name"].(string)
 				gv := schema.GroupVersion{Group: group, Version: name}
 				out[gv.WithKind(kind)] = gv.WithResource(plural)

@@ -27,6 +27,8 @@ type Probe struct {
 	// For denied pods: parts that the message must all contain, and names of which it must quote one.
 	Says []string
 	By   []string
+	// ByWords are parts of which the message must contain one.
+	ByWords []string
 	// For admitted pods: annotations that must have these values, and annotations that must be absent.
 	Annotations map[string]string
 	Absent      []string

@@ -67,7 +67,7 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 // template, unless it speaks of policies.
 func (d document) objects() ([]object, error) {
 	content, err := yaml.YAMLToJSONStrict([]byte(d.text))
-	if err != nil && !strings.Contains(d.text, group) {
+	if err != nil && !strings.Contains(d.text, group) && !strings.Contains(d.text, kyvernoGroup) {
 		return nil, nil // a template, say: not ours to read
 	}
 	if err != nil {

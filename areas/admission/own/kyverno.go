@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
+	"tare/areas/bundle"
 )
 
 // Kyverno's groups and the kinds that are taken.
@@ -146,6 +147,37 @@ func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
 		o.SetNamespace(s.Namespace)
 	}
 	return o
+}
+
+// IsEngines reports whether an engine evaluates an object, and IsCEL whether that is a policy in CEL.
+func IsEngines(o *unstructured.Unstructured) bool { return isKyverno(o.GroupVersionKind()) }
+
+// IsCEL reports whether a policy of an engine's is in CEL.
+func IsCEL(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == celGroup }
+
+// Engines are those that the policies need, each once.
+func (f *InForce) Engines() (out []string) {
+	for _, p := range f.Policies {
+		if e := p.Engine(); e != "" && !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// InServer reports whether the API server itself evaluates a policy.
+func (f *InForce) InServer() bool {
+	return slices.ContainsFunc(f.Policies, func(p *Policy) bool { return p.engine == nil })
+}
+
+// At is where the file has a policy of an engine's that was rendered.
+func (f *InForce) At(o *unstructured.Unstructured) (at bundle.Place, ok bool) {
+	for _, p := range f.Policies {
+		if p.engine != nil && p.Name == o.GetName() && p.engine.GetKind() == o.GetKind() {
+			return p.at.place(), true
+		}
+	}
+	return at, false
 }
 
 // Engine is the word by which an engine other than the API server evaluates the policy; empty: none.

@@ -98,15 +98,20 @@ func podChanges() []podChange {
 		{"with options of SELinux", func(p tree) {
 			security(tree{"type": "spc_t", "user": "odd", "role": "odd"}, "seLinuxOptions")(p)
 		}},
-		{"with an unmasked /proc", security("Unmasked", "procMount")},
-		{"with a host process of Windows", func(p tree) {
-			whole(tree{"hostProcess": true, "runAsUserName": `NT AUTHORITY\SYSTEM`}, "windowsOptions")(p)
-			set(true, "spec", "hostNetwork")(p)
+		{"with an unmasked /proc", func(p tree) {
+			security("Unmasked", "procMount")(p)
+			set(false, "spec", "hostUsers")(p) // which the API server demands with it
 		}},
 		{"with sysctls", whole([]any{tree{"name": "kernel.msgmax", "value": "65536"}}, "sysctls")},
 		{"in the host's network", set(true, "spec", "hostNetwork")},
 		{"with the host's processes", set(true, "spec", "hostPID")},
 		{"with the host's IPC", set(true, "spec", "hostIPC")},
+		{"with a host process of Windows", func(p tree) {
+			for _, to := range []func(any, string) func(tree){security, whole} {
+				to(tree{"hostProcess": true, "runAsUserName": `NT AUTHORITY\SYSTEM`}, "windowsOptions")(p)
+			}
+			set(true, "spec", "hostNetwork")(p)
+		}},
 		{"with one namespace of processes", set(true, "spec", "shareProcessNamespace")},
 		{"with host aliases", set([]any{tree{"ip": "127.0.0.9", "hostnames": []any{"odd.example"}}}, "spec", "hostAliases")},
 		{"with a port of the host", field([]any{tree{"containerPort": 8080, "hostPort": 8080}}, "ports")},

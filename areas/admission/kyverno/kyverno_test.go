@@ -1,0 +1,86 @@
+package kyverno_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/areas/admission/kyverno"
+)
+
+func TestCheckVersion(t *testing.T) {
+	for version, fits := range map[string]bool{
+		"1.18.0": true, "1.18.2": true, kyverno.Default: true, "1.20.0-rc.1": true,
+		"": false, "1.17.9": false, "v1.19.1": false, "1.19": false, "2.0.0": false, "latest": false, "1.19.1 -x": false,
+		"1.19.1@../x": false,
+	} {
+		if err := kyverno.CheckVersion(version); (err == nil) != fits {
+			t.Errorf("%q: %v", version, err)
+		}
+	}
+}
+
+// TestSeek finds what was built, says who could build, and names nothing that is no version.
+func TestSeek(t *testing.T) {
+	h := kyverno.Host{
+		Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler), Getenv: func(string) (string, bool) { return "", false },
+	}
+	_, there, err := kyverno.Seek(t.Context(), kyverno.Default, h)
+	missing, ok := errors.AsType[*kyverno.Missing](err)
+	if there || !ok || !strings.Contains(missing.Hint(), "install Go") {
+		t.Errorf("%v, %v; want that Go is missing", there, err)
+	}
+	dir := filepath.Join(h.Cache, kyverno.Default+"-1")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := kyverno.Find(t.Context(), kyverno.Default, h)
+	if err != nil || p.Path != filepath.Join(dir, "kyverno") || p.Definitions != filepath.Join(dir, "crds") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if !kyverno.Current(filepath.Base(dir)) || kyverno.Current("1.17.0-1") || kyverno.Current(kyverno.Default) {
+		t.Error("another folder is current than Find uses")
+	}
+	if _, err := kyverno.Find(t.Context(), "../x", h); err == nil {
+		t.Error("a folder is a version")
+	}
+}
+
+// TestRun: it is ready when both of its ports answer, its counts can be read, and it ends with its parent's wish.
+func TestRun(t *testing.T) {
+	t.Setenv(role, "fake")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var at kyverno.Ready
+	err := kyverno.Run(ctx, kyverno.Config{Path: os.Args[0], Kubeconfig: "/x"}, func(r kyverno.Ready) error {
+		at = r
+		objected, evaluated, err := r.Objections(ctx)
+		if err != nil || objected["a"] != 2 || evaluated != 2 {
+			t.Errorf("objections %v of %d, %v", objected, evaluated, err)
+		}
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || at.Seconds <= 0 {
+		t.Errorf("%v after %+v", err, at)
+	}
+	if a, err := http.Get(at.Metrics); err == nil { //nolint:noctx // it is not there
+		_, _ = io.Copy(io.Discard, a.Body)
+		_ = a.Body.Close()
+		t.Error("it still answers")
+	}
+	err = kyverno.Run(t.Context(), kyverno.Config{Path: os.Args[0], Kubeconfig: "/refused"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "kyverno ended by itself") ||
+		!strings.Contains(err.Error(), "the cluster refuses me") {
+		t.Errorf("%v, want its last words", err)
+	}
+	if err := kyverno.Run(t.Context(), kyverno.Config{Path: "/none"}, nil); err == nil {
+		t.Error("nothing was run")
+	}
+}

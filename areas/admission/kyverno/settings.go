@@ -1,0 +1,103 @@
+package kyverno
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// unseen are the requests that Kyverno's chart has it leave aside, but for those about its own deployment.
+var unseen = []string{
+	"[*/*,kyverno,*]", "[Event,*,*]", "[*/*,kube-system,*]", "[*/*,kube-public,*]", "[*/*,kube-node-lease,*]",
+	"[Node,*,*]", "[Node/?*,*,*]", "[APIService,*,*]", "[APIService/?*,*,*]", "[TokenReview,*,*]",
+	"[SubjectAccessReview,*,*]", "[SelfSubjectAccessReview,*,*]", "[Binding,*,*]", "[Pod/binding,*,*]",
+	"[ReplicaSet,*,*]", "[ReplicaSet/?*,*,*]", "[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]",
+}
+
+// Settings are the objects that Kyverno reads when it starts: its namespace, and its settings as its chart has them. Its
+// other controllers do not run, but it says that a policy is in force only if they would have the rights for it: nobody
+// has tokens of their accounts.
+func Settings() []*unstructured.Unstructured {
+	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
+		rest["apiVersion"], rest["kind"] = "v1", kind
+		o := &unstructured.Unstructured{Object: rest}
+		o.SetName(name)
+		if kind != "Namespace" {
+			o.SetNamespace(Namespace)
+		}
+		return o
+	}
+	grant := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+		"subjects": []any{
+			map[string]any{"kind": "ServiceAccount", "namespace": Namespace, "name": "kyverno-background-controller"},
+			map[string]any{"kind": "ServiceAccount", "namespace": Namespace, "name": "kyverno-reports-controller"},
+		},
+	}}
+	grant.SetName("kyverno-other-controllers")
+	return []*unstructured.Unstructured{
+		grant, object("Namespace", Namespace, map[string]any{}),
+		object("ConfigMap", "kyverno", map[string]any{"data": map[string]any{
+			"enableDefaultRegistryMutation": "true", "defaultRegistry": "docker.io", "generateSuccessEvents": "false",
+			"excludeGroups": "system:nodes", "resourceFilters": strings.Join(unseen, " "), "updateRequestThreshold": "1000",
+			"webhooks": `{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name",` +
+				`"operator":"NotIn","values":["kube-system","kyverno"]}]}}`,
+		}}),
+		object("ConfigMap", "kyverno-metrics", map[string]any{"data": map[string]any{
+			"namespaces": `{"exclude":[],"include":[]}`,
+			"metricsExposure": `{"kyverno_policy_results_total":{"disabledLabelDimensions":["resource_namespace",` +
+				`"policy_namespace"]},"kyverno_validating_policy_results_total":{"disabledLabelDimensions":` +
+				`["resource_namespace","policy_namespace"]}}`,
+		}}),
+	}
+}
+
+// Broken returns a policy that cannot be compiled.
+func Broken() *unstructured.Unstructured {
+	o := Canary(true, "tare-broken", "none", "none", "none")
+	o.Object["spec"].(map[string]any)["validations"] = []any{map[string]any{"expression": "("}}
+	return o
+}
+
+// Canary returns a policy that denies pods of a namespace with a label of this value, in Kyverno's patterns or in CEL.
+func Canary(cel bool, name, namespace, label, value string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
+	o.SetName(name)
+	if cel {
+		o.SetAPIVersion("policies.kyverno.io/v1")
+		o.SetKind("ValidatingPolicy")
+		o.Object["spec"] = map[string]any{
+			"validationActions": []any{"Deny"},
+			"evaluation":        map[string]any{"background": map[string]any{"enabled": false}},
+			"matchConstraints": map[string]any{
+				"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
+				"resourceRules": []any{map[string]any{
+					"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"},
+				}},
+			},
+			"validations": []any{map[string]any{
+				"expression": "object.metadata.?labels[?'" + label + "'].orValue('') != '" + value + "'",
+				"message":    "it has the label of the canary",
+			}},
+		}
+		return o
+	}
+	o.SetAPIVersion("kyverno.io/v1")
+	o.SetKind("Policy")
+	o.SetNamespace(namespace)
+	o.Object["spec"] = map[string]any{
+		"background": false,
+		"rules": []any{map[string]any{
+			"name":  "canary",
+			"match": map[string]any{"any": []any{map[string]any{"resources": map[string]any{"kinds": []any{"Pod"}}}}},
+			"validate": map[string]any{
+				"failureAction": "Enforce", "message": "it has the label of the canary",
+				"pattern": map[string]any{"metadata": map[string]any{"=(labels)": map[string]any{
+					"=(" + label + ")": "!" + value,
+				}}},
+			},
+		}},
+	}
+	return o
+}

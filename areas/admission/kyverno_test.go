@@ -1,0 +1,158 @@
+package admission
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/admission/kyverno"
+	"tare/areas/plane"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/rigs/hosttest"
+)
+
+// requireKyverno skips a test where Kyverno was not built: tests do not build for minutes.
+func requireKyverno(t *testing.T) {
+	t.Helper()
+	_, there, err := kyverno.Seek(t.Context(), kyverno.Default, kyvernoHost(testEnv(t)))
+	if !there || err != nil {
+		hosttest.Missing(t, "Kyverno "+kyverno.Default+" is not built", hosttest.Plane)
+	}
+}
+
+// TestKyvernoPolicies: a real Kyverno beside a real control plane has the user's policies in force as they are, beside
+// those of the API server's; each is proved, or named as one without a proof; and a Kyverno that ends is noticed.
+func TestKyvernoPolicies(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	requireKyverno(t)
+	const bundle = "testdata/kyverno"
+	env := testEnv(t, "create-pod-dry-run")
+	env.Trespasses = true
+	with, without := treatment("bundle", bundle), treatment("bundle", "none")
+	env.Treatments = []area.Treatment{without, with}
+	tg, j := opened(t, &Spec{}, env)
+	for _, tr := range []design.Treatment{without, with} {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for _, tr := range []design.Treatment{without, with} {
+			if err := errors.Join(tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr)); err != nil {
+				t.Fatal(err)
+			}
+			wantCall(t, tg, tr, load.OK)
+			if err := tg.Leave(t.Context(), tr); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p := armOf(t, tg, with)
+	for name, request := range map[string]string{
+		"no-host-network": "pod in the host's network", "watches-latest": "pod of the tag latest",
+		"no-nodeport": "service of type NodePort", "no-privileged": "pod privileged",
+		"no-host-pid": "pod with the host's processes",
+	} {
+		if p.policies.shown[name] != request {
+			t.Errorf("%s is shown by %q, want %q", name, p.policies.shown[name], request)
+		}
+	}
+	notes := strings.Join(tg.Notes(), "\n")
+	for _, want := range []string{
+		"6 policies in force, Kyverno's in the whole control plane; 5 of them have objected", "1 policy without a proof",
+		"is not shown: nothing-like-it", "not in these numbers: no-nodeport",
+		"left aside, and not in these numbers: MutatingPolicy sets-a-label",
+		"the admission controller of Kyverno " + kyverno.Default,
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q:\n%s", want, notes)
+		}
+	}
+	seen := false
+	for _, probe := range tg.Probes(with) {
+		seen = seen || probe.Subject() == kyvernoServer
+	}
+	if !seen {
+		t.Error("nothing reads what Kyverno uses")
+	}
+	twins, err := tg.Trespasses(with)
+	if err != nil || len(twins) != 1 {
+		t.Fatalf("trespasses %+v, %v", twins, err)
+	}
+	a, err := p.asker.send(t.Context(), twins[0].Wire.Render(nil, 0), true)
+	if err != nil || twins[0].Wire.Check(0, a.status, a.body) != load.Denied {
+		t.Errorf("a forbidden pod: %d %s, %v", a.status, a.message(), err)
+	}
+	if err := p.engine.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-p.engine.Exited()
+	if err := tg.Verify(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kyverno has ended by itself") {
+		t.Errorf("%v, want that Kyverno has ended", err)
+	}
+}
+
+// TestKyvernoRefuses: what Kyverno does not take is named with its place in the user's file, and nothing is left.
+func TestKyvernoRefuses(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	requireKyverno(t)
+	text, err := os.ReadFile("testdata/kyverno/policies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	broken := strings.Replace(string(text), "c.?securityContext.?privileged", "c.?securityContext.?privilegd(", 1)
+	if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := testEnv(t, "create-pod-dry-run")
+	tr := treatment("bundle", file)
+	env.Treatments = []area.Treatment{tr}
+	tg, j := opened(t, &Spec{}, env)
+	began := time.Now()
+	err = tg.Prepare(t.Context(), tr, j)
+	if err == nil || !strings.Contains(err.Error(), file+":39: ") || !strings.Contains(err.Error(), "no-privileged") {
+		t.Errorf("after %v: %v, want the place of no-privileged", time.Since(began).Round(time.Second), err)
+	}
+}
+
+// TestKyvernoIsChecked: where Kyverno cannot run is said before anything is started.
+func TestKyvernoIsChecked(t *testing.T) {
+	const bundle = "testdata/kyverno"
+	config := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(config, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		spec Spec
+		want string
+	}{
+		"fine":             {Spec{Bundle: bundle, Kyverno: "1.18.2"}, ""},
+		"an old version":   {Spec{Bundle: bundle, Kyverno: "1.17.0"}, `kyverno: "1.17.0" is no version of Kyverno from 1.18.0 on`},
+		"without policies": {Spec{Bundle: "testdata/bundle", Kyverno: "1.19.1"}, "the bundle holds no policy of Kyverno's"},
+		"without a bundle": {Spec{Kyverno: "1.19.1"}, "no treatment uses it"},
+		"shared":           {Spec{Bundle: bundle, Embedded: &Embedded{Shared: true}}, "leave shared out"},
+		"a cluster":        {Spec{Bundle: bundle, Kubeconfig: config}, "leave kubeconfig out"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			for _, f := range c.spec.Validate(area.Asked{}, []design.Treatment{{}}) {
+				said = append(said, f.Message)
+			}
+			all := strings.Join(said, "\n")
+			if (c.want == "") != (all == "") || !strings.Contains(all, c.want) {
+				t.Errorf("%q, want %q", all, c.want)
+			}
+		})
+	}
+}

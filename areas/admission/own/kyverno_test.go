@@ -1,0 +1,165 @@
+package own
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	clusterPolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: patterns}
+spec:
+  rules:
+    - name: pods
+      match: {any: [{resources: {kinds: [Pod, apps/v1/StatefulSet]}}]}
+      validate: {failureAction: Enforce, message: no, pattern: {spec: {=(hostNetwork): "false"}}}
+    - name: ingresses
+      match: {all: [{resources: {kinds: [networking.k8s.io/v1/Ingress], operations: [CREATE]}}]}
+      validate: {message: no, deny: {}}
+status: {ready: true}
+`
+	validatingPolicy = `apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: cel}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [services]}]
+  validations: [{expression: "image('x').registry() != 'y'"}]
+`
+	namespacedPolicy = `apiVersion: kyverno.io/v1
+kind: Policy
+metadata: {name: inside, namespace: team}
+spec:
+  rules: [{name: r, match: {resources: {kinds: [Pod/exec, "*"]}}, validate: {message: no, deny: {}}}]
+`
+	imagePolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: images}
+spec:
+  rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, verifyImages: [{imageReferences: ["*"]}]}]
+`
+)
+
+// TestKyvernoPoliciesAreTaken as they stand, beside ValidatingAdmissionPolicies.
+func TestKyvernoPoliciesAreTaken(t *testing.T) {
+	s := read(t, map[string]string{
+		"a.yaml": clusterPolicy + "---\n" + validatingPolicy + "---\n" + namespacedPolicy + "---\n" + imagePolicy,
+		"b.yaml": policy("p", isTrue) + "---\n" + binding,
+		"c.yaml": "apiVersion: policies.kyverno.io/v1\nkind: MutatingPolicy\nmetadata: {name: m}\n",
+	})
+	if err := s.Compile(); err != nil {
+		t.Error(err)
+	}
+	in, err := s.Render(Where{Scope: scope, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, words := []string{}, map[string]string{}
+	for _, p := range in.Policies {
+		names = append(names, p.Engine()+" "+p.Name)
+		words[p.Name] = p.Words(scope)[0]
+	}
+	if d := cmp.Diff([]string{"kyverno cel", "kyverno inside", " p", "kyverno patterns"}, names); d != "" {
+		t.Errorf("in force (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(map[string]string{
+		"cel": "Policy cel failed: ", "inside": "\ninside:\n", "patterns": "\npatterns:\n",
+		"p": "ValidatingAdmissionPolicy 'tare-run-0.p'",
+	}, words); d != "" {
+		t.Errorf("words of denials (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"ClusterPolicy images, which asks registries about images", "MutatingPolicy m"},
+		in.Untaken); d != "" {
+		t.Errorf("left aside (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"kyverno"}, in.Engines()); d != "" || !in.InServer() {
+		t.Errorf("engines %v, in the API server: %v", in.Engines(), in.InServer())
+	}
+	namespaces := map[string]string{}
+	for _, o := range in.Objects {
+		namespaces[o.GetName()] = o.GetNamespace()
+		if at, ok := in.At(o); IsEngines(o) != ok || ok && !strings.HasSuffix(at.File, "a.yaml") {
+			t.Errorf("%s stands at %v, %v", o.GetName(), at, ok)
+		}
+		if _, there, _ := unstructured.NestedMap(o.Object, "status"); there {
+			t.Errorf("%s has a status", o.GetName())
+		}
+	}
+	if d := cmp.Diff(map[string]string{
+		"cel": "", "inside": "tare-run-0", "patterns": "", "tare-run-0.p": "", "tare-run-0.b": "",
+	}, namespaces); d != "" {
+		t.Errorf("namespaces (-want +got):\n%s", d)
+	}
+	for _, c := range []struct {
+		policy, group, resource, operation string
+		want                               bool
+	}{
+		{"patterns", "", "pods", "CREATE", true},
+		{"patterns", "apps", "statefulsets", "UPDATE", true},
+		{"patterns", "apps", "deployments", "CREATE", false},
+		{"patterns", "networking.k8s.io", "ingresses", "CREATE", true},
+		{"patterns", "networking.k8s.io", "ingresses", "UPDATE", false},
+		{"cel", "", "services", "CREATE", true},
+		{"cel", "", "pods", "CREATE", false},
+		{"inside", "", "configmaps", "CREATE", true},
+	} {
+		if got := in.Evaluates(s.named(c.policy), c.group, "v1", c.resource, c.operation, nil); got != c.want {
+			t.Errorf("%s evaluates %s of %s: %v", c.policy, c.operation, c.resource, got)
+		}
+	}
+}
+
+// TestKyvernoPoliciesWithOneName cannot be told apart by what Kyverno counts, whatever their kinds.
+func TestKyvernoPoliciesWithOneName(t *testing.T) {
+	_, err := Read(written(t, map[string]string{
+		"a.yaml": clusterPolicy, "b.yaml": strings.ReplaceAll(validatingPolicy, "name: cel", "name: patterns"),
+	}))
+	if err == nil || !strings.Contains(err.Error(), "b.yaml:1: ValidatingPolicy patterns stands at ") {
+		t.Errorf("%v, want that the name is there already", err)
+	}
+	_, err = Read(written(t, map[string]string{"a.yaml": validatingPolicy + "  matchConstraints: [\n"}))
+	if err == nil || !strings.Contains(err.Error(), "a.yaml:") {
+		t.Errorf("%v, want the place of broken YAML", err)
+	}
+	_, err = Read(written(t, map[string]string{
+		"a.yaml": strings.Replace(validatingPolicy, "resources: [services]", "resources: 7", 1),
+	}))
+	if err == nil || !strings.Contains(err.Error(), "a.yaml:1: ValidatingPolicy cel: spec.matchConstraints: ") {
+		t.Errorf("%v, want the place of malformed constraints", err)
+	}
+}
+
+// TestReady: only what says of itself that it is ready counts, and the reason is kept.
+func TestReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		status tree
+		cel    bool
+		ready  bool
+		says   string
+	}{
+		"no status":    {nil, false, false, ""},
+		"patterns":     {tree{"conditions": []any{tree{"type": "Ready", "status": "True"}}}, false, true, ""},
+		"in CEL":       {tree{"conditionStatus": tree{"ready": true}}, true, true, ""},
+		"in CEL alone": {tree{"conditionStatus": tree{"ready": true}}, false, false, ""},
+		"why": {tree{"conditionStatus": tree{"ready": false, "conditions": []any{
+			tree{"type": "PolicyCached", "status": "True", "message": "fine"},
+			tree{"type": "WebhookConfigured", "status": "False", "message": "no webhook"},
+		}}}, true, false, "no webhook"},
+		"no words": {tree{"conditions": "odd", "conditionStatus": "odd"}, true, false, ""},
+	} {
+		o := &unstructured.Unstructured{Object: tree{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"}}
+		if c.cel {
+			o.Object = tree{"apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy"}
+		}
+		if c.status != nil {
+			o.Object["status"] = c.status
+		}
+		if ready, says := Ready(o); ready != c.ready || says != c.says {
+			t.Errorf("%s: %v %q", name, ready, says)
+		}
+	}
+}
