@@ -12,7 +12,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
-	"tare/areas/admission/kyverno"
+	"tare/areas/admission/engine"
 	"tare/areas/admission/node"
 	"tare/areas/admission/webhook"
 	"tare/internal/kit"
@@ -52,7 +52,8 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}, nil
 }
 
-// serve runs a server: "webhook" is the reference webhook, "nodes" are the simulated nodes, and "kyverno" is Kyverno.
+// serve runs a server: "webhook" is the reference webhook, "nodes" are the simulated nodes, and "engine" is a policy engine of
+// others.
 func serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
 	switch name {
 	case webhookServer:
@@ -61,12 +62,12 @@ func serve(ctx context.Context, name string, config json.RawMessage, ready func(
 			return fmt.Errorf("serve %s: malformed config", name)
 		}
 		return webhook.Run(ctx, cfg, func(r webhook.Ready) error { return ready(r) })
-	case kyvernoServer:
-		var cfg kyverno.Config
+	case engineServer:
+		var cfg engine.Config
 		if err := json.Unmarshal(config, &cfg); err != nil {
 			return fmt.Errorf("serve %s: malformed config", name)
 		}
-		return kyverno.Run(ctx, cfg, func(r kyverno.Ready) error { return ready(r) })
+		return engine.Run(ctx, cfg, func(r engine.Ready) error { return ready(r) })
 	case nodesServer:
 		var cfg node.Config
 		if err := json.Unmarshal(config, &cfg); err != nil {
@@ -75,7 +76,7 @@ func serve(ctx context.Context, name string, config json.RawMessage, ready func(
 		return node.Run(ctx, cfg, func(r node.Ready) error { return ready(r) })
 	}
 	return fmt.Errorf("serve: admission has no server %q, only %s, %s and %s", name, webhookServer, nodesServer,
-		kyvernoServer)
+		engineServer)
 }
 
 // Undo implements area.Area: it removes this run's objects from the user's clusters, ends journaled processes, and
@@ -109,5 +110,5 @@ func (a Area) Parts() area.Parts {
 }
 
 func servers() map[string]area.Serve {
-	return kit.Servers(serve, webhookServer, nodesServer, kyvernoServer)
+	return kit.Servers(serve, webhookServer, nodesServer, engineServer)
 }

@@ -14,7 +14,6 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
-	"tare/areas/admission/kyverno"
 	"tare/areas/admission/startup"
 	"tare/areas/admission/webhook"
 	"tare/internal/kit"
@@ -51,8 +50,7 @@ type arm struct {
 	// webhookConfig configures the webhook, and a process that replaces it. It holds a key.
 	webhookConfig webhook.Config
 	reviewer      *reviewer
-	engine        *kit.Process // evaluates the user's own policies; nil: the API server does
-	engineReady   kyverno.Ready
+	engines       []*besides // that evaluate policies of the user's own
 	maker         maker
 	epoch         int // counts mixes, for names
 
@@ -220,7 +218,7 @@ func (p *arm) failed() error {
 	if p.control == nil {
 		return p.webhook.Failed()
 	}
-	return errors.Join(p.control.Failed(), p.control.nodes.Failed(), p.webhook.Failed(), p.engine.Failed())
+	return errors.Join(p.control.Failed(), p.control.nodes.Failed(), p.webhook.Failed(), p.enginesFailed())
 }
 
 // pause is the interval between attempts.
@@ -243,7 +241,7 @@ func (p *arm) Close(ctx context.Context) error {
 	if len(p.journaled) > 0 {
 		errs = append(errs, p.removeJournaled(ctx))
 	}
-	errs = append(errs, p.webhook.Stop(ctx), p.engine.Stop(ctx))
+	errs = append(errs, p.webhook.Stop(ctx), p.stopEngines(ctx))
 	p.setter.close()
 	p.asker.close()
 	for _, c := range []*cluster.Cluster{p.admin, p.caller, p.policies.keeper} {

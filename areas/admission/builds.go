@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"tare/area"
-	"tare/areas/admission/kyverno"
+	"tare/areas/admission/engine"
 	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/kit"
@@ -21,8 +21,8 @@ func builds(ctx context.Context, env area.Env) ([]area.Builds, error) {
 	if err != nil {
 		return nil, err
 	}
-	engines, err := kit.Builds("Kyverno", kyvernoHost(env).Built(), build.Survey{
-		Wanted: kyverno.Current, Now: env.Clock.Now(),
+	engines, err := kit.Builds("policy engines", engineHost(env).Built(), build.Survey{
+		Wanted: engine.Current, Now: env.Clock.Now(),
 	})
 	return append(planes, engines...), err
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
-	"tare/areas/admission/kyverno"
+	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/bundle"
@@ -53,7 +53,7 @@ func (p *plan) judgeBundle() error {
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
-	if err := p.judgeEngine(in); err != nil {
+	if err := p.judgeEngines(in); err != nil {
 		return err
 	}
 	if _, err := p.measured(anyScope); err != nil {
@@ -67,39 +67,47 @@ func (p *plan) judgeBundle() error {
 	return nil
 }
 
-// judgeEngine reports why the engine that policies need cannot run.
-func (p *plan) judgeEngine(in *own.InForce) error {
-	needed := len(in.Engines()) > 0
-	switch {
-	case !needed && p.spec.Kyverno != "":
-		return errors.New("kyverno: the bundle holds no policy of Kyverno's: leave the version out")
-	case !needed:
-		return nil
-	case p.foreign:
-		return errors.New("bundle: it holds policies of Kyverno's, which tare puts in force on control planes of its own " +
-			"only: leave kubeconfig out, or measure the Kyverno of your cluster with mechanism: manifests")
-	case p.shared:
-		return errors.New("bundle: it holds policies of Kyverno's, and Kyverno runs beside a control plane of one " +
-			"treatment: leave shared out")
-	}
-	if err := kyverno.CheckVersion(p.kyverno); err != nil {
-		return fmt.Errorf("kyverno: %w", err)
+// judgeEngines reports why engines that policies need cannot run.
+func (p *plan) judgeEngines(in *own.InForce) error {
+	needed := in.Engines()
+	for _, k := range engine.Kinds() {
+		switch is := slices.Contains(needed, k.Name); {
+		case !is && p.given[k.Name]:
+			return fmt.Errorf("%s: the bundle holds no policy of %s's: leave the version out", k.Name, k.Title)
+		case !is:
+		case p.foreign:
+			return fmt.Errorf("bundle: it holds policies of %s's, which tare puts in force on control planes of its own only: "+
+				"leave kubeconfig out, or measure the %s of your cluster with mechanism: manifests", k.Title, k.Title)
+		case p.shared:
+			return fmt.Errorf("bundle: it holds policies of %s's, which runs beside a control plane of one treatment: leave "+
+				"shared out", k.Title)
+		default:
+			if err := k.CheckVersion(p.versions[k.Name]); err != nil {
+				return fmt.Errorf("%s: %w", k.Name, err)
+			}
+		}
 	}
 	return nil
 }
 
-// needsKyverno reports whether policies of the bundle are Kyverno's. A bundle that cannot be read needs nothing:
-// Validate reports it.
-func (p *plan) needsKyverno() bool {
+// neededEngines are the engines that policies of the bundle need. A bundle that cannot be read needs none: Validate
+// reports it.
+func (p *plan) neededEngines() (out []*engine.Kind) {
 	if p.kind != mechanism.Own || p.foreign {
-		return false
+		return nil
 	}
 	set, err := own.Read(p.spec.Bundle)
 	if err != nil {
-		return false
+		return nil
 	}
 	in, err := p.anywhere(set)
-	return err == nil && len(in.Engines()) > 0
+	if err != nil {
+		return nil
+	}
+	for _, name := range in.Engines() {
+		out = append(out, engine.Of(name))
+	}
+	return out
 }
 
 // anywhere renders a bundle where only its form matters. Which kinds of parameters a cluster of the user's has, it says
@@ -221,20 +229,23 @@ func (p *arm) bundleNotes() []string {
 	}
 	name := p.spec.Bundle
 	where := "in the run's namespace only"
-	if p.engine != nil {
-		where = "Kyverno's in the whole control plane"
+	if len(p.engines) > 0 {
+		where = "those of engines in the whole control plane"
 	}
 	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it", name,
 		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved))}
-	if p.engine != nil {
-		out = append(out, fmt.Sprintf("%s: evaluated by the admission controller of Kyverno %s, started by tare on "+
-			"loopback as an administrator, ready after %.1f s; without reports, background scans and its other controllers",
-			name, p.kyverno, p.engineReady.Seconds))
+	for _, e := range p.engines {
+		out = append(out, fmt.Sprintf("%s: evaluated by the admission controller of %s %s, started by tare on loopback as "+
+			"an administrator, ready after %.1f s; without reports, audits and its other controllers", name, e.kind.Title,
+			e.version, e.ready.Seconds))
 	}
 	if len(unproved) > 0 {
 		masked := ""
-		if p.engine != nil {
-			masked = " (Kyverno does not evaluate policies that only audit if another denies the request)"
+		for _, e := range p.engines {
+			masked = map[*engine.Kind]string{
+				engine.Kyverno:    " (Kyverno does not evaluate policies that only audit if another denies the request)",
+				engine.Gatekeeper: " (of Gatekeeper only constraints that deny can be proved)",
+			}[e.kind]
 		}
 		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection of theirs%s, so "+
 			"that whether they guard is not shown: %s", name, unit.Count(len(unproved), "policy"), masked,

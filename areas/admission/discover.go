@@ -23,7 +23,7 @@ import (
 func (p *arm) discover(ctx context.Context) error {
 	x := &p.policies
 	x.present = true // set first: a partial creation is removed as well
-	if err := p.startEngine(ctx); err != nil {
+	if err := p.startEngines(ctx); err != nil {
 		return err
 	}
 	if err := p.applyEach(ctx); err != nil {
@@ -34,7 +34,7 @@ func (p *arm) discover(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.awaitEngine(ctx); err != nil {
+	if err := p.awaitEngines(ctx); err != nil {
 		return err
 	}
 	if err := p.admits(ctx); err != nil {
@@ -192,7 +192,7 @@ func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	}
 	requests = append(requests, more...)
 	// On another control plane the same policies may find other things.
-	key := fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags, p.kyverno)
+	key := fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags, p.versions)
 	f, known := p.found[key]
 	f.requests = requests // those of another treatment are about its namespace
 	if known {
@@ -391,8 +391,10 @@ func (p *arm) keepProofs(f finding) {
 		by[i] = append(by[i], name)
 	}
 	var all []string
+	policies := map[string]*own.Policy{}
 	for _, one := range x.own.Policies {
 		all = append(all, one.Words(p.scope())...)
+		policies[one.Name] = one
 	}
 	x.shown = map[string]string{}
 	for i, r := range f.requests {
@@ -404,7 +406,11 @@ func (p *arm) keepProofs(f finding) {
 		part, probe := mechanism.Proof{}, p.probe(r)
 		for _, name := range names {
 			x.shown[name] = r.Name
-			part.Object = append(part.Object, own.NameIn(p.scope(), name))
+			if one := policies[name]; p.counted(one) {
+				part.Object = append(part.Object, own.NameIn(p.scope(), name))
+			} else { // its engine names all that deny
+				probe.Says = append(probe.Says, one.Words(p.scope())...)
+			}
 		}
 		if denies := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(f.silent, name) }); denies {
 			probe.Want, probe.ByWords, probe.Why = mechanism.Denied, all, names[0]+" denies a "+r.Name
@@ -475,7 +481,7 @@ func (p *arm) proveObjections(ctx context.Context, proof mechanism.Proof, try fu
 			return nil
 		}
 		// An engine counts some of its objections after the answer, and later on a busy host.
-		if p.engine == nil || p.env.Clock.Now().Sub(begin) > countWithin {
+		if len(p.engines) == 0 || p.env.Clock.Now().Sub(begin) > countWithin {
 			break
 		}
 	}

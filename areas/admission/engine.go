@@ -15,48 +15,64 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"tare/area"
-	"tare/areas/admission/kyverno"
+	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/internal/kit"
+	"tare/internal/proc"
 )
 
 const (
-	// kyvernoServer is the name of Kyverno as a child of this binary, and the subject of its probe.
-	kyvernoServer = "kyverno"
+	// engineServer is the name of a policy engine as a child of this binary.
+	engineServer = "engine"
 	// engineWithin bounds its start.
 	engineWithin = 3 * time.Minute
-	// countEvery is the interval at which Kyverno's counts are read until they stand still for countStill readings: it
-	// evaluates policies that only warn after it has answered.
+	// countEvery is the interval at which an engine's counts are read until they stand still for countStill readings:
+	// Kyverno evaluates policies that only warn after it has answered.
 	countEvery = 40 * time.Millisecond
 	countStill = 3
 	// countWithin bounds the wait for an objection that must come.
 	countWithin = 10 * time.Second
 )
 
-func kyvernoHost(env area.Env) kyverno.Host {
-	return kyverno.Host{Log: env.Log, Getenv: kit.Environment(env.Getenv)}
+func engineHost(env area.Env) engine.Host {
+	return engine.Host{Log: env.Log, Getenv: kit.Environment(env.Getenv)}
 }
 
-// startEngine starts Kyverno beside the control plane, if policies of the bundle need it.
-func (p *arm) startEngine(ctx context.Context) error {
-	if len(p.policies.own.Engines()) == 0 {
-		return nil
+// A besides is an engine that runs beside a control plane.
+type besides struct {
+	*kit.Process
+	kind    *engine.Kind
+	version string
+	ready   engine.Ready
+}
+
+// startEngines starts the engines beside the control plane that policies of the bundle need.
+func (p *arm) startEngines(ctx context.Context) error {
+	for _, name := range p.policies.own.Engines() {
+		if err := p.startEngine(ctx, engine.Of(name)); err != nil {
+			return err
+		}
 	}
-	program, err := kyverno.Find(ctx, p.kyverno, kyvernoHost(p.env))
+	return nil
+}
+
+func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
+	program, err := kind.Find(ctx, p.versions[kind.Name], engineHost(p.env))
 	if err != nil {
 		return err
 	}
+	what := kind.Title + " " + program.Version
 	definitions, err := own.ReadObjects(program.Definitions)
 	if err != nil {
-		return fmt.Errorf("read the definitions of Kyverno %s: %w", program.Version, err)
+		return fmt.Errorf("read the definitions of %s: %w", what, err)
 	}
 	keeper := p.policies.keeper
-	if err := keeper.Apply(ctx, append(definitions, kyverno.Settings()...), applyAbreast); err != nil {
-		return fmt.Errorf("prepare the control plane for Kyverno %s: %w", program.Version, err)
+	if err := keeper.Apply(ctx, append(definitions, kind.Before()...), applyAbreast); err != nil {
+		return fmt.Errorf("prepare the control plane for %s: %w", what, err)
 	}
 	kinds := slices.Collect(maps.Keys(mechanism.Defined(definitions)))
-	if err := p.await(ctx, "the API server does not serve the kinds of Kyverno", func() error {
+	if err := p.await(ctx, "the API server does not serve the kinds of "+kind.Title, func() error {
 		_, missing, err := keeper.Lookup(ctx, kinds)
 		if err == nil && len(missing) > 0 {
 			err = fmt.Errorf("%s is missing", missing[0].Kind)
@@ -65,23 +81,43 @@ func (p *arm) startEngine(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	config := kyverno.Config{Path: program.Path, Kubeconfig: p.control.Kubeconfig()}
-	p.engine, err = startChild(ctx, p.env, p.journal, kyvernoServer, p.index, config, &p.engineReady, engineWithin)
-	if err != nil {
-		return fmt.Errorf("start Kyverno %s: %w", program.Version, err)
+	e := &besides{kind: kind, version: program.Version}
+	config := engine.Config{
+		Engine: kind.Name, Path: program.Path, Kubeconfig: p.control.Kubeconfig(),
+		Certificates: p.control.CertificateFolder(),
 	}
-	return p.awaitPolicyCheck(ctx)
+	e.Process, err = kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", kind.Name, p.index), proc.Spec{
+		Name: kind.Name, Path: p.env.Self, Args: []string{"serve", areaName, engineServer}, Config: config,
+		LogFile: p.env.LogFile(kind.Name, p.index), ReadyWithin: engineWithin, CPUs: p.env.CPUs,
+	}, &e.ready)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", what, err)
+	}
+	p.engines = append(p.engines, e)
+	if err := keeper.Apply(ctx, kind.After(e.ready, p.control.CA), applyAbreast); err != nil {
+		return fmt.Errorf("have the API server ask %s: %w", what, err)
+	}
+	return p.awaitPolicyCheck(ctx, kind)
 }
 
-// awaitPolicyCheck waits until a policy that cannot be compiled is refused: before that, Kyverno takes any, and says
-// that it is in force.
-func (p *arm) awaitPolicyCheck(ctx context.Context) error {
-	body, err := kyverno.Broken().MarshalJSON()
+// awaitPolicyCheck waits until a policy that cannot be compiled is refused: before that, an engine takes any, and
+// Kyverno says that it is in force.
+func (p *arm) awaitPolicyCheck(ctx context.Context, kind *engine.Kind) error {
+	broken := kind.Broken()
+	body, err := broken.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	path := p.prefix + "/apis/policies.kyverno.io/v1/validatingpolicies" + dryRunQuery
-	return p.await(ctx, "Kyverno does not check policies", func() error {
+	resources, _, err := p.policies.keeper.Lookup(ctx, mechanism.KindsOf([]*unstructured.Unstructured{broken}))
+	if err != nil {
+		return err
+	}
+	if len(resources) == 0 {
+		return fmt.Errorf("%s: the API server has no kind %s", kind.Title, broken.GetKind())
+	}
+	r := resources[0]
+	path := p.prefix + "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource + dryRunQuery
+	return p.await(ctx, kind.Title+" does not check policies", func() error {
 		a, err := p.setter.do(ctx, http.MethodPost, path, jsonType, body)
 		if err == nil && mechanism.RulingOf(a.status, a.body) != mechanism.PolicyDenied {
 			err = fmt.Errorf("one that cannot be compiled is answered by %d %s", a.status, a.message())
@@ -94,12 +130,18 @@ func (p *arm) awaitPolicyCheck(ctx context.Context) error {
 // with its place in the user's file.
 func (p *arm) applyEach(ctx context.Context) error {
 	x := &p.policies
-	if p.engine == nil {
+	if len(p.engines) == 0 {
 		return x.keeper.Apply(ctx, x.rendered.Objects, applyAbreast)
 	}
 	for _, o := range x.rendered.Objects {
 		if err := x.keeper.Apply(ctx, []*unstructured.Unstructured{o}, 1); err != nil {
 			return fmt.Errorf("%s%w", p.placeOf(o), err)
+		}
+		if !own.Defines(o) {
+			continue
+		}
+		if err := p.awaitReady(ctx, o); err != nil { // the kind of what follows
+			return err
 		}
 	}
 	return nil
@@ -115,34 +157,37 @@ func (p *arm) placeOf(o *unstructured.Unstructured) string {
 	return at.String() + ": "
 }
 
-// awaitEngine waits until Kyverno says of each policy that it is in force, and then until the API server asks Kyverno:
-// a canary of each language, created after the others, denies a pod.
-func (p *arm) awaitEngine(ctx context.Context) error {
-	cel, patterns := false, false
+// awaitEngines waits until each engine says of its policies that they are in force, and then until the API server asks
+// the engine: a canary of each language, created after the others, denies a pod.
+func (p *arm) awaitEngines(ctx context.Context) error {
+	canaries := map[string][]*unstructured.Unstructured{}
+	const name = "tare-canary"
 	for _, o := range p.policies.rendered.Objects {
-		if !own.IsEngines(o) {
+		switch own.EngineOf(o) {
+		case "":
 			continue
-		}
-		if own.IsCEL(o) {
-			cel = true
-		} else {
-			patterns = true
+		case engine.Kyverno.Name:
+			cel := own.IsCEL(o)
+			canaries[fmt.Sprint("kyverno ", cel)] = []*unstructured.Unstructured{
+				engine.KyvernoCanary(cel, name, p.namespace, mechanism.DenyLabel, mechanism.DenyAll),
+			}
+		case engine.Gatekeeper.Name:
+			template, constraint := engine.GatekeeperCanary(name, p.namespace, mechanism.DenyLabel, mechanism.DenyAll)
+			canaries["gatekeeper"] = []*unstructured.Unstructured{template, constraint}
 		}
 		if err := p.awaitReady(ctx, o); err != nil {
 			return err
 		}
 	}
-	for _, is := range []struct{ cel, there bool }{{true, cel}, {false, patterns}} {
-		if is.there {
-			if err := p.awaitEngineCanary(ctx, is.cel); err != nil {
-				return err
-			}
+	for _, language := range slices.Sorted(maps.Keys(canaries)) {
+		if err := p.awaitEngineCanary(ctx, name, canaries[language]); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// awaitReady waits until Kyverno says of a policy that it is in force.
+// awaitReady waits until its engine says of a policy that it is in force.
 func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) error {
 	what := fmt.Sprintf("%s%s %s does not come into force", p.placeOf(o), o.GetKind(), o.GetName())
 	resources, _, err := p.policies.keeper.Lookup(ctx, mechanism.KindsOf([]*unstructured.Unstructured{o}))
@@ -159,21 +204,19 @@ func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) erro
 			return err
 		}
 		if ready, says := own.Ready(is); !ready {
-			return fmt.Errorf("Kyverno says: %s", says) //nolint:staticcheck // a name
+			return fmt.Errorf("its engine says %q", says)
 		}
 		return nil
 	})
 }
 
 // awaitEngineCanary creates a policy of tare's own, waits until it denies, and takes it away again.
-func (p *arm) awaitEngineCanary(ctx context.Context, cel bool) error {
-	const name = "tare-canary"
-	canary := kyverno.Canary(cel, name, p.namespace, mechanism.DenyLabel, mechanism.DenyAll)
+func (p *arm) awaitEngineCanary(ctx context.Context, name string, canary []*unstructured.Unstructured) error {
 	probe := mechanism.Probe{Pod: mechanism.Pod{
 		Name: "tare-probe-canary", Namespace: p.namespace, Model: true,
 		Labels: map[string]string{mechanism.DenyLabel: mechanism.DenyAll},
 	}.JSON()}
-	if err := p.admin.Apply(ctx, []*unstructured.Unstructured{canary}, 1); err != nil {
+	if err := p.admin.Apply(ctx, canary, 1); err != nil {
 		return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
 	}
 	denies := func() (bool, error) {
@@ -189,7 +232,7 @@ func (p *arm) awaitEngineCanary(ctx context.Context, cel bool) error {
 	}); err != nil {
 		return err
 	}
-	resources, _, err := p.admin.Lookup(ctx, mechanism.KindsOf([]*unstructured.Unstructured{canary}))
+	resources, _, err := p.admin.Lookup(ctx, mechanism.KindsOf(canary))
 	if err == nil {
 		err = p.admin.RemoveAll(ctx, resources)
 	}
@@ -224,27 +267,32 @@ func (p *arm) await(ctx context.Context, what string, try func() error) error {
 	}
 }
 
-// engineChecks adds Kyverno's counts of objections to those of the API server, by the names that policies have in the
-// run, when they stand still.
+// engineChecks adds the engines' counts of objections to those of the API server, by the names that policies have in
+// the run, when they stand still.
 func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error {
-	if p.engine == nil {
+	for _, e := range p.engines {
+		if !e.kind.Counts {
+			continue
+		}
+		objected, was, err := e.ready.Objections(ctx)
+		for still := 0; err == nil && still < countStill; still++ {
+			if err = p.env.Clock.Sleep(ctx, countEvery); err != nil {
+				return err
+			}
+			var is uint64
+			if objected, is, err = e.ready.Objections(ctx); is != was {
+				was, still = is, -1
+			}
+		}
+		if err != nil {
+			return errors.Join(e.Failed(), err)
+		}
+		for name, n := range objected {
+			counts[own.NameIn(p.scope(), name)] += n
+		}
+	}
+	if len(p.engines) == 0 {
 		return nil
-	}
-	objected, was, err := p.engineReady.Objections(ctx)
-	for still := 0; err == nil && still < countStill; still++ {
-		if err = p.env.Clock.Sleep(ctx, countEvery); err != nil {
-			return err
-		}
-		var is uint64
-		if objected, is, err = p.engineReady.Objections(ctx); is != was {
-			was, still = is, -1
-		}
-	}
-	if err != nil {
-		return errors.Join(p.engine.Failed(), err)
-	}
-	for name, n := range objected {
-		counts[own.NameIn(p.scope(), name)] += n
 	}
 	// Of some policies Kyverno makes ValidatingAdmissionPolicies, which the API server counts.
 	for _, prefix := range []string{"cpol-", "vpol-"} {
@@ -257,9 +305,9 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 	return nil
 }
 
-// engineDeniers are the policies of an engine's that an answer names as those that denied the request.
+// engineDeniers are the policies of engines that an answer names as those that denied the request.
 func (p *arm) engineDeniers(a answer) (out []string) {
-	if p.engine == nil || a.status == http.StatusCreated {
+	if len(p.engines) == 0 || a.status == http.StatusCreated {
 		return nil
 	}
 	said := a.message()
@@ -272,4 +320,28 @@ func (p *arm) engineDeniers(a answer) (out []string) {
 		}
 	}
 	return out
+}
+
+// counted reports whether the objections of a policy are counted: by the API server, or by its engine.
+func (p *arm) counted(one *own.Policy) bool {
+	k := engine.Of(one.Engine())
+	return k == nil || k.Counts
+}
+
+// enginesFailed returns which engines have ended by themselves.
+func (p *arm) enginesFailed() error {
+	var errs []error
+	for _, e := range p.engines {
+		errs = append(errs, e.Failed())
+	}
+	return errors.Join(errs...)
+}
+
+// stopEngines ends the engines.
+func (p *arm) stopEngines(ctx context.Context) error {
+	var errs []error
+	for _, e := range p.engines {
+		errs = append(errs, e.Stop(ctx))
+	}
+	return errors.Join(errs...)
 }

@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"tare/area"
-	"tare/areas/admission/kyverno"
+	"tare/areas/admission/engine"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/rigs/hosttest"
 )
 
-// requireKyverno skips a test where Kyverno was not built: tests do not build for minutes.
-func requireKyverno(t *testing.T) {
+// requireEngine skips a test where an engine was not built: tests do not build for minutes.
+func requireEngine(t *testing.T, k *engine.Kind) {
 	t.Helper()
-	_, there, err := kyverno.Seek(t.Context(), kyverno.Default, kyvernoHost(testEnv(t)))
+	_, there, err := k.Seek(t.Context(), k.Default, engineHost(testEnv(t)))
 	if !there || err != nil {
-		hosttest.Missing(t, "Kyverno "+kyverno.Default+" is not built", hosttest.Plane)
+		hosttest.Missing(t, k.Title+" "+k.Default+" is not built", hosttest.Plane)
 	}
 }
 
@@ -32,7 +32,7 @@ func TestKyvernoPolicies(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
-	requireKyverno(t)
+	requireEngine(t, engine.Kyverno)
 	const bundle = "testdata/kyverno"
 	env := testEnv(t, "create-pod-dry-run")
 	env.Trespasses = true
@@ -67,10 +67,10 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"6 policies in force, Kyverno's in the whole control plane; 5 of them have objected", "1 policy without a proof",
+		"6 policies in force, those of engines in the whole control plane; 5 of them have objected", "1 policy without a proof",
 		"is not shown: nothing-like-it", "not in these numbers: no-nodeport",
 		"left aside, and not in these numbers: MutatingPolicy sets-a-label",
-		"the admission controller of Kyverno " + kyverno.Default,
+		"the admission controller of Kyverno " + engine.Kyverno.Default,
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes lack %q:\n%s", want, notes)
@@ -78,7 +78,7 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 	seen := false
 	for _, probe := range tg.Probes(with) {
-		seen = seen || probe.Subject() == kyvernoServer
+		seen = seen || probe.Subject() == "kyverno"
 	}
 	if !seen {
 		t.Error("nothing reads what Kyverno uses")
@@ -91,10 +91,10 @@ func TestKyvernoPolicies(t *testing.T) {
 	if err != nil || twins[0].Wire.Check(0, a.status, a.body) != load.Denied {
 		t.Errorf("a forbidden pod: %d %s, %v", a.status, a.message(), err)
 	}
-	if err := p.engine.Signal(syscall.SIGKILL); err != nil {
+	if err := p.engines[0].Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-p.engine.Exited()
+	<-p.engines[0].Exited()
 	if err := tg.Verify(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kyverno has ended by itself") {
 		t.Errorf("%v, want that Kyverno has ended", err)
 	}
@@ -105,7 +105,7 @@ func TestKyvernoRefuses(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
-	requireKyverno(t)
+	requireEngine(t, engine.Kyverno)
 	text, err := os.ReadFile("testdata/kyverno/policies.yaml")
 	if err != nil {
 		t.Fatal(err)

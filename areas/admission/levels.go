@@ -24,7 +24,7 @@ const (
 // factors returns the factors that treatments can vary.
 func factors() []string {
 	return []string{
-		"mechanism", "bundle", "kyverno", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level",
+		"mechanism", "bundle", "kyverno", "gatekeeper", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level",
 		"webhook_latency",
 		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes",
 		"etcd", "shared", "kubeconfig", "context",
@@ -78,6 +78,8 @@ func (s *Spec) setLevel(name, level string) (err error) {
 		}
 	case "kyverno":
 		s.Kyverno = level
+	case "gatekeeper":
+		s.Gatekeeper = level
 	case "position":
 		s.Position = level
 	case "irrelevant":

@@ -15,7 +15,6 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
-	"tare/areas/admission/kyverno"
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
 	"tare/internal/kit"
@@ -29,7 +28,7 @@ const (
 	workersBytes  = 200 << 20
 	nodeBytes     = 1 << 20
 	policyBytes   = 400 << 10 // a compiled policy in CEL
-	engineBytes   = 500 << 20 // Kyverno, and its definitions in kube-apiserver
+	engineBytes   = 500 << 20 // an engine, and its definitions in kube-apiserver
 	checkedWithin = askWithin
 )
 
@@ -104,32 +103,30 @@ func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there boo
 	return b, err == nil, err
 }
 
-// findEngines reports where the versions of Kyverno come from that treatments need, or why there are none.
+// findEngines reports where the engines come from that treatments need, or why there are none.
 func findEngines(ctx context.Context, plans []plan, env area.Env) (out []area.Finding) {
 	tried := map[string]bool{}
 	for i := range plans {
-		p := &plans[i]
-		if tried[p.kyverno] || !p.needsKyverno() {
-			continue
-		}
-		tried[p.kyverno] = true
-		program, there, err := kyverno.Seek(ctx, p.kyverno, kyvernoHost(env))
-		if err == nil && !there && !env.Look {
-			program, err = kyverno.Find(ctx, p.kyverno, kyvernoHost(env))
-			there = true
-		}
-		switch {
-		case err != nil:
-			out = append(out, findingOf(err))
-		case !there:
-			out = append(out, area.Finding{
-				Path: "kyverno", Severity: area.Info,
-				Message: fmt.Sprintf("Kyverno %s is not there yet: a run builds it, once, which takes minutes", p.kyverno),
-			})
-		default:
-			out = append(out, area.Finding{
-				Path: "kyverno", Severity: area.Info, Message: fmt.Sprintf("Kyverno %s, from %s", p.kyverno, program.Path),
-			})
+		for _, k := range plans[i].neededEngines() {
+			version := plans[i].versions[k.Name]
+			what := k.Title + " " + version
+			if tried[what] {
+				continue
+			}
+			tried[what] = true
+			program, there, err := k.Seek(ctx, version, engineHost(env))
+			if err == nil && !there && !env.Look {
+				program, err = k.Find(ctx, version, engineHost(env))
+				there = true
+			}
+			found := area.Finding{Path: k.Name, Severity: area.Info, Message: what + ", from " + program.Path}
+			switch {
+			case err != nil:
+				found = area.Fault(k.Name, err, "")
+			case !there:
+				found.Message = what + " is not there yet: a run builds it, once, which takes minutes"
+			}
+			out = append(out, found)
 		}
 	}
 	return out
@@ -171,9 +168,7 @@ func memoryOf(plans []plan) (bytes uint64, planes int) {
 		shared[p.key()] = true
 		planes++
 		bytes += planeBytes
-		if p.needsKyverno() {
-			bytes += engineBytes
-		}
+		bytes += uint64(len(p.neededEngines())) * engineBytes
 		if p.nodes > 0 {
 			bytes += workersBytes + uint64(p.nodes)*nodeBytes
 		}

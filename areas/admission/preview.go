@@ -53,8 +53,8 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 	}
 	var out []string
 	for _, at := range slices.Sorted(maps.Keys(bundles)) {
-		out = append(out, fmt.Sprintf("%s for the policies of %s, each binding narrowed to the run's namespace, policies of "+
-			"Kyverno's as they are",
+		out = append(out, fmt.Sprintf("%s for the policies of %s, each binding narrowed to the run's namespace, those of "+
+			"engines as they are",
 			unit.Count(bundles[at], "object"), at))
 	}
 	for _, what := range slices.Sorted(maps.Keys(planes)) {
@@ -70,8 +70,8 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 // describe describes an embedded control plane.
 func (p *plan) describe() string {
 	out := "Kubernetes " + string(p.version) + ", etcd on " + p.etcd
-	if p.needsKyverno() {
-		out += ", with Kyverno " + p.kyverno
+	for _, k := range p.neededEngines() {
+		out += ", with " + k.Title + " " + p.versions[k.Name]
 	}
 	if p.nodes > 0 {
 		out += fmt.Sprintf(", %d simulated nodes", p.nodes)

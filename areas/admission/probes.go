@@ -48,8 +48,8 @@ func (p *arm) probes() []probe.Probe {
 		return out
 	}
 	out = append(out, readiness{p.control}, probe.ListenQueue{Name: plane.APIServer, Port: p.endpoint.Addr.Port()})
-	if c := p.engine; c != nil {
-		out = append(out, probe.Process{Name: kyvernoServer, PID: c.PID, StartTicks: c.StartTicks, Light: true})
+	for _, e := range p.engines {
+		out = append(out, probe.Process{Name: e.kind.Name, PID: e.PID, StartTicks: e.StartTicks, Light: true})
 	}
 	if c := p.control.nodes; c != nil {
 		out = append(out, probe.Process{Name: subjectNodes, PID: c.PID, StartTicks: c.StartTicks, Light: true})

@@ -27,13 +27,14 @@ type Spec struct {
 
 	VAP      *VAP     `yaml:"vap,omitempty" json:"vap,omitempty" jsonschema_description:"Options of vap."`
 	Webhook  *Webhook `yaml:"webhook,omitempty" json:"webhook,omitempty" jsonschema_description:"Options of webhook and mutating-webhook: tare's reference server, which runs beside the control plane."`
-	Bundle   string   `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Folder or file with policies of your own, unchanged, in place of policies that tare makes up: ValidatingAdmissionPolicies with their bindings and parameters, which act in the run's namespace only, and Kyverno's ClusterPolicies, Policies and ValidatingPolicies, for which tare runs Kyverno."`
+	Bundle   string   `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Folder or file with policies of your own, unchanged, in place of policies that tare makes up: ValidatingAdmissionPolicies with their bindings and parameters, which act in the run's namespace only, Kyverno's ClusterPolicies, Policies and ValidatingPolicies, and Gatekeeper's templates and constraints. For those tare runs the engine."`
 	BindAll  bool     `yaml:"bind_all,omitempty" json:"bind_all,omitempty" jsonschema_description:"true: policies of the bundle that no binding names are bound, too, and deny what they object to. Default: they are not in force."`
 	Measured string   `yaml:"measured,omitempty" json:"measured,omitempty" tare:"path" jsonschema_description:"File with the pod that is created, which the policies of the bundle must admit. Default: one of tare's own with labels, limits, probes and a strict security context."`
 
 	Requests string `yaml:"requests,omitempty" json:"requests,omitempty" tare:"path" jsonschema_description:"Folder or file with objects of your own that policies of the bundle should object to. Each is tried in the run's namespace, as a dry run, after what tare tries itself."`
 
-	Kyverno string `yaml:"kyverno,omitempty" json:"kyverno,omitempty" jsonschema_description:"Version of Kyverno, from 1.18.0 on, that evaluates the policies of the bundle that are Kyverno's. Built from its Go module, once, and run beside each control plane. Default 1.19.1."`
+	Kyverno    string `yaml:"kyverno,omitempty" json:"kyverno,omitempty" jsonschema_description:"Version of Kyverno, from 1.18.0 on, that evaluates the policies of the bundle that are Kyverno's. Built from its Go module, once, and run beside each control plane. Default 1.19.1."`
+	Gatekeeper string `yaml:"gatekeeper,omitempty" json:"gatekeeper,omitempty" jsonschema_description:"Version of Gatekeeper, from 3.23.0 on, that evaluates the constraints of the bundle. Built from its Go module, once, and run beside each control plane. Default 3.23.1."`
 
 	Manifests *Manifests `yaml:"manifests,omitempty" json:"manifests,omitempty" jsonschema_description:"Options of manifests: any engine as a black box."`
 

@@ -37,6 +37,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"mechanism", "mechanism", s.Mechanism != ""},
 		{"bundle", "bundle", s.Bundle != ""},
 		{"kyverno", "kyverno", s.Kyverno != ""},
+		{"gatekeeper", "gatekeeper", s.Gatekeeper != ""},
 		{"policies", "policies", s.Policies != nil},
 		{"bound", "bound", s.Bound != nil},
 		{"useable", "useable", s.Useable != nil},
@@ -90,7 +91,7 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "mechanism", "bundle", "kyverno", "measured", "requests", "policies", "bound", "useable", "position", "irrelevant",
+	case "mechanism", "bundle", "kyverno", "gatekeeper", "measured", "requests", "policies", "bound", "useable", "position", "irrelevant",
 		"bindings", "level",
 		"kubeconfig",
 		"context", "manifests",
@@ -141,6 +142,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"bundle", s.Bundle != "", []mechanism.Kind{mechanism.Own}},
 		{"bind_all", s.BindAll, []mechanism.Kind{mechanism.Own}},
 		{"kyverno", s.Kyverno != "", []mechanism.Kind{mechanism.Own}},
+		{"gatekeeper", s.Gatekeeper != "", []mechanism.Kind{mechanism.Own}},
 		{"measured", s.Measured != "", []mechanism.Kind{mechanism.Own}},
 		{"requests", s.Requests != "", []mechanism.Kind{mechanism.Own}},
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},

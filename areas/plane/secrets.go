@@ -92,8 +92,8 @@ func (s *secrets) write(now time.Time) error {
 // Files in the folder.
 const (
 	caFile            = "ca.crt"
-	certFile          = "server.crt"
-	keyFile           = "server.key"
+	certFile          = "tls.crt" // with keyFile the names that other servers look for in a folder
+	keyFile           = "tls.key"
 	accountKeyFile    = "service-account.key"
 	accountPublicFile = "service-account.pub"
 	tokenFile         = "tokens.csv"

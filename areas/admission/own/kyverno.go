@@ -1,7 +1,6 @@
 package own
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
-	"tare/areas/bundle"
 )
 
 // Kyverno's groups and the kinds that are taken.
@@ -137,70 +135,26 @@ func ruleOf(kind string, operations []string) admission.NamedRuleWithOperations 
 // renderEngine returns a policy of an engine's as it is sent: unchanged, but for the namespace of one that is in a
 // namespace.
 func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
-	o := p.engine.DeepCopy()
-	unstructured.RemoveNestedField(o.Object, "status")
-	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
-		unstructured.RemoveNestedField(o.Object, "metadata", field)
-	}
-	o.SetNamespace("")
+	o := bare(p.engine)
 	if k := o.GetKind(); k == "Policy" || k == "NamespacedValidatingPolicy" {
 		o.SetNamespace(s.Namespace)
 	}
 	return o
 }
 
-// IsEngines reports whether an engine evaluates an object, and IsCEL whether that is a policy in CEL.
-func IsEngines(o *unstructured.Unstructured) bool { return isKyverno(o.GroupVersionKind()) }
-
-// IsCEL reports whether a policy of an engine's is in CEL.
-func IsCEL(o *unstructured.Unstructured) bool { return o.GroupVersionKind().Group == celGroup }
-
-// Engines are those that the policies need, each once.
-func (f *InForce) Engines() (out []string) {
-	for _, p := range f.Policies {
-		if e := p.Engine(); e != "" && !slices.Contains(out, e) {
-			out = append(out, e)
-		}
+// bare returns an object without what a cluster has added.
+func bare(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	unstructured.RemoveNestedField(o.Object, "status")
+	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
-	return out
+	o.SetNamespace("")
+	return o
 }
 
-// InServer reports whether the API server itself evaluates a policy.
-func (f *InForce) InServer() bool {
-	return slices.ContainsFunc(f.Policies, func(p *Policy) bool { return p.engine == nil })
-}
-
-// At is where the file has a policy of an engine's that was rendered.
-func (f *InForce) At(o *unstructured.Unstructured) (at bundle.Place, ok bool) {
-	for _, p := range f.Policies {
-		if p.engine != nil && p.Name == o.GetName() && p.engine.GetKind() == o.GetKind() {
-			return p.at.place(), true
-		}
-	}
-	return at, false
-}
-
-// Engine is the word by which an engine other than the API server evaluates the policy; empty: none.
-func (p *Policy) Engine() string {
-	if p.engine == nil {
-		return ""
-	}
-	return "kyverno"
-}
-
-// Words are those by which a denial names the policy as one that denied.
-func (p *Policy) Words(s mechanism.Scope) []string {
-	switch {
-	case p.engine == nil:
-		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", NameIn(s, p.Name))}
-	case p.engine.GroupVersionKind().Group == celGroup:
-		return []string{"Policy " + p.Name + " failed: ", "ValidatingAdmissionPolicy 'vpol-" + p.Name + "'"}
-	}
-	return []string{"\n" + p.Name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + p.Name + "'"}
-}
-
-// Ready reports whether an object of an engine's says of itself that it is in force, and what it says if it is not.
-func Ready(o *unstructured.Unstructured) (ready bool, says string) {
+// kyvernoReady is the part of Ready for Kyverno's policies.
+func kyvernoReady(o *unstructured.Unstructured) (ready bool, says string) {
 	at := []string{"status"}
 	if o.GroupVersionKind().Group == celGroup {
 		at = append(at, "conditionStatus")

@@ -82,7 +82,7 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 	namespaces := map[string]string{}
 	for _, o := range in.Objects {
 		namespaces[o.GetName()] = o.GetNamespace()
-		if at, ok := in.At(o); IsEngines(o) != ok || ok && !strings.HasSuffix(at.File, "a.yaml") {
+		if at, ok := in.At(o); (EngineOf(o) != "") != ok || ok && !strings.HasSuffix(at.File, "a.yaml") {
 			t.Errorf("%s stands at %v, %v", o.GetName(), at, ok)
 		}
 		if _, there, _ := unstructured.NestedMap(o.Object, "status"); there {

@@ -1,5 +1,5 @@
-// Package own takes a user's own policies, ValidatingAdmissionPolicies and Kyverno's, as they stand in files, compiles
-// the former, narrows what binds them to one namespace, and makes requests that such policies deny. It makes no requests
+// Package own takes a user's own policies, ValidatingAdmissionPolicies, Kyverno's and Gatekeeper's, as they stand in
+// files, compiles the first, narrows what binds them to one namespace, and makes requests that such policies deny. It makes no requests
 // itself.
 package own
 
@@ -33,13 +33,14 @@ const (
 )
 
 // ErrNone says that a bundle holds no policy.
-var ErrNone = errors.New("holds no " + policyKind + " and no validating policy of Kyverno's in a *.yaml, *.yml or " +
-	"*.json file")
+var ErrNone = errors.New("holds no " + policyKind + ", no validating policy of Kyverno's and no constraint of " +
+	"Gatekeeper's in a *.yaml, *.yml or *.json file")
 
 // A Set is what a bundle holds.
 type Set struct {
-	Policies []Policy  // in the order of their names
-	Bindings []Binding // likewise
+	Policies  []Policy  // in the order of their names
+	Bindings  []Binding // likewise
+	templates []object  // of Gatekeeper's, each of which defines a kind
 	// definitions are the CustomResourceDefinitions of parameters' kinds, and params the parameters.
 	definitions, params []*unstructured.Unstructured
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
@@ -166,12 +167,17 @@ type object struct {
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	k := o.GroupVersionKind()
-	if decides(k) && k.Kind != policyKind && k.Kind != bindingKind && !isKyverno(k) {
+	if decides(k) && k.Kind != policyKind && k.Kind != bindingKind && EngineOf(o.Unstructured) == "" {
 		s.Untaken = append(s.Untaken, k.Kind+" "+o.GetName())
 	}
 	switch {
 	case isKyverno(k):
 		return s.takeKyverno(o)
+	case isTemplate(k):
+		s.templates = append(s.templates, o)
+		return nil
+	case isConstraint(k):
+		return s.takeConstraint(o)
 	case k.Group != group:
 		*others = append(*others, o.Unstructured)
 		return nil
@@ -197,7 +203,7 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 // decides reports whether objects of a kind decide about requests, by themselves or by an engine.
 func decides(k schema.GroupVersionKind) bool {
 	return slices.ContainsFunc([]string{group, "kyverno.io", "gatekeeper.sh"}, func(of string) bool {
-		return k.Group == of || strings.HasSuffix(k.Group, "."+of)
+		return k.Group != suiteGroup && (k.Group == of || strings.HasSuffix(k.Group, "."+of))
 	})
 }
 
@@ -261,6 +267,9 @@ func (s *Set) check(from string) error {
 		if a, b := &s.Policies[i], &s.Policies[i+1]; a.Name == b.Name {
 			return b.at.errorf("%s %s stands at %s already, as a %s", b.kind(), b.Name, a.at.place(), a.kind())
 		}
+	}
+	if err := s.checkTemplates(); err != nil {
+		return err
 	}
 	for i := range s.Bindings {
 		b := &s.Bindings[i]

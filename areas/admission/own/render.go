@@ -34,6 +34,8 @@ type InForce struct {
 	NamespaceLabels map[string]string
 	// Policies are those that are in force, by the names that the set has for them.
 	Policies []*Policy
+	// templates are those of constraints that are in force, and others.
+	templates []object
 	// bindings are those of these policies.
 	bindings []Binding
 	// Untaken are other objects of the bundle that decide about requests.
@@ -58,7 +60,7 @@ func prefix(s mechanism.Scope) string { return s.Namespace + "." }
 // Render returns the set as it is put in force: unchanged, but for the names, and for what narrows it to the run's
 // namespace.
 func (s *Set) Render(w Where) (*InForce, error) {
-	out := &InForce{Idle: map[string]string{}, Untaken: s.Untaken}
+	out := &InForce{Idle: map[string]string{}, Untaken: s.Untaken, templates: s.templates}
 	asked := &labels{has: map[string]string{}, denied: map[string][]string{}}
 	bindings := s.chosen(w, out, asked)
 	if len(out.Policies) == 0 {
@@ -70,7 +72,7 @@ func (s *Set) Render(w Where) (*InForce, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Objects = slices.Concat(definitions, params)
+	out.Objects = slices.Concat(definitions, params, s.renderTemplates(out))
 	for _, p := range out.Policies {
 		o, err := p.render(w.Scope)
 		if err != nil {

@@ -1,4 +1,4 @@
-package kyverno_test
+package engine_test
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"strings"
 	"testing"
 
-	"tare/areas/admission/kyverno"
+	"tare/areas/admission/engine"
 )
 
 func TestCheckVersion(t *testing.T) {
 	for version, fits := range map[string]bool{
-		"1.18.0": true, "1.18.2": true, kyverno.Default: true, "1.20.0-rc.1": true,
+		"1.18.0": true, "1.18.2": true, engine.Kyverno.Default: true, "1.20.0-rc.1": true,
 		"": false, "1.17.9": false, "v1.19.1": false, "1.19": false, "2.0.0": false, "latest": false, "1.19.1 -x": false,
 		"1.19.1@../x": false,
 	} {
-		if err := kyverno.CheckVersion(version); (err == nil) != fits {
+		if err := engine.Kyverno.CheckVersion(version); (err == nil) != fits {
 			t.Errorf("%q: %v", version, err)
 		}
 	}
@@ -28,26 +28,27 @@ func TestCheckVersion(t *testing.T) {
 
 // TestSeek finds what was built, says who could build, and names nothing that is no version.
 func TestSeek(t *testing.T) {
-	h := kyverno.Host{
+	h := engine.Host{
 		Cache: t.TempDir(), Log: slog.New(slog.DiscardHandler), Getenv: func(string) (string, bool) { return "", false },
 	}
-	_, there, err := kyverno.Seek(t.Context(), kyverno.Default, h)
-	missing, ok := errors.AsType[*kyverno.Missing](err)
+	_, there, err := engine.Kyverno.Seek(t.Context(), engine.Kyverno.Default, h)
+	missing, ok := errors.AsType[*engine.Missing](err)
 	if there || !ok || !strings.Contains(missing.Hint(), "install Go") {
 		t.Errorf("%v, %v; want that Go is missing", there, err)
 	}
-	dir := filepath.Join(h.Cache, kyverno.Default+"-1")
+	dir := filepath.Join(h.Cache, "kyverno-"+engine.Kyverno.Default+"-1")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p, err := kyverno.Find(t.Context(), kyverno.Default, h)
-	if err != nil || p.Path != filepath.Join(dir, "kyverno") || p.Definitions != filepath.Join(dir, "crds") {
+	p, err := engine.Kyverno.Find(t.Context(), engine.Kyverno.Default, h)
+	if err != nil || p.Path != filepath.Join(dir, "engine") || p.Definitions != filepath.Join(dir, "crds") {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if !kyverno.Current(filepath.Base(dir)) || kyverno.Current("1.17.0-1") || kyverno.Current(kyverno.Default) {
+	if !engine.Current(filepath.Base(dir)) || engine.Current("kyverno-1.17.0-1") || engine.Current("opa-1.22.0-1") ||
+		engine.Current("gatekeeper-"+engine.Gatekeeper.Default) {
 		t.Error("another folder is current than Find uses")
 	}
-	if _, err := kyverno.Find(t.Context(), "../x", h); err == nil {
+	if _, err := engine.Kyverno.Find(t.Context(), "../x", h); err == nil {
 		t.Error("a folder is a version")
 	}
 }
@@ -57,8 +58,8 @@ func TestRun(t *testing.T) {
 	t.Setenv(role, "fake")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var at kyverno.Ready
-	err := kyverno.Run(ctx, kyverno.Config{Path: os.Args[0], Kubeconfig: "/x"}, func(r kyverno.Ready) error {
+	var at engine.Ready
+	err := engine.Run(ctx, engine.Config{Engine: "kyverno", Path: os.Args[0], Kubeconfig: "/x"}, func(r engine.Ready) error {
 		at = r
 		objected, evaluated, err := r.Objections(ctx)
 		if err != nil || objected["a"] != 2 || evaluated != 2 {
@@ -75,12 +76,29 @@ func TestRun(t *testing.T) {
 		_ = a.Body.Close()
 		t.Error("it still answers")
 	}
-	err = kyverno.Run(t.Context(), kyverno.Config{Path: os.Args[0], Kubeconfig: "/refused"}, nil)
+	err = engine.Run(t.Context(), engine.Config{Engine: "kyverno", Path: os.Args[0], Kubeconfig: "/refused"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "kyverno ended by itself") ||
 		!strings.Contains(err.Error(), "the cluster refuses me") {
 		t.Errorf("%v, want its last words", err)
 	}
-	if err := kyverno.Run(t.Context(), kyverno.Config{Path: "/none"}, nil); err == nil {
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	err = engine.Run(ctx, engine.Config{
+		Engine: "gatekeeper", Path: os.Args[0], Kubeconfig: "/x", Certificates: "/certificates",
+	}, func(r engine.Ready) error {
+		if r.Metrics != "" || !strings.HasPrefix(r.Webhooks, "127.0.0.1:") {
+			t.Errorf("%+v", r)
+		}
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := engine.Run(t.Context(), engine.Config{Engine: "opa"}, nil); err == nil {
+		t.Error("an engine that there is not was run")
+	}
+	if err := engine.Run(t.Context(), engine.Config{Engine: "kyverno", Path: "/none"}, nil); err == nil {
 		t.Error("nothing was run")
 	}
 }

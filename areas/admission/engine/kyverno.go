@@ -1,10 +1,37 @@
-package kyverno
+package engine
 
 import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// kyvernoArguments are those of its chart, on loopback, and without what only its other controllers read: reports.
+func kyvernoArguments(c Config, webhooks, metrics string) []string {
+	return []string{
+		"--kubeconfig=" + c.Kubeconfig,
+		"--serverIP=127.0.0.1:" + webhooks, "--webhookServerHost=127.0.0.1", "--webhookServerPort=" + webhooks,
+		"--caSecretName=kyverno-svc.kyverno.svc.kyverno-tls-ca",
+		"--tlsSecretName=kyverno-svc.kyverno.svc.kyverno-tls-pair",
+		"--backgroundServiceAccountName=system:serviceaccount:kyverno:kyverno-background-controller",
+		"--reportsServiceAccountName=system:serviceaccount:kyverno:kyverno-reports-controller",
+		"--controllerRuntimeMetricsAddress=0", "--metricsHost=127.0.0.1", "--metricsPort=" + metrics,
+		"--admissionReports=false", "--generateValidatingAdmissionPolicy=true",
+		"--omitEvents=PolicyApplied,PolicySkipped", "--v=2", "--disableLogColor=true",
+	}
+}
+
+// kyvernoEnvironment is what its deployment sets.
+func kyvernoEnvironment() []string {
+	return []string{
+		"KYVERNO_NAMESPACE=" + kyvernoNamespace, "KYVERNO_SERVICEACCOUNT_NAME=kyverno-admission-controller",
+		"KYVERNO_ROLE_NAME=kyverno:admission-controller", "KYVERNO_DEPLOYMENT=kyverno-admission-controller",
+		"KYVERNO_POD_NAME=kyverno-0", "KYVERNO_SVC=kyverno-svc", "INIT_CONFIG=kyverno", "METRICS_CONFIG=kyverno-metrics",
+	}
+}
+
+// kyvernoNamespace is where Kyverno keeps what is its own: certificates, settings, its lease.
+const kyvernoNamespace = "kyverno"
 
 // unseen are the requests that Kyverno's chart has it leave aside, but for those about its own deployment.
 var unseen = []string{
@@ -14,16 +41,16 @@ var unseen = []string{
 	"[ReplicaSet,*,*]", "[ReplicaSet/?*,*,*]", "[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]",
 }
 
-// Settings are the objects that Kyverno reads when it starts: its namespace, and its settings as its chart has them. Its
+// kyvernoSettings are the objects that Kyverno reads when it starts: its namespace, and its settings as its chart has them. Its
 // other controllers do not run, but it says that a policy is in force only if they would have the rights for it: nobody
 // has tokens of their accounts.
-func Settings() []*unstructured.Unstructured {
+func kyvernoSettings() []*unstructured.Unstructured {
 	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
 		rest["apiVersion"], rest["kind"] = "v1", kind
 		o := &unstructured.Unstructured{Object: rest}
 		o.SetName(name)
 		if kind != "Namespace" {
-			o.SetNamespace(Namespace)
+			o.SetNamespace(kyvernoNamespace)
 		}
 		return o
 	}
@@ -31,13 +58,13 @@ func Settings() []*unstructured.Unstructured {
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
 		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
 		"subjects": []any{
-			map[string]any{"kind": "ServiceAccount", "namespace": Namespace, "name": "kyverno-background-controller"},
-			map[string]any{"kind": "ServiceAccount", "namespace": Namespace, "name": "kyverno-reports-controller"},
+			map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": "kyverno-background-controller"},
+			map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": "kyverno-reports-controller"},
 		},
 	}}
 	grant.SetName("kyverno-other-controllers")
 	return []*unstructured.Unstructured{
-		grant, object("Namespace", Namespace, map[string]any{}),
+		grant, object("Namespace", kyvernoNamespace, map[string]any{}),
 		object("ConfigMap", "kyverno", map[string]any{"data": map[string]any{
 			"enableDefaultRegistryMutation": "true", "defaultRegistry": "docker.io", "generateSuccessEvents": "false",
 			"excludeGroups": "system:nodes", "resourceFilters": strings.Join(unseen, " "), "updateRequestThreshold": "1000",
@@ -53,15 +80,15 @@ func Settings() []*unstructured.Unstructured {
 	}
 }
 
-// Broken returns a policy that cannot be compiled.
-func Broken() *unstructured.Unstructured {
-	o := Canary(true, "tare-broken", "none", "none", "none")
+// brokenPolicy returns a policy that cannot be compiled.
+func brokenPolicy() *unstructured.Unstructured {
+	o := KyvernoCanary(true, "tare-broken", "none", "none", "none")
 	o.Object["spec"].(map[string]any)["validations"] = []any{map[string]any{"expression": "("}}
 	return o
 }
 
-// Canary returns a policy that denies pods of a namespace with a label of this value, in Kyverno's patterns or in CEL.
-func Canary(cel bool, name, namespace, label, value string) *unstructured.Unstructured {
+// KyvernoCanary returns a policy that denies pods of a namespace with a label of this value, in Kyverno's patterns or in CEL.
+func KyvernoCanary(cel bool, name, namespace, label, value string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
 	o.SetName(name)
 	if cel {

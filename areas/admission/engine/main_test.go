@@ -1,4 +1,4 @@
-package kyverno_test
+package engine_test
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// role is the environment variable by which this binary plays Kyverno.
-const role = "TARE_TEST_KYVERNO"
+// role is the environment variable by which this binary plays an engine.
+const role = "TARE_TEST_ENGINE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(role) == "" {
@@ -34,19 +34,26 @@ func fake(args []string) error {
 		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		at[name] = value
 	}
-	if os.Getenv("KYVERNO_NAMESPACE") != "kyverno" || at["kubeconfig"] == "" {
+	host, webhooks, health := at["webhookServerHost"], at["webhookServerPort"], at["metricsHost"]+":"+at["metricsPort"]
+	switch {
+	case at["kubeconfig"] == "":
+		return errors.New("it is not told where the cluster is")
+	case os.Getenv("POD_NAMESPACE") == "gatekeeper-system" && at["cert-dir"] == "/certificates":
+		host, webhooks, health = at["host"], at["port"], at["health-addr"]
+	case os.Getenv("KYVERNO_NAMESPACE") != "kyverno":
 		return errors.New("it is not told where it is")
 	}
 	if at["kubeconfig"] == "/refused" {
 		return errors.New("the cluster refuses me")
 	}
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", at["webhookServerHost"]+":"+at["webhookServerPort"])
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", host+":"+webhooks)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = l.Close() }()
+	http.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "kyverno_policy_results_total{policy_name=\"a\",rule_result=\"fail\"} 2\n")
 	})
-	return http.ListenAndServe(at["metricsHost"]+":"+at["metricsPort"], nil) //nolint:gosec // it ends with its parent
+	return http.ListenAndServe(health, nil) //nolint:gosec // it ends with its parent
 }

@@ -1,0 +1,91 @@
+// Package engine builds policy engines of others from their published modules, runs them beside a control plane of
+// tare's own, and reads what they say.
+package engine
+
+import (
+	"fmt"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Kind is an engine that tare knows.
+type Kind struct {
+	Name    string // "kyverno": of its factor, its child process, and the subject of its probe
+	Title   string // "Kyverno"
+	Default string // the version that runs where the file names none
+	// Counts: it counts the objections of each policy.
+	Counts bool
+
+	module, program string // "./cmd/kyverno"
+	definitions     string // folder of its CustomResourceDefinitions in the module
+	sums            map[string]string
+	release         *regexp.Regexp
+	since           string
+	minutes         int // that a build takes on two idle cores
+}
+
+// The engines. Go's checksum database vouches for versions that have no sum here.
+var (
+	Kyverno = &Kind{
+		Name: "kyverno", Title: "Kyverno", Default: "1.19.1", Counts: true,
+		module: "github.com/kyverno/kyverno", program: "./cmd/kyverno", definitions: "config/crds",
+		sums: map[string]string{
+			"1.18.2": "h1:w/p1ysSEzOuMO4DaYmpiJ5YioL4OCkgmFFC5cJqiJ68=",
+			"1.19.1": "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
+		},
+		release: regexp.MustCompile(`^1\.(1[89]|[2-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "1.18.0", minutes: 8,
+	}
+	Gatekeeper = &Kind{
+		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",
+		module: "github.com/open-policy-agent/gatekeeper/v3", program: ".", definitions: "charts/gatekeeper/crds",
+		sums:    map[string]string{"3.23.1": "h1:njHTm0SJ6ZEhhEgmQTpJKTGQbc99fSs4hGiEp1OIKck="},
+		release: regexp.MustCompile(`^3\.(2[3-9]|[3-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "3.23.0", minutes: 8,
+	}
+)
+
+// Kinds are all engines.
+func Kinds() []*Kind { return []*Kind{Kyverno, Gatekeeper} }
+
+// Of returns the engine of a name; nil: there is none.
+func Of(name string) *Kind {
+	for _, k := range Kinds() {
+		if k.Name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// CheckVersion reports why a version cannot be run.
+func (k *Kind) CheckVersion(v string) error {
+	if !k.release.MatchString(v) {
+		return fmt.Errorf("%q is no version of %s from %s on, such as %s", v, k.Title, k.since, k.Default)
+	}
+	return nil
+}
+
+// Before are the objects that the engine reads when it starts: its namespace, and its settings as its chart has them.
+func (k *Kind) Before() []*unstructured.Unstructured {
+	if k == Gatekeeper {
+		return gatekeeperSettings()
+	}
+	return kyvernoSettings()
+}
+
+// After are the objects by which the API server finds the engine that runs, if that does not write them itself. ca is
+// the authority of its certificate.
+func (k *Kind) After(r Ready, ca []byte) []*unstructured.Unstructured {
+	if k == Gatekeeper {
+		return gatekeeperWebhooks(r, ca)
+	}
+	return nil
+}
+
+// Broken is an object that the engine refuses once it checks policies.
+func (k *Kind) Broken() *unstructured.Unstructured {
+	if k == Gatekeeper {
+		return brokenTemplate()
+	}
+	return brokenPolicy()
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"encoding/base64"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// gatekeeperNamespace is where Gatekeeper keeps the status of what it has read.
+const gatekeeperNamespace = "gatekeeper-system"
+
+// gatekeeperArguments are those of its chart, of both of its deployments but the audit, on loopback. Its metrics would
+// be served on all addresses: it sends them to a port where nobody is, and that once a day.
+func gatekeeperArguments(c Config, webhooks, health string) []string {
+	return []string{
+		"--kubeconfig=" + c.Kubeconfig, "--host=127.0.0.1", "--port=" + webhooks, "--cert-dir=" + c.Certificates,
+		"--disable-cert-rotation", "--debug-use-fake-pod", "--health-addr=127.0.0.1:" + health,
+		"--metrics-backend=opentelemetry", "--otlp-endpoint=127.0.0.1:1", "--otlp-metric-interval=24h",
+		"--operation=webhook", "--operation=mutation-webhook", "--operation=status", "--operation=mutation-status",
+		"--operation=generate", "--exempt-namespace=" + gatekeeperNamespace, "--disable-opa-builtin={http.send}",
+		"--shutdown-delay=0",
+	}
+}
+
+// gatekeeperEnvironment is what its deployment sets.
+func gatekeeperEnvironment() []string {
+	return []string{
+		"POD_NAMESPACE=" + gatekeeperNamespace, "NAMESPACE=" + gatekeeperNamespace, "CONTAINER_NAME=manager",
+	}
+}
+
+func gatekeeperSettings() []*unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	o.SetName(gatekeeperNamespace)
+	o.SetLabels(map[string]string{"admission.gatekeeper.sh/ignore": "no-self-managing"})
+	return []*unstructured.Unstructured{o}
+}
+
+// subresources are those that its chart has Gatekeeper asked about, beside all resources.
+var subresources = []any{
+	"*", "pods/ephemeralcontainers", "pods/exec", "pods/log", "pods/eviction", "pods/portforward", "pods/proxy",
+	"pods/attach", "pods/binding", "pods/resize", "deployments/scale", "replicasets/scale", "statefulsets/scale",
+	"replicationcontrollers/scale", "services/proxy", "nodes/proxy", "services/status",
+}
+
+// gatekeeperWebhooks are the configurations of its chart: a request that it does not answer in time is permitted.
+func gatekeeperWebhooks(r Ready, ca []byte) []*unstructured.Unstructured {
+	others := map[string]any{
+		"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{gatekeeperNamespace},
+	}
+	selected := map[string]any{"matchExpressions": []any{
+		map[string]any{"key": "admission.gatekeeper.sh/ignore", "operator": "DoesNotExist"}, others,
+	}}
+	hook := func(name, path, failurePolicy string, seconds int64, selector map[string]any, groups []any, resources []any,
+	) map[string]any {
+		return map[string]any{
+			"name": name, "admissionReviewVersions": []any{"v1", "v1beta1"}, "sideEffects": "None",
+			"failurePolicy": failurePolicy, "timeoutSeconds": seconds, "matchPolicy": "Exact",
+			"clientConfig": map[string]any{
+				"url": "https://" + r.Webhooks + path, "caBundle": base64.StdEncoding.EncodeToString(ca),
+			},
+			"namespaceSelector": selector,
+			"rules": []any{map[string]any{
+				"apiGroups": groups, "apiVersions": []any{"*"}, "operations": []any{"CREATE", "UPDATE"}, "resources": resources,
+			}},
+		}
+	}
+	configuration := func(kind, name string, hooks ...any) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": hooks,
+		}}
+		o.SetName(name)
+		return o
+	}
+	every := []any{"*"}
+	return []*unstructured.Unstructured{
+		configuration("ValidatingWebhookConfiguration", "gatekeeper-validating-webhook-configuration",
+			hook("validation.gatekeeper.sh", "/v1/admit", "Ignore", 3, selected, every, subresources),
+			hook("check-ignore-label.gatekeeper.sh", "/v1/admitlabel", "Fail", 3,
+				map[string]any{"matchExpressions": []any{others}}, []any{""}, []any{"namespaces"})),
+		configuration("MutatingWebhookConfiguration", "gatekeeper-mutating-webhook-configuration",
+			hook("mutation.gatekeeper.sh", "/v1/mutate", "Ignore", 1, selected, every, every)),
+	}
+}
+
+// template returns a template of a kind whose constraints deny what the Rego says.
+func template(name, kind, rego string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "templates.gatekeeper.sh/v1", "kind": "ConstraintTemplate",
+		"spec": map[string]any{
+			"crd":     map[string]any{"spec": map[string]any{"names": map[string]any{"kind": kind}}},
+			"targets": []any{map[string]any{"target": "admission.k8s.gatekeeper.sh", "rego": rego}},
+		},
+	}}
+	o.SetName(name)
+	return o
+}
+
+func brokenTemplate() *unstructured.Unstructured {
+	return template("tarebroken", "TareBroken", "package (")
+}
+
+// GatekeeperCanary returns a template, and a constraint of it that denies pods with a label of this value.
+func GatekeeperCanary(name, namespace, label, value string) (tmpl, constraint *unstructured.Unstructured) {
+	tmpl = template("tarecanary", "TareCanary", `package tarecanary
+
+violation[{"msg": "it has the label of the canary"}] {
+	input.review.object.metadata.labels["`+label+`"] == "`+value+`"
+}
+`)
+	constraint = &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "TareCanary",
+		"spec": map[string]any{"match": map[string]any{
+			"kinds":      []any{map[string]any{"apiGroups": []any{""}, "kinds": []any{"Pod"}}},
+			"namespaces": []any{namespace},
+		}},
+	}}
+	constraint.SetName(name)
+	return tmpl, constraint
+}

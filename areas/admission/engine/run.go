@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"tare/internal/kit"
+)
+
+// startWithin bounds the start: an engine makes RSA keys, and reads the cluster.
+const startWithin = 2 * time.Minute
+
+// Config configures Run.
+type Config struct {
+	Engine       string // the name of a Kind
+	Path         string // of the program
+	Kubeconfig   string // of the administrator of the control plane
+	Certificates string // folder with tls.crt and tls.key for 127.0.0.1
+}
+
+// Ready says where an engine is.
+type Ready struct {
+	Webhooks string  // address at which the API server reaches it
+	Metrics  string  // URL; empty: it has none
+	Seconds  float64 // until it was ready
+}
+
+// Run is a child of tare that runs an engine as a child of its own until ctx ends.
+func Run(ctx context.Context, c Config, ready func(Ready) error) error {
+	k := Of(c.Engine)
+	if k == nil {
+		return fmt.Errorf("there is no engine %q", c.Engine)
+	}
+	var ports []string
+	for range 2 {
+		addr, err := kit.FreePort(ctx, "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+		ports = append(ports, port)
+	}
+	p := kit.Program{Name: k.Name, Path: c.Path, Within: startWithin}
+	out := Ready{Webhooks: "127.0.0.1:" + ports[0]}
+	health := "http://127.0.0.1:" + ports[1]
+	switch k {
+	case Kyverno:
+		p.Args, p.Env = kyvernoArguments(c, ports[0], ports[1]), kyvernoEnvironment()
+		health += "/metrics"
+		out.Metrics = health
+	case Gatekeeper:
+		p.Args, p.Env = gatekeeperArguments(c, ports[0], ports[1]), gatekeeperEnvironment()
+		health += "/healthz"
+	}
+	client := &http.Client{Timeout: askWithin}
+	defer client.CloseIdleConnections()
+	healthy := func(ctx context.Context) error {
+		if _, err := ask(ctx, client, health); err != nil {
+			return err
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", out.Webhooks)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	return p.Run(ctx, healthy, func(took time.Duration) error {
+		out.Seconds = took.Seconds()
+		return ready(out)
+	})
+}
+
+const (
+	askWithin = 5 * time.Second
+	// mostMetrics bounds the metrics that are read, in bytes.
+	mostMetrics = 64 << 20
+)
+
+// ask reads the metrics.
+func ask(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	a, err := client.Do(q)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(a.Body, mostMetrics))
+	if err = errors.Join(err, a.Body.Close()); err == nil && a.StatusCode != http.StatusOK {
+		err = fmt.Errorf("it answers %s", a.Status)
+	}
+	return text, err
+}

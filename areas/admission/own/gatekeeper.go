@@ -1,0 +1,148 @@
+package own
+
+import (
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Gatekeeper's groups: of templates, each of which defines a kind, and of constraints, which are of such kinds.
+const (
+	templateGroup   = "templates.gatekeeper.sh"
+	constraintGroup = "constraints.gatekeeper.sh"
+	// suiteGroup is that of tests, which decide nothing.
+	suiteGroup = "test.gatekeeper.sh"
+)
+
+func isTemplate(k schema.GroupVersionKind) bool {
+	return k.Group == templateGroup && k.Kind == "ConstraintTemplate"
+}
+
+func isConstraint(k schema.GroupVersionKind) bool { return k.Group == constraintGroup }
+
+// takeConstraint takes a constraint of Gatekeeper's. It stands as it is, and what it is about is put in the terms of
+// ValidatingAdmissionPolicies.
+func (s *Set) takeConstraint(o object) error {
+	if o.GetName() == "" {
+		return o.at.errorf("%s without a metadata.name", o.GetKind())
+	}
+	p := Policy{at: o.at, engine: o.Unstructured}
+	p.Name = o.GetName()
+	m := &admission.MatchResources{}
+	blocks, _, _ := unstructured.NestedSlice(o.Object, "spec", "match", "kinds") // Gatekeeper reports what is no list
+	for _, b := range blocks {
+		block, _ := b.(tree)
+		for _, group := range words(block["apiGroups"]) {
+			for _, kind := range words(block["kinds"]) {
+				m.ResourceRules = append(m.ResourceRules, rule(group, kind))
+			}
+		}
+	}
+	if len(blocks) == 0 {
+		m.ResourceRules = append(m.ResourceRules, rule("*", "*"))
+	}
+	p.Spec.MatchConstraints = m
+	s.Policies = append(s.Policies, p)
+	return nil
+}
+
+// rule selects the creation and the change of objects of a kind.
+func rule(group, kind string) admission.NamedRuleWithOperations {
+	resource := "*"
+	if kind != "*" {
+		resource = strings.ToLower(kind) + "s"
+		for _, c := range candidates() {
+			if c.kind == kind && (group == "*" || group == c.group) {
+				resource = c.resource
+			}
+		}
+	}
+	return admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
+		Operations: []admission.OperationType{admission.Create, admission.Update},
+		Rule: admission.Rule{
+			APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource},
+		},
+	}}
+}
+
+// defines is the kind that a template defines.
+func defines(template *unstructured.Unstructured) string {
+	kind, _, _ := unstructured.NestedString(template.Object, "spec", "crd", "spec", "names", "kind") // none if it is no text
+	return kind
+}
+
+// checkTemplates refuses a constraint of a kind that no template defines, and two templates of one kind.
+func (s *Set) checkTemplates() error {
+	defined := map[string]object{}
+	for _, t := range s.templates {
+		kind := defines(t.Unstructured)
+		if other, ok := defined[kind]; ok {
+			return t.at.errorf("ConstraintTemplate %s defines %s, as that at %s does", t.GetName(), kind, other.at.place())
+		}
+		defined[kind] = t
+	}
+	for i := range s.Policies {
+		p := &s.Policies[i]
+		if p.engine == nil || !isConstraint(p.engine.GroupVersionKind()) {
+			continue
+		}
+		if _, ok := defined[p.kind()]; !ok {
+			return p.at.errorf("%s %s: the bundle holds no ConstraintTemplate that defines its kind", p.kind(), p.Name)
+		}
+	}
+	return nil
+}
+
+// renderTemplates returns the templates of the constraints that are in force, and names the others.
+func (s *Set) renderTemplates(out *InForce) (objects []*unstructured.Unstructured) {
+	used := map[string]bool{}
+	for _, p := range out.Policies {
+		used[p.kind()] = true
+	}
+	for _, t := range s.templates {
+		if !used[defines(t.Unstructured)] {
+			out.Idle["template "+t.GetName()] = "no constraint is of its kind"
+			continue
+		}
+		objects = append(objects, bare(t.Unstructured))
+	}
+	return objects
+}
+
+// templateReady and constraintReady are the parts of Ready for Gatekeeper's objects.
+func templateReady(o *unstructured.Unstructured) (ready bool, says string) {
+	if is, _, _ := unstructured.NestedBool(o.Object, "status", "created"); is {
+		return true, ""
+	}
+	return false, podErrors(o)
+}
+
+func constraintReady(o *unstructured.Unstructured) (ready bool, says string) {
+	pods, _, _ := unstructured.NestedSlice(o.Object, "status", "byPod")
+	for _, p := range pods {
+		pod, _ := p.(tree)
+		if pod["enforced"] == true {
+			return true, ""
+		}
+	}
+	return false, podErrors(o)
+}
+
+// podErrors are what those that read an object of Gatekeeper's say of it.
+func podErrors(o *unstructured.Unstructured) string {
+	var out []string
+	pods, _, _ := unstructured.NestedSlice(o.Object, "status", "byPod")
+	for _, p := range pods {
+		pod, _ := p.(tree)
+		list, _ := pod["errors"].([]any)
+		for _, e := range list {
+			one, _ := e.(tree)
+			if message, ok := one["message"].(string); ok {
+				out = append(out, message)
+			}
+		}
+	}
+	return strings.Join(out, "; ")
+}
