@@ -100,7 +100,7 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	return p.awaitPolicyCheck(ctx, kind)
 }
 
-// awaitPolicyCheck waits until a policy that cannot be compiled is refused: before that, an engine takes any, and
+// awaitPolicyCheck waits until a policy that its engine must not take is refused: before that, an engine takes any, and
 // Kyverno says that it is in force.
 func (p *arm) awaitPolicyCheck(ctx context.Context, kind *engine.Kind) error {
 	broken := kind.Broken()
@@ -120,7 +120,7 @@ func (p *arm) awaitPolicyCheck(ctx context.Context, kind *engine.Kind) error {
 	return p.await(ctx, kind.Title+" does not check policies", func() error {
 		a, err := p.setter.do(ctx, http.MethodPost, path, jsonType, body)
 		if err == nil && mechanism.RulingOf(a.status, a.body) != mechanism.PolicyDenied {
-			err = fmt.Errorf("one that cannot be compiled is answered by %d %s", a.status, a.message())
+			err = fmt.Errorf("one that must be refused is answered by %d %s", a.status, a.message())
 		}
 		return err
 	})

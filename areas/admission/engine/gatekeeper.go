@@ -96,8 +96,9 @@ func template(name, kind, rego string) *unstructured.Unstructured {
 	return o
 }
 
+// brokenTemplate has another name than its kind: Gatekeeper compiles Rego only after it has taken a template.
 func brokenTemplate() *unstructured.Unstructured {
-	return template("tarebroken", "TareBroken", "package (")
+	return template("tarebroken", "TareOther", "package x")
 }
 
 // GatekeeperCanary returns a template, and a constraint of it that denies pods with a label of this value.

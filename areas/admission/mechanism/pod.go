@@ -51,7 +51,7 @@ func (p Pod) Object() map[string]any {
 
 // model gives a pod what policies commonly demand, and returns its labels.
 func model(labels map[string]string, container, spec map[string]any) map[string]string {
-	size := map[string]any{"cpu": "100m", "memory": "64Mi"}
+	size := map[string]any{"cpu": "100m", "memory": "64Mi", "ephemeral-storage": "64Mi"}
 	probe := func(port int64) map[string]any {
 		return map[string]any{"tcpSocket": map[string]any{"port": port}, "periodSeconds": int64(10)}
 	}

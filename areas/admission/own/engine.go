@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"tare/areas/admission/mechanism"
 	"tare/areas/bundle"
@@ -70,6 +72,63 @@ func (p *Policy) Engine() string {
 		return ""
 	}
 	return EngineOf(p.engine)
+}
+
+// matchesOf are the parts of an engine's policy that name namespaces.
+func matchesOf(o *unstructured.Unstructured) []tree {
+	spec, _ := o.Object["spec"].(tree)
+	switch {
+	case IsCEL(o):
+		constraints, _ := spec["matchConstraints"].(tree)
+		return []tree{constraints}
+	case isConstraint(o.GroupVersionKind()):
+		match, _ := spec["match"].(tree)
+		return []tree{match}
+	}
+	return resourcesIn(o)
+}
+
+// fitsEngine adds what an engine's policy asks of the run's namespace, or says why it cannot act there.
+func (p *Policy) fitsEngine(asked *labels) error {
+	for _, m := range matchesOf(p.engine) {
+		content, ok := m["namespaceSelector"].(tree)
+		if !ok {
+			continue
+		}
+		selector := &meta.LabelSelector{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, selector); err != nil {
+			continue // its engine reports it
+		}
+		if err := asked.satisfy(selector); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renderEngine returns a policy of an engine's as it is sent: unchanged, but that the run's namespace stands for those
+// that it names.
+func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
+	o := bare(p.engine)
+	if k := o.GetKind(); k == "Policy" || k == "NamespacedValidatingPolicy" {
+		o.SetNamespace(s.Namespace)
+	}
+	for _, m := range matchesOf(o) {
+		if len(words(m["namespaces"])) > 0 {
+			m["namespaces"] = []any{s.Namespace}
+		}
+		selector, _ := m["namespaceSelector"].(tree)
+		names, _ := selector["matchLabels"].(tree)
+		delete(names, mechanism.NameLabel)
+		terms, _ := selector["matchExpressions"].([]any)
+		if len(terms) > 0 {
+			selector["matchExpressions"] = slices.DeleteFunc(terms, func(t any) bool {
+				term, _ := t.(tree)
+				return term["key"] == mechanism.NameLabel && term["operator"] == "In"
+			})
+		}
+	}
+	return o
 }
 
 // Words are those by which a denial names the policy as one that denied.

@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"tare/areas/admission/mechanism"
 )
 
 // Kyverno's groups and the kinds that are taken.
@@ -61,7 +59,8 @@ func asksRegistries(o *unstructured.Unstructured) bool {
 }
 
 func rulesIn(o *unstructured.Unstructured) (out []tree) {
-	rules, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules") // Kyverno reports what is no list
+	spec, _ := o.Object["spec"].(tree)
+	rules, _ := spec["rules"].([]any) // Kyverno reports what is no list
 	for _, r := range rules {
 		if rule, ok := r.(tree); ok {
 			out = append(out, rule)
@@ -72,6 +71,16 @@ func rulesIn(o *unstructured.Unstructured) (out []tree) {
 
 // rulesOf says what the rules of a policy match.
 func rulesOf(o *unstructured.Unstructured) (out []admission.NamedRuleWithOperations) {
+	for _, resources := range resourcesIn(o) {
+		for _, kind := range words(resources["kinds"]) {
+			out = append(out, ruleOf(kind, words(resources["operations"])))
+		}
+	}
+	return out
+}
+
+// resourcesIn are the parts of a policy's rules that say which resources they match.
+func resourcesIn(o *unstructured.Unstructured) (out []tree) {
 	for _, rule := range rulesIn(o) {
 		match, _ := rule["match"].(tree)
 		blocks := []any{match}
@@ -81,9 +90,8 @@ func rulesOf(o *unstructured.Unstructured) (out []admission.NamedRuleWithOperati
 		}
 		for _, b := range blocks {
 			block, _ := b.(tree)
-			resources, _ := block["resources"].(tree)
-			for _, kind := range words(resources["kinds"]) {
-				out = append(out, ruleOf(kind, words(resources["operations"])))
+			if resources, ok := block["resources"].(tree); ok {
+				out = append(out, resources)
 			}
 		}
 	}
@@ -130,16 +138,6 @@ func ruleOf(kind string, operations []string) admission.NamedRuleWithOperations 
 		out.Operations = append(out.Operations, admission.OperationType(strings.ToUpper(o)))
 	}
 	return out
-}
-
-// renderEngine returns a policy of an engine's as it is sent: unchanged, but for the namespace of one that is in a
-// namespace.
-func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
-	o := bare(p.engine)
-	if k := o.GetKind(); k == "Policy" || k == "NamespacedValidatingPolicy" {
-		o.SetNamespace(s.Namespace)
-	}
-	return o
 }
 
 // bare returns an object without what a cluster has added.

@@ -120,6 +120,7 @@ func podChanges() []podChange {
 		{"with the root of the host", volume(tree{"hostPath": tree{"path": "/"}})},
 		{"with the runtime's socket", volume(tree{"hostPath": tree{"path": "/var/run/docker.sock"}})},
 		{"with a volume of NFS", volume(tree{"nfs": tree{"server": "odd.example", "path": "/"}})},
+		{"with a driver for volumes", volume(tree{"flexVolume": tree{"driver": "odd.example/odd"}})},
 		{"with an unbounded emptyDir", volume(tree{"emptyDir": tree{}})},
 		{"with a secret as a volume", volume(tree{"secret": tree{"secretName": "odd"}})},
 		{"with a claim of a volume", volume(tree{"persistentVolumeClaim": tree{"claimName": "odd"}})},
@@ -154,6 +155,11 @@ func podChanges() []podChange {
 		}},
 		{"with one probe for all", func(p tree) {
 			probe := tree{"tcpSocket": tree{"port": 8080}}
+			field(probe, "livenessProbe")(p)
+			field(probe, "readinessProbe")(p)
+		}},
+		{"with probes of another host", func(p tree) {
+			probe := tree{"httpGet": tree{"port": 8080, "host": "192.0.2.1"}}
 			field(probe, "livenessProbe")(p)
 			field(probe, "readinessProbe")(p)
 		}},

@@ -103,6 +103,10 @@ func (s *Set) chosen(w Where, out *InForce, asked *labels) (bindings []Binding) 
 	for i := range s.Policies {
 		p := &s.Policies[i]
 		if p.engine != nil { // it needs no binding
+			if err := p.fitsEngine(asked); err != nil {
+				out.Idle[p.Name] = err.Error()
+				continue
+			}
 			out.Policies = append(out.Policies, p)
 			continue
 		}

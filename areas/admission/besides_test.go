@@ -2,6 +2,7 @@ package admission
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,6 +101,57 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 }
 
+// TestGatekeeperConstraints: a real Gatekeeper beside a real control plane has the user's constraints in force as they
+// are; what it denies names them all; and one that only watches is not said to be proved.
+func TestGatekeeperConstraints(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	requireEngine(t, engine.Gatekeeper)
+	env := testEnv(t, "create-pod-dry-run")
+	env.Trespasses = true
+	with := treatment("bundle", "testdata/gatekeeper")
+	env.Treatments = []area.Treatment{with}
+	tg, j := opened(t, &Spec{}, env)
+	if err := tg.Prepare(t.Context(), with, j); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := tg.Verify(t.Context(), with); err != nil {
+			t.Fatal(err)
+		}
+		wantCall(t, tg, with, load.OK)
+	}
+	notes := strings.Join(tg.Notes(), "\n")
+	for _, want := range []string{
+		"3 policies in force", "2 of them have objected", "is not shown: only-watches",
+		"not in force, since no constraint is of its kind: template unused",
+		"the admission controller of Gatekeeper " + engine.Gatekeeper.Default,
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q:\n%s", want, notes)
+		}
+	}
+	if strings.Contains(notes, "Suite") {
+		t.Errorf("tests decide about requests:\n%s", notes)
+	}
+	p := armOf(t, tg, with)
+	const path = "/apis/constraints.gatekeeper.sh/v1beta1/fieldban/no-host-pid"
+	if a, err := p.setter.do(t.Context(), http.MethodDelete, p.prefix+path, jsonType, nil); err != nil ||
+		a.status != http.StatusOK {
+		t.Fatalf("%d %s, %v", a.status, a.message(), err)
+	}
+	for begin := time.Now(); ; time.Sleep(pause) {
+		err := tg.Verify(t.Context(), with)
+		if err != nil && strings.Contains(err.Error(), "no-host-pid denies a pod with the host's processes") {
+			break
+		}
+		if time.Since(begin) > settleWithin {
+			t.Fatalf("%v, want that no-host-pid no longer denies", err)
+		}
+	}
+}
+
 // TestKyvernoRefuses: what Kyverno does not take is named with its place in the user's file, and nothing is left.
 func TestKyvernoRefuses(t *testing.T) {
 	hosttest.SkipIfShort(t)
@@ -126,8 +178,8 @@ func TestKyvernoRefuses(t *testing.T) {
 	}
 }
 
-// TestKyvernoIsChecked: where Kyverno cannot run is said before anything is started.
-func TestKyvernoIsChecked(t *testing.T) {
+// TestEnginesAreChecked: where an engine cannot run is said before anything is started.
+func TestEnginesAreChecked(t *testing.T) {
 	const bundle = "testdata/kyverno"
 	config := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(config, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
@@ -137,12 +189,15 @@ func TestKyvernoIsChecked(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		"fine":             {Spec{Bundle: bundle, Kyverno: "1.18.2"}, ""},
-		"an old version":   {Spec{Bundle: bundle, Kyverno: "1.17.0"}, `kyverno: "1.17.0" is no version of Kyverno from 1.18.0 on`},
-		"without policies": {Spec{Bundle: "testdata/bundle", Kyverno: "1.19.1"}, "the bundle holds no policy of Kyverno's"},
-		"without a bundle": {Spec{Kyverno: "1.19.1"}, "no treatment uses it"},
-		"shared":           {Spec{Bundle: bundle, Embedded: &Embedded{Shared: true}}, "leave shared out"},
-		"a cluster":        {Spec{Bundle: bundle, Kubeconfig: config}, "leave kubeconfig out"},
+		"fine":              {Spec{Bundle: bundle, Kyverno: "1.18.2"}, ""},
+		"an old version":    {Spec{Bundle: bundle, Kyverno: "1.17.0"}, `kyverno: "1.17.0" is no version of Kyverno from 1.18.0 on`},
+		"an old Gatekeeper": {Spec{Bundle: "testdata/gatekeeper", Gatekeeper: "3.22.0"}, "is no version of Gatekeeper"},
+		"the other engine":  {Spec{Bundle: "testdata/gatekeeper", Kyverno: "1.19.1"}, "no policy of Kyverno's"},
+		"constraints":       {Spec{Bundle: "testdata/gatekeeper"}, ""},
+		"without policies":  {Spec{Bundle: "testdata/bundle", Kyverno: "1.19.1"}, "the bundle holds no policy of Kyverno's"},
+		"without a bundle":  {Spec{Kyverno: "1.19.1"}, "no treatment uses it"},
+		"shared":            {Spec{Bundle: bundle, Embedded: &Embedded{Shared: true}}, "leave shared out"},
+		"a cluster":         {Spec{Bundle: bundle, Kubeconfig: config}, "leave kubeconfig out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said []string
