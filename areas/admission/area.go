@@ -52,8 +52,8 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	}, nil
 }
 
-// serve runs a server: "webhook" is the reference webhook, "nodes" are the simulated nodes, and "engine" is a policy engine of
-// others.
+// serve runs a server: "webhook" is the reference webhook, "nodes" are the simulated nodes, and "engine" is a policy
+// engine of others.
 func serve(ctx context.Context, name string, config json.RawMessage, ready func(any) error) error {
 	switch name {
 	case webhookServer:

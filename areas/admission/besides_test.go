@@ -68,7 +68,8 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"6 policies in force, those of engines in the whole control plane; 5 of them have objected", "1 policy without a proof",
+		"6 policies in force, those of engines in the whole control plane; 5 of them have objected",
+		"1 policy without a proof",
 		"is not shown: nothing-like-it", "not in these numbers: no-nodeport",
 		"left aside, and not in these numbers: MutatingPolicy sets-a-label",
 		"the admission controller of Kyverno " + engine.Kyverno.Default,

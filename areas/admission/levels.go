@@ -24,7 +24,8 @@ const (
 // factors returns the factors that treatments can vary.
 func factors() []string {
 	return []string{
-		"mechanism", "bundle", "kyverno", "gatekeeper", "policies", "bound", "useable", "position", "irrelevant", "bindings", "level",
+		"mechanism", "bundle", "kyverno", "gatekeeper", "policies", "bound", "useable", "position", "irrelevant",
+		"bindings", "level",
 		"webhook_latency",
 		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes",
 		"etcd", "shared", "kubeconfig", "context",

@@ -118,7 +118,8 @@ func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechani
 	if k == mechanism.Manifests || k == mechanism.Own {
 		out.Bad = nil
 		for _, probe := range proof.Bad {
-			probe.Want, probe.Why, probe.Says, probe.By, probe.ByWords = mechanism.Admitted, "nothing else denies it", nil, nil, nil
+			probe.Want, probe.Why = mechanism.Admitted, "nothing else denies it"
+			probe.Says, probe.By, probe.ByWords = nil, nil, nil
 			out.Bad = append(out.Bad, probe)
 		}
 	}

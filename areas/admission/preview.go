@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	"tare/area"
 	"tare/areas/admission/cluster"
@@ -69,14 +70,14 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 
 // describe describes an embedded control plane.
 func (p *plan) describe() string {
-	out := "Kubernetes " + string(p.version) + ", etcd on " + p.etcd
+	parts := []string{"Kubernetes " + string(p.version), "etcd on " + p.etcd}
 	for _, k := range p.neededEngines() {
-		out += ", with " + k.Title + " " + p.versions[k.Name]
+		parts = append(parts, "with "+k.Title+" "+p.versions[k.Name])
 	}
 	if p.nodes > 0 {
-		out += fmt.Sprintf(", %d simulated nodes", p.nodes)
+		parts = append(parts, fmt.Sprintf("%d simulated nodes", p.nodes))
 	}
-	return out
+	return strings.Join(parts, ", ")
 }
 
 // LockKey identifies the measured cluster, so that two runs do not measure each other; empty for embedded control

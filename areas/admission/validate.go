@@ -91,7 +91,8 @@ func (s *Spec) pathOf(err error) string {
 			return ""
 		}
 		return "embedded." + name
-	case "mechanism", "bundle", "kyverno", "gatekeeper", "measured", "requests", "policies", "bound", "useable", "position", "irrelevant",
+	case "mechanism", "bundle", "kyverno", "gatekeeper", "measured", "requests", "policies", "bound", "useable",
+		"position", "irrelevant",
 		"bindings", "level",
 		"kubeconfig",
 		"context", "manifests",

@@ -273,8 +273,8 @@ func (p *Plane) Server() string { return url(p.ports.server) }
 // Kubeconfig returns the path of the administrator's kubeconfig, which Close removes.
 func (p *Plane) Kubeconfig() string { return p.secrets.path(adminFile) }
 
-// CertificateFolder returns the folder with a certificate for servers on 127.0.0.1, tls.crt, and its key, tls.key, of the
-// plane's authority. Close removes it.
+// CertificateFolder returns the folder with a certificate for servers on 127.0.0.1, tls.crt, and its key, tls.key, of
+// the plane's authority. Close removes it.
 func (p *Plane) CertificateFolder() string { return p.secrets.dir }
 
 // remove deletes the plane's folders.

@@ -50,7 +50,8 @@ func publish(t *testing.T, p build.Published, content map[string]string) string 
 func TestPublishedModuleIsBuilt(t *testing.T) {
 	p := build.Published{Path: "example.invalid/tool", Version: "v1.2.3", Package: "./cmd/tool", Binary: "tool"}
 	t.Setenv("GOPROXY", publish(t, p, map[string]string{
-		"go.mod": "module example.invalid/tool\n\ngo 1.26\n", "cmd/tool/main.go": "package main\n\nfunc main() { print(1) }\n",
+		"go.mod":           "module example.invalid/tool\n\ngo 1.26\n",
+		"cmd/tool/main.go": "package main\n\nfunc main() { print(1) }\n",
 	}))
 	t.Setenv("GOSUMDB", "off")
 	cache := t.TempDir()

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"io"
 	"log/slog"
 	"os"
 	"testing"
@@ -17,7 +16,7 @@ func TestBinariesAreBuilt(t *testing.T) {
 	if os.Getenv("TARE_TEST_PLANE_BUILD") != "1" {
 		hosttest.Missing(t, "it compiles policy engines", hosttest.Plane)
 	}
-	h := engine.Host{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Getenv: os.LookupEnv}
+	h := engine.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}
 	for _, k := range engine.Kinds() {
 		p, err := k.Find(t.Context(), k.Default, h)
 		if err != nil {

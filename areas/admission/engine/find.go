@@ -22,7 +22,9 @@ const (
 
 // Host is what Find may use of this host.
 type Host struct {
-	Cache  string // folder for what is built; empty: $TARE_CACHE/policy-engines, or tare/policy-engines in the user's cache folder
+	// Cache is the folder for what is built; empty: $TARE_CACHE/policy-engines, or tare/policy-engines in the user's cache
+	// folder.
+	Cache  string
 	Log    *slog.Logger
 	Getenv func(name string) (string, bool)
 }
@@ -58,7 +60,8 @@ func (k *Kind) Find(ctx context.Context, version string, h Host) (Program, error
 	return p, k.explain(version, err)
 }
 
-// Seek is Find without building: ok is false when Find would build. Where nothing can be built, it returns Find's error.
+// Seek is Find without building: ok is false when Find would build. Where nothing can be built, it returns Find's
+// error.
 func (k *Kind) Seek(ctx context.Context, version string, h Host) (p Program, ok bool, err error) {
 	if err := k.CheckVersion(version); err != nil {
 		return p, false, err
@@ -95,8 +98,8 @@ func (k *Kind) make(ctx context.Context, version string, h Host, dir string) err
 	if err != nil {
 		return err
 	}
-	h.Log.Warn(fmt.Sprintf("building %s from its Go module: about %d minutes on two cores, once", k.Title, k.minutes),
-		slog.String("version", version))
+	h.Log.Warn("building a policy engine from its Go module, once", slog.String("engine", k.Title),
+		slog.String("version", version), slog.Int("minutes_on_two_cores", k.minutes))
 	m := build.Published{
 		Path: k.module, Version: "v" + version, Sum: k.sums[version], Package: k.program, Binary: binary,
 	}

@@ -41,9 +41,9 @@ var unseen = []string{
 	"[ReplicaSet,*,*]", "[ReplicaSet/?*,*,*]", "[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]",
 }
 
-// kyvernoSettings are the objects that Kyverno reads when it starts: its namespace, and its settings as its chart has them. Its
-// other controllers do not run, but it says that a policy is in force only if they would have the rights for it: nobody
-// has tokens of their accounts.
+// kyvernoSettings are the objects that Kyverno reads when it starts: its namespace, and its settings as its chart has
+// them. Its other controllers do not run, but it says that a policy is in force only if they would have the rights for
+// it: nobody has tokens of their accounts.
 func kyvernoSettings() []*unstructured.Unstructured {
 	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
 		rest["apiVersion"], rest["kind"] = "v1", kind
@@ -87,7 +87,8 @@ func brokenPolicy() *unstructured.Unstructured {
 	return o
 }
 
-// KyvernoCanary returns a policy that denies pods of a namespace with a label of this value, in Kyverno's patterns or in CEL.
+// KyvernoCanary returns a policy that denies pods of a namespace with a label of this value, in Kyverno's patterns or
+// in CEL.
 func KyvernoCanary(cel bool, name, namespace, label, value string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{}}}
 	o.SetName(name)

@@ -59,7 +59,8 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var at engine.Ready
-	err := engine.Run(ctx, engine.Config{Engine: "kyverno", Path: os.Args[0], Kubeconfig: "/x"}, func(r engine.Ready) error {
+	config := engine.Config{Engine: "kyverno", Path: os.Args[0], Kubeconfig: "/x"}
+	err := engine.Run(ctx, config, func(r engine.Ready) error {
 		at = r
 		objected, evaluated, err := r.Objections(ctx)
 		if err != nil || objected["a"] != 2 || evaluated != 2 {
@@ -71,7 +72,7 @@ func TestRun(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || at.Seconds <= 0 {
 		t.Errorf("%v after %+v", err, at)
 	}
-	if a, err := http.Get(at.Metrics); err == nil { //nolint:noctx // it is not there
+	if a, err := http.Get(at.Metrics); err == nil {
 		_, _ = io.Copy(io.Discard, a.Body)
 		_ = a.Body.Close()
 		t.Error("it still answers")

@@ -69,7 +69,7 @@ func rule(group, kind string) admission.NamedRuleWithOperations {
 
 // defines is the kind that a template defines.
 func defines(template *unstructured.Unstructured) string {
-	kind, _, _ := unstructured.NestedString(template.Object, "spec", "crd", "spec", "names", "kind") // none if it is no text
+	kind, _, _ := unstructured.NestedString(template.Object, "spec", "crd", "spec", "names", "kind") // or none
 	return kind
 }
 

@@ -79,15 +79,19 @@ func TestConstraintsAreTaken(t *testing.T) {
 
 func TestConstraintsAreChecked(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"no template": {constraintOf("a", "{}"), "a.yaml:1: Ban a: the bundle holds no ConstraintTemplate that defines its kind"},
+		"no template": {
+			constraintOf("a", "{}"), "a.yaml:1: Ban a: the bundle holds no ConstraintTemplate that defines its kind",
+		},
 		"a kind twice": {
-			banTemplate + "---\n" + strings.Replace(banTemplate, "name: ban", "name: other", 1) + "---\n" + constraintOf("a", "{}"),
+			banTemplate + "---\n" + strings.Replace(banTemplate, "name: ban", "name: other", 1) + "---\n" +
+				constraintOf("a", "{}"),
 			"ConstraintTemplate other defines Ban, as that at ",
 		},
 		"no name": {banTemplate + "---\n" + constraintOf("''", "{}"), "Ban without a metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Read(written(t, map[string]string{"a.yaml": c.text})); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := Read(written(t, map[string]string{"a.yaml": c.text}))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -105,7 +109,8 @@ func TestConstraintsAreChecked(t *testing.T) {
 	} {
 		kind, _, _ := strings.Cut(name, " ")
 		group := map[string]string{"Ban": constraintGroup, "ConstraintTemplate": templateGroup}[kind]
-		d := document{text: "apiVersion: " + group + "/v1\nkind: " + kind + "\nmetadata: {name: x}\nstatus: " + c.status, item: -1}
+		text := "apiVersion: " + group + "/v1\nkind: " + kind + "\nmetadata: {name: x}\nstatus: " + c.status
+		d := document{text: text, item: -1}
 		objects, err := d.objects()
 		if err != nil || len(objects) != 1 {
 			t.Fatal(err)

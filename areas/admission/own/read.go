@@ -1,6 +1,6 @@
 // Package own takes a user's own policies, ValidatingAdmissionPolicies, Kyverno's and Gatekeeper's, as they stand in
-// files, compiles the first, narrows what binds them to one namespace, and makes requests that such policies deny. It makes no requests
-// itself.
+// files, compiles the first, narrows what binds them to one namespace, and makes requests that such policies deny. It
+// sends none.
 package own
 
 import (
