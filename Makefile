@@ -25,9 +25,9 @@ build: ## bin/tare; with AREAS=identity,decision of these areas only
 engines: ## the decision points that this host can build, into the user's cache; and whether they decide
 	$(GO) test -count=1 -v -timeout 25m -run '^TestEnginesDecide' ./areas/decision/engine
 
-plane: ## the control planes of Kubernetes 1.36 and 1.24, and Kyverno, into the user's cache: 20 minutes on two cores, once
+plane: ## Kubernetes 1.36 and 1.24, Kyverno and Gatekeeper, into the user's cache: half an hour on two cores, once
 	TARE_TEST_PLANE_BUILD=1 $(GO) test -count=1 -v -p 1 -timeout 4h -run '^TestBinariesAreBuilt$$' ./areas/plane \
-	  ./areas/admission/kyverno
+	  ./areas/admission/engine
 
 modules: ## the Go modules whose sources tare embeds, as links in bin/modules, to edit and test them
 	$(MAKER) modules

@@ -29,12 +29,10 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.applyEach(ctx); err != nil {
 		return fmt.Errorf("put the policies in force: %w", err)
 	}
-	if x.own.InServer() {
-		if err := p.awaitCanary(ctx); err != nil {
-			return err
-		}
-	}
 	if err := p.awaitEngines(ctx); err != nil {
+		return err
+	}
+	if err := p.awaitCanary(ctx); err != nil { // of what engines have the API server evaluate, too
 		return err
 	}
 	if err := p.admits(ctx); err != nil {
@@ -245,7 +243,7 @@ const counted = 16
 // findProofs asks for everything of the catalogue once, as dry runs, and keeps for each policy a request to which it
 // objects.
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
-	f.proof = map[string]int{}
+	f.proof, f.alone = map[string]int{}, map[string]bool{}
 	within := map[string]int{} // for each policy that objects, where the first group begins in which it does
 	for i := 0; i < len(f.requests); i += counted {
 		objected, err := p.objecting(ctx, func(ctx context.Context) error {
@@ -285,8 +283,9 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 		}
 		deniers := p.named(p.denier(a))
 		for _, name := range deniers {
-			if _, ok := f.proof[name]; !ok {
-				f.proof[name] = i
+			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] {
+				f.proof[name] = i // one that nobody else denies says most
+				f.alone[name] = len(deniers) == 1
 			}
 		}
 		if len(deniers) > 0 || a.status == http.StatusCreated {
@@ -367,9 +366,10 @@ func (t *target) Rulings(tr design.Treatment) []area.Ruling {
 // A finding is what a catalogue has shown of the policies of a bundle, by the user's names of them.
 type finding struct {
 	requests []own.Request
-	proof    map[string]int // for each policy the index of a request to which it objects
-	silent   []string       // policies whose proof no answer names: they warn, or others deny before them
-	untried  []string       // resources that who sets up may not create
+	proof    map[string]int  // for each policy the index of a request to which it objects
+	alone    map[string]bool // whether its answer names no other policy
+	silent   []string        // policies whose proof no answer names: they warn, or others deny before them
+	untried  []string        // resources that who sets up may not create
 	rulings  []area.Ruling
 }
 
@@ -406,10 +406,8 @@ func (p *arm) keepProofs(f finding) {
 		part, probe := mechanism.Proof{}, p.probe(r)
 		for _, name := range names {
 			x.shown[name] = r.Name
-			if one := policies[name]; p.counted(one) {
+			if p.counted(policies[name]) {
 				part.Object = append(part.Object, own.NameIn(p.scope(), name))
-			} else { // its engine names all that deny
-				probe.Says = append(probe.Says, one.Words(p.scope())...)
 			}
 		}
 		if denies := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(f.silent, name) }); denies {

@@ -203,7 +203,7 @@ func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) erro
 		if err != nil {
 			return err
 		}
-		if ready, says := own.Ready(is); !ready {
+		if ready, says := p.policies.own.Ready(is); !ready {
 			return fmt.Errorf("its engine says %q", says)
 		}
 		return nil

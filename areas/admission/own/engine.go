@@ -3,6 +3,7 @@ package own
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,11 +45,6 @@ func (f *InForce) Engines() (out []string) {
 		}
 	}
 	return out
-}
-
-// InServer reports whether the API server itself evaluates a policy.
-func (f *InForce) InServer() bool {
-	return slices.ContainsFunc(f.Policies, func(p *Policy) bool { return p.engine == nil })
 }
 
 // At is where the file has an object of an engine's that was rendered.
@@ -137,7 +133,8 @@ func (p *Policy) Words(s mechanism.Scope) []string {
 	case p.engine == nil:
 		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", NameIn(s, p.Name))}
 	case isConstraint(p.engine.GroupVersionKind()):
-		return []string{"[" + p.Name + "] "}
+		binding := fmt.Sprintf("with binding 'gatekeeper-%s-%s' denied", strings.ToLower(p.kind()), p.Name)
+		return []string{"[" + p.Name + "] ", binding}
 	case p.engine.GroupVersionKind().Group == celGroup:
 		return []string{"Policy " + p.Name + " failed: ", "ValidatingAdmissionPolicy 'vpol-" + p.Name + "'"}
 	}
@@ -145,12 +142,14 @@ func (p *Policy) Words(s mechanism.Scope) []string {
 }
 
 // Ready reports whether an object of an engine's says of itself that it is in force, and what it says if it is not.
-func Ready(o *unstructured.Unstructured) (ready bool, says string) {
+func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) {
 	switch k := o.GroupVersionKind(); {
 	case isTemplate(k):
 		return templateReady(o)
 	case isConstraint(k):
-		return constraintReady(o)
+		return constraintReady(o, slices.ContainsFunc(f.templates, func(t object) bool {
+			return defines(t.Unstructured) == k.Kind && generates(t.Unstructured)
+		}))
 	}
 	return kyvernoReady(o)
 }

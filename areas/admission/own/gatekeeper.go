@@ -119,15 +119,43 @@ func templateReady(o *unstructured.Unstructured) (ready bool, says string) {
 	return false, podErrors(o)
 }
 
-func constraintReady(o *unstructured.Unstructured) (ready bool, says string) {
+func constraintReady(o *unstructured.Unstructured, generates bool) (ready bool, says string) {
 	pods, _, _ := unstructured.NestedSlice(o.Object, "status", "byPod")
 	for _, p := range pods {
 		pod, _ := p.(tree)
-		if pod["enforced"] == true {
-			return true, ""
+		if pod["enforced"] != true {
+			continue
 		}
+		points, _ := pod["enforcementPointsStatus"].([]any)
+		generated, waits := !generates, ""
+		for _, e := range points {
+			point, _ := e.(tree)
+			if point["enforcementPoint"] == "vap.k8s.io" {
+				generated = point["state"] != "waiting"
+				waits, _ = point["message"].(string)
+			}
+		}
+		return generated, waits
 	}
 	return false, podErrors(o)
+}
+
+// generates reports whether Gatekeeper makes ValidatingAdmissionPolicies of a template and its constraints, which the
+// API server then evaluates in its place: those that have a source in CEL and do not say otherwise.
+func generates(template *unstructured.Unstructured) bool {
+	targets, _, _ := unstructured.NestedSlice(template.Object, "spec", "targets")
+	for _, t := range targets {
+		target, _ := t.(tree)
+		code, _ := target["code"].([]any)
+		for _, c := range code {
+			one, _ := c.(tree)
+			source, _ := one["source"].(tree)
+			if one["engine"] == "K8sNativeValidation" && source["generateVAP"] != false {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // podErrors are what those that read an object of Gatekeeper's say of it.

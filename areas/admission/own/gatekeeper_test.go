@@ -72,7 +72,7 @@ func TestConstraintsAreTaken(t *testing.T) {
 		!in.Evaluates(s.named("elsewhere"), "", "v1", "services", "CREATE", nil) {
 		t.Error("what constraints are about is not what they say")
 	}
-	if d := cmp.Diff([]string{"[pods] "}, pods.Words(scope)); d != "" || pods.Engine() != "gatekeeper" {
+	if d := cmp.Diff([]string{"[pods] ", "with binding 'gatekeeper-ban-pods' denied"}, pods.Words(scope)); d != "" || pods.Engine() != "gatekeeper" {
 		t.Errorf("%s; words (-want +got):\n%s", pods.Engine(), d)
 	}
 }
@@ -96,26 +96,46 @@ func TestConstraintsAreChecked(t *testing.T) {
 			}
 		})
 	}
+	cel := read(t, map[string]string{"a.yaml": `apiVersion: templates.gatekeeper.sh/v1
+kind: ConstraintTemplate
+metadata: {name: cel}
+spec:
+  crd: {spec: {names: {kind: Cel}}}
+  targets: [{target: admission.k8s.gatekeeper.sh, code: [{engine: K8sNativeValidation, source: {validations: []}}]}]
+---
+` + banTemplate + "---\n" + constraintOf("a", "{}")})
+	in, err := cel.Render(Where{Scope: scope, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		status string
 		ready  bool
 		says   string
 	}{
-		"Ban without a status":         {"{}", false, ""},
-		"Ban enforced":                 {`{byPod: [{id: x, enforced: true}]}`, true, ""},
+		"Ban without a status": {"{}", false, ""},
+		"Ban enforced":         {`{byPod: [{id: x, enforced: true}]}`, true, ""},
+		"Cel enforced":         {`{byPod: [{id: x, enforced: true}]}`, false, ""},
+		"Cel waiting": {
+			`{byPod: [{enforced: true, enforcementPointsStatus: [{enforcementPoint: vap.k8s.io, state: waiting, message: soon}]}]}`,
+			false, "soon",
+		},
+		"Cel generated": {
+			`{byPod: [{enforced: true, enforcementPointsStatus: [{enforcementPoint: vap.k8s.io, state: generated}]}]}`, true, "",
+		},
 		"Ban refused":                  {`{byPod: [{id: x, errors: [{message: no such field}]}]}`, false, "no such field"},
 		"ConstraintTemplate created":   {`{created: true}`, true, ""},
 		"ConstraintTemplate with Rego": {`{byPod: [{errors: [{message: rego_parse_error}]}]}`, false, "rego_parse_error"},
 	} {
 		kind, _, _ := strings.Cut(name, " ")
-		group := map[string]string{"Ban": constraintGroup, "ConstraintTemplate": templateGroup}[kind]
+		group := map[string]string{"Ban": constraintGroup, "Cel": constraintGroup, "ConstraintTemplate": templateGroup}[kind]
 		text := "apiVersion: " + group + "/v1\nkind: " + kind + "\nmetadata: {name: x}\nstatus: " + c.status
 		d := document{text: text, item: -1}
 		objects, err := d.objects()
 		if err != nil || len(objects) != 1 {
 			t.Fatal(err)
 		}
-		if ready, says := Ready(objects[0].Unstructured); ready != c.ready || says != c.says {
+		if ready, says := in.Ready(objects[0].Unstructured); ready != c.ready || says != c.says {
 			t.Errorf("%s: %v %q", name, ready, says)
 		}
 	}

@@ -76,8 +76,8 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 		in.Untaken); d != "" {
 		t.Errorf("left aside (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]string{"kyverno"}, in.Engines()); d != "" || !in.InServer() {
-		t.Errorf("engines %v, in the API server: %v", in.Engines(), in.InServer())
+	if d := cmp.Diff([]string{"kyverno"}, in.Engines()); d != "" {
+		t.Errorf("engines (-want +got):\n%s", d)
 	}
 	namespaces := map[string]string{}
 	for _, o := range in.Objects {
@@ -158,7 +158,7 @@ func TestReady(t *testing.T) {
 		if c.status != nil {
 			o.Object["status"] = c.status
 		}
-		if ready, says := Ready(o); ready != c.ready || says != c.says {
+		if ready, says := new(InForce).Ready(o); ready != c.ready || says != c.says {
 			t.Errorf("%s: %v %q", name, ready, says)
 		}
 	}
