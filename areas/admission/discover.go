@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
@@ -71,13 +72,33 @@ func (p *arm) awaitCanary(ctx context.Context) (err error) {
 	return p.awaitObjection(ctx, name, false)
 }
 
+// canaryProbe is the measured pod, which the user's policies should admit, with a label that a canary denies: what
+// others deny may never come to the canary.
+func (p *arm) canaryProbe() (mechanism.Probe, error) {
+	probe := mechanism.Probe{Name: "tare-probe-canary"}
+	pod := &unstructured.Unstructured{}
+	if err := pod.UnmarshalJSON(p.policies.proof.Good.Pod); err != nil {
+		return probe, fmt.Errorf("read the pod that is measured: %w", err)
+	}
+	labels := pod.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[mechanism.DenyLabel] = mechanism.DenyAll
+	pod.SetLabels(labels)
+	pod.SetName(probe.Name)
+	var err error
+	probe.Pod, err = pod.MarshalJSON()
+	return probe, err
+}
+
 // awaitObjection waits until the canary objects to a pod, or no longer does. Its denial need not be the one that the
 // API server reports: the counter tells. Where that cannot be read, any denial by the run's policies will do.
 func (p *arm) awaitObjection(ctx context.Context, canary string, want bool) error {
-	probe := mechanism.Probe{Pod: mechanism.Pod{
-		Name: "tare-probe-canary", Namespace: p.namespace, Model: true,
-		Labels: map[string]string{mechanism.DenyLabel: mechanism.DenyAll},
-	}.JSON()}
+	probe, err := p.canaryProbe()
+	if err != nil {
+		return err
+	}
 	for begin := p.env.Clock.Now(); ; {
 		found, err := p.objections(ctx, probe)
 		objects := slices.Contains(found, canary) || want && p.metricsDenied != "" && len(found) > 0

@@ -212,10 +212,10 @@ func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) erro
 
 // awaitEngineCanary creates a policy of tare's own, waits until it denies, and takes it away again.
 func (p *arm) awaitEngineCanary(ctx context.Context, name string, canary []*unstructured.Unstructured) error {
-	probe := mechanism.Probe{Pod: mechanism.Pod{
-		Name: "tare-probe-canary", Namespace: p.namespace, Model: true,
-		Labels: map[string]string{mechanism.DenyLabel: mechanism.DenyAll},
-	}.JSON()}
+	probe, err := p.canaryProbe()
+	if err != nil {
+		return err
+	}
 	if err := p.admin.Apply(ctx, canary, 1); err != nil {
 		return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
 	}

@@ -72,7 +72,8 @@ func TestConstraintsAreTaken(t *testing.T) {
 		!in.Evaluates(s.named("elsewhere"), "", "v1", "services", "CREATE", nil) {
 		t.Error("what constraints are about is not what they say")
 	}
-	if d := cmp.Diff([]string{"[pods] ", "with binding 'gatekeeper-ban-pods' denied"}, pods.Words(scope)); d != "" || pods.Engine() != "gatekeeper" {
+	words := []string{"[pods] ", "with binding 'gatekeeper-ban-pods' denied"}
+	if d := cmp.Diff(words, pods.Words(scope)); d != "" || pods.Engine() != "gatekeeper" {
 		t.Errorf("%s; words (-want +got):\n%s", pods.Engine(), d)
 	}
 }
