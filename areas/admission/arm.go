@@ -50,7 +50,7 @@ type arm struct {
 	// webhookConfig configures the webhook, and a process that replaces it. It holds a key.
 	webhookConfig webhook.Config
 	reviewer      *reviewer
-	engines       []*besides // that evaluate policies of the user's own
+	engines       []*runningEngine // that evaluate policies of the user's own
 	maker         maker
 	epoch         int // counts mixes, for names
 

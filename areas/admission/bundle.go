@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func (p *plan) judgeEngines(in *own.InForce) error {
 	needed := in.Engines()
 	for _, k := range engine.Kinds() {
 		switch is := slices.Contains(needed, k.Name); {
-		case !is && p.given[k.Name]:
+		case !is && p.givenVersion(k) != "":
 			return fmt.Errorf("%s: the bundle holds no policy of %s's: leave the version out", k.Name, k.Title)
 		case !is:
 		case p.foreign:
@@ -82,7 +83,7 @@ func (p *plan) judgeEngines(in *own.InForce) error {
 			return fmt.Errorf("bundle: it holds policies of %s's, which runs beside a control plane of one treatment: leave "+
 				"shared out", k.Title)
 		default:
-			if err := k.CheckVersion(p.versions[k.Name]); err != nil {
+			if err := k.CheckVersion(p.engineVersion(k)); err != nil {
 				return fmt.Errorf("%s: %w", k.Name, err)
 			}
 		}
@@ -90,17 +91,24 @@ func (p *plan) judgeEngines(in *own.InForce) error {
 	return nil
 }
 
+// givenVersion is the version of an engine that the file gives, if it gives one.
+func (p *plan) givenVersion(k *engine.Kind) string {
+	if k == engine.Gatekeeper {
+		return p.spec.Gatekeeper
+	}
+	return p.spec.Kyverno
+}
+
+// engineVersion is the version that runs.
+func (p *plan) engineVersion(k *engine.Kind) string { return cmp.Or(p.givenVersion(k), k.Default) }
+
 // neededEngines are the engines that policies of the bundle need. A bundle that cannot be read needs none: Validate
 // reports it.
 func (p *plan) neededEngines() (out []*engine.Kind) {
 	if p.kind != mechanism.Own || p.foreign {
 		return nil
 	}
-	set, err := own.Read(p.spec.Bundle)
-	if err != nil {
-		return nil
-	}
-	in, err := p.anywhere(set)
+	in, err := p.readBundle()
 	if err != nil {
 		return nil
 	}
@@ -116,17 +124,13 @@ func (p *plan) anywhere(set *own.Set) (*own.InForce, error) {
 	return set.Render(own.Where{Scope: anyScope, BindAll: p.spec.BindAll, Ours: true})
 }
 
-// bundled returns the objects that the bundle puts in force.
-func (p *plan) bundled() (mechanism.Files, error) {
+// readBundle reads what the bundle puts in force, where only its form matters.
+func (p *plan) readBundle() (*own.InForce, error) {
 	set, err := own.Read(p.spec.Bundle)
 	if err != nil {
-		return mechanism.Files{}, err
+		return nil, err
 	}
-	in, err := p.anywhere(set)
-	if err != nil {
-		return mechanism.Files{}, err
-	}
-	return mechanism.Files{Objects: in.Objects, Kinds: in.Kinds}, nil
+	return p.anywhere(set)
 }
 
 // measured is the pod that is created where policies of the user's are compared: the same in all treatments.
@@ -240,15 +244,12 @@ func (p *arm) bundleNotes() []string {
 			e.version, e.ready.Seconds))
 	}
 	if len(unproved) > 0 {
-		masked := ""
+		var masked strings.Builder
 		for _, e := range p.engines {
-			masked = map[*engine.Kind]string{
-				engine.Kyverno:    " (Kyverno does not evaluate policies that only audit if another denies the request)",
-				engine.Gatekeeper: " (of Gatekeeper only constraints that deny can be proved)",
-			}[e.kind]
+			masked.WriteString(" (" + e.kind.Unproved + ")")
 		}
 		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection of theirs%s, so "+
-			"that whether they guard is not shown: %s", name, unit.Count(len(unproved), "policy"), masked,
+			"that whether they guard is not shown: %s", name, unit.Count(len(unproved), "policy"), masked.String(),
 			strings.Join(unproved, ", ")))
 	}
 	if unseen := p.unseen(); len(unseen) > 0 {

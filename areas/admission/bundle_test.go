@@ -138,6 +138,19 @@ func wantLostSeen(t *testing.T, tg *target, tr design.Treatment, p *arm) {
 	}
 }
 
+// wantFinding validates a spec; an empty text: nothing is found.
+func wantFinding(t *testing.T, s *Spec, want string) {
+	t.Helper()
+	var said []string
+	for _, f := range s.Validate(area.Asked{}, []design.Treatment{{}}) {
+		said = append(said, f.Message)
+	}
+	all := strings.Join(said, "\n")
+	if (want == "") != (all == "") || !strings.Contains(all, want) {
+		t.Errorf("%q, want %q", all, want)
+	}
+}
+
 // TestBundlesAreChecked: what is wrong with a bundle is said before anything is started.
 func TestBundlesAreChecked(t *testing.T) {
 	dir := t.TempDir()
@@ -168,14 +181,7 @@ func TestBundlesAreChecked(t *testing.T) {
 		"bindings of nobody": {Spec{BindAll: true}, "no treatment uses it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var said []string
-			for _, f := range c.spec.Validate(area.Asked{}, []design.Treatment{{}}) {
-				said = append(said, f.Message)
-			}
-			all := strings.Join(said, "\n")
-			if (c.want == "") != (all == "") || !strings.Contains(all, c.want) {
-				t.Errorf("%q, want %q", all, c.want)
-			}
+			wantFinding(t, &c.spec, c.want)
 		})
 	}
 	of := func(bundle string) string {

@@ -50,26 +50,56 @@ func (p *arm) discover(ctx context.Context) error {
 	return nil
 }
 
-// awaitCanary creates a policy of tare's own after the user's, waits until it denies, and takes it away again: the API
-// server takes policies over in the order of their creation, so that the user's are in force then.
-func (p *arm) awaitCanary(ctx context.Context) (err error) {
+// passCanary creates a policy of tare's own after the user's, waits until it objects to a pod, and takes it away again.
+// objects reports whether it does; want is what is waited for.
+func (p *arm) passCanary(ctx context.Context, canary []*unstructured.Unstructured,
+	objects func(probe mechanism.Probe, want bool) (bool, error),
+) error {
+	probe, err := p.canaryProbe()
+	if err != nil {
+		return err
+	}
+	if err := p.admin.Apply(ctx, canary, 1); err != nil {
+		return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
+	}
+	await := func(want bool, what, otherwise string) error {
+		return p.await(ctx, what, func() error {
+			is, err := objects(probe, want)
+			if err == nil && is != want {
+				err = errors.New(otherwise)
+			}
+			return err
+		})
+	}
+	if err := await(true, "a policy that was created after the others is not in force",
+		"a pod that it denies is admitted, or denied by others only"); err != nil {
+		return err
+	}
+	resources, _, err := p.admin.Lookup(ctx, mechanism.KindsOf(canary))
+	if err == nil {
+		err = p.admin.RemoveAll(ctx, resources)
+	}
+	if err != nil {
+		return fmt.Errorf("take away the policy that showed when the others are in force: %w", err)
+	}
+	return await(false, "a policy that was removed is still in force", "it still denies a pod")
+}
+
+// awaitCanary has the API server's canary pass: it takes policies over in the order of their creation, so that the
+// user's are in force then. The canary's denial need not be the one that the API server reports: the counter tells.
+// Where that cannot be read, any denial by the run's policies will do.
+func (p *arm) awaitCanary(ctx context.Context) error {
 	s := p.scope()
 	s.Run = p.admin.Run()
 	canary, err := mechanism.Render(mechanism.VAP, mechanism.Default(mechanism.VAP, 1), s)
 	if err != nil {
 		return err
 	}
-	if err := p.admin.Apply(ctx, canary.Objects, 1); err != nil {
-		return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
-	}
 	name := canary.Objects[0].GetName()
-	if err := p.awaitObjection(ctx, name, true); err != nil {
-		return err
-	}
-	if err := p.admin.RemoveAll(ctx, canary.Resources); err != nil {
-		return fmt.Errorf("take away the policy that showed when the others are in force: %w", err)
-	}
-	return p.awaitObjection(ctx, name, false)
+	return p.passCanary(ctx, canary.Objects, func(probe mechanism.Probe, want bool) (bool, error) {
+		found, err := p.objections(ctx, probe)
+		return slices.Contains(found, name) || want && p.metricsDenied != "" && len(found) > 0, err
+	})
 }
 
 // canaryProbe is the measured pod, which the user's policies should admit, with a label that a canary denies: what
@@ -90,32 +120,6 @@ func (p *arm) canaryProbe() (mechanism.Probe, error) {
 	var err error
 	probe.Pod, err = pod.MarshalJSON()
 	return probe, err
-}
-
-// awaitObjection waits until the canary objects to a pod, or no longer does. Its denial need not be the one that the
-// API server reports: the counter tells. Where that cannot be read, any denial by the run's policies will do.
-func (p *arm) awaitObjection(ctx context.Context, canary string, want bool) error {
-	probe, err := p.canaryProbe()
-	if err != nil {
-		return err
-	}
-	for begin := p.env.Clock.Now(); ; {
-		found, err := p.objections(ctx, probe)
-		objects := slices.Contains(found, canary) || want && p.metricsDenied != "" && len(found) > 0
-		if err == nil && objects == want {
-			return nil
-		}
-		if p.env.Clock.Now().Sub(begin) > settleWithin {
-			what := "a policy that was created after the others is not in force"
-			if !want {
-				what = "a policy that was removed is still in force"
-			}
-			return errors.Join(fmt.Errorf("%s after %v", what, settleWithin), err)
-		}
-		if err := p.env.Clock.Sleep(ctx, pause); err != nil {
-			return err
-		}
-	}
 }
 
 // objections returns the policies of the run that object to a request, as the API server counts them; where its counts
@@ -211,7 +215,8 @@ func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	}
 	requests = append(requests, more...)
 	// On another control plane the same policies may find other things.
-	key := fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags, p.versions)
+	key := fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags,
+		p.spec.Kyverno, p.spec.Gatekeeper)
 	f, known := p.found[key]
 	f.requests = requests // those of another treatment are about its namespace
 	if known {
@@ -236,12 +241,9 @@ func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
 		return nil, err
 	}
 	for _, o := range objects {
-		resources, _, err := p.policies.keeper.Lookup(ctx, []schema.GroupVersionKind{o.GroupVersionKind()})
+		resource, err := p.resourceOf(ctx, o)
 		if err != nil {
-			return nil, err
-		}
-		if len(resources) == 0 {
-			return nil, fmt.Errorf("%s: the API server has no kind %s in %s", p.spec.Requests, o.GetKind(), o.GetAPIVersion())
+			return nil, fmt.Errorf("%s: %w", p.spec.Requests, err)
 		}
 		name := o.GetName()
 		o.SetNamespace(p.namespace)
@@ -250,11 +252,23 @@ func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
 			return nil, fmt.Errorf("%s: %s %s: %w", p.spec.Requests, o.GetKind(), name, err)
 		}
 		out = append(out, own.Request{
-			Name: "your " + o.GetKind() + " " + name, Group: resources[0].Group, Version: resources[0].Version,
-			Resource: resources[0].Resource, Kind: o.GetKind(), Body: body,
+			Name: "your " + o.GetKind() + " " + name, Group: resource.Group, Version: resource.Version,
+			Resource: resource.Resource, Kind: o.GetKind(), Body: body,
 		})
 	}
 	return out, nil
+}
+
+// resourceOf is the resource of an object's kind.
+func (p *arm) resourceOf(ctx context.Context, o *unstructured.Unstructured) (schema.GroupVersionResource, error) {
+	resources, _, err := p.policies.keeper.Lookup(ctx, []schema.GroupVersionKind{o.GroupVersionKind()})
+	if err == nil && len(resources) == 0 {
+		err = fmt.Errorf("the API server has no kind %s in %s", o.GetKind(), o.GetAPIVersion())
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return resources[0], nil
 }
 
 // counted is how many requests lie between two readings of the API server's counts: a reading costs as much as ten

@@ -39,8 +39,8 @@ func engineHost(env area.Env) engine.Host {
 	return engine.Host{Log: env.Log, Getenv: kit.Environment(env.Getenv)}
 }
 
-// A besides is an engine that runs beside a control plane.
-type besides struct {
+// A runningEngine is one beside a control plane.
+type runningEngine struct {
 	*kit.Process
 	kind    *engine.Kind
 	version string
@@ -58,7 +58,7 @@ func (p *arm) startEngines(ctx context.Context) error {
 }
 
 func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
-	program, err := kind.Find(ctx, p.versions[kind.Name], engineHost(p.env))
+	program, err := kind.Find(ctx, p.engineVersion(kind), engineHost(p.env))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	}); err != nil {
 		return err
 	}
-	e := &besides{kind: kind, version: program.Version}
+	e := &runningEngine{kind: kind, version: program.Version}
 	config := engine.Config{
 		Engine: kind.Name, Path: program.Path, Kubeconfig: p.control.Kubeconfig(),
 		Certificates: p.control.CertificateFolder(),
@@ -108,14 +108,10 @@ func (p *arm) awaitPolicyCheck(ctx context.Context, kind *engine.Kind) error {
 	if err != nil {
 		return err
 	}
-	resources, _, err := p.policies.keeper.Lookup(ctx, mechanism.KindsOf([]*unstructured.Unstructured{broken}))
+	r, err := p.resourceOf(ctx, broken)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", kind.Title, err)
 	}
-	if len(resources) == 0 {
-		return fmt.Errorf("%s: the API server has no kind %s", kind.Title, broken.GetKind())
-	}
-	r := resources[0]
 	path := p.prefix + "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource + dryRunQuery
 	return p.await(ctx, kind.Title+" does not check policies", func() error {
 		a, err := p.setter.do(ctx, http.MethodPost, path, jsonType, body)
@@ -147,7 +143,8 @@ func (p *arm) applyEach(ctx context.Context) error {
 	return nil
 }
 
-// placeOf says where the user's file has an engine's policy, with a colon; empty: it is none. What was read is a copy.
+// placeOf is the beginning of an error: the place of an engine's policy in the user's file, not in the copy that was
+// read. For other objects it is empty.
 func (p *arm) placeOf(o *unstructured.Unstructured) string {
 	at, ok := p.policies.own.At(o)
 	if !ok {
@@ -179,8 +176,12 @@ func (p *arm) awaitEngines(ctx context.Context) error {
 			return err
 		}
 	}
+	denies := func(probe mechanism.Probe, _ bool) (bool, error) {
+		a, err := p.ask(ctx, probe)
+		return mechanism.RulingOf(a.status, a.body) == mechanism.PolicyDenied && strings.Contains(a.message(), name), err
+	}
 	for _, language := range slices.Sorted(maps.Keys(canaries)) {
-		if err := p.awaitEngineCanary(ctx, name, canaries[language]); err != nil {
+		if err := p.passCanary(ctx, canaries[language], denies); err != nil {
 			return err
 		}
 	}
@@ -189,15 +190,12 @@ func (p *arm) awaitEngines(ctx context.Context) error {
 
 // awaitReady waits until its engine says of a policy that it is in force.
 func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) error {
-	what := fmt.Sprintf("%s%s %s does not come into force", p.placeOf(o), o.GetKind(), o.GetName())
-	resources, _, err := p.policies.keeper.Lookup(ctx, mechanism.KindsOf([]*unstructured.Unstructured{o}))
+	what := fmt.Sprintf("%s%s %s is not in force", p.placeOf(o), o.GetKind(), o.GetName())
+	resource, err := p.resourceOf(ctx, o)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	if len(resources) == 0 {
-		return fmt.Errorf("%s: the API server has no such kind", what)
-	}
-	in := p.policies.keeper.Dynamic().Resource(resources[0]).Namespace(o.GetNamespace())
+	in := p.policies.keeper.Dynamic().Resource(resource).Namespace(o.GetNamespace())
 	return p.await(ctx, what, func() error {
 		is, err := in.Get(ctx, o.GetName(), v1.GetOptions{})
 		if err != nil {
@@ -207,44 +205,6 @@ func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) erro
 			return fmt.Errorf("its engine says %q", says)
 		}
 		return nil
-	})
-}
-
-// awaitEngineCanary creates a policy of tare's own, waits until it denies, and takes it away again.
-func (p *arm) awaitEngineCanary(ctx context.Context, name string, canary []*unstructured.Unstructured) error {
-	probe, err := p.canaryProbe()
-	if err != nil {
-		return err
-	}
-	if err := p.admin.Apply(ctx, canary, 1); err != nil {
-		return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
-	}
-	denies := func() (bool, error) {
-		a, err := p.ask(ctx, probe)
-		return mechanism.RulingOf(a.status, a.body) == mechanism.PolicyDenied && strings.Contains(a.message(), name), err
-	}
-	if err := p.await(ctx, "a policy that was created after the others is not in force", func() error {
-		is, err := denies()
-		if err == nil && !is {
-			err = errors.New("a pod that it denies is admitted, or denied by others only")
-		}
-		return err
-	}); err != nil {
-		return err
-	}
-	resources, _, err := p.admin.Lookup(ctx, mechanism.KindsOf(canary))
-	if err == nil {
-		err = p.admin.RemoveAll(ctx, resources)
-	}
-	if err != nil {
-		return fmt.Errorf("take away the policy that showed when the others are in force: %w", err)
-	}
-	return p.await(ctx, "a policy that was removed is still in force", func() error {
-		is, err := denies()
-		if err == nil && is {
-			err = errors.New("it still denies a pod")
-		}
-		return err
 	})
 }
 
@@ -259,7 +219,7 @@ func (p *arm) await(ctx context.Context, what string, try func() error) error {
 			return failed
 		}
 		if p.env.Clock.Now().Sub(begin) > settleWithin {
-			return fmt.Errorf("%s within %v: %w", what, settleWithin, err)
+			return fmt.Errorf("%s after %v: %w", what, settleWithin, err)
 		}
 		if e := p.env.Clock.Sleep(ctx, pause); e != nil {
 			return errors.Join(e, err)

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"tare/areas/admission/cluster"
-	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
 	"tare/areas/plane"
@@ -31,9 +29,7 @@ type plan struct {
 	workers    int
 	hooks      mechanism.Hooks
 	cel        mechanism.CEL
-	versions   map[string]string // of the engines that run if policies of the bundle need them
-	given      map[string]bool   // of these versions those that the file gives
-	version    plane.Version     // of an embedded control plane
+	version    plane.Version // of an embedded control plane
 	nodes      int
 	etcd       string
 	shared     bool
@@ -58,11 +54,6 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	case p.kind == "":
 		p.kind = mechanism.None
 	}
-	p.versions = map[string]string{
-		engine.Kyverno.Name:    cmp.Or(u.Kyverno, engine.Kyverno.Default),
-		engine.Gatekeeper.Name: cmp.Or(u.Gatekeeper, engine.Gatekeeper.Default),
-	}
-	p.given = map[string]bool{engine.Kyverno.Name: u.Kyverno != "", engine.Gatekeeper.Name: u.Gatekeeper != ""}
 	p.copies, p.counted = 1, t.Levels["policies"] != ""
 	if u.Policies != nil {
 		p.copies = *u.Policies

@@ -103,12 +103,12 @@ func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there boo
 	return b, err == nil, err
 }
 
-// findEngines reports where the engines come from that treatments need, or why there are none.
+// findEngines reports, for each engine that treatments need, where it comes from or why this host has none.
 func findEngines(ctx context.Context, plans []plan, env area.Env) (out []area.Finding) {
 	tried := map[string]bool{}
 	for i := range plans {
 		for _, k := range plans[i].neededEngines() {
-			version := plans[i].versions[k.Name]
+			version := plans[i].engineVersion(k)
 			what := k.Title + " " + version
 			if tried[what] {
 				continue
@@ -242,8 +242,8 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 		if p := &plans[i]; p.foreign && p.spec.Kubeconfig+"\x00"+p.spec.Context == key {
 			if p.kind == mechanism.Own {
 				n.Mechanisms = append(n.Mechanisms, string(mechanism.VAP))
-				if files, err := p.bundled(); err == nil { // otherwise Validate has reported it
-					manifests = append(manifests, files)
+				if in, err := p.readBundle(); err == nil { // otherwise Validate has reported it
+					manifests = append(manifests, mechanism.Files{Objects: in.Objects, Kinds: in.Kinds})
 				}
 				continue
 			}

@@ -37,8 +37,8 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 	for _, t := range treatments {
 		p, err := s.plan(t)
 		if err == nil && p.kind == mechanism.Own {
-			if files, err := p.bundled(); err == nil { // otherwise Validate reports it
-				bundles[p.spec.Bundle] = len(files.Objects)
+			if in, err := p.readBundle(); err == nil { // otherwise Validate reports it
+				bundles[p.spec.Bundle] = len(in.Objects)
 			}
 		}
 		switch {
@@ -72,7 +72,7 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 func (p *plan) describe() string {
 	parts := []string{"Kubernetes " + string(p.version), "etcd on " + p.etcd}
 	for _, k := range p.neededEngines() {
-		parts = append(parts, "with "+k.Title+" "+p.versions[k.Name])
+		parts = append(parts, "with "+k.Title+" "+p.engineVersion(k))
 	}
 	if p.nodes > 0 {
 		parts = append(parts, fmt.Sprintf("%d simulated nodes", p.nodes))

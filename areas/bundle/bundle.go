@@ -56,7 +56,7 @@ func Sum(from string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Sums are the sums of bundles, by their paths; nil: there are none.
+// Sums returns the sums of bundles by path, or nil without bundles.
 func Sums(paths []string) (map[string]string, error) {
 	var out map[string]string
 	for _, from := range paths {

@@ -14,7 +14,7 @@ import (
 )
 
 // program identifies the program that makes an experiment's calls, or the files that say what is measured; it is zero
-// if there are none. Of the argument as, only Look and Inert matter: they say what may be started.
+// if there are none. It reads only Look and Inert of as, which say what may be started.
 func (a *app) program(ctx context.Context, ar area.Area, e *config.Experiment, as area.Env) (area.Program, error) {
 	identify := ar.Parts().Program
 	if identify == nil {

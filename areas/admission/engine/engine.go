@@ -16,6 +16,8 @@ type Kind struct {
 	Default string // the version that runs where the file names none
 	// Counts: it counts the objections of each policy.
 	Counts bool
+	// Unproved says which of its policies cannot be proved.
+	Unproved string
 
 	module, program string // "./cmd/kyverno"
 	definitions     string // folder of its CustomResourceDefinitions in the module
@@ -29,7 +31,8 @@ type Kind struct {
 var (
 	Kyverno = &Kind{
 		Name: "kyverno", Title: "Kyverno", Default: "1.19.1", Counts: true,
-		module: "github.com/kyverno/kyverno", program: "./cmd/kyverno", definitions: "config/crds",
+		Unproved: "Kyverno does not evaluate policies that only audit if another denies the request",
+		module:   "github.com/kyverno/kyverno", program: "./cmd/kyverno", definitions: "config/crds",
 		sums: map[string]string{
 			"1.18.2": "h1:w/p1ysSEzOuMO4DaYmpiJ5YioL4OCkgmFFC5cJqiJ68=",
 			"1.19.1": "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
@@ -38,7 +41,8 @@ var (
 	}
 	Gatekeeper = &Kind{
 		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",
-		module: "github.com/open-policy-agent/gatekeeper/v3", program: ".", definitions: "charts/gatekeeper/crds",
+		Unproved: "of Gatekeeper only constraints that deny can be proved",
+		module:   "github.com/open-policy-agent/gatekeeper/v3", program: ".", definitions: "charts/gatekeeper/crds",
 		sums:    map[string]string{"3.23.1": "h1:njHTm0SJ6ZEhhEgmQTpJKTGQbc99fSs4hGiEp1OIKck="},
 		release: regexp.MustCompile(`^3\.(2[3-9]|[3-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "3.23.0", minutes: 8,
 	}
@@ -47,7 +51,7 @@ var (
 // Kinds are all engines.
 func Kinds() []*Kind { return []*Kind{Kyverno, Gatekeeper} }
 
-// Of returns the engine of a name; nil: there is none.
+// Of returns the engine with this name, or nil.
 func Of(name string) *Kind {
 	for _, k := range Kinds() {
 		if k.Name == name {

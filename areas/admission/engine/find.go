@@ -54,7 +54,7 @@ func (k *Kind) Find(ctx context.Context, version string, h Host) (Program, error
 		return p, err
 	}
 	_, err = h.Built().Get(ctx, build.Recipe{
-		Name: filepath.Base(filepath.Dir(p.Path)), Lock: "engine", Within: within,
+		Name: k.folderName(version), Lock: "engine", Within: within,
 		Make: func(ctx context.Context, dir string) error { return k.make(ctx, version, h, dir) },
 	})
 	return p, k.explain(version, err)

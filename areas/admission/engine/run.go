@@ -84,7 +84,7 @@ const (
 	mostMetrics = 64 << 20
 )
 
-// ask reads the metrics.
+// ask returns what a URL of an engine's answers.
 func ask(ctx context.Context, client *http.Client, url string) ([]byte, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

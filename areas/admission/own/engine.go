@@ -87,19 +87,22 @@ func matchesOf(o *unstructured.Unstructured) []tree {
 // fitsEngine adds what an engine's policy asks of the run's namespace, or says why it cannot act there.
 func (p *Policy) fitsEngine(asked *labels) error {
 	for _, m := range matchesOf(p.engine) {
-		content, ok := m["namespaceSelector"].(tree)
-		if !ok {
-			continue
-		}
-		selector := &meta.LabelSelector{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, selector); err != nil {
-			continue // its engine reports it
-		}
-		if err := asked.satisfy(selector); err != nil {
+		if err := asked.satisfy(namespaceSelectorOf(m)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// namespaceSelectorOf reads a selector of namespaces; nil: there is none, or none that can be read, as its engine will
+// report.
+func namespaceSelectorOf(m tree) *meta.LabelSelector {
+	content, ok := m["namespaceSelector"].(tree)
+	out := &meta.LabelSelector{}
+	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(content, out) != nil {
+		return nil
+	}
+	return out
 }
 
 // renderEngine returns a policy of an engine's as it is sent: unchanged, but that the run's namespace stands for those
@@ -113,18 +116,29 @@ func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
 		if len(words(m["namespaces"])) > 0 {
 			m["namespaces"] = []any{s.Namespace}
 		}
-		selector, _ := m["namespaceSelector"].(tree)
-		names, _ := selector["matchLabels"].(tree)
-		delete(names, mechanism.NameLabel)
-		terms, _ := selector["matchExpressions"].([]any)
-		if len(terms) > 0 {
-			selector["matchExpressions"] = slices.DeleteFunc(terms, func(t any) bool {
-				term, _ := t.(tree)
-				return term["key"] == mechanism.NameLabel && term["operator"] == "In"
-			})
+		selector := withoutNames(namespaceSelectorOf(m))
+		if selector == nil {
+			continue
+		}
+		if content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector); err == nil { // it was read
+			m["namespaceSelector"] = content
 		}
 	}
 	return o
+}
+
+// resourceOfKind is the resource of a kind, and its group. Of a kind that tare does not know it is the customary one,
+// and for a pattern all.
+func resourceOfKind(kind, group string) (resource, in string) {
+	if strings.ContainsAny(kind, "*?") {
+		return "*", group
+	}
+	for _, c := range candidates() {
+		if c.kind == kind && (group == "*" || group == c.group) {
+			return c.resource, c.group
+		}
+	}
+	return strings.ToLower(kind) + "s", group
 }
 
 // Words are those by which a denial names the policy as one that denied.

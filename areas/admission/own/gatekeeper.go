@@ -50,15 +50,7 @@ func (s *Set) takeConstraint(o object) error {
 
 // rule selects the creation and the change of objects of a kind.
 func rule(group, kind string) admission.NamedRuleWithOperations {
-	resource := "*"
-	if kind != "*" {
-		resource = strings.ToLower(kind) + "s"
-		for _, c := range candidates() {
-			if c.kind == kind && (group == "*" || group == c.group) {
-				resource = c.resource
-			}
-		}
-	}
+	resource, _ := resourceOfKind(kind, group)
 	return admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
 		Operations: []admission.OperationType{admission.Create, admission.Update},
 		Rule: admission.Rule{

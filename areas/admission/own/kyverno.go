@@ -119,15 +119,7 @@ func ruleOf(kind string, operations []string) admission.NamedRuleWithOperations 
 	if len(parts) > 2 {
 		group = parts[0]
 	}
-	resource := "*"
-	if !strings.ContainsAny(name, "*?") {
-		resource = strings.ToLower(name) + "s"
-		for _, c := range candidates() {
-			if c.kind == name && (group == "*" || group == c.group) {
-				resource, group = c.resource, c.group
-			}
-		}
-	}
+	resource, group := resourceOfKind(name, group)
 	if len(operations) == 0 {
 		operations = []string{"CREATE", "UPDATE"}
 	}

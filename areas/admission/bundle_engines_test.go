@@ -201,14 +201,7 @@ func TestEnginesAreChecked(t *testing.T) {
 		"a cluster":         {Spec{Bundle: bundle, Kubeconfig: config}, "leave kubeconfig out"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var said []string
-			for _, f := range c.spec.Validate(area.Asked{}, []design.Treatment{{}}) {
-				said = append(said, f.Message)
-			}
-			all := strings.Join(said, "\n")
-			if (c.want == "") != (all == "") || !strings.Contains(all, c.want) {
-				t.Errorf("%q, want %q", all, c.want)
-			}
+			wantFinding(t, &c.spec, c.want)
 		})
 	}
 }
