@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -45,6 +46,7 @@ func TestKyvernoPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	defer askElsewhere(t, armOf(t, tg, with))()
 	for range 2 {
 		for _, tr := range []design.Treatment{without, with} {
 			if err := errors.Join(tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr)); err != nil {
@@ -68,7 +70,7 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"6 policies in force, those of engines in the whole control plane; 5 of them have objected",
+		"7 policies in force, those of engines in the whole control plane; 6 of them have objected",
 		"1 policy without a proof",
 		"is not shown: nothing-like-it", "not in these numbers: no-nodeport",
 		"left aside, and not in these numbers: MutatingPolicy sets-a-label",
@@ -99,6 +101,32 @@ func TestKyvernoPolicies(t *testing.T) {
 	<-p.engines[0].Exited()
 	if err := tg.Verify(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kyverno has ended by itself") {
 		t.Errorf("%v, want that Kyverno has ended", err)
+	}
+}
+
+// askElsewhere creates objects in another namespace all the while, as dry runs, to which a policy objects: that is not
+// about the run, and does not delay it. It returns what ends it.
+func askElsewhere(t *testing.T, p *arm) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended, asked := make(chan struct{}), 0
+	go func() {
+		defer close(ended)
+		const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"elsewhere"}}`
+		for ctx.Err() == nil {
+			a, err := p.setter.do(ctx, http.MethodPost, p.prefix+"/api/v1/namespaces/default/configmaps"+dryRunQuery, jsonType,
+				[]byte(body))
+			if err == nil && a.status == http.StatusCreated {
+				asked++
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+		if asked == 0 {
+			t.Error("nothing was created elsewhere")
+		}
 	}
 }
 

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
+	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/internal/design"
@@ -275,12 +277,27 @@ func (p *arm) resourceOf(ctx context.Context, o *unstructured.Unstructured) (sch
 // requests.
 const counted = 16
 
+// sayEvery is the interval at which the search says how far it is.
+const sayEvery = 15 * time.Second
+
+// askAbreast is how many requests of the search are in flight: policies may ask outside servers, and wait for them.
+const askAbreast = 8
+
 // findProofs asks for everything of the catalogue once, as dry runs, and keeps for each policy a request to which it
 // objects.
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
 	f.proof, f.alone = map[string]int{}, map[string]bool{}
+	unasked, err := p.unasked(ctx)
+	if err != nil {
+		return err
+	}
 	within := map[string]int{} // for each policy that objects, where the first group begins in which it does
+	said := p.env.Clock.Now()
 	for i := 0; i < len(f.requests); i += counted {
+		if now := p.env.Clock.Now(); now.Sub(said) > sayEvery {
+			p.env.Log.Info("looking for requests that prove the policies", "asked", i, "of", len(f.requests))
+			said = now
+		}
 		objected, err := p.objecting(ctx, func(ctx context.Context) error {
 			return p.askEach(ctx, f, i, min(i+counted, len(f.requests)))
 		})
@@ -288,12 +305,29 @@ func (p *arm) findProofs(ctx context.Context, f *finding) error {
 			return err
 		}
 		for _, name := range p.named(objected) {
-			if _, ok := within[name]; !ok {
+			if _, ok := within[name]; !ok && !unasked[name] {
 				within[name] = i
 			}
 		}
 	}
 	return p.countEach(ctx, f, within)
+}
+
+// unaskedWatch is how long policies are watched that object without tare's asking.
+const unaskedWatch = time.Second
+
+// unasked are the policies that object while tare asks for nothing: those of engines act in all namespaces, and on what
+// engines and the control plane ask for. Counts do not prove them.
+func (p *arm) unasked(ctx context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	if len(p.engines) == 0 {
+		return out, nil
+	}
+	objected, err := p.objecting(ctx, func(ctx context.Context) error { return p.env.Clock.Sleep(ctx, unaskedWatch) })
+	for _, name := range p.named(objected) {
+		out[name] = true
+	}
+	return out, err
 }
 
 // named are the user's names of policies.
@@ -307,12 +341,16 @@ func (p *arm) named(policies []string) []string {
 
 // askEach asks for some requests of the catalogue, and keeps the policies that answers name.
 func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
+	answers := make([]answer, to-from)
+	err := cluster.Each(ctx, len(answers), askAbreast, func(ctx context.Context, i int) (err error) {
+		answers[i], err = p.ask(ctx, p.probe(f.requests[from+i]))
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	for i := from; i < to; i++ {
-		r := f.requests[i]
-		a, err := p.ask(ctx, p.probe(r))
-		if err != nil {
-			return err
-		}
+		r, a := f.requests[i], answers[i-from]
 		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(f.untried, r.Resource) {
 			f.untried = append(f.untried, r.Resource)
 		}
@@ -508,8 +546,10 @@ func (p *arm) proveObjections(ctx context.Context, proof mechanism.Proof, try fu
 		if err != nil {
 			return err
 		}
-		objected := difference(before, after, p.namespace+".")
-		lost = slices.DeleteFunc(slices.Clone(proof.Object), func(name string) bool { return objected[name] > 0 })
+		objected, uncounted := difference(before, after, p.namespace+"."), p.uncounted()
+		lost = slices.DeleteFunc(slices.Clone(proof.Object), func(name string) bool {
+			return objected[name] > 0 || uncounted[name]
+		})
 		if len(lost) == 0 {
 			return nil
 		}

@@ -31,7 +31,7 @@ const (
 	// Kyverno evaluates policies that only warn after it has answered.
 	countEvery = 40 * time.Millisecond
 	countStill = 3
-	// countWithin bounds the wait for an objection that must come.
+	// countWithin bounds the wait for an objection that must come, and for counts to stand still.
 	countWithin = 10 * time.Second
 )
 
@@ -45,6 +45,8 @@ type runningEngine struct {
 	kind    *engine.Kind
 	version string
 	ready   engine.Ready
+	// restless: its counts did not stand still while nothing was asked, so that they show nothing.
+	restless bool
 }
 
 // startEngines starts the engines beside the control plane that policies of the bundle need.
@@ -231,21 +233,28 @@ func (p *arm) await(ctx context.Context, what string, try func() error) error {
 // the run, when they stand still.
 func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error {
 	for _, e := range p.engines {
-		if !e.kind.Counts {
+		if !e.kind.Counts || e.restless {
 			continue
 		}
-		objected, was, err := e.ready.Objections(ctx)
-		for still := 0; err == nil && still < countStill; still++ {
+		begin := p.env.Clock.Now()
+		objected, was, err := e.ready.Objections(ctx, p.namespace)
+		for still := 0; err == nil && still < countStill && !e.restless; still++ {
 			if err = p.env.Clock.Sleep(ctx, countEvery); err != nil {
 				return err
 			}
 			var is uint64
-			if objected, is, err = e.ready.Objections(ctx); is != was {
+			if objected, is, err = e.ready.Objections(ctx, p.namespace); is != was {
 				was, still = is, -1
 			}
+			e.restless = p.env.Clock.Now().Sub(begin) > countWithin
 		}
 		if err != nil {
 			return errors.Join(e.Failed(), err)
+		}
+		if e.restless {
+			p.env.Log.Warn("an engine evaluates policies without being asked: its counts prove none of them",
+				"engine", e.kind.Title, "namespace", p.namespace)
+			continue
 		}
 		for name, n := range objected {
 			counts[own.NameIn(p.scope(), name)] += n
@@ -285,7 +294,20 @@ func (p *arm) engineDeniers(a answer) (out []string) {
 // counted reports whether the objections of a policy are counted: by the API server, or by its engine.
 func (p *arm) counted(one *own.Policy) bool {
 	k := engine.Of(one.Engine())
-	return k == nil || k.Counts
+	return k == nil || k.Counts && !slices.ContainsFunc(p.engines, func(e *runningEngine) bool {
+		return e.kind == k && e.restless
+	})
+}
+
+// uncounted are the names in the run of policies whose objections are not counted.
+func (p *arm) uncounted() map[string]bool {
+	out := map[string]bool{}
+	for _, one := range p.policies.own.Policies {
+		if !p.counted(one) {
+			out[own.NameIn(p.scope(), one.Name)] = true
+		}
+	}
+	return out
 }
 
 // enginesFailed returns which engines have ended by themselves.

@@ -79,13 +79,17 @@ func MutatingPolicyChecks(text []byte) (map[string]uint64, error) {
 	return checks(text, mutating)
 }
 
-// KyvernoObjections reads from Kyverno's metrics how often each of its policies has objected: a rule, or a policy in
-// CEL, that was evaluated to its end and not met. Errors are not counted, so that they prove nothing. evaluated is how
-// often any of them was evaluated, with any result.
-func KyvernoObjections(text []byte) (out map[string]uint64, evaluated uint64, err error) {
+// KyvernoObjections reads from Kyverno's metrics how often each of its policies has objected to requests in a
+// namespace: a rule, or a policy in CEL, that was evaluated to its end and not met. Errors are not counted, so that they
+// prove nothing. evaluated is how often any of them was evaluated there, with any result. Events are left out: Kyverno
+// makes them itself, where the object is that they are about.
+func KyvernoObjections(text []byte, namespace string) (out map[string]uint64, evaluated uint64, err error) {
 	out = map[string]uint64{}
 	count := func(result string) func(l *line) error {
 		return func(l *line) error {
+			if l.label("resource_namespace") != namespace || l.label("resource_kind") == "Event" {
+				return nil
+			}
 			n, err := l.count()
 			evaluated += n
 			if l.label(result) != "fail" || err != nil {

@@ -176,7 +176,7 @@ func TestObjectsThatCannotBeApplied(t *testing.T) {
 func TestEach(t *testing.T) {
 	for _, parallel := range []int{-1, 1, 7, 1000} {
 		var sum, now, most atomic.Int64
-		err := each(t.Context(), 100, parallel, func(_ context.Context, i int) error {
+		err := Each(t.Context(), 100, parallel, func(_ context.Context, i int) error {
 			most.Store(max(most.Load(), now.Add(1)))
 			defer now.Add(-1)
 			sum.Add(int64(i))
@@ -188,7 +188,7 @@ func TestEach(t *testing.T) {
 	}
 	var begun atomic.Int64
 	bad := errors.New("bad")
-	err := each(t.Context(), 1000, 4, func(ctx context.Context, i int) error {
+	err := Each(t.Context(), 1000, 4, func(ctx context.Context, i int) error {
 		begun.Add(1)
 		if i == 3 {
 			return bad
@@ -201,7 +201,7 @@ func TestEach(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := each(ctx, 3, 2, func(context.Context, int) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err := Each(ctx, 3, 2, func(context.Context, int) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's error: not all were done", err)
 	}
 }

@@ -63,7 +63,7 @@ func Rights(rules []rbacv1.PolicyRule) []Right {
 func (c *Cluster) Check(ctx context.Context, rules []rbacv1.PolicyRule) ([]Right, error) {
 	rights := Rights(rules)
 	allowed := make([]bool, len(rights))
-	err := each(ctx, len(rights), 4, func(ctx context.Context, i int) (err error) {
+	err := Each(ctx, len(rights), 4, func(ctx context.Context, i int) (err error) {
 		allowed[i], err = c.may(ctx, rights[i])
 		return err
 	})

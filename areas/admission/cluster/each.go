@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// each calls do for 0 ≤ i < n in order, up to parallel at once. After an error it starts no more calls and cancels
+// Each calls do for 0 ≤ i < n in order, up to parallel at once. After an error it starts no more calls and cancels
 // those in flight. It returns when all have ended, with all errors except cancellations.
-func each(ctx context.Context, n, parallel int, do func(ctx context.Context, i int) error) error {
+func Each(ctx context.Context, n, parallel int, do func(ctx context.Context, i int) error) error {
 	inner, cancel := context.WithCancel(quiet(ctx))
 	defer cancel()
 	var (

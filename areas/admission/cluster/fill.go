@@ -51,7 +51,7 @@ func StockName(prefix string, i uint64) string { return fmt.Sprintf("%s%016x", p
 // Fill creates the objects from ≤ i < from+n of a stock, named by StockName, in parallel. It skips existing ones.
 func (c *Cluster) Fill(ctx context.Context, s Stock, shape Shape, prefix string, from, n int) error {
 	gvr := s.Resource()
-	return each(ctx, n, abreast, func(ctx context.Context, i int) error {
+	return Each(ctx, n, abreast, func(ctx context.Context, i int) error {
 		name := StockName(prefix, uint64(from+i)) //nolint:gosec // Counts are not negative.
 		o := &unstructured.Unstructured{}
 		if err := o.UnmarshalJSON(s.JSON(name, shape)); err != nil {

@@ -65,7 +65,7 @@ func (c *Cluster) Apply(ctx context.Context, objects []*unstructured.Unstructure
 			return c.notCreated(objects[start], err)
 		}
 		same := objects[start:end]
-		err = each(ctx, len(same), parallel, func(ctx context.Context, i int) error { return c.create(ctx, k, same[i]) })
+		err = Each(ctx, len(same), parallel, func(ctx context.Context, i int) error { return c.create(ctx, k, same[i]) })
 		if err != nil {
 			return err
 		}

@@ -168,7 +168,7 @@ func (c *Cluster) deleteEach(ctx context.Context, r schema.GroupVersionResource,
 		return told[identity(&o)] || o.DeletionTimestamp != nil && (r != pods || graceOf(&o) == 0)
 	})
 	var mu sync.Mutex
-	err := each(ctx, len(todo), abreast, func(ctx context.Context, i int) error {
+	err := Each(ctx, len(todo), abreast, func(ctx context.Context, i int) error {
 		o := &todo[i]
 		err := c.of(r, o.Namespace).Delete(ctx, o.Name, deleteOptions(r, o, c.bare))
 		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

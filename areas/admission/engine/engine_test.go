@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 	config := engine.Config{Engine: "kyverno", Path: os.Args[0], Kubeconfig: "/x"}
 	err := engine.Run(ctx, config, func(r engine.Ready) error {
 		at = r
-		objected, evaluated, err := r.Objections(ctx)
+		objected, evaluated, err := r.Objections(ctx, "n")
 		if err != nil || objected["a"] != 2 || evaluated != 2 {
 			t.Errorf("objections %v of %d, %v", objected, evaluated, err)
 		}
