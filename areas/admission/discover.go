@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
@@ -295,7 +296,8 @@ func (p *arm) findProofs(ctx context.Context, f *finding) error {
 	said := p.env.Clock.Now()
 	for i := 0; i < len(f.requests); i += counted {
 		if now := p.env.Clock.Now(); now.Sub(said) > sayEvery {
-			p.env.Log.Info("looking for requests that prove the policies", "asked", i, "of", len(f.requests))
+			p.env.Log.Info("looking for requests that prove the policies", slog.Int("asked", i),
+				slog.Int("of", len(f.requests)))
 			said = now
 		}
 		objected, err := p.objecting(ctx, func(ctx context.Context) error {

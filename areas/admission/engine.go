@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -253,7 +254,7 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 		}
 		if e.restless {
 			p.env.Log.Warn("an engine evaluates policies without being asked: its counts prove none of them",
-				"engine", e.kind.Title, "namespace", p.namespace)
+				slog.String("engine", e.kind.Title), slog.String("namespace", p.namespace))
 			continue
 		}
 		for name, n := range objected {

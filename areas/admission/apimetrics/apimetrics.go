@@ -80,7 +80,7 @@ func MutatingPolicyChecks(text []byte) (map[string]uint64, error) {
 }
 
 // KyvernoObjections reads from Kyverno's metrics how often each of its policies has objected to requests in a
-// namespace: a rule, or a policy in CEL, that was evaluated to its end and not met. Errors are not counted, so that they
+// namespace: a rule, or a policy in CEL, that was evaluated to its end and not met. Errors are not counted: they
 // prove nothing. evaluated is how often any of them was evaluated there, with any result. Events are left out: Kyverno
 // makes them itself, where the object is that they are about.
 func KyvernoObjections(text []byte, namespace string) (out map[string]uint64, evaluated uint64, err error) {

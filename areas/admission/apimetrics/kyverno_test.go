@@ -15,7 +15,7 @@ kyverno_policy_results_total{resource_namespace="n",dry_run="true",policy_name="
 kyverno_policy_results_total{resource_namespace="n",policy_name="a",rule_name="two",rule_result="pass"} 40
 kyverno_policy_results_total{resource_namespace="n",policy_name="b",rule_name="one",rule_result="error"} 7
 kyverno_policy_execution_duration_seconds_count{policy_name="b",rule_result="fail"} 9
-kyverno_validating_policy_results_total{resource_namespace="n",policy_name="c",result="fail",execution_cause="ADMISSION_REQUEST"} 1
+kyverno_validating_policy_results_total{resource_namespace="n",policy_name="c",result="fail"} 1
 kyverno_validating_policy_results_total{resource_namespace="n",policy_name="d",result="pass"} 1
 kyverno_validating_policy_results_total{resource_namespace="n",resource_kind="Event",policy_name="d",result="fail"} 1
 kyverno_validating_policy_results_total{resource_namespace="",policy_name="d",result="fail"} 1
