@@ -51,8 +51,9 @@ type arm struct {
 
 	launch     engine.Launch
 	config     engine.Config
-	admin      string // the token of who may change policies or pace
-	stopKeeper func() // ends the keeper and waits for it; nil: none
+	proved     []string // which policies of the user's own decide about a question, for the notes
+	admin      string   // the token of who may change policies or pace
+	stopKeeper func()   // ends the keeper and waits for it; nil: none
 
 	mu       sync.Mutex
 	child    *child // the last that was started

@@ -4,11 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go"
 
 	"tare/area"
 	"tare/areas/bundle"
+	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
+	"tare/areas/decision/protocol"
 	"tare/areas/decision/reference"
+	"tare/internal/unit"
 )
 
 // bundles is area.Parts.Program: what says what is measured are the user's own policies, if there are any.
@@ -22,6 +29,9 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 		if p, err := spec.plan(t); err == nil && p.bundle != "" { // otherwise Validate reports it
 			paths = append(paths, p.bundle)
 		}
+	}
+	if spec.RequestFiles != "" {
+		paths = append(paths, spec.RequestFiles)
 	}
 	sums, err := bundle.Sums(paths)
 	return area.Program{Files: true, Identity: sums}, err
@@ -41,8 +51,8 @@ func (p *plan) judgeBundle() error {
 	}
 	switch {
 	case len(p.spec.Requests) == 0:
-		return errors.New("requests: name questions about the policies of the bundle, with their right answers: at least " +
-			"one must be refused")
+		return errors.New("requests: name questions about the policies of the bundle, with their right answers, or " +
+			"request_files: at least one must be refused")
 	case p.spec.Policies > 0 || p.spec.Position != "":
 		return errors.New("policies: a bundle has as many as it has; leave out policies and position")
 	}
@@ -54,8 +64,46 @@ func (p *plan) compileBundle() error {
 	if p.bundle == "" || p.kind != engine.Cedar {
 		return nil
 	}
-	if _, err := reference.ReadCedar(p.bundle); err != nil {
+	if _, err := cedarset.Read(p.bundle); err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
+}
+
+// proofNotes say how many policies of a bundle for Cedar decide about one of the questions, and which do not: whether
+// those guard is not shown.
+func (p *arm) proofNotes() ([]string, error) {
+	set, err := cedarset.Read(p.config.File)
+	if err != nil {
+		return nil, err
+	}
+	proved := map[cedar.PolicyID]bool{}
+	for _, q := range p.questions {
+		body, err := protocol.Evaluation(q)
+		if err != nil {
+			return nil, err
+		}
+		deciders, err := reference.Deciders(set, body)
+		if err != nil {
+			return nil, fmt.Errorf("request %s: %w", q.Name, err)
+		}
+		for _, id := range deciders {
+			proved[id] = true
+		}
+	}
+	all, without := 0, []string(nil)
+	for id := range set.Policies.All() {
+		all++
+		if !proved[id] {
+			without = append(without, set.Name(id))
+		}
+	}
+	slices.Sort(without)
+	out := []string{fmt.Sprintf("%s: %s in force; %d of them decide about a request of the experiment", p.bundle,
+		unit.Count(all, "policy"), all-len(without))}
+	if len(without) > 0 {
+		out = append(out, fmt.Sprintf("%s: %s without a proof, since no request is decided on their account; whether they "+
+			"guard is not shown: %s", p.bundle, unit.Count(len(without), "policy"), strings.Join(without, ", ")))
+	}
+	return out, nil
 }

@@ -6,10 +6,13 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tare/area"
 	"tare/areas/decision/engine"
@@ -165,6 +168,108 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// library are the files of a library as examples of Cedar are kept: what a user may read follows from entities, and a
+// reader's right is a template with a link.
+func library() map[string]string {
+	return map[string]string{
+		"policies.cedar": "@id(\"loans\")\n" +
+			"permit (principal in Lib::Group::\"members\", action == Lib::Action::\"lend\", resource)\n" +
+			"when { principal.loans < 3 && context.at < datetime(\"2030-01-01\") };\n" +
+			"permit (principal == ?principal, action == Lib::Action::\"read\", resource == ?resource);\n" +
+			"@id(\"closed\")\nforbid (principal, action == Lib::Action::\"read\", resource == Lib::Book::\"secret\");\n",
+		"lib.cedarschema": "namespace Lib { entity Group, Book; entity User in [Group] = { loans: Long };\n" +
+			"action lend, read appliesTo { principal: User, resource: Book, context: { at: datetime } }; }\n",
+		"entities.json": `[{"uid": {"type": "Lib::User", "id": "ann"}, "attrs": {"loans": 1},
+			"parents": [{"type": "Lib::Group", "id": "members"}]},
+			{"uid": {"type": "Lib::User", "id": "bob"}, "attrs": {"loans": 3},
+			"parents": [{"type": "Lib::Group", "id": "members"}]}]`,
+		"linked": `[{"template_id": "policy1", "link_id": "bob-reads",
+			"args": {"?principal": "Lib::User::\"bob\"", "?resource": "Lib::Book::\"atlas\""}}]`,
+		"ALLOW/ann-lends.json": borrowing("ann", "lend"), "DENY/lends.json": borrowing("bob", "lend"),
+		"ALLOW/reads.json": borrowing("bob", "read"), "DENY/reads.json": borrowing("ann", "read"),
+	}
+}
+
+func borrowing(who, does string) string {
+	return fmt.Sprintf(`{"principal": "Lib::User::\"%s\"", "action": "Lib::Action::\"%s\"",
+		"resource": "Lib::Book::\"atlas\"", "context": {"at": "2026-06-01"}}`, who, does)
+}
+
+// TestCedarWithItsEntities: a folder of Cedar decides by its entities and schema about the requests in it, and a policy
+// that decides none of them is named.
+func TestCedarWithItsEntities(t *testing.T) {
+	for want, change := range map[string]func(files map[string]string){
+		"":                     func(map[string]string) {},
+		"canary \"ann-lends\"": func(files map[string]string) { delete(files, "entities.json") },
+		"canary \"reads":       func(files map[string]string) { delete(files, "linked") },
+	} {
+		files := library()
+		change(files)
+		dir := written(t, files)
+		tg, j := opened(t, &Spec{Embedded: &Embedded{Engine: engine.Cedar, Bundle: dir}, RequestFiles: dir}, testEnv(t))
+		err := tg.Prepare(t.Context(), standard, j)
+		if err == nil {
+			err = tg.Verify(t.Context(), standard)
+		}
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := strings.Join(tg.Notes(), "\n")
+		for _, want := range []string{"3 policies in force; 2 of them decide", "guard is not shown: closed"} {
+			if !strings.Contains(notes, want) {
+				t.Errorf("notes lack %q:\n%s", want, notes)
+			}
+		}
+	}
+}
+
+// TestRequestFiles: files are requests with names of their own, for the adapters that have a form for them.
+func TestRequestFiles(t *testing.T) {
+	dir := written(t, library())
+	got, err := readRequests(dir, "authzen")
+	var names []string
+	for _, r := range got {
+		names = append(names, r.Name+" "+r.Expect)
+	}
+	if d := cmp.Diff([]string{"ann-lends permit", "reads permit", "lends deny", "reads-deny deny"}, names); d != "" ||
+		err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	dir = written(t, map[string]string{"x/permit/ä b.json": `{"user": "a"}`, "x/deny/.json": "1", "x/readme.json": "{"})
+	got, err = readRequests(dir, "opa")
+	want := []Request{
+		{Name: "request", Body: `{"input":1}`, Expect: "deny"},
+		{Name: "b", Body: `{"input":{"user":"a"}}`, Expect: "permit"},
+	}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	for want, try := range map[string]func() ([]Request, error){
+		"for authzen and opa, not for xacml": func() ([]Request, error) { return readRequests(dir, "xacml") },
+		"there is no request in":             func() ([]Request, error) { return readRequests(t.TempDir(), "opa") },
+		"DENY/x.json: a request is": func() ([]Request, error) {
+			return readRequests(written(t, map[string]string{"DENY/x.json": "[1]"}), "authzen")
+		},
+		"more than 200": func() ([]Request, error) {
+			many := map[string]string{}
+			for i := range mostRequests + 1 {
+				many[fmt.Sprintf("ALLOW/%d.json", i)] = "1"
+			}
+			return readRequests(written(t, many), "opa")
+		},
+	} {
+		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
 

@@ -48,6 +48,11 @@ func (p *arm) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.bundle != "" && p.kind == engine.Cedar {
+		if p.proved, err = p.proofNotes(); err != nil {
+			return fmt.Errorf("read the policies of %s: %w", p.bundle, err)
+		}
+	}
 	p.config.Answer, p.config.Leak = p.planted.Answer, float64(p.planted.Leak)/60
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()
 	p.config.AnswerAfter = time.Duration(p.planted.AnswerAfter).Seconds()

@@ -39,6 +39,7 @@ func (p *arm) notes() (out []string) {
 	if p.bundle != "" {
 		out[0] += ", with the policies of " + p.bundle
 	}
+	out = append(out, p.proved...)
 	if p.kind == engine.PDPX {
 		out[0] += ": what is measured is not ONAP's"
 	}

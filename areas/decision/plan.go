@@ -57,6 +57,13 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if err := p.choose(); err != nil {
 		return p, err
 	}
+	if u.RequestFiles != "" {
+		more, err := readRequests(u.RequestFiles, p.adapter.Name)
+		if err != nil {
+			return p, fmt.Errorf("request_files: %w", err)
+		}
+		u.Requests = slices.Concat(u.Requests, more)
+	}
 	p.options = u.options(p.adapter)
 	if p.url == nil {
 		err = p.judgeEmbedded()

@@ -79,6 +79,14 @@ func evaluationOf(q model.Question) evaluation {
 	}
 }
 
+// Evaluation is the body of a question in AuthZEN.
+func Evaluation(q model.Question) ([]byte, error) {
+	if q.Body != nil {
+		return q.Body, nil
+	}
+	return json.Marshal(evaluationOf(q))
+}
+
 // readEvaluation reads the answer to one question.
 func readEvaluation(body []byte) (model.Decision, Verdict) {
 	var f [2][]byte

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cedar-policy/cedar-go"
 
+	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
 	"tare/internal/clock"
 )
@@ -50,7 +51,7 @@ type cedarPoint struct {
 
 // cedarPolicies are what decides.
 type cedarPolicies struct {
-	all *cedar.PolicySet
+	*cedarset.Set
 	// scopes are the same policies without their conditions, only for the fault "not-applicable-as-permit": what matches
 	// none of them is a request that no policy is about.
 	scopes *cedar.PolicySet
@@ -84,13 +85,13 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // load reads the policies.
 func (d *cedarPoint) load() (*cedarPolicies, error) {
-	all, err := ReadCedar(d.file)
+	set, err := cedarset.Read(d.file)
 	if err != nil {
 		return nil, fmt.Errorf("load policies: %w", err)
 	}
-	p := &cedarPolicies{all: all}
+	p := &cedarPolicies{Set: set}
 	if d.answer == notApplicableAsPermit {
-		p.scopes = withoutConditions(p.all)
+		p.scopes = withoutConditions(p.Policies)
 	}
 	return p, nil
 }
@@ -103,7 +104,7 @@ func (d *cedarPoint) reload(ctx context.Context) error {
 	}
 	if d.gap > 0 {
 		none := cedar.NewPolicySet()
-		d.policies.Store(&cedarPolicies{none, none})
+		d.policies.Store(&cedarPolicies{&cedarset.Set{Policies: none}, none})
 		err = d.clock.Sleep(ctx, d.gap)
 	}
 	d.policies.Store(p)

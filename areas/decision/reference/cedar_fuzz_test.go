@@ -6,6 +6,9 @@ import (
 	"os"
 	"testing"
 
+	"github.com/cedar-policy/cedar-go"
+
+	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
 	"tare/internal/clock"
 	"tare/rigs/memtest"
@@ -18,6 +21,7 @@ func FuzzCedarRequest(f *testing.F) {
 		`{"subject":{"type":"User","id":"alice","properties":{"role":"r"}},"action":{"name":"read"},"resource":{"type":"Doc","id":"d"}}`,
 		`{"subject":{"type":"User","id":"alice","properties":{"role":["r",1]}},"action":{"name":"read","properties":{"a":1}},"resource":{"type":"Doc","id":"d"},"context":{"a":{"b":[1,true,"x"]}}}`,
 		`{"subject":{"type":"U","id":"a"},"evaluations":[{"action":{"name":"read"}},{}],"options":{"evaluations_semantic":"deny_on_first_deny"}}`,
+		`{"subject":{"type":"User","id":"alice","properties":{"boss":{"__entity":{"type":"User","id":"bob"}}}},"action":{"name":"X::Action::\"read\""},"resource":{"type":"Doc","id":"d"},"context":{"at":{"__extn":{"fn":"datetime","arg":"2026-01-01"}}}}`,
 		`{"evaluations":[]}`, `{"subject":{"type":"a::b\"","id":"\u0000"}}`, `null`, `[1e99]`, "\xff", "",
 	} {
 		f.Add(seed, false)
@@ -76,7 +80,8 @@ func checkAnswer(t *testing.T, answer []byte, body string) {
 	if err := json.Unmarshal([]byte(body), &asked); err != nil {
 		t.Fatalf("permitted though %v: %q", err, body)
 	}
-	if asked.Action.Name != "read" || asked.Resource.Type != "Doc" || asked.Resource.ID != "d" ||
+	if cedarset.Action(asked.Action.Name) != cedar.NewEntityUID("Action", "read") ||
+		asked.Resource.Type != "Doc" || asked.Resource.ID != "d" ||
 		asked.Subject.Properties["role"] == nil {
 		t.Errorf("permitted: %q", body)
 	}

@@ -134,12 +134,12 @@ func (d *cedarPoint) inBatch(e evaluation) (decision, error) {
 
 // decide asks Cedar, also when a fault is planted: a fault changes the answer and not what it costs.
 func (d *cedarPoint) decide(e evaluation) (permit bool, err error) {
-	req, entities, err := e.cedar()
+	policies := d.policies.Load()
+	req, entities, err := e.cedar(policies.Set)
 	if err != nil {
 		return false, err
 	}
-	policies := d.policies.Load()
-	got, why := cedar.Authorize(policies.all, entities, req)
+	got, why := cedar.Authorize(policies.Policies, entities, req)
 	permit = bool(got)
 	switch d.answer {
 	case alwaysPermit:
@@ -154,7 +154,7 @@ func (d *cedarPoint) decide(e evaluation) (permit bool, err error) {
 }
 
 // applies reports whether any policy, permit or forbid, is about the request.
-func applies(scopes *cedar.PolicySet, entities cedar.EntityMap, req cedar.Request) bool {
+func applies(scopes *cedar.PolicySet, entities view, req cedar.Request) bool {
 	_, why := cedar.Authorize(scopes, entities, req)
 	return len(why.Reasons) > 0
 }

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/cedar-policy/cedar-go"
+
+	"tare/areas/decision/cedarset"
 )
 
 // maxEvaluations bounds a batch.
@@ -108,47 +112,76 @@ func decodeObject(body []byte, into any) error {
 	return nil
 }
 
-// cedar makes Cedar's request and entities of it: Type::"id" with the properties as attributes, Action::"name", and the
-// context.
-func (e evaluation) cedar() (cedar.Request, cedar.EntityMap, error) {
-	var none cedar.Request
-	switch {
-	case e.Subject == nil || e.Subject.Type == "" || e.Subject.ID == "":
-		return none, nil, errors.New("subject: type and id are needed")
-	case e.Action == nil || e.Action.Name == "":
-		return none, nil, errors.New("action: name is needed")
-	case e.Resource == nil || e.Resource.Type == "" || e.Resource.ID == "":
-		return none, nil, errors.New("resource: type and id are needed")
+// A view is the entities that a request names, over those that the decision point has.
+type view struct{ named, all cedar.EntityMap }
+
+// Get implements types.EntityGetter.
+func (v view) Get(uid cedar.EntityUID) (cedar.Entity, bool) {
+	if e, ok := v.named[uid]; ok {
+		return e, true
 	}
-	subject, err := e.Subject.cedar()
-	if err != nil {
-		return none, nil, fmt.Errorf("subject: %w", err)
-	}
-	resource, err := e.Resource.cedar()
-	if err != nil {
-		return none, nil, fmt.Errorf("resource: %w", err)
-	}
-	action := cedar.Entity{UID: cedar.NewEntityUID("Action", cedar.String(e.Action.Name))}
-	if action.Attributes, err = cedarRecord(e.Action.Properties); err != nil {
-		return none, nil, fmt.Errorf("action: properties: %w", err)
-	}
-	ctx, err := cedarRecord(e.Context)
-	if err != nil {
-		return none, nil, fmt.Errorf("context: %w", err)
-	}
-	entities := cedar.EntityMap{subject.UID: subject, action.UID: action, resource.UID: resource}
-	return cedar.Request{Principal: subject.UID, Action: action.UID, Resource: resource.UID, Context: ctx}, entities, nil
+	e, ok := v.all[uid]
+	return e, ok
 }
 
-func (e authzenEntity) cedar() (cedar.Entity, error) {
-	attributes, err := cedarRecord(e.Properties)
-	if err != nil {
-		return cedar.Entity{}, fmt.Errorf("properties: %w", err)
+// cedar makes Cedar's request and entities of it: Type::"id" with the properties as attributes, Action::"name", and the
+// context.
+func (e evaluation) cedar(set *cedarset.Set) (cedar.Request, view, error) {
+	var none cedar.Request
+	named := view{cedar.EntityMap{}, set.Entities}
+	switch {
+	case e.Subject == nil || e.Subject.Type == "" || e.Subject.ID == "":
+		return none, named, errors.New("subject: type and id are needed")
+	case e.Action == nil || e.Action.Name == "":
+		return none, named, errors.New("action: name is needed")
+	case e.Resource == nil || e.Resource.Type == "" || e.Resource.ID == "":
+		return none, named, errors.New("resource: type and id are needed")
 	}
-	return cedar.Entity{
-		UID: cedar.NewEntityUID(cedar.EntityType(e.Type), cedar.String(e.ID)), Attributes: attributes,
-		Parents: roles(attributes),
-	}, nil
+	out := cedar.Request{Action: cedarset.Action(e.Action.Name)}
+	var err error
+	if out.Principal, err = named.add(e.Subject.uid(), e.Subject.Properties, set); err != nil {
+		return none, named, fmt.Errorf("subject: %w", err)
+	}
+	if out.Resource, err = named.add(e.Resource.uid(), e.Resource.Properties, set); err != nil {
+		return none, named, fmt.Errorf("resource: %w", err)
+	}
+	if _, err = named.add(out.Action, e.Action.Properties, set); err != nil {
+		return none, named, fmt.Errorf("action: %w", err)
+	}
+	if out.Context, err = cedarRecord(e.Context); err == nil {
+		out.Context, err = set.Context(out.Action, out.Context)
+	}
+	if err != nil {
+		return none, named, fmt.Errorf("context: %w", err)
+	}
+	return out, named, nil
+}
+
+func (e authzenEntity) uid() cedar.EntityUID {
+	return cedar.NewEntityUID(cedar.EntityType(e.Type), cedar.String(e.ID))
+}
+
+// add adds an entity of a request. Properties are attributes in place of those that the decision point has of it.
+func (v view) add(uid cedar.EntityUID, properties json.RawMessage, set *cedarset.Set) (cedar.EntityUID, error) {
+	given, err := cedarRecord(properties)
+	if err == nil {
+		given, err = set.Attributes(uid.Type, given)
+	}
+	if err != nil {
+		return uid, fmt.Errorf("properties: %w", err)
+	}
+	is, known := v.all[uid]
+	switch {
+	case !known:
+		v.named[uid] = cedar.Entity{UID: uid, Attributes: given, Parents: roles(given)}
+	case given.Len() > 0:
+		attributes := is.Attributes.Map()
+		maps.Copy(attributes, given.Map())
+		is.Attributes = cedar.NewRecord(attributes)
+		is.Parents = cedar.NewEntityUIDSet(slices.AppendSeq(slices.Collect(is.Parents.All()), roles(given).All())...)
+		v.named[uid] = is
+	}
+	return uid, nil
 }
 
 // roles returns the groups that the property "role" puts an entity into: AuthZEN has properties, Cedar's roles are

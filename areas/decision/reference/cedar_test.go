@@ -253,9 +253,18 @@ func TestCedarPlantedAnswers(t *testing.T) {
 	}
 }
 
+func emptyPolicies(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "empty.cedar")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestCedarRefusesItsConfig(t *testing.T) {
 	dir := t.TempDir()
-	broken := filepath.Join(dir, "broken.cedar")
+	broken, empty := filepath.Join(dir, "broken.cedar"), emptyPolicies(t)
 	if err := os.WriteFile(broken, []byte("permit(principal, action, resource) when {"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -263,8 +272,8 @@ func TestCedarRefusesItsConfig(t *testing.T) {
 		"planted answer":   {Addr: "127.0.0.1:0", File: broken, Answer: "maybe"},
 		"no such file":     {Addr: "127.0.0.1:0", File: filepath.Join(dir, "none")},
 		"broken.cedar":     {Addr: "127.0.0.1:0", File: broken},
-		"cedar: listen":    {Addr: "192.0.2.1:1", File: os.DevNull},
-		"cedar: not today": {Addr: "127.0.0.1:0", File: os.DevNull},
+		"cedar: listen":    {Addr: "192.0.2.1:1", File: empty},
+		"cedar: not today": {Addr: "127.0.0.1:0", File: empty},
 	} {
 		err := RunCedar(t.Context(), cfg, func(engine.Ready) error { return errors.New("cedar: not today") })
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -276,7 +285,7 @@ func TestCedarRefusesItsConfig(t *testing.T) {
 // TestCedarIsReadyAfterItsDelay on a fake clock.
 func TestCedarIsReadyAfterItsDelay(t *testing.T) {
 	c := clock.NewFake(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	d, err := newCedar(c, engine.Config{File: os.DevNull, Delay: 2})
+	d, err := newCedar(c, engine.Config{File: emptyPolicies(t), Delay: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/types"
 )
 
 // maxDepth bounds the nesting of properties and contexts, and so the recursion that reads them.
@@ -60,12 +61,32 @@ func cedarValue(v any, depth int) (cedar.Value, error) {
 		}
 		return cedar.Long(n), nil
 	case map[string]any:
+		if special := cedarSpecial(v); special != nil {
+			return special, nil
+		}
 		return cedarObject(v, depth+1)
 	case []any:
 		return cedarSet(v, depth+1)
 	default:
 		return nil, errors.New("null in a set, which Cedar does not have")
 	}
+}
+
+// cedarSpecial is the entity or the value of a further type that Cedar writes as {"__entity": …} or {"__extn": …}; nil:
+// the object is neither.
+func cedarSpecial(object map[string]any) cedar.Value {
+	if len(object) != 1 || object["__entity"] == nil && object["__extn"] == nil {
+		return nil
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil
+	}
+	var out cedar.Value
+	if types.UnmarshalJSON(text, &out) != nil {
+		return nil
+	}
+	return out
 }
 
 func cedarSet(list []any, depth int) (cedar.Value, error) {

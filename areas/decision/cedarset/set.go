@@ -1,0 +1,244 @@
+// Package cedarset reads what a decision point of Cedar holds from the files that people keep: policies, templates with
+// their links, entities, and a schema; and requests about them.
+package cedarset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
+	"github.com/cedar-policy/cedar-go/x/exp/schema"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
+
+	"tare/areas/bundle"
+)
+
+// A Set is what decides.
+type Set struct {
+	Policies *cedar.PolicySet
+	// Entities are those of the files, and the actions of the schema.
+	Entities cedar.EntityMap
+	schema   *resolved.Schema          // nil: none
+	links    map[cedar.PolicyID]string // the names of policies that are made of templates
+}
+
+// A file is one of those that make a Set.
+type file struct {
+	path string
+	text []byte
+}
+
+// found are the files of a set by what they hold.
+type found struct{ policies, entities, links, schemas []file }
+
+// The endings of names. Entities and links may have words before them.
+const (
+	policyEnd     = ".cedar"
+	schemaEnd     = ".cedarschema"
+	schemaJSONEnd = ".cedarschema.json"
+	entitiesEnd   = "entities.json"
+	linksName     = "linked"
+	linksEnd      = "linked.json"
+)
+
+// Read reads a file of policies, or a folder and those below it, and validates the policies by the schema if there is
+// one. Entities get their types from it, and are not validated: Cedar decides about others, too.
+func Read(at string) (*Set, error) {
+	is, err := os.Stat(at)
+	if err != nil {
+		return nil, err
+	}
+	var all found
+	err = bundle.Each(at, func(name string, text []byte) error {
+		one := file{path: at, text: text}
+		if is.IsDir() {
+			one.path = filepath.Join(at, name)
+		}
+		all.add(path.Base(name), one)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(all.policies) == 0 {
+		return nil, fmt.Errorf("there is no %s file in %s", policyEnd, at)
+	}
+	return all.read()
+}
+
+func (f *found) add(base string, one file) {
+	switch {
+	case strings.HasSuffix(base, policyEnd):
+		f.policies = append(f.policies, one)
+	case strings.HasSuffix(base, schemaEnd), strings.HasSuffix(base, schemaJSONEnd):
+		f.schemas = append(f.schemas, one)
+	case strings.HasSuffix(base, entitiesEnd):
+		f.entities = append(f.entities, one)
+	case base == linksName, strings.HasSuffix(base, linksEnd):
+		f.links = append(f.links, one)
+	}
+}
+
+func (f *found) read() (*Set, error) {
+	s := &Set{Policies: cedar.NewPolicySet(), Entities: cedar.EntityMap{}, links: map[cedar.PolicyID]string{}}
+	if err := s.readSchema(f.schemas); err != nil {
+		return nil, err
+	}
+	templates := map[string]template{}
+	for _, one := range f.policies {
+		if err := s.readPolicies(one, templates); err != nil {
+			return nil, err
+		}
+	}
+	for _, one := range f.links {
+		if err := s.readLinks(one, templates); err != nil {
+			return nil, err
+		}
+	}
+	for _, one := range f.entities {
+		if err := s.readEntities(one); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.validate()
+}
+
+// readSchema reads the schema, of which there can be one.
+func (s *Set) readSchema(files []file) error {
+	if len(files) == 0 {
+		return nil
+	}
+	if len(files) > 1 {
+		return fmt.Errorf("%s, %s: two schemas: only one can be that of the policies", files[0].path, files[1].path)
+	}
+	var (
+		from = files[0]
+		all  schema.Schema
+		err  error
+	)
+	all.SetFilename(from.path)
+	if strings.HasSuffix(from.path, schemaJSONEnd) {
+		err = all.UnmarshalJSON(from.text)
+	} else {
+		err = all.UnmarshalCedar(from.text)
+	}
+	if err == nil {
+		s.schema, err = all.Resolve()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the schema cannot be read: %w", from.path, err)
+	}
+	for uid, action := range s.schema.Actions {
+		s.Entities[uid] = action.Entity
+	}
+	return nil
+}
+
+// readPolicies adds the policies of a file, and keeps its templates.
+func (s *Set) readPolicies(from file, templates map[string]template) error {
+	text, err := from.split(templates)
+	if err != nil {
+		return err
+	}
+	of, err := from.parse(text)
+	if err != nil {
+		return err
+	}
+	for id, policy := range of.All() {
+		s.Policies.Add(cedar.PolicyID(from.path)+"#"+id, policy) // each file counts its policies from 0
+	}
+	return nil
+}
+
+// parse reads policies. What is wrong is shown in the file as it is.
+func (f file) parse(text []byte) (*cedar.PolicySet, error) {
+	all, err := cedar.NewPolicySetFromBytes(f.path, joined(text))
+	if err != nil {
+		return nil, errors.New(f.fault(err.Error()))
+	}
+	return all, nil
+}
+
+var faultAt = regexp.MustCompile(`^(?:parser error: )?(?:parse error at )?<input>:(\d+):(\d+):? `)
+
+// fault describes a fault with its place in the file, the line and a caret.
+func (f file) fault(said string) string {
+	m := faultAt.FindStringSubmatch(said)
+	if m == nil {
+		return f.path + ": " + said
+	}
+	line, _ := strconv.Atoi(m[1])
+	column, _ := strconv.Atoi(m[2])
+	return bundle.Place{File: f.path, Line: line, Column: column}.Show(string(f.text), "at "+said[len(m[0]):])
+}
+
+// readEntities adds the entities of a file.
+func (s *Set) readEntities(from file) error {
+	var all []cedar.Entity
+	if err := decode(from.text, &all); err != nil {
+		return fmt.Errorf("%s: entities are a list of {uid, attrs, parents, tags}: %w", from.path, err)
+	}
+	for _, e := range all {
+		if was, ok := s.Entities[e.UID]; ok && !s.isAction(was) {
+			return fmt.Errorf("%s: %s is there twice", from.path, e.UID)
+		}
+		if err := s.typeEntity(&e); err != nil {
+			return fmt.Errorf("%s: %s: %w", from.path, e.UID, err)
+		}
+		s.Entities[e.UID] = e
+	}
+	return nil
+}
+
+// isAction reports whether the schema has an entity as an action, which a file of entities may repeat.
+func (s *Set) isAction(e cedar.Entity) bool {
+	if s.schema == nil {
+		return false
+	}
+	_, ok := s.schema.Actions[e.UID]
+	return ok
+}
+
+// Name is the name of a policy for people: that of its link, its annotation id, or its place.
+func (s *Set) Name(id cedar.PolicyID) string {
+	if name, ok := s.links[id]; ok {
+		return name
+	}
+	policy := s.Policies.Get(id)
+	if policy == nil {
+		return string(id)
+	}
+	if name, ok := policy.Annotations()[idAnnotation]; ok {
+		return string(name)
+	}
+	at := policy.Position()
+	return fmt.Sprintf("%s:%d", filepath.Base(at.Filename), at.Line)
+}
+
+// validate checks the policies by the schema.
+func (s *Set) validate() error {
+	if s.schema == nil {
+		return nil
+	}
+	by := validate.New(s.schema)
+	for _, id := range slices.Sorted(maps.Keys(maps.Collect(s.Policies.All()))) {
+		policy := s.Policies.Get(id)
+		if err := by.Policy(string(id), (*ast.Policy)(policy.AST())); err != nil {
+			at := policy.Position()
+			place := bundle.Place{File: at.Filename, Line: at.Line, Column: at.Column}
+			said := strings.ReplaceAll(err.Error(), fmt.Sprintf("for policy `%s`, ", id), "")
+			return fmt.Errorf("%s: the policy is not valid by the schema: %s", place, said)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package cedarset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go"
+)
+
+// The slots of a template.
+const (
+	principalSlot = "?principal"
+	resourceSlot  = "?resource"
+)
+
+// idAnnotation names a policy or a template.
+const idAnnotation = "id"
+
+// A template is a policy with slots. Its file keeps it as it stands there; all else is blank, so that faults have their
+// place.
+type template struct {
+	file
+	slots []slot
+}
+
+// A slot is a place of a text.
+type slot struct {
+	name     string
+	from, to int
+}
+
+// split takes the templates out of a file of policies: cedar-go reads none. It returns the other policies with blanks
+// in place of templates.
+func (f file) split(into map[string]template) ([]byte, error) {
+	rest := bytes.Clone(f.text)
+	for n, one := range statements(f.text) {
+		if len(one.slots) == 0 {
+			continue
+		}
+		t := template{file: file{path: f.path, text: blanked(f.text, one.from, one.to)}, slots: one.slots}
+		id, err := t.id(n)
+		if err != nil {
+			return nil, err
+		}
+		if was, ok := into[id]; ok {
+			return nil, fmt.Errorf("%s: there is a template %q in %s already", f.path, id, was.path)
+		}
+		into[id] = t
+		copy(rest[one.from:one.to], blanked(f.text[one.from:one.to], 0, 0))
+	}
+	return rest, nil
+}
+
+// blanked is a text of which only a part is kept, besides the ends of lines.
+func blanked(text []byte, from, to int) []byte {
+	out := bytes.Repeat([]byte(" "), len(text))
+	for i, c := range text {
+		if c == '\n' || from <= i && i < to {
+			out[i] = c
+		}
+	}
+	return out
+}
+
+// A statement is one policy or template of a text.
+type statement struct {
+	from, to int
+	slots    []slot
+}
+
+// statements are the policies and templates of a text, as far as they end.
+func statements(text []byte) (out []statement) {
+	var is statement
+	for i := 0; i < len(text); {
+		rest := text[i:]
+		switch {
+		case bytes.HasPrefix(rest, []byte("//")):
+			i += upTo(rest, '\n')
+		case rest[0] == '"':
+			i += quoted(rest)
+		case bytes.HasPrefix(rest, []byte(principalSlot)), bytes.HasPrefix(rest, []byte(resourceSlot)):
+			name := principalSlot
+			if bytes.HasPrefix(rest, []byte(resourceSlot)) {
+				name = resourceSlot
+			}
+			is.slots = append(is.slots, slot{name: name, from: i, to: i + len(name)})
+			i += len(name)
+		case rest[0] == ';':
+			i++
+			is.to = i
+			out = append(out, is)
+			is = statement{from: i}
+		default:
+			i++
+		}
+	}
+	return out
+}
+
+// upTo is the length of a text up to a byte, or of all of it.
+func upTo(text []byte, end byte) int {
+	if i := bytes.IndexByte(text, end); i >= 0 {
+		return i
+	}
+	return len(text)
+}
+
+// quoted is the length of the string that a text begins with.
+func quoted(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// joined is a text in which each string stands on one line, as cedar-go wants it: its ends of lines are escaped, and
+// stand after it, so that what follows has its line.
+func joined(text []byte) (out []byte) {
+	for i := 0; i < len(text); {
+		n, rest := 1, text[i:]
+		switch {
+		case bytes.HasPrefix(rest, []byte("//")):
+			n = upTo(rest, '\n')
+		case rest[0] == '"':
+			n = quoted(rest)
+			lines := bytes.Count(rest[:n], []byte("\n"))
+			out = append(out, bytes.ReplaceAll(rest[:n], []byte("\n"), []byte(`\n`))...)
+			out = append(out, bytes.Repeat([]byte("\n"), lines)...)
+			i += n
+			continue
+		}
+		out = append(out, rest[:n]...)
+		i += n
+	}
+	return out
+}
+
+// id is the annotation of a template, or its number in its file.
+func (t template) id(n int) (string, error) {
+	example := cedar.NewEntityUID("Example", "")
+	policy, err := t.with(map[string]cedar.EntityUID{principalSlot: example, resourceSlot: example})
+	if err != nil {
+		return "", err
+	}
+	if id, ok := policy.Annotations()[idAnnotation]; ok {
+		return string(id), nil
+	}
+	return "policy" + strconv.Itoa(n), nil
+}
+
+// with is the policy with entities in its slots.
+func (t template) with(entities map[string]cedar.EntityUID) (*cedar.Policy, error) {
+	var out []byte
+	at := 0
+	for _, s := range t.slots {
+		if bytes.IndexByte(t.text[:s.from], '{') >= 0 {
+			return nil, fmt.Errorf("%s: %s in a condition: a slot can only stand in the scope of a policy", t.path, s.name)
+		}
+		out = append(out, t.text[at:s.from]...)
+		out = append(out, entities[s.name].MarshalCedar()...)
+		at = s.to
+	}
+	all, err := t.parse(append(out, t.text[at:]...))
+	if err != nil {
+		return nil, err
+	}
+	policy := all.Get("policy0")
+	if policy == nil {
+		return nil, fmt.Errorf("%s: the template is no policy", t.path)
+	}
+	return policy, nil
+}
+
+// A link makes a policy of a template.
+type link struct {
+	Template string            `json:"template_id"`
+	ID       string            `json:"link_id"`
+	Args     map[string]string `json:"args"`
+}
+
+// readLinks adds the policies that a file of links makes of templates, in the form that Cedar's command line reads.
+func (s *Set) readLinks(from file, templates map[string]template) error {
+	var links []link
+	if err := decode(from.text, &links); err != nil {
+		return fmt.Errorf("%s: links of templates are a list of {template_id, link_id, args}: %w", from.path, err)
+	}
+	for _, l := range links {
+		at := fmt.Sprintf("%s: link %q", from.path, l.ID)
+		t, ok := templates[l.Template]
+		if !ok {
+			return fmt.Errorf("%s: there is no template %q; there are %s", at, l.Template, names(templates))
+		}
+		entities, err := t.entities(l.Args)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		policy, err := t.with(entities)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		id := cedar.PolicyID(from.path + "#" + l.ID)
+		if !s.Policies.Add(id, policy) {
+			return fmt.Errorf("%s is there twice", at)
+		}
+		s.links[id] = l.ID
+	}
+	return nil
+}
+
+func names(templates map[string]template) string {
+	if len(templates) == 0 {
+		return "none"
+	}
+	return strings.Join(slices.Sorted(maps.Keys(templates)), ", ")
+}
+
+// entities are what a link puts into the slots: each of them, and nothing else.
+func (t template) entities(args map[string]string) (map[string]cedar.EntityUID, error) {
+	out := map[string]cedar.EntityUID{}
+	for name, text := range args {
+		var uid cedar.EntityUID
+		if err := uid.UnmarshalCedar([]byte(text)); err != nil {
+			return nil, fmt.Errorf("%s: %q is no entity: %w", name, text, err)
+		}
+		out[name] = uid
+	}
+	wanted := map[string]bool{}
+	for _, s := range t.slots {
+		wanted[s.name] = true
+		if _, ok := out[s.name]; !ok {
+			return nil, fmt.Errorf("args: %s is missing", s.name)
+		}
+	}
+	for name := range out {
+		if !wanted[name] {
+			return nil, fmt.Errorf("args: the template has no %s", name)
+		}
+	}
+	return out, nil
+}
+
+// decode reads exactly one JSON value.
+func decode(text []byte, into any) error {
+	if !json.Valid(text) {
+		if err := json.Unmarshal(text, new(any)); err != nil {
+			return err
+		}
+		return errors.New("this is no JSON")
+	}
+	return json.Unmarshal(text, into)
+}

@@ -1,0 +1,89 @@
+package decision
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tare/areas/bundle"
+	"tare/areas/decision/cedarset"
+)
+
+// mostRequests bounds the questions of an experiment, as the schema does.
+const mostRequests = 200
+
+// expectations are the decisions that folders of requests are named after.
+var expectations = map[string]string{"allow": "permit", "permit": "permit", "deny": "deny"}
+
+// bodies make requests of what files hold, by the adapter.
+var bodies = map[string]func([]byte) (json.RawMessage, error){
+	"authzen": cedarset.AuthZEN,
+	"opa":     inputOf,
+}
+
+// inputOf makes a request for OPA of an input document.
+func inputOf(text []byte) (json.RawMessage, error) {
+	var input json.RawMessage
+	if err := json.Unmarshal(text, &input); err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]json.RawMessage{"input": input})
+}
+
+// readRequests reads the questions of a folder: those in its folder ALLOW must be permitted, and those in DENY denied.
+func readRequests(from, adapter string) ([]Request, error) {
+	body := bodies[adapter]
+	if body == nil {
+		return nil, fmt.Errorf("files can hold requests for %s, not for %s",
+			strings.Join(slices.Sorted(maps.Keys(bodies)), " and "), adapter)
+	}
+	var out []Request
+	err := bundle.Each(from, func(name string, text []byte) error {
+		expect := expectations[strings.ToLower(path.Base(path.Dir(name)))]
+		if expect == "" || path.Ext(name) != ".json" {
+			return nil
+		}
+		if len(out) == mostRequests {
+			return fmt.Errorf("%s holds more than %d requests", from, mostRequests)
+		}
+		is, err := body(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(from, name), err)
+		}
+		out = append(out, Request{Name: requestName(name, out), Body: string(is), Expect: expect})
+		return nil
+	})
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("there is no request in %s: those that must be permitted are ALLOW/*.json in it, and those that "+
+			"must be denied DENY/*.json", from)
+	}
+	return out, err
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// requestName is the name of a request: that of its file, with its folder where another has it.
+func requestName(file string, others []Request) string {
+	const most = 64
+	name := strings.TrimLeft(notInNames.ReplaceAllString(strings.TrimSuffix(path.Base(file), ".json"), "-"), "_-")
+	if name == "" {
+		name = "request"
+	}
+	name = name[:min(len(name), most)]
+	taken := func(n string) bool {
+		return slices.ContainsFunc(others, func(r Request) bool { return r.Name == n })
+	}
+	for i, base := 1, name; taken(name); i++ {
+		end := "-" + strings.ToLower(path.Base(path.Dir(file)))
+		if i > 1 {
+			end = fmt.Sprint("-", i)
+		}
+		name = base[:min(len(base), most-len(end))] + end
+	}
+	return name
+}
