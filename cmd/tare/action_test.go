@@ -274,6 +274,7 @@ chmod +x "$4"
 // TestActionRuns runs an experiment with tare itself, which TestMain puts on the PATH, comments its report, and ends
 // with its exit code.
 func TestActionRuns(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "exec")
 	t.Parallel()
 	w := newWorkflow(t, map[string]string{"file": "r.yaml", "flags": "--set\n\nblocks=3\n"})

@@ -33,7 +33,7 @@ func newRepository(t *testing.T) repository {
 			hosttest.Missing(t, name+" is not installed", "apt-get install "+name)
 		}
 	}
-	r := repository{dir: t.TempDir(), tare: buildTare(t)}
+	r := repository{dir: t.TempDir(), tare: tareBinary(t)}
 	r.env = append(os.Environ(), "TARE_CACHE="+t.TempDir(), "GOWORK=off", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
 	r.write(t, "go.mod", "module example.com/m\n\ngo 1.24\n")
@@ -167,6 +167,7 @@ func TestBenchRefuses(t *testing.T) {
 
 // TestBenchOfBinaries needs neither git nor the source.
 func TestBenchOfBinaries(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	r := newRepository(t)
 	r.commit(t, work("1000", "1"))
@@ -234,7 +235,7 @@ func TestBenchOfCriterion(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
 	needsAreas(t, "exec")
-	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
+	r := repository{dir: t.TempDir(), tare: tareBinary(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 	for folder, ns := range map[string]string{"old": "1000", "same": "1000", "new": "1200"} {
 		if err := os.Mkdir(filepath.Join(r.dir, folder), 0o700); err != nil {
 			t.Fatal(err)
@@ -261,9 +262,10 @@ func TestBenchOfCriterion(t *testing.T) {
 
 // TestBenchForetellsProcesses: each value needs a process, and the plan counts the time of all of them.
 func TestBenchForetellsProcesses(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	needsAreas(t, "exec")
-	r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
+	r := repository{dir: t.TempDir(), tare: tareBinary(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 	slow := strings.Replace(strings.Replace(fakeCriterion, "NS", "1000", 1), "mkdir", "sleep 0.1\nmkdir", 1)
 	r.write(t, "work-1", slow)
 	if err := os.Chmod(filepath.Join(r.dir, "work-1"), 0o700); err != nil { //nolint:gosec // it is run
@@ -297,7 +299,7 @@ func TestBenchOfRealTools(t *testing.T) {
 			if len(files) != 3 {
 				hosttest.Missing(t, name+" is not set", "set it to three benchmark files: OLD EQUAL SLOWER")
 			}
-			r := repository{dir: t.TempDir(), tare: buildTare(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
+			r := repository{dir: t.TempDir(), tare: tareBinary(t), env: append(os.Environ(), "TARE_CACHE="+t.TempDir())}
 			for i, want := range []string{`\.wall .* [≈?›‹] `, `\.wall .*\+\d+ % .* [»›] `} {
 				said, code := r.run(t, r.tare, "bench", files[0], files[1+i], "--all", "--blocks", "12")
 				if code != 0 || !regexp.MustCompile(want).MatchString(said) {

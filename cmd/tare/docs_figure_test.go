@@ -18,7 +18,7 @@ func TestDocsFigureIsOfTheReport(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, "demo"), os.DirFS(filepath.Join(docs, "demo"))); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), buildTare(t), "report", "demo", "-o", "html=page.html")
+	cmd := exec.CommandContext(t.Context(), tareBinary(t), "report", "demo", "-o", "html=page.html")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)

@@ -39,7 +39,7 @@ func TestDocsShowRealOutput(t *testing.T) {
 	root := filepath.Join("..", "..")
 	pages := below(t, root, "README.md", "docs/*/*.md", "areas/*/README.md", "areas/*/docs/*.md")
 	given := below(t, root, "areas/*/examples", "docs/demo")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	ran := 0
 	for _, page := range pages {
 		src, err := os.ReadFile(filepath.Join(root, page))

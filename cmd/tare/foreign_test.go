@@ -67,7 +67,7 @@ func hostname(t *testing.T) string {
 // from it.
 func TestUndoRejectsForeignRecords(t *testing.T) {
 	needsAreas(t, "exec")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	key := ownKey(t)
 	for name, craft := range map[string]func(proof string) string{
 		"without a seal": func(proof string) string { return craftRecord(t, nil, hostname(t), proof) },
@@ -122,7 +122,7 @@ func replaceInJournal(t *testing.T, dir, old, text string) string {
 // the number of what it has shown. A journal that is a link is not read.
 func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 	needsAreas(t, "exec")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	key := ownKey(t)
 	gone := func(key record.Key) string {
 		w, err := record.Create(t.TempDir(), record.Header{
@@ -182,7 +182,7 @@ func TestUndoTrustsOwnRecordsOnly(t *testing.T) {
 // TestUndoReportsDamagedLines: a damaged line may have been a change.
 func TestUndoReportsDamagedLines(t *testing.T) {
 	needsAreas(t, "exec")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	key := ownKey(t)
 	dir := replaceInJournal(t, craftRecord(t, key, hostname(t), "/nowhere/proof"), `"kind":"change"`, `"kind:"change"`)
 	if text, code := execTare(t, bin, t.TempDir(), "undo", dir); code != cli.ExitError ||
@@ -194,7 +194,7 @@ func TestUndoReportsDamagedLines(t *testing.T) {
 // TestForeignRecordsAreNotWritten: neither a record of another user nor one that others can write is changed.
 func TestForeignRecordsAreNotWritten(t *testing.T) {
 	needsAreas(t, "exec")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	hosttest.NeedsRoot(t)
 	dir := craftRecord(t, nil, hostname(t), "/nowhere/proof")
 	for what, change := range map[string]func() error{
@@ -218,7 +218,7 @@ func TestForeignRecordsAreNotWritten(t *testing.T) {
 // TestResumeRejectsAChangedExperiment checks that a run goes on only with the experiment file that it began with.
 func TestResumeRejectsAChangedExperiment(t *testing.T) {
 	needsAreas(t, "exec")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	key := ownKey(t)
 	dir := craftRecord(t, key, hostname(t), "/nowhere/proof")
 	if err := os.WriteFile(filepath.Join(dir, record.ExperimentFile), []byte("name: y\n"), 0o600); err != nil {

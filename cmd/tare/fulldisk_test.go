@@ -131,7 +131,7 @@ func fillPage(t *testing.T, journal string) {
 // can be repeated.
 func TestUndoOnFullDisk(t *testing.T) {
 	needsAreas(t, "exec")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, disk string) (mend func() error)
 		says  string
@@ -215,7 +215,7 @@ func TestDiskFullDuringRun(t *testing.T) {
 	needsAreas(t, "sandbox")
 	hosttest.SkipIfShort(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	leftovers := watchLeftovers(t, bin)
 	disk, dir := smallDisk(t), t.TempDir()
 	run, name := startRun(t, bin, dir, disk)
@@ -253,7 +253,7 @@ func TestInterruptedRunThatCannotUndo(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	leftovers := watchLeftovers(t, bin)
 	dir := t.TempDir()
 	run, name := startRun(t, bin, dir, filepath.Join(dir, "results"))

@@ -165,6 +165,7 @@ func (h *injector) checkRecord(from string, lines []any, place string) {
 
 // TestInjectionByExperiments injects texts into every name and value of the examples.
 func TestInjectionByExperiments(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	h := newInjector(t)
 	examples, _ := filepath.Glob(filepath.Join("..", "..", "areas", "*", "examples", "*.yaml"))
@@ -215,6 +216,7 @@ func scalars(n *yaml.Node) (out []*yaml.Node) {
 
 // TestInjectionByImports injects texts into every word of other tools' results.
 func TestInjectionByImports(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	h := newInjector(t)
 	files, _ := filepath.Glob(filepath.Join("..", "..", "internal", "importer", "testdata", "*.*"))
@@ -265,6 +267,7 @@ func quotedFor(file, s string) []byte {
 
 // TestInjectionByArguments passes such texts as arguments, as a script may that takes them from elsewhere.
 func TestInjectionByArguments(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	t.Parallel()
 	h := newInjector(t)
 	results := t.TempDir()

@@ -91,7 +91,7 @@ current-context: x
 // TestPlansAreInert reads experiments of somebody else: only --try starts what they name, and connects.
 func TestPlansAreInert(t *testing.T) {
 	t.Parallel()
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	for name, f := range nosyFiles {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -135,7 +135,7 @@ func killables() []killable {
 // disagree. The record must stay readable, and undo must remove everything, however often it is called.
 func TestKilledRuns(t *testing.T) {
 	hosttest.SkipIfShort(t)
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	adoptOrphans(t)
 	undone := 0
 	for i, k := range killables() {
@@ -300,7 +300,7 @@ func TestInterruptedRun(t *testing.T) {
 	needsAreas(t, "identity")
 	hosttest.SkipIfShort(t)
 	t.Setenv("TMPDIR", t.TempDir()) // so that folders of other runs are not taken for leftovers
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	leftovers := watchLeftovers(t, bin)
 	for name, c := range map[string]struct {
 		signals int
@@ -358,7 +358,7 @@ func TestInterruptedRun(t *testing.T) {
 // TestInterruptedBeforeTheRun: a command that is still reading its experiment ends at the first interrupt, also where
 // it was started with interrupts ignored, as in the background of a script.
 func TestInterruptedBeforeTheRun(t *testing.T) {
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	for name, script := range map[string]string{
 		"listening": `exec "$0" run -`, "ignored": `trap "" INT; exec "$0" run -`,
 	} {
@@ -441,7 +441,7 @@ func TestInterruptedAfterTheRun(t *testing.T) {
 	defer func() { _, _ = reader.Close(), writer.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	run := exec.CommandContext(ctx, buildTare(t), "run", "x.yaml", "-o", "html") // a page is larger than a pipe's buffer
+	run := exec.CommandContext(ctx, tareBinary(t), "run", "x.yaml", "-o", "html") // a page is larger than a pipe's buffer
 	run.Dir, run.Stdout = dir, writer
 	var out bytes.Buffer
 	run.Stderr = &out
@@ -479,7 +479,7 @@ func TestRunningRecordIsLocked(t *testing.T) {
 	needsAreas(t, "sandbox")
 	hosttest.SkipIfShort(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	leftovers := watchLeftovers(t, bin)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"),

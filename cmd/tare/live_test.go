@@ -56,7 +56,7 @@ func TestSearches(t *testing.T) {
 	needsAreas(t, "identity")
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	preset := func(name string) func(*testing.T) string {
 		return func(*testing.T) string { return "embedded: {preset: " + name + "}" }
 	}

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// testRunner runs the tests and then removes the binary that they built.
+// testRunner runs the tests with a folder of their own for keys.
 type testRunner struct{ hosttest.Tests }
 
 // Run implements testscript.TestingM.
@@ -44,46 +43,23 @@ func (b testRunner) Run() int {
 	if signal.Ignored(os.Interrupt) {
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
+	tarePath, _ = exec.LookPath("tare") // before any test sets another PATH
 	code := b.Tests.Run()
 	_ = os.RemoveAll(state)
-	if tareBinary.dir != "" {
-		_ = os.RemoveAll(tareBinary.dir)
-	}
 	return code
 }
 
-// tareBinary is tare, built once for all the tests of this package that run it in a process of its own.
-var tareBinary struct {
-	once sync.Once
-	dir  string
-	err  error
-}
+// tarePath is this binary under the name by which it is tare, for tests that run tare in a process of its own.
+var tarePath string
 
-// buildTare builds the binary, as a user would, and returns its path.
-func buildTare(t *testing.T) string {
+// tareBinary returns the path of tare.
+func tareBinary(t *testing.T) string {
 	t.Helper()
-	tareBinary.once.Do(func() {
-		// The parent is not $TMPDIR, which some tests set to a folder of their own.
-		dir, err := os.MkdirTemp(originalTemp, "tare-test-") //nolint:usetesting // it outlives this test
-		if err != nil {
-			tareBinary.err = err
-			return
-		}
-		tareBinary.dir = dir
-		// Not bound by the context of the test that happens to be the first.
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "tare"),
-			"tare/cmd/tare").CombinedOutput(); err != nil {
-			tareBinary.err = fmt.Errorf("build: %w\n%s", err, out)
-		}
-	})
-	if tareBinary.err != nil {
-		t.Fatal(tareBinary.err)
+	if tarePath == "" {
+		t.Fatal("testscript has put no tare on the PATH")
 	}
-	return filepath.Join(tareBinary.dir, "tare")
+	return tarePath
 }
-
-// originalTemp is the folder for temporary files before any test has set another.
-var originalTemp = os.TempDir()
 
 // hasArea reports whether this binary has an area: it may be built without some.
 func hasArea(name string) bool {

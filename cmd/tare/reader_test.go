@@ -20,7 +20,7 @@ import (
 func TestLostReader(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	quick := map[string]string{"identity": "name: read\narea: identity\nquestion: capacity\n" +
 		"target: {adapter: gce-metadata, embedded: {preset: healthy}}\nload: {rates: [50/s], duration: 1s, timeout: 2s}\n" +
 		"seed: 1\n"}

@@ -41,7 +41,7 @@ type secretRoom struct {
 // newSecretRoom makes a room with an experiment, in which SECRET stands for the secret and DIR for the folder.
 func newSecretRoom(t *testing.T, experiment string) *secretRoom {
 	t.Helper()
-	r := &secretRoom{T: t, bin: buildTare(t), dir: t.TempDir(), seen: map[string]bool{}}
+	r := &secretRoom{T: t, bin: tareBinary(t), dir: t.TempDir(), seen: map[string]bool{}}
 	r.secret = "Pl4nted-" + filepath.Base(filepath.Dir(r.dir)) + "-" + strconv.Itoa(os.Getpid())
 	for _, folder := range []string{"home", "state", "cache", "tmp", "run", "given"} {
 		if err := os.Mkdir(filepath.Join(r.dir, folder), 0o700); err != nil {

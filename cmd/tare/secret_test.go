@@ -100,7 +100,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	needsAreas(t, "identity")
 	t.Parallel()
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	// Each mostly waits for an endpoint that stays broken, so they run in parallel.
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -138,7 +138,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 // TestNoSecretInACoreDump crashes a run in a way that makes Go leave a core dump.
 func TestNoSecretInACoreDump(t *testing.T) {
 	needsAreas(t, "identity")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	l := &leakyEndpoint{mode: "good"}
 	server := httptest.NewServer(l)
 	defer server.Close()

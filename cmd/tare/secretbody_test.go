@@ -33,7 +33,7 @@ func TestNoSecretOfABodyIsWritten(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	needsAreas(t, "identity")
 	t.Parallel()
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	for _, echoes := range []bool{false, true} {
 		var seen atomic.Int64
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +66,7 @@ func TestNoSecretOfABodyIsWritten(t *testing.T) {
 // TestLiteralSecretsStopARun before there is a record, and without printing them.
 func TestLiteralSecretsStopARun(t *testing.T) {
 	needsAreas(t, "identity")
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	for name, change := range map[string]func(string) string{
 		"in a body": func(s string) string { return strings.Replace(s, "{pw}", plantedEnv, 1) },
 		"in a JWT":  func(s string) string { return strings.Replace(s, `"password": "{pw}"`, `"jwt": "`+plantedEnv+`"`, 1) },

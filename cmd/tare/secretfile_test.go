@@ -7,14 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // TestExposedSecretsAreReported: whoever runs tare is warned, and so is whoever reads the report. A secret file that
 // others can write stops the run.
 func TestExposedSecretsAreReported(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	needsAreas(t, "identity")
 	t.Parallel()
-	bin := buildTare(t)
+	bin := tareBinary(t)
 	l := &leakyEndpoint{mode: "good"}
 	server := httptest.NewServer(l)
 	defer server.Close()

@@ -23,7 +23,7 @@ import (
 func TestReplacedRecordsMisleadNoRun(t *testing.T) {
 	hosttest.NeedsRoot(t)
 	hosttest.SkipIfShort(t)
-	bin, swaps := buildTare(t), 0
+	bin, swaps := tareBinary(t), 0
 	for _, k := range killables() {
 		t.Run(k.name, func(t *testing.T) {
 			needsAreas(t, areaOf(k.experiment))

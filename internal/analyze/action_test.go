@@ -3,6 +3,7 @@ package analyze
 import "testing"
 
 func TestActions(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		operation, request, admission, storage string
 		dryRun, startup                        bool

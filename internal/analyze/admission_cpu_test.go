@@ -59,6 +59,7 @@ func policiesOf(treatment string) float64 {
 // TestPolicyGrowth: the law of CPU time per call is found, with the size at which a budget of the only operation
 // breaks; what simulated nodes use is shown and is no part of it.
 func TestPolicyGrowth(t *testing.T) {
+	t.Parallel()
 	for _, op := range []string{"create-pod", "create-pod-dry-run"} {
 		x := policyGrowth(op)
 		x.budget = []string{"create-pod.cpu <= 10ms"} // also of a dry run: so its file calls it
@@ -111,6 +112,7 @@ func checkParts(t *testing.T, rep *report.Report) {
 // TestOperationBudgets: CPU time is of the whole mix. A budget on one of several operations is not measured, and says
 // why.
 func TestOperationBudgets(t *testing.T) {
+	t.Parallel()
 	x := policyGrowth("create-pod", "get-pod")
 	x.budget = []string{"create-pod.cpu <= 10ms", "cpu <= 10ms", "delete-pod.cpu <= 10ms"}
 	rep := analyzed(t, x.write(t, t.TempDir()))

@@ -131,6 +131,7 @@ func nearly(got *float64, want float64) bool {
 
 // TestAttribution: the parts are those that the server was made of, and add up to the client's mean.
 func TestAttribution(t *testing.T) {
+	t.Parallel()
 	nan := math.NaN()
 	for name, c := range map[string]struct {
 		operation                         string
@@ -226,6 +227,7 @@ func levelOf(t *testing.T, rep *report.Report, treatment, title string, f report
 // TestServiceLevels: what webhooks take is seen by kube-burner and the client only, and the report says loudly that
 // they disagree.
 func TestServiceLevels(t *testing.T) {
+	t.Parallel()
 	hidden := plane{total: 20e-3, sli: 10e-3, slow: 3, hidden: 2.99, share: .02, hooks: []float64{10e-3}}
 	x := admission("create-pod", map[string]*plane{"policies=0": {total: 20e-3, sli: 20e-3}, "policies=10": &hidden})
 	rep := analyzed(t, x.write(t, t.TempDir()))
@@ -277,6 +279,7 @@ func TestServiceLevels(t *testing.T) {
 // TestServiceLevelEdges: the limits of scopes, what lies beyond the last bucket, coarse buckets, and what was not
 // measured.
 func TestServiceLevelEdges(t *testing.T) {
+	t.Parallel()
 	w := &witness{treatment: "x", kinds: map[kind]*requests{}}
 	add := func(verb, resource, scope string, trials ...[]area.ServedBucket) *requests {
 		for _, b := range trials {
@@ -362,6 +365,7 @@ func TestServiceLevelEdges(t *testing.T) {
 
 // TestOverTime: Prometheus' quantile of a few values lies between the largest two.
 func TestOverTime(t *testing.T) {
+	t.Parallel()
 	if v := overTime([]float64{3, 1, 2}); math.Abs(v-2.98) > 1e-12 {
 		t.Error(v)
 	}
@@ -378,6 +382,7 @@ func TestOverTime(t *testing.T) {
 
 // TestServedRows: what is measured comes first, then the busiest, at most 20; trials that were dropped do not count.
 func TestServedRows(t *testing.T) {
+	t.Parallel()
 	x := admission("create-pod", nil)
 	x.drop = func(_ string, block int) bool { return block == 2 }
 	x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {

@@ -40,6 +40,7 @@ func analyzed(t *testing.T, dir string) *report.Report {
 
 // TestRecordsLoseNothing: what is computed from the record is what would have been computed during the run.
 func TestRecordsLoseNothing(t *testing.T) {
+	t.Parallel()
 	tr := limitedTrace(1)
 	live := capacity.Assess(tr)
 	rep := analyzed(t, journal{}.write(t, t.TempDir()))
@@ -61,6 +62,7 @@ func TestRecordsLoseNothing(t *testing.T) {
 }
 
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	tr := limitedTrace(1)
 	rep := analyzed(t, journal{}.write(t, t.TempDir()))
 	if len(rep.Operations) != 1 {
@@ -96,6 +98,7 @@ func TestOperations(t *testing.T) {
 }
 
 func TestTargetsAreDeltas(t *testing.T) {
+	t.Parallel()
 	rep := analyzed(t, journal{}.write(t, t.TempDir()))
 	i := slices.IndexFunc(rep.Target, func(x report.Target) bool { return x.Name == "endpoint" })
 	if i < 0 {
@@ -118,6 +121,7 @@ func TestTargetsAreDeltas(t *testing.T) {
 }
 
 func TestVerdictsAndExitCodes(t *testing.T) {
+	t.Parallel()
 	client := func(string) capacity.Trace {
 		tr := limitedTrace(1)
 		tr.Stop, tr.Reason = capacity.StopClient, "lateness p99 3 ms is above 1 ms"
@@ -172,6 +176,7 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 }
 
 func TestPartialRecordsSaySo(t *testing.T) {
+	t.Parallel()
 	rep := analyzed(t, journal{killed: true, pending: true}.write(t, t.TempDir()))
 	if rep.Status != report.Killed || len(rep.Capacity) != 0 {
 		t.Errorf("status %s, capacity %+v", rep.Status, rep.Capacity)
@@ -195,6 +200,7 @@ func TestPartialRecordsSaySo(t *testing.T) {
 
 // TestInterruptIsPlaced: an interrupt cuts the search short, or only what follows it.
 func TestInterruptIsPlaced(t *testing.T) {
+	t.Parallel()
 	for stop, want := range map[capacity.Stop]string{
 		capacity.StopCanceled: "the search was cut short: its result is what was known by then",
 		capacity.StopFound:    "the search had ended, but not what follows it: what sets the rate is judged by 0 experiments",
@@ -213,6 +219,7 @@ func TestInterruptIsPlaced(t *testing.T) {
 }
 
 func TestTornRecordStillReports(t *testing.T) {
+	t.Parallel()
 	dir := journal{budget: []string{"capacity >= 100/s"}}.write(t, t.TempDir())
 	whole, err := os.ReadFile(filepath.Join(dir, record.JournalFile))
 	must(t, err)
@@ -226,6 +233,7 @@ func TestTornRecordStillReports(t *testing.T) {
 }
 
 func TestGeneratorAudit(t *testing.T) {
+	t.Parallel()
 	late := func(n int, limited bool) func(string) capacity.Trace {
 		return func(string) capacity.Trace {
 			tr := limitedTrace(1)
@@ -262,6 +270,7 @@ func TestGeneratorAudit(t *testing.T) {
 }
 
 func TestReportsKeepTheOrderOfTheFile(t *testing.T) {
+	t.Parallel()
 	for seed := range 4 {
 		ids := []string{"d", "a", "c", "b"}
 		slices.Reverse(ids[seed%3:])
@@ -282,6 +291,7 @@ func TestReportsKeepTheOrderOfTheFile(t *testing.T) {
 
 // TestHistogramsStandIn: without raw calls the counts and times of operations come from the histograms.
 func TestHistogramsStandIn(t *testing.T) {
+	t.Parallel()
 	exact := analyzed(t, journal{}.write(t, t.TempDir())).Operations
 	approx := analyzed(t, journal{noCalls: true}.write(t, t.TempDir())).Operations
 	if len(approx) != 1 {
@@ -300,6 +310,7 @@ func TestHistogramsStandIn(t *testing.T) {
 }
 
 func TestUnknownQuestionsAreRefused(t *testing.T) {
+	t.Parallel()
 	w, err := record.Create(t.TempDir(), record.Header{Question: "why"}, nil, clock.NewFake(epoch))
 	must(t, err)
 	must(t, w.TrialBegin(record.TrialBegin{Trial: design.Trial{Treatment: "x"}}), w.Close())

@@ -13,6 +13,7 @@ import (
 
 // TestAnswersOfAComparison: answers are counted by operation, and both sides' counts add up over blocks.
 func TestAnswersOfAComparison(t *testing.T) {
+	t.Parallel()
 	x := experiment{
 		blocks: 4, calls: 40, operations: []string{"deny"}, cost: millisecond,
 		fail: func(_ string, block, call int) bool { return block == 1 && call == 3 },
@@ -48,6 +49,7 @@ func TestAnswersOfAComparison(t *testing.T) {
 }
 
 func TestCauseAnswerOf(t *testing.T) {
+	t.Parallel()
 	trial := &record.Trial{
 		TrialBegin: record.TrialBegin{
 			Answers: []string{"permit", ""}, CauseAnswers: [][]string{{"deny", "", "not-applicable"}},
@@ -80,6 +82,7 @@ func TestCauseAnswerOf(t *testing.T) {
 // TestMeter: counters add up over readings, parts apart; what was replaced counts from 0, and what could not be read
 // waits.
 func TestMeter(t *testing.T) {
+	t.Parallel()
 	s := func(name, part string, v float64) metric.Sample {
 		return metric.Sample{Subject: "pdp", Metric: name, Part: part, Value: v}
 	}

@@ -20,6 +20,7 @@ func ladder(le ...float64) []area.ServedBucket {
 // TestBucketQuantiles: the values are what Prometheus' histogram_quantile gives for the same buckets, except beyond the
 // last one.
 func TestBucketQuantiles(t *testing.T) {
+	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(1)
 	same := func(x, y float64) bool { return x == y || math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) < 1e-12 }
 	for _, c := range []struct {
@@ -51,6 +52,7 @@ func TestBucketQuantiles(t *testing.T) {
 // TestBucketsBoundTheTruth: the quantile of any values lies within the bounds that their buckets give, and merging is
 // counting together.
 func TestBucketsBoundTheTruth(t *testing.T) {
+	t.Parallel()
 	bounds := []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60}
 	rng := rand.New(rand.NewPCG(1, 2))
 	count := func(values []float64) buckets {
@@ -92,6 +94,7 @@ func TestBucketsBoundTheTruth(t *testing.T) {
 
 // TestMergeOfOtherBounds: what one of two histograms did not count is given up, and the total stays.
 func TestMergeOfOtherBounds(t *testing.T) {
+	t.Parallel()
 	var b buckets
 	b.merge(bucketsOf(ladder(.1, 5, .2, 8, .4, 10), 10))
 	b.merge(bucketsOf(ladder(.1, 1, .3, 8, .4, 9), 10))

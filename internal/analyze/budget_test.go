@@ -12,6 +12,7 @@ import (
 )
 
 func TestBudgetsAgainstTheBaseline(t *testing.T) {
+	t.Parallel()
 	j := journal{
 		treatments: []design.Treatment{{ID: "cache=on", Baseline: true}, {ID: "cache=off"}},
 		budget: []string{
@@ -41,6 +42,7 @@ func TestBudgetsAgainstTheBaseline(t *testing.T) {
 }
 
 func TestBudgetsAtARate(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]report.Verdict{
 		"response.p50 <= 6ms at 147/s":      report.Pass,         // measured there
 		"response.p50 <= 6ms at 100/s":      report.Pass,         // holds at 147/s, so below too

@@ -47,6 +47,7 @@ const seccomp = "enforcer=seccomp"
 
 // TestKnownDifferences: what was planted is found, with its size.
 func TestKnownDifferences(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		x        experiment
@@ -99,6 +100,7 @@ func TestKnownDifferences(t *testing.T) {
 
 // TestTheRunChecksItself: effects where there can be none make the run invalid, and silence it.
 func TestTheRunChecksItself(t *testing.T) {
+	t.Parallel()
 	both := experiment{blocks: 20, operations: []string{"open", "getpid"}, negative: []string{"getpid"}, seed: 3}
 	planted := func(arm, op string, by float64) func(string, string, int) float64 {
 		return func(treatment, operation string, _ int) float64 {
@@ -170,6 +172,7 @@ func TestTheRunChecksItself(t *testing.T) {
 
 // TestGatingIsTestedTogether: with Holm's procedure an effect that would be significant alone is not among many.
 func TestGatingIsTestedTogether(t *testing.T) {
+	t.Parallel()
 	ops := []string{"a", "b", "c", "d", "e"}
 	cost := func(treatment, op string, _ int) float64 {
 		if treatment == seccomp && op == "a" {
@@ -205,6 +208,7 @@ func TestGatingIsTestedTogether(t *testing.T) {
 
 // TestFactorsAreCrossed: a treatment is compared with the baseline at its own levels of the crossed factors.
 func TestFactorsAreCrossed(t *testing.T) {
+	t.Parallel()
 	var arms []design.Treatment
 	for _, e := range []string{"none", "landlock"} {
 		for _, load := range []string{"1", "10"} {
@@ -237,6 +241,7 @@ func TestFactorsAreCrossed(t *testing.T) {
 
 // TestControlsTogether: what each of two controls adds to the other is found with its size.
 func TestControlsTogether(t *testing.T) {
+	t.Parallel()
 	with := func(enforcer string) design.Treatment {
 		return design.Treatment{
 			ID: "enforcer=" + enforcer, Levels: map[string]string{"enforcer": enforcer}, Baseline: enforcer == "none",
@@ -269,6 +274,7 @@ func TestControlsTogether(t *testing.T) {
 
 // TestBlocksAreComplete: what is left of a block that lacks an arm does not count.
 func TestBlocksAreComplete(t *testing.T) {
+	t.Parallel()
 	x := experiment{blocks: 12, seed: 2, cost: func(treatment, _ string, block int) float64 {
 		if treatment == seccomp && block == 4 {
 			return 1 // absurd, but dropped
@@ -304,6 +310,7 @@ func TestBlocksAreComplete(t *testing.T) {
 
 // TestTooFewBlocks: no effects, and a reason.
 func TestTooFewBlocks(t *testing.T) {
+	t.Parallel()
 	for blocks := range 2 {
 		rep := analyzedRecord(t, experiment{blocks: blocks, budget: []string{"open.cpu <= +5%"}}.record())
 		if len(rep.Effects) > 0 || rep.Verdict != report.Inconclusive || !strings.Contains(rep.Reason, "at least 2") {
@@ -317,6 +324,7 @@ func TestTooFewBlocks(t *testing.T) {
 
 // TestUnblockedIsNeverEquivalent: results without an order of blocks can differ, not be the same.
 func TestUnblockedIsNeverEquivalent(t *testing.T) {
+	t.Parallel()
 	for want, factor := range map[report.EffectVerdict]float64{report.EffectInconclusive: 1, report.Regressed: 1.5} {
 		x := experiment{blocks: 50, rounds: 1, block: .01, unblocked: true, cost: slower(factor), seed: 11}
 		rep := analyzedRecord(t, x.record())
@@ -360,6 +368,7 @@ func judgedAlone(how estimator, base, treated []float64, margin float64) (report
 
 // TestHostNoise: a block that is slow in every arm is told, and leaves the comparison alone.
 func TestHostNoise(t *testing.T) {
+	t.Parallel()
 	slow := func(arms ...string) func(string, string, int) float64 {
 		return func(treatment, _ string, block int) float64 {
 			if block == 7 && slices.Contains(arms, treatment) {
@@ -385,6 +394,7 @@ func TestHostNoise(t *testing.T) {
 
 // TestManyGates: a run in which much gates says that this makes all of it harder to decide.
 func TestManyGates(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		operations []string
 		want       bool

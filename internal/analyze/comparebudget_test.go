@@ -28,6 +28,7 @@ func enforcers() []design.Treatment {
 // TestBudgetsOfComparisons: seccomp adds 10 % to open, landlock 30 % with 8 rules and 60 % with 50; nothing acts on
 // exec.
 func TestBudgetsOfComparisons(t *testing.T) {
+	t.Parallel()
 	x := experiment{blocks: 20, treatments: enforcers(), operations: []string{"open", "exec"}, seed: 6, block: .02}
 	x.cost = func(treatment, op string, _ int) float64 {
 		v := 1e-6
@@ -106,6 +107,7 @@ func TestBudgetsOfComparisons(t *testing.T) {
 
 // TestBudgetsUseTheInterval of the effect that they limit.
 func TestBudgetsUseTheInterval(t *testing.T) {
+	t.Parallel()
 	x := experiment{
 		blocks: 20, cost: slower(1.1), seed: 6, budget: []string{"open.cpu <= +20%", "open.wall <= +20%", "open.cpu <= +1us"},
 	}
@@ -123,6 +125,7 @@ func TestBudgetsUseTheInterval(t *testing.T) {
 
 // TestAtTheOfferedRate: a comparison offers one rate, and a budget at another is not judged.
 func TestAtTheOfferedRate(t *testing.T) {
+	t.Parallel()
 	x := experiment{blocks: 10, calls: 200, cost: millisecond, block: .01, operations: []string{"token"}, seed: 2}
 	x.budget = []string{
 		"response.p50 <= 2ms at 1000/s", "response.p50 <= 2ms at 50/s", "error <= 0.1%", "error <= 1%", "error <= +1%",
@@ -149,6 +152,7 @@ func TestAtTheOfferedRate(t *testing.T) {
 // TestManyBudgets: a record from elsewhere can have thousands of operations and a budget for each of them, and for as
 // many that there are not. Each is judged on its own, and none says more than a reader can read.
 func TestManyBudgets(t *testing.T) {
+	t.Parallel()
 	const n, longest = 1000, 5000
 	x := experiment{blocks: 3, rounds: 3, seed: 1}
 	for i := range n {

@@ -84,6 +84,7 @@ func randomComparison(t *rapid.T) experiment {
 // TestVerdictsFollowFromTheirIntervals: in every form that prints an effect with its interval and its verdict, the
 // verdict is the one that follows from the interval as it is printed, and no sentence says otherwise.
 func TestVerdictsFollowFromTheirIntervals(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	rapid.Check(t, func(t *rapid.T) {
 		x := randomComparison(t)

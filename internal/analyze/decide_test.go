@@ -44,6 +44,7 @@ func grown(t *testing.T, x experiment) (*report.Report, int) {
 // unreliable; none may be called worse or better than the margin. A treatment that costs 5 % is found in nearly all of
 // as many, and with its size.
 func TestExperimentsOfNothing(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	const n = 200
 	const sure = 20 // 0.053·200 = 10.6, and three standard deviations of 3.2
@@ -92,6 +93,7 @@ func TestExperimentsOfNothing(t *testing.T) {
 
 // TestDecide is pure: what it says depends on the report alone.
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	quiet := &report.AA{Reliable: true, Effects: []report.Effect{{Treatment: "aa"}}}
 	effect := func(v report.EffectVerdict, gating bool) report.Effect {
 		n := 60
@@ -181,6 +183,7 @@ func TestDecide(t *testing.T) {
 
 // TestStatusesOfComparisons: what was measured is told whatever became of the run.
 func TestStatusesOfComparisons(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		end     record.Status
 		status  report.Status
@@ -233,6 +236,7 @@ func blockValues(rec *record.Record) ([]report.BlockValues, error) {
 
 // TestBlockValues are those that effects are estimated from.
 func TestBlockValues(t *testing.T) {
+	t.Parallel()
 	r := experiment{blocks: 10, seed: 3, cost: slower(1.1), block: .3}.record()
 	all, err := blockValues(r)
 	must(t, err)

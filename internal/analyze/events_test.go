@@ -7,6 +7,7 @@ import (
 
 // TestEventLimits compares with the exact limits of a Poisson mean.
 func TestEventLimits(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[int][2]float64{
 		1: {0.0253, 5.5716}, 2: {0.2422, 7.2247}, 3: {0.6187, 8.7673}, 10: {4.7954, 18.3904}, 100: {81.3640, 121.6274},
 	} {

@@ -41,6 +41,7 @@ func ladderTrace(fails bool, late ...time.Duration) capacity.Trace {
 // TestLateLadders: points at which the generator could not keep up are marked, and a ladder that has no other is
 // invalid. What was answered well did hold, late as it was sent, and its times have a bound for the generator's part.
 func TestLateLadders(t *testing.T) {
+	t.Parallel()
 	const late = 20 * time.Millisecond
 	for _, c := range []struct {
 		name    string

@@ -21,6 +21,7 @@ import (
 // TestEveryWordIsExplained: whatever a report can say, "tare explain" knows. The test is here because the glossary lies
 // below all packages whose words it holds. What an area's words explain is tested in cmd/tare.
 func TestEveryWordIsExplained(t *testing.T) {
+	t.Parallel()
 	var words []string
 	for _, c := range signature.Classes() {
 		words = append(words, string(c))

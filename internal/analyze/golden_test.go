@@ -89,6 +89,7 @@ func writeComparisons(t *testing.T) {
 
 // TestGoldenReports: the whole report of the kept records.
 func TestGoldenReports(t *testing.T) {
+	t.Parallel()
 	names := []string{"v1-capacity", "v1-quota"}
 	for name := range comparisons() {
 		names = append(names, name)

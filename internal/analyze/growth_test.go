@@ -39,6 +39,7 @@ func growing(sizes []float64, f func(n float64) float64) experiment {
 }
 
 func TestGrowth(t *testing.T) {
+	t.Parallel()
 	twelve := []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}
 	linear := func(n float64) float64 { return 1e-3 + 4e-5*n }
 	x := growing(twelve, linear)
@@ -89,6 +90,7 @@ func TestGrowth(t *testing.T) {
 
 // TestGrowthByGroup: each row of otherwise equal treatments has a law of its own, the baseline's too.
 func TestGrowthByGroup(t *testing.T) {
+	t.Parallel()
 	x := experiment{question: design.Scale, blocks: 10, operations: []string{"open"}, seed: 8, block: .02}
 	for _, e := range []string{"none", "landlock"} {
 		for _, n := range []string{"1", "2", "4", "8", "16", "32"} {

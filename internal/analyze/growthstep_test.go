@@ -9,6 +9,7 @@ import (
 
 // TestGrowthStep: a jump between two neighbouring sizes is called one, with its factor, and a budget can break in it.
 func TestGrowthStep(t *testing.T) {
+	t.Parallel()
 	sizes := []float64{10, 50, 100, 200, 500, 1000, 1500, 1999, 2001, 2500, 3500, 5000, 10000}
 	x := growing(sizes, func(n float64) float64 {
 		if n > 2000 {
@@ -56,6 +57,7 @@ func fitted(sizes []float64, values [][]float64) report.Growth {
 
 // TestGrowthOfCounts: what cannot vary, and what is 0 here and there.
 func TestGrowthOfCounts(t *testing.T) {
+	t.Parallel()
 	sizes := []float64{1, 10, 100, 1000, 2000, 5000, 10000}
 	per := func(f func(n float64) float64) [][]float64 {
 		out := make([][]float64, len(sizes))

@@ -17,6 +17,7 @@ import (
 // TestTrespassesAreJudged: an answer that is neither yes nor no keeps no budget that it could break, and answers that
 // are somebody else's break every budget that they exceed.
 func TestTrespassesAreJudged(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]struct {
 		n       guard.Trespasses
 		foreign uint64
@@ -59,6 +60,7 @@ func TestTrespassesAreJudged(t *testing.T) {
 // TestPassIsEarned: a control that permitted nothing passes only if it was overloaded, and enough trespasses were
 // answered meanwhile, or if the experiment gives the rates; one that permitted something fails always.
 func TestPassIsEarned(t *testing.T) {
+	t.Parallel()
 	at := func(rate, served float64) guard.Seen {
 		n := uint64(5 * rate)
 		good := uint64(served * float64(n))

@@ -69,6 +69,7 @@ func reportOf(t *testing.T, r *record.Record) *report.Report {
 }
 
 func TestWhatDoesNothingIsJudgedNowhere(t *testing.T) {
+	t.Parallel()
 	for name, budget := range map[string][]string{
 		"without budgets": nil, "with one for every operation": {"cpu <= +3000%"},
 	} {
@@ -105,6 +106,7 @@ func TestWhatDoesNothingIsJudgedNowhere(t *testing.T) {
 // TestHarnessCorrectsForNothing: Holm's procedure divides by the number of gating effects, in which doing nothing must
 // not count.
 func TestHarnessCorrectsForNothing(t *testing.T) {
+	t.Parallel()
 	with := reportOf(t, withHarness(pulls().record()))
 	alone := pulls()
 	alone.operations = []string{"check"}
@@ -129,6 +131,7 @@ func TestHarnessCorrectsForNothing(t *testing.T) {
 }
 
 func TestHarnessCost(t *testing.T) {
+	t.Parallel()
 	rep := reportOf(t, withHarness(pulls().record()))
 	got := map[string]report.Harness{}
 	for _, h := range rep.Harness {
@@ -167,6 +170,7 @@ func TestHarnessCost(t *testing.T) {
 }
 
 func TestFiguresThatAreMostlyHarnessAreNoted(t *testing.T) {
+	t.Parallel()
 	rep := reportOf(t, withHarness(pulls().record()))
 	var noted []string
 	for _, n := range rep.Notes {
@@ -200,6 +204,7 @@ func TestFiguresThatAreMostlyHarnessAreNoted(t *testing.T) {
 }
 
 func TestBudgetOnTheHarnessIsRefused(t *testing.T) {
+	t.Parallel()
 	rep := reportOf(t, withHarness(pulls("empty.cpu <= +5%").record()))
 	if len(rep.Budgets) != 1 || rep.Budgets[0].Verdict != report.NotMeasured ||
 		!strings.Contains(rep.Budgets[0].Reason, "empty does nothing") {
@@ -209,6 +214,7 @@ func TestBudgetOnTheHarnessIsRefused(t *testing.T) {
 
 // TestHarnessDoesNotGrow: with sizes, growth is fitted to the check alone.
 func TestHarnessDoesNotGrow(t *testing.T) {
+	t.Parallel()
 	x := experiment{question: design.Scale, blocks: 4, operations: []string{"empty", "check"}, seed: 3}
 	var levels []string
 	for _, n := range []string{"1", "10", "20", "50", "100", "200", "500", "1000"} {
@@ -227,6 +233,7 @@ func TestHarnessDoesNotGrow(t *testing.T) {
 }
 
 func TestMetricsOfTheHeapAndOfHits(t *testing.T) {
+	t.Parallel()
 	rep := reportOf(t, withHarness(pulls().record()))
 	found := map[string]report.Effect{}
 	for _, x := range rep.Effects {
@@ -255,6 +262,7 @@ func TestMetricsOfTheHeapAndOfHits(t *testing.T) {
 }
 
 func TestSkewedBatchesAreNoted(t *testing.T) {
+	t.Parallel()
 	noted := func(heavy float64) string {
 		x := pulls()
 		x.operations, x.heavy, x.blocks = []string{"check"}, heavy, 20
@@ -278,6 +286,7 @@ func TestSkewedBatchesAreNoted(t *testing.T) {
 // TestOwnHarness: where a target says which operation that does nothing is in an operation's figures, no other counts,
 // even if it costs more.
 func TestOwnHarness(t *testing.T) {
+	t.Parallel()
 	e := pulls()
 	e.operations = []string{"empty", "empty-timed", "check", "pull"}
 	e.cost = func(_, operation string, _ int) float64 {

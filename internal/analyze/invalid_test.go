@@ -25,6 +25,7 @@ func notInForce(r *record.Record) *record.Record {
 // TestInvalidRunsGiveNoEffect: no form of the report of an invalid run says what a treatment adds to its baseline, nor
 // how that grows, whatever made the run invalid.
 func TestInvalidRunsGiveNoEffect(t *testing.T) {
+	t.Parallel()
 	forms := map[string]func(io.Writer, *report.Report) error{
 		"text": report.Text, "json": report.JSON, "yaml": report.YAML, "page": report.HTML, "markdown": report.Markdown,
 		"junit": report.JUnit, "sarif": report.SARIF, "openmetrics": report.OpenMetrics, "action": report.ActionBenchmark,
@@ -97,6 +98,7 @@ func TestInvalidRunsGiveNoEffect(t *testing.T) {
 
 // TestInvalidRunsGiveNoLaw of growth: the points that were measured stay.
 func TestInvalidRunsGiveNoLaw(t *testing.T) {
+	t.Parallel()
 	x := growing([]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}, func(n float64) float64 { return 1e-6 * (1 + n) })
 	before, after := analyzedRecord(t, x.record()), analyzedRecord(t, notInForce(x.record()))
 	if len(before.Growth) == 0 || before.Growth[0].Best == "" || before.Growth[0].Points[0].Fitted == nil {

@@ -9,6 +9,7 @@ import (
 
 // TestLossHint: a comparison that loses its times says so while it is measured, why, and what would help.
 func TestLossHint(t *testing.T) {
+	t.Parallel()
 	rep := &report.Report{
 		Design: &report.Design{Blocks: 10, Late: 2}, Generator: &report.Generator{Reason: "late in 2 blocks"},
 		Warnings: []string{"the hypervisor took 9 % of this host's CPU time meanwhile", "something else"},
@@ -33,6 +34,7 @@ func TestLossHint(t *testing.T) {
 
 // TestFailedRunIsNotInconclusive: a run that failed before it measured anything says that, and why.
 func TestFailedRunIsNotInconclusive(t *testing.T) {
+	t.Parallel()
 	f := flaws{open: []string{"no capacity was measured"}, failure: "the run failed: nothing listens at 127.0.0.1:1"}
 	for _, c := range []struct {
 		name    string

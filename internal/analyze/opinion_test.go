@@ -30,6 +30,7 @@ var (
 
 // TestClosedSoaks: a closed loop is cleared by what its threads did, and never by its lateness.
 func TestClosedSoaks(t *testing.T) {
+	t.Parallel()
 	full := calm(func(e *load.Effort) { e.Host.Busy = 1190 })
 	for _, c := range []struct {
 		name      string
@@ -79,6 +80,7 @@ func TestClosedSoaks(t *testing.T) {
 // TestSharedSearches: where generator and target share processors that are full at the capacity, it is that of both.
 // What is full only at rates far from it does not matter.
 func TestSharedSearches(t *testing.T) {
+	t.Parallel()
 	traced := func(full func(capacity.Step) bool) func(string) capacity.Trace {
 		return func(string) capacity.Trace {
 			tr := limitedTrace(3)

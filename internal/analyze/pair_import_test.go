@@ -73,6 +73,7 @@ func serviceEffect(t *testing.T, a, b Run) report.Effect {
 // TestImportedCalls: calls that follow one another are no independent values. With each call as a value of its own, 118
 // of 200 comparisons of equals found a difference on these streams, at a nominal 1.3 %.
 func TestImportedCalls(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	told := 0

@@ -48,6 +48,7 @@ func openedSoak(t *testing.T, x endurance) *record.Record {
 
 // TestCompareSoaks: of two soaks the figures are compared whose intervals are apart, and no others.
 func TestCompareSoaks(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	a := openedSoak(t, endurance{seed: 1})
 	slower := endurance{seed: 2, response: func(float64) float64 { return .013 }, rss: func(at float64) float64 {
@@ -88,6 +89,7 @@ func TestCompareSoaks(t *testing.T) {
 
 // TestCompareInvalidSoak: a run that is invalid decides nothing, and that is said.
 func TestCompareInvalidSoak(t *testing.T) {
+	t.Parallel()
 	a := openedSoak(t, endurance{seed: 1, unverified: true})
 	b := later(openedSoak(t, endurance{seed: 2, response: func(float64) float64 { return .02 }}))
 	rep := compared(t, a, b, "", "", CompareOptions{Budget: []string{"response.p50 <= +10%"}})
@@ -104,6 +106,7 @@ func TestCompareInvalidSoak(t *testing.T) {
 
 // TestCompareSearches: two searches are compared by the intervals of their rates, and by how the targets broke.
 func TestCompareSearches(t *testing.T) {
+	t.Parallel()
 	open := func(name string) *record.Record {
 		rec, err := record.Open(filepath.Join("testdata", "records", name))
 		if err != nil {
@@ -138,6 +141,7 @@ func TestCompareSearches(t *testing.T) {
 
 // TestSeparation: intervals that are apart show a difference; bounds count on their side only.
 func TestSeparation(t *testing.T) {
+	t.Parallel()
 	inf := math.Inf(1)
 	of := func(v, lo, hi float64) finding { return finding{Interval: budget.Interval{Value: v, Lo: lo, Hi: hi}} }
 	for _, c := range []struct {

@@ -62,6 +62,7 @@ func costlier(by float64) func(string, string, int) float64 {
 
 // TestCompareWithinARun: two arms of one run are compared block by block, with what the run's own report says of them.
 func TestCompareWithinARun(t *testing.T) {
+	t.Parallel()
 	rec := experiment{blocks: 20, seed: 3, cost: costlier(.05), block: .3}.record()
 	own, err := Analyze(rec, Options{})
 	if err != nil {
@@ -90,6 +91,7 @@ func TestCompareWithinARun(t *testing.T) {
 
 // TestCompareAAWithinRuns: the A/A arm against the baseline it repeats is quiet, on hosts whose blocks differ by 30 %.
 func TestCompareAAWithinRuns(t *testing.T) {
+	t.Parallel()
 	told, equivalent := 0, 0
 	const runs = 60
 	for seed := range uint64(runs) {
@@ -113,6 +115,7 @@ func TestCompareAAWithinRuns(t *testing.T) {
 
 // TestCompareRunsUnblocked: of two runs even equals are never equivalent, and true differences are found.
 func TestCompareRunsUnblocked(t *testing.T) {
+	t.Parallel()
 	quiet := experiment{blocks: 40, seed: 1, block: .005, cost: costlier(.3)}
 	for seed := range uint64(20) {
 		y := quiet
@@ -139,6 +142,7 @@ func TestCompareRunsUnblocked(t *testing.T) {
 // TestCompareRunsCountsBlocks: the rounds of a block are not values of their own: that the arm stood in one place for
 // all of them is what makes them alike. With them as values, two runs of equals would almost always differ.
 func TestCompareRunsCountsBlocks(t *testing.T) {
+	t.Parallel()
 	told := 0
 	const runs = 60
 	for seed := range uint64(runs) {
@@ -158,6 +162,7 @@ func TestCompareRunsCountsBlocks(t *testing.T) {
 
 // TestComparePairsTreatments: of two runs, equal treatments are compared with each other, each with its own base.
 func TestComparePairsTreatments(t *testing.T) {
+	t.Parallel()
 	before := experiment{blocks: 20, seed: 1, block: .005}
 	after := experiment{blocks: 20, seed: 2, block: .005, cost: func(arm, _ string, _ int) float64 {
 		return map[string]float64{"enforcer=none": 1.5e-6, design.AAArm: 1.5e-6, "enforcer=seccomp": 2.5e-6}[arm]
@@ -187,6 +192,7 @@ func TestComparePairsTreatments(t *testing.T) {
 
 // TestCompareUneven: repetitions of results without blocks need not be equally many, nor is any of them lost.
 func TestCompareUneven(t *testing.T) {
+	t.Parallel()
 	x := experiment{blocks: 12, seed: 1, unblocked: true, block: .01, cost: costlier(.5)}
 	rec := x.record()
 	rec.Trials = slices.DeleteFunc(
@@ -211,6 +217,7 @@ func TestCompareUneven(t *testing.T) {
 
 // TestCompareSays what differs between the runs, what has no counterpart, and what makes one of them worthless.
 func TestCompareSays(t *testing.T) {
+	t.Parallel()
 	a := experiment{blocks: 20, seed: 1, operations: []string{"open", "fork"}}.record()
 	b := another(experiment{blocks: 20, seed: 2, operations: []string{"open", "exec"}})
 	a.Header.Host, b.Header.Host = record.Host{
@@ -262,6 +269,7 @@ func TestCompareSays(t *testing.T) {
 
 // TestCompareRefuses records of different questions.
 func TestCompareRefuses(t *testing.T) {
+	t.Parallel()
 	blocks, search := experiment{blocks: 2, seed: 1}.record(), another(experiment{blocks: 2, seed: 1})
 	search.Header.Question = design.Capacity
 	arms := []Arms{{Base: "enforcer=none", Treated: "enforcer=none"}}
@@ -272,6 +280,7 @@ func TestCompareRefuses(t *testing.T) {
 }
 
 func TestMatchArms(t *testing.T) {
+	t.Parallel()
 	of := func(start int, ids ...string) Run {
 		r := &record.Record{}
 		r.Header.Started = epoch.Add(time.Duration(start) * time.Hour)

@@ -139,6 +139,7 @@ func answered(tr capacity.Trace, from float64) (best float64) {
 // TestHalfSearchesEarnNothing: a search that ends in any way, after any step, of a target that lives or dies, states no
 // rate that its calls do not show, and keeps no budget that they do not.
 func TestHalfSearchesEarnNothing(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	const atLeast, quick, sound = "capacity >= 100/s", "response.p99 <= 500ms at 60/s", "error <= 1% at 60/s"
 	passed := 0
@@ -205,6 +206,7 @@ func checkSearch(t *testing.T, name string, rep *report.Report, tr capacity.Trac
 
 // TestHalfSoaksEarnNothing: a soak that was cut short, or whose target died or was never proved to be in force.
 func TestHalfSoaksEarnNothing(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	const quick, sound, small = "response.p99 <= 50ms", "error <= 1%", "rss <= 100MiB"
 	budgets := []string{quick, sound, small}
@@ -231,6 +233,7 @@ func TestHalfSoaksEarnNothing(t *testing.T) {
 
 // TestHalfComparisonsEarnNothing: comparisons that were cut short, spoiled, or have too few blocks to show anything.
 func TestHalfComparisonsEarnNothing(t *testing.T) {
+	t.Parallel()
 	const cheap = "cpu <= +5%"
 	for name, x := range map[string]experiment{
 		"one block":      {blocks: 1},
@@ -282,6 +285,7 @@ type guarding struct {
 // TestHalfGuardsEarnNothing: a guard passes only a control that it overloaded, or asked at the rates that the file
 // calls enough.
 func TestHalfGuardsEarnNothing(t *testing.T) {
+	t.Parallel()
 	const none = "permitted <= 0"
 	slow, fast := []float64{1.25, 2.5, 5, 10, 20}, []float64{100, 200, 400, 800}
 	for name, c := range map[string]struct {
@@ -394,6 +398,7 @@ func (x guarding) point(rate float64, from time.Duration) (guard.Point, []load.C
 // TestTruncatedRecordsEarnNothing: a record of any question that ends before its last line is one of a run that was
 // killed, wherever it ends.
 func TestTruncatedRecordsEarnNothing(t *testing.T) {
+	t.Parallel()
 	for name, dir := range map[string]string{
 		"search":  journal{budget: []string{"capacity >= 100/s"}}.write(t, t.TempDir()),
 		"soak":    endurance{measured: 60, warm: 10, budget: []string{"error <= 1%"}}.write(t, t.TempDir()),

@@ -41,6 +41,7 @@ type expectation struct {
 // TestOldRecordsStayReadable: every record under testdata/records was written by some version of tare, and is read by
 // this one.
 func TestOldRecordsStayReadable(t *testing.T) {
+	t.Parallel()
 	if *sample {
 		writeSample(t)
 		writeComparisons(t)

@@ -8,6 +8,7 @@ import (
 
 // TestOnlyWholeBlocksCountAsRenewed: where one treatment kept its processes, the block compares with old ones.
 func TestOnlyWholeBlocksCountAsRenewed(t *testing.T) {
+	t.Parallel()
 	trial := func(renewed bool) *record.Trial {
 		return &record.Trial{TrialBegin: record.TrialBegin{Renewed: renewed}}
 	}

@@ -13,6 +13,7 @@ import (
 
 // TestRulingsAreComparedWithTheBaselines: only what both were asked about counts, of the last preparation of each.
 func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
+	t.Parallel()
 	a := &analysis{rec: &record.Record{}, rep: &report.Report{
 		Status: report.Complete, Verdict: report.None,
 		Treatments: []report.Treatment{

@@ -11,6 +11,7 @@ import (
 // TestSameInEveryBlock: a count that neither arm ever has is equivalent; one that differs in a single block is not,
 // though its interval is [0, 0], and few blocks are too few either way.
 func TestSameInEveryBlock(t *testing.T) {
+	t.Parallel()
 	allocations := metric.Metric{Name: "allocations", Unit: metric.Count, Better: metric.Lower}
 	for name, c := range map[string]struct {
 		blocks int

@@ -16,6 +16,7 @@ import (
 // TestDurationsAreTheirSeconds: the times of calls, kept as nanoseconds and by operation, answer as one sorted list of
 // their seconds, to the last digit.
 func TestDurationsAreTheirSeconds(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		bound := rapid.SampledFrom([]int64{5, 1e6, 1e10, 1e16, 8e18}).Draw(t, "bound")
 		var want costs
@@ -64,6 +65,7 @@ func (s costs) beside(t *rapid.T) float64 {
 
 // TestPooledDurationsAreTheirSeconds: quantiles that are pooled over blocks are the same of both, to the last digit.
 func TestPooledDurationsAreTheirSeconds(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
 	var want, got []stat.Sample
 	for range 20 {

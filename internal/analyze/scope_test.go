@@ -58,6 +58,7 @@ var mayFail = []string{"the baseline's ", "of which a percentage has no meaning"
 // TestAcceptedBudgetsAreMeasured crosses the questions with all that a budget can say: what validation accepts is
 // measured on a complete record, and what it refuses is not.
 func TestAcceptedBudgetsAreMeasured(t *testing.T) {
+	t.Parallel()
 	ops := []string{"token"}
 	arm := func(metrics ...string) func(*design.Treatment) budget.Arm {
 		return func(*design.Treatment) budget.Arm {
@@ -153,6 +154,7 @@ func opened(t *testing.T, dir string) *record.Record {
 
 // TestProbedMetricsAreRead holds the metrics of budgets to those that probes read.
 func TestProbedMetricsAreRead(t *testing.T) {
+	t.Parallel()
 	for _, m := range budget.ProbedMetrics() {
 		q, ok := quantityOf(m.Name)
 		if !ok || q.Unit != m.Unit || m.Level != (q.Kind == probe.Gauge) {
@@ -167,6 +169,7 @@ func TestProbedMetricsAreRead(t *testing.T) {
 
 // TestUngatedRunsSayWhy: where every A/A value is there but no metric decides, the run says so, and what to change.
 func TestUngatedRunsSayWhy(t *testing.T) {
+	t.Parallel()
 	x := experiment{blocks: 10, calls: 100, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}}
 	rec := opened(t, x.write(t, t.TempDir()))
 	for _, trial := range rec.Trials {

@@ -62,6 +62,7 @@ func made(all ...tried) capacity.Trace {
 // TestLevelsAtRates: the objective is judged by the calls at the highest rate that held and at the lowest that failed;
 // what the server measured is of no one rate, and the published formulas say nothing.
 func TestLevelsAtRates(t *testing.T) {
+	t.Parallel()
 	over := tried{role: capacity.RoleOverload, rate: 90, took: 9 * time.Second}
 	prime := tried{role: capacity.RolePrime, rate: 90, took: 9 * time.Second}
 	low := func(share int, late time.Duration) tried {
@@ -134,6 +135,7 @@ func TestLevelsAtRates(t *testing.T) {
 
 // TestNoLevelsOfOtherAreas: what is no request of a control plane has no such objective.
 func TestNoLevelsOfOtherAreas(t *testing.T) {
+	t.Parallel()
 	if rep := analyzed(t, journal{}.write(t, t.TempDir())); len(rep.SLO) != 0 {
 		t.Errorf("%+v", rep.SLO)
 	}

@@ -69,6 +69,8 @@ func show(v *float64) any {
 
 // TestLeak: 1 MiB a minute on 30 MiB with the sawtooth of a collector is found in ten minutes, and nothing else is.
 func TestLeak(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
 	const drift = "rss drift <= 1MiB/h"
 	for seed := range uint64(4) {
 		rep := soaked(
@@ -98,6 +100,8 @@ func TestLeak(t *testing.T) {
 
 // TestNoDrift: a target that holds is told so.
 func TestNoDrift(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
 	rep := soaked(t, endurance{budget: []string{
 		"rss drift <= 20MiB/h", "deny.response.mean drift <= 10ms/h", "cpu drift <= 1ms/h", "error <= 0.1%",
 		"response.p99 <= 50ms", "response.p99 <= 19ms",
@@ -163,6 +167,8 @@ func target(t *testing.T, rep *report.Report) {
 // TestRestarts: what every process used counts, the leak is found within the stretches, and the fall of memory between
 // them is no trend.
 func TestRestarts(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
 	rep := soaked(t, endurance{
 		restarts: []float64{251, 455}, outage: [2]float64{250, 254},
 		budget: []string{"rss drift <= 1MiB/h", "error <= 0.1%", "goodput >= 99/s"},
@@ -203,6 +209,7 @@ func TestRestarts(t *testing.T) {
 
 // TestRestartIsNoLeak: memory that is small again after a restart is neither a leak nor the end of one.
 func TestRestartIsNoLeak(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{restarts: []float64{400}, rss: func(at float64) float64 {
 		return (30+20*math.Exp(-at/15))*mib + sawtooth(at)
 	}})
@@ -213,6 +220,7 @@ func TestRestartIsNoLeak(t *testing.T) {
 
 // TestWithoutProbes: a target that cannot be read has no costs, and its calls are told.
 func TestWithoutProbes(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{noProbes: true, budget: []string{"rss drift <= 1MiB/h", "error <= 1%", "cpu <= 1ms"}})
 	s := all(t, rep)
 	if len(rep.Target) != 0 || s.Total.CPUPerOp != nil {
@@ -231,6 +239,8 @@ func TestWithoutProbes(t *testing.T) {
 
 // TestWrongAnswers: they are loud, they count as errors, and what they said is counted.
 func TestWrongAnswers(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
 	rep := soaked(t, endurance{wrong: func(float64) uint64 { return 5 }, budget: []string{"error <= 1%"}})
 	op := rep.Operations[0]
 	if op.Outcomes.Wrong != 1500 || op.Answers["deny"] != 28500 || op.Answers["permit"] != 1500 {
@@ -244,6 +254,8 @@ func TestWrongAnswers(t *testing.T) {
 
 // TestTrespassesOfASoak: one that was permitted breaks the budget, and so few of them decide nothing.
 func TestTrespassesOfASoak(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		endurance
@@ -277,6 +289,8 @@ func TestTrespassesOfASoak(t *testing.T) {
 // TestContradictedAnswersAreInvalid: a target whose own counts say that it answered what it did not decide was not
 // measured, whatever the budgets say. Permits that nobody here got are others'.
 func TestContradictedAnswersAreInvalid(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name             string
 		off              map[string]float64 // counted beyond what callers got
@@ -315,6 +329,7 @@ func TestContradictedAnswersAreInvalid(t *testing.T) {
 
 // TestShortSoaksAreNotJudged: less than the time that a trend needs shows no trend, and no absence of one.
 func TestShortSoaksAreNotJudged(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{measured: 60, warm: 6})
 	for name, d := range all(t, rep).Drift {
 		if d.Verdict != report.EffectInconclusive || d.Reason == "" {
@@ -328,6 +343,8 @@ func TestShortSoaksAreNotJudged(t *testing.T) {
 
 // TestAnswerChecks holds both sides' counts against each other.
 func TestAnswerChecks(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
 	counts := func(off float64, unanswered uint64) func(map[string]uint64) record.Answers {
 		return func(seen map[string]uint64) record.Answers {
 			return record.Answers{
@@ -377,6 +394,7 @@ func TestAnswerChecks(t *testing.T) {
 
 // TestPartOfASoak: what an interrupted or a killed run measured is told, and promises nothing for the rest.
 func TestPartOfASoak(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]endurance{
 		"interrupted": {measured: 500, planned: 3600, status: record.Interrupted},
 		"killed":      {measured: 500, planned: 3600, killed: true},
@@ -407,6 +425,7 @@ func TestPartOfASoak(t *testing.T) {
 }
 
 func TestSpan(t *testing.T) {
+	t.Parallel()
 	for v, want := range map[float64]string{
 		600: "10m", 3600: "1h", 36000: "10h", 400: "6m40s", 30: "30s", 4.04: "4s", 0.0041: "4ms", 3660: "1h1m", 86400: "24h",
 		0: "0s",
@@ -419,6 +438,7 @@ func TestSpan(t *testing.T) {
 
 // TestBeforeAnything: a run that ended within its warm-up measured nothing, and is not called anything.
 func TestBeforeAnything(t *testing.T) {
+	t.Parallel()
 	r, err := record.Open(
 		endurance{
 			warm: 30, measured: 1e-10, planned: 600, killed: true, budget: []string{"error <= 1%"},
@@ -435,6 +455,7 @@ func TestBeforeAnything(t *testing.T) {
 
 // TestFewWindows: below twenty there is no trend.
 func TestFewWindows(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{warm: 2, measured: 30, budget: []string{"rss drift <= 1MiB/h"}})
 	d := all(t, rep).Drift["rss"]
 	if d.Verdict != report.EffectInconclusive || d.Lo != nil || !strings.Contains(d.Reason, "15 windows") {
@@ -445,6 +466,7 @@ func TestFewWindows(t *testing.T) {
 
 // TestLittle: callers whose time is not accounted for are a warning; an open loop has none.
 func TestLittle(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{workers: 3})
 	if l := all(t, rep).Total.Little; l == nil || l.Expected != 3 || !warned(rep, "Little's law") {
 		t.Errorf("%+v, warnings %q", l, rep.Warnings)
@@ -466,6 +488,7 @@ func TestLittle(t *testing.T) {
 // TestBadGenerator: one that did not send, or sent most calls late, is no measurement; one that was late now and then
 // is.
 func TestBadGenerator(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	for _, c := range []struct {
 		name    string
@@ -515,6 +538,7 @@ func TestBadGenerator(t *testing.T) {
 // TestLateCallsAreABoundBesideTimes: how late calls were sent is inside their times. A limit that is kept is kept; one
 // that is broken is broken only if it is without that delay.
 func TestLateCallsAreABoundBesideTimes(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{open: true, tardy: 0.03, budget: []string{
 		"response.p99 <= 50ms", "response.p99 <= 30ms", "response.p99 <= 5ms", "deny.response.p99 <= 30ms",
 		"response.p99 >= 30ms", "response.p50 <= 20ms", "response.max <= 50ms", "response.mean <= 11ms",
@@ -551,6 +575,7 @@ func TestLateCallsAreABoundBesideTimes(t *testing.T) {
 // TestBehindForAWhile: a generator that was held up for a while does not end a soak; the report says for how long, and
 // what held it up.
 func TestBehindForAWhile(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{
 		open: true, window: 1, warm: 6, measured: 60, held: [2]float64{20, 22}, stolen: 0.3, local: true,
 		budget: []string{"error <= 0.1%"},
@@ -571,6 +596,7 @@ func TestBehindForAWhile(t *testing.T) {
 
 // TestDeadTarget: a target that is gone for the rest is not the generator's limit, and its errors are decided.
 func TestDeadTarget(t *testing.T) {
+	t.Parallel()
 	for _, refused := range []bool{true, false} {
 		rep := soaked(t, endurance{
 			open: true, window: 1, warm: 2, measured: 20, outage: [2]float64{9, 23}, refused: refused, tardy: 0.02,
@@ -599,6 +625,7 @@ func TestDeadTarget(t *testing.T) {
 // TestStalledTarget: calls that took too long for a while are too many, although windows without an end of a call have
 // no quantile.
 func TestStalledTarget(t *testing.T) {
+	t.Parallel()
 	slow := func(at float64) float64 {
 		if at > 12 {
 			return 5
@@ -620,6 +647,7 @@ func TestStalledTarget(t *testing.T) {
 
 // TestWindowsOfFewCalls: windows without a 99th percentile of their own leave that of all calls its interval.
 func TestWindowsOfFewCalls(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{
 		open: true, rate: 25, window: 1, warm: 6, measured: 60,
 		budget: []string{"response.p99 <= 50ms", "response.p99 <= 10ms", "response.p99.9 <= 50ms"},
@@ -635,6 +663,7 @@ func TestWindowsOfFewCalls(t *testing.T) {
 
 // TestNoIntervalSaysWhy: a value without an interval is not one from 0 to infinity.
 func TestNoIntervalSaysWhy(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{
 		open: true, rate: 1, window: 2, warm: 2, measured: 30,
 		budget: []string{"response.p50 <= 50ms", "response.mean <= 1s"}, noProbes: true, operations: []string{"deny"},
@@ -648,6 +677,7 @@ func TestNoIntervalSaysWhy(t *testing.T) {
 
 // TestInvalidPassesNothing: no budget of an invalid run is passed, or broken.
 func TestInvalidPassesNothing(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{open: true, unsent: 0.05, budget: []string{
 		"cpu <= 3ms", "rss <= 1GiB", "goodput >= 1000/s",
 	}})
@@ -664,6 +694,7 @@ func TestInvalidPassesNothing(t *testing.T) {
 
 // TestSoaksCarryTheirValues: each treatment has what its soak came to, with intervals, for a comparison of two soaks.
 func TestSoaksCarryTheirValues(t *testing.T) {
+	t.Parallel()
 	rep := soaked(t, endurance{open: true})
 	want := map[string]bool{
 		"response.p50": false, "response.p99": false, "response.mean": false, "error.": false, "goodput.": false,
@@ -684,6 +715,7 @@ func TestSoaksCarryTheirValues(t *testing.T) {
 // TestNeighbours: what other work on the host does to a target is not called a drift of the target; a leak is found all
 // the same.
 func TestNeighbours(t *testing.T) {
+	t.Parallel()
 	rising := func(at float64) float64 { return 1 + 0.5*at/660 }
 	x := endurance{
 		budget:   []string{"rss drift <= 1MiB/h", "cpu drift <= 1us/h", "response.mean drift <= 1us/h"},
@@ -720,6 +752,7 @@ func TestNeighbours(t *testing.T) {
 
 // TestTooShortForATrend: what grows within two minutes is shown, and not judged.
 func TestTooShortForATrend(t *testing.T) {
+	t.Parallel()
 	const drift = "rss drift <= 1MiB/h"
 	rep := soaked(
 		t,

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"tare/internal/record"
+
+	"tare/rigs/hosttest"
 )
 
 // smallSoak is the record that the fuzzing of damaged soaks starts from.
@@ -37,6 +39,7 @@ func damaged(t *testing.T, folder string, journal []byte) {
 
 // TestDamagedSoaks: seeded damage to every part of the journal.
 func TestDamagedSoaks(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	folder, journal := smallSoak(t, t.TempDir())
 	for seed := range uint64(60) {
 		damaged(t, folder, mutated(journal, seed))

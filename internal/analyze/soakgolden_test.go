@@ -56,6 +56,7 @@ func writeSoak(t *testing.T) {
 
 // TestGoldenSoak: the whole report of the kept record.
 func TestGoldenSoak(t *testing.T) {
+	t.Parallel()
 	rep := analyzed(t, filepath.Join("testdata", "records", "v1-soak"))
 	var got bytes.Buffer
 	must(t, report.JSON(&got, rep))
@@ -73,6 +74,7 @@ func TestGoldenSoak(t *testing.T) {
 
 // TestAnalysisLeavesTheRecord: a record may be analyzed again, with other budgets.
 func TestAnalysisLeavesTheRecord(t *testing.T) {
+	t.Parallel()
 	x := endurance{warm: 10, measured: 60, lateness: 0.004}
 	r, err := record.Open(x.write(t, t.TempDir()))
 	must(t, err)
@@ -87,6 +89,7 @@ func TestAnalysisLeavesTheRecord(t *testing.T) {
 
 // TestWindows: every window is written, joined ones keep the sums.
 func TestWindows(t *testing.T) {
+	t.Parallel()
 	x := endurance{warm: 100, measured: 1400, window: 2, restarts: []float64{401}}
 	r, err := record.Open(x.write(t, t.TempDir()))
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 // TestOwnDelayIsBounded: what the generator's delay has added to a quantile is never more than is said, whether it fell
 // on fast or on slow calls, and although calls queue behind those that came late.
 func TestOwnDelayIsBounded(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		const n = 4000
@@ -55,6 +56,7 @@ func TestOwnDelayIsBounded(t *testing.T) {
 
 // TestOwnDelayOfAnswers: answers that waited to be read are the generator's delay, too; a generator in time has none.
 func TestOwnDelayOfAnswers(t *testing.T) {
+	t.Parallel()
 	times, late := &hist.Histogram{}, &hist.Histogram{}
 	times.RecordN(5e6, 1000)
 	late.RecordN(0, 1000)

@@ -51,6 +51,7 @@ func stalling(rng *rand.Rand, windows int, stalls float64) (*soak, *hist.Histogr
 // TestTailIntervals: intervals of p99 hold the true value as often as they say, although slow calls come in bunches,
 // and one slow window does not open them to infinity.
 func TestTailIntervals(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	const repetitions = 200
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -55,6 +55,7 @@ func startups(n int, slow time.Duration) func(t *testing.T, w *record.Writer, tr
 
 // TestPodStartup: phases are of all trials, and time that is lost in admission is seen by the client's clock only.
 func TestPodStartup(t *testing.T) {
+	t.Parallel()
 	x := admission("pod-startup", nil)
 	x.blocks, x.calls = 20, 20
 	x.beside = startups(500, 6*time.Second)

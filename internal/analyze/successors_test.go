@@ -38,6 +38,7 @@ func successors(blocks int, late ...int) experiment {
 // TestEffectsOfFewBlocksAreDecided: what is several times as slow in each of 8 blocks is decided, though nobody asked
 // for it.
 func TestEffectsOfFewBlocksAreDecided(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]experiment{
 		"8 of 10 have times": successors(10, 3, 7), "3 of 15 were replaced": successors(15, 0, 3, 7),
 	} {
@@ -67,6 +68,7 @@ func TestEffectsOfFewBlocksAreDecided(t *testing.T) {
 
 // TestLostBlocksAreCounted: how many blocks are to be measured in place of those without times.
 func TestLostBlocksAreCounted(t *testing.T) {
+	t.Parallel()
 	hosttest.SkipIfShort(t)
 	for _, c := range []struct {
 		blocks     int

@@ -15,6 +15,7 @@ import (
 // TestBusySearch: a capacity that was found on a host with other work to do says so; the target's own work is no
 // other's, whether tare has started it or not.
 func TestBusySearch(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name                           string
 		busy, own, target, gen, stolen float64 // CPU-seconds, of 200
@@ -58,6 +59,7 @@ func TestBusySearch(t *testing.T) {
 
 // TestTheServerIsNoOtherWork: what the target of a comparison used is not other work; where it is hidden, that is said.
 func TestTheServerIsNoOtherWork(t *testing.T) {
+	t.Parallel()
 	sample := func(subject, name string, v float64) metric.Sample {
 		return metric.Sample{Subject: subject, Metric: name, Value: v}
 	}

@@ -15,6 +15,7 @@ import (
 
 // TestTimelineLosesNoCall: the bins together hold every call once, whatever their length.
 func TestTimelineLosesNoCall(t *testing.T) {
+	t.Parallel()
 	tr := limitedTrace(3)
 	line := timeline("a", &tr)
 	n := len(line.Offered)
@@ -68,6 +69,7 @@ func TestTimelineLosesNoCall(t *testing.T) {
 }
 
 func TestTimelineKeepsWhatHasNotEnded(t *testing.T) {
+	t.Parallel()
 	tr := capacity.Trace{
 		Read: 10 * time.Second,
 		Steps: []capacity.Step{
@@ -89,6 +91,7 @@ func TestTimelineKeepsWhatHasNotEnded(t *testing.T) {
 }
 
 func TestBinsAreRound(t *testing.T) {
+	t.Parallel()
 	for total, want := range map[time.Duration]time.Duration{
 		0: 200 * time.Millisecond, 80 * time.Second: 200 * time.Millisecond, 81 * time.Second: 500 * time.Millisecond,
 		5 * time.Minute: time.Second, 10 * time.Minute: 2 * time.Second, 24 * time.Hour: 500 * time.Second,
@@ -100,6 +103,7 @@ func TestBinsAreRound(t *testing.T) {
 }
 
 func TestCauses(t *testing.T) {
+	t.Parallel()
 	own := []string{"the token has expired"}
 	m := causes{}
 	for _, c := range []load.Call{

@@ -111,6 +111,7 @@ func (x turned) turn(arm, before string, at time.Duration, rng *rand.Rand) (out 
 
 // TestTurnsFindSmallDifferences on a host whose modes last longer than a round, and differ by more than the effect.
 func TestTurnsFindSmallDifferences(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]turned{
 		"quiet": {blocks: 12, factor: 1.03, seed: 1}, "with stalls": {blocks: 12, factor: 1.03, late: true, seed: 2},
 	} {
@@ -140,6 +141,7 @@ func TestTurnsFindSmallDifferences(t *testing.T) {
 
 // TestCarryoverIsSaid: an arm that slows the turn after its own is named, and no other one.
 func TestCarryoverIsSaid(t *testing.T) {
+	t.Parallel()
 	for carry, want := range map[float64]bool{1.15: true, 0: false} {
 		rep := analyzedRecord(t, turned{blocks: 20, factor: 1.03, carry: carry, seed: 5}.record(t))
 		said := slices.ContainsFunc(rep.Warnings, func(w string) bool {
@@ -153,6 +155,7 @@ func TestCarryoverIsSaid(t *testing.T) {
 
 // TestFirstCallsOfTurns are counted, and their times are not: they would be most of the 90th percentile.
 func TestFirstCallsOfTurns(t *testing.T) {
+	t.Parallel()
 	rep := analyzedRecord(t, turned{blocks: 6, factor: 1, seed: 3}.record(t))
 	all := uint64(6 * turnLayout.Rounds * callsPerTurn)
 	for i := range rep.Operations {
@@ -175,6 +178,7 @@ func TestFirstCallsOfTurns(t *testing.T) {
 
 // TestDamagedTurns: overlapping turns, and turns outside of the window, have no calls, and nothing panics.
 func TestDamagedTurns(t *testing.T) {
+	t.Parallel()
 	sec := time.Second
 	for _, list := range [][]record.Turn{
 		{{Start: 3 * sec, End: 2 * sec}, {Start: sec, End: 2 * sec}},

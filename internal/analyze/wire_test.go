@@ -35,6 +35,7 @@ func millisecond(treatment, _ string, _ int) float64 {
 // TestCallsInTheirWindow: warm-up, which is ten times as slow here, does not count, and CPU time is the target's, per
 // good call.
 func TestCallsInTheirWindow(t *testing.T) {
+	t.Parallel()
 	x := experiment{blocks: 10, calls: 1000, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}}
 	x.fail = func(treatment string, block, call int) bool {
 		return treatment == seccomp && block%2 == 0 && call >= 100 && call < 200
@@ -84,6 +85,7 @@ func TestCallsInTheirWindow(t *testing.T) {
 
 // TestTailsNeedEnough: a tail has an interval only with 20 blocks and 100 calls beyond it in all.
 func TestTailsNeedEnough(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		blocks, calls int
 		p99, p999     bool
@@ -143,6 +145,7 @@ func TestTailsNeedEnough(t *testing.T) {
 // TestLateBlocks: a generator that is late spoils times and nothing else. A run that loses many is invalid if times
 // were asked for.
 func TestLateBlocks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		late    int
 		budget  string
@@ -193,6 +196,7 @@ func TestLateBlocks(t *testing.T) {
 
 // TestMixes: with several operations there is each of them, and all together.
 func TestMixes(t *testing.T) {
+	t.Parallel()
 	x := experiment{
 		blocks: 10, calls: 400, block: .01, seed: 9, operations: []string{"fast", "slow"},
 		budget: []string{"response.p50 <= 10ms", "slow.response.p50 <= 10ms", "fast.response <= 1.2ms"},

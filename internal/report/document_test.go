@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // saidBy are the texts that a form has to show of a block, in their order.
@@ -59,6 +61,7 @@ func plainly(m media, s string) string {
 // TestFormsOnlyRenderTheDocument: every form shows all blocks that are for it, in the order of the document, and no
 // sentence that is for other forms only. The text form ends with the closing blocks and the verdict.
 func TestFormsOnlyRenderTheDocument(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	all := samples()
 	maps.Copy(all, pageSamples())
 	checked := 0

@@ -18,6 +18,8 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/rigs/hosttest"
 )
 
 func render(t testing.TB, r *Report) string {
@@ -63,6 +65,7 @@ func TestPageGoldens(t *testing.T) {
 }
 
 func TestSamePageTwice(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for name := range pageSamples() {
 		if a, b := render(t, pageSamples()[name]), render(t, pageSamples()[name]); a != b {
 			t.Errorf("%s: the same report gives two pages", name)

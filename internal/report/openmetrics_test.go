@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tare/rigs/hosttest"
 )
 
 func TestOpenMetricsKeepsTheSpecification(t *testing.T) {
@@ -19,6 +21,7 @@ func TestOpenMetricsKeepsTheSpecification(t *testing.T) {
 }
 
 func TestOpenMetricsSurvivesHostileNames(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, s := range hostileTexts {
 		for name, r := range samples() {
 			spoil(r, s)

@@ -30,6 +30,7 @@ func wantWithin(t *testing.T, name string, got, lo, hi float64) {
 }
 
 func TestMedianCoverage(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, w := range Worlds() {
 		c, err := MedianCoverage(t.Context(), halfStudy(800), w, 20)
 		if err != nil {
@@ -40,6 +41,7 @@ func TestMedianCoverage(t *testing.T) {
 }
 
 func TestTailCoverage(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	worlds := Worlds()
 	for _, w := range []World{worlds[1], worlds[3], worlds[7], worlds[8]} {
 		c, err := TailCoverage(t.Context(), smallStudy(300), w, 20)
@@ -67,6 +69,7 @@ func TestFalsePositives(t *testing.T) {
 }
 
 func TestFalseEquivalence(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, n := range Noises() {
 		at, overall, err := FalseEquivalence(t.Context(), halfStudy(1500), n)
 		if err != nil {
@@ -103,6 +106,7 @@ func TestFamilyError(t *testing.T) {
 // the intervals misses the truth, than a look allows, whatever the noise; and a several-fold effect is found in 8
 // blocks, where the rank test can find none.
 func TestExplore(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, x := range Explorations() {
 		none, err := Explore(t.Context(), smallStudy(400), x, exploredBlocks, 0, 0, mean())
 		if err != nil {
@@ -283,6 +287,7 @@ func TestTables(t *testing.T) {
 // TestTrendCoverage: intervals of trends have their coverage if a window's value forgets the previous ones within a few
 // windows; those of the fitted line alone do not.
 func TestTrendCoverage(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	all := Courses()
 	for _, c := range []struct {
 		course  Course

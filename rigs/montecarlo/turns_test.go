@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"tare/internal/stat"
+
+	"tare/rigs/hosttest"
 )
 
 // TestTurnsFalse: equal arms differ no more often than a look allows, wherever the host's speed changes, and an effect
 // of 3 % is found.
 func TestTurnsFalse(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	hosts, services := TurnHosts(), TurnServices()
 	for _, c := range []struct {
 		host    TurnHost

@@ -42,6 +42,7 @@ var gates = map[string]float64{
 
 // TestComposedWorlds searches worlds of one seed, and with TARE_TEST_LONG=1 those of today's date.
 func TestComposedWorlds(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	seed, n := *worldsSeed, 200
 	if hosttest.IsLong() || seed == 0 {
 		seed, _ = strconv.ParseUint(time.Now().UTC().Format("20060102"), 10, 64)

@@ -13,6 +13,8 @@ import (
 
 	"tare/internal/load"
 	"tare/internal/stat"
+
+	"tare/rigs/hosttest"
 )
 
 // compose returns a composition of the given parts with a client that waits for 10 s and a network delay of 1 ms.
@@ -339,6 +341,7 @@ func TestDrawnCompositions(t *testing.T) {
 }
 
 func TestTruthIsReproducible(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for i := range 3 {
 		c := Draw(9, i)
 		text, err := json.Marshal(c)

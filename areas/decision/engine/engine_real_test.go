@@ -168,6 +168,7 @@ var external = []engine.Kind{engine.ATT, engine.AuthzForce, engine.OPA}
 
 // TestEnginesDecideLikeTheModel: every engine gives the known answers, at every position of the policy.
 func TestEnginesDecideLikeTheModel(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	for _, k := range external {
 		t.Run(string(k), func(t *testing.T) {
 			l := findEngine(t, k)

@@ -8,10 +8,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 // TestStatisticsPage compares the page with what the command prints: the same tables with the same columns.
 func TestStatisticsPage(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-stat", "-n", "1", "-seed", "5"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
@@ -47,6 +50,7 @@ func TestCapacityTables(t *testing.T) {
 }
 
 func TestWorlds(t *testing.T) {
+	hosttest.SkipIfShort(t)
 	truths := filepath.Join(t.TempDir(), "truths.json")
 	var first string
 	for range 2 {
