@@ -25,7 +25,7 @@ const (
 func factors() []string {
 	return []string{
 		"mechanism", "bundle", "kyverno", "gatekeeper", "policies", "bound", "useable", "position", "irrelevant",
-		"bindings", "level",
+		"bindings", "params", "level",
 		"webhook_latency",
 		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes",
 		"etcd", "shared", "kubeconfig", "context",
@@ -149,6 +149,9 @@ func (s *Spec) count(name, level string) (err error) {
 	case "useable":
 		s.Useable = new(int)
 		*s.Useable, err = kit.ParseCount(name, level, 0, maxPolicies)
+	case "params":
+		s.Params = new(int)
+		*s.Params, err = kit.ParseCount(name, level, 0, maxPolicies)
 	case "nodes":
 		s.embed().Nodes, err = kit.ParseCount(name, level, 0, maxNodes)
 	default:

@@ -101,6 +101,7 @@ func TestMechanisms(t *testing.T) {
 		{plane.V136, []string{"mechanism", "none"}},
 		{plane.V136, []string{"mechanism", "psa", "level", "restricted"}},
 		{plane.V136, []string{"mechanism", "vap", "policies", "5", "bound", "4", "useable", "3"}},
+		{plane.V136, []string{"mechanism", "vap", "policies", "3", "bound", "2", "useable", "1", "params", "3"}},
 		{plane.V136, []string{"mechanism", "map", "policies", "3"}},
 		{plane.V136, []string{"mechanism", "webhook", "policies", "3"}},
 		{plane.V136, []string{"mechanism", "mutating-webhook", "policies", "3", "webhook_latency", "5ms"}},

@@ -36,11 +36,31 @@ func (s *Spec) population(k mechanism.Kind, levels map[string]string) (mechanism
 			x.set(x.word)
 		}
 	}
+	if s.Params != nil && (k == mechanism.VAP || levels["params"] != "" && k != mechanism.None) {
+		p.Params = *s.Params
+	}
+	if p.Params > 0 {
+		if err := s.checkParams(); err != nil {
+			return p, err
+		}
+	}
 	err := mechanism.Check(k, p)
 	if r, ok := errors.AsType[*mechanism.Refusal](err); ok && r.Field == "total" {
 		return p, fmt.Errorf("policies: %s: %s", r.Reason, r.Instead)
 	}
 	return p, err
+}
+
+// checkParams refuses what parameters do not go with.
+func (s *Spec) checkParams() error {
+	switch {
+	case s.VAP != nil && s.VAP.Param:
+		return errors.New("params: with vap.param all policies read one parameter: leave out one of them")
+	case s.Kubeconfig != "", s.Embedded != nil && s.Embedded.Shared:
+		return errors.New("params: only on a control plane of each treatment's own: elsewhere policies come and go, and " +
+			"kube-apiserver 1.36 does not find the parameters of those that come later")
+	}
+	return nil
 }
 
 // geometry sets how many policies are bound, and how many of those apply to the pod.

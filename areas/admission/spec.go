@@ -23,6 +23,7 @@ type Spec struct {
 	Position   string `yaml:"position,omitempty" json:"position,omitempty" jsonschema:"enum=first,enum=last" jsonschema_description:"Of psp: where in the order of names the policy stands that admits the pod. Default last: the worst."`
 	Irrelevant string `yaml:"irrelevant,omitempty" json:"irrelevant,omitempty" jsonschema:"enum=namespace-selector,enum=match-conditions,enum=resource-rule,enum=rejects,enum=unauthorized" jsonschema_description:"What makes the other policies irrelevant to the pod. Default namespace-selector; of psp rejects: no other policy admits it, or unauthorized: they would, if the caller might use them."`
 	Bindings   string `yaml:"bindings,omitempty" json:"bindings,omitempty" jsonschema:"enum=one,enum=each" jsonschema_description:"Of psp: one rule of access for all bound policies, or one for each. Default one."`
+	Params     *int   `yaml:"params,omitempty" json:"params,omitempty" jsonschema:"minimum=0,maximum=20000" jsonschema_description:"Of vap: how many bindings each bound policy has, each with a parameter (a ConfigMap) of its own. Each binding is an evaluation. Default 0: one binding without a parameter."`
 	Level      string `yaml:"level,omitempty" json:"level,omitempty" jsonschema:"enum=privileged,enum=baseline,enum=restricted" jsonschema_description:"Level of psa. Default restricted."`
 
 	VAP      *VAP     `yaml:"vap,omitempty" json:"vap,omitempty" jsonschema_description:"Options of vap."`

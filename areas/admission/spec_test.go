@@ -185,6 +185,27 @@ func TestValidate(t *testing.T) {
 			"no treatment uses it", area.Error,
 		},
 		{
+			"parameters of a kind that has none",
+			Spec{Params: new(3)},
+			[]design.Treatment{treatment("mechanism", "webhook")},
+			"params",
+			"no treatment uses it", area.Error,
+		},
+		{
+			"parameters on a shared control plane",
+			Spec{Params: new(3), Embedded: &Embedded{Shared: true}},
+			[]design.Treatment{treatment("mechanism", "vap")},
+			"params",
+			"does not find the parameters", area.Error,
+		},
+		{
+			"parameters beside the one of all",
+			Spec{Params: new(3), VAP: &VAP{Param: true}},
+			[]design.Treatment{treatment("mechanism", "vap")},
+			"params",
+			"leave out one of them", area.Error,
+		},
+		{
 			"two releases",
 			Spec{},
 			[]design.Treatment{treatment("mechanism", "none"), treatment("mechanism", "psp")},

@@ -44,6 +44,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"position", "position", s.Position != ""},
 		{"irrelevant", "irrelevant", s.Irrelevant != ""},
 		{"bindings", "bindings", s.Bindings != ""},
+		{"params", "params", s.Params != nil},
 		{"level", "level", s.Level != ""},
 		{"embedded.shared", "shared", e.Shared},
 		{"kubeconfig", "kubeconfig", s.Kubeconfig != ""},
@@ -93,7 +94,7 @@ func (s *Spec) pathOf(err error) string {
 		return "embedded." + name
 	case "mechanism", "bundle", "kyverno", "gatekeeper", "measured", "requests", "policies", "bound", "useable",
 		"position", "irrelevant",
-		"bindings", "level",
+		"bindings", "params", "level",
 		"kubeconfig",
 		"context", "manifests",
 		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
@@ -148,6 +149,7 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"requests", s.Requests != "", []mechanism.Kind{mechanism.Own}},
 		{"level", s.Level != "", []mechanism.Kind{mechanism.PSA}},
 		{"bindings", s.Bindings != "", []mechanism.Kind{mechanism.PSP}},
+		{"params", s.Params != nil, []mechanism.Kind{mechanism.VAP}},
 		{"position", s.Position != "", []mechanism.Kind{mechanism.PSP}},
 		{"irrelevant", s.Irrelevant != "", []mechanism.Kind{
 			mechanism.PSP, mechanism.VAP, mechanism.MAP, mechanism.Webhook,

@@ -132,7 +132,7 @@ func (p *arm) countChecks(ctx context.Context, c mechanism.Count) error {
 	if err != nil {
 		return err
 	}
-	return compareCounts("the API server's counts of denials", difference(before, after, c.Prefix), c.Policies)
+	return compareCounts("the API server's counts of denials", difference(before, after, c.Prefix), c.Policies, c.Bindings)
 }
 
 // countReviews counts by the reference webhook.
@@ -155,7 +155,7 @@ func (p *arm) countReviews(ctx context.Context, c mechanism.Count) error {
 	for path, n := range after.Paths {
 		is[path] = uint64(max(0, n)) //nolint:gosec // a count
 	}
-	return compareCounts("the webhook's counts of reviews", difference(was, is, ""), c.Paths)
+	return compareCounts("the webhook's counts of reviews", difference(was, is, ""), c.Paths, 1)
 }
 
 // checks returns the API server's counts by policy, with those of an engine.
@@ -182,14 +182,17 @@ func difference(before, after map[string]uint64, prefix string) map[string]uint6
 	return out
 }
 
-// compareCounts returns an error that names the wanted ones that were not evaluated once, and others that were.
-func compareCounts(whose string, got map[string]uint64, want []string) error {
-	var missing, twice []string
+// compareCounts returns an error that names the wanted ones that were not evaluated so many times, and others that were
+// evaluated.
+func compareCounts(whose string, got map[string]uint64, want []string, times int) error {
+	var missing, twice, partly []string
 	for _, name := range want {
 		switch n := got[name]; {
 		case n == 0:
 			missing = append(missing, name)
-		case n > 1:
+		case n < uint64(times): //nolint:gosec // a count
+			partly = append(partly, name)
+		case n > uint64(times): //nolint:gosec // a count
 			twice = append(twice, name)
 		}
 		delete(got, name)
@@ -199,6 +202,12 @@ func compareCounts(whose string, got map[string]uint64, want []string) error {
 	case len(missing) > 0:
 		return fmt.Errorf("%s say that %d of %d policies were not evaluated: %s: the cost of fewer policies would be "+
 			"measured", whose, len(missing), len(want), kit.FirstOf(missing))
+	case len(partly) > 0:
+		return fmt.Errorf("%s say that %d of %d policies were evaluated fewer times than their %d bindings: %s", whose,
+			len(partly), len(want), times, kit.FirstOf(partly))
+	case len(twice) > 0 && times > 1:
+		return fmt.Errorf("%s say that %d of %d policies were evaluated more often than their %d bindings: %s", whose,
+			len(twice), len(want), times, kit.FirstOf(twice))
 	case len(twice) > 0:
 		return fmt.Errorf("%s say that %d of %d policies were evaluated more than once: %s", whose, len(twice),
 			len(want), kit.FirstOf(twice))

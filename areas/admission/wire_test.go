@@ -251,19 +251,22 @@ func TestCompareCounts(t *testing.T) {
 		"n.a": 5, "n.b": 1, "n.c": 1,
 		"other": 9,
 	}, "n.")
-	if err := compareCounts("counts", got, []string{"n.a", "n.c"}); err != nil {
+	if err := compareCounts("counts", got, []string{"n.a", "n.c"}, 1); err != nil {
 		t.Error(err)
 	}
 	for _, c := range []struct {
 		got  map[string]uint64
 		want []string
+		n    int
 		says string
 	}{
-		{map[string]uint64{"a": 1}, []string{"a", "b"}, "1 of 2 policies were not evaluated: b"},
-		{map[string]uint64{"a": 2}, []string{"a"}, "more than once: a"},
-		{map[string]uint64{"a": 1, "z": 1}, []string{"a"}, "should not be: z"},
+		{map[string]uint64{"a": 1}, []string{"a", "b"}, 1, "1 of 2 policies were not evaluated: b"},
+		{map[string]uint64{"a": 2}, []string{"a"}, 1, "more than once: a"},
+		{map[string]uint64{"a": 2, "b": 3}, []string{"a", "b"}, 3, "fewer times than their 3 bindings: a"},
+		{map[string]uint64{"a": 4}, []string{"a"}, 3, "more often than their 3 bindings: a"},
+		{map[string]uint64{"a": 1, "z": 1}, []string{"a"}, 1, "should not be: z"},
 	} {
-		if err := compareCounts("counts", c.got, c.want); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := compareCounts("counts", c.got, c.want, c.n); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("compare with %v: error %v, want one with %q", c.want, err, c.says)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tare/internal/design"
 	"tare/internal/metric"
+	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -83,6 +84,29 @@ func TestPolicyGrowth(t *testing.T) {
 			t.Errorf("%s: %v", op, verdicts)
 		}
 		checkParts(t, rep)
+	}
+}
+
+// TestMemoryGrows: without a budget that names it, too, the memory of the target is fitted like its CPU time.
+func TestMemoryGrows(t *testing.T) {
+	t.Parallel()
+	x := policyGrowth("create-pod")
+	x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
+		rss := 100*mib + .4*mib*policiesOf(trial.Treatment)*(1+.01*float64(trial.Block%3))
+		for _, when := range []record.When{record.Before, record.After} {
+			must(t, w.Samples(record.Samples{
+				Treatment: trial.Treatment, Block: trial.Block, When: when,
+				Samples: []metric.Sample{{Subject: "plane", Metric: probe.RSS.Name, Value: rss}},
+			}))
+		}
+	}
+	rep := analyzed(t, x.write(t, t.TempDir()))
+	i := slices.IndexFunc(rep.Growth, func(g report.Growth) bool { return g.Metric == probe.RSS.Name })
+	if i < 0 {
+		t.Fatalf("no growth of memory in %+v", rep.Growth)
+	}
+	if g := rep.Growth[i]; g.Law != "linear" || math.Abs(g.Coefficients.C1/(.404*mib)-1) > .05 {
+		t.Errorf("%+v", g)
 	}
 }
 

@@ -21,7 +21,6 @@ const recordVariable = "TARE_TEST_RECORD"
 // TestPeakOfAnalysis is the child process of TestManyCallsInLittleMemory: it analyzes a record and prints the most
 // memory that it ever held.
 func TestPeakOfAnalysis(t *testing.T) {
-	t.Parallel()
 	dir := os.Getenv(recordVariable)
 	if dir == "" {
 		return // it is run by TestManyCallsInLittleMemory
@@ -60,7 +59,6 @@ func peakOfAnalysis(t *testing.T, dir string) float64 {
 // TestManyCallsInLittleMemory: what an analysis needs for four times as many calls is a few bytes for each, since it
 // holds those of one trial at a time. Two quantiles in the tail are asked for, of two operations and of both together.
 func TestManyCallsInLittleMemory(t *testing.T) {
-	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		hosttest.Missing(t, err.Error(), "run on Linux")
 	}
@@ -86,7 +84,6 @@ func TestManyCallsInLittleMemory(t *testing.T) {
 // TestManyCallsOfASearchInLittleMemory: what the analysis of a search needs for four times as many calls is less than
 // these calls take: it reads those of one step at a time. A budget asks for a quantile at one rate.
 func TestManyCallsOfASearchInLittleMemory(t *testing.T) {
-	t.Parallel()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		hosttest.Missing(t, err.Error(), "run on Linux")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tare/internal/budget"
 	"tare/internal/design"
+	"tare/internal/probe"
 	"tare/internal/record"
 	"tare/internal/report"
 )
@@ -23,12 +24,26 @@ type line struct {
 	arms   []design.Treatment // in the order of sizes
 }
 
-// growth fits how each gating metric grows with each factor whose levels are numbers.
+// growing are the metrics whose growth is fitted: those that decide, and the memory that the target holds.
+func (c *comparison) growing() []gate {
+	out := gates{}
+	for _, g := range c.gates.all {
+		out.add(g)
+	}
+	for _, m := range c.measures {
+		if m.metric.Name == probe.RSS.Name && c.wholeMix(m.operation) {
+			out.add(gate{m.operation, m.metric.Name, m.main})
+		}
+	}
+	return out.all
+}
+
+// growth fits how metrics grow with each factor whose levels are numbers.
 func (a *analysis) growth(c *comparison, budgets []budget.Budget) {
-	lines, ceilings := linesOf(c.arms, a.rec.Plan.Factors), c.ceilings(budgets)
+	lines, ceilings, growing := linesOf(c.arms, a.rec.Plan.Factors), c.ceilings(budgets), c.growing()
 	for i := range lines {
 		l := &lines[i]
-		for _, g := range c.gates.all {
+		for _, g := range growing {
 			if out, ok := c.grow(l, g, ceilings[g]); ok {
 				a.rep.Growth = append(a.rep.Growth, out)
 			}

@@ -104,7 +104,6 @@ func dayCells(operations int, calls uint64) []load.Cell {
 
 // TestDayInMemory: reading and analyzing a day's soak needs less than 100 MB, and its record less than 200 MB.
 func TestDayInMemory(t *testing.T) {
-	t.Parallel()
 	hosttest.SkipIfShort(t)
 	dir := writeDay(t, t.TempDir())
 	size := int64(0)

@@ -3,6 +3,7 @@ package mechanism
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -78,10 +79,40 @@ const (
 )
 
 // Param renders the parameter of the policies in the scope's namespace.
-func Param(s Scope) *unstructured.Unstructured {
-	o := s.object("v1", "ConfigMap", paramName, map[string]any{"data": map[string]any{paramKey: "true"}})
+func Param(s Scope) *unstructured.Unstructured { return paramOf(s, paramName) }
+
+// paramOf renders the parameter of one of a policy's bindings.
+func paramOf(s Scope, name string) *unstructured.Unstructured {
+	o := s.object("v1", "ConfigMap", name, map[string]any{"data": map[string]any{paramKey: "true"}})
 	o.SetNamespace(s.Namespace)
 	return o
+}
+
+// renderParams renders the policies of a population, for each bound one its bindings, and for each of these its
+// parameter.
+func renderParams(p Population, s Scope) []*unstructured.Unstructured {
+	var policies, params, bindings []*unstructured.Unstructured
+	for _, one := range Policies(p, s) {
+		policies = append(policies, vap(p, s, one))
+		if one.Role == Unbound {
+			continue
+		}
+		for i := range p.Params {
+			name := fmt.Sprintf("%s-%05d", one.Name, i+1)
+			params = append(params, paramOf(s, name))
+			binding := vapBinding(p, s, one)
+			binding.SetName(name)
+			binding.Object["spec"].(map[string]any)["paramRef"] = paramRef(s, name)
+			bindings = append(bindings, binding)
+		}
+	}
+	return slices.Concat(params, policies, bindings)
+}
+
+func paramRef(s Scope, name string) map[string]any {
+	return map[string]any{
+		"name": name, "namespace": s.Namespace, "parameterNotFoundAction": "Deny", // as failurePolicy says
+	}
 }
 
 func vap(p Population, s Scope, one Policy) *unstructured.Unstructured {
@@ -94,7 +125,7 @@ func vap(p Population, s Scope, one Policy) *unstructured.Unstructured {
 	if s.CEL.Match != "" && spec["matchConditions"] == nil {
 		spec["matchConditions"] = []any{map[string]any{"name": "match", "expression": s.CEL.Match}}
 	}
-	if s.CEL.Param {
+	if s.CEL.Param || p.Params > 0 {
 		spec["paramKind"] = map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
 		allowed = "params.data." + paramKey + " == 'true' ? " + allowed + " : true" // || would hide an error
 	}
@@ -118,9 +149,7 @@ func vapBinding(p Population, s Scope, one Policy) *unstructured.Unstructured {
 		"matchResources": map[string]any{"namespaceSelector": namespaceSelector(p, s, one)},
 	}
 	if s.CEL.Param {
-		spec["paramRef"] = map[string]any{
-			"name": paramName, "namespace": s.Namespace, "parameterNotFoundAction": "Deny", // as failurePolicy says
-		}
+		spec["paramRef"] = paramRef(s, paramName)
 	}
 	return s.object(registration, "ValidatingAdmissionPolicyBinding", one.Name, map[string]any{"spec": spec})
 }

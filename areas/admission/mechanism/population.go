@@ -22,6 +22,10 @@ type Population struct {
 	Bindings   Bindings    // PSP only
 
 	Level string // PSA only: privileged, baseline, restricted
+
+	// Params is, of VAP, how many bindings each bound policy has, each with a parameter of its own; 0: one binding without
+	// a parameter.
+	Params int
 }
 
 // Default returns the usual population of total policies of kind k: all bound and all relevant; of PodSecurityPolicies
@@ -43,7 +47,7 @@ func Default(k Kind, total int) Population {
 }
 
 // Refusal says why a population is invalid. Field is the field's name as in a file: total, bound, useable, position,
-// irrelevant, bindings, level.
+// irrelevant, bindings, level, params.
 type Refusal struct {
 	Field   string
 	Reason  string
@@ -64,7 +68,7 @@ func Check(k Kind, p Population) error {
 	}
 	for _, check := range []func(Kind, Population) error{
 		checkLevel, checkCounts, checkPosition, checkBindings,
-		checkIrrelevance,
+		checkIrrelevance, checkParams,
 	} {
 		if err := check(k, p); err != nil {
 			return err
@@ -109,6 +113,21 @@ func checkCounts(k Kind, p Population) error {
 	case k == PSP && p.Useable == 0:
 		return refuse("useable", "with no policy that allows the pod, every pod is denied and nothing is measured",
 			"write useable: 1")
+	}
+	return nil
+}
+
+func checkParams(k Kind, p Population) error {
+	switch {
+	case p.Params == 0:
+		return nil
+	case k != VAP:
+		return refuse("params", fmt.Sprintf("%s has no parameters here", k), "leave it out, or write mechanism: vap")
+	case p.Params < 0:
+		return refuse("params", "a count is not negative", "write 0 or more")
+	case p.Bound*p.Params > MostPolicies:
+		return refuse("params", fmt.Sprintf("%d bindings are more than can be named", p.Bound*p.Params),
+			fmt.Sprintf("write %d or less", MostPolicies/p.Bound))
 	}
 	return nil
 }

@@ -51,10 +51,11 @@ type Proof struct {
 // Count says by how much one dry run of Probe, with no other requests, must increase the counters of evaluations.
 type Count struct {
 	Probe Probe
-	// Policies: apiserver_validating_admission_policy_check_total increases by one for each of these names, and for no
-	// other that starts with Prefix. (It counts denials and errors, not admissions: so the probe is one that all relevant
-	// policies deny.)
+	// Policies: apiserver_validating_admission_policy_check_total increases by one, or by one for each of Bindings, for
+	// each of these names, and for no other that starts with Prefix. (It counts denials and errors, not admissions: so the
+	// probe is one that all relevant policies deny.)
 	Policies []string
+	Bindings int
 	Prefix   string
 	// Paths: the reference webhook's count increases by one for each of these paths, and for no other.
 	Paths []string
@@ -69,6 +70,7 @@ func Prove(k Kind, p Population, s Scope) Proof {
 	switch k {
 	case VAP, Webhook:
 		proof.Bad, proof.Count = proveDenials(k, s, policies)
+		proof.Count.Bindings = max(1, p.Params)
 	case MutatingWebhook:
 		proof.Bad, proof.Count = proveDenials(k, s, policies)
 		mutations(&proof.Good, policies, once)

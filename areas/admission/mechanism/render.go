@@ -64,9 +64,15 @@ func Render(k Kind, p Population, s Scope) (Rendered, error) {
 	out := Rendered{Resources: Resources(k)}
 	switch k {
 	case VAP:
-		out.Objects = renderBound(p, s, vap, vapBinding)
-		if s.CEL.Param {
-			out.Objects = append([]*unstructured.Unstructured{Param(s)}, out.Objects...)
+		switch {
+		case p.Params > 0:
+			out.Objects = renderParams(p, s)
+		case s.CEL.Param:
+			out.Objects = append([]*unstructured.Unstructured{Param(s)}, renderBound(p, s, vap, vapBinding)...)
+		default:
+			out.Objects = renderBound(p, s, vap, vapBinding)
+		}
+		if s.CEL.Param || p.Params > 0 {
 			out.Resources = append(out.Resources, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 		}
 	case MAP:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
@@ -35,6 +36,7 @@ var goldens = map[string]struct {
 		Irrelevant: Unauthorized,
 	}},
 	"vap":                    {VAP, Population{Total: 3, Bound: 2, Useable: 1, Irrelevant: NamespaceSelector}},
+	"vap-params":             {VAP, Population{Total: 3, Bound: 2, Useable: 1, Irrelevant: NamespaceSelector, Params: 2}},
 	"vap-match-conditions":   {VAP, Population{Total: 2, Bound: 2, Useable: 1, Irrelevant: MatchConditions}},
 	"vap-resource-rule":      {VAP, Population{Total: 2, Bound: 2, Useable: 1, Irrelevant: ResourceRule}},
 	"map":                    {MAP, Population{Total: 3, Bound: 2, Useable: 1, Irrelevant: NamespaceSelector}},
@@ -93,6 +95,7 @@ func TestRenderedObjectsAreOfTheAPI(t *testing.T) {
 		"MutatingAdmissionPolicyBinding":   func() any { return new(registrationv1.MutatingAdmissionPolicyBinding) },
 		"ValidatingWebhookConfiguration":   func() any { return new(registrationv1.ValidatingWebhookConfiguration) },
 		"MutatingWebhookConfiguration":     func() any { return new(registrationv1.MutatingWebhookConfiguration) },
+		"ConfigMap":                        func() any { return new(corev1.ConfigMap) },
 		"Role":                             func() any { return new(rbacv1.Role) },
 		"RoleBinding":                      func() any { return new(rbacv1.RoleBinding) },
 	}
