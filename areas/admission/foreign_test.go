@@ -1,22 +1,32 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tare/area"
+	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/rigs/areatest"
@@ -178,4 +188,112 @@ func TestUndoForeign(t *testing.T) {
 	areatest.UndoTwice(t, Area{}, j.Pending(), area.Env{Clock: env.Clock, Log: env.Log})
 	wantUnchanged(t, config, before)
 	armOf(t, tg, arms[0]).stopRenewal()
+}
+
+// TestForeignBundleActsInItsNamespaceOnly: in a cluster that tare did not start nobody else is denied anything, from
+// before the user's policies come until after they have gone.
+func TestForeignBundleActsInItsNamespaceOnly(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	kubeconfig, config := foreignCluster(t)
+	asked, end := watchElsewhere(t, config)
+	env := testEnv(t, "create-pod-dry-run")
+	with, without := treatment("bundle", bundleWithItsKinds(t)), treatment("bundle", "none")
+	env.Treatments = []design.Treatment{without, with}
+	tg, j := opened(t, &Spec{Kubeconfig: kubeconfig, Requests: "testdata/requests"}, env)
+	for _, tr := range env.Treatments {
+		if err := tg.Prepare(t.Context(), tr, j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tr := range env.Treatments {
+		runTrial(t, tg, tr, 20)
+	}
+	if err := tg.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.WantAllUndone(t)
+	end()
+	if n := asked.Load(); n < 100 {
+		t.Errorf("only %d requests were made elsewhere", n)
+	}
+}
+
+// bundleWithItsKinds is a copy of testdata/bundle with the definition of its parameters, which tare makes up on control
+// planes of its own only.
+func bundleWithItsKinds(t *testing.T) string {
+	t.Helper()
+	const limits = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: limits.rules.example.com}
+spec:
+  group: rules.example.com
+  names: {kind: Limit, plural: limits, singular: limit, listKind: LimitList}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {most: {type: integer}}}}
+`
+	dir := t.TempDir()
+	err := errors.Join(os.CopyFS(dir, os.DirFS("testdata/bundle")),
+		os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(limits), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// watchElsewhere asks all the while, as dry runs, for a pod in another namespace of a cluster that everything of
+// testdata/bundle objects to. end returns when it has ended.
+func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end func()) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const elsewhere = "elsewhere"
+	in := func(resource string) dynamic.NamespaceableResourceInterface {
+		return client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})
+	}
+	namespace, pod := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": elsewhere, "labels": map[string]any{"environment": "test"}},
+	}}, &unstructured.Unstructured{}
+	if _, err := in("namespaces").Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for { // its controller makes it
+		_, err := in("serviceaccounts").Namespace(elsewhere).Get(t.Context(), "default", metav1.GetOptions{})
+		if err == nil {
+			break
+		}
+		if !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	body := mechanism.Pod{Name: "x", Namespace: elsewhere, Privileged: true}.JSON()
+	if err := pod.UnmarshalJSON(body); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	asked, ended := new(atomic.Int64), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+			_, err := in("pods").Namespace(elsewhere).Create(ctx, pod, options)
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("elsewhere, request %d: %v", asked.Load(), err)
+				return
+			}
+			asked.Add(1)
+		}
+	}()
+	return asked, func() {
+		cancel()
+		<-ended
+	}
 }
