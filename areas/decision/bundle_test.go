@@ -185,6 +185,8 @@ func library() map[string]string {
 		"entities.json": `[{"uid": {"type": "Lib::User", "id": "ann"}, "attrs": {"loans": 1},
 			"parents": [{"type": "Lib::Group", "id": "members"}]},
 			{"uid": {"type": "Lib::User", "id": "bob"}, "attrs": {"loans": 3},
+			"parents": [{"type": "Lib::Group", "id": "members"}]},
+			{"uid": {"type": "Lib::User", "id": "cid"}, "attrs": {},
 			"parents": [{"type": "Lib::Group", "id": "members"}]}]`,
 		"linked": `[{"template_id": "policy1", "link_id": "bob-reads",
 			"args": {"?principal": "Lib::User::\"bob\"", "?resource": "Lib::Book::\"atlas\""}}]`,
@@ -202,14 +204,20 @@ func borrowing(who, does string) string {
 // that decides none of them is named.
 func TestCedarWithItsEntities(t *testing.T) {
 	for want, change := range map[string]func(files map[string]string){
-		"":                     func(map[string]string) {},
-		"canary \"ann-lends\"": func(files map[string]string) { delete(files, "entities.json") },
-		"canary \"reads":       func(files map[string]string) { delete(files, "linked") },
+		"":               func(map[string]string) {},
+		"-lends\"":       func(files map[string]string) { delete(files, "entities.json") },
+		"canary \"reads": func(files map[string]string) { delete(files, "linked") },
 	} {
 		files := library()
 		change(files)
 		dir := written(t, files)
-		tg, j := opened(t, &Spec{Embedded: &Embedded{Engine: engine.Cedar, Bundle: dir}, RequestFiles: dir}, testEnv(t))
+		spec := &Spec{Embedded: &Embedded{Engine: engine.Cedar, Bundle: dir}, RequestFiles: dir}
+		spec.Requests = []Request{{ // what a request says of an entity stands beside what is known of it
+			Name: "cid-lends", Expect: "permit", Body: `{"subject": {"type": "Lib::User", "id": "cid",
+				"properties": {"loans": 0}}, "action": {"name": "Lib::Action::\"lend\"", "properties": {"late": true}},
+				"resource": {"type": "Lib::Book", "id": "atlas"}, "context": {"at": "2026-06-01"}}`,
+		}}
+		tg, j := opened(t, spec, testEnv(t))
 		err := tg.Prepare(t.Context(), standard, j)
 		if err == nil {
 			err = tg.Verify(t.Context(), standard)

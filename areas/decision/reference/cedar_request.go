@@ -175,7 +175,8 @@ func (v view) add(uid cedar.EntityUID, properties json.RawMessage, set *cedarset
 	case !known:
 		v.named[uid] = cedar.Entity{UID: uid, Attributes: given, Parents: roles(given)}
 	case given.Len() > 0:
-		attributes := is.Attributes.Map()
+		attributes := cedar.RecordMap{}
+		maps.Copy(attributes, is.Attributes.Map())
 		maps.Copy(attributes, given.Map())
 		is.Attributes = cedar.NewRecord(attributes)
 		is.Parents = cedar.NewEntityUIDSet(slices.AppendSeq(slices.Collect(is.Parents.All()), roles(given).All())...)
