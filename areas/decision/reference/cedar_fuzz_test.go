@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/cedar-policy/cedar-go"
@@ -27,23 +28,27 @@ func FuzzCedarRequest(f *testing.F) {
 		f.Add(seed, false)
 		f.Add(seed, true)
 	}
-	file := f.TempDir() + "/p.cedar"
 	const policy = `permit(principal in Role::"r", action == Action::"read", resource == Doc::"d") when { principal has role };`
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	d, err := newCedar(clock.System{}, engine.Config{File: file})
-	if err != nil {
-		f.Fatal(err)
-	}
-	h := d.handler()
+	plain := cedarOf(f, map[string]string{"p.cedar": policy})
+	// The same with a schema and entities, of which each answers something or refuses.
+	typed := cedarOf(f, map[string]string{
+		"p.cedar": policy,
+		"s.cedarschema": `entity Role; entity Doc { at?: datetime, from?: Set<ipaddr> };
+			entity User in [Role] { role?: String, boss?: User };
+			action read appliesTo { principal: User, resource: Doc, context: { at?: datetime, a?: { b?: decimal } } };`,
+		"entities.json": `[{"uid": {"type": "User", "id": "alice"}, "attrs": {}, "parents": []}]`,
+	})
 	f.Fuzz(func(t *testing.T, body string, batch bool) {
+		if w := newRecorder(t, typed, http.MethodPost, evaluationPath, body); w.Code != http.StatusOK &&
+			w.Code != http.StatusBadRequest {
+			t.Errorf("with a schema: status %d: %s", w.Code, w.Body)
+		}
 		defer memtest.Bound(t, len(body))()
 		path := evaluationPath
 		if batch {
 			path = evaluationsPath
 		}
-		w := newRecorder(t, h, http.MethodPost, path, body)
+		w := newRecorder(t, plain, http.MethodPost, path, body)
 		switch w.Code {
 		case http.StatusOK:
 			checkAnswer(t, w.Body.Bytes(), body)
@@ -55,6 +60,22 @@ func FuzzCedarRequest(f *testing.F) {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
 	})
+}
+
+// cedarOf is a decision point with these files.
+func cedarOf(f *testing.F, files map[string]string) http.Handler {
+	f.Helper()
+	dir := f.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			f.Fatal(err)
+		}
+	}
+	d, err := newCedar(clock.System{}, engine.Config{File: dir})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return d.handler()
 }
 
 func checkAnswer(t *testing.T, answer []byte, body string) {
