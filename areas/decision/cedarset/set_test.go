@@ -19,7 +19,8 @@ const (
 permit (principal in Shop::Team::"sellers", action == Shop::Action::"sell", resource) // ?resource
 when { context.at < datetime("2026-01-01") && principal.boss == Shop::User::"ann" };
 
-@id("lend")
+@id("lend") // {
+@why("{ as ever }")
 permit (
   principal == ?principal,
   action == Shop::Action::"lend",

@@ -33,6 +33,7 @@ type template struct {
 type slot struct {
 	name     string
 	from, to int
+	late     bool // it stands in a condition
 }
 
 // split takes the templates out of a file of policies: cedar-go reads none. It returns the other policies with blanks
@@ -70,8 +71,9 @@ func blanked(text []byte, from, to int) []byte {
 
 // A statement is one policy or template of a text.
 type statement struct {
-	from, to int
-	slots    []slot
+	from, to  int
+	slots     []slot
+	condition bool // one has begun
 }
 
 // statements are the policies and templates of a text, as far as they end.
@@ -89,8 +91,11 @@ func statements(text []byte) (out []statement) {
 			if bytes.HasPrefix(rest, []byte(resourceSlot)) {
 				name = resourceSlot
 			}
-			is.slots = append(is.slots, slot{name: name, from: i, to: i + len(name)})
+			is.slots = append(is.slots, slot{name: name, from: i, to: i + len(name), late: is.condition})
 			i += len(name)
+		case rest[0] == '{':
+			is.condition = true
+			i++
 		case rest[0] == ';':
 			i++
 			is.to = i
@@ -164,7 +169,7 @@ func (t template) with(entities map[string]cedar.EntityUID) (*cedar.Policy, erro
 	var out []byte
 	at := 0
 	for _, s := range t.slots {
-		if bytes.IndexByte(t.text[:s.from], '{') >= 0 {
+		if s.late {
 			return nil, fmt.Errorf("%s: %s in a condition: a slot can only stand in the scope of a policy", t.path, s.name)
 		}
 		out = append(out, t.text[at:s.from]...)
