@@ -65,8 +65,11 @@ type killable struct {
 }
 
 // run returns the arguments that run the experiment. Blocks that are too few for a verdict are set there, too.
-func (k *killable) run() []string {
-	args := []string{"run", "x.yaml"}
+func (k *killable) run() []string { return k.command("run") }
+
+// command are the arguments of a command about the experiment.
+func (k *killable) command(words ...string) []string {
+	args := append(slices.Clone(words), "x.yaml")
 	if m := regexp.MustCompile(`blocks: (\d+)`).FindStringSubmatch(k.experiment); m != nil {
 		args = append(args, "--set", "blocks="+m[1])
 	}
@@ -183,7 +186,9 @@ func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 		}
 		diff := k.diffTraces(t, before)
 		if dir == "" && k.trials && len(diff) > 0 {
-			execTare(t, bin, folder, "plan", "--try", "x.yaml")
+			if out, code := execTare(t, bin, folder, k.command("plan", "--try")...); code != cli.ExitPass {
+				t.Errorf("plan: exit %d\n%s", code, out)
+			}
 			swept++
 			diff = k.diffTraces(t, before)
 		}
