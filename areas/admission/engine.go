@@ -237,25 +237,9 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 		if !e.kind.Counts || e.restless {
 			continue
 		}
-		begin := p.env.Clock.Now()
-		objected, was, err := e.ready.Objections(ctx, p.namespace)
-		for still := 0; err == nil && still < countStill && !e.restless; still++ {
-			if err = p.env.Clock.Sleep(ctx, countEvery); err != nil {
-				return err
-			}
-			var is uint64
-			if objected, is, err = e.ready.Objections(ctx, p.namespace); is != was {
-				was, still = is, -1
-			}
-			e.restless = p.env.Clock.Now().Sub(begin) > countWithin
-		}
+		objected, err := p.settledObjections(ctx, e)
 		if err != nil {
 			return errors.Join(e.Failed(), err)
-		}
-		if e.restless {
-			p.env.Log.Warn("an engine evaluates policies without being asked: its counts prove none of them",
-				slog.String("engine", e.kind.Title), slog.String("namespace", p.namespace))
-			continue
 		}
 		for name, n := range objected {
 			counts[own.NameIn(p.scope(), name)] += n
@@ -273,6 +257,29 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 		}
 	}
 	return nil
+}
+
+// settledObjections reads an engine's counts when they stand still. If they do not within countWithin, the engine is
+// restless, and has none.
+func (p *arm) settledObjections(ctx context.Context, e *runningEngine) (map[string]uint64, error) {
+	begin := p.env.Clock.Now()
+	objected, was, err := e.ready.Objections(ctx, p.namespace)
+	for still := 0; err == nil && still < countStill; still++ {
+		if err = p.env.Clock.Sleep(ctx, countEvery); err != nil {
+			break
+		}
+		var is uint64
+		if objected, is, err = e.ready.Objections(ctx, p.namespace); is != was {
+			was, still = is, -1
+		}
+		if err == nil && p.env.Clock.Now().Sub(begin) > countWithin {
+			e.restless = true
+			p.env.Log.Warn("an engine evaluates policies without being asked: its counts prove none of them",
+				slog.String("engine", e.kind.Title), slog.String("namespace", p.namespace))
+			return nil, nil //nolint:nilnil // none
+		}
+	}
+	return objected, err
 }
 
 // engineDeniers are the policies of engines that an answer names as those that denied the request.

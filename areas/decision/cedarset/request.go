@@ -19,7 +19,7 @@ func AuthZEN(text []byte) (json.RawMessage, error) {
 		Principal, Action, Resource uid
 		Context                     json.RawMessage
 	}
-	if err := decode(text, &r); err != nil {
+	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("a request is {principal, action, resource, context}: %w", err)
 	}
 	for _, x := range []struct {

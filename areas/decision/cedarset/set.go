@@ -3,6 +3,7 @@
 package cedarset
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -185,7 +186,7 @@ func (f file) fault(said string) string {
 // readEntities adds the entities of a file.
 func (s *Set) readEntities(from file) error {
 	var all []cedar.Entity
-	if err := decode(from.text, &all); err != nil {
+	if err := json.Unmarshal(from.text, &all); err != nil {
 		return fmt.Errorf("%s: entities are a list of {uid, attrs, parents, tags}: %w", from.path, err)
 	}
 	for _, e := range all {

@@ -45,7 +45,7 @@ permit (
   "args": {"?principal": "Shop::User::\"ann\"", "?resource": "Shop::Shelf::\"low\""}}]`
 )
 
-// shop are the files by name. Later ones replace; empty: there is none.
+// shop returns the files of the shop by name, with changes: a name and its text. An empty text leaves the file out.
 func shop(change ...string) map[string]string {
 	out := map[string]string{
 		"a.cedar": shopPolicies, "shop.cedarschema": shopSchema, "more/entities.json": shopEntities, "linked": shopLinks,

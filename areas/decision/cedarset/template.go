@@ -3,7 +3,6 @@ package cedarset
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,32 +79,35 @@ type statement struct {
 func statements(text []byte) (out []statement) {
 	var is statement
 	for i := 0; i < len(text); {
-		rest := text[i:]
-		switch {
-		case bytes.HasPrefix(rest, []byte("//")):
-			i += upTo(rest, '\n')
-		case rest[0] == '"':
-			i += quoted(rest)
-		case bytes.HasPrefix(rest, []byte(principalSlot)), bytes.HasPrefix(rest, []byte(resourceSlot)):
-			name := principalSlot
-			if bytes.HasPrefix(rest, []byte(resourceSlot)) {
-				name = resourceSlot
-			}
-			is.slots = append(is.slots, slot{name: name, from: i, to: i + len(name), late: is.condition})
-			i += len(name)
-		case rest[0] == '{':
+		n := lexeme(text[i:])
+		switch word := string(text[i : i+n]); word {
+		case principalSlot, resourceSlot:
+			is.slots = append(is.slots, slot{name: word, from: i, to: i + n, late: is.condition})
+		case "{":
 			is.condition = true
-			i++
-		case rest[0] == ';':
-			i++
-			is.to = i
+		case ";":
+			is.to = i + n
 			out = append(out, is)
-			is = statement{from: i}
-		default:
-			i++
+			is = statement{from: i + n}
 		}
+		i += n
 	}
 	return out
+}
+
+// lexeme is the length of what a text begins with: a comment, a string, a slot, or else one byte.
+func lexeme(text []byte) int {
+	switch {
+	case bytes.HasPrefix(text, []byte("//")):
+		return upTo(text, '\n')
+	case text[0] == '"':
+		return quoted(text)
+	case bytes.HasPrefix(text, []byte(principalSlot)):
+		return len(principalSlot)
+	case bytes.HasPrefix(text, []byte(resourceSlot)):
+		return len(resourceSlot)
+	}
+	return 1
 }
 
 // upTo is the length of a text up to a byte, or of all of it.
@@ -132,20 +134,15 @@ func quoted(text []byte) int {
 // joined is a text in which each string stands on one line, as cedar-go wants it: its ends of lines are escaped, and
 // stand after it, so that what follows has its line.
 func joined(text []byte) (out []byte) {
+	end := []byte("\n")
 	for i := 0; i < len(text); {
-		n, rest := 1, text[i:]
-		switch {
-		case bytes.HasPrefix(rest, []byte("//")):
-			n = upTo(rest, '\n')
-		case rest[0] == '"':
-			n = quoted(rest)
-			lines := bytes.Count(rest[:n], []byte("\n"))
-			out = append(out, bytes.ReplaceAll(rest[:n], []byte("\n"), []byte(`\n`))...)
-			out = append(out, bytes.Repeat([]byte("\n"), lines)...)
-			i += n
-			continue
+		n := lexeme(text[i:])
+		word, lines := text[i:i+n], 0
+		if word[0] == '"' {
+			lines = bytes.Count(word, end)
+			word = bytes.ReplaceAll(word, end, []byte(`\n`))
 		}
-		out = append(out, rest[:n]...)
+		out = append(append(out, word...), bytes.Repeat(end, lines)...)
 		i += n
 	}
 	return out
@@ -197,7 +194,7 @@ type link struct {
 // readLinks adds the policies that a file of links makes of templates, in the form that Cedar's command line reads.
 func (s *Set) readLinks(from file, templates map[string]template) error {
 	var links []link
-	if err := decode(from.text, &links); err != nil {
+	if err := json.Unmarshal(from.text, &links); err != nil {
 		return fmt.Errorf("%s: links of templates are a list of {template_id, link_id, args}: %w", from.path, err)
 	}
 	for _, l := range links {
@@ -253,15 +250,4 @@ func (t template) entities(args map[string]string) (map[string]cedar.EntityUID, 
 		}
 	}
 	return out, nil
-}
-
-// decode reads exactly one JSON value.
-func decode(text []byte, into any) error {
-	if !json.Valid(text) {
-		if err := json.Unmarshal(text, new(any)); err != nil {
-			return err
-		}
-		return errors.New("this is no JSON")
-	}
-	return json.Unmarshal(text, into)
 }

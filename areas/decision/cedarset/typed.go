@@ -121,18 +121,19 @@ func pair(r cedar.Record, first, second cedar.String) (a, b string, ok bool) {
 func extension(as, text string) (cedar.Value, error) {
 	switch as {
 	case "ipaddr":
-		return valueOr(types.ParseIPAddr(text))
+		return asValue(types.ParseIPAddr(text))
 	case "decimal":
-		return valueOr(types.ParseDecimal(text))
+		return asValue(types.ParseDecimal(text))
 	case "datetime":
-		return valueOr(types.ParseDatetime(text))
+		return asValue(types.ParseDatetime(text))
 	case "duration":
-		return valueOr(types.ParseDuration(text))
+		return asValue(types.ParseDuration(text))
 	}
 	return cedar.String(text), nil
 }
 
-func valueOr[T cedar.Value](v T, err error) (cedar.Value, error) { return v, err }
+// asValue is the result of a parser of one type as that of any.
+func asValue[T cedar.Value](v T, err error) (cedar.Value, error) { return v, err }
 
 func typedSet(set cedar.Set, as resolved.IsType) (cedar.Value, error) {
 	var out []cedar.Value

@@ -30,7 +30,7 @@ func FuzzCedarRequest(f *testing.F) {
 	}
 	const policy = `permit(principal in Role::"r", action == Action::"read", resource == Doc::"d") when { principal has role };`
 	plain := cedarOf(f, map[string]string{"p.cedar": policy})
-	// The same with a schema and entities, of which each answers something or refuses.
+	// With a schema and entities, too, each request is answered or refused.
 	typed := cedarOf(f, map[string]string{
 		"p.cedar": policy,
 		"s.cedarschema": `entity Role; entity Doc { at?: datetime, from?: Set<ipaddr> };
