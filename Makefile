@@ -8,7 +8,7 @@ LDFLAGS := -X tare/internal/cli.version=$(VERSION) -X tare/internal/cli.commit=$
 # Without the paths of this folder in what is compiled, another checkout of the same sources finds it in the cache.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 MAKER   := $(GO) run ./rigs/cmd/tare-make
-DIST    := $(GO) run ./rigs/cmd/tare-dist -version '$(VERSION)' -commit '$(COMMIT)' -date '$(DATE)' -url '$(RELEASES)'
+DIST    := $(GO) run ./rigs/cmd/tare-dist -version '$(VERSION)' -commit '$(COMMIT)' -date '$(DATE)' -url '$(RELEASES)' -sign '$(abspath $(SIGN))'
 CALIBRATE := $(GO) run ./rigs/cmd/tare-calibrate
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*## .*/\1/p' Makefile)
 

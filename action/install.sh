@@ -25,6 +25,17 @@ else
   cd "$to"
   curl -fsSL --proto '=https' --retry 3 -o "$name.tar.gz" "$from/$name.tar.gz" || die "cannot download $name.tar.gz"
   echo "$TARE_SHA256  $name.tar.gz" | sha256sum --check --status || die "$name.tar.gz does not have the given sha256"
+  if [ -n "$TARE_SIGNERS" ]; then echo "$TARE_SIGNERS" >signers; else cp "$ACTION_PATH/signers" signers; fi
+  if grep -q '^[^#]' signers; then
+    for file in SHA256SUMS SHA256SUMS.sig; do
+      curl -fsSL --proto '=https' --retry 3 -o $file "$from/$file" || die "cannot download $file: the release is not signed"
+    done
+    ssh-keygen -q -Y verify -f signers -I release -n tare-release -s SHA256SUMS.sig <SHA256SUMS ||
+      die 'SHA256SUMS is not signed by a signer of releases'
+    grep -Fqx "$TARE_SHA256  $name.tar.gz" SHA256SUMS || die "the signed SHA256SUMS do not list $name.tar.gz with the given sha256"
+  else
+    echo '::notice title=tare::no signer of releases is known: only the given sha256 was compared'
+  fi
   tar -xzf "$name.tar.gz" --strip-components=1 "$name/tare"
 fi
 echo "$to" >>"$GITHUB_PATH"

@@ -76,9 +76,9 @@ func (p *plan) judgeEngines(in *own.InForce) error {
 		case !is && p.givenVersion(k) != "":
 			return fmt.Errorf("%s: the bundle holds no policy of %s's: leave the version out", k.Name, k.Title)
 		case !is:
+		case p.foreign && p.givenVersion(k) != "":
+			return fmt.Errorf("%s: the %s of the cluster is measured, whatever its version is: leave this out", k.Name, k.Title)
 		case p.foreign:
-			return fmt.Errorf("bundle: it holds policies of %s's, which tare puts in force on control planes of its own only: "+
-				"leave kubeconfig out, or measure the %s of your cluster with mechanism: manifests", k.Title, k.Title)
 		case p.shared:
 			return fmt.Errorf("bundle: it holds policies of %s's, which runs beside a control plane of one treatment: leave "+
 				"shared out", k.Title)
@@ -121,7 +121,9 @@ func (p *plan) neededEngines() (out []*engine.Kind) {
 // anywhere renders a bundle where only its form matters. Which kinds of parameters a cluster of the user's has, it says
 // later.
 func (p *plan) anywhere(set *own.Set) (*own.InForce, error) {
-	return set.Render(own.Where{Scope: anyScope, BindAll: p.spec.BindAll, Ours: true})
+	scope := anyScope
+	scope.Foreign = p.foreign
+	return set.Render(own.Where{Scope: scope, BindAll: p.spec.BindAll, Ours: true})
 }
 
 // readBundle reads what the bundle puts in force, where only its form matters.
@@ -186,11 +188,25 @@ func (p *arm) withBundle(ctx context.Context) error {
 	if x.own, err = set.Render(where); err != nil {
 		return err
 	}
+	if err := p.confined(); err != nil {
+		return err
+	}
 	x.rendered.Objects, x.rendered.NamespaceLabels = x.own.Objects, x.own.NamespaceLabels
 	if x.rendered.Resources, x.coming, err = x.keeper.Lookup(ctx, x.own.Kinds); err != nil {
 		return err
 	}
 	x.proof = mechanism.Prove(mechanism.Own, mechanism.Population{}, p.scope())
+	return nil
+}
+
+// confined refuses objects of engines that might affect others in a cluster of the user's.
+func (p *arm) confined() error {
+	for _, o := range p.policies.own.Objects {
+		if p.foreign && own.EngineOf(o) != "" && !own.Confined(o, p.namespace) {
+			return fmt.Errorf("%s%s %s cannot be narrowed to the run's namespace, and others use this cluster", p.placeOf(o),
+				o.GetKind(), own.NameOf(p.scope(), o.GetName()))
+		}
+	}
 	return nil
 }
 
@@ -233,12 +249,17 @@ func (p *arm) bundleNotes() []string {
 	}
 	name := p.spec.Bundle
 	where := "in the run's namespace only"
-	if len(p.engines) > 0 {
+	if len(p.engines) > 0 && !p.foreign {
 		where = "those of engines in the whole control plane"
 	}
 	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it", name,
 		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved))}
 	for _, e := range p.engines {
+		if p.foreign {
+			out = append(out, fmt.Sprintf("%s: evaluated by the cluster's own %s, which goes on evaluating what else is in "+
+				"force; its CPU time and memory are not seen from here", name, e.describe()))
+			continue
+		}
 		out = append(out, fmt.Sprintf("%s: evaluated by the admission controller of %s %s, started by tare on loopback as "+
 			"an administrator, ready after %.1f s; without reports, audits and its other controllers", name, e.kind.Title,
 			e.version, e.ready.Seconds))

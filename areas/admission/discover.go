@@ -45,6 +45,9 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.findOrTakeProofs(ctx); err != nil {
 		return err
 	}
+	if err := p.proveConfined(ctx); err != nil {
+		return err
+	}
 	x.absence = absence(p.kind, x.proof, p.scope())
 	x.absence.Good.Pod = x.proof.Good.Pod
 	if p.visiting() {
@@ -208,18 +211,11 @@ func (p *arm) admits(ctx context.Context) error {
 // tries them.
 func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	x := &p.policies
-	requests, err := own.Catalogue(p.everyPolicy(), x.proof.Good.Pod, p.namespace)
+	requests, err := p.catalogue(ctx, p.namespace)
 	if err != nil {
 		return err
 	}
-	more, err := p.requests(ctx)
-	if err != nil {
-		return err
-	}
-	requests = append(requests, more...)
-	// On another control plane the same policies may find other things.
-	key := fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags,
-		p.spec.Kyverno, p.spec.Gatekeeper)
+	key := p.findingKey()
 	f, known := p.found[key]
 	f.requests = requests // those of another treatment are about its namespace
 	if known {
@@ -234,8 +230,57 @@ func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	return nil
 }
 
-// requests are the user's own, for the run's namespace.
-func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
+// findingKey names what the bundle may show: on another control plane the same policies may find other things.
+func (p *arm) findingKey() string {
+	return fmt.Sprintln(p.spec.Bundle, p.spec.Kubeconfig, p.spec.Context, p.version, p.flags, p.spec.Kyverno,
+		p.spec.Gatekeeper)
+}
+
+// catalogue is everything that is asked in search of proofs, in a namespace.
+func (p *arm) catalogue(ctx context.Context, namespace string) ([]own.Request, error) {
+	out, err := own.Catalogue(p.everyPolicy(), p.policies.proof.Good.Pod, namespace)
+	if err != nil {
+		return nil, err
+	}
+	more, err := p.requests(ctx, namespace)
+	return append(out, more...), err
+}
+
+// proveConfined asks, in a cluster of the user's, for what engines' policies deny, in another namespace of the run's:
+// there they must not.
+func (p *arm) proveConfined(ctx context.Context) error {
+	if !p.foreign || len(p.engines) == 0 {
+		return nil
+	}
+	beside := p.namespace + "-beside"
+	if err := p.admin.EnsureNamespace(ctx, beside, nil); err != nil {
+		return err
+	}
+	requests, err := p.catalogue(ctx, beside)
+	if err != nil {
+		return err
+	}
+	tried := map[int]bool{}
+	for _, i := range p.found[p.findingKey()].proof {
+		if tried[i] || i >= len(requests) {
+			continue
+		}
+		tried[i] = true
+		r := requests[i]
+		a, err := p.ask(ctx, mechanism.Probe{Path: r.Path(beside), Kind: r.Kind, Pod: r.Body})
+		if err != nil {
+			return err
+		}
+		if named := p.named(p.denier(a)); len(named) > 0 {
+			return fmt.Errorf("%s also denies a %s in another namespace, although it was narrowed to the run's: it is taken "+
+				"away again, and not measured in a cluster that others use: %s", strings.Join(named, ", "), r.Name, a.message())
+		}
+	}
+	return nil
+}
+
+// requests are the user's own, for a namespace.
+func (p *arm) requests(ctx context.Context, namespace string) (out []own.Request, err error) {
 	if p.spec.Requests == "" {
 		return nil, nil
 	}
@@ -249,7 +294,7 @@ func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
 			return nil, fmt.Errorf("%s: %w", p.spec.Requests, err)
 		}
 		name := o.GetName()
-		o.SetNamespace(p.namespace)
+		o.SetNamespace(namespace)
 		body, err := o.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s %s: %w", p.spec.Requests, o.GetKind(), name, err)

@@ -14,6 +14,7 @@ import (
 
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
 	"tare/areas/admission/engine"
@@ -42,18 +43,24 @@ func engineHost(env area.Env) engine.Host {
 
 // A runningEngine is one beside a control plane.
 type runningEngine struct {
-	*kit.Process
-	kind    *engine.Kind
-	version string
-	ready   engine.Ready
+	*kit.Process // nil: one of a cluster of the user's
+	kind         *engine.Kind
+	version      string
+	ready        engine.Ready
+	installed    installed
 	// restless: its counts did not stand still while nothing was asked, so that they show nothing.
 	restless bool
 }
 
-// startEngines starts the engines beside the control plane that policies of the bundle need.
+// startEngines starts the engines that policies of the bundle need, beside the control plane, or finds those of a
+// cluster of the user's.
 func (p *arm) startEngines(ctx context.Context) error {
+	start := p.startEngine
+	if p.foreign {
+		start = p.findEngine
+	}
 	for _, name := range p.policies.own.Engines() {
-		if err := p.startEngine(ctx, engine.Of(name)); err != nil {
+		if err := start(ctx, engine.Of(name)); err != nil {
 			return err
 		}
 	}
@@ -160,35 +167,68 @@ func (p *arm) placeOf(o *unstructured.Unstructured) string {
 // awaitEngines waits until each engine says of its policies that they are in force, and then until the API server asks
 // the engine: a canary of each language, created after the others, denies a pod.
 func (p *arm) awaitEngines(ctx context.Context) error {
-	canaries := map[string][]*unstructured.Unstructured{}
-	const name = "tare-canary"
+	if err := p.awaitEach(ctx); err != nil {
+		return err
+	}
+	all := canaries(p.policies.own, p.scope())
+	for _, language := range slices.Sorted(maps.Keys(all)) {
+		canary := all[language]
+		name := canary[len(canary)-1].GetName()
+		denies := func(probe mechanism.Probe, _ bool) (bool, error) {
+			a, err := p.ask(ctx, probe)
+			return mechanism.RulingOf(a.status, a.body) == mechanism.PolicyDenied && strings.Contains(a.message(), name), err
+		}
+		if err := p.passCanary(ctx, canary, denies); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitEach waits until each engine says of its policies that they are in force.
+func (p *arm) awaitEach(ctx context.Context) error {
 	for _, o := range p.policies.rendered.Objects {
-		switch own.EngineOf(o) {
-		case "":
+		if own.EngineOf(o) == "" {
 			continue
-		case engine.Kyverno.Name:
-			cel := own.IsCEL(o)
-			canaries[fmt.Sprint("kyverno ", cel)] = []*unstructured.Unstructured{
-				engine.KyvernoCanary(cel, name, p.namespace, mechanism.DenyLabel, mechanism.DenyAll),
-			}
-		case engine.Gatekeeper.Name:
-			template, constraint := engine.GatekeeperCanary(name, p.namespace, mechanism.DenyLabel, mechanism.DenyAll)
-			canaries["gatekeeper"] = []*unstructured.Unstructured{template, constraint}
 		}
 		if err := p.awaitReady(ctx, o); err != nil {
 			return err
 		}
 	}
-	denies := func(probe mechanism.Probe, _ bool) (bool, error) {
-		a, err := p.ask(ctx, probe)
-		return mechanism.RulingOf(a.status, a.body) == mechanism.PolicyDenied && strings.Contains(a.message(), name), err
+	return nil
+}
+
+// canaries are those of the languages in which engines' policies are written: objects of which the last denies a pod.
+func canaries(in *own.InForce, s mechanism.Scope) map[string][]*unstructured.Unstructured {
+	out := map[string][]*unstructured.Unstructured{}
+	name, kind := "tare-canary", own.KindIn(s, "TareCanary")
+	if s.Foreign {
+		name = own.NameIn(s, "canary")
 	}
-	for _, language := range slices.Sorted(maps.Keys(canaries)) {
-		if err := p.passCanary(ctx, canaries[language], denies); err != nil {
-			return err
+	for _, o := range in.Objects {
+		switch own.EngineOf(o) {
+		case engine.Kyverno.Name:
+			cel := own.IsCEL(o)
+			canary := engine.KyvernoCanary(cel, name, s.Namespace, mechanism.DenyLabel, mechanism.DenyAll)
+			if s.Foreign && cel {
+				canary.SetKind(o.GetKind()) // of a namespace
+				canary.SetNamespace(s.Namespace)
+			}
+			out[fmt.Sprint("kyverno ", cel)] = []*unstructured.Unstructured{canary}
+		case engine.Gatekeeper.Name:
+			template, constraint := engine.GatekeeperCanary(kind, name, s.Namespace, mechanism.DenyLabel, mechanism.DenyAll)
+			out["gatekeeper"] = []*unstructured.Unstructured{template, constraint}
 		}
 	}
-	return nil
+	return out
+}
+
+// canaryKinds are the kinds of the canaries' objects.
+func canaryKinds(in *own.InForce) (out []schema.GroupVersionKind) {
+	for _, canary := range canaries(in, in.Scope) {
+		out = append(out, mechanism.KindsOf(canary)...)
+	}
+	return out
 }
 
 // awaitReady waits until its engine says of a policy that it is in force.
@@ -252,7 +292,7 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 	for _, prefix := range []string{"cpol-", "vpol-"} {
 		for name, n := range counts {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
-				counts[own.NameIn(p.scope(), rest)] += n
+				counts[own.NameIn(p.scope(), own.NameOf(p.scope(), rest))] += n
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -130,16 +129,7 @@ func readDirectory(dir string, s mechanism.Scope, policies int) (mechanism.Files
 	return out, errors.Join(err, root.Close())
 }
 
-func readPod(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > mostPod {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, mostPod)
-	}
-	return os.ReadFile(filepath.Clean(path))
-}
+func readPod(path string) ([]byte, error) { return kit.ReadText(path, mostPod) }
 
 // withManifests uses the files in place of rendered policies. It asks the server for the resources of their kinds.
 func (p *arm) withManifests(ctx context.Context) error {

@@ -45,7 +45,9 @@ type policies struct {
 
 // scope returns where the treatment's policies act: in its namespace only.
 func (p *arm) scope() mechanism.Scope {
-	s := mechanism.Scope{Run: p.policies.keeper.Run(), Namespace: p.namespace, Hooks: p.hooks, CEL: p.cel}
+	s := mechanism.Scope{
+		Run: p.policies.keeper.Run(), Namespace: p.namespace, Hooks: p.hooks, CEL: p.cel, Foreign: p.foreign,
+	}
 	s.Deployments = p.env.Trespasses && slices.ContainsFunc(p.operations, func(o operation) bool {
 		return o.guarded() && o.resource.kind == "Deployment"
 	})
@@ -142,10 +144,13 @@ func (p *arm) install(ctx context.Context) error {
 func (p *arm) applyPolicies(ctx context.Context) error {
 	x := &p.policies
 	x.present = true // set first: a partial creation is removed as well
-	if err := x.keeper.Apply(ctx, x.rendered.Objects, applyAbreast); err != nil {
+	if err := p.applyEach(ctx); err != nil {
 		return fmt.Errorf("put the policies in force: %w", err)
 	}
 	x.changed = p.env.Clock.Now()
+	if err := p.awaitEach(ctx); err != nil {
+		return err
+	}
 	return p.awaitProof(ctx, x.proof, "the policies do not come into force")
 }
 
@@ -206,17 +211,22 @@ func (r resource) gvr() schema.GroupVersionResource {
 
 // intend journals what is about to be created on a cluster of the user's. Policies have their own entry, as they come
 // and go.
-func (p *arm) intend(context.Context) error {
+func (p *arm) intend(ctx context.Context) error {
 	if !p.foreign {
 		return nil
 	}
 	x := &p.policies
 	objects := contents()
+	var coming []schema.GroupVersionKind
 	if p.kind == mechanism.Own {
-		objects = append(mechanism.Resources(mechanism.VAP), objects...) // the canary
+		canaries, come, err := p.policies.keeper.Lookup(ctx, canaryKinds(p.policies.own))
+		if err != nil {
+			return err
+		}
+		objects, coming = slices.Concat(mechanism.Resources(mechanism.VAP), canaries, objects), come
 	}
 	for _, j := range []journaled{
-		{name: "objects", by: p.admin, resources: objects},
+		{name: "objects", by: p.admin, resources: objects, coming: coming},
 		{
 			name: "policies", by: x.keeper, resources: append(slices.Clone(x.rendered.Resources), x.after.Resources...),
 			coming: x.coming,

@@ -16,6 +16,7 @@ import (
 	"tare/area"
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 	"tare/internal/kit"
 	"tare/internal/unit"
@@ -243,7 +244,7 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 			if p.kind == mechanism.Own {
 				n.Mechanisms = append(n.Mechanisms, string(mechanism.VAP))
 				if in, err := p.readBundle(); err == nil { // otherwise Validate has reported it
-					manifests = append(manifests, mechanism.Files{Objects: in.Objects, Kinds: in.Kinds})
+					manifests = append(manifests, mechanism.Files{Objects: in.Objects, Kinds: append(canaryKinds(in), in.Kinds...)})
 				}
 				continue
 			}
@@ -278,9 +279,12 @@ func resourcesOf(ctx context.Context, c *cluster.Cluster,
 		return nil, nil, err
 	}
 	for _, k := range coming {
-		if r, ok := defined[k]; ok {
+		switch r, ok := defined[k]; {
+		case ok:
 			out = append(out, r)
-		} else {
+		case k.Group == own.ConstraintGroup: // Gatekeeper names the resource so
+			out = append(out, k.GroupVersion().WithResource(strings.ToLower(k.Kind)))
+		default:
 			unknown = append(unknown, k.GroupKind().String())
 		}
 	}

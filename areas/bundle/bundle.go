@@ -147,7 +147,7 @@ func (b *budget) read(from *os.Root, name string) ([]byte, error) {
 
 // readFile reads a regular file that the user names.
 func (b *budget) readFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, notWaiting, 0) //nolint:gosec // the user names it
+	f, err := files.ForReading(path)
 	if err != nil {
 		return nil, err
 	}

@@ -192,28 +192,68 @@ func TestActionInstallsRelease(t *testing.T) {
 	name := "tare-v1.2.3-linux-" + arch
 	release := pack(t, name+"/tare", "#!/bin/sh\necho tare of the release\n")
 	good := fmt.Sprintf("%x", sha256.Sum256(release))
+	signed, other := newSigner(t), newSigner(t)
+	sums := good + "  " + name + ".tar.gz\n"
+	elsewhere := strings.Repeat("0", 64) + "  " + name + ".tar.gz\n"
+	type files = map[string]string
 	for title, c := range map[string]struct {
 		inputs map[string]string
 		code   int
 		want   string
+		files  files
 	}{
-		"release":          {map[string]string{"version": "v1.2.3", "sha256": good}, 0, "tare of the release"},
-		"without checksum": {map[string]string{"version": "v1.2.3"}, 1, "sha256: with version, give"},
+		"release":          {map[string]string{"version": "v1.2.3", "sha256": good}, 0, "tare of the release", nil},
+		"without checksum": {map[string]string{"version": "v1.2.3"}, 1, "sha256: with version, give", nil},
 		"another release": {
-			map[string]string{"version": "v1.2.3", "sha256": strings.Repeat("0", 64)}, 1, "does not have the given sha256",
+			map[string]string{"version": "v1.2.3", "sha256": strings.Repeat("0", 64)},
+			1, "does not have the given sha256",
+			nil,
 		},
-		"hostile checksum": {map[string]string{"version": "v1.2.3", "sha256": hostile}, 1, "does not have the given"},
-		"hostile version":  {map[string]string{"version": "v1.2.3" + hostile}, 1, "version: want one such as v0.2.0"},
+		"hostile checksum": {map[string]string{"version": "v1.2.3", "sha256": hostile}, 1, "does not have the given", nil},
+		"hostile version":  {map[string]string{"version": "v1.2.3" + hostile}, 1, "version: want one such as v0.2.0", nil},
 		"hostile address": {
-			map[string]string{"version": "v1.2.3", "sha256": good, "releases": hostile}, 1, "cannot download",
+			map[string]string{"version": "v1.2.3", "sha256": good, "releases": hostile}, 1, "cannot download", nil,
 		},
-		"no such release":   {map[string]string{"version": "v9.9.9", "sha256": good}, 1, "cannot download"},
-		"not yet a release": {map[string]string{"version": "latest"}, 1, "version: want one such as v0.2.0"},
+		"no such release":   {map[string]string{"version": "v9.9.9", "sha256": good}, 1, "cannot download", nil},
+		"not yet a release": {map[string]string{"version": "latest"}, 1, "version: want one such as v0.2.0", nil},
+		"signed": {
+			map[string]string{"version": "v1.2.3", "sha256": good, "signers": signed.public},
+			0, "tare of the release",
+			files{"SHA256SUMS": sums, "SHA256SUMS.sig": signed.sign(sums)},
+		},
+		"not signed": {
+			map[string]string{"version": "v1.2.3", "sha256": good, "signers": signed.public},
+			1, "the release is not signed",
+			files{"SHA256SUMS": sums},
+		},
+		"signed by another": {
+			map[string]string{"version": "v1.2.3", "sha256": good, "signers": signed.public},
+			1, "not signed by a signer",
+			files{"SHA256SUMS": sums, "SHA256SUMS.sig": other.sign(sums)},
+		},
+		"changed after it was signed": {
+			map[string]string{"version": "v1.2.3", "sha256": good, "signers": signed.public},
+			1, "not signed by a signer",
+			files{"SHA256SUMS": sums, "SHA256SUMS.sig": signed.sign(elsewhere)},
+		},
+		"signature of another release": {
+			map[string]string{"version": "v1.2.3", "sha256": good, "signers": signed.public},
+			1, "do not list " + name,
+			files{"SHA256SUMS": elsewhere, "SHA256SUMS.sig": signed.sign(elsewhere)},
+		},
+		"hostile signers": {
+			map[string]string{"version": "v1.2.3", "sha256": good, "signers": hostile},
+			1, "not signed by a signer",
+			files{"SHA256SUMS": sums, "SHA256SUMS.sig": signed.sign(sums)},
+		},
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkflow(t, c.inputs)
 			w.write(name+".tar.gz", string(release))
+			for name, text := range c.files {
+				w.write(name, text)
+			}
 			w.write("bin/curl", `#!/bin/sh
 while [ "$1" != -o ]; do shift; done
 case $3 in
@@ -231,6 +271,43 @@ esac
 			w.unharmed()
 		})
 	}
+}
+
+// A signer signs releases with a key of its own.
+type signer struct {
+	t           *testing.T
+	key, public string
+}
+
+func newSigner(t *testing.T) signer {
+	t.Helper()
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		hosttest.Missing(t, "ssh-keygen is not installed", "apt-get install openssh-client")
+	}
+	s := signer{t: t, key: filepath.Join(t.TempDir(), "key")}
+	cmd := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", s.key)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	public, err := os.ReadFile(s.key + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.public = "release " + string(public)
+	return s
+}
+
+// sign returns the signature of a text as that of a release.
+func (s signer) sign(text string) string {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), "ssh-keygen", "-q", "-Y", "sign", "-n", "tare-release", "-f", s.key)
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(out)
 }
 
 // pack returns a release's archive with one program.

@@ -33,7 +33,7 @@ func (s Step) Run(ctx context.Context) (string, error) {
 	out := &lineWriter{tell: s.Progress}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, append(proc.Environment(s.Keep...), s.Env...), out, out
 	cmd.WaitDelay = killedWithin
-	err := proc.RunCommand(cmd)
+	err := cmd.Run()
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}

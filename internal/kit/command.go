@@ -116,7 +116,7 @@ func runCommand(ctx context.Context, line []string, in commandIn) error {
 	said := &proc.Tail{}
 	cmd := proc.Command(within, line[0], line[1:]...)
 	cmd.Dir, cmd.Stderr, cmd.Env = in.dir, said, in.environment()
-	err := proc.RunCommand(cmd)
+	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: killed: %w", shell.Line(line), context.Cause(ctx))

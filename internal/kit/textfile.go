@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
+
+	"tare/internal/files"
 )
 
 // OpenText opens a file that the user names, to read it. It must be a regular file: a named pipe would be waited for.
 func OpenText(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names the file
+	f, err := files.ForReading(path)
 	if err != nil {
 		return nil, err
 	}

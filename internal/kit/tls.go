@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"tare/area"
@@ -60,7 +59,7 @@ func (t *TLS) Config(host string, getenv func(name string) (string, bool)) (*tls
 		c.ServerName = t.ServerName
 	}
 	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
+		pem, err := ReadText(t.CA, mostPEM)
 		if err != nil {
 			return nil, fmt.Errorf("read tls.ca: %w", err)
 		}
@@ -81,7 +80,7 @@ func (t *TLS) Config(host string, getenv func(name string) (string, bool)) (*tls
 }
 
 func (t *TLS) pair(getenv func(string) (string, bool)) (tls.Certificate, error) {
-	pem, err := os.ReadFile(t.Cert)
+	pem, err := ReadText(t.Cert, mostPEM)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("read tls.cert: %w", err)
 	}
@@ -96,6 +95,9 @@ func (t *TLS) pair(getenv func(string) (string, bool)) (tls.Certificate, error) 
 	}
 	return pair, nil
 }
+
+// mostPEM bounds a file with certificates, in bytes.
+const mostPEM = 4 << 20
 
 // ExplainTLS says what is wrong with a connection that failed, by the field of `tls` that mends it, and the next step.
 // ok is false when err does not come from TLS.

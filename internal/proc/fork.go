@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +47,7 @@ func (c *Child) fork() (<-chan readyLine, error) {
 	if c.log.file != nil {
 		c.cmd.Stderr = c.log.file
 	}
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &files.leader}
 	c.stdin = files.in
 	if c.spec.Talk {
 		c.In, c.Out = files.in, files.out
@@ -78,6 +77,7 @@ func (c *Child) supervise(files *pipes, forked chan<- error, ready chan<- readyL
 		return
 	}
 	c.PID = c.cmd.Process.Pid
+	c.group.follow(c.PID, files.leader)
 	drained := make(chan struct{})
 	if c.spec.Talk {
 		files.in, files.out = nil, nil // they belong to the caller
@@ -90,8 +90,9 @@ func (c *Child) supervise(files *pipes, forked chan<- error, ready chan<- readyL
 			readReady(files.out, ready)
 		}()
 	}
-	awaitExit(c.PID)
-	c.endGroup()
+	c.group.awaitLeader()
+	_ = c.group.signal(syscall.SIGKILL) // what it left in its group
+	c.group.close()
 	c.err = c.cmd.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
@@ -120,25 +121,6 @@ func (c *Child) start() error {
 	return c.cmd.Start()
 }
 
-// awaitExit returns when the process has ended and before it is reaped: its pid still belongs to it.
-func awaitExit(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return // nil, or an error that cmd.Wait will return too
-		}
-	}
-}
-
-// endGroup kills what the child left in its process group and forbids further signals: after reaping, the pid may
-// belong to another process.
-func (c *Child) endGroup() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_ = syscall.Kill(-c.PID, syscall.SIGKILL) // ESRCH is usual: the group is empty
-	c.gone = true
-}
-
 // readReady reads the ready line and then discards stdout, so that the child never blocks on it.
 func readReady(out io.Reader, ready chan<- readyLine) {
 	r := bufio.NewReader(io.LimitReader(out, maxReadyLine))
@@ -162,13 +144,15 @@ func parseReady(line []byte, err error) readyLine {
 	return readyLine{value: msg.Ready}
 }
 
-// pipes are the two pipes between parent and child.
+// pipes are the two pipes between parent and child, and the descriptor by which the child is signalled.
 type pipes struct {
 	childIn, in   *os.File
 	out, childOut *os.File
+	leader        int // pidfd of the child; -1: none
 }
 
 func (p *pipes) open() (err error) {
+	p.leader = -1
 	if p.childIn, p.in, err = os.Pipe(); err != nil {
 		return fmt.Errorf("open pipe: %w", err)
 	}

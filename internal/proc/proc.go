@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -78,8 +77,7 @@ type Child struct {
 	stdin *os.File
 	log   childLog
 
-	mu     sync.Mutex
-	gone   bool // exited: the pid must not be signalled any more
+	group  group
 	err    error
 	exited chan struct{} // closed by supervise when the child has been reaped
 }
@@ -237,7 +235,7 @@ func (c *Child) MaskSecrets(said []byte) []byte { return c.log.secrets.apply(sai
 func (c *Child) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.spec.Grace)
 	defer cancel()
-	if err := c.signal(syscall.SIGTERM); err != nil {
+	if err := c.group.signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", c.Name, err)
 	}
 	select {
@@ -250,25 +248,16 @@ func (c *Child) Stop(ctx context.Context) error {
 
 // Signal sends sig to the child's process group. After the child's end it does nothing.
 func (c *Child) Signal(sig syscall.Signal) error {
-	if err := c.signal(sig); err != nil {
+	if err := c.group.signal(sig); err != nil {
 		return fmt.Errorf("signal %s: %w", c.Name, err)
 	}
 	return nil
 }
 
-func (c *Child) signal(sig syscall.Signal) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gone {
-		return nil
-	}
-	return syscall.Kill(-c.PID, sig)
-}
-
 // kill ends the process group and waits for it. SIGKILL cannot fail for a child of the same user, so there is no error
 // to return.
 func (c *Child) kill() {
-	_ = c.signal(syscall.SIGKILL) // only the end, awaited below, counts
+	_ = c.group.signal(syscall.SIGKILL) // only the end, awaited below, counts
 	<-c.exited
 }
 

@@ -10,31 +10,70 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tare/internal/clock"
+	"tare/internal/files"
 )
 
 // A Warning says what is wrong with a file, and how to mend it.
 type Warning struct{ Message, Hint string }
 
+// pipeWithin bounds the wait for what is written into a pipe.
+const pipeWithin = 2 * time.Second
+
 // Open opens a file with secrets for reading. It refuses a file that other users can write, or replace because
 // they can write to a folder above it: its content decides as whom tare acts and, in a kubeconfig, which programs it
-// runs.
+// runs. A pipe must be written within pipeWithin.
 func Open(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := files.ForReading(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := guarded(f, path); err != nil {
+	if err := errors.Join(guarded(f, path), awaitWritten(f, path)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
+// awaitWritten waits until a pipe has something to read. Reads from it end with pipeWithin, too.
+func awaitWritten(f *os.File, path string) error {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		return err
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var n int
+	var failed error
+	err = raw.Control(func(fd uintptr) { // its Fd would take the deadline from it
+		n, failed = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(pipeWithin/time.Millisecond))
+	})
+	if failed == nil && n == 0 {
+		failed = fmt.Errorf("%s is a pipe that nobody has written within %v", path, pipeWithin)
+	}
+	return errors.Join(err, failed, f.SetReadDeadline(clock.System{}.Now().Add(pipeWithin)))
+}
+
+// openRegular opens a regular file, and nothing else: who writes a pipe would take this for its reader.
+func openRegular(path string) (f *os.File, ok bool) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, false
+	}
+	f, err := files.ForReading(path)
+	return f, err == nil
+}
+
 // Check returns the error with which Open would refuse an existing file. It ignores a file that cannot
 // be opened: whoever needs it will report that.
 func Check(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil //nolint:nilerr // its reader says what is wrong
+	f, ok := openRegular(path)
+	if !ok {
+		return nil // its reader says what is wrong
 	}
 	return errors.Join(guarded(f, path), f.Close())
 }
@@ -100,8 +139,8 @@ func othersWrite(info os.FileInfo) bool {
 
 // Exposed returns a warning if other users can read a file.
 func Exposed(path string) (Warning, bool) {
-	f, err := os.Open(path)
-	if err != nil {
+	f, ok := openRegular(path)
+	if !ok {
 		return Warning{}, false
 	}
 	defer func() { _ = f.Close() }() // nothing was written

@@ -142,6 +142,9 @@ func base(c *rest.Config) *rest.Config {
 
 // readKubeconfig parses a file. Its errors quote nothing of the file.
 func readKubeconfig(path string) (*api.Config, error) {
+	if err := regular(path); err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
 	f, err := secretfile.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -166,7 +169,27 @@ func readKubeconfig(path string) (*api.Config, error) {
 	if err := clientcmd.ResolveLocalPaths(c); err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	return c, nil
+	return c, regularFiles(c)
+}
+
+// regularFiles refuses files that a kubeconfig names and that would be waited for.
+func regularFiles(c *api.Config) error {
+	var errs []error
+	for _, x := range c.Clusters {
+		errs = append(errs, regular(x.CertificateAuthority))
+	}
+	for _, x := range c.AuthInfos {
+		errs = append(errs, regular(x.ClientCertificate), regular(x.ClientKey), regular(x.TokenFile))
+	}
+	return errors.Join(errs...)
+}
+
+// regular refuses what is there, but no regular file: it would be waited for, or read without an end.
+func regular(path string) error {
+	if info, err := os.Stat(path); path != "" && err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return fmt.Errorf("%s: want a regular file, since it is read several times", path)
+	}
+	return nil
 }
 
 // parseKubeconfig parses the text of a file. Parsers quote what they reject, which may be a key: of their message it

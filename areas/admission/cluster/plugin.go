@@ -181,7 +181,7 @@ func (p *plugin) run(ctx context.Context) (credential, error) {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
 	cmd.Env = append(cmd.Env, "KUBERNETES_EXEC_INFO="+p.info)
-	err := proc.RunCommand(cmd)
+	err := cmd.Run()
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil:

@@ -19,6 +19,10 @@ type Kind struct {
 	// Unproved says which of its policies cannot be proved.
 	Unproved string
 
+	// Deployments selects, in a cluster, the Deployments that answer its webhooks, as its chart labels them; Image is the
+	// last part of their image's name, and Webhooks the configuration by which they are asked.
+	Deployments, Image, Webhooks string
+
 	module, program string // "./cmd/kyverno"
 	definitions     string // folder of its CustomResourceDefinitions in the module
 	sums            map[string]string
@@ -31,7 +35,9 @@ type Kind struct {
 var (
 	Kyverno = &Kind{
 		Name: "kyverno", Title: "Kyverno", Default: "1.19.1", Counts: true,
-		Unproved: "Kyverno does not evaluate policies that only audit if another denies the request",
+		Unproved:    "Kyverno does not evaluate policies that only audit if another denies the request",
+		Deployments: "app.kubernetes.io/component=admission-controller", Image: "kyverno",
+		Webhooks: "kyverno-resource-validating-webhook-cfg",
 		module:   "github.com/kyverno/kyverno", program: "./cmd/kyverno", definitions: "config/crds",
 		sums: map[string]string{
 			"1.18.2": "h1:w/p1ysSEzOuMO4DaYmpiJ5YioL4OCkgmFFC5cJqiJ68=",
@@ -41,7 +47,9 @@ var (
 	}
 	Gatekeeper = &Kind{
 		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",
-		Unproved: "of Gatekeeper only constraints that deny can be proved",
+		Unproved:    "of Gatekeeper only constraints that deny can be proved",
+		Deployments: "gatekeeper.sh/system=yes,control-plane=controller-manager", Image: "gatekeeper",
+		Webhooks: "gatekeeper-validating-webhook-configuration",
 		module:   "github.com/open-policy-agent/gatekeeper/v3", program: ".", definitions: "charts/gatekeeper/crds",
 		sums:    map[string]string{"3.23.1": "h1:njHTm0SJ6ZEhhEgmQTpJKTGQbc99fSs4hGiEp1OIKck="},
 		release: regexp.MustCompile(`^3\.(2[3-9]|[3-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "3.23.0", minutes: 8,

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/base64"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -101,16 +102,17 @@ func brokenTemplate() *unstructured.Unstructured {
 	return template("tarebroken", "TareOther", "package x")
 }
 
-// GatekeeperCanary returns a template, and a constraint of it that denies pods with a label of this value.
-func GatekeeperCanary(name, namespace, label, value string) (tmpl, constraint *unstructured.Unstructured) {
-	tmpl = template("tarecanary", "TareCanary", `package tarecanary
+// GatekeeperCanary returns a template of a kind, and a constraint of it that denies pods of a namespace with a label of
+// this value.
+func GatekeeperCanary(kind, name, namespace, label, value string) (tmpl, constraint *unstructured.Unstructured) {
+	tmpl = template(strings.ToLower(kind), kind, `package tarecanary
 
 violation[{"msg": "it has the label of the canary"}] {
 	input.review.object.metadata.labels["`+label+`"] == "`+value+`"
 }
 `)
 	constraint = &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": "TareCanary",
+		"apiVersion": "constraints.gatekeeper.sh/v1beta1", "kind": kind,
 		"spec": map[string]any{"match": map[string]any{
 			"kinds":      []any{map[string]any{"apiGroups": []any{""}, "kinds": []any{"Pod"}}},
 			"namespaces": []any{namespace},

@@ -43,6 +43,8 @@ type Scope struct {
 	CABundle   []byte
 	Hooks      Hooks
 	CEL        CEL
+	// Foreign: others use the cluster, too. What a policy engine evaluates is narrowed to the namespace, and named for it.
+	Foreign bool
 	// Deployments makes policies in CEL and validating webhooks look at Deployments, too.
 	Deployments bool
 }

@@ -50,12 +50,12 @@ func (f *InForce) Engines() (out []string) {
 // At is where the file has an object of an engine's that was rendered.
 func (f *InForce) At(o *unstructured.Unstructured) (at bundle.Place, ok bool) {
 	for _, p := range f.Policies {
-		if p.engine != nil && p.Name == o.GetName() && p.kind() == o.GetKind() {
+		if p.engine != nil && p.nameIn(f.Scope) == o.GetName() && p.kindIn(f.Scope) == o.GetKind() {
 			return p.at.place(), true
 		}
 	}
 	for _, t := range f.templates {
-		if isTemplate(o.GroupVersionKind()) && t.GetName() == o.GetName() {
+		if isTemplate(o.GroupVersionKind()) && strings.ToLower(KindIn(f.Scope, defines(t.Unstructured))) == o.GetName() {
 			return t.at.place(), true
 		}
 	}
@@ -84,8 +84,13 @@ func matchesOf(o *unstructured.Unstructured) []tree {
 	return resourcesIn(o)
 }
 
-// fitsEngine adds what an engine's policy asks of the run's namespace, or says why it cannot act there.
-func (p *Policy) fitsEngine(asked *labels) error {
+// fitsEngine adds what an engine's policy asks of the run's namespace, or says why it cannot act there alone.
+func (p *Policy) fitsEngine(s mechanism.Scope, asked *labels) error {
+	if s.Foreign {
+		if err := p.confinable(); err != nil {
+			return err
+		}
+	}
 	for _, m := range matchesOf(p.engine) {
 		if err := asked.satisfy(namespaceSelectorOf(m)); err != nil {
 			return err
@@ -106,7 +111,7 @@ func namespaceSelectorOf(m tree) *meta.LabelSelector {
 }
 
 // renderEngine returns a policy of an engine's as it is sent: unchanged, but that the run's namespace stands for those
-// that it names.
+// that it names, and that it is narrowed to that namespace where others use the cluster.
 func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
 	o := bare(p.engine)
 	if k := o.GetKind(); k == "Policy" || k == "NamespacedValidatingPolicy" {
@@ -123,6 +128,9 @@ func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
 		if content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(selector); err == nil { // it was read
 			m["namespaceSelector"] = content
 		}
+	}
+	if s.Foreign {
+		p.confine(o, s)
 	}
 	return o
 }
@@ -143,16 +151,17 @@ func resourceOfKind(kind, group string) (resource, in string) {
 
 // Words are those by which a denial names the policy as one that denied.
 func (p *Policy) Words(s mechanism.Scope) []string {
+	name := p.nameIn(s)
 	switch {
 	case p.engine == nil:
-		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", NameIn(s, p.Name))}
+		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", name)}
 	case isConstraint(p.engine.GroupVersionKind()):
-		binding := fmt.Sprintf("with binding 'gatekeeper-%s-%s' denied", strings.ToLower(p.kind()), p.Name)
-		return []string{"[" + p.Name + "] ", binding}
+		binding := fmt.Sprintf("with binding 'gatekeeper-%s-%s' denied", strings.ToLower(p.kindIn(s)), name)
+		return []string{"[" + name + "] ", binding}
 	case p.engine.GroupVersionKind().Group == celGroup:
-		return []string{"Policy " + p.Name + " failed: ", "ValidatingAdmissionPolicy 'vpol-" + p.Name + "'"}
+		return []string{"Policy " + name + " failed: ", "ValidatingAdmissionPolicy 'vpol-" + name + "'"}
 	}
-	return []string{"\n" + p.Name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + p.Name + "'"}
+	return []string{"\n" + name + ":\n", "ValidatingAdmissionPolicy 'cpol-" + name + "'"}
 }
 
 // Ready reports whether an object of an engine's says of itself that it is in force, and what it says if it is not.
@@ -162,7 +171,7 @@ func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) 
 		return templateReady(o)
 	case isConstraint(k):
 		return constraintReady(o, slices.ContainsFunc(f.templates, func(t object) bool {
-			return defines(t.Unstructured) == k.Kind && generates(t.Unstructured)
+			return KindIn(f.Scope, defines(t.Unstructured)) == k.Kind && generates(t.Unstructured)
 		}))
 	}
 	return kyvernoReady(o)

@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Gatekeeper's groups: of templates, each of which defines a kind, and of constraints, which are of such kinds.
+// ConstraintGroup is the group of Gatekeeper's constraints, whose kinds templates define.
+const ConstraintGroup = "constraints.gatekeeper.sh"
+
 const (
-	templateGroup   = "templates.gatekeeper.sh"
-	constraintGroup = "constraints.gatekeeper.sh"
+	templateGroup = "templates.gatekeeper.sh"
 	// suiteGroup is that of tests, which decide nothing.
 	suiteGroup = "test.gatekeeper.sh"
 )
@@ -20,7 +21,7 @@ func isTemplate(k schema.GroupVersionKind) bool {
 	return k.Group == templateGroup && k.Kind == "ConstraintTemplate"
 }
 
-func isConstraint(k schema.GroupVersionKind) bool { return k.Group == constraintGroup }
+func isConstraint(k schema.GroupVersionKind) bool { return k.Group == ConstraintGroup }
 
 // takeConstraint takes a constraint of Gatekeeper's. It stands as it is, and what it is about is put in the terms of
 // ValidatingAdmissionPolicies.
@@ -98,7 +99,7 @@ func (s *Set) renderTemplates(out *InForce) (objects []*unstructured.Unstructure
 			out.Idle["template "+t.GetName()] = "no constraint is of its kind"
 			continue
 		}
-		objects = append(objects, bare(t.Unstructured))
+		objects = append(objects, templateIn(out.Scope, bare(t.Unstructured)))
 	}
 	return objects
 }

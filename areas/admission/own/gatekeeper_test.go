@@ -129,7 +129,7 @@ spec:
 		"ConstraintTemplate with Rego": {`{byPod: [{errors: [{message: rego_parse_error}]}]}`, false, "rego_parse_error"},
 	} {
 		kind, _, _ := strings.Cut(name, " ")
-		group := map[string]string{"Ban": constraintGroup, "Cel": constraintGroup, "ConstraintTemplate": templateGroup}[kind]
+		group := map[string]string{"Ban": ConstraintGroup, "Cel": ConstraintGroup, "ConstraintTemplate": templateGroup}[kind]
 		text := "apiVersion: " + group + "/v1\nkind: " + kind + "\nmetadata: {name: x}\nstatus: " + c.status
 		d := document{text: text, item: -1}
 		objects, err := d.objects()

@@ -14,6 +14,9 @@ import (
 const (
 	kyvernoGroup = "kyverno.io"          // patterns, in YAML
 	celGroup     = "policies.kyverno.io" // in CEL
+
+	vpol           = "ValidatingPolicy"
+	namespacedVPol = "NamespacedValidatingPolicy"
 )
 
 // isKyverno reports whether an object is a policy that Kyverno takes: one that validates.
@@ -22,7 +25,7 @@ func isKyverno(k schema.GroupVersionKind) bool {
 	case kyvernoGroup:
 		return k.Kind == "ClusterPolicy" || k.Kind == "Policy"
 	case celGroup:
-		return k.Kind == "ValidatingPolicy" || k.Kind == "NamespacedValidatingPolicy"
+		return k.Kind == vpol || k.Kind == namespacedVPol
 	}
 	return false
 }

@@ -27,6 +27,8 @@ type Where struct {
 
 // InForce is a set as it is put in force.
 type InForce struct {
+	// Scope is where.
+	Scope mechanism.Scope
 	// Objects are in the order in which they are created.
 	Objects []*unstructured.Unstructured
 	Kinds   []schema.GroupVersionKind // of the objects, the last created first, each once
@@ -60,7 +62,7 @@ func prefix(s mechanism.Scope) string { return s.Namespace + "." }
 // Render returns the set as it is put in force: unchanged, but for the names, and for what narrows it to the run's
 // namespace.
 func (s *Set) Render(w Where) (*InForce, error) {
-	out := &InForce{Idle: map[string]string{}, Untaken: s.Untaken, templates: s.templates}
+	out := &InForce{Scope: w.Scope, Idle: map[string]string{}, Untaken: s.Untaken, templates: s.templates}
 	asked := &labels{has: map[string]string{}, denied: map[string][]string{}}
 	bindings := s.chosen(w, out, asked)
 	if len(out.Policies) == 0 {
@@ -103,7 +105,7 @@ func (s *Set) chosen(w Where, out *InForce, asked *labels) (bindings []Binding) 
 	for i := range s.Policies {
 		p := &s.Policies[i]
 		if p.engine != nil { // it needs no binding
-			if err := p.fitsEngine(asked); err != nil {
+			if err := p.fitsEngine(w.Scope, asked); err != nil {
 				out.Idle[p.Name] = err.Error()
 				continue
 			}

@@ -12,10 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"tare/internal/driver"
@@ -124,20 +122,19 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // run runs a command and returns the end of what it prints. A program that fails is an error with what it said.
 func (r runner) run(ctx context.Context, env []string, path string, args ...string) (*tail, error) {
-	runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
-	defer runtime.UnlockOSThread()
 	ctx, stop := context.WithTimeout(ctx, listWithin)
 	defer stop()
-	cmd := exec.CommandContext(ctx, path, args...)
+	own := proc.Command(ctx, path, args...)
+	cmd, run := own.Cmd, own.Run
+	if !r.alone {
+		cmd = exec.CommandContext(ctx, path, args...)
+		run = cmd.Run
+	}
 	out := &tail{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.test.Dir, out, out
 	cmd.Env = slices.Concat(r.env, env, []string{"PWD=" + filepath.Clean(r.test.Dir)})
 	cmd.WaitDelay = time.Second // a benchmark may leave processes behind that hold its output open
-	if r.alone {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	}
-	err := cmd.Run()
+	err := run()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return out, fmt.Errorf("it did not end within %v: %s", listWithin, reason(string(out.end)))

@@ -75,7 +75,7 @@ func (c Compiler) Run(ctx context.Context, name, source string, args ...string) 
 	cmd.ExtraFiles = files
 	stdout, stderr := limited{most: mostOutput}, limited{most: mostMessages}
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := c.explain(ctx, bounded, proc.RunCommand(cmd), name, &stderr); err != nil {
+	if err := c.explain(ctx, bounded, cmd.Run(), name, &stderr); err != nil {
 		return nil, nil, err
 	}
 	result, err := io.ReadAll(io.LimitReader(files[1], mostOutput+1))

@@ -128,7 +128,7 @@ func (r *Initrd) libraries(ctx context.Context, path, loader string) error {
 	c.Env = []string{"PATH=/usr/bin:/bin"}
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	if err := proc.RunCommand(c); err != nil {
+	if err := c.Run(); err != nil {
 		return fmt.Errorf("list the libraries of %s: %w: %.200s", path, err, bytes.TrimSpace(out.Bytes()))
 	}
 	if err := r.resolved(loader); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -63,20 +62,15 @@ const hangUp = 2 * time.Second
 // once runs one command line to its end. When ctx ends first, its process group is killed.
 func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
 	errs := &proc.Tail{}
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...) //nolint:gosec // the command line is the user's own
-	cmd.Dir = c.Dir
+	cmd := proc.Command(ctx, line[0], line[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, nil
 	cmd.Stderr = errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
-	cmd.WaitDelay = hangUp
+	cmd.WaitDelay, cmd.EndHolders = hangUp, true
 	began, err := read(unix.CLOCK_MONOTONIC)
 	if err != nil {
 		return Cost{}, err
 	}
-	if err := cmd.Start(); err != nil {
-		return Cost{}, c.failed(line, err, "")
-	}
-	err = cmd.Wait()
+	err = cmd.Run()
 	ended, clockErr := read(unix.CLOCK_MONOTONIC)
 	switch {
 	case clockErr != nil:
@@ -84,7 +78,6 @@ func (c *Command) once(ctx context.Context, line []string) (Cost, error) {
 	case ctx.Err() != nil:
 		return Cost{}, fmt.Errorf("%s: killed: %w", line[0], context.Cause(ctx))
 	case errors.Is(err, exec.ErrWaitDelay):
-		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
 		return Cost{}, &Failure{
 			Op: c.Name, Call: line[0],
 			Detail: "it ended, but left processes behind that hold its errors open",

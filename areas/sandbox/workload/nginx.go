@@ -65,7 +65,7 @@ func output(program, option string) ([]byte, error) {
 	cmd := proc.Command(ctx, program, option)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := proc.RunCommand(cmd); err != nil {
+	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%s %s: %w", program, option, err)
 	}
 	return out.Bytes(), nil

@@ -1,5 +1,6 @@
 // Command tare-dist makes the files of a release: archives of static binaries, software bills of materials, an OCI
-// image, a krew manifest, and the checksums of all. The same inputs give the same bytes. "make dist" runs it.
+// image, a krew manifest, and the checksums of all, signed if there is a key. The same inputs give the same bytes.
+// "make dist" runs it.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path"
 	"path/filepath"
@@ -40,6 +42,7 @@ type release struct {
 	version, commit string
 	date            time.Time
 	url             string // where its files will be downloaded, or ""
+	key             string // file of the private key that signs it, or ""
 	out             string
 	files           map[string][]byte // what was written, by name
 }
@@ -52,6 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&r.commit, "commit", "", "commit")
 	date := flags.String("date", "", "date of the commit, such as 2026-11-23T13:16:00Z: the time of every file")
 	flags.StringVar(&r.url, "url", "", "folder of the release's downloads, for the krew manifest")
+	flags.StringVar(&r.key, "sign", "", "file of the SSH key that signs the checksums")
 	flags.StringVar(&r.out, "out", "bin/dist", "folder to write")
 	stage := flags.String("stage", "bin/stage", "folder for ARCH/tare and share/, the files that every archive holds")
 	check := flags.Bool("check", false, "make the release of this commit again, elsewhere, and compare")
@@ -76,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := r.pack(ctx, *stage, stdout); err != nil {
 		return err
 	}
-	return r.list(stdout)
+	return errors.Join(r.list(stdout), r.sign(ctx, stdout))
 }
 
 // pack writes all files but the checksums.
@@ -180,6 +184,21 @@ func (r *release) list(stdout io.Writer) error {
 		return err
 	}
 	_, err := fmt.Fprintf(stdout, "%s%s: %d files and SHA256SUMS\n", lines.String(), r.out, len(names))
+	return err
+}
+
+// sign signs the checksums, and so all files.
+func (r *release) sign(ctx context.Context, stdout io.Writer) error {
+	if r.key == "" {
+		_, err := fmt.Fprintln(stdout, "not signed: that needs SIGN=FILE, an SSH key")
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "ssh-keygen", "-q", "-Y", "sign", "-n", "tare-release", "-f", r.key,
+		filepath.Join(r.out, "SHA256SUMS"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("sign with %s: %w: %s", r.key, err, bytes.TrimSpace(out))
+	}
+	_, err := fmt.Fprintln(stdout, "signed: SHA256SUMS.sig")
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"tare/rigs/hosttest"
 )
 
 var when = time.Date(2026, 11, 23, 13, 16, 0, 0, time.UTC)
@@ -222,5 +225,40 @@ func TestRefusesOtherBinaries(t *testing.T) {
 	}
 	if _, err := modulesOf("main_test.go", "amd64"); err == nil {
 		t.Error("a file that is no binary has modules")
+	}
+}
+
+func TestSignature(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		hosttest.Missing(t, "ssh-keygen is not installed", "apt-get install openssh-client")
+	}
+	r := testRelease(t)
+	r.key = filepath.Join(t.TempDir(), "key")
+	keygen := func(stdin string, args ...string) error {
+		cmd := exec.CommandContext(t.Context(), "ssh-keygen", args...)
+		cmd.Stdin = strings.NewReader(stdin)
+		return cmd.Run()
+	}
+	if err := r.sign(t.Context(), io.Discard); err == nil {
+		t.Error("a release is signed without a key")
+	}
+	err := errors.Join(keygen("", "-q", "-t", "ed25519", "-N", "", "-f", r.key), r.write("a", []byte("1")),
+		r.list(io.Discard), r.sign(t.Context(), io.Discard))
+	public, readErr := os.ReadFile(r.key + ".pub")
+	signers := filepath.Join(t.TempDir(), "signers")
+	err = errors.Join(err, readErr, os.WriteFile(signers, append([]byte("release "), public...), 0o600))
+	sums, readErr := os.ReadFile(filepath.Join(r.out, "SHA256SUMS"))
+	if err := errors.Join(err, readErr); err != nil {
+		t.Fatal(err)
+	}
+	verify := []string{
+		"-Y", "verify", "-f", signers, "-I", "release", "-n", "tare-release", "-s", filepath.Join(r.out, "SHA256SUMS.sig"),
+	}
+	if err := keygen(string(sums), verify...); err != nil {
+		t.Errorf("the signature of the checksums: %v", err)
+	}
+	if err := keygen(string(sums)+"more", verify...); err == nil {
+		t.Error("the signature holds for other checksums")
 	}
 }

@@ -1,0 +1,184 @@
+package own
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/areas/admission/mechanism"
+)
+
+// mostEngineName bounds the name of an engine's policy: engines make labels of it.
+const mostEngineName = 63
+
+// nameIn is the policy's name in the run. An engine's keeps its own on control planes of tare's own.
+func (p *Policy) nameIn(s mechanism.Scope) string {
+	if p.engine != nil && !s.Foreign {
+		return p.Name
+	}
+	name := NameIn(s, p.Name)
+	if p.engine != nil && len(name) > mostEngineName {
+		const digits = 6
+		sum := sha256.Sum256([]byte(name))
+		name = name[:mostEngineName-digits-1] + "-" + hex.EncodeToString(sum[:])[:digits]
+	}
+	return name
+}
+
+// kindIn is the policy's kind in the run.
+func (p *Policy) kindIn(s mechanism.Scope) string {
+	if p.engine != nil && isConstraint(p.engine.GroupVersionKind()) {
+		return KindIn(s, p.kind())
+	}
+	if p.kind() == vpol && s.Foreign {
+		return namespacedVPol
+	}
+	return p.kind()
+}
+
+// KindIn is the kind of constraints that a template defines in the run: where others use the cluster, a template of
+// that name may stand there, with other code.
+func KindIn(s mechanism.Scope, kind string) string {
+	if !s.Foreign {
+		return kind
+	}
+	return "Tare" + strings.ReplaceAll(strings.TrimPrefix(s.Namespace, "tare-"), "-", "") + kind
+}
+
+// templateIn names a template, and the kind that it defines, for the run.
+func templateIn(s mechanism.Scope, o *unstructured.Unstructured) *unstructured.Unstructured {
+	if !s.Foreign {
+		return o
+	}
+	kind := KindIn(s, defines(o))
+	o.SetName(strings.ToLower(kind))
+	names, _, _ := unstructured.NestedMap(o.Object, "spec", "crd", "spec", "names") // it has a kind
+	names["kind"] = kind
+	delete(names, "shortNames")
+	_ = unstructured.SetNestedMap(o.Object, names, "spec", "crd", "spec", "names") // it was read from there
+	return o
+}
+
+// confinable says why an engine's policy cannot act in one namespace alone.
+func (p *Policy) confinable() error {
+	for _, rule := range rulesIn(p.engine) {
+		for _, does := range []string{"mutate", "generate"} {
+			if rule[does] != nil {
+				return fmt.Errorf("a rule of it has %s, and may change what is in other namespaces", does)
+			}
+		}
+		if match, _ := rule["match"].(tree); len(match) == 0 {
+			return errors.New("a rule of it has no match block that could be narrowed")
+		}
+	}
+	if !isConstraint(p.engine.GroupVersionKind()) {
+		return nil
+	}
+	match, _, _ := unstructured.NestedMap(p.engine.Object, "spec", "match") // Gatekeeper reports what is no map
+	if match["scope"] == "Cluster" {
+		return errors.New("it is about objects that are in no namespace")
+	}
+	return nil
+}
+
+// confine has an engine's policy act in the run's namespace only, and names it for the run.
+func (p *Policy) confine(o *unstructured.Unstructured, s mechanism.Scope) {
+	o.SetName(p.nameIn(s))
+	o.SetKind(p.kindIn(s))
+	switch k := o.GroupVersionKind(); {
+	case k.Group == celGroup:
+		o.SetNamespace(s.Namespace) // the engine evaluates a policy of a namespace there only
+	case isConstraint(k):
+		spec, _ := o.Object["spec"].(tree)
+		if spec == nil {
+			spec = tree{}
+			o.Object["spec"] = spec
+		}
+		match, _ := spec["match"].(tree)
+		if match == nil {
+			match = tree{}
+			spec["match"] = match
+		}
+		match["namespaces"], match["scope"] = []any{s.Namespace}, "Namespaced"
+	default:
+		for _, rule := range rulesIn(o) {
+			for _, block := range matchBlocks(rule) {
+				resources, _ := block["resources"].(tree)
+				if resources == nil {
+					resources = tree{}
+					block["resources"] = resources
+				}
+				resources["namespaces"] = []any{s.Namespace}
+			}
+		}
+	}
+}
+
+// matchBlocks are the parts of a rule each of which must select the namespace, so that the rule does.
+func matchBlocks(rule tree) (out []tree) {
+	match, _ := rule["match"].(tree)
+	for _, list := range []string{"any", "all"} {
+		blocks, _ := match[list].([]any)
+		for _, b := range blocks {
+			if block, ok := b.(tree); ok {
+				out = append(out, block)
+			}
+		}
+	}
+	if len(out) == 0 && match != nil || match["resources"] != nil {
+		out = append(out, match)
+	}
+	return out
+}
+
+// Confined reports whether an object of an engine's can only affect the namespace. It looks at what is sent, and knows
+// nothing of how that was made.
+func Confined(o *unstructured.Unstructured, namespace string) bool {
+	only := []string{namespace}
+	switch k := o.GroupVersionKind(); {
+	case namespace == "":
+		return false
+	case isTemplate(k):
+		return true // effective only through a constraint
+	case isConstraint(k):
+		names, _, err := unstructured.NestedStringSlice(o.Object, "spec", "match", "namespaces")
+		scope, _, _ := unstructured.NestedString(o.Object, "spec", "match", "scope") // another is not confined
+		return err == nil && slices.Equal(names, only) && scope == "Namespaced"
+	case k == schema.GroupVersionKind{Group: kyvernoGroup, Version: k.Version, Kind: "ClusterPolicy"}:
+		rules, found, err := unstructured.NestedSlice(o.Object, "spec", "rules")
+		return err == nil && found && !slices.ContainsFunc(rules, func(r any) bool {
+			rule, ok := r.(tree)
+			return !ok || rule["mutate"] != nil || rule["generate"] != nil || !confinedMatch(rule["match"], only)
+		})
+	}
+	return o.GetNamespace() == namespace
+}
+
+// confinedMatch reports whether each alternative of a rule's match block selects these namespaces only.
+func confinedMatch(of any, only []string) bool {
+	match, _ := of.(tree)
+	alternatives, isAny := match["any"].([]any)
+	every, isAll := match["all"].([]any)
+	direct := match["resources"] != nil
+	switch {
+	case isAny && !isAll && !direct:
+		return len(alternatives) > 0 && !slices.ContainsFunc(alternatives, func(b any) bool { return !narrowed(b, only) })
+	case isAll && !isAny && !direct:
+		return slices.ContainsFunc(every, func(b any) bool { return narrowed(b, only) })
+	case direct && !isAny && !isAll:
+		return narrowed(match, only)
+	}
+	return false // what several of them mean together is the engine's affair
+}
+
+func narrowed(block any, only []string) bool {
+	b, _ := block.(tree)
+	resources, _ := b["resources"].(tree)
+	return slices.Equal(words(resources["namespaces"]), only)
+}
