@@ -267,7 +267,11 @@ func (p *arm) bundleNotes() []string {
 	if len(unproved) > 0 {
 		var masked strings.Builder
 		for _, e := range p.engines {
-			masked.WriteString(" (" + e.kind.Unproved + ")")
+			why := e.kind.Unproved
+			if p.foreign {
+				why = "of a " + e.kind.Title + " that tare did not start only policies that deny can be proved"
+			}
+			masked.WriteString(" (" + why + ")")
 		}
 		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection of theirs%s, so "+
 			"that whether they guard is not shown: %s", name, unit.Count(len(unproved), "policy"), masked.String(),

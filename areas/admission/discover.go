@@ -36,6 +36,9 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.awaitEngines(ctx); err != nil {
 		return err
 	}
+	if err := p.lookAtEngines(ctx); err != nil {
+		return err
+	}
 	if err := p.awaitCanary(ctx); err != nil { // of what engines have the API server evaluate, too
 		return err
 	}
@@ -246,14 +249,14 @@ func (p *arm) catalogue(ctx context.Context, namespace string) ([]own.Request, e
 	return append(out, more...), err
 }
 
-// proveConfined asks, in a cluster of the user's, for what engines' policies deny, in another namespace of the run's:
-// there they must not.
+// proveConfined asks, in a cluster of the user's, for what engines' policies deny, in another namespace of the run's
+// with the same labels: there they must not.
 func (p *arm) proveConfined(ctx context.Context) error {
 	if !p.foreign || len(p.engines) == 0 {
 		return nil
 	}
 	beside := p.namespace + "-beside"
-	if err := p.admin.EnsureNamespace(ctx, beside, nil); err != nil {
+	if err := p.admin.EnsureNamespace(ctx, beside, p.policies.rendered.NamespaceLabels); err != nil {
 		return err
 	}
 	requests, err := p.catalogue(ctx, beside)

@@ -36,6 +36,19 @@ import (
 // foreignCluster starts a control plane that the run knows by its kubeconfig only.
 func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 	t.Helper()
+	p := foreignPlane(t)
+	return p.Kubeconfig(), configOf(p)
+}
+
+func configOf(p *plane.Plane) *rest.Config {
+	return &rest.Config{
+		Host: p.Server(), BearerToken: p.AdminToken,
+		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1,
+	}
+}
+
+func foreignPlane(t *testing.T) *plane.Plane {
+	t.Helper()
 	requireBinary(t, plane.V136)
 	b, err := plane.Find(t.Context(), plane.V136, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv})
 	if err != nil {
@@ -50,10 +63,7 @@ func foreignCluster(t *testing.T) (kubeconfig string, config *rest.Config) {
 			t.Error(err)
 		}
 	})
-	return p.Kubeconfig(), &rest.Config{
-		Host: p.Server(), BearerToken: p.AdminToken,
-		TLSClientConfig: rest.TLSClientConfig{CAData: p.CA}, QPS: -1,
-	}
+	return p
 }
 
 // listObjects lists every object of a cluster, except those that a cluster makes by itself as time passes.
@@ -246,7 +256,7 @@ spec:
 }
 
 // watchElsewhere asks all the while, as dry runs, for a pod in another namespace of a cluster that everything of
-// testdata/bundle objects to. end returns when it has ended.
+// testdata/bundle, and most of the other bundles of testdata, objects to. end returns when it has ended.
 func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end func()) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
@@ -278,6 +288,8 @@ func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end
 	if err := pod.UnmarshalJSON(body); err != nil {
 		t.Fatal(err)
 	}
+	spec, _ := pod.Object["spec"].(map[string]any)
+	spec["hostNetwork"], spec["hostPID"] = true, true
 	ctx, cancel := context.WithCancel(t.Context())
 	asked, ended := new(atomic.Int64), make(chan struct{})
 	go func() {

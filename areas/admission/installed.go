@@ -42,19 +42,32 @@ func (p *arm) findEngine(ctx context.Context, kind *engine.Kind) error {
 			missing[0].Kind, missing[0].GroupVersion(), kind.Title)
 	}
 	e := &runningEngine{kind: kind, restless: true} // its counts are out of reach
-	for _, read := range []struct {
-		what string
-		of   func(context.Context, *runningEngine) error
-	}{{"its Deployment", p.readDeployment}, {"its webhooks", p.readWebhooks}} {
-		switch err := read.of(ctx, e); {
-		case apierrors.IsForbidden(err):
-			e.installed.hidden = append(e.installed.hidden, read.what)
-		case err != nil:
-			return fmt.Errorf("look for %s in the cluster: %w", kind.Title, err)
-		}
-	}
 	p.engines = append(p.engines, e)
-	p.env.Log.Info("found a policy engine in the cluster", slog.String("engine", e.describe()))
+	return e.hides("its Deployment", p.readDeployment(ctx, e))
+}
+
+// lookAtEngines reads how the API server asks the engines of a cluster of the user's, when their policies are in force.
+func (p *arm) lookAtEngines(ctx context.Context) error {
+	for _, e := range p.engines {
+		if !p.foreign {
+			continue
+		}
+		if err := e.hides("its webhooks", p.readWebhooks(ctx, e)); err != nil {
+			return err
+		}
+		p.env.Log.Info("found a policy engine in the cluster", slog.String("engine", e.describe()))
+	}
+	return nil
+}
+
+// hides notes what the user may not read. Other errors it returns.
+func (e *runningEngine) hides(what string, err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		e.installed.hidden = append(e.installed.hidden, what)
+	case err != nil:
+		return fmt.Errorf("look for %s in the cluster: %w", e.kind.Title, err)
+	}
 	return nil
 }
 
@@ -99,6 +112,9 @@ func (p *arm) readWebhooks(ctx context.Context, e *runningEngine) error {
 	hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks") // or none
 	for _, h := range hooks {
 		hook, _ := h.(map[string]any)
+		if aboutNamespaces(hook) { // Gatekeeper's guard of its own label
+			continue
+		}
 		policy, _, _ := unstructured.NestedString(hook, "failurePolicy")
 		seconds, _, _ := unstructured.NestedInt64(hook, "timeoutSeconds")
 		if asked := fmt.Sprintf("%s within %d s", policy, seconds); !slices.Contains(e.installed.asked, asked) {
@@ -106,6 +122,16 @@ func (p *arm) readWebhooks(ctx context.Context, e *runningEngine) error {
 		}
 	}
 	return nil
+}
+
+// aboutNamespaces reports whether a webhook is asked about namespaces only.
+func aboutNamespaces(hook map[string]any) bool {
+	rules, _, _ := unstructured.NestedSlice(hook, "rules") // without any it is asked about nothing
+	return len(rules) > 0 && !slices.ContainsFunc(rules, func(r any) bool {
+		rule, _ := r.(map[string]any)
+		resources, _, err := unstructured.NestedStringSlice(rule, "resources")
+		return err != nil || !slices.Equal(resources, []string{"namespaces"})
+	})
 }
 
 // describe says what the cluster shows of the engine: "Kyverno 1.19.1, 3 replicas, asked with Fail within 10 s".

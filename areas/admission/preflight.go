@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/plane"
@@ -244,7 +246,8 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 			if p.kind == mechanism.Own {
 				n.Mechanisms = append(n.Mechanisms, string(mechanism.VAP))
 				if in, err := p.readBundle(); err == nil { // otherwise Validate has reported it
-					manifests = append(manifests, mechanism.Files{Objects: in.Objects, Kinds: append(canaryKinds(in), in.Kinds...)})
+					n.Mechanisms = append(n.Mechanisms, in.Engines()...)
+					manifests = append(manifests, mechanism.Files{Objects: in.Objects, Kinds: in.Kinds})
 				}
 				continue
 			}
@@ -263,7 +266,7 @@ func need(plans []plan, key string, chosen []operation) (n cluster.Need, manifes
 // with an engine; their rights are unknown in advance.
 func resourcesOf(ctx context.Context, c *cluster.Cluster,
 	manifests []mechanism.Files,
-) (out []schema.GroupVersionResource, unknown []string, err error) {
+) (out []schema.GroupVersionResource, unknown []schema.GroupVersionKind, err error) {
 	defined := map[schema.GroupVersionKind]schema.GroupVersionResource{}
 	var kinds []schema.GroupVersionKind
 	for _, files := range manifests {
@@ -279,13 +282,10 @@ func resourcesOf(ctx context.Context, c *cluster.Cluster,
 		return nil, nil, err
 	}
 	for _, k := range coming {
-		switch r, ok := defined[k]; {
-		case ok:
+		if r, ok := defined[k]; ok {
 			out = append(out, r)
-		case k.Group == own.ConstraintGroup: // Gatekeeper names the resource so
-			out = append(out, k.GroupVersion().WithResource(strings.ToLower(k.Kind)))
-		default:
-			unknown = append(unknown, k.GroupKind().String())
+		} else if k.Group != own.ConstraintGroup { // those come with the run's templates
+			unknown = append(unknown, k)
 		}
 	}
 	return out, unknown, nil
@@ -315,18 +315,35 @@ func (p *plan) checkCluster(ctx context.Context, n cluster.Need, manifests []mec
 		Path: "kubeconfig", Severity: area.Info,
 		Message: fmt.Sprintf("cluster: Kubernetes %s at %s", version.GitVersion, c.Host()),
 	})
-	var unknown []string
+	var unknown []schema.GroupVersionKind
 	if n.Manifests, unknown, err = resourcesOf(ctx, c, manifests); err != nil {
 		return append(out, area.Fault("kubeconfig", err, ""))
 	}
-	if len(unknown) > 0 {
+	out = append(out, judgeUnknown(unknown)...)
+	return append(out, lackingRights(ctx, c, n)...)
+}
+
+// judgeUnknown says what follows if the cluster does not have kinds.
+func judgeUnknown(unknown []schema.GroupVersionKind) (out []area.Finding) {
+	var come []string
+	for _, k := range unknown {
+		of := &unstructured.Unstructured{}
+		of.SetGroupVersionKind(k)
+		if e := engine.Of(own.EngineOf(of)); e != nil {
+			err := fmt.Errorf("the cluster has no kind %s in %s, which policies of %s's are", k.Kind, k.GroupVersion(), e.Title)
+			return []area.Finding{area.Fault("bundle", err, "install "+e.Title+", in a version that has it, or leave "+
+				"kubeconfig out: tare then runs one of its own")}
+		}
+		come = append(come, k.GroupKind().String())
+	}
+	if len(come) > 0 {
 		out = append(out, area.Finding{
 			Path: "manifests.before", Severity: area.Info,
 			Message: "the cluster does not have these kinds yet, and no manifest defines them: an engine must, once the " +
-				"objects before theirs are there: " + strings.Join(unknown, ", "),
+				"objects before theirs are there: " + strings.Join(come, ", "),
 		})
 	}
-	return append(out, lackingRights(ctx, c, n)...)
+	return out
 }
 
 // unseen reports it if the API server's address on this machine may lead to another host.

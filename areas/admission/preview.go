@@ -9,7 +9,9 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/unit"
@@ -33,12 +35,12 @@ func (Area) Presets() map[string]string {
 func (s *Spec) Creates(treatments []area.Treatment) []string {
 	planes := map[string]int{}
 	shared := map[string]bool{}
-	clusters, bundles := map[string]int{}, map[string]int{}
+	clusters, bundles := map[string]int{}, map[string]string{}
 	for _, t := range treatments {
 		p, err := s.plan(t)
 		if err == nil && p.kind == mechanism.Own {
 			if in, err := p.readBundle(); err == nil { // otherwise Validate reports it
-				bundles[p.spec.Bundle] = len(in.Objects)
+				bundles[p.spec.Bundle] = p.comes(in)
 			}
 		}
 		switch {
@@ -54,9 +56,7 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 	}
 	var out []string
 	for _, at := range slices.Sorted(maps.Keys(bundles)) {
-		out = append(out, fmt.Sprintf("%s for the policies of %s, each binding narrowed to the run's namespace, those of "+
-			"engines as they are",
-			unit.Count(bundles[at], "object"), at))
+		out = append(out, bundles[at])
 	}
 	for _, what := range slices.Sorted(maps.Keys(planes)) {
 		out = append(out, fmt.Sprintf("%s on loopback: %s", unit.Count(planes[what], "control plane"), what))
@@ -66,6 +66,25 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 			unit.Count(clusters[file], "namespace"), file))
 	}
 	return out
+}
+
+// comes says what is created for a bundle, and where it acts.
+func (p *plan) comes(in *own.InForce) string {
+	out := fmt.Sprintf("%s for the policies of %s, each binding narrowed to the run's namespace",
+		unit.Count(len(in.Objects), "object"), p.spec.Bundle)
+	var engines []string
+	for _, name := range in.Engines() {
+		engines = append(engines, engine.Of(name).Title)
+	}
+	switch with := strings.Join(engines, " and "); {
+	case with == "":
+		return out
+	case p.foreign:
+		return out + ", and so is each policy of " + with + ", which runs there already; in a second namespace of the run's " +
+			"they must deny nothing"
+	default:
+		return out + ", those of " + with + " as they are"
+	}
 }
 
 // describe describes an embedded control plane.

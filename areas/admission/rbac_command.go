@@ -54,7 +54,7 @@ func (r *rbac) flags(f *flag.FlagSet) {
 	f.StringVar(&r.context, "context", "", "with --rbac: context of the kubeconfig (default: its current one)")
 	f.BoolVar(&r.expose, "expose-secrets", false,
 		"with --rbac: send the kubeconfig's credentials even if its server is not verified")
-	f.Func("mechanism", "with --rbac: `mechanisms` to be measured", list(&r.need.Mechanisms))
+	f.Func("mechanism", "with --rbac: `mechanisms` to be measured; kyverno and gatekeeper: policies of theirs", list(&r.need.Mechanisms))
 	f.Func("operation", "with --rbac: `operations` to be measured", list(&r.need.Operations))
 	f.BoolVar(&r.need.Metrics, "metrics", true, "with --rbac: include the optional right to read the server's "+
 		"/metrics, and say what is missing without it")

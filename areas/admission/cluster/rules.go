@@ -22,15 +22,25 @@ type Need struct {
 
 const admissionGroup = "admissionregistration.k8s.io"
 
-// created are the resources that a mechanism creates, besides a namespace with labels.
-var created = map[string][]string{
-	"none":             nil,
-	"psa":              nil,
-	"manifests":        nil,
-	"vap":              {"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
-	"map":              {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"},
-	"webhook":          {"validatingwebhookconfigurations"},
-	"mutating-webhook": {"mutatingwebhookconfigurations"},
+// created are the resources that a mechanism, or an engine for policies of the user's, has created, besides a namespace
+// with labels. The kinds of Gatekeeper's constraints are named for each run.
+var created = map[string][]schema.GroupResource{
+	"none": nil, "psa": nil, "manifests": nil,
+	"vap":              in(admissionGroup, "validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+	"map":              in(admissionGroup, "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+	"webhook":          in(admissionGroup, "validatingwebhookconfigurations"),
+	"mutating-webhook": in(admissionGroup, "mutatingwebhookconfigurations"),
+	"kyverno": append(in("kyverno.io", "clusterpolicies", "policies"),
+		in("policies.kyverno.io", "namespacedvalidatingpolicies")...),
+	"gatekeeper": append(in("templates.gatekeeper.sh", "constrainttemplates"),
+		in("constraints.gatekeeper.sh", "*")...),
+}
+
+func in(group string, resources ...string) (out []schema.GroupResource) {
+	for _, r := range resources {
+		out = append(out, schema.GroupResource{Group: group, Resource: r})
+	}
+	return out
 }
 
 // Mechanisms returns the names that Need knows.
@@ -63,7 +73,7 @@ func Rules(n Need) ([]rbacv1.PolicyRule, error) {
 				strings.Join(Mechanisms(), ", "))
 		}
 		for _, r := range resources {
-			s.add(schema.GroupResource{Group: admissionGroup, Resource: r}, keep...)
+			s.add(r, keep...)
 		}
 	}
 	for _, r := range n.Manifests {

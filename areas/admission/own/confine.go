@@ -93,7 +93,10 @@ func (p *Policy) confine(o *unstructured.Unstructured, s mechanism.Scope) {
 	o.SetKind(p.kindIn(s))
 	switch k := o.GroupVersionKind(); {
 	case k.Group == celGroup:
-		o.SetNamespace(s.Namespace) // the engine evaluates a policy of a namespace there only
+		o.SetNamespace(s.Namespace)  // the engine evaluates a policy of a namespace there only
+		if k.Version == "v1alpha1" { // which policies of namespaces never had
+			o.SetAPIVersion(celGroup + "/v1beta1")
+		}
 	case isConstraint(k):
 		spec, _ := o.Object["spec"].(tree)
 		if spec == nil {
@@ -106,7 +109,7 @@ func (p *Policy) confine(o *unstructured.Unstructured, s mechanism.Scope) {
 			spec["match"] = match
 		}
 		match["namespaces"], match["scope"] = []any{s.Namespace}, "Namespaced"
-	default:
+	case o.GetNamespace() == "": // the engine evaluates a policy of a namespace there only, and lets it name no other
 		for _, rule := range rulesIn(o) {
 			for _, block := range matchBlocks(rule) {
 				resources, _ := block["resources"].(tree)

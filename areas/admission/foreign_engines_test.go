@@ -1,0 +1,171 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"tare/areas/admission/engine"
+	"tare/areas/admission/own"
+	"tare/areas/plane"
+	"tare/internal/design"
+	"tare/rigs/areatest"
+	"tare/rigs/hosttest"
+)
+
+// TestForeignEngines measures policies of an engine's in a cluster that others use, with that cluster's own engine: they
+// are proved, nobody else is denied anything, and nothing is left.
+func TestForeignEngines(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	for kind, c := range map[*engine.Kind]struct {
+		bundle string
+		notes  []string
+	}{
+		engine.Kyverno: {"testdata/kyverno", []string{
+			"7 policies in force, in the run's namespace only; 4 of them have objected",
+			"the cluster's own Kyverno 1.2.3, asked by webhooks with ",
+			"is not shown: nothing-like-it, restless, watches-latest",
+		}},
+		engine.Gatekeeper: {"testdata/gatekeeper", []string{
+			"3 policies in force, in the run's namespace only; 2 of them have objected",
+			"the cluster's own Gatekeeper 1.2.3, asked by webhooks with Ignore within 3 s, which",
+			"is not shown: only-watches",
+		}},
+	} {
+		t.Run(kind.Name, func(t *testing.T) {
+			t.Parallel()
+			requireBinary(t, plane.V136)
+			requireEngine(t, kind)
+			p := foreignPlane(t)
+			install(t, p, kind)
+			config := configOf(p)
+			asked, end := watchElsewhere(t, config)
+			before := awaitSettled(t, config)
+			env := testEnv(t, "create-pod-dry-run")
+			with, without := treatment("bundle", c.bundle), treatment("bundle", "none")
+			env.Treatments = []design.Treatment{without, with}
+			tg, j := opened(t, &Spec{Kubeconfig: p.Kubeconfig()}, env)
+			for _, tr := range env.Treatments {
+				if err := tg.Prepare(t.Context(), tr, j); err != nil {
+					t.Fatal(err)
+				}
+			}
+			notes := strings.Join(tg.Notes(), "\n")
+			for _, want := range c.notes {
+				if !strings.Contains(notes, want) {
+					t.Errorf("notes lack %q:\n%s", want, notes)
+				}
+			}
+			for range 2 {
+				for _, tr := range env.Treatments {
+					runTrial(t, tg, tr, 20)
+				}
+			}
+			end()
+			if n := asked.Load(); n < 100 {
+				t.Errorf("only %d requests were made elsewhere", n)
+			}
+			if kind == engine.Gatekeeper {
+				wantConfinementProved(t, tg, with, config)
+			}
+			if err := tg.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			j.WantAllUndone(t)
+			wantUnchanged(t, config, before)
+		})
+	}
+}
+
+// wantConfinementProved has a constraint act in all namespaces, which the proof must find.
+func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, config *rest.Config) {
+	t.Helper()
+	p := armOf(t, tg, with)
+	if err := tg.Enter(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.proveConfined(t.Context()); err != nil {
+		t.Error(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range p.policies.rendered.Objects {
+		if o.GroupVersionKind().Group != own.ConstraintGroup || own.NameOf(p.scope(), o.GetName()) != "no-host-pid" {
+			continue
+		}
+		r, err := p.resourceOf(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const wider = `{"spec": {"match": {"namespaces": null}}}`
+		_, err = client.Resource(r).Patch(t.Context(), o.GetName(), types.MergePatchType, []byte(wider), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for begin := time.Now(); ; time.Sleep(pause) {
+		err := p.proveConfined(t.Context())
+		if err != nil && strings.Contains(err.Error(), "no-host-pid also denies a pod with the host's processes in another") {
+			break
+		}
+		if time.Since(begin) > settleWithin {
+			t.Fatalf("%v, want that no-host-pid acts elsewhere", err)
+		}
+	}
+	if err := tg.Leave(t.Context(), with); err != nil {
+		t.Error(err)
+	}
+}
+
+// install runs an engine in a cluster as somebody else would have: the run does not know it.
+func install(t *testing.T, p *plane.Plane, kind *engine.Kind) {
+	t.Helper()
+	a := &arm{
+		plan: plan{spec: &Spec{}}, env: testEnv(t), journal: &areatest.Journal{}, index: 99, control: &control{Plane: p},
+	}
+	if err := a.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.stopEngines(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := a.startEngine(t.Context(), kind); err != nil {
+		t.Fatal(err)
+	}
+	client, err := dynamic.NewForConfig(configOf(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, value, _ := strings.Cut(strings.Split(kind.Deployments, ",")[0], "=")
+	labels := map[string]any{key: value, "control-plane": "controller-manager"}
+	d := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": kind.Name, "labels": labels},
+		"spec": map[string]any{
+			"paused": true, "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec": map[string]any{"containers": []any{map[string]any{
+					"name": "x", "image": fmt.Sprintf("registry.example:5000/%s/%s:v1.2.3@sha256:%064d", kind.Name, kind.Image, 0),
+				}}},
+			},
+		},
+	}}
+	deployments := client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).
+		Namespace("default")
+	if _, err := deployments.Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

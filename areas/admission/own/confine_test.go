@@ -1,0 +1,115 @@
+package own
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/areas/admission/mechanism"
+)
+
+// foreign is the scope of a run in a cluster that others use.
+var foreign = mechanism.Scope{Run: "r1", Namespace: "tare-r1-0", Foreign: true}
+
+// TestEnginesAreConfined: in a cluster that others use, everything that an engine evaluates is named for the run, and
+// acts in its namespace only.
+func TestEnginesAreConfined(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	s := read(t, map[string]string{
+		"k.yaml": clusterPolicy + "---\n" + strings.Replace(validatingPolicy, "/v1", "/v1alpha1", 1) + "---\n" +
+			strings.Replace(clusterPolicy, "name: patterns", "name: "+long, 1) + "---\n" +
+			strings.NewReplacer("ClusterPolicy", "Policy", "name: patterns", "name: own, namespace: team").Replace(clusterPolicy),
+		"g.yaml": banTemplate + "---\n" + constraintOf("pods", `{kinds: [{apiGroups: [""], kinds: [Pod]}]}`) + "---\n" +
+			constraintOf("nodes", `{scope: Cluster}`),
+		"changes.yaml": strings.NewReplacer("name: patterns", "name: changes", "validate: {message: no, deny: {}}",
+			"mutate: {targets: [{kind: Pod, namespace: production}]}").Replace(clusterPolicy),
+	})
+	in, err := s.Render(Where{Scope: foreign, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range in.Objects {
+		got = append(got, o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName())
+		if !Confined(o, foreign.Namespace) || Confined(o, "other") && o.GetKind() != "ConstraintTemplate" {
+			t.Errorf("%s %s is not confined: %v", o.GetKind(), o.GetName(), o.Object["spec"])
+		}
+		if v := o.GroupVersionKind().Version; v == "v1alpha1" {
+			t.Errorf("%s is of %s", o.GetKind(), v)
+		}
+		if _, ok := in.At(o); !ok {
+			t.Errorf("nobody knows where %s stands", o.GetName())
+		}
+	}
+	want := []string{
+		"ConstraintTemplate /tarer10ban", "NamespacedValidatingPolicy tare-r1-0/tare-r1-0.cel",
+		"Policy tare-r1-0/tare-r1-0.own", "ClusterPolicy /tare-r1-0.patterns", "TareR10Ban /tare-r1-0.pods",
+		"ClusterPolicy /tare-r1-0." + long[:46] + "-",
+	}
+	for i, w := range want {
+		if i >= len(got) || !strings.HasPrefix(strings.ToLower(got[i]), strings.ToLower(w)) {
+			t.Fatalf("objects %q, want them to begin as %q", got, want)
+		}
+	}
+	idle := map[string]string{
+		"nodes": "it is about objects that are in no namespace", "changes": "a rule of it has mutate, and may change what is " +
+			"in other namespaces",
+	}
+	if d := cmp.Diff(idle, in.Idle); d != "" {
+		t.Errorf("not in force (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"[tare-r1-0.pods] ", "with binding 'gatekeeper-tarer10ban-tare-r1-0.pods' denied"},
+		s.named("pods").Words(foreign)); d != "" {
+		t.Errorf("words (-want +got):\n%s", d)
+	}
+}
+
+// TestUnconfined: what acts elsewhere, too, is not said to be confined.
+func TestUnconfined(t *testing.T) {
+	const ns = "tare-r1-0"
+	rule := func(match string) string {
+		return strings.Replace("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {rules: ["+
+			"{name: a, match: {any: [{resources: {kinds: [Pod], namespaces: [tare-r1-0]}}]}, validate: {}}, {name: b, MATCH, "+
+			"validate: {}}]}\n", "MATCH", match, 1)
+	}
+	for name, c := range map[string]struct {
+		text     string
+		confined bool
+	}{
+		"each alternative": {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}]}"), true},
+		"all of them":      {rule("match: {all: [{resources: {kinds: [Pod]}}, {resources: {namespaces: [tare-r1-0]}}]}"), true},
+		"directly":         {rule("match: {resources: {namespaces: [tare-r1-0]}}"), true},
+		"an alternative":   {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}, {resources: {kinds: [Pod]}}]}"), false},
+		"by its user": {
+			rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}, {subjects: [{kind: User, name: a}]}]}"),
+			false,
+		},
+		"no match":              {rule("exclude: {}"), false},
+		"an empty match":        {rule("match: {}"), false},
+		"no alternative":        {rule("match: {any: []}"), false},
+		"two namespaces":        {rule("match: {any: [{resources: {namespaces: [tare-r1-0, production]}}]}"), false},
+		"a pattern":             {rule("match: {any: [{resources: {namespaces: ['tare-*']}}]}"), false},
+		"two ways at once":      {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}], resources: {kinds: [Pod]}}"), false},
+		"it generates":          {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}]}, generate: {kind: Secret}"), false},
+		"no rules":              {"apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {}\n", false},
+		"rules that are no map": {"apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {rules: [a]}\n", false},
+		"a policy of another":   {"apiVersion: kyverno.io/v1\nkind: Policy\nmetadata: {name: p, namespace: production}\n", false},
+		"a policy of no namespace": {
+			"apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\n",
+			false,
+		},
+		"a constraint":                  {constraintOf("p", "{namespaces: [tare-r1-0], scope: Namespaced}"), true},
+		"a constraint of all":           {constraintOf("p", "{}"), false},
+		"a constraint of another":       {constraintOf("p", "{namespaces: [production], scope: Namespaced}"), false},
+		"a constraint of nodes as well": {constraintOf("p", "{namespaces: [tare-r1-0]}"), false},
+	} {
+		objects, err := document{text: c.text, item: -1}.objects()
+		if err != nil || len(objects) != 1 {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := Confined(objects[0].Unstructured, ns); got != c.confined {
+			t.Errorf("%s: confined %t, want %t", name, got, c.confined)
+		}
+	}
+}
