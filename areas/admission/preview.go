@@ -80,8 +80,8 @@ func (p *plan) comes(in *own.InForce) string {
 	case with == "":
 		return out
 	case p.foreign:
-		return out + ", and so is each policy of " + with + ", which runs there already; in a second namespace of the run's " +
-			"they must deny nothing"
+		return out + ", and so is each policy of " + with + ", which runs there already; in a second namespace of the " +
+			"run's they must deny nothing"
 	default:
 		return out + ", those of " + with + " as they are"
 	}

@@ -151,23 +151,24 @@ func (c *comparison) baselineOf(t *design.Treatment) (design.Treatment, bool) {
 	return design.Treatment{}, false
 }
 
-// minCalls is how many calls a block needs for its latency to be judged.
-const minCalls = 1000
-
 // wholeMix reports whether an operation stands for all calls: the only one, or all together.
 func (c *comparison) wholeMix(operation string) bool {
 	return operation == "" || len(c.operations) == 1
 }
 
-// fewest is the least number of samples in a block of m's metric, over all arms.
+// fewest is the least number of samples in a block of m's metric, over all arms. Blocks from which none are taken, since
+// the generator was late, do not count, unless an arm has no others.
 func (c *comparison) fewest(m *measure) int {
 	least := math.MaxInt
 	for _, x := range c.ofSubject[subject{m.operation, m.metric.Name}] {
+		some := false
 		for _, s := range x.samples {
-			if s == nil {
-				return 0
+			if s != nil {
+				least, some = min(least, s.Len()), true
 			}
-			least = min(least, s.Len())
+		}
+		if !some {
+			return 0
 		}
 	}
 	return least

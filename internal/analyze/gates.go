@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tare/internal/budget"
+	"tare/internal/design"
 	"tare/internal/metric"
 )
 
@@ -70,7 +71,7 @@ func (c *comparison) gating(budgets []budget.Budget) (out gates) {
 			// It is of another tool's calls.
 			out.add(gate{m.operation, m.metric.Name, m.main})
 		case m.metric.Name == metric.Response.Name && c.wholeMix(m.operation) &&
-			(len(m.rounds) > 0 || c.fewest(m) >= minCalls):
+			(len(m.rounds) > 0 || c.fewest(m) >= design.CallsToDecide):
 			out.add(gate{m.operation, m.metric.Name, m.main})
 		}
 	}

@@ -167,10 +167,32 @@ func TestProbedMetricsAreRead(t *testing.T) {
 	}
 }
 
+// TestLateBlockTakesNoGate: response times decide where every block has calls enough but one from which no times are
+// taken, since the generator was late.
+func TestLateBlockTakesNoGate(t *testing.T) {
+	t.Parallel()
+	x := experiment{blocks: 11, calls: 1100, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}}
+	x.spoil = func(treatment string, block int) bool { return treatment == seccomp && block == 3 }
+	rec := opened(t, x.write(t, t.TempDir()))
+	for _, trial := range rec.Trials {
+		trial.Samples = nil
+	}
+	rep := analyzedRecord(t, rec)
+	if !warned(rep, "no times are taken from block 4") {
+		t.Fatalf("no block was late: %q", rep.Warnings)
+	}
+	if rep.AA.Unchecked != "" || !slices.ContainsFunc(rep.Effects, func(e report.Effect) bool {
+		return e.Gating && e.Metric == "response"
+	}) {
+		t.Errorf("response times decide nothing: %s; effects %+v", rep.AA.Unchecked, rep.Effects)
+	}
+}
+
 // TestUngatedRunsSayWhy: where every A/A value is there but no metric decides, the run says so, and what to change.
 func TestUngatedRunsSayWhy(t *testing.T) {
 	t.Parallel()
 	x := experiment{blocks: 10, calls: 100, cost: millisecond, block: .01, seed: 9, operations: []string{"token"}}
+	x.spoil = func(treatment string, block int) bool { return treatment == seccomp && block == 3 }
 	rec := opened(t, x.write(t, t.TempDir()))
 	for _, trial := range rec.Trials {
 		trial.Samples = nil // nothing could be read of the target
@@ -181,7 +203,7 @@ func TestUngatedRunsSayWhy(t *testing.T) {
 	if rep.Verdict != report.Inconclusive || rep.Reason != why || rep.AA.Reliable || rep.AA.Unchecked != why {
 		t.Errorf("%s: %s; A/A %+v", rep.Verdict, rep.Reason, rep.AA)
 	}
-	if want := fmt.Sprintf("load: {duration: %v}", LongEnough(1000)); !strings.Contains(rep.AA.Remedy, want) {
+	if want := fmt.Sprintf("load: {duration: %v}", design.LongEnough(1000)); !strings.Contains(rep.AA.Remedy, want) {
 		t.Errorf("remedy %q, want %q", rep.AA.Remedy, want)
 	}
 	if stop, reason := Decide(rep); stop || !strings.Contains(reason, why) {

@@ -4,15 +4,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
+	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/stat"
-	"tare/internal/unit"
 )
-
-// MinCalls is how many calls a block needs for its median response to decide a verdict that no budget asks for.
-const MinCalls = minCalls
 
 // FewestBlocks is how many blocks the interval of an effect needs at the level of a verdict.
 func FewestBlocks() int { return fewestFor(stat.LookAlpha) }
@@ -53,19 +49,12 @@ func (c *comparison) ungated(rate float64) (why, change string) {
 		return "no metric decides a verdict: " + strings.Join(append(reasons, "no response times are given"), ", and "), ""
 	}
 	reasons = append(reasons, fmt.Sprintf(
-		"response.p50 decides from %d calls a block on, of which there were %d", minCalls, least,
+		"response.p50 decides from %d calls a block on, of which there were %d", design.CallsToDecide, least,
 	))
 	why = "no metric decides a verdict: " + strings.Join(reasons, ", and ")
 	change = "name a metric that is to decide, as in budget: [response.p50 <= +10%]"
 	if rate > 0 {
-		change += fmt.Sprintf(", or make %d calls a block: load: {duration: %v}", minCalls, LongEnough(rate))
+		change += fmt.Sprintf(", or make %d calls a block: load: {duration: %v}", design.CallsToDecide, design.LongEnough(rate))
 	}
 	return why, change
-}
-
-// LongEnough is the duration at which so many calls a second are enough for MinCalls in every block, with some to
-// spare.
-func LongEnough(rate float64) unit.Duration {
-	const spare = 1.05
-	return unit.Duration(time.Duration(math.Ceil(spare*MinCalls/rate)) * time.Second)
 }

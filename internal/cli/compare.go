@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/area"
-	"tare/internal/analyze"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/shell"
@@ -187,7 +186,7 @@ func (a *app) compareServers(ctx context.Context, args []string, server *serverF
 		rate = min(rate, usualRate)
 		each = fmt.Sprintf("one after another, at %v each", unit.Rate(rate))
 		length = fmt.Sprintf("duration: %v   # long enough for the median response of a block to count",
-			analyze.LongEnough(rate))
+			design.LongEnough(rate))
 	}
 	return a.ask(ctx, area.Composed{
 		Label: "compares", Needs: first.needs(),

@@ -135,15 +135,15 @@ func responseGate(e *config.Experiment, alone bool) string {
 		return fmt.Sprintf("response.p50, from %d turns per block", turns.Rounds)
 	}
 	if l.Closed != nil {
-		return fmt.Sprintf("response.p50, if the workers make %d calls in every block (%v)", analyze.MinCalls, l.Duration)
+		return fmt.Sprintf("response.p50, if the workers make %d calls in every block (%v)", design.CallsToDecide, l.Duration)
 	}
 	calls := float64(l.Rate) * l.Duration.Std().Seconds()
-	if calls >= analyze.MinCalls {
+	if calls >= design.CallsToDecide {
 		return fmt.Sprintf("response.p50, from %s calls per block", unit.Decimal(calls, 6))
 	}
 	line := fmt.Sprintf("not response.p50: it needs %d calls per block, and this file makes %s; set load: {duration: "+
 		"%v}, or name it in a budget",
-		analyze.MinCalls, unit.Decimal(math.Floor(calls), 6), analyze.LongEnough(float64(l.Rate)))
+		design.CallsToDecide, unit.Decimal(math.Floor(calls), 6), design.LongEnough(float64(l.Rate)))
 	if alone {
 		line += "; without that, this run cannot reach a verdict"
 	}

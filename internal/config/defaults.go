@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"tare/internal/budget"
+	"tare/internal/design"
 	"tare/internal/guard"
 	"tare/internal/kit"
 	"tare/internal/load"
+	"tare/internal/metric"
 	"tare/internal/question"
 	"tare/internal/unit"
 )
@@ -16,6 +18,7 @@ import (
 const (
 	defaultTimeout    = unit.Duration(30 * time.Second)
 	defaultTrial      = unit.Duration(10 * time.Second) // of a comparison
+	longestTrial      = unit.Duration(time.Minute)      // that is a default
 	defaultBlocks     = 40
 	defaultMaxTime    = unit.Duration(30 * time.Minute) // of a comparison
 	defaultMargin     = unit.Percent(0.02)
@@ -108,10 +111,26 @@ func (e *Experiment) layOut() {
 	}
 	if e.Load.Duration == 0 {
 		e.Load.Duration, e.Load.DefaultDuration = defaultTrial, true
-		if t, _ := e.LayTurns(); t != nil {
+		switch t, _ := e.LayTurns(); {
+		case t != nil:
 			e.Load.Duration = unit.Duration(t.Length) * unit.Duration(t.Rounds)
+		case e.Load.Rate > 0 && !e.readsCPU():
+			if enough := unit.Duration(design.LongEnough(float64(e.Load.Rate))); enough <= longestTrial {
+				e.Load.Duration = max(e.Load.Duration, enough)
+			}
 		}
 	}
+}
+
+// readsCPU reports whether the CPU time of every treatment can be read, so that it decides. Otherwise the median response
+// has to, of calls enough.
+func (e *Experiment) readsCPU() bool {
+	for _, t := range e.Treatments() {
+		if arm := e.arm(&t); !arm.Open && !slices.Contains(arm.Metrics, metric.CPU.Name) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l Load) timeout() unit.Duration {

@@ -71,7 +71,7 @@ type Load struct {
 	// Workloads make a ladder of shapes that are more than a rate.
 	Workloads []Workload `yaml:"workloads,omitempty" json:"workloads,omitempty" jsonschema:"minItems=1,maxItems=1000" jsonschema_description:"A ladder of workloads instead of a search (capacity only): pod starts, synchronised expiry, a reboot."`
 	// Duration is the length of one trial.
-	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"How long each treatment is measured in a block. Default for compare and scale: 10s where treatments have trials of their own; where they take turns, a share of the 3 s of a block. For soak, the time that is measured; the warm-up comes before it."`
+	Duration unit.Duration `yaml:"duration,omitempty" json:"duration,omitempty" jsonschema_description:"How long each treatment is measured in a block. Default for compare and scale: 10s where treatments have trials of their own, or as long as 1,000 calls take, up to a minute, where no CPU time can be read; where they take turns, a share of the 3 s of a block. For soak, the time that is measured; the warm-up comes before it."`
 	// DefaultDuration reports that WithDefaults set Duration, since the file does not.
 	DefaultDuration bool `yaml:"-" json:"-"`
 	// Turns says whether treatments that are called at a rate take turns.

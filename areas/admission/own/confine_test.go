@@ -68,37 +68,38 @@ func TestEnginesAreConfined(t *testing.T) {
 // TestUnconfined: what acts elsewhere, too, is not said to be confined.
 func TestUnconfined(t *testing.T) {
 	const ns = "tare-r1-0"
-	rule := func(match string) string {
-		return strings.Replace("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {rules: ["+
-			"{name: a, match: {any: [{resources: {kinds: [Pod], namespaces: [tare-r1-0]}}]}, validate: {}}, {name: b, MATCH, "+
-			"validate: {}}]}\n", "MATCH", match, 1)
+	const here, everywhere = "{resources: {namespaces: [tare-r1-0]}}", "{resources: {kinds: [Pod]}}"
+	clusterPolicy := func(spec string) string {
+		return "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: " + spec + "\n"
+	}
+	rule := func(match string) string { // the second of two
+		return clusterPolicy("{rules: [{name: a, match: {any: [" + here + "]}, validate: {}}, {name: b, " + match +
+			", validate: {}}]}")
+	}
+	namespaced := func(apiVersion, kind, namespace string) string {
+		return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: p, namespace: '" + namespace + "'}\n"
 	}
 	for name, c := range map[string]struct {
 		text     string
 		confined bool
 	}{
-		"each alternative": {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}]}"), true},
-		"all of them":      {rule("match: {all: [{resources: {kinds: [Pod]}}, {resources: {namespaces: [tare-r1-0]}}]}"), true},
-		"directly":         {rule("match: {resources: {namespaces: [tare-r1-0]}}"), true},
-		"an alternative":   {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}, {resources: {kinds: [Pod]}}]}"), false},
-		"by its user": {
-			rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}, {subjects: [{kind: User, name: a}]}]}"),
-			false,
-		},
-		"no match":              {rule("exclude: {}"), false},
-		"an empty match":        {rule("match: {}"), false},
-		"no alternative":        {rule("match: {any: []}"), false},
-		"two namespaces":        {rule("match: {any: [{resources: {namespaces: [tare-r1-0, production]}}]}"), false},
-		"a pattern":             {rule("match: {any: [{resources: {namespaces: ['tare-*']}}]}"), false},
-		"two ways at once":      {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}], resources: {kinds: [Pod]}}"), false},
-		"it generates":          {rule("match: {any: [{resources: {namespaces: [tare-r1-0]}}]}, generate: {kind: Secret}"), false},
-		"no rules":              {"apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {}\n", false},
-		"rules that are no map": {"apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {rules: [a]}\n", false},
-		"a policy of another":   {"apiVersion: kyverno.io/v1\nkind: Policy\nmetadata: {name: p, namespace: production}\n", false},
-		"a policy of no namespace": {
-			"apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\n",
-			false,
-		},
+		"each alternative":              {rule("match: {any: [" + here + "]}"), true},
+		"all of them":                   {rule("match: {all: [" + everywhere + ", " + here + "]}"), true},
+		"directly":                      {rule("match: " + here), true},
+		"an alternative":                {rule("match: {any: [" + here + ", " + everywhere + "]}"), false},
+		"by its user":                   {rule("match: {any: [" + here + ", {subjects: [{kind: User, name: a}]}]}"), false},
+		"no match":                      {rule("exclude: {}"), false},
+		"an empty match":                {rule("match: {}"), false},
+		"no alternative":                {rule("match: {any: []}"), false},
+		"two namespaces":                {rule("match: {any: [{resources: {namespaces: [tare-r1-0, production]}}]}"), false},
+		"a pattern":                     {rule("match: {any: [{resources: {namespaces: ['tare-*']}}]}"), false},
+		"two ways at once":              {rule("match: {any: [" + here + "], resources: {kinds: [Pod]}}"), false},
+		"it generates":                  {rule("match: {any: [" + here + "]}, generate: {kind: Secret}"), false},
+		"no rules":                      {clusterPolicy("{}"), false},
+		"rules that are no map":         {clusterPolicy("{rules: [a]}"), false},
+		"a policy of the namespace":     {namespaced("kyverno.io/v1", "Policy", "tare-r1-0"), true},
+		"a policy of another":           {namespaced("kyverno.io/v1", "Policy", "production"), false},
+		"a policy of no namespace":      {namespaced("policies.kyverno.io/v1", "ValidatingPolicy", ""), false},
 		"a constraint":                  {constraintOf("p", "{namespaces: [tare-r1-0], scope: Namespaced}"), true},
 		"a constraint of all":           {constraintOf("p", "{}"), false},
 		"a constraint of another":       {constraintOf("p", "{namespaces: [production], scope: Namespaced}"), false},
