@@ -76,14 +76,20 @@ func (a *asker) do(ctx context.Context, method, path, contentType string, body [
 
 // message returns the API server's message if the answer is a Status, and else the HTTP status.
 func (a answer) message() string {
+	const most = 400
+	said := a.said()
+	if len(said) > most {
+		said = said[:most] + "…"
+	}
+	return said
+}
+
+// said is the whole of the server's message: it may name dozens of policies.
+func (a answer) said() string {
 	var s struct {
 		Message string `json:"message"`
 	}
 	if err := json.Unmarshal(a.body, &s); err == nil && s.Message != "" {
-		const most = 400
-		if len(s.Message) > most {
-			s.Message = s.Message[:most] + "…"
-		}
 		return s.Message
 	}
 	return fmt.Sprintf("status %d", a.status)

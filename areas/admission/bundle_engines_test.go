@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tare/area"
+	"tare/areas/admission/cluster"
 	"tare/areas/admission/engine"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
@@ -231,5 +235,27 @@ func TestEnginesAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wantFinding(t, &c.spec, c.want)
 		})
+	}
+}
+
+// TestDeniersOfALongAnswer: an answer may name dozens of policies, and the last of them denied as the first did.
+func TestDeniersOfALongAnswer(t *testing.T) {
+	set, err := own.Read("testdata/gatekeeper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &arm{engines: []*runningEngine{{kind: engine.Gatekeeper}}, namespace: "n"}
+	if p.policies.keeper, err = cluster.New(t.Context(), cluster.Options{Run: "r", Server: "https://127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if p.policies.own, err = set.Render(own.Where{Scope: p.scope(), Ours: true}); err != nil {
+		t.Fatal(err)
+	}
+	said := `admission webhook "validation.gatekeeper.sh" denied the request: [no-host-network] no` +
+		strings.Repeat(`\n[others] a pod may not be so`, 100) + `\n[no-host-pid] nor so`
+	a := answer{status: http.StatusForbidden, body: []byte(`{"kind":"Status","message":"` +
+		strings.ReplaceAll(said, `"`, `\"`) + `"}`)}
+	if d := cmp.Diff([]string{"no-host-network", "no-host-pid"}, p.named(p.denier(a))); d != "" {
+		t.Errorf("policies that denied (-want +got):\n%s\n%s", d, a.message())
 	}
 }

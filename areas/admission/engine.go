@@ -174,9 +174,14 @@ func (p *arm) awaitEngines(ctx context.Context) error {
 	for _, language := range slices.Sorted(maps.Keys(all)) {
 		canary := all[language]
 		name := canary[len(canary)-1].GetName()
-		denies := func(probe mechanism.Probe, _ bool) (bool, error) {
+		denies := func(probe mechanism.Probe, want bool) (bool, error) {
 			a, err := p.ask(ctx, probe)
-			return mechanism.RulingOf(a.status, a.body) == mechanism.PolicyDenied && strings.Contains(a.message(), name), err
+			denied := mechanism.RulingOf(a.status, a.body) == mechanism.PolicyDenied
+			is := denied && strings.Contains(a.said(), name)
+			if err == nil && denied && want && !is {
+				err = fmt.Errorf("others deny a pod that it denies: %s", a.message())
+			}
+			return is, err
 		}
 		if err := p.passCanary(ctx, canary, denies); err != nil {
 			return err
@@ -327,7 +332,7 @@ func (p *arm) engineDeniers(a answer) (out []string) {
 	if len(p.engines) == 0 || a.status == http.StatusCreated {
 		return nil
 	}
-	said := a.message()
+	said := a.said()
 	for _, one := range p.policies.own.Policies {
 		if one.Engine() == "" {
 			continue

@@ -15,6 +15,8 @@ type readSpec struct {
 	metrics []string
 }
 
+func (s *readSpec) Under(area.Treatment) (area.Spec, error) { return s, nil }
+
 func (s *readSpec) Says() area.Says {
 	return area.Says{Forecast: func(area.Asked, area.Treatment) area.Forecast {
 		return area.Forecast{Operations: []string{"token"}, Metrics: s.metrics}

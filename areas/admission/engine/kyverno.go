@@ -42,9 +42,12 @@ var unseen = []string{
 }
 
 // kyvernoSettings are the objects that Kyverno reads when it starts: its namespace, and its settings as its chart has
-// them. Its other controllers do not run, but it says that a policy is in force only if they would have the rights for
-// it: nobody has tokens of their accounts.
+// them. It takes a policy, and says that it is in force, only if the accounts of its controllers have the rights for it:
+// nobody has tokens of them.
 func kyvernoSettings() []*unstructured.Unstructured {
+	account := func(of string) map[string]any {
+		return map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": "kyverno-" + of + "-controller"}
+	}
 	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
 		rest["apiVersion"], rest["kind"] = "v1", kind
 		o := &unstructured.Unstructured{Object: rest}
@@ -56,11 +59,8 @@ func kyvernoSettings() []*unstructured.Unstructured {
 	}
 	grant := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-		"subjects": []any{
-			map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": "kyverno-background-controller"},
-			map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": "kyverno-reports-controller"},
-		},
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+		"subjects": []any{account("admission"), account("background"), account("reports")},
 	}}
 	grant.SetName("kyverno-other-controllers")
 	return []*unstructured.Unstructured{
