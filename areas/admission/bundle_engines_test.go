@@ -245,7 +245,8 @@ func TestDeniersOfALongAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &arm{engines: []*runningEngine{{kind: engine.Gatekeeper}}, namespace: "n"}
-	if p.policies.keeper, err = cluster.New(t.Context(), cluster.Options{Run: "r", Server: "https://127.0.0.1:1"}); err != nil {
+	nowhere := cluster.Options{Run: "r", Server: "https://127.0.0.1:1"}
+	if p.policies.keeper, err = cluster.New(t.Context(), nowhere); err != nil {
 		t.Fatal(err)
 	}
 	if p.policies.own, err = set.Render(own.Where{Scope: p.scope(), Ours: true}); err != nil {
@@ -253,7 +254,7 @@ func TestDeniersOfALongAnswer(t *testing.T) {
 	}
 	said := `admission webhook "validation.gatekeeper.sh" denied the request: [no-host-network] no` +
 		strings.Repeat(`\n[others] a pod may not be so`, 100) + `\n[no-host-pid] nor so`
-	a := answer{status: http.StatusForbidden, body: []byte(`{"kind":"Status","message":"` +
+	a := answer{status: http.StatusForbidden, body: []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":403,"message":"` +
 		strings.ReplaceAll(said, `"`, `\"`) + `"}`)}
 	if d := cmp.Diff([]string{"no-host-network", "no-host-pid"}, p.named(p.denier(a))); d != "" {
 		t.Errorf("policies that denied (-want +got):\n%s\n%s", d, a.message())
