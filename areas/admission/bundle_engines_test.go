@@ -254,8 +254,8 @@ func TestDeniersOfALongAnswer(t *testing.T) {
 	}
 	said := `admission webhook "validation.gatekeeper.sh" denied the request: [no-host-network] no` +
 		strings.Repeat(`\n[others] a pod may not be so`, 100) + `\n[no-host-pid] nor so`
-	a := answer{status: http.StatusForbidden, body: []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":403,"message":"` +
-		strings.ReplaceAll(said, `"`, `\"`) + `"}`)}
+	a := answer{status: http.StatusForbidden, body: []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},` +
+		`"status":"Failure","code":403,"message":"` + strings.ReplaceAll(said, `"`, `\"`) + `"}`)}
 	if d := cmp.Diff([]string{"no-host-network", "no-host-pid"}, p.named(p.denier(a))); d != "" {
 		t.Errorf("policies that denied (-want +got):\n%s\n%s", d, a.message())
 	}

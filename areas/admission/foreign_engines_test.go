@@ -21,8 +21,8 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// TestForeignEngines measures policies of an engine's in a cluster that others use, with that cluster's own engine: they
-// are proved, nobody else is denied anything, and nothing is left.
+// TestForeignEngines measures policies of an engine's in a cluster that others use, with that cluster's own engine:
+// they are proved, nobody else is denied anything, and nothing is left.
 func TestForeignEngines(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
@@ -109,7 +109,8 @@ func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, conf
 			t.Fatal(err)
 		}
 		const wider = `{"spec": {"match": {"namespaces": null}}}`
-		_, err = client.Resource(r).Patch(t.Context(), o.GetName(), types.MergePatchType, []byte(wider), metav1.PatchOptions{})
+		_, err = client.Resource(r).Patch(t.Context(), o.GetName(), types.MergePatchType, []byte(wider),
+			metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

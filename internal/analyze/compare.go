@@ -156,8 +156,8 @@ func (c *comparison) wholeMix(operation string) bool {
 	return operation == "" || len(c.operations) == 1
 }
 
-// fewest is the least number of samples in a block of m's metric, over all arms. Blocks from which none are taken, since
-// the generator was late, do not count, unless an arm has no others.
+// fewest is the least number of samples in a block of m's metric, over all arms. Blocks from which none are taken,
+// since the generator was late, do not count, unless an arm has no others.
 func (c *comparison) fewest(m *measure) int {
 	least := math.MaxInt
 	for _, x := range c.ofSubject[subject{m.operation, m.metric.Name}] {

@@ -54,7 +54,8 @@ func (c *comparison) ungated(rate float64) (why, change string) {
 	why = "no metric decides a verdict: " + strings.Join(reasons, ", and ")
 	change = "name a metric that is to decide, as in budget: [response.p50 <= +10%]"
 	if rate > 0 {
-		change += fmt.Sprintf(", or make %d calls a block: load: {duration: %v}", design.CallsToDecide, design.LongEnough(rate))
+		change += fmt.Sprintf(", or make %d calls a block: load: {duration: %v}", design.CallsToDecide,
+			design.LongEnough(rate))
 	}
 	return why, change
 }

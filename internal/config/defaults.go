@@ -122,8 +122,8 @@ func (e *Experiment) layOut() {
 	}
 }
 
-// readsCPU reports whether the CPU time of every treatment can be read, so that it decides. Otherwise the median response
-// has to, of calls enough.
+// readsCPU reports whether the CPU time of every treatment can be read, so that it decides. Otherwise the median
+// response has to, of calls enough.
 func (e *Experiment) readsCPU() bool {
 	for _, t := range e.Treatments() {
 		if arm := e.arm(&t); !arm.Open && !slices.Contains(arm.Metrics, metric.CPU.Name) {

@@ -42,11 +42,12 @@ var unseen = []string{
 }
 
 // kyvernoSettings are the objects that Kyverno reads when it starts: its namespace, and its settings as its chart has
-// them. It takes a policy, and says that it is in force, only if the accounts of its controllers have the rights for it:
-// nobody has tokens of them.
+// them. It takes a policy, and says that it is in force, only if the accounts of its controllers have the rights for
+// it: nobody has tokens of them.
 func kyvernoSettings() []*unstructured.Unstructured {
 	account := func(of string) map[string]any {
-		return map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": "kyverno-" + of + "-controller"}
+		name := "kyverno-" + of + "-controller"
+		return map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": name}
 	}
 	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
 		rest["apiVersion"], rest["kind"] = "v1", kind

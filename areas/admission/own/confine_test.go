@@ -19,7 +19,8 @@ func TestEnginesAreConfined(t *testing.T) {
 	s := read(t, map[string]string{
 		"k.yaml": clusterPolicy + "---\n" + strings.Replace(validatingPolicy, "/v1", "/v1alpha1", 1) + "---\n" +
 			strings.Replace(clusterPolicy, "name: patterns", "name: "+long, 1) + "---\n" +
-			strings.NewReplacer("ClusterPolicy", "Policy", "name: patterns", "name: own, namespace: team").Replace(clusterPolicy),
+			strings.NewReplacer("ClusterPolicy", "Policy", "name: patterns", "name: own, namespace: team").
+				Replace(clusterPolicy),
 		"g.yaml": banTemplate + "---\n" + constraintOf("pods", `{kinds: [{apiGroups: [""], kinds: [Pod]}]}`) + "---\n" +
 			constraintOf("nodes", `{scope: Cluster}`),
 		"changes.yaml": strings.NewReplacer("name: patterns", "name: changes", "validate: {message: no, deny: {}}",
@@ -53,8 +54,8 @@ func TestEnginesAreConfined(t *testing.T) {
 		}
 	}
 	idle := map[string]string{
-		"nodes": "it is about objects that are in no namespace", "changes": "a rule of it has mutate, and may change what is " +
-			"in other namespaces",
+		"nodes":   "it is about objects that are in no namespace",
+		"changes": "a rule of it has mutate, and may change what is in other namespaces",
 	}
 	if d := cmp.Diff(idle, in.Idle); d != "" {
 		t.Errorf("not in force (-want +got):\n%s", d)
