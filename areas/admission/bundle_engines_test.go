@@ -230,7 +230,7 @@ func TestEnginesAreChecked(t *testing.T) {
 		"without policies":  {Spec{Bundle: "testdata/bundle", Kyverno: "1.19.1"}, "the bundle holds no policy of Kyverno's"},
 		"without a bundle":  {Spec{Kyverno: "1.19.1"}, "no treatment uses it"},
 		"shared":            {Spec{Bundle: bundle, Embedded: &Embedded{Shared: true}}, "leave shared out"},
-		"a cluster":         {Spec{Bundle: bundle, Kubeconfig: config}, "leave kubeconfig out"},
+		"a cluster":         {Spec{Bundle: bundle, Kubeconfig: config, Kyverno: "1.19.1"}, "the Kyverno of the cluster is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantFinding(t, &c.spec, c.want)
