@@ -48,7 +48,7 @@ type runningEngine struct {
 	version      string
 	ready        engine.Ready
 	installed    installed
-	// restless: its counts did not stand still while nothing was asked, so that they show nothing.
+	// restless: its counts are not read, or did not stand still while nothing was asked, so that they show nothing.
 	restless bool
 }
 
@@ -208,7 +208,7 @@ func canaries(in *own.InForce, s mechanism.Scope) map[string][]*unstructured.Uns
 	out := map[string][]*unstructured.Unstructured{}
 	name, kind := "tare-canary", own.KindIn(s, "TareCanary")
 	if s.Foreign {
-		name = own.NameIn(s, "canary")
+		name = own.NameIn(s, name)
 	}
 	for _, o := range in.Objects {
 		switch own.EngineOf(o) {

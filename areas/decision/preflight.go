@@ -41,6 +41,29 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 			out = append(out, p.preflight(ctx, env)...)
 		}
 	}
+	return append(out, compileRego(ctx, spec, env)...)
+}
+
+// compileRego compiles the bundles for OPA, if the engine is there, and reports what it would not load.
+func compileRego(ctx context.Context, spec *Spec, env area.Env) (out []area.Finding) {
+	compiled := map[string]bool{}
+	for _, t := range env.Treatments {
+		p, err := spec.plan(t)
+		if err != nil || p.url != nil || p.kind != engine.OPA || p.bundle == "" || compiled[p.bundle] {
+			continue
+		}
+		compiled[p.bundle] = true
+		if there, err := engine.Seek(ctx, p.kind, host(env)); !there || err != nil {
+			return out // it has been reported
+		}
+		launch, err := engine.Find(ctx, p.kind, host(env))
+		if err == nil {
+			err = launch.Check(ctx, p.bundle, p.spec.Embedded != nil && p.spec.Embedded.RegoV0)
+		}
+		if err != nil {
+			out = append(out, kit.FaultIn(t, "bundle", fmt.Errorf("bundle: %w", err)))
+		}
+	}
 	return out
 }
 

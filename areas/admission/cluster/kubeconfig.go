@@ -169,7 +169,10 @@ func readKubeconfig(path string) (*api.Config, error) {
 	if err := clientcmd.ResolveLocalPaths(c); err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	return c, regularFiles(c)
+	if err := regularFiles(c); err != nil {
+		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	return c, nil
 }
 
 // regularFiles refuses files that a kubeconfig names and that would be waited for.

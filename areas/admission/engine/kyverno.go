@@ -63,7 +63,7 @@ func kyvernoSettings() []*unstructured.Unstructured {
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
 		"subjects": []any{account("admission"), account("background"), account("reports")},
 	}}
-	grant.SetName("kyverno-other-controllers")
+	grant.SetName("kyverno-controllers")
 	return []*unstructured.Unstructured{
 		grant, object("Namespace", kyvernoNamespace, map[string]any{}),
 		object("ConfigMap", "kyverno", map[string]any{"data": map[string]any{

@@ -24,6 +24,8 @@ type config struct {
 	File string `json:"file"`
 	Own  bool   `json:"own"` // File is a bundle
 	V0   bool   `json:"v0"`  // its Rego is that of OPA before 1.0
+	// Check compiles the bundle, and says what is wrong in it, in place of serving.
+	Check bool `json:"check"`
 	// Admin is the bearer token of who may change policies; empty: nobody may.
 	Admin string `json:"admin"`
 	// The faults that other engines can simulate.
@@ -52,6 +54,9 @@ func run(in *bufio.Reader, out io.Writer) error {
 	}
 	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 || cfg.Cache != 0 || cfg.Gap != 0 {
 		return errors.New("no fault can be planted in OPA")
+	}
+	if cfg.Check {
+		return check(cfg, out)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tare/areas/bundle"
+	"tare/internal/kit"
+	"tare/internal/proc"
+)
+
+const (
+	// checkWithin bounds the compilation of a bundle.
+	checkWithin = time.Minute
+	// mostSource bounds a file of which a line is shown.
+	mostSource = 4 << 20
+)
+
+// A Rejection says what OPA does not compile in a bundle.
+type Rejection struct{ Problems []string }
+
+// Error implements error.
+func (r *Rejection) Error() string { return strings.Join(r.Problems, "\n") }
+
+// Check compiles a bundle as the engine would when it loads it. What does not compile is a *Rejection, each problem
+// with its place in the user's file. An opa that was found in PATH checks nothing before it starts.
+func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
+	if l.Kind != OPA || filepath.Base(l.Path) != opaBinary {
+		return nil
+	}
+	at, err := filepath.Abs(from)
+	if err != nil {
+		return err
+	}
+	config, err := json.Marshal(map[string]any{"file": at, "own": true, "v0": v0, "check": true})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	said := &proc.Tail{}
+	var out bytes.Buffer
+	cmd := proc.Command(ctx, l.Path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(config, '\n')), &out, said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("compile %s: %w: %s", from, errors.Join(ctx.Err(), err), said.LastLine())
+	}
+	var answer struct {
+		Problems []struct {
+			bundle.Place
+			Says string
+		}
+	}
+	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+		return fmt.Errorf("compile %s: %w", from, err)
+	}
+	if len(answer.Problems) == 0 {
+		return nil
+	}
+	r := &Rejection{}
+	for _, p := range answer.Problems {
+		if p.Line == 0 {
+			r.Problems = append(r.Problems, p.Says)
+			continue
+		}
+		text, err := kit.ReadText(p.File, mostSource)
+		if err != nil {
+			text = nil // it is inside of a bundle
+		}
+		p.File = strings.Replace(p.File, at, from, 1) // as the user wrote it
+		r.Problems = append(r.Problems, p.Show(string(text), p.Says))
+	}
+	return r
+}

@@ -1,0 +1,87 @@
+package decision
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tare/area"
+	"tare/areas/decision/engine"
+	"tare/rigs/hosttest"
+)
+
+// TestRegoIsCompiled: before a run begins, what OPA would not load is shown with its place in the user's file.
+func TestRegoIsCompiled(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	env := testEnv(t)
+	env.Getenv, env.Treatments = os.LookupEnv, []area.Treatment{standard}
+	launch, err := engine.Find(t.Context(), engine.OPA, host(env))
+	if missing := new(engine.Missing); errors.As(err, &missing) {
+		hosttest.Missing(t, missing.Reason, missing.Next)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.Base(launch.Path) == filepath.Base(env.Self) {
+		hosttest.Missing(t, "OPA is one of PATH, which compiles nothing before it starts", "take it out of PATH")
+	}
+	at := func(text string) string { return written(t, map[string]string{"authz/policy.rego": text}) }
+	const head = "package httpapi.authz\n\nimport rego.v1\n\n"
+	for name, c := range map[string]struct {
+		bundle string
+		v0     bool
+		want   []string // in the finding; none: there is none
+	}{
+		"fine":            {bundle: at(salaries)},
+		"an archive":      {bundle: archived(t, map[string]string{"policy.rego": salaries, "data.json": managers})},
+		"Rego before 1.0": {bundle: at("package httpapi.authz\nallow { input.user == \"bob\" }\n"), v0: true},
+		"not said to be of before 1.0": {
+			bundle: at("package httpapi.authz\nallow { input.user == \"bob\" }\n"),
+			want:   []string{"policy.rego:2:1: rego_parse_error: `if` keyword is required", "    2 | allow { input.user"},
+		},
+		"a mistake": {bundle: at(head + "allow if {\n\tinput.x = = 1\n}\n"), want: []string{
+			"policy.rego:6:12: rego_parse_error: ", "    6 | \tinput.x = = 1\n        \t          ^",
+		}},
+		"a variable that nothing binds": {bundle: at(head + "allow if { x }\n"), want: []string{
+			"policy.rego:5:12: rego_unsafe_var_error: var x is unsafe", "    5 | allow if { x }\n                   ^",
+		}},
+		"a function that there is not": {
+			bundle: at(head + "allow if { startwith(input.a, \"b\") }\n"),
+			want:   []string{"policy.rego:5:12: rego_type_error: undefined function startwith"},
+		},
+		"two mistakes": {bundle: at(head + "allow if { x }\ndeny if { y }\n"), want: []string{
+			"policy.rego:5:12: rego_unsafe_var_error", "policy.rego:6:11: rego_unsafe_var_error",
+		}},
+		"in an archive": {
+			bundle: archived(t, map[string]string{"policy.rego": head + "allow if { x }\n"}),
+			want:   []string{"policy.rego:5:12: rego_unsafe_var_error"},
+		},
+		"data that is no JSON": {
+			bundle: written(t, map[string]string{"policy.rego": salaries, "data.json": "{"}),
+			want:   []string{"data.json"},
+		},
+		"no archive": {bundle: filepath.Join(written(t, map[string]string{"b.tar.gz": "x"}), "b.tar.gz"), want: []string{
+			"b.tar.gz",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := ownSpec(engine.OPA, c.bundle)
+			spec.Embedded.RegoV0 = c.v0
+			findings := Area{}.Preflight(t.Context(), spec, env)
+			var said []string
+			for _, f := range findings {
+				said = append(said, f.Message)
+			}
+			if (len(said) > 0) != (len(c.want) > 0) {
+				t.Fatalf("%q", said)
+			}
+			for _, want := range c.want {
+				if text := strings.Join(said, "\n"); !strings.Contains(text, want) {
+					t.Errorf("%s\nlacks %q", text, want)
+				}
+			}
+		})
+	}
+}
