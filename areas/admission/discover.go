@@ -215,7 +215,7 @@ func (p *arm) admits(ctx context.Context) error {
 // tries them.
 func (p *arm) findOrTakeProofs(ctx context.Context) error {
 	x := &p.policies
-	requests, err := p.catalogue(ctx, p.namespace)
+	requests, err := p.catalogue(ctx)
 	if err != nil {
 		return err
 	}
@@ -240,17 +240,17 @@ func (p *arm) findingKey() string {
 		p.spec.Gatekeeper)
 }
 
-// catalogue is everything that is asked in search of proofs, in a namespace.
-func (p *arm) catalogue(ctx context.Context, namespace string) ([]own.Request, error) {
-	out, err := own.Catalogue(p.everyPolicy(), p.policies.proof.Good.Pod, namespace)
+// catalogue is everything that is asked in search of proofs.
+func (p *arm) catalogue(ctx context.Context) ([]own.Request, error) {
+	out, err := own.Catalogue(p.everyPolicy(), p.policies.proof.Good.Pod, p.namespace)
 	if err != nil {
 		return nil, err
 	}
-	yours, err := p.requests(ctx, namespace)
+	yours, err := p.requests(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tested, err := p.tested(ctx, namespace)
+	tested, err := p.tested(ctx)
 	return slices.Concat(out, yours, tested), err
 }
 
@@ -264,17 +264,16 @@ func (p *arm) proveConfined(ctx context.Context) error {
 	if err := p.admin.EnsureNamespace(ctx, beside, p.policies.rendered.NamespaceLabels); err != nil {
 		return err
 	}
-	requests, err := p.catalogue(ctx, beside)
-	if err != nil {
-		return err
-	}
-	tried := map[int]bool{}
-	for _, i := range p.found[p.findingKey()].proof {
-		if tried[i] || i >= len(requests) {
+	f, tried := p.found[p.findingKey()], map[int]bool{}
+	for _, i := range f.proof {
+		if tried[i] {
 			continue
 		}
 		tried[i] = true
-		r := requests[i]
+		r, err := f.requests[i].In(beside)
+		if err != nil {
+			return err
+		}
 		a, err := p.ask(ctx, mechanism.Probe{Path: r.Path(beside), Kind: r.Kind, Pod: r.Body})
 		if err != nil {
 			return err
@@ -287,8 +286,8 @@ func (p *arm) proveConfined(ctx context.Context) error {
 	return nil
 }
 
-// requests are the user's own, for a namespace.
-func (p *arm) requests(ctx context.Context, namespace string) (out []own.Request, err error) {
+// requests are the user's own, for the run's namespace.
+func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
 	if p.spec.Requests == "" {
 		return nil, nil
 	}
@@ -301,7 +300,7 @@ func (p *arm) requests(ctx context.Context, namespace string) (out []own.Request
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.spec.Requests, err)
 		}
-		r, err := creationOf(o, resource, namespace)
+		r, err := creationOf(o, resource, p.namespace)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.spec.Requests, err)
 		}
@@ -327,7 +326,7 @@ func creationOf(o *unstructured.Unstructured, r schema.GroupVersionResource, nam
 
 // tested are the objects on which the policies' own tests try them, of all bundles of the experiment: as for
 // everyPolicy. Those that no policy is about are left out, and so is what the control plane does not have.
-func (p *arm) tested(ctx context.Context, namespace string) (out []own.Request, err error) {
+func (p *arm) tested(ctx context.Context) (out []own.Request, err error) {
 	policies, seen := p.everyPolicy(), map[string]bool{}
 	known := map[schema.GroupVersionKind][]schema.GroupVersionResource{}
 	for _, from := range p.bundlePaths() {
@@ -353,7 +352,7 @@ func (p *arm) tested(ctx context.Context, namespace string) (out []own.Request, 
 			}) {
 				continue
 			}
-			r, err := creationOf(o.Unstructured, resources[0], namespace)
+			r, err := creationOf(o.Unstructured, resources[0], p.namespace)
 			if err != nil {
 				return nil, err
 			}

@@ -134,7 +134,8 @@ func aboutNamespaces(hook map[string]any) bool {
 	})
 }
 
-// describe says what the cluster shows of the engine: "Kyverno 1.19.1, 3 replicas, asked with Fail within 10 s".
+// describe says what the cluster shows of the engine: "Kyverno 1.19.1, 3 ready, asked by webhooks with Fail
+// within 10 s".
 func (e *runningEngine) describe() string {
 	x := e.installed
 	out := e.kind.Title

@@ -32,7 +32,7 @@ func TestRegoIsCompiled(t *testing.T) {
 	for name, c := range map[string]struct {
 		bundle string
 		v0     bool
-		want   []string // in the finding; none: there is none
+		want   []string // in the finding; empty: no finding is wanted
 	}{
 		"fine":            {bundle: at(salaries)},
 		"an archive":      {bundle: archived(t, map[string]string{"policy.rego": salaries, "data.json": managers})},

@@ -179,7 +179,7 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 				t.Logf("tare %s: %v\n%s", args[0], err, out)
 			}
 			if !named {
-				t.Error("nothing says that the file is none to read: it was not looked at")
+				t.Error("no command refuses the pipe: none has opened it")
 			}
 		})
 	}

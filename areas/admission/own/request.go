@@ -9,6 +9,7 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	selectors "k8s.io/apimachinery/pkg/labels"
 )
 
@@ -29,6 +30,20 @@ func (r Request) Path(namespace string) string {
 		root = "/api/"
 	}
 	return root + r.Version + "/namespaces/" + namespace + "/" + r.Resource
+}
+
+// In is the same request in another namespace.
+func (r Request) In(namespace string) (Request, error) {
+	o := &unstructured.Unstructured{}
+	err := o.UnmarshalJSON(r.Body)
+	if err == nil {
+		o.SetNamespace(namespace)
+		r.Body, err = o.MarshalJSON()
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", r.Name, err)
+	}
+	return r, nil
 }
 
 // Sees reports whether the policies' match constraints select the creation of such objects: without their conditions,

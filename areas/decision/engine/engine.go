@@ -92,6 +92,8 @@ type Config struct {
 	Own bool `json:"own,omitempty"`
 	// V0 says that a bundle has Rego as OPA read it before 1.0.
 	V0 bool `json:"v0,omitempty"`
+	// Check has OPA compile the bundle, and say what is wrong in it, in place of serving.
+	Check bool `json:"check,omitempty"`
 	// Username and Password are what pdpx wants of callers.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`

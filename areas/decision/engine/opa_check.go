@@ -38,7 +38,7 @@ func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
 	if err != nil {
 		return err
 	}
-	config, err := json.Marshal(map[string]any{"file": at, "own": true, "v0": v0, "check": true})
+	config, err := json.Marshal(Config{File: at, Own: true, V0: v0, Check: true})
 	if err != nil {
 		return err
 	}
