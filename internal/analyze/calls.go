@@ -142,9 +142,11 @@ type gathering struct {
 	slots   *slots
 	per     []gathered // by slot
 	auditor signature.Auditor
-	// seconds is the sum of all response times; refused: a connection could not be made.
-	seconds float64
-	refused bool
+	// answered and seconds are the number and the response times of all calls, also of those that were due before a turn
+	// had settled; refused: a connection could not be made.
+	answered int
+	seconds  float64
+	refused  bool
 }
 
 // A gathered is what a gathering holds of one operation.
@@ -184,6 +186,9 @@ func (g *gathering) take(calls []load.Call) {
 		x.take(c, c.Done == 0, ownCauses(g.trial, int(c.Operation)))
 		if c.Done > 0 {
 			x.countAnswer(c, g.trial)
+			g.answered++
+			g.seconds += c.Response().Seconds()
+			g.refused = g.refused || c.Outcome == load.ConnFailed
 		}
 		if !settled {
 			continue
@@ -195,14 +200,9 @@ func (g *gathering) take(calls []load.Call) {
 				x.times[i].Record(int64(d))
 			}
 		}
-		if c.Done == 0 {
-			continue
-		}
-		if g.turns.taken {
+		if c.Done > 0 && g.turns.taken {
 			x.rounds.add(round, c.Response().Seconds())
 		}
-		g.seconds += c.Response().Seconds()
-		g.refused = g.refused || c.Outcome == load.ConnFailed
 	}
 }
 

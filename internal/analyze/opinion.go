@@ -54,8 +54,9 @@ func (a *analysis) trialOpinion(
 		c.LatenessLimit = audit.Limit
 	}
 	n := responses.Len()
-	if sec := (g.window.End - g.window.Start).Seconds(); n > 0 && sec > 0 {
-		c.Rate, c.Mean, c.P99 = float64(n)/sec, g.seconds/float64(n), stat.Ranked(max(1, n*99/100), responses)
+	if sec := g.turns.length().Seconds(); n > 0 && sec > 0 {
+		of := float64(g.answered)
+		c.Rate, c.Mean, c.P99 = of/sec, g.seconds/of, stat.Ranked(max(1, n*99/100), responses)
 	}
 	c.Idle = g.refused || a.bounded(c.Rate)
 	return c.Judge()

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/internal/capacity"
+	"tare/internal/hist"
 	"tare/internal/load"
 	"tare/internal/record"
 	"tare/internal/report"
@@ -27,6 +29,38 @@ var (
 	sameHost = &record.Placement{Generator: []int{0, 1}, Local: true}
 	apart    = &record.Placement{Generator: []int{0}, Local: true, Target: []int{1}}
 )
+
+// TestCallsInProgressAreOfTurns: of a closed loop whose treatments take turns, the time between the turns is not the
+// generator's.
+func TestCallsInProgressAreOfTurns(t *testing.T) {
+	t.Parallel()
+	const calls, each = 98, 10 * time.Millisecond
+	for _, c := range []struct {
+		turns []record.Turn
+		doubt bool
+	}{
+		{[]record.Turn{{Start: time.Second, End: 2 * time.Second}}, false},
+		{[]record.Turn{{Start: 0, End: time.Second}, {Start: time.Second, End: 2 * time.Second}}, true},
+		{nil, true},
+	} {
+		trial := &record.Trial{
+			Window: &record.Window{End: 3 * time.Second, Turns: c.turns}, Generator: []record.Generator{{
+				Workers: 1, Effort: calm(func(e *load.Effort) { e.Busy = .01 }), Placement: sameHost,
+			}},
+		}
+		g := newGathering(trial, load.Segment{End: 3 * time.Second})
+		g.answered, g.seconds = calls, calls*each.Seconds()
+		a := &analysis{rec: new(record.Record)}
+		var responses hist.Sorter
+		for range calls {
+			responses.Add(int64(each))
+		}
+		o := a.trialOpinion(trial, g, durations{responses.Sorted()}, &audited{Valid: true})
+		if doubt := strings.Contains(strings.Join(o.Doubts, ""), "calls in progress"); doubt != c.doubt {
+			t.Errorf("%v: %v", c.turns, o)
+		}
+	}
+}
 
 // TestClosedSoaks: a closed loop is cleared by what its threads did, and never by its lateness.
 func TestClosedSoaks(t *testing.T) {
