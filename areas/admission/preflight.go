@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/plane"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/unit"
 )
@@ -181,7 +181,7 @@ func memoryOf(plans []plan) (bytes uint64, planes int) {
 
 // available returns the memory that is available without swapping, in bytes.
 func available(file string) (uint64, error) {
-	text, err := os.ReadFile(filepath.Clean(file))
+	text, err := files.Kernel(filepath.Clean(file))
 	if err != nil {
 		var s unix.Sysinfo_t
 		if err := unix.Sysinfo(&s); err != nil {

@@ -79,7 +79,7 @@ func (*Spec) Conditions() []string { return append([]string{area.Restart, area.S
 // Parts implements area.Area.
 func (Area) Parts() area.Parts {
 	return area.Parts{
-		Program: identify, Commands: commands, Builds: builds, Files: files,
+		Program: identify, Commands: commands, Builds: builds, Files: embeddedFiles,
 		Untried: "its program was not started: 'tare plan --try' tries it",
 	}
 }

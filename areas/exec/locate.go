@@ -11,6 +11,7 @@ import (
 
 	"tare/area"
 	"tare/internal/driver"
+	"tare/internal/files"
 	"tare/internal/kit"
 )
 
@@ -190,7 +191,7 @@ func interpreterOf(path string) string {
 // script returns an error if a script's first line names no program: the kernel would report only that the file does
 // not exist, although the script does.
 func script(path string) error {
-	f, err := os.Open(path)
+	f, err := files.ForReading(path)
 	if err != nil {
 		return nil // it is executable, though not readable
 	}

@@ -114,6 +114,6 @@ func cgroupChange(id, path string) area.Change {
 func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Servers: map[string]area.Serve{serverEndpoint: serveEndpoint, serverSTS: serveSTS}, Adapters: listed(),
-		Presets: kit.Named(a.Presets()), Clues: clues(), Files: files, Usual: "capacity",
+		Presets: kit.Named(a.Presets()), Clues: clues(), Files: embeddedFiles, Usual: "capacity",
 	}
 }

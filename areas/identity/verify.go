@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"tare/areas/identity/reference"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/load"
 	"tare/internal/probe"
 )
@@ -169,7 +169,7 @@ func (p *arm) verifyCPU(context.Context) error {
 		return nil
 	}
 	pid := p.child(serverEndpoint).PID
-	member, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	member, err := files.Kernel(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return fmt.Errorf("control group of the endpoint: %w", err)
 	}
@@ -180,7 +180,7 @@ func (p *arm) verifyCPU(context.Context) error {
 	if p.group.V2() {
 		file = "cpu.max"
 	}
-	limit, err := os.ReadFile(filepath.Join(p.group.Path(), file))
+	limit, err := files.Kernel(filepath.Join(p.group.Path(), file))
 	if err != nil {
 		return fmt.Errorf("CPU limit of the endpoint: %w", err)
 	}

@@ -137,7 +137,7 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 // Parts implements area.Area.
 func (a Area) Parts() area.Parts {
 	return area.Parts{
-		Program: identify, Adapters: kit.Adapters(a.Adapters()), Presets: kit.Named(a.Presets()), Files: files,
+		Program: identify, Adapters: kit.Adapters(a.Adapters()), Presets: kit.Named(a.Presets()), Files: embeddedFiles,
 		Untried: "its pull manager was not started: 'tare plan --try' tries it",
 	}
 }

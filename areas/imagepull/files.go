@@ -2,7 +2,7 @@ package imagepull
 
 import "embed"
 
-// files are area.Parts.Files.
+// embeddedFiles are area.Parts.Files.
 //
 //go:embed templates words.md
-var files embed.FS
+var embeddedFiles embed.FS

@@ -3,11 +3,11 @@ package imagepull
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"tare/area"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/unit"
 )
 
@@ -45,7 +45,7 @@ func (s *Spec) judgeMemory(treatments []design.Treatment, file string) []area.Fi
 
 // available returns the memory that is available without swapping, in bytes, from /proc/meminfo.
 func available(file string) (int64, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // /proc/meminfo
+	text, err := files.Kernel(file) //nolint:gosec // /proc/meminfo
 	if err != nil {
 		return 0, err
 	}

@@ -8,13 +8,13 @@ import (
 	"math/big"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 )
 
 const (
@@ -77,7 +77,7 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 
 // ephemeral returns the first port that the kernel gives to clients (ip(7), ip_local_port_range); 0: unknown.
 func ephemeral() int {
-	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	text, err := files.Kernel("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
 		return 0
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"tare/areas/sandbox/apparmor"
 	"tare/areas/sandbox/policy"
 	"tare/areas/sandbox/workload"
+	"tare/internal/files"
 )
 
 // appArmor is AppArmor (apparmor(7)): a profile that the kernel attaches at execve decides on files, capabilities,
@@ -112,7 +112,11 @@ func (appArmor) Confine(p Policy) error {
 }
 
 // compiledFile is where a process that loads copies of a profile finds it compiled.
-const compiledFile = "compiled.apparmor"
+const (
+	compiledFile = "compiled.apparmor"
+	// mostCompiled bounds it, in bytes.
+	mostCompiled = 64 << 20
+)
 
 // Stage implements stager: the profile is loaded, and confines the thread at once instead of at its next execve.
 func (appArmor) Stage(p Policy) (workload.Steps, error) {
@@ -121,7 +125,7 @@ func (appArmor) Stage(p Policy) (workload.Steps, error) {
 	}
 	profile := apparmor.Loaded{Label: *p.AppArmor}
 	var err error
-	profile.Compiled, err = os.ReadFile(filepath.Join(p.Scratch, compiledFile))
+	profile.Compiled, err = files.Read(filepath.Join(p.Scratch, compiledFile), mostCompiled)
 	return workload.Steps{
 		Confine: func() error { return apparmor.Change(*p.AppArmor) },
 		Load:    func() error { return profile.LoadCopy(0) },

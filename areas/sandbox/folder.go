@@ -57,7 +57,7 @@ func endInside(path string) error {
 		return err
 	}
 	return proc.KillWhere(func(pid int) bool {
-		at, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+		at, err := files.Leads(fmt.Sprintf("/proc/%d/cwd", pid))
 		return err == nil && strings.HasPrefix(at, path+"/")
 	})
 }

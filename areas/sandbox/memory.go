@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"tare/areas/sandbox/workload"
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/load"
 )
 
@@ -87,7 +87,7 @@ func (s *sample) grows(ctx context.Context) (bytes int64, err error) {
 // mapped pages, and memory of each processor.
 func kernelMemory() (int64, error) {
 	const path = "/proc/meminfo"
-	text, err := os.ReadFile(path)
+	text, err := files.Kernel(path)
 	if err != nil {
 		return 0, fmt.Errorf("%s cannot be read here: %w", kindMemory, err)
 	}

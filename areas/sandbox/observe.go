@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -133,7 +134,7 @@ func findListener(pid int) (int, error) {
 		return -1, err
 	}
 	for _, e := range all {
-		to, _ := os.Readlink(filepath.Join(dir, e.Name())) // it may be closed by now
+		to, _ := files.Leads(filepath.Join(dir, e.Name())) // it may be closed by now
 		var fd int
 		if _, err := fmt.Sscan(e.Name(), &fd); err == nil && strings.HasPrefix(to, "anon_inode:seccomp notify") {
 			return fd, nil

@@ -69,7 +69,7 @@ func keepDelegation(name string) (undo func() error) {
 	dir, _ := strings.CutSuffix(group, "/"+name)
 	control := dir + "/cgroup.subtree_control"
 	handed := func() bool {
-		b, err := os.ReadFile(control)
+		b, err := files.Kernel(control)
 		return err == nil && strings.Contains(" "+strings.TrimSpace(string(b))+" ", " cpu ")
 	}
 	if _, err := os.Stat(control); err != nil || handed() {

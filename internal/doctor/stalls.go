@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/internal/files"
 	"tare/internal/probe"
 	"tare/internal/proc"
 )
@@ -176,7 +176,7 @@ func sleepUntil(due int64) {
 
 // runDelay returns for how long this thread has been ready to run while something else ran (sched-stats.rst).
 func runDelay() (time.Duration, bool) {
-	b, err := os.ReadFile("/proc/thread-self/schedstat")
+	b, err := files.Kernel("/proc/thread-self/schedstat")
 	if err != nil {
 		return 0, false
 	}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"tare/internal/files"
 )
 
 // Identity distinguishes a program from another that may have the same name later: by its description and by the
@@ -43,7 +45,7 @@ const unreadable = "cannot be read"
 
 // content returns the SHA-256 of a file.
 func content(path string) (sum string, err error) {
-	f, err := os.Open(path)
+	f, err := files.ForReading(path)
 	if errors.Is(err, fs.ErrPermission) {
 		return unreadable, nil
 	}

@@ -3,11 +3,11 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"tare/area"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/proc"
 )
@@ -51,7 +51,7 @@ func (a *arm) started(id proc.ID, driver int) bool {
 
 // controlGroup returns the control group of a process, in all hierarchies.
 func controlGroup(pid int) (string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	text, err := files.Kernel(fmt.Sprintf("/proc/%d/cgroup", pid))
 	return strings.TrimSpace(string(text)), err
 }
 

@@ -179,7 +179,7 @@ func (s *process) adopt(program string, pids map[string]int) error {
 // isAncestor reports whether a process is an ancestor of tare.
 func isAncestor(pid int) bool {
 	for at := os.Getpid(); at > 1; {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", at))
+		status, err := files.Kernel(fmt.Sprintf("/proc/%d/status", at))
 		_, rest, ok := strings.Cut(string(status), "\nPPid:")
 		if err != nil || !ok {
 			return false

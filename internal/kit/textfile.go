@@ -3,7 +3,6 @@ package kit
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"tare/internal/files"
@@ -28,12 +27,5 @@ func ReadText(path string, most int) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it is only read
-	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(text) > most {
-		return nil, fmt.Errorf("%s: longer than %d bytes", path, most)
-	}
-	return text, nil
+	return files.ReadAll(f, most)
 }

@@ -7,12 +7,14 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+
+	"tare/internal/files"
 )
 
 // threadTimes reads the times of a thread (sched-stats.rst): how long it ran, and how long it waited on a run queue. ok
 // is false if the kernel does not report them.
 func threadTimes(id int) (threadTime, bool) {
-	b, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(id) + "/schedstat")
+	b, err := files.Kernel("/proc/self/task/" + strconv.Itoa(id) + "/schedstat")
 	if err != nil {
 		return threadTime{}, false
 	}

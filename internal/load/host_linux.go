@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // checkHost raises the soft limit of open files to the hard one and checks that conns connections fit.
@@ -24,7 +26,7 @@ func checkHost(conns, sources int) error {
 	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
 		l.OpenFiles = len(fds)
 	}
-	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+	if b, err := files.Kernel("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		var lo, hi int
 		if n, err := fmt.Sscan(string(b), &lo, &hi); err == nil && n == 2 {
 			l.Ports = hi - lo + 1

@@ -23,11 +23,11 @@ type hierarchy struct {
 // planHierarchy looks below root, usually "/", for such a directory: first in the unified hierarchy, then in the v1 cpu
 // controller.
 func planHierarchy(root string) (hierarchy, error) {
-	mounts, err := os.ReadFile(filepath.Join(root, "proc/self/mountinfo"))
+	mounts, err := files.Kernel(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
 		return hierarchy{}, fmt.Errorf("%w: %w", ErrNoCgroup, err)
 	}
-	member, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	member, err := files.Kernel(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
 		return hierarchy{}, fmt.Errorf("%w: %w", ErrNoCgroup, err)
 	}
@@ -88,7 +88,7 @@ func canDelegate(dir string) error {
 	}
 	// cgroup.type exists in every group but the real root, which alone may keep processes of its own.
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.type")); err == nil {
-		procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		procs, err := files.Kernel(filepath.Join(dir, "cgroup.procs"))
 		if err != nil || len(procs) > 0 {
 			return fmt.Errorf("%s contains processes, so it cannot delegate the cpu controller", dir)
 		}
@@ -106,7 +106,7 @@ func (h hierarchy) delegate() error {
 }
 
 func hasWord(file, word string) bool {
-	b, err := os.ReadFile(file)
+	b, err := files.Kernel(file)
 	return err == nil && slices.Contains(strings.Fields(string(b)), word)
 }
 

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 )
 
 // EndMarked kills the processes that were started with a variable, "NAME=value", in their environment, in any process
@@ -61,11 +61,11 @@ func carries(pid int, variable string) bool {
 func environ(pid int) ([]byte, error) {
 	at := fmt.Sprintf("/proc/%d/", pid)
 	for again := 10; ; again-- {
-		env, err := os.ReadFile(at + "environ")
+		env, err := files.Kernel(at + "environ")
 		if err != nil || len(env) > 0 || again == 0 {
 			return env, err
 		}
-		if _, err := os.Readlink(at + "exe"); err != nil { // a thread of the kernel, or one that has ended
+		if _, err := files.Leads(at + "exe"); err != nil { // a thread of the kernel, or one that has ended
 			return nil, err
 		}
 		_ = clock.System{}.Sleep(context.Background(), time.Millisecond)

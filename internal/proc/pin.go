@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // Allowed returns the processors on which this process may run, numbered from 0.
@@ -58,7 +60,7 @@ func allow(pid int, all *unix.CPUSet) error {
 		for i := range set {
 			all[i] |= set[i]
 		}
-		children, err := os.ReadFile(tasks + "/" + t.Name() + "/children")
+		children, err := files.Kernel(tasks + "/" + t.Name() + "/children")
 		if err != nil {
 			continue
 		}

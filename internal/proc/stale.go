@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // reapWithin is how long KillStale waits for the end of a process that it killed.
@@ -36,7 +38,7 @@ func Identify(pid int) (ID, error) {
 
 // bootID returns the kernel's random id of this boot (random(4)).
 var bootID = sync.OnceValues(func() (string, error) {
-	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	text, err := files.Kernel("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(text)), err
 })
 
@@ -75,7 +77,7 @@ const (
 
 // statOf reads a numeric field. The error is fs.ErrNotExist when there is no such process.
 func statOf(pid, field int) (uint64, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := files.Kernel(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, syscall.ESRCH) { // it ended between open and read
 		return 0, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
 	}

@@ -3,12 +3,13 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"tare/internal/files"
 )
 
 // Tree is a set of processes and their descendants, whose CPU time can be read in nanoseconds.
@@ -94,15 +95,15 @@ func listTree(roots []int) (pids []int, reaped []uint64, err error) {
 func descendants(pid int) ([]int, error) {
 	list := []int{pid}
 	for i := 0; i < len(list); i++ {
-		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", list[i]))
+		lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", list[i]))
 		if err != nil {
 			return nil, err
 		}
-		if len(files) == 0 && i == 0 {
+		if len(lists) == 0 && i == 0 {
 			return nil, fmt.Errorf("no process %d, or a kernel that does not list children", pid)
 		}
-		for _, f := range files {
-			text, err := os.ReadFile(f)
+		for _, f := range lists {
+			text, err := files.Kernel(f)
 			if err != nil {
 				continue // the thread has ended
 			}

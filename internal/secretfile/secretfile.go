@@ -116,7 +116,7 @@ func foldersOf(path string) []string {
 	if p, err := filepath.Abs(path); err == nil {
 		above(p)
 	}
-	if p, err := filepath.EvalSymlinks(path); err == nil {
+	if p, err := files.Resolved(path); err == nil {
 		if p, err = filepath.Abs(p); err == nil {
 			above(p)
 		}
@@ -195,7 +195,7 @@ func stranger(info os.FileInfo) (owner uint32, foreign bool) {
 // mounted reports whether the file was mounted for this process: by Kubernetes, whose volumes have a link ..data, or
 // read-only by another manager of secrets.
 func mounted(f *os.File, path string) bool {
-	if _, err := os.Readlink(filepath.Join(filepath.Dir(path), "..data")); err == nil {
+	if _, err := files.Leads(filepath.Join(filepath.Dir(path), "..data")); err == nil {
 		return true
 	}
 	return readOnly(f)

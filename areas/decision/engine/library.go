@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tare/internal/files"
 )
 
 const (
@@ -86,7 +88,7 @@ func (u *unreachable) Error() string { return u.url + ": " + u.err.Error() }
 // put writes a library to dir after checking its checksum. The error is an *unreachable, or says that the content
 // differs.
 func (s source) put(ctx context.Context, l library, dir string) error {
-	text, err := os.ReadFile(filepath.Join(s.local, filepath.FromSlash(l.path)))
+	text, err := files.Read(filepath.Join(s.local, filepath.FromSlash(l.path)), mostLibrary)
 	if s.local == "" || err != nil || sumOf(text) != l.sum { // there is none, or another one
 		if text, err = s.fetch(ctx, l); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"tare/internal/build"
+	"tare/internal/files"
 )
 
 // xacmlVersions are the engines' own versions, which xacml/*.sha256 pin.
@@ -97,7 +98,7 @@ func checkJars(k Kind, dir string) ([]string, error) {
 		pinned[l.name()] = l.sum
 	}
 	for _, e := range entries {
-		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		text, err := files.Read(filepath.Join(dir, e.Name()), mostLibrary)
 		if err != nil {
 			return nil, fmt.Errorf("%s: read its libraries: %w", k, err)
 		}

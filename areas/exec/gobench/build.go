@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tare/internal/files"
 )
 
 // toolchain returns what else the result of a build depends on.
@@ -89,7 +91,7 @@ func (o Options) packages(ctx context.Context, dir, label string) (out []goPacka
 			continue
 		}
 		has := slices.ContainsFunc(words[2:], func(file string) bool {
-			text, err := os.ReadFile(filepath.Join(words[1], file))
+			text, err := files.Read(filepath.Join(words[1], file), mostProgram)
 			return err != nil || bytes.Contains(text, []byte("func Benchmark")) // go says what is wrong with an unreadable one
 		})
 		if has {
@@ -112,7 +114,7 @@ func firstLines(out string) string {
 }
 
 func content(file string) (string, error) {
-	f, err := os.Open(file)
+	f, err := files.ForReading(file)
 	if err != nil {
 		return "", err
 	}
@@ -123,7 +125,7 @@ func content(file string) (string, error) {
 }
 
 func copyFile(from, to string) error {
-	text, err := os.ReadFile(from)
+	text, err := files.Read(from, mostProgram)
 	if err != nil {
 		return err
 	}

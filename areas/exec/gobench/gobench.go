@@ -17,6 +17,7 @@ import (
 
 	"tare/internal/build"
 	"tare/internal/driver"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -141,7 +142,7 @@ func Make(ctx context.Context, cache build.Cache, o Options) (p Plan, file strin
 
 // Read reads a plan. Paths of test binaries in the file are relative to its folder.
 func Read(file string) (p Plan, err error) {
-	text, err := os.ReadFile(file)
+	text, err := files.Read(file, mostResult)
 	if err != nil {
 		return p, fmt.Errorf("read what tare bench built: %w; run tare bench again", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tare/internal/build"
+	"tare/internal/files"
 )
 
 // A source is where the code of a side comes from: Commit, Binary, or neither for a module.
@@ -206,7 +207,7 @@ func (o Options) checkout(ctx context.Context, cache build.Cache, s *source) (er
 		},
 	})
 	if err == nil {
-		s.Root, err = filepath.EvalSymlinks(s.Root) // go names folders so
+		s.Root, err = files.Resolved(s.Root) // go names folders so
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"tare/internal/driver"
+	"tare/internal/files"
 	"tare/internal/metric"
 	"tare/internal/proc"
 )
@@ -84,7 +84,7 @@ func toolOf(file string) (Tool, error) {
 		}
 		return JMH, nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := files.Read(file, mostProgram)
 	if bytes.Contains(text, []byte("CRITERION_HOME")) { // the variable that criterion asks for its folder
 		return Criterion, err
 	}
@@ -103,6 +103,8 @@ type runner struct {
 const (
 	mostOutput = 1 << 20
 	mostResult = 64 << 20
+	// mostProgram bounds a benchmark program, in bytes.
+	mostProgram = 1 << 30
 )
 
 // tail keeps the end of what is written to it.
@@ -148,8 +150,8 @@ func (r runner) run(ctx context.Context, env []string, path string, args ...stri
 
 // clean removes what a run has written.
 func (r runner) clean() error {
-	files, err := os.ReadDir(r.folder)
-	for _, f := range files {
+	entries, err := os.ReadDir(r.folder)
+	for _, f := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(r.folder, f.Name())))
 	}
 	return err
@@ -157,16 +159,7 @@ func (r runner) clean() error {
 
 // readResult reads a file that a benchmark has written.
 func readResult(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it is read only
-	text, err := io.ReadAll(io.LimitReader(f, mostResult+1))
-	if err == nil && len(text) > mostResult {
-		err = fmt.Errorf("%s is longer than %d bytes", f.Name(), mostResult)
-	}
-	return text, err
+	return files.Read(file, mostResult)
 }
 
 // listForeign lists the benchmarks of a side, in a folder below dir that is removed.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"tare/internal/files"
 )
 
 // listen opens addr with the given listen(2) backlog and returns the backlog in force. Go always asks for
@@ -49,7 +50,7 @@ func setBacklog(l net.Listener, backlog int) error {
 // MaxBacklog returns net.core.somaxconn: the kernel's limit of listen backlogs, or its default of 4096 where it cannot
 // be read.
 func MaxBacklog() int {
-	b, err := os.ReadFile("/proc/sys/net/core/somaxconn")
+	b, err := files.Kernel("/proc/sys/net/core/somaxconn")
 	if err != nil {
 		return 4096
 	}

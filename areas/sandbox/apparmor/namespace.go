@@ -81,14 +81,14 @@ func loaded(dir string) (map[string]string, error) {
 	}
 	modes := map[string]string{}
 	for _, d := range dirs {
-		name, err := os.ReadFile(filepath.Join(d, "name")) //nolint:gosec // the kernel's folder
+		name, err := files.Kernel(filepath.Join(d, "name")) //nolint:gosec // the kernel's folder
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed meanwhile
 		}
 		if err != nil {
 			return nil, fmt.Errorf("list AppArmor's profiles: %w", err)
 		}
-		mode, _ := os.ReadFile(filepath.Join(d, "mode")) //nolint:gosec // empty if it was removed meanwhile
+		mode, _ := files.Kernel(filepath.Join(d, "mode")) //nolint:gosec // empty if it was removed meanwhile
 		modes[strings.TrimSpace(string(name))] = strings.TrimSpace(string(mode))
 	}
 	return modes, nil

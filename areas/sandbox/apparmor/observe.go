@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/internal/files"
 )
 
 // An Observer collects what profiles of one namespace do not allow. The profiles are loaded in complain mode.
@@ -179,7 +180,7 @@ func makeRecord(namespace, name string) error {
 	if _, err := f.WriteString("changeprofile " + l.String()); err != nil {
 		return fmt.Errorf("make an audit record: change this thread's profile: %w", err)
 	}
-	dir, err := os.Open("/")
+	dir, err := files.ForReading("/")
 	if err != nil {
 		return fmt.Errorf("make an audit record: %w", err)
 	}

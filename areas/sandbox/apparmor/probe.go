@@ -12,6 +12,7 @@ import (
 
 	"tare/area"
 	"tare/areas/sandbox/policy"
+	"tare/internal/files"
 )
 
 // Probe tries whether profiles can be compiled and loaded here: it loads one under a namespace's name and one into the
@@ -66,7 +67,7 @@ func whyMissing(err error) error {
 		return area.WithHint(errors.New("securityfs is not mounted on "+securityFS),
 			"mount it: mount -t securityfs securityfs "+securityFS+"; in a container, run tare on the host"+leave)
 	}
-	active, _ := os.ReadFile(securityFS + "/lsm")
+	active, _ := files.Kernel(securityFS + "/lsm")
 	if !strings.Contains(string(active), "apparmor") {
 		return area.WithHint(fmt.Errorf("the kernel has AppArmor, and it is switched off (active: %s)", active),
 			"boot with apparmor in lsm=… and without apparmor=0"+leave)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/internal/files"
 )
 
 // Where the kernel says what it has.
@@ -26,7 +27,7 @@ const oldest = "5.13"
 // requireLSM fails where the kernel's list of LSMs lacks bpf: programs would load, attach and never run. Where the list
 // cannot be read, only the proof of a refusal tells.
 func requireLSM() error {
-	list, err := os.ReadFile(lsmFile)
+	list, err := files.Kernel(lsmFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 	case err != nil:

@@ -47,7 +47,7 @@ func requireVM(t testing.TB) {
 // TestPlantedCostsWhatItSays compares open(2) under planted programs of different lengths.
 func TestPlantedCostsWhatItSays(t *testing.T) {
 	requireVM(t)
-	file := filepath.Join(files(t), "secret")
+	file := filepath.Join(hookFiles(t), "secret")
 	w := unconfined(t)
 	cost := map[int]int{}
 	for _, n := range []int{0, 1000, 2000, 10_000} {
@@ -156,7 +156,7 @@ func TestCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases := costCases(files(t), strconv.Itoa(victim.cmd.Process.Pid))
+	cases := costCases(hookFiles(t), strconv.Itoa(victim.cmd.Process.Pid))
 	cost := func(c costCase) int { return w.ask(append([]string{"time", c.tries}, c.try...)...) }
 	detached := map[string]int{}
 	for _, c := range cases {

@@ -22,8 +22,8 @@ type hookCase struct {
 	refused, allowed []access
 }
 
-// files makes the files and folders of the hook tests.
-func files(t testing.TB) (dir string) {
+// hookFiles makes the files and folders of the hook tests.
+func hookFiles(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	self, err := os.ReadFile("/proc/self/exe")
@@ -150,7 +150,7 @@ func hookCases(dir, pid string) []hookCase {
 func TestHooks(t *testing.T) {
 	p := attached(t, ByMountNamespace)
 	loopback(t)
-	dir := files(t)
+	dir := hookFiles(t)
 	free, victim := unconfined(t), unconfined(t)
 	for _, c := range hookCases(dir, strconv.Itoa(victim.cmd.Process.Pid)) {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func TestAttachAndDetachManyTimes(t *testing.T) {
 	start := time.Now()
 	p := load(t, ByMountNamespace)
 	t.Logf("loading took %v", time.Since(start))
-	secret := filepath.Join(files(t), "secret")
+	secret := filepath.Join(hookFiles(t), "secret")
 	if err := p.SetRules(0, fileRule(secret, policy.Read)); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestKernelFreesAllWhenTheHolderIsKilled(t *testing.T) {
 
 // TestTwoEnforcers: what one set of programs refuses, another cannot allow.
 func TestTwoEnforcers(t *testing.T) {
-	secret := filepath.Join(files(t), "secret")
+	secret := filepath.Join(hookFiles(t), "secret")
 	both := []*Programs{attached(t, ByMountNamespace), attached(t, ByMountNamespace)}
 	w := confined(t, both[0], 0)
 	key, err := namespaceKey(fmt.Sprintf("/proc/%d/ns/mnt", w.cmd.Process.Pid))
@@ -162,7 +162,7 @@ func TestTwoEnforcers(t *testing.T) {
 // TestStats: runs are counted only while they are wanted.
 func TestStats(t *testing.T) {
 	p := attached(t, ByMountNamespace)
-	secret := filepath.Join(files(t), "secret")
+	secret := filepath.Join(hookFiles(t), "secret")
 	w := confined(t, p, 0)
 	runs := func() ProgramStats {
 		t.Helper()

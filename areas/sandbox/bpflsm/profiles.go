@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/internal/files"
 )
 
 // MaxProfiles bounds the confined mount namespaces or control groups at a time.
@@ -159,7 +160,7 @@ func (p *Programs) Confined(pid int) (*Confined, error) {
 	if p.key != ByMountNamespace {
 		return nil, errors.New("the BPF programs recognise processes by control groups, not by mount namespaces")
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", pid))
+	f, err := files.ForReading(fmt.Sprintf("/proc/%d/ns/mnt", pid))
 	if err != nil {
 		return nil, fmt.Errorf("open the mount namespace of process %d: %w", pid, err)
 	}

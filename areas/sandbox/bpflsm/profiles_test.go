@@ -18,7 +18,7 @@ import (
 // TestSlotsDoNotMix: each process has the rules of its own slot, the last one too.
 func TestSlotsDoNotMix(t *testing.T) {
 	p := attached(t, ByMountNamespace)
-	dir := files(t)
+	dir := hookFiles(t)
 	secret, runc := filepath.Join(dir, "secret"), filepath.Join(dir, "a/runc")
 	if err := p.SetRules(0, fileRule(secret, policy.Read)); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestSlotsDoNotMix(t *testing.T) {
 func TestFullSlot(t *testing.T) {
 	p := attached(t, ByMountNamespace)
 	loopback(t)
-	dir := files(t)
+	dir := hookFiles(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, n := range []int{64, MaxRules} {
 		var pol policy.Policy
@@ -77,7 +77,7 @@ func TestFullSlot(t *testing.T) {
 // TestRejectedRulesChangeNothing: the rules before a policy that cannot be enforced remain.
 func TestRejectedRulesChangeNothing(t *testing.T) {
 	p := attached(t, ByMountNamespace)
-	secret := filepath.Join(files(t), "secret")
+	secret := filepath.Join(hookFiles(t), "secret")
 	if err := p.SetRules(0, fileRule(secret, policy.Read)); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRejectedRulesChangeNothing(t *testing.T) {
 // TestByCgroup: the processes of a control group are confined until its profile is forgotten.
 func TestByCgroup(t *testing.T) {
 	p := attached(t, ByCgroup)
-	secret := filepath.Join(files(t), "secret")
+	secret := filepath.Join(hookFiles(t), "secret")
 	dir := fmt.Sprintf("/sys/fs/cgroup/tare-bpflsm-test-%d", os.Getpid())
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		hosttest.Missing(t, fmt.Sprintf("no control group can be made: %v", err), hosttest.Root)
@@ -151,7 +151,7 @@ func second[T any](_ T, err error) error { return err }
 // TestForgetEnded: the profiles of ended processes go, those of others stay.
 func TestForgetEnded(t *testing.T) {
 	p := attached(t, ByMountNamespace)
-	secret := filepath.Join(files(t), "secret")
+	secret := filepath.Join(hookFiles(t), "secret")
 	if err := p.SetRules(0, fileRule(secret, policy.Read)); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestEnrollErrors(t *testing.T) {
 // kernel may preempt programs (preempt=full).
 func TestDecisionsHoldUnderPreemption(t *testing.T) {
 	p := attached(t, ByMountNamespace)
-	dir := files(t)
+	dir := hookFiles(t)
 	if err := p.SetRules(0, fileRule(filepath.Join(dir, "secret"), policy.Read)); err != nil {
 		t.Fatal(err)
 	}

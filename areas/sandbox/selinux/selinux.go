@@ -36,7 +36,7 @@ func Compile(ctx context.Context, text string) (binary []byte, err error) {
 // policyVersion returns the newest version of the binary format that the kernel and secilc know.
 func policyVersion() string {
 	const newest = "33" // of secilc 3.4 and of Linux 6.12; since Linux 5.5
-	text, err := os.ReadFile(selinuxFS + "/policyvers")
+	text, err := files.Kernel(selinuxFS + "/policyvers")
 	if err != nil || len(text) == 0 || string(text) > newest {
 		return newest
 	}
@@ -128,7 +128,7 @@ func Enter(d Domain) error {
 
 // Current returns the security context of a process.
 func Current(pid int) (string, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/attr/current", pid))
+	text, err := files.Kernel(fmt.Sprintf("/proc/%d/attr/current", pid))
 	if err != nil {
 		return "", fmt.Errorf("read the SELinux context of process %d: %w", pid, err)
 	}
@@ -137,7 +137,7 @@ func Current(pid int) (string, error) {
 
 // Enforces reports whether the kernel enforces the policy.
 func Enforces() (bool, error) {
-	text, err := os.ReadFile(selinuxFS + "/enforce")
+	text, err := files.Kernel(selinuxFS + "/enforce")
 	if err != nil {
 		return false, fmt.Errorf("ask whether SELinux enforces: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"tare/internal/build"
+	"tare/internal/files"
 )
 
 // A Kernel is a kernel of the distribution that can be booted.
@@ -78,7 +79,7 @@ func Kernels(getenv func(string) (string, bool)) ([]Kernel, error) {
 }
 
 func readable(path string) bool {
-	f, err := os.Open(path)
+	f, err := files.ForReading(path)
 	if err != nil {
 		return false
 	}
@@ -134,7 +135,7 @@ func FindKernel(all []Kernel, release string) (Kernel, error) {
 // Real-Mode Kernel Header").
 func (k Kernel) check() error {
 	const at, magic = 0x202, "HdrS"
-	f, err := os.Open(k.Path)
+	f, err := files.ForReading(k.Path)
 	if err != nil {
 		return fmt.Errorf("read the kernel image: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // linkDevice is the guest's end of the Link.
@@ -29,7 +31,7 @@ var mounts = []struct{ kind, at string }{
 
 // InGuest reports whether this machine is one that Boot booted: it is the run's own, and ends with it.
 func InGuest() bool {
-	line, err := os.ReadFile("/proc/cmdline")
+	line, err := files.Kernel("/proc/cmdline")
 	return err == nil && slices.Contains(strings.Fields(string(line)), "rdinit="+GuestSelf)
 }
 

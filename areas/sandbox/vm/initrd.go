@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tare/internal/files"
 )
 
 // An Initrd is the initial file system of a guest: folders, and files of this host at the same or another path.
@@ -167,7 +169,7 @@ func (c *cpio) file(name string, s source) {
 	if c.err != nil {
 		return
 	}
-	f, err := os.Open(s.path)
+	f, err := files.ForReading(s.path)
 	if err != nil {
 		c.err = err
 		return

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -62,7 +63,7 @@ func (r *Initrd) program(ctx context.Context, path string, depth int) error {
 
 // resolved adds a file under its path, and under the path to which its symbolic links lead.
 func (r *Initrd) resolved(path string) error {
-	target, err := filepath.EvalSymlinks(path)
+	target, err := files.Resolved(path)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (r *Initrd) resolved(path string) error {
 
 // interpreterOf returns the dynamic loader of a program, or the interpreter of a script; empty for a static program.
 func interpreterOf(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := files.ForReading(path)
 	if err != nil {
 		return "", err
 	}
@@ -108,7 +109,7 @@ func interpreterOf(path string) (string, error) {
 }
 
 func beginsWith(path, mark string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := files.ForReading(path)
 	if err != nil {
 		return false, err
 	}

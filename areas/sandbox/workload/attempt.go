@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // Attempts lists what Try can attempt, with its arguments:
@@ -174,7 +176,7 @@ func trySyscall(name string) (syscall.Errno, error) {
 // directly.
 func status() (Status, error) {
 	s := Status{PID: unix.Gettid(), Filters: -1}
-	text, err := os.ReadFile("/proc/thread-self/status")
+	text, err := files.Kernel("/proc/thread-self/status")
 	if err != nil || !s.parse(text) {
 		return s, s.ask()
 	}
@@ -185,7 +187,7 @@ func status() (Status, error) {
 func StatusOf(pid int) (Status, error) {
 	s := Status{PID: pid, Filters: -1}
 	path := fmt.Sprintf("/proc/%d/status", pid)
-	text, err := os.ReadFile(path)
+	text, err := files.Kernel(path)
 	if err != nil {
 		return s, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -193,7 +193,7 @@ func (d *Daemon) sendAll(text string) error {
 
 // lastError returns "; it logged: " and the last line of the daemon's error log, or "" if the log is empty.
 func (d *Daemon) lastError() string {
-	text, err := os.ReadFile(filepath.Join(d.Dir, errorLog))
+	text, err := files.Read(filepath.Join(d.Dir, errorLog), mostErrorLog)
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	if last := lines[len(lines)-1]; err == nil && len(last) > 0 {
 		return fmt.Sprintf("; it logged: %.300s", last)
@@ -202,7 +202,11 @@ func (d *Daemon) lastError() string {
 }
 
 // errorLog is the log of a web server, in its directory.
-const errorLog = "error.log"
+const (
+	errorLog = "error.log"
+	// mostErrorLog bounds what is read of it, in bytes.
+	mostErrorLog = 64 << 20
+)
 
 // Prepare opens as many connections as l has, closes all others, and does what n requests need. After an error of
 // Prepare or Load neither must be called again.
@@ -287,7 +291,7 @@ func (d *Daemon) dial(ctx context.Context) (*conn, error) {
 		}
 		return &conn{c, bufio.NewReader(c)}, err
 	}
-	dir, err := os.Open(d.Dir)
+	dir, err := files.ForReading(d.Dir)
 	if err != nil {
 		return nil, err
 	}
