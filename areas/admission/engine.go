@@ -93,7 +93,7 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	}
 	e := &runningEngine{kind: kind, version: program.Version}
 	config := engine.Config{
-		Engine: kind.Name, Path: program.Path, Kubeconfig: p.control.Kubeconfig(),
+		Engine: kind.Name, Version: program.Version, Path: program.Path, Kubeconfig: p.control.Kubeconfig(),
 		Certificates: p.control.CertificateFolder(),
 	}
 	e.Process, err = kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", kind.Name, p.index), proc.Spec{
@@ -215,6 +215,9 @@ func canaries(in *own.InForce, s mechanism.Scope) map[string][]*unstructured.Uns
 		case engine.Kyverno.Name:
 			cel := own.IsCEL(o)
 			canary := engine.KyvernoCanary(cel, name, s.Namespace, mechanism.DenyLabel, mechanism.DenyAll)
+			if cel {
+				canary.SetAPIVersion(o.GetAPIVersion()) // which the engine may serve alone
+			}
 			if s.Foreign && cel {
 				canary.SetKind(o.GetKind()) // of a namespace
 				canary.SetNamespace(s.Namespace)

@@ -3,7 +3,9 @@ package build
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -15,6 +17,24 @@ type Published struct {
 	Sum     string
 	Package string // in the module: "./cmd/x"
 	Binary  string // name of the result
+	// Edits are made in a copy of the module.
+	Edits []Edit
+}
+
+// An Edit is a text in a file of a module that is another one in what is built.
+type Edit struct{ File, Old, New string }
+
+// make puts the edit into a copy of the module.
+func (e Edit) make(module string) error {
+	file := filepath.Join(module, filepath.FromSlash(e.File))
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return &GoFault{Fault: Other, Says: "the module has no file " + e.File}
+	}
+	if strings.Count(string(text), e.Old) != 1 {
+		return &GoFault{Fault: Other, Says: fmt.Sprintf("%s of the module does not hold once: %s", e.File, e.Old)}
+	}
+	return os.WriteFile(file, []byte(strings.Replace(string(text), e.Old, e.New, 1)), 0o600)
 }
 
 // Fetch downloads the module and returns its folder, which is Go's and read-only. The error is a *GoFault or the
@@ -42,7 +62,22 @@ func (g Go) Fetch(ctx context.Context, p Published) (dir string, err error) {
 
 // MakePublished builds dir/p.Binary in the module's folder, which Fetch has returned. The error is a *GoFault or the
 // context's.
-func (g Go) MakePublished(ctx context.Context, p Published, module, dir string) error {
+func (g Go) MakePublished(ctx context.Context, p Published, module, dir string) (err error) {
+	if len(p.Edits) > 0 {
+		from := module
+		if module, err = os.MkdirTemp(dir, "module-"); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(module)) }()
+		if err := os.CopyFS(module, os.DirFS(from)); err != nil {
+			return err
+		}
+		for _, e := range p.Edits {
+			if err := e.make(module); err != nil {
+				return err
+			}
+		}
+	}
 	out, err := Step{
 		Path: g.Path, Dir: module, Env: g.env, Keep: goHost,
 		Args: []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Binary), p.Package},

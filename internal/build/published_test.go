@@ -70,6 +70,23 @@ func TestPublishedModuleIsBuilt(t *testing.T) {
 	if out, err := (build.Step{Path: filepath.Join(dir, "tool")}).Run(t.Context()); err != nil || out != "1" {
 		t.Errorf("the program said %q, %v", out, err)
 	}
+	p.Edits = []build.Edit{{File: "cmd/tool/main.go", Old: "print(1)", New: "print(2)"}}
+	if err := g.MakePublished(t.Context(), p, module, dir); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := (build.Step{Path: filepath.Join(dir, "tool")}).Run(t.Context()); err != nil || out != "2" {
+		t.Errorf("the edited program said %q, %v", out, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+	for _, e := range []build.Edit{{File: "cmd/tool/main.go", Old: "print(3)"}, {File: "none.go"}} {
+		p.Edits = []build.Edit{e}
+		if _, ok := errors.AsType[*build.GoFault](g.MakePublished(t.Context(), p, module, dir)); !ok {
+			t.Errorf("%+v was made", e)
+		}
+	}
+	p.Edits = nil
 	p.Sum = "h1:x"
 	_, err = g.Fetch(t.Context(), p)
 	if fault, ok := errors.AsType[*build.GoFault](err); !ok || fault.Fault != build.Altered ||

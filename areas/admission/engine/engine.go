@@ -7,6 +7,8 @@ import (
 	"regexp"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tare/internal/build"
 )
 
 // A Kind is an engine that tare knows.
@@ -29,6 +31,8 @@ type Kind struct {
 	release         *regexp.Regexp
 	since           string
 	minutes         int // that a build takes on two idle cores
+	// edits are those without which the program in a module's folder would listen on all addresses.
+	edits func(module string) ([]build.Edit, error)
 }
 
 // The engines. Go's checksum database vouches for versions that have no sum here.
@@ -40,10 +44,12 @@ var (
 		Webhooks: "kyverno-resource-validating-webhook-cfg",
 		module:   "github.com/kyverno/kyverno", program: "./cmd/kyverno", definitions: "config/crds",
 		sums: map[string]string{
+			"1.13.6": "h1:hsyfL8Ty1zQRlUQsY9KV8xxA188sfUyQtsFBqlyLq/g=",
 			"1.18.2": "h1:w/p1ysSEzOuMO4DaYmpiJ5YioL4OCkgmFFC5cJqiJ68=",
 			"1.19.1": "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
 		},
-		release: regexp.MustCompile(`^1\.(1[89]|[2-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "1.18.0", minutes: 8,
+		release: regexp.MustCompile(`^1\.(1[3-9]|[2-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "1.13.0", minutes: 8,
+		edits: kyvernoEdits,
 	}
 	Gatekeeper = &Kind{
 		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",

@@ -16,8 +16,8 @@ import (
 
 func TestCheckVersion(t *testing.T) {
 	for version, fits := range map[string]bool{
-		"1.18.0": true, "1.18.2": true, engine.Kyverno.Default: true, "1.20.0-rc.1": true,
-		"": false, "1.17.9": false, "v1.19.1": false, "1.19": false, "2.0.0": false, "latest": false, "1.19.1 -x": false,
+		"1.18.0": true, "1.18.2": true, engine.Kyverno.Default: true, "1.20.0-rc.1": true, "1.13.6": true,
+		"": false, "1.12.9": false, "v1.19.1": false, "1.19": false, "2.0.0": false, "latest": false, "1.19.1 -x": false,
 		"1.19.1@../x": false,
 	} {
 		if err := engine.Kyverno.CheckVersion(version); (err == nil) != fits {
@@ -44,7 +44,7 @@ func TestSeek(t *testing.T) {
 	if err != nil || p.Path != filepath.Join(dir, "engine") || p.Definitions != filepath.Join(dir, "crds") {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if !engine.Current(filepath.Base(dir)) || engine.Current("kyverno-1.17.0-1") || engine.Current("opa-1.22.0-1") ||
+	if !engine.Current(filepath.Base(dir)) || engine.Current("kyverno-1.12.0-1") || engine.Current("opa-1.22.0-1") ||
 		engine.Current("gatekeeper-"+engine.Gatekeeper.Default) {
 		t.Error("another folder is current than Find uses")
 	}
@@ -53,9 +53,50 @@ func TestSeek(t *testing.T) {
 	}
 }
 
+// TestKyvernoStaysOnLoopback by its flags, or, where it has none, by edits of what is built.
+func TestKyvernoStaysOnLoopback(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags, help string
+		edits       int
+	}{
+		"by flags": {`"metricsHost", "webhookServerHost"`, "  -metricsHost string\n  -webhookServerHost string\n", 0},
+		"by edits": {`"metricsPort"`, "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			module := t.TempDir()
+			for _, file := range []string{"cmd/internal/flag.go", "cmd/kyverno/main.go"} {
+				path := filepath.Join(module, file)
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(c.flags), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			edits, err := engine.EditsOf(engine.Kyverno, module)
+			if err != nil || len(edits) != c.edits {
+				t.Errorf("edits %+v, %v", edits, err)
+			}
+			t.Setenv(role, "fake")
+			t.Setenv(flags, c.help)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			config := engine.Config{Engine: "kyverno", Path: os.Args[0], Kubeconfig: "/x"}
+			err = engine.Run(ctx, config, func(engine.Ready) error { cancel(); return nil })
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+	}
+	if _, err := engine.EditsOf(engine.Kyverno, t.TempDir()); err == nil {
+		t.Error("a module without its files is built")
+	}
+}
+
 // TestRun: it is ready when both of its ports answer, its counts can be read, and it ends with its parent's wish.
 func TestRun(t *testing.T) {
 	t.Setenv(role, "fake")
+	t.Setenv(flags, "  -metricsHost string\n  -webhookServerHost string\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var at engine.Ready

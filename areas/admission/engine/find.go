@@ -110,6 +110,11 @@ func (k *Kind) make(ctx context.Context, version string, h Host, dir string) err
 	if err := bundle.Copy(dir, crds, filepath.Join(module, filepath.FromSlash(k.definitions))); err != nil {
 		return err
 	}
+	if k.edits != nil {
+		if m.Edits, err = k.edits(module); err != nil {
+			return err
+		}
+	}
 	return g.MakePublished(ctx, m, module, dir)
 }
 

@@ -1,23 +1,81 @@
 package engine
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tare/internal/build"
+	"tare/internal/files"
 )
 
-// kyvernoArguments are those of its chart, on loopback, and without what only its other controllers read: reports.
+// kyvernoOptions are the flags that not each version has. Where the file that should declare one that keeps Kyverno on
+// loopback does not, as before 1.17, the program is built with an edit instead.
+var kyvernoOptions = []struct {
+	flag, value, declared string
+	edit                  build.Edit
+}{
+	{flag: "metricsHost", value: "127.0.0.1", declared: "cmd/internal/flag.go", edit: build.Edit{
+		File: "cmd/internal/metrics.go", Old: `":" + metricsPort`, New: `"127.0.0.1:" + metricsPort`,
+	}},
+	{flag: "webhookServerHost", value: "127.0.0.1", declared: "cmd/kyverno/main.go", edit: build.Edit{
+		File: "pkg/webhooks/server.go", Old: `Sprintf(":%d", webhookServerPort)`,
+		New: `Sprintf("127.0.0.1:%d", webhookServerPort)`,
+	}},
+	{flag: "controllerRuntimeMetricsAddress", value: "0"}, // of a server that older versions lack
+	{flag: "disableLogColor", value: "true"},
+}
+
+// mostSource bounds a file of its sources, in bytes.
+const mostSource = 1 << 20
+
+func kyvernoEdits(module string) (out []build.Edit, err error) {
+	for _, a := range kyvernoOptions {
+		if a.declared == "" {
+			continue
+		}
+		text, err := files.Read(filepath.Join(module, filepath.FromSlash(a.declared)), mostSource)
+		if err != nil {
+			return nil, fmt.Errorf("look for its flags: %w", err)
+		}
+		if !bytes.Contains(text, []byte(`"`+a.flag+`"`)) {
+			out = append(out, a.edit)
+		}
+	}
+	return out, nil
+}
+
+// kyvernoFlags returns those of kyvernoOptions that the program has.
+func kyvernoFlags(ctx context.Context, path string) (out []string, err error) {
+	help, err := build.Step{Path: path, Args: []string{"-help"}}.Run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask Kyverno for its flags: %w: %s", err, build.Tail(help))
+	}
+	known := strings.Fields(help)
+	for _, a := range kyvernoOptions {
+		if slices.Contains(known, "-"+a.flag) {
+			out = append(out, "--"+a.flag+"="+a.value)
+		}
+	}
+	return out, nil
+}
+
+// kyvernoArguments are those of its chart, without what only its other controllers read: reports.
 func kyvernoArguments(c Config, webhooks, metrics string) []string {
+	old := strings.HasPrefix(c.Version, "1.13.") || strings.HasPrefix(c.Version, "1.14.")
 	return []string{
-		"--kubeconfig=" + c.Kubeconfig,
-		"--serverIP=127.0.0.1:" + webhooks, "--webhookServerHost=127.0.0.1", "--webhookServerPort=" + webhooks,
+		"--kubeconfig=" + c.Kubeconfig, "--serverIP=127.0.0.1:" + webhooks, "--webhookServerPort=" + webhooks,
 		"--caSecretName=kyverno-svc.kyverno.svc.kyverno-tls-ca",
 		"--tlsSecretName=kyverno-svc.kyverno.svc.kyverno-tls-pair",
 		"--backgroundServiceAccountName=system:serviceaccount:kyverno:kyverno-background-controller",
 		"--reportsServiceAccountName=system:serviceaccount:kyverno:kyverno-reports-controller",
-		"--controllerRuntimeMetricsAddress=0", "--metricsHost=127.0.0.1", "--metricsPort=" + metrics,
-		"--admissionReports=false", "--generateValidatingAdmissionPolicy=true",
-		"--omitEvents=PolicyApplied,PolicySkipped", "--v=2", "--disableLogColor=true",
+		"--metricsPort=" + metrics, "--admissionReports=false", fmt.Sprint("--generateValidatingAdmissionPolicy=", !old),
+		"--omitEvents=PolicyApplied,PolicySkipped", "--v=2",
 	}
 }
 
@@ -81,10 +139,13 @@ func kyvernoSettings() []*unstructured.Unstructured {
 	}
 }
 
-// brokenPolicy returns a policy that cannot be compiled.
+// brokenPolicy returns a policy with two rules of one name.
 func brokenPolicy() *unstructured.Unstructured {
-	o := KyvernoCanary(true, "tare-broken", "none", "none", "none")
-	o.Object["spec"].(map[string]any)["validations"] = []any{map[string]any{"expression": "("}}
+	o := KyvernoCanary(false, "tare-broken", "", "none", "none")
+	o.SetKind("ClusterPolicy")
+	spec := o.Object["spec"].(map[string]any)
+	rules := spec["rules"].([]any)
+	spec["rules"] = append(rules, rules...)
 	return o
 }
 

@@ -8,18 +8,26 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"tare/rigs/hosttest"
 )
 
-// role is the environment variable by which this binary plays an engine.
-const role = "TARE_TEST_ENGINE"
+// role is the environment variable by which this binary plays an engine, and flags the one with its help.
+const (
+	role  = "TARE_TEST_ENGINE"
+	flags = "TARE_TEST_FLAGS"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(role) == "" {
 		hosttest.Main(m)
+	}
+	if slices.Contains(os.Args, "-help") {
+		fmt.Print(os.Getenv(flags))
+		os.Exit(0)
 	}
 	if err := fake(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -35,6 +43,13 @@ func fake(args []string) error {
 		at[name] = value
 	}
 	host, webhooks, health := at["webhookServerHost"], at["webhookServerPort"], at["metricsHost"]+":"+at["metricsPort"]
+	switch {
+	case os.Getenv(flags) != "" || at["host"] != "":
+	case host+at["metricsHost"]+at["controllerRuntimeMetricsAddress"] != "":
+		return errors.New("it is given flags that it does not have")
+	default: // as its edits have it
+		host, health = "127.0.0.1", "127.0.0.1"+health
+	}
 	switch {
 	case at["kubeconfig"] == "":
 		return errors.New("it is not told where the cluster is")

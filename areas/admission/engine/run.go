@@ -18,6 +18,7 @@ const startWithin = 2 * time.Minute
 // Config configures Run.
 type Config struct {
 	Engine       string // the name of a Kind
+	Version      string
 	Path         string // of the program
 	Kubeconfig   string // of the administrator of the control plane
 	Certificates string // folder with tls.crt and tls.key for 127.0.0.1
@@ -53,7 +54,11 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 	health := "http://127.0.0.1:" + ports[1]
 	switch k {
 	case Kyverno:
-		p.Args, p.Env = kyvernoArguments(c, ports[0], ports[1]), kyvernoEnvironment()
+		flags, err := kyvernoFlags(ctx, c.Path)
+		if err != nil {
+			return err
+		}
+		p.Args, p.Env = append(kyvernoArguments(c, ports[0], ports[1]), flags...), kyvernoEnvironment()
 		health += "/metrics"
 		out.Metrics = health
 	case Gatekeeper:
