@@ -17,6 +17,8 @@ import (
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/areas/bundle"
+	"tare/areas/plane"
+	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/unit"
 )
@@ -102,11 +104,33 @@ func (p *plan) givenVersion(k *engine.Kind) string {
 // engineVersion is the version that runs.
 func (p *plan) engineVersion(k *engine.Kind) string { return cmp.Or(p.givenVersion(k), k.Default) }
 
-// neededEngines are the engines that policies of the bundle need. A bundle that cannot be read needs none: Validate
-// reports it.
+// setIdle finds the engines that the treatment names although it has no policies of theirs. A version that holds for all
+// treatments is only about those that have.
+func (p *plan) setIdle(t design.Treatment) error {
+	for _, k := range engine.Kinds() {
+		switch {
+		case t.Levels[k.Name] == "" || p.kind == mechanism.Own:
+			continue
+		case p.foreign:
+			return fmt.Errorf("%s: the engines of a cluster are those that it has: leave this out", k.Name)
+		case p.shared:
+			return fmt.Errorf("%s: %s runs beside a control plane of one treatment: leave shared out", k.Name, k.Title)
+		case p.version != plane.V136:
+			return fmt.Errorf("%s: it runs beside Kubernetes %s only", k.Name, plane.V136)
+		}
+		if err := k.CheckVersion(p.engineVersion(k)); err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+		p.idle = append(p.idle, k)
+	}
+	return nil
+}
+
+// neededEngines are the engines that run beside the treatment's control plane. A bundle that cannot be read needs none:
+// Validate reports it.
 func (p *plan) neededEngines() (out []*engine.Kind) {
 	if p.kind != mechanism.Own || p.foreign {
-		return nil
+		return p.idle
 	}
 	in, err := p.readBundle()
 	if err != nil {
@@ -235,11 +259,20 @@ func (p *arm) unseen() (out []string) {
 	return out
 }
 
+// idleNotes says which engines run without policies.
+func (p *arm) idleNotes() (out []string) {
+	for _, e := range p.engines {
+		out = append(out, fmt.Sprintf("%s %s runs beside a control plane without policies of its own: started by tare on "+
+			"loopback as an administrator, ready after %.1f s", e.kind.Title, e.version, e.ready.Seconds))
+	}
+	return out
+}
+
 // bundleNotes says what of the user's own policies is in force, what has shown it, and what is not in the numbers.
 func (p *arm) bundleNotes() []string {
 	x := &p.policies
 	if x.own == nil {
-		return nil
+		return p.idleNotes()
 	}
 	var unproved []string
 	for _, one := range x.own.Policies {

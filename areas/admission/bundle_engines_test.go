@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/internal/probe"
 	"tare/rigs/hosttest"
 )
 
@@ -223,7 +225,7 @@ func TestEnginesAreChecked(t *testing.T) {
 		want string
 	}{
 		"fine":              {Spec{Bundle: bundle, Kyverno: "1.18.2"}, ""},
-		"an old version":    {Spec{Bundle: bundle, Kyverno: "1.17.0"}, `kyverno: "1.17.0" is no version of Kyverno from 1.18.0 on`},
+		"an old version":    {Spec{Bundle: bundle, Kyverno: "1.12.0"}, `kyverno: "1.12.0" is no version of Kyverno from 1.13.0 on`},
 		"an old Gatekeeper": {Spec{Bundle: "testdata/gatekeeper", Gatekeeper: "3.22.0"}, "is no version of Gatekeeper"},
 		"the other engine":  {Spec{Bundle: "testdata/gatekeeper", Kyverno: "1.19.1"}, "no policy of Kyverno's"},
 		"constraints":       {Spec{Bundle: "testdata/gatekeeper"}, ""},
@@ -235,6 +237,63 @@ func TestEnginesAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			wantFinding(t, &c.spec, c.want)
 		})
+	}
+}
+
+// TestIdleEngines: a treatment without policies that names an engine has it, and none that does not.
+func TestIdleEngines(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec Spec
+		tr   design.Treatment
+		want string // engines, or the error
+	}{
+		"of a baseline":       {Spec{}, treatment("bundle", "none", "gatekeeper", "3.23.1"), "gatekeeper"},
+		"of both":             {Spec{}, treatment("mechanism", "vap", "gatekeeper", "3.23.1", "kyverno", "1.13.6"), "kyverno gatekeeper"},
+		"of the section":      {Spec{Kyverno: "1.18.2"}, treatment("bundle", "none"), ""},
+		"that there is not":   {Spec{}, treatment("bundle", "none", "kyverno", "1.12.0"), "is no version of Kyverno"},
+		"beside a shared one": {Spec{Embedded: &Embedded{Shared: true}}, treatment("bundle", "none", "kyverno", "1.19.1"), "leave shared out"},
+		"beside an old one":   {Spec{}, treatment("version", "1.24", "kyverno", "1.19.1"), "beside Kubernetes 1.36 only"},
+		"in a cluster":        {Spec{Kubeconfig: "k"}, treatment("mechanism", "none", "kyverno", "1.19.1"), "those that it has"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := c.spec.plan(c.tr)
+			var names []string
+			for _, k := range p.neededEngines() {
+				names = append(names, k.Name)
+			}
+			if got := strings.Join(names, " "); err == nil && got != c.want ||
+				err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestIdleGatekeeper: a real Gatekeeper without constraints is asked about what is created beside it, and its cost is
+// read.
+func TestIdleGatekeeper(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	requireEngine(t, engine.Gatekeeper)
+	env := testEnv(t, "create-pod-dry-run")
+	idle := treatment("bundle", "none", "gatekeeper", engine.Gatekeeper.Default)
+	env.Treatments = []area.Treatment{idle}
+	tg, j := opened(t, &Spec{}, env)
+	if err := errors.Join(tg.Prepare(t.Context(), idle, j), tg.Enter(t.Context(), idle),
+		tg.Verify(t.Context(), idle)); err != nil {
+		t.Fatal(err)
+	}
+	wantCall(t, tg, idle, load.OK)
+	text, err := armOf(t, tg, idle).admin.Metrics(t.Context())
+	if err != nil || !strings.Contains(string(text), `name="validation.gatekeeper.sh"`) {
+		t.Errorf("%v: the API server has not asked Gatekeeper", err)
+	}
+	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "Gatekeeper "+engine.Gatekeeper.Default+" runs beside") {
+		t.Errorf("notes lack the engine:\n%s", notes)
+	}
+	if !slices.ContainsFunc(tg.Probes(idle), func(p probe.Probe) bool { return p.Subject() == "gatekeeper" }) {
+		t.Error("nothing reads what Gatekeeper uses")
 	}
 }
 

@@ -52,15 +52,14 @@ type runningEngine struct {
 	restless bool
 }
 
-// startEngines starts the engines that policies of the bundle need, beside the control plane, or finds those of a
-// cluster of the user's.
-func (p *arm) startEngines(ctx context.Context) error {
+// startEngines starts engines beside the control plane, or finds those of a cluster of the user's.
+func (p *arm) startEngines(ctx context.Context, kinds []*engine.Kind) error {
 	start := p.startEngine
 	if p.foreign {
 		start = p.findEngine
 	}
-	for _, name := range p.policies.own.Engines() {
-		if err := start(ctx, engine.Of(name)); err != nil {
+	for _, kind := range kinds {
+		if err := start(ctx, kind); err != nil {
 			return err
 		}
 	}
@@ -281,6 +280,9 @@ func (p *arm) await(ctx context.Context, what string, try func() error) error {
 // engineChecks adds the engines' counts of objections to those of the API server, by the names that policies have in
 // the run, when they stand still.
 func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error {
+	if p.policies.own == nil {
+		return nil
+	}
 	for _, e := range p.engines {
 		if !e.kind.Counts || e.restless {
 			continue
@@ -332,7 +334,7 @@ func (p *arm) settledObjections(ctx context.Context, e *runningEngine) (map[stri
 
 // engineDeniers are the policies of engines that an answer names as those that denied the request.
 func (p *arm) engineDeniers(a answer) (out []string) {
-	if len(p.engines) == 0 || a.status == http.StatusCreated {
+	if p.policies.own == nil || a.status == http.StatusCreated {
 		return nil
 	}
 	said := a.said()

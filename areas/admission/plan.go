@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tare/areas/admission/cluster"
+	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/webhook"
 	"tare/areas/plane"
@@ -37,6 +38,7 @@ type plan struct {
 	size       int // of the stock of objects
 	image      string
 	scheduler  string
+	idle       []*engine.Kind // engines beside the control plane without a policy
 }
 
 // plan applies the levels of t to s. Errors begin with the field's name.
@@ -77,6 +79,9 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		return p, err
 	}
 	if err := p.choose(); err != nil {
+		return p, err
+	}
+	if err := p.setIdle(t); err != nil {
 		return p, err
 	}
 	if p.population, err = u.population(p.kind, t.Levels); err != nil {

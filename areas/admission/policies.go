@@ -137,6 +137,9 @@ func (p *arm) install(ctx context.Context) error {
 	case p.visiting():
 		return nil
 	}
+	if err := p.startEngines(ctx, p.idle); err != nil {
+		return err
+	}
 	return p.applyPolicies(ctx)
 }
 

@@ -34,8 +34,8 @@ type Spec struct {
 
 	Requests string `yaml:"requests,omitempty" json:"requests,omitempty" tare:"path" jsonschema_description:"Folder or file with objects of your own that policies of the bundle should object to. Each is tried in the run's namespace, as a dry run, after what tare tries itself."`
 
-	Kyverno    string `yaml:"kyverno,omitempty" json:"kyverno,omitempty" jsonschema_description:"Version of Kyverno, from 1.18.0 on, that evaluates the policies of the bundle that are Kyverno's. Built from its Go module, once, and run beside each control plane. Default 1.19.1."`
-	Gatekeeper string `yaml:"gatekeeper,omitempty" json:"gatekeeper,omitempty" jsonschema_description:"Version of Gatekeeper, from 3.23.0 on, that evaluates the constraints of the bundle. Built from its Go module, once, and run beside each control plane. Default 3.23.1."`
+	Kyverno    string `yaml:"kyverno,omitempty" json:"kyverno,omitempty" jsonschema_description:"Version of Kyverno, from 1.13.0 on, that evaluates the policies of the bundle that are Kyverno's. Built from its Go module, once, and run beside each control plane. As a level of a treatment without such policies: it runs without any. Default 1.19.1."`
+	Gatekeeper string `yaml:"gatekeeper,omitempty" json:"gatekeeper,omitempty" jsonschema_description:"Version of Gatekeeper, from 3.23.0 on, that evaluates the constraints of the bundle. Built from its Go module, once, and run beside each control plane. As a level of a treatment without constraints: it runs without any. Default 3.23.1."`
 
 	Manifests *Manifests `yaml:"manifests,omitempty" json:"manifests,omitempty" jsonschema_description:"Options of manifests: any engine as a black box."`
 
