@@ -104,8 +104,8 @@ func (p *plan) givenVersion(k *engine.Kind) string {
 // engineVersion is the version that runs.
 func (p *plan) engineVersion(k *engine.Kind) string { return cmp.Or(p.givenVersion(k), k.Default) }
 
-// setIdle finds the engines that the treatment names although it has no policies of theirs. A version that holds for all
-// treatments is only about those that have.
+// setIdle finds the engines that the treatment names although it has no policies of theirs. A version that holds for
+// all treatments is only about those that have.
 func (p *plan) setIdle(t design.Treatment) error {
 	for _, k := range engine.Kinds() {
 		switch {

@@ -247,13 +247,19 @@ func TestIdleEngines(t *testing.T) {
 		tr   design.Treatment
 		want string // engines, or the error
 	}{
-		"of a baseline":       {Spec{}, treatment("bundle", "none", "gatekeeper", "3.23.1"), "gatekeeper"},
-		"of both":             {Spec{}, treatment("mechanism", "vap", "gatekeeper", "3.23.1", "kyverno", "1.13.6"), "kyverno gatekeeper"},
-		"of the section":      {Spec{Kyverno: "1.18.2"}, treatment("bundle", "none"), ""},
-		"that there is not":   {Spec{}, treatment("bundle", "none", "kyverno", "1.12.0"), "is no version of Kyverno"},
-		"beside a shared one": {Spec{Embedded: &Embedded{Shared: true}}, treatment("bundle", "none", "kyverno", "1.19.1"), "leave shared out"},
-		"beside an old one":   {Spec{}, treatment("version", "1.24", "kyverno", "1.19.1"), "beside Kubernetes 1.36 only"},
-		"in a cluster":        {Spec{Kubeconfig: "k"}, treatment("mechanism", "none", "kyverno", "1.19.1"), "those that it has"},
+		"of a baseline": {Spec{}, treatment("bundle", "none", "gatekeeper", "3.23.1"), "gatekeeper"},
+		"of both": {
+			Spec{}, treatment("mechanism", "vap", "gatekeeper", "3.23.1", "kyverno", "1.13.6"), "kyverno gatekeeper",
+		},
+		"of the section":    {Spec{Kyverno: "1.18.2"}, treatment("bundle", "none"), ""},
+		"that there is not": {Spec{}, treatment("bundle", "none", "kyverno", "1.12.0"), "is no version of Kyverno"},
+		"beside a shared one": {
+			Spec{Embedded: &Embedded{Shared: true}}, treatment("bundle", "none", "kyverno", "1.19.1"), "leave shared out",
+		},
+		"beside an old one": {Spec{}, treatment("version", "1.24", "kyverno", "1.19.1"), "beside Kubernetes 1.36 only"},
+		"in a cluster": {
+			Spec{Kubeconfig: "k"}, treatment("mechanism", "none", "kyverno", "1.19.1"), "those that it has",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := c.spec.plan(c.tr)
@@ -289,7 +295,8 @@ func TestIdleGatekeeper(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `name="validation.gatekeeper.sh"`) {
 		t.Errorf("%v: the API server has not asked Gatekeeper", err)
 	}
-	if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, "Gatekeeper "+engine.Gatekeeper.Default+" runs beside") {
+	notes := strings.Join(tg.Notes(), "\n")
+	if !strings.Contains(notes, "Gatekeeper "+engine.Gatekeeper.Default+" runs beside") {
 		t.Errorf("notes lack the engine:\n%s", notes)
 	}
 	if !slices.ContainsFunc(tg.Probes(idle), func(p probe.Probe) bool { return p.Subject() == "gatekeeper" }) {
