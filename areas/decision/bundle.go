@@ -61,10 +61,18 @@ func (p *plan) judgeBundle() error {
 
 // compileBundle reports what is wrong in the user's own policies, as far as tare can compile them itself.
 func (p *plan) compileBundle() error {
-	if p.bundle == "" || p.kind != engine.Cedar {
+	if p.bundle == "" {
 		return nil
 	}
-	if _, err := cedarset.Read(p.bundle); err != nil {
+	var err error
+	switch p.kind {
+	case engine.Cedar:
+		_, err = cedarset.Read(p.bundle)
+	case engine.ATT, engine.AuthzForce:
+		err = engine.CheckXACML(p.bundle)
+	case engine.OPA, engine.PDPX: // OPA's are compiled before a run begins
+	}
+	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,6 +31,40 @@ const (
 	forbidden   = "forbid (principal, action, resource == doc::\"secret\");\n"
 )
 
+// reading is an XACML policy: people of the department hr read documents, but not the one called secret. One without
+// MustBePresent is Indeterminate about a request without a department.
+const reading = `<?xml version="1.0"?>
+<Policy xmlns="urn:oasis:names:tc:xacml:3.0:core:schema:wd-17" PolicyId="a&amp;b" Version="1.0"
+  RuleCombiningAlgId="urn:oasis:names:tc:xacml:1.0:rule-combining-algorithm:first-applicable">
+  <Target><AnyOf><AllOf><Match MatchId="urn:oasis:names:tc:xacml:1.0:function:string-equal">
+    <AttributeValue DataType="http://www.w3.org/2001/XMLSchema#string">read</AttributeValue>
+    <AttributeDesignator Category="urn:oasis:names:tc:xacml:3.0:attribute-category:action" MustBePresent="true"
+      AttributeId="urn:oasis:names:tc:xacml:1.0:action:action-id" DataType="http://www.w3.org/2001/XMLSchema#string"/>
+  </Match></AllOf></AnyOf></Target>
+  <Rule RuleId="secret" Effect="Deny"><Target><AnyOf><AllOf><Match MatchId="urn:oasis:names:tc:xacml:1.0:function:string-equal">
+    <AttributeValue DataType="http://www.w3.org/2001/XMLSchema#string">secret</AttributeValue>
+    <AttributeDesignator Category="urn:oasis:names:tc:xacml:3.0:attribute-category:resource" MustBePresent="true"
+      AttributeId="urn:oasis:names:tc:xacml:1.0:resource:resource-id" DataType="http://www.w3.org/2001/XMLSchema#string"/>
+  </Match></AllOf></AnyOf></Target></Rule>
+  <Rule RuleId="hr" Effect="Permit"><Condition>
+    <Apply FunctionId="urn:oasis:names:tc:xacml:1.0:function:string-equal">
+      <Apply FunctionId="urn:oasis:names:tc:xacml:1.0:function:string-one-and-only">
+        <AttributeDesignator Category="urn:oasis:names:tc:xacml:1.0:subject-category:access-subject" MustBePresent="true"
+          AttributeId="urn:tare:attribute:department" DataType="http://www.w3.org/2001/XMLSchema#string"/>
+      </Apply>
+      <AttributeValue DataType="http://www.w3.org/2001/XMLSchema#string">hr</AttributeValue>
+    </Apply></Condition></Rule>
+  <Rule RuleId="others" Effect="Deny"/>
+</Policy>
+`
+
+// inSet puts a policy into a set.
+func inSet(policy string) string {
+	_, policy, _ = strings.Cut(policy, "?>")
+	return `<PolicySet xmlns="urn:oasis:names:tc:xacml:3.0:core:schema:wd-17" PolicySetId="all" Version="1.0"
+ PolicyCombiningAlgId="urn:oasis:names:tc:xacml:3.0:policy-combining-algorithm:deny-overrides"><Target/>` + policy + `</PolicySet>`
+}
+
 // written writes files by path into a new folder.
 func written(t *testing.T, texts map[string]string) string {
 	t.Helper()
@@ -41,6 +76,10 @@ func written(t *testing.T, texts map[string]string) string {
 		}
 	}
 	return dir
+}
+
+func xacmlFile(t *testing.T, text string) string {
+	return filepath.Join(written(t, map[string]string{"policies.xml": text}), "policies.xml")
 }
 
 // archived packs files into a bundle as `opa build` does.
@@ -88,6 +127,8 @@ func ownSpec(k engine.Kind, bundle string) *Spec {
 
 // TestOwnPoliciesDecide starts engines with policies that are not tare's, and asks about them.
 func TestOwnPoliciesDecide(t *testing.T) {
+	withoutSecret := strings.Replace(reading, ">secret<", ">other<", 1)
+	unknown := strings.ReplaceAll(reading, "function:string-equal", "function:string-alike")
 	rego := map[string]string{"authz/policy.rego": salaries, "data.json": managers}
 	for name, c := range map[string]struct {
 		kind   engine.Kind
@@ -101,8 +142,13 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		"cedar that permits all": {
 			engine.Cedar, written(t, map[string]string{"a.cedar": "permit (principal, action, resource);"}), "permits a request",
 		},
-		"opa":             {engine.OPA, written(t, rego), ""},
-		"opa, an archive": {engine.OPA, archived(t, rego), ""},
+		"att":                     {engine.ATT, xacmlFile(t, inSet(reading)), ""},
+		"authzforce":              {engine.AuthzForce, xacmlFile(t, reading), ""},
+		"att without a rule":      {engine.ATT, xacmlFile(t, withoutSecret), "secret, asked as the load asks it"},
+		"att, no such function":   {engine.ATT, xacmlFile(t, unknown), "Indeterminate"},
+		"authzforce, no function": {engine.AuthzForce, xacmlFile(t, unknown), "string-alike"},
+		"opa":                     {engine.OPA, written(t, rego), ""},
+		"opa, an archive":         {engine.OPA, archived(t, rego), ""},
 		"opa, Rego of before 1.0": {engine.OPA, written(t, map[string]string{
 			"policy.rego": "package httpapi.authz\ndefault allow = false\nallow { input.user == \"bob\" }\n",
 		}), ""},
@@ -114,9 +160,9 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			env := testEnv(t)
 			env.Getenv = os.LookupEnv
-			if c.kind == engine.OPA {
+			if c.kind != engine.Cedar {
 				hosttest.SkipIfShort(t)
-				_, err := engine.Find(t.Context(), engine.OPA, host(env))
+				_, err := engine.Find(t.Context(), c.kind, host(env))
 				if missing := new(engine.Missing); errors.As(err, &missing) {
 					hosttest.Missing(t, missing.Reason, missing.Next)
 				}
@@ -124,6 +170,7 @@ func TestOwnPoliciesDecide(t *testing.T) {
 			spec := ownSpec(c.kind, c.bundle)
 			spec.Embedded.RegoV0 = strings.Contains(name, "before 1.0")
 			tg, j := opened(t, spec, env)
+			tg.warmth = rehearsal{workers: 2, calls: 200, within: 20 * time.Second}
 			err := tg.Prepare(t.Context(), standard, j)
 			if err == nil {
 				err = tg.Verify(t.Context(), standard)
@@ -149,7 +196,7 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 		"their number": {func(s *Spec) { s.Policies = 5 }, "policies: a bundle has as many as it has"},
 		"no such file": {func(s *Spec) { s.Embedded.Bundle = "/nowhere" }, "bundle: stat /nowhere"},
 		"another engine": {
-			func(s *Spec) { s.Embedded.Engine = engine.PDPX }, "bundle: own policies can be given to opa and cedar, not to pdpx",
+			func(s *Spec) { s.Embedded.Engine = engine.PDPX }, "bundle: own policies cannot be given to pdpx",
 		},
 		"no policies": {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
 		"no Cedar": {
@@ -168,6 +215,40 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestXACMLIsChecked: what an engine would misread, or read elsewhere, is refused with its line.
+func TestXACMLIsChecked(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"a policy":     {reading, ""},
+		"a set":        {inSet(reading), ""},
+		"no XML":       {reading[:200], "policies.xml:3: no XML"},
+		"nothing":      {"", "holds no element"},
+		"another root": {strings.ReplaceAll(reading, "Policy", "Request"), "policies.xml:3: the outermost element is Request"},
+		"XACML 2.0":    {strings.Replace(reading, "3.0:core:schema:wd-17", "2.0:policy:schema:os", 1), "not of XACML 3.0"},
+		"no name":      {strings.Replace(reading, "PolicyId", "Id", 1), "policies.xml:3: Policy has no PolicyId"},
+		"entities": {
+			strings.Replace(reading, "?>", "?><!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]>", 1), "document type",
+		},
+		"a reference": {
+			strings.Replace(inSet(reading), "</PolicySet>", "\n<PolicyIdReference>b</PolicyIdReference></PolicySet>", 1),
+			"policies.xml:26: PolicyIdReference",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := xacmlFile(t, c.text)
+			p, err := ownSpec(engine.ATT, file).plan(standard)
+			if err == nil {
+				err = p.compileBundle()
+			}
+			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+	if err := engine.ATT.CheckOwn(t.TempDir()); err == nil {
+		t.Error("a folder is taken for a file")
 	}
 }
 
@@ -262,8 +343,11 @@ func TestRequestFiles(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 	for want, try := range map[string]func() ([]Request, error){
-		"for authzen and opa, not for xacml": func() ([]Request, error) { return readRequests(dir, "xacml") },
-		"there is no request in":             func() ([]Request, error) { return readRequests(t.TempDir(), "opa") },
+		"for authzen, opa, xacml, not for pdpx": func() ([]Request, error) { return readRequests(dir, "pdpx") },
+		`holds no "Request"`: func() ([]Request, error) {
+			return readRequests(written(t, map[string]string{"ALLOW/x.json": "{}"}), "xacml")
+		},
+		"there is no request in": func() ([]Request, error) { return readRequests(t.TempDir(), "opa") },
 		"DENY/x.json: a request is": func() ([]Request, error) {
 			return readRequests(written(t, map[string]string{"DENY/x.json": "[1]"}), "authzen")
 		},

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -24,6 +25,19 @@ var expectations = map[string]string{"allow": "permit", "permit": "permit", "den
 var bodies = map[string]func([]byte) (json.RawMessage, error){
 	"authzen": cedarset.AuthZEN,
 	"opa":     inputOf,
+	"xacml":   xacmlRequest,
+}
+
+// xacmlRequest takes a request of the JSON profile of XACML as it is.
+func xacmlRequest(text []byte) (json.RawMessage, error) {
+	var request struct{ Request map[string]json.RawMessage }
+	if err := json.Unmarshal(text, &request); err != nil {
+		return nil, err
+	}
+	if len(request.Request) == 0 {
+		return nil, errors.New(`it holds no "Request" of the JSON profile of XACML 3.0`)
+	}
+	return text, nil
 }
 
 // inputOf makes a request for OPA of an input document.
@@ -40,7 +54,7 @@ func readRequests(from, adapter string) ([]Request, error) {
 	body := bodies[adapter]
 	if body == nil {
 		return nil, fmt.Errorf("files can hold requests for %s, not for %s",
-			strings.Join(slices.Sorted(maps.Keys(bodies)), " and "), adapter)
+			strings.Join(slices.Sorted(maps.Keys(bodies)), ", "), adapter)
 	}
 	var out []Request
 	err := bundle.Each(from, func(name string, text []byte) error {

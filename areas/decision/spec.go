@@ -64,7 +64,7 @@ func (AdapterName) Words() []string { return protocol.Names() }
 type Embedded struct {
 	Engine engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
 	// Bundle are the user's own policies.
-	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Your own policies, unchanged, in place of tare's: for opa a folder or a bundle (.tar.gz), for cedar a folder with .cedar files, entities.json, a schema (.cedarschema) and links of templates (linked), or a .cedar file. requests or request_files say what is asked of them, and opa.path which rule answers."`
+	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Your own policies, unchanged, in place of tare's: for opa a folder or a bundle (.tar.gz), for cedar a folder with .cedar files, entities.json, a schema (.cedarschema) and links of templates (linked), or a .cedar file, for att and authzforce a file of XACML 3.0 (.xml). requests or request_files say what is asked of them, and opa.path which rule answers."`
 	// RegoV0 is for bundles that were written before OPA 1.0.
 	RegoV0   bool      `yaml:"rego_v0,omitempty" json:"rego_v0,omitempty" jsonschema_description:"true: the Rego of the bundle is that of OPA before 1.0, without if and contains."`
 	Enforcer *Enforcer `yaml:"enforcer,omitempty" json:"enforcer,omitempty" jsonschema_description:"An enforcement point of tare's own between the callers and the decision point, as Envoy's external authorization is. Not for pdpx."`

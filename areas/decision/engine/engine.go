@@ -16,6 +16,9 @@ const (
 	AuthzForce Kind = "authzforce"
 )
 
+// xacmlAdapter is the protocol of the engines of XACML.
+const xacmlAdapter = "xacml"
+
 // A description says which protocol a kind speaks, and in one line what it is.
 type description struct {
 	kind          Kind
@@ -28,8 +31,8 @@ func descriptions() []description {
 		{Cedar, "authzen", "cedar-go behind AuthZEN, in this binary"},
 		{PDPX, "pdpx", "reference of ONAP's decision API, in this binary"},
 		{OPA, "opa", "Open Policy Agent, built on demand or found in PATH"},
-		{ATT, "xacml", "AT&T XACML 4.0.0 behind the XACML JSON profile; needs a JDK"},
-		{AuthzForce, "xacml", "AuthzForce 21.0.1 behind the XACML JSON profile; needs a JDK"},
+		{ATT, xacmlAdapter, "AT&T XACML 4.0.0 behind the XACML JSON profile; needs a JDK"},
+		{AuthzForce, xacmlAdapter, "AuthzForce 21.0.1 behind the XACML JSON profile; needs a JDK"},
 	}
 }
 
@@ -88,7 +91,7 @@ type Config struct {
 	Addr string `json:"addr"`           // to listen on; port 0 leaves the choice to it
 	File string `json:"file,omitempty"` // its policies, in its own language
 	N    int    `json:"n"`              // how many they are
-	// Own says that File has the user's own policies: a bundle of OPA, or a folder or file of Cedar.
+	// Own says that File has the user's own policies: a bundle of OPA, a folder or file of Cedar, or a file of XACML.
 	Own bool `json:"own,omitempty"`
 	// V0 says that a bundle has Rego as OPA read it before 1.0.
 	V0 bool `json:"v0,omitempty"`

@@ -14,10 +14,12 @@ import (
 func (k Kind) CheckOwn(at string) error {
 	is, err := os.Stat(at)
 	switch {
-	case k != OPA && k != Cedar:
-		return fmt.Errorf("own policies can be given to %s and %s, not to %s", OPA, Cedar, k)
+	case k == PDPX:
+		return fmt.Errorf("own policies cannot be given to %s", k)
 	case err != nil:
 		return err
+	case k.Adapter() == xacmlAdapter && (is.IsDir() || path.Ext(at) != ".xml"):
+		return fmt.Errorf("%s is no file (.xml) of XACML", at)
 	case is.IsDir():
 		return nil
 	case k == OPA && !strings.HasSuffix(at, ".tar.gz"):
@@ -36,12 +38,15 @@ func (l Launch) Adopt(dir, from string) (Config, error) {
 		return Config{}, err
 	}
 	file, err := filepath.Abs(filepath.Join(dir, name))
+	if err == nil && l.Kind.Adapter() == xacmlAdapter {
+		err = l.adoptXACML(dir, name, file)
+	}
 	return Config{Addr: "127.0.0.1:0", File: file, Own: true}, err
 }
 
 // ownName is the name of the copy: OPA tells folders from bundles by it.
 func ownName(from string) string {
-	for _, end := range []string{".tar.gz", ".cedar"} {
+	for _, end := range []string{".tar.gz", ".cedar", ".xml"} {
 		if strings.HasSuffix(from, end) {
 			return "own" + end
 		}

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -24,7 +26,7 @@ func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 		written = map[string][]byte{cfg.File: set.Rego(model.RegoPackage)}
 	case ATT, AuthzForce:
 		cfg.File = "policies.xml"
-		written = map[string][]byte{cfg.File: set.XACML(), "pdp.xml": authzForceConfig(cfg.File)}
+		written = map[string][]byte{cfg.File: set.XACML(), authzForceFile: authzForceConfig(cfg.File, model.XACMLRoot)}
 	case PDPX:
 		return cfg, nil
 	default:
@@ -55,13 +57,18 @@ func write(dir string, texts map[string][]byte) error {
 	return err
 }
 
-// authzForceConfig returns AuthzForce's own configuration (its schema pdp.xsd, version 8), which its server reads
-// beside the policies.
-func authzForceConfig(policies string) []byte {
+// authzForceFile is where its server finds AuthzForce's own configuration, beside the policies.
+const authzForceFile = "pdp.xml"
+
+// authzForceConfig returns AuthzForce's own configuration (its schema pdp.xsd, version 8) for a file of policies and
+// the identifier of the outermost one.
+func authzForceConfig(policies, root string) []byte {
+	var id bytes.Buffer
+	xml.Escape(&id, []byte(root))
 	return fmt.Appendf(nil, `<?xml version="1.0" encoding="UTF-8"?>
 <pdp xmlns="http://authzforce.github.io/core/xmlns/pdp/8" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" version="8.0.0">
   <policyProvider id="policies" xsi:type="StaticPolicyProvider"><policyLocation>${PARENT_DIR}/%s</policyLocation></policyProvider>
   <rootPolicyRef>%s</rootPolicyRef>
 </pdp>
-`, policies, model.XACMLRoot)
+`, policies, id.Bytes())
 }

@@ -4,13 +4,14 @@ import java.util.HashMap;
 import java.util.Map;
 
 /** What the parent says on standard input: one line, a flat JSON object. It is read here, since the engines share no JSON library. */
-public record Config(String addr, String file, String answer, double leak, double delay) {
+public record Config(String addr, String file, boolean own, String answer, double leak, double delay) {
 
   static Config parse(String line) {
     Map<String, String> fields = new Reader(line).object();
     return new Config(
         fields.getOrDefault("addr", "127.0.0.1:0"),
         fields.getOrDefault("file", ""),
+        Boolean.parseBoolean(fields.getOrDefault("own", "false")),
         fields.getOrDefault("answer", ""),
         Double.parseDouble(fields.getOrDefault("leak", "0")),
         Double.parseDouble(fields.getOrDefault("delay", "0")));
