@@ -39,17 +39,21 @@ const reading = `<?xml version="1.0"?>
   <Target><AnyOf><AllOf><Match MatchId="urn:oasis:names:tc:xacml:1.0:function:string-equal">
     <AttributeValue DataType="http://www.w3.org/2001/XMLSchema#string">read</AttributeValue>
     <AttributeDesignator Category="urn:oasis:names:tc:xacml:3.0:attribute-category:action" MustBePresent="true"
-      AttributeId="urn:oasis:names:tc:xacml:1.0:action:action-id" DataType="http://www.w3.org/2001/XMLSchema#string"/>
+      AttributeId="urn:oasis:names:tc:xacml:1.0:action:action-id"
+      DataType="http://www.w3.org/2001/XMLSchema#string"/>
   </Match></AllOf></AnyOf></Target>
-  <Rule RuleId="secret" Effect="Deny"><Target><AnyOf><AllOf><Match MatchId="urn:oasis:names:tc:xacml:1.0:function:string-equal">
+  <Rule RuleId="secret" Effect="Deny"><Target><AnyOf><AllOf>
+  <Match MatchId="urn:oasis:names:tc:xacml:1.0:function:string-equal">
     <AttributeValue DataType="http://www.w3.org/2001/XMLSchema#string">secret</AttributeValue>
     <AttributeDesignator Category="urn:oasis:names:tc:xacml:3.0:attribute-category:resource" MustBePresent="true"
-      AttributeId="urn:oasis:names:tc:xacml:1.0:resource:resource-id" DataType="http://www.w3.org/2001/XMLSchema#string"/>
+      AttributeId="urn:oasis:names:tc:xacml:1.0:resource:resource-id"
+      DataType="http://www.w3.org/2001/XMLSchema#string"/>
   </Match></AllOf></AnyOf></Target></Rule>
   <Rule RuleId="hr" Effect="Permit"><Condition>
     <Apply FunctionId="urn:oasis:names:tc:xacml:1.0:function:string-equal">
       <Apply FunctionId="urn:oasis:names:tc:xacml:1.0:function:string-one-and-only">
-        <AttributeDesignator Category="urn:oasis:names:tc:xacml:1.0:subject-category:access-subject" MustBePresent="true"
+        <AttributeDesignator Category="urn:oasis:names:tc:xacml:1.0:subject-category:access-subject"
+          MustBePresent="true"
           AttributeId="urn:tare:attribute:department" DataType="http://www.w3.org/2001/XMLSchema#string"/>
       </Apply>
       <AttributeValue DataType="http://www.w3.org/2001/XMLSchema#string">hr</AttributeValue>
@@ -225,7 +229,7 @@ func TestXACMLIsChecked(t *testing.T) {
 		"a set":        {inSet(reading), ""},
 		"no XML":       {reading[:200], "policies.xml:3: no XML"},
 		"nothing":      {"", "holds no element"},
-		"another root": {strings.ReplaceAll(reading, "Policy", "Request"), "policies.xml:3: the outermost element is Request"},
+		"another root": {strings.ReplaceAll(reading, "Policy", "Request"), ":3: the outermost element is Request"},
 		"XACML 2.0":    {strings.Replace(reading, "3.0:core:schema:wd-17", "2.0:policy:schema:os", 1), "not of XACML 3.0"},
 		"no name":      {strings.Replace(reading, "PolicyId", "Id", 1), "policies.xml:3: Policy has no PolicyId"},
 		"entities": {
@@ -233,7 +237,7 @@ func TestXACMLIsChecked(t *testing.T) {
 		},
 		"a reference": {
 			strings.Replace(inSet(reading), "</PolicySet>", "\n<PolicyIdReference>b</PolicyIdReference></PolicySet>", 1),
-			"policies.xml:26: PolicyIdReference",
+			"policies.xml:30: PolicyIdReference",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
