@@ -113,6 +113,8 @@ func (p *plan) setIdle(t design.Treatment) error {
 			continue
 		case p.foreign:
 			return fmt.Errorf("%s: the engines of a cluster are those that it has: leave this out", k.Name)
+		case p.kind == mechanism.Manifests:
+			return fmt.Errorf("%s: tare runs it for a bundle, and not for manifests: leave this out", k.Name)
 		case p.shared:
 			return fmt.Errorf("%s: %s runs beside a control plane of one treatment: leave shared out", k.Name, k.Title)
 		case p.version != plane.V136:

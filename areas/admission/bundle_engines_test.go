@@ -256,6 +256,7 @@ func TestIdleEngines(t *testing.T) {
 		"beside a shared one": {
 			Spec{Embedded: &Embedded{Shared: true}}, treatment("bundle", "none", "kyverno", "1.19.1"), "leave shared out",
 		},
+		"for manifests":     {Spec{}, treatment("mechanism", "manifests", "kyverno", "1.19.1"), "not for manifests"},
 		"beside an old one": {Spec{}, treatment("version", "1.24", "kyverno", "1.19.1"), "beside Kubernetes 1.36 only"},
 		"in a cluster": {
 			Spec{Kubeconfig: "k"}, treatment("mechanism", "none", "kyverno", "1.19.1"), "those that it has",
