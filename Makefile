@@ -33,7 +33,7 @@ modules: ## the Go modules whose sources tare embeds, as links in bin/modules, t
 	$(MAKER) modules
 
 test: bin/gotestsum ## everything that this machine can run: go test ./..., and a table of what it could not
-	@bin/gotestsum --format standard-quiet --hide-summary=skipped --jsonfile bin/test.json -- -timeout 25m -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) ./...; \
+	@bin/gotestsum --format standard-quiet --hide-summary=skipped --jsonfile bin/test.json -- -p $$(($$(getconf _NPROCESSORS_ONLN)+1)) -timeout 25m ./...; \
 	failed=$$?; $(MAKER) untried bin/test.json && exit $$failed
 
 # A program with the detector sleeps for a second before it exits, and tests start hundreds of them.
