@@ -130,7 +130,7 @@ func (p *plan) setIdle(t design.Treatment) error {
 
 // neededEngines are the engines that run beside the treatment's control plane. A bundle that cannot be read needs none:
 // Validate reports it.
-func (p *plan) neededEngines() (out []*engine.Kind) {
+func (p *plan) neededEngines() []*engine.Kind {
 	if p.kind != mechanism.Own || p.foreign {
 		return p.idle
 	}
@@ -138,6 +138,11 @@ func (p *plan) neededEngines() (out []*engine.Kind) {
 	if err != nil {
 		return nil
 	}
+	return enginesOf(in)
+}
+
+// enginesOf are the engines that policies in force need.
+func enginesOf(in *own.InForce) (out []*engine.Kind) {
 	for _, name := range in.Engines() {
 		out = append(out, engine.Of(name))
 	}

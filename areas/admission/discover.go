@@ -17,7 +17,6 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/cluster"
-	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
 	"tare/internal/design"
@@ -29,11 +28,7 @@ import (
 func (p *arm) discover(ctx context.Context) error {
 	x := &p.policies
 	x.present = true // set first: a partial creation is removed as well
-	var engines []*engine.Kind
-	for _, name := range x.own.Engines() {
-		engines = append(engines, engine.Of(name))
-	}
-	if err := p.startEngines(ctx, engines); err != nil {
+	if err := p.startEngines(ctx, enginesOf(x.own)); err != nil {
 		return err
 	}
 	if err := p.applyEach(ctx); err != nil {

@@ -166,10 +166,7 @@ func TestOwnPoliciesDecide(t *testing.T) {
 			env.Getenv = os.LookupEnv
 			if c.kind != engine.Cedar {
 				hosttest.SkipIfShort(t)
-				_, err := engine.Find(t.Context(), c.kind, host(env))
-				if missing := new(engine.Missing); errors.As(err, &missing) {
-					hosttest.Missing(t, missing.Reason, missing.Next)
-				}
+				requireEngine(t, c.kind, env)
 			}
 			spec := ownSpec(c.kind, c.bundle)
 			spec.Embedded.RegoV0 = strings.Contains(name, "before 1.0")

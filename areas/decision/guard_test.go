@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"errors"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -261,10 +260,7 @@ func TestRevokeOfOPA(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	env := testEnv(t)
 	env.Getenv = os.LookupEnv
-	l, err := engine.Find(t.Context(), engine.OPA, host(env))
-	if missing := new(engine.Missing); errors.As(err, &missing) {
-		hosttest.Missing(t, missing.Reason, missing.Next)
-	}
+	l := requireEngine(t, engine.OPA, env)
 	if l.Path == env.Self {
 		hosttest.Missing(t, "the opa on PATH takes no policies from tare", "make engines")
 	}

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"errors"
 	"testing"
 
 	"tare/area"
@@ -32,6 +33,19 @@ func testEnv(t testing.TB, secrets ...string) area.Env {
 		return "", false
 	}
 	return env
+}
+
+// requireEngine finds an engine, and skips the test where this host cannot have it.
+func requireEngine(t *testing.T, k engine.Kind, env area.Env) engine.Launch {
+	t.Helper()
+	l, err := engine.Find(t.Context(), k, host(env))
+	if missing := new(engine.Missing); errors.As(err, &missing) {
+		hosttest.Missing(t, missing.Reason, missing.Next)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // opened opens spec, and at the end of the test closes it, which must undo all changes.

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,13 +16,7 @@ func TestRegoIsCompiled(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	env := testEnv(t)
 	env.Getenv, env.Treatments = os.LookupEnv, []area.Treatment{standard}
-	launch, err := engine.Find(t.Context(), engine.OPA, host(env))
-	if missing := new(engine.Missing); errors.As(err, &missing) {
-		hosttest.Missing(t, missing.Reason, missing.Next)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	launch := requireEngine(t, engine.OPA, env)
 	if filepath.Base(launch.Path) == filepath.Base(env.Self) {
 		hosttest.Missing(t, "OPA is one of PATH, which compiles nothing before it starts", "take it out of PATH")
 	}
