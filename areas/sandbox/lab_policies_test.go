@@ -11,10 +11,10 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// provedInLab prepares the treatments in a lab VM, proves each there, makes a batch of the operation open, and returns
+// provedInLab prepares the treatments in a lab VM, proves each there, makes a batch of the first operation, and returns
 // the instructions of one by treatment, and the notes.
-func provedInLab(t *testing.T, compiler string, spec *Spec, treatments ...design.Treatment) (per map[string]float64,
-	notes string,
+func provedInLab(t *testing.T, compiler string, spec *Spec, batch int, treatments ...design.Treatment) (
+	per map[string]float64, notes string,
 ) {
 	t.Helper()
 	env := requireLab(t)
@@ -33,7 +33,7 @@ func provedInLab(t *testing.T, compiler string, spec *Spec, treatments ...design
 		if err != nil || len(ops) == 0 {
 			t.Fatalf("%s: %d operations: %v", tr.ID, len(ops), err)
 		}
-		s, err := ops[0].Batch(ctx, 1000)
+		s, err := ops[0].Batch(ctx, batch)
 		if err != nil || len(s) != 1 {
 			t.Fatalf("%s: %+v, %v", tr.ID, s, err)
 		}
@@ -55,7 +55,7 @@ func TestSELinuxInLab(t *testing.T) {
 		treatment("enforcer", "selinux", "mode", "EnhanceProtect"),
 		treatment("enforcer", "landlock+selinux+seccomp"),
 	}
-	per, notes := provedInLab(t, "secilc", &Spec{On: onLab, Workloads: []string{"open"}}, modes...)
+	per, notes := provedInLab(t, "secilc", &Spec{On: onLab, Workloads: []string{"open"}}, 1000, modes...)
 	unconfined, all := per[modes[0].ID], per[modes[4].ID]
 	for _, m := range modes[1:4] {
 		if n := per[m.ID]; n < unconfined*.9 || n > unconfined*1.1 {
@@ -82,7 +82,7 @@ func TestAppArmorFilesInLab(t *testing.T) {
 		Name: "tail", Run: []string{"head", "-q", "-n1", "/proc/uptime"},
 		Prepare: []string{"sh", "-c", "head /proc/version /proc/loadavg; :"},
 	}}}
-	per, notes := provedInLab(t, "apparmor_parser", spec, baseline(), mild, hard)
+	per, notes := provedInLab(t, "apparmor_parser", spec, 30, baseline(), mild, hard)
 	if bare := per[baseline().ID]; per[mild.ID] < 10*bare || per[hard.ID] < 10*bare {
 		t.Errorf("instructions to load a profile: %v", per)
 	}

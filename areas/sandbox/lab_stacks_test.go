@@ -203,9 +203,9 @@ func bootShell(t *testing.T, env area.Env, processors int) *vm.Machine {
 // TestPlantedProgramInLab: a program of known length costs as many instructions as it has, compared with an empty one.
 func TestPlantedProgramInLab(t *testing.T) {
 	env := requireLab(t)
-	const planted = 1000
+	const planted = 20_000 // far more than what the placement of memory makes
 	base := treatment(factorEnforcer, enforcerNone, factorPlanted, "0 instructions")
-	more := treatment(factorEnforcer, enforcerNone, factorPlanted, "1000 instructions")
+	more := treatment(factorEnforcer, enforcerNone, factorPlanted, "20000 instructions")
 	base.Baseline = true
 	env.Treatments = []design.Treatment{base, more}
 	tg, j := areatest.Open[*labTarget](t, Area{}, &Spec{On: onLab, Workloads: []string{"open"}}, env)
@@ -223,12 +223,15 @@ func TestPlantedProgramInLab(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := ops[0].Batch(ctx, 1000)
-			if err != nil || len(s) != 1 {
-				t.Fatalf("%+v, %v", s, err)
-			}
-			if cost[tr.ID] == 0 || s[0].Value < cost[tr.ID] {
-				cost[tr.ID] = s[0].Value
+			// Batches of a few milliseconds, as in runs: of long system calls these were charged to other threads in part.
+			for range 3 {
+				s, err := ops[0].Batch(ctx, 200)
+				if err != nil || len(s) != 1 {
+					t.Fatalf("%+v, %v", s, err)
+				}
+				if cost[tr.ID] == 0 || s[0].Value < cost[tr.ID] {
+					cost[tr.ID] = s[0].Value
+				}
 			}
 			if err := tg.Leave(ctx, tr); err != nil {
 				t.Fatal(err)
@@ -237,7 +240,7 @@ func TestPlantedProgramInLab(t *testing.T) {
 	}
 	got := cost[more.ID] - cost[base.ID]
 	t.Logf("an open takes %v instructions, %.0f more with %d planted", cost, got, planted)
-	if got < planted*0.9 || got > planted*1.1 { // interrupts of the guest count as well, on a busy host more
-		t.Errorf("%d planted instructions cost %.0f, want them within 10 %%", planted, got)
+	if got < planted*0.95 || got > planted*1.05 {
+		t.Errorf("%d planted instructions cost %.0f, want them within 5 %%", planted, got)
 	}
 }
