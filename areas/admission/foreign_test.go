@@ -255,6 +255,9 @@ spec:
 	return dir
 }
 
+// watchEvery is the pause between two requests of watchElsewhere: without one they take a processor.
+const watchEvery = 50 * time.Millisecond
+
 // watchElsewhere asks all the while, as dry runs, for a pod in another namespace of a cluster that everything of
 // testdata/bundle, and most of the other bundles of testdata, objects to. end returns when it has ended.
 func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end func()) {
@@ -294,7 +297,7 @@ func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end
 	asked, ended := new(atomic.Int64), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for ctx.Err() == nil {
+		for ; ctx.Err() == nil; time.Sleep(watchEvery) {
 			options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 			_, err := in("pods").Namespace(elsewhere).Create(ctx, pod, options)
 			if err != nil && ctx.Err() == nil {
