@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -101,7 +102,7 @@ func (p *plan) givenVersion(k *engine.Kind) string {
 	return p.spec.Kyverno
 }
 
-// engineVersion is the version that runs.
+// engineVersion is the version of an engine, or of its auditor, that runs.
 func (p *plan) engineVersion(k *engine.Kind) string { return cmp.Or(p.givenVersion(k), k.Default) }
 
 // setIdle finds the engines that the treatment names although it has no policies of theirs. A version that holds for
@@ -126,6 +127,32 @@ func (p *plan) setIdle(t design.Treatment) error {
 		p.idle = append(p.idle, k)
 	}
 	return nil
+}
+
+// checkAudit reports why nobody could look again at what exists as often as that.
+func (p *plan) checkAudit(t design.Treatment) error {
+	switch every := p.spec.Audit.Std(); {
+	case every == 0:
+	case every < time.Second || every > time.Hour || every%time.Second != 0:
+		return fmt.Errorf("audit: want whole seconds, from 1s to 1h, got %v", p.spec.Audit)
+	case p.foreign:
+		return errors.New("audit: the engines of a cluster look at what exists as they were told to: leave this out")
+	case t.Levels["audit"] != "" && len(p.neededEngines()) == 0:
+		return errors.New("audit: no engine runs that could look at what exists: give a bundle with policies of Kyverno's " +
+			"or Gatekeeper's, or leave this out")
+	}
+	return nil
+}
+
+// neededPrograms are the engines that run beside the treatment's control plane, with the auditors that run beside them.
+func (p *plan) neededPrograms() (out []*engine.Kind) {
+	for _, k := range p.neededEngines() {
+		out = append(out, k)
+		if p.spec.Audit > 0 && k.Auditor != nil {
+			out = append(out, k.Auditor)
+		}
+	}
+	return out
 }
 
 // neededEngines are the engines that run beside the treatment's control plane. A bundle that cannot be read needs none:
@@ -270,7 +297,7 @@ func (p *arm) unseen() (out []string) {
 func (p *arm) idleNotes() (out []string) {
 	for _, e := range p.engines {
 		out = append(out, fmt.Sprintf("%s %s runs beside a control plane without policies of its own: started by tare on "+
-			"loopback as an administrator, ready after %.1f s", e.kind.Title, e.version, e.ready.Seconds))
+			"loopback as an administrator, ready after %.1f s; %s", e.kind.Title, e.version, e.ready.Seconds, p.audits(e)))
 	}
 	return out
 }
@@ -301,8 +328,7 @@ func (p *arm) bundleNotes() []string {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s: evaluated by the admission controller of %s %s, started by tare on loopback as "+
-			"an administrator, ready after %.1f s; without reports, audits and its other controllers", name, e.kind.Title,
-			e.version, e.ready.Seconds))
+			"an administrator, ready after %.1f s; %s", name, e.kind.Title, e.version, e.ready.Seconds, p.audits(e)))
 	}
 	if len(unproved) > 0 {
 		var masked strings.Builder

@@ -52,6 +52,9 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.proveConfined(ctx); err != nil {
 		return err
 	}
+	if err := p.awaitAudit(ctx); err != nil {
+		return err
+	}
 	x.absence = absence(p.kind, x.proof, p.scope())
 	x.absence.Good.Pod = x.proof.Good.Pod
 	if p.visiting() {

@@ -43,10 +43,13 @@ func engineHost(env area.Env) engine.Host {
 
 // A runningEngine is one beside a control plane.
 type runningEngine struct {
-	*kit.Process // nil: one of a cluster of the user's
+	*kit.Process              // nil: one of a cluster of the user's
+	auditor      *kit.Process // nil: none, or the engine itself
 	kind         *engine.Kind
 	version      string
 	ready        engine.Ready
+	scanner      engine.Ready // where the auditor is
+	reported     bool         // the auditor was seen to report about a pod
 	installed    installed
 	// restless: its counts are not read, or did not stand still while nothing was asked, so that they show nothing.
 	restless bool
@@ -91,22 +94,39 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 		return err
 	}
 	e := &runningEngine{kind: kind, version: program.Version}
-	config := engine.Config{
-		Engine: kind.Name, Version: program.Version, Path: program.Path, Kubeconfig: p.control.Kubeconfig(),
-		Certificates: p.control.CertificateFolder(),
-	}
-	e.Process, err = kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", kind.Name, p.index), proc.Spec{
-		Name: kind.Name, Path: p.env.Self, Args: []string{"serve", areaName, engineServer}, Config: config,
-		LogFile: p.env.LogFile(kind.Name, p.index), ReadyWithin: engineWithin, CPUs: p.env.CPUs,
-	}, &e.ready)
-	if err != nil {
-		return fmt.Errorf("start %s: %w", what, err)
+	if e.Process, err = p.startProgram(ctx, kind, program, &e.ready); err != nil {
+		return err
 	}
 	p.engines = append(p.engines, e)
 	if err := keeper.Apply(ctx, kind.After(e.ready, p.control.CA), applyAbreast); err != nil {
 		return fmt.Errorf("have the API server ask %s: %w", what, err)
 	}
-	return p.awaitPolicyCheck(ctx, kind)
+	if err := p.awaitPolicyCheck(ctx, kind); err != nil || p.spec.Audit == 0 || kind.Auditor == nil {
+		return err
+	}
+	if program, err = kind.Auditor.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
+		return err
+	}
+	e.auditor, err = p.startProgram(ctx, kind.Auditor, program, &e.scanner)
+	return err
+}
+
+// startProgram starts a program of an engine beside the control plane.
+func (p *arm) startProgram(ctx context.Context, kind *engine.Kind, program engine.Program, ready *engine.Ready) (
+	*kit.Process, error,
+) {
+	config := engine.Config{
+		Engine: kind.Name, Version: program.Version, Path: program.Path, Kubeconfig: p.control.Kubeconfig(),
+		Certificates: p.control.CertificateFolder(), Audit: p.spec.Audit.Std(),
+	}
+	out, err := kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", kind.Name, p.index), proc.Spec{
+		Name: kind.Name, Path: p.env.Self, Args: []string{"serve", areaName, engineServer}, Config: config,
+		LogFile: p.env.LogFile(kind.Name, p.index), ReadyWithin: engineWithin, CPUs: p.env.CPUs,
+	}, ready)
+	if err != nil {
+		return nil, fmt.Errorf("start %s %s: %w", kind.Title, program.Version, err)
+	}
+	return out, nil
 }
 
 // awaitPolicyCheck waits until a policy that its engine must not take is refused: before that, an engine takes any, and
@@ -260,6 +280,10 @@ func (p *arm) awaitReady(ctx context.Context, o *unstructured.Unstructured) erro
 
 // await tries until it succeeds, or for settleWithin.
 func (p *arm) await(ctx context.Context, what string, try func() error) error {
+	return p.awaitWithin(ctx, settleWithin, what, try)
+}
+
+func (p *arm) awaitWithin(ctx context.Context, within time.Duration, what string, try func() error) error {
 	for begin := p.env.Clock.Now(); ; {
 		err := try()
 		if err == nil || ctx.Err() != nil {
@@ -268,8 +292,8 @@ func (p *arm) await(ctx context.Context, what string, try func() error) error {
 		if failed := p.failed(); failed != nil {
 			return failed
 		}
-		if p.env.Clock.Now().Sub(begin) > settleWithin {
-			return fmt.Errorf("%s after %v: %w", what, settleWithin, err)
+		if p.env.Clock.Now().Sub(begin) > within {
+			return fmt.Errorf("%s after %v: %w", what, within, err)
 		}
 		if e := p.env.Clock.Sleep(ctx, pause); e != nil {
 			return errors.Join(e, err)
@@ -372,7 +396,7 @@ func (p *arm) uncounted() map[string]bool {
 func (p *arm) enginesFailed() error {
 	var errs []error
 	for _, e := range p.engines {
-		errs = append(errs, e.Failed())
+		errs = append(errs, e.Failed(), e.auditor.Failed())
 	}
 	return errors.Join(errs...)
 }
@@ -381,7 +405,7 @@ func (p *arm) enginesFailed() error {
 func (p *arm) stopEngines(ctx context.Context) error {
 	var errs []error
 	for _, e := range p.engines {
-		errs = append(errs, e.Stop(ctx))
+		errs = append(errs, e.auditor.Stop(ctx), e.Stop(ctx))
 	}
 	return errors.Join(errs...)
 }

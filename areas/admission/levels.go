@@ -24,7 +24,7 @@ const (
 // factors returns the factors that treatments can vary.
 func factors() []string {
 	return []string{
-		"mechanism", "bundle", "kyverno", "gatekeeper", "policies", "bound", "useable", "position", "irrelevant",
+		"mechanism", "bundle", "kyverno", "gatekeeper", "audit", "policies", "bound", "useable", "position", "irrelevant",
 		"bindings", "params", "level",
 		"webhook_latency",
 		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes",
@@ -81,6 +81,10 @@ func (s *Spec) setLevel(name, level string) (err error) {
 		s.Kyverno = level
 	case "gatekeeper":
 		s.Gatekeeper = level
+	case "audit":
+		if err := s.Audit.UnmarshalText([]byte(level)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	case "position":
 		s.Position = level
 	case "irrelevant":

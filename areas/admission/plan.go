@@ -84,6 +84,9 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 	if err := p.setIdle(t); err != nil {
 		return p, err
 	}
+	if err := p.checkAudit(t); err != nil {
+		return p, err
+	}
 	if p.population, err = u.population(p.kind, t.Levels); err != nil {
 		return p, err
 	}

@@ -110,7 +110,7 @@ func find(ctx context.Context, p *plan, env area.Env) (b plane.Binary, there boo
 func findEngines(ctx context.Context, plans []plan, env area.Env) (out []area.Finding) {
 	tried := map[string]bool{}
 	for i := range plans {
-		for _, k := range plans[i].neededEngines() {
+		for _, k := range plans[i].neededPrograms() {
 			version := plans[i].engineVersion(k)
 			what := k.Title + " " + version
 			if tried[what] {
@@ -171,7 +171,7 @@ func memoryOf(plans []plan) (bytes uint64, planes int) {
 		shared[p.key()] = true
 		planes++
 		bytes += planeBytes
-		bytes += uint64(len(p.neededEngines())) * engineBytes
+		bytes += uint64(len(p.neededPrograms())) * engineBytes
 		if p.nodes > 0 {
 			bytes += workersBytes + uint64(p.nodes)*nodeBytes
 		}

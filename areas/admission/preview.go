@@ -92,6 +92,9 @@ func (p *plan) describe() string {
 	parts := []string{"Kubernetes " + string(p.version), "etcd on " + p.etcd}
 	for _, k := range p.neededEngines() {
 		parts = append(parts, "with "+k.Title+" "+p.engineVersion(k))
+		if p.spec.Audit > 0 {
+			parts = append(parts, fmt.Sprintf("which looks at all that exists every %v", p.spec.Audit))
+		}
 	}
 	if p.nodes > 0 {
 		parts = append(parts, fmt.Sprintf("%d simulated nodes", p.nodes))

@@ -50,6 +50,9 @@ func (p *arm) probes() []probe.Probe {
 	out = append(out, readiness{p.control}, probe.ListenQueue{Name: plane.APIServer, Port: p.endpoint.Addr.Port()})
 	for _, e := range p.engines {
 		out = append(out, probe.Process{Name: e.kind.Name, PID: e.PID, StartTicks: e.StartTicks, Light: true})
+		if a := e.auditor; a != nil {
+			out = append(out, probe.Process{Name: e.kind.Auditor.Name, PID: a.PID, StartTicks: a.StartTicks, Light: true})
+		}
 	}
 	if c := p.control.nodes; c != nil {
 		out = append(out, probe.Process{Name: subjectNodes, PID: c.PID, StartTicks: c.StartTicks, Light: true})

@@ -37,6 +37,8 @@ type Spec struct {
 	Kyverno    string `yaml:"kyverno,omitempty" json:"kyverno,omitempty" jsonschema_description:"Version of Kyverno, from 1.13.0 on, that evaluates the policies of the bundle that are Kyverno's. Built from its Go module, once, and run beside each control plane. As a level of a treatment without such policies: it runs without any. Default 1.19.1."`
 	Gatekeeper string `yaml:"gatekeeper,omitempty" json:"gatekeeper,omitempty" jsonschema_description:"Version of Gatekeeper, from 3.23.0 on, that evaluates the constraints of the bundle. Built from its Go module, once, and run beside each control plane. As a level of a treatment without constraints: it runs without any. Default 3.23.1."`
 
+	Audit unit.Duration `yaml:"audit,omitempty" json:"audit,omitempty" jsonschema_description:"How often the engines look again at all that exists, in whole seconds: Gatekeeper's audit (its chart says 60s), and Kyverno's background scans (1h), for which its reports controller runs beside it and it writes a report of each request. Default: never."`
+
 	Manifests *Manifests `yaml:"manifests,omitempty" json:"manifests,omitempty" jsonschema_description:"Options of manifests: any engine as a black box."`
 
 	Objects int  `yaml:"objects,omitempty" json:"objects,omitempty" jsonschema:"minimum=1,maximum=5000" jsonschema_description:"Stock of objects that update, patch, get and list act upon, and that delete uses up, per kind and trial. Default 200."`

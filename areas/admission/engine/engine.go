@@ -33,23 +33,42 @@ type Kind struct {
 	minutes         int // that a build takes on two idle cores
 	// edits are those without which the program in a module's folder would listen on all addresses.
 	edits func(module string) ([]build.Edit, error)
+
+	// Auditor is the program that its chart runs beside it, and that looks again at what exists; nil: it does so itself.
+	Auditor *Kind
 }
 
-// The engines. Go's checksum database vouches for versions that have no sum here.
+const (
+	kyvernoModule  = "github.com/kyverno/kyverno"
+	kyvernoDefault = "1.19.1"
+)
+
+var (
+	kyvernoReleases = regexp.MustCompile(`^1\.(1[3-9]|[2-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`)
+	// kyvernoSums: Go's checksum database vouches for versions that have no sum here.
+	kyvernoSums = map[string]string{
+		"1.13.6": "h1:hsyfL8Ty1zQRlUQsY9KV8xxA188sfUyQtsFBqlyLq/g=",
+		"1.18.2": "h1:w/p1ysSEzOuMO4DaYmpiJ5YioL4OCkgmFFC5cJqiJ68=",
+		"1.19.1": "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
+	}
+	// kyvernoReports scans what exists and turns what Kyverno says of requests into reports.
+	kyvernoReports = &Kind{
+		Name: "kyverno-reports", Title: "Kyverno's reports controller", Default: kyvernoDefault, module: kyvernoModule,
+		program: "./cmd/reports-controller", sums: kyvernoSums, release: kyvernoReleases, since: "1.13.0", minutes: 3,
+		edits: kyvernoEdits,
+	}
+)
+
+// The engines.
 var (
 	Kyverno = &Kind{
-		Name: "kyverno", Title: "Kyverno", Default: "1.19.1", Counts: true,
+		Name: "kyverno", Title: "Kyverno", Default: kyvernoDefault, Counts: true,
 		Unproved:    "Kyverno does not evaluate policies that only audit if another denies the request",
 		Deployments: "app.kubernetes.io/component=admission-controller", Image: "kyverno",
 		Webhooks: "kyverno-resource-validating-webhook-cfg",
-		module:   "github.com/kyverno/kyverno", program: "./cmd/kyverno", definitions: "config/crds",
-		sums: map[string]string{
-			"1.13.6": "h1:hsyfL8Ty1zQRlUQsY9KV8xxA188sfUyQtsFBqlyLq/g=",
-			"1.18.2": "h1:w/p1ysSEzOuMO4DaYmpiJ5YioL4OCkgmFFC5cJqiJ68=",
-			"1.19.1": "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
-		},
-		release: regexp.MustCompile(`^1\.(1[3-9]|[2-9]\d)\.\d{1,3}(-[a-z]+\.\d{1,3})?$`), since: "1.13.0", minutes: 8,
-		edits: kyvernoEdits,
+		module:   kyvernoModule, program: "./cmd/kyverno", definitions: "config/crds", sums: kyvernoSums,
+		release: kyvernoReleases, since: "1.13.0", minutes: 8,
+		edits: kyvernoEdits, Auditor: kyvernoReports,
 	}
 	Gatekeeper = &Kind{
 		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",
@@ -65,11 +84,14 @@ var (
 // Kinds are all engines.
 func Kinds() []*Kind { return []*Kind{Kyverno, Gatekeeper} }
 
-// Of returns the engine with this name, or nil.
+// Of returns the engine or auditor with this name, or nil.
 func Of(name string) *Kind {
 	for _, k := range Kinds() {
-		if k.Name == name {
+		switch {
+		case k.Name == name:
 			return k
+		case k.Auditor != nil && k.Auditor.Name == name:
+			return k.Auditor
 		}
 	}
 	return nil

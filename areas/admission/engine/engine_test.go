@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"tare/areas/admission/engine"
 )
@@ -45,7 +46,8 @@ func TestSeek(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if !engine.Current(filepath.Base(dir)) || engine.Current("kyverno-1.12.0-1") || engine.Current("opa-1.22.0-1") ||
-		engine.Current("gatekeeper-"+engine.Gatekeeper.Default) {
+		engine.Current("gatekeeper-"+engine.Gatekeeper.Default) || engine.Current("kyverno-reports-1.12.0-1") ||
+		!engine.Current("kyverno-reports-"+engine.Kyverno.Default+"-1") || engine.Current("kyverno-reports") {
 		t.Error("another folder is current than Find uses")
 	}
 	if _, err := engine.Kyverno.Find(t.Context(), "../x", h); err == nil {
@@ -129,6 +131,20 @@ func TestRun(t *testing.T) {
 		Engine: "gatekeeper", Path: os.Args[0], Kubeconfig: "/x", Certificates: "/certificates",
 	}, func(r engine.Ready) error {
 		if r.Metrics != "" || !strings.HasPrefix(r.Webhooks, "127.0.0.1:") {
+			t.Errorf("%+v", r)
+		}
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	err = engine.Run(ctx, engine.Config{
+		Engine: "kyverno-reports", Path: os.Args[0], Kubeconfig: "/x", Audit: 15 * time.Second,
+	}, func(r engine.Ready) error {
+		if r.Metrics == "" || r.Webhooks != "" {
 			t.Errorf("%+v", r)
 		}
 		cancel()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"time"
 
 	"tare/areas/bundle"
@@ -84,12 +84,17 @@ const form = "1"
 
 func (k *Kind) folderName(version string) string { return k.Name + "-" + version + "-" + form }
 
+// named matches the name of a folder: a kind, a version and the form.
+var named = regexp.MustCompile(`^([a-z-]+)-(\d.*)-` + form + `$`)
+
 // Current reports, by name, which folders of the cache Find would use for some version.
 func Current(name string) bool {
-	name, version, ok := strings.Cut(name, "-")
-	version, fits := strings.CutSuffix(version, "-"+form)
-	k := Of(name)
-	return ok && fits && k != nil && k.CheckVersion(version) == nil
+	m := named.FindStringSubmatch(name)
+	if m == nil {
+		return false
+	}
+	k := Of(m[1])
+	return k != nil && k.CheckVersion(m[2]) == nil
 }
 
 // make builds a version in dir.
@@ -107,8 +112,10 @@ func (k *Kind) make(ctx context.Context, version string, h Host, dir string) err
 	if err != nil {
 		return err
 	}
-	if err := bundle.Copy(dir, crds, filepath.Join(module, filepath.FromSlash(k.definitions))); err != nil {
-		return err
+	if k.definitions != "" {
+		if err := bundle.Copy(dir, crds, filepath.Join(module, filepath.FromSlash(k.definitions))); err != nil {
+			return err
+		}
 	}
 	if k.edits != nil {
 		if m.Edits, err = k.edits(module); err != nil {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"encoding/base64"
+	"fmt"
+	"path/filepath"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,10 +12,10 @@ import (
 // gatekeeperNamespace is where Gatekeeper keeps the status of what it has read.
 const gatekeeperNamespace = "gatekeeper-system"
 
-// gatekeeperArguments are those of its chart, of both of its deployments but the audit, on loopback. Its metrics would
-// be served on all addresses: it sends them to a port where nobody is, and that once a day.
+// gatekeeperArguments are those of its chart, of both of its deployments, on loopback; the audit is an option. Its
+// metrics would be served on all addresses: it sends them to a port where nobody is, and that once a day.
 func gatekeeperArguments(c Config, webhooks, health string) []string {
-	return []string{
+	out := []string{
 		"--kubeconfig=" + c.Kubeconfig, "--host=127.0.0.1", "--port=" + webhooks, "--cert-dir=" + c.Certificates,
 		"--disable-cert-rotation", "--debug-use-fake-pod", "--health-addr=127.0.0.1:" + health,
 		"--metrics-backend=opentelemetry", "--otlp-endpoint=127.0.0.1:1", "--otlp-metric-interval=24h",
@@ -21,9 +23,19 @@ func gatekeeperArguments(c Config, webhooks, health string) []string {
 		"--operation=generate", "--exempt-namespace=" + gatekeeperNamespace, "--disable-opa-builtin={http.send}",
 		"--shutdown-delay=0",
 	}
+	if c.Audit > 0 {
+		out = append(out, "--operation=audit", fmt.Sprintf("--audit-interval=%.0f", c.Audit.Seconds()),
+			"--constraint-violations-limit=20", "--audit-chunk-size=500", "--api-cache-dir="+c.auditFolder())
+	}
+	return out
 }
 
-// gatekeeperEnvironment is what its deployment sets.
+// auditFolder is where Gatekeeper's audit keeps what it has read. It removes what is in that folder.
+func (c Config) auditFolder() string { return filepath.Join(c.Certificates, gatekeeperAudit) }
+
+const gatekeeperAudit = "audit"
+
+// gatekeeperEnvironment is what the deployment of a pod sets.
 func gatekeeperEnvironment() []string {
 	return []string{
 		"POD_NAMESPACE=" + gatekeeperNamespace, "NAMESPACE=" + gatekeeperNamespace, "CONTAINER_NAME=manager",

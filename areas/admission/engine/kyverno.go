@@ -65,7 +65,8 @@ func kyvernoFlags(ctx context.Context, path string) (out []string, err error) {
 	return out, nil
 }
 
-// kyvernoArguments are those of its chart, without what only its other controllers read: reports.
+// kyvernoArguments are those of its chart. Reports of requests, which only its reports controller reads, are made if
+// that runs.
 func kyvernoArguments(c Config, webhooks, metrics string) []string {
 	old := strings.HasPrefix(c.Version, "1.13.") || strings.HasPrefix(c.Version, "1.14.")
 	return []string{
@@ -74,17 +75,27 @@ func kyvernoArguments(c Config, webhooks, metrics string) []string {
 		"--tlsSecretName=kyverno-svc.kyverno.svc.kyverno-tls-pair",
 		"--backgroundServiceAccountName=system:serviceaccount:kyverno:kyverno-background-controller",
 		"--reportsServiceAccountName=system:serviceaccount:kyverno:kyverno-reports-controller",
-		"--metricsPort=" + metrics, "--admissionReports=false", fmt.Sprint("--generateValidatingAdmissionPolicy=", !old),
+		"--metricsPort=" + metrics, fmt.Sprint("--admissionReports=", c.Audit > 0),
+		fmt.Sprint("--generateValidatingAdmissionPolicy=", !old),
 		"--omitEvents=PolicyApplied,PolicySkipped", "--v=2",
 	}
 }
 
-// kyvernoEnvironment is what its deployment sets.
-func kyvernoEnvironment() []string {
+// kyvernoReportsArguments are those of its chart, but for the interval.
+func kyvernoReportsArguments(c Config, metrics string) []string {
 	return []string{
-		"KYVERNO_NAMESPACE=" + kyvernoNamespace, "KYVERNO_SERVICEACCOUNT_NAME=kyverno-admission-controller",
-		"KYVERNO_ROLE_NAME=kyverno:admission-controller", "KYVERNO_DEPLOYMENT=kyverno-admission-controller",
-		"KYVERNO_POD_NAME=kyverno-0", "KYVERNO_SVC=kyverno-svc", "INIT_CONFIG=kyverno", "METRICS_CONFIG=kyverno-metrics",
+		"--kubeconfig=" + c.Kubeconfig, "--metricsPort=" + metrics, "--backgroundScanInterval=" + c.Audit.String(),
+		"--omitEvents=PolicyApplied,PolicySkipped", "--v=2",
+	}
+}
+
+// kyvernoEnvironment is what the deployment of a controller sets.
+func kyvernoEnvironment(controller string) []string {
+	return []string{
+		"KYVERNO_NAMESPACE=" + kyvernoNamespace, "KYVERNO_SERVICEACCOUNT_NAME=kyverno-" + controller + "-controller",
+		"KYVERNO_ROLE_NAME=kyverno:" + controller + "-controller", "KYVERNO_DEPLOYMENT=kyverno-" + controller + "-controller",
+		"KYVERNO_POD_NAME=kyverno-" + controller + "-0", "KYVERNO_SVC=kyverno-svc", "INIT_CONFIG=kyverno",
+		"METRICS_CONFIG=kyverno-metrics",
 	}
 }
 

@@ -57,6 +57,8 @@ func fake(args []string) error {
 		host, webhooks, health = at["host"], at["port"], at["health-addr"]
 	case os.Getenv("KYVERNO_NAMESPACE") != "kyverno":
 		return errors.New("it is not told where it is")
+	case (os.Getenv("KYVERNO_DEPLOYMENT") == "kyverno-reports-controller") != (at["backgroundScanInterval"] == "15s"):
+		return errors.New("it is not told how often it scans, or another controller is")
 	}
 	if at["kubeconfig"] == "/refused" {
 		return errors.New("the cluster refuses me")

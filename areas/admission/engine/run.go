@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"tare/internal/files"
 	"tare/internal/kit"
 )
 
@@ -22,11 +23,13 @@ type Config struct {
 	Path         string // of the program
 	Kubeconfig   string // of the administrator of the control plane
 	Certificates string // folder with tls.crt and tls.key for 127.0.0.1
+	// Audit is how often it looks at all that exists, itself or by its auditor; 0: never, and Kyverno writes no reports.
+	Audit time.Duration
 }
 
 // Ready says where an engine is.
 type Ready struct {
-	Webhooks string  // address at which the API server reaches it
+	Webhooks string  // address at which the API server reaches it; an auditor has none
 	Metrics  string  // URL; empty: it has none
 	Seconds  float64 // until it was ready
 }
@@ -53,22 +56,37 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 	out := Ready{Webhooks: "127.0.0.1:" + ports[0]}
 	health := "http://127.0.0.1:" + ports[1]
 	switch k {
-	case Kyverno:
+	case Kyverno, kyvernoReports:
 		flags, err := kyvernoFlags(ctx, c.Path)
 		if err != nil {
 			return err
 		}
-		p.Args, p.Env = append(kyvernoArguments(c, ports[0], ports[1]), flags...), kyvernoEnvironment()
+		if k == Kyverno {
+			p.Args, p.Env = kyvernoArguments(c, ports[0], ports[1]), kyvernoEnvironment("admission")
+		} else {
+			p.Args, p.Env = kyvernoReportsArguments(c, ports[1]), kyvernoEnvironment("reports")
+		}
+		p.Args = append(p.Args, flags...)
 		health += "/metrics"
 		out.Metrics = health
 	case Gatekeeper:
+		if c.Audit > 0 {
+			folder, err := files.New(c.Certificates, gatekeeperAudit)
+			if err != nil {
+				return fmt.Errorf("make a folder for Gatekeeper's audit: %w", err)
+			}
+			defer folder.Close() //nolint:errcheck // nothing to lose
+		}
 		p.Args, p.Env = gatekeeperArguments(c, ports[0], ports[1]), gatekeeperEnvironment()
 		health += "/healthz"
+	}
+	if k == kyvernoReports {
+		out.Webhooks = ""
 	}
 	client := &http.Client{Timeout: askWithin}
 	defer client.CloseIdleConnections()
 	healthy := func(ctx context.Context) error {
-		if _, err := ask(ctx, client, health); err != nil {
+		if _, err := ask(ctx, client, health); err != nil || out.Webhooks == "" {
 			return err
 		}
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", out.Webhooks)

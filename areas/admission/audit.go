@@ -1,0 +1,132 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/areas/admission/engine"
+	"tare/areas/admission/own"
+)
+
+// audits says who looks again at what exists, whether that was seen, and what does not run.
+func (p *arm) audits(e *runningEngine) string {
+	every := p.spec.Audit
+	switch {
+	case every == 0:
+		return "without reports, audits and its other controllers"
+	case e.auditor == nil:
+		return fmt.Sprintf("it audits what exists every %v, in the same process", every)
+	}
+	seen := "it has reported about a pod"
+	if !e.reported {
+		seen = "it was not seen to report about a pod"
+	}
+	return fmt.Sprintf("%s runs beside it and scans what exists every %v, and it writes a report of each request (%s); "+
+		"without its other controllers", e.kind.Auditor.Title, every, seen)
+}
+
+// awaitAudit waits until each engine that audits has looked at what exists: measured earlier, its cost would be absent.
+func (p *arm) awaitAudit(ctx context.Context) error {
+	if p.spec.Audit == 0 {
+		return nil
+	}
+	within := p.spec.Audit.Std() + settleWithin
+	for _, e := range p.engines {
+		if e.auditor == nil {
+			what := e.kind.Title + " has not audited what exists"
+			if err := p.awaitWithin(ctx, within, what, func() error { return p.audited(ctx) }); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.awaitReport(ctx, e, within); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitReport has an auditor report about a pod. That it does not is no error: policies without background scans have
+// none.
+func (p *arm) awaitReport(ctx context.Context, e *runningEngine, within time.Duration) error {
+	in := p.policies.keeper.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).
+		Namespace(p.namespace)
+	pod, err := p.createAudited(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.awaitWithin(ctx, within, errUnreported.Error(), func() error { return p.isReported(ctx, pod) })
+	if e.reported = err == nil; errors.Is(err, errUnreported) {
+		err = nil
+	}
+	return errors.Join(err, in.Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+}
+
+// audited reports that a constraint has not been audited.
+func (p *arm) audited(ctx context.Context) error {
+	for _, o := range p.policies.rendered.Objects {
+		if own.EngineOf(o) != engine.Gatekeeper.Name || own.Defines(o) {
+			continue
+		}
+		r, err := p.resourceOf(ctx, o)
+		if err != nil {
+			return err
+		}
+		is, err := p.policies.keeper.Dynamic().Resource(r).Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if at, _, _ := unstructured.NestedString(is.Object, "status", "auditTimestamp"); at == "" {
+			return fmt.Errorf("its status of %s %s has no auditTimestamp", o.GetKind(), o.GetName())
+		}
+	}
+	return nil
+}
+
+// createAudited creates the pod that is measured, for the engines' auditors to report about, and returns its name.
+func (p *arm) createAudited(ctx context.Context) (name string, err error) {
+	body, err := p.measured(p.scope())
+	if err != nil {
+		return "", err
+	}
+	pod := &unstructured.Unstructured{}
+	if err := pod.UnmarshalJSON(body); err != nil {
+		return "", err
+	}
+	pod.SetName("tare-audited")
+	if body, err = pod.MarshalJSON(); err != nil {
+		return "", err
+	}
+	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace), jsonType, body)
+	if err == nil && a.status != http.StatusCreated {
+		err = fmt.Errorf("it is answered by %d %s", a.status, a.message())
+	}
+	if err != nil {
+		return "", fmt.Errorf("create a pod for audits to report about: %w", err)
+	}
+	return pod.GetName(), nil
+}
+
+var errUnreported = errors.New("Kyverno's reports controller has written no report about a pod")
+
+// isReported reports whether Kyverno's reports controller has written a report about a pod.
+func (p *arm) isReported(ctx context.Context, pod string) error {
+	reports := schema.GroupVersionResource{Group: "wgpolicyk8s.io", Version: "v1alpha2", Resource: "policyreports"}
+	all, err := p.policies.keeper.Dynamic().Resource(reports).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, r := range all.Items {
+		if about, _, _ := unstructured.NestedString(r.Object, "scope", "name"); about == pod {
+			return nil
+		}
+	}
+	return errUnreported
+}

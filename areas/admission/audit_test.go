@@ -1,0 +1,107 @@
+package admission
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/admission/engine"
+	"tare/areas/plane"
+	"tare/internal/design"
+	"tare/internal/load"
+	"tare/internal/probe"
+	"tare/internal/unit"
+	"tare/rigs/hosttest"
+)
+
+// TestAuditIsChecked: an interval that no engine would keep is refused, and one that holds for all treatments is about
+// those with engines.
+func TestAuditIsChecked(t *testing.T) {
+	every := unit.Duration(15 * time.Second)
+	kyverno, idle := treatment("bundle", "testdata/kyverno"), treatment("bundle", "none", "gatekeeper", "3.23.1")
+	for name, c := range map[string]struct {
+		spec Spec
+		tr   design.Treatment
+		want string // programs, or the error
+	}{
+		"by default":          {Spec{}, kyverno, "kyverno"},
+		"of Kyverno":          {Spec{Audit: every}, kyverno, "kyverno kyverno-reports"},
+		"as a level":          {Spec{}, treatment("bundle", "testdata/kyverno", "audit", "15s"), "kyverno kyverno-reports"},
+		"switched off":        {Spec{Audit: every}, treatment("bundle", "testdata/kyverno", "audit", "0s"), "kyverno"},
+		"of Gatekeeper":       {Spec{Audit: every}, idle, "gatekeeper"},
+		"without engines":     {Spec{Audit: every}, treatment("bundle", "none"), ""},
+		"of no engine":        {Spec{}, treatment("bundle", "none", "audit", "15s"), "no engine runs"},
+		"no duration":         {Spec{}, treatment("bundle", "none", "audit", "often"), "audit: "},
+		"too often":           {Spec{Audit: unit.Duration(time.Millisecond)}, kyverno, "whole seconds"},
+		"not a whole second":  {Spec{Audit: every + 1}, kyverno, "whole seconds"},
+		"too seldom":          {Spec{Audit: unit.Duration(2 * time.Hour)}, kyverno, "whole seconds"},
+		"in a cluster":        {Spec{Kubeconfig: "k", Audit: every}, treatment("mechanism", "none"), "as they were told to"},
+		"less than no second": {Spec{Audit: -every}, kyverno, "whole seconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := c.spec.plan(c.tr)
+			var names []string
+			for _, k := range p.neededPrograms() {
+				names = append(names, k.Name)
+			}
+			if got := strings.Join(names, " "); err == nil && got != c.want ||
+				err != nil && (c.want == "" || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestAudits: real engines look at what exists before anything is measured, and what that takes is read.
+func TestAudits(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	for k, c := range map[*engine.Kind]struct {
+		bundle, subject, note string
+	}{
+		engine.Kyverno: {
+			"testdata/kyverno", "kyverno-reports",
+			"Kyverno's reports controller runs beside it and scans what exists every 2s, and it writes a report of each " +
+				"request (it has reported about a pod)",
+		},
+		engine.Gatekeeper: {"testdata/gatekeeper", "gatekeeper", "it audits what exists every 2s, in the same process"},
+	} {
+		t.Run(k.Name, func(t *testing.T) {
+			t.Parallel()
+			requireBinary(t, plane.V136)
+			requireEngine(t, k)
+			if k.Auditor != nil {
+				requireEngine(t, k.Auditor)
+			}
+			env, tr := testEnv(t, "create-pod"), treatment("bundle", c.bundle, "audit", "2s")
+			env.Treatments = []area.Treatment{tr}
+			tg, j := opened(t, &Spec{}, env)
+			if err := errors.Join(tg.Prepare(t.Context(), tr, j), tg.Enter(t.Context(), tr),
+				tg.Verify(t.Context(), tr)); err != nil {
+				t.Fatal(err)
+			}
+			wantCall(t, tg, tr, load.OK)
+			p := armOf(t, tg, tr)
+			if err := p.audited(t.Context()); err != nil {
+				t.Error(err)
+			}
+			path := p.prefix + resources()[0].path(p.namespace) + "/tare-audited"
+			a, err := p.setter.do(t.Context(), http.MethodGet, path, "", nil)
+			if err != nil || a.status != http.StatusNotFound {
+				t.Errorf("the pod that was audited: %d %s, %v; want it gone", a.status, a.message(), err)
+			}
+			if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, c.note) {
+				t.Errorf("notes lack %q:\n%s", c.note, notes)
+			}
+			if !slices.ContainsFunc(tg.Probes(tr), func(p probe.Probe) bool { return p.Subject() == c.subject }) {
+				t.Errorf("nothing reads what %s uses", c.subject)
+			}
+			if err := tg.Leave(t.Context(), tr); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
