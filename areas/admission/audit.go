@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,32 +38,34 @@ func (p *arm) awaitAudit(ctx context.Context) error {
 	if p.spec.Audit == 0 {
 		return nil
 	}
-	within := p.spec.Audit.Std() + settleWithin
 	for _, e := range p.engines {
-		if e.auditor == nil {
-			what := e.kind.Title + " has not audited what exists"
-			if err := p.awaitWithin(ctx, within, what, func() error { return p.audited(ctx) }); err != nil {
+		if e.auditor != nil {
+			if err := p.awaitReport(ctx, e); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := p.awaitReport(ctx, e, within); err != nil {
+		within, what := p.spec.Audit.Std()+settleWithin, e.kind.Title+" has not audited what exists"
+		if err := p.awaitWithin(ctx, within, what, func() error { return p.audited(ctx) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// reportWithin bounds the wait for a report about a new pod, which Kyverno writes half a minute later.
+const reportWithin = 2 * time.Minute
+
 // awaitReport has an auditor report about a pod. That it does not is no error: policies without background scans have
 // none.
-func (p *arm) awaitReport(ctx context.Context, e *runningEngine, within time.Duration) error {
+func (p *arm) awaitReport(ctx context.Context, e *runningEngine) error {
 	in := p.policies.keeper.Dynamic().Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).
 		Namespace(p.namespace)
 	pod, err := p.createAudited(ctx)
 	if err != nil {
 		return err
 	}
-	err = p.awaitWithin(ctx, within, errUnreported.Error(), func() error { return p.isReported(ctx, pod) })
+	err = p.awaitWithin(ctx, reportWithin, errUnreported.Error(), func() error { return p.isReported(ctx, pod) })
 	if e.reported = err == nil; errors.Is(err, errUnreported) {
 		err = nil
 	}
@@ -120,6 +123,9 @@ var errUnreported = errors.New("Kyverno's reports controller has written no repo
 func (p *arm) isReported(ctx context.Context, pod string) error {
 	reports := schema.GroupVersionResource{Group: "wgpolicyk8s.io", Version: "v1alpha2", Resource: "policyreports"}
 	all, err := p.policies.keeper.Dynamic().Resource(reports).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) { // a version with reports of another kind
+		return errUnreported
+	}
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ func TestAuditIsChecked(t *testing.T) {
 		"too often":           {Spec{Audit: unit.Duration(time.Millisecond)}, kyverno, "whole seconds"},
 		"not a whole second":  {Spec{Audit: every + 1}, kyverno, "whole seconds"},
 		"too seldom":          {Spec{Audit: unit.Duration(2 * time.Hour)}, kyverno, "whole seconds"},
+		"Kyverno's chart":     {Spec{Audit: unit.Duration(time.Hour)}, kyverno, "kyverno kyverno-reports"},
+		"after the run":       {Spec{Audit: unit.Duration(time.Hour)}, idle, "at most 1m"},
 		"in a cluster":        {Spec{Kubeconfig: "k", Audit: every}, treatment("mechanism", "none"), "as they were told to"},
 		"less than no second": {Spec{Audit: -every}, kyverno, "whole seconds"},
 	} {

@@ -137,9 +137,16 @@ func (p *plan) checkAudit(t design.Treatment) error {
 		return fmt.Errorf("audit: want whole seconds, from 1s to 1h, got %v", p.spec.Audit)
 	case p.foreign:
 		return errors.New("audit: the engines of a cluster look at what exists as they were told to: leave this out")
-	case t.Levels["audit"] != "" && len(p.neededEngines()) == 0:
-		return errors.New("audit: no engine runs that could look at what exists: give a bundle with policies of Kyverno's " +
-			"or Gatekeeper's, or leave this out")
+	default:
+		engines := p.neededEngines()
+		if t.Levels["audit"] != "" && len(engines) == 0 {
+			return errors.New("audit: no engine runs that could look at what exists: give a bundle with policies of Kyverno's " +
+				"or Gatekeeper's, or leave this out")
+		}
+		if every > time.Minute && slices.Contains(engines, engine.Gatekeeper) {
+			return fmt.Errorf("audit: a run waits for Gatekeeper's first audit, which comes after this interval: want at most "+
+				"1m, which its chart says, got %v", p.spec.Audit)
+		}
 	}
 	return nil
 }

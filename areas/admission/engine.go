@@ -48,8 +48,7 @@ type runningEngine struct {
 	kind         *engine.Kind
 	version      string
 	ready        engine.Ready
-	scanner      engine.Ready // where the auditor is
-	reported     bool         // the auditor was seen to report about a pod
+	reported     bool // the auditor was seen to report about a pod
 	installed    installed
 	// restless: its counts are not read, or did not stand still while nothing was asked, so that they show nothing.
 	restless bool
@@ -107,7 +106,7 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	if program, err = kind.Auditor.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
 		return err
 	}
-	e.auditor, err = p.startProgram(ctx, kind.Auditor, program, &e.scanner)
+	e.auditor, err = p.startProgram(ctx, kind.Auditor, program, &engine.Ready{})
 	return err
 }
 

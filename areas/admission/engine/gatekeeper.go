@@ -35,7 +35,7 @@ func (c Config) auditFolder() string { return filepath.Join(c.Certificates, gate
 
 const gatekeeperAudit = "audit"
 
-// gatekeeperEnvironment is what the deployment of a pod sets.
+// gatekeeperEnvironment is what its deployment sets.
 func gatekeeperEnvironment() []string {
 	return []string{
 		"POD_NAMESPACE=" + gatekeeperNamespace, "NAMESPACE=" + gatekeeperNamespace, "CONTAINER_NAME=manager",
