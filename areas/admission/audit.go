@@ -117,7 +117,7 @@ func (p *arm) createAudited(ctx context.Context) (name string, err error) {
 	return pod.GetName(), nil
 }
 
-var errUnreported = errors.New("Kyverno's reports controller has written no report about a pod")
+var errUnreported = errors.New("no report about a pod was written by Kyverno's reports controller")
 
 // isReported reports whether Kyverno's reports controller has written a report about a pod.
 func (p *arm) isReported(ctx context.Context, pod string) error {

@@ -230,10 +230,10 @@ func TestPagePatternRejectsOtherOutput(t *testing.T) {
 		}
 	}
 	for got, match := range map[string]bool{
-		"fails as   token bucket (shown): at 250/s": true,
+		"fails as   token bucket (shown): at 250/s":   true,
 		"fails as   not known from outside: at 250/s": true,
-		"fails as   accept queue (likely): at 250/s": false,
-		"fails as   not known": false,
+		"fails as   accept queue (likely): at 250/s":  false,
+		"fails as   not known":                        false,
 	} {
 		if withheldPattern("fails as   token bucket …").MatchString(got) != match {
 			t.Errorf("on a busy host, %q: want match %v", got, match)
