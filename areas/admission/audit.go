@@ -87,24 +87,16 @@ func (p *arm) audited(ctx context.Context) error {
 			return err
 		}
 		if at, _, _ := unstructured.NestedString(is.Object, "status", "auditTimestamp"); at == "" {
-			return fmt.Errorf("its status of %s %s has no auditTimestamp", o.GetKind(), o.GetName())
+			return fmt.Errorf("the status of %s %s has no auditTimestamp", o.GetKind(), o.GetName())
 		}
 	}
 	return nil
 }
 
-// createAudited creates the pod that is measured, for the engines' auditors to report about, and returns its name.
+// createAudited creates the pod that the policies must admit, for an auditor to report about, and returns its name.
 func (p *arm) createAudited(ctx context.Context) (name string, err error) {
-	body, err := p.measured(p.scope())
-	if err != nil {
-		return "", err
-	}
-	pod := &unstructured.Unstructured{}
+	body, pod := p.policies.proof.Good.Pod, &unstructured.Unstructured{}
 	if err := pod.UnmarshalJSON(body); err != nil {
-		return "", err
-	}
-	pod.SetName("tare-audited")
-	if body, err = pod.MarshalJSON(); err != nil {
 		return "", err
 	}
 	a, err := p.asker.do(ctx, http.MethodPost, p.prefix+resources()[0].path(p.namespace), jsonType, body)

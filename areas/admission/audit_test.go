@@ -90,7 +90,7 @@ func TestAudits(t *testing.T) {
 			if err := p.audited(t.Context()); err != nil {
 				t.Error(err)
 			}
-			path := p.prefix + resources()[0].path(p.namespace) + "/tare-audited"
+			path := p.prefix + resources()[0].path(p.namespace) + "/tare-probe-good"
 			a, err := p.setter.do(t.Context(), http.MethodGet, path, "", nil)
 			if err != nil || a.status != http.StatusNotFound {
 				t.Errorf("the pod that was audited: %d %s, %v; want it gone", a.status, a.message(), err)

@@ -137,26 +137,30 @@ func (p *plan) checkAudit(t design.Treatment) error {
 		return fmt.Errorf("audit: want whole seconds, from 1s to 1h, got %v", p.spec.Audit)
 	case p.foreign:
 		return errors.New("audit: the engines of a cluster look at what exists as they were told to: leave this out")
-	default:
-		engines := p.neededEngines()
-		if t.Levels["audit"] != "" && len(engines) == 0 {
-			return errors.New("audit: no engine runs that could look at what exists: give a bundle with policies of Kyverno's " +
-				"or Gatekeeper's, or leave this out")
-		}
-		if every > time.Minute && slices.Contains(engines, engine.Gatekeeper) {
-			return fmt.Errorf("audit: a run waits for Gatekeeper's first audit, which comes after this interval: want at most "+
-				"1m, which its chart says, got %v", p.spec.Audit)
-		}
+	case t.Levels["audit"] != "" && len(p.neededEngines()) == 0:
+		return errors.New("audit: no engine runs that could look at what exists: give a bundle with policies of Kyverno's " +
+			"or Gatekeeper's, or leave this out")
+	case every > time.Minute && slices.Contains(p.neededEngines(), engine.Gatekeeper):
+		return fmt.Errorf("audit: a run waits for Gatekeeper's first audit, which comes after this interval: want at most "+
+			"1m, which its chart says, got %v", p.spec.Audit)
 	}
 	return nil
+}
+
+// auditor is the program that runs beside an engine and looks again at what exists, nil if none does.
+func (p *plan) auditor(k *engine.Kind) *engine.Kind {
+	if p.spec.Audit == 0 {
+		return nil
+	}
+	return k.Auditor
 }
 
 // neededPrograms are the engines that run beside the treatment's control plane, with the auditors that run beside them.
 func (p *plan) neededPrograms() (out []*engine.Kind) {
 	for _, k := range p.neededEngines() {
 		out = append(out, k)
-		if p.spec.Audit > 0 && k.Auditor != nil {
-			out = append(out, k.Auditor)
+		if a := p.auditor(k); a != nil {
+			out = append(out, a)
 		}
 	}
 	return out

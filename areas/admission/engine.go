@@ -100,13 +100,14 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	if err := keeper.Apply(ctx, kind.After(e.ready, p.control.CA), applyAbreast); err != nil {
 		return fmt.Errorf("have the API server ask %s: %w", what, err)
 	}
-	if err := p.awaitPolicyCheck(ctx, kind); err != nil || p.spec.Audit == 0 || kind.Auditor == nil {
+	auditor := p.auditor(kind)
+	if err := p.awaitPolicyCheck(ctx, kind); err != nil || auditor == nil {
 		return err
 	}
-	if program, err = kind.Auditor.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
+	if program, err = auditor.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
 		return err
 	}
-	e.auditor, err = p.startProgram(ctx, kind.Auditor, program, &engine.Ready{})
+	e.auditor, err = p.startProgram(ctx, auditor, program, &engine.Ready{})
 	return err
 }
 

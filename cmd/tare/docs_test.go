@@ -168,24 +168,16 @@ func (st step) run(t *testing.T, dir, path string) (wrong string, late bool) {
 		got += stderr.String()
 	}
 	want := strings.Join(st.want, "\n")
-	pattern := pagePattern(want)
-	if strings.Contains(got, "other work used") {
-		pattern = withheldPattern(want)
-	}
-	if !pattern.MatchString(strings.TrimRight(got, "\n")) {
+	busy := strings.Contains(got, "other work used")
+	if !pagePattern(want, busy).MatchString(strings.TrimRight(got, "\n")) {
 		return fmt.Sprintf("printed\n%s\nthe page shows\n%s", got, want), late
 	}
 	return "", false
 }
 
-// pagePattern turns a page's output into a regular expression: numbers may have other values, "…" matches any text.
-func pagePattern(want string) *regexp.Regexp { return outputPattern(want, false) }
-
-// withheldPattern is the pattern of a page on a host that does other work: there, a limit or a failure may go unnamed.
-// Another name is wrong there too.
-func withheldPattern(want string) *regexp.Regexp { return outputPattern(want, true) }
-
-func outputPattern(want string, withheld bool) *regexp.Regexp {
+// pagePattern turns a page's output into a regular expression: numbers may have other values, "…" matches any text. On
+// a host that does other work a limit or a failure may go unnamed; another name is wrong there, too.
+func pagePattern(want string, busy bool) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`\A`)
 	for i, line := range strings.Split(strings.TrimRight(want, "\n"), "\n") {
@@ -199,7 +191,7 @@ func outputPattern(want string, withheld bool) *regexp.Regexp {
 		q := regexp.QuoteMeta(strings.TrimRight(line, " "))
 		q = strings.ReplaceAll(q, "…", `[^\n]*`)
 		q = regexp.MustCompile(` +`).ReplaceAllString(q, ` +`)
-		if label := named.FindString(line); withheld && label != "" {
+		if label := named.FindString(line); busy && label != "" {
 			q = "(?:" + q + "|" + label + ` +not known from outside\b[^\n]*)`
 		}
 		b.WriteString(q + ` *`)
@@ -225,7 +217,7 @@ func TestPagePatternRejectsOtherOutput(t *testing.T) {
 		{"", "", true},
 		{"", "x", false},
 	} {
-		if pagePattern(c.want).MatchString(c.got) != c.match {
+		if pagePattern(c.want, false).MatchString(c.got) != c.match {
 			t.Errorf("pattern(%q) on %q: want match %v", c.want, c.got, c.match)
 		}
 	}
@@ -235,11 +227,11 @@ func TestPagePatternRejectsOtherOutput(t *testing.T) {
 		"fails as   accept queue (likely): at 250/s":  false,
 		"fails as   not known":                        false,
 	} {
-		if withheldPattern("fails as   token bucket …").MatchString(got) != match {
+		if pagePattern("fails as   token bucket …", true).MatchString(got) != match {
 			t.Errorf("on a busy host, %q: want match %v", got, match)
 		}
 	}
-	if pagePattern("fails as   token bucket …").MatchString("fails as   not known from outside: at 250/s") {
+	if pagePattern("fails as   token bucket …", false).MatchString("fails as   not known from outside: at 250/s") {
 		t.Error("on a quiet host, a failure went unnamed")
 	}
 }

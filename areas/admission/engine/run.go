@@ -65,6 +65,7 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 			p.Args, p.Env = kyvernoArguments(c, ports[0], ports[1]), kyvernoEnvironment("admission")
 		} else {
 			p.Args, p.Env = kyvernoReportsArguments(c, ports[1]), kyvernoEnvironment("reports")
+			out.Webhooks = ""
 		}
 		p.Args = append(p.Args, flags...)
 		health += "/metrics"
@@ -79,9 +80,6 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 		}
 		p.Args, p.Env = gatekeeperArguments(c, ports[0], ports[1]), gatekeeperEnvironment()
 		health += "/healthz"
-	}
-	if k == kyvernoReports {
-		out.Webhooks = ""
 	}
 	client := &http.Client{Timeout: askWithin}
 	defer client.CloseIdleConnections()
