@@ -31,8 +31,9 @@ var mounts = []struct{ kind, at string }{
 	{"selinuxfs", "/sys/fs/selinux"},
 }
 
-// timerSlack is how late a thread of a machine with one processor may wake: it then wakes at the clock's tick of 4 ms. A Go program has a thread that sleeps for 20 µs at a time. When it is woken within a system call, the kernel
-// charges the rest of that call to it (rq_clock_skip_update), and what the call costs appears to be less.
+// timerSlack is how late a thread of a machine with one processor may wake: it then wakes at the clock's tick of 4 ms.
+// A Go program has a thread that sleeps for 20 µs at a time. When it is woken within a system call, the kernel charges
+// the rest of that call to it (rq_clock_skip_update), and what the call costs appears to be less.
 const timerSlack = 20 * time.Millisecond
 
 // InGuest reports whether this machine is one that Boot booted: it is the run's own, and ends with it.
