@@ -5,8 +5,8 @@ VERSION ?= $(if $(wildcard .git),$(shell git describe --tags --always --dirty))
 COMMIT  ?= $(if $(wildcard .git),$(shell git rev-parse HEAD))
 DATE    ?= $(if $(wildcard .git),$(shell TZ=UTC0 git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd))
 LDFLAGS := -X tare/internal/cli.version=$(VERSION) -X tare/internal/cli.commit=$(COMMIT) -X tare/internal/cli.date=$(DATE)
-# Without the paths of this folder in what is compiled, another checkout of the same sources finds it in the cache.
-export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
+# Without this folder's paths another checkout finds what is compiled in the cache; kustomize's plug-ins would add a third.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath -tags=kustomize_disable_go_plugin_support
 MAKER   := $(GO) run ./rigs/cmd/tare-make
 DIST    := $(GO) run ./rigs/cmd/tare-dist -version '$(VERSION)' -commit '$(COMMIT)' -date '$(DATE)' -url '$(RELEASES)' -sign '$(abspath $(SIGN))'
 CALIBRATE := $(GO) run ./rigs/cmd/tare-calibrate

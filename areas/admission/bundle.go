@@ -17,7 +17,6 @@ import (
 	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
-	"tare/areas/bundle"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/kit"
@@ -36,7 +35,7 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 			paths = append(paths, p.spec.Bundle)
 		}
 	}
-	sums, err := bundle.Sums(paths)
+	sums, err := own.Sums(paths)
 	return area.Program{Files: true, Identity: sums}, err
 }
 
@@ -227,7 +226,7 @@ func (p *arm) comparesBundles() bool {
 
 // bundleCopy is the name of the copy of the bundle in the record.
 func (p *arm) bundleCopy() string {
-	return fmt.Sprintf("policies-%d%s", p.index, filepath.Ext(p.spec.Bundle))
+	return fmt.Sprintf("policies-%d%s", p.index, own.Ext(p.spec.Bundle))
 }
 
 // withBundle takes the user's own policies in place of rendered ones. It copies them into the record, and reads the
@@ -235,7 +234,7 @@ func (p *arm) bundleCopy() string {
 func (p *arm) withBundle(ctx context.Context) error {
 	x := &p.policies
 	name := p.bundleCopy()
-	if err := bundle.Copy(p.env.Dir, name, p.spec.Bundle); err != nil {
+	if err := own.Copy(p.env.Dir, name, p.spec.Bundle); err != nil {
 		return err
 	}
 	set, err := own.Read(filepath.Join(p.env.Dir, name))

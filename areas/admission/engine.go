@@ -179,7 +179,7 @@ func (p *arm) placeOf(o *unstructured.Unstructured) string {
 	if !ok {
 		return ""
 	}
-	at.File = p.spec.Bundle + strings.TrimPrefix(at.File, filepath.Join(p.env.Dir, p.bundleCopy()))
+	at.File = own.Title(p.spec.Bundle) + strings.TrimPrefix(at.File, filepath.Join(p.env.Dir, p.bundleCopy()))
 	return at.String() + ": "
 }
 

@@ -12,6 +12,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/build"
 	"tare/internal/design"
+	"tare/internal/files"
 )
 
 // hostWithoutPrograms is a host that cannot run a control plane: each variable names a missing file.
@@ -110,7 +111,7 @@ func hostWithGo(t *testing.T) (env area.Env, built string) {
 	built = filepath.Join(bin, "built")
 	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo \"$*\" >> " + built +
 		"; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
-	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(says), 0o700); err != nil {
+	if err := files.WriteProgram(filepath.Join(bin, "go"), []byte(says)); err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]string{build.Variable: cache, "PATH": bin}

@@ -111,6 +111,22 @@ func adopt(to *files.Folder, name, from string) error {
 	return errors.Join(err, root.Close())
 }
 
+// A Reader reads single files of folders, all together within the limits of a bundle.
+type Reader struct{ left budget }
+
+// NewReader returns one that has read nothing.
+func NewReader() *Reader { return &Reader{budget{files: mostFiles, bytes: mostBytes}} }
+
+// Read reads a regular file of a folder, or of one below it, and none outside it.
+func (r *Reader) Read(folder, name string) ([]byte, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	text, err := r.left.read(root, name)
+	return text, errors.Join(err, root.Close())
+}
+
 // A budget is what may still be read.
 type budget struct{ files, bytes int }
 

@@ -24,6 +24,7 @@ import (
 	"tare/areas/decision/protocol"
 	"tare/internal/clock"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/probe"
 	"tare/internal/ratelimit"
 	"tare/rigs/areatest"
@@ -371,7 +372,7 @@ func TestTrim(t *testing.T) {
 func TestPlanBuildsNothing(t *testing.T) {
 	bin := t.TempDir()
 	for name, says := range map[string]string{"java": "echo 'openjdk version \"17.0.15\"' >&2", "javac": "exit 1"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+says+"\n"), 0o700); err != nil {
+		if err := files.WriteProgram(filepath.Join(bin, name), []byte("#!/bin/sh\n"+says+"\n")); err != nil {
 			t.Fatal(err)
 		}
 	}

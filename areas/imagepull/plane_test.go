@@ -11,6 +11,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
+	"tare/internal/files"
 )
 
 // TestCosts compares the costs of upstream's pull manager with what is known of it: objects are exact, shares match the
@@ -149,7 +150,7 @@ func TestPreflight(t *testing.T) {
 			"echo \"there is no component $1\" >&2\nexit 2\n",
 	} {
 		path := filepath.Join(t.TempDir(), "tare-plane")
-		if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
+		if err := files.WriteProgram(path, []byte(script)); err != nil {
 			t.Fatal(err)
 		}
 		found := (Area{}).Preflight(t.Context(), &Spec{Dir: dir, Binary: path}, testEnv(t))

@@ -15,6 +15,7 @@ import (
 	"tare/area"
 	"tare/internal/design"
 	"tare/internal/driver"
+	"tare/internal/files"
 	"tare/rigs/areatest"
 	"tare/rigs/hosttest"
 )
@@ -228,7 +229,7 @@ func TestPlanBuildsNothing(t *testing.T) {
 	}
 	says := "#!/bin/sh\n[ \"$1\" = env ] || { echo built > " + filepath.Join(empty, "plane", "built") +
 		"; exit 1; }\necho '{\"GOVERSION\": \"go1.26.8\"}'\n"
-	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(says), 0o700); err != nil {
+	if err := files.WriteProgram(filepath.Join(bin, "go"), []byte(says)); err != nil {
 		t.Fatal(err)
 	}
 	found := (Area{}).Preflight(t.Context(), &Spec{Dir: t.TempDir()}, env)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -59,7 +60,7 @@ func knocked(t *testing.T, addresses []string) map[string]string {
 	dir := t.TempDir()
 	self, err := os.ReadFile("/proc/self/exe")
 	program := filepath.Join(dir, "stranger")
-	err = errors.Join(err, os.WriteFile(program, self, 0o755))
+	err = errors.Join(err, files.WriteProgram(program, self))
 	for _, path := range []string{program, dir, filepath.Dir(dir)} { // where every user may run it
 		err = errors.Join(err, os.Chmod(path, 0o755))
 	}

@@ -12,13 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/files"
 	"tare/rigs/memtest"
 )
 
 // script writes a program that a shell runs.
 func script(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+	if err := files.WriteProgram(path, []byte("#!/bin/sh\n"+text+"\n")); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -96,7 +97,7 @@ func TestNamedBinaryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := filepath.Join(dir, "damaged")
-	if err := os.WriteFile(damaged, []byte("\x7fELF\x02\x01\x01 cut off"), 0o700); err != nil {
+	if err := files.WriteProgram(damaged, []byte("\x7fELF\x02\x01\x01 cut off")); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ path, reason string }{

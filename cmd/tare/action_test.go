@@ -19,6 +19,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -175,7 +176,7 @@ func (w *workflow) read(name string) string {
 
 func (w *workflow) write(name, content string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(content), 0o700); err != nil { //nolint:gosec // a script
+	if err := files.WriteProgram(filepath.Join(w.dir, name), []byte(content)); err != nil {
 		w.t.Fatal(err)
 	}
 }

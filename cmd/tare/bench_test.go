@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tare/internal/cli"
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -191,7 +192,7 @@ func TestBenchInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	slow := "#!/bin/sh\nif [ \"$1\" = test ]; then sleep 60; fi\nexec " + compiler + " \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(slow), 0o700); err != nil {
+	if err := files.WriteProgram(filepath.Join(bin, "go"), []byte(slow)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), r.tare, "bench", "HEAD", "HEAD")
@@ -241,7 +242,7 @@ func TestBenchOfCriterion(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := strings.Replace(fakeCriterion, "NS", ns, 1)
-		if err := os.WriteFile(filepath.Join(r.dir, folder, "work-1"), []byte(text), 0o700); err != nil {
+		if err := files.WriteProgram(filepath.Join(r.dir, folder, "work-1"), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

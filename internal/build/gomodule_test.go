@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/build"
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -134,7 +135,7 @@ func TestFaults(t *testing.T) {
 		bin := t.TempDir()
 		text := "#!/bin/sh\nif [ $1 = env ]; then echo a warning >&2; echo '{\"GOVERSION\": \"go1.26.8\"}'; exit; fi\ncat " +
 			">&2 <<'.'\n" + c.script + "\n.\nexit 1\n"
-		if err := os.WriteFile(filepath.Join(bin, "go"), []byte(text), 0o700); err != nil {
+		if err := files.WriteProgram(filepath.Join(bin, "go"), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		g, err := build.FindGo(t.Context(), func(string) (string, bool) { return bin, true })

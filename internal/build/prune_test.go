@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/build"
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -120,7 +121,7 @@ func TestPruneKeepsWhatIsUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(runs, "sleep"), binary, 0o700); err != nil {
+	if err := files.WriteProgram(filepath.Join(runs, "sleep"), binary); err != nil {
 		t.Fatal(err)
 	}
 	var all []*exec.Cmd

@@ -33,8 +33,8 @@ func (a *app) compareCommand() *cobra.Command {
 			"syntax, all are run by sh -c. A command that ends with a status other than 0 ends the run.\n\n" +
 			"Servers must speak the same protocol, and need --max-rate if they are not on this machine.\n" +
 			requestHelp +
-			"--policies compares folders or files of ValidatingAdmissionPolicies, as they are; one alone is compared\n" +
-			"with no policy.\n\n" +
+			"--policies compares folders, files or kustomizations of admission policies, as they are; one alone is\n" +
+			"compared with no policy.\n\n" +
 			"--for says how long it may take at most: no block begins that would end later. What is not decided by\n" +
 			"then stays undecided.\n\n" +
 			"Exit codes: as of 'tare run'. 'tare diff' compares records.",

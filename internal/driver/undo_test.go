@@ -10,6 +10,7 @@ import (
 
 	"tare/area"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/rigs/hosttest"
 	"tare/rigs/memtest"
@@ -65,7 +66,7 @@ func install(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, b, 0o700); err != nil {
+	if err := files.WriteProgram(path, b); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"tare/area"
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/ratelimit"
 	"tare/rigs/hosttest"
 )
@@ -134,7 +135,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(to, b, 0o700); err != nil {
+	if err := files.WriteProgram(to, b); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -100,12 +100,6 @@ func TestReadRefuses(t *testing.T) {
 		},
 		"an unknown field": {map[string]string{"a.yaml": policy("p", "  validation: []\n")}, `unknown field "spec.validation"`},
 		"a broken policy":  {map[string]string{"a.yaml": "\n" + policy("p", "  validations: [\n")}, "a.yaml:"},
-		"a kustomization that changes": {
-			map[string]string{
-				"a.yaml": policy("p", isTrue), "kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x\npatches: []\n",
-			},
-			"kustomization.yaml has namePrefix; patches, which tare does not carry out: build it (kubectl kustomize",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Read(written(t, c.files)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -16,11 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	strict "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"tare/areas/admission/mechanism"
 	"tare/areas/bundle"
-	"tare/internal/kit"
 )
 
 // group is the API group of policies and bindings.
@@ -75,8 +73,9 @@ type Binding struct {
 // At is where the policy stands.
 func (p *Policy) At() bundle.Place { return p.at.place() }
 
-// Read reads the policies of a file, or of the *.yaml, *.yml and *.json files of a folder and of those below it. It
-// leaves aside what is no Kubernetes object, and folders whose name begins with a dot.
+// Read reads the policies of a file, of what a folder's kustomization builds, or of the *.yaml, *.yml and *.json files
+// of a folder and of those below it. It leaves aside what is no Kubernetes object, and folders whose name begins with a
+// dot.
 func Read(from string) (*Set, error) {
 	s := &Set{Left: map[string]int{}}
 	var others []*unstructured.Unstructured
@@ -106,6 +105,13 @@ func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
 
 // eachObject calls do for each object.
 func eachObject(from string, do func(o object) error) error {
+	if at := kustomized(from); at != "" {
+		text, err := build(at)
+		if err != nil {
+			return err
+		}
+		return eachOf(Title(from), text, do)
+	}
 	return bundle.Each(from, func(name string, text []byte) error {
 		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
@@ -114,48 +120,30 @@ func eachObject(from string, do func(o object) error) error {
 		if filepath.Base(from) != name {
 			file = filepath.Join(from, name)
 		}
-		if name == "kustomization.yaml" || name == "kustomization.yml" {
-			return checkKustomization(file, text)
+		return eachOf(file, text, do)
+	})
+}
+
+// eachOf calls do for each object of a file.
+func eachOf(file string, text []byte, do func(o object) error) error {
+	for _, d := range documents(file, string(text)) {
+		objects, err := d.objects()
+		if err != nil {
+			return err
 		}
-		for _, d := range documents(file, string(text)) {
-			objects, err := d.objects()
-			if err != nil {
+		for _, o := range objects {
+			if err := do(o); err != nil {
 				return err
 			}
-			for _, o := range objects {
-				if err := do(o); err != nil {
-					return err
-				}
-			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func isHidden(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
 		return strings.HasPrefix(part, ".") && part != "."
 	})
-}
-
-// checkKustomization refuses a kustomization that changes what it lists: the files are read as they stand.
-func checkKustomization(file string, text []byte) error {
-	var fields map[string]any
-	if err := yaml.Unmarshal(text, &fields); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	var changes []string
-	for field := range fields {
-		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "resources"}, field) {
-			changes = append(changes, field)
-		}
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	slices.Sort(changes)
-	return fmt.Errorf("%s has %s, which tare does not carry out: build it (kubectl kustomize %s > policies.yaml), and "+
-		"name that file", file, kit.FirstOf(changes), filepath.Dir(file))
 }
 
 // An object is one that a document holds.

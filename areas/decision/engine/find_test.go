@@ -14,6 +14,7 @@ import (
 
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
+	"tare/internal/files"
 )
 
 // fakeHost is a host with the given environment, whose programs are shell scripts in its only folder of programs.
@@ -21,7 +22,7 @@ func fakeHost(t *testing.T, env, programs map[string]string) engine.Host {
 	t.Helper()
 	bin := t.TempDir()
 	for name, script := range programs {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		if err := files.WriteProgram(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n")); err != nil {
 			t.Fatal(err)
 		}
 	}

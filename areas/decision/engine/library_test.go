@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -91,7 +92,7 @@ func TestLibrariesAreCheckedBeforeCompiling(t *testing.T) {
 	}))
 	defer server.Close()
 	bin, ran := t.TempDir(), filepath.Join(t.TempDir(), "ran")
-	if err := os.WriteFile(filepath.Join(bin, "javac"), []byte("#!/bin/sh\n> "+ran+"\n"), 0o700); err != nil {
+	if err := files.WriteProgram(filepath.Join(bin, "javac"), []byte("#!/bin/sh\n> "+ran+"\n")); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"PATH": bin, Repository: server.URL}

@@ -18,6 +18,7 @@ import (
 
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
+	"tare/internal/files"
 	"tare/internal/proc"
 	"tare/rigs/hosttest"
 )
@@ -274,7 +275,7 @@ func TestNothingIsPlantedInOPA(t *testing.T) {
 func TestSupervisedOPA(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\n" + role + "=opa exec '" + os.Args[0] + "' \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(bin, "opa"), []byte(script), 0o700); err != nil {
+	if err := files.WriteProgram(filepath.Join(bin, "opa"), []byte(script)); err != nil {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), role+"=supervisor", "PATH="+bin)

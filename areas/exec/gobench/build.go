@@ -129,5 +129,5 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, text, 0o700)
+	return files.WriteProgram(to, text)
 }

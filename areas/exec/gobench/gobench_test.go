@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tare/internal/driver"
+	"tare/internal/files"
 )
 
 // TestParseTakesWhatIsWritten: totals are exact, other units are named, and GOMAXPROCS is no part of a name.
@@ -113,7 +114,7 @@ func converse(t *testing.T, cpuTime bool, requests ...driver.Request) []driver.A
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "0.test")
-	if err := os.WriteFile(binary, []byte(fake), 0o700); err != nil {
+	if err := files.WriteProgram(binary, []byte(fake)); err != nil {
 		t.Fatal(err)
 	}
 	sum, err := content(binary)

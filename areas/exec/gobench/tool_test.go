@@ -17,6 +17,7 @@ import (
 
 	"tare/internal/build"
 	"tare/internal/driver"
+	"tare/internal/files"
 )
 
 // fakeCriterion writes what criterion 0.5 writes for the benchmarks that it has.
@@ -38,7 +39,7 @@ esac
 
 func script(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+	if err := files.WriteProgram(file, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -81,7 +82,7 @@ func newScratch(t *testing.T) scratch {
 		}
 	}
 	for path, text := range map[string][]byte{s.secret: nil, s.public: nil, s.program: self, s.other: self} {
-		if err := os.WriteFile(path, text, 0o755); err != nil {
+		if err := files.WriteProgram(path, text); err != nil {
 			t.Fatal(err)
 		}
 	}

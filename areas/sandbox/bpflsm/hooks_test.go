@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tare/areas/sandbox/policy"
+	"tare/internal/files"
 )
 
 // access is what a worker tries.
@@ -37,7 +38,7 @@ func hookFiles(t testing.TB) (dir string) {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o755); err != nil {
+		if err := files.WriteProgram(filepath.Join(dir, name), text); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,11 +3,12 @@ package compiler
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"tare/internal/files"
 )
 
 // script makes a program of these lines of sh and puts it into PATH.
@@ -16,7 +17,7 @@ func script(t *testing.T, lines string) Compiler {
 	dir := t.TempDir()
 	const name = "tare-test-compiler"
 	//nolint:gosec // a program
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+lines+"\n"), 0o755); err != nil {
+	if err := files.WriteProgram(filepath.Join(dir, name), []byte("#!/bin/sh\n"+lines+"\n")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)

@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/proc"
 )
 
@@ -25,7 +25,7 @@ func (c *laterClock) Now() time.Time { return c.System.Now().Add(c.ahead) }
 func TestStalled(t *testing.T) {
 	dir := t.TempDir()
 	emulator := filepath.Join(dir, "qemu")
-	if err := os.WriteFile(emulator, []byte("#!/bin/sh\necho "+hello+"\nwhile :; do :; done\n"), 0o755); err != nil {
+	if err := files.WriteProgram(emulator, []byte("#!/bin/sh\necho "+hello+"\nwhile :; do :; done\n")); err != nil {
 		t.Fatal(err)
 	}
 	c := &laterClock{}

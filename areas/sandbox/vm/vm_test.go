@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/proc"
 	"tare/rigs/hosttest"
 )
@@ -120,7 +121,7 @@ func TestInitrdThatCannotBeWritten(t *testing.T) {
 // TestProgramBringsItsLibraries adds a script and runs its interpreter in a root of nothing but the added files.
 func TestProgramBringsItsLibraries(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 7\n"), 0o755); err != nil {
+	if err := files.WriteProgram(script, []byte("#!/bin/sh\nexit 7\n")); err != nil {
 		t.Fatal(err)
 	}
 	r := NewInitrd()
@@ -150,7 +151,7 @@ func TestProgramErrors(t *testing.T) {
 		"nonsense": {"\x7fELFnonsense", "neither a script nor a program"},
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(c.text), 0o755); err != nil {
+		if err := files.WriteProgram(path, []byte(c.text)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := NewInitrd().Program(t.Context(), path); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -158,7 +159,7 @@ func TestProgramErrors(t *testing.T) {
 		}
 	}
 	loop := filepath.Join(dir, "loop")
-	if err := os.WriteFile(loop, []byte("#!"+loop+"\n"), 0o755); err != nil {
+	if err := files.WriteProgram(loop, []byte("#!"+loop+"\n")); err != nil {
 		t.Fatal(err)
 	}
 	_, err := NewInitrd().Program(t.Context(), loop)
@@ -223,7 +224,7 @@ func TestBootFailures(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			dir := t.TempDir()
 			emulator := filepath.Join(dir, "qemu")
-			if err := os.WriteFile(emulator, []byte("#!/bin/sh\necho >>"+dir+"/attempts\n"+c.script+"\n"), 0o755); err != nil {
+			if err := files.WriteProgram(emulator, []byte("#!/bin/sh\necho >>"+dir+"/attempts\n"+c.script+"\n")); err != nil {
 				t.Fatal(err)
 			}
 			var born []proc.ID

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tare/internal/files"
 	"tare/rigs/hosttest"
 )
 
@@ -166,7 +167,7 @@ func plantedProgram(t *testing.T, arch string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, b, 0o755); err != nil {
+	if err := files.WriteProgram(path, b); err != nil {
 		t.Fatal(err)
 	}
 	return path

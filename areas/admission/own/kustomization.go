@@ -1,0 +1,380 @@
+package own
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"tare/areas/bundle"
+	"tare/internal/files"
+)
+
+// isKustomization reports whether a file is one that kustomize reads in its folder.
+func isKustomization(name string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), name)
+}
+
+// kustomized is the folder that is built: of a bundle that is a kustomization.yaml, its folder; of a folder, itself if
+// its kustomization changes what it lists, or lists what is outside. Otherwise it is "", and the files are read as they
+// stand.
+func kustomized(from string) string {
+	is, err := os.Stat(from)
+	switch {
+	case err != nil: // the caller says why
+		return ""
+	case !is.IsDir() && isKustomization(filepath.Base(from)):
+		return filepath.Dir(from)
+	case !is.IsDir():
+		return ""
+	}
+	g := &gathered{from: bundle.NewReader(), texts: map[string][]byte{}}
+	k, _, err := g.kustomization(from)
+	if err != nil && len(g.texts) == 0 { // none that can be read
+		return ""
+	}
+	if err != nil || !onlyLists(k) {
+		return from
+	}
+	return ""
+}
+
+// onlyLists reports whether a kustomization does nothing but list files and folders inside its own.
+func onlyLists(k *types.Kustomization) bool {
+	rest := *k
+	rest.TypeMeta, rest.MetaData, rest.Resources = types.TypeMeta{}, nil, nil
+	return reflect.DeepEqual(rest, types.Kustomization{}) && !slices.ContainsFunc(k.Resources, func(name string) bool {
+		return !filepath.IsLocal(name) || checkLocal(name) != nil
+	})
+}
+
+// Title is what places in a bundle are called by: those of a kustomization are lines of what it builds.
+func Title(from string) string {
+	if kustomized(from) == "" {
+		return from
+	}
+	return from + " (built)"
+}
+
+// Ext is the extension that a copy of a bundle has.
+func Ext(from string) string {
+	if kustomized(from) == "" {
+		return filepath.Ext(from)
+	}
+	return ".yaml"
+}
+
+// Sums returns the sums of bundles by path, or nil without bundles: of a kustomization, that of what it builds.
+func Sums(paths []string) (map[string]string, error) {
+	out, err := bundle.Sums(slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return kustomized(p) != "" }))
+	for _, from := range paths {
+		if err != nil || kustomized(from) == "" || out[from] != "" {
+			continue
+		}
+		var g *gathered
+		if g, err = gather(kustomized(from)); err == nil {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[from] = g.sum()
+		}
+	}
+	return out, err
+}
+
+// Copy copies a bundle into a folder, as name, so that the whole run has the same: of a kustomization, what it builds.
+func Copy(folder, name, from string) error {
+	at := kustomized(from)
+	if at == "" {
+		return bundle.Copy(folder, name, from)
+	}
+	text, err := build(at)
+	if err != nil {
+		return err
+	}
+	to, err := files.Reach(folder)
+	if err == nil {
+		err = errors.Join(to.Write(name, text), to.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("copy the policies of %s: %w", from, err)
+	}
+	return nil
+}
+
+// mostVisits bounds how often folders are built: one that two others name is built twice, so that a few small files
+// could ask for very much.
+const mostVisits = 1000
+
+// gathered are the files that a kustomization names, and those that its bases name. Only these are given to kustomize:
+// it runs no git, asks no server, and finds no other file.
+type gathered struct {
+	root   string
+	from   *bundle.Reader
+	texts  map[string][]byte // by their absolute paths
+	visits map[string]int    // of a folder with all that it names; 0: not known yet
+}
+
+// gather reads what a kustomization needs.
+func gather(folder string) (*gathered, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	g := &gathered{root: folder, from: bundle.NewReader(), texts: map[string][]byte{}, visits: map[string]int{}}
+	_, err = g.folder(folder)
+	return g, err
+}
+
+// folder reads the kustomization of a folder and what it names, and returns how many folders will be built for it.
+func (g *gathered) folder(at string) (int, error) {
+	if n, seen := g.visits[at]; seen && n == 0 {
+		return 0, fmt.Errorf("%s names itself, or one of its bases does", at)
+	} else if seen {
+		return n, nil
+	}
+	g.visits[at] = 0
+	k, file, err := g.kustomization(at)
+	if err != nil {
+		return 0, err
+	}
+	n := 1
+	if err := refuse(k); err != nil {
+		return 0, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, name := range filesOf(k) {
+		if err := g.file(at, name); err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	for _, name := range slices.Concat(k.Resources, k.Components) {
+		if err := checkLocal(name); err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		below, err := g.operand(at, file, name)
+		if err != nil {
+			return 0, err
+		}
+		if n += below; n > mostVisits {
+			return 0, fmt.Errorf("%s: more than %d folders would be built for it", file, mostVisits)
+		}
+	}
+	g.visits[at] = n
+	return n, nil
+}
+
+// kustomization reads the one of a folder.
+func (g *gathered) kustomization(at string) (*types.Kustomization, string, error) {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if _, err := os.Stat(filepath.Join(at, name)); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		file := filepath.Join(at, name)
+		if err := g.file(at, name); err != nil {
+			return nil, file, err
+		}
+		k := &types.Kustomization{}
+		if err := k.Unmarshal(g.texts[file]); err != nil {
+			return nil, file, fmt.Errorf("%s: %w", file, err)
+		}
+		k.FixKustomization()
+		return k, file, nil
+	}
+	return nil, at, fmt.Errorf("%s: a folder without a kustomization.yaml", at)
+}
+
+// refuse refuses what would run programs, or read what is not gathered.
+func refuse(k *types.Kustomization) error {
+	var has []string
+	for _, f := range []struct {
+		name string
+		used bool
+	}{
+		{"generators", len(k.Generators) > 0},
+		{"helmCharts", len(k.HelmCharts) > 0 || k.HelmGlobals != nil},
+		{"transformers", len(k.Transformers) > 0},
+		{"validators", len(k.Validators) > 0},
+	} {
+		if f.used {
+			has = append(has, f.name)
+		}
+	}
+	if len(has) == 0 {
+		return nil
+	}
+	return fmt.Errorf("it has %s, which tare does not carry out: build it (kubectl kustomize FOLDER > policies.yaml), "+
+		"and name that file", strings.Join(has, ", "))
+}
+
+// filesOf are the files that a kustomization names for anything but objects.
+func filesOf(k *types.Kustomization) (out []string) {
+	out = slices.Concat(k.Crds, k.Configurations)
+	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // people's files have it
+		out = append(out, p.Path)
+	}
+	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // people's files have it
+		if text := strings.TrimSpace(string(p)); !strings.ContainsAny(text, "\n{") { // otherwise it is the patch
+			out = append(out, string(p))
+		}
+	}
+	for _, r := range k.Replacements {
+		out = append(out, r.Path)
+	}
+	out = append(out, k.OpenAPI["path"])
+	for i := range k.ConfigMapGenerator {
+		out = append(out, sources(&k.ConfigMapGenerator[i].KvPairSources)...)
+	}
+	for i := range k.SecretGenerator {
+		out = append(out, sources(&k.SecretGenerator[i].KvPairSources)...)
+	}
+	return slices.DeleteFunc(out, func(name string) bool { return name == "" })
+}
+
+// sources are the files of a generator of a ConfigMap or a Secret.
+func sources(from *types.KvPairSources) (out []string) {
+	for _, f := range from.FileSources {
+		if _, path, named := strings.Cut(f, "="); named {
+			f = path
+		}
+		out = append(out, f)
+	}
+	return append(out, from.EnvSources...)
+}
+
+// operand reads what the kustomization in a file names: a file with objects, or a folder with one of its own.
+func (g *gathered) operand(at, file, name string) (int, error) {
+	below := filepath.Join(at, name)
+	if is, err := os.Stat(below); err == nil && is.IsDir() {
+		return g.folder(below)
+	}
+	if err := g.file(at, name); err != nil {
+		return 0, fmt.Errorf("%s: %w", file, err)
+	}
+	return 0, nil
+}
+
+// file reads a file of a folder.
+func (g *gathered) file(at, name string) error {
+	if err := checkLocal(name); err != nil {
+		return err
+	}
+	path := filepath.Join(at, name)
+	if g.texts[path] != nil {
+		return nil
+	}
+	inside, err := filepath.Rel(at, path)
+	if err != nil {
+		return err
+	}
+	text, err := g.from.Read(at, inside)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	g.texts[path] = append([]byte{}, text...) // never nil
+	return nil
+}
+
+// checkLocal refuses what kustomize would take for the address of a repository or of a file of a server.
+func checkLocal(name string) error {
+	first, _, _ := strings.Cut(name, "/")
+	if u, err := url.Parse(name); (err != nil || u.Scheme == "") && !strings.ContainsAny(first, ":@?") &&
+		!strings.HasPrefix(strings.ToLower(first), "github.com") {
+		return nil
+	}
+	return fmt.Errorf("%q is not a path of this host, or could be the address of another: fetch it, and name it by a "+
+		"path that begins with ./ or ../", name)
+}
+
+// sum is that of the names, as seen from the folder, and contents.
+func (g *gathered) sum() string {
+	h := sha256.New()
+	for _, path := range slices.Sorted(maps.Keys(g.texts)) {
+		name, err := filepath.Rel(g.root, path)
+		_, _ = fmt.Fprintf(h, "%q %v %d ", name, err, len(g.texts[path])) // writing to a hash does not fail
+		h.Write(g.texts[path])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// kustomizing is held while kustomize runs: it keeps the schema of what it builds in variables of its package. What was
+// built is kept by the sums of what was gathered, so that kustomize warns of old fields once.
+var kustomizing = struct {
+	sync.Mutex
+	built map[string][]byte
+}{built: map[string][]byte{}}
+
+// build returns the objects that the kustomization of a folder makes, as one text.
+func build(folder string) (text []byte, err error) {
+	g, err := gather(folder)
+	if err != nil {
+		return nil, err
+	}
+	kustomizing.Lock()
+	defer kustomizing.Unlock()
+	defer func() {
+		if bad := recover(); bad != nil {
+			err = fmt.Errorf("build %s: kustomize failed: %v", folder, bad)
+		}
+	}()
+	sum := g.sum()
+	if text, done := kustomizing.built[sum]; done {
+		return text, nil
+	}
+	options := krusty.MakeDefaultOptions() // files of a folder or below it, no plug-ins, and no Helm
+	options.Reorder = krusty.ReorderOptionUnspecified
+	made, err := krusty.MakeKustomizer(options).Run(onlyGathered{filesys.MakeEmptyDirInMemory(), g}, g.root)
+	if err == nil {
+		text, err = made.AsYaml()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", folder, err)
+	}
+	kustomizing.built[sum] = text
+	return text, nil
+}
+
+// onlyGathered is a file system that holds what was gathered. For the rest of filesys.FileSystem, which is not needed
+// for what is taken here, an empty one stands.
+type onlyGathered struct {
+	filesys.FileSystem
+	*gathered
+}
+
+// Exists is filesys.FileSystem.Exists, as the others are those of that interface.
+func (g onlyGathered) Exists(path string) bool { return g.texts[path] != nil || g.IsDir(path) }
+
+// IsDir reports whether a folder has been read.
+func (g onlyGathered) IsDir(path string) bool { return g.visits[path] > 0 }
+
+// ReadFile returns a file that has been read.
+func (g onlyGathered) ReadFile(path string) ([]byte, error) {
+	if text := g.texts[path]; text != nil {
+		return text, nil
+	}
+	return nil, fmt.Errorf("%s: %w", path, os.ErrNotExist)
+}
+
+// CleanedAbs splits the path of a file; of a folder the second result is empty.
+func (g onlyGathered) CleanedAbs(path string) (filesys.ConfirmedDir, string, error) {
+	path = filepath.Clean(path)
+	switch {
+	case g.IsDir(path):
+		return filesys.ConfirmedDir(path), "", nil
+	case g.texts[path] != nil:
+		return filesys.ConfirmedDir(filepath.Dir(path)), filepath.Base(path), nil
+	}
+	return "", "", fmt.Errorf("%s: %w", path, os.ErrNotExist)
+}

@@ -1,0 +1,192 @@
+package own
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// overlay has all that is carried out, and a base outside its folder.
+var overlay = map[string]string{
+	"base/kustomization.yaml": "resources: [p.yaml, b.yaml]\n",
+	"base/p.yaml":             policy("p", isTrue),
+	"base/b.yaml":             binding,
+	"base/unlisted.yaml":      policy("unlisted", isTrue),
+	"part/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n" +
+		"commonAnnotations: {owner: us}\n",
+	"prod/settings.txt": "size=3\n",
+	"prod/merge.yaml": header + "kind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec: " +
+		"{validationActions: [Warn]}\n",
+	"prod/old.yaml": header + "kind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec: " +
+		"{matchResources: {objectSelector: {matchLabels: {a: b}}}}\n",
+	"prod/ops.yaml": "- {op: add, path: /spec/failurePolicy, value: Ignore}\n",
+	"prod/kustomization.yaml": `
+resources: [../base]
+components: [../part]
+namePrefix: prod-
+labels: [{pairs: {tier: prod}}]
+patchesStrategicMerge: [old.yaml]
+patches:
+  - path: merge.yaml
+  - path: ops.yaml
+    target: {kind: ValidatingAdmissionPolicy}
+  - target: {kind: ValidatingAdmissionPolicy}
+    patch: |-
+      - {op: replace, path: /spec/validations/0/expression, value: "1 == 1"}
+configMapGenerator: [{name: settings, files: [all=settings.txt], envs: [settings.txt]}]
+replacements:
+  - source: {kind: ConfigMap, name: settings, fieldPath: data.size}
+    targets:
+      - {select: {kind: ValidatingAdmissionPolicy}, fieldPaths: [metadata.annotations.size], options: {create: true}}
+`,
+}
+
+// TestKustomizationsAreBuilt: what tare reads is what kustomize builds of the same files on disk.
+func TestKustomizationsAreBuilt(t *testing.T) {
+	at := filepath.Join(written(t, overlay), "prod")
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified // as kubectl has it
+	want, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := want.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := build(at)
+	if d := cmp.Diff(string(text), string(got)); d != "" || err != nil {
+		t.Errorf("built (-kustomize +tare): %v\n%s", err, d)
+	}
+	for _, from := range []string{at, filepath.Join(at, "kustomization.yaml")} {
+		s, err := Read(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, b := s.Policies[0], s.Bindings[0]
+		if len(s.Policies) != 1 || p.Name != "prod-p" || p.Spec.Validations[0].Expression != "1 == 1" ||
+			*p.Spec.FailurePolicy != "Ignore" || p.Annotations["size"] != "3" || p.Labels["tier"] != "prod" ||
+			p.Annotations["owner"] != "us" {
+			t.Errorf("%s: policies %+v", from, s.Policies)
+		}
+		if b.Spec.PolicyName != "prod-p" || b.Spec.ValidationActions[0] != "Warn" || b.Spec.MatchResources == nil {
+			t.Errorf("%s: binding %+v", from, b)
+		}
+		if where := p.At().File; where != from+" (built)" {
+			t.Errorf("the policy stands in %s", where)
+		}
+	}
+}
+
+// TestFoldersThatOnlyListAreReadWhole: a kustomization that changes nothing does not hide files, unless it is named.
+func TestFoldersThatOnlyListAreReadWhole(t *testing.T) {
+	at := filepath.Join(written(t, overlay), "base")
+	for from, want := range map[string]int{at: 2, filepath.Join(at, "kustomization.yaml"): 1} {
+		if s, err := Read(from); err != nil || len(s.Policies) != want {
+			t.Errorf("%s: %v, %v, want %d policies", from, s, err, want)
+		}
+	}
+}
+
+// TestKustomizationsAreCopiedAsBuilt: a record holds what was measured, whatever becomes of the base.
+func TestKustomizationsAreCopiedAsBuilt(t *testing.T) {
+	dir, to := written(t, overlay), t.TempDir()
+	at := filepath.Join(dir, "prod")
+	before, err := Sums([]string{at, filepath.Join(dir, "base")})
+	if err != nil || len(before) != 2 {
+		t.Fatal(before, err)
+	}
+	if err := Copy(to, "copy"+Ext(at), at); err != nil {
+		t.Fatal(err)
+	}
+	other := []byte(policy("p", "  auditAnnotations: []\n"+isTrue))
+	if err := os.WriteFile(filepath.Join(dir, "base/p.yaml"), other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := Sums([]string{at}); err != nil || after[at] == before[at] {
+		t.Errorf("with another base the sum is %v, %v", after, err)
+	}
+	s, err := Read(filepath.Join(to, "copy.yaml"))
+	if err != nil || len(s.Policies) != 1 || s.Policies[0].Name != "prod-p" {
+		t.Errorf("the copy holds %+v, %v", s, err)
+	}
+}
+
+func TestKustomizationsAreRefused(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer server.Close()
+	const notLocal = "is not a path of this host"
+	for name, c := range map[string]struct{ says, want string }{
+		"a server":               {"resources: [" + server.URL + "/p.yaml]", notLocal},
+		"a server's patch":       {"resources: [p.yaml]\npatches: [{path: '" + server.URL + "'}]", notLocal},
+		"a server's old patch":   {"resources: [p.yaml]\npatchesStrategicMerge: ['" + server.URL + "']", notLocal},
+		"a server's setting":     {"configMapGenerator: [{name: c, envs: ['" + server.URL + "']}]", notLocal},
+		"a server's file":        {"configMapGenerator: [{name: c, files: ['a=" + server.URL + "']}]", notLocal},
+		"a server's schema":      {"resources: [p.yaml]\nopenapi: {path: '" + server.URL + "'}", notLocal},
+		"a server's replacement": {"resources: [p.yaml]\nreplacements: [{path: '" + server.URL + "'}]", notLocal},
+		"a repository":           {"bases: ['git@example.com:a/b.git']", notLocal},
+		"one on GitHub":          {"components: [GitHub.com/a/b]", notLocal}, // a folder of that name is there
+		"a file of the host's":   {"resources: [/etc/passwd]\nnamePrefix: a", "/etc/passwd"},
+		"a file outside":         {"resources: [../outside.yaml]\nnamePrefix: a", "outside.yaml"},
+		"a link to one":          {"resources: [link.yaml]\nnamePrefix: a", "link.yaml"},
+		"a pipe":                 {"resources: [pipe]\nnamePrefix: a", "pipe is no regular file"},
+		"nothing there":          {"resources: [p.yaml]\npatches: [{path: missing.yaml}]", "missing.yaml: no such file"},
+		"a generator":            {"generators: [p.yaml]", "it has generators, which tare does not carry out"},
+		"Helm":                   {"helmCharts: [{name: a}]", "it has helmCharts"},
+		"itself":                 {"resources: [../in]\nnamePrefix: a", "names itself"},
+		"very much":              {"resources: [twice9]\nnamePrefix: a", "more than 1000 folders would be built"},
+		"an unknown field":       {"resourcs: [p.yaml]", `unknown field "resourcs"`},
+		"a patch of nothing": {
+			"resources: [p.yaml]\npatches: [{patch: '- {op: remove, path: /x/y}', target: {name: p}}]", "/x/y",
+		},
+		"a folder without one": {"resources: [empty]\nnamePrefix: a", "a folder without a kustomization.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := map[string]string{
+				"in/p.yaml": policy("p", isTrue), "outside.yaml": policy("q", isTrue), "in/kustomization.yaml": c.says,
+				"in/GitHub.com/a/b/kustomization.yaml": "resources: []", "in/empty/x": "",
+				"in/twice0/kustomization.yaml": "resources: [p.yaml]", "in/twice0/p.yaml": policy("p", isTrue),
+			}
+			for i := range 10 {
+				content[fmt.Sprintf("in/twice%d/kustomization.yaml", i+1)] = "resources: [a, b]\n"
+				for _, half := range []string{"a", "b"} {
+					content[fmt.Sprintf("in/twice%d/%s/kustomization.yaml", i+1, half)] = fmt.Sprintf(
+						"namePrefix: %s\nresources: [../../twice%d]\n", half, i)
+				}
+			}
+			dir := filepath.Join(written(t, content), "in")
+			if err := os.Symlink("../outside.yaml", filepath.Join(dir, "link.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Read(filepath.Join(dir, "kustomization.yaml")); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+	if asked > 0 {
+		t.Errorf("the server was asked %d times", asked)
+	}
+}
+
+// FuzzKustomization: whatever a kustomization says, it is built or refused.
+func FuzzKustomization(f *testing.F) {
+	f.Add(overlay["prod/kustomization.yaml"])
+	f.Add("resources: [p.yaml]\nvars: [{name: A, objref: {kind: X, name: p}}]\nreplicas: [{name: p, count: 2}]\n")
+	f.Fuzz(func(t *testing.T, says string) {
+		at := written(t, map[string]string{"kustomization.yaml": says, "p.yaml": policy("p", isTrue), "settings.txt": "a=b"})
+		_, _ = Read(filepath.Join(at, "kustomization.yaml")) // an error is an answer
+	})
+}
