@@ -2,9 +2,11 @@ package decision
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cedar-policy/cedar-go"
@@ -78,9 +80,21 @@ func (p *plan) compileBundle() error {
 	return nil
 }
 
-// proofNotes say how many policies of a bundle for Cedar decide about one of the questions, and which do not: whether
-// those guard is not shown.
-func (p *arm) proofNotes() ([]string, error) {
+// proofNotes say how many policies of a bundle decide about one of the questions, and which do not: whether those guard
+// is not shown.
+func (p *arm) proofNotes(ctx context.Context) ([]string, error) {
+	switch p.kind {
+	case engine.Cedar:
+		return p.cedarNotes()
+	case engine.OPA:
+		return p.regoNotes(ctx)
+	case engine.PDPX, engine.ATT, engine.AuthzForce:
+	}
+	return []string{p.bundle + ": which of its rules decide about a request of the experiment is not known: the engine " +
+		"does not say"}, nil
+}
+
+func (p *arm) cedarNotes() ([]string, error) {
 	set, err := cedarset.Read(p.config.File)
 	if err != nil {
 		return nil, err
@@ -114,4 +128,88 @@ func (p *arm) proofNotes() ([]string, error) {
 			"guard is not shown: %s", p.bundle, unit.Count(len(without), "policy"), strings.Join(without, ", ")))
 	}
 	return out, nil
+}
+
+// mostNamed bounds the names of rules and tests in a note.
+const mostNamed = 20
+
+// regoNotes say which rules of a bundle hold for one of the questions, which only in the bundle's own tests, and which
+// of these fail.
+func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
+	if !p.launch.CanProve() {
+		return []string{p.bundle + ": which of its rules hold for a request is not known: an opa in PATH is not asked"}, nil
+	}
+	var path string
+	var bodies []json.RawMessage
+	for _, q := range p.questions {
+		var body []byte
+		var err error
+		if path, body, err = protocol.OPARequest(p.options, q); err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
+	proofs, err := p.launch.Prove(ctx, p.config, path, bodies)
+	if err != nil {
+		return []string{fmt.Sprintf("%s: which of its rules hold for a request is not known: %v", p.bundle, err)}, nil
+	}
+	return regoWords(p.bundle, proofs), nil
+}
+
+func regoWords(name string, proofs *engine.Proofs) (out []string) {
+	var tested, without []string
+	asked := 0
+	for _, r := range proofs.Rules {
+		switch {
+		case r.Asked:
+			asked++
+		case r.Tested:
+			tested = append(tested, r.String())
+		default:
+			without = append(without, r.String())
+		}
+	}
+	out = append(out, fmt.Sprintf("%s: of %s, defaults aside, %s for a request of the experiment", name,
+		unit.Count(len(proofs.Rules), "rule"), hold(strconv.Itoa(asked), asked)))
+	if len(tested) > 0 {
+		out = append(out, fmt.Sprintf("%s: %s for no request, but in one of the bundle's own tests, so that what they cost "+
+			"where they hold is not in these numbers: %s", name, hold(unit.Count(len(tested), "rule"), len(tested)),
+			some(tested)))
+	}
+	if len(without) > 0 {
+		out = append(out, fmt.Sprintf("%s: %s without a proof: they hold for no request, and in no test of the bundle's "+
+			"own; whether they guard is not shown: %s", name, unit.Count(len(without), "rule"), some(without)))
+	}
+	cut := ""
+	if proofs.Cut {
+		cut = "; not all of them were run in the time that tare gives them"
+	}
+	switch {
+	case len(proofs.Failed) > 0:
+		var failed []string
+		for _, t := range proofs.Failed {
+			failed = append(failed, t.String())
+		}
+		out = append(out, fmt.Sprintf("%s: of %s of its own, run without a network, %d failed%s: %s", name,
+			unit.Count(proofs.Tests, "test"), len(failed), cut, some(failed)))
+	case proofs.Tests > 0:
+		out = append(out, fmt.Sprintf("%s: %s of its own, run without a network, passed%s", name,
+			unit.Count(proofs.Tests, "test"), cut))
+	}
+	return out
+}
+
+func hold(what string, n int) string {
+	if n == 1 {
+		return what + " holds"
+	}
+	return what + " hold"
+}
+
+// some names the first.
+func some(names []string) string {
+	if len(names) <= mostNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), len(names)-mostNamed)
 }

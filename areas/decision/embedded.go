@@ -48,8 +48,8 @@ func (p *arm) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.bundle != "" && p.kind == engine.Cedar {
-		if p.proved, err = p.proofNotes(); err != nil {
+	if p.bundle != "" {
+		if p.proved, err = p.proofNotes(ctx); err != nil {
 			return fmt.Errorf("read the policies of %s: %w", p.bundle, err)
 		}
 	}

@@ -78,3 +78,54 @@ func TestRegoIsCompiled(t *testing.T) {
 		})
 	}
 }
+
+// TestRulesAreProved: a rule of a bundle for OPA holds for a request, or in a test of the bundle's own, or is named.
+func TestRulesAreProved(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	env := testEnv(t)
+	env.Getenv = os.LookupEnv
+	if launch := requireEngine(t, engine.OPA, env); !launch.CanProve() {
+		hosttest.Missing(t, "OPA is one of PATH, which is not asked", "take it out of PATH")
+	}
+	const more = `
+allow if is_boss
+is_boss if input.user in data.bosses
+else if { input.user == "root" }
+calls if http.send({"method": "GET", "url": "http://127.0.0.1:1/"}).status_code == 200
+`
+	const tests = `package httpapi.authz_test
+import rego.v1
+import data.httpapi.authz
+test_boss if authz.allow with input as {"user": "eve"}
+test_wrong if not authz.allow with input as {"user": "eve"}
+test_calls if authz.calls
+helper if authz.calls
+todo_test_later if false
+`
+	dir := map[string]string{
+		"a/policy.rego": salaries + more, "a/policy_test.rego": tests,
+		"data.json": strings.Replace(managers, "{", `{"bosses": ["eve"], `, 1),
+	}
+	for name, bundle := range map[string]string{"a folder": written(t, dir), "an archive": archived(t, dir)} {
+		t.Run(name, func(t *testing.T) {
+			tg, j := opened(t, ownSpec(engine.OPA, bundle), env)
+			if err := tg.Prepare(t.Context(), standard, j); err != nil {
+				t.Fatal(err)
+			}
+			notes := strings.ReplaceAll(strings.Join(tg.Notes(), "\n"), bundle, "BUNDLE")
+			for _, want := range []string{
+				"BUNDLE: of 5 rules, defaults aside, 1 holds for a request of the experiment",
+				"BUNDLE: 2 rules hold for no request, but in one of the bundle's own tests, so that what they cost where they " +
+					"hold is not in these numbers: httpapi.authz.allow (a/policy.rego:13), httpapi.authz.is_boss (a/policy.rego:14)",
+				"BUNDLE: 2 rules without a proof: they hold for no request, and in no test of the bundle's own; whether they " +
+					"guard is not shown: httpapi.authz.is_boss (a/policy.rego:15), httpapi.authz.calls (a/policy.rego:16)",
+				"BUNDLE: of 3 tests of its own, run without a network, 2 failed: httpapi.authz_test.test_wrong " +
+					"(a/policy_test.rego:5), httpapi.authz_test.test_calls (a/policy_test.rego:6)",
+			} {
+				if !strings.Contains(notes, want) {
+					t.Errorf("notes lack %q:\n%s", want, notes)
+				}
+			}
+		})
+	}
+}

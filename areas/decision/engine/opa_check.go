@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// checkWithin bounds the compilation of a bundle.
+	// checkWithin bounds the compilation of a bundle, and the search for proofs.
 	checkWithin = time.Minute
 	// mostSource bounds a file of which a line is shown.
 	mostSource = 4 << 20
@@ -31,25 +31,12 @@ func (r *Rejection) Error() string { return strings.Join(r.Problems, "\n") }
 // Check compiles a bundle as the engine would when it loads it. What does not compile is a *Rejection, each problem
 // with its place in the user's file. An opa that was found in PATH checks nothing before it starts.
 func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
-	if l.Kind != OPA || filepath.Base(l.Path) != opaBinary {
+	if !l.CanProve() {
 		return nil
 	}
 	at, err := filepath.Abs(from)
 	if err != nil {
 		return err
-	}
-	config, err := json.Marshal(Config{File: at, Own: true, V0: v0, Check: true})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkWithin)
-	defer cancel()
-	said := &proc.Tail{}
-	var out bytes.Buffer
-	cmd := proc.Command(ctx, l.Path)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(config, '\n')), &out, said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("compile %s: %w: %s", from, errors.Join(ctx.Err(), err), said.LastLine())
 	}
 	var answer struct {
 		Problems []struct {
@@ -57,7 +44,7 @@ func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
 			Says string
 		}
 	}
-	if err := json.Unmarshal(out.Bytes(), &answer); err != nil {
+	if err := l.tell(ctx, Config{File: at, Own: true, V0: v0, Check: true}, &answer); err != nil {
 		return fmt.Errorf("compile %s: %w", from, err)
 	}
 	if len(answer.Problems) == 0 {
@@ -77,4 +64,22 @@ func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
 		r.Problems = append(r.Problems, p.Show(string(text), p.Says))
 	}
 	return r
+}
+
+// tell runs the program for one line, and reads its answer.
+func (l Launch) tell(ctx context.Context, line, answer any) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	said := &proc.Tail{}
+	var out bytes.Buffer
+	cmd := proc.Command(ctx, l.Path)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(text, '\n')), &out, said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w: %s", errors.Join(ctx.Err(), err), said.LastLine())
+	}
+	return json.Unmarshal(out.Bytes(), answer)
 }

@@ -40,9 +40,17 @@ func (o Options) rule() string {
 	return x.Path
 }
 
-func askOPA(s *Session, q model.Question) (call, error) {
-	path := "/v1/data" + below(s.Options.rule(), "/"+model.RegoPackage+"/"+model.RegoRule)
+// OPARequest is what a question is to OPA: the path below /v1/data, and the body.
+func OPARequest(o Options, q model.Question) (path string, body []byte, err error) {
+	path = below(o.rule(), "/"+model.RegoPackage+"/"+model.RegoRule)
 	r, err := posted(path, jsonMedia, q.Body, map[string]evaluation{"input": evaluationOf(q)})
+	return path, r.body, err
+}
+
+func askOPA(s *Session, q model.Question) (call, error) {
+	path, body, err := OPARequest(s.Options, q)
+	path = "/v1/data" + path
+	r := request{method: "POST", path: path, media: jsonMedia, body: body}
 	expect := "200 with result " + fmt.Sprint(q.Want == model.Permit)
 	if q.Want == model.NotApplicable {
 		expect = "200 without result: the document is not defined"

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/bundle"
 	"github.com/open-policy-agent/opa/v1/loader"
 )
 
@@ -27,20 +28,32 @@ func check(cfg config, out io.Writer) error {
 }
 
 func compile(cfg config) error {
-	version := ast.RegoV1
-	if cfg.V0 {
-		version = ast.RegoV0
-	}
-	b, err := loader.NewFileLoader().WithRegoVersion(version).WithSkipBundleVerification(true).AsBundle(cfg.File)
+	b, err := load(cfg)
 	if err != nil {
 		return err
 	}
 	const most = 10
-	compiler := ast.NewCompiler().WithDefaultRegoVersion(version).SetErrorLimit(most)
+	compiler := compilerOf(cfg).SetErrorLimit(most)
 	if compiler.Compile(b.ParsedModules("")); compiler.Failed() {
 		return compiler.Errors
 	}
 	return nil
+}
+
+// load reads the bundle.
+func load(cfg config) (*bundle.Bundle, error) {
+	return loader.NewFileLoader().WithRegoVersion(version(cfg)).WithSkipBundleVerification(true).AsBundle(cfg.File)
+}
+
+func compilerOf(cfg config) *ast.Compiler {
+	return ast.NewCompiler().WithDefaultRegoVersion(version(cfg))
+}
+
+func version(cfg config) ast.RegoVersion {
+	if cfg.V0 {
+		return ast.RegoV0
+	}
+	return ast.RegoV1
 }
 
 // problems are the single errors of one, each with its place if it has one.

@@ -26,6 +26,11 @@ type config struct {
 	V0   bool   `json:"v0"`  // its Rego is that of OPA before 1.0
 	// Check compiles the bundle, and says what is wrong in it, in place of serving.
 	Check bool `json:"check"`
+	// Prove says which rules of the bundle hold for one of the Bodies of requests to Path, or in a test of its own, in place
+	// of serving.
+	Prove  bool              `json:"prove"`
+	Path   string            `json:"path"`
+	Bodies []json.RawMessage `json:"bodies"`
 	// Admin is the bearer token of who may change policies; empty: nobody may.
 	Admin string `json:"admin"`
 	// The faults that other engines can simulate.
@@ -57,6 +62,9 @@ func run(in *bufio.Reader, out io.Writer) error {
 	}
 	if cfg.Check {
 		return check(cfg, out)
+	}
+	if cfg.Prove {
+		return prove(cfg, out)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
