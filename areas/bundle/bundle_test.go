@@ -84,7 +84,7 @@ func TestBundle(t *testing.T) {
 }
 
 func TestShow(t *testing.T) {
-	text := "one\n\ttwö three\r\n"
+	text := "one\n\ttwö three\r\n" + strings.Repeat("a", 300) + "b" + strings.Repeat("c", 1000)
 	for _, c := range []struct {
 		at   bundle.Place
 		want string
@@ -92,6 +92,8 @@ func TestShow(t *testing.T) {
 		{bundle.Place{File: "f", Line: 2, Column: 6}, "f:2:6: bad\n    2 | \ttwö three\n        \t    ^"},
 		{bundle.Place{File: "f", Line: 2}, "f:2: bad"},
 		{bundle.Place{File: "f", Line: 9, Column: 1}, "f:9:1: bad"},
+		{bundle.Place{File: "f", Line: 3, Column: 301}, "f:3:301: bad\n    3 | …" + strings.Repeat("a", 100) + "b" +
+			strings.Repeat("c", 99) + "…\n" + strings.Repeat(" ", 109) + "^"},
 		{bundle.Place{File: "f", Line: 1, Column: 99}, "f:1:99: bad\n    1 | one\n           ^"},
 	} {
 		if d := cmp.Diff(c.want, c.at.Show(text, "bad")); d != "" {

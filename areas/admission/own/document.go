@@ -66,6 +66,9 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 // objects decodes the document. What is no Kubernetes object is left aside, and so is what is no YAML, such as a
 // template, unless it speaks of policies.
 func (d document) objects() ([]object, error) {
+	if err := d.checkAliases(); err != nil {
+		return nil, err
+	}
 	content, err := yaml.YAMLToJSONStrict([]byte(d.text))
 	if err != nil && !strings.Contains(d.text, group) && !strings.Contains(d.text, kyvernoGroup) {
 		return nil, nil // a template, say: not ours to read
@@ -101,12 +104,8 @@ func (d document) objects() ([]object, error) {
 
 // find returns where the text at a path of the object's begins, and how its lines are written.
 func (d document) find(path ...string) (*node.Node, bool) {
-	loader, err := node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
-	if err != nil {
-		return nil, false
-	}
-	doc := &node.Node{}
-	if loader.Load(doc) != nil || len(doc.Content) != 1 {
+	doc, ok := d.nodes()
+	if !ok || len(doc.Content) != 1 {
 		return nil, false
 	}
 	if d.item >= 0 {
@@ -119,6 +118,16 @@ func (d document) find(path ...string) (*node.Node, bool) {
 		}
 	}
 	return at, at.Kind == node.ScalarNode
+}
+
+// nodes parses the document, if it is YAML.
+func (d document) nodes() (*node.Node, bool) {
+	loader, err := node.NewLoader(strings.NewReader(d.text), node.WithUniqueKeys(false))
+	if err != nil {
+		return nil, false
+	}
+	doc := &node.Node{}
+	return doc, loader.Load(doc) == nil
 }
 
 func child(at *node.Node, step string) *node.Node {
@@ -208,4 +217,41 @@ func unfold(written []string, value string, line, column int) (below, at int) {
 		return n, len([]rune(l)) - len([]rune(rest)) + 1 + len([]rune(string(before)[start:]))
 	}
 	return 0, 0
+}
+
+// mostAliased bounds what aliases of a document stand for, in nodes: a few lines can stand for more than any memory.
+const mostAliased = 10_000
+
+// checkAliases refuses a document whose aliases stand for too much. What is no YAML is left to others.
+func (d document) checkAliases() error {
+	if !strings.Contains(d.text, "*") || !strings.Contains(d.text, "&") {
+		return nil
+	}
+	c := counter{}
+	if doc, ok := d.nodes(); ok {
+		c.count(doc, false)
+	}
+	if c.aliased > mostAliased {
+		return d.errorf("its aliases stand for more than %d nodes: write them out", mostAliased)
+	}
+	return nil
+}
+
+// A counter counts nodes, up to a bound.
+type counter struct{ aliased int }
+
+// count counts the nodes below one that are there by an alias.
+func (c *counter) count(at *node.Node, aliased bool) {
+	if aliased {
+		c.aliased++
+	}
+	if c.aliased > mostAliased {
+		return
+	}
+	if at.Kind == node.AliasNode && at.Alias != nil {
+		c.count(at.Alias, true)
+	}
+	for _, below := range at.Content {
+		c.count(below, aliased)
+	}
 }

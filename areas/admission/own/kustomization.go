@@ -155,6 +155,16 @@ func (g *gathered) folder(at string) (int, error) {
 	if err := refuse(k); err != nil {
 		return 0, fmt.Errorf("%s: %w", file, err)
 	}
+	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // people's files have it
+		if err := checkEach(file, p.Patch); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // people's files have it
+		if err := checkEach(file, string(p)); err != nil {
+			return 0, err
+		}
+	}
 	for _, name := range filesOf(k) {
 		if err := g.file(at, name); err != nil {
 			return 0, fmt.Errorf("%s: %w", file, err)
@@ -283,7 +293,20 @@ func (g *gathered) file(at, name string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
+	if err := checkEach(path, string(text)); err != nil {
+		return err
+	}
 	g.texts[path] = append([]byte{}, text...) // never nil
+	return nil
+}
+
+// checkEach refuses documents that kustomize, which writes out aliases, would make endless.
+func checkEach(file, text string) error {
+	for _, d := range documents(file, text) {
+		if err := d.checkAliases(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

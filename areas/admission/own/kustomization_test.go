@@ -149,12 +149,18 @@ func TestKustomizationsAreRefused(t *testing.T) {
 		"a patch of nothing": {
 			"resources: [p.yaml]\npatches: [{patch: '- {op: remove, path: /x/y}', target: {name: p}}]", "/x/y",
 		},
+		"aliases of aliases": {"resources: [bomb.yaml]\nnamePrefix: a", "bomb.yaml:1: its aliases stand for more"},
+		"those of a patch": {
+			"resources: [p.yaml]\npatches:\n- patch: |\n    " + strings.ReplaceAll(bomb, "\n", "\n    "),
+			"aliases stand for more",
+		},
 		"a folder without one": {"resources: [empty]\nnamePrefix: a", "a folder without a kustomization.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			content := map[string]string{
 				"in/p.yaml": policy("p", isTrue), "outside.yaml": policy("q", isTrue), "in/kustomization.yaml": c.says,
 				"in/GitHub.com/a/b/kustomization.yaml": "resources: []", "in/empty/x": "",
+				"in/bomb.yaml":                 policy("p", isTrue) + bomb,
 				"in/twice0/kustomization.yaml": "resources: [p.yaml]", "in/twice0/p.yaml": policy("p", isTrue),
 			}
 			for i := range 10 {

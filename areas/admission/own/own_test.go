@@ -1,6 +1,7 @@
 package own
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,15 @@ const (
 	binding = header + "kind: ValidatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec:\n  policyName: p\n" +
 		"  validationActions: [Deny]\n"
 )
+
+// bomb stands for 9^9 nodes.
+var bomb = func() string {
+	text := "a0: &a0 [x]\n"
+	for i := range 9 {
+		text += fmt.Sprintf("a%d: &a%d [*a%d%s]\n", i+1, i+1, i, strings.Repeat(fmt.Sprintf(", *a%d", i), 8))
+	}
+	return text
+}()
 
 func policy(name, rest string) string {
 	return header + "kind: ValidatingAdmissionPolicy\nmetadata: {name: " + name + "}\nspec:\n" + onPods + rest
@@ -98,8 +108,12 @@ func TestReadRefuses(t *testing.T) {
 			map[string]string{"a.yaml": policy("q", isTrue) + "---\n" + binding},
 			`a.yaml:8: ValidatingAdmissionPolicyBinding b binds ValidatingAdmissionPolicy "p", which the bundle does not hold`,
 		},
-		"an unknown field": {map[string]string{"a.yaml": policy("p", "  validation: []\n")}, `unknown field "spec.validation"`},
-		"a broken policy":  {map[string]string{"a.yaml": "\n" + policy("p", "  validations: [\n")}, "a.yaml:"},
+		"aliases of aliases": {
+			map[string]string{"a.yaml": policy("p", isTrue) + bomb}, "a.yaml:1: its aliases stand for more",
+		},
+		"an alias of itself": {map[string]string{"a.yaml": policy("p", isTrue) + "x: &a [*a]\n"}, "a.yaml:1: "},
+		"an unknown field":   {map[string]string{"a.yaml": policy("p", "  validation: []\n")}, `unknown field "spec.validation"`},
+		"a broken policy":    {map[string]string{"a.yaml": "\n" + policy("p", "  validations: [\n")}, "a.yaml:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Read(written(t, c.files)); err == nil || !strings.Contains(err.Error(), c.want) {

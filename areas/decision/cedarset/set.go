@@ -127,6 +127,9 @@ func (s *Set) readSchema(files []file) error {
 		all  schema.Schema
 		err  error
 	)
+	if err := from.checkNested(); err != nil {
+		return err
+	}
 	all.SetFilename(from.path)
 	if strings.HasSuffix(from.path, schemaJSONEnd) {
 		err = all.UnmarshalJSON(from.text)
@@ -147,6 +150,9 @@ func (s *Set) readSchema(files []file) error {
 
 // readPolicies adds the policies of a file, and keeps its templates.
 func (s *Set) readPolicies(from file, templates map[string]template) error {
+	if err := from.checkNested(); err != nil {
+		return err
+	}
 	text, err := from.split(templates)
 	if err != nil {
 		return err
