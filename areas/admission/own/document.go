@@ -66,12 +66,17 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 // objects decodes the document. What is no Kubernetes object is left aside, and so is what is no YAML, such as a
 // template, unless it speaks of policies.
 func (d document) objects() ([]object, error) {
-	if err := d.checkAliases(); err != nil {
-		return nil, err
+	var content []byte
+	err := d.checkAliases()
+	tooMuch := err != nil
+	if !tooMuch {
+		content, err = yaml.YAMLToJSONStrict([]byte(d.text))
 	}
-	content, err := yaml.YAMLToJSONStrict([]byte(d.text))
 	if err != nil && !strings.Contains(d.text, group) && !strings.Contains(d.text, kyvernoGroup) {
 		return nil, nil // a template, say: not ours to read
+	}
+	if tooMuch {
+		return nil, err
 	}
 	if err != nil {
 		says := err.Error()
