@@ -1,5 +1,5 @@
-// Package bundle reads a folder or a file of somebody else's policies: bounded, regular files only, and always in the
-// same order.
+// Package bundle reads a folder or a file of somebody else's policies: bounded, regular files that can hold policies only,
+// and always in the same order.
 package bundle
 
 import (
@@ -12,6 +12,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -24,7 +26,25 @@ const (
 	mostBytes = 256 << 20
 )
 
-// Each calls do for the file, or for each regular file of the folder and of those below it, in the order of their
+// The names of the files of a folder that are taken.
+var (
+	extensions = []string{".rego", ".json", ".yaml", ".yml", ".wasm", ".cedar", ".cedarschema", ".xml"}
+	names      = []string{".manifest", ".signatures.json", "linked"} // of OPA's bundles, and Cedar's links
+)
+
+// taken reports whether a file can hold policies, what they need, or their tests.
+func taken(base string) bool {
+	return slices.Contains(names, base) || slices.Contains(extensions, path.Ext(base))
+}
+
+// repository is the folder of git, which has very many files, and in one of them the token of a pipeline.
+const repository = ".git"
+
+// copied reports whether what is taken, or a folder, is copied, too. Records are published, and of what is hidden no
+// engine reads more than that.
+func copied(base string) bool { return !strings.HasPrefix(base, ".") || slices.Contains(names, base) }
+
+// Each calls do for the file, or for each file of the folder and of those below it that can hold policies, in the order of their
 // paths. name is relative to the folder.
 func Each(from string, do func(name string, text []byte) error) error {
 	left := budget{files: mostFiles, bytes: mostBytes}
@@ -75,11 +95,15 @@ func Sums(paths []string) (map[string]string, error) {
 	return out, nil
 }
 
-// Copy copies a bundle into a folder, as name, so that the whole run has the same.
-func Copy(folder, name, from string) error {
+// Copy copies a bundle into a folder, as name, so that the whole run has the same. change is what is made of each file;
+// nil: nothing.
+func Copy(folder, name, from string, change func(text []byte) []byte) error {
+	if change == nil {
+		change = func(text []byte) []byte { return text }
+	}
 	to, err := files.Reach(folder)
 	if err == nil {
-		err = errors.Join(adopt(to, name, from), to.Close())
+		err = errors.Join(adopt(to, name, from, change), to.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("copy the policies of %s: %w", from, err)
@@ -87,7 +111,7 @@ func Copy(folder, name, from string) error {
 	return nil
 }
 
-func adopt(to *files.Folder, name, from string) error {
+func adopt(to *files.Folder, name, from string, change func(text []byte) []byte) error {
 	is, err := os.Stat(from)
 	if err != nil {
 		return err
@@ -98,7 +122,7 @@ func adopt(to *files.Folder, name, from string) error {
 		if err != nil {
 			return err
 		}
-		return to.Write(name, text)
+		return to.Write(name, change(text))
 	}
 	root, err := os.OpenRoot(from)
 	if err != nil {
@@ -106,7 +130,7 @@ func adopt(to *files.Folder, name, from string) error {
 	}
 	own, err := to.Make(name)
 	if err == nil {
-		err = errors.Join(left.copy(own, root, "."), own.Close())
+		err = errors.Join(left.copy(own, root, ".", change), own.Close())
 	}
 	return errors.Join(err, root.Close())
 }
@@ -137,8 +161,13 @@ func (b *budget) each(from string, do func(name string, text []byte) error) erro
 		return err
 	}
 	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+		switch {
+		case err != nil:
 			return err
+		case e.IsDir() && e.Name() == repository:
+			return fs.SkipDir
+		case !e.Type().IsRegular() || !taken(e.Name()):
+			return nil
 		}
 		text, err := b.read(root, name)
 		if err != nil {
@@ -185,8 +214,8 @@ func (b *budget) all(f *os.File) ([]byte, error) {
 	return text, err
 }
 
-// copy copies a folder with all below it, but for what is neither a file nor a folder.
-func (b *budget) copy(to *files.Folder, from *os.Root, name string) error {
+// copy copies what Each reads, but for what is hidden.
+func (b *budget) copy(to *files.Folder, from *os.Root, name string, change func(text []byte) []byte) error {
 	entries, err := fs.ReadDir(from.FS(), name)
 	if err != nil {
 		return err
@@ -194,18 +223,19 @@ func (b *budget) copy(to *files.Folder, from *os.Root, name string) error {
 	for _, e := range entries {
 		at := path.Join(name, e.Name())
 		switch {
+		case !copied(e.Name()):
 		case e.IsDir():
 			below, err := to.Make(e.Name())
 			if err != nil {
 				return err
 			}
-			if err = errors.Join(b.copy(below, from, at), below.Close()); err != nil {
+			if err = errors.Join(b.copy(below, from, at, change), below.Close()); err != nil {
 				return err
 			}
-		case e.Type().IsRegular():
+		case e.Type().IsRegular() && taken(e.Name()):
 			text, err := b.read(from, at)
 			if err == nil {
-				err = to.Write(e.Name(), text)
+				err = to.Write(e.Name(), change(text))
 			}
 			if err != nil {
 				return err

@@ -33,7 +33,8 @@ func written(t *testing.T, files ...string) string {
 // TestBundle: a copy has the same sum, another content or name has another, and nothing but regular files of the folder
 // is read.
 func TestBundle(t *testing.T) {
-	dir := written(t, "b.yaml", "a/c.yaml", "a/d/e.json")
+	dir := written(t, "b.yaml", "a/c.yaml", "a/d/e.json", "a/.manifest", ".git/config", ".git/x.yaml", ".env", ".docker/config.json",
+		"server.pem", "id_rsa", "a/notes.txt")
 	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +50,26 @@ func TestBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"a/c.yaml: content of a/c.yaml", "a/d/e.json: content of a/d/e.json", "b.yaml: content of b.yaml",
+		".docker/config.json: content of .docker/config.json",
+		"a/.manifest: content of a/.manifest", "a/c.yaml: content of a/c.yaml", "a/d/e.json: content of a/d/e.json", "b.yaml: content of b.yaml",
 	}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 	to := t.TempDir()
-	if err := bundle.Copy(to, "own", dir); err != nil {
+	if err := bundle.Copy(to, "own", dir, nil); err != nil {
 		t.Fatal(err)
+	}
+	var copied []string
+	err := filepath.WalkDir(filepath.Join(to, "own"), func(path string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			name, _ := filepath.Rel(filepath.Join(to, "own"), path)
+			copied = append(copied, name)
+		}
+		return err
+	})
+	if d := cmp.Diff([]string{"a/.manifest", "a/c.yaml", "a/d/e.json", "b.yaml"}, copied); d != "" || err != nil {
+		t.Errorf("copied (-want +got): %v\n%s", err, d)
 	}
 	sum := func(of string) string {
 		s, err := bundle.Sum(of)
@@ -65,20 +78,20 @@ func TestBundle(t *testing.T) {
 		}
 		return s
 	}
-	if sum(dir) != sum(filepath.Join(to, "own")) {
+	if sum(filepath.Join(to, "own")) != sum(written(t, copied...)) {
 		t.Error("the copy has another sum")
 	}
 	if sum(dir) == sum(written(t, "b.yaml", "a/c.yaml", "a/d/f.json")) {
 		t.Error("another name has the same sum")
 	}
 	file := filepath.Join(dir, "b.yaml")
-	if err := bundle.Copy(to, "b.yaml", file); err != nil || sum(file) != sum(filepath.Join(to, "b.yaml")) {
+	if err := bundle.Copy(to, "b.yaml", file, nil); err != nil || sum(file) != sum(filepath.Join(to, "b.yaml")) {
 		t.Errorf("a file: %v", err)
 	}
 	if _, err := bundle.Sum(filepath.Join(dir, "pipe")); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
-	if err := bundle.Copy(to, "x", filepath.Join(dir, "none")); err == nil {
+	if err := bundle.Copy(to, "x", filepath.Join(dir, "none"), nil); err == nil {
 		t.Error("what is not there is copied")
 	}
 }

@@ -113,7 +113,7 @@ func (k *Kind) make(ctx context.Context, version string, h Host, dir string) err
 		return err
 	}
 	if k.definitions != "" {
-		if err := bundle.Copy(dir, crds, filepath.Join(module, filepath.FromSlash(k.definitions))); err != nil {
+		if err := bundle.Copy(dir, crds, filepath.Join(module, filepath.FromSlash(k.definitions)), nil); err != nil {
 			return err
 		}
 	}

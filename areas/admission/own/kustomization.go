@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"tare/areas/bundle"
-	"tare/internal/files"
 )
 
 // isKustomization reports whether a file is one that kustomize reads in its folder.
@@ -93,26 +92,6 @@ func Sums(paths []string) (map[string]string, error) {
 		}
 	}
 	return out, err
-}
-
-// Copy copies a bundle into a folder, as name, so that the whole run has the same: of a kustomization, what it builds.
-func Copy(folder, name, from string) error {
-	at := kustomized(from)
-	if at == "" {
-		return bundle.Copy(folder, name, from)
-	}
-	text, err := build(at)
-	if err != nil {
-		return err
-	}
-	to, err := files.Reach(folder)
-	if err == nil {
-		err = errors.Join(to.Write(name, text), to.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("copy the policies of %s: %w", from, err)
-	}
-	return nil
 }
 
 // mostVisits bounds how often folders are built: one that two others name is built twice, so that a few small files

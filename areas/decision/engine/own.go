@@ -34,7 +34,7 @@ func (k Kind) CheckOwn(at string) error {
 // told: to listen on a port of loopback that is free.
 func (l Launch) Adopt(dir, from string) (Config, error) {
 	name := ownName(from)
-	if err := bundle.Copy(dir, name, from); err != nil {
+	if err := bundle.Copy(dir, name, from, nil); err != nil {
 		return Config{}, err
 	}
 	file, err := filepath.Abs(filepath.Join(dir, name))
