@@ -1,5 +1,5 @@
-// Package bundle reads a folder or a file of somebody else's policies: bounded, regular files that can hold policies only,
-// and always in the same order.
+// Package bundle reads a folder or a file of somebody else's policies: bounded, only regular files that can hold
+// policies, and always in the same order.
 package bundle
 
 import (
@@ -44,8 +44,8 @@ const repository = ".git"
 // engine reads more than that.
 func copied(base string) bool { return !strings.HasPrefix(base, ".") || slices.Contains(names, base) }
 
-// Each calls do for the file, or for each file of the folder and of those below it that can hold policies, in the order of their
-// paths. name is relative to the folder.
+// Each calls do for the file, or for each file of the folder and of those below it that can hold policies, in the order
+// of their paths. name is relative to the folder.
 func Each(from string, do func(name string, text []byte) error) error {
 	left := budget{files: mostFiles, bytes: mostBytes}
 	is, err := os.Stat(from)

@@ -33,7 +33,8 @@ func written(t *testing.T, files ...string) string {
 // TestBundle: a copy has the same sum, another content or name has another, and nothing but regular files of the folder
 // is read.
 func TestBundle(t *testing.T) {
-	dir := written(t, "b.yaml", "a/c.yaml", "a/d/e.json", "a/.manifest", ".git/config", ".git/x.yaml", ".env", ".docker/config.json",
+	dir := written(t, "b.yaml", "a/c.yaml", "a/d/e.json", "a/.manifest",
+		".git/config", ".git/x.yaml", ".env", ".docker/config.json",
 		"server.pem", "id_rsa", "a/notes.txt")
 	if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -51,7 +52,8 @@ func TestBundle(t *testing.T) {
 	}
 	want := []string{
 		".docker/config.json: content of .docker/config.json",
-		"a/.manifest: content of a/.manifest", "a/c.yaml: content of a/c.yaml", "a/d/e.json: content of a/d/e.json", "b.yaml: content of b.yaml",
+		"a/.manifest: content of a/.manifest", "a/c.yaml: content of a/c.yaml", "a/d/e.json: content of a/d/e.json",
+		"b.yaml: content of b.yaml",
 	}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)

@@ -133,11 +133,11 @@ func (p *arm) cedarNotes() ([]string, error) {
 // mostNamed bounds the names of rules and tests in a note.
 const mostNamed = 20
 
-// regoNotes say which rules of a bundle hold for one of the questions, which only in the bundle's own tests, and which
+// regoNotes say which rules of a bundle are true for one of the questions, which only in the bundle's own tests, and which
 // of these fail.
 func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 	if !p.launch.CanProve() {
-		return []string{p.bundle + ": which of its rules hold for a request is not known: an opa in PATH is not asked"}, nil
+		return []string{p.bundle + ": which of its rules are true for a request is not known: an opa in PATH is not asked"}, nil
 	}
 	var path string
 	var bodies []json.RawMessage
@@ -151,7 +151,7 @@ func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 	}
 	proofs, err := p.launch.Prove(ctx, p.config, path, bodies)
 	if err != nil {
-		return []string{fmt.Sprintf("%s: which of its rules hold for a request is not known: %v", p.bundle, err)}, nil
+		return []string{fmt.Sprintf("%s: which of its rules are true for a request is not known: %v", p.bundle, err)}, nil
 	}
 	return regoWords(p.bundle, proofs), nil
 }
@@ -170,14 +170,14 @@ func regoWords(name string, proofs *engine.Proofs) (out []string) {
 		}
 	}
 	out = append(out, fmt.Sprintf("%s: of %s, defaults aside, %s for a request of the experiment", name,
-		unit.Count(len(proofs.Rules), "rule"), hold(strconv.Itoa(asked), asked)))
+		unit.Count(len(proofs.Rules), "rule"), wereTrue(strconv.Itoa(asked), asked)))
 	if len(tested) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s for no request, but in one of the bundle's own tests, so that what they cost "+
-			"where they hold is not in these numbers: %s", name, hold(unit.Count(len(tested), "rule"), len(tested)),
+			"where they are true is not in these numbers: %s", name, wereTrue(unit.Count(len(tested), "rule"), len(tested)),
 			some(tested)))
 	}
 	if len(without) > 0 {
-		out = append(out, fmt.Sprintf("%s: %s without a proof: they hold for no request, and in no test of the bundle's "+
+		out = append(out, fmt.Sprintf("%s: %s without a proof: they were true for no request, and in no test of the bundle's "+
 			"own; whether they guard is not shown: %s", name, unit.Count(len(without), "rule"), some(without)))
 	}
 	cut := ""
@@ -199,11 +199,11 @@ func regoWords(name string, proofs *engine.Proofs) (out []string) {
 	return out
 }
 
-func hold(what string, n int) string {
+func wereTrue(what string, n int) string {
 	if n == 1 {
-		return what + " holds"
+		return what + " was true"
 	}
-	return what + " hold"
+	return what + " were true"
 }
 
 // some names the first.
