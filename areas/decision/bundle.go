@@ -133,11 +133,12 @@ func (p *arm) cedarNotes() ([]string, error) {
 // mostNamed bounds the names of rules and tests in a note.
 const mostNamed = 20
 
-// regoNotes say which rules of a bundle are true for one of the questions, which only in the bundle's own tests, and which
-// of these fail.
+// regoNotes say which rules of a bundle are true for one of the questions, which only in the bundle's own tests, and
+// which of these tests fail.
 func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 	if !p.launch.CanProve() {
-		return []string{p.bundle + ": which of its rules are true for a request is not known: an opa in PATH is not asked"}, nil
+		why := ": which of its rules are true for requests is not known: an opa in PATH is not asked"
+		return []string{p.bundle + why}, nil
 	}
 	var path string
 	var bodies []json.RawMessage
@@ -177,8 +178,8 @@ func regoWords(name string, proofs *engine.Proofs) (out []string) {
 			some(tested)))
 	}
 	if len(without) > 0 {
-		out = append(out, fmt.Sprintf("%s: %s without a proof: they were true for no request, and in no test of the bundle's "+
-			"own; whether they guard is not shown: %s", name, unit.Count(len(without), "rule"), some(without)))
+		out = append(out, fmt.Sprintf("%s: %s without a proof: they were true for no request, and in no test of the "+
+			"bundle's own; whether they guard is not shown: %s", name, unit.Count(len(without), "rule"), some(without)))
 	}
 	cut := ""
 	if proofs.Cut {
