@@ -87,27 +87,56 @@ func TestPolicyGrowth(t *testing.T) {
 	}
 }
 
-// TestMemoryGrows: without a budget that names it, too, the memory of the target is fitted like its CPU time.
+// TestMemoryGrows: without a budget that names it, too, the memory of the target is fitted like its CPU time, and so is
+// that of each of its parts, if there are several.
 func TestMemoryGrows(t *testing.T) {
 	t.Parallel()
-	x := policyGrowth("create-pod")
-	x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
-		rss := 100*mib + .4*mib*policiesOf(trial.Treatment)*(1+.01*float64(trial.Block%3))
-		for _, when := range []record.When{record.Before, record.After} {
-			must(t, w.Samples(record.Samples{
-				Treatment: trial.Treatment, Block: trial.Block, When: when,
-				Samples: []metric.Sample{{Subject: "plane", Metric: probe.RSS.Name, Value: rss}},
-			}))
+	growths := func(slopes map[string]float64) map[string]report.Growth {
+		x := policyGrowth("create-pod")
+		x.beside = func(t *testing.T, w *record.Writer, trial design.Trial) {
+			var samples []metric.Sample
+			for part, slope := range slopes {
+				rss := 100*mib + slope*mib*policiesOf(trial.Treatment)*(1+.01*float64(trial.Block%3))
+				samples = append(samples, metric.Sample{Subject: part, Metric: probe.RSS.Name, Value: rss})
+			}
+			for _, when := range []record.When{record.Before, record.After} {
+				must(t, w.Samples(record.Samples{
+					Treatment: trial.Treatment, Block: trial.Block, When: when, Samples: samples,
+				}))
+			}
+		}
+		rep := analyzed(t, x.write(t, t.TempDir()))
+		out := map[string]report.Growth{}
+		for _, g := range rep.Growth {
+			if g.Metric == probe.RSS.Name {
+				out[g.Part] = g
+			}
+		}
+		for _, m := range rep.Treatments[1].Metrics {
+			if strings.Contains(m.Name, " of ") {
+				t.Errorf("the metric %s of a treatment is of a part", m.Name)
+			}
+		}
+		return out
+	}
+	check := func(g report.Growth, slope float64) {
+		t.Helper()
+		if g.Law != "linear" || math.Abs(g.Coefficients.C1/(slope*1.01*mib)-1) > .05 {
+			t.Errorf("%+v, want %v MiB each", g, slope)
 		}
 	}
-	rep := analyzed(t, x.write(t, t.TempDir()))
-	i := slices.IndexFunc(rep.Growth, func(g report.Growth) bool { return g.Metric == probe.RSS.Name })
-	if i < 0 {
-		t.Fatalf("no growth of memory in %+v", rep.Growth)
+	one := growths(map[string]float64{"plane": .4})
+	if len(one) != 1 {
+		t.Errorf("a target of one part: %+v", one)
 	}
-	if g := rep.Growth[i]; g.Law != "linear" || math.Abs(g.Coefficients.C1/(.404*mib)-1) > .05 {
-		t.Errorf("%+v", g)
+	check(one[""], .4)
+	two := growths(map[string]float64{"plane": .4, "etcd": .1, "host": 3})
+	if len(two) != 3 {
+		t.Errorf("a target of two parts, and the host: %+v", two)
 	}
+	check(two[""], .5)
+	check(two["plane"], .4)
+	check(two["etcd"], .1)
 }
 
 // checkParts compares CPU time per call with the sum over the parts of the target.

@@ -276,9 +276,16 @@ func targetMeasures(x *extract, operation string, good float64) {
 	before, after := reading(x.trial, record.Before, 0), reading(x.trial, record.After, 0)
 	sums, seen := map[string]float64{}, map[string]bool{}
 	for _, s := range probe.Delta(before, after) {
-		if partOfTarget(s.Subject) {
-			sums[s.Metric] += s.Value
-			seen[s.Metric] = true
+		if !partOfTarget(s.Subject) {
+			continue
+		}
+		sums[s.Metric] += s.Value
+		seen[s.Metric] = true
+		if s.Metric == probe.RSS.Name && isFinite(s.Value) {
+			x.measures = append(x.measures, &measure{
+				key:    key{x.trial.Treatment, operation, s.Metric + " of " + s.Subject},
+				metric: probe.RSS.Metric, part: s.Subject, value: []float64{s.Value},
+			})
 		}
 	}
 	for _, q := range []probe.Quantity{

@@ -106,8 +106,8 @@ func (a *analysis) withdrawEffects() {
 			points[k].Fitted, points[k].FittedLo, points[k].FittedHi = nil, nil, nil
 		}
 		*g = report.Growth{
-			Factor: g.Factor, Treatment: g.Treatment, Metric: g.Metric, Quantile: g.Quantile, Operation: g.Operation,
-			Unit: g.Unit, Range: g.Range, Points: points, Reason: runInvalid,
+			Factor: g.Factor, Treatment: g.Treatment, Metric: g.Metric, Part: g.Part, Quantile: g.Quantile,
+			Operation: g.Operation, Unit: g.Unit, Range: g.Range, Points: points, Reason: runInvalid,
 		}
 	}
 }

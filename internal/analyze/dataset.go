@@ -29,7 +29,9 @@ type dataset struct {
 	unblocked bool
 
 	measures []*measure
-	index    map[key]*measure
+	// parts are what single parts of the target measured; only growth is told of each.
+	parts []*measure
+	index map[key]*measure
 	// ofMetric and ofSubject are the measures by what they are of, in their order, when the dataset is complete.
 	ofMetric  map[string][]*measure
 	ofSubject map[subject][]*measure
@@ -47,6 +49,7 @@ type key struct{ treatment, operation, metric string }
 type measure struct {
 	key
 	metric metric.Metric
+	part   string // of the target; "": all of it. Then the key names it, too
 	// main is the quantile that value holds: "p50" for times of calls, "" where there is only one value, or a median of
 	// batches.
 	main    string
@@ -86,9 +89,13 @@ func (d *dataset) add(m *measure) {
 		return
 	}
 	if x == nil {
-		x = &measure{key: m.key, metric: m.metric, main: m.main, of: m.of}
+		x = &measure{key: m.key, metric: m.metric, part: m.part, main: m.main, of: m.of}
 		d.index[m.key] = x
-		d.measures = append(d.measures, x)
+		if m.part != "" {
+			d.parts = append(d.parts, x)
+		} else {
+			d.measures = append(d.measures, x)
+		}
 	}
 	if x.pad(len(d.blocks) - 1); len(x.value) >= len(d.blocks) || x.of != m.of {
 		return // a damaged record may name one operation twice, or in two ways
@@ -128,7 +135,7 @@ func (r *room) take(n int) bool {
 
 // complete fills in the blocks in which measures have no value, and leaves out those that hardly any block has.
 func (d *dataset) complete() {
-	d.measures = slices.DeleteFunc(d.measures, func(m *measure) bool {
+	withoutRoom := func(m *measure) bool {
 		if d.room.take(len(d.blocks) - len(m.value)) {
 			m.pad(len(d.blocks))
 			return false
@@ -136,7 +143,9 @@ func (d *dataset) complete() {
 		delete(d.index, m.key)
 		d.sparse = true
 		return true
-	})
+	}
+	d.measures = slices.DeleteFunc(d.measures, withoutRoom)
+	d.parts = slices.DeleteFunc(d.parts, withoutRoom)
 	d.ofMetric, d.ofSubject = map[string][]*measure{}, map[subject][]*measure{}
 	for _, m := range d.measures {
 		s := subject{m.operation, m.metric.Name}

@@ -24,7 +24,8 @@ type line struct {
 	arms   []design.Treatment // in the order of sizes
 }
 
-// growing are the metrics whose growth is fitted: those that decide, and the memory that the target holds.
+// growing are the metrics whose growth is fitted: those that decide, and the memory that the target holds, and each of
+// its parts if there are several.
 func (c *comparison) growing() []gate {
 	out := gates{}
 	for _, g := range c.gates.all {
@@ -33,6 +34,17 @@ func (c *comparison) growing() []gate {
 	for _, m := range c.measures {
 		if m.metric.Name == probe.RSS.Name && c.wholeMix(m.operation) {
 			out.add(gate{m.operation, m.metric.Name, m.main})
+		}
+	}
+	parts := gates{}
+	for _, m := range c.parts {
+		if c.wholeMix(m.operation) {
+			parts.add(gate{m.operation, m.key.metric, m.main})
+		}
+	}
+	if len(parts.all) > 1 {
+		for _, g := range parts.all {
+			out.add(g)
 		}
 	}
 	return out.all
@@ -127,7 +139,7 @@ func (c *comparison) grow(l *line, g gate, ceilings []*budget.Budget) (report.Gr
 		if m == nil || !c.acts(l.arms[i].ID, g.operation) {
 			return out, false
 		}
-		out.Operation, out.Unit = m.operation, m.metric.Unit
+		out.Operation, out.Metric, out.Part, out.Unit = m.operation, m.metric.Name, m.part, m.metric.Unit
 		how := c.estimatorFor(m, g.quantile)
 		if e, _ := how.alone(m, level); isFinite(e.Value) {
 			out.Points = append(out.Points, report.GrowthPoint{

@@ -29,7 +29,6 @@ func Measured(operation, metric, quantile string) string {
 
 func (x *Effect) measured() string      { return Measured(x.Operation, x.Metric, x.Quantile) }
 func (m *Metric) measured() string      { return Measured(m.Operation, m.Name, m.Quantile) }
-func (g *Growth) measured() string      { return Measured(g.Operation, g.Metric, g.Quantile) }
 func (b *BlockValues) measured() string { return Measured(b.Operation, b.Metric, b.Quantile) }
 
 // estimated reports whether there is an estimate.
@@ -363,4 +362,13 @@ func named(labels map[string]string, id string) string {
 		return s
 	}
 	return id
+}
+
+// measured names what grows: "create-pod.rss of etcd".
+func (g *Growth) measured() string {
+	of := Measured(g.Operation, g.Metric, g.Quantile)
+	if g.Part != "" {
+		of += " of " + g.Part
+	}
+	return of
 }

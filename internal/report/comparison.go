@@ -106,6 +106,7 @@ type Growth struct {
 	Factor         string       `json:"factor"`
 	Treatment      string       `json:"treatment"`
 	Metric         string       `json:"metric"`
+	Part           string       `json:"part,omitempty"` // of the target, whose metric it is; empty: all of it
 	Quantile       string       `json:"quantile,omitempty"`
 	Operation      string       `json:"operation,omitempty"`
 	Unit           metric.Unit  `json:"unit,omitempty"`

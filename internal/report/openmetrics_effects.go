@@ -160,6 +160,7 @@ func (g *Growth) labels() labels {
 		{"factor", g.Factor},
 		{"treatment", g.Treatment},
 		{"metric", g.Metric},
+		{"part", g.Part},
 		{"operation", g.Operation},
 		{"quantile", g.Quantile},
 	}
