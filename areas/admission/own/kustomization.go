@@ -76,7 +76,7 @@ func Ext(from string) string {
 	return ".yaml"
 }
 
-// Sums returns the sums of bundles by path, or nil without bundles: of a kustomization, that of what it builds.
+// Sums returns the sums of bundles by path, or nil without bundles: of a kustomization, that of what it is built of.
 func Sums(paths []string) (map[string]string, error) {
 	out, err := bundle.Sums(slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return kustomized(p) != "" }))
 	for _, from := range paths {
