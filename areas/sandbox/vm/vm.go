@@ -146,6 +146,7 @@ func (o Options) arguments() []string {
 			kernel,
 			"norandmaps",            // otherwise what an execve costs depends on where it happens to put its stack
 			"tsc_early_khz=1000000", // a tick of the time-stamp counter is a nanosecond; calibrating it would be off by a little
+			"noapictimer",           // to calibrate that timer, the kernel reads clocks for 0.2 s: half of a boot, counted
 		)
 	}
 	kernel = append(kernel, "--")
