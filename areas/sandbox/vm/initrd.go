@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ type source struct {
 	path string
 	text []byte
 	mode fs.FileMode
+	// bare: a program, of which only what is loaded is taken: the rest of one of Go's is as large.
+	bare bool
 }
 
 // NewInitrd returns an empty file system.
@@ -44,6 +47,24 @@ func (r *Initrd) Put(at, host string) error {
 	return nil
 }
 
+// PutProgram is Put for a program of which only what is loaded is needed, under all paths that it has.
+func (r *Initrd) PutProgram(at, host string) error {
+	if err := r.Put(at, host); err != nil {
+		return err
+	}
+	host, err := files.Resolved(host)
+	if err != nil {
+		return err
+	}
+	for name, s := range r.files {
+		if is, err := files.Resolved(s.path); s.path != "" && err == nil && is == host {
+			s.path, s.bare = host, true
+			r.files[name] = s
+		}
+	}
+	return nil
+}
+
 // Write adds a file with a text.
 func (r *Initrd) Write(at string, text []byte, mode fs.FileMode) {
 	r.files[key(at)] = source{text: text, mode: mode}
@@ -57,14 +78,19 @@ func key(at string) string { return strings.TrimPrefix(filepath.Clean(at), "/") 
 // save writes the file system in the format "newc" of cpio, which the kernel unpacks
 // (Documentation/driver-api/early-userspace/buffer-format.rst).
 func (r *Initrd) save(w io.Writer) error {
-	c := &cpio{w: bufio.NewWriterSize(w, 1<<20)}
+	c := &cpio{w: bufio.NewWriterSize(w, 1<<20), links: map[string]uint32{}, inodes: map[string]uint32{}}
+	for _, s := range r.files {
+		if s.path != "" {
+			c.links[s.path]++
+		}
+	}
 	for _, name := range r.names() {
 		s, isFile := r.files[name]
 		switch {
 		case !isFile:
 			c.entry(name, dirMode|0o755, nil, 0)
 		case s.path == "":
-			c.entry(name, fileMode|uint32(s.mode), strings.NewReader(string(s.text)), int64(len(s.text)))
+			c.entry(name, fileMode|uint32(s.mode), bytes.NewReader(s.text), int64(len(s.text)))
 		default:
 			c.file(name, s)
 		}
@@ -124,9 +150,17 @@ type cpio struct {
 	w     *bufio.Writer
 	inode uint32
 	err   error
+	// links is how many names a file of this host has, and inodes are those that have been written. The content stands
+	// with the first name.
+	links, inodes map[string]uint32
 }
 
 func (c *cpio) entry(name string, mode uint32, content io.Reader, size int64) {
+	c.inode++
+	c.write(name, c.inode, 1, mode, content, size)
+}
+
+func (c *cpio) write(name string, inode, links, mode uint32, content io.Reader, size int64) {
 	if c.err != nil {
 		return
 	}
@@ -134,10 +168,9 @@ func (c *cpio) entry(name string, mode uint32, content io.Reader, size int64) {
 		c.err = fmt.Errorf("%s has %d bytes: want less than 4 GiB", name, size)
 		return
 	}
-	c.inode++
 	_, c.err = c.w.WriteString("070701")
 	// inode, mode, user, group, links, time, size, four numbers of devices, length of the name, checksum
-	for _, n := range []uint32{c.inode, mode, 0, 0, 1, 0, uint32(size), 0, 0, 0, 0, uint32(len(name) + 1), 0} {
+	for _, n := range []uint32{inode, mode, 0, 0, links, 0, uint32(size), 0, 0, 0, 0, uint32(len(name) + 1), 0} {
 		if c.err == nil {
 			_, c.err = fmt.Fprintf(c.w, "%08x", n)
 		}
@@ -169,16 +202,35 @@ func (c *cpio) file(name string, s source) {
 	if c.err != nil {
 		return
 	}
+	mode, links := fileMode|uint32(s.mode), c.links[s.path]
+	if inode, written := c.inodes[s.path]; written {
+		c.write(name, inode, links, mode, nil, 0)
+		return
+	}
 	f, err := files.ForReading(s.path)
 	if err != nil {
 		c.err = err
 		return
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	info, err := f.Stat()
+	content, size, err := s.content(f)
 	if err != nil {
 		c.err = err
 		return
 	}
-	c.entry(name, fileMode|uint32(s.mode), f, info.Size())
+	c.inode++
+	c.inodes[s.path] = c.inode
+	c.write(name, c.inode, links, mode, content, size)
+}
+
+// content is what is taken of an open file.
+func (s source) content(f *os.File) (io.Reader, int64, error) {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case s.bare:
+		return loaded(f, info.Size())
+	}
+	return f, info.Size(), nil
 }

@@ -69,8 +69,10 @@ func TestInitrd(t *testing.T) {
 	r := NewInitrd()
 	r.Folder("/dev")
 	r.Write("/etc/deep/text", []byte("12345"), 0o644)
-	if err := r.Put("/bin/host", host); err != nil {
-		t.Fatal(err)
+	for _, at := range []string{"/bin/host", "/bin/same"} {
+		if err := r.Put(at, host); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := r.Put("/x", t.TempDir()); err == nil {
 		t.Error("a folder was put as a file")
@@ -83,7 +85,7 @@ func TestInitrd(t *testing.T) {
 	want := map[string]entryOf{
 		"bin": {dirMode | 0o755, ""}, "dev": {dirMode | 0o755, ""}, "etc": {dirMode | 0o755, ""},
 		"etc/deep": {dirMode | 0o755, ""}, "etc/deep/text": {fileMode | 0o644, "12345"},
-		"bin/host": {fileMode | 0o750, "of the host"},
+		"bin/host": {fileMode | 0o750, "of the host"}, "bin/same": {fileMode | 0o750, ""}, // a link: it has no content
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d entries, want %d", len(got), len(want))
@@ -91,6 +93,49 @@ func TestInitrd(t *testing.T) {
 	for name, w := range want {
 		if got[name] != w {
 			t.Errorf("%s is %+v, want %+v", name, got[name], w)
+		}
+	}
+}
+
+// TestProgramsAreBare: of this program what is loaded stands in a guest once, under both of its names, and it runs.
+func TestProgramsAreBare(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewGuest(t.Context(), self, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := r.save(&b); err != nil {
+		t.Fatal(err)
+	}
+	archive := readArchive(t, b.Bytes())
+	first, second := archive["bin/tare"].content, archive[key(self)].content
+	if (first == "") == (second == "") {
+		t.Fatalf("the program stands there with %d and %d bytes", len(first), len(second))
+	}
+	whole, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := first + second
+	more := append(whole, make([]byte, 1<<20)...)
+	if _, n, err := loaded(bytes.NewReader(more), int64(len(more))); err != nil || n != int64(len(bare)) {
+		t.Errorf("of a program with more behind it %d bytes are taken, not %d: %v", n, len(bare), err)
+	}
+	path := filepath.Join(t.TempDir(), "bare")
+	if err := files.WriteProgram(path, []byte(bare)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), path, "-test.list", "TestProgramsAreBare").CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "TestProgramsAreBare\n") {
+		t.Errorf("%s: %v", out, err)
+	}
+	for name, text := range map[string]string{"no program": "#!/bin/sh\n", "cut off": string(whole[:len(bare)/2])} {
+		if _, _, err := loaded(strings.NewReader(text), int64(len(text))); err == nil {
+			t.Errorf("%s is taken", name)
 		}
 	}
 }
