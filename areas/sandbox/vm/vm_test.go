@@ -121,7 +121,7 @@ func TestProgramsAreBare(t *testing.T) {
 		t.Fatal(err)
 	}
 	bare := first + second
-	more := append(whole, make([]byte, 1<<20)...)
+	more := slices.Concat(whole, make([]byte, 1<<20))
 	if _, n, err := loaded(bytes.NewReader(more), int64(len(more))); err != nil || n != int64(len(bare)) {
 		t.Errorf("of a program with more behind it %d bytes are taken, not %d: %v", n, len(bare), err)
 	}
