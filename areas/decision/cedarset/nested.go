@@ -10,7 +10,7 @@ import (
 
 // mostNested bounds what may be nested in one policy. Cedar's parser and what walks its trees call themselves for each
 // bracket and each operator, and a Go program ends when its stack is full.
-const mostNested = 50_000
+const mostNested = 20_000
 
 // nests are the characters of brackets and operators, but for commas and colons.
 var nests = [256]bool{
