@@ -179,7 +179,8 @@ func regoWords(name string, proofs *engine.Proofs) (out []string) {
 	}
 	if len(without) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s without a proof: they were true for no request, and not seen to be "+
-			"in a test of the bundle's own; whether they guard is not shown: %s", name, unit.Count(len(without), "rule"), some(without)))
+			"in a test of the bundle's own; whether they guard is not shown: %s", name, unit.Count(len(without), "rule"),
+			some(without)))
 	}
 	cut := ""
 	if proofs.Cut {

@@ -119,7 +119,8 @@ todo_test_later if false
 					"they are true is not in these numbers: httpapi.authz.allow (a/policy.rego:13), " +
 					"httpapi.authz.is_boss (a/policy.rego:14)",
 				"BUNDLE: 2 rules without a proof: they were true for no request, and not seen to be in a test of the " +
-					"bundle's own; whether they guard is not shown: httpapi.authz.is_boss (a/policy.rego:15), httpapi.authz.calls (a/policy.rego:16)",
+					"bundle's own; whether they guard is not shown: httpapi.authz.is_boss (a/policy.rego:15), " +
+					"httpapi.authz.calls (a/policy.rego:16)",
 				"BUNDLE: of 3 tests of its own, run without a network, 2 failed: httpapi.authz_test.test_wrong " +
 					"(a/policy_test.rego:5), httpapi.authz_test.test_calls (a/policy_test.rego:6)",
 			} {
