@@ -49,7 +49,6 @@ type Mode struct {
 type Shell struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Args0          string // this program as it was started; without /proc there is no other way to find it
 	Getenv         func(name string) (string, bool)
 	Log            *slog.Logger
 	Print          func(format string, args ...any) // to standard output: results

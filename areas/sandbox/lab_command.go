@@ -87,8 +87,8 @@ func labInit() area.Command {
 	return area.Command{
 		Use: "init PROGRAM", Short: "First process of a lab VM", Hidden: true, Least: 1, Most: -1,
 		Run: func(ctx context.Context, sh *area.Shell, args []string) error {
-			// There is no /proc yet to look the program up.
-			return vm.Init(ctx, sh.Stderr, sh.Args0, append([]string{"lab"}, args...)...)
+			// There is no /proc yet to look up where this program is.
+			return vm.Init(ctx, sh.Stderr, vm.GuestSelf, append([]string{"lab"}, args...)...)
 		},
 	}
 }

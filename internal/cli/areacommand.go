@@ -140,7 +140,7 @@ func addFlags(c *cobra.Command, add func(*flag.FlagSet)) {
 // shell returns the outside world of an area's command.
 func (a *app) shell(f *oneLineFlags) *area.Shell {
 	return &area.Shell{
-		Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Args0: a.Args[0], Getenv: a.lookup, Log: a.logger(a.Stderr),
+		Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.lookup, Log: a.logger(a.Stderr),
 		Print: a.print, Tell: a.tell,
 		Ask: func(ctx context.Context, x area.Composed) error { return a.askComposed(ctx, x, f) },
 		Lock: func(key, who string, since time.Time) (func(), error) {
