@@ -17,6 +17,7 @@ import (
 	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
+	"tare/areas/bundle"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/kit"
@@ -35,7 +36,7 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 			paths = append(paths, p.spec.Bundle)
 		}
 	}
-	sums, err := own.Sums(paths)
+	sums, err := bundle.Sums(paths, own.Sum)
 	return area.Program{Files: true, Identity: sums}, err
 }
 

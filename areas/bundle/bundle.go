@@ -47,7 +47,7 @@ func copied(base string) bool { return !strings.HasPrefix(base, ".") || slices.C
 // Each calls do for the file, or for each file of the folder and of those below it that can hold policies, in the order
 // of their paths. name is relative to the folder.
 func Each(from string, do func(name string, text []byte) error) error {
-	left := budget{files: mostFiles, bytes: mostBytes}
+	left := newBudget()
 	is, err := os.Stat(from)
 	switch {
 	case err != nil:
@@ -64,26 +64,32 @@ func Each(from string, do func(name string, text []byte) error) error {
 
 // Sum returns the SHA-256 of a bundle, names and contents.
 func Sum(from string) (string, error) {
+	sum, err := SumOf(func(do func(name string, text []byte) error) error { return Each(from, do) })
+	if err != nil {
+		return "", fmt.Errorf("read the policies of %s: %w", from, err)
+	}
+	return sum, nil
+}
+
+// SumOf returns the SHA-256 of the files for which each calls do, names and contents.
+func SumOf(each func(do func(name string, text []byte) error) error) (string, error) {
 	h := sha256.New()
-	err := Each(from, func(name string, text []byte) error {
+	err := each(func(name string, text []byte) error {
 		_, _ = fmt.Fprintf(h, "%q %d ", name, len(text)) // writing to a hash does not fail
 		h.Write(text)
 		return nil
 	})
-	if err != nil {
-		return "", fmt.Errorf("read the policies of %s: %w", from, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Sums returns the sums of bundles by path, or nil without bundles.
-func Sums(paths []string) (map[string]string, error) {
+// Sums returns the sums of bundles by path, or nil without bundles. sumOf is Sum, or what stands for it.
+func Sums(paths []string, sumOf func(from string) (string, error)) (map[string]string, error) {
 	var out map[string]string
 	for _, from := range paths {
 		if out[from] != "" {
 			continue
 		}
-		sum, err := Sum(from)
+		sum, err := sumOf(from)
 		if err != nil {
 			return out, err
 		}
@@ -116,7 +122,7 @@ func adopt(to *files.Folder, name, from string, change func(text []byte) []byte)
 	if err != nil {
 		return err
 	}
-	left := budget{files: mostFiles, bytes: mostBytes}
+	left := newBudget()
 	if !is.IsDir() {
 		text, err := left.readFile(from)
 		if err != nil {
@@ -136,10 +142,10 @@ func adopt(to *files.Folder, name, from string, change func(text []byte) []byte)
 }
 
 // A Reader reads single files of folders, all together within the limits of a bundle.
-type Reader struct{ left budget }
+type Reader struct{ left *budget }
 
 // NewReader returns one that has read nothing.
-func NewReader() *Reader { return &Reader{budget{files: mostFiles, bytes: mostBytes}} }
+func NewReader() *Reader { return &Reader{newBudget()} }
 
 // Read reads a regular file of a folder, or of one below it, and none outside it.
 func (r *Reader) Read(folder, name string) ([]byte, error) {
@@ -153,6 +159,8 @@ func (r *Reader) Read(folder, name string) ([]byte, error) {
 
 // A budget is what may still be read.
 type budget struct{ files, bytes int }
+
+func newBudget() *budget { return &budget{files: mostFiles, bytes: mostBytes} }
 
 // each reads the files of a folder, and none outside it.
 func (b *budget) each(from string, do func(name string, text []byte) error) error {

@@ -35,7 +35,7 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 	if spec.RequestFiles != "" {
 		paths = append(paths, spec.RequestFiles)
 	}
-	sums, err := bundle.Sums(paths)
+	sums, err := bundle.Sums(paths, bundle.Sum)
 	return area.Program{Files: true, Identity: sums}, err
 }
 

@@ -363,12 +363,3 @@ func named(labels map[string]string, id string) string {
 	}
 	return id
 }
-
-// measured names what grows: "create-pod.rss of etcd".
-func (g *Growth) measured() string {
-	of := Measured(g.Operation, g.Metric, g.Quantile)
-	if g.Part != "" {
-		of += " of " + g.Part
-	}
-	return of
-}

@@ -11,6 +11,15 @@ import (
 
 // Descriptions of growth laws, for text and Markdown.
 
+// measured names what grows: "create-pod.rss of etcd".
+func (g *Growth) measured() string {
+	of := Measured(g.Operation, g.Metric, g.Quantile)
+	if g.Part != "" {
+		of += " of " + g.Part
+	}
+	return of
+}
+
 // headline describes one fitted law: "linear, 1.19 µs [1.1, 1.3] + 31 ns·rules [29, 33], over 0–50"; or says why there
 // is none.
 func (g *Growth) headline() string {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/bundle"
@@ -52,14 +53,13 @@ func withoutSecrets(text []byte) []byte {
 		if len(kept) == len(objects) {
 			continue
 		}
-		first := d.line - 1
-		for i := range strings.Count(d.text, "\n") + 1 {
-			if first+i < len(lines) && !bytes.HasPrefix(lines[first+i], []byte("---")) {
-				lines[first+i] = []byte("\n")
-			}
+		at := d.line - 1
+		for range strings.Lines(d.text) {
+			lines[at] = []byte("\n")
+			at++
 		}
 		if len(kept) > 0 {
-			lines[first] = listOf(kept)
+			lines[d.line-1] = listOf(kept)
 		}
 	}
 	return bytes.Join(lines, nil)
@@ -67,13 +67,13 @@ func withoutSecrets(text []byte) []byte {
 
 // listOf is a list of objects, as one line.
 func listOf(objects []object) []byte {
-	items := make([]string, 0, len(objects))
+	list := unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	for _, o := range objects {
-		text, err := o.MarshalJSON()
-		if err != nil {
-			continue // it was decoded from JSON
-		}
-		items = append(items, strings.TrimSpace(string(text)))
+		list.Items = append(list.Items, *o.Unstructured)
 	}
-	return []byte(`{"apiVersion":"v1","kind":"List","items":[` + strings.Join(items, ",") + "]}\n")
+	text, err := list.MarshalJSON()
+	if err != nil {
+		return []byte("\n") // it was decoded from JSON
+	}
+	return append(bytes.TrimSpace(text), '\n')
 }

@@ -66,17 +66,12 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 // objects decodes the document. What is no Kubernetes object is left aside, and so is what is no YAML, such as a
 // template, unless it speaks of policies.
 func (d document) objects() ([]object, error) {
-	var content []byte
-	err := d.checkAliases()
-	tooMuch := err != nil
-	if !tooMuch {
+	content, err := []byte(nil), d.checkAliases()
+	if err == nil {
 		content, err = yaml.YAMLToJSONStrict([]byte(d.text))
 	}
 	if err != nil && !strings.Contains(d.text, group) && !strings.Contains(d.text, kyvernoGroup) {
 		return nil, nil // a template, say: not ours to read
-	}
-	if tooMuch {
-		return nil, err
 	}
 	if err != nil {
 		says := err.Error()
@@ -222,41 +217,4 @@ func unfold(written []string, value string, line, column int) (below, at int) {
 		return n, len([]rune(l)) - len([]rune(rest)) + 1 + len([]rune(string(before)[start:]))
 	}
 	return 0, 0
-}
-
-// mostAliased bounds what aliases of a document stand for, in nodes: a few lines can stand for more than any memory.
-const mostAliased = 10_000
-
-// checkAliases refuses a document whose aliases stand for too much. What is no YAML is left to others.
-func (d document) checkAliases() error {
-	if !strings.Contains(d.text, "*") || !strings.Contains(d.text, "&") {
-		return nil
-	}
-	c := counter{}
-	if doc, ok := d.nodes(); ok {
-		c.count(doc, false)
-	}
-	if c.aliased > mostAliased {
-		return d.errorf("its aliases stand for more than %d nodes: write them out", mostAliased)
-	}
-	return nil
-}
-
-// A counter counts nodes, up to a bound.
-type counter struct{ aliased int }
-
-// count counts the nodes below one that are there by an alias.
-func (c *counter) count(at *node.Node, aliased bool) {
-	if aliased {
-		c.aliased++
-	}
-	if c.aliased > mostAliased {
-		return
-	}
-	if at.Kind == node.AliasNode && at.Alias != nil {
-		c.count(at.Alias, true)
-	}
-	for _, below := range at.Content {
-		c.count(below, aliased)
-	}
 }

@@ -1,8 +1,6 @@
 package own
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,11 +20,6 @@ import (
 	"tare/areas/bundle"
 )
 
-// isKustomization reports whether a file is one that kustomize reads in its folder.
-func isKustomization(name string) bool {
-	return slices.Contains(konfig.RecognizedKustomizationFileNames(), name)
-}
-
 // kustomized is the folder that is built: of a bundle that is a kustomization.yaml, its folder; of a folder, itself if
 // its kustomization changes what it lists, or lists what is outside. Otherwise it is "", and the files are read as they
 // stand.
@@ -35,7 +28,7 @@ func kustomized(from string) string {
 	switch {
 	case err != nil: // the caller says why
 		return ""
-	case !is.IsDir() && isKustomization(filepath.Base(from)):
+	case !is.IsDir() && slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(from)):
 		return filepath.Dir(from)
 	case !is.IsDir():
 		return ""
@@ -65,8 +58,11 @@ func Title(from string) string {
 	if kustomized(from) == "" {
 		return from
 	}
-	return from + " (built)"
+	return from + built
 }
+
+// built marks places in what a kustomization builds.
+const built = " (built)"
 
 // Ext is the extension that a copy of a bundle has.
 func Ext(from string) string {
@@ -76,22 +72,17 @@ func Ext(from string) string {
 	return ".yaml"
 }
 
-// Sums returns the sums of bundles by path, or nil without bundles: of a kustomization, that of what it is built of.
-func Sums(paths []string) (map[string]string, error) {
-	out, err := bundle.Sums(slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return kustomized(p) != "" }))
-	for _, from := range paths {
-		if err != nil || kustomized(from) == "" || out[from] != "" {
-			continue
-		}
-		var g *gathered
-		if g, err = gather(kustomized(from)); err == nil {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[from] = g.sum()
-		}
+// Sum is the sum of a bundle: of a kustomization, that of what it is built of.
+func Sum(from string) (string, error) {
+	at := kustomized(from)
+	if at == "" {
+		return bundle.Sum(from)
 	}
-	return out, err
+	g, err := gather(at)
+	if err != nil {
+		return "", err
+	}
+	return g.sum()
 }
 
 // mostVisits bounds how often folders are built: one that two others name is built twice, so that a few small files
@@ -134,31 +125,34 @@ func (g *gathered) folder(at string) (int, error) {
 	if err := refuse(k); err != nil {
 		return 0, fmt.Errorf("%s: %w", file, err)
 	}
-	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // people's files have it
-		if err := checkEach(file, p.Patch); err != nil {
-			return 0, err
-		}
-	}
-	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // people's files have it
-		if err := checkEach(file, string(p)); err != nil {
-			return 0, err
-		}
-	}
-	for _, name := range filesOf(k) {
-		if err := g.file(at, name); err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	for _, name := range slices.Concat(k.Resources, k.Components) {
+	others, patches := named(k)
+	operands := slices.Concat(k.Resources, k.Components)
+	for _, name := range slices.Concat(others, operands) {
 		if err := checkLocal(name); err != nil {
 			return 0, fmt.Errorf("%s: %w", file, err)
 		}
-		below, err := g.operand(at, file, name)
-		if err != nil {
+	}
+	for _, patch := range patches {
+		if err := checkEach(file, patch); err != nil {
 			return 0, err
 		}
-		if n += below; n > mostVisits {
-			return 0, fmt.Errorf("%s: more than %d folders would be built for it", file, mostVisits)
+	}
+	for _, name := range operands {
+		if below := filepath.Join(at, name); isFolder(below) {
+			visits, err := g.folder(below)
+			if err != nil {
+				return 0, err
+			}
+			if n += visits; n > mostVisits {
+				return 0, fmt.Errorf("%s: more than %d folders would be built for it", file, mostVisits)
+			}
+			continue
+		}
+		others = append(others, name)
+	}
+	for _, name := range others {
+		if err := g.file(at, name); err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	g.visits[at] = n
@@ -208,28 +202,30 @@ func refuse(k *types.Kustomization) error {
 		"and name that file", strings.Join(has, ", "))
 }
 
-// filesOf are the files that a kustomization names for anything but objects.
-func filesOf(k *types.Kustomization) (out []string) {
-	out = slices.Concat(k.Crds, k.Configurations)
+// named are the files that a kustomization names for anything but objects, and the patches that stand in it.
+func named(k *types.Kustomization) (files, patches []string) {
+	files = slices.Concat(k.Crds, k.Configurations)
 	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // people's files have it
-		out = append(out, p.Path)
+		files, patches = append(files, p.Path), append(patches, p.Patch)
 	}
 	for _, p := range k.PatchesStrategicMerge { //nolint:staticcheck // people's files have it
-		if text := strings.TrimSpace(string(p)); !strings.ContainsAny(text, "\n{") { // otherwise it is the patch
-			out = append(out, string(p))
+		if text := string(p); strings.ContainsAny(strings.TrimSpace(text), "\n{") {
+			patches = append(patches, text)
+		} else {
+			files = append(files, text)
 		}
 	}
 	for _, r := range k.Replacements {
-		out = append(out, r.Path)
+		files = append(files, r.Path)
 	}
-	out = append(out, k.OpenAPI["path"])
+	files = append(files, k.OpenAPI["path"])
 	for i := range k.ConfigMapGenerator {
-		out = append(out, sources(&k.ConfigMapGenerator[i].KvPairSources)...)
+		files = append(files, sources(&k.ConfigMapGenerator[i].KvPairSources)...)
 	}
 	for i := range k.SecretGenerator {
-		out = append(out, sources(&k.SecretGenerator[i].KvPairSources)...)
+		files = append(files, sources(&k.SecretGenerator[i].KvPairSources)...)
 	}
-	return slices.DeleteFunc(out, func(name string) bool { return name == "" })
+	return slices.DeleteFunc(files, func(name string) bool { return name == "" }), patches
 }
 
 // sources are the files of a generator of a ConfigMap or a Secret.
@@ -243,23 +239,13 @@ func sources(from *types.KvPairSources) (out []string) {
 	return append(out, from.EnvSources...)
 }
 
-// operand reads what the kustomization in a file names: a file with objects, or a folder with one of its own.
-func (g *gathered) operand(at, file, name string) (int, error) {
-	below := filepath.Join(at, name)
-	if is, err := os.Stat(below); err == nil && is.IsDir() {
-		return g.folder(below)
-	}
-	if err := g.file(at, name); err != nil {
-		return 0, fmt.Errorf("%s: %w", file, err)
-	}
-	return 0, nil
+func isFolder(path string) bool {
+	is, err := os.Stat(path)
+	return err == nil && is.IsDir()
 }
 
 // file reads a file of a folder.
 func (g *gathered) file(at, name string) error {
-	if err := checkLocal(name); err != nil {
-		return err
-	}
 	path := filepath.Join(at, name)
 	if g.texts[path] != nil {
 		return nil
@@ -283,7 +269,7 @@ func (g *gathered) file(at, name string) error {
 func checkEach(file, text string) error {
 	for _, d := range documents(file, text) {
 		if err := d.checkAliases(); err != nil {
-			return err
+			return d.errorf("%w", err)
 		}
 	}
 	return nil
@@ -300,15 +286,20 @@ func checkLocal(name string) error {
 		"path that begins with ./ or ../", name)
 }
 
-// sum is that of the names, as seen from the folder, and contents.
-func (g *gathered) sum() string {
-	h := sha256.New()
-	for _, path := range slices.Sorted(maps.Keys(g.texts)) {
-		name, err := filepath.Rel(g.root, path)
-		_, _ = fmt.Fprintf(h, "%q %v %d ", name, err, len(g.texts[path])) // writing to a hash does not fail
-		h.Write(g.texts[path])
-	}
-	return hex.EncodeToString(h.Sum(nil))
+// sum is the SHA-256 of the files' names, relative to the folder that is built, and of their contents.
+func (g *gathered) sum() (string, error) {
+	return bundle.SumOf(func(do func(name string, text []byte) error) error {
+		for _, path := range slices.Sorted(maps.Keys(g.texts)) {
+			name, err := filepath.Rel(g.root, path)
+			if err == nil {
+				err = do(name, g.texts[path])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // kustomizing is held while kustomize runs: it keeps the schema of what it builds in variables of its package. What was
@@ -324,6 +315,10 @@ func build(folder string) (text []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	sum, err := g.sum()
+	if err != nil {
+		return nil, err
+	}
 	kustomizing.Lock()
 	defer kustomizing.Unlock()
 	defer func() {
@@ -331,7 +326,6 @@ func build(folder string) (text []byte, err error) {
 			err = fmt.Errorf("build %s: kustomize failed: %v", folder, bad)
 		}
 	}()
-	sum := g.sum()
 	if text, done := kustomizing.built[sum]; done {
 		return text, nil
 	}

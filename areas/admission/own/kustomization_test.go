@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"tare/areas/bundle"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -101,7 +103,7 @@ func TestFoldersThatOnlyListAreReadWhole(t *testing.T) {
 func TestKustomizationsAreCopiedAsBuilt(t *testing.T) {
 	dir, to := written(t, overlay), t.TempDir()
 	at := filepath.Join(dir, "prod")
-	before, err := Sums([]string{at, filepath.Join(dir, "base")})
+	before, err := bundle.Sums([]string{at, filepath.Join(dir, "base")}, Sum)
 	if err != nil || len(before) != 2 {
 		t.Fatal(before, err)
 	}
@@ -112,7 +114,7 @@ func TestKustomizationsAreCopiedAsBuilt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "base/p.yaml"), other, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if after, err := Sums([]string{at}); err != nil || after[at] == before[at] {
+	if after, err := bundle.Sums([]string{at}, Sum); err != nil || after[at] == before[at] {
 		t.Errorf("with another base the sum is %v, %v", after, err)
 	}
 	s, err := Read(filepath.Join(to, "copy.yaml"))

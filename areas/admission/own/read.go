@@ -110,7 +110,7 @@ func eachObject(from string, do func(o object) error) error {
 		if err != nil {
 			return err
 		}
-		return eachOf(Title(from), text, do)
+		return eachOf(from+built, text, do)
 	}
 	return bundle.Each(from, func(name string, text []byte) error {
 		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {

@@ -33,7 +33,7 @@ func (f file) checkNested() error {
 				i = len(text)
 			}
 		case c == ';':
-			begin, count = i+1, 0
+			begin, count, path = i+1, 0, 0
 		case c == 'h' && isWord(text, i, "has"):
 			path = 1
 		case c == '.' && path > 0:

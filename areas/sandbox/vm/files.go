@@ -17,7 +17,7 @@ func NewGuest(ctx context.Context, self string, programs []string) (*Initrd, err
 	if err != nil {
 		return nil, err
 	}
-	if err := r.PutProgram(GuestSelf, path); err != nil {
+	if err := r.PutSelf(GuestSelf, path); err != nil {
 		return nil, err
 	}
 	dir, err := os.Getwd()

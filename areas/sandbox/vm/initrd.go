@@ -20,6 +20,8 @@ import (
 type Initrd struct { // paths are those in the guest, without the leading slash
 	files   map[string]source
 	folders map[string]bool
+	// bare is the path on this host of the program of which only what is loaded is taken; empty: there is none.
+	bare string
 }
 
 // source is a file of this host, or a text.
@@ -27,8 +29,6 @@ type source struct {
 	path string
 	text []byte
 	mode fs.FileMode
-	// bare: a program, of which only what is loaded is taken: the rest of one of Go's is as large.
-	bare bool
 }
 
 // NewInitrd returns an empty file system.
@@ -47,22 +47,13 @@ func (r *Initrd) Put(at, host string) error {
 	return nil
 }
 
-// PutProgram is Put for a program of which only what is loaded is needed, under all paths that it has.
-func (r *Initrd) PutProgram(at, host string) error {
-	if err := r.Put(at, host); err != nil {
+// PutSelf adds this program, which Program has added, under another path. Of it only what is loaded is taken: what
+// debuggers read can be a third of it.
+func (r *Initrd) PutSelf(at, host string) (err error) {
+	if r.bare, err = files.Resolved(host); err != nil {
 		return err
 	}
-	host, err := files.Resolved(host)
-	if err != nil {
-		return err
-	}
-	for name, s := range r.files {
-		if is, err := files.Resolved(s.path); s.path != "" && err == nil && is == host {
-			s.path, s.bare = host, true
-			r.files[name] = s
-		}
-	}
-	return nil
+	return r.Put(at, r.bare)
 }
 
 // Write adds a file with a text.
@@ -78,7 +69,7 @@ func key(at string) string { return strings.TrimPrefix(filepath.Clean(at), "/") 
 // save writes the file system in the format "newc" of cpio, which the kernel unpacks
 // (Documentation/driver-api/early-userspace/buffer-format.rst).
 func (r *Initrd) save(w io.Writer) error {
-	c := &cpio{w: bufio.NewWriterSize(w, 1<<20), links: map[string]uint32{}, inodes: map[string]uint32{}}
+	c := &cpio{w: bufio.NewWriterSize(w, 1<<20), bare: r.bare, links: map[string]uint32{}, inodes: map[string]uint32{}}
 	for _, s := range r.files {
 		if s.path != "" {
 			c.links[s.path]++
@@ -153,6 +144,7 @@ type cpio struct {
 	// links is how many names a file of this host has, and inodes are those that have been written. The content stands
 	// with the first name.
 	links, inodes map[string]uint32
+	bare          string // as of Initrd
 }
 
 func (c *cpio) entry(name string, mode uint32, content io.Reader, size int64) {
@@ -213,7 +205,7 @@ func (c *cpio) file(name string, s source) {
 		return
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	content, size, err := s.content(f)
+	content, size, err := c.content(s, f)
 	if err != nil {
 		c.err = err
 		return
@@ -224,12 +216,12 @@ func (c *cpio) file(name string, s source) {
 }
 
 // content is what is taken of an open file.
-func (s source) content(f *os.File) (io.Reader, int64, error) {
+func (c *cpio) content(s source, f *os.File) (io.Reader, int64, error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, 0, err
-	case s.bare:
+	case s.path == c.bare:
 		return loaded(f, info.Size())
 	}
 	return f, info.Size(), nil

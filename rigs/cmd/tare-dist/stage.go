@@ -49,8 +49,7 @@ func (r *release) compile(ctx context.Context, to, arch string) error {
 	ldflags := "-s -w" + variable + "version=" + r.version + variable + "commit=" + r.commit +
 		variable + "date=" + r.date.Format(time.RFC3339)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-tags=kustomize_disable_go_plugin_support", "-ldflags", ldflags, "-o", to,
-		"./cmd/tare")
+		"-tags=kustomize_disable_go_plugin_support", "-ldflags", ldflags, "-o", to, "./cmd/tare")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0",
 		"GOEXPERIMENT=", "GOFIPS140=off")
 	cmd.Stderr = os.Stderr
