@@ -82,14 +82,7 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	if err := keeper.Apply(ctx, append(definitions, kind.Before()...), applyAbreast); err != nil {
 		return fmt.Errorf("prepare the control plane for %s: %w", what, err)
 	}
-	kinds := slices.Collect(maps.Keys(mechanism.Defined(definitions)))
-	if err := p.await(ctx, "the API server does not serve the kinds of "+kind.Title, func() error {
-		_, missing, err := keeper.Lookup(ctx, kinds)
-		if err == nil && len(missing) > 0 {
-			err = fmt.Errorf("%s is missing", missing[0].Kind)
-		}
-		return err
-	}); err != nil {
+	if err := p.awaitKinds(ctx, kind.Title, slices.Collect(maps.Keys(mechanism.Defined(definitions)))...); err != nil {
 		return err
 	}
 	e := &runningEngine{kind: kind, version: program.Version}
@@ -109,6 +102,17 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	}
 	e.auditor, err = p.startProgram(ctx, auditor, program, &engine.Ready{})
 	return err
+}
+
+// awaitKinds waits until the API server serves the kinds that somebody defined.
+func (p *arm) awaitKinds(ctx context.Context, of string, kinds ...schema.GroupVersionKind) error {
+	return p.await(ctx, "the API server does not serve the kinds of "+of, func() error {
+		_, missing, err := p.policies.keeper.Lookup(ctx, kinds)
+		if err == nil && len(missing) > 0 {
+			err = fmt.Errorf("%s is missing", missing[0].Kind)
+		}
+		return err
+	})
 }
 
 // startProgram starts a program of an engine beside the control plane.
@@ -158,7 +162,15 @@ func (p *arm) applyEach(ctx context.Context) error {
 	if len(p.engines) == 0 {
 		return x.keeper.Apply(ctx, x.rendered.Objects, applyAbreast)
 	}
+	var served []schema.GroupVersionKind
 	for _, o := range x.rendered.Objects {
+		// An engine says that it has defined a kind before the API server serves that.
+		if kind := o.GroupVersionKind(); kind.Group == own.ConstraintGroup && !slices.Contains(served, kind) {
+			if err := p.awaitKinds(ctx, kind.Group, kind); err != nil {
+				return fmt.Errorf("%s%w", p.placeOf(o), err)
+			}
+			served = append(served, kind)
+		}
 		if err := x.keeper.Apply(ctx, []*unstructured.Unstructured{o}, 1); err != nil {
 			return fmt.Errorf("%s%w", p.placeOf(o), err)
 		}
