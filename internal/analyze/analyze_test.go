@@ -47,8 +47,8 @@ func TestRecordsLoseNothing(t *testing.T) {
 	if len(rep.Capacity) != 1 {
 		t.Fatalf("%d capacities", len(rep.Capacity))
 	}
-	want, failure := capacityOf("default", &live), live.Signature.Failure()
-	want.Limit, want.Failure = rateLimitOf(&record.Trial{}, &live, &tr), &failure
+	want := capacityOf("default", &live)
+	want.Limit, want.Failure = namesOf(&record.Trial{}, &live, &tr)
 	if d := cmp.Diff(want, rep.Capacity[0]); d != "" {
 		t.Errorf("live and from the record (-live +record):\n%s", d)
 	}

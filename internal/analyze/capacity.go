@@ -45,8 +45,7 @@ func (a *analysis) capacity(t *record.Trial) error {
 	res := capacity.Assess(*trace)
 	out := capacityOf(t.Treatment, &res)
 	if res.Broke && res.Valid {
-		failure := res.Signature.Failure()
-		out.Limit, out.Failure = rateLimitOf(t, &res, trace), &failure
+		out.Limit, out.Failure = namesOf(t, &res, trace)
 	}
 	steps := pointSteps(trace)
 	for i, p := range capacity.Points(*trace) {

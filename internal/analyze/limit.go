@@ -7,14 +7,15 @@ import (
 	"tare/internal/limit"
 	"tare/internal/load"
 	"tare/internal/record"
+	"tare/internal/signature"
 )
 
-// rateLimitOf names what sets the rate of a target that broke.
-func rateLimitOf(t *record.Trial, res *capacity.Result, trace *capacity.Trace) *limit.Verdict {
+// namesOf names what sets the rate of a target that broke, and how it fails above it.
+func namesOf(t *record.Trial, res *capacity.Result, trace *capacity.Trace) (*limit.Verdict, *signature.Failure) {
 	e := limit.EvidenceOf(res, trace, experimentsOf(t))
 	e.Accepted = accepted(res, trace)
-	v := limit.Judge(e)
-	return &v
+	v, f := limit.Judge(e), e.Failure()
+	return &v, &f
 }
 
 // experimentsOf are the experiments that followed the search of a trial.

@@ -179,11 +179,11 @@ func beforeTheFall(t Trace, over []Step, e stat.Estimate) stat.Estimate {
 
 // evidence is what the classifier sees of a trace.
 func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Evidence {
-	capacity := estimate.Value
+	capacity, use := estimate.Value, useOf(over)
 	e := signature.Evidence{
 		Now: t.Read, Capacity: capacity, BaseP50: b.p50, BaseP99: b.p99, BaseMean: b.mean, ErrorFloor: b.floor,
 		Allowance: t.Allowance, MaxConns: t.MaxConns, Timeout: t.Timeout, Local: t.Local, Calls: t.log(),
-		Repeats: estimate.N <= -4 && estimate.Half() < 0.03, Stolen: stolen(over),
+		Repeats: estimate.N <= -4 && estimate.Half() < 0.03, Stolen: use.StolenShare(),
 	}
 	from, to := span(over)
 	for _, s := range t.Steps {
@@ -206,20 +206,6 @@ func evidence(t Trace, b base, over []Step, estimate stat.Estimate) signature.Ev
 	}
 	e.Sharp = t.sharp(from, b.floor)
 	return e
-}
-
-// stolen is the share of the processors' time that the hypervisor took in some steps; 0 where that is not known.
-func stolen(steps []Step) float64 {
-	var all, taken float64
-	for i := range steps {
-		if h := steps[i].host(); h != nil {
-			all, taken = all+h.All, taken+h.Stolen
-		}
-	}
-	if all == 0 {
-		return 0
-	}
-	return taken / all
 }
 
 // sharp compares the highest rate that was confirmed to hold with the lowest that was confirmed to break, by what

@@ -3,6 +3,7 @@ package limit
 import (
 	"fmt"
 
+	"tare/internal/capacity"
 	"tare/internal/signature"
 	"tare/internal/unit"
 )
@@ -21,6 +22,7 @@ type Evidence struct {
 	Callers     int // 0 and 1: all calls are those of one caller
 	Experiments []Experiment
 	Local       signature.Local
+	Overload    capacity.Use // what the processors did in the overload that Signature is about
 }
 
 // facts are the evidence with what follows from it at once.
@@ -28,10 +30,13 @@ type facts struct {
 	Evidence
 	curve
 	usage
+	// searched says that Rate is the search's, and not of the short experiments, in which a limiter gives what it has
+	// saved up, too.
+	searched bool
 }
 
 func factsOf(e *Evidence) *facts {
-	f := &facts{Evidence: *e, curve: curveOf(e.Experiments)}
+	f := &facts{Evidence: *e, curve: curveOf(e.Experiments), searched: e.Rate > 0}
 	f.usage = usageOf(f.full(), &e.Local)
 	return f
 }

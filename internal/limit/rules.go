@@ -208,7 +208,7 @@ func (f *facts) refusesIdle() string {
 
 // setting is what a limit on the rate is set to. Of a limit for each caller the search does not tell it.
 func (f *facts) setting() string {
-	if f.Rate == 0 || f.Scope == EachCaller {
+	if !f.searched || f.Scope == EachCaller {
 		return ""
 	}
 	return "about " + unit.Decimal(f.Rate, 3) + "/s"
@@ -320,11 +320,19 @@ func slots(f *facts) *Verdict {
 		return nil
 	}
 	x := f.full()
-	if _, hang := f.servedAtOnce(); hang || x.Transfer >= partly*x.Service || n > 1.15 && !f.independent() {
+	if _, hang := f.servedAtOnce(); hang || x.Transfer >= partly*x.Service || n > 1.15 && !f.independent() ||
+		20*x.Bad > total(x.Counts) && x.Service < 1.5*one.Service || f.waitsForProcessors() {
 		return nil
 	}
 	return likely(Slots, inFlight(n), fmt.Sprintf("it is full with %s: with %d each takes %s, and with %d %s", inFlight(n),
 		one.InFlight, unit.Seconds(one.Service), x.InFlight, unit.Seconds(x.Service)), f.used())
+}
+
+// waitsForProcessors reports whether what a single call takes may be the wait for a processor that others keep busy, which
+// is long in one call and short in the next, and no time in a place.
+func (f *facts) waitsForProcessors() bool {
+	one := f.single()
+	return f.host >= 0.9 && (one.Spread == nil || *one.Spread > tolerance*one.Service)
 }
 
 // inFlight says with how many calls in flight the target is full. It says nothing of how many are served at a time: a

@@ -1,0 +1,42 @@
+package capacity
+
+// A Use is what the processors of generator and target did in some steps, in seconds.
+type Use struct {
+	All       float64 // busy, idle and stolen; 0: not known
+	Busy      float64
+	Stolen    float64 // by the hypervisor
+	Generator float64
+	Calls     int // that were due
+}
+
+// OverloadUse is the use in the overload that the trace is judged by.
+func (t Trace) OverloadUse() Use { return useOf(lastOverload(t)) }
+
+// useOf sums the steps whose use is known.
+func useOf(steps []Step) (u Use) {
+	for i := range steps {
+		if h := steps[i].host(); h != nil {
+			u.All, u.Busy, u.Stolen = u.All+h.All, u.Busy+h.Busy, u.Stolen+h.Stolen
+			u.Generator, u.Calls = u.Generator+steps[i].Segment.Effort.CPU, u.Calls+steps[i].Segment.Offered
+		}
+	}
+	return u
+}
+
+// BusyShare is the share of the time in which the processors were busy or stolen, 0…1; 0 where that is not known.
+func (u *Use) BusyShare() float64 { return u.share(u.Busy + u.Stolen) }
+
+// StolenShare is the share of the time that the hypervisor took, 0…1; 0 where that is not known.
+func (u *Use) StolenShare() float64 { return u.share(u.Stolen) }
+
+// OthersShare is the share of the time that neither generator nor target used, 0…1, of a target that used so much.
+func (u *Use) OthersShare(target float64) float64 {
+	return max(0, u.share(u.Busy+u.Stolen-u.Generator-target))
+}
+
+func (u *Use) share(of float64) float64 {
+	if u.All <= 0 {
+		return 0
+	}
+	return of / u.All
+}

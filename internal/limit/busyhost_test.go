@@ -1,0 +1,113 @@
+package limit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"tare/internal/capacity"
+	"tare/internal/signature"
+)
+
+// limitedAfterWaits makes the experiments of a limiter of 100/s that needs hardly any processor time: each call, refused
+// or not, waits three times, for some time in all, and the longer the busier others keep the host, with two in flight.
+func limitedAfterWaits(r *rand.Rand, alone, host float64) (out []Experiment) {
+	const rate, burst, seconds, parts = 100, 10, 2.0, 8
+	for k := 1; k <= 2; k *= 2 {
+		wait := alone * (1 + host*host*float64(k-1)/2)
+		x := Experiment{InFlight: k, Offered: 1000, Seconds: seconds, Counts: make([]int, parts)}
+		free := make([]float64, k) // when each caller asks again
+		tokens, last := float64(burst), 0.0
+		var took, ends []float64
+		for {
+			i := slices.Index(free, slices.Min(free))
+			at := free[i]
+			if at >= seconds {
+				break
+			}
+			end := at + wait/3*(r.ExpFloat64()+r.ExpFloat64()+r.ExpFloat64())
+			free[i] = end
+			tokens = min(burst, tokens+rate*(at-last))
+			last = at
+			if tokens < 1 {
+				x.Bad++
+				continue
+			}
+			tokens--
+			if part := int(end / seconds * parts); part < parts {
+				x.Counts[part]++
+			}
+			took, ends = append(took, end-at), append(ends, end)
+		}
+		x.Observe(took, ends)
+		x.Service = took[len(took)/2]
+		cpu := .0001 * float64(total(x.Counts)+x.Bad)
+		x.Account = &Account{Seconds: seconds, CPU: &cpu, Processors: 2, HostBusy: &host}
+		out = append(out, x)
+	}
+	return out
+}
+
+// TestWaitsAreNoPlaces: where others keep the processors busy, what a call takes is mostly the wait for one, and that a
+// single caller gets the capacity does not say that there is one place.
+func TestWaitsAreNoPlaces(t *testing.T) {
+	for _, host := range []float64{.3, .97} {
+		for _, wait := range []float64{.004, .008, .009, .01, .012, .016, .03} {
+			t.Run(fmt.Sprint(host, wait), func(t *testing.T) {
+				const runs = 200
+				named := map[Kind]int{}
+				for seed := range uint64(runs) {
+					x := limitedAfterWaits(rand.New(rand.NewPCG(seed, 2)), wait, host)
+					for _, class := range []signature.Class{signature.Unknown, signature.Shedding, signature.Queue} {
+						v := Judge(Evidence{
+							Rate: 100, Lo: 98, Hi: 102, Idle: 0.9 * wait, Signature: signature.Verdict{Class: class}, Experiments: x,
+						})
+						named[v.Kind]++
+					}
+				}
+				for kind, n := range named {
+					if kind != Unknown && kind != RateLimit && n > 3*runs/100 {
+						t.Errorf("%d of %d called %s", n, 3*runs, kind)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestFailuresBesideOtherWork: a failure that only waiting shows is withheld where others kept the processors busy, and
+// not where the target did, or where processors were left.
+func TestFailuresBesideOtherWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		class signature.Class
+		busy  float64 // share of two processors' time over 5 s
+		each  float64 // processor time of a call, s
+		named bool
+	}{
+		"others, a queue that drops calls": {signature.Shedding, 0.97, .0002, false},
+		"others, less under load":          {signature.Collapse, 0.97, .0002, false},
+		"others, refusals":                 {signature.TokenBucket, 0.97, .0002, true},
+		"the target itself":                {signature.Shedding, 0.97, .008, true},
+		"processors are left":              {signature.Shedding, 0.8, .0002, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := counted(8, 100)
+			cpu := c.each * float64(total(x.Counts))
+			x.Account = &Account{Seconds: x.Seconds, CPU: &cpu, Processors: 2}
+			met := signature.Failure{Class: c.class, Certainty: signature.Likely, Evidence: []string{"calls had waited"}}
+			e := Evidence{
+				Signature: signature.Verdict{Class: c.class, Met: met}, Experiments: []Experiment{x},
+				Overload: capacity.Use{All: 10, Busy: 10 * c.busy, Generator: .5, Calls: 1000},
+			}
+			got := e.Failure()
+			if got.Known() != c.named || c.named && got.Class != c.class || !c.named && got.Class != signature.Unknown {
+				t.Errorf("%+v", got)
+			}
+			e.Experiments[0].Account.CPU = nil
+			if got := e.Failure(); got.Class != c.class {
+				t.Errorf("without the target's processor time: %+v", got)
+			}
+		})
+	}
+}
