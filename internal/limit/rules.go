@@ -328,11 +328,11 @@ func slots(f *facts) *Verdict {
 		one.InFlight, unit.Seconds(one.Service), x.InFlight, unit.Seconds(x.Service)), f.used())
 }
 
-// waitsForProcessors reports whether what a single call takes may be the wait for a processor that others keep busy, which
-// is long in one call and short in the next, and no time in a place.
+// waitsForProcessors reports whether what a single call takes may be the wait for a processor that others keep busy:
+// that is long in one call and short in the next.
 func (f *facts) waitsForProcessors() bool {
 	one := f.single()
-	return f.host >= 0.9 && (one.Spread == nil || *one.Spread > tolerance*one.Service)
+	return f.host >= crowdedFrom && (one.Spread == nil || *one.Spread > tolerance*one.Service)
 }
 
 // inFlight says with how many calls in flight the target is full. It says nothing of how many are served at a time: a
