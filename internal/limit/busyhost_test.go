@@ -10,8 +10,8 @@ import (
 	"tare/internal/signature"
 )
 
-// limitedAfterWaits makes the experiments of a limiter of 100/s that needs hardly any processor time. Each call, refused
-// or not, waits three times, and with two in flight the longer the busier others keep the host.
+// limitedAfterWaits makes the experiments of a limiter of 100/s that needs hardly any processor time. Each call waits
+// three times, refused or not, and with two in flight the longer the busier others keep the host.
 func limitedAfterWaits(r *rand.Rand, alone, host float64) (out []Experiment) {
 	const rate, burst, seconds, parts = 100, 10, 2.0, 8
 	for k := 1; k <= 2; k *= 2 {
