@@ -64,7 +64,7 @@ func serve(ctx context.Context, name string, config json.RawMessage, ready func(
 		return reference.RunPDPX(ctx, cfg, tell)
 	case engine.OPA:
 		return engine.RunOPA(ctx, cfg, tell)
-	case engine.ATT, engine.AuthzForce:
+	case engine.ATT, engine.AuthzForce, engine.OpenFGA:
 	}
 	return fmt.Errorf("serve: decision has no server %q, only %s, %s and %s", name, engine.Cedar, engine.PDPX, engine.OPA)
 }

@@ -15,6 +15,7 @@ import (
 	"tare/areas/bundle"
 	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
+	"tare/areas/decision/fga"
 	"tare/areas/decision/protocol"
 	"tare/areas/decision/reference"
 	"tare/internal/unit"
@@ -27,15 +28,23 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 		return area.Program{}, err
 	}
 	var paths []string
+	stores := map[string]bool{}
 	for _, t := range env.Treatments {
 		if p, err := spec.plan(t); err == nil && p.bundle != "" { // otherwise Validate reports it
 			paths = append(paths, p.bundle)
+			stores[p.bundle] = p.kind == engine.OpenFGA
 		}
 	}
 	if spec.RequestFiles != "" {
 		paths = append(paths, spec.RequestFiles)
+		stores[spec.RequestFiles] = fga.IsStore(spec.RequestFiles)
 	}
-	sums, err := bundle.Sums(paths, bundle.Sum)
+	sums, err := bundle.Sums(paths, func(from string) (string, error) {
+		if stores[from] { // a store names further files
+			return fga.Sum(from)
+		}
+		return bundle.Sum(from)
+	})
 	return area.Program{Files: true, Identity: sums}, err
 }
 
@@ -72,7 +81,9 @@ func (p *plan) compileBundle() error {
 		_, err = cedarset.Read(p.bundle)
 	case engine.ATT, engine.AuthzForce:
 		err = engine.CheckXACML(p.bundle)
-	case engine.OPA, engine.PDPX: // OPA's are compiled before a run begins
+	case engine.OpenFGA:
+		_, err = fga.Read(p.bundle)
+	case engine.OPA, engine.PDPX: // OPA's, and the models of OpenFGA, are compiled before a run begins
 	}
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
@@ -88,6 +99,8 @@ func (p *arm) proofNotes(ctx context.Context) ([]string, error) {
 		return p.cedarNotes()
 	case engine.OPA:
 		return p.regoNotes(ctx)
+	case engine.OpenFGA:
+		return p.relationNotes(ctx)
 	case engine.PDPX, engine.ATT, engine.AuthzForce:
 	}
 	return []string{p.bundle + ": which of its rules decide about a request of the experiment is not known: the engine " +

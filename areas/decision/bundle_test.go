@@ -344,7 +344,7 @@ func TestRequestFiles(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 	for want, try := range map[string]func() ([]Request, error){
-		"for authzen, opa, xacml, not for pdpx": func() ([]Request, error) { return readRequests(dir, "pdpx") },
+		"for authzen, opa, openfga, xacml, not for pdpx": func() ([]Request, error) { return readRequests(dir, "pdpx") },
 		`holds no "Request"`: func() ([]Request, error) {
 			return readRequests(written(t, map[string]string{"ALLOW/x.json": "{}"}), "xacml")
 		},

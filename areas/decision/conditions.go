@@ -110,6 +110,8 @@ func (p *plan) whyNot(name string, foreign bool) string {
 		switch {
 		case p.url != nil:
 			return "tare did not start the decision point"
+		case p.kind == engine.OpenFGA && (name == area.Restart || name == area.ColdStart):
+			return "its store is in memory, and gone with its process"
 		case p.enforcer == nil && (name == area.Slow || name == area.Partition):
 			return "it takes an enforcement point that waits for the decision point: embedded.enforcer"
 		}
@@ -127,7 +129,7 @@ func (p *plan) whyNotReplaced(name string, foreign bool) string {
 		return "policies of your own are not replaced by others"
 	case p.url != nil && (!p.spec.Load || p.adapter.Name != engine.OPA.Adapter()):
 		return "only in an opa, by load: true, are there policies of tare's that can be replaced under load"
-	case p.kind == engine.ATT, p.kind == engine.AuthzForce:
+	case p.kind == engine.ATT, p.kind == engine.AuthzForce, p.kind == engine.OpenFGA:
 		return "the engine " + string(p.kind) + " reads its policies once"
 	case p.kind == engine.PDPX && name == area.Revoke:
 		return "a guard of pdpx that is withdrawn permits more than before"

@@ -64,6 +64,9 @@ func (p *arm) start(ctx context.Context) error {
 	if p.kind == engine.PDPX {
 		p.config.Username, p.config.Password = embeddedUser, rand.Text()
 	}
+	if p.kind == engine.OpenFGA {
+		p.config.Token = rand.Text()
+	}
 	c, err := p.spawn(ctx)
 	if err != nil {
 		return err
@@ -80,9 +83,25 @@ func (p *arm) start(ctx context.Context) error {
 	}
 	p.session = &protocol.Session{
 		Addr: addr, Host: addr.String(), Options: p.options, Username: p.config.Username, Password: p.config.Password,
+		Token: p.config.Token,
 	}
+	p.adoptNames(c)
 	p.startKeeper()
 	return nil
+}
+
+// adoptNames asks for what a decision point holds by the names that it has given to that.
+func (p *arm) adoptNames(c *child) {
+	if c.ready.Store == "" {
+		return
+	}
+	o := protocol.OpenFGA{}
+	if p.spec.OpenFGA != nil {
+		o = *p.spec.OpenFGA
+	}
+	o.Store, o.Model = c.ready.Store, c.ready.Model
+	p.options.Section = &o
+	p.session.Options = p.options
 }
 
 // spawn starts the decision point. The config, which may hold a password, goes through its standard input.

@@ -28,7 +28,7 @@ func (s *Spec) Forecast(q area.Asked, t design.Treatment) area.Forecast {
 		f.Metrics = append(f.Metrics, probe.HeapUsed.Name, probe.Metaspace.Name)
 	case engine.Cedar:
 		f.Metrics = append(f.Metrics, probe.HeapUsed.Name, probe.Goroutines.Name)
-	case engine.PDPX, engine.OPA:
+	case engine.PDPX, engine.OPA, engine.OpenFGA:
 	}
 	return f
 }

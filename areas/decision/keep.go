@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"tare/areas/decision/engine"
 )
 
 // A decision point that ends by itself is started again at the same address, as a supervisor would, until it has ended
@@ -39,9 +41,11 @@ func (p *arm) renew(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := p.spawn(ctx); err != nil {
+	c, err := p.spawn(ctx)
+	if err != nil {
 		return err
 	}
+	p.adoptNames(c)
 	if p.enforcer != nil {
 		if err := p.front.Stop(ctx); err != nil {
 			return err
@@ -64,6 +68,10 @@ func (p *arm) keepRunning(ctx context.Context) {
 			case <-c.Exited():
 			}
 			p.ended(c)
+		}
+		if p.kind == engine.OpenFGA {
+			p.giveUp(fmt.Errorf("%s ended, and its store, which was in memory, with it; see its log in %s", p.kind, p.env.Dir))
+			return
 		}
 		ends = recent(append(ends, p.env.Clock.Now()))
 		if len(ends) > mostEnds {

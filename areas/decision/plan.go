@@ -64,6 +64,9 @@ func (s *Spec) plan(t design.Treatment) (plan, error) {
 		}
 		u.Requests = slices.Concat(u.Requests, more)
 	}
+	if err := p.askChecks(t); err != nil {
+		return p, fmt.Errorf("bundle: %w", err)
+	}
 	p.options = u.options(p.adapter)
 	if p.url == nil {
 		err = p.judgeEmbedded()
@@ -172,6 +175,10 @@ func (p *plan) judgeEmbedded() error {
 			"an embedded decision point is asked about tare's policies, unless it is started with a bundle of yours",
 		},
 		{"path", s.Path != "", "the paths of an embedded decision point are known"},
+		{
+			"openfga", s.OpenFGA != nil && (s.OpenFGA.Store != "" || s.OpenFGA.Model != ""),
+			"an embedded decision point names its store and model itself",
+		},
 	} {
 		if x.given {
 			return fmt.Errorf("%s: %s: leave it out, or name a url", x.field, x.why)

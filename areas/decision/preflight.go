@@ -41,15 +41,17 @@ func (Area) Preflight(ctx context.Context, s area.Spec, env area.Env) []area.Fin
 			out = append(out, p.preflight(ctx, env)...)
 		}
 	}
-	return append(out, compileRego(ctx, spec, env)...)
+	return append(out, compileBundles(ctx, spec, env)...)
 }
 
-// compileRego compiles the bundles for OPA, if the engine is there, and reports what it would not load.
-func compileRego(ctx context.Context, spec *Spec, env area.Env) (out []area.Finding) {
+// compileBundles has the engines compile the bundles that only they can, if they are there, and reports what they would
+// not load.
+func compileBundles(ctx context.Context, spec *Spec, env area.Env) (out []area.Finding) {
 	compiled := map[string]bool{}
 	for _, t := range env.Treatments {
 		p, err := spec.plan(t)
-		if err != nil || p.url != nil || p.kind != engine.OPA || p.bundle == "" || compiled[p.bundle] {
+		if err != nil || p.url != nil || p.kind != engine.OPA && p.kind != engine.OpenFGA || p.bundle == "" ||
+			compiled[p.bundle] {
 			continue
 		}
 		compiled[p.bundle] = true
@@ -57,7 +59,11 @@ func compileRego(ctx context.Context, spec *Spec, env area.Env) (out []area.Find
 			return out // it has been reported
 		}
 		launch, err := engine.Find(ctx, p.kind, host(env))
-		if err == nil {
+		switch {
+		case err != nil:
+		case p.kind == engine.OpenFGA:
+			err = launch.CheckStore(ctx, p.bundle)
+		default:
 			err = launch.Check(ctx, p.bundle, p.spec.Embedded != nil && p.spec.Embedded.RegoV0)
 		}
 		if err != nil {

@@ -66,7 +66,7 @@ func (t *target) Probes(tr design.Treatment) []probe.Probe {
 		}})
 	case engine.Cedar:
 		out = append(out, probe.Exposition{Name: subject, URL: "http://" + p.pdp.String() + "/metrics"})
-	case engine.PDPX, engine.OPA:
+	case engine.PDPX, engine.OPA, engine.OpenFGA:
 	}
 	return out
 }

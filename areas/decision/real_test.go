@@ -17,7 +17,7 @@ import (
 // skips an engine that the host lacks, unless TARE_ENGINES names it.
 func TestRealEngines(t *testing.T) {
 	hosttest.SkipIfShort(t)
-	for _, k := range []engine.Kind{engine.OPA, engine.ATT, engine.AuthzForce} {
+	for _, k := range []engine.Kind{engine.OPA, engine.OpenFGA, engine.ATT, engine.AuthzForce} {
 		t.Run(string(k), func(t *testing.T) {
 			env := testEnv(t)
 			env.Getenv = os.LookupEnv
@@ -49,7 +49,7 @@ func TestRealEngines(t *testing.T) {
 					seen[s.Metric] = true
 				}
 			}
-			if java := k != engine.OPA; !seen[probe.CPU.Name] || seen[probe.GCCount.Name] != java {
+			if java := k != engine.OPA && k != engine.OpenFGA; !seen[probe.CPU.Name] || seen[probe.GCCount.Name] != java {
 				t.Errorf("samples of %v", seen)
 			}
 		})

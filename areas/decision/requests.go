@@ -13,6 +13,8 @@ import (
 
 	"tare/areas/bundle"
 	"tare/areas/decision/cedarset"
+	"tare/areas/decision/engine"
+	"tare/areas/decision/fga"
 )
 
 // mostRequests bounds the questions of an experiment, as the schema does.
@@ -25,7 +27,22 @@ var expectations = map[string]string{"allow": "permit", "permit": "permit", "den
 var bodies = map[string]func([]byte) (json.RawMessage, error){
 	"authzen": cedarset.AuthZEN,
 	"opa":     inputOf,
+	"openfga": checkOf,
 	"xacml":   xacmlRequest,
+}
+
+// checkOf takes the body of a check of OpenFGA as it is.
+func checkOf(text []byte) (json.RawMessage, error) {
+	var check struct {
+		Key struct{ User, Relation, Object string } `json:"tuple_key"`
+	}
+	if err := json.Unmarshal(text, &check); err != nil {
+		return nil, err
+	}
+	if check.Key.User == "" || check.Key.Relation == "" || check.Key.Object == "" {
+		return nil, errors.New(`it is no check of OpenFGA: want "tuple_key" with user, relation and object`)
+	}
+	return text, nil
 }
 
 // xacmlRequest takes a request of the JSON profile of XACML as it is.
@@ -51,6 +68,9 @@ func inputOf(text []byte) (json.RawMessage, error) {
 
 // readRequests reads the questions of a folder: those in its folder ALLOW must be permitted, and those in DENY denied.
 func readRequests(from, adapter string) ([]Request, error) {
+	if adapter == engine.OpenFGA.Adapter() && fga.IsStore(from) {
+		return checksOf(from)
+	}
 	body := bodies[adapter]
 	if body == nil {
 		return nil, fmt.Errorf("files can hold requests for %s, not for %s",
@@ -83,19 +103,24 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // requestName is the name of a request: that of its file, with its folder where another has it.
 func requestName(file string, others []Request) string {
+	return nameOf(strings.TrimSuffix(path.Base(file), ".json"), "-"+strings.ToLower(path.Base(path.Dir(file))), others)
+}
+
+// nameOf makes a request's name of a text, with an end where another request has that.
+func nameOf(text, end string, others []Request) string {
 	const most = 64
-	name := strings.TrimLeft(notInNames.ReplaceAllString(strings.TrimSuffix(path.Base(file), ".json"), "-"), "_-")
+	name := strings.Trim(notInNames.ReplaceAllString(text, "-"), "_-")
 	if name == "" {
 		name = "request"
 	}
-	name = name[:min(len(name), most)]
+	name = strings.TrimRight(name[:min(len(name), most)], "_-")
 	taken := func(n string) bool {
 		return slices.ContainsFunc(others, func(r Request) bool { return r.Name == n })
 	}
-	for i, base := 1, name; taken(name); i++ {
-		end := "-" + strings.ToLower(path.Base(path.Dir(file)))
-		if i > 1 {
+	for i, base := 2, name; taken(name); end = "" {
+		if end == "" {
 			end = fmt.Sprint("-", i)
+			i++
 		}
 		name = base[:min(len(base), most-len(end))] + end
 	}

@@ -44,7 +44,7 @@ type Spec struct {
 	// Requests are questions about policies that are there already.
 	Requests []Request `yaml:"requests,omitempty" json:"requests,omitempty" jsonschema:"minItems=1,maxItems=200" jsonschema_description:"Questions about policies that the decision point behind the URL holds already, each with the decision that is known to be right. At least one must be refused."`
 	// RequestFiles are questions in files.
-	RequestFiles string `yaml:"request_files,omitempty" json:"request_files,omitempty" tare:"path" jsonschema_description:"Folder with further requests: ALLOW/*.json are those that must be permitted, DENY/*.json those that must be denied. For authzen each is {principal, action, resource, context}, as Cedar's command line reads it, for opa an input document."`
+	RequestFiles string `yaml:"request_files,omitempty" json:"request_files,omitempty" tare:"path" jsonschema_description:"Folder with further requests: ALLOW/*.json are those that must be permitted, DENY/*.json those that must be denied. For authzen each is {principal, action, resource, context}, as Cedar's command line reads it, for opa an input document, for openfga the body of a check; or, for openfga, a store (.fga.yaml), whose tests' checks are asked."`
 
 	// Secrets are values in the bodies of Requests.
 	Secrets map[string]area.Secret `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema_description:"Secrets in the requests, by name: what {NAME} stands for in a body, context or property. Each is {env: NAME} or {file: path}. Not for ext-authz."`
@@ -62,9 +62,9 @@ func (AdapterName) Words() []string { return protocol.Names() }
 
 // Embedded chooses an engine, and plants faults into it.
 type Embedded struct {
-	Engine engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. att and authzforce: the Java XACML engines."`
+	Engine engine.Kind `yaml:"engine,omitempty" json:"engine,omitempty" jsonschema_description:"cedar (default): cedar-go behind AuthZEN. pdpx: a reference of ONAP's decision API. opa: Open Policy Agent. openfga: OpenFGA, with its store in memory. att and authzforce: the Java XACML engines."`
 	// Bundle are the user's own policies.
-	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Your own policies, unchanged, in place of tare's: for opa a folder or a bundle (.tar.gz), for cedar a folder with .cedar files, entities.json, a schema (.cedarschema) and links of templates (linked), or a .cedar file, for att and authzforce a file of XACML 3.0 (.xml). requests or request_files say what is asked of them, and opa.path which rule answers."`
+	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Your own policies, unchanged, in place of tare's: for opa a folder or a bundle (.tar.gz), for cedar a folder with .cedar files, entities.json, a schema (.cedarschema) and links of templates (linked), or a .cedar file, for att and authzforce a file of XACML 3.0 (.xml), for openfga a store (.fga.yaml) or a folder with one. requests or request_files say what is asked of them, for openfga by default the checks of the store's own tests, and opa.path which rule answers."`
 	// RegoV0 is for bundles that were written before OPA 1.0.
 	RegoV0   bool      `yaml:"rego_v0,omitempty" json:"rego_v0,omitempty" jsonschema_description:"true: the Rego of the bundle is that of OPA before 1.0, without if and contains."`
 	Enforcer *Enforcer `yaml:"enforcer,omitempty" json:"enforcer,omitempty" jsonschema_description:"An enforcement point of tare's own between the callers and the decision point, as Envoy's external authorization is. Not for pdpx."`

@@ -150,7 +150,7 @@ func TestValidate(t *testing.T) {
 			"adapter",
 			"speaks authzen, not opa",
 		},
-		"no embedded openfga": {Spec{Adapter: "openfga"}, "url", "no embedded decision point that speaks openfga"},
+		"no embedded ext-authz": {Spec{Adapter: "ext-authz"}, "url", "no embedded decision point that speaks ext-authz"},
 		"credentials in url": {
 			Spec{Adapter: "opa", URL: "http://me:pass@127.0.0.1", Load: true},
 			"url",

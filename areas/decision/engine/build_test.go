@@ -30,7 +30,8 @@ func TestJavaVersion(t *testing.T) {
 // TestVersionsMatchTheBuildFiles: a launch reports the versions in the build files.
 func TestVersionsMatchTheBuildFiles(t *testing.T) {
 	for file, want := range map[string]string{
-		"_opa/go.mod.txt":         "github.com/open-policy-agent/opa v" + opaVersion + "\n",
+		"_opa/go.mod.txt":         "github.com/open-policy-agent/opa v" + opa.version + "\n",
+		"_openfga/go.mod.txt":     "github.com/openfga/openfga v" + openFGA.version + "\n",
 		"xacml/att.sha256":        "/xacml-pdp-" + lastWord(xacmlVersions[ATT]) + ".jar\n",
 		"xacml/authzforce.sha256": "/authzforce-ce-core-pdp-engine-" + lastWord(xacmlVersions[AuthzForce]) + ".jar\n",
 	} {
@@ -52,7 +53,7 @@ func lastWord(words string) string {
 // TestCurrentBuilds: Find uses exactly the builds that count as current.
 func TestCurrentBuilds(t *testing.T) {
 	h := Host{Cache: t.TempDir(), Getenv: func(string) (string, bool) { return "", false }}
-	_, name, err := opaModule()
+	_, name, err := opa.module()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,14 @@ func (h Host) Built() build.Cache { return h.cache() }
 
 // Current reports, by name, which folders of the cache Find would use. It fails if tare's own sources cannot be read.
 func (h Host) Current() (wanted func(name string) bool, err error) {
-	_, opa, err := opaModule()
-	if err != nil {
-		return nil, err
+	var names []string
+	for _, e := range []goEngine{opa, openFGA} {
+		_, name, err := e.module()
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
 	}
-	names := []string{opa}
 	for _, k := range []Kind{ATT, AuthzForce} {
 		r, err := xacmlRecipe(k, h)
 		if err != nil {

@@ -14,6 +14,7 @@ const (
 	OPA        Kind = "opa"
 	ATT        Kind = "att"
 	AuthzForce Kind = "authzforce"
+	OpenFGA    Kind = "openfga"
 )
 
 // xacmlAdapter is the protocol of the engines of XACML.
@@ -33,6 +34,7 @@ func descriptions() []description {
 		{OPA, "opa", "Open Policy Agent, built on demand or found in PATH"},
 		{ATT, xacmlAdapter, "AT&T XACML 4.0.0 behind the XACML JSON profile; needs a JDK"},
 		{AuthzForce, xacmlAdapter, "AuthzForce 21.0.1 behind the XACML JSON profile; needs a JDK"},
+		{OpenFGA, "openfga", "OpenFGA with its store in memory, built on demand"},
 	}
 }
 
@@ -91,7 +93,8 @@ type Config struct {
 	Addr string `json:"addr"`           // to listen on; port 0 leaves the choice to it
 	File string `json:"file,omitempty"` // its policies, in its own language
 	N    int    `json:"n"`              // how many they are
-	// Own says that File has the user's own policies: a bundle of OPA, a folder or file of Cedar, or a file of XACML.
+	// Own says that File has the user's own policies: a bundle of OPA, a folder or file of Cedar, a file of XACML, or a
+	// store of OpenFGA.
 	Own bool `json:"own,omitempty"`
 	// V0 says that a bundle has Rego as OPA read it before 1.0.
 	V0 bool `json:"v0,omitempty"`
@@ -100,6 +103,8 @@ type Config struct {
 	// Username and Password are what pdpx wants of callers.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
+	// Token is what openfga wants of callers.
+	Token string `json:"token,omitempty"`
 	// Planted faults, so that it can be proved that they are found.
 	Answer string `json:"answer,omitempty"` // "always-permit", "not-applicable-as-permit", "indeterminate"
 	// AnswerAfter is how many seconds after its start Answer begins: pdpx only.
@@ -135,6 +140,9 @@ const (
 type Ready struct {
 	Addr        string  `json:"addr"`
 	LoadSeconds float64 `json:"load_seconds"` // reading and compiling its policies
+	// Store and Model are how openfga calls what it holds.
+	Store string `json:"store"`
+	Model string `json:"model"`
 }
 
 // Missing is the error about a kind that this host cannot run.

@@ -19,6 +19,8 @@ func Find(ctx context.Context, k Kind, h Host) (Launch, error) {
 		return findOPA(ctx, h)
 	case ATT, AuthzForce:
 		return findXACML(ctx, k, h)
+	case OpenFGA:
+		return openFGA.find(ctx, h)
 	}
 	return Launch{}, fmt.Errorf("embedded decision point %q is not one of %v", k, Kinds())
 }
@@ -31,6 +33,8 @@ func Seek(ctx context.Context, k Kind, h Host) (there bool, err error) {
 		return seekOPA(ctx, h)
 	case ATT, AuthzForce:
 		return seekXACML(ctx, k, h)
+	case OpenFGA:
+		return openFGA.seek(ctx, h)
 	case Cedar, PDPX:
 	}
 	_, err = Find(ctx, k, h) // in this binary, or unknown: nothing is built

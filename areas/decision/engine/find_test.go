@@ -239,7 +239,8 @@ func TestKindsAndAdapters(t *testing.T) {
 	for _, k := range engine.Kinds() {
 		got += fmt.Sprint(k, " ", k.Adapter(), "\n")
 	}
-	if diff := cmp.Diff("cedar authzen\npdpx pdpx\nopa opa\natt xacml\nauthzforce xacml\n", got); diff != "" {
+	want := "cedar authzen\npdpx pdpx\nopa opa\natt xacml\nauthzforce xacml\nopenfga openfga\n"
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

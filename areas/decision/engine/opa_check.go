@@ -22,7 +22,7 @@ const (
 	mostSource = 4 << 20
 )
 
-// A Rejection says what OPA does not compile in a bundle.
+// A Rejection says what an engine does not take of a bundle.
 type Rejection struct{ Problems []string }
 
 // Error implements error.
@@ -38,13 +38,21 @@ func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
 	if err != nil {
 		return err
 	}
+	return l.problems(ctx, from, Config{File: at, Own: true, V0: v0, Check: true}, func(file string) string {
+		return strings.Replace(file, at, from, 1) // as the user wrote it
+	})
+}
+
+// problems asks the program what is wrong with what a line tells, and returns that as a *Rejection. name is how the
+// user names a file; nil: as the program does.
+func (l Launch) problems(ctx context.Context, from string, line any, name func(string) string) error {
 	var answer struct {
 		Problems []struct {
 			bundle.Place
 			Says string
 		}
 	}
-	if err := l.tell(ctx, Config{File: at, Own: true, V0: v0, Check: true}, &answer); err != nil {
+	if err := l.tell(ctx, line, &answer); err != nil {
 		return fmt.Errorf("compile %s: %w", from, err)
 	}
 	if len(answer.Problems) == 0 {
@@ -60,7 +68,9 @@ func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
 		if err != nil {
 			text = nil // it is inside of a bundle
 		}
-		p.File = strings.Replace(p.File, at, from, 1) // as the user wrote it
+		if name != nil {
+			p.File = name(p.File)
+		}
 		r.Problems = append(r.Problems, p.Show(string(text), p.Says))
 	}
 	return r

@@ -41,7 +41,7 @@ type FailedTest struct {
 func (t FailedTest) String() string { return fmt.Sprintf("%s (%s)", t.Says, t.Place) }
 
 // CanProve reports whether Prove knows anything: an opa that was found in PATH is not asked.
-func (l Launch) CanProve() bool { return l.Kind == OPA && filepath.Base(l.Path) == opaBinary }
+func (l Launch) CanProve() bool { return l.Kind == OPA && filepath.Base(l.Path) == opa.binary }
 
 // Prove says which rules of a bundle hold for the bodies of requests below /v1/data, and in its own tests. The names of
 // files are as seen from the bundle.

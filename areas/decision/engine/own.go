@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"tare/areas/bundle"
+	"tare/areas/decision/fga"
 )
 
 // CheckOwn reports why the policies at a path cannot be given to the engine.
@@ -20,6 +22,9 @@ func (k Kind) CheckOwn(at string) error {
 		return err
 	case k.Adapter() == xacmlAdapter && (is.IsDir() || path.Ext(at) != ".xml"):
 		return fmt.Errorf("%s is no file (.xml) of XACML", at)
+	case k == OpenFGA:
+		_, err := fga.Read(at)
+		return err
 	case is.IsDir():
 		return nil
 	case k == OPA && !strings.HasSuffix(at, ".tar.gz"):
@@ -33,6 +38,10 @@ func (k Kind) CheckOwn(at string) error {
 // Adopt copies the user's own policies into a folder, so that the whole run has the same, and returns what the child is
 // told: to listen on a port of loopback that is free.
 func (l Launch) Adopt(dir, from string) (Config, error) {
+	if l.Kind == OpenFGA {
+		file, err := filepath.Abs(filepath.Join(dir, storeFile))
+		return Config{Addr: "127.0.0.1:0", File: file, Own: true}, errors.Join(err, adoptStore(dir, from))
+	}
 	name := ownName(from)
 	if err := bundle.Copy(dir, name, from, nil); err != nil {
 		return Config{}, err

@@ -27,6 +27,13 @@ func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 	case ATT, AuthzForce:
 		cfg.File = "policies.xml"
 		written = map[string][]byte{cfg.File: set.XACML(), authzForceFile: authzForceConfig(cfg.File, model.XACMLRoot)}
+	case OpenFGA:
+		store, err := storeOf(set)
+		if err != nil {
+			return Config{}, err
+		}
+		cfg.File = storeFile
+		written = map[string][]byte{cfg.File: store}
 	case PDPX:
 		return cfg, nil
 	default:

@@ -1,0 +1,194 @@
+// Command tare-openfga is OpenFGA as a child process of tare: one line of JSON on standard input tells it what to
+// serve, one line on standard output says that it serves, and it ends when standard input does.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/openfga/openfga/cmd/run"
+	"github.com/openfga/openfga/pkg/logger"
+	settings "github.com/openfga/openfga/pkg/server/config"
+)
+
+// config is the part of tare's engine.Config that OpenFGA understands.
+type config struct {
+	Addr string `json:"addr"`
+	File string `json:"file"` // with a store
+	// Store is the store itself, in place of a file.
+	Store *store `json:"store"`
+	// Check writes the store, and says what is wrong in it, in place of serving.
+	Check bool `json:"check"`
+	// Prove says which relations of the model stand behind those that the bodies of requests ask for.
+	Prove  bool              `json:"prove"`
+	Bodies []json.RawMessage `json:"bodies"`
+	// Token is what callers must know.
+	Token string `json:"token"`
+	// The faults that other engines can simulate.
+	Answer string  `json:"answer"`
+	Leak   float64 `json:"leak"`
+	Delay  float64 `json:"delay"`
+	Cache  float64 `json:"cache"`
+	Gap    float64 `json:"gap"`
+}
+
+func main() {
+	if err := start(bufio.NewReader(os.Stdin), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tare-openfga:", err)
+		os.Exit(1)
+	}
+}
+
+func start(in *bufio.Reader, out io.Writer) error {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read config from stdin: %w; this command is started by tare itself, not by hand", err)
+	}
+	var cfg config
+	if err := json.Unmarshal(line, &cfg); err != nil {
+		return errors.New("read config from stdin: malformed config") // the decoder's error may quote the token
+	}
+	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 || cfg.Cache != 0 || cfg.Gap != 0 {
+		return errors.New("no fault can be planted in OpenFGA")
+	}
+	if cfg.Store == nil {
+		text, err := os.ReadFile(cfg.File)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(text, &cfg.Store); err != nil {
+			return fmt.Errorf("read %s: %w", cfg.File, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // ends with the parent, however it dies
+		if !cfg.Check && !cfg.Prove {
+			cancel()
+		}
+	}()
+	switch {
+	case cfg.Prove:
+		return prove(cfg, out)
+	case cfg.Check:
+		return check(ctx, cfg, out)
+	}
+	return serve(ctx, cfg, out)
+}
+
+// serve runs OpenFGA as its own command does, with the store in memory, until ctx ends.
+func serve(ctx context.Context, cfg config, out io.Writer) error {
+	// The socket between its halves is made in the folder of temporary files, and its path must be short.
+	dir, err := os.Open(filepath.Dir(cfg.File))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // it is only a folder
+	if err := os.Setenv("TMPDIR", fmt.Sprintf("/proc/self/fd/%d", dir.Fd())); err != nil {
+		return err
+	}
+	began := time.Now()
+	s, err := launch(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	wrong, ids, err := s.fill(ctx, cfg.Store)
+	if err == nil && len(wrong) > 0 {
+		err = errors.New(wrong[0].Says)
+	}
+	if err != nil {
+		return fmt.Errorf("load %s: %w", cfg.File, err)
+	}
+	ready := map[string]any{"ready": map[string]any{
+		"addr": s.addr, "load_seconds": time.Since(began).Seconds(), "store": ids.store, "model": ids.model,
+	}}
+	if err := json.NewEncoder(out).Encode(ready); err != nil {
+		return fmt.Errorf("write ready line: %w", err)
+	}
+	if err := <-s.served; err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// check writes the store into a server of its own, and says what that refuses.
+func check(ctx context.Context, cfg config, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "tare-openfga-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // it is a folder of temporary files
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cfg.Addr, cfg.Token = "127.0.0.1:0", rand()
+	s, err := launch(ctx, cfg)
+	if err != nil {
+		cancel()
+		return err
+	}
+	found, _, err := s.fill(ctx, cfg.Store)
+	cancel()
+	<-s.served
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		found = []problem{}
+	}
+	return json.NewEncoder(out).Encode(map[string]any{"problems": found})
+}
+
+// A server is OpenFGA.
+type server struct {
+	addr, grpc, token string
+	served            chan error
+}
+
+// launch starts OpenFGA on ports of loopback. What its command turns on by default and nobody asks for, its playground
+// and its metrics, is off, and callers need the token.
+func launch(ctx context.Context, cfg config) (*server, error) {
+	s := &server{token: cfg.Token, served: make(chan error, 1)}
+	var err error
+	if s.addr, err = free(cfg.Addr); err != nil {
+		return nil, err
+	}
+	if s.grpc, err = free("127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	c := settings.DefaultConfig()
+	c.HTTP.Addr, c.GRPC.Addr = s.addr, s.grpc
+	c.Playground.Enabled, c.Metrics.Enabled, c.Profiler.Enabled, c.Trace.Enabled = false, false, false, false
+	c.Authn = settings.AuthnConfig{
+		Method: "preshared", AuthnPresharedKeyConfig: &settings.AuthnPresharedKeyConfig{Keys: []string{cfg.Token}},
+	}
+	if err := c.Verify(); err != nil {
+		return nil, err
+	}
+	log, err := logger.NewLogger(logger.WithLevel("error"), logger.WithFormat("json"), logger.WithOutputPaths("stderr"))
+	if err != nil {
+		return nil, err
+	}
+	go func() { s.served <- (&run.ServerContext{Logger: log}).Run(ctx, c) }()
+	return s, nil
+}
+
+// free is an address of loopback whose port nobody listens at.
+func free(addr string) (string, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer l.Close() //nolint:errcheck // it was never used
+	return l.Addr().String(), nil
+}

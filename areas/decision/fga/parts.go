@@ -1,0 +1,206 @@
+package fga
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// readStore reads the store's own file, and what it names.
+func (r *reader) readStore(name string) error {
+	text, shown, err := r.read(name)
+	if err != nil {
+		return err
+	}
+	root, err := parse(shown, text)
+	if err != nil {
+		return err
+	}
+	doc := item{root, shown}
+	f, err := doc.fields("a store", "name", "model", "model_file", "tuples", "tuple_file", "tuple_files", "tests")
+	if err != nil {
+		return err
+	}
+	if err := r.readModel(doc, f, string(text)); err != nil {
+		return err
+	}
+	tuples, err := r.tuples(f)
+	if err != nil {
+		return err
+	}
+	r.store.Tuples = append(r.store.Tuples, tuples...)
+	tests, err := f["tests"].list("tests")
+	if err != nil {
+		return err
+	}
+	for _, t := range tests {
+		if err := r.readTest(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readModel reads the model: one in the file itself, or one in a file that it names.
+func (r *reader) readModel(doc item, f map[string]item, text string) error {
+	in, inFile := f["model"], f["model_file"]
+	switch {
+	case in.Node != nil && inFile.Node != nil:
+		return inFile.errorf("model and model_file exclude each other")
+	case in.Node != nil:
+		model, err := in.text("a model")
+		if err != nil {
+			return err
+		}
+		s := Source{File: in.file, Line: in.Line, Text: model}
+		if in.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			s.Line, s.Column = in.Line+1, indentation(text, in.Line+1, model)
+		}
+		r.store.Files = []Source{s}
+		return nil
+	case inFile.Node == nil:
+		return doc.errorf("it has no model: want model or model_file")
+	}
+	name, err := inFile.text("a file")
+	if err != nil {
+		return err
+	}
+	if path.Ext(name) == ".mod" {
+		err = r.readModules(name)
+	} else {
+		err = r.readModelFile(name)
+	}
+	if err != nil {
+		return inFile.errorf("model_file: %w", err)
+	}
+	return nil
+}
+
+// indentation is by how much a block of text is indented in its file.
+func indentation(text string, line int, block string) int {
+	lines := strings.Split(text, "\n")
+	for k, is := range strings.Split(block, "\n") {
+		if at := line - 1 + k; strings.TrimSpace(is) != "" && at < len(lines) {
+			return max(0, strings.Index(lines[at], is))
+		}
+	}
+	return 0
+}
+
+func (r *reader) readModelFile(name string) error {
+	text, shown, err := r.read(name)
+	switch {
+	case err != nil:
+		return err
+	case path.Ext(name) != ".json":
+		r.store.Files = append(r.store.Files, Source{File: shown, Line: 1, Text: string(text)})
+		return nil
+	case !json.Valid(text):
+		return fmt.Errorf("%s: this is no JSON", shown)
+	}
+	r.store.Model = text
+	return nil
+}
+
+// readModules reads the modules that a file of them names.
+func (r *reader) readModules(name string) error {
+	text, shown, err := r.read(name)
+	if err != nil {
+		return err
+	}
+	root, err := parse(shown, text)
+	if err != nil {
+		return err
+	}
+	doc := item{root, shown}
+	f, err := doc.fields("a file of modules", "schema", "contents")
+	if err != nil {
+		return err
+	}
+	if r.store.Schema, err = f["schema"].text("a version"); err != nil {
+		return err
+	}
+	files, err := f["contents"].texts("files")
+	switch {
+	case err != nil:
+		return err
+	case r.store.Schema == "" || len(files) == 0:
+		return doc.errorf("want schema and contents")
+	}
+	for _, file := range files {
+		if err := r.readModelFile(path.Join(path.Dir(name), file)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tuples are the relationships of a store or a test: its own, and those of the files that it names.
+func (r *reader) tuples(f map[string]item) (out []Tuple, err error) {
+	own, err := f["tuples"].list("relationships")
+	if err != nil {
+		return nil, err
+	}
+	if out, err = tuplesOf(own); err != nil {
+		return nil, err
+	}
+	names, err := f["tuple_files"].texts("files")
+	if err != nil {
+		return nil, err
+	}
+	if one, err := f["tuple_file"].text("a file"); err != nil {
+		return nil, err
+	} else if one != "" {
+		names = append(names, one)
+	}
+	for _, name := range names {
+		more, err := r.tupleFile(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+func tuplesOf(items []item) (out []Tuple, err error) {
+	for _, i := range items {
+		f, err := i.fields("a relationship", "user", "relation", "object", "condition")
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range []string{"user", "relation", "object"} {
+			if f[name].Node == nil {
+				return nil, i.errorf("a relationship without %s", name)
+			}
+		}
+		key, err := i.value()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Tuple{key, i.file, i.Line})
+	}
+	return out, nil
+}
+
+func (r *reader) tupleFile(name string) ([]Tuple, error) {
+	text, shown, err := r.read(name)
+	if err != nil {
+		return nil, err
+	}
+	if path.Ext(name) == ".csv" {
+		return tuplesOfCSV(shown, text)
+	}
+	root, err := parse(shown, text)
+	if err != nil {
+		return nil, err
+	}
+	items, err := item{root, shown}.list("relationships")
+	if err != nil {
+		return nil, err
+	}
+	return tuplesOf(items)
+}
