@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +41,9 @@ func findEngine(t *testing.T, k engine.Kind) engine.Launch {
 	return l
 }
 
+// testToken is what openfga wants of callers.
+const testToken = "test"
+
 type point struct {
 	*proc.Child
 	kind  engine.Kind
@@ -55,6 +57,7 @@ func start(t *testing.T, l engine.Launch, n int, plant func(*engine.Config)) poi
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg.Token = testToken
 	if plant != nil {
 		plant(&cfg)
 	}
@@ -87,9 +90,21 @@ func (p point) ask(t *testing.T, q model.Question) (model.Decision, string) {
 	if p.kind == engine.OPA {
 		path, body = "/v1/data/authz/allow", map[string]any{"input": authzenRequest(q)}
 	}
+	if p.kind == engine.OpenFGA {
+		path, body = "/stores/"+p.ready.Store+"/check", openFGARequest(q)
+	}
 	status, answer := p.post(t, path, body)
 	if status != http.StatusOK {
 		t.Fatalf("status %d: %s", status, answer)
+	}
+	if p.kind == engine.OpenFGA {
+		switch string(answer) {
+		case `{"allowed":true, "resolution":""}`, `{"allowed":true,"resolution":""}`:
+			return model.Permit, string(answer)
+		case `{"allowed":false, "resolution":""}`, `{"allowed":false,"resolution":""}`:
+			return model.Deny, string(answer)
+		}
+		t.Fatalf("answer %s", answer)
 	}
 	if p.kind == engine.OPA {
 		var out struct {
@@ -124,7 +139,14 @@ func (p point) post(t *testing.T, path string, body any) (int, []byte) {
 		}
 		text = string(b)
 	}
-	resp, err := http.Post("http://"+p.ready.Addr+path, "application/json", bytes.NewReader([]byte(text)))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.ready.Addr+path,
+		strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+testToken)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +168,15 @@ func authzenRequest(q model.Question) any {
 	}
 }
 
+func openFGARequest(q model.Question) any {
+	return map[string]any{
+		"tuple_key": map[string]any{
+			"user": q.Subject.Type + ":" + q.Subject.ID, "relation": q.Action, "object": q.Resource.Type + ":" + q.Resource.ID,
+		},
+		"context": q.Subject.Properties,
+	}
+}
+
 func xacmlRequest(q model.Question) any {
 	attribute := func(id, value string) map[string]any {
 		return map[string]any{"AttributeId": id, "Value": value, "DataType": model.XACMLString}
@@ -164,7 +195,7 @@ func xacmlRequest(q model.Question) any {
 	}}}
 }
 
-var external = []engine.Kind{engine.ATT, engine.AuthzForce, engine.OPA}
+var external = []engine.Kind{engine.ATT, engine.AuthzForce, engine.OPA, engine.OpenFGA}
 
 // TestEnginesDecideLikeTheModel: every engine gives the known answers, at every position of the policy.
 func TestEnginesDecideLikeTheModel(t *testing.T) {

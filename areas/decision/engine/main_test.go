@@ -121,6 +121,7 @@ func runParent(k engine.Kind, dir string) error {
 	if err != nil {
 		return err
 	}
+	cfg.Token = testToken
 	child, err := proc.Start(ctx, proc.Spec{
 		Name: string(k), Path: l.Path, Args: l.Args, Config: cfg, LogFile: filepath.Join(dir, "log"),
 		ReadyWithin: 5 * time.Minute,

@@ -77,6 +77,7 @@ func TestEnginesEndWithStandardInput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			cfg.Token = testToken
 			line, err := json.Marshal(cfg)
 			if err != nil {
 				t.Fatal(err)
@@ -117,15 +118,18 @@ func TestEnginesRejectInvalidRequests(t *testing.T) {
 		t.Run(string(k), func(t *testing.T) {
 			p := start(t, findEngine(t, k), 1, nil)
 			path := "/services/pdp"
-			if k == engine.OPA {
+			switch k { //nolint:exhaustive // the others are of XACML
+			case engine.OPA:
 				path = "/v1/data/authz/allow"
+			case engine.OpenFGA:
+				path = "/stores/" + p.ready.Store + "/check"
 			}
 			for _, body := range []string{`{"Request":`, `{]`, "\xff\xfe"} {
 				if status, text := p.post(t, path, body); status != http.StatusBadRequest || len(text) == 0 {
 					t.Errorf("request %q: got status %d, %s; want 400 with a text", body, status, text)
 				}
 			}
-			if k != engine.OPA {
+			if k.Adapter() == "xacml" {
 				deep := `{"Request":{"Category":` + strings.Repeat("[", 200_000) + `}`
 				if status, text := p.post(t, path, deep); status == http.StatusInternalServerError {
 					t.Errorf("deep: %d %.300s", status, text)
@@ -171,6 +175,7 @@ func TestBrokenPoliciesAreNotServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			cfg.Token = testToken
 			text, err := os.ReadFile(cfg.File)
 			if err == nil {
 				err = os.WriteFile(cfg.File, text[:len(text)*2/3], 0o600)

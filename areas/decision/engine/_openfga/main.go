@@ -59,6 +59,9 @@ func start(in *bufio.Reader, out io.Writer) error {
 	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 || cfg.Cache != 0 || cfg.Gap != 0 {
 		return errors.New("no fault can be planted in OpenFGA")
 	}
+	if cfg.Token == "" && !cfg.Check && !cfg.Prove {
+		return errors.New("no token: whoever knows none would be answered")
+	}
 	if cfg.Store == nil {
 		text, err := os.ReadFile(cfg.File)
 		if err != nil {
