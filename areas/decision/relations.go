@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"tare/areas/decision/engine"
 	"tare/areas/decision/fga"
+	"tare/areas/decision/protocol"
 	"tare/internal/design"
 	"tare/internal/unit"
 )
@@ -54,7 +56,11 @@ func checksOf(from string) (out []Request, err error) {
 func (p *arm) relationNotes(ctx context.Context) ([]string, error) {
 	var bodies []json.RawMessage
 	for _, q := range p.questions {
-		bodies = append(bodies, q.Body)
+		body, err := protocol.OpenFGACheck(p.options, q)
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
 	}
 	proofs, err := p.launch.ProveRelations(ctx, p.config, bodies)
 	if err != nil {
@@ -72,22 +78,27 @@ func (p *arm) relationNotes(ctx context.Context) ([]string, error) {
 			without = append(without, r.Says)
 		}
 	}
-	out := []string{fmt.Sprintf("%s: of %s, %d are asked for by a request of the experiment", p.bundle,
-		unit.Count(len(proofs), "relation"), asked)}
+	out := []string{fmt.Sprintf("%s: of %s, %s asked for by a request of the experiment", p.bundle,
+		unit.Count(len(proofs), "relation"), are(strconv.Itoa(asked), asked))}
 	if len(behind) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s not asked for, but stand in the definitions of those that are; whether each "+
-			"of them decides is not shown: %s", p.bundle, areOf(len(behind), "relation"), some(behind)))
+			"of them decides is not shown: %s", p.bundle, are(unit.Count(len(behind), "relation"), len(behind)), some(behind)))
 	}
 	if len(without) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s without a proof, since no request asks for them or for what is defined by "+
-			"them; whether they guard is not shown: %s", p.bundle, areOf(len(without), "relation"), some(without)))
+			"them; whether they guard is not shown: %s", p.bundle, are(unit.Count(len(without), "relation"), len(without)),
+			some(without)))
+	}
+	if s, err := fga.Read(p.bundle); err == nil && s.Lists > 0 {
+		out = append(out, fmt.Sprintf("%s: %s not asked: that of a list of objects or users is no decision", p.bundle,
+			are(unit.Count(s.Lists, "test"), s.Lists)))
 	}
 	return out, nil
 }
 
-func areOf(n int, what string) string {
+func are(what string, n int) string {
 	if n == 1 {
-		return "1 " + what + " is"
+		return what + " is"
 	}
-	return unit.Count(n, what) + " are"
+	return what + " are"
 }

@@ -11,6 +11,7 @@ import (
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
 	"tare/internal/design"
+	"tare/internal/kit"
 	"tare/internal/load"
 	"tare/rigs/hosttest"
 )
@@ -45,12 +46,41 @@ tests:
       - {user: user:ann, object: doc:a, assertions: {reader: true}}
       - {user: user:bob, object: doc:a, context: {now: 2026-01-01T00:00:00Z}, assertions: {reader: true}}
       - {user: user:bob, object: doc:a, context: {now: 2031-01-01T00:00:00Z}, assertions: {reader: false}}
+    list_users: [{object: doc:a, user_filter: [{type: user}], assertions: {reader: {users: [user:ann]}}}]
 `
 
 func storeSpec(t *testing.T, text string) *Spec {
 	t.Helper()
 	at := filepath.Join(written(t, map[string]string{"shelves.fga.yaml": text}), "shelves.fga.yaml")
 	return &Spec{Embedded: &Embedded{Engine: engine.OpenFGA, Bundle: at}}
+}
+
+// TestStoresAreComposed: two stores are compared by the checks of the first one, as the file says that stands for it.
+func TestStoresAreComposed(t *testing.T) {
+	first, second := storeSpec(t, shelves).Embedded.Bundle, storeSpec(t, shelves).Embedded.Bundle
+	x, ok, err := comparePolicies([]string{filepath.Dir(first), second})
+	if err != nil || !ok {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	for _, want := range []string{
+		"question: compare\n", "embedded: {engine: openfga}\n  request_files: " + kit.Quote(first) + "\n",
+		"baseline: {bundle: " + kit.Quote(filepath.Dir(first)) + "}\ntreatments:\n  - {bundle: " + kit.Quote(second) + "}\n",
+	} {
+		if !strings.Contains(x.Text, want) {
+			t.Errorf("lacks %q:\n%s", want, x.Text)
+		}
+	}
+	for want, bundles := range map[string][]string{
+		"name two stores":                {first},
+		"Rego and Cedar are compared by": {first, written(t, map[string]string{"a.rego": "package a\n"})},
+	} {
+		if _, ok, err := comparePolicies(bundles); !ok || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, %v, want %q", bundles, ok, err, want)
+		}
+	}
+	if _, ok, err := comparePolicies([]string{written(t, map[string]string{"a.yaml": "a: b\n"})}); ok || err != nil {
+		t.Errorf("what is no policy of these: %v, %v", ok, err)
+	}
 }
 
 // TestStoreIsAskedItsTests: a store of somebody's decides about what its own tests ask, in a real OpenFGA; relations
@@ -81,9 +111,9 @@ func TestStoreIsAskedItsTests(t *testing.T) {
 			}
 			notes := strings.Join(tg.Notes(), "\n")
 			for _, want := range []string{
-				"of 4 relations, 1 are asked for", "2 relations are not asked for, but stand in the definitions of those that " +
+				"of 4 relations, 1 is asked for", "2 relations are not asked for, but stand in the definitions of those that " +
 					"are; whether each of them decides is not shown: doc#owner, group#member",
-				"1 relation is without a proof", "guard is not shown: doc#shredder",
+				"1 relation is without a proof", "guard is not shown: doc#shredder", "1 test is not asked",
 			} {
 				if !strings.Contains(notes, want) {
 					t.Errorf("notes lack %q:\n%s", want, notes)

@@ -141,8 +141,8 @@ type Ready struct {
 	Addr        string  `json:"addr"`
 	LoadSeconds float64 `json:"load_seconds"` // reading and compiling its policies
 	// Store and Model are how openfga calls what it holds.
-	Store string `json:"store"`
-	Model string `json:"model"`
+	Store string `json:"store,omitempty"`
+	Model string `json:"model,omitempty"`
 }
 
 // Missing is the error about a kind that this host cannot run.

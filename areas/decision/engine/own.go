@@ -23,7 +23,7 @@ func (k Kind) CheckOwn(at string) error {
 	case k.Adapter() == xacmlAdapter && (is.IsDir() || path.Ext(at) != ".xml"):
 		return fmt.Errorf("%s is no file (.xml) of XACML", at)
 	case k == OpenFGA:
-		_, err := fga.Read(at)
+		_, err := fga.Find(at)
 		return err
 	case is.IsDir():
 		return nil

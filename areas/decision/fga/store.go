@@ -60,21 +60,26 @@ func IsStore(name string) bool {
 	return slices.ContainsFunc(storeEnds, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// Read reads a file, or the one in a folder, and the files that it names, which are in its folder or below.
+// Read reads a file, or the one in a folder, and the files that it names, which are in its folder or below. Nobody may
+// change what it returns: who reads the same again gets the same.
 func Read(at string) (*Store, error) {
-	file, err := fileAt(at)
+	file, err := Find(at)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{folder: filepath.Dir(file), from: bundle.NewReader(), store: &Store{Tuples: []Tuple{}}}
+	if s := known.of(file); s != nil {
+		return s, nil
+	}
+	r := newReader(file)
 	if err := r.readStore(filepath.Base(file)); err != nil {
 		return nil, err
 	}
+	known.keep(file, r)
 	return r.store, nil
 }
 
-// fileAt is the file with the store: at itself, or in the folder the one, or store.fga.yaml.
-func fileAt(at string) (string, error) {
+// Find is the file with the store: at itself, or in the folder the one, or store.fga.yaml.
+func Find(at string) (string, error) {
 	is, err := os.Stat(at)
 	switch {
 	case err != nil:
@@ -127,6 +132,14 @@ type reader struct {
 	folder string
 	from   *bundle.Reader
 	store  *Store
+	sums   map[string][sha256.Size]byte // of the files that were read, by their names
+}
+
+func newReader(file string) *reader {
+	return &reader{
+		folder: filepath.Dir(file), from: bundle.NewReader(), store: &Store{Tuples: []Tuple{}},
+		sums: map[string][sha256.Size]byte{},
+	}
 }
 
 // read reads a file that the store names, and returns how the user would name it.
@@ -136,6 +149,7 @@ func (r *reader) read(name string) (text []byte, shown string, err error) {
 		return nil, shown, fmt.Errorf("%s is not in the folder of the store, %s, or below it", name, r.folder)
 	}
 	text, err = r.from.Read(r.folder, filepath.Clean(name))
+	r.sums[name] = sha256.Sum256(text)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("there is no %s", shown)
 	}

@@ -78,6 +78,9 @@ func TestReadStore(t *testing.T) {
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
 	}
+	if again, err := Read(dir); err != nil || again != s {
+		t.Errorf("what has not changed is read again (%v)", err)
+	}
 	before, err := Sum(dir)
 	if err != nil {
 		t.Fatal(err)

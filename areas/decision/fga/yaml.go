@@ -13,12 +13,20 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
-// mostDeep bounds the nesting of a file.
-const mostDeep = 64
+const (
+	// mostDeep bounds the nesting of a file.
+	mostDeep = 64
+	// mostText bounds a file: what is made of it takes fifty times as much memory.
+	mostText = 32 << 20
+)
 
 // parse reads a document of YAML or JSON. Aliases are refused where they are met: what they stand for could be more
 // than any memory.
 func parse(file string, text []byte) (*yaml.Node, error) {
+	if len(text) > mostText {
+		return nil, fmt.Errorf("%s: more than %d MiB of YAML or JSON: put relationships into a file of CSV", file,
+			mostText>>20)
+	}
 	loader, err := yaml.NewLoader(bytes.NewReader(text),
 		yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(mostDeep))))
 	if err != nil {

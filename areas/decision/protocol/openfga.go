@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -62,22 +63,37 @@ func checkOpenFGA(s *Session, q model.Question) (call, error) {
 	if o.Store == "" {
 		return call{}, fmt.Errorf("openfga.store: name the store to ask, or set load: true")
 	}
+	r, err := posted("/stores/"+url.PathEscape(o.Store)+"/check", jsonMedia, q.Body, o.check(q))
+	return call{
+		request: r, expect: "200 with allowed " + fmt.Sprint(q.Want == model.Permit), judge: wantsCheck(q.Want),
+	}, err
+}
+
+// A check is the body of a question that has none of its own.
+type check struct {
+	Key   model.Tuple       `json:"tuple_key"`
+	Model string            `json:"authorization_model_id,omitempty"`
+	Facts map[string]string `json:"context,omitempty"`
+}
+
+func (o OpenFGA) check(q model.Question) check {
 	facts := map[string]string{}
 	maps.Copy(facts, q.Subject.Properties)
 	maps.Copy(facts, q.Context)
-	type check struct {
-		Key   model.Tuple       `json:"tuple_key"`
-		Model string            `json:"authorization_model_id,omitempty"`
-		Facts map[string]string `json:"context,omitempty"`
-	}
 	key := model.Tuple{
 		User: q.Subject.Type + ":" + q.Subject.ID, Relation: cmp.Or(o.Relation, q.Action),
 		Object: q.Resource.Type + ":" + q.Resource.ID,
 	}
-	r, err := posted("/stores/"+url.PathEscape(o.Store)+"/check", jsonMedia, q.Body, check{key, o.Model, facts})
-	return call{
-		request: r, expect: "200 with allowed " + fmt.Sprint(q.Want == model.Permit), judge: wantsCheck(q.Want),
-	}, err
+	return check{key, o.Model, facts}
+}
+
+// OpenFGACheck is the body of the request that asks a question.
+func OpenFGACheck(of Options, q model.Question) (json.RawMessage, error) {
+	if q.Body != nil {
+		return q.Body, nil
+	}
+	o, _ := sectionOf[OpenFGA](of)
+	return json.Marshal(o.check(q))
 }
 
 // wantsCheck is wants, with OpenFGA's own way to say that something is not there.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -111,6 +112,9 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("load %s: %w", cfg.File, err)
 	}
+	if err := s.await(ctx); err != nil {
+		return err
+	}
 	ready := map[string]any{"ready": map[string]any{
 		"addr": s.addr, "load_seconds": time.Since(began).Seconds(), "store": ids.store, "model": ids.model,
 	}}
@@ -184,6 +188,29 @@ func launch(ctx context.Context, cfg config) (*server, error) {
 	}
 	go func() { s.served <- (&run.ServerContext{Logger: log}).Run(ctx, c) }()
 	return s, nil
+}
+
+// await waits until the server answers over HTTP, too.
+func (s *server) await(ctx context.Context) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/healthz", http.NoBody)
+		if err != nil {
+			return err
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case err := <-s.served:
+			return errors.Join(errors.New("OpenFGA ended before it served"), err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // free is an address of loopback whose port nobody listens at.
