@@ -210,6 +210,21 @@ func TestOpenFGALoadInBatches(t *testing.T) {
 	}
 }
 
+// TestEndlessListOfStoresEnds: a server that never ends its list does not keep tare from ending.
+func TestEndlessListOfStoresEnds(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = fmt.Fprintf(w, `{"stores": [], "continuation_token": "%d"}`, asked) // or the client is gone
+	}))
+	t.Cleanup(server.Close)
+	err := openFGA().Unload(t.Context(), sessionTo(t, server), "mine")
+	if err == nil || !strings.Contains(err.Error(), "remove the store mine yourself") || asked != mostPages {
+		t.Errorf("%v after %d pages", err, asked)
+	}
+}
+
 func TestOpenFGALoadErrors(t *testing.T) {
 	for _, path := range []string{"/stores", "/authorization-models", "/write"} {
 		server := httptest.NewServer(&fakeStores{names: map[string]string{}, fail: path})

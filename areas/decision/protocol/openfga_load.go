@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"tare/areas/decision/model"
 	"tare/internal/kit/oneshot"
@@ -60,11 +61,21 @@ func fillStore(ctx context.Context, s *Session, set model.Set, name string) (o O
 	return o, nil
 }
 
+// A server can go on listing stores for ever: unloading ends after so many pages, and after so long.
+const (
+	mostPages    = 10_000
+	unloadWithin = 5 * time.Minute
+)
+
 // unloadOpenFGA deletes all stores of that name.
 func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, unloadWithin)
+	defer cancel()
 	c := newAdmin(s)
 	defer c.conn.Close()
-	for next, name := "", storeName(name); ; {
+	name = storeName(name)
+	next := ""
+	for range mostPages {
 		var page struct {
 			Stores []struct{ ID, Name string }
 			Next   string `json:"continuation_token"`
@@ -90,6 +101,8 @@ func unloadOpenFGA(ctx context.Context, s *Session, name string) error {
 		}
 		next = page.Next
 	}
+	return fmt.Errorf("take the policies out again: GET /stores: the list has more than %d pages; remove the store %s "+
+		"yourself", mostPages, name)
 }
 
 // maxStoreName is how many characters the name of a store may have; at least 3.
