@@ -3,19 +3,26 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/internal/clock"
 	"tare/internal/load"
+	"tare/internal/proc"
 	"tare/rigs/hosttest"
 )
 
@@ -25,11 +32,40 @@ func startOPA(t *testing.T) *Session {
 	return startProgram(t, "/health", "opa", "run", "--server", "--disable-telemetry", "--log-level", "error", "--addr")
 }
 
+// startOpenFGA starts the OpenFGA that tare builds.
 func startOpenFGA(t *testing.T) *Session {
 	t.Helper()
-	return startProgram(t, "/healthz", "openfga", "run", "--playground-enabled=false", "--metrics-enabled=false",
-		"--log-level=error",
-		"--grpc-addr=127.0.0.1:0", "--http-addr")
+	hosttest.SkipIfShort(t)
+	host := engine.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}
+	l, err := engine.Find(t.Context(), engine.OpenFGA, host)
+	if missing := new(engine.Missing); errors.As(err, &missing) {
+		hosttest.Missing(t, missing.Reason, missing.Next)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cfg, err := l.Prepare(dir, model.Set{N: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Token = "test"
+	child, err := proc.Start(t.Context(), proc.Spec{
+		Name: "openfga", Path: l.Path, Config: cfg, LogFile: filepath.Join(dir, "log"), ReadyWithin: 2 * time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := child.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	var ready engine.Ready
+	if err := json.Unmarshal(child.Ready, &ready); err != nil {
+		t.Fatal(err)
+	}
+	return &Session{Addr: netip.MustParseAddrPort(ready.Addr), Host: ready.Addr, Token: cfg.Token}
 }
 
 // startProgram runs a server from PATH on a free port, its last argument, until the test ends.
