@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"tare/internal/cli"
+	"tare/internal/clock"
 	"tare/internal/report"
 	"tare/rigs/hosttest"
 )
@@ -110,6 +111,34 @@ func (r *secretRoom) command(ctx context.Context, args ...string) *exec.Cmd {
 // the same pause.
 func (r *secretRoom) tare(after time.Duration, signals []syscall.Signal, args ...string) int {
 	r.Helper()
+	return r.run(func(ctx context.Context, p *os.Process) {
+		for _, s := range signals {
+			if (clock.System{}).Sleep(ctx, after) != nil {
+				return
+			}
+			_ = p.Signal(s) // it may have ended
+		}
+	}, args)
+}
+
+// tareUntil interrupts tare soon after enough has happened, and after a minute in any case.
+func (r *secretRoom) tareUntil(enough func() bool, args ...string) int {
+	r.Helper()
+	return r.run(func(ctx context.Context, p *os.Process) {
+		for began := time.Now(); !enough() && time.Since(began) < time.Minute; {
+			if (clock.System{}).Sleep(ctx, 20*time.Millisecond) != nil {
+				return
+			}
+		}
+		if (clock.System{}).Sleep(ctx, time.Second) == nil {
+			_ = p.Signal(syscall.SIGINT) // it may have ended
+		}
+	}, args)
+}
+
+// run runs tare, and beside it signals until tare has ended.
+func (r *secretRoom) run(signals func(context.Context, *os.Process), args []string) int {
+	r.Helper()
 	limited, cancel := context.WithTimeout(r.Context(), 2*time.Minute)
 	defer cancel()
 	c := r.command(limited, args...)
@@ -121,11 +150,10 @@ func (r *secretRoom) tare(after time.Duration, signals []syscall.Signal, args ..
 	done := make(chan struct{})
 	var watched sync.WaitGroup
 	watched.Go(func() { r.watch(c.Process.Pid, done) })
-	for i, s := range signals {
-		timer := time.AfterFunc(time.Duration(i+1)*after, func() { _ = c.Process.Signal(s) }) // it may have ended
-		defer timer.Stop()
-	}
+	running, ended := context.WithCancel(limited)
+	watched.Go(func() { signals(running, c.Process) })
 	err := c.Wait()
+	ended()
 	close(done)
 	watched.Wait()
 	if c.ProcessState == nil || limited.Err() != nil {

@@ -182,25 +182,39 @@ func (x *examiner) noise(ctx context.Context, d *Diagnosis) {
 
 // Rehearse runs an A/A comparison of a loop and of starting a process, as a comparison with batches does: in blocks of
 // so many rounds, with the median of the rounds as a block's value. It returns the standard deviation of a block's log
-// ratio of CPU time, the larger of the two, or NaN if length allows fewer than four blocks. self is this program's
-// file.
+// ratio of CPU time, the larger of the two. It takes length, and on a busy host up to five times that; where that
+// allows fewer than four blocks, it returns NaN. self is this program's file.
 func Rehearse(ctx context.Context, self string, rounds int, length time.Duration) (float64, error) {
 	x := &examiner{Options: Options{Self: self, Time: length}}
 	work := []micro{{"CPU-bound loop", newLoop().run}, {"start of a process", x.fork}}
-	worst := 0.0
-	for _, s := range interleave(ctx, work, length, rand.New(rand.NewPCG(1, 2)), monotonic) {
-		if s.err != nil {
-			return math.NaN(), s.err
+	pairs := make([][][2]effort, len(work))
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 5 {
+		enough := true
+		for k, s := range interleave(ctx, work, length, rng, monotonic) {
+			if s.err != nil {
+				return math.NaN(), s.err
+			}
+			pairs[k] = append(pairs[k], s.pairs...)
+			enough = enough && len(pairs[k]) >= fewestBlocks
 		}
-		worst = max(worst, blockNoise(s.pairs, rounds)) // NaN stays NaN
+		if enough || ctx.Err() != nil {
+			break
+		}
+	}
+	worst := 0.0
+	for _, p := range pairs {
+		worst = max(worst, blockNoise(p, rounds)) // NaN stays NaN
 	}
 	return worst, ctx.Err()
 }
 
+// fewestBlocks are those that a rehearsal needs.
+const fewestBlocks = 4
+
 // blockNoise returns the standard deviation of ln(median B ÷ median A) over blocks of so many pairs.
 func blockNoise(pairs [][2]effort, rounds int) float64 {
-	const fewest = 4
-	rounds = max(1, min(rounds, len(pairs)/fewest))
+	rounds = max(1, min(rounds, len(pairs)/fewestBlocks))
 	var ratios []float64
 	for ; len(pairs) >= rounds; pairs = pairs[rounds:] {
 		var arms [2][]float64
@@ -209,7 +223,7 @@ func blockNoise(pairs [][2]effort, rounds int) float64 {
 		}
 		ratios = append(ratios, math.Log(stat.Quantile(arms[1], 0.5)/stat.Quantile(arms[0], 0.5)))
 	}
-	if len(ratios) < fewest {
+	if len(ratios) < fewestBlocks {
 		return math.NaN()
 	}
 	return math.Sqrt(stat.Variance(ratios))

@@ -271,3 +271,13 @@ func TestBlockNoise(t *testing.T) {
 		t.Errorf("noise %v of three pairs", sd)
 	}
 }
+
+// TestRehearsalOnABusyHost: where its length allows fewer blocks than it needs, a rehearsal goes on.
+func TestRehearsalOnABusyHost(t *testing.T) {
+	if noise, err := Rehearse(t.Context(), testBinary(t), 16, time.Nanosecond); err != nil || !math.IsNaN(noise) {
+		t.Errorf("%v, %v of no block", noise, err)
+	}
+	if noise, err := Rehearse(t.Context(), testBinary(t), 16, time.Millisecond); err != nil || math.IsNaN(noise) {
+		t.Errorf("%v, %v, where five times the length allows enough", noise, err)
+	}
+}
