@@ -26,7 +26,7 @@ const (
 	turnsOverhead = 80 * time.Millisecond // of an arm that takes turns
 )
 
-// rehearsal is how long a plan measures this host's noise.
+// rehearsal is how long a plan measures this host's noise; a busy one takes longer.
 const rehearsal = 3 * time.Second
 
 // power is the probability that a run finds an effect of the size that a plan calls visible.
@@ -138,9 +138,8 @@ func (a *app) visible(ctx context.Context, e *config.Experiment, made area.Progr
 	at := func(blocks int) string {
 		return unit.Decimal(100*stat.DetectableEffect(noise/math.Sqrt(float64(blocks)), stat.LookAlpha, power), 2) + " %"
 	}
-	return fmt.Sprintf("CPU effects of about %s, estimated from %s of equal work on this host just now; the first run "+
-		"measures it for each workload",
-		inBlocks(at, looks), rehearsal)
+	return fmt.Sprintf("CPU effects of about %s, estimated from equal work on this host just now; the first run measures "+
+		"it for each workload", inBlocks(at, looks))
 }
 
 // visibleFromEarlier describes the smallest detectable effects of the A/A arm of the latest run of the same name.
