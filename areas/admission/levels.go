@@ -27,7 +27,7 @@ func factors() []string {
 		"mechanism", "bundle", "kyverno", "gatekeeper", "audit", "policies", "bound", "useable", "position", "irrelevant",
 		"bindings", "params", "level",
 		"webhook_latency",
-		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes",
+		"webhook_failure_policy", "webhook_timeout", "vap_failure_policy", "version", "nodes", "objects",
 		"etcd", "shared", "kubeconfig", "context",
 	}
 }
@@ -158,6 +158,8 @@ func (s *Spec) count(name, level string) (err error) {
 		*s.Params, err = kit.ParseCount(name, level, 0, maxPolicies)
 	case "nodes":
 		s.embed().Nodes, err = kit.ParseCount(name, level, 0, maxNodes)
+	case "objects":
+		s.Objects, err = kit.ParseCount(name, level, 1, maxObjects)
 	default:
 		return fmt.Errorf("%s: there is no such factor; there are %s%s", name, strings.Join(factors(), ", "),
 			spelling.DidYouMean(name, factors()))

@@ -92,6 +92,8 @@ func TestPlan(t *testing.T) {
 			[]string{"mechanism", "webhook"},
 			nil, "webhook.latency: ",
 		},
+		{"a stock", Spec{}, []string{"objects", "300"}, func(p plan) bool { return p.size == 300 }, ""},
+		{"too large a stock", Spec{}, []string{"objects", "5001"}, nil, "objects: "},
 		{"no such mechanism", Spec{Mechanism: "opa"}, nil, nil, `mechanism: "opa" is not one of none`},
 		{"no such factor", Spec{}, []string{"flavour", "sweet"}, nil, `flavour: there is no such factor`},
 		{"no such number", Spec{}, []string{"policies", "many"}, nil, "policies: "},

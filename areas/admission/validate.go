@@ -56,6 +56,7 @@ func (s *Spec) checkTwice(treatments []design.Treatment) (out []area.Finding) {
 		{"embedded.version", "version", e.Version != ""},
 		{"embedded.nodes", "nodes", e.Nodes > 0},
 		{"embedded.etcd", "etcd", e.Etcd != ""},
+		{"objects", "objects", s.Objects > 0},
 	} {
 		if x.given && slices.ContainsFunc(treatments, func(t design.Treatment) bool { return t.Levels[x.factor] != "" }) {
 			out = append(out, kit.FaultVaried(x.path, x.factor))
@@ -98,7 +99,7 @@ func (s *Spec) pathOf(err error) string {
 		"kubeconfig",
 		"context", "manifests",
 		"webhook", "webhook.url", "webhook.latency", "webhook.timeout", "webhook.failure_policy", "webhook.workers",
-		"vap.failure_policy", "vap.param",
+		"vap.failure_policy", "vap.param", "objects",
 		"embedded.flags":
 		return name
 	}
