@@ -75,6 +75,17 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
+// TestHeldForLongEnough: a rate that was held for less than is asked for is not one that holds; one that broke broke,
+// however soon.
+func TestHeldForLongEnough(t *testing.T) {
+	trace := confirmed(nil)
+	for enough, want := range map[time.Duration]float64{0: 98, 5 * time.Second: 98, 5*time.Second + 1: 0, time.Minute: 0} {
+		if lo, hi := trace.bracket(10*time.Second, 0, enough); lo != want || hi != 102 {
+			t.Errorf("at least %v: %v held and %v broke, want %v and 102", enough, lo, hi, want)
+		}
+	}
+}
+
 func TestDistrust(t *testing.T) {
 	warm := func(t *Trace) { t.tried(RoleConfirmLow, 40*time.Second, 98, true, 0, 10*ms) }
 	faster := func(t *Trace) {
