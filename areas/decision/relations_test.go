@@ -170,9 +170,9 @@ func TestOpenFGAOfTares(t *testing.T) {
 	if err := p.kill(); err != nil {
 		t.Fatal(err)
 	}
-	for p.failed() == nil {
-		if err := env.Clock.Sleep(t.Context(), pause/10); err != nil {
-			t.Fatal("the end of the process is not noticed")
+	for tries := 0; p.failed() == nil; tries++ {
+		if err := env.Clock.Sleep(t.Context(), pause/10); err != nil || tries > 2000 {
+			t.Fatalf("the end of the process is not noticed: %v", err)
 		}
 	}
 }
