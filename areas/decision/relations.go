@@ -37,6 +37,8 @@ func checksOf(from string) (out []Request, err error) {
 		return nil, err
 	}
 	switch n := len(s.Checks); {
+	case s.More:
+		return nil, fmt.Errorf("the tests of %s have more than %d checks, or very long ones: name requests", from, n)
 	case n == 0:
 		return nil, fmt.Errorf("%s has no test with a check: name requests", from)
 	case n > mostRequests:

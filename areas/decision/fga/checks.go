@@ -8,8 +8,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// mostOfTest is how many relationships of its own a test may have: OpenFGA takes as many beside a check.
-const mostOfTest = 100
+const (
+	// mostOfTest is how many relationships of its own a test may have: OpenFGA takes as many beside a check.
+	mostOfTest = 100
+	// mostChecks and mostBodies bound the checks that are read, by number and by the bytes of their requests: a few lines
+	// can stand for more than any memory.
+	mostChecks = 10_000
+	mostBodies = 64 << 20
+)
 
 // readTest reads the checks of a test.
 func (r *reader) readTest(test item) error {
@@ -31,6 +37,9 @@ func (r *reader) readTest(test item) error {
 			len(own), mostOfTest)
 	}
 	for _, c := range checks {
+		if r.store.More {
+			break
+		}
 		if err := r.readCheck(c, own); err != nil {
 			return err
 		}
@@ -81,6 +90,10 @@ func (r *reader) readCheck(c item, own []Tuple) error {
 				body, err := bodyOf(user, relation, object, context, own)
 				if err != nil {
 					return c.errorf("%w", err)
+				}
+				if r.bodies += len(body); len(r.store.Checks) == mostChecks || r.bodies > mostBodies {
+					r.store.More = true
+					return nil
 				}
 				r.store.Checks = append(r.store.Checks, Check{
 					Name: strings.Join([]string{user, relation, object}, " "), Body: body, Want: asserts[relation],

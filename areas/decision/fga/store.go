@@ -26,6 +26,8 @@ type Store struct {
 	Tuples []Tuple         `json:"tuples"`
 	// Checks are those of the tests, one for each relation that a test asserts.
 	Checks []Check `json:"-"`
+	// More says that there are more checks than are read.
+	More bool `json:"-"`
 	// Lists is how many tests ask for lists of objects or users, which no check answers.
 	Lists int `json:"-"`
 }
@@ -133,6 +135,7 @@ type reader struct {
 	from   *bundle.Reader
 	store  *Store
 	sums   map[string][sha256.Size]byte // of the files that were read, by their names
+	bodies int                          // bytes of the checks' requests
 }
 
 func newReader(file string) *reader {

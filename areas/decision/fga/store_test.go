@@ -163,6 +163,31 @@ func TestWrongStores(t *testing.T) {
 	}
 }
 
+// TestManyChecksAreBounded: checks that a few lines stand for are not all read, nor are relationships of a test
+// repeated without end.
+func TestManyChecksAreBounded(t *testing.T) {
+	many := "[u:0" + strings.Repeat(", u:1", 5000) + "]"
+	long := strings.Repeat("y", 1<<20)
+	for name, text := range map[string]string{
+		"users and objects": "tests: [{check: [{users: " + many + ", objects: " + many + ", assertions: {r: true}}]}]\n",
+		"long ones": "tests: [{tuples: [{user: u:a, relation: r, object: o:b, condition: {name: c, context: {x: " + long +
+			"}}}], check: [{users: " + many + ", object: o:b, assertions: {r: true}}]}]\n",
+	} {
+		dir := written(t, map[string]string{"a.fga.yaml": "model_file: m.fga\n" + text, "m.fga": documents})
+		s, err := Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, c := range s.Checks {
+			size += len(c.Body)
+		}
+		if !s.More || len(s.Checks) > mostChecks || size > mostBodies {
+			t.Errorf("%s: %d checks of %d bytes, more %v", name, len(s.Checks), size, s.More)
+		}
+	}
+}
+
 // FuzzRead: whatever a store holds, reading it ends, and what is read can be told to the engine.
 func FuzzRead(f *testing.F) {
 	f.Add("model: |\n  model\n    schema 1.1\ntuples: [{user: a, relation: b, object: c}]\n", "a,b\n")
