@@ -60,7 +60,7 @@ func (r *reader) readModel(doc item, f map[string]item, text string) error {
 			s.Line, s.Column = in.Line+1, indentation(text, in.Line+1, model)
 		}
 		r.store.Files = []Source{s}
-		return nil
+		return s.checkNested()
 	case inFile.Node == nil:
 		return doc.errorf("it has no model: want model or model_file")
 	}
@@ -96,8 +96,9 @@ func (r *reader) readModelFile(name string) error {
 	case err != nil:
 		return err
 	case path.Ext(name) != ".json":
-		r.store.Files = append(r.store.Files, Source{File: shown, Line: 1, Text: string(text)})
-		return nil
+		s := Source{File: shown, Line: 1, Text: string(text)}
+		r.store.Files = append(r.store.Files, s)
+		return s.checkNested()
 	case !json.Valid(text):
 		return fmt.Errorf("%s: this is no JSON", shown)
 	}

@@ -128,6 +128,7 @@ func TestWrongStores(t *testing.T) {
 		"asserted as text":    {model + "tests: [{check: [{user: u, object: a, assertions: {b: x}}]}]\n", "want assertions"},
 		"nested":              {model + "tuples: " + deep + "\n", "depth"},
 		"aliases":             {model + "name: &a x\ntuples: [{user: *a, relation: r, object: o}]\n", "aliases are not"},
+		"brackets":            {"model: |\n  " + strings.Repeat("(", 500) + "\n", "a.fga.yaml:2: brackets are nested"},
 		"CSV without a name":  {model + "tuple_file: bad.csv\n", "its first line names no user_type"},
 		"CSV with a bad line": {model + "tuple_file: short.csv\n", "short.csv"},
 	} {

@@ -129,14 +129,6 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 
 // check writes the store into a server of its own, and says what that refuses.
 func check(ctx context.Context, cfg config, out io.Writer) error {
-	dir, err := os.MkdirTemp("", "tare-openfga-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir) //nolint:errcheck // it is a folder of temporary files
-	if err := os.Setenv("TMPDIR", dir); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	cfg.Addr, cfg.Token = "127.0.0.1:0", rand()
 	s, err := launch(ctx, cfg)
@@ -175,6 +167,7 @@ func launch(ctx context.Context, cfg config) (*server, error) {
 	}
 	c := settings.DefaultConfig()
 	c.HTTP.Addr, c.GRPC.Addr = s.addr, s.grpc
+	c.HTTP.Enabled = !cfg.Check // which would need a socket in a folder of temporary files
 	c.Playground.Enabled, c.Metrics.Enabled, c.Profiler.Enabled, c.Trace.Enabled = false, false, false, false
 	c.Authn = settings.AuthnConfig{
 		Method: "preshared", AuthnPresharedKeyConfig: &settings.AuthnPresharedKeyConfig{Keys: []string{cfg.Token}},
