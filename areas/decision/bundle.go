@@ -214,11 +214,14 @@ func regoWords(name string, proofs *engine.Proofs) (out []string) {
 	return out
 }
 
-func wereTrue(what string, n int) string {
+func wereTrue(what string, n int) string { return agree(what, n, "was true", "were true") }
+
+// agree says one thing of n, in the singular or in the plural.
+func agree(what string, n int, one, more string) string {
 	if n == 1 {
-		return what + " was true"
+		return what + " " + one
 	}
-	return what + " were true"
+	return what + " " + more
 }
 
 // some names the first.

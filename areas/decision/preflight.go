@@ -59,11 +59,7 @@ func compileBundles(ctx context.Context, spec *Spec, env area.Env) (out []area.F
 			return out // it has been reported
 		}
 		launch, err := engine.Find(ctx, p.kind, host(env))
-		switch {
-		case err != nil:
-		case p.kind == engine.OpenFGA:
-			err = launch.CheckStore(ctx, p.bundle)
-		default:
+		if err == nil {
 			err = launch.Check(ctx, p.bundle, p.spec.Embedded != nil && p.spec.Embedded.RegoV0)
 		}
 		if err != nil {

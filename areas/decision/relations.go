@@ -98,9 +98,4 @@ func (p *arm) relationNotes(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-func are(what string, n int) string {
-	if n == 1 {
-		return what + " is"
-	}
-	return what + " are"
-}
+func are(what string, n int) string { return agree(what, n, "is", "are") }

@@ -147,14 +147,12 @@ func (r *secretRoom) run(signals func(context.Context, *os.Process), args []stri
 	if err := c.Start(); err != nil {
 		r.Fatal(err)
 	}
-	done := make(chan struct{})
-	var watched sync.WaitGroup
-	watched.Go(func() { r.watch(c.Process.Pid, done) })
 	running, ended := context.WithCancel(limited)
+	var watched sync.WaitGroup
+	watched.Go(func() { r.watch(c.Process.Pid, running.Done()) })
 	watched.Go(func() { signals(running, c.Process) })
 	err := c.Wait()
 	ended()
-	close(done)
 	watched.Wait()
 	if c.ProcessState == nil || limited.Err() != nil {
 		r.Fatalf("tare %v: %v\n%s", args, err, &r.said)

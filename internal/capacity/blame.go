@@ -82,12 +82,9 @@ func (r *session) burstExplains(step *Step, a Audit) bool {
 // crowded says why a step that broke may have broken for want of processor time that the generator used; "" where it
 // did not.
 func (r *session) crowded(step *Step) string {
-	h := step.host()
-	if !r.o.Shared || h == nil || step.Length() < accounted {
-		return ""
-	}
-	busy, own := (h.Busy+h.Stolen)/h.All, step.Segment.Effort.CPU/h.All
-	if busy < full || own < ownShare {
+	u := useOf([]Step{*step})
+	own := u.share(u.Generator)
+	if !r.o.Shared || u.All == 0 || step.Length() < accounted || u.BusyShare() < full || own < ownShare {
 		return ""
 	}
 	return fmt.Sprintf("the processors that generator and target share were full, and the generator used %s of them",

@@ -15,7 +15,7 @@ func (f *facts) excluded(k Kind) (out []signature.Exclusion) {
 	}
 	add(Connections, "a limit on connections", f.againstConnections())
 	add(CPUQuota, "a CPU quota", f.againstQuota())
-	if f.cpu >= 0 && f.processors >= 0 && f.processors < 0.7 && f.host >= 0 && f.host < 0.9 {
+	if f.cpu >= 0 && f.processors >= 0 && f.processors < 0.7 && f.host >= 0 && !f.crowded() {
 		add(Processors, "the processors", f.used())
 	}
 	if f.collecting >= 0 && f.collecting < 0.2 {
@@ -41,13 +41,13 @@ func (f *facts) againstConnections() string {
 func (f *facts) againstQuota() string {
 	for i := range f.Experiments {
 		x := &f.Experiments[i]
-		if x.Lever != nil && x.Lever.Kind == CPUQuota && x.Late == "" && x.measured().isAbout(f.before()) && f.host < 0.9 {
+		if x.Lever != nil && x.Lever.Kind == CPUQuota && x.Late == "" && x.measured().isAbout(f.before()) && !f.crowded() {
 			return fmt.Sprintf("with %s it did %s, as before", x.Lever.To, perSecond(x.measured().rate))
 		}
 	}
 	// a host that others keep busy gives the target less than its quota, and few calls in flight ask for less
 	if f.account != nil && f.account.Quota > 0 && f.throttled >= 0 && f.throttled < 0.1 && f.quota < 0.7 && f.flat &&
-		f.host < 0.9 {
+		!f.crowded() {
 		return "it was throttled in " + percent(f.throttled) + " of its periods"
 	}
 	return ""

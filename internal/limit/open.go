@@ -23,7 +23,7 @@ func Hypotheses(e Evidence) (open []Kind) {
 		contradicted bool
 	}{
 		{CPUQuota, f.againstQuota() != ""},
-		{Processors, f.processors >= 0 && f.processors < partly && f.host < 0.9},
+		{Processors, f.processors >= 0 && f.processors < partly && !f.crowded()},
 		{Slots, false},
 		{Connections, !meetsConnections(f.Signature.Class) || f.againstConnections() != ""},
 		{RateLimit, oneRate != ""},

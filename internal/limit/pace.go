@@ -60,6 +60,6 @@ func (f *facts) independent() bool {
 	}
 	// Calls of varied length end at random times. What lets them pass at intervals keeps their number even over longer
 	// times than a call takes.
-	quiet := f.host >= 0 && f.host < 0.9
+	quiet := f.host >= 0 && !f.crowded()
 	return quiet && one.Service < 0.4*part && degrees > 0 && squares/degrees >= 0.6 && squares/degrees <= 2.5
 }

@@ -121,7 +121,7 @@ func (f *facts) isSingle() bool {
 	if f.account == nil || f.account.Processors < 2 {
 		return false
 	}
-	return f.busiest >= full && f.cpu-f.busiest < 0.2 || f.cpu >= 0.9 && f.cpu <= 1.1 && f.host >= 0 && f.host < 0.9
+	return f.busiest >= full && f.cpu-f.busiest < 0.2 || f.cpu >= 0.9 && f.cpu <= 1.1 && f.host >= 0 && !f.crowded()
 }
 
 // spins reports whether the target used as much processor time for a rate far below the plateau: that is no work on
@@ -244,7 +244,7 @@ func refusedInFlight(f *facts) *Verdict {
 func bandwidth(f *facts) *Verdict {
 	x := f.full()
 	if x == nil || !f.flat || x.Service == 0 || x.Transfer < partly*x.Service || f.least.Transfer == 0 ||
-		f.host >= 0.9 && !f.idles() || f.cpu >= full {
+		f.crowded() && !f.idles() || f.cpu >= full {
 		return nil
 	}
 	grown := x.Transfer / f.least.Transfer
@@ -332,7 +332,7 @@ func slots(f *facts) *Verdict {
 // that is long in one call and short in the next.
 func (f *facts) waitsForProcessors() bool {
 	one := f.single()
-	return f.host >= crowdedFrom && (one.Spread == nil || *one.Spread > tolerance*one.Service)
+	return f.crowded() && (one.Spread == nil || *one.Spread > tolerance*one.Service)
 }
 
 // inFlight says with how many calls in flight the target is full. It says nothing of how many are served at a time: a

@@ -44,11 +44,14 @@ func usageOf(x *Experiment, local *signature.Local) usage {
 	return u
 }
 
+// crowded reports whether the processors were seen to be busy enough to make each call wait for one.
+func (u *usage) crowded() bool { return u.host >= crowdedFrom }
+
 // idles reports whether the target was seen to leave most of its processors' time unused. Where others keep the host
 // busy, it must need so little that it gets that all the same.
 func (u *usage) idles() bool {
 	needs := 0.5
-	if u.host >= 0.9 {
+	if u.crowded() {
 		needs = 0.15
 	}
 	return u.cpu >= 0 && u.cpu < needs && u.throttled < 0.2

@@ -23,8 +23,8 @@ var openFGA = goEngine{
 // storeFile is the name of a store in a run's folder.
 const storeFile = "store.json"
 
-// CheckStore writes a store into an engine of its own, and says what that refuses, as a *Rejection.
-func (l Launch) CheckStore(ctx context.Context, from string) error {
+// checkStore has an engine of its own write a store.
+func (l Launch) checkStore(ctx context.Context, from string) error {
 	s, err := fga.Read(from)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package fga
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -79,11 +80,7 @@ func (r *reader) readCheck(c item, own []Tuple) error {
 	if at.Node == nil || at.Kind != yaml.MappingNode || at.Decode(&asserts) != nil || len(asserts) == 0 {
 		return c.errorf("want assertions: relations, each true or false")
 	}
-	relations := make([]string, 0, len(asserts))
-	for relation := range asserts {
-		relations = append(relations, relation)
-	}
-	slices.Sort(relations)
+	relations := slices.Sorted(maps.Keys(asserts))
 	for _, user := range users {
 		for _, object := range objects {
 			for _, relation := range relations {

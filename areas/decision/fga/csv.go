@@ -10,10 +10,11 @@ import (
 	"slices"
 )
 
-// columns are those of relationships in CSV, of which the first and those after the fifth may be missing or empty.
-var columns = []string{
-	"user_relation", "user_type", "user_id", "relation", "object_type", "object_id", "condition_name", "condition_context",
-}
+// The columns of relationships in CSV: those that must be there, and those that may.
+var (
+	required = []string{"user_type", "user_id", "relation", "object_type", "object_id"}
+	optional = []string{"user_relation", "condition_name", "condition_context"}
+)
 
 // tuplesOfCSV reads relationships as OpenFGA's command line does: with a line of names first.
 func tuplesOfCSV(file string, text []byte) (out []Tuple, err error) {
@@ -22,13 +23,13 @@ func tuplesOfCSV(file string, text []byte) (out []Tuple, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	for _, want := range columns[1:6] {
+	for _, want := range required {
 		if !slices.Contains(names, want) {
 			return nil, fmt.Errorf("%s: its first line names no %s", file, want)
 		}
 	}
 	for _, name := range names {
-		if !slices.Contains(columns, name) {
+		if !slices.Contains(required, name) && !slices.Contains(optional, name) {
 			return nil, fmt.Errorf("%s: its first line names %q, which relationships do not have", file, name)
 		}
 	}

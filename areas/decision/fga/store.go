@@ -129,28 +129,6 @@ func Sum(at string) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// mostNested bounds the brackets of a model: the compiler of the language takes a minute, and gigabytes, for many.
-const mostNested = 100
-
-// checkNested refuses a model whose brackets are nested too deeply.
-func (s Source) checkNested() error {
-	deep := 0
-	for i, line := range strings.Split(s.Text, "\n") {
-		for _, c := range line {
-			switch c {
-			case '(':
-				deep++
-			case ')':
-				deep = max(0, deep-1)
-			}
-			if deep > mostNested {
-				return fmt.Errorf("%s:%d: brackets are nested in more than %d others", s.File, s.Line+i, mostNested)
-			}
-		}
-	}
-	return nil
-}
-
 // A reader reads the files of a store.
 type reader struct {
 	folder string

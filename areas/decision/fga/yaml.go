@@ -58,7 +58,7 @@ func (i item) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d:%d: %w", i.file, i.Line, i.Column, fmt.Errorf(format, args...))
 }
 
-// fields are the values of a mapping by their keys, each of which is one of those that are known.
+// fields returns the values of a mapping by key. A key that is not among the known ones is an error.
 func (i item) fields(what string, known ...string) (map[string]item, error) {
 	if i.Kind != yaml.MappingNode {
 		return nil, i.errorf("want %s: a mapping of %s", what, strings.Join(known, ", "))

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,20 +73,18 @@ func start(in *bufio.Reader, out io.Writer) error {
 			return fmt.Errorf("read %s: %w", cfg.File, err)
 		}
 	}
+	if cfg.Prove {
+		return prove(cfg, out)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if cfg.Check {
+		return check(ctx, cancel, cfg, out)
+	}
 	go func() {
 		_, _ = io.Copy(io.Discard, in) // ends with the parent, however it dies
-		if !cfg.Check && !cfg.Prove {
-			cancel()
-		}
+		cancel()
 	}()
-	switch {
-	case cfg.Prove:
-		return prove(cfg, out)
-	case cfg.Check:
-		return check(ctx, cfg, out)
-	}
 	return serve(ctx, cfg, out)
 }
 
@@ -128,16 +127,14 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 }
 
 // check writes the store into a server of its own, and says what that refuses.
-func check(ctx context.Context, cfg config, out io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	cfg.Addr, cfg.Token = "127.0.0.1:0", rand()
+func check(ctx context.Context, end func(), cfg config, out io.Writer) error {
+	cfg.Addr, cfg.Token = "127.0.0.1:0", rand.Text()
 	s, err := launch(ctx, cfg)
 	if err != nil {
-		cancel()
 		return err
 	}
 	found, _, err := s.fill(ctx, cfg.Store)
-	cancel()
+	end()
 	<-s.served
 	if err != nil {
 		return err
@@ -151,7 +148,7 @@ func check(ctx context.Context, cfg config, out io.Writer) error {
 // A server is OpenFGA.
 type server struct {
 	addr, grpc, token string
-	served            chan error
+	served            chan error // why it ended; closed after that
 }
 
 // launch starts OpenFGA on ports of loopback. What its command turns on by default and nobody asks for, its playground
@@ -179,7 +176,10 @@ func launch(ctx context.Context, cfg config) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() { s.served <- (&run.ServerContext{Logger: log}).Run(ctx, c) }()
+	go func() {
+		s.served <- (&run.ServerContext{Logger: log}).Run(ctx, c)
+		close(s.served)
+	}()
 	return s, nil
 }
 
@@ -196,13 +196,21 @@ func (s *server) await(ctx context.Context) error {
 				return nil
 			}
 		}
-		select {
-		case err := <-s.served:
-			return errors.Join(errors.New("OpenFGA ended before it served"), err)
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(5 * time.Millisecond):
+		if err := s.pause(ctx); err != nil {
+			return err
 		}
+	}
+}
+
+// pause waits for a moment, in which the server must not end.
+func (s *server) pause(ctx context.Context) error {
+	select {
+	case err := <-s.served:
+		return errors.Join(errors.New("OpenFGA ended before it served"), err)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(5 * time.Millisecond):
+		return nil
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	cryptorand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,8 +60,6 @@ const most = 10
 
 // batch is how many relationships one write may hold, by OpenFGA's default.
 const batch = 100
-
-func rand() string { return cryptorand.Text() }
 
 // compile reads the model.
 func (s *store) compile() (*openfgav1.AuthorizationModel, []problem) {
@@ -166,12 +163,8 @@ func (s *server) create(ctx context.Context, client openfgav1.OpenFGAServiceClie
 		if status.Code(err) != codes.Unavailable {
 			return made.GetId(), err
 		}
-		select {
-		case err := <-s.served:
-			return "", errors.Join(errors.New("OpenFGA ended before it served"), err)
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(5 * time.Millisecond):
+		if err := s.pause(ctx); err != nil {
+			return "", err
 		}
 	}
 }
@@ -205,7 +198,8 @@ func (s *store) modelProblem(err error) problem {
 
 var word = regexp.MustCompile(`[A-Za-z0-9_-]+`)
 
-// find is the place at which a relation of a type is defined, or first used there; 0: there is none.
+// find returns where a relation of a type is defined or, if asUsed, where that type's definitions first use it. The line
+// is 0 if they do not.
 func (f source) find(of, name string, asUsed bool) (line, column int) {
 	in := ""
 	for i, text := range strings.Split(f.Text, "\n") {

@@ -11,20 +11,15 @@ import (
 
 // readStore reads the store's own file, and what it names.
 func (r *reader) readStore(name string) error {
-	text, shown, err := r.read(name)
+	doc, text, err := r.parsed(name)
 	if err != nil {
 		return err
 	}
-	root, err := parse(shown, text)
-	if err != nil {
-		return err
-	}
-	doc := item{root, shown}
 	f, err := doc.fields("a store", "name", "model", "model_file", "tuples", "tuple_file", "tuple_files", "tests")
 	if err != nil {
 		return err
 	}
-	if err := r.readModel(doc, f, string(text)); err != nil {
+	if err := r.readModel(doc, f, text); err != nil {
 		return err
 	}
 	tuples, err := r.tuples(f)
@@ -42,6 +37,16 @@ func (r *reader) readStore(name string) error {
 		}
 	}
 	return nil
+}
+
+// parsed reads and parses a file that the store names.
+func (r *reader) parsed(name string) (doc item, text string, err error) {
+	all, shown, err := r.read(name)
+	if err != nil {
+		return item{}, "", err
+	}
+	root, err := parse(shown, all)
+	return item{root, shown}, string(all), err
 }
 
 // readModel reads the model: one in the file itself, or one in a file that it names.
@@ -106,17 +111,34 @@ func (r *reader) readModelFile(name string) error {
 	return nil
 }
 
+// mostNested bounds the brackets of a model: the compiler of the language takes a minute, and gigabytes, for many.
+const mostNested = 100
+
+// checkNested refuses a model whose brackets are nested too deeply.
+func (s Source) checkNested() error {
+	deep := 0
+	for i, line := range strings.Split(s.Text, "\n") {
+		for _, c := range line {
+			switch c {
+			case '(':
+				deep++
+			case ')':
+				deep = max(0, deep-1)
+			}
+			if deep > mostNested {
+				return fmt.Errorf("%s:%d: brackets are nested in more than %d others", s.File, s.Line+i, mostNested)
+			}
+		}
+	}
+	return nil
+}
+
 // readModules reads the modules that a file of them names.
 func (r *reader) readModules(name string) error {
-	text, shown, err := r.read(name)
+	doc, _, err := r.parsed(name)
 	if err != nil {
 		return err
 	}
-	root, err := parse(shown, text)
-	if err != nil {
-		return err
-	}
-	doc := item{root, shown}
 	f, err := doc.fields("a file of modules", "schema", "contents")
 	if err != nil {
 		return err
@@ -188,18 +210,18 @@ func tuplesOf(items []item) (out []Tuple, err error) {
 }
 
 func (r *reader) tupleFile(name string) ([]Tuple, error) {
-	text, shown, err := r.read(name)
-	if err != nil {
-		return nil, err
-	}
 	if path.Ext(name) == ".csv" {
+		text, shown, err := r.read(name)
+		if err != nil {
+			return nil, err
+		}
 		return tuplesOfCSV(shown, text)
 	}
-	root, err := parse(shown, text)
+	doc, _, err := r.parsed(name)
 	if err != nil {
 		return nil, err
 	}
-	items, err := item{root, shown}.list("relationships")
+	items, err := doc.list("relationships")
 	if err != nil {
 		return nil, err
 	}

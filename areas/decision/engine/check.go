@@ -28,9 +28,12 @@ type Rejection struct{ Problems []string }
 // Error implements error.
 func (r *Rejection) Error() string { return strings.Join(r.Problems, "\n") }
 
-// Check compiles a bundle as the engine would when it loads it. What does not compile is a *Rejection, each problem
-// with its place in the user's file. An opa that was found in PATH checks nothing before it starts.
+// Check has the engine take a bundle, as it would when it loads that. What it does not take is a *Rejection, each
+// problem with its place in the user's file. An opa that was found in PATH checks nothing before it starts.
 func (l Launch) Check(ctx context.Context, from string, v0 bool) error {
+	if l.Kind == OpenFGA {
+		return l.checkStore(ctx, from)
+	}
 	if !l.CanProve() {
 		return nil
 	}

@@ -6,19 +6,19 @@ import "sync"
 const mostKnown = 8
 
 // known are the stores that were read last: large ones take seconds, and a command asks for them more than once.
-var known memory
+var known cache
 
-// A memory holds stores by their files.
-type memory struct {
+// A cache holds stores by their files.
+type cache struct {
 	mu   sync.Mutex
 	read map[string]*reader
 }
 
 // of is the store of a file, if no file that makes it has changed since it was read; nil: it is to be read.
-func (m *memory) of(file string) *Store {
-	m.mu.Lock()
-	before := m.read[file]
-	m.mu.Unlock()
+func (c *cache) of(file string) *Store {
+	c.mu.Lock()
+	before := c.read[file]
+	c.mu.Unlock()
 	if before == nil {
 		return nil
 	}
@@ -32,11 +32,11 @@ func (m *memory) of(file string) *Store {
 }
 
 // keep remembers what was read.
-func (m *memory) keep(file string, r *reader) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.read == nil || len(m.read) >= mostKnown {
-		m.read = map[string]*reader{}
+func (c *cache) keep(file string, r *reader) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.read == nil || len(c.read) >= mostKnown {
+		c.read = map[string]*reader{}
 	}
-	m.read[file] = r
+	c.read[file] = r
 }
