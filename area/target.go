@@ -59,6 +59,10 @@ type Can struct {
 type Ruling struct {
 	Request string // what is asked for: "pod privileged"
 	Refused bool   // by the control; false: it was permitted
+	// Changes are what the control changed of a request that it permitted: "metadata.labels.team = \"a\"". Known: that was
+	// looked at.
+	Changes []string
+	Known   bool
 }
 
 // A Lever moves one limit of a target, so that a prediction can be tried.

@@ -330,8 +330,13 @@ func (p *arm) bundleNotes() []string {
 	if len(p.engines) > 0 && !p.foreign {
 		where = "those of engines in the whole control plane"
 	}
-	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it", name,
-		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved))}
+	orChanged, orChange, guard := "", "", "guard"
+	if len(x.own.Mutating()) > 0 {
+		orChanged, orChange, guard = ", or have changed one", " or a change", "act"
+	}
+	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it%s", name,
+		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved), orChanged)}
+	out = append(out, p.changeNotes()...)
 	for _, e := range p.engines {
 		if p.foreign {
 			out = append(out, fmt.Sprintf("%s: evaluated by the cluster's own %s, which goes on evaluating what else is in "+
@@ -350,8 +355,8 @@ func (p *arm) bundleNotes() []string {
 			}
 			masked.WriteString(" (" + why + ")")
 		}
-		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection of theirs%s, so "+
-			"that whether they guard is not shown: %s", name, unit.Count(len(unproved), "policy"), masked.String(),
+		out = append(out, fmt.Sprintf("%s: %s without a proof: nothing that tare tries meets an objection%s of theirs%s, so "+
+			"that whether they %s is not shown: %s", name, unit.Count(len(unproved), "policy"), orChange, masked.String(), guard,
 			strings.Join(unproved, ", ")))
 	}
 	if unseen := p.unseen(); len(unseen) > 0 {

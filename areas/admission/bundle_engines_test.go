@@ -68,7 +68,8 @@ func TestKyvernoPolicies(t *testing.T) {
 	for name, request := range map[string]string{
 		"no-host-network": "pod in the host's network", "watches-latest": "pod of the tag latest",
 		"no-nodeport": "service of type NodePort", "no-privileged": "pod privileged",
-		"no-host-pid": "pod with the host's processes",
+		"no-host-pid": "pod with the host's processes", "sets-a-label": "pod as the measured one",
+		"marks-latest": "replicationcontroller of the tag latest", // to which nobody else is applied
 	} {
 		if p.policies.shown[name] != request {
 			t.Errorf("%s is shown by %q, want %q", name, p.policies.shown[name], request)
@@ -76,10 +77,10 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"7 policies in force, those of engines in the whole control plane; 6 of them have objected",
+		"9 policies in force, those of engines in the whole control plane; 8 of them have objected",
 		"1 policy without a proof",
 		"is not shown: nothing-like-it", "not in these numbers: no-nodeport",
-		"left aside, and not in these numbers: MutatingPolicy sets-a-label",
+		"left aside, and not in these numbers: GeneratingPolicy generates",
 		"the admission controller of Kyverno " + engine.Kyverno.Default,
 	} {
 		if !strings.Contains(notes, want) {

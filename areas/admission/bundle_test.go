@@ -58,7 +58,8 @@ func TestOwnPolicies(t *testing.T) {
 			shown := map[string]string{
 				"no-privileged": "pod privileged", "few-containers": "pod with a bare second container",
 				"warns-of-latest": "pod of the tag latest", "no-nodeport": "service of type NodePort",
-				"known-by-name": "your Pod known",
+				"known-by-name": "your Pod known", "sets-a-label": "pod as the measured one",
+				"marks-latest": "pod of the tag latest",
 			}
 			for name, request := range shown {
 				if p.policies.shown[name] != request {
@@ -67,10 +68,14 @@ func TestOwnPolicies(t *testing.T) {
 			}
 			notes := strings.Join(tg.Notes(), "\n")
 			for _, want := range []string{
-				"6 policies in force, in the run's namespace only; 5 of them have objected",
-				"1 policy without a proof", "is not shown: nothing-like-it", "not in these numbers: no-nodeport",
+				"9 policies in force, in the run's namespace only; 7 of them have objected to a request that tare made for " +
+					"it, or have changed one",
+				"2 policies without a proof", "is not shown: changes-nothing, nothing-like-it",
+				"not in these numbers: no-nodeport", "testdata/bundle: applied to requests that others change as well, which " +
+					"came back the same without each of these, or were not tried without: changes-nothing",
+				`the measured pod comes back changed: metadata.labels.team = "NAMESPACE"`,
 				"not in force, since no binding names it: unbound", "tare has defined the kind Limit",
-				"left aside, and not in these numbers: MutatingAdmissionPolicy sets-a-label",
+				"left aside, and not in these numbers: ValidatingWebhookConfiguration a-webhook",
 			} {
 				if !strings.Contains(notes, want) {
 					t.Errorf("notes lack %q:\n%s", want, notes)
@@ -80,7 +85,14 @@ func TestOwnPolicies(t *testing.T) {
 				return
 			}
 			t.Run("elsewhere", func(t *testing.T) { wantElsewhereAdmitted(t, p) })
-			t.Run("lost", func(t *testing.T) { wantLostSeen(t, tg, with, p) })
+			t.Run("lost", func(t *testing.T) {
+				wantLostSeen(t, tg, with, p, "validatingadmissionpolicybindings/"+p.namespace+".warns-of-latest",
+					"1 policy no longer objects to what it objected to: warns-of-latest")
+			})
+			t.Run("unchanged", func(t *testing.T) {
+				wantLostSeen(t, tg, with, p, "mutatingadmissionpolicybindings/"+p.namespace+".sets-a-label",
+					`sets-a-label no longer changed a pod as the measured one as before: metadata.labels.team = "NAMESPACE"`)
+			})
 		})
 	}
 }
@@ -119,14 +131,13 @@ func wantElsewhereAdmitted(t *testing.T, p *arm) {
 }
 
 // wantLostSeen takes one policy out of force behind tare's back: the check before the next trial names it.
-func wantLostSeen(t *testing.T, tg *target, tr design.Treatment, p *arm) {
-	const path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/"
-	name := p.namespace + ".warns-of-latest"
-	if a, err := p.setter.do(t.Context(), http.MethodDelete, p.prefix+path+name, jsonType, nil); err != nil ||
+func wantLostSeen(t *testing.T, tg *target, tr design.Treatment, p *arm, binding, want string) {
+	t.Helper()
+	const path = "/apis/admissionregistration.k8s.io/v1/"
+	if a, err := p.setter.do(t.Context(), http.MethodDelete, p.prefix+path+binding, jsonType, nil); err != nil ||
 		a.status != http.StatusOK {
 		t.Fatalf("%d %s, %v", a.status, a.message(), err)
 	}
-	const want = "1 policy no longer objects to what it objected to: warns-of-latest"
 	for begin := time.Now(); ; time.Sleep(pause) {
 		err := tg.Verify(t.Context(), tr)
 		if err != nil && strings.Contains(err.Error(), want) {

@@ -31,6 +31,9 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.startEngines(ctx, enginesOf(x.own)); err != nil {
 		return err
 	}
+	if err := p.lookAtPlain(ctx); err != nil {
+		return err
+	}
 	if err := p.applyEach(ctx); err != nil {
 		return fmt.Errorf("put the policies in force: %w", err)
 	}
@@ -41,6 +44,9 @@ func (p *arm) discover(ctx context.Context) error {
 		return err
 	}
 	if err := p.awaitCanary(ctx); err != nil { // of what engines have the API server evaluate, too
+		return err
+	}
+	if err := p.passMutatingCanaries(ctx); err != nil {
 		return err
 	}
 	if err := p.admits(ctx); err != nil {
@@ -267,12 +273,11 @@ func (p *arm) proveConfined(ctx context.Context) error {
 	if err := p.admin.EnsureNamespace(ctx, beside, p.policies.rendered.NamespaceLabels); err != nil {
 		return err
 	}
-	f, tried := p.found[p.findingKey()], map[int]bool{}
-	for _, i := range f.proof {
-		if tried[i] {
-			continue
-		}
-		tried[i] = true
+	f := p.found[p.findingKey()]
+	indexes := slices.Sorted(maps.Values(f.proof))
+	indexes = slices.AppendSeq(indexes, maps.Values(f.changed))
+	slices.Sort(indexes)
+	for _, i := range slices.Compact(indexes) {
 		r, err := f.requests[i].In(beside)
 		if err != nil {
 			return err
@@ -281,9 +286,13 @@ func (p *arm) proveConfined(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		const unconfined = "in another namespace, although it was narrowed to the run's: it is taken away again, and not " +
+			"measured in a cluster that others use"
 		if named := p.named(p.denier(a)); len(named) > 0 {
-			return fmt.Errorf("%s also denies a %s in another namespace, although it was narrowed to the run's: it is taken "+
-				"away again, and not measured in a cluster that others use: %s", strings.Join(named, ", "), r.Name, a.message())
+			return fmt.Errorf("%s also denies a %s %s: %s", strings.Join(named, ", "), r.Name, unconfined, a.message())
+		}
+		if by, err := p.changesBeside(f, i, a, beside); err != nil || by != "" {
+			return cmp.Or(err, fmt.Errorf("%s also changes a %s %s", by, r.Name, unconfined))
 		}
 	}
 	return nil
@@ -408,7 +417,8 @@ const askAbreast = 8
 // findProofs asks for everything of the catalogue once, as dry runs, and keeps for each policy a request to which it
 // objects.
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
-	f.proof, f.alone = map[string]int{}, map[string]bool{}
+	f.proof, f.alone, f.refused = map[string]int{}, map[string]bool{}, map[int]bool{}
+	f.changes = map[int]own.Changes{}
 	unasked, err := p.unasked(ctx)
 	if err != nil {
 		return err
@@ -433,7 +443,13 @@ func (p *arm) findProofs(ctx context.Context, f *finding) error {
 			}
 		}
 	}
-	return p.countEach(ctx, f, within)
+	if err := p.countEach(ctx, f, within); err != nil {
+		return err
+	}
+	if err := p.findChanges(ctx, f); err != nil {
+		return err
+	}
+	return p.isolate(ctx, f)
 }
 
 // unaskedWatch is how long policies are watched that object without tare's asking.
@@ -485,7 +501,15 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 			}
 		}
 		if len(deniers) > 0 || a.status == http.StatusCreated {
-			f.rulings = append(f.rulings, area.Ruling{Request: r.Name, Refused: len(deniers) > 0})
+			f.decided = append(f.decided, i)
+			f.refused[i] = len(deniers) > 0
+		}
+		changes, known, err := p.changesOf(r, a)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+		if known {
+			f.changes[i] = changes
 		}
 	}
 	return nil
@@ -566,7 +590,26 @@ type finding struct {
 	alone    map[string]bool // whether its answer names no other policy
 	silent   []string        // policies whose proof no answer names: they warn, or others deny before them
 	untried  []string        // resources that who sets up may not create
-	rulings  []area.Ruling
+	decided  []int           // the requests that were admitted, or refused by these policies
+	refused  map[int]bool    // which of them were refused
+	// changes are what became of the objects of requests that were admitted, where that is known, and changed is a request
+	// for each policy that changed it: alone, or as its absence showed. Of those in together it is not known what they
+	// change.
+	changes  map[int]own.Changes
+	changed  map[string]int
+	together []string
+}
+
+// rulings are what the policies decided, and if changes is set, what they changed.
+func (f *finding) rulings(changes bool) (out []area.Ruling) {
+	for _, i := range f.decided {
+		r := area.Ruling{Request: f.requests[i].Name, Refused: f.refused[i]}
+		if is, known := f.changes[i]; changes && known && !r.Refused {
+			r.Known, r.Changes = true, is.Lines()
+		}
+		out = append(out, r)
+	}
+	return out
 }
 
 // probe is a request of the catalogue, in the arm's namespace.
@@ -581,7 +624,7 @@ func (p *arm) probe(r own.Request) mechanism.Probe {
 // keepProofs makes the proof of each policy that has one.
 func (p *arm) keepProofs(f finding) {
 	x := &p.policies
-	x.rulings, x.untried = f.rulings, f.untried
+	x.rulings, x.untried, x.together = f.rulings(p.mutating()), f.untried, f.together
 	by := map[int][]string{}
 	for name, i := range f.proof {
 		by[i] = append(by[i], name)
@@ -614,6 +657,7 @@ func (p *arm) keepProofs(f finding) {
 		}
 		x.parts = append(x.parts, part)
 	}
+	x.parts = append(x.parts, p.changeProofs(f)...)
 	x.proof = joined(x.proof.Good, x.parts)
 }
 

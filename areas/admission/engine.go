@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/area"
+	"tare/areas/admission/apimetrics"
 	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
@@ -237,10 +238,7 @@ func (p *arm) awaitEach(ctx context.Context) error {
 // canaries are those of the languages in which engines' policies are written: objects of which the last denies a pod.
 func canaries(in *own.InForce, s mechanism.Scope) map[string][]*unstructured.Unstructured {
 	out := map[string][]*unstructured.Unstructured{}
-	name, kind := "tare-canary", own.KindIn(s, "TareCanary")
-	if s.Foreign {
-		name = own.NameIn(s, name)
-	}
+	name, kind := canaryName(s), own.KindIn(s, "TareCanary")
 	for _, o := range in.Objects {
 		switch own.EngineOf(o) {
 		case engine.Kyverno.Name:
@@ -250,8 +248,7 @@ func canaries(in *own.InForce, s mechanism.Scope) map[string][]*unstructured.Uns
 				canary.SetAPIVersion(o.GetAPIVersion()) // which the engine may serve alone
 			}
 			if s.Foreign && cel {
-				canary.SetKind(o.GetKind()) // of a namespace
-				canary.SetNamespace(s.Namespace)
+				own.InNamespace(canary, s.Namespace)
 			}
 			out[fmt.Sprint("kyverno ", cel)] = []*unstructured.Unstructured{canary}
 		case engine.Gatekeeper.Name:
@@ -262,12 +259,23 @@ func canaries(in *own.InForce, s mechanism.Scope) map[string][]*unstructured.Uns
 	return out
 }
 
-// canaryKinds are the kinds of the canaries' objects.
-func canaryKinds(in *own.InForce) (out []schema.GroupVersionKind) {
-	for _, canary := range canaries(in, in.Scope) {
-		out = append(out, mechanism.KindsOf(canary)...)
+// canaryName is the name of an engine's canary.
+func canaryName(s mechanism.Scope) string {
+	if s.Foreign {
+		return own.NameIn(s, "tare-canary")
 	}
-	return out
+	return "tare-canary"
+}
+
+// canaryKinds are the kinds of the canaries' objects.
+func canaryKinds(in *own.InForce, run string) (out []schema.GroupVersionKind, err error) {
+	mutating, err := mutatingCanaries(in, in.Scope, run)
+	for _, all := range []map[string][]*unstructured.Unstructured{canaries(in, in.Scope), mutating} {
+		for _, canary := range all {
+			out = append(out, mechanism.KindsOf(canary)...)
+		}
+	}
+	return out, err
 }
 
 // awaitReady waits until its engine says of a policy that it is in force.
@@ -323,11 +331,11 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 		if !e.kind.Counts || e.restless {
 			continue
 		}
-		objected, err := p.settledObjections(ctx, e)
+		is, err := p.settledCounts(ctx, e)
 		if err != nil {
 			return errors.Join(e.Failed(), err)
 		}
-		for name, n := range objected {
+		for name, n := range is.Objected {
 			counts[own.NameIn(p.scope(), name)] += n
 		}
 	}
@@ -345,27 +353,27 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 	return nil
 }
 
-// settledObjections reads an engine's counts when they stand still. If they do not within countWithin, the engine is
+// settledCounts reads an engine's counts when they stand still. If they do not within countWithin, the engine is
 // restless, and has none.
-func (p *arm) settledObjections(ctx context.Context, e *runningEngine) (map[string]uint64, error) {
+func (p *arm) settledCounts(ctx context.Context, e *runningEngine) (apimetrics.KyvernoCounts, error) {
 	begin := p.env.Clock.Now()
-	objected, was, err := e.ready.Objections(ctx, p.namespace)
+	is, err := e.ready.Counts(ctx, p.namespace)
 	for still := 0; err == nil && still < countStill; still++ {
 		if err = p.env.Clock.Sleep(ctx, countEvery); err != nil {
 			break
 		}
-		var is uint64
-		if objected, is, err = e.ready.Objections(ctx, p.namespace); is != was {
-			was, still = is, -1
+		was := is.Evaluated
+		if is, err = e.ready.Counts(ctx, p.namespace); is.Evaluated != was {
+			still = -1
 		}
 		if err == nil && p.env.Clock.Now().Sub(begin) > countWithin {
 			e.restless = true
 			p.env.Log.Warn("an engine evaluates policies without being asked: its counts prove none of them",
 				slog.String("engine", e.kind.Title), slog.String("namespace", p.namespace))
-			return nil, nil //nolint:nilnil // none
+			return apimetrics.KyvernoCounts{}, nil
 		}
 	}
-	return objected, err
+	return is, err
 }
 
 // engineDeniers are the policies of engines that an answer names as those that denied the request.

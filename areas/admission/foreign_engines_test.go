@@ -31,7 +31,7 @@ func TestForeignEngines(t *testing.T) {
 		notes  []string
 	}{
 		engine.Kyverno: {"testdata/kyverno", []string{
-			"7 policies in force, in the run's namespace only; 4 of them have objected",
+			"9 policies in force, in the run's namespace only; 6 of them have objected",
 			"the cluster's own Kyverno 1.2.3, asked by webhooks with ",
 			"is not shown: nothing-like-it, restless, watches-latest",
 		}},

@@ -37,6 +37,11 @@ type policies struct {
 	rulings []area.Ruling
 	// untried are the resources that who sets up may not create.
 	untried []string
+	// plain are the objects that the API server answers without the policies, by the names of the requests; nil: none of
+	// them changes any.
+	plain map[string]*own.Plain
+	// together are the policies that were only ever applied to requests that others changed, too.
+	together []string
 	// absence proves that no policy is in force.
 	absence mechanism.Proof
 	present bool
@@ -121,7 +126,7 @@ func absence(k mechanism.Kind, proof mechanism.Proof, s mechanism.Scope) mechani
 		out.Bad = nil
 		for _, probe := range proof.Bad {
 			probe.Want, probe.Why = mechanism.Admitted, "nothing else denies it"
-			probe.Says, probe.By, probe.ByWords = nil, nil, nil
+			probe.Says, probe.By, probe.ByWords, probe.Unmarked = nil, nil, nil, true
 			out.Bad = append(out.Bad, probe)
 		}
 	}
@@ -222,7 +227,11 @@ func (p *arm) intend(ctx context.Context) error {
 	objects := contents()
 	var coming []schema.GroupVersionKind
 	if p.kind == mechanism.Own {
-		canaries, come, err := p.policies.keeper.Lookup(ctx, canaryKinds(p.policies.own))
+		kinds, err := canaryKinds(p.policies.own, p.admin.Run())
+		if err != nil {
+			return err
+		}
+		canaries, come, err := p.policies.keeper.Lookup(ctx, kinds)
 		if err != nil {
 			return err
 		}

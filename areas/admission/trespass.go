@@ -25,7 +25,7 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 // trespasses renders the trespasses of all operations.
 func (p *arm) trespasses() (out []load.Operation, err error) {
 	if p.kind == mechanism.Own && !slices.ContainsFunc(p.policies.proof.Bad, func(b mechanism.Probe) bool {
-		return b.Path == ""
+		return b.Path == "" && b.Want == mechanism.Denied
 	}) {
 		return nil, fmt.Errorf("no policy of %s denies any of the pods that tare tries: there is nothing to guard",
 			p.spec.Bundle)

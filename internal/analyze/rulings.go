@@ -24,8 +24,28 @@ func (a *analysis) rulings() {
 	for i := range a.rep.Treatments {
 		if t := &a.rep.Treatments[i]; i != base && t.Control == "" {
 			t.Permits, t.Refuses = inBoth(of.Refused, last[t.ID].Permitted), inBoth(of.Permitted, last[t.ID].Refused)
+			t.Alters = alterations(of, last[t.ID])
 		}
 	}
+}
+
+// alterations are the requests of which two controls made different objects, of all of which that is known of both.
+func alterations(base, is record.Prepare) (out []report.Alteration) {
+	for _, request := range is.Permitted {
+		here, known := is.Changed[request]
+		there, both := base.Changed[request]
+		if known && both && !slices.Equal(here, there) {
+			out = append(out, report.Alteration{
+				Request: request, Here: lacking(here, there), Baseline: lacking(there, here),
+			})
+		}
+	}
+	return out
+}
+
+// lacking returns what stands in the first list only.
+func lacking(list, other []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
 // inBoth returns what stands in both lists.

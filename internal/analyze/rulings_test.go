@@ -30,10 +30,17 @@ func TestRulingsAreComparedWithTheBaselines(t *testing.T) {
 	asked("pr", []string{"c", "d"}, []string{"a", "e", "only here"}, "")
 	asked("same", []string{"a", "b", "c"}, []string{"d", "e"}, "")
 	asked("aa", nil, []string{"a"}, "")
+	changed := func(i int, changes map[string][]string) { a.rec.Prepared[i].Changed = changes }
+	changed(0, map[string][]string{"d": {"x = 1", "y = 1"}, "e": {"x = 1", "y = 1"}})
+	changed(2, map[string][]string{"a": {"x = 1"}, "e": {"x = 2", "y = 1"}, "only here": {"x = 1"}})
+	changed(3, map[string][]string{"d": {"x = 1", "y = 1"}})
 	a.rulings()
 	for i, want := range []report.Treatment{
 		{ID: "main", Baseline: true},
-		{ID: "pr", Permits: []string{"a"}, Refuses: []string{"d"}},
+		{
+			ID: "pr", Permits: []string{"a"}, Refuses: []string{"d"},
+			Alters: []report.Alteration{{Request: "e", Here: []string{"x = 2"}, Baseline: []string{"x = 1"}}},
+		},
 		{ID: "same"},
 		{ID: "unasked"},
 		{ID: "aa", Control: design.AA},

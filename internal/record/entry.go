@@ -211,6 +211,8 @@ type Prepare struct {
 	// Permitted and Refused are the requests about which the treatment's control was asked, and what it decided.
 	Permitted []string `json:"permitted,omitempty"`
 	Refused   []string `json:"refused,omitempty"`
+	// Changed is what the control changed of requests that it permitted, for all of them of which that is known.
+	Changed map[string][]string `json:"changed,omitempty"`
 }
 
 // Verify says whether a treatment was verified to be in force.

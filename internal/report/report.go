@@ -139,7 +139,18 @@ type Treatment struct {
 	Permits []string `json:"permits,omitempty"`
 	// Refuses are the requests that this control refuses and the baseline's permits, of all that both were asked.
 	Refuses []string `json:"refuses,omitempty"`
-	Metrics []Metric `json:"metrics,omitempty"`
+	// Alters are the requests of which this control makes another object than the baseline's, of all that both were asked.
+	Alters  []Alteration `json:"alters,omitempty"`
+	Metrics []Metric     `json:"metrics,omitempty"`
+}
+
+// Alteration is a request of which two controls make different objects.
+type Alteration struct {
+	Request string `json:"request"`
+	// Here are the changes that only this control makes, and Baseline those that only the baseline's makes:
+	// "metadata.labels.team = \"a\"".
+	Here     []string `json:"only_here,omitempty"`
+	Baseline []string `json:"only_baseline,omitempty"`
 }
 
 // Metric is an estimate over blocks, or over the windows of a soak.

@@ -11,7 +11,14 @@ func permitting() *Report {
 	r.Verdict, r.Reason = Fail, "under pr, 1 request is permitted that the baseline refuses: pod privileged"
 	r.Treatments = []Treatment{
 		{ID: "main", Baseline: true, Verified: true},
-		{ID: "pr", Verified: true, Permits: []string{"pod privileged"}, Refuses: []string{"pod with sysctls"}},
+		{
+			ID: "pr", Verified: true, Permits: []string{"pod privileged"}, Refuses: []string{"pod with sysctls"},
+			Alters: []Alteration{
+				{Request: "pod as root", Here: []string{"spec.a = 1"}},
+				{Request: "pod", Here: []string{"spec.a = 1"}},
+				{Request: "service", Baseline: []string{"spec.b = 1"}},
+			},
+		},
 	}
 	r.Budgets = []Budget{{
 		Text: "cpu <= +10%", Treatment: "pr", Verdict: Pass, Unit: "s", Estimate: new(0.01), Limit: new(0.02),
@@ -25,6 +32,8 @@ func TestWhatIsPermittedStandsFirst(t *testing.T) {
 	const (
 		permits = "nder pr, 1 request is permitted that the baseline refuses: pod privileged"
 		refuses = "nder pr, 1 request is refused that the baseline permits: pod with sysctls"
+		alters  = "nder pr, 3 requests come back otherwise than under the baseline: pod as root and 1 other with " +
+			"spec.a = 1, under the baseline as they were; service as they were, under the baseline with spec.b = 1"
 	)
 	r := permitting()
 	for name, e := range map[string]Encoder{"text": Text, "markdown": Markdown, "html": HTML} {
@@ -33,7 +42,7 @@ func TestWhatIsPermittedStandsFirst(t *testing.T) {
 		if name == "html" {
 			budget = strings.Index(text, "cpu &lt;= +10%")
 		}
-		if at < 0 || !strings.Contains(text, refuses) || budget >= 0 && budget < at {
+		if at < 0 || !strings.Contains(text, refuses) || !strings.Contains(text, alters) || budget >= 0 && budget < at {
 			t.Errorf("%s: permits at %d, the budget at %d:\n%s", name, at, budget, text[:min(len(text), 2000)])
 		}
 	}

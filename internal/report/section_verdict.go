@@ -52,6 +52,9 @@ func (r *Report) rulingRemarks() (out []remark) {
 		if len(t.Refuses) > 0 {
 			out = append(out, remark{"refuses", t.otherwise(t.Refuses, "refused", "permits"), unsure})
 		}
+		if len(t.Alters) > 0 {
+			out = append(out, remark{"changes", t.altered(), unsure})
+		}
 	}
 	return out
 }
@@ -69,6 +72,43 @@ func (t *Treatment) otherwise(requests []string, here, there string) string {
 	n := len(requests)
 	return fmt.Sprintf("under %s, %s %s %s that the baseline %s: %s", t.ID, counted(uint64(n), "request"),
 		plural(n, "is", "are"), here, there, strings.Join(requests, ", "))
+}
+
+// mostAltered bounds the differences that are told; JSON has all.
+const mostAltered = 5
+
+// altered says which requests come back as other objects than from the baseline's control, those that differ in the
+// same way together.
+func (t *Treatment) altered() string {
+	var kinds []string
+	first, count := map[string]string{}, map[string]int{}
+	for _, a := range t.Alters {
+		lines := func(list []string) string {
+			if len(list) == 0 {
+				return "as they were"
+			}
+			return "with " + strings.Join(list, ", ")
+		}
+		kind := lines(a.Here) + ", under the baseline " + lines(a.Baseline)
+		if count[kind]++; count[kind] == 1 {
+			first[kind] = a.Request
+			kinds = append(kinds, kind)
+		}
+	}
+	var out []string
+	for _, kind := range kinds[:min(mostAltered, len(kinds))] {
+		text := first[kind]
+		if n := count[kind] - 1; n > 0 {
+			text += " and " + counted(uint64(n), "other")
+		}
+		out = append(out, text+" "+kind)
+	}
+	if n := len(kinds) - mostAltered; n > 0 {
+		out = append(out, "and "+strconv.Itoa(n)+" more differences")
+	}
+	n := len(t.Alters)
+	return fmt.Sprintf("under %s, %s %s back otherwise than under the baseline: %s", t.ID, counted(uint64(n), "request"),
+		plural(n, "comes", "come"), strings.Join(out, "; "))
 }
 
 // warningBlocks returns the warnings that the page shows below the verdict; “Trust” has those beyond.

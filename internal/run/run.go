@@ -326,6 +326,12 @@ func (x *Stage) prepare(ctx context.Context, t design.Treatment) error {
 			} else {
 				p.Permitted = append(p.Permitted, r.Request)
 			}
+			if r.Known {
+				if p.Changed == nil {
+					p.Changed = map[string][]string{}
+				}
+				p.Changed[r.Request] = append([]string{}, r.Changes...)
+			}
 		}
 	}
 	return errors.Join(err, x.Writer.Prepare(p))

@@ -9,7 +9,7 @@
 //	apiserver_admission_webhook_admission_duration_seconds    labels name, operation, type ("admit", "validating")
 //	etcd_request_duration_seconds                             labels operation and resource; type in 1.24
 //	apiserver_validating_admission_policy_check_total         label policy; 1.36 counts what did not pass only
-//	apiserver_mutating_admission_policy_check_total           label policy
+//	apiserver_mutating_admission_policy_check_total           labels policy and error_type
 //	process_start_time_seconds
 //
 // All of them are counters or histograms. Some were summaries before 1.24: only the sum and the count are then read,
@@ -74,49 +74,63 @@ func PolicyChecks(text []byte) (map[string]uint64, error) {
 	return checks(text, validating)
 }
 
-// MutatingPolicyChecks reads how often each MutatingAdmissionPolicy was applied to a request, or failed.
+// MutatingPolicyChecks reads how often each MutatingAdmissionPolicy was applied to a request without an error.
 func MutatingPolicyChecks(text []byte) (map[string]uint64, error) {
 	return checks(text, mutating)
 }
 
-// KyvernoObjections reads from Kyverno's metrics how often each of its policies has objected to requests in a
-// namespace: a rule, or a policy in CEL, that was evaluated to its end and not met. Errors are not counted: they
-// prove nothing. evaluated is how often any of them was evaluated there, with any result. Events are left out: Kyverno
+// KyvernoCounts are what Kyverno's policies did to requests in a namespace.
+type KyvernoCounts struct {
+	// Objected is how often each policy objected: a rule, or a policy in CEL, that was evaluated to its end and not met.
+	// Errors are not counted: they prove nothing.
+	Objected map[string]uint64
+	// Changed is how often each policy was applied to change an object.
+	Changed map[string]uint64
+	// Evaluated is how often any of them was evaluated, with any result.
+	Evaluated uint64
+}
+
+// Kyverno reads what Kyverno's policies did to requests in a namespace from its metrics. Events are left out: Kyverno
 // makes them itself, where the object is that they are about.
-func KyvernoObjections(text []byte, namespace string) (out map[string]uint64, evaluated uint64, err error) {
-	out = map[string]uint64{}
-	count := func(result string) func(l *line) error {
-		return func(l *line) error {
-			if l.label("resource_namespace") != namespace || l.label("resource_kind") == "Event" {
-				return nil
-			}
-			n, err := l.count()
-			evaluated += n
-			if l.label(result) != "fail" || err != nil {
-				return err
-			}
-			if len(out) >= mostRows {
-				return errRows
-			}
-			out[l.label("policy_name")] += n
+func Kyverno(text []byte, namespace string) (KyvernoCounts, error) {
+	out := KyvernoCounts{Objected: map[string]uint64{}, Changed: map[string]uint64{}}
+	count := func(l *line, result string, mutates bool) error {
+		if l.label("resource_namespace") != namespace || l.label("resource_kind") == "Event" {
 			return nil
 		}
+		n, err := l.count()
+		out.Evaluated += n
+		to, counted := out.Objected, "fail"
+		if mutates {
+			to, counted = out.Changed, "pass"
+		}
+		if l.label(result) != counted || err != nil {
+			return err
+		}
+		if len(to) >= mostRows {
+			return errRows
+		}
+		to[l.label("policy_name")] += n
+		return nil
 	}
-	err = scan(text, map[string]func(*line) error{
-		"kyverno_policy_results_total":            count("rule_result"),
-		"kyverno_validating_policy_results_total": count("result"),
+	err := scan(text, map[string]func(*line) error{
+		"kyverno_policy_results_total": func(l *line) error {
+			return count(l, "rule_result", l.label("rule_type") == "mutate")
+		},
+		"kyverno_validating_policy_results_total": func(l *line) error { return count(l, "result", false) },
+		"kyverno_mutating_policy_results_total":   func(l *line) error { return count(l, "result", true) },
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("metrics of Kyverno: %w", err)
+		return KyvernoCounts{}, fmt.Errorf("metrics of Kyverno: %w", err)
 	}
-	return out, evaluated, nil
+	return out, nil
 }
 
 func checks(text []byte, family string) (map[string]uint64, error) {
 	out := map[string]uint64{}
 	err := scan(text, map[string]func(*line) error{family: func(l *line) error {
-		if l.label("enforcement_action") == "allow" {
-			return nil // an evaluation that failed, and was ignored
+		if l.label("enforcement_action") == "allow" || family == mutating && l.label("error_type") != "no_error" {
+			return nil // an evaluation that failed
 		}
 		if len(out) >= mostRows {
 			return errRows

@@ -31,7 +31,7 @@ var created = map[string][]schema.GroupResource{
 	"webhook":          in(admissionGroup, "validatingwebhookconfigurations"),
 	"mutating-webhook": in(admissionGroup, "mutatingwebhookconfigurations"),
 	"kyverno": append(in("kyverno.io", "clusterpolicies", "policies"),
-		in("policies.kyverno.io", "namespacedvalidatingpolicies")...),
+		in("policies.kyverno.io", "namespacedmutatingpolicies", "namespacedvalidatingpolicies")...),
 	"gatekeeper": append(in("templates.gatekeeper.sh", "constrainttemplates"),
 		in("constraints.gatekeeper.sh", "*")...),
 }

@@ -8,16 +8,13 @@ import (
 	"tare/areas/admission/apimetrics"
 )
 
-// Objections asks a Kyverno that runs how often each of its policies has objected to requests in a namespace, and how
-// often they were evaluated there.
-func (r Ready) Objections(
-	ctx context.Context, namespace string,
-) (objected map[string]uint64, evaluated uint64, err error) {
+// Counts asks a Kyverno that runs what its policies did to requests in a namespace.
+func (r Ready) Counts(ctx context.Context, namespace string) (apimetrics.KyvernoCounts, error) {
 	client := &http.Client{Timeout: askWithin}
 	defer client.CloseIdleConnections()
 	text, err := ask(ctx, client, r.Metrics)
 	if err != nil {
-		return nil, 0, fmt.Errorf("ask Kyverno for its metrics: %w", err)
+		return apimetrics.KyvernoCounts{}, fmt.Errorf("ask Kyverno for its metrics: %w", err)
 	}
-	return apimetrics.KyvernoObjections(text, namespace)
+	return apimetrics.Kyverno(text, namespace)
 }

@@ -105,9 +105,9 @@ func TestRun(t *testing.T) {
 	config := engine.Config{Engine: "kyverno", Path: os.Args[0], Kubeconfig: "/x"}
 	err := engine.Run(ctx, config, func(r engine.Ready) error {
 		at = r
-		objected, evaluated, err := r.Objections(ctx, "n")
-		if err != nil || objected["a"] != 2 || evaluated != 2 {
-			t.Errorf("objections %v of %d, %v", objected, evaluated, err)
+		is, err := r.Counts(ctx, "n")
+		if err != nil || is.Objected["a"] != 2 || is.Evaluated != 2 {
+			t.Errorf("counts %+v, %v", is, err)
 		}
 		cancel()
 		return nil

@@ -160,6 +160,31 @@ func brokenPolicy() *unstructured.Unstructured {
 	return o
 }
 
+// KyvernoMutatingCanary returns a policy that adds an annotation to pods of a namespace, in Kyverno's patterns or in
+// CEL.
+func KyvernoMutatingCanary(cel bool, name, namespace, annotation string) *unstructured.Unstructured {
+	o := KyvernoCanary(cel, name, namespace, "", "")
+	spec := o.Object["spec"].(map[string]any)
+	if cel {
+		o.SetKind("MutatingPolicy")
+		delete(spec, "validationActions")
+		delete(spec, "evaluation")
+		delete(spec, "validations")
+		spec["mutations"] = []any{map[string]any{
+			"patchType": "ApplyConfiguration", "applyConfiguration": map[string]any{
+				"expression": "Object{metadata: Object.metadata{annotations: {'" + annotation + "': '1'}}}",
+			},
+		}}
+		return o
+	}
+	rule := spec["rules"].([]any)[0].(map[string]any)
+	delete(rule, "validate")
+	rule["mutate"] = map[string]any{"patchStrategicMerge": map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotation: "1"}},
+	}}
+	return o
+}
+
 // KyvernoCanary returns a policy that denies pods of a namespace with a label of this value, in Kyverno's patterns or
 // in CEL.
 func KyvernoCanary(cel bool, name, namespace, label, value string) *unstructured.Unstructured {

@@ -25,7 +25,7 @@ func (p Probe) Judge(status int, body []byte) error {
 		return fmt.Errorf("%s: status %d, and the answer is not JSON: %w", p.Name, status, err)
 	}
 	if status == http.StatusCreated && a.Kind == cmp.Or(p.Kind, "Pod") {
-		return p.judgeAdmitted(a)
+		return cmp.Or(p.judgeAdmitted(a), p.judgeMark(body))
 	}
 	what := "neither admitted nor denied by a policy"
 	switch RulingOf(status, body) {
@@ -53,6 +53,21 @@ func (p Probe) judgeAdmitted(a answer) error {
 		if _, there := a.Metadata.Annotations[key]; there {
 			return fmt.Errorf("%s was admitted with annotation %s, which must not be there: %s", p.Name, key, p.Why)
 		}
+	}
+	return nil
+}
+
+func (p Probe) judgeMark(body []byte) (err error) {
+	switch {
+	case p.Mark == nil:
+		return nil
+	case p.Unmarked:
+		err = p.Mark.Absent(body)
+	default:
+		err = p.Mark.There(body)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return nil
 }

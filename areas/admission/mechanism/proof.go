@@ -32,6 +32,16 @@ type Probe struct {
 	// For admitted pods: annotations that must have these values, and annotations that must be absent.
 	Annotations map[string]string
 	Absent      []string
+	// Mark, if not nil, judges the object that is answered if it is admitted. Unmarked: the policies must not be in force.
+	Mark     Mark
+	Unmarked bool
+}
+
+// A Mark is what policies make of an object.
+type Mark interface {
+	// There returns an error unless the object is as the policies make it, and Absent unless it is as nobody changed it.
+	There(body []byte) error
+	Absent(body []byte) error
 }
 
 // Proof proves that a population is in force, and nothing else is.

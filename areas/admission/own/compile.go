@@ -28,6 +28,8 @@ type expression struct {
 	types []*cel.Type
 	// asks: it may ask what the user may do.
 	asks bool
+	// patches: it may make objects that are merged into, or lists of changes.
+	patches bool
 }
 
 // GetExpression implements what the compiler takes.
@@ -73,15 +75,17 @@ func (p *Policy) compile() error {
 }
 
 func (p *Policy) options(e expression) compiler.OptionalVariableDeclarations {
-	return compiler.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: e.asks}
+	return compiler.OptionalVariableDeclarations{
+		HasParams: p.Spec.ParamKind != nil, HasAuthorizer: e.asks, HasPatchTypes: e.patches,
+	}
 }
 
 func (p *Policy) variables() (out []expression) {
 	for i, v := range p.Spec.Variables {
-		out = append(out, expression{v.Name, v.Expression, at("variables", i, "expression"), []*cel.Type{
-			cel.AnyType,
-			cel.DynType,
-		}, true})
+		out = append(out, expression{
+			name: v.Name, text: v.Expression, path: at("variables", i, "expression"),
+			types: []*cel.Type{cel.AnyType, cel.DynType}, asks: true,
+		})
 	}
 	return out
 }
@@ -89,20 +93,46 @@ func (p *Policy) variables() (out []expression) {
 func (p *Policy) expressions() (out []expression) {
 	boolean, text := []*cel.Type{cel.BoolType}, []*cel.Type{cel.StringType}
 	for i, m := range p.Spec.MatchConditions {
-		out = append(out, expression{m.Name, m.Expression, at("matchConditions", i, "expression"), boolean, true})
+		out = append(out, expression{m.Name, m.Expression, at("matchConditions", i, "expression"), boolean, true, false})
 	}
 	for i, v := range p.Spec.Validations {
-		out = append(out, expression{"", v.Expression, at("validations", i, "expression"), boolean, true})
+		out = append(out, expression{"", v.Expression, at("validations", i, "expression"), boolean, true, false})
 		if v.MessageExpression != "" {
-			out = append(out, expression{"", v.MessageExpression, at("validations", i, "messageExpression"), text, false})
+			message := at("validations", i, "messageExpression")
+			out = append(out, expression{"", v.MessageExpression, message, text, false, false})
 		}
 	}
 	for i, a := range p.Spec.AuditAnnotations {
 		out = append(out, expression{
 			a.Key, a.ValueExpression, at("auditAnnotations", i, "valueExpression"),
 			[]*cel.Type{cel.StringType, cel.NullType},
-			true,
+			true, false,
 		})
+	}
+	return append(out, p.mutations()...)
+}
+
+// mutations are the expressions that say what a MutatingAdmissionPolicy changes.
+func (p *Policy) mutations() (out []expression) {
+	if p.mutating == nil {
+		return nil
+	}
+	for i, m := range p.mutating.Spec.Mutations {
+		path := []string{"spec", "mutations", strconv.Itoa(i)}
+		if a := m.ApplyConfiguration; a != nil {
+			out = append(out, expression{
+				"", a.Expression, append(path, "applyConfiguration", "expression"),
+				[]*cel.Type{cel.ObjectType("Object")},
+				true, true,
+			})
+		}
+		if j := m.JSONPatch; j != nil {
+			out = append(out, expression{
+				"", j.Expression, append(path, "jsonPatch", "expression"),
+				[]*cel.Type{cel.ListType(cel.ObjectType("JSONPatch"))},
+				true, true,
+			})
+		}
 	}
 	return out
 }

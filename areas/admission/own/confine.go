@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/mechanism"
 )
@@ -36,8 +35,8 @@ func (p *Policy) kindIn(s mechanism.Scope) string {
 	if p.engine != nil && isConstraint(p.engine.GroupVersionKind()) {
 		return KindIn(s, p.kind())
 	}
-	if p.kind() == vpol && s.Foreign {
-		return namespacedVPol
+	if s.Foreign {
+		return namespacedKind(p.kind())
 	}
 	return p.kind()
 }
@@ -68,14 +67,15 @@ func templateIn(s mechanism.Scope, o *unstructured.Unstructured) *unstructured.U
 // confinable says why an engine's policy cannot act in one namespace alone.
 func (p *Policy) confinable() error {
 	for _, rule := range rulesIn(p.engine) {
-		for _, does := range []string{"mutate", "generate"} {
-			if rule[does] != nil {
-				return fmt.Errorf("a rule of it has %s, and may change what is in other namespaces", does)
-			}
+		if does := changesOthers(rule); does != "" {
+			return fmt.Errorf("a rule of it has %s, and may change what is in other namespaces", does)
 		}
 		if match, _ := rule["match"].(tree); len(match) == 0 {
 			return errors.New("a rule of it has no match block that could be narrowed")
 		}
+	}
+	if mutatesExisting(p.engine) {
+		return errors.New("it changes what exists, and may change what is in other namespaces")
 	}
 	if !isConstraint(p.engine.GroupVersionKind()) {
 		return nil
@@ -85,6 +85,29 @@ func (p *Policy) confinable() error {
 		return errors.New("it is about objects that are in no namespace")
 	}
 	return nil
+}
+
+// changesOthers says what of a rule of Kyverno's changes objects other than that of the request; empty: nothing.
+func changesOthers(rule tree) string {
+	mutate, _ := rule["mutate"].(tree)
+	switch {
+	case rule["generate"] != nil:
+		return "generate"
+	case mutate["targets"] != nil:
+		return "mutate.targets"
+	}
+	return ""
+}
+
+// mutatesExisting reports whether a MutatingPolicy of Kyverno's changes objects other than that of the request.
+func mutatesExisting(o *unstructured.Unstructured) bool {
+	if !IsCEL(o) || !isMutatingPolicy(o) {
+		return false
+	}
+	spec, _ := o.Object["spec"].(tree)
+	evaluation, _ := spec["evaluation"].(tree)
+	existing, _ := evaluation["mutateExisting"].(tree)
+	return spec["targetMatchConstraints"] != nil || existing["enabled"] == true
 }
 
 // confine has an engine's policy act in the run's namespace only, and names it for the run.
@@ -153,14 +176,15 @@ func Confined(o *unstructured.Unstructured, namespace string) bool {
 		names, _, err := unstructured.NestedStringSlice(o.Object, "spec", "match", "namespaces")
 		scope, _, _ := unstructured.NestedString(o.Object, "spec", "match", "scope") // another is not confined
 		return err == nil && slices.Equal(names, only) && scope == "Namespaced"
-	case k == schema.GroupVersionKind{Group: kyvernoGroup, Version: k.Version, Kind: "ClusterPolicy"}:
+	case k.Group == kyvernoGroup:
 		rules, found, err := unstructured.NestedSlice(o.Object, "spec", "rules")
+		inside := k.Kind == "Policy" && o.GetNamespace() == namespace
 		return err == nil && found && !slices.ContainsFunc(rules, func(r any) bool {
 			rule, ok := r.(tree)
-			return !ok || rule["mutate"] != nil || rule["generate"] != nil || !confinedMatch(rule["match"], only)
+			return !ok || changesOthers(rule) != "" || !inside && !confinedMatch(rule["match"], only)
 		})
 	}
-	return o.GetNamespace() == namespace
+	return o.GetNamespace() == namespace && !mutatesExisting(o)
 }
 
 // confinedMatch reports whether each alternative of a rule's match block selects these namespaces only.

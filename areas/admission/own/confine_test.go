@@ -12,6 +12,12 @@ import (
 // foreign is the scope of a run in a cluster that others use.
 var foreign = mechanism.Scope{Run: "r1", Namespace: "tare-r1-0", Foreign: true}
 
+// mutating is a policy of Kyverno's in CEL that mutates.
+func mutating(name, more string) string {
+	to := strings.NewReplacer("ValidatingPolicy", "MutatingPolicy", "name: cel", "name: "+name)
+	return to.Replace(validatingPolicy) + more
+}
+
 // TestEnginesAreConfined: in a cluster that others use, everything that an engine evaluates is named for the run, and
 // acts in its namespace only.
 func TestEnginesAreConfined(t *testing.T) {
@@ -24,7 +30,9 @@ func TestEnginesAreConfined(t *testing.T) {
 		"g.yaml": banTemplate + "---\n" + constraintOf("pods", `{kinds: [{apiGroups: [""], kinds: [Pod]}]}`) + "---\n" +
 			constraintOf("nodes", `{scope: Cluster}`),
 		"changes.yaml": strings.NewReplacer("name: patterns", "name: changes", "validate: {message: no, deny: {}}",
-			"mutate: {targets: [{kind: Pod, namespace: production}]}").Replace(clusterPolicy),
+			"mutate: {targets: [{kind: Pod, namespace: production}]}").Replace(clusterPolicy) + "---\n" +
+			mutating("sets", "") + "---\n" + mutating("exists", "  evaluation: {mutateExisting: {enabled: true}}\n") +
+			"---\n" + mutating("targets", "  targetMatchConstraints: {resourceRules: []}\n"),
 	})
 	in, err := s.Render(Where{Scope: foreign, Ours: true})
 	if err != nil {
@@ -46,6 +54,7 @@ func TestEnginesAreConfined(t *testing.T) {
 	want := []string{
 		"ConstraintTemplate /tarer10ban", "NamespacedValidatingPolicy tare-r1-0/tare-r1-0.cel",
 		"Policy tare-r1-0/tare-r1-0.own", "ClusterPolicy /tare-r1-0.patterns", "TareR10Ban /tare-r1-0.pods",
+		"NamespacedMutatingPolicy tare-r1-0/tare-r1-0.sets",
 		"ClusterPolicy /tare-r1-0." + long[:46] + "-",
 	}
 	for i, w := range want {
@@ -55,7 +64,9 @@ func TestEnginesAreConfined(t *testing.T) {
 	}
 	idle := map[string]string{
 		"nodes":   "it is about objects that are in no namespace",
-		"changes": "a rule of it has mutate, and may change what is in other namespaces",
+		"changes": "a rule of it has mutate.targets, and may change what is in other namespaces",
+		"exists":  "it changes what exists, and may change what is in other namespaces",
+		"targets": "it changes what exists, and may change what is in other namespaces",
 	}
 	if d := cmp.Diff(idle, in.Idle); d != "" {
 		t.Errorf("not in force (-want +got):\n%s", d)
@@ -78,24 +89,30 @@ func TestUnconfined(t *testing.T) {
 			", validate: {}}]}")
 	}
 	namespaced := func(apiVersion, kind, namespace string) string {
-		return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: p, namespace: '" + namespace + "'}\n"
+		return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: p, namespace: '" + namespace + "'}\n" +
+			"spec: {rules: [{name: a, validate: {}}]}\n"
 	}
 	for name, c := range map[string]struct {
 		text     string
 		confined bool
 	}{
-		"each alternative":              {rule("match: {any: [" + here + "]}"), true},
-		"all of them":                   {rule("match: {all: [" + everywhere + ", " + here + "]}"), true},
-		"directly":                      {rule("match: " + here), true},
-		"an alternative":                {rule("match: {any: [" + here + ", " + everywhere + "]}"), false},
-		"by its user":                   {rule("match: {any: [" + here + ", {subjects: [{kind: User, name: a}]}]}"), false},
-		"no match":                      {rule("exclude: {}"), false},
-		"an empty match":                {rule("match: {}"), false},
-		"no alternative":                {rule("match: {any: []}"), false},
-		"two namespaces":                {rule("match: {any: [{resources: {namespaces: [tare-r1-0, production]}}]}"), false},
-		"a pattern":                     {rule("match: {any: [{resources: {namespaces: ['tare-*']}}]}"), false},
-		"two ways at once":              {rule("match: {any: [" + here + "], resources: {kinds: [Pod]}}"), false},
-		"it generates":                  {rule("match: {any: [" + here + "]}, generate: {kind: Secret}"), false},
+		"each alternative":  {rule("match: {any: [" + here + "]}"), true},
+		"all of them":       {rule("match: {all: [" + everywhere + ", " + here + "]}"), true},
+		"directly":          {rule("match: " + here), true},
+		"an alternative":    {rule("match: {any: [" + here + ", " + everywhere + "]}"), false},
+		"by its user":       {rule("match: {any: [" + here + ", {subjects: [{kind: User, name: a}]}]}"), false},
+		"no match":          {rule("exclude: {}"), false},
+		"an empty match":    {rule("match: {}"), false},
+		"no alternative":    {rule("match: {any: []}"), false},
+		"two namespaces":    {rule("match: {any: [{resources: {namespaces: [tare-r1-0, production]}}]}"), false},
+		"a pattern":         {rule("match: {any: [{resources: {namespaces: ['tare-*']}}]}"), false},
+		"two ways at once":  {rule("match: {any: [" + here + "], resources: {kinds: [Pod]}}"), false},
+		"it generates":      {rule("match: {any: [" + here + "]}, generate: {kind: Secret}"), false},
+		"it mutates":        {rule("match: {any: [" + here + "]}, mutate: {patchesJson6902: ''}"), true},
+		"it mutates others": {rule("match: {any: [" + here + "]}, mutate: {targets: [{kind: Pod}]}"), false},
+		"a policy that mutates others": {
+			strings.Replace(namespaced("kyverno.io/v1", "Policy", ns), "validate: {}", "mutate: {targets: []}", 1), false,
+		},
 		"no rules":                      {clusterPolicy("{}"), false},
 		"rules that are no map":         {clusterPolicy("{rules: [a]}"), false},
 		"a policy of the namespace":     {namespaced("kyverno.io/v1", "Policy", "tare-r1-0"), true},

@@ -31,6 +31,23 @@ func EngineOf(o *unstructured.Unstructured) string {
 	return ""
 }
 
+// InNamespace makes a policy of Kyverno's in CEL one of a namespace.
+func InNamespace(o *unstructured.Unstructured, namespace string) {
+	o.SetKind(namespacedKind(o.GetKind()))
+	o.SetNamespace(namespace)
+}
+
+// namespacedKind is the kind of Kyverno's policies in CEL for a namespace.
+func namespacedKind(kind string) string {
+	switch kind {
+	case vpol:
+		return namespacedVPol
+	case mpol:
+		return namespacedMPol
+	}
+	return kind
+}
+
 // Defines reports whether other objects are of a kind that an object defines, by its engine.
 func Defines(o *unstructured.Unstructured) bool { return isTemplate(o.GroupVersionKind()) }
 
@@ -114,7 +131,7 @@ func namespaceSelectorOf(m tree) *meta.LabelSelector {
 // that it names, and that it is narrowed to that namespace where others use the cluster.
 func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
 	o := bare(p.engine)
-	if k := o.GetKind(); k == "Policy" || k == "NamespacedValidatingPolicy" {
+	if k := o.GetKind(); k == "Policy" || k == namespacedVPol || k == namespacedMPol {
 		o.SetNamespace(s.Namespace)
 	}
 	for _, m := range matchesOf(o) {
@@ -153,6 +170,8 @@ func resourceOfKind(kind, group string) (resource, in string) {
 func (p *Policy) Words(s mechanism.Scope) []string {
 	name := p.nameIn(s)
 	switch {
+	case p.mutating != nil:
+		return nil
 	case p.engine == nil:
 		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", name)}
 	case isConstraint(p.engine.GroupVersionKind()):

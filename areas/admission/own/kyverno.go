@@ -17,17 +17,24 @@ const (
 
 	vpol           = "ValidatingPolicy"
 	namespacedVPol = "NamespacedValidatingPolicy"
+	mpol           = "MutatingPolicy"
+	namespacedMPol = "NamespacedMutatingPolicy"
 )
 
-// isKyverno reports whether an object is a policy that Kyverno takes: one that validates.
+// isKyverno reports whether an object is a policy that Kyverno takes: one that validates or mutates.
 func isKyverno(k schema.GroupVersionKind) bool {
 	switch k.Group {
 	case kyvernoGroup:
 		return k.Kind == "ClusterPolicy" || k.Kind == "Policy"
 	case celGroup:
-		return k.Kind == vpol || k.Kind == namespacedVPol
+		return slices.Contains([]string{vpol, namespacedVPol, mpol, namespacedMPol}, k.Kind)
 	}
 	return false
+}
+
+// isMutatingPolicy reports whether a policy of Kyverno's in CEL is one that mutates.
+func isMutatingPolicy(o *unstructured.Unstructured) bool {
+	return o.GetKind() == mpol || o.GetKind() == namespacedMPol
 }
 
 // takeKyverno takes a policy of Kyverno's. It stands as it is, and what it is about is put in the terms of

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,7 +50,10 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 	s := read(t, map[string]string{
 		"a.yaml": clusterPolicy + "---\n" + validatingPolicy + "---\n" + namespacedPolicy + "---\n" + imagePolicy,
 		"b.yaml": policy("p", isTrue) + "---\n" + binding,
-		"c.yaml": "apiVersion: policies.kyverno.io/v1\nkind: MutatingPolicy\nmetadata: {name: m}\n",
+		"c.yaml": "apiVersion: policies.kyverno.io/v1\nkind: GeneratingPolicy\nmetadata: {name: g}\n",
+		"a2.yaml": strings.NewReplacer("ValidatingPolicy", "MutatingPolicy", "name: cel", "name: m", "services", "pods").
+			Replace(validatingPolicy) + "---\n" + strings.NewReplacer("name: patterns", "name: sets", "validate:", "mutate:").
+			Replace(clusterPolicy),
 	})
 	if err := s.Compile(); err != nil {
 		t.Error(err)
@@ -63,16 +67,24 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 		names = append(names, p.Engine()+" "+p.Name)
 		words[p.Name] = p.Words(scope)[0]
 	}
-	if d := cmp.Diff([]string{"kyverno cel", "kyverno inside", " p", "kyverno patterns"}, names); d != "" {
+	all := []string{"kyverno cel", "kyverno inside", "kyverno m", " p", "kyverno patterns", "kyverno sets"}
+	if d := cmp.Diff(all, names); d != "" {
 		t.Errorf("in force (-want +got):\n%s", d)
+	}
+	var mutating []string
+	for _, p := range in.Mutating() {
+		mutating = append(mutating, p.Name)
+	}
+	if d := cmp.Diff([]string{"m", "sets"}, mutating); d != "" {
+		t.Errorf("policies that change objects (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(map[string]string{
 		"cel": "Policy cel failed: ", "inside": "\ninside:\n", "patterns": "\npatterns:\n",
-		"p": "ValidatingAdmissionPolicy 'tare-run-0.p'",
+		"p": "ValidatingAdmissionPolicy 'tare-run-0.p'", "m": "Policy m failed: ", "sets": "\nsets:\n",
 	}, words); d != "" {
 		t.Errorf("words of denials (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]string{"ClusterPolicy images, which asks registries about images", "MutatingPolicy m"},
+	if d := cmp.Diff([]string{"ClusterPolicy images, which asks registries about images", "GeneratingPolicy g"},
 		in.Untaken); d != "" {
 		t.Errorf("left aside (-want +got):\n%s", d)
 	}
@@ -82,7 +94,7 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 	namespaces := map[string]string{}
 	for _, o := range in.Objects {
 		namespaces[o.GetName()] = o.GetNamespace()
-		if at, ok := in.At(o); (EngineOf(o) != "") != ok || ok && !strings.HasSuffix(at.File, "a.yaml") {
+		if at, ok := in.At(o); (EngineOf(o) != "") != ok || ok && !strings.HasPrefix(filepath.Base(at.File), "a") {
 			t.Errorf("%s stands at %v, %v", o.GetName(), at, ok)
 		}
 		if _, there, _ := unstructured.NestedMap(o.Object, "status"); there {
@@ -91,6 +103,7 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]string{
 		"cel": "", "inside": "tare-run-0", "patterns": "", "tare-run-0.p": "", "tare-run-0.b": "",
+		"m": "", "sets": "",
 	}, namespaces); d != "" {
 		t.Errorf("namespaces (-want +got):\n%s", d)
 	}

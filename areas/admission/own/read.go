@@ -4,6 +4,7 @@
 package own
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -31,8 +32,8 @@ const (
 )
 
 // ErrNone says that a bundle holds no policy.
-var ErrNone = errors.New("holds no " + policyKind + ", no validating policy of Kyverno's and no constraint of " +
-	"Gatekeeper's in a *.yaml, *.yml or *.json file")
+var ErrNone = errors.New("holds no " + policyKind + " or " + mutatingKind + ", no policy of Kyverno's that validates " +
+	"or mutates and no constraint of Gatekeeper's in a *.yaml, *.yml or *.json file")
 
 // A Set is what a bundle holds.
 type Set struct {
@@ -43,17 +44,18 @@ type Set struct {
 	definitions, params []*unstructured.Unstructured
 	// Left counts the objects that are not put in force, by kind: "Deployment": 3.
 	Left map[string]int
-	// Untaken are those of them that decide about requests, too: "MutatingAdmissionPolicy a", each once.
+	// Untaken are those of them that decide about requests, too: "ValidatingWebhookConfiguration a", each once.
 	Untaken []string
 }
 
 // A Policy is one policy and where it stands.
 type Policy struct {
 	// ValidatingAdmissionPolicy is the policy. Of one of an engine's it holds the name, and in its match constraints what
-	// the policy is about.
+	// the policy is about; of a MutatingAdmissionPolicy all but what it changes.
 	admission.ValidatingAdmissionPolicy
-	at     document
-	engine *unstructured.Unstructured // as it stands in the file; nil: the API server evaluates the policy
+	at       document
+	engine   *unstructured.Unstructured         // as it stands in the file; nil: the API server evaluates the policy
+	mutating *admission.MutatingAdmissionPolicy // nil: it is none
 }
 
 // kind is the policy's kind.
@@ -61,13 +63,30 @@ func (p *Policy) kind() string {
 	if p.engine != nil {
 		return p.engine.GetKind()
 	}
+	if p.mutating != nil {
+		return mutatingKind
+	}
 	return policyKind
 }
 
 // A Binding is one binding and where it stands.
 type Binding struct {
 	admission.ValidatingAdmissionPolicyBinding
-	at document
+	at      document
+	mutates bool // it is the binding of a MutatingAdmissionPolicy
+}
+
+// kind is the binding's kind.
+func (b *Binding) kind() string {
+	if b.mutates {
+		return mutatingBindingKind
+	}
+	return bindingKind
+}
+
+// binds reports whether the binding is one of the policy's.
+func (b *Binding) binds(p *Policy) bool {
+	return p.engine == nil && b.Spec.PolicyName == p.Name && b.mutates == (p.mutating != nil)
 }
 
 // At is where the policy stands.
@@ -84,7 +103,9 @@ func Read(from string) (*Set, error) {
 	}
 	s.takeNeeded(others)
 	slices.SortFunc(s.Policies, func(a, b Policy) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(s.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.Bindings, func(a, b Binding) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.kind(), b.kind()))
+	})
 	return s, s.check(from)
 }
 
@@ -155,7 +176,8 @@ type object struct {
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	k := o.GroupVersionKind()
-	if decides(k) && k.Kind != policyKind && k.Kind != bindingKind && EngineOf(o.Unstructured) == "" {
+	taken := []string{policyKind, bindingKind, mutatingKind, mutatingBindingKind}
+	if decides(k) && !slices.Contains(taken, k.Kind) && EngineOf(o.Unstructured) == "" {
 		s.Untaken = append(s.Untaken, k.Kind+" "+o.GetName())
 	}
 	switch {
@@ -183,6 +205,10 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 		}
 		s.Bindings = append(s.Bindings, b)
 		return nil
+	case k.Kind == mutatingKind:
+		return s.takeMutating(o)
+	case k.Kind == mutatingBindingKind:
+		return s.takeMutatingBinding(o)
 	}
 	s.Left[k.Kind]++
 	return nil
@@ -261,12 +287,12 @@ func (s *Set) check(from string) error {
 	}
 	for i := range s.Bindings {
 		b := &s.Bindings[i]
-		if i > 0 && s.Bindings[i-1].Name == b.Name {
-			return b.at.errorf("%s %s stands at %s already", bindingKind, b.Name, s.Bindings[i-1].at.place())
+		if i > 0 && s.Bindings[i-1].Name == b.Name && s.Bindings[i-1].mutates == b.mutates {
+			return b.at.errorf("%s %s stands at %s already", b.kind(), b.Name, s.Bindings[i-1].at.place())
 		}
-		if s.named(b.Spec.PolicyName) == nil {
-			return b.at.errorf("%s %s binds %s %q, which the bundle does not hold", bindingKind, b.Name, policyKind,
-				b.Spec.PolicyName)
+		if p := s.named(b.Spec.PolicyName); p == nil || !b.binds(p) {
+			return b.at.errorf("%s %s binds %s %q, which the bundle does not hold", b.kind(), b.Name,
+				strings.TrimSuffix(b.kind(), "Binding"), b.Spec.PolicyName)
 		}
 	}
 	return nil
@@ -282,11 +308,11 @@ func (s *Set) named(name string) *Policy {
 	return nil
 }
 
-// toObject returns a policy or a binding as it is sent.
-func toObject(o any) (*unstructured.Unstructured, error) {
+// encoded returns a policy or a binding that stands in the document as it is sent.
+func (d document) encoded(o any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, err
+		return nil, d.errorf("%w", err)
 	}
 	delete(content, "status")
 	return &unstructured.Unstructured{Object: content}, nil

@@ -134,20 +134,19 @@ func (s *Set) chosen(w Where, out *InForce, asked *labels) (bindings []Binding) 
 // bindingsOf returns the bindings that name a policy, or one that is made.
 func (s *Set) bindingsOf(p *Policy, w Where, out *InForce) (own []Binding, why string) {
 	for i := range s.Bindings {
-		if s.Bindings[i].Spec.PolicyName == p.Name {
+		if s.Bindings[i].binds(p) {
 			own = append(own, s.Bindings[i])
 		}
 	}
 	if len(own) > 0 || !w.BindAll {
 		return own, "no binding names it"
 	}
-	b := Binding{at: p.at, ValidatingAdmissionPolicyBinding: admission.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   meta.TypeMeta{APIVersion: group + "/v1", Kind: bindingKind},
-		ObjectMeta: meta.ObjectMeta{Name: p.Name},
-		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: p.Name, ValidationActions: []admission.ValidationAction{admission.Deny},
-		},
-	}}
+	b := Binding{at: p.at, mutates: p.mutating != nil}
+	b.TypeMeta = meta.TypeMeta{APIVersion: group + "/v1", Kind: bindingKind}
+	b.ObjectMeta = meta.ObjectMeta{Name: p.Name}
+	b.Spec = admission.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: p.Name, ValidationActions: []admission.ValidationAction{admission.Deny},
+	}
 	if gvk, ok := p.paramKind(); ok {
 		if !s.hasParam(gvk.GroupKind()) {
 			return nil, "no binding names it, and the bundle holds no " + gvk.Kind + " that one could name as its parameter"
@@ -189,17 +188,16 @@ func (p *Policy) render(s mechanism.Scope) (*unstructured.Unstructured, error) {
 	if p.engine != nil {
 		return p.renderEngine(s), nil
 	}
+	if p.mutating != nil {
+		return p.renderMutating(s)
+	}
 	to := p.DeepCopy()
 	to.APIVersion, to.Name = group+"/v1", NameIn(s, p.Name)
 	to.ObjectMeta = meta.ObjectMeta{Name: to.Name, Annotations: p.Annotations, Labels: p.Labels}
 	if c := to.Spec.MatchConstraints; c != nil {
 		c.NamespaceSelector = withoutNames(c.NamespaceSelector)
 	}
-	o, err := toObject(to)
-	if err != nil {
-		return nil, p.at.errorf("%w", err)
-	}
-	return o, nil
+	return p.at.encoded(to)
 }
 
 // render returns a binding as it is sent.
@@ -212,11 +210,10 @@ func (b *Binding) render(s mechanism.Scope) (*unstructured.Unstructured, error) 
 	if r := to.Spec.ParamRef; r != nil && r.Namespace != "" {
 		r.Namespace = s.Namespace
 	}
-	o, err := toObject(to)
-	if err != nil {
-		return nil, b.at.errorf("%w", err)
+	if b.mutates {
+		return b.renderMutating(*to)
 	}
-	return o, nil
+	return b.at.encoded(to)
 }
 
 // needs returns the definitions of the parameters' kinds and the parameters of the policies that are in force. Those of

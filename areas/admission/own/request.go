@@ -66,7 +66,7 @@ func (f *InForce) Evaluates(p *Policy, apiGroup, version, resource, operation st
 	}
 	return slices.ContainsFunc(f.bindings, func(b Binding) bool {
 		m := b.Spec.MatchResources
-		if b.Spec.PolicyName != p.Name || !matches(m, objectLabels) {
+		if !b.binds(p) || !matches(m, objectLabels) {
 			return false
 		}
 		if m == nil {

@@ -1,0 +1,113 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tare/areas/admission/own"
+)
+
+// mostIsolated bounds the policies that are taken away for a moment each: one takes seconds.
+const mostIsolated = 16
+
+// isolate takes policies away for a moment each: what comes back otherwise then was changed by it. It tries those that
+// were applied only to requests that others changed as well, and those whose applications nobody counts.
+func (p *arm) isolate(ctx context.Context, f *finding) error {
+	var shown []string
+	tried := 0
+	for _, one := range p.policies.own.Mutating() {
+		var on []int
+		switch {
+		case slices.Contains(f.together, one.Name):
+			on = []int{f.changed[one.Name]}
+		case !p.counted(one) || p.metricsDenied != "":
+			on = f.differently()
+		}
+		if len(on) == 0 || tried == mostIsolated {
+			continue
+		}
+		tried++
+		i, err := p.missed(ctx, f, one, on[:min(len(on), mostAttributed)])
+		if err != nil {
+			return fmt.Errorf("take %s away for a moment, to see what it changes: %w", one.Name, err)
+		}
+		if i >= 0 {
+			f.changed[one.Name] = i
+			shown = append(shown, one.Name)
+		}
+	}
+	f.together = slices.DeleteFunc(f.together, func(name string) bool { return slices.Contains(shown, name) })
+	return nil
+}
+
+// missed takes a policy away for a moment, and returns the first of some requests that then comes back otherwise; -1:
+// none does.
+func (p *arm) missed(ctx context.Context, f *finding, one *own.Policy, on []int) (found int, err error) {
+	acting := p.policies.own.Acting(one)
+	if err := p.takeAway(ctx, acting); err != nil {
+		return -1, err
+	}
+	found = -1
+	for _, i := range on {
+		first, known, err := p.askChanges(ctx, f.requests[i])
+		if err != nil {
+			return -1, err
+		}
+		second, again, err := p.askChanges(ctx, f.requests[i])
+		if err != nil {
+			return -1, err
+		}
+		without := first.Settled(second)
+		if known && again && len(f.changes[i].Missing(without))+len(without.Missing(f.changes[i])) > 0 {
+			found = i
+			break
+		}
+	}
+	return found, p.putBack(ctx, acting)
+}
+
+// takeAway removes objects of policies, and waits until the API server and the engines have noticed.
+func (p *arm) takeAway(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		resource, err := p.resourceOf(ctx, o)
+		if err != nil {
+			return err
+		}
+		in := p.policies.keeper.Dynamic().Resource(resource).Namespace(o.GetNamespace())
+		if err := in.Delete(ctx, o.GetName(), v1.DeleteOptions{}); err != nil {
+			return err
+		}
+		if err := p.await(ctx, o.GetName()+" is still there", func() error {
+			_, err := in.Get(ctx, o.GetName(), v1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return cmp.Or(err, fmt.Errorf("%s %s was deleted", o.GetKind(), o.GetName()))
+		}); err != nil {
+			return err
+		}
+	}
+	return p.passMutatingCanaries(ctx)
+}
+
+// putBack creates such objects again, and waits until they are in force.
+func (p *arm) putBack(ctx context.Context, objects []*unstructured.Unstructured) error {
+	if err := p.policies.keeper.Apply(ctx, objects, 1); err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if own.EngineOf(o) == "" {
+			continue
+		}
+		if err := p.awaitReady(ctx, o); err != nil {
+			return err
+		}
+	}
+	return p.passMutatingCanaries(ctx)
+}

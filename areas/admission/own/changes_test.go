@@ -1,0 +1,93 @@
+package own
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// answered is a pod as an API server answers it: fields are of its spec.
+func answered(n int, labels, spec string) []byte {
+	return fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":"p","namespace":"run-1","uid":"%d","labels":{%s}},`+
+		`"spec":{"restartPolicy":"Always","volumes":[{"name":"kube-api-access-abcd%d"}]%s},"status":{"phase":"%d"}}`, n,
+		labels, n, spec, n)
+}
+
+// TestChangesAreThoseOfThePolicies: what the API server makes up anew for each request is no change, nor is the name of
+// the run's namespace.
+func TestChangesAreThoseOfThePolicies(t *testing.T) {
+	plain, err := NewPlain("run-1", answered(1, "", `,"clusterIP":"10.0.0.1","dnsPolicy":"Default"`),
+		answered(2, "", `,"clusterIP":"10.0.0.2","dnsPolicy":"Default"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		answer []byte
+		want   []string
+	}{
+		"nothing":   {answered(3, "", `,"clusterIP":"10.0.0.3","dnsPolicy":"Default"`), nil},
+		"a label":   {answered(3, `"a.b/c":"x"`, `,"dnsPolicy":"Default"`), []string{`metadata.labels."a.b/c" = "x"`}},
+		"removed":   {answered(3, "", ""), []string{"spec.dnsPolicy removed"}},
+		"another":   {answered(3, "", `,"dnsPolicy":"None"`), []string{`spec.dnsPolicy = "None"`}},
+		"namespace": {answered(3, `"team":"run-1"`, `,"dnsPolicy":"Default"`), []string{`metadata.labels.team = "NAMESPACE"`}},
+		"long": {
+			answered(3, `"team":"`+strings.Repeat("x", 80)+`"`, `,"dnsPolicy":"Default"`),
+			[]string{`metadata.labels.team = "` + strings.Repeat("x", 59) + "…"},
+		},
+		"lists": {
+			answered(3, "", `,"dnsPolicy":"Default","containers":[{"name":"a","args":["x"]},{"name":"a"}],"tolerations":[{}]`),
+			[]string{
+				`spec.containers[a#2].name = "a"`, `spec.containers[a].args[0] = "x"`, `spec.containers[a].name = "a"`,
+				"spec.tolerations[0] = {}",
+			},
+		},
+	} {
+		is, err := plain.Changes(c.answer)
+		lines := is.Lines()
+		for i, l := range lines { // an empty map of labels stands for none
+			if strings.HasPrefix(l, "metadata.labels removed") {
+				lines = append(lines[:i:i], lines[i+1:]...)
+			}
+		}
+		if d := cmp.Diff(c.want, lines); d != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, d)
+		}
+	}
+	for name, text := range map[string]string{"no JSON": "x", "a refusal": `{"kind":"Status"}`, "no object": "[]"} {
+		if _, err := plain.Changes([]byte(text)); err == nil {
+			t.Errorf("%s was taken for an object", name)
+		}
+	}
+}
+
+// TestChangesThatVary: a value that differs from request to request is no difference, and one that is gone is.
+func TestChangesThatVary(t *testing.T) {
+	first := Changes{"a": "= 1", "random": `= "x"`, "once": "= 1"}
+	settled := first.Settled(Changes{"a": "= 1", "random": `= "y"`, "other": "= 1"})
+	if d := cmp.Diff(Changes{"a": "= 1", "random": "varies"}, settled); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if left := settled.Missing(Changes{"a": "= 1", "random": `= "z"`}); len(left) != 0 {
+		t.Errorf("missing: %v", left)
+	}
+	if d := cmp.Diff(Changes{"a": "= 1", "random": "varies"}, settled.Missing(Changes{"a": "= 2"})); d != "" {
+		t.Errorf("missing (-want +got):\n%s", d)
+	}
+}
+
+// TestValuesOfSecretsAreNotShown, wherever they stand in one.
+func TestValuesOfSecretsAreNotShown(t *testing.T) {
+	secret := func(data string) []byte {
+		return []byte(`{"kind":"Secret","metadata":{"name":"s"},"data":{"password":"` + data + `"}}`)
+	}
+	plain, err := NewPlain("run-1", secret("b2xk"), secret("b2xk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := plain.Changes(secret("c2VjcmV0"))
+	if d := cmp.Diff([]string{"data.password changed"}, is.Lines()); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+}

@@ -1,0 +1,115 @@
+package own
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const changing = header + `kind: MutatingAdmissionPolicy
+metadata: {name: m, annotations: {why: because}}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  variables: [{name: team, expression: "'a'"}]
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'team': variables.team}}}"}
+    - patchType: JSONPatch
+      jsonPatch: {expression: "[JSONPatch{op: 'remove', path: '/spec/hostNetwork'}]"}
+`
+
+const changingBinding = header + "kind: MutatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec: {policyName: m}\n"
+
+// TestMutatingPoliciesAreTaken: as they stand, but for their names and for what narrows them.
+func TestMutatingPoliciesAreTaken(t *testing.T) {
+	s := read(t, map[string]string{
+		"a.yaml": changing + "---\n" + strings.ReplaceAll(changingBinding, "/v1\n", "/v1beta1\n"),
+		"b.yaml": policy("p", isTrue) + "---\n" + binding,
+	})
+	if err := s.Compile(); err != nil {
+		t.Error(err)
+	}
+	in, err := s.Render(Where{Scope: scope, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range in.Objects {
+		got = append(got, o.GetAPIVersion()+" "+o.GetKind()+" "+o.GetName())
+	}
+	const v1 = "admissionregistration.k8s.io/v1 "
+	want := []string{
+		v1 + "MutatingAdmissionPolicy tare-run-0.m", v1 + "ValidatingAdmissionPolicy tare-run-0.p",
+		v1 + "MutatingAdmissionPolicyBinding tare-run-0.b", v1 + "ValidatingAdmissionPolicyBinding tare-run-0.b",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("objects (-want +got):\n%s", d)
+	}
+	if mutating := in.Mutating(); len(mutating) != 1 || mutating[0].Name != "m" || len(in.Untaken) > 0 {
+		t.Errorf("%d mutate, %v left aside", len(mutating), in.Untaken)
+	}
+	acting := in.Acting(s.named("m"))
+	if len(acting) != 1 || acting[0].GetName() != "tare-run-0.b" {
+		t.Fatalf("without %v it does not act", acting)
+	}
+	rules, _, err := unstructured.NestedSlice(acting[0].Object, "spec", "matchResources", "resourceRules")
+	if err != nil || len(rules) != 1 {
+		t.Fatalf("%v, %v", rules, err)
+	}
+	rule := rules[0].(map[string]any)
+	if d := cmp.Diff([]any{"CREATE", "UPDATE"}, rule["operations"]); d != "" || rule["scope"] != "Namespaced" {
+		t.Errorf("scope %v, operations (-want +got):\n%s", rule["scope"], d)
+	}
+	if mutations, _, err := unstructured.NestedSlice(in.Objects[0].Object, "spec", "mutations"); err != nil ||
+		len(mutations) != 2 || in.Objects[0].GetAnnotations()["why"] != "because" {
+		t.Errorf("%v, %v", in.Objects[0].Object, err)
+	}
+}
+
+// TestMutatingPoliciesWithoutABinding are not in force, or get one that is narrowed as well.
+func TestMutatingPoliciesWithoutABinding(t *testing.T) {
+	s := read(t, map[string]string{"a.yaml": changing})
+	if _, err := s.Render(Where{Scope: scope, Ours: true}); err == nil || !strings.Contains(err.Error(), "bind_all") {
+		t.Errorf("%v, want how to bind it", err)
+	}
+	in, err := s.Render(Where{Scope: scope, Ours: true, BindAll: true})
+	if err != nil || len(in.Objects) != 2 || in.Objects[1].GetKind() != mutatingBindingKind {
+		t.Errorf("%+v, %v", in, err)
+	}
+}
+
+// TestMutatingPoliciesAreRefused with the place and the cause.
+func TestMutatingPoliciesAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"another's binding": {
+			changing + "---\n" + strings.ReplaceAll(binding, "policyName: p", "policyName: m"),
+			`ValidatingAdmissionPolicyBinding b binds ValidatingAdmissionPolicy "m", which the bundle does not hold`,
+		},
+		"nobody's binding": {
+			policy("p", isTrue) + "---\n" + binding + "---\n" + changingBinding,
+			`MutatingAdmissionPolicyBinding b binds MutatingAdmissionPolicy "m", which the bundle does not hold`,
+		},
+		"one name":         {changing + "---\n" + policy("m", isTrue), "ValidatingAdmissionPolicy m stands at "},
+		"an unknown field": {strings.ReplaceAll(changing, "mutations:", "mutation:"), `unknown field "spec.mutation"`},
+		"a misspelt type": {
+			strings.ReplaceAll(changing, "Object{metadata", "Objekt{metadata"), "a.yaml:11:47: undeclared reference to 'Objekt'",
+		},
+		"a change that is no list": {
+			strings.ReplaceAll(changing, "[JSONPatch{op: 'remove', path: '/spec/hostNetwork'}]", "1"), "must evaluate to",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Read(written(t, map[string]string{"a.yaml": c.text}))
+			if err == nil {
+				err = s.Compile()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
