@@ -75,7 +75,7 @@ func (p *arm) awaitReport(ctx context.Context, e *runningEngine) error {
 // audited reports that a constraint has not been audited.
 func (p *arm) audited(ctx context.Context) error {
 	for _, o := range p.policies.rendered.Objects {
-		if own.EngineOf(o) != engine.Gatekeeper.Name || own.Defines(o) {
+		if own.EngineOf(o) != engine.Gatekeeper.Name || own.Defines(o) || own.Mutates(o) { // it audits constraints alone
 			continue
 		}
 		r, err := p.resourceOf(ctx, o)

@@ -55,6 +55,9 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.findOrTakeProofs(ctx); err != nil {
 		return err
 	}
+	if err := p.findMarks(ctx); err != nil {
+		return err
+	}
 	if err := p.proveConfined(ctx); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestForeignEngines(t *testing.T) {
 			"is not shown: nothing-like-it, restless, watches-latest",
 		}},
 		engine.Gatekeeper: {"testdata/gatekeeper", []string{
-			"3 policies in force, in the run's namespace only; 2 of them have objected",
+			"5 policies in force, in the run's namespace only; 4 of them have objected",
 			"the cluster's own Gatekeeper 1.2.3, asked by webhooks with Ignore within 3 s, which",
 			"is not shown: only-watches",
 		}},

@@ -43,7 +43,26 @@ func (p *arm) isolate(ctx context.Context, f *finding) error {
 		}
 	}
 	f.together = slices.DeleteFunc(f.together, func(name string) bool { return slices.Contains(shown, name) })
-	return nil
+	if tried == 0 {
+		return nil
+	}
+	if err := p.reorder(ctx); err != nil {
+		return fmt.Errorf("put the policies back in their order: %w", err)
+	}
+	return p.settleChanges(ctx, f)
+}
+
+// reorder creates what mutates anew in the order of the bundle: engines apply policies in the order in which they were
+// created, and what one makes of an object may depend on what others have.
+func (p *arm) reorder(ctx context.Context) error {
+	var all []*unstructured.Unstructured
+	for _, one := range p.policies.own.Mutating() {
+		all = append(all, p.policies.own.Acting(one)...)
+	}
+	if err := p.takeAway(ctx, all); err != nil {
+		return err
+	}
+	return p.putBack(ctx, all)
 }
 
 // missed takes a policy away for a moment, and returns the first of some requests that then comes back otherwise; -1:

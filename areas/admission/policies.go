@@ -40,6 +40,8 @@ type policies struct {
 	// plain are the objects that the API server answers without the policies, by the names of the requests; nil: none of
 	// them changes any.
 	plain map[string]*own.Plain
+	// marks are parts that each answer to the creation of a measured pod must have: what the policies change.
+	marks [][]byte
 	// together are the policies that were only ever applied to requests that others changed, too.
 	together []string
 	// absence proves that no policy is in force.

@@ -107,7 +107,9 @@ func (p *arm) marks() [][]byte {
 		for key, value := range p.policies.proof.Good.Annotations {
 			out = append(out, fmt.Appendf(nil, "%q:%q", key, value))
 		}
-	case mechanism.None, mechanism.PSA, mechanism.VAP, mechanism.Webhook, mechanism.Manifests, mechanism.Own:
+	case mechanism.Own:
+		return p.policies.marks
+	case mechanism.None, mechanism.PSA, mechanism.VAP, mechanism.Webhook, mechanism.Manifests:
 	}
 	return out
 }

@@ -32,8 +32,9 @@ var created = map[string][]schema.GroupResource{
 	"mutating-webhook": in(admissionGroup, "mutatingwebhookconfigurations"),
 	"kyverno": append(in("kyverno.io", "clusterpolicies", "policies"),
 		in("policies.kyverno.io", "namespacedmutatingpolicies", "namespacedvalidatingpolicies")...),
-	"gatekeeper": append(in("templates.gatekeeper.sh", "constrainttemplates"),
-		in("constraints.gatekeeper.sh", "*")...),
+	"gatekeeper": slices.Concat(in("templates.gatekeeper.sh", "constrainttemplates"),
+		in("constraints.gatekeeper.sh", "*"), in("mutations.gatekeeper.sh", "assign", "assignimage", "assignmetadata",
+			"modifyset")),
 }
 
 func in(group string, resources ...string) (out []schema.GroupResource) {

@@ -72,7 +72,7 @@ var (
 	}
 	Gatekeeper = &Kind{
 		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",
-		Unproved:    "of Gatekeeper only constraints that deny can be proved",
+		Unproved:    "of Gatekeeper only constraints that deny and mutations can be proved",
 		Deployments: "gatekeeper.sh/system=yes,control-plane=controller-manager", Image: "gatekeeper",
 		Webhooks: "gatekeeper-validating-webhook-configuration",
 		module:   "github.com/open-policy-agent/gatekeeper/v3", program: ".", definitions: "charts/gatekeeper/crds",

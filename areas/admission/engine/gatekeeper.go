@@ -114,6 +114,23 @@ func brokenTemplate() *unstructured.Unstructured {
 	return template("tarebroken", "TareOther", "package x")
 }
 
+// GatekeeperMutatingCanary returns a mutation that adds an annotation to pods of a namespace.
+func GatekeeperMutatingCanary(name, namespace, annotation string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "mutations.gatekeeper.sh/v1", "kind": "AssignMetadata",
+		"spec": map[string]any{
+			"match": map[string]any{
+				"kinds":      []any{map[string]any{"apiGroups": []any{""}, "kinds": []any{"Pod"}}},
+				"namespaces": []any{namespace}, "scope": "Namespaced",
+			},
+			"location":   `metadata.annotations."` + annotation + `"`,
+			"parameters": map[string]any{"assign": map[string]any{"value": "1"}},
+		},
+	}}
+	o.SetName(name)
+	return o
+}
+
 // GatekeeperCanary returns a template of a kind, and a constraint of it that denies pods of a namespace with a label of
 // this value.
 func GatekeeperCanary(kind, name, namespace, label, value string) (tmpl, constraint *unstructured.Unstructured) {

@@ -12,6 +12,12 @@ import (
 	"strings"
 )
 
+// ErrLarge says that an object is too large to be compared: a server may answer anything, a thousand times.
+var ErrLarge = fmt.Errorf("the object that was answered has more than %d KiB", mostCompared>>10)
+
+// mostCompared bounds an object that is compared, in bytes.
+const mostCompared = 64 << 10
+
 // A Plain is an object as the API server answers it where no policy changes it.
 type Plain struct {
 	namespace string
@@ -103,9 +109,36 @@ func (c Changes) Missing(other Changes) Changes {
 	return out
 }
 
+// Marks are parts of an object's JSON, as the API server writes it, that show changes: each a key with its value. It
+// leaves out what is shown in part only, and what has no key.
+func (c Changes) Marks() (out []string) {
+	for _, path := range slices.Sorted(maps.Keys(c)) {
+		value, ok := strings.CutPrefix(c[path], "= ")
+		key := path[strings.LastIndexByte(path, '.')+1:]
+		if at := strings.LastIndex(path, `."`); at >= 0 && strings.HasSuffix(path, `"`) {
+			unquoted, err := strconv.Unquote(path[at+1:])
+			key, ok = unquoted, ok && err == nil
+		}
+		if !ok || strings.HasSuffix(key, "]") || strings.HasSuffix(value, "…") || strings.Contains(value, anyNamespace) {
+			continue
+		}
+		name, err := json.Marshal(key)
+		if err == nil {
+			out = append(out, string(name)+":"+value)
+		}
+	}
+	return out
+}
+
+// mostLines bounds the changes of one object that are told.
+const mostLines = 200
+
 // Lines are the changes in words, in order.
 func (c Changes) Lines() (out []string) {
-	for _, path := range slices.Sorted(maps.Keys(c)) {
+	for n, path := range slices.Sorted(maps.Keys(c)) {
+		if n == mostLines {
+			return append(out, fmt.Sprintf("and %d more", len(c)-n))
+		}
 		out = append(out, path+" "+c[path])
 	}
 	return out
@@ -127,13 +160,19 @@ func different(a, b map[string]string) (out []string) {
 	return out
 }
 
+// anyNamespace stands for the name of the run's namespace.
+const anyNamespace = "NAMESPACE"
+
 // token is the name of the volume with a pod's token, which the API server makes up anew for each request.
 var token = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)
 
 // fieldsOf returns the fields of an object by their paths, without those that the API server makes up.
 func fieldsOf(namespace string, answer []byte) (fields map[string]string, private bool, err error) {
+	if len(answer) > mostCompared {
+		return nil, false, ErrLarge
+	}
 	var o tree
-	answer = bytes.ReplaceAll(token.ReplaceAll(answer, []byte("kube-api-access")), []byte(namespace), []byte("NAMESPACE"))
+	answer = bytes.ReplaceAll(token.ReplaceAll(answer, []byte("kube-api-access")), []byte(namespace), []byte(anyNamespace))
 	if err := json.Unmarshal(answer, &o); err != nil {
 		return nil, false, fmt.Errorf("read the object that was answered: %w", err)
 	}

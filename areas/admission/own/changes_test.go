@@ -55,7 +55,10 @@ func TestChangesAreThoseOfThePolicies(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, d)
 		}
 	}
-	for name, text := range map[string]string{"no JSON": "x", "a refusal": `{"kind":"Status"}`, "no object": "[]"} {
+	for name, text := range map[string]string{
+		"no JSON": "x", "a refusal": `{"kind":"Status"}`, "no object": "[]",
+		"what is too large": `{"kind":"Pod","x":"` + strings.Repeat("x", mostCompared) + `"}`,
+	} {
 		if _, err := plain.Changes([]byte(text)); err == nil {
 			t.Errorf("%s was taken for an object", name)
 		}
@@ -74,6 +77,56 @@ func TestChangesThatVary(t *testing.T) {
 	}
 	if d := cmp.Diff(Changes{"a": "= 1", "random": "varies"}, settled.Missing(Changes{"a": "= 2"})); d != "" {
 		t.Errorf("missing (-want +got):\n%s", d)
+	}
+}
+
+// FuzzChanges: whatever a server answers, nothing panics, an answer does not differ from itself, and what is told is
+// bounded.
+func FuzzChanges(f *testing.F) {
+	f.Add([]byte(`{"kind":"Pod"}`), answered(1, `"a.b":"x"`, `,"x":[1,{"name":"a"},[]]`))
+	f.Add(answered(1, "", ""), []byte(`{"kind":"Secret","data":{"":""},"metadata":[]}`))
+	f.Fuzz(func(t *testing.T, without, with []byte) {
+		plain, err := NewPlain("run-1", without, without)
+		if err != nil {
+			return
+		}
+		if same, err := plain.Changes(without); err != nil || len(same) > 0 {
+			t.Errorf("it differs from itself: %v, %v", same, err)
+		}
+		changes, err := plain.Changes(with)
+		if err != nil {
+			return
+		}
+		if lines := changes.Lines(); len(lines) > mostLines+1 || len(changes.Marks()) > len(changes) {
+			t.Errorf("%d lines of %d changes", len(lines), len(changes))
+		}
+		if missing := changes.Settled(changes).Missing(changes); len(missing) > 0 {
+			t.Errorf("%v is missing in itself", missing)
+		}
+	})
+}
+
+// TestMarksOfChanges are as the API server writes them; what cannot be found by its text alone is none.
+func TestMarksOfChanges(t *testing.T) {
+	c := Changes{
+		"spec.hostNetwork": "= true", `metadata.labels."a.b/c"`: `= "\u003cx\u003e"`, "spec.args[0]": `= "x"`,
+		"spec.long": `= "xxxx…`, "spec.gone": "removed", "spec.random": varies, "spec.secret": "changed",
+		"metadata.labels.team": `= "NAMESPACE"`, `metadata.annotations."a b"`: "= 1",
+	}
+	want := []string{`"a b":1`, `"a.b/c":"\u003cx\u003e"`, `"hostNetwork":true`}
+	if d := cmp.Diff(want, c.Marks()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestManyChanges: however much an answer holds, what is told of it is bounded.
+func TestManyChanges(t *testing.T) {
+	many := Changes{}
+	for i := range 1000 {
+		many[fmt.Sprint("spec.x", i)] = "= 1"
+	}
+	if lines := many.Lines(); len(lines) != mostLines+1 || lines[mostLines] != "and 800 more" {
+		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}
 }
 

@@ -77,7 +77,7 @@ func (p *Policy) confinable() error {
 	if mutatesExisting(p.engine) {
 		return errors.New("it changes what exists, and may change what is in other namespaces")
 	}
-	if !isConstraint(p.engine.GroupVersionKind()) {
+	if k := p.engine.GroupVersionKind(); !isConstraint(k) && !isMutator(k) {
 		return nil
 	}
 	match, _, _ := unstructured.NestedMap(p.engine.Object, "spec", "match") // Gatekeeper reports what is no map
@@ -120,7 +120,7 @@ func (p *Policy) confine(o *unstructured.Unstructured, s mechanism.Scope) {
 		if k.Version == "v1alpha1" { // which policies of namespaces never had
 			o.SetAPIVersion(celGroup + "/v1beta1")
 		}
-	case isConstraint(k):
+	case isConstraint(k), isMutator(k):
 		spec, _ := o.Object["spec"].(tree)
 		if spec == nil {
 			spec = tree{}
@@ -172,7 +172,7 @@ func Confined(o *unstructured.Unstructured, namespace string) bool {
 		return false
 	case isTemplate(k):
 		return true // effective only through a constraint
-	case isConstraint(k):
+	case isConstraint(k), isMutator(k):
 		names, _, err := unstructured.NestedStringSlice(o.Object, "spec", "match", "namespaces")
 		scope, _, _ := unstructured.NestedString(o.Object, "spec", "match", "scope") // another is not confined
 		return err == nil && slices.Equal(names, only) && scope == "Namespaced"

@@ -29,6 +29,7 @@ func TestEnginesAreConfined(t *testing.T) {
 				Replace(clusterPolicy),
 		"g.yaml": banTemplate + "---\n" + constraintOf("pods", `{kinds: [{apiGroups: [""], kinds: [Pod]}]}`) + "---\n" +
 			constraintOf("nodes", `{scope: Cluster}`),
+		"m.yaml": "apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: assigns}\nspec: {}\n",
 		"changes.yaml": strings.NewReplacer("name: patterns", "name: changes", "validate: {message: no, deny: {}}",
 			"mutate: {targets: [{kind: Pod, namespace: production}]}").Replace(clusterPolicy) + "---\n" +
 			mutating("sets", "") + "---\n" + mutating("exists", "  evaluation: {mutateExisting: {enabled: true}}\n") +
@@ -52,7 +53,7 @@ func TestEnginesAreConfined(t *testing.T) {
 		}
 	}
 	want := []string{
-		"ConstraintTemplate /tarer10ban", "NamespacedValidatingPolicy tare-r1-0/tare-r1-0.cel",
+		"ConstraintTemplate /tarer10ban", "Assign /tare-r1-0.assigns", "NamespacedValidatingPolicy tare-r1-0/tare-r1-0.cel",
 		"Policy tare-r1-0/tare-r1-0.own", "ClusterPolicy /tare-r1-0.patterns", "TareR10Ban /tare-r1-0.pods",
 		"NamespacedMutatingPolicy tare-r1-0/tare-r1-0.sets",
 		"ClusterPolicy /tare-r1-0." + long[:46] + "-",

@@ -25,7 +25,7 @@ func EngineOf(o *unstructured.Unstructured) string {
 	switch {
 	case isKyverno(k):
 		return kyverno
-	case isTemplate(k), isConstraint(k):
+	case isTemplate(k), isConstraint(k), isMutator(k):
 		return gatekeeper
 	}
 	return ""
@@ -94,7 +94,7 @@ func matchesOf(o *unstructured.Unstructured) []tree {
 	case IsCEL(o):
 		constraints, _ := spec["matchConstraints"].(tree)
 		return []tree{constraints}
-	case isConstraint(o.GroupVersionKind()):
+	case isConstraint(o.GroupVersionKind()), isMutator(o.GroupVersionKind()):
 		match, _ := spec["match"].(tree)
 		return []tree{match}
 	}
@@ -170,7 +170,7 @@ func resourceOfKind(kind, group string) (resource, in string) {
 func (p *Policy) Words(s mechanism.Scope) []string {
 	name := p.nameIn(s)
 	switch {
-	case p.mutating != nil:
+	case p.mutating != nil, p.engine != nil && isMutator(p.engine.GroupVersionKind()):
 		return nil
 	case p.engine == nil:
 		return []string{fmt.Sprintf("ValidatingAdmissionPolicy '%s'", name)}
@@ -188,6 +188,8 @@ func (f *InForce) Ready(o *unstructured.Unstructured) (ready bool, says string) 
 	switch k := o.GroupVersionKind(); {
 	case isTemplate(k):
 		return templateReady(o)
+	case isMutator(k):
+		return mutatorReady(o)
 	case isConstraint(k):
 		return constraintReady(o, slices.ContainsFunc(f.templates, func(t object) bool {
 			return KindIn(f.Scope, defines(t.Unstructured)) == k.Kind && generates(t.Unstructured)

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"slices"
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -13,6 +14,7 @@ const ConstraintGroup = "constraints.gatekeeper.sh"
 
 const (
 	templateGroup = "templates.gatekeeper.sh"
+	mutatorGroup  = "mutations.gatekeeper.sh"
 	// suiteGroup is that of tests, which decide nothing.
 	suiteGroup = "test.gatekeeper.sh"
 )
@@ -23,6 +25,43 @@ func isTemplate(k schema.GroupVersionKind) bool {
 
 func isConstraint(k schema.GroupVersionKind) bool { return k.Group == ConstraintGroup }
 
+// isMutator reports whether a kind is one of Gatekeeper's mutations: Assign, AssignMetadata, ModifySet or AssignImage.
+func isMutator(k schema.GroupVersionKind) bool { return k.Group == mutatorGroup }
+
+// takeMutator takes a mutation of Gatekeeper's. It stands as it is, and what it is about is put in the terms of
+// ValidatingAdmissionPolicies.
+func (s *Set) takeMutator(o object) error {
+	if o.GetName() == "" {
+		return o.at.errorf("%s without a metadata.name", o.GetKind())
+	}
+	p := Policy{at: o.at, engine: o.Unstructured}
+	p.Name = o.GetName()
+	p.Spec.MatchConstraints = &admission.MatchResources{ResourceRules: rulesAt(o.Unstructured, "spec", "applyTo")}
+	if o.GetKind() == "AssignMetadata" {
+		p.Spec.MatchConstraints.ResourceRules = rulesAt(o.Unstructured, "spec", "match", "kinds")
+	}
+	s.Policies = append(s.Policies, p)
+	return nil
+}
+
+// rulesAt are the kinds that a list of groups with kinds selects; where there is none, all.
+func rulesAt(o *unstructured.Unstructured, path ...string) (out []admission.NamedRuleWithOperations) {
+	blocks, _, _ := unstructured.NestedSlice(o.Object, path...) // Gatekeeper reports what is no list
+	for _, b := range blocks {
+		block, _ := b.(tree)
+		groups := append(words(block["apiGroups"]), words(block["groups"])...)
+		for _, group := range groups {
+			for _, kind := range words(block["kinds"]) {
+				out = append(out, rule(group, kind))
+			}
+		}
+	}
+	if len(blocks) == 0 {
+		out = append(out, rule("*", "*"))
+	}
+	return out
+}
+
 // takeConstraint takes a constraint of Gatekeeper's. It stands as it is, and what it is about is put in the terms of
 // ValidatingAdmissionPolicies.
 func (s *Set) takeConstraint(o object) error {
@@ -31,20 +70,7 @@ func (s *Set) takeConstraint(o object) error {
 	}
 	p := Policy{at: o.at, engine: o.Unstructured}
 	p.Name = o.GetName()
-	m := &admission.MatchResources{}
-	blocks, _, _ := unstructured.NestedSlice(o.Object, "spec", "match", "kinds") // Gatekeeper reports what is no list
-	for _, b := range blocks {
-		block, _ := b.(tree)
-		for _, group := range words(block["apiGroups"]) {
-			for _, kind := range words(block["kinds"]) {
-				m.ResourceRules = append(m.ResourceRules, rule(group, kind))
-			}
-		}
-	}
-	if len(blocks) == 0 {
-		m.ResourceRules = append(m.ResourceRules, rule("*", "*"))
-	}
-	p.Spec.MatchConstraints = m
+	p.Spec.MatchConstraints = &admission.MatchResources{ResourceRules: rulesAt(o.Unstructured, "spec", "match", "kinds")}
 	s.Policies = append(s.Policies, p)
 	return nil
 }
@@ -131,6 +157,16 @@ func constraintReady(o *unstructured.Unstructured, generates bool) (ready bool, 
 		return generated, waits
 	}
 	return false, podErrors(o)
+}
+
+// mutatorReady is the part of Ready for Gatekeeper's mutations.
+func mutatorReady(o *unstructured.Unstructured) (ready bool, says string) {
+	pods, _, _ := unstructured.NestedSlice(o.Object, "status", "byPod")
+	says = podErrors(o)
+	return says == "" && slices.ContainsFunc(pods, func(p any) bool {
+		pod, _ := p.(tree)
+		return pod["enforced"] == true
+	}), says
 }
 
 // generates reports whether Gatekeeper makes ValidatingAdmissionPolicies of a template and its constraints, which the

@@ -34,8 +34,10 @@ func TestConstraintsAreTaken(t *testing.T) {
 			constraintOf("elsewhere", "{namespaceSelector: {matchLabels: {team: red}}}"),
 		"b.yaml": banTemplate + "---\n" + strings.NewReplacer("name: ban", "name: idle", "kind: Ban", "kind: Idle").
 			Replace(banTemplate),
-		"suite.yaml":    "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\nmetadata: {name: s}\n",
-		"mutation.yaml": "apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: m}\n",
+		"suite.yaml": "apiVersion: test.gatekeeper.sh/v1alpha1\nkind: Suite\nmetadata: {name: s}\n",
+		"mutation.yaml": "apiVersion: mutations.gatekeeper.sh/v1\nkind: Assign\nmetadata: {name: m}\nspec: {applyTo: " +
+			"[{groups: [apps], versions: [v1], kinds: [Deployment]}], match: {namespaces: [production]}}\n",
+		"expansion.yaml": "apiVersion: expansion.gatekeeper.sh/v1alpha1\nkind: ExpansionTemplate\nmetadata: {name: e}\n",
 	})
 	in, err := s.Render(Where{Scope: scope, Ours: true})
 	if err != nil {
@@ -47,7 +49,7 @@ func TestConstraintsAreTaken(t *testing.T) {
 		if _, ok := in.At(o); !ok {
 			t.Errorf("nobody knows where %s stands", o.GetName())
 		}
-		if o.GetName() != "pods" {
+		if o.GetName() != "pods" && o.GetName() != "m" {
 			continue
 		}
 		if names, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "match", "namespaces"); len(names) != 1 ||
@@ -55,7 +57,7 @@ func TestConstraintsAreTaken(t *testing.T) {
 			t.Errorf("it is about %v", names)
 		}
 	}
-	if d := cmp.Diff([]string{"ConstraintTemplate ban", "Ban elsewhere", "Ban pods"}, order); d != "" {
+	if d := cmp.Diff([]string{"ConstraintTemplate ban", "Ban elsewhere", "Assign m", "Ban pods"}, order); d != "" {
 		t.Errorf("objects (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(map[string]string{"team": "red"}, in.NamespaceLabels); d != "" {
@@ -64,13 +66,18 @@ func TestConstraintsAreTaken(t *testing.T) {
 	if in.Idle["everything"] == "" || in.Idle["template idle"] != "no constraint is of its kind" {
 		t.Errorf("not in force: %v", in.Idle)
 	}
-	if d := cmp.Diff([]string{"Assign m"}, in.Untaken); d != "" {
+	if d := cmp.Diff([]string{"ExpansionTemplate e"}, in.Untaken); d != "" {
 		t.Errorf("left aside (-want +got):\n%s", d)
 	}
 	pods := s.named("pods")
 	if !in.Evaluates(pods, "", "v1", "pods", "UPDATE", nil) || in.Evaluates(pods, "", "v1", "services", "CREATE", nil) ||
-		!in.Evaluates(s.named("elsewhere"), "", "v1", "services", "CREATE", nil) {
+		!in.Evaluates(s.named("elsewhere"), "", "v1", "services", "CREATE", nil) ||
+		!in.Evaluates(s.named("m"), "apps", "v1", "deployments", "CREATE", nil) ||
+		in.Evaluates(s.named("m"), "", "v1", "pods", "CREATE", nil) {
 		t.Error("what constraints are about is not what they say")
+	}
+	if mutating := in.Mutating(); len(mutating) != 1 || mutating[0].Name != "m" || mutating[0].Words(scope) != nil {
+		t.Errorf("%d mutate", len(mutating))
 	}
 	words := []string{"[pods] ", "with binding 'gatekeeper-ban-pods' denied"}
 	if d := cmp.Diff(words, pods.Words(scope)); d != "" || pods.Engine() != "gatekeeper" {

@@ -58,6 +58,8 @@ func Mutates(o *unstructured.Unstructured) bool {
 		return k.Kind == mutatingKind
 	case IsCEL(o):
 		return isMutatingPolicy(o)
+	case isMutator(k):
+		return true
 	case isKyverno(k):
 		return slices.ContainsFunc(rulesIn(o), func(rule tree) bool { return rule["mutate"] != nil })
 	}

@@ -197,6 +197,9 @@ func podChanges() []podChange {
 				"name": "odd", "image": "odd:latest", "securityContext": tree{"privileged": true, "runAsUser": int64(0)},
 			}}
 		}},
+		{"with a bare init container", func(p tree) {
+			below(p, "spec")["initContainers"] = []any{tree{"name": "odd", "image": "odd"}}
+		}},
 		{"with a bare second container", func(p tree) {
 			list, _ := below(p, "spec")["containers"].([]any)
 			below(p, "spec")["containers"] = append(slices.Clip(list), tree{"name": "odd", "image": "odd"})

@@ -33,7 +33,7 @@ const (
 
 // ErrNone says that a bundle holds no policy.
 var ErrNone = errors.New("holds no " + policyKind + " or " + mutatingKind + ", no policy of Kyverno's that validates " +
-	"or mutates and no constraint of Gatekeeper's in a *.yaml, *.yml or *.json file")
+	"or mutates and no constraint or mutation of Gatekeeper's in a *.yaml, *.yml or *.json file")
 
 // A Set is what a bundle holds.
 type Set struct {
@@ -188,6 +188,8 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 		return nil
 	case isConstraint(k):
 		return s.takeConstraint(o)
+	case isMutator(k):
+		return s.takeMutator(o)
 	case k.Group != group:
 		*others = append(*others, o.Unstructured)
 		return nil
