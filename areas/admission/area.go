@@ -5,6 +5,8 @@ package admission
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,9 +49,14 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 	if err != nil {
 		return nil, fmt.Errorf("open admission: %w", err)
 	}
-	return &target{
+	t := &target{
 		spec: spec, env: env, operations: chosen, controls: map[string]*control{}, found: map[string]finding{},
-	}, nil
+		salt: make([]byte, sha256.Size),
+	}
+	if _, err := rand.Read(t.salt); err != nil {
+		return nil, fmt.Errorf("open admission: %w", err)
+	}
+	return t, nil
 }
 
 // serve runs a server: "webhook" is the reference webhook, "nodes" are the simulated nodes, and "engine" is a policy

@@ -29,6 +29,7 @@ type arm struct {
 	index      int                // makes names unique within the run
 	declared   *Spec              // without levels
 	found      map[string]finding // what bundles have shown, by their paths and control planes
+	salt       []byte             // of the numbers of texts that are not shown
 	operations []operation
 	ready      bool // Prepare has succeeded
 

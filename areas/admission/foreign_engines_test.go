@@ -86,7 +86,7 @@ func TestForeignEngines(t *testing.T) {
 	}
 }
 
-// wantConfinementProved has a constraint act in all namespaces, which the proof must find.
+// wantConfinementProved has a constraint, and then a mutation, act in all namespaces, which the proof must find.
 func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, config *rest.Config) {
 	t.Helper()
 	p := armOf(t, tg, with)
@@ -100,30 +100,34 @@ func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, conf
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range p.policies.rendered.Objects {
-		if o.GroupVersionKind().Group != own.ConstraintGroup || own.NameOf(p.scope(), o.GetName()) != "no-host-pid" {
-			continue
+	widen := func(name, want string) {
+		for _, o := range p.policies.rendered.Objects {
+			if own.Defines(o) || own.NameOf(p.scope(), o.GetName()) != name {
+				continue
+			}
+			r, err := p.resourceOf(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const wider = `{"spec": {"match": {"namespaces": null}}}`
+			_, err = client.Resource(r).Patch(t.Context(), o.GetName(), types.MergePatchType, []byte(wider),
+				metav1.PatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-		r, err := p.resourceOf(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const wider = `{"spec": {"match": {"namespaces": null}}}`
-		_, err = client.Resource(r).Patch(t.Context(), o.GetName(), types.MergePatchType, []byte(wider),
-			metav1.PatchOptions{})
-		if err != nil {
-			t.Fatal(err)
+		for begin := time.Now(); ; time.Sleep(pause) {
+			err := p.proveConfined(t.Context())
+			if err != nil && strings.Contains(err.Error(), want) {
+				return
+			}
+			if time.Since(begin) > settleWithin {
+				t.Fatalf("%v, want %s", err, want)
+			}
 		}
 	}
-	for begin := time.Now(); ; time.Sleep(pause) {
-		err := p.proveConfined(t.Context())
-		if err != nil && strings.Contains(err.Error(), "no-host-pid also denies a pod with the host's processes in another") {
-			break
-		}
-		if time.Since(begin) > settleWithin {
-			t.Fatalf("%v, want that no-host-pid acts elsewhere", err)
-		}
-	}
+	widen("no-host-pid", "no-host-pid also denies a pod with the host's processes in another")
+	widen("sets-a-label", "sets-a-label also changes a pod as the measured one in another")
 	if err := tg.Leave(t.Context(), with); err != nil {
 		t.Error(err)
 	}

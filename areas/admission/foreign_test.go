@@ -216,6 +216,12 @@ func TestForeignBundleActsInItsNamespaceOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, r := range tg.Rulings(with) { // of a text that is in no file, as if it had been fetched
+		if changes := strings.Join(r.Changes, "\n"); r.Request == measuredRequest &&
+			(!strings.Contains(changes, "metadata.labels.fetched changed (#") || strings.Contains(changes, "hunter2")) {
+			t.Errorf("changes %s", changes)
+		}
+	}
 	for _, tr := range env.Treatments {
 		runTrial(t, tg, tr, 20)
 	}
@@ -246,9 +252,27 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object, properties: {most: {type: integer}}}}
 `
+	const fetches = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: fetches}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: {'fetched': 'hunter' + '2'}}}"}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: fetches}
+spec: {policyName: fetches}
+`
 	dir := t.TempDir()
 	err := errors.Join(os.CopyFS(dir, os.DirFS("testdata/bundle")),
-		os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(limits), 0o600))
+		os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(limits), 0o600),
+		os.WriteFile(filepath.Join(dir, "fetches.yaml"), []byte(fetches), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,9 +323,13 @@ func watchElsewhere(t *testing.T, config *rest.Config) (asked *atomic.Int64, end
 		defer close(ended)
 		for ; ctx.Err() == nil; time.Sleep(watchEvery) {
 			options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-			_, err := in("pods").Namespace(elsewhere).Create(ctx, pod, options)
+			is, err := in("pods").Namespace(elsewhere).Create(ctx, pod, options)
 			if err != nil && ctx.Err() == nil {
 				t.Errorf("elsewhere, request %d: %v", asked.Load(), err)
+				return
+			}
+			if err == nil && len(is.GetLabels()) != len(pod.GetLabels()) {
+				t.Errorf("elsewhere, request %d has the labels %v", asked.Load(), is.GetLabels())
 				return
 			}
 			asked.Add(1)

@@ -46,10 +46,14 @@ func (p *arm) lookAtPlain(ctx context.Context) error {
 		if err != nil || first.status != http.StatusCreated || second.status != http.StatusCreated {
 			return err
 		}
-		found[i], err = own.NewPlain(p.namespace, first.body, second.body)
+		plain, err := own.NewPlain(p.namespace, first.body, second.body)
 		if errors.Is(err, own.ErrLarge) {
 			return nil
 		}
+		if err == nil && p.foreign {
+			plain = plain.Hiding(x.own.Mentions, p.salt)
+		}
+		found[i] = plain
 		return err
 	})
 	if err != nil {
@@ -221,8 +225,8 @@ func (p *arm) changeProofs(f finding) (out []mechanism.Proof) {
 	for _, i := range slices.Sorted(maps.Keys(by)) {
 		r := f.requests[i]
 		plain, ok := p.policies.plain[r.Name]
-		if !ok {
-			continue
+		if !ok || len(f.changes[i]) == 0 {
+			continue // it is not known any more what it changes
 		}
 		probe := p.probe(r)
 		probe.Want, probe.Why = mechanism.Admitted, strings.Join(by[i], ", ")+" changes a "+r.Name

@@ -21,6 +21,7 @@ type target struct {
 
 	mu       sync.Mutex
 	found    map[string]finding  // what bundles have shown, by their paths
+	salt     []byte              // of the numbers of texts that are not shown
 	controls map[string]*control // embedded control planes that are shared, by plan.key
 	closing  []*control          // all embedded control planes
 }
@@ -39,7 +40,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {
 		return &arm{
-			plan: plan, env: t.env, journal: j, index: index, declared: t.spec, found: t.found,
+			plan: plan, env: t.env, journal: j, index: index, declared: t.spec, found: t.found, salt: t.salt,
 			operations: t.operations,
 		}
 	})

@@ -185,6 +185,10 @@ func TestPolicyChecks(t *testing.T) {
 	if got, err = MutatingPolicyChecks(excerpt(t, "1.36")); err != nil || !cmp.Equal(got, map[string]uint64{"m": 31}) {
 		t.Error(got, err)
 	}
+	failed := mutating + `{error_type="invalid_error",policy="m"} 2` + "\n" + mutating + `{error_type="no_error",policy="n"} 1` + "\n"
+	if got, err = MutatingPolicyChecks([]byte(failed)); err != nil || !cmp.Equal(got, map[string]uint64{"n": 1}) {
+		t.Error(got, err)
+	}
 	if got, err = PolicyChecks(excerpt(t, "1.24")); err != nil || len(got) > 0 {
 		t.Error(got, err)
 	}

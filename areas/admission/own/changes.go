@@ -2,6 +2,8 @@ package own
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,9 +23,11 @@ const mostCompared = 64 << 10
 // A Plain is an object as the API server answers it where no policy changes it.
 type Plain struct {
 	namespace string
-	fields    map[string]string // by their paths
-	shifts    map[string]bool   // paths whose values differ from answer to answer
-	private   bool              // values are nobody's business
+	shown     func(value string) bool // nil: all values may be shown
+	salt      []byte                  // of those that may not
+	fields    map[string]string       // by their paths
+	shifts    map[string]bool         // paths whose values differ from answer to answer
+	private   bool                    // values are nobody's business
 }
 
 // NewPlain takes two answers to one request in a namespace, whose name is not compared: each treatment has its own.
@@ -41,6 +45,25 @@ func NewPlain(namespace string, first, second []byte) (*Plain, error) {
 		out.shifts[path] = true
 	}
 	return out, nil
+}
+
+// Hiding is the same object, of whose changes only texts are shown that shown allows: a policy may put into an object
+// what is somebody's secret. For the others stands a number that is the same for one text and one salt.
+func (p *Plain) Hiding(shown func(text string) bool, salt []byte) *Plain {
+	out := *p
+	out.shown, out.salt = shown, salt
+	return &out
+}
+
+// hidden stands for a value that may not be shown; empty: it may.
+func (p *Plain) hidden(value string) string {
+	var text string
+	if p.shown == nil || json.Unmarshal([]byte(value), &text) != nil || p.shown(text) {
+		return ""
+	}
+	sum := hmac.New(sha256.New, p.salt)
+	sum.Write([]byte(text))
+	return fmt.Sprintf("changed (#%x)", sum.Sum(nil)[:4])
 }
 
 // In is the same object in another namespace.
@@ -75,6 +98,8 @@ func (p *Plain) Changes(answer []byte) (Changes, error) {
 			out[path] = "removed"
 		case p.private && !strings.HasPrefix(path, "metadata"):
 			out[path] = "changed"
+		case p.hidden(value) != "":
+			out[path] = p.hidden(value)
 		case len(shown) > mostShown:
 			out[path] = "= " + string(shown[:mostShown]) + "…"
 		default:

@@ -119,6 +119,38 @@ func TestMarksOfChanges(t *testing.T) {
 	}
 }
 
+// TestHiddenTextsAreNumbers: what may be a secret that a policy has fetched is not shown, and still compared.
+func TestHiddenTextsAreNumbers(t *testing.T) {
+	plain, err := NewPlain("run-1", answered(1, "", ""), answered(2, "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(text string) bool { return text == "known" }
+	of := func(salt, password string) Changes {
+		is, err := plain.Hiding(known, []byte(salt)).Changes(answered(3, "", `,"a":"`+password+`","b":"known","c":7,"d":[]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	a := of("x", "hunter2")
+	if !strings.HasPrefix(a["spec.a"], "changed (#") || a["spec.b"] != `= "known"` || a["spec.c"] != "= 7" || a["spec.d"] != "= []" {
+		t.Errorf("%v", a)
+	}
+	if b := of("x", "hunter2"); len(a.Missing(b)) > 0 {
+		t.Errorf("one text has two numbers: %v, %v", a, b)
+	}
+	if b := of("x", "hunter3"); len(a.Missing(b)) != 1 {
+		t.Errorf("two texts have one number: %v, %v", a, b)
+	}
+	if b := of("y", "hunter2"); len(a.Missing(b)) != 1 {
+		t.Errorf("the number does not depend on the salt: %v, %v", a, b)
+	}
+	if marks := a.Marks(); len(marks) != 3 {
+		t.Errorf("marks %q", marks)
+	}
+}
+
 // TestManyChanges: however much an answer holds, what is told of it is bounded.
 func TestManyChanges(t *testing.T) {
 	many := Changes{}

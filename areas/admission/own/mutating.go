@@ -2,6 +2,7 @@ package own
 
 import (
 	"slices"
+	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +75,13 @@ func (f *InForce) Mutating() (out []*Policy) {
 		}
 	}
 	return out
+}
+
+// Mentions reports whether the files of the policies in force hold a text.
+func (f *InForce) Mentions(text string) bool {
+	return text == "" || text == anyNamespace || slices.ContainsFunc(f.Policies, func(p *Policy) bool {
+		return strings.Contains(p.at.text, text)
+	})
 }
 
 // Acting are the objects without which a policy in force would not act: its bindings, or an engine's policy itself.
