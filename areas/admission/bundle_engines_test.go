@@ -160,7 +160,7 @@ func TestGatekeeperConstraints(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"5 policies in force", "4 of them have objected", "is not shown: only-watches",
+		"6 policies in force", "4 of them have objected", "is not shown: changes-nothing, only-watches",
 		`the measured pod comes back changed: metadata.labels.squad = "a"`,
 		"not in force, since no constraint is of its kind: template unused",
 		"the admission controller of Gatekeeper " + engine.Gatekeeper.Default,

@@ -36,9 +36,9 @@ func TestForeignEngines(t *testing.T) {
 			"is not shown: nothing-like-it, restless, watches-latest",
 		}},
 		engine.Gatekeeper: {"testdata/gatekeeper", []string{
-			"5 policies in force, in the run's namespace only; 4 of them have objected",
+			"6 policies in force, in the run's namespace only; 4 of them have objected",
 			"the cluster's own Gatekeeper 1.2.3, asked by webhooks with Ignore within 3 s, which",
-			"is not shown: only-watches",
+			"is not shown: changes-nothing, only-watches",
 		}},
 	} {
 		t.Run(kind.Name, func(t *testing.T) {

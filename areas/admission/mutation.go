@@ -104,7 +104,8 @@ func (p *arm) findChanges(ctx context.Context, f *finding) error {
 	}
 	alone, missing := map[string]bool{}, map[string]bool{}
 	f.changed = map[string]int{}
-	for _, one := range p.policies.own.Mutating() {
+	all := p.policies.own.Mutating()
+	for _, one := range all {
 		missing[one.Name] = true
 	}
 	for n, i := range f.differently() {
@@ -123,6 +124,9 @@ func (p *arm) findChanges(ctx context.Context, f *finding) error {
 				delete(missing, name)
 			}
 		}
+	}
+	if slices.ContainsFunc(all, func(one *own.Policy) bool { return !p.counted(one) }) {
+		clear(alone) // of others it is not known to what they were applied
 	}
 	for name := range f.changed {
 		if !alone[name] {
