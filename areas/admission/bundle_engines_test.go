@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -65,6 +66,7 @@ func TestKyvernoPolicies(t *testing.T) {
 		}
 	}
 	p := armOf(t, tg, with)
+	wantUnchangedSeen(t, tg, with, `"team":"a"`)
 	for name, request := range map[string]string{
 		"no-host-network": "pod in the host's network", "watches-latest": "pod of the tag latest",
 		"no-nodeport": "service of type NodePort", "no-privileged": "pod privileged",
@@ -108,6 +110,20 @@ func TestKyvernoPolicies(t *testing.T) {
 	<-p.engines[0].Exited()
 	if err := tg.Verify(t.Context(), with); err == nil || !strings.Contains(err.Error(), "kyverno has ended by itself") {
 		t.Errorf("%v, want that Kyverno has ended", err)
+	}
+}
+
+// wantUnchangedSeen: an answer to a call that lacks what the policies change is none of theirs.
+func wantUnchangedSeen(t *testing.T, tg *target, tr design.Treatment, mark string) {
+	t.Helper()
+	ops, err := tg.Operations(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := armOf(t, tg, tr).asker.send(t.Context(), ops[0].Wire.Render(nil, 0), true)
+	without := bytes.ReplaceAll(a.body, []byte(mark), []byte(`"other":""`))
+	if err != nil || bytes.Equal(without, a.body) || ops[0].Wire.Check(0, a.status, without) != load.Wrong {
+		t.Errorf("an answer without %s is taken for a good one: %s, %v", mark, a.body, err)
 	}
 }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// answered is a pod as an API server answers it: fields are of its spec.
+// answered is a pod as an API server answers it: fields are of its spec. From the third on it has another status, which
+// follows from what it is.
 func answered(n int, labels, spec string) []byte {
 	return fmt.Appendf(nil, `{"kind":"Pod","metadata":{"name":"p","namespace":"run-1","uid":"%d","labels":{%s}},`+
-		`"spec":{"restartPolicy":"Always","volumes":[{"name":"kube-api-access-abcd%d"}]%s},"status":{"phase":"%d"}}`, n,
-		labels, n, spec, n)
+		`"spec":{"restartPolicy":"Always","volumes":[{"name":"kube-api-access-abcd%d"}]%s},"status":{"qosClass":"%d"}}`, n,
+		labels, n, spec, n/3)
 }
 
 // TestChangesAreThoseOfThePolicies: what the API server makes up anew for each request is no change, nor is the name of
