@@ -195,11 +195,7 @@ func (p *arm) applied(ctx context.Context, r own.Request) ([]string, error) {
 // applications are the API server's and the engines' counts of how often policies were applied to change an object, by
 // the names that policies have in the run.
 func (p *arm) applications(ctx context.Context) (map[string]uint64, error) {
-	text, err := p.admin.Metrics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out, err := apimetrics.MutatingPolicyChecks(text)
+	out, err := p.apiCounts(ctx, apimetrics.MutatingPolicyChecks)
 	if err != nil {
 		return nil, err
 	}

@@ -160,15 +160,22 @@ func (p *arm) countReviews(ctx context.Context, c mechanism.Count) error {
 
 // checks returns the API server's counts by policy, with those of an engine.
 func (p *arm) checks(ctx context.Context) (map[string]uint64, error) {
-	text, err := p.admin.Metrics(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out, err := apimetrics.PolicyChecks(text)
+	out, err := p.apiCounts(ctx, apimetrics.PolicyChecks)
 	if err != nil {
 		return nil, err
 	}
 	return out, p.engineChecks(ctx, out)
+}
+
+// apiCounts reads counts from the API server's metrics.
+func (p *arm) apiCounts(ctx context.Context, read func(text []byte) (map[string]uint64, error)) (map[string]uint64,
+	error,
+) {
+	text, err := p.admin.Metrics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return read(text)
 }
 
 // difference returns by how much counts with a prefix have grown.
