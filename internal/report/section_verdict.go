@@ -82,14 +82,9 @@ const mostAltered = 5
 func (t *Treatment) altered() string {
 	var kinds []string
 	first, count := map[string]string{}, map[string]int{}
-	for _, a := range t.Alters {
-		lines := func(list []string) string {
-			if len(list) == 0 {
-				return "as they were"
-			}
-			return "with " + strings.Join(list, ", ")
-		}
-		kind := lines(a.Here) + ", under the baseline " + lines(a.Baseline)
+	for i := range t.Alters {
+		a := &t.Alters[i]
+		kind := a.difference()
 		if count[kind]++; count[kind] == 1 {
 			first[kind] = a.Request
 			kinds = append(kinds, kind)
@@ -109,6 +104,25 @@ func (t *Treatment) altered() string {
 	n := len(t.Alters)
 	return fmt.Sprintf("under %s, %s %s back otherwise than under the baseline: %s", t.ID, counted(uint64(n), "request"),
 		plural(n, "comes", "come"), strings.Join(out, "; "))
+}
+
+// difference says in what the objects differ. What both controls change is in neither list.
+func (a *Alteration) difference() string {
+	const most = 4
+	some := func(list []string) string {
+		out := strings.Join(list[:min(most, len(list))], ", ")
+		if n := len(list) - most; n > 0 {
+			out += " and " + strconv.Itoa(n) + " more"
+		}
+		return out
+	}
+	switch {
+	case len(a.Baseline) == 0:
+		return "with " + some(a.Here) + ", which the baseline does not make"
+	case len(a.Here) == 0:
+		return "without the baseline's " + some(a.Baseline)
+	}
+	return "with " + some(a.Here) + " in place of the baseline's " + some(a.Baseline)
 }
 
 // warningBlocks returns the warnings that the page shows below the verdict; “Trust” has those beyond.
