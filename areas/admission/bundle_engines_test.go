@@ -113,7 +113,7 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 }
 
-// wantUnchangedSeen: an answer to a call that lacks what the policies change is none of theirs.
+// wantUnchangedSeen: an answer that lacks what the policies change is counted as wrong.
 func wantUnchangedSeen(t *testing.T, tg *target, tr design.Treatment, mark string) {
 	t.Helper()
 	ops, err := tg.Operations(tr)

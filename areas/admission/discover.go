@@ -504,7 +504,6 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 			}
 		}
 		if len(deniers) > 0 || a.status == http.StatusCreated {
-			f.decided = append(f.decided, i)
 			f.refused[i] = len(deniers) > 0
 		}
 		changes, known, err := p.changesOf(r, a)
@@ -593,8 +592,7 @@ type finding struct {
 	alone    map[string]bool // whether its answer names no other policy
 	silent   []string        // policies whose proof no answer names: they warn, or others deny before them
 	untried  []string        // resources that who sets up may not create
-	decided  []int           // the requests that were admitted, or refused by these policies
-	refused  map[int]bool    // which of them were refused
+	refused  map[int]bool    // the requests that were admitted, or refused by these policies: whether they were refused
 	// changes are what became of the objects of requests that were admitted, where that is known, and changed is a request
 	// for each policy that changed it: alone, or as its absence showed. Of those in together it is not known what they
 	// change.
@@ -605,7 +603,7 @@ type finding struct {
 
 // rulings are what the policies decided, and if changes is set, what they changed.
 func (f *finding) rulings(changes bool) (out []area.Ruling) {
-	for _, i := range f.decided {
+	for _, i := range slices.Sorted(maps.Keys(f.refused)) {
 		r := area.Ruling{Request: f.requests[i].Name, Refused: f.refused[i]}
 		if is, known := f.changes[i]; changes && known && !r.Refused {
 			r.Known, r.Changes = true, is.Lines()

@@ -199,7 +199,7 @@ func (p *arm) placeOf(o *unstructured.Unstructured) string {
 // awaitEngines waits until each engine says of its policies that they are in force, and then until the API server asks
 // the engine: a canary of each language, created after the others, denies a pod.
 func (p *arm) awaitEngines(ctx context.Context) error {
-	if err := p.awaitEach(ctx); err != nil {
+	if err := p.awaitEach(ctx, p.policies.rendered.Objects); err != nil {
 		return err
 	}
 	all := canaries(p.policies.own, p.scope())
@@ -222,9 +222,9 @@ func (p *arm) awaitEngines(ctx context.Context) error {
 	return nil
 }
 
-// awaitEach waits until each engine says of its policies that they are in force.
-func (p *arm) awaitEach(ctx context.Context) error {
-	for _, o := range p.policies.rendered.Objects {
+// awaitEach waits until each engine says of its policies among some objects that they are in force.
+func (p *arm) awaitEach(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
 		if own.EngineOf(o) == "" {
 			continue
 		}
@@ -327,17 +327,10 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 	if p.policies.own == nil {
 		return nil
 	}
-	for _, e := range p.engines {
-		if !e.kind.Counts || e.restless {
-			continue
-		}
-		is, err := p.settledCounts(ctx, e)
-		if err != nil {
-			return errors.Join(e.Failed(), err)
-		}
-		for name, n := range is.Objected {
-			counts[own.NameIn(p.scope(), name)] += n
-		}
+	if err := p.addEngineCounts(ctx, counts, func(c apimetrics.KyvernoCounts) map[string]uint64 {
+		return c.Objected
+	}); err != nil {
+		return err
 	}
 	if len(p.engines) == 0 {
 		return nil
@@ -348,6 +341,25 @@ func (p *arm) engineChecks(ctx context.Context, counts map[string]uint64) error 
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
 				counts[own.NameIn(p.scope(), own.NameOf(p.scope(), rest))] += n
 			}
+		}
+	}
+	return nil
+}
+
+// addEngineCounts adds counts of the engines', by the names that policies have in the run, when they stand still.
+func (p *arm) addEngineCounts(ctx context.Context, to map[string]uint64,
+	of func(apimetrics.KyvernoCounts) map[string]uint64,
+) error {
+	for _, e := range p.engines {
+		if !e.kind.Counts || e.restless {
+			continue
+		}
+		is, err := p.settledCounts(ctx, e)
+		if err != nil {
+			return errors.Join(e.Failed(), err)
+		}
+		for name, n := range of(is) {
+			to[own.NameIn(p.scope(), name)] += n
 		}
 	}
 	return nil

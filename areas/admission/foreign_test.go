@@ -27,6 +27,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/rigs/areatest"
@@ -217,7 +218,7 @@ func TestForeignBundleActsInItsNamespaceOnly(t *testing.T) {
 		}
 	}
 	for _, r := range tg.Rulings(with) { // of a text that is in no file, as if it had been fetched
-		if changes := strings.Join(r.Changes, "\n"); r.Request == measuredRequest &&
+		if changes := strings.Join(r.Changes, "\n"); r.Request == own.MeasuredPod &&
 			(!strings.Contains(changes, "metadata.labels.fetched changed (#") || strings.Contains(changes, "hunter2")) {
 			t.Errorf("changes %s", changes)
 		}

@@ -120,13 +120,8 @@ func (p *arm) putBack(ctx context.Context, objects []*unstructured.Unstructured)
 	if err := p.policies.keeper.Apply(ctx, objects, 1); err != nil {
 		return err
 	}
-	for _, o := range objects {
-		if own.EngineOf(o) == "" {
-			continue
-		}
-		if err := p.awaitReady(ctx, o); err != nil {
-			return err
-		}
+	if err := p.awaitEach(ctx, objects); err != nil {
+		return err
 	}
 	return p.passMutatingCanaries(ctx)
 }

@@ -68,9 +68,6 @@ func (p *arm) lookAtPlain(ctx context.Context) error {
 	return nil
 }
 
-// measuredRequest is the name of the request of the catalogue that creates the measured pod.
-const measuredRequest = "pod as the measured one"
-
 // changesOf says what became of a request's object. known is false if that cannot be told.
 func (p *arm) changesOf(r own.Request, a answer) (changes own.Changes, known bool, err error) {
 	plain, ok := p.policies.plain[r.Name]
@@ -199,19 +196,7 @@ func (p *arm) applications(ctx context.Context) (map[string]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range p.engines {
-		if !e.kind.Counts || e.restless {
-			continue
-		}
-		is, err := p.settledCounts(ctx, e)
-		if err != nil {
-			return nil, errors.Join(e.Failed(), err)
-		}
-		for name, n := range is.Changed {
-			out[own.NameIn(p.scope(), name)] += n
-		}
-	}
-	return out, nil
+	return out, p.addEngineCounts(ctx, out, func(c apimetrics.KyvernoCounts) map[string]uint64 { return c.Changed })
 }
 
 // changeProofs are a proof of each request by which a change was shown: that it still comes back changed in that way.
@@ -249,7 +234,7 @@ const mostMarks = 4
 // also in two answers to calls as the load makes them.
 func (p *arm) findMarks(ctx context.Context) error {
 	f := p.found[p.findingKey()]
-	i := slices.IndexFunc(f.requests, func(r own.Request) bool { return r.Name == measuredRequest })
+	i := slices.IndexFunc(f.requests, func(r own.Request) bool { return r.Name == own.MeasuredPod })
 	if i < 0 || len(f.changes[i]) == 0 {
 		return nil
 	}
@@ -301,7 +286,7 @@ func (p *arm) changesBeside(f finding, i int, a answer, namespace string) (strin
 func (p *arm) changeNotes() (out []string) {
 	x := &p.policies
 	for _, r := range x.rulings {
-		if r.Request == measuredRequest && len(r.Changes) > 0 {
+		if r.Request == own.MeasuredPod && len(r.Changes) > 0 {
 			out = append(out, fmt.Sprintf("%s: the measured pod comes back changed: %s", p.spec.Bundle, kit.FirstOf(r.Changes)))
 		}
 	}

@@ -158,7 +158,7 @@ func (p *arm) applyPolicies(ctx context.Context) error {
 		return fmt.Errorf("put the policies in force: %w", err)
 	}
 	x.changed = p.env.Clock.Now()
-	if err := p.awaitEach(ctx); err != nil {
+	if err := p.awaitEach(ctx, x.rendered.Objects); err != nil {
 		return err
 	}
 	return p.awaitProof(ctx, x.proof, "the policies do not come into force")

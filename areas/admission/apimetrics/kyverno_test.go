@@ -7,7 +7,7 @@ import (
 )
 
 // TestKyverno: only what was evaluated to its end and not met is an objection, and only a change that was made is one;
-// all of it was evaluated. What happens in other namespaces, and to events, is none of these.
+// all of it was evaluated. What happens in other namespaces, and to events, is not counted.
 func TestKyverno(t *testing.T) {
 	const text = `# TYPE kyverno_policy_results_total counter
 kyverno_policy_results_total{resource_namespace="n",dry_run="true",policy_name="a",rule_name="one",rule_result="fail"} 3

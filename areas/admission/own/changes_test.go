@@ -107,7 +107,7 @@ func FuzzChanges(f *testing.F) {
 	})
 }
 
-// TestMarksOfChanges are as the API server writes them; what cannot be found by its text alone is none.
+// TestMarksOfChanges: marks are written as the API server writes them. A change that its text cannot show has none.
 func TestMarksOfChanges(t *testing.T) {
 	c := Changes{
 		"spec.hostNetwork": "= true", `metadata.labels."a.b/c"`: `= "\u003cx\u003e"`, "spec.args[0]": `= "x"`,

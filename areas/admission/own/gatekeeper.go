@@ -44,7 +44,7 @@ func (s *Set) takeMutator(o object) error {
 	return nil
 }
 
-// rulesAt are the kinds that a list of groups with kinds selects; where there is none, all.
+// rulesAt turns a list of groups with kinds into rules. Without a list the rule selects every kind.
 func rulesAt(o *unstructured.Unstructured, path ...string) (out []admission.NamedRuleWithOperations) {
 	blocks, _, _ := unstructured.NestedSlice(o.Object, path...) // Gatekeeper reports what is no list
 	for _, b := range blocks {

@@ -21,6 +21,9 @@ func (c podChange) usual() bool {
 // plainPod is the pod without a change.
 const plainPod = "as the measured one"
 
+// MeasuredPod is the name of the request for the measured pod.
+const MeasuredPod = "pod " + plainPod
+
 // podChanges are what policies for pods are commonly about: the Pod Security Standards, resources, images, probes,
 // labels, and what reaches the node or its neighbours.
 func podChanges() []podChange {

@@ -55,7 +55,7 @@ type Policy struct {
 	admission.ValidatingAdmissionPolicy
 	at       document
 	engine   *unstructured.Unstructured         // as it stands in the file; nil: the API server evaluates the policy
-	mutating *admission.MutatingAdmissionPolicy // nil: it is none
+	mutating *admission.MutatingAdmissionPolicy // nil: the policy is of another kind
 }
 
 // kind is the policy's kind.
