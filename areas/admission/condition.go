@@ -80,7 +80,7 @@ func (p *arm) webhookConditions() []area.Condition {
 		},
 		{
 			Name: area.Partition, Does: "the webhook's process is stopped: it takes connections and answers nothing",
-			Impose: stopped(p.webhookSignal),
+			Impose: func(ctx context.Context) (func(context.Context) error, error) { return p.webhook.Freeze(ctx) },
 		},
 	}
 	if !p.unsteady() {
@@ -95,9 +95,6 @@ func (p *arm) webhookConditions() []area.Condition {
 	}
 	return p.withStarved(out, "the webhook", webhookShare, func() int { return p.webhook.PID })
 }
-
-// webhookSignal sends a signal to the webhook that runs.
-func (p *arm) webhookSignal(sig syscall.Signal) error { return p.webhook.Signal(sig) }
 
 // serverConditions are those of the control plane.
 func (p *arm) serverConditions() []area.Condition {
@@ -136,7 +133,9 @@ func (p *arm) partition() area.Condition {
 	}
 	return area.Condition{
 		Name: area.Partition, Does: "etcd's process is stopped: it takes connections and answers nothing",
-		Impose: stopped(func(sig syscall.Signal) error { return p.control.Signal(plane.Etcd, sig) }),
+		Impose: func(ctx context.Context) (func(context.Context) error, error) {
+			return p.control.Freeze(ctx, plane.Etcd)
+		},
 	}
 }
 
@@ -154,13 +153,6 @@ func (p *arm) withoutParam(ctx context.Context) (lift func(context.Context) erro
 		return nil, err
 	}
 	return lift, nil
-}
-
-// stopped stops a process until the condition is lifted.
-func stopped(signal func(syscall.Signal) error) func(context.Context) (func(context.Context) error, error) {
-	return func(context.Context) (func(context.Context) error, error) {
-		return func(context.Context) error { return signal(syscall.SIGCONT) }, signal(syscall.SIGSTOP)
-	}
 }
 
 // withStarved adds the condition in which a process gets a share of one processor, if this host allows control groups.

@@ -357,29 +357,6 @@ func TestCloseDuringARestart(t *testing.T) {
 	}
 }
 
-// awaitStopped waits until every thread of a process has stopped: the signal stops one thread, and the others run on
-// until that one has had a processor.
-func awaitStopped(t *testing.T, pid int) {
-	t.Helper()
-	for range 3000 {
-		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stopped := 0
-		for _, file := range tasks {
-			if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte("State:\tT")) {
-				stopped++
-			}
-		}
-		if stopped > 0 && stopped == len(tasks) {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("process %d has not stopped within 30 s", pid)
-}
-
 // shortSleeps is a clock whose sleeps are short.
 type shortSleeps struct{ clock.System }
 

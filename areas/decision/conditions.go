@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"tare/area"
@@ -165,9 +164,9 @@ func (p *arm) starve(context.Context) (func(context.Context) error, error) {
 }
 
 // freeze stops the process. A process of tare's that is stopped ends with tare all the same.
-func (p *arm) freeze(context.Context) (func(context.Context) error, error) {
+func (p *arm) freeze(ctx context.Context) (func(context.Context) error, error) {
 	c, _ := p.latest()
-	return func(context.Context) error { return c.Signal(syscall.SIGCONT) }, c.Signal(syscall.SIGSTOP)
+	return c.Freeze(ctx)
 }
 
 // slow has the enforcement point hold the decision point's answers back.

@@ -350,8 +350,6 @@ func TestEnforcerFailureMode(t *testing.T) {
 			want = model.Permit
 		}
 		impose(t, tg.condition(t, area.Partition), func() {
-			c, _ := p.latest()
-			awaitStopped(t, c.PID)
 			for _, q := range slices.Concat(p.questions, p.refusals) {
 				if a, err := p.question(t.Context(), q); err != nil || a.Decision != want {
 					t.Errorf("failure_mode_allow %t, without the decision point: %s: %+v, %v", allow, q.Name, a, err)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"tare/area"
@@ -153,9 +152,8 @@ func (p *arm) slow(ctx context.Context) (func(context.Context) error, error) {
 }
 
 // part stops the token service. Should tare end meanwhile, undo kills it as any other process of the run.
-func (p *arm) part(context.Context) (func(context.Context) error, error) {
-	sts := p.child(serverSTS)
-	return func(context.Context) error { return sts.Signal(syscall.SIGCONT) }, sts.Signal(syscall.SIGSTOP)
+func (p *arm) part(ctx context.Context) (func(context.Context) error, error) {
+	return p.child(serverSTS).Freeze(ctx)
 }
 
 // revoke takes the right to a token from the workloads that stale asks for.

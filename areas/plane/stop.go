@@ -53,10 +53,14 @@ func (p *Plane) RestartServer(ctx context.Context) error {
 }
 
 func (p *Plane) restartServer(ctx context.Context) error {
-	if err := p.Signal(APIServer, syscall.SIGKILL); err != nil {
+	server, err := p.running(APIServer)
+	if err != nil {
 		return err
 	}
-	err := p.stop(ctx, APIServer)
+	if err := server.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	err = p.stop(ctx, APIServer)
 	if err == nil {
 		err = awaitFree(ctx, p.config.Clock, []uint16{p.ports.server})
 	}
@@ -72,15 +76,23 @@ func (p *Plane) restartServer(ctx context.Context) error {
 	return p.awaitHealth(ctx, APIServer)
 }
 
-// Signal sends a signal to a component that runs.
-func (p *Plane) Signal(component string, sig syscall.Signal) error {
-	p.mu.Lock()
-	c := p.children[component]
-	p.mu.Unlock()
-	if c == nil {
-		return fmt.Errorf("%s does not run", component)
+// Freeze stops a component that runs, and returns when it has stopped. thaw lets it go on.
+func (p *Plane) Freeze(ctx context.Context, component string) (thaw func(context.Context) error, err error) {
+	c, err := p.running(component)
+	if err != nil {
+		return nil, err
 	}
-	return c.Signal(sig)
+	return c.Freeze(ctx)
+}
+
+// running is the process of a component that has been started.
+func (p *Plane) running(component string) (*proc.Child, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.children[component]; c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("%s does not run", component)
 }
 
 // stopAll stops the components in the reverse order of their dependencies.

@@ -2,12 +2,9 @@ package driver
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -135,15 +132,8 @@ func TestHangUnderLoad(t *testing.T) {
 	s.grace = 200 * time.Millisecond
 	forged := s.operation(t, "forged")
 	child := s.process(s.first()).client.child
-	if err := child.Signal(syscall.SIGSTOP); err != nil {
+	if _, err := child.Freeze(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	for stopped := false; !stopped; time.Sleep(time.Millisecond) {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", child.PID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stopped = strings.Contains(string(status), "T (stopped)")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

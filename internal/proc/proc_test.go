@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -82,6 +83,15 @@ func child(role string) int {
 		_ = proc.Ready(os.Stdout, runtime.NumCPU())
 	case "burn": // burns CPU until told; ready at once
 		return serve(burn)
+	case "burners": // two threads that burn CPU
+		return serve(func(ctx context.Context, c config, ready func(any) error) error {
+			var failed error
+			var wg sync.WaitGroup
+			wg.Go(func() { failed = burn(ctx, c, func(any) error { return nil }) })
+			err := burn(ctx, c, ready)
+			wg.Wait()
+			return errors.Join(err, failed)
+		})
 	case "parent": // starts a stubborn child, prints its id, then waits to be killed
 		return parent()
 	}
