@@ -103,9 +103,9 @@ func Sums(paths []string, sumOf func(from string) (string, error)) (map[string]s
 
 // Copy copies a bundle into a folder, as name, so that the whole run has the same. change is what is made of each file;
 // nil: nothing.
-func Copy(folder, name, from string, change func(text []byte) []byte) error {
+func Copy(folder, name, from string, change func(name string, text []byte) []byte) error {
 	if change == nil {
-		change = func(text []byte) []byte { return text }
+		change = func(_ string, text []byte) []byte { return text }
 	}
 	to, err := files.Reach(folder)
 	if err == nil {
@@ -117,7 +117,7 @@ func Copy(folder, name, from string, change func(text []byte) []byte) error {
 	return nil
 }
 
-func adopt(to *files.Folder, name, from string, change func(text []byte) []byte) error {
+func adopt(to *files.Folder, name, from string, change func(name string, text []byte) []byte) error {
 	is, err := os.Stat(from)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func adopt(to *files.Folder, name, from string, change func(text []byte) []byte)
 		if err != nil {
 			return err
 		}
-		return to.Write(name, change(text))
+		return to.Write(name, change(filepath.Base(from), text))
 	}
 	root, err := os.OpenRoot(from)
 	if err != nil {
@@ -223,7 +223,9 @@ func (b *budget) all(f *os.File) ([]byte, error) {
 }
 
 // copy copies what Each reads, but for what is hidden.
-func (b *budget) copy(to *files.Folder, from *os.Root, name string, change func(text []byte) []byte) error {
+func (b *budget) copy(to *files.Folder, from *os.Root, name string,
+	change func(name string, text []byte) []byte,
+) error {
 	entries, err := fs.ReadDir(from.FS(), name)
 	if err != nil {
 		return err
@@ -243,7 +245,7 @@ func (b *budget) copy(to *files.Folder, from *os.Root, name string, change func(
 		case e.Type().IsRegular() && taken(e.Name()):
 			text, err := b.read(from, at)
 			if err == nil {
-				err = to.Write(e.Name(), change(text))
+				err = to.Write(e.Name(), change(at, text))
 			}
 			if err != nil {
 				return err

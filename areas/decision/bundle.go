@@ -54,6 +54,9 @@ func (p *plan) judgeBundle() error {
 	if v0 && (p.bundle == "" || p.kind != engine.OPA) {
 		return errors.New("rego_v0: it is about the Rego of a bundle for opa")
 	}
+	if p.data != nil && (p.bundle == "" || !p.kind.HasData()) {
+		return errors.New("data: it is about the data of a bundle for opa, cedar or openfga")
+	}
 	if p.bundle == "" {
 		return nil
 	}
@@ -88,7 +91,22 @@ func (p *plan) compileBundle() error {
 	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
+	if p.data != nil {
+		if _, err := p.kind.CheckData(p.bundle, p.data); err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+	}
 	return nil
+}
+
+// dataNotes say what the decision point has of the data that grow.
+func (p *arm) dataNotes() ([]string, error) {
+	if !p.data.Grows() {
+		return nil, nil
+	}
+	n, err := p.kind.CheckData(p.bundle, p.data)
+	return []string{fmt.Sprintf("%s: the data are there %d times, under other names: %d entries in place of %d", p.bundle,
+		p.data.Times, n*p.data.Times, n)}, err
 }
 
 // proofNotes say how many policies of a bundle decide about one of the questions, and which do not: whether those guard

@@ -40,7 +40,7 @@ func (p *arm) start(ctx context.Context) error {
 		return fmt.Errorf("make a folder for policies: %w", err)
 	}
 	if p.bundle != "" {
-		p.config, err = p.launch.Adopt(dir, p.bundle)
+		p.config, err = p.launch.Adopt(dir, p.bundle, p.data)
 		p.config.V0 = p.spec.Embedded.RegoV0
 	} else if p.config, err = p.launch.Prepare(dir, p.set); err != nil {
 		err = fmt.Errorf("write %d policies for %s: %w", p.set.N, p.kind, err)
@@ -52,6 +52,11 @@ func (p *arm) start(ctx context.Context) error {
 		if p.proved, err = p.proofNotes(ctx); err != nil {
 			return fmt.Errorf("read the policies of %s: %w", p.bundle, err)
 		}
+		grown, err := p.dataNotes()
+		if err != nil {
+			return fmt.Errorf("read the data of %s: %w", p.bundle, err)
+		}
+		p.proved = append(p.proved, grown...)
 	}
 	p.config.Answer, p.config.Leak = p.planted.Answer, float64(p.planted.Leak)/60
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()

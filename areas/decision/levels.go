@@ -9,6 +9,7 @@ import (
 	"tare/area"
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
+	"tare/areas/decision/replica"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/spelling"
@@ -24,7 +25,7 @@ const (
 // factors returns what treatments can vary.
 func factors() []string {
 	return []string{
-		"engine", "adapter", "url", "bundle", "policies", "position", "batch", "planted.answer",
+		"engine", "adapter", "url", "bundle", "data.times", "policies", "position", "batch", "planted.answer",
 		"planted.leak_per_minute", "enforcer.timeout", "enforcer.failure_mode_allow",
 	}
 }
@@ -44,6 +45,9 @@ func (s *Spec) under(levels map[string]string) (*Spec, error) {
 		}
 		if e.Enforcer != nil {
 			e.Enforcer = new(*e.Enforcer)
+		}
+		if e.Data != nil {
+			e.Data = new(*e.Data)
 		}
 		out.Embedded = &e
 	}
@@ -65,6 +69,12 @@ func (s *Spec) setLevel(name, level string) (err error) {
 		s.embed().Engine = engine.Kind(level)
 	case "bundle":
 		s.embed().Bundle = level
+	case "data.times":
+		e := s.embed()
+		if e.Data == nil {
+			e.Data = &replica.Data{}
+		}
+		e.Data.Times, err = kit.ParseCount(name, level, 1, replica.MostTimes)
 	case "adapter":
 		s.Adapter = AdapterName(level)
 	case "url":

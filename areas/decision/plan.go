@@ -11,6 +11,7 @@ import (
 	"tare/areas/decision/engine"
 	"tare/areas/decision/model"
 	"tare/areas/decision/protocol"
+	"tare/areas/decision/replica"
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/unit"
@@ -22,9 +23,10 @@ const defaultPolicies = 100
 type plan struct {
 	spec      *Spec // with the levels applied
 	adapter   protocol.Adapter
-	kind      engine.Kind // empty: behind url
-	url       *url.URL    // nil: embedded
-	bundle    string      // the user's own policies, for an embedded one; empty: tare's
+	kind      engine.Kind   // empty: behind url
+	url       *url.URL      // nil: embedded
+	bundle    string        // the user's own policies, for an embedded one; empty: tare's
+	data      *replica.Data // how often its data are there; nil: as they are
 	planted   Planted
 	enforcer  *Enforcer // nil: none
 	set       model.Set
@@ -152,7 +154,7 @@ func (s *Spec) options(a protocol.Adapter) protocol.Options {
 func (p *plan) judgeEmbedded() error {
 	s := p.spec
 	if e := s.Embedded; e != nil {
-		p.bundle, p.enforcer = e.Bundle, e.Enforcer
+		p.bundle, p.data, p.enforcer = e.Bundle, e.Data, e.Enforcer
 		if e.Planted != nil {
 			p.planted = *e.Planted
 		}

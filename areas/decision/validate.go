@@ -66,6 +66,9 @@ func (s *Spec) judgePlaces(treatments []design.Treatment) (out []area.Finding) {
 	if s.Embedded != nil && s.Embedded.Engine != "" && varied("engine") {
 		out = append(out, kit.FaultVaried("embedded.engine", "engine"))
 	}
+	if s.Embedded != nil && s.Embedded.Data != nil && s.Embedded.Data.Times > 0 && varied("data.times") {
+		out = append(out, kit.FaultVaried("embedded.data.times", "data.times"))
+	}
 	return out
 }
 
@@ -112,7 +115,7 @@ func (s *Spec) pathOf(err error) string {
 	section, _, _ := strings.Cut(name, ".")
 	section, _, _ = strings.Cut(section, "[")
 	switch section {
-	case "engine", "planted":
+	case "engine", "planted", "data":
 		if s.Embedded == nil {
 			return ""
 		}

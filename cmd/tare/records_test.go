@@ -22,7 +22,7 @@ func TestRecordScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/records", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": checkExitCode, "terminal": onTerminal},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, ".home")) // not there: nothing of other scripts is in it
 			results := filepath.Join(e.WorkDir, "results")

@@ -19,7 +19,7 @@ import (
 func Copy(folder, name, from string) error {
 	at := kustomized(from)
 	if at == "" {
-		return bundle.Copy(folder, name, from, withoutSecrets)
+		return bundle.Copy(folder, name, from, func(_ string, text []byte) []byte { return withoutSecrets(text) })
 	}
 	text, err := build(at)
 	if err != nil {

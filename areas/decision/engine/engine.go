@@ -2,7 +2,11 @@
 // one runs what Find returns as a child process.
 package engine
 
-import "log/slog"
+import (
+	"log/slog"
+
+	"tare/areas/decision/replica"
+)
 
 // Kind names an embedded decision point.
 type Kind string
@@ -96,6 +100,8 @@ type Config struct {
 	// Own says that File has the user's own policies: a bundle of OPA, a folder or file of Cedar, a file of XACML, or a
 	// store of OpenFGA.
 	Own bool `json:"own,omitempty"`
+	// Data says how often the entities of Cedar are there.
+	Data *replica.Data `json:"data,omitempty"`
 	// V0 says that a bundle has Rego as OPA read it before 1.0.
 	V0 bool `json:"v0,omitempty"`
 	// Check has OPA compile the bundle, and say what is wrong in it, in place of serving.

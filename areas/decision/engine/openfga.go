@@ -4,9 +4,11 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"fmt"
 
 	"tare/areas/decision/fga"
 	"tare/areas/decision/model"
+	"tare/areas/decision/replica"
 )
 
 // openFGASources is the Go module of OpenFGA.
@@ -53,11 +55,16 @@ func (l Launch) ProveRelations(ctx context.Context, c Config, bodies []json.RawM
 	return out.Relations, err
 }
 
-// adoptStore writes the user's own store into a folder.
-func adoptStore(dir, from string) error {
+// adoptStore writes the user's own store into a folder, with copies of its relationships.
+func adoptStore(dir, from string, d *replica.Data) error {
 	s, err := fga.Read(from)
 	if err != nil {
 		return err
+	}
+	if d.Grows() {
+		if s, err = s.Replicate(d); err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
 	}
 	text, err := json.Marshal(s)
 	if err != nil {

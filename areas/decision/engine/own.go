@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -9,7 +8,9 @@ import (
 	"strings"
 
 	"tare/areas/bundle"
+	"tare/areas/decision/cedarset"
 	"tare/areas/decision/fga"
+	"tare/areas/decision/replica"
 )
 
 // CheckOwn reports why the policies at a path cannot be given to the engine.
@@ -27,7 +28,7 @@ func (k Kind) CheckOwn(at string) error {
 		return err
 	case is.IsDir():
 		return nil
-	case k == OPA && !strings.HasSuffix(at, ".tar.gz"):
+	case k == OPA && !strings.HasSuffix(at, archiveEnd):
 		return fmt.Errorf("%s is neither a folder nor a bundle (.tar.gz) of OPA", at)
 	case k == Cedar && path.Ext(at) != ".cedar":
 		return fmt.Errorf("%s is neither a folder nor a file (.cedar) of Cedar", at)
@@ -36,29 +37,95 @@ func (k Kind) CheckOwn(at string) error {
 }
 
 // Adopt copies the user's own policies into a folder, so that the whole run has the same, and returns what the child is
-// told: to listen on a port of loopback that is free.
-func (l Launch) Adopt(dir, from string) (Config, error) {
+// told: to listen on a port of loopback that is free. Of the data that grow there are copies.
+func (l Launch) Adopt(dir, from string, d *replica.Data) (Config, error) {
+	c := Config{Addr: "127.0.0.1:0", Own: true}
+	name, adopt := ownName(from), l.adoptBundle
 	if l.Kind == OpenFGA {
-		file, err := filepath.Abs(filepath.Join(dir, storeFile))
-		return Config{Addr: "127.0.0.1:0", File: file, Own: true}, errors.Join(err, adoptStore(dir, from))
+		name, adopt = storeFile, adoptStore
 	}
-	name := ownName(from)
-	if err := bundle.Copy(dir, name, from, nil); err != nil {
-		return Config{}, err
+	var err error
+	if c.File, err = filepath.Abs(filepath.Join(dir, name)); err != nil {
+		return c, err
 	}
-	file, err := filepath.Abs(filepath.Join(dir, name))
+	if l.Kind == Cedar && d.Grows() {
+		c.Data = d // it makes the copies itself
+	}
+	err = adopt(dir, from, d)
 	if err == nil && l.Kind.Adapter() == xacmlAdapter {
-		err = l.adoptXACML(dir, name, file)
+		err = l.adoptXACML(dir, name, c.File)
 	}
-	return Config{Addr: "127.0.0.1:0", File: file, Own: true}, err
+	return c, err
 }
+
+// adoptBundle copies a bundle into a folder, with copies of what grows in the data of OPA.
+func (l Launch) adoptBundle(dir, from string, d *replica.Data) error {
+	var grown map[string][]byte
+	if l.Kind == OPA && d.Grows() {
+		all, err := documentsOf(from, d)
+		if err == nil {
+			grown, err = all.Grow(d.Times)
+		}
+		if err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+	}
+	return bundle.Copy(dir, ownName(from), from, func(name string, text []byte) []byte {
+		if more, ok := grown[name]; ok {
+			return more
+		}
+		return text
+	})
+}
+
+// archiveEnd is how the name of a bundle of OPA in one file ends.
+const archiveEnd = ".tar.gz"
 
 // ownName is the name of the copy: OPA tells folders from bundles by it.
 func ownName(from string) string {
-	for _, end := range []string{".tar.gz", ".cedar", ".xml"} {
+	for _, end := range []string{archiveEnd, ".cedar", ".xml"} {
 		if strings.HasSuffix(from, end) {
 			return "own" + end
 		}
 	}
 	return "own"
+}
+
+// HasData reports whether the engine decides by data beside its policies.
+func (k Kind) HasData() bool { return k == OPA || k == Cedar || k == OpenFGA }
+
+// CheckData says what is wrong about data that grow, or how many entries there are one time.
+func (k Kind) CheckData(from string, d *replica.Data) (entries int, err error) {
+	switch k {
+	case OPA:
+		all, err := documentsOf(from, d)
+		if err != nil {
+			return 0, err
+		}
+		return all.Entries(), nil
+	case Cedar:
+		set, err := cedarset.Read(from)
+		if err != nil {
+			return 0, err
+		}
+		named, err := set.Replicable(d)
+		return len(named), err
+	case OpenFGA:
+		s, err := fga.Read(from)
+		if err != nil {
+			return 0, err
+		}
+		named, err := s.Replicable(d)
+		return len(named), err
+	case PDPX, ATT, AuthzForce:
+	}
+	return 0, fmt.Errorf("%s has no data beside its policies", k)
+}
+
+// documentsOf are the data of a bundle of OPA.
+func documentsOf(from string, d *replica.Data) (*replica.Documents, error) {
+	if strings.HasSuffix(from, archiveEnd) {
+		return nil, fmt.Errorf("%s: only the data of a folder can grow: unpack it", from)
+	}
+	return d.ReadDocuments(func(do func(name string, text []byte) error) error { return bundle.Each(from, do) })
 }

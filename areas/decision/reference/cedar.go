@@ -13,6 +13,7 @@ import (
 
 	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
+	"tare/areas/decision/replica"
 	"tare/internal/clock"
 )
 
@@ -39,6 +40,7 @@ func RunCedar(ctx context.Context, cfg engine.Config, ready func(engine.Ready) e
 // A cedarPoint is a decision point: policies, and what was planted in it.
 type cedarPoint struct {
 	file     string
+	data     *replica.Data // how often the entities are there; nil: once
 	policies atomic.Pointer[cedarPolicies]
 	cache    *cache        // planted; nil: none
 	gap      time.Duration // planted: how long it has no policies whenever they are replaced
@@ -66,7 +68,7 @@ const (
 
 func newCedar(c clock.Clock, cfg engine.Config) (*cedarPoint, error) {
 	d := &cedarPoint{
-		file: cfg.File, answer: cfg.Answer, clock: c, readyAt: c.Now().Add(seconds(cfg.Delay)),
+		file: cfg.File, data: cfg.Data, answer: cfg.Answer, clock: c, readyAt: c.Now().Add(seconds(cfg.Delay)),
 		cache: newCache(c, seconds(cfg.Cache)), gap: seconds(cfg.Gap),
 	}
 	switch cfg.Answer {
@@ -88,6 +90,11 @@ func (d *cedarPoint) load() (*cedarPolicies, error) {
 	set, err := cedarset.Read(d.file)
 	if err != nil {
 		return nil, fmt.Errorf("load policies: %w", err)
+	}
+	if d.data.Grows() {
+		if err := set.Replicate(d.data); err != nil {
+			return nil, fmt.Errorf("copy entities: %w", err)
+		}
 	}
 	p := &cedarPolicies{Set: set}
 	if d.answer == notApplicableAsPermit {

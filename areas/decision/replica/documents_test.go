@@ -1,0 +1,165 @@
+package replica
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// in gives the files of a bundle in the order of their names.
+func in(files map[string]string) func(do func(string, []byte) error) error {
+	return func(do func(string, []byte) error) error {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			if err := do(name, []byte(files[name])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// office are the data of a bundle: people and what they may do.
+func office() map[string]string {
+	return map[string]string{
+		"a.rego":         "package a",
+		"data.json":      `{"on": true, "people": {"ann": {"boss": "bob", "big": 12345678901234567890}, "bob": {"boss": null}}}`,
+		"rbac/data.yaml": "roles: [{of: {id: ann}, is: [bob, admin]}]\nadmins: [bob]\n",
+	}
+}
+
+// TestGrow: a copy is of the entries alone, calls each by a name of its own wherever it is named, and leaves the rest.
+func TestGrow(t *testing.T) {
+	d := &Data{Of: []string{"people", "rbac/roles[].of/id", "rbac/admins[]"}, Times: 3}
+	all, err := d.ReadDocuments(in(office()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := all.Entries(); n != 4 {
+		t.Errorf("%d entries, want 4", n)
+	}
+	files, err := all.Grow(d.Times)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"data.json": `{"on": true, "people": {
+			"ann": {"boss": "bob", "big": 12345678901234567890}, "bob": {"boss": null},
+			"ann~2": {"boss": "bob~2", "big": 12345678901234567890}, "bob~2": {"boss": null},
+			"ann~3": {"boss": "bob~3", "big": 12345678901234567890}, "bob~3": {"boss": null}}}`,
+		"rbac/data.yaml": `{"admins": ["bob", "bob~2", "bob~3"], "roles": [{"of": {"id": "ann"}, "is": ["bob", "admin"]},
+			{"of": {"id": "ann~2"}, "is": ["bob~2", "admin"]}, {"of": {"id": "ann~3"}, "is": ["bob~3", "admin"]}]}`,
+	}
+	if len(files) != len(want) {
+		t.Errorf("%d files, want %d", len(files), len(want))
+	}
+	for name, text := range want {
+		if diff := cmp.Diff(decoded(t, text), decoded(t, string(files[name]))); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+func decoded(t *testing.T, text string) (out any) {
+	t.Helper()
+	to := json.NewDecoder(strings.NewReader(text))
+	to.UseNumber()
+	if err := to.Decode(&out); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	return out
+}
+
+// TestWhatCannotGrow: each is said, with its place.
+func TestWhatCannotGrow(t *testing.T) {
+	for want, c := range map[string]struct {
+		of     []string
+		change map[string]string
+		times  int
+	}{
+		"of: say what grows":                     {},
+		"of: x: the bundle's data have no such":  {of: []string{"x"}},
+		"of: on: it is neither a map nor a list": {of: []string{"on"}},
+		"of: people[]: it is a map":              {of: []string{"people[]"}},
+		"of: rbac/roles: it is a list":           {of: []string{"rbac/roles"}},
+		"of: rbac/roles[].is: its entry 0 has":   {of: []string{"rbac/roles[].is"}},
+		"of: rbac/roles[]is: want a place":       {of: []string{"rbac/roles[]is"}},
+		"of: rbac/roles[].: want a place":        {of: []string{"rbac/roles[]."}},
+		"of: []: want a place":                   {of: []string{"[]"}},
+		"of: people/ann: it stands in people":    {of: []string{"people", "people/ann"}},
+		"of: people: it stands in people/ann":    {of: []string{"people/ann", "people"}},
+		"data.json: unexpected":                  {of: []string{"people"}, change: map[string]string{"data.json": "{"}},
+		"the bundle is signed": {
+			of: []string{"people"}, change: map[string]string{".signatures.json": "{}"},
+		},
+		"there is nothing that could grow": {of: []string{"none"}, change: map[string]string{"data.json": `{"none": {}}`}},
+		"2 entries 500001 times are more":  {of: []string{"people"}, times: 500_001},
+		"more than 4 MiB: write it as data.json": {
+			of: []string{"people"}, change: map[string]string{"data.yml": strings.Repeat("#", mostYAML+1)},
+		},
+		"it would be more than 4 MiB of YAML": {of: []string{"rbac/admins[]"}, times: 1_000_000},
+		"ann~2 is there, and a copy": {
+			of: []string{"people"}, change: map[string]string{"data.json": `{"people": {"ann": 1, "ann~2": 2}}`},
+		},
+		"1048586 bytes of data 1000 times are more than 256 MiB": {
+			of: []string{"people"}, times: 1000,
+			change: map[string]string{"data.json": `{"people": {"ann": "` + strings.Repeat("x", 1<<20) + `"}}`},
+		},
+	} {
+		files := office()
+		maps.Copy(files, c.change)
+		d := &Data{Of: c.of, Times: max(2, c.times)}
+		all, err := d.ReadDocuments(in(files))
+		if err == nil {
+			_, err = all.Grow(d.Times)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// FuzzDocuments: whatever the data and the places, the data as they are stand in what has grown.
+func FuzzDocuments(f *testing.F) {
+	f.Add(`{"people": {"ann": {"boss": "bob"}, "bob": 1}, "list": [{"id": "ann"}, {"id": "x"}]}`, "people", "list[].id")
+	f.Add(`{"a": {"b": ["x", "y"]}}`, "a/b[]", "a")
+	f.Fuzz(func(t *testing.T, text, first, second string) {
+		d := &Data{Of: []string{first, second}, Times: 3}
+		all, err := d.ReadDocuments(in(map[string]string{"data.json": text}))
+		if err != nil {
+			return
+		}
+		files, err := all.Grow(d.Times)
+		if err != nil {
+			return
+		}
+		was, is := decoded(t, text), decoded(t, string(files["data.json"]))
+		if !within(was, is) {
+			t.Errorf("%s is not in %s", text, files["data.json"])
+		}
+	})
+}
+
+// within reports whether a value stands in one that has grown.
+func within(was, is any) bool {
+	switch was := was.(type) {
+	case map[string]any:
+		now, ok := is.(map[string]any)
+		for key, v := range was {
+			in, there := now[key]
+			ok = ok && there && within(v, in)
+		}
+		return ok
+	case []any:
+		now, ok := is.([]any)
+		ok = ok && len(now) >= len(was)
+		for i, v := range was {
+			ok = ok && within(v, now[i])
+		}
+		return ok
+	}
+	return cmp.Equal(was, is)
+}
