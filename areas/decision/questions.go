@@ -48,14 +48,14 @@ func (s *Spec) questions() ([]model.Question, error) {
 		if slices.ContainsFunc(out, func(q model.Question) bool { return q.Name == r.Name }) {
 			return nil, fmt.Errorf("%s.name: %q is there twice", at, r.Name)
 		}
-		want, err := model.ParseDecision(r.Expect)
+		want, list, err := r.wants()
 		if err != nil {
-			return nil, fmt.Errorf("%s.expect: %w", at, err)
+			return nil, fmt.Errorf("%s.%w", at, err)
 		}
 		q := model.Question{
 			Name: r.Name, Subject: model.Entity(r.Subject), Action: r.Action, Resource: model.Entity(r.Resource),
 			Context: r.Context,
-			Want:    want, Policy: r.Policy,
+			Want:    want, List: list, Policy: r.Policy,
 		}
 		if r.Body != "" {
 			if !json.Valid([]byte(r.Body)) {
@@ -66,6 +66,27 @@ func (s *Spec) questions() ([]model.Question, error) {
 		out = append(out, q)
 	}
 	return out, nil
+}
+
+// expectList is the word of a request whose right answer is a list.
+const expectList = "list"
+
+// wants is the right answer. The error begins with the field's name.
+func (r Request) wants() (model.Decision, *model.List, error) {
+	switch {
+	case r.Expect != expectList && len(r.List) > 0:
+		return model.None, nil, errors.New("list: it is for a request with expect: list")
+	case r.Expect == expectList && r.Body == "":
+		return model.None, nil, errors.New("body: a list is asked for by a body, such as {\"type\": \"doc\", \"relation\": " +
+			"\"reader\", \"user\": \"user:ann\"}")
+	case r.Expect == expectList:
+		return model.Permit, &model.List{Has: r.List}, nil
+	}
+	want, err := model.ParseDecision(r.Expect)
+	if err != nil {
+		err = fmt.Errorf("expect: %w", err)
+	}
+	return want, nil, err
 }
 
 // knownDeny wants a request that is refused for each kind of policy: a decision point that permits everything would

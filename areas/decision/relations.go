@@ -45,11 +45,14 @@ func checksOf(from string) (out []Request, err error) {
 		return nil, fmt.Errorf("the tests of %s have %d checks, more than %d: name requests", from, n, mostRequests)
 	}
 	for _, c := range s.Checks {
-		expect := "deny"
-		if c.Want {
-			expect = "permit"
+		r := Request{Name: nameOf(c.Name, "", out), Body: string(c.Body), Expect: "deny"}
+		switch {
+		case c.List != nil:
+			r.Expect, r.List = expectList, *c.List
+		case c.Want:
+			r.Expect = "permit"
 		}
-		out = append(out, Request{Name: nameOf(c.Name, "", out), Body: string(c.Body), Expect: expect})
+		out = append(out, r)
 	}
 	return out, nil
 }
@@ -62,7 +65,7 @@ func (p *arm) relationNotes(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		bodies = append(bodies, body)
+		bodies = append(bodies, fga.Proof(body))
 	}
 	proofs, err := p.launch.ProveRelations(ctx, p.config, bodies)
 	if err != nil {
@@ -83,17 +86,14 @@ func (p *arm) relationNotes(ctx context.Context) ([]string, error) {
 	out := []string{fmt.Sprintf("%s: of %s, %s asked for by a request of the experiment", p.bundle,
 		unit.Count(len(proofs), "relation"), are(strconv.Itoa(asked), asked))}
 	if len(behind) > 0 {
-		out = append(out, fmt.Sprintf("%s: %s not asked for, but stand in the definitions of those that are; whether each "+
-			"of them decides is not shown: %s", p.bundle, are(unit.Count(len(behind), "relation"), len(behind)), some(behind)))
+		out = append(out, fmt.Sprintf("%s: %s in the definitions of those that are; whether each of them decides is not "+
+			"shown: %s", p.bundle, agree(unit.Count(len(behind), "relation"), len(behind), "is not asked for, but stands",
+			"are not asked for, but stand"), some(behind)))
 	}
 	if len(without) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s without a proof, since no request asks for them or for what is defined by "+
 			"them; whether they guard is not shown: %s", p.bundle, are(unit.Count(len(without), "relation"), len(without)),
 			some(without)))
-	}
-	if s, err := fga.Read(p.bundle); err == nil && s.Lists > 0 {
-		out = append(out, fmt.Sprintf("%s: %s not asked: that of a list of objects or users is no decision", p.bundle,
-			are(unit.Count(s.Lists, "test"), s.Lists)))
 	}
 	return out, nil
 }

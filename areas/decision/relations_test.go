@@ -46,7 +46,17 @@ tests:
       - {user: user:ann, object: doc:a, assertions: {reader: true}}
       - {user: user:bob, object: doc:a, context: {now: 2026-01-01T00:00:00Z}, assertions: {reader: true}}
       - {user: user:bob, object: doc:a, context: {now: 2031-01-01T00:00:00Z}, assertions: {reader: false}}
-    list_users: [{object: doc:a, user_filter: [{type: user}], assertions: {reader: {users: [user:ann]}}}]
+    list_users:
+      - {object: doc:a, user_filter: [{type: user}], assertions: {owner: {users: [user:ann]}}}
+      - object: doc:a
+        context: {now: 2026-01-01T00:00:00Z}
+        user_filter: [{type: user}]
+        assertions: {reader: {users: [user:bob, user:ann]}}
+      - {object: doc:a, user_filter: [{type: group, relation: member}], context: {now: 2026-01-01T00:00:00Z},
+         assertions: {reader: {users: [group:g#member]}}}
+    list_objects:
+      - {user: user:ann, type: doc, context: {now: 2031-01-01T00:00:00Z}, assertions: {reader: [doc:a], owner: [doc:a]}}
+      - {user: user:bob, type: doc, context: {now: 2031-01-01T00:00:00Z}, assertions: {reader: []}}
 `
 
 func storeSpec(t *testing.T, text string) *Spec {
@@ -93,6 +103,10 @@ func TestStoreIsAskedItsTests(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"right":                     {shelves, ""},
 		"a test that does not hold": {strings.Replace(shelves, "2031", "2027", 1), "user-bob-reader-doc-a-2"},
+		"a list that lacks one":     {strings.Replace(shelves, ", user:ann]", "]", 1), "the list holds what does not belong"},
+		"a list with one too many": {
+			strings.Replace(shelves, "[group:g#member]", "[group:g#member, group:h#member]", 1), "the list lacks",
+		},
 		"a relationship that is none": {
 			strings.Replace(shelves, "object: doc:a}\n", "object: book:a}\n", 1), "type 'book' not found",
 		},
@@ -111,9 +125,9 @@ func TestStoreIsAskedItsTests(t *testing.T) {
 			}
 			notes := strings.Join(tg.Notes(), "\n")
 			for _, want := range []string{
-				"of 4 relations, 1 is asked for", "2 relations are not asked for, but stand in the definitions of those that " +
-					"are; whether each of them decides is not shown: doc#owner, group#member",
-				"1 relation is without a proof", "guard is not shown: doc#shredder", "1 test is not asked",
+				"of 4 relations, 2 are asked for", "1 relation is not asked for, but stands in the definitions of those that " +
+					"are; whether each of them decides is not shown: group#member",
+				"1 relation is without a proof", "guard is not shown: doc#shredder",
 			} {
 				if !strings.Contains(notes, want) {
 					t.Errorf("notes lack %q:\n%s", want, notes)
@@ -238,9 +252,9 @@ func TestChecksAreRequests(t *testing.T) {
 			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, want %q", err, c.want)
 			}
-			if err == nil && len(s.Requests) == 0 && (len(p.questions) != 3 || p.questions[2].Want != model.Deny ||
+			if err == nil && len(s.Requests) == 0 && (len(p.questions) != 9 || p.questions[2].Want != model.Deny ||
 				p.questions[2].Name != "user-bob-reader-doc-a-2") {
-				t.Errorf("%+v", p.questions)
+				t.Errorf("%d questions, the third %+v", len(p.questions), p.questions[2])
 			}
 		})
 	}
@@ -252,6 +266,34 @@ func TestChecksAreRequests(t *testing.T) {
 	}
 	if _, err := readRequests(written(t, map[string]string{"DENY/a.json": `{"tuple_key": {}}`}), "openfga"); err == nil ||
 		!strings.Contains(err.Error(), "no check of OpenFGA") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestListsAreRequests: an experiment asks an OpenFGA behind a URL for lists, too, and what is wrong about one is said.
+func TestListsAreRequests(t *testing.T) {
+	const body = `{"type": "doc", "relation": "reader", "user": "user:ann"}`
+	for want, r := range map[string]Request{
+		"":                              {Body: body, Expect: "list", List: []string{"doc:a"}},
+		"requests[1].body: a list is":   {Expect: "list"},
+		"requests[1].list: it is for":   {Body: body, Expect: "permit", List: []string{"doc:a"}},
+		`the body of "x" asks for no`:   {Body: `{"tuple_key": {}}`, Expect: "list"},
+		`the body of "x" wants a list`:  {Body: body, Expect: "list", List: make([]string, 1025)},
+		"requests[1].expect: \"lists\"": {Body: body, Expect: "lists"},
+	} {
+		r.Name = "x"
+		s := &Spec{
+			URL: "http://127.0.0.1:1", Adapter: "openfga", OpenFGA: &protocol.OpenFGA{Store: strings.Repeat("A", 26)},
+			Requests: []Request{{Name: "no", Body: `{"tuple_key": {}}`, Expect: "deny"}, r},
+		}
+		if _, err := s.plan(standard); (err != nil) != (want != "") ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	s := ownSpec(engine.OPA, written(t, map[string]string{"a.rego": salaries, "data.json": managers}))
+	s.Requests = append(s.Requests, Request{Name: "x", Body: body, Expect: "list"})
+	if _, err := s.plan(standard); err == nil || !strings.Contains(err.Error(), `"x" expects a list, which OPA does not`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -106,8 +106,10 @@ type Request struct {
 	Resource Entity            `yaml:"resource,omitempty" json:"resource,omitzero" jsonschema_description:"With what."`
 	Context  map[string]string `yaml:"context,omitempty" json:"context,omitempty" jsonschema_description:"Further attributes of the request."`
 	Body     string            `yaml:"body,omitempty" json:"body,omitempty" jsonschema_description:"The request's whole body as JSON in the protocol's own form, instead of the fields above. It must hold no secret: see secrets."`
-	Expect   string            `yaml:"expect" json:"expect" jsonschema:"required,enum=permit,enum=deny,enum=not-applicable" jsonschema_description:"The right decision."`
-	Policy   string            `yaml:"policy,omitempty" json:"policy,omitempty" jsonschema_description:"Kind of the policy that decides it. Each kind needs one request that it refuses."`
+	Expect   string            `yaml:"expect" json:"expect" jsonschema:"required,enum=permit,enum=deny,enum=not-applicable,enum=list" jsonschema_description:"The right decision. list: the body asks OpenFGA for a list of objects or of users, and list is the right one."`
+	// List is what Expect list expects.
+	List   []string `yaml:"list,omitempty" json:"list,omitempty" jsonschema:"maxItems=1024" jsonschema_description:"With expect: list, all that belongs into it, in any order: doc:plan, user:ann, group:staff#member, user:*. Default: nothing does."`
+	Policy string   `yaml:"policy,omitempty" json:"policy,omitempty" jsonschema_description:"Kind of the policy that decides it. Each kind needs one request that it refuses."`
 }
 
 // Entity is a subject or a resource.

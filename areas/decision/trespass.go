@@ -52,7 +52,7 @@ func (t *target) Trespasses(tr design.Treatment) ([]load.Operation, error) {
 // permitted returns the questions of the mix whose right answer is yes; an empty mix is all of them.
 func (p *plan) permitted(mix []string) (out []model.Question) {
 	for _, q := range p.questions {
-		if q.Want == model.Permit && (len(mix) == 0 || slices.Contains(mix, q.Name)) {
+		if q.Want == model.Permit && q.List == nil && (len(mix) == 0 || slices.Contains(mix, q.Name)) {
 			out = append(out, q)
 		}
 	}

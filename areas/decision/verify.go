@@ -81,6 +81,9 @@ func (p *arm) canary(ctx context.Context, q model.Question) error {
 // explain says what is wrong with an answer, what that means, and the next step.
 func explain(q model.Question, a protocol.Answer) string {
 	switch {
+	case q.List != nil && a.Status == http.StatusOK:
+		return fmt.Sprintf("the list is not the right one, of %d: see that the policies and their data are those that the "+
+			"experiment expects (%s)", len(q.List.Has), a.Text)
 	case a.Decision == model.None:
 		return explainStatus(a)
 	case a.Decision == model.Indeterminate:

@@ -33,7 +33,11 @@ func (r *reader) readTest(test item) error {
 	if err != nil {
 		return err
 	}
-	if len(own) > mostOfTest && len(checks) > 0 {
+	lists, err := listsOf(f)
+	if err != nil {
+		return err
+	}
+	if len(own) > mostOfTest && len(checks)+len(lists) > 0 {
 		return test.errorf("its checks have %d relationships of their own, and OpenFGA takes %d: put them into the store",
 			len(own), mostOfTest)
 	}
@@ -45,12 +49,10 @@ func (r *reader) readTest(test item) error {
 			return err
 		}
 	}
-	for _, list := range []string{"list_objects", "list_users"} {
-		items, err := f[list].list(list)
-		if err != nil {
+	for _, one := range lists {
+		if err := one.read(r, one.item, own); err != nil {
 			return err
 		}
-		r.store.Lists += len(items)
 	}
 	return nil
 }
@@ -69,11 +71,9 @@ func (r *reader) readCheck(c item, own []Tuple) error {
 	if err != nil {
 		return err
 	}
-	var context json.RawMessage
-	if at := f["context"]; at.Node != nil && at.Tag != "!!null" {
-		if context, err = at.value(); err != nil {
-			return err
-		}
+	context, err := contextOf(f)
+	if err != nil {
+		return err
 	}
 	var asserts map[string]bool
 	at := f["assertions"]
@@ -88,17 +88,38 @@ func (r *reader) readCheck(c item, own []Tuple) error {
 				if err != nil {
 					return c.errorf("%w", err)
 				}
-				if r.bodies += len(body); len(r.store.Checks) == mostChecks || r.bodies > mostBodies {
-					r.store.More = true
+				if !r.add(Check{
+					Name: strings.Join([]string{user, relation, object}, " "), Body: body, Want: asserts[relation],
+				}) {
 					return nil
 				}
-				r.store.Checks = append(r.store.Checks, Check{
-					Name: strings.Join([]string{user, relation, object}, " "), Body: body, Want: asserts[relation],
-				})
 			}
 		}
 	}
 	return nil
+}
+
+// add keeps a check, and reports whether there is room for more.
+func (r *reader) add(c Check) bool {
+	if c.List != nil {
+		for _, one := range *c.List {
+			r.bodies += len(one)
+		}
+	}
+	if r.bodies += len(c.Body); len(r.store.Checks) == mostChecks || r.bodies > mostBodies {
+		r.store.More = true
+		return false
+	}
+	r.store.Checks = append(r.store.Checks, c)
+	return true
+}
+
+// contextOf is the context of a question; nil: it has none.
+func contextOf(f map[string]item) (json.RawMessage, error) {
+	if at := f["context"]; at.Node != nil && at.Tag != "!!null" {
+		return at.value()
+	}
+	return nil, nil
 }
 
 // either is the value of one field or those of another.
@@ -122,15 +143,23 @@ func either(c item, f map[string]item, one, several string) ([]string, error) {
 // bodyOf is the body of the request that asks.
 func bodyOf(user, relation, object string, context json.RawMessage, own []Tuple) (json.RawMessage, error) {
 	body := map[string]any{"tuple_key": map[string]string{"user": user, "relation": relation, "object": object}}
+	if len(own) > 0 {
+		body["contextual_tuples"] = map[string]any{"tuple_keys": keysOf(own)}
+	}
+	return withContext(body, context)
+}
+
+// withContext is a body with the context of its question, if that has one.
+func withContext(body map[string]any, context json.RawMessage) (json.RawMessage, error) {
 	if context != nil {
 		body["context"] = context
 	}
-	if len(own) > 0 {
-		var keys []json.RawMessage
-		for _, t := range own {
-			keys = append(keys, t.Key)
-		}
-		body["contextual_tuples"] = map[string]any{"tuple_keys": keys}
-	}
 	return json.Marshal(body)
+}
+
+func keysOf(tuples []Tuple) (keys []json.RawMessage) {
+	for _, t := range tuples {
+		keys = append(keys, t.Key)
+	}
+	return keys
 }

@@ -24,12 +24,10 @@ type Store struct {
 	Files  []Source        `json:"files,omitempty"`  // in the modelling language
 	Schema string          `json:"schema,omitempty"` // of a model of several modules; "": there is one file
 	Tuples []Tuple         `json:"tuples"`
-	// Checks are those of the tests, one for each relation that a test asserts.
+	// Checks are those of the tests, one for each relation that a test asserts, and their questions for lists.
 	Checks []Check `json:"-"`
 	// More says that there are more checks than are read.
 	More bool `json:"-"`
-	// Lists is how many tests ask for lists of objects or users, which no check answers.
-	Lists int `json:"-"`
 }
 
 // A Source is a file, or the part of one, that holds the model or a module of it.
@@ -52,6 +50,8 @@ type Check struct {
 	Name string          // who asks for what
 	Body json.RawMessage // of a request
 	Want bool
+	// List is the right list of a question for one.
+	List *[]string `json:",omitempty"`
 }
 
 // storeEnds are how names of files with stores end.

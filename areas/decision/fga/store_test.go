@@ -36,7 +36,9 @@ func TestReadStore(t *testing.T) {
 			"tests:\n  - name: reading\n    tuples: [{user: user:cid, relation: reader, object: doc:c}]\n    check:\n" +
 			"      - {users: [user:ann, user:bob], object: doc:a, context: {now: 5},\n" +
 			"         assertions: {reader: true, owner: false}}\n" +
-			"    list_objects: [{user: user:ann, type: doc, assertions: {}}]\n",
+			"    list_objects: [{user: user:ann, type: doc, context: {now: 5}, assertions: {reader: [doc:a], owner: []}}]\n" +
+			"    list_users: [{object: doc:a, user_filter: [{type: group, relation: member}],\n" +
+			"      assertions: {reader: {users: [group:a#member]}}}]\n",
 		"models/fga.mod":        "schema: '1.2'\ncontents: [core.fga, parts/docs.fga]\n",
 		"models/core.fga":       "module core\ntype user\n",
 		"models/parts/docs.fga": "module docs\n",
@@ -50,9 +52,9 @@ func TestReadStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
+	const cid = `{"object":"doc:c","relation":"reader","user":"user:cid"}`
 	body := func(user, relation string) json.RawMessage {
-		return json.RawMessage(`{"context":{"now":5},"contextual_tuples":{"tuple_keys":[{"object":"doc:c","relation":"reader",` +
-			`"user":"user:cid"}]},"tuple_key":{"object":"doc:a","relation":"` + relation + `","user":"user:` + user + `"}}`)
+		return json.RawMessage(`{"context":{"now":5},"contextual_tuples":{"tuple_keys":[` + cid + `]},"tuple_key":{"object":"doc:a","relation":"` + relation + `","user":"user:` + user + `"}}`)
 	}
 	want := &Store{
 		Files: []Source{
@@ -68,12 +70,17 @@ func TestReadStore(t *testing.T) {
 				`"user":"group:a#member"}`), at("more.csv"), 2},
 		},
 		Checks: []Check{
-			{"user:ann owner doc:a", body("ann", "owner"), false},
-			{"user:ann reader doc:a", body("ann", "reader"), true},
-			{"user:bob owner doc:a", body("bob", "owner"), false},
-			{"user:bob reader doc:a", body("bob", "reader"), true},
+			{"user:ann owner doc:a", body("ann", "owner"), false, nil},
+			{"user:ann reader doc:a", body("ann", "reader"), true, nil},
+			{"user:bob owner doc:a", body("bob", "owner"), false, nil},
+			{"user:bob reader doc:a", body("bob", "reader"), true, nil},
+			{"user:ann lists reader doc", json.RawMessage(`{"context":{"now":5},"contextual_tuples":{"tuple_keys":[` + cid +
+				`]},"relation":"reader","type":"doc","user":"user:ann"}`), true, &[]string{"doc:a"}},
+			{"user:ann lists owner doc", json.RawMessage(`{"context":{"now":5},"contextual_tuples":{"tuple_keys":[` + cid +
+				`]},"relation":"owner","type":"doc","user":"user:ann"}`), true, new([]string)},
+			{"doc:a lists reader", json.RawMessage(`{"contextual_tuples":[` + cid + `],"object":{"id":"a","type":"doc"},` +
+				`"relation":"reader","user_filters":[{"relation":"member","type":"group"}]}`), true, &[]string{"group:a#member"}},
 		},
-		Lists: 1,
 	}
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
@@ -110,22 +117,30 @@ func TestWrongStores(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	model := "model_file: m.fga\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":               {"", "a.fga.yaml is empty"},
-		"no YAML":             {"a: [", "a.fga.yaml:"},
-		"a list":              {"- a\n", "a.fga.yaml:1:1: want a store: a mapping of name"},
-		"two documents":       {model + "---\n" + model, "want one document"},
-		"no model":            {"name: x\n", "a.fga.yaml:1:1: it has no model"},
-		"two models":          {model + "model: x\n", "exclude each other"},
-		"a field":             {model + "tuple: []\n", `:2:1: a store has no field "tuple"`},
-		"a file elsewhere":    {"model_file: ../m.fga\n", ":1:13: model_file: ../m.fga is not in the folder"},
-		"a file of the host":  {model + "tuple_file: /etc/passwd\n", "/etc/passwd is not in the folder"},
-		"a link of the host":  {model + "tuple_file: link.yaml\n", "link.yaml"},
-		"no such file":        {"model_file: n.fga\n", "there is no "},
-		"tuples as text":      {model + "tuples: x\n", ":2:9: want a list of relationships"},
-		"no relation":         {model + "tuples:\n  - {user: a, object: b}\n", ":3:5: a relationship without relation"},
-		"no user":             {model + "tests: [{check: [{object: a, assertions: {b: true}}]}]\n", ":2:18: want user or"},
-		"nothing asserted":    {model + "tests: [{check: [{user: u, object: a}]}]\n", "want assertions"},
-		"asserted as text":    {model + "tests: [{check: [{user: u, object: a, assertions: {b: x}}]}]\n", "want assertions"},
+		"empty":              {"", "a.fga.yaml is empty"},
+		"no YAML":            {"a: [", "a.fga.yaml:"},
+		"a list":             {"- a\n", "a.fga.yaml:1:1: want a store: a mapping of name"},
+		"two documents":      {model + "---\n" + model, "want one document"},
+		"no model":           {"name: x\n", "a.fga.yaml:1:1: it has no model"},
+		"two models":         {model + "model: x\n", "exclude each other"},
+		"a field":            {model + "tuple: []\n", `:2:1: a store has no field "tuple"`},
+		"a file elsewhere":   {"model_file: ../m.fga\n", ":1:13: model_file: ../m.fga is not in the folder"},
+		"a file of the host": {model + "tuple_file: /etc/passwd\n", "/etc/passwd is not in the folder"},
+		"a link of the host": {model + "tuple_file: link.yaml\n", "link.yaml"},
+		"no such file":       {"model_file: n.fga\n", "there is no "},
+		"tuples as text":     {model + "tuples: x\n", ":2:9: want a list of relationships"},
+		"no relation":        {model + "tuples:\n  - {user: a, object: b}\n", ":3:5: a relationship without relation"},
+		"no user":            {model + "tests: [{check: [{object: a, assertions: {b: true}}]}]\n", ":2:18: want user or"},
+		"nothing asserted":   {model + "tests: [{check: [{user: u, object: a}]}]\n", "want assertions"},
+		"asserted as text":   {model + "tests: [{check: [{user: u, object: a, assertions: {b: x}}]}]\n", "want assertions"},
+		"no list's user":     {model + "tests: [{list_objects: [{type: d, assertions: {}}]}]\n", ":2:25: want user"},
+		"no list's type":     {model + "tests: [{list_objects: [{user: u:a, assertions: {}}]}]\n", "want type"},
+		"no list's object":   {model + "tests: [{list_users: [{object: d, assertions: {}}]}]\n", ":2:32: want an object"},
+		"no filter":          {model + "tests: [{list_users: [{object: d:a, assertions: {}}]}]\n", "want user_filter"},
+		"no list":            {model + "tests: [{list_objects: [{user: u:a, type: d}]}]\n", "each with its list"},
+		"a list as text": {
+			model + "tests: [{list_objects: [{user: u:a, type: d, assertions: {r: x}}]}]\n", "a list of objects",
+		},
 		"nested":              {model + "tuples: " + deep + "\n", "depth"},
 		"aliases":             {model + "name: &a x\ntuples: [{user: *a, relation: r, object: o}]\n", "aliases are not"},
 		"brackets":            {"model: |\n  " + strings.Repeat("(", 500) + "\n", "a.fga.yaml:2: brackets are nested"},

@@ -67,9 +67,14 @@ type Question struct {
 	// Body replaces what the adapter would make of the fields above: the protocol's own request.
 	Body json.RawMessage
 	Want Decision
+	// List is the right answer of a question for a list, which wants Permit; nil: the question asks for a decision.
+	List *List
 	// Policy names the kind of policy that decides it, so that there is a known deny for each kind.
 	Policy string
 }
+
+// A List is the right answer to a question for a list: what is in it, in any order.
+type List struct{ Has []string }
 
 // Set is N policies. Policy i permits subjects with role "role<i>" and department "d<i>" to "read" the resource
 // "doc<i>", and nothing else.

@@ -35,6 +35,10 @@ type Adapter struct {
 	// good.
 	body func(raw []byte) error
 
+	// list says what is wrong with a question for a list; the error goes on with "the request …". nil: the protocol has no
+	// lists.
+	list func(q model.Question) error
+
 	// call renders the request of a question.
 	call func(s *Session, q model.Question) (call, error)
 	// batch renders one request with the same question n times; nil: a request carries one question.

@@ -31,6 +31,8 @@ const (
 	OtherStatus
 	OtherPolicies
 	NotProto
+	ListHasMore
+	ListLacks
 )
 
 // Causes returns the verdicts in words, by number: the Operation.Causes of every adapter.
@@ -58,6 +60,8 @@ func Causes() []string {
 		OtherStatus:       "another gRPC status",
 		OtherPolicies:     "the answer holds policies, but not the one that was asked for",
 		NotProto:          "the answer is no CheckResponse",
+		ListHasMore:       "the list holds what does not belong into it",
+		ListLacks:         "the list lacks what belongs into it",
 	}
 }
 

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,50 @@ func openFGAAnswers() []answerCase {
 		{400, `no JSON`, model.None, SchemaError},
 		{401, `{"code":"bearer_token_missing","message":"missing bearer token"}`, model.None, WrongCredentials},
 		{404, `{"code":"undefined_endpoint","message":"Not Found"}`, model.None, NoSuchPolicy},
+	}
+}
+
+// TestLists: an answer is right if it holds all that belongs into the list and nothing else, in any order.
+func TestLists(t *testing.T) {
+	const users = `{"users":[{"object":{"type":"user","id":"ann"}},{"userset":{"type":"group","id":"g","relation":"m"}},` +
+		`{"wildcard":{"type":"user"}}]}`
+	for _, c := range []struct {
+		of, body string
+		want     []string
+		verdict  Verdict
+	}{
+		{listObjects, `{"objects":["doc:b", "doc:a"]}`, []string{"doc:a", "doc:b"}, Fine},
+		{listObjects, `{"objects":["doc:a", "doc:a"]}`, []string{"doc:a", "doc:b"}, ListLacks},
+		{listObjects, `{"objects":["doc:a"]}`, []string{"doc:a", "doc:b"}, ListLacks},
+		{listObjects, `{"objects":["doc:a", "doc:c"]}`, []string{"doc:a", "doc:b"}, ListHasMore},
+		{listObjects, `{"objects":["doc:a"]}`, nil, ListHasMore},
+		{listObjects, `{"objects":[]}`, nil, Fine},
+		{listObjects, `{"objects":["doc:\"a\u0041"]}`, []string{`doc:"aA`}, Fine},
+		{listObjects, `{"objects":null}`, nil, NotJSON},
+		{listObjects, `{"objects":["doc:a"]`, []string{"doc:a"}, NotJSON},
+		{listObjects, `{"objects":["doc:a"],"objects":[]}`, []string{"doc:a"}, NotJSON},
+		{listObjects, `{"objects":[""]}`, nil, NotJSON},
+		{listObjects, `{"objects":[1]}`, nil, NotJSON},
+		{listObjects, `{"users":[]}`, nil, NoDecision},
+		{listObjects, ``, nil, NoDecision},
+		{listUsers, users, []string{"user:ann", "group:g#m", "user:*"}, Fine},
+		{listUsers, users, []string{"user:ann", "group:g#m"}, ListHasMore},
+		{listUsers, users, []string{"user:ann", "group:g#m", "user:*", "user:bob"}, ListLacks},
+		{listUsers, `{"users":[{"object":{"type":"user"}}]}`, nil, NotJSON},
+		{listUsers, `{"users":[{"userset":{"type":"group","id":"g"}}]}`, nil, NotJSON},
+		{listUsers, `{"users":[{"object":{"type":"user","id":"a"},"wildcard":{"type":"user"}}]}`, []string{"user:a"}, NotJSON},
+		{listUsers, `{"users":[{"other":{"type":"user","id":"a"}}]}`, []string{"user:a"}, NotJSON},
+		{listUsers, `{"users":[{}]}`, nil, NotJSON},
+	} {
+		outcome, v, d := wantsList(c.of, slices.Sorted(slices.Values(c.want)))(200, []byte(c.body))
+		if good := c.verdict == Fine; v != c.verdict || (outcome == load.OK) != good || (d == model.Permit) != good {
+			t.Errorf("%s, want %q: %v, %v, %v", c.body, c.want, outcome, v, d)
+		}
+	}
+	answer := []byte(users)
+	judge := wantsList(listUsers, []string{"group:g#m", "user:*", "user:ann"})
+	if n := testing.AllocsPerRun(100, func() { judge(200, answer) }); n > 0 {
+		t.Errorf("an answer is judged with %v allocations", n)
 	}
 }
 

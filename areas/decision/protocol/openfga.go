@@ -22,12 +22,15 @@ import (
 //	refusals  400 the request, among them a relation that the model does not have and a condition without its parameter;
 //	          also a store or model that is not there, which code tells · 401, 403 the caller · 404 · 429 · 5xx
 //	no policy there is no such answer: false. A question cannot want not-applicable.
+//	lists     POST /stores/{store}/list-objects {"type","relation","user",…}, 200 {"objects":["Doc:doc0",…]}, and
+//	          /stores/{store}/list-users {"object":{"type","id"},"relation","user_filters":[{"type"}],…}, 200
+//	          {"users":[{"object":{"type","id"}}|{"userset":{"type","id","relation"}}|{"wildcard":{"type"}},…]}
 //	counts    none: what OpenFGA counts in /metrics is requests by status, whatever was decided
 func openFGA() Adapter {
 	return Adapter{
 		Name: "openfga", Help: "OpenFGA: POST /stores/ID/check", Section: "openfga",
 		Schemes: webSchemes(), title: "OpenFGA", decisions: []model.Decision{model.Permit, model.Deny},
-		options: validOpenFGA, call: checkOpenFGA, Load: loadOpenFGA, Unload: unloadOpenFGA,
+		options: validOpenFGA, call: checkOpenFGA, list: validList, Load: loadOpenFGA, Unload: unloadOpenFGA,
 	}
 }
 
@@ -62,6 +65,9 @@ func checkOpenFGA(s *Session, q model.Question) (call, error) {
 	o, _ := sectionOf[OpenFGA](s.Options)
 	if o.Store == "" {
 		return call{}, fmt.Errorf("openfga.store: name the store to ask, or set load: true")
+	}
+	if q.List != nil {
+		return listOpenFGA(o, q)
 	}
 	r, err := posted("/stores/"+url.PathEscape(o.Store)+"/check", jsonMedia, q.Body, o.check(q))
 	return call{

@@ -65,6 +65,14 @@ func (a Adapter) isStatus(q model.Question) bool {
 // validQuestions says what is wrong with questions that ask for a decision.
 func (a Adapter) validQuestions(questions []model.Question) error {
 	for _, q := range questions {
+		if q.List != nil {
+			if a.list == nil {
+				return fmt.Errorf("requests: %q expects a list, which %s does not give", q.Name, a.title)
+			}
+			if err := a.list(q); err != nil {
+				return fmt.Errorf("requests: the body of %q %w", q.Name, err)
+			}
+		}
 		if !slices.Contains(a.decisions, q.Want) {
 			return fmt.Errorf("requests: %q expects %s, which %s cannot say", q.Name, q.Want, a.title)
 		}
