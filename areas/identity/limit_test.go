@@ -138,7 +138,7 @@ func TestControlGroupsOfKilledTestsAreRemoved(t *testing.T) {
 		hosttest.Missing(t, "this host gives no control group", hosttest.Root)
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestControlGroupsOfKilledTestsAreRemoved$")
-	c.Env = append(os.Environ(), "TARE_TEST_DIE=1")
+	c.Env = append(os.Environ(), "TARE_TEST_DIE=1", "TMPDIR="+t.TempDir()) // it cannot clean up
 	c.WaitDelay = 10 * time.Second
 	out, err := c.Output()
 	_, path, ok := strings.Cut(string(out), "group ")

@@ -98,7 +98,7 @@ func ReadJournal(t testing.TB, path string) []area.Change {
 func StartParent(t testing.TB, journal string) (output string, kill func()) {
 	t.Helper()
 	parent := exec.Command(os.Args[0], "-test.run", "^TestParent$", "-test.v")
-	parent.Env = append(os.Environ(), parentVariable+"="+journal)
+	parent.Env = append(os.Environ(), parentVariable+"="+journal, "TMPDIR="+t.TempDir()) // it cannot clean up
 	out, err := parent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package cedarset
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cedar-policy/cedar-go"
@@ -19,6 +20,7 @@ func (s *Set) Replicate(d *replica.Data) error {
 	for _, e := range named {
 		names[e.UID] = true
 	}
+	copies := cedar.EntityMap{}
 	for k := 2; k <= d.Times; k++ {
 		r := renaming{names, k}
 		for _, e := range named {
@@ -26,9 +28,10 @@ func (s *Set) Replicate(d *replica.Data) error {
 			if _, ok := s.Entities[made.UID]; ok {
 				return fmt.Errorf("%s is there, and a copy would be called so", made.UID)
 			}
-			s.Entities[made.UID] = made
+			copies[made.UID] = made
 		}
 	}
+	maps.Copy(s.Entities, copies)
 	return nil
 }
 
