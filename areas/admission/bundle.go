@@ -46,7 +46,7 @@ func (p *plan) judgeBundle() error {
 	if s.Policies != nil || s.Bound != nil || s.Useable != nil {
 		return errors.New("policies: a bundle has as many as it has: leave out policies, bound and useable")
 	}
-	set, err := own.Read(s.Bundle)
+	set, err := own.Read(s.Bundle, s.Network)
 	if err == nil {
 		err = set.Compile()
 	}
@@ -197,7 +197,7 @@ func (p *plan) anywhere(set *own.Set) (*own.InForce, error) {
 
 // readBundle reads what the bundle puts in force, where only its form matters.
 func (p *plan) readBundle() (*own.InForce, error) {
-	set, err := own.Read(p.spec.Bundle)
+	set, err := own.Read(p.spec.Bundle, p.spec.Network)
 	if err != nil {
 		return nil, err
 	}
@@ -238,11 +238,11 @@ func (p *arm) withBundle(ctx context.Context) error {
 	if err := own.Copy(p.env.Dir, name, p.spec.Bundle); err != nil {
 		return err
 	}
-	set, err := own.Read(filepath.Join(p.env.Dir, name))
+	set, err := own.Read(filepath.Join(p.env.Dir, name), p.spec.Network)
 	if err != nil {
 		return err
 	}
-	where := own.Where{Scope: p.scope(), BindAll: p.spec.BindAll, Ours: !p.foreign}
+	where := own.Where{Scope: p.scope(), BindAll: p.spec.BindAll, Ours: !p.foreign, Makes: p.spec.ParamKinds}
 	if p.foreign {
 		for _, k := range set.ParamKinds() {
 			_, missing, err := x.keeper.Lookup(ctx, []schema.GroupVersionKind{k})

@@ -325,7 +325,7 @@ func TestIdleGatekeeper(t *testing.T) {
 
 // TestDeniersOfALongAnswer: an answer may name dozens of policies, and the last of them denied as the first did.
 func TestDeniersOfALongAnswer(t *testing.T) {
-	set, err := own.Read("testdata/gatekeeper")
+	set, err := own.Read("testdata/gatekeeper", false)
 	if err != nil {
 		t.Fatal(err)
 	}

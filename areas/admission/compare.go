@@ -16,7 +16,7 @@ import (
 func comparePolicies(bundles []string) (area.Composed, bool, error) {
 	none := 0
 	for _, at := range bundles {
-		switch _, err := own.Read(at); {
+		switch _, err := own.Read(at, true); {
 		case errors.Is(err, own.ErrNone):
 			none++
 		case err != nil:

@@ -567,7 +567,7 @@ func (p *arm) everyPolicy() (out []*own.Policy) {
 		if err != nil || other.kind != mechanism.Own || other.spec.Bundle == p.spec.Bundle {
 			continue
 		}
-		if set, err := own.Read(other.spec.Bundle); err == nil { // otherwise that treatment reports it
+		if set, err := own.Read(other.spec.Bundle, other.spec.Network); err == nil { // otherwise that treatment reports it
 			for i := range set.Policies {
 				out = append(out, &set.Policies[i])
 			}

@@ -144,6 +144,8 @@ func (s *Spec) checkUnused(treatments []design.Treatment) (out []area.Finding) {
 		{"manifests", s.Manifests != nil, []mechanism.Kind{mechanism.Manifests}},
 		{"bundle", s.Bundle != "", []mechanism.Kind{mechanism.Own}},
 		{"bind_all", s.BindAll, []mechanism.Kind{mechanism.Own}},
+		{"network", s.Network, []mechanism.Kind{mechanism.Own}},
+		{"param_kinds", len(s.ParamKinds) > 0, []mechanism.Kind{mechanism.Own}},
 		{"kyverno", s.Kyverno != "", []mechanism.Kind{mechanism.Own}},
 		{"gatekeeper", s.Gatekeeper != "", []mechanism.Kind{mechanism.Own}},
 		{"measured", s.Measured != "", []mechanism.Kind{mechanism.Own}},

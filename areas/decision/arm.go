@@ -51,6 +51,7 @@ type arm struct {
 
 	launch     engine.Launch
 	config     engine.Config
+	held       string   // what the bundle's rules may not reach, in words; empty: they try nothing
 	proved     []string // which policies of the user's own decide about a question, for the notes
 	admin      string   // the token of who may change policies or pace
 	stopKeeper func()   // ends the keeper and waits for it; nil: none

@@ -50,9 +50,13 @@ func bundles(_ context.Context, s area.Spec, env area.Env) (area.Program, error)
 
 // judgeBundle checks what the file says of the user's own policies.
 func (p *plan) judgeBundle() error {
-	v0 := p.spec.Embedded != nil && p.spec.Embedded.RegoV0
-	if v0 && (p.bundle == "" || p.kind != engine.OPA) {
-		return errors.New("rego_v0: it is about the Rego of a bundle for opa")
+	if e := p.spec.Embedded; e != nil && (p.bundle == "" || p.kind != engine.OPA) {
+		switch {
+		case e.RegoV0:
+			return errors.New("rego_v0: it is about the Rego of a bundle for opa")
+		case e.Network:
+			return errors.New("network: it is about the Rego of a bundle for opa")
+		}
 	}
 	if p.data != nil && (p.bundle == "" || !p.kind.HasData()) {
 		return errors.New("data: it is about the data of a bundle for opa, cedar or openfga")
@@ -185,7 +189,13 @@ func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return []string{fmt.Sprintf("%s: which of its rules are true for a request is not known: %v", p.bundle, err)}, nil
 	}
-	return regoWords(p.bundle, proofs), nil
+	out := regoWords(p.bundle, proofs)
+	if len(proofs.Reach) > 0 && !p.config.Network {
+		p.held = fmt.Sprintf("%s: its rules call %s, which reaches loopback only: embedded: {network: true} lets it reach "+
+			"other servers", p.bundle, strings.Join(proofs.Reach, " and "))
+		out = append(out, p.held)
+	}
+	return out, nil
 }
 
 func regoWords(name string, proofs *engine.Proofs) (out []string) {

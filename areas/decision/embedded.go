@@ -41,7 +41,7 @@ func (p *arm) start(ctx context.Context) error {
 	}
 	if p.bundle != "" {
 		p.config, err = p.launch.Adopt(dir, p.bundle, p.data)
-		p.config.V0 = p.spec.Embedded.RegoV0
+		p.config.V0, p.config.Network = p.spec.Embedded.RegoV0, p.spec.Embedded.Network
 	} else if p.config, err = p.launch.Prepare(dir, p.set); err != nil {
 		err = fmt.Errorf("write %d policies for %s: %w", p.set.N, p.kind, err)
 	}

@@ -68,6 +68,8 @@ type Embedded struct {
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty" tare:"path" jsonschema_description:"Your own policies, unchanged, in place of tare's: for opa a folder or a bundle (.tar.gz), for cedar a folder with .cedar files, entities.json, a schema (.cedarschema) and links of templates (linked), or a .cedar file, for att and authzforce a file of XACML 3.0 (.xml), for openfga a store (.fga.yaml) or a folder with one. requests or request_files say what is asked of them, for openfga by default the checks of the store's own tests, and opa.path which rule answers."`
 	// RegoV0 is for bundles that were written before OPA 1.0.
 	RegoV0 bool `yaml:"rego_v0,omitempty" json:"rego_v0,omitempty" jsonschema_description:"true: the Rego of the bundle is that of OPA before 1.0, without if and contains."`
+	// Network is for bundles that ask other servers.
+	Network bool `yaml:"network,omitempty" json:"network,omitempty" jsonschema_description:"true: the Rego of a bundle may reach servers beyond loopback (http.send, net.lookup_ip_addr), with every question of the load. Else such a call fails. An opa from PATH is not held back."`
 	// Data says how often the data of a bundle are there.
 	Data     *replica.Data `yaml:"data,omitempty" json:"data,omitempty" jsonschema_description:"How often the data of a bundle for opa, cedar or openfga are there: as they are and copies of them under other names, which no request asks about, so that it can be seen what more data cost."`
 	Enforcer *Enforcer     `yaml:"enforcer,omitempty" json:"enforcer,omitempty" jsonschema_description:"An enforcement point of tare's own between the callers and the decision point, as Envoy's external authorization is. Not for pdpx."`

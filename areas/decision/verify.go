@@ -75,7 +75,11 @@ func (p *arm) canary(ctx context.Context, q model.Question) error {
 	if why := p.explainByCounts(ctx, q, a); why != "" {
 		return fmt.Errorf("canary %q: %s", q.Name, why)
 	}
-	return fmt.Errorf("canary %q: %s", q.Name, explain(q, a))
+	err = fmt.Errorf("canary %q: %s", q.Name, explain(q, a))
+	if p.held != "" {
+		err = fmt.Errorf("%w; %s", err, p.held)
+	}
+	return err
 }
 
 // explain says what is wrong with an answer, what that means, and the next step.

@@ -39,11 +39,11 @@ func TestSecretsStayBehind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		was, err := Read(bundled)
+		was, err := Read(bundled, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		is, err := Read(filepath.Join(to, "copy"+Ext(bundled)))
+		is, err := Read(filepath.Join(to, "copy"+Ext(bundled)), false)
 		if err != nil || len(is.Policies) != len(was.Policies) || is.Left["ConfigMap"] != was.Left["ConfigMap"] {
 			t.Fatalf("%+v, %v, want %+v", is, err, was)
 		}

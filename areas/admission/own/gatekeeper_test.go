@@ -98,7 +98,7 @@ func TestConstraintsAreChecked(t *testing.T) {
 		"no name": {banTemplate + "---\n" + constraintOf("''", "{}"), "Ban without a metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Read(written(t, map[string]string{"a.yaml": c.text}))
+			_, err := Read(written(t, map[string]string{"a.yaml": c.text}), false)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}

@@ -70,7 +70,7 @@ func TestKustomizationsAreBuilt(t *testing.T) {
 		t.Errorf("built (-kustomize +tare): %v\n%s", err, d)
 	}
 	for _, from := range []string{at, filepath.Join(at, "kustomization.yaml")} {
-		s, err := Read(from)
+		s, err := Read(from, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestKustomizationsAreBuilt(t *testing.T) {
 func TestFoldersThatOnlyListAreReadWhole(t *testing.T) {
 	at := filepath.Join(written(t, overlay), "base")
 	for from, want := range map[string]int{at: 2, filepath.Join(at, "kustomization.yaml"): 1} {
-		if s, err := Read(from); err != nil || len(s.Policies) != want {
+		if s, err := Read(from, false); err != nil || len(s.Policies) != want {
 			t.Errorf("%s: %v, %v, want %d policies", from, s, err, want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestKustomizationsAreCopiedAsBuilt(t *testing.T) {
 	if after, err := bundle.Sums([]string{at}, Sum); err != nil || after[at] == before[at] {
 		t.Errorf("with another base the sum is %v, %v", after, err)
 	}
-	s, err := Read(filepath.Join(to, "copy.yaml"))
+	s, err := Read(filepath.Join(to, "copy.yaml"), false)
 	if err != nil || len(s.Policies) != 1 || s.Policies[0].Name != "prod-p" {
 		t.Errorf("the copy holds %+v, %v", s, err)
 	}
@@ -179,7 +179,8 @@ func TestKustomizationsAreRefused(t *testing.T) {
 			if err := unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Read(filepath.Join(dir, "kustomization.yaml")); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := Read(filepath.Join(dir, "kustomization.yaml"), false)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -195,6 +196,6 @@ func FuzzKustomization(f *testing.F) {
 	f.Add("resources: [p.yaml]\nvars: [{name: A, objref: {kind: X, name: p}}]\nreplicas: [{name: p, count: 2}]\n")
 	f.Fuzz(func(t *testing.T, says string) {
 		at := written(t, map[string]string{"kustomization.yaml": says, "p.yaml": policy("p", isTrue), "settings.txt": "a=b"})
-		_, _ = Read(filepath.Join(at, "kustomization.yaml")) // an error is an answer
+		_, _ = Read(filepath.Join(at, "kustomization.yaml"), false) // an error is an answer
 	})
 }

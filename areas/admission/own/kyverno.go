@@ -43,8 +43,11 @@ func (s *Set) takeKyverno(o object) error {
 	if o.GetName() == "" {
 		return o.at.errorf("%s without a metadata.name", o.GetKind())
 	}
-	if asksRegistries(o.Unstructured) {
-		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", which asks registries about images")
+	if why := reaches(o.Unstructured); why != "" && (!s.network || asksRegistries(o.Unstructured)) {
+		if !asksRegistries(o.Unstructured) {
+			why += " (network: true takes it)"
+		}
+		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", "+why)
 		return nil
 	}
 	p := Policy{at: o.at, engine: o.Unstructured}

@@ -130,17 +130,17 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 func TestKyvernoPoliciesWithOneName(t *testing.T) {
 	_, err := Read(written(t, map[string]string{
 		"a.yaml": clusterPolicy, "b.yaml": strings.ReplaceAll(validatingPolicy, "name: cel", "name: patterns"),
-	}))
+	}), false)
 	if err == nil || !strings.Contains(err.Error(), "b.yaml:1: ValidatingPolicy patterns stands at ") {
 		t.Errorf("%v, want that the name is there already", err)
 	}
-	_, err = Read(written(t, map[string]string{"a.yaml": validatingPolicy + "  matchConstraints: [\n"}))
+	_, err = Read(written(t, map[string]string{"a.yaml": validatingPolicy + "  matchConstraints: [\n"}), false)
 	if err == nil || !strings.Contains(err.Error(), "a.yaml:") {
 		t.Errorf("%v, want the place of broken YAML", err)
 	}
 	_, err = Read(written(t, map[string]string{
 		"a.yaml": strings.Replace(validatingPolicy, "resources: [services]", "resources: 7", 1),
-	}))
+	}), false)
 	if err == nil || !strings.Contains(err.Error(), "a.yaml:1: ValidatingPolicy cel: spec.matchConstraints: ") {
 		t.Errorf("%v, want the place of malformed constraints", err)
 	}

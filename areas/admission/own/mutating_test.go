@@ -103,7 +103,7 @@ func TestMutatingPoliciesAreRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := Read(written(t, map[string]string{"a.yaml": c.text}))
+			s, err := Read(written(t, map[string]string{"a.yaml": c.text}), false)
 			if err == nil {
 				err = s.Compile()
 			}

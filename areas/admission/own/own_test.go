@@ -32,7 +32,7 @@ func written(t *testing.T, content map[string]string) string {
 
 func read(t *testing.T, content map[string]string) *Set {
 	t.Helper()
-	s, err := Read(written(t, content))
+	s, err := Read(written(t, content), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestReadRefuses(t *testing.T) {
 		"a broken policy":    {map[string]string{"a.yaml": "\n" + policy("p", "  validations: [\n")}, "a.yaml:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Read(written(t, c.files)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := Read(written(t, c.files), false); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -364,7 +364,7 @@ func FuzzRead(f *testing.F) {
 		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Read(file)
+		s, err := Read(file, false)
 		if err != nil {
 			return
 		}

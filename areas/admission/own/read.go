@@ -46,6 +46,7 @@ type Set struct {
 	Left map[string]int
 	// Untaken are those of them that decide about requests, too: "ValidatingWebhookConfiguration a", each once.
 	Untaken []string
+	network bool // policies that ask other servers are taken, too
 }
 
 // A Policy is one policy and where it stands.
@@ -93,10 +94,10 @@ func (b *Binding) binds(p *Policy) bool {
 func (p *Policy) At() bundle.Place { return p.at.place() }
 
 // Read reads the policies of a file, of what a folder's kustomization builds, or of the *.yaml, *.yml and *.json files
-// of a folder and of those below it. It leaves aside what is no Kubernetes object, and folders whose name begins with a
-// dot.
-func Read(from string) (*Set, error) {
-	s := &Set{Left: map[string]int{}}
+// of a folder and of those below it. It leaves aside what is no Kubernetes object, folders whose name begins with a
+// dot, and without a network policies that ask other servers.
+func Read(from string, network bool) (*Set, error) {
+	s := &Set{Left: map[string]int{}, network: network}
 	var others []*unstructured.Unstructured
 	if err := eachObject(from, func(o object) error { return s.take(o, &others) }); err != nil {
 		return nil, err
@@ -276,6 +277,9 @@ func (p *Policy) paramKind() (schema.GroupVersionKind, bool) {
 
 // check refuses a set in which something is missing or there twice.
 func (s *Set) check(from string) error {
+	if len(s.Policies) == 0 && len(s.Untaken) > 0 {
+		return fmt.Errorf("%s %w: left aside is %s", from, ErrNone, s.Untaken[0])
+	}
 	if len(s.Policies) == 0 {
 		return fmt.Errorf("%s %w", from, ErrNone)
 	}

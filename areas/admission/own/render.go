@@ -21,8 +21,31 @@ type Where struct {
 	BindAll bool
 	// Ours: the control plane is tare's own, so that it has no kind that the bundle does not bring.
 	Ours bool
-	// Standing are the kinds of parameters that another control plane has.
+	// Standing are the kinds of parameters that another control plane has, and Makes those of them, as KIND.GROUP, of
+	// which objects may be made there.
 	Standing []schema.GroupKind
+	Makes    []string
+}
+
+// mayMake says why a parameter must not be made: it may do more than to be read by a policy. In a cluster that others
+// use, a Pod runs, a RoleBinding gives rights, and controllers act on objects of kinds that are there already.
+func (w Where) mayMake(o *unstructured.Unstructured) error {
+	gk := o.GroupVersionKind().GroupKind()
+	engines := strings.HasSuffix(gk.Group, "kyverno.io") || strings.HasSuffix(gk.Group, "gatekeeper.sh")
+	switch {
+	case gk == schema.GroupKind{Kind: "ConfigMap"}:
+	case engines:
+		return fmt.Errorf("%s %s: an engine acts on objects of this kind, so that it can be no parameter here", gk.Kind,
+			o.GetName())
+	case !w.Scope.Foreign:
+	case builtin(gk):
+		return fmt.Errorf("%s %s: others use this cluster, where a parameter can be a ConfigMap or of a kind of your own",
+			gk.Kind, o.GetName())
+	case slices.Contains(w.Standing, gk) && !slices.Contains(w.Makes, gk.String()):
+		return fmt.Errorf("%s %s: the cluster has this kind already, and what acts on its objects is not known: write "+
+			"param_kinds: [%s] if they may be made there", gk.Kind, o.GetName(), gk)
+	}
+	return nil
 }
 
 // InForce is a set as it is put in force.
@@ -90,6 +113,7 @@ func (s *Set) Render(w Where) (*InForce, error) {
 		out.Objects = append(out.Objects, o)
 	}
 	for _, o := range out.Objects {
+		detach(o)
 		mechanism.Label(o, w.Scope)
 		if len(o.GetName()) > mostName {
 			return nil, fmt.Errorf("%s %s: with the name of the run's namespace its name has more than %d characters",
@@ -98,6 +122,17 @@ func (s *Set) Render(w Where) (*InForce, error) {
 	}
 	out.Kinds = mechanism.KindsOf(out.Objects)
 	return out, nil
+}
+
+// detach takes from an object what ties it to others, or keeps it from being removed: finalizers that nobody takes
+// away, and owners, without which a cluster removes it.
+func detach(o *unstructured.Unstructured) {
+	for _, field := range []string{
+		"finalizers", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "uid",
+		"creationTimestamp", "generation", "managedFields",
+	} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
 }
 
 // chosen returns the bindings of the policies that can act in the run's namespace, and sorts the policies.
@@ -229,6 +264,10 @@ func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, par
 	}
 	for _, o := range s.definitions {
 		if _, ok := wanted[definedBy(o)]; ok && !slices.Contains(w.Standing, definedBy(o)) {
+			if by, _, _ := unstructured.NestedString(o.Object, "spec", "conversion", "strategy"); by == "Webhook" {
+				return nil, nil, fmt.Errorf("CustomResourceDefinition %s: a webhook converts its objects, and none runs here",
+					o.GetName())
+			}
 			definitions = append(definitions, o.DeepCopy())
 		}
 	}
@@ -237,6 +276,9 @@ func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, par
 		gk := o.GroupVersionKind().GroupKind()
 		if _, ok := wanted[gk]; !ok {
 			continue
+		}
+		if err := w.mayMake(o); err != nil {
+			return nil, nil, err
 		}
 		o = o.DeepCopy()
 		if o.GetNamespace() != "" || s.namespaced(gk, bindings) {

@@ -16,6 +16,7 @@ type Proofs struct {
 	Tests  int          // how many of the bundle's own tests were run
 	Failed []FailedTest // of them
 	Cut    bool         // not all were run in time
+	Reach  []string     // functions that the policies call, which reach other servers: http.send
 }
 
 // A RuleProof says whether a rule holds for anything.

@@ -31,6 +31,8 @@ type config struct {
 	Prove  bool              `json:"prove"`
 	Path   string            `json:"path"`
 	Bodies []json.RawMessage `json:"bodies"`
+	// Network lets the policies reach servers beyond loopback.
+	Network bool `json:"network"`
 	// Admin is the bearer token of who may change policies; empty: nobody may.
 	Admin string `json:"admin"`
 	// The faults that other engines can simulate.
@@ -59,6 +61,9 @@ func run(in *bufio.Reader, out io.Writer) error {
 	}
 	if cfg.Answer != "" || cfg.Leak != 0 || cfg.Delay != 0 || cfg.Cache != 0 || cfg.Gap != 0 {
 		return errors.New("no fault can be planted in OPA")
+	}
+	if !cfg.Network {
+		stayOnLoopback()
 	}
 	if cfg.Check {
 		return check(cfg, out)

@@ -34,6 +34,7 @@ type proofs struct {
 	Tests  int          `json:"tests"`            // of the bundle's own that were run
 	Failed []problem    `json:"failed,omitempty"` // of them; Says is the name, and why
 	Cut    bool         `json:"cut,omitempty"`    // not all were run in time
+	Reach  []string     `json:"reach,omitempty"`  // functions that the policies call, which reach other servers
 }
 
 const (
@@ -52,6 +53,7 @@ func prove(cfg config, out io.Writer) error {
 		return compiler.Errors
 	}
 	p, byPlace := rulesOf(compiler)
+	p.Reach = reaching(compiler)
 	if err := p.ask(cfg, b, compiler, holds(func(at string) {
 		if r := byPlace[at]; r != nil {
 			r.Asked = true

@@ -1,0 +1,128 @@
+package own
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// reaches says which servers beside the API server a policy of Kyverno's has that ask while a request waits; "": none.
+// The policy may be a stranger's, and every request of the load would ask them.
+func reaches(o *unstructured.Unstructured) string {
+	if asksRegistries(o) {
+		return "which asks registries about images"
+	}
+	found := ""
+	inside(o.Object["spec"], func(key string, value any) {
+		switch call, _ := value.(tree); {
+		case key == "imageRegistry" && o.GroupVersionKind().Group == kyvernoGroup:
+			found = "which asks registries about images"
+		case key == "apiCall" && call["service"] != nil:
+			found = "which asks another server"
+		}
+		if text, ok := value.(string); ok && strings.HasSuffix(strings.ToLower(key), "expression") && found == "" {
+			found = calls(text)
+		}
+	})
+	return found
+}
+
+// inside calls do for each member of the maps in a value.
+func inside(value any, do func(key string, value any)) {
+	switch v := value.(type) {
+	case tree:
+		for key, in := range v {
+			do(key, in)
+			inside(in, do)
+		}
+	case []any:
+		for _, in := range v {
+			inside(in, do)
+		}
+	}
+}
+
+// calls says which other servers an expression in CEL asks by what Kyverno adds to the language: the variable http, and
+// the method GetMetadata of the variable image; "": none.
+func calls(expression string) string {
+	names := identifiers(expression)
+	switch {
+	case slices.Contains(names, "http"):
+		return "which asks another server"
+	case slices.Contains(names, ".GetMetadata"):
+		return "which asks registries about images"
+	}
+	return ""
+}
+
+// identifiers are the names in an expression outside of texts and comments, each with a dot before it if it is that of
+// a member: one that follows a value, since .name alone is a variable, too.
+func identifiers(expression string) (out []string) {
+	value, member := false, false // what came last
+	for s := expression; s != ""; {
+		n := len(word(s))
+		switch {
+		case n > 0 && n < len(s) && isQuote(s[n]) && isPrefix(s[:n]):
+			s = afterText(s[n:], strings.ContainsAny(s[:n], "rR"))
+			value, member = true, false
+		case n > 0:
+			name := s[:n]
+			if member {
+				name = "." + name
+			}
+			out, s = append(out, name), s[n:]
+			value, member = true, false
+		case isQuote(s[0]):
+			s = afterText(s, false)
+			value, member = true, false
+		case strings.HasPrefix(s, "//"):
+			_, s, _ = strings.Cut(s, "\n")
+		case s[0] == '`':
+			_, s, _ = strings.Cut(s[1:], "`")
+			value, member = true, false
+		case strings.ContainsRune(" \t\r\n\f", rune(s[0])), s[0] == '?' && member:
+			s = s[1:]
+		default:
+			member = s[0] == '.' && value
+			value = strings.ContainsRune(")]}", rune(s[0]))
+			s = s[1:]
+		}
+	}
+	return out
+}
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' }
+
+// word is the name or number that a text begins with.
+func word(s string) string {
+	end := strings.IndexFunc(s, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+	if end < 0 {
+		end = len(s)
+	}
+	return s[:end]
+}
+
+// isPrefix reports whether letters before a quote belong to the text: raw ones and bytes.
+func isPrefix(s string) bool {
+	return slices.Contains([]string{"r", "b", "rb", "br"}, strings.ToLower(s))
+}
+
+// afterText is what comes after a text that s begins with, in single or triple quotes.
+func afterText(s string, raw bool) string {
+	quote := s[:1]
+	if three := strings.Repeat(quote, 3); strings.HasPrefix(s, three) {
+		quote = three
+	}
+	for s = s[len(quote):]; s != ""; s = s[1:] {
+		switch {
+		case strings.HasPrefix(s, quote):
+			return s[len(quote):]
+		case s[0] == '\\' && !raw && len(s) > 1:
+			s = s[1:]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,197 @@
+package own
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"tare/areas/admission/mechanism"
+)
+
+// reaching are policies of Kyverno's that ask other servers, each in another way, and some that only look so.
+const reaching = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: service}, spec: {rules: [{name: a,
+  context: [{name: x, apiCall: {method: POST, service: {url: "http://x"}}}],
+  match: {any: [{resources: {kinds: [Pod]}}]},
+  validate: {message: x, pattern: {}}}]}}
+---
+{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: nested}, spec: {rules: [{name: a,
+  match: {any: [{resources: {kinds: [Pod]}}]}, validate: {foreach: [{list: x, context: [{name: x,
+  imageRegistry: {reference: "{{ element.image }}"}}], pattern: {}}]}}]}}
+---
+{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: own-server}, spec: {rules: [{name: a,
+  context: [{name: x, apiCall: {urlPath: /api/v1/namespaces}}], match: {any: [{resources: {kinds: [Pod]}}]},
+  validate: {message: "imageRegistry, service and http.Get", pattern: {}}}]}}
+---
+{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: get}, spec: {matchConstraints: {},
+  variables: [{name: x, expression: 'http.Get("http://x")'}], validations: [{expression: "variables.x"}]}}
+---
+{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: hidden}, spec: {matchConstraints: {},
+  validations: [{expression: "[.http].all(h, h.Get('x') == object.spec.http)"}]}}
+---
+{apiVersion: policies.kyverno.io/v1, kind: MutatingPolicy, metadata: {name: metadata}, spec: {matchConstraints: {},
+  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[image].map(i, i.GetMetadata("x").y)'}}]}}
+---
+{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: words}, spec: {matchConstraints: {},
+  validations: [{message: http.Get,
+  expression: "object.spec.http == 'http.Get' && image(object.x).registry() != \"http\""}]}}
+`
+
+// TestPoliciesThatAskOthers: a policy that has Kyverno ask another server is left aside, by name, unless a network is
+// allowed.
+func TestPoliciesThatAskOthers(t *testing.T) {
+	files := map[string]string{"a.yaml": reaching}
+	s, err := Read(written(t, files), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func() (out []string) {
+		for i := range s.Policies {
+			out = append(out, s.Policies[i].Name)
+		}
+		return out
+	}
+	if d := cmp.Diff([]string{"own-server", "words"}, names()); d != "" {
+		t.Error(d)
+	}
+	const server, registry = ", which asks another server (network: true takes it)",
+		", which asks registries about images (network: true takes it)"
+	want := []string{
+		"ClusterPolicy service" + server, "ClusterPolicy nested" + registry, "ValidatingPolicy get" + server,
+		"ValidatingPolicy hidden" + server, "MutatingPolicy metadata" + registry,
+	}
+	if d := cmp.Diff(want, s.Untaken); d != "" {
+		t.Error(d)
+	}
+	if s, err = Read(written(t, files), true); err != nil || len(names()) != 7 {
+		t.Errorf("with a network: %v, %v", names(), err)
+	}
+	if _, err := Read(written(t, map[string]string{"a.yaml": strings.Split(reaching, "---")[0]}), false); err == nil ||
+		!strings.Contains(err.Error(), "left aside is ClusterPolicy service, which asks another server") {
+		t.Errorf("nothing else: %v", err)
+	}
+}
+
+// FuzzIdentifiers: what CEL's own parser takes for a variable is seen.
+func FuzzIdentifiers(f *testing.F) {
+	for _, seed := range []string{
+		`http.Get("x")`, `'a' + r"\" + http.x`, "b'''\n'http''' == http", "[http].map(h, h) // x", `"\"" + http`, "{http: 1}",
+		"x.http", "x . http", "rb'\\'+http", "http\x00", "`http`", "a.`http`", "1.http", "1e5.http", ".http.Get(x)", "a + .http",
+		"a ? .http : b", "a.?http", "a[.http]",
+	} {
+		f.Add(seed)
+	}
+	env, err := cel.NewEnv()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, issues := env.Parse(text)
+		if issues.Err() != nil {
+			return
+		}
+		seen := identifiers(text)
+		ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+			if e.Kind() == ast.IdentKind && strings.TrimPrefix(e.AsIdent(), ".") == "http" && !slices.Contains(seen, "http") {
+				t.Errorf("%q has the variable %s, and %q was found", text, e.AsIdent(), seen)
+			}
+		}))
+	})
+}
+
+// TestParametersThatDoMore: in a cluster that others use a parameter must be nothing that somebody acts on.
+func TestParametersThatDoMore(t *testing.T) {
+	const limit = "rules.example.com"
+	gk := func(kind, of string) schema.GroupKind { return schema.GroupKind{Group: of, Kind: kind} }
+	for _, c := range []struct {
+		kind, of string
+		where    Where
+		want     string
+	}{
+		{"ConfigMap", "", Where{Scope: mechanism.Scope{Foreign: true}}, ""},
+		{"Limit", limit, Where{Scope: mechanism.Scope{Foreign: true}}, ""},
+		{"Pod", "", Where{Ours: true}, ""},
+		{"Pod", "", Where{Scope: mechanism.Scope{Foreign: true}}, "others use this cluster"},
+		{"RoleBinding", "rbac.authorization.k8s.io", Where{Scope: mechanism.Scope{Foreign: true}}, "others use this cluster"},
+		{"Pod", "", Where{Scope: mechanism.Scope{Foreign: true}, Makes: []string{"Pod"}}, "others use this cluster"},
+		{
+			"Limit", limit,
+			Where{Scope: mechanism.Scope{Foreign: true}, Standing: []schema.GroupKind{gk("Limit", limit)}},
+			"Limit x: the cluster has this kind already, and what acts on its objects is not known: write param_kinds: " +
+				"[Limit.rules.example.com]",
+		},
+		{"Limit", limit, Where{
+			Scope: mechanism.Scope{Foreign: true}, Standing: []schema.GroupKind{gk("Limit", limit)},
+			Makes: []string{"Limit.rules.example.com"},
+		}, ""},
+		{"GlobalContextEntry", "kyverno.io", Where{Ours: true}, "an engine acts on objects of this kind"},
+		{"Provider", "externaldata.gatekeeper.sh", Where{Ours: true}, "an engine acts on objects of this kind"},
+	} {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(gk(c.kind, c.of).WithVersion("v1"))
+		o.SetName("x")
+		if err := c.where.mayMake(o); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s.%s: %v, want %q", c.kind, c.of, err, c.want)
+		}
+	}
+	text := strings.Join([]string{
+		strings.Replace(policy("p", isTrue), "spec:\n", "spec:\n  paramKind: {apiVersion: v1, kind: Pod}\n", 1),
+		strings.Replace(binding, "spec:\n", "spec:\n  paramRef: {name: x, parameterNotFoundAction: Deny}\n", 1),
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n",
+	}, "---\n")
+	foreign := scope
+	foreign.Foreign = true
+	if _, err := read(t, map[string]string{"a.yaml": text}).Render(Where{Scope: foreign}); err == nil ||
+		!strings.Contains(err.Error(), "Pod x: others use this cluster") {
+		t.Errorf("a pod as a parameter: %v", err)
+	}
+}
+
+// TestDefinitionsThatCallOut: a bundle brings no webhook that converts objects.
+func TestDefinitionsThatCallOut(t *testing.T) {
+	text := strings.Join([]string{
+		strings.Replace(policy("p", isTrue), "spec:\n",
+			"spec:\n  paramKind: {apiVersion: a.example.com/v1, kind: Limit}\n", 1),
+		strings.Replace(binding, "spec:\n", "spec:\n  paramRef: {name: x, parameterNotFoundAction: Deny}\n", 1),
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: limits.a.example.com}\n" +
+			"spec: {group: a.example.com, names: {kind: Limit, plural: limits}, scope: Namespaced, versions: [{name: v1}], " +
+			"conversion: {strategy: Webhook}}\n",
+		"apiVersion: a.example.com/v1\nkind: Limit\nmetadata: {name: x}\n",
+	}, "---\n")
+	if _, err := read(t, map[string]string{"a.yaml": text}).Render(Where{Scope: scope, Ours: true}); err == nil ||
+		!strings.Contains(err.Error(), "limits.a.example.com: a webhook converts its objects") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNothingKeepsAnObject: what a bundle puts in force can be removed, and no cluster removes it before.
+func TestNothingKeepsAnObject(t *testing.T) {
+	const tied = "metadata: {finalizers: [a.example.com/never], " +
+		"ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u}], resourceVersion: \"7\", "
+	tie := func(text string) string { return strings.Replace(text, "metadata: {", tied, 1) }
+	text := strings.Join([]string{
+		tie(strings.Replace(policy("p", isTrue), "spec:\n", "spec:\n  paramKind: {apiVersion: v1, kind: ConfigMap}\n", 1)),
+		tie(strings.Replace(binding, "spec:\n", "spec:\n  paramRef: {name: x, parameterNotFoundAction: Deny}\n", 1)),
+		tie("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"), tie(clusterPolicy), tie(validatingPolicy),
+	}, "---\n")
+	if n := strings.Count(text, "a.example.com/never"); n != 5 {
+		t.Fatalf("%d objects are tied, not 5", n)
+	}
+	in, err := read(t, map[string]string{"a.yaml": text}).Render(Where{Scope: scope, Ours: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range in.Objects {
+		if len(o.GetFinalizers()) > 0 || len(o.GetOwnerReferences()) > 0 || o.GetResourceVersion() != "" {
+			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), o.Object["metadata"])
+		}
+	}
+	if len(in.Objects) != 5 {
+		t.Errorf("%d objects, not 5", len(in.Objects))
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// The functions of Rego that reach other servers.
+const (
+	send   = "http.send"
+	lookup = "net.lookup_ip_addr"
+)
+
+// errBeyond is why a request of a policy is not sent. The rule that makes it is then not true.
+var errBeyond = errors.New("tare lets policies reach http and https on loopback only, and follow no redirect; " +
+	"embedded: {network: true} lets them reach all servers")
+
+// stayOnLoopback keeps the policies of this process from other servers: they may be a stranger's, and every question of
+// the load may ask those servers as well.
+func stayOnLoopback() {
+	sends := topdown.GetBuiltin(send)
+	topdown.RegisterBuiltinFunc(send, func(ctx topdown.BuiltinContext, args []*ast.Term, out func(*ast.Term) error) error {
+		if request, ok := args[0].Value.(ast.Object); !ok || !onLoopback(request) {
+			return errBeyond
+		}
+		return sends(ctx, args, out)
+	})
+	topdown.RegisterBuiltinFunc(lookup, func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error {
+		return errBeyond
+	})
+}
+
+// onLoopback reports whether a request of http.send goes to this host and nowhere else. A socket of a Unix domain can be
+// that of a daemon which does what root may.
+func onLoopback(request ast.Object) bool {
+	text := func(name string) ast.Value {
+		if v := request.Get(ast.StringTerm(name)); v != nil {
+			return v.Value
+		}
+		return nil
+	}
+	if redirects := text("enable_redirect"); redirects != nil && redirects.Compare(ast.Boolean(false)) != 0 {
+		return false
+	}
+	at, ok := text("url").(ast.String)
+	if !ok {
+		return false
+	}
+	u, err := url.Parse(string(at))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// reaching are the functions that reach other servers among those that the policies call.
+func reaching(compiler *ast.Compiler) (names []string) {
+	if compiler.Required == nil {
+		return nil
+	}
+	for _, b := range compiler.Required.Builtins {
+		if b.Name == send || b.Name == lookup {
+			names = append(names, b.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,115 @@
+package decision
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tare/areas/decision/engine"
+	"tare/areas/decision/protocol"
+	"tare/rigs/hosttest"
+)
+
+// asking are policies that ask another server whom to permit.
+const asking = `package a
+import rego.v1
+default allow := false
+allow if http.send({"method": "GET", "url": input.url, "enable_redirect": input.follow}).status_code == 200
+allow if count(net.lookup_ip_addr(input.name)) > 0
+`
+
+// TestPoliciesStayOnLoopback: the policies of a bundle, which may be a stranger's, reach no server beyond loopback, no
+// socket in the file system, and none that a redirect names, unless the experiment lets them.
+func TestPoliciesStayOnLoopback(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	env := testEnv(t)
+	env.Getenv = os.LookupEnv
+	requireEngine(t, engine.OPA, env)
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path] = true
+		mu.Unlock()
+		if r.URL.Path == "/redirect" {
+			http.Redirect(w, r, "/redirected", http.StatusFound)
+		}
+	})
+	everywhere, err := net.Listen("tcp", ":0") //nolint:gosec // the test asks it on another address than loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []net.Listener{everywhere, socket} {
+		s := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}} //nolint:gosec // of a test
+		s.Start()
+		t.Cleanup(s.Close)
+	}
+	_, port, _ := net.SplitHostPort(everywhere.Addr().String())
+	other := ""
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && ip.IP.To4() != nil {
+			other = net.JoinHostPort(ip.IP.String(), port)
+		}
+	}
+	request := func(name, url, expect string) Request {
+		return Request{
+			Name: name, Expect: expect,
+			Body: fmt.Sprintf(`{"input": {"url": %q, "follow": %t, "name": ""}}`, url, name == "redirect"),
+		}
+	}
+	requests := []Request{
+		request("loopback", "http://127.0.0.1:"+port+"/loopback", "permit"),
+		request("socket", "unix://localhost/socket?socket="+socket.Addr().String(), "deny"),
+		request("redirect", "http://127.0.0.1:"+port+"/redirect", "deny"),
+		{Name: "lookup", Expect: "deny", Body: `{"input": {"url": "", "follow": false, "name": "localhost"}}`},
+	}
+	open := []Request{request("lost", "http://127.0.0.1:1/", "deny"), requests[0]}
+	if other != "" {
+		requests = append(requests, request("beyond", "http://"+other+"/beyond", "deny"))
+		open = append(open, request("beyond", "http://"+other+"/beyond", "permit"))
+	}
+	bundle := written(t, map[string]string{"a.rego": asking})
+	verify := func(requests []Request, network bool) (notes string) {
+		t.Helper()
+		s := &Spec{
+			Embedded: &Embedded{Engine: engine.OPA, Bundle: bundle, Network: network}, OPA: &protocol.OPA{Path: "a/allow"},
+			Requests: requests,
+		}
+		tg, j := opened(t, s, env)
+		if err := tg.Prepare(t.Context(), standard, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := tg.Verify(t.Context(), standard); err != nil {
+			t.Errorf("network %t: %v", network, err)
+		}
+		return strings.Join(tg.Notes(), "\n")
+	}
+	const held = "its rules call http.send and net.lookup_ip_addr, which"
+	if notes := verify(requests, false); !strings.Contains(notes, held) {
+		t.Errorf("notes lack %q:\n%s", held, notes)
+	}
+	mu.Lock()
+	if len(asked) != 1 || !asked["/loopback"] {
+		t.Errorf("asked were %v, not /loopback alone", asked)
+	}
+	mu.Unlock()
+	if notes := verify(open, true); strings.Contains(notes, held) {
+		t.Errorf("notes have %q:\n%s", held, notes)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if asked["/beyond"] != (other != "") {
+		t.Errorf("asked were %v", asked)
+	}
+}
