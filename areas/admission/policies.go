@@ -47,7 +47,6 @@ type policies struct {
 	// absence proves that no policy is in force.
 	absence mechanism.Proof
 	present bool
-	changed time.Time // when they were created last
 }
 
 // scope returns where the treatment's policies act: in its namespace only.
@@ -157,7 +156,6 @@ func (p *arm) applyPolicies(ctx context.Context) error {
 	if err := p.applyEach(ctx); err != nil {
 		return fmt.Errorf("put the policies in force: %w", err)
 	}
-	x.changed = p.env.Clock.Now()
 	if err := p.awaitEach(ctx, x.rendered.Objects); err != nil {
 		return err
 	}
@@ -184,19 +182,19 @@ func (p *arm) removePolicies(ctx context.Context) error {
 	if len(x.rendered.Objects) == 0 {
 		return nil // the baseline, or a label of the namespace, which goes with it
 	}
-	x.changed = p.env.Clock.Now()
 	return p.awaitProof(ctx, x.absence, "the policies are still in force after they were removed")
 }
 
 // awaitProof tries a proof until it holds, for as long as changes may take to show.
 func (p *arm) awaitProof(ctx context.Context, proof mechanism.Proof, what string) error {
 	within := settleWithin + time.Duration(len(p.policies.rendered.Objects))*settleEach
+	begin := p.env.Clock.Now()
 	for {
 		err := p.prove(ctx, proof)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if p.env.Clock.Now().Sub(p.policies.changed) > within {
+		if p.env.Clock.Now().Sub(begin) > within {
 			return fmt.Errorf("%s within %v: %w", what, within, err)
 		}
 		if e := p.env.Clock.Sleep(ctx, pause); e != nil {
