@@ -22,6 +22,8 @@ import rego.v1
 default allow := false
 allow if http.send({"method": "GET", "url": input.url, "enable_redirect": input.follow}).status_code == 200
 allow if count(net.lookup_ip_addr(input.name)) > 0
+allow if json.verify_schema(input.schema)[0]
+allow if json.match_schema({}, input.schema)[0]
 `
 
 // TestPoliciesStayOnLoopback: the policies of a bundle, which may be a stranger's, reach no server beyond loopback, no
@@ -62,6 +64,7 @@ func TestPoliciesStayOnLoopback(t *testing.T) {
 			other = net.JoinHostPort(ip.IP.String(), port)
 		}
 	}
+	schema := filepath.Join(written(t, map[string]string{"schema.json": "{}"}), "schema.json")
 	request := func(name, url, expect string) Request {
 		return Request{
 			Name: name, Expect: expect,
@@ -73,8 +76,17 @@ func TestPoliciesStayOnLoopback(t *testing.T) {
 		request("socket", "unix://localhost/socket?socket="+socket.Addr().String(), "deny"),
 		request("redirect", "http://127.0.0.1:"+port+"/redirect", "deny"),
 		{Name: "lookup", Expect: "deny", Body: `{"input": {"url": "", "follow": false, "name": "localhost"}}`},
+		{Name: "own-parts", Expect: "permit", Body: `{"input": {"schema": {"$ref": "#/a", "a": {"type": "object"}}}}`},
+		{Name: "file", Expect: "deny", Body: `{"input": {"schema": {"$ref": "file://` + schema + `"}}}`},
+		{Name: "file-in-text", Expect: "deny", Body: `{"input": {"schema": "{\"items\": [{\"$\u0072ef\": \"file://` + schema + `\"}]}"}}`},
+		{Name: "file-by-name", Expect: "deny", Body: `{"input": {"schema": {"$id": "file://` + schema + `", "$ref": "#"}}}`},
+		{Name: "named", Expect: "permit", Body: `{"input": {"schema": {"$id": "http://a.example.com/a", "type": "object"}}}`},
+		{Name: "server", Expect: "deny", Body: `{"input": {"schema": {"$ref": "http://127.0.0.1:` + port + `/schema"}}}`},
 	}
-	open := []Request{request("lost", "http://127.0.0.1:1/", "deny"), requests[0]}
+	open := []Request{
+		request("lost", "http://127.0.0.1:1/", "deny"), requests[0],
+		{Name: "file", Expect: "permit", Body: `{"input": {"schema": {"$ref": "file://` + schema + `"}}}`},
+	}
 	if other != "" {
 		requests = append(requests, request("beyond", "http://"+other+"/beyond", "deny"))
 		open = append(open, request("beyond", "http://"+other+"/beyond", "permit"))

@@ -7,40 +7,59 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A listing is a test's question for lists, and what reads it.
+// A listing is a kind of a test's questions for lists.
 type listing struct {
-	item
-	read func(r *reader, of item, own []Tuple) error
+	name, what string
+	fields     []string
+	// ask makes the part of a request that is the same for all relations, and of the question's name what comes before and
+	// after the relation.
+	ask func(of item, f map[string]item) (body map[string]any, before, after string, err error)
+	// right reads the right list.
+	right func(is item) ([]string, error)
+	// tuples are relationships of the test's own, as the request has them.
+	tuples func(keys []json.RawMessage) any
 }
 
-// listsOf are the questions for lists of a test.
-func listsOf(f map[string]item) (out []listing, err error) {
-	for _, list := range []struct {
-		name string
-		read func(r *reader, of item, own []Tuple) error
-	}{{"list_objects", (*reader).readListObjects}, {"list_users", (*reader).readListUsers}} {
-		items, err := f[list.name].list(list.name)
+func listings() []listing {
+	return []listing{
+		{
+			"list_objects", "a list of objects",
+			[]string{"user", "type", "context", "assertions"},
+			askObjects,
+			func(is item) ([]string, error) { return is.texts("objects") },
+			func(keys []json.RawMessage) any { return map[string]any{"tuple_keys": keys} },
+		},
+		{
+			"list_users", "a list of users",
+			[]string{"object", "user_filter", "context", "assertions"},
+			askUsers, rightUsers,
+			func(keys []json.RawMessage) any { return keys },
+		},
+	}
+}
+
+// readLists reads a test's questions for lists, one for each relation that is asserted.
+func (r *reader) readLists(test map[string]item, own []Tuple) error {
+	for _, l := range listings() {
+		items, err := test[l.name].list(l.name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, i := range items {
-			out = append(out, listing{i, list.read})
+		for _, of := range items {
+			if err := r.readList(l, of, own); err != nil {
+				return err
+			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
-// readListObjects reads which objects of a type a user must have a relation to, for each relation that is asserted.
-func (r *reader) readListObjects(of item, own []Tuple) error {
-	f, err := of.fields("a list of objects", "user", "type", "context", "assertions")
+func (r *reader) readList(l listing, of item, own []Tuple) error {
+	f, err := of.fields(l.what, l.fields...)
 	if err != nil {
 		return err
 	}
-	user, err := wanted(of, f, "user")
-	if err != nil {
-		return err
-	}
-	kind, err := wanted(of, f, "type")
+	body, before, after, err := l.ask(of, f)
 	if err != nil {
 		return err
 	}
@@ -48,72 +67,62 @@ func (r *reader) readListObjects(of item, own []Tuple) error {
 	if err != nil {
 		return err
 	}
-	return asserted(of, f, func(relation string, right item) error {
-		list, err := right.texts("objects")
+	if len(own) > 0 {
+		body["contextual_tuples"] = l.tuples(keysOf(own))
+	}
+	return asserted(of, f, func(relation string, is item) error {
+		list, err := l.right(is)
 		if err != nil {
 			return err
 		}
-		body := map[string]any{"type": kind, "relation": relation, "user": user}
-		if len(own) > 0 {
-			body["contextual_tuples"] = map[string]any{"tuple_keys": keysOf(own)}
-		}
+		body["relation"] = relation
 		text, err := withContext(body, context)
 		if err != nil {
 			return of.errorf("%w", err)
 		}
-		r.add(Check{Name: strings.Join([]string{user, "lists", relation, kind}, " "), Body: text, Want: true, List: &list})
+		name := strings.TrimSpace(strings.Join([]string{before, "lists", relation, after}, " "))
+		r.add(Check{Name: name, Body: text, Want: true, List: &list})
 		return nil
 	})
 }
 
-// readListUsers reads which users must have a relation to an object, for each relation that is asserted.
-func (r *reader) readListUsers(of item, own []Tuple) error {
-	f, err := of.fields("a list of users", "object", "user_filter", "context", "assertions")
+// askObjects asks which objects of a type a user has a relation to.
+func askObjects(of item, f map[string]item) (body map[string]any, before, after string, err error) {
+	user, err := wanted(of, f, "user")
 	if err != nil {
-		return err
+		return nil, "", "", err
 	}
+	kind, err := wanted(of, f, "type")
+	return map[string]any{"type": kind, "user": user}, user, kind, err
+}
+
+// askUsers asks which users have a relation to an object.
+func askUsers(of item, f map[string]item) (body map[string]any, before, after string, err error) {
 	object, err := wanted(of, f, "object")
 	if err != nil {
-		return err
+		return nil, "", "", err
 	}
 	kind, id, ok := strings.Cut(object, ":")
 	if !ok {
-		return f["object"].errorf("want an object such as doc:plan")
+		return nil, "", "", f["object"].errorf("want an object such as doc:plan")
 	}
 	at := f["user_filter"]
 	if at.Node == nil || at.Kind != yaml.SequenceNode || len(at.Content) == 0 {
-		return of.errorf("want user_filter: a list of types, such as [{type: user}]")
+		return nil, "", "", of.errorf("want user_filter: a list of types, such as [{type: user}]")
 	}
 	filters, err := at.value()
+	return map[string]any{
+		"object": map[string]string{"type": kind, "id": id}, "user_filters": filters,
+	}, object, "", err
+}
+
+// rightUsers reads the right list of users.
+func rightUsers(is item) ([]string, error) {
+	has, err := is.fields("what is asserted of users", "users", "excluded_users")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	context, err := contextOf(f)
-	if err != nil {
-		return err
-	}
-	return asserted(of, f, func(relation string, right item) error {
-		has, err := right.fields("what is asserted of users", "users", "excluded_users")
-		if err != nil {
-			return err
-		}
-		list, err := has["users"].texts("users")
-		if err != nil {
-			return err
-		}
-		body := map[string]any{
-			"object": map[string]string{"type": kind, "id": id}, "relation": relation, "user_filters": filters,
-		}
-		if len(own) > 0 {
-			body["contextual_tuples"] = keysOf(own)
-		}
-		text, err := withContext(body, context)
-		if err != nil {
-			return of.errorf("%w", err)
-		}
-		r.add(Check{Name: strings.Join([]string{object, "lists", relation}, " "), Body: text, Want: true, List: &list})
-		return nil
-	})
+	return has["users"].texts("users")
 }
 
 // wanted is the text of a field that must be there.

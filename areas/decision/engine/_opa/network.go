@@ -1,24 +1,33 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// The functions of Rego that reach other servers.
+// The functions of Rego that reach other servers. Those of schemas do for references to other schemas, and read files
+// for them, too.
 const (
-	send   = "http.send"
-	lookup = "net.lookup_ip_addr"
+	send         = "http.send"
+	lookup       = "net.lookup_ip_addr"
+	verifySchema = "json.verify_schema"
+	matchSchema  = "json.match_schema"
 )
 
 // errBeyond is why a request of a policy is not sent. The rule that makes it is then not true.
 var errBeyond = errors.New("tare lets policies reach http and https on loopback only, and follow no redirect; " +
 	"embedded: {network: true} lets them reach all servers")
+
+// errReference is why a schema is not taken.
+var errReference = errors.New("tare lets a schema refer to its own parts only; embedded: {network: true} lets it refer to " +
+	"others")
 
 // stayOnLoopback keeps the policies of this process from other servers: they may be a stranger's, and every question of
 // the load may ask those servers as well.
@@ -33,6 +42,49 @@ func stayOnLoopback() {
 	topdown.RegisterBuiltinFunc(lookup, func(topdown.BuiltinContext, []*ast.Term, func(*ast.Term) error) error {
 		return errBeyond
 	})
+	for name, at := range map[string]int{verifySchema: 0, matchSchema: 1} {
+		checks := topdown.GetBuiltin(name)
+		topdown.RegisterBuiltinFunc(name, func(ctx topdown.BuiltinContext, args []*ast.Term, out func(*ast.Term) error) error {
+			if refersToOthers(args[at].Value) {
+				return errReference
+			}
+			alone := ast.Capabilities{AllowNet: []string{}}
+			if ctx.Capabilities != nil {
+				alone.Builtins, alone.Features = ctx.Capabilities.Builtins, ctx.Capabilities.Features
+			}
+			ctx.Capabilities = &alone // should a name of its own lead it elsewhere
+			return checks(ctx, args, out)
+		})
+	}
+}
+
+// refersToOthers reports whether a schema, or the JSON text of one, refers to something outside of it. What cannot be
+// read is refused by the function itself.
+func refersToOthers(schema ast.Value) bool {
+	text, ok := schema.(ast.String)
+	if !ok {
+		all, err := ast.JSON(schema)
+		return err != nil || holdsReference(all)
+	}
+	var all any
+	return json.Unmarshal([]byte(text), &all) == nil && holdsReference(all)
+}
+
+func holdsReference(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, in := range v {
+			at, isText := in.(string)
+			elsewhere := key == "$ref" && !strings.HasPrefix(at, "#") ||
+				(key == "$id" || key == "id") && strings.HasPrefix(strings.ToLower(at), "file:")
+			if isText && elsewhere || holdsReference(in) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, holdsReference)
+	}
+	return false
 }
 
 // onLoopback reports whether a request of http.send goes to this host and nowhere else. A socket of a Unix domain can be
