@@ -205,29 +205,49 @@ func TestGatekeeperConstraints(t *testing.T) {
 	}
 }
 
-// TestKyvernoRefuses: what Kyverno does not take is named with its place in the user's file, and nothing is left.
-func TestKyvernoRefuses(t *testing.T) {
+// TestEnginesRefuse: what an engine does not take is named with its place in the user's file, and nothing is left.
+func TestEnginesRefuse(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
 	requireBinary(t, plane.V136)
-	requireEngine(t, engine.Kyverno)
-	text, err := os.ReadFile("testdata/kyverno/policies.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "mine.yaml")
-	broken := strings.Replace(string(text), "c.?securityContext.?privileged", "c.?securityContext.?privilegd(", 1)
-	if err := os.WriteFile(file, []byte(broken), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := testEnv(t, "create-pod-dry-run")
-	tr := treatment("bundle", file)
-	env.Treatments = []area.Treatment{tr}
-	tg, j := opened(t, &Spec{}, env)
-	began := time.Now()
-	err = tg.Prepare(t.Context(), tr, j)
-	if err == nil || !strings.Contains(err.Error(), file+":39: ") || !strings.Contains(err.Error(), "no-privileged") {
-		t.Errorf("after %v: %v, want the place of no-privileged", time.Since(began).Round(time.Second), err)
+	for name, c := range map[string]struct {
+		engine           *engine.Kind
+		bundle, was, now string
+		want             []string
+	}{
+		"a wrong expression": {
+			engine.Kyverno, "testdata/kyverno/policies.yaml", "c.?securityContext.?privileged", "c.?securityContext.?privilegd(",
+			[]string{":39: ", "no-privileged"},
+		},
+		"Rego that asks another server": {
+			engine.Gatekeeper, "testdata/gatekeeper/policies.yaml", `== true`,
+			`== http.send({"method": "GET", "url": "http://127.0.0.1:1"}).body`,
+			[]string{":2: ", "fieldban", "http.send"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireEngine(t, c.engine)
+			text, err := os.ReadFile(c.bundle)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(t.TempDir(), "mine.yaml")
+			if err := os.WriteFile(file, []byte(strings.Replace(string(text), c.was, c.now, 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env := testEnv(t, "create-pod-dry-run")
+			tr := treatment("bundle", file)
+			env.Treatments = []area.Treatment{tr}
+			tg, j := opened(t, &Spec{}, env)
+			began := time.Now()
+			err = tg.Prepare(t.Context(), tr, j)
+			for _, want := range c.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("after %v: %v, want %q", time.Since(began).Round(time.Second), err, want)
+				}
+			}
+		})
 	}
 }
 
