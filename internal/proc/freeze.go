@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +57,11 @@ func (c *Child) frozen() (bool, error) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		if state := threadState(stat); state != 'T' && state != 't' {
+		state, err := statText(stat, fieldState)
+		if err != nil {
+			return false, err
+		}
+		if state != "T" && state != "t" {
 			running++
 		}
 	}
@@ -68,13 +71,4 @@ func (c *Child) frozen() (bool, error) {
 	default:
 	}
 	return len(threads) > 0 && running == 0, nil
-}
-
-// threadState is field 3 of /proc/PID/stat (proc_pid_stat(5)); 0: the text is malformed.
-func threadState(stat []byte) byte {
-	_, rest, ok := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
-	if !ok || len(rest) == 0 {
-		return 0
-	}
-	return rest[0]
 }

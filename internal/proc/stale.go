@@ -71,6 +71,7 @@ func (id ID) Open() (fd int, ok bool, err error) {
 
 // Fields of /proc/PID/stat, counted from 1 as in proc_pid_stat(5).
 const (
+	fieldState  = 3
 	fieldFaults = 11 // page faults of children that were waited for
 	fieldStart  = 22
 )
@@ -91,15 +92,24 @@ func statOf(pid, field int) (uint64, error) {
 	return n, nil
 }
 
-// statField finds a field after the command's name, which may hold blanks and parentheses: it counts from the last ')'.
+// statField finds a numeric field.
 func statField(stat []byte, field int) (uint64, error) {
+	text, err := statText(stat, field)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(text, 10, 64)
+}
+
+// statText finds a field after the command's name, which may hold blanks and parentheses: it counts from the last ')'.
+func statText(stat []byte, field int) (string, error) {
 	afterName := field - 3
 	_, rest, ok := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(") "))
 	fields := bytes.Fields(rest)
 	if !ok || len(fields) <= afterName {
-		return 0, fmt.Errorf("malformed stat %q", stat)
+		return "", fmt.Errorf("malformed stat %q", stat)
 	}
-	return strconv.ParseUint(string(fields[afterName]), 10, 64)
+	return string(fields[afterName]), nil
 }
 
 // KillStale kills the process that id named when it was journaled, and waits for its end. If the process has ended, or

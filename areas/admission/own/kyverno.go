@@ -43,11 +43,12 @@ func (s *Set) takeKyverno(o object) error {
 	if o.GetName() == "" {
 		return o.at.errorf("%s without a metadata.name", o.GetKind())
 	}
-	if why := reaches(o.Unstructured); why != "" && (!s.network || asksRegistries(o.Unstructured)) {
-		if !asksRegistries(o.Unstructured) {
-			why += " (network: true takes it)"
-		}
-		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", "+why)
+	if verifiesImages(o.Unstructured) {
+		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", "+asksRegistry)
+		return nil
+	}
+	if what := reaches(o.Unstructured); what != "" && !s.network {
+		s.Untaken = append(s.Untaken, o.GetKind()+" "+o.GetName()+", "+what+" (network: true takes it)")
 		return nil
 	}
 	p := Policy{at: o.at, engine: o.Unstructured}
@@ -66,8 +67,8 @@ func (s *Set) takeKyverno(o object) error {
 	return nil
 }
 
-// asksRegistries reports whether a rule verifies images, for which Kyverno asks their registries.
-func asksRegistries(o *unstructured.Unstructured) bool {
+// verifiesImages reports whether a rule verifies images, for which Kyverno asks their registries.
+func verifiesImages(o *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(rulesIn(o), func(rule tree) bool { return rule["verifyImages"] != nil })
 }
 
@@ -145,11 +146,14 @@ func ruleOf(kind string, operations []string) admission.NamedRuleWithOperations 
 	return out
 }
 
+// addedByCluster are the fields of an object's metadata that a cluster adds.
+var addedByCluster = []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"}
+
 // bare returns an object without what a cluster has added.
 func bare(o *unstructured.Unstructured) *unstructured.Unstructured {
 	o = o.DeepCopy()
 	unstructured.RemoveNestedField(o.Object, "status")
-	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"} {
+	for _, field := range addedByCluster {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	o.SetNamespace("")

@@ -7,25 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// reaches says which servers beside the API server a policy of Kyverno's has that ask while a request waits; "": none.
-// The policy may be a stranger's, and every request of the load would ask them.
+// The servers beside the API server that a policy can have Kyverno ask.
+const (
+	asksRegistry = "which asks registries about images"
+	asksServer   = "which asks another server"
+)
+
+// reaches says which other servers a policy of Kyverno's asks while a request waits; "": none. The policy may be a
+// stranger's, and every request of the load would ask them.
 func reaches(o *unstructured.Unstructured) string {
-	if asksRegistries(o) {
-		return "which asks registries about images"
-	}
-	found := ""
+	found := map[string]bool{}
 	inside(o.Object["spec"], func(key string, value any) {
-		switch call, _ := value.(tree); {
+		call, _ := value.(tree)
+		text, _ := value.(string)
+		switch {
 		case key == "imageRegistry" && o.GroupVersionKind().Group == kyvernoGroup:
-			found = "which asks registries about images"
+			found[asksRegistry] = true
 		case key == "apiCall" && call["service"] != nil:
-			found = "which asks another server"
-		}
-		if text, ok := value.(string); ok && strings.HasSuffix(strings.ToLower(key), "expression") && found == "" {
-			found = calls(text)
+			found[asksServer] = true
+		case strings.HasSuffix(strings.ToLower(key), "expression"):
+			found[calls(text)] = true
 		}
 	})
-	return found
+	for _, what := range []string{asksServer, asksRegistry} {
+		if found[what] {
+			return what
+		}
+	}
+	return ""
 }
 
 // inside calls do for each member of the maps in a value.
@@ -49,9 +58,9 @@ func calls(expression string) string {
 	names := identifiers(expression)
 	switch {
 	case slices.Contains(names, "http"):
-		return "which asks another server"
+		return asksServer
 	case slices.Contains(names, ".GetMetadata"):
-		return "which asks registries about images"
+		return asksRegistry
 	}
 	return ""
 }

@@ -127,10 +127,8 @@ func (s *Set) Render(w Where) (*InForce, error) {
 // detach takes from an object what ties it to others, or keeps it from being removed: finalizers that nobody takes
 // away, and owners, without which a cluster removes it.
 func detach(o *unstructured.Unstructured) {
-	for _, field := range []string{
-		"finalizers", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "uid",
-		"creationTimestamp", "generation", "managedFields",
-	} {
+	ties := []string{"finalizers", "ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"}
+	for _, field := range slices.Concat(ties, addedByCluster) {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 }

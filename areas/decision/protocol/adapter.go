@@ -35,8 +35,8 @@ type Adapter struct {
 	// good.
 	body func(raw []byte) error
 
-	// list says what is wrong with a question for a list; the error goes on with "the request …". nil: the protocol has no
-	// lists.
+	// list says what is wrong with a question for a list; the error goes on with "the body of …". nil: the protocol has
+	// no lists.
 	list func(q model.Question) error
 
 	// call renders the request of a question.

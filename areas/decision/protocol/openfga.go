@@ -102,12 +102,18 @@ func OpenFGACheck(of Options, q model.Question) (json.RawMessage, error) {
 	return json.Marshal(o.check(q))
 }
 
-// wantsCheck is wants, with OpenFGA's own way to say that something is not there.
+// wantsCheck judges answers to a check.
 func wantsCheck(want model.Decision) judge {
+	return ofOpenFGA(func(body []byte) (load.Outcome, Verdict, model.Decision) { return judgeBody(want, readCheck, body) })
+}
+
+// ofOpenFGA judges answers with a good status by their bodies, and knows OpenFGA's own way to say that something is not
+// there.
+func ofOpenFGA(good func(body []byte) (load.Outcome, Verdict, model.Decision)) judge {
 	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
 		switch {
 		case status == 200:
-			return judgeBody(want, readCheck, body)
+			return good(body)
 		case status == 400 && isMissing(body):
 			return load.Wrong, NoSuchPolicy, model.None
 		}

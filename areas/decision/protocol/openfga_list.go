@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"sort"
 
 	"tare/areas/decision/model"
 	"tare/internal/jsonscan"
@@ -62,23 +63,12 @@ func listOpenFGA(o OpenFGA, q model.Question) (call, error) {
 
 // wantsList judges answers by the right list, which is sorted.
 func wantsList(of string, want []string) judge {
-	return func(status int, body []byte) (load.Outcome, Verdict, model.Decision) {
-		switch {
-		case status == 200:
-			return judgeList(readList(body, of, want))
-		case status == 400 && isMissing(body):
-			return load.Wrong, NoSuchPolicy, model.None
+	return ofOpenFGA(func(body []byte) (load.Outcome, Verdict, model.Decision) {
+		if v := readList(body, of, want); v != Fine {
+			return load.Wrong, v, model.None
 		}
-		o, v := refusal(status)
-		return o, v, model.None
-	}
-}
-
-func judgeList(v Verdict) (load.Outcome, Verdict, model.Decision) {
-	if v != Fine {
-		return load.Wrong, v, model.None
-	}
-	return load.OK, Fine, model.Permit
+		return load.OK, Fine, model.Permit
+	})
 }
 
 // readList compares the list that an answer holds with the right one. What stands twice in it counts once.
@@ -134,21 +124,14 @@ func readList(body []byte, of string, want []string) Verdict {
 
 // placeOf is where a name stands in a sorted list; −1: nowhere.
 func placeOf(name []byte, in []string) int {
-	low, high := 0, len(in)
-	for low < high {
-		if mid := (low + high) / 2; in[mid] < string(name) {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	if low == len(in) || in[low] != string(name) {
+	i := sort.Search(len(in), func(i int) bool { return in[i] >= string(name) })
+	if i == len(in) || in[i] != string(name) {
 		return -1
 	}
-	return low
+	return i
 }
 
-// readObject reads "TYPE:ID"; nil: it is none.
+// readObject reads the name of an object, TYPE:ID. It returns nil for anything else.
 func readObject(dst, raw []byte) []byte {
 	text, ok := plainText(raw)
 	if !ok {
@@ -157,7 +140,8 @@ func readObject(dst, raw []byte) []byte {
 	return append(dst, text...)
 }
 
-// readUser reads a user of a list as a relationship names it: TYPE:ID, TYPE:ID#RELATION or TYPE:*; nil: it is none.
+// readUser reads a user, and names it as a relationship does: TYPE:ID, TYPE:ID#RELATION or TYPE:*. It returns nil for
+// anything else.
 func readUser(dst, raw []byte) []byte {
 	is := jsonscan.Object(raw)
 	kind, value, ok := is.Next()

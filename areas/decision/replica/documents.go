@@ -258,12 +258,22 @@ func (o *Documents) copies(c *collection, times int) ([]byte, error) {
 	entries, isMap := c.value.(map[string]any)
 	keys := slices.Sorted(maps.Keys(entries))
 	list, _ := c.value.([]any)
+	brackets := "[]"
+	if isMap {
+		brackets = "{}"
+	}
+	out.WriteByte(brackets[0])
 	for k := range times {
 		for i := range max(len(keys), len(list)) {
-			separate(&out, isMap, k == 0 && i == 0)
+			if k+i > 0 {
+				out.WriteByte(',')
+			}
 			var value any
 			if isMap {
-				name := o.renamed(keys[i], k+1).(string) //nolint:forcetypeassert // a string's is one
+				name := keys[i]
+				if k > 0 {
+					name = Name(name, k+1)
+				}
 				if _, ok := entries[name]; ok && k > 0 {
 					return nil, fmt.Errorf("of: %s: %s is there, and a copy would be called so", c.place, name)
 				}
@@ -280,24 +290,8 @@ func (o *Documents) copies(c *collection, times int) ([]byte, error) {
 			}
 		}
 	}
-	if isMap {
-		out.WriteByte('}')
-	} else {
-		out.WriteByte(']')
-	}
+	out.WriteByte(brackets[1])
 	return out.Bytes(), nil
-}
-
-// separate writes what stands before an entry.
-func separate(out *bytes.Buffer, isMap, first bool) {
-	switch {
-	case !first:
-		out.WriteByte(',')
-	case isMap:
-		out.WriteByte('{')
-	default:
-		out.WriteByte('[')
-	}
 }
 
 // renamed is a value as a copy has it, of which the first is the original: all that is a name of an entry is called as

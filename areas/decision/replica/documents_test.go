@@ -73,6 +73,23 @@ func decoded(t *testing.T, text string) (out any) {
 	return out
 }
 
+// TestEmptyCollections stay empty beside one that grows.
+func TestEmptyCollections(t *testing.T) {
+	d := &Data{Of: []string{"people", "none", "list[]"}, Times: 2}
+	all, err := d.ReadDocuments(in(map[string]string{"data.json": `{"people": {"ann": 1}, "none": {}, "list": []}`}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := all.Grow(d.Times)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"people": {"ann": 1, "ann~2": 1}, "none": {}, "list": []}`
+	if diff := cmp.Diff(decoded(t, want), decoded(t, string(files["data.json"]))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestWhatCannotGrow: each is said, with its place.
 func TestWhatCannotGrow(t *testing.T) {
 	for want, c := range map[string]struct {
