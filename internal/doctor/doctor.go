@@ -15,6 +15,7 @@ import (
 
 	"tare/area"
 	"tare/internal/clock"
+	"tare/internal/files"
 	"tare/internal/metric"
 )
 
@@ -110,7 +111,7 @@ func Examine(ctx context.Context, o Options) (*Diagnosis, error) {
 	}
 	x := &examiner{Options: o, root: o.Root, cpus: 1}
 	if x.root == nil {
-		x.root = os.DirFS("/")
+		x.root = files.Host()
 	}
 	d := &Diagnosis{Schema: Schema, Started: o.Clock.Now().UTC().Truncate(time.Second), Kernel: kernel()}
 	d.Host, _ = os.Hostname() // stays empty if the host has none

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"tare/internal/files"
 	"tare/internal/metric"
 )
 
@@ -22,7 +22,7 @@ const tick = 0.01
 // rootFS returns root or, if that is nil, the file system of this machine.
 func rootFS(root fs.FS) fs.FS {
 	if root == nil {
-		return os.DirFS("/")
+		return files.Host()
 	}
 	return root
 }

@@ -91,7 +91,7 @@ func Find(at string) (string, error) {
 	case !is.IsDir():
 		return at, nil
 	}
-	entries, err := fs.ReadDir(os.DirFS(at), ".")
+	entries, err := os.ReadDir(at)
 	if err != nil {
 		return "", err
 	}

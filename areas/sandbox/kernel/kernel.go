@@ -4,17 +4,17 @@ package kernel
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"tare/area"
+	"tare/internal/files"
 )
 
 // Checks tries the enforcers, and leaves nothing changed.
 func Checks() []area.Check {
-	h := host{os.DirFS("/")}
+	h := host{files.Host()}
 	return []area.Check{seccomp(), landlock(), h.bpf(), h.bpfLSM()}
 }
 
