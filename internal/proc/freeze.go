@@ -36,7 +36,7 @@ func (c *Child) awaitFrozen(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, freezeWithin, fmt.Errorf("it still runs after %v", freezeWithin))
 	defer cancel()
 	for {
-		if frozen, err := c.frozen(); frozen || err != nil {
+		if frozen, err := c.Frozen(); frozen || err != nil {
 			return err
 		}
 		if !pause(ctx, freezeLook) {
@@ -45,8 +45,8 @@ func (c *Child) awaitFrozen(ctx context.Context) error {
 	}
 }
 
-// frozen reports whether all threads of the child have stopped. A child that has ended is an error.
-func (c *Child) frozen() (bool, error) {
+// Frozen reports whether all threads of the child have stopped. A child that has ended is an error.
+func (c *Child) Frozen() (bool, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.PID))
 	if err != nil {
 		return false, err

@@ -80,7 +80,7 @@ func child(role string) int {
 		_ = proc.Ready(os.Stdout, c.Process.Pid)
 		_ = c.Wait()
 	case "one-cpu":
-		_ = proc.Ready(os.Stdout, runtime.NumCPU())
+		return serve(func(_ context.Context, _ config, ready func(any) error) error { return ready(runtime.NumCPU()) })
 	case "burn": // burns CPU until told; ready at once
 		return serve(burn)
 	case "burners": // two threads that burn CPU

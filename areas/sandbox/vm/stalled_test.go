@@ -65,10 +65,69 @@ func TestStalled(t *testing.T) {
 		t.Errorf("stalled within a moment: %v", err)
 	}
 	c.ahead += stalledAfter
-	if err := m.Stalled(); err == nil || !strings.Contains(err.Error(), "has used no processor time for 1m0s") {
+	if err := m.Stalled(); err == nil || !strings.Contains(err.Error(), "time for 1m0s, since it is stopped") {
 		t.Errorf("a stopped process: %v", err)
 	}
 	if err := m.child.Signal(syscall.SIGKILL); err != nil { // it would not heed SIGTERM
 		t.Error(err)
+	}
+}
+
+// TestStalledMachineIsWoken: a machine that waits for what it has missed goes on by input, and one that heeds no input
+// is said to hang, not to be stopped.
+func TestStalledMachineIsWoken(t *testing.T) {
+	for _, c := range []struct{ does, want string }{
+		{"read line; while :; do :; done", ""},
+		{"exec sleep 600", "though it was woken: it hangs"},
+	} {
+		dir := t.TempDir()
+		emulator := filepath.Join(dir, "qemu")
+		if err := files.WriteProgram(emulator, []byte("#!/bin/sh\necho "+hello+"\n"+c.does+"\n")); err != nil {
+			t.Fatal(err)
+		}
+		clk := &laterClock{}
+		m, err := Boot(t.Context(), Options{
+			Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Dir: dir,
+			Name: "test", Clock: clk, Born: func(proc.ID) error { return nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled(t, m)
+		clk.ahead += checkEvery
+		if err := m.Stalled(); err != nil { // wakes it
+			t.Errorf("%s: %v", c.does, err)
+		}
+		if c.want == "" {
+			for before := m.used.cpu; ; time.Sleep(time.Millisecond) {
+				if cpu, err := proc.CPUOf(m.child.PID); err != nil || cpu != before {
+					break
+				}
+			}
+		}
+		clk.ahead += stalledAfter
+		if err := m.Stalled(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.does, err, c.want)
+		}
+		if err := m.child.Signal(syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		if err := m.Close(); err != nil {
+			t.Logf("closed: %v", err)
+		}
+	}
+}
+
+// settled returns when a machine uses no more processor time, and has seen that.
+func settled(t *testing.T, m *Machine) {
+	t.Helper()
+	for {
+		if err := m.Stalled(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if cpu, err := proc.CPUOf(m.child.PID); err != nil || cpu == m.used.cpu {
+			return
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tare/internal/clock"
@@ -74,6 +76,9 @@ type Machine struct {
 	child   *proc.Child
 	console *console
 	o       Options
+	waking  atomic.Bool
+
+	looking sync.Mutex // several requests may wait for an answer
 	used    used
 }
 
@@ -208,8 +213,10 @@ func (m *Machine) ended() error {
 func (m *Machine) Exited() <-chan struct{} { return m.child.Exited() }
 
 // Stalled returns an error if QEMU has used no processor time for a minute, by the calls of Stalled until then: even a
-// guest that waits uses some. It says nothing about a machine that has ended.
+// guest that waits uses some. Before that it wakes QEMU. It says nothing about a machine that has ended.
 func (m *Machine) Stalled() error {
+	m.looking.Lock()
+	defer m.looking.Unlock()
 	cpu, err := proc.CPUOf(m.child.PID)
 	now := m.o.Clock.Now()
 	switch {
@@ -219,10 +226,26 @@ func (m *Machine) Stalled() error {
 		m.used = used{cpu, now}
 		return nil
 	case now.Sub(m.used.since) < stalledAfter:
+		m.wake()
 		return nil
 	}
-	return fmt.Errorf("QEMU (process %d) has used no processor time for %s, so it is stopped; \"kill -CONT %[1]d\" would "+
-		"have continued it", m.child.PID, stalledAfter)
+	if stopped, err := m.child.Frozen(); err == nil && stopped {
+		return fmt.Errorf("QEMU (process %d) has used no processor time for %s, since it is stopped; \"kill -CONT %[1]d\" "+
+			"would have continued it", m.child.PID, stalledAfter)
+	}
+	return fmt.Errorf("QEMU (process %d) has used no processor time for %s, though it was woken: it hangs",
+		m.child.PID, stalledAfter)
+}
+
+// wake sends the guest an empty line, which it ignores. With a clock that counts instructions QEMU can miss that all
+// processors wait for that clock, and then waits for ever; any input has it look again (main_loop_wait).
+func (m *Machine) wake() {
+	if m.waking.CompareAndSwap(false, true) {
+		go func() {
+			defer m.waking.Store(false)
+			_, _ = m.Link.Write([]byte("\n")) // whoever asks for an answer is told of a line that is broken
+		}()
+	}
 }
 
 // Failed describes a machine that ended by itself.

@@ -43,7 +43,10 @@ func Serve(ctx context.Context, ar area.Area, log *slog.Logger, in io.Reader, ou
 	}
 	for {
 		var q request
-		if err := readLine(r, &q); err != nil {
+		switch err := readLine(r, &q); {
+		case errors.Is(err, errNoText): // it only woke this machine
+			continue
+		case err != nil:
 			return end(err)
 		}
 		if besides(q.Do) {

@@ -111,6 +111,9 @@ func TestTargetIsServed(t *testing.T) {
 	tg := connect(t, f, 2)
 	ctx := t.Context()
 	setup := Setup{Spec: json.RawMessage(`{"word":"hello"}`), Run: "run1", Dir: t.TempDir()}
+	if _, err := tg.peer.Stream.Write([]byte("\n")); err != nil { // as who wakes the machine
+		t.Fatal(err)
+	}
 	findings, err := tg.Preflight(ctx, setup)
 	if err != nil || len(findings) != 1 || findings[0].Message != "hello run1" || findings[0].Hint != "look" {
 		t.Fatalf("preflight: %+v, %v", findings, err)

@@ -133,6 +133,9 @@ func (a *answer) err() error {
 	return errors.New(a.Error)
 }
 
+// errNoText means that a line was empty.
+var errNoText = errors.New("an empty line")
+
 // readLine decodes one line. The line of a broken peer is quoted in the error.
 func readLine(r *bufio.Reader, v any) error {
 	line, err := r.ReadSlice('\n')
@@ -141,6 +144,8 @@ func readLine(r *bufio.Reader, v any) error {
 		return fmt.Errorf("a line of more than %d bytes", maxLine)
 	case err != nil:
 		return err
+	case len(line) == 1:
+		return errNoText
 	}
 	if err := json.Unmarshal(line, v); err != nil {
 		return fmt.Errorf("%w in %.80q", err, line)

@@ -32,6 +32,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
+		if len(lines.Bytes()) == 0 { // it only woke this machine
+			continue
+		}
 		var r request
 		err := json.Unmarshal(lines.Bytes(), &r)
 		if err == nil && len(r.Run) == 0 {

@@ -31,6 +31,9 @@ func TestRun(t *testing.T) {
 		{nil, "", 0, "no command"},
 		{[]string{"true"}, "", 0, ""},
 	} {
+		if _, err := here.Write([]byte("\n")); err != nil { // as who wakes the machine
+			t.Fatal(err)
+		}
 		var out bytes.Buffer
 		status, err := Run(here, c.argv, &out)
 		if status != c.status || out.String() != c.output || (err == nil) != (c.err == "") ||
