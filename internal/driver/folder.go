@@ -39,17 +39,18 @@ func makeFolder(j area.Journal, areaName, path string) error {
 	return nil
 }
 
-// restoreFolder makes a folder again that somebody has removed: a program that undoes expects it.
+// restoreFolder makes a folder again that somebody has removed: a program that undoes expects it. It is no use to a
+// program if another user has made one of that name meanwhile.
 func restoreFolder(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	is, err := os.Lstat(path)
-	if err == nil && !is.IsDir() {
-		err = fmt.Errorf("%s is no folder any more", path)
+	folder, err := files.Leaf(path)
+	if err != nil {
+		return err
 	}
-	return err
+	return folder.Close()
 }
 
 // ours returns an error unless this package may have made path for the area.

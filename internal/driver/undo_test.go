@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -241,7 +242,26 @@ func TestRestoreFolder(t *testing.T) {
 	if is, err := os.Stat(missing); err != nil || !is.IsDir() {
 		t.Errorf("the missing folder was not restored: %v, %v", is, err)
 	}
-	wantError(t, restoreFolder(link), "no folder any more")
+	wantError(t, restoreFolder(link), "is a link, and not a folder")
+	open := filepath.Join(dir, "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, restoreFolder(open), "may be written by other users")
+}
+
+// TestProgramsUndoInTheirOwnFolderOnly: after an end of the host, or of its temporary files, another user could have made
+// a folder of that name, with links in it.
+func TestProgramsUndoInTheirOwnFolderOnly(t *testing.T) {
+	const other = 65534
+	path := filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, other, other); err != nil {
+		hosttest.Untried(t, "no folder of another user can be made", hosttest.Root)
+	}
+	wantError(t, restoreFolder(path), "belongs to another user")
 }
 
 // TestWriteProtectedFoldersAreRemoved: programs that make such folders leave nothing all the same.
