@@ -377,6 +377,10 @@ func (p *arm) bundleNotes() []string {
 	if len(x.own.Untaken) > 0 {
 		out = append(out, fmt.Sprintf("%s: left aside, and not in these numbers: %s", name, kit.FirstOf(x.own.Untaken)))
 	}
+	if len(x.own.Repeated) > 0 {
+		out = append(out, fmt.Sprintf("%s: a key stands twice in a map, and its last value counts, as for kubectl: %s", name,
+			kit.FirstOf(x.own.Repeated)))
+	}
 	if len(x.own.Bound) > 0 {
 		out = append(out, fmt.Sprintf("%s: tare has bound %s that no binding names", name,
 			unit.Count(len(x.own.Bound), "policy")))

@@ -63,31 +63,33 @@ func (d document) errorf(format string, args ...any) error {
 // lineOf finds the line in an error of the parser.
 var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\n\s*)?line (\d+): `)
 
-// objects decodes the document. What is no Kubernetes object is left aside, and so is what is no YAML, such as a
+// keyTwice is what the parser says of a key that a map has twice.
+const keyTwice = "already set in map"
+
+// objects decodes the document as kubectl does: of a key that stands twice the last value counts. What is no Kubernetes object is left aside, and so is what is no YAML, such as a
 // template, unless it speaks of policies.
 func (d document) objects() ([]object, error) {
 	content, err := []byte(nil), d.checkAliases()
 	if err == nil {
 		content, err = yaml.YAMLToJSONStrict([]byte(d.text))
 	}
+	var repeated string
+	if err != nil && strings.Contains(err.Error(), keyTwice) {
+		repeated = d.parserSays(err)
+		content, err = yaml.YAMLToJSON([]byte(d.text))
+	}
 	if err != nil && !strings.Contains(d.text, group) && !strings.Contains(d.text, kyvernoGroup) {
 		return nil, nil // a template, say: not ours to read
 	}
 	if err != nil {
-		says := err.Error()
-		if m := lineOf.FindStringSubmatch(says); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			at := bundle.Place{File: d.file, Line: d.line + n - 1}
-			return nil, errors.New(at.String() + ": " + says[len(m[0]):])
-		}
-		return nil, d.errorf("%w", err)
+		return nil, errors.New(d.parserSays(err))
 	}
 	o := &unstructured.Unstructured{}
 	if isObject := o.UnmarshalJSON(content) == nil && o.GetKind() != "" && o.GetAPIVersion() != ""; !isObject {
 		return nil, nil
 	}
 	if !o.IsList() {
-		return []object{{o, d}}, nil
+		return []object{{o, d, repeated}}, nil
 	}
 	list, err := o.ToList()
 	if err != nil {
@@ -97,9 +99,21 @@ func (d document) objects() ([]object, error) {
 	for i := range list.Items {
 		at := d
 		at.item = i
-		out = append(out, object{&list.Items[i], at})
+		out = append(out, object{&list.Items[i], at, repeated})
 	}
 	return out, nil
+}
+
+// parserSays is an error of the parser with the line of the file, its first one if there are several.
+func (d document) parserSays(err error) string {
+	says := err.Error()
+	m := lineOf.FindStringSubmatch(says)
+	if m == nil {
+		return d.errorf("%w", err).Error()
+	}
+	n, _ := strconv.Atoi(m[1])
+	first, _, _ := strings.Cut(says[len(m[0]):], "\n")
+	return bundle.Place{File: d.file, Line: d.line + n - 1}.String() + ": " + first
 }
 
 // find returns where the text at a path of the object's begins, and how its lines are written.
@@ -137,7 +151,7 @@ func child(at *node.Node, step string) *node.Node {
 		}
 		return nil
 	}
-	for i := 0; at.Kind == node.MappingNode && i+1 < len(at.Content); i += 2 {
+	for i := len(at.Content) - 2; at.Kind == node.MappingNode && i >= 0; i -= 2 { // the last of a key counts
 		if at.Content[i].Value == step {
 			return at.Content[i+1]
 		}

@@ -46,7 +46,9 @@ type Set struct {
 	Left map[string]int
 	// Untaken are those of them that decide about requests, too: "ValidatingWebhookConfiguration a", each once.
 	Untaken []string
-	network bool // policies that ask other servers are taken, too
+	// Repeated are the places where a key stands twice in a map of a policy, of which the last value counts.
+	Repeated []string
+	network  bool // policies that ask other servers are taken, too
 }
 
 // A Policy is one policy and where it stands.
@@ -94,12 +96,16 @@ func (b *Binding) binds(p *Policy) bool {
 func (p *Policy) At() bundle.Place { return p.at.place() }
 
 // Read reads the policies of a file, of what a folder's kustomization builds, or of the *.yaml, *.yml and *.json files
-// of a folder and of those below it. It leaves aside what is no Kubernetes object, folders whose name begins with a
-// dot, and without a network policies that ask other servers.
+// of a folder and of those below it. It leaves aside what is no Kubernetes object, what tests compare objects with,
+// folders whose name begins with a dot, and without a network policies that ask other servers.
 func Read(from string, network bool) (*Set, error) {
 	s := &Set{Left: map[string]int{}, network: network}
 	var others []*unstructured.Unstructured
-	if err := eachObject(from, func(o object) error { return s.take(o, &others) }); err != nil {
+	compared, err := comparedIn(from)
+	if err != nil {
+		return nil, err
+	}
+	if err := eachObject(from, compared, func(o object) error { return s.take(o, &others) }); err != nil {
 		return nil, err
 	}
 	s.takeNeeded(others)
@@ -112,7 +118,7 @@ func Read(from string, network bool) (*Set, error) {
 
 // ReadObjects reads the objects of such files that policies may object to.
 func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
-	err = eachObject(from, func(o object) error {
+	err = eachObject(from, func(string) bool { return false }, func(o object) error {
 		if o.GetName() == "" {
 			return o.at.errorf("%s without a metadata.name", o.GetKind())
 		}
@@ -125,8 +131,8 @@ func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
 	return out, err
 }
 
-// eachObject calls do for each object.
-func eachObject(from string, do func(o object) error) error {
+// eachObject calls do for each object, but for those of files that aside names.
+func eachObject(from string, aside func(name string) bool, do func(o object) error) error {
 	if at := kustomized(from); at != "" {
 		text, err := build(at)
 		if err != nil {
@@ -135,7 +141,7 @@ func eachObject(from string, do func(o object) error) error {
 		return eachOf(from+built, text, do)
 	}
 	return bundle.Each(from, func(name string, text []byte) error {
-		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if isHidden(name) || aside(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
 		}
 		file := from
@@ -172,6 +178,8 @@ func isHidden(name string) bool {
 type object struct {
 	*unstructured.Unstructured
 	at document
+	// repeated says where its document has a key twice in a map.
+	repeated string
 }
 
 // take sorts an object. What only may be needed goes to others.
@@ -180,6 +188,9 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	taken := []string{policyKind, bindingKind, mutatingKind, mutatingBindingKind}
 	if decides(k) && !slices.Contains(taken, k.Kind) && EngineOf(o.Unstructured) == "" {
 		s.Untaken = append(s.Untaken, k.Kind+" "+o.GetName())
+	}
+	if o.repeated != "" && decides(k) {
+		s.Repeated = append(s.Repeated, o.repeated)
 	}
 	switch {
 	case isKyverno(k):
@@ -285,7 +296,8 @@ func (s *Set) check(from string) error {
 	}
 	for i := range s.Policies[1:] {
 		if a, b := &s.Policies[i], &s.Policies[i+1]; a.Name == b.Name {
-			return b.at.errorf("%s %s stands at %s already, as a %s", b.kind(), b.Name, a.at.place(), a.kind())
+			return b.at.errorf("%s %s stands at %s already, as a %s: remove one, or name a kustomization.yaml that lists the "+
+				"files that are meant", b.kind(), b.Name, a.at.place(), a.kind())
 		}
 	}
 	if err := s.checkTemplates(); err != nil {

@@ -63,8 +63,8 @@ type InForce struct {
 	templates []object
 	// bindings are those of these policies.
 	bindings []Binding
-	// Untaken are other objects of the bundle that decide about requests.
-	Untaken []string
+	// Untaken are other objects of the bundle that decide about requests, and Repeated is as in Set.
+	Untaken, Repeated []string
 	// Idle are those that are not, by name, with the reason.
 	Idle map[string]string
 	// Bound are the policies for which tare has made a binding, and Defined the kinds for which it has made a definition.
@@ -85,7 +85,9 @@ func prefix(s mechanism.Scope) string { return s.Namespace + "." }
 // Render returns the set as it is put in force: unchanged, but for the names, and for what narrows it to the run's
 // namespace.
 func (s *Set) Render(w Where) (*InForce, error) {
-	out := &InForce{Scope: w.Scope, Idle: map[string]string{}, Untaken: s.Untaken, templates: s.templates}
+	out := &InForce{
+		Scope: w.Scope, Idle: map[string]string{}, Untaken: s.Untaken, Repeated: s.Repeated, templates: s.templates,
+	}
 	asked := &labels{has: map[string]string{}, denied: map[string][]string{}}
 	bindings := s.chosen(w, out, asked)
 	if len(out.Policies) == 0 {

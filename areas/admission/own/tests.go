@@ -1,7 +1,9 @@
 package own
 
 import (
+	"bytes"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,7 +16,11 @@ import (
 // mostTested bounds the objects that are taken from the tests of a bundle.
 const mostTested = 1000
 
-// A testFile is a file of tests, of Kyverno's command line or of Gatekeeper's: only what they say of objects.
+// chainsawGroup is the API group of Chainsaw's tests, which try policies in a cluster.
+const chainsawGroup = "chainsaw.kyverno.io"
+
+// A testFile is a file of tests, of Kyverno's command line, of Gatekeeper's or of Chainsaw: only what they say of
+// objects.
 type testFile struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -24,6 +30,18 @@ type testFile struct {
 			Object string `json:"object"`
 		} `json:"cases"`
 	} `json:"tests"`
+	Spec struct {
+		Steps []struct {
+			Try, Catch, Finally, Cleanup []testStep
+		} `json:"steps"`
+	} `json:"spec"`
+}
+
+// A testStep is what Chainsaw does with the objects of a file.
+type testStep struct {
+	Apply, Create, Update, Patch, Assert, Error struct {
+		File string `json:"file"`
+	}
 }
 
 // objects are the paths of the files with objects that the tests name.
@@ -38,7 +56,62 @@ func (f *testFile) objects() (out []string) {
 			}
 		}
 	}
+	for _, step := range f.chainsaw() {
+		out = append(out, step.Apply.File, step.Create.File)
+	}
+	return slices.DeleteFunc(out, func(file string) bool { return file == "" })
+}
+
+// compared are the paths, or patterns of them, of the files with what Chainsaw compares objects with, and with what it
+// changes them to: parts of objects.
+func (f *testFile) compared() (out []string) {
+	for _, step := range f.chainsaw() {
+		out = append(out, step.Assert.File, step.Error.File, step.Patch.File, step.Update.File)
+	}
+	return slices.DeleteFunc(out, func(file string) bool { return file == "" })
+}
+
+// chainsaw are the steps of a test of Chainsaw's.
+func (f *testFile) chainsaw() (out []testStep) {
+	if f.Kind == "Test" && strings.HasPrefix(f.APIVersion, chainsawGroup+"/") {
+		for _, s := range f.Spec.Steps {
+			out = slices.Concat(out, s.Try, s.Catch, s.Finally, s.Cleanup)
+		}
+	}
 	return out
+}
+
+// kuttl matches the names of the files with what KUTTL compares objects with.
+var kuttl = regexp.MustCompile(`^[0-9]+-(assert|errors)\b`)
+
+// comparedIn returns which files of a bundle hold what tests compare objects with, and no policies. A file that they
+// apply as well holds what it says.
+func comparedIn(from string) (is func(name string) bool, err error) {
+	var patterns, applied []string
+	err = bundle.Each(from, func(name string, text []byte) error {
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) ||
+			!bytes.Contains(text, []byte(chainsawGroup)) {
+			return nil
+		}
+		var f testFile
+		_ = yaml.Unmarshal(text, &f) // what is no file of tests names no objects
+		for _, file := range f.compared() {
+			patterns = append(patterns, path.Join(path.Dir(name), file))
+		}
+		for _, file := range f.objects() {
+			applied = append(applied, path.Join(path.Dir(name), file))
+		}
+		return nil
+	})
+	matches := func(patterns []string, name string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			ok, err := path.Match(p, name)
+			return ok || err != nil && p == name
+		})
+	}
+	return func(name string) bool {
+		return kuttl.MatchString(path.Base(name)) || matches(patterns, name) && !matches(applied, name)
+	}, err
 }
 
 // A TestedObject is one that the tests of policies name.
@@ -48,9 +121,10 @@ type TestedObject struct {
 	File string
 }
 
-// Tested returns the objects on which the tests of a bundle's policies try them, for Kyverno's command line and for
-// Gatekeeper's: some are to be refused, others not. What cannot be read is left out, since these are no policies, and
-// so are objects of one kind and one name in a file but the first. more: there are more than mostTested.
+// Tested returns the objects on which the tests of a bundle's policies try them, for Kyverno's command line, for
+// Gatekeeper's and for Chainsaw: some are to be refused, others not. What cannot be read is left out, since these are no
+// policies, and so are policies, which Chainsaw applies as well, and objects of one kind and one name in a file but the
+// first. more: there are more than mostTested.
 func Tested(from string) (out []TestedObject, more bool, err error) {
 	texts, wanted := map[string]string{}, []string{}
 	err = bundle.Each(from, func(name string, text []byte) error {
@@ -79,7 +153,7 @@ func Tested(from string) (out []TestedObject, more bool, err error) {
 			for _, o := range objects {
 				key := o.GetKind() + " " + o.GetName()
 				switch {
-				case seen[key] || o.GetName() == "":
+				case seen[key] || o.GetName() == "" || decides(o.GroupVersionKind()):
 				case len(out) == mostTested:
 					return out, true, nil
 				default:

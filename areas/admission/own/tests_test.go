@@ -29,6 +29,10 @@ func TestTested(t *testing.T) {
 		"c/samples/no.yaml": named("refused"),
 		"d/broken.yaml":     "kind: [",
 		"d/chainsaw.yaml":   "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nresources: [../b/other.yaml]\n",
+		"e/chainsaw-test.yaml": chainsawTest("{apply: {file: ../a/p.yaml}}, {assert: {file: asserted.yaml}}, " +
+			"{apply: {file: applied.yaml, expect: [{check: {($error != null): true}}]}}, {create: {resource: {kind: Pod}}}"),
+		"e/asserted.yaml": named("asserted"),
+		"e/applied.yaml":  named("applied"),
 	})
 	objects, more, err := Tested(dir)
 	if err != nil || more {
@@ -43,9 +47,52 @@ func TestTested(t *testing.T) {
 	}
 	want := []string{
 		"a/.kyverno-test/resource.yaml good", "a/.kyverno-test/resource.yaml bad", "b/more.yaml bad", "b/more.yaml more",
-		"c/samples/no.yaml refused",
+		"c/samples/no.yaml refused", "e/applied.yaml applied",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("objects (-want +got):\n%s", d)
+	}
+}
+
+// chainsawTest is a test of Chainsaw's with such steps.
+func chainsawTest(try string) string {
+	return "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\nspec: {steps: [{try: [" + try + "]}]}\n"
+}
+
+// TestAssertionsAreNoPolicies: what a test compares a policy with, or changes it by, is a part of one, and no second
+// policy. What it applies as well is one.
+func TestAssertionsAreNoPolicies(t *testing.T) {
+	part := "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: patterns}\nstatus: {ready: true}\n"
+	other := strings.Replace(clusterPolicy, "patterns", "applied", 1)
+	s := read(t, map[string]string{
+		"p.yaml": clusterPolicy,
+		"e2e/chainsaw-test.yaml": chainsawTest("{apply: {file: ../p.yaml}}, {assert: {file: ready.yaml}}, {error: {file: 'never-*.yaml'}}, " +
+			"{patch: {file: enforce.yaml}}, {apply: {file: both.yaml}}, {assert: {file: both.yaml}}"),
+		"e2e/ready.yaml": part, "e2e/never-1.yaml": part, "e2e/never-2.yaml": part, "e2e/enforce.yaml": part,
+		"e2e/both.yaml":        other,
+		"kuttl/01-assert.yaml": part, "kuttl/02-errors.yml": part,
+	})
+	var names []string
+	for _, p := range s.Policies {
+		names = append(names, p.Name)
+	}
+	if d := cmp.Diff([]string{"applied", "patterns"}, names); d != "" {
+		t.Errorf("policies (-want +got):\n%s", d)
+	}
+}
+
+// TestKeysTwice: of a key that stands twice in a map the last value counts, as for kubectl, and the place is named.
+func TestKeysTwice(t *testing.T) {
+	text := strings.Replace(clusterPolicy, "metadata: {name: patterns}",
+		"metadata: {name: first, name: patterns}", 1)
+	if text == clusterPolicy {
+		t.Fatal("the policy's name is written otherwise")
+	}
+	s := read(t, map[string]string{"p.yaml": text})
+	if len(s.Policies) != 1 || s.Policies[0].Name != "patterns" {
+		t.Errorf("policies: %+v", s.Policies)
+	}
+	if len(s.Repeated) != 1 || !strings.HasSuffix(s.Repeated[0], `p.yaml:3: key "name" already set in map`) {
+		t.Errorf("repeated: %q", s.Repeated)
 	}
 }
