@@ -254,7 +254,7 @@ func TestRestoreFolder(t *testing.T) {
 // a folder of that name, with links in it.
 func TestProgramsUndoInTheirOwnFolderOnly(t *testing.T) {
 	const other = 65534
-	path := filepath.Join(t.TempDir(), "tare-exec-0123456789abcdef")
+	path := filepath.Join(t.TempDir(), "tare-tool-0123456789abcdef")
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
