@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -340,6 +341,57 @@ func TestIdleGatekeeper(t *testing.T) {
 	}
 	if !slices.ContainsFunc(tg.Probes(idle), func(p probe.Probe) bool { return p.Subject() == "gatekeeper" }) {
 		t.Error("nothing reads what Gatekeeper uses")
+	}
+}
+
+// TestFailingPolicies: a policy that cannot decide refuses. That is no proof that it guards, and the report says so.
+func TestFailingPolicies(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	requireEngine(t, engine.Kyverno)
+	env := testEnv(t, "create-pod-dry-run")
+	with := treatment("bundle", "testdata/failing")
+	env.Treatments = []area.Treatment{with}
+	tg, j := opened(t, &Spec{}, env)
+	if err := tg.Prepare(t.Context(), with, j); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time, all proofs are tried
+		if err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with), tg.Leave(t.Context(), with)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := armOf(t, tg, with)
+	want := []string{
+		"changes-daemonsets", "changes-deployments", "changes-statefulsets", "no-config", "no-jobs", "no-services",
+	}
+	if d := cmp.Diff(want, slices.Sorted(maps.Keys(p.policies.failures))); d != "" {
+		t.Errorf("policies that fail (-want +got):\n%s", d)
+	}
+	if got := p.policies.shown; len(got) != 1 || got["no-host-pid"] != "pod with the host's processes" {
+		t.Errorf("shown: %q", got)
+	}
+	refused := 0
+	for _, r := range p.policies.rulings {
+		if strings.HasPrefix(r.Request, "job ") || strings.HasPrefix(r.Request, "deployment ") {
+			refused++
+			if !r.Refused {
+				t.Errorf("%s: not refused", r.Request)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("nothing was asked of jobs and deployments")
+	}
+	notes := strings.Join(tg.Notes(), "\n")
+	for _, want := range []string{
+		"6 policies cannot decide about requests that tare makes, so that these are refused: changes-daemonsets on ",
+		`such as a deployment as the measured one (no such key: annotations)`, "; 3 more", "6 policies without a proof",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q:\n%s", want, notes)
+		}
 	}
 }
 

@@ -421,7 +421,7 @@ const askAbreast = 8
 // objects.
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
 	f.proof, f.alone, f.refused = map[string]int{}, map[string]bool{}, map[int]bool{}
-	f.changes = map[int]own.Changes{}
+	f.changes, f.failures = map[int]own.Changes{}, map[string]failure{}
 	unasked, err := p.unasked(ctx)
 	if err != nil {
 		return err
@@ -445,6 +445,9 @@ func (p *arm) findProofs(ctx context.Context, f *finding) error {
 				within[name] = i
 			}
 		}
+	}
+	if err := p.settleFailures(ctx, f); err != nil {
+		return err
 	}
 	if err := p.countEach(ctx, f, within); err != nil {
 		return err
@@ -496,15 +499,16 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(f.untried, r.Resource) {
 			f.untried = append(f.untried, r.Resource)
 		}
-		deniers := p.named(p.denier(a))
+		failed := p.failures(a)
+		deniers := f.keepFailures(i, failed, p.named(p.denier(a)))
 		for _, name := range deniers {
 			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] {
 				f.proof[name] = i // one that nobody else denies says most
 				f.alone[name] = len(deniers) == 1
 			}
 		}
-		if len(deniers) > 0 || a.status == http.StatusCreated {
-			f.refused[i] = len(deniers) > 0
+		if refused := len(deniers)+len(failed) > 0 || p.refusedOnOurs(a); refused || a.status == http.StatusCreated {
+			f.refused[i] = refused
 		}
 		changes, known, err := p.changesOf(r, a)
 		if err != nil {
@@ -545,8 +549,9 @@ func (p *arm) countEach(ctx context.Context, f *finding, within map[string]int) 
 				found = p.named(p.denier(a))
 			}
 			before = after
+			failed := p.failures(a) // is counted as an objection
 			missing = slices.DeleteFunc(missing, func(name string) bool {
-				if !slices.Contains(found, name) {
+				if _, fails := failed[name]; fails || !slices.Contains(found, name) {
 					return false
 				}
 				f.proof[name] = i
@@ -599,6 +604,7 @@ type finding struct {
 	changes  map[int]own.Changes
 	changed  map[string]int
 	together []string
+	failures map[string]failure // of policies that fail on requests
 }
 
 // rulings are what the policies decided, and if changes is set, what they changed.
@@ -626,6 +632,7 @@ func (p *arm) probe(r own.Request) mechanism.Probe {
 func (p *arm) keepProofs(f finding) {
 	x := &p.policies
 	x.rulings, x.untried, x.together = f.rulings(p.mutating()), f.untried, f.together
+	x.failures, x.asked = f.failing(), len(f.requests)
 	by := map[int][]string{}
 	for name, i := range f.proof {
 		by[i] = append(by[i], name)

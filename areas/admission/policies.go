@@ -44,6 +44,9 @@ type policies struct {
 	marks [][]byte
 	// together are the policies that were only ever applied to requests that others changed, too.
 	together []string
+	// failures are the policies that fail on some of the requests, of which asked were made.
+	failures map[string]failing
+	asked    int
 	// absence proves that no policy is in force.
 	absence mechanism.Proof
 	present bool

@@ -231,7 +231,7 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 // decides reports whether objects of a kind decide about requests, by themselves or by an engine.
 func decides(k schema.GroupVersionKind) bool {
 	return slices.ContainsFunc([]string{group, "kyverno.io", "gatekeeper.sh"}, func(of string) bool {
-		return k.Group != suiteGroup && (k.Group == of || strings.HasSuffix(k.Group, "."+of))
+		return !slices.Contains(testGroups, k.Group) && (k.Group == of || strings.HasSuffix(k.Group, "."+of))
 	})
 }
 

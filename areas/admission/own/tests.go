@@ -16,8 +16,14 @@ import (
 // mostTested bounds the objects that are taken from the tests of a bundle.
 const mostTested = 1000
 
-// chainsawGroup is the API group of Chainsaw's tests, which try policies in a cluster.
-const chainsawGroup = "chainsaw.kyverno.io"
+// The API groups of tests: those of Kyverno's command line, and of Chainsaw, which tries policies in a cluster.
+const (
+	kyvernoTestGroup = "cli.kyverno.io"
+	chainsawGroup    = "chainsaw.kyverno.io"
+)
+
+// testGroups are those whose objects are tests.
+var testGroups = []string{suiteGroup, kyvernoTestGroup, chainsawGroup}
 
 // A testFile is a file of tests, of Kyverno's command line, of Gatekeeper's or of Chainsaw: only what they say of
 // objects.
@@ -47,7 +53,7 @@ type testStep struct {
 // objects are the paths of the files with objects that the tests name.
 func (f *testFile) objects() (out []string) {
 	switch {
-	case f.Kind == "Test" && strings.HasPrefix(f.APIVersion, "cli.kyverno.io/"):
+	case f.Kind == "Test" && strings.HasPrefix(f.APIVersion, kyvernoTestGroup+"/"):
 		return f.Resources
 	case f.Kind == "Suite" && strings.HasPrefix(f.APIVersion, suiteGroup+"/"):
 		for _, t := range f.Tests {

@@ -76,6 +76,9 @@ func TestAssertionsAreNoPolicies(t *testing.T) {
 	for _, p := range s.Policies {
 		names = append(names, p.Name)
 	}
+	if len(s.Untaken) > 0 {
+		t.Errorf("left aside as if it decided about requests: %q", s.Untaken)
+	}
 	if d := cmp.Diff([]string{"applied", "patterns"}, names); d != "" {
 		t.Errorf("policies (-want +got):\n%s", d)
 	}
