@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tare/areas/admission/mechanism"
+	"tare/areas/admission/own"
 	"tare/internal/unit"
 )
 
@@ -54,8 +55,9 @@ func (f *finding) keepFailures(i int, failed map[string]failure, deniers []strin
 }
 
 // settleFailures tells those apart that fail, and those that object in words as if they did: their engine counts
-// objections, and no failures.
+// objections, and no failures. Where it does not count, what could be an objection is one.
 func (p *arm) settleFailures(ctx context.Context, f *finding) error {
+	uncounted := p.uncounted()
 	for _, name := range slices.Sorted(maps.Keys(f.failures)) {
 		is := f.failures[name]
 		if is.sure {
@@ -65,7 +67,7 @@ func (p *arm) settleFailures(ctx context.Context, f *finding) error {
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(p.named(objecting), name) {
+		if !slices.Contains(p.named(objecting), name) && !uncounted[own.NameIn(p.scope(), name)] {
 			continue
 		}
 		delete(f.failures, name)

@@ -61,6 +61,9 @@ func (p *plan) judgeBundle() error {
 	if p.data != nil && (p.bundle == "" || !p.kind.HasData()) {
 		return errors.New("data: it is about the data of a bundle for opa, cedar or openfga")
 	}
+	if p.options.HasMessages() && (p.spec.Load || p.url == nil && p.bundle == "") {
+		return errors.New("opa.messages: it is about a rule of yours, and tare's gives true or false: leave it out")
+	}
 	if p.bundle == "" {
 		return nil
 	}

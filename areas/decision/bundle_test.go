@@ -156,6 +156,12 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		"opa, Rego of before 1.0": {engine.OPA, written(t, map[string]string{
 			"policy.rego": "package httpapi.authz\ndefault allow = false\nallow { input.user == \"bob\" }\n",
 		}), ""},
+		"opa, reasons to refuse": {engine.OPA, written(t, map[string]string{
+			"policy.rego": "package httpapi.authz\nimport rego.v1\nallow contains \"no\" if input.user != \"bob\"\n",
+		}), ""},
+		"opa, a set of what is not known": {engine.OPA, written(t, map[string]string{
+			"policy.rego": "package httpapi.authz\nimport rego.v1\nallow contains \"no\" if input.user != \"bob\"\n",
+		}), "opa.messages: true takes it for the reasons to refuse"},
 		"opa without its data": {engine.OPA, written(t, map[string]string{"policy.rego": salaries}), `canary "manager"`},
 		"opa that does not compile": {
 			engine.OPA, written(t, map[string]string{"policy.rego": salaries + "allow if { x }\n"}), "policy.rego",
@@ -170,6 +176,9 @@ func TestOwnPoliciesDecide(t *testing.T) {
 			}
 			spec := ownSpec(c.kind, c.bundle)
 			spec.Embedded.RegoV0 = strings.Contains(name, "before 1.0")
+			if strings.Contains(name, "reasons") {
+				spec.OPA.Messages = true
+			}
 			tg, j := opened(t, spec, env)
 			tg.warmth = rehearsal{workers: 2, calls: 200, within: 20 * time.Second}
 			err := tg.Prepare(t.Context(), standard, j)
@@ -186,6 +195,7 @@ func TestOwnPoliciesDecide(t *testing.T) {
 // TestOwnPoliciesAreChecked: what cannot be meant is refused before anything starts, with the place in the user's file.
 func TestOwnPoliciesAreChecked(t *testing.T) {
 	good := written(t, map[string]string{"a.cedar": departments})
+	rego := written(t, map[string]string{"policy.rego": salaries})
 	bad := written(t, map[string]string{"a.cedar": "permit (principal, action, resource)\n\twhen { principal.d = 1 };\n"})
 	for name, c := range map[string]struct {
 		change func(s *Spec)
@@ -198,6 +208,17 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 		"no such file": {func(s *Spec) { s.Embedded.Bundle = "/nowhere" }, "bundle: stat /nowhere"},
 		"another engine": {
 			func(s *Spec) { s.Embedded.Engine = engine.PDPX }, "bundle: own policies cannot be given to pdpx",
+		},
+		"reasons of tare's": {
+			func(s *Spec) {
+				*s = Spec{Embedded: &Embedded{Engine: engine.OPA}, OPA: &protocol.OPA{Messages: true}}
+			}, "opa.messages: it is about a rule of yours",
+		},
+		"reasons before an enforcer": {
+			func(s *Spec) {
+				s.Embedded = &Embedded{Engine: engine.OPA, Bundle: rego, Enforcer: &Enforcer{}}
+				s.OPA = &protocol.OPA{Path: "a/deny", Messages: true}
+			}, "enforcer: its own answer is true or false",
 		},
 		"no policies": {func(s *Spec) { s.Embedded.Bundle = t.TempDir() }, "there is no .cedar file"},
 		"no Cedar": {

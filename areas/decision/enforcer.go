@@ -52,6 +52,8 @@ func (p *plan) judgeEnforcer() error {
 	case p.adapter.Plain == nil:
 		return fmt.Errorf("enforcer: it has no answer of its own in %s: use the engine cedar, opa, att or authzforce",
 			p.adapter.Name)
+	case p.options.HasMessages():
+		return errors.New("enforcer: its own answer is true or false: leave out opa.messages")
 	case p.batch > 1:
 		return errors.New("enforcer: it answers one question in a request: leave out batch")
 	case p.enforcer.Timeout < 0 || p.enforcer.Timeout > unit.Duration(time.Minute):

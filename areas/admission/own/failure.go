@@ -12,35 +12,35 @@ import (
 // the same words.
 func (p *Policy) Failure(s mechanism.Scope, said string) (why string, ok, sure bool) {
 	name := p.nameIn(s)
-	const inError = " resulted in error: "
-	generated := func(kind string) (string, bool) {
-		_, rest, found := strings.Cut(said, "ValidatingAdmissionPolicy '"+kind+name+"' with binding '")
-		_, why, failed := strings.Cut(rest, inError)
-		return why, found && failed
+	expression := func(policy string) (why string, ok bool) {
+		_, rest, found := strings.Cut(said, policy+"' with binding '")
+		_, says, denied := strings.Cut(rest, "' denied request: ")
+		_, why, failed := strings.Cut(says, " resulted in error: ")
+		return why, found && denied && failed && strings.HasPrefix(strings.TrimPrefix(says, "["), "expression '")
 	}
+	const validating = "ValidatingAdmissionPolicy '"
 	after := func(words string) (why string, ok, sure bool) {
 		_, why, ok = strings.Cut(said, words)
 		return why, ok, true
 	}
 	switch {
 	case p.mutating != nil:
-		_, rest, found := strings.Cut(said, "policy '"+name+"' with binding '")
-		_, why, failed := strings.Cut(rest, inError)
-		return why, found && failed, true
+		why, ok = expression("policy '" + name)
+		return why, ok, true
 	case p.engine == nil:
-		why, ok = generated("")
+		why, ok = expression(validating + name)
 		return why, ok, true
 	case !isKyverno(p.engine.GroupVersionKind()):
 		return "", false, false
 	case p.engine.GroupVersionKind().Group == celGroup && p.Mutates():
 		return after("Policy " + name + ": failed to evaluate policy: ")
 	case p.engine.GroupVersionKind().Group == celGroup:
-		if why, ok = generated("vpol-"); ok {
+		if why, ok = expression(validating + "vpol-" + name); ok {
 			return why, true, true
 		}
 		return after("Policy " + name + " error: ")
 	}
-	if why, ok = generated("cpol-"); ok {
+	if why, ok = expression(validating + "cpol-" + name); ok {
 		return why, true, true
 	}
 	if why, ok, sure = after("mutation policy " + name + " error: "); ok {

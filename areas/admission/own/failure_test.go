@@ -25,8 +25,8 @@ func TestFailures(t *testing.T) {
 		"policy 'tare-run-0.map' with binding 'n.b' denied request: expression 'a' resulted in error: no such key: b": "map: no such key: b",
 		"ValidatingAdmissionPolicy 'tare-run-0.vap' with binding 'n.b' denied request: expression 'a' resulted in error: no such key: b": "vap: " +
 			"no such key: b",
-		"ValidatingAdmissionPolicy 'tare-run-0.vap' with binding 'n.b' denied request: not so":             "",
-		"ValidatingAdmissionPolicy 'tare-run-0.vap2' with binding 'b' denied request: resulted in error: ": "",
+		"ValidatingAdmissionPolicy 'tare-run-0.vap' with binding 'n.b' denied request: not so, as it resulted in error: x": "",
+		"ValidatingAdmissionPolicy 'tare-run-0.vap2' with binding 'b' denied request: resulted in error: ":                 "",
 		webhook + "Resource: n/p, Kind: StatefulSet, Errors: [Policy mpol: failed to evaluate policy: no such key: b]": "mpol: " +
 			"no such key: b]",
 		webhook + "Policy vpol error: error: no such key: b":                                                             "vpol: error: no such key: b",

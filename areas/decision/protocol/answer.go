@@ -42,6 +42,9 @@ func (s *Session) describe(status int, v Verdict, d model.Decision, detail strin
 	} else {
 		text += ", with an empty body"
 	}
+	if detail != "" {
+		text += " (" + quote(s.redact(detail)) + ")"
+	}
 	return text
 }
 

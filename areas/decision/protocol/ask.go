@@ -53,7 +53,7 @@ func (s *Session) ask(ctx context.Context, c call) (Answer, error) {
 func (s *Session) answer(status int, body []byte, c call) Answer {
 	o, v, d := c.judge(status, body)
 	detail := ""
-	if c.more != nil && d != model.None {
+	if c.more != nil && (d != model.None || v == NoDecision) {
 		detail = c.more(body)
 	}
 	return Answer{Decision: d, Outcome: o, Status: status, Text: s.describe(status, v, d, detail, body)}

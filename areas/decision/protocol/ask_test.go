@@ -48,6 +48,11 @@ func TestAsk(t *testing.T) {
 			"opa", model.Deny, 200, `{"code":"internal_error","message":"x"}`, model.None, load.Wrong,
 			`status 200: a good status without a decision, it says: {"code":"internal_error","message":"x"}`,
 		},
+		{
+			"opa", model.Permit, 200, `{"result":["no"]}`, model.None, load.Wrong,
+			`status 200: a good status without a decision, it says: {"result":["no"]} (/v1/data/authz/allow gives a set or a ` +
+				"list: opa.messages: true takes it for the reasons to refuse)",
+		},
 		{"opa", model.NotApplicable, 200, `{}`, model.NotApplicable, load.Denied, "the PDP answered NotApplicable (/v1/data/authz/allow is not defined for this input)"},
 		{
 			"k8s-sar", model.Deny, 200, sar + `{"allowed":false,"evaluationError":"no such role","reason":"r"}}`, model.Indeterminate, load.Wrong,

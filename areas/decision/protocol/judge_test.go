@@ -66,6 +66,45 @@ func opaAnswers() []answerCase {
 	}
 }
 
+// TestReasonsToRefuse: of a rule that gives reasons, none permits and any denies; what is none of both is no decision.
+func TestReasonsToRefuse(t *testing.T) {
+	s := &Session{Host: "h", Options: Options{Section: &OPA{Path: "main/deny", Messages: true}}}
+	cases := []answerCase{
+		{200, `{"result":[]}`, model.Permit, Fine},
+		{200, "{\"result\": [ \n ], \"decision_id\": \"1\"}", model.Permit, Fine},
+		{200, `{"result":{}}`, model.Permit, Fine},
+		{200, `{"result":["no"]}`, model.Deny, Fine},
+		{200, `{"result":[{"msg":"no","details":{}}]}`, model.Deny, Fine},
+		{200, `{"result":{"no":true}}`, model.Deny, Fine},
+		{200, `{"result":[""]}`, model.Deny, Fine},
+		{200, `{}`, model.NotApplicable, Fine},
+		{200, `{"result":true}`, model.None, NoDecision},
+		{200, `{"result":false}`, model.None, NoDecision},
+		{200, `{"result":null}`, model.None, NoDecision},
+		{200, `{"result":"no"}`, model.None, NoDecision},
+		{200, `{"result":[],"result":[]}`, model.None, NotJSON},
+		{200, `{"error":"x"}`, model.None, NoDecision},
+	}
+	for want, q := range questions {
+		op := newOperation(t, "opa", s, q, 1)
+		for _, a := range append(slices.Clone(cases), commonAnswers()...) {
+			o, why := a.wantOutcome(want)
+			if gotO, got := judgeAnswer(op, a.status, a.body); gotO != o || got != why {
+				t.Errorf("wants %v, %d %.120s: %v %d, want %v %d", want, a.status, a.body, gotO, got, o, why)
+			}
+			body := []byte(a.body)
+			if n := testing.AllocsPerRun(5, func() { _ = op.Wire.Check(1, a.status, body) }); n != 0 {
+				t.Errorf("%s: %v allocations", a.body, n)
+			}
+			for i := range len(a.body) {
+				if o, _ := judgeAnswer(op, 200, a.body[:i]); a.want != model.None && o != load.Wrong {
+					t.Errorf("%s is %v", a.body[:i], o)
+				}
+			}
+		}
+	}
+}
+
 func xacmlAnswers() []answerCase {
 	return []answerCase{
 		{200, `{"Response":[{"Decision":"Permit"}]}`, model.Permit, Fine}, // JSON profile 1.1, section 7

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"fmt"
 
 	"tare/areas/decision/model"
@@ -13,7 +14,7 @@ import (
 //	request   POST /v1/data/<path> {"input":{…}}: the question as AuthZEN says it; the path names a rule; the default
 //	          is authz/allow, the rule of the decision point that tare starts itself
 //	answer    200 {"result":true|false}, or {"result":{"allow":true|false,…}} where the path names a document with such a
-//	          member
+//	          member; with messages {"result":[…]} or {"result":{…}}, the reasons to refuse: none of them permits
 //	refusals  400 the request · 401, 403 the caller (system.authz) · 500 the policies could not be evaluated, or
 //	          contradict one another
 //	no policy 200 without result: the document is not defined, which is not-applicable. With `default allow := false`:
@@ -31,13 +32,21 @@ func opa() Adapter {
 
 // OPA are the options of opa.
 type OPA struct {
-	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"The rule below /v1/data, such as authz/allow. It must give true, false, or nothing. Default with load: the rule that is loaded."`
+	Path string `yaml:"path,omitempty" json:"path,omitempty" jsonschema_description:"The rule below /v1/data, such as authz/allow. It must give true, false, or nothing, unless messages is set. Default with load: the rule that is loaded."`
+	// Messages is for rules such as Conftest's deny and Gatekeeper's violation.
+	Messages bool `yaml:"messages,omitempty" json:"messages,omitempty" jsonschema_description:"true: the rule gives reasons to refuse, a set, list or object of them, as deny[msg] and violation[msg] do. None permits, one or more deny."`
 }
 
 // rule returns the path of the rule that the file names; empty: none.
 func (o Options) rule() string {
 	x, _ := sectionOf[OPA](o)
 	return x.Path
+}
+
+// HasMessages reports whether the rule that is asked gives reasons to refuse.
+func (o Options) HasMessages() bool {
+	x, _ := sectionOf[OPA](o)
+	return x.Messages
 }
 
 // OPARequest is what a question is to OPA: the path below /v1/data, and the body.
@@ -51,31 +60,66 @@ func askOPA(s *Session, q model.Question) (call, error) {
 	path, body, err := OPARequest(s.Options, q)
 	path = "/v1/data" + path
 	r := request{method: "POST", path: path, media: jsonMedia, body: body}
+	read, messages := readResult, s.Options.HasMessages()
 	expect := "200 with result " + fmt.Sprint(q.Want == model.Permit)
+	if messages {
+		read, expect = readMessages, "200 with reasons to refuse"
+		if q.Want == model.Permit {
+			expect = "200 without any reason to refuse"
+		}
+	}
 	if q.Want == model.NotApplicable {
 		expect = "200 without result: the document is not defined"
 	}
 	more := func(body []byte) string {
-		if d, _ := readResult(body); d != model.NotApplicable {
-			return ""
+		result, d, _ := pickResult(body)
+		switch {
+		case d == model.NotApplicable:
+			return path + " is not defined for this input"
+		case !messages && len(result) > 0 && result[0] == '[':
+			return path + " gives a set or a list: opa.messages: true takes it for the reasons to refuse"
 		}
-		return path + " is not defined for this input"
+		return ""
 	}
-	return call{request: r, expect: expect, judge: wants(q.Want, readResult), more: more}, err
+	return call{request: r, expect: expect, judge: wants(q.Want, read), more: more}, err
+}
+
+// pickResult finds the result; nil: there is none, and what that means.
+func pickResult(body []byte) ([]byte, model.Decision, Verdict) {
+	var all [4][]byte
+	if !jsonscan.Pick(body, all[:], "result", "code", "error", "errors") {
+		return nil, model.None, malformed(body)
+	}
+	switch {
+	case all[0] == nil && (all[1] != nil || all[2] != nil || all[3] != nil):
+		return nil, model.None, NoDecision // an error with a good status
+	case all[0] == nil:
+		return nil, model.NotApplicable, Fine
+	}
+	return all[0], model.None, Fine
+}
+
+// readMessages reads the reasons to refuse.
+func readMessages(body []byte) (model.Decision, Verdict) {
+	result, d, v := pickResult(body)
+	switch {
+	case result == nil:
+		return d, v
+	case result[0] != '[' && result[0] != '{':
+		return model.None, NoDecision
+	}
+	inside := bytes.TrimLeft(result[1:], " \t\r\n")
+	if len(inside) > 0 && (inside[0] == ']' || inside[0] == '}') {
+		return model.Permit, Fine
+	}
+	return model.Deny, Fine
 }
 
 // readResult reads the answer to one question.
 func readResult(body []byte) (model.Decision, Verdict) {
-	var all [4][]byte
-	if !jsonscan.Pick(body, all[:], "result", "code", "error", "errors") {
-		return model.None, malformed(body)
-	}
-	result := all[0]
-	switch {
-	case result == nil && (all[1] != nil || all[2] != nil || all[3] != nil):
-		return model.None, NoDecision // an error with a good status
-	case result == nil:
-		return model.NotApplicable, Fine
+	result, d, v := pickResult(body)
+	if result == nil {
+		return d, v
 	}
 	if result[0] == '{' {
 		var f [1][]byte

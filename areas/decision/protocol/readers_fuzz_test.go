@@ -53,6 +53,13 @@ func permits() map[string]func(b []byte) bool {
 			result := member(b, "result")
 			return string(result) == "true" || string(member(result, "allow")) == "true"
 		},
+		"opa with messages": func(b []byte) bool {
+			var list []json.RawMessage
+			var object map[string]json.RawMessage
+			result := member(b, "result")
+			return json.Unmarshal(result, &list) == nil && list != nil && len(list) == 0 ||
+				json.Unmarshal(result, &object) == nil && object != nil && len(object) == 0
+		},
 		"k8s-sar": func(b []byte) bool {
 			status := member(b, "status")
 			denied := string(member(status, "denied"))
@@ -110,7 +117,7 @@ func FuzzRepeatedMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, adapter string, b []byte, name, value string) {
 		read, ok := map[string]reader{
-			"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview, "xacml": readXACML,
+			"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "opa with messages": readMessages, "k8s-sar": readReview, "xacml": readXACML,
 		}[adapter]
 		before, v := model.None, NotJSON
 		if ok {
@@ -139,7 +146,7 @@ func FuzzRepeatedMembers(f *testing.F) {
 func FuzzNoFalsePermit(f *testing.F) {
 	seed(f)
 	readers := map[string]reader{
-		"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "k8s-sar": readReview,
+		"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "opa with messages": readMessages, "k8s-sar": readReview,
 		"xacml": readXACML,
 	}
 	truth := permits()
