@@ -358,7 +358,8 @@ func TestFailingPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time, all proofs are tried
-		if err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with), tg.Leave(t.Context(), with)); err != nil {
+		err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with), tg.Leave(t.Context(), with))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -207,7 +207,8 @@ func pagePattern(want string, busy bool) *regexp.Regexp {
 // named matches the label of a line that names a limit or a failure.
 var named = regexp.MustCompile(`^(limit|fails as)\b`)
 
-// mayBeTheLimit is what tare says of a generator that had no processor, and cleared matches what it says of one that had.
+// mayBeTheLimit is what tare says of a generator that had no processor, and cleared matches what it says of one that
+// had.
 const mayBeTheLimit = "the generator may be the limit"
 
 var cleared = regexp.MustCompile(`^checked +the generator was not the limit$`)

@@ -250,8 +250,8 @@ func TestRestoreFolder(t *testing.T) {
 	wantError(t, restoreFolder(open), "may be written by other users")
 }
 
-// TestProgramsUndoInTheirOwnFolderOnly: after an end of the host, or of its temporary files, another user could have made
-// a folder of that name, with links in it.
+// TestProgramsUndoInTheirOwnFolderOnly: after an end of the host, or of its temporary files, another user could have
+// made a folder of that name, with links in it.
 func TestProgramsUndoInTheirOwnFolderOnly(t *testing.T) {
 	hosttest.NeedsRoot(t)
 	const other = 65534

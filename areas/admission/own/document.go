@@ -66,8 +66,8 @@ var lineOf = regexp.MustCompile(`^(?:error converting YAML to JSON: )?yaml: (?:u
 // keyTwice is what the parser says of a key that a map has twice.
 const keyTwice = "already set in map"
 
-// objects decodes the document as kubectl does: of a key that stands twice the last value counts. What is no Kubernetes object is left aside, and so is what is no YAML, such as a
-// template, unless it speaks of policies.
+// objects decodes the document as kubectl does: of a key that stands twice the last value counts. What is no Kubernetes
+// object is left aside, and so is what is no YAML, such as a template, unless it speaks of policies.
 func (d document) objects() ([]object, error) {
 	content, err := []byte(nil), d.checkAliases()
 	if err == nil {

@@ -48,8 +48,7 @@ func (p *Policy) Failure(s mechanism.Scope, said string) (why string, ok, sure b
 	}
 	_, rest, found := strings.Cut(said, "\n"+name+":\n")
 	rest, _, _ = strings.Cut(rest, "\n\n")
-	rules := strings.Split(strings.TrimRight(rest, "\n"), "\n")
-	for _, rule := range rules {
+	for rule := range strings.SplitSeq(strings.TrimRight(rest, "\n"), "\n") {
 		if found && !failedRule.MatchString(rule) {
 			return "", false, false
 		}

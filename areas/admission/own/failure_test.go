@@ -22,24 +22,20 @@ func TestFailures(t *testing.T) {
 	const webhook, blocked = `admission webhook "x" denied the request: `, "\n\nresource Pod/n/p was blocked due to the " +
 		"following policies \n\n"
 	for said, want := range map[string]string{
-		"policy 'tare-run-0.map' with binding 'n.b' denied request: expression 'a' resulted in error: no such key: b": "map: no such key: b",
-		"ValidatingAdmissionPolicy 'tare-run-0.vap' with binding 'n.b' denied request: expression 'a' resulted in error: no such key: b": "vap: " +
-			"no such key: b",
-		"ValidatingAdmissionPolicy 'tare-run-0.vap' with binding 'n.b' denied request: not so, as it resulted in error: x": "",
-		"ValidatingAdmissionPolicy 'tare-run-0.vap2' with binding 'b' denied request: resulted in error: ":                 "",
-		webhook + "Resource: n/p, Kind: StatefulSet, Errors: [Policy mpol: failed to evaluate policy: no such key: b]": "mpol: " +
-			"no such key: b]",
-		webhook + "Policy vpol error: error: no such key: b":                                                             "vpol: error: no such key: b",
-		webhook + "Policy vpol failed: not so":                                                                           "",
-		"ValidatingAdmissionPolicy 'vpol-vpol' with binding 'b' denied request: expression 'a' resulted in error: c":     "vpol: c",
-		"ValidatingAdmissionPolicy 'cpol-patterns' with binding 'b' denied request: expression 'a' resulted in error: c": "patterns: c",
-		webhook + "mutation policy mutates error: failed to apply policy mutates rules [x: no]": "mutates: failed to apply policy " +
-			"mutates rules [x: no]",
-		webhook + blocked + "patterns:\n  pods: 'failed to check deny conditions: no'\n\n": "patterns: pods: 'failed to check " +
-			"deny conditions: no' (perhaps)",
-		webhook + blocked + "patterns:\n  pods: 'failed to check: no'\n  ingresses: 'validation error: no'\n\n": "",
-		webhook + blocked + "patterns:\n  pods: 'validation error: failed to be so'\n\n":                        "",
-		"deployments.apps \"x\" already exists":                                                                 "",
+		`policy 'tare-run-0.map' with binding 'b' denied request: expression 'a' resulted in error: c`:                        "map: c",
+		`ValidatingAdmissionPolicy 'tare-run-0.vap' with binding 'b' denied request: expression 'a' resulted in error: c`:     "vap: c",
+		`ValidatingAdmissionPolicy 'tare-run-0.vap' with binding 'b' denied request: not so, as it resulted in error: c`:      "",
+		`ValidatingAdmissionPolicy 'tare-run-0.other' with binding 'b' denied request: expression 'a' resulted in error: c`:   "",
+		`ValidatingAdmissionPolicy 'vpol-vpol' with binding 'b' denied request: expression 'a' resulted in error: c`:          "vpol: c",
+		`ValidatingAdmissionPolicy 'cpol-patterns' with binding 'b' denied request: [expression 'a' resulted in error: c, d]`: "patterns: c, d]",
+		webhook + `Resource: n/p, Kind: StatefulSet, Errors: [Policy mpol: failed to evaluate policy: no such key: b]`:        "mpol: no such key: b]",
+		webhook + `Policy vpol error: error: no such key: b`:                                                                  "vpol: error: no such key: b",
+		webhook + `Policy vpol failed: not so`:                                                 "",
+		webhook + `mutation policy mutates error: failed to apply policy mutates rules [x: n]`: `mutates: failed to apply policy mutates rules [x: n]`,
+		webhook + blocked + "patterns:\n  pods: 'failed to check: no'\n\n":                     `patterns: pods: 'failed to check: no' (perhaps)`,
+		webhook + blocked + "patterns:\n  pods: 'failed to check: no'\n  ingresses: 'no'\n\n":  ``,
+		webhook + blocked + "patterns:\n  pods: 'validation error: failed to be so'\n\n":       ``,
+		`deployments.apps "x" already exists`:                                                  "",
 	} {
 		got := ""
 		for i := range s.Policies {

@@ -128,9 +128,9 @@ type TestedObject struct {
 }
 
 // Tested returns the objects on which the tests of a bundle's policies try them, for Kyverno's command line, for
-// Gatekeeper's and for Chainsaw: some are to be refused, others not. What cannot be read is left out, since these are no
-// policies, and so are policies, which Chainsaw applies as well, and objects of one kind and one name in a file but the
-// first. more: there are more than mostTested.
+// Gatekeeper's and for Chainsaw: some are to be refused, others not. What cannot be read is left out, since these are
+// no policies, and so are policies, which Chainsaw applies as well, and objects of one kind and one name in a file but
+// the first. more: there are more than mostTested.
 func Tested(from string) (out []TestedObject, more bool, err error) {
 	texts, wanted := map[string]string{}, []string{}
 	err = bundle.Each(from, func(name string, text []byte) error {

@@ -56,7 +56,8 @@ func TestTested(t *testing.T) {
 
 // chainsawTest is a test of Chainsaw's with such steps.
 func chainsawTest(try string) string {
-	return "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\nspec: {steps: [{try: [" + try + "]}]}\n"
+	return "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n" +
+		"spec: {steps: [{try: [" + try + "]}]}\n"
 }
 
 // TestAssertionsAreNoPolicies: what a test compares a policy with, or changes it by, is a part of one, and no second
@@ -66,8 +67,9 @@ func TestAssertionsAreNoPolicies(t *testing.T) {
 	other := strings.Replace(clusterPolicy, "patterns", "applied", 1)
 	s := read(t, map[string]string{
 		"p.yaml": clusterPolicy,
-		"e2e/chainsaw-test.yaml": chainsawTest("{apply: {file: ../p.yaml}}, {assert: {file: ready.yaml}}, {error: {file: 'never-*.yaml'}}, " +
-			"{patch: {file: enforce.yaml}}, {apply: {file: both.yaml}}, {assert: {file: both.yaml}}"),
+		"e2e/chainsaw-test.yaml": chainsawTest("{apply: {file: ../p.yaml}}, {assert: {file: ready.yaml}}, " +
+			"{error: {file: 'never-*.yaml'}}, {patch: {file: enforce.yaml}}, {apply: {file: both.yaml}}, " +
+			"{assert: {file: both.yaml}}"),
 		"e2e/ready.yaml": part, "e2e/never-1.yaml": part, "e2e/never-2.yaml": part, "e2e/enforce.yaml": part,
 		"e2e/both.yaml":        other,
 		"kuttl/01-assert.yaml": part, "kuttl/02-errors.yml": part,

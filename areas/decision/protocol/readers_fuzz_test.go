@@ -117,7 +117,8 @@ func FuzzRepeatedMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, adapter string, b []byte, name, value string) {
 		read, ok := map[string]reader{
-			"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "opa with messages": readMessages, "k8s-sar": readReview, "xacml": readXACML,
+			"authzen": readEvaluation, "openfga": readCheck, "opa": readResult,
+			"opa with messages": readMessages, "k8s-sar": readReview, "xacml": readXACML,
 		}[adapter]
 		before, v := model.None, NotJSON
 		if ok {
@@ -146,7 +147,8 @@ func FuzzRepeatedMembers(f *testing.F) {
 func FuzzNoFalsePermit(f *testing.F) {
 	seed(f)
 	readers := map[string]reader{
-		"authzen": readEvaluation, "openfga": readCheck, "opa": readResult, "opa with messages": readMessages, "k8s-sar": readReview,
+		"authzen": readEvaluation, "openfga": readCheck, "opa": readResult,
+		"opa with messages": readMessages, "k8s-sar": readReview,
 		"xacml": readXACML,
 	}
 	truth := permits()

@@ -221,7 +221,7 @@ func (m *Machine) Stalled() error {
 	now := m.o.Clock.Now()
 	switch {
 	case err != nil: // it has ended
-		return nil //nolint:nilerr // see Failed
+		return nil
 	case cpu != m.used.cpu || m.used.since.IsZero():
 		m.used = used{cpu, now}
 		return nil
