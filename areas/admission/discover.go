@@ -421,7 +421,7 @@ const askAbreast = 8
 // objects.
 func (p *arm) findProofs(ctx context.Context, f *finding) error {
 	f.proof, f.alone, f.refused = map[string]int{}, map[string]bool{}, map[int]bool{}
-	f.changes, f.failures = map[int]own.Changes{}, map[string]failure{}
+	f.changes, f.failures, f.unnamed = map[int]own.Changes{}, map[string]failure{}, failure{}
 	unasked, err := p.unasked(ctx)
 	if err != nil {
 		return err
@@ -507,8 +507,13 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 				f.alone[name] = len(deniers) == 1
 			}
 		}
-		if refused := len(deniers)+len(failed) > 0 || p.refusedOnOurs(a); refused || a.status == http.StatusCreated {
-			f.refused[i] = refused
+		named := len(deniers)+len(failed) > 0
+		if !named && p.refusedOnOurs(a) {
+			f.unnamed = f.unnamed.also(failure{first: i, requests: 1, why: a.said()})
+			f.refused[i] = true
+		}
+		if named || a.status == http.StatusCreated {
+			f.refused[i] = named
 		}
 		changes, known, err := p.changesOf(r, a)
 		if err != nil {
@@ -605,6 +610,7 @@ type finding struct {
 	changed  map[string]int
 	together []string
 	failures map[string]failure // of policies that fail on requests
+	unnamed  failure            // requests that were refused in words that name no policy
 }
 
 // rulings are what the policies decided, and if changes is set, what they changed.
@@ -632,7 +638,7 @@ func (p *arm) probe(r own.Request) mechanism.Probe {
 func (p *arm) keepProofs(f finding) {
 	x := &p.policies
 	x.rulings, x.untried, x.together = f.rulings(p.mutating()), f.untried, f.together
-	x.failures, x.asked = f.failing(), len(f.requests)
+	x.failures, x.unnamed, x.asked = f.failing(), f.unnamed.in(&f), len(f.requests)
 	by := map[int][]string{}
 	for name, i := range f.proof {
 		by[i] = append(by[i], name)

@@ -38,15 +38,20 @@ func (p *arm) failures(a answer) map[string]failure {
 	return out
 }
 
+// also adds another request of the same kind.
+func (x failure) also(other failure) failure {
+	if x.requests == 0 {
+		return other
+	}
+	x.requests++
+	return x
+}
+
 // keepFailures adds the policies that failed on a request, and returns those that objected to it.
 func (f *finding) keepFailures(i int, failed map[string]failure, deniers []string) (objected []string) {
 	for name, is := range failed {
 		is.first = i
-		if was, ok := f.failures[name]; ok {
-			was.requests++
-			is = was
-		}
-		f.failures[name] = is
+		f.failures[name] = f.failures[name].also(is)
 	}
 	return slices.DeleteFunc(slices.Clone(deniers), func(name string) bool {
 		_, is := failed[name]
@@ -78,14 +83,11 @@ func (p *arm) settleFailures(ctx context.Context, f *finding) error {
 	return nil
 }
 
-// failureNotes says which policies fail. In a cluster of the user's the reason could hold what is no business of a
-// report.
-func (p *arm) failureNotes() []string {
+// failureNotes says which policies fail, and what is refused without a policy's name. In a cluster of the user's the
+// reason could hold what is no business of a report.
+func (p *arm) failureNotes() (out []string) {
 	const most = 3
 	x := &p.policies
-	if len(x.failures) == 0 {
-		return nil
-	}
 	var says []string
 	for _, name := range slices.Sorted(maps.Keys(x.failures)) {
 		if len(says) == most {
@@ -99,8 +101,15 @@ func (p *arm) failureNotes() []string {
 		}
 		says = append(says, one)
 	}
-	return []string{fmt.Sprintf("%s: %s cannot decide about requests that tare makes, so that these are refused: %s",
-		p.spec.Bundle, unit.Count(len(x.failures), "policy"), strings.Join(says, "; "))}
+	if len(says) > 0 {
+		out = append(out, fmt.Sprintf("%s: %s cannot decide about requests that tare makes, so that these are refused: %s",
+			p.spec.Bundle, unit.Count(len(x.failures), "policy"), strings.Join(says, "; ")))
+	}
+	if is := x.unnamed; is.requests > 0 {
+		out = append(out, fmt.Sprintf("%s: %d of %d requests are refused in words that name no policy, such as a %s (%s)",
+			p.spec.Bundle, is.requests, x.asked, is.of, is.why))
+	}
+	return out
 }
 
 // A failing is a failure, for the notes.
@@ -112,16 +121,24 @@ type failing struct {
 
 // failing are the failures of a finding, with what was asked for.
 func (f *finding) failing() map[string]failing {
-	const mostReason = 240
 	out := map[string]failing{}
 	for name, is := range f.failures {
-		is.why = strings.Join(strings.Fields(is.why), " ")
-		if runes := []rune(is.why); len(runes) > mostReason {
-			is.why = string(runes[:mostReason]) + "…"
-		}
-		out[name] = failing{is, f.requests[is.first].Name}
+		out[name] = is.in(f)
 	}
 	return out
+}
+
+// in is a failure as it is told, with what was asked for.
+func (x failure) in(f *finding) failing {
+	const most = 240
+	if x.requests == 0 {
+		return failing{}
+	}
+	x.why = strings.Join(strings.Fields(x.why), " ")
+	if runes := []rune(x.why); len(runes) > most {
+		x.why = string(runes[:most]) + "…"
+	}
+	return failing{x, f.requests[x.first].Name}
 }
 
 // refusedOnOurs reports whether policies of the treatment refused a request that no answer names: on a control plane of

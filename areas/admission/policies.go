@@ -44,8 +44,10 @@ type policies struct {
 	marks [][]byte
 	// together are the policies that were only ever applied to requests that others changed, too.
 	together []string
-	// failures are the policies that fail on some of the requests, of which asked were made.
+	// failures are the policies that fail on some of the requests, of which asked were made, and unnamed the requests that
+	// were refused in words that name none.
 	failures map[string]failing
+	unnamed  failing
 	asked    int
 	// absence proves that no policy is in force.
 	absence mechanism.Proof
