@@ -105,7 +105,13 @@ func Read(from string, network bool) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := eachObject(from, compared, func(o object) error { return s.take(o, &others) }); err != nil {
+	if err := eachObject(from, func(o object) error {
+		if compared(strings.TrimPrefix(o.at.file, from+string(filepath.Separator))) {
+			s.leaveCompared(o)
+			return nil
+		}
+		return s.take(o, &others)
+	}); err != nil {
 		return nil, err
 	}
 	s.takeNeeded(others)
@@ -118,7 +124,7 @@ func Read(from string, network bool) (*Set, error) {
 
 // ReadObjects reads the objects of such files that policies may object to.
 func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
-	err = eachObject(from, func(string) bool { return false }, func(o object) error {
+	err = eachObject(from, func(o object) error {
 		if o.GetName() == "" {
 			return o.at.errorf("%s without a metadata.name", o.GetKind())
 		}
@@ -131,8 +137,8 @@ func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
 	return out, err
 }
 
-// eachObject calls do for each object, but for those of files that aside names.
-func eachObject(from string, aside func(name string) bool, do func(o object) error) error {
+// eachObject calls do for each object.
+func eachObject(from string, do func(o object) error) error {
 	if at := kustomized(from); at != "" {
 		text, err := build(at)
 		if err != nil {
@@ -141,7 +147,7 @@ func eachObject(from string, aside func(name string) bool, do func(o object) err
 		return eachOf(from+built, text, do)
 	}
 	return bundle.Each(from, func(name string, text []byte) error {
-		if isHidden(name) || aside(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
 			return nil
 		}
 		file := from
@@ -180,6 +186,17 @@ type object struct {
 	at document
 	// repeated says where its document has a key twice in a map.
 	repeated string
+}
+
+// leaveCompared leaves an object aside with which tests compare. It is named where it would decide about requests: a
+// folder that is applied as a whole has it, too.
+func (s *Set) leaveCompared(o object) {
+	if k := o.GroupVersionKind(); !decides(k) {
+		s.Left[k.Kind]++
+		return
+	}
+	name := o.GetKind() + " " + o.GetName()
+	s.Untaken = append(s.Untaken, fmt.Sprintf("%s of %s, with which tests compare", name, o.at.file))
 }
 
 // take sorts an object. What only may be needed goes to others.
