@@ -499,21 +499,22 @@ func (p *arm) askEach(ctx context.Context, f *finding, from, to int) error {
 		if mechanism.RulingOf(a.status, a.body) == mechanism.AccessDenied && !slices.Contains(f.untried, r.Resource) {
 			f.untried = append(f.untried, r.Resource)
 		}
-		failed := p.failures(a)
-		deniers := f.keepFailures(i, failed, p.named(p.denier(a)))
+		failed := p.failures(f, i, a)
+		deniers := f.keepFailures(failed, p.named(p.denier(a)))
 		for _, name := range deniers {
 			if _, ok := f.proof[name]; !ok || len(deniers) == 1 && !f.alone[name] {
 				f.proof[name] = i // one that nobody else denies says most
 				f.alone[name] = len(deniers) == 1
 			}
 		}
-		named := len(deniers)+len(failed) > 0
-		if !named && p.refusedOnOurs(a) {
-			f.unnamed = f.unnamed.also(failure{first: i, requests: 1, why: a.said()})
+		switch {
+		case len(deniers)+len(failed) > 0:
 			f.refused[i] = true
-		}
-		if named || a.status == http.StatusCreated {
-			f.refused[i] = named
+		case p.refusedOnOurs(a):
+			f.refused[i] = true
+			f.unnamed = f.unnamed.also(f.failureOn(i, a.said(), true))
+		case a.status == http.StatusCreated:
+			f.refused[i] = false
 		}
 		changes, known, err := p.changesOf(r, a)
 		if err != nil {
@@ -554,7 +555,7 @@ func (p *arm) countEach(ctx context.Context, f *finding, within map[string]int) 
 				found = p.named(p.denier(a))
 			}
 			before = after
-			failed := p.failures(a) // is counted as an objection
+			failed := p.failures(f, i, a) // is counted as an objection
 			missing = slices.DeleteFunc(missing, func(name string) bool {
 				if _, fails := failed[name]; fails || !slices.Contains(found, name) {
 					return false
@@ -638,7 +639,7 @@ func (p *arm) probe(r own.Request) mechanism.Probe {
 func (p *arm) keepProofs(f finding) {
 	x := &p.policies
 	x.rulings, x.untried, x.together = f.rulings(p.mutating()), f.untried, f.together
-	x.failures, x.unnamed, x.asked = f.failing(), f.unnamed.in(&f), len(f.requests)
+	x.failures, x.unnamed, x.asked = f.failures, f.unnamed, len(f.requests)
 	by := map[int][]string{}
 	for name, i := range f.proof {
 		by[i] = append(by[i], name)

@@ -15,24 +15,33 @@ import (
 
 // A failure is how a policy fails: it cannot decide about requests, so that they are refused.
 type failure struct {
-	first, requests int // the first of them in the catalogue, and how many there are
-	why             string
-	sure            bool // no objection has such words
+	requests int    // how many
+	first    int    // the first of them in the catalogue
+	of       string // its name
+	why      string // the first one's reason
+	sure     bool   // no objection has such words
 }
 
-// failures are the policies, by the user's names, that could not decide about a request, with the reasons.
-func (p *arm) failures(a answer) map[string]failure {
+// failureOn is a failure on the i-th request of the catalogue, with its reason on one line.
+func (f *finding) failureOn(i int, why string, sure bool) failure {
+	const most = 240
+	why = strings.Join(strings.Fields(why), " ")
+	if runes := []rune(why); len(runes) > most {
+		why = string(runes[:most]) + "…"
+	}
+	return failure{requests: 1, first: i, of: f.requests[i].Name, why: why, sure: sure}
+}
+
+// failures are the policies, by the user's names, that could not decide about the i-th request of the catalogue.
+func (p *arm) failures(f *finding, i int, a answer) map[string]failure {
 	if p.policies.own == nil || a.status < http.StatusBadRequest {
 		return nil
 	}
-	var out map[string]failure
+	out := map[string]failure{}
 	said := a.said()
 	for _, one := range p.policies.own.Policies {
 		if why, ok, sure := one.Failure(p.scope(), said); ok {
-			if out == nil {
-				out = map[string]failure{}
-			}
-			out[one.Name] = failure{requests: 1, why: why, sure: sure}
+			out[one.Name] = f.failureOn(i, why, sure)
 		}
 	}
 	return out
@@ -48,9 +57,8 @@ func (x failure) also(other failure) failure {
 }
 
 // keepFailures adds the policies that failed on a request, and returns those that objected to it.
-func (f *finding) keepFailures(i int, failed map[string]failure, deniers []string) (objected []string) {
+func (f *finding) keepFailures(failed map[string]failure, deniers []string) (objected []string) {
 	for name, is := range failed {
-		is.first = i
 		f.failures[name] = f.failures[name].also(is)
 	}
 	return slices.DeleteFunc(slices.Clone(deniers), func(name string) bool {
@@ -110,35 +118,6 @@ func (p *arm) failureNotes() (out []string) {
 			p.spec.Bundle, is.requests, x.asked, is.of, is.why))
 	}
 	return out
-}
-
-// A failing is a failure, for the notes.
-type failing struct {
-	failure
-
-	of string // the first request
-}
-
-// failing are the failures of a finding, with what was asked for.
-func (f *finding) failing() map[string]failing {
-	out := map[string]failing{}
-	for name, is := range f.failures {
-		out[name] = is.in(f)
-	}
-	return out
-}
-
-// in is a failure as it is told, with what was asked for.
-func (x failure) in(f *finding) failing {
-	const most = 240
-	if x.requests == 0 {
-		return failing{}
-	}
-	x.why = strings.Join(strings.Fields(x.why), " ")
-	if runes := []rune(x.why); len(runes) > most {
-		x.why = string(runes[:most]) + "…"
-	}
-	return failing{x, f.requests[x.first].Name}
 }
 
 // refusedOnOurs reports whether policies of the treatment refused a request that no answer names: on a control plane of

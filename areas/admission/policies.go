@@ -46,8 +46,8 @@ type policies struct {
 	together []string
 	// failures are the policies that fail on some of the requests, of which asked were made, and unnamed the requests that
 	// were refused in words that name none.
-	failures map[string]failing
-	unnamed  failing
+	failures map[string]failure
+	unnamed  failure
 	asked    int
 	// absence proves that no policy is in force.
 	absence mechanism.Proof

@@ -134,6 +134,9 @@ func TestOwnPoliciesDecide(t *testing.T) {
 	withoutSecret := strings.Replace(reading, ">secret<", ">other<", 1)
 	unknown := strings.ReplaceAll(reading, "function:string-equal", "function:string-alike")
 	rego := map[string]string{"authz/policy.rego": salaries, "data.json": managers}
+	objecting := written(t, map[string]string{
+		"policy.rego": "package httpapi.authz\nimport rego.v1\nallow contains \"no\" if input.user != \"bob\"\n",
+	})
 	for name, c := range map[string]struct {
 		kind   engine.Kind
 		bundle string
@@ -156,12 +159,10 @@ func TestOwnPoliciesDecide(t *testing.T) {
 		"opa, Rego of before 1.0": {engine.OPA, written(t, map[string]string{
 			"policy.rego": "package httpapi.authz\ndefault allow = false\nallow { input.user == \"bob\" }\n",
 		}), ""},
-		"opa, reasons to refuse": {engine.OPA, written(t, map[string]string{
-			"policy.rego": "package httpapi.authz\nimport rego.v1\nallow contains \"no\" if input.user != \"bob\"\n",
-		}), ""},
-		"opa, a set of what is not known": {engine.OPA, written(t, map[string]string{
-			"policy.rego": "package httpapi.authz\nimport rego.v1\nallow contains \"no\" if input.user != \"bob\"\n",
-		}), "opa.messages: true takes it for the reasons to refuse"},
+		"opa, reasons to refuse": {engine.OPA, objecting, ""},
+		"opa, a set of what is not known": {
+			engine.OPA, objecting, "opa.messages: true takes it for the reasons to refuse",
+		},
 		"opa without its data": {engine.OPA, written(t, map[string]string{"policy.rego": salaries}), `canary "manager"`},
 		"opa that does not compile": {
 			engine.OPA, written(t, map[string]string{"policy.rego": salaries + "allow if { x }\n"}), "policy.rego",

@@ -89,7 +89,7 @@ func (d document) objects() ([]object, error) {
 		return nil, nil
 	}
 	if !o.IsList() {
-		return []object{{o, d, repeated}}, nil
+		return []object{{Unstructured: o, at: d, repeated: repeated}}, nil
 	}
 	list, err := o.ToList()
 	if err != nil {
@@ -99,7 +99,7 @@ func (d document) objects() ([]object, error) {
 	for i := range list.Items {
 		at := d
 		at.item = i
-		out = append(out, object{&list.Items[i], at, repeated})
+		out = append(out, object{Unstructured: &list.Items[i], at: at, repeated: repeated})
 	}
 	return out, nil
 }

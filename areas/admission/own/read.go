@@ -101,17 +101,7 @@ func (p *Policy) At() bundle.Place { return p.at.place() }
 func Read(from string, network bool) (*Set, error) {
 	s := &Set{Left: map[string]int{}, network: network}
 	var others []*unstructured.Unstructured
-	compared, err := comparedIn(from)
-	if err != nil {
-		return nil, err
-	}
-	if err := eachObject(from, func(o object) error {
-		if compared(strings.TrimPrefix(o.at.file, from+string(filepath.Separator))) {
-			s.leaveCompared(o)
-			return nil
-		}
-		return s.take(o, &others)
-	}); err != nil {
+	if err := eachObject(from, func(o object) error { return s.take(o, &others) }); err != nil {
 		return nil, err
 	}
 	s.takeNeeded(others)
@@ -144,23 +134,50 @@ func eachObject(from string, do func(o object) error) error {
 		if err != nil {
 			return err
 		}
-		return eachOf(from+built, text, do)
+		return eachOf(from+built, string(text), do)
 	}
-	return bundle.Each(from, func(name string, text []byte) error {
-		if isHidden(name) || !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
-			return nil
+	all, err := readSources(from)
+	if err != nil {
+		return err
+	}
+	compared := comparedOf(all)
+	for _, one := range all {
+		if isHidden(one.name) {
+			continue
 		}
 		file := from
-		if filepath.Base(from) != name {
-			file = filepath.Join(from, name)
+		if filepath.Base(from) != one.name {
+			file = filepath.Join(from, one.name)
 		}
-		return eachOf(file, text, do)
+		aside := compared(one.name)
+		err := eachOf(file, one.text, func(o object) error {
+			o.compared = aside
+			return do(o)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A source is a file of a bundle that can hold objects, by its path in the bundle.
+type source struct{ name, text string }
+
+// readSources reads the files of a bundle that can hold objects, hidden ones too, in the order of their paths.
+func readSources(from string) (out []source, err error) {
+	err = bundle.Each(from, func(name string, text []byte) error {
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
+			out = append(out, source{name, string(text)})
+		}
+		return nil
 	})
+	return out, err
 }
 
 // eachOf calls do for each object of a file.
-func eachOf(file string, text []byte, do func(o object) error) error {
-	for _, d := range documents(file, string(text)) {
+func eachOf(file, text string, do func(o object) error) error {
+	for _, d := range documents(file, text) {
 		objects, err := d.objects()
 		if err != nil {
 			return err
@@ -186,6 +203,8 @@ type object struct {
 	at document
 	// repeated says where its document has a key twice in a map.
 	repeated string
+	// compared says that tests compare objects with it.
+	compared bool
 }
 
 // leaveCompared leaves an object aside with which tests compare. It is named where it would decide about requests: a
@@ -201,6 +220,10 @@ func (s *Set) leaveCompared(o object) {
 
 // take sorts an object. What only may be needed goes to others.
 func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
+	if o.compared {
+		s.leaveCompared(o)
+		return nil
+	}
 	k := o.GroupVersionKind()
 	taken := []string{policyKind, bindingKind, mutatingKind, mutatingBindingKind}
 	if decides(k) && !slices.Contains(taken, k.Kind) && EngineOf(o.Unstructured) == "" {

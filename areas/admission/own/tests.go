@@ -1,7 +1,6 @@
 package own
 
 import (
-	"bytes"
 	"path"
 	"regexp"
 	"slices"
@@ -9,8 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	"tare/areas/bundle"
 )
 
 // mostTested bounds the objects that are taken from the tests of a bundle.
@@ -90,25 +87,30 @@ func (f *testFile) chainsaw() (out []testStep) {
 // kuttl matches the names of the files with what KUTTL compares objects with.
 var kuttl = regexp.MustCompile(`^[0-9]+-(assert|errors)\b`)
 
-// comparedIn returns which files of a bundle hold what tests compare objects with, and no policies. A file that they
-// apply as well holds what it says.
-func comparedIn(from string) (is func(name string) bool, err error) {
-	var patterns, applied []string
-	err = bundle.Each(from, func(name string, text []byte) error {
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) ||
-			!bytes.Contains(text, []byte(chainsawGroup)) {
-			return nil
+// namedByTests returns the files that tests among the sources try policies on, and those, or patterns of them, with
+// which they compare objects.
+func namedByTests(all []source) (tried, compared []string) {
+	for _, one := range all {
+		if !slices.ContainsFunc(testGroups, func(g string) bool { return strings.Contains(one.text, g) }) {
+			continue
 		}
 		var f testFile
-		_ = yaml.Unmarshal(text, &f) // what is no file of tests names no objects
-		for _, file := range f.compared() {
-			patterns = append(patterns, path.Join(path.Dir(name), file))
-		}
+		_ = yaml.Unmarshal([]byte(one.text), &f) // what is no file of tests names no objects
+		at := func(file string) string { return path.Join(path.Dir(one.name), file) }
 		for _, file := range f.objects() {
-			applied = append(applied, path.Join(path.Dir(name), file))
+			tried = append(tried, at(file))
 		}
-		return nil
-	})
+		for _, file := range f.compared() {
+			compared = append(compared, at(file))
+		}
+	}
+	return tried, compared
+}
+
+// comparedOf returns which of the sources hold what tests compare objects with, and no policies. A file that tests try
+// policies on as well holds what it says.
+func comparedOf(all []source) (is func(name string) bool) {
+	tried, compared := namedByTests(all)
 	matches := func(patterns []string, name string) bool {
 		return slices.ContainsFunc(patterns, func(p string) bool {
 			ok, err := path.Match(p, name)
@@ -116,8 +118,8 @@ func comparedIn(from string) (is func(name string) bool, err error) {
 		})
 	}
 	return func(name string) bool {
-		return kuttl.MatchString(path.Base(name)) || matches(patterns, name) && !matches(applied, name)
-	}, err
+		return kuttl.MatchString(path.Base(name)) || matches(compared, name) && !matches(tried, name)
+	}
 }
 
 // A TestedObject is one that the tests of policies name.
@@ -132,24 +134,17 @@ type TestedObject struct {
 // no policies, and so are policies, which Chainsaw applies as well, and objects of one kind and one name in a file but
 // the first. more: there are more than mostTested.
 func Tested(from string) (out []TestedObject, more bool, err error) {
-	texts, wanted := map[string]string{}, []string{}
-	err = bundle.Each(from, func(name string, text []byte) error {
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name)) {
-			return nil
-		}
-		texts[name] = string(text)
-		var f testFile
-		_ = yaml.Unmarshal(text, &f) // what is no file of tests names no objects
-		for _, object := range f.objects() {
-			wanted = append(wanted, path.Join(path.Dir(name), object))
-		}
-		return nil
-	})
+	all, err := readSources(from)
 	if err != nil {
 		return nil, false, err
 	}
-	slices.Sort(wanted)
-	for _, name := range slices.Compact(wanted) {
+	texts := map[string]string{}
+	for _, one := range all {
+		texts[one.name] = one.text
+	}
+	tried, _ := namedByTests(all)
+	slices.Sort(tried)
+	for _, name := range slices.Compact(tried) {
 		seen := map[string]bool{}
 		for _, d := range documents(name, texts[name]) {
 			objects, err := d.objects()

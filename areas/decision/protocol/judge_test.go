@@ -66,7 +66,7 @@ func opaAnswers() []answerCase {
 	}
 }
 
-// TestReasonsToRefuse: of a rule that gives reasons, none permits and any denies; what is none of both is no decision.
+// TestReasonsToRefuse: an answer without reasons permits, one with any reason denies, and anything else is no decision.
 func TestReasonsToRefuse(t *testing.T) {
 	s := &Session{Host: "h", Options: Options{Section: &OPA{Path: "main/deny", Messages: true}}}
 	cases := []answerCase{

@@ -84,7 +84,7 @@ func askOPA(s *Session, q model.Question) (call, error) {
 	return call{request: r, expect: expect, judge: wants(q.Want, read), more: more}, err
 }
 
-// pickResult finds the result; nil: there is none, and what that means.
+// pickResult finds the result. Without one it returns nil, and the decision and verdict that follow.
 func pickResult(body []byte) ([]byte, model.Decision, Verdict) {
 	var all [4][]byte
 	if !jsonscan.Pick(body, all[:], "result", "code", "error", "errors") {

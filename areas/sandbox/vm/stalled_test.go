@@ -21,14 +21,14 @@ type laterClock struct {
 
 func (c *laterClock) Now() time.Time { return c.System.Now().Add(c.ahead) }
 
-// TestStalled stops the process of a machine, as SIGSTOP does: it uses no more processor time.
-func TestStalled(t *testing.T) {
+// bootThatDoes boots a machine whose emulator says hello and then does what a shell is told.
+func bootThatDoes(t *testing.T, what string, c clock.Clock) *Machine {
+	t.Helper()
 	dir := t.TempDir()
 	emulator := filepath.Join(dir, "qemu")
-	if err := files.WriteProgram(emulator, []byte("#!/bin/sh\necho "+hello+"\nwhile :; do :; done\n")); err != nil {
+	if err := files.WriteProgram(emulator, []byte("#!/bin/sh\necho "+hello+"\n"+what+"\n")); err != nil {
 		t.Fatal(err)
 	}
-	c := &laterClock{}
 	m, err := Boot(t.Context(), Options{
 		Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Dir: dir,
 		Name: "test", Clock: c, Born: func(proc.ID) error { return nil },
@@ -36,6 +36,23 @@ func TestStalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// awaitUse returns when a machine has used more processor time than it had when Stalled last looked.
+func awaitUse(m *Machine) {
+	for {
+		time.Sleep(time.Millisecond)
+		if cpu, err := proc.CPUOf(m.child.PID); err != nil || cpu != m.used.cpu {
+			return
+		}
+	}
+}
+
+// TestStalled stops the process of a machine, as SIGSTOP does: it uses no more processor time.
+func TestStalled(t *testing.T) {
+	c := &laterClock{}
+	m := bootThatDoes(t, "while :; do :; done", c)
 	defer func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -45,12 +62,7 @@ func TestStalled(t *testing.T) {
 		if err := m.Stalled(); err != nil {
 			t.Fatal(err)
 		}
-		for before := m.used.cpu; ; { // until the host has let it
-			time.Sleep(time.Millisecond)
-			if cpu, err := proc.CPUOf(m.child.PID); err != nil || cpu != before {
-				break
-			}
-		}
+		awaitUse(m) // until the host has let it
 		c.ahead += 2 * stalledAfter
 	}
 	if err := m.child.Signal(syscall.SIGSTOP); err != nil {
@@ -80,30 +92,15 @@ func TestStalledMachineIsWoken(t *testing.T) {
 		{"read line; while :; do :; done", ""},
 		{"exec sleep 600", "though it was woken: it hangs"},
 	} {
-		dir := t.TempDir()
-		emulator := filepath.Join(dir, "qemu")
-		if err := files.WriteProgram(emulator, []byte("#!/bin/sh\necho "+hello+"\n"+c.does+"\n")); err != nil {
-			t.Fatal(err)
-		}
 		clk := &laterClock{}
-		m, err := Boot(t.Context(), Options{
-			Emulator: emulator, Kernel: fakeKernel(t), Init: []string{"/bin/tare"}, Dir: dir,
-			Name: "test", Clock: clk, Born: func(proc.ID) error { return nil },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := bootThatDoes(t, c.does, clk)
 		settled(t, m)
 		clk.ahead += checkEvery
 		if err := m.Stalled(); err != nil { // wakes it
 			t.Errorf("%s: %v", c.does, err)
 		}
 		if c.want == "" {
-			for before := m.used.cpu; ; time.Sleep(time.Millisecond) {
-				if cpu, err := proc.CPUOf(m.child.PID); err != nil || cpu != before {
-					break
-				}
-			}
+			awaitUse(m)
 		}
 		clk.ahead += stalledAfter
 		if err := m.Stalled(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
