@@ -131,8 +131,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// checkExitCode checks a command's exit code: "exits 2 tare run", or "exits 0|12 tare run" where the host decides whether
-// a verdict can be had.
+// checkExitCode checks a command's exit code: "exits 2 tare run", or "exits 0|12 tare run" where the host decides
+// whether a verdict can be had.
 func checkExitCode(ts *testscript.TestScript, _ bool, args []string) {
 	want, args := args[0], args[1:]
 	err := ts.Exec(args[0], args[1:]...)
