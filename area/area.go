@@ -98,6 +98,9 @@ type Says struct {
 	Forecast func(q Asked, t Treatment) Forecast
 	// Creates says what a run makes on this host and elsewhere, for the plan.
 	Creates func(treatments []Treatment) []string
+	// Untried says what `tare validate` leaves open under the treatments: "its program was not started". nil, or empty:
+	// nothing.
+	Untried func(treatments []Treatment) string
 }
 
 // Batches are the batches of one operation in one trial.
@@ -181,8 +184,6 @@ type Parts struct {
 	Files fs.FS
 	// Usual is the question that the area's pages begin with; empty: the first that it answers.
 	Usual string
-	// Untried says what `tare validate` leaves open: "its program was not started"; empty: nothing.
-	Untried string
 }
 
 // Serve runs a server until ctx ends. config is what the area passed to the child; ready must be called once, with the

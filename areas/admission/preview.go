@@ -120,8 +120,24 @@ func (s *Spec) LockKey() string {
 func (s *Spec) Says() area.Says {
 	return area.Says{
 		Loopback: s.loopback(), LockKey: s.LockKey(), SecretFiles: s.SecretFiles(), Conditions: s.Conditions(),
-		Forecast: s.Forecast, Creates: s.Creates, Alone: s.alone,
+		Forecast: s.Forecast, Creates: s.Creates, Alone: s.alone, Untried: s.untried,
 	}
+}
+
+// untried says which policies of a bundle their engine alone checks.
+func (s *Spec) untried(treatments []design.Treatment) string {
+	for _, t := range treatments {
+		p, err := s.plan(t)
+		if err != nil || p.kind != mechanism.Own {
+			continue
+		}
+		if in, err := p.readBundle(); err == nil {
+			if kinds := enginesOf(in); len(kinds) > 0 {
+				return kinds[0].Title + " has not looked at its policies: it does when a run begins"
+			}
+		}
+	}
+	return ""
 }
 
 // alone says why treatments must have trials of their own: on a control plane that they share, the policies of one must

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,21 +152,49 @@ func (p *arm) cedarNotes() ([]string, error) {
 			proved[id] = true
 		}
 	}
-	all, without := 0, []string(nil)
+	tested, failed := map[cedar.PolicyID]bool{}, []string(nil)
+	for _, t := range set.Tests {
+		deciders, err := set.Run(t)
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("%s (%v)", t.Name, err))
+		}
+		for _, id := range deciders {
+			tested[id] = true
+		}
+	}
+	all, inTests, without := 0, []string(nil), []string(nil)
 	for id := range set.Policies.All() {
 		all++
-		if !proved[id] {
+		switch {
+		case proved[id]:
+		case tested[id]:
+			inTests = append(inTests, set.Name(id))
+		default:
 			without = append(without, set.Name(id))
 		}
 	}
+	slices.Sort(inTests)
 	slices.Sort(without)
 	out := []string{fmt.Sprintf("%s: %s in force; %d of them decide about a request of the experiment", p.bundle,
-		unit.Count(all, "policy"), all-len(without))}
+		unit.Count(all, "policy"), len(proved))}
+	if len(inTests) > 0 {
+		out = append(out, fmt.Sprintf("%s: %s about no request, but in one of the bundle's own tests, so that what they cost where "+
+			"they decide is not in these numbers: %s", p.bundle,
+			agree(unit.Count(len(inTests), "policy"), len(inTests), "decides", "decide"), some(inTests)))
+	}
 	if len(without) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s without a proof, since no request is decided on their account; whether they "+
 			"guard is not shown: %s", p.bundle, unit.Count(len(without), "policy"), strings.Join(without, ", ")))
 	}
-	return out, nil
+	if len(set.Untaken) > 0 {
+		out = append(out, fmt.Sprintf("%s: policies in Cedar's JSON are not taken, and not in these numbers: %s", p.bundle,
+			some(set.Untaken)))
+	}
+	cut := ""
+	if set.TestsCut {
+		cut = "; there are more, which were not run"
+	}
+	return append(out, testWords(p.bundle, len(set.Tests), failed, "", cut)...), nil
 }
 
 // mostNamed bounds the names of rules and tests in a note.
@@ -230,19 +259,23 @@ func regoWords(name string, proofs *engine.Proofs) (out []string) {
 	if proofs.Cut {
 		cut = "; not all of them were run in the time that tare gives them"
 	}
-	switch {
-	case len(proofs.Failed) > 0:
-		var failed []string
-		for _, t := range proofs.Failed {
-			failed = append(failed, t.String())
-		}
-		out = append(out, fmt.Sprintf("%s: of %s of its own, run without a network, %d failed%s: %s", name,
-			unit.Count(proofs.Tests, "test"), len(failed), cut, some(failed)))
-	case proofs.Tests > 0:
-		out = append(out, fmt.Sprintf("%s: %s of its own, run without a network, passed%s", name,
-			unit.Count(proofs.Tests, "test"), cut))
+	var failed []string
+	for _, t := range proofs.Failed {
+		failed = append(failed, t.String())
 	}
-	return out
+	return append(out, testWords(name, proofs.Tests, failed, ", run without a network,", cut)...)
+}
+
+// testWords say what came of a bundle's own tests.
+func testWords(name string, tests int, failed []string, how, cut string) []string {
+	switch {
+	case len(failed) > 0:
+		return []string{fmt.Sprintf("%s: of %s of its own%s %d failed%s: %s", name, unit.Count(tests, "test"),
+			cmp.Or(how, ","), len(failed), cut, some(failed))}
+	case tests > 0:
+		return []string{fmt.Sprintf("%s: %s of its own%s passed%s", name, unit.Count(tests, "test"), how, cut)}
+	}
+	return nil
 }
 
 func wereTrue(what string, n int) string { return agree(what, n, "was true", "were true") }

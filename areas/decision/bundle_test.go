@@ -296,6 +296,10 @@ func library() map[string]string {
 			"args": {"?principal": "Lib::User::\"bob\"", "?resource": "Lib::Book::\"atlas\""}}]`,
 		"ALLOW/ann-lends.json": borrowing("ann", "lend"), "DENY/lends.json": borrowing("bob", "lend"),
 		"ALLOW/reads.json": borrowing("bob", "read"), "DENY/reads.json": borrowing("ann", "read"),
+		"tests.json": fmt.Sprintf(`[{"name": "none is secret", "decision": "deny", "reason": ["closed"], "request": %s},
+			{"decision": "allow", "request": %s, "entities": []}]`,
+			strings.Replace(borrowing("bob", "read"), "atlas", "secret", 1), borrowing("ann", "lend")),
+		"old.cedar.json": "{}",
 	}
 }
 
@@ -336,7 +340,11 @@ func TestCedarWithItsEntities(t *testing.T) {
 			t.Fatal(err)
 		}
 		notes := strings.Join(tg.Notes(), "\n")
-		for _, want := range []string{"3 policies in force; 2 of them decide", "guard is not shown: closed"} {
+		for _, want := range []string{
+			"3 policies in force; 2 of them decide", "1 policy decides about no request, but in one of the bundle's own tests",
+			"not in these numbers: closed", "of 2 tests of its own, 1 failed: tests.json#2 (the decision is deny)",
+			"Cedar's JSON are not taken, and not in these numbers: old.cedar.json",
+		} {
 			if !strings.Contains(notes, want) {
 				t.Errorf("notes lack %q:\n%s", want, notes)
 			}
@@ -356,10 +364,16 @@ func TestRequestFiles(t *testing.T) {
 		err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
-	dir = written(t, map[string]string{"x/permit/ä b.json": `{"user": "a"}`, "x/deny/.json": "1", "x/readme.json": "{"})
+	dir = written(t, map[string]string{
+		"x/permit/ä b.json": `{"user": "a"}`, "x/deny/.json": "1", "x/readme.json": "{", "x/deny/l.txt": "{",
+		"x/permit/two.yaml": "# inputs\n---\na: yes\n---\n---\n- 07\n", "x/deny/one.yml": "at: 2026-01-01",
+	})
 	got, err = readRequests(dir, "opa")
 	want := []Request{
 		{Name: "request", Body: `{"input":1}`, Expect: "deny"},
+		{Name: "one", Body: `{"input":{"at":"2026-01-01"}}`, Expect: "deny"},
+		{Name: "two", Body: `{"input":{"a":true}}`, Expect: "permit"},
+		{Name: "two-permit", Body: `{"input":[7]}`, Expect: "permit"},
 		{Name: "b", Body: `{"input":{"user":"a"}}`, Expect: "permit"},
 	}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
@@ -371,6 +385,15 @@ func TestRequestFiles(t *testing.T) {
 			return readRequests(written(t, map[string]string{"ALLOW/x.json": "{}"}), "xacml")
 		},
 		"there is no request in": func() ([]Request, error) { return readRequests(t.TempDir(), "opa") },
+		"DENY/x.yaml: yaml: line 1: did not find": func() ([]Request, error) {
+			return readRequests(written(t, map[string]string{"DENY/x.yaml": "a: [1"}), "opa")
+		},
+		"DENY/x.yml: more than 4 MiB of YAML": func() ([]Request, error) {
+			return readRequests(written(t, map[string]string{"DENY/x.yml": strings.Repeat(" ", mostYAML+1)}), "opa")
+		},
+		"there is no request": func() ([]Request, error) { // YAML is no form of these
+			return readRequests(written(t, map[string]string{"DENY/x.yaml": borrowing("a", "read")}), "authzen")
+		},
 		"DENY/x.json: a request is": func() ([]Request, error) {
 			return readRequests(written(t, map[string]string{"DENY/x.json": "[1]"}), "authzen")
 		},

@@ -29,6 +29,26 @@ func (Area) Presets() map[string]string {
 	return help
 }
 
+// untried says which policies of the user's only their engine compiles.
+func (s *Spec) untried(treatments []area.Treatment) string {
+	for _, t := range treatments {
+		p, err := s.plan(t)
+		if err != nil || p.bundle == "" {
+			continue
+		}
+		switch p.kind {
+		case engine.OPA:
+			return "its Rego was not compiled: 'tare plan --try' has OPA compile it"
+		case engine.OpenFGA:
+			return "OpenFGA has not taken its model: 'tare plan --try' has it do so"
+		case engine.ATT, engine.AuthzForce:
+			return "functions and attributes of its XACML were not looked at: the engine knows them"
+		case engine.Cedar, engine.PDPX:
+		}
+	}
+	return ""
+}
+
 // Creates says what a run of s makes on this host, and elsewhere, for the plan.
 func (s *Spec) Creates(treatments []area.Treatment) []string {
 	var out []string

@@ -1,15 +1,21 @@
 package decision
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	"tare/areas/bundle"
 	"tare/areas/decision/cedarset"
@@ -79,17 +85,23 @@ func readRequests(from, adapter string) ([]Request, error) {
 	var out []Request
 	err := bundle.Each(from, func(name string, text []byte) error {
 		expect := expectations[strings.ToLower(path.Base(path.Dir(name)))]
-		if expect == "" || path.Ext(name) != ".json" {
+		if expect == "" {
 			return nil
 		}
-		if len(out) == mostRequests {
-			return fmt.Errorf("%s holds more than %d requests", from, mostRequests)
+		all, err := documents(name, text, adapter)
+		for _, document := range all {
+			if len(out) == mostRequests {
+				return fmt.Errorf("%s holds more than %d requests", from, mostRequests)
+			}
+			var is json.RawMessage
+			if is, err = body(document); err != nil {
+				break
+			}
+			out = append(out, Request{Name: requestName(name, out), Body: string(is), Expect: expect})
 		}
-		is, err := body(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(from, name), err)
 		}
-		out = append(out, Request{Name: requestName(name, out), Body: string(is), Expect: expect})
 		return nil
 	})
 	if err == nil && len(out) == 0 {
@@ -99,11 +111,48 @@ func readRequests(from, adapter string) ([]Request, error) {
 	return out, err
 }
 
+// mostYAML bounds a file that is read as YAML, which takes far more memory than JSON.
+const mostYAML = 4 << 20
+
+// documents are those of a file that can be requests, in JSON: one, and of OPA's inputs also each document of YAML, as
+// OPA and Conftest read it.
+func documents(name string, text []byte, adapter string) (out [][]byte, err error) {
+	switch path.Ext(name) {
+	case ".json":
+		return [][]byte{text}, nil
+	case ".yaml", ".yml":
+	default:
+		return nil, nil
+	}
+	if adapter != engine.OPA.Adapter() {
+		return nil, nil
+	}
+	if len(text) > mostYAML {
+		return nil, fmt.Errorf("more than %d MiB of YAML: write it as JSON", mostYAML>>20)
+	}
+	in := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		one, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err == nil {
+			one, err = yaml.YAMLToJSON(one)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if string(one) != "null" { // nothing stands between two separators
+			out = append(out, one)
+		}
+	}
+}
+
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // requestName is the name of a request: that of its file, with its folder where another has it.
 func requestName(file string, others []Request) string {
-	return nameOf(strings.TrimSuffix(path.Base(file), ".json"), "-"+strings.ToLower(path.Base(path.Dir(file))), others)
+	return nameOf(strings.TrimSuffix(path.Base(file), path.Ext(file)), "-"+strings.ToLower(path.Base(path.Dir(file))), others)
 }
 
 // nameOf makes a request's name of a text, with an end where another request has that.

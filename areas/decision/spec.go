@@ -45,7 +45,7 @@ type Spec struct {
 	// Requests are questions about policies that are there already.
 	Requests []Request `yaml:"requests,omitempty" json:"requests,omitempty" jsonschema:"minItems=1,maxItems=200" jsonschema_description:"Questions about policies that the decision point behind the URL holds already, each with the decision that is known to be right. At least one must be refused."`
 	// RequestFiles are questions in files.
-	RequestFiles string `yaml:"request_files,omitempty" json:"request_files,omitempty" tare:"path" jsonschema_description:"Folder with further requests: ALLOW/*.json are those that must be permitted, DENY/*.json those that must be denied. For authzen each is {principal, action, resource, context}, as Cedar's command line reads it, for opa an input document, for openfga the body of a check; or, for openfga, a store (.fga.yaml), whose tests' checks are asked."`
+	RequestFiles string `yaml:"request_files,omitempty" json:"request_files,omitempty" tare:"path" jsonschema_description:"Folder with further requests: ALLOW/*.json are those that must be permitted, DENY/*.json those that must be denied. For authzen each is {principal, action, resource, context}, as Cedar's command line reads it, for opa an input document (also YAML), for openfga the body of a check; or, for openfga, a store (.fga.yaml), whose tests' checks are asked."`
 
 	// Secrets are values in the bodies of Requests.
 	Secrets map[string]area.Secret `yaml:"secrets,omitempty" json:"secrets,omitempty" jsonschema_description:"Secrets in the requests, by name: what {NAME} stands for in a body, context or property. Each is {env: NAME} or {file: path}. Not for ext-authz."`
@@ -125,6 +125,6 @@ type Entity struct {
 func (s *Spec) Says() area.Says {
 	return area.Says{
 		Loopback: kit.LoopbackURL(s.URL), LockKey: s.LockKey(), Conditions: s.Conditions(), WhyNot: s.WhyNot, Asks: s.Asks,
-		Forecast: s.Forecast, Creates: s.Creates,
+		Forecast: s.Forecast, Creates: s.Creates, Untried: s.untried,
 	}
 }

@@ -80,7 +80,6 @@ func (*Spec) Conditions() []string { return append([]string{area.Restart, area.S
 func (Area) Parts() area.Parts {
 	return area.Parts{
 		Program: identify, Commands: commands, Builds: builds, Files: embeddedFiles,
-		Untried: "its program was not started: 'tare plan --try' tries it",
 	}
 }
 

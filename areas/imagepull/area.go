@@ -138,6 +138,5 @@ func (s *Spec) Creates(treatments []area.Treatment) []string {
 func (a Area) Parts() area.Parts {
 	return area.Parts{
 		Program: identify, Adapters: kit.Adapters(a.Adapters()), Presets: kit.Named(a.Presets()), Files: embeddedFiles,
-		Untried: "its pull manager was not started: 'tare plan --try' tries it",
 	}
 }

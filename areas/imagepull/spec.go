@@ -59,6 +59,7 @@ func (s *Spec) Under(area.Treatment) (area.Spec, error) { return s, nil }
 func (s *Spec) Says() area.Says {
 	return area.Says{
 		Loopback: true, Batches: s.Batches(), Conditions: s.Conditions(), Forecast: s.Forecast, Creates: s.Creates,
+		Untried: func([]area.Treatment) string { return "its pull manager was not started: 'tare plan --try' tries it" },
 	}
 }
 

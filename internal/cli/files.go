@@ -143,8 +143,12 @@ func (a *app) validate(files []string) error {
 
 // untried says what validating an experiment leaves open: it starts no program.
 func (a *app) untried(e *config.Experiment) string {
-	if ar, ok := a.Areas.Find(e.Area); ok && ar.Parts().Untried != "" {
-		return "; " + ar.Parts().Untried
+	says := e.Target.Says()
+	if says.Untried == nil {
+		return ""
+	}
+	if open := says.Untried(e.Arms()); open != "" {
+		return "; " + open
 	}
 	return ""
 }

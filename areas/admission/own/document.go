@@ -1,13 +1,16 @@
 package own
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	node "go.yaml.in/yaml/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -78,15 +81,15 @@ func (d document) objects() ([]object, error) {
 		repeated = d.parserSays(err)
 		content, err = yaml.YAMLToJSON([]byte(d.text))
 	}
-	if err != nil && !strings.Contains(d.text, group) && !strings.Contains(d.text, kyvernoGroup) {
+	if err != nil && !policyLine.MatchString(d.text) {
 		return nil, nil // a template, say: not ours to read
 	}
 	if err != nil {
-		return nil, errors.New(d.parserSays(err))
+		return nil, d.unreadable(err)
 	}
 	o := &unstructured.Unstructured{}
 	if isObject := o.UnmarshalJSON(content) == nil && o.GetKind() != "" && o.GetAPIVersion() != ""; !isObject {
-		return nil, nil
+		return nil, d.checkKind(content)
 	}
 	if !o.IsList() {
 		return []object{{Unstructured: o, at: d, repeated: repeated}}, nil
@@ -102,6 +105,42 @@ func (d document) objects() ([]object, error) {
 		out = append(out, object{Unstructured: &list.Items[i], at: at, repeated: repeated})
 	}
 	return out, nil
+}
+
+// policyLine is one by which an object is of a group whose objects decide about requests.
+var policyLine = regexp.MustCompile(`(?m)^\s*[{"']*apiVersion["']?\s*:\s*["']?(?:[\w-]+\.)*(?:` +
+	regexp.QuoteMeta(group) + `|kyverno\.io|gatekeeper\.sh)/`)
+
+// helmLine is a line of a template of Helm's that is no YAML.
+var helmLine = regexp.MustCompile(`(?m)^\s*\{\{-?\s*(?:if|else|end|range|with|define|include|template|block|/\*|\$)`)
+
+// unreadable is an error about a document that is no YAML.
+func (d document) unreadable(err error) error {
+	says := d.parserSays(err)
+	if helmLine.MatchString(d.text) {
+		return fmt.Errorf("%s: it is a template of Helm's, and tare renders none: write what "+
+			"'helm template CHART' prints into a file, and name that", says)
+	}
+	return errors.New(says)
+}
+
+// policyKinds are those that nothing but policies has.
+var policyKinds = []string{
+	policyKind, bindingKind, mutatingKind, mutatingBindingKind, "ClusterPolicy", "ValidatingPolicy", "MutatingPolicy",
+	"ConstraintTemplate",
+}
+
+// checkKind refuses what is no object because it lacks its kind or its apiVersion, and would be a policy otherwise.
+func (d document) checkKind(content []byte) error {
+	var o metav1.TypeMeta
+	switch {
+	case json.Unmarshal(content, &o) != nil:
+	case o.Kind == "" && decides(o.GroupVersionKind()):
+		return d.errorf("an object of %s without a kind", o.APIVersion)
+	case o.APIVersion == "" && slices.Contains(policyKinds, o.Kind):
+		return d.errorf("a %s without an apiVersion", o.Kind)
+	}
+	return nil
 }
 
 // parserSays is an error of the parser with the line of the file, its first one if there are several.

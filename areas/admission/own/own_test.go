@@ -114,6 +114,25 @@ func TestReadRefuses(t *testing.T) {
 		"an alias of itself": {map[string]string{"a.yaml": policy("p", isTrue) + "x: &a [*a]\n"}, "a.yaml:1: "},
 		"an unknown field":   {map[string]string{"a.yaml": policy("p", "  validation: []\n")}, `unknown field "spec.validation"`},
 		"a broken policy":    {map[string]string{"a.yaml": "\n" + policy("p", "  validations: [\n")}, "a.yaml:"},
+		"a broken constraint": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": constraintOf("{a", "{}")}, "b.yaml:",
+		},
+		"a broken policy of Kyverno's, in JSON": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.json": `{"apiVersion": "policies.kyverno.io/v1", "kind"}`},
+			"b.json:",
+		},
+		"no kind": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "apiVersion: kyverno.io/v1\nknd: ClusterPolicy\n"},
+			"b.yaml:1: an object of kyverno.io/v1 without a kind",
+		},
+		"no version": {
+			map[string]string{"a.yaml": policy("p", isTrue) + "---\nkind: ClusterPolicy\nmetadata: {name: q}\n"},
+			"a ClusterPolicy without an apiVersion",
+		},
+		"a template": {
+			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "{{- if .Values.x }}\n" + policy("q", isTrue) + "{{- end }}\n"},
+			"it is a template of Helm's, and tare renders none",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Read(written(t, c.files), false); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -15,20 +15,12 @@ const actionType = "Action"
 // AuthZEN makes a request of AuthZEN of one in the form that Cedar's command line reads: {principal, action, resource,
 // context}.
 func AuthZEN(text []byte) (json.RawMessage, error) {
-	var r struct {
-		Principal, Action, Resource uid
-		Context                     json.RawMessage
-	}
+	var r request
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("a request is {principal, action, resource, context}: %w", err)
 	}
-	for _, x := range []struct {
-		name string
-		is   uid
-	}{{"principal", r.Principal}, {"action", r.Action}, {"resource", r.Resource}} {
-		if x.is.Type == "" || x.is.ID == "" {
-			return nil, fmt.Errorf("%s: an entity with a name is needed", x.name)
-		}
+	if err := r.check(); err != nil {
+		return nil, err
 	}
 	body := map[string]any{
 		"subject":  map[string]any{"type": r.Principal.Type, "id": r.Principal.ID},
@@ -39,6 +31,24 @@ func AuthZEN(text []byte) (json.RawMessage, error) {
 		body["context"] = r.Context
 	}
 	return json.Marshal(body)
+}
+
+// A request is one as Cedar's command line reads it.
+type request struct {
+	Principal, Action, Resource uid
+	Context                     json.RawMessage
+}
+
+func (r request) check() error {
+	for _, x := range []struct {
+		name string
+		is   uid
+	}{{"principal", r.Principal}, {"action", r.Action}, {"resource", r.Resource}} {
+		if x.is.Type == "" || x.is.ID == "" {
+			return fmt.Errorf("%s: an entity with a name is needed", x.name)
+		}
+	}
+	return nil
 }
 
 // actionName is the name of an action in AuthZEN, which Action reads.

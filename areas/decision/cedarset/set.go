@@ -17,7 +17,6 @@ import (
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
-	"github.com/cedar-policy/cedar-go/x/exp/schema"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
 
@@ -29,8 +28,13 @@ type Set struct {
 	Policies *cedar.PolicySet
 	// Entities are those of the files, and the actions of the schema.
 	Entities cedar.EntityMap
-	schema   *resolved.Schema          // nil: none
-	links    map[cedar.PolicyID]string // the names of policies that are made of templates
+	// Tests are those of the files; TestsCut: there are more.
+	Tests    []Test
+	TestsCut bool
+	// Untaken are files with policies in Cedar's JSON.
+	Untaken []string
+	schema  *resolved.Schema          // nil: none
+	links   map[cedar.PolicyID]string // the names of policies that are made of templates
 }
 
 // A file is one of those that make a Set.
@@ -40,14 +44,19 @@ type file struct {
 }
 
 // found are the files of a set by what they hold.
-type found struct{ policies, entities, links, schemas []file }
+type found struct {
+	policies, entities, links, schemas, tests []file
+	untaken                                   []string
+}
 
 // The endings of names. Entities and links may have words before them.
 const (
 	policyEnd     = ".cedar"
+	policyJSONEnd = ".cedar.json"
 	schemaEnd     = ".cedarschema"
 	schemaJSONEnd = ".cedarschema.json"
 	entitiesEnd   = "entities.json"
+	entityEnd     = "entity.json"
 	linksName     = "linked"
 	linksEnd      = "linked.json"
 )
@@ -65,33 +74,44 @@ func Read(at string) (*Set, error) {
 		if is.IsDir() {
 			one.path = filepath.Join(at, name)
 		}
-		all.add(path.Base(name), one)
+		all.add(name, one)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(all.policies) == 0 {
+		if len(all.untaken) > 0 {
+			return nil, fmt.Errorf("%s: %s: policies in Cedar's JSON are not taken: write them as %s files, with "+
+				"'cedar translate-policy --direction json-to-cedar'", at, all.untaken[0], policyEnd)
+		}
 		return nil, fmt.Errorf("there is no %s file in %s", policyEnd, at)
 	}
 	return all.read()
 }
 
-func (f *found) add(base string, one file) {
-	switch {
+// add sorts a file by its name in the folder.
+func (f *found) add(name string, one file) {
+	switch base := path.Base(name); {
 	case strings.HasSuffix(base, policyEnd):
 		f.policies = append(f.policies, one)
 	case strings.HasSuffix(base, schemaEnd), strings.HasSuffix(base, schemaJSONEnd):
 		f.schemas = append(f.schemas, one)
-	case strings.HasSuffix(base, entitiesEnd):
+	case strings.HasSuffix(base, policyJSONEnd):
+		f.untaken = append(f.untaken, name)
+	case strings.HasSuffix(base, entitiesEnd), strings.HasSuffix(base, entityEnd):
 		f.entities = append(f.entities, one)
 	case base == linksName, strings.HasSuffix(base, linksEnd):
 		f.links = append(f.links, one)
+	case path.Ext(base) == ".json":
+		f.tests = append(f.tests, one)
 	}
 }
 
 func (f *found) read() (*Set, error) {
-	s := &Set{Policies: cedar.NewPolicySet(), Entities: cedar.EntityMap{}, links: map[cedar.PolicyID]string{}}
+	s := &Set{
+		Policies: cedar.NewPolicySet(), Entities: cedar.EntityMap{}, links: map[cedar.PolicyID]string{}, Untaken: f.untaken,
+	}
 	if err := s.readSchema(f.schemas); err != nil {
 		return nil, err
 	}
@@ -111,41 +131,10 @@ func (f *found) read() (*Set, error) {
 			return nil, err
 		}
 	}
+	for _, one := range f.tests {
+		s.readTests(one)
+	}
 	return s, s.validate()
-}
-
-// readSchema reads the schema, of which there can be one.
-func (s *Set) readSchema(files []file) error {
-	if len(files) == 0 {
-		return nil
-	}
-	if len(files) > 1 {
-		return fmt.Errorf("%s, %s: two schemas: only one can be that of the policies", files[0].path, files[1].path)
-	}
-	var (
-		from = files[0]
-		all  schema.Schema
-		err  error
-	)
-	if err := from.checkNested(); err != nil {
-		return err
-	}
-	all.SetFilename(from.path)
-	if strings.HasSuffix(from.path, schemaJSONEnd) {
-		err = all.UnmarshalJSON(from.text)
-	} else {
-		err = all.UnmarshalCedar(from.text)
-	}
-	if err == nil {
-		s.schema, err = all.Resolve()
-	}
-	if err != nil {
-		return fmt.Errorf("%s: the schema cannot be read: %w", from.path, err)
-	}
-	for uid, action := range s.schema.Actions {
-		s.Entities[uid] = action.Entity
-	}
-	return nil
 }
 
 // readPolicies adds the policies of a file, and keeps its templates.

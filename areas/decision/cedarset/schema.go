@@ -1,0 +1,100 @@
+package cedarset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/x/exp/schema"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
+)
+
+// readSchema reads the schema, which may be there in both of Cedar's forms.
+func (s *Set) readSchema(files []file) error {
+	for i, from := range files {
+		is, err := from.schema()
+		if err != nil {
+			return err
+		}
+		if i > 0 && meaning(s.schema) != meaning(is) {
+			return fmt.Errorf("%s, %s: two schemas, and not the same in both: only one can be that of the policies",
+				files[0].path, from.path)
+		}
+		s.schema = is
+	}
+	s.addActions(s.Entities)
+	return nil
+}
+
+// addActions adds the actions of the schema to entities.
+func (s *Set) addActions(to cedar.EntityMap) {
+	if s.schema == nil {
+		return
+	}
+	for uid, action := range s.schema.Actions {
+		to[uid] = action.Entity
+	}
+}
+
+func (f file) schema() (*resolved.Schema, error) {
+	if err := f.checkNested(); err != nil {
+		return nil, err
+	}
+	var (
+		all schema.Schema
+		out *resolved.Schema
+		err error
+	)
+	all.SetFilename(f.path)
+	if strings.HasSuffix(f.path, schemaJSONEnd) {
+		err = all.UnmarshalJSON(f.text)
+	} else {
+		err = all.UnmarshalCedar(f.text)
+	}
+	if err == nil {
+		out, err = all.Resolve()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: the schema cannot be read: %w", f.path, err)
+	}
+	return out, nil
+}
+
+// meaning is a text that two schemas share if they mean the same, whatever their form, order and annotations.
+func meaning(s *resolved.Schema) string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.Entities)) {
+		is := s.Entities[name]
+		fmt.Fprintf(&out, "entity %s in %q %#v tags %#v\n", name, slices.Sorted(slices.Values(is.ParentTypes)),
+			attributes(is.Shape), is.Tags)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Enums)) {
+		fmt.Fprintf(&out, "enum %s %v\n", name, s.Enums[name].Values)
+	}
+	var actions []string
+	for uid, is := range s.Actions {
+		var parents []string
+		for parent := range is.Entity.Parents.All() {
+			parents = append(parents, parent.String())
+		}
+		slices.Sort(parents)
+		line := fmt.Sprintf("action %s in %q", uid, parents)
+		if to := is.AppliesTo; to != nil {
+			line += fmt.Sprintf(" for %q %q %#v", slices.Sorted(slices.Values(to.Principals)),
+				slices.Sorted(slices.Values(to.Resources)), attributes(to.Context))
+		}
+		actions = append(actions, line)
+	}
+	slices.Sort(actions)
+	return out.String() + strings.Join(actions, "\n")
+}
+
+// attributes are those of a record, which may have none.
+func attributes(r resolved.RecordType) resolved.RecordType {
+	if len(r) == 0 {
+		return nil
+	}
+	return r
+}
