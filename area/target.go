@@ -33,6 +33,9 @@ type Can struct {
 	Probes func(t Treatment) []Probe
 	// Notes are limits of this target that every report must carry: "control plane only".
 	Notes func() []string
+	// Warnings are what is wrong with what the target holds, or could mislead about its figures, so that each report says
+	// it before them: "2 policies cannot decide, and refuse".
+	Warnings func() []string
 	// Trespass returns the must-refuse twins of the treatment's operations: operations with Twin set, at least one for
 	// each operation that has something to refuse, as large and from the same callers. The first call follows Prepare.
 	Trespass func(t Treatment) ([]Operation, error)

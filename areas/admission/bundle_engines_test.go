@@ -385,7 +385,7 @@ func TestFailingPolicies(t *testing.T) {
 	if refused == 0 {
 		t.Error("nothing was asked of jobs and deployments")
 	}
-	notes := strings.Join(tg.Notes(), "\n")
+	notes := strings.Join(append(tg.Warnings(), tg.Notes()...), "\n")
 	for _, want := range []string{
 		"6 policies cannot decide about requests that tare makes, so that these are refused: changes-daemonsets on ",
 		`such as a deployment as the measured one (no such key: annotations)`, "; 3 more", "6 policies without a proof",

@@ -91,9 +91,9 @@ func (p *arm) settleFailures(ctx context.Context, f *finding) error {
 	return nil
 }
 
-// failureNotes says which policies fail, and what is refused without a policy's name. In a cluster of the user's the
+// failureWarnings say which policies fail, and what is refused without a policy's name. In a cluster of the user's the
 // reason could hold what is no business of a report.
-func (p *arm) failureNotes() (out []string) {
+func (p *arm) failureWarnings() (out []string) {
 	const most = 3
 	x := &p.policies
 	var says []string

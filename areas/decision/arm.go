@@ -53,6 +53,7 @@ type arm struct {
 	config     engine.Config
 	held       string   // what the bundle's rules may not reach, in words; empty: they try nothing
 	proved     []string // which policies of the user's own decide about a question, for the notes
+	failing    []string // warnings: which of the bundle's own tests fail
 	admin      string   // the token of who may change policies or pace
 	stopKeeper func()   // ends the keeper and waits for it; nil: none
 

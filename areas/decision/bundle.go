@@ -194,7 +194,7 @@ func (p *arm) cedarNotes() ([]string, error) {
 	if set.TestsCut {
 		cut = "; there are more, which were not run"
 	}
-	return append(out, testWords(p.bundle, len(set.Tests), failed, "", cut)...), nil
+	return append(out, p.testNotes(len(set.Tests), failed, "", cut)...), nil
 }
 
 // mostNamed bounds the names of rules and tests in a note.
@@ -221,7 +221,7 @@ func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return []string{fmt.Sprintf("%s: which of its rules are true for a request is not known: %v", p.bundle, err)}, nil
 	}
-	out := regoWords(p.bundle, proofs)
+	out := p.regoWords(proofs)
 	if len(proofs.Reach) > 0 && !p.config.Network {
 		p.held = fmt.Sprintf("%s: its rules call %s, which reaches loopback only: embedded: {network: true} lets it reach "+
 			"other servers", p.bundle, strings.Join(proofs.Reach, " and "))
@@ -230,8 +230,9 @@ func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-func regoWords(name string, proofs *engine.Proofs) (out []string) {
+func (p *arm) regoWords(proofs *engine.Proofs) (out []string) {
 	var tested, without []string
+	name := p.bundle
 	asked := 0
 	for _, r := range proofs.Rules {
 		switch {
@@ -263,17 +264,17 @@ func regoWords(name string, proofs *engine.Proofs) (out []string) {
 	for _, t := range proofs.Failed {
 		failed = append(failed, t.String())
 	}
-	return append(out, testWords(name, proofs.Tests, failed, ", run without a network,", cut)...)
+	return append(out, p.testNotes(proofs.Tests, failed, ", run without a network,", cut)...)
 }
 
-// testWords say what came of a bundle's own tests.
-func testWords(name string, tests int, failed []string, how, cut string) []string {
+// testNotes say that a bundle's own tests passed, and keep the warning of those that fail.
+func (p *arm) testNotes(tests int, failed []string, how, cut string) []string {
 	switch {
 	case len(failed) > 0:
-		return []string{fmt.Sprintf("%s: of %s of its own%s %d failed%s: %s", name, unit.Count(tests, "test"),
-			cmp.Or(how, ","), len(failed), cut, some(failed))}
+		p.failing = append(p.failing, fmt.Sprintf("%s: of %s of its own%s %d failed%s: %s", p.bundle,
+			unit.Count(tests, "test"), cmp.Or(how, ","), len(failed), cut, some(failed)))
 	case tests > 0:
-		return []string{fmt.Sprintf("%s: %s of its own%s passed%s", name, unit.Count(tests, "test"), how, cut)}
+		return []string{fmt.Sprintf("%s: %s of its own%s passed%s", p.bundle, unit.Count(tests, "test"), how, cut)}
 	}
 	return nil
 }

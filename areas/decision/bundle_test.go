@@ -339,7 +339,7 @@ func TestCedarWithItsEntities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		notes := strings.Join(tg.Notes(), "\n")
+		notes := strings.Join(append(tg.Warnings(), tg.Notes()...), "\n")
 		for _, want := range []string{
 			"3 policies in force; 2 of them decide", "1 policy decides about no request, but in one of the bundle's own tests",
 			"not in these numbers: closed", "of 2 tests of its own, 1 failed: tests.json#2 (the decision is deny)",

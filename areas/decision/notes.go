@@ -30,6 +30,15 @@ func (t *target) Notes() []string {
 	return slices.Compact(notes)
 }
 
+// Warnings implements area.Target.
+func (t *target) Warnings() (out []string) {
+	for _, p := range t.arms.Ready() {
+		out = append(out, p.failing...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // notes returns what is to be known of this run; what holds for every run is in README.md.
 func (p *arm) notes() (out []string) {
 	if p.url != nil {

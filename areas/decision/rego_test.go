@@ -112,7 +112,7 @@ todo_test_later if false
 			if err := tg.Prepare(t.Context(), standard, j); err != nil {
 				t.Fatal(err)
 			}
-			notes := strings.ReplaceAll(strings.Join(tg.Notes(), "\n"), bundle, "BUNDLE")
+			notes := strings.ReplaceAll(strings.Join(append(tg.Warnings(), tg.Notes()...), "\n"), bundle, "BUNDLE")
 			for _, want := range []string{
 				"BUNDLE: of 5 rules, defaults aside, 1 was true for a request of the experiment",
 				"BUNDLE: 2 rules were true for no request, but in one of the bundle's own tests, so that what they cost where " +

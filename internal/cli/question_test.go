@@ -78,7 +78,7 @@ func TestNewQuestionNeedsOnlyItsEntry(t *testing.T) {
 	}
 	expectFile(t, good, "validate", "x.yaml  ok")
 	expectFile(t, good, "plan", "blink: pulse of toy", "the time that a pulse takes: 1s", "50/s, the highest of the rates")
-	expectFile(t, good, "run", "pulse", "50/s", "error <= 50% at 50/s")
+	expectFile(t, good, "run", "pulse", "50/s", "error <= 50% at 50/s", "a server of yours may be no toy")
 	expectFile(t, "", "list", "toy        pulse     yes", "timer      pulse     no: a batch has its")
 	records, err := filepath.Glob("results/blink-*")
 	if err != nil || len(records) != 1 {
@@ -88,6 +88,9 @@ func TestNewQuestionNeedsOnlyItsEntry(t *testing.T) {
 	if code != 0 && code != ExitInvalid || !strings.Contains(out, `"question":"pulse"`) &&
 		!strings.Contains(out, `"question": "pulse"`) {
 		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if n := strings.Count(out, "a server of yours may be no toy"); n != 1 {
+		t.Errorf("the target's warning is there %d times:\n%s", n, out)
 	}
 }
 

@@ -172,7 +172,7 @@ type Stage struct {
 	drive  Drive
 	start  time.Time
 	trials int
-	noted  []string // notes of the target that are in the record
+	noted  []string // notes and warnings of the target that are in the record
 	// placed is where generator and target run, by treatment.
 	placed  map[string]*record.Placement
 	renewed map[design.Trial]bool // before which the target started afresh what its treatment needs
@@ -243,26 +243,40 @@ func (x *Stage) do(ctx context.Context) (err error) {
 	return x.drive.Measure(ctx, x, plan)
 }
 
-// notes writes those notes of the target that are not in the record yet: some are known only at the end.
+// notes writes those notes and warnings of the target that are not in the record yet: some are known only at the end.
 func (x *Stage) notes() error {
+	can := x.Target.Can()
+	if can.Warnings != nil {
+		for _, text := range can.Warnings() {
+			err := x.once(text, func() error { return x.Writer.Warning(record.Warning{Text: text}) })
+			if err != nil {
+				return err
+			}
+		}
+	}
 	var notes []string
-	if say := x.Target.Can().Notes; say != nil {
-		notes = say()
+	if can.Notes != nil {
+		notes = can.Notes()
 	}
 	if x.Load.KeepMix {
 		notes = append(notes, fmt.Sprintf("the file gives no load.trespass: %.3g %% of the calls, besides those of its mix, "+
 			"must be refused", x.Load.Trespass*100))
 	}
 	for _, n := range notes {
-		if slices.Contains(x.noted, n) {
-			continue
-		}
-		x.noted = append(x.noted, n)
-		if err := x.Writer.Note(record.Note{Text: n}); err != nil {
+		if err := x.once(n, func() error { return x.Writer.Note(record.Note{Text: n}) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// once writes a text of the target that is not in the record yet.
+func (x *Stage) once(text string, write func() error) error {
+	if slices.Contains(x.noted, text) {
+		return nil
+	}
+	x.noted = append(x.noted, text)
+	return write()
 }
 
 // undo undoes everything. An interrupt must not cut it short.

@@ -108,6 +108,12 @@ func (t *target) Can() area.Can {
 			return &area.Endpoint{Addr: addr, Host: u.Host, Keys: 1}, err
 		},
 		Notes: func() []string { return []string{"this is a toy"} },
+		Warnings: func() []string {
+			if t.spec.URL == "" {
+				return nil
+			}
+			return []string{"a server of yours may be no toy"}
+		},
 		Trespass: func(tr area.Treatment) ([]area.Operation, error) {
 			wire, err := t.wire(tr, "no")
 			return []area.Operation{{
