@@ -54,7 +54,8 @@ type validation struct {
 type validatedFile struct {
 	File        string       `json:"file"`
 	OK          bool         `json:"ok"`
-	Error       string       `json:"error,omitempty"` // why it cannot be read
+	Error       string       `json:"error,omitempty"`   // why it cannot be read
+	Untried     string       `json:"untried,omitempty"` // what validating leaves open: "its program was not started"
 	Diagnostics []diagnostic `json:"diagnostics"`
 }
 
@@ -73,8 +74,10 @@ func (a *app) validation(files []string) validation {
 		if err != nil {
 			f.OK, f.Error = false, err.Error()
 		} else {
-			_, ds := config.Parse(src.name, src.text, a.Areas)
-			f.OK = !config.HasErrors(ds)
+			e, ds := config.Parse(src.name, src.text, a.Areas)
+			if f.OK = !config.HasErrors(ds); f.OK {
+				f.Untried = untried(e)
+			}
 			for _, d := range ds {
 				f.Diagnostics = append(f.Diagnostics, diagnostic{d, d.Severity.String()})
 			}

@@ -126,7 +126,11 @@ func (a *app) validate(files []string) error {
 		}
 		if err == nil {
 			a.print("%s  ", src.name)
-			a.judged(a.Stdout, "ok", "%s\n", a.untried(e))
+			open := untried(e)
+			if open != "" {
+				open = "; " + open
+			}
+			a.judged(a.Stdout, "ok", "%s\n", open)
 			continue
 		}
 		bad++
@@ -142,13 +146,9 @@ func (a *app) validate(files []string) error {
 }
 
 // untried says what validating an experiment leaves open: it starts no program.
-func (a *app) untried(e *config.Experiment) string {
-	says := e.Target.Says()
-	if says.Untried == nil {
-		return ""
-	}
-	if open := says.Untried(e.Arms()); open != "" {
-		return "; " + open
+func untried(e *config.Experiment) string {
+	if says := e.Target.Says(); says.Untried != nil {
+		return says.Untried(e.Arms())
 	}
 	return ""
 }
