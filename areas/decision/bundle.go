@@ -186,6 +186,10 @@ func (p *arm) cedarNotes() ([]string, error) {
 		out = append(out, fmt.Sprintf("%s: %s without a proof, since no request is decided on their account; whether they "+
 			"guard is not shown: %s", p.bundle, unit.Count(len(without), "policy"), strings.Join(without, ", ")))
 	}
+	if len(set.Unlinked) > 0 {
+		out = append(out, fmt.Sprintf("%s: %s without a link, which decides nothing: %s", p.bundle,
+			unit.Count(len(set.Unlinked), "template"), some(set.Unlinked)))
+	}
 	if len(set.Untaken) > 0 {
 		out = append(out, fmt.Sprintf("%s: policies in Cedar's JSON are not taken, and not in these numbers: %s", p.bundle,
 			some(set.Untaken)))

@@ -33,8 +33,10 @@ type Set struct {
 	TestsCut bool
 	// Untaken are files with policies in Cedar's JSON.
 	Untaken []string
-	schema  *resolved.Schema          // nil: none
-	links   map[cedar.PolicyID]string // the names of policies that are made of templates
+	// Unlinked are templates of which no link makes a policy.
+	Unlinked []string
+	schema   *resolved.Schema          // nil: none
+	links    map[cedar.PolicyID]string // the names of policies that are made of templates
 }
 
 // A file is one of those that make a Set.
@@ -54,11 +56,12 @@ const (
 	policyEnd     = ".cedar"
 	policyJSONEnd = ".cedar.json"
 	schemaEnd     = ".cedarschema"
-	schemaJSONEnd = ".cedarschema.json"
+	schemaJSONEnd = "cedarschema.json"
 	entitiesEnd   = "entities.json"
 	entityEnd     = "entity.json"
 	linksName     = "linked"
 	linksEnd      = "linked.json"
+	moreLinksEnd  = "templatelinks.json"
 )
 
 // Read reads a file of policies, or a folder and those below it, and validates the policies by the schema if there is
@@ -101,7 +104,7 @@ func (f *found) add(name string, one file) {
 		f.untaken = append(f.untaken, name)
 	case strings.HasSuffix(base, entitiesEnd), strings.HasSuffix(base, entityEnd):
 		f.entities = append(f.entities, one)
-	case base == linksName, strings.HasSuffix(base, linksEnd):
+	case base == linksName, strings.HasSuffix(base, linksEnd), strings.HasSuffix(base, moreLinksEnd):
 		f.links = append(f.links, one)
 	case path.Ext(base) == ".json":
 		f.tests = append(f.tests, one)
@@ -115,7 +118,7 @@ func (f *found) read() (*Set, error) {
 	if err := s.readSchema(f.schemas); err != nil {
 		return nil, err
 	}
-	templates := map[string]template{}
+	templates := map[string]*template{}
 	for _, one := range f.policies {
 		if err := s.readPolicies(one, templates); err != nil {
 			return nil, err
@@ -126,6 +129,7 @@ func (f *found) read() (*Set, error) {
 			return nil, err
 		}
 	}
+	s.Unlinked = unlinked(templates)
 	for _, one := range f.entities {
 		if err := s.readEntities(one); err != nil {
 			return nil, err
@@ -138,7 +142,7 @@ func (f *found) read() (*Set, error) {
 }
 
 // readPolicies adds the policies of a file, and keeps its templates.
-func (s *Set) readPolicies(from file, templates map[string]template) error {
+func (s *Set) readPolicies(from file, templates map[string]*template) error {
 	if err := from.checkNested(); err != nil {
 		return err
 	}

@@ -2,9 +2,10 @@ package cedarset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,9 @@ const idAnnotation = "id"
 // place.
 type template struct {
 	file
-	slots []slot
+	slots  []slot
+	title  string // its annotation id, the name of its file if it stands there alone, or its number in that
+	linked bool   // a link makes a policy of it
 }
 
 // A slot is a place of a text.
@@ -37,24 +40,50 @@ type slot struct {
 
 // split takes the templates out of a file of policies: cedar-go reads none. It returns the other policies with blanks
 // in place of templates.
-func (f file) split(into map[string]template) ([]byte, error) {
+func (f file) split(into map[string]*template) ([]byte, error) {
 	rest := bytes.Clone(f.text)
-	for n, one := range statements(f.text) {
+	all := statements(f.text)
+	for n, one := range all {
 		if len(one.slots) == 0 {
 			continue
 		}
-		t := template{file: file{path: f.path, text: blanked(f.text, one.from, one.to)}, slots: one.slots}
-		id, err := t.id(n)
+		t := &template{file: file{path: f.path, text: blanked(f.text, one.from, one.to)}, slots: one.slots}
+		id, err := t.id()
 		if err != nil {
 			return nil, err
 		}
-		if was, ok := into[id]; ok {
-			return nil, fmt.Errorf("%s: there is a template %q in %s already", f.path, id, was.path)
+		numbered := "policy" + strconv.Itoa(n)
+		switch {
+		case id != "":
+			t.title = id
+		case len(all) == 1:
+			t.title = strings.TrimSuffix(filepath.Base(f.path), policyEnd)
+			if was, known := into[numbered]; !known {
+				into[numbered] = t
+			} else if was != nil && was.title != numbered {
+				into[numbered] = nil // which of several files is meant is not known
+			}
+		default:
+			t.title = numbered
 		}
-		into[id] = t
+		if was := into[t.title]; was != nil && was != t && was.title == t.title {
+			return nil, fmt.Errorf("%s: there is a template %q in %s already", f.path, t.title, was.path)
+		}
+		into[t.title] = t
 		copy(rest[one.from:one.to], blanked(f.text[one.from:one.to], 0, 0))
 	}
 	return rest, nil
+}
+
+// unlinked are the templates of which no link makes a policy.
+func unlinked(templates map[string]*template) (out []string) {
+	for name, t := range templates {
+		if t != nil && name == t.title && !t.linked {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // blanked is a text of which only a part is kept, besides the ends of lines.
@@ -148,17 +177,14 @@ func joined(text []byte) (out []byte) {
 	return out
 }
 
-// id is the annotation of a template, or its number in its file.
-func (t template) id(n int) (string, error) {
+// id is the annotation of a template, empty if it has none.
+func (t template) id() (string, error) {
 	example := cedar.NewEntityUID("Example", "")
 	policy, err := t.with(map[string]cedar.EntityUID{principalSlot: example, resourceSlot: example})
 	if err != nil {
 		return "", err
 	}
-	if id, ok := policy.Annotations()[idAnnotation]; ok {
-		return string(id), nil
-	}
-	return "policy" + strconv.Itoa(n), nil
+	return string(policy.Annotations()[idAnnotation]), nil
 }
 
 // with is the policy with entities in its slots.
@@ -192,15 +218,15 @@ type link struct {
 }
 
 // readLinks adds the policies that a file of links makes of templates, in the form that Cedar's command line reads.
-func (s *Set) readLinks(from file, templates map[string]template) error {
+func (s *Set) readLinks(from file, templates map[string]*template) error {
 	var links []link
 	if err := json.Unmarshal(from.text, &links); err != nil {
 		return fmt.Errorf("%s: links of templates are a list of {template_id, link_id, args}: %w", from.path, err)
 	}
 	for _, l := range links {
 		at := fmt.Sprintf("%s: link %q", from.path, l.ID)
-		t, ok := templates[l.Template]
-		if !ok {
+		t := templates[l.Template]
+		if t == nil {
 			return fmt.Errorf("%s: there is no template %q; there are %s", at, l.Template, names(templates))
 		}
 		entities, err := t.entities(l.Args)
@@ -215,16 +241,21 @@ func (s *Set) readLinks(from file, templates map[string]template) error {
 		if !s.Policies.Add(id, policy) {
 			return fmt.Errorf("%s is there twice", at)
 		}
+		t.linked = true
 		s.links[id] = l.ID
 	}
 	return nil
 }
 
-func names(templates map[string]template) string {
-	if len(templates) == 0 {
-		return "none"
+func names(templates map[string]*template) string {
+	var out []string
+	for name, t := range templates {
+		if t != nil {
+			out = append(out, name)
+		}
 	}
-	return strings.Join(slices.Sorted(maps.Keys(templates)), ", ")
+	slices.Sort(out)
+	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
 // entities are what a link puts into the slots: each of them, and nothing else.

@@ -97,6 +97,45 @@ func TestSchemaInBothForms(t *testing.T) {
 	}
 }
 
+// TestTemplatesInFilesOfTheirOwn: a template that stands alone has its file's name, too, and one without a link is named.
+func TestTemplatesInFilesOfTheirOwn(t *testing.T) {
+	const text = "permit (principal == ?principal, action, resource);"
+	link := func(template string) string {
+		return `[{"template_id": "` + template + `", "link_id": "x", "args": {"?principal": "U::\"ann\""}}]`
+	}
+	for template, c := range map[string]struct {
+		files    map[string]string
+		unlinked []string
+		want     string
+	}{
+		"a.template": {map[string]string{"a.template.cedar": text, "b.cedar": text}, []string{"b"}, ""},
+		"policy0":    {map[string]string{"a.cedar": text}, nil, ""},
+		"policy1":    {map[string]string{"a.cedar": text, "b.cedar": text + text}, []string{"a", "policy0"}, ""},
+		"policy00":   {map[string]string{"a.cedar": text, "b.cedar": text}, nil, `no template "policy00"; there are a, b`},
+		"a":          {map[string]string{"a.cedar": text, "x/a.cedar": text}, nil, `a template "a" in`},
+	} {
+		c.files["cedartemplatelinks.json"] = link(template)
+		s, err := Read(written(t, c.files))
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", template, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", template, err)
+			continue
+		}
+		if d := cmp.Diff(c.unlinked, s.Unlinked); d != "" {
+			t.Errorf("%s: without a link (-want +got):\n%s", template, d)
+		}
+	}
+	_, err := Read(written(t, map[string]string{"a.cedar": text, "b.cedar": text, "linked": link("policy0")}))
+	if err == nil || !strings.Contains(err.Error(), `no template "policy0"; there are a, b`) {
+		t.Errorf("%v: which one is not known", err)
+	}
+}
+
 // TestPoliciesInJSON: policies that are not taken are never silently absent.
 func TestPoliciesInJSON(t *testing.T) {
 	s, err := Read(written(t, shop("more/b.cedar.json", "{}")))
