@@ -72,7 +72,8 @@ func TestKyvernoPolicies(t *testing.T) {
 		"no-host-network": "pod in the host's network", "watches-latest": "pod of the tag latest",
 		"no-nodeport": "service of type NodePort", "no-privileged": "pod privileged",
 		"no-host-pid": "pod with the host's processes", "sets-a-label": "pod as the measured one",
-		"marks-latest": "replicationcontroller of the tag latest", // to which nobody else is applied
+		"marks-latest":         "replicationcontroller of the tag latest", // to which nobody else is applied
+		"no-suspended-release": "Release stopped of custom/resources.yaml",
 	} {
 		if p.policies.shown[name] != request {
 			t.Errorf("%s is shown by %q, want %q", name, p.policies.shown[name], request)
@@ -80,9 +81,10 @@ func TestKyvernoPolicies(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"9 policies in force, those of engines in the whole control plane; 8 of them have objected",
-		"1 policy without a proof",
-		"is not shown: nothing-like-it", "not in these numbers: no-nodeport",
+		"11 policies in force, those of engines in the whole control plane; 9 of them have objected",
+		"2 policies without a proof",
+		"is not shown: generates-a-vpa, nothing-like-it", "not in these numbers: generates-a-vpa, no-nodeport, no-suspended",
+		"tare has defined the kind Release, whose", "tare has defined the kind VerticalPodAutoscaler, whose",
 		"left aside, and not in these numbers: GeneratingPolicy generates",
 		"the admission controller of Kyverno " + engine.Kyverno.Default,
 	} {

@@ -28,7 +28,13 @@ import (
 func (p *arm) discover(ctx context.Context) error {
 	x := &p.policies
 	x.present = true // set first: a partial creation is removed as well
-	if err := p.startEngines(ctx, enginesOf(x.own)); err != nil {
+	engines := enginesOf(x.own)
+	if len(engines) > 0 && !p.foreign {
+		if err := p.applyDefinitions(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.startEngines(ctx, engines); err != nil {
 		return err
 	}
 	if err := p.lookAtPlain(ctx); err != nil {

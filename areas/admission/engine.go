@@ -28,6 +28,9 @@ import (
 const (
 	// engineServer is the name of a policy engine as a child of this binary.
 	engineServer = "engine"
+	// kindsWithin bounds the wait until the API server serves kinds that were defined: Kyverno has two dozen of them, and
+	// a busy host takes minutes.
+	kindsWithin = 5 * time.Minute
 	// engineWithin bounds its start.
 	engineWithin = 3 * time.Minute
 	// countEvery is the interval at which an engine's counts are read until they stand still for countStill readings:
@@ -69,6 +72,21 @@ func (p *arm) startEngines(ctx context.Context, kinds []*engine.Kind) error {
 	return nil
 }
 
+// applyDefinitions creates the kinds that the policies are about before an engine starts, which looks for them only
+// then.
+func (p *arm) applyDefinitions(ctx context.Context) error {
+	definitions := slices.DeleteFunc(slices.Clone(p.policies.rendered.Objects), func(o *unstructured.Unstructured) bool {
+		return len(mechanism.Defined([]*unstructured.Unstructured{o})) == 0
+	})
+	if len(definitions) == 0 {
+		return nil
+	}
+	if err := p.policies.keeper.Apply(ctx, definitions, applyAbreast); err != nil {
+		return fmt.Errorf("put the policies in force: %w", err)
+	}
+	return p.awaitKinds(ctx, "the bundle", slices.Collect(maps.Keys(mechanism.Defined(definitions)))...)
+}
+
 func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	program, err := kind.Find(ctx, p.engineVersion(kind), engineHost(p.env))
 	if err != nil {
@@ -107,7 +125,7 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 
 // awaitKinds waits until the API server serves the kinds that somebody defined.
 func (p *arm) awaitKinds(ctx context.Context, of string, kinds ...schema.GroupVersionKind) error {
-	return p.await(ctx, "the API server does not serve the kinds of "+of, func() error {
+	return p.awaitWithin(ctx, kindsWithin, "the API server does not serve the kinds of "+of, func() error {
 		_, missing, err := p.policies.keeper.Lookup(ctx, kinds)
 		if err == nil && len(missing) > 0 {
 			err = fmt.Errorf("%s is missing", missing[0].Kind)

@@ -178,8 +178,8 @@ func (p *arm) cedarNotes() ([]string, error) {
 	out := []string{fmt.Sprintf("%s: %s in force; %d of them decide about a request of the experiment", p.bundle,
 		unit.Count(all, "policy"), len(proved))}
 	if len(inTests) > 0 {
-		out = append(out, fmt.Sprintf("%s: %s about no request, but in one of the bundle's own tests, so that what they cost where "+
-			"they decide is not in these numbers: %s", p.bundle,
+		out = append(out, fmt.Sprintf("%s: %s about no request, but in one of the bundle's own tests, so that what they "+
+			"cost where they decide is not in these numbers: %s", p.bundle,
 			agree(unit.Count(len(inTests), "policy"), len(inTests), "decides", "decide"), some(inTests)))
 	}
 	if len(without) > 0 {

@@ -152,7 +152,8 @@ var notInNames = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // requestName is the name of a request: that of its file, with its folder where another has it.
 func requestName(file string, others []Request) string {
-	return nameOf(strings.TrimSuffix(path.Base(file), path.Ext(file)), "-"+strings.ToLower(path.Base(path.Dir(file))), others)
+	name := strings.TrimSuffix(path.Base(file), path.Ext(file))
+	return nameOf(name, "-"+strings.ToLower(path.Base(path.Dir(file))), others)
 }
 
 // nameOf makes a request's name of a text, with an end where another request has that.

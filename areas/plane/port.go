@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"net"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 
 	"tare/internal/clock"
 	"tare/internal/files"
+	"tare/internal/probe"
 )
 
 const (
@@ -89,8 +91,9 @@ func ephemeral() int {
 	return n
 }
 
-// awaitFree waits until no process listens on ports.
-func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
+// awaitFree waits until no process listens on ports, but for those that started after a time, or are another user's:
+// they have taken a port that was free again.
+func awaitFree(ctx context.Context, c clock.Clock, ports []uint16, after ticks) error {
 	until := c.Now().Add(portsFreeWithin)
 	for _, p := range ports {
 		for {
@@ -103,6 +106,9 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 				return fmt.Errorf("check whether port %d is free again: %w", p, err)
 			}
 			if !c.Now().Before(until) {
+				if isTakenByOthers(p, after) {
+					break
+				}
 				return fmt.Errorf("a process still listens on 127.0.0.1:%d: find it with 'ss -ltnp sport = :%d'", p, p)
 			}
 			if err := c.Sleep(ctx, pollEvery); err != nil {
@@ -111,6 +117,30 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16) error {
 		}
 	}
 	return nil
+}
+
+// ticks is a time since the boot, as the kernel says when processes started; the largest: none has started later.
+type ticks uint64
+
+const never = ticks(math.MaxUint64)
+
+// ticksNow is the time in hundredths of a second (proc(5): USER_HZ), or never where it is not known.
+func ticksNow() ticks {
+	text, err := files.Kernel("/proc/uptime")
+	if err != nil {
+		return never
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	seconds, err := strconv.ParseFloat(first, 64)
+	if err != nil || seconds < 0 {
+		return never
+	}
+	return ticks(100 * seconds)
+}
+
+func isTakenByOthers(port uint16, after ticks) bool {
+	_, start, err := probe.Listener(nil, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port))
+	return errors.Is(err, probe.ErrHidden) || err == nil && ticks(start) > after
 }
 
 // isPortTaken reports whether a component ended because another process listens on one of its ports: all components

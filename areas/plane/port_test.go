@@ -31,7 +31,7 @@ func TestFreePorts(t *testing.T) {
 	if len(ports) != n {
 		t.Errorf("%d ports", len(ports))
 	}
-	if err := awaitFree(t.Context(), clock.System{}, ports); err != nil {
+	if err := awaitFree(t.Context(), clock.System{}, ports, never); err != nil {
 		t.Error(err)
 	}
 }
@@ -70,20 +70,26 @@ func TestAwaitFree(t *testing.T) {
 	}
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
 	c := &turning{Fake: clock.NewFake(time.Now())}
-	err = awaitFree(t.Context(), c, []uint16{port})
+	err = awaitFree(t.Context(), c, []uint16{port}, never)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d", port)) {
 		t.Errorf("error %v, want one that names port %d", err, port)
 	}
 	if want := int(portsFreeWithin / pollEvery); c.sleeps != want {
 		t.Errorf("looked %d times, want %d", c.sleeps, want)
 	}
+	for after, mine := range map[ticks]bool{0: false, ticksNow(): true} { // this process has started before
+		c = &turning{Fake: clock.NewFake(time.Now())}
+		if err := awaitFree(t.Context(), c, []uint16{port}, after); (err != nil) != mine {
+			t.Errorf("a process that started after %d ticks: %v", after, err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c = &turning{Fake: clock.NewFake(time.Now()), at: map[int]func(){3: cancel}}
-	if err := awaitFree(ctx, c, []uint16{port}); !errors.Is(err, context.Canceled) {
+	if err := awaitFree(ctx, c, []uint16{port}, never); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 	c = &turning{Fake: clock.NewFake(time.Now()), at: map[int]func(){5: func() { _ = l.Close() }}}
-	if err := awaitFree(t.Context(), c, []uint16{port}); err != nil || c.sleeps != 5 {
+	if err := awaitFree(t.Context(), c, []uint16{port}, never); err != nil || c.sleeps != 5 {
 		t.Errorf("after %d looks: %v", c.sleeps, err)
 	}
 }

@@ -62,7 +62,7 @@ func (p *Plane) restartServer(ctx context.Context) error {
 	}
 	err = p.stop(ctx, APIServer)
 	if err == nil {
-		err = awaitFree(ctx, p.config.Clock, []uint16{p.ports.server})
+		err = awaitFree(ctx, p.config.Clock, []uint16{p.ports.server}, never)
 	}
 	if err != nil {
 		return err
@@ -97,11 +97,12 @@ func (p *Plane) running(component string) (*proc.Child, error) {
 
 // stopAll stops the components in the reverse order of their dependencies.
 func (p *Plane) stopAll(ctx context.Context) error {
+	begin := ticksNow()
 	err := errors.Join(p.stop(ctx, Scheduler, ControllerManager), p.stop(ctx, APIServer), p.stop(ctx, Etcd))
 	if p.ports == (ports{}) {
 		return err
 	}
-	return errors.Join(err, awaitFree(context.WithoutCancel(ctx), p.config.Clock, p.ports.all()))
+	return errors.Join(err, awaitFree(context.WithoutCancel(ctx), p.config.Clock, p.ports.all(), begin))
 }
 
 // stop ends components concurrently. From its start on, their end is no failure.

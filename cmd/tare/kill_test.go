@@ -163,7 +163,7 @@ func TestKilledRuns(t *testing.T) {
 // undo.
 func (k *killable) sweep(t *testing.T, bin string) (undone int) {
 	points := k.points
-	before := k.traces(t)
+	before := k.settledTraces(t)
 	if *kills > 0 {
 		points, k.life = *kills, k.runWhole(t, bin)
 	}

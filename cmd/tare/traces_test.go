@@ -62,6 +62,20 @@ func (k *killable) traces(t *testing.T) []string {
 	return out
 }
 
+// settledTraces are the traces once no server of tare's is left that a run before was killed with: on a busy host it
+// ends some time after the test that killed it.
+func (k *killable) settledTraces(t *testing.T) []string {
+	t.Helper()
+	for range 100 {
+		if !slices.ContainsFunc(liveDescendants(), func(line string) bool { return strings.Contains(line, `\x00serve\x00`) }) {
+			break
+		}
+		reapOrphans()
+		time.Sleep(100 * time.Millisecond)
+	}
+	return k.traces(t)
+}
+
 // diffTraces compares the traces with before, and returns the lines that differ, marked + or -. A difference that goes
 // away within some seconds does not count: the kernel takes a moment to end the children of a killed process, and other
 // users' traces come and go.

@@ -7,6 +7,8 @@ type Use struct {
 	Stolen    float64 // by the hypervisor
 	Generator float64
 	Calls     int // that were due
+	// Waited is for how long the generator was ready to run and had no processor, of Seconds.
+	Waited, Seconds float64
 }
 
 // OverloadUse is the use in the overload that the trace is judged by.
@@ -17,7 +19,11 @@ func useOf(steps []Step) (u Use) {
 	for i := range steps {
 		if h := steps[i].host(); h != nil {
 			u.All, u.Busy, u.Stolen = u.All+h.All, u.Busy+h.Busy, u.Stolen+h.Stolen
-			u.Generator, u.Calls = u.Generator+steps[i].Segment.Effort.CPU, u.Calls+steps[i].Segment.Offered
+			of := steps[i].Segment.Effort
+			u.Generator, u.Calls = u.Generator+of.CPU, u.Calls+steps[i].Segment.Offered
+			if of.Queued != nil {
+				u.Waited, u.Seconds = u.Waited+*of.Queued*of.Seconds, u.Seconds+of.Seconds
+			}
 		}
 	}
 	return u
@@ -25,6 +31,15 @@ func useOf(steps []Step) (u Use) {
 
 // BusyShare is the share of the time in which the processors were busy or stolen, 0…1; 0 where that is not known.
 func (u *Use) BusyShare() float64 { return u.share(u.Busy + u.Stolen) }
+
+// WaitedShare is the share of the time in which the generator was ready to run and had no processor, 0…1; 0 where that
+// is not known.
+func (u *Use) WaitedShare() float64 {
+	if u.Seconds <= 0 {
+		return 0
+	}
+	return u.Waited / u.Seconds
+}
 
 // StolenShare is the share of the time that the hypervisor took, 0…1; 0 where that is not known.
 func (u *Use) StolenShare() float64 { return u.share(u.Stolen) }

@@ -108,6 +108,10 @@ func TestFailuresBesideOtherWork(t *testing.T) {
 			if got := e.Failure(); got.Class != c.class {
 				t.Errorf("without the target's processor time: %+v", got)
 			}
+			e.Overload.Waited, e.Overload.Seconds = 1.5, 5
+			if got, kept := e.Failure(), c.class == signature.TokenBucket; (got.Class == c.class) != kept {
+				t.Errorf("without the target's processor time, and a generator that had none for long: %+v", got)
+			}
 		})
 	}
 }

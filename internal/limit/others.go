@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"fmt"
 	"slices"
 
 	"tare/internal/signature"
@@ -10,34 +9,50 @@ import (
 // crowdedFrom is the share of their time from which on processors are busy enough to make each call wait for one.
 const crowdedFrom = 0.9
 
+// starvedFrom is the share of the time without a processor from which on what a generator measures of waiting is not
+// reliable.
+const starvedFrom = 0.25
+
 // Failure is how the target failed. Where others kept the processors busy meanwhile, calls wait and fewer are served
 // whatever the target does: a failure that only this shows is withheld.
 func (e *Evidence) Failure() signature.Failure {
 	out := e.Signature.Failure()
 	byWaits := []signature.Class{signature.Shedding, signature.Collapse, signature.Pauses}
-	others := e.othersInOverload()
-	if others < partly || out.Certainty != signature.Likely || !slices.Contains(byWaits, out.Class) {
+	if out.Certainty != signature.Likely || !slices.Contains(byWaits, out.Class) {
+		return out
+	}
+	var why string
+	others, known := e.othersInOverload()
+	switch waited := e.Overload.WaitedShare(); {
+	case known && others >= partly:
+		why = "other work took " + percent(others) + " of the processors' time meanwhile"
+	case !known && waited >= starvedFrom:
+		why = "the generator itself had no processor for " + percent(waited) + " of the time, and what the target had is " +
+			"not known"
+	default:
 		return out
 	}
 	out.Class, out.Certainty = signature.Unknown, signature.NotKnown
-	out.Evidence = append([]string{fmt.Sprintf("other work took %s of the processors' time meanwhile, which makes calls "+
-		"wait whatever the target does", percent(others))}, out.Evidence...)
+	out.Evidence = append([]string{why + ", which makes calls wait whatever the target does"}, out.Evidence...)
 	return out
 }
 
 // othersInOverload is the share of the processors' time that neither generator nor target used in the overload, where
-// hardly any was left; 0 where some was, or where that is not known. The target used as much for a call as in the
-// experiment with the most in flight.
-func (e *Evidence) othersInOverload() float64 {
+// hardly any was left; 0 where some was. known: the target's is. It used as much for a call as in the experiment with
+// the most in flight.
+func (e *Evidence) othersInOverload() (others float64, known bool) {
 	c := curveOf(e.Experiments)
 	x := c.full()
-	if x == nil || x.Account == nil || x.Account.CPU == nil || e.Overload.BusyShare() < crowdedFrom {
-		return 0
+	if x == nil || x.Account == nil || x.Account.CPU == nil {
+		return 0, false
+	}
+	if e.Overload.BusyShare() < crowdedFrom {
+		return 0, true
 	}
 	calls, account := total(x.Counts)+x.Bad, x.Account
 	if calls == 0 || x.Seconds <= 0 || account.Seconds <= 0 {
-		return 0
+		return 0, false
 	}
 	each := *account.CPU / account.Seconds * x.Seconds / float64(calls)
-	return e.Overload.OthersShare(each * float64(e.Overload.Calls))
+	return e.Overload.OthersShare(each * float64(e.Overload.Calls)), true
 }

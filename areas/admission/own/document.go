@@ -133,11 +133,11 @@ var policyKinds = []string{
 // checkKind refuses what is no object because it lacks its kind or its apiVersion, and would be a policy otherwise.
 func (d document) checkKind(content []byte) error {
 	var o metav1.TypeMeta
+	isObject := json.Unmarshal(content, &o) == nil
 	switch {
-	case json.Unmarshal(content, &o) != nil:
-	case o.Kind == "" && decides(o.GroupVersionKind()):
+	case isObject && o.Kind == "" && decides(o.GroupVersionKind()):
 		return d.errorf("an object of %s without a kind", o.APIVersion)
-	case o.APIVersion == "" && slices.Contains(policyKinds, o.Kind):
+	case isObject && o.APIVersion == "" && slices.Contains(policyKinds, o.Kind):
 		return d.errorf("a %s without an apiVersion", o.Kind)
 	}
 	return nil

@@ -130,7 +130,9 @@ func TestReadRefuses(t *testing.T) {
 			"a ClusterPolicy without an apiVersion",
 		},
 		"a template": {
-			map[string]string{"a.yaml": policy("p", isTrue), "b.yaml": "{{- if .Values.x }}\n" + policy("q", isTrue) + "{{- end }}\n"},
+			map[string]string{
+				"a.yaml": policy("p", isTrue), "b.yaml": "{{- if .Values.x }}\n" + policy("q", isTrue) + "{{- end }}\n",
+			},
 			"it is a template of Helm's, and tare renders none",
 		},
 	} {

@@ -59,6 +59,7 @@ type Policy struct {
 	at       document
 	engine   *unstructured.Unstructured         // as it stands in the file; nil: the API server evaluates the policy
 	mutating *admission.MutatingAdmissionPolicy // nil: the policy is of another kind
+	custom   []schema.GroupVersionKind          // that definitions must give it
 }
 
 // kind is the policy's kind.
@@ -288,12 +289,17 @@ func (o object) into(to any) error {
 	return nil
 }
 
-// takeNeeded takes the definitions and the objects of the policies' parameters.
+// takeNeeded takes the objects of the policies' parameters, and the definitions of their kinds and of others that
+// policies need.
 func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
-	kinds := map[schema.GroupKind]bool{}
+	s.takeCustom(others)
+	kinds, custom := map[schema.GroupKind]bool{}, map[schema.GroupKind]bool{}
 	for i := range s.Policies {
 		if gvk, ok := s.Policies[i].paramKind(); ok {
 			kinds[gvk.GroupKind()] = true
+		}
+		for _, gvk := range s.Policies[i].custom {
+			custom[gvk.GroupKind()] = true
 		}
 	}
 	for _, o := range others {
@@ -301,7 +307,7 @@ func (s *Set) takeNeeded(others []*unstructured.Unstructured) {
 		switch {
 		case kinds[gk]:
 			s.params = append(s.params, o)
-		case !defined.Empty() && kinds[defined]:
+		case !defined.Empty() && (kinds[defined] || custom[defined]):
 			s.definitions = append(s.definitions, o)
 		default:
 			s.Left[gk.Kind]++

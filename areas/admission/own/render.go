@@ -251,27 +251,37 @@ func (b *Binding) render(s mechanism.Scope) (*unstructured.Unstructured, error) 
 	return b.at.encoded(to)
 }
 
-// needs returns the definitions of the parameters' kinds and the parameters of the policies that are in force. Those of
-// a namespace are put into the run's.
+// needs returns the parameters of the policies that are in force, and the definitions of their kinds and of those that
+// policies of Kyverno's are about. Parameters of a namespace are put into the run's.
 func (s *Set) needs(w Where, out *InForce, bindings []Binding) (definitions, params []*unstructured.Unstructured,
 	err error,
 ) {
 	wanted := map[schema.GroupKind]schema.GroupVersionKind{}
+	scopes := map[schema.GroupKind]bool{} // whether objects are in namespaces
 	for _, p := range out.Policies {
 		if gvk, ok := p.paramKind(); ok {
 			wanted[gvk.GroupKind()] = gvk
 		}
 	}
+	for _, p := range out.Policies {
+		for _, gvk := range p.custom {
+			if _, ok := wanted[gvk.GroupKind()]; !ok && w.Ours { // in a cluster of the user's nothing is added for an engine
+				wanted[gvk.GroupKind()], scopes[gvk.GroupKind()] = gvk, true
+			}
+		}
+	}
 	for _, o := range s.definitions {
 		if _, ok := wanted[definedBy(o)]; ok && !slices.Contains(w.Standing, definedBy(o)) {
 			if by, _, _ := unstructured.NestedString(o.Object, "spec", "conversion", "strategy"); by == "Webhook" {
+				if scopes[definedBy(o)] {
+					continue // policies are only about it: one that takes anything does
+				}
 				return nil, nil, fmt.Errorf("CustomResourceDefinition %s: a webhook converts its objects, and none runs here",
 					o.GetName())
 			}
 			definitions = append(definitions, o.DeepCopy())
 		}
 	}
-	scopes := map[schema.GroupKind]bool{} // whether objects are in namespaces
 	for _, o := range s.params {
 		gk := o.GroupVersionKind().GroupKind()
 		if _, ok := wanted[gk]; !ok {
@@ -328,9 +338,18 @@ func (s *Set) namespaced(gk schema.GroupKind, bindings []Binding) bool {
 	})
 }
 
-// builtin reports whether every API server has the kind. Groups of definitions have a domain of their own.
+// serverGroups are the groups with a domain that API servers have by themselves, or that other servers add to them.
+var serverGroups = []string{
+	"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
+	"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "custom.metrics.k8s.io", "discovery.k8s.io",
+	"events.k8s.io", "external.metrics.k8s.io", "flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io",
+	"metrics.k8s.io", "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io",
+	"scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io",
+}
+
+// builtin reports whether no definition gives an API server the kind. Groups of definitions have a domain of their own.
 func builtin(gk schema.GroupKind) bool {
-	return !strings.Contains(gk.Group, ".") || strings.HasSuffix(gk.Group, ".k8s.io")
+	return !strings.Contains(gk.Group, ".") || slices.Contains(serverGroups, gk.Group)
 }
 
 // define makes a definition of a kind whose objects may hold anything.
@@ -342,7 +361,11 @@ func define(gvk schema.GroupVersionKind, namespaced bool) *unstructured.Unstruct
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": plural + "." + gvk.Group},
+		"metadata": map[string]any{
+			"name": plural + "." + gvk.Group,
+			// Without it a group of the Kubernetes project's is refused.
+			"annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, made up by tare"},
+		},
 		"spec": map[string]any{
 			"group": gvk.Group, "scope": scope,
 			"names": map[string]any{"kind": gvk.Kind, "plural": plural, "singular": strings.ToLower(gvk.Kind)},

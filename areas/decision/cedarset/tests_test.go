@@ -97,7 +97,8 @@ func TestSchemaInBothForms(t *testing.T) {
 	}
 }
 
-// TestTemplatesInFilesOfTheirOwn: a template that stands alone has its file's name, too, and one without a link is named.
+// TestTemplatesInFilesOfTheirOwn: a template that stands alone has its file's name, too, and one without a link is
+// named.
 func TestTemplatesInFilesOfTheirOwn(t *testing.T) {
 	const text = "permit (principal == ?principal, action, resource);"
 	link := func(template string) string {
@@ -146,7 +147,8 @@ func TestPoliciesInJSON(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	const want = ": b.cedar.json: policies in Cedar's JSON are not taken"
-	if _, err = Read(written(t, map[string]string{"b.cedar.json": "{}"})); err == nil || !strings.Contains(err.Error(), want) {
+	_, err = Read(written(t, map[string]string{"b.cedar.json": "{}"}))
+	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }
