@@ -156,7 +156,7 @@ func (p *arm) cedarNotes() ([]string, error) {
 	for _, t := range set.Tests {
 		deciders, err := set.Run(t)
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("%s (%v)", t.Name, err))
+			failed = append(failed, clipped(t.Name)+" ("+clipped(err.Error())+")")
 		}
 		for _, id := range deciders {
 			tested[id] = true
@@ -199,6 +199,15 @@ func (p *arm) cedarNotes() ([]string, error) {
 		cut = "; there are more, which were not run"
 	}
 	return append(out, p.testNotes(len(set.Tests), failed, "", cut)...), nil
+}
+
+// clipped is the beginning of a text of the bundle's.
+func clipped(text string) string {
+	const most = 200
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
 }
 
 // mostNamed bounds the names of rules and tests in a note.

@@ -297,8 +297,10 @@ func library() map[string]string {
 		"ALLOW/ann-lends.json": borrowing("ann", "lend"), "DENY/lends.json": borrowing("bob", "lend"),
 		"ALLOW/reads.json": borrowing("bob", "read"), "DENY/reads.json": borrowing("ann", "read"),
 		"tests.json": fmt.Sprintf(`[{"name": "none is secret", "decision": "deny", "reason": ["closed"], "request": %s},
-			{"decision": "allow", "request": %s, "entities": []}]`,
-			strings.Replace(borrowing("bob", "read"), "atlas", "secret", 1), borrowing("ann", "lend")),
+			{"decision": "allow", "request": %s, "entities": []},
+			{"decision": "deny", "request": {}, "name": "%s"}]`,
+			strings.Replace(borrowing("bob", "read"), "atlas", "secret", 1), borrowing("ann", "lend"),
+			strings.Repeat("x", 300)),
 		"old.cedar.json": "{}",
 	}
 }
@@ -342,7 +344,8 @@ func TestCedarWithItsEntities(t *testing.T) {
 		notes := strings.Join(append(tg.Warnings(), tg.Notes()...), "\n")
 		for _, want := range []string{
 			"3 policies in force; 2 of them decide", "1 policy decides about no request, but in one of the bundle's own tests",
-			"not in these numbers: closed", "of 2 tests of its own, 1 failed: tests.json#2 (the decision is deny)",
+			"not in these numbers: closed",
+			"of 3 tests of its own, 2 failed: tests.json#2 (the decision is deny), " + strings.Repeat("x", 200) + "… (",
 			"Cedar's JSON are not taken, and not in these numbers: old.cedar.json",
 		} {
 			if !strings.Contains(notes, want) {

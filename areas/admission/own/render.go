@@ -38,7 +38,7 @@ func (w Where) mayMake(o *unstructured.Unstructured) error {
 		return fmt.Errorf("%s %s: an engine acts on objects of this kind, so that it can be no parameter here", gk.Kind,
 			o.GetName())
 	case !w.Scope.Foreign:
-	case builtin(gk):
+	case builtin(gk), strings.HasSuffix(gk.Group, ".k8s.io"):
 		return fmt.Errorf("%s %s: others use this cluster, where a parameter can be a ConfigMap or of a kind of your own",
 			gk.Kind, o.GetName())
 	case slices.Contains(w.Standing, gk) && !slices.Contains(w.Makes, gk.String()):
