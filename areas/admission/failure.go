@@ -10,6 +10,7 @@ import (
 
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
+	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -25,10 +26,7 @@ type failure struct {
 // failureOn is a failure on the i-th request of the catalogue, with its reason on one line.
 func (f *finding) failureOn(i int, why string, sure bool) failure {
 	const most = 240
-	why = strings.Join(strings.Fields(why), " ")
-	if runes := []rune(why); len(runes) > most {
-		why = string(runes[:most]) + "…"
-	}
+	why = kit.Clipped(strings.Join(strings.Fields(why), " "), most)
 	return failure{requests: 1, first: i, of: f.requests[i].Name, why: why, sure: sure}
 }
 

@@ -163,8 +163,7 @@ func (t *target) Close(ctx context.Context) error {
 // Can implements area.Target.
 func (t *target) Can() area.Can {
 	return area.Can{
-		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
-		Warnings: t.Warnings,
+		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Warnings: t.Warnings,
 		Trespass: t.Trespasses, Conditions: t.Conditions, Witnessed: t.Witnessed, Observe: t.Observe,
 		Rulings: t.Rulings,
 	}

@@ -19,6 +19,7 @@ import (
 	"tare/areas/decision/fga"
 	"tare/areas/decision/protocol"
 	"tare/areas/decision/reference"
+	"tare/internal/kit"
 	"tare/internal/unit"
 )
 
@@ -152,16 +153,7 @@ func (p *arm) cedarNotes() ([]string, error) {
 			proved[id] = true
 		}
 	}
-	tested, failed := map[cedar.PolicyID]bool{}, []string(nil)
-	for _, t := range set.Tests {
-		deciders, err := set.Run(t)
-		if err != nil {
-			failed = append(failed, clipped(t.Name)+" ("+clipped(err.Error())+")")
-		}
-		for _, id := range deciders {
-			tested[id] = true
-		}
-	}
+	tested, failed := runCedarTests(set)
 	all, inTests, without := 0, []string(nil), []string(nil)
 	for id := range set.Policies.All() {
 		all++
@@ -201,13 +193,20 @@ func (p *arm) cedarNotes() ([]string, error) {
 	return append(out, p.testNotes(len(set.Tests), failed, "", cut)...), nil
 }
 
-// clipped is the beginning of a text of the bundle's.
-func clipped(text string) string {
-	const most = 200
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
+// runCedarTests returns the policies that decide in a set's own tests, and those of the tests that fail.
+func runCedarTests(set *cedarset.Set) (tested map[cedar.PolicyID]bool, failed []string) {
+	const most = 200 // characters of a stranger's text
+	tested = map[cedar.PolicyID]bool{}
+	for _, t := range set.Tests {
+		deciders, err := set.Run(t)
+		if err != nil {
+			failed = append(failed, kit.Clipped(t.Name, most)+" ("+kit.Clipped(err.Error(), most)+")")
+		}
+		for _, id := range deciders {
+			tested[id] = true
+		}
 	}
-	return text
+	return tested, failed
 }
 
 // mostNamed bounds the names of rules and tests in a note.

@@ -18,6 +18,7 @@ import (
 	"tare/area"
 	"tare/areas/decision/engine"
 	"tare/areas/decision/protocol"
+	"tare/areas/decision/replica"
 	"tare/internal/design"
 	"tare/rigs/hosttest"
 )
@@ -392,7 +393,7 @@ func TestRequestFiles(t *testing.T) {
 			return readRequests(written(t, map[string]string{"DENY/x.yaml": "a: [1"}), "opa")
 		},
 		"DENY/x.yml: more than 4 MiB of YAML": func() ([]Request, error) {
-			return readRequests(written(t, map[string]string{"DENY/x.yml": strings.Repeat(" ", mostYAML+1)}), "opa")
+			return readRequests(written(t, map[string]string{"DENY/x.yml": strings.Repeat(" ", replica.MostYAML+1)}), "opa")
 		},
 		"there is no request": func() ([]Request, error) { // YAML is no form of these
 			return readRequests(written(t, map[string]string{"DENY/x.yaml": borrowing("a", "read")}), "authzen")

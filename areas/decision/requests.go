@@ -21,6 +21,7 @@ import (
 	"tare/areas/decision/cedarset"
 	"tare/areas/decision/engine"
 	"tare/areas/decision/fga"
+	"tare/areas/decision/replica"
 )
 
 // mostRequests bounds the questions of an experiment, as the schema does.
@@ -88,19 +89,20 @@ func readRequests(from, adapter string) ([]Request, error) {
 		if expect == "" {
 			return nil
 		}
+		at := filepath.Join(from, name)
 		all, err := documents(name, text, adapter)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
 		for _, document := range all {
 			if len(out) == mostRequests {
 				return fmt.Errorf("%s holds more than %d requests", from, mostRequests)
 			}
-			var is json.RawMessage
-			if is, err = body(document); err != nil {
-				break
+			is, err := body(document)
+			if err != nil {
+				return fmt.Errorf("%s: %w", at, err)
 			}
 			out = append(out, Request{Name: requestName(name, out), Body: string(is), Expect: expect})
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(from, name), err)
 		}
 		return nil
 	})
@@ -110,9 +112,6 @@ func readRequests(from, adapter string) ([]Request, error) {
 	}
 	return out, err
 }
-
-// mostYAML bounds a file that is read as YAML, which takes far more memory than JSON.
-const mostYAML = 4 << 20
 
 // documents are those of a file that can be requests, in JSON: one, and of OPA's inputs also each document of YAML, as
 // OPA and Conftest read it.
@@ -127,8 +126,8 @@ func documents(name string, text []byte, adapter string) (out [][]byte, err erro
 	if adapter != engine.OPA.Adapter() {
 		return nil, nil
 	}
-	if len(text) > mostYAML {
-		return nil, fmt.Errorf("more than %d MiB of YAML: write it as JSON", mostYAML>>20)
+	if len(text) > replica.MostYAML {
+		return nil, fmt.Errorf("more than %d MiB of YAML: write it as JSON", replica.MostYAML>>20)
 	}
 	in := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for {

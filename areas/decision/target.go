@@ -117,8 +117,7 @@ func (t *target) Close(ctx context.Context) error { return t.arms.Close(ctx) }
 // Can implements area.Target.
 func (t *target) Can() area.Can {
 	return area.Can{
-		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
-		Warnings: t.Warnings,
-		Renew:    t.Renew, Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe,
+		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Warnings: t.Warnings,
+		Renew: t.Renew, Trespass: t.Trespasses, Conditions: t.Conditions, Counted: t.Counted, Observe: t.Observe,
 	}
 }

@@ -91,8 +91,8 @@ func ephemeral() int {
 	return n
 }
 
-// awaitFree waits until no process listens on ports, but for those that started after a time, or are another user's:
-// they have taken a port that was free again.
+// awaitFree waits until no process listens on ports. One that started after a time, or that is not visible from here,
+// has taken a port that was free again.
 func awaitFree(ctx context.Context, c clock.Clock, ports []uint16, after ticks) error {
 	until := c.Now().Add(portsFreeWithin)
 	for _, p := range ports {

@@ -66,3 +66,11 @@ func FirstOf(names []string) string {
 	}
 	return strings.Join(names, "; ")
 }
+
+// Clipped is the beginning of a text, of so many characters at most.
+func Clipped(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}

@@ -9,10 +9,6 @@ import (
 // crowdedFrom is the share of their time from which on processors are busy enough to make each call wait for one.
 const crowdedFrom = 0.9
 
-// starvedFrom is the share of the time without a processor from which on what a generator measures of waiting is not
-// reliable.
-const starvedFrom = 0.25
-
 // Failure is how the target failed. Where others kept the processors busy meanwhile, calls wait and fewer are served
 // whatever the target does: a failure that only this shows is withheld.
 func (e *Evidence) Failure() signature.Failure {
@@ -26,7 +22,7 @@ func (e *Evidence) Failure() signature.Failure {
 	switch waited := e.Overload.WaitedShare(); {
 	case known && others >= partly:
 		why = "other work took " + percent(others) + " of the processors' time meanwhile"
-	case !known && waited >= starvedFrom:
+	case !known && waited >= signature.MostQueued:
 		why = "the generator itself had no processor for " + percent(waited) + " of the time, and what the target had is " +
 			"not known"
 	default:

@@ -42,11 +42,14 @@ type Conduct struct {
 	Shared int
 }
 
+// MostQueued is the largest share of the time that a thread of the generator may wait for a processor in any loop: what
+// it measures of waiting is unreliable beyond it.
+const MostQueued = 0.25
+
 // Limits for ruling out the generator, as shares of the segment unless noted.
 const (
 	mostBusy      = 0.90 // the largest share that a thread may run: beyond it, work begins to wait
 	mostQueued    = 0.05 // the largest share that a thread may wait for a processor in a closed loop
-	mostQueuedAll = 0.25 // the same in any loop: a thread that waits that long is unreliable in any case
 	mostThrottled = 0.01 // the largest share of throttled time
 	mostStolen    = 0.05 // the largest share of its processors' time that the hypervisor may steal
 	mostOwn       = 0.10 // the largest share of a response, or of the workers, that the generator itself may account for
@@ -169,7 +172,7 @@ func (c *Conduct) judgeThreads(o *GeneratorOpinion) {
 	}
 	switch {
 	case e.Queued == nil || e.Loops == 0 && c.Workers == 0:
-	case e.Loops > 0 && *e.Queued > mostQueued && (c.Workers > 0 || *e.Queued > mostQueuedAll):
+	case e.Loops > 0 && *e.Queued > mostQueued && (c.Workers > 0 || *e.Queued > MostQueued):
 		o.doubt("it was ready to run and had no processor for %s of the time", Percent(*e.Queued))
 	case e.Loops == 0 && c.Workers > 0 && *e.Queued > mostOwn*float64(c.Workers):
 		o.doubt("on average %.2g of its threads were ready to run and had no processor, with %s", *e.Queued,

@@ -24,7 +24,8 @@ var (
 // engineGroups are those whose kinds the engines themselves define.
 var engineGroups = []string{"wgpolicyk8s.io", "openreports.io"}
 
-// isCustom reports whether a definition is what gives an API server a kind: it is none of its own, nor of an engine's.
+// isCustom reports whether an API server has a kind only if a CustomResourceDefinition adds it, and no engine does that
+// by itself.
 func isCustom(k schema.GroupVersionKind) bool {
 	return kindWord.MatchString(k.Kind) && versionWord.MatchString(k.Version) && groupWord.MatchString(k.Group) &&
 		!builtin(k.GroupKind()) && !decides(k) && !slices.Contains(engineGroups, k.Group) &&
@@ -53,7 +54,7 @@ func (s *Set) takeCustom(others []*unstructured.Unstructured) {
 			continue
 		}
 		all := customOf(p.engine, known)
-		for k, resource := range defined {
+		for k, resource := range defined { // policies in CEL name resources
 			if IsCEL(p.engine) && isCustom(k) && p.Sees(resource.Group, resource.Version, resource.Resource, "CREATE") {
 				all = append(all, k)
 			}
@@ -84,7 +85,8 @@ func customOf(o *unstructured.Unstructured, known []schema.GroupVersionKind) (ou
 	}
 	for _, resources := range resourcesIn(o) {
 		for _, word := range words(resources["kinds"]) {
-			add(kindOf(word))
+			k, _ := kindOf(word)
+			add(k)
 		}
 	}
 	for _, rule := range rulesIn(o) {
@@ -92,7 +94,8 @@ func customOf(o *unstructured.Unstructured, known []schema.GroupVersionKind) (ou
 		mutate, _ := rule["mutate"].(tree)
 		clone, _ := generate["cloneList"].(tree)
 		for _, word := range words(clone["kinds"]) {
-			add(kindOf(word))
+			k, _ := kindOf(word)
+			add(k)
 		}
 		targets, _ := mutate["targets"].([]any)
 		each, _ := generate["foreach"].([]any)
@@ -104,21 +107,4 @@ func customOf(o *unstructured.Unstructured, known []schema.GroupVersionKind) (ou
 		}
 	}
 	return out
-}
-
-// kindOf reads one of Kyverno's words for kinds, such as "HelmRelease", "v2/HelmRelease" or
-// "helm.toolkit.fluxcd.io/v2/HelmRelease", each perhaps with a subresource behind it.
-func kindOf(word string) (k schema.GroupVersionKind) {
-	parts := strings.Split(word, "/")
-	if last := len(parts) - 1; last > 0 && strings.ToLower(parts[last]) == parts[last] {
-		parts = parts[:last]
-	}
-	k.Kind = parts[len(parts)-1]
-	if len(parts) > 1 {
-		k.Version = parts[len(parts)-2]
-	}
-	if len(parts) > 2 {
-		k.Group = parts[len(parts)-3]
-	}
-	return k
 }

@@ -109,7 +109,7 @@ func (d document) objects() ([]object, error) {
 
 // policyLine is one by which an object is of a group whose objects decide about requests.
 var policyLine = regexp.MustCompile(`(?m)^\s*[{"']*apiVersion["']?\s*:\s*["']?(?:[\w-]+\.)*(?:` +
-	regexp.QuoteMeta(group) + `|kyverno\.io|gatekeeper\.sh)/`)
+	strings.ReplaceAll(strings.Join(decidingGroups, "|"), ".", `\.`) + `)/`)
 
 // helmLine is a line of a template of Helm's that is no YAML.
 var helmLine = regexp.MustCompile(`(?m)^\s*\{\{-?\s*(?:if|else|end|range|with|define|include|template|block|/\*|\$)`)
@@ -126,8 +126,7 @@ func (d document) unreadable(err error) error {
 
 // policyKinds are those that nothing but policies has.
 var policyKinds = []string{
-	policyKind, bindingKind, mutatingKind, mutatingBindingKind, "ClusterPolicy", "ValidatingPolicy", "MutatingPolicy",
-	"ConstraintTemplate",
+	policyKind, bindingKind, mutatingKind, mutatingBindingKind, "ClusterPolicy", vpol, mpol, templateKind,
 }
 
 // checkKind refuses what is no object because it lacks its kind or its apiVersion, and would be a policy otherwise.

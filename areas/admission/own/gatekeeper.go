@@ -13,6 +13,9 @@ import (
 const ConstraintGroup = "constraints.gatekeeper.sh"
 
 const (
+	gatekeeperGroup = "gatekeeper.sh" // those of its objects are below it
+	templateKind    = "ConstraintTemplate"
+
 	templateGroup = "templates.gatekeeper.sh"
 	mutatorGroup  = "mutations.gatekeeper.sh"
 	// suiteGroup is that of tests, which decide nothing.
@@ -20,7 +23,7 @@ const (
 )
 
 func isTemplate(k schema.GroupVersionKind) bool {
-	return k.Group == templateGroup && k.Kind == "ConstraintTemplate"
+	return k.Group == templateGroup && k.Kind == templateKind
 }
 
 func isConstraint(k schema.GroupVersionKind) bool { return k.Group == ConstraintGroup }

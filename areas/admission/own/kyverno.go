@@ -1,6 +1,7 @@
 package own
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -122,18 +123,27 @@ func words(list any) (out []string) {
 	return out
 }
 
-// ruleOf says what one of Kyverno's words for kinds selects: "Pod", "apps/v1/Deployment", "*/Ingress", "Pod/exec".
-func ruleOf(kind string, operations []string) admission.NamedRuleWithOperations {
-	parts := strings.Split(kind, "/")
-	sub := ""
+// kindOf reads one of Kyverno's words for kinds: "Pod", "apps/v1/Deployment", "*/Ingress", "Pod/exec". What the word
+// does not say is empty; sub is "/exec".
+func kindOf(word string) (k schema.GroupVersionKind, sub string) {
+	parts := strings.Split(word, "/")
 	if last := len(parts) - 1; last > 0 && strings.ToLower(parts[last]) == parts[last] && parts[last] != "*" {
 		sub, parts = "/"+parts[last], parts[:last]
 	}
-	name, group := parts[len(parts)-1], "*"
-	if len(parts) > 2 {
-		group = parts[0]
+	k.Kind = parts[len(parts)-1]
+	if len(parts) > 1 {
+		k.Version = parts[len(parts)-2]
 	}
-	resource, group := resourceOfKind(name, group)
+	if len(parts) > 2 {
+		k.Group = parts[0]
+	}
+	return k, sub
+}
+
+// ruleOf says what one of Kyverno's words for kinds selects.
+func ruleOf(word string, operations []string) admission.NamedRuleWithOperations {
+	k, sub := kindOf(word)
+	resource, group := resourceOfKind(k.Kind, cmp.Or(k.Group, "*"))
 	if len(operations) == 0 {
 		operations = []string{"CREATE", "UPDATE"}
 	}

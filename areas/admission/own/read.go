@@ -269,9 +269,12 @@ func (s *Set) take(o object, others *[]*unstructured.Unstructured) error {
 	return nil
 }
 
+// decidingGroups are those whose objects decide about requests, and so do those of groups below them.
+var decidingGroups = []string{group, kyvernoGroup, gatekeeperGroup}
+
 // decides reports whether objects of a kind decide about requests, by themselves or by an engine.
 func decides(k schema.GroupVersionKind) bool {
-	return slices.ContainsFunc([]string{group, "kyverno.io", "gatekeeper.sh"}, func(of string) bool {
+	return slices.ContainsFunc(decidingGroups, func(of string) bool {
 		return !slices.Contains(testGroups, k.Group) && (k.Group == of || strings.HasSuffix(k.Group, "."+of))
 	})
 }

@@ -29,7 +29,7 @@ type Test struct {
 // mostTests bounds the tests of a set.
 const mostTests = 1000
 
-// testsOf returns the entries of a file of tests, nil if it is none.
+// testsOf returns the tests that a file lists. A file that is no list of tests has none.
 func testsOf(text []byte) []json.RawMessage {
 	var all []json.RawMessage
 	if !bytes.HasPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("[")) || json.Unmarshal(text, &all) != nil {

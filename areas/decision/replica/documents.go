@@ -20,8 +20,8 @@ const (
 	dataYML  = "data.yml"
 )
 
-// mostYAML bounds a file that is read as YAML, which takes far more memory than JSON.
-const mostYAML = 4 << 20
+// MostYAML bounds a file that is read as YAML, which takes far more memory than JSON.
+const MostYAML = 4 << 20
 
 // signatures is the file in which a bundle's files have their sums.
 const signatures = ".signatures.json"
@@ -106,8 +106,8 @@ func (o *Documents) read(name string, text []byte) (err error) {
 	case signatures:
 		return fmt.Errorf("%s: the bundle is signed: data that have grown would not be what was signed", name)
 	case dataYAML, dataYML:
-		if len(text) > mostYAML {
-			return fmt.Errorf("%s: more than %d MiB: write it as %s", name, mostYAML>>20, dataJSON)
+		if len(text) > MostYAML {
+			return fmt.Errorf("%s: more than %d MiB: write it as %s", name, MostYAML>>20, dataJSON)
 		}
 		text, err = yaml.YAMLToJSON(text)
 	case dataJSON:
@@ -232,8 +232,8 @@ func (o *Documents) Grow(times int) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if path.Base(c.file) != dataJSON && len(text) > mostYAML {
-			return nil, fmt.Errorf("%s: it would be more than %d MiB of YAML: write it as %s", c.file, mostYAML>>20, dataJSON)
+		if path.Base(c.file) != dataJSON && len(text) > MostYAML {
+			return nil, fmt.Errorf("%s: it would be more than %d MiB of YAML: write it as %s", c.file, MostYAML>>20, dataJSON)
 		}
 		out[c.file] = text
 	}

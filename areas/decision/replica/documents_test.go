@@ -115,7 +115,7 @@ func TestWhatCannotGrow(t *testing.T) {
 		"there is nothing that could grow": {of: []string{"none"}, change: map[string]string{"data.json": `{"none": {}}`}},
 		"2 entries 500001 times are more":  {of: []string{"people"}, times: 500_001},
 		"more than 4 MiB: write it as data.json": {
-			of: []string{"people"}, change: map[string]string{"data.yml": strings.Repeat("#", mostYAML+1)},
+			of: []string{"people"}, change: map[string]string{"data.yml": strings.Repeat("#", MostYAML+1)},
 		},
 		"it would be more than 4 MiB of YAML": {of: []string{"rbac/admins[]"}, times: 1_000_000},
 		"ann~2 is there, and a copy": {
