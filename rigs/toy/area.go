@@ -1,5 +1,5 @@
 // Package toy has two small areas for tests of the core, which knows no real one: Area makes calls to a server, and
-// Timer times what it does in batches. Together they have one of everything that an area may have.
+// Timer passes time in batches. Together they have one of everything that an area may have.
 package toy
 
 import (
@@ -127,7 +127,8 @@ func builds(_ context.Context, env area.Env) ([]area.Builds, error) {
 	})
 }
 
-// Timer does nothing in batches that it times itself, in a folder that a run makes and removes.
+// Timer does nothing in batches for as long as it is asked to, and says so: what it reports depends on no host. It works
+// in a folder that a run makes and removes.
 type Timer struct{}
 
 var _ area.Area = Timer{}
