@@ -207,7 +207,7 @@ func (p *arm) leave(ctx context.Context) error {
 		p.stopRenewal()
 		p.stopRenewal = nil
 	}
-	err := p.clear(ctx)
+	err := errors.Join(p.noteBacklog(ctx), p.clear(ctx), p.clearGenerated(ctx))
 	if p.visiting() {
 		err = errors.Join(err, p.removePolicies(ctx))
 	}

@@ -18,19 +18,23 @@ import (
 
 // audits says who looks again at what exists, whether that was seen, and what does not run.
 func (p *arm) audits(e *runningEngine) string {
+	background := ""
+	if e.with(e.kind.Background) {
+		background = e.kind.Background.Title + " runs beside it, since policies generate objects or change other ones; "
+	}
 	every := p.spec.Audit
 	switch {
 	case every == 0:
-		return "without reports, audits and its other controllers"
-	case e.auditor == nil:
+		return background + "without reports, audits and its other controllers"
+	case !e.with(e.kind.Auditor):
 		return fmt.Sprintf("it audits what exists every %v, in the same process", every)
 	}
 	seen := "it has reported about a pod"
 	if !e.reported {
 		seen = "it was not seen to report about a pod"
 	}
-	return fmt.Sprintf("%s runs beside it and scans what exists every %v, and it writes a report of each request (%s); "+
-		"without its other controllers", e.kind.Auditor.Title, every, seen)
+	return fmt.Sprintf("%s%s runs beside it and scans what exists every %v, and it writes a report of each request (%s); "+
+		"without its other controllers", background, e.kind.Auditor.Title, every, seen)
 }
 
 // awaitAudit waits until each engine that audits has looked at what exists: measured earlier, its cost would be absent.
@@ -39,7 +43,7 @@ func (p *arm) awaitAudit(ctx context.Context) error {
 		return nil
 	}
 	for _, e := range p.engines {
-		if e.auditor != nil {
+		if e.with(e.kind.Auditor) {
 			if err := p.awaitReport(ctx, e); err != nil {
 				return err
 			}

@@ -28,10 +28,15 @@ func TestAuditIsChecked(t *testing.T) {
 		tr   design.Treatment
 		want string // programs, or the error
 	}{
-		"by default":          {Spec{}, kyverno, "kyverno"},
-		"of Kyverno":          {Spec{Audit: every}, kyverno, "kyverno kyverno-reports"},
-		"as a level":          {Spec{}, treatment("bundle", "testdata/kyverno", "audit", "15s"), "kyverno kyverno-reports"},
-		"switched off":        {Spec{Audit: every}, treatment("bundle", "testdata/kyverno", "audit", "0s"), "kyverno"},
+		"by default":    {Spec{}, kyverno, "kyverno"},
+		"of Kyverno":    {Spec{Audit: every}, kyverno, "kyverno kyverno-reports"},
+		"as a level":    {Spec{}, treatment("bundle", "testdata/kyverno", "audit", "15s"), "kyverno kyverno-reports"},
+		"switched off":  {Spec{Audit: every}, treatment("bundle", "testdata/kyverno", "audit", "0s"), "kyverno"},
+		"that generate": {Spec{}, treatment("bundle", "testdata/generating"), "kyverno kyverno-background"},
+		"and audit": {
+			Spec{Audit: every}, treatment("bundle", "testdata/generating"),
+			"kyverno kyverno-reports kyverno-background",
+		},
 		"of Gatekeeper":       {Spec{Audit: every}, idle, "gatekeeper"},
 		"without engines":     {Spec{Audit: every}, treatment("bundle", "none"), ""},
 		"of no engine":        {Spec{}, treatment("bundle", "none", "audit", "15s"), "no engine runs"},

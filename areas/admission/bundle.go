@@ -102,7 +102,7 @@ func (p *plan) givenVersion(k *engine.Kind) string {
 	return p.spec.Kyverno
 }
 
-// engineVersion is the version of an engine, or of its auditor, that runs.
+// engineVersion is the version of an engine, or of what runs beside it.
 func (p *plan) engineVersion(k *engine.Kind) string { return cmp.Or(p.givenVersion(k), k.Default) }
 
 // setIdle finds the engines that the treatment names although it has no policies of theirs. A version that holds for
@@ -147,36 +147,44 @@ func (p *plan) checkAudit(t design.Treatment) error {
 	return nil
 }
 
-// auditor is the program that runs beside an engine and looks again at what exists, nil if none does.
-func (p *plan) auditor(k *engine.Kind) *engine.Kind {
-	if p.spec.Audit == 0 {
-		return nil
+// beside are the programs that run beside an engine: what looks again at what exists where the experiment asks for that,
+// and what acts after requests where policies want it. in is nil without policies.
+func (p *plan) beside(k *engine.Kind, in *own.InForce) (out []*engine.Kind) {
+	if p.spec.Audit > 0 && k.Auditor != nil {
+		out = append(out, k.Auditor)
 	}
-	return k.Auditor
-}
-
-// neededPrograms are the engines that run beside the treatment's control plane, with the auditors that run beside them.
-func (p *plan) neededPrograms() (out []*engine.Kind) {
-	for _, k := range p.neededEngines() {
-		out = append(out, k)
-		if a := p.auditor(k); a != nil {
-			out = append(out, a)
-		}
+	if k.Background != nil && in != nil && in.InBackground() {
+		out = append(out, k.Background)
 	}
 	return out
 }
 
-// neededEngines are the engines that run beside the treatment's control plane. A bundle that cannot be read needs none:
-// Validate reports it.
+// neededPrograms are the engines that run beside the treatment's control plane, with what runs beside them.
+func (p *plan) neededPrograms() (out []*engine.Kind) {
+	engines, in := p.needed()
+	for _, k := range engines {
+		out = append(append(out, k), p.beside(k, in)...)
+	}
+	return out
+}
+
+// neededEngines are the engines that run beside the treatment's control plane.
 func (p *plan) neededEngines() []*engine.Kind {
+	engines, _ := p.needed()
+	return engines
+}
+
+// needed are the engines that run beside the treatment's control plane, and their policies, nil if they have none. A
+// bundle that cannot be read needs none: Validate reports it.
+func (p *plan) needed() ([]*engine.Kind, *own.InForce) {
 	if p.kind != mechanism.Own || p.foreign {
-		return p.idle
+		return p.idle, nil
 	}
 	in, err := p.readBundle()
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return enginesOf(in)
+	return enginesOf(in), in
 }
 
 // enginesOf are the engines that policies in force need.
@@ -334,9 +342,12 @@ func (p *arm) bundleNotes() []string {
 	if len(x.own.Mutating()) > 0 {
 		orChanged, orChange, guard = ", or have changed one", " or a change", "act"
 	}
+	if len(x.generated) > 0 {
+		orChanged += ", or have generated an object"
+	}
 	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it%s", name,
 		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved), orChanged)}
-	out = append(out, p.changeNotes()...)
+	out = append(append(out, p.changeNotes()...), p.generationNotes()...)
 	for _, e := range p.engines {
 		if p.foreign {
 			out = append(out, fmt.Sprintf("%s: evaluated by the cluster's own %s, which goes on evaluating what else is in "+

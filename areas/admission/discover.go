@@ -61,6 +61,9 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.findOrTakeProofs(ctx); err != nil {
 		return err
 	}
+	if err := p.proveGenerations(ctx); err != nil {
+		return err
+	}
 	if err := p.findMarks(ctx); err != nil {
 		return err
 	}
@@ -656,7 +659,7 @@ func (p *arm) keepProofs(f finding) {
 		all = append(all, one.Words(p.scope())...)
 		policies[one.Name] = one
 	}
-	x.shown = map[string]string{}
+	x.shown, x.generated = map[string]string{}, map[string]string{}
 	for i, r := range f.requests {
 		names := by[i]
 		if len(names) == 0 {

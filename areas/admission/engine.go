@@ -47,8 +47,8 @@ func engineHost(env area.Env) engine.Host {
 
 // A runningEngine is one beside a control plane.
 type runningEngine struct {
-	*kit.Process              // nil: one of a cluster of the user's
-	auditor      *kit.Process // nil: none, or the engine itself
+	*kit.Process // nil: one of a cluster of the user's
+	beside       []helper
 	kind         *engine.Kind
 	version      string
 	ready        engine.Ready
@@ -56,6 +56,17 @@ type runningEngine struct {
 	installed    installed
 	// restless: its counts are not read, or did not stand still while nothing was asked, so that they show nothing.
 	restless bool
+}
+
+// A helper is a program that runs beside an engine.
+type helper struct {
+	*kit.Process
+	kind *engine.Kind
+}
+
+// with reports whether a program of this kind runs beside the engine.
+func (e *runningEngine) with(k *engine.Kind) bool {
+	return k != nil && slices.ContainsFunc(e.beside, func(h helper) bool { return h.kind == k })
 }
 
 // startEngines starts engines beside the control plane, or finds those of a cluster of the user's.
@@ -112,15 +123,20 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	if err := keeper.Apply(ctx, kind.After(e.ready, p.control.CA), applyAbreast); err != nil {
 		return fmt.Errorf("have the API server ask %s: %w", what, err)
 	}
-	auditor := p.auditor(kind)
-	if err := p.awaitPolicyCheck(ctx, kind); err != nil || auditor == nil {
+	if err := p.awaitPolicyCheck(ctx, kind); err != nil {
 		return err
 	}
-	if program, err = auditor.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
-		return err
+	for _, k := range p.beside(kind, p.policies.own) {
+		if program, err = k.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
+			return err
+		}
+		h := helper{kind: k}
+		if h.Process, err = p.startProgram(ctx, k, program, &engine.Ready{}); err != nil {
+			return err
+		}
+		e.beside = append(e.beside, h)
 	}
-	e.auditor, err = p.startProgram(ctx, auditor, program, &engine.Ready{})
-	return err
+	return nil
 }
 
 // awaitKinds waits until the API server serves the kinds that somebody defined.
@@ -446,7 +462,10 @@ func (p *arm) uncounted() map[string]bool {
 func (p *arm) enginesFailed() error {
 	var errs []error
 	for _, e := range p.engines {
-		errs = append(errs, e.Failed(), e.auditor.Failed())
+		errs = append(errs, e.Failed())
+		for _, h := range e.beside {
+			errs = append(errs, h.Failed())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -455,7 +474,10 @@ func (p *arm) enginesFailed() error {
 func (p *arm) stopEngines(ctx context.Context) error {
 	var errs []error
 	for _, e := range p.engines {
-		errs = append(errs, e.auditor.Stop(ctx), e.Stop(ctx))
+		for _, h := range e.beside {
+			errs = append(errs, h.Stop(ctx))
+		}
+		errs = append(errs, e.Stop(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -34,7 +34,6 @@ func TestForeignEngines(t *testing.T) {
 			"10 policies in force, in the run's namespace only; 6 of them have objected",
 			"the cluster's own Kyverno 1.2.3, asked by webhooks with ",
 			"is not shown: no-suspended-release, nothing-like-it, restless, watches-latest",
-			"has generate, and may change what is in other namespaces: generates-a-vpa",
 		}},
 		engine.Gatekeeper: {"testdata/gatekeeper", []string{
 			"6 policies in force, in the run's namespace only; 4 of them have objected",

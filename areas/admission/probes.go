@@ -50,8 +50,8 @@ func (p *arm) probes() []probe.Probe {
 	out = append(out, readiness{p.control}, probe.ListenQueue{Name: plane.APIServer, Port: p.endpoint.Addr.Port()})
 	for _, e := range p.engines {
 		out = append(out, probe.Process{Name: e.kind.Name, PID: e.PID, StartTicks: e.StartTicks, Light: true})
-		if a := e.auditor; a != nil {
-			out = append(out, probe.Process{Name: e.kind.Auditor.Name, PID: a.PID, StartTicks: a.StartTicks, Light: true})
+		for _, h := range e.beside {
+			out = append(out, probe.Process{Name: h.kind.Name, PID: h.PID, StartTicks: h.StartTicks, Light: true})
 		}
 	}
 	if c := p.control.nodes; c != nil {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 
 	"tare/areas/admission/engine"
@@ -17,7 +18,7 @@ func TestBinariesAreBuilt(t *testing.T) {
 		hosttest.Missing(t, "it compiles policy engines", hosttest.Plane)
 	}
 	h := engine.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}
-	for _, k := range append(engine.Kinds(), engine.Kyverno.Auditor) {
+	for _, k := range engine.Programs() {
 		p, err := k.Find(t.Context(), k.Default, h)
 		if err != nil {
 			t.Error(err)
@@ -26,7 +27,7 @@ func TestBinariesAreBuilt(t *testing.T) {
 		if !build.Executable(p.Path) {
 			t.Errorf("%+v", p)
 		}
-		if info, err := os.Stat(p.Definitions); k != engine.Kyverno.Auditor && (err != nil || !info.IsDir()) {
+		if info, err := os.Stat(p.Definitions); slices.Contains(engine.Kinds(), k) && (err != nil || !info.IsDir()) {
 			t.Errorf("%+v, %v", p, err)
 		}
 	}

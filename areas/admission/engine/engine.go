@@ -34,8 +34,10 @@ type Kind struct {
 	// edits are those without which the program in a module's folder would listen on all addresses.
 	edits func(module string) ([]build.Edit, error)
 
-	// Auditor is the program that its chart runs beside it, and that looks again at what exists; nil: it does so itself.
-	Auditor *Kind
+	// Auditor and Background are programs that its chart runs beside it. The first looks again at what exists, nil: it does
+	// so itself. The second does after a request what policies do to other objects than that of the request, nil: they do
+	// nothing to others.
+	Auditor, Background *Kind
 }
 
 const (
@@ -57,6 +59,12 @@ var (
 		program: "./cmd/reports-controller", sums: kyvernoSums, release: kyvernoReleases, since: "1.13.0", minutes: 3,
 		edits: kyvernoEdits,
 	}
+	// kyvernoBackground generates objects, and changes those that exist.
+	kyvernoBackground = &Kind{
+		Name: "kyverno-background", Title: "Kyverno's background controller", Default: kyvernoDefault, module: kyvernoModule,
+		program: "./cmd/background-controller", sums: kyvernoSums, release: kyvernoReleases, since: "1.13.0", minutes: 3,
+		edits: kyvernoEdits,
+	}
 )
 
 // The engines.
@@ -68,7 +76,7 @@ var (
 		Webhooks: "kyverno-resource-validating-webhook-cfg",
 		module:   kyvernoModule, program: "./cmd/kyverno", definitions: "config/crds", sums: kyvernoSums,
 		release: kyvernoReleases, since: "1.13.0", minutes: 8,
-		edits: kyvernoEdits, Auditor: kyvernoReports,
+		edits: kyvernoEdits, Auditor: kyvernoReports, Background: kyvernoBackground,
 	}
 	Gatekeeper = &Kind{
 		Name: "gatekeeper", Title: "Gatekeeper", Default: "3.23.1",
@@ -84,14 +92,14 @@ var (
 // Kinds are all engines.
 func Kinds() []*Kind { return []*Kind{Kyverno, Gatekeeper} }
 
-// Of returns the engine or auditor with this name, or nil.
+// Programs are the engines, and what may run beside them.
+func Programs() []*Kind { return append(Kinds(), kyvernoReports, kyvernoBackground) }
+
+// Of returns the program with this name, or nil.
 func Of(name string) *Kind {
-	for _, k := range Kinds() {
-		switch {
-		case k.Name == name:
+	for _, k := range Programs() {
+		if k.Name == name {
 			return k
-		case k.Auditor != nil && k.Auditor.Name == name:
-			return k.Auditor
 		}
 	}
 	return nil

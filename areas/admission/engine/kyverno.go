@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/internal/build"
 	"tare/internal/files"
@@ -89,6 +90,13 @@ func kyvernoReportsArguments(c Config, metrics string) []string {
 	}
 }
 
+// kyvernoBackgroundArguments are those of its chart.
+func kyvernoBackgroundArguments(c Config, metrics string) []string {
+	return []string{
+		"--kubeconfig=" + c.Kubeconfig, "--metricsPort=" + metrics, "--omitEvents=PolicyApplied,PolicySkipped", "--v=2",
+	}
+}
+
 // kyvernoEnvironment is what the deployment of a controller sets.
 func kyvernoEnvironment(controller string) []string {
 	return []string{
@@ -101,6 +109,14 @@ func kyvernoEnvironment(controller string) []string {
 
 // kyvernoNamespace is where Kyverno keeps what is its own: certificates, settings, its lease.
 const kyvernoNamespace = "kyverno"
+
+// GeneratedBy is the label of an object that Kyverno generated, with the name of the policy.
+const GeneratedBy = "generate.kyverno.io/policy-name"
+
+// Backlog is where Kyverno keeps what it has left to do after requests.
+func Backlog() (r schema.GroupVersionResource, namespace string) {
+	return schema.GroupVersionResource{Group: "kyverno.io", Version: "v2", Resource: "updaterequests"}, kyvernoNamespace
+}
 
 // unseen are the requests that Kyverno's chart has it leave aside, but for those about its own deployment.
 var unseen = []string{

@@ -29,7 +29,7 @@ type Config struct {
 
 // Ready says where an engine is.
 type Ready struct {
-	Webhooks string  // address at which the API server reaches it; an auditor has none
+	Webhooks string  // address at which the API server reaches it; what runs beside an engine has none
 	Metrics  string  // URL; empty: it has none
 	Seconds  float64 // until it was ready
 }
@@ -56,15 +56,20 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 	out := Ready{Webhooks: "127.0.0.1:" + ports[0]}
 	health := "http://127.0.0.1:" + ports[1]
 	switch k {
-	case Kyverno, kyvernoReports:
+	case Kyverno, kyvernoReports, kyvernoBackground:
 		flags, err := kyvernoFlags(ctx, c.Path)
 		if err != nil {
 			return err
 		}
-		if k == Kyverno {
+		switch k {
+		case Kyverno:
 			p.Args, p.Env = kyvernoArguments(c, ports[0], ports[1]), kyvernoEnvironment("admission")
-		} else {
+		case kyvernoReports:
 			p.Args, p.Env = kyvernoReportsArguments(c, ports[1]), kyvernoEnvironment("reports")
+		default:
+			p.Args, p.Env = kyvernoBackgroundArguments(c, ports[1]), kyvernoEnvironment("background")
+		}
+		if k != Kyverno {
 			out.Webhooks = ""
 		}
 		p.Args = append(p.Args, flags...)

@@ -74,8 +74,11 @@ func (p *Policy) confinable() error {
 			return errors.New("a rule of it has no match block that could be narrowed")
 		}
 	}
-	if mutatesExisting(p.engine) {
+	switch {
+	case mutatesExisting(p.engine):
 		return errors.New("it changes what exists, and may change what is in other namespaces")
+	case isGeneratingPolicy(p.engine):
+		return errors.New("it generates objects, and may do so in other namespaces")
 	}
 	if k := p.engine.GroupVersionKind(); !isConstraint(k) && !isMutator(k) {
 		return nil
@@ -184,7 +187,7 @@ func Confined(o *unstructured.Unstructured, namespace string) bool {
 			return !ok || changesOthers(rule) != "" || !inside && !confinedMatch(rule["match"], only)
 		})
 	}
-	return o.GetNamespace() == namespace && !mutatesExisting(o)
+	return o.GetNamespace() == namespace && !mutatesExisting(o) && !isGeneratingPolicy(o)
 }
 
 // confinedMatch reports whether each alternative of a rule's match block selects these namespaces only.

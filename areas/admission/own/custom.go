@@ -89,22 +89,8 @@ func customOf(o *unstructured.Unstructured, known []schema.GroupVersionKind) (ou
 			add(k)
 		}
 	}
-	for _, rule := range rulesIn(o) {
-		generate, _ := rule["generate"].(tree)
-		mutate, _ := rule["mutate"].(tree)
-		clone, _ := generate["cloneList"].(tree)
-		for _, word := range words(clone["kinds"]) {
-			k, _ := kindOf(word)
-			add(k)
-		}
-		targets, _ := mutate["targets"].([]any)
-		each, _ := generate["foreach"].([]any)
-		for _, at := range slices.Concat([]any{generate}, targets, each) {
-			object, _ := at.(tree)
-			version, _ := object["apiVersion"].(string)
-			kind, _ := object["kind"].(string)
-			add(schema.FromAPIVersionAndKind(version, kind))
-		}
+	for _, k := range madeBy(o) {
+		add(k)
 	}
 	return out
 }

@@ -131,7 +131,7 @@ func namespaceSelectorOf(m tree) *meta.LabelSelector {
 // that it names, and that it is narrowed to that namespace where others use the cluster.
 func (p *Policy) renderEngine(s mechanism.Scope) *unstructured.Unstructured {
 	o := bare(p.engine)
-	if k := o.GetKind(); k == "Policy" || k == namespacedVPol || k == namespacedMPol {
+	if slices.Contains([]string{"Policy", namespacedVPol, namespacedMPol, namespacedGPol}, o.GetKind()) {
 		o.SetNamespace(s.Namespace)
 	}
 	for _, m := range matchesOf(o) {

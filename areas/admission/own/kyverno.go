@@ -20,15 +20,17 @@ const (
 	namespacedVPol = "NamespacedValidatingPolicy"
 	mpol           = "MutatingPolicy"
 	namespacedMPol = "NamespacedMutatingPolicy"
+	gpol           = "GeneratingPolicy"
+	namespacedGPol = "NamespacedGeneratingPolicy"
 )
 
-// isKyverno reports whether an object is a policy that Kyverno takes: one that validates or mutates.
+// isKyverno reports whether an object is a policy that Kyverno takes: one that validates, mutates or generates.
 func isKyverno(k schema.GroupVersionKind) bool {
 	switch k.Group {
 	case kyvernoGroup:
 		return k.Kind == "ClusterPolicy" || k.Kind == "Policy"
 	case celGroup:
-		return slices.Contains([]string{vpol, namespacedVPol, mpol, namespacedMPol}, k.Kind)
+		return slices.Contains([]string{vpol, namespacedVPol, mpol, namespacedMPol, gpol, namespacedGPol}, k.Kind)
 	}
 	return false
 }

@@ -50,7 +50,7 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 	s := read(t, map[string]string{
 		"a.yaml": clusterPolicy + "---\n" + validatingPolicy + "---\n" + namespacedPolicy + "---\n" + imagePolicy,
 		"b.yaml": policy("p", isTrue) + "---\n" + binding,
-		"c.yaml": "apiVersion: policies.kyverno.io/v1\nkind: GeneratingPolicy\nmetadata: {name: g}\n",
+		"c.yaml": "apiVersion: policies.kyverno.io/v1\nkind: DeletingPolicy\nmetadata: {name: d}\n",
 		"a2.yaml": strings.NewReplacer("ValidatingPolicy", "MutatingPolicy", "name: cel", "name: m", "services", "pods").
 			Replace(validatingPolicy) + "---\n" + strings.NewReplacer("name: patterns", "name: sets", "validate:", "mutate:").
 			Replace(clusterPolicy),
@@ -84,7 +84,7 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 	}, words); d != "" {
 		t.Errorf("words of denials (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]string{"ClusterPolicy images, which asks registries about images", "GeneratingPolicy g"},
+	if d := cmp.Diff([]string{"ClusterPolicy images, which asks registries about images", "DeletingPolicy d"},
 		in.Untaken); d != "" {
 		t.Errorf("left aside (-want +got):\n%s", d)
 	}

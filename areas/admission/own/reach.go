@@ -5,18 +5,24 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The servers beside the API server that a policy can have Kyverno ask.
 const (
 	asksRegistry = "which asks registries about images"
 	asksServer   = "which asks another server"
+	makesAny     = "which may create or change what asks other servers, such as a webhook"
 )
 
-// reaches says which other servers a policy of Kyverno's asks while a request waits; "": none. The policy may be a
-// stranger's, and every request of the load would ask them.
+// reaches says which other servers a policy of Kyverno's asks while a request waits, or may have the API server or
+// Kyverno ask by an object of its making; "": none. The policy may be a stranger's, and every request of the load would
+// ask them.
 func reaches(o *unstructured.Unstructured) string {
-	found := map[string]bool{}
+	found := map[string]bool{makesAny: isGeneratingPolicy(o)} // only its run shows of which kind its objects are
+	for _, k := range madeBy(o) {
+		found[makesAny] = found[makesAny] || mayAsk(k)
+	}
 	inside(o.Object["spec"], func(key string, value any) {
 		call, _ := value.(tree)
 		text, _ := value.(string)
@@ -25,11 +31,13 @@ func reaches(o *unstructured.Unstructured) string {
 			found[asksRegistry] = true
 		case key == "apiCall" && call["service"] != nil:
 			found[asksServer] = true
+		case key == "apiCall" && call["method"] == "POST" && !isReview(call["urlPath"]):
+			found[makesAny] = true
 		case strings.HasSuffix(strings.ToLower(key), "expression"):
 			found[calls(text)] = true
 		}
 	})
-	for _, what := range []string{asksServer, asksRegistry} {
+	for _, what := range []string{asksServer, asksRegistry, makesAny} {
 		if found[what] {
 			return what
 		}
@@ -52,8 +60,27 @@ func inside(value any, do func(key string, value any)) {
 	}
 }
 
-// calls says which other servers an expression in CEL asks by what Kyverno adds to the language: the variable http, and
-// the method GetMetadata of the variable image; "": none.
+// isReview reports whether a path is that of an access review, which creates nothing.
+func isReview(path any) bool {
+	text, _ := path.(string)
+	_, kind, ok := strings.Cut(text, "/apis/authorization.k8s.io/v1/")
+	return ok && text == "/apis/authorization.k8s.io/v1/"+kind &&
+		slices.Contains([]string{"subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, kind)
+}
+
+// mayAsk reports whether an object of a kind may have the API server or Kyverno ask another server, or whether the kind
+// is not known before a request comes.
+func mayAsk(k schema.GroupVersionKind) bool {
+	return strings.ContainsAny(k.String(), "{*?") || decides(k) || slices.Contains(policyKinds, k.Kind) ||
+		slices.Contains([]string{"apiregistration.k8s.io", "apiextensions.k8s.io"}, k.Group) ||
+		slices.Contains([]string{
+			"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService", "CustomResourceDefinition",
+			"GlobalContextEntry",
+		}, k.Kind) || k.Kind == "Policy" && k.Group == ""
+}
+
+// calls says which other servers an expression in CEL asks by what Kyverno adds to the language: the variable http, the
+// method GetMetadata of the variable image, and Post of resource, which creates anything; "": none.
 func calls(expression string) string {
 	names := identifiers(expression)
 	switch {
@@ -61,6 +88,8 @@ func calls(expression string) string {
 		return asksServer
 	case slices.Contains(names, ".GetMetadata"):
 		return asksRegistry
+	case slices.Contains(names, ".Post"):
+		return makesAny
 	}
 	return ""
 }

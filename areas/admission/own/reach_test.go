@@ -77,6 +77,78 @@ func TestPoliciesThatAskOthers(t *testing.T) {
 	}
 }
 
+// TestPoliciesThatMakeOthers: a policy by which objects come to be that ask other servers, or of a kind that is not
+// known before, is left aside, and one that makes harmless ones is not.
+func TestPoliciesThatMakeOthers(t *testing.T) {
+	const cluster = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: a,
+  match: {any: [{resources: {kinds: [Pod]}}]}, `
+	inCEL := func(kind, spec string) string {
+		return "{apiVersion: policies.kyverno.io/v1, kind: " + kind + ", metadata: {name: p}, spec: {" + spec + "}}"
+	}
+	for name, c := range map[string]struct {
+		policy string
+		aside  bool
+	}{
+		"a quota":   {cluster + `generate: {apiVersion: v1, kind: ResourceQuota, name: q, data: {}}}]}}`, false},
+		"a webhook": {cluster + `generate: {apiVersion: admissionregistration.k8s.io/v1, kind: X, data: {}}}]}}`, true},
+		"one without a group": {
+			cluster + `generate: {kind: MutatingWebhookConfiguration, name: q, data: {}}}]}}`, true,
+		},
+		"a policy":         {cluster + `generate: {apiVersion: kyverno.io/v2, kind: X, name: q, data: {}}}]}}`, true},
+		"a made up kind":   {cluster + `generate: {apiVersion: v1, kind: "{{ request.kind }}", name: q}}]}}`, true},
+		"a made up group":  {cluster + `generate: {apiVersion: "{{ x }}/v1", kind: X, name: q}}]}}`, true},
+		"a list of clones": {cluster + `generate: {cloneList: {kinds: [v1/Secret, v1/ConfigMap]}}}]}}`, false},
+		"a clone of an API": {
+			cluster + `generate: {cloneList: {kinds: [v1/Secret, apiregistration.k8s.io/v1/APIService]}}}]}}`, true,
+		},
+		"one of several": {
+			cluster + `generate: {foreach: [{list: x, apiVersion: v1, kind: ConfigMap}, {kind: APIService}]}}]}}`, true,
+		},
+		"a change of what exists": {
+			cluster + `mutate: {targets: [{apiVersion: apps/v1, kind: Deployment}], patchStrategicMerge: {}}}]}}`, false,
+		},
+		"a change of webhooks": {
+			cluster + `mutate: {targets: [{apiVersion: "*", kind: "*Webhook*"}], patchStrategicMerge: {}}}]}}`, true,
+		},
+		"a review": {
+			cluster + `context: [{name: x, apiCall: {method: POST, urlPath: /apis/authorization.k8s.io/v1/subjectaccessreviews}}],
+  validate: {pattern: {}}}]}}`, false,
+		},
+		"a call that creates": {
+			cluster + `context: [{name: x, apiCall: {method: POST,
+  urlPath: /apis/authorization.k8s.io/v1/../../admissionregistration.k8s.io/v1/x}}], validate: {pattern: {}}}]}}`, true,
+		},
+		"CEL that creates": {
+			inCEL("ValidatingPolicy", `matchConstraints: {}, validations: [{expression: "resource.Post('v1', 'x', {}) == x"}]`), true,
+		},
+		"CEL that reads": {
+			inCEL("ValidatingPolicy", `matchConstraints: {}, validations: [{expression: "resource.Get('v1', 'x', 'y') == x"}]`),
+			false,
+		},
+		"CEL that generates": {
+			inCEL("GeneratingPolicy", `matchConstraints: {}, generate: [{expression: "generator.Apply('x', [])"}]`), true,
+		},
+		"CEL that changes what exists": {inCEL("MutatingPolicy", `matchConstraints: {resourceRules: [{apiGroups: [apps]}]},
+  evaluation: {mutateExisting: {enabled: true}}`), false},
+		"CEL that changes everything": {inCEL("MutatingPolicy", `matchConstraints: {}, targetMatchConstraints: {resourceRules: [
+  {apiGroups: ["*"]}]}`), true},
+		"CEL that chooses what it changes": {
+			inCEL("MutatingPolicy", `matchConstraints: {}, targetMatchConstraints: {expression: "x"}`), true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Read(written(t, map[string]string{"a.yaml": c.policy}), false)
+			aside := err != nil && strings.Contains(err.Error(), "which may create or change what asks other servers")
+			if aside != c.aside || !aside && (err != nil || len(s.Policies) != 1) {
+				t.Errorf("%v; want left aside: %v", err, c.aside)
+			}
+			if s, err := Read(written(t, map[string]string{"a.yaml": c.policy}), true); err != nil || len(s.Policies) != 1 {
+				t.Errorf("with a network: %v", err)
+			}
+		})
+	}
+}
+
 // FuzzIdentifiers: what CEL's own parser takes for a variable is seen.
 func FuzzIdentifiers(f *testing.F) {
 	for _, seed := range []string{

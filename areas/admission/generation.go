@@ -1,0 +1,305 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tare/areas/admission/cluster"
+	"tare/areas/admission/engine"
+	"tare/areas/admission/own"
+	"tare/internal/kit"
+)
+
+const (
+	// generatedWithin bounds the wait for what policies generate.
+	generatedWithin = time.Minute
+	// anotherWithin bounds the wait for another policy to generate something where Kyverno does not come to rest.
+	anotherWithin = 20 * time.Second
+	// idleLooks is how often nothing must be left to do until nothing more is expected.
+	idleLooks = 10
+	// dropLooks is the same for what is deleted: Kyverno notes it a moment after a request.
+	dropLooks = 3
+	// droppedWithin bounds both.
+	droppedWithin = 10 * time.Second
+	// mostTriggers bounds the objects of one kind that are created so that policies generate others.
+	mostTriggers = 6
+)
+
+// A trigger is an object for which policies may generate others.
+type trigger struct {
+	own.Request
+	path string
+	n    int // of its kind
+}
+
+// proveGenerations creates, for real, objects about which policies that generate are, and keeps for each of these
+// policies an object that it generated. What it creates it deletes.
+func (p *arm) proveGenerations(ctx context.Context) (err error) {
+	x := &p.policies
+	generating := slices.DeleteFunc(slices.Clone(x.own.Policies), func(one *own.Policy) bool { return !one.Generates() })
+	if len(generating) == 0 || p.foreign {
+		return nil
+	}
+	var created []string
+	defer func() {
+		for _, path := range created {
+			_, e := p.setter.do(ctx, http.MethodDelete, path+"?gracePeriodSeconds=0", "", nil)
+			err = errors.Join(err, e)
+		}
+		standing, e := p.settledGenerations(ctx)
+		x.standing, err = standing, errors.Join(err, e)
+	}()
+	for _, t := range p.triggers(generating) {
+		path, err := p.createTrigger(ctx, t)
+		if err != nil {
+			return err
+		}
+		if path != "" {
+			created = append(created, path)
+		}
+	}
+	idle, grew := 0, p.env.Clock.Now()
+	err = p.awaitWithin(ctx, generatedWithin, "policies have not generated anything", func() error {
+		objects, err := p.generated(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range objects {
+			if x.generated[o.Value] == "" {
+				grew = p.env.Clock.Now()
+			}
+			x.generated[o.Value] = o.Kind + " " + o.Name
+		}
+		left, err := p.backlog(ctx)
+		if err != nil {
+			return err
+		}
+		if idle++; len(left) > 0 {
+			idle = 0
+		}
+		all := !slices.ContainsFunc(generating, func(one *own.Policy) bool { return x.generated[one.Name] == "" })
+		if !all && idle < idleLooks && p.env.Clock.Now().Sub(grew) < anotherWithin {
+			return errUnfinished
+		}
+		return nil
+	})
+	for _, one := range generating {
+		if what := x.generated[one.Name]; what != "" {
+			x.shown[one.Name] = what + ", which it generated"
+		}
+	}
+	if errors.Is(err, errUnfinished) { // those without are named as unproved
+		return nil
+	}
+	return err
+}
+
+var errUnfinished = errors.New("its engine has something left to do")
+
+// triggers are objects about which some of the policies are: those of the catalogue that no policy refuses, of the
+// policies' own tests first, and a namespace.
+func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
+	sees := func(r own.Request) bool {
+		return slices.ContainsFunc(policies, func(one *own.Policy) bool {
+			return one.Sees(r.Group, r.Version, r.Resource, "CREATE")
+		})
+	}
+	f := p.found[p.findingKey()]
+	n := map[string]int{}
+	for i := len(f.requests) - 1; i >= 0; i-- {
+		r := f.requests[i]
+		if f.refused[i] || !sees(r) || n[r.Resource] == mostTriggers {
+			continue
+		}
+		n[r.Resource]++
+		t := trigger{r, r.Path(p.namespace), n[r.Resource]}
+		if r.Resource == "namespaces" {
+			t.path = "/api/v1/namespaces"
+		}
+		out = append(out, t)
+	}
+	namespace := own.Request{Name: "a namespace", Version: "v1", Resource: "namespaces", Kind: "Namespace"}
+	if !sees(namespace) {
+		return out
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	o.SetName(p.namespace + "-trigger")
+	o.SetLabels(p.policies.rendered.NamespaceLabels)
+	var err error
+	if namespace.Body, err = o.MarshalJSON(); err != nil { // it was made here
+		return out
+	}
+	return append(out, trigger{namespace, "/api/v1/namespaces", 0})
+}
+
+// createTrigger creates one under a name of its own, and returns its path. It is empty if the trigger cannot be created:
+// then another one may do.
+func (p *arm) createTrigger(ctx context.Context, t trigger) (path string, err error) {
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(t.Body); err != nil {
+		return "", fmt.Errorf("%s: %w", t.Name, err)
+	}
+	if t.Resource == "namespaces" {
+		o.SetNamespace("")
+	}
+	o.SetName(fmt.Sprintf("%s-%d", o.GetName(), t.n))
+	body, err := o.MarshalJSON()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", t.Name, err)
+	}
+	a, err := p.setter.do(ctx, http.MethodPost, p.prefix+t.path, jsonType, body)
+	if err != nil || a.status != http.StatusCreated {
+		return "", err
+	}
+	return p.prefix + t.path + "/" + o.GetName(), nil
+}
+
+// backlog is how much is left to do for what acts after requests, by policy.
+func (p *arm) backlog(ctx context.Context) (left map[string]int, err error) {
+	resource, namespace := engine.Backlog()
+	all, err := p.policies.keeper.Dynamic().Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at what Kyverno has left to do: %w", err)
+	}
+	left = map[string]int{}
+	for _, o := range all.Items {
+		policy, _, _ := unstructured.NestedString(o.Object, "spec", "policy") // as Kyverno writes it
+		left[policy]++
+	}
+	return left, nil
+}
+
+// sum is how much a backlog holds.
+func sum(backlog map[string]int) (n int) {
+	for _, of := range backlog {
+		n += of
+	}
+	return n
+}
+
+// noteBacklog keeps what is left to do when a trial ends: it is done outside of what is measured.
+func (p *arm) noteBacklog(ctx context.Context) error {
+	if !p.inBackground() {
+		return nil
+	}
+	left, err := p.backlog(ctx)
+	if sum(left) > sum(p.policies.backlog) {
+		p.policies.backlog = left
+	}
+	return err
+}
+
+// inBackground reports whether something runs beside an engine that acts after requests.
+func (p *arm) inBackground() bool {
+	return slices.ContainsFunc(p.engines, func(e *runningEngine) bool { return e.with(e.kind.Background) })
+}
+
+// dropBacklog deletes what is left to do for what acts after requests, until nothing comes any more: done later, it
+// would slow the next trial. Of policies that set off one another something always comes: the report says so.
+func (p *arm) dropBacklog(ctx context.Context) error {
+	if !p.inBackground() {
+		return nil
+	}
+	resource, namespace := engine.Backlog()
+	in := p.policies.keeper.Dynamic().Resource(resource).Namespace(namespace)
+	idle, comes := 0, map[string]int{}
+	err := p.awaitWithin(ctx, droppedWithin, "Kyverno's requests to generate or change objects come again", func() error {
+		left, err := p.backlog(ctx)
+		if idle++; err == nil && len(left) > 0 {
+			idle = 0
+			err = in.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		}
+		if err == nil && idle < dropLooks {
+			err = errUnfinished
+		}
+		comes = left
+		return err
+	})
+	if errors.Is(err, errUnfinished) {
+		p.policies.endless = slices.Sorted(maps.Keys(comes))
+		return nil
+	}
+	return err
+}
+
+// settledGenerations are the objects that are there by generation when nothing is left to do.
+func (p *arm) settledGenerations(ctx context.Context) ([]cluster.Labelled, error) {
+	if err := p.dropBacklog(ctx); err != nil {
+		return nil, err
+	}
+	return p.generated(ctx)
+}
+
+// generated are the objects that are there by generation.
+func (p *arm) generated(ctx context.Context) ([]cluster.Labelled, error) {
+	all, err := p.policies.keeper.Labelled(ctx, engine.GeneratedBy)
+	left, _ := engine.Backlog()
+	return slices.DeleteFunc(all, func(o cluster.Labelled) bool { return o.Resource.Group == left.Group }), err
+}
+
+// clearGenerated deletes, after a trial, what was generated during it: the treatment's control plane would fill up from
+// trial to trial.
+func (p *arm) clearGenerated(ctx context.Context) error {
+	if !p.inBackground() {
+		return nil
+	}
+	all, err := p.settledGenerations(ctx)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(o cluster.Labelled) bool { return slices.Contains(p.policies.standing, o) })
+	if len(all) == 0 {
+		return nil
+	}
+	err = cluster.Each(ctx, len(all), applyAbreast, func(ctx context.Context, i int) error {
+		in := p.policies.keeper.Dynamic().Resource(all[i].Resource).Namespace(all[i].Namespace)
+		err := in.Delete(ctx, all[i].Name, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete what was generated: %w", err)
+	}
+	return p.dropBacklog(ctx)
+}
+
+// generationNotes says what of the policies that act after requests is in the numbers.
+func (p *arm) generationNotes() (out []string) {
+	if !p.inBackground() {
+		return nil
+	}
+	if !slices.ContainsFunc(p.operations, func(o operation) bool { return writes(o.verb) && !o.dryRun }) {
+		out = append(out, p.spec.Bundle+": for dry runs Kyverno generates and changes nothing else: create-pod measures it")
+	}
+	if n := sum(p.policies.backlog); n > 0 {
+		of := slices.SortedFunc(maps.Keys(p.policies.backlog), func(a, b string) int {
+			return cmp.Or(p.policies.backlog[b]-p.policies.backlog[a], strings.Compare(a, b))
+		})
+		out = append(out, fmt.Sprintf("%s: when a trial ended, Kyverno had up to %d requests left for which it was yet to "+
+			"generate or change objects, most of them for %s: tare has deleted them, and what they would have taken is not in "+
+			"these numbers", p.spec.Bundle, n, of[0]))
+	}
+	return out
+}
+
+// generationWarnings names the policies for which Kyverno never comes to rest.
+func (p *arm) generationWarnings() []string {
+	if len(p.policies.endless) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: Kyverno goes on generating or changing objects between trials, also beside those "+
+		"of other treatments: for %s", p.spec.Bundle, kit.FirstOf(p.policies.endless))}
+}
