@@ -34,7 +34,8 @@ func TestAuditIsChecked(t *testing.T) {
 		"switched off":  {Spec{Audit: every}, treatment("bundle", "testdata/kyverno", "audit", "0s"), "kyverno"},
 		"that generate": {Spec{}, treatment("bundle", "testdata/generating"), "kyverno kyverno-background"},
 		"and audit": {
-			Spec{Audit: every}, treatment("bundle", "testdata/generating"),
+			Spec{Audit: every},
+			treatment("bundle", "testdata/generating"),
 			"kyverno kyverno-reports kyverno-background",
 		},
 		"of Gatekeeper":       {Spec{Audit: every}, idle, "gatekeeper"},

@@ -147,8 +147,8 @@ func (p *plan) checkAudit(t design.Treatment) error {
 	return nil
 }
 
-// beside are the programs that run beside an engine: what looks again at what exists where the experiment asks for that,
-// and what acts after requests where policies want it. in is nil without policies.
+// beside are the programs that run beside an engine: what looks again at what exists where the experiment asks for it,
+// and what acts after requests where policies want that. in is nil without policies.
 func (p *plan) beside(k *engine.Kind, in *own.InForce) (out []*engine.Kind) {
 	if p.spec.Audit > 0 && k.Auditor != nil {
 		out = append(out, k.Auditor)

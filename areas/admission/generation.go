@@ -19,6 +19,7 @@ import (
 	"tare/areas/admission/engine"
 	"tare/areas/admission/own"
 	"tare/internal/kit"
+	"tare/internal/unit"
 )
 
 const (
@@ -117,8 +118,7 @@ func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 	}
 	f := p.found[p.findingKey()]
 	n := map[string]int{}
-	for i := len(f.requests) - 1; i >= 0; i-- {
-		r := f.requests[i]
+	for i, r := range slices.Backward(f.requests) {
 		if f.refused[i] || !sees(r) || n[r.Resource] == mostTriggers {
 			continue
 		}
@@ -143,8 +143,8 @@ func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 	return append(out, trigger{namespace, "/api/v1/namespaces", 0})
 }
 
-// createTrigger creates one under a name of its own, and returns its path. It is empty if the trigger cannot be created:
-// then another one may do.
+// createTrigger creates one under a name of its own, and returns its path. It is empty if that cannot be created: then
+// another one may do.
 func (p *arm) createTrigger(ctx context.Context, t trigger) (path string, err error) {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(t.Body); err != nil {
@@ -288,9 +288,9 @@ func (p *arm) generationNotes() (out []string) {
 		of := slices.SortedFunc(maps.Keys(p.policies.backlog), func(a, b string) int {
 			return cmp.Or(p.policies.backlog[b]-p.policies.backlog[a], strings.Compare(a, b))
 		})
-		out = append(out, fmt.Sprintf("%s: when a trial ended, Kyverno had up to %d requests left for which it was yet to "+
-			"generate or change objects, most of them for %s: tare has deleted them, and what they would have taken is not in "+
-			"these numbers", p.spec.Bundle, n, of[0]))
+		out = append(out, fmt.Sprintf("%s: when a trial ended, Kyverno had up to %s left for which it was yet to generate "+
+			"or change objects, most of that for %s: tare has deleted it, and what it would have taken is not in these numbers",
+			p.spec.Bundle, unit.Count(n, "request"), of[0]))
 	}
 	return out
 }

@@ -127,8 +127,8 @@ func builds(_ context.Context, env area.Env) ([]area.Builds, error) {
 	})
 }
 
-// Timer does nothing in batches for as long as it is asked to, and says so: what it reports depends on no host. It works
-// in a folder that a run makes and removes.
+// Timer does nothing in batches for as long as it is asked to, and says so: what it reports depends on no host. A run
+// makes a folder for it, and removes that.
 type Timer struct{}
 
 var _ area.Area = Timer{}

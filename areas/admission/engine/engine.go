@@ -34,9 +34,8 @@ type Kind struct {
 	// edits are those without which the program in a module's folder would listen on all addresses.
 	edits func(module string) ([]build.Edit, error)
 
-	// Auditor and Background are programs that its chart runs beside it. The first looks again at what exists, nil: it does
-	// so itself. The second does after a request what policies do to other objects than that of the request, nil: they do
-	// nothing to others.
+	// Auditor and Background are programs that its chart runs beside it. The first looks again at what exists, nil: it
+	// does so itself. The second does after a request what policies do to objects other than the request's, nil: nothing.
 	Auditor, Background *Kind
 }
 

@@ -139,19 +139,21 @@ func TestRun(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
-	err = engine.Run(ctx, engine.Config{
-		Engine: "kyverno-reports", Path: os.Args[0], Kubeconfig: "/x", Audit: 15 * time.Second,
-	}, func(r engine.Ready) error {
-		if r.Metrics == "" || r.Webhooks != "" {
-			t.Errorf("%+v", r)
+	for _, beside := range []string{"kyverno-reports", "kyverno-background"} {
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		err = engine.Run(ctx, engine.Config{
+			Engine: beside, Path: os.Args[0], Kubeconfig: "/x", Audit: 15 * time.Second,
+		}, func(r engine.Ready) error {
+			if r.Metrics == "" || r.Webhooks != "" {
+				t.Errorf("%s: %+v", beside, r)
+			}
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", beside, err)
 		}
-		cancel()
-		return nil
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
 	}
 	if err := engine.Run(t.Context(), engine.Config{Engine: "opa"}, nil); err == nil {
 		t.Error("an engine that there is not was run")
