@@ -140,7 +140,7 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 	for _, beside := range []string{"kyverno-reports", "kyverno-background"} {
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		err = engine.Run(ctx, engine.Config{
 			Engine: beside, Path: os.Args[0], Kubeconfig: "/x", Audit: 15 * time.Second,
