@@ -342,8 +342,8 @@ func (p *arm) bundleNotes() []string {
 	if len(x.own.Mutating()) > 0 {
 		orChanged, orChange, guard = ", or have changed one", " or a change", "act"
 	}
-	if len(x.generated) > 0 {
-		orChanged += ", or have generated an object"
+	if slices.ContainsFunc(x.own.Policies, (*own.Policy).Generates) {
+		orChanged, orChange, guard = orChanged+", or have generated an object", orChange+" or an object", "act"
 	}
 	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it%s", name,
 		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved), orChanged)}
