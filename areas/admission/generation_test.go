@@ -40,8 +40,10 @@ func TestGenerations(t *testing.T) {
 	}
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
-		"Kyverno's background controller runs beside it", "4 of them have objected to a request that tare made for it, or " +
-			"have generated an object", "1 policy without a proof: nothing that tare tries meets an objection or an object of theirs", "they act is not shown: quota-for-teams",
+		"Kyverno's background controller runs beside it",
+		"4 of them have objected to a request that tare made for it, or have generated an object",
+		"1 policy without a proof: nothing that tare tries meets an objection or an object of theirs",
+		"they act is not shown: quota-for-teams",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes lack %q:\n%s", want, notes)
