@@ -55,8 +55,10 @@ type arm struct {
 	maker         maker
 	epoch         int // counts mixes, for names
 
-	stock map[string][]item // by noun: the objects of update, patch, get and list
-	trial int               // counts trials, for names
+	stock   map[string][]item // by noun: the objects of update, patch, get and list
+	trial   int               // counts trials, for names
+	entered time.Time         // when the trial began
+	longest time.Duration     // of the trials
 
 	watch   *startup.Watch // nil: no pod-startup
 	starter *rest.Config   // the user who creates its pods
@@ -193,8 +195,11 @@ func (p *arm) enter(ctx context.Context) error {
 		}
 	}
 	if p.visiting() {
-		return p.applyPolicies(ctx)
+		if err := p.applyPolicies(ctx); err != nil {
+			return err
+		}
 	}
+	p.entered = p.env.Clock.Now()
 	return nil
 }
 
@@ -207,6 +212,7 @@ func (p *arm) leave(ctx context.Context) error {
 		p.stopRenewal()
 		p.stopRenewal = nil
 	}
+	p.longest = max(p.longest, p.env.Clock.Now().Sub(p.entered))
 	err := errors.Join(p.noteBacklog(ctx), p.clear(ctx), p.clearGenerated(ctx))
 	if p.visiting() {
 		err = errors.Join(err, p.removePolicies(ctx))

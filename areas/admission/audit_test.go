@@ -110,6 +110,15 @@ func TestAudits(t *testing.T) {
 			if err := tg.Leave(t.Context(), tr); err != nil {
 				t.Error(err)
 			}
+			const short = "no trial lasted longer than"
+			p.longest, p.spec.Audit = time.Second, unit.Duration(2*time.Second)
+			if warnings := strings.Join(tg.Warnings(), "\n"); !strings.Contains(warnings, short) {
+				t.Errorf("warnings lack that a trial of a second holds no audit: %q", warnings)
+			}
+			p.longest = 2 * time.Second
+			if warnings := strings.Join(tg.Warnings(), "\n"); strings.Contains(warnings, short) {
+				t.Errorf("a trial of two seconds is too short: %q", warnings)
+			}
 		})
 	}
 }

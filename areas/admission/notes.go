@@ -37,7 +37,7 @@ func (t *target) Notes() []string {
 // Warnings implements area.Target.
 func (t *target) Warnings() (out []string) {
 	for _, p := range t.arms.Ready() {
-		out = append(append(out, p.failureWarnings()...), p.generationWarnings()...)
+		out = slices.Concat(out, p.failureWarnings(), p.generationWarnings(), p.auditWarnings())
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

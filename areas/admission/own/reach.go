@@ -1,6 +1,7 @@
 package own
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -82,21 +83,30 @@ func mayAsk(k schema.GroupVersionKind) bool {
 // calls says which other servers an expression in CEL asks by what Kyverno adds to the language: the variable http, the
 // method GetMetadata of the variable image, and Post of resource, which creates anything; "": none.
 func calls(expression string) string {
-	names := identifiers(expression)
+	var server, registry, makes bool
+	identifiers(expression, func(name, after string) {
+		server = server || name == "http"
+		registry = registry || name == ".GetMetadata"
+		makes = makes || name == ".Post" && !reviewed.MatchString(after)
+	})
 	switch {
-	case slices.Contains(names, "http"):
+	case server:
 		return asksServer
-	case slices.Contains(names, ".GetMetadata"):
+	case registry:
 		return asksRegistry
-	case slices.Contains(names, ".Post"):
+	case makes:
 		return makesAny
 	}
 	return ""
 }
 
-// identifiers are the names in an expression outside of texts and comments, each with a dot before it if it is that of
-// a member: one that follows a value, since .name alone is a variable, too.
-func identifiers(expression string) (out []string) {
+// reviewed is how the arguments of a Post begin that asks for an access review.
+var reviewed = regexp.MustCompile(`^\s*\(\s*["']authorization\.k8s\.io/v1["']\s*,\s*["'](subject|selfsubject)access` +
+	`reviews["']\s*,`)
+
+// identifiers calls found for each name in an expression outside of texts and comments, with a dot before it if it is
+// that of a member: one that follows a value, since .name alone is a variable, too; and with what comes after it.
+func identifiers(expression string, found func(name, after string)) {
 	value, member := false, false // what came last
 	for s := expression; s != ""; {
 		n := len(word(s))
@@ -109,7 +119,8 @@ func identifiers(expression string) (out []string) {
 			if member {
 				name = "." + name
 			}
-			out, s = append(out, name), s[n:]
+			s = s[n:]
+			found(name, s)
 			value, member = true, false
 		case isQuote(s[0]):
 			s = afterText(s, false)
@@ -127,7 +138,6 @@ func identifiers(expression string) (out []string) {
 			s = s[1:]
 		}
 	}
-	return out
 }
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' }

@@ -121,6 +121,19 @@ func TestPoliciesThatMakeOthers(t *testing.T) {
 		"CEL that creates": {
 			inCEL("ValidatingPolicy", `matchConstraints: {}, validations: [{expression: "resource.Post('v1', 'x', {}) == x"}]`), true,
 		},
+		"CEL that asks for a review": {
+			inCEL("ValidatingPolicy", `matchConstraints: {}, variables: [{name: x, expression:
+  'resource.Post( "authorization.k8s.io/v1", "subjectaccessreviews", {}).status'}], validations: []`), false,
+		},
+		"CEL with a review in a comment": {
+			inCEL("ValidatingPolicy", `matchConstraints: {}, variables: [{name: x, expression:
+  "resource.Post(object.a, object.b, {}) // .Post('authorization.k8s.io/v1', 'subjectaccessreviews', x)"}], validations: []`),
+			true,
+		},
+		"CEL with a part of a review": {
+			inCEL("ValidatingPolicy", `matchConstraints: {}, variables: [{name: x, expression:
+  "resource.Post('authorization.k8s.io/v1', 'subjectaccessreviews' + object.b, {})"}], validations: []`), true,
+		},
 		"CEL that reads": {
 			inCEL("ValidatingPolicy", `matchConstraints: {}, validations: [{expression: "resource.Get('v1', 'x', 'y') == x"}]`),
 			false,
@@ -167,7 +180,8 @@ func FuzzIdentifiers(f *testing.F) {
 		if issues.Err() != nil {
 			return
 		}
-		seen := identifiers(text)
+		var seen []string
+		identifiers(text, func(name, _ string) { seen = append(seen, name) })
 		ast.PreOrderVisit(parsed.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 			if e.Kind() == ast.IdentKind && strings.TrimPrefix(e.AsIdent(), ".") == "http" && !slices.Contains(seen, "http") {
 				t.Errorf("%q has the variable %s, and %q was found", text, e.AsIdent(), seen)
