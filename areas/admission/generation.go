@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/engine"
@@ -52,22 +53,11 @@ func (p *arm) proveGenerations(ctx context.Context) (err error) {
 	if len(generating) == 0 || p.foreign {
 		return nil
 	}
-	var created []string
-	defer func() {
-		for _, path := range created {
-			_, e := p.setter.do(ctx, http.MethodDelete, path+"?gracePeriodSeconds=0", "", nil)
-			err = errors.Join(err, e)
-		}
-		standing, e := p.settledGenerations(ctx)
-		x.standing, err = standing, errors.Join(err, e)
-	}()
+	created := map[string]string{} // paths, by uid
+	defer func() { err = errors.Join(err, p.endTriggers(ctx, created)) }()
 	for _, t := range p.triggers(generating) {
-		path, err := p.createTrigger(ctx, t)
-		if err != nil {
+		if err := p.createTrigger(ctx, t, created); err != nil {
 			return err
-		}
-		if path != "" {
-			created = append(created, path)
 		}
 	}
 	idle, grew := 0, p.env.Clock.Now()
@@ -77,10 +67,11 @@ func (p *arm) proveGenerations(ctx context.Context) (err error) {
 			return err
 		}
 		for _, o := range objects {
-			if x.generated[o.Value] == "" {
+			by := o.Labels[engine.GeneratedBy]
+			if x.generated[by] == "" {
 				grew = p.env.Clock.Now()
 			}
-			x.generated[o.Value] = o.Kind + " " + o.Name
+			x.generated[by] = o.Kind + " " + o.Name
 		}
 		left, err := p.backlog(ctx)
 		if err != nil {
@@ -106,10 +97,36 @@ func (p *arm) proveGenerations(ctx context.Context) (err error) {
 	return err
 }
 
+// endTriggers deletes what was created so that policies generate others, and what was generated for it: a quota, say,
+// would be in the way of what is measured.
+func (p *arm) endTriggers(ctx context.Context, created map[string]string) error {
+	var errs []error
+	for _, path := range created {
+		_, err := p.setter.do(ctx, http.MethodDelete, path+"?gracePeriodSeconds=0", "", nil)
+		errs = append(errs, err)
+	}
+	if err := errors.Join(append(errs, p.dropBacklog(ctx))...); err != nil {
+		return err
+	}
+	err := p.deleteGenerated(ctx, func(o cluster.Labelled) bool { return created[o.Labels[engine.GeneratedFor]] != "" })
+	if err != nil {
+		return err
+	}
+	all, err := p.generated(ctx)
+	p.policies.standing = map[string]bool{}
+	for _, o := range all {
+		p.policies.standing[idOf(o)] = true
+	}
+	return err
+}
+
+// idOf names an object.
+func idOf(o cluster.Labelled) string { return fmt.Sprint(o.Resource, " ", o.Namespace, "/", o.Name) }
+
 var errUnfinished = errors.New("its engine has something left to do")
 
 // triggers are objects about which some of the policies are: those of the catalogue that no policy refuses, of the
-// policies' own tests first, and a namespace.
+// policies' own tests first, and a namespace. What may ask other servers is none: a test's objects may be a stranger's.
 func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 	sees := func(r own.Request) bool {
 		return slices.ContainsFunc(policies, func(one *own.Policy) bool {
@@ -119,7 +136,8 @@ func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 	f := p.found[p.findingKey()]
 	n := map[string]int{}
 	for i, r := range slices.Backward(f.requests) {
-		if f.refused[i] || !sees(r) || n[r.Resource] == mostTriggers {
+		kind := schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+		if f.refused[i] || !sees(r) || n[r.Resource] == mostTriggers || own.MayAsk(kind) {
 			continue
 		}
 		n[r.Resource]++
@@ -143,26 +161,34 @@ func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 	return append(out, trigger{namespace, "/api/v1/namespaces", 0})
 }
 
-// createTrigger creates one under a name of its own, and returns its path. It is empty if that cannot be created: then
-// another one may do.
-func (p *arm) createTrigger(ctx context.Context, t trigger) (path string, err error) {
+// createTrigger creates one under a name of its own, and keeps its path by its uid. If that cannot be created, another
+// one may do.
+func (p *arm) createTrigger(ctx context.Context, t trigger, created map[string]string) error {
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(t.Body); err != nil {
-		return "", fmt.Errorf("%s: %w", t.Name, err)
+		return fmt.Errorf("%s: %w", t.Name, err)
 	}
 	if t.Resource == "namespaces" {
 		o.SetNamespace("")
 	}
 	o.SetName(fmt.Sprintf("%s-%d", o.GetName(), t.n))
+	if labels := o.GetLabels(); labels[engine.GeneratedBy] != "" { // it must not pass for something generated
+		delete(labels, engine.GeneratedBy)
+		o.SetLabels(labels)
+	}
 	body, err := o.MarshalJSON()
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", t.Name, err)
+		return fmt.Errorf("%s: %w", t.Name, err)
 	}
 	a, err := p.setter.do(ctx, http.MethodPost, p.prefix+t.path, jsonType, body)
 	if err != nil || a.status != http.StatusCreated {
-		return "", err
+		return err
 	}
-	return p.prefix + t.path + "/" + o.GetName(), nil
+	if err := o.UnmarshalJSON(a.body); err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
+	}
+	created[string(o.GetUID())] = p.prefix + t.path + "/" + o.GetName()
+	return nil
 }
 
 // backlog is how much is left to do for what acts after requests, by policy.
@@ -233,14 +259,6 @@ func (p *arm) dropBacklog(ctx context.Context) error {
 	return err
 }
 
-// settledGenerations are the objects that are there by generation when nothing is left to do.
-func (p *arm) settledGenerations(ctx context.Context) ([]cluster.Labelled, error) {
-	if err := p.dropBacklog(ctx); err != nil {
-		return nil, err
-	}
-	return p.generated(ctx)
-}
-
 // generated are the objects that are there by generation.
 func (p *arm) generated(ctx context.Context) ([]cluster.Labelled, error) {
 	all, err := p.policies.keeper.Labelled(ctx, engine.GeneratedBy)
@@ -254,18 +272,26 @@ func (p *arm) clearGenerated(ctx context.Context) error {
 	if !p.inBackground() {
 		return nil
 	}
-	all, err := p.settledGenerations(ctx)
+	if err := p.dropBacklog(ctx); err != nil {
+		return err
+	}
+	return p.deleteGenerated(ctx, func(o cluster.Labelled) bool { return !p.policies.standing[idOf(o)] })
+}
+
+// deleteGenerated deletes those of the objects that are there by generation.
+func (p *arm) deleteGenerated(ctx context.Context, those func(cluster.Labelled) bool) error {
+	all, err := p.generated(ctx)
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(o cluster.Labelled) bool { return slices.Contains(p.policies.standing, o) })
+	all = slices.DeleteFunc(all, func(o cluster.Labelled) bool { return !those(o) })
 	if len(all) == 0 {
 		return nil
 	}
 	err = cluster.Each(ctx, len(all), applyAbreast, func(ctx context.Context, i int) error {
 		in := p.policies.keeper.Dynamic().Resource(all[i].Resource).Namespace(all[i].Namespace)
 		err := in.Delete(ctx, all[i].Name, metav1.DeleteOptions{})
-		if apierrors.IsNotFound(err) {
+		if _, refused := errors.AsType[*apierrors.StatusError](err); refused { // it is gone, or a policy keeps it
 			return nil
 		}
 		return err

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tare/area"
 	"tare/areas/admission/engine"
+	"tare/areas/admission/own"
 	"tare/areas/plane"
 	"tare/internal/load"
 	"tare/internal/probe"
@@ -53,6 +56,9 @@ func TestGenerations(t *testing.T) {
 		t.Error("nothing reads what Kyverno's background controller uses")
 	}
 	standing := len(p.policies.standing)
+	if left, err := p.generated(t.Context()); err != nil || len(left) != standing || standing > 0 {
+		t.Errorf("what was generated for the proof is left: %v, %v", left, err)
+	}
 	ops, err := tg.Operations(tr)
 	if err != nil {
 		t.Fatal(err)
@@ -76,5 +82,33 @@ func TestGenerations(t *testing.T) {
 	all, err := p.generated(t.Context())
 	if err != nil || len(all) != standing {
 		t.Errorf("%d objects are left that were generated, %v; before there were %d", len(all), err, standing)
+	}
+}
+
+// TestTriggers: what is created for policies that generate is some of what they are about, and nothing that might ask
+// another server by itself.
+func TestTriggers(t *testing.T) {
+	set, err := own.Read("testdata/generating", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policies []*own.Policy
+	for i := range set.Policies {
+		policies = append(policies, &set.Policies[i])
+	}
+	p := &arm{plan: plan{spec: &Spec{}}, namespace: "n", found: map[string]finding{}}
+	pod := own.Request{Name: "pod", Version: "v1", Resource: "pods", Kind: "Pod"}
+	asks := own.Request{Name: "policy", Group: "kyverno.io", Version: "v1", Resource: "pods", Kind: "Policy"}
+	f := finding{requests: []own.Request{asks, pod, pod}, refused: map[int]bool{1: true}}
+	for range 2 * mostTriggers {
+		f.requests = append(f.requests, own.Request{Name: "d", Group: "apps", Version: "v1", Resource: "deployments", Kind: "X"})
+	}
+	p.found[p.findingKey()] = f
+	n := map[string]int{}
+	for _, trigger := range p.triggers(policies) {
+		n[trigger.Name]++
+	}
+	if d := cmp.Diff(map[string]int{"pod": 1, "d": mostTriggers, "a namespace": 1}, n); d != "" {
+		t.Error(d)
 	}
 }

@@ -55,7 +55,7 @@ type policies struct {
 	backlog   map[string]int
 	endless   []string
 	// standing are the objects that were there by generation before the first trial.
-	standing []cluster.Labelled
+	standing map[string]bool
 	// absence proves that no policy is in force.
 	absence mechanism.Proof
 	present bool

@@ -13,11 +13,12 @@ import (
 
 // A Labelled is an object that has a label.
 type Labelled struct {
-	Resource                     schema.GroupVersionResource
-	Kind, Namespace, Name, Value string
+	Resource              schema.GroupVersionResource
+	Kind, Namespace, Name string
+	Labels                map[string]string
 }
 
-// Labelled returns the objects of all kinds that have a label.
+// Labelled returns the objects of all kinds that have a label, but for those that runs of tare have made.
 func (c *Cluster) Labelled(ctx context.Context, label string) (out []Labelled, err error) {
 	versions, err := c.versions(ctx)
 	for _, gv := range versions {
@@ -35,7 +36,9 @@ func (c *Cluster) Labelled(ctx context.Context, label string) (out []Labelled, e
 			}
 			for i := range all.Items {
 				o := &all.Items[i]
-				out = append(out, Labelled{k.GroupVersionResource, k.Kind, o.Namespace, o.Name, o.Labels[label]})
+				if _, made := o.Labels[OwnerLabel]; !made {
+					out = append(out, Labelled{k.GroupVersionResource, k.Kind, o.Namespace, o.Name, o.Labels})
+				}
 			}
 		}
 	}

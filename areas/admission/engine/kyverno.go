@@ -110,8 +110,11 @@ func kyvernoEnvironment(controller string) []string {
 // kyvernoNamespace is where Kyverno keeps what is its own: certificates, settings, its lease.
 const kyvernoNamespace = "kyverno"
 
-// GeneratedBy is the label of an object that Kyverno generated, with the name of the policy.
-const GeneratedBy = "generate.kyverno.io/policy-name"
+// The labels of an object that Kyverno generated: the name of the policy, and the uid of what it was generated for.
+const (
+	GeneratedBy  = "generate.kyverno.io/policy-name"
+	GeneratedFor = "generate.kyverno.io/trigger-uid"
+)
 
 // Backlog is where Kyverno keeps what it has left to do after requests.
 func Backlog() (r schema.GroupVersionResource, namespace string) {

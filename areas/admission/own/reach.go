@@ -22,7 +22,7 @@ const (
 func reaches(o *unstructured.Unstructured) string {
 	found := map[string]bool{makesAny: isGeneratingPolicy(o)} // only its run shows of which kind its objects are
 	for _, k := range madeBy(o) {
-		found[makesAny] = found[makesAny] || mayAsk(k)
+		found[makesAny] = found[makesAny] || MayAsk(k)
 	}
 	inside(o.Object["spec"], func(key string, value any) {
 		call, _ := value.(tree)
@@ -69,9 +69,9 @@ func isReview(path any) bool {
 		slices.Contains([]string{"subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, kind)
 }
 
-// mayAsk reports whether an object of a kind may have the API server or Kyverno ask another server, or whether the kind
+// MayAsk reports whether an object of a kind may have the API server or Kyverno ask another server, or whether the kind
 // is not known before a request comes.
-func mayAsk(k schema.GroupVersionKind) bool {
+func MayAsk(k schema.GroupVersionKind) bool {
 	return strings.ContainsAny(k.String(), "{*?") || decides(k) || slices.Contains(policyKinds, k.Kind) ||
 		slices.Contains([]string{"apiregistration.k8s.io", "apiextensions.k8s.io"}, k.Group) ||
 		slices.Contains([]string{
