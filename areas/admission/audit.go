@@ -62,9 +62,9 @@ func (p *arm) auditWarnings() []string {
 	if p.longest == 0 || p.longest >= p.spec.Audit.Std() || len(p.engines) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("audit: what exists is looked at every %v, and no trial lasted longer than %v, so that most "+
-		"trials hold little or nothing of what that costs: a shorter interval or a longer load.duration has it in the numbers",
-		p.spec.Audit, p.longest.Round(time.Second))}
+	return []string{fmt.Sprintf("audit: what exists is looked at every %v, and no trial lasted longer than %v, so that "+
+		"most trials hold little or nothing of what that costs: a shorter interval or a longer load.duration has it in the "+
+		"numbers", p.spec.Audit, p.longest.Round(time.Second))}
 }
 
 // reportWithin bounds the wait for a report about a new pod, which Kyverno writes half a minute later.

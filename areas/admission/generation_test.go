@@ -101,7 +101,7 @@ func TestTriggers(t *testing.T) {
 	asks := own.Request{Name: "policy", Group: "kyverno.io", Version: "v1", Resource: "pods", Kind: "Policy"}
 	f := finding{requests: []own.Request{asks, pod, pod}, refused: map[int]bool{1: true}}
 	for range 2 * mostTriggers {
-		f.requests = append(f.requests, own.Request{Name: "d", Group: "apps", Version: "v1", Resource: "deployments", Kind: "X"})
+		f.requests = append(f.requests, own.Request{Name: "d", Group: "apps", Version: "v1", Resource: "deployments"})
 	}
 	p.found[p.findingKey()] = f
 	n := map[string]int{}

@@ -50,8 +50,8 @@ func TestWithoutEachArea(t *testing.T) {
 const mainFile = "../../cmd/tare/main.go"
 
 // vetWithout returns a command that vets cmd/tare with another main.go and without the Go files of a folder: by one
-// analyzer, since all that is asked is whether it compiles. The compiler reads the other packages where they are, so that
-// it finds them in its cache.
+// analyzer, since all that is asked is whether it compiles. The compiler reads the other packages where they are, so
+// that it finds them in its cache.
 func vetWithout(t *testing.T, folder string, main []byte) *exec.Cmd {
 	t.Helper()
 	other := filepath.Join(t.TempDir(), "main.go")
