@@ -231,6 +231,9 @@ func open(t *testing.T, addr netip.AddrPort, set ...func(*Config)) Stream {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("at the end: %+v", s.Progress())
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
