@@ -32,8 +32,8 @@ const (
 )
 
 // ErrNone says that a bundle holds no policy.
-var ErrNone = errors.New("holds no " + policyKind + " or " + mutatingKind + ", no policy of Kyverno's that validates, " +
-	"mutates or generates and no constraint or mutation of Gatekeeper's in a *.yaml, *.yml or *.json file")
+var ErrNone = errors.New("holds no " + policyKind + " or " + mutatingKind + ", no policy of Kyverno's that " +
+	"validates, mutates or generates and no constraint or mutation of Gatekeeper's in a *.yaml, *.yml or *.json file")
 
 // A Set is what a bundle holds.
 type Set struct {
