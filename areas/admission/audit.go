@@ -57,7 +57,7 @@ func (p *arm) awaitAudit(ctx context.Context) error {
 	return nil
 }
 
-// auditWarnings says that no trial was as long as what exists is left alone.
+// auditWarnings says that no trial was as long as the interval of audits.
 func (p *arm) auditWarnings() []string {
 	if p.longest == 0 || p.longest >= p.spec.Audit.Std() || len(p.engines) == 0 {
 		return nil

@@ -659,7 +659,7 @@ func (p *arm) keepProofs(f finding) {
 		all = append(all, one.Words(p.scope())...)
 		policies[one.Name] = one
 	}
-	x.shown, x.generated = map[string]string{}, map[string]string{}
+	x.shown = map[string]string{}
 	for i, r := range f.requests {
 		names := by[i]
 		if len(names) == 0 {

@@ -38,6 +38,9 @@ const (
 	mostTriggers = 6
 )
 
+// Namespaces are in none, so that requests about them have a path of their own.
+const namespaces, namespacesPath = "namespaces", "/api/v1/namespaces"
+
 // A trigger is an object for which policies may generate others.
 type trigger struct {
 	own.Request
@@ -60,7 +63,7 @@ func (p *arm) proveGenerations(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	idle, grew := 0, p.env.Clock.Now()
+	shown, idle, grew := map[string]string{}, 0, p.env.Clock.Now()
 	err = p.awaitWithin(ctx, generatedWithin, "policies have not generated anything", func() error {
 		objects, err := p.generated(ctx)
 		if err != nil {
@@ -68,10 +71,10 @@ func (p *arm) proveGenerations(ctx context.Context) (err error) {
 		}
 		for _, o := range objects {
 			by := o.Labels[engine.GeneratedBy]
-			if x.generated[by] == "" {
+			if shown[by] == "" {
 				grew = p.env.Clock.Now()
 			}
-			x.generated[by] = o.Kind + " " + o.Name
+			shown[by] = o.Kind + " " + o.Name
 		}
 		left, err := p.backlog(ctx)
 		if err != nil {
@@ -80,14 +83,14 @@ func (p *arm) proveGenerations(ctx context.Context) (err error) {
 		if idle++; len(left) > 0 {
 			idle = 0
 		}
-		all := !slices.ContainsFunc(generating, func(one *own.Policy) bool { return x.generated[one.Name] == "" })
+		all := !slices.ContainsFunc(generating, func(one *own.Policy) bool { return shown[one.Name] == "" })
 		if !all && idle < idleLooks && p.env.Clock.Now().Sub(grew) < anotherWithin {
 			return errUnfinished
 		}
 		return nil
 	})
 	for _, one := range generating {
-		if what := x.generated[one.Name]; what != "" {
+		if what := shown[one.Name]; what != "" {
 			x.shown[one.Name] = what + ", which it generated"
 		}
 	}
@@ -126,7 +129,8 @@ func idOf(o cluster.Labelled) string { return fmt.Sprint(o.Resource, " ", o.Name
 var errUnfinished = errors.New("its engine has something left to do")
 
 // triggers are objects about which some of the policies are: those of the catalogue that no policy refuses, of the
-// policies' own tests first, and a namespace. What may ask other servers is none: a test's objects may be a stranger's.
+// policies' own tests first, and a namespace. Objects that may ask other servers are left out, since a bundle's tests
+// may be a stranger's.
 func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 	sees := func(r own.Request) bool {
 		return slices.ContainsFunc(policies, func(one *own.Policy) bool {
@@ -142,12 +146,12 @@ func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 		}
 		n[r.Resource]++
 		t := trigger{r, r.Path(p.namespace), n[r.Resource]}
-		if r.Resource == "namespaces" {
-			t.path = "/api/v1/namespaces"
+		if r.Resource == namespaces {
+			t.path = namespacesPath
 		}
 		out = append(out, t)
 	}
-	namespace := own.Request{Name: "a namespace", Version: "v1", Resource: "namespaces", Kind: "Namespace"}
+	namespace := own.Request{Name: "a namespace", Version: "v1", Resource: namespaces, Kind: "Namespace"}
 	if !sees(namespace) {
 		return out
 	}
@@ -158,7 +162,7 @@ func (p *arm) triggers(policies []*own.Policy) (out []trigger) {
 	if namespace.Body, err = o.MarshalJSON(); err != nil { // it was made here
 		return out
 	}
-	return append(out, trigger{namespace, "/api/v1/namespaces", 0})
+	return append(out, trigger{namespace, namespacesPath, 0})
 }
 
 // createTrigger creates one under a name of its own, and keeps its path by its uid. If that cannot be created, another
@@ -168,7 +172,7 @@ func (p *arm) createTrigger(ctx context.Context, t trigger, created map[string]s
 	if err := o.UnmarshalJSON(t.Body); err != nil {
 		return fmt.Errorf("%s: %w", t.Name, err)
 	}
-	if t.Resource == "namespaces" {
+	if t.Resource == namespaces {
 		o.SetNamespace("")
 	}
 	o.SetName(fmt.Sprintf("%s-%d", o.GetName(), t.n))
@@ -232,11 +236,8 @@ func (p *arm) inBackground() bool {
 }
 
 // dropBacklog deletes what is left to do for what acts after requests, until nothing comes any more: done later, it
-// would slow the next trial. Of policies that set off one another something always comes: the report says so.
+// would slow the next trial. Where something always comes, the report says so.
 func (p *arm) dropBacklog(ctx context.Context) error {
-	if !p.inBackground() {
-		return nil
-	}
 	resource, namespace := engine.Backlog()
 	in := p.policies.keeper.Dynamic().Resource(resource).Namespace(namespace)
 	idle, comes := 0, map[string]int{}

@@ -46,7 +46,7 @@ func TestGenerations(t *testing.T) {
 		"Kyverno's background controller runs beside it",
 		"4 of them have objected to a request that tare made for it, or have generated an object",
 		"1 policy without a proof: nothing that tare tries meets an objection or an object of theirs",
-		"they act is not shown: quota-for-teams",
+		"they act is not shown: quota-for-teams", "tare has defined the kind VerticalPodAutoscaler, whose",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes lack %q:\n%s", want, notes)

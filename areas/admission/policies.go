@@ -49,11 +49,10 @@ type policies struct {
 	failures map[string]failure
 	unnamed  failure
 	asked    int
-	// generated are objects that policies generated, by the names of these; backlog is how much was left to do, at most,
-	// when a trial ended, by policy; and endless are the policies for which something is always left.
-	generated map[string]string
-	backlog   map[string]int
-	endless   []string
+	// backlog is how much was left to do, at most, when a trial ended, by policy; endless are the policies for which
+	// something is always left.
+	backlog map[string]int
+	endless []string
 	// standing are the objects that were there by generation before the first trial.
 	standing map[string]bool
 	// absence proves that no policy is in force.

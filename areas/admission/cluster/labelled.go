@@ -21,6 +21,9 @@ type Labelled struct {
 // Labelled returns the objects of all kinds that have a label, but for those that runs of tare have made.
 func (c *Cluster) Labelled(ctx context.Context, label string) (out []Labelled, err error) {
 	versions, err := c.versions(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, gv := range versions {
 		kinds, err := c.kindsOf(ctx, gv)
 		if err != nil {
@@ -42,7 +45,7 @@ func (c *Cluster) Labelled(ctx context.Context, label string) (out []Labelled, e
 			}
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // versions are the versions of the server's groups that it prefers.

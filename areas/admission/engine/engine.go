@@ -53,18 +53,19 @@ var (
 		"1.19.1": "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
 	}
 	// kyvernoReports scans what exists and turns what Kyverno says of requests into reports.
-	kyvernoReports = &Kind{
-		Name: "kyverno-reports", Title: "Kyverno's reports controller", Default: kyvernoDefault, module: kyvernoModule,
-		program: "./cmd/reports-controller", sums: kyvernoSums, release: kyvernoReleases, since: "1.13.0", minutes: 3,
-		edits: kyvernoEdits,
-	}
+	kyvernoReports = kyvernoController("reports")
 	// kyvernoBackground generates objects, and changes those that exist.
-	kyvernoBackground = &Kind{
-		Name: "kyverno-background", Title: "Kyverno's background controller", Default: kyvernoDefault, module: kyvernoModule,
-		program: "./cmd/background-controller", sums: kyvernoSums, release: kyvernoReleases, since: "1.13.0", minutes: 3,
+	kyvernoBackground = kyvernoController("background")
+)
+
+// kyvernoController is a controller that runs beside Kyverno: "reports".
+func kyvernoController(name string) *Kind {
+	return &Kind{
+		Name: "kyverno-" + name, Title: "Kyverno's " + name + " controller", Default: kyvernoDefault, module: kyvernoModule,
+		program: "./cmd/" + name + "-controller", sums: kyvernoSums, release: kyvernoReleases, since: "1.13.0", minutes: 3,
 		edits: kyvernoEdits,
 	}
-)
+}
 
 // The engines.
 var (

@@ -84,10 +84,7 @@ func kyvernoArguments(c Config, webhooks, metrics string) []string {
 
 // kyvernoReportsArguments are those of its chart, but for the interval.
 func kyvernoReportsArguments(c Config, metrics string) []string {
-	return []string{
-		"--kubeconfig=" + c.Kubeconfig, "--metricsPort=" + metrics, "--backgroundScanInterval=" + c.Audit.String(),
-		"--omitEvents=PolicyApplied,PolicySkipped", "--v=2",
-	}
+	return append(kyvernoBackgroundArguments(c, metrics), "--backgroundScanInterval="+c.Audit.String())
 }
 
 // kyvernoBackgroundArguments are those of its chart.

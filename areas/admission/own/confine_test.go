@@ -33,7 +33,9 @@ func TestEnginesAreConfined(t *testing.T) {
 		"changes.yaml": strings.NewReplacer("name: patterns", "name: changes", "validate: {message: no, deny: {}}",
 			"mutate: {targets: [{kind: Pod, namespace: production}]}").Replace(clusterPolicy) + "---\n" +
 			mutating("sets", "") + "---\n" + mutating("exists", "  evaluation: {mutateExisting: {enabled: true}}\n") +
-			"---\n" + mutating("targets", "  targetMatchConstraints: {resourceRules: []}\n"),
+			"---\n" + mutating("targets", "  targetMatchConstraints: {resourceRules: []}\n") + "---\n" +
+			strings.NewReplacer("name: patterns", "name: generates", "validate: {message: no, deny: {}}",
+				"generate: {apiVersion: v1, kind: Secret}").Replace(clusterPolicy),
 	})
 	in, err := s.Render(Where{Scope: foreign, Ours: true})
 	if err != nil {
@@ -64,10 +66,11 @@ func TestEnginesAreConfined(t *testing.T) {
 		}
 	}
 	idle := map[string]string{
-		"nodes":   "it is about objects that are in no namespace",
-		"changes": "a rule of it has mutate.targets, and may change what is in other namespaces",
-		"exists":  "it changes what exists, and may change what is in other namespaces",
-		"targets": "it changes what exists, and may change what is in other namespaces",
+		"nodes":     "it is about objects that are in no namespace",
+		"changes":   "a rule of it has mutate.targets, and may change what is in other namespaces",
+		"exists":    "it changes what exists, and may change what is in other namespaces",
+		"targets":   "it changes what exists, and may change what is in other namespaces",
+		"generates": "a rule of it has generate, and may change what is in other namespaces",
 	}
 	if d := cmp.Diff(idle, in.Idle); d != "" {
 		t.Errorf("not in force (-want +got):\n%s", d)
@@ -119,6 +122,7 @@ func TestUnconfined(t *testing.T) {
 		"a policy of the namespace":     {namespaced("kyverno.io/v1", "Policy", "tare-r1-0"), true},
 		"a policy of another":           {namespaced("kyverno.io/v1", "Policy", "production"), false},
 		"a policy of no namespace":      {namespaced("policies.kyverno.io/v1", "ValidatingPolicy", ""), false},
+		"a GeneratingPolicy of it":      {namespaced("policies.kyverno.io/v1", "NamespacedGeneratingPolicy", ns), false},
 		"a constraint":                  {constraintOf("p", "{namespaces: [tare-r1-0], scope: Namespaced}"), true},
 		"a constraint of all":           {constraintOf("p", "{}"), false},
 		"a constraint of another":       {constraintOf("p", "{namespaces: [production], scope: Namespaced}"), false},

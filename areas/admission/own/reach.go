@@ -64,9 +64,9 @@ func inside(value any, do func(key string, value any)) {
 // isReview reports whether a path is that of an access review, which creates nothing.
 func isReview(path any) bool {
 	text, _ := path.(string)
-	_, kind, ok := strings.Cut(text, "/apis/authorization.k8s.io/v1/")
-	return ok && text == "/apis/authorization.k8s.io/v1/"+kind &&
-		slices.Contains([]string{"subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, kind)
+	kind, ok := strings.CutPrefix(text, "/apis/authorization.k8s.io/v1/")
+	reviews := []string{"subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}
+	return ok && slices.Contains(reviews, kind)
 }
 
 // MayAsk reports whether an object of a kind may have the API server or Kyverno ask another server, or whether the kind
