@@ -97,7 +97,11 @@ func TestPlansAreInert(t *testing.T) {
 			t.Parallel()
 			needsAreas(t, f.area)
 			n := newNosyFolder(t, f.text)
-			for _, args := range [][]string{{"validate", "x.yaml"}, {"plan", "x.yaml"}, {"run", "--dry-run", "x.yaml"}} {
+			commands := [][]string{{"validate", "x.yaml"}, {"run", "--dry-run", "x.yaml"}}
+			if !testing.Short() { // where batches are planned, each plan measures the host's noise for three seconds
+				commands = append(commands, []string{"plan", "x.yaml"})
+			}
+			for _, args := range commands {
 				if out, code := execTare(t, bin, n.dir, args...); code != 0 {
 					t.Fatalf("tare %s: exit code %d\n%s", strings.Join(args, " "), code, out)
 				}

@@ -71,8 +71,13 @@ func (p *links) restartDials(ctx context.Context) {
 }
 
 // acquireLink returns a link for a call: an idle one, or else the first that becomes free or is established.
+// It dials for none that has ended: after a Reset nobody would use the connection.
 func (e *std) acquireLink(ctx context.Context, key int) (*link, error) {
 	e.mu.Lock()
+	if err := ctx.Err(); err != nil { // a call is cancelled under the lock
+		e.mu.Unlock()
+		return nil, err
+	}
 	k := &e.links.keys[key]
 	if n := len(k.idle); n > 0 {
 		l := k.idle[n-1]

@@ -1,6 +1,8 @@
 package load
 
 import (
+	"context"
+	"errors"
 	"syscall"
 	"testing"
 	"time"
@@ -100,6 +102,21 @@ func TestResetAbandonsEverything(t *testing.T) {
 		// else the stream is dead after reset
 		eventually(t, func() bool { p := s.Progress(); return p.Sent > 0 && p.Established > 0 })
 	})
+}
+
+// TestNoDialForAbandonedCall: a call that Reset ends between its rendering and its connection gets none, which nobody
+// would use.
+func TestNoDialForAbandonedCall(t *testing.T) {
+	s := open(t, newTarget(t, hang).addr, func(c *Config) { c.Engine = Std })
+	e := s.(*stream).engine.(*std)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := e.acquireLink(ctx, 0)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !errors.Is(err, context.Canceled) || e.links.size != 0 || len(e.links.waiters) != 0 {
+		t.Errorf("%v, with %d connections or dials and %d that wait", err, e.links.size, len(e.links.waiters))
+	}
 }
 
 func TestDropIdleClosesIdleConnections(t *testing.T) {
