@@ -24,6 +24,7 @@ import (
 // An arm is one treatment: a namespace on a control plane, with all that calls and policies need.
 type arm struct {
 	plan
+	treatment  area.Treatment
 	env        area.Env
 	journal    area.Journal
 	index      int                // makes names unique within the run

@@ -333,7 +333,7 @@ func (p *arm) bundleNotes() []string {
 			unproved = append(unproved, one.Name)
 		}
 	}
-	name := p.spec.Bundle
+	name := p.title()
 	where := "in the run's namespace only"
 	if len(p.engines) > 0 && !p.foreign {
 		where = "those of engines in the whole control plane"
@@ -374,9 +374,9 @@ func (p *arm) bundleNotes() []string {
 		out = append(out, fmt.Sprintf("%s: %s not about the requests that are measured, so that their cost is not in these "+
 			"numbers: %s", name, unit.Count(len(unseen), "policy"), strings.Join(unseen, ", ")))
 	}
-	if len(x.untried) > 0 {
+	if untried := x.finding.untried; len(untried) > 0 {
 		out = append(out, fmt.Sprintf("%s: no proof was tried on %s, which the user of the kubeconfig may not create", name,
-			strings.Join(x.untried, ", ")))
+			strings.Join(untried, ", ")))
 	}
 	why := map[string][]string{}
 	for _, idle := range slices.Sorted(maps.Keys(x.own.Idle)) {

@@ -369,7 +369,7 @@ func TestFailingPolicies(t *testing.T) {
 	want := []string{
 		"changes-daemonsets", "changes-deployments", "changes-statefulsets", "no-config", "no-jobs", "no-services",
 	}
-	if d := cmp.Diff(want, slices.Sorted(maps.Keys(p.policies.failures))); d != "" {
+	if d := cmp.Diff(want, slices.Sorted(maps.Keys(p.policies.finding.failures))); d != "" {
 		t.Errorf("policies that fail (-want +got):\n%s", d)
 	}
 	if got := p.policies.shown; len(got) != 1 || got["no-host-pid"] != "pod with the host's processes" {

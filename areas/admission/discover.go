@@ -285,7 +285,7 @@ func (p *arm) proveConfined(ctx context.Context) error {
 	if err := p.admin.EnsureNamespace(ctx, beside, p.policies.rendered.NamespaceLabels); err != nil {
 		return err
 	}
-	f := p.found[p.findingKey()]
+	f := p.policies.finding
 	indexes := slices.Sorted(maps.Values(f.proof))
 	indexes = slices.AppendSeq(indexes, maps.Values(f.changed))
 	slices.Sort(indexes)
@@ -647,8 +647,7 @@ func (p *arm) probe(r own.Request) mechanism.Probe {
 // keepProofs makes the proof of each policy that has one.
 func (p *arm) keepProofs(f finding) {
 	x := &p.policies
-	x.rulings, x.untried, x.together = f.rulings(p.mutating()), f.untried, f.together
-	x.failures, x.unnamed, x.asked = f.failures, f.unnamed, len(f.requests)
+	x.finding, x.rulings = f, f.rulings(p.mutating())
 	by := map[int][]string{}
 	for name, i := range f.proof {
 		by[i] = append(by[i], name)

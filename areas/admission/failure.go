@@ -93,7 +93,7 @@ func (p *arm) settleFailures(ctx context.Context, f *finding) error {
 // reason could hold what is no business of a report.
 func (p *arm) failureWarnings() (out []string) {
 	const most = 3
-	x := &p.policies
+	x := &p.policies.finding
 	var says []string
 	for _, name := range slices.Sorted(maps.Keys(x.failures)) {
 		if len(says) == most {
@@ -101,7 +101,7 @@ func (p *arm) failureWarnings() (out []string) {
 			break
 		}
 		is := x.failures[name]
-		one := fmt.Sprintf("%s on %d of %d, such as a %s", name, is.requests, x.asked, is.of)
+		one := fmt.Sprintf("%s on %d of %d, such as a %s", name, is.requests, len(x.requests), is.of)
 		if !p.foreign {
 			one += " (" + is.why + ")"
 		}
@@ -109,11 +109,11 @@ func (p *arm) failureWarnings() (out []string) {
 	}
 	if len(says) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s cannot decide about requests that tare makes, so that these are refused: %s",
-			p.spec.Bundle, unit.Count(len(x.failures), "policy"), strings.Join(says, "; ")))
+			p.title(), unit.Count(len(x.failures), "policy"), strings.Join(says, "; ")))
 	}
 	if is := x.unnamed; is.requests > 0 {
 		out = append(out, fmt.Sprintf("%s: %d of %d requests are refused in words that name no policy, such as a %s (%s)",
-			p.spec.Bundle, is.requests, x.asked, is.of, is.why))
+			p.title(), is.requests, len(x.requests), is.of, is.why))
 	}
 	return out
 }

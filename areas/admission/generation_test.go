@@ -2,6 +2,7 @@ package admission
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ func TestGenerations(t *testing.T) {
 			t.Errorf("%s is shown by %q, want %q", name, got, want)
 		}
 	}
+	proveAA(t, tg, j, tr)
 	notes := strings.Join(tg.Notes(), "\n")
 	for _, want := range []string{
 		"Kyverno's background controller runs beside it",
@@ -85,6 +87,25 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
+// proveAA has the A/A arm of a treatment prove its policies, too: in a namespace of its own, by the same requests.
+func proveAA(t *testing.T, tg *target, j area.Journal, of area.Treatment) {
+	t.Helper()
+	aa := of
+	aa.ID, aa.Control, aa.Of = "aa", area.AA, of.ID
+	if err := errors.Join(tg.Prepare(t.Context(), aa, j), tg.Enter(t.Context(), aa), tg.Verify(t.Context(), aa)); err != nil {
+		t.Fatal(err)
+	}
+	proved := func(tr area.Treatment) []string {
+		return slices.Sorted(maps.Keys(armOf(t, tg, tr).policies.shown))
+	}
+	if d := cmp.Diff(proved(of), proved(aa)); d != "" {
+		t.Errorf("the A/A arm proves other policies than the arm that it repeats: %s", d)
+	}
+	if err := tg.Leave(t.Context(), aa); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTriggers: what is created for policies that generate is some of what they are about, and nothing that might ask
 // another server by itself.
 func TestTriggers(t *testing.T) {
@@ -96,14 +117,14 @@ func TestTriggers(t *testing.T) {
 	for i := range set.Policies {
 		policies = append(policies, &set.Policies[i])
 	}
-	p := &arm{plan: plan{spec: &Spec{}}, namespace: "n", found: map[string]finding{}}
+	p := &arm{plan: plan{spec: &Spec{}}, namespace: "n"}
 	pod := own.Request{Name: "pod", Version: "v1", Resource: "pods", Kind: "Pod"}
 	asks := own.Request{Name: "policy", Group: "kyverno.io", Version: "v1", Resource: "pods", Kind: "Policy"}
 	f := finding{requests: []own.Request{asks, pod, pod}, refused: map[int]bool{1: true}}
 	for range 2 * mostTriggers {
 		f.requests = append(f.requests, own.Request{Name: "d", Group: "apps", Version: "v1", Resource: "deployments"})
 	}
-	p.found[p.findingKey()] = f
+	p.policies.finding = f
 	n := map[string]int{}
 	for _, trigger := range p.triggers(policies) {
 		n[trigger.Name]++

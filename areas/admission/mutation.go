@@ -233,7 +233,7 @@ const mostMarks = 4
 // policies changed nothing, such as one for which an engine came too late: what was changed of the measured pod, and is
 // also in two answers to calls as the load makes them.
 func (p *arm) findMarks(ctx context.Context) error {
-	f := p.found[p.findingKey()]
+	f := p.policies.finding
 	i := slices.IndexFunc(f.requests, func(r own.Request) bool { return r.Name == own.MeasuredPod })
 	if i < 0 || len(f.changes[i]) == 0 {
 		return nil
@@ -287,12 +287,12 @@ func (p *arm) changeNotes() (out []string) {
 	x := &p.policies
 	for _, r := range x.rulings {
 		if r.Request == own.MeasuredPod && len(r.Changes) > 0 {
-			out = append(out, fmt.Sprintf("%s: the measured pod comes back changed: %s", p.spec.Bundle, kit.FirstOf(r.Changes)))
+			out = append(out, fmt.Sprintf("%s: the measured pod comes back changed: %s", p.title(), kit.FirstOf(r.Changes)))
 		}
 	}
-	if len(x.together) > 0 {
+	if together := x.finding.together; len(together) > 0 {
 		out = append(out, fmt.Sprintf("%s: applied to requests that others change as well, which came back the same without "+
-			"each of these, or were not tried without: %s", p.spec.Bundle, strings.Join(x.together, ", ")))
+			"each of these, or were not tried without: %s", p.title(), strings.Join(together, ", ")))
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tare/area"
 	"tare/areas/admission/cluster"
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
@@ -14,13 +15,9 @@ import (
 
 // Notes implements area.Target.
 func (t *target) Notes() []string {
-	var notes []string
+	notes := t.ofArms((*arm).notes)
 	releases := map[string]bool{}
 	for _, p := range t.arms.Ready() {
-		if p.watch != nil {
-			notes = append(notes, p.watch.Stats().Notes()...)
-		}
-		notes = append(notes, p.notes()...)
 		if !p.foreign {
 			releases[p.control.binary.Kubernetes] = true
 		}
@@ -30,21 +27,56 @@ func (t *target) Notes() []string {
 			"is not the policies alone",
 			strings.Join(slices.Sorted(maps.Keys(releases)), ", ")))
 	}
-	slices.Sort(notes)
-	return slices.Compact(notes)
+	return notes
 }
 
 // Warnings implements area.Target.
-func (t *target) Warnings() (out []string) {
+func (t *target) Warnings() []string {
+	return t.ofArms(func(p *arm) []string {
+		return slices.Concat(p.failureWarnings(), p.generationWarnings(), p.auditWarnings())
+	})
+}
+
+// ofArms is what is said of the arms, each sentence once. What holds for an A/A arm alone is said of that.
+func (t *target) ofArms(says func(*arm) []string) (out []string) {
+	var alone []string
 	for _, p := range t.arms.Ready() {
-		out = slices.Concat(out, p.failureWarnings(), p.generationWarnings(), p.auditWarnings())
+		if p.treatment.Control == area.AA {
+			alone = append(alone, says(p)...)
+		} else {
+			out = append(out, says(p)...)
+		}
+	}
+	for _, s := range alone {
+		if !slices.Contains(out, s) {
+			out = append(out, "A/A: "+s)
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
+// title names the treatment's policies: their bundle, and the levels that tell them from other treatments with the same
+// bundle.
+func (p *arm) title() string {
+	out := p.spec.Bundle
+	for _, factor := range factors() {
+		level := p.treatment.Levels[factor]
+		if factor != "bundle" && level != "" && slices.ContainsFunc(p.env.Treatments, func(t area.Treatment) bool {
+			other, err := p.declared.plan(t)
+			return err == nil && other.kind == mechanism.Own && other.spec.Bundle == p.spec.Bundle && t.Levels[factor] != level
+		}) {
+			out += " " + factor + "=" + level
+		}
+	}
+	return out
+}
+
 // notes returns what is to be known of this run; what holds for every run is in README.md.
 func (p *arm) notes() (out []string) {
+	if p.watch != nil {
+		out = p.watch.Stats().Notes()
+	}
 	if n := len(p.policies.wide); n > 0 {
 		out = append(out, fmt.Sprintf("%d of the manifests' objects may act beyond the run's namespace: %s", n,
 			kit.FirstOf(p.policies.wide)))

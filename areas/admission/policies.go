@@ -35,20 +35,13 @@ type policies struct {
 	next     int                       // how many parts blocks have tried
 	// rulings are what the policies decided about the requests that all treatments are asked.
 	rulings []area.Ruling
-	// untried are the resources that who sets up may not create.
-	untried []string
+	// finding is what the policies have shown about the requests of this treatment's catalogue.
+	finding finding
 	// plain are the objects that the API server answers without the policies, by the names of the requests; nil: none of
 	// them changes any.
 	plain map[string]*own.Plain
 	// marks are parts that each answer to the creation of a measured pod must have: what the policies change.
 	marks [][]byte
-	// together are the policies that were only ever applied to requests that others changed, too.
-	together []string
-	// failures are the policies that fail on some of the requests, of which asked were made, and unnamed the requests that
-	// were refused in words that name none.
-	failures map[string]failure
-	unnamed  failure
-	asked    int
 	// backlog is how much was left to do, at most, when a trial ended, by policy; endless are the policies for which
 	// something is always left.
 	backlog map[string]int

@@ -40,7 +40,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	}
 	p, err := t.arms.Add(tr, func(index int) *arm {
 		return &arm{
-			plan: plan, env: t.env, journal: j, index: index, declared: t.spec, found: t.found, salt: t.salt,
+			plan: plan, treatment: tr, env: t.env, journal: j, index: index, declared: t.spec, found: t.found, salt: t.salt,
 			operations: t.operations,
 		}
 	})
