@@ -210,14 +210,17 @@ func (b *budget) readFile(path string) ([]byte, error) {
 // all reads and closes a file.
 func (b *budget) all(f *os.File) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // it is only read
-	if is, err := f.Stat(); err != nil || !is.Mode().IsRegular() {
+	is, err := f.Stat()
+	if err != nil || !is.Mode().IsRegular() {
 		return nil, errors.Join(fmt.Errorf("%s is no regular file", f.Name()), err)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, int64(b.bytes)+1))
-	b.files--
-	b.bytes -= len(text)
-	if err == nil && (b.files < 0 || b.bytes < 0) {
-		err = fmt.Errorf("more than %d files or %d MiB", mostFiles, mostBytes>>20)
+	tooMuch := fmt.Errorf("more than %d files or %d MiB", mostFiles, mostBytes>>20)
+	if b.files--; b.files < 0 || is.Size() > int64(b.bytes) {
+		return nil, tooMuch
+	}
+	text, err := io.ReadAll(io.LimitReader(f, int64(b.bytes)+1)) // it may have grown
+	if b.bytes -= len(text); err == nil && b.bytes < 0 {
+		err = tooMuch
 	}
 	return text, err
 }

@@ -1,6 +1,7 @@
 package bundle_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,39 @@ func TestBundle(t *testing.T) {
 	}
 	if err := bundle.Copy(to, "x", filepath.Join(dir, "none"), nil); err == nil {
 		t.Error("what is not there is copied")
+	}
+}
+
+// TestBundleIsBounded: as many files and as much text as the bounds say are read, and no more.
+func TestBundleIsBounded(t *testing.T) {
+	const many, much = 10_000, 256 << 20
+	files := make([]string, many)
+	for i := range files {
+		files[i] = fmt.Sprintf("%d.yaml", i)
+	}
+	dir, count := written(t, files...), 0
+	each := func() error {
+		count = 0
+		return bundle.Each(dir, func(string, []byte) error { count++; return nil })
+	}
+	if err := each(); err != nil || count != many {
+		t.Errorf("%d files: %v", count, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "z.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string) {
+		if err := each(); err == nil || !strings.Contains(err.Error(), "more than 10000 files or 256 MiB") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("a file more")
+	dir = written(t, "a.yaml", "b.yaml")
+	if err := os.Truncate(filepath.Join(dir, "b.yaml"), much); err != nil { // with a.yaml it is too much
+		t.Fatal(err)
+	}
+	if refused("a large file"); count != 1 {
+		t.Errorf("%d files were read before the large one, want 1", count)
 	}
 }
 

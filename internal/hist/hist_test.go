@@ -52,6 +52,43 @@ func TestQuantilesMatchSortedValues(t *testing.T) {
 	})
 }
 
+// TestRecordN: n times at once is the same as one after another, in each number, and the cells hold all that was
+// recorded near where it was.
+func TestRecordN(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var one, at Histogram
+		sum, n := 0.0, uint64(0)
+		for range rapid.IntRange(1, 20).Draw(t, "values") {
+			v, times := rapid.Int64Range(0, 1<<30).Draw(t, "v"), rapid.Uint64Range(0, 5).Draw(t, "times")
+			for range times {
+				one.Record(v)
+			}
+			at.RecordN(v, times)
+			sum, n = sum+float64(v)*float64(times), n+times
+		}
+		if at.Count() != one.Count() || at.Min() != one.Min() || at.Max() != one.Max() {
+			t.Fatalf("%d values from %d to %d, want %d from %d to %d",
+				at.Count(), at.Min(), at.Max(), one.Count(), one.Min(), one.Max())
+		}
+		if n == 0 {
+			return
+		}
+		for _, of := range [][2]float64{{at.Mean(), one.Mean()}, {at.Mean(), sum / float64(n)}} {
+			if math.Abs(of[0]-of[1]) > 1e-9*of[1] {
+				t.Fatalf("mean %g, want %g", of[0], of[1])
+			}
+		}
+		if a, b := at.Stddev(), one.Stddev(); n > 1 && math.Abs(a-b) > 1e-6*(b+at.Mean()) {
+			t.Fatalf("stddev %g, want %g", a, b)
+		}
+		inCells, cells := 0.0, uint64(0)
+		at.Each(func(v int64, count uint64) { inCells, cells = inCells+float64(v)*float64(count), cells+count })
+		if cells != n || math.Abs(inCells-sum) > sum/512+float64(n) {
+			t.Fatalf("%d values of sum %g in the cells, want %d of %g", cells, inCells, n, sum)
+		}
+	})
+}
+
 func TestEmptyHasNoNumbers(t *testing.T) {
 	var h Histogram
 	if !math.IsNaN(h.Mean()) || !math.IsNaN(h.Quantile(0.5)) || !math.IsNaN(h.Stddev()) {

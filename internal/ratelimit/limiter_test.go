@@ -102,6 +102,17 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestTakes(t *testing.T) {
+	for n, want := range map[int]time.Duration{0: 0, 1: 20 * time.Millisecond, 100: 2 * time.Second} {
+		if got := New(clock.System{}, 50).Takes(n); got != want {
+			t.Errorf("%d requests take %v at 50/s, want %v", n, got, want)
+		}
+	}
+	if got := New(clock.System{}, 1e-9).Takes(math.MaxInt); got < 100*365*24*time.Hour {
+		t.Errorf("endlessly many requests take %v", got)
+	}
+}
+
 func TestNoLimit(t *testing.T) {
 	for _, rate := range []float64{0, -1, math.NaN()} {
 		l := New(clock.System{}, rate)

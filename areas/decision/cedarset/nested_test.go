@@ -29,6 +29,7 @@ func TestNestedPoliciesEnd(t *testing.T) {
 		},
 		"indices": func(n int) string { return "principal" + repeat(`["a"]`, n) },
 		"if":      func(n int) string { return repeat("if true then true else ", n) + "true" },
+		"quoted":  func(n int) string { return `"\"" == "a" && ` + repeat("(", n) + "true" + repeat(")", n) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.cedar")
@@ -51,7 +52,8 @@ func TestNestedPoliciesEnd(t *testing.T) {
 		})
 	}
 	file := filepath.Join(t.TempDir(), "a.cedar")
-	long := "permit (principal, action, resource) when { [" + repeat(`User::"a;((", `, 100_000) + `User::"b"].contains(principal) };`
+	long := "permit (principal, action, resource) when { [" + repeat(`User::"a;((", User::"\"((", `, 50_000) +
+		repeat("resource.hash.iffy, resource.has_a.b.xif, ", 3_500) + `User::"b"].contains(principal) };`
 	if err := os.WriteFile(file, []byte(long), 0o600); err != nil {
 		t.Fatal(err)
 	}
