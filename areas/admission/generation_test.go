@@ -92,7 +92,8 @@ func proveAA(t *testing.T, tg *target, j area.Journal, of area.Treatment) {
 	t.Helper()
 	aa := of
 	aa.ID, aa.Control, aa.Of = "aa", area.AA, of.ID
-	if err := errors.Join(tg.Prepare(t.Context(), aa, j), tg.Enter(t.Context(), aa), tg.Verify(t.Context(), aa)); err != nil {
+	if err := errors.Join(tg.Prepare(t.Context(), aa, j), tg.Enter(t.Context(), aa),
+		tg.Verify(t.Context(), aa)); err != nil {
 		t.Fatal(err)
 	}
 	proved := func(tr area.Treatment) []string {

@@ -59,17 +59,17 @@ func (t *target) ofArms(says func(*arm) []string) (out []string) {
 // title names the treatment's policies: their bundle, and the levels that tell them from other treatments with the same
 // bundle.
 func (p *arm) title() string {
-	out := p.spec.Bundle
+	out := []string{p.spec.Bundle}
 	for _, factor := range factors() {
 		level := p.treatment.Levels[factor]
 		if factor != "bundle" && level != "" && slices.ContainsFunc(p.env.Treatments, func(t area.Treatment) bool {
 			other, err := p.declared.plan(t)
 			return err == nil && other.kind == mechanism.Own && other.spec.Bundle == p.spec.Bundle && t.Levels[factor] != level
 		}) {
-			out += " " + factor + "=" + level
+			out = append(out, factor+"="+level)
 		}
 	}
-	return out
+	return strings.Join(out, " ")
 }
 
 // notes returns what is to be known of this run; what holds for every run is in README.md.
