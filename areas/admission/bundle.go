@@ -333,7 +333,7 @@ func (p *arm) bundleNotes() []string {
 			unproved = append(unproved, one.Name)
 		}
 	}
-	name := p.title()
+	name := p.spec.Bundle
 	where := "in the run's namespace only"
 	if len(p.engines) > 0 && !p.foreign {
 		where = "those of engines in the whole control plane"

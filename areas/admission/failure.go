@@ -109,11 +109,11 @@ func (p *arm) failureWarnings() (out []string) {
 	}
 	if len(says) > 0 {
 		out = append(out, fmt.Sprintf("%s: %s cannot decide about requests that tare makes, so that these are refused: %s",
-			p.title(), unit.Count(len(x.failures), "policy"), strings.Join(says, "; ")))
+			p.spec.Bundle, unit.Count(len(x.failures), "policy"), strings.Join(says, "; ")))
 	}
 	if is := x.unnamed; is.requests > 0 {
 		out = append(out, fmt.Sprintf("%s: %d of %d requests are refused in words that name no policy, such as a %s (%s)",
-			p.title(), is.requests, len(x.requests), is.of, is.why))
+			p.spec.Bundle, is.requests, len(x.requests), is.of, is.why))
 	}
 	return out
 }

@@ -309,7 +309,7 @@ func (p *arm) generationNotes() (out []string) {
 		return nil
 	}
 	if !slices.ContainsFunc(p.operations, func(o operation) bool { return writes(o.verb) && !o.dryRun }) {
-		out = append(out, p.title()+": for dry runs Kyverno generates and changes nothing else: create-pod measures it")
+		out = append(out, p.spec.Bundle+": for dry runs Kyverno generates and changes nothing else: create-pod measures it")
 	}
 	if n := sum(p.policies.backlog); n > 0 {
 		of := slices.SortedFunc(maps.Keys(p.policies.backlog), func(a, b string) int {
@@ -317,7 +317,7 @@ func (p *arm) generationNotes() (out []string) {
 		})
 		out = append(out, fmt.Sprintf("%s: when a trial ended, Kyverno had up to %s left for which it was yet to generate "+
 			"or change objects, most of that for %s: tare has deleted it, and what it would have taken is not in these numbers",
-			p.title(), unit.Count(n, "request"), of[0]))
+			p.spec.Bundle, unit.Count(n, "request"), of[0]))
 	}
 	return out
 }
@@ -328,5 +328,5 @@ func (p *arm) generationWarnings() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: Kyverno goes on generating or changing objects between trials, also beside those "+
-		"of other treatments: for %s", p.title(), kit.FirstOf(p.policies.endless))}
+		"of other treatments: for %s", p.spec.Bundle, kit.FirstOf(p.policies.endless))}
 }

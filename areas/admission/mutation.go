@@ -287,12 +287,12 @@ func (p *arm) changeNotes() (out []string) {
 	x := &p.policies
 	for _, r := range x.rulings {
 		if r.Request == own.MeasuredPod && len(r.Changes) > 0 {
-			out = append(out, fmt.Sprintf("%s: the measured pod comes back changed: %s", p.title(), kit.FirstOf(r.Changes)))
+			out = append(out, fmt.Sprintf("%s: the measured pod comes back changed: %s", p.spec.Bundle, kit.FirstOf(r.Changes)))
 		}
 	}
 	if together := x.finding.together; len(together) > 0 {
 		out = append(out, fmt.Sprintf("%s: applied to requests that others change as well, which came back the same without "+
-			"each of these, or were not tried without: %s", p.title(), strings.Join(together, ", ")))
+			"each of these, or were not tried without: %s", p.spec.Bundle, strings.Join(together, ", ")))
 	}
 	return out
 }

@@ -37,19 +37,30 @@ func (t *target) Warnings() []string {
 	})
 }
 
-// ofArms is what is said of the arms, each sentence once. What holds for an A/A arm alone is said of that.
+// ofArms is what is said of the arms, each sentence once. Where it does not hold for all treatments with the same bundle,
+// it names those for which it does.
 func (t *target) ofArms(says func(*arm) []string) (out []string) {
-	var alone []string
-	for _, p := range t.arms.Ready() {
-		if p.treatment.Control == area.AA {
-			alone = append(alone, says(p)...)
-		} else {
-			out = append(out, says(p)...)
-		}
+	arms := t.arms.Ready()
+	said := map[*arm][]string{}
+	for _, p := range arms {
+		said[p] = says(p)
 	}
-	for _, s := range alone {
-		if !slices.Contains(out, s) {
-			out = append(out, "A/A: "+s)
+	isAA := func(p *arm) bool { return p.treatment.Control == area.AA }
+	for _, p := range arms {
+		for _, s := range said[p] {
+			rest, ofBundle := strings.CutPrefix(s, p.spec.Bundle+": ")
+			switch {
+			case isAA(p):
+				if slices.ContainsFunc(arms, func(q *arm) bool { return !isAA(q) && slices.Contains(said[q], s) }) {
+					continue
+				}
+				s = "A/A: " + s
+			case ofBundle && slices.ContainsFunc(arms, func(q *arm) bool {
+				return !isAA(q) && q.spec.Bundle == p.spec.Bundle && !slices.Contains(said[q], s)
+			}):
+				s = p.title() + ": " + rest
+			}
+			out = append(out, s)
 		}
 	}
 	slices.Sort(out)

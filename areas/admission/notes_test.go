@@ -8,8 +8,8 @@ import (
 	"tare/area"
 )
 
-// TestNotesNameTheirArm: what is said of a bundle names the levels that tell its treatment from others with the same
-// bundle, and what is true of the A/A arm alone is said of that.
+// TestNotesNameTheirArm: what holds for some treatments with a bundle names the levels that tell them from the others,
+// and what holds for the A/A arm alone is said of that.
 func TestNotesNameTheirArm(t *testing.T) {
 	old, recent := treatment("bundle", "p", "kyverno", "1.13.6"), treatment("bundle", "p", "kyverno", "1.18.2")
 	other, aa := treatment("bundle", "q", "kyverno", "1.18.2"), old
@@ -30,11 +30,11 @@ func TestNotesNameTheirArm(t *testing.T) {
 		}
 	}
 	got := tg.ofArms(func(p *arm) []string {
-		return []string{p.title() + ": " + p.namespace + " proved", p.title() + ": in force"}
+		return []string{p.spec.Bundle + ": " + p.namespace + " proved", p.spec.Bundle + ": in force", "a control plane"}
 	})
 	if d := cmp.Diff([]string{
-		"A/A: p kyverno=1.13.6: 0 proved", "p kyverno=1.13.6: 3 proved", "p kyverno=1.13.6: in force",
-		"p kyverno=1.18.2: 2 proved", "p kyverno=1.18.2: in force", "q: 1 proved", "q: in force",
+		"A/A: p: 0 proved", "a control plane", "p kyverno=1.13.6: 3 proved", "p kyverno=1.18.2: 2 proved", "p: in force",
+		"q: 1 proved", "q: in force",
 	}, got); d != "" {
 		t.Error(d)
 	}

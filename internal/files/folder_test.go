@@ -180,6 +180,27 @@ func TestFilesOfAFolder(t *testing.T) {
 	if err != nil || len(names) != 2 { // a and pipe
 		t.Errorf("%v, %v", names, err)
 	}
+	must(t, f.Remove("a"))
+	if _, err := os.Lstat(f.Join("a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that was removed: %v", err)
+	}
+	for _, name := range []string{"../folder/pipe", "new/pipe", ".", ""} {
+		if err := f.Remove(name); err == nil {
+			t.Errorf("%q was removed, which is no name in the folder", name)
+		}
+	}
+	if _, err := os.Lstat(f.Join("pipe")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLinksInACircle: they lead nowhere, and nobody follows them for ever.
+func TestLinksInACircle(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Symlink("b", dir+"/a"), os.Symlink("a", dir+"/b"))
+	if _, err := Make(dir + "/a/folder"); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("%v, want %v", err, syscall.ELOOP)
+	}
 }
 
 // TestFolderThatIsMoved: what is written goes to the folder that was opened, whatever has its name by then.

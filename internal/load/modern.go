@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -75,24 +76,29 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 		return nil, err
 	}
 	if secure, ok := conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol == "h2" {
-		return conn, m.track(raw, key)
+		return conn, m.track(base, raw, key)
 	}
 	m.refused[key].Store(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := base.Err(); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
 	e.links.size++
 	e.addLink(conn, raw, key)
 	return nil, errNotModern
 }
 
-// track records a connection, so that it can be closed: net/http closes only idle ones.
-func (m *modern) track(raw *countedConn, key int) error {
+// track records a connection, so that it can be closed: net/http closes only idle ones. It closes one itself if Reset,
+// which cancels the base of dials, came between the dial and this.
+func (m *modern) track(base context.Context, raw *countedConn, key int) error {
 	e := m.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closing {
+	if err := base.Err(); err != nil || e.closing {
 		_ = raw.Close()
-		return net.ErrClosed
+		return cmp.Or(err, net.ErrClosed)
 	}
 	m.gates[key].made = e.clock.now()
 	m.mu.Lock()

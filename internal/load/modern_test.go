@@ -1,6 +1,8 @@
 package load
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -192,6 +194,27 @@ func TestHTTP2LeavesNoConnection(t *testing.T) {
 		if n := x.left(); n > 0 || s.Progress().Established > 0 {
 			t.Errorf("%s: %d connections are open, %d by our own count", end.name, n, s.Progress().Established)
 		}
+	}
+}
+
+// TestHTTP2KeepsNoDialOfBeforeAReset: Reset comes between the end of a dial and the note of its connection.
+func TestHTTP2KeepsNoDialOfBeforeAReset(t *testing.T) {
+	s := open(t, netip.AddrPort{}, newHTTP2(t, func(http.ResponseWriter, *http.Request) {}).to)
+	e := s.(*stream).engine.(*std)
+	e.mu.Lock()
+	base := e.links.base
+	e.mu.Unlock()
+	ours, theirs := net.Pipe()
+	defer theirs.Close() //nolint:errcheck // nothing was sent
+	raw := &countedConn{Conn: ours, e: e}
+	e.census.dialing()
+	e.census.made()
+	s.Reset()
+	if err := e.modern.track(base, raw, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was cancelled", err)
+	}
+	if p := s.Progress(); p.Established+p.Connecting != 0 || len(e.modern.open) != 0 {
+		t.Errorf("%d connections are kept", p.Established+p.Connecting)
 	}
 }
 
