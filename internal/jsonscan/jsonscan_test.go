@@ -65,6 +65,24 @@ func seed(f *testing.F) {
 	}
 }
 
+// FuzzValue: a value is what encoding/json takes, with nothing around it, and nested no deeper than the bound.
+func FuzzValue(f *testing.F) {
+	seed(f)
+	for _, text := range []string{"1", " 1", "1 ", "-", "true", "nul", `"a" "b"`, "[1] ", "", "0.5e-3", "5.e1", "1E+"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		want := json.Valid(b) && len(bytes.TrimSpace(b)) == len(b) && depth(b) <= MaxDepth
+		if got := IsValue(b); got != want {
+			t.Errorf("%q is a value: %v, want %v", b, got, want)
+		}
+		isNumber := want && (b[0] == '-' || '0' <= b[0] && b[0] <= '9')
+		if got := IsNumber(b); got != isNumber {
+			t.Errorf("%q is a number: %v, want %v", b, got, isNumber)
+		}
+	})
+}
+
 // FuzzPick holds the reader against encoding/json, which knows what is JSON, what keys mean and where values end.
 func FuzzPick(f *testing.F) {
 	seed(f)
