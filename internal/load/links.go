@@ -70,8 +70,8 @@ func (p *links) restartDials(ctx context.Context) {
 	p.base, p.stop = context.WithCancel(ctx)
 }
 
-// acquireLink returns a link for a call: an idle one, or else the first that becomes free or is established.
-// It dials for none that has ended: after a Reset nobody would use the connection.
+// acquireLink returns a link for a call: an idle one, or else the first that becomes free or is established. It dials
+// for none that has ended: after a Reset nobody would use the connection.
 func (e *std) acquireLink(ctx context.Context, key int) (*link, error) {
 	e.mu.Lock()
 	if err := ctx.Err(); err != nil { // a call is cancelled under the lock
