@@ -37,8 +37,8 @@ func (t *target) Warnings() []string {
 	})
 }
 
-// ofArms is what is said of the arms, each sentence once. One that does not hold for all treatments with the same bundle
-// names those for which it does.
+// ofArms is what is said of the arms, each sentence once. One that does not hold for all treatments with a bundle names
+// those for which it does.
 func (t *target) ofArms(says func(*arm) []string) (out []string) {
 	arms := t.arms.Ready()
 	said := map[*arm][]string{}
