@@ -231,10 +231,6 @@ func (e *std) makeLink(ctx context.Context, key int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.links.keys[key].dialing--
-	if err == nil && errors.Is(ctx.Err(), context.Canceled) { // Reset came between the dial and this
-		_ = raw.Close()
-		err = ctx.Err()
-	}
 	if err != nil {
 		e.links.size--
 		// A dial that timed out, or was cancelled, says nothing about a call that has time left.
@@ -244,14 +240,15 @@ func (e *std) makeLink(ctx context.Context, key int) {
 		e.dialMore()
 		return
 	}
-	e.addLink(conn, raw, key)
+	e.addLink(ctx, conn, raw, key)
 }
 
-// addLink adds a new, already counted connection to the pool.
-func (e *std) addLink(conn net.Conn, raw *countedConn, key int) {
-	if e.closing {
+// addLink adds a new, already counted connection of a dial to the pool.
+func (e *std) addLink(dial context.Context, conn net.Conn, raw *countedConn, key int) {
+	if e.closing || errors.Is(dial.Err(), context.Canceled) { // Reset came between the dial and this
 		e.links.size--
 		_ = raw.Close()
+		e.dialMore()
 		return
 	}
 	l := &link{conn: conn, raw: raw, key: key}

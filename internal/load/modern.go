@@ -81,12 +81,8 @@ func (m *modern) dial(ctx context.Context, key int) (net.Conn, error) {
 	m.refused[key].Store(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := base.Err(); err != nil {
-		_ = raw.Close()
-		return nil, err
-	}
 	e.links.size++
-	e.addLink(conn, raw, key)
+	e.addLink(base, conn, raw, key)
 	return nil, errNotModern
 }
 
