@@ -158,12 +158,8 @@ func checkQuota(t *testing.T, p *Plane) {
 // checkPorts wants each of the other components to listen at one port of loopback.
 func checkPorts(t *testing.T, p *Plane) {
 	t.Helper()
-	ports := map[string]uint16{
-		APIServer: p.ports.server, Scheduler: p.ports.scheduler,
-		ControllerManager: p.ports.controller,
-	}
 	for _, c := range p.Processes() {
-		if port, ok := ports[c.Name]; ok {
+		if port := p.ports.of(c.Name); port != 0 {
 			if got, want := listensAt(t, c.PID), []string{fmt.Sprintf("tcp 0100007F:%04X", port)}; !slices.Equal(got, want) {
 				t.Errorf("%s listens at %q, want %q (127.0.0.1:%d)", c.Name, got, want, port)
 			}

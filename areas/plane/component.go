@@ -39,11 +39,14 @@ const socket = "unix://etcd.sock"
 // ports are the loopback ports of the other components.
 type ports struct{ server, scheduler, controller uint16 }
 
-func (p ports) all() []uint16 { return []uint16{p.server, p.scheduler, p.controller} }
+// of returns the port of a component; 0: it has none.
+func (p ports) of(component string) uint16 {
+	return map[string]uint16{APIServer: p.server, Scheduler: p.scheduler, ControllerManager: p.controller}[component]
+}
 
-// findPorts reserves all of them at once, so that they differ.
+// findPorts finds all of them at once, so that they differ. Until a component listens on its port, another process may.
 func findPorts(ctx context.Context) (ports, error) {
-	p, err := freePorts(ctx, len(ports{}.all()))
+	p, err := freePorts(ctx, 3)
 	if err != nil {
 		return ports{}, err
 	}

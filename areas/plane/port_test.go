@@ -94,6 +94,22 @@ func TestAwaitFree(t *testing.T) {
 	}
 }
 
+// TestPortsOfOthers: a port on which no component of the plane has listened may be another process's when it stops.
+func TestPortsOfOthers(t *testing.T) {
+	p := &Plane{config: Config{Clock: clock.NewFake(time.Now())}}
+	for _, port := range []*uint16{&p.ports.server, &p.ports.scheduler, &p.ports.controller} {
+		l, err := listen(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() //nolint:errcheck // it never accepted anything
+		*port = uint16(l.Addr().(*net.TCPAddr).Port)
+	}
+	if err := p.stopAll(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTaken(t *testing.T) {
 	l, err := listen(t.Context(), 0)
 	if err != nil {

@@ -97,12 +97,26 @@ func (p *Plane) running(component string) (*proc.Child, error) {
 
 // stopAll stops the components in the reverse order of their dependencies.
 func (p *Plane) stopAll(ctx context.Context) error {
-	begin := ticksNow()
+	begin, ports := ticksNow(), p.portsInUse()
 	err := errors.Join(p.stop(ctx, Scheduler, ControllerManager), p.stop(ctx, APIServer), p.stop(ctx, Etcd))
-	if p.ports == (ports{}) {
-		return err
+	return errors.Join(err, awaitFree(context.WithoutCancel(ctx), p.config.Clock, ports, begin))
+}
+
+// portsInUse are those of the components that run. The others may be another process's by now, also another control
+// plane's.
+func (p *Plane) portsInUse() (out []uint16) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, c := range p.children {
+		select {
+		case <-c.Exited():
+		default:
+			if port := p.ports.of(name); port != 0 {
+				out = append(out, port)
+			}
+		}
 	}
-	return errors.Join(err, awaitFree(context.WithoutCancel(ctx), p.config.Clock, p.ports.all(), begin))
+	return out
 }
 
 // stop ends components concurrently. From its start on, their end is no failure.
