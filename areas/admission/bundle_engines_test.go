@@ -139,7 +139,7 @@ func askElsewhere(t *testing.T, p *arm) (end func()) {
 	go func() {
 		defer close(ended)
 		const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"elsewhere"}}`
-		for ctx.Err() == nil {
+		for ; ctx.Err() == nil; time.Sleep(watchEvery) {
 			a, err := p.setter.do(ctx, http.MethodPost, p.prefix+"/api/v1/namespaces/default/configmaps"+dryRunQuery, jsonType,
 				[]byte(body))
 			if err == nil && a.status == http.StatusCreated {

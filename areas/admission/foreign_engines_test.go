@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -128,8 +129,37 @@ func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, conf
 	}
 	widen("no-host-pid", "no-host-pid also denies a pod with the host's processes in another")
 	widen("sets-a-label", "sets-a-label also changes a pod as the measured one in another")
+	wantStatusesStay(t, client)
 	if err := tg.Leave(t.Context(), with); err != nil {
 		t.Error(err)
+	}
+}
+
+// wantStatusesStay: a controller-manager leaves what Gatekeeper writes about its policies. If it deleted that, Gatekeeper
+// would write it again, a hundred times a second, and that would pass for what policies cost.
+func wantStatusesStay(t *testing.T, client dynamic.Interface) {
+	t.Helper()
+	list := func() map[string]types.UID {
+		out := map[string]types.UID{}
+		for _, resource := range []string{"constrainttemplatepodstatuses", "mutatorpodstatuses"} {
+			r := schema.GroupVersionResource{Group: "status.gatekeeper.sh", Version: "v1beta1", Resource: resource}
+			all, err := client.Resource(r).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range all.Items {
+				out[resource+" "+o.GetName()] = o.GetUID()
+			}
+		}
+		return out
+	}
+	before := list()
+	if len(before) == 0 {
+		t.Error("Gatekeeper has written no status of a template or a mutation")
+	}
+	time.Sleep(3 * time.Second)
+	if d := cmp.Diff(before, list()); d != "" {
+		t.Errorf("statuses were written anew, though no policy has changed: %s", d)
 	}
 }
 

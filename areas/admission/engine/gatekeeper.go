@@ -9,15 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// gatekeeperNamespace is where Gatekeeper keeps the status of what it has read.
-const gatekeeperNamespace = "gatekeeper-system"
+const (
+	// gatekeeperNamespace is where Gatekeeper keeps the status of what it has read.
+	gatekeeperNamespace = "gatekeeper-system"
+	// gatekeeperPod and gatekeeperAccount are what its chart would have it run as.
+	gatekeeperPod, gatekeeperAccount = "gatekeeper-controller-manager", "gatekeeper-admin"
+	// noScheduler is the name of no scheduler: a pod that names it stays pending.
+	noScheduler = "tare.dev-none"
+)
 
 // gatekeeperArguments are those of its chart, of both of its deployments, on loopback; the audit is an option. Its
 // metrics would be served on all addresses: it sends them to a port where nobody is, and that once a day.
 func gatekeeperArguments(c Config, webhooks, health string) []string {
 	out := []string{
 		"--kubeconfig=" + c.Kubeconfig, "--host=127.0.0.1", "--port=" + webhooks, "--cert-dir=" + c.Certificates,
-		"--disable-cert-rotation", "--debug-use-fake-pod", "--health-addr=127.0.0.1:" + health,
+		"--disable-cert-rotation", "--health-addr=127.0.0.1:" + health,
 		"--metrics-backend=opentelemetry", "--otlp-endpoint=127.0.0.1:1", "--otlp-metric-interval=24h",
 		"--operation=webhook", "--operation=mutation-webhook", "--operation=status", "--operation=mutation-status",
 		"--operation=generate", "--exempt-namespace=" + gatekeeperNamespace, "--shutdown-delay=0",
@@ -45,14 +51,31 @@ const gatekeeperAudit = "audit"
 func gatekeeperEnvironment() []string {
 	return []string{
 		"POD_NAMESPACE=" + gatekeeperNamespace, "NAMESPACE=" + gatekeeperNamespace, "CONTAINER_NAME=manager",
+		"POD_NAME=" + gatekeeperPod,
 	}
 }
 
+// gatekeeperSettings are its namespace, and a pod that stands for it. That pod owns what Gatekeeper writes about its
+// policies: if there were none, a controller-manager would delete that, and Gatekeeper write it again, without end.
 func gatekeeperSettings() []*unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	o.SetName(gatekeeperNamespace)
-	o.SetLabels(map[string]string{"admission.gatekeeper.sh/ignore": "no-self-managing"})
-	return []*unstructured.Unstructured{o}
+	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
+		rest["apiVersion"], rest["kind"] = "v1", kind
+		o := &unstructured.Unstructured{Object: rest}
+		o.SetName(name)
+		if kind != "Namespace" {
+			o.SetNamespace(gatekeeperNamespace)
+		}
+		return o
+	}
+	namespace := object("Namespace", gatekeeperNamespace, map[string]any{})
+	namespace.SetLabels(map[string]string{"admission.gatekeeper.sh/ignore": "no-self-managing"})
+	return []*unstructured.Unstructured{
+		namespace, object("ServiceAccount", gatekeeperAccount, map[string]any{}),
+		object("Pod", gatekeeperPod, map[string]any{"spec": map[string]any{
+			"schedulerName": noScheduler, "serviceAccountName": gatekeeperAccount, "automountServiceAccountToken": false,
+			"containers": []any{map[string]any{"name": "manager", "image": "none"}},
+		}}),
+	}
 }
 
 // subresources are those that its chart has Gatekeeper asked about, beside all resources.
