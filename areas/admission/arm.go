@@ -214,7 +214,7 @@ func (p *arm) leave(ctx context.Context) error {
 		p.stopRenewal = nil
 	}
 	p.longest = max(p.longest, p.env.Clock.Now().Sub(p.entered))
-	err := errors.Join(p.noteBacklog(ctx), p.clear(ctx), p.clearGenerated(ctx))
+	err := errors.Join(p.noteBacklog(ctx), p.noteUnreported(ctx), p.clear(ctx), p.clearGenerated(ctx), p.clearReports(ctx))
 	if p.visiting() {
 		err = errors.Join(err, p.removePolicies(ctx))
 	}

@@ -127,8 +127,7 @@ var errUnreported = errors.New("no report about a pod was written by Kyverno's r
 
 // isReported reports whether Kyverno's reports controller has written a report about a pod.
 func (p *arm) isReported(ctx context.Context, pod string) error {
-	reports := schema.GroupVersionResource{Group: "wgpolicyk8s.io", Version: "v1alpha2", Resource: "policyreports"}
-	all, err := p.policies.keeper.Dynamic().Resource(reports).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
+	all, err := p.policies.keeper.Dynamic().Resource(policyReports).Namespace(p.namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) { // a version with reports of another kind
 		return errUnreported
 	}

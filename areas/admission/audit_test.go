@@ -8,6 +8,12 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
 	"tare/area"
 	"tare/areas/admission/engine"
 	"tare/areas/plane"
@@ -107,9 +113,14 @@ func TestAudits(t *testing.T) {
 			if !slices.ContainsFunc(tg.Probes(tr), func(p probe.Probe) bool { return p.Subject() == c.subject }) {
 				t.Errorf("nothing reads what %s uses", c.subject)
 			}
+			wantReports := func() {}
+			if k.Auditor != nil {
+				wantReports = writeReports(t, p)
+			}
 			if err := tg.Leave(t.Context(), tr); err != nil {
 				t.Error(err)
 			}
+			wantReports()
 			const short = "no trial lasted longer than"
 			p.longest, p.spec.Audit = time.Second, unit.Duration(2*time.Second)
 			if warnings := strings.Join(tg.Warnings(), "\n"); !strings.Contains(warnings, short) {
@@ -120,5 +131,59 @@ func TestAudits(t *testing.T) {
 				t.Errorf("a trial of two seconds is too short: %q", warnings)
 			}
 		})
+	}
+}
+
+// writeReports writes reports as Kyverno does: about a pod that is gone, about an account that is not, and about a
+// request. The function that it returns wants only the second to have been kept.
+func writeReports(t *testing.T, p *arm) (want func()) {
+	t.Helper()
+	in := func(r schema.GroupVersionResource) dynamic.ResourceInterface {
+		return p.policies.keeper.Dynamic().Resource(r).Namespace(p.namespace)
+	}
+	account, err := in(schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}).Get(t.Context(), "default",
+		metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "gone", "uid": "gone"}
+	is := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "name": "default", "uid": string(account.GetUID())}
+	reports := []struct {
+		name     string
+		resource schema.GroupVersionResource
+		report   map[string]any
+		kept     bool
+	}{
+		{"about-a-pod", policyReports, map[string]any{
+			"kind": "PolicyReport", "metadata": map[string]any{"ownerReferences": []any{pod}},
+		}, false},
+		{"about-an-account", policyReports, map[string]any{
+			"kind": "PolicyReport", "metadata": map[string]any{"ownerReferences": []any{is}},
+		}, true},
+		{"about-a-request", requestReports, map[string]any{
+			"kind": "EphemeralReport", "spec": map[string]any{"owner": pod},
+			"metadata": map[string]any{"labels": map[string]any{"audit.kyverno.io/source": "admission"}},
+		}, false},
+	}
+	for _, r := range reports {
+		o := &unstructured.Unstructured{Object: r.report}
+		o.SetAPIVersion(r.resource.GroupVersion().String())
+		o.SetName(r.name)
+		if _, err := in(r.resource).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		t.Helper()
+		for _, r := range reports {
+			_, err := in(r.resource).Get(t.Context(), r.name, metav1.GetOptions{})
+			if kept := err == nil; kept != r.kept || err != nil && !apierrors.IsNotFound(err) {
+				t.Errorf("the report %s: %v, want it kept: %v", r.name, err, r.kept)
+			}
+		}
+		const left = "left that it was yet to report on"
+		if notes := strings.Join(p.reportNotes(), "\n"); !strings.Contains(notes, left) {
+			t.Errorf("notes lack %q: %s", left, notes)
+		}
 	}
 }

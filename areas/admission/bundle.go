@@ -347,7 +347,7 @@ func (p *arm) bundleNotes() []string {
 	}
 	out := []string{fmt.Sprintf("%s: %s in force, %s; %d of them have objected to a request that tare made for it%s", name,
 		unit.Count(len(x.own.Policies), "policy"), where, len(x.own.Policies)-len(unproved), orChanged)}
-	out = append(append(out, p.changeNotes()...), p.generationNotes()...)
+	out = append(append(append(out, p.changeNotes()...), p.generationNotes()...), p.reportNotes()...)
 	for _, e := range p.engines {
 		if p.foreign {
 			out = append(out, fmt.Sprintf("%s: evaluated by the cluster's own %s, which goes on evaluating what else is in "+

@@ -135,8 +135,8 @@ func wantConfinementProved(t *testing.T, tg *target, with design.Treatment, conf
 	}
 }
 
-// wantStatusesStay: a controller-manager leaves what Gatekeeper writes about its policies. If it deleted that, Gatekeeper
-// would write it again, a hundred times a second, and that would pass for what policies cost.
+// wantStatusesStay: a controller-manager leaves what Gatekeeper writes about its policies. If it deleted that,
+// Gatekeeper would write it again, a hundred times a second, and that would pass for what policies cost.
 func wantStatusesStay(t *testing.T, client dynamic.Interface) {
 	t.Helper()
 	list := func() map[string]types.UID {

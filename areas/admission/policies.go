@@ -46,6 +46,8 @@ type policies struct {
 	// something is always left.
 	backlog map[string]int
 	endless []string
+	// unreported is how many requests were yet to be reported on, at most, when a trial ended.
+	unreported int
 	// standing are the objects that were there by generation before the first trial.
 	standing map[string]bool
 	// absence proves that no policy is in force.
