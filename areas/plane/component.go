@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tare/internal/kit"
 	"tare/internal/proc"
 )
 
@@ -46,7 +47,7 @@ func (p ports) of(component string) uint16 {
 
 // findPorts finds all of them at once, so that they differ. Until a component listens on its port, another process may.
 func findPorts(ctx context.Context) (ports, error) {
-	p, err := freePorts(ctx, 3)
+	p, err := kit.FreePorts(ctx, 3)
 	if err != nil {
 		return ports{}, err
 	}

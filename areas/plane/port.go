@@ -2,11 +2,9 @@ package plane
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"net"
 	"net/netip"
 	"strconv"
@@ -19,77 +17,8 @@ import (
 	"tare/internal/probe"
 )
 
-const (
-	// lowestPort avoids the ports of well-known services.
-	lowestPort = 10000
-	// portTries is how many numbers are tried before the kernel chooses.
-	portTries = 64
-	// portsFreeWithin bounds the wait for ports after their listeners have ended.
-	portsFreeWithin = 10 * time.Second
-)
-
-// freePorts finds n free ports on loopback. It holds all of them until the last is found, so that they differ; another
-// process may take one afterwards (see isPortTaken).
-func freePorts(ctx context.Context, n int) ([]uint16, error) {
-	below := ephemeral()
-	held := make([]net.Listener, 0, n)
-	defer func() {
-		for _, l := range held {
-			_ = l.Close() // it has accepted nothing
-		}
-	}()
-	ports := make([]uint16, n)
-	for i := range ports {
-		l, err := holdPort(ctx, below)
-		if err != nil {
-			return nil, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
-		}
-		held = append(held, l)
-		port, err := netip.ParseAddrPort(l.Addr().String())
-		if err != nil {
-			return nil, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
-		}
-		ports[i] = port.Port()
-	}
-	return ports, nil
-}
-
-// holdPort prefers ports below those that the kernel gives to clients. While a server restarts, load keeps connecting
-// to its port: with a port from the clients' range, one connection in 28,000 would connect to itself and block the
-// server's port indefinitely.
-func holdPort(ctx context.Context, below int) (net.Listener, error) {
-	if below > 2*lowestPort {
-		for range portTries {
-			n, err := rand.Int(rand.Reader, big.NewInt(int64(below-lowestPort)))
-			if err != nil {
-				return nil, err
-			}
-			if l, err := listen(ctx, lowestPort+int(n.Int64())); err == nil {
-				return l, nil
-			}
-		}
-	}
-	return listen(ctx, 0)
-}
-
-func listen(ctx context.Context, port int) (net.Listener, error) {
-	var lc net.ListenConfig
-	return lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-}
-
-// ephemeral returns the first port that the kernel gives to clients (ip(7), ip_local_port_range); 0: unknown.
-func ephemeral() int {
-	text, err := files.Kernel("/proc/sys/net/ipv4/ip_local_port_range")
-	if err != nil {
-		return 0
-	}
-	first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\t")
-	n, err := strconv.Atoi(first)
-	if err != nil || n < 0 || n > 1<<16 {
-		return 0
-	}
-	return n
-}
+// portsFreeWithin bounds the wait for ports after their listeners have ended.
+const portsFreeWithin = 10 * time.Second
 
 // awaitFree waits until no process listens on ports. One that started after a time, or that is not visible from here,
 // has taken a port that was free again.
@@ -97,7 +26,7 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16, after ticks) 
 	until := c.Now().Add(portsFreeWithin)
 	for _, p := range ports {
 		for {
-			l, err := listen(ctx, int(p))
+			l, err := listen(ctx, p)
 			if err == nil {
 				_ = l.Close() // it has accepted nothing
 				break
@@ -117,6 +46,11 @@ func awaitFree(ctx context.Context, c clock.Clock, ports []uint16, after ticks) 
 		}
 	}
 	return nil
+}
+
+func listen(ctx context.Context, port uint16) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
 }
 
 // ticks is a time since the boot, as the kernel says when processes started; the largest: none has started later.

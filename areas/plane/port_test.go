@@ -12,42 +12,6 @@ import (
 	"tare/internal/clock"
 )
 
-func TestFreePorts(t *testing.T) {
-	const n = 40
-	ports, err := freePorts(t.Context(), n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[uint16]bool{}
-	for _, p := range ports {
-		if seen[p] || p < lowestPort {
-			t.Errorf("port %d twice, or reserved", p)
-		}
-		if below := ephemeral(); below > 2*lowestPort && int(p) >= below {
-			t.Errorf("port %d is the clients'", p)
-		}
-		seen[p] = true
-	}
-	if len(ports) != n {
-		t.Errorf("%d ports", len(ports))
-	}
-	if err := awaitFree(t.Context(), clock.System{}, ports, never); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestPortsOfTheKernel leaves the choice to the kernel, as where clients have all ports from 1024 on.
-func TestPortsOfTheKernel(t *testing.T) {
-	l, err := holdPort(t.Context(), 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() //nolint:errcheck // it never accepted anything
-	if l.Addr().(*net.TCPAddr).Port == 0 {
-		t.Error("no port")
-	}
-}
-
 // turning is a clock that calls back as time passes.
 type turning struct {
 	*clock.Fake
@@ -116,7 +80,7 @@ func TestTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() //nolint:errcheck // it never accepted anything
-	_, err = listen(t.Context(), l.Addr().(*net.TCPAddr).Port)
+	_, err = listen(t.Context(), uint16(l.Addr().(*net.TCPAddr).Port))
 	if !isPortTaken(err) || isPortTaken(nil) || isPortTaken(errors.New("permission denied")) {
 		t.Errorf("isPortTaken(%v) = %v", err, isPortTaken(err))
 	}

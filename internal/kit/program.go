@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
@@ -83,18 +81,6 @@ func (p Program) await(ctx context.Context, healthy func(context.Context) error)
 			return fmt.Errorf("%s is not ready within %v: %w", p.Name, p.Within, err)
 		}
 	}
-}
-
-// FreePort replaces port 0, of which a program would not say what it became, by one that is free now.
-func FreePort(ctx context.Context, addr string) (string, error) {
-	if !strings.HasSuffix(addr, ":0") {
-		return addr, nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // lastBytes keeps the end of what is written to it.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"tare/internal/files"
@@ -40,21 +41,14 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 	if k == nil {
 		return fmt.Errorf("there is no engine %q", c.Engine)
 	}
-	var ports []string
-	for range 2 {
-		addr, err := kit.FreePort(ctx, "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("%s: %w", k.Name, err)
-		}
-		_, port, err := net.SplitHostPort(addr)
-		if err != nil {
-			return fmt.Errorf("%s: %w", k.Name, err)
-		}
-		ports = append(ports, port)
+	free, err := kit.FreePorts(ctx, 2)
+	if err != nil {
+		return fmt.Errorf("%s: %w", k.Name, err)
 	}
+	webhooks, other := strconv.Itoa(int(free[0])), strconv.Itoa(int(free[1]))
 	p := kit.Program{Name: k.Name, Path: c.Path, Within: startWithin}
-	out := Ready{Webhooks: "127.0.0.1:" + ports[0]}
-	health := "http://127.0.0.1:" + ports[1]
+	out := Ready{Webhooks: "127.0.0.1:" + webhooks}
+	health := "http://127.0.0.1:" + other
 	switch k {
 	case Kyverno, kyvernoReports, kyvernoBackground:
 		flags, err := kyvernoFlags(ctx, c.Path)
@@ -63,11 +57,11 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 		}
 		switch k {
 		case Kyverno:
-			p.Args, p.Env = kyvernoArguments(c, ports[0], ports[1]), kyvernoEnvironment("admission")
+			p.Args, p.Env = kyvernoArguments(c, webhooks, other), kyvernoEnvironment("admission")
 		case kyvernoReports:
-			p.Args, p.Env = kyvernoReportsArguments(c, ports[1]), kyvernoEnvironment("reports")
+			p.Args, p.Env = kyvernoReportsArguments(c, other), kyvernoEnvironment("reports")
 		default:
-			p.Args, p.Env = kyvernoBackgroundArguments(c, ports[1]), kyvernoEnvironment("background")
+			p.Args, p.Env = kyvernoBackgroundArguments(c, other), kyvernoEnvironment("background")
 		}
 		if k != Kyverno {
 			out.Webhooks = ""
@@ -83,7 +77,7 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 			}
 			defer folder.Close() //nolint:errcheck // nothing to lose
 		}
-		p.Args, p.Env = gatekeeperArguments(c, ports[0], ports[1]), gatekeeperEnvironment()
+		p.Args, p.Env = gatekeeperArguments(c, webhooks, other), gatekeeperEnvironment()
 		health += "/healthz"
 	}
 	client := &http.Client{Timeout: askWithin}
