@@ -77,16 +77,35 @@ func phasesOf(r load.Result) map[string]time.Duration {
 	return out
 }
 
+// awaitScheduled waits until the watch has shown that a pod is scheduled: on a busy host that takes a while, by which the
+// phase that begins then would be shorter.
+func awaitScheduled(t *testing.T, w *Watch, name string) {
+	t.Helper()
+	for begin := time.Now(); time.Since(begin) < 20*time.Second; time.Sleep(time.Millisecond) {
+		w.track.mu.Lock()
+		a := w.track.awaits[name]
+		seen := a != nil && !a.scheduled.IsZero()
+		w.track.mu.Unlock()
+		if seen {
+			return
+		}
+	}
+	t.Errorf("%s is not seen to be scheduled", name)
+}
+
 func TestPhasesOfAPod(t *testing.T) {
 	a := newAPI(t)
 	const step = 30 * time.Millisecond
+	watches := make(chan *Watch, 1)
 	a.afterPost = func(name string) {
 		time.Sleep(step)
 		a.schedule(name)
+		awaitScheduled(t, <-watches, name)
 		time.Sleep(2 * step)
 		a.start(name)
 	}
 	w := startWatch(t, a)
+	watches <- w
 	r := makeCall(t, operation(t, w, a, nil), 7)
 	if r.Outcome != load.OK || r.Status != http.StatusCreated || r.Cause != 0 {
 		t.Fatalf("got %+v, want a good call with status 201", r)
