@@ -77,8 +77,8 @@ func phasesOf(r load.Result) map[string]time.Duration {
 	return out
 }
 
-// awaitScheduled waits until the watch has shown that a pod is scheduled: on a busy host that takes a while, by which the
-// phase that begins then would be shorter.
+// awaitScheduled waits until the watch has shown that a pod is scheduled: on a busy host that takes a while, by which
+// the phase that begins then would be shorter.
 func awaitScheduled(t *testing.T, w *Watch, name string) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < 20*time.Second; time.Sleep(time.Millisecond) {
