@@ -121,6 +121,19 @@ func (k *Kind) Before() []*unstructured.Unstructured {
 	return kyvernoSettings()
 }
 
+// objectsIn returns what makes objects in a namespace, and the namespace itself.
+func objectsIn(namespace string) func(kind, name string, rest map[string]any) *unstructured.Unstructured {
+	return func(kind, name string, rest map[string]any) *unstructured.Unstructured {
+		rest["apiVersion"], rest["kind"] = "v1", kind
+		o := &unstructured.Unstructured{Object: rest}
+		o.SetName(name)
+		if kind != "Namespace" {
+			o.SetNamespace(namespace)
+		}
+		return o
+	}
+}
+
 // After are the objects by which the API server finds the engine that runs, if that does not write them itself. ca is
 // the authority of its certificate.
 func (k *Kind) After(r Ready, ca []byte) []*unstructured.Unstructured {

@@ -58,15 +58,7 @@ func gatekeeperEnvironment() []string {
 // gatekeeperSettings are its namespace, and a pod that stands for it. That pod owns what Gatekeeper writes about its
 // policies: if there were none, a controller-manager would delete that, and Gatekeeper write it again, without end.
 func gatekeeperSettings() []*unstructured.Unstructured {
-	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
-		rest["apiVersion"], rest["kind"] = "v1", kind
-		o := &unstructured.Unstructured{Object: rest}
-		o.SetName(name)
-		if kind != "Namespace" {
-			o.SetNamespace(gatekeeperNamespace)
-		}
-		return o
-	}
+	object := objectsIn(gatekeeperNamespace)
 	namespace := object("Namespace", gatekeeperNamespace, map[string]any{})
 	namespace.SetLabels(map[string]string{"admission.gatekeeper.sh/ignore": "no-self-managing"})
 	return []*unstructured.Unstructured{

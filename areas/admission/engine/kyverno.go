@@ -134,15 +134,7 @@ func kyvernoSettings() []*unstructured.Unstructured {
 		name := "kyverno-" + of + "-controller"
 		return map[string]any{"kind": "ServiceAccount", "namespace": kyvernoNamespace, "name": name}
 	}
-	object := func(kind, name string, rest map[string]any) *unstructured.Unstructured {
-		rest["apiVersion"], rest["kind"] = "v1", kind
-		o := &unstructured.Unstructured{Object: rest}
-		o.SetName(name)
-		if kind != "Namespace" {
-			o.SetNamespace(kyvernoNamespace)
-		}
-		return o
-	}
+	object := objectsIn(kyvernoNamespace)
 	grant := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
