@@ -101,7 +101,7 @@ func (p *arm) aboutNothing(ctx context.Context, reports []unstructured.Unstructu
 	return out, nil
 }
 
-// objectsOf are the objects of a kind in the arm's namespace.
+// objectsOf has the UIDs of the objects of a kind in the arm's namespace.
 func (p *arm) objectsOf(ctx context.Context, kind schema.GroupVersionKind) (map[types.UID]bool, error) {
 	out := map[types.UID]bool{}
 	resources, _, err := p.policies.keeper.Lookup(ctx, []schema.GroupVersionKind{kind})

@@ -42,7 +42,15 @@ type ports struct{ server, scheduler, controller uint16 }
 
 // of returns the port of a component; 0: it has none.
 func (p ports) of(component string) uint16 {
-	return map[string]uint16{APIServer: p.server, Scheduler: p.scheduler, ControllerManager: p.controller}[component]
+	switch component {
+	case APIServer:
+		return p.server
+	case Scheduler:
+		return p.scheduler
+	case ControllerManager:
+		return p.controller
+	}
+	return 0
 }
 
 // findPorts finds all of them at once, so that they differ. Until a component listens on its port, another process may.

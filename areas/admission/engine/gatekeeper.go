@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"tare/areas/admission/cluster"
 )
 
 const (
@@ -14,8 +16,6 @@ const (
 	gatekeeperNamespace = "gatekeeper-system"
 	// gatekeeperPod and gatekeeperAccount are what its chart would have it run as.
 	gatekeeperPod, gatekeeperAccount = "gatekeeper-controller-manager", "gatekeeper-admin"
-	// noScheduler is the name of no scheduler: a pod that names it stays pending.
-	noScheduler = "tare.dev-none"
 )
 
 // gatekeeperArguments are those of its chart, of both of its deployments, on loopback; the audit is an option. Its
@@ -64,7 +64,7 @@ func gatekeeperSettings() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		namespace, object("ServiceAccount", gatekeeperAccount, map[string]any{}),
 		object("Pod", gatekeeperPod, map[string]any{"spec": map[string]any{
-			"schedulerName": noScheduler, "serviceAccountName": gatekeeperAccount, "automountServiceAccountToken": false,
+			"schedulerName": cluster.NoScheduler, "serviceAccountName": gatekeeperAccount, "automountServiceAccountToken": false,
 			"containers": []any{map[string]any{"name": "manager", "image": "none"}},
 		}}),
 	}
