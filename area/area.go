@@ -85,6 +85,9 @@ type Says struct {
 	// together, or what a mix of operations does (empty: the area's own) takes longer than a turn of a fraction of a
 	// second. Empty, or nil: they can take turns.
 	Alone func(treatments []Treatment, mix []string) string
+	// Afresh is about how long Renew takes of all treatments at one time, so that turns can be long enough for it to be a
+	// small part of the run. 0, or nil: that is no matter.
+	Afresh func(treatments []Treatment) time.Duration
 	// Stages are those that the target can be brought into.
 	Stages []Stage
 	// Conditions are the names of those that the target may be able to bring about by itself.

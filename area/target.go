@@ -27,7 +27,8 @@ type Can struct {
 	// Endpoint is where Wire operations go.
 	Endpoint func(t Treatment) (*Endpoint, error)
 	// Renew ends what the target started for a treatment and starts it afresh, in the state that Prepare left, at the same
-	// addresses; it reports whether there is such a thing. Enter and Verify follow. nil: the target starts nothing.
+	// addresses; it reports whether there is such a thing. Enter and Verify follow. It is called for several treatments at
+	// one time. nil: the target starts nothing.
 	Renew func(ctx context.Context, t Treatment) (bool, error)
 	// Probes read what the target uses.
 	Probes func(t Treatment) []Probe

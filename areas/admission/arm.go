@@ -204,6 +204,23 @@ func (p *arm) enter(ctx context.Context) error {
 	return nil
 }
 
+// renewControl starts the processes of the control plane and the webhook afresh, with the same data, and waits until the
+// policies are in force again.
+func (p *arm) renewControl(ctx context.Context) error {
+	if err := p.control.Restart(ctx); err != nil {
+		return err
+	}
+	if p.webhook != nil {
+		if p.unsteady() {
+			p.webhookConfig.Latency = webhook.Latency{}
+		}
+		if err := errors.Join(p.webhook.Stop(ctx), p.startWebhook(ctx)); err != nil {
+			return err
+		}
+	}
+	return p.awaitProof(ctx, p.policies.proof, "the policies do not come into force again")
+}
+
 // visiting reports whether the policies are applied for each trial only: the control plane is not the treatment's own.
 func (p *arm) visiting() bool { return p.foreign || p.shared }
 

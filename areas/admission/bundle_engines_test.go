@@ -182,7 +182,7 @@ func TestGatekeeperConstraints(t *testing.T) {
 		"6 policies in force", "4 of them have objected", "is not shown: changes-nothing, only-watches",
 		`the measured pod comes back changed: metadata.labels.squad = "a"`,
 		"not in force, since no constraint is of its kind: template unused",
-		"the admission controller of Gatekeeper " + engine.Gatekeeper.Default,
+		"the admission controller of Gatekeeper " + engine.Gatekeeper.Default, "stand for the whole run",
 	} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("notes lack %q:\n%s", want, notes)
@@ -190,6 +190,9 @@ func TestGatekeeperConstraints(t *testing.T) {
 	}
 	if strings.Contains(notes, "Suite") {
 		t.Errorf("tests decide about requests:\n%s", notes)
+	}
+	if did, err := tg.Can().Renew(t.Context(), with); did || err != nil {
+		t.Errorf("beside an engine the control plane is started afresh: %v, %v", did, err)
 	}
 	p := armOf(t, tg, with)
 	const path = "/apis/constraints.gatekeeper.sh/v1beta1/fieldban/no-host-pid"

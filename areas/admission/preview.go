@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"tare/area"
 	"tare/areas/admission/cluster"
@@ -121,8 +122,27 @@ func (s *Spec) Says() area.Says {
 	return area.Says{
 		Loopback: s.loopback(), LockKey: s.LockKey(), SecretFiles: s.SecretFiles(), Conditions: s.Conditions(),
 		Forecast: s.Forecast, Creates: s.Creates, Alone: s.alone, Untried: s.untried,
+		Afresh: s.afresh,
 	}
 }
+
+// planeAfresh is about how long it takes to start one control plane of several afresh: on two processors, three of them
+// start within 7 s.
+const planeAfresh = 2 * time.Second
+
+// afresh is about how long it takes to start the control planes of treatments afresh; 0: they are left alone.
+func (s *Spec) afresh(treatments []design.Treatment) time.Duration {
+	for _, t := range treatments {
+		if p, err := s.plan(t); err != nil || !p.renewable() || len(p.neededEngines()) > 0 {
+			return 0
+		}
+	}
+	return time.Duration(len(treatments)) * planeAfresh
+}
+
+// renewable reports whether the control plane by itself can be started afresh between trials. A scheduler and a
+// controller-manager would wait for the leases of those before.
+func (p *plan) renewable() bool { return !p.foreign && !p.shared && p.nodes == 0 }
 
 // untried says which policies of a bundle their engine alone checks.
 func (s *Spec) untried(treatments []design.Treatment) string {

@@ -10,6 +10,7 @@ import (
 	"tare/area"
 	"tare/areas/admission/mechanism"
 	"tare/areas/plane"
+	"tare/internal/design"
 	"tare/internal/load"
 	"tare/rigs/hosttest"
 )
@@ -92,6 +93,60 @@ func TestRestartedServer(t *testing.T) {
 					t.Errorf("cold: %q", causes)
 				}
 			}
+			wantAfresh(t, tg, tr)
 		})
+	}
+}
+
+// wantAfresh: Renew leaves no process of a treatment's, and policies in force.
+func wantAfresh(t *testing.T, tg *target, tr design.Treatment) {
+	t.Helper()
+	p := armOf(t, tg, tr)
+	processes := func() map[string]int {
+		out := map[string]int{}
+		for _, c := range p.control.Processes() {
+			out[c.Name] = c.PID
+		}
+		if p.webhook != nil {
+			out["webhook"] = p.webhook.PID
+		}
+		return out
+	}
+	before := processes()
+	if did, err := tg.Can().Renew(t.Context(), tr); !did || err != nil {
+		t.Fatalf("start afresh: %v, %v", did, err)
+	}
+	after := processes()
+	for name, pid := range before {
+		if after[name] == pid || after[name] == 0 {
+			t.Errorf("%s is process %d, and was process %d", name, after[name], pid)
+		}
+	}
+	if err := tg.Verify(t.Context(), tr); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatIsStartedAfresh: control planes of the treatments' own, unless a scheduler or an engine would have to begin
+// anew, and all of them or none.
+func TestWhatIsStartedAfresh(t *testing.T) {
+	t.Parallel()
+	own, engines := Spec{Bundle: "testdata/bundle"}, Spec{Bundle: "testdata/gatekeeper"}
+	vap := treatment("mechanism", "vap")
+	for name, c := range map[string]struct {
+		spec       Spec
+		treatments []design.Treatment
+		want       time.Duration
+	}{
+		"two planes":                {Spec{}, []design.Treatment{treatment(), vap}, 2 * planeAfresh},
+		"policies of the user's":    {own, []design.Treatment{treatment()}, planeAfresh},
+		"a shared plane":            {Spec{Embedded: &Embedded{Shared: true}}, []design.Treatment{treatment()}, 0},
+		"nodes":                     {Spec{Embedded: &Embedded{Nodes: 2}}, []design.Treatment{treatment()}, 0},
+		"an engine":                 {engines, []design.Treatment{treatment()}, 0},
+		"an engine under one alone": {engines, []design.Treatment{treatment("bundle", "none"), treatment()}, 0},
+	} {
+		if got := c.spec.Says().Afresh(c.treatments); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

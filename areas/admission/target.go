@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"tare/area"
@@ -89,6 +90,19 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	return p.enter(ctx)
 }
 
+// Renew is area.Can.Renew: the processes of the control plane are others afterwards. It is done for all treatments or
+// for none, since what has run for long may differ from what has just begun. Beside an engine it is not done: that would
+// find out again all that it knows, at the expense of the trial.
+func (t *target) Renew(ctx context.Context, tr design.Treatment) (bool, error) {
+	p, err := t.arms.Of(tr)
+	if err != nil || slices.ContainsFunc(t.arms.Ready(), func(p *arm) bool {
+		return !p.renewable() || len(p.engines) > 0
+	}) {
+		return false, err
+	}
+	return true, p.renewControl(ctx)
+}
+
 // Leave implements area.Target: it deletes what the trial created, and policies that were applied for it.
 func (t *target) Leave(ctx context.Context, tr design.Treatment) error {
 	p, err := t.arms.Of(tr)
@@ -163,7 +177,8 @@ func (t *target) Close(ctx context.Context) error {
 // Can implements area.Target.
 func (t *target) Can() area.Can {
 	return area.Can{
-		Enter: t.Enter, Leave: t.Leave, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes, Warnings: t.Warnings,
+		Enter: t.Enter, Leave: t.Leave, Renew: t.Renew, Endpoint: t.Endpoint, Probes: t.Probes, Notes: t.Notes,
+		Warnings: t.Warnings,
 		Trespass: t.Trespasses, Conditions: t.Conditions, Witnessed: t.Witnessed, Observe: t.Observe,
 		Rulings: t.Rulings,
 	}

@@ -114,7 +114,7 @@ func blockTime(e *config.Experiment, made area.Program) time.Duration {
 		}
 		trial += d + warm
 	}
-	return time.Duration(len(e.Arms()))*trial + made.Block
+	return e.Afresh() + time.Duration(len(e.Arms()))*trial + made.Block
 }
 
 // visible describes the smallest effect that the experiment can detect: from an earlier run of the same name if there

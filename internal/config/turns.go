@@ -18,7 +18,9 @@ func (e *Experiment) LayTurns() (t *design.Turns, why string) {
 	if alone := e.alone(); alone != "" {
 		return nil, alone
 	}
-	l := design.TurnLoad{Rate: float64(e.Load.Rate), Ramp: e.Load.Arrivals == Ramp, Arms: len(e.Arms())}
+	l := design.TurnLoad{
+		Rate: float64(e.Load.Rate), Ramp: e.Load.Arrivals == Ramp, Arms: len(e.Arms()), Afresh: e.Afresh(),
+	}
 	if e.Load.Closed != nil {
 		l.Workers = e.Load.Closed.Workers
 	}
@@ -30,6 +32,17 @@ func (e *Experiment) LayTurns() (t *design.Turns, why string) {
 		return nil, why
 	}
 	return &laid, ""
+}
+
+// Afresh is about how long it takes to start afresh what the target starts for the arms; 0: that is no matter.
+func (e *Experiment) Afresh() time.Duration {
+	if e.Target == nil || !e.blocked() {
+		return 0
+	}
+	if afresh := e.Target.Says().Afresh; afresh != nil {
+		return afresh(e.Arms())
+	}
+	return 0
 }
 
 // alone says why the treatments cannot be in force together; empty: they can.

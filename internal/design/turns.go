@@ -22,6 +22,8 @@ type TurnLoad struct {
 	Arms    int
 	// Time is how long each treatment is measured in a block; 0: not given.
 	Time time.Duration
+	// Afresh is how long it takes to start the servers of all treatments afresh for a block; 0: that is no matter.
+	Afresh time.Duration
 }
 
 const (
@@ -33,6 +35,10 @@ const (
 	// before and after them, a block takes about 3 s.
 	turnBlock   = 2600 * time.Millisecond
 	leastRounds = 5
+	// Servers that start for long get turns that last afreshTimes as long, so that they can be started afresh for each
+	// block, but at most afreshBlock.
+	afreshTimes = 2
+	afreshBlock = 20 * time.Second
 	// settleShare is the part of a turn that does not count.
 	settleShare = 10
 )
@@ -55,7 +61,7 @@ func LayTurns(l TurnLoad) (t Turns, why string) {
 		return Turns{}, fmt.Sprintf("at %.3g/s a turn of %v has less than %d calls", l.Rate, longestTurn, callsPerTurn)
 	}
 	t.Settle = t.Length / settleShare
-	block := turnBlock
+	block := max(turnBlock, min(afreshTimes*l.Afresh, afreshBlock))
 	if l.Time > 0 {
 		block = l.Time * time.Duration(l.Arms)
 	}

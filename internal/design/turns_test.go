@@ -13,10 +13,15 @@ func TestLayTurns(t *testing.T) {
 		length time.Duration
 		rounds int
 	}{
-		"usual":            {TurnLoad{Rate: 200, Arms: 3}, 50 * time.Millisecond, 18},
-		"slow calls":       {TurnLoad{Rate: 20, Arms: 3}, 450 * time.Millisecond, 5},
-		"many arms":        {TurnLoad{Rate: 1000, Arms: 21}, 50 * time.Millisecond, 5},
-		"one worker":       {TurnLoad{Workers: 1, Arms: 3}, 50 * time.Millisecond, 18},
+		"usual":         {TurnLoad{Rate: 200, Arms: 3}, 50 * time.Millisecond, 18},
+		"slow calls":    {TurnLoad{Rate: 20, Arms: 3}, 450 * time.Millisecond, 5},
+		"many arms":     {TurnLoad{Rate: 1000, Arms: 21}, 50 * time.Millisecond, 5},
+		"one worker":    {TurnLoad{Workers: 1, Arms: 3}, 50 * time.Millisecond, 18},
+		"slow starts":   {TurnLoad{Rate: 200, Arms: 3, Afresh: 6 * time.Second}, 50 * time.Millisecond, 80},
+		"slower starts": {TurnLoad{Rate: 200, Arms: 12, Afresh: 24 * time.Second}, 50 * time.Millisecond, 34},
+		"slow starts for a given duration": {
+			TurnLoad{Rate: 200, Arms: 3, Afresh: 6 * time.Second, Time: time.Second}, 50 * time.Millisecond, 20,
+		},
 		"a given duration": {TurnLoad{Rate: 200, Arms: 3, Time: 5 * time.Second}, 50 * time.Millisecond, 100},
 	} {
 		got, why := LayTurns(c.load)

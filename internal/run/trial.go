@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"tare/internal/design"
@@ -83,18 +84,27 @@ func sameBatches(arms []*Arm) error {
 // alike reports whether a and b have one name, and both or neither a clock of its own.
 func alike(a, b load.Operation) bool { return a.Name == b.Name && (a.Batch == nil) == (b.Batch == nil) }
 
-// Renew has the target start afresh what it started for the treatment of a trial, if it can.
-func (x *Stage) Renew(ctx context.Context, t design.Trial) error {
+// Renew has the target start afresh what it started for the treatments of trials, if it can. All start at one time.
+func (x *Stage) Renew(ctx context.Context, trials []design.Trial) error {
 	renew := x.Target.Can().Renew
 	if renew == nil {
 		return nil
 	}
-	did, err := renew(ctx, x.treatment(t.Treatment))
-	if err != nil {
-		return fmt.Errorf("start %s afresh: %w", t.Treatment, err)
+	did, errs := make([]bool, len(trials)), make([]error, len(trials))
+	var wg sync.WaitGroup
+	for i, t := range trials {
+		wg.Go(func() {
+			var err error
+			if did[i], err = renew(ctx, x.treatment(t.Treatment)); err != nil {
+				errs[i] = fmt.Errorf("start %s afresh: %w", t.Treatment, err)
+			}
+		})
 	}
-	x.renewed[t] = did
-	return nil
+	wg.Wait()
+	for i, t := range trials {
+		x.renewed[t] = did[i]
+	}
+	return errors.Join(errs...)
 }
 
 func (a *Arm) enter(ctx context.Context) error {

@@ -38,7 +38,7 @@ type blocks struct {
 }
 
 // renewShare is the part of a run's time that may go into starting targets afresh.
-const renewShare = 5
+const renewShare = 0.4
 
 // inBlocks measures block after block until a look decides that they are enough, or the budget of blocks or of time is
 // spent.
@@ -71,20 +71,17 @@ func inBlocks(ctx context.Context, s *run.Stage, plan []design.Trial) error {
 }
 
 // renew has the target start afresh what it started for the treatments of a block: processes of one program differ by
-// per cents for as long as they live, and an interval knows of chance only what differs from block to block. The first
+// per cents for as long as they live, and an interval knows of chance only what differs from block to block. They are
+// started at one time, so that none is the first. The first
 // block has new ones, and where a start takes long, not every later block has.
 func (x *blocks) renew(ctx context.Context, trials []design.Trial) error {
 	at := x.Env.Clock.Now()
-	if trials[0].Block == x.Blocks.From || x.renewing > at.Sub(x.begun)/renewShare {
+	if x.renewing.Seconds() > at.Sub(x.begun).Seconds()*renewShare {
 		return nil
 	}
-	for _, t := range trials {
-		if err := x.Renew(ctx, t); err != nil {
-			return err
-		}
-	}
+	err := x.Renew(ctx, trials)
 	x.renewing += x.Env.Clock.Now().Sub(at)
-	return nil
+	return err
 }
 
 // look judges after b blocks, if that is a look or the run ends here. A look with lost blocks waits for their
