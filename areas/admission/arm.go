@@ -204,8 +204,8 @@ func (p *arm) enter(ctx context.Context) error {
 	return nil
 }
 
-// renewControl starts the processes of the control plane and the webhook afresh, with the same data, and waits until the
-// policies are in force again.
+// renewControl starts the processes of the control plane and the webhook afresh, with the same data, and waits until
+// the policies are in force again.
 func (p *arm) renewControl(ctx context.Context) error {
 	if err := p.control.Restart(ctx); err != nil {
 		return err

@@ -119,8 +119,8 @@ func (p *arm) notes() (out []string) {
 			"left in its caches and in etcd")
 	}
 	if !p.shared && (p.nodes > 0 || len(p.engines) > 0) {
-		out = append(out, "control planes with nodes or an engine stand for the whole run, and two of one kind differ by some "+
-			"percent for as long as they live: in a comparison A/A shows by how much")
+		out = append(out, "control planes with nodes or an engine stand for the whole run, and two of one kind differ by "+
+			"some percent for as long as they live: in a comparison A/A shows by how much")
 	}
 	if len(p.flags) > 0 {
 		out = append(out, "further flags of kube-apiserver: "+strings.Join(p.flags, " "))

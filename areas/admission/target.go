@@ -91,8 +91,8 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 }
 
 // Renew is area.Can.Renew: the processes of the control plane are others afterwards. It is done for all treatments or
-// for none, since what has run for long may differ from what has just begun. Beside an engine it is not done: that would
-// find out again all that it knows, at the expense of the trial.
+// for none, since what has run for long may differ from what has just begun. Beside an engine it is not done: Kyverno
+// ends with its API server, and Gatekeeper takes 20 s to come back.
 func (t *target) Renew(ctx context.Context, tr design.Treatment) (bool, error) {
 	p, err := t.arms.Of(tr)
 	if err != nil || slices.ContainsFunc(t.arms.Ready(), func(p *arm) bool {
