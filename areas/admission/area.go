@@ -50,7 +50,7 @@ func (Area) Open(_ context.Context, s area.Spec, env area.Env) (area.Target, err
 		return nil, fmt.Errorf("open admission: %w", err)
 	}
 	t := &target{
-		spec: spec, env: env, operations: chosen, controls: map[string]*control{}, found: map[string]finding{},
+		spec: spec, env: env, operations: chosen, controls: newControls(spec, env), found: map[string]finding{},
 		salt: make([]byte, sha256.Size),
 	}
 	if _, err := rand.Read(t.salt); err != nil {

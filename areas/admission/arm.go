@@ -204,12 +204,9 @@ func (p *arm) enter(ctx context.Context) error {
 	return nil
 }
 
-// renewControl starts the processes of the control plane and the webhook afresh, with the same data, and waits until
-// the policies are in force again.
-func (p *arm) renewControl(ctx context.Context) error {
-	if err := p.control.Restart(ctx); err != nil {
-		return err
-	}
+// resume goes on after the control plane was started afresh: it starts the webhook afresh, too, and waits until the
+// policies are in force again.
+func (p *arm) resume(ctx context.Context) error {
 	if p.webhook != nil {
 		if p.unsteady() {
 			p.webhookConfig.Latency = webhook.Latency{}

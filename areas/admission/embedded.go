@@ -53,7 +53,7 @@ func host(p *plan, env area.Env) plane.Host {
 func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, index int) (*control, error) {
 	binary, err := plane.Find(ctx, p.version, host(p, env))
 	if err != nil {
-		return nil, fmt.Errorf("find control plane %s: %w", p.version, err)
+		return nil, findFailed(p, err)
 	}
 	dir := env.Dir
 	if dir == "" {
@@ -76,6 +76,10 @@ func startControl(ctx context.Context, p *plan, env area.Env, j area.Journal, in
 	env.Log.Debug("control plane is ready", slog.String("version", binary.Kubernetes),
 		slog.Float64("seconds", c.ReadySeconds))
 	return c, nil
+}
+
+func findFailed(p *plan, err error) error {
+	return fmt.Errorf("find control plane %s: %w", p.version, err)
 }
 
 // close ends the nodes, and then the control plane with all its objects.

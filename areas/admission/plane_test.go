@@ -147,7 +147,7 @@ func TestOperations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(tg.closing); n != 1 {
+	if n := len(tg.controls.all); n != 1 {
 		t.Errorf("%d control planes were started, want one that is shared", n)
 	}
 	for _, k := range []int{0, 1, 2, 0, 1} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	"tare/area"
 	"tare/internal/design"
@@ -19,12 +18,9 @@ type target struct {
 	env        area.Env
 	operations []operation
 	arms       kit.Arms[*arm]
-
-	mu       sync.Mutex
-	found    map[string]finding  // what bundles have shown, by their paths
-	salt     []byte              // of the numbers of texts that are not shown
-	controls map[string]*control // embedded control planes that are shared, by plan.key
-	closing  []*control          // all embedded control planes
+	controls   *controls
+	found      map[string]finding // what bundles have shown, by their paths
+	salt       []byte             // of the numbers of texts that are not shown
 }
 
 var _ area.Target = (*target)(nil)
@@ -52,7 +48,7 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 		p.limit = t.env.Limit
 	}
 	if !plan.foreign {
-		if p.control, err = t.control(ctx, &plan, j, p.index); err != nil {
+		if p.control, err = t.controls.of(ctx, tr, &plan, j, p.index); err != nil {
 			return err
 		}
 	}
@@ -61,24 +57,6 @@ func (t *target) Prepare(ctx context.Context, tr design.Treatment, j area.Journa
 	}
 	p.ready = true
 	return nil
-}
-
-// control returns the control plane that p may share, or starts one.
-func (t *target) control(ctx context.Context, p *plan, j area.Journal, index int) (*control, error) {
-	if c := t.controls[p.key()]; p.shared && c != nil {
-		return c, nil
-	}
-	c, err := startControl(ctx, p, t.env, j, index)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closing = append(t.closing, c)
-	if p.shared {
-		t.controls[p.key()] = c
-	}
-	return c, nil
 }
 
 // Enter implements area.Target: it refills the stock and, if policies come and go with the trials, applies them.
@@ -100,7 +78,10 @@ func (t *target) Renew(ctx context.Context, tr design.Treatment) (bool, error) {
 	}) {
 		return false, err
 	}
-	return true, p.renewControl(ctx)
+	if err := t.controls.restart(ctx, p.control); err != nil {
+		return true, err
+	}
+	return true, p.resume(ctx)
 }
 
 // Leave implements area.Target: it deletes what the trial created, and policies that were applied for it.
@@ -160,18 +141,7 @@ func (t *target) Witnessed(ctx context.Context, tr design.Treatment) (*area.Serv
 // Close implements area.Target. Arms are closed first: what they made on a shared or foreign control plane needs it for
 // its removal.
 func (t *target) Close(ctx context.Context) error {
-	err := t.arms.Close(ctx)
-	t.mu.Lock()
-	controls := t.closing
-	t.controls, t.closing = map[string]*control{}, nil
-	t.mu.Unlock()
-	errs := make([]error, len(controls))
-	var wg sync.WaitGroup
-	for i, c := range controls {
-		wg.Go(func() { errs[i] = c.close(ctx) })
-	}
-	wg.Wait()
-	return errors.Join(err, errors.Join(errs...))
+	return errors.Join(t.arms.Close(ctx), t.controls.close(ctx))
 }
 
 // Can implements area.Target.
