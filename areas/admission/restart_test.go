@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -149,4 +151,42 @@ func TestWhatIsStartedAfresh(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
+}
+
+// TestPlanesStartAtOneTime: the first treatment that is prepared has the control planes of all started, and what is
+// still being started when the target is closed leaves nothing.
+func TestPlanesStartAtOneTime(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	env := testEnv(t)
+	env.Treatments = []design.Treatment{treatment(), treatment("mechanism", "psa"), treatment("mechanism", "vap")}
+	t.Run("closed", func(t *testing.T) {
+		tg, j := opened(t, &Spec{}, env)
+		for _, tr := range env.Treatments[:2] {
+			if err := tg.Prepare(t.Context(), tr, j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(j.Folders()); n != len(env.Treatments) {
+			t.Errorf("%d control planes were begun, want %d", n, len(env.Treatments))
+		}
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		tg, j := opened(t, &Spec{}, env)
+		ctx, cancel := context.WithCancel(t.Context())
+		j.Deny = func(c area.Change) error {
+			if c.Kind != changeFolder { // the first process of a control plane
+				cancel()
+			}
+			return nil
+		}
+		if err := tg.Prepare(ctx, env.Treatments[0], j); !errors.Is(err, context.Canceled) {
+			t.Errorf("prepared: %v", err)
+		}
+		if err := tg.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		j.WantAllUndone(t)
+	})
 }

@@ -207,8 +207,8 @@ func pagePattern(want string, busy bool) *regexp.Regexp {
 // named matches the label of a line that names a limit or a failure.
 var named = regexp.MustCompile(`^(limit|fails as)\b`)
 
-// busyWords are what tare says of a host that does other work, in a warning or where a limit or a failure goes unnamed for
-// it.
+// busyWords are what tare says of a host that does other work, in a warning or where it leaves a limit or a failure
+// unnamed.
 var busyWords = []string{"other work used", "other work took", "the host was busy for", mayBeTheLimit}
 
 // mayBeTheLimit is what tare says of a generator that had no processor, and cleared matches what it says of one that
