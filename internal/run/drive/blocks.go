@@ -71,9 +71,9 @@ func inBlocks(ctx context.Context, s *run.Stage, plan []design.Trial) error {
 }
 
 // renew has the target start afresh what it started for the treatments of a block: processes of one program differ by
-// per cents for as long as they live, and an interval knows of chance only what differs from block to block. All start at
-// one time, so that none is the first; what the first block finds was prepared one after another. Where a start takes
-// long, not every block has new ones.
+// per cents for as long as they live, and an interval knows of chance only what differs from block to block. All start
+// at one time, so that none is the first; what the first block finds was prepared one after another. Where a start
+// takes long, not every block has new ones.
 func (x *blocks) renew(ctx context.Context, trials []design.Trial) error {
 	at := x.Env.Clock.Now()
 	if x.renewing.Seconds() > at.Sub(x.begun).Seconds()*renewShare {
