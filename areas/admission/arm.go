@@ -204,16 +204,25 @@ func (p *arm) enter(ctx context.Context) error {
 	return nil
 }
 
-// resume goes on after the control plane was started afresh: it starts the webhook afresh, too, and waits until the
-// policies are in force again.
-func (p *arm) resume(ctx context.Context) error {
+// restart starts afresh all processes of the treatment, and waits until the policies are in force again. An engine
+// ends with its API server, or takes 20 s to find it again: it ends before, and starts after.
+func (p *arm) restart(ctx context.Context) error {
+	if err := errors.Join(p.stopEngines(ctx), p.webhook.Stop(ctx)); err != nil {
+		return err
+	}
+	if err := p.control.Restart(ctx); err != nil {
+		return err
+	}
 	if p.webhook != nil {
 		if p.unsteady() {
 			p.webhookConfig.Latency = webhook.Latency{}
 		}
-		if err := errors.Join(p.webhook.Stop(ctx), p.startWebhook(ctx)); err != nil {
+		if err := p.startWebhook(ctx); err != nil {
 			return err
 		}
+	}
+	if err := p.restartEngines(ctx); err != nil {
+		return err
 	}
 	return p.awaitProof(ctx, p.policies.proof, "the policies do not come into force again")
 }

@@ -107,9 +107,12 @@ func TestAudits(t *testing.T) {
 			if err != nil || a.status != http.StatusNotFound {
 				t.Errorf("the pod that was audited: %d %s, %v; want it gone", a.status, a.message(), err)
 			}
-			if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, c.note) {
-				t.Errorf("notes lack %q:\n%s", c.note, notes)
+			for _, want := range []string{c.note, "stand for the whole run"} {
+				if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, want) {
+					t.Errorf("notes lack %q:\n%s", want, notes)
+				}
 			}
+			wantLeftAlone(t, tg, tr)
 			if !slices.ContainsFunc(tg.Probes(tr), func(p probe.Probe) bool { return p.Subject() == c.subject }) {
 				t.Errorf("nothing reads what %s uses", c.subject)
 			}

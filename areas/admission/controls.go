@@ -104,11 +104,11 @@ func (c *controls) start(ctx context.Context, p *plan, j area.Journal, index int
 	return made, nil
 }
 
-// restart starts the processes of a control plane afresh.
-func (c *controls) restart(ctx context.Context, one *control) error {
+// restart starts afresh the processes of a treatment's control plane, and of what runs beside it.
+func (c *controls) restart(ctx context.Context, p *arm) error {
 	c.turns <- struct{}{}
 	defer func() { <-c.turns }()
-	return one.Restart(ctx)
+	return p.restart(ctx)
 }
 
 // close ends all control planes, also those that are being started.

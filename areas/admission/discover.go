@@ -90,8 +90,14 @@ func (p *arm) passCanary(ctx context.Context, canary []*unstructured.Unstructure
 	if err != nil {
 		return err
 	}
-	if err := p.admin.Apply(ctx, canary, 1); err != nil {
-		return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
+	for _, o := range canary {
+		err := p.admin.Apply(ctx, []*unstructured.Unstructured{o}, 1)
+		if err == nil && own.Defines(o) {
+			err = p.awaitReady(ctx, o) // the kind of what follows
+		}
+		if err != nil {
+			return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
+		}
 	}
 	await := func(want bool, what, otherwise string) error {
 		return p.await(ctx, what, func() error {

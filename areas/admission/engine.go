@@ -47,26 +47,26 @@ func engineHost(env area.Env) engine.Host {
 
 // A runningEngine is one beside a control plane.
 type runningEngine struct {
-	*kit.Process // nil: one of a cluster of the user's
-	beside       []helper
-	kind         *engine.Kind
-	version      string
-	ready        engine.Ready
-	reported     bool // the auditor was seen to report about a pod
-	installed    installed
+	engineProcess
+	beside    []*engineProcess
+	version   string
+	reported  bool // the auditor was seen to report about a pod
+	installed installed
 	// restless: its counts are not read, or did not stand still while nothing was asked, so that they show nothing.
 	restless bool
 }
 
-// A helper is a program that runs beside an engine.
-type helper struct {
-	*kit.Process
-	kind *engine.Kind
+// An engineProcess is a program of an engine's that tare runs.
+type engineProcess struct {
+	*kit.Process // nil: one of a cluster of the user's
+	kind         *engine.Kind
+	program      engine.Program
+	ready        engine.Ready
 }
 
 // with reports whether a program of this kind runs beside the engine.
 func (e *runningEngine) with(k *engine.Kind) bool {
-	return k != nil && slices.ContainsFunc(e.beside, func(h helper) bool { return h.kind == k })
+	return k != nil && slices.ContainsFunc(e.beside, func(h *engineProcess) bool { return h.kind == k })
 }
 
 // startEngines starts engines beside the control plane, or finds those of a cluster of the user's.
@@ -115,8 +115,8 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	if err := p.awaitKinds(ctx, kind.Title, slices.Collect(maps.Keys(mechanism.Defined(definitions)))...); err != nil {
 		return err
 	}
-	e := &runningEngine{kind: kind, version: program.Version}
-	if e.Process, err = p.startProgram(ctx, kind, program, &e.ready); err != nil {
+	e := &runningEngine{engineProcess: engineProcess{kind: kind, program: program}, version: program.Version}
+	if err := p.startProgram(ctx, &e.engineProcess); err != nil {
 		return err
 	}
 	p.engines = append(p.engines, e)
@@ -127,11 +127,11 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 		return err
 	}
 	for _, k := range p.beside(kind, p.policies.own) {
-		if program, err = k.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
+		h := &engineProcess{kind: k}
+		if h.program, err = k.Find(ctx, p.engineVersion(kind), engineHost(p.env)); err != nil {
 			return err
 		}
-		h := helper{kind: k}
-		if h.Process, err = p.startProgram(ctx, k, program, &engine.Ready{}); err != nil {
+		if err := p.startProgram(ctx, h); err != nil {
 			return err
 		}
 		e.beside = append(e.beside, h)
@@ -150,22 +150,21 @@ func (p *arm) awaitKinds(ctx context.Context, of string, kinds ...schema.GroupVe
 	})
 }
 
-// startProgram starts a program of an engine beside the control plane.
-func (p *arm) startProgram(ctx context.Context, kind *engine.Kind, program engine.Program, ready *engine.Ready) (
-	*kit.Process, error,
-) {
+// startProgram starts a program of an engine beside the control plane, on the ports that it had before.
+func (p *arm) startProgram(ctx context.Context, e *engineProcess) (err error) {
+	name := e.kind.Name
 	config := engine.Config{
-		Engine: kind.Name, Version: program.Version, Path: program.Path, Kubeconfig: p.control.Kubeconfig(),
-		Certificates: p.control.CertificateFolder(), Audit: p.spec.Audit.Std(),
+		Engine: name, Version: e.program.Version, Path: e.program.Path, Kubeconfig: p.control.Kubeconfig(),
+		Certificates: p.control.CertificateFolder(), Audit: p.spec.Audit.Std(), Ports: e.ready.Ports,
 	}
-	out, err := kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", kind.Name, p.index), proc.Spec{
-		Name: kind.Name, Path: p.env.Self, Args: []string{"serve", areaName, engineServer}, Config: config,
-		LogFile: p.env.LogFile(kind.Name, p.index), ReadyWithin: engineWithin, CPUs: p.env.CPUs,
-	}, ready)
+	e.Process, err = kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", name, p.index), proc.Spec{
+		Name: name, Path: p.env.Self, Args: []string{"serve", areaName, engineServer}, Config: config,
+		LogFile: p.env.LogFile(name, p.index), ReadyWithin: engineWithin, CPUs: p.env.CPUs,
+	}, &e.ready)
 	if err != nil {
-		return nil, fmt.Errorf("start %s %s: %w", kind.Title, program.Version, err)
+		return fmt.Errorf("start %s %s: %w", e.kind.Title, e.program.Version, err)
 	}
-	return out, nil
+	return nil
 }
 
 // awaitPolicyCheck waits until a policy that its engine must not take is refused: before that, an engine takes any, and
@@ -458,26 +457,54 @@ func (p *arm) uncounted() map[string]bool {
 	return out
 }
 
+// programs are those that tare runs for an engine: itself, and what runs beside it.
+func (e *runningEngine) programs() []*engineProcess {
+	return append([]*engineProcess{&e.engineProcess}, e.beside...)
+}
+
 // enginesFailed returns which engines have ended by themselves.
 func (p *arm) enginesFailed() error {
 	var errs []error
 	for _, e := range p.engines {
-		errs = append(errs, e.Failed())
-		for _, h := range e.beside {
-			errs = append(errs, h.Failed())
+		for _, one := range e.programs() {
+			errs = append(errs, one.Failed())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// stopEngines ends the engines.
+// stopEngines ends the engines, after what runs beside them.
 func (p *arm) stopEngines(ctx context.Context) error {
 	var errs []error
 	for _, e := range p.engines {
-		for _, h := range e.beside {
-			errs = append(errs, h.Stop(ctx))
+		for _, one := range slices.Backward(e.programs()) {
+			errs = append(errs, one.Stop(ctx))
 		}
-		errs = append(errs, e.Stop(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// restartEngines starts engines afresh that have ended, and waits until they have all policies.
+func (p *arm) restartEngines(ctx context.Context) error {
+	for _, e := range p.engines {
+		if err := p.startProgram(ctx, &e.engineProcess); err != nil {
+			return err
+		}
+		if err := p.awaitPolicyCheck(ctx, e.kind); err != nil {
+			return err
+		}
+	}
+	if len(p.engines) == 0 || p.policies.own == nil {
+		return nil
+	}
+	if err := p.awaitEngines(ctx); err != nil {
+		return err
+	}
+	return p.passMutatingCanaries(ctx)
+}
+
+// renewable reports whether the control plane and its engines can be started afresh between trials. What runs beside
+// an engine looks at all that exists when it starts, which is no trial's.
+func (p *arm) renewable() bool {
+	return p.plan.renewable() && !slices.ContainsFunc(p.engines, func(e *runningEngine) bool { return len(e.beside) > 0 })
 }

@@ -41,7 +41,7 @@ func (p *arm) findEngine(ctx context.Context, kind *engine.Kind) error {
 		return fmt.Errorf("the cluster has no kind %s in %s: install %s, in a version that has it, or leave kubeconfig out",
 			missing[0].Kind, missing[0].GroupVersion(), kind.Title)
 	}
-	e := &runningEngine{kind: kind, restless: true} // its counts are out of reach
+	e := &runningEngine{engineProcess: engineProcess{kind: kind}, restless: true} // its counts are out of reach
 	p.engines = append(p.engines, e)
 	return e.hides("its Deployment", p.readDeployment(ctx, e))
 }

@@ -118,9 +118,10 @@ func (p *arm) notes() (out []string) {
 		out = append(out, "arms that differ in their policies only share one control plane, with what the trial before "+
 			"left in its caches and in etcd")
 	}
-	if !p.shared && (p.nodes > 0 || len(p.engines) > 0) {
-		out = append(out, "control planes with nodes or an engine stand for the whole run, and two of one kind differ by "+
-			"some percent for as long as they live: in a comparison A/A shows by how much")
+	if !p.shared && !p.renewable() {
+		out = append(out, "control planes with nodes, audits, or policies that generate stand for the whole run, and so do "+
+			"those beside them; two of one kind differ by some percent for as long as they live: in a comparison A/A shows by "+
+			"how much")
 	}
 	if len(p.flags) > 0 {
 		out = append(out, "further flags of kube-apiserver: "+strings.Join(p.flags, " "))

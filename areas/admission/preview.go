@@ -126,23 +126,35 @@ func (s *Spec) Says() area.Says {
 	}
 }
 
-// planeAfresh is about how long it takes to start one control plane of several afresh: on two processors, three of them
-// start within 7 s.
-const planeAfresh = 2 * time.Second
+// planeAfresh is about how long it takes to start one control plane of several afresh, and engineAfresh how much longer
+// with an engine: on two processors, three planes start within 7 s.
+const (
+	planeAfresh  = 2 * time.Second
+	engineAfresh = 3 * time.Second
+)
 
 // afresh is about how long it takes to start the control planes of treatments afresh; 0: they are left alone.
-func (s *Spec) afresh(treatments []design.Treatment) time.Duration {
+func (s *Spec) afresh(treatments []design.Treatment) (out time.Duration) {
 	for _, t := range treatments {
-		if p, err := s.plan(t); err != nil || !p.renewable() || len(p.neededEngines()) > 0 {
+		p, err := s.plan(t)
+		if err != nil || !p.renewable() {
 			return 0
 		}
+		engines, in := p.needed()
+		for _, k := range engines {
+			if len(p.beside(k, in)) > 0 {
+				return 0
+			}
+			out += engineAfresh
+		}
+		out += planeAfresh
 	}
-	return time.Duration(len(treatments)) * planeAfresh
+	return out
 }
 
-// renewable reports whether the control plane by itself can be started afresh between trials. A scheduler and a
-// controller-manager would wait for the leases of those before.
-func (p *plan) renewable() bool { return !p.foreign && !p.shared && p.nodes == 0 }
+// renewable reports whether the control plane can be started afresh between trials. A scheduler and a controller-manager
+// would wait for the leases of those before, and audits begin with all that exists.
+func (p *plan) renewable() bool { return !p.foreign && !p.shared && p.nodes == 0 && p.spec.Audit == 0 }
 
 // untried says which policies of a bundle their engine alone checks.
 func (s *Spec) untried(treatments []design.Treatment) string {

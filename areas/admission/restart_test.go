@@ -14,6 +14,7 @@ import (
 	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
+	"tare/internal/unit"
 	"tare/rigs/hosttest"
 )
 
@@ -112,6 +113,9 @@ func wantAfresh(t *testing.T, tg *target, tr design.Treatment) {
 		if p.webhook != nil {
 			out["webhook"] = p.webhook.PID
 		}
+		for _, e := range p.engines {
+			out[e.kind.Name] = e.PID
+		}
 		return out
 	}
 	before := processes()
@@ -129,8 +133,20 @@ func wantAfresh(t *testing.T, tg *target, tr design.Treatment) {
 	}
 }
 
-// TestWhatIsStartedAfresh: control planes of the treatments' own, unless a scheduler or an engine would have to begin
-// anew, and all of them or none.
+// wantLeftAlone: Renew does nothing.
+func wantLeftAlone(t *testing.T, tg *target, tr design.Treatment) {
+	t.Helper()
+	before := armOf(t, tg, tr).engines[0].PID
+	if did, err := tg.Can().Renew(t.Context(), tr); did || err != nil {
+		t.Errorf("started afresh: %v, %v", did, err)
+	}
+	if after := armOf(t, tg, tr).engines[0].PID; after != before {
+		t.Errorf("the engine is process %d, and was process %d", after, before)
+	}
+}
+
+// TestWhatIsStartedAfresh: control planes of the treatments' own and the engines beside them, unless a scheduler or what
+// looks at all that exists would have to begin anew, and all of them or none.
 func TestWhatIsStartedAfresh(t *testing.T) {
 	t.Parallel()
 	own, engines := Spec{Bundle: "testdata/bundle"}, Spec{Bundle: "testdata/gatekeeper"}
@@ -140,12 +156,20 @@ func TestWhatIsStartedAfresh(t *testing.T) {
 		treatments []design.Treatment
 		want       time.Duration
 	}{
-		"two planes":                {Spec{}, []design.Treatment{treatment(), vap}, 2 * planeAfresh},
-		"policies of the user's":    {own, []design.Treatment{treatment()}, planeAfresh},
-		"a shared plane":            {Spec{Embedded: &Embedded{Shared: true}}, []design.Treatment{treatment()}, 0},
-		"nodes":                     {Spec{Embedded: &Embedded{Nodes: 2}}, []design.Treatment{treatment()}, 0},
-		"an engine":                 {engines, []design.Treatment{treatment()}, 0},
-		"an engine under one alone": {engines, []design.Treatment{treatment("bundle", "none"), treatment()}, 0},
+		"two planes":             {Spec{}, []design.Treatment{treatment(), vap}, 2 * planeAfresh},
+		"policies of the user's": {own, []design.Treatment{treatment()}, planeAfresh},
+		"a shared plane":         {Spec{Embedded: &Embedded{Shared: true}}, []design.Treatment{treatment()}, 0},
+		"nodes":                  {Spec{Embedded: &Embedded{Nodes: 2}}, []design.Treatment{treatment()}, 0},
+		"an engine":              {engines, []design.Treatment{treatment()}, planeAfresh + engineAfresh},
+		"an engine under one alone": {
+			engines, []design.Treatment{treatment("bundle", "none"), treatment()}, 2*planeAfresh + engineAfresh,
+		},
+		"an engine that audits": {
+			Spec{Bundle: "testdata/gatekeeper", Audit: unit.Duration(time.Second)}, []design.Treatment{treatment()}, 0,
+		},
+		"an engine that generates beside another": {
+			engines, []design.Treatment{treatment(), treatment("bundle", "testdata/generating")}, 0,
+		},
 	} {
 		if got := c.spec.Says().Afresh(c.treatments); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -68,20 +68,14 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 	return p.enter(ctx)
 }
 
-// Renew is area.Can.Renew: the processes of the control plane are others afterwards. It is done for all treatments or
-// for none, since what has run for long may differ from what has just begun. Beside an engine it is not done: Kyverno
-// ends with its API server, and Gatekeeper takes 20 s to come back.
+// Renew is area.Can.Renew: the processes of the control plane, and the engines beside it, are others afterwards. It is
+// done for all treatments or for none, since what has run for long may differ from what has just begun.
 func (t *target) Renew(ctx context.Context, tr design.Treatment) (bool, error) {
 	p, err := t.arms.Of(tr)
-	if err != nil || slices.ContainsFunc(t.arms.Ready(), func(p *arm) bool {
-		return !p.renewable() || len(p.engines) > 0
-	}) {
+	if err != nil || slices.ContainsFunc(t.arms.Ready(), func(p *arm) bool { return !p.renewable() }) {
 		return false, err
 	}
-	if err := t.controls.restart(ctx, p.control); err != nil {
-		return true, err
-	}
-	return true, p.resume(ctx)
+	return true, t.controls.restart(ctx, p)
 }
 
 // Leave implements area.Target: it deletes what the trial created, and policies that were applied for it.

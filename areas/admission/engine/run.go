@@ -26,6 +26,12 @@ type Config struct {
 	Certificates string // folder with tls.crt and tls.key for 127.0.0.1
 	// Audit is how often it looks at all that exists, itself or by its auditor; 0: never, and Kyverno writes no reports.
 	Audit time.Duration
+	Ports Ports // those that it had before it was started afresh; 0: others
+}
+
+// Ports are those on which an engine listens.
+type Ports struct {
+	Webhooks, Other uint16 // the other one is for metrics, or for its health
 }
 
 // Ready says where an engine is.
@@ -33,6 +39,7 @@ type Ready struct {
 	Webhooks string  // address at which the API server reaches it; what runs beside an engine has none
 	Metrics  string  // URL; empty: it has none
 	Seconds  float64 // until it was ready
+	Ports    Ports
 }
 
 // Run is a child of tare that runs an engine as a child of its own until ctx ends.
@@ -41,13 +48,17 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 	if k == nil {
 		return fmt.Errorf("there is no engine %q", c.Engine)
 	}
-	free, err := kit.FreePorts(ctx, 2)
-	if err != nil {
-		return fmt.Errorf("%s: %w", k.Name, err)
+	ports := c.Ports
+	if ports == (Ports{}) {
+		free, err := kit.FreePorts(ctx, 2)
+		if err != nil {
+			return fmt.Errorf("%s: %w", k.Name, err)
+		}
+		ports = Ports{Webhooks: free[0], Other: free[1]}
 	}
-	webhooks, other := strconv.Itoa(int(free[0])), strconv.Itoa(int(free[1]))
+	webhooks, other := strconv.Itoa(int(ports.Webhooks)), strconv.Itoa(int(ports.Other))
 	p := kit.Program{Name: k.Name, Path: c.Path, Within: startWithin}
-	out := Ready{Webhooks: "127.0.0.1:" + webhooks}
+	out := Ready{Webhooks: "127.0.0.1:" + webhooks, Ports: ports}
 	health := "http://127.0.0.1:" + other
 	switch k {
 	case Kyverno, kyvernoReports, kyvernoBackground:
@@ -78,7 +89,7 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 			defer folder.Close() //nolint:errcheck // nothing to lose
 		}
 		p.Args, p.Env = gatekeeperArguments(c, webhooks, other), gatekeeperEnvironment()
-		health += "/healthz"
+		health += "/readyz" // once it has what was in force before it started
 	}
 	client := &http.Client{Timeout: askWithin}
 	defer client.CloseIdleConnections()
