@@ -152,8 +152,8 @@ func (s *Spec) afresh(treatments []design.Treatment) (out time.Duration) {
 	return out
 }
 
-// renewable reports whether the control plane can be started afresh between trials. A scheduler and a controller-manager
-// would wait for the leases of those before, and audits begin with all that exists.
+// renewable reports whether the control plane can be started afresh between trials. A scheduler and a
+// controller-manager would wait for the leases of those before, and audits begin with all that exists.
 func (p *plan) renewable() bool { return !p.foreign && !p.shared && p.nodes == 0 && p.spec.Audit == 0 }
 
 // untried says which policies of a bundle their engine alone checks.

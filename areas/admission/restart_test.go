@@ -145,8 +145,8 @@ func wantLeftAlone(t *testing.T, tg *target, tr design.Treatment) {
 	}
 }
 
-// TestWhatIsStartedAfresh: control planes of the treatments' own and the engines beside them, unless a scheduler or what
-// looks at all that exists would have to begin anew, and all of them or none.
+// TestWhatIsStartedAfresh: control planes of the treatments' own and the engines beside them, unless a scheduler or
+// what looks at all that exists would have to begin anew, and all of them or none.
 func TestWhatIsStartedAfresh(t *testing.T) {
 	t.Parallel()
 	own, engines := Spec{Bundle: "testdata/bundle"}, Spec{Bundle: "testdata/gatekeeper"}
