@@ -210,6 +210,29 @@ func TestGatekeeperConstraints(t *testing.T) {
 	}
 }
 
+// TestGatekeepersCELAfresh: after a start an API server refuses what policies with a parameter are about, for up to half
+// a minute. That is waited for.
+func TestGatekeepersCELAfresh(t *testing.T) {
+	hosttest.SkipIfShort(t)
+	t.Parallel()
+	requireBinary(t, plane.V136)
+	requireEngine(t, engine.Gatekeeper)
+	env := testEnv(t, "create-pod-dry-run")
+	with := treatment("bundle", "testdata/gatekeeper-cel")
+	env.Treatments = []area.Treatment{with}
+	tg, j := opened(t, &Spec{}, env)
+	if err := tg.Prepare(t.Context(), with, j); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first may be early enough
+		wantAfresh(t, tg, with)
+		wantCall(t, tg, with, load.OK)
+	}
+	if shown := armOf(t, tg, with).policies.shown["no-host-network"]; shown != "pod in the host's network" {
+		t.Errorf("the policy is shown by %q", shown)
+	}
+}
+
 // TestEnginesRefuse: what an engine does not take is named with its place in the user's file, and nothing is left.
 func TestEnginesRefuse(t *testing.T) {
 	hosttest.SkipIfShort(t)

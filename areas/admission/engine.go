@@ -497,6 +497,10 @@ func (p *arm) restartEngines(ctx context.Context) error {
 	if len(p.engines) == 0 || p.policies.own == nil {
 		return nil
 	}
+	// An API server looks for the kinds of parameters that policies name every half minute, and refuses until then.
+	if err := p.await(ctx, "the measured pod is not admitted again", func() error { return p.admits(ctx) }); err != nil {
+		return err
+	}
 	if err := p.awaitEngines(ctx); err != nil {
 		return err
 	}

@@ -125,19 +125,24 @@ func TestRun(t *testing.T) {
 		!strings.Contains(err.Error(), "the cluster refuses me") {
 		t.Errorf("%v, want its last words", err)
 	}
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
-	err = engine.Run(ctx, engine.Config{
-		Engine: "gatekeeper", Path: os.Args[0], Kubeconfig: "/x", Certificates: "/certificates",
-	}, func(r engine.Ready) error {
-		if r.Metrics != "" || !strings.HasPrefix(r.Webhooks, "127.0.0.1:") {
-			t.Errorf("%+v", r)
+	var before engine.Ready
+	for _, start := range []string{"the first", "afresh, where the API server looks for it"} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		err = engine.Run(ctx, engine.Config{
+			Engine: "gatekeeper", Path: os.Args[0], Kubeconfig: "/x", Certificates: "/certificates", Ports: before.Ports,
+		}, func(r engine.Ready) error {
+			if r.Metrics != "" || !strings.HasPrefix(r.Webhooks, "127.0.0.1:") ||
+				before.Webhooks != "" && r.Webhooks != before.Webhooks {
+				t.Errorf("%s: %+v, and before %+v", start, r, before)
+			}
+			before = r
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
-		cancel()
-		return nil
-	})
-	if !errors.Is(err, context.Canceled) {
-		t.Error(err)
 	}
 	for _, beside := range []string{"kyverno-reports", "kyverno-background"} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -68,7 +68,7 @@ func fake(args []string) error {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	http.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	http.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `kyverno_policy_results_total{resource_namespace="n",policy_name="a",rule_result="fail"} 2`+"\n")
 	})
