@@ -210,8 +210,8 @@ func TestGatekeeperConstraints(t *testing.T) {
 	}
 }
 
-// TestGatekeepersCELAfresh: after a start an API server refuses what policies with a parameter are about, for up to half
-// a minute. That is waited for.
+// TestGatekeepersCELAfresh: after a start an API server refuses what policies with a parameter are about, for up to
+// half a minute. That is waited for.
 func TestGatekeepersCELAfresh(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
