@@ -73,6 +73,7 @@ func TestAuditIsChecked(t *testing.T) {
 // TestAudits: real engines look at what exists before anything is measured, and what that takes is read.
 func TestAudits(t *testing.T) {
 	hosttest.SkipIfShort(t)
+	t.Parallel()
 	for k, c := range map[*engine.Kind]struct {
 		bundle, subject, note string
 	}{
