@@ -316,7 +316,8 @@ func (p *arm) unseen() (out []string) {
 func (p *arm) idleNotes() (out []string) {
 	for _, e := range p.engines {
 		out = append(out, fmt.Sprintf("%s %s runs beside a control plane without policies of its own: started by tare on "+
-			"loopback as an administrator, ready after %.1f s; %s", e.kind.Title, e.version, e.ready.Seconds, p.audits(e)))
+			"loopback as an administrator, ready after %.1f s; %s", e.kind.Title, e.program.Version,
+			e.ready.Seconds, p.audits(e)))
 	}
 	return out
 }
@@ -355,7 +356,7 @@ func (p *arm) bundleNotes() []string {
 			continue
 		}
 		out = append(out, fmt.Sprintf("%s: evaluated by the admission controller of %s %s, started by tare on loopback as "+
-			"an administrator, ready after %.1f s; %s", name, e.kind.Title, e.version, e.ready.Seconds, p.audits(e)))
+			"an administrator, ready after %.1f s; %s", name, e.kind.Title, e.program.Version, e.ready.Seconds, p.audits(e)))
 	}
 	if len(unproved) > 0 {
 		var masked strings.Builder

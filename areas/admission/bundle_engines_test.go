@@ -36,6 +36,21 @@ func requireEngine(t *testing.T, k *engine.Kind) {
 	}
 }
 
+// preparedBeside prepares a treatment beside whose control plane an engine runs, or skips the test.
+func preparedBeside(t *testing.T, k *engine.Kind, tr design.Treatment, trespasses bool) *target {
+	t.Helper()
+	requireBinary(t, plane.V136)
+	requireEngine(t, k)
+	env := testEnv(t, "create-pod-dry-run")
+	env.Trespasses = trespasses
+	env.Treatments = []area.Treatment{tr}
+	tg, j := opened(t, &Spec{}, env)
+	if err := tg.Prepare(t.Context(), tr, j); err != nil {
+		t.Fatal(err)
+	}
+	return tg
+}
+
 // TestKyvernoPolicies: a real Kyverno beside a real control plane has the user's policies in force as they are, beside
 // those of the API server's; each is proved, or named as one without a proof; and a Kyverno that ends is noticed.
 func TestKyvernoPolicies(t *testing.T) {
@@ -160,18 +175,9 @@ func askElsewhere(t *testing.T, p *arm) (end func()) {
 // TestGatekeeperConstraints: a real Gatekeeper beside a real control plane has the user's constraints in force as they
 // are; what it denies names them all; and one that only watches is not said to be proved.
 func TestGatekeeperConstraints(t *testing.T) {
-	hosttest.SkipIfShort(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
-	requireEngine(t, engine.Gatekeeper)
-	env := testEnv(t, "create-pod-dry-run")
-	env.Trespasses = true
 	with := treatment("bundle", "testdata/gatekeeper")
-	env.Treatments = []area.Treatment{with}
-	tg, j := opened(t, &Spec{}, env)
-	if err := tg.Prepare(t.Context(), with, j); err != nil {
-		t.Fatal(err)
-	}
+	tg := preparedBeside(t, engine.Gatekeeper, with, true)
 	for range 2 {
 		if err := tg.Verify(t.Context(), with); err != nil {
 			t.Fatal(err)
@@ -213,17 +219,9 @@ func TestGatekeeperConstraints(t *testing.T) {
 // TestGatekeepersCELAfresh: after a start an API server refuses what policies with a parameter are about, for up to
 // half a minute. That is waited for.
 func TestGatekeepersCELAfresh(t *testing.T) {
-	hosttest.SkipIfShort(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
-	requireEngine(t, engine.Gatekeeper)
-	env := testEnv(t, "create-pod-dry-run")
 	with := treatment("bundle", "testdata/gatekeeper-cel")
-	env.Treatments = []area.Treatment{with}
-	tg, j := opened(t, &Spec{}, env)
-	if err := tg.Prepare(t.Context(), with, j); err != nil {
-		t.Fatal(err)
-	}
+	tg := preparedBeside(t, engine.Gatekeeper, with, false)
 	wantAfresh(t, tg, with)
 	wantCall(t, tg, with, load.OK)
 	if shown := armOf(t, tg, with).policies.shown["no-host-network"]; shown != "pod in the host's network" {
@@ -343,16 +341,10 @@ func TestIdleEngines(t *testing.T) {
 // TestIdleGatekeeper: a real Gatekeeper without constraints is asked about what is created beside it, and its cost is
 // read.
 func TestIdleGatekeeper(t *testing.T) {
-	hosttest.SkipIfShort(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
-	requireEngine(t, engine.Gatekeeper)
-	env := testEnv(t, "create-pod-dry-run")
 	idle := treatment("bundle", "none", "gatekeeper", engine.Gatekeeper.Default)
-	env.Treatments = []area.Treatment{idle}
-	tg, j := opened(t, &Spec{}, env)
-	if err := errors.Join(tg.Prepare(t.Context(), idle, j), tg.Enter(t.Context(), idle),
-		tg.Verify(t.Context(), idle)); err != nil {
+	tg := preparedBeside(t, engine.Gatekeeper, idle, false)
+	if err := errors.Join(tg.Enter(t.Context(), idle), tg.Verify(t.Context(), idle)); err != nil {
 		t.Fatal(err)
 	}
 	wantCall(t, tg, idle, load.OK)
@@ -371,17 +363,9 @@ func TestIdleGatekeeper(t *testing.T) {
 
 // TestFailingPolicies: a policy that cannot decide refuses. That is no proof that it guards, and the report says so.
 func TestFailingPolicies(t *testing.T) {
-	hosttest.SkipIfShort(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
-	requireEngine(t, engine.Kyverno)
-	env := testEnv(t, "create-pod-dry-run")
 	with := treatment("bundle", "testdata/failing")
-	env.Treatments = []area.Treatment{with}
-	tg, j := opened(t, &Spec{}, env)
-	if err := tg.Prepare(t.Context(), with, j); err != nil {
-		t.Fatal(err)
-	}
+	tg := preparedBeside(t, engine.Kyverno, with, false)
 	for range 2 { // the second time, all proofs are tried
 		err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with), tg.Leave(t.Context(), with))
 		if err != nil {

@@ -91,11 +91,7 @@ func (p *arm) passCanary(ctx context.Context, canary []*unstructured.Unstructure
 		return err
 	}
 	for _, o := range canary {
-		err := p.admin.Apply(ctx, []*unstructured.Unstructured{o}, 1)
-		if err == nil && own.Defines(o) {
-			err = p.awaitReady(ctx, o) // the kind of what follows
-		}
-		if err != nil {
+		if err := p.applyOne(ctx, p.admin, o); err != nil {
 			return fmt.Errorf("create a policy that shows when the others are in force: %w", err)
 		}
 	}

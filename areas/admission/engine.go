@@ -18,6 +18,7 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/apimetrics"
+	"tare/areas/admission/cluster"
 	"tare/areas/admission/engine"
 	"tare/areas/admission/mechanism"
 	"tare/areas/admission/own"
@@ -49,7 +50,6 @@ func engineHost(env area.Env) engine.Host {
 type runningEngine struct {
 	engineProcess
 	beside    []*engineProcess
-	version   string
 	reported  bool // the auditor was seen to report about a pod
 	installed installed
 	// restless: its counts are not read, or did not stand still while nothing was asked, so that they show nothing.
@@ -60,7 +60,7 @@ type runningEngine struct {
 type engineProcess struct {
 	*kit.Process // nil: one of a cluster of the user's
 	kind         *engine.Kind
-	program      engine.Program
+	program      engine.Program // of a cluster of the user's its version alone, if that is known
 	ready        engine.Ready
 }
 
@@ -115,7 +115,7 @@ func (p *arm) startEngine(ctx context.Context, kind *engine.Kind) error {
 	if err := p.awaitKinds(ctx, kind.Title, slices.Collect(maps.Keys(mechanism.Defined(definitions)))...); err != nil {
 		return err
 	}
-	e := &runningEngine{engineProcess: engineProcess{kind: kind, program: program}, version: program.Version}
+	e := &runningEngine{engineProcess: engineProcess{kind: kind, program: program}}
 	if err := p.startProgram(ctx, &e.engineProcess); err != nil {
 		return err
 	}
@@ -205,17 +205,22 @@ func (p *arm) applyEach(ctx context.Context) error {
 			}
 			served = append(served, kind)
 		}
-		if err := x.keeper.Apply(ctx, []*unstructured.Unstructured{o}, 1); err != nil {
-			return fmt.Errorf("%s%w", p.placeOf(o), err)
-		}
-		if !own.Defines(o) {
-			continue
-		}
-		if err := p.awaitReady(ctx, o); err != nil { // the kind of what follows
+		if err := p.applyOne(ctx, x.keeper, o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// applyOne creates an object, and if what follows may be of a kind that it defines, waits until its engine has that.
+func (p *arm) applyOne(ctx context.Context, by *cluster.Cluster, o *unstructured.Unstructured) error {
+	if err := by.Apply(ctx, []*unstructured.Unstructured{o}, 1); err != nil {
+		return fmt.Errorf("%s%w", p.placeOf(o), err)
+	}
+	if !own.Defines(o) {
+		return nil
+	}
+	return p.awaitReady(ctx, o)
 }
 
 // placeOf is the beginning of an error: the place of an engine's policy in the user's file, not in the copy that was
@@ -505,10 +510,4 @@ func (p *arm) restartEngines(ctx context.Context) error {
 		return err
 	}
 	return p.passMutatingCanaries(ctx)
-}
-
-// renewable reports whether the control plane and its engines can be started afresh between trials. What runs beside
-// an engine looks at all that exists when it starts, which is no trial's.
-func (p *arm) renewable() bool {
-	return p.plan.renewable() && !slices.ContainsFunc(p.engines, func(e *runningEngine) bool { return len(e.beside) > 0 })
 }

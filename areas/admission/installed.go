@@ -90,7 +90,7 @@ func (p *arm) readDeployment(ctx context.Context, e *runningEngine) error {
 			if name != e.kind.Image {
 				continue
 			}
-			e.version = strings.TrimPrefix(version, "v")
+			e.program.Version = strings.TrimPrefix(version, "v")
 			e.installed.replicas, _, _ = unstructured.NestedInt64(d.Object, "status", "readyReplicas") // or none
 		}
 	}
@@ -139,8 +139,8 @@ func aboutNamespaces(hook map[string]any) bool {
 func (e *runningEngine) describe() string {
 	x := e.installed
 	out := e.kind.Title
-	if e.version != "" {
-		out += " " + e.version
+	if e.program.Version != "" {
+		out += " " + e.program.Version
 	} else {
 		out += " of an unknown version"
 	}

@@ -118,7 +118,7 @@ func (p *arm) notes() (out []string) {
 		out = append(out, "arms that differ in their policies only share one control plane, with what the trial before "+
 			"left in its caches and in etcd")
 	}
-	if !p.shared && !p.renewable() {
+	if !p.shared && !p.renewable(p.policies.own) {
 		out = append(out, "control planes with nodes, audits, or policies that generate stand for the whole run, and so do "+
 			"those beside them; two of one kind differ by some percent for as long as they live: in a comparison A/A shows by "+
 			"how much")

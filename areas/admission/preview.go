@@ -137,24 +137,24 @@ const (
 func (s *Spec) afresh(treatments []design.Treatment) (out time.Duration) {
 	for _, t := range treatments {
 		p, err := s.plan(t)
-		if err != nil || !p.renewable() {
+		if err != nil {
 			return 0
 		}
 		engines, in := p.needed()
-		for _, k := range engines {
-			if len(p.beside(k, in)) > 0 {
-				return 0
-			}
-			out += engineAfresh
+		if !p.renewable(in) {
+			return 0
 		}
-		out += planeAfresh
+		out += planeAfresh + time.Duration(len(engines))*engineAfresh
 	}
 	return out
 }
 
-// renewable reports whether the control plane can be started afresh between trials. A scheduler and a
-// controller-manager would wait for the leases of those before, and audits begin with all that exists.
-func (p *plan) renewable() bool { return !p.foreign && !p.shared && p.nodes == 0 && p.spec.Audit == 0 }
+// renewable reports whether the control plane and its engines can be started afresh between trials; in are their
+// policies, nil if they have none. A scheduler and a controller-manager would wait for the leases of those before, and
+// what audits or acts after requests begins with all that exists, which is no trial's.
+func (p *plan) renewable(in *own.InForce) bool {
+	return !p.foreign && !p.shared && p.nodes == 0 && p.spec.Audit == 0 && (in == nil || !in.InBackground())
+}
 
 // untried says which policies of a bundle their engine alone checks.
 func (s *Spec) untried(treatments []design.Treatment) string {

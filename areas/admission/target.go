@@ -72,7 +72,7 @@ func (t *target) Enter(ctx context.Context, tr design.Treatment) error {
 // done for all treatments or for none, since what has run for long may differ from what has just begun.
 func (t *target) Renew(ctx context.Context, tr design.Treatment) (bool, error) {
 	p, err := t.arms.Of(tr)
-	if err != nil || slices.ContainsFunc(t.arms.Ready(), func(p *arm) bool { return !p.renewable() }) {
+	if err != nil || slices.ContainsFunc(t.arms.Ready(), func(p *arm) bool { return !p.renewable(p.policies.own) }) {
 		return false, err
 	}
 	return true, t.controls.restart(ctx, p)
