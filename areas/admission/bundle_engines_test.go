@@ -222,6 +222,9 @@ func TestGatekeepersCELAfresh(t *testing.T) {
 	t.Parallel()
 	with := treatment("bundle", "testdata/gatekeeper-cel")
 	tg := preparedBeside(t, engine.Gatekeeper, with, false)
+	if !armOf(t, tg, with).policies.own.MakesPolicies() {
+		t.Error("Gatekeeper makes no policies of the API server's")
+	}
 	wantAfresh(t, tg, with)
 	wantCall(t, tg, with, load.OK)
 	if shown := armOf(t, tg, with).policies.shown["no-host-network"]; shown != "pod in the host's network" {

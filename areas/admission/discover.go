@@ -55,7 +55,7 @@ func (p *arm) discover(ctx context.Context) error {
 	if err := p.passMutatingCanaries(ctx); err != nil {
 		return err
 	}
-	if err := p.admits(ctx); err != nil {
+	if err := p.awaitAdmitted(ctx); err != nil {
 		return err
 	}
 	if err := p.findOrTakeProofs(ctx); err != nil {
@@ -212,6 +212,18 @@ func (p *arm) denier(a answer) []string {
 		return nil // somebody else's
 	}
 	return []string{name}
+}
+
+// awaitAdmitted tries the measured pod when the API server has found the kinds of the policies' parameters.
+func (p *arm) awaitAdmitted(ctx context.Context) error {
+	var said error
+	err := p.await(ctx, "the kind of a policy's parameter is not found", func() error {
+		if said = p.admits(ctx); said != nil && cluster.LacksParamKind(said.Error()) {
+			return said
+		}
+		return nil
+	})
+	return cmp.Or(err, said)
 }
 
 // admits tries the measured pod: one that the policies deny measures nothing.

@@ -502,12 +502,18 @@ func (p *arm) restartEngines(ctx context.Context) error {
 	if len(p.engines) == 0 || p.policies.own == nil {
 		return nil
 	}
-	// An API server looks for the kinds of parameters that policies name every half minute, and refuses until then.
-	if err := p.await(ctx, "the measured pod is not admitted again", func() error { return p.admits(ctx) }); err != nil {
-		return err
-	}
 	if err := p.awaitEngines(ctx); err != nil {
 		return err
 	}
-	return p.passMutatingCanaries(ctx)
+	if p.policies.own.MakesPolicies() {
+		// Gatekeeper takes its policies' bindings away and makes them again when it starts. The API server sees this within
+		// a second, and may not find the kind of their parameter until half a minute later: until then, it refuses pods.
+		if err := p.awaitCanary(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.passMutatingCanaries(ctx); err != nil {
+		return err
+	}
+	return p.awaitAdmitted(ctx)
 }

@@ -79,6 +79,10 @@ func TestUnsettledAnswers(t *testing.T) {
 			500, "InternalError",
 			`Internal error occurred: failed calling webhook "a": connection refused`, nil, true,
 		},
+		"kind of a parameter not found yet": {
+			403, "Forbidden", `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'b' denied request: failed to configure ` +
+				`policy: failed to find resource referenced by paramKind: 'rules.example.com/v1, Kind=Limit'`, nil, true,
+		},
 		"no such namespace": {
 			404, "NotFound", `namespaces "n" not found`,
 			map[string]any{"kind": "namespaces", "name": "n"},

@@ -110,14 +110,17 @@ func (c *Cluster) judgeCreation(ctx context.Context, k kind, o *unstructured.Uns
 }
 
 // isUnsettled reports whether the API server's answer is transient: it lists a kind some moments before it serves it
-// and after the kind is gone, refuses objects of a kind that is being removed, and calls webhooks whose server is not
-// up yet.
+// and after the kind is gone, refuses objects of a kind that is being removed, calls webhooks whose server is not up
+// yet, and refuses what a policy is about until it has found the kind of the policy's parameter, for which it looks
+// every half minute.
 func isUnsettled(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
 	}
 	switch s := status.Status(); {
+	case LacksParamKind(s.Message):
+		return true
 	case apierrors.IsNotFound(err):
 		return s.Details == nil || s.Details.Kind != "namespaces"
 	case apierrors.IsMethodNotSupported(err):
@@ -126,6 +129,11 @@ func isUnsettled(err error) bool {
 		return strings.Contains(s.Message, "failed calling webhook")
 	}
 	return false
+}
+
+// LacksParamKind reports whether an API server says that it has not found the kind of a policy's parameter yet.
+func LacksParamKind(message string) bool {
+	return strings.Contains(message, "failed to find resource referenced by paramKind")
 }
 
 func (c *Cluster) notCreated(o *unstructured.Unstructured, err error) error {

@@ -172,9 +172,13 @@ func mutatorReady(o *unstructured.Unstructured) (ready bool, says string) {
 	}), says
 }
 
-// generates reports whether Gatekeeper makes ValidatingAdmissionPolicies of a template and its constraints, which the
-// API server then evaluates in its place: those that have a source in CEL and do not say otherwise.
+// generates reports whether an object is a template of which, and of its constraints, Gatekeeper makes
+// ValidatingAdmissionPolicies, which the API server then evaluates in its place: those that have a source in CEL and do
+// not say otherwise.
 func generates(template *unstructured.Unstructured) bool {
+	if !isTemplate(template.GroupVersionKind()) {
+		return false
+	}
 	targets, _, _ := unstructured.NestedSlice(template.Object, "spec", "targets")
 	for _, t := range targets {
 		target, _ := t.(tree)
@@ -189,6 +193,9 @@ func generates(template *unstructured.Unstructured) bool {
 	}
 	return false
 }
+
+// MakesPolicies reports whether an engine makes policies of the API server's of some.
+func (f *InForce) MakesPolicies() bool { return slices.ContainsFunc(f.Objects, generates) }
 
 // podErrors are what those that read an object of Gatekeeper's say of it.
 func podErrors(o *unstructured.Unstructured) string {

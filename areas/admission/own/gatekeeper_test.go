@@ -116,6 +116,9 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
+	if in.MakesPolicies() {
+		t.Error("a template without a constraint is made a policy of the API server's")
+	}
 	for name, c := range map[string]struct {
 		status string
 		ready  bool
