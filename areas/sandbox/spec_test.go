@@ -370,7 +370,7 @@ func TestFreshWorkers(t *testing.T) {
 }
 
 // TestPlantedCostIsFound finds a planted cost among arms that take turns. The bounds are wide, since the machine may be
-// busy.
+// busy, and the blocks are many: what else runs here may disturb several in a row.
 func TestPlantedCostIsFound(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	arms := []design.Treatment{
@@ -378,7 +378,7 @@ func TestPlantedCostIsFound(t *testing.T) {
 		treatment("enforcer", "none", "planted", "50%"),
 	}
 	tg, _ := prepared(t, &Spec{Workloads: []string{"syscall"}}, arms...)
-	got := measureInterleaved(t, tg, arms, "syscall", 10_000, 15, 5)
+	got := measureInterleaved(t, tg, arms, "syscall", 10_000, 7, 31)
 	if got[1] < 0.85 || got[1] > 1.15 || got[2] < 1.3 || got[2] > 1.7 {
 		t.Errorf("nothing planted costs %.3f, 50 %% costs %.3f of the baseline", got[1], got[2])
 	}
