@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,7 +24,7 @@ import (
 	"tare/rigs/hosttest"
 )
 
-// harness.html loads a page in frames of several widths, with and without scripts, looks at each, and writes what it
+// harness.html loads each page in frames of several widths, with and without scripts, looks at each, and writes what it
 // found as JSON.
 //
 //go:embed page/testdata/harness.html
@@ -34,6 +37,7 @@ const collector = `<script>window.complaints=[];window.addEventListener("error",
 
 // A look is what the harness saw in one frame.
 type look struct {
+	Page      string   `json:"page"`
 	Name      string   `json:"name"`
 	Width     int      `json:"width"`
 	Overflow  int      `json:"overflow"` // by how many pixels the page is wider than its window
@@ -65,8 +69,8 @@ func browser(t *testing.T) string {
 		return name
 	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
+		if found, err := exec.LookPath(name); err == nil {
+			return found
 		}
 	}
 	hosttest.Missing(t, "there is no Chromium", "apt-get install chromium, or set CHROME")
@@ -82,7 +86,7 @@ func dump(t *testing.T, address string, flags ...string) string {
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-extensions", "--no-proxy-server", "--user-data-dir=" +
 			t.TempDir(), "--window-size=1400,1000",
-		"--virtual-time-budget=20000", "--dump-dom",
+		"--virtual-time-budget=60000", "--dump-dom",
 	}, flags...)
 	cmd := exec.CommandContext(ctx, browser(t), append(args, address)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -101,33 +105,37 @@ func dump(t *testing.T, address string, flags ...string) string {
 	return string(out)
 }
 
-// looks shows a page to the browser and returns what was seen, by the frame's name.
-func looks(t *testing.T, page string, flags ...string) map[string]look {
+// looks shows pages to one browser and returns what was seen of each, by the frame's name.
+func looks(t *testing.T, pages map[string]string, flags ...string) map[string]map[string]look {
 	t.Helper()
 	var mu sync.Mutex
-	var asked []string
+	var unexpected []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked = append(asked, r.URL.Path)
-		mu.Unlock()
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		switch r.URL.Path {
-		case "/":
+		name, kind := path.Split(strings.TrimPrefix(r.URL.Path, "/"))
+		page, ok := pages[strings.TrimSuffix(name, "/")]
+		switch {
+		case r.URL.Path == "/":
 			_, _ = w.Write([]byte(harness))
-		case "/page":
+		case ok && kind == "page":
 			_, _ = w.Write([]byte(strings.Replace(page, "<head>", "<head>"+collector, 1)))
-		case "/broken": // the chart library fails
+		case ok && kind == "broken": // the chart library fails
 			_, _ = w.Write([]byte(strings.Replace(strings.Replace(page, "<head>", "<head>"+collector, 1), "var uPlot=",
 				"var uPlot=undefined,_=", 1)))
-		case "/strict":
+		case ok && kind == "strict":
 			w.Header().Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; style-src 'self'")
 			_, _ = w.Write([]byte(page))
 		default:
 			w.WriteHeader(http.StatusNotFound)
+			if r.URL.Path != "/favicon.ico" {
+				mu.Lock()
+				unexpected = append(unexpected, r.URL.Path)
+				mu.Unlock()
+			}
 		}
 	}))
 	defer server.Close()
-	dom := dump(t, server.URL+"/", flags...)
+	dom := dump(t, server.URL+"/?"+strings.Join(slices.Sorted(maps.Keys(pages)), ","), flags...)
 	m := regexp.MustCompile(`(?s)<pre id="seen">(.*?)</pre>`).FindStringSubmatch(dom)
 	if m == nil {
 		t.Fatalf("the harness wrote nothing:\n%.2000s", dom)
@@ -136,19 +144,17 @@ func looks(t *testing.T, page string, flags ...string) map[string]look {
 	if err := json.Unmarshal([]byte(html.UnescapeString(m[1])), &all); err != nil {
 		t.Fatalf("%v in %.2000s", err, m[1])
 	}
-	seen := map[string]look{}
-	for _, l := range all {
-		seen[fmt.Sprintf("%s at %d", l.Name, l.Width)] = l
+	seen := map[string]map[string]look{}
+	for name := range pages {
+		seen[name] = map[string]look{}
 	}
-	if len(seen) != 9 {
-		t.Fatalf("%d frames were looked at, want 9: %.2000s", len(seen), m[1])
+	for _, l := range all {
+		seen[l.Page][fmt.Sprintf("%s at %d", l.Name, l.Width)] = l
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, path := range asked {
-		if path != "/" && path != "/page" && path != "/broken" && path != "/strict" && path != "/favicon.ico" {
-			t.Errorf("the page loaded %s", path)
-		}
+	if len(unexpected) > 0 {
+		t.Errorf("the pages loaded %q", unexpected)
 	}
 	return seen
 }
@@ -162,21 +168,29 @@ func TestInBrowser(t *testing.T) {
 		"dark", "--blink-settings=preferredColorScheme=0",
 		true,
 	}} {
-		for _, name := range []string{
-			"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules",
-			"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile", "psp",
-		} {
-			if scheme.dark && (name == "unreliable" || name == "stopped" || name == "soak-hostile") {
-				continue // they differ from the comparison by words
-			}
-			t.Run(scheme.name+"/"+name, func(t *testing.T) {
-				t.Parallel() // most of it is waiting for a page to come to rest
-				r := pageSamples()[name]
-				for frame, l := range looks(t, render(t, r), scheme.flag) {
-					l.check(t, frame, len(r.Timeline), scheme.dark)
+		t.Run(scheme.name, func(t *testing.T) {
+			t.Parallel() // part of it is waiting for pages to come to rest
+			samples, pages := pageSamples(), map[string]string{}
+			for _, name := range []string{
+				"search", "ladder", "treatments", "hostile", "enforcers", "caches", "rules",
+				"unreliable", "stopped", "hostile-compare", "soak", "soak-hostile", "psp",
+			} {
+				if scheme.dark && (name == "unreliable" || name == "stopped" || name == "soak-hostile") {
+					continue // they differ from the comparison by words
 				}
-			})
-		}
+				pages[name] = render(t, samples[name])
+			}
+			for name, frames := range looks(t, pages, scheme.flag) {
+				t.Run(name, func(t *testing.T) {
+					if len(frames) != 9 {
+						t.Fatalf("%d frames were looked at, want 9", len(frames))
+					}
+					for frame, l := range frames {
+						l.check(t, frame, len(samples[name].Timeline), scheme.dark)
+					}
+				})
+			}
+		})
 	}
 }
 
