@@ -1,26 +1,21 @@
 package arch
 
 import (
-	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"tare/rigs/hosttest"
 )
 
-// TestWithoutEachArea: without an area's folder and its lines in cmd/tare/main.go, cmd/tare compiles, its tests too,
-// and passes go vet. No other package can notice: see TestOnlyMainImportsAreas. With TARE_TEST_LONG=1 the
-// tests of make quick pass as well: a minute of CPU time for each area.
+// TestWithoutEachArea: without an area's folder and its lines in cmd/tare/main.go, cmd/tare compiles, its tests too: no
+// other line of its files names the area. No other package can notice: see TestOnlyMainImportsAreas. With
+// TARE_TEST_LONG=1 the tests of make quick pass as well: a minute of CPU time for each area.
 func TestWithoutEachArea(t *testing.T) {
-	hosttest.SkipIfShort(t)
-	command := vetWithout
-	if hosttest.IsLong() {
-		command = quickWithout
-	}
 	list, err := os.ReadFile(mainFile)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +31,22 @@ func TestWithoutEachArea(t *testing.T) {
 			if n := len(lines.FindAll(list, -1)); n != 2 {
 				t.Fatalf("cmd/tare/main.go has %d lines of area %s, want its import and its entry of the list", n, name)
 			}
-			cmd := command(t, filepath.Join("..", "..", "areas", name), lines.ReplaceAll(list, nil))
+			without := lines.ReplaceAll(list, nil)
+			if regexp.MustCompile(`(?m)^[^/\n]*\b` + name + `\.`).Match(without) {
+				t.Errorf("cmd/tare/main.go uses area %s in further lines", name)
+			}
+			eachFile(t, filepath.Dir(mainFile), func(file string, imports []string) {
+				for _, imp := range imports {
+					of := imp == "tare/areas/"+name || strings.HasPrefix(imp, "tare/areas/"+name+"/")
+					if of && (file != mainFile || imp != "tare/areas/"+name) {
+						t.Errorf("%s imports %s", file, imp)
+					}
+				}
+			})
+			if !hosttest.IsLong() {
+				return
+			}
+			cmd := quickWithout(t, filepath.Join("..", "..", "areas", name), without)
 			if cmd.Err != nil {
 				hosttest.Missing(t, cmd.Err.Error(), "have it on PATH")
 			}
@@ -49,26 +59,6 @@ func TestWithoutEachArea(t *testing.T) {
 
 const mainFile = "../../cmd/tare/main.go"
 
-// vetWithout returns a command that vets cmd/tare with another main.go and without the Go files of a folder: by one
-// analyzer, since all that is asked is whether it compiles. The compiler reads the other packages where they are, so
-// that it finds them in its cache.
-func vetWithout(t *testing.T, folder string, main []byte) *exec.Cmd {
-	t.Helper()
-	other := filepath.Join(t.TempDir(), "main.go")
-	write(t, other, string(main))
-	replace := map[string]string{absolute(t, mainFile): other}
-	eachFile(t, folder, func(file string, _ []string) { replace[absolute(t, file)] = "" })
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "overlay.json")
-	write(t, file, string(overlay))
-	cmd := exec.CommandContext(t.Context(), "go", "vet", "-assign", "-trimpath", "-overlay", file, "./cmd/tare")
-	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), "GOWORK=off")
-	return cmd
-}
-
 // quickWithout returns a command that runs the tests of make quick with another main.go and without a folder.
 func quickWithout(t *testing.T, folder string, main []byte) *exec.Cmd {
 	t.Helper()
@@ -78,15 +68,6 @@ func quickWithout(t *testing.T, folder string, main []byte) *exec.Cmd {
 	// -trimpath, so that what was compiled here is not compiled again there.
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-trimpath")
 	return cmd
-}
-
-func absolute(t *testing.T, path string) string {
-	t.Helper()
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // copyWithout copies the module, without one of its folders and without what no package needs.

@@ -95,6 +95,7 @@ type counter struct {
 	all       []decision
 	accepted  []float64 // when accepted calls were sent
 	good, bad []int     // counts before accepted and before refused calls, reused by the next window
+	times     []int     // how often each count occurs, reused by the next sorting
 }
 
 // count returns the counts in one window before accepted and before refused calls, both ascending.
@@ -112,9 +113,27 @@ func (c *counter) count(window float64) (good, bad []int) {
 			c.bad = append(c.bad, d.before-from)
 		}
 	}
-	slices.Sort(c.good)
-	slices.Sort(c.bad)
+	c.sort(c.good)
+	c.sort(c.bad)
 	return c.good, c.bad
+}
+
+// sort sorts counts, of which most occur many times.
+func (c *counter) sort(counts []int) {
+	if len(counts) == 0 || slices.Max(counts) > 4*len(counts) {
+		slices.Sort(counts)
+		return
+	}
+	c.times = append(c.times[:0], make([]int, slices.Max(counts)+1)...)
+	for _, n := range counts {
+		c.times[n]++
+	}
+	counts = counts[:0]
+	for n, times := range c.times {
+		for range times {
+			counts = append(counts, n)
+		}
+	}
 }
 
 // tryCount looks at the counts in one window.
