@@ -58,7 +58,9 @@ func TestGoldens(t *testing.T) {
 		for form, e := range Encoders() {
 			t.Run(name+extension[form], func(t *testing.T) {
 				if of(r, form) {
-					golden(t, name+extension[form], encode(t, e, r))
+					if got := encode(t, e, r); hasGolden(name, form) {
+						golden(t, name+extension[form], got)
+					}
 				} else if err := e(io.Discard, r); err == nil || len(r.Blocks) == 0 && !errors.Is(err, ErrNoBlocks) {
 					t.Errorf("%v, want an error that says what is missing", err)
 				}
@@ -88,6 +90,19 @@ func TestGoldens(t *testing.T) {
 	for name, r := range samples() {
 		t.Run(name+".gha", func(t *testing.T) { golden(t, name+".gha", encode(t, Annotations, r)) })
 	}
+}
+
+// hasGolden says whether a sample has a golden in a form. Nobody reads the difference of 33 reports in the forms that
+// write them out field by field: there it is one for each question, and for OpenMetrics what its families tell apart.
+func hasGolden(name, form string) bool {
+	questions := []string{"gatehouse-capacity", "growth-ties", "guard", "hostile", "other-questions", "tribunal-compare"}
+	switch form {
+	case "json", "yaml":
+		return slices.Contains(append(questions, "soak-interrupted"), name)
+	case "openmetrics":
+		return slices.Contains(append(questions, "at-least", "growth-steps", "ladder", "psp", "pull-manager", "soak"), name)
+	}
+	return true
 }
 
 // of says whether a report has anything for a form.

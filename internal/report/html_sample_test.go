@@ -1,10 +1,10 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"time"
 
 	"tare/internal/design"
@@ -16,8 +16,8 @@ import (
 // samples are reports of every shape that the page must cope with.
 func pageSamples() map[string]*Report {
 	return map[string]*Report{
-		"psp":             kept("psp"),
-		"psp-hostile":     kept("psp-hostile"),
+		"psp":             recorded("psp"),
+		"psp-hostile":     recorded("psp-hostile"),
 		"levels-at-rates": levelsAtRates(),
 		"search":          search(),
 		"ladder":          ladderRun(),
@@ -42,17 +42,14 @@ func pageSamples() map[string]*Report {
 	}
 }
 
-// recorded is a sample of package report, from its golden.
+// recorded is a sample of package report, as its JSON keeps it.
 func recorded(name string) *Report {
-	b, err := os.ReadFile("testdata/" + name + ".json")
-	if err != nil {
+	var b bytes.Buffer
+	r := &Report{}
+	if err := errors.Join(JSON(&b, samples()[name]), json.Unmarshal(b.Bytes(), r)); err != nil {
 		panic(err)
 	}
-	var r Report
-	if err := json.Unmarshal(b, &r); err != nil {
-		panic(err)
-	}
-	return &r
+	return r
 }
 
 // hostileSoak has more operations than colours, and names that want to be more than names.
@@ -336,22 +333,9 @@ func pageHostile() *Report {
 	return r
 }
 
-// kept is a sample of package report.
-func kept(name string) *Report {
-	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
-	if err != nil {
-		panic(err)
-	}
-	r := &Report{}
-	if err := json.Unmarshal(b, r); err != nil {
-		panic(err)
-	}
-	return r
-}
-
 // levelsAtRates is a search on a control plane that has rates to draw: its service levels stand below them.
 func levelsAtRates() *Report {
-	r := kept("gatehouse-capacity")
+	r := recorded("gatehouse-capacity")
 	r.Capacity[0].Points = ladderRun().Capacity[0].Points
 	return r
 }
