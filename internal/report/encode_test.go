@@ -90,6 +90,15 @@ func TestGoldens(t *testing.T) {
 	for name, r := range samples() {
 		t.Run(name+".gha", func(t *testing.T) { golden(t, name+".gha", encode(t, Annotations, r)) })
 	}
+	for form, e := range extension {
+		files, _ := filepath.Glob(filepath.Join("testdata", "*"+e))
+		for _, file := range files {
+			name, _, _ := strings.Cut(filepath.Base(file), ".")
+			if (samples()[name] == nil || !hasGolden(name, form)) && name != "every-finding" {
+				t.Errorf("%s is the golden of no sample", file)
+			}
+		}
+	}
 }
 
 // hasGolden says whether a sample has a golden in a form. Nobody reads the difference of 33 reports in the forms that
