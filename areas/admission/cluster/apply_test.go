@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -118,6 +119,44 @@ func TestStockGoesWithItsNamespace(t *testing.T) {
 	}
 	wantError(t, c.RemoveAll(t.Context(), []schema.GroupVersionResource{vaps, namespaces}), "may not list",
 		"validatingadmissionpolicies")
+}
+
+// TestLateCreations: a creation that is not answered in time is tried again, whether the object was created or not; the
+// server's own word that it ran out of time counts as well.
+func TestLateCreations(t *testing.T) {
+	for name, late := range map[string]func(s *fakeServer, w http.ResponseWriter, r *http.Request){
+		"not created": func(_ *fakeServer, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"created": func(s *fakeServer, _ http.ResponseWriter, r *http.Request) {
+			s.mu.Lock()
+			s.create(httptest.NewRecorder(), r)
+			s.mu.Unlock()
+			<-r.Context().Done()
+		},
+		"the server ran out of time": func(_ *fakeServer, w http.ResponseWriter, _ *http.Request) {
+			status(w, 504, "Timeout", "Timeout: request did not complete within requested timeout")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startFakeServer(t)
+			o := s.options(t, 0)
+			o.Timeout = 500 * time.Millisecond
+			c := connect(t, o)
+			var tries atomic.Int64
+			s.first = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodPost || tries.Add(1) > 1 {
+					return false
+				}
+				late(s, w, r)
+				return true
+			}
+			if err := c.Apply(t.Context(), []*unstructured.Unstructured{object("v1", "ConfigMap", "n", "a")}, 1); err != nil {
+				t.Fatal(err)
+			}
+			if n := s.count("POST"); n != 2 || s.objects["/api/v1/namespaces/n/configmaps/a"] == nil {
+				t.Errorf("%d attempts, and %v", n, s.objects)
+			}
+		})
+	}
 }
 
 // TestApplyAwaitsDeletion: Apply waits for an object of this run that is being deleted, and creates it again.

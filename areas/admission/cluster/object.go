@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"regexp"
 	"strings"
 	"time"
@@ -52,7 +53,8 @@ func (c *Cluster) Selector() string { return OwnerLabel + "=" + c.run }
 
 // Apply creates objects in order; consecutive objects of one kind are created up to parallel at once. It never changes
 // an object: an existing one is accepted if this run created the same, and else an error that names it. It waits for
-// what an object brings about: a kind that a definition or an engine creates, and a webhook that does not answer yet.
+// what an object brings about: a kind that a definition or an engine creates, and a webhook that does not answer yet. A
+// creation that is not answered in time is tried again.
 func (c *Cluster) Apply(ctx context.Context, objects []*unstructured.Unstructured, parallel int) error {
 	ctx = quiet(ctx)
 	for start := 0; start < len(objects); {
@@ -106,7 +108,14 @@ func (c *Cluster) judgeCreation(ctx context.Context, k kind, o *unstructured.Uns
 		}
 		return gone, err
 	}
-	return isUnsettled(err), err
+	return isUnsettled(err) || ranOut(ctx, err), err
+}
+
+// ranOut reports whether a request was not answered in time, or the API server says that it ran out of time itself. The
+// object may have been created all the same, which a second attempt recognizes.
+func ranOut(ctx context.Context, err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ctx.Err() == nil && (ok && timeout.Timeout() || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err))
 }
 
 // isUnsettled reports whether the API server's answer is transient: it lists a kind some moments before it serves it
