@@ -153,17 +153,29 @@ func (r *session) verify(role Role, rate float64) (held bool, goodput float64, e
 	return r.loses(role, rate, 1)
 }
 
-// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, where it has not
-// yet, and a target that has answered few calls warm up. A bracket that is not done any more asks for further
-// confirmations.
+// conclude lets a long stretch agree with the lower side of a bracket that short ones may err about, or do not suffice
+// to state, where it has not yet, and a target that has answered few calls warm up. A bracket that is not done any more
+// asks for further confirmations.
 func (r *session) conclude(a *aim) error {
 	r.judge() // the bracket may tell classes apart
-	if r.lasted < a.lo && (r.class().Traits().Falls || r.gradual()) {
-		if held, err := r.lowerSideLasts(a, r.stretch()); err != nil || !held {
+	if r.lasted < a.lo && (r.class().Traits().Falls || r.gradual() || r.heldTooBriefly(a.lo)) {
+		d := max(r.stretch(), r.t.leastHeld(r.estimate.verdict))
+		if held, err := r.lowerSideLasts(a, d); err != nil || !held {
 			return err
 		}
 	}
 	return r.warmUp(a)
+}
+
+// heldTooBriefly reports whether a rate held, but at no stretch for as long as a report demands of the class.
+func (r *session) heldTooBriefly(rate float64) bool {
+	longest := time.Duration(0)
+	for _, s := range r.t.Steps {
+		if s.confirmation() && *s.Passed && s.Rate >= rate {
+			longest = max(longest, s.Length())
+		}
+	}
+	return longest > 0 && longest < r.t.leastHeld(r.estimate.verdict)
 }
 
 // lowerSideLasts reports whether the lower side of a bracket holds for d. Where it does not, it moves the bracket below

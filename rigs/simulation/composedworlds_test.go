@@ -210,3 +210,19 @@ func TestKeptCases(t *testing.T) {
 		})
 	}
 }
+
+// TestLowerSideIsHeldForAsLongAsReportsDemand: the class of these worlds turns out only once both sides were tried, for
+// three seconds each, and reports demand ten of it. Such a search ended without a number.
+func TestLowerSideIsHeldForAsLongAsReportsDemand(t *testing.T) {
+	for _, i := range []int{34, 210, 342} {
+		c := Draw(7, i)
+		o, err := SearchWorld(t.Context(), c, c.Truth())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := o.Result; r.VerifiedLow == 0 || !o.answered() || o.excluded() {
+			t.Errorf("world %d: %.4g/s [%.4g, %.4g], verified %.4g to %.4g, of %.4g/s: %q", i, r.Rate, r.Lo, r.Hi,
+				r.VerifiedLow, r.VerifiedHigh, o.Truth.Capacity, r.Warnings)
+		}
+	}
+}
