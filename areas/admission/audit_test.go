@@ -14,14 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"tare/area"
-	"tare/areas/admission/engine"
-	"tare/areas/plane"
 	"tare/internal/design"
 	"tare/internal/load"
 	"tare/internal/probe"
 	"tare/internal/unit"
-	"tare/rigs/hosttest"
 )
 
 // TestAuditIsChecked: an interval that no engine would keep is refused, and one that holds for all treatments is about
@@ -70,71 +66,48 @@ func TestAuditIsChecked(t *testing.T) {
 	}
 }
 
-// TestAudits: real engines look at what exists before anything is measured, and what that takes is read.
-func TestAudits(t *testing.T) {
-	hosttest.SkipIfShort(t)
-	t.Parallel()
-	for k, c := range map[*engine.Kind]struct {
-		bundle, subject, note string
-	}{
-		engine.Kyverno: {
-			"testdata/kyverno", "kyverno-reports",
-			"Kyverno's reports controller runs beside it and scans what exists every 2s, and it writes a report of each " +
-				"request (it has reported about a pod)",
-		},
-		engine.Gatekeeper: {"testdata/gatekeeper", "gatekeeper", "it audits what exists every 2s, in the same process"},
-	} {
-		t.Run(k.Name, func(t *testing.T) {
-			t.Parallel()
-			requireBinary(t, plane.V136)
-			requireEngine(t, k)
-			if k.Auditor != nil {
-				requireEngine(t, k.Auditor)
-			}
-			env, tr := testEnv(t, "create-pod"), treatment("bundle", c.bundle, "audit", "2s")
-			env.Treatments = []area.Treatment{tr}
-			tg, j := opened(t, &Spec{}, env)
-			if err := errors.Join(tg.Prepare(t.Context(), tr, j), tg.Enter(t.Context(), tr),
-				tg.Verify(t.Context(), tr)); err != nil {
-				t.Fatal(err)
-			}
-			wantCall(t, tg, tr, load.OK)
-			p := armOf(t, tg, tr)
-			if err := p.audited(t.Context()); err != nil {
-				t.Error(err)
-			}
-			path := p.prefix + resources()[0].path(p.namespace) + "/tare-probe-good"
-			a, err := p.setter.do(t.Context(), http.MethodGet, path, "", nil)
-			if err != nil || a.status != http.StatusNotFound {
-				t.Errorf("the pod that was audited: %d %s, %v; want it gone", a.status, a.message(), err)
-			}
-			for _, want := range []string{c.note, "stand for the whole run"} {
-				if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, want) {
-					t.Errorf("notes lack %q:\n%s", want, notes)
-				}
-			}
-			wantLeftAlone(t, tg, tr)
-			if !slices.ContainsFunc(tg.Probes(tr), func(p probe.Probe) bool { return p.Subject() == c.subject }) {
-				t.Errorf("nothing reads what %s uses", c.subject)
-			}
-			wantReports := func() {}
-			if k.Auditor != nil {
-				wantReports = writeReports(t, p)
-			}
-			if err := tg.Leave(t.Context(), tr); err != nil {
-				t.Error(err)
-			}
-			wantReports()
-			const short = "no trial lasted longer than"
-			p.longest, p.spec.Audit = time.Second, unit.Duration(2*time.Second)
-			if warnings := strings.Join(tg.Warnings(), "\n"); !strings.Contains(warnings, short) {
-				t.Errorf("warnings lack that a trial of a second holds no audit: %q", warnings)
-			}
-			p.longest = 2 * time.Second
-			if warnings := strings.Join(tg.Warnings(), "\n"); strings.Contains(warnings, short) {
-				t.Errorf("a trial of two seconds is too short: %q", warnings)
-			}
-		})
+// wantAudited: a real engine has looked at what exists before anything is measured, and what that takes is read. The
+// treatment has been prepared, with an audit every 2 s.
+func wantAudited(t *testing.T, tg *target, tr design.Treatment, subject, note string) {
+	t.Helper()
+	if err := errors.Join(tg.Enter(t.Context(), tr), tg.Verify(t.Context(), tr)); err != nil {
+		t.Fatal(err)
+	}
+	wantCall(t, tg, tr, load.OK)
+	p := armOf(t, tg, tr)
+	if err := p.audited(t.Context()); err != nil {
+		t.Error(err)
+	}
+	path := p.prefix + resources()[0].path(p.namespace) + "/tare-probe-good"
+	a, err := p.setter.do(t.Context(), http.MethodGet, path, "", nil)
+	if err != nil || a.status != http.StatusNotFound {
+		t.Errorf("the pod that was audited: %d %s, %v; want it gone", a.status, a.message(), err)
+	}
+	for _, want := range []string{note, "stand for the whole run"} {
+		if notes := strings.Join(tg.Notes(), "\n"); !strings.Contains(notes, want) {
+			t.Errorf("notes lack %q:\n%s", want, notes)
+		}
+	}
+	wantLeftAlone(t, tg, tr)
+	if !slices.ContainsFunc(tg.Probes(tr), func(p probe.Probe) bool { return p.Subject() == subject }) {
+		t.Errorf("nothing reads what %s uses", subject)
+	}
+	wantReports := func() {}
+	if p.reporting() {
+		wantReports = writeReports(t, p)
+	}
+	if err := tg.Leave(t.Context(), tr); err != nil {
+		t.Error(err)
+	}
+	wantReports()
+	const short = "no trial lasted longer than"
+	p.longest, p.spec.Audit = time.Second, unit.Duration(2*time.Second)
+	if warnings := strings.Join(tg.Warnings(), "\n"); !strings.Contains(warnings, short) {
+		t.Errorf("warnings lack that a trial of a second holds no audit: %q", warnings)
+	}
+	p.longest = 2 * time.Second
+	if warnings := strings.Join(tg.Warnings(), "\n"); strings.Contains(warnings, short) {
+		t.Errorf("a trial of two seconds is too short: %q", warnings)
 	}
 }
 

@@ -58,10 +58,9 @@ func TestKyvernoPolicies(t *testing.T) {
 	t.Parallel()
 	requireBinary(t, plane.V136)
 	requireEngine(t, engine.Kyverno)
-	const bundle = "testdata/kyverno"
 	env := testEnv(t, "create-pod-dry-run")
 	env.Trespasses = true
-	with, without := treatment("bundle", bundle), treatment("bundle", "none")
+	with, without := treatment("bundle", "testdata/kyverno"), treatment("bundle", "none")
 	env.Treatments = []area.Treatment{without, with}
 	tg, j := opened(t, &Spec{}, env)
 	for _, tr := range []design.Treatment{without, with} {
@@ -236,7 +235,6 @@ func TestGatekeepersCELAfresh(t *testing.T) {
 func TestEnginesRefuse(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	t.Parallel()
-	requireBinary(t, plane.V136)
 	for name, c := range map[string]struct {
 		engine           *engine.Kind
 		bundle, was, now string
@@ -254,6 +252,7 @@ func TestEnginesRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			requireBinary(t, plane.V136)
 			requireEngine(t, c.engine)
 			text, err := os.ReadFile(c.bundle)
 			if err != nil {
@@ -341,11 +340,11 @@ func TestIdleEngines(t *testing.T) {
 	}
 }
 
-// TestIdleGatekeeper: a real Gatekeeper without constraints is asked about what is created beside it, and its cost is
-// read.
+// TestIdleGatekeeper: a real Gatekeeper without constraints is asked about what is created beside it, and audits what
+// exists; its cost is read.
 func TestIdleGatekeeper(t *testing.T) {
 	t.Parallel()
-	idle := treatment("bundle", "none", "gatekeeper", engine.Gatekeeper.Default)
+	idle := treatment("bundle", "none", "gatekeeper", engine.Gatekeeper.Default, "audit", "2s")
 	tg := preparedBeside(t, engine.Gatekeeper, idle, false)
 	if err := errors.Join(tg.Enter(t.Context(), idle), tg.Verify(t.Context(), idle)); err != nil {
 		t.Fatal(err)
@@ -362,19 +361,23 @@ func TestIdleGatekeeper(t *testing.T) {
 	if !slices.ContainsFunc(tg.Probes(idle), func(p probe.Probe) bool { return p.Subject() == "gatekeeper" }) {
 		t.Error("nothing reads what Gatekeeper uses")
 	}
+	wantAudited(t, tg, idle, "gatekeeper", "it audits what exists every 2s, in the same process")
 }
 
 // TestFailingPolicies: a policy that cannot decide refuses. That is no proof that it guards, and the report says so.
+// Kyverno looks at what exists meanwhile.
 func TestFailingPolicies(t *testing.T) {
 	t.Parallel()
-	with := treatment("bundle", "testdata/failing")
+	requireBinary(t, plane.V136)
+	requireEngine(t, engine.Kyverno.Auditor)
+	with := treatment("bundle", "testdata/failing", "audit", "2s")
 	tg := preparedBeside(t, engine.Kyverno, with, false)
-	for range 2 { // the second time, all proofs are tried
-		err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with), tg.Leave(t.Context(), with))
-		if err != nil {
-			t.Fatal(err)
-		}
+	err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with), tg.Leave(t.Context(), with))
+	if err != nil {
+		t.Fatal(err)
 	}
+	wantAudited(t, tg, with, "kyverno-reports", "Kyverno's reports controller runs beside it and scans what exists every "+
+		"2s, and it writes a report of each request (it has reported about a pod)") // now all proofs are tried
 	p := armOf(t, tg, with)
 	want := []string{
 		"changes-daemonsets", "changes-deployments", "changes-statefulsets", "no-config", "no-jobs", "no-services",

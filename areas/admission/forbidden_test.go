@@ -121,10 +121,19 @@ func TestTrespassesAreDenied(t *testing.T) {
 			seen := map[string]uint64{}
 			causes := offered(t, tg, tr, append(ops, twins...), 40, 5, func(op load.Operation, o load.Outcome, n uint64) {
 				seen[op.Name+" "+o.String()] += n
-				if want := load.OK; op.Twin != "" && o != load.Denied || op.Twin == "" && o != want {
+				want := load.OK
+				if op.Twin != "" {
+					want = load.Denied
+				}
+				if o != want && o != load.Timeout { // a busy host may not answer within 20 s
 					t.Errorf("%d of %s ended as %v", n, op.Name, o)
 				}
 			})
+			for _, op := range ops {
+				if seen[op.Name+" ok"] == 0 {
+					t.Errorf("no %s ended well: %v %v", op.Name, seen, causes)
+				}
+			}
 			for _, op := range twins {
 				if seen[op.Name+" denied"] == 0 {
 					t.Errorf("no %s was denied: %v %v", op.Name, seen, causes)

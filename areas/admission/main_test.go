@@ -38,6 +38,7 @@ func requireBinary(t testing.TB, v plane.Version) {
 	if _, ok := plane.Cached(t.Context(), v, plane.Host{Log: slog.New(slog.DiscardHandler), Getenv: os.LookupEnv}); !ok {
 		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
+	hosttest.Place(t)
 }
 
 // opened opens spec, and at the end of the test closes it, which must undo all changes.

@@ -110,8 +110,8 @@ func TestMechanisms(t *testing.T) {
 	} {
 		tr := treatment(c.levels...)
 		t.Run(tr.ID, func(t *testing.T) {
-			requireBinary(t, c.version)
 			t.Parallel()
+			requireBinary(t, c.version)
 			tg, j := opened(t, &Spec{}, testEnv(t))
 			if err := tg.Prepare(t.Context(), tr, j); err != nil {
 				t.Fatal(err)

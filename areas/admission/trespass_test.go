@@ -275,8 +275,13 @@ func TestFailOpenFollowsTheLatency(t *testing.T) {
 			t.Errorf("with Ignore: %v; want no legitimate call that fails", got)
 		}
 		// The API server's own time, which is long on a busy host, is part of the time-out: up to 0.7 s are allowed for.
+		// Where calls were not answered within 20 s, it has no bound.
 		e, _ := stat.BinomialInterval(late, n, 0.999)
-		if lo, hi := latency.Above(time.Second), latency.Above(300*time.Millisecond); e.Hi < lo || e.Lo > hi {
+		lo, hi := latency.Above(time.Second), latency.Above(300*time.Millisecond)
+		if got["legitimate timeout"]+got["trespass timeout"] > 0 {
+			hi = 1
+		}
+		if e.Hi < lo || e.Lo > hi {
 			t.Errorf("%s: %d of %d were late, [%.3f, %.3f]; want %.3f to %.3f", policy, late, n, e.Lo, e.Hi, lo, hi)
 		}
 		if err := tg.Leave(t.Context(), tr); err != nil {

@@ -38,6 +38,7 @@ func requireBinary(t testing.TB) {
 	}); !ok {
 		hosttest.Missing(t, "no control plane of Kubernetes 1.36 is built", hosttest.Plane)
 	}
+	hosttest.Place(t)
 }
 
 // opened opens spec, with records in a folder of the test's, and prepares treatments. At the end of the test it closes

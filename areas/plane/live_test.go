@@ -29,6 +29,7 @@ func realBinary(t *testing.T, v Version) Binary {
 	if !ok {
 		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
+	hosttest.Place(t)
 	return b
 }
 

@@ -25,14 +25,15 @@ const planeVariable = "TARE_PLANE"
 func builtPlane(t *testing.T) (path string) {
 	t.Helper()
 	needsAreas(t, "admission")
-	if path = os.Getenv(planeVariable); path != "" {
-		return path
+	if path = os.Getenv(planeVariable); path == "" {
+		dir, ok := currentBuild(t, "control planes", "1.36-")
+		if !ok {
+			hosttest.Missing(t, "no control plane of Kubernetes 1.36 is built", hosttest.Plane)
+		}
+		path = filepath.Join(dir, "tare-plane")
 	}
-	dir, ok := currentBuild(t, "control planes", "1.36-")
-	if !ok {
-		hosttest.Missing(t, "no control plane of Kubernetes 1.36 is built", hosttest.Plane)
-	}
-	return filepath.Join(dir, "tare-plane")
+	hosttest.Place(t)
+	return path
 }
 
 // currentBuild returns the folder of a build in the user's cache that this version of tare uses.

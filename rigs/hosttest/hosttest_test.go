@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,36 @@ func TestRowsAreReadAgain(t *testing.T) {
 	} {
 		if _, ok := ParseRow(line); ok {
 			t.Errorf("%q was taken for a row", line)
+		}
+	}
+}
+
+// TestPlacesAreFew: a test that wants a place waits until one of those that have one ends; its subtests share its own.
+func TestPlacesAreFew(t *testing.T) {
+	dir := filepath.Dir(host.lock.Name())
+	var taken []*os.File
+	t.Run("holder", func(t *testing.T) {
+		Place(t)
+		t.Run("part", func(t *testing.T) { Place(t) })
+		for range places() - 1 {
+			f, err := takePlace(dir, places(), time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken = append(taken, f)
+		}
+		f, err := takePlace(dir, places(), time.Now())
+		if err == nil || !strings.Contains(err.Error(), "hosttest.test (process ") {
+			t.Errorf("got %v, %v; want the name and id of a process that has a place", f, err)
+		}
+	})
+	f, err := takePlace(dir, places(), time.Now())
+	if err != nil {
+		t.Fatalf("the place of a test that has ended was not given back: %v", err)
+	}
+	for _, f := range append(taken, f) {
+		if err := f.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// margin is how long before the time-out of go test Alone gives up, so that the error comes from here.
+// margin is how long before the time-out of go test a test gives up waiting, so that the error comes from here.
 const margin = 20 * time.Second
 
 // Alone waits until no other package is under test and keeps them waiting until t ends. Only a test that measures what
@@ -116,13 +116,7 @@ func reserve(t testing.TB) error {
 	if err := flock(host.lock, unix.LOCK_UN); err != nil { // two that wait for each other would wait for ever
 		return err
 	}
-	patience := 10 * time.Minute
-	if tt, ok := t.(*testing.T); ok {
-		if end, ok := tt.Deadline(); ok {
-			patience = time.Until(end) - margin
-		}
-	}
-	end := time.Now().Add(patience)
+	end := time.Now().Add(patience(t))
 	for _, f := range []*os.File{host.gate, host.lock} {
 		if err := lockBefore(f, end); err != nil {
 			return err

@@ -30,6 +30,7 @@ func startPlane(t *testing.T, v plane.Version, nodes, psp bool) *plane.Plane {
 		}
 		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
+	hosttest.Place(t)
 	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: nodes, PSP: psp})
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ func startPlane(t *testing.T, v plane.Version) *api {
 		}
 		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
+	hosttest.Place(t)
 	p, err := plane.Start(t.Context(), plane.Config{Binary: binary, Dir: t.TempDir(), PSP: v == plane.V124})
 	if err != nil {
 		t.Fatal(err)

@@ -54,6 +54,7 @@ func startRealPlane(t testing.TB, v plane.Version) *plane.Plane {
 		}
 		hosttest.Missing(t, fmt.Sprintf("no control plane of Kubernetes %s is built", v), hosttest.Plane)
 	}
+	hosttest.Place(t)
 	p, err := plane.Start(t.Context(), plane.Config{Binary: b, Dir: t.TempDir(), Nodes: true})
 	if err != nil {
 		t.Fatal(err)
