@@ -10,8 +10,8 @@ import (
 	"tare/internal/stat"
 )
 
-// FewestBlocks is how many blocks the interval of an effect needs at the level of a verdict.
-func FewestBlocks() int { return fewestFor(stat.LookAlpha) }
+// FewestBlocks is how many blocks a verdict on the largest of so many gating effects of a treatment needs.
+func FewestBlocks(gates int) int { return fewestFor(stat.LookAlpha / float64(gates)) }
 
 // unchecked says why the A/A arm has no effect to check the run by, and what to change. skipped are the effects that
 // could not be estimated, by reason.

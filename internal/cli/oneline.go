@@ -217,7 +217,7 @@ func (f *oneLineFlags) enoughTime(e *config.Experiment) error {
 	if f.within == "" {
 		return nil
 	}
-	least := min(e.Blocks, analyze.FewestBlocks())
+	least := min(e.Blocks, analyze.FewestBlocks(leastGates(e, e.Scope())))
 	if takes := time.Duration(least) * blockTime(e, area.Program{}); takes > time.Duration(e.Load.MaxTime) {
 		return usage("--for %s is too short: a verdict needs %s, which take about %s; allow that, or shorten the trials: "+
 			"--set load.duration=…", f.within, unit.Count(least, "block"), unit.Duration(rounded(takes)))

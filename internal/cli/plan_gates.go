@@ -44,7 +44,7 @@ func gateLines(e *config.Experiment, made area.Program) []string {
 // enoughBlocks refuses a comparison whose blocks are too few to decide anything, unless the command line set their
 // number.
 func enoughBlocks(e *config.Experiment, set []string) error {
-	n := analyze.FewestBlocks()
+	n := analyze.FewestBlocks(1)
 	insisted := slices.ContainsFunc(set, func(path string) bool { return path == "blocks" || path == "full.blocks" })
 	q := question.Of(e.Question)
 	needsSizes := q.Answer.GrowthFirst // more than blocks
@@ -107,6 +107,26 @@ func defaultGates(e *config.Experiment, made area.Program, scope *budget.Scope) 
 			lacks[0].ID, cmp.Or(scope.Of(&lacks[0]).Unread, "its area reads no process")))
 	}
 	return append(out, responseGate(e, len(without(scope, metric.CPU.Name)) > 0))
+}
+
+// leastGates is how many effects of a treatment are judged together at least. How many calls a block will have, and so
+// whether the median response of trials decides, is not known before; of budgets, some may be about one value alone.
+func leastGates(e *config.Experiment, scope *budget.Scope) int {
+	if len(e.Budget) > 0 {
+		return 1
+	}
+	metrics, operations := 0, math.MaxInt
+	if turns, _ := e.LayTurns(); turns != nil {
+		metrics++
+	}
+	if scope.OwnPace || len(without(scope, metric.CPU.Name)) == 0 {
+		metrics++
+	}
+	for _, t := range scope.Treatments {
+		arm := scope.Of(&t)
+		operations = min(operations, max(1, len(arm.Operations)-len(arm.Idle)))
+	}
+	return max(1, metrics*operations)
 }
 
 // onlyWall reports whether the program says that the CPU time of none of its operations is compared.
