@@ -115,16 +115,18 @@ func leastGates(e *config.Experiment, scope *budget.Scope) int {
 	if len(e.Budget) > 0 {
 		return 1
 	}
-	metrics, operations := 0, math.MaxInt
+	metrics, operations := 0, 1
 	if turns, _ := e.LayTurns(); turns != nil {
 		metrics++
 	}
 	if scope.OwnPace || len(without(scope, metric.CPU.Name)) == 0 {
 		metrics++
 	}
-	for _, t := range scope.Treatments {
+	for i, t := range scope.Treatments {
 		arm := scope.Of(&t)
-		operations = min(operations, max(1, len(arm.Operations)-len(arm.Idle)))
+		if n := max(1, len(arm.Operations)-len(arm.Idle)); i == 0 || n < operations {
+			operations = n
+		}
 	}
 	return max(1, metrics*operations)
 }

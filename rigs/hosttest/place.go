@@ -25,13 +25,13 @@ var placed struct {
 }
 
 // Place waits until t is one of the few tests on this host that run control planes, and keeps the place until t has
-// ended. The subtests of t share it. A parallel test calls t.Parallel first.
+// ended. The subtests of t share it, and so do the processes that t starts. A parallel test calls t.Parallel first.
 func Place(t testing.TB) {
 	t.Helper()
-	if host.lock == nil {
-		t.Fatal("TestMain of this package does not call hosttest.Main, or a test has started this process")
-	}
-	if isPlaced(t.Name()) {
+	switch {
+	case os.Getenv(sharedBy) == "":
+		t.Fatal("TestMain of this package does not call hosttest.Main")
+	case host.lock == nil || isPlaced(t.Name()): // a test has started this process
 		return
 	}
 	f, err := takePlace(filepath.Dir(host.lock.Name()), places(), time.Now().Add(patience(t)))
