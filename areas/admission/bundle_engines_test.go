@@ -36,12 +36,16 @@ func requireEngine(t *testing.T, k *engine.Kind) {
 	}
 }
 
-// preparedBeside prepares a treatment beside whose control plane an engine runs, or skips the test.
-func preparedBeside(t *testing.T, k *engine.Kind, tr design.Treatment, trespasses bool) *target {
+// preparedBeside prepares a treatment beside whose control plane an engine runs, or skips the test. Without operations
+// pods are created as dry runs.
+func preparedBeside(t *testing.T, k *engine.Kind, tr design.Treatment, trespasses bool, operations ...string) *target {
 	t.Helper()
 	requireBinary(t, plane.V136)
 	requireEngine(t, k)
-	env := testEnv(t, "create-pod-dry-run")
+	if operations == nil {
+		operations = []string{"create-pod-dry-run"}
+	}
+	env := testEnv(t, operations...)
 	env.Trespasses = trespasses
 	env.Treatments = []area.Treatment{tr}
 	tg, j := opened(t, &Spec{}, env)
@@ -340,11 +344,11 @@ func TestIdleEngines(t *testing.T) {
 	}
 }
 
-// TestIdleGatekeeper: a real Gatekeeper without constraints is asked about what is created beside it, and audits what
-// exists; its cost is read.
+// TestIdleGatekeeper: a real Gatekeeper without constraints is asked about what is created beside it, and its cost is
+// read.
 func TestIdleGatekeeper(t *testing.T) {
 	t.Parallel()
-	idle := treatment("bundle", "none", "gatekeeper", engine.Gatekeeper.Default, "audit", "2s")
+	idle := treatment("bundle", "none", "gatekeeper", engine.Gatekeeper.Default)
 	tg := preparedBeside(t, engine.Gatekeeper, idle, false)
 	if err := errors.Join(tg.Enter(t.Context(), idle), tg.Verify(t.Context(), idle)); err != nil {
 		t.Fatal(err)
@@ -361,7 +365,14 @@ func TestIdleGatekeeper(t *testing.T) {
 	if !slices.ContainsFunc(tg.Probes(idle), func(p probe.Probe) bool { return p.Subject() == "gatekeeper" }) {
 		t.Error("nothing reads what Gatekeeper uses")
 	}
-	wantAudited(t, tg, idle, "gatekeeper", "it audits what exists every 2s, in the same process")
+}
+
+// TestGatekeeperAudits: a real Gatekeeper looks by its constraints at what exists.
+func TestGatekeeperAudits(t *testing.T) {
+	t.Parallel()
+	with := treatment("bundle", "testdata/gatekeeper", "audit", "2s")
+	tg := preparedBeside(t, engine.Gatekeeper, with, false, "create-pod")
+	wantAudited(t, tg, with, "gatekeeper", "it audits what exists every 2s, in the same process")
 }
 
 // TestFailingPolicies: a policy that cannot decide refuses. That is no proof that it guards, and the report says so.
@@ -371,7 +382,7 @@ func TestFailingPolicies(t *testing.T) {
 	requireBinary(t, plane.V136)
 	requireEngine(t, engine.Kyverno.Auditor)
 	with := treatment("bundle", "testdata/failing", "audit", "2s")
-	tg := preparedBeside(t, engine.Kyverno, with, false)
+	tg := preparedBeside(t, engine.Kyverno, with, false, "create-pod")
 	err := errors.Join(tg.Enter(t.Context(), with), tg.Verify(t.Context(), with), tg.Leave(t.Context(), with))
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func TestAloneNamesWhoRuns(t *testing.T) {
 	if !<-shares {
 		t.Fatal("the process did not share the host")
 	}
-	err := lockBefore(host.lock, time.Now())
+	_, err := lockBefore(time.Now(), host.lock)
 	if err == nil || !strings.Contains(err.Error(), "hosttest.test (process ") {
 		t.Errorf("got %v, want the name and id of the process", err)
 	}

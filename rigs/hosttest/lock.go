@@ -118,7 +118,7 @@ func reserve(t testing.TB) error {
 	}
 	end := time.Now().Add(patience(t))
 	for _, f := range []*os.File{host.gate, host.lock} {
-		if err := lockBefore(f, end); err != nil {
+		if _, err := lockBefore(end, f); err != nil {
 			return err
 		}
 	}
@@ -126,18 +126,33 @@ func reserve(t testing.TB) error {
 	return nil
 }
 
-// lockBefore takes an exclusive lock, unless others still hold it at end.
-func lockBefore(f *os.File, end time.Time) error {
+// lockBefore takes an exclusive lock on one of the files, and returns which, unless others still hold all at end.
+func lockBefore(end time.Time, files ...*os.File) (int, error) {
 	for {
-		err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return err
+		for i, f := range files {
+			if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+				return i, err
+			}
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("other tests still run on this host: %s; wait for them, or end them", holders(f))
+			var all []string
+			for _, f := range files {
+				all = append(all, holders(f))
+			}
+			return 0, fmt.Errorf("other tests still run on this host: %s; wait for them, or end them", strings.Join(all, ", "))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// patience is how long t may wait for others: until shortly before the time-out of go test.
+func patience(t testing.TB) time.Duration {
+	if tt, ok := t.(*testing.T); ok {
+		if end, ok := tt.Deadline(); ok {
+			return time.Until(end) - margin
+		}
+	}
+	return 10 * time.Minute
 }
 
 // downgrade shares the host again, unless a test has reserved it meanwhile.

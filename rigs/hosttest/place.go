@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // places is how many tests of all packages may run whole control planes at a time: two dozen would start at once, each
@@ -70,44 +67,26 @@ func isPlaced(name string) bool {
 
 // takePlace locks one of n files in a directory. Closing it gives the place back.
 func takePlace(dir string, n int, end time.Time) (*os.File, error) {
-	files := make([]*os.File, n)
+	files := make([]*os.File, 0, n)
+	taken := -1
 	defer func() {
-		for _, f := range files {
-			if f != nil {
+		for i, f := range files {
+			if i != taken {
 				_ = f.Close()
 			}
 		}
 	}()
-	for i := range files {
+	for i := range n {
 		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprint("place-", i)), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		files[i] = f
+		files = append(files, f)
 	}
-	for {
-		for i, f := range files {
-			switch err := flock(f, unix.LOCK_EX|unix.LOCK_NB); {
-			case err == nil:
-				files[i] = nil
-				return f, nil
-			case !errors.Is(err, unix.EWOULDBLOCK):
-				return nil, err
-			}
-		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("other tests still run control planes: %s; wait for them, or end them", holders(files[0]))
-		}
-		time.Sleep(100 * time.Millisecond)
+	i, err := lockBefore(end, files...)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// patience is how long t may wait for others: until shortly before the time-out of go test.
-func patience(t testing.TB) time.Duration {
-	if tt, ok := t.(*testing.T); ok {
-		if end, ok := tt.Deadline(); ok {
-			return time.Until(end) - margin
-		}
-	}
-	return 10 * time.Minute
+	taken = i
+	return files[i], nil
 }
