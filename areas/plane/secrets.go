@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tare/internal/files"
 )
 
 // Users that a plane identifies by their tokens.
@@ -57,7 +59,7 @@ func fileSystem(path string) (kind int64, free uint64, err error) {
 
 // write makes the folder, which must not exist, and all files in it that do not depend on ports.
 func (s *secrets) write(now time.Time) error {
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
+	if err := files.MakeNew(s.dir); err != nil {
 		return fmt.Errorf("make a folder for secrets: %w", err)
 	}
 	s.admin, s.caller, s.nodes, s.scheduler, s.controller = rand.Text(), rand.Text(), rand.Text(), rand.Text(), rand.Text()

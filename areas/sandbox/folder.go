@@ -20,7 +20,7 @@ func makeFolder(j area.Journal) (string, error) {
 	if err := j.Intend(folderChange(path)); err != nil {
 		return "", fmt.Errorf("journal the folder for files: %w", err)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil {
+	if err := files.MakeNew(path); err != nil {
 		return "", fmt.Errorf("make the folder for files: %w", err)
 	}
 	return path, nil

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -164,10 +165,11 @@ func (a labs) labRun(ctx context.Context, o labOptions, args []string) error {
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 		return a.ranInLab(shell.Run(conn, args, a.Stdout))
 	}
-	if o.Dir, err = os.MkdirTemp("", "tare-lab-"); err != nil {
-		return err
+	o.Dir = filepath.Join(os.TempDir(), "tare-lab-"+rand.Text())
+	if err := files.MakeNew(o.Dir); err != nil {
+		return fmt.Errorf("make a folder for the machine: %w", err)
 	}
-	defer os.RemoveAll(o.Dir) //nolint:errcheck // a temporary folder
+	defer files.RemoveFolder(o.Dir) //nolint:errcheck // a temporary folder
 	if _, err := os.Stat(args[0]); err == nil || !strings.Contains(args[0], "/") {
 		o.With = append(o.With, args[0])
 	}

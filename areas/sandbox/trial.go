@@ -63,7 +63,7 @@ func inTrialFolder(do func(dir string) error) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := files.MakeNew(dir); err != nil {
 		return fmt.Errorf("make a folder for a trial: %w", err)
 	}
 	defer func() { err = errors.Join(err, removeFolder(dir)) }()

@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		"tare":         main,
 		"secretdriver": secretDriver,
 		killedDriver:   runDriver,
+		stoppable:      runStoppable,
 	})
 }
 

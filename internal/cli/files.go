@@ -3,8 +3,9 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"tare/area"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/question"
 )
 
@@ -40,11 +42,12 @@ func (a *app) initCommand() *cobra.Command {
 			if file == "" {
 				file = args[0] + ".yaml"
 			}
-			if _, err := os.Stat(file); err == nil {
+			err = files.SaveNew(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+			if errors.Is(err, fs.ErrExist) {
 				return usage("%s exists already; name another file with --file, or '-' for standard output", file)
 			}
-			if err := writeFile(file, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
-				return err
+			if err != nil {
+				return fmt.Errorf("write %s: %w", file, err)
 			}
 			if err := a.writeSchema(filepath.Dir(file)); err != nil {
 				return err
@@ -78,15 +81,16 @@ func (a *app) usualQuestions() string {
 // writeSchema writes the JSON Schema that the template names beside it, for editors. It leaves an existing one alone.
 func (a *app) writeSchema(dir string) error {
 	file := filepath.Join(dir, config.SchemaFile)
-	if _, err := os.Stat(file); err == nil {
-		return nil
-	}
 	text, err := config.Schema(a.Areas)
-	if err == nil {
-		err = writeFile(file, func(w io.Writer) error { _, err := w.Write(text); return err })
-	}
 	if err != nil {
 		return err
+	}
+	err = files.SaveNew(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
 	}
 	a.print("wrote %s, for editors that complete and check YAML\n", file)
 	return nil

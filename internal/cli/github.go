@@ -2,8 +2,8 @@ package cli
 
 import (
 	"errors"
-	"os"
 
+	"tare/internal/files"
 	"tare/internal/report"
 )
 
@@ -28,7 +28,7 @@ func (a *app) github(rep *report.Report) {
 
 // appendTo appends to the output of other commands of the same step.
 func appendTo(name string, rep *report.Report) (err error) {
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := files.ForAppending(name)
 	if err != nil {
 		return err
 	}

@@ -4,19 +4,20 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"tare/internal/files"
 )
 
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "Write the manual pages of all commands into a folder", Args: exactly("DIR"), Hidden: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := files.MakeForAll(args[0]); err != nil {
 				return err
 			}
 			return a.manPages(c.Root(), args[0])

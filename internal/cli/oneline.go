@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"tare/internal/analyze"
 	"tare/internal/config"
 	"tare/internal/design"
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/unit"
 )
@@ -112,16 +114,12 @@ func (a *app) incomplete(src source, x area.Composed, f *oneLineFlags, wrong []c
 
 // keep writes an experiment to a new file.
 func keep(src source, file string) (source, error) {
-	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // it holds no secret
-	if errors.Is(err, os.ErrExist) {
+	err := files.SaveNew(file, func(w io.Writer) error { _, err := w.Write(src.text); return err })
+	if errors.Is(err, fs.ErrExist) {
 		return src, usage("--write: %s exists already; name another file", file)
 	}
 	if err != nil {
 		return src, usage("--write: %w", err)
-	}
-	_, err = out.Write(src.text)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return src, fmt.Errorf("--write: %w", errors.Join(err, os.Remove(file)))
 	}
 	return source{name: file, file: file, text: src.text, set: src.set}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tare/internal/analyze"
+	"tare/internal/files"
 	"tare/internal/record"
 	"tare/internal/report"
 	"tare/internal/term"
@@ -202,22 +202,8 @@ func unlessUnread(err error) error {
 }
 
 func writeFile(name string, encode func(io.Writer) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".tare-*")
-	if err != nil {
+	if err := files.Save(name, encode); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
-	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when all went well
-	if err := encode(tmp); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := tmp.Chmod(0o644); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := os.Rename(tmp.Name(), name); err != nil {
-		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }

@@ -33,8 +33,9 @@ func makeFolder(j area.Journal, areaName, path string) error {
 	if err := j.Intend(folderChange(areaName, path)); err != nil {
 		return fmt.Errorf("journal the folder for files: %w", err)
 	}
-	if err := os.Mkdir(path, 0o700); err != nil {
-		return fmt.Errorf("make the folder for files: %w; it must be below a folder that exists and can be written", err)
+	if err := files.MakeNew(path); err != nil {
+		return fmt.Errorf("make the folder for files: %w; it must be below a folder that exists, "+
+			"that can be written, and that no other user could replace", err)
 	}
 	return nil
 }
@@ -42,7 +43,7 @@ func makeFolder(j area.Journal, areaName, path string) error {
 // restoreFolder makes a folder again that somebody has removed: a program that undoes expects it. It is no use to a
 // program if another user has made one of that name meanwhile.
 func restoreFolder(path string) error {
-	err := os.Mkdir(path, 0o700)
+	err := files.MakeNew(path)
 	if !errors.Is(err, os.ErrExist) {
 		return err
 	}

@@ -23,7 +23,7 @@ type Folder struct {
 
 // Open opens an existing folder. The error is a *NotOursError where another user could have made it, or could replace
 // it.
-func Open(path string) (*Folder, error) { return open(path, fails) }
+func Open(path string) (*Folder, error) { return open(path, 0) }
 
 // Make opens a folder, and makes it and those on the way, for this user alone, where they are missing.
 func Make(path string) (*Folder, error) { return open(path, makes) }
@@ -43,12 +43,27 @@ func Trusted(path string) error {
 	return errors.Join(err, dir.Close())
 }
 
-func open(path string, missing int) (*Folder, error) {
-	dir, err := walk(path, missing)
+// MakeNew makes the folder at path, for this user alone, in a folder that no other user could replace. The error is
+// fs.ErrExist where the name is taken.
+func MakeNew(path string) error {
+	parent, err := walk(filepath.Dir(path), 0)
+	if err != nil {
+		return err
+	}
+	folder, err := newIn(parent, path)
+	if err == nil {
+		err = folder.Close()
+	}
+	return errors.Join(err, parent.Close())
+}
+
+func open(path string, how way) (*Folder, error) {
+	dir, err := walk(path, how)
 	if err != nil {
 		return nil, err
 	}
-	return owned(path, dir)
+	f, err := in(dir, path, ".")
+	return f, errors.Join(err, dir.Close())
 }
 
 // owned returns the open folder if it is ours, and closes it otherwise.
@@ -70,23 +85,37 @@ func owned(path string, dir *os.File) (*Folder, error) {
 
 // At opens the folder at path if it is ours, whoever owns those on the way: another user may put a folder in its place,
 // but not change what is opened.
-func At(path string) (*Folder, error) {
-	dir, err := os.OpenFile(path, unix.O_DIRECTORY, 0)
+func At(path string) (*Folder, error) { return open(path, anybodys) }
+
+// New makes the folder name in the folder parent, for this user alone, and parent where it is missing. Whoever owns
+// parent, what is returned is ours, and stays it. The error is fs.ErrExist where the name is taken.
+func New(parent, name string) (*Folder, error) {
+	at, err := walk(parent, anybodys|makes)
 	if err != nil {
 		return nil, err
 	}
-	return owned(path, dir)
+	f, err := newIn(at, filepath.Join(parent, name))
+	if err == nil {
+		err = syncFolder(at)
+	}
+	return f, errors.Join(err, at.Close())
 }
 
-// New makes the folder name in the folder parent, for this user alone. Whoever owns parent, what is returned is ours,
-// and stays it. The error is fs.ErrExist where the name is taken.
-func New(parent, name string) (*Folder, error) {
-	at, err := os.Open(parent)
-	if err != nil {
-		return nil, err
+// syncFolder makes the names in a folder durable, unless this user may not read it.
+func syncFolder(at *os.File) error {
+	fd, err := unix.Openat(int(at.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
 	}
-	defer at.Close() //nolint:errcheck // nothing to lose
-	path := filepath.Join(parent, name)
+	if err == nil {
+		err = errors.Join(unix.Fsync(fd), unix.Close(fd))
+	}
+	return err
+}
+
+// newIn makes the folder at path in the open folder in which it is.
+func newIn(at *os.File, path string) (*Folder, error) {
+	name := filepath.Base(path)
 	if err := unix.Mkdirat(int(at.Fd()), name, 0o700); err != nil {
 		return nil, &fs.PathError{Op: "mkdir", Path: path, Err: err}
 	}
@@ -103,15 +132,36 @@ func in(at *os.File, path, name string) (*Folder, error) {
 }
 
 // Leaf is At for a folder that must not be a link.
-func Leaf(path string) (*Folder, error) {
-	dir, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if is, lstatErr := os.Lstat(path); err != nil && lstatErr == nil && is.Mode()&fs.ModeSymlink != 0 {
-		err = &NotOursError{path, "is a link, and not a folder; remove it"}
-	}
+func Leaf(path string) (*Folder, error) { return leaf(path, anybodys) }
+
+// MakeLeaf is Leaf for a folder that is made, with those on the way, where it is missing.
+func MakeLeaf(path string) (*Folder, error) { return leaf(path, anybodys|makes) }
+
+func leaf(path string, how way) (*Folder, error) {
+	parent, err := walk(filepath.Dir(path), how)
 	if err != nil {
 		return nil, err
 	}
-	return owned(path, dir)
+	name := filepath.Base(path)
+	if how&makes != 0 {
+		if err = unix.Mkdirat(int(parent.Fd()), name, 0o700); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+		if err != nil {
+			return nil, errors.Join(&fs.PathError{Op: "mkdir", Path: path, Err: err}, parent.Close())
+		}
+	}
+	f, err := in(parent, path, name)
+	if err != nil && isLink(parent, name) {
+		err = &NotOursError{path, "is a link, and not a folder; remove it"}
+	}
+	return f, errors.Join(err, parent.Close())
+}
+
+func isLink(parent *os.File, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(int(parent.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil &&
+		st.Mode&unix.S_IFMT == unix.S_IFLNK
 }
 
 // Path returns the path under which the folder was opened.
@@ -284,7 +334,7 @@ func (f *Folder) RemoveAll(name string) error {
 
 // RemoveFolder removes the folder at path and all below it, if it is ours. One that does not exist is no error.
 func RemoveFolder(path string) error {
-	parent, err := walk(filepath.Dir(path), fails)
+	parent, err := walk(filepath.Dir(path), 0)
 	return remove(path, parent, err, false)
 }
 
@@ -292,7 +342,7 @@ func RemoveFolder(path string) error {
 // that only tare gives: another user can put such a folder in place of another one, and no other folder. A program for
 // which the folder was made may have let others write it. One that does not exist is no error.
 func RemoveAt(path string) error {
-	parent, err := os.OpenFile(filepath.Dir(path), unix.O_DIRECTORY, 0)
+	parent, err := walk(filepath.Dir(path), anybodys)
 	return remove(path, parent, err, true)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,32 +23,43 @@ const othersWrite = "may be written by other users: chmod go-w it once you know 
 // Error implements error.
 func (e *NotOursError) Error() string { return e.Path + " " + e.Why }
 
-// walker goes to a folder one component after another, so that what was checked is what is opened.
-type walker struct {
-	at   *os.File // the folder reached
-	path string   // its path without links
-	rest []string // components that are left
-	mode int      // what to do about a missing component
-}
+// A way says how a walker goes to a folder.
+type way uint8
 
-// What a walk does where a component is missing.
 const (
-	fails = iota
-	makes
+	makes    way = 1 << iota // makes what is missing, for this user alone
+	anybodys                 // through folders of anybody's
+	forAll                   // what it makes is for all users to read
 )
 
-// walk returns the folder at path. Every folder on the way belongs to root or to this user, and so does every link;
-// where others may write a folder, it is sticky, as /tmp is.
-func walk(path string, missing int) (*os.File, error) {
-	abs, err := filepath.Abs(path)
+// walker goes to a folder one component after another, so that what was checked is what is opened.
+type walker struct {
+	at   *os.File // the folder reached, by O_PATH
+	path string   // its path without links
+	rest []string // components that are left
+	way  way
+}
+
+// walk returns the folder at path, opened by O_PATH. Every link on the way belongs to root or to this user, and so does
+// every folder but for anybodys; where others may write a folder, it is sticky, as /tmp is.
+func walk(path string, how way) (*os.File, error) {
+	from, rest := "/", path
+	switch {
+	case filepath.IsAbs(path):
+	case how&anybodys != 0:
+		from = "."
+	default:
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		rest = abs
+	}
+	start, err := openPath(from)
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.Open("/")
-	if err != nil {
-		return nil, err
-	}
-	w := walker{at: root, path: "/", rest: split(abs), mode: missing}
+	w := walker{at: start, path: from, rest: split(rest), way: how}
 	for links := 0; len(w.rest) > 0; {
 		name := w.rest[0]
 		w.rest = w.rest[1:]
@@ -65,41 +77,75 @@ func walk(path string, missing int) (*os.File, error) {
 }
 
 func split(path string) []string {
-	return strings.FieldsFunc(filepath.Clean(path), func(r rune) bool { return r == '/' })
+	all := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	return slices.DeleteFunc(all, func(component string) bool { return component == "." })
+}
+
+func openPath(path string) (*os.File, error) {
+	return os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY, 0)
 }
 
 // step enters the component name, or puts the components of a link in its place.
 func (w *walker) step(name string) (isLink bool, err error) {
 	path := filepath.Join(w.path, name)
 	fd, err := unix.Openat(int(w.at.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if errors.Is(err, fs.ErrNotExist) && w.mode == makes {
-		if err = unix.Mkdirat(int(w.at.Fd()), name, 0o700); err == nil || errors.Is(err, fs.ErrExist) {
+	if errors.Is(err, fs.ErrNotExist) && w.way&makes != 0 {
+		if err = unix.Mkdirat(int(w.at.Fd()), name, w.way.mode()); err == nil || errors.Is(err, fs.ErrExist) {
 			fd, err = unix.Openat(int(w.at.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		}
 	}
 	if err != nil {
 		return false, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing to lose
+	next := os.NewFile(uintptr(fd), path)
+	isLink, err = w.enter(next, path)
+	if w.at != next {
+		err = errors.Join(err, next.Close())
+	}
+	return isLink, err
+}
+
+// enter makes a folder behind an O_PATH descriptor the one that was reached, and puts the components of a link in its
+// place.
+func (w *walker) enter(next *os.File, path string) (isLink bool, err error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := unix.Fstat(int(next.Fd()), &st); err != nil {
 		return false, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	if st.Uid != 0 && !mine(&st) {
-		return false, &NotOursError{path, "belongs to another user"}
-	}
+	isTrusted := st.Uid == 0 || mine(&st)
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
+		if !isTrusted {
+			return true, &NotOursError{path, "is a link of another user's, which is not followed"}
+		}
 		to := make([]byte, unix.PathMax)
-		n, err := unix.Readlinkat(fd, "", to)
+		n, err := unix.Readlinkat(int(next.Fd()), "", to)
 		if err != nil {
 			return true, &fs.PathError{Op: "readlink", Path: path, Err: err}
 		}
 		return true, w.follow(string(to[:n]))
 	case unix.S_IFDIR:
-		return false, w.enter(fd, path, &st)
+	default:
+		return false, &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
 	}
-	return false, &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+	switch {
+	case w.way&anybodys != 0:
+	case !isTrusted:
+		return false, &NotOursError{path, "belongs to another user"}
+	case othersMayWrite(&st) && st.Mode&unix.S_ISVTX == 0:
+		return false, &NotOursError{path, othersWrite}
+	}
+	err = w.at.Close()
+	w.at, w.path = next, path
+	return false, err
+}
+
+// mode is that of a folder which is made.
+func (w way) mode() uint32 {
+	if w&forAll != 0 {
+		return 0o755
+	}
+	return 0o700
 }
 
 // follow goes on with the components of a link: from the root, or from the folder that holds the link.
@@ -108,26 +154,12 @@ func (w *walker) follow(to string) error {
 	if !filepath.IsAbs(to) {
 		return nil
 	}
-	root, err := os.Open("/")
+	root, err := openPath("/")
 	if err != nil {
 		return err
 	}
 	err = w.at.Close()
 	w.at, w.path = root, "/"
-	return err
-}
-
-// enter makes the folder behind an O_PATH descriptor the one that was reached.
-func (w *walker) enter(fd int, path string, st *unix.Stat_t) error {
-	if othersMayWrite(st) && st.Mode&unix.S_ISVTX == 0 {
-		return &NotOursError{path, othersWrite}
-	}
-	next, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	err = w.at.Close()
-	w.at, w.path = os.NewFile(uintptr(next), path), path
 	return err
 }
 

@@ -87,10 +87,7 @@ func OwnFolder(dir string) (*files.Folder, error) {
 // by its address; Lock fills in h.PID and h.Ticks. It returns a HeldError while another living process holds the lock.
 // The kernel releases the lock when its process ends; the file's content only names the holder.
 func Lock(dir, key string, h Holder) (*Held, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", key, err)
-	}
-	folder, err := files.Leaf(dir)
+	folder, err := files.MakeLeaf(dir)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", key, err)
 	}

@@ -23,10 +23,7 @@ const keySize = 32
 
 // LoadKey reads this user's key from folder dir, and makes both if necessary.
 func LoadKey(dir string) (Key, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("load key: %w", err)
-	}
-	folder, err := files.Leaf(dir)
+	folder, err := files.MakeLeaf(dir)
 	if err != nil {
 		return nil, fmt.Errorf("load key: %w", err)
 	}

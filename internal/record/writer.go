@@ -95,7 +95,7 @@ func Create(results string, h Header, file []byte, c clock.Clock) (*Writer, erro
 		return nil, errors.Join(err, w.Close())
 	}
 	w.key, w.id, w.run, w.sealed = h.Key, h.ID, nameOf(h.ID), h.Seal
-	if err := errors.Join(w.put(KindHeader, h), w.Sync(), folder.Sync(), syncFolder(results)); err != nil {
+	if err := errors.Join(w.put(KindHeader, h), w.Sync(), folder.Sync()); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
@@ -110,9 +110,6 @@ func newWriter(folder *files.Folder, journal *os.File, c clock.Clock) *Writer {
 }
 
 func makeFolder(results, name string) (*files.Folder, error) {
-	if err := os.MkdirAll(results, 0o700); err != nil {
-		return nil, err
-	}
 	for i := 1; ; i++ {
 		numbered := name
 		if i > 1 {
@@ -313,13 +310,4 @@ func (w *Writer) fail(err error) error {
 		w.err = err
 	}
 	return err
-}
-
-func syncFolder(dir string) (err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return f.Sync()
 }
