@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -47,7 +46,7 @@ func (a *app) initCommand() *cobra.Command {
 				return usage("%s exists already; name another file with --file, or '-' for standard output", file)
 			}
 			if err != nil {
-				return fmt.Errorf("write %s: %w", file, err)
+				return err
 			}
 			if err := a.writeSchema(filepath.Dir(file)); err != nil {
 				return err
@@ -90,7 +89,7 @@ func (a *app) writeSchema(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
+		return err
 	}
 	a.print("wrote %s, for editors that complete and check YAML\n", file)
 	return nil

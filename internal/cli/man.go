@@ -32,7 +32,8 @@ func (a *app) manPages(c *cobra.Command, dir string) error {
 	}
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 	file := filepath.Join(dir, name+".1")
-	if err := writeFile(file, func(w io.Writer) error { _, err := w.Write(manPage(c, name)); return err }); err != nil {
+	err := files.Save(file, func(w io.Writer) error { _, err := w.Write(manPage(c, name)); return err })
+	if err != nil {
 		return err
 	}
 	a.print("%s\n", file)

@@ -176,7 +176,7 @@ func (a *app) write(o output, rep *report.Report) error {
 	case o.file == "":
 		return unlessUnread(o.encode(a.Stdout, rep))
 	}
-	return writeFile(o.file, func(w io.Writer) error { return o.encode(w, rep) })
+	return files.Save(o.file, func(w io.Writer) error { return o.encode(w, rep) })
 }
 
 // writeInto writes a file into a record's folder, which must be this user's: another user's could hold a link of that
@@ -199,11 +199,4 @@ func unlessUnread(err error) error {
 		return nil
 	}
 	return err
-}
-
-func writeFile(name string, encode func(io.Writer) error) error {
-	if err := files.Save(name, encode); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
 }

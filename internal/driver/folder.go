@@ -34,8 +34,8 @@ func makeFolder(j area.Journal, areaName, path string) error {
 		return fmt.Errorf("journal the folder for files: %w", err)
 	}
 	if err := files.MakeNew(path); err != nil {
-		return fmt.Errorf("make the folder for files: %w; it must be below a folder that exists, "+
-			"that can be written, and that no other user could replace", err)
+		return fmt.Errorf("make the folder for files: %w; it must be below a folder that exists and can be "+
+			"written, and that no other user could replace", err)
 	}
 	return nil
 }

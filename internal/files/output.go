@@ -26,65 +26,80 @@ func Save(path string, write func(io.Writer) error) error {
 	is, err := os.Stat(path)
 	switch {
 	case err != nil || is.Mode().IsRegular():
-		return save(path, write, unix.Renameat)
+		return inFolder(path, func(dir int, name string) error {
+			draft := ".tare-" + rand.Text()
+			err := saveNew(dir, draft, write)
+			if err == nil {
+				if err = unix.Renameat(dir, draft, dir, name); err != nil {
+					_ = unix.Unlinkat(dir, draft, 0)
+				}
+			}
+			return err
+		})
 	case is.IsDir():
 		return &fs.PathError{Op: "write", Path: path, Err: unix.EISDIR}
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return err
+	if err == nil {
+		err = errors.Join(write(file), file.Close())
 	}
-	return errors.Join(write(file), file.Close())
+	return written(path, err)
 }
 
 // SaveNew is Save for a path at which nothing may be. The error is fs.ErrExist where something is.
 func SaveNew(path string, write func(io.Writer) error) error {
-	return save(path, write, func(from int, draft string, to int, name string) error {
-		return errors.Join(unix.Linkat(from, draft, to, name, 0), unix.Unlinkat(from, draft, 0))
-	})
+	return inFolder(path, func(dir int, name string) error { return saveNew(dir, name, write) })
+}
+
+// saveNew makes a file in an open folder, for all users to read. Nothing is left of one that cannot be written.
+func saveNew(dir int, name string, write func(io.Writer) error) error {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), name)
+	err = write(file)
+	if err == nil {
+		err = file.Chmod(0o644)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = unix.Unlinkat(dir, name, 0)
+	}
+	return err
 }
 
 // ForAppending opens a file to write at its end, and makes it where it is missing, for all users to read. It follows no
 // link to the file.
-func ForAppending(path string) (*os.File, error) {
-	folder, name := filepath.Split(path) // and not Dir, for which a/link/.. is a
-	at, err := walk(folder, anybodys)
-	if err != nil {
-		return nil, err
-	}
+func ForAppending(path string) (file *os.File, err error) {
 	const flags = unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	fd, err := unix.Openat(int(at.Fd()), name, flags, 0o644)
-	_ = at.Close()
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	return os.NewFile(uintptr(fd), path), nil
+	err = inFolder(path, func(dir int, name string) error {
+		fd, err := unix.Openat(dir, name, flags, 0o644)
+		if err == nil {
+			file = os.NewFile(uintptr(fd), path)
+		}
+		return err
+	})
+	return file, err
 }
 
-// save writes a draft in the folder of a file, and has put give it the file's name.
-func save(path string, write func(io.Writer) error, put func(from int, draft string, to int, name string) error) error {
-	folder, name := filepath.Split(path)
+// inFolder calls do with the open folder of a file and the file's name in it.
+func inFolder(path string, do func(dir int, name string) error) error {
+	folder, name := filepath.Split(path) // and not Dir, for which a/link/.. is a
 	at, err := walk(folder, anybodys)
 	if err != nil {
 		return err
 	}
 	defer at.Close() //nolint:errcheck // nothing to lose
-	dir, draft := int(at.Fd()), ".tare-"+rand.Text()
-	fd, err := unix.Openat(dir, draft, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return &fs.PathError{Op: "make a file beside", Path: path, Err: err}
-	}
-	file := os.NewFile(uintptr(fd), path)
-	err = write(file)
+	return written(path, do(int(at.Fd()), name))
+}
+
+// written says which file could not be written.
+func written(path string, err error) error {
 	if err == nil {
-		err = file.Chmod(0o644)
+		return nil
 	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		if err = put(dir, draft, dir, name); err == nil {
-			return nil
-		}
-		err = &fs.PathError{Op: "write", Path: path, Err: err}
+	if x, ok := errors.AsType[*fs.PathError](err); ok {
+		err = x.Err
 	}
-	_ = unix.Unlinkat(dir, draft, 0) // SaveNew has removed it
-	return err
+	return &fs.PathError{Op: "write", Path: path, Err: err}
 }

@@ -69,6 +69,9 @@ func walk(path string, how way) (*os.File, error) {
 				err = fmt.Errorf("open %s: %w", path, unix.ELOOP)
 			}
 		}
+		if x, ok := errors.AsType[*fs.PathError](err); ok {
+			err = &fs.PathError{Op: x.Op, Path: path, Err: x.Err}
+		}
 		if err != nil {
 			return nil, errors.Join(err, w.at.Close())
 		}
