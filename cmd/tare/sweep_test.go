@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tare/rigs/hosttest"
 )
 
@@ -223,7 +225,7 @@ func (s *sweep) tryAt(t *testing.T, at site, by *stranger) bool {
 	case x.err != nil:
 		t.Logf("%v: %v", at, x.err)
 	case after != x.before:
-		t.Errorf("%v: what is root's has changed:\n%s\n%s", at, linesThatDiffer(x.before, after), out)
+		t.Errorf("%v: what is root's has changed:\n%s\n%s", at, cmp.Diff(x.before, after), out)
 	case strings.Contains(out, rootsSecret[:20]):
 		t.Errorf("%v: what is root's is shown:\n%s", at, out)
 	case testing.Verbose():
@@ -317,17 +319,4 @@ func sweeps(t *testing.T) []sweep {
 		}
 	}
 	return all
-}
-
-// linesThatDiffer shows the lines that only one of two texts has.
-func linesThatDiffer(a, b string) string {
-	var out strings.Builder
-	for sign, texts := range map[string][2]string{"-": {a, b}, "+": {b, a}} {
-		for line := range strings.Lines(texts[0]) {
-			if !strings.Contains(texts[1], line) {
-				fmt.Fprintf(&out, "%s %.150s\n", sign, strings.TrimSpace(line))
-			}
-		}
-	}
-	return out.String()
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -41,7 +40,7 @@ func (a *app) initCommand() *cobra.Command {
 			if file == "" {
 				file = args[0] + ".yaml"
 			}
-			err = files.SaveNew(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+			err = files.SaveNew(file, whole(text))
 			if errors.Is(err, fs.ErrExist) {
 				return usage("%s exists already; name another file with --file, or '-' for standard output", file)
 			}
@@ -84,7 +83,7 @@ func (a *app) writeSchema(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = files.SaveNew(file, func(w io.Writer) error { _, err := w.Write(text); return err })
+	err = files.SaveNew(file, whole(text))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

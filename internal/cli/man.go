@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -32,7 +31,7 @@ func (a *app) manPages(c *cobra.Command, dir string) error {
 	}
 	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 	file := filepath.Join(dir, name+".1")
-	err := files.Save(file, func(w io.Writer) error { _, err := w.Write(manPage(c, name)); return err })
+	err := files.Save(file, whole(manPage(c, name)))
 	if err != nil {
 		return err
 	}

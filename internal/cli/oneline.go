@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -114,7 +113,7 @@ func (a *app) incomplete(src source, x area.Composed, f *oneLineFlags, wrong []c
 
 // keep writes an experiment to a new file.
 func keep(src source, file string) (source, error) {
-	err := files.SaveNew(file, func(w io.Writer) error { _, err := w.Write(src.text); return err })
+	err := files.SaveNew(file, whole(src.text))
 	if errors.Is(err, fs.ErrExist) {
 		return src, usage("--write: %s exists already; name another file", file)
 	}

@@ -200,3 +200,11 @@ func unlessUnread(err error) error {
 	}
 	return err
 }
+
+// whole writes a text that is known already.
+func whole(text []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	}
+}

@@ -3,6 +3,7 @@ package files
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -23,27 +24,73 @@ func MakeForAll(path string) error {
 // Save writes a file where the user wants it, for all users to read, in one step: in the place of what was there, but
 // for a pipe or a device, into which it writes. It follows no link of another user's.
 func Save(path string, write func(io.Writer) error) error {
-	is, err := os.Stat(path)
-	switch {
-	case err != nil || is.Mode().IsRegular():
-		return inFolder(path, func(dir int, name string) error {
-			draft := ".tare-" + rand.Text()
-			err := saveNew(dir, draft, write)
-			if err == nil {
-				if err = unix.Renameat(dir, draft, dir, name); err != nil {
-					_ = unix.Unlinkat(dir, draft, 0)
-				}
+	switch stream, err := openStream(path); {
+	case err != nil:
+		return written(path, err)
+	case stream != nil:
+		return written(path, errors.Join(write(stream), stream.Close()))
+	}
+	return inFolder(path, func(dir int, name string) error {
+		draft := ".tare-" + rand.Text()
+		err := saveNew(dir, draft, write)
+		if err == nil {
+			if err = unix.Renameat(dir, draft, dir, name); err != nil {
+				_ = unix.Unlinkat(dir, draft, 0)
 			}
+		}
+		return err
+	})
+}
+
+// openStream opens a pipe, a device, or a descriptor of this process such as /dev/stdout, to write into it. It returns
+// nil where none of them is at path. It follows links of root's and of this user's.
+func openStream(path string) (stream *os.File, err error) {
+	for range mostLinks {
+		leads := ""
+		err = inFolder(path, func(dir int, name string) error {
+			fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return nil // nothing is there, or nothing that can be written: Save says what is wrong
+			}
+			defer unix.Close(fd) //nolint:errcheck // nothing to lose
+			stream, leads, err = streamOf(dir, fd, name)
 			return err
 		})
-	case is.IsDir():
-		return &fs.PathError{Op: "write", Path: path, Err: unix.EISDIR}
+		if err != nil || leads == "" {
+			return stream, err
+		}
+		if path = leads; !filepath.IsAbs(leads) {
+			return nil, nil //nolint:nilnil // a link to what stands beside it is a name of a file
+		}
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err == nil {
-		err = errors.Join(write(file), file.Close())
+	return nil, unix.ELOOP
+}
+
+// streamOf opens what openStream has found in a folder. It may lead elsewhere.
+func streamOf(dir, fd int, name string) (stream *os.File, leads string, err error) {
+	const flags = os.O_WRONLY | os.O_APPEND | unix.O_NONBLOCK | unix.O_NOCTTY
+	var st unix.Stat_t
+	var in unix.Statfs_t
+	if err := errors.Join(unix.Fstat(fd, &st), unix.Fstatfs(fd, &in)); err != nil {
+		return nil, "", err
 	}
-	return written(path, err)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFCHR, unix.S_IFBLK:
+		stream, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), flags, 0)
+	case unix.S_IFLNK:
+		if st.Uid != 0 && !mine(&st) {
+			break
+		}
+		if in.Type == unix.PROC_SUPER_MAGIC { // it leads to what the descriptor is of, whatever it says
+			stream, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d/%s", dir, name), flags, 0)
+			break
+		}
+		to := make([]byte, unix.PathMax)
+		var n int
+		n, err = unix.Readlinkat(fd, "", to)
+		leads = string(to[:max(0, n)])
+	}
+	return stream, leads, err
 }
 
 // SaveNew is Save for a path at which nothing may be. The error is fs.ErrExist where something is.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -79,12 +80,31 @@ func TestOutputIntoPipes(t *testing.T) {
 	}
 }
 
+// TestOutputIntoDescriptors: what the shell has opened is written, and no name is made beside it.
+func TestOutputIntoDescriptors(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "redirected")
+	file, err := os.Create(at)
+	must(t, err)
+	defer file.Close() //nolint:errcheck // it is read below
+	must(t, Save(fmt.Sprintf("/dev/fd/%d", file.Fd()), text))
+	have(t, at)
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink("/dev/null", link), Save(link, text))
+	if is, err := os.Lstat(link); err != nil || is.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("a link to a device: %v, %v", is, err)
+	}
+}
+
 // TestOutputFollowsNoStranger: nothing is written, made or opened through a link of another user's.
 func TestOutputFollowsNoStranger(t *testing.T) {
 	hosttest.NeedsRoot(t)
 	dir, ours := t.TempDir(), t.TempDir()
 	put(t, ours+"/file")
-	for name, to := range map[string]string{"folder": ours, "file": ours + "/file"} {
+	must(t, unix.Mkfifo(ours+"/pipe", 0o600))
+	reader, err := os.OpenFile(ours+"/pipe", os.O_RDONLY|unix.O_NONBLOCK, 0)
+	must(t, err)
+	defer reader.Close() //nolint:errcheck // it is only read
+	for name, to := range map[string]string{"folder": ours, "file": ours + "/file", "pipe": ours + "/pipe"} {
 		must(t, os.Symlink(to, dir+"/"+name), os.Lchown(dir+"/"+name, nobody, nobody))
 	}
 	must(t, os.Chown(dir, nobody, nobody), os.WriteFile(dir+"/known", nil, 0o600))
@@ -119,10 +139,15 @@ func TestOutputFollowsNoStranger(t *testing.T) {
 		t.Errorf("a link in the place of a file: %v", err)
 	}
 	have(t, ours+"/file")
-	if all, err := os.ReadDir(ours); err != nil || len(all) != 1 {
+	if all, err := os.ReadDir(ours); err != nil || len(all) != 2 {
 		t.Errorf("made: %v, %v", all, err)
 	}
 	must(t, Save(dir+"/file", text), Save(dir+"/known", text), folder(New(dir+"/results", "record")))
+	must(t, Save(dir+"/pipe", text))
+	if got, err := io.ReadAll(reader); err != nil || len(got) > 0 {
+		t.Errorf("the pipe had %q, %v", got, err)
+	}
+	have(t, dir+"/pipe")
 	have(t, dir+"/file") // in the place of the link
 	have(t, dir+"/known")
 	have(t, ours+"/file")
