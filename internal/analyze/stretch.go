@@ -86,7 +86,7 @@ func (s *stretch) judged(b *budget.Budget, x budget.Interval) (v report.Verdict,
 	if b.Metric != "response" {
 		return v, ""
 	}
-	_, left := signature.WithoutDelays(s.calls())
+	left := signature.WithoutDelays(s.calls())
 	y := summary(left, b.Quantile)
 	if d := x.Value - y.Value; d >= shownOwn && !math.IsInf(d, 0) {
 		own = ", of which at most " + unit.Seconds(d) + " are the generator's own"
@@ -104,7 +104,7 @@ const shownOwn = 100e-6
 // of returns a metric of the stretch with its 95 % interval, NaN if it is unknown. Calls are taken as independent; near
 // saturation they are not, and the interval is too narrow.
 func (s *stretch) of(b *budget.Budget) budget.Interval {
-	var times []float64
+	times := make([]float64, 0, s.count())
 	bad, n := 0.0, 0.0
 	for c := range s.calls() {
 		n++

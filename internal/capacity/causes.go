@@ -67,7 +67,7 @@ func surplus(t Trace, over []Step, rate float64) float64 {
 		if s.Rate <= rate || s.Segment.Start >= to {
 			continue
 		}
-		n := len(t.ends(s.Segment.Start, to))
+		n := t.ended(s.Segment.Start, to)
 		best = max(best, float64(n)-rate*(to-s.Segment.Start).Seconds())
 	}
 	return best
@@ -162,7 +162,7 @@ func (r *session) pauseWhereCallsHang() error {
 	if err := r.pause(d, nil, "are calls that hang answered without load?"); err != nil {
 		return err
 	}
-	if from := begun + 2*p99; len(signature.Ends(r.due(max(0, begun-r.o.Timeout), math.MaxInt64), from, r.s.Now())) >= 5 {
+	if from := begun + 2*p99; signature.CountEnds(r.due(max(0, begun-r.o.Timeout), math.MaxInt64), from, r.s.Now()) >= 5 {
 		longer := min(time.Duration(1.2*float64(r.seen.last().open)/r.estimate.Value*1e9), 2*time.Second)
 		if err := r.pause(longer, nil, "they are: all that wait are answered"); err != nil {
 			return err

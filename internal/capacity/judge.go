@@ -221,7 +221,7 @@ func (t Trace) sharp(since time.Duration, floor float64) signature.Sharp {
 	for _, s := range t.Steps {
 		if confirms(s.Role) && s.Rate == hi && s.Passed != nil && !*s.Passed && s.Segment.Start >= since {
 			mid := s.Segment.Start + s.Length()/2
-			n := len(t.ends(mid, s.Segment.End))
+			n := t.ended(mid, s.Segment.End)
 			return signature.Sharp{
 				Held: lo, Failed: hi, Goodput: float64(n) / max(1e-9, (s.Segment.End-mid).Seconds()),
 				HeldP50: t.servedAt(lo, since),

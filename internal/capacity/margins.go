@@ -103,7 +103,7 @@ func (t Trace) answered() int {
 			end = s.Segment.End
 		}
 	}
-	return len(signature.Ends(t.due(0, end+1), 0, end))
+	return signature.CountEnds(t.due(0, end+1), 0, end)
 }
 
 // heldSlowly reports whether responses at the rate that held took over three times as long as well below it: calls were

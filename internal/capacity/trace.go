@@ -140,6 +140,11 @@ func (t Trace) ends(from, to time.Duration) []float64 {
 	return signature.Ends(t.due(from-t.reach(), to+1), from, to)
 }
 
+// ended returns how many good calls ended in (from, to].
+func (t Trace) ended(from, to time.Duration) int {
+	return signature.CountEnds(t.due(from-t.reach(), to+1), from, to)
+}
+
 // responses are those, in nanoseconds, of the calls that ended well after an instant.
 func responses(calls iter.Seq[*load.Call], after time.Duration) []float64 {
 	var all []float64

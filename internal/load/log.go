@@ -9,7 +9,8 @@ import (
 
 // A Log is calls in the order of their intended instants, in memory or in a file.
 type Log interface {
-	// Due yields the calls that were due in [from, to), in order.
+	// Due yields the calls that were due in [from, to), in order. What is yielded may change once the iteration is over:
+	// copy what is to be kept.
 	Due(from, to time.Duration) iter.Seq[*Call]
 	// Len returns the number of all calls.
 	Len() int

@@ -39,7 +39,7 @@ const keptChunks = 64
 type CallLog struct {
 	t      *Trial
 	reader callsReader
-	kept   []keptChunk // the one that was used last is the last
+	kept   []*keptChunk // the one that was used last is the last
 	err    error
 }
 
@@ -47,6 +47,7 @@ type CallLog struct {
 type keptChunk struct {
 	index int
 	calls []load.Call
+	users int // how many iterations are in it
 }
 
 // Log returns the trial's raw calls, which are read when they are asked for.
@@ -66,39 +67,62 @@ func (l *CallLog) Due(from, to time.Duration) iter.Seq[*load.Call] {
 			if x := &l.t.chunks[i]; x.last < from || x.first >= to {
 				continue
 			}
-			calls := l.chunk(i)
-			for k := range calls {
-				if c := &calls[k]; c.Intended >= from && c.Intended < to && !yield(c) {
-					return
-				}
+			if !l.chunk(i).yieldDue(from, to, yield) {
+				return
 			}
 		}
 	}
 }
 
-// chunk returns the calls of a chunk; none if they cannot be read.
-func (l *CallLog) chunk(i int) []load.Call {
-	if k := slices.IndexFunc(l.kept, func(x keptChunk) bool { return x.index == i }); k >= 0 {
+// yieldDue yields the calls that were due in [from, to), until yield returns false.
+func (x *keptChunk) yieldDue(from, to time.Duration, yield func(*load.Call) bool) bool {
+	x.users++
+	defer func() { x.users-- }()
+	for k := range x.calls {
+		if c := &x.calls[k]; c.Intended >= from && c.Intended < to && !yield(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// chunk returns a chunk, without calls if they cannot be read.
+func (l *CallLog) chunk(i int) *keptChunk {
+	if k := slices.IndexFunc(l.kept, func(x *keptChunk) bool { return x.index == i }); k >= 0 {
 		x := l.kept[k]
 		l.kept = append(slices.Delete(l.kept, k, k+1), x)
-		return x.calls
+		return x
 	}
-	calls, err := l.read(&l.t.chunks[i])
+	x := l.place()
+	calls, err := l.read(&l.t.chunks[i], x.calls[:0])
 	if err != nil {
 		if !errors.Is(err, errTorn) && !errors.Is(err, os.ErrNotExist) && l.err == nil {
 			l.err = fmt.Errorf("read %s: %w", l.t.calls[l.t.chunks[i].file], err)
 		}
-		return nil
+		return &keptChunk{}
 	}
-	if len(l.kept) == keptChunks {
-		l.kept = slices.Delete(l.kept, 0, 1)
-	}
-	l.kept = append(l.kept, keptChunk{i, calls})
-	return calls
+	x.index, x.calls = i, calls
+	l.kept = append(l.kept, x)
+	return x
 }
 
-// read decodes a chunk.
-func (l *CallLog) read(x *callsChunk) (calls []load.Call, err error) {
+// place returns a place for a chunk: that of the chunk which was not used for the longest time, if as many are kept as
+// may be, with the memory of its calls.
+func (l *CallLog) place() *keptChunk {
+	if len(l.kept) < keptChunks {
+		return &keptChunk{}
+	}
+	k := slices.IndexFunc(l.kept, func(x *keptChunk) bool { return x.users == 0 })
+	if k < 0 {
+		return &keptChunk{}
+	}
+	x := l.kept[k]
+	l.kept = slices.Delete(l.kept, k, k+1)
+	return x
+}
+
+// read decodes a chunk behind the calls in dst.
+func (l *CallLog) read(x *callsChunk, dst []load.Call) (calls []load.Call, err error) {
 	c := &l.reader
 	c.file = l.t.calls[x.file]
 	f, err := openFile(filepath.Join(l.t.dir, c.file))
@@ -111,5 +135,5 @@ func (l *CallLog) read(x *callsChunk) (calls []load.Call, err error) {
 		c.r = bufio.NewReaderSize(chunk, 1<<16)
 	}
 	c.r.Reset(chunk)
-	return c.next(nil)
+	return c.next(dst)
 }

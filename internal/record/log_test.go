@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,32 @@ func TestLogYieldsWhatIsDue(t *testing.T) {
 	}
 	if err := log.Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLogReadWhileItIsRead: calls stay what they are while they are yielded, though a reading within reads so many
+// others that these are forgotten.
+func TestLogReadWhileItIsRead(t *testing.T) {
+	want := load.Calls(randomCalls((keptChunks+3)*chunkCalls, 7))
+	log := written(t, want).Log()
+	i := 0
+	for c := range log.Due(0, math.MaxInt64) {
+		if *c != want[i] {
+			t.Fatalf("call %d is %v, want %v", i, *c, want[i])
+		}
+		if i%(chunkCalls*keptChunks/2) == 100 {
+			n := 0
+			for range log.Due(0, math.MaxInt64) {
+				n++
+			}
+			if n != len(want) || *c != want[i] {
+				t.Fatalf("after a reading within of %d calls, want %d, call %d is %v, want %v", n, len(want), i, *c, want[i])
+			}
+		}
+		i++
+	}
+	if i != len(want) || log.Err() != nil {
+		t.Errorf("%d calls, want %d; error %v", i, len(want), log.Err())
 	}
 }
 

@@ -146,14 +146,30 @@ func (f *features) answers(from, to time.Duration) iter.Seq[*load.Call] {
 func (f *features) completions(from, to time.Duration) []float64 { return Ends(f.until(to), from, to) }
 
 // Ends returns the instants, in seconds and ascending, at which good calls ended in (from, to].
-func Ends(calls iter.Seq[*load.Call], from, to time.Duration) (t []float64) {
+func Ends(calls iter.Seq[*load.Call], from, to time.Duration) []float64 {
+	// They are many: a slice that grows would for a while take twice the memory.
+	t := make([]float64, 0, CountEnds(calls, from, to))
 	for c := range calls {
-		if c.Done > from && c.Done <= to && c.Outcome.Good() {
+		if endedIn(c, from, to) {
 			t = append(t, c.Done.Seconds())
 		}
 	}
 	slices.Sort(t)
 	return t
+}
+
+// CountEnds returns how many good calls ended in (from, to].
+func CountEnds(calls iter.Seq[*load.Call], from, to time.Duration) (n int) {
+	for c := range calls {
+		if endedIn(c, from, to) {
+			n++
+		}
+	}
+	return n
+}
+
+func endedIn(c *load.Call, from, to time.Duration) bool {
+	return c.Done > from && c.Done <= to && c.Outcome.Good()
 }
 
 func (f *features) count() {
@@ -185,7 +201,7 @@ func (f *features) count() {
 // trend compares goodput and response times over time.
 func (f *features) trend() {
 	mid := f.mid()
-	f.late = float64(len(f.completions(mid, f.window.End))) / max((f.window.End-mid).Seconds(), 1e-9)
+	f.late = float64(CountEnds(f.until(f.window.End), mid, f.window.End)) / max((f.window.End-mid).Seconds(), 1e-9)
 	f.best = f.bestGoodput()
 	f.clumps = clumpsOf(f.done, mid.Seconds(), f.window.End.Seconds())
 	if f.best > 0 {

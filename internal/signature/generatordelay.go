@@ -10,42 +10,52 @@ import (
 	"tare/internal/stat"
 )
 
-// WithoutDelays returns the response times of the calls that have ended, and what is left of them without delay by the
-// generator, both in seconds and ascending: a quantile of the one less the same quantile of the other bounds how much
-// of it is the generator's own. A call is delayed by its own lateness or, in a queue, by calls before it that were
-// late, for as long as these were in flight after it was due; and never by more than its response exceeds the fastest
-// without lateness. The bound holds, to 0.1 ms, for targets that serve calls in the order of their arrival.
-func WithoutDelays(calls iter.Seq[*load.Call]) (response, left []float64) {
+// WithoutDelays returns what is left of the response times of the calls that have ended without delay by the generator,
+// in seconds and ascending: a quantile of the response times less the same quantile of these bounds how much of it is
+// the generator's own. A call is delayed by its own lateness or, in a queue, by calls before it that were late, for as
+// long as these were in flight after it was due; and never by more than its response exceeds the fastest without
+// lateness. The bound holds, to 0.1 ms, for targets that serve calls in the order of their arrival.
+func WithoutDelays(calls iter.Seq[*load.Call]) []float64 {
 	var delays delayed
 	fastest := math.Inf(1)
-	for c := range calls {
-		if c.Done == 0 {
-			continue
-		}
+	left := secondsOf(calls, func(c *load.Call) time.Duration {
 		r := c.Response()
-		response = append(response, r.Seconds())
-		left = append(left, (r - delays.of(c)).Seconds())
 		fastest = min(fastest, max(0, r-c.Lateness()).Seconds())
-	}
-	if len(response) == 0 {
-		return nil, nil
-	}
+		return r - delays.of(c)
+	})
 	for i := range left {
 		left[i] = max(left[i], fastest)
 	}
-	slices.Sort(response)
 	slices.Sort(left)
-	return response, left
+	return left
+}
+
+// secondsOf returns a time of each call that has ended.
+func secondsOf(calls iter.Seq[*load.Call], of func(*load.Call) time.Duration) []float64 {
+	n := 0
+	for c := range calls {
+		if c.Done != 0 {
+			n++
+		}
+	}
+	out := make([]float64, 0, n) // they are many: see Ends
+	for c := range calls {
+		if c.Done != 0 {
+			out = append(out, of(c).Seconds())
+		}
+	}
+	return out
 }
 
 // Own returns an upper bound of how much of a quantile of the response times, in seconds, is the generator's own; 0
 // where no call has ended.
 func Own(calls iter.Seq[*load.Call], q float64) float64 {
-	response, left := WithoutDelays(calls)
+	response := secondsOf(calls, (*load.Call).Response)
 	if len(response) == 0 {
 		return 0
 	}
-	return max(0, stat.SortedQuantile(response, q)-stat.SortedQuantile(left, q))
+	slices.Sort(response)
+	return max(0, stat.SortedQuantile(response, q)-stat.SortedQuantile(WithoutDelays(calls), q))
 }
 
 // delayed are the late calls that may still delay others.
