@@ -90,8 +90,15 @@ func TestUndoRejectsForeignRecords(t *testing.T) {
 			if strings.Contains(text, "\x1b") {
 				t.Errorf("an escape sequence of the record reaches the terminal: %q", text)
 			}
-			if text, code := execTare(t, bin, t.TempDir(), "run", "--resume", dir); code != cli.ExitUsage {
-				t.Errorf("resume: exit %d\n%s", code, text)
+			_, number, _ := strings.Cut(text, "repeat with --yes ")
+			for _, args := range [][]string{
+				{"run", "--resume", dir},
+				{"run", "--resume", dir, "--yes", strings.TrimSpace(number)}, // a number for what undo has shown
+			} {
+				text, code := execTare(t, bin, t.TempDir(), args...)
+				if code != cli.ExitUsage || !strings.Contains(text, "touch ") || strings.Contains(text, "\x1b") {
+					t.Errorf("%v: exit %d\n%s", args, code, text)
+				}
 			}
 			if _, err := os.Stat(proof); !os.IsNotExist(err) {
 				t.Error("the program that the record names was run")
@@ -204,7 +211,7 @@ func TestForeignRecordsAreNotWritten(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"undo", "--yes", "0", dir}, {"run", "--yes", "--resume", dir}} {
+		for _, args := range [][]string{{"undo", "--yes", "0", dir}, {"run", "--yes", "0", "--resume", dir}} {
 			if text, code := execTare(t, bin, t.TempDir(), args...); code != cli.ExitError || !strings.Contains(text, what) {
 				t.Errorf("%s: %v: exit %d\n%s", what, args, code, text)
 			}
@@ -224,7 +231,7 @@ func TestResumeRejectsAChangedExperiment(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, record.ExperimentFile), []byte("name: y\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if text, code := execTare(t, bin, t.TempDir(), "run", "--yes", "--resume", dir); code != cli.ExitUsage ||
+	if text, code := execTare(t, bin, t.TempDir(), "run", "--yes", "0", "--resume", dir); code != cli.ExitUsage ||
 		!strings.Contains(text, "has changed since the run began") {
 		t.Errorf("exit %d\n%s", code, text)
 	}

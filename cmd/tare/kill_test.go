@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,7 +22,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tare/area"
 	"tare/internal/cli"
+	"tare/internal/clock"
+	"tare/internal/design"
+	"tare/internal/kit"
+	"tare/internal/record"
 	"tare/rigs/hosttest"
 )
 
@@ -294,6 +301,52 @@ func (k *killable) resume(t *testing.T, bin, dir string, after time.Duration) {
 	}
 }
 
+// TestKilledTwice: a run that was killed, resumed and killed again is undone as its own: what resuming wrote about the
+// undoing does not break the record's seals.
+func TestKilledTwice(t *testing.T) {
+	needsAreas(t, "exec")
+	hosttest.SkipIfShort(t)
+	bin, dir := tareBinary(t), t.TempDir()
+	file := "name: exec\narea: exec\nquestion: compare\ntarget: {program: [" + killedDriver +
+		"], rounds: 3, span: 5ms}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 80\nseed: 1\n"
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	journal := func() []byte {
+		found, _ := filepath.Glob(filepath.Join(dir, "results", "*", "record.jsonl"))
+		if len(found) != 1 {
+			return nil
+		}
+		return readAll(found[0])
+	}
+	killAtTrial := func(n int, args ...string) {
+		run := exec.CommandContext(t.Context(), bin, args...)
+		run.Dir = dir
+		var out bytes.Buffer
+		run.Stdout, run.Stderr = &out, &out
+		if err := run.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(time.Minute); bytes.Count(journal(), []byte(`"trial-end"`)) < n; {
+			if time.Now().After(end) || hasEnded(run.Process.Pid) {
+				_ = run.Process.Kill()
+				_ = run.Wait()
+				t.Fatalf("tare %v did not come to trial %d:\n%s", args, n, &out)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		_ = run.Process.Kill()
+		_ = run.Wait()
+	}
+	killAtTrial(3, "run", "x.yaml")
+	records, _ := filepath.Glob(filepath.Join(dir, "results", "*"))
+	killAtTrial(7, "run", "--resume", records[0])
+	text, code := execTare(t, bin, dir, "undo", records[0])
+	if code != cli.ExitPass || !strings.Contains(text, "undone  ") {
+		t.Errorf("undo: exit %d\n%s", code, text)
+	}
+}
+
 func execTare(t *testing.T, bin, dir string, args ...string) (string, int) {
 	cmd := exec.CommandContext(t.Context(), bin, args...)
 	cmd.Dir = dir
@@ -306,7 +359,7 @@ func execTare(t *testing.T, bin, dir string, args ...string) (string, int) {
 }
 
 // TestInterruptedRun sends one interrupt: the run must undo its changes, leave a partial report that says so, and exit
-// with 130.
+// with 130. A second one leaves them, and exits with 1.
 func TestInterruptedRun(t *testing.T) {
 	needsAreas(t, "identity")
 	hosttest.SkipIfShort(t)
@@ -315,11 +368,12 @@ func TestInterruptedRun(t *testing.T) {
 	leftovers := watchLeftovers(t, bin)
 	for name, c := range map[string]struct {
 		signals int
+		code    int
 		hint    string // in what the run prints
 		status  string // in what the report says later
 	}{
-		"once":  {1, "interrupted", "interrupted"},
-		"twice": {2, "tare undo", "was killed"},
+		"once":  {1, cli.ExitInterrupted, "interrupted", "interrupted"},
+		"twice": {2, cli.ExitError, "tare undo", "was killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -340,8 +394,8 @@ func TestInterruptedRun(t *testing.T) {
 				_ = run.Process.Signal(signal)
 			}
 			_ = run.Wait()
-			if code := run.ProcessState.ExitCode(); code != cli.ExitInterrupted {
-				t.Errorf("exit %d, want %d\n%s", code, cli.ExitInterrupted, &out)
+			if code := run.ProcessState.ExitCode(); code != c.code {
+				t.Errorf("exit %d, want %d\n%s", code, c.code, &out)
 			}
 			if !strings.Contains(out.String(), c.hint) {
 				t.Errorf("the output lacks %q:\n%s", c.hint, &out)
@@ -361,6 +415,63 @@ func TestInterruptedRun(t *testing.T) {
 				if left := leftovers(); left != "" {
 					t.Errorf("left behind:\n%s", left)
 				}
+			}
+		})
+	}
+}
+
+// TestInterruptedWhileItUndoes: an interrupt of a run that undoes what it had left before it goes on lets that end, and
+// exits with 130; a second one exits with 1, since something may be left.
+func TestInterruptedWhileItUndoes(t *testing.T) {
+	needsAreas(t, "exec")
+	hosttest.SkipIfShort(t)
+	bin := tareBinary(t)
+	for name, c := range map[string]struct {
+		signals, code int
+		hint          string
+		pending       bool // later
+	}{
+		"once":  {1, cli.ExitInterrupted, "all was undone, and the run does not go on", false},
+		"twice": {2, cli.ExitError, "Next: tare undo", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := filepath.Join(t.TempDir(), "began")
+			w, err := record.Create(t.TempDir(), record.Header{
+				Key: ownKey(t), Area: "exec", Question: design.Compare, Experiment: record.Experiment{Name: "x"},
+				Host: record.Host{Name: hostname(t), Kernel: kernelOf(), CPUs: runtime.NumCPU()},
+			}, []byte("name: x\narea: exec\nquestion: compare\ntarget: {program: ["+killedDriver+
+				"]}\nbaseline: {it: a}\ntreatments: [{it: b}]\nblocks: 8\nseed: 1\n"), clock.System{})
+			if err == nil {
+				err = errors.Join(w.Intend(area.Change{Kind: kit.CommandKind, ID: "slow", Data: map[string]string{
+					"run": `["sh","-c","touch ` + began + `; sleep 2"]`,
+				}}), w.Plan(record.Plan{Blocks: 8}), w.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := exec.CommandContext(t.Context(), bin, "run", "--resume", w.Dir())
+			run.Dir = t.TempDir()
+			var out bytes.Buffer
+			run.Stdout, run.Stderr = &out, &out
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for !hasEnded(run.Process.Pid) {
+				if _, err := os.Stat(began); err == nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM}[:c.signals] {
+				_ = run.Process.Signal(signal)
+			}
+			_ = run.Wait()
+			if code := run.ProcessState.ExitCode(); code != c.code || !strings.Contains(out.String(), c.hint) {
+				t.Errorf("exit %d, want %d and %q\n%s", code, c.code, c.hint, &out)
+			}
+			rec, err := record.Open(w.Dir())
+			if err != nil || len(rec.Pending()) > 0 != c.pending {
+				t.Errorf("%d changes are pending, %v", len(rec.Pending()), err)
 			}
 		})
 	}
@@ -406,6 +517,15 @@ func TestInterruptedBeforeTheRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// kernelOf returns the kernel of this host as a record has it.
+func kernelOf() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
 }
 
 // isReadingStdin reports whether a thread of a process waits for standard input (proc_pid_syscall(5)).

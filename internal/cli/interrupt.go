@@ -23,8 +23,9 @@ type interrupts struct {
 
 	mu    sync.Mutex
 	phase interruptPhase
+	dir   string         // of the record
 	w     *record.Writer // of the run
-	seen  int            // signals during the run
+	seen  int            // signals while something may be left to undo
 	alone bool           // nobody reads the output any more
 }
 
@@ -33,13 +34,15 @@ type interruptPhase int
 
 const (
 	beforeRun interruptPhase = iota // nothing to undo: it ends the process
+	undoing                         // what an earlier run has left is undone; the first one lets that end
 	duringRun                       // the first one ends the run, which undoes its changes and writes what it has
 	afterRun                        // only the report is left: it ends the process
 )
 
 // interruptible returns a context that the first interrupt of a run cancels, so that the run can undo its changes and
-// write a partial report. All other interrupts end the process. A reader of the output that goes away ends nothing:
-// what is written to it is lost, and the record says so. stop restores the signals.
+// write a partial report; so does one while an earlier run is undone before it goes on. All other interrupts end the
+// process. A reader of the output that goes away ends nothing: what is written to it is lost, and the record says so.
+// stop restores the signals.
 func (a *app) interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	in := &interrupts{app: a, cancel: cancel}
@@ -79,28 +82,41 @@ func (in *interrupts) take(s os.Signal) {
 	case in.phase == beforeRun:
 		in.tell("\ntare: %s: stopped before the run; nothing was measured\n", s)
 	case in.phase == afterRun:
-		in.tell("\ntare: %s: stopped after the run. Next: tare report %s\n", s, in.w.Dir())
+		in.tell("\ntare: %s: stopped after the run. Next: tare report %s\n", s, in.dir)
 	case in.seen == 0:
 		in.seen++
-		in.tell("\ntare: %s: undoing all changes and writing a partial report; a second interrupt stops immediately\n", s)
+		what := "undoing all changes and writing a partial report"
+		if in.phase == undoing {
+			what = "undoing what the run has left; it does not go on"
+		}
+		in.tell("\ntare: %s: %s; a second interrupt stops immediately\n", s, what)
 		in.cancel(errInterrupted)
 		in.mu.Unlock()
 		return
 	default:
-		in.tell("\ntare: stopped immediately; nothing was undone. Next: tare undo %s\n", in.w.Dir())
+		in.tell("\ntare: stopped immediately; changes may be left. Next: tare undo %s\n", in.dir)
+		os.Exit(ExitError) // an interrupt with its own code has undone all
 	}
 	os.Exit(ExitInterrupted)
 }
 
 // begin says that the run with this record begins. The returned function says that it has ended.
 func (in *interrupts) begin(w *record.Writer) (end func()) {
-	set := func(p interruptPhase) {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		in.phase, in.w = p, w
-	}
-	set(duringRun)
-	return func() { set(afterRun) }
+	in.set(duringRun, w.Dir(), w)
+	return func() { in.set(afterRun, w.Dir(), w) }
+}
+
+// undoing says that what the run with the record in dir has left is being undone. The returned function says that this
+// has ended.
+func (in *interrupts) undoing(dir string) (end func()) {
+	in.set(undoing, dir, nil)
+	return func() { in.set(beforeRun, "", nil) }
+}
+
+func (in *interrupts) set(p interruptPhase, dir string, w *record.Writer) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.phase, in.dir, in.w = p, dir, w
 }
 
 // noteLostReader writes into the record, once, that nobody reads tare's output any more. A pipe to a program of the

@@ -21,7 +21,7 @@ import (
 )
 
 // resume continues a run that lacks blocks: it was interrupted or killed, or the user asks for more blocks.
-func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []output) error {
+func (a *app) resume(ctx context.Context, dir string, add int, yes string, outs []output) error {
 	unlock, err := lockRecord(dir)
 	if err != nil {
 		return err
@@ -32,7 +32,10 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 		return fmt.Errorf("read record: %w", err)
 	}
 	key := a.key()
-	src, err := checkUnchanged(rec, key, yes)
+	src, err := unchanged(rec)
+	if err == nil {
+		err = a.agreed(rec, key, toContinue, yes)
+	}
 	if err != nil {
 		return err
 	}
@@ -51,12 +54,11 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 		return err
 	}
 	if len(rec.Pending()) > 0 {
-		agreed := ""
-		if yes {
-			agreed = whateverIsShown
-		}
-		if err := a.undo(ctx, dir, agreed); err != nil {
+		if err := a.undoBefore(ctx, dir, yes); err != nil {
 			return err
+		}
+		if rec, err = record.Open(dir); err != nil { // it is longer now, and what follows is sealed after its last line
+			return fmt.Errorf("read record: %w", err)
 		}
 	}
 	if err := a.preflight(ctx, ar, e); err != nil {
@@ -74,6 +76,33 @@ func (a *app) resume(ctx context.Context, dir string, add int, yes bool, outs []
 	}
 	a.tell("continuing %s from block %d of %d\n", dir, s.from+1, s.most)
 	return a.finish(dir, a.carryOut(ctx, &s), outs)
+}
+
+// undoBefore undoes what a run has left before it is continued. An interrupt does not end it: it says that the run does
+// not go on.
+func (a *app) undoBefore(ctx context.Context, dir, yes string) error {
+	end := a.interrupts.undoing(dir)
+	err := a.undo(context.WithoutCancel(ctx), dir, toContinue, yes)
+	if end(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &exit{code: ExitInterrupted, cause: errors.New("interrupted; all was undone, and the run does not go on")}
+	}
+	return nil
+}
+
+// unchanged returns the experiment of a record, or an error if its file has changed since the run began.
+func unchanged(rec *record.Record) (source, error) {
+	file, err := rec.File()
+	if err != nil {
+		return source{}, fmt.Errorf("read the experiment of %s: %w", rec.Dir, err)
+	}
+	path := filepath.Join(rec.Dir, record.ExperimentFile)
+	if sum := sha256.Sum256(file); hex.EncodeToString(sum[:]) != rec.Header.Experiment.SHA256 {
+		return source{}, usage("%s has changed since the run began: restore it, or start a new run", path)
+	}
+	return source{name: path, file: path, text: file}, nil
 }
 
 // warnOfOthers writes into a continued record in what its first blocks, from of them, may differ from the others.

@@ -32,8 +32,8 @@ const resultsDir = "results"
 func (a *app) runCommand() *cobra.Command {
 	var outputs []string
 	var results string
-	var dryRun, yes, prove bool
-	var resume string
+	var dryRun, prove bool
+	var resume, yes string
 	var add int
 	var change sourceFlags
 	c := &cobra.Command{
@@ -46,7 +46,7 @@ func (a *app) runCommand() *cobra.Command {
 			"finished comparison, up to the next look: to RUN, or to the latest run of FILE.\n\n" +
 			"Exit codes: 0 pass, 1 error, 2 usage or file, 10 budget broken, 11 inconclusive, 12 run invalid, 13 a\n" +
 			"control was not in force, 14 a treatment permits what the baseline refuses, 130 interrupted, with all\n" +
-			"changes undone.",
+			"changes undone (with 1 if something is left, as after a second interrupt).",
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := a.interruptible(c.Context())
 			defer stop()
@@ -64,8 +64,9 @@ func (a *app) runCommand() *cobra.Command {
 	c.Flags().StringVar(&results, "results", resultsDir, "folder for records")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be done, as 'tare plan' does")
 	c.Flags().StringVar(&resume, "resume", "", "continue this `RUN`, a folder or a name below results/")
-	c.Flags().BoolVar(&yes, "yes", false,
-		"with --resume or --add-blocks: continue even a record that this user did not make on this host")
+	c.Flags().StringVar(&yes, "yes", "",
+		"with --resume or --add-blocks: continue a record that this user did not make on this host: the `NUMBER` of\n"+
+			"what an earlier call has shown")
 	change.add(c)
 	proveFlag(c, &prove)
 	c.Flags().IntVar(&add, "add-blocks", 0, "measure at least this many more blocks of a finished comparison")
@@ -83,7 +84,7 @@ type startFlags struct {
 	sourceFlags
 
 	dryRun          bool
-	yes             bool // continue even a record that another user made
+	yes             string // the number of what continuing another's record would do
 	prove           bool
 	resume, results string
 	add             int
@@ -96,6 +97,9 @@ func (a *app) start(ctx context.Context, args []string, f startFlags, outs []out
 		return usage("--add-blocks %d: want a number above 0", f.add)
 	case f.resume != "" && (len(args) > 0 || f.dryRun || f.given()):
 		return usage("--resume takes the experiment from the record; leave out FILE, --dry-run, --full, --set and --max-rate")
+	case f.yes != "" && f.resume == "" && f.add == 0:
+		return usage("--yes %s: it takes the number that an earlier call has shown, and goes with --resume or --add-blocks",
+			f.yes)
 	case f.resume != "":
 		dir, err := findRecord(f.resume, f.results)
 		if err != nil {

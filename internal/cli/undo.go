@@ -2,14 +2,8 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +33,7 @@ func (a *app) undoCommand() *cobra.Command {
 				return err
 			}
 			defer unlock()
-			if err := a.undo(c.Context(), dir, yes); err != nil {
+			if err := a.undo(c.Context(), dir, toUndo, yes); err != nil {
 				return err
 			}
 			if err := record.DropStale(lockFolder()); err != nil { // the next run on the same target reuses them
@@ -54,14 +48,19 @@ func (a *app) undoCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) undo(ctx context.Context, dir, yes string) error {
+// undo undoes what the run with the record in dir has left. yes is the number that the user gave for what he wants.
+func (a *app) undo(ctx context.Context, dir string, want purpose, yes string) error {
 	rec, err := record.OpenOwn(dir)
 	if err != nil {
 		return fmt.Errorf("read record: %w", err)
 	}
 	pending := rec.Pending()
 	if len(pending) > 0 {
-		if err := a.undoChanges(ctx, rec, pending, yes); err != nil {
+		key := a.key()
+		if err := a.agreed(rec, key, want, yes); err != nil {
+			return err
+		}
+		if err := a.undoChanges(ctx, rec, key, pending); err != nil {
 			return err
 		}
 	}
@@ -85,17 +84,7 @@ func lineList(lines []int) string {
 }
 
 // undoChanges undoes changes, the latest first, and records that they are undone.
-func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []area.Change, yes string) error {
-	key, here := a.key(), madeHere(rec)
-	if !here || !rec.Sealed(key) {
-		number, err := numberOf(pending)
-		if err != nil {
-			return err
-		}
-		if yes != number && yes != whateverIsShown {
-			return a.refuseForeign(rec, pending, yes, number)
-		}
-	}
+func (a *app) undoChanges(ctx context.Context, rec *record.Record, key record.Key, pending []area.Change) error {
 	ar, err := a.area(rec.Header.Area)
 	if err != nil {
 		return err
@@ -110,7 +99,7 @@ func (a *app) undoChanges(ctx context.Context, rec *record.Record, pending []are
 	for _, c := range pending {
 		a.print("undone  %s %s\n", c.Kind, c.ID)
 	}
-	if !here {
+	if !madeHere(rec) {
 		a.print("the run was on host %s: its processes and control groups can be removed only there, so nothing is marked "+
 			"as undone\n", rec.Header.Host.Name)
 		return nil
@@ -139,38 +128,4 @@ func undoEach(ctx context.Context, ar area.Area, pending []area.Change, env area
 		err = errors.Join(err, ar.Undo(ctx, rest, env))
 	}
 	return err
-}
-
-// madeHere reports whether the record was made on a host with this one's name; an older record may not say.
-func madeHere(rec *record.Record) bool {
-	name, err := os.Hostname()
-	return err != nil || rec.Header.Host.Name == "" || rec.Header.Host.Name == name
-}
-
-// whateverIsShown takes the place of a number where the user has agreed to continue the record as it is. It is no
-// number that a user can give.
-const whateverIsShown = "\x00"
-
-// numberOf returns a number of changes, which differs for all others.
-func numberOf(pending []area.Change) (string, error) {
-	text, err := json.Marshal(pending)
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8]), err
-}
-
-// refuseForeign prints what undoing would do for a record that this user did not make on this host, and refuses. yes is
-// the number that was given, if any.
-func (a *app) refuseForeign(rec *record.Record, pending []area.Change, yes, number string) error {
-	a.print("%s was not made on this host by this user, or was changed since. To undo it would mean:\n", rec.Dir)
-	for _, c := range pending {
-		a.print("  %s %q\n", c.Kind, c.ID)
-		for _, name := range slices.Sorted(maps.Keys(c.Data)) {
-			a.print("    %s: %q\n", name, c.Data[name])
-		}
-	}
-	if yes != "" {
-		return usage("nothing was undone: --yes %s is not the number of that; if you want all of that, repeat with --yes %s",
-			yes, number)
-	}
-	return usage("nothing was undone; if you want all of that, repeat with --yes %s", number)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"tare/area"
 	"tare/internal/clock"
@@ -67,6 +68,10 @@ func (r *Record) MarkUndone(key Key, changes []area.Change, c clock.Clock) error
 }
 
 func (r *Record) goOn(key Key, c clock.Clock, by resumption) (*Writer, error) {
+	// What is written is sealed after the last line that was read.
+	if st, err := os.Stat(filepath.Join(r.Dir, JournalFile)); err != nil || st.Size() != r.size {
+		return nil, errors.Join(fmt.Errorf("append to record %s: its journal has changed since it was read", r.Dir), err)
+	}
 	w, err := appendTo(r.Dir, c, by)
 	if err == nil && r.Genuine(key) {
 		w.key, w.id, w.sealed = key, r.Header.ID, r.Header.Seal

@@ -47,6 +47,7 @@ type Record struct {
 	Damaged []int
 
 	seals  []sealedLine        // after the header
+	size   int64               // of the journal
 	latest map[trialKey]*Trial // of each treatment and block
 	named  map[string]bool     // calls files
 	madeUp int                 // trials whose TrialBegin is missing
@@ -124,8 +125,8 @@ func readJournal(src io.Reader, dir string) (*Record, error) {
 	r := &Record{Dir: dir, latest: map[trialKey]*Trial{}, named: map[string]bool{}}
 	in := bufio.NewReaderSize(src, 1<<16)
 	for n := 1; ; n++ {
-		line, whole, err := readLine(in)
-		if err != nil {
+		line, whole, read, err := readLine(in)
+		if r.size += read; err != nil {
 			return nil, err
 		}
 		if len(line) > 0 {
@@ -163,20 +164,21 @@ func (r *Record) dropBeyond() {
 	}
 }
 
-// readLine returns a line without its break; whole is false for what follows the last break.
-func readLine(in *bufio.Reader) (line []byte, whole bool, err error) {
+// readLine returns a line without its break, and how many bytes it took; whole is false for what follows the last
+// break. Of a line that is too long it returns a part.
+func readLine(in *bufio.Reader) (line []byte, whole bool, read int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) <= maxLine {
+		if read += int64(len(part)); len(line)+len(part) <= maxLine {
 			line = append(line, part...)
 		}
 		switch {
 		case err == nil:
-			return bytes.TrimSuffix(line, []byte("\n")), true, nil
+			return bytes.TrimSuffix(line, []byte("\n")), true, read, nil
 		case errors.Is(err, io.EOF):
-			return line, false, nil
+			return line, false, read, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, false, err
+			return nil, false, read, err
 		}
 	}
 }

@@ -64,6 +64,31 @@ func TestSealsHoldForTheRunAndItsKeyOnly(t *testing.T) {
 	}
 }
 
+// TestRecordGoesOnAfterItsLastLineOnly: a record that was read before somebody wrote into its journal is not continued,
+// which would break its seals; read again it is, and they hold.
+func TestRecordGoesOnAfterItsLastLineOnly(t *testing.T) {
+	h := testHeader()
+	h.Key = Key(bytes.Repeat([]byte{1}, keySize))
+	w, err := Create(t.TempDir(), h, nil, clock.System{})
+	must(t, err)
+	a, b := area.Change{Area: "tool", Kind: "folder", ID: "a"}, area.Change{Area: "tool", Kind: "folder", ID: "b"}
+	must(t, w.Intend(a), w.Close())
+	stale, err := Open(w.Dir())
+	must(t, err)
+	undone, err := OpenOwn(w.Dir())
+	must(t, err, undone.MarkUndone(h.Key, []area.Change{a}, clock.System{}))
+	if _, err := stale.Continue(h.Key, clock.System{}); err == nil || !strings.Contains(err.Error(), "has changed since") {
+		t.Errorf("continued from before its last line: %v", err)
+	}
+	r, err := Open(w.Dir())
+	must(t, err)
+	w, err = r.Continue(h.Key, clock.System{})
+	must(t, err, w.Intend(b), w.Close())
+	if r, err = Open(w.Dir()); err != nil || !r.Sealed(h.Key) || len(r.Pending()) != 1 {
+		t.Errorf("sealed %v with %d changes pending, %v", r.Sealed(h.Key), len(r.Pending()), err)
+	}
+}
+
 // TestCutJournalIsNotSealed: a line that was removed, repeated or exchanged shows, but for lines at the end: without
 // those the run looks as if it had been killed before.
 func TestCutJournalIsNotSealed(t *testing.T) {
