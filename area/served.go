@@ -37,12 +37,16 @@ type ServedBucket struct {
 	Count uint64  `json:"count"`
 }
 
+// Undecided is the Part of requests that a control should have decided, and did not answer, so that the target let them
+// pass; Name is the control.
+const Undecided = "undecided"
+
 // ServedPart is one part of the target's work, such as "admission/ValidatingAdmissionPolicy validate CREATE",
 // "webhook/NAME validating CREATE" or "storage create pods". Parts overlap: the plugins of "admission" that call
 // webhooks wait for them, and webhooks of one request may run side by side. A control plane distinguishes the
 // operations of admission, not the resources.
 type ServedPart struct {
-	Part string `json:"part"` // "admission", "webhook", "storage"
+	Part string `json:"part"` // "admission", "webhook", "storage", Undecided
 	Name string `json:"name"` // within the part: a plugin, a webhook, a resource
 	// of a plugin "admit CREATE", "validate CREATE", of a webhook "admit CREATE", "validating CREATE", of storage "create"
 	Action  string  `json:"action"`

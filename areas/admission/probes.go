@@ -1,11 +1,14 @@
 package admission
 
 import (
+	"slices"
+	"strings"
 	"context"
 	"fmt"
 
 	"tare/area"
 	"tare/areas/admission/apimetrics"
+	"tare/areas/admission/mechanism"
 	"tare/areas/admission/node"
 	"tare/areas/plane"
 	"tare/internal/design"
@@ -69,7 +72,20 @@ func (p *arm) served(ctx context.Context) (*area.Served, error) {
 	if err != nil {
 		return nil, err
 	}
-	return apimetrics.Parse(text)
+	s, err := apimetrics.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	s.Parts = slices.DeleteFunc(s.Parts, func(x area.ServedPart) bool {
+		return x.Part == area.Undecided && !p.decides(x.Name)
+	})
+	return s, nil
+}
+
+// decides reports whether a webhook is one of the treatment's: all are on a control plane of tare's own.
+func (p *arm) decides(webhook string) bool {
+	return !p.foreign || strings.HasSuffix(webhook, mechanism.WebhookDomain) ||
+		slices.ContainsFunc(p.engines, func(e *runningEngine) bool { return strings.Contains(webhook, e.kind.Name) })
 }
 
 // Observe reads the current listen queue, for classifying failures. A value that cannot be read is absent.

@@ -257,6 +257,7 @@ func (a *analysis) treatments() {
 			a.flaws.invalid = append(a.flaws.invalid, fmt.Sprintf("%s was not in force: %s", v.Treatment, v.Error))
 		}
 	}
+	a.undecided(failed)
 	for _, t := range a.rec.Plan.Treatments {
 		a.rep.Treatments = append(a.rep.Treatments, report.Treatment{
 			ID: t.ID, Baseline: t.Baseline, Control: t.Control, Levels: t.Levels, Verified: proved[t.ID],

@@ -153,6 +153,7 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 		"not in force": {journal{
 			budget: []string{"capacity >= 100/s"}, unverified: true, status: record.Errored,
 		}, report.Invalid, 13},
+		"let pass":  {journal{budget: []string{"capacity >= 100/s"}, undecided: 1}, report.Invalid, 13},
 		"no answer": {journal{trace: silent}, report.Inconclusive, 11},
 		"interrupted": {journal{
 			budget: []string{"capacity >= 100/s"}, status: record.Interrupted,
@@ -162,7 +163,7 @@ func TestVerdictsAndExitCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rep := analyzed(t, c.j.write(t, t.TempDir()))
-			if why := rep.Treatments[0].NotInForce; (why != "") != c.j.unverified {
+			if why := rep.Treatments[0].NotInForce; (why != "") != (c.j.unverified || c.j.undecided > 0) {
 				t.Errorf("not in force: %q, want %v", why, c.j.unverified)
 			}
 			if rep.Verdict != c.verdict || ExitCode(rep) != c.exit || rep.Reason == "" {

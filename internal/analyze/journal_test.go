@@ -77,6 +77,7 @@ type journal struct {
 	budget     []string
 	trace      func(treatment string) capacity.Trace
 	unverified bool
+	undecided  uint64 // requests that the target let pass unjudged
 	noCalls    bool
 	operation  string // empty: "token"
 	killed     bool   // after the steps, before the calls are written
@@ -164,6 +165,12 @@ func (j journal) trial(t *testing.T, w *record.Writer, clk *clock.Fake, trial de
 	}}))
 	if !j.noCalls {
 		must(t, w.Calls(id, block, load.CallsOf(tr.Calls)))
+	}
+	if j.undecided > 0 {
+		must(t, w.Served(record.Served{Treatment: id, Block: block, Served: area.Served{Parts: []area.ServedPart{
+			{Part: area.Undecided, Name: "gate", Action: "validating", Count: j.undecided},
+			{Part: area.Undecided, Name: "other", Action: "validating", Count: j.undecided},
+		}}}))
 	}
 	must(t, w.Cells(id, block, cells(load.CallsOf(tr.Calls))))
 	must(t, w.Step(id, block, "trace", tr), w.Generator(record.Generator{

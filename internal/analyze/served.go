@@ -111,6 +111,9 @@ func (w *witness) add(s *record.Served) {
 		x.add(r)
 	}
 	for _, p := range s.Parts {
+		if p.Part == area.Undecided {
+			continue // see analysis.undecided
+		}
 		i := slices.IndexFunc(
 			w.parts, func(x *spent) bool { return x.part == p.Part && x.name == p.Name && x.action == p.Action },
 		)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"tare/area"
@@ -14,6 +15,7 @@ import (
 // A witness reads the target's own measurements of the requests of a trial.
 type witness struct {
 	*Arm
+	shared bool      // its target may be another arm's, too
 	ask    witnessed // nil: the target measures nothing
 	before *area.Served
 	asked  time.Time // when before was read
@@ -21,9 +23,10 @@ type witness struct {
 }
 
 // Witness reads the target's totals before the measured part. That may cost the target work: the probes are read after
-// it. The returned function reads the totals again and records the difference.
-func (a *Arm) Witness(ctx context.Context) (seen func(context.Context) error) {
-	w := &witness{Arm: a, asked: a.Env.Clock.Now()}
+// it. The returned function reads the totals again and records the difference. Of a target that may be another arm's,
+// too, it keeps only what was let pass undecided, which is nobody's alone.
+func (a *Arm) Witness(ctx context.Context, shared bool) (seen func(context.Context) error) {
+	w := &witness{Arm: a, shared: shared, asked: a.Env.Clock.Now()}
 	ask := witnessed(a.Target.Can().Witnessed)
 	if ask == nil {
 		return w.close
@@ -82,6 +85,10 @@ func (w *witness) since(ctx context.Context, r *record.Served) error {
 		r.Served, r.Restarted = area.Served{}, false
 		return errors.New("the readings before and after the trial are of two servers: each counts only what it served " +
 			"itself")
+	}
+	if w.shared {
+		r.Requests = nil
+		r.Parts = slices.DeleteFunc(r.Parts, func(x area.ServedPart) bool { return x.Part != area.Undecided })
 	}
 	return nil
 }

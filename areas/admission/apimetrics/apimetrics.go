@@ -7,6 +7,7 @@
 //	apiserver_request_slo_duration_seconds                    the same, with dry runs, in 1.24; in 1.36 a copy
 //	apiserver_admission_controller_admission_duration_seconds labels name, operation, type ("admit", "validate")
 //	apiserver_admission_webhook_admission_duration_seconds    labels name, operation, type ("admit", "validating")
+//	apiserver_admission_webhook_fail_open_count               labels name, type ("admit", "validating")
 //	etcd_request_duration_seconds                             labels operation and resource; type in 1.24
 //	apiserver_validating_admission_policy_check_total         label policy; 1.36 counts what did not pass only
 //	apiserver_mutating_admission_policy_check_total           labels policy and error_type
@@ -32,6 +33,7 @@ const (
 	objective  = "apiserver_request_slo_duration_seconds" // its name before 1.27
 	controller = "apiserver_admission_controller_admission_duration_seconds"
 	webhook    = "apiserver_admission_webhook_admission_duration_seconds"
+	failedOpen = "apiserver_admission_webhook_fail_open_count"
 	storage    = "etcd_request_duration_seconds"
 	validating = "apiserver_validating_admission_policy_check_total"
 	mutating   = "apiserver_mutating_admission_policy_check_total"
@@ -58,8 +60,9 @@ func Parse(text []byte) (*area.Served, error) {
 		webhook: func(l *line) error {
 			return t.part(l, "webhook", l.label("name"), l.label("type")+" "+l.label("operation"))
 		},
-		storage: func(l *line) error { return t.part(l, "storage", storedResource(l), l.label("operation")) },
-		started: func(l *line) (err error) { t.started, err = l.number(); return err },
+		failedOpen: t.undecided,
+		storage:    func(l *line) error { return t.part(l, "storage", storedResource(l), l.label("operation")) },
+		started:    func(l *line) (err error) { t.started, err = l.number(); return err },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("metrics of the API server: %w", err)
@@ -159,18 +162,24 @@ type spent struct {
 	seconds float64
 }
 
+// undecided adds requests that were admitted because their webhook did not answer.
+func (t *totals) undecided(l *line) error {
+	p, err := t.at(partKey{area.Undecided, l.label("name"), l.label("type")})
+	if err == nil {
+		var n uint64
+		n, err = l.count()
+		p.count += n
+	}
+	return err
+}
+
 func (t *totals) part(l *line, part, name, action string) error {
 	if l.suffix != sum && l.suffix != count {
 		return nil
 	}
-	key := partKey{part, name, action}
-	p := t.parts[key]
-	if p == nil {
-		if len(t.parts) >= mostRows {
-			return errRows
-		}
-		p = &spent{}
-		t.parts[key] = p
+	p, err := t.at(partKey{part, name, action})
+	if err != nil {
+		return err
 	}
 	if l.suffix == sum {
 		s, err := l.number()
@@ -180,6 +189,19 @@ func (t *totals) part(l *line, part, name, action string) error {
 	n, err := l.count()
 	p.count += n
 	return err
+}
+
+// at returns the row with that key.
+func (t *totals) at(key partKey) (*spent, error) {
+	p := t.parts[key]
+	if p == nil {
+		if len(t.parts) >= mostRows {
+			return nil, errRows
+		}
+		p = &spent{}
+		t.parts[key] = p
+	}
+	return p, nil
 }
 
 // served returns the rows in order.

@@ -254,6 +254,10 @@ func TestText(t *testing.T) {
 			text: plugin(`name="a"`, " 1.2e+06"),
 			want: []area.ServedPart{{Part: "admission", Name: "a", Action: " ", Count: 1_200_000}},
 		},
+		"fail open": {
+			text: failedOpen + `{name="gate.example.com",type="validating"} 7` + "\n",
+			want: []area.ServedPart{{Part: area.Undecided, Name: "gate.example.com", Action: "validating", Count: 7}},
+		},
 		"quantiles":    {text: controller + `{name="a",quantile="0.5"} NaN` + "\n"},
 		"end mark":     {text: "x 1\n# EOF"},
 		"cut off":      {text: plugin(`name="a"`, " 1") + controller + `_count{name="a"} 1`, err: errCut},

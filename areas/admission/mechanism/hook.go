@@ -41,8 +41,11 @@ func (h Hooks) WithDefaults() Hooks {
 	return h
 }
 
+// WebhookDomain ends the names of webhooks.
+const WebhookDomain = ".tare.dev"
+
 // WebhookName returns the name of a policy's webhook in answers and metrics. It needs three parts.
-func WebhookName(one Policy) string { return one.Name + ".tare.dev" }
+func WebhookName(one Policy) string { return one.Name + WebhookDomain }
 
 // hook renders a configuration of one webhook, as engines are installed: each with a configuration of its own. One
 // configuration of a hundred webhooks costs the API server the same as a hundred of one (1.36.3: 24 and 21 ms CPU for a

@@ -152,7 +152,7 @@ func (k *soakRun) look(ctx context.Context) (stop bool) {
 	cut := now >= k.next && k.end()-k.next >= k.every/2
 	if cut {
 		if k.witness == nil && now >= k.began+k.warm {
-			k.witness = k.Witness(ctx)
+			k.witness = k.Witness(ctx, false)
 			now = k.stream.Now() // the call has taken a while, which belongs to the warm-up
 		}
 		k.err = k.cut(ctx, now)

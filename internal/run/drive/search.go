@@ -16,7 +16,7 @@ import (
 
 // probedSearch runs a capacity search between two readings of the probes.
 func probedSearch(ctx context.Context, a *run.Arm) error {
-	seen := a.Witness(ctx)
+	seen := a.Witness(ctx, false)
 	if err := a.Sample(ctx, record.Before, 0); err != nil {
 		return err
 	}

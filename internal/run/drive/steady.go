@@ -64,7 +64,7 @@ func allCall(l *run.Load, keys int) time.Duration {
 // before and after it; the target's own measurements are read around the probes, so that their cost is in no probe.
 func window(ctx context.Context, a *run.Arm, s load.Stream, acc *run.Account) error {
 	l, trial := &a.Load, a.Trial
-	seen := a.Witness(ctx)
+	seen := a.Witness(ctx, false)
 	if err := a.Sample(ctx, record.Before, 0); err != nil {
 		return err
 	}

@@ -101,9 +101,7 @@ func (t *turning) take() [][]load.Cell {
 // begin reads what the targets count and use, before the first turn.
 func (t *turning) begin(ctx context.Context) (err error) {
 	for k, a := range t.arms {
-		if !t.Shared(k) {
-			a.seen = a.Witness(ctx)
-		}
+		a.seen = a.Witness(ctx, t.Shared(k))
 	}
 	for k, a := range t.arms {
 		if a.spending, err = a.Spending(ctx, t.Shared(k)); err != nil {
@@ -150,9 +148,7 @@ func (t *turning) end(ctx context.Context, start time.Duration, effort *load.Eff
 		err = errors.Join(err, a.spending.Close(ctx))
 	}
 	for _, a := range t.arms {
-		if a.seen != nil {
-			err = errors.Join(err, a.seen(ctx))
-		}
+		err = errors.Join(err, a.seen(ctx))
 	}
 	calls, cells := t.Calls(start), t.take()
 	for k, a := range t.arms {
