@@ -1,10 +1,10 @@
 package admission
 
 import (
-	"slices"
-	"strings"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"tare/area"
 	"tare/areas/admission/apimetrics"

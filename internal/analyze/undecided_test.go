@@ -41,8 +41,9 @@ func TestUndecidedRequestsAreNotTheControls(t *testing.T) {
 				}}))
 			}
 			rep := analyzed(t, x.write(t, t.TempDir()))
-			if inForce := rep.Treatments[1].NotInForce == ""; inForce != c.inForce || (ExitCode(rep) == ExitNotInForce) == inForce {
-				t.Errorf("in force: %v, want %v; exit %d", inForce, c.inForce, ExitCode(rep))
+			inForce, code := rep.Treatments[1].NotInForce == "", ExitCode(rep)
+			if inForce != c.inForce || (code == ExitNotInForce) == inForce {
+				t.Errorf("in force: %v, want %v; exit %d", inForce, c.inForce, code)
 			}
 			if said := strings.Join(append(rep.Warnings, rep.Reason), "\n"); !strings.Contains(said, c.says) ||
 				c.says == "" && strings.Contains(said, "pass that") {
