@@ -1,6 +1,9 @@
 package decision
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,13 +24,35 @@ const asking = `package a
 import rego.v1
 default allow := false
 allow if http.send({"method": "GET", "url": input.url, "enable_redirect": input.follow}).status_code == 200
+allow if http.send(input.send).status_code == 200
 allow if count(net.lookup_ip_addr(input.name)) > 0
 allow if json.verify_schema(input.schema)[0]
 allow if json.match_schema({}, input.schema)[0]
 `
 
+// keyed is a question whose policy shows a server a certificate of this host.
+const keyed = `{"input": {"send": {"method": "GET", "url": "%s/private", "tls_insecure_skip_verify": true,
+	"tls_client_cert_file": %q, "tls_client_key_file": %q}}}`
+
+// serveOwners serves, on loopback, those who have a certificate. It returns the address, and a file with one.
+func serveOwners(t *testing.T, answer http.Handler) (url, file string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(answer)
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	return s.URL, filepath.Join(written(t, map[string]string{"own.pem": string(pair)}), "own.pem")
+}
+
 // TestPoliciesStayOnLoopback: the policies of a bundle, which may be a stranger's, reach no server beyond loopback, no
-// socket in the file system, and none that a redirect names, unless the experiment lets them.
+// socket in the file system, and none that a redirect names, and take no key of this host to one, unless the experiment
+// lets them.
 func TestPoliciesStayOnLoopback(t *testing.T) {
 	hosttest.SkipIfShort(t)
 	env := testEnv(t)
@@ -56,6 +81,7 @@ func TestPoliciesStayOnLoopback(t *testing.T) {
 		s.Start()
 		t.Cleanup(s.Close)
 	}
+	private, keys := serveOwners(t, answer)
 	_, port, _ := net.SplitHostPort(everywhere.Addr().String())
 	other := ""
 	addrs, _ := net.InterfaceAddrs()
@@ -76,6 +102,10 @@ func TestPoliciesStayOnLoopback(t *testing.T) {
 		request("socket", "unix://localhost/socket?socket="+socket.Addr().String(), "deny"),
 		request("redirect", "http://127.0.0.1:"+port+"/redirect", "deny"),
 		{Name: "lookup", Expect: "deny", Body: `{"input": {"url": "", "follow": false, "name": "localhost"}}`},
+		{Name: "private-key", Expect: "deny", Body: fmt.Sprintf(keyed, private, keys, keys)},
+		{Name: "authority", Expect: "deny", Body: fmt.Sprintf(
+			`{"input": {"send": {"method": "GET", "url": "http://127.0.0.1:%s/authority", "tls_ca_cert_file": %q}}}`, port, keys,
+		)},
 		{Name: "own-parts", Expect: "permit", Body: `{"input": {"schema": {"$ref": "#/a", "a": {"type": "object"}}}}`},
 		{Name: "file", Expect: "deny", Body: `{"input": {"schema": {"$ref": "file://` + schema + `"}}}`},
 		{Name: "file-in-text", Expect: "deny", Body: `{"input": {"schema": "{\"items\": [{\"$\u0072ef\": \"file://` + schema + `\"}]}"}}`},
@@ -85,6 +115,7 @@ func TestPoliciesStayOnLoopback(t *testing.T) {
 	}
 	open := []Request{
 		request("lost", "http://127.0.0.1:1/", "deny"), requests[0],
+		{Name: "private-key", Expect: "permit", Body: fmt.Sprintf(keyed, private, keys, keys)},
 		{Name: "file", Expect: "permit", Body: `{"input": {"schema": {"$ref": "file://` + schema + `"}}}`},
 	}
 	if other != "" {
@@ -121,7 +152,7 @@ func TestPoliciesStayOnLoopback(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if asked["/beyond"] != (other != "") {
+	if asked["/beyond"] != (other != "") || !asked["/private"] {
 		t.Errorf("asked were %v", asked)
 	}
 }

@@ -22,8 +22,8 @@ const (
 )
 
 // errBeyond is why a request of a policy is not sent. The rule that makes it is then not true.
-var errBeyond = errors.New("tare lets policies reach http and https on loopback only, and follow no redirect; " +
-	"embedded: {network: true} lets them reach all servers")
+var errBeyond = errors.New("tare lets policies reach http and https on loopback only, follow no redirect, and take no " +
+	"certificate or key from files or variables; embedded: {network: true} lets them do so, and reach all servers")
 
 // errReference is why a schema is not taken.
 var errReference = errors.New("tare lets a schema refer to its own parts only; embedded: {network: true} lets it refer to " +
@@ -87,9 +87,23 @@ func holdsReference(value any) bool {
 	return false
 }
 
-// onLoopback reports whether a request of http.send goes to this host and nowhere else. A socket of a Unix domain can be
-// that of a daemon which does what root may.
+// permitted are the parts of a request that say nothing of files and variables of this host: a private key from there
+// would give the policy the rights of its owner.
+var permitted = []string{
+	"method", "url", "body", "raw_body", "headers", "enable_redirect", "force_json_decode", "force_yaml_decode", "timeout",
+	"cache", "force_cache", "force_cache_duration_seconds", "caching_mode", "cache_ignored_headers", "raise_error",
+	"max_retry_attempts", "tls_use_system_certs", "tls_ca_cert", "tls_client_cert", "tls_client_key",
+	"tls_insecure_skip_verify", "tls_server_name",
+}
+
+// onLoopback reports whether a request of http.send goes to this host and nowhere else, and takes nothing from it. A
+// socket of a Unix domain can be that of a daemon which does what root may.
 func onLoopback(request ast.Object) bool {
+	for _, key := range request.Keys() {
+		if name, ok := key.Value.(ast.String); !ok || !slices.Contains(permitted, string(name)) {
+			return false
+		}
+	}
 	text := func(name string) ast.Value {
 		if v := request.Get(ast.StringTerm(name)); v != nil {
 			return v.Value
