@@ -6,19 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"tare/area"
-	"tare/areas/sandbox/vm"
+	"tare/areas/sandbox/vm/shell"
 	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/proc"
@@ -97,12 +95,12 @@ func (a labs) holdLab(ctx context.Context, o labOptions) error {
 		}
 		_ = listener.Close()
 	}()
-	return serveLab(m, listener)
+	return serveLab(m.Link, listener)
 }
 
 // serveLab joins each connection with the machine's line, one at a time.
-func serveLab(m *vm.Machine, l net.Listener) error {
-	var one sync.Mutex
+func serveLab(line shell.Line, l net.Listener) error {
+	relay := shell.NewRelay(line)
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -110,33 +108,8 @@ func serveLab(m *vm.Machine, l net.Listener) error {
 		}
 		go func() {
 			defer conn.Close() //nolint:errcheck // nothing is buffered
-			one.Lock()
-			defer one.Unlock()
-			relay(conn, m.Link)
+			relay.Carry(conn)
 		}()
-	}
-}
-
-// relay carries one request to the machine, and its answers back until the last.
-func relay(conn io.ReadWriter, line io.ReadWriter) {
-	request, err := bufio.NewReader(io.LimitReader(conn, kit.MaxLine)).ReadBytes('\n')
-	if err != nil {
-		return // a caller without a request, such as "down"
-	}
-	if _, err := line.Write(request); err != nil {
-		return
-	}
-	answers := bufio.NewReader(line)
-	for {
-		text, err := answers.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		_, _ = conn.Write(text) // the machine's answer is read to its end even if nobody waits for it
-		var a struct{ Ended bool }
-		if json.Unmarshal(text, &a) != nil || a.Ended {
-			return
-		}
 	}
 }
 

@@ -62,15 +62,23 @@ const (
 // hello is the first line that a guest sends.
 const hello = "tare-guest-is-up"
 
-// link joins the two directions of a serial line.
-type link struct {
-	io.Reader
-	io.Writer
+// A Link joins the two directions of a serial line.
+type Link struct{ from, to *os.File }
+
+// Read implements io.Reader.
+func (l Link) Read(b []byte) (int, error) { return l.from.Read(b) }
+
+// Write implements io.Writer.
+func (l Link) Write(b []byte) (int, error) { return l.to.Write(b) }
+
+// SetDeadline bounds reading and writing; the zero time: no more.
+func (l Link) SetDeadline(at time.Time) error {
+	return errors.Join(l.from.SetReadDeadline(at), l.to.SetWriteDeadline(at))
 }
 
 // A Machine is a running guest. Its Link carries what the program in the guest and the caller say to each other.
 type Machine struct {
-	Link io.ReadWriter
+	Link Link
 	// Booted is how long the boot took.
 	Booted  time.Duration
 	child   *proc.Child
@@ -127,7 +135,7 @@ func boot(ctx context.Context, o Options) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{Link: link{child.Out, child.In}, child: child, console: console, o: o}
+	m := &Machine{Link: Link{child.Out, child.In}, child: child, console: console, o: o}
 	if err := m.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w; %s", err, console.lastWords()), m.kill())
 	}

@@ -9,14 +9,18 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxLine bounds a line in bytes, either way.
 const maxLine = 1 << 20
 
-// request is a command line.
+// request is a command line, or the wish that the command which runs ends.
 type request struct {
-	Run []string `json:"run"`
+	Run []string `json:"run,omitempty"`
+	End bool     `json:"end,omitempty"`
 }
 
 // answer is a piece of what a command prints, or its end.
@@ -27,39 +31,61 @@ type answer struct {
 	Error  string `json:"error,omitempty"` // why it was not run
 }
 
-// Serve runs the commands that in names until it ends.
+// Serve runs the commands that in names, one after another, until it ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
+	end, answered := func() {}, make(chan error, 1)
+	answered <- nil
 	for lines.Scan() {
 		if len(lines.Bytes()) == 0 { // it only woke this machine
 			continue
 		}
 		var r request
-		err := json.Unmarshal(lines.Bytes(), &r)
-		if err == nil && len(r.Run) == 0 {
-			err = errors.New("no command is named")
+		wrong := json.Unmarshal(lines.Bytes(), &r)
+		if r.End {
+			end()
+			continue
 		}
-		a := answer{Ended: true}
-		if err == nil {
-			a.Status, err = run(ctx, r.Run, out)
-		}
-		if err != nil {
-			a.Error = err.Error()
-		}
-		if err := send(out, a); err != nil {
+		if err := <-answered; err != nil {
 			return err
 		}
+		running, stop := context.WithCancel(ctx)
+		end = stop
+		go func() {
+			defer stop()
+			answered <- reply(running, r, wrong, out)
+		}()
 	}
-	return lines.Err()
+	return errors.Join(<-answered, lines.Err())
 }
 
-// run runs a command and sends what it prints.
+// reply runs the command of a request, unless that is wrong, and sends its end.
+func reply(ctx context.Context, r request, wrong error, out io.Writer) error {
+	if wrong == nil && len(r.Run) == 0 {
+		wrong = errors.New("no command is named")
+	}
+	a := answer{Ended: true}
+	if wrong == nil {
+		a.Status, wrong = run(ctx, r.Run, out)
+	}
+	if wrong != nil {
+		a.Error = wrong.Error()
+	}
+	return send(out, a)
+}
+
+// run runs a command and sends what it prints. When ctx ends, so do the command and what it has started.
 func run(ctx context.Context, argv []string, out io.Writer) (status int, err error) {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // the user names it
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	w := sender{out}
 	c.Stdout, c.Stderr = w, w
-	err = c.Run()
+	if err := c.Start(); err != nil {
+		return 0, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = unix.Kill(-c.Process.Pid, unix.SIGKILL) })()
+	err = c.Wait()
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		if status = e.ExitCode(); status >= 0 {
 			return status, nil
