@@ -256,8 +256,7 @@ func (a labs) labUp(ctx context.Context, o labOptions) error {
 	if o.Dir, err = a.labFolder(); err != nil {
 		return err
 	}
-	// The files of an earlier machine are of no use now.
-	if err := files.RemoveFolder(o.Dir); err != nil {
+	if err := a.clearLab(o.Dir); err != nil {
 		return err
 	}
 	folder, err := files.Make(o.Dir)

@@ -17,6 +17,7 @@ import (
 
 	"tare/area"
 	"tare/areas/sandbox/vm/shell"
+	"tare/internal/clock"
 	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/proc"
@@ -72,6 +73,11 @@ func labHold() area.Command {
 // holdLab boots a machine and serves its shell until ctx or the machine ends.
 func (a labs) holdLab(ctx context.Context, o labOptions) error {
 	say := func(r labReady) error { return json.NewEncoder(a.Stdout).Encode(r) }
+	unlock, err := a.lockLab(o.Dir)
+	if err != nil {
+		return say(labReady{Failed: err.Error()})
+	}
+	defer unlock() // the kernel does it, too
 	m, err := a.bootLab(ctx, o)
 	if err != nil {
 		return errors.Join(say(labReady{Failed: err.Error()}), files.RemoveFolder(o.Dir))
@@ -96,6 +102,25 @@ func (a labs) holdLab(ctx context.Context, o labOptions) error {
 		_ = listener.Close()
 	}()
 	return serveLab(m.Link, listener)
+}
+
+// lockLab keeps other processes from holding a lab VM in a folder, and from removing that.
+func (a labs) lockLab(dir string) (unlock func(), err error) {
+	unlock, err = a.Lock("lab VM "+dir, "tare lab up", clock.System{}.Now())
+	if err != nil {
+		return nil, fmt.Errorf("a lab VM boots, or is up; wait for it, and end it with 'tare lab down': %w", err)
+	}
+	return unlock, nil
+}
+
+// clearLab removes the files of a machine that has ended.
+func (a labs) clearLab(dir string) error {
+	unlock, err := a.lockLab(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return files.RemoveFolder(dir)
 }
 
 // serveLab joins each connection with the machine's line, one at a time.

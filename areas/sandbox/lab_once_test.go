@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tare/area"
+	"tare/areas/sandbox/vm"
+	"tare/internal/files"
+	"tare/rigs/hosttest"
+)
+
+// TestOneLabVMIsHeldAtATime: while a machine boots and while it is up, another `tare lab up` neither starts a second
+// one nor touches the files of the first, which then runs commands.
+func TestOneLabVMIsHeldAtATime(t *testing.T) {
+	at := t.TempDir()
+	goes := emulatorThatWaits(t, at)
+	env := map[string]string{"XDG_RUNTIME_DIR": at, "TARE_CACHE": at}
+	var one sync.Mutex
+	shellOf := func(out io.Writer) labs {
+		return labs{&area.Shell{
+			Stdout: out, Tell: t.Logf,
+			Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+			Lock: func(string, string, time.Time) (func(), error) {
+				if !one.TryLock() {
+					return nil, errors.New("it is taken")
+				}
+				return one.Unlock, nil
+			},
+		}}
+	}
+	o := labOptions{Dir: filepath.Join(at, "tare", "lab")}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	read, write := io.Pipe()
+	held := make(chan error, 1)
+	go func() { held <- shellOf(write).holdLab(ctx, o) }()
+	for !strings.Contains(filesIn(t, o.Dir), "vm-9.9.9-qemu.log") {
+		time.Sleep(time.Millisecond)
+	}
+	before := filesIn(t, o.Dir)
+	const want = "a lab VM boots, or is up"
+	if err := shellOf(io.Discard).labUp(t.Context(), labOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("up while one boots: %v, want %q", err, want)
+	}
+	var said bytes.Buffer
+	if err := shellOf(&said).holdLab(t.Context(), o); err != nil || !strings.Contains(said.String(), want) {
+		t.Errorf("a second holder: %v, says %q, want %q", err, said.String(), want)
+	}
+	if after := filesIn(t, o.Dir); after != before {
+		t.Errorf("the first machine's files were %q, are %q", before, after)
+	}
+	goes()
+	var ready labReady
+	text, err := bufio.NewReader(read).ReadBytes('\n')
+	if err = errors.Join(err, json.Unmarshal(text, &ready)); err != nil || ready.Failed != "" || ready.Kernel != "9.9.9" {
+		t.Fatalf("the first machine says %s, %v", text, err)
+	}
+	var out bytes.Buffer
+	if err := shellOf(&out).labRun(t.Context(), o, []string{"echo", "hi"}); err != nil || out.String() != "hi\n" {
+		t.Errorf("a command in it: %q, %v", out.String(), err)
+	}
+	err = shellOf(io.Discard).labUp(t.Context(), labOptions{})
+	if err == nil || !strings.Contains(err.Error(), "is up already") {
+		t.Errorf("up while one is up: %v", err)
+	}
+	end()
+	if err := <-held; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) || !one.TryLock() {
+		t.Errorf("after its end the folder is there (%v), or the lock is held", err)
+	}
+}
+
+// emulatorThatWaits puts an emulator into PATH that says hello once goes is called, and then runs commands on this
+// host. Its kernel is below cache.
+func emulatorThatWaits(t *testing.T, cache string) (goes func()) {
+	t.Helper()
+	boot, bin, begin := filepath.Join(cache, "lab", "boot"), filepath.Join(cache, "bin"), filepath.Join(cache, "begin")
+	kernel := make([]byte, 0x300)
+	copy(kernel[0x202:], "HdrS")
+	self, err := os.Executable()
+	err = errors.Join(err, os.MkdirAll(boot, 0o700), os.Mkdir(bin, 0o700),
+		os.WriteFile(filepath.Join(boot, "vmlinuz-9.9.9"), kernel, 0o600),
+		files.WriteProgram(filepath.Join(bin, "qemu-system-x86_64"), fmt.Appendf(nil,
+			"#!/bin/sh\nuntil [ -e %s ]; do sleep 0.01; done\necho tare-guest-is-up\nexec %s lab shell\n", begin, self)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	if _, err := vm.Emulator(); err != nil {
+		hosttest.Missing(t, err.Error(), "run on x86-64")
+	}
+	return func() {
+		if err := os.WriteFile(begin, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// filesIn lists what is in a folder.
+func filesIn(t *testing.T, folder string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(names, " ")
+}
