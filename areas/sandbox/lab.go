@@ -259,6 +259,7 @@ func (s *Spec) labPreflight(env area.Env) (out []area.Finding) {
 	all, err := vm.Kernels(kit.Environment(env.Getenv))
 	if err != nil {
 		fault(err)
+		return append(out, s.missing()...)
 	}
 	for _, tr := range kit.AtLeastOne(env.Treatments) {
 		if _, err := vm.FindKernel(all, tr.Levels[factorKernel]); err != nil {

@@ -52,23 +52,34 @@ func Cache(getenv func(string) (string, bool)) (string, error) {
 
 var image = regexp.MustCompile(`^vmlinuz-([0-9]+\.[0-9]+.*)$`)
 
+// installed is where the distribution puts its kernels.
+const installed = "/boot"
+
 // Kernels lists the kernels in /boot and in the cache, the newest first. Packages unpacked into the cache come before
-// the same release in /boot.
+// the same release in /boot. It fails if another user could have put a kernel into the cache.
 func Kernels(getenv func(string) (string, bool)) ([]Kernel, error) {
 	cache, err := Cache(getenv)
 	if err != nil {
 		return nil, err
 	}
 	var out []Kernel
-	for _, dir := range []string{filepath.Join(cache, "boot"), "/boot"} {
+	for _, dir := range []string{filepath.Join(cache, "boot"), installed} {
 		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			return nil, fmt.Errorf("look for kernels: %w", err)
+		}
+		if dir != installed {
+			if err := files.Trusted(dir); err != nil {
+				return nil, fmt.Errorf("look for kernels: %w; set %s to a folder of your own", err, build.Variable)
+			}
 		}
 		for _, e := range entries {
 			m := image.FindStringSubmatch(e.Name())
 			known := m != nil && slices.ContainsFunc(out, func(k Kernel) bool { return k.Release == m[1] })
-			if m == nil || known || !readable(filepath.Join(dir, e.Name())) {
+			if m == nil || known || !usable(filepath.Join(dir, e.Name())) {
 				continue
 			}
 			out = append(out, Kernel{Release: m[1], Path: filepath.Join(dir, e.Name())})
@@ -78,7 +89,11 @@ func Kernels(getenv func(string) (string, bool)) ([]Kernel, error) {
 	return out, nil
 }
 
-func readable(path string) bool {
+// usable reports whether a path leads to a file that can be read. It opens nothing else: not every device stands that.
+func usable(path string) bool {
+	if is, err := os.Stat(path); err != nil || !is.Mode().IsRegular() {
+		return false
+	}
 	f, err := files.ForReading(path)
 	if err != nil {
 		return false

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"tare/internal/clock"
 	"tare/internal/files"
@@ -256,6 +258,49 @@ func TestKernels(t *testing.T) {
 	}
 	if _, err := FindKernel(nil, ""); err == nil {
 		t.Error("a kernel was found where there is none")
+	}
+}
+
+// TestKernelsOfOthers: no kernel is taken from a folder in which another user could have put it, and what is no regular
+// file is not opened.
+func TestKernelsOfOthers(t *testing.T) {
+	const theirs = "belongs to another user; set TARE_CACHE"
+	for title, c := range map[string]struct {
+		make func(cache, boot, kernel string) error // what another user could do, or has done
+		want string
+	}{
+		"a cache that all may write":  {func(cache, _, _ string) error { return os.Chmod(cache, 0o777) }, "may be written"},
+		"a folder that all may write": {func(_, boot, _ string) error { return os.Chmod(boot, 0o1777) }, "may be written"},
+		"a folder of another user's":  {func(_, boot, _ string) error { return os.Chown(boot, 65533, 65533) }, theirs},
+		"a pipe": {func(_, _, kernel string) error {
+			return errors.Join(os.Remove(kernel), unix.Mkfifo(kernel, 0o600))
+		}, ""},
+		"a link to a device": {func(_, _, kernel string) error {
+			return errors.Join(os.Remove(kernel), os.Symlink("/dev/null", kernel))
+		}, ""},
+		"an empty cache that all may write": {func(cache, boot, _ string) error {
+			return errors.Join(os.RemoveAll(boot), os.Chmod(cache, 0o1777))
+		}, ""},
+	} {
+		t.Run(title, func(t *testing.T) {
+			cache := filepath.Join(t.TempDir(), "cache")
+			boot := filepath.Join(cache, "lab", "boot")
+			kernel := filepath.Join(boot, "vmlinuz-99.0")
+			err := errors.Join(os.MkdirAll(boot, 0o700), os.WriteFile(kernel, nil, 0o600))
+			if err = errors.Join(err, c.make(cache, boot, kernel)); errors.Is(err, os.ErrPermission) {
+				hosttest.Missing(t, err.Error(), hosttest.Root)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := Kernels(func(name string) (string, bool) { return cache, name == "TARE_CACHE" })
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if slices.ContainsFunc(all, func(k Kernel) bool { return strings.HasPrefix(k.Path, cache) }) {
+				t.Errorf("kernels %v were taken", all)
+			}
+		})
 	}
 }
 
