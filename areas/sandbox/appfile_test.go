@@ -17,6 +17,7 @@ import (
 	"tare/areas/sandbox/apparmor"
 	"tare/areas/sandbox/workload"
 	"tare/internal/design"
+	"tare/internal/proc"
 	"tare/rigs/hosttest"
 )
 
@@ -90,18 +91,30 @@ func TestAppFilesAreContents(t *testing.T) {
 	}
 }
 
-// TestTrialsOfKilledRunsAreSwept: a trial's namespace is left alone while its process lives, and those of runs always.
+// TestTrialsOfKilledRunsAreSwept: a trial's namespace is left alone while its process lives, and always where that is
+// of another PID namespace; so are those of runs.
 func TestTrialsOfKilledRunsAreSwept(t *testing.T) {
 	child := exec.CommandContext(t.Context(), "true")
 	if err := child.Run(); err != nil {
 		t.Fatal(err)
 	}
+	ticks, err := proc.StartTicks(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(in uint64, pid int, ticks uint64) string {
+		return apparmor.Namespace(fmt.Sprintf(trialRunForm, in, pid, ticks))
+	}
+	here, gone := pidNamespace(), child.Process.Pid
 	for namespace, want := range map[string]bool{
-		apparmor.Namespace(trialRun()):                                        false,
-		apparmor.Namespace(trialRun() + "-x"):                                 false,
-		apparmor.Namespace(fmt.Sprintf(trialRunForm, child.Process.Pid)):      true,
-		apparmor.Namespace(fmt.Sprintf(trialRunForm+"-x", child.Process.Pid)): true,
-		apparmor.Namespace("20261123T102718Z"):                                false,
+		apparmor.Namespace(trialRun()):          false,
+		apparmor.Namespace(trialRun() + "-x"):   false,
+		of(here, gone, ticks):                   true,
+		of(here, gone, ticks) + "-x":            true,
+		of(here, os.Getpid(), ticks-1):          true, // its number is ours now
+		of(here+1, gone, ticks):                 false,
+		of(here+1, os.Getpid(), ticks-1) + "-x": false,
+		apparmor.Namespace("20261123T102718Z"):  false,
 	} {
 		if got := isLeftTrial(namespace); got != want {
 			t.Errorf("%s: %t, want %t", namespace, got, want)

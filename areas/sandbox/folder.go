@@ -26,9 +26,12 @@ func makeFolder(j area.Journal) (string, error) {
 	return path, nil
 }
 
+// folderBytes is how many random bytes make the name of a folder unique.
+const folderBytes = 8
+
 // newFolder returns a new unique path. Its length is always the same.
 func newFolder() string {
-	var b [8]byte
+	var b [folderBytes]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return filepath.Join(os.TempDir(), folderPrefix+hex.EncodeToString(b[:]))
 }

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 		areatest.Serve(Area{}, name)
 	}
 	serveGuest()
+	holdTrial()
 	goleak.VerifyTestMain(hosttest.Sharing(m))
 }
 

@@ -182,6 +182,19 @@ func (f *Folder) Self() (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.path), nil
 }
 
+// Lock locks the folder until it is closed; locked is false if it is locked already, by whatever process of this
+// kernel. The lock ends with this process.
+func (f *Folder) Lock() (locked bool, err error) {
+	err = unix.Flock(f.fd(), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	if err != nil {
+		return false, &fs.PathError{Op: "lock", Path: f.path, Err: err}
+	}
+	return true, nil
+}
+
 // Has reports whether a name in the folder is that of an open file.
 func (f *Folder) Has(name string, file *os.File) bool {
 	var named, opened unix.Stat_t

@@ -237,3 +237,26 @@ func TestStrangersFile(t *testing.T) {
 		}
 	}
 }
+
+// TestLock: a folder is locked for one opening of it, until that is closed.
+func TestLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	must(t, MakeNew(dir))
+	first, err1 := Open(dir)
+	second, err2 := Open(dir)
+	must(t, err1, err2)
+	lock := func(f *Folder, want bool) {
+		t.Helper()
+		if got, err := f.Lock(); got != want || err != nil {
+			t.Errorf("locked %t, %v, want %t", got, err, want)
+		}
+	}
+	lock(first, true)
+	lock(second, false)
+	must(t, first.Close())
+	lock(second, true)
+	must(t, second.Close())
+	if _, err := second.Lock(); err == nil {
+		t.Error("a folder that is closed was locked")
+	}
+}
