@@ -187,7 +187,7 @@ func TestBundlesAreChecked(t *testing.T) {
 		"another mechanism":  {Spec{Bundle: "testdata/bundle", Mechanism: "psa"}, "no treatment uses it"},
 		"an old Kubernetes":  {Spec{Bundle: "testdata/bundle", Embedded: &Embedded{Version: "1.24"}}, "need version 1.36"},
 		"no pod to measure":  {Spec{Bundle: "testdata/bundle", Measured: broken}, "measured"},
-		"no requests":        {Spec{Bundle: "testdata/bundle", Requests: dir + "/none"}, "requests: stat"},
+		"no requests":        {Spec{Bundle: "testdata/bundle", Requests: dir + "/none"}, "requests: open"},
 		"measured alone":     {Spec{Measured: broken}, "no treatment uses it"},
 		"bindings of nobody": {Spec{BindAll: true}, "no treatment uses it"},
 	} {

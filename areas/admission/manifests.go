@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +11,8 @@ import (
 
 	"tare/area"
 	"tare/areas/admission/mechanism"
+	"tare/areas/bundle"
+	"tare/internal/files"
 	"tare/internal/kit"
 )
 
@@ -55,8 +56,8 @@ func (m *Manifests) check() (out []area.Finding) {
 		if x.isFolder {
 			want = "folder"
 		}
-		info, err := os.Stat(x.name)
-		if err == nil && info.IsDir() != x.isFolder {
+		isFolder, err := bundle.IsFolder(x.name)
+		if err == nil && isFolder != x.isFolder {
 			err = fmt.Errorf("%s is not a %s", x.name, want)
 		}
 		if err != nil {
@@ -121,7 +122,11 @@ func (p *plan) manifests(s mechanism.Scope) (manifested, error) {
 
 // readDirectory reads all manifests of a directory, and no file outside it.
 func readDirectory(dir string, s mechanism.Scope, policies int) (mechanism.Files, error) {
-	root, err := os.OpenRoot(dir)
+	f, err := files.Given(dir)
+	if err != nil {
+		return mechanism.Files{}, err
+	}
+	root, err := files.Root(f)
 	if err != nil {
 		return mechanism.Files{}, err
 	}

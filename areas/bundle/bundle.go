@@ -48,18 +48,39 @@ func copied(base string) bool { return !strings.HasPrefix(base, ".") || slices.C
 // of their paths. name is relative to the folder.
 func Each(from string, do func(name string, text []byte) error) error {
 	left := newBudget()
-	is, err := os.Stat(from)
+	f, isFolder, err := open(from)
 	switch {
 	case err != nil:
 		return err
-	case is.IsDir():
-		return left.each(from, do)
+	case isFolder:
+		return left.each(f, do)
 	}
-	text, err := left.readFile(from)
+	text, err := left.all(f, from)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", from, err)
 	}
 	return do(filepath.Base(from), text)
+}
+
+// open opens what the user names, a file or a folder.
+func open(from string) (f *os.File, isFolder bool, err error) {
+	if f, err = files.Given(from); err != nil {
+		return nil, false, err
+	}
+	is, err := f.Stat()
+	if err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return f, is.IsDir(), nil
+}
+
+// IsFolder reports whether what the user names is a folder. The error is that of opening it.
+func IsFolder(from string) (bool, error) {
+	f, isFolder, err := open(from)
+	if err == nil {
+		err = f.Close()
+	}
+	return isFolder, err
 }
 
 // Sum returns the SHA-256 of a bundle, names and contents.
@@ -118,19 +139,19 @@ func Copy(folder, name, from string, change func(name string, text []byte) []byt
 }
 
 func adopt(to *files.Folder, name, from string, change func(name string, text []byte) []byte) error {
-	is, err := os.Stat(from)
+	left := newBudget()
+	f, isFolder, err := open(from)
 	if err != nil {
 		return err
 	}
-	left := newBudget()
-	if !is.IsDir() {
-		text, err := left.readFile(from)
+	if !isFolder {
+		text, err := left.all(f, from)
 		if err != nil {
 			return err
 		}
 		return to.Write(name, change(filepath.Base(from), text))
 	}
-	root, err := os.OpenRoot(from)
+	root, err := files.Root(f)
 	if err != nil {
 		return err
 	}
@@ -149,7 +170,11 @@ func NewReader() *Reader { return &Reader{newBudget()} }
 
 // Read reads a regular file of a folder, or of one below it, and none outside it.
 func (r *Reader) Read(folder, name string) ([]byte, error) {
-	root, err := os.OpenRoot(folder)
+	f, err := files.Given(folder)
+	if err != nil {
+		return nil, err
+	}
+	root, err := files.Root(f)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +188,8 @@ type budget struct{ files, bytes int }
 func newBudget() *budget { return &budget{files: mostFiles, bytes: mostBytes} }
 
 // each reads the files of a folder, and none outside it.
-func (b *budget) each(from string, do func(name string, text []byte) error) error {
-	root, err := os.OpenRoot(from)
+func (b *budget) each(folder *os.File, do func(name string, text []byte) error) error {
+	root, err := files.Root(folder)
 	if err != nil {
 		return err
 	}
@@ -195,24 +220,15 @@ func (b *budget) read(from *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.all(f)
+	return b.all(f, name)
 }
 
-// readFile reads a regular file that the user names.
-func (b *budget) readFile(path string) ([]byte, error) {
-	f, err := files.ForReading(path)
-	if err != nil {
-		return nil, err
-	}
-	return b.all(f)
-}
-
-// all reads and closes a file.
-func (b *budget) all(f *os.File) ([]byte, error) {
+// all reads and closes a file that is called name.
+func (b *budget) all(f *os.File, name string) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // it is only read
 	is, err := f.Stat()
 	if err != nil || !is.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s is no regular file", f.Name()), err)
+		return nil, errors.Join(fmt.Errorf("%s is no regular file", name), err)
 	}
 	tooMuch := fmt.Errorf("more than %d files or %d MiB", mostFiles, mostBytes>>20)
 	if b.files--; b.files < 0 || is.Size() > int64(b.bytes) {

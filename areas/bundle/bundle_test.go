@@ -99,6 +99,47 @@ func TestBundle(t *testing.T) {
 	}
 }
 
+// TestBundleBehindALink: neither a file nor a folder is read through a link that leads out of its folder, at the end of
+// the path or on the way; one that leads down is followed.
+func TestBundleBehindALink(t *testing.T) {
+	private, dir := written(t, "a.yaml", "b/a.yaml"), written(t, "v2/a.yaml")
+	t.Chdir(dir)
+	for link, to := range map[string]string{"file.yaml": private + "/a.yaml", "folder": private, "now": "v2"} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := t.TempDir()
+	for name, read := range map[string]func(from string) error{
+		"Each":     func(from string) error { return bundle.Each(from, func(string, []byte) error { return nil }) },
+		"Sum":      func(from string) error { _, err := bundle.Sum(from); return err },
+		"Copy":     func(from string) error { return bundle.Copy(to, "own", from, nil) },
+		"IsFolder": func(from string) error { _, err := bundle.IsFolder(from); return err },
+		"Read": func(from string) error {
+			_, err := bundle.NewReader().Read(filepath.Dir(from), filepath.Base(from))
+			return err
+		},
+	} {
+		for _, from := range []string{"folder/a.yaml", "folder/b/a.yaml", "file.yaml"} {
+			if err := read(from); err == nil {
+				t.Errorf("%s %s: what is elsewhere was read", name, from)
+			}
+		}
+		if err := read("now/a.yaml"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, from := range []string{"folder", "folder/", "folder/b", dir + "/folder"} {
+		err := bundle.Copy(to, "folder", from, nil)
+		if err == nil || !strings.Contains(err.Error(), "name what it leads to") {
+			t.Errorf("copy %s: %v", from, err)
+		}
+	}
+	if left, err := os.ReadDir(to); err != nil || len(left) != 1 {
+		t.Errorf("copied: %v, %v", left, err)
+	}
+}
+
 // TestBundleIsBounded: as many files and as much text as the bounds say are read, and no more.
 func TestBundleIsBounded(t *testing.T) {
 	const many, much = 10_000, 256 << 20

@@ -207,7 +207,7 @@ func TestOwnPoliciesAreChecked(t *testing.T) {
 		"no request":   {func(s *Spec) { s.Requests = nil }, "requests: name questions about the policies of the bundle"},
 		"none refused": {func(s *Spec) { s.Requests = s.Requests[:1] }, "none of them is expected to be denied"},
 		"their number": {func(s *Spec) { s.Policies = 5 }, "policies: a bundle has as many as it has"},
-		"no such file": {func(s *Spec) { s.Embedded.Bundle = "/nowhere" }, "bundle: stat /nowhere"},
+		"no such file": {func(s *Spec) { s.Embedded.Bundle = "/nowhere" }, "bundle: open /nowhere: no such file"},
 		"another engine": {
 			func(s *Spec) { s.Embedded.Engine = engine.PDPX }, "bundle: own policies cannot be given to pdpx",
 		},

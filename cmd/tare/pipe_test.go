@@ -104,6 +104,16 @@ load: {rate: 10/s, duration: 10s}
 baseline: {bundle: none}
 treatments: [{bundle: @PIPE@}]
 `},
+	"Cedar policies": {"decision", `name: x
+area: decision
+question: capacity
+target:
+  embedded: {engine: cedar, bundle: @PIPE@}
+  requests:
+    - {name: a, subject: {type: user, id: a}, action: read, resource: {type: doc, id: x}, expect: permit}
+    - {name: b, subject: {type: user, id: b}, action: read, resource: {type: doc, id: x}, expect: deny}
+load: {max_rate: 20/s}
+`},
 	"an OPA bundle": {"decision", `name: x
 area: decision
 question: compare

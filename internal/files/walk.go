@@ -30,6 +30,7 @@ const (
 	makes    way = 1 << iota // makes what is missing, for this user alone
 	anybodys                 // through folders of anybody's
 	forAll                   // what it makes is for all users to read
+	inside                   // links of anybody's, but only to what is below their own folder; the last may be a file
 )
 
 // walker goes to a folder one component after another, so that what was checked is what is opened.
@@ -60,6 +61,11 @@ func walk(path string, how way) (*os.File, error) {
 		return nil, err
 	}
 	w := walker{at: start, path: from, rest: split(rest), way: how}
+	return w.to(path)
+}
+
+// to goes to what has been asked for as path.
+func (w *walker) to(path string) (*os.File, error) {
 	for links := 0; len(w.rest) > 0; {
 		name := w.rest[0]
 		w.rest = w.rest[1:]
@@ -118,7 +124,7 @@ func (w *walker) enter(next *os.File, path string) (isLink bool, err error) {
 	isTrusted := st.Uid == 0 || mine(&st)
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFLNK:
-		if !isTrusted {
+		if !isTrusted && w.way&inside == 0 {
 			return true, &NotOursError{path, "is a link of another user's, which is not followed"}
 		}
 		to := make([]byte, unix.PathMax)
@@ -126,10 +132,12 @@ func (w *walker) enter(next *os.File, path string) (isLink bool, err error) {
 		if err != nil {
 			return true, &fs.PathError{Op: "readlink", Path: path, Err: err}
 		}
-		return true, w.follow(string(to[:n]))
+		return true, w.follow(path, string(to[:n]))
 	case unix.S_IFDIR:
 	default:
-		return false, &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+		if w.way&inside == 0 || len(w.rest) > 0 {
+			return false, &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+		}
 	}
 	switch {
 	case w.way&anybodys != 0:
@@ -151,9 +159,14 @@ func (w way) mode() uint32 {
 	return 0o700
 }
 
-// follow goes on with the components of a link: from the root, or from the folder that holds the link.
-func (w *walker) follow(to string) error {
-	w.rest = append(split(to), w.rest...)
+// follow goes on with the components of the link at path: from the root, or from the folder that holds the link.
+func (w *walker) follow(path, to string) error {
+	parts := split(to)
+	if w.way&inside != 0 && (filepath.IsAbs(to) || slices.Contains(parts, "..")) {
+		return fmt.Errorf("%s is a link out of its folder, to %q: a stranger's link could show your files; name what it "+
+			"leads to", path, to)
+	}
+	w.rest = append(parts, w.rest...)
 	if !filepath.IsAbs(to) {
 		return nil
 	}

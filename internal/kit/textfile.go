@@ -8,19 +8,22 @@ import (
 	"tare/internal/files"
 )
 
-// OpenText opens a file that the user names, to read it. It must be a regular file: a named pipe would be waited for.
-func OpenText(path string) (*os.File, error) {
-	f, err := files.ForReading(path)
+// OpenText opens a file that the user names and somebody else may have made (files.Given), to read it. It must be a
+// regular file: a named pipe would be waited for.
+func OpenText(path string) (*os.File, error) { return regular(files.Given(path)) }
+
+// regular takes what has been opened, and refuses what is no regular file.
+func regular(f *os.File, err error) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("%s: want a regular file", path), err, f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: want a regular file", f.Name()), err, f.Close())
 	}
 	return f, nil
 }
 
-// ReadText reads a file that the user names, of at most so many bytes.
+// ReadText reads a file that OpenText opens, of at most so many bytes.
 func ReadText(path string, most int) ([]byte, error) {
 	f, err := OpenText(path)
 	if err != nil {

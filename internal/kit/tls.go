@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tare/area"
+	"tare/internal/files"
 )
 
 // TLS says whom to trust as a target behind https, and how tare proves who it is. The zero TLS trusts the host's
@@ -59,7 +60,7 @@ func (t *TLS) Config(host string, getenv func(name string) (string, bool)) (*tls
 		c.ServerName = t.ServerName
 	}
 	if t.CA != "" {
-		pem, err := ReadText(t.CA, mostPEM)
+		pem, err := readPEM(t.CA)
 		if err != nil {
 			return nil, fmt.Errorf("read tls.ca: %w", err)
 		}
@@ -80,7 +81,7 @@ func (t *TLS) Config(host string, getenv func(name string) (string, bool)) (*tls
 }
 
 func (t *TLS) pair(getenv func(string) (string, bool)) (tls.Certificate, error) {
-	pem, err := ReadText(t.Cert, mostPEM)
+	pem, err := readPEM(t.Cert)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("read tls.cert: %w", err)
 	}
@@ -96,8 +97,16 @@ func (t *TLS) pair(getenv func(string) (string, bool)) (tls.Certificate, error) 
 	return pair, nil
 }
 
-// mostPEM bounds a file with certificates, in bytes.
-const mostPEM = 4 << 20
+// readPEM reads certificates. They may stand behind any link, as those of the host do.
+func readPEM(path string) ([]byte, error) {
+	const most = 4 << 20
+	f, err := regular(files.ForReading(path))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	return files.ReadAll(f, most)
+}
 
 // ExplainTLS says what is wrong with a connection that failed, by the field of `tls` that mends it, and the next step.
 // ok is false when err does not come from TLS.

@@ -24,13 +24,13 @@ import (
 // its kustomization changes what it lists, or lists what is outside. Otherwise it is "", and the files are read as they
 // stand.
 func kustomized(from string) string {
-	is, err := os.Stat(from)
+	isFolder, err := bundle.IsFolder(from)
 	switch {
 	case err != nil: // the caller says why
 		return ""
-	case !is.IsDir() && slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(from)):
+	case !isFolder && slices.Contains(konfig.RecognizedKustomizationFileNames(), filepath.Base(from)):
 		return filepath.Dir(from)
-	case !is.IsDir():
+	case !isFolder:
 		return ""
 	}
 	g := &gathered{from: bundle.NewReader(), texts: map[string][]byte{}}

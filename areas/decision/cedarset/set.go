@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -67,14 +66,14 @@ const (
 // Read reads a file of policies, or a folder and those below it, and validates the policies by the schema if there is
 // one. Entities get their types from it, and are not validated: Cedar decides about others, too.
 func Read(at string) (*Set, error) {
-	is, err := os.Stat(at)
+	isFolder, err := bundle.IsFolder(at)
 	if err != nil {
 		return nil, err
 	}
 	var all found
 	err = bundle.Each(at, func(name string, text []byte) error {
 		one := file{path: at, text: text}
-		if is.IsDir() {
+		if isFolder {
 			one.path = filepath.Join(at, name)
 		}
 		all.add(name, one)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -15,18 +14,18 @@ import (
 
 // CheckOwn reports why the policies at a path cannot be given to the engine.
 func (k Kind) CheckOwn(at string) error {
-	is, err := os.Stat(at)
+	isFolder, err := bundle.IsFolder(at)
 	switch {
 	case k == PDPX:
 		return fmt.Errorf("own policies cannot be given to %s", k)
 	case err != nil:
 		return err
-	case k.Adapter() == xacmlAdapter && (is.IsDir() || path.Ext(at) != ".xml"):
+	case k.Adapter() == xacmlAdapter && (isFolder || path.Ext(at) != ".xml"):
 		return fmt.Errorf("%s is no file (.xml) of XACML", at)
 	case k == OpenFGA:
 		_, err := fga.Find(at)
 		return err
-	case is.IsDir():
+	case isFolder:
 		return nil
 	case k == OPA && !strings.HasSuffix(at, archiveEnd):
 		return fmt.Errorf("%s is neither a folder nor a bundle (.tar.gz) of OPA", at)

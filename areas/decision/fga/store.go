@@ -82,13 +82,13 @@ func Read(at string) (*Store, error) {
 
 // Find is the file with the store: at itself, or in the folder the one, or store.fga.yaml.
 func Find(at string) (string, error) {
-	is, err := os.Stat(at)
+	isFolder, err := bundle.IsFolder(at)
 	switch {
 	case err != nil:
 		return "", err
-	case !is.IsDir() && !IsStore(at):
+	case !isFolder && !IsStore(at):
 		return "", fmt.Errorf("%s is neither a folder nor a store (%s) of OpenFGA", at, storeEnds[0])
-	case !is.IsDir():
+	case !isFolder:
 		return at, nil
 	}
 	entries, err := os.ReadDir(at)
