@@ -32,6 +32,9 @@ func Given(path string) (*os.File, error) {
 	if err == nil && !is.Mode().IsRegular() && !is.IsDir() {
 		err = fmt.Errorf("%s is no regular file: want a regular file or a folder", path)
 	}
+	if err == nil {
+		err = checkEnds(at)
+	}
 	if err != nil {
 		return nil, err
 	}

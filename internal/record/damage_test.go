@@ -209,13 +209,14 @@ func TestDamagedLinesAreCounted(t *testing.T) {
 	}
 }
 
-// TestPipesAndDevicesAreNotRead: a foreign record may have a pipe or a device in place of a file, which must not be
-// read forever.
+// TestPipesAndDevicesAreNotRead: a foreign record may have a pipe or a device in place of a file, or a file that the
+// kernel shows, which must not be read forever.
 func TestPipesAndDevicesAreNotRead(t *testing.T) {
 	for name, place := range map[string]func(path string) error{
-		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"device": func(path string) error { return os.Symlink("/dev/zero", path) },
-		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a pipe":                       func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a device":                     func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a folder":                     func(path string) error { return os.Mkdir(path, 0o700) },
+		"a file that the kernel shows": func(path string) error { return os.Symlink("/proc/self/status", path) },
 	} {
 		w, _ := create(t)
 		must(t, w.TrialBegin(begin("a", 0)), w.Calls("a", 0, randomCalls(10, 1)), w.Cells("a", 0, testCells(10)), w.Close())
@@ -232,7 +233,7 @@ func TestPipesAndDevicesAreNotRead(t *testing.T) {
 			go func() { ended <- read() }()
 			select {
 			case err := <-ended:
-				if err == nil || !strings.Contains(err.Error(), "is a "+name) {
+				if err == nil || !strings.Contains(err.Error(), "is "+name) {
 					t.Errorf("%s in place of %s: %v", name, file, err)
 				}
 			case <-time.After(30 * time.Second):

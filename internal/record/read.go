@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"tare/area"
@@ -429,7 +428,7 @@ func (r *Record) File() (b []byte, err error) {
 func openFile(path string) (*os.File, error) {
 	f, isHeld, err := files.OpenHeld(path)
 	if !isHeld {
-		f, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe without a writer would block
+		f, err = files.ForReading(path)
 	}
 	if err != nil {
 		return nil, err

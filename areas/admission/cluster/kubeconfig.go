@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"tare/internal/files"
 	"tare/internal/kit"
 	"tare/internal/secretfile"
 )
@@ -142,7 +143,7 @@ func base(c *rest.Config) *rest.Config {
 
 // readKubeconfig parses a file. Its errors quote nothing of the file.
 func readKubeconfig(path string) (*api.Config, error) {
-	if err := regular(path); err != nil {
+	if err := files.Ends(path, mostKubeconfig); err != nil { // a pipe could be read once only
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
 	f, err := secretfile.Open(path)
@@ -169,30 +170,27 @@ func readKubeconfig(path string) (*api.Config, error) {
 	if err := clientcmd.ResolveLocalPaths(c); err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	if err := regularFiles(c); err != nil {
+	if err := checkEnds(c); err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
 	return c, nil
 }
 
-// regularFiles refuses files that a kubeconfig names and that would be waited for.
-func regularFiles(c *api.Config) error {
-	var errs []error
+// checkEnds refuses files that a kubeconfig names and that would be waited for, or read without an end: client-go reads
+// them whole.
+func checkEnds(c *api.Config) error {
+	var named []string
 	for _, x := range c.Clusters {
-		errs = append(errs, regular(x.CertificateAuthority))
+		named = append(named, x.CertificateAuthority)
 	}
 	for _, x := range c.AuthInfos {
-		errs = append(errs, regular(x.ClientCertificate), regular(x.ClientKey), regular(x.TokenFile))
+		named = append(named, x.ClientCertificate, x.ClientKey, x.TokenFile)
+	}
+	var errs []error
+	for _, path := range named {
+		errs = append(errs, files.Ends(path, mostKubeconfig))
 	}
 	return errors.Join(errs...)
-}
-
-// regular refuses what is there, but no regular file: it would be waited for, or read without an end.
-func regular(path string) error {
-	if info, err := os.Stat(path); path != "" && err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return fmt.Errorf("%s: want a regular file, since it is read several times", path)
-	}
-	return nil
 }
 
 // parseKubeconfig parses the text of a file. Parsers quote what they reject, which may be a key: of their message it

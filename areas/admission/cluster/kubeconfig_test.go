@@ -108,6 +108,39 @@ func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// TestEndlessFilesOfAKubeconfig: a file that it names is refused before anybody reads it whole if the kernel shows it,
+// or if it is longer than any certificate.
+func TestEndlessFilesOfAKubeconfig(t *testing.T) {
+	long := filepath.Join(t.TempDir(), "long")
+	if err := os.WriteFile(long, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(long, 1<<40); err != nil { // it takes no room
+		t.Fatal(err)
+	}
+	good := kubeconfig("https://one.example:6443", nil, "token: "+token)
+	for path, want := range map[string]string{long: "longer than", "/proc/self/status": "the kernel shows"} {
+		for field, text := range map[string]string{
+			"authority":   strings.Replace(good, `certificate-authority-data: ""`, "certificate-authority: "+path, 1),
+			"certificate": strings.Replace(good, "token: "+token, "client-key: none, client-certificate: "+path, 1),
+			"key":         strings.Replace(good, "token: "+token, "client-certificate: none, client-key: "+path, 1),
+			"token":       strings.Replace(good, "token: "+token, "tokenFile: "+path, 1),
+		} {
+			file := write(t, text)
+			_, located := Locate(file, "")
+			_, err := New(t.Context(), Options{Run: "run-1", Kubeconfig: file})
+			for _, err := range []error{located, err} {
+				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+					t.Errorf("%s of %s: %v, want %q", field, path, err, want)
+				}
+			}
+		}
+		if _, err := Locate(path, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s as a kubeconfig: %v, want %q", path, err, want)
+		}
+	}
+}
+
 func TestSeveralContexts(t *testing.T) {
 	text := strings.Replace(kubeconfig("https://one.example:6443/k8s/clusters/c-1", nil, ""), "contexts: [",
 		"contexts: [{name: there, context: {cluster: d}}, ", 1)
