@@ -219,17 +219,15 @@ func (p *arm) regoNotes(ctx context.Context) ([]string, error) {
 		why := ": which of its rules are true for requests is not known: an opa in PATH is not asked"
 		return []string{p.bundle + why}, nil
 	}
-	var path string
 	var bodies []json.RawMessage
 	for _, q := range p.questions {
-		var body []byte
-		var err error
-		if path, body, err = protocol.OPARequest(p.options, q); err != nil {
+		body, err := protocol.OPABody(q)
+		if err != nil {
 			return nil, err
 		}
 		bodies = append(bodies, body)
 	}
-	proofs, err := p.launch.Prove(ctx, p.config, path, bodies)
+	proofs, err := p.launch.Prove(ctx, p.config, bodies)
 	if err != nil {
 		return []string{fmt.Sprintf("%s: which of its rules are true for a request is not known: %v", p.bundle, err)}, nil
 	}

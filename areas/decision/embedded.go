@@ -48,6 +48,9 @@ func (p *arm) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.kind == engine.OPA {
+		p.config.Path = protocol.OPAPath(p.options)
+	}
 	if p.bundle != "" {
 		if p.proved, err = p.proofNotes(ctx); err != nil {
 			return fmt.Errorf("read the policies of %s: %w", p.bundle, err)

@@ -104,6 +104,8 @@ type Config struct {
 	Data *replica.Data `json:"data,omitempty"`
 	// V0 says that a bundle has Rego as OPA read it before 1.0.
 	V0 bool `json:"v0,omitempty"`
+	// Path is where OPA is asked. It answers nothing else.
+	Path string `json:"path,omitempty"`
 	// Network lets the Rego of a bundle reach servers beyond loopback.
 	Network bool `json:"network,omitempty"`
 	// Check has OPA compile the bundle, and say what is wrong in it, in place of serving.

@@ -44,9 +44,9 @@ func (t FailedTest) String() string { return fmt.Sprintf("%s (%s)", t.Says, t.Pl
 // CanProve reports whether Prove knows anything: an opa that was found in PATH is not asked.
 func (l Launch) CanProve() bool { return l.Kind == OPA && filepath.Base(l.Path) == opa.binary }
 
-// Prove says which rules of a bundle hold for the bodies of requests below /v1/data, and in its own tests. The names of
-// files are as seen from the bundle.
-func (l Launch) Prove(ctx context.Context, c Config, path string, bodies []json.RawMessage) (*Proofs, error) {
+// Prove says which rules of a bundle hold for the bodies of requests, and in its own tests. The names of files are as
+// seen from the bundle.
+func (l Launch) Prove(ctx context.Context, c Config, bodies []json.RawMessage) (*Proofs, error) {
 	at, err := filepath.Abs(c.File)
 	if err != nil {
 		return nil, err
@@ -56,9 +56,8 @@ func (l Launch) Prove(ctx context.Context, c Config, path string, bodies []json.
 	line := struct {
 		Config
 		Prove  bool              `json:"prove"`
-		Path   string            `json:"path"`
 		Bodies []json.RawMessage `json:"bodies"`
-	}{c, true, path, bodies}
+	}{c, true, bodies}
 	if err := l.tell(ctx, line, out); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (l Launch) Prepare(dir string, set model.Set) (Config, error) {
 		cfg.File = "policies.cedar"
 		written = map[string][]byte{cfg.File: set.Cedar()}
 	case OPA:
-		cfg.File = "policies.rego"
+		cfg.File, cfg.Path = "policies.rego", "/v1/data/"+model.RegoPackage+"/"+model.RegoRule
 		written = map[string][]byte{cfg.File: set.Rego(model.RegoPackage)}
 	case ATT, AuthzForce:
 		cfg.File = "policies.xml"

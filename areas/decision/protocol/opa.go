@@ -49,16 +49,20 @@ func (o Options) HasMessages() bool {
 	return x.Messages
 }
 
-// OPARequest is what a question is to OPA: the path below /v1/data, and the body.
-func OPARequest(o Options, q model.Question) (path string, body []byte, err error) {
-	path = below(o.rule(), "/"+model.RegoPackage+"/"+model.RegoRule)
-	r, err := posted(path, jsonMedia, q.Body, map[string]evaluation{"input": evaluationOf(q)})
-	return path, r.body, err
+// OPAPath is where OPA is asked all questions.
+func OPAPath(o Options) string {
+	return "/v1/data" + below(o.rule(), "/"+model.RegoPackage+"/"+model.RegoRule)
+}
+
+// OPABody is what a question is to OPA.
+func OPABody(q model.Question) ([]byte, error) {
+	r, err := posted("", jsonMedia, q.Body, map[string]evaluation{"input": evaluationOf(q)})
+	return r.body, err
 }
 
 func askOPA(s *Session, q model.Question) (call, error) {
-	path, body, err := OPARequest(s.Options, q)
-	path = "/v1/data" + path
+	path := OPAPath(s.Options)
+	body, err := OPABody(q)
 	r := request{method: "POST", path: path, media: jsonMedia, body: body}
 	read, messages := readResult, s.Options.HasMessages()
 	expect := "200 with result " + fmt.Sprint(q.Want == model.Permit)

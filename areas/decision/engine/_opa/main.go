@@ -5,16 +5,15 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
+	"github.com/open-policy-agent/opa/v1/hooks"
 	"github.com/open-policy-agent/opa/v1/runtime"
 )
 
@@ -22,14 +21,14 @@ import (
 type config struct {
 	Addr string `json:"addr"`
 	File string `json:"file"`
-	Own  bool   `json:"own"` // File is a bundle
-	V0   bool   `json:"v0"`  // its Rego is that of OPA before 1.0
+	Own  bool   `json:"own"`  // File is a bundle
+	V0   bool   `json:"v0"`   // its Rego is that of OPA before 1.0
+	Path string `json:"path"` // at which a rule is asked
 	// Check compiles the bundle, and says what is wrong in it, in place of serving.
 	Check bool `json:"check"`
 	// Prove says which rules of the bundle hold for one of the Bodies of requests to Path, or in a test of its own, in place
 	// of serving.
 	Prove  bool              `json:"prove"`
-	Path   string            `json:"path"`
 	Bodies []json.RawMessage `json:"bodies"`
 	// Network lets the policies reach servers beyond loopback.
 	Network bool `json:"network"`
@@ -81,7 +80,12 @@ func run(in *bufio.Reader, out io.Writer) error {
 }
 
 func serve(ctx context.Context, cfg config, out io.Writer) error {
+	d, err := newDoor(cfg)
+	if err != nil {
+		return err
+	}
 	params := runtime.NewParams()
+	params.Router, params.Hooks = d.routes, hooks.New(d)
 	params.Addrs = &[]string{cfg.Addr}
 	params.Paths, params.BundleMode = []string{cfg.File}, cfg.Own
 	params.V0Compatible = cfg.V0
@@ -94,7 +98,6 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("load %s: %w", cfg.File, err)
 	}
-	rt.Manager.ExtraMiddleware(decisionsOnly(cfg.Admin))
 	served := make(chan error, 1)
 	go func() { served <- rt.Serve(ctx) }()
 	addr, err := await(ctx, rt, served)
@@ -109,26 +112,6 @@ func serve(ctx context.Context, cfg config, out io.Writer) error {
 		return err
 	}
 	return nil
-}
-
-// decisionsOnly refuses all requests but questions, the health check, and policies from who knows the token. Every user
-// of the host can connect to loopback, and the rest of OPA's REST API reads and changes policies, runs any query and
-// shows the environment. OPA's own authorization (system.authz) would evaluate an additional policy for each question.
-func decisionsOnly(token string) func(next http.Handler) http.Handler {
-	want := []byte("Bearer " + token)
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			question := r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/v1/data/")
-			health := r.Method == http.MethodGet && r.URL.Path == "/health"
-			policy := token != "" && r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/policies/") &&
-				subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), want) == 1
-			if !question && !health && !policy {
-				http.Error(w, "tare serves decisions only: POST /v1/data/PATH", http.StatusForbidden)
-				return
-			}
-			next.ServeHTTP(w, r)
-		})
-	}
 }
 
 // await waits until the server answers, with its policies compiled, and returns the address that it got.

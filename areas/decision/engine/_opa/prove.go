@@ -138,7 +138,7 @@ func (p *proofs) ask(cfg config, b *bundle.Bundle, compiler *ast.Compiler, seen 
 	ctx := context.Background()
 	store := inmem.NewFromObject(b.Data)
 	query := "data"
-	for part := range strings.SplitSeq(strings.Trim(cfg.Path, "/"), "/") {
+	for part := range strings.SplitSeq(strings.Trim(strings.TrimPrefix(cfg.Path, "/v1/data"), "/"), "/") {
 		name, err := json.Marshal(part)
 		if err != nil {
 			return err
