@@ -6,13 +6,11 @@ import (
 	"slices"
 
 	"tare/internal/budget"
-	"tare/internal/capacity"
 	"tare/internal/config"
 	"tare/internal/design"
 	"tare/internal/metric"
 	"tare/internal/record"
 	"tare/internal/report"
-	"tare/internal/unit"
 )
 
 // budgets judges every budget for every treatment that it speaks of.
@@ -256,46 +254,6 @@ func (a *analysis) callFinding(b *budget.Budget, treatment string) finding {
 		}
 	}
 	return decideAt(b, operation, trace)
-}
-
-func decideAt(b *budget.Budget, operation int, trace *capacity.Trace) finding {
-	best := unmeasured("no load was offered near %s", unit.PerSecond(b.At))
-	distance := math.Inf(1)
-	for _, s := range stretches(trace) {
-		its := s
-		its.operation = operation
-		x := its.of(b)
-		if math.IsNaN(x.Value) {
-			continue
-		}
-		same := math.Abs(s.rate-b.At) <= budget.RateTolerance*b.At
-		// Only an upper limit of an absolute value may be carried over from another rate.
-		monotone := b.Op == budget.AtMost && b.Limit.Against == budget.Absolute
-		if !same && !monotone {
-			continue
-		}
-		if !same && !its.lasts() {
-			continue
-		}
-		v, own := its.judged(b, x)
-		decides := same || (v == report.Pass && s.rate > b.At) || (v == report.Fail && s.rate < b.At)
-		if !decides {
-			v = report.Inconclusive
-		}
-		// A stretch that decides beats one that does not; among equals the nearest rate counts.
-		d := math.Abs(s.rate/b.At - 1)
-		if v == report.Inconclusive || v == report.NotMeasured {
-			d += 1e6
-		}
-		if d < distance {
-			distance = d
-			best = finding{
-				Interval: x, verdict: v,
-				how: fmt.Sprintf("measured at %s over %s%s", unit.PerSecond(s.rate), unit.Count(its.count(), "call"), own),
-			}
-		}
-	}
-	return best
 }
 
 // targetFinding is the resident memory of all parts of the target after the search: a reading, without an interval.

@@ -2,13 +2,17 @@ package analyze
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tare/internal/budget"
 	"tare/internal/capacity"
 	"tare/internal/design"
 	"tare/internal/report"
+	"tare/rigs/simulation"
 )
 
 func TestBudgetsAgainstTheBaseline(t *testing.T) {
@@ -65,6 +69,122 @@ func TestBudgetsAtARate(t *testing.T) {
 		rep := analyzed(t, journal{budget: []string{text}}.write(t, t.TempDir()))
 		if b := rep.Budgets[0]; b.Verdict != want {
 			t.Errorf("%s: %s (%s), want %s: %s", text, b.Verdict, b.Reason, want, mustJSON(t, b))
+		}
+	}
+}
+
+// TestBudgetsAtARateAreDecidedByTheBestStretch: the stretch that was made for the rate decides, else the longest; what
+// a moment of the ramp shows neither keeps a budget nor breaks one against a longer stretch.
+func TestBudgetsAtARateAreDecidedByTheBestStretch(t *testing.T) {
+	t.Parallel()
+	const usual, slow = 5 * time.Millisecond, 80 * time.Millisecond
+	at := func(role capacity.Role, rate, seconds float64, share int) tried {
+		return tried{
+			role: role, rate: rate, took: usual, late: usual, share: share, bad: true,
+			lasts: time.Duration(seconds * float64(time.Second)),
+		}
+	}
+	cold := at(capacity.RoleRamp, 160, .5, 0)
+	cold.took = slow
+	for name, c := range map[string]struct {
+		budget string
+		trace  []tried
+		want   report.Verdict
+		says   string
+	}{
+		"a moment's allowance": {
+			"error <= 5% at 160/s",
+			[]tried{at(capacity.RoleRamp, 160, .5, 0), at(capacity.RoleRate, 160, 25, 33)},
+			report.Fail, "4000 calls",
+		},
+		"a cold moment": {
+			"response.p50 <= 20ms at 160/s", []tried{cold, at(capacity.RoleRate, 160, 25, 0)}, report.Pass, "4000 calls",
+		},
+		"a cold moment, kept at a higher rate": {
+			"response.p50 <= 20ms at 160/s",
+			[]tried{cold, at(capacity.RoleConfirmLow, 200, 10, 0)},
+			report.Pass, "2000 calls",
+		},
+		"a moment's allowance, broken at a lower rate": {
+			"error <= 5% at 160/s",
+			[]tried{at(capacity.RoleRamp, 160, .5, 0), at(capacity.RoleConfirmHigh, 103, 10, 20)},
+			report.Fail, "1030 calls",
+		},
+		"a moment alone": {
+			"error <= 5% at 160/s", []tried{at(capacity.RoleRamp, 160, .5, 0)}, report.Inconclusive, "too short",
+		},
+		"a moment alone that breaks it": {
+			"error <= 5% at 160/s", []tried{at(capacity.RoleRamp, 160, .5, 40)}, report.Fail, "80 calls",
+		},
+		"a short allowance at a higher rate against an open answer": {
+			"error <= 5% at 160/s",
+			[]tried{at(capacity.RoleRamp, 200, 2, 0), at(capacity.RoleRate, 160, 25, 5)},
+			report.Inconclusive, "4000 calls",
+		},
+		"too few calls, and kept at a higher rate": {
+			"response.p99 <= 20ms at 10/s",
+			[]tried{at(capacity.RoleConfirmLow, 147, 10, 0), at(capacity.RoleRate, 10, 30, 0)},
+			report.Pass, "1470 calls",
+		},
+		"two stretches that disagree": {
+			"error <= 5% at 147/s",
+			[]tried{at(capacity.RoleConfirmLow, 147, 10, 20), at(capacity.RoleConfirmLow, 147, 12, 0)},
+			report.Inconclusive, "1764 calls, and broken at 147/s over 1470 calls",
+		},
+		"a stretch made for the rate, and a shorter one before it that disagrees": {
+			"error <= 5% at 147/s",
+			[]tried{at(capacity.RoleConfirmLow, 147, 10, 20), at(capacity.RoleRate, 147, 27, 0)},
+			report.Pass, "3969 calls",
+		},
+		"a stretch made for the rate, and a longer one that disagrees": {
+			"error <= 5% at 147/s",
+			[]tried{at(capacity.RoleConfirmLow, 147, 40, 20), at(capacity.RoleRate, 147, 27, 0)},
+			report.Inconclusive, "3969 calls, and broken at 147/s over 5880 calls",
+		},
+		"a stretch made for the rate, and a queue that stood at a lower one": {
+			"error <= 5% at 147/s",
+			[]tried{at(capacity.RoleConfirmLow, 140, 40, 20), at(capacity.RoleRate, 147, 27, 0)},
+			report.Pass, "3969 calls",
+		},
+		"one caller alone": {
+			"error <= 5% at 147/s",
+			[]tried{at(capacity.RoleAlone, 147, 10, 60), at(capacity.RoleRate, 147, 27, 0)},
+			report.Pass, "3969 calls",
+		},
+		"a short point of a ladder": {
+			"error <= 5% at 200/s", []tried{at(capacity.RolePoint, 200, 1, 0)}, report.Pass, "200 calls",
+		},
+	} {
+		j := journal{budget: []string{c.budget}, trace: func(string) capacity.Trace { return made(c.trace...) }}
+		b := analyzed(t, j.write(t, t.TempDir())).Budgets[0]
+		if b.Verdict != c.want || !strings.Contains(b.Reason, c.says) {
+			t.Errorf("%s: %s: %s (%s), want %s (%q)", name, c.budget, b.Verdict, b.Reason, c.want, c.says)
+		}
+	}
+}
+
+// TestAnAllowanceKeepsNoBudget: a search of a virtual server that takes 100 calls a second, and 300 more once, does
+// not say that it answers 160 a second well.
+func TestAnAllowanceKeepsNoBudget(t *testing.T) {
+	t.Parallel()
+	c := simulation.Composition{
+		Seed: 3, MaxRate: 2000, Timeout: 10, Latency: .002, Parts: []simulation.Part{
+			{Kind: "service", With: map[string]float64{"workers": 32, "mean": .01}},
+			{Kind: "token-bucket", With: map[string]float64{"rate": 100, "burst": 300}},
+		},
+	}
+	must(t, c.Validate())
+	o := c.Options()
+	o.Rates = []float64{80, 160}
+	trace, err := capacity.Search(t.Context(), c.World(), o, nil)
+	must(t, err)
+	for text, want := range map[string]report.Verdict{
+		"error <= 5% at 160/s": report.Fail, "error <= 5% at 80/s": report.Pass,
+	} {
+		b, err := budget.Parse(text)
+		must(t, err)
+		if f := decideAt(&b, -1, &trace); f.verdict != want {
+			t.Errorf("%s: %s, want %s: %v, %s", text, f.verdict, want, f.Interval, f.how)
 		}
 	}
 }

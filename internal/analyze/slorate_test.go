@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"testing"
@@ -21,9 +22,10 @@ type tried struct {
 	share      int
 	bad        bool // those that are late fail as well
 	open       bool // those that are late have not ended
+	lasts      time.Duration
 }
 
-// made is the trace of a search that tried these, twenty seconds each.
+// made is the trace of a search that tried these, twenty seconds each where nothing else is said.
 func made(all ...tried) capacity.Trace {
 	tr := capacity.Trace{
 		Timeout: 30 * time.Second, MaxRate: 2000, MaxConns: 4096, Stop: capacity.StopFound, Reason: "found and confirmed",
@@ -34,7 +36,8 @@ func made(all ...tried) capacity.Trace {
 		if x.role == capacity.RoleConfirmHigh || x.role == capacity.RoleConfirmLow {
 			s.Passed = &x.held
 		}
-		n := int(x.rate * 20)
+		lasts := cmp.Or(x.lasts, 20*time.Second)
+		n := int(x.rate * lasts.Seconds())
 		for i := range n {
 			c := load.Call{Conn: 1, Intended: now + time.Duration(float64(i)/x.rate*1e9), Outcome: load.OK, Status: 201}
 			c.Ready, c.Sent = c.Intended+1, c.Intended+2
@@ -51,8 +54,8 @@ func made(all ...tried) capacity.Trace {
 			}
 			tr.Calls = append(load.CallsOf(tr.Calls), c)
 		}
-		s.Segment = load.Segment{Start: now, End: now + 20*time.Second, Offered: n, Sent: n}
-		now += 20 * time.Second
+		s.Segment = load.Segment{Start: now, End: now + lasts, Offered: n, Sent: n}
+		now += lasts
 		tr.Steps = append(tr.Steps, s)
 	}
 	tr.Read = now + time.Minute

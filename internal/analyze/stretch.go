@@ -20,6 +20,7 @@ const z = 1.959964
 // A stretch is the steps of a trace in which one rate was offered.
 type stretch struct {
 	trace     *capacity.Trace
+	role      capacity.Role
 	rate      float64
 	steps     []load.Segment
 	operation int // −1: calls of every operation belong to it
@@ -50,7 +51,7 @@ func (s *stretch) count() (n int) {
 func stretches(trace *capacity.Trace) []stretch {
 	var out []stretch
 	for _, s := range trace.Steps {
-		x := stretch{trace: trace, rate: s.Rate, steps: []load.Segment{s.Segment}, operation: -1}
+		x := stretch{trace: trace, role: s.Role, rate: s.Rate, steps: []load.Segment{s.Segment}, operation: -1}
 		if s.Rate > 0 && !s.ClientLimited && x.any() {
 			out = append(out, x)
 		}
@@ -66,16 +67,12 @@ func (s *stretch) any() bool {
 	return false
 }
 
-// leastElsewhere is how long a stretch must be for what holds in it to count at another rate.
-const leastElsewhere = 2 * time.Second
-
-// lasts reports whether the stretch is long enough to say something about other rates.
-func (s *stretch) lasts() bool {
-	var d time.Duration
+// length is how long the stretch lasted.
+func (s *stretch) length() (d time.Duration) {
 	for _, step := range s.steps {
 		d += step.End - step.Start
 	}
-	return d >= leastElsewhere
+	return d
 }
 
 // judged decides a budget by its interval x in the stretch. Delays by the generator lengthen responses: a limit that is
