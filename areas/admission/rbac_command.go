@@ -87,6 +87,9 @@ func (a planes) printLacking(ctx context.Context, r *rbac, rules []rbacv1.Policy
 	if err != nil {
 		return area.Usage("--kubeconfig: %w", err)
 	}
+	for _, f := range kit.ExposedSecrets(&Spec{Kubeconfig: kubeconfig, Context: r.context}, nil) {
+		a.Tell("warning: %s\n  next: %s\n", f.Message, f.Hint)
+	}
 	c, err := cluster.New(ctx, cluster.Options{
 		Run: "doctor", Kubeconfig: kubeconfig, Context: r.context, ExposeSecrets: r.expose,
 		Limit: ratelimit.New(clock.System{}, rbacRate),

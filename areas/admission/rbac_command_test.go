@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"tare/rigs/hosttest"
 )
 
+// TestDoctorRBACSaysWhatIsMissing, and who else can read the kubeconfig.
 func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {
 	hosttest.SkipIfShortUnlessRaced(t)
 	path := fakeCluster(t, []string{"delete namespaces", "get /metrics"}, map[string]apiAnswer{
@@ -66,5 +68,12 @@ func TestDoctorRBACSaysWhatIsMissing(t *testing.T) {
 	}
 	if code, _, errs := run("--context", "y"); code != 2 || !strings.Contains(errs, `no context "y"; there are: x`) {
 		t.Errorf("exit %d, %s", code, errs)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := run(); code != 0 ||
+		!strings.Contains(errs, "warning: other users can read the file with secrets "+path) {
+		t.Errorf("a kubeconfig that others can read: exit %d, %s", code, errs)
 	}
 }

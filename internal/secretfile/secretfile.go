@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -137,6 +138,23 @@ func othersWrite(info os.FileInfo) bool {
 	return mode.Perm()&0o002 != 0 || (mode.Perm()&0o020 != 0 && !private)
 }
 
+// Owned returns an error if an open regular file, or a folder above it, belongs to a stranger. It is for a file that
+// decides which programs run. Like guarded, it accepts a file that nobody can write.
+func Owned(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || readOnly(f) {
+		return err
+	}
+	if owner, foreign := stranger(info); foreign {
+		return fmt.Errorf("%s belongs to another user (uid %d): look at what it holds, and name a copy of your own",
+			f.Name(), owner)
+	}
+	if w, found := replaceable(f.Name()); found {
+		return fmt.Errorf("%s: %s", w.Message, w.Hint)
+	}
+	return nil
+}
+
 // Exposed returns a warning if other users can read a file.
 func Exposed(path string) (Warning, bool) {
 	f, ok := openRegular(path)
@@ -183,13 +201,15 @@ func replaceable(path string) (Warning, bool) {
 	return Warning{}, false
 }
 
-// stranger returns the owner of a file; foreign reports that it is neither root nor the user of this process.
+// stranger returns the owner of a file; foreign reports that it is neither root, nor the user of this process, nor the
+// one who has started it by sudo.
 func stranger(info os.FileInfo) (owner uint32, foreign bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || st.Uid == 0 || int(st.Uid) == os.Geteuid() {
 		return 0, false
 	}
-	return st.Uid, true
+	caller, _ := os.LookupEnv("SUDO_UID")
+	return st.Uid, strconv.FormatUint(uint64(st.Uid), 10) != caller
 }
 
 // mounted reports whether the file was mounted for this process: by Kubernetes, whose volumes have a link ..data, or

@@ -44,11 +44,7 @@ func connection(ctx context.Context, o Options) (*rest.Config, Location, *plugin
 	if err != nil {
 		return nil, Location{}, nil, err
 	}
-	file, err := readKubeconfig(path)
-	if err != nil {
-		return nil, Location{}, nil, err
-	}
-	name, err := chooseContext(file, path, o.Context)
+	file, name, err := readContext(path, o.Context)
 	if err != nil {
 		return nil, Location{}, nil, err
 	}
@@ -68,11 +64,7 @@ func connection(ctx context.Context, o Options) (*rest.Config, Location, *plugin
 // names. It omits what it cannot read: connecting reports that.
 func SecretFiles(kubeconfig, context string) []string {
 	paths := []string{kubeconfig}
-	file, err := readKubeconfig(kubeconfig)
-	if err != nil {
-		return paths
-	}
-	name, err := chooseContext(file, kubeconfig, context)
+	file, name, err := readContext(kubeconfig, context)
 	if err != nil {
 		return paths
 	}
@@ -100,11 +92,7 @@ func Locate(kubeconfig, context string) (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
-	file, err := readKubeconfig(path)
-	if err != nil {
-		return Location{}, err
-	}
-	name, err := chooseContext(file, path, context)
+	file, name, err := readContext(path, context)
 	if err != nil {
 		return Location{}, err
 	}
@@ -141,17 +129,37 @@ func base(c *rest.Config) *rest.Config {
 	return c
 }
 
-// readKubeconfig parses a file. Its errors quote nothing of the file.
-func readKubeconfig(path string) (*api.Config, error) {
+// readContext reads a file and chooses a context of it. If the context's user is known to a program, it refuses a file
+// that another user owns: who writes the file decides which program tare starts.
+func readContext(path, wanted string) (file *api.Config, name string, err error) {
 	if err := files.Ends(path, mostKubeconfig); err != nil { // a pipe could be read once only
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
 	}
 	f, err := secretfile.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
+		return nil, "", fmt.Errorf("read kubeconfig: %w", err)
 	}
+	defer f.Close() //nolint:errcheck // it is only read
+	if file, err = readKubeconfig(f, path); err != nil {
+		return nil, "", err
+	}
+	if name, err = chooseContext(file, path, wanted); err != nil {
+		return nil, "", err
+	}
+	user := file.Contexts[name].AuthInfo
+	if x := file.AuthInfos[user]; x == nil || x.Exec == nil {
+		return file, name, nil
+	}
+	if err := secretfile.Owned(f); err != nil {
+		return nil, "", fmt.Errorf("user %q of %s has an exec plugin, which tare would start: %w", user, path, err)
+	}
+	return file, name, nil
+}
+
+// readKubeconfig parses an open file. Its errors quote nothing of the file.
+func readKubeconfig(f *os.File, path string) (*api.Config, error) {
 	text, err := io.ReadAll(io.LimitReader(f, mostKubeconfig+1))
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
 	if len(text) > mostKubeconfig {

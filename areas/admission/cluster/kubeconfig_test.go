@@ -1,12 +1,15 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"tare/rigs/hosttest"
 )
 
 func TestKubeconfigsThatCannotBeUsed(t *testing.T) {
@@ -232,5 +235,48 @@ func TestFilesOfKubeconfigsThatOthersCanWrite(t *testing.T) {
 		}
 		_, err := New(t.Context(), Options{Run: "r", Kubeconfig: path})
 		wantError(t, err, "other users can write "+secret, "chmod 600 "+secret)
+	}
+}
+
+// TestKubeconfigsOfOthersStartNoProgram: a kubeconfig that another user owns or can replace may name a server, but no
+// plugin.
+func TestKubeconfigsOfOthersStartNoProgram(t *testing.T) {
+	hosttest.NeedsRoot(t)
+	const other = 65534
+	for name, c := range map[string]struct {
+		user         string
+		file, folder int // owners
+		sudo         string
+		want         string // in the error
+	}{
+		"own":                         {pluginUser("counts"), 0, 0, "", ""},
+		"another user's":              {pluginUser("counts"), other, 0, "", "belongs to another user (uid 65534)"},
+		"in another user's folder":    {pluginUser("counts"), 0, other, "", "who can replace the file"},
+		"the user's who called sudo":  {pluginUser("counts"), other, other, "65534", ""},
+		"neither root's nor caller's": {pluginUser("counts"), other, other, "65533", "belongs to another user (uid 65534)"},
+		"another user's, no plugin":   {"token: " + token, other, other, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("SUDO_UID", c.sudo)
+			path := write(t, kubeconfig("https://one.example", nil, c.user))
+			dir := filepath.Dir(path)
+			writePlugins(t, dir, nil, nil)
+			if err := errors.Join(os.Chown(path, c.file, c.file), os.Chown(dir, c.folder, c.folder)); err != nil {
+				t.Fatal(err)
+			}
+			if k, err := New(t.Context(), Options{Run: "r", Kubeconfig: path}); c.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				k.Close()
+			} else {
+				wantError(t, err, `user "u" of `+path, c.want)
+				_, err = Locate(path, "")
+				wantError(t, err, c.want)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "count")); err == nil && c.want != "" {
+				t.Error("the plugin ran")
+			}
+		})
 	}
 }
