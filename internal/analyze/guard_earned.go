@@ -3,6 +3,7 @@ package analyze
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"tare/internal/guard"
 	"tare/internal/record"
@@ -28,7 +29,7 @@ func guardEnd(t *record.Trial) (end guard.End, err error) {
 }
 
 // earn says under which load the control was seen, and why a pass is not earned by it: it was not overloaded, or too
-// few trespasses were answered meanwhile, and nobody said that the rates are enough.
+// few trespasses were answered meanwhile, and nobody said that the rates are enough, or not all of those were offered.
 func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	g.RatesGiven = end.Given || len(a.rec.Plan.Load.Rates) > 0
 	rate, served, ok := guard.Reached(seen)
@@ -39,8 +40,11 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	if overloaded {
 		g.Overload = overloadOf(&over)
 	}
+	missed := guard.Missed(seen, a.rec.Plan.Load.Rates)
 	switch {
-	case g.RatesGiven || overloaded && over.Enough():
+	case overloaded && over.Enough(), g.RatesGiven && len(missed) == 0:
+	case g.RatesGiven && ok:
+		g.Unearned = notOffered(missed, seen, rate, end)
 	case overloaded:
 		g.Unearned = fmt.Sprintf("the control was overloaded at %s, but only %d trespasses were answered at and near that "+
 			"rate, of %d that a pass needs: %d timed out or were not sent", unit.PerSecond(over.Rate), over.Answered,
@@ -51,6 +55,20 @@ func (a *analysis) earn(g *report.Guard, seen []guard.Seen, end guard.End) {
 	default:
 		g.Unearned = notOverloaded(rate, served, end)
 	}
+}
+
+// notOffered says why the first of the given rates that were missed was not offered, and what to do.
+func notOffered(missed []float64, seen []guard.Seen, highest float64, end guard.End) string {
+	at := unit.PerSecond(missed[0])
+	why := "the run ended before " + at + "; run it again"
+	switch {
+	case slices.ContainsFunc(seen, func(p guard.Seen) bool { return p.Rate == missed[0] && p.Late }):
+		why = "the generator could not keep up at " + at + "; end other work on this host"
+	case end.Stop == guard.StopMaxTime:
+		why = "the time was over before " + at + "; raise load.max_time"
+	}
+	return fmt.Sprintf("not all rates that the experiment asks for were offered: %s, or ask for others: --rates %s, or "+
+		"load.rates", why, unit.PerSecond(highest))
 }
 
 // notOverloaded says up to which rate a control was not overloaded, why no higher one was offered, and what to do.

@@ -58,7 +58,8 @@ func TestTrespassesAreJudged(t *testing.T) {
 }
 
 // TestPassIsEarned: a control that permitted nothing passes only if it was overloaded, and enough trespasses were
-// answered meanwhile, or if the experiment gives the rates; one that permitted something fails always.
+// answered meanwhile, or if the experiment gives the rates and all of them were offered; one that permitted something
+// fails always.
 func TestPassIsEarned(t *testing.T) {
 	t.Parallel()
 	at := func(rate, served float64) guard.Seen {
@@ -113,6 +114,28 @@ func TestPassIsEarned(t *testing.T) {
 			seen: calm, end: guard.End{Stop: guard.StopRates, Given: true}, want: report.Pass, why: "below 0.",
 		},
 		"rates are given, by an older record": {seen: calm, rates: []float64{160, 320}, want: report.Pass, why: "below 0."},
+		"a given rate was never offered": {
+			seen: with(late), end: guard.End{Stop: guard.StopRates, Given: true}, rates: []float64{160, 320, 1280},
+			want: report.Inconclusive,
+			why:  "not all rates that the experiment asks for were offered: the generator could not keep up at 1280/s; end other",
+		},
+		"a given rate was late once": {
+			seen: with(late, at(1280, 1)), end: guard.End{Stop: guard.StopRates, Given: true}, rates: []float64{160, 320, 1280},
+			want: report.Pass, why: "below 0.",
+		},
+		"no time was left for a given rate": {
+			seen: calm, end: guard.End{Stop: guard.StopMaxTime, Rate: 640, Given: true}, rates: []float64{160, 320, 640, 900},
+			want: report.Inconclusive,
+			why:  "were offered: the time was over before 640/s; raise load.max_time, or ask for others: --rates 320/s, or",
+		},
+		"cut short before a given rate": {
+			seen: calm, rates: []float64{160, 320, 640}, want: report.Inconclusive,
+			why: "the run ended before 640/s; run it again",
+		},
+		"overloaded below a given rate": {
+			seen: with(at(640, 0.4), late), end: guard.End{Stop: guard.StopRates, Given: true}, rates: []float64{640, 1280},
+			want: report.Pass, why: "below 0.",
+		},
 		"a breach": {
 			seen: with(breach), end: guard.End{Stop: guard.StopMaxRate}, want: report.Fail, why: "1 of 4001 trespasses",
 		},

@@ -105,3 +105,11 @@ func Reached(points []Seen) (rate float64, served stat.Estimate, ok bool) {
 	served, _ = last.Legitimate.Share()
 	return last.Rate, served, true
 }
+
+// Missed are those of the rates, in 1/s, that no point without a condition offered: the generator kept up with none.
+func Missed(points []Seen, rates []float64) []float64 {
+	kept := keptUp(points)
+	return slices.DeleteFunc(slices.Clone(rates), func(rate float64) bool {
+		return slices.ContainsFunc(kept, func(p Seen) bool { return p.Rate == rate })
+	})
+}

@@ -292,7 +292,7 @@ func (p *GuardPoint) cells() []string {
 	if p.ServedShare != nil {
 		served = Percent(p.ServedShare.Value)
 	}
-	if p.Generator != nil && !p.Generator.Valid {
+	if p.late() {
 		generator = "late"
 	}
 	return []string{
@@ -301,6 +301,9 @@ func (p *GuardPoint) cells() []string {
 		opt(p.P99, unit.Seconds), generator,
 	}
 }
+
+// late reports whether the generator could not keep up with the rate.
+func (p *GuardPoint) late() bool { return p.Generator != nil && !p.Generator.Valid }
 
 // guardConditions is the table of the conditions.
 func guardConditions(g *Guard) table {

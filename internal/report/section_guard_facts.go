@@ -128,15 +128,19 @@ func (g *Guard) overloadFact() (f fact, ok bool) {
 // rateFact is from which rate trespasses were permitted.
 func (g *Guard) rateFact() fact {
 	f := fact{Name: factRate, Class: bad}
-	highest := ""
+	highest, none := "", "no trespass was decided"
 	for _, p := range g.byRate() {
-		if p.Trespasses.Decided() > 0 {
+		switch {
+		case p.Trespasses.Decided() == 0:
+		case p.late():
+			none = "the generator kept up with no rate"
+		default:
 			highest = unit.PerSecond(p.Rate)
 		}
 	}
 	switch o := g.Onset; {
 	case o == nil && highest == "":
-		return fact{Name: f.Name, Value: "not known", Note: "no trespass was decided"}
+		return fact{Name: f.Name, Value: "not known", Note: none}
 	case o == nil:
 		f.Value, f.Note, f.Class = "none", "up to "+highest, good
 		if g.Unearned != "" {

@@ -72,3 +72,25 @@ func TestFactsOfSeveralTreatments(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
+
+// TestLateRatesAreNotClaimed: the fact from which rate on trespasses were permitted names only rates that the generator
+// kept up with.
+func TestLateRatesAreNotClaimed(t *testing.T) {
+	at := func(rate float64, valid bool) GuardPoint {
+		return GuardPoint{Rate: rate, Trespasses: triedTrespasses(800, 0, 0, 0, 0.004), Generator: &Generator{Valid: valid}}
+	}
+	for name, c := range map[string]struct {
+		points []GuardPoint
+		want   string
+	}{
+		"all offered":     {[]GuardPoint{at(100, true), at(2000, true)}, "none up to 2000/s"},
+		"the highest not": {[]GuardPoint{at(100, true), at(2000, false)}, "none up to 100/s"},
+		"none":            {[]GuardPoint{at(2000, false)}, "not known; the generator kept up with no rate"},
+		"none decided":    {[]GuardPoint{{Rate: 100}}, "not known; no trespass was decided"},
+	} {
+		g := Guard{Points: c.points}
+		if got := g.rateFact().cell(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -215,19 +215,20 @@ func (g *guarding) measure(ctx context.Context) error {
 	return nil
 }
 
-// measureRates offers the planned rates, then higher ones until the target is overloaded, then what the verdict still
-// lacks, and then what narrows the onset of breaches down. It returns why no higher rate was offered.
+// measureRates offers the planned rates, given ones once more that the generator did not keep up with, and others until
+// the target is overloaded. Then it offers what the verdict still lacks, and what narrows the onset of breaches down.
+// It returns why no higher rate was offered.
 func (g *guarding) measureRates(ctx context.Context) (end guard.End, err error) {
-	for _, rate := range g.rates {
-		if fits, err := g.plain(ctx, rate, 0, false); err != nil || !fits {
-			return guard.End{Stop: guard.StopMaxTime, Rate: rate}, err
-		}
+	if end, err = g.each(ctx, g.rates); err != nil || end.Stop == guard.StopMaxTime {
+		return end, err
 	}
-	end = guard.End{Stop: guard.StopRates}
-	if !g.given {
-		if end, err = g.climb(ctx); err != nil || end.Stop == guard.StopMaxTime {
-			return end, err
-		}
+	if g.given { // a host that stalled once is no limit
+		_, err = g.each(ctx, guard.Missed(g.seen, g.rates))
+	} else {
+		end, err = g.climb(ctx)
+	}
+	if err != nil || end.Stop == guard.StopMaxTime {
+		return end, err
 	}
 	for range guard.MostMore {
 		rate, length, lacks := guard.More(g.seen, g.share, g.need())
@@ -252,6 +253,16 @@ func (g *guarding) measureRates(ctx context.Context) (end guard.End, err error) 
 		}
 	}
 	return end, nil
+}
+
+// each offers rates, one after the other, and returns which one the time did not allow.
+func (g *guarding) each(ctx context.Context, rates []float64) (guard.End, error) {
+	for _, rate := range rates {
+		if fits, err := g.plain(ctx, rate, 0, false); err != nil || !fits {
+			return guard.End{Stop: guard.StopMaxTime, Rate: rate}, err
+		}
+	}
+	return guard.End{Stop: guard.StopRates}, nil
 }
 
 // need is how many trespasses the control must decide for the budgets.

@@ -34,6 +34,7 @@ type queueStream struct {
 	ended   int // of calls, those that Progress has counted, which are the first ones
 	seen    load.Progress
 	offered *[]float64 // the rates that were offered
+	behind  int        // with how many of them, the first ones, the generator does not keep up: it sends half of the calls
 }
 
 func (q *queueStream) Now() time.Duration { return q.clock.Now().Sub(q.began) }
@@ -50,8 +51,9 @@ func (q *queueStream) Offer(ctx context.Context, p load.Process, poll time.Durat
 		}
 		q.clock.Advance(min(poll, seg.End-q.Now()))
 		for ; more && seg.Start+at < q.Now(); at, more = all.Next() {
-			q.call(seg.Start + at)
-			seg.Offered++
+			if seg.Offered++; seg.Offered%2 == 0 || len(*q.offered) > q.behind {
+				q.call(seg.Start + at)
+			}
 		}
 		seg.Stopped = stop != nil && stop()
 	}
@@ -153,7 +155,10 @@ type guardedRun struct {
 	took    time.Duration
 }
 
-func guardQueue(t *testing.T, l run.Load) (out guardedRun) {
+func guardQueue(t *testing.T, l run.Load) guardedRun { return guardQueueBehind(t, l, 0) }
+
+// guardQueueBehind is guardQueue with a generator that does not keep up with the first rates that are offered.
+func guardQueueBehind(t *testing.T, l run.Load, behind int) (out guardedRun) {
 	t.Helper()
 	req, open := soakRequest(t, &refusing{}, l)
 	req.Question = design.Guard
@@ -162,7 +167,7 @@ func guardQueue(t *testing.T, l run.Load) (out guardedRun) {
 	req.Open = func(_ context.Context, conf load.Config) (load.Stream, error) {
 		return &queueStream{
 			clock: clk, began: clk.Now(), conf: conf, service: time.Second / queueCapacity, offered: &out.offered,
-			rng: rand.New(rand.NewPCG(conf.Seed, 3)),
+			rng: rand.New(rand.NewPCG(conf.Seed, 3)), behind: behind,
 		}, nil
 	}
 	began := clk.Now()
@@ -241,6 +246,21 @@ func TestGuardOffersGivenRates(t *testing.T) {
 	}
 	if decided < float64(guard.Enough()) {
 		t.Errorf("%.0f trespasses, want %d", decided, guard.Enough())
+	}
+}
+
+// TestGuardOffersLateRatesAgain: a given rate that the generator did not keep up with is offered once more, and not for
+// ever.
+func TestGuardOffersLateRatesAgain(t *testing.T) {
+	l := guardLoad(func(l *run.Load) { l.Rates, l.Trespass = []float64{200, 120}, 0.5 })
+	for behind, want := range map[int][]float64{0: {200, 120}, 1: {200, 120, 200}, 2: {200, 120, 200, 120}} {
+		g := guardQueueBehind(t, l, behind)
+		if got := g.offered[:min(len(g.offered), len(want))]; !slices.Equal(got, want) {
+			t.Errorf("%d late: offered %v, want %v first", behind, g.offered, want)
+		}
+	}
+	if g := guardQueueBehind(t, l, 100); len(g.offered) != 5 {
+		t.Errorf("always late: offered %v, want each twice, and the condition", g.offered)
 	}
 }
 
