@@ -91,7 +91,7 @@ func TestKyvernoPolicies(t *testing.T) {
 		"no-nodeport": "service of type NodePort", "no-privileged": "pod privileged",
 		"no-host-pid": "pod with the host's processes", "sets-a-label": "pod as the measured one",
 		"marks-latest":         "replicationcontroller of the tag latest", // to which nobody else is applied
-		"no-suspended-release": "Release stopped of custom/resources.yaml",
+		"no-suspended-release": "Release stopped of testdata/kyverno/custom/resources.yaml:1",
 	} {
 		if p.policies.shown[name] != request {
 			t.Errorf("%s is shown by %q, want %q", name, p.policies.shown[name], request)

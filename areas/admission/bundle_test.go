@@ -58,7 +58,7 @@ func TestOwnPolicies(t *testing.T) {
 			shown := map[string]string{
 				"no-privileged": "pod privileged", "few-containers": "pod with a bare second container",
 				"warns-of-latest": "pod of the tag latest", "no-nodeport": "service of type NodePort",
-				"known-by-name": "your Pod known", "sets-a-label": "pod as the measured one",
+				"known-by-name": "your Pod known of testdata/requests/pod.yaml:1", "sets-a-label": "pod as the measured one",
 				"marks-latest": "pod of the tag latest",
 			}
 			for name, request := range shown {

@@ -329,12 +329,12 @@ func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
 	if p.spec.Requests == "" {
 		return nil, nil
 	}
-	objects, err := own.ReadObjects(p.spec.Requests)
+	samples, err := own.ReadSamples(p.spec.Requests)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range objects {
-		resource, err := p.resourceOf(ctx, o)
+	for _, o := range samples {
+		resource, err := p.resourceOf(ctx, o.Unstructured)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.spec.Requests, err)
 		}
@@ -348,58 +348,51 @@ func (p *arm) requests(ctx context.Context) (out []own.Request, err error) {
 	return out, nil
 }
 
-// creationOf is the creation of an object in a namespace.
-func creationOf(o *unstructured.Unstructured, r schema.GroupVersionResource, namespace string) (own.Request, error) {
-	o = o.DeepCopy()
+// creationOf is the creation of an object in a namespace. Its name has the object's place: several may have one kind
+// and one name, and treatments are compared by the names of their requests.
+func creationOf(s own.Sample, r schema.GroupVersionResource, namespace string) (own.Request, error) {
+	o := s.DeepCopy()
 	o.SetNamespace(namespace)
 	body, err := o.MarshalJSON()
 	if err != nil {
 		return own.Request{}, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	return own.Request{
-		Name: o.GetKind() + " " + o.GetName(), Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: o.GetKind(),
-		Body: body,
+		Name: o.GetKind() + " " + o.GetName() + " of " + s.At, Group: r.Group, Version: r.Version, Resource: r.Resource,
+		Kind: o.GetKind(), Body: body,
 	}, nil
 }
 
 // tested are the objects on which the policies' own tests try them, of all bundles of the experiment: as for
 // everyPolicy. Those that no policy is about are left out, and so is what the control plane does not have.
 func (p *arm) tested(ctx context.Context) (out []own.Request, err error) {
-	policies, seen := p.everyPolicy(), map[string]bool{}
-	known := map[schema.GroupVersionKind][]schema.GroupVersionResource{}
-	for _, from := range p.bundlePaths() {
-		objects, more, err := own.Tested(from)
-		if err != nil {
-			return nil, fmt.Errorf("read the tests of %s: %w", from, err)
-		}
-		if more {
-			p.env.Log.Warn("the policies' tests name more objects than are tried", slog.Int("tried", len(objects)),
-				slog.String("policies", from))
-		}
-		for _, o := range objects {
-			k := o.GroupVersionKind()
-			resources, ok := known[k]
-			if !ok {
-				if resources, _, err = p.policies.keeper.Lookup(ctx, []schema.GroupVersionKind{k}); err != nil {
-					return nil, err
-				}
-				known[k] = resources
-			}
-			if len(resources) == 0 || !slices.ContainsFunc(policies, func(one *own.Policy) bool {
-				return one.Sees(resources[0].Group, resources[0].Version, resources[0].Resource, "CREATE")
-			}) {
-				continue
-			}
-			r, err := creationOf(o.Unstructured, resources[0], p.namespace)
-			if err != nil {
+	policies, known := p.everyPolicy(), map[schema.GroupVersionKind][]schema.GroupVersionResource{}
+	samples, more, err := own.Tested(p.bundlePaths()...)
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		p.env.Log.Warn("the policies' tests name more objects than are tried", slog.Int("tried", len(samples)))
+	}
+	for _, o := range samples {
+		k := o.GroupVersionKind()
+		resources, ok := known[k]
+		if !ok {
+			if resources, _, err = p.policies.keeper.Lookup(ctx, []schema.GroupVersionKind{k}); err != nil {
 				return nil, err
 			}
-			r.Name += " of " + o.File
-			if !seen[r.Name] {
-				seen[r.Name] = true
-				out = append(out, r)
-			}
+			known[k] = resources
 		}
+		if len(resources) == 0 || !slices.ContainsFunc(policies, func(one *own.Policy) bool {
+			return one.Sees(resources[0].Group, resources[0].Version, resources[0].Resource, "CREATE")
+		}) {
+			continue
+		}
+		r, err := creationOf(o, resources[0], p.namespace)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
 	}
 	return out, nil
 }

@@ -59,6 +59,14 @@ func (d document) place() bundle.Place {
 	return bundle.Place{File: d.file, Line: line}
 }
 
+// String is the place of the object, and where several begin on that line, which of them it is.
+func (d document) String() string {
+	if d.item < 0 {
+		return d.place().String()
+	}
+	return fmt.Sprintf("%s (item %d)", d.place(), d.item+1)
+}
+
 func (d document) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", d.place(), fmt.Errorf(format, args...))
 }

@@ -350,6 +350,27 @@ func TestCatalogueIsAboutWhatPoliciesSee(t *testing.T) {
 	}
 }
 
+// TestCatalogueNamesEachRequestOnce: treatments are compared by the names of what they were asked.
+func TestCatalogueNamesEachRequestOnce(t *testing.T) {
+	s := read(t, map[string]string{"p.yaml": header + "kind: ValidatingAdmissionPolicy\nmetadata: {name: p}\nspec:\n" +
+		"  matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], " +
+		"resources: ['*']}]}\n" + isTrue})
+	all, err := Catalogue([]*Policy{&s.Policies[0]}, mechanism.Pod{Name: "x", Model: true}.JSON(), scope.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range all {
+		if seen[r.Name] {
+			t.Errorf("%q stands there twice", r.Name)
+		}
+		seen[r.Name] = true
+	}
+	if len(all) < 100 {
+		t.Errorf("%d requests", len(all))
+	}
+}
+
 // TestEvaluates: what a binding leaves out is not evaluated, whatever its policy selects.
 func TestEvaluates(t *testing.T) {
 	for resources, want := range map[string]bool{

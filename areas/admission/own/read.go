@@ -113,13 +113,29 @@ func Read(from string, network bool) (*Set, error) {
 	return s, s.check(from)
 }
 
-// ReadObjects reads the objects of such files that policies may object to.
+// A Sample is an object that policies may object to.
+type Sample struct {
+	*unstructured.Unstructured
+	// At is where it stands, and where no other does: "samples/pods.yaml:7".
+	At string
+}
+
+// ReadObjects reads the objects of such files.
 func ReadObjects(from string) (out []*unstructured.Unstructured, err error) {
+	samples, err := ReadSamples(from)
+	for _, s := range samples {
+		out = append(out, s.Unstructured)
+	}
+	return out, err
+}
+
+// ReadSamples reads the objects of such files that policies may object to.
+func ReadSamples(from string) (out []Sample, err error) {
 	err = eachObject(from, func(o object) error {
 		if o.GetName() == "" {
 			return o.at.errorf("%s without a metadata.name", o.GetKind())
 		}
-		out = append(out, o.Unstructured)
+		out = append(out, Sample{o.Unstructured, o.at.String()})
 		return nil
 	})
 	if err == nil && len(out) == 0 {
@@ -146,12 +162,8 @@ func eachObject(from string, do func(o object) error) error {
 		if isHidden(one.name) {
 			continue
 		}
-		file := from
-		if filepath.Base(from) != one.name {
-			file = filepath.Join(from, one.name)
-		}
 		aside := compared(one.name)
-		err := eachOf(file, one.text, func(o object) error {
+		err := eachOf(one.in(from), one.text, func(o object) error {
 			o.compared = aside
 			return do(o)
 		})
@@ -164,6 +176,14 @@ func eachObject(from string, do func(o object) error) error {
 
 // A source is a file of a bundle that can hold objects, by its path in the bundle.
 type source struct{ name, text string }
+
+// in is the file's path, in that of its bundle.
+func (s source) in(from string) string {
+	if filepath.Base(from) == s.name {
+		return from
+	}
+	return filepath.Join(from, s.name)
+}
 
 // readSources reads the files of a bundle that can hold objects, hidden ones too, in the order of their paths.
 func readSources(from string) (out []source, err error) {

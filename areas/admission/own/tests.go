@@ -1,12 +1,12 @@
 package own
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -122,47 +122,51 @@ func comparedOf(all []source) (is func(name string) bool) {
 	}
 }
 
-// A TestedObject is one that the tests of policies name.
-type TestedObject struct {
-	*unstructured.Unstructured
-	// File is where it stands, in the bundle.
-	File string
-}
-
-// Tested returns the objects on which the tests of a bundle's policies try them, for Kyverno's command line, for
-// Gatekeeper's and for Chainsaw: some are to be refused, others not. What cannot be read is left out, since these are
-// no policies, and so are policies, which Chainsaw applies as well, and objects of one kind and one name in a file but
-// the first. more: there are more than mostTested.
-func Tested(from string) (out []TestedObject, more bool, err error) {
-	all, err := readSources(from)
-	if err != nil {
-		return nil, false, err
-	}
-	texts := map[string]string{}
-	for _, one := range all {
-		texts[one.name] = one.text
-	}
-	tried, _ := namedByTests(all)
-	slices.Sort(tried)
-	for _, name := range slices.Compact(tried) {
-		seen := map[string]bool{}
-		for _, d := range documents(name, texts[name]) {
-			objects, err := d.objects()
-			if err != nil {
-				continue
-			}
-			for _, o := range objects {
-				key := o.GetKind() + " " + o.GetName()
-				switch {
-				case seen[key] || o.GetName() == "" || decides(o.GroupVersionKind()):
-				case len(out) == mostTested:
-					return out, true, nil
-				default:
-					seen[key] = true
-					out = append(out, TestedObject{bare(o.Unstructured), name})
-				}
+// Tested returns the objects on which the tests of bundles' policies try them, for Kyverno's command line, for
+// Gatekeeper's and for Chainsaw: some are to be refused, others not. Of those that are the same, in one bundle or in
+// several, it returns the first. more: there are more than mostTested.
+func Tested(bundles ...string) (out []Sample, more bool, err error) {
+	seen := map[string]bool{}
+	for _, from := range bundles {
+		all, err := testedOf(from)
+		if err != nil {
+			return nil, false, fmt.Errorf("read the tests of %s: %w", from, err)
+		}
+		for _, s := range all {
+			text, err := s.MarshalJSON()
+			switch {
+			case err != nil || seen[string(text)]:
+			case len(out) == mostTested:
+				return out, true, nil
+			default:
+				seen[string(text)] = true
+				out = append(out, s)
 			}
 		}
 	}
 	return out, false, nil
+}
+
+// testedOf returns the objects that the tests of a bundle name. What cannot be read is left out, since these are no
+// policies, and so are policies, which Chainsaw applies as well.
+func testedOf(from string) (out []Sample, err error) {
+	all, err := readSources(from)
+	if err != nil {
+		return nil, err
+	}
+	tried, _ := namedByTests(all)
+	for _, one := range all {
+		if !slices.Contains(tried, one.name) {
+			continue
+		}
+		for _, d := range documents(one.in(from), one.text) {
+			objects, _ := d.objects()
+			for _, o := range objects {
+				if o.GetName() != "" && !decides(o.GroupVersionKind()) {
+					out = append(out, Sample{bare(o.Unstructured), o.at.String()})
+				}
+			}
+		}
+	}
+	return out, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTested takes the objects that tests name, wherever these stand, and nothing else.
+// TestTested takes the objects that tests name, wherever these stand, each once, and nothing else.
 func TestTested(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, namespace: team, uid: x}\n"
 	named := func(names ...string) string {
@@ -40,14 +40,14 @@ func TestTested(t *testing.T) {
 	}
 	var got []string
 	for _, o := range objects {
-		got = append(got, o.File+" "+o.GetName())
+		got = append(got, strings.TrimPrefix(o.At, dir+"/")+" "+o.GetName())
 		if o.GetNamespace() != "" || o.GetUID() != "" {
 			t.Errorf("%s keeps what a cluster gave it: %v", o.GetName(), o.Object["metadata"])
 		}
 	}
 	want := []string{
-		"a/.kyverno-test/resource.yaml good", "a/.kyverno-test/resource.yaml bad", "b/more.yaml bad", "b/more.yaml more",
-		"c/samples/no.yaml refused", "e/applied.yaml applied",
+		"a/.kyverno-test/resource.yaml:1 good", "a/.kyverno-test/resource.yaml:5 bad", "b/more.yaml:5 more",
+		"c/samples/no.yaml:1 refused", "e/applied.yaml:1 applied",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("objects (-want +got):\n%s", d)

@@ -1,0 +1,84 @@
+package admission
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tare/area"
+	"tare/areas/admission/cluster"
+	"tare/areas/admission/own"
+)
+
+// TestSamplesAreToldApart: requests of one kind and one name, of the user's or of the policies' tests, have names of
+// their own, which say where they stand. What two bundles have in common is asked once.
+func TestSamplesAreToldApart(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const (
+		policy = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {rules: [{name: r, match: " +
+			"{any: [{resources: {kinds: [Pod]}}]}, validate: {message: no, pattern: {spec: {hostPID: false}}}}]}\n"
+		test   = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\nresources: [r.yaml]\n"
+		pod    = "apiVersion: v1\nkind: Pod\nmetadata: {name: nginx}\n"
+		inList = "{apiVersion: v1, kind: Pod, metadata: {name: nginx}}"
+	)
+	for name, text := range map[string]string{
+		"samples/bad.yaml": pod + "spec: {hostPID: true}\n", "samples/good.yaml": "# admitted\n" + pod + "---\n" + pod,
+		"samples/list.yaml": "apiVersion: v1\nkind: List\nitems: [" + inList + ", " + inList + "]\n",
+		"main/p.yaml":       policy, "main/kyverno-test.yaml": test, "main/r.yaml": pod + "---\n" + pod + "spec: {a: 1}\n",
+		"pr/p.yaml": policy, "pr/kyverno-test.yaml": test, "pr/r.yaml": pod + "---\n" + pod + "spec: {a: 2}\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keeper, err := cluster.New(t.Context(), cluster.Options{
+		Run: "r", Kubeconfig: fakeCluster(t, nil, map[string]apiAnswer{"GET /api/v1": {Body: map[string]any{
+			"kind": "APIResourceList", "groupVersion": "v1",
+			"resources": []any{map[string]any{"name": "pods", "kind": "Pod", "namespaced": true, "verbs": []any{"create"}}},
+		}}}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeper.Close()
+	env := testEnv(t)
+	env.Treatments = []area.Treatment{treatment("bundle", "main"), treatment("bundle", "pr")}
+	p := renderingArm(t)
+	p.env, p.declared, p.policies.keeper = env, &Spec{Requests: "samples"}, keeper
+	if p.plan, err = p.declared.plan(env.Treatments[1]); err != nil {
+		t.Fatal(err)
+	}
+	set, err := own.Read("pr", false)
+	if err == nil {
+		p.policies.own, err = p.anywhere(set)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	yours, err := p.requests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested, err := p.tested(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range append(yours, tested...) {
+		got = append(got, r.Name)
+	}
+	want := []string{
+		"your Pod nginx of samples/bad.yaml:1", "your Pod nginx of samples/good.yaml:2",
+		"your Pod nginx of samples/good.yaml:6",
+		"your Pod nginx of samples/list.yaml:1 (item 1)", "your Pod nginx of samples/list.yaml:1 (item 2)",
+		"Pod nginx of main/r.yaml:1", "Pod nginx of main/r.yaml:5", "Pod nginx of pr/r.yaml:5",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("names (-want +got):\n%s", d)
+	}
+}
