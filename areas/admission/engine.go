@@ -155,7 +155,8 @@ func (p *arm) startProgram(ctx context.Context, e *engineProcess) (err error) {
 	name := e.kind.Name
 	config := engine.Config{
 		Engine: name, Version: e.program.Version, Path: e.program.Path, Kubeconfig: p.control.Kubeconfig(),
-		Certificates: p.control.CertificateFolder(), Audit: p.spec.Audit.Std(), Ports: e.ready.Ports,
+		Certificates: p.control.CertificateFolder(), Audit: p.spec.Audit.Std(), Network: p.spec.Network,
+		Ports: e.ready.Ports,
 	}
 	e.Process, err = kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", name, p.index), proc.Spec{
 		Name: name, Path: p.env.Self, Args: []string{"serve", areaName, engineServer}, Config: config,

@@ -31,7 +31,7 @@ type Kind struct {
 	release         *regexp.Regexp
 	since           string
 	minutes         int // that a build takes on two idle cores
-	// edits are those without which the program in a module's folder would listen on all addresses.
+	// edits are those without which the program in a module's folder would listen on all addresses, or ask name servers.
 	edits func(module string) ([]build.Edit, error)
 
 	// Auditor and Background are programs that its chart runs beside it. The first looks again at what exists, nil: it

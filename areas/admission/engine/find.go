@@ -80,7 +80,7 @@ func (h Host) Built() build.Cache {
 }
 
 // form is part of a folder's name: it changes with what this package puts there.
-const form = "1"
+const form = "2"
 
 func (k *Kind) folderName(version string) string { return k.Name + "-" + version + "-" + form }
 

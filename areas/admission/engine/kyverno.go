@@ -35,7 +35,34 @@ var kyvernoOptions = []struct {
 // mostSource bounds a file of its sources, in bytes.
 const mostSource = 1 << 20
 
+// kyvernoPrograms are the folders of what may run.
+var kyvernoPrograms = []string{"cmd/kyverno", "cmd/background-controller", "cmd/reports-controller"}
+
+// networkVariable is what a program of Kyverno's finds in its environment where it may ask name servers.
+const networkVariable = "TARE_NETWORK"
+
+// withoutNames has a program ask no name server: a policy's text does not show each call of the function that does.
+func withoutNames(folder string) []build.Edit {
+	const imports, main = "import (\n", "func main() {\n"
+	return []build.Edit{
+		{File: folder + "/main.go", Old: imports, New: imports + `	tarecontext "context"
+	tarenet "net"
+	tareos "os"
+`},
+		{File: folder + "/main.go", Old: main, New: main + `	if tareos.Getenv("` + networkVariable + `") == "" {
+		tarenet.DefaultResolver.PreferGo = true
+		tarenet.DefaultResolver.Dial = func(tarecontext.Context, string, string) (tarenet.Conn, error) {
+			return nil, tareos.ErrPermission
+		}
+	}
+`},
+	}
+}
+
 func kyvernoEdits(module string) (out []build.Edit, err error) {
+	for _, folder := range kyvernoPrograms {
+		out = append(out, withoutNames(folder)...)
+	}
 	for _, a := range kyvernoOptions {
 		if a.declared == "" {
 			continue
@@ -95,13 +122,17 @@ func kyvernoBackgroundArguments(c Config, metrics string) []string {
 }
 
 // kyvernoEnvironment is what the deployment of a controller sets.
-func kyvernoEnvironment(controller string) []string {
-	return []string{
+func kyvernoEnvironment(c Config, controller string) []string {
+	out := []string{
 		"KYVERNO_NAMESPACE=" + kyvernoNamespace, "KYVERNO_SERVICEACCOUNT_NAME=kyverno-" + controller + "-controller",
 		"KYVERNO_ROLE_NAME=kyverno:" + controller + "-controller", "KYVERNO_DEPLOYMENT=kyverno-" + controller + "-controller",
 		"KYVERNO_POD_NAME=kyverno-" + controller + "-0", "KYVERNO_SVC=kyverno-svc", "INIT_CONFIG=kyverno",
 		"METRICS_CONFIG=kyverno-metrics",
 	}
+	if c.Network {
+		out = append(out, networkVariable+"=true")
+	}
+	return out
 }
 
 // kyvernoNamespace is where Kyverno keeps what is its own: certificates, settings, its lease.

@@ -57,6 +57,8 @@ func fake(args []string) error {
 		host, webhooks, health = at["host"], at["port"], at["health-addr"]
 	case os.Getenv("KYVERNO_NAMESPACE") != "kyverno":
 		return errors.New("it is not told where it is")
+	case (os.Getenv("TARE_NETWORK") != "") != (at["kubeconfig"] == "/network"):
+		return errors.New("it may ask name servers, or not, against what was said")
 	case (os.Getenv("KYVERNO_DEPLOYMENT") == "kyverno-reports-controller") != (at["backgroundScanInterval"] == "15s"):
 		return errors.New("it is not told how often it scans, or another controller is")
 	}

@@ -26,7 +26,9 @@ type Config struct {
 	Certificates string // folder with tls.crt and tls.key for 127.0.0.1
 	// Audit is how often it looks at all that exists, itself or by its auditor; 0: never, and Kyverno writes no reports.
 	Audit time.Duration
-	Ports Ports // those that it had before it was started afresh; 0: others
+	// Network: Kyverno may ask name servers.
+	Network bool
+	Ports   Ports // those that it had before it was started afresh; 0: others
 }
 
 // Ports are those on which an engine listens.
@@ -68,11 +70,11 @@ func Run(ctx context.Context, c Config, ready func(Ready) error) error {
 		}
 		switch k {
 		case Kyverno:
-			p.Args, p.Env = kyvernoArguments(c, webhooks, other), kyvernoEnvironment("admission")
+			p.Args, p.Env = kyvernoArguments(c, webhooks, other), kyvernoEnvironment(c, "admission")
 		case kyvernoReports:
-			p.Args, p.Env = kyvernoReportsArguments(c, other), kyvernoEnvironment("reports")
+			p.Args, p.Env = kyvernoReportsArguments(c, other), kyvernoEnvironment(c, "reports")
 		default:
-			p.Args, p.Env = kyvernoBackgroundArguments(c, other), kyvernoEnvironment("background")
+			p.Args, p.Env = kyvernoBackgroundArguments(c, other), kyvernoEnvironment(c, "background")
 		}
 		if k != Kyverno {
 			out.Webhooks = ""

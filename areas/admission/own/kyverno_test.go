@@ -52,8 +52,9 @@ func TestKyvernoPoliciesAreTaken(t *testing.T) {
 		"b.yaml": policy("p", isTrue) + "---\n" + binding,
 		"c.yaml": "apiVersion: policies.kyverno.io/v1\nkind: DeletingPolicy\nmetadata: {name: d}\n",
 		"a2.yaml": strings.NewReplacer("ValidatingPolicy", "MutatingPolicy", "name: cel", "name: m", "services", "pods").
-			Replace(validatingPolicy) + "---\n" + strings.NewReplacer("name: patterns", "name: sets", "validate:", "mutate:").
-			Replace(clusterPolicy),
+			Replace(validatingPolicy) + "---\n" + strings.NewReplacer("name: patterns", "name: sets",
+			"validate: {failureAction: Enforce, message: no, pattern:", "mutate: {patchStrategicMerge:",
+			"validate: {message: no, deny:", "mutate: {patchStrategicMerge:").Replace(clusterPolicy),
 	})
 	if err := s.Compile(); err != nil {
 		t.Error(err)

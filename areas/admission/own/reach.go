@@ -1,6 +1,7 @@
 package own
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,32 +17,58 @@ const (
 	makesAny     = "which may create or change what asks other servers, such as a webhook"
 )
 
+// asking are the fields by which a policy in YAML has Kyverno ask other servers: registries, and those of signatures
+// and keys.
+var asking = map[string]string{
+	"imageRegistry": asksRegistry, "verifyImages": asksRegistry, "manifests": asksServer, "service": asksServer,
+}
+
 // reaches says which other servers a policy of Kyverno's asks while a request waits, or may have the API server or
 // Kyverno ask by an object of its making; "": none. The policy may be a stranger's, and every request of the load would
-// ask them.
+// ask them. In YAML it may have fields only of which it is known that they ask nobody else.
 func reaches(o *unstructured.Unstructured) string {
 	found := map[string]bool{makesAny: isGeneratingPolicy(o)} // only its run shows of which kind its objects are
 	for _, k := range madeBy(o) {
 		found[makesAny] = found[makesAny] || MayAsk(k)
 	}
-	inside(o.Object["spec"], func(key string, value any) {
-		call, _ := value.(tree)
-		text, _ := value.(string)
-		switch {
-		case key == "imageRegistry" && o.GroupVersionKind().Group == kyvernoGroup:
-			found[asksRegistry] = true
-		case key == "apiCall" && call["service"] != nil:
-			found[asksServer] = true
-		case key == "apiCall" && call["method"] == "POST" && !isReview(call["urlPath"]):
-			found[makesAny] = true
-		case strings.HasSuffix(strings.ToLower(key), "expression"):
-			found[calls(text)] = true
-		}
-	})
+	var unknown string
+	if IsCEL(o) {
+		inside(o.Object["spec"], func(key string, value any) {
+			if text, _ := value.(string); strings.HasSuffix(strings.ToLower(key), "expression") {
+				found[calls(text)] = true
+			}
+		})
+	} else {
+		quiet.each(o.Object["spec"], func(name string, value any, known bool) {
+			call, _ := value.(tree)
+			switch {
+			case known && name == "apiCall":
+				found[callReaches(call)] = true
+			case known:
+			case asking[name] != "":
+				found[asking[name]] = true
+			default:
+				unknown = "which has the field " + name + ", by which it may ask another server"
+			}
+		})
+		found[asksServer] = found[asksServer] || strings.Contains(fmt.Sprint(o.Object["spec"]), asksNames)
+	}
 	for _, what := range []string{asksServer, asksRegistry, makesAny} {
 		if found[what] {
 			return what
 		}
+	}
+	return unknown
+}
+
+// asksNames is the function of Kyverno's in JMESPath that asks a name server.
+const asksNames = "is_external_url"
+
+// callReaches says what a call of a policy's to the API server may create; "": nothing.
+func callReaches(call tree) string {
+	path, _ := call["urlPath"].(string)
+	if call["method"] != nil && call["method"] != "GET" && !isReview(path) {
+		return makesAny
 	}
 	return ""
 }
@@ -62,9 +89,8 @@ func inside(value any, do func(key string, value any)) {
 }
 
 // isReview reports whether a path is that of an access review, which creates nothing.
-func isReview(path any) bool {
-	text, _ := path.(string)
-	kind, ok := strings.CutPrefix(text, "/apis/authorization.k8s.io/v1/")
+func isReview(path string) bool {
+	kind, ok := strings.CutPrefix(path, "/apis/authorization.k8s.io/v1/")
 	reviews := []string{"subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}
 	return ok && slices.Contains(reviews, kind)
 }

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,112 @@ func TestPoliciesThatAskOthers(t *testing.T) {
 	if _, err := Read(written(t, map[string]string{"a.yaml": strings.Split(reaching, "---")[0]}), false); err == nil ||
 		!strings.Contains(err.Error(), "left aside is ClusterPolicy service, which asks another server") {
 		t.Errorf("nothing else: %v", err)
+	}
+}
+
+// TestEachWayOutIsSeen: each field of Kyverno's policies by which it asks somebody else than the API server is seen
+// wherever it may stand, and so is one that is not known; those that ask nobody else are known.
+func TestEachWayOutIsSeen(t *testing.T) {
+	const (
+		server, registry, makes = asksServer, asksRegistry, makesAny
+		field                   = "which has the field %, by which it may ask another server"
+		service                 = `context: [{name: x, apiCall: {method: GET, service: {url: "http://x"}}}]`
+		image                   = `context: [{name: x, imageRegistry: {reference: x}}]`
+		own                     = `context: [{name: x, apiCall: {urlPath: "/api/v1/nodes/{{ x }}"}}]`
+	)
+	inRule := func(rule string) string {
+		return `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: a,
+  match: {any: [{resources: {kinds: [Pod]}}]}, ` + rule + "}]}}"
+	}
+	inCEL := func(kind, spec string) string {
+		return "{apiVersion: policies.kyverno.io/v1, kind: " + kind + ", metadata: {name: p}, spec: {matchConstraints: {}, " +
+			spec + "}}"
+	}
+	call := func(call string) string {
+		return inRule(`context: [{name: x, apiCall: ` + call + `}], validate: {deny: {}}`)
+	}
+	for name, c := range map[string]struct{ policy, want string }{
+		"manifests of a registry": {
+			inRule(`validate: {manifests: {repository: evil.example/x, attestors: [{entries: [{keys: {publicKeys: x}}]}]}}`),
+			server,
+		},
+		"manifests of a log of signatures": {inRule(`validate: {manifests: {attestors: [{entries: [{keyless: {
+  rekor: {url: "https://evil.example"}}}]}]}}`), server},
+		"manifests by a key elsewhere": {
+			inRule(`validate: {manifests: {attestors: [{entries: [{keys: {publicKeys: "hashivault://x"}}]}]}}`), server,
+		},
+		"a service for a rule":              {inRule(service + `, validate: {deny: {}}`), server},
+		"a service for a change":            {inRule(`mutate: {foreach: [{list: x, ` + service + `}]}`), server},
+		"a service for another object":      {inRule(`mutate: {targets: [{apiVersion: v1, kind: Pod, ` + service + `}]}`), server},
+		"a service for a generation":        {inRule(`generate: {foreach: [{list: x, ` + service + `}]}`), server},
+		"an image within two lists":         {inRule(`validate: {foreach: [{foreach: [{` + image + `}]}]}`), registry},
+		"a change's image within two lists": {inRule(`mutate: {foreach: [{foreach: [{` + image + `}]}]}`), registry},
+		"a field in capitals within two lists": {inRule(`validate: {foreach: [{foreach: [{CONTEXT: [{NAME: x, APICALL: {
+  METHOD: GET, SERVICE: {URL: "http://x"}}}]}]}]}`), strings.Replace(field, "%", "CONTEXT", 1)},
+		"a field of a later version": {inRule(`validate: {askSomebody: "http://x"}`), strings.Replace(field, "%", "askSomebody", 1)},
+		"a name server": {
+			inRule(`validate: {message: "{{ is_external_url('http://x') }}", deny: {}}`), server,
+		},
+		"a name server in a list": {
+			inRule(`validate: {deny: {conditions: [{key: x, operator: In, value: ["{{ is_external_url('http://x') }}"]}]}}`), server,
+		},
+		"a name server in a key": {inRule(`mutate: {patchStrategicMerge: {"{{ is_external_url('http://x') }}": y}}`), server},
+		"a method that is a variable": {
+			inRule(`validate: {foreach: [{foreach: [{context: [{name: x, apiCall: {method: "{{ x }}", urlPath: /x}}]}]}]}`), makes,
+		},
+		"a condition in CEL":           {inCEL("ValidatingPolicy", `matchConditions: [{name: x, expression: "http.Get('x')"}]`), server},
+		"a message in CEL":             {inCEL("ValidatingPolicy", `validations: [{messageExpression: "http.Get('x')"}]`), server},
+		"an annotation in CEL":         {inCEL("NamespacedValidatingPolicy", `auditAnnotations: [{valueExpression: http.x}]`), server},
+		"a condition of others in CEL": {inCEL("MutatingPolicy", `targetMatchConditions: [{expression: http.x}]`), server},
+		"a change in CEL":              {inCEL("NamespacedMutatingPolicy", `mutations: [{jsonPatch: {expression: image.GetMetadata(x)}}]`), registry},
+		"a generation in a namespace":  {inCEL("NamespacedGeneratingPolicy", `generate: [{expression: generator.Apply(x)}]`), makes},
+		"an entry that Kyverno keeps":  {inCEL("ValidatingPolicy", `validations: [{expression: "globalContext.Get('x', '') == 1"}]`), ""},
+		"objects of the API server":    {call(`{urlPath: "/api/v1/namespaces/{{ request.namespace }}/configmaps/{{ x }}", default: 1}`), ""},
+		"pods by a selector":           {call(`{urlPath: "/api/v1/namespaces/x/pods?labelSelector=app=proxy", jmesPath: x}`), ""},
+		"a ConfigMap of that name":     {call(`{urlPath: "/api/v1/namespaces/pods-proxy/configmaps/proxy"}`), ""},
+		"a call within two lists":      {inRule(`validate: {foreach: [{list: x, foreach: [{list: y, ` + own + `, deny: {}}]}]}`), ""},
+		"words in what is compared":    {inRule(`validate: {pattern: {spec: {imageRegistry: x, service: {manifests: y}}}}`), ""},
+		"words in what is made":        {inRule(`generate: {apiVersion: v1, kind: ConfigMap, name: x, data: {service: {apiCall: y}}}`), ""},
+		"other sources":                {inRule(`context: [{name: x, variable: {value: y}}, {name: y, configMap: {name: x}}, {name: z, globalReference: {name: x}}], validate: {assert: {}}`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Read(written(t, map[string]string{"a.yaml": c.policy + "\n---\n" + policy("q", isTrue)}), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			if c.want != "" {
+				kind := regexp.MustCompile("kind: ([A-Za-z]+)").FindStringSubmatch(c.policy)[1]
+				want = []string{kind + " p, " + c.want + " (network: true takes it)"}
+			}
+			if d := cmp.Diff(want, s.Untaken); d != "" || len(s.Policies) != 2-len(want) {
+				t.Errorf("%d policies are taken; left aside: %s", len(s.Policies), d)
+			}
+			if s, err := Read(written(t, map[string]string{"a.yaml": c.policy}), true); err != nil || len(s.Policies) != 1 {
+				t.Errorf("with a network: %v", err)
+			}
+		})
+	}
+}
+
+// TestKindsThatAskAreNeverTaken: kinds of Kyverno's and of Gatekeeper's by which they ask other servers, or do
+// something by themselves, stay aside whether a network is allowed or not.
+func TestKindsThatAskAreNeverTaken(t *testing.T) {
+	for kind, of := range map[string]string{
+		"ImageValidatingPolicy": "policies.kyverno.io/v1", "NamespacedImageValidatingPolicy": "policies.kyverno.io/v1",
+		"DeletingPolicy": "policies.kyverno.io/v1", "GlobalContextEntry": "kyverno.io/v2", "CleanupPolicy": "kyverno.io/v2",
+		"ClusterCleanupPolicy": "kyverno.io/v2", "PolicyException": "kyverno.io/v2",
+		"Provider": "externaldata.gatekeeper.sh/v1beta1", "Connection": "connection.gatekeeper.sh/v1alpha1",
+		"ExpansionTemplate":              "expansion.gatekeeper.sh/v1beta1",
+		"ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
+	} {
+		text := "apiVersion: " + of + "\nkind: " + kind + "\nmetadata: {name: p}\n---\n" + policy("q", isTrue)
+		for _, network := range []bool{false, true} {
+			s, err := Read(written(t, map[string]string{"a.yaml": text}), network)
+			if err != nil || len(s.Policies) != 1 || !slices.Equal(s.Untaken, []string{kind + " p"}) {
+				t.Errorf("%s, network %v: %v; left aside: %q", kind, network, err, s.Untaken)
+			}
+		}
 	}
 }
 
