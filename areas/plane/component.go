@@ -95,6 +95,7 @@ func (p *Plane) serverArguments() []string {
 		"--token-auth-file="+s.path(tokenFile), "--anonymous-auth=false", "--authorization-mode=Node,RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+s.path(accountPublicFile),
 		"--service-account-signing-key-file="+s.path(accountKeyFile),
+		"--egress-selector-config-file="+s.path(egressFile), "--enable-logs-handler=false", // which shows this host's logs
 		"--allow-privileged=true", // policies are to refuse privileged pods, not the server's validation
 	)
 	if p.config.PSP {

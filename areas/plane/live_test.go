@@ -101,6 +101,7 @@ func TestRealPlane(t *testing.T) {
 				t.Errorf("it says %s, and is %s", said, c.Binary.Kubernetes)
 			}
 			checkScheduler(t, p)
+			checkEgress(t, p)
 			checkRestart(t, p)
 			processes := p.Processes()
 			end(t, p)
@@ -145,6 +146,23 @@ func checkScheduler(t *testing.T, p *Plane) {
 		_, said := request(t, p, p.AdminToken, "GET", "/api/v1/namespaces/default/pods/nowhere", nil)
 		return strings.Contains(said, `"PodScheduled"`)
 	})
+}
+
+// checkEgress has the server asked for a node at an address of somebody's choice, on its port for kubelets and on
+// another one, and for this host's logs.
+func checkEgress(t *testing.T, p *Plane) {
+	t.Helper()
+	out := named("out")
+	out["status"] = object{"addresses": []object{{"type": "InternalIP", "address": "203.0.113.5"}}}
+	want(t, p, 201, p.AdminToken, "POST", "/api/v1/nodes", out)
+	for _, path := range []string{"http:out:8080/proxy/x", "out/proxy/x"} {
+		status, said := request(t, p, p.AdminToken, "GET", "/api/v1/nodes/"+path, nil)
+		if status < 500 || !strings.Contains(said, "dial unix no-nodes-pods-or-services") {
+			t.Errorf("%s: the server calls a node: %d, %s", path, status, said)
+		}
+	}
+	want(t, p, 200, p.AdminToken, "DELETE", "/api/v1/nodes/out", nil)
+	want(t, p, 404, p.AdminToken, "GET", "/logs/", nil)
 }
 
 // checkRestart kills what everything depends on.

@@ -82,7 +82,7 @@ func (s *secrets) write(now time.Time) error {
 	}
 	for name, text := range map[string][]byte{
 		caFile: s.ca.pem, certFile: cert, keyFile: key, accountKeyFile: accountKey, accountPublicFile: accountPublic,
-		tokenFile: s.tokens(),
+		tokenFile: s.tokens(), egressFile: []byte(egress),
 	} {
 		if err := os.WriteFile(s.path(name), text, 0o600); err != nil {
 			return fmt.Errorf("write secrets: %w", err)
@@ -103,7 +103,17 @@ const (
 	schedulerFile     = "kube-scheduler.kubeconfig"
 	controllerFile    = "kube-controller-manager.kubeconfig"
 	etcdFolder        = "etcd"
+	egressFile        = "egress.yaml"
 )
+
+// egress has kube-apiserver reach nodes, pods and services by a socket that there is not: no node of a plane serves
+// anything, and whoever may create a node, or what a service stands for, could have the server call any host.
+const egress = `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+  - name: cluster
+    connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: no-nodes-pods-or-services}}}
+`
 
 func (s *secrets) path(name string) string { return filepath.Join(s.dir, name) }
 

@@ -2,6 +2,7 @@ package own
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,22 +24,26 @@ func (f *InForce) InBackground() bool {
 }
 
 // madeBy are the kinds of which the rules of a policy generate objects, or change other ones than that of the request.
+// A change of a node leaves the addresses alone by which others reach it: its status has them.
 func madeBy(o *unstructured.Unstructured) (out []schema.GroupVersionKind) {
 	for _, rule := range rulesIn(o) {
 		generate, _ := rule["generate"].(tree)
 		mutate, _ := rule["mutate"].(tree)
 		each, _ := generate["foreach"].([]any)
 		targets, _ := mutate["targets"].([]any)
-		for _, at := range slices.Concat([]any{generate}, each, targets) {
-			object, _ := at.(tree)
-			version, _ := object["apiVersion"].(string)
-			kind, _ := object["kind"].(string)
-			if kind != "" {
-				out = append(out, schema.FromAPIVersionAndKind(version, kind))
+		for _, at := range slices.Concat([]any{generate}, each) {
+			if k, _ := namedIn(at); k.Kind != "" {
+				out = append(out, k)
 			}
+			object, _ := at.(tree)
 			clone, _ := object["cloneList"].(tree)
 			for _, word := range words(clone["kinds"]) {
-				k, _ := kindOf(word)
+				k, _ := namedIn(tree{"kind": word})
+				out = append(out, k)
+			}
+		}
+		for _, at := range targets {
+			if k, sub := namedIn(at); k.Kind != "" && (k.Kind != nodeKind || sub != "") {
 				out = append(out, k)
 			}
 		}
@@ -58,9 +63,26 @@ func madeBy(o *unstructured.Unstructured) (out []schema.GroupVersionKind) {
 			for _, group := range words(rule["apiGroups"]) {
 				out = append(out, schema.GroupVersionKind{Group: group})
 			}
+			for _, resource := range words(rule["resources"]) {
+				if slices.Contains([]string{"nodes/status", "nodes/*", "*/status", "*/*"}, resource) {
+					out = append(out, schema.GroupVersionKind{Kind: nodeKind})
+				}
+			}
 		}
 	}
 	return out
+}
+
+// namedIn is the kind that a part of a rule names, with its subresource, as Kyverno reads both of its fields together;
+// empty: none.
+func namedIn(part any) (k schema.GroupVersionKind, sub string) {
+	object, _ := part.(tree)
+	version, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	if kind == "" || strings.ContainsAny(version+kind, anyKind) {
+		return schema.FromAPIVersionAndKind(version, kind), ""
+	}
+	return kindOf(strings.TrimPrefix(version+"/"+kind, "/"))
 }
 
 // isGeneratingPolicy reports whether a policy of Kyverno's in CEL is one that generates.

@@ -64,14 +64,21 @@ func reaches(o *unstructured.Unstructured) string {
 // asksNames is the function of Kyverno's in JMESPath that asks a name server.
 const asksNames = "is_external_url"
 
-// callReaches says what a call of a policy's to the API server may create; "": nothing.
+// callReaches says what a call of a policy's to the API server asks of others, as far as its text shows; "": nothing.
+// The API server of a plane of tare's calls nobody for it, whatever a variable holds.
 func callReaches(call tree) string {
 	path, _ := call["urlPath"].(string)
-	if call["method"] != nil && call["method"] != "GET" && !isReview(path) {
+	switch {
+	case forwarded.MatchString(path):
+		return asksServer
+	case call["method"] != nil && call["method"] != "GET" && !isReview(path):
 		return makesAny
 	}
 	return ""
 }
+
+// forwarded is a path at which an API server asks a node, a pod or a service.
+var forwarded = regexp.MustCompile(`/(nodes|pods|services)/[^/]+/(proxy|log)\b`)
 
 // inside calls do for each member of the maps in a value.
 func inside(value any, do func(key string, value any)) {
@@ -95,15 +102,22 @@ func isReview(path string) bool {
 	return ok && slices.Contains(reviews, kind)
 }
 
-// MayAsk reports whether an object of a kind may have the API server or Kyverno ask another server, or whether the kind
-// is not known before a request comes.
+const (
+	nodeKind = "Node"
+	// anyKind are characters of what is no kind, but a pattern, a variable or a reference of Kyverno's.
+	anyKind = "{*?$"
+)
+
+// MayAsk reports whether an object of a kind may have the API server, its controllers or an engine ask another server,
+// or whether the kind is not known before a request comes.
 func MayAsk(k schema.GroupVersionKind) bool {
-	return strings.ContainsAny(k.String(), "{*?") || decides(k) || slices.Contains(policyKinds, k.Kind) ||
+	kind, _, _ := strings.Cut(k.Kind, ".") // Kyverno takes the rest for a subresource
+	return strings.ContainsAny(k.String(), anyKind) || decides(k) || slices.Contains(policyKinds, kind) ||
 		slices.Contains([]string{"apiregistration.k8s.io", "apiextensions.k8s.io"}, k.Group) ||
 		slices.Contains([]string{
 			"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "APIService", "CustomResourceDefinition",
-			"GlobalContextEntry",
-		}, k.Kind) || k.Kind == "Policy" && k.Group == ""
+			"GlobalContextEntry", nodeKind, "StorageClass",
+		}, kind) || slices.Contains([]string{"Policy", "Provider", "Connection"}, kind) && k.Group == ""
 }
 
 // calls says which other servers an expression in CEL asks by what Kyverno adds to the language: the variable http, the

@@ -118,6 +118,10 @@ func TestEachWayOutIsSeen(t *testing.T) {
 		"a field in capitals within two lists": {inRule(`validate: {foreach: [{foreach: [{CONTEXT: [{NAME: x, APICALL: {
   METHOD: GET, SERVICE: {URL: "http://x"}}}]}]}]}`), strings.Replace(field, "%", "CONTEXT", 1)},
 		"a field of a later version": {inRule(`validate: {askSomebody: "http://x"}`), strings.Replace(field, "%", "askSomebody", 1)},
+		"a node by the API server":   {call(`{urlPath: "/api/v1/nodes/http:x:80/proxy/{{ request.object.metadata.name }}"}`), server},
+		"a pod by the API server":    {call(`{urlPath: "/api/v1/namespaces/{{ x }}/pods/y:80/proxy"}`), server},
+		"a service by it":            {call(`{urlPath: "/api/v1/namespaces/x/services/y:80/proxy?z"}`), server},
+		"a log of a pod":             {call(`{urlPath: "/api/v1/namespaces/x/pods/y/log"}`), server},
 		"a name server": {
 			inRule(`validate: {message: "{{ is_external_url('http://x') }}", deny: {}}`), server,
 		},
@@ -208,6 +212,9 @@ func TestPoliciesThatMakeOthers(t *testing.T) {
 		"a clone of an API": {
 			cluster + `generate: {cloneList: {kinds: [v1/Secret, apiregistration.k8s.io/v1/APIService]}}}]}}`, true,
 		},
+		"a clone of a made up kind": {
+			cluster + `generate: {cloneList: {kinds: ["apiregistration.k8s.io/v1/{{ kind }}"]}}}]}}`, true,
+		},
 		"one of several": {
 			cluster + `generate: {foreach: [{list: x, apiVersion: v1, kind: ConfigMap}, {kind: APIService}]}}]}}`, true,
 		},
@@ -217,6 +224,27 @@ func TestPoliciesThatMakeOthers(t *testing.T) {
 		"a change of webhooks": {
 			cluster + `mutate: {targets: [{apiVersion: "*", kind: "*Webhook*"}], patchStrategicMerge: {}}}]}}`, true,
 		},
+		"a node":                 {cluster + `generate: {apiVersion: v1, kind: Node, name: n, data: {}}}]}}`, true},
+		"what a controller asks": {cluster + `generate: {apiVersion: storage.k8s.io/v1, kind: StorageClass, name: n}}]}}`, true},
+		"a kind by reference":    {cluster + `generate: {apiVersion: v1, kind: "$(./../name)", name: APIService}}]}}`, true},
+		"a kind with its group": {
+			cluster + `generate: {kind: admissionregistration.k8s.io/v1/X, name: n, data: {}}}]}}`, true,
+		},
+		"a kind with a subresource": {cluster + `generate: {kind: Node.status, name: n, data: {}}}]}}`, true},
+		"a kind of any group":       {cluster + `generate: {kind: Provider, name: n, data: {}}}]}}`, true},
+		"a group without its version": {
+			cluster + `mutate: {targets: [{apiVersion: admissionregistration.k8s.io, kind: v1/X}], patchStrategicMerge: {}}}]}}`, true,
+		},
+		"a change of a node": {
+			cluster + `mutate: {targets: [{apiVersion: v1, kind: Node}], patchStrategicMerge: {}}}]}}`, false,
+		},
+		"a change of a node's addresses": {
+			cluster + `mutate: {targets: [{apiVersion: v1, kind: Node/status}], patchStrategicMerge: {}}}]}}`, true,
+		},
+		"CEL that changes a node": {inCEL("MutatingPolicy", `matchConstraints: {}, targetMatchConstraints: {resourceRules: [
+  {apiGroups: [""], resources: [nodes]}]}`), false},
+		"CEL that changes a node's addresses": {inCEL("MutatingPolicy", `matchConstraints: {}, targetMatchConstraints: {
+  resourceRules: [{apiGroups: [""], resources: [nodes/status]}]}`), true},
 		"a review": {
 			cluster + `context: [{name: x, apiCall: {method: POST, urlPath: /apis/authorization.k8s.io/v1/subjectaccessreviews}}],
   validate: {pattern: {}}}]}}`, false,
@@ -324,6 +352,9 @@ func TestParametersThatDoMore(t *testing.T) {
 		}, ""},
 		{"GlobalContextEntry", "kyverno.io", Where{Ours: true}, "an engine acts on objects of this kind"},
 		{"Provider", "externaldata.gatekeeper.sh", Where{Ours: true}, "an engine acts on objects of this kind"},
+		{"APIService", "apiregistration.k8s.io", Where{Ours: true}, "the API server or an engine acts on"},
+		{"CustomResourceDefinition", "apiextensions.k8s.io", Where{Ours: true}, "the API server or an engine acts on"},
+		{"Node", "", Where{Ours: true}, "the API server or an engine acts on"},
 	} {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(gk(c.kind, c.of).WithVersion("v1"))

@@ -31,12 +31,11 @@ type Where struct {
 // use, a Pod runs, a RoleBinding gives rights, and controllers act on objects of kinds that are there already.
 func (w Where) mayMake(o *unstructured.Unstructured) error {
 	gk := o.GroupVersionKind().GroupKind()
-	engines := strings.HasSuffix(gk.Group, "kyverno.io") || strings.HasSuffix(gk.Group, "gatekeeper.sh")
 	switch {
 	case gk == schema.GroupKind{Kind: "ConfigMap"}:
-	case engines:
-		return fmt.Errorf("%s %s: an engine acts on objects of this kind, so that it can be no parameter here", gk.Kind,
-			o.GetName())
+	case MayAsk(o.GroupVersionKind()):
+		return fmt.Errorf("%s %s: the API server or an engine acts on objects of this kind, so that it can be no parameter "+
+			"here", gk.Kind, o.GetName())
 	case !w.Scope.Foreign:
 	case builtin(gk), strings.HasSuffix(gk.Group, ".k8s.io"):
 		return fmt.Errorf("%s %s: others use this cluster, where a parameter can be a ConfigMap or of a kind of your own",
