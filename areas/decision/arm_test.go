@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"tare/internal/design"
 	"tare/internal/kit"
 	"tare/internal/probe"
+	"tare/rigs/hosttest"
 )
 
 // TestKilledServerIsRestarted kills the decision point: another one starts at the same address, and the restart is
@@ -98,6 +100,42 @@ func TestRenewedProcessesServeOn(t *testing.T) {
 			}
 			for p.restarted() == 0 && t.Context().Err() == nil {
 				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestOPAInPATHIsAskedOverTLS, by the run and by its enforcement point, also when another process has taken its place.
+func TestOPAInPATHIsAskedOverTLS(t *testing.T) {
+	if _, err := exec.LookPath("opa"); err != nil {
+		hosttest.Missing(t, "no opa in PATH", "put an opa into PATH")
+	}
+	for name, enforcer := range map[string]*Enforcer{"alone": nil, "behind an enforcement point": {}} {
+		t.Run(name, func(t *testing.T) {
+			spec, env, built := embedded(engine.OPA, Planted{}), testEnv(t), t.TempDir()
+			spec.Policies, spec.Embedded.Enforcer = 3, enforcer
+			env.Getenv = func(name string) (string, bool) {
+				if name == "TARE_CACHE" {
+					return built, true
+				}
+				return os.LookupEnv(name)
+			}
+			tg, j := opened(t, spec, env)
+			if err := tg.Prepare(t.Context(), standard, j); err != nil {
+				t.Fatal(err)
+			}
+			if p := tg.arm(standard.ID); !p.foreign() || p.config.Pair == "" || (p.session.TLS == nil) != (enforcer != nil) {
+				t.Errorf("it is %s, asked with %v", p.launch.Version, p.session.TLS)
+			}
+			renew := func(ctx context.Context, tr design.Treatment) error {
+				_, err := tg.Can().Renew(ctx, tr)
+				return err
+			}
+			steps := []func(context.Context, design.Treatment) error{tg.Enter, tg.Verify, renew, tg.Verify, tg.Leave}
+			for _, step := range steps {
+				if err := step(t.Context(), standard); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

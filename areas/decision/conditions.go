@@ -55,9 +55,8 @@ func (t *target) Conditions(tr design.Treatment) (out []area.Condition) {
 	if err != nil {
 		return nil
 	}
-	foreign := p.kind == engine.OPA && p.launch.Path == p.env.Self
 	for _, name := range conditionNames() {
-		if p.whyNot(name, foreign) == "" {
+		if p.whyNot(name, p.foreign()) == "" {
 			out = append(out, p.condition(name))
 		}
 	}

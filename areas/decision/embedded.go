@@ -65,6 +65,11 @@ func (p *arm) start(ctx context.Context) error {
 	p.config.Delay = time.Duration(p.planted.NotReady).Seconds()
 	p.config.AnswerAfter = time.Duration(p.planted.AnswerAfter).Seconds()
 	p.config.Cache, p.config.Gap = time.Duration(p.planted.Cache).Seconds(), time.Duration(p.planted.Gap).Seconds()
+	if p.foreign() {
+		if p.config.Pair, err = engine.NewPair(); err != nil {
+			return err
+		}
+	}
 	p.admin = rand.Text()
 	if p.whyNotReplaced(area.Reload, false) == "" {
 		p.config.Admin = p.admin
@@ -93,10 +98,18 @@ func (p *arm) start(ctx context.Context) error {
 		Addr: addr, Host: addr.String(), Options: p.options, Username: p.config.Username, Password: p.config.Password,
 		Token: p.config.Token,
 	}
+	if p.enforcer == nil {
+		if p.session.TLS, err = p.config.Pair.TLS(); err != nil {
+			return err
+		}
+	}
 	p.adoptNames(c)
 	p.startKeeper()
 	return nil
 }
+
+// foreign reports whether the decision point is the opa in PATH.
+func (p *arm) foreign() bool { return p.kind == engine.OPA && p.launch.Path == p.env.Self }
 
 // adoptNames asks for what a decision point holds by the names that it has given to that.
 func (p *arm) adoptNames(c *child) {

@@ -88,7 +88,7 @@ func (p *arm) startEnforcer(ctx context.Context, at string) (netip.AddrPort, err
 	p.front, err = kit.StartProcess(ctx, p.journal, areaName, fmt.Sprintf("%s-%d", enforcerName, p.index), proc.Spec{
 		Name: enforcerName, Path: p.env.Self, Args: []string{"serve", areaName, enforcerName},
 		Config: engine.Config{
-			Addr: at, Upstream: p.pdp.String(), Within: p.enforcer.within().Seconds(),
+			Addr: at, Upstream: p.pdp.String(), Pair: p.config.Pair, Path: p.config.Path, Within: p.enforcer.within().Seconds(),
 			Admin: p.admin, Fallback: p.adapter.Plain(p.enforcer.FailureModeAllow),
 		},
 		LogFile: p.env.LogFile(enforcerName, p.index), ReadyWithin: startWithin, CPUs: p.env.CPUs,

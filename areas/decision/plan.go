@@ -167,7 +167,7 @@ func (p *plan) judgeEmbedded() error {
 		{"username", s.Username != "", "an embedded decision point has credentials of its own"},
 		{"password", !s.Password.IsZero(), "an embedded decision point has credentials of its own"},
 		{"token", !s.Token.IsZero(), "an embedded decision point has credentials of its own"},
-		{"tls", s.TLS != nil, "an embedded decision point speaks plain HTTP"},
+		{"tls", s.TLS != nil, "how an embedded decision point is reached is known"},
 		{"process", s.Process != nil, "the process of an embedded decision point is known"},
 		{"metrics", s.Metrics != nil, "it is for a decision point behind a url"},
 		{"load", s.Load, "an embedded decision point is started with its policies"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
@@ -19,6 +20,7 @@ type Program struct {
 	Args       []string
 	Env        []string // besides that of the child
 	Dir        string
+	Files      []*os.File    // that it inherits, as descriptors from 3 on; the caller closes them
 	Within     time.Duration // bounds the start
 }
 
@@ -37,7 +39,7 @@ func (p Program) Run(ctx context.Context, healthy func(context.Context) error, r
 	ended := make(chan struct{})
 	var said lastBytes
 	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = &said, &said, p.Dir
+	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.ExtraFiles = &said, &said, p.Dir, p.Files
 	cmd.Env = append(cmd.Environ(), p.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -104,7 +104,7 @@ type Config struct {
 	Data *replica.Data `json:"data,omitempty"`
 	// V0 says that a bundle has Rego as OPA read it before 1.0.
 	V0 bool `json:"v0,omitempty"`
-	// Path is where OPA is asked. It answers nothing else.
+	// Path is where OPA is asked, or an enforcement point before it. Neither answers anything else.
 	Path string `json:"path,omitempty"`
 	// Network lets the Rego of a bundle reach servers beyond loopback.
 	Network bool `json:"network,omitempty"`
@@ -115,6 +115,8 @@ type Config struct {
 	Password string `json:"password,omitempty"`
 	// Token is what openfga wants of callers.
 	Token string `json:"token,omitempty"`
+	// Pair is what an opa that was found in PATH and its callers know each other by.
+	Pair Pair `json:"pair,omitempty"`
 	// Planted faults, so that it can be proved that they are found.
 	Answer string `json:"answer,omitempty"` // "always-permit", "not-applicable-as-permit", "indeterminate"
 	// AnswerAfter is how many seconds after its start Answer begins: pdpx only.

@@ -71,6 +71,6 @@ func foundOPA(ctx context.Context, h Host, path string) (Launch, error) {
 			Next: "mend it, or take it out of PATH to have tare build OPA " + opa.version,
 		}
 	}
-	l := h.own(OPA, "OPA "+m[1]+" ("+path+", its policies in a bundle)")
+	l := h.own(OPA, "OPA "+m[1]+" ("+path+", its policies in a bundle, over TLS)")
 	return l, nil
 }

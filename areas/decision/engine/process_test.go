@@ -276,23 +276,42 @@ func TestNothingIsPlantedInOPA(t *testing.T) {
 	}
 }
 
-// TestSupervisedOPA: an opa without tare's supervision runs as a child of a child, and ends with it.
-func TestSupervisedOPA(t *testing.T) {
+// supervised starts an opa that does not speak tare's protocol: the one in PATH, or else a fake of it.
+func supervised(t *testing.T, bin string, cfg engine.Config) (proc.Spec, *http.Client) {
+	t.Helper()
+	var err error
+	if cfg.Pair, err = engine.NewPair(); err != nil {
+		t.Fatal(err)
+	}
+	secure, err := cfg.Pair.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: secure, DisableKeepAlives: true}}
+	return proc.Spec{
+		Name: "opa", Path: os.Args[0], Env: append(os.Environ(), role+"=supervisor", "PATH="+bin), Config: cfg,
+		LogFile: filepath.Join(t.TempDir(), "log"), ReadyWithin: time.Minute,
+	}, client
+}
+
+// fakeInPATH returns a folder with a fake of opa.
+func fakeInPATH(t *testing.T) string {
+	t.Helper()
 	bin := t.TempDir()
 	script := "#!/bin/sh\n" + role + "=opa exec '" + os.Args[0] + "' \"$@\"\n"
 	if err := files.WriteProgram(filepath.Join(bin, "opa"), []byte(script)); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), role+"=supervisor", "PATH="+bin)
-	dir := t.TempDir()
-	cfg, err := engine.Launch{Kind: engine.OPA}.Prepare(dir, model.Set{N: 1})
+	return bin
+}
+
+// TestSupervisedOPA: an opa without tare's supervision runs as a child of a child, and ends with it.
+func TestSupervisedOPA(t *testing.T) {
+	cfg, err := engine.Launch{Kind: engine.OPA}.Prepare(t.TempDir(), model.Set{N: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := proc.Spec{
-		Name: "opa", Path: os.Args[0], Env: env, Config: cfg, LogFile: filepath.Join(dir, "log"),
-		ReadyWithin: time.Minute,
-	}
+	spec, client := supervised(t, fakeInPATH(t), cfg)
 	for name, end := range map[string]func(*proc.Child) error{
 		"asked":  func(c *proc.Child) error { return c.Stop(t.Context()) },
 		"killed": func(c *proc.Child) error { return syscall.Kill(c.PID, syscall.SIGKILL) },
@@ -305,10 +324,9 @@ func TestSupervisedOPA(t *testing.T) {
 		if err := json.Unmarshal(child.Ready, &ready); err != nil || ready.LoadSeconds <= 0 {
 			t.Fatalf("ready line %s: %v; want the load time", child.Ready, err)
 		}
-		_, said := point{ready: ready}.post(t, "/", "")
-		pid, err := strconv.Atoi(string(said))
+		pid, err := strconv.Atoi(get(t, client, "https://"+ready.Addr))
 		if err != nil || pid == child.PID {
-			t.Fatalf("%q is not another process than %d", said, child.PID)
+			t.Fatalf("%d (%v) is not another process than %d", pid, err, child.PID)
 		}
 		if err := end(child); err != nil {
 			t.Errorf("end of %s: %v", name, err)
@@ -318,9 +336,77 @@ func TestSupervisedOPA(t *testing.T) {
 	}
 	broken := cfg
 	broken.File = filepath.Join(t.TempDir(), "policies.rego")
-	spec.Config = broken
+	spec, _ = supervised(t, fakeInPATH(t), broken)
 	if _, err := proc.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("broken policies: %v", err)
+	}
+}
+
+func get(t *testing.T, client *http.Client, url string) string {
+	t.Helper()
+	resp, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end below
+	said, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said)
+}
+
+// TestOtherUsersCannotAskTheOPAInPATH: its REST API shows policies and data, and runs queries that read files and ask
+// servers with the rights of who started it. So it talks to who has the certificate of the run.
+func TestOtherUsersCannotAskTheOPAInPATH(t *testing.T) {
+	hosttest.NeedsRoot(t)
+	for name, find := range map[string]func(t *testing.T) string{
+		"fake": fakeInPATH,
+		"real": func(t *testing.T) string {
+			t.Helper()
+			path, err := exec.LookPath("opa")
+			if err != nil {
+				hosttest.Missing(t, "no opa in PATH", "put an opa into PATH")
+			}
+			return filepath.Dir(path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bin := find(t)
+			cfg, err := engine.Launch{Kind: engine.OPA}.Prepare(t.TempDir(), model.Set{N: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec, client := supervised(t, bin, cfg)
+			child, err := proc.Start(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = child.Stop(context.WithoutCancel(t.Context())) })
+			var ready engine.Ready
+			if err := json.Unmarshal(child.Ready, &ready); err != nil {
+				t.Fatal(err)
+			}
+			if said := get(t, client, "https://"+ready.Addr+"/v1/data/authz/allow"); said == "" {
+				t.Error("the run got no answer")
+			}
+			const noTLS = "400 Client sent an HTTP request to an HTTPS server."
+			for _, x := range []struct{ method, path, body string }{
+				{http.MethodGet, "/v1/policies", ""},
+				{http.MethodGet, "/v1/data", ""},
+				{http.MethodGet, "/metrics", ""},
+				{http.MethodGet, "/health", ""},
+				{http.MethodPost, "/v1/data/authz/allow", "{}"},
+				{http.MethodPost, "/v1/query", `{"query": "x := net.lookup_ip_addr(\"localhost\")"}`},
+			} {
+				for _, scheme := range []string{"http://", "https://"} {
+					said := answerToStranger(t, x.method, scheme+ready.Addr+x.path, x.body)
+					if !strings.HasPrefix(said, "no answer: ") && strings.TrimSpace(said) != noTLS {
+						t.Errorf("%s %s%s: got %.300s, want no answer", x.method, scheme, x.path, said)
+					}
+				}
+			}
+		})
 	}
 }
 

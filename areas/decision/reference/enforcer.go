@@ -3,6 +3,7 @@ package reference
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -17,15 +18,26 @@ import (
 const upstreamConns = 4096
 
 // RunEnforcer serves an enforcement point on cfg.Addr until ctx ends: as Envoy's external authorization over HTTP it
-// hands each question to the decision point at cfg.Upstream and its answer back. Where the answer takes longer than
-// cfg.Within, cannot be had, or is a server error (5xx), it gives cfg.Fallback with status 200 instead: what Envoy's
-// failure_mode_allow decides. From a POST to engine.SlowPath until one to engine.PromptPath it holds each answer of the
-// decision point back.
+// hands each question to the decision point at cfg.Upstream and its answer back. With a cfg.Path it hands on what is
+// posted there and nothing else: other users of the host can connect to it, and the decision point takes it for tare.
+// Where the answer takes longer than cfg.Within, cannot be had, or is a server error (5xx), it gives cfg.Fallback with
+// status 200 instead: what Envoy's failure_mode_allow decides. From a POST to engine.SlowPath until one to
+// engine.PromptPath it holds each answer of the decision point back.
 func RunEnforcer(ctx context.Context, cfg engine.Config, ready func(engine.Ready) error) error {
-	transport := &http.Transport{MaxIdleConns: upstreamConns, MaxIdleConnsPerHost: upstreamConns, DisableCompression: true}
+	secure, err := cfg.Pair.TLS()
+	if err != nil {
+		return fmt.Errorf("enforcer: %w", err)
+	}
+	upstream := "http://" + cfg.Upstream
+	if secure != nil {
+		upstream = "https://" + cfg.Upstream
+	}
+	transport := &http.Transport{
+		MaxIdleConns: upstreamConns, MaxIdleConnsPerHost: upstreamConns, DisableCompression: true, TLSClientConfig: secure,
+	}
 	defer transport.CloseIdleConnections()
 	e := &enforcer{
-		upstream: "http://" + cfg.Upstream, within: seconds(cfg.Within), fallback: []byte(cfg.Fallback),
+		upstream: upstream, question: cfg.Path, within: seconds(cfg.Within), fallback: []byte(cfg.Fallback),
 		client: http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}},
@@ -39,6 +51,7 @@ func RunEnforcer(ctx context.Context, cfg engine.Config, ready func(engine.Ready
 
 type enforcer struct {
 	upstream string
+	question string // the path of the only one that is handed on; empty: any is
 	within   time.Duration
 	fallback []byte
 	client   http.Client
@@ -58,6 +71,10 @@ func (e *enforcer) hold(ctx context.Context) error {
 
 // ServeHTTP implements http.Handler.
 func (e *enforcer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e.question != "" && (r.Method != http.MethodPost || r.RequestURI != e.question) {
+		http.Error(w, "tare hands on the question of its run only", http.StatusForbidden)
+		return
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
