@@ -28,6 +28,13 @@ func most(n int) float64 {
 	return poissonMean(n, (1-level)/2, 10*float64(n)+10) / float64(n)
 }
 
+// mostOf is most for events that tell as much as so many equal ones, which need be no whole number: on the line between
+// its neighbours, which is above the limit.
+func mostOf(equal float64) float64 {
+	n := max(1, int(equal))
+	return most(n) + (most(n+1)-most(n))*max(0, equal-float64(n))
+}
+
 // poissonMean is the mean at which at most n events have a probability; it is at most limit.
 func poissonMean(n int, probability, limit float64) float64 {
 	lo, hi := 0.0, limit

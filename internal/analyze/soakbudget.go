@@ -117,9 +117,10 @@ func (s *soak) mean(operation, name, quantile string) (e stat.Estimate, why stri
 }
 
 // errorFinding is the share of calls that ended badly, with at least the interval that so many calls can tell: where
-// none failed, windows do not vary. Answers that the target counted otherwise than its callers may have been bad ones.
+// none failed, windows do not vary. Where few stretches of windows have such calls, it is at least that of so many
+// events. Answers that the target counted otherwise than its callers may have been bad ones.
 func (s *soak) errorFinding(b *budget.Budget) finding {
-	ended, bad, bursts := s.failures(b.Operation)
+	ended, bad := s.failures(b.Operation)
 	if ended == 0 {
 		return unmeasured("no call ended")
 	}
@@ -131,11 +132,18 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 		f.how = why
 	}
 	if bad == 0 {
-		f.how = fmt.Sprintf("none of %.0f calls failed, which shows that fewer than %s do", ended, unit.Share(f.Hi))
+		f.how = fmt.Sprintf("none of %.0f calls failed: fewer than %s do if each fails by itself; outages that are rarer "+
+			"than a few in such a run may have been missed", ended, unit.Share(f.Hi))
 	}
-	if least := bad / ended * fewest(bursts); least > f.Lo {
-		f.Lo = least
-		f.how += fmt.Sprintf("; the failures came in %s", unit.Count(bursts, "stretch"))
+	m, of := s.find(b.Operation, b.Metric, "")
+	stretches, equal, rare := s.course(m, everyWindow, of).events()
+	x := budget.Interval{Value: f.Value, Lo: max(f.Lo, f.Value*fewest(stretches)), Hi: f.Hi}
+	if rare {
+		x.Hi = min(1, max(f.Hi, f.Value*mostOf(equal)))
+	}
+	if x != f.Interval {
+		f.Interval = x
+		f.how += fmt.Sprintf("; the failures came in %s", unit.Count(stretches, "stretch"))
 	}
 	if s.disputed > 0 {
 		f.Hi = min(1, max(f.Hi, (bad+s.disputed)/ended))
@@ -144,21 +152,13 @@ func (s *soak) errorFinding(b *budget.Budget) finding {
 	return f
 }
 
-// failures counts the calls of an operation, or of all, that ended, those of them that ended badly, and the stretches
-// of neighbouring windows with such calls.
-func (s *soak) failures(operation string) (ended, bad float64, bursts int) {
-	within := false
+// failures counts the calls of an operation, or of all, that ended, and those of them that ended badly.
+func (s *soak) failures(operation string) (ended, bad float64) {
 	for i := range s.measured() {
 		n, k := endedIn(&s.measured()[i], operation)
 		ended, bad = ended+n, bad+k
-		if k > 0 && !within {
-			bursts++
-		}
-		if n > 0 {
-			within = k > 0
-		}
 	}
-	return ended, bad, bursts
+	return ended, bad
 }
 
 // levelFinding is the highest level that was read, or the lowest for a budget from below: these are facts and have no
@@ -198,7 +198,7 @@ func (s *soak) timeFinding(b *budget.Budget) finding {
 		f.own = seen - f.Lo
 		f.how += fmt.Sprintf("; at most %s of it is the generator's own delay", unit.Seconds(own))
 	}
-	if ended, bad, _ := s.failures(b.Operation); bad > 0 && b.Op == budget.AtMost && b.Metric != metric.PoolWait.Name {
+	if ended, bad := s.failures(b.Operation); bad > 0 && b.Op == budget.AtMost && b.Metric != metric.PoolWait.Name {
 		s.unanswered(&f, b, bad/ended)
 	}
 	s.overLimit(&f, b, h)

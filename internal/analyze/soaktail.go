@@ -90,26 +90,29 @@ func (s *soak) shareOver(operation string, h *hist.Histogram, x float64) budget.
 	}
 	out.Lo = max(0, min(out.Lo, out.Value-(e.Value-e.Lo)))
 	out.Hi = min(1, max(out.Hi, out.Value+e.Hi-e.Value))
-	if n, rare := c.events(); rare {
+	if n, _, rare := c.events(); rare {
 		out.Lo, out.Hi = min(out.Lo, out.Value*fewest(n)), min(1, max(out.Hi, out.Value*most(n)))
 	}
 	return out
 }
 
-// events counts the stretches of neighbouring windows with a value above 0. They are rare if they are in less than
-// half of the windows, so that few of them run together; then their number tells as little as that of events does.
-func (c *course) events() (n int, rare bool) {
-	windows := 0
+// events counts the stretches of neighbouring windows with a value above 0. Their sum tells as much as that of so many
+// equal ones does (Kish's effective number). They are rare if they are in less than half of the windows, so that few of
+// them run together; then their number tells as little as that of events does.
+func (c *course) events() (n int, equal float64, rare bool) {
+	windows, sum, squares, size := 0, 0.0, 0.0, 0.0
 	for i, v := range c.value {
 		if v <= 0 {
 			continue
 		}
 		windows++
 		if i == 0 || c.value[i-1] <= 0 {
-			n++
+			n, size = n+1, 0
 		}
+		x := v * c.weight[i]
+		sum, squares, size = sum+x, squares+x*(2*size+x), size+x
 	}
-	return n, windows > 0 && 2*windows < len(c.value)
+	return n, sum * sum / squares, windows > 0 && 2*windows < len(c.value)
 }
 
 // beyond is the course of the share of calls that took longer than x.
