@@ -13,24 +13,33 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
+	"tare/internal/design"
 	"tare/internal/metric"
 )
 
 // benchResult is one line of Go's benchmark format, until it is known which configuration varies. There may be hundreds
 // of thousands.
 type benchResult struct {
-	config    map[string]string // shared by many lines
+	config    *benchConfig
 	pkg, name string
 	n         int
 	values    [4]float64 // of benchMetrics; NaN: none
+}
+
+// A benchConfig is the configuration of many lines.
+type benchConfig struct {
+	levels    map[string]string
+	treatment design.Treatment // by the levels that vary
 }
 
 // benchLines parses Go's benchmark format line by line.
 type benchLines struct {
 	p       *parser
 	results []benchResult
-	names   map[string]string // each once
-	config  map[string]string // of the last line
+	texts   map[string]string       // names and configuration, and what plain leaves of them
+	configs map[string]*benchConfig // by what design.ID says of them
+	config  *benchConfig            // of the last line
+	kept    int                     // bytes of texts and configs
 }
 
 // benchUnits are the units for which a record has metrics: Go's own, and tare's unit of CPU time.
@@ -44,8 +53,12 @@ func benchMetrics() [4]string {
 	return [4]string{metric.Wall.Name, metric.CPU.Name, metric.Allocated.Name, metric.Allocations.Name}
 }
 
-// maxConfig bounds the configuration lines that apply at a time, such as "goos: linux".
-const maxConfig = 100
+// The limits of what is kept of a file besides values.
+const (
+	maxConfig = 100      // configuration lines that apply at a time, such as "goos: linux"
+	maxText   = 2 << 10  // bytes of a name or a configuration line: more than plain leaves of it
+	maxTexts  = 16 << 20 // bytes of all, and of all units
+)
 
 // goBench parses Go's benchmark format. Each line is one repetition. Configuration and GOMAXPROCS that vary become
 // levels of treatments; the package is part of the operation's name if there are several.
@@ -53,7 +66,7 @@ func (p *parser) goBench(src io.Reader) error {
 	p.data.Unit = "line"
 	lines := newLineFilter(src)
 	r := benchfmt.NewReader(lines, p.file)
-	x := benchLines{p: p, names: map[string]string{}}
+	x := benchLines{p: p, texts: map[string]string{}, configs: map[string]*benchConfig{}}
 	for r.Scan() {
 		switch rec := r.Result().(type) {
 		case *benchfmt.Result:
@@ -66,28 +79,33 @@ func (p *parser) goBench(src io.Reader) error {
 		case *benchfmt.SyntaxError:
 			p.malformed(rec.Line, "mend the line or take it out", "%s", rec.Msg)
 		}
-		if len(x.results) > maxCalls/10 {
+		if len(x.configs) > maxTreatments {
+			return fmt.Errorf("read %s: more than %d treatments; import a part of the file", p.file, maxTreatments)
+		}
+		if len(x.results) > maxCalls/10 || x.kept > maxTexts {
 			return fmt.Errorf("read %s: %w", p.file, errTooLarge)
 		}
 	}
 	if err := r.Err(); err != nil {
 		return errors.Join(p.finding(0, "take out what 'go test' did not write", "it cannot be read to its end"), err)
 	}
-	return p.benchSeries(x.results)
+	return p.benchSeries(&x)
 }
 
-// A lineFilter blanks lines that benchfmt would accumulate: unit metadata, which is not used here, and configuration
-// without a result after it.
+// A lineFilter withholds what benchfmt would accumulate: unit metadata, which is not used here, configuration without a
+// result after it, what is long in configuration, and more units than maxTexts allows.
 type lineFilter struct {
 	in     *bufio.Reader
 	line   []byte // the rest of it
 	rest   bool   // the line continues in the next piece
-	blank  bool
-	config int // lines since the last result
+	left   int    // bytes that may pass of the line
+	config int    // lines since the last result
+	units  map[string]bool
+	kept   int // bytes of units
 }
 
 func newLineFilter(src io.Reader) *lineFilter {
-	return &lineFilter{in: bufio.NewReaderSize(src, 1<<16)}
+	return &lineFilter{in: bufio.NewReaderSize(src, 1<<16), units: map[string]bool{}}
 }
 
 func (f *lineFilter) Read(b []byte) (int, error) {
@@ -97,31 +115,53 @@ func (f *lineFilter) Read(b []byte) (int, error) {
 			return 0, err
 		}
 		if !f.rest {
-			f.blank = f.unwanted(piece)
+			f.left = f.wanted(piece)
 		}
-		f.rest = piece[len(piece)-1] != '\n'
-		switch f.line = piece; {
-		case f.blank && f.rest:
-			f.line = nil
-		case f.blank:
-			f.line = piece[len(piece)-1:]
+		if f.kept > maxTexts {
+			return 0, errors.New("it has more different units than can be imported")
 		}
+		n := min(len(piece), f.left)
+		f.left -= n
+		if f.rest = piece[len(piece)-1] != '\n'; !f.rest && n < len(piece) {
+			piece[n] = '\n'
+			n++
+		}
+		f.line = piece[:n]
 	}
 	n := copy(b, f.line)
 	f.line = f.line[n:]
 	return n, nil
 }
 
-// unwanted decides by a line's beginning.
-func (f *lineFilter) unwanted(line []byte) bool {
+// perText is about what a map takes for a text besides its bytes.
+const perText = 64
+
+// wanted decides by a line's beginning how many bytes of it pass.
+func (f *lineFilter) wanted(line []byte) int {
 	switch first, _, _ := bytes.Cut(line, []byte(" ")); {
 	case bytes.HasPrefix(line, []byte("Unit")):
-		return true
+		return 0
+	case bytes.HasPrefix(line, []byte("Benchmark")):
+		f.countUnits(line)
 	case bytes.ContainsRune(first, ':'):
-		f.config++
-		return f.config > 10*maxConfig
+		if f.config++; f.config > 10*maxConfig {
+			return 0
+		}
+		return maxText
 	}
-	return false
+	return math.MaxInt
+}
+
+// countUnits notes the units of a benchmark line, also of a malformed one: benchunit keeps some of them for ever.
+func (f *lineFilter) countUnits(line []byte) {
+	i := 0
+	for field := range bytes.FieldsSeq(line) {
+		if i >= 3 && i%2 == 1 && !f.units[string(field)] { // after the name, the number of calls, and a value each
+			f.units[string(field)] = true
+			f.kept += len(field) + perText
+		}
+		i++
+	}
 }
 
 // add adds a line's result, unless a record has a metric for none of its values.
@@ -146,22 +186,44 @@ func (x *benchLines) add(rec *benchfmt.Result) {
 			name += s
 		}
 	}
-	config := map[string]string{}
+	levels := map[string]string{}
 	for _, c := range rec.Config {
 		if c.Key == "pkg" {
-			b.pkg = x.once(string(c.Value))
+			b.pkg = x.plain(c.Value)
 		} else if c.File {
-			config[c.Key] = string(c.Value)
+			levels[x.plain([]byte(c.Key))] = x.plain(c.Value)
 		}
 	}
 	if procs != "" {
-		config["gomaxprocs"] = procs
+		levels["gomaxprocs"] = x.plain([]byte(procs))
 	}
-	if !maps.Equal(config, x.config) {
-		x.config = config
+	if x.config == nil || !maps.Equal(levels, x.config.levels) {
+		x.config = x.configOf(levels)
 	}
-	b.name, b.config = x.once(name), x.config
+	b.name, b.config = x.plain([]byte(name)), x.config
 	x.results = append(x.results, b)
+}
+
+// configOf returns the one configuration with these levels.
+func (x *benchLines) configOf(levels map[string]string) *benchConfig {
+	id := design.ID(levels)
+	if x.configs[id] == nil {
+		x.configs[id] = &benchConfig{levels: levels}
+		x.kept += len(id) + perText*len(levels)
+	}
+	return x.configs[id]
+}
+
+// plain returns what plain leaves of a text, and keeps it.
+func (x *benchLines) plain(text []byte) string {
+	text = text[:min(len(text), maxText)]
+	if kept, ok := x.texts[string(text)]; ok {
+		return kept
+	}
+	s := plain(string(text))
+	x.texts[string(text)] = s
+	x.kept += len(text) + len(s) + perText
+	return s
 }
 
 // values extracts the values of a line; false if a record has a metric for none of them.
@@ -188,15 +250,6 @@ func (x *benchLines) values(b *benchResult, rec *benchfmt.Result, line int) bool
 	return some
 }
 
-// once interns a text.
-func (x *benchLines) once(s string) string {
-	if kept, ok := x.names[s]; ok {
-		return kept
-	}
-	x.names[s] = s
-	return s
-}
-
 // inBaseUnit returns a value in base units. The reader multiplies by 1e-9, which has no exact form; dividing instead
 // preserves the number as written.
 func inBaseUnit(v benchfmt.Value) float64 {
@@ -220,27 +273,21 @@ func unitAsWritten(v benchfmt.Value) string {
 	return v.Unit
 }
 
-func (p *parser) benchSeries(results []benchResult) error {
-	varies := varying(results)
+func (p *parser) benchSeries(x *benchLines) error {
+	x.setTreatments()
 	packages := map[string]bool{}
-	for i := range results {
-		packages[results[i].pkg] = true
+	for i := range x.results {
+		packages[x.results[i].pkg] = true
 	}
-	for i := range results {
-		b := &results[i]
-		levels := map[string]string{}
-		for _, key := range varies {
-			if v := b.config[key]; v != "" {
-				levels[key] = v
-			}
-		}
+	for i := range x.results {
+		b := &x.results[i]
 		name := b.name
 		if len(packages) > 1 && b.pkg != "" {
 			name = b.pkg + "." + name
 		}
 		for k, m := range benchMetrics() {
 			if v := b.values[k]; !math.IsNaN(v) {
-				if err := p.add(treatment(levels), name, m, Repetition{N: max(1, b.n), Values: []float64{v}}); err != nil {
+				if err := p.add(b.config.treatment, name, m, Repetition{N: max(1, b.n), Values: []float64{v}}); err != nil {
 					return err
 				}
 			}
@@ -249,23 +296,21 @@ func (p *parser) benchSeries(results []benchResult) error {
 	return nil
 }
 
-// varying returns the keys whose values differ between results, in order of appearance.
-func varying(results []benchResult) []string {
-	var keys []string
-	seen := map[string]bool{}
-	for i := range results {
-		for key := range results[i].config {
-			if seen[key] {
-				continue
-			}
-			seen[key] = true
-			for j := range results {
-				if results[j].config[key] != results[i].config[key] {
-					keys = append(keys, key)
-					break
-				}
-			}
+// setTreatments makes treatments of the levels that differ between configurations.
+func (x *benchLines) setTreatments() {
+	count := map[[2]string]int{} // of a key and its value
+	for _, c := range x.configs {
+		for key, v := range c.levels {
+			count[[2]string{key, v}]++
 		}
 	}
-	return keys
+	for _, c := range x.configs {
+		varies := map[string]string{}
+		for key, v := range c.levels {
+			if count[[2]string{key, v}] < len(x.configs) {
+				varies[key] = v
+			}
+		}
+		c.treatment = treatment(varies)
+	}
 }

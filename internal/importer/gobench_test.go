@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tare/internal/importer"
+	"tare/rigs/memtest"
 )
 
 // TestGoAllocations: bytes and objects are read from each line, also from lines without a time.
@@ -53,5 +54,72 @@ func TestEndlessConfigurationIsBounded(t *testing.T) {
 	if _, err := importer.Read(strings.NewReader(b.String()), "f", importer.GoBench); err == nil ||
 		!strings.Contains(err.Error(), "lines of configuration") {
 		t.Errorf("a thousand keys: %v", err)
+	}
+}
+
+// TestHostileBenchmarksTakeLittleMemory: what is kept of names, configuration and units does not grow with the file.
+func TestHostileBenchmarksTakeLittleMemory(t *testing.T) {
+	const most = 48 << 20
+	long := strings.Repeat("x", 60_000)
+	for name, c := range map[string]struct {
+		lines func(b *strings.Builder)
+		want  string // in the error
+	}{
+		"long configuration that changes": {func(b *strings.Builder) {
+			for i := range 99 {
+				fmt.Fprintf(b, "k%d: %s\n", i, long)
+			}
+			for range 20 {
+				b.WriteString("k: a\nBenchmarkX 1 1 ns/op\nk: b\nBenchmarkX 1 1 ns/op\n")
+			}
+		}, ""},
+		"much configuration that changes": {func(b *strings.Builder) {
+			for i := range 99 {
+				fmt.Fprintf(b, "k%d: %s\n", i, long[:200])
+			}
+			for i := range 20_000 {
+				fmt.Fprintf(b, "k: %d\nBenchmarkX 1 1 ns/op\n", i)
+			}
+		}, "500 treatments"},
+		"two of much configuration": {func(b *strings.Builder) {
+			for i := range 99 {
+				fmt.Fprintf(b, "k%d: %s\n", i, long[:200])
+			}
+			for range 4_000 {
+				b.WriteString("k: a\nBenchmarkX 1 1 ns/op\nk: b\nBenchmarkX 1 1 ns/op\n")
+			}
+		}, ""},
+		"long names": {func(b *strings.Builder) {
+			for i := range 1000 {
+				fmt.Fprintf(b, "BenchmarkX%d%s 1 1 ns/op\n", i, long)
+			}
+		}, ""},
+		"many names": {func(b *strings.Builder) {
+			for i := range 200_000 {
+				fmt.Fprintf(b, "BenchmarkX%d%s 1 1 ns/op\n", i, long[:200])
+			}
+		}, "larger than can be imported"},
+		"long units": {func(b *strings.Builder) {
+			for i := range 1000 {
+				fmt.Fprintf(b, "BenchmarkX 1 1 ns/op 1 ns%d%s\n", i, long)
+			}
+		}, "different units"},
+		"units of malformed lines": {func(b *strings.Builder) {
+			for i := range 1000 {
+				fmt.Fprintf(b, "BenchmarkX 1 1 ns%d%s x\n", i, long)
+			}
+		}, "different units"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			c.lines(&b)
+			d, err := importer.Read(memtest.Held(t, strings.NewReader(b.String()), most), "f", importer.GoBench)
+			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if c.want == "" && (err != nil || len(d.Series) == 0) {
+				t.Errorf("%+v, %v; want a series", d, err)
+			}
+		})
 	}
 }

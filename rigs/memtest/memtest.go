@@ -2,6 +2,8 @@
 package memtest
 
 import (
+	"errors"
+	"io"
 	"runtime"
 	"testing"
 )
@@ -32,4 +34,35 @@ func allocated() uint64 {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return s.TotalAlloc
+}
+
+// Held reads from src. Where src ends, t fails if more bytes are in use than at the call of Held and so many more. What
+// other goroutines hold meanwhile counts as well.
+func Held(t testing.TB, src io.Reader, most int) io.Reader {
+	return &held{t: t, src: src, most: inUse() + uint64(most)}
+}
+
+type held struct {
+	t    testing.TB
+	src  io.Reader
+	most uint64
+}
+
+// Read implements io.Reader.
+func (h *held) Read(b []byte) (int, error) {
+	n, err := h.src.Read(b)
+	if errors.Is(err, io.EOF) {
+		if now := inUse(); now > h.most {
+			h.t.Errorf("%d bytes are in use where the source ends, more than %d", now, h.most)
+		}
+	}
+	return n, err
+}
+
+// inUse is what is in use after a collection.
+func inUse() uint64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
 }
