@@ -117,7 +117,7 @@ func TestPassIsEarned(t *testing.T) {
 		"a given rate was never offered": {
 			seen: with(late), end: guard.End{Stop: guard.StopRates, Given: true}, rates: []float64{160, 320, 1280},
 			want: report.Inconclusive,
-			why:  "not all rates that the experiment asks for were offered: the generator could not keep up at 1280/s; end other",
+			why:  "not all rates that the experiment asks for were offered: the generator could not keep up at 1280/s; end",
 		},
 		"a given rate was late once": {
 			seen: with(late, at(1280, 1)), end: guard.End{Stop: guard.StopRates, Given: true}, rates: []float64{160, 320, 1280},
