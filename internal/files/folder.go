@@ -36,9 +36,8 @@ func Trusted(path string) error {
 		return err
 	}
 	var st unix.Stat_t
-	err = unix.Fstat(int(dir.Fd()), &st)
-	if err == nil && othersMayWrite(&st) {
-		err = &NotOursError{path, othersWrite}
+	if err = unix.Fstat(int(dir.Fd()), &st); err == nil {
+		err = notOurs(path, othersWrite(dir, &st))
 	}
 	return errors.Join(err, dir.Close())
 }
@@ -74,8 +73,8 @@ func owned(path string, dir *os.File) (*Folder, error) {
 	case err != nil:
 	case !mine(&st):
 		err = &NotOursError{path, "belongs to another user"}
-	case othersMayWrite(&st):
-		err = &NotOursError{path, othersWrite}
+	default:
+		err = notOurs(path, othersWrite(dir, &st))
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
@@ -382,7 +381,7 @@ func shutFolder(parent *os.File, name string) error {
 		return &fs.PathError{Op: "open", Path: filepath.Join(parent.Name(), name), Err: err}
 	}
 	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil && mine(&st) && othersMayWrite(&st) {
+	if err = unix.Fstat(fd, &st); err == nil && mine(&st) && st.Mode&0o022 != 0 {
 		err = unix.Fchmod(fd, 0o700)
 	}
 	return errors.Join(err, unix.Close(fd))

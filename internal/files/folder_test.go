@@ -71,6 +71,9 @@ func TestStrangersFolders(t *testing.T) {
 		"a group may write": {root: true, make: func(dir string) error {
 			return errors.Join(os.Chmod(dir+"/a", 0o775), os.Chown(dir+"/a", 0, nobody))
 		}},
+		"root's group may write": {root: true, make: func(dir string) error {
+			return errors.Join(os.Chown(dir+"/a", 0, 0), os.Chmod(dir+"/a", 0o775))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.root {

@@ -18,8 +18,6 @@ const mostLinks = 40
 // A NotOursError says why a file or a folder is not trusted.
 type NotOursError struct{ Path, Why string }
 
-const othersWrite = "may be written by other users: chmod go-w it once you know that nobody has changed it"
-
 // Error implements error.
 func (e *NotOursError) Error() string { return e.Path + " " + e.Why }
 
@@ -143,8 +141,10 @@ func (w *walker) enter(next *os.File, path string) (isLink bool, err error) {
 	case w.way&anybodys != 0:
 	case !isTrusted:
 		return false, &NotOursError{path, "belongs to another user"}
-	case othersMayWrite(&st) && st.Mode&unix.S_ISVTX == 0:
-		return false, &NotOursError{path, othersWrite}
+	case st.Mode&unix.S_ISVTX == 0:
+		if err := notOurs(path, othersWrite(next, &st)); err != nil {
+			return false, err
+		}
 	}
 	err = w.at.Close()
 	w.at, w.path = next, path
@@ -181,9 +181,3 @@ func (w *walker) follow(path, to string) error {
 
 // mine reports whether a file belongs to this process's user.
 func mine(st *unix.Stat_t) bool { return int(st.Uid) == os.Geteuid() }
-
-// othersMayWrite reports whether other users may write a file. A group that has the number of the file's owner is that
-// user's own, as is usual where the umask is 002.
-func othersMayWrite(st *unix.Stat_t) bool {
-	return st.Mode&0o002 != 0 || st.Mode&0o020 != 0 && st.Gid != st.Uid
-}

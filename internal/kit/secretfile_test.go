@@ -54,6 +54,9 @@ func TestSecretFilesThatOthersCanWriteAreRefused(t *testing.T) {
 			return errors.Join(os.Chown(dir, 1000, 1000),
 				os.Chmod(dir, 0o775))
 		}, ""},
+		"folder of root's group": {0o600, func(dir, _ string) error {
+			return errors.Join(os.Chown(dir, 0, 0), os.Chmod(dir, 0o775))
+		}, "chmod go-w"},
 		"sticky folder":     {0o600, func(dir, _ string) error { return os.Chmod(dir, 0o777|os.ModeSticky) }, ""},
 		"folder further up": {0o600, func(dir, _ string) error { return os.Chmod(filepath.Dir(dir), 0o777) }, "chmod go-w"},
 	} {

@@ -93,14 +93,8 @@ func guarded(f *os.File, path string) error {
 		return fmt.Errorf("other users can write %s (mode %#o): look at what it holds, then: chmod 600 %[1]s", path, mode)
 	}
 	for _, dir := range foldersOf(path) {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return err
-		}
-		if othersWrite(info) {
-			return fmt.Errorf("other users can replace %s, since they can write the folder %s (mode %#o): look at what the "+
-				"file holds, then: chmod go-w %[2]s",
-				path, dir, info.Mode().Perm())
+		if err := files.Replaceable(dir); err != nil {
+			return fmt.Errorf("other users can replace %s: %w", path, err)
 		}
 	}
 	return nil
@@ -123,19 +117,6 @@ func foldersOf(path string) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
-}
-
-// othersWrite reports whether other users can replace the files in a folder. With the sticky bit, which /tmp and the
-// volumes of Kubernetes have, they can replace only their own. A private group, with the owner's number, has no other
-// member.
-func othersWrite(info os.FileInfo) bool {
-	mode := info.Mode()
-	if mode&fs.ModeSticky != 0 {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	private := ok && st.Gid == st.Uid
-	return mode.Perm()&0o002 != 0 || (mode.Perm()&0o020 != 0 && !private)
 }
 
 // Owned returns an error if an open regular file, or a folder above it, belongs to a stranger. It is for a file that
